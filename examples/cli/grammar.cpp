@@ -63,23 +63,25 @@ std::vector<int32_t> tokens_of(const gen_tokenizer* tokenizer, const std::string
   return ids;
 }
 
-/// Whether a document is a member: read byte by byte, or token by token.
+/// Whether a document is a member: read byte by byte, or token by token. Where that takes more than
+/// a limit, nobody knows: `*limit` says which.
 bool is_member(gen_grammar_matcher* matcher, const gen_tokenizer* tokenizer, bool by_tokens,
-               const std::string& document) {
+               const std::string& document, std::string* limit) {
   gen_error error;
   check(gen_grammar_matcher_reset(matcher, &error), error);
+  gen_status status = GEN_OK;
   if (by_tokens) {
     // What is no UTF-8 has no tokens, and is no member of what a file can ask for by them.
     std::vector<int32_t> ids;
     if (encode(tokenizer, document, &ids, &error) != GEN_OK) return false;
-    for (const int32_t id : ids) {
-      if (gen_grammar_matcher_accept_token(matcher, id, nullptr) != GEN_OK) return false;
+    for (size_t i = 0; i < ids.size() && status == GEN_OK; ++i) {
+      status = gen_grammar_matcher_accept_token(matcher, ids[i], &error);
     }
-  } else if (gen_grammar_matcher_accept_bytes(matcher, document.data(), document.size(), nullptr) !=
-             GEN_OK) {
-    return false;
+  } else {
+    status = gen_grammar_matcher_accept_bytes(matcher, document.data(), document.size(), &error);
   }
-  return gen_grammar_matcher_complete(matcher) != 0;
+  if (status == GEN_ERROR_UNSUPPORTED) *limit = error.message;
+  return status == GEN_OK && gen_grammar_matcher_complete(matcher) != 0;
 }
 
 void print_results(const GrammarTask& options, const gen_tokenizer* tokenizer) {
@@ -111,12 +113,17 @@ void print_results(const GrammarTask& options, const gen_tokenizer* tokenizer) {
     return;
   }
   for (const std::string& document : lines_of_input()) {
-    const bool member = is_member(matcher.get(), tokenizer, !options.model.path.empty(), document);
-    if (options.json) {
-      answer["results"].push_back(member);
-    } else {
-      std::cout << (member ? "yes" : "no") << "\n";
+    std::string limit;
+    const bool member =
+        is_member(matcher.get(), tokenizer, !options.model.path.empty(), document, &limit);
+    if (!options.json) {
+      std::cout << (!limit.empty() ? "not known: " + limit : member ? "yes" : "no") << "\n";
+      continue;
     }
+    auto& results = answer["results"];
+    results.push_back(limit.empty() ? nlohmann::json(member) : nlohmann::json());
+    if (limit.empty() || !answer["error"].is_null()) continue;
+    answer["error"] = "document " + std::to_string(results.size()) + ": " + limit;
   }
   if (options.json) std::cout << json_line(answer);
 }
@@ -154,10 +161,12 @@ void print_place(const GrammarTask& options, const gen_tokenizer* tokenizer) {
   const auto matcher = make<GrammarMatcher>(gen_grammar_matcher_new, grammar.get(), tokenizer);
   size_t at = 0;
   gen_status status = GEN_OK;
+  gen_error error;
   for (; at < document.size(); ++at) {
-    status = gen_grammar_matcher_accept_bytes(matcher.get(), &document[at], 1, nullptr);
+    status = gen_grammar_matcher_accept_bytes(matcher.get(), &document[at], 1, &error);
     if (status != GEN_OK) break;
   }
+  if (status == GEN_ERROR_UNSUPPORTED) check(status, error);
   // A last line end is an editor's or the shell's where the text is a member without it.
   if (at + 1 == document.size() && document[at] == '\n' &&
       gen_grammar_matcher_complete(matcher.get()) != 0) {

@@ -228,8 +228,8 @@ GEN_API gen_status gen_grammar_matcher_new(const gen_grammar *grammar, const gen
  * come, which add nothing to it.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_RANGE for an id outside the vocabulary;
- *         GEN_ERROR_GRAMMAR if the token cannot come here, or takes more than a limit. On failure nothing has
- *         changed, here and below.
+ *         GEN_ERROR_GRAMMAR if the token cannot come here; GEN_ERROR_UNSUPPORTED, naming it, if to find that out
+ *         takes more than a limit (max_items, max_work). On failure nothing has changed, here and below.
  * Threads: one at a time per object.
  * Since:   0.1
  */
@@ -239,8 +239,8 @@ GEN_API gen_status gen_grammar_matcher_accept_token(gen_grammar_matcher *matcher
  * Goes on by bytes, which need not be whole characters nor tokens.
  *
  * @param bytes  [len]; len may be GEN_NUL_TERMINATED.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_GRAMMAR if the bytes cannot come here, or take more
- *         than a limit.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_GRAMMAR if the bytes cannot come here;
+ *         GEN_ERROR_UNSUPPORTED, naming it, if to find that out takes more than a limit.
  * Threads: one at a time per object.
  * Since:   0.1
  */

@@ -89,6 +89,12 @@ gen_status made_of_schemas(const char* kind, const gen_grammar_options* options,
   return status;
 }
 
+/// What takes more than a limit may be a member or not: a status of its own.
+Result<bool> within_limits(Result<bool> taken) {
+  if (taken.ok() || taken.status().code() != Code::kGrammar) return taken;
+  return gen::error(Code::kUnsupported, "%s", taken.status().message());
+}
+
 /// What to say of bytes that a matcher has refused: the first that cannot come, and which it is.
 Status refused(Matcher& matcher, std::string_view bytes, const char* why = "") {
   const gen::grammar::MatcherTry trial(matcher);
@@ -233,7 +239,7 @@ gen_status gen_grammar_matcher_accept_token(gen_grammar_matcher* matcher, int32_
                                             gen_error* error) {
   return guard(error, [&] {
     return with_matcher(matcher, [&](Matcher& impl) -> Status {
-      GEN_ASSIGN(const bool taken, impl.accept_token(token));
+      GEN_ASSIGN(const bool taken, within_limits(impl.accept_token(token)));
       return taken ? Status() : gen::error(Code::kGrammar, "token %d cannot come here", token);
     });
   });
@@ -244,7 +250,7 @@ gen_status gen_grammar_matcher_accept_bytes(gen_grammar_matcher* matcher, const 
   return guard(error, [&] {
     return with_matcher(matcher, [&](Matcher& impl) -> Status {
       GEN_ASSIGN(const auto view, gen::api::text_in(bytes, len, "bytes"));
-      GEN_ASSIGN(const bool taken, impl.accept_bytes(view));
+      GEN_ASSIGN(const bool taken, within_limits(impl.accept_bytes(view)));
       return taken ? Status() : refused(impl, view);
     });
   });

@@ -3,7 +3,6 @@
 #include "grammar/dfa.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "grammar/hash.h"
@@ -13,207 +12,6 @@ namespace gen::grammar {
 namespace {
 
 constexpr uint32_t kNone = UINT32_MAX;
-
-void add_edge(EdgeList* edges, uint8_t low, uint8_t high, uint32_t target) {
-  if (!edges->empty() && edges->back().target == target && edges->back().high + 1 == low) {
-    edges->back().high = high;
-  } else {
-    edges->push_back({low, high, target});
-  }
-}
-
-// Blocks of states that are alike as far as is known. A state whose edges lead to a block that was
-// divided is looked at again; the larger part of a block keeps its number, so that a state moves,
-// and those that lead to it are looked at, log n times at most.
-class Blocks {
- public:
-  explicit Blocks(const Dfa& dfa) : dfa_(dfa), block_(dfa.states.size()) {
-    const auto count = static_cast<uint32_t>(dfa.states.size());
-    into_begin_.assign(count + 1, 0);
-    for (const Dfa::State& state : dfa.states) {
-      for (const ByteEdge& edge : state.edges) ++into_begin_[edge.target + 1];
-    }
-    for (uint32_t s = 0; s < count; ++s) into_begin_[s + 1] += into_begin_[s];
-    into_.resize(into_begin_[count]);
-    std::vector<uint32_t> next(into_begin_.begin(), into_begin_.end() - 1);
-    for (uint32_t s = 0; s < count; ++s) {
-      for (const ByteEdge& edge : dfa.states[s].edges) into_[next[edge.target]++] = s;
-    }
-    waits_.assign(count, false);
-    members_.resize(1);
-    members_[0].resize(count);
-    std::iota(members_[0].begin(), members_[0].end(), 0);
-    place_.resize(count);
-    std::iota(place_.begin(), place_.end(), 0);
-    for (uint32_t s = 0; s < count; ++s) wait(s);
-    while (!open_.empty()) {
-      const uint32_t block = open_.back();
-      open_.pop_back();
-      divide(block);
-    }
-  }
-
-  [[nodiscard]] uint32_t of(uint32_t state) const { return block_[state]; }
-  [[nodiscard]] size_t count() const { return members_.size(); }
-
- private:
-  struct Looked {
-    uint64_t hash;
-    uint32_t state;
-  };
-
-  void wait(uint32_t state) {
-    if (waits_[state]) return;
-    waits_[state] = true;
-    const uint32_t block = block_[state];
-    if (waiting_.size() <= block) waiting_.resize(block + size_t{1});
-    if (waiting_[block].empty()) open_.push_back(block);
-    waiting_[block].push_back(state);
-  }
-
-  // Edges of a state with blocks for targets; neighbours that lead to one block are one edge.
-  void look(uint32_t state, EdgeList* out) const {
-    out->shrink(0);
-    for (ByteEdge edge : dfa_.states[state].edges) {
-      edge.target = block_[edge.target];
-      add_edge(out, edge.low, edge.high, edge.target);
-    }
-  }
-
-  [[nodiscard]] uint64_t hash_of(uint32_t state) {
-    look(state, &edges_);
-    uint64_t hash = dfa_.states[state].final ? 1 : 0;
-    for (const ByteEdge& edge : edges_) {
-      hash = mix(hash,
-                 static_cast<uint64_t>(edge.target) << 16 | uint64_t{edge.low} << 8U | edge.high);
-    }
-    return hash;
-  }
-
-  [[nodiscard]] bool alike(uint32_t a, uint32_t b) {
-    if (dfa_.states[a].final != dfa_.states[b].final) return false;
-    look(a, &edges_);
-    look(b, &other_edges_);
-    return std::equal(edges_.begin(), edges_.end(), other_edges_.begin(), other_edges_.end());
-  }
-
-  // Of the members of a block those that wait may differ from the others, which are alike.
-  void divide(uint32_t block) {
-    std::vector<uint32_t> waiting;
-    waiting.swap(waiting_[block]);
-    looked_.clear();
-    for (const uint32_t state : waiting) {
-      waits_[state] = false;
-      looked_.push_back({hash_of(state), state});
-    }
-    if (members_[block].size() == 1) return;
-    std::sort(looked_.begin(), looked_.end(), [](const Looked& a, const Looked& b) {
-      return a.hash != b.hash ? a.hash < b.hash : a.state < b.state;
-    });
-    // Parts: stretches of `looked_`, and those that did not wait.
-    const uint32_t still = other_than(block, waiting);
-    struct Part {
-      size_t begin;
-      size_t end;
-    };
-    std::vector<Part> parts;
-    for (size_t i = 0; i < looked_.size(); ++i) {
-      const bool joins = !parts.empty() && looked_[i].hash == looked_[i - 1].hash &&
-                         alike(looked_[i].state, looked_[i - 1].state);
-      if (joins) {
-        ++parts.back().end;
-      } else {
-        parts.push_back({i, i + 1});
-      }
-    }
-    size_t keeps = parts.size();  // those that did not wait
-    size_t most = members_[block].size() - looked_.size();
-    if (still != kNone) {
-      for (size_t p = 0; p < parts.size(); ++p) {
-        if (!alike(looked_[parts[p].begin].state, still)) continue;
-        most += parts[p].end - parts[p].begin;
-        parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(p));
-        keeps = parts.size();
-        break;
-      }
-    }
-    const bool with_still = still != kNone;
-    for (size_t p = 0; p < parts.size(); ++p) {
-      if (parts[p].end - parts[p].begin <= most) continue;
-      most = parts[p].end - parts[p].begin;
-      keeps = p;
-    }
-    if (parts.size() + (with_still ? 1 : 0) < 2) return;
-    moved_.clear();
-    for (size_t p = 0; p < parts.size(); ++p) {
-      if (p == keeps) continue;
-      const uint32_t made = new_block();
-      for (size_t i = parts[p].begin; i < parts[p].end; ++i) move(looked_[i].state, made);
-    }
-    if (keeps != parts.size() && with_still) {
-      // The rest moves, and what keeps the block's number stays.
-      const uint32_t made = new_block();
-      std::vector<uint32_t> rest;
-      for (const uint32_t state : members_[block]) rest.push_back(state);
-      for (size_t i = parts[keeps].begin; i < parts[keeps].end; ++i)
-        waits_[looked_[i].state] = true;
-      for (const uint32_t state : rest) {
-        if (!waits_[state]) move(state, made);
-      }
-      for (size_t i = parts[keeps].begin; i < parts[keeps].end; ++i)
-        waits_[looked_[i].state] = false;
-    }
-    for (const uint32_t state : moved_) {
-      for (uint32_t i = into_begin_[state]; i < into_begin_[state + 1]; ++i) wait(into_[i]);
-    }
-  }
-
-  // A member that did not wait.
-  uint32_t other_than(uint32_t block, const std::vector<uint32_t>& waiting) {
-    if (waiting.size() == members_[block].size()) return kNone;
-    for (const uint32_t state : waiting) waits_[state] = true;
-    uint32_t found = kNone;
-    for (const uint32_t state : members_[block]) {
-      if (!waits_[state]) {
-        found = state;
-        break;
-      }
-    }
-    for (const uint32_t state : waiting) waits_[state] = false;
-    return found;
-  }
-
-  uint32_t new_block() {
-    members_.emplace_back();
-    return static_cast<uint32_t>(members_.size() - 1);
-  }
-
-  void move(uint32_t state, uint32_t to) {
-    auto& from = members_[block_[state]];
-    const uint32_t last = from.back();
-    from[place_[state]] = last;
-    place_[last] = place_[state];
-    from.pop_back();
-    place_[state] = static_cast<uint32_t>(members_[to].size());
-    members_[to].push_back(state);
-    block_[state] = to;
-    moved_.push_back(state);
-  }
-
-  const Dfa& dfa_;
-  std::vector<uint32_t> into_begin_;
-  std::vector<uint32_t> into_;  // sources of edges, by target
-  std::vector<uint32_t> block_;
-  std::vector<uint32_t> place_;                 // in its block
-  std::vector<std::vector<uint32_t>> members_;  // by block
-  std::vector<std::vector<uint32_t>> waiting_;  // by block
-  std::vector<bool> waits_;
-  std::vector<uint32_t> open_;  // blocks with members that wait
-  std::vector<Looked> looked_;
-  std::vector<uint32_t> moved_;
-  EdgeList edges_;
-  EdgeList other_edges_;
-};
 
 }  // namespace
 
@@ -266,31 +64,6 @@ Dfa trim(Dfa dfa) {
                        [&](const ByteEdge& edge) { return !leads[edge.target]; });
     state.edges.shrink(static_cast<size_t>(kept - state.edges.begin()));
     for (ByteEdge& edge : state.edges) edge.target = number[edge.target];
-  }
-  return made;
-}
-
-Dfa minimise(Dfa dfa) {
-  const Dfa trimmed = trim(std::move(dfa));
-  if (trimmed.empty()) return trimmed;
-  const Blocks blocks(trimmed);
-  Dfa made;
-  std::vector<uint32_t> number(blocks.count(), kNone);
-  std::vector<uint32_t> member = {0};  // of each new state
-  number[blocks.of(0)] = 0;
-  for (size_t i = 0; i < member.size(); ++i) {
-    const Dfa::State& old = trimmed.states[member[i]];
-    Dfa::State state;
-    state.final = old.final;
-    for (const ByteEdge& edge : old.edges) {
-      uint32_t& target = number[blocks.of(edge.target)];
-      if (target == kNone) {
-        target = static_cast<uint32_t>(member.size());
-        member.push_back(edge.target);
-      }
-      add_edge(&state.edges, edge.low, edge.high, target);
-    }
-    made.states.push_back(std::move(state));
   }
   return made;
 }
@@ -353,8 +126,8 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel) {
       const uint32_t to_b = look(right, r);
       const bool none = (to_a == kNone && (needs_a || to_b == kNone)) || (to_b == kNone && needs_b);
       if (!none) {
-        add_edge(&state.edges, static_cast<uint8_t>(byte), static_cast<uint8_t>(next - 1),
-                 number(to_a, to_b));
+        state.edges.add(
+            {static_cast<uint8_t>(byte), static_cast<uint8_t>(next - 1), number(to_a, to_b)});
       }
       byte = next;
       ++work;

@@ -49,6 +49,14 @@ class EdgeList {
     if (size_ == capacity_) grow(size_t{capacity_} * 2);
     begin()[size_++] = edge;
   }
+  /// Behind the others; joined with the last one where it goes on to the same target.
+  void add(ByteEdge edge) {
+    if (size_ > 0 && back().target == edge.target && back().high + 1 == edge.low) {
+      back().high = edge.high;
+    } else {
+      push_back(edge);
+    }
+  }
   void pop_back() noexcept { --size_; }
   /// Leaves the first `size`, which are there.
   void shrink(size_t size) noexcept { size_ = static_cast<uint32_t>(size); }

@@ -713,8 +713,16 @@ static void limits_hold(void** state) {
   gen_status status = GEN_OK;
   for (int i = 0; i < 60 && status == GEN_OK; ++i)
     status = gen_grammar_matcher_accept_bytes(matcher, "x", 1, &error);
-  assert_int_equal(status, GEN_ERROR_GRAMMAR);
+  assert_int_equal(status, GEN_ERROR_UNSUPPORTED);
   assert_non_null(strstr(error.message, "10"));
+  assert_fails(gen_grammar_matcher_accept_bytes(matcher, "y", 1, &error), GEN_ERROR_GRAMMAR, "'y'",
+               error);
+  int32_t x = 0;
+  size_t n_x = 0;
+  assert_ok(gen_tokenizer_encode(tokenizer, "x", 1, GEN_ENCODE_CONTINUE, &x, 1, &n_x, &error),
+            error);
+  assert_fails(gen_grammar_matcher_accept_token(matcher, x, &error), GEN_ERROR_UNSUPPORTED, "10",
+               error);
   gen_grammar_matcher_free(matcher);
   gen_grammar_free(grammar);
   assert_ok(gen_grammar_options_set(options, "max_states", "50", &error), error);

@@ -381,6 +381,24 @@ class Grammar(unittest.TestCase):
         self.assertEqual((wrong["compiled"], wrong["results"]), (False, []))
         self.assertIn("line 1, column", wrong["error"])
 
+    def test_documents_above_a_limit_are_neither(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "ambiguous.gbnf")
+            with open(path, "w") as file:
+                file.write('root ::= "b" | a{0,40} a{40}\na ::= "x"{1,40}\n')
+            options = ["--gbnf", path, "--grammar-set", "max_items=10"]
+            documents = b"b\n" + b"x" * 60 + b"\nc\n"
+            lines = generate("grammar", "check", *options, stdin=documents).stdout.decode().splitlines()
+            self.assertEqual((lines[0], lines[2]), ("yes", "no"))
+            self.assertRegex(lines[1], "^not known: .*more than 10 items")
+            for model in ([], ["-m", DRAFT]):
+                found = answer("grammar", "check", *options, "--json", *model, stdin=documents)
+                self.assertEqual((found["compiled"], found["results"]), (True, [True, None, False]))
+                self.assertRegex(found["error"], "^document 2: .*more than 10 items")
+            done = generate("grammar", "test", *options, stdin=b"x" * 60)
+            self.assertEqual((done.returncode, done.stdout), (1, b""))
+            self.assertIn(b"more than 10 items", done.stderr)
+
     def test_schemas_are_checked_line_by_line(self):
         with tempfile.TemporaryDirectory() as folder:
             def write(name, schema):
