@@ -12,6 +12,7 @@ namespace gen::grammar {
 namespace {
 
 constexpr uint32_t kNone = UINT32_MAX;
+constexpr size_t kMostInTable = size_t{1} << 18U;  // pairs of states
 
 }  // namespace
 
@@ -89,7 +90,20 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel) {
   Dfa made;
   HashIndex known;
   std::vector<std::pair<uint32_t, uint32_t>> pairs;
+  // By both, where those are few.
+  const size_t width = b.states.size() + 1;
+  const bool few = (a.states.size() + 1) * width <= kMostInTable;
+  std::vector<uint32_t> table(few ? (a.states.size() + 1) * width : 0, kNone);
   const auto number = [&](uint32_t s, uint32_t t) {
+    if (few) {
+      const size_t row = s == kNone ? a.states.size() : s;
+      uint32_t& one = table[row * width + (t == kNone ? b.states.size() : t)];
+      if (one == kNone) {
+        one = static_cast<uint32_t>(pairs.size());
+        pairs.emplace_back(s, t);
+      }
+      return one;
+    }
     const uint64_t hash = mix(mix(0, s), t);
     const auto made_of_both = [&](uint32_t i) { return pairs[i] == std::pair(s, t); };
     const uint32_t old = known.find(hash, made_of_both);

@@ -20,6 +20,7 @@
 namespace gen::grammar {
 
 /// Adds the contents of the tags to `to`; patterns have the fuel that `schemas` has for automata.
+/// Schemas whose text no other kind of tag may read are watched (TagOptions::watched).
 /// kGrammar with line and column. What is no JSON, and keys that have no meaning here, are failures.
 /// Cost: linear, and that of the contents; nothing recurses.
 Result<std::vector<Tag>> parse_tags(std::string_view text, Expressions& to, TagOptions* options,

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/schema/string_dfa.h"
+
 namespace gen::grammar {
 namespace {
 
@@ -24,18 +26,24 @@ uint32_t step(const Dfa& dfa, uint32_t state, uint8_t byte) {
   return kNone;
 }
 
-// Any automaton over a few bytes, with rings, ends without ways on, and states that nothing needs.
-Dfa random_dfa(std::mt19937& random, uint32_t n_states, bool rings) {
+enum class Shape { kRings, kSelf, kLadder };
+
+// Any automaton over a few bytes, with ends without ways on and states that nothing needs: with
+// rings; with those of a state to itself alone; or with few ways, a few states further each, so
+// that many states are alike.
+Dfa random_dfa(std::mt19937& random, uint32_t n_states, Shape shape) {
   Dfa made;
   for (uint32_t s = 0; s < n_states; ++s) {
     Dfa::State& state = made.states.emplace_back();
     state.final = random() % 4 == 0;
-    for (uint32_t low = 'a'; low <= 'e'; ++low) {
+    const uint32_t last = shape == Shape::kLadder ? 'b' : 'e';
+    for (uint32_t low = 'a'; low <= last; ++low) {
       if (random() % 3 == 0) continue;
-      const uint32_t high = low + random() % 2;
-      uint32_t target = static_cast<uint32_t>(random()) % n_states;
-      // Without rings, but for those of a state to itself.
-      if (!rings) target = s + static_cast<uint32_t>(random()) % (n_states - s);
+      const uint32_t high = shape == Shape::kLadder ? low : low + random() % 2;
+      const auto any = static_cast<uint32_t>(random());
+      uint32_t target = any % n_states;
+      if (shape == Shape::kSelf) target = s + any % (n_states - s);
+      if (shape == Shape::kLadder) target = std::min(n_states - 1, s + 1 + any % 4);
       state.edges.push_back({static_cast<uint8_t>(low), static_cast<uint8_t>(high), target});
       low = high;
     }
@@ -84,7 +92,9 @@ TEST(Dfa, MinimisedHasTheSameTextsAndNoStateTooMany) {
   std::mt19937 random(11);
   size_t smaller = 0;
   for (int i = 0; i < 400; ++i) {
-    const Dfa all = random_dfa(random, 1 + static_cast<uint32_t>(random()) % 14, i % 2 == 0);
+    const auto shape = static_cast<Shape>(i % 3);
+    const uint32_t most = shape == Shape::kLadder ? 40 : 14;
+    const Dfa all = random_dfa(random, 1 + static_cast<uint32_t>(random()) % most, shape);
     const Dfa least = minimise(all);
     ASSERT_EQ(least.states.size(), fewest_states(all)) << i;
     smaller += least.states.size() < all.states.size() ? 1U : 0U;
@@ -94,13 +104,40 @@ TEST(Dfa, MinimisedHasTheSameTextsAndNoStateTooMany) {
       for (int length = 0; length < 12; ++length) {
         ASSERT_EQ(one != kNone && all.states[one].final,
                   other != kNone && least.states[other].final);
-        const auto byte = static_cast<uint8_t>('a' + random() % 6);
+        const auto byte = static_cast<uint8_t>('a' + random() % (shape == Shape::kLadder ? 2 : 6));
         one = step(all, one, byte);
         other = step(least, other, byte);
       }
     }
   }
   EXPECT_GT(smaller, 100U);
+}
+
+// A state for each count is what lengths take, and as many as there may be.
+TEST(Dfa, LengthsTakeAStateForEachCount) {
+  Dfa ring;  // (abc)*
+  for (uint32_t s = 0; s < 3; ++s) {
+    ring.states.emplace_back().final = s == 0;
+    const auto byte = static_cast<uint8_t>('a' + s);
+    ring.states[s].edges.push_back({byte, byte, (s + 1) % 3});
+  }
+  for (const Dfa& strings : {any_string(), ring}) {
+    for (const uint32_t longest : {0U, 1U, 2U, 3U, 7U, 60U, 63U, 64U, 66U, 300U}) {
+      DfaFuel fuel;
+      const auto all = with_length(strings, {0, longest}, fuel);
+      ASSERT_TRUE(all.ok());
+      const size_t count = all.value().states.size();
+      // Of the ring one state at each place, up to where it ends for the last time; of characters
+      // those within one, too, of which the last place has the end alone.
+      const size_t wanted = strings.states.size() == 3 ? longest / 3 * 3 + 1 : 8 * longest + 1;
+      EXPECT_EQ(count, wanted) << longest;
+      fuel.states = (count + 3) / 4;
+      EXPECT_TRUE(with_length(strings, {0, longest}, fuel).ok()) << longest;
+      if (fuel.states == 1) continue;
+      --fuel.states;
+      EXPECT_FALSE(with_length(strings, {0, longest}, fuel).ok()) << longest;
+    }
+  }
 }
 
 TEST(EdgeList, IsWhatAVectorIs) {

@@ -494,6 +494,48 @@ TEST(SchemaUnique, MasksAreWhatIsAcceptedAndNothingIsADeadEnd) {
   EXPECT_GT(n_refused, std::size(kPrograms));
 }
 
+// Where an array has no item yet, or one: tokens that end it at once.
+TEST(SchemaUnique, MasksOfShortTexts) {
+  std::vector<std::string> tokens = test::all_bytes();
+  for (const char* token :
+       {"[]", "[1]", "1]",      "]]", "[[",  "\"]", "a\"]", "[\"a\"]", "[[1]]", "[1,1]", "1,1]",
+        "]",  "],[", "[[1,1]]", "2]", ",1]", ",1",  "[[]",  "]}",      "[1]}",  "1]}"}) {
+    tokens.emplace_back(token);
+  }
+  const auto vocabulary = test::vocabulary(tokens);
+  for (const char* schema :
+       {R"({"not":{"uniqueItems":true}})", R"({"uniqueItems":true})",
+        R"({"type":"array","items":{"not":{"uniqueItems":true}}})",
+        R"({"type":"array","oneOf":[{"uniqueItems":true},{"items":{"type":"string"}}]})",
+        R"({"additionalProperties":{"type":"array","not":{"uniqueItems":true}}})",
+        R"({"contains":{"const":1},"uniqueItems":true})"}) {
+    const auto grammar = test::compile(schema).value()->over(vocabulary).value();
+    Matcher matcher = Matcher::create(grammar).value();
+    size_t refused = 0;
+    for (const char* text :
+         {"", "[", "[1", "[\"a", "[[", "[[1", "[1,", "[[1,", "{\"a\":[", "{\"a\":[1", "[[1,1],[",
+          "[[1,1],[1", "{\"a\":", "[1,2", "[ ", "[1 "}) {
+      matcher.reset();
+      if (!matcher.accept_bytes(text).value()) continue;
+      std::vector<uint64_t> mask(vocabulary->words());
+      ASSERT_TRUE(matcher.mask(mask).ok());
+      const ByteSet bytes = matcher.valid_bytes();
+      for (int32_t token = 0; token < vocabulary->size(); ++token) {
+        Matcher fork = matcher.fork();
+        const bool taken = fork.accept_token(token).value();
+        refused += taken ? 0 : 1;
+        ASSERT_EQ(taken, test::has(mask, token))
+            << schema << " " << text << " and " << vocabulary->bytes(token);
+        if (token < 256) {
+          ASSERT_EQ(taken, bytes.has(static_cast<uint8_t>(token)))
+              << schema << " " << text << token;
+        }
+      }
+    }
+    EXPECT_GT(refused, 100U);
+  }
+}
+
 // What can only become an item that is there is not begun.
 TEST(SchemaUnique, NoDeadEnds) {
   const std::pair<const char*, std::vector<const char*>> cases[] = {
