@@ -103,7 +103,7 @@ GEN_DEVICE void select(const Selection& in, int32_t n, int32_t k, const Rank& ra
   sync_threads();
   for (int32_t i = thread_x(); i < n; i += kThreads) {
     const uint64_t own = rank(i);
-    if (own != 0 && own >> rest >= prefix) in.chosen[device::atomic_add(in.found, 0, 1)] = own;
+    if (own >> rest >= prefix) in.chosen[device::atomic_add(in.found, 0, 1)] = own;
   }
   sync_threads();
 }

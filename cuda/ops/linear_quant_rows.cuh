@@ -310,9 +310,9 @@ GEN_DEVICE void add_step(const QuantRowsView& of, const Shared<uint8_t>& x, int3
   }
 }
 
-/// Blocks that a multiprocessor holds, by registers: types whose runs of 16 have minima need most.
+/// Blocks that a multiprocessor holds, by registers: Q5_K, with minima and upper bits, needs most.
 constexpr int32_t resident_blocks(const Traits& t, bool wide) noexcept {
-  return !wide ? 4 : shared_runs(t) ? 2 : 3;
+  return !wide ? 4 : t.block == 256 && t.minima && bits_above(t) > 0 ? 2 : 3;
 }
 
 /// Of the type of a row of kTraits.
