@@ -13,13 +13,6 @@ namespace {
 
 constexpr int32_t kThreads = 256;
 
-/// Whether (value, token) goes before (other, its token).
-GEN_DEVICE bool goes_before(float value, int32_t token, float other, int32_t other_token) {
-  if (token == kNoToken) return false;
-  if (other_token == kNoToken) return true;
-  return value > other || (value == other && token < other_token);
-}
-
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) best_kernel(RowsView x, const engine::BestRow* rows,
                                                       int32_t k, int32_t* tokens, float* values) {
   after_predecessor();
@@ -46,20 +39,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) best_kernel(RowsView x, const engine::
         token = i;
       }
     }
-    best_value[thread_x()] = value;
-    best_token[thread_x()] = token;
-    sync_threads();
-    for (int32_t half = kThreads / 2; half > 0; half /= 2) {
-      if (thread_x() < half) {
-        const float other = best_value[thread_x() + half];
-        const int32_t other_token = best_token[thread_x() + half];
-        if (goes_before(other, other_token, best_value[thread_x()], best_token[thread_x()])) {
-          best_value[thread_x()] = other;
-          best_token[thread_x()] = other_token;
-        }
-      }
-      sync_threads();
-    }
+    best_of_block(best_value, best_token, kThreads, value, token);
     last_value = best_value[0];
     last = best_token[0];
     sync_threads();
