@@ -29,12 +29,12 @@ pack() {
     "-DCMAKE_SHARED_LINKER_FLAGS=-static-libstdc++ -static-libgcc" \
     "-DCMAKE_MODULE_LINKER_FLAGS=-static-libstdc++ -static-libgcc" \
     "-DCMAKE_BUILD_RPATH=\$ORIGIN" "${launcher[@]}" >/dev/null
-  cmake --build "$tree" --target gpu_bench gpu_decode random_model generate generate_cuda
+  cmake --build "$tree" --target gpu_bench gpu_decode gpu_read random_model generate generate_cuda
   rm -rf "$folder"
   mkdir -p "$folder"
-  cp -L "$tree/tests/bench/gpu_bench" "$tree/tests/bench/gpu_decode" "$tree/tests/bench/random_model" \
+  cp -L "$tree/tests/bench/gpu_bench" "$tree/tests/bench/gpu_decode" "$tree/tests/bench/gpu_read" "$tree/tests/bench/random_model" \
     "$tree"/lib/libgenerate.so.0 "$tree/lib/libgenerate-cuda.so" "$here/gpu.sh" "$folder/"
-  strip --strip-unneeded "$folder"/gpu_bench "$folder"/gpu_decode "$folder"/random_model "$folder"/*.so*
+  strip --strip-unneeded "$folder"/gpu_bench "$folder"/gpu_decode "$folder"/gpu_read "$folder"/random_model "$folder"/*.so*
   # What of Debian's libraries they need goes beside them; the C library is the machine's.
   { for file in "$folder"/gpu_bench "$folder"/gpu_decode "$folder"/libgenerate.so.0; do
       LD_LIBRARY_PATH=$folder ldd "$file"
@@ -78,6 +78,10 @@ run() {
       refused=$((refused + 1))
     fi
   done
+  # What share of the rate of reading each reaches stands beside it.
+  part "$here/gpu_read" "$lines"
+  GEN_GPU_READ_RATE=$(sed -n 's/.*"part":"read","seconds":\([^,]*\),"bytes":\([0-9]*\).*/\1 \2/p' "$lines" | awk '{print $2 / $1}')
+  if [ -n "$GEN_GPU_READ_RATE" ]; then export GEN_GPU_READ_RATE; else unset GEN_GPU_READ_RATE; fi
   for name in $("$here/gpu_bench" list); do part "$here/gpu_bench" "$name" "$lines"; done
   # Our own kernels beside cuBLASLt's, which the parts above took if the machine has it.
   echo "-- without cuBLASLt"

@@ -4,8 +4,11 @@
 //   gpu_bench PART RESULTS    one of them: a line of the table, a line of JSON more in RESULTS
 //   gpu_bench small RESULTS   each kind once, too small to time: for tools that look for mistakes
 //   gpu_bench why             why there is no device; succeeds where there is one
+//   GEN_GPU_READ_RATE         environment variable: bytes a second, of which the table tells the
+//   share
 // Ends with 3 if the machine refuses the part, with 4 if what it computes is wrong.
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 
@@ -114,8 +117,11 @@ int run(const Part& part, const char* path, int64_t width = kWidth,
   if (!found.ok()) return refused(found.status());
   const GpuFigure& figure = found.value();
   const bool wrong = !(figure.worst <= 1.0);
-  std::printf("%-30s %12.2f us %9.1f GB/s %8.1f Tops/s  error %.3f of the bound%s\n",
-              part.name.c_str(), figure.seconds * 1e6, figure.bytes / figure.seconds * 1e-9,
+  const double rate = figure.bytes / figure.seconds;
+  const char* const most = std::getenv("GEN_GPU_READ_RATE");
+  std::printf("%-30s %12.2f us %9.1f GB/s", part.name.c_str(), figure.seconds * 1e6, rate * 1e-9);
+  if (most != nullptr) std::printf(" %4.0f %%", 100.0 * rate / std::atof(most));
+  std::printf(" %8.1f Tops/s  error %.3f of the bound%s\n",
               figure.products / figure.seconds * 1e-12, figure.worst, wrong ? "  WRONG" : "");
   if (std::FILE* file = std::fopen(path, "a"); file != nullptr) {
     std::fprintf(

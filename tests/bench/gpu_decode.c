@@ -2,11 +2,15 @@
 /* What gpu.sh runs end to end: prefill and decode of a model on a backend, through the C API.
  *   gpu_decode BACKEND MODEL.gguf PROMPT_TOKENS TOKENS RESULTS [TEXTS [deterministic]]
  * TEXTS, 1 if not said, run side by side; decode counts the tokens of all of them.
- * A line of the table, a line of JSON at the end of RESULTS. Ends with 3 if the machine refuses. */
+ * A line of the table, a line of JSON at the end of RESULTS. Ends with 3 if the machine refuses.
+ *   GEN_GPU_READ_RATE  environment variable: bytes a second; the table tells at what share of it one text's tokens read
+ *                      the weights */
+#define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include <generate/generate.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { kMostTexts = 256 };
 
@@ -15,6 +19,12 @@ static gen_error error;
 static int refused(const char* what) {
   printf("%-20s refused: %s\n", what, error.message);
   return 3;
+}
+
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
 /* All texts once; the longest times of any of them. */
@@ -56,11 +66,14 @@ int main(int argc, char** argv) {
   gen_request* requests[kMostTexts] = {NULL};
   int32_t* ids = calloc((size_t)prompt, sizeof(int32_t));
   if (ids == NULL) return 1;
+  if (gen_backend_available(argv[1], &error) != GEN_OK) return refused("backend");
+  const double begin = now();
   if (gen_model_options_new(&options, &error) != GEN_OK ||
       gen_model_options_set_backend(options, argv[1], &error) != GEN_OK ||
       gen_model_load(argv[2], options, &model, &error) != GEN_OK) {
     return refused("load");
   }
+  const double load = now() - begin;
   if (gen_options_new(&settings, &error) != GEN_OK || gen_options_set_max_batch(settings, texts, &error) != GEN_OK ||
       gen_options_set_deterministic(settings, deterministic, &error) != GEN_OK ||
       gen_create(model, settings, &generator, &error) != GEN_OK || gen_sampling_new(&sampling, &error) != GEN_OK ||
@@ -83,14 +96,27 @@ int main(int argc, char** argv) {
     const int status = run(generator, (const gen_request* const*)requests, (size_t)texts, &prefill, &decode);
     if (status != 0) return status;
   }
-  printf("%-6s %3d texts%s  prefill %9.1f tokens/s   decode %9.1f tokens/s\n", argv[1], texts,
-         deterministic ? ", deterministic" : "", (double)prompt * texts / prefill, (double)(tokens - 1) * texts / decode);
+  size_t weights = 0;   /* bytes that a token reads */
+  size_t on_device = 0; /* bytes */
+  if (gen_model_memory(model, "stream", &weights, &error) != GEN_OK ||
+      gen_model_memory(model, "weights", &on_device, &error) != GEN_OK) {
+    return refused("memory");
+  }
+  printf("%-6s %3d texts%s  load %6.2f GB/s  prefill %9.1f tokens/s   decode %9.1f tokens/s", argv[1], texts,
+         deterministic ? ", deterministic" : "", (double)on_device / load * 1e-9, (double)prompt * texts / prefill,
+         (double)(tokens - 1) * texts / decode);
+  const char* const most = getenv("GEN_GPU_READ_RATE");
+  if (most != NULL && texts == 1) {
+    printf(" %4.0f %%", 100.0 * (double)weights * (double)(tokens - 1) / decode / atof(most));
+  }
+  printf("\n");
   FILE* file = fopen(argv[5], "a");
   if (file != NULL) {
     fprintf(file,
             "{\"part\":\"generate\",\"model\":\"%s\",\"backend\":\"%s\",\"prompt\":%d,\"tokens\":%d,\"texts\":%d,"
-            "\"deterministic\":%d,\"prefill_s\":%.9g,\"decode_s\":%.9g}\n",
-            argv[2], argv[1], prompt, tokens, texts, deterministic, prefill, decode);
+            "\"deterministic\":%d,\"weights\":%zu,\"load_bytes\":%zu,\"load_s\":%.9g,"
+            "\"prefill_s\":%.9g,\"decode_s\":%.9g}\n",
+            argv[2], argv[1], prompt, tokens, texts, deterministic, weights, on_device, load, prefill, decode);
     fclose(file);
   }
   for (int32_t text = 0; text < texts; ++text) gen_request_free(requests[text]);

@@ -74,7 +74,7 @@ def readable(names):
             for line in text.splitlines()]
 
 
-sources = sorted(p for top in ("cuda", "tests/cuda") for p in (root / top).rglob("*.cu"))
+sources = sorted(p for top in ("cuda", "tests/cuda", "tests/bench") for p in (root / top).rglob("*.cu"))
 failures, rows, known = [], [], 0
 kept.mkdir(parents=True, exist_ok=True)
 with concurrent.futures.ThreadPoolExecutor(2) as pool:
