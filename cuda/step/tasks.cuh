@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arguments of instructions, of those that share them with no operation.
+#pragma once
+
+#include "cuda/ops/activation_rows.h"
+#include "cuda/ops/attention_parts.cuh"
+#include "cuda/ops/context.h"
+#include "cuda/ops/linear_end.cuh"
+#include "cuda/ops/rms_norm.cuh"
+#include "cuda/ops/rope_append.cuh"
+#include "tensor/dtype.h"
+#include "cuda/step/program.h"
+
+namespace gen::cuda {
+
+enum class ElementsOp : int32_t { kAdd, kGated, kActivate };
+/// Columns of a tile of these and of kPack.
+constexpr int32_t kStepColumns = kStepThreads;
+
+struct ElementsStep {
+  const float* a;
+  const float* b;
+  float* y;
+  int32_t cols;
+  ElementsOp op;
+  engine::Activation activation;
+};
+struct SelectStep {
+  ConstRowsView x;
+  const int32_t* row;
+  float* y;
+};
+struct PackStep {
+  const float* x;
+  PackedRows y;
+};
+
+/// How warps read weights: unit by unit, each on a multiple of 16 bytes. Warp w of a block takes
+/// units w, w + kStepWarps, … of a tile of the first matrix, then of the second. Of floats a unit
+/// is a row, of quantised weights a step of a tile (ops/weight_tiles.h); a tile is eight outputs of
+/// both.
+struct WeightUnits {
+  const uint8_t* first;
+  const uint8_t* second;
+  size_t tile_bytes;
+  int32_t unit_bytes;
+  int32_t units;       // of a tile
+  int32_t last_units;  // of the last tile
+  int32_t n_matrices;  // 1 or 2
+};
+struct LinearStep {
+  WeightUnits weights;
+  DType type;
+  int32_t n_steps;   // of a tile of quantised weights
+  int32_t n_blocks;  // of a row of them
+  size_t terms_offset;
+  PackedRows x;
+  LinearEnd end;
+};
+
+struct ChunksStep {
+  SplitView view;
+  int32_t batch;  // query heads of a tile
+};
+
+/// Logits of a part of a row.
+constexpr int32_t kBestPart = 2048;
+struct BestStep {
+  float* logits;
+  int32_t cols;
+  int32_t parts;
+  const engine::BestRow* row;
+  int32_t* bad;        // [parts]
+  float* part_values;  // [parts]
+  int32_t* part_tokens;
+  int32_t* token;
+  float* value;
+};
+
+}  // namespace gen::cuda
