@@ -2,7 +2,8 @@
 // StepKernel: a list of operations as a program for one kernel (cuda/step), in place of the list's
 // graph. It has to earn that: for some steps both are run, what they have written is compared on
 // the device, and both are timed there. The graph comes last, so what a step gives is the graph's.
-// Nothing waits for the device: what a trial has found is looked at when the list comes again.
+// Nothing waits for the device but taking memory: what a trial has found is looked at when the list
+// comes again.
 #pragma once
 
 #include <cstddef>

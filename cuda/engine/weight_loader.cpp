@@ -49,6 +49,16 @@ Form form_of(WeightRole role, const WeightSource& source) noexcept {
   return {nullptr, row, static_cast<size_t>(source.rows)};
 }
 
+/// Takes `next` in as more rows of `last`, where it begins where these would: tensors that share an
+/// input are then one product of one kernel. `end` is where the memory of `last` ends.
+bool joined(WeightSegment* last, const uint8_t* end, const WeightSegment& next) noexcept {
+  const bool in_tiles = next.row_bytes == 0;
+  if (next.type != last->type || end != next.data) return false;
+  if (in_tiles && last->rows % kTileOutputs != 0) return false;
+  last->rows += next.rows;
+  return true;
+}
+
 /// Piece `i` of a source.
 void make_piece(const Form& form, const WeightSource& source, size_t i, std::byte* out) noexcept {
   if (form.traits != nullptr) {
@@ -98,6 +108,7 @@ Result<std::unique_ptr<engine::Weight>> WeightLoader::load(
     GEN_ASSIGN(weight->buffer_, memory_.allocate(weight->bytes_));
     data = reinterpret_cast<uint8_t*>(weight->buffer_.data().address());
   }
+  const uint8_t* end = nullptr;  // of the last segment, its padding aside
   for (const WeightSource& source : sources) {
     WeightSegment segment;
     segment.type = source.type;
@@ -108,7 +119,10 @@ Result<std::unique_ptr<engine::Weight>> WeightLoader::load(
     segment.row_bytes = form.traits != nullptr ? 0 : form.piece;
     weight->out_ = segment.first_row + source.rows;
     weight->stream_bytes_ += role == WeightRole::kEmbedding ? segment.row_bytes : form.bytes();
-    weight->segments_.push_back(segment);
+    if (role == WeightRole::kGated || weight->segments_.empty() ||
+        !joined(&weight->segments_.back(), end, segment)) {
+      weight->segments_.push_back(segment);
+    }
     {
       const DeviceQueue::Turn turn(queue_);
       weight->number_ = queue_.next_weight();
@@ -116,6 +130,7 @@ Result<std::unique_ptr<engine::Weight>> WeightLoader::load(
         make_piece(form, source, i, out);
       }));
     }
+    end = data + form.bytes();
     data += aligned(form.bytes());
   }
   return std::unique_ptr<engine::Weight>(std::move(weight));

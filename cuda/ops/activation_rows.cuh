@@ -54,63 +54,60 @@ GEN_DEVICE int32_t sum_of_lanes(int32_t x, uint32_t lanes) {
   return x;
 }
 
-/// A form of row t, whose float32 all threads of the block see: blocks `first`, `first` + `apart`,
-/// … of this warp.
-GEN_DEVICE void quantise_q8(const PackedRows& to, int64_t t, int32_t first, int32_t apart) {
+/// The other forms of columns [first, end) of row t, read(column) being its float32; `first` is a
+/// multiple of 256. A warp takes a block, or four of 32, whose elements it reads at once.
+template <typename Read>
+GEN_DEVICE void quantise_columns(const PackedRows& to, int64_t t, int32_t first, int32_t end,
+                                 const Read& read) {
+  constexpr int32_t kBlocks = 4;
   uint8_t* const row = to.data + static_cast<size_t>(t) * to.at.bytes;
-  const auto* const x = reinterpret_cast<const float*>(row);
-  const auto cols = static_cast<int32_t>(to.cols);
   const int32_t lane = lane_of_warp();
-  for (int32_t b = first; b < cols / 32; b += apart) {
-    const float value = x[b * 32 + lane];
-    const QuantScale scale = q8_scale(largest_of_warp(float_bits(value) & 0x7FFFFFFFU));
-    const int32_t q = quantised(value, scale.inverse);
-    row[to.at.q8 + static_cast<size_t>(b * 32 + lane)] = static_cast<uint8_t>(q);
-    const int32_t sum = sum_of_lanes(q, 32);
-    auto* const pair = row + to.at.q8_pairs + static_cast<size_t>(b) * 8;
-    if (lane == 0) *reinterpret_cast<float*>(pair) = scale.scale;
-    if (lane == 1) *reinterpret_cast<int32_t*>(pair + 4) = sum;
-  }
-}
-GEN_DEVICE void quantise_q8k(const PackedRows& to, int64_t t, int32_t first, int32_t apart) {
-  uint8_t* const row = to.data + static_cast<size_t>(t) * to.at.bytes;
-  const auto* const x = reinterpret_cast<const float*>(row);
-  const auto cols = static_cast<int32_t>(to.cols);
-  const int32_t lane = lane_of_warp();
-  auto* const scales = reinterpret_cast<float*>(row + to.at.q8k_scales);
-  auto* const sums = reinterpret_cast<int32_t*>(row + to.at.q8k_sums);
-  for (int32_t b = first; b < cols / 256; b += apart) {
-    float values[8];
-    uint32_t largest = 0;
-    GEN_UNROLL
-    for (int32_t i = 0; i < 8; ++i) {
-      values[i] = x[b * 256 + i * 32 + lane];
-      const uint32_t bits = float_bits(values[i]) & 0x7FFFFFFFU;
-      largest = bits > largest ? bits : largest;
-    }
-    const QuantScale scale = q8k_scale(largest_of_warp(largest));
-    GEN_UNROLL
-    for (int32_t i = 0; i < 8; ++i) {
-      const int32_t q = quantised(values[i], scale.inverse);
-      row[to.at.q8k + static_cast<size_t>(b * 256 + i * 32 + lane)] = static_cast<uint8_t>(q);
-      const int32_t sum = sum_of_lanes(q, 16);
-      if (lane % 16 == 0) sums[b * 16 + i * 2 + lane / 16] = sum;
-    }
-    if (lane == 0) scales[b] = scale.scale;
-  }
-}
-
-/// All other forms of row t, by a block of threads.
-GEN_DEVICE void quantise_row(const PackedRows& to, int64_t t) {
   const int32_t warps = block_threads() / 32;
-  if (to.at.q8 != 0) quantise_q8(to, t, warp_of_block(), warps);
-  if (to.at.q8k != 0) quantise_q8k(to, t, warp_of_block(), warps);
-}
-/// Those of columns [256 i, 256 i + 256), by a block of eight warps.
-GEN_DEVICE void quantise_columns(const PackedRows& to, int64_t t, int32_t i) {
-  const auto cols = static_cast<int32_t>(to.cols);
-  if (to.at.q8 != 0) quantise_q8(to, t, 8 * i + warp_of_block(), cols);
-  if (to.at.q8k != 0 && warp_of_block() == 0) quantise_q8k(to, t, i, cols);
+  if (to.at.q8 != 0) {
+    for (int32_t b = first / 32 + warp_of_block(); b < end / 32; b += kBlocks * warps) {
+      float values[kBlocks];
+      GEN_UNROLL
+      for (int32_t i = 0; i < kBlocks; ++i) {
+        values[i] = 0.0F;
+        if (b + i * warps < end / 32) values[i] = read((b + i * warps) * 32 + lane);
+      }
+      GEN_UNROLL
+      for (int32_t i = 0; i < kBlocks; ++i) {
+        const int32_t block = b + i * warps;
+        if (block >= end / 32) continue;
+        const QuantScale scale = q8_scale(largest_of_warp(float_bits(values[i]) & 0x7FFFFFFFU));
+        const int32_t q = quantised(values[i], scale.inverse);
+        row[to.at.q8 + static_cast<size_t>(block * 32 + lane)] = static_cast<uint8_t>(q);
+        const int32_t sum = sum_of_lanes(q, 32);
+        auto* const pair = row + to.at.q8_pairs + static_cast<size_t>(block) * 8;
+        if (lane == 0) *reinterpret_cast<float*>(pair) = scale.scale;
+        if (lane == 1) *reinterpret_cast<int32_t*>(pair + 4) = sum;
+      }
+    }
+  }
+  if (to.at.q8k != 0) {
+    auto* const scales = reinterpret_cast<float*>(row + to.at.q8k_scales);
+    auto* const sums = reinterpret_cast<int32_t*>(row + to.at.q8k_sums);
+    for (int32_t b = first / 256 + warp_of_block(); b < end / 256; b += warps) {
+      float values[8];
+      uint32_t largest = 0;
+      GEN_UNROLL
+      for (int32_t i = 0; i < 8; ++i) {
+        values[i] = read(b * 256 + i * 32 + lane);
+        const uint32_t bits = float_bits(values[i]) & 0x7FFFFFFFU;
+        largest = bits > largest ? bits : largest;
+      }
+      const QuantScale scale = q8k_scale(largest_of_warp(largest));
+      GEN_UNROLL
+      for (int32_t i = 0; i < 8; ++i) {
+        const int32_t q = quantised(values[i], scale.inverse);
+        row[to.at.q8k + static_cast<size_t>(b * 256 + i * 32 + lane)] = static_cast<uint8_t>(q);
+        const int32_t sum = sum_of_lanes(q, 16);
+        if (lane % 16 == 0) sums[b * 16 + i * 2 + lane / 16] = sum;
+      }
+      if (lane == 0) scales[b] = scale.scale;
+    }
+  }
 }
 
 /// Whether there is more than float32.

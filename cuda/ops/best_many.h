@@ -2,13 +2,13 @@
 // The best tokens of a row where they are more than one and few.
 #pragma once
 
-#include "cuda/ops/ops_run.h"
+#include "cuda/ops/best.cuh"
 
 namespace gen::cuda {
 
 inline constexpr int32_t kBestMany = 128;
 
-/// As run(), for k in [2, kBestMany].
-Status best_many(const OpContext& context, const engine::BestArgs& args);
+/// As run(), for k in [2, kBestMany], behind begin_parts().
+Status best_many(const OpContext& context, const engine::BestArgs& args, const BestParts& parts);
 
 }  // namespace gen::cuda

@@ -1,70 +1,118 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of float weights for few rows: sum_c x[t, c] W[n, c], W as F32, F16 or BF16.
 //   x    [T, C] float32 of packed rows; W [N, C], rows padded with zeros to 16 bytes
-//   A warp is one output of up to eight rows. Lane l takes the pieces of 16 bytes l, l + 32, … of
-//   the row, the columns of a piece ascending, with a fused multiply-add each; the lanes' sums are
-//   added as (l, l ^ 16), (l, l ^ 8), …. So the order depends on C and the type's size alone:
-//   neither on T, nor on the rows beside.
-//   Bytes: N C times the type's size, once for every eight rows; x comes from the first cache.
+//   A warp is all rows by two outputs, of several rows by four; of a gated product these are gates
+//   and what they are for. Lane l takes the pieces of 16 bytes l, l + 32, … of a row of weights,
+//   some rounds of 32 ahead, the columns of a piece ascending, with a fused multiply-add each; the
+//   lanes' sums are added as (l, l ^ 16), (l, l ^ 8), …. So the order depends on C and the type's
+//   size alone: neither on T, nor on the rows beside.
+//   Bytes: N C times the type's size, once for every eight rows; x comes from the first cache, once
+//   for the outputs of a warp.
 //   Error: |sum| within (C / 32 + 13) roundings of sum_c |x w|, then one for each part of the end.
-#include "cuda/ops/linear_end.cuh"
 #include "cuda/ops/linear_floats.cuh"
+
+#include "cuda/ops/linear_end.cuh"
 
 namespace gen::cuda {
 namespace {
 
 constexpr int32_t kThreads = 128;
 constexpr int32_t kWarps = kThreads / 32;
-constexpr int32_t kRows = kMatvecRows;
 
-/// The sum of one output for row own_row() of `n` rows from `t` on.
-template <typename Type>
-GEN_DEVICE float sum_rows(const PackedRows& x, const uint8_t* weight, int64_t t, int32_t n) {
-  constexpr int32_t kElements = Type::kElements;
-  float sums[kRows];
-  GEN_UNROLL
-  for (int32_t j = 0; j < kRows; ++j) sums[j] = 0.0F;
-  const auto cols = static_cast<int32_t>(x.cols);
-  const uint8_t* const rows = x.data + static_cast<size_t>(t) * x.at.bytes;
-  const auto load = [&](int32_t first) {
-    return device::load_once16(weight + static_cast<size_t>(first) * (16 / kElements));
-  };
-  int32_t first = lane_of_warp() * kElements;
-  device::UInt4 next = {};
-  if (first < cols) next = load(first);
-  after_predecessor();
-  for (; first < cols; first += 32 * kElements) {
-    const device::UInt4 now = next;
-    if (first + 32 * kElements < cols) next = load(first + 32 * kElements);
-    add_piece<Type>(now, rows, x.at.bytes, n, first, cols, sums);
-  }
-  return sum_lanes(sums, n);
-}
+/// Rows of weights that a warp has, and rounds that are loaded ahead, where it has so many rows of
+/// x: as many as registers take without keeping warps out.
+constexpr int32_t slots_of(int32_t rows) noexcept { return rows == 1 ? 2 : 4; }
+constexpr int32_t rounds_ahead(int32_t rows) noexcept { return rows == 1 ? 4 : 2; }
 
-template <typename Type>
+template <typename Type, int32_t kRows>
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
     linear_floats_kernel(PackedRows x, LinearEnd end, const uint8_t* weight,
                          const uint8_t* up_weight, size_t row_bytes) {
-  const int64_t output = int64_t{block_x()} * kWarps + warp_of_block();
-  if (output >= end.rows) return;
-  const int64_t first = int64_t{block_y()} * kRows;
+  constexpr int32_t kElements = Type::kElements;
+  constexpr int32_t kSlots = slots_of(kRows);
+  constexpr int32_t kAhead = rounds_ahead(kRows);
+  const int32_t outputs = end.gated ? kSlots / 2 : kSlots;
+  const int64_t first_output = (int64_t{block_x()} * kWarps + warp_of_block()) * outputs;
+  if (first_output >= end.rows) return;
+  const uint8_t* from[static_cast<size_t>(kSlots)];
+  GEN_UNROLL
+  for (int32_t slot = 0; slot < kSlots; ++slot) {
+    int64_t output = first_output + (end.gated ? slot / 2 : slot);
+    if (output >= end.rows) output = first_output;  // nobody asks for it
+    from[slot] = (end.gated && slot % 2 != 0 ? up_weight : weight) +
+                 static_cast<size_t>(output) * row_bytes + lane_of_warp() * 16;
+  }
+  const auto cols = static_cast<int32_t>(x.cols);
+  const int32_t pieces = (cols + kElements - 1) / kElements;
+  device::UInt4 next[static_cast<size_t>(kAhead)][static_cast<size_t>(kSlots)];
+  GEN_UNROLL
+  for (int32_t i = 0; i < kAhead; ++i) {
+    if (i * 32 + lane_of_warp() >= pieces) continue;
+    GEN_UNROLL
+    for (int32_t slot = 0; slot < kSlots; ++slot) {
+      next[i][slot] = device::load_once16(from[slot] + i * 512);
+    }
+  }
+  after_predecessor();
+
+  const int64_t first = int64_t{block_y()} * kMatvecRows;
   const int64_t left = end.y.rows - first;
   const int32_t n = left < kRows ? static_cast<int32_t>(left) : kRows;
-  const size_t at = static_cast<size_t>(output) * row_bytes;
-  const float sum = sum_rows<Type>(x, weight + at, first, n);
-  float up = 0.0F;
-  if (end.gated) up = sum_rows<Type>(x, up_weight + at, first, n);
-  if (lane_of_warp() % 4 != 0 || own_row() >= n) return;
-  finish_output(end, first + own_row(), output, sum, up);
+  const uint8_t* const rows = x.data + static_cast<size_t>(first) * x.at.bytes;
+  float sums[static_cast<size_t>(kRows * kSlots)] = {};
+  for (int32_t round = 0; round * 32 < pieces; round += kAhead) {
+    GEN_UNROLL
+    for (int32_t i = 0; i < kAhead; ++i) {
+      const int32_t piece = (round + i) * 32 + lane_of_warp();
+      if (piece >= pieces) continue;
+      float w[static_cast<size_t>(kSlots)][static_cast<size_t>(kElements)];
+      GEN_UNROLL
+      for (int32_t slot = 0; slot < kSlots; ++slot) {
+        Type::decode(next[i][slot], w[slot]);
+        if (piece + kAhead * 32 < pieces) {
+          next[i][slot] = device::load_once16(from[slot] + (round + i + kAhead) * 512);
+        }
+      }
+      const int32_t column = piece * kElements;
+      GEN_UNROLL
+      for (int32_t j = 0; j < kRows; ++j) {
+        // Rows that are not there are the first one again.
+        const size_t row = static_cast<size_t>(j < n ? j : 0) * x.at.bytes;
+        float values[static_cast<size_t>(kElements)];
+        load_elements<kElements>(reinterpret_cast<const float*>(rows + row) + column, cols - column,
+                                 values);
+        GEN_UNROLL
+        for (int32_t slot = 0; slot < kSlots; ++slot) {
+          float& sum = sums[j * kSlots + slot];
+          sum = add_products(values, w[slot], sum);
+        }
+      }
+    }
+  }
+  const float sum = sum_lanes(sums);
+  constexpr int32_t kLanes = 32 / (kRows * kSlots);  // that have the same sum
+  const float up = shuffle_xor(sum, kLanes);
+  const int32_t number = lane_of_warp() / kLanes;
+  const int32_t row = number / kSlots;
+  const int32_t slot = number % kSlots;
+  const int64_t output = first_output + (end.gated ? slot / 2 : slot);
+  if (lane_of_warp() % kLanes != 0 || row >= n || output >= end.rows) return;
+  if (end.gated && slot % 2 != 0) return;
+  finish_output(end, first + row, output, sum, up);
 }
 
 template <typename Type>
 Status launch_floats(const OpContext& context, const PackedRows& x, const LinearEnd& end,
                      const WeightSegment& weight, const WeightSegment* up) {
-  device::Dim3 grid = grid_of(weight.rows, kWarps);
-  grid.y = static_cast<unsigned>((end.y.rows + kRows - 1) / kRows);
-  return run_kernel(context, "linear", linear_floats_kernel<Type>, grid, kThreads, 0, x, end,
-                    weight.data, up != nullptr ? up->data : nullptr, weight.row_bytes);
+  const auto launch = [&](auto* kernel, int32_t rows) {
+    device::Dim3 grid = grid_of(weight.rows, kWarps * slots_of(rows) / (end.gated ? 2 : 1));
+    grid.y = static_cast<unsigned>((end.y.rows + kMatvecRows - 1) / kMatvecRows);
+    return run_kernel(context, "linear", kernel, grid, kThreads, 0, x, end, weight.data,
+                      up != nullptr ? up->data : nullptr, weight.row_bytes);
+  };
+  if (end.y.rows == 1) return launch(linear_floats_kernel<Type, 1>, 1);
+  if (end.y.rows <= 4) return launch(linear_floats_kernel<Type, 4>, 4);
+  return launch(linear_floats_kernel<Type, kMatvecRows>, kMatvecRows);
 }
 
 }  // namespace

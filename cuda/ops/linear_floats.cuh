@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What products of float weights for few rows have in common, whoever brings the weights: pieces of
-// 16 bytes as floats, what a piece adds to the sums of a lane, and the sums of the lanes. The order
-// of additions is said in linear_floats.cu.
+// 16 bytes as floats, what they meet of x, what both add to a sum, and the sums of the lanes. The
+// order of additions is said in linear_floats.cu.
 #pragma once
 
 #include <cstddef>
@@ -44,62 +44,54 @@ struct WeightBF16 {
   }
 };
 
-/// The row, counted from the first, whose sum a lane has in the end.
-GEN_DEVICE int32_t own_row() { return lane_of_warp() / 4; }
-
-/// Adds what the lanes have, as (l, l ^ 16), (l, l ^ 8), (l, l ^ 4), (l, l ^ 2), (l, l ^ 1). A lane
-/// keeps half of the rows at each of the first three steps, in the end own_row(); of a single row
-/// all lanes have the sum.
-template <size_t kOf>
-GEN_DEVICE float sum_lanes(float (&sums)[kOf], int32_t n) {
-  constexpr auto kRows = static_cast<int32_t>(kOf);
-  if (n == 1) {
-    for (uint32_t apart = 16; apart > 0; apart /= 2) sums[0] += shuffle_xor(sums[0], apart);
-    return sums[0];
-  }
+/// Adds what the lanes have of each sum, as (l, l ^ 16), (l, l ^ 8), (l, l ^ 4), (l, l ^ 2),
+/// (l, l ^ 1). A lane keeps half of the sums at each step, while there is more than one: in the end
+/// sum number lane / (32 / kSums).
+template <size_t kSums>
+GEN_DEVICE float sum_lanes(float (&sums)[kSums]) {
+  auto n = static_cast<int32_t>(kSums);
   GEN_UNROLL
-  for (int32_t half = kRows / 2; half > 0; half /= 2) {
-    const bool upper = (lane_of_warp() & (4 * half)) != 0;
-    GEN_UNROLL
-    for (int32_t j = 0; j < kRows / 2; ++j) {
-      if (j >= half) continue;
-      const float give = upper ? sums[j] : sums[j + half];
-      const float keep = upper ? sums[j + half] : sums[j];
-      sums[j] = keep + shuffle_xor(give, static_cast<uint32_t>(4 * half));
+  for (uint32_t apart = 16; apart > 0; apart /= 2) {
+    const bool upper = (static_cast<uint32_t>(lane_of_warp()) & apart) != 0;
+    if (n > 1) {
+      n /= 2;
+      GEN_UNROLL
+      for (int32_t i = 0; i < static_cast<int32_t>(kSums / 2); ++i) {
+        if (i >= n) continue;
+        const float give = upper ? sums[i] : sums[i + n];
+        const float keep = upper ? sums[i + n] : sums[i];
+        sums[i] = keep + shuffle_xor(give, apart);
+      }
+    } else {
+      sums[0] = sums[0] + shuffle_xor(sums[0], apart);
     }
   }
-  float sum = sums[0] + shuffle_xor(sums[0], 2);
-  return sum + shuffle_xor(sum, 1);
+  return sums[0];
 }
 
-/// Adds the products of a piece, columns [first, first + kElements) of an output, to the sums of
-/// `n` rows of x, which begin `row_bytes` apart and have `cols` columns; columns ascending.
-template <typename Type, size_t kOf>
-GEN_DEVICE void add_piece(const device::UInt4& piece, const uint8_t* rows, size_t row_bytes,
-                          int32_t n, int32_t first, int32_t cols, float (&sums)[kOf]) {
-  constexpr auto kRows = static_cast<int32_t>(kOf);
-  constexpr int32_t kElements = Type::kElements;
-  float w[static_cast<size_t>(kElements)];
-  Type::decode(piece, w);
-  const bool whole = first + kElements <= cols;  // the rest of a row of x is no number at all
+/// Elements of x that a piece of weights meets. What lies behind the columns is no number at all.
+template <int32_t kElements>
+GEN_DEVICE void load_elements(const float* from, int32_t left,
+                              float (&x)[static_cast<size_t>(kElements)]) {
   GEN_UNROLL
-  for (int32_t j = 0; j < kRows; ++j) {
-    if (j >= n) continue;
-    const auto* const from =
-        reinterpret_cast<const float*>(rows + static_cast<size_t>(j) * row_bytes) + first;
-    GEN_UNROLL
-    for (int32_t i = 0; i < kElements; i += 4) {
-      device::UInt4 four = {};
-      if (whole) four = device::load16(from + i);
-      const uint32_t bits[4] = {four.x, four.y, four.z, four.w};
-      GEN_UNROLL
-      for (int32_t k = 0; k < 4; ++k) {
-        float value = float_from_bits(bits[k]);
-        if (!whole) value = first + i + k < cols ? from[i + k] : 0.0F;
-        sums[j] = multiply_add(value, w[i + k], sums[j]);
-      }
-    }
+  for (int32_t i = 0; i < kElements; i += 4) {
+    const device::UInt4 four = device::load16(from + i);  // rows are padded to 64 bytes
+    x[i] = float_from_bits(four.x);
+    x[i + 1] = float_from_bits(four.y);
+    x[i + 2] = float_from_bits(four.z);
+    x[i + 3] = float_from_bits(four.w);
   }
+  if (left >= kElements) return;
+  GEN_UNROLL
+  for (int32_t i = 0; i < kElements; ++i) x[i] = i < left ? x[i] : 0.0F;
+}
+
+/// A sum and the products of a piece, columns ascending.
+template <size_t kElements>
+GEN_DEVICE float add_products(const float (&x)[kElements], const float (&w)[kElements], float sum) {
+  GEN_UNROLL
+  for (size_t k = 0; k < kElements; ++k) sum = multiply_add(x[k], w[k], sum);
+  return sum;
 }
 
 }  // namespace gen::cuda

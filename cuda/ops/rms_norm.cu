@@ -1,27 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // rms_norm: y[t, d] = x[t, d] / sqrt(mean_d(x[t, :]^2) + eps) * w[d], as rows, packed, or both.
-//   A block is a row. Squares are summed over sixteen virtual lanes in ascending order and added in
-//   a fixed tree, as on the CPU, whose bits these are.
-#include "cuda/ops/ops_run.h"
+//   A block is a row, which threads hold in registers and shared memory up to 8192 columns: all of
+//   it is on its way at once, w even before the predecessor ends, and memory is read once. Squares
+//   are summed over sixteen virtual lanes in ascending order and added in a fixed tree, as on the
+//   CPU, whose bits these are.
 #include "cuda/ops/rms_norm.cuh"
+
+#include "cuda/ops/ops_run.h"
 
 namespace gen::cuda {
 namespace {
 
-constexpr int32_t kThreads = 256;
+constexpr int32_t kThreads = 512;
+constexpr int32_t kEach = 16;
 
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) rms_norm_kernel(NormView of) {
-  after_predecessor();
-  norm_row<kThreads>(of, block_x());
+  norm_row<kThreads, kEach>(of, block_x(), [] {
+    // What is above it in the function reads w alone.
+    after_predecessor();
+  });
 }
 
 }  // namespace
 
 Status run(const OpContext& context, const engine::RmsNormArgs& args) {
   const device::Dim3 grid = {static_cast<unsigned>(args.x.rows), 1, 1};
-  const NormView of = {view(args.x), pointer(args.w), args.eps, view(args.y),
-                       packed_rows(args.packed)};
-  return run_kernel(context, "rms_norm", rms_norm_kernel, grid, kThreads, 0, of);
+  const NormView of = {view(args.x), pointer(args.w),          args.eps,
+                       view(args.y), packed_rows(args.packed), 0};
+  return run_kernel(context, "rms_norm", rms_norm_kernel, grid, kThreads,
+                    norm_shared(args.x.cols, kThreads * kEach), of);
 }
 
 }  // namespace gen::cuda

@@ -84,71 +84,110 @@ GEN_DEVICE void hadamard(const Shared<float>& x, int32_t n) {
   sync_warp();
 }
 
+/// What a lane has of the first 128 elements of a head and of their angles, read at once.
+struct LoadedHead {
+  float x[4];
+  float cosines[2];
+  float sines[2];
+};
+GEN_DEVICE LoadedHead load_head(const AppendView& of, const float* from, const float* cs) {
+  LoadedHead loaded;
+  const int32_t lane = lane_of_warp();
+  GEN_UNROLL
+  for (int32_t j = 0; j < 4; ++j) {
+    loaded.x[j] = lane + 32 * j < of.k_dim ? from[lane + 32 * j] : 0.0F;
+  }
+  const int32_t pairs = of.rope != engine::RopeKind::kNone ? of.rope_dims / 2 : 0;
+  GEN_UNROLL
+  for (int32_t j = 0; j < 2; ++j) {
+    const int32_t i = lane + 32 * j;
+    loaded.cosines[j] = i < pairs ? cs[2 * i] : 0.0F;
+    loaded.sines[j] = i < pairs ? cs[2 * i + 1] : 0.0F;
+  }
+  return loaded;
+}
+
 /// head[...] = the head at `from`, normalised, rotated and turned; a warp.
-GEN_DEVICE void prepare_head(const AppendView& of, const float* from, const float* norm,
-                             const float* cs, const Shared<float>& head) {
+GEN_DEVICE void prepare_head(const AppendView& of, const LoadedHead& loaded, const float* from,
+                             const float* norm, const float* cs, const Shared<float>& head) {
   const int32_t n = of.k_dim;
-  float factor = 1.0F;
+  const int32_t lane = lane_of_warp();
+  GEN_UNROLL
+  for (int32_t j = 0; j < 4; ++j) {
+    if (lane + 32 * j < n) head[lane + 32 * j] = loaded.x[j];
+  }
+  for (int32_t d = lane + 128; d < n; d += 32) head[d] = from[d];
+  sync_warp();
   if (norm != nullptr) {
     float squares = 0.0F;
-    if (lane_of_warp() < 16) {
-      for (int32_t d = lane_of_warp(); d < n; d += 16)
-        squares = multiply_add(from[d], from[d], squares);
+    if (lane < 16) {
+      for (int32_t d = lane; d < n; d += 16) {
+        const float x = head[d];
+        squares = multiply_add(x, x, squares);
+      }
     }
     squares = shuffle(sum_sixteen(squares), 0);
-    factor = 1.0F / square_root(squares / static_cast<float>(n) + of.eps);
+    const float factor = 1.0F / square_root(squares / static_cast<float>(n) + of.eps);
+    sync_warp();  // all have read what changes now
+    for (int32_t d = lane; d < n; d += 32) head[d] = head[d] * factor * norm[d];
+    sync_warp();
   }
-  for (int32_t d = lane_of_warp(); d < n; d += 32) {
-    head[d] = norm != nullptr ? from[d] * factor * norm[d] : from[d];
-  }
-  sync_warp();
   if (of.rope != engine::RopeKind::kNone) {
     const int32_t pairs = of.rope_dims / 2;
     const bool adjacent = of.rope == engine::RopeKind::kAdjacent;
-    for (int32_t i = lane_of_warp(); i < pairs; i += 32) {
+    const auto turn = [&](int32_t i, float cosine, float sine) {
       const int32_t first = adjacent ? 2 * i : i;
       const int32_t second = adjacent ? 2 * i + 1 : i + pairs;
       const float x = head[first];
       const float y = head[second];
-      head[first] = x * cs[2 * i] - y * cs[2 * i + 1];
-      head[second] = x * cs[2 * i + 1] + y * cs[2 * i];
+      head[first] = x * cosine - y * sine;
+      head[second] = x * sine + y * cosine;
+    };
+    GEN_UNROLL
+    for (int32_t j = 0; j < 2; ++j) {
+      if (lane + 32 * j < pairs) turn(lane + 32 * j, loaded.cosines[j], loaded.sines[j]);
     }
+    for (int32_t i = lane + 64; i < pairs; i += 32) turn(i, cs[2 * i], cs[2 * i + 1]);
     sync_warp();
   }
   if (of.layer.key_form == engine::KeyForm::kHadamard) hadamard(head, n);
 }
 
-/// Heads `first`, `first` + `apart`, … of q of row t, one of a warp each.
-GEN_DEVICE void rope_queries(const AppendView& of, int64_t t, int32_t first, int32_t apart) {
-  if (sequence_of(of.sequences, of.n_sequences, static_cast<int32_t>(t)) < 0) return;
+/// Head h of q of row t; a warp.
+GEN_DEVICE void rope_query(const AppendView& of, int64_t t, int32_t h) {
+  if (h >= of.n_heads) return;
   const float* const cs = of.cs.data != nullptr ? of.cs.data + t * of.cs.stride : nullptr;
+  float* const q = of.q.data + t * of.q.stride + int64_t{h} * of.k_dim;
+  const LoadedHead loaded = load_head(of, q, cs);
+  if (sequence_of(of.sequences, of.n_sequences, static_cast<int32_t>(t)) < 0) return;
   const auto bytes = static_cast<size_t>(of.k_dim) * sizeof(float);
   const Shared<float> head =
       dynamic_shared<float>(of.shared_offset + static_cast<size_t>(warp_of_block()) * bytes,
                             static_cast<size_t>(of.k_dim));
-  for (int32_t h = first; h < of.n_heads; h += apart) {
-    float* const q = of.q.data + t * of.q.stride + int64_t{h} * of.k_dim;
-    prepare_head(of, q, of.q_norm, cs, head);
-    for (int32_t d = lane_of_warp(); d < of.k_dim; d += 32) q[d] = head[d];
-    sync_warp();
-  }
+  prepare_head(of, loaded, q, of.q_norm, cs, head);
+  for (int32_t d = lane_of_warp(); d < of.k_dim; d += 32) q[d] = head[d];
 }
 
 /// The keys, or else the values, of row t into the cache; a block.
 GEN_DEVICE void append_side(const AppendView& of, int64_t t, bool keys) {
+  const float* const cs = of.cs.data != nullptr ? of.cs.data + t * of.cs.stride : nullptr;
+  const float* const k = of.k.data + t * of.k.stride;
+  const int32_t warp = warp_of_block();
+  LoadedHead loaded = {};
+  if (keys && warp < of.n_kv_heads) loaded = load_head(of, k + int64_t{warp} * of.k_dim, cs);
   const int32_t s = sequence_of(of.sequences, of.n_sequences, static_cast<int32_t>(t));
   if (s < 0) return;
   const engine::KvRows& rows = of.sequences[s];
   const int32_t entry = rows.first_entry + (static_cast<int32_t>(t) - rows.first_row);
-  const float* const cs = of.cs.data != nullptr ? of.cs.data + t * of.cs.stride : nullptr;
   const KvSideForm& form = keys ? of.layer.k : of.layer.v;
   const int32_t dim = keys ? of.k_dim : of.v_dim;
   const int32_t all = of.n_kv_heads * dim;
   const Shared<float> row = dynamic_shared<float>(of.shared_offset, static_cast<size_t>(all));
   if (keys) {
-    for (int32_t g = warp_of_block(); g < of.n_kv_heads; g += block_threads() / 32) {
-      prepare_head(of, of.k.data + t * of.k.stride + int64_t{g} * dim, of.k_norm, cs,
-                   row.part(g * dim, static_cast<size_t>(dim)));
+    for (int32_t g = warp; g < of.n_kv_heads; g += block_threads() / 32) {
+      const float* const from = k + int64_t{g} * dim;
+      if (g != warp) loaded = load_head(of, from, cs);
+      prepare_head(of, loaded, from, of.k_norm, cs, row.part(g * dim, static_cast<size_t>(dim)));
     }
   } else {
     for (int32_t i = thread_x(); i < all; i += block_threads()) {

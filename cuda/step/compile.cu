@@ -195,7 +195,9 @@ class Compiler {
 
   bool add(const engine::RmsNormArgs& of) {
     if (of.x.rows != 1) return false;
-    const NormView task = {view(of.x), pointer(of.w), of.eps, view(of.y), packed_rows(of.packed)};
+    const size_t shared = take_shared(norm_shared(of.x.cols, kStepThreads * kNormEach));
+    const NormView task = {view(of.x), pointer(of.w),          of.eps,
+                           view(of.y), packed_rows(of.packed), shared};
     return instruction(StepOp::kNorm, 1, task,
                        {{row_range(task.x)}, {row_range(task.y), row_range(task.packed)}});
   }
@@ -203,8 +205,8 @@ class Compiler {
   bool add(const engine::LinearArgs& of) {
     if (of.y.rows != 1 || of.low_rank.table) return false;
     const auto& weight = static_cast<const DeviceWeight&>(*of.weight);
-    LinearStep task = {};
-    task.x = packed_rows(of.x);
+    LinearTask task = {};
+    task.step.x = packed_rows(of.x);
     task.end = linear_end(of);
     const std::vector<WeightSegment>& segments = weight.segments();
     for (size_t i = 0; i < segments.size(); i += task.end.gated ? 2 : 1) {
@@ -215,8 +217,9 @@ class Compiler {
         return false;
       }
       size_t terms = 0;
-      if (!set_weights(segments[i], up, &task, &terms)) return false;
-      task.terms_offset = take_shared(terms);
+      if (!set_weights(segments[i], up, &task.step, &terms)) return false;
+      task.step.terms_offset = take_shared(terms);
+      task.step.outputs = static_cast<int32_t>(segments[i].rows);
       task.end.rows = segments[i].rows;
       task.end.first_row = segments[i].first_row;
       const float* const residual = task.end.residual.data;
@@ -224,7 +227,7 @@ class Compiler {
         return floats(row != nullptr ? row + task.end.first_row : nullptr, task.end.rows);
       };
       if (!instruction(StepOp::kLinear, tiles_of(task.end.rows), task,
-                       {{row_range(task.x), part(residual)}, {part(task.end.y.data)}})) {
+                       {{row_range(task.step.x), part(residual)}, {part(task.end.y.data)}})) {
         return false;
       }
     }
@@ -283,35 +286,34 @@ class Compiler {
   bool add(const engine::BestArgs& of) {
     if (of.x.rows != 1) return false;
     BestStep task = {};
-    task.logits = pointer(of.x.data);
-    task.cols = static_cast<int32_t>(of.x.cols);
-    task.parts = parts(of.x.cols, kBestPart);
-    task.row = pointer(of.rows);
-    task.token = pointer(of.tokens);
-    task.value = pointer(of.values);
-    const MemoryRange logits = row_range(view(of.x));
+    task.x = view(of.x);
+    task.rows = pointer(of.rows);
+    task.tokens = pointer(of.tokens);
+    task.values = pointer(of.values);
+    const MemoryRange logits = row_range(task.x);
     const auto n = static_cast<size_t>(of.k);
-    const std::vector<MemoryRange> results = {range_of(task.token, n * sizeof(int32_t)),
-                                              range_of(task.value, n * sizeof(float))};
-    if (of.k != 1) {
-      MemoryUse use = {{logits}, results};
-      if (task.row != nullptr) use.writes.push_back(logits);
-      return outside(std::move(use));
+    const std::vector<MemoryRange> results = {range_of(task.tokens, n * sizeof(int32_t)),
+                                              range_of(task.values, n * sizeof(float))};
+    MemoryUse whole = {{logits}, results};
+    if (task.rows != nullptr) whole.writes.push_back(logits);  // edits
+    if (of.k != 1) return outside(std::move(whole));
+    task.parts.parts = parts_of(of.x.cols);
+    const auto each = static_cast<size_t>(task.parts.parts);
+    task.parts.ranks = reinterpret_cast<uint64_t*>(scratch(0, each * sizeof(uint64_t)));
+    task.parts.bads = reinterpret_cast<int32_t*>(
+        scratch(round_up_64(each * sizeof(uint64_t)), each * sizeof(int32_t)));
+    const MemoryRange ranks = range_of(task.parts.ranks, each * sizeof(uint64_t));
+    const MemoryRange bads = range_of(task.parts.bads, each * sizeof(int32_t));
+    MemoryUse part = {{logits}, {ranks}};
+    if (task.rows != nullptr) {
+      if (!instruction(StepOp::kBadLogit, task.parts.parts, task, {{logits}, {bads}})) return false;
+      part.reads.push_back(bads);
+      part.writes.push_back(logits);
+    } else {
+      part.writes.push_back(bads);
     }
-    const auto each = static_cast<size_t>(task.parts) * sizeof(float);
-    const size_t apart = round_up_64(each);
-    task.bad = reinterpret_cast<int32_t*>(scratch(0, each));
-    task.part_values = reinterpret_cast<float*>(scratch(apart, each));
-    task.part_tokens = reinterpret_cast<int32_t*>(scratch(2 * apart, each));
-    const MemoryRange bad = range_of(task.bad, each);
-    const MemoryRange values = range_of(task.part_values, each);
-    const MemoryRange tokens = range_of(task.part_tokens, each);
-    if (!instruction(StepOp::kBadLogit, task.parts, task, {{logits}, {bad}})) return false;
-    if (task.row != nullptr && !instruction(StepOp::kEdits, 1, task, {{logits, bad}, {logits}})) {
-      return false;
-    }
-    return instruction(StepOp::kBestOfPart, task.parts, task, {{logits}, {values, tokens}}) &&
-           instruction(StepOp::kBest, 1, task, {{logits, bad, values, tokens}, results});
+    return instruction(StepOp::kBestOfPart, task.parts.parts, task, std::move(part)) &&
+           instruction(StepOp::kBest, 1, task, {{logits, ranks, bads}, results});
   }
 
   /// Bytes of shared memory behind the rings, which each instruction has for itself.

@@ -4,9 +4,9 @@
 // before are arguments and weights, which no kernel writes.
 #pragma once
 
-#include "cuda/device/atomic.cuh"
+#include <cstddef>
+
 #include "cuda/device/memory.cuh"
-#include "cuda/ops/best.cuh"
 #include "cuda/ops/linear_floats.cuh"
 #include "cuda/ops/linear_quant.cuh"
 #include "cuda/step/weight_stream.cuh"
@@ -75,6 +75,16 @@ class StepInputs {
     return slots_.part((1 - slot_) * kTaskPieces, static_cast<size_t>(kTaskPieces))
         .template as<Task>()[0];
   }
+  /// The end of a product at hand.
+  GEN_DEVICE LinearEnd linear_end() const {
+    static_assert(offsetof(LinearTask, end) % alignof(LinearEnd) == 0 &&
+                  sizeof(LinearTask) <= sizeof(StepTask));
+    constexpr size_t kFirst = offsetof(LinearTask, end) / sizeof(uint64_t);
+    constexpr size_t kWords = sizeof(LinearEnd) / sizeof(uint64_t);
+    return slots_.template as<uint64_t>()
+        .part((1 - slot_) * kTaskPieces * 2 + static_cast<int32_t>(kFirst), kWords)
+        .template as<LinearEnd>()[0];
+  }
   /// Until the instructions that a turn waits for have ended. Once in a turn.
   GEN_DEVICE void wait(const StepTurn& turn) {
     // Segments of a stack wait for the same instruction, one after another.
@@ -134,15 +144,15 @@ GEN_DEVICE void run_select(const SelectStep& of, int32_t tile) {
   if (d < of.x.cols) of.y[d] = of.x.data[of.row[0] * of.x.stride + d];
 }
 
-/// Columns [256 i, 256 i + 256) of a row.
 GEN_DEVICE void run_pack(const PackStep& of, int32_t tile) {
-  const int32_t d = tile * kStepColumns + thread_x();
+  const int32_t first = tile * kStepColumns;
+  const auto cols = static_cast<int32_t>(of.y.cols);
+  const int32_t end = cols - first < kStepColumns ? cols : first + kStepColumns;
   auto* const to = reinterpret_cast<float*>(of.y.data);
-  if (of.x != to) {
-    if (d < of.y.cols) to[d] = of.x[d];
-    sync_threads();
-  }
-  quantise_columns(of.y, 0, tile);
+  const int32_t d = first + thread_x();
+  if (of.x != to && d < end) to[d] = of.x[d];
+  if (!has_forms(of.y)) return;
+  quantise_columns(of.y, 0, first, end, [&](int32_t column) -> float { return of.x[column]; });
 }
 
 /// What a product of quantised weights reads of a step, from the ring.
@@ -165,7 +175,7 @@ GEN_DEVICE void run_quants(const LinearStep& of, const StepTurn& turn, WeightStr
   const Shared<Term> scaled = dynamic_shared<Term>(of.terms_offset, kTerms);
   const Shared<Term> minima = dynamic_shared<Term>(
       of.terms_offset + (t.minima ? kTerms * sizeof(Term) : 0), t.minima ? kTerms : 0);
-  const QuantView view = {of.x, of.end, nullptr, nullptr, 0, of.n_steps, of.n_blocks};
+  const QuantView view = {of.x, {}, nullptr, nullptr, 0, of.n_steps, of.n_blocks};
   const StreamedSteps<t> steps = {stream};
   bool begun = false;
   const auto begin = [&] {
@@ -175,13 +185,13 @@ GEN_DEVICE void run_quants(const LinearStep& of, const StepTurn& turn, WeightStr
   for_tiles(turn, [&](int32_t tile) {
     const float sum = sum_tile<t>(view, steps, of.x.data, 1, scaled, minima, begin);
     float up = 0.0F;
-    if (of.end.gated) {
+    if (of.weights.n_matrices == 2) {
       sync_threads();  // the last terms have been read
       up = sum_tile<t>(view, steps, of.x.data, 1, scaled, minima, begin);
     }
-    const int64_t output = int64_t{tile} * kTileOutputs + thread_x();
-    if (thread_x() < kTileOutputs && output < of.end.rows) {
-      finish_output(of.end, 0, output, sum, up);
+    const int32_t output = tile * kTileOutputs + thread_x();
+    if (thread_x() < kTileOutputs && output < of.outputs) {
+      finish_output(inputs.linear_end(), 0, output, sum, up);
     }
   });
 }
@@ -189,14 +199,21 @@ GEN_DEVICE void run_quants(const LinearStep& of, const StepTurn& turn, WeightStr
 /// The sum of an output, in all lanes.
 template <typename Type>
 GEN_DEVICE float sum_streamed(const LinearStep& of, WeightStream& stream) {
+  constexpr int32_t kElements = Type::kElements;
   const auto cols = static_cast<int32_t>(of.x.cols);
+  const auto* const x = reinterpret_cast<const float*>(of.x.data);
   float sums[1] = {};
   for (int32_t at = 0; at < of.weights.unit_bytes; at += kSlotBytes) {
-    const int32_t first = (at / 16 + lane_of_warp()) * Type::kElements;
+    const int32_t first = (at / 16 + lane_of_warp()) * kElements;
     const device::UInt4 piece = stream.take16(first < cols);
-    if (first < cols) add_piece<Type>(piece, of.x.data, 0, 1, first, cols, sums);
+    if (first >= cols) continue;
+    float values[static_cast<size_t>(kElements)];
+    load_elements<kElements>(x + first, cols - first, values);
+    float w[static_cast<size_t>(kElements)];
+    Type::decode(piece, w);
+    sums[0] = add_products(values, w, sums[0]);
   }
-  return sum_lanes(sums, 1);
+  return sum_lanes(sums);
 }
 
 template <typename Type>
@@ -204,12 +221,12 @@ GEN_DEVICE void run_floats(const LinearStep& of, const StepTurn& turn, WeightStr
                            StepInputs& inputs) {
   inputs.wait(turn);
   for (int32_t tile = turn.tile; tile < turn.tiles; tile += tiles_apart()) {
-    const int64_t output = int64_t{tile} * kStepWarps + warp_of_block();
-    if (output >= of.end.rows) break;
+    const int32_t output = tile * kStepWarps + warp_of_block();
+    if (output >= of.outputs) break;
     const float sum = sum_streamed<Type>(of, stream);
     float up = 0.0F;
-    if (of.end.gated) up = sum_streamed<Type>(of, stream);
-    if (lane_of_warp() == 0) finish_output(of.end, 0, output, sum, up);
+    if (of.weights.n_matrices == 2) up = sum_streamed<Type>(of, stream);
+    if (lane_of_warp() == 0) finish_output(inputs.linear_end(), 0, output, sum, up);
   }
 }
 
@@ -237,7 +254,7 @@ GEN_DEVICE void run_append(const AppendView& of, int32_t tile) {
   if (tile < sides) {
     append_side(of, 0, tile == 0);
   } else {
-    rope_queries(of, 0, (tile - sides) * kStepWarps + warp_of_block(), of.n_heads);
+    rope_query(of, 0, (tile - sides) * kStepWarps + warp_of_block());
   }
 }
 
@@ -251,83 +268,6 @@ GEN_DEVICE void run_merge(const SplitView& of, int32_t tile) {
   const int32_t i = tile * kStepColumns + thread_x();
   if (i >= of.of.n_heads * of.of.v_dim) return;
   merge_element(of, 0, i / of.of.v_dim, walk.n_chunks(), i % of.of.v_dim);
-}
-
-/// The part of the row that a tile is.
-GEN_DEVICE int32_t part_logits(const BestStep& of, int32_t tile) {
-  const int32_t left = of.cols - tile * kBestPart;
-  return left < kBestPart ? left : kBestPart;
-}
-GEN_DEVICE void run_bad_logit(const BestStep& of, int32_t tile) {
-  GEN_SHARED(int32_t, found, kStepThreads);
-  LogitRow part;
-  part.logits = of.logits + tile * kBestPart;
-  part.cols = part_logits(of, tile);
-  const int32_t bad = first_bad(part, found, kStepThreads);
-  if (thread_x() == 0) of.bad[tile] = bad == kNoToken ? kNoToken : tile * kBestPart + bad;
-}
-/// Of all parts, for all threads.
-GEN_DEVICE int32_t first_bad_of_parts(const BestStep& of) {
-  GEN_SHARED(int32_t, found, kStepThreads);
-  int32_t bad = kNoToken;
-  for (int32_t i = thread_x(); i < of.parts; i += kStepThreads)
-    bad = of.bad[i] < bad ? of.bad[i] : bad;
-  return least_of_block(found, kStepThreads, bad);
-}
-GEN_DEVICE void run_edits(const BestStep& of) {
-  LogitRow row;
-  row.logits = of.logits;
-  if (first_bad_of_parts(of) == kNoToken) apply(of.row, &row);
-}
-GEN_DEVICE void run_best_of_part(const BestStep& of, int32_t tile) {
-  GEN_SHARED(float, values, kStepThreads);
-  GEN_SHARED(int32_t, tokens, kStepThreads);
-  LogitRow row;
-  row.logits = of.logits;
-  row.cols = of.cols;
-  if (of.row != nullptr) take_mask(*of.row, &row);
-  float value = 0.0F;
-  int32_t token = kNoToken;
-  const int32_t end = tile * kBestPart + part_logits(of, tile);
-  for (int32_t i = tile * kBestPart + thread_x(); i < end; i += kStepThreads) {
-    const float logit = row.at(i);
-    if (goes_before(logit, i, value, token)) {
-      value = logit;
-      token = i;
-    }
-  }
-  best_of_block(values, tokens, kStepThreads, value, token);
-  if (thread_x() == 0) {
-    of.part_values[tile] = values[0];
-    of.part_tokens[tile] = tokens[0];
-  }
-}
-GEN_DEVICE void run_best(const BestStep& of) {
-  GEN_SHARED(float, values, kStepThreads);
-  GEN_SHARED(int32_t, tokens, kStepThreads);
-  const int32_t bad = first_bad_of_parts(of);
-  if (bad != kNoToken) {
-    LogitRow row;
-    row.logits = of.logits;
-    report_bad(row, bad, 1, kStepThreads, of.token, of.value);
-    return;
-  }
-  float value = 0.0F;
-  int32_t token = kNoToken;
-  for (int32_t i = thread_x(); i < of.parts; i += kStepThreads) {
-    const float other = of.part_values[i];
-    const int32_t other_token = of.part_tokens[i];
-    if (goes_before(other, other_token, value, token)) {
-      value = other;
-      token = other_token;
-    }
-  }
-  best_of_block(values, tokens, kStepThreads, value, token);
-  if (thread_x() == 0) {
-    const int32_t first = tokens[0];
-    of.token[0] = first == kNoToken ? 0 : first;
-    of.value[0] = first == kNoToken ? minus_infinity() : static_cast<float>(values[0]);
-  }
 }
 
 }  // namespace gen::cuda

@@ -12,6 +12,7 @@
 //   Tried   nothing on a device yet.
 #include "cuda/step/kernel.h"
 
+#include "cuda/device/atomic.cuh"
 #include "cuda/step/instructions.cuh"
 
 namespace gen::cuda {
@@ -38,8 +39,8 @@ GEN_DEVICE void run_tiles(const StepTurn& turn, StepInputs& inputs, const Run& r
       return run_tiles<PackStep>(turn, inputs,
                                  [](const auto& of, int32_t tile) { run_pack(of, tile); });
     case StepOp::kNorm:
-      return run_tiles<NormView>(turn, inputs,
-                                 [](const auto& of, int32_t) { norm_row<kStepThreads>(of, 0); });
+      return norm_row<kStepThreads, kNormEach>(inputs.arguments<NormView>(), 0,
+                                               [&] { inputs.wait(turn); });
     case StepOp::kLinear:
       return run_linear(inputs.arguments<LinearStep>(), turn, stream, inputs);
     case StepOp::kAppend:
@@ -52,22 +53,24 @@ GEN_DEVICE void run_tiles(const StepTurn& turn, StepInputs& inputs, const Run& r
       return run_tiles<SplitView>(turn, inputs,
                                   [](const auto& of, int32_t tile) { run_merge(of, tile); });
     case StepOp::kBadLogit:
-      return run_tiles<BestStep>(turn, inputs,
-                                 [](const auto& of, int32_t tile) { run_bad_logit(of, tile); });
-    case StepOp::kEdits:
-      return run_tiles<BestStep>(turn, inputs, [](const auto& of, int32_t) { run_edits(of); });
+      return run_tiles<BestStep>(
+          turn, inputs, [](const auto& of, int32_t tile) { find_bad(of.x, of.parts, 0, tile); });
     case StepOp::kBestOfPart:
-      return run_tiles<BestStep>(turn, inputs,
-                                 [](const auto& of, int32_t tile) { run_best_of_part(of, tile); });
+      return run_tiles<BestStep>(turn, inputs, [](const auto& of, int32_t tile) {
+        find_best(of.x, of.rows, of.parts, 0, tile);
+      });
     case StepOp::kBest:
-      return run_tiles<BestStep>(turn, inputs, [](const auto& of, int32_t) { run_best(of); });
+      return run_tiles<BestStep>(turn, inputs, [](const auto& of, int32_t) {
+        merge_best<kStepWarps>(of.x, of.rows, of.parts, 0, of.tokens, of.values);
+      });
   }
 }
 
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kStepThreads, kStepBlocks) step_kernel(StepView of) {
 #if GEN_CUDA_ARCH >= 800
   GEN_SHARED(device::UInt4, slots, 2 * kTaskPieces);
-  WeightStream stream(of);
+  GEN_SHARED(WeightUnits, units, kStepWarps);
+  WeightStream stream(of, units);
   StepTurn turn = next_turn(of, 0);
   StepInputs inputs(of, slots, turn);
   while (turn.instruction < of.n) {

@@ -36,9 +36,8 @@ enum class StepOp : int32_t {
   kAppend,      // rope_append: keys, values, then query heads
   kChunks,      // attention, a chunk and some heads
   kMerge,       // attention, the chunks of an element
-  kBadLogit,    // best: the first logit that is no number, of a part of the row
-  kEdits,       // best: changes of logits
-  kBestOfPart,  // best: of a part of the row
+  kBadLogit,    // best: the first logit that is no number, of a part of a row with edits
+  kBestOfPart,  // best: of a part of a row
   kBest,        // best: of the parts
 };
 

@@ -4,6 +4,7 @@
 
 #include "cuda/ops/activation_rows.h"
 #include "cuda/ops/attention_parts.cuh"
+#include "cuda/ops/best.cuh"
 #include "cuda/ops/context.h"
 #include "cuda/ops/linear_end.cuh"
 #include "cuda/ops/rms_norm.cuh"
@@ -50,11 +51,16 @@ struct WeightUnits {
 };
 struct LinearStep {
   WeightUnits weights;
+  PackedRows x;
   DType type;
+  int32_t outputs;
   int32_t n_steps;   // of a tile of quantised weights
   int32_t n_blocks;  // of a row of them
   size_t terms_offset;
-  PackedRows x;
+};
+/// With what is asked for only when sums are there, so that nobody holds it until then.
+struct LinearTask {
+  LinearStep step;
   LinearEnd end;
 };
 
@@ -63,18 +69,15 @@ struct ChunksStep {
   int32_t batch;  // query heads of a tile
 };
 
-/// Logits of a part of a row.
-constexpr int32_t kBestPart = 2048;
 struct BestStep {
-  float* logits;
-  int32_t cols;
-  int32_t parts;
-  const engine::BestRow* row;
-  int32_t* bad;        // [parts]
-  float* part_values;  // [parts]
-  int32_t* part_tokens;
-  int32_t* token;
-  float* value;
+  RowsView x;
+  const engine::BestRow* rows;
+  BestParts parts;
+  int32_t* tokens;
+  float* values;
 };
+
+/// Elements of a row that a thread holds in kNorm.
+constexpr int32_t kNormEach = 16;
 
 }  // namespace gen::cuda

@@ -12,6 +12,7 @@
 
 namespace gen::cuda {
 
+/// The arguments of an instruction, or what they begin with.
 template <typename T>
 GEN_DEVICE const T& task_of(const StepView& of, int32_t i) {
   static_assert(sizeof(T) <= sizeof(StepTask));
@@ -27,8 +28,10 @@ GEN_DEVICE int32_t tiles_apart() { return static_cast<int32_t>(device::grid_size
 
 class WeightStream {
  public:
-  GEN_DEVICE explicit WeightStream(const StepView& of)
+  /// `units` has a place for each warp.
+  GEN_DEVICE WeightStream(const StepView& of, const Shared<WeightUnits>& units)
       : of_(of),
+        units_(units),
         ring_(dynamic_shared<uint8_t>(static_cast<size_t>(warp_of_block()) * kSlotBytes * kSlots,
                                       static_cast<size_t>(kSlotBytes * kSlots))) {
     seek(of.first_weights);
@@ -107,36 +110,42 @@ class WeightStream {
       tile_ = own_tile(of_.heads[instruction]);
       tiles_ = of_.heads[instruction].tiles;
       if (tile_ >= tiles_) continue;
-      weights_ = task_of<LinearStep>(of_, instruction).weights;
+      sync_warp();  // all have read what changes now
+      if (lane_of_warp() == 0) {
+        units_[warp_of_block()] = task_of<LinearStep>(of_, instruction).weights;
+      }
+      sync_warp();
       break;
     }
     instruction_ = instruction;
   }
   /// On to a unit that there is: a warp may have none of a matrix of a tile.
   GEN_DEVICE void settle() {
-    while (instruction_ < of_.n && !point()) {
+    while (instruction_ < of_.n) {
+      const WeightUnits weights = units_[warp_of_block()];
+      if (point(weights)) return;
       index_ = warp_of_block();
-      if (++matrix_ < weights_.n_matrices) continue;
+      if (++matrix_ < weights.n_matrices) continue;
       matrix_ = 0;
       tile_ += tiles_apart();
       if (tile_ >= tiles_) seek(of_.heads[instruction_].next_weights);
     }
-    if (instruction_ >= of_.n) at_ = nullptr;
+    at_ = nullptr;
   }
   /// Whether there is such a unit.
-  GEN_DEVICE bool point() {
-    const int32_t units = tile_ + 1 == tiles_ ? weights_.last_units : weights_.units;
+  GEN_DEVICE bool point(const WeightUnits& weights) {
+    const int32_t units = tile_ + 1 == tiles_ ? weights.last_units : weights.units;
     if (index_ >= units) return false;
-    at_ = (matrix_ == 0 ? weights_.first : weights_.second) +
-          static_cast<size_t>(tile_) * weights_.tile_bytes +
-          static_cast<size_t>(index_) * static_cast<size_t>(weights_.unit_bytes);
-    left_ = weights_.unit_bytes;
+    at_ = (matrix_ == 0 ? weights.first : weights.second) +
+          static_cast<size_t>(tile_) * weights.tile_bytes +
+          static_cast<size_t>(index_) * static_cast<size_t>(weights.unit_bytes);
+    left_ = weights.unit_bytes;
     return true;
   }
 
   const StepView& of_;
+  const Shared<WeightUnits>& units_;  // of the instruction that what comes next belongs to
   const Shared<uint8_t> ring_;
-  WeightUnits weights_;
   const uint8_t* at_ = nullptr;  // what comes next, of a unit that has `left_` bytes more
   int32_t left_ = 0;
   int32_t instruction_ = 0;

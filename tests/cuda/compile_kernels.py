@@ -20,6 +20,8 @@ nvcc, root, kept, *architectures = sys.argv[1:]
 root, kept = pathlib.Path(root), pathlib.Path(kept)
 FLAGS = ["-std=c++20", "-fmad=false", "--expt-relaxed-constexpr", "-O3", "-Xptxas", "-v,-warn-spills", "-c", "-Xcompiler=-O0",
          *(f"-gencode=arch=compute_{a},code=sm_{a}" for a in architectures), f"-I{root}", f"-I{root}/src"]
+# Bytes that a kernel may spill: around the call of a division in double precision, in what is no step's work.
+MAY_SPILL = {"kv_pool_kernel": 64}
 VERSION = subprocess.run([nvcc, "--version"], capture_output=True, text=True).stdout
 
 
@@ -87,7 +89,7 @@ with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for row in kernels(text):
             rows.append(row)
             name, architecture, *_, spills = row
-            if spills:
+            if spills > max((most for part, most in MAY_SPILL.items() if part in name), default=0):
                 failures.append(f"{here}: sm_{architecture}: {name} spills {spills} bytes")
 # All kernels of the engine are launched so that they may begin before their predecessors end.
 for source in (p for p in (root / "cuda/ops").iterdir() if p.suffix in (".cu", ".cuh")):

@@ -35,6 +35,43 @@ TEST(CudaLinear, FloatFormats) {
   }
 }
 
+/// Up to eight rows of float weights have one result each, whatever is beside them; outputs that
+/// fill no warp, gates, a row that ends within a piece of 16 bytes, rounds ahead of the first ones.
+TEST(CudaLinear, FewRowsOfFloats) {
+  OpBench bench(cuda_engine());
+  for (const DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (const bool gated : {false, true}) {
+      for (const int64_t cols : {75, 1400}) {
+        const Matrix w(type, 7, cols, 1);
+        const Matrix up(type, 7, cols, 2);
+        LinearCase c;
+        c.weights = {&w};
+        if (gated) {
+          c.weights.push_back(&up);
+          c.role = WeightRole::kGated;
+        }
+        c.activation.kind = gated ? Act::kSilu : Act::kNone;
+        c.rows = 8;
+        const auto x = random_row(static_cast<size_t>(8 * cols), 2);
+        const auto together = run(bench, c, x);
+        if (!gated) expect_near_exact(w, 8, x, together, false);
+        for (const int64_t n : {1, 2, 4, 5}) {
+          c.rows = n;
+          const int64_t first = 8 - n;
+          const auto alone = run(bench, c, {x.begin() + first * cols, x.end()});
+          for (int64_t t = 0; t < n; ++t) {
+            for (int64_t o = 0; o < 7; ++o) {
+              ASSERT_EQ(alone[static_cast<size_t>(t * 9 + o)],
+                        together[static_cast<size_t>((first + t) * 9 + o)])
+                  << dtype_name(type) << ", " << n << " rows, row " << t << " output " << o;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 /// Gates, and what comes after a sum, for many rows of float weights: as for few, within what
 /// rounded inputs allow.
 TEST(CudaLinear, GatesOfFloatsForManyRows) {
@@ -169,6 +206,43 @@ TEST(CudaLinear, StacksBiasesActivationsAndResiduals) {
       for (size_t i = 0; i < want.size(); ++i) {
         // Sums of floats have an order of their own.
         if (i % 26 < 21 || i % 26 >= 24) {
+          ASSERT_EQ(got[i], want[i]) << i;
+        } else {
+          ASSERT_NEAR(got[i], want[i], 1e-4F * (1.0F + std::fabs(want[i]))) << i;
+        }
+      }
+    }
+  }
+}
+
+/// Sources of one type that lie in memory as one are one product; those whose last tile is not full
+/// are not, and neither are those with padding between them.
+TEST(CudaLinear, StacksOfOneType) {
+  OpBench cpu(cpu_engine());
+  OpBench bench(cuda_engine());
+  const Matrix whole(DType::kQ8_0, 8, 512, 1);  // 17 times 256 bytes on the device
+  const Matrix part(DType::kQ8_0, 5, 512, 2);
+  const Matrix last(DType::kQ8_0, 3, 512, 3);
+  const Matrix padded(DType::kQ8_0, 8, 96, 4);
+  const Matrix behind(DType::kQ8_0, 3, 96, 5);
+  const Matrix floats(DType::kF32, 2, 512, 6);
+  const Matrix more_floats(DType::kF32, 3, 512, 7);
+  using Stack = std::vector<const Matrix*>;
+  for (const Stack& stack : {Stack{&whole, &part, &last}, Stack{&part, &whole},
+                             Stack{&padded, &behind}, Stack{&floats, &more_floats, &part}}) {
+    for (const int64_t rows : {1, 20}) {
+      LinearCase c;
+      c.weights = stack;
+      c.rows = rows;
+      c.bias = true;
+      const int64_t cols = stack[0]->cols;
+      const auto x = random_row(static_cast<size_t>(rows * cols), 4);
+      const auto got = run(bench, c, x);
+      const auto want = run(cpu, c, x);
+      const int64_t in_floats = stack[0] == &floats ? 5 : 0;
+      const auto width = static_cast<int64_t>(want.size()) / rows;
+      for (size_t i = 0; i < want.size(); ++i) {
+        if (static_cast<int64_t>(i) % width >= in_floats) {
           ASSERT_EQ(got[i], want[i]) << i;
         } else {
           ASSERT_NEAR(got[i], want[i], 1e-4F * (1.0F + std::fabs(want[i]))) << i;

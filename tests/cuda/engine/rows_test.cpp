@@ -47,7 +47,7 @@ TEST(CudaEmbed, EveryFormat) {
 }
 
 TEST(CudaRmsNorm, Rows) {
-  for (const int64_t cols : {1, 15, 16, 17, 96, 1000}) {
+  for (const int64_t cols : {1, 15, 16, 17, 96, 1000, 8192 + 37}) {
     SCOPED_TRACE(cols);
     expect_same([&](OpBench& bench) {
       const int64_t stride = cols + 5;
@@ -70,6 +70,27 @@ TEST(CudaRmsNorm, Rows) {
       }
       return seen;
     });
+  }
+}
+
+/// Its packed rows are what pack makes of its float rows, in every form, of rows that do not fit
+/// the registers of a block, too.
+TEST(CudaRmsNorm, Forms) {
+  constexpr uint32_t kForms = engine::kActF32 | engine::kActQ8 | engine::kActQ8K;
+  for (const int64_t cols : {256, 8192 + 512}) {
+    OpBench bench(cuda_engine());
+    const auto bytes = static_cast<int64_t>(bench.engine().activation_bytes(kForms, cols));
+    engine::RmsNormArgs args;
+    args.x = {bench.put(random_row(static_cast<size_t>(2 * cols), 1, 3.0F)), 2, cols, cols};
+    args.w = bench.put(random_row(static_cast<size_t>(cols), 2));
+    args.y = {bench.room(2 * cols), 2, cols, cols};
+    const std::vector<float> before(static_cast<size_t>(bytes / 2), 7.0F);
+    args.packed = {bench.put(before).as<std::byte>(), kForms, 2, cols};
+    bench.run(args);
+    const engine::Activations packed = {bench.put(before).as<std::byte>(), kForms, 2, cols};
+    bench.run(engine::PackArgs{{args.y.data, 2, cols, cols}, packed});
+    EXPECT_TRUE(same_bits(bench.get(args.packed.data.as<float>(), bytes / 2),
+                          bench.get(packed.data.as<float>(), bytes / 2)));
   }
 }
 
@@ -138,6 +159,22 @@ TEST(CudaBest, MasksEditsAndTies) {
       for (const bool masks : {false, true}) {
         for (const bool edits : {false, true}) {
           BestCase c = {cols, std::min(k, static_cast<int32_t>(cols)), masks, edits, ++seed};
+          SCOPED_TRACE(testing::Message() << cols << " tokens, " << k << " best, seed " << seed);
+          expect_same([&](OpBench& bench) { return best(bench, c); });
+        }
+      }
+    }
+  }
+}
+
+// Rows of several parts, the last of which is not full.
+TEST(CudaBest, Parts) {
+  uint32_t seed = 100;
+  for (const int64_t cols : {2048, 2049, 5000}) {
+    for (const int32_t k : {1, 2, 128}) {
+      for (const bool edits : {false, true}) {
+        for (const float steps : {2.0F, 1000.0F}) {
+          BestCase c = {cols, k, edits, edits, ++seed, steps};
           SCOPED_TRACE(testing::Message() << cols << " tokens, " << k << " best, seed " << seed);
           expect_same([&](OpBench& bench) { return best(bench, c); });
         }

@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <optional>
 
 #include "cuda/emulator/emulator.h"
 #include "cuda/engine/allocators.h"
@@ -25,11 +24,15 @@ namespace {
 using Counts = cuda::StepGraphs::Counts;
 
 /// Lists are tried as one kernel where it is "on", and never where it is "off".
-std::shared_ptr<engine::Engine> engine_with(const char* megakernel) {
+std::shared_ptr<engine::Engine> engine_with(const char* megakernel,
+                                            const engine::GpuTable* table = nullptr) {
   EXPECT_EQ(setenv("GEN_MEGAKERNEL", megakernel, 1), 0);
-  auto engine = cuda_engine();
+  engine::EngineOptions options;
+  if (table != nullptr) options.gpu_allocator = {std::shared_ptr<void>(), table};
+  auto engine = engine::create_engine(cuda::cuda_backend(), options);
   EXPECT_EQ(unsetenv("GEN_MEGAKERNEL"), 0);
-  return engine;
+  EXPECT_TRUE(engine.ok()) << engine.status().message();
+  return std::move(engine).value();
 }
 Counts counts(engine::Engine& engine) { return static_cast<cuda::CudaEngine&>(engine).graphs(); }
 
@@ -201,7 +204,8 @@ class Lists {
   static constexpr size_t kRows = 5;
   static constexpr uint32_t kForms = engine::kActF32 | engine::kActQ8 | engine::kActQ8K;
 
-  explicit Lists(const char* megakernel) : bench_(engine_with(megakernel)) {
+  explicit Lists(const char* megakernel, const engine::GpuTable* table = nullptr)
+      : bench_(engine_with(megakernel, table)) {
     for (size_t i = 0; i < kRows; ++i) {
       before_.push_back(random_row(kCols, static_cast<uint32_t>(i + 1)));
       rows_.push_back(bench_.put(before_.back()));
@@ -518,6 +522,102 @@ TEST(StepKernel, StepsBetweenOthers) {
     EXPECT_EQ(counts(*engine).by_kernel > 10U, on);
   }
   EXPECT_TRUE(same_bits(logits[1], logits[0]));
+}
+
+TEST(StepKernel, LackOfMemoryLeavesTheGraph) {
+  auto pool = cuda::PoolAllocator::create(0);
+  ASSERT_TRUE(pool.ok());
+  // Device memory for the program, then pinned memory for what a trial finds.
+  for (const size_t piece : {size_t{0}, size_t{1}}) {
+    SCOPED_TRACE(piece);
+    TestGpuAllocator refusing(pool.value()->table());
+    Lists lists("on", &refusing.table());
+    const auto list = lists.random_list(3, 20, true);
+    const auto want = lists.plainly(list);
+    EXPECT_TRUE(same_bits(lists.together(list), want));
+    refusing.refused = refusing.calls + piece;
+    for (int32_t i = 0; i < 3; ++i) EXPECT_TRUE(same_bits(lists.together(list), want)) << i;
+    EXPECT_GT(refusing.calls, refusing.refused);  // it was asked
+    const Counts done = counts(lists.bench().engine());
+    EXPECT_EQ(done.tried + done.by_kernel, 0U);
+    EXPECT_EQ(done.replayed, 3U);
+    // Other lists are not the worse for it.
+    const auto other = lists.random_list(4, 20, true);
+    const auto want_other = lists.plainly(other);
+    for (int32_t i = 0; i < 4; ++i) {
+      EXPECT_TRUE(same_bits(lists.together(other), want_other)) << i;
+    }
+    EXPECT_EQ(counts(lists.bench().engine()).by_kernel, 2U);
+  }
+}
+
+TEST(StepKernel, DevicesThatCannot) {
+  cuda::emulator::Options old;
+  old.major = 7;
+  old.minor = 5;
+  cuda::emulator::configure(old);
+  {
+    Lists lists("on");
+    const auto list = lists.random_list(3, 20, true);
+    const auto want = lists.plainly(list);
+    for (int32_t i = 0; i < 4; ++i) EXPECT_TRUE(same_bits(lists.together(list), want)) << i;
+    EXPECT_EQ(counts(lists.bench().engine()).tried, 0U);
+  }
+  cuda::emulator::configure({});
+}
+
+TEST(StepKernel, ADeviceLostInAStep) {
+  // From before the list is captured to behind its trial.
+  bool whole = false;
+  for (uint64_t after = 0; after < 150 && !whole; after += 3) {
+    SCOPED_TRACE(after);
+    cuda::emulator::Options options;
+    options.lost_after = cuda::emulator::kernels_run() + 1 + after;
+    cuda::emulator::configure(options);
+    {
+      Lists lists("on");
+      const auto list = lists.random_list(3, 20, true);
+      Status status;
+      for (int32_t i = 0; i < 5 && status.ok(); ++i) status = lists.bench().run_all(list);
+      whole = status.ok();
+      if (!whole) {
+        EXPECT_EQ(status.code(), Code::kDevice) << status.message();
+        EXPECT_EQ(lists.bench().run_all(list).code(), Code::kDevice);
+      }
+    }
+    cuda::emulator::configure({});
+  }
+  EXPECT_TRUE(whole);
+}
+
+TEST(StepKernel, ACancelledStepLeavesNothing) {
+  TinyModelSpec spec;
+  spec.type = DType::kF16;
+  const TinyModel tiny(spec);
+  const auto engine = engine_with("on");
+  TinyEngineOptions options;
+  options.engine = engine;
+  const LoadedTiny model(tiny, options);
+  const auto cache_of = [&] {
+    return cache::make_cache("fp16", model.model().layer_shapes(), 128, engine->memory()).value();
+  };
+  const auto apart = cache_of();
+  const auto want = text(model, *apart, 0, 8);
+  const auto own = cache_of();
+  auto got = text(model, *own, 0, 4);
+  CancelFlag cancel;
+  cancel.fire();
+  OwnedBatch batch;
+  ASSERT_TRUE(batch.add(*own, std::vector<int32_t>{1}).ok());
+  batch.finish(model.vocab());
+  batch.batch.cancel = &cancel;
+  EXPECT_EQ(model.model().forward(batch.batch).code(), Code::kCancelled);
+  for (int32_t i = 4; i < 8; ++i) {
+    const auto logits = model.feed(*own, std::vector<int32_t>{(i * 5 + 1) % 40});
+    got.insert(got.end(), logits.begin(), logits.end());
+  }
+  EXPECT_TRUE(same_bits(got, want));
+  EXPECT_EQ(counts(*engine).different, 0U);
 }
 
 }  // namespace
