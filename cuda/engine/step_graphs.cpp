@@ -146,10 +146,10 @@ bool StepGraphs::consider_kernel(Kept& kept) {
       return false;
   }
   if (kept.kernel->trials() < (at_once ? 1 : kTrials)) return true;
-  kept.by_kernel = at_once || kept.kernel->own_seconds() < kept.kernel->graph_seconds();
+  kept.by_kernel = at_once || kept.kernel->own_ms() < kept.kernel->graph_ms();
   log(LogLevel::kDebug, "a step of %zu operations takes %.1f us as one kernel, %.1f as a graph",
-      kept.list.size(), kept.kernel->own_seconds() / kept.kernel->trials() * 1e6,
-      kept.kernel->graph_seconds() / kept.kernel->trials() * 1e6);
+      kept.list.size(), static_cast<double>(kept.kernel->own_ms()) * 1e3,
+      static_cast<double>(kept.kernel->graph_ms()) * 1e3);
   if (!kept.by_kernel) reject_kernel(kept);
   return kept.by_kernel;
 }

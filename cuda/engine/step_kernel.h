@@ -46,9 +46,9 @@ class StepKernel {
   };
   Verdict look();
   [[nodiscard]] int32_t trials() const noexcept { return trials_; }
-  /// Seconds of all trials.
-  [[nodiscard]] double own_seconds() const noexcept { return own_ms_ * 1e-3; }
-  [[nodiscard]] double graph_seconds() const noexcept { return graph_ms_ * 1e-3; }
+  /// The fewest milliseconds of a trial.
+  [[nodiscard]] float own_ms() const noexcept { return own_ms_; }
+  [[nodiscard]] float graph_ms() const noexcept { return graph_ms_; }
   [[nodiscard]] size_t instructions() const noexcept { return code_.heads.size(); }
 
  private:
@@ -73,8 +73,8 @@ class StepKernel {
   device::Event events_[5] = {};
   bool looked_at_ = true;  // the last trial has been
   int32_t trials_ = 0;
-  double own_ms_ = 0.0;
-  double graph_ms_ = 0.0;
+  float own_ms_ = 0.0F;
+  float graph_ms_ = 0.0F;
 };
 
 }  // namespace gen::cuda

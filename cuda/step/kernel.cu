@@ -6,9 +6,10 @@
 //           So memory that the kernel writes is read with plain loads only, never as constant.
 //   Ends    Blocks wait only for instructions before their own, whose tiles others hold that are on
 //           the device as well, so somebody can always go on.
-//   Bytes   Weights come through rings of 8 KiB a warp, six units of 512 bytes of each 8 warps and
-//           two blocks under way at any time: 96 KiB a multiprocessor.
-//   Needs   sm_80, cooperative launch, 100 KiB of shared memory a multiprocessor at least.
+//   Bytes   Weights come through rings of 16 KiB a warp, of which 14 KiB are under way at any time:
+//           112 KiB a multiprocessor.
+//   Needs   sm_80, cooperative launch, 160 KiB of shared memory a block; 209 registers on sm_90a. Two
+//           blocks a multiprocessor, with 128 each, spill.
 //   Tried   nothing on a device yet.
 #include "cuda/step/kernel.h"
 

@@ -15,13 +15,14 @@ namespace gen::cuda {
 
 constexpr int32_t kStepThreads = 256;
 constexpr int32_t kStepWarps = kStepThreads / 32;
-/// Blocks of a multiprocessor: more would only divide its shared memory.
-constexpr int32_t kStepBlocks = 2;
+/// Blocks of a multiprocessor: more would divide its registers and its shared memory.
+constexpr int32_t kStepBlocks = 1;
 constexpr int32_t kMostWaits = 6;
 
-/// Shared memory of a warp for weights that are under way: slots of 512 bytes, 16 of a lane.
+/// Shared memory of a warp for weights that are under way: slots of 512 bytes, 16 of each
+/// lane.
 constexpr int32_t kSlotBytes = 512;
-constexpr int32_t kSlots = 16;
+constexpr int32_t kSlots = 32;
 /// Slots of one unit of weights at most, and those that are under way while one is used.
 constexpr int32_t kUnitSlots = 4;
 constexpr int32_t kSlotsAhead = kSlots - kUnitSlots;
