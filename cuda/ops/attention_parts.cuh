@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A chunk of attention by a block of threads, and the merge of chunks; see attention_split.cu.
+// A chunk of attention of one row by a block of threads, and the merge of chunks, for blocks that
+// go from one to another (cuda/step). The operations and their order are those of
+// attention_split.cu.
 #pragma once
 
 #include "cuda/ops/attention_view.cuh"
@@ -10,7 +12,7 @@ constexpr int32_t kPartThreads = kChunk;
 /// Query heads of a group that a block takes at most.
 constexpr int32_t kPartHeads = 8;
 
-struct SplitView {
+struct ChunksView {
   AttentionView of;
   float* parts;  // [rows][heads][slots][v_dim + 2]
   int32_t slots;
@@ -23,7 +25,7 @@ struct SplitView {
 };
 
 /// The row's walk; false for a row that no sequence has.
-GEN_DEVICE bool begin_walk(const AttentionView& of, int64_t t, RowWalk* walk, int32_t* sequence) {
+GEN_DEVICE bool begin_chunks(const AttentionView& of, int64_t t, RowWalk* walk, int32_t* sequence) {
   *sequence = sequence_of(of.sequences, of.n_sequences, static_cast<int32_t>(t));
   if (*sequence < 0) return false;
   const engine::KvRows& rows = of.sequences[*sequence];
@@ -92,7 +94,7 @@ constexpr size_t part_shared(int32_t heads, int32_t k_dim) noexcept {
 
 /// Chunk `chunk` of row t for up to `batch` of the query heads that share a head of keys: those of
 /// number `group_batch` by heads of keys, then batches. A block of kPartThreads.
-GEN_DEVICE void attention_chunk(const SplitView& view, int64_t t, int32_t chunk, int32_t batch,
+GEN_DEVICE void attention_chunk(const ChunksView& view, int64_t t, int32_t chunk, int32_t batch,
                                 int32_t group_batch) {
   constexpr int32_t kThreads = kPartThreads;
   constexpr int32_t kHeads = kPartHeads;
@@ -101,7 +103,7 @@ GEN_DEVICE void attention_chunk(const SplitView& view, int64_t t, int32_t chunk,
   const AttentionView& of = view.of;
   RowWalk walk;
   int32_t s = 0;
-  if (!begin_walk(of, t, &walk, &s)) return;
+  if (!begin_chunks(of, t, &walk, &s)) return;
   int32_t base = 0;
   int32_t from = 0;
   int32_t to = 0;
@@ -191,7 +193,7 @@ GEN_DEVICE void attention_chunk(const SplitView& view, int64_t t, int32_t chunk,
 }
 
 /// Element d of head `head` of row t, from the `n` chunks that the row looks at.
-GEN_DEVICE void merge_element(const SplitView& view, int64_t t, int32_t head, int32_t n,
+GEN_DEVICE void merge_element(const ChunksView& view, int64_t t, int32_t head, int32_t n,
                               int32_t d) {
   const AttentionView& of = view.of;
   float state_max = minus_infinity();

@@ -8,7 +8,8 @@
 //           the device as well, so somebody can always go on.
 //   Bytes   Weights come through rings of 16 KiB a warp, of which 14 KiB are under way at any time:
 //           112 KiB a multiprocessor.
-//   Needs   sm_80, cooperative launch, 160 KiB of shared memory a block; 209 registers on sm_90a. Two
+//   Needs   sm_80, cooperative launch, 160 KiB of shared memory a block; 209 registers on sm_90a.
+//   Two
 //           blocks a multiprocessor, with 128 each, spill.
 //   Tried   nothing on a device yet.
 #include "cuda/step/kernel.h"
@@ -51,8 +52,8 @@ GEN_DEVICE void run_tiles(const StepTurn& turn, StepInputs& inputs, const Run& r
       return run_tiles<ChunksStep>(turn, inputs,
                                    [](const auto& of, int32_t tile) { run_chunks(of, tile); });
     case StepOp::kMerge:
-      return run_tiles<SplitView>(turn, inputs,
-                                  [](const auto& of, int32_t tile) { run_merge(of, tile); });
+      return run_tiles<ChunksView>(turn, inputs,
+                                   [](const auto& of, int32_t tile) { run_merge(of, tile); });
     case StepOp::kBadLogit:
       return run_tiles<BestStep>(
           turn, inputs, [](const auto& of, int32_t tile) { find_bad(of.x, of.parts, 0, tile); });

@@ -65,7 +65,7 @@ struct LinearTask {
 };
 
 struct ChunksStep {
-  SplitView view;
+  ChunksView view;
   int32_t batch;  // query heads of a tile
 };
 

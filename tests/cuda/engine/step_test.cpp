@@ -4,7 +4,8 @@
 // chunks, random lists of operations that read and write the same memory in all ways, best tokens
 // with masks and edits, steps between others; and that a list for which it would not do is left to
 // its graph, as is one that gives something else, one for which there is no memory, and one that a
-// device refuses. All blocks and threads go on in the order that the emulator's seed says.
+// device refuses. All blocks and threads go on in the order that the emulator's seed says, which
+// takes its time: 15 seconds for formats, chunks and lists that have little in common.
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -117,7 +118,7 @@ std::vector<float> text(const LoadedTiny& model, cache::KvCache& cache, size_t p
 }
 
 /// The same with and without. The text's steps are so many different lists.
-void expect_same_text(const TinyModelSpec& spec, const char* kind, size_t prompt = 0, size_t n = 5,
+void expect_same_text(const TinyModelSpec& spec, const char* kind, size_t prompt = 0, size_t n = 4,
                       size_t lists = 1) {
   const TinyModel tiny(spec);
   std::vector<float> logits[2];
@@ -192,7 +193,7 @@ TEST(StepKernel, TextsOfSeveralChunksAndWindows) {
   spec.context = 600;
   spec.window = 300;
   spec.local = {1, 0};
-  expect_same_text(spec, "fp16", 510, 8, 2);
+  expect_same_text(spec, "fp16", 510, 7, 2);
 }
 
 // Lists of operations.
@@ -366,7 +367,7 @@ class Lists {
 TEST(StepKernel, RandomLists) {
   Lists lists("on");
   uint64_t by_kernel = 0;
-  for (uint32_t seed = 1; seed <= 12; ++seed) {
+  for (uint32_t seed = 1; seed <= 8; ++seed) {
     SCOPED_TRACE(seed);
     const auto list = lists.random_list(seed, 24, true);
     const auto want = lists.plainly(list);
