@@ -122,10 +122,10 @@ void DeviceQueue::release_passed(bool wait) noexcept {
 
 Status DeviceQueue::take(size_t bytes, void** out) {
   const Turn turn(*this);
-  return take_locked(bytes, out);
+  return take_held(bytes, out);
 }
 
-Status DeviceQueue::take_locked(size_t bytes, void** out) {
+Status DeviceQueue::take_held(size_t bytes, void** out) {
   GEN_TRY(usable());
   release_passed(false);
   void* made = nullptr;
@@ -152,6 +152,10 @@ Status DeviceQueue::take_locked(size_t bytes, void** out) {
 
 void DeviceQueue::give_back(void* at) noexcept {
   const Turn turn(*this);
+  give_back_held(at);
+}
+
+void DeviceQueue::give_back_held(void* at) noexcept {
   GivenBack back = {at, nullptr};
   if (lost_.ok() && !dry_run_) {
     if (!spare_events_.empty()) {
@@ -276,7 +280,7 @@ Status DeviceQueue::take_scratch(size_t bytes, uint8_t** out) {
     outgrown_.reserve(outgrown_.size() + 1);
     void* made = nullptr;
     const size_t more = std::max(bytes, 2 * scratch_bytes_);
-    GEN_TRY(take_locked(more, &made));
+    GEN_TRY(take_held(more, &made));
     if (scratch_ != nullptr) outgrown_.push_back(scratch_);
     scratch_ = static_cast<uint8_t*>(made);
     scratch_bytes_ = more;
@@ -289,7 +293,7 @@ Status DeviceQueue::grow(size_t bytes, uint8_t** at, size_t* size) {
   if (bytes <= *size) return {};
   void* made = nullptr;
   const size_t more = std::max(bytes, 2 * *size);
-  GEN_TRY(take_locked(more, &made));
+  GEN_TRY(take_held(more, &made));
   if (*at != nullptr) {
     // Rarely, and what reads the old one may be under way.
     wait();

@@ -72,12 +72,15 @@ class DeviceQueue : private ScratchMemory {
   void give_back(void* at) noexcept;
 
   // With a turn held.
+  Status take_held(size_t bytes, void** out);
+  void give_back_held(void* at) noexcept;
   [[nodiscard]] OpContext context() noexcept {
     return {stream_,
             shared_bytes_,
             properties_.sm_count,
             properties_.major * 10 + properties_.minor,
             programmatic_,
+            properties_.cooperative,
             this,
             products_.get(),
             dry_run_};
@@ -136,7 +139,6 @@ class DeviceQueue : private ScratchMemory {
   Status open();
   /// The buffer of write_large() whose turn it is, with room for `bytes`.
   Status take_half(size_t half, size_t bytes, std::byte** out);
-  Status take_locked(size_t bytes, void** out);
   Status take_scratch(size_t bytes, uint8_t** out) override;
   /// Makes `at` at least `bytes` large; what it held is lost.
   Status grow(size_t bytes, uint8_t** at, size_t* size);

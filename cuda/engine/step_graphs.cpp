@@ -3,8 +3,12 @@
 #include "cuda/engine/step_graphs.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
 #include <variant>
 
+#include "base/log.h"
 #include "cuda/ops/weight.h"
 
 namespace gen::cuda {
@@ -13,6 +17,9 @@ namespace {
 /// Lists that are remembered, and operations from which on one is worth it.
 constexpr size_t kMostKept = 32;
 constexpr size_t kLeastOps = 8;
+/// Replays before a list is tried as one kernel, and steps in which it is.
+constexpr uint64_t kReplaysBefore = 8;
+constexpr int32_t kTrials = 4;
 
 uint64_t number_of(const engine::Weight* weight) noexcept {
   return static_cast<const DeviceWeight*>(weight)->number();
@@ -30,12 +37,16 @@ void list_weights(std::span<const engine::OpArgs> list, std::vector<uint64_t>* o
 
 }  // namespace
 
+StepGraphs::StepGraphs(DeviceQueue& queue) noexcept : queue_(queue), kernels_(wanted_kernels()) {}
+
 StepGraphs::~StepGraphs() {
   const DeviceQueue::Turn turn(queue_);
   for (Kept& each : kept_) drop(each);
 }
 
 void StepGraphs::drop(Kept& kept) noexcept {
+  kept.kernel.reset();
+  kept.by_kernel = false;
   if (kept.exec == nullptr) return;
   queue_.wait();  // it may be running
   static_cast<void>(device::graph_exec_destroy(kept.exec));
@@ -79,8 +90,80 @@ Status StepGraphs::run(std::span<const engine::OpArgs> list, const RunOne& run_o
   kept->used = ++runs_;
   if (kept->exec == nullptr && !kept->refused) GEN_TRY(capture(*kept, run_one));
   if (kept->exec == nullptr) return run_plainly();
+  return run_captured(*kept, run_one);
+}
+
+Status StepGraphs::replay(const Kept& kept) {
   ++counts_.replayed;
-  return queue_.note(device::graph_launch(kept->exec, queue_.context().stream), "starting a graph");
+  return queue_.note(device::graph_launch(kept.exec, queue_.context().stream), "starting a graph");
+}
+
+Status StepGraphs::run_captured(Kept& kept, const RunOne& run_one) {
+  if (!consider_kernel(kept)) return replay(kept);
+  bool replayed = false;
+  Status status;
+  if (kept.by_kernel) {
+    ++counts_.by_kernel;
+    status = kept.kernel->run(kept.list, run_one);
+  } else {
+    ++counts_.tried;
+    status = kept.kernel->try_beside(kept.list, run_one, [&] {
+      replayed = true;
+      return replay(kept);
+    });
+  }
+  if (status.ok()) return status;
+  // A device that has not the room for all blocks at once, say: the graph does without.
+  reject_kernel(kept);
+  GEN_TRY(queue_.usable());
+  static_cast<void>(device::last_error());
+  return replayed ? Status() : replay(kept);
+}
+
+bool StepGraphs::consider_kernel(Kept& kept) {
+  if (kept.by_kernel) return true;
+  if (kept.no_kernel || kernels_ == Kernels::kOff) return false;
+  const bool at_once = kernels_ == Kernels::kOn;
+  if (kept.kernel == nullptr) {
+    if (!at_once && ++kept.replays <= kReplaysBefore) return false;
+    kept.kernel = StepKernel::create(queue_, kept.list);
+    kept.no_kernel = kept.kernel == nullptr;
+    return !kept.no_kernel;
+  }
+  switch (kept.kernel->look()) {
+    case StepKernel::Verdict::kRuns:
+      return false;
+    case StepKernel::Verdict::kSame:
+      break;
+    case StepKernel::Verdict::kDiffers:
+      ++counts_.different;
+      log(LogLevel::kWarning, "a step of %zu operations gives something else as one kernel",
+          kept.list.size());
+      [[fallthrough]];
+    case StepKernel::Verdict::kFailed:
+      reject_kernel(kept);
+      return false;
+  }
+  if (kept.kernel->trials() < (at_once ? 1 : kTrials)) return true;
+  kept.by_kernel = at_once || kept.kernel->own_ms() < kept.kernel->graph_ms();
+  log(LogLevel::kDebug, "a step of %zu operations takes %.1f us as one kernel, %.1f as a graph",
+      kept.list.size(), static_cast<double>(kept.kernel->own_ms()) * 1e3,
+      static_cast<double>(kept.kernel->graph_ms()) * 1e3);
+  if (!kept.by_kernel) reject_kernel(kept);
+  return kept.by_kernel;
+}
+
+void StepGraphs::reject_kernel(Kept& kept) noexcept {
+  kept.kernel.reset();
+  kept.by_kernel = false;
+  kept.no_kernel = true;
+}
+
+StepGraphs::Kernels StepGraphs::wanted_kernels() noexcept {
+  const char* const wanted = std::getenv("GEN_MEGAKERNEL");
+  if (wanted == nullptr) return Kernels::kAuto;
+  if (std::strcmp(wanted, "off") == 0) return Kernels::kOff;
+  return std::strcmp(wanted, "on") == 0 ? Kernels::kOn : Kernels::kAuto;
 }
 
 Status StepGraphs::capture(Kept& kept, const RunOne& run_one) {

@@ -213,18 +213,7 @@ Status run(const OpContext& context, const engine::AttentionArgs& args) {
     return error(Code::kUnsupported, "the cuda engine does not read keys of form %d",
                  static_cast<int>(args.layer.key_form));
   }
-  const AttentionView of = {view(args.q),
-                            view(args.out),
-                            view(args.packed),
-                            args.n_heads,
-                            args.n_kv_heads,
-                            args.k_dim,
-                            args.v_dim,
-                            args.scale,
-                            args.soft_cap,
-                            args.layer,
-                            pointer(args.sequences),
-                            args.n_sequences};
+  const AttentionView of = attention_view(args);
   if (const int32_t slots = attention_slots(context, of, args.most_chunks); slots > 0) {
     GEN_TRY(attention_split(context, of, slots));
     return args.packed.data ? pack_in_place(context, args.packed) : Status();

@@ -27,6 +27,22 @@ struct AttentionView {
   int32_t n_sequences;
 };
 
+/// The arguments as kernels take them.
+inline AttentionView attention_view(const engine::AttentionArgs& args) noexcept {
+  return {view(args.q),
+          view(args.out),
+          view(args.packed),
+          args.n_heads,
+          args.n_kv_heads,
+          args.k_dim,
+          args.v_dim,
+          args.scale,
+          args.soft_cap,
+          args.layer,
+          pointer(args.sequences),
+          args.n_sequences};
+}
+
 /// The format as a type, so that no element asks for it.
 template <KvFormat kFormat, KvOrder kOrder>
 GEN_DEVICE float level(const Place& place, int32_t dim, int32_t d) {

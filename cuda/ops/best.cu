@@ -16,69 +16,18 @@
 namespace gen::cuda {
 namespace {
 
-constexpr int32_t kThreads = 256;
-constexpr int32_t kWarps = kThreads / 32;
+constexpr int32_t kWarps = kPartWarps;
+constexpr int32_t kThreads = 32 * kWarps;
 
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) best_bad_kernel(RowsView x, BestParts parts) {
   after_predecessor();
-  GEN_SHARED(int32_t, each, kWarps);
-  const int64_t t = block_y();
-  const int32_t bad = first_bad(part_of(x, t), each);
-  if (thread_x() == 0) parts.bads[t * parts.parts + block_x()] = bad;
-}
-
-GEN_DEVICE uint64_t largest_of_warp_rank(uint64_t rank) {
-  for (uint32_t apart = 16; apart > 0; apart /= 2) {
-    const uint64_t other = shuffle_xor(rank, apart);
-    rank = other > rank ? other : rank;
-  }
-  return rank;
+  find_bad(x, parts, block_y(), block_x());
 }
 
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
     best_part_kernel(RowsView x, const engine::BestRow* rows, BestParts parts) {
   after_predecessor();
-  GEN_SHARED(int32_t, each, kWarps);
-  GEN_SHARED(uint64_t, ranks, kWarps);
-  const int64_t t = block_y();
-  LogitRow row = part_of(x, t);
-  const int64_t place = t * parts.parts + block_x();
-  if (rows != nullptr) {
-    const int32_t* const bads = parts.bads + t * parts.parts;
-    if (first_bad_of(bads, parts.parts, each) != kNoToken) return;
-    apply(rows[t], &row);
-  }
-  constexpr int32_t kEach = kPartTokens / kThreads;
-  float logits[static_cast<size_t>(kEach)];
-  GEN_UNROLL
-  for (int32_t i = 0; i < kEach; ++i) {
-    const int32_t token = row.from + i * kThreads + thread_x();
-    logits[i] = token < row.to ? row.at(token) : minus_infinity();
-  }
-  uint64_t rank = 0;
-  int32_t bad = kNoToken;
-  GEN_UNROLL
-  for (int32_t i = 0; i < kEach; ++i) {
-    const int32_t token = row.from + i * kThreads + thread_x();
-    if (token >= row.to) continue;
-    if (is_bad(logits[i]) && token < bad) bad = token;
-    const uint64_t own = rank_of(logits[i], token);
-    rank = own > rank ? own : rank;
-  }
-  rank = largest_of_warp_rank(rank);
-  if (lane_of_warp() == 0) ranks[warp_of_block()] = rank;
-  if (rows == nullptr) {
-    bad = least_of_block(bad, each);
-    if (thread_x() == 0) parts.bads[place] = bad;
-  } else {
-    sync_threads();
-  }
-  if (thread_x() != 0) return;
-  for (int32_t i = 0; i < kWarps; ++i) {
-    const uint64_t other = ranks[i];
-    rank = other > rank ? other : rank;
-  }
-  parts.ranks[place] = rank;
+  find_best(x, rows, parts, block_y(), block_x());
 }
 
 constexpr int32_t kMergeThreads = 64;
@@ -87,30 +36,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kMergeThreads)
     best_merge_kernel(RowsView x, const engine::BestRow* rows, BestParts parts, int32_t* tokens,
                       float* values) {
   after_predecessor();
-  GEN_SHARED(int32_t, each, kMergeThreads / 32);
-  GEN_SHARED(uint64_t, ranks, kMergeThreads / 32);
-  const int64_t t = block_x();
-  uint64_t rank = 0;
-  int32_t bad = kNoToken;
-  for (int32_t i = thread_x(); i < parts.parts; i += kMergeThreads) {
-    const int64_t place = t * parts.parts + i;
-    const int32_t other_bad = parts.bads[place];
-    bad = other_bad < bad ? other_bad : bad;
-    const uint64_t other = parts.ranks[place];
-    rank = other > rank ? other : rank;
-  }
-  rank = largest_of_warp_rank(rank);
-  if (lane_of_warp() == 0) ranks[warp_of_block()] = rank;
-  bad = least_of_block(bad, each);
-  if (bad != kNoToken) {
-    report_bad(x.data + t * x.stride, bad, 1, tokens + t, values + t);
-    return;
-  }
-  if (thread_x() != 0) return;
-  const uint64_t other = ranks[1];
-  const int32_t token = token_of(other > rank ? other : rank);
-  tokens[t] = token;
-  values[t] = logit_of(x, rows, t, token);
+  merge_best<kMergeThreads / 32>(x, rows, parts, block_x(), tokens, values);
 }
 
 /// k of any size: a pass for each. A block is a row, its only part.

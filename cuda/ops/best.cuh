@@ -12,6 +12,8 @@ namespace gen::cuda {
 inline constexpr int32_t kNoToken = 0x7FFFFFFF;
 /// Tokens of a block's part of a row.
 constexpr int32_t kPartTokens = 2048;
+/// Warps of such a block.
+constexpr int32_t kPartWarps = 8;
 constexpr int32_t parts_of(int64_t cols) noexcept {
   return static_cast<int32_t>((cols + kPartTokens - 1) / kPartTokens);
 }
@@ -31,12 +33,12 @@ struct LogitRow {
   }
 };
 
-/// The part of row t that is the block's by its x; all of the row where there is one part.
-GEN_DEVICE LogitRow part_of(const RowsView& x, int64_t t) {
+/// Part `part` of row t.
+GEN_DEVICE LogitRow part_of(const RowsView& x, int64_t t, int32_t part) {
   const auto cols = static_cast<int32_t>(x.cols);
   LogitRow row;
   row.logits = x.data + t * x.stride;
-  row.from = block_x() * kPartTokens;
+  row.from = part * kPartTokens;
   row.to = cols - row.from < kPartTokens ? cols : row.from + kPartTokens;
   return row;
 }
@@ -131,6 +133,99 @@ struct BestParts {
   uint64_t* ranks;  // [rows][parts][k], 0 where a part has fewer tokens
   int32_t parts;
 };
+
+GEN_DEVICE uint64_t largest_of_warp_rank(uint64_t rank) {
+  for (uint32_t apart = 16; apart > 0; apart /= 2) {
+    const uint64_t other = shuffle_xor(rank, apart);
+    rank = other > rank ? other : rank;
+  }
+  return rank;
+}
+
+/// The first bad logit of part `part` of row t.
+GEN_DEVICE void find_bad(const RowsView& x, const BestParts& parts, int64_t t, int32_t part) {
+  GEN_SHARED(int32_t, each, kPartWarps);
+  const int32_t bad = first_bad(part_of(x, t, part), each);
+  if (thread_x() == 0) parts.bads[t * parts.parts + part] = bad;
+}
+
+/// The best token of a part, and where rows come with nothing its first bad logit, by a block of
+/// kPartWarps warps.
+GEN_DEVICE void find_best(const RowsView& x, const engine::BestRow* rows, const BestParts& parts,
+                          int64_t t, int32_t part) {
+  GEN_SHARED(int32_t, each, kPartWarps);
+  GEN_SHARED(uint64_t, ranks, kPartWarps);
+  LogitRow row = part_of(x, t, part);
+  const int64_t place = t * parts.parts + part;
+  if (rows != nullptr) {
+    const int32_t* const bads = parts.bads + t * parts.parts;
+    if (first_bad_of(bads, parts.parts, each) != kNoToken) return;
+    apply(rows[t], &row);
+  }
+  constexpr int32_t kEach = kPartTokens / (32 * kPartWarps);
+  float logits[static_cast<size_t>(kEach)];
+  GEN_UNROLL
+  for (int32_t i = 0; i < kEach; ++i) {
+    const int32_t token = row.from + i * 32 * kPartWarps + thread_x();
+    logits[i] = token < row.to ? row.at(token) : minus_infinity();
+  }
+  uint64_t rank = 0;
+  int32_t bad = kNoToken;
+  GEN_UNROLL
+  for (int32_t i = 0; i < kEach; ++i) {
+    const int32_t token = row.from + i * 32 * kPartWarps + thread_x();
+    if (token >= row.to) continue;
+    if (is_bad(logits[i]) && token < bad) bad = token;
+    const uint64_t own = rank_of(logits[i], token);
+    rank = own > rank ? own : rank;
+  }
+  rank = largest_of_warp_rank(rank);
+  if (lane_of_warp() == 0) ranks[warp_of_block()] = rank;
+  if (rows == nullptr) {
+    bad = least_of_block(bad, each);
+    if (thread_x() == 0) parts.bads[place] = bad;
+  } else {
+    sync_threads();
+  }
+  if (thread_x() != 0) return;
+  for (int32_t i = 0; i < kPartWarps; ++i) {
+    const uint64_t other = ranks[i];
+    rank = other > rank ? other : rank;
+  }
+  parts.ranks[place] = rank;
+}
+
+/// The best token of the parts of row t, by a block of kWarps warps.
+template <int32_t kWarps>
+GEN_DEVICE void merge_best(const RowsView& x, const engine::BestRow* rows, const BestParts& parts,
+                           int64_t t, int32_t* tokens, float* values) {
+  GEN_SHARED(int32_t, each, kWarps);
+  GEN_SHARED(uint64_t, ranks, kWarps);
+  uint64_t rank = 0;
+  int32_t bad = kNoToken;
+  for (int32_t i = thread_x(); i < parts.parts; i += 32 * kWarps) {
+    const int64_t place = t * parts.parts + i;
+    const int32_t other_bad = parts.bads[place];
+    bad = other_bad < bad ? other_bad : bad;
+    const uint64_t other = parts.ranks[place];
+    rank = other > rank ? other : rank;
+  }
+  rank = largest_of_warp_rank(rank);
+  if (lane_of_warp() == 0) ranks[warp_of_block()] = rank;
+  bad = least_of_block(bad, each);
+  if (bad != kNoToken) {
+    report_bad(x.data + t * x.stride, bad, 1, tokens + t, values + t);
+    return;
+  }
+  if (thread_x() != 0) return;
+  for (int32_t i = 1; i < kWarps; ++i) {
+    const uint64_t other = ranks[i];
+    rank = other > rank ? other : rank;
+  }
+  const int32_t token = token_of(rank);
+  tokens[t] = token;
+  values[t] = logit_of(x, rows, t, token);
+}
 
 /// Takes it, and enqueues the search for bad logits where rows come with more: that may change
 /// nothing of a row that has one. Else whoever looks for the best finds them.

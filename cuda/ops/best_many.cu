@@ -119,7 +119,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1)
   const Selection in = {counts, shares, found, chosen};
   const int64_t t = block_y();
   const int64_t place = t * parts.parts + block_x();
-  LogitRow row = part_of(x, t);
+  LogitRow row = part_of(x, t, block_x());
   if (rows != nullptr) {
     const int32_t* const bads = parts.bads + t * parts.parts;
     if (first_bad_of(bads, parts.parts, shares) != kNoToken) return;

@@ -30,6 +30,7 @@ struct OpContext {
   int32_t compute = 75;     // its compute capability, 75 … 120
   /// Kernels begin before their predecessors end: see after_predecessor().
   bool programmatic = false;
+  bool cooperative = false;  // kernels whose blocks wait for one another
   ScratchMemory* scratch = nullptr;
   MatrixProducts* products = nullptr;  // null: none but our own
   bool dry_run = false;                // nothing is started

@@ -20,8 +20,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) embed_kernel(const uint8_t* weight, size_
   if (id < 0) return;
   const uint8_t* const row = weight + static_cast<size_t>(id) * row_bytes;
   for (int64_t c = thread_x(); c < y.cols; c += kThreads) {
-    const float value = Codec::at(row + c / Codec::kElements * Codec::kBytes,
-                                  static_cast<int32_t>(c % Codec::kElements));
+    const float value = row_element<Codec>(row, c);
     y.data[t * y.stride + c] = scale != 1.0F ? value * scale : value;
   }
 }

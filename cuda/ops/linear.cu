@@ -11,22 +11,13 @@ namespace gen::cuda {
 
 Status run(const OpContext& context, const engine::LinearArgs& args) {
   const auto& weight = static_cast<const DeviceWeight&>(*args.weight);
-  const bool gated = weight.role() == engine::WeightRole::kGated;
   const std::vector<WeightSegment>& segments = weight.segments();
   const PackedRows x = packed_rows(args.x);
-  LinearEnd end = {pointer(args.bias),
-                   args.activation,
-                   view(args.residual),
-                   view(args.y),
-                   view(args.low_rank),
-                   view(args.u),
-                   0,
-                   0,
-                   gated};
+  LinearEnd end = linear_end(args);
   const bool many = end.y.rows > kMatvecRows;
-  for (size_t i = 0; i < segments.size(); i += gated ? 2 : 1) {
+  for (size_t i = 0; i < segments.size(); i += end.gated ? 2 : 1) {
     const WeightSegment& segment = segments[i];
-    const WeightSegment* const up = gated ? &segments[i + 1] : nullptr;
+    const WeightSegment* const up = end.gated ? &segments[i + 1] : nullptr;
     end.rows = segment.rows;
     end.first_row = segment.first_row;
     const quant::Traits* const traits = quant::find_traits(segment.type);

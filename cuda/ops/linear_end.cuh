@@ -28,6 +28,19 @@ struct LinearEnd {
   bool gated;
 };
 
+/// Of a product whose segment is still to be said.
+inline LinearEnd linear_end(const engine::LinearArgs& args) noexcept {
+  return {pointer(args.bias),
+          args.activation,
+          view(args.residual),
+          view(args.y),
+          view(args.low_rank),
+          view(args.u),
+          0,
+          0,
+          args.weight->role() == engine::WeightRole::kGated};
+}
+
 /// Output `output` of the segment for row t. `up` counts where the product is gated.
 GEN_DEVICE void finish_output(const LinearEnd& of, int64_t t, int64_t output, float sum, float up) {
   const int64_t column = of.first_row + output;

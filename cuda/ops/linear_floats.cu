@@ -9,7 +9,8 @@
 //   Bytes: N C times the type's size, once for every eight rows; x comes from the first cache, once
 //   for the outputs of a warp.
 //   Error: |sum| within (C / 32 + 13) roundings of sum_c |x w|, then one for each part of the end.
-#include "cuda/device/memory.cuh"
+#include "cuda/ops/linear_floats.cuh"
+
 #include "cuda/ops/linear_end.cuh"
 
 namespace gen::cuda {
@@ -22,80 +23,6 @@ constexpr int32_t kWarps = kThreads / 32;
 /// x: as many as registers take without keeping warps out.
 constexpr int32_t slots_of(int32_t rows) noexcept { return rows == 1 ? 2 : 4; }
 constexpr int32_t rounds_ahead(int32_t rows) noexcept { return rows == 1 ? 4 : 2; }
-
-struct WeightF32 {
-  static constexpr int32_t kElements = 4;
-  GEN_DEVICE static void decode(const device::UInt4& from, float (&w)[4]) {
-    w[0] = float_from_bits(from.x);
-    w[1] = float_from_bits(from.y);
-    w[2] = float_from_bits(from.z);
-    w[3] = float_from_bits(from.w);
-  }
-};
-struct WeightF16 {
-  static constexpr int32_t kElements = 8;
-  GEN_DEVICE static void decode(const device::UInt4& from, float (&w)[8]) {
-    const uint32_t words[4] = {from.x, from.y, from.z, from.w};
-    GEN_UNROLL
-    for (int32_t i = 0; i < 4; ++i) {
-      w[2 * i] = f16_to_f32(static_cast<uint16_t>(words[i] & 0xFFFFU));
-      w[2 * i + 1] = f16_to_f32(static_cast<uint16_t>(words[i] >> 16));
-    }
-  }
-};
-struct WeightBF16 {
-  static constexpr int32_t kElements = 8;
-  GEN_DEVICE static void decode(const device::UInt4& from, float (&w)[8]) {
-    const uint32_t words[4] = {from.x, from.y, from.z, from.w};
-    GEN_UNROLL
-    for (int32_t i = 0; i < 4; ++i) {
-      w[2 * i] = float_from_bits(words[i] << 16);
-      w[2 * i + 1] = float_from_bits(words[i] & 0xFFFF0000U);
-    }
-  }
-};
-
-/// Adds what the lanes have of each sum, as (l, l ^ 16), (l, l ^ 8), (l, l ^ 4), (l, l ^ 2),
-/// (l, l ^ 1). A lane keeps half of the sums at each step, while there is more than one: in the end
-/// sum number lane / (32 / kSums).
-template <size_t kSums>
-GEN_DEVICE float sum_lanes(float (&sums)[kSums]) {
-  auto n = static_cast<int32_t>(kSums);
-  GEN_UNROLL
-  for (uint32_t apart = 16; apart > 0; apart /= 2) {
-    const bool upper = (static_cast<uint32_t>(lane_of_warp()) & apart) != 0;
-    if (n > 1) {
-      n /= 2;
-      GEN_UNROLL
-      for (int32_t i = 0; i < static_cast<int32_t>(kSums / 2); ++i) {
-        if (i >= n) continue;
-        const float give = upper ? sums[i] : sums[i + n];
-        const float keep = upper ? sums[i + n] : sums[i];
-        sums[i] = keep + shuffle_xor(give, apart);
-      }
-    } else {
-      sums[0] = sums[0] + shuffle_xor(sums[0], apart);
-    }
-  }
-  return sums[0];
-}
-
-/// Elements of x that a piece of weights meets. What lies behind the columns is no number at all.
-template <int32_t kElements>
-GEN_DEVICE void load_elements(const float* from, int32_t left,
-                              float (&x)[static_cast<size_t>(kElements)]) {
-  GEN_UNROLL
-  for (int32_t i = 0; i < kElements; i += 4) {
-    const device::UInt4 four = device::load16(from + i);  // rows are padded to 64 bytes
-    x[i] = float_from_bits(four.x);
-    x[i + 1] = float_from_bits(four.y);
-    x[i + 2] = float_from_bits(four.z);
-    x[i + 3] = float_from_bits(four.w);
-  }
-  if (left >= kElements) return;
-  GEN_UNROLL
-  for (int32_t i = 0; i < kElements; ++i) x[i] = i < left ? x[i] : 0.0F;
-}
 
 template <typename Type, int32_t kRows>
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
@@ -157,8 +84,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
         GEN_UNROLL
         for (int32_t slot = 0; slot < kSlots; ++slot) {
           float& sum = sums[j * kSlots + slot];
-          GEN_UNROLL
-          for (int32_t k = 0; k < kElements; ++k) sum = multiply_add(values[k], w[slot][k], sum);
+          sum = add_products(values, w[slot], sum);
         }
       }
     }

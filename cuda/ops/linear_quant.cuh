@@ -57,47 +57,65 @@ struct QuantView {
   int32_t n_blocks;
 };
 
+/// A step in global memory.
+struct StepInMemory {
+  const uint8_t* at;
+  [[nodiscard]] GEN_DEVICE device::UInt4 load16(int32_t i) const {
+    return device::load_once16(at + i);
+  }
+  [[nodiscard]] GEN_DEVICE device::UInt2 load8(int32_t i) const {
+    return device::load_constant8(at + i);
+  }
+  [[nodiscard]] GEN_DEVICE uint32_t load4(int32_t i) const {
+    return device::load_constant4(at + i);
+  }
+  [[nodiscard]] GEN_DEVICE uint32_t load2(int32_t i) const {
+    return *reinterpret_cast<const uint16_t*>(at + i);
+  }
+  [[nodiscard]] GEN_DEVICE uint32_t load1(int32_t i) const { return at[i]; }
+};
+
 /// What a lane has of a step, as it lies in memory.
 template <Traits t>
 struct LaneStep {
   static constexpr int32_t kCodes = code_words(t);
   static constexpr int32_t kUpper = upper_words(t);
 
-  GEN_DEVICE void load(const uint8_t* step, int32_t lane) {
+  /// From a step whose bytes `of` loads.
+  template <typename Source>
+  GEN_DEVICE void load(const Source& of, int32_t lane) {
     GEN_UNROLL
     for (int32_t v = 0; v < kCodes / 4; ++v) {
-      const device::UInt4 four = device::load_once16(step + (v * kTileLanes + lane) * 16);
+      const device::UInt4 four = of.load16((v * kTileLanes + lane) * 16);
       codes[4 * v] = four.x;
       codes[4 * v + 1] = four.y;
       codes[4 * v + 2] = four.z;
       codes[4 * v + 3] = four.w;
     }
-    const uint8_t* const above = step + upper_offset(t) + lane * kUpper * 4;
-    if constexpr (kUpper == 1) upper[0] = device::load_constant4(above);
+    const int32_t above = upper_offset(t) + lane * kUpper * 4;
+    if constexpr (kUpper == 1) upper[0] = of.load4(above);
     if constexpr (kUpper == 2) {
-      const device::UInt2 two = device::load_constant8(above);
+      const device::UInt2 two = of.load8(above);
       upper[0] = two.x;
       upper[1] = two.y;
     }
     if constexpr (kUpper == 4) {
-      const device::UInt4 four = device::load_once16(above);
+      const device::UInt4 four = of.load16(above);
       upper[0] = four.x;
       upper[1] = four.y;
       upper[2] = four.z;
       upper[3] = four.w;
     }
-    const uint8_t* const of_runs = step + runs_offset(t) + lane * run_bytes(t);
-    if constexpr (run_bytes(t) == 4) runs = device::load_constant4(of_runs);
-    if constexpr (run_bytes(t) == 2) runs = *reinterpret_cast<const uint16_t*>(of_runs);
+    const int32_t of_runs = runs_offset(t) + lane * run_bytes(t);
+    if constexpr (run_bytes(t) == 4) runs = of.load4(of_runs);
+    if constexpr (run_bytes(t) == 2) runs = of.load2(of_runs);
     const int32_t at = t.block == 32 ? lane : lane / kTileQuarters;
     if constexpr (t.scale == quant::ScaleKind::kE8M0) {
-      d = step[d_offset(t) + at];
+      d = of.load1(d_offset(t) + at);
     } else {
-      d = *reinterpret_cast<const uint16_t*>(step + d_offset(t) + 2 * at);
+      d = of.load2(d_offset(t) + 2 * at);
     }
-    if constexpr (t.minima) {
-      dmin = *reinterpret_cast<const uint16_t*>(step + dmin_offset(t) + 2 * at);
-    }
+    if constexpr (t.minima) dmin = of.load2(dmin_offset(t) + 2 * at);
   }
 
   /// Quad `quad` of part `part`: values, zero included, of four columns.
@@ -243,24 +261,34 @@ GEN_DEVICE void terms_of_256(const QuantView& of, const LaneStep<t>& lane, int32
   }
 }
 
-/// The sum of output thread % 8 and row thread / 8, of the threads that have one. All threads of
-/// the block take part.
+/// The steps of a tile in global memory.
 template <Traits t>
-GEN_DEVICE float sum_tile(const QuantView& of, const uint8_t* tile, const uint8_t* rows, int32_t n,
-                          const Shared<Term>& scaled, const Shared<Term>& minima) {
+struct TileInMemory {
+  const uint8_t* tile;
+  GEN_DEVICE void operator()(int32_t step, LaneStep<t>* to) const {
+    const auto offset = static_cast<size_t>(step) * static_cast<size_t>(step_bytes(t));
+    to->load(StepInMemory{tile + offset}, lane_of_warp());
+  }
+};
+
+/// The sum of output thread % 8 and row thread / 8, of the threads that have one. All threads of
+/// the block take part. `steps(i, lane)` loads step i of the tile into what a lane has of it, for
+/// each warp in the order of its steps. `begin` is called before x is read, after the first step.
+template <Traits t, typename Steps, typename Begin>
+GEN_DEVICE float sum_tile(const QuantView& of, const Steps& steps, const uint8_t* rows, int32_t n,
+                          const Shared<Term>& scaled, const Shared<Term>& minima,
+                          const Begin& begin) {
   constexpr int32_t kBlocks = step_blocks(t);
   const int32_t warp = warp_of_block();
   const int32_t terms = round_terms(t, n);
   float sum = 0.0F;
   LaneStep<t> next;
-  if (warp < of.n_steps) next.load(tile + warp * step_bytes(t), lane_of_warp());
-  after_predecessor();
+  if (warp < of.n_steps) steps(warp, &next);
+  begin();
   for (int32_t first = 0, round = 0; first < of.n_steps; first += kQuantWarps, ++round) {
     const LaneStep<t> now = next;
     const int32_t step = first + warp;
-    if (step + kQuantWarps < of.n_steps) {
-      next.load(tile + static_cast<size_t>(step + kQuantWarps) * step_bytes(t), lane_of_warp());
-    }
+    if (step + kQuantWarps < of.n_steps) steps(step + kQuantWarps, &next);
     const int32_t buffer = round % term_buffers(n) * terms;
     if (step < of.n_steps) {
       const TermPlaces to = {scaled, minima, buffer + warp * kBlocks * n * kTileOutputs, n};
@@ -302,11 +330,15 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kQuantThreads) linear_quant_kernel(QuantView of) {
   const Shared<Term> minima =
       dynamic_shared<Term>(t.minima ? terms * sizeof(Term) : 0, t.minima ? terms : 0);
   const size_t at = static_cast<size_t>(block_x()) * of.tile_bytes;
-  const float sum = sum_tile<t>(of, of.tiles + at, rows, n, scaled, minima);
+  const auto begin = [] {
+    // Of both halves of a gate: the second time it does nothing.
+    after_predecessor();
+  };
+  const float sum = sum_tile<t>(of, TileInMemory<t>{of.tiles + at}, rows, n, scaled, minima, begin);
   float up = 0.0F;
   if (of.end.gated) {
     sync_threads();  // the last terms have been read
-    up = sum_tile<t>(of, of.up_tiles + at, rows, n, scaled, minima);
+    up = sum_tile<t>(of, TileInMemory<t>{of.up_tiles + at}, rows, n, scaled, minima, begin);
   }
   const int64_t output = int64_t{block_x()} * kTileOutputs + thread_x() % kTileOutputs;
   if (thread_x() >= n * kTileOutputs || output >= of.end.rows) return;

@@ -131,6 +131,16 @@ GEN_DEVICE void sincos_of(double x, double* sine, double* cosine) {
   *cosine = quadrant == 0 || quadrant == 3 ? b : -b;
 }
 
+/// Pair `pair` of a row of rope angles, see rope_angles.cu.
+GEN_DEVICE void write_angle(const float* inv_freq, int32_t position, float magnitude, int32_t pair,
+                            float* row) {
+  double sine = 0.0;
+  double cosine = 0.0;
+  sincos_of(static_cast<double>(position) * static_cast<double>(inv_freq[pair]), &sine, &cosine);
+  row[2 * pair] = static_cast<float>(cosine * static_cast<double>(magnitude));
+  row[2 * pair + 1] = static_cast<float>(sine * static_cast<double>(magnitude));
+}
+
 /// What each of sixteen neighbouring lanes has, added as (i, i + 8), (i, i + 4), (i, i + 2),
 /// (i, i + 1). All lanes of the warp take part; lanes 0 to 15 get the sum of theirs.
 GEN_DEVICE float sum_sixteen(float x) {

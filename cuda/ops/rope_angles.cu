@@ -20,13 +20,8 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
   if (i >= cs.rows * pairs) return;
   const int64_t t = i / pairs;
   const int64_t pair = i % pairs;
-  double sine = 0.0;
-  double cosine = 0.0;
-  sincos_of(static_cast<double>(positions[t]) * static_cast<double>(inv_freq[pair]), &sine,
-            &cosine);
-  float* const to = cs.data + t * cs.stride + 2 * pair;
-  to[0] = static_cast<float>(cosine * static_cast<double>(magnitude));
-  to[1] = static_cast<float>(sine * static_cast<double>(magnitude));
+  write_angle(inv_freq, positions[t], magnitude, static_cast<int32_t>(pair),
+              cs.data + t * cs.stride);
 }
 
 }  // namespace

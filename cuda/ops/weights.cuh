@@ -214,6 +214,13 @@ struct Codec<DType::kIQ4_XS> {
   }
 };
 
+/// Element c of a row of a table.
+template <typename Codec>
+GEN_DEVICE float row_element(Bytes row, int64_t c) {
+  return Codec::at(row + c / Codec::kElements * Codec::kBytes,
+                   static_cast<int32_t>(c % Codec::kElements));
+}
+
 /// What use(Codec of type) gives. On the host.
 template <typename Use>
 Status for_type(DType type, Use&& use) {

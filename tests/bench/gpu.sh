@@ -50,7 +50,7 @@ pack() {
 }
 
 run() {
-  local part status wrong=0 refused=0 skipped=0 device=1 lines model type seconds=${GEN_GPU_SECONDS:-500}
+  local part kernel status wrong=0 refused=0 skipped=0 device=1 lines model type seconds=${GEN_GPU_SECONDS:-500}
   export LD_LIBRARY_PATH=$here GEN_BACKEND_PATH=$here
   "$here/gpu_bench" why || device=0
   lines=$(mktemp)
@@ -101,6 +101,11 @@ run() {
     "$here/random_model" "$model" --type "$type" >/dev/null
     part "$here/gpu_decode" cuda "$model" 2048 128 "$lines"
     part "$here/gpu_decode" cuda "$model" 32 128 "$lines" 64
+    # One text as one kernel a step, and as a graph alone: the line above took the faster one.
+    for kernel in on off; do
+      echo "GEN_MEGAKERNEL=$kernel"
+      GEN_MEGAKERNEL=$kernel part "$here/gpu_decode" cuda "$model" 32 128 "$lines"
+    done
     case $type in *16)
       part "$here/gpu_decode" cuda "$model" 2048 128 "$lines" 1 deterministic
       part "$here/gpu_decode" cuda "$model" 32 128 "$lines" 64 deterministic ;;

@@ -27,7 +27,20 @@ constexpr int64_t kManyRows[] = {64, 512};
 struct Part {
   std::string name;
   std::function<Result<GpuFigure>(GpuOps& ops)> run;
+  const char* megakernel = nullptr;  // of GEN_MEGAKERNEL, in place of the caller's
 };
+
+/// A list of one row as a graph and as one kernel.
+void add_steps(std::vector<Part>* all, const char* prefix, int32_t layers) {
+  for (const DType type : {DType::kBF16, DType::kQ8_0, DType::kQ4_K, DType::kQ6_K}) {
+    for (const bool kernel : {false, true}) {
+      all->push_back(
+          {std::string(prefix) + "step/" + dtype_name(type) + (kernel ? "/kernel" : "/graph"),
+           [type, layers](GpuOps& ops) { return ops.step(*quant::find_format(type), layers); },
+           kernel ? "on" : "off"});
+    }
+  }
+}
 
 /// Products for few rows are judged by bytes, of each format; for many by multiplications, of the
 /// formats that are looked at most. F16 and BF16 for many rows are cuBLASLt's where the machine has
@@ -70,6 +83,7 @@ std::vector<Part> parts() {
   all.push_back(
       {"attention/prefill", [](GpuOps& ops) { return ops.attention(1, 512, 2048, 32, 8, 128); }});
   all.push_back({"capture", [](GpuOps& ops) { return ops.capture(512); }});
+  add_steps(&all, "", 16);
   return all;
 }
 
@@ -100,6 +114,8 @@ std::vector<Part> small_parts() {
       {"small/attention", [](GpuOps& ops) { return ops.attention(2, 1, 700, 8, 2, 64); }});
   all.push_back({"small/prefill", [](GpuOps& ops) { return ops.attention(1, 40, 300, 8, 2, 64); }});
   all.push_back({"small/capture", [](GpuOps& ops) { return ops.capture(16); }});
+  // Its blocks hand results on through memory: what only weak memory shows is looked for here.
+  add_steps(&all, "small/", 4);
   return all;
 }
 
@@ -109,7 +125,9 @@ int run(const Part& part, const char* path, int64_t width = kWidth,
     std::printf("%-30s refused: %s\n", part.name.c_str(), status.message());
     return 3;
   };
+  if (part.megakernel != nullptr) setenv("GEN_MEGAKERNEL", part.megakernel, 1);
   auto engine = engine::create_engine("cuda", {});
+  if (part.megakernel != nullptr) unsetenv("GEN_MEGAKERNEL");
   if (!engine.ok()) return refused(engine.status());
   auto ops = GpuOps::create(std::move(engine).value(), width, most_seconds);
   if (!ops.ok()) return refused(ops.status());

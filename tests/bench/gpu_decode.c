@@ -3,6 +3,7 @@
  *   gpu_decode BACKEND MODEL.gguf PROMPT_TOKENS TOKENS RESULTS [TEXTS [deterministic]]
  * TEXTS, 1 if not said, run side by side; decode counts the tokens of all of them.
  * A line of the table, a line of JSON at the end of RESULTS. Ends with 3 if the machine refuses.
+ *   GEN_MEGAKERNEL     environment variable: told in the table and in RESULTS
  *   GEN_GPU_READ_RATE  environment variable: bytes a second; the table tells at what share of it one text's tokens read
  *                      the weights */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
@@ -105,6 +106,8 @@ int main(int argc, char** argv) {
   printf("%-6s %3d texts%s  load %6.2f GB/s  prefill %9.1f tokens/s   decode %9.1f tokens/s", argv[1], texts,
          deterministic ? ", deterministic" : "", (double)on_device / load * 1e-9, (double)prompt * texts / prefill,
          (double)(tokens - 1) * texts / decode);
+  const char* const megakernel = getenv("GEN_MEGAKERNEL");
+  if (megakernel != NULL) printf("  megakernel %s", megakernel);
   const char* const most = getenv("GEN_GPU_READ_RATE");
   if (most != NULL && texts == 1) {
     printf(" %4.0f %%", 100.0 * (double)weights * (double)(tokens - 1) / decode / atof(most));
@@ -114,9 +117,10 @@ int main(int argc, char** argv) {
   if (file != NULL) {
     fprintf(file,
             "{\"part\":\"generate\",\"model\":\"%s\",\"backend\":\"%s\",\"prompt\":%d,\"tokens\":%d,\"texts\":%d,"
-            "\"deterministic\":%d,\"weights\":%zu,\"load_bytes\":%zu,\"load_s\":%.9g,"
+            "\"deterministic\":%d,\"megakernel\":\"%s\",\"weights\":%zu,\"load_bytes\":%zu,\"load_s\":%.9g,"
             "\"prefill_s\":%.9g,\"decode_s\":%.9g}\n",
-            argv[2], argv[1], prompt, tokens, texts, deterministic, weights, on_device, load, prefill, decode);
+            argv[2], argv[1], prompt, tokens, texts, deterministic,
+            megakernel != NULL ? megakernel : "auto", weights, on_device, load, prefill, decode);
     fclose(file);
   }
   for (int32_t text = 0; text < texts; ++text) gen_request_free(requests[text]);

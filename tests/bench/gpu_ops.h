@@ -267,6 +267,85 @@ class GpuOps {
     return figure;
   }
 
+  /// A list such as a decode step of one text is, without attention: `layers` times a norm, a gated
+  /// product and one back to the row, with weights [width, width] of a format that no cache holds.
+  /// Checked against what its operations give one after another.
+  Result<GpuFigure> step(const quant::Format& format, int32_t layers) {
+    const DTypeInfo& info = *dtype_info(format.type);
+    const auto n = static_cast<size_t>(width_ * width_);
+    const size_t matrix = n / info.block_elements * info.block_bytes;
+    const size_t row = matrix / static_cast<size_t>(width_);
+    const auto values = random(width_, 0.1F);
+    std::vector<std::byte> bytes(2 * matrix);
+    format.encode(values.data(), bytes.data(), width_);
+    for (size_t at = row; at < bytes.size(); at += row) {
+      std::copy_n(bytes.begin(), row, bytes.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+    const auto half = std::span<const std::byte>(bytes).first(matrix);
+    const engine::WeightSource sources[] = {{"a", format.type, width_, width_, half, false},
+                                            {"b", format.type, width_, width_, half, false}};
+    const size_t copies =
+        seconds_ > 0.0 ? std::min<size_t>(kUncachedBytes / (3 * matrix) + 1, kMostCopies) : 1;
+    std::vector<std::unique_ptr<engine::Weight>> weights;
+    for (size_t i = 0; i < 2 * copies; ++i) {
+      const bool gated = i % 2 == 0;
+      GEN_ASSIGN(auto weight,
+                 engine_->prepare(gated ? engine::WeightRole::kGated : engine::WeightRole::kLinear,
+                                  std::span(sources).first(gated ? 2 : 1), nullptr));
+      weights.push_back(std::move(weight));
+    }
+    const uint32_t forms = weights[0]->activation_forms();
+    GEN_ASSIGN(const auto from, put(random(width_, 1.0F)));
+    GEN_ASSIGN(const auto norm, put(random(width_, 1.0F)));
+    GEN_ASSIGN(const auto which, put(std::vector<int32_t>{0}));
+    GEN_ASSIGN(const auto packed, room(engine_->activation_bytes(forms, width_)));
+    GEN_ASSIGN(const auto wide, room(static_cast<size_t>(width_) * sizeof(float)));
+    GEN_ASSIGN(const auto x, room(static_cast<size_t>(width_) * sizeof(float)));
+    const engine::MatrixView row_x = {x.as<float>(), 1, width_, width_};
+    const engine::MatrixView row_wide = {wide.as<float>(), 1, width_, width_};
+    const auto constant = [](const engine::MatrixView& of) -> engine::ConstMatrixView {
+      return {of.data, of.rows, of.cols, of.stride};
+    };
+    const engine::Activations row_packed = {packed, forms, 1, width_};
+    std::vector<engine::OpArgs> list = {
+        engine::SelectRowsArgs{{from, 1, width_, width_}, which, row_x}};
+    for (int32_t i = 0; i < layers; ++i) {
+      engine::RmsNormArgs normed;
+      normed.x = constant(row_x);
+      normed.w = norm;
+      normed.eps = 1e-5F;
+      normed.packed = row_packed;
+      list.emplace_back(normed);
+      engine::LinearArgs gated;
+      gated.weight = weights[2 * (static_cast<size_t>(i) % copies)].get();
+      gated.x = row_packed;
+      gated.activation.kind = engine::Act::kSilu;
+      gated.y = row_wide;
+      list.emplace_back(gated);
+      list.emplace_back(engine::PackArgs{constant(row_wide), row_packed});
+      engine::LinearArgs back;
+      back.weight = weights[2 * (static_cast<size_t>(i) % copies) + 1].get();
+      back.x = row_packed;
+      back.residual = constant(row_x);
+      back.y = row_x;
+      list.emplace_back(back);
+    }
+    for (const engine::OpArgs& args : list) GEN_TRY(engine_->run(*stream_, args));
+    GEN_ASSIGN(const auto want, get(row_x.data, width_));
+    GpuFigure figure = {"step", 1};
+    figure.bytes = 3.0 * static_cast<double>(matrix) * layers;
+    // Lists are captured, and tried as one kernel, when they have come a few times.
+    for (int32_t i = 0; i < 16; ++i) {
+      GEN_TRY(engine_->run_all(*stream_, list));
+      GEN_TRY(engine_->finish(*stream_));
+    }
+    GEN_TRY(measure([&] { return engine_->run_all(*stream_, list); },
+                    [&] { return engine_->finish(*stream_); }, &figure));
+    GEN_ASSIGN(const auto got, get(row_x.data, width_));
+    for (size_t i = 0; i < want.size(); ++i) note(got[i] - want[i], 1e-30, &figure);
+    return figure;
+  }
+
   /// A copy within the engine's memory: the rate that others are a share of.
   Result<GpuFigure> copy(size_t bytes) {
     GEN_ASSIGN(const auto from, room(bytes));

@@ -26,6 +26,7 @@ TEST(GpuBench, PartsAreRight) {
   expect_right(ops.value()->attention(2, 1, 300, 4, 2, 16));
   expect_right(ops.value()->attention(1, 20, 40, 4, 2, 16));
   expect_right(ops.value()->capture(9));
+  expect_right(ops.value()->step(*quant::find_format(DType::kQ4_K), 3));
 }
 
 }  // namespace

@@ -68,11 +68,16 @@ TEST(CudaGraphs, AnySessionsReplayThem) {
   }
   for (const Session& session : sessions) EXPECT_TRUE(test::same_bits(session.got, session.want));
   const auto after = counts(*engine);
-  // The host waits for each step's end and for nothing within it.
-  EXPECT_EQ(waits, steps - 1);
+  // The host waits for each step's end and for nothing within it, but once for the memory of one
+  // row's kernel.
+  EXPECT_GT(after.tried, before.tried);
+  EXPECT_EQ(waits, steps - 1 + 1);
   // Each bucket is met plainly once and captured once, however many sessions fill it.
   EXPECT_EQ(after.captured - before.captured, kBuckets);
-  EXPECT_EQ(after.replayed - before.replayed, steps - kBuckets);
+  // One row may have come to be one kernel, whichever is faster here.
+  const uint64_t replayed = after.replayed - before.replayed;
+  EXPECT_EQ(replayed + after.by_kernel - before.by_kernel, steps - kBuckets);
+  EXPECT_EQ(after.different, 0U);
 }
 
 /// A list of products of one row, long enough to be captured.

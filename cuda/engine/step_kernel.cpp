@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// See step_kernel.h.
+#include "cuda/engine/step_kernel.h"
+
+#include <new>
+#include <utility>
+
+#include "cuda/step/kernel.h"
+
+namespace gen::cuda {
+namespace {
+
+constexpr size_t kAlign = 256;
+constexpr size_t aligned(size_t bytes) noexcept { return (bytes + kAlign - 1) / kAlign * kAlign; }
+
+}  // namespace
+
+std::unique_ptr<StepKernel> StepKernel::create(DeviceQueue& queue,
+                                               std::span<const engine::OpArgs> list) {
+  try {
+    return create_or_throw(queue, list);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+std::unique_ptr<StepKernel> StepKernel::create_or_throw(DeviceQueue& queue,
+                                                        std::span<const engine::OpArgs> list) {
+  const OpContext context = queue.context();
+  // How many blocks there are depends on shared memory, which does not depend on blocks.
+  auto code = compile_step(list, context.processors, nullptr);
+  if (!code.has_value() || code->shared_bytes > context.shared_bytes) return nullptr;
+  const int32_t blocks = step_blocks(context, code->shared_bytes);
+  if (blocks == 0) return nullptr;
+  code = compile_step(list, blocks, nullptr);
+  if (!code.has_value() || code->shared_bytes > context.shared_bytes) return nullptr;
+  std::unique_ptr<StepKernel> made(new StepKernel(queue, std::move(*code), blocks));
+  return made->open(list).ok() ? std::move(made) : nullptr;
+}
+
+Status StepKernel::open(std::span<const engine::OpArgs> list) {
+  const size_t n = code_.heads.size();
+  size_t kept = 0;
+  for (const StepSpan& span : code_.written) kept += span.bytes;
+  // One piece: counters, what trials found, instructions, spans, scratch memory, kept spans.
+  size_t bytes = 0;
+  const auto place = [&](size_t size) { return std::exchange(bytes, bytes + aligned(size)); };
+  const size_t arrived_at = place((n + 1) * sizeof(uint32_t));
+  const size_t heads_at = place(n * sizeof(StepHead));
+  const size_t tasks_at = place(n * sizeof(StepTask));
+  const size_t spans_at = place(code_.written.size() * sizeof(StepSpan));
+  const size_t scratch_at = place(code_.scratch_bytes);
+  const size_t kept_at = place(kept);
+  GEN_TRY(queue_.take_held(bytes, &memory_));
+  auto* const base = static_cast<uint8_t*>(memory_);
+  // Once more with the places of what instructions hand on.
+  auto code = compile_step(list, blocks_, base + scratch_at);
+  if (!code.has_value()) return error(Code::kInternal, "a step compiles differently");
+  code_ = std::move(*code);
+  GEN_TRY(queue_.fill(base + arrived_at, 0, (n + 1) * sizeof(uint32_t)));
+  GEN_TRY(queue_.write(base + heads_at, code_.heads.data(), n * sizeof(StepHead)));
+  GEN_TRY(queue_.write(base + tasks_at, code_.tasks.data(), n * sizeof(StepTask)));
+  GEN_TRY(
+      queue_.write(base + spans_at, code_.written.data(), code_.written.size() * sizeof(StepSpan)));
+  std::byte* found = nullptr;
+  GEN_TRY(pinned_.take(sizeof(uint32_t), &found));
+  found_ = reinterpret_cast<const uint32_t*>(found);
+  for (device::Event& event : events_) {
+    GEN_TRY(queue_.note(device::event_create(&event, true), "making an event"));
+  }
+  view_.heads = reinterpret_cast<const StepHead*>(base + heads_at);
+  view_.tasks = reinterpret_cast<const StepTask*>(base + tasks_at);
+  view_.arrived = reinterpret_cast<uint32_t*>(base + arrived_at);
+  view_.n = static_cast<int32_t>(n);
+  view_.first_weights = code_.first_weights;
+  spans_ = reinterpret_cast<StepSpan*>(base + spans_at);
+  kept_ = base + kept_at;
+  differs_ = view_.arrived + n;
+  return {};
+}
+
+StepKernel::~StepKernel() {
+  if (!looked_at_) queue_.wait();  // pinned memory and events are in use
+  for (device::Event event : events_) {
+    if (event != nullptr) static_cast<void>(device::event_destroy(event));
+  }
+  if (memory_ != nullptr) queue_.give_back_held(memory_);
+}
+
+Status StepKernel::run(std::span<const engine::OpArgs> list, const RunOne& run_one) {
+  for (const engine::OpArgs& args : list.first(code_.first)) GEN_TRY(run_one(args));
+  ++view_.run;
+  if (Status started = start_step(queue_.context(), view_, blocks_, code_.shared_bytes);
+      !started.ok()) {
+    --view_.run;  // nothing has counted
+    return queue_.note(std::move(started));
+  }
+  for (const engine::OpArgs& args : list.subspan(code_.end)) GEN_TRY(run_one(args));
+  return {};
+}
+
+Status StepKernel::record(size_t event) {
+  return queue_.note(device::event_record(events_[event], queue_.context().stream),
+                     "recording an event");
+}
+
+Status StepKernel::try_beside(std::span<const engine::OpArgs> list, const RunOne& run_one,
+                              const std::function<Status()>& run_graph) {
+  const OpContext context = queue_.context();
+  const auto n = static_cast<int32_t>(code_.written.size());
+  GEN_TRY(record(0));
+  GEN_TRY(run(list, run_one));
+  GEN_TRY(record(1));
+  GEN_TRY(queue_.note(keep_spans(context, spans_, n, kept_)));
+  GEN_TRY(record(2));
+  GEN_TRY(run_graph());
+  GEN_TRY(record(3));
+  GEN_TRY(queue_.note(compare_spans(context, spans_, n, kept_, differs_)));
+  GEN_TRY(queue_.copy_down(const_cast<uint32_t*>(found_), differs_, sizeof(uint32_t)));
+  GEN_TRY(record(4));
+  looked_at_ = false;
+  return {};
+}
+
+StepKernel::Verdict StepKernel::look() {
+  if (looked_at_) return Verdict::kSame;
+  const device::Error ended = device::event_query(events_[4]);
+  if (ended == device::kNotReady) return Verdict::kRuns;
+  looked_at_ = true;
+  float own = 0.0F;
+  float graph = 0.0F;
+  if (!ended.ok() || !device::event_elapsed_ms(events_[0], events_[1], &own).ok() ||
+      !device::event_elapsed_ms(events_[2], events_[3], &graph).ok()) {
+    return Verdict::kFailed;
+  }
+  // The first time a kernel is loaded, too, so the fewest count.
+  if (trials_ == 0 || own < own_ms_) own_ms_ = own;
+  if (trials_ == 0 || graph < graph_ms_) graph_ms_ = graph;
+  ++trials_;
+  return *found_ != 0 ? Verdict::kDiffers : Verdict::kSame;
+}
+
+}  // namespace gen::cuda

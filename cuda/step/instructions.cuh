@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a block of threads does for its tiles of each instruction, with the arithmetic of the
+// operations (cuda/ops), whose bits these are. Each waits for its inputs once; what it reads
+// before are arguments and weights, which no kernel writes.
+#pragma once
+
+#include <cstddef>
+
+#include "cuda/device/memory.cuh"
+#include "cuda/ops/linear_floats.cuh"
+#include "cuda/ops/linear_quant.cuh"
+#include "cuda/step/weight_stream.cuh"
+
+namespace gen::cuda {
+
+/// Pieces of 16 bytes of an instruction's arguments.
+constexpr int32_t kTaskPieces = sizeof(StepTask) / sizeof(device::UInt4);
+
+/// A block's turn at an instruction.
+struct StepTurn {
+  int32_t instruction;  // behind the last if there is none
+  StepOp op;
+  int32_t tile;  // its first
+  int32_t tiles;
+  int32_t n_waits;
+  int32_t first_wait;
+  int32_t wait;     // what this thread looks after, of the first n_waits ones
+  uint32_t wanted;  // arrivals there
+};
+
+/// The next from instruction i on of which the block has a tile.
+GEN_DEVICE StepTurn next_turn(const StepView& of, int32_t i) {
+  StepTurn turn = {};
+  for (; i < of.n; ++i) {
+    const StepHead& head = of.heads[i];
+    turn.tile = own_tile(head);
+    turn.tiles = head.tiles;
+    if (turn.tile >= turn.tiles) continue;
+    turn.op = head.op;
+    turn.n_waits = head.n_waits;
+    turn.first_wait = head.waits[0];
+    if (thread_x() < turn.n_waits) {
+      turn.wait = head.waits[thread_x()];
+      turn.wanted = of.run * head.arrivals[thread_x()];
+    }
+    break;
+  }
+  turn.instruction = i;
+  return turn;
+}
+
+/// What instructions wait for, and their arguments, which are fetched into shared memory while the
+/// instruction before waits. All threads of a block call its functions alike.
+class StepInputs {
+ public:
+  GEN_DEVICE StepInputs(const StepView& of, const Shared<device::UInt4>& slots,
+                        const StepTurn& first)
+      : of_(of), slots_(slots) {
+    fetch(first);
+    keep();
+    sync_threads();
+  }
+
+  /// Comes before the turn at hand; `next` is the one after it.
+  GEN_DEVICE void fetch(const StepTurn& next) {
+    slot_ = 1 - slot_;
+    if (thread_x() < kTaskPieces && next.instruction < of_.n) {
+      piece_ = device::load16(of_.tasks[next.instruction].bytes + thread_x() * 16);
+    }
+  }
+  /// The arguments of the turn at hand.
+  template <typename Task>
+  GEN_DEVICE Task arguments() const {
+    static_assert(sizeof(Task) <= sizeof(StepTask) && alignof(Task) <= 16);
+    return slots_.part((1 - slot_) * kTaskPieces, static_cast<size_t>(kTaskPieces))
+        .template as<Task>()[0];
+  }
+  /// The end of a product at hand.
+  GEN_DEVICE LinearEnd linear_end() const {
+    static_assert(offsetof(LinearTask, end) % alignof(LinearEnd) == 0 &&
+                  sizeof(LinearTask) <= sizeof(StepTask));
+    constexpr size_t kFirst = offsetof(LinearTask, end) / sizeof(uint64_t);
+    constexpr size_t kWords = sizeof(LinearEnd) / sizeof(uint64_t);
+    return slots_.template as<uint64_t>()
+        .part((1 - slot_) * kTaskPieces * 2 + static_cast<int32_t>(kFirst), kWords)
+        .template as<LinearEnd>()[0];
+  }
+  /// Until the instructions that a turn waits for have ended. Once in a turn.
+  GEN_DEVICE void wait(const StepTurn& turn) {
+    // Segments of a stack wait for the same instruction, one after another.
+    const bool seen = turn.n_waits == 1 && turn.first_wait == seen_;
+    if (!seen && thread_x() < turn.n_waits) {
+      const uint32_t* const counter = of_.arrived + turn.wait;
+      // Counters wrap.
+      while (static_cast<int32_t>(device::load_acquire(counter) - turn.wanted) < 0) {
+        device::spin_pause();
+      }
+    }
+    seen_ = turn.n_waits == 1 ? turn.first_wait : -1;
+    keep();
+    sync_threads();
+  }
+
+ private:
+  GEN_DEVICE void keep() {
+    if (thread_x() < kTaskPieces) slots_[slot_ * kTaskPieces + thread_x()] = piece_;
+  }
+
+  const StepView& of_;
+  const Shared<device::UInt4>& slots_;  // two
+  device::UInt4 piece_ = {};            // of the next turn's arguments
+  int32_t slot_ = 0;                    // of the next turn
+  int32_t seen_ = -1;                   // the only one that the turn before waited for
+};
+
+/// use(i) for each tile of the block; what a tile has in shared memory is done with before the next
+/// one.
+template <typename Use>
+GEN_DEVICE void for_tiles(const StepTurn& turn, const Use& use) {
+  for (int32_t tile = turn.tile; tile < turn.tiles; tile += tiles_apart()) {
+    use(tile);
+    if (tile + tiles_apart() < turn.tiles) sync_threads();
+  }
+}
+
+GEN_DEVICE void run_elements(const ElementsStep& of, int32_t tile) {
+  const int32_t d = tile * kStepColumns + thread_x();
+  if (d >= of.cols) return;
+  switch (of.op) {
+    case ElementsOp::kAdd:
+      of.y[d] = of.a[d] + of.b[d];
+      break;
+    case ElementsOp::kGated:
+      of.y[d] = gated(of.activation, of.a[d], of.b[d]);
+      break;
+    case ElementsOp::kActivate:
+      of.y[d] = activated(of.activation, of.a[d]);
+      break;
+  }
+}
+
+GEN_DEVICE void run_select(const SelectStep& of, int32_t tile) {
+  const int32_t d = tile * kStepColumns + thread_x();
+  if (d < of.x.cols) of.y[d] = of.x.data[of.row[0] * of.x.stride + d];
+}
+
+GEN_DEVICE void run_pack(const PackStep& of, int32_t tile) {
+  const int32_t first = tile * kStepColumns;
+  const auto cols = static_cast<int32_t>(of.y.cols);
+  const int32_t end = cols - first < kStepColumns ? cols : first + kStepColumns;
+  auto* const to = reinterpret_cast<float*>(of.y.data);
+  const int32_t d = first + thread_x();
+  if (of.x != to && d < end) to[d] = of.x[d];
+  if (!has_forms(of.y)) return;
+  quantise_columns(of.y, 0, first, end, [&](int32_t column) -> float { return of.x[column]; });
+}
+
+/// What a product of quantised weights reads of a step, from the ring.
+template <quant::Traits t>
+struct StreamedSteps {
+  WeightStream& stream;
+  GEN_DEVICE void operator()(int32_t, LaneStep<t>* to) const {
+    stream.take_unit((step_bytes(t) + kSlotBytes - 1) / kSlotBytes);
+    to->load(stream, lane_of_warp());
+  }
+};
+
+template <size_t kIndex>
+GEN_DEVICE void run_quants(const LinearStep& of, const StepTurn& turn, WeightStream& stream,
+                           StepInputs& inputs) {
+  constexpr Traits t = quant::kTraits[kIndex];
+  static_assert(kQuantThreads == kStepThreads);
+  static_assert(step_bytes(t) <= kUnitSlots * kSlotBytes);
+  constexpr auto kTerms = static_cast<size_t>(round_terms(t, 1) * term_buffers(1));
+  const Shared<Term> scaled = dynamic_shared<Term>(of.terms_offset, kTerms);
+  const Shared<Term> minima = dynamic_shared<Term>(
+      of.terms_offset + (t.minima ? kTerms * sizeof(Term) : 0), t.minima ? kTerms : 0);
+  const QuantView view = {of.x, {}, nullptr, nullptr, 0, of.n_steps, of.n_blocks};
+  const StreamedSteps<t> steps = {stream};
+  bool begun = false;
+  const auto begin = [&] {
+    if (!begun) inputs.wait(turn);
+    begun = true;
+  };
+  for_tiles(turn, [&](int32_t tile) {
+    const float sum = sum_tile<t>(view, steps, of.x.data, 1, scaled, minima, begin);
+    float up = 0.0F;
+    if (of.weights.n_matrices == 2) {
+      sync_threads();  // the last terms have been read
+      up = sum_tile<t>(view, steps, of.x.data, 1, scaled, minima, begin);
+    }
+    const int32_t output = tile * kTileOutputs + thread_x();
+    if (thread_x() < kTileOutputs && output < of.outputs) {
+      finish_output(inputs.linear_end(), 0, output, sum, up);
+    }
+  });
+}
+
+/// The sum of an output, in all lanes.
+template <typename Type>
+GEN_DEVICE float sum_streamed(const LinearStep& of, WeightStream& stream) {
+  constexpr int32_t kElements = Type::kElements;
+  const auto cols = static_cast<int32_t>(of.x.cols);
+  const auto* const x = reinterpret_cast<const float*>(of.x.data);
+  float sums[1] = {};
+  for (int32_t at = 0; at < of.weights.unit_bytes; at += kSlotBytes) {
+    const int32_t first = (at / 16 + lane_of_warp()) * kElements;
+    const device::UInt4 piece = stream.take16(first < cols);
+    if (first >= cols) continue;
+    float values[static_cast<size_t>(kElements)];
+    load_elements<kElements>(x + first, cols - first, values);
+    float w[static_cast<size_t>(kElements)];
+    Type::decode(piece, w);
+    sums[0] = add_products(values, w, sums[0]);
+  }
+  return sum_lanes(sums);
+}
+
+template <typename Type>
+GEN_DEVICE void run_floats(const LinearStep& of, const StepTurn& turn, WeightStream& stream,
+                           StepInputs& inputs) {
+  inputs.wait(turn);
+  for (int32_t tile = turn.tile; tile < turn.tiles; tile += tiles_apart()) {
+    const int32_t output = tile * kStepWarps + warp_of_block();
+    if (output >= of.outputs) break;
+    const float sum = sum_streamed<Type>(of, stream);
+    float up = 0.0F;
+    if (of.weights.n_matrices == 2) up = sum_streamed<Type>(of, stream);
+    if (lane_of_warp() == 0) finish_output(inputs.linear_end(), 0, output, sum, up);
+  }
+}
+
+template <size_t kIndex = 0>
+GEN_DEVICE void run_linear(const LinearStep& of, const StepTurn& turn, WeightStream& stream,
+                           StepInputs& inputs) {
+  if constexpr (kIndex < sizeof(quant::kTraits) / sizeof(quant::kTraits[0])) {
+    if (of.type == quant::kTraits[kIndex].type) {
+      run_quants<kIndex>(of, turn, stream, inputs);
+    } else {
+      run_linear<kIndex + 1>(of, turn, stream, inputs);
+    }
+  } else if (of.type == DType::kF32) {
+    run_floats<WeightF32>(of, turn, stream, inputs);
+  } else if (of.type == DType::kF16) {
+    run_floats<WeightF16>(of, turn, stream, inputs);
+  } else {
+    run_floats<WeightBF16>(of, turn, stream, inputs);
+  }
+}
+
+/// Tile 0 and 1 are keys and values where there are any, the others a query head for each warp.
+GEN_DEVICE void run_append(const AppendView& of, int32_t tile) {
+  const int32_t sides = of.k.data != nullptr ? 2 : 0;
+  if (tile < sides) {
+    append_side(of, 0, tile == 0);
+  } else {
+    rope_query(of, 0, (tile - sides) * kStepWarps + warp_of_block());
+  }
+}
+
+GEN_DEVICE void run_chunks(const ChunksStep& of, int32_t tile) {
+  attention_chunk(of.view, 0, tile % of.view.slots, of.batch, tile / of.view.slots);
+}
+GEN_DEVICE void run_merge(const ChunksView& of, int32_t tile) {
+  RowWalk walk;
+  int32_t s = 0;
+  if (!begin_chunks(of.of, 0, &walk, &s)) return;
+  const int32_t i = tile * kStepColumns + thread_x();
+  if (i >= of.of.n_heads * of.of.v_dim) return;
+  merge_element(of, 0, i / of.of.v_dim, walk.n_chunks(), i % of.of.v_dim);
+}
+
+}  // namespace gen::cuda
