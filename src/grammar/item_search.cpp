@@ -313,9 +313,8 @@ bool ItemSearch::can_be_skipped(const Vocabulary& vocabulary, JsonReader& reader
                          uint32_t{at.height} + 1 <= place.room;
     return endless || is_new(reader);
   }
-  // Only where an item ends can the next one be one that was there, or the array lack one.
-  const uint64_t ends = state.n_watched > 0 ? kind_of(',') | kind_of(']') : kind_of(',');
-  if (state.n_held == 0 && (kinds & ends) == 0) return true;
+  // Only where an item ends can the next one be one that was there.
+  if (state.n_held == 0 && (kinds & kind_of(',')) == 0) return true;
   const bool may_end = (kinds & (kind_of(',') | kind_of(']'))) != 0;
   if (state.n_held > 0 && !may_end && is_new(reader)) return true;
   return state.n_watched == 0 && (kinds & kind_of('[')) == 0;

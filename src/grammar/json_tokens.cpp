@@ -25,8 +25,7 @@ JsonTokens::JsonTokens(const Vocabulary& vocabulary) {
         bytes.begin(), bytes.end(), [](char c) { return static_cast<uint8_t>(c) >= kFirstSignal; });
     if (special) special_.push_back(token);
     const size_t bracket = bytes.find('[');
-    if (bracket != std::string_view::npos &&
-        bytes.find_first_of(",]", bracket) != std::string_view::npos) {
+    if (bracket != std::string_view::npos && bytes.find(',', bracket) != std::string_view::npos) {
       arrays_.push_back(token);
     }
     const auto marks = std::count(bytes.begin(), bytes.end(), '"');

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // JsonTokens: the tokens of a vocabulary with which a name of a JSON object may end, and those that
-// may begin an array and end its first item.
+// may begin an array and go on behind its first item.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ class JsonTokens {
   /// may even behind the end of a string.
   [[nodiscard]] std::span<const int32_t> two() const noexcept { return two_; }
   [[nodiscard]] std::span<const int32_t> three() const noexcept { return three_; }
-  /// Those with a bracket that opens an array, and a comma or bracket behind it.
+  /// Those with a bracket that opens an array, and a comma behind it.
   [[nodiscard]] std::span<const int32_t> arrays() const noexcept { return arrays_; }
   /// Those with bytes that no text has (kFirstSignal and above).
   [[nodiscard]] std::span<const int32_t> special() const noexcept { return special_; }

@@ -273,16 +273,11 @@ ByteSet Matcher::next_bytes(std::span<const Item> items) const {
     return differ_->possible(past_->lists, items, reader_, valid);
   }
   for (int byte = kFirstSignal; byte < 256; ++byte) valid.remove(static_cast<uint8_t>(byte));
-  if (reader_.state().n_watched == 0) return valid;
-  // Behind a comma an item must come, which may be left none that is new; an array that ends may
-  // lack one that is not.
-  ByteSet asked;
-  for (const uint8_t byte : {uint8_t{','}, uint8_t{']'}}) {
-    if (!valid.has(byte)) continue;
-    valid.remove(byte);
-    asked.add(byte);
-  }
-  if (!asked.empty()) valid.add(differ_->possible(past_->lists, items, reader_, asked));
+  // Behind a comma an item must come, which may be left none that is new.
+  if (reader_.state().n_watched == 0 || !valid.has(static_cast<uint8_t>(','))) return valid;
+  valid.remove(static_cast<uint8_t>(','));
+  const ByteSet comma = ByteSet::one(',');
+  valid.add(differ_->possible(past_->lists, items, reader_, comma));
   return valid;
 }
 

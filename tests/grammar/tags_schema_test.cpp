@@ -63,7 +63,9 @@ TEST(TagsSchema, AreWhatTheSchemaAloneIs) {
       EXPECT_EQ(within("a {\"\",\"\": [1,1 <f>" + text + "</f>b\"[{"), wanted) << text;
       // What was read in one tag says nothing in the next one.
       EXPECT_EQ(within("<f>" + text + "</f>\"x\"<f>" + text + "</f>"), wanted) << text;
-      // Nor does what stands in free text.
+      // Free text behind it is no JSON.
+      EXPECT_EQ(within("<f>" + text + "</f>{\"a\":1,\"a\":[1,1] [\""), wanted) << text;
+      // Without a tag all of it is free text.
       EXPECT_TRUE(within("f>" + text + "<")) << text;
     }
   }

@@ -158,6 +158,7 @@ class ArrayBuilder {
   // Whether an item can always come once more: the first one, if there may be as many as there
   // will.
   Status check_repeats() {
+    // Masks look at brackets behind items that are held alone: behind fewer none may come.
     size_.min = std::max(size_.min, 2U);
     if (!parts_.watched) {
       return maker_.refuse(repeats_, "uniqueItems", "its negation is not supported here");
