@@ -310,9 +310,10 @@ GEN_DEVICE void add_step(const QuantRowsView& of, const Shared<uint8_t>& x, int3
   }
 }
 
-/// Blocks that a multiprocessor holds, by registers: Q5_K, with minima and upper bits, needs most.
+/// Blocks that a multiprocessor holds, by registers: Q2_K and Q5_K need most.
 constexpr int32_t resident_blocks(const Traits& t, bool wide) noexcept {
-  return !wide ? 4 : t.block == 256 && t.minima && bits_above(t) > 0 ? 2 : 3;
+  const bool most = t.block == 256 && t.minima && (shared_runs(t) || bits_above(t) > 0);
+  return !wide ? 4 : most ? 2 : 3;
 }
 
 /// Of the type of a row of kTraits.
