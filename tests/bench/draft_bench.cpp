@@ -151,7 +151,8 @@ class Bench {
     const std::vector<Tokens> want(told_.begin(), told_.begin() + sessions);
     for (int pair = settings_.cold ? 0 : -1; pair < settings_.pairs; ++pair) {
       if (settings_.cold) {
-        begun_.erase(drafted.get());
+        begun_.clear();
+        plain_ = make(nullptr);
         drafted = make(guesses);
       }
       Seconds without;

@@ -287,6 +287,37 @@ TEST(Lookups, ShowInNoResult) {
   }
 }
 
+// Who proposes is asked for texts in which nothing was found, and for no others.
+TEST(Lookups, LeaveTheRestToWhoProposes) {
+  struct Proposer final : Drafter {
+    int32_t most_rows() const noexcept override { return 3; }
+    std::unique_ptr<DraftState> begin() override { return std::make_unique<DraftState>(); }
+    void propose(std::span<DraftJob* const> jobs) override {
+      for (DraftJob* const job : jobs) {
+        EXPECT_EQ(job->tree.rows(), 1);
+        job->tree.add(5, 0);  // wrong
+        ++asked;
+      }
+    }
+    int32_t asked = 0;
+  };
+  World world(64, 8);
+  const auto proposer = std::make_shared<Proposer>();
+  world.options.drafter =
+      std::make_shared<DrafterChain>(std::make_shared<NgramLookup>(2, 4), proposer);
+  EXPECT_EQ(world.options.drafter->most_proposed(), 3);
+  const Tokens prompt = world.ids({"a", "b", "c", "foo", "a", "b"});
+  const Tokens said = world.ids({"c", "foo", "a", "c", "c"});
+  world.script(static_cast<int32_t>(prompt.size()), said);
+  const auto session = world.session();
+  const Outcome outcome = generate(*session, ids(prompt), greedy(20));
+  EXPECT_EQ(outcome.result->tokens, said);
+  // As below, and one for each of the two others.
+  EXPECT_EQ(proposer->asked, 2);
+  EXPECT_EQ(outcome.result->usage.drafted, 6);
+  EXPECT_EQ(outcome.result->usage.accepted, 2);
+}
+
 // What is guessed is counted, and what was right of it; nothing else runs.
 TEST(Lookups, CountWhatTheyGuess) {
   World world(64, 8);
