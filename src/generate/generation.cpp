@@ -287,7 +287,7 @@ Status Generation::prepare(StepRequest** request) {
     pass.count_from = sequence.moved(before_).length;
     const bool drafts = drafts_ != nullptr || chains_;
     if (drafts && state_ == State::kDecode && !catching_up_ && !whole_row_) {
-      job_.most = std::min(chains_ ? kMostDraftRows - 1 : most_drafts(), left() - 1);
+      job_.most = std::min(chains_ ? kMostLinks - 1 : most_drafts(), left() - 1);
       job_.stops = transcript_.stop_tokens();
       job_.failures = 0;
       begin_draws();

@@ -12,9 +12,6 @@
 namespace gen::generate {
 namespace {
 
-/// Rows of a chain: more would save little and keep those waiting longer that come meanwhile.
-constexpr int32_t kMostLinks = 4;
-
 size_t wanted_rows(const StepPlan::Part& part, graph::Wants what) noexcept {
   const auto wants = part.request->wants.first(static_cast<size_t>(part.rows));
   return static_cast<size_t>(std::count(wants.begin(), wants.end(), uint8_t{what}));

@@ -386,6 +386,40 @@ TEST(FarGeneration, GoesOnByItself) {
   }
 }
 
+// With many texts, too: none of them asks for so many rows that others get none.
+TEST(FarGeneration, ManyGoOnByThemselves) {
+  constexpr size_t kTexts = 24;
+  test::FarMemory memory;
+  const auto engine = std::make_shared<test::FarEngine>(memory, 2);
+  Side near(test::cpu_engine({.threads = 2}), engine::system_memory());
+  Side far(engine, memory);
+  std::vector<Tokens> prompts;
+  for (uint32_t i = 0; i < kTexts; ++i) prompts.push_back(text_of(i, 1));
+  std::vector<Tokens> said[2];
+  size_t waits = 0;
+  for (Side* const side : {&near, &far}) {
+    GeneratorOptions options;
+    options.max_sequences = kTexts;
+    options.memory = &side->caches();
+    const auto generator = side->generator(options);
+    std::vector<BatchRequest> requests(kTexts);
+    for (size_t i = 0; i < kTexts; ++i) {
+      requests[i].prompt.tokens = prompts[i];
+      requests[i].params = params_of(33);
+      requests[i].params.sampling.logprobs = -1;
+      requests[i].params.sampling.temperature = 0.0;
+    }
+    const size_t before = engine->finishes;
+    for (const GenResult& result : run_batch(*generator, requests, nullptr, nullptr)) {
+      EXPECT_TRUE(result.status.ok()) << result.status.message();
+      said[side == &far ? 1 : 0].push_back(result.tokens);
+    }
+    waits = engine->finishes - before;
+  }
+  EXPECT_EQ(said[1], said[0]);
+  EXPECT_LE(waits, size_t{33 / 4 + 4});  // some steps until all are at the same place
+}
+
 TEST(FarGeneration, SaysTheSame) {
   test::FarMemory memory;
   Side near(test::cpu_engine({.threads = 2}), engine::system_memory());
