@@ -3,6 +3,7 @@
 #include "generate/drafter.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "grammar/matcher.h"
 
@@ -61,19 +62,19 @@ int32_t DraftTree::valid_rows(int32_t vocab, bool chain) const noexcept {
 
 void cut_to_rule(DraftJob* job) {
   if (!job->tree.is_chain()) return;
-  size_t taken = 0;
+  // Takes back what the matcher has accepted, also where that throws.
+  std::optional<grammar::MatcherTry> back;
+  if (job->matcher != nullptr) back.emplace(*job->matcher);
   int32_t rows = 1;
   while (rows < job->tree.rows()) {
     const int32_t token = job->tree.tokens()[static_cast<size_t>(rows)];
     if (job->matcher != nullptr) {
       const Result<bool> accepted = job->matcher->accept_token(token);
       if (!accepted.ok() || !accepted.value()) break;
-      ++taken;
     }
     ++rows;
     if (std::find(job->stops.begin(), job->stops.end(), token) != job->stops.end()) break;
   }
-  if (taken > 0) static_cast<void>(job->matcher->rollback(taken));  // there are so many
   job->tree.cut(rows);
 }
 

@@ -114,7 +114,7 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel) {
   };
   number(a.empty() ? kNone : 0, b.empty() ? kNone : 0);
   uint64_t work = fuel.spent != nullptr ? *fuel.spent : 0;
-  const EdgeList kNoEdges;
+  const EdgeList kNoEdges{};
   for (size_t i = 0; i < pairs.size(); ++i) {
     const auto [s, t] = pairs[i];
     Dfa::State state;

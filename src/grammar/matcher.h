@@ -136,6 +136,8 @@ class Matcher {
   }
   [[nodiscard]] ByteSet next_bytes(std::span<const Item> items) const;
   void forbid(std::span<uint64_t> bits) const;
+  void forbid_texts(std::span<uint64_t> bits) const;
+  void allow_named(std::span<const uint64_t> before, std::span<uint64_t> bits) const;
   void forbid_refused(std::span<const int32_t> tokens, std::span<uint64_t> bits) const;
   void forbid_taken_names(std::span<uint64_t> bits) const;
 

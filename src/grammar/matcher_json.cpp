@@ -3,7 +3,9 @@
 // tokens can end such a name, so they are taken out of the grammar's mask one by one. Items that an
 // array has already are seen to by ItemSearch.
 #include <algorithm>
+#include <bit>
 #include <string_view>
+#include <vector>
 
 #include "grammar/json_tokens.h"
 #include "grammar/matcher.h"
@@ -24,6 +26,32 @@ bool has(int32_t token, std::span<const uint64_t> bits) {
 }  // namespace
 
 void Matcher::forbid(std::span<uint64_t> bits) const {
+  const bool named = std::any_of(items().begin(), items().end(), [&](const Item& item) {
+    return !grammar_->machines().tokens(item.state).empty();
+  });
+  if (!named) return forbid_texts(bits);
+  const std::vector<uint64_t> before(bits.begin(), bits.end());
+  forbid_texts(bits);
+  allow_named(before, bits);
+}
+
+// Tokens that the grammar asks for by name come whatever their texts are.
+void Matcher::allow_named(std::span<const uint64_t> before, std::span<uint64_t> bits) const {
+  for (size_t word = 0; word < bits.size(); ++word) {
+    for (uint64_t gone = before[word] & ~bits[word]; gone != 0; gone &= gone - 1) {
+      const auto token = static_cast<int32_t>(word * 64) + std::countr_zero(gone);
+      const bool asked = std::any_of(items().begin(), items().end(), [&](const Item& item) {
+        const auto edges = grammar_->machines().tokens(item.state);
+        return std::any_of(edges.begin(), edges.end(), [&](const TokenEdge& edge) {
+          return grammar_->matches(edge.term, token);
+        });
+      });
+      if (asked) bits[word] |= gone & (~gone + 1);
+    }
+  }
+}
+
+void Matcher::forbid_texts(std::span<uint64_t> bits) const {
   const JsonState& at = place();
   if (differ_ != nullptr) {
     for (const int32_t token : json_->special()) remove(token, bits);

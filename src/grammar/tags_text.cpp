@@ -2,10 +2,12 @@
 // See tags_text.h. The form of the text is known, so it is read as it comes, without a tree.
 #include "grammar/tags_text.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "base/utf8.h"
+#include "grammar/dfa_builder.h"
 #include "grammar/gbnf.h"
 #include "grammar/json.h"
 #include "grammar/json_text.h"
@@ -62,6 +64,7 @@ class Reader : public TextReader {
     const size_t begin = at_;
     Tag made;
     size_t contents = 0;
+    any_json_.push_back(false);
     GEN_TRY(object([&](const std::string& key, size_t at) -> Status {
       if (key == "begin") return text(&made.begin);
       if (key == "end") return text(&made.end);
@@ -86,6 +89,7 @@ class Reader : public TextReader {
       GEN_TRY(boolean(&wanted));
       if (!wanted) return error_at(text_, at, "any_json can only be true");
       *body = any_json_expression(to_);
+      any_json_.back() = true;
       return {};
     }
     const size_t begin = at_;
@@ -120,11 +124,59 @@ class Reader : public TextReader {
            (a.begin.starts_with(b.begin) || b.begin.starts_with(a.begin));
   }
 
+  // Whether a tag begins with one of the bytes.
+  [[nodiscard]] bool begins_with(const ByteSet& bytes) const {
+    return std::any_of(tags_.begin(), tags_.end(), [&](const Tag& tag) {
+      return !tag.begin.empty() && bytes.has(static_cast<uint8_t>(tag.begin[0]));
+    });
+  }
+
+  // Whether a tag that has ended may as well go on over the begin of another one, as ".*" does over
+  // its end: then that begins one in one way to read the text, and none in another.
+  bool may_go_on(const Tag& tag, bool is_json) {
+    if (tag.end_token) return false;
+    if (is_json) {  // only a number goes on, and space
+      ByteSet more;
+      for (const char c : std::string_view("0123456789+-.eE \t\n\r")) {
+        more.add(static_cast<uint8_t>(c));
+      }
+      return begins_with(more);
+    }
+    const ExprId parts[] = {tag.body, to_.literal(tag.end)};
+    auto made = build_dfa(to_, to_.sequence(parts), schemas_.automata);
+    if (!made.ok()) return true;  // nobody knows
+    std::vector<bool> known(made->states.size(), false);
+    std::vector<uint32_t> open;
+    for (uint32_t s = 0; s < made->states.size(); ++s) {
+      if (!made->states[s].final) continue;
+      known[s] = true;
+      open.push_back(s);
+    }
+    ByteSet more;
+    while (!open.empty()) {
+      const uint32_t s = open.back();
+      open.pop_back();
+      for (const ByteEdge& edge : made->states[s].edges) {
+        more.add(ByteSet::range(edge.low, edge.high));
+        if (known[edge.target]) continue;
+        known[edge.target] = true;
+        open.push_back(edge.target);
+      }
+    }
+    return begins_with(more);
+  }
+
   // A schema is watched (json_text.h) unless its text may as well be that of another tag, of which
   // the reader knows nothing.
   void choose_watched() {
     std::vector<Schema*> of_tag(tags_.size(), nullptr);
     for (Schema& one : contents_) of_tag[one.tag] = &one;
+    for (size_t i = 0; i < tags_.size() && !contents_.empty(); ++i) {
+      const bool is_json = of_tag[i] != nullptr || any_json_[i];
+      if (!may_go_on(tags_[i], is_json)) continue;
+      for (Schema& one : contents_) one.watched = false;
+      return;
+    }
     bool changed = true;
     while (changed) {
       changed = false;
@@ -307,6 +359,7 @@ class Reader : public TextReader {
   SchemaReport* const report_;
   std::vector<Tag> tags_;
   std::vector<Schema> contents_;
+  std::vector<bool> any_json_;  // by tag
 };
 
 }  // namespace

@@ -18,6 +18,8 @@
 #include "generate/speculative/ngram_lookup.h"
 #include "generate/speculative/suffix_lookup.h"
 #include "grammar/grammar.h"
+#include "grammar/matcher.h"
+#include "grammar/vocabularies.h"
 #include "support/counting_allocator.h"
 #include "support/counting_new.h"
 #include "support/refusing_memory.h"
@@ -233,6 +235,34 @@ TEST(DraftMemory, EachPieceOfADraftersCachesMayFail) {
     }
     EXPECT_GT(nth, 2U);
     EXPECT_GT(counted, 0);  // a fork's cache is made anew when it is needed
+  }
+}
+
+// A lookup's guesses are cut to the grammar by the call's own matcher.
+TEST(DraftMemory, WhereAMatcherFailsItStaysWhereItWas) {
+  const auto vocabulary = grammar::test::vocabulary(grammar::test::all_bytes());
+  const auto under = grammar::Grammar::from_regex("(ab|cd)*e").value()->over(vocabulary).value();
+  for (size_t nth = 0;; ++nth) {
+    grammar::Matcher matcher = grammar::Matcher::create(under).value();
+    DraftJob job;
+    job.matcher = &matcher;
+    job.tree.reserve(40);
+    job.tree.begin('z');
+    for (int32_t row = 0; row < 39; ++row) job.tree.add("abcd"[row % 4], row);
+    bool failed = false;
+    test::fail_new_at = test::news + nth;
+    try {
+      cut_to_rule(&job);
+    } catch (const std::bad_alloc&) {
+      failed = true;
+    }
+    test::fail_new_at = ~size_t{0};
+    EXPECT_EQ(matcher.accepted(), 0U) << nth;
+    EXPECT_TRUE(matcher.accept_token('c').value()) << nth;
+    if (failed) continue;
+    EXPECT_EQ(job.tree.rows(), 40);
+    EXPECT_GT(nth, 1U);
+    break;
   }
 }
 

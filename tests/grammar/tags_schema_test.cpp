@@ -117,7 +117,67 @@ TEST(TagsSchema, AreNotWatchedWhereOtherTagsBeginAlike) {
     ASSERT_FALSE(refused.ok()) << begin;
     EXPECT_NE(std::string(refused.status().message()).find("uniqueItems"), std::string::npos);
   }
-  EXPECT_TRUE(tags(both(R"({"uniqueItems":true})", "<g>")).ok());
+}
+
+// A tag whose content may go on over its own end, and over the begin of the schema's tag: what
+// stands there is the schema's text in one way to read it, and any text in another.
+TEST(TagsSchema, AreNotWatchedWhereTagsMayGoOnOverTheirBegins) {
+  const auto beside = [](const std::string& schema, const std::string& other) {
+    return R"({"tags":[{"begin":"<f>","json_schema":)" + schema + R"(,"end":"</f>"},)" + other +
+           R"(],"triggers":["<"]})";
+  };
+  const char* const go_on[] = {R"({"begin":"<r>","regex":".*","end":"</r>"})",
+                               R"({"begin":"<r>","regex":"[^!]*","end":"?"})",
+                               R"({"begin":"<r>","gbnf":"root ::= [^!]*","end":"</r>"})"};
+  for (const std::string other : go_on) {
+    auto made = tags(beside("true", other));
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    test::Validator within(**made);
+    EXPECT_TRUE(within(R"(<f>{"a":1,"a":1}</f>)")) << other;
+    const auto refused = tags(beside(R"({"uniqueItems":true})", other));
+    ASSERT_FALSE(refused.ok()) << other;
+    EXPECT_NE(std::string(refused.status().message()).find("uniqueItems"), std::string::npos);
+  }
+  // All of this is the first tag's content.
+  auto made = tags(beside("true", go_on[0]));
+  ASSERT_TRUE(made.ok());
+  EXPECT_TRUE(test::Validator(**made)(R"(<r>x</r><f>{"a":1,"a":1}</f></r>)"));
+  for (const std::string other : {R"({"begin":"<r>","regex":"[^<]*","end":"</r>"})",
+                                  R"({"begin":"<r>","regex":"[a-z]*","end":"</r>"})",
+                                  R"({"begin":"<r>","any_json":true,"end":"</r>"})"}) {
+    auto watched = tags(beside(R"({"uniqueItems":true})", other));
+    ASSERT_TRUE(watched.ok()) << other << watched.status().message();
+    test::Validator within(**watched);
+    EXPECT_FALSE(within("<f>[1,1]</f>")) << other;
+    EXPECT_TRUE(within("<f>[1,2]</f>")) << other;
+  }
+  // A number goes on where the schema's tag begins with a digit, and has no end of its own.
+  const auto digits = [](const std::string& end) {
+    return R"({"tags":[{"begin":"<a>","json_schema":{"type":"integer"},"end":")" + end +
+           R"("},{"begin":"5","json_schema":{"uniqueItems":true},"end":"!"}]})";
+  };
+  EXPECT_FALSE(tags(digits("")).ok());
+}
+
+// A token that is asked for by name comes whatever its text is.
+TEST(TagsSchema, MasksHaveNamedTokensWithAnyText) {
+  auto texts = test::all_bytes();
+  texts.push_back(R"(""")");
+  texts.push_back("[1,");
+  const auto vocabulary = test::vocabulary(texts);
+  for (const int32_t end : {256, 257}) {
+    for (const char* schema : {"true", R"({"uniqueItems":true})"}) {
+      auto made = tags(R"({"tags":[{"begin":"<f>","json_schema":)" + std::string(schema) +
+                       R"(,"end_token":)" + std::to_string(end) + "}]}");
+      ASSERT_TRUE(made.ok()) << made.status().message();
+      Matcher matcher = Matcher::create((*made)->over(vocabulary).value()).value();
+      ASSERT_TRUE(matcher.accept_bytes("<f>1").value());
+      std::vector<uint64_t> mask(vocabulary->words());
+      ASSERT_TRUE(matcher.mask(mask).ok());
+      EXPECT_TRUE(test::has(mask, end)) << schema;
+      EXPECT_TRUE(matcher.accept_token(end).value()) << schema;
+    }
+  }
 }
 
 TEST(TagsSchema, MayBeginWithTokens) {
