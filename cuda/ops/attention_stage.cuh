@@ -94,8 +94,8 @@ struct StagedChunk {
         const bool has = seen.has(slot);
         const Place key = has ? place(layer.k, slot) : Place{};
         for (int32_t d = 0; d < n; ++d) {
-          const auto* const at = reinterpret_cast<const T*>(key.tile) + (first + d) * kTile;
-          to[d * kKeyStride + slot] = has ? at[key.lane] : T{};
+          const int32_t at = (first + d) * kTile + key.lane;
+          to[d * kKeyStride + slot] = has ? reinterpret_cast<const T*>(key.tile)[at] : T{};
         }
       }
       return;
@@ -106,8 +106,8 @@ struct StagedChunk {
       const int32_t tile = i / units;
       const int32_t unit = i % units;
       const uint64_t address = tiles[tile];
-      const auto* const from = reinterpret_cast<const uint8_t*>(address) +
-                               static_cast<size_t>(first * kUnits + unit) * 16;
+      const auto* const from = reinterpret_cast<const uint8_t*>(
+          address + static_cast<uint64_t>(first * kUnits + unit) * 16);
       device::copy_async16(to,
                            unit / kUnits * kKeyStride + tile * kTile + unit % kUnits * 16 / kUnits,
                            address != 0 ? from : something(), address != 0);

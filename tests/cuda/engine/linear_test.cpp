@@ -172,6 +172,7 @@ TEST(CudaLinear, QuantisedFormatsAsOnTheCpu) {
 
 /// The same on a device so small that many rows fill it: warps then have more tiles, and all rows.
 /// Gates, too.
+#ifndef GEN_ON_DEVICE
 TEST(CudaLinear, QuantisedFormatsWithWideWarps) {
   cuda::emulator::configure({.sm_count = 1});
   {
@@ -201,6 +202,7 @@ TEST(CudaLinear, QuantisedFormatsWithWideWarps) {
   }
   cuda::emulator::configure({});
 }
+#endif
 
 /// Rows of zeros, of large and tiny numbers, of what is none.
 TEST(CudaLinear, OddActivationsAsOnTheCpu) {
