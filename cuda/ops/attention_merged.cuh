@@ -11,6 +11,7 @@ struct SplitView {
   AttentionView of;
   float* parts;  // [rows][heads][slots][v_dim + 2]
   int32_t slots;
+  size_t shared_offset = 0;  // of q in dynamic shared memory
 
   [[nodiscard]] GEN_HOST_DEVICE int32_t part_floats() const { return of.v_dim + 2; }
   [[nodiscard]] GEN_DEVICE float* part(int64_t row, int32_t head, int32_t slot) const {
@@ -25,6 +26,43 @@ GEN_DEVICE bool begin_walk(const AttentionView& of, int64_t t, RowWalk* walk, in
   const engine::KvRows& rows = of.sequences[*sequence];
   walk->begin(of.layer, rows, static_cast<int32_t>(t) - rows.first_row);
   return true;
+}
+
+struct Weighed {
+  float max = 0.0F;  // as a part has it
+  float sum = 0.0F;
+};
+
+/// Makes weights of the scores of a head's slots [from, to) of a chunk, in their place, slot i at
+/// i * apart; those of other slots are 0. A warp; what it gives holds in lane 0.
+GEN_DEVICE Weighed make_weights(const AttentionView& of, const float* log_weights, int32_t base,
+                                int32_t from, int32_t to, const Shared<float>& scores,
+                                int32_t apart) {
+  const int32_t lane = lane_of_warp();
+  const auto weight_of = [&](int32_t slot) {
+    return log_weights != nullptr ? log_weights[base + slot] : 0.0F;
+  };
+  float largest = minus_infinity();
+  for (int32_t i = from + lane; i < to; i += 32) {
+    const float raw = scores[i * apart];
+    largest = max_of(ruled(of, raw, weight_of(i), 0.0F), largest);
+  }
+  for (uint32_t lanes = 16; lanes > 0; lanes /= 2) {
+    largest = max_of(largest, shuffle_xor(largest, lanes));
+  }
+  const float shift = largest == minus_infinity() ? 0.0F : largest;
+  for (int32_t i = from + lane; i < to; i += 32) {
+    const float raw = scores[i * apart];
+    scores[i * apart] = exp2_weight(ruled(of, raw, weight_of(i), shift));
+  }
+  sync_warp();
+  float sum = 0.0F;
+  if (lane < 16) {
+    GEN_UNROLL
+    for (int32_t i = 0; i < kChunk; i += 16) sum = sum + scores[(i + lane) * apart];
+  }
+  sum = sum_sixteen(sum);
+  return {largest == minus_infinity() && sum != 0.0F ? sum : largest, sum};
 }
 
 /// What the parts of a row and head are merged to, one after another.
@@ -52,6 +90,32 @@ struct Merged {
     if (of.packed.data != nullptr) of.packed.data[t * of.packed.stride + column] = result;
   }
 };
+
+/// Element d of head `head` of row t, from the `n` chunks that the row looks at; several parts are
+/// on their way at once.
+GEN_DEVICE void merge_element(const SplitView& view, int64_t t, int32_t head, int32_t n,
+                              int32_t d) {
+  constexpr int32_t kPartsAtOnce = 8;
+  Merged merged;
+  for (int32_t first = 0; first < n; first += kPartsAtOnce) {
+    float maxima[kPartsAtOnce];
+    float sums[kPartsAtOnce];
+    float values[kPartsAtOnce];
+    GEN_UNROLL
+    for (int32_t i = 0; i < kPartsAtOnce; ++i) {
+      if (first + i >= n) continue;
+      const float* const part = view.part(t, head, first + i);
+      maxima[i] = part[0];
+      sums[i] = part[1];
+      values[i] = part[2 + d];
+    }
+    GEN_UNROLL
+    for (int32_t i = 0; i < kPartsAtOnce; ++i) {
+      if (first + i < n) merged.add(maxima[i], sums[i], values[i]);
+    }
+  }
+  merged.put(view.of, t, head, d);
+}
 
 /// The parts of all chunks, or, where there is one, what comes of it; of plain numbers
 /// (attention_plain.cu), where the device has the shared memory.

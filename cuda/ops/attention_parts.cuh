@@ -1,37 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A chunk of attention of one row by a block of threads, and the merge of chunks, for blocks that
-// go from one to another (cuda/step). The operations and their order are those of
-// attention_split.cu.
+// A chunk of attention of one row by a block of threads, for a kernel that has a block for each
+// (attention_split.cu) and for blocks that go from one to another (cuda/step).
 #pragma once
 
-#include "cuda/ops/attention_view.cuh"
+#include "cuda/ops/attention_merged.cuh"
 
 namespace gen::cuda {
 
 constexpr int32_t kPartThreads = kChunk;
 /// Query heads of a group that a block takes at most.
 constexpr int32_t kPartHeads = 8;
-
-struct ChunksView {
-  AttentionView of;
-  float* parts;  // [rows][heads][slots][v_dim + 2]
-  int32_t slots;
-  size_t shared_offset;  // of q in dynamic shared memory
-
-  [[nodiscard]] GEN_HOST_DEVICE int32_t part_floats() const { return of.v_dim + 2; }
-  [[nodiscard]] GEN_DEVICE float* part(int64_t row, int32_t head, int32_t slot) const {
-    return parts + ((row * of.n_heads + head) * slots + slot) * part_floats();
-  }
-};
-
-/// The row's walk; false for a row that no sequence has.
-GEN_DEVICE bool begin_chunks(const AttentionView& of, int64_t t, RowWalk* walk, int32_t* sequence) {
-  *sequence = sequence_of(of.sequences, of.n_sequences, static_cast<int32_t>(t));
-  if (*sequence < 0) return false;
-  const engine::KvRows& rows = of.sequences[*sequence];
-  walk->begin(of.layer, rows, static_cast<int32_t>(t) - rows.first_row);
-  return true;
-}
 
 /// q . key for n heads, in the order of sums of the format; see dot_key() in attention.cu.
 template <KvFormat kFormat>
@@ -94,7 +72,7 @@ constexpr size_t part_shared(int32_t heads, int32_t k_dim) noexcept {
 
 /// Chunk `chunk` of row t for up to `batch` of the query heads that share a head of keys: those of
 /// number `group_batch` by heads of keys, then batches. A block of kPartThreads.
-GEN_DEVICE void attention_chunk(const ChunksView& view, int64_t t, int32_t chunk, int32_t batch,
+GEN_DEVICE void attention_chunk(const SplitView& view, int64_t t, int32_t chunk, int32_t batch,
                                 int32_t group_batch) {
   constexpr int32_t kThreads = kPartThreads;
   constexpr int32_t kHeads = kPartHeads;
@@ -103,7 +81,7 @@ GEN_DEVICE void attention_chunk(const ChunksView& view, int64_t t, int32_t chunk
   const AttentionView& of = view.of;
   RowWalk walk;
   int32_t s = 0;
-  if (!begin_chunks(of, t, &walk, &s)) return;
+  if (!begin_walk(of, t, &walk, &s)) return;
   int32_t base = 0;
   int32_t from = 0;
   int32_t to = 0;
@@ -144,32 +122,12 @@ GEN_DEVICE void attention_chunk(const ChunksView& view, int64_t t, int32_t chunk
 
   if (warp_of_block() < n) {
     const int32_t head = warp_of_block();
-    const int32_t lane = lane_of_warp();
-    const Shared<float> row = scores.part(head * kChunk, kChunk);
-    float largest = minus_infinity();
-    for (int32_t i = from + lane; i < to; i += 32) {
-      const float weight = log_weights != nullptr ? log_weights[base + i] : 0.0F;
-      largest = max_of(ruled(of, row[i], weight, 0.0F), largest);
-    }
-    for (uint32_t apart = 16; apart > 0; apart /= 2) {
-      largest = max_of(largest, shuffle_xor(largest, apart));
-    }
-    const float shift = largest == minus_infinity() ? 0.0F : largest;
-    for (int32_t i = from + lane; i < to; i += 32) {
-      const float weight = log_weights != nullptr ? log_weights[base + i] : 0.0F;
-      const float raw = row[i];
-      row[i] = exp2_weight(ruled(of, raw, weight, shift));
-    }
-    sync_warp();
-    float sum = 0.0F;
-    if (lane < 16) {
-      for (int32_t i = lane; i < kChunk; i += 16) sum = sum + row[i];
-    }
-    sum = sum_sixteen(sum);
-    if (lane == 0) {
+    const Weighed made =
+        make_weights(of, log_weights, base, from, to, scores.part(head * kChunk, kChunk), 1);
+    if (lane_of_warp() == 0) {
       float* const part = view.part(t, first_head + head, chunk);
-      part[0] = largest == minus_infinity() && sum != 0.0F ? sum : largest;
-      part[1] = sum;
+      part[0] = made.max;
+      part[1] = made.sum;
     }
   }
   sync_threads();
@@ -190,33 +148,6 @@ GEN_DEVICE void attention_chunk(const ChunksView& view, int64_t t, int32_t chunk
       if (head < n) view.part(t, first_head + head, chunk)[2 + d] = sums[k];
     }
   }
-}
-
-/// Element d of head `head` of row t, from the `n` chunks that the row looks at.
-GEN_DEVICE void merge_element(const ChunksView& view, int64_t t, int32_t head, int32_t n,
-                              int32_t d) {
-  const AttentionView& of = view.of;
-  float state_max = minus_infinity();
-  float state_sum = 0.0F;
-  float sum = 0.0F;
-  for (int32_t slot = 0; slot < n; ++slot) {
-    const float* const part = view.part(t, head, slot);
-    // A chunk whose scores are all -infinity adds nothing.
-    if (part[0] == minus_infinity()) continue;
-    const float most = state_max > part[0] ? state_max : part[0];
-    const float old_factor = exp2_weight(state_max - most);
-    const float new_factor = exp2_weight(part[0] - most);
-    const bool fresh = state_max == minus_infinity();
-    state_sum = multiply_add(fresh ? 0.0F : state_sum, old_factor, part[1] * new_factor);
-    sum = multiply_add(fresh ? 0.0F : sum, old_factor, part[2 + d] * new_factor);
-    state_max = most;
-  }
-  const bool nothing = state_max == minus_infinity();
-  const float factor = 1.0F / state_sum;
-  const float value = nothing ? 0.0F : sum * factor;
-  const int64_t column = int64_t{head} * of.v_dim + d;
-  if (of.out.data != nullptr) of.out.data[t * of.out.stride + column] = value;
-  if (of.packed.data != nullptr) of.packed.data[t * of.packed.stride + column] = value;
 }
 
 }  // namespace gen::cuda

@@ -76,42 +76,6 @@ GEN_DEVICE void add_values(const Shared<float>& weights, const Shared<T>& values
   }
 }
 
-/// A warp makes weights of the scores of its head, in their place, and gives their maximum, as a
-/// part has it, and their sum.
-GEN_DEVICE void make_weights(const AttentionView& of, const float* log_weights,
-                             const StagedChunk& chunk, const Shared<float>& scores, int32_t heads,
-                             const Shared<float>& result) {
-  const int32_t lane = lane_of_warp();
-  const Slots& seen = chunk.seen;
-  const auto weight_of = [&](int32_t slot) {
-    return log_weights != nullptr ? log_weights[chunk.base + slot] : 0.0F;
-  };
-  float largest = minus_infinity();
-  for (int32_t i = seen.from + lane; i < seen.to; i += 32) {
-    const float raw = scores[i * heads];
-    largest = max_of(ruled(of, raw, weight_of(i), 0.0F), largest);
-  }
-  for (uint32_t apart = 16; apart > 0; apart /= 2) {
-    largest = max_of(largest, shuffle_xor(largest, apart));
-  }
-  const float shift = largest == minus_infinity() ? 0.0F : largest;
-  for (int32_t i = seen.from + lane; i < seen.to; i += 32) {
-    const float raw = scores[i * heads];
-    scores[i * heads] = exp2_weight(ruled(of, raw, weight_of(i), shift));
-  }
-  sync_warp();
-  float sum = 0.0F;
-  if (lane < 16) {
-    GEN_UNROLL
-    for (int32_t i = 0; i < kChunk; i += 16) sum = sum + scores[(i + lane) * heads];
-  }
-  sum = sum_sixteen(sum);
-  if (lane == 0) {
-    result[0] = largest == minus_infinity() && sum != 0.0F ? sum : largest;
-    result[1] = sum;
-  }
-}
-
 template <typename T, int32_t kHeads>
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 2) attention_plain_kernel(SplitView view) {
   after_predecessor();
@@ -186,9 +150,13 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 2) attention_plain_kernel(SplitView view)
   sync_threads();
   if (warp_of_block() < n) {
     const int32_t head = warp_of_block();
-    make_weights(of, at(rows.log_weights), chunk,
-                 weights.part(head, static_cast<size_t>(kChunk * kHeads - head)), kHeads,
-                 results.part(2 * head, 2));
+    const Weighed made =
+        make_weights(of, at(rows.log_weights), base, seen.from, seen.to,
+                     weights.part(head, static_cast<size_t>(kChunk * kHeads - head)), kHeads);
+    if (lane_of_warp() == 0) {
+      results[2 * head] = made.max;
+      results[2 * head + 1] = made.sum;
+    }
   }
 
   // Columns of threads: an element each, and as many of the heads as there are columns less.

@@ -157,12 +157,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_tile_kernel(TileView view) {
   const Shared<float> value_scales =
       dynamic_shared<float>(end, kScaled ? static_cast<size_t>(view.value_slab * kPer) : 0);
 
-  for (int32_t i = warp; i < kQueries; i += kThreads / 32) {
-    const int32_t query = tile.first + i;
-    const float* const from = of.q.data + (rows.first_row + query / group) * of.q.stride +
-                              int64_t{kv_head * group + query % group} * of.k_dim;
-    for (int32_t d = lane; d < of.k_dim; d += 32) q[d * kQueries + i] = i < tile.n ? from[d] : 0.0F;
-  }
+  load_queries(of, rows, kv_head, group, tile, q);
 
   const TileRange range = range_of(of, rows, group, tile, own_range);
   const bool works = warp * kOwn < tile.n;

@@ -39,6 +39,19 @@ GEN_DEVICE bool find_tile(const AttentionView& of, int32_t group, int32_t number
   return false;
 }
 
+/// q[d][query] of a tile, zeros behind the last query; a block.
+GEN_DEVICE void load_queries(const AttentionView& of, const engine::KvRows& rows, int32_t kv_head,
+                             int32_t group, const Tile& tile, const Shared<float>& q) {
+  for (int32_t i = warp_of_block(); i < kQueries; i += block_threads() / 32) {
+    const int32_t query = tile.first + i;
+    const float* const from = of.q.data + (rows.first_row + query / group) * of.q.stride +
+                              int64_t{kv_head * group + query % group} * of.k_dim;
+    for (int32_t d = lane_of_warp(); d < of.k_dim; d += 32) {
+      q[d * kQueries + i] = i < tile.n ? from[d] : 0.0F;
+    }
+  }
+}
+
 GEN_DEVICE Slots slots_of(int32_t base, int32_t lowest, int32_t last) {
   return {lowest > base ? lowest - base : 0, last + 1 - base < kChunk ? last + 1 - base : kChunk};
 }

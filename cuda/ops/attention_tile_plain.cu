@@ -108,7 +108,6 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kPer < 8 ? 2 : 1)
   GEN_SHARED(int32_t, own_range, 2 * kQueries);
   const int32_t group = of.n_heads / of.n_kv_heads;
   const int32_t kv_head = block_y();
-  const int32_t lane = lane_of_warp();
   const int32_t warp = warp_of_block();
   Tile tile;
   if (!find_tile(of, group, block_x(), &tile)) return;
@@ -133,12 +132,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kPer < 8 ? 2 : 1)
   const Shared<float> q = dynamic_shared<float>(
       kStages * piece + static_cast<size_t>(kWarps * kChunk * kOwn) * sizeof(float),
       static_cast<size_t>(of.k_dim * kQueries));
-  for (int32_t i = warp; i < kQueries; i += kWarps) {
-    const int32_t query = tile.first + i;
-    const float* const from = of.q.data + (rows.first_row + query / group) * of.q.stride +
-                              int64_t{kv_head * group + query % group} * of.k_dim;
-    for (int32_t d = lane; d < of.k_dim; d += 32) q[d * kQueries + i] = i < tile.n ? from[d] : 0.0F;
-  }
+  load_queries(of, rows, kv_head, group, tile, q);
   sync_threads();
 
   constexpr int32_t kElements = piece_elements<T>();

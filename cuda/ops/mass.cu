@@ -4,6 +4,7 @@
 // base/mass_parts.h: the bits are the CPU engine's. A block is a part of a row: all its threads
 // weigh tokens, then sixteen add up a lane each, and one of them adds the lanes.
 //   Error: exp below 2 ulp, with the series and constants of base/portable_math.h.
+#include "base/exp_series.h"
 #include "base/mass_parts.h"
 #include "cuda/ops/best.cuh"
 #include "cuda/ops/mass.h"
@@ -15,23 +16,9 @@ constexpr int32_t kThreads = 256;
 
 /// exp(x) for x <= 0, -inf included; what would be subnormal is 0.
 GEN_DEVICE double weight_of(double x) {
-  if (!(x >= -708.0)) return 0.0;
-  const double rounded = x * 0x1.71547652b82fep+0 + 0x1.8p52;  // the integer is in the low bits
-  const double k = rounded - 0x1.8p52;
-  const double r = (x - k * 0x1.62e42fee00000p-1) - k * 0x1.a39ef35793c76p-33;
-  double p = (1.0 / 6227020800.0) * r + 1.0 / 479001600.0;
-  p = p * r + 1.0 / 39916800.0;
-  p = p * r + 1.0 / 3628800.0;
-  p = p * r + 1.0 / 362880.0;
-  p = p * r + 1.0 / 40320.0;
-  p = p * r + 1.0 / 5040.0;
-  p = p * r + 1.0 / 720.0;
-  p = p * r + 1.0 / 120.0;
-  p = p * r + 1.0 / 24.0;
-  p = p * r + 1.0 / 6.0;
-  p = p * r + 0.5;
-  p = p * r + 1.0;
-  p = p * r + 1.0;
+  if (!(x >= kExpLowest)) return 0.0;
+  const double rounded = x * kExpLog2E + kExpRound;
+  const double p = exp_series(exp_rest(x, rounded - kExpRound));
   return p * device::double_from_bits((device::double_bits(rounded) << 52) + 0x3FF0000000000000U);
 }
 

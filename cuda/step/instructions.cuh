@@ -261,10 +261,10 @@ GEN_DEVICE void run_append(const AppendView& of, int32_t tile) {
 GEN_DEVICE void run_chunks(const ChunksStep& of, int32_t tile) {
   attention_chunk(of.view, 0, tile % of.view.slots, of.batch, tile / of.view.slots);
 }
-GEN_DEVICE void run_merge(const ChunksView& of, int32_t tile) {
+GEN_DEVICE void run_merge(const SplitView& of, int32_t tile) {
   RowWalk walk;
   int32_t s = 0;
-  if (!begin_chunks(of.of, 0, &walk, &s)) return;
+  if (!begin_walk(of.of, 0, &walk, &s)) return;
   const int32_t i = tile * kStepColumns + thread_x();
   if (i >= of.of.n_heads * of.of.v_dim) return;
   merge_element(of, 0, i / of.of.v_dim, walk.n_chunks(), i % of.of.v_dim);

@@ -52,8 +52,8 @@ GEN_DEVICE void run_tiles(const StepTurn& turn, StepInputs& inputs, const Run& r
       return run_tiles<ChunksStep>(turn, inputs,
                                    [](const auto& of, int32_t tile) { run_chunks(of, tile); });
     case StepOp::kMerge:
-      return run_tiles<ChunksView>(turn, inputs,
-                                   [](const auto& of, int32_t tile) { run_merge(of, tile); });
+      return run_tiles<SplitView>(turn, inputs,
+                                  [](const auto& of, int32_t tile) { run_merge(of, tile); });
     case StepOp::kBadLogit:
       return run_tiles<BestStep>(
           turn, inputs, [](const auto& of, int32_t tile) { find_bad(of.x, of.parts, 0, tile); });

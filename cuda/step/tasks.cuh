@@ -65,7 +65,7 @@ struct LinearTask {
 };
 
 struct ChunksStep {
-  ChunksView view;
+  SplitView view;
   int32_t batch;  // query heads of a tile
 };
 

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/exp_series.h"
+
 namespace gen {
 
 /// Two doubles, and their bits; compilers lower these for any CPU.
@@ -19,32 +21,12 @@ using Bits2 = uint64_t __attribute__((vector_size(16)));
 /// exp(x) for x <= 0, -inf included; error below 2 units in the last place. What would be
 /// subnormal is 0.
 inline Double2 exp_pair(Double2 x) noexcept {
-  constexpr double kLowest = -708.0;
-  constexpr double kLog2E = 0x1.71547652b82fep+0;
-  constexpr double kLn2High = 0x1.62e42fee00000p-1;  // 32 bits, so that k * kLn2High is exact
-  constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
-  constexpr double kRound = 0x1.8p52;  // adding it leaves the nearest integer in the low bits
-
-  const Bits2 mask = std::bit_cast<Bits2>(x >= kLowest);  // all ones where in range
+  const Bits2 mask = std::bit_cast<Bits2>(x >= kExpLowest);  // all ones where in range
   const Double2 y = std::bit_cast<Double2>(std::bit_cast<Bits2>(x) & mask);
-  const Double2 rounded = y * kLog2E + kRound;
-  const Double2 k = rounded - kRound;
-  const Double2 r = (y - k * kLn2High) - k * kLn2Low;  // |r| <= ln(2) / 2
-  // Taylor's series; the first term left out is r^14 / 14! < 5e-18.
-  Double2 p = (1.0 / 6227020800.0) * r + 1.0 / 479001600.0;
-  p = p * r + 1.0 / 39916800.0;
-  p = p * r + 1.0 / 3628800.0;
-  p = p * r + 1.0 / 362880.0;
-  p = p * r + 1.0 / 40320.0;
-  p = p * r + 1.0 / 5040.0;
-  p = p * r + 1.0 / 720.0;
-  p = p * r + 1.0 / 120.0;
-  p = p * r + 1.0 / 24.0;
-  p = p * r + 1.0 / 6.0;
-  p = p * r + 0.5;
-  p = p * r + 1.0;
-  p = p * r + 1.0;
-  // 2^k: the shift drops all of kRound but k, modulo 2^12, which is enough for an exponent.
+  const Double2 rounded = y * kExpLog2E + kExpRound;
+  const Double2 k = rounded - kExpRound;
+  const Double2 p = exp_series(exp_rest(y, k));
+  // 2^k: the shift drops all of kExpRound but k, modulo 2^12, which is enough for an exponent.
   const Bits2 scale = (std::bit_cast<Bits2>(rounded) << 52) + 0x3FF0000000000000U;
   return std::bit_cast<Double2>(std::bit_cast<Bits2>(p * std::bit_cast<Double2>(scale)) & mask);
 }
@@ -64,8 +46,6 @@ inline void portable_exp(double* values, size_t count) noexcept {
 
 /// Natural logarithm of a positive normal x; error below 3 units in the last place or 1e-16.
 inline double portable_log(double x) noexcept {
-  constexpr double kLn2High = 0x1.62e42fee00000p-1;
-  constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
   constexpr uint64_t kSqrtHalf = 0x3FE6A09E667F3BCDU;  // bits of sqrt(1/2)
 
   // x = 2^e * m with m in [sqrt(1/2), sqrt(2)).
@@ -88,7 +68,7 @@ inline double portable_log(double x) noexcept {
   p = p * z + 1.0 / 3.0;
   const double tail = p * z;  // atanh(s) / s - 1
   const double k = static_cast<double>(e);
-  return k * kLn2High + (2.0 * s + (2.0 * s * tail + k * kLn2Low));
+  return k * kExpLn2High + (2.0 * s + (2.0 * s * tail + k * kExpLn2Low));
 }
 
 }  // namespace gen
