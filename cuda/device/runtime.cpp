@@ -215,13 +215,19 @@ Error graph_exec_destroy(GraphExec exec) noexcept {
   return result(cudaGraphExecDestroy(native(exec)));
 }
 
+namespace {
+/// More shared memory than any kernel has is asked for kernel by kernel.
+Error allow_shared_bytes(const void* kernel, size_t bytes) noexcept {
+  if (bytes <= kPlainSharedBytes) return kSuccess;
+  return result(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     static_cast<int>(bytes)));
+}
+}  // namespace
+
 Error launch_kernel(const void* kernel, const LaunchConfig& config, void** arguments) noexcept {
   if (config.stream == nullptr) return kInvalidHandle;
-  if (config.dynamic_shared_bytes > kPlainSharedBytes) {
-    const Error error =
-        result(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(config.dynamic_shared_bytes)));
-    if (!error.ok()) return error;
+  if (const Error error = allow_shared_bytes(kernel, config.dynamic_shared_bytes); !error.ok()) {
+    return error;
   }
   cudaLaunchAttribute attributes[2];
   cudaLaunchConfig_t native_config{};
@@ -249,6 +255,10 @@ Error compiled_for(const void* kernel, int* out) noexcept {
 }
 
 Error occupancy(const void* kernel, int threads, size_t dynamic_shared_bytes, int* out) noexcept {
+  // It is 0 for what the kernel may not have.
+  if (const Error error = allow_shared_bytes(kernel, dynamic_shared_bytes); !error.ok()) {
+    return error;
+  }
   return result(
       cudaOccupancyMaxActiveBlocksPerMultiprocessor(out, kernel, threads, dynamic_shared_bytes));
 }

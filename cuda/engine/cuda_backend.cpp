@@ -94,6 +94,11 @@ void create_allocator(int32_t device, std::shared_ptr<const engine::GpuTable>* t
   }
 }
 
+void set_log(LogSink sink) {
+  set_log_sink(sink, nullptr);
+  set_log_level(LogLevel::kDebug);
+}
+
 }  // namespace
 
 const gen_backend_v1& cuda_backend() noexcept {
@@ -104,7 +109,8 @@ const gen_backend_v1& cuda_backend() noexcept {
                                        create,
                                        device_count,
                                        describe,
-                                       create_allocator};
+                                       create_allocator,
+                                       set_log};
   return table;
 }
 

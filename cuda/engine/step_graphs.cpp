@@ -128,6 +128,9 @@ bool StepGraphs::consider_kernel(Kept& kept) {
     if (!at_once && ++kept.replays <= kReplaysBefore) return false;
     kept.kernel = StepKernel::create(queue_, kept.list);
     kept.no_kernel = kept.kernel == nullptr;
+    if (kept.no_kernel) {
+      log(LogLevel::kDebug, "a step of %zu operations stays a graph", kept.list.size());
+    }
     return !kept.no_kernel;
   }
   switch (kept.kernel->look()) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/log.h"
 #include "base/status.h"
 #include "engine/engine.h"
 #include "engine/registry.h"
@@ -30,6 +31,8 @@ struct gen_backend_v1 {
   /// Fills either an allocator of the device's memory or the status.
   void (*create_allocator)(int32_t device, std::shared_ptr<const gen::engine::GpuTable>* table,
                            gen::Status* status);
+  /// Where lines that the backend logs go, of every level; called once, when a library is loaded.
+  void (*set_log)(gen::LogSink sink);
 };
 
 /// What a library with an engine exports, under the name kBackendFunction; the table lives as long

@@ -70,6 +70,10 @@ BackendLibrary load_backend_library(const char* name) noexcept {
   } else if (const Status status = check_backend(*table); !status.ok()) {
     std::snprintf(made.reason, sizeof made.reason, "%s", status.message());
   } else {
+    // The library has a log of its own, which nobody has set.
+    table->set_log([](void*, int32_t level, const char* line) {
+      log(static_cast<LogLevel>(level), "%s", line);
+    });
     made.table = table;
     return made;
   }

@@ -3,6 +3,7 @@
  *   gpu_decode BACKEND MODEL.gguf PROMPT_TOKENS TOKENS RESULTS [TEXTS [deterministic]]
  * TEXTS, 1 if not said, run side by side; decode counts the tokens of all of them.
  * A line of the table, a line of JSON at the end of RESULTS. Ends with 3 if the machine refuses.
+ *   GEN_LOG            environment variable: what the library logs goes to standard error
  *   GEN_MEGAKERNEL     environment variable: told in the table and in RESULTS
  *   GEN_GPU_READ_RATE  environment variable: bytes a second; the table tells at what share of it one text's tokens read
  *                      the weights */
@@ -49,6 +50,11 @@ static int run(gen_generator* generator, const gen_request* const* requests, siz
   return failed ? refused("generate") : 0;
 }
 
+static void show(void* user, int32_t level, const char* line) {
+  (void)user;
+  fprintf(stderr, "%d: %s\n", level, line);
+}
+
 int main(int argc, char** argv) {
   if (argc < 6 || argc > 8) {
     fputs("usage: gpu_decode BACKEND MODEL.gguf PROMPT_TOKENS TOKENS RESULTS [TEXTS [deterministic]]\n", stderr);
@@ -59,6 +65,10 @@ int main(int argc, char** argv) {
   const int32_t texts = argc > 6 ? (int32_t)atoi(argv[6]) : 1;
   const int32_t deterministic = argc > 7 && strcmp(argv[7], "deterministic") == 0;
   if (prompt < 1 || tokens < 2 || texts < 1 || texts > kMostTexts) return 2;
+  if (getenv("GEN_LOG") != NULL) {
+    gen_log_set_callback(show, NULL);
+    gen_log_set_level(GEN_LOG_DEBUG);
+  }
   gen_model_options* options = NULL;
   gen_model* model = NULL;
   gen_options* settings = NULL;

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <string>
 
+#include "base/log.h"
 #include "support/cpu_engine.h"
 
 namespace gen::engine {
@@ -33,6 +34,10 @@ const EngineRow& row() { return *engine_row("cuda").value(); }
 
 [[noreturn]] void expect_works() {
   ::setenv("GEN_BACKEND_PATH", GEN_FAKE_FOLDER "/kWorks", 1);
+  set_log_sink(
+      [](void*, int32_t level, const char* line) { std::fprintf(stderr, "%d: %s\n", level, line); },
+      nullptr);
+  set_log_level(LogLevel::kInfo);
   EngineOptions options;
   options.pool = ThreadPool::create(1).value();
   const auto made = create_engine("cuda", options);
@@ -59,7 +64,9 @@ TEST(BackendLibraryDeathTest, SaysWhyItIsNotThere) {
               "");
 }
 
-TEST(BackendLibraryDeathTest, MakesAnEngine) { EXPECT_EXIT(expect_works(), ExitedWithCode(0), ""); }
+TEST(BackendLibraryDeathTest, MakesAnEngineAndLogsWhereWeDo) {
+  EXPECT_EXIT(expect_works(), ExitedWithCode(0), "3: 100 % fake");
+}
 
 }  // namespace
 }  // namespace gen::engine
