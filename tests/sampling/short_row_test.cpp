@@ -11,6 +11,7 @@
 
 #include "base/portable_math.h"
 #include "sampling/chain.h"
+#include "support/sanitized.h"
 
 namespace gen::sampling {
 namespace {
@@ -246,23 +247,26 @@ Counts compare(int rounds, bool edits) {
   return counts;
 }
 
+/// Of the rounds, under a sanitizer.
+constexpr int kShare = test::kSanitized ? 5 : 1;
+
 TEST(ShortRow, GivesWhatTheRowGives) {
-  const Counts counts = compare(4000, false);
-  EXPECT_GT(counts.enough, 5000);
-  EXPECT_GT(counts.with_mass, 1000);
-  EXPECT_GT(counts.parts, 1000);
-  EXPECT_GT(counts.reports, 500);
-  EXPECT_GT(counts.too_short, 200);
-  EXPECT_LT(counts.too_short, 1000);
+  const Counts counts = compare(4000 / kShare, false);
+  EXPECT_GT(counts.enough, 5000 / kShare);
+  EXPECT_GT(counts.with_mass, 1000 / kShare);
+  EXPECT_GT(counts.parts, 1000 / kShare);
+  EXPECT_GT(counts.reports, 500 / kShare);
+  EXPECT_GT(counts.too_short, 200 / kShare);
+  EXPECT_LT(counts.too_short, 1000 / kShare);
 }
 
 TEST(ShortRow, GivesWhatTheRowGivesWithItsEdits) {
-  const Counts counts = compare(6000, true);
-  EXPECT_GT(counts.enough, 7000);
-  EXPECT_GT(counts.with_mass, 100);
-  EXPECT_GT(counts.parts, 50);
-  EXPECT_GT(counts.too_short, 200);
-  EXPECT_LT(counts.too_short, 1500);
+  const Counts counts = compare(6000 / kShare, true);
+  EXPECT_GT(counts.enough, 7000 / kShare);
+  EXPECT_GT(counts.with_mass, 100 / kShare);
+  EXPECT_GT(counts.parts, 50 / kShare);
+  EXPECT_GT(counts.too_short, 200 / kShare);
+  EXPECT_LT(counts.too_short, 1500 / kShare);
 }
 
 TEST(ShortRow, KeepsOrReplacesAProposal) {
