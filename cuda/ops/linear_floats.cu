@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of float weights for few rows: sum_c x[t, c] W[n, c], W as F32, F16 or BF16.
 //   x    [T, C] float32 of packed rows; W [N, C], rows padded with zeros to 16 bytes
-//   A warp is all rows by two outputs, of several rows by four; of a gated product these are gates
-//   and what they are for. Lane l takes the pieces of 16 bytes l, l + 32, … of a row of weights,
-//   some rounds of 32 ahead, the columns of a piece ascending, with a fused multiply-add each; the
-//   lanes' sums are added as (l, l ^ 16), (l, l ^ 8), …. So the order depends on C and the type's
-//   size alone: neither on T, nor on the rows beside.
+//   A warp is all rows by four outputs; of a gated product these are two gates and what they are
+//   for. Lane l takes the pieces of 16 bytes l, l + 32, … of a row of weights, some rounds of 32
+//   ahead, the columns of a piece ascending, with a fused multiply-add each; the lanes' sums are
+//   added as (l, l ^ 16), (l, l ^ 8), …. So the order depends on C and the type's size alone:
+//   neither on T, nor on the rows beside.
 //   Bytes: N C times the type's size, once for every eight rows; x comes from the first cache, once
-//   for the outputs of a warp.
+//   for the outputs of a warp. One row has a kernel of its own: linear_float_row.cuh.
 //   Error: |sum| within (C / 32 + 13) roundings of sum_c |x w|, then one for each part of the end.
 #include "cuda/ops/linear_floats.cuh"
 
 #include "cuda/ops/linear_end.cuh"
+#include "cuda/ops/linear_float_row.cuh"
 
 namespace gen::cuda {
 namespace {
@@ -19,18 +20,16 @@ namespace {
 constexpr int32_t kThreads = 128;
 constexpr int32_t kWarps = kThreads / 32;
 
-/// Rows of weights that a warp has, and rounds that are loaded ahead, where it has so many rows of
-/// x: as many as registers take without keeping warps out.
-constexpr int32_t slots_of(int32_t rows) noexcept { return rows == 1 ? 2 : 4; }
-constexpr int32_t rounds_ahead(int32_t rows) noexcept { return rows == 1 ? 4 : 2; }
+/// Rows of weights that a warp has, and rounds that are loaded ahead: as many as registers take
+/// without keeping warps out.
+constexpr int32_t kSlots = 4;
+constexpr int32_t kAhead = 2;
 
 template <typename Type, int32_t kRows>
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
     linear_floats_kernel(PackedRows x, LinearEnd end, const uint8_t* weight,
                          const uint8_t* up_weight, size_t row_bytes) {
   constexpr int32_t kElements = Type::kElements;
-  constexpr int32_t kSlots = slots_of(kRows);
-  constexpr int32_t kAhead = rounds_ahead(kRows);
   const int32_t outputs = end.gated ? kSlots / 2 : kSlots;
   const int64_t first_output = (int64_t{block_x()} * kWarps + warp_of_block()) * outputs;
   if (first_output >= end.rows) return;
@@ -104,15 +103,15 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
 template <typename Type>
 Status launch_floats(const OpContext& context, const PackedRows& x, const LinearEnd& end,
                      const WeightSegment& weight, const WeightSegment* up) {
-  const auto launch = [&](auto* kernel, int32_t rows) {
-    device::Dim3 grid = grid_of(weight.rows, kWarps * slots_of(rows) / (end.gated ? 2 : 1));
+  const auto launch = [&](auto* kernel) {
+    device::Dim3 grid = grid_of(weight.rows, kWarps * kSlots / (end.gated ? 2 : 1));
     grid.y = static_cast<unsigned>((end.y.rows + kMatvecRows - 1) / kMatvecRows);
     return run_kernel(context, "linear", kernel, grid, kThreads, 0, x, end, weight.data,
                       up != nullptr ? up->data : nullptr, weight.row_bytes);
   };
-  if (end.y.rows == 1) return launch(linear_floats_kernel<Type, 1>, 1);
-  if (end.y.rows <= 4) return launch(linear_floats_kernel<Type, 4>, 4);
-  return launch(linear_floats_kernel<Type, kMatvecRows>, kMatvecRows);
+  if (end.y.rows == 1) return launch_float_row<Type>(context, x, end, weight, up);
+  if (end.y.rows <= 4) return launch(linear_floats_kernel<Type, 4>);
+  return launch(linear_floats_kernel<Type, kMatvecRows>);
 }
 
 }  // namespace

@@ -69,7 +69,14 @@ GEN_DEVICE float sum_lanes(float (&sums)[kSums]) {
   return sums[0];
 }
 
-/// Elements of x that a piece of weights meets. What lies behind the columns is no number at all.
+/// Of a piece's elements of x those that lie behind the columns are no numbers at all.
+template <int32_t kElements>
+GEN_DEVICE void drop_beyond(int32_t left, float (&x)[static_cast<size_t>(kElements)]) {
+  if (left >= kElements) return;
+  GEN_UNROLL
+  for (int32_t i = 0; i < kElements; ++i) x[i] = i < left ? x[i] : 0.0F;
+}
+/// Elements of x that a piece of weights meets.
 template <int32_t kElements>
 GEN_DEVICE void load_elements(const float* from, int32_t left,
                               float (&x)[static_cast<size_t>(kElements)]) {
@@ -81,9 +88,7 @@ GEN_DEVICE void load_elements(const float* from, int32_t left,
     x[i + 2] = float_from_bits(four.z);
     x[i + 3] = float_from_bits(four.w);
   }
-  if (left >= kElements) return;
-  GEN_UNROLL
-  for (int32_t i = 0; i < kElements; ++i) x[i] = i < left ? x[i] : 0.0F;
+  drop_beyond<kElements>(left, x);
 }
 
 /// A sum and the products of a piece, columns ascending.

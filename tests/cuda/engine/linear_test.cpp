@@ -42,9 +42,11 @@ TEST(CudaLinear, FewRowsOfFloats) {
   OpBench bench(cuda_engine());
   for (const DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
     for (const bool gated : {false, true}) {
-      for (const int64_t cols : {75, 1400}) {
-        const Matrix w(type, 7, cols, 1);
-        const Matrix up(type, 7, cols, 2);
+      // A few outputs of rows of several rounds, and more than there are warps on the device.
+      for (const auto& [outputs, cols] :
+           {std::pair<int64_t, int64_t>(7, 75), {7, 1400}, {7, 4700}, {300, 40}}) {
+        const Matrix w(type, outputs, cols, 1);
+        const Matrix up(type, outputs, cols, 2);
         LinearCase c;
         c.weights = {&w};
         if (gated) {
@@ -61,9 +63,10 @@ TEST(CudaLinear, FewRowsOfFloats) {
           const int64_t first = 8 - n;
           const auto alone = run(bench, c, {x.begin() + first * cols, x.end()});
           for (int64_t t = 0; t < n; ++t) {
-            for (int64_t o = 0; o < 7; ++o) {
-              ASSERT_EQ(alone[static_cast<size_t>(t * 9 + o)],
-                        together[static_cast<size_t>((first + t) * 9 + o)])
+            for (int64_t o = 0; o < outputs; ++o) {
+              const int64_t stride = outputs + 2;
+              ASSERT_EQ(alone[static_cast<size_t>(t * stride + o)],
+                        together[static_cast<size_t>((first + t) * stride + o)])
                   << dtype_name(type) << ", " << n << " rows, row " << t << " output " << o;
             }
           }
