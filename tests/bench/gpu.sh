@@ -6,7 +6,9 @@
 #        gpu.sh run             in such a folder: needs it and the driver. Checks each operation against double precision,
 #                               times it, then decodes models of random weights. A table that grows, results.json.
 #   GEN_GPU_SECONDS  environment variable: `run` begins nothing after so many, 500 if not set
-#   GEN_GPU_MODELS   types of the models, "BF16 Q8_0 Q4_K_M Q4_0" if not set
+#   GEN_GPU_MODELS   sizes and types of the models, "1.1B/BF16 1.1B/Q8_0 1.1B/Q4_K_M 1.1B/Q4_0 8B/BF16 8B/Q8_0 8B/Q4_K_M
+#                    8B/Q4_0" if not set; files of up to 16 GB, one at a time, go to TMPDIR
+#   GEN_GPU_TOOLS    tools that look for mistakes, "memcheck racecheck initcheck" if not set
 #
 # A part that the machine refuses is told and skipped; without a device that is each of them. Ends with 1 if something computes
 # wrong, with 3 without a device.
@@ -69,7 +71,7 @@ run() {
   }
   # What looks for mistakes needs the toolkit; findings make it end with 9.
   local name tool
-  for tool in memcheck racecheck initcheck; do
+  for tool in ${GEN_GPU_TOOLS-memcheck racecheck initcheck}; do
     echo "-- $tool"
     if command -v compute-sanitizer >/dev/null; then
       part compute-sanitizer --tool "$tool" --error-exitcode 9 "$here/gpu_bench" small /dev/null
@@ -89,27 +91,36 @@ run() {
   # Our own kernels beside cuBLASLt's, which the parts above took if the machine has it.
   echo "-- without cuBLASLt"
   for name in linear/BF16/64 linear/BF16/512; do GEN_CUBLASLT=off part "$here/gpu_bench" "$name" "$lines"; done
-  for type in ${GEN_GPU_MODELS:-BF16 Q8_0 Q4_K_M Q4_0}; do
+  local size shape
+  for model in ${GEN_GPU_MODELS:-1.1B/BF16 1.1B/Q8_0 1.1B/Q4_K_M 1.1B/Q4_0 8B/BF16 8B/Q8_0 8B/Q4_K_M 8B/Q4_0}; do
     if [ $SECONDS -gt "$seconds" ]; then break; fi
+    size=${model%/*}
+    type=${model#*/}
     model=$lines.gguf
-    echo "-- 1.1 B weights, $type"
+    echo "-- $size weights, $type"
     if [ "$device" = 0 ]; then
       echo "decode of $type: refused, there is no device"
       refused=$((refused + 1))
       continue
     fi
-    "$here/random_model" "$model" --type "$type" >/dev/null
+    shape=()
+    if [ "$size" = 8B ]; then shape=(--layers 32 --width 4096 --heads 32 --kv-heads 8 --ffn 14336 --vocab 128256); fi
+    "$here/random_model" "$model" --type "$type" "${shape[@]}" >/dev/null
     part "$here/gpu_decode" cuda "$model" 2048 128 "$lines"
     part "$here/gpu_decode" cuda "$model" 32 128 "$lines" 64
-    # One text as one kernel a step, and as a graph alone: the line above took the faster one.
-    for kernel in on off; do
-      echo "GEN_MEGAKERNEL=$kernel"
-      GEN_MEGAKERNEL=$kernel part "$here/gpu_decode" cuda "$model" 32 128 "$lines"
-    done
-    case $type in *16)
-      part "$here/gpu_decode" cuda "$model" 2048 128 "$lines" 1 deterministic
-      part "$here/gpu_decode" cuda "$model" 32 128 "$lines" 64 deterministic ;;
-    esac
+    if [ "$size" != 8B ]; then
+      # One text as one kernel a step, and as a graph alone: the line above took the faster one.
+      for kernel in on off; do
+        echo "GEN_MEGAKERNEL=$kernel"
+        GEN_MEGAKERNEL=$kernel part "$here/gpu_decode" cuda "$model" 32 128 "$lines"
+      done
+      case $type in *16)
+        part "$here/gpu_decode" cuda "$model" 2048 128 "$lines" 1 deterministic
+        part "$here/gpu_decode" cuda "$model" 32 128 "$lines" 64 deterministic ;;
+      esac
+    else
+      part "$here/gpu_decode" cuda "$model" 32 128 "$lines"
+    fi
     rm -f "$model"
   done
   { echo "["; sed '$!s/$/,/' "$lines"; echo "]"; } >"$here/results.json"
