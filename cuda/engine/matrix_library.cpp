@@ -176,9 +176,10 @@ bool MatrixLibrary::multiply(const MatrixProduct& product, device::Stream stream
   Plan* const plan = plan_of(product);
   if (plan == nullptr) return false;
   const float one = 1.0F;
-  const float zero = 0.0F;
+  const float beta = product.residual != nullptr ? 1.0F : 0.0F;
+  const float* const residual = product.residual != nullptr ? product.residual : product.y;
   const int status = functions_->matmul(
-      handle_, plan->desc, &one, product.w, plan->w, product.x, plan->x, &zero, product.y, plan->y,
+      handle_, plan->desc, &one, product.w, plan->w, product.x, plan->x, &beta, residual, plan->y,
       product.y, plan->y, &plan->way.algorithm, product.workspace, product.workspace_bytes, stream);
   if (status != 0) plan->usable = false;
   return status == 0;

@@ -22,6 +22,7 @@
 //   chooses by the number of rows.
 #include "cuda/ops/linear_float_few.cuh"
 #include "cuda/ops/linear_float_rows.cuh"
+#include "cuda/ops/linear_floats.cuh"
 #include "cuda/ops/warp_sums.cuh"
 
 namespace gen::cuda {
@@ -69,8 +70,17 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kRoundThreads) round_rows_kernel(PackedRows x, Roun
     if (thread_x() == 0) to.factors[t] = float_from_bits(exponent << 23);
   }
   uint16_t* const out = to.data + t * to.stride;
-  for (int32_t c = thread_x(); c < to.stride; c += kRoundThreads) {
-    out[c] = Type::round(c < cols ? row[c] * inverse : 0.0F);
+  constexpr int32_t kPiece = 8;  // to.stride is a multiple of it
+  for (int32_t first = thread_x() * kPiece; first < to.stride; first += kRoundThreads * kPiece) {
+    float piece[kPiece];
+    load_elements<kPiece>(row + first, cols - first, piece);
+    uint32_t words[kPiece / 2];
+    GEN_UNROLL
+    for (int32_t i = 0; i < kPiece / 2; ++i) {
+      words[i] = static_cast<uint32_t>(Type::round(piece[2 * i] * inverse)) |
+                 static_cast<uint32_t>(Type::round(piece[2 * i + 1] * inverse)) << 16;
+    }
+    device::store16(out + first, {words[0], words[1], words[2], words[3]});
   }
 }
 
@@ -177,25 +187,42 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) linear_float_rows_kernel(FloatRowsView of
   }
 }
 
-/// What comes after sums that a library has made: a thread is an output, a block's y a row.
+/// What comes after sums that a library has made: a thread is four outputs, a block's y a row.
+constexpr int32_t kFinishEach = 4;
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kRoundThreads)
     finish_rows_kernel(LinearEnd end, const float* sums, const float* ups, const float* factors) {
   after_predecessor();
   const int64_t t = block_y();
-  const int64_t output = int64_t{block_x()} * kRoundThreads + thread_x();
-  if (output >= end.rows) return;
-  const int64_t i = t * end.rows + output;
+  const int64_t first = int64_t{block_x()} * kRoundThreads * kFinishEach + thread_x();
   const float factor = factors != nullptr ? factors[t] : 1.0F;
-  finish_output(end, t, output, sums[i] * factor, ups != nullptr ? ups[i] * factor : 0.0F);
+  float sum[kFinishEach];
+  float up[kFinishEach];
+  GEN_UNROLL
+  for (int32_t k = 0; k < kFinishEach; ++k) {
+    const int64_t output = first + k * kRoundThreads;
+    const int64_t i = t * end.rows + output;
+    sum[k] = output < end.rows ? sums[i] * factor : 0.0F;
+    up[k] = output < end.rows && ups != nullptr ? ups[i] * factor : 0.0F;
+  }
+  GEN_UNROLL
+  for (int32_t k = 0; k < kFinishEach; ++k) {
+    const int64_t output = first + k * kRoundThreads;
+    if (output < end.rows) finish_output(end, t, output, sum[k], up[k]);
+  }
 }
 
-/// Whether nothing comes after the sums, and they may be made where they belong.
+/// Whether nothing comes after the sums but a residual, and they may be made where they belong.
 template <typename Type>
 bool ends_with_sums(const LinearEnd& end) {
   const bool bare = end.bias == nullptr && end.activation.kind == engine::Act::kNone &&
-                    end.residual.data == nullptr && end.low_rank.table == nullptr && !end.gated;
-  const auto place = reinterpret_cast<uintptr_t>(end.y.data + end.first_row);
-  return bare && !Type::kFactors && place % 16 == 0 && end.y.stride % 4 == 0;
+                    end.low_rank.table == nullptr && !end.gated;
+  const auto aligned = [&](const float* rows, int64_t stride) {
+    return reinterpret_cast<uintptr_t>(rows + end.first_row) % 16 == 0 && stride % 4 == 0;
+  };
+  const bool residual =
+      end.residual.data == nullptr ||
+      (end.residual.stride == end.y.stride && aligned(end.residual.data, end.residual.stride));
+  return bare && residual && !Type::kFactors && aligned(end.y.data, end.y.stride);
 }
 
 /// Memory of an operation, piece by piece.
@@ -247,6 +274,9 @@ Status launch_float_rows(const OpContext& context, const PackedRows& x, const Li
       product.w_stride = static_cast<int64_t>(by.row_bytes / sizeof(uint16_t));
       product.x_stride = stride;
       product.y_stride = y_stride;
+      if (bare && end.residual.data != nullptr) {
+        product.residual = end.residual.data + end.first_row;
+      }
       product.workspace = scratch + workspace_at;
       product.workspace_bytes = workspace;
       return context.dry_run || library->multiply(product, context.stream);
@@ -257,7 +287,7 @@ Status launch_float_rows(const OpContext& context, const PackedRows& x, const Li
     if (multiply(weight, sums, bare ? end.y.stride : weight.rows) &&
         (up == nullptr || multiply(*up, ups, up->rows))) {
       if (bare) return {};
-      device::Dim3 grid = grid_of(weight.rows, kRoundThreads);
+      device::Dim3 grid = grid_of(weight.rows, kRoundThreads * kFinishEach);
       grid.y = static_cast<unsigned>(x.rows);
       return run_kernel(context, "finish_rows", finish_rows_kernel, grid, kRoundThreads, 0, end,
                         sums, up != nullptr ? ups : nullptr,

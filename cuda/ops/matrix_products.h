@@ -10,13 +10,15 @@
 
 namespace gen::cuda {
 
-/// y[t, n] = sum_c x[t, c] w[n, c], x and w of one type of 16 bits, y and the sum in float32.
-/// Strides in elements; all pointers of device memory, at multiples of 16.
+/// y[t, n] = sum_c x[t, c] w[n, c] (+ residual[t, n]), x and w of one type of 16 bits, the others
+/// and the sum in float32. Strides in elements; all pointers of device memory, at multiples of 16.
 struct MatrixProduct {
   DType type = DType::kF16;
   const void* w = nullptr;  // [outputs, cols]
   const void* x = nullptr;  // [rows, cols]
   float* y = nullptr;       // [rows, outputs]
+  /// [rows, outputs] with the stride of y, which it may be; null where there is none.
+  const float* residual = nullptr;
   int64_t rows = 0;
   int64_t outputs = 0;
   int64_t cols = 0;

@@ -105,11 +105,12 @@ int cublasLtMatmul(void* handle, void* desc, const float* alpha, const void* a, 
                    const struct layout* b_layout, const float* beta, const void* c, const struct layout* c_layout, void* d,
                    const struct layout* d_layout, const uint64_t* algorithm, void* workspace, size_t workspace_bytes,
                    void* stream) {
-  if (handle == NULL || desc == NULL || *alpha != 1.0F || *beta != 0.0F || c != d || c_layout != d_layout) return kInvalid;
+  if (handle == NULL || desc == NULL || *alpha != 1.0F || (*beta != 0.0F && *beta != 1.0F) || c_layout != d_layout) return kInvalid;
+  if (*beta == 0.0F && c != d) return kInvalid;
   if (*algorithm != 4711 || workspace == NULL || (uintptr_t)workspace % 256 != 0 || workspace_bytes < (size_t)1 << 20) return kInvalid;
   const stub_multiply multiply = (stub_multiply)dlsym(RTLD_DEFAULT, "gen_test_multiply");
   if (multiply == NULL) return kUnsupported;
-  const struct stub_product product = {a, b, d, a_layout->type == 14, (int64_t)a_layout->rows, (int64_t)a_layout->cols,
+  const struct stub_product product = {a, b, d, a_layout->type == 14, *beta == 1.0F ? c : NULL, (int64_t)a_layout->rows, (int64_t)a_layout->cols,
                                        (int64_t)b_layout->cols, a_layout->stride, b_layout->stride, d_layout->stride};
   return multiply(&product, stream);
 }

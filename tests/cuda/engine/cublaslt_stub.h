@@ -4,12 +4,13 @@
 
 #include <stdint.h>
 
-/* d[j, i] = sum_k a[i, k] b[j, k] in float32; a and b of 16 bits. Device memory. */
+/* d[j, i] = sum_k a[i, k] b[j, k] (+ c[j, i], which lies as d does) in float32; a and b of 16 bits. Device memory. */
 struct stub_product {
   const void* a;
   const void* b;
   float* d;
   int bf16;
+  const float* c; /* or null */
   int64_t k, a_rows, b_rows, a_stride, b_stride, d_stride;
 };
 /* Enqueues it; 0, or a number of cuBLASLt's. */

@@ -19,6 +19,7 @@ namespace {
 
 struct Calls {
   int made = 0;
+  int residuals = 0;
   int answer = 0;  // of the next ones
 };
 Calls& calls() {
@@ -40,7 +41,8 @@ void multiply_kernel(stub_product of) {
       sum += static_cast<double>(value(of.a, i * of.a_stride + k, of.bf16)) *
              static_cast<double>(value(of.b, j * of.b_stride + k, of.bf16));
     }
-    of.d[j * of.d_stride + i] = static_cast<float>(sum);
+    const int64_t at = j * of.d_stride + i;
+    of.d[at] = static_cast<float>(sum) + (of.c != nullptr ? of.c[at] : 0.0F);
   }
 }
 
@@ -96,6 +98,31 @@ TEST(CudaLibraryProducts, EndsAreAsWithoutIt) {
   EXPECT_EQ(calls().made, 8);
 }
 
+/// A residual, where nothing else comes after the sums and rows lie at multiples of 16 bytes, is
+/// the library's to add.
+TEST(CudaLibraryProducts, AddResiduals) {
+  OpBench with(engine_with(GEN_CUBLASLT_STUB));
+  OpBench without(cuda_engine());
+  for (const auto& [outputs, bias, added] :
+       {std::tuple(42, false, 1), std::tuple(42, true, 0), std::tuple(43, false, 0)}) {
+    const Matrix w(DType::kBF16, outputs, 96, 1);
+    LinearCase c;
+    c.weights = {&w};
+    c.rows = 20;
+    c.residual = true;
+    c.bias = bias;
+    const auto x = random_row(20 * 96, 4);
+    const auto want = run(without, c, x);
+    calls() = {};
+    const auto got = run(with, c, x);
+    EXPECT_EQ(calls().made, 1);
+    EXPECT_EQ(calls().residuals, added) << outputs << bias;
+    for (size_t i = 0; i < want.size(); ++i) {
+      ASSERT_NEAR(got[i], want[i], 1e-4F * (1.0F + std::fabs(want[i]))) << i;
+    }
+  }
+}
+
 TEST(CudaLibraryProducts, NothingOfItShowsWhereItIsNotUsed) {
   OpBench without(cuda_engine());
   OpBench with(engine_with(GEN_CUBLASLT_STUB));
@@ -131,6 +158,7 @@ extern "C" __attribute__((visibility("default"), used)) int gen_test_multiply(
     const stub_product* product, void* stream) {
   using namespace gen::cuda;
   ++gen::test::calls().made;
+  if (product->c != nullptr) ++gen::test::calls().residuals;
   if (gen::test::calls().answer != 0) return gen::test::calls().answer;
   device::LaunchConfig config;
   config.name = "multiply";
