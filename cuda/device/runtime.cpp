@@ -222,6 +222,9 @@ Error launch_kernel(const void* kernel, const LaunchConfig& config, void** argum
         result(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     static_cast<int>(config.dynamic_shared_bytes)));
     if (!error.ok()) return error;
+    // As many blocks at once as there is shared memory for, whatever the driver would think.
+    static_cast<void>(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                           cudaSharedmemCarveoutMaxShared));
   }
   cudaLaunchAttribute attributes[2];
   cudaLaunchConfig_t native_config{};
