@@ -219,8 +219,13 @@ namespace {
 /// More shared memory than any kernel has is asked for kernel by kernel.
 Error allow_shared_bytes(const void* kernel, size_t bytes) noexcept {
   if (bytes <= kPlainSharedBytes) return kSuccess;
-  return result(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     static_cast<int>(bytes)));
+  const Error error = result(cudaFuncSetAttribute(
+      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
+  if (!error.ok()) return error;
+  // As many blocks at once as there is shared memory for, whatever the driver would think.
+  static_cast<void>(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                         cudaSharedmemCarveoutMaxShared));
+  return kSuccess;
 }
 }  // namespace
 

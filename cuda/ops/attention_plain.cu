@@ -5,12 +5,17 @@
 //   Work    A block is a chunk, a head of keys, and two, four or eight of the query heads that
 //   share
 //           it, of one row. Keys and values come through shared memory as they lie in the cache
-//           (attention_stage.cuh), up to seven pieces ahead. A thread is a slot for dot products of
-//           all heads; a warp is a head for maximum, weights and sum; a thread is an element of the
-//           values for some of the heads. Where there is one chunk the block ends the row.
+//           (attention_stage.cuh), four pieces ahead. A thread has two neighbouring slots for dot
+//           products of all heads (one where values have more than 128 elements); a warp is a head
+//           for maximum, weights and sum; a thread is an element of the values for some of the
+//           heads. Where there is one chunk the block ends the row.
 //   Bytes   keys and values once for the heads of a block.
-//   Shared  70 KiB of pieces (more where 16 values are more than 8.5 KiB), 1 KiB of weights and up
-//           to 1 KiB of q for each head.
+//   Shared  42.5 KiB of pieces (more where 16 values are more than 8.5 KiB), 1 KiB of weights and
+//   up
+//           to 1 KiB of q for each head: four blocks on a multiprocessor of 228 KiB, of which some
+//           wait for memory while others multiply.
+//   Bound   Of 12 instructions for an element of the keys of two slots and four heads 8 are
+//           multiply-adds, of 7 for an element of a value 4.
 #include "cuda/ops/attention_merged.cuh"
 #include "cuda/ops/attention_stage.cuh"
 
@@ -20,9 +25,9 @@ namespace {
 using device::UInt2;
 using device::UInt4;
 
-constexpr int32_t kThreads = kChunk;
-constexpr int32_t kStages = 8;
+constexpr int32_t kStages = 5;
 constexpr int32_t kMostDim = 256;
+constexpr int32_t kFewThreads = 128;  // for values of as many elements
 
 /// What a thread has of the weights of kHeads heads of a slot: those of its kOwn heads.
 template <int32_t kOwn>
@@ -46,17 +51,40 @@ GEN_DEVICE void load_weights(const Shared<float>& weights, int32_t at,
   }
 }
 
+/// The keys of a thread's slots, of one element.
+template <typename T>
+GEN_DEVICE void keys_at(const Shared<T>& keys, int32_t d, float (&own)[1]) {
+  const T bits = keys[d * kKeyStride + thread_x()];
+  own[0] = widened<T>(bits);
+}
+template <typename T>
+GEN_DEVICE void keys_at(const Shared<T>& keys, int32_t d, float (&own)[2]) {
+  two_at(keys, d * (kKeyStride / 2) + thread_x(), &own[0], &own[1]);
+}
+
 /// Adds n elements of the keys, from `first` on, times those of kHeads queries.
-template <typename T, int32_t kHeads>
+template <typename T, int32_t kHeads, size_t kSlots>
 GEN_DEVICE void add_keys(const Shared<float>& q, const Shared<T>& keys, int32_t first, int32_t n,
-                         float (&scores)[static_cast<size_t>(kHeads)]) {
-  for (int32_t d = 0; d < n; ++d) {
-    const T bits = keys[d * kKeyStride + thread_x()];
-    const float key = widened<T>(bits);
+                         float (&scores)[kSlots][static_cast<size_t>(kHeads)]) {
+  const auto add = [&](int32_t d) {
+    float key[kSlots];
+    keys_at(keys, d, key);
     float query[static_cast<size_t>(kHeads)];
     load_weights<kHeads>(q, (first + d) * kHeads, query);
     GEN_UNROLL
-    for (int32_t h = 0; h < kHeads; ++h) scores[h] = multiply_add(query[h], key, scores[h]);
+    for (int32_t h = 0; h < kHeads; ++h) {
+      GEN_UNROLL
+      for (size_t i = 0; i < kSlots; ++i) {
+        scores[i][h] = multiply_add(query[h], key[i], scores[i][h]);
+      }
+    }
+  };
+  constexpr int32_t kElements = piece_elements<T>();
+  if (n == kElements) {
+    GEN_UNROLL
+    for (int32_t d = 0; d < kElements; ++d) add(d);
+  } else {
+    for (int32_t d = 0; d < n; ++d) add(d);
   }
 }
 
@@ -66,18 +94,28 @@ template <typename T, int32_t kHeads, int32_t kOwn>
 GEN_DEVICE void add_values(const Shared<float>& weights, const Shared<T>& values, int32_t first,
                            const Slots& seen, int32_t dim, int32_t d, int32_t head,
                            float (&sums)[static_cast<size_t>(kHeads)]) {
-  for (int32_t slot = seen.from; slot < seen.to; ++slot) {
+  const auto add = [&](int32_t slot) {
     const T bits = values[(slot - first) * dim + d];
     const float value = widened<T>(bits);
     float own[static_cast<size_t>(kOwn)];
     load_weights<kOwn>(weights, slot * kHeads + head, own);
     GEN_UNROLL
     for (int32_t k = 0; k < kOwn; ++k) sums[k] = multiply_add(own[k], value, sums[k]);
+  };
+  constexpr int32_t kAtOnce = 8;
+  int32_t slot = seen.from;
+  for (; slot + kAtOnce <= seen.to; slot += kAtOnce) {
+    GEN_UNROLL
+    for (int32_t i = 0; i < kAtOnce; ++i) add(slot + i);
   }
+  for (; slot < seen.to; ++slot) add(slot);
 }
 
-template <typename T, int32_t kHeads>
-GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 2) attention_plain_kernel(SplitView view) {
+template <typename T, int32_t kHeads, int32_t kThreads>
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
+    attention_plain_kernel(SplitView view) {
+  constexpr int32_t kWarps = kThreads / 32;
+  constexpr auto kSlots = static_cast<size_t>(kChunk / kThreads);  // of a thread
   after_predecessor();
   GEN_SHARED(uint64_t, tiles, 2 * kChunkTiles);
   GEN_SHARED(float, results, 2 * kHeads);
@@ -122,10 +160,10 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 2) attention_plain_kernel(SplitView view)
   const auto start = [&](int32_t i) {
     if (i < key_pieces) {
       const int32_t left = of.k_dim - i * kElements;
-      chunk.copy_keys<T>(i * kElements, left < kElements ? left : kElements, stage(i));
+      chunk.copy_keys<kWarps>(i * kElements, left < kElements ? left : kElements, stage(i));
     } else if (i < key_pieces + value_pieces) {
       const int32_t first = (i - key_pieces) * slots;
-      chunk.copy_values<T>(first, kChunk - first < slots ? kChunk - first : slots, stage(i));
+      chunk.copy_values<kWarps>(first, kChunk - first < slots ? kChunk - first : slots, stage(i));
     }
     device::commit_copies();
   };
@@ -137,19 +175,22 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 2) attention_plain_kernel(SplitView view)
     start(i + kStages - 1);
   };
 
-  float scores[static_cast<size_t>(kHeads)] = {};
+  float scores[kSlots][static_cast<size_t>(kHeads)] = {};
   for (int32_t i = 0; i < key_pieces; ++i) {
     next(i);
     const int32_t left = of.k_dim - i * kElements;
     add_keys<T, kHeads>(q, stage(i), i * kElements, left < kElements ? left : kElements, scores);
   }
   GEN_UNROLL
-  for (int32_t h = 0; h < kHeads; ++h) {
-    weights[thread_x() * kHeads + h] = seen.has(thread_x()) ? scores[h] : 0.0F;
+  for (size_t i = 0; i < kSlots; ++i) {
+    const int32_t slot = thread_x() * static_cast<int32_t>(kSlots) + static_cast<int32_t>(i);
+    GEN_UNROLL
+    for (int32_t h = 0; h < kHeads; ++h) {
+      weights[slot * kHeads + h] = seen.has(slot) ? scores[i][h] : 0.0F;
+    }
   }
   sync_threads();
-  if (warp_of_block() < n) {
-    const int32_t head = warp_of_block();
+  for (int32_t head = warp_of_block(); head < n; head += kWarps) {
     const Weighed made =
         make_weights(of, at(rows.log_weights), base, seen.from, seen.to,
                      weights.part(head, static_cast<size_t>(kChunk * kHeads - head)), kHeads);
@@ -214,6 +255,7 @@ size_t shared_bytes(const AttentionView& of, int32_t heads, size_t element) {
 /// Query heads of a block: those of a group, fewer where blocks would not fill the device.
 int32_t heads_of_block(const OpContext& context, const SplitView& view) {
   const int32_t group = view.of.n_heads / view.of.n_kv_heads;
+  if (view.of.v_dim > kFewThreads) return 4;
   int32_t heads = group > 4 ? 8 : group > 2 ? 4 : 2;
   const auto blocks = [&](int32_t each) {
     return view.of.q.rows * view.slots * view.of.n_kv_heads * ((group + each - 1) / each);
@@ -230,13 +272,14 @@ Status launch_plain(const OpContext& context, const SplitView& view) {
       static_cast<unsigned>(view.slots),
       static_cast<unsigned>(view.of.n_kv_heads * ((group + heads - 1) / heads)),
       static_cast<unsigned>(view.of.q.rows)};
-  const auto launch = [&](auto* kernel) {
-    return run_kernel(context, "attention_part", kernel, grid, kThreads,
+  const auto launch = [&](auto* kernel, int32_t threads) {
+    return run_kernel(context, "attention_part", kernel, grid, threads,
                       shared_bytes(view.of, heads, sizeof(T)), view);
   };
-  if (heads == 8) return launch(attention_plain_kernel<T, 8>);
-  if (heads == 4) return launch(attention_plain_kernel<T, 4>);
-  return launch(attention_plain_kernel<T, 2>);
+  if (view.of.v_dim > kFewThreads) return launch(attention_plain_kernel<T, 4, kChunk>, kChunk);
+  if (heads == 8) return launch(attention_plain_kernel<T, 8, kFewThreads>, kFewThreads);
+  if (heads == 4) return launch(attention_plain_kernel<T, 4, kFewThreads>, kFewThreads);
+  return launch(attention_plain_kernel<T, 2, kFewThreads>, kFewThreads);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "cuda/device/async_copy.cuh"
+#include "cuda/device/words.h"
 #include "cuda/ops/attention_view.cuh"
 
 namespace gen::cuda {
@@ -20,6 +21,18 @@ GEN_DEVICE float widened(T bits) {
   } else {
     return f16_to_f32(bits);
   }
+}
+
+/// Two neighbouring elements in shared memory, the first of which is number 2 * `i`.
+GEN_DEVICE void two_at(const Shared<float>& from, int32_t i, float* low, float* high) {
+  const device::UInt2 bits = from.as<device::UInt2>()[i];
+  *low = float_from_bits(bits.x);
+  *high = float_from_bits(bits.y);
+}
+GEN_DEVICE void two_at(const Shared<uint16_t>& from, int32_t i, float* low, float* high) {
+  const uint32_t bits = from.as<uint32_t>()[i];
+  *low = f16_to_f32(static_cast<uint16_t>(bits & 0xFFFFU));
+  *high = f16_to_f32(static_cast<uint16_t>(bits >> 16));
 }
 
 constexpr int32_t kChunkTiles = kChunk / kTile;
@@ -86,11 +99,12 @@ struct StagedChunk {
     tiles[thread_x()] = any ? reinterpret_cast<uint64_t>(place(form, first).tile) : 0;
   }
 
-  /// Starts to copy n elements of keys from `first` on; zeros where nobody sees a tile.
-  template <typename T>
+  /// Starts to copy n elements of keys from `first` on, a piece at most; zeros where nobody sees a
+  /// tile. A block of kWarps warps.
+  template <int32_t kWarps, typename T>
   GEN_DEVICE void copy_keys(int32_t first, int32_t n, const Shared<T>& to) const {
     if (!whole()) {
-      for (int32_t slot = thread_x(); slot < kChunk; slot += block_threads()) {
+      for (int32_t slot = thread_x(); slot < kChunk; slot += kWarps * 32) {
         const bool has = seen.has(slot);
         const Place key = has ? place(layer.k, slot) : Place{};
         for (int32_t d = 0; d < n; ++d) {
@@ -100,26 +114,27 @@ struct StagedChunk {
       }
       return;
     }
+    // A warp takes a tile, of which a piece has at most 32 times 16 bytes.
     constexpr auto kUnits = static_cast<int32_t>(sizeof(T));  // of an element of a tile
-    const int32_t units = n * kUnits;
-    for (int32_t i = thread_x(); i < kChunkTiles * units; i += block_threads()) {
-      const int32_t tile = i / units;
-      const int32_t unit = i % units;
+    const int32_t unit = lane_of_warp();
+    if (unit >= n * kUnits) return;
+    const int32_t at = unit / kUnits * kKeyStride + unit % kUnits * 16 / kUnits;
+    const auto offset = static_cast<uint64_t>(first * kUnits + unit) * 16;
+    GEN_UNROLL
+    for (int32_t i = 0; i < kChunkTiles; i += kWarps) {
+      const int32_t tile = i + warp_of_block();
       const uint64_t address = tiles[tile];
-      const auto* const from = reinterpret_cast<const uint8_t*>(
-          address + static_cast<uint64_t>(first * kUnits + unit) * 16);
-      device::copy_async16(to,
-                           unit / kUnits * kKeyStride + tile * kTile + unit % kUnits * 16 / kUnits,
-                           address != 0 ? from : something(), address != 0);
+      const auto* const from = reinterpret_cast<const uint8_t*>(address + offset);
+      device::copy_async16(to, at + tile * kTile, address != 0 ? from : something(), address != 0);
     }
   }
 
   /// Starts to copy the values of slots [first, first + n); whole tiles. What nobody sees is left.
-  template <typename T>
+  template <int32_t kWarps, typename T>
   GEN_DEVICE void copy_values(int32_t first, int32_t n, const Shared<T>& to) const {
     const int32_t dim = layer.v.head_dim;
     if (!whole()) {
-      for (int32_t i = thread_x(); i < n * dim; i += block_threads()) {
+      for (int32_t i = thread_x(); i < n * dim; i += kWarps * 32) {
         const int32_t slot = first + i / dim;
         if (!seen.has(slot)) continue;
         const Place value = place(layer.v, slot);
@@ -127,13 +142,14 @@ struct StagedChunk {
       }
       return;
     }
-    const int32_t units = dim * static_cast<int32_t>(sizeof(T));
-    for (int32_t i = thread_x(); i < n / kTile * units; i += block_threads()) {
-      const uint64_t address = tiles[kChunkTiles + first / kTile + i / units];
+    constexpr int32_t kEach = 16 / static_cast<int32_t>(sizeof(T));  // elements at once
+    for (int32_t i = 0; i < n; i += kTile) {
+      const uint64_t address = tiles[kChunkTiles + (first + i) / kTile];
       if (address == 0) continue;
-      device::copy_async16(
-          to, i * (16 / static_cast<int32_t>(sizeof(T))),
-          reinterpret_cast<const uint8_t*>(address) + static_cast<size_t>(i % units) * 16);
+      const auto* const from = reinterpret_cast<const T*>(address);
+      for (int32_t at = thread_x() * kEach; at < kTile * dim; at += kWarps * 32 * kEach) {
+        device::copy_async16(to, i * dim + at, from + at);
+      }
     }
   }
 

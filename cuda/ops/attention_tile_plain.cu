@@ -35,18 +35,6 @@ GEN_DEVICE Four four_at(const Shared<uint16_t>& from, int32_t i) {
            f16_to_f32(static_cast<uint16_t>(bits.y & 0xFFFFU)),
            f16_to_f32(static_cast<uint16_t>(bits.y >> 16))}};
 }
-/// Two, the first of which is number 2 * `i`.
-GEN_DEVICE void two_at(const Shared<float>& from, int32_t i, float* low, float* high) {
-  const UInt2 bits = from.as<UInt2>()[i];
-  *low = float_from_bits(bits.x);
-  *high = float_from_bits(bits.y);
-}
-GEN_DEVICE void two_at(const Shared<uint16_t>& from, int32_t i, float* low, float* high) {
-  const uint32_t bits = from.as<uint32_t>()[i];
-  *low = f16_to_f32(static_cast<uint16_t>(bits & 0xFFFFU));
-  *high = f16_to_f32(static_cast<uint16_t>(bits >> 16));
-}
-
 /// Adds n elements of the queries, from `first` on, times those of the keys.
 template <typename T>
 GEN_DEVICE void add_keys(const Shared<float>& q, const Shared<T>& keys, int32_t first, int32_t n,
@@ -149,13 +137,13 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kPer < 8 ? 2 : 1)
     if (chunk < range.end_chunk) {
       if (i < key_pieces) {
         const int32_t left = of.k_dim - i * kElements;
-        staged(chunk).template copy_keys<T>(i * kElements, left < kElements ? left : kElements,
-                                            stage(number));
+        staged(chunk).template copy_keys<kWarps>(i * kElements, left < kElements ? left : kElements,
+                                                 stage(number));
       } else {
         const int32_t first = (i - key_pieces) * slots_each;
         const int32_t left = kChunk - first;
-        staged(chunk).template copy_values<T>(first, left < slots_each ? left : slots_each,
-                                              stage(number));
+        staged(chunk).template copy_values<kWarps>(first, left < slots_each ? left : slots_each,
+                                                   stage(number));
       }
     }
     device::commit_copies();

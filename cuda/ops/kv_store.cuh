@@ -67,14 +67,19 @@ GEN_DEVICE void store_fp8(const KvSideForm& form, const Place& place, int32_t he
       const int32_t other = shuffle_xor(largest, apart);
       largest = other > largest ? other : largest;
     }
-    const float scale = float_from_bits(static_cast<uint32_t>(largest)) / 448.0F;
+    // One NaN for all: machines differ in what a division makes of one.
+    const float scale = largest > 0x7F800000
+                            ? float_from_bits(0x7FC00000U)
+                            : float_from_bits(static_cast<uint32_t>(largest)) / 448.0F;
+    const bool finite = largest < 0x7F800000;
     const float inverse = 1.0F / scale;
     const bool by_inverse = (float_bits(inverse) & 0x7F800000U) != 0x7F800000U;
     if (lane_of_warp() == 0) put_value(at.tile + at.lane * 4, scale);
     for (int32_t d = lane_of_warp(); d < dim; d += 32) {
       const float x = row[head * dim + d];
-      const uint8_t code =
-          scale == 0.0F ? uint8_t{0} : e4m3_code(by_inverse ? x * inverse : x / scale);
+      const uint8_t code = scale == 0.0F ? uint8_t{0}
+                           : !finite     ? uint8_t{0x7E}
+                                         : e4m3_code(by_inverse ? x * inverse : x / scale);
       at.tile[kTile * 4 +
               (form.order == KvOrder::kKeys ? d * kTile + at.lane : at.lane * dim + d)] = code;
     }
@@ -99,7 +104,7 @@ GEN_DEVICE void store_q4(const KvSideForm& form, const Place& place, int32_t hea
     }
     float wanted = largest / -8.0F;
     wanted = wanted < -65504.0F ? -65504.0F : 65504.0F < wanted ? 65504.0F : wanted;
-    const uint16_t half = f32_to_f16(wanted);
+    const uint16_t half = largest != largest ? uint16_t{0x7E00} : f32_to_f16(wanted);
     const float scale = f16_to_f32(half);
     put_value(at.tile + (g * kTile + at.lane) * 2, half);
     const auto code = [&](int32_t i) -> uint32_t {

@@ -3,17 +3,23 @@
 #include "quant/kv_fp8.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "quant/kv_scale.h"
 #include "tensor/e4m3.h"
 
 namespace gen::quant {
 
-float kv_fp8_scale(const float* x, size_t n) noexcept { return kv_largest(x, n) / kE4m3Max; }
+float kv_fp8_scale(const float* x, size_t n) noexcept {
+  const float scale = kv_largest(x, n) / kE4m3Max;
+  // One NaN for all: machines differ in what a division makes of one.
+  return std::isnan(scale) ? std::numeric_limits<float>::quiet_NaN() : scale;
+}
 
 void kv_fp8_encode_with(const float* x, size_t n, float scale, uint8_t* codes) noexcept {
-  if (scale == 0.0F) {
-    std::fill_n(codes, n, uint8_t{0});
+  if (scale == 0.0F || !std::isfinite(scale)) {
+    std::fill_n(codes, n, scale == 0.0F ? uint8_t{0} : f32_to_e4m3(kE4m3Max));
     return;
   }
   kv_scaled(x, n, scale, [codes](size_t i, float scaled) { codes[i] = f32_to_e4m3(scaled); });

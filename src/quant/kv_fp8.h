@@ -9,7 +9,8 @@
 namespace gen::quant {
 
 /// Fills codes[n] and returns the scale; 0, with codes of 0, for a row of zeros. An
-/// element that is not finite makes the scale, and so the row, not finite.
+/// element that is not finite makes the scale, and so the row, not finite: codes of 448, and a
+/// scale of infinity or of the one NaN 0x7FC00000.
 float kv_fp8_encode(const float* x, size_t n, uint8_t* codes) noexcept;
 /// The same in two steps, for rows that are encoded in parts.
 float kv_fp8_scale(const float* x, size_t n) noexcept;

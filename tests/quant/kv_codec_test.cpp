@@ -174,6 +174,20 @@ TEST(KvScales, WhatIsNotFiniteStaysSo) {
   }
 }
 
+/// Whatever the sign and payload of a NaN, and whatever the machine's arithmetic makes of it.
+TEST(KvFp8, WhatIsNotFiniteHasOneForm) {
+  for (const uint32_t bits : {0x7FC00000U, 0xFFC00000U, 0x7FFFFFFFU, 0xFF800001U}) {
+    const float x[] = {1.0F, std::bit_cast<float>(bits), -kInf};
+    uint8_t codes[3];
+    EXPECT_EQ(std::bit_cast<uint32_t>(kv_fp8_encode(x, 3, codes)), 0x7FC00000U);
+    for (const uint8_t code : codes) EXPECT_EQ(code, 0x7E);
+  }
+  const float x[] = {1.0F, -kInf, 0.0F};
+  uint8_t codes[3];
+  EXPECT_EQ(kv_fp8_encode(x, 3, codes), kInf);
+  for (const uint8_t code : codes) EXPECT_EQ(code, 0x7E);
+}
+
 TEST(KvScales, ExtremesKeepTheirMagnitude) {
   // Scales whose inverse overflows, scales that vanish, and the largest numbers there are.
   for (const float top : {0x1p-126F, 0x1p-130F, 0x1p-140F, 0x1p-149F, 0.0F, 3e38F}) {

@@ -2,6 +2,7 @@
 // Proves rope_append of the CUDA engine: q and every byte of a cache's blocks are the CPU engine's,
 // for all formats of keys and values, head sizes that divide nothing, both rotations, head norms,
 // Hadamard-turned keys, cells, several sequences in a step; and rows that store nothing.
+#include <bit>
 #include <limits>
 
 #include "cuda/engine/kv_bench.h"
@@ -76,7 +77,8 @@ TEST(CudaRopeAppend, WhatIsNoOrdinaryNumber) {
          {std::vector<float>(70, 0.0F), std::vector<float>(64, -0.0F), std::vector<float>(64, 3.5F),
           std::vector<float>{1e-40F, -1e-40F, 1e-44F}, std::vector<float>{1e30F, -7e4F, 65504.0F},
           std::vector<float>{kInfinity, 1.0F}, std::vector<float>{1.0F, -kInfinity},
-          std::vector<float>{0.0F, 1.0F, NAN, 2.0F}}) {
+          std::vector<float>{0.0F, 1.0F, NAN, 2.0F},
+          std::vector<float>{0.0F, std::bit_cast<float>(0xFFC54321U)}}) {
       AppendOptions options;
       options.norms = false;
       options.rope = RopeKind::kNone;
