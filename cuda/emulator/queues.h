@@ -53,7 +53,7 @@ namespace gen::cuda::device {
 struct StreamHandle {
   int device = 0;
   std::deque<emulator::Work> queue;
-  std::unique_ptr<emulator::Grid> ahead;  // the front's, which has begun
+  std::unique_ptr<emulator::Grid> ahead;  // the next kernel, which has begun
   std::shared_ptr<emulator::Capture> capture;
   std::vector<size_t> tails;  // nodes that what is captured next comes after
 };

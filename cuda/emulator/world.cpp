@@ -87,10 +87,12 @@ void World::run_kernel(device::StreamHandle& stream, const Launch& launch,
     return;
   }
   ++kernels;
-  // What may start early does, as early as can be.
-  if (!stream.queue.empty() && stream.queue.front().kind == Work::Kind::kKernel &&
-      stream.queue.front().launch->programmatic) {
-    stream.ahead = std::make_unique<Grid>(*stream.queue.front().launch, random(~uint64_t{0}));
+  // What may start early does, as early as can be. Events hold nothing up.
+  const auto next = std::find_if(stream.queue.begin(), stream.queue.end(),
+                                 [](const Work& work) { return work.kind != Work::Kind::kRecord; });
+  if (next != stream.queue.end() && next->kind == Work::Kind::kKernel &&
+      next->launch->programmatic) {
+    stream.ahead = std::make_unique<Grid>(*next->launch, random(~uint64_t{0}));
     if (!stream.ahead->run_ahead()) {
       lose(std::string(stream.ahead->failure()));
       return;

@@ -55,7 +55,8 @@ Result<std::shared_ptr<engine::Engine>> CudaEngine::create(const engine::EngineO
                  options.device);
   }
   GEN_ASSIGN(auto queue, DeviceQueue::create(options.device, *table, options.dry_run));
-  return std::shared_ptr<engine::Engine>(new CudaEngine(std::move(table), std::move(queue)));
+  return std::shared_ptr<engine::Engine>(
+      new CudaEngine(std::move(table), std::move(queue), options.pool));
 }
 
 size_t CudaEngine::weight_bytes(engine::WeightRole role,
@@ -84,7 +85,7 @@ bool CudaEngine::has_room(std::span<const size_t> pieces) {
 Result<std::unique_ptr<engine::Weight>> CudaEngine::prepare(
     engine::WeightRole role, std::span<const engine::WeightSource> sources,
     const std::shared_ptr<engine::WeightMemory>& memory) {
-  return WeightLoader(*queue_, memory_).load(role, sources, memory);
+  return WeightLoader(*queue_, memory_, pool_.get()).load(role, sources, memory);
 }
 
 size_t CudaEngine::activation_bytes(uint32_t forms, int64_t cols) const noexcept {

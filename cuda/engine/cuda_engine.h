@@ -54,14 +54,19 @@ class CudaEngine final : public engine::Engine {
   Status finish(engine::Stream& stream) override;
 
  private:
-  CudaEngine(std::shared_ptr<const engine::GpuTable> table,
-             std::shared_ptr<DeviceQueue> queue) noexcept
-      : table_(std::move(table)), queue_(std::move(queue)), memory_(queue_), graphs_(*queue_) {}
+  CudaEngine(std::shared_ptr<const engine::GpuTable> table, std::shared_ptr<DeviceQueue> queue,
+             std::shared_ptr<ThreadPool> pool) noexcept
+      : table_(std::move(table)),
+        queue_(std::move(queue)),
+        memory_(queue_),
+        graphs_(*queue_),
+        pool_(std::move(pool)) {}
 
   std::shared_ptr<const engine::GpuTable> table_;  // outlives the queue
   std::shared_ptr<DeviceQueue> queue_;
   DeviceMemory memory_;
   StepGraphs graphs_;
+  std::shared_ptr<ThreadPool> pool_;  // reads weights; may be null
 };
 
 /// Empty where there is a device, else a sentence that names the version of driver that this build

@@ -14,7 +14,7 @@ namespace {
 
 /// Pinned bytes that may be under way before write() waits for them.
 constexpr size_t kMostStaged = size_t{8} << 20;
-/// Of each of the two buffers of write_large().
+/// Of each of the two buffers of send_pieces().
 constexpr size_t kHalfBytes = size_t{8} << 20;
 constexpr uintptr_t kAlign = 64;
 /// What kernels keep in static shared memory beside what they ask for.
@@ -231,35 +231,35 @@ Status DeviceQueue::take_half(size_t half, size_t bytes, std::byte** out) {
 
 Status DeviceQueue::write_large(void* to, const void* from, size_t bytes) {
   const auto* const source = static_cast<const std::byte*>(from);
-  const size_t whole = bytes / kHalfBytes;
-  GEN_TRY(write_pieces(to, kHalfBytes, whole, [&](size_t i, std::byte* at) {
-    std::memcpy(at, source + i * kHalfBytes, kHalfBytes);
-  }));
-  const size_t done = whole * kHalfBytes;
-  if (done == bytes) return {};
-  return write_pieces(static_cast<std::byte*>(to) + done, bytes - done, 1,
-                      [&](size_t, std::byte* at) { std::memcpy(at, source + done, bytes - done); });
+  return write_pieces(to, {1, bytes, [&](size_t first, size_t n, std::byte* at) {
+                             std::memcpy(at, source + first, n);
+                           }});
 }
 
-Status DeviceQueue::write_pieces(void* to, size_t piece, size_t n,
-                                 const std::function<void(size_t, std::byte*)>& make) {
+Status DeviceQueue::write_pieces(void* to, const Pieces& pieces) {
+  auto* const target = static_cast<std::byte*>(to);
+  return send_pieces(pieces, [&](size_t first, size_t n, const std::byte* pinned) {
+    return copy_up(target + first * pieces.bytes, pinned, n * pieces.bytes);
+  });
+}
+
+Status DeviceQueue::send_pieces(
+    const Pieces& pieces,
+    const std::function<Status(size_t first, size_t n, const std::byte* pinned)>& send) {
   GEN_TRY(usable());
-  auto* target = static_cast<std::byte*>(to);
-  const size_t together = std::max<size_t>(1, kHalfBytes / std::max<size_t>(piece, 1));
-  for (size_t i = 0; i < n;) {
-    const size_t here = std::min(n - i, together);
+  const size_t together = std::max<size_t>(1, kHalfBytes / std::max<size_t>(pieces.bytes, 1));
+  for (size_t first = 0; first < pieces.n;) {
+    const size_t n = std::min(pieces.n - first, together);
     const size_t half = next_half_;
     next_half_ = 1 - half;
     std::byte* pinned = nullptr;
-    GEN_TRY(take_half(half, here * piece, &pinned));
-    if (dry_run_) {
-      i += here;
-      continue;
+    GEN_TRY(take_half(half, n * pieces.bytes, &pinned));
+    if (!dry_run_) pieces.fill(first, n, pinned);
+    GEN_TRY(send(first, n, pinned));
+    if (!dry_run_) {
+      GEN_TRY(note(device::event_record(half_free_[half], stream_), "recording an event"));
     }
-    for (size_t j = 0; j < here; ++j, ++i) make(i, pinned + j * piece);
-    GEN_TRY(copy_up(target, pinned, here * piece));
-    GEN_TRY(note(device::event_record(half_free_[half], stream_), "recording an event"));
-    target += here * piece;
+    first += n;
   }
   return {};
 }

@@ -101,10 +101,19 @@ class DeviceQueue : private ScratchMemory {
   Status write(void* to, const void* from, size_t bytes);
   /// Host bytes of any size by way of two pinned buffers in turn.
   Status write_large(void* to, const void* from, size_t bytes);
-  /// The same for what `make(i, at)` writes for each of `n` pieces of `piece` bytes, right into
-  /// those buffers: one is filled while the other is copied. The pinned bytes are not read.
-  Status write_pieces(void* to, size_t piece, size_t n,
-                      const std::function<void(size_t i, std::byte* at)>& make);
+  /// `n` pieces of `bytes` each, of which fill(first, n, at) writes some to pinned memory.
+  struct Pieces {
+    size_t bytes = 0;
+    size_t n = 0;
+    std::function<void(size_t first, size_t n, std::byte* at)> fill;
+  };
+  /// The same for pieces, written right into those buffers: one is filled while the other is
+  /// copied. The pinned bytes are not read.
+  Status write_pieces(void* to, const Pieces& pieces);
+  /// The same where `send` enqueues what takes some of the pieces from pinned memory.
+  Status send_pieces(
+      const Pieces& pieces,
+      const std::function<Status(size_t first, size_t n, const std::byte* pinned)>& send);
   /// Lists for one operation: `bytes` of pinned memory to be filled, which go to *device with
   /// commit_lists(). The device bytes are valid for what is enqueued before the next lists.
   Status take_lists(size_t bytes, std::byte** pinned, uint8_t** device);
@@ -137,7 +146,7 @@ class DeviceQueue : private ScratchMemory {
         staging_(table),
         halves_{Staging(table), Staging(table)} {}
   Status open();
-  /// The buffer of write_large() whose turn it is, with room for `bytes`.
+  /// The buffer of send_pieces() whose turn it is, with room for `bytes`.
   Status take_half(size_t half, size_t bytes, std::byte** out);
   Status take_scratch(size_t bytes, uint8_t** out) override;
   /// Makes `at` at least `bytes` large; what it held is lost.
@@ -160,7 +169,7 @@ class DeviceQueue : private ScratchMemory {
   bool programmatic_ = false;
   std::unique_ptr<MatrixProducts> products_;
   Staging staging_;    // of write() and lists
-  Staging halves_[2];  // of write_large()
+  Staging halves_[2];  // of send_pieces()
   device::Event half_free_[2] = {nullptr, nullptr};
   size_t next_half_ = 0;
   uint8_t* lists_ = nullptr;

@@ -2,9 +2,11 @@
 // See weight_loader.h.
 #include "cuda/engine/weight_loader.h"
 
+#include <algorithm>
 #include <cstring>
 
-#include "cuda/engine/tile_packer.h"
+#include "base/mapped_file.h"
+#include "cuda/ops/pack_tiles.h"
 #include "cuda/ops/weight.h"
 #include "cuda/ops/weight_tiles.h"
 #include "engine/ops.h"
@@ -16,6 +18,8 @@ namespace {
 using engine::WeightRole;
 using engine::WeightSource;
 
+/// Bytes from which on several threads copy them.
+constexpr size_t kLeastShared = size_t{1} << 20;
 /// Sources begin where any element may lie.
 constexpr size_t kAlign = 256;
 size_t aligned(size_t bytes) noexcept { return (bytes + kAlign - 1) / kAlign * kAlign; }
@@ -31,22 +35,24 @@ Status check(WeightRole role, std::span<const WeightSource> sources) {
   return {};
 }
 
-/// How a source lies on the device: in pieces that are made one at a time, tiles or rows.
+/// How a source lies on the device: in pieces, tiles or rows.
 struct Form {
   const quant::Traits* traits = nullptr;  // of tiles
-  size_t piece = 0;
+  size_t piece = 0;                       // bytes on the device
+  size_t from = 0;                        // and in the source; the last tile may have fewer
   size_t pieces = 0;
 
   [[nodiscard]] size_t bytes() const noexcept { return piece * pieces; }
 };
 Form form_of(WeightRole role, const WeightSource& source) noexcept {
   const quant::Traits* const traits = quant::find_traits(source.type);
+  const size_t row = source.data.size() / static_cast<size_t>(source.rows);
   if (role != WeightRole::kEmbedding && traits != nullptr) {
-    return {traits, tile_bytes(*traits, source.cols), static_cast<size_t>(tiles_of(source.rows))};
+    return {traits, tile_bytes(*traits, source.cols), kTileOutputs * row,
+            static_cast<size_t>(tiles_of(source.rows))};
   }
-  size_t row = source.data.size() / static_cast<size_t>(source.rows);
-  if (role != WeightRole::kEmbedding) row = (row + 15) / 16 * 16;
-  return {nullptr, row, static_cast<size_t>(source.rows)};
+  const size_t padded = role != WeightRole::kEmbedding ? (row + 15) / 16 * 16 : row;
+  return {nullptr, padded, row, static_cast<size_t>(source.rows)};
 }
 
 /// Takes `next` in as more rows of `last`, where it begins where these would: tensors that share an
@@ -59,15 +65,26 @@ bool joined(WeightSegment* last, const uint8_t* end, const WeightSegment& next) 
   return true;
 }
 
-/// Piece `i` of a source.
-void make_piece(const Form& form, const WeightSource& source, size_t i, std::byte* out) noexcept {
-  if (form.traits != nullptr) {
-    pack_tile(*form.traits, source, static_cast<int64_t>(i), out);
+/// Bytes of a source's pieces, which follow one another.
+std::span<const std::byte> bytes_of(const Form& form, const WeightSource& source, size_t first,
+                                    size_t n) noexcept {
+  const size_t begin = first * form.from;
+  return source.data.subspan(begin, std::min(n * form.from, source.data.size() - begin));
+}
+
+/// Copies pieces of a source, each padded to `pitch` bytes.
+void copy_pieces(const Form& form, const WeightSource& source, size_t first, size_t n, size_t pitch,
+                 std::byte* to) noexcept {
+  const std::span<const std::byte> bytes = bytes_of(form, source, first, n);
+  fault_in(bytes);
+  if (pitch == form.from) {
+    std::memcpy(to, bytes.data(), bytes.size());
     return;
   }
-  const size_t row = source.data.size() / static_cast<size_t>(source.rows);
-  std::memcpy(out, source.data.data() + i * row, row);
-  std::memset(out + row, 0, form.piece - row);
+  for (size_t i = 0; i < n; ++i, to += pitch) {
+    std::memcpy(to, bytes.data() + i * form.from, form.from);
+    std::memset(to + form.from, 0, pitch - form.from);
+  }
 }
 
 }  // namespace
@@ -126,14 +143,57 @@ Result<std::unique_ptr<engine::Weight>> WeightLoader::load(
     {
       const DeviceQueue::Turn turn(queue_);
       weight->number_ = queue_.next_weight();
-      GEN_TRY(queue_.write_pieces(data, form.piece, form.pieces, [&](size_t i, std::byte* out) {
-        make_piece(form, source, i, out);
-      }));
+      GEN_TRY(form.traits != nullptr ? write_tiles(source, data) : write_rows(role, source, data));
     }
     end = data + form.bytes();
     data += aligned(form.bytes());
   }
   return std::unique_ptr<engine::Weight>(std::move(weight));
+}
+
+void WeightLoader::in_parts(size_t n, size_t bytes,
+                            const std::function<void(size_t first, size_t n)>& work) {
+  if (pool_ == nullptr || n * bytes < kLeastShared) return work(0, n);
+  pool_->run([&](int32_t index) {
+    const IndexRange part = split_range(static_cast<int64_t>(n), 1, pool_->size(), index);
+    if (part.begin < part.end) {
+      work(static_cast<size_t>(part.begin), static_cast<size_t>(part.end - part.begin));
+    }
+  });
+}
+
+Status WeightLoader::write_rows(WeightRole role, const WeightSource& source, uint8_t* to) {
+  const Form form = form_of(role, source);
+  return queue_.write_pieces(to, {form.piece, form.pieces, [&](size_t first, size_t n, auto* at) {
+                                    in_parts(n, form.piece, [&](size_t begin, size_t some) {
+                                      copy_pieces(form, source, first + begin, some, form.piece,
+                                                  at + begin * form.piece);
+                                    });
+                                  }});
+}
+
+// The bytes go up as they are: the device makes tiles of them faster than they come.
+Status WeightLoader::write_tiles(const WeightSource& source, uint8_t* to) {
+  const Form form = form_of(WeightRole::kLinear, source);
+  uint8_t* raw = nullptr;
+  const auto fill = [&](size_t first, size_t n, std::byte* at) {
+    in_parts(n, form.from, [&](size_t begin, size_t some) {
+      copy_pieces(form, source, first + begin, some, form.from, at + begin * form.from);
+    });
+  };
+  const auto send = [&](size_t first, size_t n, const std::byte* pinned) -> Status {
+    const OpContext context = queue_.context();
+    const size_t bytes = bytes_of(form, source, first, n).size();
+    GEN_TRY(context.scratch->take_scratch(bytes, &raw));
+    GEN_TRY(queue_.copy_up(raw, pinned, bytes));
+    const auto row = static_cast<int64_t>(first) * kTileOutputs;
+    const int64_t rows = std::min(static_cast<int64_t>(n) * kTileOutputs, source.rows - row);
+    return queue_.note(
+        pack_tiles(context, source.type, {raw, rows, source.cols}, to + first * form.piece));
+  };
+  GEN_TRY(queue_.send_pieces({form.from, form.pieces, fill}, send));
+  // What comes between these kernels and those that read weights before they wait.
+  return queue_.fill(raw, 0, 1);
 }
 
 }  // namespace gen::cuda

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 
+#include "base/thread_pool.h"
 #include "cuda/engine/device_queue.h"
 #include "engine/memory.h"
 #include "engine/weight.h"
@@ -14,8 +16,9 @@ namespace gen::cuda {
 
 class WeightLoader {
  public:
-  WeightLoader(DeviceQueue& queue, engine::EngineMemory& memory) noexcept
-      : queue_(queue), memory_(memory) {}
+  /// Threads of `pool`, which may be null, read what is large.
+  WeightLoader(DeviceQueue& queue, engine::EngineMemory& memory, ThreadPool* pool) noexcept
+      : queue_(queue), memory_(memory), pool_(pool) {}
 
   /// Bytes of device memory that load() would take of a WeightMemory; 0 if it refuses.
   static size_t bytes(engine::WeightRole role,
@@ -26,8 +29,15 @@ class WeightLoader {
                                                const std::shared_ptr<engine::WeightMemory>& memory);
 
  private:
+  /// work(first, n) over all of `n` pieces of `bytes` bytes, in parts at once where that is much.
+  void in_parts(size_t n, size_t bytes, const std::function<void(size_t first, size_t n)>& work);
+  // With a turn on the queue.
+  Status write_rows(engine::WeightRole role, const engine::WeightSource& source, uint8_t* to);
+  Status write_tiles(const engine::WeightSource& source, uint8_t* to);
+
   DeviceQueue& queue_;
   engine::EngineMemory& memory_;
+  ThreadPool* pool_;
 };
 
 }  // namespace gen::cuda

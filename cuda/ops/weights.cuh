@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights as they lie in a file, decoded element by element: Codec<type>::at(block, i) is element i
-// of a block, with the rounding of quant/decode.h, so that what a kernel multiplies is what the
-// reference decodes. Neighbouring lanes take neighbouring elements, so a warp reads a block once.
-// Layouts are those of quant/*.h. A new type is a Codec here and a row in for_type().
+// Weights as they lie in a file. TypeParts<type> says where a quantised type has its codes, scales
+// and minima, four codes at a time; Codec<type>::at(block, i) is element i of a block, with the
+// rounding of quant/decode.h, so that what a kernel computes is what the reference decodes.
+// Neighbouring lanes take neighbouring elements, so a warp reads a block once. Layouts are those of
+// quant/*.h. A new type is a TypeParts here and a row in for_type().
 #pragma once
 
 #include <cstdint>
 
 #include "base/status.h"
 #include "cuda/ops/device.cuh"
+#include "quant/traits.h"
 #include "tensor/dtype.h"
 
 namespace gen::cuda {
@@ -17,37 +19,220 @@ using Bytes = const uint8_t*;
 
 /// Little-endian, at an even address.
 GEN_DEVICE uint16_t load_u16(Bytes at) { return *reinterpret_cast<const uint16_t*>(at); }
+GEN_DEVICE uint32_t load_u32(Bytes at) {
+  return load_u16(at) | static_cast<uint32_t>(load_u16(at + 2)) << 16;
+}
 GEN_DEVICE float load_f16(Bytes at) { return f16_to_f32(load_u16(at)); }
 
 /// Element i of sixteen bytes held in two words.
 GEN_DEVICE int32_t pick16(uint64_t low, uint64_t high, int32_t i) {
   return static_cast<int32_t>(((i < 8 ? low : high) >> (8 * (i & 7))) & 0xFFU);
 }
-/// Levels of IQ4_NL and IQ4_XS.
-GEN_DEVICE int32_t non_linear(int32_t code) {
-  return pick16(0x766A5D4F3F2D1801ULL, 0xF1D9C5B5A6998D81ULL, code) - 128;
-}
-/// Levels of MXFP4.
-GEN_DEVICE int32_t e2m1(int32_t code) {
-  return pick16(0x1C18161413121110ULL, 0x04080A0C0D0E0F10ULL, code) - 16;
+template <typename Parts>
+GEN_DEVICE int32_t level_of(int32_t code) {
+  if constexpr (Parts::kTraits.table == quant::CodeTable::kNonLinear) {
+    code = pick16(0x766A5D4F3F2D1801ULL, 0xF1D9C5B5A6998D81ULL, code);
+  } else if constexpr (Parts::kTraits.table == quant::CodeTable::kE2M1) {
+    code = pick16(0x1C18161413121110ULL, 0x04080A0C0D0E0F10ULL, code);
+  }
+  return code - Parts::kTraits.zero;
 }
 
-/// Code i of 32 in halves of 16 bytes.
-GEN_DEVICE int32_t half_code(Bytes qs, int32_t i) { return (qs[i & 15] >> (i >= 16 ? 4 : 0)) & 15; }
-/// Scale and minimum of run s of Q4_K and Q5_K.
-GEN_DEVICE void scale_min(Bytes packed, int32_t s, int32_t* scale, int32_t* minimum) {
-  if (s < 4) {
-    *scale = packed[s] & 63;
-    *minimum = packed[s + 4] & 63;
-  } else {
-    *scale = (packed[s + 4] & 15) | ((packed[s - 4] >> 6) << 4);
-    *minimum = (packed[s + 4] >> 4) | ((packed[s] >> 6) << 4);
-  }
+// Quad g of a block: codes 4 g to 4 g + 3, a byte each, the first one lowest.
+
+/// Of 32 codes of four bits in halves of sixteen bytes.
+GEN_DEVICE uint32_t half_quad(Bytes qs, int32_t g) {
+  return (load_u32(qs + 4 * (g & 3)) >> (g / 4 * 4)) & 0x0F0F0F0FU;
 }
+/// One bit of each of the four: bits 4 g to 4 g + 3 of 32.
+GEN_DEVICE uint32_t bit_quad(Bytes bits, int32_t g) {
+  return (((load_u32(bits) >> (4 * g)) & 15U) * 0x00204081U) & 0x01010101U;
+}
+/// One bit of each: bit g / 8 of 32 bytes.
+GEN_DEVICE uint32_t plane_quad(Bytes bits, int32_t g) {
+  return (load_u32(bits + 4 * (g & 7)) >> (g / 8)) & 0x01010101U;
+}
+/// Two bits of each: 128 codes in 32 bytes, byte i has those of i, i + 32, i + 64 and i + 96.
+GEN_DEVICE uint32_t quarter_quad(Bytes bits, int32_t g) {
+  return (load_u32(bits + 32 * (g / 32) + 4 * (g & 7)) >> (g % 32 / 8 * 2)) & 0x03030303U;
+}
+/// Four bits of each: 64 codes in 32 bytes, byte i has those of i and i + 32.
+GEN_DEVICE uint32_t pair_quad(Bytes qs, int32_t g) {
+  return (load_u32(qs + 32 * (g / 16) + 4 * (g & 7)) >> (g % 16 / 8 * 4)) & 0x0F0F0F0FU;
+}
+
+/// Scale and minimum of run s of Q4_K and Q5_K.
+GEN_DEVICE int32_t six_bit_scale(Bytes packed, int32_t s) {
+  return s < 4 ? packed[s] & 63 : (packed[s + 4] & 15) | ((packed[s - 4] >> 6) << 4);
+}
+GEN_DEVICE int32_t six_bit_minimum(Bytes packed, int32_t s) {
+  return s < 4 ? packed[s + 4] & 63 : (packed[s + 4] >> 4) | ((packed[s] >> 6) << 4);
+}
+
+/// Of a quantised type: kBytes of a block, where its d (and dmin) are, quad(block, g); for blocks
+/// of 256 scale(block, run), with minima minimum(block, run).
+template <DType kType>
+struct TypeParts;
 
 template <DType kType>
-struct Codec;
+struct PartsBase {
+  static constexpr quant::Traits kTraits = *quant::find_traits(kType);
+  static constexpr int32_t kD = 0;
+  static constexpr int32_t kDmin = 2;
+};
 
+template <>
+struct TypeParts<DType::kQ8_0> : PartsBase<DType::kQ8_0> {
+  static constexpr int32_t kBytes = 34;
+  GEN_DEVICE static uint32_t quad(Bytes block, int32_t g) {
+    return load_u32(block + 2 + 4 * g) ^ 0x80808080U;
+  }
+};
+template <>
+struct TypeParts<DType::kQ4_0> : PartsBase<DType::kQ4_0> {
+  static constexpr int32_t kBytes = 18;
+  GEN_DEVICE static uint32_t quad(Bytes block, int32_t g) { return half_quad(block + 2, g); }
+};
+template <>
+struct TypeParts<DType::kQ4_1> : PartsBase<DType::kQ4_1> {
+  static constexpr int32_t kBytes = 20;
+  GEN_DEVICE static uint32_t quad(Bytes block, int32_t g) { return half_quad(block + 4, g); }
+};
+template <>
+struct TypeParts<DType::kQ5_0> : PartsBase<DType::kQ5_0> {
+  static constexpr int32_t kBytes = 22;
+  GEN_DEVICE static uint32_t quad(Bytes block, int32_t g) {
+    return half_quad(block + 6, g) | bit_quad(block + 2, g) << 4;
+  }
+};
+template <>
+struct TypeParts<DType::kQ5_1> : PartsBase<DType::kQ5_1> {
+  static constexpr int32_t kBytes = 24;
+  GEN_DEVICE static uint32_t quad(Bytes block, int32_t g) {
+    return half_quad(block + 8, g) | bit_quad(block + 4, g) << 4;
+  }
+};
+template <>
+struct TypeParts<DType::kIQ4_NL> : PartsBase<DType::kIQ4_NL> {
+  static constexpr int32_t kBytes = 18;
+  GEN_DEVICE static uint32_t quad(Bytes block, int32_t g) { return half_quad(block + 2, g); }
+};
+template <>
+struct TypeParts<DType::kMXFP4> : PartsBase<DType::kMXFP4> {
+  static constexpr int32_t kBytes = 17;
+  GEN_DEVICE static uint32_t quad(Bytes block, int32_t g) {
+    const Bytes qs = block + 1 + 4 * (g & 3);  // blocks begin anywhere
+    const uint32_t four = qs[0] | static_cast<uint32_t>(qs[1]) << 8 |
+                          static_cast<uint32_t>(qs[2]) << 16 | static_cast<uint32_t>(qs[3]) << 24;
+    return (four >> (g / 4 * 4)) & 0x0F0F0F0FU;
+  }
+};
+template <>
+struct TypeParts<DType::kQ2_K> : PartsBase<DType::kQ2_K> {
+  static constexpr int32_t kBytes = 84;
+  static constexpr int32_t kD = 80;
+  static constexpr int32_t kDmin = 82;
+  GEN_DEVICE static uint32_t quad(Bytes block, int32_t g) { return quarter_quad(block + 16, g); }
+  GEN_DEVICE static int32_t scale(Bytes block, int32_t run) { return block[run] & 15; }
+  GEN_DEVICE static int32_t minimum(Bytes block, int32_t run) { return block[run] >> 4; }
+};
+template <>
+struct TypeParts<DType::kQ3_K> : PartsBase<DType::kQ3_K> {
+  static constexpr int32_t kBytes = 110;
+  static constexpr int32_t kD = 108;
+  GEN_DEVICE static uint32_t quad(Bytes block, int32_t g) {
+    return quarter_quad(block + 32, g) | plane_quad(block, g) << 2;
+  }
+  GEN_DEVICE static int32_t scale(Bytes block, int32_t run) {
+    const int32_t low = (block[96 + run % 8] >> (run / 8 * 4)) & 15;
+    const int32_t high = (block[104 + run % 4] >> (run / 4 * 2)) & 3;
+    return (low | (high << 4)) - 32;
+  }
+};
+template <>
+struct TypeParts<DType::kQ4_K> : PartsBase<DType::kQ4_K> {
+  static constexpr int32_t kBytes = 144;
+  GEN_DEVICE static uint32_t quad(Bytes block, int32_t g) { return pair_quad(block + 16, g); }
+  GEN_DEVICE static int32_t scale(Bytes block, int32_t run) {
+    return six_bit_scale(block + 4, run);
+  }
+  GEN_DEVICE static int32_t minimum(Bytes block, int32_t run) {
+    return six_bit_minimum(block + 4, run);
+  }
+};
+template <>
+struct TypeParts<DType::kQ5_K> : PartsBase<DType::kQ5_K> {
+  static constexpr int32_t kBytes = 176;
+  GEN_DEVICE static uint32_t quad(Bytes block, int32_t g) {
+    return pair_quad(block + 48, g) | plane_quad(block + 16, g) << 4;
+  }
+  GEN_DEVICE static int32_t scale(Bytes block, int32_t run) {
+    return six_bit_scale(block + 4, run);
+  }
+  GEN_DEVICE static int32_t minimum(Bytes block, int32_t run) {
+    return six_bit_minimum(block + 4, run);
+  }
+};
+template <>
+struct TypeParts<DType::kQ6_K> : PartsBase<DType::kQ6_K> {
+  static constexpr int32_t kBytes = 210;
+  static constexpr int32_t kD = 208;
+  GEN_DEVICE static uint32_t quad(Bytes block, int32_t g) {
+    const int32_t group = g % 32 / 8;
+    const Bytes low = block + 64 * (g / 32) + 32 * (group % 2) + 4 * (g & 7);
+    return ((load_u32(low) >> (group / 2 * 4)) & 0x0F0F0F0FU) | quarter_quad(block + 128, g) << 4;
+  }
+  GEN_DEVICE static int32_t scale(Bytes block, int32_t run) {
+    return static_cast<int8_t>(block[192 + run]);
+  }
+};
+template <>
+struct TypeParts<DType::kIQ4_XS> : PartsBase<DType::kIQ4_XS> {
+  static constexpr int32_t kBytes = 136;
+  GEN_DEVICE static uint32_t quad(Bytes block, int32_t g) {
+    return half_quad(block + 8 + 16 * (g / 8), g & 7);
+  }
+  GEN_DEVICE static int32_t scale(Bytes block, int32_t run) {
+    const int32_t low = (block[4 + run / 2] >> (run % 2 * 4)) & 15;
+    const int32_t high = (load_u16(block + 2) >> (2 * run)) & 3;
+    return (low | (high << 4)) - 32;
+  }
+};
+
+template <DType kType>
+struct Codec {
+  using Of = TypeParts<kType>;
+  static constexpr int32_t kElements = Of::kTraits.block;
+  static constexpr int32_t kBytes = Of::kBytes;
+
+  GEN_DEVICE static float at(Bytes block, int32_t i) {
+    const auto code = static_cast<int32_t>((Of::quad(block, i / 4) >> (i % 4 * 8)) & 0xFFU);
+    const auto level = static_cast<float>(level_of<Of>(code));
+    float d = scale_of(block);
+    if constexpr (kElements == 256) {
+      d = d * static_cast<float>(Of::scale(block, i / Of::kTraits.run));
+    }
+    const float product = d * level;
+    if constexpr (!Of::kTraits.minima) {
+      return product;
+    } else if constexpr (kElements == 256) {
+      const int32_t minimum = Of::minimum(block, i / Of::kTraits.run);
+      return product - load_f16(block + Of::kDmin) * static_cast<float>(minimum);
+    } else {
+      return product + load_f16(block + Of::kDmin);
+    }
+  }
+
+ private:
+  GEN_DEVICE static float scale_of(Bytes block) {
+    if constexpr (Of::kTraits.scale == quant::ScaleKind::kE8M0) {
+      const uint32_t e = block[Of::kD];
+      return float_from_bits(e < 2 ? 0x00200000U << e : (e - 1) << 23);
+    } else {
+      return load_f16(block + Of::kD);
+    }
+  }
+};
 template <>
 struct Codec<DType::kF32> {
   static constexpr int32_t kElements = 1;
@@ -68,149 +253,6 @@ struct Codec<DType::kBF16> {
   static constexpr int32_t kBytes = 2;
   GEN_DEVICE static float at(Bytes block, int32_t) {
     return float_from_bits(static_cast<uint32_t>(load_u16(block)) << 16);
-  }
-};
-template <>
-struct Codec<DType::kQ8_0> {
-  static constexpr int32_t kElements = 32;
-  static constexpr int32_t kBytes = 34;
-  GEN_DEVICE static float at(Bytes block, int32_t i) {
-    return load_f16(block) * static_cast<float>(static_cast<int8_t>(block[2 + i]));
-  }
-};
-template <>
-struct Codec<DType::kQ4_0> {
-  static constexpr int32_t kElements = 32;
-  static constexpr int32_t kBytes = 18;
-  GEN_DEVICE static float at(Bytes block, int32_t i) {
-    return load_f16(block) * static_cast<float>(half_code(block + 2, i) - 8);
-  }
-};
-template <>
-struct Codec<DType::kQ4_1> {
-  static constexpr int32_t kElements = 32;
-  static constexpr int32_t kBytes = 20;
-  GEN_DEVICE static float at(Bytes block, int32_t i) {
-    const float product = load_f16(block) * static_cast<float>(half_code(block + 4, i));
-    return product + load_f16(block + 2);
-  }
-};
-template <>
-struct Codec<DType::kQ5_0> {
-  static constexpr int32_t kElements = 32;
-  static constexpr int32_t kBytes = 22;
-  GEN_DEVICE static float at(Bytes block, int32_t i) {
-    const int32_t high = (block[2 + i / 8] >> (i & 7)) & 1;
-    return load_f16(block) * static_cast<float>((half_code(block + 6, i) | (high << 4)) - 16);
-  }
-};
-template <>
-struct Codec<DType::kQ5_1> {
-  static constexpr int32_t kElements = 32;
-  static constexpr int32_t kBytes = 24;
-  GEN_DEVICE static float at(Bytes block, int32_t i) {
-    const int32_t high = (block[4 + i / 8] >> (i & 7)) & 1;
-    const float product =
-        load_f16(block) * static_cast<float>(half_code(block + 8, i) | (high << 4));
-    return product + load_f16(block + 2);
-  }
-};
-template <>
-struct Codec<DType::kIQ4_NL> {
-  static constexpr int32_t kElements = 32;
-  static constexpr int32_t kBytes = 18;
-  GEN_DEVICE static float at(Bytes block, int32_t i) {
-    return load_f16(block) * static_cast<float>(non_linear(half_code(block + 2, i)));
-  }
-};
-template <>
-struct Codec<DType::kMXFP4> {
-  static constexpr int32_t kElements = 32;
-  static constexpr int32_t kBytes = 17;
-  GEN_DEVICE static float at(Bytes block, int32_t i) {
-    const uint32_t e = block[0];
-    const float scale = float_from_bits(e < 2 ? 0x00200000U << e : (e - 1) << 23);
-    return scale * static_cast<float>(e2m1(half_code(block + 1, i)));
-  }
-};
-template <>
-struct Codec<DType::kQ2_K> {
-  static constexpr int32_t kElements = 256;
-  static constexpr int32_t kBytes = 84;
-  GEN_DEVICE static float at(Bytes block, int32_t i) {
-    const int32_t both = block[i / 16];
-    const int32_t code = (block[16 + 32 * (i / 128) + i % 32] >> (2 * (i % 128 / 32))) & 3;
-    const float scale = load_f16(block + 80) * static_cast<float>(both & 15);
-    const float minimum = load_f16(block + 82) * static_cast<float>(both >> 4);
-    return scale * static_cast<float>(code) - minimum;
-  }
-};
-template <>
-struct Codec<DType::kQ3_K> {
-  static constexpr int32_t kElements = 256;
-  static constexpr int32_t kBytes = 110;
-  GEN_DEVICE static float at(Bytes block, int32_t i) {
-    const int32_t s = i / 16;
-    const int32_t low = (block[96 + s % 8] >> (s / 8 * 4)) & 15;
-    const int32_t high = (block[104 + s % 4] >> (s / 4 * 2)) & 3;
-    const int32_t third = (block[i % 32] >> (i / 32)) & 1;
-    const int32_t two = (block[32 + 32 * (i / 128) + i % 32] >> (2 * (i % 128 / 32))) & 3;
-    const float scale = load_f16(block + 108) * static_cast<float>((low | (high << 4)) - 32);
-    return scale * static_cast<float>((two | (third << 2)) - 4);
-  }
-};
-template <>
-struct Codec<DType::kQ4_K> {
-  static constexpr int32_t kElements = 256;
-  static constexpr int32_t kBytes = 144;
-  GEN_DEVICE static float at(Bytes block, int32_t i) {
-    int32_t scale = 0;
-    int32_t minimum = 0;
-    scale_min(block + 4, i / 32, &scale, &minimum);
-    const int32_t code = (block[16 + 32 * (i / 64) + i % 32] >> (i / 32 % 2 * 4)) & 15;
-    return load_f16(block) * static_cast<float>(scale) * static_cast<float>(code) -
-           load_f16(block + 2) * static_cast<float>(minimum);
-  }
-};
-template <>
-struct Codec<DType::kQ5_K> {
-  static constexpr int32_t kElements = 256;
-  static constexpr int32_t kBytes = 176;
-  GEN_DEVICE static float at(Bytes block, int32_t i) {
-    int32_t scale = 0;
-    int32_t minimum = 0;
-    scale_min(block + 4, i / 32, &scale, &minimum);
-    const int32_t low = (block[48 + 32 * (i / 64) + i % 32] >> (i / 32 % 2 * 4)) & 15;
-    const int32_t high = (block[16 + i % 32] >> (i / 32)) & 1;
-    return load_f16(block) * static_cast<float>(scale) * static_cast<float>(low | (high << 4)) -
-           load_f16(block + 2) * static_cast<float>(minimum);
-  }
-};
-template <>
-struct Codec<DType::kQ6_K> {
-  static constexpr int32_t kElements = 256;
-  static constexpr int32_t kBytes = 210;
-  GEN_DEVICE static float at(Bytes block, int32_t i) {
-    const int32_t half = i / 128;
-    const int32_t group = i % 128 / 32;
-    const int32_t low = block[64 * half + 32 * (group % 2) + i % 32] >> (group < 2 ? 0 : 4);
-    const int32_t high = block[128 + 32 * half + i % 32] >> (2 * group);
-    const int32_t code = (low & 15) | ((high & 3) << 4);
-    const auto scale = static_cast<int32_t>(static_cast<int8_t>(block[192 + i / 16]));
-    return load_f16(block + 208) * static_cast<float>(scale) * static_cast<float>(code - 32);
-  }
-};
-template <>
-struct Codec<DType::kIQ4_XS> {
-  static constexpr int32_t kElements = 256;
-  static constexpr int32_t kBytes = 136;
-  GEN_DEVICE static float at(Bytes block, int32_t i) {
-    const int32_t s = i / 32;
-    const int32_t low = (block[4 + s / 2] >> (s % 2 * 4)) & 15;
-    const int32_t high = (load_u16(block + 2) >> (2 * s)) & 3;
-    const int32_t code = half_code(block + 8 + 16 * s, i % 32);
-    return load_f16(block) * static_cast<float>((low | (high << 4)) - 32) *
-           static_cast<float>(non_linear(code));
   }
 };
 

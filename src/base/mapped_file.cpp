@@ -154,4 +154,16 @@ void MappedFile::drop_pages(size_t offset, size_t length) const noexcept {
   ::madvise(const_cast<std::byte*>(data_) + first, last - first, MADV_DONTNEED);
 }
 
+void fault_in(std::span<const std::byte> bytes) noexcept {
+#ifdef MADV_POPULATE_READ
+  const long page_size = ::sysconf(_SC_PAGESIZE);
+  if (page_size <= 0 || bytes.empty()) return;
+  const size_t before = reinterpret_cast<uintptr_t>(bytes.data()) % static_cast<size_t>(page_size);
+  ::madvise(const_cast<std::byte*>(bytes.data()) - before, bytes.size() + before,
+            MADV_POPULATE_READ);
+#else
+  static_cast<void>(bytes);
+#endif
+}
+
 }  // namespace gen

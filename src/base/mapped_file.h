@@ -57,4 +57,8 @@ class MappedFile {
   bool mapped_ = false;
 };
 
+/// A hint that all of `bytes` will be read soon, by this thread: what a mapping lacks of their
+/// pages comes at once, and not page by page. Where the system knows no such hint it does nothing.
+void fault_in(std::span<const std::byte> bytes) noexcept;
+
 }  // namespace gen

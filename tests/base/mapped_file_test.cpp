@@ -5,11 +5,15 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+
+#include "support/sanitized.h"
 
 namespace gen {
 namespace {
@@ -96,6 +100,37 @@ TEST_P(MappedFileTest, DroppedPagesComeBack) {
   file->drop_pages(size - 1, SIZE_MAX);
   file->drop_pages(size, 1);
   file->drop_pages(SIZE_MAX, SIZE_MAX);
+  EXPECT_TRUE(text_of(file.value()) == content);
+}
+
+/// Page faults of this thread that take no file from a disk.
+long faults() {
+  rusage usage{};
+  EXPECT_EQ(getrusage(RUSAGE_THREAD, &usage), 0);
+  return usage.ru_minflt;
+}
+
+TEST_P(MappedFileTest, PagesAreThereOnceFaultedIn) {
+  const std::string content = pattern(400 * 4096 + 100);
+  auto file = MappedFile::open(write("data", content), GetParam());
+  ASSERT_TRUE(file.ok());
+  const std::span<const std::byte> bytes = file->bytes();
+  fault_in(bytes.first(0));
+  fault_in(bytes.subspan(4097, 8192));
+  fault_in(bytes);
+  const long before = faults();
+  unsigned sum = 0;
+  for (size_t i = 0; i < bytes.size(); i += 4096) sum += std::to_integer<unsigned>(bytes[i]);
+  const long taken = faults() - before;
+  EXPECT_GT(sum, 0U);
+#ifdef MADV_POPULATE_READ
+  // Kernels before 5.14 do not know it. Without it there are as many as 25.
+  const size_t beyond = reinterpret_cast<uintptr_t>(bytes.data()) % 4096;
+  void* const page = const_cast<std::byte*>(bytes.data()) - beyond;
+  if (!test::kSanitized && ::madvise(page, 1, MADV_POPULATE_READ) == 0) {
+    EXPECT_LE(taken, 2);
+  }
+#endif
   EXPECT_TRUE(text_of(file.value()) == content);
 }
 

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// See tile_packer.h.
-#include "cuda/engine/tile_packer.h"
+// From the rows of a file to the tiles of cuda/ops/weight_tiles.h, by way of the codecs of quant:
+// what the kernel is compared with.
+#pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include "cuda/ops/weight_tiles.h"
+#include "engine/weight.h"
 #include "quant/format.h"
 
 namespace gen::cuda {
-namespace {
 
 using quant::Traits;
 
 /// `bits` of each of 32 codes from bit `shift` on: word j of as many has quads j, j + bits, ….
-void pack_bits(const uint8_t* codes, int shift, int bits, uint32_t* words) noexcept {
+inline void pack_bits(const uint8_t* codes, int shift, int bits, uint32_t* words) noexcept {
   const auto mask = static_cast<uint32_t>((1 << bits) - 1) * 0x01010101U;
   for (int quad = 0; quad < 8; ++quad) {
     uint32_t four = 0;
@@ -77,10 +80,9 @@ class StepWriter {
   std::byte* step_;
 };
 
-}  // namespace
-
-void pack_tile(const Traits& traits, const engine::WeightSource& source, int64_t tile,
-               std::byte* out) noexcept {
+/// Writes all of tile `tile` of a quantised source: tile_bytes(traits, source.cols) bytes.
+inline void pack_tile(const Traits& traits, const engine::WeightSource& source, int64_t tile,
+                      std::byte* out) noexcept {
   const quant::Format& format = *quant::find_format(traits.type);
   const size_t block_bytes = dtype_info(traits.type)->block_bytes;
   const auto blocks = static_cast<size_t>(source.cols / traits.block);

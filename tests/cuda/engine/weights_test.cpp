@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves how weights come to the device: tiles are bit for bit what the codecs give, for all
+// formats, any bytes in them and odd sizes; sources that do not fit the buffers they go through,
+// read by one thread or several; products right behind a weight; lack of memory at any call.
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "cuda/engine/op_bench.h"
+#include "cuda/engine/tile_packer.h"
+#include "cuda/ops/weight.h"
+#include "cuda/ops/weight_tiles.h"
+#include "engine/access.h"
+#include "support/gpu_allocator.h"
+
+namespace gen::test {
+namespace {
+
+using cuda::DeviceWeight;
+using engine::WeightRole;
+using engine::WeightSource;
+
+std::vector<std::byte> any_bytes(size_t n, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<std::byte> bytes(n);
+  for (std::byte& each : bytes) each = static_cast<std::byte>(random() & 0xFFU);
+  return bytes;
+}
+
+struct Source {
+  Source(DType type_in, int64_t rows_in, int64_t cols_in, uint32_t seed = 1)
+      : type(type_in), rows(rows_in), cols(cols_in) {
+    const DTypeInfo& info = *dtype_info(type);
+    bytes =
+        any_bytes(static_cast<size_t>(rows * cols) / info.block_elements * info.block_bytes, seed);
+  }
+  [[nodiscard]] WeightSource source() const { return {"w", type, rows, cols, bytes, false}; }
+
+  DType type;
+  int64_t rows;
+  int64_t cols;
+  std::vector<std::byte> bytes;
+};
+
+std::shared_ptr<engine::Engine> engine_with(int32_t threads) {
+  engine::EngineOptions options;
+  if (threads > 0) options.pool = ThreadPool::create(threads).value();
+  auto made = engine::create_engine(cuda::cuda_backend(), options);
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  return std::move(made).value();
+}
+
+/// What a source is on the device.
+std::vector<std::byte> loaded(engine::Engine& engine, WeightRole role, const WeightSource& source) {
+  auto weight = engine.prepare(role, {&source, 1}, nullptr);
+  EXPECT_TRUE(weight.ok()) << weight.status().message();
+  const auto& segment = static_cast<const DeviceWeight&>(*weight.value()).segments().front();
+  const quant::Traits* const traits = quant::find_traits(source.type);
+  const size_t bytes = segment.row_bytes != 0
+                           ? segment.row_bytes * static_cast<size_t>(source.rows)
+                           : cuda::tile_bytes(*traits, source.cols) *
+                                 static_cast<size_t>(cuda::tiles_of(source.rows));
+  std::vector<std::byte> got(bytes);
+  const auto* const at = reinterpret_cast<const std::byte*>(segment.data);
+  EXPECT_TRUE(engine.memory().read(got.data(), engine::engine_ptr(at), bytes).ok());
+  return got;
+}
+
+std::vector<std::byte> tiles_of(const WeightSource& source) {
+  const quant::Traits& traits = *quant::find_traits(source.type);
+  const size_t each = cuda::tile_bytes(traits, source.cols);
+  std::vector<std::byte> want(each * static_cast<size_t>(cuda::tiles_of(source.rows)));
+  for (int64_t tile = 0; tile < cuda::tiles_of(source.rows); ++tile) {
+    cuda::pack_tile(traits, source, tile, want.data() + static_cast<size_t>(tile) * each);
+  }
+  return want;
+}
+
+TEST(CudaWeights, TilesOfAllFormats) {
+  const auto engine = engine_with(0);
+  for (const quant::Traits& traits : quant::kTraits) {
+    for (const int64_t rows : {1, 8, 9, 75}) {
+      for (const int64_t blocks : {1, 3, 4, 35}) {
+        SCOPED_TRACE(testing::Message()
+                     << dtype_name(traits.type) << ", " << rows << ", " << blocks << " blocks");
+        const Source w(traits.type, rows, blocks * traits.block, static_cast<uint32_t>(rows));
+        ASSERT_TRUE(loaded(*engine, WeightRole::kLinear, w.source()) == tiles_of(w.source()));
+      }
+    }
+  }
+}
+
+/// More than the buffers hold, whose last part is no whole tile.
+TEST(CudaWeights, TilesInSeveralParts) {
+  const Source w(DType::kQ8_0, 2051, 4128);
+  const auto want = tiles_of(w.source());
+  for (const int32_t threads : {0, 1, 3}) {
+    SCOPED_TRACE(threads);
+    ASSERT_TRUE(loaded(*engine_with(threads), WeightRole::kLinear, w.source()) == want);
+  }
+}
+
+/// Floats are rows padded with zeros to 16 bytes; what is looked up is as it is in the file.
+TEST(CudaWeights, Rows) {
+  const Source padded(DType::kF16, 4099, 1061);
+  const Source whole(DType::kBF16, 2051, 2088);
+  for (const int32_t threads : {0, 3}) {
+    const auto engine = engine_with(threads);
+    for (const Source* w : {&padded, &whole}) {
+      const size_t row = w->bytes.size() / static_cast<size_t>(w->rows);
+      const size_t pitch = (row + 15) / 16 * 16;
+      std::vector<std::byte> want(pitch * static_cast<size_t>(w->rows));
+      for (size_t i = 0; i < static_cast<size_t>(w->rows); ++i) {
+        std::memcpy(want.data() + i * pitch, w->bytes.data() + i * row, row);
+      }
+      EXPECT_TRUE(loaded(*engine, WeightRole::kLinear, w->source()) == want);
+      EXPECT_TRUE(loaded(*engine, WeightRole::kEmbedding, w->source()) == w->bytes);
+    }
+    const Source table(DType::kQ4_K, 9001, 2048);
+    EXPECT_TRUE(loaded(*engine, WeightRole::kEmbedding, table.source()) == table.bytes);
+  }
+}
+
+/// A product may read weights before it waits for the kernel before it.
+TEST(CudaWeights, ProductsRightBehind) {
+  OpBench bench(engine_with(0));
+  const quant::Format& format = *quant::find_format(DType::kQ8_0);
+  constexpr int64_t kCols = 2048;
+  const auto values = random_row(64 * kCols, 7);
+  Source w(DType::kQ8_0, 64, kCols);
+  format.encode(values.data(), w.bytes.data(), 64 * kCols);
+  const WeightSource source = w.source();
+  const auto x = bench.put(random_row(kCols, 3));
+  auto first = bench.engine().prepare(WeightRole::kLinear, {&source, 1}, nullptr);
+  ASSERT_TRUE(first.ok());
+  const uint32_t forms = first.value()->activation_forms();
+  const auto stride = static_cast<int64_t>(bench.engine().activation_bytes(forms, kCols));
+  engine::LinearArgs args;
+  args.x = {bench.room(stride / 4).as<std::byte>(), forms, 1, kCols};
+  args.y = {bench.room(64), 1, 64, 64};
+  bench.run(engine::PackArgs{{x, 1, kCols, kCols}, args.x});
+  args.weight = first.value().get();
+  bench.run(args);
+  const auto want = bench.get(args.y.data, 64);
+  for (int i = 0; i < 20; ++i) {
+    auto again = bench.engine().prepare(WeightRole::kLinear, {&source, 1}, nullptr);
+    ASSERT_TRUE(again.ok());
+    args.weight = again.value().get();
+    bench.run(args);
+    ASSERT_TRUE(same_bits(bench.get(args.y.data, 64), want)) << i;
+  }
+}
+
+TEST(CudaWeights, LackOfMemoryAtAnyCall) {
+  auto pool = cuda::PoolAllocator::create(0);
+  ASSERT_TRUE(pool.ok());
+  const Source w(DType::kQ5_K, 75, 512);
+  const auto want = tiles_of(w.source());
+  size_t refusals = 0;
+  for (bool through = false; !through; ++refusals) {
+    TestGpuAllocator refusing(pool.value()->table());
+    {
+      engine::EngineOptions options;
+      options.gpu_allocator = {std::shared_ptr<void>(), &refusing.table()};
+      auto engine = engine::create_engine(cuda::cuda_backend(), options);
+      ASSERT_TRUE(engine.ok());
+      refusing.refused = refusals;
+      const WeightSource source = w.source();
+      auto weight = engine.value()->prepare(WeightRole::kLinear, {&source, 1}, nullptr);
+      through = weight.ok();
+      if (!through) {
+        EXPECT_EQ(weight.status().code(), Code::kOutOfMemory);
+        EXPECT_TRUE(loaded(*engine.value(), WeightRole::kLinear, source) == want);
+      }
+    }
+    EXPECT_EQ(refusing.live_bytes(), 0U);
+  }
+  EXPECT_EQ(refusals, 4U);  // refused: the weight, pinned memory, memory for what comes up
+}
+
+}  // namespace
+}  // namespace gen::test
