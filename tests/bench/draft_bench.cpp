@@ -5,13 +5,14 @@
 // line is written as soon as it is known.
 //   draft_bench MODEL [--p 0.6,0.8,0.9] [--k 2,4,8] [--sessions 1,4,16] [--tokens 96] [--pairs 7]
 //                     [--policy always] [--rows 9] [--threads 2] [--prompt 64] [--cold 1]
+//                     [--seconds N]
 //                     [--text FILE|random --tokenizer GGUF --drafter suffix|lookup]
 // There is a line for each p, k and number of sessions; --rows 0 leaves the passes' times out. With
 // a text the model says what stands in it behind the prompt, as recorded draws, each session from
 // another place, and the drafter is one of the lookups; "random" is a text in which nothing
-// repeats. With --cold each pair has new generators, which have measured nothing yet. Times are of
-// the wall and of the process' CPUs, which other load on the machine disturbs less; c, of these
-// drafters, is microseconds.
+// repeats. With --cold each pair has new generators, which have measured nothing yet. After
+// --seconds no pair of a line begins, but for the first. Times are of the wall and of the process'
+// CPUs, which other load on the machine disturbs less; c, of these drafters, is microseconds.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -49,6 +50,7 @@ struct Settings {
   int32_t prompt = 64;
   int32_t rows = 9;
   int pairs = 7;
+  double seconds = 1e9;
   bool cold = false;
   std::string policy = "always";
   std::string text;
@@ -110,8 +112,8 @@ class Bench {
                 settings_.policy.c_str(), settings_.cold ? ", cold" : "", settings_.prompt,
                 settings_.tokens, settings_.pairs);
     if (settings_.rows > 0) pass_costs();
-    std::printf("%5s %3s %8s %9s %9s %6s %-18s %-18s\n", "p", "k", "sessions", "tokens/s",
-                "tok/pass", "right", "speed-up, wall", "CPU");
+    std::printf("%5s %3s %8s %5s %9s %9s %6s %-18s %-18s\n", "p", "k", "sessions", "pairs",
+                "tokens/s", "tok/pass", "right", "speed-up, wall", "CPU");
     for (const int32_t sessions : settings_.sessions) {
       for (const double p : settings_.p) {
         for (const int32_t k : settings_.k) measure(p, k, sessions);
@@ -149,7 +151,9 @@ class Bench {
     std::vector<double> cpus;
     std::vector<double> speeds;
     const std::vector<Tokens> want(told_.begin(), told_.begin() + sessions);
+    const Seconds begin = now();
     for (int pair = settings_.cold ? 0 : -1; pair < settings_.pairs; ++pair) {
+      if (!walls.empty() && since(begin).wall > settings_.seconds) break;
       if (settings_.cold) {
         begun_.clear();
         plain_ = make(nullptr);
@@ -177,9 +181,10 @@ class Bench {
                   *std::max_element(values.begin(), values.end()));
     };
     const double a_pass = n(use.tokens) / n(use.passes);
-    std::printf("%5s %3d %8d %9.2f %9.3f %6.3f",
+    std::printf("%5s %3d %8d %5zu %9.2f %9.3f %6.3f",
                 text_.empty() ? std::to_string(p).substr(0, 4).c_str() : "text", k, sessions,
-                median(speeds), a_pass, n(use.accepted) / std::max(1.0, n(use.drafted)));
+                walls.size(), median(speeds), a_pass,
+                n(use.accepted) / std::max(1.0, n(use.drafted)));
     range(walls);
     range(cpus);
     if (text_.empty() && sessions == 1 && static_cast<size_t>(k) < costs_.size()) {
@@ -405,6 +410,8 @@ int main(int argc, char** argv) {
       settings.prompt = std::atoi(value);
     else if (name == "--rows")
       settings.rows = std::atoi(value);
+    else if (name == "--seconds")
+      settings.seconds = std::atof(value);
     else if (name == "--pairs")
       settings.pairs = std::atoi(value);
     else if (name == "--cold")

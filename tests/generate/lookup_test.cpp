@@ -195,6 +195,115 @@ TEST(SuffixLookup, FollowsMostOfTheLongestAgreements) {
   EXPECT_EQ(guess(lookup, state.get(), {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2}, 8), (Tokens{3, 4, 5, 6}));
 }
 
+TEST(SuffixLookup, GoesOnBehindWhatIsNew) {
+  // Records with a value of one or two tokens between what is always the same.
+  Tokens text;
+  for (const Tokens& value : {Tokens{20}, Tokens{21}, Tokens{22, 23}}) {
+    text.insert(text.end(), {10, 11, 12, 13});
+    text.insert(text.end(), value.begin(), value.end());
+    text.insert(text.end(), {14, 15, 16});
+  }
+  text.insert(text.end(), {10, 11, 12, 13});
+  const auto with = [&text](const Tokens& value) {
+    Tokens whole = text;
+    whole.insert(whole.end(), value.begin(), value.end());
+    return whole;
+  };
+  const Tokens rest{14, 15, 16, 10, 11, 12, 13};
+  for (const int32_t gap : {0, 1, 2, 3}) {
+    SuffixLookup lookup({.most = 7, .gap = gap});
+    const auto state = lookup.begin();
+    EXPECT_EQ(guess(lookup, state.get(), with({30}), 8), gap >= 1 ? rest : Tokens{}) << gap;
+    EXPECT_EQ(guess(lookup, state.get(), with({30, 31}), 8), gap >= 2 ? rest : Tokens{}) << gap;
+    EXPECT_EQ(guess(lookup, state.get(), with({30, 31, 32}), 8), gap >= 3 ? rest : Tokens{}) << gap;
+    EXPECT_EQ(guess(lookup, state.get(), with({30, 31, 32, 33}), 8), Tokens{}) << gap;
+    // What agrees as it stands comes first.
+    EXPECT_EQ(guess(lookup, state.get(), with({20}), 3), (Tokens{14, 15, 16})) << gap;
+  }
+}
+
+/// What comes behind up to `most_gap` new tokens, by its definition: at each place where four
+/// tokens or more agree before them, six for each length, something else stood, of each length;
+/// those vote that agree half as far as the best.
+Tokens behind_gap(const Tokens& text, int32_t most_gap, int32_t most) {
+  struct Voter {
+    size_t next;
+    int32_t length;
+  };
+  std::vector<Voter> voters;
+  int32_t longest = 0;
+  const size_t n = text.size();
+  for (size_t gap = 1; gap <= static_cast<size_t>(most_gap) && gap < n; ++gap) {
+    const auto before = std::span(text).first(n - gap);
+    int32_t taken = 0;
+    for (size_t next = n; next-- > 0 && taken < 6;) {
+      const int32_t length = agreement(text, next, before, 24);
+      if (next == n - gap || length < 4) continue;
+      ++taken;
+      longest = std::max(longest, length);
+      for (size_t stood = 1; stood <= static_cast<size_t>(most_gap); ++stood) {
+        voters.push_back({next + stood, length});
+      }
+    }
+  }
+  std::erase_if(voters, [&](const Voter& voter) { return voter.length < longest / 2; });
+  Tokens whole = text;
+  const size_t all = voters.size();
+  for (size_t row = 0; row < static_cast<size_t>(most); ++row) {
+    std::vector<std::pair<int32_t, size_t>> votes;  // in the order of who says it first
+    for (const Voter& voter : voters) {
+      if (voter.next + row >= whole.size()) continue;
+      const int32_t says = whole[voter.next + row];
+      const auto at = std::find_if(votes.begin(), votes.end(),
+                                   [says](const auto& vote) { return vote.first == says; });
+      if (at == votes.end()) {
+        votes.emplace_back(says, 1);
+      } else {
+        ++at->second;
+      }
+    }
+    if (votes.empty()) break;
+    const auto best =
+        *std::max_element(votes.begin(), votes.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (10 * best.second < all) break;
+    std::erase_if(voters, [&](const Voter& voter) {
+      return voter.next + row >= whole.size() || whole[voter.next + row] != best.first;
+    });
+    whole.push_back(best.first);
+  }
+  return Tokens(whole.begin() + static_cast<std::ptrdiff_t>(n), whole.end());
+}
+
+TEST(SuffixLookup, SaysBehindGapsWhatASearchSays) {
+  Draws draws(7);
+  int32_t guesses = 0;
+  for (int32_t trial = 0; trial < 2000; ++trial) {
+    const int32_t gap = 1 + draws.below(3);
+    const int32_t most = 1 + draws.below(8);
+    SuffixLookup lookup({.most = most, .gap = gap});
+    const auto state = lookup.begin();
+    const Tokens unit = random_text(draws, 5 + draws.below(4), 40);
+    Tokens text;
+    for (int32_t i = 0; i < 3 + draws.below(3); ++i) {
+      const Tokens value = random_text(draws, 1 + draws.below(3), trial % 2 == 0 ? 3 : 1000);
+      text.insert(text.end(), value.begin(), value.end());
+      text.insert(text.end(), unit.begin(), unit.end());
+    }
+    const Tokens end = random_text(draws, 1 + draws.below(4), 1000);
+    text.insert(text.end(), end.begin(), end.end());
+    const Tokens want = behind_gap(text, gap, most);
+    int32_t longest = 0;
+    for (size_t next = 1; next < text.size(); ++next) {
+      longest = std::max(longest, agreement(text, next, text, 24));
+    }
+    if (longest >= 2) continue;  // it agrees as it stands
+    ASSERT_EQ(guess(lookup, state.get(), text, 8), want) << "trial " << trial;
+    if (!want.empty()) ++guesses;
+  }
+  EXPECT_GT(guesses, 800);
+}
+
 TEST(SuffixLookup, KnowsTextsOfOthersThatEnded) {
   for (const bool recent : {false, true}) {
     SuffixLookup lookup({.most = 8, .recent = recent ? 4096 : 0});

@@ -38,7 +38,7 @@ struct DraftPolicy {
 };
 
 /// Classes of guesses by how sure a drafter is of them.
-constexpr int32_t kDraftGrades = 4;
+constexpr int32_t kDraftGrades = 5;
 
 /// How often the guesses of each grade at each position were right, those before it being right;
 /// the newest count most.

@@ -29,6 +29,8 @@ class FollowedText {
     const int32_t length = agreement < 4 ? 1 : agreement < 10 ? 2 : 3;
     return share > 0.5 || length == 1 ? length : length - 1;
   }
+  /// Of a guess behind tokens that are new.
+  static constexpr int32_t kGapGrade = 4;
 
  private:
   /// Tokens of a text that are remembered. Contexts are shorter, but for a few.
