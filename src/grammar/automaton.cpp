@@ -6,21 +6,12 @@
 #include <bit>
 #include <map>
 #include <span>
-#include <unordered_map>
 #include <utility>
 
-#include "grammar/hash.h"
+#include "grammar/list_table.h"
 
 namespace gen::grammar {
 namespace {
-
-struct HashSubset {
-  size_t operator()(const std::vector<uint32_t>& subset) const noexcept {
-    uint64_t hash = subset.size();
-    for (const uint32_t node : subset) hash = mix(hash, node);
-    return hash;
-  }
-};
 
 // Edges by where they begin, and which nodes can be reached for nothing.
 class Reach {
@@ -104,7 +95,7 @@ class Subsets {
   bool run(size_t most_nodes, size_t most_work) {
     const uint32_t start = Nfa::kStart;
     (void)node_of({&start, 1});
-    for (size_t i = 0; i < subsets_.size(); ++i) {
+    for (uint32_t i = 0; i < subsets_.size(); ++i) {
       if (subsets_.size() > most_nodes || reach_.work() > most_work) return false;
       expand(i);
     }
@@ -123,20 +114,19 @@ class Subsets {
 
   uint32_t closed_node(std::span<const uint32_t> seeds) {
     reach_.close(seeds, &closed_);
-    const auto [place, added] = known_.try_emplace(closed_, out_.nodes.size());
+    const auto [node, added] = subsets_.number_of(closed_);
     if (added) {
       out_.nodes.emplace_back();
       out_.nodes.back().final = std::binary_search(closed_.begin(), closed_.end(), Nfa::kFinal);
-      subsets_.push_back(&place->first);
     }
-    return static_cast<uint32_t>(place->second);
+    return node;
   }
 
-  void expand(size_t index) {
+  void expand(uint32_t index) {
     sets_.clear();
     calls_.clear();
     tokens_.clear();
-    for (const uint32_t node : *subsets_[index]) {
+    for (const uint32_t node : subsets_[index]) {
       for (const Nfa::Edge& edge : reach_.from(node)) {
         if (edge.on == Nfa::On::kBytes) sets_.emplace_back(&nfa_.sets[edge.label], edge.to);
         if (edge.on == Nfa::On::kCall) calls_.emplace_back(edge.label, edge.to);
@@ -232,8 +222,7 @@ class Subsets {
   Reach& reach_;
   Automaton& out_;
   std::vector<std::vector<uint32_t>> ways_;  // by byte; kept for their memory
-  std::unordered_map<std::vector<uint32_t>, size_t, HashSubset> known_;
-  std::vector<const std::vector<uint32_t>*> subsets_;
+  ListTable<uint32_t> subsets_;              // by node
   std::vector<uint32_t> closed_;
   std::vector<uint32_t> of_one_;  // by the only node that leads there
   std::vector<std::pair<const ByteSet*, uint32_t>> sets_;

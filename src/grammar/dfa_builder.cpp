@@ -16,11 +16,10 @@
 #include <map>
 #include <optional>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "grammar/hash.h"
+#include "grammar/list_table.h"
 
 namespace gen::grammar {
 namespace {
@@ -477,9 +476,9 @@ class PlainBuilder {
     Dfa made;
     std::vector<Nodes> targets(samples_.size());
     std::vector<uint32_t> to(samples_.size());  // + 1
-    for (size_t i = 0; i < order_.size(); ++i) {
+    for (uint32_t i = 0; i < order_.size(); ++i) {
       for (Nodes& list : targets) list.clear();
-      for (const uint32_t node : *order_[i]) {
+      for (const uint32_t node : order_[i]) {
         if (node == kEnd) break;
         for (const NodeGraph::Edge& edge : graph_.from[node]) {
           if (edge.on != NodeGraph::On::kBytes) continue;
@@ -498,7 +497,7 @@ class PlainBuilder {
                      static_cast<unsigned long long>(fuel_.work));
       }
       Dfa::State& state = made.states.emplace_back();
-      state.final = !order_[i]->empty() && order_[i]->back() == kEnd;
+      state.final = !order_[i].empty() && order_[i].back() == kEnd;
       for (uint32_t byte = 0; byte < 256; ++byte) {
         const uint32_t next = to[classes_[byte]];
         const auto low = static_cast<uint8_t>(byte);
@@ -512,30 +511,20 @@ class PlainBuilder {
 
  private:
   static constexpr uint32_t kEnd = UINT32_MAX;  // stands for an end among nodes
-  struct Hash {
-    size_t operator()(const Nodes& nodes) const noexcept {
-      uint64_t hash = nodes.size();
-      for (const uint32_t node : nodes) hash = mix(hash, node);
-      return hash;
-    }
-  };
-  using Numbers = std::unordered_map<Nodes, uint32_t, Hash>;
-
   // The state of what these reach for nothing.
   uint32_t number(const Nodes& from) {
-    const auto [place, added] = from_.try_emplace(from, 0);
-    if (!added) return place->second;
-    Nodes nodes = closed(from, order_.empty());
-    work_ += kWorkPerList + nodes.size();
-    const auto [state, fresh] =
-        known_.try_emplace(std::move(nodes), static_cast<uint32_t>(order_.size()));
-    if (fresh) order_.push_back(&state->first);
-    return place->second = state->second;
+    const auto [known, added] = from_.number_of(from);
+    if (!added) return states_[known];
+    closed(from, order_.size() == 0, &closed_);
+    work_ += kWorkPerList + closed_.size();
+    states_.push_back(order_.number_of(closed_).first);
+    return states_[known];
   }
 
   // In order: nodes that read, and kEnd if the text may end here.
-  Nodes closed(const Nodes& from, bool at_start) {
-    Nodes reached;
+  void closed(const Nodes& from, bool at_start, Nodes* out) {
+    Nodes& reached = *out;
+    reached.clear();
     Nodes asked;  // behind what asks for the end
     const auto walk = [&](Nodes* nodes, bool at_end) {
       for (size_t i = 0; i < nodes->size(); ++i) {
@@ -579,7 +568,6 @@ class PlainBuilder {
     });
     std::sort(reached.begin(), reached.end());
     if (end) reached.push_back(kEnd);
-    return reached;
   }
 
   // Bytes that nothing here tells apart.
@@ -628,10 +616,11 @@ class PlainBuilder {
   std::array<uint8_t, 256> classes_{};
   std::vector<uint32_t> samples_;                 // a byte of each class
   std::vector<std::vector<uint8_t>> classes_of_;  // by set
-  Numbers from_;                                  // by nodes that a byte leads to
-  Numbers known_;
-  std::vector<const Nodes*> order_;
-  std::vector<uint64_t> seen_;  // by node: the last round
+  ListTable<uint32_t> from_;                      // of nodes that a byte leads to
+  std::vector<uint32_t> states_;                  // by these
+  ListTable<uint32_t> order_;                     // of nodes, by state
+  Nodes closed_;                                  // kept for its memory
+  std::vector<uint64_t> seen_;                    // by node: the last round
   uint64_t round_ = 0;
   uint64_t work_ = 0;
 };

@@ -43,7 +43,8 @@ class Reader : public TextReader {
     size_t begin;  // of its text
     size_t end;
     bool watched = true;
-    bool among_others = false;  // tags that begin with the same
+    std::string unwatched = {};  // why not
+    bool among_others = false;   // tags that begin with the same
   };
 
   Status whole_member(const std::string& key, size_t at) {
@@ -166,6 +167,16 @@ class Reader : public TextReader {
     return begins_with(more);
   }
 
+  [[nodiscard]] std::string name_of(size_t tag) const {
+    const Tag& one = tags_[tag];
+    std::string begin = one.begin;
+    if (one.begin_token) {
+      begin = one.begin_token->name.empty() ? std::to_string(one.begin_token->id)
+                                            : one.begin_token->name;
+    }
+    return "tag " + std::to_string(tag) + ", " + quoted(begin) + ",";
+  }
+
   // A schema is watched (json_text.h) unless its text may as well be that of another tag, of which
   // the reader knows nothing.
   void choose_watched() {
@@ -174,7 +185,10 @@ class Reader : public TextReader {
     for (size_t i = 0; i < tags_.size() && !contents_.empty(); ++i) {
       const bool is_json = of_tag[i] != nullptr || any_json_[i];
       if (!may_go_on(tags_[i], is_json)) continue;
-      for (Schema& one : contents_) one.watched = false;
+      for (Schema& one : contents_) {
+        one.watched = false;
+        one.unwatched = "as " + name_of(i) + " may go on over the begin of another tag";
+      }
       return;
     }
     bool changed = true;
@@ -186,7 +200,9 @@ class Reader : public TextReader {
           if (other == one.tag || !begin_alike(tags_[one.tag], tags_[other], &same)) continue;
           one.watched = same && of_tag[other] != nullptr && of_tag[other]->watched;
           one.among_others |= same;
-          changed |= !one.watched;
+          if (one.watched) continue;
+          one.unwatched = "as " + name_of(other) + " begins alike";
+          changed = true;
         }
       }
     }
@@ -197,6 +213,7 @@ class Reader : public TextReader {
     for (const Schema& one : contents_) {
       SchemaOptions options = schemas_;
       options.watched = one.watched;
+      options.unwatched = one.unwatched;
       options.among_others = one.among_others;
       const std::string_view text = text_.substr(one.begin, one.end - one.begin);
       auto made = schema_expression(text, options, to_, report_);

@@ -238,6 +238,81 @@ TEST(SchemaNumbers, ManyRangesApart) {
   EXPECT_FALSE(ranges("-1"));
 }
 
+// `count` multiples of `step`, from the first on.
+std::string multiples_of(int count, int step) {
+  std::string made;
+  for (int i = 1; i <= count; ++i) made += (i > 1 ? "," : "") + std::to_string(i * step);
+  return made;
+}
+
+// 123 * 10^-2 as 1.23e0: one digit before the point.
+std::string scientific(const std::string& digits, int exponent) {
+  const int size = static_cast<int>(digits.size());
+  const std::string tail = digits.substr(1);
+  return digits.substr(0, 1) + (tail.empty() ? "" : "." + tail) + "e" +
+         std::to_string(exponent + size - 1);
+}
+
+TEST(SchemaNumbers, LongListsOfValues) {
+  std::mt19937 random(19);
+  std::vector<Exact> values = {{}};
+  std::string list = "0";
+  while (values.size() < 2'000) {
+    Exact one;
+    one.negative = random() % 8 == 0;
+    one.digits = std::to_string(random() % 1'000'000'000 + 1);
+    one.exponent = random() % 3 == 0 ? static_cast<int>(random() % 12) - 10 : 0;
+    list += (one.negative ? ",-" : ",") + one.digits + "e" + std::to_string(one.exponent);
+    values.push_back(
+        read((one.negative ? "-" : "") + one.digits + "e" + std::to_string(one.exponent)));
+  }
+  test::Validator some(R"({"enum":[)" + list + "]}");
+  test::Validator others(R"({"type":"number","not":{"enum":[)" + list + "]}}");
+  const auto has = [&](const Exact& x) {
+    return std::any_of(values.begin(), values.end(),
+                       [&](const Exact& one) { return compare(one, x) == 0; });
+  };
+  size_t n_members = 0;
+  for (int i = 0; i < 4'000; ++i) {
+    Exact x = values[1 + random() % (values.size() - 1)];
+    if (i % 2 == 1) {
+      char& digit = x.digits[random() % x.digits.size()];
+      digit = static_cast<char>('1' + random() % 9);
+    }
+    const std::string sign = x.negative ? "-" : "";
+    std::string plain = x.digits + std::string(static_cast<size_t>(std::max(x.exponent, 0)), '0');
+    if (x.exponent < 0) {
+      const auto places = static_cast<size_t>(-x.exponent);
+      if (plain.size() <= places) plain.insert(0, places + 1 - plain.size(), '0');
+      plain.insert(plain.size() - places, ".");
+    }
+    const bool member = has(x);
+    n_members += member ? 1 : 0;
+    const std::string point = x.exponent < 0 ? "" : ".";
+    for (const std::string& text : {plain, plain + point + "00", scientific(x.digits, x.exponent),
+                                    scientific(x.digits + "00", x.exponent - 2)}) {
+      EXPECT_EQ(some(sign + text), member) << sign << text;
+      EXPECT_EQ(others(sign + text), !member) << sign << text;
+    }
+  }
+  EXPECT_GE(n_members, 2'000U);
+  for (const char* zero : {"0", "-0", "0.00", "0e7", "0.0E-3"}) EXPECT_TRUE(some(zero)) << zero;
+  // As docs say, a long list knows an exponent behind one digit only.
+  test::Validator hundreds(R"({"enum":[)" + multiples_of(33, 100) + "]}");
+  for (const char* text : {"100", "1e2", "1.0e+2", "3300"}) EXPECT_TRUE(hundreds(text)) << text;
+  for (const char* text : {"10e1", "0.1e3", "1e1"}) EXPECT_FALSE(hundreds(text)) << text;
+  test::Validator fewer(R"({"enum":[)" + multiples_of(32, 100) + "]}");
+  for (const char* text : {"100", "1e2", "10e1", "0.1e3"}) EXPECT_TRUE(fewer(text)) << text;
+}
+
+TEST(SchemaNumbers, ManyMultiplesOfLongNumbers) {
+  test::Validator some(R"({"type":"integer","multipleOf":123457,"minimum":1,"maximum":500000000})");
+  for (int64_t k = 0; k <= 4'060; k += 29) {
+    EXPECT_EQ(some(std::to_string(123'457 * k)), k > 0 && k <= 4'050) << k;
+    EXPECT_FALSE(some(std::to_string(123'457 * k + 1 + k % 123'000))) << k;
+  }
+}
+
 // Remainders of so long a divisor are too many for an automaton; multiples between bounds are not.
 TEST(SchemaNumbers, MultiplesOfLongNumbersBetweenBounds) {
   test::Validator some(R"({"type":"number","multipleOf":0.123456789,"minimum":-2,"maximum":2})");

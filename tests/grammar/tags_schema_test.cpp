@@ -119,6 +119,29 @@ TEST(TagsSchema, AreNotWatchedWhereOtherTagsBeginAlike) {
   }
 }
 
+TEST(TagsSchema, RefusalsNameTheTagThatStandsInTheWay) {
+  const auto refusal = [](const std::string& schema, const std::string& other) {
+    const auto made = tags(R"({"tags":[{"begin":"<f>","json_schema":)" + schema +
+                           R"(,"end":"!"},)" + other + "]}");
+    return made.ok() ? std::string() : std::string(made.status().message());
+  };
+  const std::string items = R"({"uniqueItems":true})";
+  const std::string why =
+      "line 1, column 39: in this json_schema, /uniqueItems: of items that may have more than 256 "
+      "values, as tag 1, ";
+  EXPECT_EQ(refusal(items, R"({"begin":"<f>{","regex":"[a-z]*","end":"?"})"),
+            why + R"("<f>{", begins alike)");
+  EXPECT_EQ(refusal(items, R"({"begin":"<r>","regex":".*","end":"?"})"),
+            why + R"("<r>", may go on over the begin of another tag)");
+  EXPECT_EQ(refusal(items, R"({"begin_token":"<|tool|>","regex":".*","end":"?"})"),
+            why + R"("<|tool|>", may go on over the begin of another tag)");
+  EXPECT_EQ(
+      refusal(R"({"not":{"uniqueItems":true}})", R"({"begin":"<f>","regex":"a","end":"?"})"),
+      "line 1, column 39: in this json_schema, /not/uniqueItems: its negation is not supported "
+      "here, as tag 1, \"<f>\", begins alike");
+  EXPECT_EQ(refusal(items, R"({"begin":"<g>","regex":"a","end":"?"})"), "");
+}
+
 // A tag whose content may go on over its own end, and over the begin of the schema's tag: what
 // stands there is the schema's text in one way to read it, and any text in another.
 TEST(TagsSchema, AreNotWatchedWhereTagsMayGoOnOverTheirBegins) {

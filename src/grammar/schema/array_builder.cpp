@@ -111,11 +111,17 @@ class ArrayBuilder {
     return parts_.all({parts_.byte('['), mark, parts_.space, inside, end_});
   }
 
+  [[nodiscard]] std::string unwatched() const {
+    const std::string& why = maker_.options().unwatched;
+    return why.empty() ? "" : ", " + why;
+  }
+
   // Whether items can be told apart beside the grammar: whatever items there are, one that must
   // come can be another one.
   Status check_watched() {
     if (!parts_.watched) {
-      return maker_.refuse(unique_, "uniqueItems", "of items that may have more than 256 values");
+      return maker_.refuse(unique_, "uniqueItems",
+                           "of items that may have more than 256 values" + unwatched());
     }
     if (!counters_.empty()) return check_counter();
     for (uint32_t i = settled_; i <= n_first_; ++i) {
@@ -161,7 +167,8 @@ class ArrayBuilder {
     // Masks look at brackets behind items that are held alone: behind fewer none may come.
     size_.min = std::max(size_.min, 2U);
     if (!parts_.watched) {
-      return maker_.refuse(repeats_, "uniqueItems", "its negation is not supported here");
+      return maker_.refuse(repeats_, "uniqueItems",
+                           "its negation is not supported here" + unwatched());
     }
     if (size_.max == kUnbounded && n_first_ == 0 && counters_.empty()) return {};
     return maker_.refuse(repeats_, "uniqueItems",

@@ -168,6 +168,8 @@ class Explorer {
       signed_ |=
           one.term->kind == NumberTerm::Kind::kBound || one.term->kind == NumberTerm::Kind::kOneOf;
       rings_ |= one.term->kind == NumberTerm::Kind::kMultiple;
+      scientific_ |=
+          one.term->kind == NumberTerm::Kind::kOneOf && one.term->values.size() > kMostFree;
     }
   }
 
@@ -287,7 +289,7 @@ class Explorer {
       behind.phase = fraction              ? Phase::kFraction
                      : first && digit == 0 ? Phase::kZero
                                            : Phase::kWhole;
-      behind.count.add(fraction, digit);
+      behind.count.add(fraction, digit, scientific_);
       behind_ = now_;
       for (size_t i = 0; i < all_.size(); ++i) {
         add_digit(*all_[i].term, digit, fraction, state.count, behind.count, &behind_[i]);
@@ -364,6 +366,7 @@ class Explorer {
   const DfaFuel fuel_;
   bool signed_ = false;
   bool rings_ = false;
+  bool scientific_ = false;
   Nodes nodes_;
   ExponentNodes exponents_;
   HashIndex known_;

@@ -4,8 +4,10 @@
 // A value has endlessly many texts: 1, 1.0, 10e-1, 0.00001e5. That digits and exponent make up for
 // each other over any distance is not regular, so texts with an exponent have at most kMostWhole
 // digits before the point here and kMostPlaces behind it, which all usual writers of doubles keep
-// to; without an exponent, and in exponents, any number of digits is fine.
-// Negation is taken within these texts.
+// to; without an exponent, and in exponents, any number of digits is fine. Where more than
+// kMostFree values are listed, a number with an exponent has one digit before the point, which is
+// not 0 unless the number is: each value would else have states for every place where its point may
+// stand. Negation is taken within these texts.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +22,7 @@ namespace gen::grammar {
 
 inline constexpr uint32_t kMostWhole = 4;
 inline constexpr uint32_t kMostPlaces = 17;
+inline constexpr size_t kMostFree = 32;
 
 enum class Bound : uint8_t { kAtLeast, kAbove, kAtMost, kBelow };
 

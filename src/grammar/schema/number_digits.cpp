@@ -308,13 +308,15 @@ ExponentSet operator&(const ExponentSet& a, const ExponentSet& b) {
   return made;
 }
 
-void DigitCount::add(bool fraction, int digit) {
+void DigitCount::add(bool fraction, int digit, bool scientific) {
+  const bool small = digit != 0 && !nonzero && fraction;  // 0.01
   nonzero |= digit != 0;
   if (many) return;
   // Once it has come to the point, what is before it matters no more.
   if (fraction) whole = 0;
   ++(fraction ? places : whole);
-  if (whole <= kMostWhole && places <= kMostPlaces) return;
+  const uint32_t most_whole = scientific ? 1 : kMostWhole;
+  if (whole <= most_whole && places <= kMostPlaces && !(scientific && small)) return;
   whole = places = 0;
   many = true;
 }

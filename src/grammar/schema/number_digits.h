@@ -33,7 +33,9 @@ struct DigitCount {
   bool many = false;    // no exponent can come any more
   bool nonzero = false;
 
-  void add(bool fraction, int digit);
+  /// One digit more. `scientific`: an exponent can only follow a number with one digit before the
+  /// point, which is not 0 unless the number is.
+  void add(bool fraction, int digit, bool scientific);
   bool operator==(const DigitCount&) const = default;
 };
 

@@ -31,6 +31,7 @@ struct SchemaOptions {
   uint64_t work = 200'000;  // alternatives looked at
   /// Whether the texts can be read beside the grammar (JsonRules): arrays may rely on it.
   bool watched = true;
+  std::string unwatched = {};  // why not, for messages
   /// They are also read for another schema, which may have arrays watched.
   bool among_others = false;
   /// Documents that references lead to; without one, references out of the schema are refused.

@@ -10,7 +10,7 @@
 #include "base/utf8.h"
 #include "grammar/characters.h"
 #include "grammar/hash.h"
-#include "grammar/hash_index.h"
+#include "grammar/list_table.h"
 #include "grammar/schema/character_ways.h"
 
 namespace gen::grammar {
@@ -20,35 +20,32 @@ constexpr uint32_t kNone = UINT32_MAX;
 // A place that goes on to more places than this has digits of its own for what it escapes: rules
 // would be read side by side.
 constexpr size_t kMostRules = 4;
+// Characters from there on are mostly all alike: what escapes them is one rule that others call.
+constexpr uint32_t kFirstOther = 0x80;
 
 // One letter behind a backslash, and what it means.
 constexpr std::string_view kLetters = "\"\\/bfnrt";
 constexpr std::string_view kMeant = "\"\\/\b\f\n\r\t";
 
-// Numbers by ways.
+struct MixWay {
+  uint64_t operator()(uint64_t hash, const Way& way) const noexcept {
+    return mix(hash, mix(static_cast<uint64_t>(way.low) << 32U | way.high, way.target));
+  }
+};
+
+// Nodes by ways and a word beside them.
 class WayTable {
  public:
-  // Where the number of these ways stands, and whether they are new. It moves with the next ones.
-  std::pair<uint32_t*, bool> number_of(const Ways& ways) {
-    uint64_t hash = ways.size();
-    for (const Way& way : ways) {
-      hash = mix(mix(hash, static_cast<uint64_t>(way.low) << 32U | way.high), way.target);
-    }
-    uint32_t at = index_.find(hash, [&](uint32_t i) { return known_[i] == ways; });
-    const bool added = at == HashIndex::kNone;
-    if (added) {
-      at = static_cast<uint32_t>(known_.size());
-      index_.add(hash, at);
-      known_.push_back(ways);
-      numbers_.push_back(0);
-    }
-    return {&numbers_[at], added};
+  // Where the node of these ways stands, and whether they are new. It moves with the next ones.
+  std::pair<uint32_t*, bool> node_of(const Ways& ways, uint32_t beside = 0) {
+    const auto [number, added] = known_.number_of(ways, beside);
+    if (added) nodes_.push_back(0);
+    return {&nodes_[number], added};
   }
 
  private:
-  HashIndex index_;
-  std::vector<Ways> known_;
-  std::vector<uint32_t> numbers_;
+  ListTable<Way, MixWay> known_;
+  std::vector<uint32_t> nodes_;
 };
 
 // What whole characters do from a state.
@@ -56,7 +53,8 @@ class Characters {
  public:
   explicit Characters(const Dfa& dfa) : dfa_(dfa) {}
 
-  Ways from(uint32_t state) {
+  // Valid until the next call.
+  const Ways& from(uint32_t state) {
     ways_.clear();
     for (const ByteEdge& edge : dfa_.states[state].edges) {
       const uint32_t low = edge.low;
@@ -67,16 +65,16 @@ class Characters {
       part(low, high, 0xF0, 0xF7, 0x07, 3, edge.target);
     }
     std::sort(ways_.begin(), ways_.end());
-    Ways joined;
+    size_t kept = 0;
     for (const Way& way : ways_) {
-      if (!joined.empty() && joined.back().target == way.target &&
-          joined.back().high + 1 == way.low) {
-        joined.back().high = way.high;
+      if (kept > 0 && ways_[kept - 1].target == way.target && ways_[kept - 1].high + 1 == way.low) {
+        ways_[kept - 1].high = way.high;
       } else {
-        joined.push_back(way);
+        ways_[kept++] = way;
       }
     }
-    return joined;
+    ways_.resize(kept);
+    return ways_;
   }
 
  private:
@@ -207,7 +205,7 @@ class TextGraph {
   }
 
   uint32_t second_unit(const Ways& ways) {
-    const auto [known, added] = seconds_.number_of(ways);
+    const auto [known, added] = seconds_.node_of(ways);
     if (!added) return *known;
     const uint32_t begin = *known = node();
     const uint32_t escape = node();
@@ -229,16 +227,14 @@ class TextGraph {
     return made;
   }
 
-  // `count` hexadecimal digits; ways in order, apart, targets in nodes_.
+  // `count` hexadecimal digits; ways in order, apart.
   uint32_t digits(const Ways& ways, int count) {
     if (count == 0) return ways[0].target;
-    Ways key = ways;
-    key.push_back({static_cast<uint32_t>(count), 0, kNone});
-    const auto [known, added] = digits_.number_of(key);
+    const auto [known, added] = digits_.node_of(ways, static_cast<uint32_t>(count));
     if (!added) return *known;
     const uint32_t made = *known = node();
     const uint32_t size = uint32_t{1} << (4U * static_cast<uint32_t>(count - 1));
-    Ways below;
+    Ways& below = below_[static_cast<size_t>(count)];
     for (uint32_t digit = 0; digit < 16; ++digit) {
       slice(ways, digit * size, digit * size + size - 1, &below);
       if (below.empty()) continue;
@@ -260,6 +256,7 @@ class TextGraph {
   std::vector<Diagram::Way> calls_;
   WayTable seconds_;
   WayTable digits_;
+  std::array<Ways, 5> below_;                                // by digits to come
   std::map<std::pair<uint32_t, int>, uint32_t> any_digits_;  // by target and count
 };
 
@@ -340,9 +337,9 @@ class Texts {
       raw(from, way, 0xE0, 0xEF, 2);
       raw(from, way, 0xF0, 0xF7, 3);
     }
-    const Ways ways = characters_.from(of);
+    const Ways& ways = characters_.from(of);
     if (ways.empty()) return;
-    const auto [known, added] = escapes_.number_of(ways);
+    const auto [known, added] = escapes_.node_of(ways);
     if (added) *known = escape(ways);
     graph_.edge(from, '\\', '\\', *known);
   }
@@ -350,24 +347,24 @@ class Texts {
   // A node behind a backslash.
   uint32_t escape(const Ways& ways) {
     const uint32_t made = graph_.node();
-    std::vector<uint32_t> targets;
+    targets_.clear();
     for (const Way& way : ways) {
-      if (std::find(targets.begin(), targets.end(), way.target) != targets.end()) continue;
-      targets.push_back(way.target);
-      if (targets.size() > kMostRules) break;
+      if (std::find(targets_.begin(), targets_.end(), way.target) != targets_.end()) continue;
+      targets_.push_back(way.target);
+      if (targets_.size() > kMostRules) break;
     }
-    if (targets.size() > kMostRules) {
-      Ways there = ways;
-      for (Way& way : there) way.target = border(way.target);
-      graph_.escapes(made, there);
+    if (targets_.size() > kMostRules) {
+      there_ = ways;
+      for (Way& way : there_) way.target = border(way.target);
+      graph_.escapes(made, there_);
       return made;
     }
-    for (const uint32_t target : targets) {
-      std::vector<std::pair<uint32_t, uint32_t>> ranges;
+    for (const uint32_t target : targets_) {
+      ranges_.clear();
       for (const Way& way : ways) {
-        if (way.target == target) ranges.emplace_back(way.low, way.high);
+        if (way.target == target) ranges_.emplace_back(way.low, way.high);
       }
-      graph_.call(made, rules_.escapes_of(ranges), border(target));
+      graph_.call(made, rules_.escapes_of(ranges_), border(target));
     }
     return made;
   }
@@ -383,6 +380,10 @@ class Texts {
   static constexpr int kLongestTail = 3;  // bytes behind the first one of a character
   std::vector<uint32_t> inside_;          // by state and tail
   WayTable escapes_;
+  // Of escape(); kept for their memory.
+  std::vector<uint32_t> targets_;
+  CharacterRanges ranges_;
+  Ways there_;
 };
 
 // What may follow the backslash of one character of one unit.
@@ -404,7 +405,7 @@ ExprId escapes_of_one(Expressions& to, uint32_t code) {
 
 }  // namespace
 
-ExprId StringTexts::escapes_of(const std::vector<std::pair<uint32_t, uint32_t>>& ranges) {
+ExprId StringTexts::escapes_of(const CharacterRanges& ranges) {
   const auto [place, added] = escapes_.try_emplace(ranges, 0);
   if (!added) return place->second;
   const RuleId rule = to_.add_rule(true);
@@ -418,10 +419,20 @@ ExprId StringTexts::escapes_of(const std::vector<std::pair<uint32_t, uint32_t>>&
   const uint32_t end = graph.node();
   graph.end(end);
   Ways ways;
-  for (const auto& [low, high] : ranges) ways.push_back({low, high, end});
+  CharacterRanges others;
+  for (const auto& [low, high] : ranges) {
+    if (low < kFirstOther) ways.push_back({low, std::min(high, kFirstOther - 1), end});
+    if (high >= kFirstOther) others.emplace_back(std::max(low, kFirstOther), high);
+  }
+  if (ways.empty()) {
+    for (const auto& [low, high] : others) ways.push_back({low, high, end});
+  } else if (!others.empty()) {
+    graph.call(start, escapes_of(others), end);
+  }
   graph.escapes(start, ways);
+  const ExprId made = place->second;  // a rule
   to_.define(rule, std::move(graph).expression(to_));
-  return place->second;
+  return made;
 }
 
 ExprId StringTexts::character(uint32_t code, std::string_view bytes) {

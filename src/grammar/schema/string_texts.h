@@ -17,6 +17,9 @@
 
 namespace gen::grammar {
 
+/// First and last; in order, apart.
+using CharacterRanges = std::vector<std::pair<uint32_t, uint32_t>>;
+
 class StringTexts {
  public:
   explicit StringTexts(Expressions& to) : to_(to) {}
@@ -27,14 +30,14 @@ class StringTexts {
   Result<ExprId> parts_of(const Dfa& strings, const DfaFuel& fuel);
   /// Texts of one string, in UTF-8.
   ExprId texts_of(std::string_view string);
-  /// What follows the backslash of a character in these ranges, which are in order and apart.
-  ExprId escapes_of(const std::vector<std::pair<uint32_t, uint32_t>>& ranges);
+  /// What follows the backslash of a character in these ranges.
+  ExprId escapes_of(const CharacterRanges& ranges);
 
  private:
   Expressions& to_;
   Result<ExprId> write(const Dfa& strings, bool quoted, const DfaFuel& fuel);
   ExprId character(uint32_t code, std::string_view bytes);
-  std::map<std::vector<std::pair<uint32_t, uint32_t>>, ExprId> escapes_;
+  std::map<CharacterRanges, ExprId> escapes_;
   std::unordered_map<uint32_t, ExprId> characters_;
 };
 
