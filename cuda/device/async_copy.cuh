@@ -28,6 +28,18 @@ GEN_DEVICE void copy_async16(const Shared<T>& to, Index i, const void* from, boo
   *reinterpret_cast<UInt4*>(&to[i]) = valid ? load16(from) : UInt4{0, 0, 0, 0};
 #endif
 }
+/// The same of what other blocks will read, too: the first cache keeps it.
+template <typename T, typename Index>
+GEN_DEVICE void copy_async16_again(const Shared<T>& to, Index i, const void* from,
+                                   bool valid = true) {
+#if GEN_CUDA_ARCH >= 800
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(to.address(i)), "l"(from),
+               "r"(valid ? 16 : 0)
+               : "memory");
+#else
+  copy_async16(to, i, from, valid);
+#endif
+}
 /// The same for 4 bytes.
 template <typename T, typename Index>
 GEN_DEVICE void copy_async4(const Shared<T>& to, Index i, const void* from, bool valid = true) {

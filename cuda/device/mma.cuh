@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor-core products of one warp, d += a * b, and the loads that make their fragments. All 32
-// lanes take part. With g = lane / 4 and t = lane % 4 a lane holds, of a 16 x 8 product:
+// Tensor-core products of one warp, d += a * b or d = a * b + c, and the loads that make their
+// fragments. All 32 lanes take part. With g = lane / 4 and t = lane % 4 a lane holds, of a 16 x 8
+// product:
 //   d         rows g and g + 8, columns 2t and 2t + 1:  d[0..1] of row g, d[2..3] of row g + 8
 //   16-bit a  a[0] row g, a[1] row g + 8, both k = 2t, 2t + 1; a[2], a[3] the same at k + 8
 //   16-bit b  b[0] k = 2t, 2t + 1 of column g; b[1] the same at k + 8
@@ -56,15 +57,18 @@ GEN_DEVICE void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (
 #endif
 }
 
-/// k = 32, signed bytes; on sm_75 four products of 8 x 8 and half the depth.
-GEN_DEVICE void mma_s8(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+/// k = 32, signed bytes: d = a * b + c, c in all elements; on sm_75 four products of 8 x 8 and half
+/// the depth.
+GEN_DEVICE void mma_s8(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], int32_t c) {
 #if GEN_CUDA_ARCH >= 800
   asm volatile(
       "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%0, %1, %2, %3};"
-      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+      "{%8, %9}, {%10, %10, %10, %10};"
+      : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(c));
 #else
+  GEN_UNROLL
+  for (int i = 0; i < 4; ++i) d[i] = c;
   GEN_UNROLL
   for (int half = 0; half < 4; ++half) {
     const int row = half % 2;
@@ -76,14 +80,16 @@ GEN_DEVICE void mma_s8(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (
 }
 
 /// k = 16, signed bytes: a[0..1] and b of one register, as the lower half of k = 32.
-GEN_DEVICE void mma_s8_k16(int32_t (&d)[4], const uint32_t (&a)[2], uint32_t b) {
+GEN_DEVICE void mma_s8_k16(int32_t (&d)[4], const uint32_t (&a)[2], uint32_t b, int32_t c) {
 #if GEN_CUDA_ARCH >= 800
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
-      "{%0, %1, %2, %3};"
-      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(b));
+      "{%7, %7, %7, %7};"
+      : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b), "r"(c));
 #else
+  GEN_UNROLL
+  for (int i = 0; i < 4; ++i) d[i] = c;
   GEN_UNROLL
   for (int row = 0; row < 2; ++row) {
     asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"

@@ -25,6 +25,10 @@ void copy_async16(const Shared<T>& to, Index i, const void* from, bool valid = t
   emulator::copy_async(to, i, from, 16, valid);
 }
 template <typename T, typename Index>
+void copy_async16_again(const Shared<T>& to, Index i, const void* from, bool valid = true) {
+  emulator::copy_async(to, i, from, 16, valid);
+}
+template <typename T, typename Index>
 void copy_async4(const Shared<T>& to, Index i, const void* from, bool valid = true) {
   emulator::copy_async(to, i, from, 4, valid);
 }

@@ -66,12 +66,14 @@ inline void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[
   if (GEN_CUDA_ARCH < 800) emulator::fail("mma_bf16 below sm_80");
   emulator::mma(d, a, b, emulator::work_out_mma_bf16, {file, line});
 }
-inline void mma_s8(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+inline void mma_s8(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], int32_t c,
                    const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  for (int32_t& one : d) one = c;
   emulator::mma(d, a, b, emulator::work_out_mma_s8, {file, line});
 }
-inline void mma_s8_k16(int32_t (&d)[4], const uint32_t (&a)[2], uint32_t b,
+inline void mma_s8_k16(int32_t (&d)[4], const uint32_t (&a)[2], uint32_t b, int32_t c,
                        const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  for (int32_t& one : d) one = c;
   emulator::mma(d, a, &b, emulator::work_out_mma_s8_k16, {file, line});
 }
 

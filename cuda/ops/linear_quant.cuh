@@ -22,8 +22,11 @@
 //   Tried   nothing on a device yet.
 #pragma once
 
+#include <cstdlib>
+
 #include "cuda/device/memory.cuh"
 #include "cuda/ops/linear_end.cuh"
+#include "cuda/ops/linear_quant_few.cuh"
 #include "cuda/ops/weight_fragments.cuh"
 #include "cuda/ops/weight_tiles.h"
 
@@ -55,24 +58,6 @@ struct QuantView {
   size_t tile_bytes;
   int32_t n_steps;
   int32_t n_blocks;
-};
-
-/// A step in global memory.
-struct StepInMemory {
-  const uint8_t* at;
-  [[nodiscard]] GEN_DEVICE device::UInt4 load16(int32_t i) const {
-    return device::load_once16(at + i);
-  }
-  [[nodiscard]] GEN_DEVICE device::UInt2 load8(int32_t i) const {
-    return device::load_constant8(at + i);
-  }
-  [[nodiscard]] GEN_DEVICE uint32_t load4(int32_t i) const {
-    return device::load_constant4(at + i);
-  }
-  [[nodiscard]] GEN_DEVICE uint32_t load2(int32_t i) const {
-    return *reinterpret_cast<const uint16_t*>(at + i);
-  }
-  [[nodiscard]] GEN_DEVICE uint32_t load1(int32_t i) const { return at[i]; }
 };
 
 /// What a lane has of a step, as it lies in memory.
@@ -136,12 +121,10 @@ struct LaneStep {
     return f16_to_f32(static_cast<uint16_t>(dmin));
   }
   [[nodiscard]] GEN_DEVICE int32_t run_scale(int32_t run) const {
-    if constexpr (shared_runs(t)) return static_cast<int32_t>((runs >> (8 * run)) & 15U);
-    return static_cast<int32_t>(static_cast<int8_t>((runs >> (8 * run)) & 0xFFU));
+    return scale_of_run<t>(runs, run);
   }
   [[nodiscard]] GEN_DEVICE int32_t run_minimum(int32_t run) const {
-    if constexpr (shared_runs(t)) return static_cast<int32_t>((runs >> (8 * run + 4)) & 15U);
-    return static_cast<int32_t>((runs >> (8 * (run + lane_runs(t)))) & 0xFFU);
+    return minimum_of_run<t>(runs, run);
   }
 
   uint32_t codes[static_cast<size_t>(kCodes)] = {};
@@ -376,7 +359,11 @@ Status linear_blocks(const OpContext& context, const PackedRows& x, const Linear
   } else {
     constexpr Traits kTraits = quant::kTraits[kIndex];
     if constexpr (kTraits.block == kBlock) {
-      if (weight.type == kTraits.type) return launch_quant<kIndex>(context, x, end, weight, up);
+      if (weight.type == kTraits.type) {
+        static const bool few = std::getenv("GEN_FEW_ONE") != nullptr;  // TEMPORARY
+        if (end.y.rows > 1 || few) return launch_quant_few<kIndex>(context, x, end, weight, up);
+        return launch_quant<kIndex>(context, x, end, weight, up);
+      }
     }
     return linear_blocks<kBlock, kIndex + 1>(context, x, end, weight, up);
   }

@@ -141,13 +141,6 @@ struct WarpRows {
   int32_t groups;  // of 16
 };
 
-/// A product that starts from kExact has the bits of 1.5 * 2^23 plus its sum, which is below 2^22:
-/// to take that away again is exact, and faster than to convert an integer.
-constexpr int32_t kExact = 0x4B400000;
-GEN_DEVICE float exact_sum(int32_t product) {
-  return float_from_bits(static_cast<uint32_t>(product)) - kRoundMagic;
-}
-
 /// The rest of the rows of a step in pairs of words.
 template <Traits t>
 GEN_DEVICE device::UInt2 rest_pair(const Shared<uint8_t>& x, int32_t row, int32_t i) {
@@ -178,12 +171,12 @@ GEN_DEVICE void add_block_of_32(const Shared<uint8_t>& x, int32_t quarter, const
     const int32_t x_sum[2] = {static_cast<int32_t>(low.y), static_cast<int32_t>(high.y)};
     GEN_UNROLL
     for (int32_t n = 0; n < kTiles; ++n) {
-      int32_t product[4] = {kExact, kExact, kExact, kExact};
-      device::mma_s8(product, a, b[n]);
+      int32_t product[4];
+      device::mma_s8(product, a, b[n], kExactSum);
       GEN_UNROLL
       for (int32_t i = 0; i < 4; ++i) {
         const float scale = weights[n].scale(i % 2) * x_scale[i / 2];
-        sums[n][m][i] = multiply_add(scale, exact_sum(product[i]), sums[n][m][i]);
+        sums[n][m][i] = multiply_add(scale, exact_sum<t>(product[i]), sums[n][m][i]);
         if constexpr (t.minima) {
           const float minimum = weights[n].minimum_scale(i % 2) * x_scale[i / 2];
           sums[n][m][i] = multiply_add(minimum, static_cast<float>(x_sum[i / 2]), sums[n][m][i]);
@@ -225,17 +218,17 @@ GEN_DEVICE void add_quarter_of_256(const Shared<uint8_t>& x, int32_t quarter, co
       for (int32_t n = 0; n < kTiles; ++n) {
         GEN_UNROLL
         for (int32_t half = 0; half < 32 / t.run; ++half) {
-          int32_t product[4] = {kExact, kExact, kExact, kExact};
+          int32_t product[4];
           if constexpr (t.run == 32) {
-            device::mma_s8(product, a, b[n]);
+            device::mma_s8(product, a, b[n], kExactSum);
           } else {
-            device::mma_s8_k16(product, {a[2 * half], a[2 * half + 1]}, b[n][half]);
+            device::mma_s8_k16(product, {a[2 * half], a[2 * half + 1]}, b[n][half], kExactSum);
           }
           const int32_t run = part * (32 / t.run) + half;
           GEN_UNROLL
           for (int32_t i = 0; i < 4; ++i) {
             const auto scale = static_cast<float>(weights[n].run_scale(i % 2, run));
-            scaled[n][m][i] = multiply_add(exact_sum(product[i]), scale, scaled[n][m][i]);
+            scaled[n][m][i] = multiply_add(exact_sum<t>(product[i]), scale, scaled[n][m][i]);
             if constexpr (t.minima) {
               const int32_t x_sum =
                   t.run == 32 ? x_sums[i / 2][0] + x_sums[i / 2][1] : x_sums[i / 2][half];

@@ -8,6 +8,7 @@
 
 #include "cuda/device/memory.cuh"
 #include "cuda/ops/device.cuh"
+#include "cuda/ops/math.cuh"
 #include "cuda/ops/weight_tiles.h"
 
 namespace gen::cuda {
@@ -30,12 +31,25 @@ GEN_DEVICE uint32_t looked_up(uint32_t codes) {
   return (low & ~upper) | (high & upper);
 }
 
-/// Four values, zero included, as signed bytes without it.
+/// Levels are multiplied with a power of two where that makes their zero 128, the sign of a byte.
+constexpr int32_t level_shift(const quant::Traits& t) noexcept {
+  return t.zero == 0 || t.table != quant::CodeTable::kNone ? 0 : 8 - t.bits;
+}
+/// Bits [from, from + kBits) of each byte, at bit kTo.
+template <int32_t kBits, int32_t kTo>
+GEN_DEVICE uint32_t moved_bits(uint32_t word, int32_t from) {
+  constexpr uint32_t kMask = ((1U << kBits) - 1) * 0x01010101U << kTo;
+  const uint32_t moved = from > kTo ? word >> (from - kTo) : word << (kTo - from);
+  return moved & kMask;
+}
+/// Four values, moved up by level_shift(), as signed bytes.
 template <quant::Traits t>
 GEN_DEVICE uint32_t signed_levels(uint32_t values) {
-  if constexpr (t.zero == 0) return values;
+  constexpr int32_t kZero = t.zero << level_shift(t);
+  if constexpr (kZero == 0) return values;
   // No byte overflows: values of types whose zero is below 128 are below 64.
-  return (values + static_cast<uint32_t>(128 - t.zero) * 0x01010101U) ^ 0x80808080U;
+  if constexpr (kZero < 128) values += static_cast<uint32_t>(128 - kZero) * 0x01010101U;
+  return values ^ 0x80808080U;
 }
 
 /// Scale of a block as it is stored.
@@ -48,31 +62,136 @@ GEN_DEVICE float stored_scale(uint32_t d) {
   return f16_to_f32(static_cast<uint16_t>(d));
 }
 
-/// A quarter of a step of a tile: a block of 32, or 64 columns of a block of 256, in units of 32
-/// columns.
+/// A step in global memory.
+struct StepInMemory {
+  const uint8_t* at;
+  [[nodiscard]] GEN_DEVICE device::UInt4 load16(int32_t i) const {
+    return device::load_once16(at + i);
+  }
+  [[nodiscard]] GEN_DEVICE device::UInt2 load8(int32_t i) const {
+    return device::load_constant8(at + i);
+  }
+  [[nodiscard]] GEN_DEVICE uint32_t load4(int32_t i) const {
+    return device::load_constant4(at + i);
+  }
+  [[nodiscard]] GEN_DEVICE uint32_t load2(int32_t i) const {
+    return *reinterpret_cast<const uint16_t*>(at + i);
+  }
+  [[nodiscard]] GEN_DEVICE uint32_t load1(int32_t i) const { return at[i]; }
+  /// Of the codes.
+  [[nodiscard]] GEN_DEVICE uint32_t code4(int32_t i) const { return load4(i); }
+};
+
+/// Values at a byte of shared memory.
+template <typename T>
+GEN_DEVICE T shared_at(const Shared<uint8_t>& bytes, int32_t i) {
+  const T value = bytes.part(i, sizeof(T)).template as<T>()[0];
+  return value;
+}
+
+/// A step in shared memory, from byte `first` on. The 16 bytes of codes of lane l lie where those
+/// of lane l ^ (l / 8) would, so that the same quarter of eight outputs is in different banks.
+struct StepInShared {
+  const Shared<uint8_t>& bytes;
+  int32_t first;
+  [[nodiscard]] GEN_DEVICE uint32_t load4(int32_t i) const {
+    return shared_at<uint32_t>(bytes, first + i);
+  }
+  [[nodiscard]] GEN_DEVICE uint32_t load2(int32_t i) const {
+    return shared_at<uint16_t>(bytes, first + i);
+  }
+  [[nodiscard]] GEN_DEVICE uint32_t load1(int32_t i) const {
+    return shared_at<uint8_t>(bytes, first + i);
+  }
+  [[nodiscard]] GEN_DEVICE uint32_t code4(int32_t i) const { return load4(i ^ (i / 128 % 4 * 16)); }
+};
+
+/// A product that starts from kExactSum has the bits of 1.5 * 2^23 plus its sum, which is below
+/// 2^22: to take that away again is exact, and faster than to convert an integer. So is to take
+/// away what its levels were multiplied with.
+constexpr int32_t kExactSum = 0x4B400000;
 template <quant::Traits t>
-struct QuarterFragments {
+GEN_DEVICE float exact_sum(int32_t product) {
+  const float sum = float_from_bits(static_cast<uint32_t>(product));
+  if constexpr (level_shift(t) == 0) return sum - kRoundMagic;
+  constexpr float kDown = 1.0F / static_cast<float>(1 << level_shift(t));
+  return multiply_add(sum, kDown, -kRoundMagic * kDown);
+}
+
+/// The codes of a quarter of a step of a tile: a block of 32, or 64 columns of a block of 256, in
+/// units of 32 columns.
+template <quant::Traits t>
+struct QuarterCodes {
   static constexpr int32_t kUnits = lane_parts(t);
   static constexpr int32_t kWords = first_bits(t) == 8 ? 2 : 1;
   static constexpr int32_t kAbove = bits_above(t);
 
-  GEN_DEVICE void load(const uint8_t* step, int32_t quarter) {
+  template <typename Source>
+  GEN_DEVICE void load(const Source& step, int32_t quarter) {
     const int32_t q = lane_of_warp() % 4;
     const int32_t lane = lane_of_warp() - q + quarter;  // of the tile, with the codes of output g
     GEN_UNROLL
     for (int32_t unit = 0; unit < kUnits; ++unit) {
       GEN_UNROLL
       for (int32_t i = 0; i < kWords; ++i) {
-        const int32_t word = unit * first_bits(t) + (first_bits(t) == 2 ? q % 2 : q + 4 * i);
-        codes[unit * kWords + i] =
-            device::load_constant4(step + (word / 4 * kTileLanes + lane) * 16 + word % 4 * 4);
+        // The lane's are in the 16 bytes that `first` is in.
+        const int32_t first = unit * first_bits(t) + 4 * i;
+        const int32_t word = first_bits(t) == 2 ? first % 4 + q % 2 : q;
+        codes[unit * kWords + i] = step.code4(first / 4 * kTileLanes * 16 + lane * 16 + word * 4);
       }
       if constexpr (kAbove > 0) {
         const int32_t word = unit * kAbove + (kAbove == 2 ? q % 2 : 0);
-        upper[unit] =
-            device::load_constant4(step + upper_offset(t) + (lane * upper_words(t) + word) * 4);
+        upper[unit] = step.load4(upper_offset(t) + (lane * upper_words(t) + word) * 4);
       }
     }
+  }
+
+  /// Columns 4 t … 4 t + 3 and 4 t + 16 … 4 t + 19 of a unit of output g: levels times
+  /// 2^level_shift().
+  GEN_DEVICE void fragment(int32_t unit, uint32_t (&b)[2]) const {
+    const int32_t q = lane_of_warp() % 4;
+    constexpr int32_t kTo = level_shift(t);
+    GEN_UNROLL
+    for (int32_t half = 0; half < 2; ++half) {
+      uint32_t four = 0;
+      if constexpr (first_bits(t) == 8) four = codes[unit * kWords + half];
+      if constexpr (first_bits(t) == 4) four = moved_bits<4, kTo>(codes[unit], 4 * half);
+      if constexpr (first_bits(t) == 2) {
+        four = moved_bits<2, kTo>(codes[unit], q / 2 * 2 + 4 * half);
+      }
+      if constexpr (kAbove == 1) {
+        four |= moved_bits<1, kTo + first_bits(t)>(upper[unit], q + 4 * half);
+      }
+      if constexpr (kAbove == 2) {
+        four |= moved_bits<2, kTo + first_bits(t)>(upper[unit], q / 2 * 2 + 4 * half);
+      }
+      b[half] = signed_levels<t>(looked_up<t>(four));
+    }
+  }
+
+  uint32_t codes[static_cast<size_t>(kUnits * kWords)];
+  uint32_t upper[static_cast<size_t>(kAbove > 0 ? kUnits : 1)];
+};
+
+/// Scale and minimum of a run of a quarter, from the bytes of all.
+template <quant::Traits t>
+GEN_DEVICE int32_t scale_of_run(uint32_t runs, int32_t run) {
+  const uint32_t bits = runs >> (8 * run);
+  if constexpr (shared_runs(t)) return static_cast<int32_t>(bits & 15U);
+  return static_cast<int32_t>(static_cast<int8_t>(bits & 0xFFU));
+}
+template <quant::Traits t>
+GEN_DEVICE int32_t minimum_of_run(uint32_t runs, int32_t run) {
+  if constexpr (shared_runs(t)) return static_cast<int32_t>((runs >> (8 * run + 4)) & 15U);
+  return static_cast<int32_t>((runs >> (8 * (run + lane_runs(t)))) & 0xFFU);
+}
+
+/// A quarter of a step of a tile with the scales of outputs 2 t and 2 t + 1.
+template <quant::Traits t>
+struct QuarterFragments {
+  GEN_DEVICE void load(const uint8_t* step, int32_t quarter) {
+    codes.load(StepInMemory{step}, quarter);
+    const int32_t q = lane_of_warp() % 4;
     GEN_UNROLL
     for (int32_t output = 0; output < 2; ++output) {
       const int32_t at = kTileQuarters * (2 * q + output) + quarter;
@@ -90,25 +209,7 @@ struct QuarterFragments {
   }
 
   /// b of the product of a unit's columns.
-  GEN_DEVICE void fragment(int32_t unit, uint32_t (&b)[2]) const {
-    const int32_t q = lane_of_warp() % 4;
-    GEN_UNROLL
-    for (int32_t half = 0; half < 2; ++half) {
-      uint32_t four = 0;
-      if constexpr (first_bits(t) == 8) four = codes[unit * kWords + half];
-      if constexpr (first_bits(t) == 4) four = (codes[unit] >> (4 * half)) & 0x0F0F0F0FU;
-      if constexpr (first_bits(t) == 2) {
-        four = (codes[unit] >> (q / 2 * 2 + 4 * half)) & 0x03030303U;
-      }
-      if constexpr (kAbove == 1) {
-        four |= ((upper[unit] >> (q + 4 * half)) & 0x01010101U) << first_bits(t);
-      }
-      if constexpr (kAbove == 2) {
-        four |= ((upper[unit] >> (q / 2 * 2 + 4 * half)) & 0x03030303U) << first_bits(t);
-      }
-      b[half] = signed_levels<t>(looked_up<t>(four));
-    }
-  }
+  GEN_DEVICE void fragment(int32_t unit, uint32_t (&b)[2]) const { codes.fragment(unit, b); }
 
   /// Of output 2 t + `output` of the tile: of a block of 32.
   [[nodiscard]] GEN_DEVICE float scale(int32_t output) const {
@@ -119,23 +220,17 @@ struct QuarterFragments {
   }
   /// Of a run of the quarter.
   [[nodiscard]] GEN_DEVICE int32_t run_scale(int32_t output, int32_t run) const {
-    const uint32_t bits = scales[output] >> (8 * run);
-    if constexpr (shared_runs(t)) return static_cast<int32_t>(bits & 15U);
-    return static_cast<int32_t>(static_cast<int8_t>(bits & 0xFFU));
+    return scale_of_run<t>(scales[output], run);
   }
   [[nodiscard]] GEN_DEVICE int32_t run_minimum(int32_t output, int32_t run) const {
-    if constexpr (shared_runs(t)) {
-      return static_cast<int32_t>((scales[output] >> (8 * run + 4)) & 15U);
-    }
-    return static_cast<int32_t>((scales[output] >> (8 * (run + lane_runs(t)))) & 0xFFU);
+    return minimum_of_run<t>(scales[output], run);
   }
 
   GEN_DEVICE static uint32_t half_at(const uint8_t* at) {
     return *reinterpret_cast<const uint16_t*>(at);
   }
 
-  uint32_t codes[static_cast<size_t>(kUnits * kWords)];
-  uint32_t upper[static_cast<size_t>(kAbove > 0 ? kUnits : 1)];
+  QuarterCodes<t> codes;
   uint32_t scales[2];  // as stored: of blocks of 32, or those of runs
   uint32_t minima[2];
 };

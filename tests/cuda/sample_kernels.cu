@@ -162,7 +162,7 @@ GEN_KERNEL product_kernel(Product what, const uint16_t* a, const uint16_t* b, vo
   }
   if (what == Product::kS8) {
     int32_t d[4] = {};
-    mma_s8(d, fa, fb);
+    mma_s8(d, fa, fb, 0);
     for (unsigned i = 0; i < 4; ++i) {
       static_cast<int32_t*>(out)[(row + i / 2 * 8) * 8 + column + i % 2] = d[i];
     }
