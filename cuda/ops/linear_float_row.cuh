@@ -4,11 +4,14 @@
 //   Work    A block of eight warps keeps x in shared memory; there are two blocks a multiprocessor
 //           at most, and outputs w, w + all warps, … are warp w's. A gated output is two rows of
 //           weights, one after the other.
-//   Bytes   W once, x once for each block. A warp has eight pieces of 512 bytes under way, from one
-//           output to the next without a gap; the first ones before the predecessor has ended.
-//   Shared  x, 4 bytes a column; where that is too much, x is read where it lies.
+//   Bytes   W once, x once for each block. A warp has 4 to 6 KiB under way into a ring of shared
+//           memory, from one row to the next without a gap; the first ones before the predecessor
+//           has ended. Two blocks have 64 KiB under way on a multiprocessor.
+//   Shared  48 KiB of rings, and x, 4 bytes a column; where that is too much, x is read where it
+//           lies.
 #pragma once
 
+#include "cuda/device/async_copy.cuh"
 #include "cuda/ops/linear_end.cuh"
 #include "cuda/ops/linear_floats.cuh"
 
@@ -17,8 +20,13 @@ namespace gen::cuda {
 constexpr int32_t kRowThreads = 256;
 constexpr int32_t kRowWarps = kRowThreads / 32;
 constexpr int32_t kRowBlocks = 2;  // of a multiprocessor
-constexpr int32_t kRowPieces = 8;  // of a lane, under way
-constexpr size_t kMostStaged = size_t{96} << 10;
+/// Pieces of a lane that are fetched at once, and groups of them in a warp's ring.
+constexpr int32_t kRowPieces = 4;
+constexpr int32_t kRowGroups = 3;
+constexpr int32_t kRowRoundBytes = 512;  // a piece for each lane
+constexpr int32_t kRowGroupBytes = kRowPieces * kRowRoundBytes;
+constexpr size_t kRowRingBytes = size_t{kRowWarps} * kRowGroups * kRowGroupBytes;
+constexpr size_t kMostStaged = size_t{64} << 10;
 
 struct FloatRowView {
   const uint8_t* weight;
@@ -51,64 +59,124 @@ struct RowsOfWarp {
   }
 };
 
+/// x in shared memory, as lanes read it side by side: the first four elements of all pieces, then
+/// the next four.
+template <int32_t kElements>
+struct StagedRow {
+  Shared<float> at;
+  int32_t pieces;
+
+  GEN_DEVICE void fill(const float* x) const {
+    constexpr int32_t kQuads = kElements / 4;
+    for (int32_t i = thread_x(); i < pieces * kQuads; i += kRowThreads) {
+      at.template as<device::UInt4>()[i % kQuads * pieces + i / kQuads] = device::load16(x + 4 * i);
+    }
+  }
+  GEN_DEVICE void load(int32_t piece, int32_t left,
+                       float (&x)[static_cast<size_t>(kElements)]) const {
+    GEN_UNROLL
+    for (int32_t k = 0; k < kElements; k += 4) {
+      const device::UInt4 four = at.template as<device::UInt4>()[k / 4 * pieces + piece];
+      x[k] = float_from_bits(four.x);
+      x[k + 1] = float_from_bits(four.y);
+      x[k + 2] = float_from_bits(four.z);
+      x[k + 3] = float_from_bits(four.w);
+    }
+    drop_beyond<kElements>(left, x);
+  }
+};
+
+/// The pieces of a warp's rows on their way into its ring, row after row. Registers would do as
+/// well, but a warp waits for loads into them by counters, of which it has six.
+class RowPieces {
+ public:
+  GEN_DEVICE RowPieces(const RowsOfWarp& first, int32_t pieces)
+      : rows_(first),
+        pieces_(pieces),
+        ring_(dynamic_shared<uint8_t>(
+            static_cast<size_t>(warp_of_block() * kRowGroups * kRowGroupBytes),
+            static_cast<size_t>(kRowGroups * kRowGroupBytes))) {
+    from_ = rows_.any() ? rows_.pieces() : nullptr;
+    for (int32_t i = 0; i < kRowGroups - 1; ++i) issue();
+  }
+  /// The lane's next ones; zeros behind the row's last.
+  GEN_DEVICE void next(device::UInt4 (&pieces)[kRowPieces]) {
+    issue();
+    device::wait_copies<kRowGroups - 1>();
+    const int32_t first = (group_ * kRowGroupBytes + lane_of_warp() * 16) / 16;
+    GEN_UNROLL
+    for (int32_t i = 0; i < kRowPieces; ++i) {
+      pieces[i] = ring_.as<device::UInt4>()[first + i * (kRowRoundBytes / 16)];
+    }
+    group_ = group_ + 1 < kRowGroups ? group_ + 1 : 0;
+  }
+
+ private:
+  GEN_DEVICE void issue() {
+    if (from_ != nullptr) {
+      const int32_t to = next_group_ * kRowGroupBytes + lane_of_warp() * 16;
+      GEN_UNROLL
+      for (int32_t i = 0; i < kRowPieces; ++i) {
+        const bool valid = first_ + i * 32 + lane_of_warp() < pieces_;
+        device::copy_async16(ring_, to + i * kRowRoundBytes,
+                             valid ? from_ + i * kRowRoundBytes : rows_.of.weight, valid);
+      }
+      from_ += kRowGroupBytes;
+      first_ += kRowPieces * 32;
+      if (first_ >= pieces_) {
+        rows_.next();
+        from_ = rows_.any() ? rows_.pieces() : nullptr;
+        first_ = 0;
+      }
+    }
+    device::commit_copies();
+    next_group_ = next_group_ + 1 < kRowGroups ? next_group_ + 1 : 0;
+  }
+
+  RowsOfWarp rows_;
+  int32_t pieces_;
+  const Shared<uint8_t> ring_;
+  const uint8_t* from_ = nullptr;
+  int32_t first_ = 0;       // piece of the row that is fetched next
+  int32_t next_group_ = 0;  // that is filled
+  int32_t group_ = 0;       // that is taken
+};
+
 template <typename Type, bool kStaged>
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kRowThreads, kRowBlocks) linear_float_row_kernel(FloatRowView of) {
   constexpr int32_t kElements = Type::kElements;
   const int32_t pieces = (of.cols + kElements - 1) / kElements;
   RowsOfWarp rows = {of, block_x() * kRowWarps + warp_of_block(), false};
-  RowsOfWarp ahead = rows;  // that pieces are fetched of
-  const uint8_t* from = ahead.any() ? ahead.pieces() : nullptr;
-  device::UInt4 fetched[static_cast<size_t>(kRowPieces)];
-  const auto fetch = [&](int32_t i, int32_t round) {
-    if (from != nullptr && round * 32 + lane_of_warp() < pieces) {
-      fetched[i] = device::load_once16(from + static_cast<size_t>(round) * 512);
-    }
-  };
-  GEN_UNROLL
-  for (int32_t i = 0; i < kRowPieces; ++i) fetch(i, i);
+  RowPieces stream(rows, pieces);
   after_predecessor();
-  const Shared<float> staged =
-      dynamic_shared<float>(0, kStaged ? static_cast<size_t>(pieces * kElements) : 0);
+  const StagedRow<kElements> staged = {
+      dynamic_shared<float>(kRowRingBytes, kStaged ? static_cast<size_t>(pieces * kElements) : 0),
+      pieces};
   if constexpr (kStaged) {
-    for (int32_t i = thread_x(); i < pieces * kElements / 4; i += kRowThreads) {
-      staged.template as<device::UInt4>()[i] = device::load16(of.x + 4 * i);
-    }
+    staged.fill(of.x);
     sync_threads();
   }
 
   float gate = 0.0F;
   for (; rows.any(); rows.next()) {
     float sums[1] = {};
-    for (int32_t first = 0; first * 32 < pieces; first += kRowPieces) {
-      const bool last = (first + kRowPieces) * 32 >= pieces;
-      if (last) {
-        ahead.next();
-        from = ahead.any() ? ahead.pieces() : nullptr;
-      }
+    for (int32_t first = 0; first < pieces; first += kRowPieces * 32) {
+      device::UInt4 fetched[kRowPieces];
+      stream.next(fetched);
       GEN_UNROLL
       for (int32_t i = 0; i < kRowPieces; ++i) {
-        const int32_t piece = (first + i) * 32 + lane_of_warp();
-        if (piece < pieces) {
-          float w[static_cast<size_t>(kElements)];
-          Type::decode(fetched[i], w);
-          const int32_t column = piece * kElements;
-          float x[static_cast<size_t>(kElements)];
-          if constexpr (kStaged) {
-            GEN_UNROLL
-            for (int32_t k = 0; k < kElements; k += 4) {
-              const device::UInt4 four = staged.template as<device::UInt4>()[(column + k) / 4];
-              x[k] = float_from_bits(four.x);
-              x[k + 1] = float_from_bits(four.y);
-              x[k + 2] = float_from_bits(four.z);
-              x[k + 3] = float_from_bits(four.w);
-            }
-            drop_beyond<kElements>(of.cols - column, x);
-          } else {
-            load_elements<kElements>(of.x + column, of.cols - column, x);
-          }
-          sums[0] = add_products(x, w, sums[0]);
+        const int32_t piece = first + i * 32 + lane_of_warp();
+        if (piece >= pieces) continue;
+        const int32_t column = piece * kElements;
+        float w[static_cast<size_t>(kElements)];
+        float x[static_cast<size_t>(kElements)];
+        Type::decode(fetched[i], w);
+        if constexpr (kStaged) {
+          staged.load(piece, of.cols - column, x);
+        } else {
+          load_elements<kElements>(of.x + column, of.cols - column, x);
         }
-        fetch(i, last ? i : first + kRowPieces + i);
+        sums[0] = add_products(x, w, sums[0]);
       }
     }
     const float sum = sum_lanes(sums);
@@ -132,15 +200,16 @@ Status launch_float_row(const OpContext& context, const PackedRows& x, const Lin
                            end};
   const size_t bytes = static_cast<size_t>((cols + Type::kElements - 1) / Type::kElements) *
                        Type::kElements * sizeof(float);
-  const bool staged = bytes <= kMostStaged && bytes <= context.shared_bytes / kRowBlocks;
+  const bool staged =
+      bytes <= kMostStaged && bytes + kRowRingBytes <= context.shared_bytes / kRowBlocks;
   // As many outputs for each warp as for any other.
   const int64_t most = int64_t{context.processors} * kRowBlocks * kRowWarps;
   const int64_t each = (end.rows + most - 1) / most;
   return run_kernel(
       context, "linear",
       staged ? linear_float_row_kernel<Type, true> : linear_float_row_kernel<Type, false>,
-      grid_of(end.rows, static_cast<int32_t>(kRowWarps * each)), kRowThreads, staged ? bytes : 0,
-      of);
+      grid_of(end.rows, static_cast<int32_t>(kRowWarps * each)), kRowThreads,
+      kRowRingBytes + (staged ? bytes : 0), of);
 }
 
 }  // namespace gen::cuda
