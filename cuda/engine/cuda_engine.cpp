@@ -19,6 +19,15 @@ namespace {
 /// Rows of a step up to which it is filled up: more cost time, and such steps are seldom alike.
 constexpr int64_t kMostPadded = 64;
 
+/// Rows of a step beyond which no graph is made of it: the host is ahead of the device then, and
+/// what ends a prompt is seldom as long as another, so its graph would only cost others' places.
+constexpr int64_t kMostGraphRows = 256;
+/// Of a step of prompts, for each multiprocessor: products are cut into tiles of about 128 rows by
+/// 128 outputs, and weights of 2,048 outputs then make a tile for each.
+constexpr uint32_t kRowsEach = 8;
+constexpr uint32_t kLeastPromptRows = 256;
+constexpr uint32_t kMostPromptRows = 2048;
+
 using engine::Access;
 
 /// Host bytes that a step needs until it is finished.
@@ -37,6 +46,14 @@ class CudaStream final : public engine::Stream {
   Staging down_;
   std::vector<Download> downloads_;
 };
+
+/// Rows that a list of operations is over: those of its first product.
+int64_t rows_of(std::span<const engine::OpArgs> list) noexcept {
+  for (const engine::OpArgs& args : list) {
+    if (const auto* linear = std::get_if<engine::LinearArgs>(&args)) return linear->x.rows;
+  }
+  return 0;
+}
 
 CudaStream& own(engine::Stream& stream) { return static_cast<CudaStream&>(stream); }
 
@@ -110,7 +127,7 @@ Status CudaEngine::run_all(engine::Stream&, std::span<const engine::OpArgs> list
     return queue_->note(
         std::visit([this](const auto& of) { return cuda::run(queue_->context(), of); }, args));
   };
-  if (!queue_->dry_run()) return graphs_.run(list, run_one);
+  if (!queue_->dry_run() && rows_of(list) <= kMostGraphRows) return graphs_.run(list, run_one);
   for (const engine::OpArgs& args : list) GEN_TRY(run_one(args));
   return {};
 }
@@ -122,6 +139,12 @@ int64_t CudaEngine::step_rows(int64_t n) const noexcept {
 
 int64_t CudaEngine::room_rows(int64_t n) const noexcept {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(n, kMostPadded))));
+}
+
+int32_t CudaEngine::prompt_rows() const noexcept {
+  const auto processors = static_cast<uint32_t>(std::max(queue_->properties().sm_count, 1));
+  return static_cast<int32_t>(
+      std::clamp(std::bit_floor(processors * kRowsEach), kLeastPromptRows, kMostPromptRows));
 }
 
 StepGraphs::Counts CudaEngine::graphs() {

@@ -44,6 +44,7 @@ class CudaEngine final : public engine::Engine {
   [[nodiscard]] bool gathers() const noexcept override { return true; }
   [[nodiscard]] int64_t step_rows(int64_t n) const noexcept override;
   [[nodiscard]] int64_t room_rows(int64_t n) const noexcept override;
+  [[nodiscard]] int32_t prompt_rows() const noexcept override;
   Status run_all(engine::Stream& stream, std::span<const engine::OpArgs> list) override;
   /// Of lists of operations. For tests and profiles.
   [[nodiscard]] StepGraphs::Counts graphs();

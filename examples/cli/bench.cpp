@@ -285,9 +285,9 @@ void add_bench(CLI::App& app) {
       ->check(tokens);
   command
       ->add_option("--chunk", options->sessions.prefill_chunk,
-                   "with --sessions: prompt tokens in one step")
+                   "with --sessions: prompt tokens in one step, 0: as the backend likes")
       ->needs(sessions)
-      ->check(CLI::Range(1, 512))
+      ->check(CLI::Range(0, 2048))
       ->capture_default_str();
   add_draft_options(*command, options->model);
   CLI::Option* const draft = command->get_option("--draft");

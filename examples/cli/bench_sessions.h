@@ -16,7 +16,7 @@ struct SessionsBench {
   int32_t tokens = 32;      // to generate, likewise
   bool mixed = false;       // lengths and arrivals at random, against the same one after another
   int32_t long_prompt = 0;  // one more session brings a prompt of that many tokens meanwhile
-  int32_t prefill_chunk = 256;
+  int32_t prefill_chunk = 0;
   int32_t threads = 0;
   bool json = false;
 };

@@ -25,6 +25,7 @@ using gen::api::TextOption;
 using gen::api::WholeOption;
 using gen::cache::CacheFormat;
 using gen::cache::KeyChoice;
+using gen::graph::kMostStepRows;
 using gen::graph::kStepRows;
 
 using O = gen_options;
@@ -43,8 +44,8 @@ constexpr OptionRow<O> kCompressedKv = {
     "makes every full chunk of so many positions one entry, their mean; 0: none"};
 constexpr OptionRow<O> kPrefillChunk = {
     "prefill_chunk",
-    WholeOption<O>{[](O& o) -> int32_t& { return o.generator.prefill_chunk; }, 1, kStepRows},
-    "most tokens of a prompt in one pass"};
+    WholeOption<O>{[](O& o) -> int32_t& { return o.generator.prefill_chunk; }, 0, kMostStepRows},
+    "most tokens of a prompt in one pass; 0: 256 on the CPU, more on a device that is wide"};
 constexpr OptionRow<O> kMaxBatch = {
     "max_batch",
     WholeOption<O>{[](O& o) -> int32_t& { return o.generator.max_sequences; }, 1, kStepRows},

@@ -106,6 +106,9 @@ class Engine {
   /// The rows, at least `n`, that a step of n rows had better have: engines that recognise lists
   /// want few different ones. The others belong to no sequence.
   [[nodiscard]] virtual int64_t step_rows(int64_t n) const noexcept { return n; }
+  /// Rows of prompts that a step had better have, at most 2,048: fewer leave a part of the engine
+  /// idle. 0: it does not matter.
+  [[nodiscard]] virtual int32_t prompt_rows() const noexcept { return 0; }
   /// The rows, at least `n`, that memory for a step of n rows had better be taken for: a list is
   /// recognised by its addresses, so that memory that moves makes all of them new ones.
   [[nodiscard]] virtual int64_t room_rows(int64_t n) const noexcept { return n; }

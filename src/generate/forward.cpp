@@ -79,9 +79,10 @@ Result<std::vector<float>> forward_one(const model::Model& model, std::span<cons
                  before, target->capacity());
   }
   std::vector<float> row(static_cast<size_t>(traits.vocab_size));
+  const auto rows =
+      static_cast<size_t>(traits.prompt_rows > 0 ? traits.prompt_rows : traits.max_batch_rows);
   for (size_t begin = 0, count = 0; begin < tokens.size(); begin += count) {
-    count = std::min({tokens.size() - begin, static_cast<size_t>(traits.max_batch_rows),
-                      static_cast<size_t>(target->plan_limit())});
+    count = std::min({tokens.size() - begin, rows, static_cast<size_t>(target->plan_limit())});
     const bool last = begin + count == tokens.size();
     Step step;
     GEN_TRY(step.add(traits, target, static_cast<int32_t>(count)));
@@ -96,9 +97,9 @@ Result<ForwardRows> ForwardRows::create(const model::ModelTraits& traits,
                                         std::span<const int32_t> tokens, const int32_t* sequences,
                                         const uint8_t* wants_logits, size_t n_caches) {
   GEN_TRY(check_tokens(tokens, traits.vocab_size));
-  if (tokens.size() > static_cast<size_t>(traits.max_batch_rows)) {
-    return error(Code::kInvalidArgument, "%zu rows are more than %d", tokens.size(),
-                 traits.max_batch_rows);
+  const int32_t most = std::min(traits.max_batch_rows, graph::kStepRows);
+  if (tokens.size() > static_cast<size_t>(most)) {
+    return error(Code::kInvalidArgument, "%zu rows are more than %d", tokens.size(), most);
   }
   if (n_caches == 0) return Status(Code::kInvalidArgument, "there are no caches");
   if (sequences == nullptr && n_caches != 1) {

@@ -74,8 +74,7 @@ Result<std::shared_ptr<const Generator>> Generator::create(
   }
   // A queue of half of that is as good as none, and sums with max_sequences fit.
   options.max_queue = std::min(options.max_queue, std::numeric_limits<int32_t>::max() / 2);
-  if (options.prefill_chunk == 0) options.prefill_chunk = kDefaultPrefillChunk;
-  options.prefill_chunk = std::min(options.prefill_chunk, traits.max_batch_rows);
+  options.prefill_chunk = prefill_rows(options.prefill_chunk, traits);
   if (options.memory == nullptr) options.memory = &engine::system_memory();
   if (!options.cache_factory) {
     GEN_ASSIGN(const auto format, cache::parse_cache_format(options.kv_dtype));

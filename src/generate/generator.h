@@ -36,15 +36,20 @@ using CacheFactory = std::function<Result<std::unique_ptr<cache::KvCache>>(
     std::span<const cache::LayerShape> shapes, int32_t capacity)>;
 
 constexpr int32_t kDefaultPrefillChunk = 256;
+/// What a prefill_chunk comes to for a model.
+inline int32_t prefill_rows(int32_t chunk, const model::ModelTraits& traits) noexcept {
+  if (chunk == 0) chunk = traits.prompt_rows > 0 ? traits.prompt_rows : kDefaultPrefillChunk;
+  return std::min(chunk, traits.max_batch_rows);
+}
 constexpr int32_t kDefaultMaxSequences = 64;
 
 constexpr int32_t kDefaultContextKeep = 4;  // models lean on the very first tokens
 
 struct GeneratorOptions {
-  std::string kv_dtype = "fp32";                 // as in cache/sequence/cache_format.h
-  int32_t max_seq_len = 0;                       // 0: the model's; never more than that
-  int32_t prefill_chunk = kDefaultPrefillChunk;  // rows per forward pass, 0: the default
-  bool shift_context = false;  // a full context drops its oldest tokens instead of ending
+  std::string kv_dtype = "fp32";  // as in cache/sequence/cache_format.h
+  int32_t max_seq_len = 0;        // 0: the model's; never more than that
+  int32_t prefill_chunk = 0;      // rows per forward pass; 0: the model's wish, or the default
+  bool shift_context = false;     // a full context drops its oldest tokens instead of ending
   int32_t context_keep = kDefaultContextKeep;    // first tokens that are never dropped
   int32_t max_sequences = kDefaultMaxSequences;  // sequences in one forward pass
   int32_t max_queue = 0;  // calls beyond max_sequences that may wait, 0: any number

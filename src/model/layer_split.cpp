@@ -12,7 +12,9 @@ namespace gen::model {
 namespace {
 
 /// Rows of a prompt's step that there must be room for.
-constexpr size_t kRoomRows = 256;
+size_t room_rows(const engine::Engine& device) noexcept {
+  return static_cast<size_t>(std::max(device.prompt_rows(), 256));
+}
 
 }  // namespace
 
@@ -54,7 +56,7 @@ bool LayerSplit::fits(int32_t layers, const graph::CompileOptions& options) cons
   const size_t selected =
       static_cast<size_t>(device_->room_rows(1)) * need.widest_selected * sizeof(float);
   const size_t pieces[] = {need.bytes, cache_bytes(layers, options.max_seq_len),
-                           kRoomRows * need.widest * sizeof(float),
+                           room_rows(*device_) * need.widest * sizeof(float),
                            std::min(selected, options.selected_arena_bytes)};
   return device_->has_room(pieces);
 }
@@ -90,7 +92,7 @@ Result<LayerSplit::Plan> LayerSplit::compile_fitting(const graph::CompileOptions
       const auto selected =
           static_cast<size_t>(std::min(device_->room_rows(1), made.selected_chunk()));
       const size_t pieces[] = {cache_bytes(fitting, options.max_seq_len),
-                               kRoomRows * made.row_bytes(0),
+                               room_rows(*device_) * made.row_bytes(0),
                                selected * made.selected_row_bytes(0)};
       lacking = !device_->has_room(pieces);
     }

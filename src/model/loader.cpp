@@ -123,6 +123,9 @@ class Loader {
     // States have taken in all that came before: nothing of it can be dropped, or branch off.
     traits.can_shift = traits.can_branch = graph.states.empty();
     graph::CompileOptions compile_options;
+    if (options_.engine->prompt_rows() > 0) {
+      traits.max_batch_rows = std::max(traits.max_batch_rows, graph::kMostStepRows);
+    }
     compile_options.max_rows = traits.max_batch_rows;
     compile_options.max_seq_len = traits.max_seq_len;
     compile_options.cancel = options_.cancel;
@@ -140,6 +143,7 @@ class Loader {
     };
     const LayerSplit split(graph, hparams_.n_layers, options_.engine, options_.host);
     GEN_ASSIGN(auto plan, split.compile(options_.device_layers, compile_options, device_layers));
+    if (plan->engines().size() == 1) traits.prompt_rows = plan->engine()->prompt_rows();
 
     std::shared_ptr<const void> source;
     if (plan->borrows_sources()) source = file_;

@@ -30,6 +30,7 @@ struct ModelTraits {
   int32_t head_dim = 0;                       // K, the most of a layer
   int32_t hidden = 0;                         // D
   int32_t max_batch_rows = graph::kStepRows;  // rows a single forward accepts
+  int32_t prompt_rows = 0;  // that a pass had better have; 0: it does not matter
   int32_t max_batch_sequences = std::numeric_limits<int32_t>::max();
   int32_t eos = -1;  // ends a text beside those of the tokenizer; -1 for none
   bool can_truncate = true;

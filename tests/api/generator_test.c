@@ -29,8 +29,8 @@ static void options_check_and_describe(void** state) {
   assert_ok(gen_options_new(&o, &error), error);
   assert_fails(gen_options_set_kv_dtype(o, "fp7", &error), bad, "fp7", error);
   assert_fails(gen_options_set_kv_dtype(o, NULL, &error), bad, "name", error);
-  assert_fails(gen_options_set_prefill_chunk(o, 0, &error), bad, "prefill_chunk", error);
-  assert_fails(gen_options_set_prefill_chunk(o, 513, &error), bad, "512", error);
+  assert_fails(gen_options_set_prefill_chunk(o, -1, &error), bad, "prefill_chunk", error);
+  assert_fails(gen_options_set_prefill_chunk(o, 2049, &error), bad, "2048", error);
   assert_fails(gen_options_set_context_policy(o, "slide", 4, &error), bad, "slide", error);
   assert_fails(gen_options_set_context_policy(o, NULL, 4, &error), bad, "policy", error);
   assert_fails(gen_options_set_context_policy(o, "shift", -1, &error), bad, "-1", error);
@@ -47,7 +47,7 @@ static void options_check_and_describe(void** state) {
   assert_fails(gen_options_set(o, "prefill_chunk", "x", &error), bad, "x", error);
   assert_ok(gen_options_describe(o, text, sizeof text, &n, &error), error);
   assert_non_null(strstr(text, "\"value\":\"fp32\""));
-  assert_non_null(strstr(text, "\"value\":\"256\""));
+  assert_non_null(strstr(text, "\"0 to 2048\""));
   assert_ok(gen_options_set(o, "kv_dtype", "fp16", &error), error);
   assert_ok(gen_options_set(o, "prefill_chunk", "512", &error), error);
   assert_ok(gen_options_describe(o, text, sizeof text, &n, &error), error);

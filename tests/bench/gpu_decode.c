@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What gpu.sh runs end to end: prefill and decode of a model on a backend, through the C API.
  *   gpu_decode BACKEND MODEL.gguf PROMPT_TOKENS TOKENS RESULTS [TEXTS [deterministic]]
+ * The model is loaded twice, since the first time the device is made ready; the second counts. Beside it stands at what
+ * rate the file is read, by as many threads as there are CPUs, up to 16.
  * TEXTS, 1 if not said, run side by side; decode counts the tokens of all of them.
  * A line of the table, a line of JSON at the end of RESULTS. Ends with 3 if the machine refuses.
  *   GEN_LOG            environment variable: what the library logs goes to standard error
  *   GEN_MEGAKERNEL     environment variable: told in the table and in RESULTS
  *   GEN_GPU_READ_RATE  environment variable: bytes a second; the table tells at what share of it one text's tokens read
  *                      the weights */
-#define _POSIX_C_SOURCE 199309L /* clock_gettime */
+#define _POSIX_C_SOURCE 200809L /* clock_gettime, pread */
+#include <fcntl.h>
 #include <generate/generate.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { kMostTexts = 256 };
 
@@ -27,6 +33,52 @@ static double now(void) {
   struct timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
   return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+enum { kMostReaders = 16, kReadBytes = 4 << 20 };
+
+/* A thread that reads every n-th piece of a file. */
+typedef struct reader {
+  pthread_t thread;
+  int file, first, n;
+  off_t bytes;
+  int failed;
+} reader;
+
+static void* read_pieces(void* given) {
+  reader* const own = given;
+  char* const to = malloc(kReadBytes);
+  own->failed = to == NULL;
+  for (off_t at = (off_t)own->first * kReadBytes; at < own->bytes && !own->failed; at += (off_t)own->n * kReadBytes) {
+    own->failed = pread(own->file, to, kReadBytes, at) <= 0;
+  }
+  free(to);
+  return NULL;
+}
+
+/* Bytes a second; 0 if it cannot be read. */
+static double read_rate(const char* path) {
+  reader readers[kMostReaders];
+  const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+  const int n = cpus < 1 ? 1 : cpus > kMostReaders ? kMostReaders : (int)cpus;
+  const int file = open(path, O_RDONLY);
+  struct stat about;
+  if (file < 0) return 0.0;
+  int failed = fstat(file, &about) != 0;
+  int begun = 0;
+  const double begin = now();
+  for (; begun < n && !failed; ++begun) {
+    readers[begun] = (reader){.file = file, .first = begun, .n = n, .bytes = about.st_size};
+    failed = pthread_create(&readers[begun].thread, NULL, read_pieces, &readers[begun]) != 0;
+    if (failed) break;
+  }
+  for (int i = 0; i < begun; ++i) {
+    pthread_join(readers[i].thread, NULL);
+    failed = failed || readers[i].failed;
+  }
+  const double seconds = now() - begin;
+  close(file);
+  return failed ? 0.0 : (double)about.st_size / seconds;
 }
 
 /* All texts once; the longest times of any of them. */
@@ -78,13 +130,18 @@ int main(int argc, char** argv) {
   int32_t* ids = calloc((size_t)prompt, sizeof(int32_t));
   if (ids == NULL) return 1;
   if (gen_backend_available(argv[1], &error) != GEN_OK) return refused("backend");
-  const double begin = now();
   if (gen_model_options_new(&options, &error) != GEN_OK ||
-      gen_model_options_set_backend(options, argv[1], &error) != GEN_OK ||
-      gen_model_load(argv[2], options, &model, &error) != GEN_OK) {
-    return refused("load");
+      gen_model_options_set_backend(options, argv[1], &error) != GEN_OK) {
+    return refused("options");
   }
-  const double load = now() - begin;
+  const double file_rate = read_rate(argv[2]);
+  double first_load = 0.0, load = 0.0; /* seconds */
+  for (int round = 0; round < 2; ++round) {
+    gen_model_free(model);
+    const double begin = now();
+    if (gen_model_load(argv[2], options, &model, &error) != GEN_OK) return refused("load");
+    *(round == 0 ? &first_load : &load) = now() - begin;
+  }
   if (gen_options_new(&settings, &error) != GEN_OK || gen_options_set_max_batch(settings, texts, &error) != GEN_OK ||
       gen_options_set_deterministic(settings, deterministic, &error) != GEN_OK ||
       gen_create(model, settings, &generator, &error) != GEN_OK || gen_sampling_new(&sampling, &error) != GEN_OK ||
@@ -113,8 +170,9 @@ int main(int argc, char** argv) {
       gen_model_memory(model, "weights", &on_device, &error) != GEN_OK) {
     return refused("memory");
   }
-  printf("%-6s %3d texts%s  load %6.2f GB/s  prefill %9.1f tokens/s   decode %9.1f tokens/s", argv[1], texts,
-         deterministic ? ", deterministic" : "", (double)on_device / load * 1e-9, (double)prompt * texts / prefill,
+  printf("%-6s %3d texts%s  load %6.2f GB/s (file %.2f, first %.2f)  prefill %9.1f tokens/s   decode %9.1f tokens/s", argv[1], texts,
+         deterministic ? ", deterministic" : "", (double)on_device / load * 1e-9, file_rate * 1e-9,
+         (double)on_device / first_load * 1e-9, (double)prompt * texts / prefill,
          (double)(tokens - 1) * texts / decode);
   const char* const megakernel = getenv("GEN_MEGAKERNEL");
   if (megakernel != NULL) printf("  megakernel %s", megakernel);
@@ -128,9 +186,11 @@ int main(int argc, char** argv) {
     fprintf(file,
             "{\"part\":\"generate\",\"model\":\"%s\",\"backend\":\"%s\",\"prompt\":%d,\"tokens\":%d,\"texts\":%d,"
             "\"deterministic\":%d,\"megakernel\":\"%s\",\"weights\":%zu,\"load_bytes\":%zu,\"load_s\":%.9g,"
+            "\"first_load_s\":%.9g,\"file_bytes_per_s\":%.9g,"
             "\"prefill_s\":%.9g,\"decode_s\":%.9g}\n",
             argv[2], argv[1], prompt, tokens, texts, deterministic,
-            megakernel != NULL ? megakernel : "auto", weights, on_device, load, prefill, decode);
+            megakernel != NULL ? megakernel : "auto", weights, on_device, load, first_load, file_rate, prefill,
+            decode);
     fclose(file);
   }
   for (int32_t text = 0; text < texts; ++text) gen_request_free(requests[text]);

@@ -350,6 +350,7 @@ class GpuOps {
   Result<GpuFigure> copy(size_t bytes) {
     GEN_ASSIGN(const auto from, room(bytes));
     GEN_ASSIGN(const auto to, room(bytes));
+    GEN_TRY(engine_->memory().fill(from, std::byte{7}, bytes));
     GpuFigure figure = {"copy", 1};
     figure.bytes = 2.0 * static_cast<double>(bytes);
     const engine::MemoryOp op = engine::CopyArgs{to, from, bytes};
@@ -357,6 +358,8 @@ class GpuOps {
     // Only reading waits.
     GEN_TRY(measure([&] { return engine_->memory().run(op); },
                     [&] { return engine_->memory().read(&last, to, 1); }, &figure));
+    GEN_TRY(engine_->memory().read(&last, to + static_cast<std::ptrdiff_t>(bytes - 1), 1));
+    note(std::to_integer<int>(last) - 7, 1e-30, &figure);
     return figure;
   }
 

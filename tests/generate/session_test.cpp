@@ -292,6 +292,11 @@ TEST_F(SessionTest, GeneratorOptionsAreChecked) {
   const auto made = std::move(Generator::create(model_, tokenizer_, {.kv_dtype = "fp16"})).value();
   EXPECT_EQ(made->max_seq_len(), 32);
   EXPECT_EQ(made->prefill_chunk(), kDefaultPrefillChunk);
+  model_->mutable_traits().prompt_rows = 300;
+  for (const auto& [chosen, rows] : {std::pair(0, 300), std::pair(20, 20), std::pair(600, 512)}) {
+    const auto of = Generator::create(model_, tokenizer_, {.prefill_chunk = chosen});
+    EXPECT_EQ(of.value()->prefill_chunk(), rows);
+  }
   model_->mutable_traits().max_batch_rows = 7;
   const auto small = std::move(Generator::create(model_, tokenizer_, {.kv_dtype = "fp16"})).value();
   EXPECT_EQ(small->prefill_chunk(), 7);

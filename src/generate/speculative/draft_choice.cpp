@@ -35,7 +35,7 @@ Result<std::shared_ptr<Drafter>> make_drafter(const DraftChoice& choice, const M
   }
   ModelDrafter::Options own;
   own.context = options.max_seq_len > 0 ? options.max_seq_len : target.model->traits().max_seq_len;
-  own.prompt_rows = options.prefill_chunk > 0 ? options.prefill_chunk : kDefaultPrefillChunk;
+  own.prompt_rows = prefill_rows(options.prefill_chunk, target.model->traits());
   own.kv_dtype = caches.format.name();
   const auto memory = [](engine::EngineMemory* chosen) {
     return chosen != nullptr ? chosen : &engine::system_memory();

@@ -154,6 +154,17 @@ struct ManyRows {
   engine::EnginePtr<float> out;
 };
 
+TEST(CudaGraphs, LongStepsAreNotKept) {
+  OpBench bench(test::cuda_engine());
+  const auto weight = weight_of(bench, 1.0F);
+  for (const int32_t rows : {256, 257}) {
+    const ManyRows list(bench, *weight, rows);
+    for (int32_t i = 0; i < 3; ++i) ASSERT_TRUE(bench.run_all(list.list).ok());
+    EXPECT_EQ(counts(bench.engine()).captured, 1U) << rows;
+    EXPECT_EQ(counts(bench.engine()).replayed, 2U) << rows;
+  }
+}
+
 TEST(CudaGraphs, ScratchMemoryThatGrowsLeavesThemAsTheyAre) {
   OpBench bench(test::cuda_engine());
   const std::vector<uint16_t> values(5 * 64, 0x3F80);  // ones

@@ -119,6 +119,44 @@ TEST(CudaModels, EveryWeightFormat) {
   }
 }
 
+/// Prompts of a wide device come in longer steps than the CPU's, and give the same.
+TEST(CudaModels, LongSteps) {
+  TinyModelSpec spec;
+  spec.type = DType::kQ8_0;
+  spec.layers = 1;
+  spec.context = 700;
+  const TinyModel tiny(spec);
+  std::vector<int32_t> prompt(600);
+  for (size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<int32_t>((i * 7 + i / 5) % 47);
+  const LoadedTiny on_cpu(tiny);
+  EXPECT_EQ(on_cpu.model().traits().prompt_rows, 0);
+  EXPECT_EQ(on_cpu.model().traits().max_batch_rows, 512);
+  const auto host = on_cpu.cache("fp16", 700);
+  std::vector<float> want = on_cpu.feed(*host, std::span(prompt).first(300));
+  const auto rest = on_cpu.feed(*host, std::span(prompt).subspan(300));
+  want.insert(want.end(), rest.begin(), rest.end());
+  test::TinyEngineOptions options;
+  options.engine = test::cuda_engine();
+  const LoadedTiny model(tiny, options);
+  EXPECT_EQ(model.model().traits().prompt_rows, options.engine->prompt_rows());
+  EXPECT_EQ(model.model().traits().max_batch_rows, 2048);
+  const auto cache =
+      cache::make_cache("fp16", model.model().layer_shapes(), 700, options.engine->memory())
+          .value();
+  EXPECT_TRUE(test::same_bits(model.feed(*cache, prompt), want));
+}
+
+#ifndef GEN_ON_DEVICE
+TEST(CudaModels, RowsThatADeviceLikes) {
+  for (const auto& [processors, rows] :
+       {std::pair(1, 256), std::pair(40, 256), std::pair(84, 512), std::pair(132, 1024),
+        std::pair(300, 2048), std::pair(1000, 2048)}) {
+    const test::Processors device(processors);
+    EXPECT_EQ(test::cuda_engine()->prompt_rows(), rows) << processors;
+  }
+}
+#endif
+
 TEST(CudaModels, TypesMixedInStacksAndGates) {
   TinyModelSpec spec;
   spec.type = DType::kQ8_0;
