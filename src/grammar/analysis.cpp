@@ -40,10 +40,18 @@ void each_part(const Expressions& all, ExprId id, Visit visit) {
   }
 }
 
+// Those that are no bytes: of these all is known, and they are most parts.
+template <typename Visit>
+void each_larger_part(const Expressions& all, ExprId id, Visit visit) {
+  each_part(all, id, [&](ExprId part) {
+    if (all.at(part).kind != Kind::kBytes) visit(part);
+  });
+}
+
 Graph graph_of(const Expressions& all, uint32_t count) {
   Graph graph(count);
   for (ExprId id = 0; id < count; ++id) {
-    each_part(all, id, [&](ExprId part) { graph.add(part); });
+    each_larger_part(all, id, [&](ExprId part) { graph.add(part); });
     graph.close();
   }
   return graph;
@@ -54,7 +62,7 @@ void find_nullable(const Expressions& all, Analysis* facts) {
   const auto count = static_cast<uint32_t>(facts->of.size());
   std::vector<uint32_t> begin(count + 1, 0);
   for (ExprId id = 0; id < count; ++id) {
-    each_part(all, id, [&](ExprId part) { ++begin[part + 1]; });
+    each_larger_part(all, id, [&](ExprId part) { ++begin[part + 1]; });
   }
   for (uint32_t i = 0; i < count; ++i) begin[i + 1] += begin[i];
   std::vector<ExprId> users(begin[count]);
@@ -62,7 +70,7 @@ void find_nullable(const Expressions& all, Analysis* facts) {
   std::vector<uint32_t> waits(count, 1);
   std::vector<ExprId> found;
   for (ExprId id = 0; id < count; ++id) {
-    each_part(all, id, [&](ExprId part) { users[fill[part]++] = id; });
+    each_larger_part(all, id, [&](ExprId part) { users[fill[part]++] = id; });
     const Expr& expr = all.at(id);
     if (expr.kind == Kind::kSequence) waits[id] = expr.count;
     bool may_be_none = expr.kind == Kind::kRepeat && expr.min == 0;
@@ -239,6 +247,7 @@ Analysis analyse(const Expressions& expressions) {
   find_nullable(expressions, &facts);
   const Graph graph = graph_of(expressions, count);
   for (ExprId id = 0; id < count; ++id) {
+    if (expressions.at(id).kind == Kind::kBytes) find_size(expressions, id, &facts);
     for (const uint32_t part : graph.targets(id)) ++facts.of[part].users;
   }
   std::vector<uint32_t> members;

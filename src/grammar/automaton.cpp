@@ -285,6 +285,8 @@ class Plain {
 
   bool run() {
     if (!reach_.from(Nfa::kFinal).empty()) return false;
+    listed_.reserve(nfa_.n_nodes);
+    out_.nodes.reserve(nfa_.n_nodes);
     number(Nfa::kStart);
     for (size_t i = 0; i < listed_.size(); ++i) {
       if (!add(listed_[i])) return false;
@@ -310,6 +312,7 @@ class Plain {
     }
     Automaton::Node made;
     made.final = node == Nfa::kFinal;
+    bytes_.shrink(0);
     ByteSet united;
     for (const Nfa::Edge& edge : edges) {
       switch (edge.on) {
@@ -323,7 +326,7 @@ class Plain {
             if ((united.words[word] & set.words[word]) != 0) return false;
             united.words[word] |= set.words[word];
           }
-          add_ranges(set, edge.to, &made.bytes);
+          add_ranges(set, edge.to, &bytes_);
           break;
         }
         case Nfa::On::kCall:
@@ -334,19 +337,18 @@ class Plain {
           break;
       }
     }
-    std::sort(made.bytes.begin(), made.bytes.end(),
+    std::sort(bytes_.begin(), bytes_.end(),
               [](const ByteEdge& a, const ByteEdge& b) { return a.low < b.low; });
     size_t kept = 0;
-    for (const ByteEdge& edge : made.bytes) {
+    for (const ByteEdge& edge : bytes_) {
       const uint32_t target = number(edge.target);
-      if (kept > 0 && made.bytes[kept - 1].target == target &&
-          made.bytes[kept - 1].high + 1 == edge.low) {
-        made.bytes[kept - 1].high = edge.high;
+      if (kept > 0 && bytes_[kept - 1].target == target && bytes_[kept - 1].high + 1 == edge.low) {
+        bytes_[kept - 1].high = edge.high;
       } else {
-        made.bytes[kept++] = {edge.low, edge.high, target};
+        bytes_[kept++] = {edge.low, edge.high, target};
       }
     }
-    made.bytes.shrink(kept);
+    made.bytes.assign({bytes_.begin(), kept});
     if (!finish(&made.calls, [](const auto& one) { return one.call; }) ||
         !finish(&made.tokens, [](const auto& one) { return one.term; })) {
       return false;
@@ -372,6 +374,7 @@ class Plain {
   Automaton& out_;
   std::vector<uint32_t> numbers_;  // by node
   std::vector<uint32_t> listed_;
+  EdgeList bytes_;  // kept for its memory
 };
 
 }  // namespace

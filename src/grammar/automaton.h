@@ -57,6 +57,11 @@ struct Nfa {
   std::vector<Edge> edges;
   std::vector<ByteSet> sets;
 
+  void clear() {
+    n_nodes = 2;
+    edges.clear();
+    sets.clear();
+  }
   uint32_t add_node() { return n_nodes++; }
   void add_empty(uint32_t from, uint32_t to) { edges.push_back({from, to, On::kNothing, 0}); }
   void add_bytes(uint32_t from, uint32_t to, const ByteSet& set) {
@@ -78,8 +83,8 @@ struct Automaton {
   };
   struct Node {
     EdgeList bytes;  // by low
-    std::vector<CallTo> calls;
-    std::vector<TokenEdge> tokens;
+    ShortList<CallTo, 1> calls;
+    ShortList<TokenEdge, 1> tokens;
     bool final = false;
     bool several = false;  // ways for a byte
   };

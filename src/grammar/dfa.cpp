@@ -115,10 +115,10 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel) {
   number(a.empty() ? kNone : 0, b.empty() ? kNone : 0);
   uint64_t work = fuel.spent != nullptr ? *fuel.spent : 0;
   const EdgeList kNoEdges{};
+  EdgeList edges_here;  // kept for its memory
   for (size_t i = 0; i < pairs.size(); ++i) {
     const auto [s, t] = pairs[i];
-    Dfa::State state;
-    state.final = final(s, t);
+    edges_here.shrink(0);
     const auto& left = s == kNone ? kNoEdges : a.states[s].edges;
     const auto& right = t == kNone ? kNoEdges : b.states[t].edges;
     size_t l = 0;
@@ -140,13 +140,13 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel) {
       const uint32_t to_b = look(right, r);
       const bool none = (to_a == kNone && (needs_a || to_b == kNone)) || (to_b == kNone && needs_b);
       if (!none) {
-        state.edges.add(
+        edges_here.add(
             {static_cast<uint8_t>(byte), static_cast<uint8_t>(next - 1), number(to_a, to_b)});
       }
       byte = next;
       ++work;
     }
-    made.states.push_back(std::move(state));
+    made.states.push_back({EdgeList(edges_here), final(s, t)});
     if (pairs.size() > fuel.states) {
       return error(Code::kGrammar, "an automaton of more than %zu states", fuel.states);
     }

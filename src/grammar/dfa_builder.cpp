@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/edge_list.h"
 #include "grammar/list_table.h"
 
 namespace gen::grammar {
@@ -37,7 +38,7 @@ struct NodeGraph {
     uint32_t start = 0;
     uint32_t final = 0;
   };
-  std::vector<std::vector<Edge>> from;
+  std::vector<ShortList<Edge, 2>> from;
   Ends main;
   std::vector<Ends> bodies;  // by assertion; of kAhead and kBehind
   std::vector<bool> used;    // by assertion

@@ -76,7 +76,8 @@ ExprId Expressions::literal(std::string_view text) {
 }
 
 ExprId Expressions::sequence(std::span<const ExprId> parts) {
-  std::vector<ExprId> kept;
+  std::vector<ExprId>& kept = kept_;
+  kept.clear();
   for (const ExprId part : parts) {
     if (part == kNever) return kNever;
     if (part != kEmpty) kept.push_back(low(part));
@@ -90,7 +91,8 @@ ExprId Expressions::sequence(std::span<const ExprId> parts) {
 }
 
 ExprId Expressions::choice(std::span<const ExprId> parts) {
-  std::vector<ExprId> kept;
+  std::vector<ExprId>& kept = kept_;
+  kept.clear();
   ByteSet united;
   for (const ExprId part : parts) {
     if (exprs_[part].kind == Kind::kBytes) {
@@ -143,7 +145,8 @@ ExprId Expressions::token(TokenTerm term) {
 }
 
 ExprId Expressions::diagram(Diagram diagram) {
-  std::vector<ExprId> reads;
+  std::vector<ExprId>& reads = kept_;
+  reads.clear();
   uint64_t hash = diagram.final.size();
   for (Diagram::Way& way : diagram.ways) {
     way.reads = low(way.reads);

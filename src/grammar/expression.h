@@ -179,6 +179,7 @@ class Expressions {
   HashIndex known_sets_;
   HashIndex known_diagrams_;
   std::unordered_map<std::string, uint32_t> known_terms_;
+  std::vector<ExprId> kept_;  // of what is being made; for its memory
 };
 
 }  // namespace gen::grammar

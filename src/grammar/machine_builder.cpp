@@ -39,7 +39,7 @@ class Builder {
     const uint32_t first = machine_of(root);
     size_t edges = 0;
     for (uint32_t i = 0; i < bodies_.size(); ++i) {
-      nfa_ = Nfa();
+      nfa_.clear();
       write(bodies_[i], Nfa::kStart, Nfa::kFinal, true);
       Automaton made;
       if (nfa_.edges.size() > most_edges_ || !determinise(nfa_, most_edges_ - edges, &made)) {

@@ -62,13 +62,14 @@ std::vector<uint32_t> alike_from_ends(const Dfa& dfa) {
     if (waits[s] == 0) open.push_back(s);
   }
   std::vector<EdgeList> looks;  // of states that differ, as they were met
+  EdgeList look;
   std::vector<uint32_t> met;
   HashIndex known;
   while (!open.empty()) {
     const uint32_t state = open.back();
     open.pop_back();
     const bool final = dfa.states[state].final;
-    EdgeList look;
+    look.shrink(0);
     for (const ByteEdge& edge : dfa.states[state].edges) {
       look.add({edge.low, edge.high, edge.target == state ? kSelf : one[edge.target]});
     }
@@ -82,7 +83,7 @@ std::vector<uint32_t> alike_from_ends(const Dfa& dfa) {
     } else {
       known.add(hash, static_cast<uint32_t>(met.size()));
       met.push_back(state);
-      looks.push_back(std::move(look));
+      looks.push_back(look);
     }
     for (const uint32_t from : into[state]) {
       if (from != state && --waits[from] == 0) open.push_back(from);
@@ -96,20 +97,20 @@ Dfa joined(const Dfa& dfa, const std::vector<uint32_t>& one) {
   Dfa made;
   std::vector<uint32_t> number(dfa.states.size(), kNone);
   std::vector<uint32_t> reached = {one[0]};
+  EdgeList edges;  // kept for its memory
   number[one[0]] = 0;
   for (size_t i = 0; i < reached.size(); ++i) {
     const Dfa::State& old = dfa.states[reached[i]];
-    Dfa::State state;
-    state.final = old.final;
+    edges.shrink(0);
     for (const ByteEdge& edge : old.edges) {
       const uint32_t target = one[edge.target];
       if (number[target] == kNone) {
         number[target] = static_cast<uint32_t>(reached.size());
         reached.push_back(target);
       }
-      state.edges.add({edge.low, edge.high, number[target]});
+      edges.add({edge.low, edge.high, number[target]});
     }
-    made.states.push_back(std::move(state));
+    made.states.push_back({edges, old.final});
   }
   return made;
 }
@@ -144,6 +145,11 @@ class Blocks {
     uint32_t state;
   };
 
+  struct Part {
+    size_t begin;
+    size_t end;
+  };
+
   void wait(uint32_t state) {
     if (waits_[state]) return;
     waits_[state] = true;
@@ -176,7 +182,8 @@ class Blocks {
 
   // Of the members of a block those that wait may differ from the others, which are alike.
   void divide(uint32_t block) {
-    std::vector<uint32_t> waiting;
+    std::vector<uint32_t>& waiting = now_;
+    waiting.clear();
     waiting.swap(waiting_[block]);
     looked_.clear();
     for (const uint32_t state : waiting) {
@@ -189,11 +196,8 @@ class Blocks {
     });
     // Parts: stretches of `looked_`, and those that did not wait.
     const uint32_t still = other_than(block, waiting);
-    struct Part {
-      size_t begin;
-      size_t end;
-    };
-    std::vector<Part> parts;
+    std::vector<Part>& parts = parts_;
+    parts.clear();
     for (size_t i = 0; i < looked_.size(); ++i) {
       const bool joins = !parts.empty() && looked_[i].hash == looked_[i - 1].hash &&
                          alike(looked_[i].state, looked_[i - 1].state);
@@ -287,6 +291,9 @@ class Blocks {
   std::vector<uint32_t> open_;  // blocks with members that wait
   std::vector<Looked> looked_;
   std::vector<uint32_t> moved_;
+  // Of divide(), kept for their memory.
+  std::vector<uint32_t> now_;
+  std::vector<Part> parts_;
   EdgeList edges_;
   EdgeList other_edges_;
 };

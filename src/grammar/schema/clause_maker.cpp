@@ -451,7 +451,8 @@ Result<Literals> ClauseMaker::member_literals(const Clause& clause, const std::s
 }
 
 Result<ClauseMaker::SharedDfa> ClauseMaker::numbers_of(const Clause& clause) {
-  std::vector<std::pair<const NumberTerm*, bool>> all;
+  using Asked = std::vector<std::pair<const NumberTerm*, bool>>;
+  Asked all;
   std::vector<NumberLiteral> terms = number_literals(clause);
   for (const NumberLiteral& one : terms) {
     all.emplace_back(one.term, one.negated);
@@ -489,31 +490,39 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::numbers_of(const Clause& clause) {
   const auto is_multiple = [](const auto& one) {
     return one.first->kind == NumberTerm::Kind::kMultiple;
   };
-  const auto multiples = std::partition(all.begin(), all.end(), is_multiple);
-  const std::vector<std::pair<const NumberTerm*, bool>> apart(all.begin(), multiples);
+  const auto multiples = std::stable_partition(all.begin(), all.end(), is_multiple);
+  const Asked apart(all.begin(), multiples);
   std::vector<NumberLiteral> literals;
   for (auto one = multiples; one != all.end(); ++one) literals.push_back({one->first, one->second});
   keep_tightest(&literals);
-  const DfaFuel& fuel = options_.automata;
+  const auto texts_of = [&](const std::vector<NumberLiteral>& some) -> Result<SharedDfa> {
+    Asked key;
+    for (const NumberLiteral& one : some) key.emplace_back(one.term, one.negated);
+    SharedDfa& made = numbers_[key];
+    if (made == nullptr) {
+      GEN_ASSIGN(Dfa texts, number_texts(some, options_.automata));
+      made = std::make_shared<const Dfa>(std::move(texts));
+    }
+    return made;
+  };
+  SharedDfa met;
   if (apart.empty() || !literals.empty()) {
-    GEN_ASSIGN(Dfa made, number_texts(literals, fuel));
-    known = std::make_shared<const Dfa>(std::move(made));
+    GEN_ASSIGN(met, texts_of(literals));
   }
   for (const auto& [term, negated] : apart) {
-    SharedDfa& one = numbers_[{{term, negated}}];
-    if (one == nullptr) {
-      const NumberLiteral literal = {term, negated};
-      GEN_ASSIGN(Dfa made, number_texts({&literal, 1}, fuel));
-      one = std::make_shared<const Dfa>(std::move(made));
+    GEN_ASSIGN(const SharedDfa one, texts_of({{term, negated}}));
+    if (met == nullptr) {
+      met = one;
+      continue;
     }
-    if (known == nullptr) {
-      known = one;
-    } else if (known != one) {
-      GEN_ASSIGN(Dfa both, combine(*known, *one, Both::kAnd, fuel));
-      known = std::make_shared<const Dfa>(std::move(both));
+    SharedDfa& both = products_[{met, one}];
+    if (both == nullptr) {
+      GEN_ASSIGN(Dfa made, combine(*met, *one, Both::kAnd, options_.automata));
+      both = std::make_shared<const Dfa>(std::move(made));
     }
+    met = both;
   }
-  return known;
+  return known = met;
 }
 
 // Multiples of several numbers are those of one, whose automaton is no product.

@@ -190,6 +190,7 @@ class ClauseMaker {
   std::vector<SharedTerm> joined_;  // kept, so that addresses stay theirs
   std::map<std::pair<uint64_t, int64_t>, SharedTerm> multiples_;  // of join_multiples()
   std::map<std::vector<std::pair<const NumberTerm*, bool>>, SharedDfa> numbers_;
+  std::map<std::pair<SharedDfa, SharedDfa>, SharedDfa> products_;  // of numbers that both have
 };
 
 }  // namespace gen::grammar

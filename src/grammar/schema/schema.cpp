@@ -154,23 +154,21 @@ class Builder {
       n_states = 0;
       return {};
     };
+    std::vector<ClauseMaker::SharedDfa> all;  // in the order of clauses, each once
     for (const Clause& clause : clauses) {
       GEN_ASSIGN(const ClauseMaker::SharedDfa some, maker_.numbers_of(clause));
       if (some == nullptr) return any_number();  // which keeps digits short itself
-      if (clauses.size() > 1) {
-        if (!parts.empty() && n_states + some->states.size() > kMostUnited) GEN_TRY(unite_parts());
-        parts.push_back(*some);
-        n_states += some->states.size();
-        continue;
-      }
-      if (numbers_.contains(some.get())) return numbers_[some.get()];
-      Dfa one = *some;
-      kept_.push_back(some);
-      GEN_TRY(keep_digits_short(&one));
-      return numbers_[some.get()] = named(expression_of(to_, one));
+      if (std::find(all.begin(), all.end(), some) == all.end()) all.push_back(some);
+    }
+    const auto known = numbers_.find(all);
+    if (known != numbers_.end()) return known->second;
+    for (const ClauseMaker::SharedDfa& some : all) {
+      if (!parts.empty() && n_states + some->states.size() > kMostUnited) GEN_TRY(unite_parts());
+      parts.push_back(*some);
+      n_states += some->states.size();
     }
     GEN_TRY(unite_parts());
-    return to_.choice(ways);
+    return numbers_[all] = to_.choice(ways);
   }
 
   Status keep_digits_short(Dfa* numbers) const {
@@ -254,9 +252,9 @@ class Builder {
   std::map<std::string, ExprId> keys_;
   std::deque<Open> open_;
   ExprId any_number_ = 0;
-  std::array<ExprId, 2> patterns_ = {};       // without the empty one, with it
-  std::vector<ClauseMaker::SharedDfa> kept_;  // so that addresses stay theirs
-  std::map<const Dfa*, ExprId> numbers_;
+  std::array<ExprId, 2> patterns_ = {};                            // without the empty one, with it
+  std::vector<ClauseMaker::SharedDfa> kept_;                       // so that addresses stay theirs
+  std::map<std::vector<ClauseMaker::SharedDfa>, ExprId> numbers_;  // of any of them
   std::map<const Dfa*, ExprId> strings_;
 };
 
