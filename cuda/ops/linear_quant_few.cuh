@@ -72,20 +72,6 @@ struct FewQuantView {
   int32_t n_blocks;
 };
 
-/// Starts to copy a step of a tile; `from` is the lane's first 16 bytes.
-template <Traits t>
-GEN_DEVICE void copy_few_tile(const Shared<uint8_t>& to, int32_t first, const uint8_t* from) {
-  constexpr int32_t kPieces = step_bytes(t) / 16;
-  const int32_t lane = lane_of_warp();
-  GEN_UNROLL
-  for (int32_t i = 0; i < kPieces; i += 32) {
-    if (i + lane >= kPieces) continue;
-    // Codes fill whole rounds.
-    const int32_t place = i < code_words(t) / 4 * kTileLanes ? lane ^ (lane / 8) : lane;
-    device::copy_async16(to, first + i * 16 + place * 16, from + i * 16);
-  }
-}
-
 /// The rows of x as a lane copies them, a step after another.
 template <Traits t>
 class FewRows {
@@ -377,7 +363,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kFewQuantWarps * 32, 2) linear_quant_few_kernel(Few
   const auto copy_tiles = [&](const Shared<uint8_t>& to) {
     GEN_UNROLL
     for (int32_t i = 0; i < kFewTiles; ++i) {
-      copy_few_tile<t>(to, i * step_bytes(t), tiles[i]);
+      copy_tile_step<t>(to, i * step_bytes(t), tiles[i]);
       tiles[i] += warps * step_bytes(t);
     }
   };
