@@ -169,13 +169,13 @@ struct FewStep {
 
 /// The sums of a unit, outputs by rows.
 template <Traits t>
-GEN_DEVICE void multiply_few(const QuarterCodes<t> (&codes)[kFewTiles], int32_t part,
-                             const uint32_t (&x)[2], float (&values)[4]) {
+GEN_DEVICE void multiply_few(const UnitCodes<t> (&codes)[kFewTiles], const uint32_t (&x)[2],
+                             float (&values)[4]) {
   static_assert(t.run == 32);
   uint32_t low[2];
   uint32_t high[2];
-  codes[0].fragment(part, low);
-  codes[1].fragment(part, high);
+  codes[0].fragment(low);
+  codes[1].fragment(high);
   int32_t product[4];
   device::mma_s8(product, {low[0], high[0], low[1], high[1]}, x, kExactSum);
   GEN_UNROLL
@@ -195,13 +195,13 @@ struct FewTerms {
     step.x_fragments(2, x[1]);
     GEN_UNROLL
     for (int32_t quarter = 0; quarter < kTileQuarters; ++quarter) {
-      QuarterCodes<t> codes[kFewTiles];
+      UnitCodes<t> codes[kFewTiles];
       float scale[kFewTiles];
       float minimum[kFewTiles] = {};
       GEN_UNROLL
       for (int32_t i = 0; i < kFewTiles; ++i) {
         const StepInShared tile = step.tile(i);
-        codes[i].load(tile, quarter);
+        codes[i].load(tile, quarter, 0);
         const int32_t at = kTileQuarters * g + quarter;
         if constexpr (t.scale == quant::ScaleKind::kE8M0) {
           scale[i] = stored_scale<t>(tile.load1(d_offset(t) + at));
@@ -213,7 +213,7 @@ struct FewTerms {
         }
       }
       const uint32_t b[2] = {x[quarter / 2][quarter % 2 * 2], x[quarter / 2][quarter % 2 * 2 + 1]};
-      multiply_few<t>(codes, 0, b, value[quarter]);
+      multiply_few<t>(codes, b, value[quarter]);
       GEN_UNROLL
       for (int32_t row = 0; row < 2; ++row) {
         const device::UInt2 pair = step.rest(row, quarter);
@@ -238,12 +238,10 @@ struct FewTerms {
     for (int32_t i = 0; i < 4; ++i) value[0][i] = 0.0F;
     GEN_UNROLL
     for (int32_t quarter = 0; quarter < kTileQuarters; ++quarter) {
-      QuarterCodes<t> codes[kFewTiles];
       uint32_t runs[kFewTiles];
       GEN_UNROLL
       for (int32_t i = 0; i < kFewTiles; ++i) {
         const StepInShared tile = step.tile(i);
-        codes[i].load(tile, quarter);
         const int32_t at = runs_offset(t) + run_bytes(t) * (kTileQuarters * g + quarter);
         runs[i] = run_bytes(t) == 4 ? tile.load4(at) : tile.load2(at);
       }
@@ -251,6 +249,9 @@ struct FewTerms {
       step.x_fragments(2 * quarter, x);
       GEN_UNROLL
       for (int32_t part = 0; part < 2; ++part) {
+        UnitCodes<t> codes[kFewTiles];
+        GEN_UNROLL
+        for (int32_t i = 0; i < kFewTiles; ++i) codes[i].load(step.tile(i), quarter, part);
         device::UInt2 x_sums[2] = {};
         if constexpr (t.minima) {
           x_sums[0] = step.rest(0, 2 * quarter + part);
@@ -272,13 +273,13 @@ struct FewTerms {
   }
 
   /// Adds 32 columns to a block of 256.
-  GEN_DEVICE void add_runs(const QuarterCodes<t> (&codes)[kFewTiles],
+  GEN_DEVICE void add_runs(const UnitCodes<t> (&codes)[kFewTiles],
                            const uint32_t (&runs)[kFewTiles], int32_t part, const uint32_t (&x)[2],
                            const device::UInt2 (&x_sums)[2], int32_t (&minima)[4]) {
     uint32_t low[2];
     uint32_t high[2];
-    codes[0].fragment(part, low);
-    codes[1].fragment(part, high);
+    codes[0].fragment(low);
+    codes[1].fragment(high);
     GEN_UNROLL
     for (int32_t half = 0; half < 32 / t.run; ++half) {
       int32_t product[4];

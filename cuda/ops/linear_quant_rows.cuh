@@ -89,61 +89,61 @@ template <Traits t, RowsShape s>
 class RowsOfBlock {
  public:
   GEN_DEVICE RowsOfBlock(const PackedRows& x, int64_t first, int32_t n)
-      : x_(x),
-        rows_(x.data + static_cast<size_t>(first) * x.at.bytes),
-        column_(thread_x() % kPieces * 16),
-        n_(n) {}
+      : row_bytes_(x.at.bytes),
+        cols_(static_cast<int32_t>(x.cols)),
+        n_(n),
+        column_(thread_x() % kPieces * 16) {
+    const uint8_t* const rows = x.data + static_cast<size_t>(first) * row_bytes_;
+    q_ = rows + static_cast<size_t>(thread_x() / kPieces) * row_bytes_ +
+         (t.block == 32 ? x.at.q8 : x.at.q8k) + column_;
+    if constexpr (kRest > 0) {
+      rest_ = rows + static_cast<size_t>(thread_x() / kRest) * row_bytes_ +
+              (t.block == 32 ? x.at.q8_pairs : x.at.q8k_sums) + thread_x() % kRest * 16;
+    }
+    scale_ = rows + static_cast<size_t>(thread_x()) * row_bytes_ + x.at.q8k_scales;
+  }
 
   /// Starts to copy a step; the next one follows.
   GEN_DEVICE void copy(const Shared<uint8_t>& to) {
     constexpr RowsStage kAt = rows_stage(t, s);
-    const size_t apart = x_.at.bytes;
-    const bool valid = column_ < static_cast<int32_t>(x_.cols);
-    const uint8_t* const q = rows_ + (t.block == 32 ? x_.at.q8 : x_.at.q8k) + (valid ? column_ : 0);
-    GEN_UNROLL
-    for (int32_t i = 0; i < kRows; i += kRowsThreads / kPieces) {
-      const int32_t row = i + thread_x() / kPieces;
-      if (kRows < kRowsThreads / kPieces && row >= kRows) continue;
-      const bool there = valid && row < n_;
-      device::copy_async16(to, kAt.x + row * x_stride(t) + thread_x() % kPieces * 16,
-                           q + static_cast<size_t>(there ? row : 0) * apart, there);
-    }
-    if constexpr (rest_bytes(t) > 0) {
-      constexpr int32_t kRest = rest_bytes(t) / 16;
-      const uint8_t* const rest = rows_ + (t.block == 32 ? x_.at.q8_pairs : x_.at.q8k_sums) +
-                                  static_cast<size_t>(step_ * rest_bytes(t)) +
-                                  thread_x() % kRest * 16;
-      GEN_UNROLL
-      for (int32_t i = 0; i < kRows; i += kRowsThreads / kRest) {
-        const int32_t row = i + thread_x() / kRest;
-        if (kRows < kRowsThreads / kRest && row >= kRows) continue;
-        const bool there = row < n_;
-        device::copy_async16(to, kAt.rest + row * rest_stride(t) + thread_x() % kRest * 16,
-                             rest + static_cast<size_t>(there ? row : 0) * apart, there);
-      }
-    }
-    if constexpr (t.block != 32) {
-      if (thread_x() < kRows) {
-        const bool there = thread_x() < n_;
-        device::copy_async4(to, kAt.scales + thread_x() * 4,
-                            rows_ + static_cast<size_t>(there ? thread_x() : 0) * apart +
-                                x_.at.q8k_scales + static_cast<size_t>(step_) * 4,
-                            there);
-      }
+    copy_pieces<kPieces>(to, kAt.x, x_stride(t), q_, column_ < cols_);
+    if constexpr (kRest > 0) copy_pieces<kRest>(to, kAt.rest, rest_stride(t), rest_, true);
+    if (t.block != 32 && thread_x() < kRows) {
+      device::copy_async4(to, kAt.scales + thread_x() * 4, scale_, thread_x() < n_);
     }
     column_ += step_cols(t);
-    ++step_;
+    q_ += step_cols(t);
+    rest_ += rest_bytes(t);
+    scale_ += 4;
   }
 
  private:
   static constexpr int32_t kRows = block_rows(s);
   static constexpr int32_t kPieces = step_cols(t) / 16;
+  static constexpr int32_t kRest = rest_bytes(t) / 16;
 
-  const PackedRows& x_;
-  const uint8_t* rows_;
-  int32_t column_;
-  int32_t step_ = 0;
+  /// `pieces` of 16 bytes of each row, from the thread's first one on.
+  template <int32_t pieces>
+  GEN_DEVICE void copy_pieces(const Shared<uint8_t>& to, int32_t at, int32_t stride,
+                              const uint8_t* from, bool valid) const {
+    constexpr int32_t kAtOnce = kRowsThreads / pieces;
+    const int32_t first = thread_x() / pieces;
+    if (kRows < kAtOnce && first >= kRows) return;
+    at += first * stride + thread_x() % pieces * 16;
+    GEN_UNROLL
+    for (int32_t i = 0; i < kRows; i += kAtOnce) {
+      device::copy_async16(to, at + i * stride, from, valid && first + i < n_);
+      from += static_cast<size_t>(kAtOnce) * row_bytes_;
+    }
+  }
+
+  size_t row_bytes_;
+  int32_t cols_;
   int32_t n_;
+  int32_t column_;
+  const uint8_t* q_;
+  const uint8_t* rest_ = nullptr;
+  const uint8_t* scale_;
 };
 
 /// What a lane has of a product: element i is of row g + i / 2 * 8 and output 2 t + i % 2.
@@ -212,10 +212,10 @@ GEN_DEVICE void add_block_of_32(const WarpStep<t, s>& step, int32_t quarter,
   GEN_UNROLL
   for (int32_t n = 0; n < s.tiles; ++n) {
     const StepInShared tile = step.tile(n);
-    QuarterCodes<t> codes;
-    codes.load(tile, quarter);
+    UnitCodes<t> codes;
+    codes.load(tile, quarter, 0);
     uint32_t b[2];
-    codes.fragment(0, b);
+    codes.fragment(b);
     float scale[2];
     float minimum[2] = {};
     GEN_UNROLL
@@ -242,50 +242,44 @@ GEN_DEVICE void add_block_of_32(const WarpStep<t, s>& step, int32_t quarter,
   }
 }
 
-/// Adds a quarter of a block of 256 to the sums of the block.
+/// Adds 32 columns of a block of 256, unit `unit` of the step, to the sums of the block.
 template <Traits t, RowsShape s>
-GEN_DEVICE void add_quarter_of_256(const WarpStep<t, s>& step, int32_t quarter,
-                                   Products<float, s>& scaled) {
-  QuarterCodes<t> codes[static_cast<size_t>(s.tiles)];
-  uint32_t runs[static_cast<size_t>(s.tiles)][2];
+GEN_DEVICE void add_unit_of_256(const WarpStep<t, s>& step, int32_t unit,
+                                Products<float, s>& scaled) {
+  uint32_t a[static_cast<size_t>(s.groups)][4];
+  GEN_UNROLL
+  for (int32_t m = 0; m < s.groups; ++m) step.x_fragment(m, unit, a[m]);
   GEN_UNROLL
   for (int32_t n = 0; n < s.tiles; ++n) {
     const StepInShared tile = step.tile(n);
-    codes[n].load(tile, quarter);
+    UnitCodes<t> codes;
+    codes.load(tile, unit / 2, unit % 2);
+    uint32_t b[2];
+    codes.fragment(b);
+    uint32_t runs[2];
     GEN_UNROLL
     for (int32_t i = 0; i < 2; ++i) {
-      const int32_t at = kTileQuarters * (lane_of_warp() % 4 * 2 + i) + quarter;
+      const int32_t at = kTileQuarters * (lane_of_warp() % 4 * 2 + i) + unit / 2;
       const int32_t place = runs_offset(t) + run_bytes(t) * at;
-      runs[n][i] = run_bytes(t) == 4 ? tile.load4(place) : tile.load2(place);
+      runs[i] = run_bytes(t) == 4 ? tile.load4(place) : tile.load2(place);
     }
-  }
-  GEN_UNROLL
-  for (int32_t part = 0; part < 2; ++part) {
-    uint32_t a[static_cast<size_t>(s.groups)][4];
     GEN_UNROLL
-    for (int32_t m = 0; m < s.groups; ++m) step.x_fragment(m, 2 * quarter + part, a[m]);
-    GEN_UNROLL
-    for (int32_t n = 0; n < s.tiles; ++n) {
-      uint32_t b[2];
-      codes[n].fragment(part, b);
+    for (int32_t half = 0; half < 32 / t.run; ++half) {
+      const int32_t run = unit % 2 * (32 / t.run) + half;
+      const float scales[2] = {static_cast<float>(scale_of_run<t>(runs[0], run)),
+                               static_cast<float>(scale_of_run<t>(runs[1], run))};
       GEN_UNROLL
-      for (int32_t half = 0; half < 32 / t.run; ++half) {
-        const int32_t run = part * (32 / t.run) + half;
-        const float scales[2] = {static_cast<float>(scale_of_run<t>(runs[n][0], run)),
-                                 static_cast<float>(scale_of_run<t>(runs[n][1], run))};
+      for (int32_t m = 0; m < s.groups; ++m) {
+        int32_t product[4];
+        if constexpr (t.run == 32) {
+          device::mma_s8(product, a[m], b, kExactSum);
+        } else {
+          device::mma_s8_k16(product, {a[m][2 * half], a[m][2 * half + 1]}, b[half], kExactSum);
+        }
         GEN_UNROLL
-        for (int32_t m = 0; m < s.groups; ++m) {
-          int32_t product[4];
-          if constexpr (t.run == 32) {
-            device::mma_s8(product, a[m], b, kExactSum);
-          } else {
-            device::mma_s8_k16(product, {a[m][2 * half], a[m][2 * half + 1]}, b[half], kExactSum);
-          }
-          GEN_UNROLL
-          for (int32_t i = 0; i < 4; ++i) {
-            float& sum = scaled[n][m][i];
-            sum = multiply_add(exact_sum<t>(product[i]), scales[i % 2], sum);
-          }
+        for (int32_t i = 0; i < 4; ++i) {
+          float& sum = scaled[n][m][i];
+          sum = multiply_add(exact_sum<t>(product[i]), scales[i % 2], sum);
         }
       }
     }
@@ -294,10 +288,8 @@ GEN_DEVICE void add_quarter_of_256(const WarpStep<t, s>& step, int32_t quarter,
 
 /// Two whole numbers below 2049 in size as float16.
 GEN_DEVICE uint32_t two_halves(uint32_t low, uint32_t high) {
-  const auto as_half = [](uint32_t x) -> uint32_t {
-    return f32_to_f16(static_cast<float>(static_cast<int32_t>(x)));
-  };
-  return as_half(low) | (as_half(high) << 16);
+  return device::pack_f16(static_cast<float>(static_cast<int32_t>(low)),
+                          static_cast<float>(static_cast<int32_t>(high)));
 }
 
 /// a of the product of sums of 16 columns of a group of rows with minima.
@@ -385,8 +377,8 @@ GEN_DEVICE void add_step(const WarpStep<t, s>& step, int32_t n, Products<float, 
   } else {
     Products<float, s> scaled = {};
     GEN_NO_UNROLL
-    for (int32_t quarter = 0; quarter < kTileQuarters; ++quarter) {
-      add_quarter_of_256<t, s>(step, quarter, scaled);
+    for (int32_t unit = 0; unit < step_cols(t) / 32; ++unit) {
+      add_unit_of_256<t, s>(step, unit, scaled);
     }
     add_block_of_256<t, s>(step, scaled, sums);
   }

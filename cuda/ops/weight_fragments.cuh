@@ -79,8 +79,6 @@ struct StepInMemory {
     return *reinterpret_cast<const uint16_t*>(at + i);
   }
   [[nodiscard]] GEN_DEVICE uint32_t load1(int32_t i) const { return at[i]; }
-  /// Of the codes.
-  [[nodiscard]] GEN_DEVICE uint32_t code4(int32_t i) const { return load4(i); }
 };
 
 /// Values at a byte of shared memory.
@@ -134,59 +132,53 @@ GEN_DEVICE float exact_sum(int32_t product) {
   return multiply_add(sum, kDown, -kRoundMagic * kDown);
 }
 
-/// The codes of a quarter of a step of a tile: a block of 32, or 64 columns of a block of 256, in
-/// units of 32 columns.
+/// The codes of 32 columns of a tile: of a quarter of a step, which is a block of 32, or of one of
+/// two units of a quarter, which is 64 columns of a block of 256.
 template <quant::Traits t>
-struct QuarterCodes {
-  static constexpr int32_t kUnits = lane_parts(t);
+struct UnitCodes {
   static constexpr int32_t kWords = first_bits(t) == 8 ? 2 : 1;
   static constexpr int32_t kAbove = bits_above(t);
 
-  template <typename Source>
-  GEN_DEVICE void load(const Source& step, int32_t quarter) {
+  GEN_DEVICE void load(const StepInShared& step, int32_t quarter, int32_t unit) {
     const int32_t q = lane_of_warp() % 4;
     const int32_t lane = lane_of_warp() - q + quarter;  // of the tile, with the codes of output g
     GEN_UNROLL
-    for (int32_t unit = 0; unit < kUnits; ++unit) {
-      GEN_UNROLL
-      for (int32_t i = 0; i < kWords; ++i) {
-        // The lane's are in the 16 bytes that `first` is in.
-        const int32_t first = unit * first_bits(t) + 4 * i;
-        const int32_t word = first_bits(t) == 2 ? first % 4 + q % 2 : q;
-        codes[unit * kWords + i] = step.code4(first / 4 * kTileLanes * 16 + lane * 16 + word * 4);
-      }
-      if constexpr (kAbove > 0) {
-        const int32_t word = unit * kAbove + (kAbove == 2 ? q % 2 : 0);
-        upper[unit] = step.load4(upper_offset(t) + (lane * upper_words(t) + word) * 4);
-      }
+    for (int32_t i = 0; i < kWords; ++i) {
+      // 16 bytes of a lane are the first 32 columns of 4 bits, or all 64 of 2.
+      const int32_t vector = first_bits(t) == 2 ? 0 : unit + i;
+      const int32_t word = first_bits(t) == 2 ? unit * 2 + q % 2 : q;
+      codes[i] = step.code4(vector * kTileLanes * 16 + lane * 16 + word * 4);
+    }
+    if constexpr (kAbove > 0) {
+      const int32_t word = unit * kAbove + (kAbove == 2 ? q % 2 : 0);
+      upper = step.load4(upper_offset(t) + (lane * upper_words(t) + word) * 4);
     }
   }
 
-  /// Columns 4 t … 4 t + 3 and 4 t + 16 … 4 t + 19 of a unit of output g: levels times
-  /// 2^level_shift().
-  GEN_DEVICE void fragment(int32_t unit, uint32_t (&b)[2]) const {
+  /// Columns 4 t … 4 t + 3 and 4 t + 16 … 4 t + 19 of output g: levels times 2^level_shift().
+  GEN_DEVICE void fragment(uint32_t (&b)[2]) const {
     const int32_t q = lane_of_warp() % 4;
     constexpr int32_t kTo = level_shift(t);
     GEN_UNROLL
     for (int32_t half = 0; half < 2; ++half) {
       uint32_t four = 0;
-      if constexpr (first_bits(t) == 8) four = codes[unit * kWords + half];
-      if constexpr (first_bits(t) == 4) four = moved_bits<4, kTo>(codes[unit], 4 * half);
+      if constexpr (first_bits(t) == 8) four = codes[half];
+      if constexpr (first_bits(t) == 4) four = moved_bits<4, kTo>(codes[0], 4 * half);
       if constexpr (first_bits(t) == 2) {
-        four = moved_bits<2, kTo>(codes[unit], q / 2 * 2 + 4 * half);
+        four = moved_bits<2, kTo>(codes[0], q / 2 * 2 + 4 * half);
       }
       if constexpr (kAbove == 1) {
-        four |= moved_bits<1, kTo + first_bits(t)>(upper[unit], q + 4 * half);
+        four |= moved_bits<1, kTo + first_bits(t)>(upper, q + 4 * half);
       }
       if constexpr (kAbove == 2) {
-        four |= moved_bits<2, kTo + first_bits(t)>(upper[unit], q / 2 * 2 + 4 * half);
+        four |= moved_bits<2, kTo + first_bits(t)>(upper, q / 2 * 2 + 4 * half);
       }
       b[half] = signed_levels<t>(looked_up<t>(four));
     }
   }
 
-  uint32_t codes[static_cast<size_t>(kUnits * kWords)];
-  uint32_t upper[static_cast<size_t>(kAbove > 0 ? kUnits : 1)];
+  uint32_t codes[static_cast<size_t>(kWords)];
+  uint32_t upper = 0;
 };
 
 /// Scale and minimum of a run of a quarter, from the bytes of all.
