@@ -72,20 +72,6 @@ struct FewQuantView {
   int32_t n_blocks;
 };
 
-/// Starts to copy a step of a tile; `from` is the lane's first 16 bytes.
-template <Traits t>
-GEN_DEVICE void copy_few_tile(const Shared<uint8_t>& to, int32_t first, const uint8_t* from) {
-  constexpr int32_t kPieces = step_bytes(t) / 16;
-  const int32_t lane = lane_of_warp();
-  GEN_UNROLL
-  for (int32_t i = 0; i < kPieces; i += 32) {
-    if (i + lane >= kPieces) continue;
-    // Codes fill whole rounds.
-    const int32_t place = i < code_words(t) / 4 * kTileLanes ? lane ^ (lane / 8) : lane;
-    device::copy_async16(to, first + i * 16 + place * 16, from + i * 16);
-  }
-}
-
 /// The rows of x as a lane copies them, a step after another.
 template <Traits t>
 class FewRows {
@@ -183,13 +169,13 @@ struct FewStep {
 
 /// The sums of a unit, outputs by rows.
 template <Traits t>
-GEN_DEVICE void multiply_few(const QuarterCodes<t> (&codes)[kFewTiles], int32_t part,
-                             const uint32_t (&x)[2], float (&values)[4]) {
+GEN_DEVICE void multiply_few(const UnitCodes<t> (&codes)[kFewTiles], const uint32_t (&x)[2],
+                             float (&values)[4]) {
   static_assert(t.run == 32);
   uint32_t low[2];
   uint32_t high[2];
-  codes[0].fragment(part, low);
-  codes[1].fragment(part, high);
+  codes[0].fragment(low);
+  codes[1].fragment(high);
   int32_t product[4];
   device::mma_s8(product, {low[0], high[0], low[1], high[1]}, x, kExactSum);
   GEN_UNROLL
@@ -209,13 +195,13 @@ struct FewTerms {
     step.x_fragments(2, x[1]);
     GEN_UNROLL
     for (int32_t quarter = 0; quarter < kTileQuarters; ++quarter) {
-      QuarterCodes<t> codes[kFewTiles];
+      UnitCodes<t> codes[kFewTiles];
       float scale[kFewTiles];
       float minimum[kFewTiles] = {};
       GEN_UNROLL
       for (int32_t i = 0; i < kFewTiles; ++i) {
         const StepInShared tile = step.tile(i);
-        codes[i].load(tile, quarter);
+        codes[i].load(tile, quarter, 0);
         const int32_t at = kTileQuarters * g + quarter;
         if constexpr (t.scale == quant::ScaleKind::kE8M0) {
           scale[i] = stored_scale<t>(tile.load1(d_offset(t) + at));
@@ -227,7 +213,7 @@ struct FewTerms {
         }
       }
       const uint32_t b[2] = {x[quarter / 2][quarter % 2 * 2], x[quarter / 2][quarter % 2 * 2 + 1]};
-      multiply_few<t>(codes, 0, b, value[quarter]);
+      multiply_few<t>(codes, b, value[quarter]);
       GEN_UNROLL
       for (int32_t row = 0; row < 2; ++row) {
         const device::UInt2 pair = step.rest(row, quarter);
@@ -252,12 +238,10 @@ struct FewTerms {
     for (int32_t i = 0; i < 4; ++i) value[0][i] = 0.0F;
     GEN_UNROLL
     for (int32_t quarter = 0; quarter < kTileQuarters; ++quarter) {
-      QuarterCodes<t> codes[kFewTiles];
       uint32_t runs[kFewTiles];
       GEN_UNROLL
       for (int32_t i = 0; i < kFewTiles; ++i) {
         const StepInShared tile = step.tile(i);
-        codes[i].load(tile, quarter);
         const int32_t at = runs_offset(t) + run_bytes(t) * (kTileQuarters * g + quarter);
         runs[i] = run_bytes(t) == 4 ? tile.load4(at) : tile.load2(at);
       }
@@ -265,6 +249,9 @@ struct FewTerms {
       step.x_fragments(2 * quarter, x);
       GEN_UNROLL
       for (int32_t part = 0; part < 2; ++part) {
+        UnitCodes<t> codes[kFewTiles];
+        GEN_UNROLL
+        for (int32_t i = 0; i < kFewTiles; ++i) codes[i].load(step.tile(i), quarter, part);
         device::UInt2 x_sums[2] = {};
         if constexpr (t.minima) {
           x_sums[0] = step.rest(0, 2 * quarter + part);
@@ -286,13 +273,13 @@ struct FewTerms {
   }
 
   /// Adds 32 columns to a block of 256.
-  GEN_DEVICE void add_runs(const QuarterCodes<t> (&codes)[kFewTiles],
+  GEN_DEVICE void add_runs(const UnitCodes<t> (&codes)[kFewTiles],
                            const uint32_t (&runs)[kFewTiles], int32_t part, const uint32_t (&x)[2],
                            const device::UInt2 (&x_sums)[2], int32_t (&minima)[4]) {
     uint32_t low[2];
     uint32_t high[2];
-    codes[0].fragment(part, low);
-    codes[1].fragment(part, high);
+    codes[0].fragment(low);
+    codes[1].fragment(high);
     GEN_UNROLL
     for (int32_t half = 0; half < 32 / t.run; ++half) {
       int32_t product[4];
@@ -377,7 +364,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kFewQuantWarps * 32, 2) linear_quant_few_kernel(Few
   const auto copy_tiles = [&](const Shared<uint8_t>& to) {
     GEN_UNROLL
     for (int32_t i = 0; i < kFewTiles; ++i) {
-      copy_few_tile<t>(to, i * step_bytes(t), tiles[i]);
+      copy_tile_step<t>(to, i * step_bytes(t), tiles[i]);
       tiles[i] += warps * step_bytes(t);
     }
   };

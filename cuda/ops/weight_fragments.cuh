@@ -6,6 +6,7 @@
 // that a lane finds its two in one word of most types.
 #pragma once
 
+#include "cuda/device/async_copy.cuh"
 #include "cuda/device/memory.cuh"
 #include "cuda/ops/device.cuh"
 #include "cuda/ops/math.cuh"
@@ -78,8 +79,6 @@ struct StepInMemory {
     return *reinterpret_cast<const uint16_t*>(at + i);
   }
   [[nodiscard]] GEN_DEVICE uint32_t load1(int32_t i) const { return at[i]; }
-  /// Of the codes.
-  [[nodiscard]] GEN_DEVICE uint32_t code4(int32_t i) const { return load4(i); }
 };
 
 /// Values at a byte of shared memory.
@@ -106,6 +105,21 @@ struct StepInShared {
   [[nodiscard]] GEN_DEVICE uint32_t code4(int32_t i) const { return load4(i ^ (i / 128 % 4 * 16)); }
 };
 
+/// Starts to copy a step of a tile to byte `first` on, by a warp; `from` is the lane's first 16
+/// bytes.
+template <quant::Traits t>
+GEN_DEVICE void copy_tile_step(const Shared<uint8_t>& to, int32_t first, const uint8_t* from) {
+  constexpr int32_t kPieces = step_bytes(t) / 16;
+  const int32_t lane = lane_of_warp();
+  GEN_UNROLL
+  for (int32_t i = 0; i < kPieces; i += 32) {
+    if (i + lane >= kPieces) continue;
+    // Codes fill whole rounds.
+    const int32_t place = i < code_words(t) / 4 * kTileLanes ? lane ^ (lane / 8) : lane;
+    device::copy_async16(to, first + i * 16 + place * 16, from + i * 16);
+  }
+}
+
 /// A product that starts from kExactSum has the bits of 1.5 * 2^23 plus its sum, which is below
 /// 2^22: to take that away again is exact, and faster than to convert an integer. So is to take
 /// away what its levels were multiplied with.
@@ -118,59 +132,53 @@ GEN_DEVICE float exact_sum(int32_t product) {
   return multiply_add(sum, kDown, -kRoundMagic * kDown);
 }
 
-/// The codes of a quarter of a step of a tile: a block of 32, or 64 columns of a block of 256, in
-/// units of 32 columns.
+/// The codes of 32 columns of a tile: of a quarter of a step, which is a block of 32, or of one of
+/// two units of a quarter, which is 64 columns of a block of 256.
 template <quant::Traits t>
-struct QuarterCodes {
-  static constexpr int32_t kUnits = lane_parts(t);
+struct UnitCodes {
   static constexpr int32_t kWords = first_bits(t) == 8 ? 2 : 1;
   static constexpr int32_t kAbove = bits_above(t);
 
-  template <typename Source>
-  GEN_DEVICE void load(const Source& step, int32_t quarter) {
+  GEN_DEVICE void load(const StepInShared& step, int32_t quarter, int32_t unit) {
     const int32_t q = lane_of_warp() % 4;
     const int32_t lane = lane_of_warp() - q + quarter;  // of the tile, with the codes of output g
     GEN_UNROLL
-    for (int32_t unit = 0; unit < kUnits; ++unit) {
-      GEN_UNROLL
-      for (int32_t i = 0; i < kWords; ++i) {
-        // The lane's are in the 16 bytes that `first` is in.
-        const int32_t first = unit * first_bits(t) + 4 * i;
-        const int32_t word = first_bits(t) == 2 ? first % 4 + q % 2 : q;
-        codes[unit * kWords + i] = step.code4(first / 4 * kTileLanes * 16 + lane * 16 + word * 4);
-      }
-      if constexpr (kAbove > 0) {
-        const int32_t word = unit * kAbove + (kAbove == 2 ? q % 2 : 0);
-        upper[unit] = step.load4(upper_offset(t) + (lane * upper_words(t) + word) * 4);
-      }
+    for (int32_t i = 0; i < kWords; ++i) {
+      // 16 bytes of a lane are the first 32 columns of 4 bits, or all 64 of 2.
+      const int32_t vector = first_bits(t) == 2 ? 0 : unit + i;
+      const int32_t word = first_bits(t) == 2 ? unit * 2 + q % 2 : q;
+      codes[i] = step.code4(vector * kTileLanes * 16 + lane * 16 + word * 4);
+    }
+    if constexpr (kAbove > 0) {
+      const int32_t word = unit * kAbove + (kAbove == 2 ? q % 2 : 0);
+      upper = step.load4(upper_offset(t) + (lane * upper_words(t) + word) * 4);
     }
   }
 
-  /// Columns 4 t … 4 t + 3 and 4 t + 16 … 4 t + 19 of a unit of output g: levels times
-  /// 2^level_shift().
-  GEN_DEVICE void fragment(int32_t unit, uint32_t (&b)[2]) const {
+  /// Columns 4 t … 4 t + 3 and 4 t + 16 … 4 t + 19 of output g: levels times 2^level_shift().
+  GEN_DEVICE void fragment(uint32_t (&b)[2]) const {
     const int32_t q = lane_of_warp() % 4;
     constexpr int32_t kTo = level_shift(t);
     GEN_UNROLL
     for (int32_t half = 0; half < 2; ++half) {
       uint32_t four = 0;
-      if constexpr (first_bits(t) == 8) four = codes[unit * kWords + half];
-      if constexpr (first_bits(t) == 4) four = moved_bits<4, kTo>(codes[unit], 4 * half);
+      if constexpr (first_bits(t) == 8) four = codes[half];
+      if constexpr (first_bits(t) == 4) four = moved_bits<4, kTo>(codes[0], 4 * half);
       if constexpr (first_bits(t) == 2) {
-        four = moved_bits<2, kTo>(codes[unit], q / 2 * 2 + 4 * half);
+        four = moved_bits<2, kTo>(codes[0], q / 2 * 2 + 4 * half);
       }
       if constexpr (kAbove == 1) {
-        four |= moved_bits<1, kTo + first_bits(t)>(upper[unit], q + 4 * half);
+        four |= moved_bits<1, kTo + first_bits(t)>(upper, q + 4 * half);
       }
       if constexpr (kAbove == 2) {
-        four |= moved_bits<2, kTo + first_bits(t)>(upper[unit], q / 2 * 2 + 4 * half);
+        four |= moved_bits<2, kTo + first_bits(t)>(upper, q / 2 * 2 + 4 * half);
       }
       b[half] = signed_levels<t>(looked_up<t>(four));
     }
   }
 
-  uint32_t codes[static_cast<size_t>(kUnits * kWords)];
-  uint32_t upper[static_cast<size_t>(kAbove > 0 ? kUnits : 1)];
+  uint32_t codes[static_cast<size_t>(kWords)];
+  uint32_t upper = 0;
 };
 
 /// Scale and minimum of a run of a quarter, from the bytes of all.
@@ -185,73 +193,5 @@ GEN_DEVICE int32_t minimum_of_run(uint32_t runs, int32_t run) {
   if constexpr (shared_runs(t)) return static_cast<int32_t>((runs >> (8 * run + 4)) & 15U);
   return static_cast<int32_t>((runs >> (8 * (run + lane_runs(t)))) & 0xFFU);
 }
-
-/// A quarter of a step of a tile with the scales of outputs 2 t and 2 t + 1.
-template <quant::Traits t>
-struct QuarterFragments {
-  GEN_DEVICE void load(const uint8_t* step, int32_t quarter) {
-    codes.load(StepInMemory{step}, quarter);
-    const int32_t q = lane_of_warp() % 4;
-    GEN_UNROLL
-    for (int32_t output = 0; output < 2; ++output) {
-      const int32_t at = kTileQuarters * (2 * q + output) + quarter;
-      if constexpr (t.scale == quant::ScaleKind::kE8M0) {
-        scales[output] = step[d_offset(t) + at];
-      } else if constexpr (t.block == 32) {
-        scales[output] = half_at(step + d_offset(t) + 2 * at);
-        if constexpr (t.minima) minima[output] = half_at(step + dmin_offset(t) + 2 * at);
-      } else if constexpr (run_bytes(t) == 4) {
-        scales[output] = device::load_constant4(step + runs_offset(t) + 4 * at);
-      } else {
-        scales[output] = half_at(step + runs_offset(t) + 2 * at);
-      }
-    }
-  }
-
-  /// b of the product of a unit's columns.
-  GEN_DEVICE void fragment(int32_t unit, uint32_t (&b)[2]) const { codes.fragment(unit, b); }
-
-  /// Of output 2 t + `output` of the tile: of a block of 32.
-  [[nodiscard]] GEN_DEVICE float scale(int32_t output) const {
-    return stored_scale<t>(scales[output]);
-  }
-  [[nodiscard]] GEN_DEVICE float minimum_scale(int32_t output) const {
-    return f16_to_f32(static_cast<uint16_t>(minima[output]));
-  }
-  /// Of a run of the quarter.
-  [[nodiscard]] GEN_DEVICE int32_t run_scale(int32_t output, int32_t run) const {
-    return scale_of_run<t>(scales[output], run);
-  }
-  [[nodiscard]] GEN_DEVICE int32_t run_minimum(int32_t output, int32_t run) const {
-    return minimum_of_run<t>(scales[output], run);
-  }
-
-  GEN_DEVICE static uint32_t half_at(const uint8_t* at) {
-    return *reinterpret_cast<const uint16_t*>(at);
-  }
-
-  QuarterCodes<t> codes;
-  uint32_t scales[2];  // as stored: of blocks of 32, or those of runs
-  uint32_t minima[2];
-};
-
-/// Scales of outputs 2 t and 2 t + 1 of a block of 256.
-template <quant::Traits t>
-struct BlockScales {
-  GEN_DEVICE void load(const uint8_t* step) {
-    const int32_t q = lane_of_warp() % 4;
-    const uint32_t two = device::load_constant4(step + d_offset(t) + q * 4);
-    d[0] = f16_to_f32(static_cast<uint16_t>(two & 0xFFFFU));
-    d[1] = f16_to_f32(static_cast<uint16_t>(two >> 16));
-    if constexpr (t.minima) {
-      const uint32_t minima = device::load_constant4(step + dmin_offset(t) + q * 4);
-      dmin[0] = f16_to_f32(static_cast<uint16_t>(minima & 0xFFFFU));
-      dmin[1] = f16_to_f32(static_cast<uint16_t>(minima >> 16));
-    }
-  }
-
-  float d[2];
-  float dmin[2];
-};
 
 }  // namespace gen::cuda
