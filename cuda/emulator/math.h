@@ -29,6 +29,12 @@ using gen::bf16_to_f32;
 using gen::f16_to_f32;
 using gen::f32_to_bf16;
 using gen::f32_to_f16;
+inline uint32_t pack_f16(float low, float high) {
+  return f32_to_f16(low) | static_cast<uint32_t>(f32_to_f16(high)) << 16;
+}
+inline uint32_t pack_bf16(float low, float high) {
+  return f32_to_bf16(low) | static_cast<uint32_t>(f32_to_bf16(high)) << 16;
+}
 
 template <typename A>
 int32_t add_byte_products(uint32_t a, uint32_t b, int32_t c) {
