@@ -69,6 +69,26 @@ GEN_DEVICE uint16_t f32_to_bf16(float value) {
   return static_cast<uint16_t>(nan ? (bits >> 16) | 0x40u : rounded >> 16);
 }
 
+/// Two numbers in 16 bits each, the first in the lower ones; a NaN becomes any NaN.
+GEN_DEVICE uint32_t pack_f16(float low, float high) {
+#if GEN_CUDA_ARCH >= 800
+  uint32_t both;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  return both;
+#else
+  return f32_to_f16(low) | static_cast<uint32_t>(f32_to_f16(high)) << 16;
+#endif
+}
+GEN_DEVICE uint32_t pack_bf16(float low, float high) {
+#if GEN_CUDA_ARCH >= 800
+  uint32_t both;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  return both;
+#else
+  return f32_to_bf16(low) | static_cast<uint32_t>(f32_to_bf16(high)) << 16;
+#endif
+}
+
 /// c plus the products of four bytes, signed by signed and unsigned by signed.
 GEN_DEVICE int32_t dp4a(int32_t a, int32_t b, int32_t c) { return __dp4a(a, b, c); }
 GEN_DEVICE int32_t dp4a(uint32_t a, int32_t b, int32_t c) {

@@ -30,7 +30,10 @@ using gen::f16_to_f32;
 using gen::f32_to_bf16;
 using gen::f32_to_f16;
 inline uint32_t pack_f16(float low, float high) {
-  return f32_to_f16(low) | (static_cast<uint32_t>(f32_to_f16(high)) << 16);
+  return f32_to_f16(low) | static_cast<uint32_t>(f32_to_f16(high)) << 16;
+}
+inline uint32_t pack_bf16(float low, float high) {
+  return f32_to_bf16(low) | static_cast<uint32_t>(f32_to_bf16(high)) << 16;
 }
 
 template <typename A>

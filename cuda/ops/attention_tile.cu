@@ -139,7 +139,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_tile_kernel(TileView view) {
   const int32_t lane = lane_of_warp();
   const int32_t warp = warp_of_block();
   Tile tile;
-  if (!find_tile(of, group, block_x(), &tile)) return;
+  if (!find_tile<kQueries>(of, group, block_x(), &tile)) return;
   const engine::KvRows& rows = of.sequences[tile.sequence];
   const Blocks blocks = blocks_of(of.layer, rows);
   const float* const log_weights = at(rows.log_weights);
@@ -293,6 +293,7 @@ int32_t attention_tiles(const OpContext& context, const AttentionView& of, int32
 }
 
 Status attention_tile(const OpContext& context, const AttentionView& of, int32_t value_slab) {
+  if (attention_mma_can(context, of)) return attention_mma(context, of);
   const TileView view = {of, value_slab};
   const int32_t per = per_lane(of);
   const bool scaled = any_scales(of);

@@ -24,14 +24,15 @@ struct Tile {
   int32_t n;
 };
 
-/// Tiles are counted through the sequences. False behind the last.
+/// Tiles of kCount queries are counted through the sequences. False behind the last.
+template <int32_t kCount>
 GEN_DEVICE bool find_tile(const AttentionView& of, int32_t group, int32_t number, Tile* tile) {
   for (int32_t s = 0; s < of.n_sequences; ++s) {
     const int32_t queries = of.sequences[s].n_rows * group;
-    const int32_t tiles = (queries + kQueries - 1) / kQueries;
+    const int32_t tiles = (queries + kCount - 1) / kCount;
     if (number < tiles) {
-      const int32_t left = queries - number * kQueries;
-      *tile = {s, number * kQueries, left < kQueries ? left : kQueries};
+      const int32_t left = queries - number * kCount;
+      *tile = {s, number * kCount, left < kCount ? left : kCount};
       return true;
     }
     number -= tiles;
@@ -212,6 +213,11 @@ GEN_DEVICE void merge_parts(const State (&parts)[kOwn], const float (&part_sums)
     }
   }
 }
+
+/// On tensor cores (attention_mma.cu), where bits need not be the CPU engine's and the cache and
+/// the device are such.
+bool attention_mma_can(const OpContext& context, const AttentionView& of);
+Status attention_mma(const OpContext& context, const AttentionView& of);
 
 /// Of plain numbers (attention_tile_plain.cu), where the device has the shared memory; takes the
 /// same grid as attention_tile().

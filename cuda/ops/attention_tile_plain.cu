@@ -98,7 +98,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kPer < 8 ? 2 : 1)
   const int32_t kv_head = block_y();
   const int32_t warp = warp_of_block();
   Tile tile;
-  if (!find_tile(of, group, block_x(), &tile)) return;
+  if (!find_tile<kQueries>(of, group, block_x(), &tile)) return;
   const engine::KvRows& rows = of.sequences[tile.sequence];
   const Blocks blocks = blocks_of(of.layer, rows);
   const float* const log_weights = at(rows.log_weights);

@@ -25,6 +25,7 @@ struct AttentionView {
   engine::KvLayer layer;
   const engine::KvRows* sequences;
   int32_t n_sequences;
+  bool any_bits;  // see AttentionArgs
 };
 
 /// The arguments as kernels take them.
@@ -40,7 +41,8 @@ inline AttentionView attention_view(const engine::AttentionArgs& args) noexcept 
           args.soft_cap,
           args.layer,
           pointer(args.sequences),
-          args.n_sequences};
+          args.n_sequences,
+          args.any_bits};
 }
 
 /// The format as a type, so that no element asks for it.

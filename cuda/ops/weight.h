@@ -4,6 +4,7 @@
 // bytes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -49,6 +50,11 @@ class DeviceWeight final : public engine::Weight {
   [[nodiscard]] uint32_t activation_forms() const noexcept override;
   [[nodiscard]] size_t resident_bytes() const noexcept override { return bytes_; }
   [[nodiscard]] size_t stream_bytes() const noexcept override { return stream_bytes_; }
+  [[nodiscard]] bool has_one_result() const noexcept override {
+    return std::none_of(segments_.begin(), segments_.end(), [](const WeightSegment& segment) {
+      return segment.type == DType::kF16 || segment.type == DType::kBF16;
+    });
+  }
   [[nodiscard]] const std::vector<WeightSegment>& segments() const noexcept { return segments_; }
   /// No other weight of its queue ever has it.
   [[nodiscard]] uint64_t number() const noexcept { return number_; }

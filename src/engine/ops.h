@@ -209,6 +209,8 @@ struct AttentionArgs {
   /// No row looks at more chunks, and entries are looked at in order; 0: neither is said. For
   /// engines that cannot look into `sequences`.
   int32_t most_chunks = 0;
+  /// Results of many rows need not have the CPU engine's bits: those that come before have not.
+  bool any_bits = false;
   friend bool operator==(const AttentionArgs&, const AttentionArgs&) = default;
 };
 

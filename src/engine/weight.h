@@ -49,6 +49,8 @@ class Weight {
   [[nodiscard]] virtual size_t resident_bytes() const noexcept = 0;
   /// Bytes a product reads, for bandwidth figures.
   [[nodiscard]] virtual size_t stream_bytes() const noexcept = 0;
+  /// Whether a row of a product that is not `deterministic` has one result, whatever is beside it.
+  [[nodiscard]] virtual bool has_one_result() const noexcept { return true; }
 };
 
 }  // namespace gen::engine

@@ -128,6 +128,7 @@ engine::AttentionArgs Binder::attention(const Instruction& instruction,
   args.scale = instruction.attention.scale;
   args.soft_cap = instruction.attention.soft_cap;
   const StepBlock& step = block(instruction);
+  args.any_bits = !batch_.deterministic && !plan_.any_has_one_result_;
   args.most_chunks = most_chunks(step.host_sequences(step.groups()[call], args.layer.part));
   return args;
 }

@@ -294,6 +294,9 @@ class Compiler {
       program_.values[to_size(instruction.x.value)].forms |= weight->activation_forms();
       plan_->stream_bytes_ += weight->stream_bytes();
     }
+    if (weight->role() != engine::WeightRole::kEmbedding && weight->has_one_result()) {
+      plan_->any_has_one_result_ = true;
+    }
     const bool copied = weight->resident_bytes() > 0;
     if (options_.base == nullptr) plan_->resident_bytes_ += weight->resident_bytes();
     if (!copied) plan_->borrows_sources_ = true;

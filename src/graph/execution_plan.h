@@ -122,6 +122,7 @@ class ExecutionPlan {
   size_t end_selected_taps_ = 0;  // one past the last tap among those; first_selected_ if none
   std::vector<ProgramValue> values_;
   std::vector<Prepared> products_;
+  bool any_has_one_result_ = false;  // of the products that are multiplied
   std::vector<SiteShape> site_shapes_;
   int32_t adapter_rank_ = 0;
   engine::EngineBuffer low_rank_sites_;

@@ -35,7 +35,6 @@ constexpr Pattern kPatterns[] = {
     {&FusionOptions::residual, Op::kAdd, false, engine::WeightRole::kLinear},
 };
 
-
 class Fuser {
  public:
   Fuser(const Graph& graph, const FusionOptions& options)
@@ -238,7 +237,8 @@ class Fuser {
         residual = places_[to_size(input)];
       }
     }
-    emit_product(pattern->role, products, residual, places_[to_size(n)]).activation = node(n).activation;
+    emit_product(pattern->role, products, residual, places_[to_size(n)]).activation =
+        node(n).activation;
   }
 
   void emit_linear(int32_t n) {

@@ -12,7 +12,6 @@ namespace {
 
 using engine::Op;
 
-
 /// Nodes whose value is needed for selected rows only, but for taps.
 std::vector<bool> movable(const Graph& graph) {
   const size_t count = graph.nodes.size();

@@ -4,6 +4,7 @@
 // listed positions, log-weights, trees, soft cap, turned keys, several sequences in a step, chunks
 // of positions that begin anywhere; with a block for a row or one for each chunk; and that a row's
 // bits do not depend on the rows beside it.
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -22,6 +23,7 @@ struct AttentionCase {
   int32_t group = 2;
   float scale = 0.3F;
   float soft_cap = 0.0F;
+  float q_scale = 2.0F;
   int32_t first_position = 0;
   bool cells = false;
   bool positions = false;  // with gaps, and two that go back
@@ -29,6 +31,7 @@ struct AttentionCase {
   bool tree = false;
   bool split = false;                  // chunks may have blocks of their own, rows may share one
   int32_t spare_chunks = 1;            // that `split` has more than there are
+  bool any_bits = false;               // tensor cores may be used
   bool last_is_none = false;           // key and value of the last entry are no numbers
   std::vector<std::byte> stored = {};  // the whole cache; empty: it is appended to
 };
@@ -94,7 +97,7 @@ std::vector<float> attend(OpBench& bench, const AttentionCase& c, int32_t first 
   const int32_t heads = shape.kv_heads * c.group;
   const int32_t q_cols = heads * shape.k_dim;
   const int32_t cols = heads * shape.v_dim;
-  const auto q = random_row(static_cast<size_t>(c.rows * q_cols), 9, 2.0F);
+  const auto q = random_row(static_cast<size_t>(c.rows * q_cols), 9, c.q_scale);
   std::vector<float> own(q.begin() + int64_t{first} * q_cols,
                          q.begin() + int64_t{first + n} * q_cols);
   own.insert(own.begin(), static_cast<size_t>(q_cols), 1.0F);  // a row that is nobody's
@@ -108,6 +111,7 @@ std::vector<float> attend(OpBench& bench, const AttentionCase& c, int32_t first 
   args.scale = c.scale;
   args.soft_cap = c.soft_cap;
   args.layer = kv.layers[0];
+  args.any_bits = c.any_bits;
   args.sequences = bench.put(std::vector<engine::KvRows>{rows});
   args.n_sequences = 1;
   if (c.split) {
@@ -294,6 +298,94 @@ TEST(CudaAttention, LaterEntriesDoNotShowInATile) {
   EXPECT_TRUE(same_bits(got, attend(cpu, c)));
   const size_t stride = got.size() / 13;
   for (size_t i = stride; i < stride * 12; ++i) ASSERT_EQ(got[i], got[i]) << i;
+}
+
+/// The largest difference from the CPU engine's results, in units of what the tensor cores' factors
+/// may be off by: 2^-12 of float16, of a score by what its products are off by at random, and 2^-16
+/// of what is float32 in two parts.
+double tensor_core_error(AttentionCase c) {
+  OpBench cpu(cpu_engine());
+  std::vector<std::byte> stored;
+  const auto want = attend(cpu, c, 0, -1, &stored);
+  c.stored = std::move(stored);
+  c.split = c.any_bits = true;
+  const auto got = attend_on_device(c, 0);
+  EXPECT_EQ(got.size(), want.size());
+  double worst = 0.0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    const double apart = std::fabs(static_cast<double>(got[i]) - static_cast<double>(want[i]));
+    worst = apart <= worst ? worst : apart;  // NaN is the worst
+  }
+  c.any_bits = false;
+  EXPECT_TRUE(same_bits(attend_on_device(c, 0), want));
+  // Elements of q are below q_scale, of keys and values below 1.5.
+  const double score = std::fabs(static_cast<double>(c.scale)) * static_cast<double>(c.q_scale) *
+                       0.5 * std::sqrt(static_cast<double>(c.shape.k_dim));
+  const double unit = c.shape.k_format == KvFormat::kF16 ? 0x1p-12 : 0x1p-16;
+  return worst / (unit * (score + 1.0) * 1.5);
+}
+
+TEST(CudaAttention, TensorCoresAreWithinTheirBound) {
+  for (const KvFormat format : {KvFormat::kF16, KvFormat::kF32}) {
+    for (const auto& [rows, heads, group, k_dim, v_dim] :
+         {std::tuple(40, 1, 1, 64, 64), std::tuple(70, 2, 4, 128, 128),
+          std::tuple(16, 1, 3, 16, 48), std::tuple(20, 1, 2, 80, 112)}) {
+      SCOPED_TRACE(testing::Message() << static_cast<int>(format) << ", " << rows << " rows, "
+                                      << group << " heads of " << k_dim);
+      AttentionCase c;
+      c.shape.k_format = c.shape.v_format = format;
+      c.shape.k_dim = k_dim;
+      c.shape.v_dim = v_dim;
+      c.shape.kv_heads = heads;
+      c.shape.block_size = rows == 40 ? 16 : 48;
+      c.shape.gap = 16;
+      c.group = group;
+      c.rows = rows;
+      c.entries = rows + (rows == 70 ? 150 : 25);
+      c.scale = 0.15F;
+      const double error = tensor_core_error(c);
+      EXPECT_LT(error, 1.0);
+      EXPECT_GT(error, 1e-3);  // they are not the CPU engine's bits, so the kernel was another one
+    }
+  }
+}
+
+TEST(CudaAttention, TensorCoresFollowEveryRule) {
+  for (int32_t bits = 0; bits < 32; ++bits) {
+    SCOPED_TRACE(bits);
+    AttentionCase c;
+    c.cells = (bits & 1) != 0;
+    c.log_weights = (bits & 2) != 0;
+    c.soft_cap = (bits & 4) != 0 ? 2.5F : 0.0F;
+    c.shape.window = (bits & 8) != 0 ? 70 : 0;
+    c.shape.chunk = (bits & 16) != 0 ? 40 : 0;
+    c.first_position = bits % 3 * 20;
+    c.shape.k_format = c.shape.v_format = bits % 5 < 2 ? KvFormat::kF16 : KvFormat::kF32;
+    c.shape.k_dim = c.shape.v_dim = 32;
+    c.shape.kv_heads = 1;
+    c.shape.block_size = 48;
+    c.shape.gap = 16;
+    c.entries = 170;
+    c.rows = 70;
+    const double error = tensor_core_error(c);
+    EXPECT_LT(error, 1.0);
+    EXPECT_GT(error, 1e-3);
+  }
+}
+
+/// A power of two comes out of them before they are rounded to float16.
+TEST(CudaAttention, TensorCoresTakeLargeQueries) {
+  AttentionCase c;
+  c.shape.k_format = c.shape.v_format = KvFormat::kF16;
+  c.shape.k_dim = c.shape.v_dim = 32;
+  c.shape.kv_heads = 1;
+  c.shape.block_size = 32;
+  c.shape.gap = 16;
+  c.rows = 16;
+  c.q_scale = 0x1p70F;
+  c.scale = 0x1p-72F;
+  const double error = tensor_core_error(c);
+  EXPECT_LT(error, 1.0);
 }
 
 TEST(CudaAttention, RowsBesideDoNotShow) {
