@@ -155,6 +155,7 @@ class Maker {
 void read_to_end(Matcher& matcher, std::string_view choices) {
   matcher.reset();
   std::string text;
+  int n_longer = 0;
   for (size_t i = 0; i < 400; ++i) {
     if (matcher.is_complete()) {
       const auto value = read_json(text);
@@ -166,15 +167,24 @@ void read_to_end(Matcher& matcher, std::string_view choices) {
     const uint8_t seed = choices.empty() ? 0 : static_cast<uint8_t>(choices[i % choices.size()]);
     const uint64_t left = matcher.min_bytes();
     bool taken = false;
-    for (int k = 0; k < 256 && !taken; ++k) {
-      const char c = static_cast<char>(i < 40 ? seed + k : k);
-      if (!valid.has(static_cast<uint8_t>(c))) continue;
+    const auto take = [&](int byte, bool any) {
+      const char c = static_cast<char>(byte);
+      if (!valid.has(static_cast<uint8_t>(c))) return true;
       const auto read = matcher.accept_bytes({&c, 1});
-      if (!read.ok()) return;
+      if (!read.ok()) return false;
       require(read.value());
-      taken = i < 40 || matcher.min_bytes() < left || left == 0;
+      taken = any || matcher.min_bytes() < left || left == 0;
       if (taken) text.push_back(c);
       if (!taken) require(matcher.rollback(1).ok());
+      return true;
+    };
+    for (int k = 0; k < 256 && !taken; ++k) {
+      if (!take(i < 40 ? seed + k : k, i < 40)) return;
+    }
+    // The fewest bytes may be counted with a name that is there already: another one is longer.
+    if (!taken) require(++n_longer <= 16);
+    for (int k = 0; k < 256 && !taken; ++k) {
+      if (!take(k, true)) return;
     }
     require(taken);
   }
