@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of the types with blocks of 32; see linear_quant.cuh.
-#include "cuda/ops/linear_quant.cuh"
+// Products of the types with blocks of 32; see linear_quant_few.cuh.
+#include "cuda/ops/linear_quant_few.cuh"
 
 namespace gen::cuda {
 

@@ -1,32 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of quantised weights for few rows: sum_c x[t, c] W[n, c], W in tiles (weight_tiles.h), x
-// in 8 bits (activation_rows.h), t up to eight rows at once.
+// A tile of quantised weights (weight_tiles.h) times a row in 8 bits (activation_rows.h), by a
+// block of threads that has the tile's steps from elsewhere: what the step kernel (cuda/step) does.
+// The sums, and so the bits, are those of linear_quant_few.cuh.
 //
-//   Blocks of 32:   sum over blocks b ascending of  fma(d[n, b] s[t, b], i, sum)
-//   Blocks of 256:  the same with  d[n, b] s[t, b]  and  sum over runs r ascending of
-//                   fma(i, scale[n, b, r], sum)
-//   with i = sum_c q_w q_x - zero sum_c q_x, exact in integers; of types with minima another term
-//   follows for each block, see terms(). The order is that of engine/cpu/linear_scalar.cpp, and so
-//   are the bits: of one row or eight, whatever is beside them, and on every device.
-//
-//   Work    A block of threads is a tile: eight outputs. In a round each of its warps takes a step
-//           of the tile: lane 4 r + q has quarter q of output r, loads its codes in 16 bytes at a
-//           time, one round ahead, and multiplies them in fours with each row (dp4a). What a block
-//           adds, a factor and a value, goes to shared memory. Then a thread for each output and
-//           row adds the round's terms, blocks ascending; this is the only chain. For one row there
-//           are two buffers of terms, so other warps go on while the chain is added.
-//   Bytes   the tiles once for every eight rows. x is read from the first cache by every tile: 36
-//           bytes a row and block of 32.
-//   Shared  8 warps x terms of a step x rows x 8 outputs x 8 bytes, twice for one row, doubled by
-//           minima: 2 to 32 KiB.
-//   Tried   nothing on a device yet.
+//   Work    In a round each warp takes a step of the tile: lane 4 r + q has quarter q of output r
+//           and multiplies its codes in fours with the row (dp4a). What a block adds, a factor and
+//           a value, goes to shared memory. Then a thread for each output adds the round's terms,
+//           blocks ascending; this is the only chain. There are two buffers of terms, so other
+//           warps go on while the chain is added.
+//   Shared  8 warps x terms of a step x 8 outputs x 8 bytes, twice, doubled by minima: 2 to 8 KiB.
 #pragma once
-
-#include <cstdlib>
 
 #include "cuda/device/memory.cuh"
 #include "cuda/ops/linear_end.cuh"
-#include "cuda/ops/linear_quant_few.cuh"
 #include "cuda/ops/weight_fragments.cuh"
 #include "cuda/ops/weight_tiles.h"
 
@@ -45,17 +31,14 @@ struct Term {
 
 constexpr int32_t step_blocks(const Traits& t) noexcept { return step_cols(t) / t.block; }
 /// Terms of a step that come from its blocks' scales; as many come from their minima.
-constexpr int32_t round_terms(const Traits& t, int32_t rows) noexcept {
-  return kQuantWarps * step_blocks(t) * rows * kTileOutputs;
+constexpr int32_t round_terms(const Traits& t) noexcept {
+  return kQuantWarps * step_blocks(t) * kTileOutputs;
 }
-constexpr int32_t term_buffers(int32_t rows) noexcept { return rows == 1 ? 2 : 1; }
+constexpr int32_t kTermBuffers = 2;
 
+/// Of one row.
 struct QuantView {
   PackedRows x;
-  LinearEnd end;
-  const uint8_t* tiles;
-  const uint8_t* up_tiles;
-  size_t tile_bytes;
   int32_t n_steps;
   int32_t n_blocks;
 };
@@ -149,21 +132,20 @@ GEN_DEVICE int32_t dot(const uint32_t (&values)[kQuads], int32_t first, const ui
   return sum;
 }
 
-/// Where the terms of a step go: [blocks of the step][rows][outputs].
+/// Where the terms of a step go: [blocks of the step][outputs].
 struct TermPlaces {
   Shared<Term> scaled;
   Shared<Term> minima;
   int32_t first;
-  int32_t rows;
-  GEN_DEVICE int32_t at(int32_t block, int32_t row, int32_t output) const {
-    return first + (block * rows + row) * kTileOutputs + output;
+  GEN_DEVICE int32_t at(int32_t block, int32_t output) const {
+    return first + block * kTileOutputs + output;
   }
 };
 
 /// Terms of a step of types with blocks of 32: fma(d s, i) and, with minima, fma(m s, sum q_x).
 template <Traits t>
 GEN_DEVICE void terms_of_32(const QuantView& of, const LaneStep<t>& lane, int32_t step,
-                            const uint8_t* rows, const TermPlaces& to) {
+                            const TermPlaces& to) {
   const int32_t output = lane_of_warp() / kTileQuarters;
   const int32_t quarter = lane_of_warp() % kTileQuarters;
   const int32_t block = step * kTileQuarters + quarter;
@@ -171,20 +153,16 @@ GEN_DEVICE void terms_of_32(const QuantView& of, const LaneStep<t>& lane, int32_
   uint32_t values[8];
   GEN_UNROLL
   for (int32_t quad = 0; quad < 8; ++quad) values[quad] = lane.values(0, quad);
-  const float scale = lane.scale();
-  for (int32_t j = 0; j < to.rows; ++j) {
-    const uint8_t* const row = rows + static_cast<size_t>(j) * of.x.at.bytes;
-    const device::UInt2 pair =
-        device::load8(row + of.x.at.q8_pairs + static_cast<size_t>(block) * 8);
-    const float x_scale = float_from_bits(pair.x);
-    const auto x_sum = static_cast<int32_t>(pair.y);
-    const int32_t sum =
-        dot<2>(values, 0, row + of.x.at.q8 + static_cast<size_t>(block) * 32) - t.zero * x_sum;
-    to.scaled[to.at(quarter, j, output)] = Term{scale * x_scale, static_cast<float>(sum)};
-    if constexpr (t.minima) {
-      to.minima[to.at(quarter, j, output)] =
-          Term{lane.minimum_scale() * x_scale, static_cast<float>(x_sum)};
-    }
+  const uint8_t* const row = of.x.data;
+  const device::UInt2 pair = device::load8(row + of.x.at.q8_pairs + static_cast<size_t>(block) * 8);
+  const float x_scale = float_from_bits(pair.x);
+  const auto x_sum = static_cast<int32_t>(pair.y);
+  const int32_t sum =
+      dot<2>(values, 0, row + of.x.at.q8 + static_cast<size_t>(block) * 32) - t.zero * x_sum;
+  to.scaled[to.at(quarter, output)] = Term{lane.scale() * x_scale, static_cast<float>(sum)};
+  if constexpr (t.minima) {
+    to.minima[to.at(quarter, output)] =
+        Term{lane.minimum_scale() * x_scale, static_cast<float>(x_sum)};
   }
 }
 
@@ -192,78 +170,64 @@ GEN_DEVICE void terms_of_32(const QuantView& of, const LaneStep<t>& lane, int32_
 /// times sums of q_x).
 template <Traits t>
 GEN_DEVICE void terms_of_256(const QuantView& of, const LaneStep<t>& lane, int32_t step,
-                             const uint8_t* rows, const TermPlaces& to) {
+                             const TermPlaces& to) {
   constexpr int32_t kRuns = lane_runs(t);
   const int32_t output = lane_of_warp() / kTileQuarters;
   const int32_t quarter = lane_of_warp() % kTileQuarters;
   uint32_t values[16];
   GEN_UNROLL
   for (int32_t quad = 0; quad < 16; ++quad) values[quad] = lane.values(quad / 8, quad % 8);
-  for (int32_t j = 0; j < to.rows; ++j) {
-    const uint8_t* const row = rows + static_cast<size_t>(j) * of.x.at.bytes;
-    const uint8_t* const q = row + of.x.at.q8k + static_cast<size_t>(step * 256 + quarter * 64);
-    const device::UInt4 four = device::load16(
-        row + of.x.at.q8k_sums + static_cast<size_t>(step * 16 + quarter * 4) * sizeof(int32_t));
-    const int32_t sums[4] = {static_cast<int32_t>(four.x), static_cast<int32_t>(four.y),
-                             static_cast<int32_t>(four.z), static_cast<int32_t>(four.w)};
-    float runs[static_cast<size_t>(kRuns)];
-    float scales[static_cast<size_t>(kRuns)];
-    int32_t minima = 0;
+  const uint8_t* const row = of.x.data;
+  const uint8_t* const q = row + of.x.at.q8k + static_cast<size_t>(step * 256 + quarter * 64);
+  const device::UInt4 four = device::load16(
+      row + of.x.at.q8k_sums + static_cast<size_t>(step * 16 + quarter * 4) * sizeof(int32_t));
+  const int32_t sums[4] = {static_cast<int32_t>(four.x), static_cast<int32_t>(four.y),
+                           static_cast<int32_t>(four.z), static_cast<int32_t>(four.w)};
+  float runs[static_cast<size_t>(kRuns)];
+  float scales[static_cast<size_t>(kRuns)];
+  int32_t minima = 0;
+  GEN_UNROLL
+  for (int32_t run = 0; run < kRuns; ++run) {
+    constexpr int32_t kVectors = t.run / 16;
+    int32_t x_sum = 0;
+    GEN_UNROLL
+    for (int32_t i = 0; i < kVectors; ++i) x_sum += sums[run * kVectors + i];
+    const int32_t sum = dot<kVectors>(values, run * kVectors * 4, q + run * t.run);
+    runs[run] = static_cast<float>(sum - t.zero * x_sum);
+    scales[run] = static_cast<float>(lane.run_scale(run));
+    if constexpr (t.minima) minima += lane.run_minimum(run) * x_sum;
+  }
+  // Runs ascending: a quarter after another goes on from what the one before it has.
+  float scaled = 0.0F;
+  GEN_UNROLL
+  for (int32_t turn = 0; turn < kTileQuarters; ++turn) {
     GEN_UNROLL
     for (int32_t run = 0; run < kRuns; ++run) {
-      constexpr int32_t kVectors = t.run / 16;
-      int32_t x_sum = 0;
-      GEN_UNROLL
-      for (int32_t i = 0; i < kVectors; ++i) x_sum += sums[run * kVectors + i];
-      const int32_t sum = dot<kVectors>(values, run * kVectors * 4, q + run * t.run);
-      runs[run] = static_cast<float>(sum - t.zero * x_sum);
-      scales[run] = static_cast<float>(lane.run_scale(run));
-      if constexpr (t.minima) minima += lane.run_minimum(run) * x_sum;
+      scaled = multiply_add(runs[run], scales[run], scaled);
     }
-    // Runs ascending: a quarter after another goes on from what the one before it has.
-    float scaled = 0.0F;
-    GEN_UNROLL
-    for (int32_t turn = 0; turn < kTileQuarters; ++turn) {
-      GEN_UNROLL
-      for (int32_t run = 0; run < kRuns; ++run) {
-        scaled = multiply_add(runs[run], scales[run], scaled);
-      }
-      scaled = shuffle(scaled, static_cast<uint32_t>(output * kTileQuarters + turn));
-    }
-    const float x_scale =
-        *reinterpret_cast<const float*>(row + of.x.at.q8k_scales + static_cast<size_t>(step) * 4);
-    if constexpr (t.minima) {
-      minima += shuffle_xor(minima, 1);
-      minima += shuffle_xor(minima, 2);
-      if (quarter == 1) {
-        to.minima[to.at(0, j, output)] =
-            Term{-(lane.minimum_scale() * x_scale), static_cast<float>(minima)};
-      }
-    }
-    if (quarter == 0) to.scaled[to.at(0, j, output)] = Term{lane.scale() * x_scale, scaled};
+    scaled = shuffle(scaled, static_cast<uint32_t>(output * kTileQuarters + turn));
   }
+  const float x_scale =
+      *reinterpret_cast<const float*>(row + of.x.at.q8k_scales + static_cast<size_t>(step) * 4);
+  if constexpr (t.minima) {
+    minima += shuffle_xor(minima, 1);
+    minima += shuffle_xor(minima, 2);
+    if (quarter == 1) {
+      to.minima[to.at(0, output)] =
+          Term{-(lane.minimum_scale() * x_scale), static_cast<float>(minima)};
+    }
+  }
+  if (quarter == 0) to.scaled[to.at(0, output)] = Term{lane.scale() * x_scale, scaled};
 }
 
-/// The steps of a tile in global memory.
-template <Traits t>
-struct TileInMemory {
-  const uint8_t* tile;
-  GEN_DEVICE void operator()(int32_t step, LaneStep<t>* to) const {
-    const auto offset = static_cast<size_t>(step) * static_cast<size_t>(step_bytes(t));
-    to->load(StepInMemory{tile + offset}, lane_of_warp());
-  }
-};
-
-/// The sum of output thread % 8 and row thread / 8, of the threads that have one. All threads of
-/// the block take part. `steps(i, lane)` loads step i of the tile into what a lane has of it, for
-/// each warp in the order of its steps. `begin` is called before x is read, after the first step.
+/// The sum of output `thread` for the row, of the threads that have one. All threads of the block
+/// take part. `steps(i, lane)` loads step i of the tile into what a lane has of it, for each warp
+/// in the order of its steps. `begin` is called before x is read, after the first step.
 template <Traits t, typename Steps, typename Begin>
-GEN_DEVICE float sum_tile(const QuantView& of, const Steps& steps, const uint8_t* rows, int32_t n,
-                          const Shared<Term>& scaled, const Shared<Term>& minima,
-                          const Begin& begin) {
+GEN_DEVICE float sum_tile(const QuantView& of, const Steps& steps, const Shared<Term>& scaled,
+                          const Shared<Term>& minima, const Begin& begin) {
   constexpr int32_t kBlocks = step_blocks(t);
   const int32_t warp = warp_of_block();
-  const int32_t terms = round_terms(t, n);
   float sum = 0.0F;
   LaneStep<t> next;
   if (warp < of.n_steps) steps(warp, &next);
@@ -272,21 +236,21 @@ GEN_DEVICE float sum_tile(const QuantView& of, const Steps& steps, const uint8_t
     const LaneStep<t> now = next;
     const int32_t step = first + warp;
     if (step + kQuantWarps < of.n_steps) steps(step + kQuantWarps, &next);
-    const int32_t buffer = round % term_buffers(n) * terms;
+    const int32_t buffer = round % kTermBuffers * round_terms(t);
     if (step < of.n_steps) {
-      const TermPlaces to = {scaled, minima, buffer + warp * kBlocks * n * kTileOutputs, n};
+      const TermPlaces to = {scaled, minima, buffer + warp * kBlocks * kTileOutputs};
       if constexpr (t.block == 32) {
-        terms_of_32<t>(of, now, step, rows, to);
+        terms_of_32<t>(of, now, step, to);
       } else {
-        terms_of_256<t>(of, now, step, rows, to);
+        terms_of_256<t>(of, now, step, to);
       }
     }
     sync_threads();
-    if (thread_x() < n * kTileOutputs) {
+    if (thread_x() < kTileOutputs) {
       const int32_t left = of.n_blocks - first * kBlocks;
       const int32_t blocks = left < kQuantWarps * kBlocks ? left : kQuantWarps * kBlocks;
       for (int32_t block = 0; block < blocks; ++block) {
-        const int32_t at = buffer + block * n * kTileOutputs + thread_x();
+        const int32_t at = buffer + block * kTileOutputs + thread_x();
         const Term term = scaled[at];
         sum = multiply_add(term.factor, term.value, sum);
         if constexpr (t.minima) {
@@ -295,78 +259,8 @@ GEN_DEVICE float sum_tile(const QuantView& of, const Steps& steps, const uint8_t
         }
       }
     }
-    if (term_buffers(n) == 1) sync_threads();
   }
   return sum;
-}
-
-/// Of the type of a row of kTraits: nvcc writes no launch of kernels whose parameter is a struct.
-template <size_t kIndex>
-GEN_KERNEL GEN_LAUNCH_BOUNDS(kQuantThreads) linear_quant_kernel(QuantView of) {
-  constexpr Traits t = quant::kTraits[kIndex];
-  const int64_t first = int64_t{block_y()} * kMatvecRows;
-  const int64_t left = of.end.y.rows - first;
-  const int32_t n = left < kMatvecRows ? static_cast<int32_t>(left) : kMatvecRows;
-  const uint8_t* const rows = of.x.data + static_cast<size_t>(first) * of.x.at.bytes;
-  const auto terms = static_cast<size_t>(round_terms(t, n) * term_buffers(n));
-  const Shared<Term> scaled = dynamic_shared<Term>(0, terms);
-  const Shared<Term> minima =
-      dynamic_shared<Term>(t.minima ? terms * sizeof(Term) : 0, t.minima ? terms : 0);
-  const size_t at = static_cast<size_t>(block_x()) * of.tile_bytes;
-  const auto begin = [] {
-    // Of both halves of a gate: the second time it does nothing.
-    after_predecessor();
-  };
-  const float sum = sum_tile<t>(of, TileInMemory<t>{of.tiles + at}, rows, n, scaled, minima, begin);
-  float up = 0.0F;
-  if (of.end.gated) {
-    sync_threads();  // the last terms have been read
-    up = sum_tile<t>(of, TileInMemory<t>{of.up_tiles + at}, rows, n, scaled, minima, begin);
-  }
-  const int64_t output = int64_t{block_x()} * kTileOutputs + thread_x() % kTileOutputs;
-  if (thread_x() >= n * kTileOutputs || output >= of.end.rows) return;
-  finish_output(of.end, first + thread_x() / kTileOutputs, output, sum, up);
-}
-
-template <size_t kIndex>
-Status launch_quant(const OpContext& context, const PackedRows& x, const LinearEnd& end,
-                    const WeightSegment& weight, const WeightSegment* up) {
-  constexpr Traits t = quant::kTraits[kIndex];
-  const QuantView of = {x,
-                        end,
-                        weight.data,
-                        up != nullptr ? up->data : nullptr,
-                        tile_bytes(t, x.cols),
-                        static_cast<int32_t>(tile_steps(t, x.cols)),
-                        static_cast<int32_t>(x.cols / t.block)};
-  const auto n = static_cast<int32_t>(end.y.rows < kMatvecRows ? end.y.rows : kMatvecRows);
-  // The last rows of many may be one, which wants two buffers.
-  const int32_t most = n * term_buffers(n) < 2 ? 2 : n * term_buffers(n);
-  const size_t shared =
-      static_cast<size_t>(round_terms(t, most)) * sizeof(Term) * (t.minima ? 2 : 1);
-  device::Dim3 grid = {static_cast<unsigned>(tiles_of(weight.rows)), 1, 1};
-  grid.y = static_cast<unsigned>((end.y.rows + kMatvecRows - 1) / kMatvecRows);
-  return run_kernel(context, "linear", linear_quant_kernel<kIndex>, grid, kQuantThreads, shared,
-                    of);
-}
-
-/// The kernel of one of the types with blocks of kBlock.
-template <int kBlock, size_t kIndex = 0>
-Status linear_blocks(const OpContext& context, const PackedRows& x, const LinearEnd& end,
-                     const WeightSegment& weight, const WeightSegment* up) {
-  if constexpr (kIndex == sizeof(quant::kTraits) / sizeof(quant::kTraits[0])) {
-    return error(Code::kUnsupported, "weights of type %s have no kernel", dtype_name(weight.type));
-  } else {
-    constexpr Traits kTraits = quant::kTraits[kIndex];
-    if constexpr (kTraits.block == kBlock) {
-      if (weight.type == kTraits.type) {
-        static const bool few = std::getenv("GEN_FEW_ONE") != nullptr;  // TEMPORARY
-        if (end.y.rows > 1 || few) return launch_quant_few<kIndex>(context, x, end, weight, up);
-        return launch_quant<kIndex>(context, x, end, weight, up);
-      }
-    }
-    return linear_blocks<kBlock, kIndex + 1>(context, x, end, weight, up);
-  }
 }
 
 }  // namespace gen::cuda

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of quantised weights for few rows on the integer units of tensor cores, with the sums,
-// their order and so the bits of linear_quant.cuh.
+// Products of quantised weights for few rows: sum_c x[t, c] W[n, c], W in tiles (weight_tiles.h), x
+// in 8 bits (activation_rows.h), up to eight rows, on the integer units of tensor cores.
+//
+//   Blocks of 32:   sum over blocks b ascending of  fma(d[n, b] s[t, b], i, sum)
+//   Blocks of 256:  the same with  d[n, b] s[t, b]  and  sum over runs r ascending of
+//                   fma(i, scale[n, b, r], sum)
+//   with i = sum_c q_w q_x - zero sum_c q_x, exact in integers; of types with minima another term
+//   follows for each block, see FewTerms. The order is that of engine/cpu/linear_scalar.cpp, and so
+//   are the bits: of one row or eight, whatever is beside them, and on every device.
 //
 //   Work    A block of threads is two tiles, 16 outputs; of a gated product one and its gates. Each
 //           of its warps takes a step of both at a time: their outputs are the rows of a, x is the
@@ -437,11 +444,30 @@ Status launch_quant_few(const OpContext& context, const PackedRows& x, const Lin
                            static_cast<int32_t>(tiles_of(weight.rows)),
                            static_cast<int32_t>(tile_steps(t, x.cols)),
                            static_cast<int32_t>(x.cols / t.block)};
+  const device::Dim3 grid = grid_of(of.n_tiles, end.gated ? 1 : kFewTiles);
   int32_t warps = kFewQuantWarps;
+  // More small blocks than large ones find room, and so all of them begin at once.
+  if (static_cast<int32_t>(grid.x) > 2 * context.processors) warps /= 2;
   while (warps > 1 && few_shared_bytes(t, warps) > context.shared_bytes) warps /= 2;
-  return run_kernel(context, "linear_few", linear_quant_few_kernel<kIndex>,
-                    grid_of(of.n_tiles, end.gated ? 1 : kFewTiles), warps * 32,
+  return run_kernel(context, "linear_few", linear_quant_few_kernel<kIndex>, grid, warps * 32,
                     few_shared_bytes(t, warps), of);
+}
+
+/// The kernel of one of the types with blocks of kBlock.
+template <int kBlock, size_t kIndex = 0>
+Status linear_blocks(const OpContext& context, const PackedRows& x, const LinearEnd& end,
+                     const WeightSegment& weight, const WeightSegment* up) {
+  if constexpr (kIndex == sizeof(quant::kTraits) / sizeof(quant::kTraits[0])) {
+    return error(Code::kUnsupported, "weights of type %s have no kernel", dtype_name(weight.type));
+  } else {
+    constexpr Traits kTraits = quant::kTraits[kIndex];
+    if constexpr (kTraits.block == kBlock) {
+      if (weight.type == kTraits.type) {
+        return launch_quant_few<kIndex>(context, x, end, weight, up);
+      }
+    }
+    return linear_blocks<kBlock, kIndex + 1>(context, x, end, weight, up);
+  }
 }
 
 }  // namespace gen::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of quantised weights for many rows, on the integer units of tensor cores: what
-// linear_quant.cuh does for few, with the same bits. Sums within a block of 32, or a run of a block
+// linear_quant_few.cuh does for few, with the same bits. Sums within a block of 32, or a run of a block
 // of 256, are integers and exact, so it does not show who adds them; what follows is added in its
 // order, blocks and runs ascending, by the lane that has the sum.
 //

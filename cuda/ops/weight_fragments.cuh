@@ -63,24 +63,6 @@ GEN_DEVICE float stored_scale(uint32_t d) {
   return f16_to_f32(static_cast<uint16_t>(d));
 }
 
-/// A step in global memory.
-struct StepInMemory {
-  const uint8_t* at;
-  [[nodiscard]] GEN_DEVICE device::UInt4 load16(int32_t i) const {
-    return device::load_once16(at + i);
-  }
-  [[nodiscard]] GEN_DEVICE device::UInt2 load8(int32_t i) const {
-    return device::load_constant8(at + i);
-  }
-  [[nodiscard]] GEN_DEVICE uint32_t load4(int32_t i) const {
-    return device::load_constant4(at + i);
-  }
-  [[nodiscard]] GEN_DEVICE uint32_t load2(int32_t i) const {
-    return *reinterpret_cast<const uint16_t*>(at + i);
-  }
-  [[nodiscard]] GEN_DEVICE uint32_t load1(int32_t i) const { return at[i]; }
-};
-
 /// Values at a byte of shared memory.
 template <typename T>
 GEN_DEVICE T shared_at(const Shared<uint8_t>& bytes, int32_t i) {

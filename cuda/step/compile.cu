@@ -54,7 +54,7 @@ bool set_weights(const WeightSegment& weight, const WeightSegment* up, LinearSte
     units.units = units.last_units = static_cast<int32_t>(tile_steps(*traits, of->x.cols));
     of->n_steps = units.units;
     of->n_blocks = static_cast<int32_t>(of->x.cols / traits->block);
-    *terms = static_cast<size_t>(round_terms(*traits, 1) * term_buffers(1)) * sizeof(Term) *
+    *terms = static_cast<size_t>(round_terms(*traits) * kTermBuffers) * sizeof(Term) *
              (traits->minima ? 2 : 1);
     return true;
   }

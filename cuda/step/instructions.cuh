@@ -171,11 +171,11 @@ GEN_DEVICE void run_quants(const LinearStep& of, const StepTurn& turn, WeightStr
   constexpr Traits t = quant::kTraits[kIndex];
   static_assert(kQuantThreads == kStepThreads);
   static_assert(step_bytes(t) <= kUnitSlots * kSlotBytes);
-  constexpr auto kTerms = static_cast<size_t>(round_terms(t, 1) * term_buffers(1));
+  constexpr auto kTerms = static_cast<size_t>(round_terms(t) * kTermBuffers);
   const Shared<Term> scaled = dynamic_shared<Term>(of.terms_offset, kTerms);
   const Shared<Term> minima = dynamic_shared<Term>(
       of.terms_offset + (t.minima ? kTerms * sizeof(Term) : 0), t.minima ? kTerms : 0);
-  const QuantView view = {of.x, {}, nullptr, nullptr, 0, of.n_steps, of.n_blocks};
+  const QuantView view = {of.x, of.n_steps, of.n_blocks};
   const StreamedSteps<t> steps = {stream};
   bool begun = false;
   const auto begin = [&] {
@@ -183,11 +183,11 @@ GEN_DEVICE void run_quants(const LinearStep& of, const StepTurn& turn, WeightStr
     begun = true;
   };
   for_tiles(turn, [&](int32_t tile) {
-    const float sum = sum_tile<t>(view, steps, of.x.data, 1, scaled, minima, begin);
+    const float sum = sum_tile<t>(view, steps, scaled, minima, begin);
     float up = 0.0F;
     if (of.weights.n_matrices == 2) {
       sync_threads();  // the last terms have been read
-      up = sum_tile<t>(view, steps, of.x.data, 1, scaled, minima, begin);
+      up = sum_tile<t>(view, steps, scaled, minima, begin);
     }
     const int32_t output = tile * kTileOutputs + thread_x();
     if (thread_x() < kTileOutputs && output < of.outputs) {
