@@ -46,19 +46,6 @@ GEN_DEVICE uint16_t f32_to_f16(float value) {
   const bool nan = (whole & 0x7FFFFFFFu) > 0x7F800000u;
   return nan ? static_cast<uint16_t>(((whole >> 16) & 0x8000u) | 0x7E00u) : bits;
 }
-/// Two numbers, `low` in the lower bits.
-GEN_DEVICE uint32_t pack_f16(float low, float high) {
-#if GEN_CUDA_ARCH >= 800
-  uint32_t bits;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
-  return bits;
-#else
-  uint16_t bits[2];
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits[0]) : "f"(low));
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits[1]) : "f"(high));
-  return bits[0] | (static_cast<uint32_t>(bits[1]) << 16);
-#endif
-}
 GEN_DEVICE float bf16_to_f32(uint16_t bits) {
   return __uint_as_float(static_cast<uint32_t>(bits) << 16);
 }
