@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves how weights come to the device: tiles are bit for bit what the codecs give, for all
 // formats, any bytes in them and odd sizes; sources that do not fit the buffers they go through,
-// read by one thread or several; products right behind a weight; lack of memory at any call.
+// read by one thread or several; products right behind a weight; lack of memory at any call, a
+// device that is lost.
 #include <cstring>
 #include <random>
 #include <vector>
 
+#include "cuda/emulator/emulator.h"
 #include "cuda/engine/op_bench.h"
 #include "cuda/engine/tile_packer.h"
 #include "cuda/ops/weight.h"
@@ -92,11 +94,13 @@ TEST(CudaWeights, TilesOfAllFormats) {
 
 /// More than the buffers hold, whose last part is no whole tile.
 TEST(CudaWeights, TilesInSeveralParts) {
-  const Source w(DType::kQ8_0, 2051, 4128);
-  const auto want = tiles_of(w.source());
-  for (const int32_t threads : {0, 1, 3}) {
-    SCOPED_TRACE(threads);
-    ASSERT_TRUE(loaded(*engine_with(threads), WeightRole::kLinear, w.source()) == want);
+  for (const int64_t rows : {2051, 9003}) {
+    const Source w(DType::kQ8_0, rows, 4128);
+    const auto want = tiles_of(w.source());
+    for (const int32_t threads : {0, 1, 2, 5}) {
+      SCOPED_TRACE(testing::Message() << rows << " rows, " << threads << " threads");
+      ASSERT_TRUE(loaded(*engine_with(threads), WeightRole::kLinear, w.source()) == want);
+    }
   }
 }
 
@@ -148,6 +152,34 @@ TEST(CudaWeights, ProductsRightBehind) {
     args.weight = again.value().get();
     bench.run(args);
     ASSERT_TRUE(same_bits(bench.get(args.y.data, 64), want)) << i;
+  }
+}
+
+/// At the first buffers of a weight, or at later ones; whoever fills them ends, too.
+TEST(CudaWeights, ADeviceLostMeanwhile) {
+  const Source w(DType::kQ8_0, 9003, 4128);
+  const WeightSource source = w.source();
+  for (const int32_t threads : {0, 4}) {
+    for (const uint64_t after : {0U, 1U, 3U}) {
+      SCOPED_TRACE(testing::Message() << threads << " threads, after " << after << " kernels");
+      cuda::emulator::Options options;
+      options.lost_after = cuda::emulator::kernels_run() + 1 + after;
+      cuda::emulator::configure(options);
+      {
+        const auto engine = engine_with(threads);
+        auto made = engine->prepare(WeightRole::kLinear, {&source, 1}, nullptr);
+        // The last kernels are only waited for by what comes next.
+        if (made.ok()) {
+          std::byte got{};
+          const auto& segment = static_cast<const DeviceWeight&>(*made.value()).segments().front();
+          const auto* const at = reinterpret_cast<const std::byte*>(segment.data);
+          EXPECT_EQ(engine->memory().read(&got, engine::engine_ptr(at), 1).code(), Code::kDevice);
+        } else {
+          EXPECT_EQ(made.status().code(), Code::kDevice) << made.status().message();
+        }
+      }
+      cuda::emulator::configure({});
+    }
   }
 }
 
