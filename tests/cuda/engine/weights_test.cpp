@@ -3,8 +3,10 @@
 // formats, any bytes in them and odd sizes; sources that do not fit the buffers they go through,
 // read by one thread or several; products right behind a weight; lack of memory at any call, a
 // device that is lost.
+#include <chrono>
 #include <cstring>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "cuda/emulator/emulator.h"
@@ -102,6 +104,37 @@ TEST(CudaWeights, TilesInSeveralParts) {
       ASSERT_TRUE(loaded(*engine_with(threads), WeightRole::kLinear, w.source()) == want);
     }
   }
+}
+
+/// Threads that are slower than the device: nothing goes up before it is there, nor is written over
+/// before it is up.
+TEST(CudaWeights, SlowThreads) {
+  auto pool = cuda::PoolAllocator::create(0);
+  ASSERT_TRUE(pool.ok());
+  auto queue = cuda::DeviceQueue::create(0, pool.value()->table()).value();
+  constexpr size_t kPiece = size_t{256} << 10;
+  constexpr size_t kPieces = 101;  // four buffers, the last with an odd number
+  const auto threads = ThreadPool::create(3).value();
+  void* at = nullptr;
+  ASSERT_TRUE(queue->take(kPieces * kPiece, &at).ok());
+  {
+    const cuda::DeviceQueue::Turn turn(*queue);
+    const auto fill = [](size_t first, size_t n, std::byte* to) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      for (size_t i = 0; i < n; ++i) {
+        std::memset(to + i * kPiece, static_cast<int>(first + i), kPiece);
+      }
+    };
+    ASSERT_TRUE(queue->write_pieces(at, {kPiece, kPieces, fill}, threads.get()).ok());
+  }
+  std::vector<std::byte> got(kPieces * kPiece);
+  cuda::DeviceMemory memory(queue);
+  const auto* const from = static_cast<const std::byte*>(at);
+  ASSERT_TRUE(memory.read(got.data(), engine::engine_ptr(from), got.size()).ok());
+  for (size_t i = 0; i < got.size(); i += kPiece / 4) {
+    ASSERT_EQ(std::to_integer<size_t>(got[i]), i / kPiece) << i;
+  }
+  queue->give_back(at);
 }
 
 /// Floats are rows padded with zeros to 16 bytes; what is looked up is as it is in the file.
