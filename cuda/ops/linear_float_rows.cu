@@ -39,6 +39,8 @@ struct TileShape {
   static constexpr int32_t outputs = 4 * 8 * kOutputGroups;
   static constexpr size_t stage = static_cast<size_t>((rows + outputs) * kFactorStride);
 };
+/// Blocks that a multiprocessor has room for: that of sm_75 has shared memory for one.
+constexpr int32_t kResidentTiles = GEN_CUDA_ARCH < 800 ? 1 : 2;
 using LargeTile = TileShape<4, 4, 3>;
 using MiddleTile = TileShape<2, 2, 4>;
 using SmallTile = TileShape<1, 2, 4>;
@@ -91,7 +93,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kRoundThreads) round_rows_kernel(PackedRows x, Roun
 }
 
 template <typename Type, typename Tile>
-GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 2) linear_float_rows_kernel(FloatRowsView of) {
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kResidentTiles) linear_float_rows_kernel(FloatRowsView of) {
   constexpr int32_t kGroups = Tile::groups;
   constexpr int32_t kOutputGroups = Tile::output_groups;
   constexpr int32_t kHalf = Tile::outputs / 2;  // gates come first
