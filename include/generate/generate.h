@@ -50,7 +50,8 @@
  *                                                           it: that is busy. gen_forward_attention with the batch.
  *             gen_allocator                                 should call nothing. What is made from the model, pool,
  *                                                           cache or configuration it was set for is busy.
- *             gen_gpu_allocator                             should call nothing. The cache it was set for is busy.
+ *             gen_gpu_allocator                             should call nothing. The model, pool, cache or configuration it
+ *                                                           was set for, and what is made from it, is busy.
  *             gen_metrics_sink                              should call nothing. Generators that tell it, and what is
  *                                                           made from them, are busy.
  *             kv_cache_radix_evict_callback                 everything but its index, which is busy

@@ -9,6 +9,7 @@
 #   GEN_GPU_MODELS   sizes and types of the models, "1.1B/BF16 1.1B/Q8_0 1.1B/Q4_K_M 1.1B/Q4_0 8B/BF16 8B/Q8_0 8B/Q4_K_M
 #                    8B/Q4_0" if not set; files of up to 16 GB, one at a time, go to TMPDIR
 #   GEN_GPU_TOOLS    tools that look for mistakes, "memcheck racecheck initcheck" if not set
+#   Empty: no models, no tools.
 #
 # A part that the machine refuses is told and skipped; without a device that is each of them. Ends with 1 if something computes
 # wrong, with 3 without a device.
@@ -92,8 +93,11 @@ run() {
   echo "-- without cuBLASLt"
   for name in linear/BF16/64 linear/BF16/512; do GEN_CUBLASLT=off part "$here/gpu_bench" "$name" "$lines"; done
   local size shape
-  for model in ${GEN_GPU_MODELS:-1.1B/BF16 1.1B/Q8_0 1.1B/Q4_K_M 1.1B/Q4_0 8B/BF16 8B/Q8_0 8B/Q4_K_M 8B/Q4_0}; do
-    if [ $SECONDS -gt "$seconds" ]; then break; fi
+  for model in ${GEN_GPU_MODELS-1.1B/BF16 1.1B/Q8_0 1.1B/Q4_K_M 1.1B/Q4_0 8B/BF16 8B/Q8_0 8B/Q4_K_M 8B/Q4_0}; do
+    if [ $SECONDS -gt "$seconds" ]; then
+      skipped=$((skipped + 1))
+      continue
+    fi
     size=${model%/*}
     type=${model#*/}
     model=$lines.gguf
