@@ -125,6 +125,8 @@ Status DeviceQueue::take(size_t bytes, void** out) {
 
 Status DeviceQueue::take_held(size_t bytes, void** out) {
   GEN_TRY(usable());
+  // Room to give it back, before there is something to lose.
+  given_back_.reserve(given_back_.size() + 1);
   release_passed(false);
   void* made = nullptr;
   int32_t code = table_.allocate(table_.user, bytes, &made);
@@ -142,8 +144,6 @@ Status DeviceQueue::take_held(size_t bytes, void** out) {
     static_cast<void>(table_.release(table_.user, made));
     return error(Code::kDevice, "the device allocator gave %zu bytes on no multiple of 64", bytes);
   }
-  // Room to give it back, and for its event.
-  given_back_.reserve(given_back_.size() + 1);
   *out = made;
   return {};
 }
