@@ -3,9 +3,11 @@
  * kv_cache: keys and values of one sequence, layer by layer, for direct use and for gen_model_forward. A new
  * cache has no shape and holds no memory. Its first write decides: kv_cache_update makes it a store of
  * [batch, seq, dim] tensors whose layers take their shapes one by one, gen_model_forward a cache of that model.
- * The two do not mix, not even after a reset. Caches of kv_cache_paged_new, kv_cache_tiered_new and
- * kv_cache_tracing_new are for tensors only; kv_cache_generator_new makes paged and tiered ones for models. Caches of
- * many sequences are kv_cache_batch.h. A call that is not for a cache of its kind says which kinds it is for.
+ * The two do not mix, not even after a reset. A cache of a model lies where the model computes: on a device in memory of
+ * the model's gen_gpu_allocator, and kv_cache_set_allocator does not count. Caches of kv_cache_paged_new,
+ * kv_cache_tiered_new and kv_cache_tracing_new are for tensors only; kv_cache_generator_new makes paged and tiered ones for
+ * models. Caches of many sequences are kv_cache_batch.h. A call that is not for a cache of its kind says which kinds it is
+ * for.
  * Read next: gen_model_forward in model.h.
  */
 #ifndef GENERATE_KV_CACHE_H

@@ -19,7 +19,8 @@ extern "C" {
 #endif
 
 /**
- * Makes an empty tensor cache, where the model computes.
+ * Makes an empty tensor cache. What kv_cache_update writes lies on the host, unless kv_cache_tensor_set_gpu_allocator says
+ * otherwise; what the model writes lies where it computes.
  *
  * @param model        may be freed before the cache; NULL for one on the host.
  * @param layers       number of layers, 0 to 65536; with a model 0 or what gen_model_config_num_cache_layers says.

@@ -387,7 +387,8 @@ GEN_API const gen_tokenizer *gen_model_tokenizer(const gen_model *model);
  *         GEN_ERROR_CACHE_FULL or GEN_ERROR_CONTEXT_FULL if n more do not fit;
  *         GEN_ERROR_STATE for a cache that holds tensors, as after kv_cache_update and from kv_cache_paged_new,
  *         kv_cache_tiered_new and kv_cache_tracing_new, for one of many sequences, and for a session's;
- *         GEN_ERROR_UNSUPPORTED if it is compressed and the model has windows or chunks;
+ *         GEN_ERROR_UNSUPPORTED if it is compressed and the model has windows or chunks or is split, or if it lies where the
+ *         model does not compute: one that another model or kv_cache_load gave its shape;
  *         GEN_ERROR_POOL_EXHAUSTED if it is in blocks of a pool that has none left;
  *         GEN_ERROR_IO, GEN_ERROR_FORMAT if it is in tiers and their file cannot be written or read back;
  *         GEN_ERROR_BUSY if the cache is in use; GEN_ERROR_MODEL; GEN_ERROR_OUT_OF_MEMORY.

@@ -70,8 +70,8 @@ gen_status gen_model_forward_batch(const gen_model* model, const int32_t* tokens
     GEN_TRY(not_null(tokens, "tokens"));
     GEN_TRY(not_null(caches, "caches"));
     GEN_ASSIGN(const auto used, model->shared.enter("the model"));
-    return gen::api::forward_rows(*used->loaded->model, {tokens, n_rows}, sequences, wants_logits,
-                                  {caches, n_caches}, logits, capacity);
+    return gen::api::forward_rows({used.shared(), model->shared.callbacks()}, {tokens, n_rows},
+                                  sequences, wants_logits, {caches, n_caches}, logits, capacity);
   });
 }
 
@@ -105,8 +105,9 @@ gen_status gen_model_forward_profiled(const gen_model* model, const int32_t* tok
       return {Code::kInvalidArgument, "the profile belongs to another model"};
     }
     profile->model = used.shared();
-    return gen::api::forward_rows(*used->loaded->model, {tokens, n_rows}, sequences, wants_logits,
-                                  {caches, n_caches}, logits, capacity, &profile->impl);
+    return gen::api::forward_rows({used.shared(), model->shared.callbacks()}, {tokens, n_rows},
+                                  sequences, wants_logits, {caches, n_caches}, logits, capacity,
+                                  &profile->impl);
   });
 }
 

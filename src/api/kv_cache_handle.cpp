@@ -9,7 +9,9 @@
 
 #include "api/caller_struct.h"
 #include "api/handles.h"
+#include "api/model_handle.h"
 #include "cache/sequence/cache_format.h"
+#include "cache/sequence/layer_memories.h"
 #include "cache/sequence/registry.h"
 #include "cache/tensor/paged_store.h"
 #include "cache/tensor/tiered_store.h"
@@ -25,6 +27,30 @@ void describe_engine_cache(const cache::KvCache& cache, kv_cache* handle) {
   handle->traits = {.kind = kind, .dtype = format ? kind : "fp32", .lossy = cache.traits().lossy};
   handle->num_layers = static_cast<int32_t>(cache.layers().size());
   handle->max_seq_len = cache.capacity();
+}
+
+/// Its engine cannot reach what lies in the host's memory.
+bool on_device(const ModelParts& parts) {
+  return parts.engine != nullptr && !parts.engine->memory().in_host();
+}
+
+Result<std::unique_ptr<cache::KvCache>> make_in(const kv_cache& cache,
+                                                std::span<const cache::LayerShape> layers,
+                                                int32_t capacity, engine::EngineMemory& memory) {
+  if (cache.make_engine != nullptr) return cache.make_engine(layers, capacity, memory);
+  return cache::make_cache(cache.format(), layers, capacity, memory);
+}
+
+/// Where the model computes.
+Result<std::unique_ptr<cache::KvCache>> make_for(const kv_cache& cache, const ModelParts& parts) {
+  const model::Model& model = *parts.loaded->model;
+  const int32_t capacity = std::min(cache.max_seq_len, model.traits().max_seq_len);
+  if (!on_device(parts)) return make_engine(cache, model.layer_shapes(), capacity);
+  return cache::make_in_memories(
+      model.layer_shapes(), model::memories_of_layers(model, parts.engine->memory()),
+      [&](std::span<const cache::LayerShape> layers, engine::EngineMemory& memory) {
+        return make_in(cache, layers, capacity, memory);
+      });
 }
 
 bool same_shape(const cache::LayerShape& a, const cache::LayerShape& b) {
@@ -109,9 +135,8 @@ Result<kv_cache::Store> make_store(const kv_cache& cache) {
 Result<std::unique_ptr<cache::KvCache>> make_engine(const kv_cache& cache,
                                                     std::span<const cache::LayerShape> layers,
                                                     int32_t capacity) {
-  engine::EngineMemory& memory = cache.memory != nullptr ? *cache.memory : engine::system_memory();
-  if (cache.make_engine != nullptr) return cache.make_engine(layers, capacity, memory);
-  return cache::make_cache(cache.format(), layers, capacity, memory);
+  return make_in(cache, layers, capacity,
+                 cache.memory != nullptr ? *cache.memory : engine::system_memory());
 }
 
 Status check_span(const kv_cache_span* span) {
@@ -143,8 +168,8 @@ std::unique_ptr<kv_cache> handle_of(kv_cache::Store store, int32_t max_seq_len) 
   return made;
 }
 
-Result<cache::CacheTrial> open_trial(kv_cache& handle, std::span<const cache::LayerShape> layers,
-                                     int32_t capacity) {
+Result<cache::CacheTrial> open_trial(kv_cache& handle, const ModelInCall& model) {
+  const auto layers = model.parts->loaded->model->layer_shapes();
   GEN_TRY(one_sequence(handle, "gen_model_forward"));
   if (handle.store != nullptr) return tensors_only(handle);
   if (static_cast<size_t>(handle.num_layers) != layers.size()) {
@@ -153,7 +178,7 @@ Result<cache::CacheTrial> open_trial(kv_cache& handle, std::span<const cache::La
   }
   cache::KvCache* const engine = handle.engine();
   if (engine == nullptr) {
-    GEN_ASSIGN(auto made, make_engine(handle, layers, std::min(handle.max_seq_len, capacity)));
+    GEN_ASSIGN(auto made, make_for(handle, *model.parts));
     return cache::CacheTrial(std::move(made));
   }
   const auto held = engine->layers();
@@ -164,9 +189,22 @@ Result<cache::CacheTrial> open_trial(kv_cache& handle, std::span<const cache::La
   return cache::CacheTrial(*engine);
 }
 
-void keep_trial(kv_cache& handle, cache::CacheTrial& trial) noexcept {
+ShapedBy shaped_by(const kv_cache& handle, const ModelInCall& model) {
+  if (handle.owned != nullptr || !on_device(*model.parts)) return {};
+  CallbackList all;
+  for (const SharedCallbacks& some : {handle.callbacks, model.callbacks}) {
+    if (some != nullptr) all.insert(all.end(), some->begin(), some->end());
+  }
+  return {model.parts, all.empty() ? nullptr : std::make_shared<const CallbackList>(all)};
+}
+
+void keep_trial(kv_cache& handle, ShapedBy by, cache::CacheTrial& trial) noexcept {
   auto made = trial.keep();
   if (made == nullptr) return;
+  if (by.model != nullptr) {
+    handle.keeps = std::move(by.model);
+    handle.callbacks = std::move(by.callbacks);
+  }
   handle.owned = std::move(made);
   handle.seen_owned.store(handle.owned.get(), std::memory_order_release);
 }

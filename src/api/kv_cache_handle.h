@@ -137,8 +137,16 @@ Status one_sequence(const kv_cache& cache, const char* call);
 /// `call` is for `family`, and this cache is another.
 Status other_family(Code code, const char* call, const char* family, const kv_cache& cache);
 
-/// What the first pass of a model with these layers makes of a cache without shape, in memory of
-/// its allocator or, if it has none, of the process' heap.
+struct ModelParts;
+
+/// A model in a call that has entered it, whose handle may be freed meanwhile.
+struct ModelInCall {
+  std::shared_ptr<const ModelParts> parts;
+  SharedCallbacks callbacks;
+};
+
+/// What a model with these layers makes of a cache without shape, in memory of its allocator or, if
+/// it has none, of the process' heap.
 Result<std::unique_ptr<cache::KvCache>> make_engine(const kv_cache& cache,
                                                     std::span<const cache::LayerShape> layers,
                                                     int32_t capacity);
@@ -153,13 +161,18 @@ kv_cache_span span_of(const cache::TensorSpan& from);
 /// A handle around a store that is there from the start.
 std::unique_ptr<kv_cache> handle_of(kv_cache::Store store, int32_t max_seq_len);
 
-/// The engine form of a cache for one forward pass of a model with these layers, made now if the
-/// cache has no shape yet: then it is the handle's from keep_trial() on. `capacity` is the most a
-/// model can use. kState for a cache of tensors or of many sequences, kInvalidArgument if it was
-/// shaped for other layers. The caller holds the in-use flag for as long as the trial lives.
-Result<cache::CacheTrial> open_trial(kv_cache& handle, std::span<const cache::LayerShape> layers,
-                                     int32_t capacity);
+/// The engine form of a cache for one forward pass of a model, made now if the cache has no shape
+/// yet, in memory of the model's device if it is on one: then it is the handle's from keep_trial()
+/// on. kState for a cache of tensors or of many sequences, kInvalidArgument if it was shaped for
+/// other layers. The caller holds the in-use flag for as long as the trial lives.
+Result<cache::CacheTrial> open_trial(kv_cache& handle, const ModelInCall& model);
+/// What a cache holds on to that got its shape in this pass: nothing, unless it lies on a device.
+struct ShapedBy {
+  std::shared_ptr<const ModelParts> model;
+  SharedCallbacks callbacks;
+};
+ShapedBy shaped_by(const kv_cache& handle, const ModelInCall& model);
 /// The pass has succeeded: the cache keeps its shape and what is in it.
-void keep_trial(kv_cache& handle, cache::CacheTrial& trial) noexcept;
+void keep_trial(kv_cache& handle, ShapedBy by, cache::CacheTrial& trial) noexcept;
 
 }  // namespace gen::api

@@ -237,6 +237,7 @@ gen_status gen_model_forward(const gen_model* model, const int32_t* tokens, size
     GEN_TRY(not_null(cache, "cache"));
     GEN_TRY(not_null(logits, "logits"));
     GEN_ASSIGN(const auto used, model->shared.enter("the model"));
-    return gen::api::forward_one(*used->loaded->model, {tokens, n}, *cache, logits, capacity);
+    return gen::api::forward_one({used.shared(), model->shared.callbacks()}, {tokens, n}, *cache,
+                                 logits, capacity);
   });
 }

@@ -56,8 +56,12 @@ Status set_gpu_layers(O& o, int64_t layers) {
 Status set_gpu_layers_text(O& o, const char* value) {
   if (std::strcmp(value, "all") == 0) return set_gpu_layers(o, GEN_GPU_LAYERS_ALL);
   if (std::strcmp(value, "auto") == 0) return set_gpu_layers(o, GEN_GPU_LAYERS_AUTO);
-  GEN_ASSIGN(const int64_t layers, gen::api::parse_int(value));
-  return set_gpu_layers(o, layers);
+  auto layers = gen::api::parse_int(value);
+  if (!layers.ok()) {
+    return gen::error(Code::kInvalidArgument, "\"%.60s\" is not all, auto or a whole number",
+                      value);
+  }
+  return set_gpu_layers(o, *layers);
 }
 
 std::string gpu_layers_text(const O& o) {

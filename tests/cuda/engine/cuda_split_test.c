@@ -134,6 +134,79 @@ static void every_split_scores_alike(void** state) {
   }
 }
 
+static kv_cache* cache_of_kind(int kind) {
+  kv_cache* made = NULL;
+  switch (kind) {
+    case 0:
+      assert_ok(kv_cache_new(LAYERS, 16, &made, &error), error);
+      break;
+    case 1:
+      assert_ok(kv_cache_q4_new(LAYERS, 16, &made, &error), error);
+      break;
+    case 2:
+      assert_ok(kv_cache_tensor_new(NULL, LAYERS, 16, "fp16", &made, &error), error);
+      break;
+    default:
+      assert_ok(kv_cache_compressed_new(LAYERS, 0, 0, 8, &made, &error), error);
+      break;
+  }
+  return made;
+}
+
+/* Logits after three tokens, one more, and another one in its place in a copy. */
+static void walk(const gen_model* model, kv_cache* cache, float* logits, size_t vocab) {
+  const int32_t tokens[] = {1, 50, 7, 300, 20};
+  kv_cache* copied = NULL;
+  assert_ok(gen_model_forward(model, tokens, 3, cache, logits, vocab, &error), error);
+  assert_ok(gen_model_forward(model, tokens + 3, 1, cache, logits + vocab, vocab, &error), error);
+  assert_ok(kv_cache_clone(cache, &copied, &error), error);
+  assert_ok(kv_cache_truncate(copied, 3, &error), error);
+  assert_ok(gen_model_forward(model, tokens + 4, 1, copied, logits + 2 * vocab, vocab, &error),
+            error);
+  assert_int_equal(kv_cache_seq_len(copied), 4);
+  kv_cache_free(copied);
+}
+
+/* Caches that know no model get their shape, and their memory, where the first one computes. */
+static void caches_go_where_the_model_computes(void** state) {
+  (void)state;
+  gen_model* cpu = NULL;
+  assert_ok(load("cpu", GEN_GPU_LAYERS_ALL, NULL, &cpu), error);
+  const size_t vocab = (size_t)gen_model_config_vocab_size(gen_model_get_config(cpu));
+  float* want = calloc(3 * vocab, sizeof *want);
+  float* got = calloc(3 * vocab, sizeof *got);
+  for (int kind = 0; kind < 4; ++kind) {
+    kv_cache* cache = cache_of_kind(kind);
+    walk(cpu, cache, want, vocab);
+    kv_cache_free(cache);
+    for (int split = 0; split < 2; ++split) {
+      const gen_gpu_allocator memory = begin_scarce(SIZE_MAX);
+      gen_model* model = NULL;
+      assert_ok(load("cuda", split ? 2 : GEN_GPU_LAYERS_ALL, &memory, &model), error);
+      cache = cache_of_kind(kind);
+      if (split && kind == 3) {
+        assert_fails(gen_model_forward(model, (int32_t[]){1}, 1, cache, got, vocab, &error),
+                     GEN_ERROR_UNSUPPORTED, "split", error);
+      } else {
+        /* One that has failed has no shape yet. */
+        scarce.fails_at = scarce.calls;
+        assert_fails(gen_model_forward(model, (int32_t[]){1}, 1, cache, got, vocab, &error),
+                     GEN_ERROR_OUT_OF_MEMORY, "bytes", error);
+        scarce.fails_at = SIZE_MAX;
+        assert_int_equal(kv_cache_seq_len(cache), 0);
+        walk(model, cache, got, vocab);
+        assert_memory_equal(got, want, 3 * vocab * sizeof *got);
+      }
+      gen_model_free(model); /* goes with the cache */
+      kv_cache_free(cache);
+      end_scarce();
+    }
+  }
+  free(want);
+  free(got);
+  gen_model_free(cpu);
+}
+
 static gen_generator* generator_of(gen_model* model, const char* key, const char* value) {
   gen_options* options = NULL;
   assert_ok(gen_options_new(&options, &error), error);
@@ -333,6 +406,7 @@ static void what_cannot_be_is_refused(void** state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_split_scores_alike),
+      cmocka_unit_test(caches_go_where_the_model_computes),
       cmocka_unit_test(sessions_go_from_one_split_to_another),
       cmocka_unit_test(as_many_layers_as_fit),
       cmocka_unit_test(lack_of_memory_at_any_call),
