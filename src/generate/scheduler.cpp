@@ -66,38 +66,42 @@ bool Scheduler::execute(std::span<StepPlan::Part> parts) {
 }
 
 bool Scheduler::try_all(std::span<StepPlan::Part> parts) {
-  bool progress = attempt(parts);
+  bool threw = false;
+  bool progress = attempt(parts, &threw);
   if (parts.size() == 1 && parts[0].drafts == 0) return progress;
   // One bad sequence fails a whole forward pass; apart, and without drafts, the others succeed.
-  // A state that was lost in the pass is its owner's to make anew.
+  // What there was no memory for may need less then. A state that was lost in the pass is its
+  // owner's to make anew.
   const auto failed = [](const StepPlan::Part& part) {
     const cache::SequenceState* const state = part.request->state;
     return !part.request->status.ok() && !part.request->starved &&
            (state == nullptr || !state->lost());
   };
   const std::span<const StepPlan::Part> tried = runner_.parts();
-  if (!std::any_of(tried.begin(), tried.end(), failed)) return progress;
+  if (!threw && !std::any_of(tried.begin(), tried.end(), failed)) return progress;
   for (StepPlan::Part& part : parts) {
     if (!failed(part)) continue;
-    const bool drafted = part.rows > 1 && part.drafts > 0;
+    const bool drafted = runner_.drafts() && part.rows > 1 && part.drafts > 0;
     StepRunner::drop_drafts(&part);
-    progress = attempt({&part, 1}) || progress;
+    progress = attempt({&part, 1}, &threw) || progress;
     // As where there was no memory to copy a state before them.
     if (drafted && part.request->status.ok()) metrics_.add(metric::kDraftsFailed, 1);
   }
   return progress;
 }
 
-// Reserves and runs. Sets the status of every request. Nothing throws once the pass has succeeded.
-bool Scheduler::attempt(std::span<const StepPlan::Part> parts) {
+// Reserves and runs. Sets the status of every request, and `*threw` where something did. Nothing
+// throws once the pass has succeeded.
+bool Scheduler::attempt(std::span<const StepPlan::Part> parts, bool* threw) {
   bool tried = false;
   const auto fail_all = [&](const Status& status) {
+    *threw = true;
     for (const StepPlan::Part& part : parts) {
       if (part.request->status.ok()) part.request->status = status;
     }
   };
   try {
-    runner_.begin();
+    runner_.begin(parts);
     const SteadyClock::time_point now = SteadyClock::now();
     for (const StepPlan::Part& part : parts) {
       cache::CachePlan plan;

@@ -90,7 +90,7 @@ class Scheduler {
   void lead(RequestQueue::Lock* lock, bool patient);
   bool execute(std::span<StepPlan::Part> parts);
   bool try_all(std::span<StepPlan::Part> parts);
-  bool attempt(std::span<const StepPlan::Part> parts);
+  bool attempt(std::span<const StepPlan::Part> parts, bool* threw);
 
   Metrics& metrics_;
   RequestQueue queue_;

@@ -48,7 +48,7 @@ void StepRunner::propose(std::span<StepPlan::Part> parts) noexcept {
     for (StepPlan::Part& part : parts) {
       if (part.request->draft != nullptr) drop_drafts(&part);
     }
-    metrics_.add(metric::kDraftsFailed, 1);
+    if (drafts()) metrics_.add(metric::kDraftsFailed, 1);
   }
 }
 
@@ -141,6 +141,9 @@ void StepRunner::reserve(std::span<const StepPlan::Part> parts) {
   positions_.reserve(rows);
   parents_.reserve(rows);
   wants_.reserve(rows);
+  masks_.reserve(parts.size());
+  asides_.reserve(parts.size());
+  masses_.reserve(parts.size());
 }
 
 // Whether the batch has the rows of one token of each sequence, and drafts, alone.
@@ -167,7 +170,7 @@ void StepRunner::drop_drafts(StepPlan::Part* part) noexcept {
   part->drafts = 0;
 }
 
-void StepRunner::begin() noexcept {
+void StepRunner::begin(std::span<const StepPlan::Part> parts) {
   parts_.clear();
   sequences_.clear();
   tokens_.clear();
@@ -182,9 +185,10 @@ void StepRunner::begin() noexcept {
   masses_.clear();
   n_aside_ = 0;
   chained_ = 0;
+  reserve(parts);
 }
 
-void StepRunner::add(const StepPlan::Part& part, const cache::CachePlan& plan) {
+void StepRunner::add(const StepPlan::Part& part, const cache::CachePlan& plan) noexcept {
   const StepRequest& request = *part.request;
   graph::BatchSequence sequence;
   sequence.cache = request.cache;

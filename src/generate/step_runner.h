@@ -46,10 +46,13 @@ class StepRunner {
   /// Leaves the part its token alone.
   static void drop_drafts(StepPlan::Part* part) noexcept;
 
-  /// Empties the batch.
-  void begin() noexcept;
-  /// Adds as many rows of a part as `plan` was reserved for. May throw std::bad_alloc.
-  void add(const StepPlan::Part& part, const cache::CachePlan& plan);
+  /// Whether rows are guessed by a drafter; else those of chains are no guesses.
+  [[nodiscard]] bool drafts() const noexcept { return drafter_ != nullptr; }
+
+  /// Empties the batch and makes room for these parts. May throw std::bad_alloc.
+  void begin(std::span<const StepPlan::Part> parts);
+  /// Adds as many rows of a part as `plan` was reserved for.
+  void add(const StepPlan::Part& part, const cache::CachePlan& plan) noexcept;
   [[nodiscard]] std::span<const StepPlan::Part> parts() const noexcept { return parts_; }
   /// Runs the batch. Every request of it then has its status, and where that is OK its plan, whose
   /// rows the cache holds uncommitted, and what its rows wanted. May throw, before anything has

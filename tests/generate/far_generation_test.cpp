@@ -17,6 +17,7 @@
 #include "grammar/grammar.h"
 #include "model/loader.h"
 #include "engine/host_memory.h"
+#include "support/counting_new.h"
 #include "support/fake_model.h"
 #include "support/far_engine.h"
 #include "support/tiny_model.h"
@@ -384,6 +385,52 @@ TEST(FarGeneration, GoesOnByItself) {
     EXPECT_EQ(result->tokens.size(), 41U);
     EXPECT_EQ(engine->finishes - waited, 12U);  // 2 chunks, the first token with them; 40 by fours
   }
+}
+
+// A chain for which there is no memory is no guess that has failed: its step is a plain one, and no
+// more allocations end a call than where a tracer keeps chains away.
+TEST(FarGeneration, GoesOnStepByStepWithoutMemory) {
+  struct Tracer final : engine::Tracer {
+    void record(const engine::TraceEvent&) noexcept override {}
+  };
+  test::FarMemory memory;
+  Side far(std::make_shared<test::FarEngine>(memory, 2), memory);
+  const Tokens prompt = text_of(2, 9);
+  CallParams params = params_of(14);
+  params.sampling.logprobs = -1;
+  params.sampling.temperature = 0.0;
+  Tokens want;
+  int32_t ended[2] = {};
+  for (const bool chains : {false, true}) {
+    bool reached = true;
+    for (size_t at = 0; reached; ++at) {
+      GeneratorOptions options;
+      options.memory = &far.caches();
+      const auto metrics = std::make_shared<MetricsMemory>();
+      options.metrics = metrics;
+      if (!chains) options.tracer = std::make_shared<Tracer>();
+      const auto session = far.generator(options)->new_session().value();
+      auto call = session->open({.text = {}, .tokens = prompt}, params);
+      ASSERT_TRUE(call.ok());
+      ASSERT_TRUE((*call)->next().ok());
+      const size_t before = test::news;
+      test::fail_new_at = before + at;
+      while (!(*call)->ended() && (*call)->next().ok()) {
+      }
+      test::fail_new_at = ~size_t{0};
+      reached = test::news > before + at;
+      const GenResult& result = (*call)->result();
+      if (!reached && want.empty()) want = result.tokens;
+      if (!result.status.ok()) {
+        EXPECT_EQ(result.status.code(), Code::kOutOfMemory) << at;
+        ++ended[chains ? 1 : 0];
+      } else if (!want.empty()) {
+        EXPECT_EQ(result.tokens, want) << at;
+      }
+      EXPECT_EQ(metrics->snapshot().value(metric::kDraftsFailed), 0) << at;
+    }
+  }
+  EXPECT_LE(ended[1], ended[0]);
 }
 
 // With many texts, too: none of them asks for so many rows that others get none.
