@@ -1,6 +1,7 @@
 # What the CUDA engine is made of, for devices and for the emulator alike.
 set(GEN_CUDA_ENGINE_SOURCES
   engine/allocators.cpp engine/cuda_backend.cpp engine/cuda_engine.cpp engine/device_memory.cpp engine/device_queue.cpp
+  engine/device_uploads.cpp
   engine/matrix_library.cpp engine/staging.cpp engine/step_graphs.cpp engine/step_kernel.cpp
   engine/weight_loader.cpp
   ops/context.cpp step/memory_use.cpp)

@@ -14,8 +14,6 @@ namespace {
 
 /// Pinned bytes that may be under way before write() waits for them.
 constexpr size_t kMostStaged = size_t{8} << 20;
-/// Of each of the two buffers of send_pieces().
-constexpr size_t kHalfBytes = size_t{8} << 20;
 constexpr uintptr_t kAlign = 64;
 /// What kernels keep in static shared memory beside what they ask for.
 constexpr size_t kStaticShared = 16 << 10;
@@ -127,6 +125,8 @@ Status DeviceQueue::take(size_t bytes, void** out) {
 
 Status DeviceQueue::take_held(size_t bytes, void** out) {
   GEN_TRY(usable());
+  // Room to give it back, before there is something to lose.
+  given_back_.reserve(given_back_.size() + 1);
   release_passed(false);
   void* made = nullptr;
   int32_t code = table_.allocate(table_.user, bytes, &made);
@@ -144,8 +144,6 @@ Status DeviceQueue::take_held(size_t bytes, void** out) {
     static_cast<void>(table_.release(table_.user, made));
     return error(Code::kDevice, "the device allocator gave %zu bytes on no multiple of 64", bytes);
   }
-  // Room to give it back, and for its event.
-  given_back_.reserve(given_back_.size() + 1);
   *out = made;
   return {};
 }
@@ -218,50 +216,6 @@ Status DeviceQueue::write(void* to, const void* from, size_t bytes) {
   GEN_TRY(staging_.take(bytes, &pinned));
   if (bytes > 0) std::memcpy(pinned, from, bytes);
   return copy_up(to, pinned, bytes);
-}
-
-Status DeviceQueue::take_half(size_t half, size_t bytes, std::byte** out) {
-  // The event of a half that was never used has happened.
-  if (!dry_run_) {
-    GEN_TRY(note(device::event_synchronize(half_free_[half]), "waiting for a copy"));
-  }
-  halves_[half].reset();
-  return halves_[half].take(bytes, out);
-}
-
-Status DeviceQueue::write_large(void* to, const void* from, size_t bytes) {
-  const auto* const source = static_cast<const std::byte*>(from);
-  return write_pieces(to, {1, bytes, [&](size_t first, size_t n, std::byte* at) {
-                             std::memcpy(at, source + first, n);
-                           }});
-}
-
-Status DeviceQueue::write_pieces(void* to, const Pieces& pieces) {
-  auto* const target = static_cast<std::byte*>(to);
-  return send_pieces(pieces, [&](size_t first, size_t n, const std::byte* pinned) {
-    return copy_up(target + first * pieces.bytes, pinned, n * pieces.bytes);
-  });
-}
-
-Status DeviceQueue::send_pieces(
-    const Pieces& pieces,
-    const std::function<Status(size_t first, size_t n, const std::byte* pinned)>& send) {
-  GEN_TRY(usable());
-  const size_t together = std::max<size_t>(1, kHalfBytes / std::max<size_t>(pieces.bytes, 1));
-  for (size_t first = 0; first < pieces.n;) {
-    const size_t n = std::min(pieces.n - first, together);
-    const size_t half = next_half_;
-    next_half_ = 1 - half;
-    std::byte* pinned = nullptr;
-    GEN_TRY(take_half(half, n * pieces.bytes, &pinned));
-    if (!dry_run_) pieces.fill(first, n, pinned);
-    GEN_TRY(send(first, n, pinned));
-    if (!dry_run_) {
-      GEN_TRY(note(device::event_record(half_free_[half], stream_), "recording an event"));
-    }
-    first += n;
-  }
-  return {};
 }
 
 Status DeviceQueue::take_lists(size_t bytes, std::byte** pinned, uint8_t** device) {

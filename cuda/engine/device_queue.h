@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/thread_pool.h"
 #include "cuda/device/runtime.h"
 #include "cuda/engine/staging.h"
 #include "cuda/ops/context.h"
@@ -101,19 +102,20 @@ class DeviceQueue : private ScratchMemory {
   Status write(void* to, const void* from, size_t bytes);
   /// Host bytes of any size by way of two pinned buffers in turn.
   Status write_large(void* to, const void* from, size_t bytes);
-  /// `n` pieces of `bytes` each, of which fill(first, n, at) writes some to pinned memory.
+  /// `n` pieces of `bytes` each, of which fill(first, n, at) writes some to pinned memory; it does
+  /// not throw.
   struct Pieces {
     size_t bytes = 0;
     size_t n = 0;
     std::function<void(size_t first, size_t n, std::byte* at)> fill;
   };
   /// The same for pieces, written right into those buffers: one is filled while the other is
-  /// copied. The pinned bytes are not read.
-  Status write_pieces(void* to, const Pieces& pieces);
-  /// The same where `send` enqueues what takes some of the pieces from pinned memory.
-  Status send_pieces(
-      const Pieces& pieces,
-      const std::function<Status(size_t first, size_t n, const std::byte* pinned)>& send);
+  /// copied. The pinned bytes are not read. Where there is a pool its threads fill them.
+  Status write_pieces(void* to, const Pieces& pieces, ThreadPool* pool = nullptr);
+  /// Enqueues what takes some of the pieces from pinned memory.
+  using Send = std::function<Status(size_t first, size_t n, const std::byte* pinned)>;
+  /// The same where `send` takes them.
+  Status send_pieces(const Pieces& pieces, const Send& send, ThreadPool* pool = nullptr);
   /// Lists for one operation: `bytes` of pinned memory to be filled, which go to *device with
   /// commit_lists(). The device bytes are valid for what is enqueued before the next lists.
   Status take_lists(size_t bytes, std::byte** pinned, uint8_t** device);
@@ -148,6 +150,10 @@ class DeviceQueue : private ScratchMemory {
   Status open();
   /// The buffer of send_pieces() whose turn it is, with room for `bytes`.
   Status take_half(size_t half, size_t bytes, std::byte** out);
+  /// Has it taken; it is free again when that is done.
+  Status send_half(size_t half, size_t first, size_t n, const std::byte* pinned, const Send& send);
+  /// send_pieces() where the pool's threads fill what the calling one sends.
+  Status send_shared(const Pieces& pieces, size_t together, const Send& send, ThreadPool& pool);
   Status take_scratch(size_t bytes, uint8_t** out) override;
   /// Makes `at` at least `bytes` large; what it held is lost.
   Status grow(size_t bytes, uint8_t** at, size_t* size);

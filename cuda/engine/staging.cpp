@@ -3,6 +3,8 @@
 #include "cuda/engine/staging.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 
 namespace gen::cuda {
@@ -42,8 +44,14 @@ Status Staging::take(size_t bytes, std::byte** out) {
       return error(Code::kOutOfMemory, "no %zu bytes of pinned memory", piece.size);
     }
     piece.data = static_cast<std::byte*>(data);
-    pieces_.push_back(piece);
     bytes_ += piece.size;
+    if (reinterpret_cast<uintptr_t>(data) % alignof(std::max_align_t) != 0) {
+      release(piece);
+      return error(Code::kDevice,
+                   "the device allocator gave %zu pinned bytes on no multiple of %zu", piece.size,
+                   alignof(std::max_align_t));
+    }
+    pieces_.push_back(piece);
     at_ = 0;
   }
   *out = pieces_.back().data + at_;

@@ -19,7 +19,8 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  /// `bytes` bytes on a multiple of 64, valid until reset(). kOutOfMemory.
+  /// `bytes` bytes on a multiple of 16, valid until reset(). kOutOfMemory; kDevice for memory at
+  /// odd addresses.
   Status take(size_t bytes, std::byte** out);
   /// Nobody uses what has been taken any more.
   void reset() noexcept;

@@ -18,8 +18,6 @@ namespace {
 using engine::WeightRole;
 using engine::WeightSource;
 
-/// Bytes from which on several threads copy them.
-constexpr size_t kLeastShared = size_t{1} << 20;
 /// Sources begin where any element may lie.
 constexpr size_t kAlign = 256;
 size_t aligned(size_t bytes) noexcept { return (bytes + kAlign - 1) / kAlign * kAlign; }
@@ -151,25 +149,12 @@ Result<std::unique_ptr<engine::Weight>> WeightLoader::load(
   return std::unique_ptr<engine::Weight>(std::move(weight));
 }
 
-void WeightLoader::in_parts(size_t n, size_t bytes,
-                            const std::function<void(size_t first, size_t n)>& work) {
-  if (pool_ == nullptr || n * bytes < kLeastShared) return work(0, n);
-  pool_->run([&](int32_t index) {
-    const IndexRange part = split_range(static_cast<int64_t>(n), 1, pool_->size(), index);
-    if (part.begin < part.end) {
-      work(static_cast<size_t>(part.begin), static_cast<size_t>(part.end - part.begin));
-    }
-  });
-}
-
 Status WeightLoader::write_rows(WeightRole role, const WeightSource& source, uint8_t* to) {
   const Form form = form_of(role, source);
-  return queue_.write_pieces(to, {form.piece, form.pieces, [&](size_t first, size_t n, auto* at) {
-                                    in_parts(n, form.piece, [&](size_t begin, size_t some) {
-                                      copy_pieces(form, source, first + begin, some, form.piece,
-                                                  at + begin * form.piece);
-                                    });
-                                  }});
+  const auto fill = [&](size_t first, size_t n, std::byte* at) {
+    copy_pieces(form, source, first, n, form.piece, at);
+  };
+  return queue_.write_pieces(to, {form.piece, form.pieces, fill}, pool_);
 }
 
 // The bytes go up as they are: the device makes tiles of them faster than they come.
@@ -177,9 +162,7 @@ Status WeightLoader::write_tiles(const WeightSource& source, uint8_t* to) {
   const Form form = form_of(WeightRole::kLinear, source);
   uint8_t* raw = nullptr;
   const auto fill = [&](size_t first, size_t n, std::byte* at) {
-    in_parts(n, form.from, [&](size_t begin, size_t some) {
-      copy_pieces(form, source, first + begin, some, form.from, at + begin * form.from);
-    });
+    copy_pieces(form, source, first, n, form.from, at);
   };
   const auto send = [&](size_t first, size_t n, const std::byte* pinned) -> Status {
     const OpContext context = queue_.context();
@@ -191,7 +174,7 @@ Status WeightLoader::write_tiles(const WeightSource& source, uint8_t* to) {
     return queue_.note(
         pack_tiles(context, source.type, {raw, rows, source.cols}, to + first * form.piece));
   };
-  GEN_TRY(queue_.send_pieces({form.from, form.pieces, fill}, send));
+  GEN_TRY(queue_.send_pieces({form.from, form.pieces, fill}, send, pool_));
   // What comes between these kernels and those that read weights before they wait.
   return queue_.fill(raw, 0, 1);
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <span>
 
@@ -29,8 +28,6 @@ class WeightLoader {
                                                const std::shared_ptr<engine::WeightMemory>& memory);
 
  private:
-  /// work(first, n) over all of `n` pieces of `bytes` bytes, in parts at once where that is much.
-  void in_parts(size_t n, size_t bytes, const std::function<void(size_t first, size_t n)>& work);
   // With a turn on the queue.
   Status write_rows(engine::WeightRole role, const engine::WeightSource& source, uint8_t* to);
   Status write_tiles(const engine::WeightSource& source, uint8_t* to);

@@ -33,28 +33,70 @@ struct Weighed {
   float sum = 0.0F;
 };
 
+GEN_DEVICE float largest_of_warp(float x) {
+  for (uint32_t lanes = 16; lanes > 0; lanes /= 2) x = max_of(x, shuffle_xor(x, lanes));
+  return x;
+}
+
+/// The largest score of slots [from, to), slot i at i * apart, in whose place there is its weight
+/// afterwards; a warp. Rules without caps and log-weights are written out for each slot, so that
+/// slots do not wait for one another.
+GEN_DEVICE float weigh_plain(const AttentionView& of, int32_t from, int32_t to,
+                             const Shared<float>& scores, int32_t apart) {
+  constexpr int32_t kEach = kChunk / 32;
+  const int32_t first = from + lane_of_warp();
+  const auto rule = [&](float x, float shift) {
+    return multiply_add(x, of.scale * kLog2E, 0.0F - shift);
+  };
+  float raw[kEach];
+  GEN_UNROLL
+  for (int32_t k = 0; k < kEach; ++k) {
+    raw[k] = 0.0F;
+    if (first + 32 * k < to) raw[k] = scores[(first + 32 * k) * apart];
+  }
+  float largest = minus_infinity();
+  GEN_UNROLL
+  for (int32_t k = 0; k < kEach; ++k) {
+    if (first + 32 * k < to) largest = max_of(rule(raw[k], 0.0F), largest);
+  }
+  largest = largest_of_warp(largest);
+  const float shift = largest == minus_infinity() ? 0.0F : largest;
+  GEN_UNROLL
+  for (int32_t k = 0; k < kEach; ++k) {
+    const float weight = exp2_weight(rule(raw[k], shift));
+    if (first + 32 * k < to) scores[(first + 32 * k) * apart] = weight;
+  }
+  return largest;
+}
+GEN_DEVICE float weigh_by_rule(const AttentionView& of, const float* log_weights, int32_t base,
+                               int32_t from, int32_t to, const Shared<float>& scores,
+                               int32_t apart) {
+  const auto weight_of = [&](int32_t slot) {
+    return log_weights != nullptr ? log_weights[base + slot] : 0.0F;
+  };
+  float largest = minus_infinity();
+  for (int32_t i = from + lane_of_warp(); i < to; i += 32) {
+    const float raw = scores[i * apart];
+    largest = max_of(ruled(of, raw, weight_of(i), 0.0F), largest);
+  }
+  largest = largest_of_warp(largest);
+  const float shift = largest == minus_infinity() ? 0.0F : largest;
+  for (int32_t i = from + lane_of_warp(); i < to; i += 32) {
+    const float raw = scores[i * apart];
+    scores[i * apart] = exp2_weight(ruled(of, raw, weight_of(i), shift));
+  }
+  return largest;
+}
+
 /// Makes weights of the scores of a head's slots [from, to) of a chunk, in their place, slot i at
 /// i * apart; those of other slots are 0. A warp; what it gives holds in lane 0.
 GEN_DEVICE Weighed make_weights(const AttentionView& of, const float* log_weights, int32_t base,
                                 int32_t from, int32_t to, const Shared<float>& scores,
                                 int32_t apart) {
   const int32_t lane = lane_of_warp();
-  const auto weight_of = [&](int32_t slot) {
-    return log_weights != nullptr ? log_weights[base + slot] : 0.0F;
-  };
-  float largest = minus_infinity();
-  for (int32_t i = from + lane; i < to; i += 32) {
-    const float raw = scores[i * apart];
-    largest = max_of(ruled(of, raw, weight_of(i), 0.0F), largest);
-  }
-  for (uint32_t lanes = 16; lanes > 0; lanes /= 2) {
-    largest = max_of(largest, shuffle_xor(largest, lanes));
-  }
-  const float shift = largest == minus_infinity() ? 0.0F : largest;
-  for (int32_t i = from + lane; i < to; i += 32) {
-    const float raw = scores[i * apart];
-    scores[i * apart] = exp2_weight(ruled(of, raw, weight_of(i), shift));
-  }
+  const float largest = of.soft_cap == 0.0F && log_weights == nullptr
+                            ? weigh_plain(of, from, to, scores, apart)
+                            : weigh_by_rule(of, log_weights, base, from, to, scores, apart);
   sync_warp();
   float sum = 0.0F;
   if (lane < 16) {
@@ -93,14 +135,14 @@ struct Merged {
 
 /// Element d of head `head` of row t, from the `n` chunks that the row looks at; several parts are
 /// on their way at once.
+template <int32_t kPartsAtOnce>
 GEN_DEVICE void merge_element(const SplitView& view, int64_t t, int32_t head, int32_t n,
                               int32_t d) {
-  constexpr int32_t kPartsAtOnce = 8;
   Merged merged;
   for (int32_t first = 0; first < n; first += kPartsAtOnce) {
-    float maxima[kPartsAtOnce];
-    float sums[kPartsAtOnce];
-    float values[kPartsAtOnce];
+    float maxima[static_cast<size_t>(kPartsAtOnce)];
+    float sums[static_cast<size_t>(kPartsAtOnce)];
+    float values[static_cast<size_t>(kPartsAtOnce)];
     GEN_UNROLL
     for (int32_t i = 0; i < kPartsAtOnce; ++i) {
       if (first + i >= n) continue;

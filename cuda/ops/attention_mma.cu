@@ -14,11 +14,12 @@
 //   multiples of 64 on, and tensor cores do not mix rows. But a value that is no number shows in
 //   all rows of a tile.
 //
-//   Work    A block has 128 queries (a query is a row and a head) that share a head of keys, a warp
-//           16 of them. Entries go through shared memory 64 at a time, the next ones on their way
-//           while these are multiplied. Scores and weights stay in registers: what products of q
-//           and keys give is laid out as those of weights and values take it.
-//   Bytes   keys and values once for every 128 queries.
+//   Work    A block has 128 queries (a query is a row and a head) that share a head of keys, or 64
+//           where blocks are few; a warp has 16. Entries go through shared memory 64 at a time, the
+//           next ones on their way while these are multiplied. Scores and weights stay in
+//           registers: what products of q and keys give is laid out as those of weights and values
+//           take it.
+//   Bytes   keys and values once for a block.
 //   Shared  for heads of 128: float16 70 KiB, two pieces; float32 134 KiB, a piece as it lies in
 //   the
 //           cache and one split in two.
@@ -31,17 +32,17 @@ namespace {
 
 using device::UInt2;
 
-constexpr int32_t kWarps = 8;
-constexpr int32_t kThreads = 32 * kWarps;
 constexpr int32_t kWarpQueries = 16;
-constexpr int32_t kTileQueries = kWarps * kWarpQueries;
 constexpr int32_t kKeys = 64;  // entries at once
 constexpr int32_t kKeyTiles = kKeys / kTile;
 constexpr int32_t kKeysStride = kKeys + 8;  // eight rows of 16 bytes lie in different banks
 constexpr int32_t kFound = 3;               // pieces whose tiles are known at once
 
-/// Where a piece of kKeys entries lies: addresses of its tiles of keys, then of values.
+/// Where a piece of kKeys entries lies: addresses of its tiles of keys, then of values. For a block
+/// of kWarps warps.
+template <int32_t kWarps>
 struct Piece {
+  static constexpr int32_t kThreads = 32 * kWarps;
   const AttentionView& of;
   Blocks blocks;
   int32_t kv_head;
@@ -198,9 +199,10 @@ GEN_DEVICE void split_four(const Shared<float>& raw, int32_t from, const Shared<
   high.as<UInt2>()[to / 4] = UInt2{first[0], second[0]};
   low.as<UInt2>()[to / 4] = UInt2{first[1], second[1]};
 }
-template <int32_t kDim>
+template <int32_t kWarps, int32_t kDim>
 GEN_DEVICE void split_piece(const AttentionView& of) {
   using In = Room<OfF32, kDim>;
+  constexpr int32_t kThreads = 32 * kWarps;
   for (int32_t i = thread_x(); i < of.k_dim * (kKeys / 4); i += kThreads) {
     const int32_t d = i / (kKeys / 4);
     const int32_t slot = i % (kKeys / 4) * 4;
@@ -369,15 +371,15 @@ struct Softmax {
   }
 };
 
-template <typename Of, int32_t kDim>
-GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_mma_kernel(AttentionView of) {
+template <typename Of, int32_t kDim, int32_t kWarps>
+GEN_KERNEL GEN_LAUNCH_BOUNDS(32 * kWarps, 1) attention_mma_kernel(AttentionView of) {
   using In = Room<Of, kDim>;
   after_predecessor();
   GEN_SHARED(uint64_t, tiles, kFound * 2 * kKeyTiles);
   const int32_t group = of.n_heads / of.n_kv_heads;
   const int32_t kv_head = block_y();
   Tile tile;
-  if (!find_tile<kTileQueries>(of, group, block_x(), &tile)) return;
+  if (!find_tile<kWarps * kWarpQueries>(of, group, block_x(), &tile)) return;
   const engine::KvRows& rows = of.sequences[tile.sequence];
   const float* const log_weights = at(rows.log_weights);
 
@@ -391,9 +393,9 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_mma_kernel(AttentionView of)
   const auto piece = [&](int32_t i) {
     const int32_t base = first + i * kKeys;
     const Slots seen = {lowest - base, last + 1 - base};
-    return Piece{of,      blocks_of(of.layer, rows),
-                 kv_head, base,
-                 seen,    tiles.part(i % kFound * 2 * kKeyTiles, 2 * kKeyTiles)};
+    return Piece<kWarps>{of,      blocks_of(of.layer, rows),
+                         kv_head, base,
+                         seen,    tiles.part(i % kFound * 2 * kKeyTiles, 2 * kKeyTiles)};
   };
   const auto start = [&](int32_t i) {
     if constexpr (Of::kParts == 1) {
@@ -434,7 +436,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_mma_kernel(AttentionView of)
     device::wait_copies<0>();
     sync_threads();  // the piece is there, and nobody reads the one before any more
     if constexpr (Of::kParts == 2) {
-      split_piece<kDim>(of);
+      split_piece<kWarps, kDim>(of);
       sync_threads();
     }
     if (i + 2 < n) piece(i + 2).find_tiles();
@@ -518,11 +520,20 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_mma_kernel(AttentionView of)
 template <typename Of, int32_t kDim>
 Status launch(const OpContext& context, const AttentionView& of) {
   const int64_t group = of.n_heads / of.n_kv_heads;
-  const device::Dim3 grid = {
-      static_cast<unsigned>(of.q.rows * group / kTileQueries + of.n_sequences),
-      static_cast<unsigned>(of.n_kv_heads), 1};
-  return run_kernel(context, "attention_mma", attention_mma_kernel<Of, kDim>, grid, kThreads,
-                    Room<Of, kDim>::kBytes, of);
+  const auto tiles = [&](int32_t warps) {
+    return static_cast<unsigned>(of.q.rows * group / (warps * kWarpQueries) + of.n_sequences);
+  };
+  const auto run = [&](auto* kernel, int32_t warps) {
+    return run_kernel(context, "attention_mma", kernel,
+                      {tiles(warps), static_cast<unsigned>(of.n_kv_heads), 1}, 32 * warps,
+                      Room<Of, kDim>::kBytes, of);
+  };
+  // Half as many queries for a block where more of them would leave multiprocessors idle.
+  const int64_t blocks = of.q.rows * group / (8 * kWarpQueries) * of.n_kv_heads;
+  if (3 * blocks < 2 * int64_t{context.processors}) {
+    return run(attention_mma_kernel<Of, kDim, 4>, 4);
+  }
+  return run(attention_mma_kernel<Of, kDim, 8>, 8);
 }
 
 template <typename Of>

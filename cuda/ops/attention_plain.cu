@@ -135,7 +135,6 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
   const int32_t first_head = kv_head * group + within;
   const engine::KvRows& rows = of.sequences[s];
   const StagedChunk chunk = {of.layer, blocks_of(of.layer, rows), kv_head, base, seen, tiles};
-  chunk.find_tiles();
 
   const size_t piece = piece_bytes(of.v_dim, sizeof(T));
   const Shared<float> weights =
@@ -144,16 +143,21 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
       dynamic_shared<float>(kStages * piece + static_cast<size_t>(kChunk * kHeads) * sizeof(float),
                             static_cast<size_t>(of.k_dim * kHeads));
   const float* const own = of.q.data + t * of.q.stride + int64_t{first_head} * of.k_dim;
-  for (int32_t i = thread_x(); i < of.k_dim * kHeads; i += kThreads) {
-    const int32_t head = i % kHeads;
-    q[i] = head < n ? own[head * of.k_dim + i / kHeads] : 0.0F;
+  if (warp_of_block() == 0) {
+    chunk.find_tiles();  // the block table and q come at the same time
+  } else {
+    for (int32_t i = thread_x() - 32; i < of.k_dim * kHeads; i += kThreads - 32) {
+      const int32_t head = i % kHeads;
+      q[i] = head < n ? own[head * of.k_dim + i / kHeads] : 0.0F;
+    }
   }
   sync_threads();
 
   constexpr int32_t kElements = piece_elements<T>();
   const int32_t slots = piece_slots<T>(of.v_dim);
   const int32_t key_pieces = (of.k_dim + kElements - 1) / kElements;
-  const int32_t value_pieces = (kChunk + slots - 1) / slots;
+  const int32_t first_value = seen.from / slots;
+  const int32_t value_pieces = (seen.to + slots - 1) / slots - first_value;
   const auto stage = [&](int32_t i) {
     return dynamic_shared<T>(static_cast<size_t>(i % kStages) * piece, piece / sizeof(T));
   };
@@ -162,7 +166,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
       const int32_t left = of.k_dim - i * kElements;
       chunk.copy_keys<kWarps>(i * kElements, left < kElements ? left : kElements, stage(i));
     } else if (i < key_pieces + value_pieces) {
-      const int32_t first = (i - key_pieces) * slots;
+      const int32_t first = (first_value + i - key_pieces) * slots;
       chunk.copy_values<kWarps>(first, kChunk - first < slots ? kChunk - first : slots, stage(i));
     }
     device::commit_copies();
@@ -211,7 +215,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
   float sums[static_cast<size_t>(kHeads)] = {};
   for (int32_t i = 0; i < value_pieces; ++i) {
     next(key_pieces + i);
-    const int32_t first = i * slots;
+    const int32_t first = (first_value + i) * slots;
     const Slots here = {seen.from > first ? seen.from : first,
                         seen.to < first + slots ? seen.to : first + slots};
     if (!works) continue;

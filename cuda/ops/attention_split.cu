@@ -37,7 +37,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kMergeThreads) attention_merge_kernel(SplitView vie
   if (!begin_walk(view.of, t, &walk, &s)) return;
   const int32_t n = walk.n_chunks();
   for (int32_t d = thread_x(); d < view.of.v_dim; d += kMergeThreads) {
-    merge_element(view, t, block_y(), n, d);
+    merge_element<16>(view, t, block_y(), n, d);
   }
 }
 

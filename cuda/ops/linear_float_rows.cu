@@ -10,12 +10,11 @@
 //   |w| (F16), plus a rounding for each product of 16. Up to eight rows go to linear_float_few.cuh,
 //   which has the same bits.
 //
-//   Work    A block of threads is 128 rows by 64 outputs, of a gated product 32 and their gates. A
-//           warp is 32 rows by 32 of these. Both factors come through shared memory, 64 columns
-//           ahead of the products.
-//   Bytes   W once for every 128 rows, x once for every 64 outputs.
-//   Shared  54 KiB.
-//   Tried   nothing on a device yet.
+//   Work    A block of threads is 128 rows by 128 outputs, 64 by 64 or 32 by 64; of a gated product
+//           half of these and their gates. Both factors come through shared memory, two or three
+//           steps of 64 columns ahead of the products.
+//   Bytes   W once for the rows of a block, x once for its outputs.
+//   Shared  55 to 108 KiB.
 //
 //   Where cuBLASLt is there (matrix_products.h) and rows need not have one result, it makes the
 //   sums, into memory, and another kernel does what comes after them. It adds in an order that it
@@ -29,13 +28,22 @@ namespace gen::cuda {
 namespace {
 
 constexpr int32_t kThreads = 256;
-constexpr int32_t kRows = 128;
-constexpr int32_t kOutputs = 64;
-constexpr int32_t kColumns = 64;                         // at once
-constexpr int32_t kStride = kColumns + 8;                // eight rows lie in different banks
-constexpr int32_t kRowGroups = 2;                        // of 16 rows, of a warp
-constexpr int32_t kOutputGroups = 4;                     // of 8 outputs
-constexpr size_t kStage = (kRows + kOutputs) * kStride;  // elements
+/// Products of 16 rows by 8 outputs that a warp has; of a block two warps have all rows between
+/// them, four all outputs. kSteps of columns are in shared memory, all but one under way.
+template <int32_t kGroups, int32_t kOutputGroups, int32_t kSteps>
+struct TileShape {
+  static constexpr int32_t groups = kGroups;
+  static constexpr int32_t output_groups = kOutputGroups;
+  static constexpr int32_t steps = kSteps;
+  static constexpr int32_t rows = 2 * 16 * kGroups;
+  static constexpr int32_t outputs = 4 * 8 * kOutputGroups;
+  static constexpr size_t stage = static_cast<size_t>((rows + outputs) * kFactorStride);
+};
+/// Blocks that a multiprocessor has room for: that of sm_75 has shared memory for one.
+constexpr int32_t kResidentTiles = GEN_CUDA_ARCH < 800 ? 1 : 2;
+using LargeTile = TileShape<4, 4, 3>;
+using MiddleTile = TileShape<2, 2, 4>;
+using SmallTile = TileShape<1, 2, 4>;
 constexpr int32_t kRoundThreads = 256;
 
 /// A block is a row.
@@ -84,98 +92,109 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kRoundThreads) round_rows_kernel(PackedRows x, Roun
   }
 }
 
-/// The row of a stage's weights where a warp's eight outputs begin; gates come first.
-GEN_DEVICE int32_t weight_row(bool gated, int32_t group) {
-  const int32_t warp = warp_of_block() % 2;
-  return gated ? group / 2 * (kOutputs / 2) + warp * 16 + group % 2 * 8 : warp * 32 + group * 8;
-}
-
-/// Starts to copy columns [column, column + kColumns) of both factors.
-GEN_DEVICE void copy_columns(const FloatRowsView& of, int64_t first, int64_t first_output,
-                             int32_t column, const Shared<uint16_t>& to) {
-  constexpr int32_t kPieces = kColumns / 8;
-  for (int32_t i = thread_x(); i < (kRows + kOutputs) * kPieces; i += kThreads) {
-    const int32_t row = i / kPieces;
-    const int32_t c = column + i % kPieces * 8;
-    const void* from = of.x.data;
-    bool valid = c < of.x.stride;
-    if (row < kRows) {
-      valid = valid && first + row < of.end.y.rows;
-      if (valid) from = of.x.data + (first + row) * of.x.stride + c;
-    } else {
-      const int32_t within = row - kRows;
-      const bool up = of.end.gated && within >= kOutputs / 2;
-      const int64_t output = first_output + (up ? within - kOutputs / 2 : within);
-      valid = valid && output < of.end.rows;
-      if (valid) {
-        from = (up ? of.up_weight : of.weight) + static_cast<size_t>(output) * of.row_bytes +
-               static_cast<size_t>(c) * sizeof(uint16_t);
-      }
-    }
-    device::copy_async16(to, row * kStride + i % kPieces * 8, from, valid);
-  }
-}
-
-template <typename Type>
-GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) linear_float_rows_kernel(FloatRowsView of) {
-  after_predecessor();
+template <typename Type, typename Tile>
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kResidentTiles) linear_float_rows_kernel(FloatRowsView of) {
+  constexpr int32_t kGroups = Tile::groups;
+  constexpr int32_t kOutputGroups = Tile::output_groups;
+  constexpr int32_t kHalf = Tile::outputs / 2;  // gates come first
+  constexpr int32_t kSteps = Tile::steps;
   const bool gated = of.end.gated;
-  const int64_t first = int64_t{block_x()} * kRows;
-  const int64_t first_output = int64_t{block_y()} * (gated ? kOutputs / 2 : kOutputs);
+  const int64_t first = int64_t{block_x()} * Tile::rows;
+  const int64_t first_output = int64_t{block_y()} * (gated ? kHalf : Tile::outputs);
   const int32_t lane = lane_of_warp();
-  const int32_t own_rows = warp_of_block() / 2 * 32;
+  const int32_t side = warp_of_block() % 4;
+  const int32_t own_rows = warp_of_block() / 4 * 16 * kGroups;
   const int64_t left = of.end.y.rows - first - own_rows;
-  const int32_t groups = left <= 0 ? 0 : left > 16 ? 2 : 1;
-  float sums[kRowGroups][kOutputGroups][4] = {};
   const auto stage = [](int32_t i) {
-    return dynamic_shared<uint16_t>(static_cast<size_t>(i % 2) * kStage * sizeof(uint16_t), kStage);
+    return dynamic_shared<uint16_t>(static_cast<size_t>(i) * Tile::stage * sizeof(uint16_t),
+                                    Tile::stage);
   };
-  const int32_t n = (of.x.stride + kColumns - 1) / kColumns;
-  copy_columns(of, first, first_output, 0, stage(0));
-  device::commit_copies();
-  for (int32_t i = 0; i < n; ++i) {
-    if (i + 1 < n) copy_columns(of, first, first_output, (i + 1) * kColumns, stage(i + 1));
-    device::commit_copies();
-    device::wait_copies<1>();
-    sync_threads();
-    const Shared<uint16_t> both = stage(i);
-    GEN_UNROLL
-    for (int32_t k = 0; k < kColumns; k += 16) {
-      if (groups == 0 || i * kColumns + k >= of.x.stride) break;
-      uint32_t b[kOutputGroups / 2][4];
-      GEN_UNROLL
-      for (int32_t pair = 0; pair < kOutputGroups / 2; ++pair) {
-        // Matrices: of a group its columns k and k + 8, then of the next one.
-        const int32_t row = weight_row(gated, 2 * pair + lane / 16) + lane % 8;
-        device::load_matrices(b[pair], both, (kRows + row) * kStride + k + lane / 8 % 2 * 8);
-      }
-      GEN_UNROLL
-      for (int32_t m = 0; m < kRowGroups; ++m) {
-        if (m >= groups) continue;
-        uint32_t a[4];
-        const int32_t row = own_rows + m * 16 + lane / 8 % 2 * 8 + lane % 8;
-        device::load_matrices(a, both, row * kStride + k + lane / 16 * 8);
-        GEN_UNROLL
-        for (int32_t j = 0; j < kOutputGroups; ++j) {
-          Type::multiply(sums[m][j], a, {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
-        }
-      }
-    }
-    sync_threads();  // the columns after the next ones go where these lie
+  const size_t x_bytes = static_cast<size_t>(of.x.stride) * sizeof(uint16_t);
+  const int64_t second = gated ? first_output : first_output + kHalf;
+  FactorCopy<kHalf, kThreads> weights(of.weight + static_cast<size_t>(first_output) * of.row_bytes,
+                                      of.row_bytes, of.end.rows - first_output, of.x.stride);
+  FactorCopy<kHalf, kThreads> others(
+      (gated ? of.up_weight : of.weight) + static_cast<size_t>(second) * of.row_bytes, of.row_bytes,
+      of.end.rows - second, of.x.stride);
+  FactorCopy<Tile::rows, kThreads> rows(of.x.data + first * of.x.stride, x_bytes,
+                                        of.end.y.rows - first, of.x.stride);
+  const auto copy_weights = [&](const Shared<uint16_t>& to) {
+    weights.copy(to, Tile::rows);
+    others.copy(to, Tile::rows + kHalf);
+  };
+  const int32_t n = (of.x.stride + kFactorColumns - 1) / kFactorColumns;
+  for (int32_t i = 0; i < kSteps - 1 && i < n; ++i) copy_weights(stage(i));
+  after_predecessor();
+  for (int32_t i = 0; i < kSteps - 1; ++i) {
+    if (i < n) rows.copy(stage(i), 0);
+    device::commit_copies();  // the first has all weights of these steps in it
   }
 
-  // Where both factors lay; all have passed the barrier of the last columns.
-  const WarpSums<kOutputGroups * 8> ordered(warp_of_block(), kRowGroups * 16);
+  // Matrices of x: of 16 rows their columns k, then k + 8. Of weights: of a group of outputs its
+  // columns k and k + 8, then of the next one.
+  const int32_t x_at = (own_rows + lane % 16) * kFactorStride + lane / 16 * 8;
+  int32_t w_at[static_cast<size_t>(kOutputGroups / 2)];
   GEN_UNROLL
-  for (int32_t m = 0; m < kRowGroups; ++m) {
+  for (int32_t pair = 0; pair < kOutputGroups / 2; ++pair) {
+    const int32_t group = 2 * pair + lane / 16;
+    const int32_t row = !gated ? (side * kOutputGroups + group) * 8
+                        : group < kOutputGroups / 2
+                            ? (side * kOutputGroups / 2 + group) * 8
+                            : kHalf + (side * kOutputGroups / 2 + group - kOutputGroups / 2) * 8;
+    w_at[pair] = (Tile::rows + row + lane % 8) * kFactorStride + lane / 8 % 2 * 8;
+  }
+  float sums[static_cast<size_t>(kGroups)][static_cast<size_t>(kOutputGroups)][4] = {};
+  const auto multiply = [&](const Shared<uint16_t>& both, int32_t k) {
+    uint32_t b[static_cast<size_t>(kOutputGroups / 2)][4];
+    GEN_UNROLL
+    for (int32_t pair = 0; pair < kOutputGroups / 2; ++pair) {
+      device::load_matrices(b[pair], both, w_at[pair] + k);
+    }
+    GEN_UNROLL
+    for (int32_t m = 0; m < kGroups; ++m) {
+      uint32_t a[4];
+      device::load_matrices(a, both, x_at + m * 16 * kFactorStride + k);
+      GEN_UNROLL
+      for (int32_t j = 0; j < kOutputGroups; ++j) {
+        Type::multiply(sums[m][j], a, {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
+      }
+    }
+  };
+  int32_t now = 0;
+  for (int32_t i = 0; i < n; ++i) {
+    device::wait_copies<kSteps - 2>();
+    sync_threads();  // all have done the step before, so the next one may go there
+    if (i + kSteps - 1 < n) {
+      const Shared<uint16_t> to = stage(now == 0 ? kSteps - 1 : now - 1);
+      copy_weights(to);
+      rows.copy(to, 0);
+    }
+    device::commit_copies();
+    const Shared<uint16_t> both = stage(now);
+    now = now + 1 == kSteps ? 0 : now + 1;
+    const int32_t columns = of.x.stride - i * kFactorColumns;
+    if (left <= 0) continue;
+    if (columns >= kFactorColumns) {
+      GEN_UNROLL
+      for (int32_t k = 0; k < kFactorColumns; k += 16) multiply(both, k);
+    } else {
+      GEN_NO_UNROLL
+      for (int32_t k = 0; k < columns; k += 16) multiply(both, k);
+    }
+  }
+
+  sync_threads();  // the sums go where both factors lay
+  const WarpSums<kOutputGroups * 8> ordered(warp_of_block(), kGroups * 16);
+  GEN_UNROLL
+  for (int32_t m = 0; m < kGroups; ++m) {
     GEN_UNROLL
     for (int32_t j = 0; j < kOutputGroups; ++j) ordered.put(m * 16, j * 8, sums[m][j]);
   }
   sync_warp();
   const int32_t outputs = kOutputGroups * 8 / (gated ? 2 : 1);
-  const int64_t own_output = first_output + warp_of_block() % 2 * outputs;
+  const int64_t own_output = first_output + side * outputs;
   GEN_NO_UNROLL
-  for (int32_t i = lane; i < kRowGroups * 16 * outputs; i += 32) {
+  for (int32_t i = lane; i < kGroups * 16 * outputs; i += 32) {
     const int32_t row = i / outputs;
     const int32_t within = i % outputs;
     const int64_t t = first + own_rows + row;
@@ -185,6 +204,35 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) linear_float_rows_kernel(FloatRowsView of
     const float up = gated ? ordered.get(row, outputs + within) * factor : 0.0F;
     finish_output(of.end, t, own_output + within, ordered.get(row, within) * factor, up);
   }
+}
+
+template <typename Tile>
+device::Dim3 grid_of_tiles(const FloatRowsView& of) {
+  const int32_t outputs = of.end.gated ? Tile::outputs / 2 : Tile::outputs;
+  device::Dim3 grid = grid_of(of.end.y.rows, Tile::rows);
+  grid.y = static_cast<unsigned>((of.end.rows + outputs - 1) / outputs);
+  return grid;
+}
+
+/// The largest tiles of which there are enough for a device, with no more rows than are wanted.
+template <typename Type, typename Tile, typename Smaller, typename... More>
+Status launch_tiles(const OpContext& context, const FloatRowsView& of);
+template <typename Type, typename Tile>
+Status launch_tiles(const OpContext& context, const FloatRowsView& of) {
+  constexpr size_t kShared = Tile::steps * Tile::stage * sizeof(uint16_t);
+  static_assert(kShared >=
+                kThreads / 32 * WarpSums<Tile::output_groups * 8>::bytes(Tile::groups * 16));
+  return run_kernel(context, "linear_rows", linear_float_rows_kernel<Type, Tile>,
+                    grid_of_tiles<Tile>(of), kThreads, kShared, of);
+}
+template <typename Type, typename Tile, typename Smaller, typename... More>
+Status launch_tiles(const OpContext& context, const FloatRowsView& of) {
+  const device::Dim3 grid = grid_of_tiles<Tile>(of);
+  if (of.end.y.rows <= Smaller::rows || int64_t{grid.x} * grid.y < context.processors ||
+      Tile::steps * Tile::stage * sizeof(uint16_t) > context.shared_bytes) {
+    return launch_tiles<Type, Smaller, More...>(context, of);
+  }
+  return launch_tiles<Type, Tile>(context, of);
 }
 
 /// What comes after sums that a library has made: a thread is four outputs, a block's y a row.
@@ -297,11 +345,7 @@ Status launch_float_rows(const OpContext& context, const PackedRows& x, const Li
   const FloatRowsView of = {rounded, end, weight.data, up != nullptr ? up->data : nullptr,
                             weight.row_bytes};
   if (x.rows <= kMatvecRows) return launch_float_few<Type>(context, of);
-  device::Dim3 grid = grid_of(end.y.rows, kRows);
-  const int32_t outputs_of_block = end.gated ? kOutputs / 2 : kOutputs;
-  grid.y = static_cast<unsigned>((weight.rows + outputs_of_block - 1) / outputs_of_block);
-  return run_kernel(context, "linear_rows", linear_float_rows_kernel<Type>, grid, kThreads,
-                    2 * kStage * sizeof(uint16_t), of);
+  return launch_tiles<Type, LargeTile, MiddleTile, SmallTile>(context, of);
 }
 
 }  // namespace

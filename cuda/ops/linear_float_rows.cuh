@@ -39,4 +39,44 @@ struct FloatRowsView {
   size_t row_bytes;
 };
 
+constexpr int32_t kFactorColumns = 64;                 // of a step
+constexpr int32_t kFactorStride = kFactorColumns + 8;  // eight rows lie in different banks
+constexpr int32_t kFactorPieces = kFactorColumns / 8;  // of 16 bytes, of a row
+
+/// kRows rows of a factor as a thread of kThreads copies them to shared memory, a step after
+/// another. Rows from `n` on and columns from `cols` on become zeros.
+template <int32_t kRows, int32_t kThreads>
+class FactorCopy {
+ public:
+  GEN_DEVICE FactorCopy(const void* first, size_t row_bytes, int64_t n, int32_t cols)
+      : from_(static_cast<const uint8_t*>(first) + static_cast<size_t>(own_row()) * row_bytes +
+              thread_x() % kFactorPieces * 16),
+        apart_(static_cast<size_t>(kAtOnce) * row_bytes),
+        n_(n < kRows ? static_cast<int32_t>(n) : kRows),
+        left_(cols - thread_x() % kFactorPieces * 8) {}
+
+  /// Starts to copy a step's columns to row `row` on; the next one follows.
+  GEN_DEVICE void copy(const Shared<uint16_t>& to, int32_t row) {
+    const uint8_t* from = from_;
+    const int32_t at = (row + own_row()) * kFactorStride + thread_x() % kFactorPieces * 8;
+    GEN_UNROLL
+    for (int32_t i = 0; i < kRows; i += kAtOnce) {
+      if (kRows < kAtOnce && own_row() >= kRows) continue;
+      device::copy_async16(to, at + i * kFactorStride, from, left_ > 0 && own_row() + i < n_);
+      from += apart_;
+    }
+    from_ += kFactorColumns * sizeof(uint16_t);
+    left_ -= kFactorColumns;
+  }
+
+ private:
+  static constexpr int32_t kAtOnce = kThreads / kFactorPieces;
+  GEN_DEVICE static int32_t own_row() { return thread_x() / kFactorPieces; }
+
+  const uint8_t* from_;
+  size_t apart_;
+  int32_t n_;
+  int32_t left_;
+};
+
 }  // namespace gen::cuda

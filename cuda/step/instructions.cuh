@@ -267,7 +267,7 @@ GEN_DEVICE void run_merge(const SplitView& of, int32_t tile) {
   if (!begin_walk(of.of, 0, &walk, &s)) return;
   const int32_t i = tile * kStepColumns + thread_x();
   if (i >= of.of.n_heads * of.of.v_dim) return;
-  merge_element(of, 0, i / of.of.v_dim, walk.n_chunks(), i % of.of.v_dim);
+  merge_element<8>(of, 0, i / of.of.v_dim, walk.n_chunks(), i % of.of.v_dim);
 }
 
 }  // namespace gen::cuda

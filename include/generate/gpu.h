@@ -36,7 +36,7 @@ typedef struct gen_gpu_allocator {
   /** Copies bytes and is complete when it returns; kind is GEN_GPU_COPY_…. */
   gen_status (*copy)(void *user, void *dst, const void *src, size_t bytes, int32_t kind);
   int32_t device; /**< the device's number; -1: host memory that poses as one */
-  /** Host memory that a device reaches without a detour. May be NULL: then the heap's is used. */
+  /** Host memory that a device reaches without a detour, at a multiple of 16. May be NULL: then the heap's is used. */
   gen_status (*allocate_pinned)(void *user, size_t bytes, void **out);
   /** Gives back what allocate_pinned gave; NULL with it. */
   gen_status (*release_pinned)(void *user, void *ptr);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "generate/generator.h"
 #include "generate/split_rows.h"
 #include "graph/batch.h"
 
@@ -79,8 +80,7 @@ Result<std::vector<float>> forward_one(const model::Model& model, std::span<cons
                  before, target->capacity());
   }
   std::vector<float> row(static_cast<size_t>(traits.vocab_size));
-  const auto rows =
-      static_cast<size_t>(traits.prompt_rows > 0 ? traits.prompt_rows : traits.max_batch_rows);
+  const auto rows = static_cast<size_t>(prefill_rows(0, traits));
   for (size_t begin = 0, count = 0; begin < tokens.size(); begin += count) {
     count = std::min({tokens.size() - begin, rows, static_cast<size_t>(target->plan_limit())});
     const bool last = begin + count == tokens.size();

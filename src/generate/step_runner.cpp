@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/mass_parts.h"
 #include "base/to_size.h"
@@ -22,10 +23,13 @@ size_t wanted_rows(const StepPlan::Part& part, graph::Wants what) noexcept {
 // What cannot be guessed, or is not to be, is left out.
 void StepRunner::propose(std::span<StepPlan::Part> parts) noexcept {
   try {
+    timed_ = false;
     if (drafter_ == nullptr) return add_links(parts);
     const bool planned = planner_.active();
     reserve(parts);
-    if (planned && !planner_.begin(parts)) {
+    const bool guesses = !planned || planner_.begin(parts);
+    timed_ = planned;
+    if (!guesses) {
       for (StepPlan::Part& part : parts) part.drafts = 0;
       return;
     }
@@ -265,18 +269,18 @@ void StepRunner::run() {
   };
   Status status;
   even_chains();
+  const bool timed = std::exchange(timed_, false) && only_decodes();  // not where it is tried again
   try {
-    const bool timed = drafter_ != nullptr && planner_.active() && only_decodes();
-    const double begin = timed ? planner_.now() : 0;
     status = forward();
-    if (timed && status.ok()) {
-      planner_.note_pass(static_cast<int32_t>(tokens_.size()), planner_.now() - begin);
-    }
   } catch (...) {
     drop_all();
     throw;
   }
-  if (status.ok()) return hand_out();
+  if (status.ok()) {
+    hand_out();
+    if (timed) planner_.end(static_cast<int32_t>(tokens_.size()));
+    return;
+  }
   drop_all();
   for (const StepPlan::Part& part : parts_) part.request->status = status;
 }

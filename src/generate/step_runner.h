@@ -86,6 +86,7 @@ class StepRunner {
 
   Drafter* const drafter_;
   DraftPlanner planner_;
+  bool timed_ = false;  // the step, for the planner
   const bool deterministic_;
 
   std::vector<DraftJob*> jobs_;

@@ -66,6 +66,10 @@ void add_products(std::vector<Part>* all) {
   }
 }
 
+/// Of attention on tensor cores.
+constexpr std::pair<const char*, engine::KvFormat> kTensorCaches[] = {
+    {"F16", engine::KvFormat::kF16}, {"F32", engine::KvFormat::kF32}};
+
 std::vector<Part> parts() {
   std::vector<Part> all;
   all.push_back({"copy", [](GpuOps& ops) { return ops.copy(kCopyBytes); }});
@@ -82,6 +86,11 @@ std::vector<Part> parts() {
   }
   all.push_back(
       {"attention/prefill", [](GpuOps& ops) { return ops.attention(1, 512, 2048, 32, 8, 128); }});
+  for (const auto& [end, format] : kTensorCaches) {
+    all.push_back({std::string("attention/prefill/tensor/") + end, [format = format](GpuOps& ops) {
+                     return ops.attention(1, 512, 2048, 32, 8, 128, true, format);
+                   }});
+  }
   all.push_back({"capture", [](GpuOps& ops) { return ops.capture(512); }});
   add_steps(&all, "", 16);
   return all;
@@ -113,6 +122,12 @@ std::vector<Part> small_parts() {
   all.push_back(
       {"small/attention", [](GpuOps& ops) { return ops.attention(2, 1, 700, 8, 2, 64); }});
   all.push_back({"small/prefill", [](GpuOps& ops) { return ops.attention(1, 40, 300, 8, 2, 64); }});
+  // Rows enough that they do not have a block each.
+  for (const auto& [end, format] : kTensorCaches) {
+    all.push_back({std::string("small/prefill/tensor/") + end, [format = format](GpuOps& ops) {
+                     return ops.attention(1, 140, 300, 8, 2, 64, true, format);
+                   }});
+  }
   all.push_back({"small/capture", [](GpuOps& ops) { return ops.capture(16); }});
   // Its blocks hand results on through memory: what only weak memory shows is looked for here.
   add_steps(&all, "small/", 4);

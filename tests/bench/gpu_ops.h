@@ -159,16 +159,19 @@ class GpuOps {
   }
 
   /// What a decode step of `sequences` sequences reads of one layer's cache in float16, in blocks
-  /// of 16 entries; each has `entries` of them, the last `rows` of which ask.
+  /// of 16 entries; each has `entries` of them, the last `rows` of which ask. With `any_bits` on
+  /// tensor cores where rows are many.
   Result<GpuFigure> attention(int32_t sequences, int32_t rows, int32_t entries, int32_t heads,
-                              int32_t kv_heads, int32_t dim) {
+                              int32_t kv_heads, int32_t dim, bool any_bits = false,
+                              engine::KvFormat format = engine::KvFormat::kF16) {
+    const bool wide = format == engine::KvFormat::kF32;
+    const size_t element_bytes = wide ? sizeof(float) : sizeof(uint16_t);
     engine::KvLayer layer;
     layer.kv_heads = kv_heads;
     layer.block_size = engine::kKvTile;
-    const auto head_bytes = static_cast<size_t>(engine::kKvTile * dim) * sizeof(uint16_t);
+    const auto head_bytes = static_cast<size_t>(engine::kKvTile * dim) * element_bytes;
     const size_t side_bytes = head_bytes * static_cast<size_t>(kv_heads);
-    layer.k = {
-        engine::KvFormat::kF16, engine::KvOrder::kKeys, dim, 0, side_bytes, head_bytes, 0, 0};
+    layer.k = {format, engine::KvOrder::kKeys, dim, 0, side_bytes, head_bytes, 0, 0};
     layer.v = layer.k;
     layer.v.order = engine::KvOrder::kValues;
     layer.v.block_offset = side_bytes;
@@ -179,27 +182,37 @@ class GpuOps {
     const auto element = [&](int32_t head, int32_t entry, int32_t d) {
       return static_cast<size_t>((int64_t{head} * blocks * engine::kKvTile + entry) * dim + d);
     };
-    std::vector<uint16_t> bytes(static_cast<size_t>(blocks) * side_bytes);  // both sides, halved
+    const size_t side = side_bytes / element_bytes;
+    std::vector<uint16_t> elements(static_cast<size_t>(blocks) * side * 2);
     for (int32_t head = 0; head < kv_heads; ++head) {
       for (int32_t entry = 0; entry < blocks * engine::kKvTile; ++entry) {
         const int32_t i = entry % engine::kKvTile;
-        uint16_t* const block = bytes.data() +
-                                static_cast<size_t>(entry / engine::kKvTile) * side_bytes +
+        uint16_t* const block = elements.data() +
+                                static_cast<size_t>(entry / engine::kKvTile) * side * 2 +
                                 static_cast<size_t>(head * engine::kKvTile * dim);
         for (int32_t d = 0; d < dim; ++d) {
           block[d * engine::kKvTile + i] = keys[element(head, entry, d)];
-          block[side_bytes / sizeof(uint16_t) + static_cast<size_t>(i * dim + d)] =
-              values[element(head, entry, d)];
+          block[side + static_cast<size_t>(i * dim + d)] = values[element(head, entry, d)];
         }
       }
+    }
+    std::vector<float> wide_elements;
+    if (wide) {
+      for (const uint16_t each : elements) wide_elements.push_back(f16_to_f32(each));
     }
     std::vector<engine::EnginePtr<std::byte>> places;
     std::vector<engine::KvRows> records;
     for (int32_t s = 0; s < sequences; ++s) {
-      GEN_ASSIGN(const auto data, put(bytes));
+      engine::EnginePtr<std::byte> data;
+      if (wide) {
+        GEN_ASSIGN(const auto at, put(wide_elements));
+        data = at.template as<std::byte>();
+      } else {
+        GEN_ASSIGN(const auto at, put(elements));
+        data = at.template as<std::byte>();
+      }
       for (int32_t b = 0; b < blocks; ++b) {
-        places.push_back(data.template as<std::byte>() +
-                         static_cast<std::ptrdiff_t>(2 * side_bytes) * b);
+        places.push_back(data + static_cast<std::ptrdiff_t>(2 * side_bytes) * b);
       }
       engine::KvRows of;
       of.first_row = s * rows;
@@ -226,11 +239,12 @@ class GpuOps {
     args.layer = layer;
     args.sequences = sequences_at;
     args.n_sequences = sequences;
+    args.any_bits = any_bits;
     args.most_chunks = 1;
     while (args.most_chunks * engine::kKvChunk < entries) args.most_chunks *= 2;
     GpuFigure figure = {"attention", all};
-    figure.bytes =
-        2.0 * static_cast<double>(sequences) * entries * kv_heads * dim * sizeof(uint16_t);
+    figure.bytes = 2.0 * static_cast<double>(sequences * kv_heads * dim) *
+                   static_cast<double>(entries) * static_cast<double>(element_bytes);
     figure.products = 4.0 * static_cast<double>(all) * entries * heads * dim;
     GEN_TRY(time(args, &figure));
     GEN_ASSIGN(const auto got, get(args.out.data, static_cast<int64_t>(q.size())));
@@ -239,7 +253,8 @@ class GpuOps {
         const float* const asks = q.data() + (t * heads + h) * dim;
         check_row(asks, keys, values, element(h / (heads / kv_heads), 0, 0),
                   entries - rows + static_cast<int32_t>(t % rows) + 1, dim,
-                  static_cast<double>(args.scale), got.data() + (t * heads + h) * dim, &figure);
+                  static_cast<double>(args.scale), got.data() + (t * heads + h) * dim,
+                  any_bits && !wide ? 2e-4 : 2e-5, &figure);
       }
     }
     return figure;
@@ -394,7 +409,8 @@ class GpuOps {
   /// A head of a row of attention over the first `entries` entries from `first` on.
   static void check_row(const float* q, const std::vector<uint16_t>& keys,
                         const std::vector<uint16_t>& values, size_t first, int32_t entries,
-                        int32_t dim, double scale, const float* got, GpuFigure* figure) {
+                        int32_t dim, double scale, const float* got, double bound,
+                        GpuFigure* figure) {
     const auto n = static_cast<size_t>(dim);
     std::vector<double> want(n);
     double sum = 0.0;
@@ -410,7 +426,7 @@ class GpuOps {
         want[d] += weight * static_cast<double>(f16_to_f32(values[first + entry * n + d]));
       }
     }
-    for (size_t d = 0; d < n; ++d) note(got[d] - want[d] / sum, 2e-5, figure);
+    for (size_t d = 0; d < n; ++d) note(got[d] - want[d] / sum, bound, figure);
   }
   template <typename T>
   Result<engine::EnginePtr<T>> put(const std::vector<T>& values) {

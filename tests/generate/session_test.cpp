@@ -4,9 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <thread>
+#include <tuple>
 
+#include "generate/forward.h"
 #include "support/fake_model.h"
 
 namespace gen::generate {
@@ -274,6 +277,27 @@ TEST_F(SessionTest, CancelFromAnotherThread) {
   model_->before_forward = nullptr;
   ASSERT_TRUE(one->append(text("ab")).ok());  // it has consumed the cancel
   EXPECT_EQ(go_on(*one, 4), expected({0, 2, 3}, 4));
+}
+
+/// A model that could take more at once has no room for it where its layers are split.
+TEST_F(SessionTest, ForwardTakesTheRowsThatThereIsRoomFor) {
+  FakeModel model(tokenizer_->vocab_size(), 1000);
+  int64_t most = 0;
+  model.before_forward = [&most](const graph::Batch& batch) -> Status {
+    most = std::max(most, batch.rows());
+    return {};
+  };
+  const Tokens tokens(700, 1);
+  for (const auto& [accepted, wished, rows] :
+       {std::tuple(2048, 0, kDefaultPrefillChunk), std::tuple(2048, 512, 512),
+        std::tuple(100, 512, 100)}) {
+    model.mutable_traits().max_batch_rows = accepted;
+    model.mutable_traits().prompt_rows = wished;
+    most = 0;
+    cache::CacheTrial cache(std::make_unique<FakeCache>(1000, true));
+    EXPECT_TRUE(forward_one(model, tokens, cache).ok());
+    EXPECT_EQ(most, rows);
+  }
 }
 
 TEST_F(SessionTest, GeneratorOptionsAreChecked) {

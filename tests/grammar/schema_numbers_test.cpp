@@ -221,6 +221,26 @@ TEST(SchemaNumbers, MultiplesOfSeveralNumbers) {
   }
 }
 
+// What several have in common is computed once.
+TEST(SchemaNumbers, MultiplesUnderTheSameBounds) {
+  test::Validator items(R"({"type":"array","prefixItems":[
+      {"type":"number","minimum":2,"multipleOf":7},
+      {"type":"number","minimum":2,"multipleOf":3},
+      {"type":"number","minimum":2,"multipleOf":7,"not":{"multipleOf":4}},
+      {"type":"number","minimum":2,"not":{"multipleOf":4}},
+      {"type":"number","minimum":-9,"multipleOf":7}]})");
+  for (int i = -14; i <= 90; ++i) {
+    const bool fits[] = {i >= 2 && i % 7 == 0, i >= 2 && i % 3 == 0,
+                         i >= 2 && i % 7 == 0 && i % 4 != 0, i >= 2 && i % 4 != 0,
+                         i >= -9 && i % 7 == 0};
+    std::string before = "[";
+    for (const bool one : fits) {
+      EXPECT_EQ(items(before + std::to_string(i) + "]"), one) << before << i;
+      before += &one == fits ? "7," : before.size() == 3 ? "3," : "7,";
+    }
+  }
+}
+
 TEST(SchemaNumbers, ManyRangesApart) {
   std::string all;
   for (int i = 0; i < 120; ++i) {

@@ -16,7 +16,7 @@ namespace gen::generate {
 class DraftLedger {
  public:
   static constexpr double kShare = 0.01;  // of the time, that may be lost
-  static constexpr double kFirst = 1.0;   // steps that may be lost at first
+  static constexpr double kFirst = 0.5;   // steps that may be lost at first
   static constexpr double kHolds = 4.0;   // steps with guesses that may be lost in a row
   static constexpr double kForgets = 0.02;
   /// Steps that one with guesses counts at most: a machine that does something else makes any step

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <utility>
 
 namespace gen::generate {
 
@@ -23,8 +25,30 @@ void DraftPlanner::take_in(DraftRecord* record) noexcept {
   record->proposed = 0;
 }
 
+// The last step, once the next one begins. Where that is of the same sequences, what their sessions
+// did meanwhile belongs to it. A plain step takes what it takes, however far that is from what is
+// known of others.
+void DraftPlanner::settle(double now, bool same) noexcept {
+  const int32_t rows = std::exchange(looked_, 0);
+  if (rows == 0) return;
+  double took = end_ - begin_;
+  if (same && now - end_ <= kIdle * took) took = now - begin_;
+  took -= spent_;
+  if (!(took > 0)) return;
+  steps_.note(rows, took);
+  const double plain = steps_.seconds(rows_);
+  const double longer = rows > rows_ ? took - plain : 0;
+  if (plain > 0) ledger_.note_step((spent_ + longer) / plain);
+}
+
 // Room is made for all that is offered, so that nothing is allocated while the same sequences run.
 bool DraftPlanner::begin(std::span<const StepPlan::Part> parts) {
+  size_t who = 0;
+  for (const StepPlan::Part& part : parts) who += std::hash<const void*>()(part.request);
+  const double time = now();
+  settle(time, who == who_);
+  who_ = who;
+  begin_ = time;
   rows_ = 0;
   spent_ = 0;
   size_t offered = 0;
@@ -39,7 +63,7 @@ bool DraftPlanner::begin(std::span<const StepPlan::Part> parts) {
   order_.reserve(offered);
   // What passes over prompts take says nothing of others.
   if (prompts || offered == 0) return false;
-  const bool known = passes_.knows(rows_);
+  const bool known = steps_.knows(rows_);
   if (!known || busy_ >= plain_after_) {
     plain_after_ = known ? std::min(2 * plain_after_, kPlainAfter) : kFirstPlain;
     busy_ = 0;
@@ -55,14 +79,9 @@ void DraftPlanner::note_proposing(int32_t depth, double seconds) noexcept {
   proposing_ = proposing_ == 0 ? each : towards(proposing_, each);
 }
 
-// A plain step takes what it takes, however far that is from what is known of others.
-void DraftPlanner::note_pass(int32_t rows, double seconds) noexcept {
-  if (!(seconds > 0)) return;
-  passes_.note(rows, seconds);
-  const double plain = passes_.seconds(rows_);
-  const double longer = rows > rows_ ? seconds - plain : 0;
-  if (plain > 0) ledger_.note_step((spent_ + longer) / plain);
-  spent_ = 0;
+void DraftPlanner::end(int32_t rows) noexcept {
+  looked_ = rows;
+  end_ = now();
 }
 
 // The chance that one more of its rows is right.
@@ -93,11 +112,11 @@ void DraftPlanner::gather(std::span<StepPlan::Part> parts, int32_t most_proposed
 size_t DraftPlanner::best_rows() {
   // What has not been measured counts as if it cost nothing, so it is come to step by step; by
   // smaller steps where rows are many, each of which costs something for certain.
-  const int32_t known = passes_.most_known();
+  const int32_t known = steps_.most_known();
   const auto most =
       static_cast<size_t>(std::max(known + (known < 8 ? known : known / 4) - rows_, 1));
   const double tokens = rows_;
-  const double alone = passes_.seconds(rows_);
+  const double alone = steps_.seconds(rows_);
   double best_rate = alone > 0 ? kMargin * tokens / alone : 0;
   size_t best = 0;
   double brings = tokens;
@@ -105,7 +124,7 @@ size_t DraftPlanner::best_rows() {
   int32_t depth = 0;
   while (order_.size() < most) {
     const double before = pass;
-    pass = passes_.seconds(rows_ + static_cast<int32_t>(order_.size()) + 1);
+    pass = steps_.seconds(rows_ + static_cast<int32_t>(order_.size()) + 1);
     const double row = pass - before + 1e-3 * alone;  // none is free
     Candidate* next = nullptr;
     double most_worth = -1;

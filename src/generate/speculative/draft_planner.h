@@ -6,7 +6,8 @@
 // of them as give the most tokens a second; none, where that is best. Then one sequence tries a few
 // now and then, more and more seldom, so that a change is noticed. So that there is something to
 // compare with, a step is plain where none of as many sequences has been measured, and now and
-// then. The ledger bounds what all that may lose.
+// then. The ledger bounds what all that may lose. Times are those of whole steps: planning, pass,
+// and what sessions do with its results until they come back.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@
 namespace gen::generate {
 
 /// Of a step, in this order: begin(); if that is true limit(), note_looking() and, where something
-/// is proposed, note_proposing(); note_pass(). Threads: the leader of the moment.
+/// is proposed, note_proposing(); end(), unless it has failed. Threads: the leader of the moment.
 class DraftPlanner {
  public:
   explicit DraftPlanner(const DraftPolicy& policy) : policy_(policy) {}
@@ -38,8 +39,8 @@ class DraftPlanner {
   void note_looking(double seconds) noexcept { spent_ += seconds; }
   /// Proposing took so long, and the longest guess was of `depth` tokens.
   void note_proposing(int32_t depth, double seconds) noexcept;
-  /// A pass took so long, over `rows` rows, none of them of prompts.
-  void note_pass(int32_t rows, double seconds) noexcept;
+  /// The pass is over and its results are handed out; it had `rows` rows, none of them of prompts.
+  void end(int32_t rows) noexcept;
 
   /// Steps without drafts before one tries: the least, and the most that it becomes.
   static constexpr int32_t kFirstProbe = 16;
@@ -51,6 +52,8 @@ class DraftPlanner {
   /// So many times the tokens a second of a plain step must drafts promise: measured times are not
   /// better than that.
   static constexpr double kMargin = 1.02;
+  /// Sessions that come back later than so many times what their step took were not at work.
+  static constexpr double kIdle = 4.0;
 
  private:
   struct Candidate {
@@ -60,13 +63,14 @@ class DraftPlanner {
     double chance = 1.0;  // that the next one, too, is right
   };
   void advance(Candidate* candidate) const noexcept;
+  void settle(double now, bool same) noexcept;
   void take_in(DraftRecord* record) noexcept;
   void gather(std::span<StepPlan::Part> parts, int32_t most_proposed);
   [[nodiscard]] size_t best_rows();
   void probe() noexcept;
 
   const DraftPolicy policy_;
-  StepCosts passes_;
+  StepCosts steps_;
   double proposing_ = 0;        // seconds for each token of depth
   DraftAcceptance acceptance_;  // of all
   DraftLedger ledger_;
@@ -76,8 +80,12 @@ class DraftPlanner {
   int32_t probe_after_ = kFirstProbe;
 
   // Of the step.
-  int32_t rows_ = 0;  // without guesses
-  double spent_ = 0;  // seconds on guesses, without the pass
+  int32_t rows_ = 0;    // without guesses
+  int32_t looked_ = 0;  // with them, once it has ended; 0: it has not, or is settled
+  size_t who_ = 0;      // its sequences
+  double begin_ = 0;
+  double end_ = 0;
+  double spent_ = 0;  // seconds on looking up and proposing
   std::vector<Candidate> candidates_;
   std::vector<Candidate*> order_;  // in which rows were taken
 };

@@ -44,8 +44,9 @@ constexpr int32_t kDraftGrades = 5;
 /// the newest count most.
 class DraftAcceptance {
  public:
-  /// What is believed before anything is known, and how many guesses that is worth.
-  static constexpr double kPrior = 0.7;
+  /// What is believed of each grade before anything is known, and how many guesses that is worth.
+  /// Guesses behind what is new are mostly wrong in prose, and mostly right in lists of records.
+  static constexpr std::array<double, kDraftGrades> kPriors = {0.7, 0.7, 0.7, 0.7, 0.4};
   static constexpr double kWeight = 6.0;
 
   void note(int32_t grade, int32_t position, bool right) noexcept {
@@ -55,7 +56,8 @@ class DraftAcceptance {
   }
   /// Of all positions together.
   [[nodiscard]] double chance(int32_t grade) const noexcept {
-    return grades_[index(grade, kDraftGrades)].all.chance(kPrior);
+    const size_t at = index(grade, kDraftGrades);
+    return grades_[at].all.chance(kPriors[at]);
   }
   /// Of the guess at a position, where `believed` is what others say.
   [[nodiscard]] double chance(int32_t grade, int32_t position, double believed) const noexcept {

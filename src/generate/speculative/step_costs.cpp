@@ -34,7 +34,7 @@ double StepCosts::seconds(int32_t rows) const noexcept {
     if (at->seconds == 0) continue;
     const double seconds = above.seconds == 0 ? at->seconds : std::min(at->seconds, above.seconds);
     if (at->rows <= wanted) {
-      if (above.seconds == 0) return seconds;
+      if (above.seconds == 0) return seconds + beyond(*at, wanted - at->rows);
       const double share = (wanted - at->rows) / (above.rows - at->rows);
       return seconds + share * (above.seconds - seconds);
     }
@@ -42,6 +42,14 @@ double StepCosts::seconds(int32_t rows) const noexcept {
     above.seconds = seconds;
   }
   return above.seconds;
+}
+
+double StepCosts::beyond(const Bucket& most, double rows) const noexcept {
+  if (most.rows < kFew) return 0;
+  const auto least = std::find_if(buckets_.begin(), buckets_.end(),
+                                  [](const Bucket& at) { return at.seconds != 0; });
+  if (least->rows >= most.rows || least->seconds >= most.seconds) return 0;
+  return kBeyond * rows * (most.seconds - least->seconds) / (most.rows - least->rows);
 }
 
 }  // namespace gen::generate

@@ -25,19 +25,21 @@ class StepCosts {
   /// A pass of `rows` rows took so long. Single passes that take far longer, as when the machine
   /// does something else, count little.
   void note(int32_t rows, double seconds) noexcept;
-  /// Whether passes of about so many rows have been measured, more than one, as the first makes room
-  /// for what comes; and the most rows of any that has.
+  /// Whether passes of about so many rows have been measured, more than one, as the first makes
+  /// room for what comes; and the most rows of any that has.
   [[nodiscard]] bool knows(int32_t rows) const noexcept {
     return buckets_[bucket(rows)].passes > 1;
   }
   [[nodiscard]] int32_t most_known() const noexcept { return most_; }
   /// What one would take; never more than one of more rows, as disturbances only make passes
-  /// longer. Numbers that have not been measured lie between those that have, and are taken for no
-  /// more than the next lower one where nothing is above it: so they are tried, and then known. 0
-  /// where nothing is known.
+  /// longer. Numbers that have not been measured lie between those that have. Above them a few rows
+  /// add nothing, and more add half of what a row has added so far: so they are tried where they
+  /// may pay, and then known. 0 where nothing is known.
   [[nodiscard]] double seconds(int32_t rows) const noexcept;
 
  private:
+  static constexpr double kFew = 8.0;  // kernels of many rows begin somewhere below
+  static constexpr double kBeyond = 0.5;
   // Each number up to 8, then 4 for each doubling.
   static constexpr size_t kBuckets = 40;
   static size_t bucket(int32_t rows) noexcept;
@@ -46,6 +48,8 @@ class StepCosts {
     double seconds = 0;  // 0: nothing is known
     int32_t passes = 0;  // that were measured, up to 2
   };
+  /// So many more rows than the most that have been measured add so many seconds.
+  [[nodiscard]] double beyond(const Bucket& most, double rows) const noexcept;
   std::array<Bucket, kBuckets> buckets_{};
   int32_t most_ = 0;
 };

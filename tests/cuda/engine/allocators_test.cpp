@@ -3,12 +3,18 @@
 // nothing written beside a piece, all of it given back, lack of memory at any call an error that
 // leaves everything usable, tables that are incomplete or wrong refused; and what a lost device, an
 // old driver and a table of another build come to.
+#include <cstddef>
+#include <cstdlib>
 #include <cstring>
+#include <new>
 #include <string>
 
 #include "cache/sequence/registry.h"
 #include "cuda/emulator/emulator.h"
+#include "cuda/engine/device_queue.h"
 #include "cuda/engine/op_bench.h"
+#include "cuda/engine/staging.h"
+#include "support/counting_new.h"
 #include "support/gpu_allocator.h"
 #include "support/tiny_graph.h"
 
@@ -104,6 +110,63 @@ TEST(CudaAllocators, AnEngineWorksOnAfterLackOfMemory) {
   auto huge = engine.value()->memory().allocate(size_t{1} << 50);
   EXPECT_EQ(huge.status().code(), Code::kOutOfMemory) << huge.status().message();
   EXPECT_TRUE(engine.value()->memory().fill(kept->data(), std::byte{1}, 1000).ok());
+}
+
+/// A dry run, since what is counted is the table's calls: nothing else allocates then.
+TEST(CudaAllocators, LackOfHostMemoryLosesNoneOfTheDevice) {
+  static int32_t live = 0;
+  engine::GpuTable table = {};
+  table.struct_size = sizeof table;
+  table.allocate = [](void*, size_t bytes, void** out) -> int32_t {
+    *out = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+    ++live;
+    return 0;
+  };
+  table.release = [](void*, void* at) -> int32_t {
+    std::free(at);
+    --live;
+    return 0;
+  };
+  table.copy = [](void*, void*, const void*, size_t, int32_t) -> int32_t { return 0; };
+  const auto queue = cuda::DeviceQueue::create(0, table, true).value();
+  int32_t failures = 0;
+  void* at = nullptr;
+  for (size_t n = 0; at == nullptr && n < 100; ++n) {
+    fail_new_at = news + n;
+    try {
+      EXPECT_TRUE(queue->take(100, &at).ok());
+    } catch (const std::bad_alloc&) {
+      ++failures;
+    }
+    fail_new_at = ~size_t{0};
+    EXPECT_EQ(live, at != nullptr ? 1 : 0) << n;
+  }
+  EXPECT_GT(failures, 0);
+  queue->give_back(at);
+  EXPECT_EQ(live, 0);
+}
+
+/// Lists of numbers are laid out in it.
+TEST(CudaAllocators, PinnedMemoryAtOddAddressesIsRefusedAndGivenBack) {
+  static int32_t live = 0;
+  engine::GpuTable table = cuda::host_gpu_allocator();
+  table.allocate_pinned = [](void*, size_t bytes, void** out) -> int32_t {
+    *out = static_cast<std::byte*>(std::malloc(bytes + 8)) + 8;
+    ++live;
+    return 0;
+  };
+  table.release_pinned = [](void*, void* at) -> int32_t {
+    std::free(static_cast<std::byte*>(at) - 8);
+    --live;
+    return 0;
+  };
+  {
+    cuda::Staging staging(table);
+    std::byte* at = nullptr;
+    for (int32_t i = 0; i < 2; ++i) EXPECT_EQ(staging.take(100, &at).code(), Code::kDevice);
+    EXPECT_EQ(live, 0);
+  }
+  EXPECT_EQ(live, 0);
 }
 
 TEST(CudaAllocators, TablesThatAreWrong) {

@@ -173,8 +173,7 @@ TEST(CudaLinear, QuantisedFormatsAsOnTheCpu) {
   }
 }
 
-/// The same on a device so small that many rows fill it: warps then have more tiles, and all rows.
-/// Gates, too.
+/// The same on a device so small that many rows fill it: blocks then have more rows. Gates, too.
 #ifndef GEN_ON_DEVICE
 TEST(CudaLinear, QuantisedFormatsWithWideWarps) {
   cuda::emulator::configure({.sm_count = 1});
@@ -197,9 +196,47 @@ TEST(CudaLinear, QuantisedFormatsWithWideWarps) {
           c.role = WeightRole::kGated;
           c.activation.kind = Act::kSilu;
         }
-        c.rows = 70;
-        const auto x = random_row(static_cast<size_t>(c.rows * cols), 2, 2.0F);
-        EXPECT_TRUE(same_bits(run(bench, c, x), run(cpu, c, x)));
+        for (const int64_t rows : {40, 70}) {
+          c.rows = rows;
+          const auto x = random_row(static_cast<size_t>(c.rows * cols), 2, 2.0F);
+          EXPECT_TRUE(same_bits(run(bench, c, x), run(cpu, c, x))) << rows << " rows";
+        }
+      }
+    }
+  }
+  cuda::emulator::configure({});
+}
+
+/// Large tiles of float weights have the bits of small ones, and of the kernel of few rows.
+TEST(CudaLinear, DeterministicRowsInLargeTiles) {
+  cuda::emulator::configure({.sm_count = 1});
+  {
+    OpBench bench(cuda_engine());
+    for (const bool gated : {false, true}) {
+      const Matrix w(DType::kBF16, 139, 200, 1);
+      const Matrix up(DType::kBF16, 139, 200, 2);
+      LinearCase c;
+      c.weights = {&w};
+      if (gated) {
+        c.weights.push_back(&up);
+        c.role = WeightRole::kGated;
+        c.activation.kind = Act::kSilu;
+      }
+      c.deterministic = true;
+      c.rows = 140;
+      const auto x = random_row(static_cast<size_t>(c.rows * 200), 2);
+      const auto together = run(bench, c, x);
+      if (!gated) expect_near_exact(w, c.rows, x, together, true);
+      for (const int64_t n : {8, 30, 60}) {
+        c.rows = n;
+        const auto alone = run(bench, c, {x.end() - n * 200, x.end()});
+        for (int64_t t = 0; t < n; ++t) {
+          for (int64_t o = 0; o < 139; ++o) {
+            ASSERT_EQ(alone[static_cast<size_t>(t * 141 + o)],
+                      together[static_cast<size_t>((140 - n + t) * 141 + o)])
+                << n << " rows, row " << t << " output " << o;
+          }
+        }
       }
     }
   }

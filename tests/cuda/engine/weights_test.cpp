@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves how weights come to the device: tiles are bit for bit what the codecs give, for all
 // formats, any bytes in them and odd sizes; sources that do not fit the buffers they go through,
-// read by one thread or several; products right behind a weight; lack of memory at any call.
+// read by one thread or several; products right behind a weight; lack of memory at any call, a
+// device that is lost.
+#include <chrono>
 #include <cstring>
 #include <random>
+#include <thread>
 #include <vector>
 
+#include "cuda/emulator/emulator.h"
 #include "cuda/engine/op_bench.h"
 #include "cuda/engine/tile_packer.h"
 #include "cuda/ops/weight.h"
@@ -92,12 +96,45 @@ TEST(CudaWeights, TilesOfAllFormats) {
 
 /// More than the buffers hold, whose last part is no whole tile.
 TEST(CudaWeights, TilesInSeveralParts) {
-  const Source w(DType::kQ8_0, 2051, 4128);
-  const auto want = tiles_of(w.source());
-  for (const int32_t threads : {0, 1, 3}) {
-    SCOPED_TRACE(threads);
-    ASSERT_TRUE(loaded(*engine_with(threads), WeightRole::kLinear, w.source()) == want);
+  for (const int64_t rows : {2051, 9003}) {
+    const Source w(DType::kQ8_0, rows, 4128);
+    const auto want = tiles_of(w.source());
+    for (const int32_t threads : {0, 1, 2, 5}) {
+      SCOPED_TRACE(testing::Message() << rows << " rows, " << threads << " threads");
+      ASSERT_TRUE(loaded(*engine_with(threads), WeightRole::kLinear, w.source()) == want);
+    }
   }
+}
+
+/// Threads that are slower than the device: nothing goes up before it is there, nor is written over
+/// before it is up.
+TEST(CudaWeights, SlowThreads) {
+  auto pool = cuda::PoolAllocator::create(0);
+  ASSERT_TRUE(pool.ok());
+  auto queue = cuda::DeviceQueue::create(0, pool.value()->table()).value();
+  constexpr size_t kPiece = size_t{256} << 10;
+  constexpr size_t kPieces = 101;  // four buffers, the last with an odd number
+  const auto threads = ThreadPool::create(3).value();
+  void* at = nullptr;
+  ASSERT_TRUE(queue->take(kPieces * kPiece, &at).ok());
+  {
+    const cuda::DeviceQueue::Turn turn(*queue);
+    const auto fill = [](size_t first, size_t n, std::byte* to) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      for (size_t i = 0; i < n; ++i) {
+        std::memset(to + i * kPiece, static_cast<int>(first + i), kPiece);
+      }
+    };
+    ASSERT_TRUE(queue->write_pieces(at, {kPiece, kPieces, fill}, threads.get()).ok());
+  }
+  std::vector<std::byte> got(kPieces * kPiece);
+  cuda::DeviceMemory memory(queue);
+  const auto* const from = static_cast<const std::byte*>(at);
+  ASSERT_TRUE(memory.read(got.data(), engine::engine_ptr(from), got.size()).ok());
+  for (size_t i = 0; i < got.size(); i += kPiece / 4) {
+    ASSERT_EQ(std::to_integer<size_t>(got[i]), i / kPiece) << i;
+  }
+  queue->give_back(at);
 }
 
 /// Floats are rows padded with zeros to 16 bytes; what is looked up is as it is in the file.
@@ -148,6 +185,34 @@ TEST(CudaWeights, ProductsRightBehind) {
     args.weight = again.value().get();
     bench.run(args);
     ASSERT_TRUE(same_bits(bench.get(args.y.data, 64), want)) << i;
+  }
+}
+
+/// At the first buffers of a weight, or at later ones; whoever fills them ends, too.
+TEST(CudaWeights, ADeviceLostMeanwhile) {
+  const Source w(DType::kQ8_0, 9003, 4128);
+  const WeightSource source = w.source();
+  for (const int32_t threads : {0, 4}) {
+    for (const uint64_t after : {0U, 1U, 3U}) {
+      SCOPED_TRACE(testing::Message() << threads << " threads, after " << after << " kernels");
+      cuda::emulator::Options options;
+      options.lost_after = cuda::emulator::kernels_run() + 1 + after;
+      cuda::emulator::configure(options);
+      {
+        const auto engine = engine_with(threads);
+        auto made = engine->prepare(WeightRole::kLinear, {&source, 1}, nullptr);
+        // The last kernels are only waited for by what comes next.
+        if (made.ok()) {
+          std::byte got{};
+          const auto& segment = static_cast<const DeviceWeight&>(*made.value()).segments().front();
+          const auto* const at = reinterpret_cast<const std::byte*>(segment.data);
+          EXPECT_EQ(engine->memory().read(&got, engine::engine_ptr(at), 1).code(), Code::kDevice);
+        } else {
+          EXPECT_EQ(made.status().code(), Code::kDevice) << made.status().message();
+        }
+      }
+      cuda::emulator::configure({});
+    }
   }
 }
 
