@@ -2,13 +2,15 @@
 // See backend.h.
 #include "engine/backend.h"
 
+#include <gen_headers_id.h>
+
 #include <array>
 #include <cstring>
 
 namespace gen::engine {
 namespace {
 
-/// "<compiler> <sizes>", made when this is compiled.
+/// "<compiler> <headers> <sizes>", made when this is compiled.
 constexpr size_t kMostId = 160;
 constexpr std::array<char, kMostId> make_build_id() {
   std::array<char, kMostId> id{};
@@ -26,7 +28,7 @@ constexpr std::array<char, kMostId> make_build_id() {
     if (at + 24 < kMostId) id[at++] = ' ';
     while (n > 0) id[at++] = digits[--n];
   };
-  put("1 " __VERSION__);
+  put("2 " __VERSION__ " " GEN_HEADERS_ID);
   number(sizeof(OpArgs));
   number(sizeof(MemoryOp));
   number(sizeof(KvLayer));

@@ -45,8 +45,8 @@ namespace gen::engine {
 
 inline constexpr const char* kBackendFunction = "gen_backend_v1_get";
 
-/// What must be equal for objects to be passed between two libraries: version, compiler, sizes of
-/// what both sides look into.
+/// What must be equal for objects to be passed between two libraries: version, compiler, a hash of
+/// the headers that both are made from, sizes of what both sides look into.
 const char* backend_build_id() noexcept;
 
 /// kUnsupported, naming both builds, for a table of another build or one that is not complete.
