@@ -20,6 +20,8 @@ constexpr size_t kLeastOps = 8;
 /// Replays before a list is tried as one kernel, and steps in which it is.
 constexpr uint64_t kReplaysBefore = 8;
 constexpr int32_t kTrials = 4;
+/// Models of which it is remembered that trials were in vain.
+constexpr size_t kMostSlower = 8;
 
 uint64_t number_of(const engine::Weight* weight) noexcept {
   return static_cast<const DeviceWeight*>(weight)->number();
@@ -124,6 +126,10 @@ bool StepGraphs::consider_kernel(Kept& kept) {
   if (kept.by_kernel) return true;
   if (kept.no_kernel || kernels_ == Kernels::kOff) return false;
   const bool at_once = kernels_ == Kernels::kOn;
+  if (kept.kernel == nullptr && !at_once && was_slower(kept)) {
+    kept.no_kernel = true;
+    return false;
+  }
   if (kept.kernel == nullptr) {
     if (!at_once && ++kept.replays <= kReplaysBefore) return false;
     kept.kernel = StepKernel::create(queue_, kept.list);
@@ -152,8 +158,16 @@ bool StepGraphs::consider_kernel(Kept& kept) {
   log(LogLevel::kDebug, "a step of %zu operations takes %.1f us as one kernel, %.1f as a graph",
       kept.list.size(), static_cast<double>(kept.kernel->own_ms()) * 1e3,
       static_cast<double>(kept.kernel->graph_ms()) * 1e3);
-  if (!kept.by_kernel) reject_kernel(kept);
+  if (!kept.by_kernel) {
+    reject_kernel(kept);
+    if (slower_.size() == kMostSlower) slower_.erase(slower_.begin());
+    slower_.push_back(kept.weights);
+  }
   return kept.by_kernel;
+}
+
+bool StepGraphs::was_slower(const Kept& kept) const noexcept {
+  return std::find(slower_.begin(), slower_.end(), kept.weights) != slower_.end();
 }
 
 void StepGraphs::reject_kernel(Kept& kept) noexcept {

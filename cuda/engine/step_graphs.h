@@ -68,6 +68,9 @@ class StepGraphs {
   /// Makes the list's kernel where there is to be one, and decides on it by its trials. Whether
   /// there is something to run beside the graph or in its place.
   bool consider_kernel(Kept& kept);
+  /// Whether a list of the same weights was slower as one kernel: lists differ by the length of the
+  /// text, and trials take time.
+  [[nodiscard]] bool was_slower(const Kept& kept) const noexcept;
   /// Never again.
   static void reject_kernel(Kept& kept) noexcept;
   void drop(Kept& kept) noexcept;
@@ -77,7 +80,8 @@ class StepGraphs {
 
   DeviceQueue& queue_;
   std::vector<Kept> kept_;
-  std::vector<uint64_t> weights_;  // of the list at hand
+  std::vector<uint64_t> weights_;              // of the list at hand
+  std::vector<std::vector<uint64_t>> slower_;  // weights of such lists, the latest ones
   uint64_t runs_ = 0;
   Counts counts_;
   const Kernels kernels_;

@@ -131,7 +131,8 @@ int main(int argc, char** argv) {
   if (ids == NULL) return 1;
   if (gen_backend_available(argv[1], &error) != GEN_OK) return refused("backend");
   if (gen_model_options_new(&options, &error) != GEN_OK ||
-      gen_model_options_set_backend(options, argv[1], &error) != GEN_OK) {
+      gen_model_options_set_backend(options, argv[1], &error) != GEN_OK ||
+      gen_model_options_set_max_seq_len(options, prompt + tokens, &error) != GEN_OK) {
     return refused("options");
   }
   const double file_rate = read_rate(argv[2]);

@@ -94,8 +94,9 @@ with concurrent.futures.ThreadPoolExecutor(2) as pool:
 # All kernels of the engine are launched so that they may begin before their predecessors end.
 for source in (p for p in (root / "cuda/ops").iterdir() if p.suffix in (".cu", ".cuh")):
     text = source.read_text()
-    if text.count("GEN_KERNEL") > text.count("  after_predecessor();"):
-        failures.append(f"{source.relative_to(root)}: a kernel does not say after_predecessor()")
+    waits = text.count("  after_predecessor();") + text.count("  device::wait_for_predecessor();")
+    if text.count("GEN_KERNEL") > waits:
+        failures.append(f"{source.relative_to(root)}: a kernel does not wait for its predecessor")
 for (name, architecture, registers, shared, stack, spills), short in zip(rows, readable([row[0] for row in rows])):
     print(f"sm_{architecture:4} {registers:4} registers {shared:7} bytes shared {stack:5} stack {spills:5} spilled  {short}")
 print("\n".join(failures) or f"{len(rows)} kernels of {len(sources)} files compile without spills, {known} of them as before")
