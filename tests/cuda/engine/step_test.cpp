@@ -565,6 +565,22 @@ TEST(StepKernel, LackOfMemoryLeavesTheGraph) {
   }
 }
 
+/// Lists of the same weights, as a model's are for texts of different lengths.
+TEST(StepKernel, WhatWasSlowerIsNotTriedForEachLength) {
+  Lists lists("auto");
+  auto list = lists.random_list(3, 20, true);
+  for (int32_t length = 0; length < 2; ++length) {
+    list.emplace_back(engine::AddArgs{lists.const_row(0), lists.const_row(1), lists.row(2)});
+    for (int32_t i = 0; i < 20; ++i) ASSERT_TRUE(lists.bench().run_all(list).ok());
+  }
+  const Counts done = counts(lists.bench().engine());
+  EXPECT_EQ(done.different, 0U);
+  // Emulated, one kernel of many blocks that wait for one another is the slower way.
+  if (done.by_kernel == 0) {
+    EXPECT_EQ(done.tried, 4U);
+  }
+}
+
 TEST(StepKernel, DevicesThatCannot) {
   cuda::emulator::Options old;
   old.major = 7;
