@@ -395,8 +395,8 @@ TEST(FarGeneration, GoesOnStepByStepWithoutMemory) {
   };
   test::FarMemory memory;
   Side far(std::make_shared<test::FarEngine>(memory, 2), memory);
-  const Tokens prompt = text_of(2, 9);
-  CallParams params = params_of(14);
+  const Tokens prompt = text_of(2, 1);  // a step of one row, so that one of a chain needs more room
+  CallParams params = params_of(5);  // and one chain behind it, so no step is a plain one at first
   params.sampling.logprobs = -1;
   params.sampling.temperature = 0.0;
   Tokens want;
@@ -431,6 +431,7 @@ TEST(FarGeneration, GoesOnStepByStepWithoutMemory) {
     }
   }
   EXPECT_LE(ended[1], ended[0]);
+  EXPECT_EQ(ended[1], 0);
 }
 
 // With many texts, too: none of them asks for so many rows that others get none.
