@@ -54,8 +54,7 @@ enum {
 /**
  * As gen_stream_next, but never waits for another thread: for one thread that drives many streams. The first call
  * marks the stream as wanting its next piece, a later one runs one step for all marked streams of the generator, unless
- * another thread is running a step, or a stream that was quick to come back so far will be marked within moments; so a
- * round over many streams costs one step at most.
+ * another thread is running a step; so a round over many streams costs one step.
  *
  * @param token  receives a piece borrowed until the stream's next call, or NULL.
  * @param state  receives GEN_STREAM_…; GEN_STREAM_END also after a failure.

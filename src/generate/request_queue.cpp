@@ -167,12 +167,6 @@ void RequestQueue::gather(Lock* lock) {
   expected_.clear();
 }
 
-bool RequestQueue::gathers() noexcept {
-  if (!expected_.empty() && SteadyClock::now() - ended_ < patience_) return true;
-  expected_.clear();
-  return false;
-}
-
 void RequestQueue::drop_ended() noexcept {
   const SteadyClock::time_point now = SteadyClock::now();
   const auto ended = [&](StepRequest* request) {
@@ -226,7 +220,6 @@ void RequestQueue::end_step(std::span<const StepPlan::Part> parts,
                             SteadyClock::duration took) noexcept {
   patience_ = std::clamp(took / 4, kLeastPatience, kMostPatience);
   const SteadyClock::time_point now = SteadyClock::now();
-  ended_ = now;
   const StepRequest* ahead = nullptr;  // the first that got on
   for (const StepPlan::Part& part : parts) {
     StepRequest* const request = part.request;

@@ -79,8 +79,6 @@ class RequestQueue {
   /// Waits for those of the last step that are about to come back; who fails to is waited for no
   /// more until it has been quick again.
   void gather(Lock* lock);
-  /// For who must not wait: whether gather() would still wait. If not, nobody is expected any more.
-  [[nodiscard]] bool gathers() noexcept;
   /// Ends requests whose caller has given up on them, whether or not their turn has come.
   void drop_ended() noexcept;
   /// Oldest first.
@@ -129,7 +127,6 @@ class RequestQueue {
   uint64_t seniorities_ = 0;
   std::vector<const Participant*> expected_;  // were in the last step and will soon be back
   SteadyClock::duration patience_{0};         // how long a step waits for them
-  SteadyClock::time_point ended_;             // the last step
 };
 
 /// OK unless the request has been cancelled or is too late.

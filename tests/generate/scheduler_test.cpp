@@ -403,51 +403,6 @@ TEST(Scheduler, QuickParticipantsMeetAgain) {
   EXPECT_GT(shared, kSteps / 2);
 }
 
-// The same for one thread that polls: who still has tokens to say comes some polls later than
-// others of its step, and stays with them; who stays away keeps nobody.
-TEST(Scheduler, PollingWaitsForQuickParticipants) {
-  FakeModel model(kVocab, 256);
-  int32_t shared = 0;
-  model.before_forward = [&](const graph::Batch& batch) {
-    if (batch.sequences.size() == 2) ++shared;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    return Status();
-  };
-  Scheduler scheduler(model, {8, 512, 512});
-  Participant first(&scheduler);
-  Participant second(&scheduler);
-  Stepper one;
-  Stepper two;
-  const std::vector<int32_t> token{1};
-  constexpr int32_t kSteps = 12;
-  for (int32_t step = 0; step < kSteps; ++step) {
-    StepRequest late = one.request(token);
-    late.participant = &first;
-    StepRequest early = two.request(token);
-    early.participant = &second;
-    scheduler.submit(&early);
-    for (int32_t i = 0; i < 3 && step > 0; ++i) static_cast<void>(scheduler.poll(&early));
-    scheduler.submit(&late);
-    while (!scheduler.poll(&late)) {
-    }
-    while (!scheduler.poll(&early)) {
-    }
-    EXPECT_TRUE(early.status.ok());
-    EXPECT_TRUE(late.status.ok());
-    one.cache.commit(late.plan, {late.taken});
-    two.cache.commit(early.plan, {early.taken});
-  }
-  EXPECT_GT(shared, kSteps / 2);
-  const int32_t forwards = model.forwards;
-  StepRequest alone = two.request(token);
-  alone.participant = &second;
-  scheduler.submit(&alone);
-  while (!scheduler.poll(&alone)) {
-  }
-  EXPECT_TRUE(alone.status.ok());
-  EXPECT_EQ(model.forwards, forwards + 1);
-}
-
 TEST(Scheduler, ConcurrentSequencesEqualSolo) {
   constexpr size_t kThreads = 6;
   constexpr int32_t kSteps = 60;
