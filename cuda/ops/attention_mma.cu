@@ -88,10 +88,11 @@ struct Piece {
       const int32_t d = i / kKeyTiles * kElements + lane_of_warp() / kUnits;
       const int32_t part = lane_of_warp() % kUnits * (kTile / kUnits);
       const uint64_t address = tiles[tile];
-      const auto* const from = reinterpret_cast<const T*>(address) + d * kTile + part;
+      const auto within = static_cast<uint64_t>(d * kTile + part) * sizeof(T);
+      const bool any = address != 0;
       device::copy_async16(to, d * stride + tile * kTile + part,
-                           address != 0 ? static_cast<const void*>(from) : something(),
-                           address != 0);
+                           any ? reinterpret_cast<const void*>(address + within) : something(),
+                           any);
     }
   }
   /// Starts to copy the values to rows of `stride` elements; zeros where nobody sees a slot.
@@ -118,10 +119,11 @@ struct Piece {
     for (int32_t i = 0; i < kKeys; i += kThreads / kUnits) {
       const int32_t slot = i + thread_x() / kUnits;
       const uint64_t address = tiles[kKeyTiles + slot / kTile];
-      const auto* const from = reinterpret_cast<const T*>(address) + slot % kTile * of.v_dim + d;
+      const auto within = static_cast<uint64_t>(slot % kTile * of.v_dim + d) * sizeof(T);
       const bool valid = seen.has(slot);
       device::copy_async16(to, slot * stride + d,
-                           valid ? static_cast<const void*>(from) : something(), valid);
+                           valid ? reinterpret_cast<const void*>(address + within) : something(),
+                           valid);
     }
   }
 
