@@ -14,7 +14,6 @@
 //   Bytes   keys and values once for every 32 queries.
 //   Shared  128 k_dim for the queries, 32 KiB for keys or weights, 8 or 16 KiB for values, 1.5 KiB
 //           for scales: 57.5 KiB for heads of 128, which every device from sm_75 on has.
-//   Tried   nothing on a device yet.
 #include "cuda/ops/attention_tile.cuh"
 
 namespace gen::cuda {

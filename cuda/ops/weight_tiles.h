@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantised weights as the products of a device read them: tiles of eight outputs, in which a warp
-// loads 512 bytes at once and no lane unpacks what another needs. Made by pack_tiles.cu,
-// read by linear_quant.cuh. Only bits move: no value changes.
+// loads 512 bytes at once and no lane unpacks what another needs. Made by pack_tiles.cu, read by
+// linear_quant_few.cuh, linear_quant_rows.cuh and cuda/step. Only bits move: no value changes.
 //
 // A tile holds all columns of its outputs, a step after another. A step is 128 columns of types
 // with blocks of 32, 256 of the others. Lane 4 r + q of a warp has output r and quarter q of the
