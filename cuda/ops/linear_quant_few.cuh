@@ -24,7 +24,7 @@
 
 #include "cuda/device/async_copy.cuh"
 #include "cuda/device/mma.cuh"
-#include "cuda/ops/linear_end.cuh"
+#include "cuda/ops/quant_segment.cuh"
 #include "cuda/ops/weight_fragments.cuh"
 
 namespace gen::cuda {
@@ -67,17 +67,6 @@ constexpr size_t few_shared_bytes(const Traits& t, int32_t warps) noexcept {
   return static_cast<size_t>(warps) *
          (32 * sizeof(FewSums) + static_cast<size_t>(few_stages(t) * few_stage(t).bytes));
 }
-
-struct FewQuantView {
-  PackedRows x;
-  LinearEnd end;
-  const uint8_t* tiles;
-  const uint8_t* up_tiles;
-  size_t tile_bytes;
-  int32_t n_tiles;
-  int32_t n_steps;
-  int32_t n_blocks;
-};
 
 /// The rows of x as a lane copies them, a step after another.
 template <Traits t>
@@ -347,7 +336,7 @@ struct FewTerms {
 
 /// Of the type of a row of kTraits.
 template <size_t kIndex>
-GEN_KERNEL GEN_LAUNCH_BOUNDS(kFewQuantWarps * 32, 2) linear_quant_few_kernel(FewQuantView of) {
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kFewQuantWarps * 32, 2) linear_quant_few_kernel(QuantSegment of) {
   constexpr Traits t = quant::kTraits[kIndex];
   constexpr int32_t kStages = few_stages(t);
   const auto n = static_cast<int32_t>(of.end.y.rows);
@@ -433,18 +422,9 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kFewQuantWarps * 32, 2) linear_quant_few_kernel(Few
 
 /// Of up to eight rows. Where a device has little shared memory, blocks have fewer warps.
 template <size_t kIndex>
-Status launch_quant_few(const OpContext& context, const PackedRows& x, const LinearEnd& end,
-                        const WeightSegment& weight, const WeightSegment* up) {
+Status launch_quant_few(const OpContext& context, const QuantSegment& of) {
   constexpr Traits t = quant::kTraits[kIndex];
-  const FewQuantView of = {x,
-                           end,
-                           weight.data,
-                           up != nullptr ? up->data : nullptr,
-                           tile_bytes(t, x.cols),
-                           static_cast<int32_t>(tiles_of(weight.rows)),
-                           static_cast<int32_t>(tile_steps(t, x.cols)),
-                           static_cast<int32_t>(x.cols / t.block)};
-  const device::Dim3 grid = grid_of(of.n_tiles, end.gated ? 1 : kFewTiles);
+  const device::Dim3 grid = grid_of(of.n_tiles, of.end.gated ? 1 : kFewTiles);
   int32_t warps = kFewQuantWarps;
   // More small blocks than large ones find room, and so all of them begin at once.
   if (static_cast<int32_t>(grid.x) > 2 * context.processors) warps /= 2;
@@ -454,20 +434,12 @@ Status launch_quant_few(const OpContext& context, const PackedRows& x, const Lin
 }
 
 /// The kernel of one of the types with blocks of kBlock.
-template <int kBlock, size_t kIndex = 0>
+template <int kBlock>
 Status linear_blocks(const OpContext& context, const PackedRows& x, const LinearEnd& end,
                      const WeightSegment& weight, const WeightSegment* up) {
-  if constexpr (kIndex == sizeof(quant::kTraits) / sizeof(quant::kTraits[0])) {
-    return error(Code::kUnsupported, "weights of type %s have no kernel", dtype_name(weight.type));
-  } else {
-    constexpr Traits kTraits = quant::kTraits[kIndex];
-    if constexpr (kTraits.block == kBlock) {
-      if (weight.type == kTraits.type) {
-        return launch_quant_few<kIndex>(context, x, end, weight, up);
-      }
-    }
-    return linear_blocks<kBlock, kIndex + 1>(context, x, end, weight, up);
-  }
+  return launch_segment<kBlock>(x, end, weight, up, [&]<size_t kIndex>(const QuantSegment& of) {
+    return launch_quant_few<kIndex>(context, of);
+  });
 }
 
 }  // namespace gen::cuda

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of quantised weights for many rows, on the integer units of tensor cores: what
-// linear_quant_few.cuh does for few, with the same bits. Sums within a block of 32, or a run of a block
-// of 256, are integers and exact, so it does not show who adds them; what follows is added in its
-// order, blocks and runs ascending, by the lane that has the sum.
+// linear_quant_few.cuh does for few, with the same bits. Sums within a block of 32, or a run of a
+// block of 256, are integers and exact, so it does not show who adds them; what follows is added in
+// its order, blocks and runs ascending, by the lane that has the sum.
 //
 //   Work    A block of threads is eight tiles, 64 outputs (of a gated product 32 and their gates),
 //           by 128, 64 or 32 rows of x. A warp has two or four tiles and 32 or 16 rows. A step of
@@ -22,7 +22,7 @@
 
 #include "cuda/device/async_copy.cuh"
 #include "cuda/device/mma.cuh"
-#include "cuda/ops/linear_end.cuh"
+#include "cuda/ops/quant_segment.cuh"
 #include "cuda/ops/warp_sums.cuh"
 #include "cuda/ops/weight_fragments.cuh"
 
@@ -71,17 +71,6 @@ constexpr RowsStage rows_stage(const Traits& t, const RowsShape& s) noexcept {
 constexpr size_t rows_shared_bytes(const Traits& t, const RowsShape& s) noexcept {
   return 2 * static_cast<size_t>(rows_stage(t, s).bytes);
 }
-
-struct QuantRowsView {
-  PackedRows x;
-  LinearEnd end;
-  const uint8_t* tiles;
-  const uint8_t* up_tiles;
-  size_t tile_bytes;
-  int32_t n_tiles;
-  int32_t n_steps;
-  int32_t n_blocks;
-};
 
 /// Rows of a block of threads as a thread copies them, a step after another; rows behind the last
 /// become zeros.
@@ -386,7 +375,7 @@ GEN_DEVICE void add_step(const WarpStep<t, s>& step, int32_t n, Products<float, 
 
 /// Of the type of a row of kTraits and a shape of kRowShapes.
 template <size_t kIndex, size_t kShape>
-GEN_KERNEL GEN_LAUNCH_BOUNDS(kRowsThreads, 2) linear_quant_rows_kernel(QuantRowsView of) {
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kRowsThreads, 2) linear_quant_rows_kernel(QuantSegment of) {
   constexpr Traits t = quant::kTraits[kIndex];
   constexpr RowsShape s = kRowShapes[kShape];
   constexpr int32_t kRows = block_rows(s);
@@ -469,7 +458,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kRowsThreads, 2) linear_quant_rows_kernel(QuantRows
 /// The shape: the largest blocks of which there are enough for a device, with no more rows than
 /// are wanted.
 template <size_t kIndex, size_t kShape = 0>
-Status launch_quant_rows(const OpContext& context, const QuantRowsView& of) {
+Status launch_quant_rows(const OpContext& context, const QuantSegment& of) {
   constexpr Traits t = quant::kTraits[kIndex];
   constexpr RowsShape s = kRowShapes[kShape];
   static_assert(rows_shared_bytes(t, s) >=
@@ -489,28 +478,12 @@ Status launch_quant_rows(const OpContext& context, const QuantRowsView& of) {
 }
 
 /// The kernel of one of the types with blocks of kBlock.
-template <int kBlock, size_t kIndex = 0>
+template <int kBlock>
 Status linear_rows_of(const OpContext& context, const PackedRows& x, const LinearEnd& end,
                       const WeightSegment& weight, const WeightSegment* up) {
-  if constexpr (kIndex == sizeof(quant::kTraits) / sizeof(quant::kTraits[0])) {
-    return error(Code::kUnsupported, "weights of type %s have no kernel", dtype_name(weight.type));
-  } else {
-    constexpr Traits kTraits = quant::kTraits[kIndex];
-    if constexpr (kTraits.block == kBlock) {
-      if (weight.type == kTraits.type) {
-        const QuantRowsView of = {x,
-                                  end,
-                                  weight.data,
-                                  up != nullptr ? up->data : nullptr,
-                                  tile_bytes(kTraits, x.cols),
-                                  static_cast<int32_t>(tiles_of(weight.rows)),
-                                  static_cast<int32_t>(tile_steps(kTraits, x.cols)),
-                                  static_cast<int32_t>(x.cols / kTraits.block)};
-        return launch_quant_rows<kIndex>(context, of);
-      }
-    }
-    return linear_rows_of<kBlock, kIndex + 1>(context, x, end, weight, up);
-  }
+  return launch_segment<kBlock>(x, end, weight, up, [&]<size_t kIndex>(const QuantSegment& of) {
+    return launch_quant_rows<kIndex>(context, of);
+  });
 }
 
 }  // namespace gen::cuda
