@@ -105,11 +105,12 @@ void StepRunner::ask_for_the_rest(std::span<const StepPlan::Part> parts) {
 }
 
 // What a job's rows are to the model: each wants what the token does, and stands as far behind the
-// first as the path to it is long.
+// first as the path to it is long. A tree that no longer begins with that token is none.
 void StepRunner::add_guesses(StepPlan::Part* part) {
   StepRequest& request = *part->request;
   DraftJob& job = *request.draft;
-  const int32_t valid = job.tree.valid_rows(model_.traits().vocab_size, !job.branches);
+  const bool begins = job.tree.rows() > 0 && job.tree.tokens()[0] == request.tokens[0];
+  const int32_t valid = begins ? job.tree.valid_rows(model_.traits().vocab_size, !job.branches) : 0;
   job.tree.cut(std::min(part->drafts + 1, valid));
   part->drafts = std::max(job.tree.rows() - 1, 0);
   if (part->drafts == 0) return;

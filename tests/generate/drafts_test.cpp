@@ -388,6 +388,17 @@ TEST_F(DraftedWorld, RefusesWhatIsNoTree) {
   }
   drafter->guess = [](DraftJob* job) { job->tree.cut(0); };
   expect_plain();
+  // Nor one that begins with another token.
+  drafter->guess = [this](DraftJob* job) {
+    job->tree.begin(job->tree.tokens()[0] == 3 ? 4 : 3);
+    know(job);
+  };
+  expect_plain();
+  drafter->guess = [this](DraftJob* job) {
+    job->tree.cut(0);
+    know(job);
+  };
+  expect_plain();
 }
 
 TEST_F(DraftedWorld, ADrafterThatFailsGivesNothing) {
