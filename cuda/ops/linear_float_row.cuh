@@ -2,14 +2,18 @@
 // Products of float weights for one row, whose time is that of reading W: with the sums of
 // linear_floats.cu, in their order.
 //   Work    A block of eight warps keeps x in shared memory; there are two blocks a multiprocessor
-//           at most, and outputs w, w + all warps, … are warp w's. A gated output is two rows of
-//           weights, one after the other.
+//           at most. Warp w of block b has every output that is b + w * blocks modulo all warps, so
+//           those with one more are spread over all blocks, and multiprocessors end together. A
+//           gated output is two rows of weights, one after the other.
 //   Bytes   W once, x once for each block. A warp has 4 to 6 KiB under way into a ring of shared
 //           memory, from one row to the next without a gap; the first ones before the predecessor
 //           has ended. Two blocks have 64 KiB under way on a multiprocessor.
 //   Shared  48 KiB of rings, and x, 4 bytes a column; where that is too much, x is read where it
-//           lies.
+//           lies. With 64 registers a thread and 2048 columns the next product's blocks find room
+//           beside those of this one on a multiprocessor of 228 KiB, and fetch their first weights.
 #pragma once
+
+#include <algorithm>
 
 #include "cuda/device/async_copy.cuh"
 #include "cuda/ops/linear_end.cuh"
@@ -52,6 +56,10 @@ struct RowsOfWarp {
     output += static_cast<int32_t>(device::grid_size().x) * kRowWarps;
   }
   [[nodiscard]] GEN_DEVICE bool any() const { return output < of.end.rows; }
+  /// What is added to the sum of the row's output; on its way while that is made.
+  [[nodiscard]] GEN_DEVICE float residual() const {
+    return any() && lane_of_warp() == 0 ? residual_of(of.end, 0, output) : 0.0F;
+  }
   /// The lane's first piece.
   [[nodiscard]] GEN_DEVICE const uint8_t* pieces() const {
     return (up ? of.up_weight : of.weight) + static_cast<size_t>(output) * of.row_bytes +
@@ -143,12 +151,14 @@ class RowPieces {
 };
 
 template <typename Type, bool kStaged>
-GEN_KERNEL GEN_LAUNCH_BOUNDS(kRowThreads, kRowBlocks) linear_float_row_kernel(FloatRowView of) {
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kRowThreads, 2 * kRowBlocks) linear_float_row_kernel(FloatRowView of) {
   constexpr int32_t kElements = Type::kElements;
   const int32_t pieces = (of.cols + kElements - 1) / kElements;
-  RowsOfWarp rows = {of, block_x() * kRowWarps + warp_of_block(), false};
+  const auto blocks = static_cast<int32_t>(device::grid_size().x);
+  RowsOfWarp rows = {of, warp_of_block() * blocks + block_x(), false};
   RowPieces stream(rows, pieces);
   after_predecessor();
+  float residual = rows.residual();
   const StagedRow<kElements> staged = {
       dynamic_shared<float>(kRowRingBytes, kStaged ? static_cast<size_t>(pieces * kElements) : 0),
       pieces};
@@ -158,7 +168,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kRowThreads, kRowBlocks) linear_float_row_kernel(Fl
   }
 
   float gate = 0.0F;
-  for (; rows.any(); rows.next()) {
+  while (rows.any()) {
     float sums[1] = {};
     for (int32_t first = 0; first < pieces; first += kRowPieces * 32) {
       device::UInt4 fetched[kRowPieces];
@@ -182,9 +192,14 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kRowThreads, kRowBlocks) linear_float_row_kernel(Fl
     const float sum = sum_lanes(sums);
     if (of.end.gated && !rows.up) {
       gate = sum;
-    } else if (lane_of_warp() == 0) {
-      finish_output(of.end, 0, rows.output, of.end.gated ? gate : sum, sum);
+      rows.next();
+      continue;
     }
+    if (lane_of_warp() == 0) {
+      finish_output(of.end, 0, rows.output, of.end.gated ? gate : sum, sum, residual);
+    }
+    rows.next();
+    residual = rows.residual();
   }
 }
 
@@ -202,14 +217,12 @@ Status launch_float_row(const OpContext& context, const PackedRows& x, const Lin
                        Type::kElements * sizeof(float);
   const bool staged =
       bytes <= kMostStaged && bytes + kRowRingBytes <= context.shared_bytes / kRowBlocks;
-  // As many outputs for each warp as for any other.
-  const int64_t most = int64_t{context.processors} * kRowBlocks * kRowWarps;
-  const int64_t each = (end.rows + most - 1) / most;
+  device::Dim3 grid = grid_of(end.rows, kRowWarps);
+  grid.x = std::min(grid.x, static_cast<unsigned>(context.processors * kRowBlocks));
   return run_kernel(
       context, "linear",
-      staged ? linear_float_row_kernel<Type, true> : linear_float_row_kernel<Type, false>,
-      grid_of(end.rows, static_cast<int32_t>(kRowWarps * each)), kRowThreads,
-      kRowRingBytes + (staged ? bytes : 0), of);
+      staged ? linear_float_row_kernel<Type, true> : linear_float_row_kernel<Type, false>, grid,
+      kRowThreads, kRowRingBytes + (staged ? bytes : 0), of);
 }
 
 }  // namespace gen::cuda
