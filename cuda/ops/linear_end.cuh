@@ -28,6 +28,14 @@ struct LinearEnd {
   bool gated;
 };
 
+/// A row that is to be normed (rms_norm.cu) before it is multiplied, by the product itself.
+struct RowNorm {
+  const float* x = nullptr;  // null: it has been
+  const float* w = nullptr;
+  float eps = 0.0F;
+  float* y = nullptr;  // where the normed row goes, too
+};
+
 /// Of a product whose segment is still to be said.
 inline LinearEnd linear_end(const engine::LinearArgs& args) noexcept {
   return {pointer(args.bias),
@@ -70,9 +78,11 @@ GEN_DEVICE void finish_output(const LinearEnd& of, int64_t t, int64_t output, fl
 }
 
 /// Products of a segment, or of a pair of them, by what its type is. `up` is null where the product
-/// is not gated. kUnsupported for a type of another file.
+/// is not gated. kUnsupported for a type of another file. There is a norm only where
+/// linear_floats_norm() allows it.
 Status linear_floats(const OpContext& context, const PackedRows& x, const LinearEnd& end,
-                     const WeightSegment& weight, const WeightSegment* up);
+                     const WeightSegment& weight, const WeightSegment* up, const RowNorm& norm);
+bool linear_floats_norm(const OpContext& context, const RowNorm& norm, int64_t cols, DType type);
 Status linear_blocks_of_32(const OpContext& context, const PackedRows& x, const LinearEnd& end,
                            const WeightSegment& weight, const WeightSegment* up);
 Status linear_blocks_of_256(const OpContext& context, const PackedRows& x, const LinearEnd& end,
