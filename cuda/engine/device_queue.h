@@ -84,7 +84,8 @@ class DeviceQueue : private ScratchMemory {
             properties_.cooperative,
             this,
             products_.get(),
-            dry_run_};
+            dry_run_,
+            pairs_};
   }
   [[nodiscard]] bool dry_run() const noexcept { return dry_run_; }
   /// Bytes that the device has left, whoever asks for them.
@@ -173,6 +174,7 @@ class DeviceQueue : private ScratchMemory {
   device::Stream stream_ = nullptr;  // none in a dry run
   size_t shared_bytes_ = 0;
   bool programmatic_ = false;
+  bool pairs_ = true;
   std::unique_ptr<MatrixProducts> products_;
   Staging staging_;    // of write() and lists
   Staging halves_[2];  // of send_pieces()
