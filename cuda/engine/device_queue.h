@@ -84,7 +84,8 @@ class DeviceQueue : private ScratchMemory {
             properties_.cooperative,
             this,
             products_.get(),
-            dry_run_};
+            dry_run_,
+            properties_.l2_bytes};
   }
   [[nodiscard]] bool dry_run() const noexcept { return dry_run_; }
   /// Bytes that the device has left, whoever asks for them.
