@@ -162,8 +162,9 @@ void StepRunner::count_failures() noexcept {
 void StepRunner::drop_drafts(StepPlan::Part* part) noexcept {
   StepRequest& request = *part->request;
   if (request.draft == nullptr) return;
-  request.draft->tree.cut(1);
-  request.tokens = request.tokens.first(1);
+  DraftJob& job = *request.draft;
+  job.tree.begin(job.tokens.back());
+  request.tokens = job.tokens.last(1);
   request.wants = request.wants.first(1);
   request.parents = {};
   request.positions = {};
