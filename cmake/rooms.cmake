@@ -1,12 +1,12 @@
 # A room is one object library gen_<room>; the closure (a room with all rooms below it) is what a test links.
 
 # gen_add_room(<name> [TOGETHER] SOURCES … [DEPS <rooms>…] [LIBS <targets>…])
-# TOGETHER: with GEN_TOGETHER files are compiled several at a time, in a fraction of the time; their names must not clash.
+# TOGETHER: with GEN_TOGETHER files are compiled twenty at a time, in a fraction of the time; their names must not clash.
 function(gen_add_room name)
   cmake_parse_arguments(ARG "TOGETHER" "" "SOURCES;DEPS;LIBS" ${ARGN})
   add_library(gen_${name} OBJECT ${ARG_SOURCES})
   if(GEN_TOGETHER AND ARG_TOGETHER)
-    set_target_properties(gen_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
+    set_target_properties(gen_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 20)
   endif()
   target_link_libraries(gen_${name} PUBLIC gen_settings Threads::Threads ${ARG_LIBS})
   set(closure ${name})
