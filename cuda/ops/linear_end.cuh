@@ -55,10 +55,11 @@ GEN_DEVICE float residual_of(const LinearEnd& of, int64_t t, int64_t output) {
   return of.residual.data[t * of.residual.stride + of.first_row + output];
 }
 
-/// Output `output` of the segment for row t. `up` counts where the product is gated, `residual` is
+/// Output `output` of the segment for row t. `up` counts where the product is gated; residual() is
 /// residual_of() the output.
+template <typename Residual>
 GEN_DEVICE void finish_output(const LinearEnd& of, int64_t t, int64_t output, float sum, float up,
-                              float residual) {
+                              const Residual& residual) {
   const int64_t column = of.first_row + output;
   const float* const u = of.u.data != nullptr ? of.u.data + t * of.u.stride : nullptr;
   sum = add_adapters(of.low_rank, u, t, of.gated ? 0 : -1, column, sum);
@@ -70,11 +71,11 @@ GEN_DEVICE void finish_output(const LinearEnd& of, int64_t t, int64_t output, fl
   } else {
     sum = activated(of.activation, sum);
   }
-  if (of.residual.data != nullptr) sum = sum + residual;
+  if (of.residual.data != nullptr) sum = sum + residual();
   of.y.data[t * of.y.stride + column] = sum;
 }
 GEN_DEVICE void finish_output(const LinearEnd& of, int64_t t, int64_t output, float sum, float up) {
-  finish_output(of, t, output, sum, up, residual_of(of, t, output));
+  finish_output(of, t, output, sum, up, [&] { return residual_of(of, t, output); });
 }
 
 /// Products of a segment, or of a pair of them, by what its type is. `up` is null where the product
