@@ -18,6 +18,7 @@ constexpr size_t kMostStaged = size_t{8} << 20;
 constexpr uintptr_t kAlign = 64;
 /// What kernels keep in static shared memory beside what they ask for.
 constexpr size_t kStaticShared = 16 << 10;
+constexpr size_t kCounterBytes = size_t{kCounters} * sizeof(uint32_t);
 
 }  // namespace
 
@@ -237,12 +238,16 @@ Status DeviceQueue::take_scratch(size_t bytes, uint8_t** out) {
     outgrown_.reserve(outgrown_.size() + 1);
     void* made = nullptr;
     const size_t more = std::max(bytes, 2 * scratch_bytes_);
-    GEN_TRY(take_held(more, &made));
+    GEN_TRY(take_held(kCounterBytes + more, &made));
+    if (Status cleared = fill(made, 0, kCounterBytes); !cleared.ok()) {
+      give_back_held(made);
+      return cleared;
+    }
     if (scratch_ != nullptr) outgrown_.push_back(scratch_);
     scratch_ = static_cast<uint8_t*>(made);
     scratch_bytes_ = more;
   }
-  *out = scratch_;
+  *out = scratch_ + kCounterBytes;
   return {};
 }
 

@@ -157,6 +157,7 @@ class DeviceQueue : private ScratchMemory {
   /// send_pieces() where the pool's threads fill what the calling one sends.
   Status send_shared(const Pieces& pieces, size_t together, const Send& send, ThreadPool& pool);
   Status take_scratch(size_t bytes, uint8_t** out) override;
+  uint32_t* counters() noexcept override { return reinterpret_cast<uint32_t*>(scratch_); }
   /// Makes `at` at least `bytes` large; what it held is lost.
   Status grow(size_t bytes, uint8_t** at, size_t* size);
   /// Releases what the device has passed; all of it where `wait`.
@@ -183,7 +184,7 @@ class DeviceQueue : private ScratchMemory {
   size_t next_half_ = 0;
   uint8_t* lists_ = nullptr;
   size_t lists_bytes_ = 0;
-  uint8_t* scratch_ = nullptr;
+  uint8_t* scratch_ = nullptr;  // the counters, then so many bytes
   size_t scratch_bytes_ = 0;
   std::vector<uint8_t*> outgrown_;  // scratch of before, which graphs may still use
   uint64_t weights_ = 0;

@@ -3,6 +3,7 @@
 // chunk's part of the result lies, and how parts become the result.
 #pragma once
 
+#include "cuda/device/memory.cuh"
 #include "cuda/ops/attention_view.cuh"
 #include "cuda/ops/rope_append.cuh"
 
@@ -13,6 +14,8 @@ struct SplitView {
   float* parts;  // [rows][heads][slots][v_dim + 2]
   int32_t slots;
   size_t shared_offset = 0;  // of q in dynamic shared memory
+  /// Where the last block of a row's heads merges their parts: who of them has come.
+  uint32_t* counters = nullptr;
 
   [[nodiscard]] GEN_HOST_DEVICE int32_t part_floats() const { return of.v_dim + 2; }
   [[nodiscard]] GEN_DEVICE float* part(int64_t row, int32_t head, int32_t slot) const {
@@ -157,10 +160,32 @@ GEN_DEVICE void merge_element(const SplitView& view, int64_t t, int32_t head, in
   merged.put(view.of, t, head, d);
 }
 
+/// Parts that a thread has at most where a block merges those of its heads by itself: with more,
+/// blocks of their own are faster.
+constexpr int32_t kMostOwnParts = 16;
+
+/// The results of heads [first, first + n) of row t, by the block that is the last of the
+/// `n_chunks` that have made parts of them; counter `place` counts these. All threads of a block.
+GEN_DEVICE void merge_if_last(const SplitView& view, int64_t t, int32_t first, int32_t n,
+                              int32_t n_chunks, int32_t place) {
+  GEN_SHARED(uint32_t, before, 1);
+  device::fence_device();
+  sync_threads();  // all have put their parts
+  if (thread_x() == 0) before[0] = device::add_acquire_release(view.counters + place, 1);
+  sync_threads();
+  if (before[0] + 1 < static_cast<uint32_t>(n_chunks)) return;
+  if (thread_x() == 0) view.counters[place] = 0;  // for the next kernel
+  for (int32_t i = thread_x(); i < n * view.of.v_dim; i += block_threads()) {
+    merge_element<8>(view, t, first + i / view.of.v_dim, n_chunks, i % view.of.v_dim);
+  }
+}
+
 /// The parts of all chunks, or, where there is one, what comes of it; of plain numbers
 /// (attention_plain.cu), where the device has the shared memory. With `append` the row's rotation
 /// and its entry in the cache come of it, too.
 bool attention_plain_can(const OpContext& context, const AttentionView& of, bool appends = false);
 Status attention_plain(const OpContext& context, const SplitView& view, const AppendView* append);
+/// Whether its blocks had better merge the parts, too.
+bool attention_plain_merges(const OpContext& context, const SplitView& view);
 
 }  // namespace gen::cuda

@@ -8,7 +8,8 @@
 //           (attention_stage.cuh), four pieces ahead. A thread has two neighbouring slots for dot
 //           products of all heads (one where values have more than 128 elements); a warp is a head
 //           for maximum, weights and sum; a thread is an element of the values for some of the
-//           heads. Where there is one chunk the block ends the row.
+//           heads. Where there is one chunk the block ends the row; where there
+//           are few, the last block that comes to an end merges what all have made of its heads.
 //   Bytes   keys and values once for the heads of a block.
 //   Shared  42.5 KiB of pieces (more where 16 values are more than 8.5 KiB), 1 KiB of weights and
 //   up
@@ -18,6 +19,7 @@
 //           attention_append.cuh.
 //   Bound   Of 12 instructions for an element of the keys of two slots and four heads 8 are
 //           multiply-adds, of 7 for an element of a value 4.
+#include <algorithm>
 #include <type_traits>
 
 #include "cuda/ops/attention_append.cuh"
@@ -267,9 +269,8 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
     }
   }
   if (kAppends && value_pieces == 0) sync_threads();  // no piece has been waited for
-  if (!works) return;
   if constexpr (kAppends) {
-    if (seen.has(own_slot)) {
+    if (works && seen.has(own_slot)) {
       const float value = own_row.value(d);
       GEN_UNROLL
       for (int32_t k = 0; k < kHeads; ++k) {
@@ -281,7 +282,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
   }
   GEN_UNROLL
   for (int32_t k = 0; k < kHeads; ++k) {
-    if (k >= mine || head + k >= n) continue;
+    if (!works || k >= mine || head + k >= n) continue;
     const float part_max = results[2 * (head + k)];
     const float part_sum = results[2 * (head + k) + 1];
     if (view.slots == 1) {
@@ -295,6 +296,10 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
     if (d < 2) part[d] = d == 0 ? part_max : part_sum;
     if (of.v_dim == 1) part[1] = part_sum;
   }
+  if (view.counters == nullptr) return;
+  const auto place =
+      static_cast<int32_t>(t) * static_cast<int32_t>(device::grid_size().y) + block_y();
+  merge_if_last(view, t, first_head, n, walk.n_chunks(), place);
 }
 
 size_t shared_bytes(const AttentionView& of, int32_t heads, size_t element, bool appends) {
@@ -350,6 +355,15 @@ bool attention_plain_can(const OpContext& context, const AttentionView& of, bool
   if (of.k_dim > kMostDim || of.v_dim > kMostDim || of.q.rows == 0) return false;
   return shared_bytes(of, 8, f32 ? sizeof(float) : sizeof(uint16_t), appends) <=
          context.shared_bytes;
+}
+
+bool attention_plain_merges(const OpContext& context, const SplitView& view) {
+  const int32_t heads = heads_of_block(context, view);
+  const int32_t group = view.of.n_heads / view.of.n_kv_heads;
+  const int32_t threads = view.of.v_dim > kFewThreads ? kChunk : kFewThreads;
+  const int32_t each = (std::min(heads, group) * view.of.v_dim + threads - 1) / threads;
+  const int64_t counters = view.of.q.rows * view.of.n_kv_heads * ((group + heads - 1) / heads);
+  return each * view.slots <= kMostOwnParts && counters <= kCounters;
 }
 
 Status attention_plain(const OpContext& context, const SplitView& view, const AppendView* append) {

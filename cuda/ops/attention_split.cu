@@ -69,7 +69,10 @@ Status attention_split(const OpContext& context, const AttentionView& of, int32_
   const device::Dim3 merges = {static_cast<unsigned>(of.q.rows), static_cast<unsigned>(of.n_heads),
                                1};
   if (plain) {
+    const bool at_once = attention_plain_merges(context, view);
+    if (at_once) view.counters = context.scratch->counters();
     GEN_TRY(attention_plain(context, view, append));
+    if (at_once) return {};
     return run_kernel(context, "attention_merge", attention_merge_kernel, merges, kMergeThreads, 0,
                       view);
   }

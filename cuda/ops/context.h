@@ -21,7 +21,11 @@ class ScratchMemory {
   virtual ~ScratchMemory() = default;
   /// Valid for what is enqueued before the next operation. kOutOfMemory.
   virtual Status take_scratch(size_t bytes, uint8_t** out) = 0;
+  /// kCounters numbers beside what take_scratch() gave last. They are 0 between kernels: one whose
+  /// blocks count there who has come leaves them so.
+  virtual uint32_t* counters() noexcept = 0;
 };
+constexpr int64_t kCounters = 1024;
 
 struct OpContext {
   device::Stream stream = nullptr;

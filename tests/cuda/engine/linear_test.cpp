@@ -81,6 +81,23 @@ TEST(CudaLinear, FewRowsOfFloats) {
   }
 }
 
+/// One row of float weights and what it is added to, of outputs of which a warp has several.
+TEST(CudaLinear, ARowOfFloatsIsAddedToWhatWasThere) {
+  OpBench bench(cuda_engine());
+  for (const DType type : {DType::kF32, DType::kBF16}) {
+    const Matrix w(type, 300, 40, 1);
+    LinearCase c;
+    c.weights = {&w};
+    c.rows = 1;
+    const auto x = random_row(40, 2);
+    const auto alone = run(bench, c, x);
+    c.residual = true;
+    const auto got = run(bench, c, x);
+    const auto before = random_row(302, 22);  // of run()
+    for (size_t i = 0; i < 300; ++i) ASSERT_EQ(got[i], alone[i] + before[i]) << i;
+  }
+}
+
 /// Gates, and what comes after a sum, for many rows of float weights: as for few, within what
 /// rounded inputs allow.
 TEST(CudaLinear, GatesOfFloatsForManyRows) {

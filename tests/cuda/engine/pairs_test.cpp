@@ -8,6 +8,14 @@
 namespace gen::test {
 namespace {
 
+#ifdef GEN_ON_DEVICE
+constexpr bool kCountsKernels = false;
+uint64_t kernels_run() { return 0; }
+#else
+constexpr bool kCountsKernels = true;
+uint64_t kernels_run() { return cuda::emulator::kernels_run(); }
+#endif
+
 /// A norm and a product of its row.
 struct NormCase {
   DType type = DType::kBF16;
@@ -59,14 +67,14 @@ std::vector<float> norm_and_product(const NormCase& c, bool as_list, uint64_t* k
     linear.activation.kind = engine::Act::kSilu;
     linear.residual = {bench.put(random_row(static_cast<size_t>(c.rows * n), 7)), c.rows, n, n};
   }
-  const uint64_t before = cuda::emulator::kernels_run();
+  const uint64_t before = kernels_run();
   if (as_list) {
     EXPECT_TRUE(bench.run_all({norm, linear}).ok());
   } else {
     bench.run(norm);
     bench.run(linear);
   }
-  *kernels = cuda::emulator::kernels_run() - before;
+  *kernels = kernels_run() - before;
   auto seen = bench.get(linear.y.data, c.rows * n);
   const auto normed = bench.get(packed, c.rows * bytes / 4);
   seen.insert(seen.end(), normed.begin(), normed.end());
@@ -81,7 +89,9 @@ void expect_same_product(const NormCase& c, uint64_t saved) {
   const auto want = norm_and_product(c, false, &kernels[0]);
   const auto got = norm_and_product(c, true, &kernels[1]);
   EXPECT_TRUE(same_bits(got, want));
-  EXPECT_EQ(kernels[0] - kernels[1], saved);
+  if (kCountsKernels) {
+    EXPECT_EQ(kernels[0] - kernels[1], saved);
+  }
 }
 
 TEST(CudaPairs, NormAndProduct) {
@@ -257,14 +267,14 @@ std::vector<float> append_and_attend(const AppendCase& c, bool as_list, uint64_t
   attention.sequences = append.sequences;
   attention.n_sequences = 1;
   if (c.no_list) attention.most_chunks = (c.entries + c.first_position % 256 + 255) / 256;
-  const uint64_t start = cuda::emulator::kernels_run();
+  const uint64_t start = kernels_run();
   if (as_list) {
     EXPECT_TRUE(bench.run_all({append, attention}).ok());
   } else {
     bench.run(append);
     bench.run(attention);
   }
-  *kernels = cuda::emulator::kernels_run() - start;
+  *kernels = kernels_run() - start;
   auto seen = bench.get(attention.out.data, c.rows * cols);
   if (floats > 0) {
     const auto packed = bench.get(attention.packed.data.as<float>(), floats);
@@ -280,7 +290,9 @@ void expect_same_attention(const AppendCase& c, uint64_t saved = 1) {
   const auto want = append_and_attend(c, false, &kernels[0]);
   const auto got = append_and_attend(c, true, &kernels[1]);
   EXPECT_TRUE(same_bits(got, want));
-  EXPECT_EQ(kernels[0] - kernels[1], saved);
+  if (kCountsKernels) {
+    EXPECT_EQ(kernels[0] - kernels[1], saved);
+  }
 }
 
 TEST(CudaPairs, AppendAndAttention) {
@@ -314,6 +326,28 @@ TEST(CudaPairs, TextsOfEveryLength) {
       c.first_position = first_position;
       expect_same_attention(c);
     }
+  }
+}
+
+// Of few parts the last block makes the result, whoever that is; the next kernel finds the counters
+// as this one did.
+TEST(CudaPairs, PartsThatTheLastBlockMerges) {
+  for (const bool many : {false, true}) {
+    AppendCase c;
+    c.entries = 600;
+    c.first_position = 3;
+    if (many) {
+      c.shape.k_dim = 16;
+      c.shape.v_dim = 128;
+      c.group = 8;
+      c.processors = 1;  // all eight heads in a block
+    }
+    uint64_t kernels[2] = {};
+    const auto want = append_and_attend(c, false, &kernels[0]);
+    EXPECT_TRUE(same_bits(append_and_attend(c, true, &kernels[1]), want));
+    if (!kCountsKernels) continue;
+    EXPECT_EQ(kernels[0], many ? 3U : 2U);
+    EXPECT_EQ(kernels[1], many ? 2U : 1U);
   }
 }
 
