@@ -117,7 +117,7 @@ size_t DraftPlanner::best_rows() {
       static_cast<size_t>(std::max(known + (known < 8 ? known : known / 4) - rows_, 1));
   const double tokens = rows_;
   const double alone = steps_.seconds(rows_);
-  double best_rate = alone > 0 ? kMargin * tokens / alone : 0;
+  double best_rate = alone > 0 ? margin() * tokens / alone : 0;
   size_t best = 0;
   double brings = tokens;
   double pass = alone;
@@ -156,7 +156,7 @@ void DraftPlanner::limit(std::span<StepPlan::Part> parts, int32_t most_proposed)
   if (candidates_.empty()) return;
   const size_t best = best_rows();
   for (const Candidate& candidate : candidates_) {
-    candidate.part->request->draft->record.worth = 1.0 / rows_;
+    candidate.part->request->draft->record.worth = kMargin / (margin() * rows_);
     candidate.part->drafts = 0;
   }
   if (best == 0) return probe();
