@@ -4,7 +4,7 @@ set(GEN_CUDA_ENGINE_SOURCES
   engine/device_uploads.cpp
   engine/matrix_library.cpp engine/staging.cpp engine/step_graphs.cpp engine/step_kernel.cpp
   engine/weight_loader.cpp
-  ops/context.cpp step/memory_use.cpp)
+  ops/context.cpp ops/pairs.cpp step/memory_use.cpp)
 set(GEN_CUDA_KERNEL_SOURCES
   ops/activate.cu ops/adapter_in.cu ops/add.cu ops/attention.cu ops/attention_mma.cu ops/attention_plain.cu
   ops/attention_split.cu ops/attention_tile.cu ops/attention_tile_plain.cu ops/best.cu ops/best_many.cu ops/embed.cu ops/gated.cu ops/kv_copy.cu

@@ -10,6 +10,7 @@
 
 #include "cuda/engine/weight_loader.h"
 #include "cuda/ops/ops_run.h"
+#include "cuda/ops/pairs.h"
 #include "cuda/ops/weight.h"
 #include "engine/access.h"
 
@@ -123,13 +124,11 @@ Status CudaEngine::run(engine::Stream&, const engine::OpArgs& args) {
 Status CudaEngine::run_all(engine::Stream&, std::span<const engine::OpArgs> list) {
   const DeviceQueue::Turn turn(*queue_);
   GEN_TRY(queue_->usable());
-  const auto run_one = [this](const engine::OpArgs& args) {
-    return queue_->note(
-        std::visit([this](const auto& of) { return cuda::run(queue_->context(), of); }, args));
+  const auto run_list = [this](std::span<const engine::OpArgs> part) {
+    return queue_->note(cuda::run_list(queue_->context(), part));
   };
-  if (!queue_->dry_run() && rows_of(list) <= kMostGraphRows) return graphs_.run(list, run_one);
-  for (const engine::OpArgs& args : list) GEN_TRY(run_one(args));
-  return {};
+  if (!queue_->dry_run() && rows_of(list) <= kMostGraphRows) return graphs_.run(list, run_list);
+  return run_list(list);
 }
 
 int64_t CudaEngine::step_rows(int64_t n) const noexcept {

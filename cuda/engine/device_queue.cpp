@@ -3,6 +3,7 @@
 #include "cuda/engine/device_queue.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 
@@ -43,6 +44,8 @@ Status DeviceQueue::open() {
       std::max(properties_.shared_bytes_per_block_optin, properties_.shared_bytes_per_block);
   shared_bytes_ = most > kStaticShared ? most - kStaticShared : 0;
   products_ = std::make_unique<MatrixLibrary>();
+  const char* const pairs = std::getenv("GEN_PAIRS");
+  pairs_ = pairs == nullptr || std::strcmp(pairs, "off") != 0;
   if (dry_run_) return {};
   // The waiting is in the kernels, so the kernels decide; a newer device may run older ones.
   programmatic_ = properties_.major >= 9 && kernels_compiled_for() >= 90;

@@ -85,6 +85,7 @@ class DeviceQueue : private ScratchMemory {
             this,
             products_.get(),
             dry_run_,
+            pairs_,
             properties_.l2_bytes};
   }
   [[nodiscard]] bool dry_run() const noexcept { return dry_run_; }
@@ -174,6 +175,7 @@ class DeviceQueue : private ScratchMemory {
   device::Stream stream_ = nullptr;  // none in a dry run
   size_t shared_bytes_ = 0;
   bool programmatic_ = false;
+  bool pairs_ = true;
   std::unique_ptr<MatrixProducts> products_;
   Staging staging_;    // of write() and lists
   Staging halves_[2];  // of send_pieces()

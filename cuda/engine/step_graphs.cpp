@@ -74,12 +74,8 @@ StepGraphs::Kept& StepGraphs::take_place() {
   return oldest;
 }
 
-Status StepGraphs::run(std::span<const engine::OpArgs> list, const RunOne& run_one) {
-  const auto run_plainly = [&]() -> Status {
-    for (const engine::OpArgs& args : list) GEN_TRY(run_one(args));
-    return {};
-  };
-  if (list.size() < kLeastOps) return run_plainly();
+Status StepGraphs::run(std::span<const engine::OpArgs> list, const RunList& run_list) {
+  if (list.size() < kLeastOps) return run_list(list);
   list_weights(list, &weights_);
   Kept* kept = find(list);
   if (kept == nullptr) {
@@ -87,12 +83,12 @@ Status StepGraphs::run(std::span<const engine::OpArgs> list, const RunOne& run_o
     place.used = ++runs_;
     place.list.assign(list.begin(), list.end());
     place.weights = weights_;
-    return run_plainly();
+    return run_list(list);
   }
   kept->used = ++runs_;
-  if (kept->exec == nullptr && !kept->refused) GEN_TRY(capture(*kept, run_one));
-  if (kept->exec == nullptr) return run_plainly();
-  return run_captured(*kept, run_one);
+  if (kept->exec == nullptr && !kept->refused) GEN_TRY(capture(*kept, run_list));
+  if (kept->exec == nullptr) return run_list(list);
+  return run_captured(*kept, run_list);
 }
 
 Status StepGraphs::replay(const Kept& kept) {
@@ -100,16 +96,16 @@ Status StepGraphs::replay(const Kept& kept) {
   return queue_.note(device::graph_launch(kept.exec, queue_.context().stream), "starting a graph");
 }
 
-Status StepGraphs::run_captured(Kept& kept, const RunOne& run_one) {
+Status StepGraphs::run_captured(Kept& kept, const RunList& run_list) {
   if (!consider_kernel(kept)) return replay(kept);
   bool replayed = false;
   Status status;
   if (kept.by_kernel) {
     ++counts_.by_kernel;
-    status = kept.kernel->run(kept.list, run_one);
+    status = kept.kernel->run(kept.list, run_list);
   } else {
     ++counts_.tried;
-    status = kept.kernel->try_beside(kept.list, run_one, [&] {
+    status = kept.kernel->try_beside(kept.list, run_list, [&] {
       replayed = true;
       return replay(kept);
     });
@@ -183,7 +179,7 @@ StepGraphs::Kernels StepGraphs::wanted_kernels() noexcept {
   return std::strcmp(wanted, "on") == 0 ? Kernels::kOn : Kernels::kAuto;
 }
 
-Status StepGraphs::capture(Kept& kept, const RunOne& run_one) {
+Status StepGraphs::capture(Kept& kept, const RunList& run_list) {
   const DeviceQueue::Capture capturing(queue_);
   const device::Stream stream = queue_.context().stream;
   if (!device::capture_begin(stream).ok()) {
@@ -191,11 +187,7 @@ Status StepGraphs::capture(Kept& kept, const RunOne& run_one) {
     kept.refused = true;
     return {};
   }
-  Status status;
-  for (const engine::OpArgs& args : kept.list) {
-    status = run_one(args);
-    if (!status.ok()) break;
-  }
+  Status status = run_list(kept.list);
   device::Graph graph = nullptr;
   const device::Error ended = device::capture_end(stream, &graph);
   if (status.ok() && ended.ok()) {

@@ -32,9 +32,9 @@ class StepGraphs {
   StepGraphs(const StepGraphs&) = delete;
   StepGraphs& operator=(const StepGraphs&) = delete;
 
-  using RunOne = std::function<Status(const engine::OpArgs& args)>;
-  /// Enqueues a list, by way of its graph where it has one; `run_one` enqueues an operation.
-  Status run(std::span<const engine::OpArgs> list, const RunOne& run_one);
+  using RunList = std::function<Status(std::span<const engine::OpArgs> list)>;
+  /// Enqueues a list, by way of its graph where it has one; `run_list` enqueues one plainly.
+  Status run(std::span<const engine::OpArgs> list, const RunList& run_list);
 
   struct Counts {
     uint64_t captured = 0;
@@ -61,9 +61,9 @@ class StepGraphs {
   /// Room for one more list; the one used longest ago goes.
   Kept& take_place();
   /// Captures the list; where the device refuses that, the list is marked.
-  Status capture(Kept& kept, const RunOne& run_one);
+  Status capture(Kept& kept, const RunList& run_list);
   /// Replays the graph, runs the kernel that takes its place, or both.
-  Status run_captured(Kept& kept, const RunOne& run_one);
+  Status run_captured(Kept& kept, const RunList& run_list);
   Status replay(const Kept& kept);
   /// Makes the list's kernel where there is to be one, and decides on it by its trials. Whether
   /// there is something to run beside the graph or in its place.

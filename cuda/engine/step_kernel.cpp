@@ -87,16 +87,15 @@ StepKernel::~StepKernel() {
   if (memory_ != nullptr) queue_.give_back_held(memory_);
 }
 
-Status StepKernel::run(std::span<const engine::OpArgs> list, const RunOne& run_one) {
-  for (const engine::OpArgs& args : list.first(code_.first)) GEN_TRY(run_one(args));
+Status StepKernel::run(std::span<const engine::OpArgs> list, const RunList& run_list) {
+  GEN_TRY(run_list(list.first(code_.first)));
   ++view_.run;
   if (Status started = start_step(queue_.context(), view_, blocks_, code_.shared_bytes);
       !started.ok()) {
     --view_.run;  // nothing has counted
     return queue_.note(std::move(started));
   }
-  for (const engine::OpArgs& args : list.subspan(code_.end)) GEN_TRY(run_one(args));
-  return {};
+  return run_list(list.subspan(code_.end));
 }
 
 Status StepKernel::record(size_t event) {
@@ -104,12 +103,12 @@ Status StepKernel::record(size_t event) {
                      "recording an event");
 }
 
-Status StepKernel::try_beside(std::span<const engine::OpArgs> list, const RunOne& run_one,
+Status StepKernel::try_beside(std::span<const engine::OpArgs> list, const RunList& run_list,
                               const std::function<Status()>& run_graph) {
   const OpContext context = queue_.context();
   const auto n = static_cast<int32_t>(code_.written.size());
   GEN_TRY(record(0));
-  GEN_TRY(run(list, run_one));
+  GEN_TRY(run(list, run_list));
   GEN_TRY(record(1));
   GEN_TRY(queue_.note(keep_spans(context, spans_, n, kept_)));
   GEN_TRY(record(2));

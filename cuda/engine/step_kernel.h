@@ -30,12 +30,12 @@ class StepKernel {
   StepKernel(const StepKernel&) = delete;
   StepKernel& operator=(const StepKernel&) = delete;
 
-  using RunOne = std::function<Status(const engine::OpArgs& args)>;
+  using RunList = std::function<Status(std::span<const engine::OpArgs> list)>;
   /// Enqueues the list that it was made for.
-  Status run(std::span<const engine::OpArgs> list, const RunOne& run_one);
+  Status run(std::span<const engine::OpArgs> list, const RunList& run_list);
 
   /// Enqueues it and then what `run_graph` does, and has the device compare and time both.
-  Status try_beside(std::span<const engine::OpArgs> list, const RunOne& run_one,
+  Status try_beside(std::span<const engine::OpArgs> list, const RunList& run_list,
                     const std::function<Status()>& run_graph);
   /// What the trials so far say.
   enum class Verdict {

@@ -10,9 +10,10 @@
 //   engine/cpu/attention-inl.h, and so are the bits; nothing of it depends on the batch, on block
 //   tables or on cells. Shared memory: q, running sums, scores, and the places of a chunk's keys
 //   and values.
-#include "cuda/ops/attention_view.cuh"
+#include "cuda/ops/attention_merged.cuh"
 #include "cuda/ops/device.cuh"
 #include "cuda/ops/ops_run.h"
+#include "cuda/ops/pairs.h"
 
 namespace gen::cuda {
 namespace {
@@ -203,7 +204,52 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_kernel(AttentionView of) {
   }
 }
 
+/// Whether two pieces of memory have bytes in common.
+bool overlap(const void* a, size_t n, const void* b, size_t m) {
+  const auto* const from = static_cast<const uint8_t*>(a);
+  const auto* const other = static_cast<const uint8_t*>(b);
+  return from != nullptr && other != nullptr && from < other + m && other < from + n;
+}
+bool overlap(const ConstRowsView& a, const void* b, size_t m) {
+  return overlap(a.data, static_cast<size_t>(a.cols) * sizeof(float), b, m);
+}
+
 }  // namespace
+
+bool append_pairs(const OpContext& context, const engine::RopeAppendArgs& append,
+                  const engine::AttentionArgs& attention) {
+  const bool same = append.q.rows == 1 && attention.q.rows == 1 &&
+                    append.q.data == attention.q.data && append.n_heads == attention.n_heads &&
+                    append.n_kv_heads == attention.n_kv_heads && append.k_dim == attention.k_dim &&
+                    append.v_dim == attention.v_dim && append.layer == attention.layer &&
+                    append.sequences == attention.sequences &&
+                    append.n_sequences == attention.n_sequences;
+  if (!same || !append.k.data || !append.v.data ||
+      append.layer.key_form == engine::KeyForm::kUnrotated) {
+    return false;
+  }
+  // Blocks write results while others read the row.
+  const RowLayout layout = row_layout(attention.packed.forms, attention.packed.cols);
+  for (const ConstRowsView& read :
+       {view(attention.q), view(append.k), view(append.v), view(append.cs)}) {
+    if (overlap(read, pointer(attention.packed.data), layout.bytes) ||
+        overlap(read, pointer(attention.out.data),
+                static_cast<size_t>(attention.out.cols) * sizeof(float))) {
+      return false;
+    }
+  }
+  const AttentionView of = attention_view(attention);
+  return attention_slots(context, of, attention.most_chunks) > 0 &&
+         attention_plain_can(context, of, true);
+}
+
+Status run_pair(const OpContext& context, const engine::RopeAppendArgs& append,
+                const engine::AttentionArgs& attention) {
+  const AttentionView of = attention_view(attention);
+  const AppendView own = append_view(append);
+  GEN_TRY(attention_split(context, of, attention_slots(context, of, attention.most_chunks), &own));
+  return attention.packed.data ? pack_in_place(context, attention.packed) : Status();
+}
 
 Status run(const OpContext& context, const engine::AttentionArgs& args) {
   if (args.layer.key_form == engine::KeyForm::kUnrotated) {

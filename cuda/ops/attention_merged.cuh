@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cuda/ops/attention_view.cuh"
+#include "cuda/ops/rope_append.cuh"
 
 namespace gen::cuda {
 
@@ -157,8 +158,9 @@ GEN_DEVICE void merge_element(const SplitView& view, int64_t t, int32_t head, in
 }
 
 /// The parts of all chunks, or, where there is one, what comes of it; of plain numbers
-/// (attention_plain.cu), where the device has the shared memory.
-bool attention_plain_can(const OpContext& context, const AttentionView& of);
-Status attention_plain(const OpContext& context, const SplitView& view);
+/// (attention_plain.cu), where the device has the shared memory. With `append` the row's rotation
+/// and its entry in the cache come of it, too.
+bool attention_plain_can(const OpContext& context, const AttentionView& of, bool appends = false);
+Status attention_plain(const OpContext& context, const SplitView& view, const AppendView* append);
 
 }  // namespace gen::cuda

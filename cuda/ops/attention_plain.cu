@@ -14,10 +14,14 @@
 //   up
 //           to 1 KiB of q for each head: four blocks on a multiprocessor of 228 KiB, of which some
 //           wait for memory while others multiply.
+//   Append  The same kernel takes a row that has not been rotated and stored yet, and does that:
+//           attention_append.cuh.
 //   Bound   Of 12 instructions for an element of the keys of two slots and four heads 8 are
 //           multiply-adds, of 7 for an element of a value 4.
+#include <type_traits>
+
+#include "cuda/ops/attention_append.cuh"
 #include "cuda/ops/attention_merged.cuh"
-#include "cuda/ops/attention_stage.cuh"
 
 namespace gen::cuda {
 namespace {
@@ -28,6 +32,11 @@ using device::UInt4;
 constexpr int32_t kStages = 5;
 constexpr int32_t kMostDim = 256;
 constexpr int32_t kFewThreads = 128;  // for values of as many elements
+
+/// Bytes of the pieces, the weights and the queries.
+constexpr size_t plain_shared(int32_t k_dim, int32_t heads, size_t piece) noexcept {
+  return kStages * piece + static_cast<size_t>((kChunk + k_dim) * heads) * sizeof(float);
+}
 
 /// What a thread has of the weights of kHeads heads of a slot: those of its kOwn heads.
 template <int32_t kOwn>
@@ -111,9 +120,10 @@ GEN_DEVICE void add_values(const Shared<float>& weights, const Shared<T>& values
   for (; slot < seen.to; ++slot) add(slot);
 }
 
-template <typename T, int32_t kHeads, int32_t kThreads>
+/// `append` counts where it is kAppends: the row has neither been rotated nor stored.
+template <typename T, int32_t kHeads, int32_t kThreads, bool kAppends>
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
-    attention_plain_kernel(SplitView view) {
+    attention_plain_kernel(SplitView view, AppendView append) {
   constexpr int32_t kWarps = kThreads / 32;
   constexpr auto kSlots = static_cast<size_t>(kChunk / kThreads);  // of a thread
   after_predecessor();
@@ -121,31 +131,43 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
   GEN_SHARED(float, results, 2 * kHeads);
   const AttentionView& of = view.of;
   const int64_t t = block_z();
-  RowWalk walk;
-  int32_t s = 0;
-  if (!begin_walk(of, t, &walk, &s)) return;
-  int32_t base = 0;
-  Slots seen = {};
-  if (!walk.chunk_at(block_x(), &base, &seen.from, &seen.to)) return;
   const int32_t group = of.n_heads / of.n_kv_heads;
   const int32_t batches = (group + kHeads - 1) / kHeads;
   const int32_t kv_head = block_y() / batches;
   const int32_t within = block_y() % batches * kHeads;
   const int32_t n = group - within < kHeads ? group - within : kHeads;
   const int32_t first_head = kv_head * group + within;
-  const engine::KvRows& rows = of.sequences[s];
-  const StagedChunk chunk = {of.layer, blocks_of(of.layer, rows), kv_head, base, seen, tiles};
-
   const size_t piece = piece_bytes(of.v_dim, sizeof(T));
+  using Row = std::conditional_t<kAppends, OwnRow<T, kHeads, kWarps>, NoOwnRow>;
+  [[maybe_unused]] const Row own_row(append, t, kv_head, first_head, n,
+                                     plain_shared(of.k_dim, kHeads, piece));
+  RowWalk walk;
+  int32_t s = 0;
+  if (!begin_walk(of, t, &walk, &s)) return;
+  int32_t base = 0;
+  Slots seen = {};
+  if (!walk.chunk_at(block_x(), &base, &seen.from, &seen.to)) return;
+  const engine::KvRows& rows = of.sequences[s];
+  // The own entry is the last one that a row sees; where it is not stored yet, others are.
+  const int32_t own_slot = kAppends ? walk.own_entry() - base : kChunk;
+  const Slots stored = {seen.from, seen.has(own_slot) ? own_slot : seen.to};
+  const StagedChunk chunk = {of.layer, blocks_of(of.layer, rows), kv_head, base, stored, tiles};
+
   const Shared<float> weights =
       dynamic_shared<float>(kStages * piece, static_cast<size_t>(kChunk * kHeads));
   const Shared<float> q =
       dynamic_shared<float>(kStages * piece + static_cast<size_t>(kChunk * kHeads) * sizeof(float),
                             static_cast<size_t>(of.k_dim * kHeads));
   const float* const own = of.q.data + t * of.q.stride + int64_t{first_head} * of.k_dim;
+  uint64_t tile = 0;
+  if (warp_of_block() == 0) tile = chunk.own_tile();  // the block table and q come together
+  if constexpr (kAppends) {
+    own_row.put_queries(q);
+    if (seen.has(own_slot)) own_row.put_entry();
+  }
   if (warp_of_block() == 0) {
-    chunk.find_tiles();  // the block table and q come at the same time
-  } else {
+    tiles[thread_x()] = tile;
+  } else if constexpr (!kAppends) {
     for (int32_t i = thread_x() - 32; i < of.k_dim * kHeads; i += kThreads - 32) {
       const int32_t head = i % kHeads;
       q[i] = head < n ? own[head * of.k_dim + i / kHeads] : 0.0F;
@@ -156,8 +178,8 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
   constexpr int32_t kElements = piece_elements<T>();
   const int32_t slots = piece_slots<T>(of.v_dim);
   const int32_t key_pieces = (of.k_dim + kElements - 1) / kElements;
-  const int32_t first_value = seen.from / slots;
-  const int32_t value_pieces = (seen.to + slots - 1) / slots - first_value;
+  const int32_t first_value = stored.from / slots;
+  const int32_t value_pieces = (stored.to + slots - 1) / slots - first_value;
   const auto stage = [&](int32_t i) {
     return dynamic_shared<T>(static_cast<size_t>(i % kStages) * piece, piece / sizeof(T));
   };
@@ -173,6 +195,13 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
   };
   GEN_NO_UNROLL
   for (int32_t i = 0; i < kStages - 1; ++i) start(i);
+  [[maybe_unused]] float own_score = 0.0F;
+  if constexpr (kAppends) {
+    if (seen.has(own_slot)) {
+      if (thread_x() < n) own_score = own_row.score(q, thread_x());
+      if (within == 0) own_row.store(chunk.blocks, walk.own_entry());
+    }
+  }
   const auto next = [&](int32_t i) {
     device::wait_copies<kStages - 2>();
     sync_threads();  // all have done the piece before, so another one may go there
@@ -190,7 +219,12 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
     const int32_t slot = thread_x() * static_cast<int32_t>(kSlots) + static_cast<int32_t>(i);
     GEN_UNROLL
     for (int32_t h = 0; h < kHeads; ++h) {
-      weights[slot * kHeads + h] = seen.has(slot) ? scores[i][h] : 0.0F;
+      if (slot != own_slot) weights[slot * kHeads + h] = stored.has(slot) ? scores[i][h] : 0.0F;
+    }
+  }
+  if constexpr (kAppends) {
+    if (seen.has(own_slot) && thread_x() < kHeads) {
+      weights[own_slot * kHeads + thread_x()] = own_score;
     }
   }
   sync_threads();
@@ -216,8 +250,8 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
   for (int32_t i = 0; i < value_pieces; ++i) {
     next(key_pieces + i);
     const int32_t first = (first_value + i) * slots;
-    const Slots here = {seen.from > first ? seen.from : first,
-                        seen.to < first + slots ? seen.to : first + slots};
+    const Slots here = {stored.from > first ? stored.from : first,
+                        stored.to < first + slots ? stored.to : first + slots};
     if (!works) continue;
     const Shared<T> values = stage(key_pieces + i);
     if (mine == 1) {
@@ -232,7 +266,19 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
       }
     }
   }
+  if (kAppends && value_pieces == 0) sync_threads();  // no piece has been waited for
   if (!works) return;
+  if constexpr (kAppends) {
+    if (seen.has(own_slot)) {
+      const float value = own_row.value(d);
+      GEN_UNROLL
+      for (int32_t k = 0; k < kHeads; ++k) {
+        if (k >= mine) continue;
+        const float weight = weights[own_slot * kHeads + head + k];
+        sums[k] = multiply_add(weight, value, sums[k]);
+      }
+    }
+  }
   GEN_UNROLL
   for (int32_t k = 0; k < kHeads; ++k) {
     if (k >= mine || head + k >= n) continue;
@@ -251,9 +297,10 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
   }
 }
 
-size_t shared_bytes(const AttentionView& of, int32_t heads, size_t element) {
-  return kStages * piece_bytes(of.v_dim, element) +
-         static_cast<size_t>((kChunk + of.k_dim) * heads) * sizeof(float);
+size_t shared_bytes(const AttentionView& of, int32_t heads, size_t element, bool appends) {
+  const int32_t warps = (of.v_dim > kFewThreads ? kChunk : kFewThreads) / 32;
+  return plain_shared(of.k_dim, heads, piece_bytes(of.v_dim, element)) +
+         (appends ? own_row_bytes(of.k_dim, of.v_dim, warps) : 0);
 }
 
 /// Query heads of a block: those of a group, fewer where blocks would not fill the device.
@@ -268,8 +315,8 @@ int32_t heads_of_block(const OpContext& context, const SplitView& view) {
   return heads;
 }
 
-template <typename T>
-Status launch_plain(const OpContext& context, const SplitView& view) {
+template <typename T, bool kAppends>
+Status launch_plain(const OpContext& context, const SplitView& view, const AppendView& append) {
   const int32_t heads = heads_of_block(context, view);
   const int32_t group = view.of.n_heads / view.of.n_kv_heads;
   const device::Dim3 grid = {
@@ -278,26 +325,36 @@ Status launch_plain(const OpContext& context, const SplitView& view) {
       static_cast<unsigned>(view.of.q.rows)};
   const auto launch = [&](auto* kernel, int32_t threads) {
     return run_kernel(context, "attention_part", kernel, grid, threads,
-                      shared_bytes(view.of, heads, sizeof(T)), view);
+                      shared_bytes(view.of, heads, sizeof(T), kAppends), view, append);
   };
-  if (view.of.v_dim > kFewThreads) return launch(attention_plain_kernel<T, 4, kChunk>, kChunk);
-  if (heads == 8) return launch(attention_plain_kernel<T, 8, kFewThreads>, kFewThreads);
-  if (heads == 4) return launch(attention_plain_kernel<T, 4, kFewThreads>, kFewThreads);
-  return launch(attention_plain_kernel<T, 2, kFewThreads>, kFewThreads);
+  if (view.of.v_dim > kFewThreads) {
+    return launch(attention_plain_kernel<T, 4, kChunk, kAppends>, kChunk);
+  }
+  constexpr int32_t kThreads = kFewThreads;
+  if (heads == 8) return launch(attention_plain_kernel<T, 8, kThreads, kAppends>, kThreads);
+  if (heads == 4) return launch(attention_plain_kernel<T, 4, kThreads, kAppends>, kThreads);
+  return launch(attention_plain_kernel<T, 2, kThreads, kAppends>, kThreads);
+}
+
+template <typename T>
+Status launch_plain(const OpContext& context, const SplitView& view, const AppendView* append) {
+  if (append != nullptr) return launch_plain<T, true>(context, view, *append);
+  return launch_plain<T, false>(context, view, {});
 }
 
 }  // namespace
 
-bool attention_plain_can(const OpContext& context, const AttentionView& of) {
+bool attention_plain_can(const OpContext& context, const AttentionView& of, bool appends) {
   const bool f32 = plain_layer<float>(of.layer);
   if (!f32 && !plain_layer<uint16_t>(of.layer)) return false;
   if (of.k_dim > kMostDim || of.v_dim > kMostDim || of.q.rows == 0) return false;
-  return shared_bytes(of, 8, f32 ? sizeof(float) : sizeof(uint16_t)) <= context.shared_bytes;
+  return shared_bytes(of, 8, f32 ? sizeof(float) : sizeof(uint16_t), appends) <=
+         context.shared_bytes;
 }
 
-Status attention_plain(const OpContext& context, const SplitView& view) {
-  if (plain_layer<float>(view.of.layer)) return launch_plain<float>(context, view);
-  return launch_plain<uint16_t>(context, view);
+Status attention_plain(const OpContext& context, const SplitView& view, const AppendView* append) {
+  if (plain_layer<float>(view.of.layer)) return launch_plain<float>(context, view, append);
+  return launch_plain<uint16_t>(context, view, append);
 }
 
 }  // namespace gen::cuda

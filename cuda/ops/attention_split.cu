@@ -56,10 +56,11 @@ int32_t attention_slots(const OpContext& context, const AttentionView& of, int32
   return bytes <= kMostScratch ? chunks : 0;
 }
 
-Status attention_split(const OpContext& context, const AttentionView& of, int32_t slots) {
+Status attention_split(const OpContext& context, const AttentionView& of, int32_t slots,
+                       const AppendView* append) {
   SplitView view = {of, nullptr, slots};
   const bool plain = attention_plain_can(context, of);
-  if (plain && slots == 1) return attention_plain(context, view);
+  if (plain && slots == 1) return attention_plain(context, view, append);
   uint8_t* scratch = nullptr;
   const auto parts = static_cast<size_t>(of.q.rows) * static_cast<size_t>(of.n_heads * slots);
   GEN_TRY(context.scratch->take_scratch(
@@ -68,7 +69,7 @@ Status attention_split(const OpContext& context, const AttentionView& of, int32_
   const device::Dim3 merges = {static_cast<unsigned>(of.q.rows), static_cast<unsigned>(of.n_heads),
                                1};
   if (plain) {
-    GEN_TRY(attention_plain(context, view));
+    GEN_TRY(attention_plain(context, view, append));
     return run_kernel(context, "attention_merge", attention_merge_kernel, merges, kMergeThreads, 0,
                       view);
   }

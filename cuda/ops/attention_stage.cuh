@@ -90,13 +90,17 @@ struct StagedChunk {
   [[nodiscard]] GEN_DEVICE Place place(const KvSideForm& form, int32_t slot) const {
     return head_place(form, place_of(form, blocks, base + slot), kv_head);
   }
-  /// Fills `tiles`; comes, with a barrier, before what follows.
-  GEN_DEVICE void find_tiles() const {
-    if (thread_x() >= 2 * kChunkTiles) return;
-    const int32_t first = thread_x() % kChunkTiles * kTile;
-    const KvSideForm& form = thread_x() < kChunkTiles ? layer.k : layer.v;
+  /// What a lane of the first warp puts into `tiles` at its place; that comes, with a barrier,
+  /// before what follows.
+  [[nodiscard]] GEN_DEVICE uint64_t own_tile() const {
+    static_assert(2 * kChunkTiles == 32);
+    const int32_t first = lane_of_warp() % kChunkTiles * kTile;
+    const KvSideForm& form = lane_of_warp() < kChunkTiles ? layer.k : layer.v;
     const bool any = whole() && first < seen.to && first + kTile > seen.from;
-    tiles[thread_x()] = any ? reinterpret_cast<uint64_t>(place(form, first).tile) : 0;
+    return any ? reinterpret_cast<uint64_t>(place(form, first).tile) : 0;
+  }
+  GEN_DEVICE void find_tiles() const {
+    if (warp_of_block() == 0) tiles[thread_x()] = own_tile();
   }
 
   /// Starts to copy n elements of keys from `first` on, a piece at most; zeros where nobody sees a

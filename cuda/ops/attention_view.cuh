@@ -98,7 +98,10 @@ GEN_DEVICE float ruled(const AttentionView& of, float x, float weight, float shi
 }
 
 /// Chunk by chunk, for rows of sequences that are looked through in order; attention_split.cu.
-Status attention_split(const OpContext& context, const AttentionView& of, int32_t slots);
+/// `append`, if it is not null: see attention_plain().
+struct AppendView;
+Status attention_split(const OpContext& context, const AttentionView& of, int32_t slots,
+                       const AppendView* append = nullptr);
 /// Where few rows are to look through at most `chunks` chunks, 0 if it is not known: the chunks
 /// that have a block each, else 0.
 int32_t attention_slots(const OpContext& context, const AttentionView& of, int32_t chunks);

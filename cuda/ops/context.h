@@ -34,6 +34,7 @@ struct OpContext {
   ScratchMemory* scratch = nullptr;
   MatrixProducts* products = nullptr;  // null: none but our own
   bool dry_run = false;                // nothing is started
+  bool pairs = true;                   // see pairs.h
   size_t l2_bytes = 0;                 // of the second cache
 };
 

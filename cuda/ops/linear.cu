@@ -3,9 +3,12 @@
 // few rows and in linear_rows_of_*.cu for many. Quantised ones have one result for either;
 // of float weights many rows go through tensor cores, and all do where a row must have one result.
 // Two products of a gate are one, segments of a stack are one after another.
+#include <utility>
+
 #include "cuda/ops/bf16_rows.h"
 #include "cuda/ops/linear_end.cuh"
 #include "cuda/ops/ops_run.h"
+#include "cuda/ops/pairs.h"
 #include "quant/traits.h"
 
 namespace gen::cuda {
@@ -21,9 +24,29 @@ int64_t bf16_rows_from(const OpContext& context, DType type, int64_t cols) {
   return library && family >= 9 ? 256 : 512;
 }
 
-Status run(const OpContext& context, const engine::LinearArgs& args) {
-  const auto& weight = static_cast<const DeviceWeight&>(*args.weight);
-  const std::vector<WeightSegment>& segments = weight.segments();
+namespace {
+
+const std::vector<WeightSegment>& segments_of(const engine::LinearArgs& args) {
+  return static_cast<const DeviceWeight&>(*args.weight).segments();
+}
+
+/// Whether products of float weights go through tensor cores.
+bool on_tensor_cores(const OpContext& context, const engine::LinearArgs& args, DType type) {
+  return (args.y.rows > kMatvecRows || args.deterministic) && linear_float_rows_can(context, type);
+}
+
+RowNorm row_norm(const engine::RmsNormArgs& args) {
+  return {pointer(args.x.data), pointer(args.w), args.eps, view(args.packed).data};
+}
+
+/// Whether two rows of floats have some memory in common.
+bool overlap(const float* a, int64_t n, const float* b, int64_t m) {
+  return a != nullptr && b != nullptr && a < b + m && b < a + n;
+}
+
+/// `norm` comes before the first segment.
+Status run_segments(const OpContext& context, const engine::LinearArgs& args, RowNorm norm) {
+  const std::vector<WeightSegment>& segments = segments_of(args);
   const PackedRows x = packed_rows(args.x);
   LinearEnd end = linear_end(args);
   const bool many = end.y.rows > kMatvecRows;
@@ -34,10 +57,10 @@ Status run(const OpContext& context, const engine::LinearArgs& args) {
     end.first_row = segment.first_row;
     const quant::Traits* const traits = quant::find_traits(segment.type);
     if (traits == nullptr) {
-      if ((many || args.deterministic) && linear_float_rows_can(context, segment.type)) {
+      if (on_tensor_cores(context, args, segment.type)) {
         GEN_TRY(linear_float_rows(context, x, end, segment, up, args.deterministic));
       } else {
-        GEN_TRY(linear_floats(context, x, end, segment, up));
+        GEN_TRY(linear_floats(context, x, end, segment, up, std::exchange(norm, {})));
       }
     } else if (x.bf16) {
       GEN_TRY(linear_unpacked(context, x, end, segment, up));
@@ -48,6 +71,32 @@ Status run(const OpContext& context, const engine::LinearArgs& args) {
     }
   }
   return {};
+}
+
+}  // namespace
+
+Status run(const OpContext& context, const engine::LinearArgs& args) {
+  return run_segments(context, args, {});
+}
+
+bool norm_pairs(const OpContext& context, const engine::RmsNormArgs& norm,
+                const engine::LinearArgs& linear) {
+  if (linear.y.rows != 1 || norm.packed != linear.x || norm.y.data) return false;
+  const DType type = segments_of(linear)[0].type;
+  if (quant::find_traits(type) != nullptr || on_tensor_cores(context, linear, type)) return false;
+  const RowLayout at = row_layout(norm.packed.forms, norm.packed.cols);
+  if (at.q8 != 0 || at.q8k != 0) return false;
+  const RowNorm row = row_norm(norm);
+  const int64_t cols = norm.x.cols;
+  // Blocks write results while others read the row.
+  const float* const y = pointer(linear.y.data);
+  return !overlap(y, linear.y.cols, row.x, cols) && !overlap(y, linear.y.cols, row.y, cols) &&
+         !overlap(row.y, cols, row.x, cols) && linear_floats_norm(context, row, cols, type);
+}
+
+Status run_pair(const OpContext& context, const engine::RmsNormArgs& norm,
+                const engine::LinearArgs& linear) {
+  return run_segments(context, linear, row_norm(norm));
 }
 
 }  // namespace gen::cuda

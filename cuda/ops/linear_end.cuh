@@ -30,6 +30,14 @@ struct LinearEnd {
   bool gated;
 };
 
+/// A row that is to be normed (rms_norm.cu) before it is multiplied, by the product itself.
+struct RowNorm {
+  const float* x = nullptr;  // null: it has been
+  const float* w = nullptr;
+  float eps = 0.0F;
+  float* y = nullptr;  // where the normed row goes, too
+};
+
 /// Of a product whose segment is still to be said.
 inline LinearEnd linear_end(const engine::LinearArgs& args) noexcept {
   const bool gated = args.weight->role() == engine::WeightRole::kGated;
@@ -47,8 +55,16 @@ inline LinearEnd linear_end(const engine::LinearArgs& args) noexcept {
           gated};
 }
 
-/// Output `output` of the segment for row t. `up` counts where the product is gated.
-GEN_DEVICE void finish_output(const LinearEnd& of, int64_t t, int64_t output, float sum, float up) {
+/// What output `output` of the segment has added in the end for row t; 0 where there is nothing.
+GEN_DEVICE float residual_of(const LinearEnd& of, int64_t t, int64_t output) {
+  if (of.residual.data == nullptr) return 0.0F;
+  return of.residual.data[t * of.residual.stride + of.first_row + output];
+}
+
+/// Output `output` of the segment for row t. `up` counts where the product is gated, `residual` is
+/// residual_of() the output.
+GEN_DEVICE void finish_output(const LinearEnd& of, int64_t t, int64_t output, float sum, float up,
+                              float residual) {
   const int64_t column = of.first_row + output;
   const float* const u = of.u.data != nullptr ? of.u.data + t * of.u.stride : nullptr;
   sum = add_adapters(of.low_rank, u, t, of.gated ? 0 : -1, column, sum);
@@ -60,16 +76,19 @@ GEN_DEVICE void finish_output(const LinearEnd& of, int64_t t, int64_t output, fl
   } else {
     sum = activated(of.activation, sum);
   }
-  if (of.residual.data != nullptr) {
-    sum = sum + of.residual.data[t * of.residual.stride + column];
-  }
+  if (of.residual.data != nullptr) sum = sum + residual;
   put_column(reinterpret_cast<uint8_t*>(of.y.data + t * of.y.stride), of.bf16, column, sum);
+}
+GEN_DEVICE void finish_output(const LinearEnd& of, int64_t t, int64_t output, float sum, float up) {
+  finish_output(of, t, output, sum, up, residual_of(of, t, output));
 }
 
 /// Products of a segment, or of a pair of them, by what its type is. `up` is null where the product
-/// is not gated. kUnsupported for a type of another file.
+/// is not gated. kUnsupported for a type of another file. There is a norm only where
+/// linear_floats_norm() allows it.
 Status linear_floats(const OpContext& context, const PackedRows& x, const LinearEnd& end,
-                     const WeightSegment& weight, const WeightSegment* up);
+                     const WeightSegment& weight, const WeightSegment* up, const RowNorm& norm);
+bool linear_floats_norm(const OpContext& context, const RowNorm& norm, int64_t cols, DType type);
 Status linear_blocks_of_32(const OpContext& context, const PackedRows& x, const LinearEnd& end,
                            const WeightSegment& weight, const WeightSegment* up);
 Status linear_blocks_of_256(const OpContext& context, const PackedRows& x, const LinearEnd& end,

@@ -104,14 +104,14 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
 
 template <typename Type>
 Status launch_floats(const OpContext& context, const PackedRows& x, const LinearEnd& end,
-                     const WeightSegment& weight, const WeightSegment* up) {
+                     const WeightSegment& weight, const WeightSegment* up, const RowNorm& norm) {
   const auto launch = [&](auto* kernel) {
     device::Dim3 grid = grid_of(weight.rows, kWarps * kSlots / (end.gated ? 2 : 1));
     grid.y = static_cast<unsigned>((end.y.rows + kMatvecRows - 1) / kMatvecRows);
     return run_kernel(context, "linear", kernel, grid, kThreads, 0, x, end, weight.data,
                       up != nullptr ? up->data : nullptr, weight.row_bytes);
   };
-  if (end.y.rows == 1) return launch_float_row<Type>(context, x, end, weight, up);
+  if (end.y.rows == 1) return launch_float_row<Type>(context, x, end, weight, up, norm);
   if constexpr (Type::kElements == 8) {
     const SomeView some = {x, end, weight.data, up != nullptr ? up->data : nullptr,
                            weight.row_bytes};
@@ -130,18 +130,24 @@ Status launch_floats(const OpContext& context, const PackedRows& x, const Linear
 }  // namespace
 
 Status linear_floats(const OpContext& context, const PackedRows& x, const LinearEnd& end,
-                     const WeightSegment& weight, const WeightSegment* up) {
+                     const WeightSegment& weight, const WeightSegment* up, const RowNorm& norm) {
   switch (weight.type) {
     case DType::kF32:
-      return launch_floats<WeightF32>(context, x, end, weight, up);
+      return launch_floats<WeightF32>(context, x, end, weight, up, norm);
     case DType::kF16:
-      return launch_floats<WeightF16>(context, x, end, weight, up);
+      return launch_floats<WeightF16>(context, x, end, weight, up, norm);
     case DType::kBF16:
-      return launch_floats<WeightBF16>(context, x, end, weight, up);
+      return launch_floats<WeightBF16>(context, x, end, weight, up, norm);
     default:
       return error(Code::kUnsupported, "weights of type %s have no kernel",
                    dtype_name(weight.type));
   }
+}
+
+bool linear_floats_norm(const OpContext& context, const RowNorm& norm, int64_t cols, DType type) {
+  const auto in_quads = [](const float* at) { return reinterpret_cast<uintptr_t>(at) % 16 == 0; };
+  return type != DType::kF32 && cols % WeightF16::kElements == 0 && row_is_staged(context, cols) &&
+         in_quads(norm.x) && in_quads(norm.w);
 }
 
 }  // namespace gen::cuda

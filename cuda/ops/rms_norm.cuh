@@ -22,26 +22,46 @@ constexpr size_t norm_shared(int64_t cols, int32_t most) noexcept {
   return static_cast<size_t>(cols < most ? cols : most) * sizeof(float);
 }
 
+/// Lanes of a sum of squares: column d belongs to lane d % kSquareLanes, columns ascending.
+constexpr int32_t kSquareLanes = 16;
+
+/// A lane's sum of the squares of `n` elements of x, `first` and every kApart-th behind it.
+template <int32_t kApart>
+GEN_DEVICE float sum_squares(const Shared<float>& x, int32_t first, int32_t n) {
+  constexpr int32_t kAtOnce = 16;
+  float squares = 0.0F;
+  int32_t i = 0;
+  for (; i + kAtOnce <= n; i += kAtOnce, first += kAtOnce * kApart) {
+    float values[kAtOnce];
+    GEN_UNROLL
+    for (int32_t k = 0; k < kAtOnce; ++k) values[k] = x[first + k * kApart];
+    GEN_UNROLL
+    for (int32_t k = 0; k < kAtOnce; ++k) squares = multiply_add(values[k], values[k], squares);
+  }
+  for (; i < n; ++i, first += kApart) {
+    const float value = x[first];
+    squares = multiply_add(value, value, squares);
+  }
+  return squares;
+}
+
+/// What a row is multiplied with.
+GEN_DEVICE float norm_factor(float squares, int32_t cols, float eps) {
+  const float mean = squares / static_cast<float>(cols);
+  return 1.0F / square_root(mean + eps);
+}
+
 /// The sum of squares of a row whose first `n_held` columns lie in `held`; the first warp.
 GEN_DEVICE float sum_of_squares(const Shared<float>& held, int32_t n_held, const float* row,
                                 int32_t cols) {
-  constexpr int32_t kLanes = 16;
-  constexpr int32_t kAtOnce = 16;  // elements of a virtual lane
   float squares = 0.0F;
-  if (thread_x() < kLanes) {
-    int32_t d = thread_x();
-    for (; d + (kAtOnce - 1) * kLanes < n_held; d += kAtOnce * kLanes) {
-      float x[kAtOnce];
-      GEN_UNROLL
-      for (int32_t i = 0; i < kAtOnce; ++i) x[i] = held[d + i * kLanes];
-      GEN_UNROLL
-      for (int32_t i = 0; i < kAtOnce; ++i) squares = multiply_add(x[i], x[i], squares);
+  const int32_t lane = thread_x();
+  if (lane < kSquareLanes) {
+    const int32_t n = (n_held - lane + kSquareLanes - 1) / kSquareLanes;
+    squares = sum_squares<kSquareLanes>(held, lane, n);
+    for (int32_t d = lane + n * kSquareLanes; d < cols; d += kSquareLanes) {
+      squares = multiply_add(row[d], row[d], squares);
     }
-    for (; d < n_held; d += kLanes) {
-      const float x = held[d];
-      squares = multiply_add(x, x, squares);
-    }
-    for (; d < cols; d += kLanes) squares = multiply_add(row[d], row[d], squares);
   }
   return sum_sixteen(squares);
 }
@@ -79,8 +99,7 @@ GEN_DEVICE void norm_row(const NormView& of, int64_t t, const Begin& begin) {
     if (thread_x() == 0) total[0] = squares;
   }
   sync_threads();
-  const float mean = total[0] / static_cast<float>(cols);
-  const float factor = 1.0F / square_root(mean + of.eps);
+  const float factor = norm_factor(total[0], cols, of.eps);
   uint8_t* to = nullptr;
   if (of.packed.data != nullptr) {
     to = of.packed.data + static_cast<size_t>(t) * of.packed.at.bytes;

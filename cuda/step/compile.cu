@@ -95,6 +95,7 @@ class Compiler {
         if (!range.overlaps(kCaches)) written.add(range);
       }
     }
+    for (const MemoryRange& range : turned_) written.remove(range);
     for (const MemoryRange& range : written.all()) {
       if (range.begin % 4 != 0 || range.end % 4 != 0) return std::nullopt;
       code_.written.push_back({reinterpret_cast<uint8_t*>(range.begin), range.end - range.begin});
@@ -241,6 +242,7 @@ class Compiler {
     if (of.q.rows != 1 || of.layer.key_form == engine::KeyForm::kUnrotated) return false;
     AppendView task = append_view(of);
     shared_bytes_ = std::max(shared_bytes_, append_shared(&task, kRingBytes, kStepWarps));
+    turned_.push_back(row_range(task.q));
     MemoryUse use = {{row_range(task.q), row_range(task.k), row_range(task.v), row_range(task.cs)},
                      {row_range(task.q)}};
     if (task.k.data != nullptr) use.writes.push_back(kCaches);
@@ -364,6 +366,7 @@ class Compiler {
   StepCode code_;
   std::vector<MemoryUse> uses_;       // of instructions
   std::vector<MemoryUse> list_uses_;  // of the whole list
+  std::vector<MemoryRange> turned_;   // which the list's own kernels may leave as it was: pairs.h
 };
 
 }  // namespace

@@ -35,6 +35,18 @@ void RangeSet::add(MemoryRange range) {
   ends_[range.begin] = range.end;
 }
 
+void RangeSet::remove(const MemoryRange& range) {
+  if (range.begin >= range.end) return;
+  auto at = ends_.lower_bound(range.begin);
+  if (at != ends_.begin() && std::prev(at)->second > range.begin) --at;
+  while (at != ends_.end() && at->first < range.end) {
+    const auto [begin, end] = *at;
+    at = ends_.erase(at);
+    if (begin < range.begin) ends_[begin] = range.begin;
+    if (end > range.end) ends_[range.end] = end;
+  }
+}
+
 bool RangeSet::covers(const MemoryRange& range) const noexcept {
   if (range.begin >= range.end) return true;
   const auto after = ends_.upper_bound(range.begin);

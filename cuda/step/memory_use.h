@@ -36,6 +36,7 @@ struct MemoryUse {
 class RangeSet {
  public:
   void add(MemoryRange range);
+  void remove(const MemoryRange& range);
   [[nodiscard]] bool covers(const MemoryRange& range) const noexcept;
   [[nodiscard]] bool overlaps(const MemoryRange& range) const noexcept;
   [[nodiscard]] std::vector<MemoryRange> all() const;

@@ -175,7 +175,7 @@ struct RopeAnglesArgs {
 /// One operation, because the cache's key form decides what is stored. Without k and v nothing is
 /// stored: the layer is another block's, which has written it.
 struct RopeAppendArgs {
-  MatrixView q;       // [T, H * K], rotated in place
+  MatrixView q;       // [T, H * K], rotated in place, or by the attention that follows
   ConstMatrixView k;  // [T, G * K], data may be null
   ConstMatrixView v;  // [T, G * Kv], data may be null where k's is
   int32_t n_heads = 0;

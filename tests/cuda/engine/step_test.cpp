@@ -40,7 +40,7 @@ Counts counts(engine::Engine& engine) { return static_cast<cuda::CudaEngine&>(en
 
 // Ranges.
 
-TEST(StepMemory, RangesUnited) {
+TEST(StepMemory, RangesUnitedAndTakenAway) {
   std::mt19937 random(3);
   const auto below = [&](uint32_t n) { return static_cast<uintptr_t>(random() % n); };
   for (int32_t round = 0; round < 200; ++round) {
@@ -51,8 +51,13 @@ TEST(StepMemory, RangesUnited) {
       const cuda::MemoryRange range = {begin, begin + below(5)};
       const cuda::MemoryRange asked = {below(60), 0};
       const cuda::MemoryRange question = {asked.begin, asked.begin + 1 + below(4)};
-      set.add(range);
-      for (uintptr_t at = range.begin; at < range.end; ++at) bytes[at] = true;
+      const bool adds = random() % 3 != 0;
+      if (adds) {
+        set.add(range);
+      } else {
+        set.remove(range);
+      }
+      for (uintptr_t at = range.begin; at < range.end; ++at) bytes[at] = adds;
       bool all = true;
       bool any = false;
       for (uintptr_t at = question.begin; at < question.end; ++at) {
