@@ -501,10 +501,7 @@ class Compiler {
         const ProgramValue& source = program_.values[to_size(term->value)];
         const ProgramValue& target = program_.values[to_size(y.value)];
         const bool whole = term->cols == source.cols && y.cols == target.cols;
-        if (!whole || source.selected != target.selected || source.cols != target.cols ||
-            source.row_bytes != target.row_bytes) {
-          continue;
-        }
+        if (!whole || source.selected != target.selected || source.cols != target.cols) continue;
         // Both operands may be one value; it is then read and written column by column.
         if (lives_[from].last != i || lives_[to_size(y.value)].first != i) continue;
         owner_[to_size(y.value)] = from;

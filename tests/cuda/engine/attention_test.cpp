@@ -170,7 +170,7 @@ TEST(CudaAttention, RowsInBFloat16) {
   for (const KvFormat format : {KvFormat::kF16, KvFormat::kQ4}) {
     AttentionCase c;
     c.shape.k_format = c.shape.v_format = format;
-    c.shape.k_dim = c.shape.v_dim = 48;
+    c.shape.k_dim = c.shape.v_dim = c.shape.block_size = 48;
     c.rows = 20;
     c.bf16 = true;
     attend_on_device(c, 4);

@@ -67,7 +67,9 @@ inline std::vector<float> run(OpBench& bench, const LinearCase& c, const std::ve
   const auto stride = static_cast<int64_t>(bench.engine().activation_bytes(forms, cols));
   engine::LinearArgs args;
   args.weight = weight.value().get();
-  args.x = {bench.room(c.rows * stride / 4).as<std::byte>(), forms, c.rows, cols, c.bf16};
+  // What lies behind the columns of a row may be no number.
+  const std::vector<float> nothing(static_cast<size_t>(c.rows * stride / 4), std::nanf(""));
+  args.x = {bench.put(nothing).as<std::byte>(), forms, c.rows, cols, c.bf16};
   bench.run(engine::PackArgs{{bench.put(x), c.rows, cols, cols}, args.x});
   if (c.bias) {
     args.bias = bench.put(random_row(static_cast<size_t>(all), 21));

@@ -119,6 +119,22 @@ TEST(CudaModels, EveryWeightFormat) {
   }
 }
 
+/// Quantised weights keep the CPU engine's bits in steps of more rows than few, attention included.
+TEST(CudaModels, QuantisedStepsOfSomeRows) {
+  TinyModelSpec spec;
+  spec.type = DType::kQ8_0;
+  const TinyModel tiny(spec);
+  std::vector<float> logits[2];
+  for (const bool cuda : {false, true}) {
+    const auto engine = cuda ? test::cuda_engine() : test::cpu_engine();
+    test::TinyEngineOptions options;
+    options.engine = engine;
+    const LoadedTiny model(tiny, options);
+    logits[cuda ? 1 : 0] = model.feed(*cache_of(model, *engine, "fp16"), kPrompt);
+  }
+  EXPECT_TRUE(test::same_bits(logits[1], logits[0]));
+}
+
 /// The prompt in one step; `deterministic` has the CPU engine's bits of quantised weights.
 std::vector<float> feed_at_once(const LoadedTiny& model, cache::KvCache& cache,
                                 std::span<const int32_t> prompt, bool deterministic) {

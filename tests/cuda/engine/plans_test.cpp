@@ -103,6 +103,51 @@ TEST(CudaPlan, FloatRowsAreNotPacked) {
   EXPECT_GT(packs(test::cpu_engine()), 0);
 }
 
+/// What a product makes and only products read is packed where it lies, and in bfloat16 where they
+/// want that; not so where something else reads it, or where it is the sum with a residual.
+TEST(CudaPlan, WhatOnlyProductsReadIsMadeAsTheyWantIt) {
+  enum class Reader { kProducts, kTap, kResidual };
+  for (const DType type : {DType::kBF16, DType::kQ8_0}) {
+    for (const Reader reader : {Reader::kProducts, Reader::kTap, Reader::kResidual}) {
+      SCOPED_TRACE(testing::Message() << dtype_name(type) << static_cast<int>(reader));
+      const std::vector<float> values(32 * 32, 0.5F);
+      const DTypeInfo& info = *dtype_info(type);
+      std::vector<std::byte> bytes(values.size() / info.block_elements * info.block_bytes);
+      quant::find_format(type)->encode(values.data(), bytes.data(), 32 * 32);
+      const engine::WeightSource w = {"w", type, 32, 32, bytes, true};
+      GraphBuilder builder;
+      const ValueId x = builder.embed(w, 1.0F);
+      ValueId a = builder.linear(x, w, {}, -1);
+      if (reader == Reader::kTap) builder.tap(0, a);
+      if (reader == Reader::kResidual) a = builder.add(a, x);
+      builder.logits(builder.linear(builder.select_rows(builder.linear(a, w, {}, -1)), w, {}, -1));
+      auto graph = builder.finish();
+      ASSERT_TRUE(graph.ok()) << graph.status().message();
+      CompileOptions options;
+      options.max_seq_len = 64;
+      auto made = compile(graph.value(), test::cuda_engine(), options);
+      ASSERT_TRUE(made.ok()) << made.status().message();
+      const auto& plan = *made.value();
+      std::vector<const Instruction*> products;
+      int32_t packs = 0;
+      int32_t in_place = 0;
+      for (const Instruction& each : plan.instructions()) {
+        if (each.op == engine::Op::kLinear) products.push_back(&each);
+        if (each.op != engine::Op::kPack) continue;
+        ++packs;
+        if (each.x.value == each.packed.value) ++in_place;
+      }
+      ASSERT_EQ(products.size(), 3U);
+      const bool only = reader == Reader::kProducts;
+      const bool quantised = type == DType::kQ8_0;
+      const int64_t from = plan.values()[static_cast<size_t>(products[0]->y.value)].bf16_rows;
+      EXPECT_EQ(from, !only ? 0 : quantised ? 512 : 9);
+      EXPECT_EQ(packs, quantised ? 3 : 0);  // of x, of a, and of the next one
+      EXPECT_EQ(in_place, !quantised ? 0 : only ? 2 : 1);
+    }
+  }
+}
+
 TEST(CudaPlan, RowsBesideAndCutsDoNotShow) {
   const test::TinyGraph tiny;
   Side side(tiny, test::cuda_engine());

@@ -49,7 +49,7 @@ TEST(CudaEmbed, EveryFormat) {
 }
 
 TEST(CudaRmsNorm, Rows) {
-  for (const int64_t cols : {1, 15, 16, 17, 96, 1000, 8192 + 37}) {
+  for (const int64_t cols : {1, 15, 16, 17, 96, 1000, 3000, 8192 + 37}) {
     SCOPED_TRACE(cols);
     expect_same([&](OpBench& bench) {
       const int64_t stride = cols + 5;
