@@ -99,7 +99,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
   const int64_t output = first_output + (end.gated ? slot / 2 : slot);
   if (lane_of_warp() % kLanes != 0 || row >= n || output >= end.rows) return;
   if (end.gated && slot % 2 != 0) return;
-  finish_output(end, first + row, output, sum, up);
+  finish_many(end, first + row, output, sum, up);
 }
 
 template <typename Type>
