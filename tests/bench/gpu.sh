@@ -28,7 +28,7 @@ pack() {
   tree=$root/build/gpu
   if command -v ccache >/dev/null; then launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
   cmake -S "$root" -B "$tree" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGEN_WARNINGS_AS_ERRORS=ON -DGEN_CUDA=ON -DGEN_CUDA_ARCHITECTURES=90a \
-    -DGEN_BUILD_EXAMPLES=OFF "-DCMAKE_EXE_LINKER_FLAGS=-static-libstdc++ -static-libgcc" \
+    -DGEN_BUILD_EXAMPLES=OFF "-DCMAKE_EXE_LINKER_FLAGS=-static-libstdc++ -static-libgcc -Wl,--gc-sections" \
     "-DCMAKE_SHARED_LINKER_FLAGS=-static-libstdc++ -static-libgcc" \
     "-DCMAKE_MODULE_LINKER_FLAGS=-static-libstdc++ -static-libgcc" \
     "-DCMAKE_BUILD_RPATH=\$ORIGIN" "${launcher[@]}" >/dev/null
