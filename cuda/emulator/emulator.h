@@ -21,6 +21,7 @@ struct Options {
   int major = 9;
   int minor = 0;
   int sm_count = 4;
+  size_t l2_bytes = size_t{4} << 20;
   int driver_version = 13000;  // at first GEN_EMULATOR_DRIVER, for programs that cannot configure()
   int runtime_version = 13000;
   /// After so many kernels the device is lost; 0: never. At first GEN_EMULATOR_LOST_AFTER.

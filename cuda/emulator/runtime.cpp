@@ -148,7 +148,7 @@ Error device_properties(int device, DeviceProperties* out) noexcept {
     properties.max_threads_per_sm = kThreadsPerSm;
     properties.pci_bus = device;
     properties.total_bytes = world.options.device_bytes;
-    properties.l2_bytes = size_t{4} << 20;
+    properties.l2_bytes = world.options.l2_bytes;
     properties.shared_bytes_per_block = emulator::kStaticSharedBytes;
     properties.shared_bytes_per_block_optin = emulator::kSharedBytes;
     properties.shared_bytes_per_sm = kSmSharedBytes;

@@ -37,6 +37,7 @@ class CudaEngine final : public engine::Engine {
   [[nodiscard]] bool packs_as_rows(uint32_t forms) const noexcept override {
     return forms == engine::kActF32;
   }
+  [[nodiscard]] bool packs_in_place() const noexcept override { return true; }
   Result<std::unique_ptr<engine::Stream>> new_stream() override;
 
   [[nodiscard]] bool can(engine::Op op) const noexcept override { return is_engine_op(op); }

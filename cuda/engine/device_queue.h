@@ -85,7 +85,8 @@ class DeviceQueue : private ScratchMemory {
             this,
             products_.get(),
             dry_run_,
-            pairs_};
+            pairs_,
+            properties_.l2_bytes};
   }
   [[nodiscard]] bool dry_run() const noexcept { return dry_run_; }
   /// Bytes that the device has left, whoever asks for them.

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/mapped_file.h"
+#include "cuda/ops/bf16_rows.h"
 #include "cuda/ops/pack_tiles.h"
 #include "cuda/ops/weight.h"
 #include "cuda/ops/weight_tiles.h"
@@ -130,6 +131,11 @@ Result<std::unique_ptr<engine::Weight>> WeightLoader::load(
     segment.data = data;
     segment.first_row = role == WeightRole::kGated ? 0 : weight->out_;
     segment.rows = source.rows;
+    // One kernel has all that a product reads, so the strictest of its types counts.
+    const int64_t from = bf16_rows(source);
+    const bool one_result = source.type != DType::kF16 && source.type != DType::kBF16;
+    weight->bf16_rows_ = std::max(weight->bf16_rows_, from);
+    weight->one_result_rows_ = std::max(weight->one_result_rows_, one_result ? from - 1 : 0);
     const Form form = form_of(role, source);
     segment.row_bytes = form.traits != nullptr ? 0 : form.piece;
     weight->out_ = segment.first_row + source.rows;
@@ -147,6 +153,11 @@ Result<std::unique_ptr<engine::Weight>> WeightLoader::load(
     data += aligned(form.bytes());
   }
   return std::unique_ptr<engine::Weight>(std::move(weight));
+}
+
+int64_t WeightLoader::bf16_rows(const WeightSource& source) {
+  const DeviceQueue::Turn turn(queue_);
+  return bf16_rows_from(queue_.context(), source.type, source.cols);
 }
 
 Status WeightLoader::write_rows(WeightRole role, const WeightSource& source, uint8_t* to) {

@@ -28,6 +28,7 @@ class WeightLoader {
                                                const std::shared_ptr<engine::WeightMemory>& memory);
 
  private:
+  int64_t bf16_rows(const engine::WeightSource& source);
   // With a turn on the queue.
   Status write_rows(engine::WeightRole role, const engine::WeightSource& source, uint8_t* to);
   Status write_tiles(const engine::WeightSource& source, uint8_t* to);

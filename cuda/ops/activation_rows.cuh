@@ -110,6 +110,15 @@ GEN_DEVICE void quantise_columns(const PackedRows& to, int64_t t, int32_t first,
   }
 }
 
+/// Writes a column of a row that begins at `row`, as float32 or bfloat16.
+GEN_DEVICE void put_column(uint8_t* row, bool bf16, int64_t column, float value) {
+  if (bf16) {
+    reinterpret_cast<uint16_t*>(row)[column] = device::f32_to_bf16(value);
+  } else {
+    reinterpret_cast<float*>(row)[column] = value;
+  }
+}
+
 /// Whether there is more than float32.
 GEN_DEVICE bool has_forms(const PackedRows& of) { return of.at.q8 != 0 || of.at.q8k != 0; }
 

@@ -3,6 +3,7 @@
 // it for the other forms; then, where they are asked for and each on a multiple of 64 bytes:
 //   kActQ8    int8 q[C], then {float scale, int32 sum of q} of each block of 32
 //   kActQ8K   int8 q[C], then float scale of each block of 256, then int32 sum of each 16 q
+// Rows that are bfloat16 (Activations::bf16) lie where their float32 would, and nothing else does.
 // x = q * scale. What is rounded how is said in engine/cpu/activations.h, whose bits these are.
 #pragma once
 
@@ -48,10 +49,12 @@ struct PackedRows {
   int64_t rows = 0;
   int64_t cols = 0;
   RowLayout at;
+  bool bf16 = false;
 };
 inline PackedRows packed_rows(const engine::Activations& of) noexcept {
-  return {reinterpret_cast<uint8_t*>(of.data.address()), of.rows, of.cols,
-          row_layout(of.forms, of.cols)};
+  RowLayout at = row_layout(of.forms, of.cols);
+  if (of.bf16) at = {0, 0, 0, 0, 0, at.bytes};
+  return {reinterpret_cast<uint8_t*>(of.data.address()), of.rows, of.cols, at, of.bf16};
 }
 
 }  // namespace gen::cuda

@@ -200,10 +200,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_kernel(AttentionView of) {
   const float factor = 1.0F / state_sum;
   for (int32_t d = thread_x(); d < of.v_dim; d += kThreads) {
     const float sum = sums[d];
-    const float value = nothing ? 0.0F : sum * factor;
-    const int64_t column = int64_t{head} * of.v_dim + d;
-    if (of.out.data != nullptr) of.out.data[t * of.out.stride + column] = value;
-    if (of.packed.data != nullptr) of.packed.data[t * of.packed.stride + column] = value;
+    put_result(of, t, head, d, nothing ? 0.0F : sum * factor);
   }
 }
 

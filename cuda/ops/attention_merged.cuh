@@ -130,10 +130,7 @@ struct Merged {
   }
   GEN_DEVICE void put(const AttentionView& of, int64_t t, int32_t head, int32_t d) const {
     const float factor = 1.0F / sum;
-    const float result = max == minus_infinity() ? 0.0F : value * factor;
-    const int64_t column = int64_t{head} * of.v_dim + d;
-    if (of.out.data != nullptr) of.out.data[t * of.out.stride + column] = result;
-    if (of.packed.data != nullptr) of.packed.data[t * of.packed.stride + column] = result;
+    put_result(of, t, head, d, max == minus_infinity() ? 0.0F : value * factor);
   }
 };
 

@@ -503,7 +503,8 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(32 * kWarps, 1) attention_mma_kernel(AttentionView 
     if (own[r] == nullptr) continue;
     const int32_t query = tile.first + warp_of_block() * kWarpQueries + r * 8 + lane / 4;
     const int64_t t = rows.first_row + query / group;
-    const int64_t column = int64_t{kv_head * group + query % group} * of.v_dim;
+    const int32_t head =
+        kv_head * static_cast<int32_t>(group) + query % static_cast<int32_t>(group);
     const float factor = softmax.most[r] == minus_infinity() && sum == 0.0F ? 0.0F : 1.0F / sum;
     GEN_UNROLL
     for (int32_t j = 0; j < kDim / 8; ++j) {
@@ -511,9 +512,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(32 * kWarps, 1) attention_mma_kernel(AttentionView 
       for (int32_t e = 0; e < 2; ++e) {
         const int32_t d = j * 8 + lane % 4 * 2 + e;
         if (d >= of.v_dim) continue;
-        const float value = sums[j][2 * r + e] * factor;
-        if (of.out.data != nullptr) of.out.data[t * of.out.stride + column + d] = value;
-        if (of.packed.data != nullptr) of.packed.data[t * of.packed.stride + column + d] = value;
+        put_result(of, t, head, d, sums[j][2 * r + e] * factor);
       }
     }
   }

@@ -212,10 +212,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kPer < 8 ? 2 : 1)
     for (int32_t j = 0; j < static_cast<int32_t>(kPer); ++j) {
       const int32_t d = element_of(j);
       if (d >= of.v_dim) continue;
-      const float value = nothing ? 0.0F : sums[i][j] * factor;
-      const int64_t column = int64_t{head} * of.v_dim + d;
-      if (of.out.data != nullptr) of.out.data[t * of.out.stride + column] = value;
-      if (of.packed.data != nullptr) of.packed.data[t * of.packed.stride + column] = value;
+      put_result(of, t, head, d, nothing ? 0.0F : sums[i][j] * factor);
     }
   }
 }

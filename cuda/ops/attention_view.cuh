@@ -3,6 +3,7 @@
 // type, and scores as the rule has them.
 #pragma once
 
+#include "cuda/ops/activation_rows.cuh"
 #include "cuda/ops/attention_walk.cuh"
 #include "cuda/ops/context.h"
 #include "cuda/ops/device.cuh"
@@ -15,7 +16,7 @@ namespace gen::cuda {
 struct AttentionView {
   ConstRowsView q;
   RowsView out;
-  RowsView packed;
+  PackedRows packed;
   int32_t n_heads;
   int32_t n_kv_heads;
   int32_t k_dim;
@@ -32,7 +33,7 @@ struct AttentionView {
 inline AttentionView attention_view(const engine::AttentionArgs& args) noexcept {
   return {view(args.q),
           view(args.out),
-          view(args.packed),
+          packed_rows(args.packed),
           args.n_heads,
           args.n_kv_heads,
           args.k_dim,
@@ -43,6 +44,17 @@ inline AttentionView attention_view(const engine::AttentionArgs& args) noexcept 
           pointer(args.sequences),
           args.n_sequences,
           args.any_bits};
+}
+
+/// Writes element d of head `head` of row t.
+GEN_DEVICE void put_result(const AttentionView& of, int64_t t, int32_t head, int32_t d,
+                           float value) {
+  const int64_t column = int64_t{head} * of.v_dim + d;
+  if (of.out.data != nullptr) of.out.data[t * of.out.stride + column] = value;
+  if (of.packed.data != nullptr) {
+    put_column(of.packed.data + static_cast<size_t>(t) * of.packed.at.bytes, of.packed.bf16, column,
+               value);
+  }
 }
 
 /// The format as a type, so that no element asks for it.

@@ -39,6 +39,7 @@ struct OpContext {
   MatrixProducts* products = nullptr;  // null: none but our own
   bool dry_run = false;                // nothing is started
   bool pairs = true;                   // see pairs.h
+  size_t l2_bytes = 0;                 // of the second cache
 };
 
 /// Rows of floats as kernels take them.

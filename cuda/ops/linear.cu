@@ -1,16 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // linear: which kernels a product takes; they are in linear_floats.cu, in linear_blocks_of_*.cu for
-// few rows and in linear_rows_of_*.cu for many. Quantised ones have one result for either;
+// few rows and in linear_rows_of_*.cu for many. Quantised ones have one result for either, but where
+// rows are so many that they come in bfloat16 (linear_unpacked.cu);
 // of float weights many rows go through tensor cores, and all do where a row must have one result.
 // Two products of a gate are one, segments of a stack are one after another.
 #include <utility>
 
+#include "cuda/ops/bf16_rows.h"
 #include "cuda/ops/linear_end.cuh"
 #include "cuda/ops/ops_run.h"
 #include "cuda/ops/pairs.h"
 #include "quant/traits.h"
 
 namespace gen::cuda {
+
+int64_t bf16_rows_from(const OpContext& context, DType type, int64_t cols) {
+  if (context.compute < 80 || cols % 8 != 0) return engine::kAnyRows;
+  if (type == DType::kBF16) return kMatvecRows + 1;
+  if (quant::find_traits(type) == nullptr) return engine::kAnyRows;
+  const int32_t family = context.compute / 10;
+  if (context.compute != 80 && family != 9 && family != 10) return engine::kAnyRows;
+  const bool library =
+      context.products != nullptr && context.products->workspace_bytes(context.compute) > 0;
+  return library && family >= 9 ? 256 : 512;
+}
 
 namespace {
 
@@ -50,6 +63,8 @@ Status run_segments(const OpContext& context, const engine::LinearArgs& args, Ro
       } else {
         GEN_TRY(linear_floats(context, x, end, segment, up, std::exchange(norm, {})));
       }
+    } else if (x.bf16) {
+      GEN_TRY(linear_unpacked(context, x, end, segment, up));
     } else if (traits->block == 32) {
       GEN_TRY((many ? linear_rows_of_32 : linear_blocks_of_32)(context, x, end, segment, up));
     } else {

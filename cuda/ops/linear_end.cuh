@@ -4,7 +4,7 @@
 // One rounding for each of these; the bits of the CPU engine from equal sums.
 #pragma once
 
-#include "cuda/ops/activation_rows.h"
+#include "cuda/ops/activation_rows.cuh"
 #include "cuda/ops/context.h"
 #include "cuda/ops/device.cuh"
 #include "cuda/ops/low_rank.cuh"
@@ -18,9 +18,11 @@ constexpr int32_t kMatvecRows = 8;
 
 struct LinearEnd {
   const float* bias;
+  const float* up_bias;  // of what gates are for
   engine::Activation activation;
   ConstRowsView residual;
   RowsView y;
+  bool bf16;  // y's rows are
   LowRankView low_rank;
   ConstRowsView u;
   int64_t rows;       // outputs of this segment
@@ -38,15 +40,19 @@ struct RowNorm {
 
 /// Of a product whose segment is still to be said.
 inline LinearEnd linear_end(const engine::LinearArgs& args) noexcept {
-  return {pointer(args.bias),
+  const bool gated = args.weight->role() == engine::WeightRole::kGated;
+  const float* const bias = pointer(args.bias);
+  return {bias,
+          gated && bias != nullptr ? bias + args.y.cols : nullptr,
           args.activation,
           view(args.residual),
           view(args.y),
+          args.bf16_y,
           view(args.low_rank),
           view(args.u),
           0,
           0,
-          args.weight->role() == engine::WeightRole::kGated};
+          gated};
 }
 
 /// What output `output` of the segment has added in the end for row t; 0 where there is nothing.
@@ -55,27 +61,38 @@ GEN_DEVICE float residual_of(const LinearEnd& of, int64_t t, int64_t output) {
   return of.residual.data[t * of.residual.stride + of.first_row + output];
 }
 
-/// Output `output` of the segment for row t. `up` counts where the product is gated; residual() is
-/// residual_of() the output.
+/// Output `output` of the segment for row t. `up` counts where the product is gated, `residual()`
+/// is residual_of() the output: what has it already gives it, others load it last.
 template <typename Residual>
-GEN_DEVICE void finish_output(const LinearEnd& of, int64_t t, int64_t output, float sum, float up,
-                              const Residual& residual) {
+GEN_DEVICE float finished(const LinearEnd& of, int64_t t, int64_t output, float sum, float up,
+                          const Residual& residual) {
   const int64_t column = of.first_row + output;
   const float* const u = of.u.data != nullptr ? of.u.data + t * of.u.stride : nullptr;
   sum = add_adapters(of.low_rank, u, t, of.gated ? 0 : -1, column, sum);
   if (of.bias != nullptr) sum = sum + of.bias[column];
   if (of.gated) {
     up = add_adapters(of.low_rank, u, t, 1, column, up);
-    if (of.bias != nullptr) up = up + of.bias[of.rows + column];
+    if (of.up_bias != nullptr) up = up + of.up_bias[column];
     sum = gated(of.activation, sum, up);
   } else {
     sum = activated(of.activation, sum);
   }
   if (of.residual.data != nullptr) sum = sum + residual();
-  of.y.data[t * of.y.stride + column] = sum;
+  return sum;
+}
+template <typename Residual>
+GEN_DEVICE void finish_output(const LinearEnd& of, int64_t t, int64_t output, float sum, float up,
+                              const Residual& residual) {
+  of.y.data[t * of.y.stride + of.first_row + output] = finished(of, t, output, sum, up, residual);
 }
 GEN_DEVICE void finish_output(const LinearEnd& of, int64_t t, int64_t output, float sum, float up) {
   finish_output(of, t, output, sum, up, [&] { return residual_of(of, t, output); });
+}
+/// The same of many rows, which may be wanted in bfloat16.
+GEN_DEVICE void finish_many(const LinearEnd& of, int64_t t, int64_t output, float sum, float up) {
+  const auto residual = [&] { return residual_of(of, t, output); };
+  put_column(reinterpret_cast<uint8_t*>(of.y.data + t * of.y.stride), of.bf16,
+             of.first_row + output, finished(of, t, output, sum, up, residual));
 }
 
 /// Products of a segment, or of a pair of them, by what its type is. `up` is null where the product
@@ -93,6 +110,9 @@ Status linear_blocks_of_256(const OpContext& context, const PackedRows& x, const
 bool linear_float_rows_can(const OpContext& context, DType type);
 Status linear_float_rows(const OpContext& context, const PackedRows& x, const LinearEnd& end,
                          const WeightSegment& weight, const WeightSegment* up, bool own);
+/// Of quantised weights for rows in bfloat16.
+Status linear_unpacked(const OpContext& context, const PackedRows& x, const LinearEnd& end,
+                       const WeightSegment& weight, const WeightSegment* up);
 Status linear_rows_of_32(const OpContext& context, const PackedRows& x, const LinearEnd& end,
                          const WeightSegment& weight, const WeightSegment* up);
 Status linear_rows_of_256(const OpContext& context, const PackedRows& x, const LinearEnd& end,

@@ -26,23 +26,24 @@ constexpr size_t few_elements(bool gated) noexcept {
 }
 
 template <typename Type, bool kGated>
-GEN_KERNEL GEN_LAUNCH_BOUNDS(kFewThreads) linear_float_few_kernel(FloatRowsView of) {
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kFewThreads, 8)  // else ptxas spills
+    linear_float_few_kernel(FloatRowsView of) {
   constexpr int32_t kSteps = few_steps(kGated);
   constexpr size_t kElements = few_elements(kGated);
   const int64_t first_output = int64_t{block_x()} * kFewOutputs;
   const int32_t lane = lane_of_warp();
-  const int32_t n = (of.x.stride + kFactorColumns - 1) / kFactorColumns;
+  const int32_t n = (of.x.cols + kFactorColumns - 1) / kFactorColumns;
   const auto stage = [](int32_t i) {
     return dynamic_shared<uint16_t>(static_cast<size_t>(i) * kElements * sizeof(uint16_t),
                                     kElements);
   };
   const size_t at = static_cast<size_t>(first_output) * of.row_bytes;
   const int64_t outputs = of.end.rows - first_output;
-  FactorCopy<kFewOutputs, kFewThreads> weights(of.weight + at, of.row_bytes, outputs, of.x.stride);
+  FactorCopy<kFewOutputs, kFewThreads> weights(of.weight + at, of.row_bytes, outputs, of.x.cols);
   FactorCopy<kFewOutputs, kFewThreads> others((kGated ? of.up_weight : of.weight) + at,
-                                              of.row_bytes, outputs, of.x.stride);
+                                              of.row_bytes, outputs, of.x.cols);
   FactorCopy<kMatvecRows, kFewThreads> rows(
-      of.x.data, static_cast<size_t>(of.x.stride) * sizeof(uint16_t), of.end.y.rows, of.x.stride);
+      of.x.data, static_cast<size_t>(of.x.stride) * sizeof(uint16_t), of.end.y.rows, of.x.cols);
   const auto copy_weights = [&](const Shared<uint16_t>& to) {
     weights.copy(to, kMatvecRows);
     if constexpr (kGated) others.copy(to, kMatvecRows + kFewOutputs);
@@ -70,7 +71,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kFewThreads) linear_float_few_kernel(FloatRowsView 
     device::commit_copies();
     const Shared<uint16_t> step = stage(now);
     now = now + 1 == kSteps ? 0 : now + 1;
-    const int32_t left = of.x.stride - i * kFactorColumns;
+    const int32_t left = of.x.cols - i * kFactorColumns;
     GEN_UNROLL
     for (int32_t k = 0; k < kFactorColumns; k += 32) {
       uint32_t x[4];

@@ -22,6 +22,7 @@
 #include "cuda/ops/linear_float_few.cuh"
 #include "cuda/ops/linear_float_rows.cuh"
 #include "cuda/ops/linear_floats.cuh"
+#include "cuda/ops/linear_rows_product.h"
 #include "cuda/ops/warp_sums.cuh"
 
 namespace gen::cuda {
@@ -112,17 +113,18 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kResidentTiles) linear_float_rows_kernel(
   const size_t x_bytes = static_cast<size_t>(of.x.stride) * sizeof(uint16_t);
   const int64_t second = gated ? first_output : first_output + kHalf;
   FactorCopy<kHalf, kThreads> weights(of.weight + static_cast<size_t>(first_output) * of.row_bytes,
-                                      of.row_bytes, of.end.rows - first_output, of.x.stride);
+                                      of.row_bytes, of.end.rows - first_output, of.x.cols);
   FactorCopy<kHalf, kThreads> others(
       (gated ? of.up_weight : of.weight) + static_cast<size_t>(second) * of.row_bytes, of.row_bytes,
-      of.end.rows - second, of.x.stride);
+      of.end.rows - second, of.x.cols);
   FactorCopy<Tile::rows, kThreads> rows(of.x.data + first * of.x.stride, x_bytes,
-                                        of.end.y.rows - first, of.x.stride);
+                                        of.end.y.rows - first, of.x.cols);
   const auto copy_weights = [&](const Shared<uint16_t>& to) {
     weights.copy(to, Tile::rows);
     others.copy(to, Tile::rows + kHalf);
   };
-  const int32_t n = (of.x.stride + kFactorColumns - 1) / kFactorColumns;
+  const int32_t n = (of.x.cols + kFactorColumns - 1) / kFactorColumns;
+  if (of.fresh_weights) after_predecessor();
   for (int32_t i = 0; i < kSteps - 1 && i < n; ++i) copy_weights(stage(i));
   after_predecessor();
   for (int32_t i = 0; i < kSteps - 1; ++i) {
@@ -172,7 +174,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kResidentTiles) linear_float_rows_kernel(
     device::commit_copies();
     const Shared<uint16_t> both = stage(now);
     now = now + 1 == kSteps ? 0 : now + 1;
-    const int32_t columns = of.x.stride - i * kFactorColumns;
+    const int32_t columns = of.x.cols - i * kFactorColumns;
     if (left <= 0) continue;
     if (columns >= kFactorColumns) {
       GEN_UNROLL
@@ -202,7 +204,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kResidentTiles) linear_float_rows_kernel(
     float factor = 1.0F;
     if constexpr (Type::kFactors) factor = of.x.factors[t];
     const float up = gated ? ordered.get(row, outputs + within) * factor : 0.0F;
-    finish_output(of.end, t, own_output + within, ordered.get(row, within) * factor, up);
+    finish_many(of.end, t, own_output + within, ordered.get(row, within) * factor, up);
   }
 }
 
@@ -255,13 +257,58 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kRoundThreads)
   GEN_UNROLL
   for (int32_t k = 0; k < kFinishEach; ++k) {
     const int64_t output = first + k * kRoundThreads;
-    if (output < end.rows) finish_output(end, t, output, sum[k], up[k]);
+    if (output < end.rows) finish_many(end, t, output, sum[k], up[k]);
   }
 }
 
+/// The same where a gate is all that comes after the sums: a thread is four outputs that lie
+/// together, of each of two stretches of a row.
+constexpr int32_t kGateEach = 2;
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kRoundThreads)
+    gate_rows_kernel(LinearEnd end, const float* sums, const float* ups) {
+  after_predecessor();
+  const int64_t t = block_y();
+  const int64_t first = (int64_t{block_x()} * kGateEach * kRoundThreads + thread_x()) * 4;
+  device::UInt4 gates[kGateEach] = {};
+  device::UInt4 others[kGateEach] = {};
+  GEN_UNROLL
+  for (int32_t k = 0; k < kGateEach; ++k) {
+    const int64_t output = first + k * kRoundThreads * 4;
+    if (output >= end.rows) continue;
+    gates[k] = device::load16(sums + t * end.rows + output);
+    others[k] = device::load16(ups + t * end.rows + output);
+  }
+  GEN_UNROLL
+  for (int32_t k = 0; k < kGateEach; ++k) {
+    const int64_t output = first + k * kRoundThreads * 4;
+    if (output >= end.rows) continue;
+    const uint32_t gate[4] = {gates[k].x, gates[k].y, gates[k].z, gates[k].w};
+    const uint32_t other[4] = {others[k].x, others[k].y, others[k].z, others[k].w};
+    float y[4];
+    GEN_UNROLL
+    for (int32_t i = 0; i < 4; ++i) {
+      y[i] = gated(end.activation, float_from_bits(gate[i]), float_from_bits(other[i]));
+    }
+    float* const row = end.y.data + t * end.y.stride;
+    const int64_t column = end.first_row + output;
+    if (end.bf16) {
+      device::store8(reinterpret_cast<uint16_t*>(row) + column,
+                     {device::pack_bf16(y[0], y[1]), device::pack_bf16(y[2], y[3])});
+    } else {
+      device::store16(row + column,
+                      {float_bits(y[0]), float_bits(y[1]), float_bits(y[2]), float_bits(y[3])});
+    }
+  }
+}
+bool ends_with_gate(const LinearEnd& end) {
+  const auto in_fours = [](int64_t n) { return n % 4 == 0; };
+  return end.gated && end.bias == nullptr && end.low_rank.table == nullptr &&
+         end.residual.data == nullptr && in_fours(end.rows) && in_fours(end.first_row) &&
+         in_fours(end.y.stride) && reinterpret_cast<uintptr_t>(end.y.data) % 16 == 0;
+}
+
 /// Whether nothing comes after the sums but a residual, and they may be made where they belong.
-template <typename Type>
-bool ends_with_sums(const LinearEnd& end) {
+bool ends_with_sums(DType type, const LinearEnd& end) {
   const bool bare = end.bias == nullptr && end.activation.kind == engine::Act::kNone &&
                     end.low_rank.table == nullptr && !end.gated;
   const auto aligned = [&](const float* rows, int64_t stride) {
@@ -270,7 +317,7 @@ bool ends_with_sums(const LinearEnd& end) {
   const bool residual =
       end.residual.data == nullptr ||
       (end.residual.stride == end.y.stride && aligned(end.residual.data, end.residual.stride));
-  return bare && residual && !Type::kFactors && aligned(end.y.data, end.y.stride);
+  return bare && residual && type != DType::kF16 && !end.bf16 && aligned(end.y.data, end.y.stride);
 }
 
 /// Memory of an operation, piece by piece.
@@ -288,67 +335,90 @@ class Pieces {
   size_t end_ = 0;
 };
 
-template <typename Type>
-Status launch_float_rows(const OpContext& context, const PackedRows& x, const LinearEnd& end,
-                         const WeightSegment& weight, const WeightSegment* up,
-                         MatrixProducts* library) {
-  const auto stride = static_cast<int32_t>((x.cols + 7) / 8 * 8);
-  const size_t workspace = library != nullptr ? library->workspace_bytes(context.compute) : 0;
-  if (workspace == 0) library = nullptr;
-  const auto outputs = static_cast<size_t>(x.rows * weight.rows);
-  const bool bare = ends_with_sums<Type>(end);
-  Pieces pieces;
-  const size_t rows_at = pieces.add(static_cast<size_t>(x.rows * stride) * sizeof(uint16_t));
-  const size_t factors_at = pieces.add(static_cast<size_t>(x.rows) * sizeof(float));
-  const size_t sums_at = pieces.add(library != nullptr && !bare ? outputs * sizeof(float) : 0);
-  const size_t ups_at = pieces.add(library != nullptr && end.gated ? outputs * sizeof(float) : 0);
-  const size_t workspace_at = pieces.add(workspace);
-  uint8_t* scratch = nullptr;
-  GEN_TRY(context.scratch->take_scratch(pieces.end(), &scratch));
-  const RoundedRows rounded = {reinterpret_cast<uint16_t*>(scratch + rows_at),
-                               reinterpret_cast<float*>(scratch + factors_at), stride};
-  GEN_TRY(run_kernel(context, "round_rows", round_rows_kernel<Type>,
-                     {static_cast<unsigned>(x.rows), 1, 1}, kRoundThreads, 0, x, rounded));
-  if (library != nullptr) {
-    const auto multiply = [&](const WeightSegment& by, float* y, int64_t y_stride) {
-      MatrixProduct product;
-      product.type = by.type;
-      product.w = by.data;
-      product.x = rounded.data;
-      product.y = y;
-      product.rows = x.rows;
-      product.outputs = by.rows;
-      product.cols = x.cols;
-      product.w_stride = static_cast<int64_t>(by.row_bytes / sizeof(uint16_t));
-      product.x_stride = stride;
-      product.y_stride = y_stride;
-      if (bare && end.residual.data != nullptr) {
-        product.residual = end.residual.data + end.first_row;
-      }
-      product.workspace = scratch + workspace_at;
-      product.workspace_bytes = workspace;
-      return context.dry_run || library->multiply(product, context.stream);
-    };
-    auto* const sums =
-        bare ? end.y.data + end.first_row : reinterpret_cast<float*>(scratch + sums_at);
-    auto* const ups = reinterpret_cast<float*>(scratch + ups_at);
-    if (multiply(weight, sums, bare ? end.y.stride : weight.rows) &&
-        (up == nullptr || multiply(*up, ups, up->rows))) {
-      if (bare) return {};
-      device::Dim3 grid = grid_of(weight.rows, kRoundThreads * kFinishEach);
-      grid.y = static_cast<unsigned>(x.rows);
-      return run_kernel(context, "finish_rows", finish_rows_kernel, grid, kRoundThreads, 0, end,
-                        sums, up != nullptr ? ups : nullptr,
-                        Type::kFactors ? rounded.factors : nullptr);
-    }
-  }
-  const FloatRowsView of = {rounded, end, weight.data, up != nullptr ? up->data : nullptr,
-                            weight.row_bytes};
-  if (x.rows <= kMatvecRows) return launch_float_few<Type>(context, of);
-  return launch_tiles<Type, LargeTile, MiddleTile, SmallTile>(context, of);
+}  // namespace
+
+RowsProduct::RowsProduct(const OpContext& context, DType type, const PackedRows& x,
+                         bool own) noexcept
+    : context_(context), type_(type), x_(x), library_(own ? nullptr : context.products) {
+  if (library_ != nullptr) workspace_bytes_ = library_->workspace_bytes(context.compute);
+  if (workspace_bytes_ == 0) library_ = nullptr;
 }
 
-}  // namespace
+Status RowsProduct::prepare(const LinearEnd& end, int64_t outputs, size_t weight_bytes) {
+  const auto cols = static_cast<int32_t>((x_.cols + 7) / 8 * 8);
+  const bool rounds = !x_.bf16;
+  const auto all = static_cast<size_t>(x_.rows * outputs) * sizeof(float);
+  Pieces pieces;
+  const size_t rows_at =
+      pieces.add(rounds ? static_cast<size_t>(x_.rows * cols) * sizeof(uint16_t) : 0);
+  const size_t factors_at = pieces.add(static_cast<size_t>(x_.rows) * sizeof(float));
+  const size_t sums_at = pieces.add(library_ != nullptr && !ends_with_sums(type_, end) ? all : 0);
+  const size_t ups_at = pieces.add(library_ != nullptr && end.gated ? all : 0);
+  const size_t weights_at = pieces.add(weight_bytes);
+  const size_t workspace_at = pieces.add(workspace_bytes_);
+  uint8_t* scratch = nullptr;
+  GEN_TRY(context_.scratch->take_scratch(pieces.end(), &scratch));
+  sums_ = reinterpret_cast<float*>(scratch + sums_at);
+  ups_ = reinterpret_cast<float*>(scratch + ups_at);
+  weights_ = scratch + weights_at;
+  workspace_ = scratch + workspace_at;
+  rows_ = {reinterpret_cast<uint16_t*>(scratch + rows_at),
+           reinterpret_cast<float*>(scratch + factors_at), cols, cols};
+  if (!rounds) {
+    rows_.data = reinterpret_cast<uint16_t*>(x_.data);
+    rows_.stride = static_cast<int32_t>(x_.at.bytes / sizeof(uint16_t));
+    return {};
+  }
+  return run_kernel(context_, "round_rows",
+                    type_ == DType::kF16 ? round_rows_kernel<TypeF16> : round_rows_kernel<TypeBF16>,
+                    {static_cast<unsigned>(x_.rows), 1, 1}, kRoundThreads, 0, x_, rows_);
+}
+
+bool RowsProduct::sum(const LinearEnd& end, const WeightSegment& by, bool up) {
+  const bool bare = ends_with_sums(type_, end);
+  MatrixProduct product;
+  product.type = type_;
+  product.w = by.data;
+  product.x = rows_.data;
+  product.y = bare ? end.y.data + end.first_row : up ? ups_ : sums_;
+  product.rows = x_.rows;
+  product.outputs = by.rows;
+  product.cols = x_.cols;
+  product.w_stride = static_cast<int64_t>(by.row_bytes / sizeof(uint16_t));
+  product.x_stride = rows_.stride;
+  product.y_stride = bare ? end.y.stride : by.rows;
+  if (bare && end.residual.data != nullptr) {
+    product.residual = end.residual.data + end.first_row;
+  }
+  product.workspace = workspace_;
+  product.workspace_bytes = workspace_bytes_;
+  return context_.dry_run || library_->multiply(product, context_.stream);
+}
+
+Status RowsProduct::finish(const LinearEnd& end) {
+  if (ends_with_sums(type_, end)) return {};
+  if (ends_with_gate(end) && type_ == DType::kBF16) {
+    device::Dim3 grid = grid_of(end.rows, kRoundThreads * 4 * kGateEach);
+    grid.y = static_cast<unsigned>(x_.rows);
+    return run_kernel(context_, "gate_rows", gate_rows_kernel, grid, kRoundThreads, 0, end, sums_,
+                      ups_);
+  }
+  device::Dim3 grid = grid_of(end.rows, kRoundThreads * kFinishEach);
+  grid.y = static_cast<unsigned>(x_.rows);
+  return run_kernel(context_, "finish_rows", finish_rows_kernel, grid, kRoundThreads, 0, end, sums_,
+                    end.gated ? ups_ : nullptr, type_ == DType::kF16 ? rows_.factors : nullptr);
+}
+
+Status RowsProduct::multiply(const LinearEnd& end, const WeightSegment& weight,
+                             const WeightSegment* up, bool fresh_weights) {
+  const FloatRowsView of = {
+      rows_, end, weight.data, up != nullptr ? up->data : nullptr, weight.row_bytes, fresh_weights};
+  const auto launch = [&]<typename Type>(Type) {
+    if (x_.rows <= kMatvecRows) return launch_float_few<Type>(context_, of);
+    return launch_tiles<Type, LargeTile, MiddleTile, SmallTile>(context_, of);
+  };
+  return type_ == DType::kF16 ? launch(TypeF16()) : launch(TypeBF16());
+}
 
 bool linear_float_rows_can(const OpContext& context, DType type) {
   return type == DType::kF16 || (type == DType::kBF16 && context.compute >= 80);
@@ -356,11 +426,13 @@ bool linear_float_rows_can(const OpContext& context, DType type) {
 
 Status linear_float_rows(const OpContext& context, const PackedRows& x, const LinearEnd& end,
                          const WeightSegment& weight, const WeightSegment* up, bool own) {
-  MatrixProducts* const library = own ? nullptr : context.products;
-  if (weight.type == DType::kF16) {
-    return launch_float_rows<TypeF16>(context, x, end, weight, up, library);
+  RowsProduct product(context, weight.type, x, own);
+  GEN_TRY(product.prepare(end, weight.rows));
+  if (product.has_library() && product.sum(end, weight, false) &&
+      (up == nullptr || product.sum(end, *up, true))) {
+    return product.finish(end);
   }
-  return launch_float_rows<TypeBF16>(context, x, end, weight, up, library);
+  return product.multiply(end, weight, up, false);
 }
 
 }  // namespace gen::cuda

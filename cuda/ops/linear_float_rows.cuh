@@ -24,11 +24,12 @@ struct TypeBF16 {
   }
 };
 
-/// Rows in 16 bits: [rows][stride], zeros behind the columns, and what each was divided by.
+/// Rows in 16 bits: [rows][stride], and what each was divided by.
 struct RoundedRows {
   uint16_t* data;
   float* factors;
   int32_t stride;
+  int32_t cols;  // with zeros that make them a multiple of eight
 };
 
 struct FloatRowsView {
@@ -37,6 +38,7 @@ struct FloatRowsView {
   const uint8_t* weight;
   const uint8_t* up_weight;
   size_t row_bytes;
+  bool fresh_weights;  // the predecessor has written them
 };
 
 constexpr int32_t kFactorColumns = 64;                 // of a step

@@ -7,12 +7,14 @@
 //   added as (l, l ^ 16), (l, l ^ 8), …. So the order depends on C and the type's size alone:
 //   neither on T, nor on the rows beside.
 //   Bytes: N C times the type's size, once for every eight rows; x comes from the first cache, once
-//   for the outputs of a warp. One row has a kernel of its own: linear_float_row.cuh.
+//   for the outputs of a warp. One row has a kernel of its own, linear_float_row.cuh, and so have
+//   F16 and BF16 where outputs are many: linear_float_some.cuh.
 //   Error: |sum| within (C / 32 + 13) roundings of sum_c |x w|, then one for each part of the end.
 #include "cuda/ops/linear_floats.cuh"
 
 #include "cuda/ops/linear_end.cuh"
 #include "cuda/ops/linear_float_row.cuh"
+#include "cuda/ops/linear_float_some.cuh"
 
 namespace gen::cuda {
 namespace {
@@ -110,6 +112,17 @@ Status launch_floats(const OpContext& context, const PackedRows& x, const Linear
                       up != nullptr ? up->data : nullptr, weight.row_bytes);
   };
   if (end.y.rows == 1) return launch_float_row<Type>(context, x, end, weight, up, norm);
+  if constexpr (Type::kElements == 8) {
+    const SomeView some = {x, end, weight.data, up != nullptr ? up->data : nullptr,
+                           weight.row_bytes};
+    if (end.y.rows <= 4) {
+      const int32_t outputs = some_outputs<4>(context, end);
+      if (outputs > 0) return launch_float_some<Type, 4>(context, some, outputs);
+    } else if (end.y.rows <= kMatvecRows) {
+      const int32_t outputs = some_outputs<8>(context, end);
+      if (outputs > 0) return launch_float_some<Type, 8>(context, some, outputs);
+    }
+  }
   if (end.y.rows <= 4) return launch(linear_floats_kernel<Type, 4>);
   return launch(linear_floats_kernel<Type, kMatvecRows>);
 }

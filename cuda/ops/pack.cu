@@ -18,10 +18,10 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) pack_kernel(ConstRowsView x, PackedRows y
   const int32_t first = block_y() * kCols;
   const auto cols = static_cast<int32_t>(x.cols);
   const int32_t end = cols - first < kCols ? cols : first + kCols;
-  auto* const to = reinterpret_cast<float*>(y.data + static_cast<size_t>(t) * y.at.bytes);
+  uint8_t* const to = y.data + static_cast<size_t>(t) * y.at.bytes;
   // Where the rows lie packed already, only their other forms are made.
   const float* const from = x.data + t * x.stride;
-  if (from != to) {
+  if (from != reinterpret_cast<const float*>(to)) {
     float values[kEach];
     GEN_UNROLL
     for (int32_t i = 0; i < kEach; ++i) {
@@ -31,7 +31,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) pack_kernel(ConstRowsView x, PackedRows y
     GEN_UNROLL
     for (int32_t i = 0; i < kEach; ++i) {
       const int32_t d = first + i * kThreads + thread_x();
-      if (d < end) to[d] = values[i];
+      if (d < end) put_column(to, y.bf16, d, values[i]);
     }
   }
   if (has_forms(y)) {
@@ -48,6 +48,8 @@ Status pack(const OpContext& context, const ConstRowsView& x, const PackedRows& 
 }  // namespace
 
 Status run(const OpContext& context, const engine::PackArgs& args) {
+  // Whoever wrote rows where they are to lie has made them what they are to be.
+  if (args.x.data.address() == args.y.data.address()) return pack_in_place(context, args.y);
   return pack(context, view(args.x), packed_rows(args.y));
 }
 
@@ -57,7 +59,7 @@ int32_t kernels_compiled_for() noexcept {
 }
 
 Status pack_in_place(const OpContext& context, const engine::Activations& rows) {
-  if ((rows.forms & (engine::kActQ8 | engine::kActQ8K)) == 0) return {};
+  if (rows.bf16 || (rows.forms & (engine::kActQ8 | engine::kActQ8K)) == 0) return {};
   const RowsView x = view(rows);
   return pack(context, {x.data, x.rows, x.cols, x.stride}, packed_rows(rows));
 }

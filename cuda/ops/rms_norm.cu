@@ -14,8 +14,9 @@ namespace {
 constexpr int32_t kThreads = 512;
 constexpr int32_t kEach = 16;
 
-GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) rms_norm_kernel(NormView of) {
-  norm_row<kThreads, kEach>(of, block_x(), [] {
+template <int32_t kOf>
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kOf) rms_norm_kernel(NormView of) {
+  norm_row<kOf, kEach>(of, block_x(), [] {
     // What is above it in the function reads w alone.
     after_predecessor();
   });
@@ -23,12 +24,20 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) rms_norm_kernel(NormView of) {
 
 }  // namespace
 
+// One row is soonest done by many threads. Of many rows more are under way at once where blocks are
+// as small as their columns allow: a multiprocessor waits for each block's sum of squares.
 Status run(const OpContext& context, const engine::RmsNormArgs& args) {
   const device::Dim3 grid = {static_cast<unsigned>(args.x.rows), 1, 1};
   const NormView of = {view(args.x), pointer(args.w),          args.eps,
                        view(args.y), packed_rows(args.packed), 0};
-  return run_kernel(context, "rms_norm", rms_norm_kernel, grid, kThreads,
-                    norm_shared(args.x.cols, kThreads * kEach), of);
+  const auto launch = [&]<int32_t kOf>() {
+    return run_kernel(context, "rms_norm", rms_norm_kernel<kOf>, grid, kOf,
+                      norm_shared(args.x.cols, kOf * kEach), of);
+  };
+  const bool many = args.x.rows > context.processors;
+  if (many && args.x.cols <= 128 * kEach) return launch.operator()<128>();
+  if (many && args.x.cols <= 256 * kEach) return launch.operator()<256>();
+  return launch.operator()<kThreads>();
 }
 
 }  // namespace gen::cuda

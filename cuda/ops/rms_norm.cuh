@@ -100,14 +100,14 @@ GEN_DEVICE void norm_row(const NormView& of, int64_t t, const Begin& begin) {
   }
   sync_threads();
   const float factor = norm_factor(total[0], cols, of.eps);
-  float* to = nullptr;
+  uint8_t* to = nullptr;
   if (of.packed.data != nullptr) {
-    to = reinterpret_cast<float*>(of.packed.data + static_cast<size_t>(t) * of.packed.at.bytes);
+    to = of.packed.data + static_cast<size_t>(t) * of.packed.at.bytes;
   }
   const bool forms = to != nullptr && has_forms(of.packed);
   const auto put = [&](int32_t d, float value) {
     if (of.y.data != nullptr) of.y.data[t * of.y.stride + d] = value;
-    if (to != nullptr) to[d] = value;
+    if (to != nullptr) put_column(to, of.packed.bf16, d, value);
   };
   GEN_UNROLL
   for (int32_t i = 0; i < kEach; ++i) {
@@ -121,7 +121,7 @@ GEN_DEVICE void norm_row(const NormView& of, int64_t t, const Begin& begin) {
   if (!forms) return;
   sync_threads();
   quantise_columns(of.packed, t, 0, cols, [&](int32_t d) -> float {
-    if (d >= kHeld) return to[d];
+    if (d >= kHeld) return reinterpret_cast<const float*>(to)[d];
     return held[d];
   });
 }

@@ -50,11 +50,8 @@ class DeviceWeight final : public engine::Weight {
   [[nodiscard]] uint32_t activation_forms() const noexcept override;
   [[nodiscard]] size_t resident_bytes() const noexcept override { return bytes_; }
   [[nodiscard]] size_t stream_bytes() const noexcept override { return stream_bytes_; }
-  [[nodiscard]] bool has_one_result() const noexcept override {
-    return std::none_of(segments_.begin(), segments_.end(), [](const WeightSegment& segment) {
-      return segment.type == DType::kF16 || segment.type == DType::kBF16;
-    });
-  }
+  [[nodiscard]] int64_t one_result_rows() const noexcept override { return one_result_rows_; }
+  [[nodiscard]] int64_t bf16_rows() const noexcept override { return bf16_rows_; }
   [[nodiscard]] const std::vector<WeightSegment>& segments() const noexcept { return segments_; }
   /// No other weight of its queue ever has it.
   [[nodiscard]] uint64_t number() const noexcept { return number_; }
@@ -66,6 +63,8 @@ class DeviceWeight final : public engine::Weight {
   int64_t in_ = 0;
   size_t bytes_ = 0;
   size_t stream_bytes_ = 0;
+  int64_t one_result_rows_ = 0;
+  int64_t bf16_rows_ = 0;
   std::vector<WeightSegment> segments_;
   engine::EngineBuffer buffer_;
   std::shared_ptr<engine::WeightMemory> memory_;

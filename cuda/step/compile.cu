@@ -277,15 +277,14 @@ class Compiler {
       return false;
     }
     const int64_t cols = int64_t{of.n_heads} * of.v_dim;
-    if (!instruction(
-            StepOp::kMerge, parts(cols, kStepColumns), task.view,
-            {{handed_on},
-             {floats(task.view.of.out.data, cols), floats(task.view.of.packed.data, cols)}})) {
+    if (!instruction(StepOp::kMerge, parts(cols, kStepColumns), task.view,
+                     {{handed_on},
+                      {floats(task.view.of.out.data, cols), floats(view(of.packed).data, cols)}})) {
       return false;
     }
     if (!of.packed.data) return true;
     const PackedRows packed = packed_rows(of.packed);
-    return !more_forms(packed) || pack({task.view.of.packed.data, packed});
+    return !more_forms(packed) || pack({view(of.packed).data, packed});
   }
 
   bool add(const engine::BestArgs& of) {

@@ -79,7 +79,8 @@
  *           holds data only (options, sampling, requests, results, chats, tokenizers) goes on working, and the child may
  *           load a model of its own, at any time, whatever the parent's threads did at the fork. A child that is made in
  *           a callback must not return from it.
- * Results   one row, one result: what a request gives does not depend on batching, chunking, threads or caches.
+ * Results   one row, one result: what a request gives does not depend on batching, chunking, threads or caches; on
+ *           devices with gen_options_set_deterministic.
  *
  * While the version is 0.x functions may be added and arguments improved; see CHANGELOG.md.
  */

@@ -266,9 +266,9 @@ GEN_API gen_status gen_options_set_fairness(gen_options *options, int32_t steps,
 
 /**
  * With a non-zero `on`, the logits of a token depend on the text before it alone, bit for bit: not on how many texts
- * run in a step, on how a prompt was cut, or on drafts. The CPU engine is always so, and so are products of quantised
- * weights on devices. On devices products of F16 and BF16 weights for few rows are faster without, and then differ in
- * the last bits from those for many.
+ * run in a step, on how a prompt was cut, or on drafts. The CPU engine is always so. On devices it is faster without,
+ * and the last bits of steps of few and of many rows then differ: with F16 and BF16 weights from nine rows on, with
+ * quantised ones from 256 or more on.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL.
  * Threads: one at a time per object.

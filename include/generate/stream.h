@@ -53,8 +53,10 @@ enum {
 
 /**
  * As gen_stream_next, but never waits for another thread: for one thread that drives many streams. The first call
- * marks the stream as wanting its next piece, a later one runs one step for all marked streams of the generator, unless
- * another thread is running a step; so a round over many streams costs one step.
+ * marks the stream as wanting its next piece, a later one runs one step for all marked streams of the generator, so that
+ * a round over many streams costs one step. It runs none while another thread runs one, and, where the generator
+ * guesses tokens, none just after another polled stream gave one of several that a step brought it: when the others are
+ * given, that stream joins the step.
  *
  * @param token  receives a piece borrowed until the stream's next call, or NULL.
  * @param state  receives GEN_STREAM_…; GEN_STREAM_END also after a failure.

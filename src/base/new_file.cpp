@@ -21,7 +21,7 @@ namespace gen {
 namespace {
 
 constexpr int kMostTries = 100;
-constexpr size_t kStep = size_t{1} << 30;  // write() takes at most 2 GiB
+constexpr size_t kMostAtOnce = size_t{1} << 30;  // write() takes at most 2 GiB
 constexpr mode_t kOwner = S_IRUSR | S_IWUSR;
 constexpr mode_t kEverybody = kOwner | S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH;
 constexpr mode_t kPermissions = S_IRWXU | S_IRWXG | S_IRWXO;
@@ -85,7 +85,7 @@ Result<NewFile> NewFile::create(const std::string& path, Access access) {
 Status NewFile::write(std::span<const std::byte> bytes) {
   const SizeSignalHeld held;
   while (!bytes.empty()) {
-    const ssize_t done = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kStep));
+    const ssize_t done = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kMostAtOnce));
     if (done < 0) {
       if (errno == EINTR) continue;
       return io_error("write", path_, errno);

@@ -86,6 +86,10 @@ class Engine {
     return false;
   }
 
+  /// Whether packed rows begin with the float32 that they are made of, so that they can be packed
+  /// where they lie.
+  [[nodiscard]] virtual bool packs_in_place() const noexcept { return false; }
+
   virtual Result<std::unique_ptr<Stream>> new_stream() = 0;
 
   /// Whether there is a kernel for it; compile() refuses a graph that needs another.

@@ -50,6 +50,9 @@ struct Activations {
   uint32_t forms = 0;
   int64_t rows = 0;
   int64_t cols = 0;
+  /// Rows are bfloat16 alone, where they begin; `forms` says how far apart they lie. Only products
+  /// that want it so read them (Weight::bf16_rows).
+  bool bf16 = false;
   friend bool operator==(const Activations&, const Activations&) = default;
 };
 
@@ -135,6 +138,7 @@ struct LinearArgs {
   Activation activation;
   ConstMatrixView residual;  // [T, N], data may be null, may be y
   MatrixView y;              // [T, N]
+  bool bf16_y = false;       // its rows are bfloat16, as far apart; for Activations::bf16
   LowRank low_rank;
   ConstMatrixView u;  // what AdapterInArgs made, where low_rank has a table
   /// A row's bits depend on the row alone, at whatever cost; else on T too, in engines that say so.

@@ -35,6 +35,9 @@ class WeightMemory {
   virtual ~WeightMemory() = default;
 };
 
+/// More rows than there ever are.
+inline constexpr int64_t kAnyRows = INT64_MAX;
+
 /// Owned by a plan, made by Engine::prepare. Immutable.
 class Weight {
  public:
@@ -49,8 +52,11 @@ class Weight {
   [[nodiscard]] virtual size_t resident_bytes() const noexcept = 0;
   /// Bytes a product reads, for bandwidth figures.
   [[nodiscard]] virtual size_t stream_bytes() const noexcept = 0;
-  /// Whether a row of a product that is not `deterministic` has one result, whatever is beside it.
-  [[nodiscard]] virtual bool has_one_result() const noexcept { return true; }
+  // Of products that are not `deterministic`:
+  /// Rows up to which each has one result, whatever is beside it.
+  [[nodiscard]] virtual int64_t one_result_rows() const noexcept { return kAnyRows; }
+  /// Rows from which on a product takes them in bfloat16 (Activations::bf16).
+  [[nodiscard]] virtual int64_t bf16_rows() const noexcept { return kAnyRows; }
 };
 
 }  // namespace gen::engine

@@ -202,12 +202,17 @@ Result<const Event*> Generation::next() {
 }
 
 const Event* Generation::poll() noexcept {
+  const Event* event = nullptr;
   if (queued_) {
     if (!session_->generator().scheduler().poll(request_)) return nullptr;
-    const Event* const event = take();
-    if (event != nullptr) return event;
+    event = take();
   }
-  return queue() ? nullptr : take();
+  if (event == nullptr && !queue()) event = take();
+  // Where a step says one token only, its session is back with the next call.
+  if (event != nullptr && !event->done && (drafts_ != nullptr || chains_)) {
+    session_->generator().scheduler().queue().note_said(call_->participant(), row_ > 0);
+  }
+  return event;
 }
 
 // Queues what is wanted; false if there is nothing to wait for.

@@ -46,6 +46,7 @@ Participant::~Participant() {
   const RequestQueue::Lock lock = queue_.lock();
   --queue_.participants_;
   queue_.expect_no_more(this);
+  queue_.set_saying(this, false);
   queue_.note_change();
 }
 
@@ -93,7 +94,31 @@ void RequestQueue::submit(StepRequest* request, bool timed) {
     participant->absence_ = SteadyClock::now() - participant->left_;
   }
   expect_no_more(participant);
+  set_saying(participant, false);
   note_change();
+}
+
+void RequestQueue::set_saying(Participant* participant, bool saying) noexcept {
+  if (saying == participant->saying_) return;
+  participant->saying_ = saying;
+  saying ? ++saying_ : --saying_;
+}
+
+void RequestQueue::note_said(Participant* participant, bool more) noexcept {
+  const Lock lock(mutex_);
+  if (more) set_saying(participant, true);
+  if (participant->saying_) ++said_;
+}
+
+void RequestQueue::note_ended(Participant* participant) noexcept {
+  const Lock lock(mutex_);
+  set_saying(participant, false);
+}
+
+bool RequestQueue::gives_way(const StepRequest& request) noexcept {
+  if (saying_ == 0 || request.participant == nullptr) return false;
+  const uint64_t heard = std::exchange(request.participant->heard_, said_ + 1);
+  return heard != said_ + 1;
 }
 
 RequestQueue::Turn RequestQueue::wait(Lock* lock, std::span<StepRequest* const> requests) {

@@ -41,6 +41,8 @@ class Participant {
   bool holds_ = false;            // has rows in its cache
   SteadyClock::time_point left_;  // when its last step ended
   SteadyClock::duration absence_{0};  // how long it stayed away then
+  bool saying_ = false;               // note_said(), until its next request
+  uint64_t heard_ = 0;                // what others had said when it last gave way
 };
 
 /// Threads: the functions of the first part from any number of threads, a request from one at a
@@ -60,6 +62,11 @@ class RequestQueue {
   /// Scheduler::withdraw.
   void withdraw(StepRequest* request) noexcept;
   [[nodiscard]] bool is_done(const StepRequest* request) const;
+  /// A call that is polled has given a token; `more`: it has others to give before its next
+  /// request.
+  void note_said(Participant* participant, bool more) noexcept;
+  /// It gives no more, however it has ended.
+  void note_ended(Participant* participant) noexcept;
   [[nodiscard]] size_t size() const;
 
   /// What a thread that waits for one of its requests has come to.
@@ -79,6 +86,11 @@ class RequestQueue {
   /// Waits for those of the last step that are about to come back; who fails to is waited for no
   /// more until it has been quick again.
   void gather(Lock* lock);
+  /// Whether who polls for `request` leaves the step to a later poll: there are calls with tokens
+  /// to give, and one has given some since the last time. So sessions that one thread polls in turn
+  /// stay together where some have guessed right; apart their steps would bring less. Each token
+  /// given puts a request off once, so nobody waits for a call that is not polled.
+  [[nodiscard]] bool gives_way(const StepRequest& request) noexcept;
   /// Ends requests whose caller has given up on them, whether or not their turn has come.
   void drop_ended() noexcept;
   /// Oldest first.
@@ -112,6 +124,7 @@ class RequestQueue {
   void remove(StepRequest* request) noexcept;
   void note_blocks_of(const StepRequest& request) noexcept;
   void expect_no_more(const Participant* participant) noexcept;
+  void set_saying(Participant* participant, bool saying) noexcept;
   void refuse(std::span<StepRequest* const> requests) noexcept;
 
   const int32_t most_passed_over_;
@@ -125,6 +138,8 @@ class RequestQueue {
   std::thread::id leader_;              // while led_
   size_t participants_ = 0;
   uint64_t seniorities_ = 0;
+  size_t saying_ = 0;                         // participants that give guessed tokens
+  uint64_t said_ = 0;                         // tokens that they gave
   std::vector<const Participant*> expected_;  // were in the last step and will soon be back
   SteadyClock::duration patience_{0};         // how long a step waits for them
 };

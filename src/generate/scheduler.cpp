@@ -28,7 +28,7 @@ bool Scheduler::wait_any(std::span<StepRequest* const> requests) {
 
 bool Scheduler::poll(StepRequest* request) {
   RequestQueue::Lock lock = queue_.lock();
-  if (!request->done && !queue_.led()) lead(&lock, false);
+  if (!request->done && !queue_.led() && !queue_.gives_way(*request)) lead(&lock, false);
   return request->done;
 }
 

@@ -66,8 +66,8 @@ class Scheduler {
   /// Whether a request that was submitted is done: its own `done` may be looked at only once one
   /// of the functions here has said so.
   [[nodiscard]] bool is_done(const StepRequest* request) const { return queue_.is_done(request); }
-  /// The same; where it is not and nobody leads, runs one step first. Never
-  /// waits for another thread.
+  /// The same; where it is not and nobody leads, runs one step first, unless another call that is
+  /// polled is about to join it (RequestQueue::gives_way). Never waits for another thread.
   bool poll(StepRequest* request);
   /// Takes a request back, which is done then: kCancelled if no step has run it, else with a plan
   /// to commit or drop. Waits for the step that is running it.

@@ -11,7 +11,7 @@
 namespace gen::grammar {
 namespace {
 
-constexpr uint32_t kNone = UINT32_MAX;
+constexpr uint32_t kNowhere = UINT32_MAX;
 constexpr size_t kMostInTable = size_t{1} << 18U;  // pairs of states
 
 }  // namespace
@@ -45,14 +45,14 @@ Dfa trim(Dfa dfa) {
   }
   Dfa made;
   if (count == 0 || !leads[0]) return made;
-  std::vector<uint32_t> number(count, kNone);
+  std::vector<uint32_t> number(count, kNowhere);
   std::vector<uint32_t> reached = {0};
   number[0] = 0;
   bool in_order = true;  // and all of them are there
   for (size_t i = 0; i < reached.size(); ++i) {
     in_order = in_order && reached[i] == i;
     for (const ByteEdge& edge : dfa.states[reached[i]].edges) {
-      if (!leads[edge.target] || number[edge.target] != kNone) continue;
+      if (!leads[edge.target] || number[edge.target] != kNowhere) continue;
       number[edge.target] = static_cast<uint32_t>(reached.size());
       reached.push_back(edge.target);
     }
@@ -71,8 +71,8 @@ Dfa trim(Dfa dfa) {
 
 Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel) {
   const auto final = [&](uint32_t s, uint32_t t) {
-    const bool of_a = s != kNone && a.states[s].final;
-    const bool of_b = t != kNone && b.states[t].final;
+    const bool of_a = s != kNowhere && a.states[s].final;
+    const bool of_b = t != kNowhere && b.states[t].final;
     switch (how) {
       case Both::kAnd:
         return of_a && of_b;
@@ -93,12 +93,12 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel) {
   // By both, where those are few.
   const size_t width = b.states.size() + 1;
   const bool few = (a.states.size() + 1) * width <= kMostInTable;
-  std::vector<uint32_t> table(few ? (a.states.size() + 1) * width : 0, kNone);
+  std::vector<uint32_t> table(few ? (a.states.size() + 1) * width : 0, kNowhere);
   const auto number = [&](uint32_t s, uint32_t t) {
     if (few) {
-      const size_t row = s == kNone ? a.states.size() : s;
-      uint32_t& one = table[row * width + (t == kNone ? b.states.size() : t)];
-      if (one == kNone) {
+      const size_t row = s == kNowhere ? a.states.size() : s;
+      uint32_t& one = table[row * width + (t == kNowhere ? b.states.size() : t)];
+      if (one == kNowhere) {
         one = static_cast<uint32_t>(pairs.size());
         pairs.emplace_back(s, t);
       }
@@ -112,15 +112,15 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel) {
     pairs.emplace_back(s, t);
     return static_cast<uint32_t>(pairs.size() - 1);
   };
-  number(a.empty() ? kNone : 0, b.empty() ? kNone : 0);
+  number(a.empty() ? kNowhere : 0, b.empty() ? kNowhere : 0);
   uint64_t work = fuel.spent != nullptr ? *fuel.spent : 0;
   const EdgeList kNoEdges{};
   EdgeList edges_here;  // kept for its memory
   for (size_t i = 0; i < pairs.size(); ++i) {
     const auto [s, t] = pairs[i];
     edges_here.shrink(0);
-    const auto& left = s == kNone ? kNoEdges : a.states[s].edges;
-    const auto& right = t == kNone ? kNoEdges : b.states[t].edges;
+    const auto& left = s == kNowhere ? kNoEdges : a.states[s].edges;
+    const auto& right = t == kNowhere ? kNoEdges : b.states[t].edges;
     size_t l = 0;
     size_t r = 0;
     for (uint32_t byte = 0; byte < 256;) {
@@ -128,17 +128,18 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel) {
       while (r < right.size() && right[r].high < byte) ++r;
       uint32_t next = 256;
       const auto look = [&](const EdgeList& edges, size_t at) {
-        if (at >= edges.size()) return kNone;
+        if (at >= edges.size()) return kNowhere;
         if (edges[at].low > byte) {
           next = std::min<uint32_t>(next, edges[at].low);
-          return kNone;
+          return kNowhere;
         }
         next = std::min<uint32_t>(next, edges[at].high + 1U);
         return edges[at].target;
       };
       const uint32_t to_a = look(left, l);
       const uint32_t to_b = look(right, r);
-      const bool none = (to_a == kNone && (needs_a || to_b == kNone)) || (to_b == kNone && needs_b);
+      const bool none =
+          (to_a == kNowhere && (needs_a || to_b == kNowhere)) || (to_b == kNowhere && needs_b);
       if (!none) {
         edges_here.add(
             {static_cast<uint8_t>(byte), static_cast<uint8_t>(next - 1), number(to_a, to_b)});

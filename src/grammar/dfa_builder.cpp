@@ -178,11 +178,11 @@ struct Case {
   auto operator<=>(const Case&) const = default;
 };
 
-struct State {
+struct BuiltState {
   bool at_start = false;
   bool behind_word = false;
   std::vector<Case> cases;
-  auto operator<=>(const State&) const = default;
+  auto operator<=>(const BuiltState&) const = default;
 };
 
 constexpr uint32_t kTextEnd = 256;
@@ -206,7 +206,7 @@ class Builder {
   }
 
   Result<Dfa> run() {
-    State start;
+    BuiltState start;
     start.at_start = true;
     Case first;
     first.behind.resize(behinds_.size());
@@ -219,7 +219,7 @@ class Builder {
       state.final = next(*order_[i], kTextEnd, nullptr);
       std::array<uint32_t, 256> target{};  // + 1, by class
       for (size_t c = 0; c < samples_.size(); ++c) {
-        State to;
+        BuiltState to;
         (void)next(*order_[i], samples_[c], &to);
         if (!to.cases.empty()) target[c] = number(std::move(to)) + 1;
         if (order_.size() > fuel_.states) {
@@ -248,13 +248,13 @@ class Builder {
   using Answers = std::vector<int8_t>;
 
   struct Place {
-    const State& state;
+    const BuiltState& state;
     uint32_t next;  // byte, or kTextEnd
     bool* member;
     std::vector<Case>* out;
   };
 
-  uint32_t number(State state) {
+  uint32_t number(BuiltState state) {
     for (const Case& one : state.cases) {
       work_ += kWorkPerList * (1 + one.promises.size() + one.behind.size()) + one.main.size();
     }
@@ -290,7 +290,7 @@ class Builder {
   }
 
   // The state behind `byte`; for kTextEnd whether the text is a member.
-  bool next(const State& state, uint32_t byte, State* to) {
+  bool next(const BuiltState& state, uint32_t byte, BuiltState* to) {
     bool member = false;
     std::vector<Case> cases;
     const Place place = {state, byte, &member, &cases};
@@ -446,8 +446,8 @@ class Builder {
   std::vector<uint32_t> behinds_;
   std::array<uint8_t, 256> classes_{};
   std::vector<uint32_t> samples_;  // a byte of each class
-  std::map<State, size_t> known_;
-  std::vector<const State*> order_;
+  std::map<BuiltState, size_t> known_;
+  std::vector<const BuiltState*> order_;
   std::vector<uint64_t> seen_;  // by node: the last round
   uint64_t round_ = 0;
   uint64_t work_ = 0;

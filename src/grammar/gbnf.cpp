@@ -18,15 +18,15 @@ namespace {
 
 bool is_name(char c) { return is_letter(c) || is_digit(c) || c == '-' || c == '_'; }
 
-struct Group {
+struct GbnfGroup {
   size_t begin = 0;
   std::vector<ExprId> choices;
   std::vector<ExprId> sequence;
 };
 
-class Reader : TextReader {
+class GbnfReader : TextReader {
  public:
-  Reader(std::string_view text, Expressions& to) : TextReader(text), to_(to) {}
+  GbnfReader(std::string_view text, Expressions& to) : TextReader(text), to_(to) {}
 
   Result<ExprId> read() {
     if (const size_t bad = utf8_valid_prefix(text_); bad < text_.size()) {
@@ -96,7 +96,7 @@ class Reader : TextReader {
 
   // Up to the end of the rule.
   Result<ExprId> alternatives() {
-    std::vector<Group> open(1);
+    std::vector<GbnfGroup> open(1);
     ExprId last = Expressions::kEmpty;  // what an operator behind it repeats
     bool repeatable = false;
     const auto push = [&](ExprId expr) {
@@ -292,7 +292,7 @@ class Reader : TextReader {
 }  // namespace
 
 Result<ExprId> parse_gbnf(std::string_view text, Expressions& to) {
-  return Reader(text, to).read();
+  return GbnfReader(text, to).read();
 }
 
 }  // namespace gen::grammar

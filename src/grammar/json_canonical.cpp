@@ -7,13 +7,12 @@
 #include <cstdint>
 
 #include "base/utf8.h"
+#include "grammar/text_reader.h"
 
 namespace gen::grammar {
 namespace {
 
 constexpr size_t kSmallExponent = 17;  // digits that 64 bits hold with room to spare
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 unsigned hex_of(char c) {
   return is_digit(c) ? static_cast<unsigned>(c - '0')

@@ -10,7 +10,7 @@
 namespace gen::grammar {
 namespace {
 
-uint32_t hash_of(std::string_view text) noexcept {
+uint32_t text_hash(std::string_view text) noexcept {
   uint32_t hash = 2166136261U;
   for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619U;
   return hash;
@@ -38,7 +38,7 @@ JsonTokens::JsonTokens(const Vocabulary& vocabulary) {
       escaped_.push_back(token);
       continue;
     }
-    closing_.push_back({hash_of(before), static_cast<uint32_t>(texts_.size()),
+    closing_.push_back({text_hash(before), static_cast<uint32_t>(texts_.size()),
                         static_cast<uint32_t>(before.size()), token});
     texts_ += before;
   }
@@ -47,7 +47,7 @@ JsonTokens::JsonTokens(const Vocabulary& vocabulary) {
 }
 
 std::span<const JsonTokens::Closing> JsonTokens::closing(std::string_view text) const noexcept {
-  const uint32_t hash = hash_of(text);
+  const uint32_t hash = text_hash(text);
   const auto first = std::lower_bound(closing_.begin(), closing_.end(), hash,
                                       [](const Closing& a, uint32_t b) { return a.hash < b; });
   auto last = first;

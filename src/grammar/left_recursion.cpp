@@ -20,9 +20,9 @@ Graph first_calls(const std::vector<Automaton>& machines) {
   return graph;
 }
 
-constexpr uint32_t kNone = UINT32_MAX;
+constexpr uint32_t kNotInRing = UINT32_MAX;
 
-// `place` is kNone for all machines, and is so again afterwards.
+// `place` is kNotInRing for all machines, and is so again afterwards.
 class Ring {
  public:
   Ring(const std::vector<Automaton>& machines, std::span<const uint32_t> members,
@@ -31,7 +31,7 @@ class Ring {
     for (uint32_t i = 0; i < members.size(); ++i) place_[members[i]] = i;
   }
   ~Ring() {
-    for (const uint32_t member : members_) place_[member] = kNone;
+    for (const uint32_t member : members_) place_[member] = kNotInRing;
   }
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
@@ -57,7 +57,7 @@ class Ring {
         }
         for (const Automaton::CallTo& edge : node.calls) {
           const uint32_t ring = place_[callee(edge.call)];
-          if (k != 0 || ring == kNone) {
+          if (k != 0 || ring == kNotInRing) {
             nfa.add_call(from, base + edge.target, edge.call);
           } else {
             rest(&nfa, finished[ring], base + edge.target, edge.call);
@@ -101,7 +101,7 @@ bool remove_left_recursion(std::vector<Automaton>* machines, Loops* loops, size_
     }
   });
   size_t total = 0;
-  std::vector<uint32_t> place(machines->size(), kNone);
+  std::vector<uint32_t> place(machines->size(), kNotInRing);
   for (const std::vector<uint32_t>& members : rings) {
     std::vector<std::pair<uint32_t, Automaton>> made;
     Ring ring(*machines, members, &place, loops);

@@ -21,7 +21,7 @@ namespace {
 // Behind so many nodes rules are called instead of being written out.
 constexpr uint32_t kLargeMachine = 20'000;
 // ... as are choices of so many places, such as a property of characters: each is then made once.
-constexpr uint32_t kManyPlaces = 64;
+constexpr uint32_t kManyTargets = 64;
 
 // Whether how many members there are matters, and their bits do not tell it.
 bool is_counted(const MemberList& list) {
@@ -30,9 +30,9 @@ bool is_counted(const MemberList& list) {
                       [](const auto& member) { return member.once; });
 }
 
-class Builder {
+class MachineBuilder {
  public:
-  Builder(const Expressions& expressions, size_t most_edges)
+  MachineBuilder(const Expressions& expressions, size_t most_edges)
       : all_(expressions), facts_(analyse(expressions)), most_edges_(most_edges) {}
 
   Result<Machines> run(ExprId root) {
@@ -79,7 +79,7 @@ class Builder {
     if (nfa_.edges.size() > most_edges_) return;  // run() refuses it
     const Expr& expr = all_.at(id);
     const Analysis::Facts& facts = facts_.of[id];
-    const bool large = nfa_.n_nodes > kLargeMachine && facts.places >= kManyPlaces;
+    const bool large = nfa_.n_nodes > kLargeMachine && facts.places >= kManyTargets;
     if (large && !whole && expr.kind == Kind::kChoice) {
       if (facts.nullable) nfa_.add_empty(from, to);
       call(id, Loop(), from, to);
@@ -225,7 +225,7 @@ class Builder {
 }  // namespace
 
 Result<Machines> build_machines(const Expressions& expressions, ExprId root, size_t most_edges) {
-  return Builder(expressions, most_edges).run(root);
+  return MachineBuilder(expressions, most_edges).run(root);
 }
 
 }  // namespace gen::grammar

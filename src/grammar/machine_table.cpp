@@ -14,7 +14,7 @@
 namespace gen::grammar {
 namespace {
 
-constexpr uint32_t kNone = UINT32_MAX;
+constexpr uint32_t kNoEdge = UINT32_MAX;
 constexpr uint64_t kInfinite = UINT64_MAX;
 constexpr uint64_t kMost = uint64_t{1} << 31;  // longer ways are all alike
 // Of pairs of edges in one machine: calls that are not looked at keep their frames.
@@ -30,7 +30,7 @@ class Shortest {
         members_(members),
         bases_(bases),
         of_(n_states, kInfinite),
-        last_into_(n_states, kNone) {
+        last_into_(n_states, kNoEdge) {
     size_t n_edges = 0;
     for (const Automaton& automaton : automata) n_edges += automaton.n_edges();
     edges_.reserve(n_edges + n_edges / 4);
@@ -40,13 +40,13 @@ class Shortest {
         const uint32_t from = bases[m] + k;
         if (node.final) reach(from, 0);
         for (const ByteEdge& edge : node.bytes) {
-          add(bases[m] + edge.target, {from, kNone, 1, kNone});
+          add(bases[m] + edge.target, {from, kNoEdge, 1, kNoEdge});
         }
         for (const TokenEdge& edge : node.tokens) {
-          add(bases[m] + edge.target, {from, kNone, 1, kNone});  // a token counts one
+          add(bases[m] + edge.target, {from, kNoEdge, 1, kNoEdge});  // a token counts one
         }
         for (const Automaton::CallTo& edge : node.calls) {
-          const Edge way = {from, static_cast<uint32_t>(calls_.size()), 0, kNone};
+          const Edge way = {from, static_cast<uint32_t>(calls_.size()), 0, kNoEdge};
           const Loop& loop = loops_[loop_of(edge.call)];
           calls_.push_back({bases[callee(edge.call)], bases[m] + edge.target, loop_of(edge.call)});
           for (const Members::Member& member : members[loop.members].list) {
@@ -71,7 +71,8 @@ class Shortest {
       const auto [length, state] = least;
       if (of_[state] != length) continue;
       now_ = length;
-      for (uint32_t i = last_into_[state]; i != kNone; i = edges_[i].next) relax(edges_[i], length);
+      for (uint32_t i = last_into_[state]; i != kNoEdge; i = edges_[i].next)
+        relax(edges_[i], length);
     }
     now_ = kMost;
   }
@@ -107,7 +108,7 @@ class Shortest {
  private:
   struct Edge {
     uint32_t from;
-    uint32_t call;   // kNone for bytes and tokens
+    uint32_t call;   // kNoEdge for bytes and tokens
     uint32_t count;  // how many bytes
     uint32_t next;
   };
@@ -121,8 +122,8 @@ class Shortest {
   void add(uint32_t to, Edge edge) {
     // What leads there from one state comes one behind the other.
     const uint32_t last = last_into_[to];
-    if (edge.call == kNone && last != kNone && edges_[last].from == edge.from &&
-        edges_[last].call == kNone) {
+    if (edge.call == kNoEdge && last != kNoEdge && edges_[last].from == edge.from &&
+        edges_[last].call == kNoEdge) {
       return;
     }
     edge.next = last_into_[to];
@@ -131,7 +132,7 @@ class Shortest {
   }
 
   void relax(const Edge& edge, uint64_t length) {
-    if (edge.call == kNone) {
+    if (edge.call == kNoEdge) {
       reach(edge.from, length + edge.count);
       return;
     }

@@ -19,7 +19,7 @@ void remove(int32_t token, std::span<uint64_t> bits) {
   bits[static_cast<size_t>(token) / 64] &= ~(uint64_t{1} << (token % 64));
 }
 
-bool has(int32_t token, std::span<const uint64_t> bits) {
+bool has_token(int32_t token, std::span<const uint64_t> bits) {
   return (bits[static_cast<size_t>(token) / 64] >> (token % 64) & 1) != 0;
 }
 
@@ -75,7 +75,7 @@ void Matcher::forbid_texts(std::span<uint64_t> bits) const {
 // Those of the tokens that the reader refuses.
 void Matcher::forbid_refused(std::span<const int32_t> tokens, std::span<uint64_t> bits) const {
   for (const int32_t token : tokens) {
-    if (!has(token, bits)) continue;
+    if (!has_token(token, bits)) continue;
     read_on_from_here();
     for (const char c : grammar_->vocabulary().bytes(token)) {
       if (reader_.read(static_cast<uint8_t>(c)) != JsonReader::kRefused) continue;

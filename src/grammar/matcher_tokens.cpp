@@ -70,8 +70,8 @@ Status Matcher::masks_of_tree(std::span<const int32_t> parents, std::span<const 
                  "tree of %zu tokens with %zu parents and %zu words, not %zu", count,
                  parents.size(), bits.size(), count * words);
   }
-  constexpr uint32_t kNone = UINT32_MAX;
-  tree_.assign(count + 1, {kNone, kNone});
+  constexpr uint32_t kNoWord = UINT32_MAX;
+  tree_.assign(count + 1, {kNoWord, kNoWord});
   for (size_t i = count; i-- > 0;) {
     if (parents[i] < -1 || parents[i] >= static_cast<int32_t>(i)) {
       return error(Code::kInvalidArgument, "parent %d of token %zu is not before it", parents[i],
@@ -94,7 +94,7 @@ Status Matcher::masks_of_tree(std::span<const int32_t> parents, std::span<const 
   path_.assign(1, tree_[0][0]);  // the row to look at next, at each depth
   while (!path_.empty()) {
     const uint32_t row = path_.back();
-    if (row == kNone) {
+    if (row == kNoWord) {
       path_.pop_back();
       if (!path_.empty()) GEN_TRY(rollback(1));
       continue;

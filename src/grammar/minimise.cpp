@@ -13,7 +13,7 @@
 namespace gen::grammar {
 namespace {
 
-constexpr uint32_t kNone = UINT32_MAX;
+constexpr uint32_t kNoState = UINT32_MAX;
 
 uint64_t hash_of(const EdgeList& edges, bool final) {
   uint64_t hash = final ? 1 : 0;
@@ -93,9 +93,9 @@ std::vector<uint32_t> alike_from_ends(const Dfa& dfa) {
 }
 
 // With the states that stand for others only.
-Dfa joined(const Dfa& dfa, const std::vector<uint32_t>& one) {
+Dfa states_joined(const Dfa& dfa, const std::vector<uint32_t>& one) {
   Dfa made;
-  std::vector<uint32_t> number(dfa.states.size(), kNone);
+  std::vector<uint32_t> number(dfa.states.size(), kNoState);
   std::vector<uint32_t> reached = {one[0]};
   EdgeList edges;  // kept for its memory
   number[one[0]] = 0;
@@ -104,7 +104,7 @@ Dfa joined(const Dfa& dfa, const std::vector<uint32_t>& one) {
     edges.shrink(0);
     for (const ByteEdge& edge : old.edges) {
       const uint32_t target = one[edge.target];
-      if (number[target] == kNone) {
+      if (number[target] == kNoState) {
         number[target] = static_cast<uint32_t>(reached.size());
         reached.push_back(target);
       }
@@ -209,7 +209,7 @@ class Blocks {
     }
     size_t keeps = parts.size();  // those that did not wait
     size_t most = members_[block].size() - looked_.size();
-    if (still != kNone) {
+    if (still != kNoState) {
       for (size_t p = 0; p < parts.size(); ++p) {
         if (!alike(looked_[parts[p].begin].state, still)) continue;
         most += parts[p].end - parts[p].begin;
@@ -218,7 +218,7 @@ class Blocks {
         break;
       }
     }
-    const bool with_still = still != kNone;
+    const bool with_still = still != kNoState;
     for (size_t p = 0; p < parts.size(); ++p) {
       if (parts[p].end - parts[p].begin <= most) continue;
       most = parts[p].end - parts[p].begin;
@@ -251,9 +251,9 @@ class Blocks {
 
   // A member that did not wait.
   uint32_t other_than(uint32_t block, const std::vector<uint32_t>& waiting) {
-    if (waiting.size() == members_[block].size()) return kNone;
+    if (waiting.size() == members_[block].size()) return kNoState;
     for (const uint32_t state : waiting) waits_[state] = true;
-    uint32_t found = kNone;
+    uint32_t found = kNoState;
     for (const uint32_t state : members_[block]) {
       if (!waits_[state]) {
         found = state;
@@ -303,10 +303,10 @@ class Blocks {
 Dfa minimise(Dfa dfa) {
   Dfa trimmed = trim(std::move(dfa));
   if (trimmed.empty()) return trimmed;
-  trimmed = joined(trimmed, alike_from_ends(trimmed));
+  trimmed = states_joined(trimmed, alike_from_ends(trimmed));
   const Blocks blocks(trimmed);
   Dfa made;
-  std::vector<uint32_t> number(blocks.count(), kNone);
+  std::vector<uint32_t> number(blocks.count(), kNoState);
   std::vector<uint32_t> member = {0};  // of each new state
   number[blocks.of(0)] = 0;
   for (size_t i = 0; i < member.size(); ++i) {
@@ -315,7 +315,7 @@ Dfa minimise(Dfa dfa) {
     state.final = old.final;
     for (const ByteEdge& edge : old.edges) {
       uint32_t& target = number[blocks.of(edge.target)];
-      if (target == kNone) {
+      if (target == kNoState) {
         target = static_cast<uint32_t>(member.size());
         member.push_back(edge.target);
       }

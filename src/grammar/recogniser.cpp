@@ -11,13 +11,13 @@
 namespace gen::grammar {
 namespace {
 
-constexpr size_t kFew = 16;
+constexpr size_t kFewItems = 16;
 constexpr uint64_t kWorkPerItem = 16;
 constexpr uint64_t kMostLength = uint64_t{1} << 62;
 
 auto key(const Frame& f) { return std::tie(f.ret, f.parent, f.loop, f.low, f.high, f.set); }
 
-uint64_t hash_of(Item item) { return mix(item.state, item.list) >> 16; }
+uint64_t item_hash(Item item) { return mix(item.state, item.list) >> 16; }
 
 // Of the member behind a separator, and of those missing then.
 uint64_t length_of_next(const Members& members, const MembersSeen& seen) {
@@ -140,7 +140,7 @@ void Step::start(ReturnLists& lists, ListId bottom) {
 }
 
 bool Step::add(Item item) {
-  if (items_.size() < kFew) {
+  if (items_.size() < kFewItems) {
     if (std::find(items_.begin(), items_.end(), item) != items_.end()) return false;
   } else {
     if (hashed_ == 0 || slots_.size() < 4 * items_.size()) {
@@ -148,7 +148,7 @@ bool Step::add(Item item) {
       hashed_ = 0;
     }
     const auto place_of = [&](Item one) {
-      size_t at = hash_of(one) % slots_.size();
+      size_t at = item_hash(one) % slots_.size();
       while (slots_[at] != UINT32_MAX && items_[slots_[at]] != one) at = (at + 1) % slots_.size();
       return at;
     };

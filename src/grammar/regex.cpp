@@ -31,10 +31,10 @@ struct Group {
   Alternative now;
 };
 
-class Reader : RegexClassReader {
+class RegexReader : RegexClassReader {
  public:
-  Reader(std::string_view text, size_t begin, RegexMatch match, const RegexFlags& flags,
-         RegexSets& sets, const DfaFuel& fuel)
+  RegexReader(std::string_view text, size_t begin, RegexMatch match, const RegexFlags& flags,
+              RegexSets& sets, const DfaFuel& fuel)
       : RegexClassReader(text, flags, sets), match_(match), to_(sets.expressions()), fuel_(fuel) {
     at_ = begin;
   }
@@ -295,13 +295,13 @@ Result<ExprId> parse_regex(std::string_view pattern, RegexMatch match, Expressio
     return error_at(pattern, bad, "not UTF-8");
   }
   RegexSets sets(to);
-  return Reader(pattern, 0, match, {}, sets, fuel).read();
+  return RegexReader(pattern, 0, match, {}, sets, fuel).read();
 }
 
 Result<ExprId> parse_rust_regex(std::string_view text, size_t begin, RegexFlags flags,
                                 RegexSets& sets) {
   flags.syntax = RegexSyntax::kRust;
-  return Reader(text, begin, RegexMatch::kWhole, flags, sets, {}).read();
+  return RegexReader(text, begin, RegexMatch::kWhole, flags, sets, {}).read();
 }
 
 }  // namespace gen::grammar

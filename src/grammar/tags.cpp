@@ -14,7 +14,7 @@
 namespace gen::grammar {
 namespace {
 
-constexpr uint32_t kNone = UINT32_MAX;
+constexpr uint32_t kNoTag = UINT32_MAX;
 // Each byte of a trigger is a place of 1 KiB while the grammar is made, and each trigger is
 // compared with all others.
 constexpr size_t kMostTriggerBytes = 16'384;
@@ -26,7 +26,7 @@ class FreeText {
  public:
   struct Node {
     std::array<uint32_t, 256> to;
-    uint32_t trigger = kNone;  // that ends here
+    uint32_t trigger = kNoTag;  // that ends here
   };
 
   explicit FreeText(std::span<const std::string> triggers) {
@@ -35,7 +35,7 @@ class FreeText {
       uint32_t node = 0;
       for (const char c : triggers[t]) {
         const auto byte = static_cast<uint8_t>(c);
-        if (nodes_[node].to[byte] == kNone) {
+        if (nodes_[node].to[byte] == kNoTag) {
           const uint32_t made = add();
           nodes_[node].to[byte] = made;
         }
@@ -48,11 +48,11 @@ class FreeText {
     std::vector<uint32_t> open = {0};
     for (size_t i = 0; i < open.size(); ++i) {
       const uint32_t node = open[i];
-      if (nodes_[node].trigger == kNone) nodes_[node].trigger = nodes_[back[node]].trigger;
+      if (nodes_[node].trigger == kNoTag) nodes_[node].trigger = nodes_[back[node]].trigger;
       for (size_t byte = 0; byte < 256; ++byte) {
         uint32_t& to = nodes_[node].to[byte];
         const uint32_t other = node == 0 ? 0 : nodes_[back[node]].to[byte];
-        if (to == kNone) {
+        if (to == kNoTag) {
           to = other;
         } else {
           back[to] = other;
@@ -66,16 +66,16 @@ class FreeText {
 
  private:
   uint32_t add() {
-    nodes_.emplace_back().to.fill(kNone);
+    nodes_.emplace_back().to.fill(kNoTag);
     return static_cast<uint32_t>(nodes_.size() - 1);
   }
 
   std::vector<Node> nodes_;
 };
 
-class Writer {
+class TagWriter {
  public:
-  Writer(std::span<const Tag> tags, const TagOptions& options, Expressions& to)
+  TagWriter(std::span<const Tag> tags, const TagOptions& options, Expressions& to)
       : tags_(tags), options_(options), to_(to), triggers_(options.triggers) {}
 
   Result<ExprId> run() {
@@ -180,7 +180,7 @@ class Writer {
   // Nodes from `base` on, which is as many as there are; tags lead to `behind`.
   void add_free(const FreeText& free, uint32_t base, uint32_t behind, bool final, Diagram* out) {
     for (uint32_t n = 0; n < free.nodes().size(); ++n) {
-      const bool trigger = free.nodes()[n].trigger != kNone;
+      const bool trigger = free.nodes()[n].trigger != kNoTag;
       out->final.push_back(final && !trigger);
       if (trigger) {
         out->ways.push_back({base + n, behind, behind_[free.nodes()[n].trigger]});
@@ -208,7 +208,7 @@ class Writer {
 
 Result<ExprId> tags_expression(std::span<const Tag> tags, const TagOptions& options,
                                Expressions& to) {
-  return Writer(tags, options, to).run();
+  return TagWriter(tags, options, to).run();
 }
 
 }  // namespace gen::grammar

@@ -20,10 +20,10 @@ namespace {
 
 constexpr uint32_t kMostId = INT32_MAX;
 
-class Reader : public TextReader {
+class TagsReader : public TextReader {
  public:
-  Reader(std::string_view text, Expressions& to, TagOptions& options, const SchemaOptions& schemas,
-         SchemaReport* report)
+  TagsReader(std::string_view text, Expressions& to, TagOptions& options,
+             const SchemaOptions& schemas, SchemaReport* report)
       : TextReader(text), to_(to), options_(options), schemas_(schemas), report_(report) {}
 
   Result<std::vector<Tag>> run() {
@@ -383,7 +383,7 @@ class Reader : public TextReader {
 
 Result<std::vector<Tag>> parse_tags(std::string_view text, Expressions& to, TagOptions* options,
                                     const SchemaOptions& schemas, SchemaReport* report) {
-  return Reader(text, to, *options, schemas, report).run();
+  return TagsReader(text, to, *options, schemas, report).run();
 }
 
 }  // namespace gen::grammar

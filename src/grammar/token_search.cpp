@@ -20,9 +20,9 @@ constexpr uint64_t kWorkOfItem = 16;  // looked at by the recogniser, in places 
 using Unit = int32_t;
 
 // One step along a shortest way; the least byte of several, bytes before tokens.
-class Way {
+class TokenWay {
  public:
-  Way(const TokenGrammar& grammar, ReturnLists& lists, std::span<const Item> items)
+  TokenWay(const TokenGrammar& grammar, ReturnLists& lists, std::span<const Item> items)
       : grammar_(grammar),
         machines_(grammar.machines()),
         lists_(lists),
@@ -105,7 +105,7 @@ FewestTokens shortest_text(const TokenGrammar& grammar, ReturnLists& lists,
                            std::span<const Item> items, uint64_t most_bytes) {
   const size_t frames = lists.size();
   std::vector<Unit> units;
-  Way way(grammar, lists, items);
+  TokenWay way(grammar, lists, items);
   if (way.left() > most_bytes) return {};
   for (Unit unit = 0; way.left() > 0; units.push_back(unit)) {
     if (!way.next(&unit)) break;

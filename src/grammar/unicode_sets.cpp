@@ -9,12 +9,12 @@
 namespace gen::grammar {
 namespace {
 
-struct Group {
+struct CategoryGroup {
   std::string_view names;
   std::string_view members;  // first letters of the categories
 };
 
-constexpr Group kGroups[] = {
+constexpr CategoryGroup kGroups[] = {
     {"C|Other", "C"},
     {"L|Letter", "L"},
     {"M|Mark|Combining_Mark", "M"},
@@ -69,7 +69,7 @@ bool add_category(std::string_view name, CharSet* to) {
   if (name == "LC" || name == "Cased_Letter") {
     return add_named('c', "Ll", to) && add_named('c', "Lu", to) && add_named('c', "Lt", to);
   }
-  for (const Group& group : kGroups) {
+  for (const CategoryGroup& group : kGroups) {
     if (!names(group.names, name)) continue;
     const auto sets = unicode_sets();
     for (size_t i = 0; i < sets.size(); ++i) {

@@ -45,9 +45,14 @@ engine::ConstMatrixView Binder::const_matrix(const Operand& operand) const noexc
   return {view.data, view.rows, view.cols, view.stride};
 }
 
+bool Binder::in_bf16(const Operand& operand) const noexcept {
+  const int64_t from = value(operand).bf16_rows;
+  return from > 0 && rows_of(operand) >= from && !batch_.deterministic;
+}
+
 engine::Activations Binder::packed(const Operand& operand) const noexcept {
   if (!operand.present()) return {};
-  return {memory(operand), value(operand).forms, rows_of(operand), operand.cols};
+  return {memory(operand), value(operand).forms, rows_of(operand), operand.cols, in_bf16(operand)};
 }
 
 engine::EnginePtr<const float> Binder::vector(int32_t index) const noexcept {
@@ -80,6 +85,7 @@ engine::LinearArgs Binder::linear(const Instruction& instruction) const noexcept
   args.activation = instruction.activation;
   args.residual = const_matrix(instruction.x2);
   args.y = matrix(instruction.y);
+  args.bf16_y = in_bf16(instruction.y);
   args.low_rank = low_rank(instruction);
   args.deterministic = batch_.deterministic;
   if (args.low_rank.table) args.u = const_matrix(instruction.x3);
@@ -128,7 +134,7 @@ engine::AttentionArgs Binder::attention(const Instruction& instruction,
   args.scale = instruction.attention.scale;
   args.soft_cap = instruction.attention.soft_cap;
   const StepBlock& step = block(instruction);
-  args.any_bits = !batch_.deterministic && !plan_.any_has_one_result_;
+  args.any_bits = !batch_.deterministic && args.q.rows > plan_.one_result_rows_;
   args.most_chunks = most_chunks(step.host_sequences(step.groups()[call], args.layer.part));
   return args;
 }

@@ -42,6 +42,8 @@ class Binder {
     return work_.sides_[static_cast<size_t>(instruction.engine)].block;
   }
   [[nodiscard]] engine::EnginePtr<std::byte> memory(const Operand& operand) const noexcept;
+  /// Whether a value's rows are bfloat16 in this run.
+  [[nodiscard]] bool in_bf16(const Operand& operand) const noexcept;
   [[nodiscard]] engine::Activations packed(const Operand& operand) const noexcept;
   [[nodiscard]] engine::EnginePtr<const float> vector(int32_t index) const noexcept;
   [[nodiscard]] const engine::Weight* weight(const Instruction& instruction) const noexcept;

@@ -143,15 +143,21 @@ class Compiler {
     return {};
   }
 
-  /// Rows that an engine packs as they are need no copy: products read them where they lie.
+  /// Rows that an engine packs as they are need no copy: products read them where they lie. And
+  /// what only products read lies from the beginning where it will be packed.
   void drop_copies() {
     std::vector<int32_t> same(program_.values.size(), -1);
     std::vector<Instruction> left;
+    for (const Instruction& instruction : program_.instructions) {
+      if (instruction.op == Op::kPack && !is_copy(instruction)) pack_in_place(instruction);
+    }
     for (Instruction instruction : program_.instructions) {
       if (instruction.op == Op::kPack && is_copy(instruction)) {
+        const ProgramValue& packed = program_.values[to_size(instruction.packed.value)];
+        ProgramValue& rows = program_.values[to_size(instruction.x.value)];
         same[to_size(instruction.packed.value)] = instruction.x.value;
-        program_.values[to_size(instruction.x.value)].forms =
-            program_.values[to_size(instruction.packed.value)].forms;
+        rows.forms = packed.forms;
+        if (only_products_read(instruction)) rows.bf16_rows = packed.bf16_rows;
         continue;
       }
       // Only products read packed rows.
@@ -161,6 +167,32 @@ class Compiler {
       left.push_back(instruction);
     }
     program_.instructions = std::move(left);
+  }
+  /// Of a pack: a product writes what it packs, and nothing else reads that.
+  [[nodiscard]] bool only_products_read(const Instruction& pack) const {
+    int32_t readers = 0;
+    bool product = false;
+    for (const Instruction& other : program_.instructions) {
+      for (const Operand* const read : other.reads()) {
+        if (read->value == pack.x.value) ++readers;
+      }
+      if (other.y.value == pack.x.value) product = other.op == Op::kLinear && !other.x2.present();
+    }
+    return product && readers == 1;
+  }
+  void pack_in_place(const Instruction& pack) {
+    const Operand from = pack.x;
+    const ProgramValue& rows = program_.values[to_size(from.value)];
+    const ProgramValue& packed = program_.values[to_size(pack.packed.value)];
+    if (!engine_of(packed.engine).packs_in_place() || from.cols != rows.cols ||
+        rows.engine != packed.engine || rows.selected != packed.selected ||
+        !only_products_read(pack)) {
+      return;
+    }
+    for (Instruction& other : program_.instructions) {
+      if (other.y.value == from.value) other.y.value = pack.packed.value;
+      if (other.x.value == from.value) other.x.value = pack.packed.value;
+    }
   }
   /// Of a pack: it changes nothing of rows that lie together, and nothing changes these later.
   [[nodiscard]] bool is_copy(const Instruction& pack) const {
@@ -291,11 +323,13 @@ class Compiler {
     prepared.sources = places(product);
     if (instruction.op == Op::kLinear) {
       add_adapter_in(&instruction, product.sites);
-      program_.values[to_size(instruction.x.value)].forms |= weight->activation_forms();
+      ProgramValue& x = program_.values[to_size(instruction.x.value)];
+      x.forms |= weight->activation_forms();
+      x.bf16_rows = std::max(x.bf16_rows, weight->bf16_rows());
       plan_->stream_bytes_ += weight->stream_bytes();
     }
-    if (weight->role() != engine::WeightRole::kEmbedding && weight->has_one_result()) {
-      plan_->any_has_one_result_ = true;
+    if (weight->role() != engine::WeightRole::kEmbedding) {
+      plan_->one_result_rows_ = std::max(plan_->one_result_rows_, weight->one_result_rows());
     }
     const bool copied = weight->resident_bytes() > 0;
     if (options_.base == nullptr) plan_->resident_bytes_ += weight->resident_bytes();
@@ -467,7 +501,10 @@ class Compiler {
         const ProgramValue& source = program_.values[to_size(term->value)];
         const ProgramValue& target = program_.values[to_size(y.value)];
         const bool whole = term->cols == source.cols && y.cols == target.cols;
-        if (!whole || source.selected != target.selected || source.cols != target.cols) continue;
+        if (!whole || source.selected != target.selected || source.cols != target.cols ||
+            source.row_bytes != target.row_bytes) {
+          continue;
+        }
         // Both operands may be one value; it is then read and written column by column.
         if (lives_[from].last != i || lives_[to_size(y.value)].first != i) continue;
         owner_[to_size(y.value)] = from;

@@ -110,7 +110,7 @@ class ExecutionPlan {
   struct Prepared {
     std::shared_ptr<const engine::Weight> weight;
     std::vector<uintptr_t> sources;  // where the bytes lay that it was made of; may be gone
-    std::string name;    // the sources' names joined by '+', for tracers
+    std::string name;                // the sources' names joined by '+', for tracers
     std::vector<SiteSlice> sites;
     engine::EnginePtr<const engine::LowRankSite> low_rank;  // [sites], where rows have adapters
   };
@@ -122,7 +122,7 @@ class ExecutionPlan {
   size_t end_selected_taps_ = 0;  // one past the last tap among those; first_selected_ if none
   std::vector<ProgramValue> values_;
   std::vector<Prepared> products_;
-  bool any_has_one_result_ = false;  // of the products that are multiplied
+  int64_t one_result_rows_ = 0;  // the most of the products that are multiplied
   std::vector<SiteShape> site_shapes_;
   int32_t adapter_rank_ = 0;
   engine::EngineBuffer low_rank_sites_;

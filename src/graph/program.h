@@ -25,6 +25,8 @@ struct ProgramValue {
   bool selected = false;  // lies in the region of selected rows
   int32_t engine = 0;     // whose memory it lies in
   uint32_t forms = 0;     // packed: ActForm bits, known once weights are prepared
+  /// Rows from which on they are bfloat16 (engine::Activations::bf16); 0: never.
+  int64_t bf16_rows = 0;
   // Filled by compile:
   size_t row_bytes = 0;  // a multiple of 64
   size_t offset = 0;     // bytes for one row, see memory_plan.h

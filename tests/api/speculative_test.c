@@ -1,58 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Drafts from C: what is said does not change, what they brought is told, and which draft models
  * are refused. */
-#include "toy_model.h"
-
-#define STORY_MODEL GEN_TEST_SOURCE_DIR "/examples/demo_model/story.gguf"
-
-static gen_error error;
-static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
-static const char kPrompt[] = "Once upon a time there was a dog. The dog ran. The dog ran. The dog";
-
-static int64_t usage(const gen_result* result, const char* key) {
-  int64_t value = -1;
-  assert_ok(gen_result_usage(result, key, &value, &error), error);
-  return value;
-}
-
-static gen_generator* generator_with(const gen_model* model, gen_options* options) {
-  gen_generator* generator = NULL;
-  assert_ok(gen_create(model, options, &generator, &error), error);
-  gen_options_free(options);
-  return generator;
-}
-
-/* With all that drafters have, whatever it costs: how much that is depends on no clock. */
-static gen_options* options_new(void) {
-  gen_options* options = NULL;
-  assert_ok(gen_options_new(&options, &error), error);
-  assert_ok(gen_options_set(options, "draft_policy", "always", &error), error);
-  return options;
-}
+#include "draft_calls.h"
 
 static gen_sampling* drawing(double temperature) {
   gen_sampling* sampling = greedy(60);
   assert_ok(gen_sampling_set_temperature(sampling, temperature, &error), error);
   assert_ok(gen_sampling_set_logprobs(sampling, 2, &error), error);
   return sampling;
-}
-
-static gen_result* said_by(gen_generator* generator, const gen_sampling* sampling) {
-  gen_result* result = NULL;
-  assert_ok(gen_generate(generator, kPrompt, strlen(kPrompt), sampling, &result, &error), error);
-  return result;
-}
-
-static void assert_same(const gen_result* got, const gen_result* want) {
-  size_t n = 0, m = 0;
-  const int32_t* tokens = gen_result_tokens(got, &n);
-  const int32_t* wanted = gen_result_tokens(want, &m);
-  assert_int_equal(n, m);
-  assert_memory_equal(tokens, wanted, n * sizeof *tokens);
-  const float* logprobs = gen_result_logprobs(got, &n);
-  assert_memory_equal(logprobs, gen_result_logprobs(want, &m), n * sizeof *logprobs);
-  assert_string_equal(gen_result_text(got, NULL), gen_result_text(want, NULL));
-  assert_int_equal(gen_result_finish_reason(got), gen_result_finish_reason(want));
 }
 
 static void drafts_change_nothing(void** state) {
@@ -95,26 +50,6 @@ static void drafts_change_nothing(void** state) {
   }
   gen_free(plain);
   for (int i = 0; i < 4; ++i) gen_free(drafted[i]);
-}
-
-static gen_model* toy_of(struct toy* toy, gen_forward* forward, int32_t vocab, int goes_back) {
-  gen_model_config* config = NULL;
-  gen_model* model = NULL;
-  memset(forward, 0, sizeof *forward);
-  forward->struct_size = sizeof *forward;
-  forward->user = toy;
-  forward->forward = toy_forward;
-  toy->stateless = goes_back;
-  if (!goes_back) {
-    forward->state_new = toy_state_new;
-    forward->state_free = toy_state_free;
-  }
-  assert_ok(gen_model_config_new(&config, &error), error);
-  assert_ok(gen_model_config_set_vocab_size(config, vocab, &error), error);
-  assert_ok(gen_model_config_set_max_seq_len(config, TOY_CONTEXT, &error), error);
-  assert_ok(gen_model_new_custom(forward, config, NULL, &model, &error), error);
-  gen_model_config_free(config);
-  return model;
 }
 
 /* Models of one's own with a state: one that goes back has drafts, from either lookup, and so has
@@ -252,9 +187,9 @@ static void a_speculative_generator_says_what_its_target_says(void** state) {
     gen_result* want = said_by(plain, sampling);
     gen_result* got = NULL;
     int pieces = 0;
-    assert_ok(gen_speculative_generate(speculative, kPrompt, strlen(kPrompt), sampling, &got,
-                                       &error),
-              error);
+    assert_ok(
+        gen_speculative_generate(speculative, kPrompt, strlen(kPrompt), sampling, &got, &error),
+        error);
     assert_same(got, want);
     /* Three for each pass, but for the first and the last ones. */
     assert_true(usage(got, "drafted") >= 3 * (60 - usage(got, "accepted") - 4));
@@ -295,12 +230,12 @@ static void a_speculative_generator_says_what_its_target_says(void** state) {
   assert_fails(gen_speculative_set_adaptive(NULL, 1, &error), bad, "speculative", error);
   assert_fails(gen_speculative_generate(NULL, "x", 1, NULL, &none, &error), bad, "speculative",
                error);
-  assert_fails(gen_speculative_generate_stream(speculative, "x", 1, NULL, NULL, NULL, &none,
-                                               &error),
-               bad, "callback", error);
-  assert_fails(gen_speculative_generate_stream(speculative, "x", 1, NULL, stop_at_once, NULL, &none,
-                                               &error),
-               GEN_ERROR_CANCELLED, "7", error);
+  assert_fails(
+      gen_speculative_generate_stream(speculative, "x", 1, NULL, NULL, NULL, &none, &error), bad,
+      "callback", error);
+  assert_fails(
+      gen_speculative_generate_stream(speculative, "x", 1, NULL, stop_at_once, NULL, &none, &error),
+      GEN_ERROR_CANCELLED, "7", error);
   assert_int_equal(gen_result_user_code(none), 7);
   gen_result_free(none);
   assert_fails(gen_speculative_generate(speculative, "\xff", 1, NULL, &none, &error),
@@ -331,7 +266,8 @@ static void speculative_generators_that_cannot_be(void** state) {
   gen_model* stuck = toy_of(&toys[2], &forwards[2], TOY_VOCAB, 0);
   gen_speculative* speculative = NULL;
   gen_draft* draft = NULL;
-  assert_fails(gen_speculative_new(NULL, model, 4, NULL, &speculative, &error), bad, "draft", error);
+  assert_fails(gen_speculative_new(NULL, model, 4, NULL, &speculative, &error), bad, "draft",
+               error);
   assert_fails(gen_speculative_new(model, NULL, 4, NULL, &speculative, &error), bad, "target",
                error);
   assert_fails(gen_speculative_new(model, model, 4, NULL, NULL, &error), bad, "out", error);
@@ -354,239 +290,6 @@ static void speculative_generators_that_cannot_be(void** state) {
   gen_model_free(model);
   gen_model_free(other);
   gen_model_free(stuck);
-}
-
-/* Guessing and judging by functions of one's own, with a state or without. */
-static void drafts_by_custom_models(void** state) {
-  (void)state;
-  for (int goes_back = 0; goes_back < 2; ++goes_back) {
-    struct toy toys[2];
-    gen_forward forwards[2];
-    memset(toys, 0, sizeof toys);
-    gen_model* draft_model = toy_of(&toys[0], &forwards[0], TOY_VOCAB, 1);
-    gen_model* target = toy_of(&toys[1], &forwards[1], TOY_VOCAB, goes_back);
-    gen_draft* draft = NULL;
-    assert_ok(gen_draft_new(draft_model, target, NULL, &draft, &error), error);
-    gen_model_free(draft_model);
-    gen_model_free(target);
-    int32_t text[TOY_CONTEXT] = {3, 4, 5, 6, 7};
-    int32_t n_text = 5;
-    for (int round = 0; round < 6; ++round) {
-      int32_t guesses[8], want[TOY_CONTEXT + 8], accepted = -1, correction = -1;
-      float logprobs[8];
-      size_t n = 0;
-      memcpy(want, text, sizeof text);
-      toy_expect(want, n_text, 6, 1);
-      assert_ok(gen_draft_generate(draft, text, (size_t)n_text, 6, guesses, logprobs, 8, &n,
-                                   &error),
-                error);
-      assert_int_equal(n, 6);
-      assert_memory_equal(guesses, want + n_text, 6 * sizeof *guesses);
-      for (int i = 0; i < 6; ++i) assert_true(logprobs[i] < 0 && logprobs[i] > -0.2F);
-      /* The first is judged, too: with a state the target says something else. */
-      toy_expect(want, n_text, 8, goes_back);
-      int32_t right = 0;
-      while (right < 6 && want[n_text + right] == guesses[right]) ++right;
-      assert_ok(gen_draft_verify(draft, text, (size_t)n_text, guesses, 6, &accepted, &correction,
-                                 &error),
-                error);
-      assert_int_equal(accepted, right);
-      assert_int_equal(correction, want[n_text + right]);
-      if (goes_back) assert_int_equal(accepted, 6);
-      double rate = -1;
-      assert_ok(gen_draft_acceptance_rate(draft, text, (size_t)n_text, 6, &rate, &error), error);
-      assert_true(rate == right / 6.0);
-      assert_ok(gen_draft_acceptance_rate(draft, text, (size_t)n_text, 0, &rate, &error), error);
-      assert_true(rate == (right > 4 ? 4 : right) / 4.0);
-      assert_ok(gen_draft_verify(draft, text, (size_t)n_text, NULL, 0, &accepted, &correction,
-                                 &error),
-                error);
-      assert_int_equal(accepted, 0);
-      assert_int_equal(correction, want[n_text]);
-      /* Goes on, begins anew, or takes some back. */
-      if (round % 3 == 0) memcpy(text + n_text, want + n_text, 4 * sizeof *text), n_text += 4;
-      if (round % 3 == 1) n_text -= 2;
-      if (round % 3 == 2) text[1] = round, n_text += 1, text[n_text - 1] = 9;
-    }
-    int32_t ids[8], accepted = 0, correction = 0;
-    size_t n = 0;
-    assert_fails(gen_draft_generate(draft, text, 0, 4, ids, NULL, 8, &n, &error), bad, "no tokens",
-                 error);
-    assert_fails(gen_draft_generate(draft, text, 5, 0, ids, NULL, 8, &n, &error), bad, "0", error);
-    assert_fails(gen_draft_generate(draft, text, 5, 64, ids, NULL, 8, &n, &error), bad, "64", error);
-    assert_fails(gen_draft_generate(draft, text, 5, 8, ids, NULL, 7, &n, &error),
-                 GEN_ERROR_OUT_OF_RANGE, "7", error);
-    assert_int_equal(n, 8);
-    assert_fails(gen_draft_generate(NULL, text, 5, 4, ids, NULL, 8, &n, &error), bad, "draft",
-                 error);
-    assert_fails(gen_draft_verify(draft, text, 0, text, 1, &accepted, &correction, &error), bad,
-                 "no tokens", error);
-    assert_fails(gen_draft_verify(draft, text, 5, ids, 64, &accepted, &correction, &error), bad,
-                 "64", error);
-    ids[0] = TOY_VOCAB;
-    assert_fails(gen_draft_verify(draft, text, 5, ids, 1, &accepted, &correction, &error),
-                 GEN_ERROR_OUT_OF_RANGE, "61", error);
-    text[0] = TOY_VOCAB;
-    assert_fails(gen_draft_generate(draft, text, 5, 4, ids, NULL, 8, &n, &error),
-                 GEN_ERROR_OUT_OF_RANGE, "61", error);
-    double share = 1;
-    assert_fails(gen_draft_acceptance_rate(draft, text, 5, 4, &share, &error),
-                 GEN_ERROR_OUT_OF_RANGE, "61", error);
-    assert_fails(gen_draft_acceptance_rate(draft, text, 0, 4, &share, &error), bad, "no tokens",
-                 error);
-    text[0] = 3;
-    int32_t much[TOY_CONTEXT + 1] = {0};
-    assert_fails(gen_draft_generate(draft, much, TOY_CONTEXT + 1, 4, ids, NULL, 8, &n, &error),
-                 GEN_ERROR_CONTEXT_FULL, "200", error);
-    assert_fails(gen_draft_verify(draft, much, TOY_CONTEXT + 1, ids, 0, &accepted, &correction,
-                                  &error),
-                 GEN_ERROR_CONTEXT_FULL, "200", error);
-    double rate = 1;
-    assert_fails(gen_draft_acceptance_rate(draft, much, TOY_CONTEXT + 1, 4, &rate, &error),
-                 GEN_ERROR_CONTEXT_FULL, "200", error);
-    assert_true(rate == 0);
-    assert_ok(gen_draft_verify(draft, much, TOY_CONTEXT, NULL, 0, &accepted, &correction, &error),
-              error);
-    assert_int_equal(correction, -1);
-    /* Whichever pass it is that gives no number. */
-    int met[3] = {0, 0, 0};
-    toys[0].fault = toys[1].fault = TOY_NAN;
-    for (int later = 0; later < 3; ++later) {
-      for (int which = 0; which < 3; ++which) {
-        text[2] = 10 + 3 * later + which;
-        toys[0].at = toys[0].calls + later;
-        toys[1].at = toys[1].calls + later;
-        const gen_status status =
-            which == 0 ? gen_draft_generate(draft, text, 4, 4, ids, NULL, 8, &n, &error)
-            : which == 1
-                ? gen_draft_verify(draft, text, 4, NULL, 0, &accepted, &correction, &error)
-                : gen_draft_acceptance_rate(draft, text, 4, 4, &rate, &error);
-        met[which] += status == GEN_ERROR_MODEL;
-        if (status != GEN_ERROR_MODEL) assert_ok(status, error);
-      }
-    }
-    assert_true(met[0] > 0 && met[1] > 0 && met[2] > 0);
-    gen_draft_free(draft);
-    assert_int_equal(toys[0].wrong + toys[1].wrong, 0);
-    assert_int_equal(toys[1].news + toys[1].clones, toys[1].frees);
-  }
-  gen_draft_free(NULL);
-  assert_int_equal(gen_draft_depth(NULL), 0);
-}
-
-/* A model's own first layers; and a drafter that nobody judges. */
-static void drafts_by_layers_of_the_model(void** state) {
-  (void)state;
-  gen_model* story = NULL;
-  gen_draft* draft = NULL;
-  assert_ok(gen_model_load(STORY_MODEL, NULL, &story, &error), error);
-  const int32_t layers = gen_model_config_num_layers(gen_model_get_config(story));
-  gen_generator* plain = generator_with(story, NULL);
-  gen_sampling* sampling = greedy(30);
-  gen_result* want = said_by(plain, sampling);
-  int32_t text[256], guesses[4], accepted = 0, correction = 0;
-  size_t n = 0, said = 0, at = 0;
-  assert_ok(gen_tokenizer_encode(gen_model_tokenizer(story), kPrompt, strlen(kPrompt),
-                                 GEN_ENCODE_ADD_BOS, text, 256, &n, &error),
-            error);
-  const int32_t* tokens = gen_result_tokens(want, &said);
-  assert_ok(gen_draft_new_self(story, layers, NULL, &draft, &error), error);
-  assert_int_equal(gen_draft_depth(draft), layers / 2 > 0 ? layers / 2 : 1);
-  gen_draft_free(draft);
-  assert_ok(gen_draft_new_self(story, 1, NULL, &draft, &error), error);
-  assert_int_equal(gen_draft_depth(draft), 1);
-  int32_t total = 0;
-  while (at + 5 < said) { /* a loop of one's own: the text is the model's */
-    size_t drafted = 0;
-    assert_ok(gen_draft_generate(draft, text, n, 4, guesses, NULL, 4, &drafted, &error), error);
-    assert_ok(gen_draft_verify(draft, text, n, guesses, drafted, &accepted, &correction, &error),
-              error);
-    memcpy(text + n, guesses, (size_t)accepted * sizeof *text);
-    text[n + (size_t)accepted] = correction;
-    assert_memory_equal(text + n, tokens + at, ((size_t)accepted + 1) * sizeof *text);
-    n += (size_t)accepted + 1;
-    at += (size_t)accepted + 1;
-    total += accepted;
-  }
-  gen_draft_free(draft);
-  assert_ok(gen_draft_new(story, NULL, NULL, &draft, &error), error);
-  assert_int_equal(gen_draft_depth(draft), layers);
-  double rate = 0;
-  assert_fails(gen_draft_verify(draft, text, n, guesses, 1, &accepted, &correction, &error),
-               GEN_ERROR_STATE, "target", error);
-  assert_fails(gen_draft_acceptance_rate(draft, text, n, 2, &rate, &error), GEN_ERROR_STATE,
-               "target", error);
-  gen_draft_free(draft);
-
-  /* As an option of generators. */
-  gen_options* options = options_new();
-  assert_ok(gen_options_set(options, "self_draft", "1,3", &error), error);
-  gen_generator* drafted = generator_with(story, options);
-  gen_result* got = said_by(drafted, sampling);
-  assert_same(got, want);
-  assert_true(usage(got, "drafted") > 20);
-  gen_result_free(got);
-  gen_free(drafted);
-  options = options_new();
-  char beyond[16];
-  snprintf(beyond, sizeof beyond, "%d", layers);
-  assert_ok(gen_options_set(options, "self_draft", beyond, &error), error);
-  assert_fails(gen_create(story, options, &drafted, &error), bad, beyond, error);
-  assert_non_null(strstr(error.message, "self_draft"));
-  assert_fails(gen_options_set(options, "self_draft", "-1", &error), bad, "-1", error);
-  assert_fails(gen_options_set(options, "self_draft", "2,64", &error), bad, "64", error);
-  gen_options_free(options);
-  gen_result_free(want);
-  gen_sampling_free(sampling);
-  gen_free(plain);
-  gen_model_free(story);
-}
-
-static void accepting_tokens(void** state) {
-  (void)state;
-  const int32_t tokens[2] = {1, 2};
-  const float draft[6] = {0, 1, 0, 0, 0.5F, 0.5F};
-  float target[9] = {0, 1, 0, 0, 1, 0, 0.25F, 0.5F, 0.25F};
-  int32_t ids[3] = {-1, -1, -1};
-  size_t n = 0;
-  double rate = 0;
-  /* The first is certain in both; the second is one the target never says. */
-  assert_ok(gen_draft_accept_tokens(tokens, 2, draft, target, 3, 0, 1, 0, ids, 3, &n, &rate, &error),
-            error);
-  assert_int_equal(n, 2);
-  assert_int_equal(ids[0], 1);
-  assert_int_equal(ids[1], 1);
-  assert_true(rate == 0.5);
-  assert_ok(gen_draft_accept_tokens(tokens, 1, draft, target, 3, 1, 0, 0, ids, 3, &n, NULL, &error),
-            error);
-  assert_int_equal(n, 2);
-  assert_int_equal(ids[1], 1);
-  assert_ok(gen_draft_accept_tokens(tokens, 2, NULL, target, 3, 1, 0, 0, ids, 3, &n, &rate, &error),
-            error);
-  assert_int_equal(n, 2);
-  assert_ok(gen_draft_accept_tokens(NULL, 0, NULL, NULL, 3, 0, 0, 0, ids, 3, &n, &rate, &error),
-            error);
-  assert_int_equal(n, 0);
-  assert_true(rate == 0);
-  assert_fails(gen_draft_accept_tokens(NULL, 1, draft, target, 3, 0, 0, 0, ids, 3, &n, &rate, &error),
-               bad, "tokens", error);
-  assert_fails(gen_draft_accept_tokens(tokens, 1, NULL, target, 3, 0, 0, 0, ids, 3, &n, &rate,
-                                       &error),
-               bad, "draft_probs", error);
-  assert_fails(gen_draft_accept_tokens(tokens, 1, draft, target, 0, 0, 0, 0, ids, 3, &n, &rate,
-                                       &error),
-               bad, "0", error);
-  assert_fails(gen_draft_accept_tokens(tokens, 2, draft, target, 3, 0, 0, 0, ids, 2, &n, &rate,
-                                       &error),
-               GEN_ERROR_OUT_OF_RANGE, "2", error);
-  assert_int_equal(n, 3);
-  assert_fails(gen_draft_accept_tokens(tokens, 2, draft, target, 2, 1, 0, 0, ids, 3, &n, &rate,
-                                       &error),
-               GEN_ERROR_OUT_OF_RANGE, "2", error);
-  target[4] = -1;
-  assert_fails(gen_draft_accept_tokens(tokens, 2, draft, target, 3, 0, 0, 0, ids, 3, &n, &rate,
-                                       &error),
-               bad, "target row 1", error);
 }
 
 /* Statuses of a step come out of both calls as they are. */
@@ -643,8 +346,8 @@ static void what_speculative_calls_may_meet(void** state) {
   assert_ok(gen_speculative_new(draft, own, 2, options, &speculative, &error), error);
   fault = GEN_OK;
   struct nested nested = {speculative, sampling, {GEN_OK, GEN_OK}};
-  assert_ok(gen_speculative_generate_stream(speculative, "a", 1, sampling, call_again, &nested, NULL,
-                                            &error),
+  assert_ok(gen_speculative_generate_stream(speculative, "a", 1, sampling, call_again, &nested,
+                                            NULL, &error),
             error);
   assert_int_equal(nested.deepest[0], GEN_ERROR_BUSY);
   assert_int_equal(nested.deepest[1], GEN_ERROR_BUSY);
@@ -678,10 +381,10 @@ static void what_speculative_calls_may_meet(void** state) {
     assert_fails(gen_speculative_generate(speculative, cases[i].prompt, cases[i].len,
                                           cases[i].sampling, NULL, &error),
                  cases[i].status, "", error);
-    assert_fails(gen_speculative_generate_stream(speculative, cases[i].prompt, cases[i].len,
-                                                 cases[i].sampling, count_pieces, &pieces, NULL,
-                                                 &error),
-                 cases[i].status, "", error);
+    assert_fails(
+        gen_speculative_generate_stream(speculative, cases[i].prompt, cases[i].len,
+                                        cases[i].sampling, count_pieces, &pieces, NULL, &error),
+        cases[i].status, "", error);
   }
   for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; ++i) {
     fault = statuses[i];
@@ -727,9 +430,6 @@ int main(void) {
       cmocka_unit_test(drafts_that_cannot_be),
       cmocka_unit_test(a_speculative_generator_says_what_its_target_says),
       cmocka_unit_test(speculative_generators_that_cannot_be),
-      cmocka_unit_test(drafts_by_custom_models),
-      cmocka_unit_test(drafts_by_layers_of_the_model),
-      cmocka_unit_test(accepting_tokens),
       cmocka_unit_test(what_speculative_calls_may_meet),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

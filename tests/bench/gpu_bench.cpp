@@ -63,11 +63,14 @@ void add_steps(std::vector<Part>* all, const char* prefix, int32_t layers) {
 /// formats that are looked at most. F16 and BF16 for many rows are cuBLASLt's where the machine has
 /// it, and with "deterministic" our own.
 void add_products(std::vector<Part>* all) {
-  const auto add = [&](const quant::Format& format, int64_t rows, bool deterministic) {
+  const auto add = [&](const quant::Format& format, int64_t rows, bool deterministic,
+                       bool bf16 = false) {
     all->push_back({std::string("linear/") + dtype_name(format.type) + "/" + std::to_string(rows) +
-                        (deterministic ? "/deterministic" : ""),
-                    [&format, rows, deterministic](GpuOps& ops) {
-                      return ops.linear(format, rows, deterministic);
+                        (deterministic ? "/deterministic"
+                         : bf16        ? "/bf16"
+                                       : ""),
+                    [&format, rows, deterministic, bf16](GpuOps& ops) {
+                      return ops.linear(format, rows, deterministic, bf16);
                     }});
   };
   for (const int64_t rows : kRows) {
@@ -81,6 +84,12 @@ void add_products(std::vector<Part>* all) {
       add(*quant::find_format(type), rows, true);
     }
   }
+  // From how many rows on it pays to make bfloat16 of weights.
+  for (const DType type : {DType::kQ8_0, DType::kQ4_K, DType::kQ6_K}) {
+    for (const int64_t rows : {128, 256}) add(*quant::find_format(type), rows, false);
+    for (const int64_t rows : {128, 256, 512}) add(*quant::find_format(type), rows, false, true);
+  }
+  add(*quant::find_format(DType::kBF16), 512, false, true);
 }
 
 /// Of attention on tensor cores.
@@ -95,6 +104,7 @@ std::vector<Part> parts() {
     all.push_back({"add" + end, [rows](GpuOps& ops) { return ops.add(rows); }});
     all.push_back({"rms_norm" + end, [rows](GpuOps& ops) { return ops.rms_norm(rows); }});
   }
+  all.push_back({"rms_norm/1024", [](GpuOps& ops) { return ops.rms_norm(1024); }});
   add_products(&all);
   // Of a model with 8 B weights, at 8192 tokens; prefill is of a step's rows.
   for (const int32_t n : {1, 8, 32}) {
@@ -136,6 +146,9 @@ std::vector<Part> small_parts() {
           {std::string("small/linear/") + dtype_name(format.type) + "/" + std::to_string(rows),
            [&format, rows](GpuOps& ops) { return ops.linear(format, rows); }});
     }
+    if (quant::find_traits(format.type) == nullptr) continue;
+    all.push_back({std::string("small/linear/") + dtype_name(format.type) + "/bf16",
+                   [&format](GpuOps& ops) { return ops.linear(format, 20, false, true); }});
   }
   all.push_back(
       {"small/attention", [](GpuOps& ops) { return ops.attention(2, 1, 700, 8, 2, 64); }});

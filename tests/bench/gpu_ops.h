@@ -48,8 +48,10 @@ class GpuOps {
     return made;
   }
 
-  /// y = x W^T with W [width, width] in a weight format.
-  Result<GpuFigure> linear(const quant::Format& format, int64_t rows, bool deterministic = false) {
+  /// y = x W^T with W [width, width] in a weight format. `bf16`: rows come so, and quantised
+  /// weights are made so.
+  Result<GpuFigure> linear(const quant::Format& format, int64_t rows, bool deterministic = false,
+                           bool bf16 = false) {
     const DTypeInfo& info = *dtype_info(format.type);
     const size_t row_bytes = static_cast<size_t>(width_) / info.block_elements * info.block_bytes;
     constexpr int64_t kDistinct = 7;  // rows that are repeated over and over
@@ -81,7 +83,7 @@ class GpuOps {
     GEN_ASSIGN(const auto y, room(static_cast<size_t>(rows * width_) * sizeof(float)));
     engine::LinearArgs args;
     args.weight = weights[0].get();
-    args.x = {packed, forms, rows, width_};
+    args.x = {packed, forms, rows, width_, bf16};
     args.y = {y.as<float>(), rows, width_, width_};
     args.deterministic = deterministic;
     GEN_TRY(engine_->run(*stream_, engine::PackArgs{{at, rows, width_, width_}, args.x}));

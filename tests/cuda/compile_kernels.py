@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles every kernel of cuda/ and tests/cuda/ for devices, two files at a time, each for all architectures at once, and
-lists what ptxas says of each: registers, shared memory, spills. Fails where something does not compile, a kernel spills or does
-not wait for its predecessor.
+"""Compiles every kernel of cuda/ and tests/cuda/ for devices, for all architectures at once, and lists what ptxas says of each:
+registers, shared memory, spills. Fails where something does not compile, a kernel spills or does not wait for its predecessor.
+The small files of cuda/ops, which are headers for the most part, are compiled several at a time.
 What compiled is kept in a folder by a hash of all that went into it, and not compiled again.
 
 usage: compile_kernels.py <nvcc> <source root> <folder> <architecture…>, for example 75 90a
@@ -39,21 +39,39 @@ def files_of(source):
     return found
 
 
-def compile_one(source):
-    digest = hashlib.sha256(repr((VERSION, FLAGS, sorted(files_of(source.resolve()).items()))).encode()).hexdigest()
-    answer = kept / f"{source.stem}.{digest[:32]}"
+def joined(sources):
+    """One file of several. What they call the same are their constants, so each has those under names of its own."""
+    texts = [source.read_text() for source in sources]
+    includes = dict.fromkeys(line for text in texts for line in re.findall(r"^#include .*", text, re.MULTILINE))
+    lines = list(includes)  # of all, before anything has another name
+    for source, text in zip(sources, texts):
+        constants = re.findall(r"^constexpr .*?\b(k\w+) =", text, re.MULTILINE)
+        lines += [f"#define {name} {name}_of_{source.stem}" for name in constants]
+        lines.append(f'#include "{source}"')
+        lines += [f"#undef {name}" for name in constants]
+    return "\n".join(lines) + "\n"
+
+
+def compile_some(sources):
+    contents = [item for source in sources for item in sorted(files_of(source.resolve()).items())]
+    digest = hashlib.sha256(repr((VERSION, FLAGS, contents)).encode()).hexdigest()
+    answer = kept / f"{sources[0].stem}.{digest[:32]}"
     if answer.is_file():
-        return source, 0, answer.read_text(), True
+        return sources, 0, answer.read_text(), True
     with tempfile.TemporaryDirectory() as folder:
+        file = sources[0]
+        if len(sources) > 1:
+            file = pathlib.Path(folder, "joined.cu")
+            file.write_text(joined(sources))
         # The host's side too, whose launches nvcc writes in a form that may not compile.
-        command = [nvcc, *FLAGS, "-o", f"{folder}/object.o", str(source)]
+        command = [nvcc, *FLAGS, "-o", f"{folder}/object.o", str(file)]
         done = subprocess.run(command, capture_output=True, text=True)
     text = done.stdout + done.stderr
     if done.returncode == 0:
-        for old in kept.glob(f"{source.stem}.*"):
+        for old in kept.glob(f"{sources[0].stem}.*"):
             old.unlink()
         answer.write_text(text)
-    return source, done.returncode, text, False
+    return sources, done.returncode, text, False
 
 
 def kernels(text):
@@ -77,12 +95,16 @@ def readable(names):
 
 
 sources = sorted(p for top in ("cuda", "tests/cuda", "tests/bench") for p in (root / top).rglob("*.cu"))
+small = [p for p in sources if p.parent == root / "cuda/ops" and 20 < p.read_text().count("\n") < 130]
+# What takes longest begins first.
+groups = [[p] for p in sorted(set(sources) - set(small), key=lambda p: (not p.name.startswith("linear"), p))]
+groups += [part for part in (small[i::3] for i in range(3)) if part]
 failures, rows, known = [], [], 0
 kept.mkdir(parents=True, exist_ok=True)
 with concurrent.futures.ThreadPoolExecutor(2) as pool:
-    for source, code, text, was_known in pool.map(compile_one, sources):
-        here = source.relative_to(root)
-        known += was_known
+    for group, code, text, was_known in pool.map(compile_some, groups):
+        here = ", ".join(str(source.relative_to(root)) for source in group)
+        known += len(group) if was_known else 0
         if code != 0:
             failures.append(f"{here}: does not compile\n{text}")
             continue

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps with drafts: they allocate nothing once they have run for a while, whatever guesses;
+// sessions that are polled share them;
 // without memory for a drafter a call says the same text, and the metric counts; and 64 sessions of
 // every drafter together, each in a thread of its own, say what each says alone. Under the thread
 // sanitizer the last one looks for races.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,6 +18,7 @@
 
 #include "base/metrics_memory.h"
 #include "generate/cache_forms.h"
+#include "generate/knowing_drafter.h"
 #include "generate/metric_names.h"
 #include "generate/small_drafter.h"
 #include "generate/speculative/drafter_chain.h"
@@ -197,6 +201,79 @@ TEST(DraftSteps, WithoutMemorySayTheSame) {
     if (drafter != nullptr && std::string(name) != "n-gram") {
       EXPECT_GT(swept.failed_drafts, 0);
     }
+  }
+}
+
+// One thread that polls sessions in turn, a token of each: those that have guessed right wait for
+// the others, so that there are as many steps as the one takes that needs most.
+TEST(DraftSteps, OfPolledSessionsAreShared) {
+  constexpr uint32_t kSessions = 5;
+  constexpr int32_t kTokens = 40;
+  const auto drafter =
+      std::make_shared<KnowingDrafter>(KnowingDrafter::Options{0.6, 4, 1, kFormsVocab});
+  const auto metrics = std::make_shared<MetricsMemory>();
+  const auto begin_all = [](const Generator& generator) {
+    std::vector<std::unique_ptr<Generation>> calls;
+    for (uint32_t id = 0; id < kSessions; ++id) {
+      const Tokens prompt = text_of(1 + id, 20);
+      const auto session = generator.new_session().value();
+      calls.push_back(
+          session->open({.text = {}, .tokens = prompt}, params_for(kTokens, 0)).value());
+    }
+    return calls;
+  };
+  const auto plain = begin_all(*generator_with(nullptr));
+  for (uint32_t id = 0; id < kSessions; ++id) {
+    EXPECT_TRUE(pull_all(plain[id].get(), nullptr, nullptr).ok());
+    Tokens text = text_of(1 + id, 20);
+    const Tokens& said = plain[id]->result().tokens;
+    text.insert(text.end(), said.begin(), said.end());
+    drafter->learn(std::move(text));
+  }
+  const auto calls = begin_all(*generator_with(drafter, {}, metrics));
+  std::vector<int32_t> said(kSessions);
+  say(calls, &said, kTokens);
+  int64_t most = 0;
+  for (const auto& call : calls) {
+    most = std::max(most, kTokens - call->result().usage.accepted);
+  }
+  EXPECT_LT(most, kTokens / 2 + kTokens / 4);
+  EXPECT_EQ(metrics->snapshot().value(metric::kSteps), static_cast<double>(most));
+}
+
+// However a call ends that has guessed tokens left, and though its stream stays open, those that
+// are polled do not wait for it.
+TEST(DraftSteps, AreNotLeftToCallsThatHaveEnded) {
+  const Tokens prompt = text_of(1, 20);
+  const auto plain = generator_with(nullptr)->new_session().value();
+  const auto begin = [&prompt](Session& session) {
+    return session.open({.text = {}, .tokens = prompt}, params_for(12, 0)).value();
+  };
+  const auto whole = begin(*plain);
+  EXPECT_TRUE(pull_all(whole.get(), nullptr, nullptr).ok());
+  const auto drafter =
+      std::make_shared<KnowingDrafter>(KnowingDrafter::Options{1.0, 5, 1, kFormsVocab});
+  drafter->learn(join(prompt, whole->result().tokens));
+  const std::function<void(Generation*)> ends[] = {
+      [](Generation* call) { call->stop(1); },
+      [](Generation* call) {
+        call->break_off({Code::kInternal, "for a test"});
+      },
+      [](Generation* call) { EXPECT_TRUE(pull_all(call, nullptr, nullptr).ok()); },
+      [](Generation* call) {
+        while (!call->ended()) static_cast<void>(call->poll());
+      }};
+  for (const auto& end : ends) {
+    const auto generator = generator_with(drafter);
+    const auto first = generator->new_session().value();
+    const auto second = generator->new_session().value();
+    const auto rich = begin(*first);
+    for (int32_t said = 0; said < 8;) said += rich->poll() != nullptr ? 1 : 0;
+    end(rich.get());
+    EXPECT_GT(rich->result().usage.accepted, 0);
+    const auto other = begin(*second);
+    EXPECT_EQ(other->poll(), nullptr);
+    EXPECT_NE(other->poll(), nullptr);
   }
 }
 

@@ -173,6 +173,7 @@ TEST(Scheduler, DraftsOfAStarvedRequestAreGone) {
   const std::vector<uint8_t> wants{1};
   std::vector<float> logits(3 * kVocab);
   DraftJob job;
+  job.tokens = token;
   job.most = 2;
   job.tree.begin(4);
   StepRequest request;
@@ -401,6 +402,60 @@ TEST(Scheduler, QuickParticipantsMeetAgain) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_GT(shared, kSteps / 2);
+}
+
+// One thread that polls several: a step waits for a call that still has tokens to give, as long as
+// it gives some, and once more.
+TEST(Scheduler, PollingWaitsForCallsThatHaveTokensToGive) {
+  const FakeModel model(kVocab);
+  Scheduler scheduler(model, {8, 512, 512});
+  Participant quick(&scheduler);
+  Participant rich(&scheduler);
+  Stepper one;
+  Stepper two;
+  const std::vector<int32_t> token{1};
+  scheduler.queue().note_said(&rich, true);
+  StepRequest waits = one.request(token);
+  waits.participant = &quick;
+  scheduler.submit(&waits);
+  EXPECT_FALSE(scheduler.poll(&waits));
+  for (int32_t more = 2; more >= 0; --more) {
+    scheduler.queue().note_said(&rich, more > 0);
+    EXPECT_FALSE(scheduler.poll(&waits)) << more;
+  }
+  StepRequest joins = two.request(token);
+  joins.participant = &rich;
+  scheduler.submit(&joins);
+  EXPECT_EQ(model.forwards, 0);
+  EXPECT_TRUE(scheduler.poll(&waits));
+  EXPECT_TRUE(scheduler.poll(&joins));
+  EXPECT_EQ(model.forwards, 1);
+  one.cache.commit(waits.plan, {1});
+  two.cache.commit(joins.plan, {1});
+
+  // Who gives nothing keeps nobody.
+  scheduler.queue().note_said(&rich, true);
+  StepRequest alone = one.request(token);
+  alone.participant = &quick;
+  scheduler.submit(&alone);
+  EXPECT_FALSE(scheduler.poll(&alone));
+  EXPECT_TRUE(scheduler.poll(&alone));
+  one.cache.commit(alone.plan, {1});
+  // Nor does who has ended, is gone, or is back.
+  scheduler.queue().note_said(&rich, true);
+  scheduler.queue().note_ended(&rich);
+  {
+    Participant leaves(&scheduler);
+    scheduler.queue().note_said(&leaves, true);
+  }
+  StepRequest back = two.request(token);
+  back.participant = &rich;
+  scheduler.submit(&back);
+  StepRequest last = one.request(token);
+  last.participant = &quick;
+  scheduler.submit(&last);
+  EXPECT_TRUE(scheduler.poll(&last));
+  EXPECT_TRUE(scheduler.poll(&back));
 }
 
 TEST(Scheduler, ConcurrentSequencesEqualSolo) {

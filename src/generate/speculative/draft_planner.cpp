@@ -34,7 +34,7 @@ void DraftPlanner::settle(double now, bool same) noexcept {
   double took = end_ - begin_;
   if (same && now - end_ <= kIdle * took) took = now - begin_;
   took -= spent_;
-  if (!(took > 0)) return;
+  if (!is_time(took)) return;
   steps_.note(rows, took);
   const double plain = steps_.seconds(rows_);
   const double longer = rows > rows_ ? took - plain : 0;
@@ -72,9 +72,13 @@ bool DraftPlanner::begin(std::span<const StepPlan::Part> parts) {
   return ledger_.allows();
 }
 
+void DraftPlanner::note_looking(double seconds) noexcept {
+  if (is_time(seconds)) spent_ += seconds;
+}
+
 void DraftPlanner::note_proposing(int32_t depth, double seconds) noexcept {
-  spent_ += seconds;
-  if (depth <= 0 || seconds < 0) return;
+  note_looking(seconds);
+  if (depth <= 0 || !is_time(seconds)) return;
   const double each = seconds / depth;
   proposing_ = proposing_ == 0 ? each : towards(proposing_, each);
 }
@@ -117,7 +121,7 @@ size_t DraftPlanner::best_rows() {
       static_cast<size_t>(std::max(known + (known < 8 ? known : known / 4) - rows_, 1));
   const double tokens = rows_;
   const double alone = steps_.seconds(rows_);
-  double best_rate = alone > 0 ? kMargin * tokens / alone : 0;
+  double best_rate = alone > 0 ? margin() * tokens / alone : 0;
   size_t best = 0;
   double brings = tokens;
   double pass = alone;
@@ -156,7 +160,7 @@ void DraftPlanner::limit(std::span<StepPlan::Part> parts, int32_t most_proposed)
   if (candidates_.empty()) return;
   const size_t best = best_rows();
   for (const Candidate& candidate : candidates_) {
-    candidate.part->request->draft->record.worth = 1.0 / rows_;
+    candidate.part->request->draft->record.worth = kMargin / (margin() * rows_);
     candidate.part->drafts = 0;
   }
   if (best == 0) return probe();

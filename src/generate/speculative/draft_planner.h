@@ -36,7 +36,7 @@ class DraftPlanner {
   /// drafter may propose, `most_proposed` at most. May throw std::bad_alloc.
   void limit(std::span<StepPlan::Part> parts, int32_t most_proposed);
   /// Looking up and planning took so long.
-  void note_looking(double seconds) noexcept { spent_ += seconds; }
+  void note_looking(double seconds) noexcept;
   /// Proposing took so long, and the longest guess was of `depth` tokens.
   void note_proposing(int32_t depth, double seconds) noexcept;
   /// The pass is over and its results are handed out; it had `rows` rows, none of them of prompts.
@@ -52,6 +52,9 @@ class DraftPlanner {
   /// So many times the tokens a second of a plain step must drafts promise: measured times are not
   /// better than that.
   static constexpr double kMargin = 1.02;
+  /// And where a step is of several sequences: those that have been luckier end sooner, and then
+  /// the steps of the others are of fewer, each of which takes nearly as long as one of all.
+  static constexpr double kMarginTogether = 1.08;
   /// Sessions that come back later than so many times what their step took were not at work.
   static constexpr double kIdle = 4.0;
 
@@ -67,6 +70,7 @@ class DraftPlanner {
   void take_in(DraftRecord* record) noexcept;
   void gather(std::span<StepPlan::Part> parts, int32_t most_proposed);
   [[nodiscard]] size_t best_rows();
+  [[nodiscard]] double margin() const noexcept { return rows_ > 1 ? kMarginTogether : kMargin; }
   void probe() noexcept;
 
   const DraftPolicy policy_;

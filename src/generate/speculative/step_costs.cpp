@@ -15,16 +15,20 @@ size_t StepCosts::bucket(int32_t rows) noexcept {
 }
 
 void StepCosts::note(int32_t rows, double seconds) noexcept {
-  if (!(seconds > 0)) return;
+  if (!is_time(seconds)) return;
   most_ = std::max(most_, rows);
   Bucket& at = buckets_[bucket(rows)];
-  if (at.passes == 0 || (at.passes == 1 && seconds < at.seconds)) {
-    at = {static_cast<double>(rows), seconds, at.passes + 1};
+  if (at.is_settled()) {
+    at.rows += 0.125 * (rows - at.rows);
+    at.seconds = towards(at.seconds, seconds);
     return;
   }
-  at.passes = 2;
-  at.rows += 0.125 * (rows - at.rows);
-  at.seconds = towards(at.seconds, seconds);
+  if (at.passes == 0 || seconds < at.seconds) {
+    at.rows = rows;
+    at.seconds = seconds;
+  }
+  ++at.passes;
+  at.spent += seconds;
 }
 
 double StepCosts::seconds(int32_t rows) const noexcept {

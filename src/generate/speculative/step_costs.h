@@ -19,16 +19,23 @@ namespace gen::generate {
   return estimate + kUp * ((measured < most ? measured : most) - estimate);
 }
 
+/// Whether a clock that goes well can have measured that; what else it says, sums and means would
+/// never lose again.
+[[nodiscard]] constexpr bool is_time(double seconds) noexcept {
+  constexpr double kMost = 1e6;
+  return seconds > 0 && seconds <= kMost;
+}
+
 /// Threads: one at a time.
 class StepCosts {
  public:
   /// A pass of `rows` rows took so long. Single passes that take far longer, as when the machine
   /// does something else, count little.
   void note(int32_t rows, double seconds) noexcept;
-  /// Whether passes of about so many rows have been measured, more than one, as the first makes
-  /// room for what comes; and the most rows of any that has.
+  /// Whether passes of about so many rows have been measured often enough; and the most rows of any
+  /// that has been measured.
   [[nodiscard]] bool knows(int32_t rows) const noexcept {
-    return buckets_[bucket(rows)].passes > 1;
+    return buckets_[bucket(rows)].is_settled();
   }
   [[nodiscard]] int32_t most_known() const noexcept { return most_; }
   /// What one would take; never more than one of more rows, as disturbances only make passes
@@ -38,6 +45,10 @@ class StepCosts {
   [[nodiscard]] double seconds(int32_t rows) const noexcept;
 
  private:
+  // The first passes make room for what comes, in memory and in the processor's caches: the
+  // shortest of them counts. They are more than one, and where they are short, several.
+  static constexpr int32_t kFirst = 8;
+  static constexpr double kFirstSeconds = 0.01;
   static constexpr double kFew = 8.0;  // kernels of many rows begin somewhere below
   static constexpr double kBeyond = 0.5;
   // Each number up to 8, then 4 for each doubling.
@@ -46,7 +57,11 @@ class StepCosts {
   struct Bucket {
     double rows = 0;     // mean of those that were measured
     double seconds = 0;  // 0: nothing is known
-    int32_t passes = 0;  // that were measured, up to 2
+    int32_t passes = 0;  // that were measured, up to kFirst
+    double spent = 0;    // on them
+    [[nodiscard]] bool is_settled() const noexcept {
+      return passes >= kFirst || (passes > 1 && spent >= kFirstSeconds);
+    }
   };
   /// So many more rows than the most that have been measured add so many seconds.
   [[nodiscard]] double beyond(const Bucket& most, double rows) const noexcept;

@@ -18,7 +18,7 @@ constexpr uint32_t kItemsLookedAt = 4;
 constexpr uint64_t kDoneForOne = 1024;  // literals that are looked through for one unit of work
 constexpr size_t kDecidedPerStep = 16;
 
-bool has(const Literals& list, Literal literal) {
+bool has_literal(const Literals& list, Literal literal) {
   return std::find(list.begin(), list.end(), literal) != list.end();
 }
 
@@ -126,7 +126,7 @@ Literals ClauseMaker::normal(Literals literals, bool* never) const {
     if (plain) {
       *never |= schema.is(JsonType::kFalse) != literal.negated;
     } else {
-      *never |= has(literals, !literal);
+      *never |= has_literal(literals, !literal);
       kept.push_back(literal);
     }
   }
@@ -222,8 +222,8 @@ Result<bool> ClauseMaker::take_apart(JsonType type, Clause* clause) {
       clause->open.pop_back();
       // Those taken apart before are looked through.
       GEN_TRY(spend(literal.schema, clause->done.size() / kDoneForOne));
-      if (has(clause->done, literal)) continue;
-      if (has(clause->done, !literal)) return false;
+      if (has_literal(clause->done, literal)) continue;
+      if (has_literal(clause->done, !literal)) return false;
       clause->done.push_back(literal);
       const Quick known = quick(type, literal);
       if (known == Quick::kAlways) continue;
@@ -249,9 +249,9 @@ bool ClauseMaker::put(JsonType type, Options options, Clause* clause) {
     bool never = false;
     Literals literals;
     for (const Literal literal : option.literals) {
-      if (has(clause->done, literal)) continue;
+      if (has_literal(clause->done, literal)) continue;
       const Quick known = quick(type, literal);
-      never |= known == Quick::kNever || has(clause->done, !literal);
+      never |= known == Quick::kNever || has_literal(clause->done, !literal);
       if (known == Quick::kOpen) literals.push_back(literal);
     }
     if (never) continue;

@@ -13,8 +13,8 @@ namespace gen::grammar {
 namespace {
 
 constexpr size_t kMostMetaschemas = 8;  // each of the one before
-constexpr size_t kMany = 32;            // members
-constexpr size_t kLongestUri = 2048;    // of a resource
+constexpr size_t kManyMembers = 32;
+constexpr size_t kLongestUri = 2048;  // of a resource
 
 size_t scheme_length(std::string_view uri) {
   const size_t colon = uri.find(':');
@@ -336,7 +336,7 @@ std::string SchemaDocument::pointer_of(const JsonValue* node) const {
 
 // As find() does; where there are many, of a table.
 const JsonValue* SchemaDocument::member(const JsonValue& node, const std::string& name) {
-  if (node.members.size() < kMany) return node.find(name);
+  if (node.members.size() < kManyMembers) return node.find(name);
   Members& table = members_[&node];
   if (table.empty()) {
     for (const auto& [known, value] : node.members) table.emplace(known, &value);

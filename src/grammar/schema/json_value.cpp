@@ -16,7 +16,7 @@ constexpr size_t kMostDepth = 256;  // values are copied and freed level by leve
 constexpr int64_t kMostExponent = 1'000'000'000;
 
 // Nothing recurses: a caller's stack may be small.
-class Reader : TextReader {
+class ValueReader : TextReader {
  public:
   using TextReader::TextReader;
 
@@ -233,7 +233,7 @@ JsonValue& JsonValue::add(std::string name, JsonValue value) {
   return *this;
 }
 
-Result<JsonValue> read_json(std::string_view text) { return Reader(text).run(); }
+Result<JsonValue> read_json(std::string_view text) { return ValueReader(text).run(); }
 
 bool json_equal(const JsonValue& a, const JsonValue& b) {
   std::vector<std::pair<const JsonValue*, const JsonValue*>> open = {{&a, &b}};

@@ -20,10 +20,10 @@ namespace {
 
 constexpr uint32_t kDead = UINT32_MAX;
 constexpr uint32_t kSelf = UINT32_MAX - 1;
-constexpr int64_t kMostExponent = 4096;
+constexpr int64_t kMostDfaExponent = 4096;
 
 // States known by what they do.
-class Nodes {
+class NumberNodes {
  public:
   struct Node {
     std::vector<ByteEdge> edges;
@@ -112,7 +112,7 @@ class Nodes {
 // What may stand behind an e.
 class ExponentNodes {
  public:
-  explicit ExponentNodes(Nodes* nodes) : nodes_(*nodes) {}
+  explicit ExponentNodes(NumberNodes* nodes) : nodes_(*nodes) {}
 
   uint32_t behind_e(const ExponentSet& set) {
     const auto [place, added] = known_.try_emplace(set, kDead);
@@ -155,7 +155,7 @@ class ExponentNodes {
     return nodes_.number(std::move(edges), set.has(sign * number));
   }
 
-  Nodes& nodes_;
+  NumberNodes& nodes_;
   uint32_t any_ = kDead;  // any digits, or none
   std::map<ExponentSet, uint32_t> known_;
 };
@@ -367,7 +367,7 @@ class Explorer {
   bool signed_ = false;
   bool rings_ = false;
   bool scientific_ = false;
-  Nodes nodes_;
+  NumberNodes nodes_;
   ExponentNodes exponents_;
   HashIndex known_;
   std::vector<State> states_;
@@ -378,9 +378,9 @@ class Explorer {
 };
 
 Status check_exponent(const Decimal& value) {
-  if (std::abs(value.exponent) <= kMostExponent) return {};
+  if (std::abs(value.exponent) <= kMostDfaExponent) return {};
   return error(Code::kGrammar, "a number beyond 10^%lld, either way",
-               static_cast<long long>(kMostExponent));
+               static_cast<long long>(kMostDfaExponent));
 }
 
 }  // namespace

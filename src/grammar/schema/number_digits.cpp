@@ -8,7 +8,7 @@
 namespace gen::grammar {
 namespace {
 
-using What = NumberTerm::Kind;
+using TermKind = NumberTerm::Kind;
 
 constexpr int32_t kMostZeros = kMostWhole;
 constexpr uint32_t kAnyDigit = 0x3FF;
@@ -322,23 +322,23 @@ void DigitCount::add(bool fraction, int digit, bool scientific) {
 }
 
 DigitWords first_words(const NumberTerm& term) {
-  if (term.kind != What::kOneOf) return {};
+  if (term.kind != TermKind::kOneOf) return {};
   return pack({0, static_cast<int32_t>(term.values.size()), 0, 0});
 }
 
 void add_digit(const NumberTerm& term, int digit, bool fraction, const DigitCount& before,
                const DigitCount& now, DigitWords* words) {
   switch (term.kind) {
-    case What::kInteger:
+    case TermKind::kInteger:
       return add_integer(digit, fraction, before, now, words);
-    case What::kPlain:
+    case TermKind::kPlain:
       (*words)[0] |= fraction ? 1 : 0;
       return;
-    case What::kBound:
+    case TermKind::kBound:
       return add_bound(term.values[0], digit, fraction, now, words);
-    case What::kMultiple:
+    case TermKind::kMultiple:
       return add_multiple(term, digit, fraction, before, now, words);
-    case What::kOneOf:
+    case TermKind::kOneOf:
       return add_one_of(term, digit, fraction, now, words);
   }
 }
@@ -347,11 +347,11 @@ uint32_t digit_borders(const NumberTerm& term, const DigitCount& count, const Di
   constexpr uint32_t kNonzero = 1U << 1U;
   const auto border = [](int digit) { return 1U << static_cast<uint32_t>(digit); };
   switch (term.kind) {
-    case What::kPlain:
+    case TermKind::kPlain:
       return 0;
-    case What::kInteger:
+    case TermKind::kInteger:
       return kNonzero;
-    case What::kBound: {
+    case TermKind::kBound: {
       const auto [size, order, place] = words;
       const Decimal& limit = term.values[0];
       if (limit.digits.empty()) return kNonzero;
@@ -359,7 +359,7 @@ uint32_t digit_borders(const NumberTerm& term, const DigitCount& count, const Di
       const int other = digit_at(limit, place);
       return kNonzero | border(other) | (border(other) << 1U);
     }
-    case What::kMultiple:
+    case TermKind::kMultiple:
       return words[2] < 0 ? 0 : kAnyDigit;
     default: {
       const OneOf one = unpack(words);
@@ -375,11 +375,11 @@ uint32_t digit_borders(const NumberTerm& term, const DigitCount& count, const Di
 
 bool is_hopeless(const NumberTerm& term, const DigitCount& count, const DigitWords& words) {
   switch (term.kind) {
-    case What::kPlain:
+    case TermKind::kPlain:
       return words[0] != 0;
-    case What::kMultiple:
+    case TermKind::kMultiple:
       return words[2] < 0;
-    case What::kOneOf:
+    case TermKind::kOneOf:
       return count.nonzero && words[0] == words[1];
     default:
       return false;
@@ -389,15 +389,15 @@ bool is_hopeless(const NumberTerm& term, const DigitCount& count, const DigitWor
 ExponentSet exponents_of(const NumberTerm& term, bool minus, bool exponent, const DigitCount& count,
                          const DigitWords& words) {
   switch (term.kind) {
-    case What::kInteger: {
+    case TermKind::kInteger: {
       if (!count.nonzero) return all_or_none(true);
       return from(words[1] != 0 ? words[1] : -words[0]);
     }
-    case What::kPlain:
+    case TermKind::kPlain:
       return all_or_none(!exponent && words[0] == 0);
-    case What::kBound:
+    case TermKind::kBound:
       return bound_exponents(term, minus, count, words);
-    case What::kMultiple:
+    case TermKind::kMultiple:
       return multiple_exponents(term, count, words);
     default:
       return one_of_exponents(term, minus, count, words);

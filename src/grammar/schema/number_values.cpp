@@ -9,7 +9,7 @@
 namespace gen::grammar {
 namespace {
 
-using What = NumberTerm::Kind;
+using TermKind = NumberTerm::Kind;
 
 bool is_multiple(const NumberTerm& term, const Decimal& value) {
   if (value.digits.empty()) return true;
@@ -24,18 +24,18 @@ bool is_multiple(const NumberTerm& term, const Decimal& value) {
   return rest == 0;
 }
 
-bool holds(const NumberTerm& term, const Decimal& value) {
+bool term_holds(const NumberTerm& term, const Decimal& value) {
   switch (term.kind) {
-    case What::kInteger:
-    case What::kPlain:
+    case TermKind::kInteger:
+    case TermKind::kPlain:
       return value.is_integer();
-    case What::kMultiple:
+    case TermKind::kMultiple:
       return is_multiple(term, value);
-    case What::kOneOf:
+    case TermKind::kOneOf:
       return std::binary_search(
           term.values.begin(), term.values.end(), value,
           [](const Decimal& a, const Decimal& b) { return a.key() < b.key(); });
-    case What::kBound:
+    case TermKind::kBound:
       break;
   }
   const int order = compare(value, term.values[0]);
@@ -92,8 +92,8 @@ Decimal from_units(Wide value, int64_t places) {
 
 bool number_holds(const NumberLiteral& literal, const Decimal& value) {
   // Every value has a text that is not plain.
-  if (literal.term->kind == What::kPlain && literal.negated) return true;
-  return holds(*literal.term, value) != literal.negated;
+  if (literal.term->kind == TermKind::kPlain && literal.negated) return true;
+  return term_holds(*literal.term, value) != literal.negated;
 }
 
 bool some_number_holds(std::span<const NumberLiteral> all) {
@@ -109,7 +109,7 @@ bool some_number_holds(std::span<const NumberLiteral> all) {
 
 bool only_values(std::vector<NumberLiteral>* all, NumberTerm* values) {
   const auto list = std::find_if(all->begin(), all->end(), [](const NumberLiteral& one) {
-    return !one.negated && one.term->kind == What::kOneOf;
+    return !one.negated && one.term->kind == TermKind::kOneOf;
   });
   if (list == all->end()) return false;
   *values = *list->term;
@@ -117,7 +117,7 @@ bool only_values(std::vector<NumberLiteral>* all, NumberTerm* values) {
     return !std::all_of(all->begin(), all->end(),
                         [&](const NumberLiteral& one) { return number_holds(one, value); });
   });
-  std::erase_if(*all, [](const NumberLiteral& one) { return one.term->kind != What::kPlain; });
+  std::erase_if(*all, [](const NumberLiteral& one) { return one.term->kind != TermKind::kPlain; });
   all->push_back({values, false});
   return true;
 }
@@ -128,7 +128,7 @@ bool list_multiples(std::vector<NumberLiteral>* all, NumberTerm* listed) {
   const Decimal* most = nullptr;
   for (const NumberLiteral& one : *all) {
     if (one.term->must_be_listed() && !one.negated) multiple = one.term;
-    if (one.term->kind != What::kBound) continue;
+    if (one.term->kind != TermKind::kBound) continue;
     const Decimal& value = one.term->values[0];
     const Decimal*& bound = is_lower(one) ? least : most;
     const bool tighter = bound == nullptr || compare(value, *bound) == (is_lower(one) ? 1 : -1);
@@ -159,7 +159,7 @@ bool list_multiples(std::vector<NumberLiteral>* all, NumberTerm* listed) {
 }
 
 bool common_multiple(const NumberTerm& a, const NumberTerm& b, NumberTerm* both) {
-  constexpr uint64_t kMost = 100'000'000'000'000'000U;
+  constexpr uint64_t kLargest = 100'000'000'000'000'000U;
   NumberTerm made = a;
   uint64_t divisors[2] = {1, 1};
   int64_t scales[2] = {0, 0};
@@ -173,11 +173,11 @@ bool common_multiple(const NumberTerm& a, const NumberTerm& b, NumberTerm* both)
   for (size_t i = 0; i < 2; ++i) {
     for (int64_t scale = scales[i]; scale < made.scale; ++scale) {
       divisors[i] *= 10;
-      if (divisors[i] > kMost) return false;
+      if (divisors[i] > kLargest) return false;
     }
   }
   const uint64_t factor = divisors[0] / std::gcd(divisors[0], divisors[1]);
-  if (factor > kMost / divisors[1]) return false;
+  if (factor > kLargest / divisors[1]) return false;
   uint64_t divisor = factor * divisors[1];
   for (; divisor % 10 == 0; divisor /= 10) --made.scale;
   if (divisor > NumberTerm::kMostDivisor) return false;
@@ -188,7 +188,7 @@ bool common_multiple(const NumberTerm& a, const NumberTerm& b, NumberTerm* both)
 }
 
 void keep_tightest(std::vector<NumberLiteral>* all) {
-  const auto is_bound = [](const NumberLiteral& one) { return one.term->kind == What::kBound; };
+  const auto is_bound = [](const NumberLiteral& one) { return one.term->kind == TermKind::kBound; };
   const auto is_strict = [](const NumberLiteral& one) {
     return (one.term->bound == Bound::kAbove || one.term->bound == Bound::kBelow) != one.negated;
   };

@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint32_t kNoCode = UINT32_MAX;  // of an escape that stands for a set
 
-bool is_digit(uint32_t c) { return c >= '0' && c <= '9'; }
+bool is_decimal(uint32_t c) { return c >= '0' && c <= '9'; }
 bool is_syntax(uint32_t c) {
   return c < 0x80 &&
          std::string_view("^$\\.*+?()[]{}|/").find(static_cast<char>(c)) != std::string_view::npos;
@@ -30,9 +30,9 @@ bool in_property(std::string_view name, uint32_t c) {
                      [&](const CharRange& one) { return one.low <= c && c <= one.high; });
 }
 
-class Reader {
+class PatternReader {
  public:
-  explicit Reader(std::string_view text) {
+  explicit PatternReader(std::string_view text) {
     for (size_t i = 0; i < text.size();) text_.push_back(utf8_next(text, &i));
   }
 
@@ -116,7 +116,7 @@ class Reader {
   // Without zeros before them, but for the last digit.
   std::string digits() {
     std::string all;
-    for (; is_digit(peek()); ++at_) {
+    for (; is_decimal(peek()); ++at_) {
       if (all == "0") all.clear();
       all.push_back(static_cast<char>(peek()));
     }
@@ -129,7 +129,7 @@ class Reader {
       if (name) references_.insert(*name);
       return name.has_value();
     }
-    if (is_digit(peek()) && peek() != '0') {
+    if (is_decimal(peek()) && peek() != '0') {
       const std::string number = digits();
       if (number.size() > 9) return false;  // more than there are characters
       most_reference_ = std::max<uint64_t>(most_reference_, std::stoul(number));
@@ -165,7 +165,7 @@ class Reader {
       case 'v':
         return '\v';
       case '0':
-        return is_digit(peek()) ? std::nullopt : std::optional(uint32_t{0});
+        return is_decimal(peek()) ? std::nullopt : std::optional(uint32_t{0});
       case 'c': {
         const uint32_t letter = peek();
         ++at_;
@@ -193,7 +193,7 @@ class Reader {
   }
 
   static uint32_t hex_digit(uint32_t c) {
-    if (is_digit(c)) return c - '0';
+    if (is_decimal(c)) return c - '0';
     const uint32_t lower = c | 0x20U;
     return c < 0x80 && lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : kNoCode;
   }
@@ -286,6 +286,6 @@ class Reader {
 
 }  // namespace
 
-bool is_pattern(std::string_view text) { return Reader(text).run(); }
+bool is_pattern(std::string_view text) { return PatternReader(text).run(); }
 
 }  // namespace gen::grammar

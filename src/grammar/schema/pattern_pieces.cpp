@@ -22,7 +22,7 @@ namespace gen::grammar {
 namespace {
 
 constexpr std::string_view kSyntax = "^$\\.*+?()[]{}|/";
-constexpr uint32_t kNone = UINT32_MAX;
+constexpr uint32_t kNoTarget = UINT32_MAX;
 
 // Where ranges tell characters apart: each of ASCII, then 16 at a time, then by the first byte of
 // their UTF-8.
@@ -138,17 +138,17 @@ class Pieces {
   }
 
   // What may follow a backslash. `sets`: behind what stands for a set; `braces`: behind \u{…};
-  // kNone: not here. Neither are \0, \b and \-.
+  // kNoTarget: not here. Neither are \0, \b and \-.
   uint32_t escape(const Ways& ways, uint32_t sets, uint32_t braces) {
     const uint32_t made = state();
     const auto at = [&](uint32_t code) {
       const auto way = std::find_if(ways.begin(), ways.end(), [&](const Way& one) {
         return one.low <= code && code <= one.high;
       });
-      return way == ways.end() ? kNone : way->target;
+      return way == ways.end() ? kNoTarget : way->target;
     };
     const auto stands_for = [&](char letter, uint32_t code) {
-      if (at(code) != kNone) letters(made, {&letter, 1}, at(code));
+      if (at(code) != kNoTarget) letters(made, {&letter, 1}, at(code));
     };
     for (const char c : kSyntax) stands_for(c, static_cast<uint32_t>(c));
     for (const auto& [letter, code] :
@@ -160,7 +160,7 @@ class Pieces {
     letters(made, "c", control);
     for (char c = 'A'; c <= 'Z'; ++c) {
       const uint32_t target = at(static_cast<uint32_t>(c) & 31U);
-      if (target == kNone) continue;
+      if (target == kNoTarget) continue;
       letters(control, {&c, 1}, target);
       const char small = static_cast<char>(c | 0x20);
       letters(control, {&small, 1}, target);
@@ -190,8 +190,8 @@ class Pieces {
     const uint32_t unit = state();
     letters(made, "u", unit);
     if (!units.empty()) edges_as(unit, hex(units, 4));
-    if (braces != kNone) letters(unit, "{", code_point(braces));
-    if (sets != kNone) {
+    if (braces != kNoTarget) letters(unit, "{", code_point(braces));
+    if (sets != kNoTarget) {
       letters(made, "dDsSwW", sets);
       letters(made, "pP", property(sets));
     }
@@ -291,8 +291,8 @@ uint32_t char_class(Pieces& to, uint32_t end) {
   const uint32_t behind_set = to.state();
   const uint32_t fresh = to.state();  // nothing before a hyphen can begin a range
   const auto in_class = [&](uint32_t escape, uint32_t control, uint32_t hyphen) {
-    if (control != kNone) to.letters(escape, "b", control);
-    if (hyphen != kNone) to.letters(escape, "-", hyphen);
+    if (control != kNoTarget) to.letters(escape, "b", control);
+    if (hyphen != kNoTarget) to.letters(escape, "-", hyphen);
     return escape;
   };
   to.letters(fresh, "]", end);
@@ -314,9 +314,10 @@ uint32_t char_class(Pieces& to, uint32_t end) {
     const Ways above = {{starts[least], kLastCharacter, fresh}};
     to.raw(dash, above, "\\]");
     const auto if_above = [&](char c) {
-      return static_cast<uint32_t>(c) >= starts[least] ? fresh : kNone;
+      return static_cast<uint32_t>(c) >= starts[least] ? fresh : kNoTarget;
     };
-    to.letters(dash, "\\", in_class(to.escape(above, kNone, kNone), if_above('\b'), if_above('-')));
+    to.letters(dash, "\\",
+               in_class(to.escape(above, kNoTarget, kNoTarget), if_above('\b'), if_above('-')));
   }
   const uint32_t behind_zero = to.state();
   to.edges_as(behind_zero, behind[0], kDigits);

@@ -15,7 +15,7 @@
 namespace gen::grammar {
 namespace {
 
-constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz";
+constexpr std::string_view kAlphabet = "abcdefghijklmnopqrstuvwxyz";
 constexpr uint32_t kMostCounted = 10;  // 0 to 9 groups
 constexpr uint32_t kLetterPlaces = 2 * kMostCounted;
 
@@ -37,7 +37,7 @@ Result<ExprId> pattern_texts(StringTexts& texts, Expressions& to, bool empty, co
   const Dfa naming = pattern_openings();
   GEN_ASSIGN(const ExprId named, texts.parts_of(naming, fuel));
   std::vector<std::string> by_letter;
-  for (const char c : kLetters) by_letter.push_back("(?<" + std::string(1, c) + ">");
+  for (const char c : kAlphabet) by_letter.push_back("(?<" + std::string(1, c) + ">");
   GEN_ASSIGN(const Dfa long_naming, combine(naming, string_set(by_letter), Both::kNot, fuel));
   GEN_ASSIGN(const ExprId long_named, texts.parts_of(long_naming, fuel));
   std::vector<ExprId> named_by;
@@ -121,7 +121,7 @@ Result<ExprId> pattern_texts(StringTexts& texts, Expressions& to, bool empty, co
 
   // Outside: places for so many groups that count, as far as they are not in others, without a name
   // and with one; and for a name of one letter, which back references may name.
-  for (uint32_t place = 0; place < kLetterPlaces + kLetters.size(); ++place) {
+  for (uint32_t place = 0; place < kLetterPlaces + kAlphabet.size(); ++place) {
     const bool of_letter = place >= kLetterPlaces;
     const uint32_t count = of_letter ? 1 : place % kMostCounted;
     const bool has_name = place >= kMostCounted;
@@ -139,12 +139,12 @@ Result<ExprId> pattern_texts(StringTexts& texts, Expressions& to, bool empty, co
       if (has_name) continue;
       add(from, kMostCounted + more, long_or_counted);
       add(from, kMostCounted + place, uncounted_one);
-      for (uint32_t i = 0; i < kLetters.size(); ++i) {
+      for (uint32_t i = 0; i < kAlphabet.size(); ++i) {
         add(from, kLetterPlaces + i, by_name[i]);
       }
     }
   }
-  std::vector<bool> final(1 + 2 * (kLetterPlaces + kLetters.size()), true);
+  std::vector<bool> final(1 + 2 * (kLetterPlaces + kAlphabet.size()), true);
   final[0] = empty;
   const ExprId whole = finish(std::move(final));
   const ExprId quote = to.bytes(ByteSet::one('"'));

@@ -22,8 +22,8 @@
 namespace gen::grammar {
 namespace {
 
-constexpr size_t kMostUnited = 4096;    // states of automata that become one
-constexpr uint32_t kMostLength = 4096;  // of strings that other keywords limit, too
+constexpr size_t kMostUnited = 4096;        // states of automata that become one
+constexpr uint32_t kMostTextLength = 4096;  // of strings that other keywords limit, too
 
 // Whether it asks for items that differ.
 bool asks_for_unique(const JsonValue& value) {
@@ -34,10 +34,10 @@ bool asks_for_unique(const JsonValue& value) {
                      [](const auto& member) { return asks_for_unique(member.second); });
 }
 
-class Builder {
+class SchemaBuilder {
  public:
-  Builder(SchemaDocument& document, const SchemaOptions& options, Expressions& to,
-          SchemaReport* report)
+  SchemaBuilder(SchemaDocument& document, const SchemaOptions& options, Expressions& to,
+                SchemaReport* report)
       : to_(to), options_(options), maker_(document, options, report), texts_(to) {
     parts_.to = &to;
     parts_.watched = options.watched && (options.resolver != nullptr || options.among_others ||
@@ -229,7 +229,7 @@ class Builder {
     if (below) size.max = kUnbounded;
     if (!above || !below) {
       const uint32_t most = size.max != kUnbounded ? size.max : size.min;
-      if (most > kMostLength) {
+      if (most > kMostTextLength) {
         return maker_.refuse(clause.done[0].schema, below ? "minLength" : "maxLength",
                              "lengths above 4096 together with other keywords");
       }
@@ -267,7 +267,7 @@ Result<ExprId> schema_expression(std::string_view text, const SchemaOptions& opt
   GEN_ASSIGN(SchemaDocument document,
              SchemaDocument::read(text, options.resolver,
                                   {options.ignored, options.one_of_as_any_of}, &report->relaxed));
-  Builder builder(document, options, to, report);
+  SchemaBuilder builder(document, options, to, report);
   return builder.run(document.root());
 }
 

@@ -16,7 +16,7 @@
 namespace gen::grammar {
 namespace {
 
-constexpr uint32_t kNone = UINT32_MAX;
+constexpr uint32_t kNoText = UINT32_MAX;
 // A place that goes on to more places than this has digits of its own for what it escapes: rules
 // would be read side by side.
 constexpr size_t kMostRules = 4;
@@ -24,7 +24,7 @@ constexpr size_t kMostRules = 4;
 constexpr uint32_t kFirstOther = 0x80;
 
 // One letter behind a backslash, and what it means.
-constexpr std::string_view kLetters = "\"\\/bfnrt";
+constexpr std::string_view kEscapeLetters = "\"\\/bfnrt";
 constexpr std::string_view kMeant = "\"\\/\b\f\n\r\t";
 
 struct MixWay {
@@ -124,10 +124,10 @@ class TextGraph {
 
   // What may follow a backslash at `from`; ways in order, apart.
   void escapes(uint32_t from, const Ways& ways) {
-    for (size_t i = 0; i < kLetters.size(); ++i) {
+    for (size_t i = 0; i < kEscapeLetters.size(); ++i) {
       const auto code = static_cast<uint32_t>(kMeant[i]);
       for (const Way& way : ways) {
-        const auto byte = static_cast<uint8_t>(kLetters[i]);
+        const auto byte = static_cast<uint8_t>(kEscapeLetters[i]);
         if (way.low <= code && code <= way.high) edge(from, byte, byte, way.target);
       }
     }
@@ -268,8 +268,8 @@ class Texts {
         characters_(strings),
         quoted_(quoted),
         rules_(*rules),
-        borders_(strings.states.size(), kNone),
-        inside_(strings.states.size() * (kLongestTail + 1), kNone) {}
+        borders_(strings.states.size(), kNoText),
+        inside_(strings.states.size() * (kLongestTail + 1), kNoText) {}
 
   // False if that takes more than so many nodes.
   bool run(size_t most) {
@@ -295,7 +295,7 @@ class Texts {
  private:
   // Between characters.
   uint32_t border(uint32_t of) {
-    if (borders_[of] == kNone) {
+    if (borders_[of] == kNoText) {
       borders_[of] = graph_.node();
       open_.push_back(of);
     }
@@ -306,7 +306,7 @@ class Texts {
   uint32_t inside(uint32_t of, int tail) {
     if (tail == 0) return border(of);
     uint32_t& known = inside_[size_t{of} * (kLongestTail + 1) + static_cast<size_t>(tail)];
-    if (known != kNone) return known;
+    if (known != kNoText) return known;
     const uint32_t made = known = graph_.node();
     for (const ByteEdge& way : strings_.states[of].edges) {
       graph_.edge(made, way.low, way.high, inside(way.target, tail - 1));
@@ -374,7 +374,7 @@ class Texts {
   const bool quoted_;
   StringTexts& rules_;
   TextGraph graph_;
-  uint32_t end_ = kNone;
+  uint32_t end_ = kNoText;
   std::vector<uint32_t> open_;
   std::vector<uint32_t> borders_;
   static constexpr int kLongestTail = 3;  // bytes behind the first one of a character
@@ -398,7 +398,7 @@ ExprId escapes_of_one(Expressions& to, uint32_t code) {
   std::vector<ExprId> ways = {to.sequence(parts)};
   const size_t letter = code < 0x80 ? kMeant.find(static_cast<char>(code)) : std::string_view::npos;
   if (letter != std::string_view::npos) {
-    ways.push_back(to.bytes(ByteSet::one(static_cast<uint8_t>(kLetters[letter]))));
+    ways.push_back(to.bytes(ByteSet::one(static_cast<uint8_t>(kEscapeLetters[letter]))));
   }
   return to.choice(ways);
 }

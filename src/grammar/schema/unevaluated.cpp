@@ -9,7 +9,7 @@
 
 namespace gen::grammar {
 
-using What = Constraint::Kind;
+using Asked = Constraint::Kind;
 
 // Schemas within each other that hold of one value: they are looked at one within the other.
 constexpr size_t kMostWithin = 32;
@@ -50,16 +50,16 @@ Result<Options> ClauseMaker::unevaluated(const Keyword& k, bool negated) {
     Constraint constraint;
     constraint.schema = k.schema;
     if (!items) {
-      constraint.kind = negated ? What::kSomeMember : What::kOthers;
+      constraint.kind = negated ? Asked::kSomeMember : Asked::kOthers;
       constraint.named = seen.named;
       constraint.rest = {negated ? !rest : rest};
     } else if (negated) {
-      constraint.kind = What::kSomeBehind;
+      constraint.kind = Asked::kSomeBehind;
       constraint.min = seen.first;
       constraint.rest = {!rest};
       for (const Literal one : seen.contains) constraint.rest.push_back(!one);
     } else {
-      constraint.kind = What::kItems;
+      constraint.kind = Asked::kItems;
       constraint.literals.assign(seen.first, Literal{&always_});
       Literals any = seen.contains;
       any.push_back(rest);
@@ -204,9 +204,9 @@ Result<std::vector<ClauseMaker::Seen>> ClauseMaker::seen_in(const SeenWalk& walk
         Seen absent;
         Constraint there;
         there.name = name;
-        there.kind = What::kAbsent;
+        there.kind = Asked::kAbsent;
         absent.option.constraints.push_back(there);
-        there.kind = What::kRequired;
+        there.kind = Asked::kRequired;
         for (Seen& way : more) way.option.constraints.push_back(there);
         more.push_back(std::move(absent));
         GEN_TRY(join(more));

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cuda/engine/kv_bench.h"
+#include "tensor/half.h"
 
 namespace gen::test {
 namespace {
@@ -32,6 +33,7 @@ struct AttentionCase {
   bool split = false;                  // chunks may have blocks of their own, rows may share one
   int32_t spare_chunks = 1;            // that `split` has more than there are
   bool any_bits = false;               // tensor cores may be used
+  bool bf16 = false;                   // packed rows are, and checked
   bool last_is_none = false;           // key and value of the last entry are no numbers
   std::vector<std::byte> stored = {};  // the whole cache; empty: it is appended to
 };
@@ -117,8 +119,22 @@ std::vector<float> attend(OpBench& bench, const AttentionCase& c, int32_t first 
   if (c.split) {
     args.most_chunks = (c.entries + c.first_position % 256 + 255) / 256 + c.spare_chunks;
   }
+  const auto apart = static_cast<int64_t>(bench.engine().activation_bytes(engine::kActF32, cols));
+  if (c.bf16) {
+    const auto packed = bench.room((n + 1) * apart / 4).as<std::byte>();
+    args.packed = {packed, engine::kActF32, n + 1, cols, true};
+  }
   bench.run(args);
-  return bench.get(args.out.data, (n + 1) * int64_t{cols + 5});
+  const auto out = bench.get(args.out.data, (n + 1) * int64_t{cols + 5});
+  if (c.bf16) {
+    const auto packed = bench.get(args.packed.data.as<uint16_t>(), (n + 1) * apart / 2);
+    for (int32_t i = cols; i < (n + 1) * cols; ++i) {  // the first row is nobody's
+      const auto at = static_cast<size_t>(i / cols * apart / 2 + i % cols);
+      EXPECT_EQ(packed[at],
+                f32_to_bf16(out[static_cast<size_t>(i / cols * (cols + 5) + i % cols)]));
+    }
+  }
+  return out;
 }
 
 std::vector<float> attend_on_device(const AttentionCase& c, int processors) {
@@ -147,6 +163,25 @@ void expect_same_attention(AttentionCase c, bool only_tiled = false) {
   if (c.rows > 1) expect("tiled", true, 0);
   c.spare_chunks = 0;
   if (!only_tiled) expect("split without more", true, 8);
+}
+
+/// By every kernel.
+TEST(CudaAttention, RowsInBFloat16) {
+  for (const KvFormat format : {KvFormat::kF16, KvFormat::kQ4}) {
+    AttentionCase c;
+    c.shape.k_format = c.shape.v_format = format;
+    c.shape.k_dim = c.shape.v_dim = 48;
+    c.rows = 20;
+    c.bf16 = true;
+    attend_on_device(c, 4);
+    c.split = true;
+    for (const int processors : {0, 1000}) {
+      for (const bool any_bits : {false, true}) {
+        c.any_bits = any_bits;
+        attend_on_device(c, processors);
+      }
+    }
+  }
 }
 
 TEST(CudaAttention, EveryPairOfFormats) {

@@ -8,6 +8,7 @@
 
 #include "cuda/device/launch.h"
 #include "cuda/device/thread.cuh"
+#include "cuda/emulator/emulator.h"
 #include "cuda/engine/linear_case.h"
 #include "tensor/half.h"
 extern "C" {
@@ -121,6 +122,55 @@ TEST(CudaLibraryProducts, AddResiduals) {
       ASSERT_NEAR(got[i], want[i], 1e-4F * (1.0F + std::fabs(want[i]))) << i;
     }
   }
+}
+
+/// Quantised weights as bfloat16, in two slices: a product for each, of a gate two. A slice that
+/// the library does not do is made without it.
+TEST(CudaLibraryProducts, UnpackedWeights) {
+  cuda::emulator::configure({.l2_bytes = size_t{96} << 10});
+  {
+    OpBench with(engine_with(GEN_CUBLASLT_STUB));
+    OpBench without(cuda_engine());
+    constexpr int64_t kOutputs = 598;  // in rows that are multiples of 16 bytes apart
+    const Matrix w(DType::kQ4_0, kOutputs, 96, 1);
+    const Matrix up(DType::kQ4_0, kOutputs, 96, 2);
+    const auto x = random_row(10 * 96, 3);
+    const auto expect = [&](const LinearCase& c, int products, int residuals) {
+      const auto want = run(without, c, x);
+      calls() = {};
+      const auto got = run(with, c, x);
+      EXPECT_EQ(calls().made, products);
+      EXPECT_EQ(calls().residuals, residuals);
+      for (size_t i = 0; i < want.size(); ++i) {
+        ASSERT_NEAR(got[i], want[i], 1e-4F * (1.0F + std::fabs(want[i]))) << i;
+      }
+    };
+    LinearCase c;
+    c.weights = {&w};
+    c.rows = 10;
+    c.bf16 = c.residual = true;
+    expect(c, 2, 2);
+    c.bias = true;
+    expect(c, 2, 0);
+    c.weights.push_back(&up);
+    c.role = WeightRole::kGated;
+    c.activation = {engine::Act::kSilu};
+    expect(c, 4, 0);
+    c.bias = c.residual = false;  // fours of outputs by one thread
+    expect(c, 4, 0);
+    const auto own = run(without, c, x);
+    calls() = {};
+    calls().answer = 13;
+    OpBench failing(engine_with(GEN_CUBLASLT_STUB));
+    calls().answer = 13;
+    EXPECT_TRUE(same_bits(run(failing, c, x), own));
+    EXPECT_EQ(calls().made, 2);  // once for each shape
+    const auto engine = engine_with(GEN_CUBLASLT_STUB);
+    const WeightSource source = w.source();
+    EXPECT_EQ(engine->prepare(WeightRole::kLinear, {&source, 1}, nullptr).value()->bf16_rows(),
+              256);
+  }
+  cuda::emulator::configure({});
 }
 
 TEST(CudaLibraryProducts, NothingOfItShowsWhereItIsNotUsed) {

@@ -10,6 +10,7 @@
 
 #include "cuda/engine/op_bench.h"
 #include "quant/format.h"
+#include "tensor/half.h"
 
 namespace gen::test {
 
@@ -44,6 +45,7 @@ struct LinearCase {
   bool bias = false;
   bool residual = false;
   bool deterministic = false;
+  bool bf16 = false;  // rows come so
   engine::Activation activation;
 };
 
@@ -65,7 +67,7 @@ inline std::vector<float> run(OpBench& bench, const LinearCase& c, const std::ve
   const auto stride = static_cast<int64_t>(bench.engine().activation_bytes(forms, cols));
   engine::LinearArgs args;
   args.weight = weight.value().get();
-  args.x = {bench.room(c.rows * stride / 4).as<std::byte>(), forms, c.rows, cols};
+  args.x = {bench.room(c.rows * stride / 4).as<std::byte>(), forms, c.rows, cols, c.bf16};
   bench.run(engine::PackArgs{{bench.put(x), c.rows, cols, cols}, args.x});
   if (c.bias) {
     args.bias = bench.put(random_row(static_cast<size_t>(all), 21));
@@ -114,6 +116,22 @@ inline Sum exact(const Matrix& w, int64_t output, const float* x, bool tensor_co
   sum.bound = size * (static_cast<double>(w.cols) / 16.0 + 3.0) * 0x1p-23;
   sum.bound +=
       w.type == DType::kBF16 ? size * 0x1p-9 : size * 0x1p-12 + largest * weights * 0x1p-24;
+  return sum;
+}
+
+/// Of factors that are rounded to bfloat16 first; then products are exact, and there are two
+/// roundings for every 16 columns.
+inline Sum exact_bf16(const Matrix& w, int64_t output, const float* x) {
+  Sum sum;
+  const auto rounded = [](float v) { return static_cast<double>(bf16_to_f32(f32_to_bf16(v))); };
+  double size = 0.0;
+  for (int64_t c = 0; c < w.cols; ++c) {
+    const double product =
+        rounded(w.values[static_cast<size_t>(output * w.cols + c)]) * rounded(x[c]);
+    sum.value += product;
+    size += std::fabs(product);
+  }
+  sum.bound = size * (static_cast<double>(w.cols) / 16.0 + 3.0) * 0x1p-23;
   return sum;
 }
 

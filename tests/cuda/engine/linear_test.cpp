@@ -42,9 +42,14 @@ TEST(CudaLinear, FewRowsOfFloats) {
   OpBench bench(cuda_engine());
   for (const DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
     for (const bool gated : {false, true}) {
-      // A few outputs of rows of several rounds, and more than there are warps on the device.
-      for (const auto& [outputs, cols] :
-           {std::pair<int64_t, int64_t>(7, 75), {7, 1400}, {7, 4700}, {300, 40}}) {
+      // A few outputs of rows of several rounds, more than there are warps on the device, and as
+      // many as are eight or four for each warp.
+      for (const auto& [outputs, cols] : {std::pair<int64_t, int64_t>(7, 75),
+                                          {7, 1400},
+                                          {7, 4700},
+                                          {300, 40},
+                                          {250, 1003},
+                                          {117, 600}}) {
         const Matrix w(type, outputs, cols, 1);
         const Matrix up(type, outputs, cols, 2);
         LinearCase c;

@@ -6,6 +6,7 @@
 
 #include "base/mass_parts.h"
 #include "cuda/engine/op_bench.h"
+#include "tensor/half.h"
 #include "quant/format.h"
 
 namespace gen::test {
@@ -94,6 +95,36 @@ TEST(CudaRmsNorm, Forms) {
     bench.run(engine::PackArgs{{args.y.data, 2, cols, cols}, packed});
     EXPECT_TRUE(same_bits(bench.get(args.packed.data.as<float>(), bytes / 2),
                           bench.get(packed.data.as<float>(), bytes / 2)));
+  }
+}
+
+/// Rows in bfloat16 are the float rows, rounded; those of a norm and those that are packed.
+TEST(CudaRmsNorm, RowsInBFloat16) {
+  for (const int64_t cols : {int64_t{256}, int64_t{8192 + 512}}) {
+    OpBench bench(cuda_engine());
+    const uint32_t forms = engine::kActF32 | engine::kActQ8K;
+    const auto bytes = static_cast<int64_t>(bench.engine().activation_bytes(forms, cols));
+    engine::RmsNormArgs args;
+    args.x = {bench.put(random_row(static_cast<size_t>(2 * cols), 1, 3.0F)), 2, cols, cols};
+    args.w = bench.put(random_row(static_cast<size_t>(cols), 2));
+    args.y = {bench.room(2 * cols), 2, cols, cols};
+    const std::vector<float> before(static_cast<size_t>(bytes / 2), 7.0F);
+    args.packed = {bench.put(before).as<std::byte>(), forms, 2, cols, true};
+    bench.run(args);
+    const engine::Activations packed = {bench.put(before).as<std::byte>(), forms, 2, cols, true};
+    bench.run(engine::PackArgs{{args.y.data, 2, cols, cols}, packed});
+    const auto rows = bench.get(args.y.data, 2 * cols);
+    for (const auto& of : {args.packed, packed}) {
+      const auto found = bench.get(of.data.as<uint16_t>(), bytes);
+      for (int64_t i = 0; i < 2 * cols; ++i) {
+        ASSERT_EQ(found[static_cast<size_t>(i / cols * bytes / 2 + i % cols)],
+                  f32_to_bf16(rows[static_cast<size_t>(i)]))
+            << i;
+      }
+      // And nothing behind them.
+      const auto rest = bench.get(of.data.as<float>(), bytes / 2);
+      for (int64_t i = cols / 2; i < bytes / 4; ++i) ASSERT_EQ(rest[static_cast<size_t>(i)], 7.0F);
+    }
   }
 }
 
