@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // linear: which kernels a product takes; they are in linear_floats.cu, in linear_blocks_of_*.cu for
-// few rows and in linear_rows_of_*.cu for many. Quantised ones have one result for either, but where
-// rows are so many that they come in bfloat16 (linear_unpacked.cu);
-// of float weights many rows go through tensor cores, and all do where a row must have one result.
-// Two products of a gate are one, segments of a stack are one after another.
+// few rows and in linear_rows_of_*.cu for many. Quantised ones have one result for either, but
+// where rows are so many that they come in bfloat16 (linear_unpacked.cu); of float weights many
+// rows go through tensor cores, and all do where a row must have one result. Two products of a gate
+// are one, segments of a stack are one after another.
 #include <utility>
 
 #include "cuda/ops/bf16_rows.h"
@@ -83,6 +83,7 @@ Status run(const OpContext& context, const engine::LinearArgs& args) {
 bool norm_pairs(const OpContext& context, const engine::RmsNormArgs& norm,
                 const engine::LinearArgs& linear) {
   if (linear.y.rows != 1 || norm.packed != linear.x || norm.y.data) return false;
+  if (norm.packed.bf16 || linear.bf16_y) return false;
   const DType type = segments_of(linear)[0].type;
   if (quant::find_traits(type) != nullptr || on_tensor_cores(context, linear, type)) return false;
   const RowLayout at = row_layout(norm.packed.forms, norm.packed.cols);

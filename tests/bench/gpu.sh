@@ -118,6 +118,9 @@ run() {
         echo "GEN_MEGAKERNEL=$kernel"
         GEN_MEGAKERNEL=$kernel part "$here/gpu_decode" cuda "$model" 32 128 "$lines"
       done
+      # And with a kernel for each operation.
+      echo "GEN_PAIRS=off"
+      GEN_MEGAKERNEL=off GEN_PAIRS=off part "$here/gpu_decode" cuda "$model" 32 128 "$lines"
       case $type in *16)
         part "$here/gpu_decode" cuda "$model" 2048 128 "$lines" 1 deterministic
         part "$here/gpu_decode" cuda "$model" 32 128 "$lines" 64 deterministic ;;

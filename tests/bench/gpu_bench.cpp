@@ -12,7 +12,7 @@
 #include <cstring>
 #include <functional>
 
-#include "bench/gpu_ops.h"
+#include "bench/gpu_layer.h"
 #include "engine/registry.h"
 
 namespace gen::test {
@@ -28,7 +28,24 @@ struct Part {
   std::string name;
   std::function<Result<GpuFigure>(GpuOps& ops)> run;
   const char* megakernel = nullptr;  // of GEN_MEGAKERNEL, in place of the caller's
+  const char* pairs = nullptr;       // of GEN_PAIRS
 };
+
+/// Layers of decode with a kernel for each operation and for pairs of them (cuda/ops/pairs.h).
+void add_layers(std::vector<Part>* all, const char* prefix, const LayerShape& shape, int32_t n,
+                const std::vector<int32_t>& texts) {
+  for (const DType type : {DType::kBF16, DType::kQ8_0}) {
+    for (const int32_t text : texts) {
+      for (const bool pairs : {false, true}) {
+        all->push_back(
+            {std::string(prefix) + "layers/" + dtype_name(type) + "/" + std::to_string(text) +
+                 (pairs ? "/pairs" : "/apart"),
+             [=](GpuOps& ops) { return ops.layers(*quant::find_format(type), shape, n, text); },
+             "off", pairs ? "on" : "off"});
+      }
+    }
+  }
+}
 
 /// A list of one row as a graph and as one kernel.
 void add_steps(std::vector<Part>* all, const char* prefix, int32_t layers) {
@@ -103,6 +120,7 @@ std::vector<Part> parts() {
   }
   all.push_back({"capture", [](GpuOps& ops) { return ops.capture(512); }});
   add_steps(&all, "", 16);
+  add_layers(&all, "", {}, 22, {32, 1024});  // of a model with 1.1 B weights
   return all;
 }
 
@@ -144,6 +162,7 @@ std::vector<Part> small_parts() {
   all.push_back({"small/capture", [](GpuOps& ops) { return ops.capture(16); }});
   // Its blocks hand results on through memory: what only weak memory shows is looked for here.
   add_steps(&all, "small/", 4);
+  add_layers(&all, "small/", {512, 8, 2, 64, 512}, 2, {20, 300});
   return all;
 }
 
@@ -154,8 +173,10 @@ int run(const Part& part, const char* path, int64_t width = kWidth,
     return 3;
   };
   if (part.megakernel != nullptr) setenv("GEN_MEGAKERNEL", part.megakernel, 1);
+  if (part.pairs != nullptr) setenv("GEN_PAIRS", part.pairs, 1);
   auto engine = engine::create_engine("cuda", {});
   if (part.megakernel != nullptr) unsetenv("GEN_MEGAKERNEL");
+  if (part.pairs != nullptr) unsetenv("GEN_PAIRS");
   if (!engine.ok()) return refused(engine.status());
   auto ops = GpuOps::create(std::move(engine).value(), width, most_seconds);
   if (!ops.ok()) return refused(ops.status());

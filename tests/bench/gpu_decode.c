@@ -6,7 +6,7 @@
  * TEXTS, 1 if not said, run side by side; decode counts the tokens of all of them.
  * A line of the table, a line of JSON at the end of RESULTS. Ends with 3 if the machine refuses.
  *   GEN_LOG            environment variable: what the library logs goes to standard error
- *   GEN_MEGAKERNEL     environment variable: told in the table and in RESULTS
+ *   GEN_MEGAKERNEL, GEN_PAIRS  environment variables: told in the table and in RESULTS
  *   GEN_GPU_READ_RATE  environment variable: bytes a second; the table tells at what share of it one text's tokens read
  *                      the weights */
 #define _POSIX_C_SOURCE 200809L /* clock_gettime, pread */
@@ -177,6 +177,8 @@ int main(int argc, char** argv) {
          (double)(tokens - 1) * texts / decode);
   const char* const megakernel = getenv("GEN_MEGAKERNEL");
   if (megakernel != NULL) printf("  megakernel %s", megakernel);
+  const char* const pairs = getenv("GEN_PAIRS");
+  if (pairs != NULL) printf("  pairs %s", pairs);
   const char* const most = getenv("GEN_GPU_READ_RATE");
   if (most != NULL && texts == 1) {
     printf(" %4.0f %%", 100.0 * (double)weights * (double)(tokens - 1) / decode / atof(most));
@@ -186,11 +188,11 @@ int main(int argc, char** argv) {
   if (file != NULL) {
     fprintf(file,
             "{\"part\":\"generate\",\"model\":\"%s\",\"backend\":\"%s\",\"prompt\":%d,\"tokens\":%d,\"texts\":%d,"
-            "\"deterministic\":%d,\"megakernel\":\"%s\",\"weights\":%zu,\"load_bytes\":%zu,\"load_s\":%.9g,"
+            "\"deterministic\":%d,\"megakernel\":\"%s\",\"pairs\":\"%s\",\"weights\":%zu,\"load_bytes\":%zu,\"load_s\":%.9g,"
             "\"first_load_s\":%.9g,\"file_bytes_per_s\":%.9g,"
             "\"prefill_s\":%.9g,\"decode_s\":%.9g}\n",
             argv[2], argv[1], prompt, tokens, texts, deterministic,
-            megakernel != NULL ? megakernel : "auto", weights, on_device, load, first_load, file_rate, prefill,
+            megakernel != NULL ? megakernel : "auto", pairs != NULL ? pairs : "on", weights, on_device, load, first_load, file_rate, prefill,
             decode);
     fclose(file);
   }

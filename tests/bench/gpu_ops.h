@@ -29,6 +29,15 @@ struct GpuFigure {
   double worst = 0.0;     // error as a share of what the check allows; above 1 it is wrong
 };
 
+/// Of a model.
+struct LayerShape {
+  int64_t width = 2048;
+  int32_t heads = 32;
+  int32_t kv_heads = 4;
+  int32_t dim = 64;
+  int64_t ffn = 5632;
+};
+
 class GpuOps {
  public:
   /// `width` of matrices: a multiple of 256. `seconds` a figure may take.
@@ -363,6 +372,12 @@ class GpuOps {
     return figure;
   }
 
+  /// `n_layers` layers of a model over a text of so many tokens, as a decode step of one text runs
+  /// them; four sets of weights where it is timed (gpu_layer.h). Checked against what the
+  /// operations give one by one, to the bit.
+  Result<GpuFigure> layers(const quant::Format& format, const LayerShape& shape, int32_t n_layers,
+                           int32_t text);
+
   /// A copy within the engine's memory: the rate that others are a share of.
   Result<GpuFigure> copy(size_t bytes) {
     GEN_ASSIGN(const auto from, room(bytes));
@@ -477,6 +492,7 @@ class GpuOps {
   int64_t width_;
   double seconds_;
   uint64_t next_ = 0;
+  double figure_bytes_ = 0.0;  // of weights
   std::unique_ptr<engine::Stream> stream_;
   std::deque<engine::EngineBuffer> buffers_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts that gpu_bench times on a device run on the emulator, small, and pass their own checks.
-#include "bench/gpu_ops.h"
+#include "bench/gpu_layer.h"
 
 #include "cuda/engine/op_bench.h"
 
@@ -27,6 +27,9 @@ TEST(GpuBench, PartsAreRight) {
   expect_right(ops.value()->attention(1, 20, 40, 4, 2, 16));
   expect_right(ops.value()->capture(9));
   expect_right(ops.value()->step(*quant::find_format(DType::kQ4_K), 3));
+  for (const DType type : {DType::kBF16, DType::kQ8_0}) {
+    expect_right(ops.value()->layers(*quant::find_format(type), {256, 4, 2, 64, 512}, 2, 20));
+  }
 }
 
 }  // namespace
