@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // linear: which kernels a product takes; they are in linear_floats.cu, in linear_blocks_of_*.cu for
-// few rows and in linear_rows_of_*.cu for many. Quantised ones have one result for either;
+// few rows and in linear_rows_of_*.cu for many. Quantised ones have one result for either, but where
+// rows are so many that they come in bfloat16 (linear_unpacked.cu);
 // of float weights many rows go through tensor cores, and all do where a row must have one result.
 // Two products of a gate are one, segments of a stack are one after another.
 #include <utility>

@@ -61,10 +61,11 @@ GEN_DEVICE float residual_of(const LinearEnd& of, int64_t t, int64_t output) {
   return of.residual.data[t * of.residual.stride + of.first_row + output];
 }
 
-/// Output `output` of the segment for row t. `up` counts where the product is gated, `residual` is
-/// residual_of() the output.
-GEN_DEVICE void finish_output(const LinearEnd& of, int64_t t, int64_t output, float sum, float up,
-                              float residual) {
+/// Output `output` of the segment for row t. `up` counts where the product is gated, `residual()`
+/// is residual_of() the output: what has it already gives it, others load it last.
+template <typename Residual>
+GEN_DEVICE float finished(const LinearEnd& of, int64_t t, int64_t output, float sum, float up,
+                          const Residual& residual) {
   const int64_t column = of.first_row + output;
   const float* const u = of.u.data != nullptr ? of.u.data + t * of.u.stride : nullptr;
   sum = add_adapters(of.low_rank, u, t, of.gated ? 0 : -1, column, sum);
@@ -76,11 +77,22 @@ GEN_DEVICE void finish_output(const LinearEnd& of, int64_t t, int64_t output, fl
   } else {
     sum = activated(of.activation, sum);
   }
-  if (of.residual.data != nullptr) sum = sum + residual;
-  put_column(reinterpret_cast<uint8_t*>(of.y.data + t * of.y.stride), of.bf16, column, sum);
+  if (of.residual.data != nullptr) sum = sum + residual();
+  return sum;
+}
+template <typename Residual>
+GEN_DEVICE void finish_output(const LinearEnd& of, int64_t t, int64_t output, float sum, float up,
+                              const Residual& residual) {
+  of.y.data[t * of.y.stride + of.first_row + output] = finished(of, t, output, sum, up, residual);
 }
 GEN_DEVICE void finish_output(const LinearEnd& of, int64_t t, int64_t output, float sum, float up) {
-  finish_output(of, t, output, sum, up, residual_of(of, t, output));
+  finish_output(of, t, output, sum, up, [&] { return residual_of(of, t, output); });
+}
+/// The same of many rows, which may be wanted in bfloat16.
+GEN_DEVICE void finish_many(const LinearEnd& of, int64_t t, int64_t output, float sum, float up) {
+  const auto residual = [&] { return residual_of(of, t, output); };
+  put_column(reinterpret_cast<uint8_t*>(of.y.data + t * of.y.stride), of.bf16,
+             of.first_row + output, finished(of, t, output, sum, up, residual));
 }
 
 /// Products of a segment, or of a pair of them, by what its type is. `up` is null where the product

@@ -26,7 +26,8 @@ constexpr size_t few_elements(bool gated) noexcept {
 }
 
 template <typename Type, bool kGated>
-GEN_KERNEL GEN_LAUNCH_BOUNDS(kFewThreads) linear_float_few_kernel(FloatRowsView of) {
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kFewThreads, 8)  // else ptxas spills
+    linear_float_few_kernel(FloatRowsView of) {
   constexpr int32_t kSteps = few_steps(kGated);
   constexpr size_t kElements = few_elements(kGated);
   const int64_t first_output = int64_t{block_x()} * kFewOutputs;

@@ -262,7 +262,8 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kRowThreads, 2 * kRowBlocks) linear_float_row_kerne
       continue;
     }
     if (lane_of_warp() == 0) {
-      finish_output(of.end, 0, rows.output, of.end.gated ? gate : sum, sum, residual);
+      finish_output(of.end, 0, rows.output, of.end.gated ? gate : sum, sum,
+                    [&] { return residual; });
     }
     rows.next();
     residual = rows.residual();

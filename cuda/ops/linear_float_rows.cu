@@ -204,7 +204,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kResidentTiles) linear_float_rows_kernel(
     float factor = 1.0F;
     if constexpr (Type::kFactors) factor = of.x.factors[t];
     const float up = gated ? ordered.get(row, outputs + within) * factor : 0.0F;
-    finish_output(of.end, t, own_output + within, ordered.get(row, within) * factor, up);
+    finish_many(of.end, t, own_output + within, ordered.get(row, within) * factor, up);
   }
 }
 
@@ -257,7 +257,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kRoundThreads)
   GEN_UNROLL
   for (int32_t k = 0; k < kFinishEach; ++k) {
     const int64_t output = first + k * kRoundThreads;
-    if (output < end.rows) finish_output(end, t, output, sum[k], up[k]);
+    if (output < end.rows) finish_many(end, t, output, sum[k], up[k]);
   }
 }
 

@@ -449,9 +449,9 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kRowsThreads, 2) linear_quant_rows_kernel(QuantSegm
     const int32_t row = i / outputs;
     const int32_t within = i % outputs;
     const int64_t output = own_output + within;
-    if (own_row + row >= n_rows || output >= of.end.rows) continue;
+    if (first + own_row + row >= of.end.y.rows || output >= of.end.rows) continue;
     const float second = gated ? ordered.get(row, outputs + within) : 0.0F;
-    finish_output(of.end, first + own_row + row, output, ordered.get(row, within), second);
+    finish_many(of.end, first + own_row + row, output, ordered.get(row, within), second);
   }
 }
 

@@ -209,13 +209,8 @@ const Event* Generation::poll() noexcept {
   }
   if (event == nullptr && !queue()) event = take();
   // Where a step says one token only, its session is back with the next call.
-  if (event != nullptr && (drafts_ != nullptr || chains_)) {
-    RequestQueue& queue = session_->generator().scheduler().queue();
-    if (event->done) {
-      queue.note_ended(call_->participant());
-    } else {
-      queue.note_said(call_->participant(), row_ > 0);
-    }
+  if (event != nullptr && !event->done && (drafts_ != nullptr || chains_)) {
+    session_->generator().scheduler().queue().note_said(call_->participant(), row_ > 0);
   }
   return event;
 }

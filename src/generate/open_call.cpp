@@ -34,8 +34,10 @@ OpenCall::OpenCall(const Generator& generator)
     : generator_(generator), participant_(&generator.scheduler()) {}
 
 void OpenCall::end() noexcept {
-  if (open_) generator_.open_calls().fetch_sub(1);
+  if (!open_) return;
   open_ = false;
+  generator_.open_calls().fetch_sub(1);
+  generator_.scheduler().queue().note_ended(&participant_);
 }
 
 }  // namespace gen::generate

@@ -25,7 +25,8 @@ class OpenCall {
   OpenCall(const OpenCall&) = delete;
   OpenCall& operator=(const OpenCall&) = delete;
 
-  /// Makes room for another call. The participant stays, for its session is still in use.
+  /// Makes room for another call, and nobody waits for this one. The participant stays, for its
+  /// session is still in use.
   void end() noexcept;
 
   [[nodiscard]] Participant* participant() noexcept { return &participant_; }

@@ -65,7 +65,7 @@ class RequestQueue {
   /// A call that is polled has given a token; `more`: it has others to give before its next
   /// request.
   void note_said(Participant* participant, bool more) noexcept;
-  /// It has given the last one.
+  /// It gives no more, however it has ended.
   void note_ended(Participant* participant) noexcept;
   [[nodiscard]] size_t size() const;
 

@@ -105,11 +105,12 @@ void StepRunner::ask_for_the_rest(std::span<const StepPlan::Part> parts) {
 }
 
 // What a job's rows are to the model: each wants what the token does, and stands as far behind the
-// first as the path to it is long.
+// first as the path to it is long. A tree that no longer begins with that token is none.
 void StepRunner::add_guesses(StepPlan::Part* part) {
   StepRequest& request = *part->request;
   DraftJob& job = *request.draft;
-  const int32_t valid = job.tree.valid_rows(model_.traits().vocab_size, !job.branches);
+  const bool begins = job.tree.rows() > 0 && job.tree.tokens()[0] == request.tokens[0];
+  const int32_t valid = begins ? job.tree.valid_rows(model_.traits().vocab_size, !job.branches) : 0;
   job.tree.cut(std::min(part->drafts + 1, valid));
   part->drafts = std::max(job.tree.rows() - 1, 0);
   if (part->drafts == 0) return;
@@ -161,8 +162,9 @@ void StepRunner::count_failures() noexcept {
 void StepRunner::drop_drafts(StepPlan::Part* part) noexcept {
   StepRequest& request = *part->request;
   if (request.draft == nullptr) return;
-  request.draft->tree.cut(1);
-  request.tokens = request.tokens.first(1);
+  DraftJob& job = *request.draft;
+  job.tree.begin(job.tokens.back());
+  request.tokens = job.tokens.last(1);
   request.wants = request.wants.first(1);
   request.parents = {};
   request.positions = {};

@@ -10,6 +10,8 @@
 #include <cmath>
 #include <deque>
 #include <functional>
+#include <iterator>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -220,7 +222,7 @@ class Steps {
       time += looking;
       clock_ += looking;
     }
-    if (depth > 0) planner_.note_proposing(depth, depth * drafting_);
+    if (depth > 0) planner_.note_proposing(depth, told(depth * drafting_));
     clock_ += depth * drafting_ + (disturb ? takes * disturb() : takes);
     planner_.end(rows);
     const double after = host * said + (drafts > 0 ? accepting : 0);
@@ -247,11 +249,12 @@ class Steps {
     double chance = -1;  // that a guess is right; below 0: as before
   };
   std::function<Found(size_t)> finds;
-  double looking = 0;               // seconds that it takes
-  double host = 0;                  // seconds that sessions take for each token
-  double accepting = 0;             // and for the guesses of a step
-  double after_guesses = 1;         // times that a pass takes behind a step with guesses
-  std::function<double()> disturb;  // how much longer a pass seems than it is
+  double looking = 0;                   // seconds that it takes
+  double host = 0;                      // seconds that sessions take for each token
+  double accepting = 0;                 // and for the guesses of a step
+  double after_guesses = 1;             // times that a pass takes behind a step with guesses
+  std::function<double()> disturb;      // how much longer a pass seems than it is
+  std::function<double(double)> wrong;  // what a clock says instead of a time
   double time = 0;
   double tokens = 0;
   int32_t drafts = 0;          // of the last step
@@ -267,7 +270,9 @@ class Steps {
   bool guessed_ = false;  // in the last step
   std::vector<DraftJob> jobs_;
   std::vector<StepRequest> requests_;
-  DraftPlanner planner_{{.kind = DraftPolicy::Kind::kAuto, .clock = [this] { return clock_; }}};
+  DraftPlanner planner_{
+      {.kind = DraftPolicy::Kind::kAuto, .clock = [this] { return told(clock_); }}};
+  [[nodiscard]] double told(double seconds) const { return wrong ? wrong(seconds) : seconds; }
   double clock_ = 0;
   uint64_t draw_ = 0;
 };
@@ -377,6 +382,50 @@ TEST(DraftPlanner, CountsWhatComesBetweenSteps) {
                 0.1 * alone.tokens / alone.time)
         << sessions;
     EXPECT_GE(alone.tokens / alone.time, 1.3 * n / pass) << sessions;
+  }
+}
+
+// A clock that says what no clock should is forgotten once it goes well again.
+TEST(DraftPlanner, ForgetsAClockThatWasWrong) {
+  constexpr double kHuge = 1e300;
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  uint64_t draw = 20000000;
+  const auto one_of = [&draw](std::vector<double> all) {
+    return all[static_cast<size_t>(drawn(draw++) * static_cast<double>(all.size()))];
+  };
+  const std::function<double(double)> clocks[] = {
+      [](double) { return std::nan(""); },
+      [](double) { return 0.0; },
+      [](double now) { return -now; },
+      [&](double) {
+        return one_of({kNever, 0, -kNever});
+      },
+      [&](double) {
+        return one_of({kHuge, 0, -kHuge});
+      },
+      [&](double now) {
+        return drawn(draw++) < 0.3 ? one_of({kHuge, kNever, std::nan("")}) : now;
+      },
+      [&](double now) { return now + 100 * drawn(draw++); }};
+  for (size_t i = 0; i < std::size(clocks); ++i) {
+    for (const double p : {0.0, 0.9}) {
+      for (const int32_t before : {0, 200}) {
+        SCOPED_TRACE(testing::Message() << "clock " << i << ", " << p << ", " << before);
+        Steps steps(
+            {p}, 6, [](int32_t rows) { return 1 + 0.1 * (rows - 1); }, 0.02);
+        steps.run(before);
+        steps.wrong = clocks[i];
+        steps.run(100);
+        steps.wrong = nullptr;
+        steps.run(6000);  // the ledger takes its time
+        steps.time = steps.tokens = 0;
+        steps.run(1000);
+        EXPECT_GE(steps.tokens / steps.time, 0.97 * steps.expected(0));
+        if (p > 0) {
+          EXPECT_GE(steps.tokens / steps.time, 0.9 * steps.expected(6));
+        }
+      }
+    }
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -238,6 +239,42 @@ TEST(DraftSteps, OfPolledSessionsAreShared) {
   }
   EXPECT_LT(most, kTokens / 2 + kTokens / 4);
   EXPECT_EQ(metrics->snapshot().value(metric::kSteps), static_cast<double>(most));
+}
+
+// However a call ends that has guessed tokens left, and though its stream stays open, those that
+// are polled do not wait for it.
+TEST(DraftSteps, AreNotLeftToCallsThatHaveEnded) {
+  const Tokens prompt = text_of(1, 20);
+  const auto plain = generator_with(nullptr)->new_session().value();
+  const auto begin = [&prompt](Session& session) {
+    return session.open({.text = {}, .tokens = prompt}, params_for(12, 0)).value();
+  };
+  const auto whole = begin(*plain);
+  EXPECT_TRUE(pull_all(whole.get(), nullptr, nullptr).ok());
+  const auto drafter =
+      std::make_shared<KnowingDrafter>(KnowingDrafter::Options{1.0, 5, 1, kFormsVocab});
+  drafter->learn(join(prompt, whole->result().tokens));
+  const std::function<void(Generation*)> ends[] = {
+      [](Generation* call) { call->stop(1); },
+      [](Generation* call) {
+        call->break_off({Code::kInternal, "for a test"});
+      },
+      [](Generation* call) { EXPECT_TRUE(pull_all(call, nullptr, nullptr).ok()); },
+      [](Generation* call) {
+        while (!call->ended()) static_cast<void>(call->poll());
+      }};
+  for (const auto& end : ends) {
+    const auto generator = generator_with(drafter);
+    const auto first = generator->new_session().value();
+    const auto second = generator->new_session().value();
+    const auto rich = begin(*first);
+    for (int32_t said = 0; said < 8;) said += rich->poll() != nullptr ? 1 : 0;
+    end(rich.get());
+    EXPECT_GT(rich->result().usage.accepted, 0);
+    const auto other = begin(*second);
+    EXPECT_EQ(other->poll(), nullptr);
+    EXPECT_NE(other->poll(), nullptr);
+  }
 }
 
 TEST(DraftSteps, OfManySessionsTogetherAreThoseOfEachAlone) {

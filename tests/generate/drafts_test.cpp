@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -388,6 +389,41 @@ TEST_F(DraftedWorld, RefusesWhatIsNoTree) {
   }
   drafter->guess = [](DraftJob* job) { job->tree.cut(0); };
   expect_plain();
+  // Nor one that begins with another token.
+  drafter->guess = [this](DraftJob* job) {
+    job->tree.begin(job->tokens.back() == 3 ? 4 : 3);
+    know(job);
+  };
+  expect_plain();
+  drafter->guess = [this](DraftJob* job) {
+    job->tree.cut(0);
+    know(job);
+  };
+  expect_plain();
+}
+
+// Also where it is asked again for a token that the pool had no room for.
+TEST_F(DraftedWorld, RefusesWhatIsNoTreeWhereverItIsAskedAgain) {
+  const auto pool = std::make_shared<std::atomic<int32_t>>(100);
+  world.options.cache_factory = [&pool](std::span<const cache::LayerShape>, int32_t capacity) {
+    return Result<std::unique_ptr<cache::KvCache>>(
+        std::make_unique<FakeCache>(capacity, true, pool));
+  };
+  int asked = 0;
+  drafter->guess = [&](DraftJob* job) {
+    if (++asked % 2 == 0) job->tree.begin(job->tokens.back() == 3 ? 4 : 3);
+    know(job);
+  };
+  const auto session = world.session();
+  const auto call = session->open(text("foo ba"), params).value();
+  while (call->poll() == nullptr) {
+  }
+  const int32_t left = pool->exchange(0);
+  for (int32_t polls = 0; polls < 4; ++polls) EXPECT_EQ(call->poll(), nullptr);
+  EXPECT_GT(asked, 2);
+  *pool = left;
+  EXPECT_TRUE(pull_all(call.get(), nullptr, nullptr).ok());
+  EXPECT_EQ(call->result().tokens, want.result->tokens);
 }
 
 TEST_F(DraftedWorld, ADrafterThatFailsGivesNothing) {

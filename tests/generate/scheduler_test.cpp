@@ -173,6 +173,7 @@ TEST(Scheduler, DraftsOfAStarvedRequestAreGone) {
   const std::vector<uint8_t> wants{1};
   std::vector<float> logits(3 * kVocab);
   DraftJob job;
+  job.tokens = token;
   job.most = 2;
   job.tree.begin(4);
   StepRequest request;

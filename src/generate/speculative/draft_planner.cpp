@@ -34,7 +34,7 @@ void DraftPlanner::settle(double now, bool same) noexcept {
   double took = end_ - begin_;
   if (same && now - end_ <= kIdle * took) took = now - begin_;
   took -= spent_;
-  if (!(took > 0)) return;
+  if (!is_time(took)) return;
   steps_.note(rows, took);
   const double plain = steps_.seconds(rows_);
   const double longer = rows > rows_ ? took - plain : 0;
@@ -72,9 +72,13 @@ bool DraftPlanner::begin(std::span<const StepPlan::Part> parts) {
   return ledger_.allows();
 }
 
+void DraftPlanner::note_looking(double seconds) noexcept {
+  if (is_time(seconds)) spent_ += seconds;
+}
+
 void DraftPlanner::note_proposing(int32_t depth, double seconds) noexcept {
-  spent_ += seconds;
-  if (depth <= 0 || seconds < 0) return;
+  note_looking(seconds);
+  if (depth <= 0 || !is_time(seconds)) return;
   const double each = seconds / depth;
   proposing_ = proposing_ == 0 ? each : towards(proposing_, each);
 }

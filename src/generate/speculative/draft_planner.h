@@ -36,7 +36,7 @@ class DraftPlanner {
   /// drafter may propose, `most_proposed` at most. May throw std::bad_alloc.
   void limit(std::span<StepPlan::Part> parts, int32_t most_proposed);
   /// Looking up and planning took so long.
-  void note_looking(double seconds) noexcept { spent_ += seconds; }
+  void note_looking(double seconds) noexcept;
   /// Proposing took so long, and the longest guess was of `depth` tokens.
   void note_proposing(int32_t depth, double seconds) noexcept;
   /// The pass is over and its results are handed out; it had `rows` rows, none of them of prompts.

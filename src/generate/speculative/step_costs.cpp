@@ -15,7 +15,7 @@ size_t StepCosts::bucket(int32_t rows) noexcept {
 }
 
 void StepCosts::note(int32_t rows, double seconds) noexcept {
-  if (!(seconds > 0)) return;
+  if (!is_time(seconds)) return;
   most_ = std::max(most_, rows);
   Bucket& at = buckets_[bucket(rows)];
   if (at.is_settled()) {

@@ -19,6 +19,13 @@ namespace gen::generate {
   return estimate + kUp * ((measured < most ? measured : most) - estimate);
 }
 
+/// Whether a clock that goes well can have measured that; what else it says, sums and means would
+/// never lose again.
+[[nodiscard]] constexpr bool is_time(double seconds) noexcept {
+  constexpr double kMost = 1e6;
+  return seconds > 0 && seconds <= kMost;
+}
+
 /// Threads: one at a time.
 class StepCosts {
  public:
