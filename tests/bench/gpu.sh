@@ -91,7 +91,7 @@ run() {
   for name in $("$here/gpu_bench" list); do part "$here/gpu_bench" "$name" "$lines"; done
   # Our own kernels beside cuBLASLt's, which the parts above took if the machine has it.
   echo "-- without cuBLASLt"
-  for name in linear/BF16/64 linear/BF16/512; do GEN_CUBLASLT=off part "$here/gpu_bench" "$name" "$lines"; done
+  for name in linear/BF16/64 linear/BF16/512 linear/Q8_0/512/bf16; do GEN_CUBLASLT=off part "$here/gpu_bench" "$name" "$lines"; done
   local size shape
   for model in ${GEN_GPU_MODELS-1.1B/BF16 1.1B/Q8_0 1.1B/Q4_K_M 1.1B/Q4_0 8B/BF16 8B/Q8_0 8B/Q4_K_M 8B/Q4_0}; do
     if [ $SECONDS -gt "$seconds" ]; then
@@ -124,6 +124,8 @@ run() {
       case $type in *16)
         part "$here/gpu_decode" cuda "$model" 2048 128 "$lines" 1 deterministic
         part "$here/gpu_decode" cuda "$model" 32 128 "$lines" 64 deterministic ;;
+      # Prompts by products in bytes and attention in float32, which bfloat16 takes the place of.
+      Q8_0) part "$here/gpu_decode" cuda "$model" 2048 128 "$lines" 1 deterministic ;;
       esac
     else
       part "$here/gpu_decode" cuda "$model" 32 128 "$lines"
