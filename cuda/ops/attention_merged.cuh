@@ -173,7 +173,7 @@ GEN_DEVICE void merge_if_last(const SplitView& view, int64_t t, int32_t first, i
   sync_threads();  // all have put their parts
   if (thread_x() == 0) before[0] = device::add_acquire_release(view.counters + place, 1);
   sync_threads();
-  if (before[0] + 1 < static_cast<uint32_t>(n_chunks)) return;
+  if (before[0] + 1 != static_cast<uint32_t>(n_chunks)) return;
   if (thread_x() == 0) view.counters[place] = 0;  // for the next kernel
   for (int32_t i = thread_x(); i < n * view.of.v_dim; i += block_threads()) {
     merge_element<8>(view, t, first + i / view.of.v_dim, n_chunks, i % view.of.v_dim);

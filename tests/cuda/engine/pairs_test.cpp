@@ -181,6 +181,7 @@ struct AppendCase {
   uint32_t forms = 0;   // of packed results; 0: they are plain
   int32_t nobodys = 0;  // rows before the row, of no sequence
   int processors = 1000;
+  bool twice = false;  // the list is run before, with another q
 };
 
 /// Results, and the cache byte for byte.
@@ -267,6 +268,12 @@ std::vector<float> append_and_attend(const AppendCase& c, bool as_list, uint64_t
   attention.sequences = append.sequences;
   attention.n_sequences = 1;
   if (c.no_list) attention.most_chunks = (c.entries + c.first_position % 256 + 255) / 256;
+  if (as_list && c.twice) {
+    engine::RopeAppendArgs other = append;
+    engine::AttentionArgs behind = attention;
+    behind.q.data = other.q.data = matrix(q_cols, 41);
+    EXPECT_TRUE(bench.run_all({other, behind}).ok());
+  }
   const uint64_t start = kernels_run();
   if (as_list) {
     EXPECT_TRUE(bench.run_all({append, attention}).ok());
@@ -336,6 +343,7 @@ TEST(CudaPairs, PartsThatTheLastBlockMerges) {
     AppendCase c;
     c.entries = 600;
     c.first_position = 3;
+    c.twice = true;
     if (many) {
       c.shape.k_dim = 16;
       c.shape.v_dim = 128;
