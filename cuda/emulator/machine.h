@@ -39,6 +39,8 @@ struct PendingCopy {
   const void* from = nullptr;  // null: zeros
   size_t bytes = 0;
   unsigned group = 0;
+  bool early = false;  // begun before the predecessor has ended, it reads what is there then
+  std::byte bytes_then[16] = {};
 };
 
 struct Thread {
@@ -121,6 +123,7 @@ class Grid {
   void barrier(unsigned number, unsigned expected, int vote, const char* what, Site site);
   void grid_barrier(Site site);
   void wait_for_predecessor(Site site);
+  [[nodiscard]] bool predecessor_done() const { return predecessor_done_; }
   void spin();
   [[noreturn]] void fail(const char* text);
 

@@ -117,7 +117,12 @@ void begin_copy(size_t to, const void* from, size_t bytes, const char* name) {
   if (from != nullptr) check_access(from, bytes);
   Thread& thread = self();
   thread.block->shared.begin_copy(thread, to, bytes, name);
-  thread.copies.push_back({to, from, bytes, thread.copy_group});
+  PendingCopy copy = {to, from, bytes, thread.copy_group};
+  if (from != nullptr && !thread.block->grid->predecessor_done()) {
+    copy.early = true;
+    std::memcpy(copy.bytes_then, from, bytes);
+  }
+  thread.copies.push_back(copy);
 }
 
 void land_copies(unsigned pending) {
@@ -126,7 +131,8 @@ void land_copies(unsigned pending) {
     return copy.group + pending >= thread.copy_group;
   };
   for (const PendingCopy& copy : thread.copies) {
-    if (!stays(copy)) thread.block->shared.end_copy(copy.to, copy.from, copy.bytes);
+    if (stays(copy)) continue;
+    thread.block->shared.end_copy(copy.to, copy.early ? copy.bytes_then : copy.from, copy.bytes);
   }
   std::erase_if(thread.copies, [&](const PendingCopy& copy) { return !stays(copy); });
 }

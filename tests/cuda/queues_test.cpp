@@ -190,7 +190,8 @@ TEST_P(Queues, ACaptureHasToBeJoined) {
 
 TEST_P(Queues, AProgrammaticLaunchSeesNothingBeforeItWaits) {
   const DeviceStream stream;
-  for (const Start start : {Start::kProgrammatic, Start::kProgrammaticWithoutWait}) {
+  for (const Start start :
+       {Start::kProgrammatic, Start::kProgrammaticWithoutWait, Start::kProgrammaticFetchingAhead}) {
     const DeviceArray<int32_t> a(stream, counting(0));
     const DeviceArray<int32_t> b(stream, std::vector<int32_t>(kCount));
     const DeviceArray<int32_t> c(stream, std::vector<int32_t>(kCount));

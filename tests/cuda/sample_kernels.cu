@@ -202,6 +202,20 @@ GEN_KERNEL add_kernel(const int32_t* from, int32_t* to, int n, int32_t add, bool
   let_successor_start();
 }
 
+/// Of what is fetched before the wait.
+GEN_KERNEL add_ahead_kernel(const int32_t* from, int32_t* to, int n, int32_t add) {
+  GEN_SHARED(int32_t, fetched, kBlock);
+  const auto t = static_cast<int>(thread_index().x);
+  const int i = global_index();
+  copy_async4(fetched, t, from + (i < n ? i : 0), i < n);
+  commit_copies();
+  wait_for_predecessor();
+  wait_copies<0>();
+  const int32_t value = fetched[t];
+  if (i < n) to[i] = value + add;
+  let_successor_start();
+}
+
 GEN_KERNEL arrivals_kernel(uint32_t* counter, uint32_t* places) {
   if (thread_index().x == 0) places[block_index().x] = atomic_add(counter, 1u);
 }
@@ -267,6 +281,15 @@ Error pipeline(const float* in, float* out, Stream stream) {
   return launch(pipeline_kernel, {.name = "pipeline", .block = {64}, .stream = stream}, in, out);
 }
 Error add(const int32_t* from, int32_t* to, int n, int32_t add, Start start, Stream stream) {
+  if (start == Start::kProgrammaticFetchingAhead) {
+    return launch(add_ahead_kernel,
+                  {.name = "add_ahead",
+                   .grid = {blocks_for(n)},
+                   .block = {kBlock},
+                   .stream = stream,
+                   .programmatic = true},
+                  from, to, n, add);
+  }
   return launch(add_kernel,
                 {.name = "add",
                  .grid = {blocks_for(n)},

@@ -32,8 +32,9 @@ enum class Product { kF16, kBf16, kF16K8, kS8 };
 Error product(Product what, const void* a, const void* b, void* d, bool transposed, Stream stream);
 /// out[i] = in[i] + 1 of n = 16 tiles of 256, which come through two buffers of shared memory.
 Error pipeline(const float* in, float* out, Stream stream);
-/// to[i] = from[i] + add. Programmatic launches wait for their predecessor, or do not.
-enum class Start { kPlain, kProgrammatic, kProgrammaticWithoutWait };
+/// to[i] = from[i] + add. Programmatic launches wait for their predecessor, or do not, or begin to
+/// fetch before they do.
+enum class Start { kPlain, kProgrammatic, kProgrammaticWithoutWait, kProgrammaticFetchingAhead };
 Error add(const int32_t* from, int32_t* to, int n, int32_t add, Start start, Stream stream);
 /// places[block] = how many blocks had been there.
 Error arrivals(uint32_t* counter, uint32_t* places, int blocks, Stream stream);
