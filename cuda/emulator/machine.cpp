@@ -21,6 +21,7 @@ struct Processor {
   FiberPool fibers{&Grid::run_threads};
   Fiber host;
   Fiber* running = nullptr;
+  std::vector<std::unique_ptr<Block>> blocks;  // of grids that have ended
 };
 thread_local Processor processor;
 
@@ -86,8 +87,8 @@ Grid::Grid(const Launch& launch, uint64_t seed) : launch_(launch), random_(seed)
 }
 
 Grid::~Grid() {
-  if (live_threads_ == 0) return;
-  processor.fibers.restart_all();
+  for (auto& block : blocks_) processor.blocks.push_back(std::move(block));
+  if (live_threads_ != 0) processor.fibers.restart_all();
 }
 
 uint64_t Grid::random(uint64_t below) {  // splitmix64
@@ -126,7 +127,9 @@ bool Grid::run() {
 
 void Grid::start_block() {
   if (free_blocks_.empty()) {
-    blocks_.push_back(std::make_unique<Block>());
+    if (processor.blocks.empty()) processor.blocks.push_back(std::make_unique<Block>());
+    blocks_.push_back(std::move(processor.blocks.back()));
+    processor.blocks.pop_back();
     free_blocks_.push_back(blocks_.back().get());
   }
   Block& block = *free_blocks_.back();
@@ -151,6 +154,8 @@ void Grid::start_block() {
     thread.linear = i;
     thread.state = Thread::State::kFresh;
     thread.fiber = nullptr;
+    thread.site = {};
+    thread.mask = 0;
     thread.copies.clear();
     thread.copy_group = 0;
     thread.index = {i % size.x, i / size.x % size.y, i / size.x / size.y};

@@ -8,18 +8,30 @@
 
 namespace gen::cuda::emulator {
 void SharedMemory::reset(size_t dynamic_bytes) {
-  if (bytes_.size() < dynamic_begin() + dynamic_bytes) {
-    data_.resize(dynamic_begin() + dynamic_bytes);
-    bytes_.resize(dynamic_begin() + dynamic_bytes);
+  // Bytes are NaNs until somebody writes them.
+  for (const size_t chunk : touched_) {
+    std::fill_n(bytes_.begin() + static_cast<ptrdiff_t>(chunk * kChunk), kChunk, Byte());
+    std::memset(data_.data() + chunk * kChunk, 0xFF, kChunk);
+    is_touched_[chunk] = false;
   }
-  // Only what the last block used has changed; bytes are NaNs until somebody writes them.
-  std::fill_n(bytes_.begin(), static_bytes_, Byte());
-  std::memset(data_.data(), 0xFF, static_bytes_);
-  std::fill(bytes_.begin() + kStaticSharedBytes, bytes_.end(), Byte());
-  std::memset(data_.data() + kStaticSharedBytes, 0xFF, dynamic_bytes);
+  touched_.clear();
+  const size_t chunks = (dynamic_begin() + dynamic_bytes + kChunk - 1) / kChunk;
+  if (is_touched_.size() < chunks) {
+    data_.resize(chunks * kChunk, std::byte{0xFF});
+    bytes_.resize(chunks * kChunk);
+    is_touched_.resize(chunks, false);
+  }
   statics_.clear();
   static_bytes_ = 0;
   dynamic_bytes_ = dynamic_bytes;
+}
+
+void SharedMemory::touch(size_t at, size_t bytes) {
+  for (size_t chunk = at / kChunk; chunk * kChunk < at + bytes; ++chunk) {
+    if (is_touched_[chunk]) continue;
+    is_touched_[chunk] = true;
+    touched_.push_back(chunk);
+  }
 }
 
 size_t SharedMemory::place(const void* key, size_t bytes, size_t align, const char* name) {
@@ -80,6 +92,7 @@ void SharedMemory::check_write(const Thread& thread, size_t at, const void* from
 void SharedMemory::write(const Thread& thread, size_t at, const void* from, size_t bytes,
                          const char* name) {
   check_write(thread, at, from, bytes, name);
+  touch(at, bytes);
   for (size_t i = at; i < at + bytes; ++i) {
     bytes_[i].write = mark(thread);
     bytes_[i].known = true;
@@ -101,6 +114,7 @@ void* SharedMemory::atomic(const Thread& thread, size_t at, size_t bytes, const 
 
 void SharedMemory::begin_copy(const Thread& thread, size_t at, size_t bytes, const char* name) {
   check_write(thread, at, nullptr, bytes, name);
+  touch(at, bytes);
   for (size_t i = at; i < at + bytes; ++i) {
     bytes_[i].write = mark(thread);
     bytes_[i].known = false;

@@ -57,6 +57,13 @@ class SharedMemory {
   void check_write(const Thread& thread, size_t at, const void* from, size_t bytes,
                    const char* name);
 
+  /// Some bytes are about to change.
+  void touch(size_t at, size_t bytes);
+
+  // Only what a block wrote is made new for the next one.
+  static constexpr size_t kChunk = 256;
+  std::vector<size_t> touched_;
+  std::vector<char> is_touched_;
   std::vector<Byte> bytes_;
   std::vector<std::byte> data_;
   std::vector<Static> statics_;
