@@ -2,7 +2,8 @@
 # own unity builds what they call the same in their unnamed namespaces would clash.
 
 # gen_compile_together(<target> [<most files at a time>]): joins the target's files, when its directory has been read. Those with
-# options of their own, and those with macros or pragmas, stay alone; what is defined for one is for all that it is joined with.
+# options of their own, those with macros or pragmas, and those that say "Compiled alone" stay alone; what is defined for one is
+# for all that it is joined with.
 function(gen_compile_together target)
   if(GEN_TOGETHER)
     # What is deferred sees no variables of here.
@@ -33,7 +34,7 @@ function(gen_join_sources target)
       list(APPEND alone ${source})
       continue()
     endif()
-    file(STRINGS ${path} own REGEX "^ *# *(define|undef|pragma)|HWY_TARGET_INCLUDE" LIMIT_COUNT 1)
+    file(STRINGS ${path} own REGEX "^ *# *(define|undef|pragma)|HWY_TARGET_INCLUDE|^// Compiled alone" LIMIT_COUNT 1)
     get_source_file_property(definitions ${source} COMPILE_DEFINITIONS)
     if(own)
       list(APPEND alone ${source})

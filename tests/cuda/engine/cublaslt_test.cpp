@@ -2,6 +2,7 @@
 // Proves that products of F16 and BF16 for many rows are made by cuBLASLt where it is found, here a
 // stub, and right; that a product which it does not do, or all where it is missing, are as without
 // it; and that nothing of it shows where rows must have one result.
+// Compiled alone: what it exports uses names of its unnamed namespace.
 #include <cstdlib>
 #include <string>
 #include <tuple>
