@@ -3,6 +3,7 @@
 #include "bench_drafts.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <fstream>
 #include <iostream>
@@ -67,7 +68,10 @@ class DraftsBencher {
  private:
   void read_text() {
     std::ifstream in(bench_.text, std::ios::binary);
-    if (!in) throw Failure("cannot read " + bench_.text);
+    if (!in) {
+      throw Failure("--text: cannot read '" + bench_.text +
+                    "': " + std::system_category().message(errno));
+    }
     const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
     const gen_tokenizer* const tokenizer = gen_model_tokenizer(model_.get());
     if (tokenizer == nullptr) throw Failure("--text needs a model with a tokenizer");

@@ -46,11 +46,16 @@ std::string read_draft_parts(std::string_view text, DraftParts* parts) {
   constexpr std::string_view kLayers = "layers";
   while (!text.empty()) {
     const std::string_view part = text.substr(0, text.find(','));
+    const bool layers = part == kLayers || part.starts_with("layers:");
+    if ((part == "lookup" && parts->lookup) || (part == "suffix" && parts->suffix) ||
+        (layers && !parts->layers.empty())) {
+      return "'" + std::string(part) + "' comes twice";
+    }
     if (part == "lookup") {
       parts->lookup = true;
     } else if (part == "suffix") {
       parts->suffix = true;
-    } else if (part == kLayers || part.starts_with("layers:")) {
+    } else if (layers) {
       parts->layers = part.substr(std::min(part.size(), kLayers.size() + 1));
       const bool number = parts->layers.find_first_not_of("0123456789") == std::string::npos;
       if (!number || parts->layers.find_first_not_of('0') == std::string::npos) {
@@ -60,6 +65,9 @@ std::string read_draft_parts(std::string_view text, DraftParts* parts) {
       parts->file = text;
       std::error_code failure;
       if (fs::exists(parts->file, failure)) return "";
+      if (part.size() < text.size() && fs::exists(part, failure)) {
+        return "the file '" + std::string(part) + "' must come last";
+      }
       return "'" + parts->file + "' is not lookup, suffix or layers:N, and there is no such file";
     }
     if (part.size() + 1 == text.size()) return "nothing stands behind the last comma";

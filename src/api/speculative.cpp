@@ -234,6 +234,7 @@ gen_status gen_draft_new(const gen_model* draft, const gen_model* target,
 gen_status gen_draft_new_self(const gen_model* target, int32_t layers, const gen_options* options,
                               gen_draft** out, gen_error* error) {
   if (out != nullptr) *out = nullptr;
+  if (target == nullptr) return guard(error, [&] { return not_null(target, "target"); });
   return make_draft(
       out, error, target, nullptr, options,
       [](const gen_model* model, const gen_model* /*judges*/, int32_t first,
@@ -327,7 +328,8 @@ gen_status gen_draft_accept_tokens(const int32_t* tokens, size_t n_tokens, const
     GEN_TRY(not_null(tokens, "tokens"));
     if (greedy == 0) GEN_TRY(not_null(draft_probs, "draft_probs"));
     GEN_TRY(not_null(target_probs, "target_probs"));
-    if (vocab == 0 || n_tokens >= SIZE_MAX / sizeof(float) / vocab) {
+    if (vocab == 0) return gen::error(Code::kInvalidArgument, "vocab is 0: a row has no tokens");
+    if (n_tokens >= SIZE_MAX / sizeof(float) / vocab) {
       return gen::error(Code::kInvalidArgument, "%zu rows of %zu probabilities", n_tokens, vocab);
     }
     if (capacity <= n_tokens) {

@@ -223,7 +223,7 @@ static void accepting_tokens(void** state) {
       "draft_probs", error);
   assert_fails(
       gen_draft_accept_tokens(tokens, 1, draft, target, 0, 0, 0, 0, ids, 3, &n, &rate, &error), bad,
-      "0", error);
+      "vocab is 0", error);
   assert_fails(
       gen_draft_accept_tokens(tokens, 2, draft, target, 3, 0, 0, 0, ids, 2, &n, &rate, &error),
       GEN_ERROR_OUT_OF_RANGE, "2", error);

@@ -282,7 +282,7 @@ static void speculative_generators_that_cannot_be(void** state) {
   assert_fails(gen_draft_new(NULL, model, NULL, &draft, &error), bad, "draft", error);
   assert_fails(gen_draft_new(model, NULL, NULL, NULL, &error), bad, "out", error);
   assert_fails(gen_draft_new(other, model, NULL, &draft, &error), bad, "60", error);
-  assert_fails(gen_draft_new_self(NULL, 1, NULL, &draft, &error), bad, "draft", error);
+  assert_fails(gen_draft_new_self(NULL, 1, NULL, &draft, &error), bad, "target is NULL", error);
   assert_fails(gen_draft_new_self(model, 1, NULL, NULL, &error), bad, "out", error);
   assert_fails(gen_draft_new_self(model, 1, NULL, &draft, &error), GEN_ERROR_UNSUPPORTED, "exit",
                error);

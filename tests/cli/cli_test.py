@@ -688,6 +688,10 @@ class Errors(unittest.TestCase):
         self.refused("--temp", "run", "-m", DRAFT, "-p", "x", "--temp", "-1", code=2)
         self.refused("temperature", "run", "-m", DRAFT, "-p", "x", "--temp", "2e6", code=2)
         self.refused("--tokens", "run", "-m", DRAFT, "-p", "x", "-n", "0", code=2)
+        self.refused("'lookup' comes twice", "run", "-m", DRAFT, "-p", "x", "--draft", "lookup,lookup", code=2)
+        self.refused("'layers:2' comes twice", "run", "-m", DRAFT, "-p", "x", "--draft", "layers:1,layers:2", code=2)
+        self.refused(f"'{DRAFT}' must come last", "run", "-m", DRAFT, "-p", "x", "--draft", f"{DRAFT},suffix", code=2)
+        self.refused("--text: cannot read '/nowhere'", "bench", "-m", DRAFT, "--draft", "lookup", "--text", "/nowhere")
         self.refused("pentium", "run", "-m", DRAFT, "-p", "x", environment={"GEN_CPU": "pentium"})
 
     def test_a_text_that_cannot_be_read_is_named(self):
