@@ -74,7 +74,7 @@ Status Generation::start(const Prompt& prompt) {
   bool bos = false;
   GEN_TRY(session_->encode(prompt, &tokens, &bos));
   if (tokens.empty() && sequence.length() == 0) {
-    return error(Code::kInvalidArgument, "prompt produced no tokens and the session is empty");
+    return error(Code::kInvalidArgument, "the prompt has no tokens, and there is no text before it");
   }
   GEN_ASSIGN(rule_, GrammarRule::begin(params_, generator));
   GEN_TRY(sequence.extend(tokens, true));

@@ -64,7 +64,7 @@ class Page(unittest.TestCase):
     def test_failures_are_on_it(self):
         done = page(DRAFT, "The fox", "")
         self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stderr, r"^prompt produced no tokens.*\n$")
+        self.assertRegex(done.stderr, r"^the prompt has no tokens.*\n$")
         metrics = parse(done.stdout)
         self.assertEqual(metrics["gen_errors_invalid_argument_total"][1], {"gen_errors_invalid_argument_total": 1})
         self.assertEqual(metrics["gen_requests_total"][1], {"gen_requests_total": 1})
