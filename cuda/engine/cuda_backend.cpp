@@ -69,7 +69,10 @@ int32_t device_count() {
 
 void describe(int32_t device, char* text, size_t capacity) {
   device::DeviceProperties of;
-  static_cast<void>(device::device_properties(device, &of));
+  if (!device::device_properties(device, &of).ok()) {
+    if (capacity > 0) text[0] = '\0';
+    return;
+  }
   for (char& each : of.name) {
     if (each == '"' || each == '\\' || (each != '\0' && each < ' ')) each = ' ';
   }

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/log.h"
 #include "cuda/engine/cublaslt_numbers.h"
 
 namespace gen::cuda {
@@ -89,6 +90,17 @@ std::string MatrixLibrary::chosen_path() {
 bool MatrixLibrary::open() {
   if (tried_) return handle_ != nullptr;
   tried_ = true;
+  if (find()) return true;
+  if (path_.empty() || path_ == "off") {
+    log(LogLevel::kDebug, "products without cuBLASLt: %s", why_not_.c_str());
+  } else {
+    log(LogLevel::kWarning, "products without cuBLASLt, GEN_CUBLASLT is \"%.500s\": %s",
+        path_.c_str(), why_not_.c_str());
+  }
+  return false;
+}
+
+bool MatrixLibrary::find() {
   if (path_ == "off") {
     why_not_ = "GEN_CUBLASLT is off";
     return false;

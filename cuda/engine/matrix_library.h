@@ -35,7 +35,9 @@ class MatrixLibrary final : public MatrixProducts {
  private:
   struct Functions;
   struct Plan;
+  /// Logs why there is none, once.
   bool open();
+  bool find();
   /// How the library does a product of this shape; null if it does not.
   Plan* plan_of(const MatrixProduct& product);
 

@@ -291,7 +291,8 @@ GEN_API int32_t gen_device_count(const char *backend);
  *
  * @param buf  as in gen_build_info.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for an unknown backend or a NULL n;
- *         GEN_ERROR_OUT_OF_RANGE for a device outside [0, count) or a buffer that is too small.
+ *         GEN_ERROR_OUT_OF_RANGE for a device outside [0, count) or a buffer that is too small;
+ *         GEN_ERROR_DEVICE if the device does not answer.
  * Threads: any.
  * Since:   0.1
  */

@@ -30,7 +30,7 @@ class CGpuAllocator final : public engine::GpuAllocator {
       return {};
     }
     const Code code = given == GEN_ERROR_DEVICE ? Code::kDevice : Code::kOutOfMemory;
-    return error(code, "the caller's GPU allocator gave status %d for %zu bytes", given, bytes);
+    return error(code, "the GPU allocator gave status %d for %zu bytes", given, bytes);
   }
   void release(void* at) noexcept override {
     host_notice(*callbacks_, [&] { static_cast<void>(table_.release(table_.user, at)); });
@@ -60,7 +60,7 @@ class CGpuAllocator final : public engine::GpuAllocator {
       return error(Code::kDevice, "the caller's %s, given %zu bytes", thrown.message(), bytes);
     }
     if (given == GEN_OK) return {};
-    return error(Code::kDevice, "the caller's GPU allocator gave status %d for a copy of %zu bytes",
+    return error(Code::kDevice, "the GPU allocator gave status %d for a copy of %zu bytes",
                  given, bytes);
   }
 

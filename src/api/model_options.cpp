@@ -57,8 +57,9 @@ Status set_gpu_layers_text(O& o, const char* value) {
   if (std::strcmp(value, "all") == 0) return set_gpu_layers(o, GEN_GPU_LAYERS_ALL);
   if (std::strcmp(value, "auto") == 0) return set_gpu_layers(o, GEN_GPU_LAYERS_AUTO);
   auto layers = gen::api::parse_int(value);
-  if (!layers.ok()) {
-    return gen::error(Code::kInvalidArgument, "\"%.60s\" is not all, auto or a whole number",
+  // -1 and -2 are the numbers of all and auto; to whom writes "-3" these mean nothing.
+  if (!layers.ok() || *layers < GEN_GPU_LAYERS_AUTO) {
+    return gen::error(Code::kInvalidArgument, "\"%.60s\" is not all, auto or a whole number from 0",
                       value);
   }
   return set_gpu_layers(o, *layers);

@@ -26,7 +26,8 @@ struct gen_backend_v1 {
                  std::shared_ptr<gen::engine::Engine>* engine, gen::Status* status);
   /// 0 where it is not available.
   int32_t (*device_count)(void);
-  /// One line of JSON about a device in [0, device_count()), cut at the capacity.
+  /// One line of JSON about a device in [0, device_count()), cut at the capacity; empty where it does
+  /// not answer.
   void (*describe)(int32_t device, char* text, size_t capacity);
   /// Fills either an allocator of the device's memory or the status.
   void (*create_allocator)(int32_t device, std::shared_ptr<const gen::engine::GpuTable>* table,

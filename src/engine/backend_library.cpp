@@ -16,7 +16,8 @@ namespace {
 /// The folder to look in; false where the place of this library cannot be told.
 bool find_folder(char (&folder)[PATH_MAX]) noexcept {
   // Not of a process that runs with the rights of another user.
-  if (const char* given = ::secure_getenv("GEN_BACKEND_PATH"); given != nullptr) {
+  const char* const given = ::secure_getenv("GEN_BACKEND_PATH");
+  if (given != nullptr && *given != '\0') {
     return std::snprintf(folder, sizeof folder, "%s", given) < PATH_MAX;
   }
   Dl_info self{};
@@ -45,16 +46,17 @@ BackendLibrary load_backend_library(const char* name) noexcept {
   BackendLibrary made;
   char folder[PATH_MAX];
   char path[PATH_MAX];
-  if (!find_folder(folder) || std::snprintf(path, sizeof path, "%s/libgenerate-%s.so",
-                                            folder[0] != '\0' ? folder : ".", name) >= PATH_MAX) {
+  if (!find_folder(folder) ||
+      std::snprintf(path, sizeof path, "%s/libgenerate-%s.so", folder, name) >= PATH_MAX) {
     std::snprintf(made.reason, sizeof made.reason,
                   "the folder of libgenerate-%s.so is not known (GEN_BACKEND_PATH names one)",
                   name);
     return made;
   }
   if (::access(path, F_OK) != 0) {
-    std::snprintf(made.reason, sizeof made.reason, "there is no libgenerate-%s.so in %.500s", name,
-                  folder);
+    std::snprintf(made.reason, sizeof made.reason,
+                  "there is no libgenerate-%s.so in %.500s (GEN_BACKEND_PATH names the folder)",
+                  name, folder);
     return made;
   }
   void* library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);

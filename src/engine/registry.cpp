@@ -33,6 +33,9 @@ int32_t cuda_devices() noexcept {
 Result<std::string> describe_cuda(int32_t device) {
   std::array<char, 512> text{};
   cuda_library().table->describe(device, text.data(), text.size());
+  if (text[0] == '\0') {
+    return error(Code::kDevice, "device %d of backend cuda does not say what it is", device);
+  }
   return std::string(text.data());
 }
 

@@ -5,14 +5,15 @@
 # usage: gpu.sh pack [FOLDER]   builds for sm_90a into FOLDER, build/gpu-pack if not said, at most 40 MiB; needs nvcc
 #        gpu.sh run             in such a folder: needs it and the driver. Checks each operation against double precision,
 #                               times it, then decodes models of random weights. A table that grows, results.json.
-#   GEN_GPU_SECONDS  environment variable: `run` begins nothing after so many, 500 if not set
-#   GEN_GPU_MODELS   sizes and types of the models, "1.1B/BF16 1.1B/Q8_0 1.1B/Q4_K_M 1.1B/Q4_0 8B/BF16 8B/Q8_0 8B/Q4_K_M
-#                    8B/Q4_0" if not set; files of up to 16 GB, one at a time, go to TMPDIR
-#   GEN_GPU_TOOLS    tools that look for mistakes, "memcheck racecheck initcheck" if not set
+#   GEN_GPU_SECONDS  environment variable: `run` ends within so many and 40 more, 500 if not set
+#   GEN_GPU_MODELS   sizes (1.1B, 8B) and types of the models, "1.1B/BF16 1.1B/Q8_0 1.1B/Q4_K_M 1.1B/Q4_0 8B/BF16 8B/Q8_0
+#                    8B/Q4_K_M 8B/Q4_0" if not set; files of up to 16 GB, one at a time, go to TMPDIR
+#   GEN_GPU_TOOLS    tools of compute-sanitizer, "memcheck racecheck initcheck" if not set
 #   Empty: no models, no tools.
 #
-# A part that the machine refuses is told and skipped; without a device that is each of them. Ends with 1 if something computes
-# wrong, with 3 without a device.
+# A part that the machine refuses says so and counts as refused; without a device that is each of them. A part that takes
+# longer than a minute is ended. Exit status: 1 if a part computes a wrong result or crashes, 2 for wrong arguments, 3 without
+# a device.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -20,11 +21,21 @@ usage() {
   sed -n '/^# usage/,/^set/s/^# \{0,1\}//p' "$0" >&2
   exit 2
 }
+# bad <message…>: wrong arguments, in one line.
+bad() {
+  echo "gpu.sh: $*" >&2
+  exit 2
+}
 
 pack() {
   local root tree folder bytes launcher=()
   root=$(cd "$here/../.." && pwd)
+  [ -f "$root/CMakeLists.txt" ] || bad "pack builds from a source tree, and $root is none"
   folder=${1:-$root/build/gpu-pack}
+  # It is removed first.
+  if [ -e "$folder" ] && [ ! -f "$folder/gpu.sh" ] && [ -n "$(ls -A "$folder")" ]; then
+    bad "$folder holds something else than an earlier pack"
+  fi
   tree=$root/build/gpu
   if command -v ccache >/dev/null; then launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
   cmake -S "$root" -B "$tree" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGEN_WARNINGS_AS_ERRORS=ON -DGEN_CUDA=ON -DGEN_CUDA_ARCHITECTURES=90a \
@@ -53,21 +64,32 @@ pack() {
 }
 
 run() {
-  local part kernel status wrong=0 refused=0 skipped=0 device=1 lines model type seconds=${GEN_GPU_SECONDS:-500}
+  local kernel status wrong=0 crashed=0 refused=0 skipped=0 device=1 model type seconds=${GEN_GPU_SECONDS:-500}
+  local models=${GEN_GPU_MODELS-1.1B/BF16 1.1B/Q8_0 1.1B/Q4_K_M 1.1B/Q4_0 8B/BF16 8B/Q8_0 8B/Q4_K_M 8B/Q4_0}
+  [ -x "$here/gpu_bench" ] || bad "there is no gpu_bench in $here; run works in a folder that 'gpu.sh pack' made"
+  [[ $seconds =~ ^[0-9]+$ ]] || bad "GEN_GPU_SECONDS is \"$seconds\", not a whole number"
+  for model in $models; do
+    case $model in 1.1B/?* | 8B/?*) ;; *) bad "GEN_GPU_MODELS names \"$model\", which is not 1.1B/TYPE or 8B/TYPE" ;; esac
+  done
   export LD_LIBRARY_PATH=$here GEN_BACKEND_PATH=$here
   "$here/gpu_bench" why || device=0
-  lines=$(mktemp)
+  lines=$(mktemp)  # not local: the trap runs after this function has returned
   trap 'rm -f "$lines" "$lines".gguf' EXIT
+  # What one command may take: a minute, and never beyond the end of all.
+  limit() { echo $((seconds + 40 - SECONDS < 60 ? seconds + 40 - SECONDS : 60)); }
   # part <command…>: counts how it ended; one that hangs is ended.
   part() {
     if [ $SECONDS -gt "$seconds" ]; then skipped=$((skipped + 1)); return 0; fi
+    local most
+    most=$(limit)
     status=0
-    timeout 60 "$@" || status=$?
+    timeout -k 1 "$most" "$@" || status=$?
     case $status in
       0) ;;
       3) refused=$((refused + 1)) ;;
       4 | 9) wrong=$((wrong + 1)) ;;
-      *) echo "${*:1:2}: ended with $status"; refused=$((refused + 1)) ;;
+      124 | 137) echo "${*:1:2}: ended after $most seconds"; skipped=$((skipped + 1)) ;;
+      *) echo "${*:1:2}: crashed, status $status"; crashed=$((crashed + 1)) ;;
     esac
   }
   # What looks for mistakes needs the toolkit; findings make it end with 9.
@@ -93,7 +115,7 @@ run() {
   echo "-- without cuBLASLt"
   for name in linear/BF16/64 linear/BF16/512 linear/Q8_0/512/bf16; do GEN_CUBLASLT=off part "$here/gpu_bench" "$name" "$lines"; done
   local size shape
-  for model in ${GEN_GPU_MODELS-1.1B/BF16 1.1B/Q8_0 1.1B/Q4_K_M 1.1B/Q4_0 8B/BF16 8B/Q8_0 8B/Q4_K_M 8B/Q4_0}; do
+  for model in $models; do
     if [ $SECONDS -gt "$seconds" ]; then
       skipped=$((skipped + 1))
       continue
@@ -109,7 +131,12 @@ run() {
     fi
     shape=()
     if [ "$size" = 8B ]; then shape=(--layers 32 --width 4096 --heads 32 --kv-heads 8 --ffn 14336 --vocab 128256); fi
-    "$here/random_model" "$model" --type "$type" "${shape[@]}" >/dev/null
+    if ! timeout "$(limit)" "$here/random_model" "$model" --type "$type" "${shape[@]}" >/dev/null; then
+      echo "decode of $type: refused, no model could be written to ${TMPDIR:-/tmp}"
+      refused=$((refused + 1))
+      rm -f "$model"
+      continue
+    fi
     part "$here/gpu_decode" cuda "$model" 2048 128 "$lines"
     part "$here/gpu_decode" cuda "$model" 32 128 "$lines" 64
     if [ "$size" != 8B ]; then
@@ -133,8 +160,8 @@ run() {
     rm -f "$model"
   done
   { echo "["; sed '$!s/$/,/' "$lines"; echo "]"; } >"$here/results.json"
-  echo "$(wc -l <"$lines") figures in results.json; $wrong wrong, $refused refused, $skipped left out for time; $SECONDS seconds"
-  if [ "$wrong" != 0 ]; then exit 1; fi
+  echo "$(wc -l <"$lines") figures in results.json; $wrong wrong, $crashed crashed, $refused refused, $skipped left out or ended for time; $SECONDS seconds"
+  if [ "$wrong" != 0 ] || [ "$crashed" != 0 ]; then exit 1; fi
   if [ "$device" = 0 ]; then exit 3; fi
 }
 

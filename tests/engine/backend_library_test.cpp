@@ -64,6 +64,16 @@ TEST(BackendLibraryDeathTest, SaysWhyItIsNotThere) {
               "");
 }
 
+/// The folder of the process is nobody's choice.
+TEST(BackendLibraryDeathTest, AnEmptyPathIsNone) {
+  EXPECT_EXIT(
+      {
+        if (::chdir(GEN_FAKE_FOLDER "/kWorks") != 0) ::_exit(2);
+        expect_reason("", "no libgenerate-cuda.so in /");
+      },
+      ExitedWithCode(0), "");
+}
+
 TEST(BackendLibraryDeathTest, MakesAnEngineAndLogsWhereWeDo) {
   EXPECT_EXIT(expect_works(), ExitedWithCode(0), "3: 100 % fake");
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <tuple>
 
+#include "base/log.h"
 #include "cuda/device/launch.h"
 #include "cuda/device/thread.cuh"
 #include "cuda/emulator/emulator.h"
@@ -200,6 +201,38 @@ TEST(CudaLibraryProducts, NothingOfItShowsWhereItIsNotUsed) {
     OpBench bench(engine_with(missing));
     EXPECT_TRUE(same_bits(run(bench, case_of(20, false), x), own)) << missing;
   }
+}
+
+/// A file that GEN_CUBLASLT names and that cannot be used is told once; that there is none, or that
+/// none is wanted, only at the level for details.
+TEST(CudaLibraryProducts, AFileThatCannotBeUsedIsTold) {
+  const Matrix w(DType::kBF16, 13, 96, 1);
+  LinearCase c;
+  c.weights = {&w};
+  c.rows = 20;
+  static std::vector<std::string> lines;
+  set_log_sink([](void*, int32_t level,
+                  const char* line) { lines.push_back(std::to_string(level) + " " + line); },
+               nullptr);
+  set_log_level(LogLevel::kWarning);
+  const auto said = [&](const char* library) {
+    lines.clear();
+    OpBench bench(engine_with(library));
+    for (int32_t i = 0; i < 2; ++i) run(bench, c, random_row(20 * 96, 4));
+    return lines;
+  };
+  EXPECT_EQ(said("off"), std::vector<std::string>());
+  EXPECT_EQ(said(""), std::vector<std::string>());
+  EXPECT_EQ(said(GEN_CUBLASLT_STUB), std::vector<std::string>());
+  for (const char* file : {"/nowhere/libcublasLt.so", "libc.so.6"}) {
+    const auto got = said(file);
+    ASSERT_EQ(got.size(), 1U) << file;
+    EXPECT_EQ(got[0].find("2 products without cuBLASLt, GEN_CUBLASLT is \"" + std::string(file)),
+              0U)
+        << got[0];
+  }
+  set_log_level(LogLevel::kOff);
+  set_log_sink(nullptr, nullptr);
 }
 
 }  // namespace

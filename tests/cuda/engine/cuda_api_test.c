@@ -203,6 +203,14 @@ static int lose_the_device(void) {
   gen_gpu_allocator* memory = NULL;
   int32_t said[2][TOKENS];
   if (setenv("GEN_EMULATOR_LOST_AFTER", "40", 1) != 0) return 1;
+  kv_cache* cache = NULL;
+  const float first[] = {3, 4};
+  if (gen_gpu_allocator_cuda(0, &memory, &error) ||
+      kv_cache_gpu_new(memory, 1, 4, 1, 2, &cache, &error) ||
+      kv_cache_gpu_append(cache, 0, first, first, 0, &error)) {
+    return 14;
+  }
+  gen_gpu_allocator_release(memory);
   if (load("cpu", NULL, &cpu) || say(cpu, said[0])) return 2;
   if (load("cuda", NULL, &model) || gen_create(model, NULL, &generator, &error) ||
       gen_session_new(generator, &session, &error)) {
@@ -215,6 +223,15 @@ static int lose_the_device(void) {
   }
   if (load("cuda", NULL, &late) != GEN_ERROR_DEVICE || late != NULL) return 7;
   if (gen_gpu_allocator_cuda(0, &memory, &error) != GEN_ERROR_DEVICE) return 8;
+  char text[512];
+  size_t n = 0;
+  if (gen_device_describe("cuda", 0, text, sizeof text, &n, &error) != GEN_ERROR_DEVICE) return 11;
+  /* What is on it fails and can be freed. */
+  const float row[] = {1, 2};
+  if (kv_cache_gpu_append(cache, 0, row, row, 1, &error) != GEN_ERROR_DEVICE) return 12;
+  if (kv_cache_truncate(cache, 0, &error) != GEN_ERROR_DEVICE || kv_cache_seq_len(cache) != 1)
+    return 13;
+  kv_cache_free(cache);
   if (say(cpu, said[1]) || memcmp(said[0], said[1], sizeof said[0]) != 0) return 9;
   gen_session_free(session);
   gen_free(generator);

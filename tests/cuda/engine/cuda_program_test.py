@@ -2,19 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program and the Python example say on the emulated device what they say on the CPU, with all layers there and with some.
 
-usage: cuda_program_test.py GENERATE MODEL [PYTHON_EXAMPLES]    (GENERATE_LIBRARY is the library)
+usage: cuda_program_test.py GENERATE RANDOM_MODEL MODEL [PYTHON_EXAMPLES]    (GENERATE_LIBRARY is the library)
 """
 import json
+import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 
-PROGRAM, MODEL, EXAMPLES = sys.argv[1], sys.argv[2], sys.argv[3:]
+PROGRAM, RANDOM_MODEL, MODEL, EXAMPLES = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:]
+BUNDLED = pathlib.Path(MODEL).parent
 ON_DEVICE = ["--backend", "cuda", "--device", "0"]
 
 
-def generate(command, *arguments):
-    return subprocess.run([PROGRAM, command, "-m", MODEL, "-t", "1", *arguments], capture_output=True, text=True)
+def generate(command, *arguments, model=MODEL):
+    return subprocess.run([PROGRAM, command, "-m", model, "-t", "1", *arguments], capture_output=True, text=True)
 
 
 class Program(unittest.TestCase):
@@ -25,6 +28,30 @@ class Program(unittest.TestCase):
         for layers in ("all", "auto", "1"):
             got = generate("run", *say, *ON_DEVICE, "--gpu-layers", layers)
             self.assertEqual((got.returncode, got.stdout), (0, want.stdout), got.stderr)
+
+    def test_a_text_is_as_likely(self):
+        """Teacher-forced, in steps of 20 rows: the bundled models and a random one of quantised weights to the last digit, random
+        ones of F16 and BF16 within the rounding of rows to the weights' type."""
+        with tempfile.TemporaryDirectory() as folder:
+            text = pathlib.Path(folder, "text")
+            text.write_bytes((BUNDLED / "heldout.txt").read_bytes()[:64])
+
+            def perplexity(model, *arguments):
+                done = generate("perplexity", "--json", "-f", str(text), *arguments, model=str(model))
+                self.assertEqual(done.returncode, 0, done.stderr)
+                return json.loads(done.stdout)
+
+            models = [(BUNDLED / "story.gguf", 0), (BUNDLED / "draft.gguf", 0)]
+            for kind, allowed in (("Q4_K", 0), ("F16", 2e-4), ("BF16", 2e-3)):
+                made = pathlib.Path(folder, kind)
+                subprocess.run([RANDOM_MODEL, made, "--type", kind, *"--layers 2 --width 256 --heads 4 --kv-heads 2".split(),
+                                *"--ffn 512 --vocab 500".split()], check=True, capture_output=True)
+                models.append((made, allowed))
+            for model, allowed in models:
+                want = perplexity(model, "--window", "20")
+                got = perplexity(model, "--window", "20", *ON_DEVICE)
+                self.assertEqual(got["tokens"], want["tokens"])
+                self.assertLessEqual(abs(got["perplexity"] / want["perplexity"] - 1), allowed, model.name)
 
     def test_refusals(self):
         for arguments, message in (
