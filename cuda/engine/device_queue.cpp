@@ -171,8 +171,8 @@ void DeviceQueue::give_back_held(void* at) noexcept {
     }
   }
   try {
-    given_back_.push_back(back);
-    spare_events_.reserve(given_back_.size());
+    spare_events_.reserve(given_back_.size() + 1);
+    given_back_.push_back(back);  // the last that can fail, so that it is there or not
   } catch (const std::bad_alloc&) {
     wait();
     static_cast<void>(table_.release(table_.user, at));

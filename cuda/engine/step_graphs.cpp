@@ -187,8 +187,17 @@ Status StepGraphs::capture(Kept& kept, const RunList& run_list) {
     kept.refused = true;
     return {};
   }
-  Status status = run_list(kept.list);
   device::Graph graph = nullptr;
+  Status status;
+  try {
+    status = run_list(kept.list);
+  } catch (...) {
+    // Nothing else could be asked of the stream.
+    static_cast<void>(device::capture_end(stream, &graph));
+    if (graph != nullptr) static_cast<void>(device::graph_destroy(graph));
+    static_cast<void>(device::last_error());
+    throw;
+  }
   const device::Error ended = device::capture_end(stream, &graph);
   if (status.ok() && ended.ok()) {
     kept.refused = !device::graph_instantiate(graph, &kept.exec).ok();

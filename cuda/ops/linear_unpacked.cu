@@ -164,7 +164,9 @@ Status unpack(const OpContext& context, const PackedRows& x, const LinearEnd& en
 Status linear_unpacked(const OpContext& context, const PackedRows& x, const LinearEnd& end,
                        const WeightSegment& weight, const WeightSegment* up) {
   const int64_t each = slice_outputs(context, weight.rows, x.cols);
-  const int64_t most = each < weight.rows ? each : tiles_of(weight.rows) * kTileOutputs;
+  // Half as many outputs of each of a gate's two, where they come together, fill tiles, too.
+  const int64_t whole = (up != nullptr ? 2 : 1) * kTileOutputs;
+  const int64_t most = each < weight.rows ? each : (weight.rows + whole - 1) / whole * whole;
   const size_t row_bytes = static_cast<size_t>(x.cols) * sizeof(uint16_t);
   RowsProduct product(context, DType::kBF16, x, false);
   GEN_TRY(product.prepare(end, most, static_cast<size_t>(most) * row_bytes));

@@ -40,6 +40,8 @@ class PlanRunner {
     Status status;
     try {
       status = work();
+      // Here, since an engine may throw when it is told what has been gathered.
+      if (status.ok()) status = flush_all(workspace);
     } catch (...) {
       drop_gathered(workspace);
       static_cast<void>(finish_all(workspace));
@@ -82,6 +84,10 @@ class PlanRunner {
     Status status = of.engine->run_all(*of.stream, of.gathered);
     of.gathered.clear();
     return status;
+  }
+  static Status flush_all(Workspace& workspace) {
+    for (Side& each : workspace.sides_) GEN_TRY(flush(each));
+    return {};
   }
   static void drop_gathered(Workspace& workspace) noexcept {
     for (Side& each : workspace.sides_) each.gathered.clear();

@@ -350,6 +350,28 @@ TEST(BestRows, AnOperationThatThrowsEndsThePass) {
   EXPECT_TRUE(std::equal(logits.begin(), logits.begin() + kVocab, batch.logits.begin()));
 }
 
+// Nor does it leave operations to the next pass, where all of a pass are asked for at its end.
+TEST(BestRows, AnOperationThatThrowsAtTheEndOfAPassIsDropped) {
+  test::FarMemory memory;
+  const auto engine = std::make_shared<test::FarEngine>(memory);
+  engine->gathered = true;
+  Machine machine(engine, memory);
+  const auto cache = machine.cache();
+  BestBatch batch(*cache, 1);
+  std::fill(batch.wants.begin(), batch.wants.end(), uint8_t{kWantsNothing});
+  batch.finish_best();
+  const size_t before = engine->operations;
+  ASSERT_TRUE(machine.run(batch.batch).ok());
+  const size_t each = engine->operations - before;
+  engine->refused = engine->operations + each / 2;
+  const size_t finishes = engine->finishes;
+  EXPECT_THROW((void)machine.run(batch.batch), std::bad_alloc);
+  EXPECT_GT(engine->finishes, finishes);  // what was enqueued has ended
+  const size_t thrown = engine->operations;
+  ASSERT_TRUE(machine.run(batch.batch).ok());
+  EXPECT_EQ(engine->operations - thrown, each);
+}
+
 // ---- Taps ----
 
 TEST(Taps, GoToEngineMemory) {

@@ -90,7 +90,11 @@ class FarEngine final : public engine::Engine {
     return pads ? static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n))) : n;
   }
 
+  /// Operations come together if `gathered`, as devices want them.
+  [[nodiscard]] bool gathers() const noexcept override { return gathered; }
+
   bool pads = false;
+  bool gathered = false;
   std::vector<size_t> asked;          // whether there was room for
   size_t counted_bytes = ~size_t{0};  // of downloads that are counted
   std::atomic<size_t> counted_downloads{0};

@@ -144,6 +144,18 @@ TEST(CudaAllocators, LackOfHostMemoryLosesNoneOfTheDevice) {
   EXPECT_GT(failures, 0);
   queue->give_back(at);
   EXPECT_EQ(live, 0);
+  // A piece that there is no room to remember goes at once, and once.
+  for (size_t n = 0; n < 3; ++n) {
+    const auto fresh = cuda::DeviceQueue::create(0, table, true).value();
+    void* pieces[2] = {};
+    for (void*& piece : pieces) ASSERT_TRUE(fresh->take(100, &piece).ok());
+    for (void* piece : pieces) {
+      fail_new_at = news + n;
+      fresh->give_back(piece);
+      fail_new_at = ~size_t{0};
+    }
+    EXPECT_EQ(live, 0) << n;
+  }
 }
 
 /// Lists of numbers are laid out in it.

@@ -2,8 +2,13 @@
 // Proves that steps which are replayed as CUDA graphs give what the same rows give in one pass,
 // with other sessions, tokens, lengths and block tables than those they were captured with; that
 // graphs do not outlive what they read; and that a steady step is one list of operations.
+#include <new>
+
 #include "cuda/emulator/emulator.h"
+#include "cuda/engine/allocators.h"
 #include "cuda/engine/op_bench.h"
+#include "cuda/engine/step_graphs.h"
+#include "cuda/ops/pairs.h"
 #include "support/plan_side.h"
 
 namespace gen::graph {
@@ -222,6 +227,40 @@ TEST(CudaGraphs, ManyListsAndFailures) {
     EXPECT_EQ(bench.run_all(broken).code(), Code::kUnsupported);
     EXPECT_TRUE(bench.run_all(all[0].list).ok());
   }
+}
+
+/// Host memory may be short while a list is captured: for a plan of a library's product, say.
+TEST(CudaGraphs, AListThatThrowsIsCapturedLater) {
+  OpBench bench(test::cuda_engine());
+  const Sums sums(bench);
+  const auto pool = cuda::PoolAllocator::create(0).value();
+  const auto queue = cuda::DeviceQueue::create(0, pool->table()).value();
+  cuda::StepGraphs graphs(*queue);
+  int32_t calls = 0;
+  const auto run_list = [&](std::span<const engine::OpArgs> list) -> Status {
+    GEN_TRY(cuda::run_list(queue->context(), list));
+    if (++calls == 2) throw std::bad_alloc();
+    return {};
+  };
+  const auto run = [&] {
+    const cuda::DeviceQueue::Turn turn(*queue);
+    return graphs.run(sums.list, run_list);
+  };
+  ASSERT_TRUE(run().ok());
+  EXPECT_THROW(static_cast<void>(run()), std::bad_alloc);
+  {
+    const cuda::DeviceQueue::Turn turn(*queue);
+    const Status status = queue->finish();
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+  for (int32_t i = 0; i < 2; ++i) {
+    const Status status = run();
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+  EXPECT_EQ(graphs.counts().captured, 1U);
+  EXPECT_EQ(graphs.counts().replayed, 2U);
+  const cuda::DeviceQueue::Turn turn(*queue);
+  EXPECT_TRUE(queue->finish().ok());
 }
 
 }  // namespace

@@ -31,6 +31,48 @@ void expect_exact(const Matrix& w, int64_t rows, const std::vector<float>& x,
   }
 }
 
+/// A gated product of two weights, with what comes after its sums.
+void expect_exact_gate(OpBench& bench, LinearCase c, const std::vector<float>& x) {
+  const Matrix& w = *c.weights[0];
+  const Matrix& up = *c.weights[1];
+  c.role = WeightRole::kGated;
+  c.activation.kind = Act::kRelu2;
+  c.bias = c.residual = true;
+  const auto got = run(bench, c, x);
+  const auto bias = random_row(static_cast<size_t>(2 * w.rows), 21);
+  const auto before = random_row(static_cast<size_t>(c.rows * (w.rows + 2)), 22);
+  for (int64_t t = 0; t < c.rows; ++t) {
+    for (int64_t n = 0; n < w.rows; ++n) {
+      const auto biased = [&](const Matrix& of, int64_t first) {
+        return exact_bf16(of, n, x.data() + t * w.cols).value +
+               static_cast<double>(bias[static_cast<size_t>(first + n)]);
+      };
+      const double gate = std::fmax(biased(w, 0), 0.0);
+      const auto at = static_cast<size_t>(t * (w.rows + 2) + n);
+      const double want = gate * gate * biased(up, w.rows) + static_cast<double>(before[at]);
+      ASSERT_NEAR(static_cast<double>(got[at]), want, 1e-4 * (1.0 + std::fabs(want)))
+          << "row " << t << " output " << n;
+    }
+  }
+}
+
+/// Gates whose outputs fill an odd number of tiles, of which one has more than half.
+TEST(CudaUnpacked, GatesOfOddTiles) {
+  for (const int64_t outputs : {3, 8, 24, 40}) {
+    SCOPED_TRACE(outputs);
+    OpBench bench(cuda_engine());
+    constexpr int64_t kCols = 1024;
+    constexpr int64_t kRows = 10;
+    const Matrix w(DType::kQ8_0, outputs, kCols, 1);
+    const Matrix up(DType::kQ8_0, outputs, kCols, 2);
+    LinearCase c;
+    c.weights = {&w, &up};
+    c.rows = kRows;
+    c.bf16 = true;
+    expect_exact_gate(bench, c, random_row(kRows * kCols, 3));
+  }
+}
+
 /// Tiles and steps that are not full, one step and several.
 TEST(CudaUnpacked, EveryFormat) {
   OpBench bench(cuda_engine());
@@ -69,25 +111,7 @@ TEST(CudaUnpacked, Slices) {
     c.bf16 = true;
     expect_exact(w, kRows, x, run(bench, c, x));
     c.weights.push_back(&up);
-    c.role = WeightRole::kGated;
-    c.activation.kind = Act::kRelu2;
-    c.bias = c.residual = true;
-    const auto got = run(bench, c, x);
-    const auto bias = random_row(2 * kOutputs, 21);
-    const auto before = random_row(kRows * (kOutputs + 2), 22);
-    for (int64_t t = 0; t < kRows; ++t) {
-      for (int64_t n = 0; n < kOutputs; ++n) {
-        const auto biased = [&](const Matrix& of, int64_t first) {
-          return exact_bf16(of, n, x.data() + t * kCols).value +
-                 static_cast<double>(bias[static_cast<size_t>(first + n)]);
-        };
-        const double gate = std::fmax(biased(w, 0), 0.0);
-        const auto at = static_cast<size_t>(t * (kOutputs + 2) + n);
-        const double want = gate * gate * biased(up, kOutputs) + static_cast<double>(before[at]);
-        ASSERT_NEAR(static_cast<double>(got[at]), want, 1e-4 * (1.0 + std::fabs(want)))
-            << "row " << t << " output " << n;
-      }
-    }
+    expect_exact_gate(bench, c, x);
   }
   cuda::emulator::configure({});
 }
