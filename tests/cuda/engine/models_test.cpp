@@ -135,6 +135,36 @@ TEST(CudaModels, QuantisedStepsOfSomeRows) {
   EXPECT_TRUE(test::same_bits(logits[1], logits[0]));
 }
 
+/// Steps of one row whose text grows beyond 256 and 512 positions: other numbers of chunks, and
+/// other graphs, than those before.
+TEST(CudaModels, TextsThatGrowBeyondTheirGraph) {
+  TinyModelSpec spec;
+  spec.type = DType::kQ8_0;
+  spec.layers = 1;
+  const TinyModel tiny(spec);
+  std::vector<float> logits[2];
+  for (const bool cuda : {false, true}) {
+    const auto engine = cuda ? test::cuda_engine() : test::cpu_engine();
+    test::TinyEngineOptions options;
+    options.engine = engine;
+    const LoadedTiny model(tiny, options);
+    const auto cache =
+        cache::make_cache("fp16", model.model().layer_shapes(), 600, engine->memory()).value();
+    std::vector<float>& all = logits[cuda ? 1 : 0];
+    const auto step = [&](int32_t rows) {
+      std::vector<int32_t> tokens;
+      for (int32_t i = 0; i < rows; ++i) tokens.push_back(kPrompt[static_cast<size_t>(i) % 17]);
+      const auto part = model.feed(*cache, tokens);
+      if (rows == 1) all.insert(all.end(), part.begin(), part.end());
+    };
+    for (const int32_t far : {250, 506}) {
+      step(far - cache->length());
+      for (int i = 0; i < 12; ++i) step(1);
+    }
+  }
+  EXPECT_TRUE(test::same_bits(logits[1], logits[0]));
+}
+
 /// The prompt in one step; `deterministic` has the CPU engine's bits of quantised weights.
 std::vector<float> feed_at_once(const LoadedTiny& model, cache::KvCache& cache,
                                 std::span<const int32_t> prompt, bool deterministic) {
