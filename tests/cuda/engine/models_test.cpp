@@ -141,6 +141,7 @@ TEST(CudaModels, TextsThatGrowBeyondTheirGraph) {
   TinyModelSpec spec;
   spec.type = DType::kQ8_0;
   spec.layers = 1;
+  spec.context = 600;
   const TinyModel tiny(spec);
   std::vector<float> logits[2];
   for (const bool cuda : {false, true}) {
