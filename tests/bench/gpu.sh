@@ -30,11 +30,11 @@ bad() {
 pack() {
   local root tree folder bytes launcher=()
   root=$(cd "$here/../.." && pwd)
-  [ -f "$root/CMakeLists.txt" ] || bad "pack builds from a source tree, and $root is none"
+  [ -f "$root/CMakeLists.txt" ] || bad "pack builds from a source tree, and $root is not one"
   folder=${1:-$root/build/gpu-pack}
   # It is removed first.
   if [ -e "$folder" ] && [ ! -f "$folder/gpu.sh" ] && [ -n "$(ls -A "$folder")" ]; then
-    bad "$folder holds something else than an earlier pack"
+    bad "$folder is not empty and not an earlier pack"
   fi
   tree=$root/build/gpu
   if command -v ccache >/dev/null; then launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi

@@ -84,18 +84,23 @@ TEST(CudaModels, EveryArchitecture) {
 }
 
 /// Products of quantised weights have the CPU engine's bits, and so has all else between them.
-void expect_cpu_bits(const TinyModelSpec& spec) {
+/// `logits(model, engine)` is run on both engines.
+template <typename Logits>
+void expect_cpu_bits(const TinyModelSpec& spec, const Logits& logits) {
   const TinyModel tiny(spec);
-  std::vector<float> logits[2];
+  std::vector<float> got[2];
   for (const bool cuda : {false, true}) {
     const auto engine = cuda ? test::cuda_engine() : test::cpu_engine();
     test::TinyEngineOptions options;
     options.engine = engine;
     const LoadedTiny model(tiny, options);
-    const auto cache = cache_of(model, *engine, "fp16");
-    logits[cuda ? 1 : 0] = feed(model, *cache, std::span(kPrompt).first(5));
+    got[cuda ? 1 : 0] = logits(model, *engine);
   }
-  EXPECT_TRUE(test::same_bits(logits[1], logits[0]));
+  EXPECT_TRUE(test::same_bits(got[1], got[0]));
+}
+
+std::vector<float> feed_five(const LoadedTiny& model, engine::Engine& engine) {
+  return feed(model, *cache_of(model, engine, "fp16"), std::span(kPrompt).first(5));
 }
 
 TEST(CudaModels, EveryWeightFormat) {
@@ -114,7 +119,7 @@ TEST(CudaModels, EveryWeightFormat) {
     if (block == 1) {
       expect_definition(spec);
     } else {
-      expect_cpu_bits(spec);
+      expect_cpu_bits(spec, feed_five);
     }
   }
 }
@@ -123,16 +128,9 @@ TEST(CudaModels, EveryWeightFormat) {
 TEST(CudaModels, QuantisedStepsOfSomeRows) {
   TinyModelSpec spec;
   spec.type = DType::kQ8_0;
-  const TinyModel tiny(spec);
-  std::vector<float> logits[2];
-  for (const bool cuda : {false, true}) {
-    const auto engine = cuda ? test::cuda_engine() : test::cpu_engine();
-    test::TinyEngineOptions options;
-    options.engine = engine;
-    const LoadedTiny model(tiny, options);
-    logits[cuda ? 1 : 0] = model.feed(*cache_of(model, *engine, "fp16"), kPrompt);
-  }
-  EXPECT_TRUE(test::same_bits(logits[1], logits[0]));
+  expect_cpu_bits(spec, [](const LoadedTiny& model, engine::Engine& engine) {
+    return model.feed(*cache_of(model, engine, "fp16"), kPrompt);
+  });
 }
 
 /// Steps of one row whose text grows beyond 256 and 512 positions: other numbers of chunks, and
@@ -142,16 +140,10 @@ TEST(CudaModels, TextsThatGrowBeyondTheirGraph) {
   spec.type = DType::kQ8_0;
   spec.layers = 1;
   spec.context = 600;
-  const TinyModel tiny(spec);
-  std::vector<float> logits[2];
-  for (const bool cuda : {false, true}) {
-    const auto engine = cuda ? test::cuda_engine() : test::cpu_engine();
-    test::TinyEngineOptions options;
-    options.engine = engine;
-    const LoadedTiny model(tiny, options);
+  expect_cpu_bits(spec, [](const LoadedTiny& model, engine::Engine& engine) {
     const auto cache =
-        cache::make_cache("fp16", model.model().layer_shapes(), 600, engine->memory()).value();
-    std::vector<float>& all = logits[cuda ? 1 : 0];
+        cache::make_cache("fp16", model.model().layer_shapes(), 600, engine.memory()).value();
+    std::vector<float> all;
     const auto step = [&](int32_t rows) {
       std::vector<int32_t> tokens;
       for (int32_t i = 0; i < rows; ++i) tokens.push_back(kPrompt[static_cast<size_t>(i) % 17]);
@@ -162,8 +154,8 @@ TEST(CudaModels, TextsThatGrowBeyondTheirGraph) {
       step(far - cache->length());
       for (int i = 0; i < 12; ++i) step(1);
     }
-  }
-  EXPECT_TRUE(test::same_bits(logits[1], logits[0]));
+    return all;
+  });
 }
 
 /// The prompt in one step; `deterministic` has the CPU engine's bits of quantised weights.
@@ -256,7 +248,7 @@ TEST(CudaModels, TypesMixedInStacksAndGates) {
   TinyModelSpec spec;
   spec.type = DType::kQ8_0;
   spec.v_type = DType::kQ5_0;
-  expect_cpu_bits(spec);
+  expect_cpu_bits(spec, feed_five);
 }
 
 TEST(CudaModels, WindowsAndChunks) {
