@@ -58,10 +58,13 @@ Status run_segments(const OpContext& context, const engine::LinearArgs& args, Ro
     end.first_row = segment.first_row;
     const quant::Traits* const traits = quant::find_traits(segment.type);
     if (traits == nullptr) {
-      if (on_tensor_cores(context, args, segment.type)) {
-        GEN_TRY(linear_float_rows(context, x, end, segment, up, args.deterministic));
+      const RowNorm own = std::exchange(norm, {});
+      if (!on_tensor_cores(context, args, segment.type)) {
+        GEN_TRY(linear_floats(context, x, end, segment, up, own));
+      } else if (end.y.rows == 1 && linear_float_one_can(context, x.cols, own)) {
+        GEN_TRY(linear_float_one(context, x, end, segment, up, own));
       } else {
-        GEN_TRY(linear_floats(context, x, end, segment, up, std::exchange(norm, {})));
+        GEN_TRY(linear_float_rows(context, x, end, segment, up, args.deterministic));
       }
     } else if (x.bf16) {
       GEN_TRY(linear_unpacked(context, x, end, segment, up));
@@ -85,15 +88,18 @@ bool norm_pairs(const OpContext& context, const engine::RmsNormArgs& norm,
   if (linear.y.rows != 1 || norm.packed != linear.x || norm.y.data) return false;
   if (norm.packed.bf16 || linear.bf16_y) return false;
   const DType type = segments_of(linear)[0].type;
-  if (quant::find_traits(type) != nullptr || on_tensor_cores(context, linear, type)) return false;
+  if (quant::find_traits(type) != nullptr) return false;
   const RowLayout at = row_layout(norm.packed.forms, norm.packed.cols);
   if (at.q8 != 0 || at.q8k != 0) return false;
   const RowNorm row = row_norm(norm);
   const int64_t cols = norm.x.cols;
   // Blocks write results while others read the row.
   const float* const y = pointer(linear.y.data);
-  return !overlap(y, linear.y.cols, row.x, cols) && !overlap(y, linear.y.cols, row.y, cols) &&
-         !overlap(row.y, cols, row.x, cols) && linear_floats_norm(context, row, cols, type);
+  if (overlap(y, linear.y.cols, row.x, cols) || overlap(y, linear.y.cols, row.y, cols))
+    return false;
+  if (overlap(row.y, cols, row.x, cols)) return false;
+  return on_tensor_cores(context, linear, type) ? linear_float_one_can(context, cols, row)
+                                                : linear_floats_norm(context, row, cols, type);
 }
 
 Status run_pair(const OpContext& context, const engine::RmsNormArgs& norm,

@@ -110,6 +110,11 @@ Status linear_blocks_of_256(const OpContext& context, const PackedRows& x, const
 bool linear_float_rows_can(const OpContext& context, DType type);
 Status linear_float_rows(const OpContext& context, const PackedRows& x, const LinearEnd& end,
                          const WeightSegment& weight, const WeightSegment* up, bool own);
+/// The same for one row in float32, and whether there is room for it; without a norm, or with one
+/// that is the product's work.
+Status linear_float_one(const OpContext& context, const PackedRows& x, const LinearEnd& end,
+                        const WeightSegment& weight, const WeightSegment* up, const RowNorm& norm);
+bool linear_float_one_can(const OpContext& context, int64_t cols, const RowNorm& norm);
 /// Of quantised weights for rows in bfloat16.
 Status linear_unpacked(const OpContext& context, const PackedRows& x, const LinearEnd& end,
                        const WeightSegment& weight, const WeightSegment* up);

@@ -7,7 +7,7 @@
 //   product the tensor core adds as it likes. That depends on nothing but the type and C: a row has
 //   one result, however many rows are beside it, from this kernel; linear_floats.cu, which takes
 //   few rows as they are, gives another. Error: |x w| times 2^-9 (BF16) or 2^-12 and 2^-24 max|x|
-//   |w| (F16), plus a rounding for each product of 16. Up to eight rows go to linear_float_few.cuh,
+//   |w| (F16), plus a rounding for each product of 16. Up to eight rows go to linear_float_few.cu,
 //   which has the same bits.
 //
 //   Work    A block of threads is 128 rows by 128 outputs, 64 by 64 or 32 by 64; of a gated product
@@ -19,7 +19,6 @@
 //   Where cuBLASLt is there (matrix_products.h) and rows need not have one result, it makes the
 //   sums, into memory, and another kernel does what comes after them. It adds in an order that it
 //   chooses by the number of rows.
-#include "cuda/ops/linear_float_few.cuh"
 #include "cuda/ops/linear_float_rows.cuh"
 #include "cuda/ops/linear_floats.cuh"
 #include "cuda/ops/linear_rows_product.h"
@@ -56,40 +55,21 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kRoundThreads) round_rows_kernel(PackedRows x, Roun
   const auto* const row =
       reinterpret_cast<const float*>(x.data + static_cast<size_t>(t) * x.at.bytes);
   const auto cols = static_cast<int32_t>(x.cols);
-  float inverse = 1.0F;
+  RowRounding rounding;
   if constexpr (Type::kFactors) {
     float most = 0.0F;
     for (int32_t c = thread_x(); c < cols; c += kRoundThreads) {
       most = device::greatest(device::magnitude(row[c]), most);
     }
-    for (uint32_t apart = 16; apart > 0; apart /= 2) {
-      most = device::greatest(most, shuffle_xor(most, apart));
-    }
-    if (lane_of_warp() == 0) largest[warp_of_block()] = most;
-    sync_threads();
-    for (int32_t i = 0; i < kRoundThreads / 32; ++i) {
-      const float other = largest[i];
-      most = device::greatest(most, other);
-    }
-    // Of the largest; such that its power of two and the inverse are normal numbers.
-    uint32_t exponent = float_bits(most) >> 23;
-    if (most == 0.0F || exponent == 255) exponent = 127;
-    exponent = exponent < 1 ? 1 : exponent > 253 ? 253 : exponent;
-    inverse = float_from_bits((254 - exponent) << 23);
-    if (thread_x() == 0) to.factors[t] = float_from_bits(exponent << 23);
+    rounding = row_rounding<kRoundThreads / 32>(most, largest);
+    if (thread_x() == 0) to.factors[t] = rounding.factor;
   }
   uint16_t* const out = to.data + t * to.stride;
   constexpr int32_t kPiece = 8;  // to.stride is a multiple of it
   for (int32_t first = thread_x() * kPiece; first < to.stride; first += kRoundThreads * kPiece) {
     float piece[kPiece];
     load_elements<kPiece>(row + first, cols - first, piece);
-    uint32_t words[kPiece / 2];
-    GEN_UNROLL
-    for (int32_t i = 0; i < kPiece / 2; ++i) {
-      words[i] = static_cast<uint32_t>(Type::round(piece[2 * i] * inverse)) |
-                 static_cast<uint32_t>(Type::round(piece[2 * i + 1] * inverse)) << 16;
-    }
-    device::store16(out + first, {words[0], words[1], words[2], words[3]});
+    device::store16(out + first, round_piece<Type>(piece, rounding.inverse));
   }
 }
 
@@ -413,8 +393,8 @@ Status RowsProduct::multiply(const LinearEnd& end, const WeightSegment& weight,
                              const WeightSegment* up, bool fresh_weights) {
   const FloatRowsView of = {
       rows_, end, weight.data, up != nullptr ? up->data : nullptr, weight.row_bytes, fresh_weights};
+  if (x_.rows <= kMatvecRows) return linear_float_few(context_, type_, of);
   const auto launch = [&]<typename Type>(Type) {
-    if (x_.rows <= kMatvecRows) return launch_float_few<Type>(context_, of);
     return launch_tiles<Type, LargeTile, MiddleTile, SmallTile>(context_, of);
   };
   return type_ == DType::kF16 ? launch(TypeF16()) : launch(TypeBF16());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of linear_float_rows.cu and linear_float_few.cuh have in common: both add a
+// What the kernels of linear_float_rows.cu and linear_float_few.cu have in common: both add a
 // row's products of 16 columns, ascending, to one float32, and so have the same bits.
 #pragma once
 
@@ -40,6 +40,48 @@ struct FloatRowsView {
   size_t row_bytes;
   bool fresh_weights;  // the predecessor has written them
 };
+
+/// Up to eight rows, by the kernel of linear_float_few.cu.
+Status linear_float_few(const OpContext& context, DType type, const FloatRowsView& of);
+
+/// What a row is multiplied with before it is rounded, and what its sums are multiplied with.
+struct RowRounding {
+  float inverse = 1.0F;
+  float factor = 1.0F;
+};
+
+/// Of a row of whose elements `most` is the largest magnitude that the thread has seen, by all
+/// threads of a block of kWarps; `largest` has room for a number from each warp. The row's largest
+/// element comes to lie in [1, 2).
+template <int32_t kWarps>
+GEN_DEVICE RowRounding row_rounding(float most, const Shared<float>& largest) {
+  for (uint32_t apart = 16; apart > 0; apart /= 2) {
+    most = device::greatest(most, shuffle_xor(most, apart));
+  }
+  if (lane_of_warp() == 0) largest[warp_of_block()] = most;
+  sync_threads();
+  for (int32_t i = 0; i < kWarps; ++i) {
+    const float other = largest[i];
+    most = device::greatest(most, other);
+  }
+  // Of the largest; such that its power of two and the inverse are normal numbers.
+  uint32_t exponent = float_bits(most) >> 23;
+  if (most == 0.0F || exponent == 255) exponent = 127;
+  exponent = exponent < 1 ? 1 : exponent > 253 ? 253 : exponent;
+  return {float_from_bits((254 - exponent) << 23), float_from_bits(exponent << 23)};
+}
+
+/// Eight elements in 16 bits.
+template <typename Type>
+GEN_DEVICE device::UInt4 round_piece(const float (&x)[8], float inverse) {
+  uint32_t words[4];
+  GEN_UNROLL
+  for (int32_t i = 0; i < 4; ++i) {
+    words[i] = static_cast<uint32_t>(Type::round(x[2 * i] * inverse)) |
+               static_cast<uint32_t>(Type::round(x[2 * i + 1] * inverse)) << 16;
+  }
+  return {words[0], words[1], words[2], words[3]};
+}
 
 constexpr int32_t kFactorColumns = 64;                 // of a step
 constexpr int32_t kFactorStride = kFactorColumns + 8;  // eight rows lie in different banks

@@ -51,11 +51,11 @@ GEN_DEVICE float norm_factor(float squares, int32_t cols, float eps) {
   return 1.0F / square_root(mean + eps);
 }
 
-/// The sum of squares of a row whose first `n_held` columns lie in `held`; the first warp.
+/// The sum of squares of a row whose first `n_held` columns lie in `held`; a warp, its first lane.
 GEN_DEVICE float sum_of_squares(const Shared<float>& held, int32_t n_held, const float* row,
                                 int32_t cols) {
   float squares = 0.0F;
-  const int32_t lane = thread_x();
+  const int32_t lane = lane_of_warp();
   if (lane < kSquareLanes) {
     const int32_t n = (n_held - lane + kSquareLanes - 1) / kSquareLanes;
     squares = sum_squares<kSquareLanes>(held, lane, n);

@@ -122,7 +122,7 @@ TEST(CudaLinear, GatesOfFloatsForManyRows) {
 }
 
 /// With `deterministic` a row has one result in batches of 1, 8, 64 and more, for every format; of
-/// 16-bit weights few rows take another kernel, in steps of 64 columns, more than it has room for.
+/// 16-bit weights few rows take another kernel, in steps of 128 columns, more than it has room for.
 TEST(CudaLinear, DeterministicRows) {
   OpBench bench(cuda_engine());
   struct Shape {
@@ -132,7 +132,8 @@ TEST(CudaLinear, DeterministicRows) {
   };
   for (const Shape& shape :
        {Shape{DType::kF32, 96, false}, Shape{DType::kF16, 600, false}, Shape{DType::kF16, 96, true},
-        Shape{DType::kBF16, 40, false}, Shape{DType::kBF16, 424, true},
+        Shape{DType::kBF16, 40, false}, Shape{DType::kBF16, 1300, true},
+        Shape{DType::kF16, 21, false}, Shape{DType::kBF16, 1024, false},
         Shape{DType::kQ8_0, 96, false}, Shape{DType::kQ4_K, 256, false}}) {
     SCOPED_TRACE(testing::Message() << dtype_name(shape.type) << (shape.gated ? ", gated" : ""));
     const int64_t cols = shape.cols;
@@ -149,7 +150,7 @@ TEST(CudaLinear, DeterministicRows) {
     c.rows = 70;
     const auto x = random_row(static_cast<size_t>(c.rows * cols), 2);
     const auto together = run(bench, c, x);
-    for (const int64_t n : {1, 8, 20}) {
+    for (const int64_t n : {1, 3, 8, 20}) {
       c.rows = n;
       for (const int64_t first : {int64_t{0}, 70 - n}) {
         const auto alone =
@@ -249,7 +250,7 @@ TEST(CudaLinear, DeterministicRowsInLargeTiles) {
       const auto x = random_row(static_cast<size_t>(c.rows * 200), 2);
       const auto together = run(bench, c, x);
       if (!gated) expect_near_exact(w, c.rows, x, together, true);
-      for (const int64_t n : {8, 30, 60}) {
+      for (const int64_t n : {1, 3, 8, 30, 60}) {
         c.rows = n;
         const auto alone = run(bench, c, {x.end() - n * 200, x.end()});
         for (int64_t t = 0; t < n; ++t) {

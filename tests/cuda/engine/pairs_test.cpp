@@ -105,10 +105,15 @@ TEST(CudaPairs, NormAndProduct) {
         c.type = type;
         c.cols = cols;
         c.outputs = outputs;
-        expect_same_product(c, 1);
-        c.ends = true;
-        c.role = WeightRole::kGated;
-        expect_same_product(c, 1);
+        for (const bool deterministic : {false, true}) {
+          c.deterministic = deterministic;
+          c.ends = false;
+          c.role = WeightRole::kLinear;
+          expect_same_product(c, 1);
+          c.ends = true;
+          c.role = WeightRole::kGated;
+          expect_same_product(c, 1);
+        }
       }
     }
   }
@@ -120,6 +125,8 @@ TEST(CudaPairs, ProductsOfSeveralWeights) {
     NormCase c;
     c.apart = true;
     c.outputs = outputs;
+    expect_same_product(c, 1);
+    c.deterministic = true;
     expect_same_product(c, 1);
   }
 }
@@ -142,9 +149,6 @@ TEST(CudaPairs, ProductsThatTakeARowThatHasBeenNormed) {
   c.rows = 2;
   expect_two("two rows", c);
   c = fits;
-  c.deterministic = true;
-  expect_two("one result", c);
-  c = fits;
   c.plain_rows = true;
   expect_two("float rows", c);
   c = fits;
@@ -157,6 +161,9 @@ TEST(CudaPairs, ProductsThatTakeARowThatHasBeenNormed) {
   c.cols = 64 * 1024 / 4 + 8;
   c.outputs = 3;
   expect_two("a row that is too long", c);
+  c.deterministic = true;
+  c.cols = 32 * 1024;
+  expect_two("a row that is too long for one result", c);
 }
 
 /// A row's rotation and append, and attention.
