@@ -150,6 +150,7 @@ run() {
       GEN_MEGAKERNEL=off GEN_PAIRS=off part "$here/gpu_decode" cuda "$model" 32 128 "$lines"
       case $type in *16)
         part "$here/gpu_decode" cuda "$model" 2048 128 "$lines" 1 deterministic
+        part "$here/gpu_decode" cuda "$model" 32 128 "$lines" 1 deterministic
         part "$here/gpu_decode" cuda "$model" 32 128 "$lines" 64 deterministic ;;
       # Prompts by products in bytes and attention in float32, which bfloat16 takes the place of.
       Q8_0) part "$here/gpu_decode" cuda "$model" 2048 128 "$lines" 1 deterministic ;;

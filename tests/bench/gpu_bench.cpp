@@ -80,7 +80,7 @@ void add_products(std::vector<Part>* all) {
     for (const int64_t rows : kManyRows) add(*quant::find_format(type), rows, false);
   }
   for (const DType type : {DType::kBF16, DType::kF16}) {
-    for (const int64_t rows : {int64_t{1}, kManyRows[0], kManyRows[1]}) {
+    for (const int64_t rows : {kRows[0], kRows[1], kManyRows[0], kManyRows[1]}) {
       add(*quant::find_format(type), rows, true);
     }
   }
