@@ -11,11 +11,10 @@ namespace gen::cuda {
 
 class RowsProduct {
  public:
-  /// `own`: only with our own kernel's bits; choose() comes next then.
+  /// `own`: with our own kernel's bits.
   RowsProduct(const OpContext& context, DType type, const PackedRows& x, bool own) noexcept;
 
-  /// By whom such a product is made, from what trials have shown so far. The library is asked for
-  /// nothing else where this is not called.
+  /// Comes first where `own`: who makes the product, by what trials have shown so far.
   void choose(const LinearEnd& end, const WeightSegment& weight);
 
   /// Takes the operation's scratch memory, for `outputs` outputs at once and weights of
@@ -23,8 +22,8 @@ class RowsProduct {
   Status prepare(const LinearEnd& end, int64_t outputs, size_t weight_bytes = 0);
   [[nodiscard]] uint8_t* weights() const noexcept { return weights_; }
   [[nodiscard]] bool has_library() const noexcept { return library_ != nullptr; }
-  /// Tries the library's ways until one has our own kernel's bits, if that is still to be done.
-  /// This product is our own kernel's then.
+  /// Tries the library's ways until one has our own kernel's bits, if that is still to be done;
+  /// this product is our own kernel's then. The device is waited for once for each way.
   Status try_ways(const LinearEnd& end, const WeightSegment& weight);
 
   /// The library's sums of the outputs of `end`, or of what they gate; false: it does not do them.

@@ -45,7 +45,7 @@ std::vector<float> some_rows(const std::vector<float>& of, int64_t first, int64_
 
 /// Whatever stands beside a row, and whether it is in a trial or after it.
 TEST(CudaOwnBits, ARowHasOneResult) {
-  constexpr int64_t kRows = 140;
+  constexpr int64_t kRows = 100;
   constexpr int64_t kCols = 104;
   struct Case {
     DType type;
@@ -73,28 +73,26 @@ TEST(CudaOwnBits, ARowHasOneResult) {
     c.residual = each.residual;
     OpBench with(engine_with_ways(kThreeWays));
     OpBench without(cuda_engine());
+    const int64_t stride = each.outputs + 2;
+    const auto all = run(without, c, x);
     const auto expect = [&](int64_t first, int64_t n) {
       SCOPED_TRACE(testing::Message() << n << " rows from " << first);
       c.rows = n;
       const auto rows = some_rows(x, first, n, kCols);
-      ASSERT_TRUE(same_bits(run(with, c, rows), run(without, c, rows)));
-    };
-    for (int64_t n = 1; n <= 40; n += each.type == DType::kF16 && !each.gated ? 1 : 7)
-      expect(kRows - n, n);
-    for (const int64_t n : {32, 64, 100, 128}) expect(0, n);
-    if (each.residual) continue;  // it would be another row's
-    // And so a row has the same bits beside others.
-    c.rows = kRows;
-    const auto all = run(with, c, x);
-    for (const int64_t n : {5, 16, 17, 90}) {
-      c.rows = n;
-      const auto few = run(with, c, some_rows(x, 11, n, kCols));
-      for (int64_t t = 0; t < n; ++t) {
-        const int64_t stride = each.outputs + 2;
-        EXPECT_TRUE(same_bits(some_rows(few, t * stride, each.outputs, 1),
-                              some_rows(all, (t + 11) * stride, each.outputs, 1)));
+      const auto got = run(with, c, rows);
+      // What is added to a row belongs to its place, so there it is not the row of all.
+      if (each.residual) {
+        ASSERT_TRUE(same_bits(got, run(without, c, rows)));
       }
-    }
+      for (int64_t t = 0; t < n && !each.residual; ++t) {
+        ASSERT_TRUE(same_bits(some_rows(got, t * stride, each.outputs, 1),
+                              some_rows(all, (first + t) * stride, each.outputs, 1)))
+            << "row " << t;
+      }
+    };
+    const bool some = each.gated || each.bias || each.residual;
+    for (int64_t n = 1; n <= 40; n += some ? 7 : 1) expect(n, n);
+    for (const int64_t n : {int64_t{32}, int64_t{64}, kRows}) expect(kRows - n, n);
   }
 }
 
@@ -324,6 +322,50 @@ TEST(CudaOwnBits, ADeviceLostMeanwhile) {
     EXPECT_GT(after,
               9U);  // rounding, three of each: the library's, our own, comparing; and the end
     break;
+  }
+}
+
+/// An estimate's dry run takes the memory that a first step takes, whose products are tried, and
+/// later ones take no more.
+TEST(CudaOwnBits, ADryRunTakesWhatATrialTakes) {
+  const auto pool = cuda::PoolAllocator::create(0).value();
+  struct Case {
+    DType type;
+    int64_t outputs;
+    int64_t rows;
+    bool residual;
+  };
+  for (const Case& each : {Case{DType::kF16, 43, 20, false}, Case{DType::kBF16, 44, 32, false},
+                           Case{DType::kBF16, 44, 32, true}, Case{DType::kBF16, 44, 31, true}}) {
+    SCOPED_TRACE(testing::Message() << dtype_name(each.type) << each.rows << each.residual);
+    const Matrix w(each.type, each.outputs, 104, 1);
+    const auto x = random_row(static_cast<size_t>(each.rows * 104), 3);
+    const auto bytes = [&](const char* library, bool dry) {
+      TestGpuAllocator counted(pool->table());
+      setenv("GEN_CUBLASLT", library, 1);
+      engine::EngineOptions options;
+      options.gpu_allocator = {std::shared_ptr<void>(), &counted.table()};
+      options.dry_run = dry;
+      OpBench bench(engine::create_engine(cuda::cuda_backend(), options).value());
+      unsetenv("GEN_CUBLASLT");
+      calls() = {};
+      calls().ways = kThreeWays;
+      KeptProduct product(bench, w, x, each.rows);
+      if (each.residual) {
+        product.args.residual = {product.args.y.data, each.rows, each.outputs, each.outputs};
+      }
+      bench.run(product.args);
+      const size_t first = counted.live_bytes();
+      bench.run(product.args);
+      EXPECT_EQ(counted.live_bytes(), first);
+      EXPECT_EQ(ways_taken().size(), dry || calls().made == 0 ? 0U : 4U);
+      return first;
+    };
+    const size_t with = bytes(GEN_CUBLASLT_STUB, false);
+    EXPECT_EQ(bytes(GEN_CUBLASLT_STUB, true), with);
+    const size_t without = bytes("off", false);
+    EXPECT_EQ(bytes("off", true), without);
+    EXPECT_GE(with, without + (size_t{4} << 20));
   }
 }
 
