@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -165,8 +166,12 @@ size_t MatrixLibrary::workspace_bytes(int32_t compute) {
 
 MatrixLibrary::Plan* MatrixLibrary::plan_of(const MatrixProduct& product) {
   auto& plans = product.own_bits ? tried_plans_ : plans_;
-  for (const auto& plan : plans) {
-    if (plan->is_of(product)) return plan->usable ? plan.get() : nullptr;
+  const auto known = std::find_if(plans.begin(), plans.end(),
+                                  [&](const auto& plan) { return plan->is_of(product); });
+  if (known != plans.end()) {
+    // Those of the model at hand come first.
+    std::rotate(plans.begin(), known, known + 1);
+    return plans.front()->usable ? plans.front().get() : nullptr;
   }
   if (product.own_bits && plans.size() >= kMostTried) return nullptr;
   // Shapes come and go with the number of rows of a step.

@@ -422,12 +422,10 @@ Status RowsProduct::take_memory(const LinearEnd& end, int64_t outputs, size_t we
 }
 
 Status RowsProduct::prepare(const LinearEnd& end, int64_t outputs, size_t weight_bytes) {
-  Status taken = take_memory(end, outputs, weight_bytes);
-  if (!taken.ok() && own_bits_ && library_ != nullptr) {
-    drop_library();  // our own kernel takes less
-    taken = take_memory(end, outputs, weight_bytes);
-  }
-  GEN_TRY(std::move(taken));
+  const auto take = [&] { return take_memory(end, outputs, weight_bytes); };
+  // Our own kernel takes less.
+  if (own_bits_ && library_ != nullptr && !take().ok()) drop_library();
+  GEN_TRY(take());
   if (x_.bf16) return {};
   return run_kernel(context_, "round_rows",
                     type_ == DType::kF16 ? round_rows_kernel<TypeF16> : round_rows_kernel<TypeBF16>,
