@@ -147,6 +147,22 @@ TEST(CudaOwnBits, TheWayThatWasFoundIsTaken) {
   EXPECT_EQ(ways_taken(), Ways());
 }
 
+/// What fills rows up is compared, too: other numbers of rows that are filled up to the same have
+/// their own there.
+TEST(CudaOwnBits, RowsThatFillUpAreCompared) {
+  OpBench with(engine_with_ways({AddsUp::kAsWeDoButTheLast, AddsUp::kAsWeDo}));
+  OpBench without(cuda_engine());
+  const Matrix w(DType::kBF16, 43, 104, 1);
+  const auto x = random_row(32 * 104, 3);
+  const auto run_rows = [&](OpBench& bench, int64_t n) {
+    return run(bench, one_result(w, n), some_rows(x, 0, n, 104));
+  };
+  run_rows(with, 20);
+  EXPECT_EQ(ways_taken(), std::vector<int>({0, 1}));
+  EXPECT_TRUE(same_bits(run_rows(with, 32), run_rows(without, 32)));
+  EXPECT_EQ(ways_taken(), std::vector<int>({1}));
+}
+
 TEST(CudaOwnBits, NoWayHasThem) {
   OpBench with(engine_with_ways({AddsUp::kAtOnce, AddsUp::kInHalves}));
   OpBench without(cuda_engine());
