@@ -17,6 +17,8 @@ inline constexpr int kTypeBF16 = 14;
 inline constexpr int kDescTransposeA = 3;
 inline constexpr int kDescTransposeB = 4;
 inline constexpr int kPreferenceWorkspace = 1;
+inline constexpr int kPreferenceReductions = 3;
+inline constexpr uint32_t kNoReduction = 0;
 
 struct Algorithm {
   uint64_t data[8];

@@ -251,6 +251,17 @@ Status DeviceQueue::take_scratch(size_t bytes, uint8_t** out) {
   return {};
 }
 
+Status DeviceQueue::read_back(const void* from, size_t bytes, void* to) {
+  if (capturing_) return error(Code::kInternal, "nothing is read back in a capture");
+  if (staging_.used() + bytes > kMostStaged) GEN_TRY(finish());
+  std::byte* pinned = nullptr;
+  GEN_TRY(staging_.take(bytes, &pinned));
+  GEN_TRY(copy_down(pinned, from, bytes));
+  if (!dry_run_) GEN_TRY(note(device::stream_synchronize(stream_), "waiting for the device"));
+  std::memcpy(to, pinned, bytes);
+  return {};
+}
+
 Status DeviceQueue::grow(size_t bytes, uint8_t** at, size_t* size) {
   if (bytes <= *size) return {};
   void* made = nullptr;

@@ -86,7 +86,8 @@ class DeviceQueue : private ScratchMemory {
             products_.get(),
             dry_run_,
             pairs_,
-            properties_.l2_bytes};
+            properties_.l2_bytes,
+            capturing_};
   }
   [[nodiscard]] bool dry_run() const noexcept { return dry_run_; }
   /// Bytes that the device has left, whoever asks for them.
@@ -158,6 +159,7 @@ class DeviceQueue : private ScratchMemory {
   Status send_shared(const Pieces& pieces, size_t together, const Send& send, ThreadPool& pool);
   Status take_scratch(size_t bytes, uint8_t** out) override;
   uint32_t* counters() noexcept override { return reinterpret_cast<uint32_t*>(scratch_); }
+  Status read_back(const void* from, size_t bytes, void* to) override;
   /// Makes `at` at least `bytes` large; what it held is lost.
   Status grow(size_t bytes, uint8_t** at, size_t* size);
   /// Releases what the device has passed; all of it where `wait`.

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -16,6 +17,12 @@ namespace {
 using namespace cublaslt;  // NOLINT(google-build-using-namespace)
 
 constexpr size_t kMostPlans = 256;
+/// The same of products with own_bits, which stay: trials take time. Rows are padded, so a model
+/// has some hundred. One more is our own kernel's.
+constexpr size_t kMostTried = 512;
+/// Ways that are asked for, and trials without a result until there will be none.
+constexpr int kMostWays = 8;
+constexpr int kMostUndecided = 64;
 
 #ifdef GEN_CUDA_EMULATED
 constexpr const char* kNames[] = {nullptr};
@@ -61,8 +68,10 @@ struct MatrixLibrary::Plan {
     return shape.type == other.type && shape.rows == other.rows && shape.outputs == other.outputs &&
            shape.cols == other.cols && shape.w_stride == other.w_stride &&
            shape.x_stride == other.x_stride && shape.y_stride == other.y_stride &&
-           shape.workspace_bytes == other.workspace_bytes;
+           shape.workspace_bytes == other.workspace_bytes &&
+           (!shape.own_bits || (shape.residual != nullptr) == (other.residual != nullptr));
   }
+  [[nodiscard]] const HeuristicResult& way() const noexcept { return all[at]; }
 
   const Functions& of;
   MatrixProduct shape;
@@ -70,14 +79,19 @@ struct MatrixLibrary::Plan {
   void* w = nullptr;
   void* x = nullptr;
   void* y = nullptr;
-  HeuristicResult way = {};
+  HeuristicResult all[kMostWays] = {};
+  size_t ways = 0;
+  size_t at = 0;  // of the way to take
   bool usable = false;
+  bool found = false;  // it has our own kernel's bits
+  int undecided = 0;
 };
 
 MatrixLibrary::MatrixLibrary(std::string path) : path_(std::move(path)) {}
 
 MatrixLibrary::~MatrixLibrary() {
   plans_.clear();
+  tried_plans_.clear();
   if (handle_ != nullptr) functions_->destroy(handle_);
   if (library_ != nullptr) dlclose(library_);
 }
@@ -151,36 +165,54 @@ size_t MatrixLibrary::workspace_bytes(int32_t compute) {
 }
 
 MatrixLibrary::Plan* MatrixLibrary::plan_of(const MatrixProduct& product) {
-  for (const auto& plan : plans_) {
-    if (plan->is_of(product)) return plan->usable ? plan.get() : nullptr;
+  auto& plans = product.own_bits ? tried_plans_ : plans_;
+  const auto known = std::find_if(plans.begin(), plans.end(),
+                                  [&](const auto& plan) { return plan->is_of(product); });
+  if (known != plans.end()) {
+    // Those of the model at hand come first.
+    std::rotate(plans.begin(), known, known + 1);
+    return plans.front()->usable ? plans.front().get() : nullptr;
   }
+  if (product.own_bits && plans.size() >= kMostTried) return nullptr;
   // Shapes come and go with the number of rows of a step.
-  if (plans_.size() >= kMostPlans) plans_.clear();
-  const Functions& of = *functions_;
-  auto plan = std::make_unique<Plan>(of);
+  if (!product.own_bits && plans.size() >= kMostPlans) plans.clear();
+  auto plan = std::make_unique<Plan>(*functions_);
   plan->shape = product;
+  plan_ways(*plan, product.own_bits ? kMostWays : 1);
+  plan->usable = plan->ways > 0;
+  plans.push_back(std::move(plan));
+  return plans.back()->usable ? plans.back().get() : nullptr;
+}
+
+void MatrixLibrary::plan_ways(Plan& plan, int wanted) {
+  const Functions& of = *functions_;
+  const MatrixProduct& product = plan.shape;
   const int type = product.type == DType::kF16 ? kTypeF16 : kTypeBF16;
   const auto rows = static_cast<uint64_t>(product.rows);
   const auto outputs = static_cast<uint64_t>(product.outputs);
   const auto cols = static_cast<uint64_t>(product.cols);
   void* preference = nullptr;
   int found = 0;
-  const bool made = of.desc_create(&plan->desc, kComputeF32, kTypeF32) == 0 &&
-                    of.desc_set(plan->desc, kDescTransposeA, &kTranspose, sizeof(int)) == 0 &&
-                    of.desc_set(plan->desc, kDescTransposeB, &kNoTranspose, sizeof(int)) == 0 &&
-                    of.layout_create(&plan->w, type, cols, outputs, product.w_stride) == 0 &&
-                    of.layout_create(&plan->x, type, cols, rows, product.x_stride) == 0 &&
-                    of.layout_create(&plan->y, kTypeF32, outputs, rows, product.y_stride) == 0 &&
-                    of.preference_create(&preference) == 0 &&
-                    of.preference_set(preference, kPreferenceWorkspace, &product.workspace_bytes,
-                                      sizeof(size_t)) == 0 &&
-                    of.heuristic(handle_, plan->desc, plan->w, plan->x, plan->y, plan->y,
-                                 preference, 1, &plan->way, &found) == 0;
+  const bool made =
+      of.desc_create(&plan.desc, kComputeF32, kTypeF32) == 0 &&
+      of.desc_set(plan.desc, kDescTransposeA, &kTranspose, sizeof(int)) == 0 &&
+      of.desc_set(plan.desc, kDescTransposeB, &kNoTranspose, sizeof(int)) == 0 &&
+      of.layout_create(&plan.w, type, cols, outputs, product.w_stride) == 0 &&
+      of.layout_create(&plan.x, type, cols, rows, product.x_stride) == 0 &&
+      of.layout_create(&plan.y, kTypeF32, outputs, rows, product.y_stride) == 0 &&
+      of.preference_create(&preference) == 0 &&
+      of.preference_set(preference, kPreferenceWorkspace, &product.workspace_bytes,
+                        sizeof(size_t)) == 0 &&
+      (!product.own_bits || of.preference_set(preference, kPreferenceReductions, &kNoReduction,
+                                              sizeof(kNoReduction)) == 0) &&
+      of.heuristic(handle_, plan.desc, plan.w, plan.x, plan.y, plan.y, preference, wanted, plan.all,
+                   &found) == 0;
   if (preference != nullptr) of.preference_destroy(preference);
-  plan->usable = made && found > 0 && plan->way.state == 0 &&
-                 plan->way.workspace_bytes <= product.workspace_bytes;
-  plans_.push_back(std::move(plan));
-  return plans_.back()->usable ? plans_.back().get() : nullptr;
+  for (int i = 0; made && i < found && i < wanted; ++i) {
+    const HeuristicResult way = plan.all[i];
+    if (way.state != 0 || way.workspace_bytes > product.workspace_bytes) continue;
+    plan.all[plan.ways++] = way;
+  }
 }
 
 bool MatrixLibrary::multiply(const MatrixProduct& product, device::Stream stream) {
@@ -190,11 +222,51 @@ bool MatrixLibrary::multiply(const MatrixProduct& product, device::Stream stream
   const float one = 1.0F;
   const float beta = product.residual != nullptr ? 1.0F : 0.0F;
   const float* const residual = product.residual != nullptr ? product.residual : product.y;
-  const int status = functions_->matmul(
-      handle_, plan->desc, &one, product.w, plan->w, product.x, plan->x, &beta, residual, plan->y,
-      product.y, plan->y, &plan->way.algorithm, product.workspace, product.workspace_bytes, stream);
-  if (status != 0) plan->usable = false;
-  return status == 0;
+  const int status =
+      functions_->matmul(handle_, plan->desc, &one, product.w, plan->w, product.x, plan->x, &beta,
+                         residual, plan->y, product.y, plan->y, &plan->way().algorithm,
+                         product.workspace, product.workspace_bytes, stream);
+  if (status == 0) return true;
+  if (product.own_bits && !plan->found) {
+    next_way(*plan);
+  } else {
+    plan->usable = false;
+  }
+  return false;
+}
+
+MatrixProducts::Ways MatrixLibrary::ways(const MatrixProduct& product) {
+  if (!open()) return Ways::kNone;
+  const Plan* const plan = plan_of(product);
+  if (plan == nullptr) return Ways::kNone;
+  return plan->found ? Ways::kFound : Ways::kToTry;
+}
+
+void MatrixLibrary::judge(const MatrixProduct& product, Verdict verdict) {
+  Plan* const plan = open() ? plan_of(product) : nullptr;
+  if (plan == nullptr || plan->found) return;
+  if (verdict == Verdict::kDiffers) {
+    next_way(*plan);
+  } else if (verdict == Verdict::kUndecided) {
+    plan->usable = ++plan->undecided < kMostUndecided;
+  } else {
+    plan->found = true;
+    log(LogLevel::kDebug,
+        "cuBLASLt has our bits of %lld rows of %s weights, %lld x %lld, by way %zu of %zu",
+        static_cast<long long>(product.rows), dtype_name(product.type),
+        static_cast<long long>(product.outputs), static_cast<long long>(product.cols), plan->at + 1,
+        plan->ways);
+  }
+}
+
+void MatrixLibrary::next_way(Plan& plan) {
+  if (++plan.at < plan.ways) return;
+  plan.usable = false;
+  log(LogLevel::kDebug,
+      "cuBLASLt has not our bits of %lld rows of %s weights, %lld x %lld, by any of %zu ways",
+      static_cast<long long>(plan.shape.rows), dtype_name(plan.shape.type),
+      static_cast<long long>(plan.shape.outputs), static_cast<long long>(plan.shape.cols),
+      plan.ways);
 }
 
 }  // namespace gen::cuda

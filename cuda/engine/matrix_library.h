@@ -3,7 +3,9 @@
 // is opened when the first product wants it and known by its functions alone, so that neither its
 // headers nor the library itself are needed to build or to start; without it our own kernels do the
 // same work, only slower. It gets its workspace from the caller, and chooses how it works by the
-// number of rows, so that a row's bits depend on the rows beside it.
+// number of rows, so that a row's bits depend on the rows beside it. Where they must not, it is
+// asked for several ways that do not split the columns, and one that trials have shown to have our
+// own kernel's bits is kept (matrix_products.h).
 #pragma once
 
 #include <cstdint>
@@ -27,6 +29,8 @@ class MatrixLibrary final : public MatrixProducts {
 
   [[nodiscard]] size_t workspace_bytes(int32_t compute) override;
   bool multiply(const MatrixProduct& product, device::Stream stream) override;
+  [[nodiscard]] Ways ways(const MatrixProduct& product) override;
+  void judge(const MatrixProduct& product, Verdict verdict) override;
   /// Why there is none; empty where there is one or nobody has asked yet.
   [[nodiscard]] const std::string& why_not() const noexcept { return why_not_; }
 
@@ -40,6 +44,10 @@ class MatrixLibrary final : public MatrixProducts {
   bool find();
   /// How the library does a product of this shape; null if it does not.
   Plan* plan_of(const MatrixProduct& product);
+  /// Asks for up to `wanted` ways; how many there are is plan.ways.
+  void plan_ways(Plan& plan, int wanted);
+  /// Takes the way behind the one at hand, if there is one.
+  static void next_way(Plan& plan);
 
   std::string path_;
   std::string why_not_;
@@ -48,6 +56,7 @@ class MatrixLibrary final : public MatrixProducts {
   std::unique_ptr<Functions> functions_;
   void* handle_ = nullptr;
   std::vector<std::unique_ptr<Plan>> plans_;
+  std::vector<std::unique_ptr<Plan>> tried_plans_;  // of products with own_bits
 };
 
 }  // namespace gen::cuda

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an operation of the CUDA engine gets to work with. Every operation is one .cu file with its
 // kernels and one free function, declared in ops_run.h, that turns addresses into pointers and
-// launches. Nothing is waited for.
+// launches. Nothing is waited for, but where a library is tried (matrix_products.h).
 #pragma once
 
 #include <cstddef>
@@ -24,6 +24,8 @@ class ScratchMemory {
   /// kCounters numbers beside what take_scratch() gave last. They are 0 between kernels: one whose
   /// blocks count there who has come leaves them so.
   virtual uint32_t* counters() noexcept = 0;
+  /// Bytes of device memory when all that has been enqueued is done. Not in a capture.
+  virtual Status read_back(const void* from, size_t bytes, void* to) = 0;
 };
 constexpr int64_t kCounters = 1024;
 
@@ -40,6 +42,7 @@ struct OpContext {
   bool dry_run = false;                // nothing is started
   bool pairs = true;                   // see pairs.h
   size_t l2_bytes = 0;                 // of the second cache
+  bool capturing = false;              // what is enqueued becomes a graph, and nothing runs
 };
 
 /// Rows of floats as kernels take them.

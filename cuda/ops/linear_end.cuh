@@ -106,7 +106,7 @@ Status linear_blocks_of_32(const OpContext& context, const PackedRows& x, const 
 Status linear_blocks_of_256(const OpContext& context, const PackedRows& x, const LinearEnd& end,
                             const WeightSegment& weight, const WeightSegment* up);
 /// The same for many rows. Of float weights the result is another one, and not every type and
-/// device has it; `own`: by our own kernel, which has one result for a row.
+/// device has it; `own`: with the bits of our own kernel, which has one result for a row.
 bool linear_float_rows_can(const OpContext& context, DType type);
 Status linear_float_rows(const OpContext& context, const PackedRows& x, const LinearEnd& end,
                          const WeightSegment& weight, const WeightSegment* up, bool own);

@@ -16,9 +16,12 @@
 //   Bytes   W once for the rows of a block, x once for its outputs.
 //   Shared  55 to 108 KiB.
 //
-//   Where cuBLASLt is there (matrix_products.h) and rows need not have one result, it makes the
-//   sums, into memory, and another kernel does what comes after them. It adds in an order that it
-//   chooses by the number of rows.
+//   Where cuBLASLt is there (matrix_products.h) it makes the sums, into memory, and another kernel
+//   does what comes after them. It adds in an order that it chooses by the number of rows. Where
+//   rows must have one result it does so only by ways that have been found to add as we do.
+#include <utility>
+
+#include "cuda/ops/compare_sums.h"
 #include "cuda/ops/linear_float_rows.cuh"
 #include "cuda/ops/linear_floats.cuh"
 #include "cuda/ops/linear_rows_product.h"
@@ -46,14 +49,15 @@ using MiddleTile = TileShape<2, 2, 4>;
 using SmallTile = TileShape<1, 2, 4>;
 constexpr int32_t kRoundThreads = 256;
 
-/// A block is a row.
+/// A block is a row. Those behind the last are the first ones again, so that a library's product
+/// has numbers there.
 template <typename Type>
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kRoundThreads) round_rows_kernel(PackedRows x, RoundedRows to) {
   after_predecessor();
   GEN_SHARED(float, largest, kRoundThreads / 32);
   const int64_t t = block_x();
   const auto* const row =
-      reinterpret_cast<const float*>(x.data + static_cast<size_t>(t) * x.at.bytes);
+      reinterpret_cast<const float*>(x.data + static_cast<size_t>(t % x.rows) * x.at.bytes);
   const auto cols = static_cast<int32_t>(x.cols);
   RowRounding rounding;
   if constexpr (Type::kFactors) {
@@ -300,6 +304,20 @@ bool ends_with_sums(DType type, const LinearEnd& end) {
   return bare && residual && type != DType::kF16 && !end.bf16 && aligned(end.y.data, end.y.stride);
 }
 
+/// Rows of a product that must have one result and that a library makes: so few numbers that each
+/// can be tried, and none much larger than what it is for.
+int64_t filled_up(int64_t rows) {
+  const auto to = [&](int64_t n) { return (rows + n - 1) / n * n; };
+  if (rows <= 32) return to(16);
+  if (rows <= 128) return to(32);
+  if (rows <= 256) return to(64);
+  return to(rows <= 1024 ? 128 : 256);
+}
+/// Sums that a trial compares at least, of which half have to tell something.
+constexpr int64_t kLeastCompared = 512;
+/// Where a trial's numbers lie in the workspace, our own kernel's sums behind them.
+constexpr size_t kFoundBytes = 256;
+
 /// Memory of an operation, piece by piece.
 class Pieces {
  public:
@@ -319,20 +337,56 @@ class Pieces {
 
 RowsProduct::RowsProduct(const OpContext& context, DType type, const PackedRows& x,
                          bool own) noexcept
-    : context_(context), type_(type), x_(x), library_(own ? nullptr : context.products) {
+    : context_(context),
+      type_(type),
+      x_(x),
+      own_bits_(own),
+      rounded_(x.rows),
+      library_(context.products) {
+  if (own && (x.rows <= kMatvecRows || x.bf16)) library_ = nullptr;
   if (library_ != nullptr) workspace_bytes_ = library_->workspace_bytes(context.compute);
   if (workspace_bytes_ == 0) library_ = nullptr;
+  rows_.cols = static_cast<int32_t>((x.cols + 7) / 8 * 8);
+  rows_.stride = x.bf16 ? static_cast<int32_t>(x.at.bytes / sizeof(uint16_t)) : rows_.cols;
 }
 
-Status RowsProduct::prepare(const LinearEnd& end, int64_t outputs, size_t weight_bytes) {
-  const auto cols = static_cast<int32_t>((x_.cols + 7) / 8 * 8);
-  const bool rounds = !x_.bf16;
-  const auto all = static_cast<size_t>(x_.rows * outputs) * sizeof(float);
+void RowsProduct::drop_library() noexcept {
+  library_ = nullptr;
+  workspace_bytes_ = 0;
+  trial_ = false;
+  rounded_ = x_.rows;
+}
+
+void RowsProduct::choose(const LinearEnd& end, const WeightSegment& weight) {
+  if (!own_bits_ || library_ == nullptr) return;
+  rounded_ = filled_up(x_.rows);
+  const auto row_bytes = static_cast<size_t>(rounded_) * sizeof(float);
+  if (rounded_ * weight.rows < kLeastCompared || kFoundBytes + row_bytes > workspace_bytes_) {
+    return drop_library();
+  }
+  // A dry run takes what a trial takes.
+  const MatrixProducts::Ways ways = context_.dry_run
+                                        ? MatrixProducts::Ways::kToTry
+                                        : library_->ways(library_product(end, weight, false));
+  trial_ = ways == MatrixProducts::Ways::kToTry;
+  if (ways == MatrixProducts::Ways::kNone || (trial_ && context_.capturing)) drop_library();
+}
+
+bool RowsProduct::direct(const LinearEnd& end) const {
+  return ends_with_sums(type_, end) && rounded_ == x_.rows;
+}
+
+Status RowsProduct::take_memory(const LinearEnd& end, int64_t outputs, size_t weight_bytes) {
+  const bool straight = direct(end);
+  const auto stride = straight ? end.y.stride : outputs;
+  const auto all = static_cast<size_t>(rounded_ * stride) * sizeof(float);
+  // A trial makes sums elsewhere where they would overwrite what is added to them.
+  const bool sums = library_ != nullptr && (!straight || (trial_ && end.residual.data != nullptr));
   Pieces pieces;
   const size_t rows_at =
-      pieces.add(rounds ? static_cast<size_t>(x_.rows * cols) * sizeof(uint16_t) : 0);
-  const size_t factors_at = pieces.add(static_cast<size_t>(x_.rows) * sizeof(float));
-  const size_t sums_at = pieces.add(library_ != nullptr && !ends_with_sums(type_, end) ? all : 0);
+      pieces.add(x_.bf16 ? 0 : static_cast<size_t>(rounded_ * rows_.cols) * sizeof(uint16_t));
+  const size_t factors_at = pieces.add(static_cast<size_t>(rounded_) * sizeof(float));
+  const size_t sums_at = pieces.add(sums ? all : 0);
   const size_t ups_at = pieces.add(library_ != nullptr && end.gated ? all : 0);
   const size_t weights_at = pieces.add(weight_bytes);
   const size_t workspace_at = pieces.add(workspace_bytes_);
@@ -342,41 +396,111 @@ Status RowsProduct::prepare(const LinearEnd& end, int64_t outputs, size_t weight
   ups_ = reinterpret_cast<float*>(scratch + ups_at);
   weights_ = scratch + weights_at;
   workspace_ = scratch + workspace_at;
-  rows_ = {reinterpret_cast<uint16_t*>(scratch + rows_at),
-           reinterpret_cast<float*>(scratch + factors_at), cols, cols};
-  if (!rounds) {
-    rows_.data = reinterpret_cast<uint16_t*>(x_.data);
-    rows_.stride = static_cast<int32_t>(x_.at.bytes / sizeof(uint16_t));
-    return {};
-  }
-  return run_kernel(context_, "round_rows",
-                    type_ == DType::kF16 ? round_rows_kernel<TypeF16> : round_rows_kernel<TypeBF16>,
-                    {static_cast<unsigned>(x_.rows), 1, 1}, kRoundThreads, 0, x_, rows_);
+  rows_.data = reinterpret_cast<uint16_t*>(x_.bf16 ? x_.data : scratch + rows_at);
+  rows_.factors = reinterpret_cast<float*>(scratch + factors_at);
+  return {};
 }
 
-bool RowsProduct::sum(const LinearEnd& end, const WeightSegment& by, bool up) {
-  const bool bare = ends_with_sums(type_, end);
+Status RowsProduct::prepare(const LinearEnd& end, int64_t outputs, size_t weight_bytes) {
+  const auto take = [&] { return take_memory(end, outputs, weight_bytes); };
+  // Our own kernel takes less.
+  if (own_bits_ && library_ != nullptr && !take().ok()) drop_library();
+  GEN_TRY(take());
+  if (x_.bf16) return {};
+  return run_kernel(context_, "round_rows",
+                    type_ == DType::kF16 ? round_rows_kernel<TypeF16> : round_rows_kernel<TypeBF16>,
+                    {static_cast<unsigned>(rounded_), 1, 1}, kRoundThreads, 0, x_, rows_);
+}
+
+MatrixProduct RowsProduct::library_product(const LinearEnd& end, const WeightSegment& by,
+                                           bool up) const {
+  const bool straight = direct(end);
   MatrixProduct product;
   product.type = type_;
   product.w = by.data;
   product.x = rows_.data;
-  product.y = bare ? end.y.data + end.first_row : up ? ups_ : sums_;
-  product.rows = x_.rows;
+  product.y = straight ? end.y.data + end.first_row : up ? ups_ : sums_;
+  product.rows = rounded_;
   product.outputs = by.rows;
   product.cols = x_.cols;
   product.w_stride = static_cast<int64_t>(by.row_bytes / sizeof(uint16_t));
   product.x_stride = rows_.stride;
-  product.y_stride = bare ? end.y.stride : by.rows;
-  if (bare && end.residual.data != nullptr) {
+  product.y_stride = straight ? end.y.stride : by.rows;
+  if (straight && end.residual.data != nullptr) {
     product.residual = end.residual.data + end.first_row;
   }
   product.workspace = workspace_;
   product.workspace_bytes = workspace_bytes_;
-  return context_.dry_run || library_->multiply(product, context_.stream);
+  product.own_bits = own_bits_;
+  return product;
+}
+
+bool RowsProduct::sum(const LinearEnd& end, const WeightSegment& by, bool up) {
+  const MatrixProduct product = library_product(end, by, up);
+  if (context_.dry_run) return true;
+  if (own_bits_ && library_->ways(product) != MatrixProducts::Ways::kFound) return false;
+  return library_->multiply(product, context_.stream);
+}
+
+Status RowsProduct::try_ways(const LinearEnd& end, const WeightSegment& weight) {
+  if (!trial_) return {};
+  MatrixProduct product = library_product(end, weight, false);
+  if (product.residual != nullptr) product.y = sums_;
+  MatrixProducts& library = *std::exchange(library_, nullptr);
+  auto verdict = MatrixProducts::Verdict::kDiffers;
+  while (verdict == MatrixProducts::Verdict::kDiffers && !context_.dry_run &&
+         library.ways(product) == MatrixProducts::Ways::kToTry) {
+    if (!library.multiply(product, context_.stream)) continue;  // there is one way less
+    GEN_ASSIGN(verdict, compare(product, weight));
+    library.judge(product, verdict);
+  }
+  return {};
+}
+
+Result<MatrixProducts::Verdict> RowsProduct::compare(const MatrixProduct& product,
+                                                     const WeightSegment& weight) {
+  using Verdict = MatrixProducts::Verdict;
+  // The library has done with the workspace. Our own sums go there, some outputs after others.
+  auto* const found = reinterpret_cast<SumsFound*>(workspace_);
+  auto* const own = reinterpret_cast<float*>(workspace_ + kFoundBytes);
+  const size_t row_bytes = static_cast<size_t>(rounded_) * sizeof(float);
+  const auto fit = static_cast<int64_t>((workspace_bytes_ - kFoundBytes) / row_bytes);
+  const int64_t each =
+      fit < LargeTile::outputs ? fit : fit / LargeTile::outputs * LargeTile::outputs;
+  GEN_TRY(device_status(device::memset_async(found, 0, sizeof(SumsFound), context_.stream),
+                        "clearing what a trial finds"));
+  for (int64_t first = 0; first < product.outputs; first += each) {
+    const int64_t n = product.outputs - first < each ? product.outputs - first : each;
+    FloatRowsView of = {};
+    of.x = rows_;
+    of.end.y = {own, rounded_, n, n};
+    of.end.rows = n;
+    if (product.residual != nullptr) {
+      of.end.residual = {product.residual + first, rounded_, n, product.y_stride};
+    }
+    of.weight = weight.data + static_cast<size_t>(first) * weight.row_bytes;
+    of.row_bytes = weight.row_bytes;
+    GEN_TRY(multiply_own(of));
+    const SumsView sums = {own,
+                           product.y + first,
+                           product.y_stride,
+                           type_ == DType::kF16 ? rows_.factors : nullptr,
+                           rounded_,
+                           n};
+    GEN_TRY(compare_sums(context_, sums, found));
+  }
+  SumsFound sums = {};
+  if (Status read = context_.scratch->read_back(found, sizeof(sums), &sums); !read.ok()) {
+    if (read.code() == Code::kOutOfMemory) return Verdict::kUndecided;
+    return read;
+  }
+  if (sums.differ != 0) return Verdict::kDiffers;
+  const bool tells = int64_t{sums.telling} * 2 >= rounded_ * product.outputs;
+  return tells ? Verdict::kSame : Verdict::kUndecided;
 }
 
 Status RowsProduct::finish(const LinearEnd& end) {
-  if (ends_with_sums(type_, end)) return {};
+  if (direct(end)) return {};
   if (ends_with_gate(end) && type_ == DType::kBF16) {
     device::Dim3 grid = grid_of(end.rows, kRoundThreads * 4 * kGateEach);
     grid.y = static_cast<unsigned>(x_.rows);
@@ -393,7 +517,11 @@ Status RowsProduct::multiply(const LinearEnd& end, const WeightSegment& weight,
                              const WeightSegment* up, bool fresh_weights) {
   const FloatRowsView of = {
       rows_, end, weight.data, up != nullptr ? up->data : nullptr, weight.row_bytes, fresh_weights};
-  if (x_.rows <= kMatvecRows) return linear_float_few(context_, type_, of);
+  return multiply_own(of);
+}
+
+Status RowsProduct::multiply_own(const FloatRowsView& of) {
+  if (of.end.y.rows <= kMatvecRows) return linear_float_few(context_, type_, of);
   const auto launch = [&]<typename Type>(Type) {
     return launch_tiles<Type, LargeTile, MiddleTile, SmallTile>(context_, of);
   };
@@ -407,7 +535,9 @@ bool linear_float_rows_can(const OpContext& context, DType type) {
 Status linear_float_rows(const OpContext& context, const PackedRows& x, const LinearEnd& end,
                          const WeightSegment& weight, const WeightSegment* up, bool own) {
   RowsProduct product(context, weight.type, x, own);
+  product.choose(end, weight);
   GEN_TRY(product.prepare(end, weight.rows));
+  GEN_TRY(product.try_ways(end, weight));
   if (product.has_library() && product.sum(end, weight, false) &&
       (up == nullptr || product.sum(end, *up, true))) {
     return product.finish(end);

@@ -27,16 +27,35 @@ struct MatrixProduct {
   int64_t y_stride = 0;
   void* workspace = nullptr;
   size_t workspace_bytes = 0;
+  /// Only by a way that has the bits of our own kernel, which trials tell: see ways().
+  bool own_bits = false;
 };
 
+/// A library has several ways to make a product, and in which order they add is not documented. So
+/// for rows that must have one result it is asked of the device: the product is made by a way, all
+/// sums are compared with those of our own kernel, and judge() is told what that has shown.
 class MatrixProducts {
  public:
+  /// What trials have shown so far of products with `own_bits` and these sizes, strides and type,
+  /// with or without a residual.
+  enum class Ways {
+    kToTry,  // multiply() takes the one to be tried next
+    kFound,  // and here the one whose bits were our own kernel's
+    kNone,   // none has them
+  };
+  enum class Verdict { kSame, kDiffers, kUndecided };
+
   virtual ~MatrixProducts() = default;
   /// What it likes to have on devices of a compute capability, 75 … 120; 0 where there is no
   /// library.
   [[nodiscard]] virtual size_t workspace_bytes(int32_t compute) = 0;
-  /// Enqueues a product. False: it does not do this one, and nothing was enqueued.
+  /// Enqueues a product. False: it does not do this one, and nothing was enqueued. One with
+  /// `own_bits` will then not be made by that way again.
   virtual bool multiply(const MatrixProduct& product, device::Stream stream) = 0;
+  [[nodiscard]] virtual Ways ways(const MatrixProduct& product) = 0;
+  /// What the trial of the way to be tried next has shown. A way that differs makes place for the
+  /// one behind it; one that stays undecided many times is the last.
+  virtual void judge(const MatrixProduct& product, Verdict verdict) = 0;
 };
 
 }  // namespace gen::cuda

@@ -61,7 +61,7 @@ void add_steps(std::vector<Part>* all, const char* prefix, int32_t layers) {
 
 /// Products for few rows are judged by bytes, of each format; for many by multiplications, of the
 /// formats that are looked at most. F16 and BF16 for many rows are cuBLASLt's where the machine has
-/// it, and with "deterministic" our own.
+/// it, and with "deterministic" so where that has our own kernel's bits.
 void add_products(std::vector<Part>* all) {
   const auto add = [&](const quant::Format& format, int64_t rows, bool deterministic,
                        bool bf16 = false) {

@@ -13,6 +13,8 @@ static_assert(kTypeF32 == CUDA_R_32F && kTypeF16 == CUDA_R_16F && kTypeBF16 == C
 static_assert(kDescTransposeA == CUBLASLT_MATMUL_DESC_TRANSA);
 static_assert(kDescTransposeB == CUBLASLT_MATMUL_DESC_TRANSB);
 static_assert(kPreferenceWorkspace == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);
+static_assert(kPreferenceReductions == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK);
+static_assert(kNoReduction == CUBLASLT_REDUCTION_SCHEME_NONE);
 static_assert(sizeof(Algorithm) == sizeof(cublasLtMatmulAlgo_t));
 static_assert(sizeof(HeuristicResult) == sizeof(cublasLtMatmulHeuristicResult_t));
 static_assert(offsetof(HeuristicResult, workspace_bytes) ==

@@ -21,6 +21,7 @@ struct layout {
 };
 struct preference {
   uint64_t workspace;
+  uint32_t reductions;
 };
 struct result {
   uint64_t algorithm[8];
@@ -70,13 +71,15 @@ int cublasLtMatrixLayoutDestroy(void* layout) {
   return kOk;
 }
 int cublasLtMatmulPreferenceCreate(void** preference) {
-  const struct preference of = {0};
+  const struct preference of = {0, 7};
   *preference = made(sizeof of, &of);
   return kOk;
 }
 int cublasLtMatmulPreferenceSetAttribute(void* preference, int attribute, const void* from, size_t bytes) {
-  if (attribute != 1 || bytes != sizeof(uint64_t)) return kInvalid;
-  memcpy(&((struct preference*)preference)->workspace, from, bytes);
+  struct preference* of = preference;
+  if (attribute != 1 && attribute != 3) return kInvalid;
+  if (bytes != (attribute == 1 ? sizeof of->workspace : sizeof of->reductions)) return kInvalid;
+  memcpy(attribute == 1 ? (void*)&of->workspace : (void*)&of->reductions, from, bytes);
   return kOk;
 }
 int cublasLtMatmulPreferenceDestroy(void* preference) {
@@ -94,10 +97,16 @@ int cublasLtMatmulAlgoGetHeuristic(void* handle, void* desc, const struct layout
   if (a->rows != b->rows || d->rows != a->cols || d->cols != b->cols || wanted < 1) return kInvalid;
   if (a->stride % 8 != 0 || b->stride % 8 != 0) return kUnsupported;  /* the fast ways want 16 bytes */
   if (preference->workspace < (UINT64_C(1) << 20)) return kUnsupported;
-  memset(results, 0, sizeof *results);
-  results[0].algorithm[0] = 4711;
-  results[0].workspace = UINT64_C(1) << 20;
-  *found = 1;
+  const stub_ways ways = (stub_ways)dlsym(RTLD_DEFAULT, "gen_test_ways");
+  *found = ways != NULL ? ways() : 1;
+  if (*found > wanted) *found = wanted;
+  memset(results, 0, (size_t)*found * sizeof *results);
+  for (int i = 0; i < *found; ++i) {
+    results[i].algorithm[0] = 4711;
+    results[i].algorithm[1] = (uint64_t)i;
+    results[i].algorithm[2] = preference->reductions == 0;
+    results[i].workspace = UINT64_C(1) << 20;
+  }
   return kOk;
 }
 
@@ -111,6 +120,6 @@ int cublasLtMatmul(void* handle, void* desc, const float* alpha, const void* a, 
   const stub_multiply multiply = (stub_multiply)dlsym(RTLD_DEFAULT, "gen_test_multiply");
   if (multiply == NULL) return kUnsupported;
   const struct stub_product product = {a, b, d, a_layout->type == 14, *beta == 1.0F ? c : NULL, (int64_t)a_layout->rows, (int64_t)a_layout->cols,
-                                       (int64_t)b_layout->cols, a_layout->stride, b_layout->stride, d_layout->stride};
+                                       (int64_t)b_layout->cols, a_layout->stride, b_layout->stride, d_layout->stride, (int)algorithm[1], (int)algorithm[2]};
   return multiply(&product, stream);
 }

@@ -12,6 +12,10 @@ struct stub_product {
   int bf16;
   const float* c; /* or null */
   int64_t k, a_rows, b_rows, a_stride, b_stride, d_stride;
+  int way;        /* 0 … */
+  int whole_sums; /* it was asked for ways that do not split the columns */
 };
 /* Enqueues it; 0, or a number of cuBLASLt's. */
 typedef int (*stub_multiply)(const struct stub_product* product, void* stream);
+/* How many ways there are; gen_test_ways, 1 where it is not exported. */
+typedef int (*stub_ways)(void);

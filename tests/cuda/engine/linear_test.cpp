@@ -267,6 +267,40 @@ TEST(CudaLinear, DeterministicRowsInLargeTiles) {
 }
 #endif
 
+#ifdef GEN_ON_DEVICE
+/// The same of sizes that a library likes, and that take the emulator long: it is tried first, and
+/// makes the sums after that, if it has the bits.
+TEST(CudaLinear, DeterministicRowsOfLargeProducts) {
+  OpBench bench(cuda_engine());
+  for (const DType type : {DType::kBF16, DType::kF16}) {
+    constexpr int64_t kOutputs = 1026;  // two more between rows are a multiple of 16 bytes
+    constexpr int64_t kCols = 2048;
+    const Matrix w(type, kOutputs, kCols, 1);
+    LinearCase c;
+    c.weights = {&w};
+    c.deterministic = true;
+    const auto x = random_row(512 * kCols, 2);
+    std::vector<float> alone;
+    for (int64_t t = 0; t < 512; t += 8) {
+      c.rows = 8;
+      const auto eight = run(bench, c, {x.begin() + t * kCols, x.begin() + (t + 8) * kCols});
+      alone.insert(alone.end(), eight.begin(), eight.end());
+    }
+    for (const int64_t rows : {16, 23, 64, 96, 200, 256, 300, 512}) {
+      for (int32_t i = 0; i < 3; ++i) {
+        SCOPED_TRACE(testing::Message() << dtype_name(type) << ", " << rows << " rows, " << i);
+        c.rows = rows;
+        const auto got = run(bench, c, {x.begin(), x.begin() + rows * kCols});
+        for (int64_t t = 0; t < rows; ++t) {
+          const auto at = static_cast<size_t>(t * (kOutputs + 2));
+          ASSERT_EQ(std::memcmp(&got[at], &alone[at], kOutputs * sizeof(float)), 0) << "row " << t;
+        }
+      }
+    }
+  }
+}
+#endif
+
 /// Rows of zeros, of large and tiny numbers, of what is none.
 TEST(CudaLinear, OddActivationsAsOnTheCpu) {
   OpBench cpu(cpu_engine());
