@@ -39,6 +39,7 @@ Error compiled_for(const void* kernel, int* out) noexcept;
 #else
 Error launch_emulated(emulator::KernelBody body, const LaunchConfig& config) noexcept;
 Error emulated_occupancy(int threads, size_t dynamic_shared_bytes, int* out) noexcept;
+int emulated_compiled_for() noexcept;
 #endif
 
 template <typename... Parameters, typename... Arguments>
@@ -76,7 +77,7 @@ template <typename... Parameters>
 Error compiled_for(void (*kernel)(Parameters...), int* out) {
 #ifdef GEN_CUDA_EMULATED
   static_cast<void>(kernel);
-  *out = GEN_CUDA_ARCH / 10;
+  *out = emulated_compiled_for();
   return kSuccess;
 #else
   return compiled_for(reinterpret_cast<const void*>(kernel), out);

@@ -20,6 +20,7 @@ struct Options {
   size_t device_bytes = size_t{1} << 30;
   int major = 9;
   int minor = 0;
+  int compiled_for = 0;  // what kernels say they were compiled for; 0: this device
   int sm_count = 4;
   size_t l2_bytes = size_t{4} << 20;
   int driver_version = 13000;  // at first GEN_EMULATOR_DRIVER, for programs that cannot configure()

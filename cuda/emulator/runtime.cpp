@@ -493,6 +493,11 @@ Error emulated_occupancy(int threads, size_t dynamic_shared_bytes, int* out) noe
   return kSuccess;
 }
 
+int emulated_compiled_for() noexcept {
+  const emulator::Options& options = emulator::world().options;
+  return options.compiled_for != 0 ? options.compiled_for : options.major * 10 + options.minor;
+}
+
 Error launch_emulated(emulator::KernelBody body, const LaunchConfig& config) noexcept {
   return with_stream(config.stream, [&](World& world) -> Error {
     const Dim3 grid = config.grid;

@@ -44,13 +44,18 @@ Status DeviceQueue::open() {
   const size_t most =
       std::max(properties_.shared_bytes_per_block_optin, properties_.shared_bytes_per_block);
   shared_bytes_ = most > kStaticShared ? most - kStaticShared : 0;
+  compute_ = properties_.major * 10 + properties_.minor;
   products_ = std::make_unique<MatrixLibrary>();
   const char* const pairs = std::getenv("GEN_PAIRS");
   pairs_ = pairs == nullptr || std::strcmp(pairs, "off") != 0;
   if (dry_run_) return {};
-  // The waiting is in the kernels, so the kernels decide; a newer device may run older ones.
-  programmatic_ = properties_.major >= 9 && kernels_compiled_for() >= 90;
-  if (!programmatic_) static_cast<void>(device::last_error());
+  // A newer device may run older kernels, which then lack what only newer ones have in them.
+  if (const int32_t compiled = kernels_compiled_for(); compiled > 0) {
+    compute_ = std::min(compute_, compiled);
+  } else {
+    static_cast<void>(device::last_error());
+  }
+  programmatic_ = compute_ >= 90;
   GEN_TRY(note(device::stream_create(&stream_), "making a stream"));
   for (device::Event& event : half_free_) {
     GEN_TRY(note(device::event_create(&event), "making an event"));

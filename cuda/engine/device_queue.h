@@ -76,17 +76,10 @@ class DeviceQueue : private ScratchMemory {
   Status take_held(size_t bytes, void** out);
   void give_back_held(void* at) noexcept;
   [[nodiscard]] OpContext context() noexcept {
-    return {stream_,
-            shared_bytes_,
-            properties_.sm_count,
-            properties_.major * 10 + properties_.minor,
-            programmatic_,
-            properties_.cooperative,
-            this,
-            products_.get(),
-            dry_run_,
-            pairs_,
-            properties_.l2_bytes};
+    return {stream_,  shared_bytes_,       properties_.sm_count,
+            compute_, programmatic_,       properties_.cooperative,
+            this,     products_.get(),     dry_run_,
+            pairs_,   properties_.l2_bytes};
   }
   [[nodiscard]] bool dry_run() const noexcept { return dry_run_; }
   /// Bytes that the device has left, whoever asks for them.
@@ -175,6 +168,7 @@ class DeviceQueue : private ScratchMemory {
   std::mutex mutex_;
   device::Stream stream_ = nullptr;  // none in a dry run
   size_t shared_bytes_ = 0;
+  int32_t compute_ = 0;  // of the device or of the kernels, whichever is older
   bool programmatic_ = false;
   bool pairs_ = true;
   std::unique_ptr<MatrixProducts> products_;

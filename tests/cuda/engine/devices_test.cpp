@@ -80,6 +80,32 @@ TEST(CudaDevices, TheCallersStaysTheCallers) {
 }
 
 /// The bytes that a table gave are all that the device lacks: its own pool has rounded none here.
+/// Kernels of a driver that has compiled them from older code lack what only newer devices have, so
+/// the engine asks for none of it.
+TEST(CudaDevices, KernelsOlderThanTheDevice) {
+  struct Case {
+    int major;
+    int compiled_for;
+    int32_t compute;
+    bool programmatic;
+  };
+  for (const Case& c : {Case{9, 75, 75, false},
+                        {9, 80, 80, false},
+                        {9, 90, 90, true},
+                        {10, 90, 90, true},
+                        {12, 120, 120, true}}) {
+    cuda::emulator::configure({.major = c.major, .compiled_for = c.compiled_for});
+    {
+      const auto pool = PoolAllocator::create(0).value();
+      const auto queue = cuda::DeviceQueue::create(0, pool->table()).value();
+      const cuda::DeviceQueue::Turn turn(*queue);
+      EXPECT_EQ(queue->context().compute, c.compute) << c.major << ", " << c.compiled_for;
+      EXPECT_EQ(queue->context().programmatic, c.programmatic);
+    }
+    cuda::emulator::configure({});
+  }
+}
+
 TEST(CudaDevices, NoMemoryButThroughTheTable) {
   struct Counted {
     const engine::GpuTable* behind;
