@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstddef>
+#include <new>
 #include <tuple>
 #include <utility>
 
@@ -47,7 +48,11 @@ Error launch(void (*kernel)(Parameters...), const LaunchConfig& config, Argument
   static_assert(sizeof...(Parameters) == sizeof...(Arguments), "one argument for each parameter");
   std::tuple<Parameters...> values(static_cast<Parameters>(std::forward<Arguments>(arguments))...);
 #ifdef GEN_CUDA_EMULATED
-  return launch_emulated([kernel, values] { std::apply(kernel, values); }, config);
+  try {
+    return launch_emulated([kernel, values] { std::apply(kernel, values); }, config);
+  } catch (const std::bad_alloc&) {  // of the emulator itself
+    return kOutOfMemory;
+  }
 #else
   return std::apply(
       [&](Parameters&... each) {
