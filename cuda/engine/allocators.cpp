@@ -62,8 +62,13 @@ int32_t PoolAllocator::allocate(void* user, size_t bytes, void** out) {
   void* made = nullptr;
   device::Error failed = device::malloc_async(bytes, self.pool_, self.stream_, &made);
   // Other streams may use it when the pool's own has passed it.
-  if (failed.ok()) failed = device::stream_synchronize(self.stream_);
-  if (failed.ok()) *out = made;
+  if (!failed.ok()) return code_of(failed);
+  failed = device::stream_synchronize(self.stream_);
+  if (failed.ok()) {
+    *out = made;
+  } else {
+    static_cast<void>(device::free_async(made, self.stream_));
+  }
   return code_of(failed);
 }
 
