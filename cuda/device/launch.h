@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstddef>
+#include <new>
 #include <tuple>
 #include <utility>
 
@@ -39,6 +40,7 @@ Error compiled_for(const void* kernel, int* out) noexcept;
 #else
 Error launch_emulated(emulator::KernelBody body, const LaunchConfig& config) noexcept;
 Error emulated_occupancy(int threads, size_t dynamic_shared_bytes, int* out) noexcept;
+int emulated_compiled_for() noexcept;
 #endif
 
 template <typename... Parameters, typename... Arguments>
@@ -46,7 +48,11 @@ Error launch(void (*kernel)(Parameters...), const LaunchConfig& config, Argument
   static_assert(sizeof...(Parameters) == sizeof...(Arguments), "one argument for each parameter");
   std::tuple<Parameters...> values(static_cast<Parameters>(std::forward<Arguments>(arguments))...);
 #ifdef GEN_CUDA_EMULATED
-  return launch_emulated([kernel, values] { std::apply(kernel, values); }, config);
+  try {
+    return launch_emulated([kernel, values] { std::apply(kernel, values); }, config);
+  } catch (const std::bad_alloc&) {  // of the emulator itself
+    return kOutOfMemory;
+  }
 #else
   return std::apply(
       [&](Parameters&... each) {
@@ -76,7 +82,7 @@ template <typename... Parameters>
 Error compiled_for(void (*kernel)(Parameters...), int* out) {
 #ifdef GEN_CUDA_EMULATED
   static_cast<void>(kernel);
-  *out = GEN_CUDA_ARCH / 10;
+  *out = emulated_compiled_for();
   return kSuccess;
 #else
   return compiled_for(reinterpret_cast<const void*>(kernel), out);

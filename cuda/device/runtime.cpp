@@ -22,6 +22,20 @@ cudaMemPool_t native(Pool pool) noexcept { return reinterpret_cast<cudaMemPool_t
 /// What every device gives to a block without being asked.
 constexpr size_t kPlainSharedBytes = 48 << 10;
 
+/// A function of the driver, which the runtime has loaded; so nothing is linked with it.
+template <typename Function>
+Error find_driver(const char* name, Function* out) noexcept {
+  constexpr unsigned kVersion = 12000;  // of the function, that of any driver that we run with
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult status = cudaDriverEntryPointSymbolNotFound;
+  const Error error =
+      result(cudaGetDriverEntryPointByVersion(name, &found, kVersion, cudaEnableDefault, &status));
+  if (!error.ok()) return error;
+  if (status != cudaDriverEntryPointSuccess || found == nullptr) return kDriverTooOld;
+  *out = reinterpret_cast<Function>(found);
+  return kSuccess;
+}
+
 Error attribute(int device, cudaDeviceAttr what, int* out) noexcept {
   return result(cudaDeviceGetAttribute(out, what, device));
 }
@@ -87,6 +101,30 @@ Error device_properties(int device, DeviceProperties* out) noexcept {
 
 Error set_device(int device) noexcept { return result(cudaSetDevice(device)); }
 Error current_device(int* out) noexcept { return result(cudaGetDevice(out)); }
+Error primary_context(int device, Context* out) noexcept {
+  using Retain = int (*)(void** context, int device);
+  Retain retain = nullptr;
+  if (const Error error = find_driver("cuDevicePrimaryCtxRetain", &retain); !error.ok()) {
+    return error;
+  }
+  void* context = nullptr;
+  if (retain(&context, device) != 0) return kInvalidDevice;
+  *out = static_cast<Context>(context);
+  return kSuccess;
+}
+Error push_context(Context context) noexcept {
+  using Push = int (*)(void* context);
+  Push push = nullptr;
+  if (const Error error = find_driver("cuCtxPushCurrent", &push); !error.ok()) return error;
+  return push(context) == 0 ? kSuccess : kInvalidHandle;
+}
+Error pop_context() noexcept {
+  using Pop = int (*)(void** context);
+  Pop pop = nullptr;
+  if (const Error error = find_driver("cuCtxPopCurrent", &pop); !error.ok()) return error;
+  void* popped = nullptr;
+  return pop(&popped) == 0 ? kSuccess : kInvalidHandle;
+}
 Error device_synchronize() noexcept { return result(cudaDeviceSynchronize()); }
 Error memory_info(size_t* free_bytes, size_t* total_bytes) noexcept {
   return result(cudaMemGetInfo(free_bytes, total_bytes));

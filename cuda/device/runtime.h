@@ -46,6 +46,7 @@ inline constexpr Error kCaptureUnsupported{900};
 inline constexpr Error kCaptureInvalidated{901};
 
 /// Handles; null means none.
+using Context = struct ContextHandle*;
 using Stream = struct StreamHandle*;
 using Event = struct EventHandle*;
 using Graph = struct GraphHandle*;
@@ -77,9 +78,16 @@ Error runtime_version(int* out) noexcept;
 
 Error device_count(int* out) noexcept;
 Error device_properties(int device, DeviceProperties* out) noexcept;
-/// The calling thread's device.
+/// The calling thread's device; set_device() makes a context of it if there is none.
 Error set_device(int device) noexcept;
 Error current_device(int* out) noexcept;
+/// The context of a device that everybody in the process shares, made if there is none; it stays
+/// until the process ends.
+Error primary_context(int device, Context* out) noexcept;
+/// From here on the thread's device is that of the context, which has no part in set_device(),
+/// until pop_context() brings back what was there before, be it nothing.
+Error push_context(Context context) noexcept;
+Error pop_context() noexcept;
 Error device_synchronize() noexcept;
 Error memory_info(size_t* free_bytes, size_t* total_bytes) noexcept;
 /// The last failed call of this thread, which is then forgotten unless it is sticky.

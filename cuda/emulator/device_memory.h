@@ -27,6 +27,7 @@ class DeviceMemory {
 
   void open();
   void close();
+  [[nodiscard]] bool is_open() const { return open_; }
 
   /// Whether all bytes lie in one live allocation.
   [[nodiscard]] bool holds(const void* at, size_t bytes) const;

@@ -20,6 +20,7 @@ struct Options {
   size_t device_bytes = size_t{1} << 30;
   int major = 9;
   int minor = 0;
+  int compiled_for = 0;  // what kernels say they were compiled for; 0: this device
   int sm_count = 4;
   size_t l2_bytes = size_t{4} << 20;
   int driver_version = 13000;  // at first GEN_EMULATOR_DRIVER, for programs that cannot configure()
@@ -48,6 +49,14 @@ void break_device(device::Error error);
 
 /// Reserved and not yet freed, on all devices.
 size_t live_device_bytes();
+/// Whether a device has had a context since configure(). As with CUDA, one is made by choosing the
+/// device and by whatever needs one.
+bool has_context(int device);
+/// Call number `after` from here on (0: the next one) of those that take a stream fails with
+/// `error`, which is not sticky, and does nothing.
+void fail_call(uint64_t after, device::Error error);
+/// Whether that call is still to come; it is not to come any more afterwards.
+bool forget_failing_call();
 /// Kernels run so far.
 uint64_t kernels_run();
 /// Calls so far by which the host waited for a device.

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "cuda/emulator/device_memory.h"
@@ -193,8 +194,17 @@ Thread* Grid::pick() {
 void Grid::run_threads() {
   for (;;) {
     Grid& grid = *current_thread->block->grid;
-    grid.launch_.body();
-    grid.exit(*current_thread);
+    bool starved = false;
+    try {
+      grid.launch_.body();
+      grid.exit(*current_thread);
+    } catch (const std::bad_alloc&) {
+      starved = true;  // an exception that is being handled keeps its fiber
+    }
+    if (starved) {
+      grid.starved_ = true;
+      grid.fail("");
+    }
     Thread* const next = grid.pick();
     current_thread = next;
     if (next != nullptr && next->fiber == nullptr) continue;

@@ -116,6 +116,8 @@ class Grid {
   /// Runs the rest. False: it failed, failure() says how.
   bool run();
   [[nodiscard]] const std::string& failure() const { return failure_; }
+  /// It failed since the host had no memory for it, which is no mistake of the kernel.
+  [[nodiscard]] bool starved() const { return starved_; }
   [[nodiscard]] const Launch& launch() const { return launch_; }
 
   // For threads.
@@ -152,6 +154,7 @@ class Grid {
   uint64_t spins_ = 0;
   bool predecessor_done_ = true;
   std::string failure_;
+  bool starved_ = false;
 };
 
 /// Who runs on this host thread; null outside kernels.

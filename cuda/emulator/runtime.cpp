@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "cuda/device/launch.h"
@@ -17,6 +18,13 @@ using emulator::Work;
 using emulator::World;
 
 thread_local int device_of_thread = 0;
+thread_local std::vector<int> contexts_of_thread;  // devices whose contexts were pushed
+
+int current() { return contexts_of_thread.empty() ? device_of_thread : contexts_of_thread.back(); }
+/// A context is a device's number and one.
+Context context_of(int device) {
+  return reinterpret_cast<Context>(static_cast<uintptr_t>(device) + 1);
+}
 thread_local Error last_of_thread;
 
 Error failed(Error error) {
@@ -30,18 +38,38 @@ Error guarded(Call call) {
   World& world = emulator::world();
   const std::lock_guard lock(world.mutex);
   if (!world.lost.ok()) return failed(world.lost);
-  const Error error = call(world);
+  Error error;
+  try {
+    error = call(world);
+  } catch (const std::bad_alloc&) {
+    // The emulator itself lacks memory: nothing has been enqueued, or what ran cannot go on.
+    if (!world.memory.is_open()) return failed(kOutOfMemory);
+    world.memory.close();
+    world.starve();
+    return failed(world.lost);
+  }
   if (!error.ok()) return failed(error);
   return world.lost.ok() ? kSuccess : failed(world.lost);
 }
 
 template <typename Call>
-Error with_stream(Stream stream, Call call) {
+Error with_known_stream(Stream stream, Call call) {
   return guarded([&](World& world) -> Error {
     if (!world.knows(stream)) {
       world.report(stream == nullptr ? "a call uses the default stream"
                                      : "a call uses a stream that does not exist");
       return kInvalidHandle;
+    }
+    return call(world);
+  });
+}
+/// The same for calls that may be the one to fail; all but the end of a capture, which ends it
+/// then, too.
+template <typename Call>
+Error with_stream(Stream stream, Call call) {
+  return with_known_stream(stream, [&](World& world) -> Error {
+    if (!world.failing.ok() && world.calls_before-- == 0) {
+      return std::exchange(world.failing, kSuccess);
     }
     return call(world);
   });
@@ -162,11 +190,32 @@ Error set_device(int device) noexcept {
   return guarded([&](World& world) -> Error {
     if (device < 0 || device >= world.options.devices) return kInvalidDevice;
     device_of_thread = device;
+    if (!contexts_of_thread.empty()) contexts_of_thread.back() = device;
+    world.contexts.insert(device);
     return kSuccess;
   });
 }
 Error current_device(int* out) noexcept {
-  *out = device_of_thread;
+  *out = current();
+  return kSuccess;
+}
+Error primary_context(int device, Context* out) noexcept {
+  return guarded([&](World& world) -> Error {
+    if (device < 0 || device >= world.options.devices) return kInvalidDevice;
+    world.contexts.insert(device);
+    *out = context_of(device);
+    return kSuccess;
+  });
+}
+Error push_context(Context context) noexcept {
+  return guarded([&](World&) -> Error {
+    contexts_of_thread.push_back(static_cast<int>(reinterpret_cast<uintptr_t>(context)) - 1);
+    return kSuccess;
+  });
+}
+Error pop_context() noexcept {
+  if (contexts_of_thread.empty()) return failed(kInvalidHandle);
+  contexts_of_thread.pop_back();  // of a device that is lost, too
   return kSuccess;
 }
 Error device_synchronize() noexcept {
@@ -181,8 +230,9 @@ Error device_synchronize() noexcept {
 }
 Error memory_info(size_t* free_bytes, size_t* total_bytes) noexcept {
   return guarded([&](World& world) -> Error {
+    world.contexts.insert(current());
     *total_bytes = world.options.device_bytes;
-    *free_bytes = *total_bytes - world.memory.used_bytes(device_of_thread);
+    *free_bytes = *total_bytes - world.memory.used_bytes(current());
     return kSuccess;
   });
 }
@@ -193,8 +243,9 @@ Error last_error() noexcept {
 }
 
 Error pool_create(size_t, Pool* out) noexcept {
-  return guarded([&](World&) -> Error {
-    *out = new PoolHandle{device_of_thread};
+  return guarded([&](World& world) -> Error {
+    world.contexts.insert(current());
+    *out = new PoolHandle{current()};
     return kSuccess;
   });
 }
@@ -244,6 +295,7 @@ Error free_async(void* pointer, Stream stream) noexcept {
 Error host_malloc(size_t bytes, void** out) noexcept {
   return guarded([&](World& world) -> Error {
     if (bytes == 0) return kInvalidValue;
+    world.contexts.insert(current());
     std::vector<std::byte> memory(bytes, std::byte{0xFF});
     std::byte* const begin = memory.data();
     world.pinned[begin] = std::move(memory);
@@ -306,7 +358,8 @@ Error memset_async(void* to, int value, size_t bytes, Stream stream) noexcept {
 
 Error stream_create(Stream* out, int) noexcept {
   return guarded([&](World& world) -> Error {
-    *out = new StreamHandle{device_of_thread, {}, nullptr, nullptr, {}};
+    world.contexts.insert(current());
+    *out = new StreamHandle{current(), {}, nullptr, nullptr, {}};
     world.streams.push_back(*out);
     return kSuccess;
   });
@@ -356,7 +409,8 @@ Error stream_wait(Stream stream, Event event) noexcept {
 }
 
 Error event_create(Event* out, bool timed) noexcept {
-  return guarded([&](World&) -> Error {
+  return guarded([&](World& world) -> Error {
+    world.contexts.insert(current());
     *out = new EventHandle{std::make_shared<emulator::EventState>(), timed};
     return kSuccess;
   });
@@ -422,7 +476,7 @@ Error capture_begin(Stream stream) noexcept {
   });
 }
 Error capture_end(Stream stream, Graph* out) noexcept {
-  return with_stream(stream, [&](World& world) -> Error {
+  return with_known_stream(stream, [&](World& world) -> Error {
     const std::shared_ptr<emulator::Capture> capture = stream->capture;
     if (capture == nullptr || capture->origin != stream) return kInvalidValue;
     std::vector<emulator::Node>& nodes = capture->nodes;
@@ -491,6 +545,11 @@ Error emulated_occupancy(int threads, size_t dynamic_shared_bytes, int* out) noe
   if (threads <= 0) return failed(kInvalidValue);
   *out = fitting_blocks(static_cast<unsigned>(threads), dynamic_shared_bytes);
   return kSuccess;
+}
+
+int emulated_compiled_for() noexcept {
+  const emulator::Options& options = emulator::world().options;
+  return options.compiled_for != 0 ? options.compiled_for : options.major * 10 + options.minor;
 }
 
 Error launch_emulated(emulator::KernelBody body, const LaunchConfig& config) noexcept {

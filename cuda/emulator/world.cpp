@@ -94,12 +94,12 @@ void World::run_kernel(device::StreamHandle& stream, const Launch& launch,
       next->launch->programmatic) {
     stream.ahead = std::make_unique<Grid>(*next->launch, random(~uint64_t{0}));
     if (!stream.ahead->run_ahead()) {
-      lose(std::string(stream.ahead->failure()));
+      lose(*stream.ahead);
       return;
     }
   }
   if (!grid->run()) {
-    lose(grid->failure());
+    lose(*grid);
     return;
   }
   const std::string overrun = memory.overrun();
@@ -153,6 +153,15 @@ void World::report(const std::string& line) {
 
 void World::lose(const std::string& line) {
   report(line);
+  starve();
+}
+
+void World::lose(const Grid& grid) {
+  if (grid.starved()) return starve();
+  lose(std::string(grid.failure()));  // the grid may go with the stream's work
+}
+
+void World::starve() {
   lost = device::kLaunchFailure;
   for (device::Stream stream : streams) {
     stream->queue.clear();
@@ -184,6 +193,8 @@ void configure(const Options& options) {
   here.options.seed = seed;
   here.lost = device::kSuccess;
   here.drawn = 0;
+  here.contexts.clear();
+  here.failing = device::kSuccess;
 }
 
 FailureWatch::FailureWatch() {
@@ -220,6 +231,24 @@ size_t live_device_bytes() {
     sum += here.memory.used_bytes(device);
   }
   return sum;
+}
+
+bool has_context(int device) {
+  World& here = world();
+  const std::lock_guard lock(here.mutex);
+  return here.contexts.count(device) != 0;
+}
+
+void fail_call(uint64_t after, device::Error error) {
+  World& here = world();
+  const std::lock_guard lock(here.mutex);
+  here.failing = error;
+  here.calls_before = after;
+}
+bool forget_failing_call() {
+  World& here = world();
+  const std::lock_guard lock(here.mutex);
+  return !std::exchange(here.failing, device::kSuccess).ok();
 }
 
 uint64_t kernels_run() {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ class World {
   uint64_t kernels = 0;
   uint64_t waits = 0;
   uint64_t drawn = 0;
+  std::set<int> contexts;  // devices that have one
+  device::Error failing;   // of the call to come that fails
+  uint64_t calls_before = 0;
 
   uint64_t random(uint64_t below);
   [[nodiscard]] bool knows(device::Stream stream) const;
@@ -54,12 +58,15 @@ class World {
   void report(const std::string& line);
   /// The same, after which no call works.
   void lose(const std::string& line);
+  /// No call works any more, for want of memory for what runs, of which nothing is said.
+  void starve();
 
  private:
   bool step(device::StreamHandle& stream);
   void run_kernel(device::StreamHandle& stream, const Launch& launch, std::unique_ptr<Grid> grid);
   void wander();
   void finish_begun();
+  void lose(const Grid& grid);
 };
 
 World& world();

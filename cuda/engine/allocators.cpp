@@ -34,7 +34,7 @@ Result<std::unique_ptr<PoolAllocator>> PoolAllocator::create(int32_t device) {
     return error(Code::kUnsupported, "device %d (%.200s) has no memory pools", device,
                  properties.name);
   }
-  std::unique_ptr<PoolAllocator> made(new PoolAllocator);
+  std::unique_ptr<PoolAllocator> made(new PoolAllocator(device));
   made->table_.struct_size = sizeof(engine::GpuTable);
   made->table_.user = made.get();
   made->table_.allocate = allocate;
@@ -43,14 +43,14 @@ Result<std::unique_ptr<PoolAllocator>> PoolAllocator::create(int32_t device) {
   made->table_.device = device;
   made->table_.allocate_pinned = allocate_pinned;
   made->table_.release_pinned = release_pinned;
-  const DeviceGuard guard(device);
+  const DeviceGuard guard(made->device_);
   GEN_TRY(device_status(device::stream_create(&made->stream_), "making a stream"));
   GEN_TRY(device_status(device::pool_create(kKeepBytes, &made->pool_), "making a memory pool"));
   return made;
 }
 
 PoolAllocator::~PoolAllocator() {
-  const DeviceGuard guard(table_.device);
+  const DeviceGuard guard(device_);
   if (stream_ != nullptr) static_cast<void>(device::stream_synchronize(stream_));
   if (pool_ != nullptr) static_cast<void>(device::pool_destroy(pool_));
   if (stream_ != nullptr) static_cast<void>(device::stream_destroy(stream_));
@@ -58,18 +58,23 @@ PoolAllocator::~PoolAllocator() {
 
 int32_t PoolAllocator::allocate(void* user, size_t bytes, void** out) {
   auto& self = *static_cast<PoolAllocator*>(user);
-  const DeviceGuard guard(self.table_.device);
+  const DeviceGuard guard(self.device_);
   void* made = nullptr;
   device::Error failed = device::malloc_async(bytes, self.pool_, self.stream_, &made);
   // Other streams may use it when the pool's own has passed it.
-  if (failed.ok()) failed = device::stream_synchronize(self.stream_);
-  if (failed.ok()) *out = made;
+  if (!failed.ok()) return code_of(failed);
+  failed = device::stream_synchronize(self.stream_);
+  if (failed.ok()) {
+    *out = made;
+  } else {
+    static_cast<void>(device::free_async(made, self.stream_));
+  }
   return code_of(failed);
 }
 
 int32_t PoolAllocator::release(void* user, void* at) {
   auto& self = *static_cast<PoolAllocator*>(user);
-  const DeviceGuard guard(self.table_.device);
+  const DeviceGuard guard(self.device_);
   return code_of(device::free_async(at, self.stream_));
 }
 
@@ -77,7 +82,7 @@ int32_t PoolAllocator::copy(void* user, void* to, const void* from, size_t bytes
   auto& self = *static_cast<PoolAllocator*>(user);
   if (kind < 0 || kind > 2) return kInvalid;
   if (bytes == 0) return 0;
-  const DeviceGuard guard(self.table_.device);
+  const DeviceGuard guard(self.device_);
   constexpr device::CopyKind kKinds[] = {device::CopyKind::kHostToDevice,
                                          device::CopyKind::kDeviceToHost,
                                          device::CopyKind::kDeviceToDevice};
@@ -86,12 +91,12 @@ int32_t PoolAllocator::copy(void* user, void* to, const void* from, size_t bytes
 }
 
 int32_t PoolAllocator::allocate_pinned(void* user, size_t bytes, void** out) {
-  const DeviceGuard guard(static_cast<PoolAllocator*>(user)->table_.device);
+  const DeviceGuard guard(static_cast<PoolAllocator*>(user)->device_);
   return code_of(device::host_malloc(bytes, out));
 }
 
 int32_t PoolAllocator::release_pinned(void* user, void* at) {
-  const DeviceGuard guard(static_cast<PoolAllocator*>(user)->table_.device);
+  const DeviceGuard guard(static_cast<PoolAllocator*>(user)->device_);
   return code_of(device::host_free(at));
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "cuda/device/runtime.h"
+#include "cuda/engine/device_guard.h"
 #include "engine/gpu_allocator.h"
 
 namespace gen::cuda {
@@ -27,13 +28,14 @@ class PoolAllocator {
   [[nodiscard]] const engine::GpuTable& table() const noexcept { return table_; }
 
  private:
-  PoolAllocator() noexcept = default;
+  explicit PoolAllocator(int32_t device) noexcept : device_(device) {}
   static int32_t allocate(void* user, size_t bytes, void** out);
   static int32_t release(void* user, void* at);
   static int32_t copy(void* user, void* to, const void* from, size_t bytes, int32_t kind);
   static int32_t allocate_pinned(void* user, size_t bytes, void** out);
   static int32_t release_pinned(void* user, void* at);
 
+  DeviceContext device_;
   engine::GpuTable table_ = {};
   device::Pool pool_ = nullptr;
   device::Stream stream_ = nullptr;

@@ -34,23 +34,28 @@ Result<std::shared_ptr<DeviceQueue>> DeviceQueue::create(int32_t device,
 }
 
 Status DeviceQueue::open() {
-  const Turn turn(*this);
   int count = 0;
   GEN_TRY(note(device::device_count(&count), "counting devices"));
-  if (device_ < 0 || device_ >= count) {
-    return error(Code::kInvalidArgument, "device %d of %d", device_, count);
+  if (device_.device() < 0 || device_.device() >= count) {
+    return error(Code::kInvalidArgument, "device %d of %d", device_.device(), count);
   }
-  GEN_TRY(note(device::device_properties(device_, &properties_), "asking for a device"));
+  GEN_TRY(note(device::device_properties(device_.device(), &properties_), "asking for a device"));
   const size_t most =
       std::max(properties_.shared_bytes_per_block_optin, properties_.shared_bytes_per_block);
   shared_bytes_ = most > kStaticShared ? most - kStaticShared : 0;
+  compute_ = properties_.major * 10 + properties_.minor;
   products_ = std::make_unique<MatrixLibrary>();
   const char* const pairs = std::getenv("GEN_PAIRS");
   pairs_ = pairs == nullptr || std::strcmp(pairs, "off") != 0;
   if (dry_run_) return {};
-  // The waiting is in the kernels, so the kernels decide; a newer device may run older ones.
-  programmatic_ = properties_.major >= 9 && kernels_compiled_for() >= 90;
-  if (!programmatic_) static_cast<void>(device::last_error());
+  const Turn turn(*this);
+  // A newer device may run older kernels, which then lack what only newer ones have in them.
+  if (const int32_t compiled = kernels_compiled_for(); compiled > 0) {
+    compute_ = std::min(compute_, compiled);
+  } else {
+    static_cast<void>(device::last_error());
+  }
+  programmatic_ = compute_ >= 90;
   GEN_TRY(note(device::stream_create(&stream_), "making a stream"));
   for (device::Event& event : half_free_) {
     GEN_TRY(note(device::event_create(&event), "making an event"));
@@ -59,7 +64,8 @@ Status DeviceQueue::open() {
 }
 
 DeviceQueue::~DeviceQueue() {
-  const DeviceGuard guard(device_);
+  std::optional<DeviceGuard> guard;
+  if (!dry_run_) guard.emplace(device_);
   if (stream_ != nullptr) static_cast<void>(device::stream_synchronize(stream_));
   release_passed(true);
   products_.reset();
@@ -76,7 +82,8 @@ DeviceQueue::~DeviceQueue() {
 
 Status DeviceQueue::usable() const {
   if (lost_.ok()) return {};
-  return error(Code::kDevice, "device %d is lost: %s (%s)", device_, lost_.message(), lost_.name());
+  return error(Code::kDevice, "device %d is lost: %s (%s)", device_.device(), lost_.message(),
+               lost_.name());
 }
 
 Status DeviceQueue::note(device::Error failed, const char* what) {
@@ -95,6 +102,7 @@ Status DeviceQueue::note(Status status) {
 Result<size_t> DeviceQueue::free_bytes() {
   const Turn turn(*this);
   GEN_TRY(usable());
+  const DeviceGuard guard(device_);  // in a dry run, too
   size_t free = 0;
   size_t total = 0;
   GEN_TRY(note(device::memory_info(&free, &total), "asking for a device's memory"));

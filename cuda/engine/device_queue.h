@@ -10,38 +10,19 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/status.h"
 #include "base/thread_pool.h"
 #include "cuda/device/runtime.h"
+#include "cuda/engine/device_guard.h"
 #include "cuda/engine/staging.h"
 #include "cuda/ops/context.h"
 #include "engine/gpu_allocator.h"
 
 namespace gen::cuda {
-
-/// Makes a device the calling thread's, and the one it had again when it ends.
-class DeviceGuard {
- public:
-  explicit DeviceGuard(int32_t device) noexcept {
-    if (!device::current_device(&before_).ok()) before_ = -1;
-    if (before_ == device) {
-      before_ = -1;
-    } else {
-      static_cast<void>(device::set_device(device));
-    }
-  }
-  ~DeviceGuard() {
-    if (before_ >= 0) static_cast<void>(device::set_device(before_));
-  }
-  DeviceGuard(const DeviceGuard&) = delete;
-  DeviceGuard& operator=(const DeviceGuard&) = delete;
-
- private:
-  int before_ = -1;
-};
 
 /// Threads: any; whoever enqueues holds a Turn.
 class DeviceQueue : private ScratchMemory {
@@ -57,11 +38,13 @@ class DeviceQueue : private ScratchMemory {
   /// The right to enqueue, with the device as the thread's own.
   class Turn {
    public:
-    explicit Turn(DeviceQueue& queue) : lock_(queue.mutex_), guard_(queue.device_) {}
+    explicit Turn(DeviceQueue& queue) : lock_(queue.mutex_) {
+      if (!queue.dry_run_) guard_.emplace(queue.device_);
+    }
 
    private:
     std::lock_guard<std::mutex> lock_;
-    DeviceGuard guard_;
+    std::optional<DeviceGuard> guard_;  // a dry run needs no context
   };
 
   [[nodiscard]] const engine::GpuTable& table() const noexcept { return table_; }
@@ -76,18 +59,10 @@ class DeviceQueue : private ScratchMemory {
   Status take_held(size_t bytes, void** out);
   void give_back_held(void* at) noexcept;
   [[nodiscard]] OpContext context() noexcept {
-    return {stream_,
-            shared_bytes_,
-            properties_.sm_count,
-            properties_.major * 10 + properties_.minor,
-            programmatic_,
-            properties_.cooperative,
-            this,
-            products_.get(),
-            dry_run_,
-            pairs_,
-            properties_.l2_bytes,
-            capturing_};
+    return {stream_,  shared_bytes_,        properties_.sm_count,
+            compute_, programmatic_,        properties_.cooperative,
+            this,     products_.get(),      dry_run_,
+            pairs_,   properties_.l2_bytes, capturing_};
   }
   [[nodiscard]] bool dry_run() const noexcept { return dry_run_; }
   /// Bytes that the device has left, whoever asks for them.
@@ -170,13 +145,14 @@ class DeviceQueue : private ScratchMemory {
     device::Event passed = nullptr;
   };
 
-  const int32_t device_;
+  DeviceContext device_;
   const engine::GpuTable& table_;
   const bool dry_run_;
   device::DeviceProperties properties_;
   std::mutex mutex_;
   device::Stream stream_ = nullptr;  // none in a dry run
   size_t shared_bytes_ = 0;
+  int32_t compute_ = 0;  // of the device or of the kernels, whichever is older
   bool programmatic_ = false;
   bool pairs_ = true;
   std::unique_ptr<MatrixProducts> products_;

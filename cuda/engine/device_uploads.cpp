@@ -113,9 +113,20 @@ Status DeviceQueue::write_pieces(void* to, const Pieces& pieces, ThreadPool* poo
 
 Status DeviceQueue::send_half(size_t half, size_t first, size_t n, const std::byte* pinned,
                               const Send& send) {
+  // Where something fails what has been enqueued may still read the buffer, and no event says when
+  // it has.
+  struct Wait {
+    DeviceQueue* queue;
+    ~Wait() {
+      if (queue != nullptr) queue->wait();
+    }
+  } wait_on_failure{this};
   GEN_TRY(send(first, n, pinned));
-  if (dry_run_) return {};
-  return note(device::event_record(half_free_[half], stream_), "recording an event");
+  if (!dry_run_) {
+    GEN_TRY(note(device::event_record(half_free_[half], stream_), "recording an event"));
+  }
+  wait_on_failure.queue = nullptr;
+  return {};
 }
 
 Status DeviceQueue::send_pieces(const Pieces& pieces, const Send& send, ThreadPool* pool) {

@@ -116,9 +116,10 @@ Status StepKernel::try_beside(std::span<const engine::OpArgs> list, const RunLis
   GEN_TRY(record(3));
   GEN_TRY(queue_.note(compare_spans(context, spans_, n, kept_, differs_)));
   GEN_TRY(queue_.copy_down(const_cast<uint32_t*>(found_), differs_, sizeof(uint32_t)));
-  GEN_TRY(record(4));
-  looked_at_ = false;
-  return {};
+  Status recorded = record(4);
+  if (!recorded.ok()) queue_.wait();  // nothing says when the copy has ended
+  looked_at_ = !recorded.ok();
+  return recorded;
 }
 
 StepKernel::Verdict StepKernel::look() {

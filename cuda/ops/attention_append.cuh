@@ -29,12 +29,13 @@ constexpr size_t own_row_bytes(int32_t k_dim, int32_t v_dim, int32_t warps) noex
 }
 
 /// The row of a block: kHeads heads of q, of which there are `n` from `first_head` on, and the key
-/// and value of head `kv_head`. At least as many threads as a value has elements.
+/// and value of head `kv_head`. At least as many threads as a value has elements. Where it is not
+/// `there`, since rows have been rotated and stored before, it reads nothing and has no memory.
 template <typename T, int32_t kHeads, int32_t kWarps>
 class OwnRow {
  public:
-  GEN_DEVICE OwnRow(const AppendView& of, int64_t t, int32_t kv_head, int32_t first_head, int32_t n,
-                    size_t shared_offset)
+  GEN_DEVICE OwnRow(const AppendView& of, bool there, int64_t t, int32_t kv_head,
+                    int32_t first_head, int32_t n, size_t shared_offset)
       : of_(of),
         kv_head_(kv_head),
         n_(n),
@@ -50,6 +51,7 @@ class OwnRow {
         value_(dynamic_shared<float>(
             shared_offset + static_cast<size_t>((kWarps + 1) * of.k_dim) * sizeof(float),
             static_cast<size_t>(of.v_dim))) {
+    if (!there) return;
     GEN_UNROLL
     for (int32_t i = 0; i < kEach; ++i) {
       const int32_t h = warp_of_block() + i * kWarps;
@@ -129,11 +131,6 @@ class OwnRow {
   LoadedHead q_[static_cast<size_t>(kEach)] = {};
   LoadedHead k_ = {};
   float v_ = 0.0F;
-};
-
-/// Where the row has been rotated and stored before.
-struct NoOwnRow {
-  GEN_DEVICE NoOwnRow(const AppendView&, int64_t, int32_t, int32_t, int32_t, size_t) {}
 };
 
 }  // namespace gen::cuda

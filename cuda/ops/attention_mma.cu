@@ -375,8 +375,9 @@ struct Softmax {
 
 template <typename Of, int32_t kDim, int32_t kWarps>
 GEN_KERNEL GEN_LAUNCH_BOUNDS(32 * kWarps, 1) attention_mma_kernel(AttentionView of) {
-  using In = Room<Of, kDim>;
   after_predecessor();
+#if GEN_CUDA_ARCH >= 800
+  using In = Room<Of, kDim>;
   GEN_SHARED(uint64_t, tiles, kFound * 2 * kKeyTiles);
   const int32_t group = of.n_heads / of.n_kv_heads;
   const int32_t kv_head = block_y();
@@ -516,6 +517,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(32 * kWarps, 1) attention_mma_kernel(AttentionView 
       }
     }
   }
+#endif
 }
 
 template <typename Of, int32_t kDim>

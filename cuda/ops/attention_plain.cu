@@ -20,7 +20,6 @@
 //   Bound   Of 12 instructions for an element of the keys of two slots and four heads 8 are
 //           multiply-adds, of 7 for an element of a value 4.
 #include <algorithm>
-#include <type_traits>
 
 #include "cuda/ops/attention_append.cuh"
 #include "cuda/ops/attention_merged.cuh"
@@ -95,6 +94,7 @@ GEN_DEVICE void add_keys(const Shared<float>& q, const Shared<T>& keys, int32_t 
     GEN_UNROLL
     for (int32_t d = 0; d < kElements; ++d) add(d);
   } else {
+    GEN_NO_UNROLL
     for (int32_t d = 0; d < n; ++d) add(d);
   }
 }
@@ -119,11 +119,13 @@ GEN_DEVICE void add_values(const Shared<float>& weights, const Shared<T>& values
     GEN_UNROLL
     for (int32_t i = 0; i < kAtOnce; ++i) add(slot + i);
   }
+  GEN_NO_UNROLL
   for (; slot < seen.to; ++slot) add(slot);
 }
 
-/// `append` counts where it is kAppends: the row has neither been rotated nor stored.
-template <typename T, int32_t kHeads, int32_t kThreads, bool kAppends>
+/// Where there is something in `append` the row has neither been rotated nor stored. That is asked
+/// outside of all loops, and costs no kernel of its own.
+template <typename T, int32_t kHeads, int32_t kThreads>
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
     attention_plain_kernel(SplitView view, AppendView append) {
   constexpr int32_t kWarps = kThreads / 32;
@@ -140,9 +142,9 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
   const int32_t n = group - within < kHeads ? group - within : kHeads;
   const int32_t first_head = kv_head * group + within;
   const size_t piece = piece_bytes(of.v_dim, sizeof(T));
-  using Row = std::conditional_t<kAppends, OwnRow<T, kHeads, kWarps>, NoOwnRow>;
-  [[maybe_unused]] const Row own_row(append, t, kv_head, first_head, n,
-                                     plain_shared(of.k_dim, kHeads, piece));
+  const bool appends = append.q.data != nullptr;
+  const OwnRow<T, kHeads, kWarps> own_row(append, appends, t, kv_head, first_head, n,
+                                          plain_shared(of.k_dim, kHeads, piece));
   RowWalk walk;
   int32_t s = 0;
   if (!begin_walk(of, t, &walk, &s)) return;
@@ -151,7 +153,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
   if (!walk.chunk_at(block_x(), &base, &seen.from, &seen.to)) return;
   const engine::KvRows& rows = of.sequences[s];
   // The own entry is the last one that a row sees; where it is not stored yet, others are.
-  const int32_t own_slot = kAppends ? walk.own_entry() - base : kChunk;
+  const int32_t own_slot = appends ? walk.own_entry() - base : kChunk;
   const Slots stored = {seen.from, seen.has(own_slot) ? own_slot : seen.to};
   const StagedChunk chunk = {of.layer, blocks_of(of.layer, rows), kv_head, base, stored, tiles};
 
@@ -163,13 +165,13 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
   const float* const own = of.q.data + t * of.q.stride + int64_t{first_head} * of.k_dim;
   uint64_t tile = 0;
   if (warp_of_block() == 0) tile = chunk.own_tile();  // the block table and q come together
-  if constexpr (kAppends) {
+  if (appends) {
     own_row.put_queries(q);
     if (seen.has(own_slot)) own_row.put_entry();
   }
   if (warp_of_block() == 0) {
     tiles[thread_x()] = tile;
-  } else if constexpr (!kAppends) {
+  } else if (!appends) {
     for (int32_t i = thread_x() - 32; i < of.k_dim * kHeads; i += kThreads - 32) {
       const int32_t head = i % kHeads;
       q[i] = head < n ? own[head * of.k_dim + i / kHeads] : 0.0F;
@@ -197,12 +199,11 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
   };
   GEN_NO_UNROLL
   for (int32_t i = 0; i < kStages - 1; ++i) start(i);
-  [[maybe_unused]] float own_score = 0.0F;
-  if constexpr (kAppends) {
-    if (seen.has(own_slot)) {
-      if (thread_x() < n) own_score = own_row.score(q, thread_x());
-      if (within == 0) own_row.store(chunk.blocks, walk.own_entry());
-    }
+  const bool has_own = appends && seen.has(own_slot);
+  float own_score = 0.0F;
+  if (has_own) {
+    if (thread_x() < n) own_score = own_row.score(q, thread_x());
+    if (within == 0) own_row.store(chunk.blocks, walk.own_entry());
   }
   const auto next = [&](int32_t i) {
     device::wait_copies<kStages - 2>();
@@ -224,11 +225,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
       if (slot != own_slot) weights[slot * kHeads + h] = stored.has(slot) ? scores[i][h] : 0.0F;
     }
   }
-  if constexpr (kAppends) {
-    if (seen.has(own_slot) && thread_x() < kHeads) {
-      weights[own_slot * kHeads + thread_x()] = own_score;
-    }
-  }
+  if (has_own && thread_x() < kHeads) weights[own_slot * kHeads + thread_x()] = own_score;
   sync_threads();
   for (int32_t head = warp_of_block(); head < n; head += kWarps) {
     const Weighed made =
@@ -268,16 +265,14 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
       }
     }
   }
-  if (kAppends && value_pieces == 0) sync_threads();  // no piece has been waited for
-  if constexpr (kAppends) {
-    if (works && seen.has(own_slot)) {
-      const float value = own_row.value(d);
-      GEN_UNROLL
-      for (int32_t k = 0; k < kHeads; ++k) {
-        if (k >= mine) continue;
-        const float weight = weights[own_slot * kHeads + head + k];
-        sums[k] = multiply_add(weight, value, sums[k]);
-      }
+  if (appends && value_pieces == 0) sync_threads();  // no piece has been waited for
+  if (works && has_own) {
+    const float value = own_row.value(d);
+    GEN_UNROLL
+    for (int32_t k = 0; k < kHeads; ++k) {
+      if (k >= mine) continue;
+      const float weight = weights[own_slot * kHeads + head + k];
+      sums[k] = multiply_add(weight, value, sums[k]);
     }
   }
   GEN_UNROLL
@@ -320,8 +315,8 @@ int32_t heads_of_block(const OpContext& context, const SplitView& view) {
   return heads;
 }
 
-template <typename T, bool kAppends>
-Status launch_plain(const OpContext& context, const SplitView& view, const AppendView& append) {
+template <typename T>
+Status launch_plain(const OpContext& context, const SplitView& view, const AppendView* append) {
   const int32_t heads = heads_of_block(context, view);
   const int32_t group = view.of.n_heads / view.of.n_kv_heads;
   const device::Dim3 grid = {
@@ -330,21 +325,16 @@ Status launch_plain(const OpContext& context, const SplitView& view, const Appen
       static_cast<unsigned>(view.of.q.rows)};
   const auto launch = [&](auto* kernel, int32_t threads) {
     return run_kernel(context, "attention_part", kernel, grid, threads,
-                      shared_bytes(view.of, heads, sizeof(T), kAppends), view, append);
+                      shared_bytes(view.of, heads, sizeof(T), append != nullptr), view,
+                      append != nullptr ? *append : AppendView{});
   };
   if (view.of.v_dim > kFewThreads) {
-    return launch(attention_plain_kernel<T, 4, kChunk, kAppends>, kChunk);
+    return launch(attention_plain_kernel<T, 4, kChunk>, kChunk);
   }
   constexpr int32_t kThreads = kFewThreads;
-  if (heads == 8) return launch(attention_plain_kernel<T, 8, kThreads, kAppends>, kThreads);
-  if (heads == 4) return launch(attention_plain_kernel<T, 4, kThreads, kAppends>, kThreads);
-  return launch(attention_plain_kernel<T, 2, kThreads, kAppends>, kThreads);
-}
-
-template <typename T>
-Status launch_plain(const OpContext& context, const SplitView& view, const AppendView* append) {
-  if (append != nullptr) return launch_plain<T, true>(context, view, *append);
-  return launch_plain<T, false>(context, view, {});
+  if (heads == 8) return launch(attention_plain_kernel<T, 8, kThreads>, kThreads);
+  if (heads == 4) return launch(attention_plain_kernel<T, 4, kThreads>, kThreads);
+  return launch(attention_plain_kernel<T, 2, kThreads>, kThreads);
 }
 
 }  // namespace

@@ -165,11 +165,13 @@ struct StreamedSteps {
   }
 };
 
-template <size_t kIndex>
-GEN_DEVICE void run_quants(const LinearStep& of, const StepTurn& turn, WeightStream& stream,
-                           StepInputs& inputs) {
+/// The sums of a tile: of its first matrix, and of the second where there are two, each in the
+/// thread that has the output. What two matrices share is there once, since it is long.
+template <size_t kIndex, typename Begin>
+GEN_DEVICE void sum_quants(const LinearStep& of, WeightStream& stream, const Begin& begin,
+                           float (&sums)[2]) {
   constexpr Traits t = quant::kTraits[kIndex];
-  static_assert(kQuantThreads == kStepThreads);
+  static_assert(kQuantThreads == kStepThreads && kTileOutputs == kStepWarps);
   static_assert(step_bytes(t) <= kUnitSlots * kSlotBytes);
   constexpr auto kTerms = static_cast<size_t>(round_terms(t) * kTermBuffers);
   const Shared<Term> scaled = dynamic_shared<Term>(of.terms_offset, kTerms);
@@ -177,23 +179,13 @@ GEN_DEVICE void run_quants(const LinearStep& of, const StepTurn& turn, WeightStr
       of.terms_offset + (t.minima ? kTerms * sizeof(Term) : 0), t.minima ? kTerms : 0);
   const QuantView view = {of.x, of.n_steps, of.n_blocks};
   const StreamedSteps<t> steps = {stream};
-  bool begun = false;
-  const auto begin = [&] {
-    if (!begun) inputs.wait(turn);
-    begun = true;
-  };
-  for_tiles(turn, [&](int32_t tile) {
+  GEN_NO_UNROLL
+  for (int32_t matrix = 0; matrix < of.weights.n_matrices; ++matrix) {
+    if (matrix > 0) sync_threads();  // the last terms have been read
     const float sum = sum_tile<t>(view, steps, scaled, minima, begin);
-    float up = 0.0F;
-    if (of.weights.n_matrices == 2) {
-      sync_threads();  // the last terms have been read
-      up = sum_tile<t>(view, steps, scaled, minima, begin);
-    }
-    const int32_t output = tile * kTileOutputs + thread_x();
-    if (thread_x() < kTileOutputs && output < of.outputs) {
-      finish_output(inputs.linear_end(), 0, output, sum, up);
-    }
-  });
+    sums[1] = sum;
+    if (matrix == 0) sums[0] = sum;
+  }
 }
 
 /// The sum of an output, in all lanes.
@@ -217,34 +209,56 @@ GEN_DEVICE float sum_streamed(const LinearStep& of, WeightStream& stream) {
 }
 
 template <typename Type>
-GEN_DEVICE void run_floats(const LinearStep& of, const StepTurn& turn, WeightStream& stream,
-                           StepInputs& inputs) {
-  inputs.wait(turn);
-  for (int32_t tile = turn.tile; tile < turn.tiles; tile += tiles_apart()) {
-    const int32_t output = tile * kStepWarps + warp_of_block();
-    if (output >= of.outputs) break;
+GEN_DEVICE void sum_floats(const LinearStep& of, WeightStream& stream, float (&sums)[2]) {
+  GEN_NO_UNROLL
+  for (int32_t matrix = 0; matrix < of.weights.n_matrices; ++matrix) {
     const float sum = sum_streamed<Type>(of, stream);
-    float up = 0.0F;
-    if (of.weights.n_matrices == 2) up = sum_streamed<Type>(of, stream);
-    if (lane_of_warp() == 0) finish_output(inputs.linear_end(), 0, output, sum, up);
+    sums[1] = sum;
+    if (matrix == 0) sums[0] = sum;
   }
 }
 
-template <size_t kIndex = 0>
-GEN_DEVICE void run_linear(const LinearStep& of, const StepTurn& turn, WeightStream& stream,
-                           StepInputs& inputs) {
+template <size_t kIndex = 0, typename Begin>
+GEN_DEVICE void sum_quants_of(const LinearStep& of, WeightStream& stream, const Begin& begin,
+                              float (&sums)[2]) {
   if constexpr (kIndex < sizeof(quant::kTraits) / sizeof(quant::kTraits[0])) {
     if (of.type == quant::kTraits[kIndex].type) {
-      run_quants<kIndex>(of, turn, stream, inputs);
+      sum_quants<kIndex>(of, stream, begin, sums);
     } else {
-      run_linear<kIndex + 1>(of, turn, stream, inputs);
+      sum_quants_of<kIndex + 1>(of, stream, begin, sums);
     }
-  } else if (of.type == DType::kF32) {
-    run_floats<WeightF32>(of, turn, stream, inputs);
-  } else if (of.type == DType::kF16) {
-    run_floats<WeightF16>(of, turn, stream, inputs);
-  } else {
-    run_floats<WeightBF16>(of, turn, stream, inputs);
+  }
+}
+
+/// Of quantised weights a thread has an output of a tile, of floats a warp has one.
+GEN_DEVICE void run_linear(const LinearStep& of, const StepTurn& turn, WeightStream& stream,
+                           StepInputs& inputs) {
+  const bool floats = of.type == DType::kF32 || of.type == DType::kF16 || of.type == DType::kBF16;
+  const int32_t own = floats ? warp_of_block() : thread_x();
+  const bool ends = floats ? lane_of_warp() == 0 : thread_x() < kTileOutputs;
+  bool begun = false;
+  const auto begin = [&] {
+    if (!begun) inputs.wait(turn);
+    begun = true;
+  };
+  if (floats) begin();
+  for (int32_t tile = turn.tile; tile < turn.tiles; tile += tiles_apart()) {
+    const int32_t output = tile * kTileOutputs + own;
+    const bool has = output < of.outputs;
+    float sums[2] = {};
+    if (!floats) {
+      sum_quants_of(of, stream, begin, sums);
+    } else if (!has) {
+      break;
+    } else if (of.type == DType::kF32) {
+      sum_floats<WeightF32>(of, stream, sums);
+    } else if (of.type == DType::kF16) {
+      sum_floats<WeightF16>(of, stream, sums);
+    } else {
+      sum_floats<WeightBF16>(of, stream, sums);
+    }
+    if (ends && has) finish_output(inputs.linear_end(), 0, output, sums[0], sums[1]);
+    if (!floats && tile + tiles_apart() < turn.tiles) sync_threads();
   }
 }
 

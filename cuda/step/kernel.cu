@@ -8,7 +8,7 @@
 //           the device as well, so somebody can always go on.
 //   Bytes   Weights come through rings of 16 KiB a warp, of which 14 KiB are under way at any time:
 //           112 KiB a multiprocessor.
-//   Needs   sm_80, cooperative launch, 160 KiB of shared memory a block; 226 registers on sm_90a.
+//   Needs   sm_80, cooperative launch, 160 KiB of shared memory a block; 242 registers on sm_90a.
 //           Two blocks a multiprocessor, with 128 each, spill.
 #include "cuda/step/kernel.h"
 

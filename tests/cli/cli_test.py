@@ -628,6 +628,17 @@ class Help(unittest.TestCase):
         self.assertEqual(answer("inspect", DRAFT, "--json"), answer("inspect", "-m", DRAFT, "--json"))
         self.assertEqual(answer("estimate", "--json", DRAFT), answer("estimate", "-m", DRAFT, "--json"))
 
+    def test_an_estimate_takes_what_a_run_takes(self):
+        """Where there is no device "auto" layers, as many as it has room for, are none; a number is refused."""
+        for options, status in ((["--gpu-layers", "auto"], 0), (["--backend", "cpu", "--gpu-layers", "auto"], 0),
+                                (["--gpu-layers", "0"], 0), (["--gpu-layers", "all"], 0), (["--gpu-layers", "3"], 1),
+                                (["--gpu-layers", "some"], 2), (["--device", "1"], 1)):
+            run = generate("run", "-m", DRAFT, "-p", "hi", "-n", "1", *options)
+            estimate = generate("estimate", "-m", DRAFT, *options)
+            self.assertEqual((run.returncode, estimate.returncode), (status, status), options)
+            if status != 0:
+                self.assertEqual(run.stderr, estimate.stderr)
+
     def test_the_manual_has_every_option(self):
         page = subprocess.run([PROGRAM, "help", "--man"], capture_output=True, check=True).stdout.decode()
         words = subprocess.run([PROGRAM, "help", "--bash"], capture_output=True, check=True).stdout.decode()

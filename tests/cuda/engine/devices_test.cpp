@@ -79,6 +79,63 @@ TEST(CudaDevices, TheCallersStaysTheCallers) {
   cuda::emulator::configure({});
 }
 
+/// A thread that has used no device gets no context of the one that it has by default.
+TEST(CudaDevices, NoContextOfAnotherDevice) {
+  const TinyGraph tiny;
+  cuda::emulator::configure({.devices = 3});
+  {
+    const auto engine = engine_of(1);
+    PlanSide side(tiny, engine, engine->memory());
+    const auto cache = side.paged("q4");
+    OwnedBatch batch;
+    ASSERT_TRUE(batch.add(*cache, std::vector<int32_t>{1, 2, 3}).ok());
+    EXPECT_FALSE(side.run(batch).empty());
+    const auto pool = PoolAllocator::create(1).value();
+    EXPECT_TRUE(cuda::emulator::has_context(1));
+    EXPECT_FALSE(cuda::emulator::has_context(0));
+    EXPECT_EQ(current(), 0);
+  }
+  EXPECT_FALSE(cuda::emulator::has_context(0));
+  {
+    // A dry run has none at all until it asks how much memory there is.
+    const auto queue = cuda::DeviceQueue::create(2, cuda::host_gpu_allocator(), true).value();
+    void* at = nullptr;
+    ASSERT_TRUE(queue->take(1000, &at).ok());
+    queue->give_back(at);
+    EXPECT_FALSE(cuda::emulator::has_context(2));
+    EXPECT_TRUE(queue->free_bytes().ok());
+    EXPECT_TRUE(cuda::emulator::has_context(2));
+  }
+  EXPECT_FALSE(cuda::emulator::has_context(0));
+  cuda::emulator::configure({});
+}
+
+/// Kernels of a driver that has compiled them from older code lack what only newer devices have, so
+/// the engine asks for none of it.
+TEST(CudaDevices, KernelsOlderThanTheDevice) {
+  struct Case {
+    int major;
+    int compiled_for;
+    int32_t compute;
+    bool programmatic;
+  };
+  for (const Case& c : {Case{9, 75, 75, false},
+                        {9, 80, 80, false},
+                        {9, 90, 90, true},
+                        {10, 90, 90, true},
+                        {12, 120, 120, true}}) {
+    cuda::emulator::configure({.major = c.major, .compiled_for = c.compiled_for});
+    {
+      const auto pool = PoolAllocator::create(0).value();
+      const auto queue = cuda::DeviceQueue::create(0, pool->table()).value();
+      const cuda::DeviceQueue::Turn turn(*queue);
+      EXPECT_EQ(queue->context().compute, c.compute) << c.major << ", " << c.compiled_for;
+      EXPECT_EQ(queue->context().programmatic, c.programmatic);
+    }
+    cuda::emulator::configure({});
+  }
+}
+
 /// The bytes that a table gave are all that the device lacks: its own pool has rounded none here.
 TEST(CudaDevices, NoMemoryButThroughTheTable) {
   struct Counted {

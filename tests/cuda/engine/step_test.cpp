@@ -601,6 +601,26 @@ TEST(StepKernel, DevicesThatCannot) {
   cuda::emulator::configure({});
 }
 
+/// Whichever call to the device fails once, of those that capture a list and try it as one kernel:
+/// nothing is released that copies under way have to do with, and later steps are right.
+TEST(StepKernel, ACallThatFailsInATrial) {
+  bool whole = false;
+  for (uint64_t after = 0; after < 400 && !whole; ++after) {
+    SCOPED_TRACE(after);
+    Lists lists("on");
+    const auto list = lists.random_list(3, 8, true);
+    const auto want = lists.plainly(list);
+    EXPECT_TRUE(same_bits(lists.together(list), want));
+    cuda::emulator::fail_call(after, cuda::device::kInvalidValue);
+    const Status status = lists.bench().run_all(list);
+    whole = cuda::emulator::forget_failing_call();
+    EXPECT_TRUE(status.ok() || status.code() == Code::kDevice) << status.message();
+    static_cast<void>(lists.all());  // what is under way ends
+    for (int32_t i = 0; i < 2; ++i) EXPECT_TRUE(same_bits(lists.together(list), want)) << i;
+  }
+  EXPECT_TRUE(whole);
+}
+
 TEST(StepKernel, ADeviceLostInAStep) {
   // From before the list is captured to behind its trial; not while weights are loaded.
   uint64_t loading = cuda::emulator::kernels_run();

@@ -106,6 +106,49 @@ TEST(CudaWeights, TilesInSeveralParts) {
   }
 }
 
+/// What has been enqueued when a send fails reads its buffer later, so that is not written over.
+TEST(CudaWeights, ASendThatFails) {
+  constexpr size_t kPiece = size_t{64} << 10;
+  enum class Fails { kStatus, kThrows, kNoEvent };
+  for (const Fails fails : {Fails::kStatus, Fails::kThrows, Fails::kNoEvent}) {
+    auto pool = cuda::PoolAllocator::create(0);
+    ASSERT_TRUE(pool.ok());
+    auto queue = cuda::DeviceQueue::create(0, pool.value()->table()).value();
+    void* at = nullptr;
+    ASSERT_TRUE(queue->take(4 * kPiece, &at).ok());
+    const auto send = [&](int value) {
+      const auto fill = [&](size_t, size_t, std::byte* to) { std::memset(to, value, kPiece); };
+      const auto take = [&](size_t, size_t, const std::byte* pinned) -> Status {
+        auto* const to = static_cast<std::byte*>(at) + static_cast<size_t>(value) * kPiece;
+        GEN_TRY(queue->copy_up(to, pinned, kPiece));
+        if (value != 0) return {};
+        if (fails == Fails::kThrows) throw std::bad_alloc();
+        if (fails == Fails::kStatus) return error(Code::kOutOfMemory, "no memory");
+        cuda::emulator::fail_call(0, cuda::device::kInvalidValue);
+        return {};
+      };
+      return queue->send_pieces({kPiece, 1, fill}, take);
+    };
+    {
+      const cuda::DeviceQueue::Turn turn(*queue);
+      if (fails == Fails::kThrows) {
+        EXPECT_THROW(static_cast<void>(send(0)), std::bad_alloc);
+      } else {
+        EXPECT_FALSE(send(0).ok());
+      }
+      for (const int value : {1, 2, 3}) EXPECT_TRUE(send(value).ok());
+    }
+    std::vector<std::byte> got(4 * kPiece);
+    cuda::DeviceMemory memory(queue);
+    const auto* const from = static_cast<const std::byte*>(at);
+    ASSERT_TRUE(memory.read(got.data(), engine::engine_ptr(from), got.size()).ok());
+    for (size_t i = 0; i < got.size(); i += kPiece / 4) {
+      ASSERT_EQ(std::to_integer<size_t>(got[i]), i / kPiece) << i;
+    }
+    queue->give_back(at);
+  }
+}
+
 /// Threads that are slower than the device: nothing goes up before it is there, nor is written over
 /// before it is up.
 TEST(CudaWeights, SlowThreads) {

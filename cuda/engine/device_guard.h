@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device that a thread works on for a while, beside the one that its caller has. The runtime's
+// own way, to choose a device and then the one of before, would make a context of that one where
+// there is none, hundreds of megabytes; so our device's context is pushed and popped instead.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "cuda/device/runtime.h"
+
+namespace gen::cuda {
+
+/// A device and, once somebody comes to it from another one, its context. Threads: any.
+class DeviceContext {
+ public:
+  explicit DeviceContext(int32_t device) noexcept : device_(device) {}
+
+  [[nodiscard]] int32_t device() const noexcept { return device_; }
+  /// Null where the driver gives none.
+  [[nodiscard]] device::Context get() noexcept {
+    device::Context context = context_.load();
+    if (context != nullptr) return context;
+    if (!device::primary_context(device_, &context).ok()) return nullptr;
+    context_.store(context);
+    return context;
+  }
+
+ private:
+  const int32_t device_;
+  std::atomic<device::Context> context_{nullptr};
+};
+
+/// Makes a device the calling thread's, and leaves the thread as it was when it ends. Ends in the
+/// reverse order.
+class DeviceGuard {
+ public:
+  explicit DeviceGuard(DeviceContext& of) noexcept {
+    if (!device::current_device(&before_).ok()) before_ = -1;
+    if (before_ == of.device()) {
+      before_ = -1;
+      return;
+    }
+    const device::Context context = of.get();
+    pushed_ = context != nullptr && device::push_context(context).ok();
+    if (!pushed_) static_cast<void>(device::set_device(of.device()));
+  }
+  ~DeviceGuard() {
+    if (pushed_) {
+      static_cast<void>(device::pop_context());
+    } else if (before_ >= 0) {
+      static_cast<void>(device::set_device(before_));
+    }
+  }
+  DeviceGuard(const DeviceGuard&) = delete;
+  DeviceGuard& operator=(const DeviceGuard&) = delete;
+
+ private:
+  int before_ = -1;
+  bool pushed_ = false;
+};
+
+}  // namespace gen::cuda
