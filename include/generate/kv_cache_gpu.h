@@ -146,7 +146,8 @@ GEN_API gen_status kv_cache_gpu_pointers(const kv_cache *cache, int32_t layer, c
 GEN_API gen_status kv_cache_gpu_pointer_arrays(kv_cache *cache, const void **k, const void **v, gen_error *error);
 
 /**
- * The address on the device of the int32 that holds the position that is written next; kv_cache_counter_device_ptr.
+ * The address on the device of the int32 that holds the position that is written next; kv_cache_counter_device_ptr. What
+ * lies behind it is the library's: of kv_cache_gpu_append_stream.
  *
  * @return borrowed from the cache, not to be read on the host; NULL for NULL and for a cache of another kind.
  * Threads: any.

@@ -193,6 +193,13 @@ static void appends_on_streams_are_checked(void** state) {
   assert_int_equal(kv_cache_layer_seq_len(cache, 0), 1);
   assert_ok(append(cache, 0, 1), error);
   assert_fails(kv_cache_gpu_append_stream(cache, 0, k, v, &stream, &error), GEN_ERROR_STATE, "already", error);
+  /* What the counter holds is not known: it is set before. */
+  assert_ok(append(cache, 1, 1), error);
+  gpu.fail_at = gpu.calls + 3;
+  assert_int_equal(append(cache, 2, 1), GEN_ERROR_DEVICE);
+  gpu.fail_at = gpu.calls + 1;
+  assert_fails(kv_cache_gpu_append_stream(cache, 2, k, v, &stream, &error), GEN_ERROR_DEVICE, "copy", error);
+  assert_fails(kv_cache_gpu_append_stream(cache, 2, k, v, &stream, &error), GEN_ERROR_UNSUPPORTED, "backend cuda", error);
   end(&gpu, cache);
 }
 
@@ -249,6 +256,16 @@ static void appends_without_a_stream(void** state) {
   assert_ok(kv_cache_reset(cache, &error), error);
   assert_int_equal(*counter, 0);
   assert_ok(kv_cache_sync_counter(cache, &error), error);
+  /* A state that is loaded is another start, too. */
+  unsigned char bytes[4096];
+  size_t n = 0;
+  assert_ok(kv_cache_save_buffer(cache, bytes, sizeof bytes, &n, &error), error);
+  ((int32_t*)(uintptr_t)counter)[0] = 4;
+  ((int32_t*)(uintptr_t)counter)[1] = 1;
+  assert_ok(kv_cache_load_buffer(cache, bytes, n, &error), error);
+  assert_int_equal(*counter, 0);
+  assert_ok(kv_cache_sync_counter(cache, &error), error);
+  assert_int_equal(kv_cache_seq_len(cache), 0);
   kv_cache_free(cache);
   gen_gpu_allocator_release(table);
 }
