@@ -6,8 +6,8 @@
 //   k_row, v_row  [dim] f32, rows of k and v among others
 // Work:   one element a thread; blocks are [parts of a row, 2], keys and values.
 // Order:  all blocks read the position before the last of them moves it. They count who has read.
-// Needs:  the stream's kernels are the caller's: it is launched so that it begins when all before it
-//         has ended, and does not let its successor begin before it ends.
+// Needs:  the stream's other kernels are the caller's: it is launched so that it begins when all
+//         before it has ended, and does not let its successor begin before it ends.
 #include "cuda/device/memory.cuh"
 #include "cuda/ops/cache_append.h"
 #include "cuda/ops/context.h"

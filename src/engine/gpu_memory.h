@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of a device for what works without an engine: taken from an allocator, written and read by
-// its copies, and appended to on the caller's streams. An address there is a number to everyone else.
+// its copies, and appended to on the caller's streams. An address is a number to everyone else.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors kept in the memory of a device, float32 or binary16, without an engine: all that is done
-// to them are copies and appends through the injected allocator. kv_cache_tensor_set_gpu_allocator and
-// kv_cache_gpu_new of the C API. The interface is tensor_provider.h.
+// to them are copies and appends through the injected allocator. They are what
+// kv_cache_tensor_set_gpu_allocator and kv_cache_gpu_new of the C API make. The interface is
+// tensor_provider.h.
 #pragma once
 
 #include <cstddef>
