@@ -86,6 +86,15 @@ func (c *GPUCache) AppendDevice(layer int, k, v uintptr) error {
 	})
 }
 
+// AppendStream enqueues AppendDevice on a CUDA stream, a cudaStream_t of the allocator's device; 0 in host memory that poses
+// as one. Streams that are captured take it into their graph, whose replays move only the counter: SyncLength takes the
+// length then. Make the stream wait before other methods look at the cache.
+func (c *GPUCache) AppendStream(layer int, k, v, stream uintptr) error {
+	return c.with(func(a uintptr) error {
+		return native.GenBindingGpuAppendStream(a, i32(layer), int64(k), int64(v), int64(stream))
+	})
+}
+
 // Pointers are the addresses on the device of a layer's keys and values; 0 for a layer that does not exist.
 func (c *GPUCache) Pointers(layer int) (k, v uintptr, length int, err error) {
 	var fields [3]int64
@@ -103,7 +112,8 @@ func (c *GPUCache) PointerArrays() (k, v uintptr, err error) {
 // CounterAddress is where a device finds the position that is written next.
 func (c *GPUCache) CounterAddress() uintptr { return get(&c.object, native.KvCacheGpuCounterPtr) }
 
-// SyncLength takes the length from the device.
+// SyncLength takes the length from the device. Where appends on a stream were dropped for want of room, it says so once
+// with ErrCacheFull.
 func (c *GPUCache) SyncLength() error { return c.with(native.KvCacheGpuSyncCounter) }
 
 // SetGPUAllocator moves an empty tensor cache to a device.

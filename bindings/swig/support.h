@@ -137,6 +137,12 @@ static gen_status gen_binding_gpu_append_device(kv_cache *cache, int32_t layer, 
   return kv_cache_gpu_append_device(cache, layer, (const void *)(intptr_t)k, (const void *)(intptr_t)v, error);
 }
 
+static gen_status gen_binding_gpu_append_stream(kv_cache *cache, int32_t layer, int64_t k, int64_t v, int64_t stream,
+                                                gen_error *error) {
+  return kv_cache_gpu_append_stream(cache, layer, (const void *)(intptr_t)k, (const void *)(intptr_t)v,
+                                    (void *)(intptr_t)stream, error);
+}
+
 static gen_status gen_binding_gpu_pointers(const kv_cache *cache, int32_t layer, int64_t *fields, gen_error *error) {
   const void *k, *v;
   int32_t length;

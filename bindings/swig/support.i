@@ -10,6 +10,7 @@ int32_t gen_binding_result_code(const gen_result *result);
 const char *gen_binding_result_message(const gen_result *result);
 gen_status gen_binding_view(const kv_cache *cache, int32_t layer, int64_t *fields, gen_error *error);
 gen_status gen_binding_gpu_append_device(kv_cache *cache, int32_t layer, int64_t k, int64_t v, gen_error *error);
+gen_status gen_binding_gpu_append_stream(kv_cache *cache, int32_t layer, int64_t k, int64_t v, int64_t stream, gen_error *error);
 gen_status gen_binding_gpu_pointers(const kv_cache *cache, int32_t layer, int64_t *fields, gen_error *error);
 gen_status gen_binding_gpu_pointer_arrays(kv_cache *cache, int64_t *fields, gen_error *error);
 gen_status gen_binding_full_buffer(const kv_cache *cache, int32_t layer, int64_t *fields, gen_error *error);

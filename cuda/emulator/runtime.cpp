@@ -564,6 +564,11 @@ Error launch_emulated(emulator::KernelBody body, const LaunchConfig& config) noe
       return "(" + std::to_string(size.x) + "," + std::to_string(size.y) + "," +
              std::to_string(size.z) + ")";
     };
+    if (config.stream->device != device_of_thread) {
+      return refuse("a stream of device " + std::to_string(config.stream->device) +
+                        ", the thread's is " + std::to_string(device_of_thread),
+                    kInvalidHandle);
+    }
     const uint64_t threads = uint64_t{block.x} * block.y * block.z;
     if (threads == 0 || threads > 1024 || block.z > 64) {
       return refuse("blocks of " + of(block) + " threads, over 1024 or none",

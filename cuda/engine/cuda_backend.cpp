@@ -7,6 +7,7 @@
 
 #include "cuda/device/runtime.h"
 #include "cuda/engine/cuda_engine.h"
+#include "cuda/ops/cache_append.h"
 
 namespace gen::cuda {
 
@@ -102,6 +103,11 @@ void set_log(LogSink sink) {
   set_log_level(LogLevel::kDebug);
 }
 
+void append(int32_t device, const engine::CountedAppend* what, void* stream, Status* status) {
+  const DeviceGuard guard(device);
+  *status = cache_append(*what, static_cast<device::Stream>(stream));
+}
+
 }  // namespace
 
 const gen_backend_v1& cuda_backend() noexcept {
@@ -113,7 +119,8 @@ const gen_backend_v1& cuda_backend() noexcept {
                                        device_count,
                                        describe,
                                        create_allocator,
-                                       set_log};
+                                       set_log,
+                                       append};
   return table;
 }
 

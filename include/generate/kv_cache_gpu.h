@@ -20,7 +20,7 @@ extern "C" {
 
 /**
  * Makes an empty GPU cache with all of its memory: 2 * layers pieces of max_seq_len * heads * head_dim * 4 bytes and one
- * of 4, the counter.
+ * of 12, the counter and what appends on streams keep behind it.
  *
  * @param allocator    table, copied; its functions must work until the cache and its clones are freed.
  * @param layers       number of layers, 1 to 65536.
@@ -76,6 +76,44 @@ GEN_API gen_status kv_cache_gpu_append_device(kv_cache *cache, int32_t layer, co
                                               gen_error *error);
 
 /**
+ * Enqueues the append of the next position to one layer on a CUDA stream, and does not wait. One kernel writes k and v at
+ * the position that the counter on the device holds when it runs. The kernel of the last layer, all others having the
+ * position, also moves the counter by one. A stream that is being captured takes the kernel into the caller's graph:
+ * replays append further positions. A kernel that finds the counter outside [0, max_seq_len) writes nothing and leaves the
+ * counter as it is; kv_cache_gpu_sync_counter then says that appends were dropped.
+ *
+ * The cache's length moves with each call as for kv_cache_gpu_append_device, also during a capture, when nothing runs. A
+ * replay moves only the counter: take the length with kv_cache_gpu_sync_counter after the last one. All other functions
+ * that read or write the cache's content or counter are not ordered with the stream: make it wait before (as
+ * cudaStreamSynchronize does), and order several streams that append to the same cache. A device's first call loads the
+ * kernel, which should not happen during a capture: make one outside of captures before. A captured graph is valid until
+ * the cache is freed.
+ *
+ * @param layer   in [0, layers).
+ * @param k       address on the device of [heads, head_dim] float32, a multiple of 4; read when the kernel runs, by every
+ *                replay again, and never by the host.
+ * @param v       as k.
+ * @param stream  a cudaStream_t of the allocator's device, from the same process. NULL is refused: the legacy default
+ *                stream is cudaStreamLegacy. For an allocator of device -1 it must be NULL, and the append is complete when
+ *                the call returns.
+ * @return GEN_OK: enqueued. What goes wrong on the device later is GEN_ERROR_DEVICE of a later call;
+ *         GEN_ERROR_INVALID_ARGUMENT if cache, k or v is NULL, the cache is of another kind, an address is no multiple
+ *         of 4, or stream is NULL on a device or not NULL for device -1;
+ *         GEN_ERROR_BUSY if the cache is in use;
+ *         GEN_ERROR_OUT_OF_RANGE if there is no such layer;
+ *         GEN_ERROR_CACHE_FULL at max_seq_len;
+ *         GEN_ERROR_STATE if the layer has that position already;
+ *         GEN_ERROR_UNSUPPORTED, with the reason, if the backend "cuda" is not available or has no such device;
+ *         GEN_ERROR_DEVICE if the device is lost or refuses the kernel, or a copy fails.
+ *         On any failure nothing was enqueued and the cache is unchanged.
+ * Threads: one at a time per cache.
+ * Cost:    one kernel launch.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_gpu_append_stream(kv_cache *cache, int32_t layer, const void *k, const void *v, void *stream,
+                                              gen_error *error);
+
+/**
  * Where a layer's buffers lie on the device.
  *
  * @param k       receives the address of the keys; may be NULL.
@@ -108,7 +146,8 @@ GEN_API gen_status kv_cache_gpu_pointers(const kv_cache *cache, int32_t layer, c
 GEN_API gen_status kv_cache_gpu_pointer_arrays(kv_cache *cache, const void **k, const void **v, gen_error *error);
 
 /**
- * The address on the device of the int32 that holds the position that is written next; kv_cache_counter_device_ptr.
+ * The address on the device of the int32 that holds the position that is written next; kv_cache_counter_device_ptr. What
+ * lies behind it is the library's: of kv_cache_gpu_append_stream.
  *
  * @return borrowed from the cache, not to be read on the host; NULL for NULL and for a cache of another kind.
  * Threads: any.
@@ -122,7 +161,9 @@ GEN_API const int32_t *kv_cache_gpu_counter_ptr(const kv_cache *cache);
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if cache is NULL or of another kind;
  *         GEN_ERROR_BUSY if the cache is in use;
- *         GEN_ERROR_DEVICE if the copy fails or the counter is outside [0, max_seq_len].
+ *         GEN_ERROR_DEVICE if a copy fails or the counter is outside [0, max_seq_len];
+ *         GEN_ERROR_CACHE_FULL if kv_cache_gpu_append_stream dropped appends since the last truncate, reset or such
+ *         answer. It is said once: a second call takes the length.
  *         On any failure the cache is unchanged.
  * Threads: one at a time per cache.
  * Since:   0.1

@@ -104,6 +104,7 @@ GEN_API const int32_t *kv_cache_counter_device_ptr(const kv_cache *cache);
  *         GEN_ERROR_STATE if the cache has no counter on a device, is a session's, or has a layer that was never written
  *         and the counter is not 0;
  *         GEN_ERROR_DEVICE if a copy fails or the counter is outside [0, max_seq_len];
+ *         GEN_ERROR_CACHE_FULL of a GPU cache, as kv_cache_gpu_sync_counter;
  *         GEN_ERROR_BUSY if the cache is in use.
  *         On any failure the cache is unchanged.
  * Threads: one at a time per cache.

@@ -44,6 +44,9 @@ class CGpuAllocator final : public engine::GpuAllocator {
   Status copy_across(void* to, const void* from, size_t bytes) override {
     return copy(to, from, bytes, GEN_GPU_COPY_ON_DEVICE);
   }
+  Status append(const engine::CountedAppend& append, void* stream) override {
+    return engine::append_on_device(table_.device, append, stream);
+  }
   [[nodiscard]] std::shared_ptr<Callbacks> callbacks() const noexcept override {
     return callbacks_;
   }

@@ -81,6 +81,16 @@ gen_status kv_cache_gpu_append_device(kv_cache* cache, int32_t layer, const void
   });
 }
 
+gen_status kv_cache_gpu_append_stream(kv_cache* cache, int32_t layer, const void* k, const void* v,
+                                      void* stream, gen_error* error) {
+  return with_cache(cache, error, [&](kv_cache& c) -> Status {
+    GEN_TRY(not_null(k, "k"));
+    GEN_TRY(not_null(v, "v"));
+    GEN_ASSIGN(DeviceStore* const store, gpu_store(c, "kv_cache_gpu_append_stream"));
+    return store->append_stream(layer, k, v, stream);
+  });
+}
+
 gen_status kv_cache_gpu_pointers(const kv_cache* cache, int32_t layer, const void** k,
                                  const void** v, int32_t* length, gen_error* error) {
   if (k != nullptr) *k = nullptr;

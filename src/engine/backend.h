@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "engine/counted_append.h"
 #include "engine/engine.h"
 #include "engine/registry.h"
 
@@ -34,6 +35,9 @@ struct gen_backend_v1 {
                            gen::Status* status);
   /// Where lines that the backend logs go, of every level; called once, when a library is loaded.
   void (*set_log)(gen::LogSink sink);
+  /// Enqueues it on a stream of a device in [0, device_count()), which is not null.
+  void (*append)(int32_t device, const gen::engine::CountedAppend* append, void* stream,
+                 gen::Status* status);
 };
 
 /// What a library with an engine exports, under the name kBackendFunction; the table lives as long

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of a device for what works without an engine: taken from an allocator, written and read by
-// its copies. An address there is a number to everyone else.
+// its copies, and appended to on the caller's streams. An address is a number to everyone else.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,7 @@
 
 #include "base/allocator.h"
 #include "base/status.h"
+#include "engine/counted_append.h"
 
 namespace gen::engine {
 
@@ -23,6 +24,8 @@ class GpuAllocator {
   virtual Status copy_up(void* to, const void* from, size_t bytes) = 0;
   virtual Status copy_down(void* to, const void* from, size_t bytes) = 0;
   virtual Status copy_across(void* to, const void* from, size_t bytes) = 0;
+  /// Enqueued on a stream of the device, or done at once: append_on_device().
+  virtual Status append(const CountedAppend& append, void* stream) = 0;
   /// Of the host's functions behind it; null if there are none.
   [[nodiscard]] virtual std::shared_ptr<Callbacks> callbacks() const noexcept { return nullptr; }
 };

@@ -47,9 +47,15 @@ Result<std::shared_ptr<const GpuTable>> cuda_allocator(int32_t device) {
   return table;
 }
 
+Status append_cuda(int32_t device, const CountedAppend& append, void* stream) {
+  Status status;
+  cuda_library().table->append(device, &append, stream, &status);
+  return status;
+}
+
 constexpr EngineRow kRows[] = {
-    {"cpu", always_there, cpu::CpuEngine::create, one_device, nullptr, nullptr},
-    {"cuda", cuda_why_not, create_cuda, cuda_devices, describe_cuda, cuda_allocator},
+    {"cpu", always_there, cpu::CpuEngine::create, one_device, nullptr, nullptr, nullptr},
+    {"cuda", cuda_why_not, create_cuda, cuda_devices, describe_cuda, cuda_allocator, append_cuda},
 };
 
 }  // namespace

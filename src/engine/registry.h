@@ -10,6 +10,7 @@
 #include "base/allocator.h"
 #include "base/cpu.h"
 #include "base/thread_pool.h"
+#include "engine/counted_append.h"
 #include "engine/engine.h"
 #include "engine/gpu_allocator.h"
 
@@ -46,6 +47,8 @@ struct EngineRow {
   Result<std::string> (*describe)(int32_t device);
   /// An allocator of that device's memory, only asked where it is available. Null for the CPU.
   Result<std::shared_ptr<const GpuTable>> (*gpu_allocator)(int32_t device);
+  /// Enqueues it on a stream of a device in [0, device_count()), a cudaStream_t. Null for the CPU.
+  Status (*append)(int32_t device, const CountedAppend& append, void* stream);
 };
 
 /// All engines this build knows, the default one first.

@@ -461,6 +461,7 @@ static void use_gpu(void) {
   kv_cache* own = NULL;
   REFUSED(kv_cache_gpu_append(it.gpu, 0, kRows, kRows, 1, &error));
   REFUSED(kv_cache_gpu_append_device(it.gpu, 0, kRows, kRows, &error));
+  REFUSED(kv_cache_gpu_append_stream(it.gpu, 0, kRows, kRows, NULL, &error));
   REFUSED(kv_cache_gpu_pointers(it.gpu, 0, &k, &v, NULL, &error));
   REFUSED(kv_cache_gpu_pointer_arrays(it.gpu, &k, &v, &error));
   REFUSED(kv_cache_gpu_sync_counter(it.gpu, &error));

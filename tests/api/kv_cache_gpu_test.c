@@ -174,6 +174,102 @@ static void the_device_appends(void** state) {
   end(&gpu, cache);
 }
 
+/* A device whose backend is not there has no kernels, and is only told so when all else is right. */
+static void appends_on_streams_are_checked(void** state) {
+  (void)state;
+  struct gpu_memory gpu = {0};
+  kv_cache* cache = make_gpu(&gpu);
+  const void *k = NULL, *v = NULL;
+  int stream = 0;
+  for (int layer = 0; layer < LAYERS; ++layer) assert_ok(append(cache, layer, 0), error);
+  assert_ok(kv_cache_gpu_pointers(cache, 0, &k, &v, NULL, &error), error);
+  assert_fails(kv_cache_gpu_append_stream(NULL, 0, k, v, &stream, &error), bad, "cache", error);
+  assert_fails(kv_cache_gpu_append_stream(cache, 0, NULL, v, &stream, &error), bad, "k", error);
+  assert_fails(kv_cache_gpu_append_stream(cache, 0, k, NULL, &stream, &error), bad, "v", error);
+  assert_fails(kv_cache_gpu_append_stream(cache, LAYERS, k, v, &stream, &error), GEN_ERROR_OUT_OF_RANGE, "layer 3", error);
+  assert_fails(kv_cache_gpu_append_stream(cache, 0, (const char*)k + 1, v, &stream, &error), bad, "multiples", error);
+  assert_fails(kv_cache_gpu_append_stream(cache, 0, k, v, NULL, &error), bad, "stream of device 3", error);
+  assert_fails(kv_cache_gpu_append_stream(cache, 0, k, v, &stream, &error), GEN_ERROR_UNSUPPORTED, "backend cuda", error);
+  assert_int_equal(kv_cache_layer_seq_len(cache, 0), 1);
+  assert_ok(append(cache, 0, 1), error);
+  assert_fails(kv_cache_gpu_append_stream(cache, 0, k, v, &stream, &error), GEN_ERROR_STATE, "already", error);
+  /* What the counter holds is not known: it is set before. */
+  assert_ok(append(cache, 1, 1), error);
+  gpu.fail_at = gpu.calls + 3;
+  assert_int_equal(append(cache, 2, 1), GEN_ERROR_DEVICE);
+  gpu.fail_at = gpu.calls + 1;
+  assert_fails(kv_cache_gpu_append_stream(cache, 2, k, v, &stream, &error), GEN_ERROR_DEVICE, "copy", error);
+  assert_fails(kv_cache_gpu_append_stream(cache, 2, k, v, &stream, &error), GEN_ERROR_UNSUPPORTED, "backend cuda", error);
+  end(&gpu, cache);
+}
+
+/* In host memory that poses as a device it is done at once. */
+static void appends_without_a_stream(void** state) {
+  (void)state;
+  gen_gpu_allocator* table = NULL;
+  kv_cache* cache = NULL;
+  assert_ok(gen_gpu_allocator_host(&table, &error), error);
+  assert_ok(kv_cache_gpu_new(table, LAYERS, ROOM, HEADS, HEAD_DIM, &cache, &error), error);
+  const int32_t* counter = kv_cache_gpu_counter_ptr(cache);
+  assert_fails(kv_cache_gpu_append_stream(cache, 0, row(0, 0, 0), row(0, 0, 1), table, &error), bad, "no streams", error);
+  for (int p = 0; p < ROOM; ++p) {
+    for (int layer = LAYERS - 1; layer >= 0; --layer) {
+      if (p % 2 == 1 && layer == 1) { /* between those of the host */
+        assert_ok(append(cache, layer, p), error);
+      } else {
+        const float *k = row(layer, p, 0), *v = row(layer, p, 1);
+        assert_ok(kv_cache_gpu_append_stream(cache, layer, k, v, NULL, &error), error);
+      }
+      assert_int_equal(*counter, layer == 0 ? p + 1 : p);
+      assert_int_equal(kv_cache_seq_len(cache), *counter);
+    }
+  }
+  assert_fails(kv_cache_gpu_append_stream(cache, 0, row(0, 0, 0), row(0, 0, 1), NULL, &error), GEN_ERROR_CACHE_FULL, "6 of 6",
+               error);
+  assert_ok(kv_cache_gpu_sync_counter(cache, &error), error);
+  float out[2][ROOM * ROW];
+  for (int layer = 0; layer < LAYERS; ++layer) {
+    assert_ok(kv_cache_get(cache, layer, out[0], ROOM * ROW, out[1], ROOM * ROW, NULL, NULL, &error), error);
+    for (int p = 0; p < ROOM; ++p) {
+      for (int is_v = 0; is_v < 2; ++is_v) {
+        assert_memory_equal(out[is_v] + p * ROW, row(layer, p, is_v), ROW * sizeof(float));
+      }
+    }
+  }
+  /* Somebody else has moved the counter to its end: what is appended is dropped, and that is told once. */
+  assert_ok(kv_cache_truncate(cache, 2, &error), error);
+  *(int32_t*)(uintptr_t)counter = ROOM;
+  for (int layer = 0; layer < LAYERS; ++layer) {
+    assert_ok(kv_cache_gpu_append_stream(cache, layer, row(0, 0, 0), row(0, 0, 1), NULL, &error), error);
+  }
+  assert_int_equal(*counter, ROOM);
+  assert_fails(kv_cache_gpu_sync_counter(cache, &error), GEN_ERROR_CACHE_FULL, "dropped", error);
+  assert_int_equal(kv_cache_seq_len(cache), 3);
+  assert_ok(kv_cache_sync_counter(cache, &error), error);
+  assert_int_equal(kv_cache_seq_len(cache), ROOM);
+  *(int32_t*)(uintptr_t)counter = -1;
+  assert_ok(kv_cache_truncate(cache, ROOM - 1, &error), error);
+  *(int32_t*)(uintptr_t)counter = -1;
+  assert_ok(kv_cache_gpu_append_stream(cache, 0, row(0, 0, 0), row(0, 0, 1), NULL, &error), error);
+  *(int32_t*)(uintptr_t)counter = ROOM;
+  assert_fails(kv_cache_sync_counter(cache, &error), GEN_ERROR_CACHE_FULL, "dropped", error);
+  assert_ok(kv_cache_reset(cache, &error), error);
+  assert_int_equal(*counter, 0);
+  assert_ok(kv_cache_sync_counter(cache, &error), error);
+  /* A state that is loaded is another start, too. */
+  unsigned char bytes[4096];
+  size_t n = 0;
+  assert_ok(kv_cache_save_buffer(cache, bytes, sizeof bytes, &n, &error), error);
+  ((int32_t*)(uintptr_t)counter)[0] = 4;
+  ((int32_t*)(uintptr_t)counter)[1] = 1;
+  assert_ok(kv_cache_load_buffer(cache, bytes, n, &error), error);
+  assert_int_equal(*counter, 0);
+  assert_ok(kv_cache_sync_counter(cache, &error), error);
+  assert_int_equal(kv_cache_seq_len(cache), 0);
+  kv_cache_free(cache);
+  gen_gpu_allocator_release(table);
+}
+
 static void pointers_lead_to_the_layers(void** state) {
   (void)state;
   struct gpu_memory gpu = {0};
@@ -251,6 +347,7 @@ static void other_kinds_are_named(void** state) {
   assert_ok(kv_cache_new(1, 4, &cache, &error), error);
   assert_fails(kv_cache_gpu_append(cache, 0, x, x, 0, &error), bad, "GPU caches", error);
   assert_fails(kv_cache_gpu_append_device(cache, 0, x, x, &error), bad, "GPU caches", error);
+  assert_fails(kv_cache_gpu_append_stream(cache, 0, x, x, NULL, &error), bad, "GPU caches", error);
   assert_fails(kv_cache_gpu_pointers(cache, 0, &k, &v, NULL, &error), bad, "GPU caches", error);
   assert_fails(kv_cache_gpu_pointer_arrays(cache, &k, &v, &error), bad, "GPU caches", error);
   assert_fails(kv_cache_gpu_sync_counter(cache, &error), bad, "GPU caches", error);
@@ -468,7 +565,7 @@ static void the_library_s_own_allocator(void** state) {
   assert_ok(kv_cache_gpu_new(table, 2, 4, 1, 8, &cache, &error), error);
   assert_ok(gen_gpu_allocator_counters(table, &pieces, &bytes, &peak, &error), error);
   assert_int_equal(pieces, 5);
-  assert_int_equal(bytes, 4 * 4 * 8 * 4 + 4);
+  assert_int_equal(bytes, 4 * 4 * 8 * 4 + 12);
   assert_int_equal(peak, bytes);
   size_t resident = 0;
   assert_ok(kv_cache_memory_bytes(cache, &resident, NULL, NULL, &error), error);
@@ -499,6 +596,8 @@ int main(void) {
       cmocka_unit_test(new_takes_what_it_says),
       cmocka_unit_test(appends_come_in_order),
       cmocka_unit_test(the_device_appends),
+      cmocka_unit_test(appends_on_streams_are_checked),
+      cmocka_unit_test(appends_without_a_stream),
       cmocka_unit_test(pointers_lead_to_the_layers),
       cmocka_unit_test(the_counter_is_believed_within_bounds),
       cmocka_unit_test(other_kinds_are_named),

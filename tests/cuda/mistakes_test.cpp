@@ -148,6 +148,23 @@ TEST(MistakesOfLaunches, OverTheLimits) {
   GEN_EXPECT_OK(stream.synchronize());
 }
 
+TEST(MistakesOfLaunches, OnAStreamOfAnotherDevice) {
+  cuda::emulator::configure({.devices = 2});
+  {
+    const DeviceStream stream;
+    GEN_EXPECT_OK(cuda::device::set_device(1));
+    const FailureWatch watch;
+    const cuda::device::LaunchConfig config = {.name = "elsewhere", .stream = stream.get()};
+    EXPECT_EQ(cuda::device::launch(
+                  +[](int) {}, config, 0),
+              cuda::device::kInvalidHandle);
+    EXPECT_EQ(watch.text(),
+              "kernel elsewhere: launched with a stream of device 0, the thread's is 1");
+    GEN_EXPECT_OK(cuda::device::set_device(0));
+  }
+  cuda::emulator::configure({});
+}
+
 TEST(MistakesDeathTest, TheHostTouchesDeviceMemory) {
   const DeviceStream stream;
   const DeviceArray<int32_t> data(stream, std::vector<int32_t>(100));

@@ -19,15 +19,23 @@ namespace {
 
 const EngineRow& row() { return *engine_row("cuda").value(); }
 
-/// Ends the process: 0 where the reason contains `part` and no engine is made.
+bool says(const Status& status, const char* part) {
+  return status.code() == Code::kUnsupported && std::strstr(status.message(), part) != nullptr;
+}
+
+/// Of an append that is enqueued on some stream of a device.
+Status append_on(int32_t device) {
+  int stream = 0;
+  return append_on_device(device, {}, &stream);
+}
+
+/// Ends the process: 0 where the reason contains `part`, no engine is made and nothing enqueued.
 [[noreturn]] void expect_reason(const std::string& folder, const char* part) {
   ::setenv("GEN_BACKEND_PATH", folder.c_str(), 1);
   const char* reason = row().why_not();
   std::fprintf(stderr, "%s\n", reason != nullptr ? reason : "available");
-  const Status status = create_engine("cuda", {}).status();
   ::_exit(reason != nullptr && std::strstr(reason, part) != nullptr && row().device_count() == 0 &&
-                  status.code() == Code::kUnsupported &&
-                  std::strstr(status.message(), part) != nullptr
+                  says(create_engine("cuda", {}).status(), part) && says(append_on(0), part)
               ? 0
               : 1);
 }
@@ -44,7 +52,9 @@ const EngineRow& row() { return *engine_row("cuda").value(); }
   if (!made.ok()) std::fprintf(stderr, "%s\n", made.status().message());
   ::_exit(made.ok() && row().why_not() == nullptr && row().device_count() == 3 &&
                   row().describe(2).value() == "{\"name\":\"fake 2\"}" &&
-                  made.value()->memory().allocate(100).ok()
+                  made.value()->memory().allocate(100).ok() &&
+                  says(append_on(2), "device 2 has no kernels") &&
+                  says(append_on(3), "device 3 of backend cuda, which has 3")
               ? 0
               : 1);
 }

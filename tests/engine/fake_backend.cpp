@@ -36,6 +36,11 @@ void set_log(gen::LogSink sink) {
   sink(nullptr, static_cast<int32_t>(gen::LogLevel::kInfo), "100 % fake");
 }
 
+void append(int32_t device, const gen::engine::CountedAppend* /*append*/, void* /*stream*/,
+            gen::Status* status) {
+  *status = gen::error(gen::Code::kUnsupported, "device %d has no kernels", device);
+}
+
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const gen_backend_v1*
@@ -53,6 +58,7 @@ gen_backend_v1_get() {
       device_count,
       describe,
       create_allocator,
-      set_log};
+      set_log,
+      append};
   return &table;
 }

@@ -273,6 +273,11 @@ static void on_device(const void* with) {
     TRY(kv_cache_gpu_append_device(cache, layer, k, v, E));
     same_layer(cache, layer);
   }
+  for (int32_t layer = 0; layer < LAYERS; ++layer) {
+    TRY(kv_cache_gpu_pointers(cache, layer, &k, &v, &length, E));
+    TRY(kv_cache_gpu_append_stream(cache, layer, k, v, NULL, E));
+    same_layer(cache, layer);
+  }
   TRY(kv_cache_gpu_pointer_arrays(cache, &k, &v, E));
   TRY(kv_cache_gpu_sync_counter(cache, E));
   TRY(kv_cache_save_buffer(cache, state, sizeof state, &n, E));

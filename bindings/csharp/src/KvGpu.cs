@@ -82,6 +82,16 @@ namespace LibGenerate
             Native.gen_binding_gpu_append_device(Handle, layer, keys, values);
         }
 
+        /// <summary>
+        /// The same, enqueued on a CUDA stream: a cudaStream_t of the allocator's device, 0 in host memory that poses as one.
+        /// Streams that are captured take it into their graph, whose replays move only the counter: SyncLength takes the
+        /// length then. Make the stream wait before other methods look at the cache.
+        /// </summary>
+        public void AppendOnStream(int layer, long keys, long values, long stream)
+        {
+            Native.gen_binding_gpu_append_stream(Handle, layer, keys, values, stream);
+        }
+
         /// <summary>Addresses on the device of a layer's keys and values; 0 for one that does not exist.</summary>
         public void Pointers(int layer, out long keys, out long values)
         {
@@ -106,7 +116,9 @@ namespace LibGenerate
             get { return Native.kv_cache_gpu_counter_ptr(Handle); }
         }
 
-        /// <summary>Takes the length from the device.</summary>
+        /// <summary>
+        /// Takes the length from the device. Says once that appends on a stream were dropped for want of room, if they were.
+        /// </summary>
         public void SyncLength()
         {
             Native.kv_cache_gpu_sync_counter(Handle);

@@ -35,8 +35,9 @@ Result<std::unique_ptr<DeviceStore>> DeviceStore::create_fixed(
 }
 
 Status DeviceStore::take_counters() {
-  constexpr int32_t kZeros[2] = {0, 0};
-  const size_t bytes = one_word() ? sizeof(int32_t) : sizeof(kZeros);
+  constexpr int32_t kZeros[3] = {0, 0, 0};
+  static_assert(sizeof kZeros == sizeof(engine::AppendCounter));
+  const size_t bytes = one_word() ? sizeof(kZeros) : 2 * sizeof(int32_t);
   GEN_ASSIGN(counters_, engine::GpuBuffer::allocate(*allocator_, bytes));
   return allocator_->copy_up(counters_.at(), kZeros, bytes);
 }
@@ -110,11 +111,14 @@ Status DeviceStore::read(const engine::GpuBuffer& from, const TensorShape& shape
   return {};
 }
 
-Status DeviceStore::set_counters(int32_t position, int32_t length) {
-  if (counters_known_ && position == position_ && (one_word() || length == length_)) return {};
-  const int32_t words[2] = {position, length};
+Status DeviceStore::set_counters(int32_t position, int32_t length, bool anew) {
+  anew = anew || !counters_known_;
+  if (!anew && position == position_ && (one_word() || length == length_)) return {};
+  const int32_t words[3] = {position, one_word() ? 0 : length, 0};
+  // What was dropped is told by sync_counter(), also if more is appended before.
+  const size_t bytes = one_word() && !anew ? sizeof(int32_t) : counters_.size();
   counters_known_ = false;  // what a failed copy leaves is not
-  GEN_TRY(allocator_->copy_up(counters_.at(), words, counters_.size()));
+  GEN_TRY(allocator_->copy_up(counters_.at(), words, bytes));
   counters_known_ = true;
   position_ = position;
   length_ = length;
@@ -183,6 +187,30 @@ Status DeviceStore::append_device(int32_t layer, const void* k, const void* v) {
   return append_rows(layer, k, v, {1, 1, fixed_dim_}, From::kDevice);
 }
 
+Status DeviceStore::append_stream(int32_t layer, const void* k, const void* v, void* stream) {
+  GEN_TRY(check_append(layer, seq_len()));
+  if ((reinterpret_cast<uintptr_t>(k) | reinterpret_cast<uintptr_t>(v)) % sizeof(float) != 0) {
+    return error(Code::kInvalidArgument, "rows at %p and %p, which are no multiples of %zu", k, v,
+                 sizeof(float));
+  }
+  if (!counters_known_) GEN_TRY(set_counters(position_, length_));
+  const Layer& of = layers_[static_cast<size_t>(layer)];
+  const int32_t length = layer_seq_len(layer) + 1;
+  engine::CountedAppend append;
+  append.k = static_cast<float*>(of.k.at());
+  append.v = static_cast<float*>(of.v.at());
+  append.k_row = static_cast<const float*>(k);
+  append.v_row = static_cast<const float*>(v);
+  append.counter = append_counter();
+  append.max_seq_len = max_seq_len();
+  append.dim = fixed_dim_;
+  append.moves = agreement(std::numeric_limits<int32_t>::max(), layer, length) == length;
+  GEN_TRY(allocator_->append(append, stream));
+  if (append.moves) position_ = length;
+  advance(layer, {1, 1, fixed_dim_});
+  return {};
+}
+
 Status DeviceStore::get(int32_t layer, float* k, float* v) const {
   const TensorShape all = shape(layer);
   if (all.seq == 0) return {};
@@ -216,10 +244,18 @@ const int32_t* DeviceStore::length_counter() const noexcept {
 }
 
 Status DeviceStore::sync_counter() {
-  int32_t found = 0;
-  GEN_TRY(allocator_->copy_down(&found, counters_.at(), sizeof(found)));
+  int32_t words[2] = {0, 0};
+  GEN_TRY(allocator_->copy_down(words, counters_.at(), sizeof words));
+  const int32_t found = words[0];
   if (found < 0 || found > max_seq_len()) {
     return error(Code::kDevice, "the counter holds %d, outside [0, %d]", found, max_seq_len());
+  }
+  if (one_word() && words[1] != 0) {
+    // Told once: the next call takes the length.
+    constexpr int32_t kNone = 0;
+    GEN_TRY(allocator_->copy_up(&append_counter()->dropped, &kNone, sizeof kNone));
+    return error(Code::kCacheFull, "appends on a stream were dropped, the counter holds %d of %d",
+                 found, max_seq_len());
   }
   for (int32_t layer = 0; layer < num_layers() && found > 0; ++layer) {
     if (layers_[static_cast<size_t>(layer)].k.size() > 0) continue;
@@ -236,14 +272,14 @@ Status DeviceStore::sync_counter() {
 Status DeviceStore::truncate(int32_t n) {
   const int32_t keep = std::max(n, 0);
   const int32_t left = num_layers() > 0 ? agreement(keep, -1, 0) : 0;
-  GEN_TRY(set_counters(left, left));
+  GEN_TRY(set_counters(left, left, one_word()));
   cut(n);
   return {};
 }
 
 Status DeviceStore::restore(StateReader& from) {
   GEN_TRY(LayeredStore::restore(from));
-  const Status status = set_counters(seq_len(), seq_len());
+  const Status status = set_counters(seq_len(), seq_len(), one_word());
   if (!status.ok()) cut(0);
   return status;
 }

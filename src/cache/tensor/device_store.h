@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors kept in the memory of a device, float32 or binary16, without an engine: all that is done
-// to them are copies through the injected allocator. kv_cache_tensor_set_gpu_allocator and
-// kv_cache_gpu_new of the C API. The interface is tensor_provider.h.
+// to them are copies and appends through the injected allocator. They are what
+// kv_cache_tensor_set_gpu_allocator and kv_cache_gpu_new of the C API make. The interface is
+// tensor_provider.h.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +22,11 @@ inline constexpr TensorTraits kDeviceFp16Traits = {
 inline constexpr TensorTraits kGpuTraits = {.kind = "gpu", .has_full_buffer = true};
 
 /// Storage: per layer one buffer of keys and one of values, each [batch, max_seq_len, dim]. Beside
-/// them one or two int32: the position that is written next, and, of a store that is not fixed, the
-/// number of positions that attention reads. At rest both are seq_len(); while a pass goes from
-/// layer to layer the second is already that of layer 0. They change with the lengths or not at
-/// all.
+/// them the position that is written next, an int32. Behind it lies, in a store that is not fixed,
+/// the number of positions that attention reads; in a fixed one the rest of engine::AppendCounter.
+/// At rest both numbers are seq_len(); while a pass goes from layer to layer the second is already
+/// that of layer 0. They change with the lengths or not at all, but for replays of append_stream()
+/// in a graph of the caller's, which move the position until sync_counter().
 class DeviceStore final : public LayeredStore,
                           public TensorCopies,
                           public TensorBuffers,
@@ -47,6 +49,9 @@ class DeviceStore final : public LayeredStore,
   /// already, kDevice.
   Status append(int32_t layer, const float* k, const float* v, int32_t position);
   Status append_device(int32_t layer, const void* k, const void* v);
+  /// The same on a stream of the caller's, at the position that the counter on the device tells
+  /// then. kInvalidArgument for addresses that are no multiple of 4 and as append_on_device().
+  Status append_stream(int32_t layer, const void* k, const void* v, void* stream);
   Status get(int32_t layer, float* k, float* v) const override;
   [[nodiscard]] const TensorBuffers* buffers() const noexcept override { return this; }
   /// With addresses of the device.
@@ -57,6 +62,7 @@ class DeviceStore final : public LayeredStore,
   [[nodiscard]] const TensorCounters* counters() const noexcept override { return this; }
   [[nodiscard]] const int32_t* position_counter() const noexcept override;
   [[nodiscard]] const int32_t* length_counter() const noexcept override;
+  /// kCacheFull, once, if appends were dropped for want of room.
   Status sync_counter() override;
   Status truncate(int32_t n) override;
   Status restore(StateReader& from) override;
@@ -99,8 +105,13 @@ class DeviceStore final : public LayeredStore,
   Status write(const engine::GpuBuffer& to, int32_t start, const void* from,
                const TensorShape& shape, From where);
   Status read(const engine::GpuBuffer& from, const TensorShape& shape, float* to) const;
-  /// On the device and here; nothing is done if they say so already.
-  Status set_counters(int32_t position, int32_t length);
+  /// On the device and here; nothing is done if they say so already. `anew`: whatever the device
+  /// may have made of them, and what was dropped is forgotten.
+  Status set_counters(int32_t position, int32_t length, bool anew = false);
+  /// Of a fixed store.
+  [[nodiscard]] engine::AppendCounter* append_counter() const noexcept {
+    return static_cast<engine::AppendCounter*>(counters_.at());
+  }
   /// seq_len() if lengths were at most `keep`, and that of `layer`, if any, `length`.
   [[nodiscard]] int32_t agreement(int32_t keep, int32_t layer, int32_t length) const noexcept;
 

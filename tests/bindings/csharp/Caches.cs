@@ -105,8 +105,10 @@ static class Caches
             cache.Pointers(0, out keys, out values);
             Check.That(keys != 0 && values != 0, "addresses");
             cache.AppendOnDevice(0, keys, values);
-            Check.Equal(2, cache.Length, "two positions");
-            Check.Same(new float[] { 1, 2, 3, 4, 1, 2, 3, 4 }, cache.Get(0).Keys, "rows");
+            cache.AppendOnStream(0, keys, values, 0);
+            Check.Fails(Status.InvalidArgument, () => cache.AppendOnStream(0, keys, values, 1), "no streams");
+            Check.Equal(3, cache.Length, "three positions");
+            Check.Same(new float[] { 1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4 }, cache.Get(0).Keys, "rows");
             cache.PointerArrays(out keys, out values);
             Check.That(cache.Counter != IntPtr.Zero && keys != values, "more addresses");
             cache.SyncLength();

@@ -515,12 +515,16 @@ func TestCachesOnADevice(t *testing.T) {
 	ok(t, err)
 	equal(t, "length", length, 1)
 	ok(t, cache.AppendDevice(0, k, v))
+	ok(t, cache.AppendStream(0, k, v, 0))
+	if err := cache.AppendStream(0, k, v, 1); !errors.Is(err, generate.ErrInvalidArgument) {
+		t.Error(err)
+	}
 	ok(t, cache.SyncLength())
-	equal(t, "positions", cache.SeqLen(), 2)
+	equal(t, "positions", cache.SeqLen(), 3)
 	if err := cache.Append(0, row, row, 1); !errors.Is(err, generate.ErrSequence) {
 		t.Error(err)
 	}
-	if err := cache.Append(0, row[:3], row, 2); !errors.Is(err, generate.ErrInvalidArgument) {
+	if err := cache.Append(0, row[:3], row, 3); !errors.Is(err, generate.ErrInvalidArgument) {
 		t.Error(err)
 	}
 	k, v, err = cache.PointerArrays()

@@ -152,12 +152,14 @@ final class CachesTest {
       GpuKvCache.Pointers at = cache.pointers(0);
       Check.that(at.k() != 0 && at.v() != 0 && at.length() == 1, "addresses: " + at);
       cache.appendOnDevice(0, at.k(), at.v());
+      cache.appendOnStream(0, at.k(), at.v(), 0);
+      Check.fails(Status.INVALID_ARGUMENT, () -> cache.appendOnStream(0, at.k(), at.v(), 1));
       cache.syncLength();
-      Check.equal(2, cache.length(), "two positions");
+      Check.equal(3, cache.length(), "three positions");
       Check.that(cache.counter() != 0 && cache.pointerArrays().k() != 0, "more addresses");
       Check.equal(5L, gpu.counters().allocations(), "pieces");
       Check.fails(Status.SEQUENCE, () -> cache.append(0, row, row, 1));
-      Check.fails(Status.INVALID_ARGUMENT, () -> cache.append(0, new float[3], row, 2));
+      Check.fails(Status.INVALID_ARGUMENT, () -> cache.append(0, new float[3], row, 3));
       tensor.setGpuAllocator(gpu);
       Check.that(tensor.counterOnDevice() != 0, "a counter");
     }

@@ -5,6 +5,9 @@
  * leaves everything usable. */
 #include "api_test.h"
 
+#include "cuda/engine/emulated_streams.h"
+
+#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -193,6 +196,110 @@ static void models_say_what_they_say_on_the_cpu(void** state) {
   gen_gpu_allocator_release(memory);
 }
 
+/* The library is loaded already, or is from here on. */
+static const struct emulated_streams* emulated_streams(void) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s/libgenerate-cuda.so", getenv("GEN_BACKEND_PATH"));
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  assert_non_null(library);
+  emulated_streams_fn get = NULL;
+  *(void**)&get = dlsym(library, "emulated_streams_get");
+  assert_non_null(get);
+  return get();
+}
+
+enum { APPEND_LAYERS = 2, APPEND_ROOM = 5, APPEND_DIM = 6 };
+
+static int32_t read_counter(const gen_gpu_allocator* memory, const kv_cache* cache) {
+  int32_t found = -1;
+  assert_int_equal(memory->copy(memory->user, &found, kv_cache_gpu_counter_ptr(cache), sizeof found,
+                                GEN_GPU_COPY_TO_HOST),
+                   GEN_OK);
+  return found;
+}
+
+/* A prompt from the host, a step that is enqueued, the same step as a graph until the cache is full
+ * and beyond. */
+static void appends_on_a_stream(void** state) {
+  (void)state;
+  gen_gpu_allocator* memory = device_memory();
+  const struct emulated_streams* streams = emulated_streams();
+  kv_cache* cache = NULL;
+  assert_ok(kv_cache_gpu_new(memory, APPEND_LAYERS, APPEND_ROOM, 2, APPEND_DIM / 2, &cache, &error),
+            error);
+  float prompt[APPEND_DIM], rows[2 * APPEND_DIM], out[2][APPEND_ROOM * APPEND_DIM];
+  for (int i = 0; i < APPEND_DIM; ++i) prompt[i] = (float)i - 100;
+  for (int i = 0; i < 2 * APPEND_DIM; ++i) rows[i] = (float)i + 1;
+  void* at = NULL;
+  assert_int_equal(memory->allocate(memory->user, sizeof rows, &at), GEN_OK);
+  assert_int_equal(memory->copy(memory->user, at, rows, sizeof rows, GEN_GPU_COPY_TO_DEVICE),
+                   GEN_OK);
+  const float* k = at;
+  const float* v = k + APPEND_DIM;
+  for (int layer = 0; layer < APPEND_LAYERS; ++layer) {
+    assert_ok(kv_cache_gpu_append(cache, layer, prompt, prompt, 0, &error), error);
+  }
+  assert_fails(kv_cache_gpu_append_stream(cache, 0, k, v, NULL, &error), bad, "stream of device 0",
+               error);
+  void* stream = streams->stream_new();
+  for (int layer = 0; layer < APPEND_LAYERS; ++layer) {
+    assert_ok(kv_cache_gpu_append_stream(cache, layer, k, v, stream, &error), error);
+  }
+  assert_fails(kv_cache_gpu_append_stream(cache, APPEND_LAYERS, k, v, stream, &error),
+               GEN_ERROR_OUT_OF_RANGE, "layer 2", error);
+  assert_int_equal(kv_cache_seq_len(cache), 2);
+  streams->stream_wait(stream);
+  assert_int_equal(read_counter(memory, cache), 2);
+
+  streams->capture_begin(stream);
+  for (int layer = 0; layer < APPEND_LAYERS; ++layer) {
+    assert_ok(kv_cache_gpu_append_stream(cache, layer, v, k, stream, &error), error);
+  }
+  void* graph = streams->capture_end(stream);
+  assert_non_null(graph);
+  assert_int_equal(kv_cache_seq_len(cache), 3);
+  assert_int_equal(read_counter(memory, cache), 2);
+  for (int i = 0; i < APPEND_ROOM; ++i) streams->replay(graph, stream);
+  streams->stream_wait(stream);
+  assert_int_equal(read_counter(memory, cache), APPEND_ROOM);
+  assert_fails(kv_cache_gpu_sync_counter(cache, &error), GEN_ERROR_CACHE_FULL, "5 of 5", error);
+  assert_int_equal(kv_cache_seq_len(cache), 3);
+  assert_ok(kv_cache_gpu_sync_counter(cache, &error), error);
+  assert_int_equal(kv_cache_seq_len(cache), APPEND_ROOM);
+  for (int layer = 0; layer < APPEND_LAYERS; ++layer) {
+    const size_t n = APPEND_ROOM * APPEND_DIM;
+    assert_ok(kv_cache_get(cache, layer, out[0], n, out[1], n, NULL, NULL, &error), error);
+    for (int side = 0; side < 2; ++side) {
+      assert_memory_equal(out[side], prompt, sizeof prompt);
+      assert_memory_equal(out[side] + APPEND_DIM, rows + side * APPEND_DIM, sizeof prompt);
+      for (int p = 2; p < APPEND_ROOM; ++p) {
+        assert_memory_equal(out[side] + p * APPEND_DIM, rows + (1 - side) * APPEND_DIM,
+                            sizeof prompt);
+      }
+    }
+  }
+  /* The graph goes on where the cache is cut. */
+  assert_ok(kv_cache_truncate(cache, 1, &error), error);
+  streams->replay(graph, stream);
+  streams->stream_wait(stream);
+  assert_ok(kv_cache_gpu_sync_counter(cache, &error), error);
+  assert_int_equal(kv_cache_seq_len(cache), 2);
+  streams->graph_free(graph);
+  streams->stream_free(stream);
+  kv_cache_free(cache);
+  assert_int_equal(memory->release(memory->user, at), GEN_OK);
+
+  /* A device that the backend does not have. */
+  struct failing f = {memory, 0, SIZE_MAX, 0};
+  gen_gpu_allocator table = table_of(&f);
+  table.device = 1;
+  assert_ok(kv_cache_gpu_new(&table, 1, 1, 1, 1, &cache, &error), error);
+  assert_fails(kv_cache_gpu_append_stream(cache, 0, prompt, prompt, &f, &error),
+               GEN_ERROR_UNSUPPORTED, "device 1 of backend cuda, which has 1", error);
+  kv_cache_free(cache);
+  gen_gpu_allocator_release(memory);
+}
+
 /* What a process makes of a device that is lost during a step; 0 if it is what is promised. */
 static int lose_the_device(void) {
   gen_model* cpu = NULL;
@@ -204,12 +311,14 @@ static int lose_the_device(void) {
   int32_t said[2][TOKENS];
   if (setenv("GEN_EMULATOR_LOST_AFTER", "40", 1) != 0) return 1;
   kv_cache* cache = NULL;
+  void* stream = NULL;
   const float first[] = {3, 4};
   if (gen_gpu_allocator_cuda(0, &memory, &error) ||
       kv_cache_gpu_new(memory, 1, 4, 1, 2, &cache, &error) ||
       kv_cache_gpu_append(cache, 0, first, first, 0, &error)) {
     return 14;
   }
+  stream = emulated_streams()->stream_new();
   gen_gpu_allocator_release(memory);
   if (load("cpu", NULL, &cpu) || say(cpu, said[0])) return 2;
   if (load("cuda", NULL, &model) || gen_create(model, NULL, &generator, &error) ||
@@ -229,6 +338,10 @@ static int lose_the_device(void) {
   /* What is on it fails and can be freed. */
   const float row[] = {1, 2};
   if (kv_cache_gpu_append(cache, 0, row, row, 1, &error) != GEN_ERROR_DEVICE) return 12;
+  if (kv_cache_gpu_append_stream(cache, 0, row, row, stream, &error) != GEN_ERROR_DEVICE ||
+      strstr(error.message, "uncorrectable ECC error") == NULL || kv_cache_seq_len(cache) != 1) {
+    return 15;
+  }
   if (kv_cache_truncate(cache, 0, &error) != GEN_ERROR_DEVICE || kv_cache_seq_len(cache) != 1)
     return 13;
   kv_cache_free(cache);
@@ -395,6 +508,7 @@ int main(void) {
           a_lost_device_fails_every_call_and_nothing_else), /* before it is loaded here */
       cmocka_unit_test(the_backend_is_found),
       cmocka_unit_test(allocators_of_a_device),
+      cmocka_unit_test(appends_on_a_stream),
       cmocka_unit_test(models_say_what_they_say_on_the_cpu),
       cmocka_unit_test(lack_of_memory),
       cmocka_unit_test(profiles_of_a_device),

@@ -37,6 +37,15 @@ public final class GpuKvCache extends KvCache {
     run(c -> Native.gen_binding_gpu_append_device(c, layer, k, v));
   }
 
+  /**
+   * The same, enqueued on a CUDA stream: a cudaStream_t of the allocator's device, 0 in host memory that poses as one. Streams
+   * that are captured take it into their graph, whose replays move only the counter: {@link #syncLength} takes the length then.
+   * Make the stream wait before other methods look at the cache.
+   */
+  public void appendOnStream(int layer, long k, long v, long stream) {
+    run(c -> Native.gen_binding_gpu_append_stream(c, layer, k, v, stream));
+  }
+
   /** Where a layer lies on the device. */
   public Pointers pointers(int layer) {
     return ask(c -> {
@@ -60,7 +69,7 @@ public final class GpuKvCache extends KvCache {
     return ask(Native::kv_cache_gpu_counter_ptr);
   }
 
-  /** Takes the length from the device. */
+  /** Takes the length from the device. Says once that appends on a stream were dropped for want of room, if they were. */
   public void syncLength() {
     run(Native::kv_cache_gpu_sync_counter);
   }

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// One position of a layer's keys and values, written in a device's memory where a counter that lies
+// there says, so that the host need not know the position: a captured append can be replayed.
+// cuda/ops/cache_append.cu does it on a device, counted_append.cpp in host memory.
+#pragma once
+
+#include <cstdint>
+
+#include "base/status.h"
+
+namespace gen::engine {
+
+/// Where a sequence stands, in the device's memory.
+struct AppendCounter {
+  int32_t position = 0;  // which is written next; what the caller's kernels read
+  int32_t dropped = 0;   // not 0: an append found no room since this was last 0
+  uint32_t arrived = 0;  // of the kernel's blocks; 0 between kernels
+};
+
+/// With p the counter's position: where 0 <= p < max_seq_len row p of k and of v become k_row and
+/// v_row, and with `moves` the position becomes p + 1. Elsewhere `dropped` becomes 1 and all else
+/// stays. Addresses are the device's; a row may be one of k or v.
+struct CountedAppend {
+  float* k = nullptr;  // [max_seq_len, dim]
+  float* v = nullptr;
+  const float* k_row = nullptr;  // [dim]
+  const float* v_row = nullptr;
+  AppendCounter* counter = nullptr;
+  int32_t max_seq_len = 0;
+  int32_t dim = 0;
+  bool moves = false;
+};
+
+/// In host memory, at once: the reference of the kernel.
+void append_on_host(const CountedAppend& append) noexcept;
+
+/// Device -1 is host memory, which has no stream. On any other it is enqueued on `stream`, a
+/// cudaStream_t of that device, by the backend "cuda". kInvalidArgument for a stream of device -1
+/// and for none of another, kUnsupported without the backend or the device, kDevice.
+Status append_on_device(int32_t device, const CountedAppend& append, void* stream);
+
+}  // namespace gen::engine
