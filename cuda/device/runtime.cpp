@@ -112,6 +112,14 @@ Error primary_context(int device, Context* out) noexcept {
   *out = static_cast<Context>(context);
   return kSuccess;
 }
+Error release_primary_context(int device) noexcept {
+  using Release = int (*)(int device);
+  Release release = nullptr;
+  if (const Error error = find_driver("cuDevicePrimaryCtxRelease", &release); !error.ok()) {
+    return error;
+  }
+  return release(device) == 0 ? kSuccess : kInvalidDevice;
+}
 Error push_context(Context context) noexcept {
   using Push = int (*)(void* context);
   Push push = nullptr;

@@ -82,8 +82,9 @@ Error device_properties(int device, DeviceProperties* out) noexcept;
 Error set_device(int device) noexcept;
 Error current_device(int* out) noexcept;
 /// The context of a device that everybody in the process shares, made if there is none; it stays
-/// until the process ends.
+/// until all who asked have given it back.
 Error primary_context(int device, Context* out) noexcept;
+Error release_primary_context(int device) noexcept;
 /// From here on the thread's device is that of the context, which has no part in set_device(),
 /// until pop_context() brings back what was there before, be it nothing.
 Error push_context(Context context) noexcept;

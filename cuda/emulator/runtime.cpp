@@ -207,6 +207,12 @@ Error primary_context(int device, Context* out) noexcept {
     return kSuccess;
   });
 }
+Error release_primary_context(int device) noexcept {
+  // Others hold it as long as a test runs.
+  return guarded([&](World& world) -> Error {
+    return device < 0 || device >= world.options.devices ? kInvalidDevice : kSuccess;
+  });
+}
 Error push_context(Context context) noexcept {
   return guarded([&](World&) -> Error {
     contexts_of_thread.push_back(static_cast<int>(reinterpret_cast<uintptr_t>(context)) - 1);

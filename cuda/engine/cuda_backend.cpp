@@ -104,8 +104,12 @@ void set_log(LogSink sink) {
 }
 
 void append(int32_t device, const engine::CountedAppend* what, void* stream, Status* status) {
-  const DeviceGuard guard(device);
-  *status = cache_append(*what, static_cast<device::Stream>(stream));
+  DeviceContext context(device);
+  {
+    const DeviceGuard guard(context);
+    *status = cache_append(*what, static_cast<device::Stream>(stream));
+  }
+  context.give_back();  // the stream's owner has it, too
 }
 
 }  // namespace

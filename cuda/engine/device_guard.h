@@ -25,6 +25,11 @@ class DeviceContext {
     context_.store(context);
     return context;
   }
+  /// For one that does not last, of a device that others use as well. No guard may be left.
+  void give_back() noexcept {
+    if (context_.exchange(nullptr) == nullptr) return;
+    static_cast<void>(device::release_primary_context(device_));
+  }
 
  private:
   const int32_t device_;
