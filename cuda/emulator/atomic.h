@@ -14,7 +14,7 @@ namespace gen::cuda::emulator {
 /// Puts change(old) in the place of old, which it returns.
 template <typename T, typename Change>
 T exchange(T* at, Change change) {
-  check_access(at, sizeof(T));
+  check_read(at, sizeof(T));
   const T old = *at;
   *at = change(old);
   return old;

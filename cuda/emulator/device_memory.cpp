@@ -15,6 +15,7 @@
 
 #include "cuda/emulator/machine.h"
 #include "cuda/emulator/sanitizer.h"
+#include "cuda/emulator/unwritten.h"
 
 namespace gen::cuda::emulator {
 namespace {
@@ -129,7 +130,7 @@ void DeviceMemory::make_live(void* at) {
   allocation.live = true;
   protect(start, allocation.bytes, PROT_READ | PROT_WRITE);
   const size_t tail = round_up(allocation.bytes, kAlign) - allocation.bytes;
-  std::memset(at, 0xFF, allocation.bytes);
+  fill_unwritten(at, allocation.bytes);
   std::memset(pointer(start) + allocation.bytes, kTail, tail);
 #ifdef GEN_EMULATOR_ASAN
   __asan_poison_memory_region(pointer(start) + allocation.bytes, tail);

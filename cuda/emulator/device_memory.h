@@ -20,7 +20,7 @@ class DeviceMemory {
 
   /// Addresses without memory; null when there are none left.
   void* reserve(size_t bytes, int device);
-  /// From here on kernels may use it; filled with NaNs. Between open() and close().
+  /// From here on kernels may use it; unwritten (unwritten.h). Between open() and close().
   void make_live(void* pointer);
   /// Gives it back, with its addresses.
   void retire(void* pointer);

@@ -27,6 +27,10 @@ struct Options {
   int runtime_version = 13000;
   /// After so many kernels the device is lost; 0: never. At first GEN_EMULATOR_LOST_AFTER.
   uint64_t lost_after = 0;
+  /// Device memory that nobody has written may not be read by vectors, by atomic operations, from
+  /// copies of it in shared memory, nor be copied to the host. Kernels that read what they then do
+  /// not use do not stand that. At first whether there is GEN_EMULATOR_UNWRITTEN.
+  bool finds_unwritten = false;
 };
 
 /// Another machine from here on. Streams and memory of the last one must have been given back.

@@ -12,10 +12,13 @@ namespace gen::cuda::emulator {
 
 /// Fails unless `bytes` at the address are aligned to their size and a device's or pinned.
 void check_access(const void* at, size_t bytes);
+/// The same, and unless somebody has written them, as far as Options::finds_unwritten asks for it.
+void check_read(const void* at, size_t bytes);
+bool finds_unwritten();
 
 template <typename T>
 T load_vector(const void* from) {
-  check_access(from, sizeof(T));
+  check_read(from, sizeof(T));
   T value;
   std::memcpy(&value, from, sizeof value);
   return value;

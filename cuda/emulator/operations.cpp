@@ -127,12 +127,14 @@ void begin_copy(size_t to, const void* from, size_t bytes, const char* name) {
 
 void land_copies(unsigned pending) {
   Thread& thread = self();
+  const bool finds = finds_unwritten();
   const auto stays = [&](const PendingCopy& copy) {
     return copy.group + pending >= thread.copy_group;
   };
   for (const PendingCopy& copy : thread.copies) {
     if (stays(copy)) continue;
-    thread.block->shared.end_copy(copy.to, copy.early ? copy.bytes_then : copy.from, copy.bytes);
+    thread.block->shared.end_copy(copy.to, copy.early ? copy.bytes_then : copy.from, copy.bytes,
+                                  finds ? copy.from : nullptr);
   }
   std::erase_if(thread.copies, [&](const PendingCopy& copy) { return !stays(copy); });
 }

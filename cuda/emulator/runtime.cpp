@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cuda/device/launch.h"
+#include "cuda/emulator/unwritten.h"
 #include "cuda/emulator/world.h"
 
 namespace gen::cuda::device {
@@ -329,21 +330,31 @@ Error copy_async(void* to, const void* from, size_t bytes, CopyKind kind, Stream
       const auto* const begin = static_cast<const std::byte*>(from);
       taken.assign(begin, begin + bytes);
     }
-    world.enqueue(stream, call_work([=, &world, taken = std::move(taken)] {
-                    const bool far_to = down || world.memory.holds(to, bytes);
-                    const bool far_from = up || world.memory.holds(from, bytes);
-                    if (bytes != 0 && (!far_to || !far_from)) {
-                      char place[160];
-                      world.memory.describe(far_to ? from : to, place, sizeof place);
-                      world.lose("a copy of " + std::to_string(bytes) + " bytes " +
-                                 (far_to ? "from " : "to ") + place);
-                    } else if (pinned && !world.is_pinned(host, bytes)) {
-                      world.lose("a copy of " + std::to_string(bytes) +
-                                 " bytes with pinned memory that has been freed");
-                    } else {
-                      std::memcpy(to, taken.empty() ? from : taken.data(), bytes);
-                    }
-                  }));
+    world.enqueue(
+        stream, call_work([=, &world, taken = std::move(taken)] {
+          const bool far_to = down || world.memory.holds(to, bytes);
+          const bool far_from = up || world.memory.holds(from, bytes);
+          if (bytes != 0 && (!far_to || !far_from)) {
+            char place[160];
+            world.memory.describe(far_to ? from : to, place, sizeof place);
+            world.lose("a copy of " + std::to_string(bytes) + " bytes " +
+                       (far_to ? "from " : "to ") + place);
+          } else if (pinned && !world.is_pinned(host, bytes)) {
+            world.lose("a copy of " + std::to_string(bytes) +
+                       " bytes with pinned memory that has been freed");
+          } else {
+            const void* const unwritten = world.options.finds_unwritten && down
+                                              ? emulator::find_unwritten(from, bytes)
+                                              : nullptr;
+            if (unwritten != nullptr) {
+              char place[160];
+              world.memory.describe(unwritten, place, sizeof place);
+              world.lose("a copy to the host of what nobody has written: " + std::string(place));
+              return;
+            }
+            std::memcpy(to, taken.empty() ? from : taken.data(), bytes);
+          }
+        }));
     return kSuccess;
   });
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cuda/emulator/machine.h"
+#include "cuda/emulator/unwritten.h"
 
 namespace gen::cuda::emulator {
 void SharedMemory::reset(size_t dynamic_bytes) {
@@ -122,13 +123,19 @@ void SharedMemory::begin_copy(const Thread& thread, size_t at, size_t bytes, con
   }
 }
 
-void SharedMemory::end_copy(size_t at, const void* from, size_t bytes) {
+void SharedMemory::end_copy(size_t at, const void* from, size_t bytes, const void* address) {
   if (from == nullptr) {
     std::memset(data_.data() + at, 0, bytes);
   } else {
     std::memcpy(data_.data() + at, from, bytes);
   }
-  for (size_t i = at; i < at + bytes; ++i) bytes_[i].known = true;
+  for (size_t i = 0; i < bytes; i += kUnwrittenWord) {
+    uint32_t word;
+    std::memcpy(&word, data_.data() + at + i, sizeof word);
+    const bool known =
+        address == nullptr || word != unwritten_word(reinterpret_cast<uintptr_t>(address) + i);
+    for (size_t k = i; k < i + kUnwrittenWord; ++k) bytes_[at + k].known = known;
+  }
 }
 
 }  // namespace gen::cuda::emulator

@@ -32,7 +32,9 @@ class SharedMemory {
   void* atomic(const Thread& thread, size_t at, size_t bytes, const char* name);
   /// A copy begins: until its end nobody may know what is there.
   void begin_copy(const Thread& thread, size_t at, size_t bytes, const char* name);
-  void end_copy(size_t at, const void* from, size_t bytes);
+  /// Where `address` is not null the bytes lay there in device memory, and what nobody had written
+  /// there nobody may know here.
+  void end_copy(size_t at, const void* from, size_t bytes, const void* address);
 
  private:
   struct Mark {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cuda/device/memory.cuh"
+#include "cuda/emulator/unwritten.h"
 
 namespace gen::cuda::emulator {
 
@@ -21,6 +22,7 @@ World::World() {
   options.seed = seed != nullptr ? std::strtoull(seed, nullptr, 10) : 1;
   const char* const driver = std::getenv("GEN_EMULATOR_DRIVER");
   if (driver != nullptr) options.driver_version = std::atoi(driver);
+  options.finds_unwritten = std::getenv("GEN_EMULATOR_UNWRITTEN") != nullptr;
   const char* const lost_after = std::getenv("GEN_EMULATOR_LOST_AFTER");
   if (lost_after != nullptr) options.lost_after = std::strtoull(lost_after, nullptr, 10);
 }
@@ -178,6 +180,19 @@ void check_access(const void* at, size_t bytes) {
   char place[160];
   here.memory.describe(at, place, sizeof place);
   fail("out of bounds: %zu bytes at %s", bytes, place);
+}
+
+bool finds_unwritten() { return world().options.finds_unwritten; }
+
+void check_read(const void* at, size_t bytes) {
+  check_access(at, bytes);
+  const World& here = world();
+  if (!here.options.finds_unwritten) return;
+  const void* const unwritten = find_unwritten(at, bytes);
+  if (unwritten == nullptr) return;
+  char place[160];
+  here.memory.describe(unwritten, place, sizeof place);
+  fail("reads what nobody has written: %s", place);
 }
 
 void configure(const Options& options) {

@@ -2,6 +2,7 @@
 #include "broken_kernels.h"
 
 #include "cuda/device/async_copy.cuh"
+#include "cuda/device/atomic.cuh"
 #include "cuda/device/grid.cuh"
 #include "cuda/device/launch.h"
 #include "cuda/device/memory.cuh"
@@ -89,6 +90,25 @@ GEN_DEVICE void break_barriers(Mistake what) {
   }
 }
 
+/// Thread 3 has not written what is read.
+GEN_DEVICE void break_order(Mistake what, float* data, float* fresh) {
+  GEN_SHARED(float, tile, 64);
+  const unsigned t = thread_index().x;
+  if (t != 3) fresh[t] = 1.0f;
+  sync_threads();
+  if (what == Mistake::kUnwrittenCopy) {
+    if (t < 16) copy_async16(tile, t * 4, fresh + t * 4);
+    commit_copies();
+    wait_copies<0>();
+    sync_threads();
+    data[t] = tile[t];
+  } else if (what == Mistake::kUnwrittenVector) {
+    if (t < 16) store16(data + t * 4, load16(fresh + t * 4));
+  } else {
+    if (t == 3) atomic_add(reinterpret_cast<uint32_t*>(fresh) + t, 1U);
+  }
+}
+
 GEN_KERNEL mistake_kernel(Mistake what, float* data, const float* host) {
   const unsigned t = thread_index().x;
   switch (what) {
@@ -135,6 +155,11 @@ GEN_KERNEL mistake_kernel(Mistake what, float* data, const float* host) {
       break;
     case Mistake::kSpinsForEver:
       while (load_acquire(reinterpret_cast<const uint32_t*>(data)) != 1) spin_pause();
+      break;
+    case Mistake::kUnwrittenCopy:
+    case Mistake::kUnwrittenVector:
+    case Mistake::kUnwrittenCount:
+      break_order(what, data, const_cast<float*>(host));
       break;
     case Mistake::kHostMemory:
       data[t] = static_cast<float>(load_constant16(host).x);

@@ -34,9 +34,13 @@ enum class Mistake {
   kPlainGridBarrier,
   kSpinsForEver,
   kHostMemory,
+  kUnwrittenCopy,    // to shared memory, of what nobody has written, and reads it there
+  kUnwrittenVector,  // the same of a vector
+  kUnwrittenCount,   // adds to what nobody has set
 };
 
-/// `data` has 100 floats; 64 threads run. kNoMemory and kHostMemory read at `host`.
+/// `data` has 100 floats; 64 threads run. kNoMemory and kHostMemory read at `host`, and so do the
+/// last three, of device memory: 64 floats.
 cuda::device::Error make_mistake(Mistake what, float* data, const float* host,
                                  cuda::device::Stream stream);
 

@@ -75,6 +75,39 @@ INSTANTIATE_TEST_SUITE_P(
         Case{Mistake::kSpinsForEver, "spins for ever"},
         Case{Mistake::kHostMemory, "out of bounds: 16 bytes at address"}));
 
+/// Which is looked for where it is asked for.
+TEST(MistakesOfOrder, WhatNobodyHasWritten) {
+  const Case cases[] = {
+      {Mistake::kUnwrittenCopy, "reads uninitialised shared memory, tile"},
+      {Mistake::kUnwrittenVector, "reads what nobody has written: byte 12 of an allocation of 256"},
+      {Mistake::kUnwrittenCount, "thread (3,0,0): reads what nobody has written: byte 12 of"}};
+  for (const Case& one : cases) {
+    for (const bool asked : {false, true}) {
+      SCOPED_TRACE(testing::Message() << one.line << ", asked " << asked);
+      cuda::emulator::configure({.finds_unwritten = asked});
+      const FailureWatch watch;
+      const DeviceStream stream;
+      const DeviceArray<float> data(stream, std::vector<float>(100));
+      const DeviceArray<float> fresh(stream, 64);
+      GEN_EXPECT_OK(make_mistake(one.what, data.get(), fresh.get(), stream.get()));
+      EXPECT_EQ(stream.synchronize().ok(), !asked);
+      EXPECT_EQ(watch.text().find(one.line) != std::string::npos, asked) << watch.text();
+    }
+  }
+  cuda::emulator::configure({.finds_unwritten = true});
+  {
+    const FailureWatch watch;
+    const DeviceStream stream;
+    const DeviceArray<int32_t> fresh(stream, 64);
+    GEN_EXPECT_OK(cuda::device::memset_async(fresh.get(), 0, 100, stream.get()));
+    static_cast<void>(fresh.read());
+    EXPECT_EQ(watch.text(),
+              "a copy to the host of what nobody has written: byte 100 of an allocation of 256 "
+              "bytes");
+  }
+  cuda::emulator::configure({});
+}
+
 TEST(MistakesOfBounds, JustBeyondAnAllocation) {
   if (kSanitized) GTEST_SKIP() << "the address sanitizer sees it first";
   const FailureWatch watch;
