@@ -581,9 +581,9 @@ Error launch_emulated(emulator::KernelBody body, const LaunchConfig& config) noe
       return "(" + std::to_string(size.x) + "," + std::to_string(size.y) + "," +
              std::to_string(size.z) + ")";
     };
-    if (config.stream->device != device_of_thread) {
+    if (config.stream->device != current()) {
       return refuse("a stream of device " + std::to_string(config.stream->device) +
-                        ", the thread's is " + std::to_string(device_of_thread),
+                        ", the thread's is " + std::to_string(current()),
                     kInvalidHandle);
     }
     const uint64_t threads = uint64_t{block.x} * block.y * block.z;
