@@ -23,8 +23,9 @@ namespace gen::generate {
 /// Most rows of a tree, its first included.
 constexpr int32_t kMostDraftRows = cache::kMostTreeRows;
 /// Rows of a chain (see StepRunner): more would save little and keep those waiting longer that come
-/// meanwhile.
+/// or are cancelled meanwhile. And the seconds that one may take; a single row is none.
 constexpr int32_t kMostLinks = 4;
+constexpr double kMostChainSeconds = 0.01;
 
 /// Row 0 is the pending token, the last of the text; every other row is a guess at what follows the
 /// row that it names, one before it. Where each follows the row before it the tree is a chain.

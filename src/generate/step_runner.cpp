@@ -52,9 +52,15 @@ void StepRunner::propose(std::span<StepPlan::Part> parts) noexcept {
   }
 }
 
+// Rows behind the first that a chain has time for.
+int32_t StepRunner::links_in_time() const noexcept {
+  if (link_seconds_ * kMostLinks <= kMostChainSeconds) return kMostLinks - 1;
+  return std::max(static_cast<int32_t>(kMostChainSeconds / link_seconds_), 1) - 1;
+}
+
 // As many rows as all of the step may have, since those of a chain come step by step.
 void StepRunner::add_links(std::span<StepPlan::Part> parts) {
-  int32_t links = tracer_ == nullptr && !parts.empty() ? kMostLinks - 1 : 0;
+  int32_t links = tracer_ == nullptr && !parts.empty() ? links_in_time() : 0;
   for (const StepPlan::Part& part : parts) {
     const StepRequest& request = *part.request;
     const bool stays = request.cache != nullptr && request.state == nullptr &&
@@ -276,6 +282,8 @@ void StepRunner::run() {
   Status status;
   even_chains();
   const bool timed = std::exchange(timed_, false) && only_decodes();  // not where it is tried again
+  const bool linked = model_.traits().chains && drafter_ == nullptr && only_decodes();
+  const double begin = linked ? planner_.now() : 0.0;
   try {
     status = forward();
   } catch (...) {
@@ -283,6 +291,7 @@ void StepRunner::run() {
     throw;
   }
   if (status.ok()) {
+    if (linked) link_seconds_ = (planner_.now() - begin) / std::max(chained_, 1);
     hand_out();
     if (timed) planner_.end(static_cast<int32_t>(tokens_.size()));
     return;

@@ -80,6 +80,7 @@ class StepRunner {
   void add_links(std::span<StepPlan::Part> parts);
   void even_chains() noexcept;
   [[nodiscard]] bool only_decodes() const noexcept;
+  [[nodiscard]] int32_t links_in_time() const noexcept;
 
   const model::Model& model_;
   engine::Tracer* const tracer_;
@@ -109,6 +110,7 @@ class StepRunner {
   std::vector<graph::RowAside> asides_;
   std::vector<graph::RowMass> masses_;
   int32_t chained_ = 0;              // rows of each sequence; 0: they are no chains
+  double link_seconds_ = 0.0;        // of a row of the last chain, or step that could be one's
   size_t n_aside_ = 0;               // tokens
   std::vector<float> aside_logits_;  // [n_aside_]
   std::vector<float> part_;          // [wanted_best_, kMassPart], the same

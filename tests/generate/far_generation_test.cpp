@@ -59,9 +59,10 @@ class Side {
     }
     return generator(options);
   }
+  /// Chains are as long as if a step took no time, but where the options have a clock.
   std::shared_ptr<const Generator> generator(
-      const GeneratorOptions& options,
-      std::shared_ptr<const tokenizer::Tokenizer> tokenizer = nullptr) {
+      GeneratorOptions options, std::shared_ptr<const tokenizer::Tokenizer> tokenizer = nullptr) {
+    if (!options.draft_policy.clock) options.draft_policy.clock = [] { return 0.0; };
     return Generator::create(model_, std::move(tokenizer), options).value();
   }
   engine::EngineMemory& caches() { return caches_; }
@@ -384,6 +385,40 @@ TEST(FarGeneration, GoesOnByItself) {
     EXPECT_TRUE(session->generate({.tokens = prompt}, params, nullptr, nullptr, &result).ok());
     EXPECT_EQ(result->tokens.size(), 41U);
     EXPECT_EQ(engine->finishes - waited, 12U);  // 2 chunks, the first token with them; 40 by fours
+  }
+}
+
+// A chain is as long as there is time for, by what a row of the last one took.
+TEST(FarGeneration, GoesOnForSomeTime) {
+  struct Case {
+    double row_seconds;
+    size_t steps;  // of 40 tokens; the first has four
+  };
+  test::FarMemory memory;
+  for (const Case& of : {Case{0.001, 10}, Case{0.0024, 10}, Case{0.003, 13}, Case{0.004, 19},
+                         Case{0.006, 37}, Case{0.1, 37}}) {
+    SCOPED_TRACE(of.row_seconds);
+    const auto engine = std::make_shared<test::FarEngine>(memory, 2);
+    Side far(engine, memory);
+    GeneratorOptions options;
+    options.prefill_chunk = 16;
+    options.memory = &far.caches();
+    const auto metrics = std::make_shared<MetricsMemory>();
+    options.metrics = metrics;
+    options.draft_policy.clock = [engine, of] {
+      return of.row_seconds * static_cast<double>(engine->passes);
+    };
+    const auto session = far.generator(options)->new_session().value();
+    CallParams params = params_of(41);
+    params.sampling.logprobs = -1;
+    params.sampling.temperature = 0.0;
+    const Tokens prompt = text_of(1, 32);
+    std::optional<GenResult> result;
+    const auto before = metrics->snapshot().value(metric::kSteps);
+    EXPECT_TRUE(session->generate({.tokens = prompt}, params, nullptr, nullptr, &result).ok());
+    EXPECT_EQ(result->tokens.size(), 41U);
+    EXPECT_EQ(metrics->snapshot().value(metric::kSteps) - before,
+              static_cast<double>(2 + of.steps));
   }
 }
 

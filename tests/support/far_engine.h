@@ -49,6 +49,7 @@ class FarEngine final : public engine::Engine {
 
   Status run(engine::Stream& stream, const engine::OpArgs& args) override {
     if (operations++ == refused) throw std::bad_alloc();
+    if (std::holds_alternative<engine::EmbedArgs>(args)) ++passes;
     return enqueue(stream, [this, args](engine::Stream& own) { return inner_->run(own, args); });
   }
   Status upload(engine::Stream& stream, engine::EnginePtr<std::byte> to, const void* from,
@@ -99,6 +100,7 @@ class FarEngine final : public engine::Engine {
   size_t counted_bytes = ~size_t{0};  // of downloads that are counted
   std::atomic<size_t> counted_downloads{0};
   std::atomic<size_t> finishes{0};
+  std::atomic<size_t> passes{0};  // begun
   std::atomic<size_t> operations{0};
   size_t refused = ~size_t{0};  // index of the one that there is no memory for
 
