@@ -112,8 +112,8 @@ func (c *GPUCache) PointerArrays() (k, v uintptr, err error) {
 // CounterAddress is where a device finds the position that is written next.
 func (c *GPUCache) CounterAddress() uintptr { return get(&c.object, native.KvCacheGpuCounterPtr) }
 
-// SyncLength takes the length from the device. Where appends on a stream were dropped for want of room, it says so once
-// with ErrCacheFull.
+// SyncLength takes the length from the device. It fails once with ErrCacheFull if appends on a stream were dropped
+// because the cache was full.
 func (c *GPUCache) SyncLength() error { return c.with(native.KvCacheGpuSyncCounter) }
 
 // SetGPUAllocator moves an empty tensor cache to a device.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device that a thread works on for a while, beside the one that its caller has. The runtime's
-// own way, to choose a device and then the one of before, would make a context of that one where
-// there is none, hundreds of megabytes; so our device's context is pushed and popped instead.
+// Makes a device the calling thread's for a while, then restores the caller's. Restoring with
+// cudaSetDevice would create a context of hundreds of megabytes if the caller's device had none, so
+// the context of our device is pushed and popped instead.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,8 @@
 
 namespace gen::cuda {
 
-/// A device and, once somebody comes to it from another one, its context. Threads: any.
+/// A device and, once a thread has come to it from another device, its primary context. Threads:
+/// any.
 class DeviceContext {
  public:
   explicit DeviceContext(int32_t device) noexcept : device_(device) {}
@@ -25,7 +26,7 @@ class DeviceContext {
     context_.store(context);
     return context;
   }
-  /// For one that does not last, of a device that others use as well. No guard may be left.
+  /// Releases the context, for an object of short life. No guard of it may exist.
   void give_back() noexcept {
     if (context_.exchange(nullptr) == nullptr) return;
     static_cast<void>(device::release_primary_context(device_));

@@ -252,10 +252,9 @@ void MatrixLibrary::judge(const MatrixProduct& product, Verdict verdict) {
   } else {
     plan->found = true;
     log(LogLevel::kDebug,
-        "cuBLASLt has our bits of %lld rows of %s weights, %lld x %lld, by way %zu of %zu",
-        static_cast<long long>(product.rows), dtype_name(product.type),
-        static_cast<long long>(product.outputs), static_cast<long long>(product.cols), plan->at + 1,
-        plan->ways);
+        "cuBLASLt: algorithm %zu of %zu passed its trial for %lld rows of %s weights, %lld x %lld",
+        plan->at + 1, plan->ways, static_cast<long long>(product.rows), dtype_name(product.type),
+        static_cast<long long>(product.outputs), static_cast<long long>(product.cols));
   }
 }
 
@@ -263,10 +262,9 @@ void MatrixLibrary::next_way(Plan& plan) {
   if (++plan.at < plan.ways) return;
   plan.usable = false;
   log(LogLevel::kDebug,
-      "cuBLASLt has not our bits of %lld rows of %s weights, %lld x %lld, by any of %zu ways",
-      static_cast<long long>(plan.shape.rows), dtype_name(plan.shape.type),
-      static_cast<long long>(plan.shape.outputs), static_cast<long long>(plan.shape.cols),
-      plan.ways);
+      "cuBLASLt: none of %zu algorithms passed its trial for %lld rows of %s weights, %lld x %lld",
+      plan.ways, static_cast<long long>(plan.shape.rows), dtype_name(plan.shape.type),
+      static_cast<long long>(plan.shape.outputs), static_cast<long long>(plan.shape.cols));
 }
 
 }  // namespace gen::cuda

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See compare_sums.h. A block's y is some rows, a thread an output; a warp adds what it has found.
+// See compare_sums.h.
+//   Work    A thread compares one output of kRowsEach rows, which the block's y selects. Each warp
+//           adds its counts with one atomic operation each.
 #include "cuda/ops/compare_sums.h"
 
 #include "cuda/device/atomic.cuh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a library's sums are our own kernel's, bit for bit: what trials of its ways ask
+// Compares a library's sums with our own kernel's, bit for bit, for the trials of its algorithms
 // (matrix_products.h).
 #pragma once
 
@@ -9,26 +9,26 @@
 
 namespace gen::cuda {
 
-/// Of the sums compared; both numbers are 0 at first.
+/// Counts of compared sums, in device memory. The caller sets both to 0 before the first kernel.
 struct SumsFound {
   uint32_t differ;
-  /// Those whose order of additions shows: finite, and with some of the last four bits set. Zeros,
-  /// and small whole numbers, are the same in any order.
+  /// Our sums that depend on the order of additions: finite, with a bit set among the last four.
+  /// Zeros and small whole numbers are equal in any order.
   uint32_t telling;
 };
 
-/// [rows, outputs] in device memory. Ours have been multiplied with `factors` already, one for each
-/// row, or null for none.
+/// Two tensors [rows, outputs] in device memory. `own` has been multiplied by the rows' factors,
+/// `other` has not.
 struct SumsView {
-  const float* own;  // rows lie together
+  const float* own;  // contiguous
   const float* other;
-  int64_t other_stride;
-  const float* factors;
+  int64_t other_stride;  // in elements
+  const float* factors;  // [rows], or null for none
   int64_t rows;
   int64_t outputs;
 };
 
-/// Adds to *found, in device memory.
+/// Adds to *found.
 Status compare_sums(const OpContext& context, const SumsView& of, SumsFound* found);
 
 }  // namespace gen::cuda

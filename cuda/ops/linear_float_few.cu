@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of F16 and BF16 weights for up to eight rows with the bits of linear_float_rows.cu, for
-// whoever wants one result for a row: the same products of 16 columns in the same order. The bytes
-// of the weights are all that takes time.
+// Products of F16 and BF16 weights for up to eight rows with `deterministic`. The bits are those of
+// linear_float_rows.cu: the same products of 16 columns are added in the same order.
 //
-//   Work    A warp is all rows by a tile of eight outputs, then by the tile that is all warps
-//           further on; of a gated product by the tile's gates, then by what they are for. Tiles
-//           are dealt to blocks first, so that few of them are on many multiprocessors. The upper
-//           half of each tensor-core product is zeros.
-//           A single row comes in float32. Each block rounds it for itself, and norms it before
-//           that where this is left to the product.
+//   Work    A warp computes all rows of a tile of eight outputs, then takes the tile that is the
+//           number of all warps further on. In a gated product it computes the tile's gates first,
+//           then the values that they gate. Consecutive tiles go to different blocks, so that a
+//           small product uses many multiprocessors. The upper half of each tensor-core product is
+//           zeros.
+//           A single row is read in float32. Each block rounds it itself, after the norm if the
+//           product includes one.
 //   Bytes   W once. A single row once for each block, more rows once for each tile.
-//   Shared  48 KiB of rings, and the row in 16 bits; with a norm also in 32. A warp has five steps
-//           of 128 columns under way in its ring, from one tile to the next without a gap, and
-//           waits for no other. Of several rows it is 64 KiB, with three steps under way.
+//   Shared  One row: 48 KiB of rings and the row in 16 bits, with a norm also in 32. Each warp has
+//           five steps of 128 columns in flight in its own ring, also from one tile to the next,
+//           and waits for no other warp. Several rows: 64 KiB of rings, three steps in flight.
 #include <algorithm>
 
 #include "cuda/ops/linear_float_rows.cuh"

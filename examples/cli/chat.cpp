@@ -164,6 +164,7 @@ void add_chat(CLI::App& app) {
   add_kv_option(*command, options->model);
   add_draft_options(*command, options->model);
   add_context_option(*command, options->model);
+  add_deterministic_option(*command, options->model);
   add_sampling_options(*command, options->sampling);
   command->add_option("--system", options->system, "the system message");
   command

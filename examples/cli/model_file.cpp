@@ -171,6 +171,10 @@ void add_context_option(CLI::App& command, ModelChoice& choice) {
       ->capture_default_str();
 }
 
+void add_deterministic_option(CLI::App& command, ModelChoice& choice) {
+  command.add_flag("--deterministic", choice.deterministic, generator_help("deterministic"));
+}
+
 void add_draft_options(CLI::App& command, ModelChoice& choice) {
   CLI::Option* const draft =
       command
@@ -247,6 +251,8 @@ Options make_options(const ModelChoice& choice) {
   check_option("--context-policy",
                gen_options_set(o, "context_policy", choice.context.c_str(), &error), error);
   check_option("--tiered", gen_options_set(o, "tiered_kv", choice.tiered.c_str(), &error), error);
+  check_option("--deterministic",
+               gen_options_set_deterministic(o, choice.deterministic ? 1 : 0, &error), error);
   return options;
 }
 

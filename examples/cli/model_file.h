@@ -25,6 +25,7 @@ struct ModelChoice {
   int32_t compressed = 0;        // --compressed
   std::string context = "stop";  // --context-policy, as the option
   std::string tiered;            // --tiered; empty means that all is in memory
+  bool deterministic = false;    // --deterministic
   std::string draft;             // --draft; empty means none
   int32_t draft_len = 0;         // --draft-len; 0 means the drafter's own
   std::string draft_policy = "auto";  // --draft-policy, as the option
@@ -40,6 +41,7 @@ void add_kv_option(CLI::App& command, ModelChoice& choice);
 std::string kv_problem(const std::string& text);
 void add_draft_options(CLI::App& command, ModelChoice& choice);
 void add_context_option(CLI::App& command, ModelChoice& choice);
+void add_deterministic_option(CLI::App& command, ModelChoice& choice);
 
 /// -m if given, else GEN_MODEL, else ../share/generate from the program's folder; a Failure names
 /// all three if nothing is there.

@@ -149,6 +149,7 @@ void add_run(CLI::App& app) {
   add_kv_option(*command, options->model);
   add_draft_options(*command, options->model);
   add_context_option(*command, options->model);
+  add_deterministic_option(*command, options->model);
   add_sampling_options(*command, options->sampling);
   CLI::Option* prompt = command->add_option("-p,--prompt", options->prompt,
                                             "text to continue; - reads standard input");

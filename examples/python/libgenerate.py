@@ -193,6 +193,11 @@ class Handle:
             self.close()
 
 
+def _text(value):
+    """A setting as the library reads it: True and False are 1 and 0."""
+    return str(int(value) if isinstance(value, bool) else value)
+
+
 class Model(Handle):
     _free = _function("gen_model_free", c_void_p, result=None)
 
@@ -202,7 +207,7 @@ class Model(Handle):
         _model_options_new(byref(settings))
         try:
             for key, value in options.items():
-                _model_options_set(settings, key.encode(), str(value).encode())
+                _model_options_set(settings, key.encode(), _text(value).encode())
             super().__init__(_model_load, os.fsencode(path), settings)
         finally:
             _model_options_free(settings)
@@ -214,7 +219,7 @@ class Model(Handle):
         _config_new(byref(sizes))
         try:
             for key, value in config.items():
-                _config_set(sizes, key.encode(), str(value).encode())
+                _config_set(sizes, key.encode(), _text(value).encode())
             Handle.__init__(model, _model_custom, forward, sizes, _model_tokenizer(tokenizer_of.handle))
         finally:
             _config_free(sizes)
@@ -248,7 +253,7 @@ class Grammar(Handle):
                 data = (schema if isinstance(schema, str) else json.dumps(schema)).encode()
                 _grammar_options_add_schema(settings, uri.encode(), data, len(data))
             for key, value in options.items():
-                _grammar_options_set(settings, key.encode(), str(value).encode())
+                _grammar_options_set(settings, key.encode(), _text(value).encode())
             super().__init__(make, *text, settings)
         finally:
             _grammar_options_free(settings)
@@ -434,8 +439,7 @@ class _Sampling(Handle):
             _sampling_set_grammar(self.handle, grammar.handle)
         for key, values in settings.items():
             for value in values if isinstance(values, (list, tuple)) else [values]:
-                text = str(int(value) if isinstance(value, bool) else value)
-                _sampling_set(self.handle, key.encode(), text.encode())
+                _sampling_set(self.handle, key.encode(), _text(value).encode())
         if cancel is not None:
             _sampling_set_cancel(self.handle, cancel.handle)
 
@@ -468,7 +472,7 @@ class Generator(Handle):
         _options_new(byref(settings))
         try:
             for key, value in options.items():
-                _options_set(settings, key.encode(), str(value).encode())
+                _options_set(settings, key.encode(), _text(value).encode())
             if draft is not None:
                 if draft.handle is None:  # for the library none at all
                     raise Error(-15, "the draft model is closed")

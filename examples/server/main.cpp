@@ -58,6 +58,7 @@ void add_options(CLI::App& app, ServerChoice& choice) {
   cli::add_kv_option(app, choice.model);
   cli::add_draft_options(app, choice.model);
   cli::add_context_option(app, choice.model);
+  cli::add_deterministic_option(app, choice.model);
   app.add_option("--host", choice.host, "address to listen at")->capture_default_str();
   app.add_option("--port", choice.port, "port; 0 takes a free one")
       ->check(CLI::Range(0, 65535))

@@ -20,13 +20,13 @@ extern "C" {
 
 /**
  * Makes an empty GPU cache with all of its memory: 2 * layers pieces of max_seq_len * heads * head_dim * 4 bytes and one
- * of 12, the counter and what appends on streams keep behind it.
+ * of 12: the counter and 8 bytes of the library's own.
  *
  * @param allocator    table, copied; its functions must work until the cache and its clones are freed.
  * @param layers       number of layers, 1 to 65536.
  * @param max_seq_len  most positions, 1 and up.
  * @param heads        1 and up.
- * @param head_dim     elements of a head, 1 and up.
+ * @param head_dim     elements of a head, 1 and up; heads * head_dim is at most 2147483647.
  * @param out          receives the cache; free it with kv_cache_free.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT for NULL, a number outside its range, struct_size below that of version 0.1, or a
@@ -83,15 +83,15 @@ GEN_API gen_status kv_cache_gpu_append_device(kv_cache *cache, int32_t layer, co
  * counter as it is; kv_cache_gpu_sync_counter then says that appends were dropped.
  *
  * The cache's length moves with each call as for kv_cache_gpu_append_device, also during a capture, when nothing runs. A
- * replay moves only the counter: take the length with kv_cache_gpu_sync_counter after the last one. All other functions
- * that read or write the cache's content or counter are not ordered with the stream: make it wait before (as
- * cudaStreamSynchronize does), and order several streams that append to the same cache. A device's first call loads the
+ * replay moves only the counter: take the length with kv_cache_gpu_sync_counter after the last one. No other function is
+ * ordered with the stream: wait for it (cudaStreamSynchronize) before one that reads or writes the cache's content or
+ * counter. Order several streams that append to the same cache among themselves. A device's first call loads the
  * kernel, which should not happen during a capture: make one outside of captures before. A captured graph is valid until
  * the cache is freed.
  *
  * @param layer   in [0, layers).
- * @param k       address on the device of [heads, head_dim] float32, a multiple of 4; read when the kernel runs, by every
- *                replay again, and never by the host.
+ * @param k       address on the device, a multiple of 4, of [heads, head_dim] float32. Read when the kernel runs, again by each
+ *                replay; never by the host.
  * @param v       as k.
  * @param stream  a cudaStream_t of the allocator's device, from the same process. NULL is refused: the legacy default
  *                stream is cudaStreamLegacy. For an allocator of device -1 it must be NULL, and the append is complete when
@@ -146,8 +146,8 @@ GEN_API gen_status kv_cache_gpu_pointers(const kv_cache *cache, int32_t layer, c
 GEN_API gen_status kv_cache_gpu_pointer_arrays(kv_cache *cache, const void **k, const void **v, gen_error *error);
 
 /**
- * The address on the device of the int32 that holds the position that is written next; kv_cache_counter_device_ptr. What
- * lies behind it is the library's: of kv_cache_gpu_append_stream.
+ * The address on the device of the int32 that holds the position that is written next; kv_cache_counter_device_ptr. The
+ * 8 bytes behind it belong to the library.
  *
  * @return borrowed from the cache, not to be read on the host; NULL for NULL and for a cache of another kind.
  * Threads: any.
@@ -163,7 +163,7 @@ GEN_API const int32_t *kv_cache_gpu_counter_ptr(const kv_cache *cache);
  *         GEN_ERROR_BUSY if the cache is in use;
  *         GEN_ERROR_DEVICE if a copy fails or the counter is outside [0, max_seq_len];
  *         GEN_ERROR_CACHE_FULL if kv_cache_gpu_append_stream dropped appends since the last truncate, reset or such
- *         answer. It is said once: a second call takes the length.
+ *         failure. It is returned once: the next call takes the length.
  *         On any failure the cache is unchanged.
  * Threads: one at a time per cache.
  * Since:   0.1

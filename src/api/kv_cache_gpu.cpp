@@ -9,6 +9,7 @@
 #include "api/boundary.h"
 #include "api/c_gpu_allocator.h"
 #include "api/kv_cache_handle.h"
+#include "cache/limits.h"
 #include "cache/tensor/device_store.h"
 
 namespace {
@@ -35,10 +36,17 @@ Result<DeviceStore*> gpu_store(const kv_cache& cache, const char* call) {
 }
 
 Status check_sizes(int32_t layers, int32_t heads, int32_t head_dim) {
-  if (layers < 1) return gen::error(Code::kInvalidArgument, "%d layers are below 1", layers);
-  if (heads < 1 || head_dim < 1 || heads > INT32_MAX / head_dim) {
-    return gen::error(Code::kInvalidArgument, "%d heads of %d elements are no row", heads,
+  if (layers < 1 || layers > gen::cache::kMostLayers) {
+    return gen::error(Code::kInvalidArgument, "%d layers are outside [1, %d]", layers,
+                      gen::cache::kMostLayers);
+  }
+  if (heads < 1 || head_dim < 1) {
+    return gen::error(Code::kInvalidArgument, "%d heads of %d elements: both are 1 and up", heads,
                       head_dim);
+  }
+  if (heads > INT32_MAX / head_dim) {
+    return gen::error(Code::kInvalidArgument, "%d heads of %d elements: a position has at most %d",
+                      heads, head_dim, INT32_MAX);
   }
   return {};
 }

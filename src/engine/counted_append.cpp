@@ -31,7 +31,7 @@ Status append_on_device(int32_t device, const CountedAppend& append, void* strea
     return {};
   }
   if (stream == nullptr) {
-    return error(Code::kInvalidArgument, "no stream of device %d is given", device);
+    return error(Code::kInvalidArgument, "stream is NULL, no stream of device %d", device);
   }
   GEN_ASSIGN(const EngineRow* const row, engine_row("cuda"));
   if (const char* reason = row->why_not(); reason != nullptr) {

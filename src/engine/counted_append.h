@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One position of a layer's keys and values, written in a device's memory where a counter that lies
-// there says, so that the host need not know the position: a captured append can be replayed.
+// Appends one position of a layer's keys and values in a device's memory, at the position that a
+// counter there holds. The host need not know it, so a captured append can be replayed.
 // cuda/ops/cache_append.cu does it on a device, counted_append.cpp in host memory.
 #pragma once
 

@@ -68,11 +68,12 @@ static void new_takes_what_it_says(void** state) {
   kv_cache* cache = (kv_cache*)&error;
   assert_fails(kv_cache_gpu_new(NULL, 1, 1, 1, 1, &cache, &error), bad, "allocator", error);
   assert_null(cache);
-  assert_fails(kv_cache_gpu_new(&table, 0, 1, 1, 1, &cache, &error), bad, "0 layers", error);
-  assert_fails(kv_cache_gpu_new(&table, 65537, 1, 1, 1, &cache, &error), bad, "65537", error);
+  assert_fails(kv_cache_gpu_new(&table, 0, 1, 1, 1, &cache, &error), bad, "0 layers are outside [1, 65536]", error);
+  assert_fails(kv_cache_gpu_new(&table, 65537, 1, 1, 1, &cache, &error), bad, "65537 layers are outside [1, 65536]", error);
   assert_fails(kv_cache_gpu_new(&table, 1, 0, 1, 1, &cache, &error), bad, "max_seq_len 0", error);
-  assert_fails(kv_cache_gpu_new(&table, 1, 1, 0, 1, &cache, &error), bad, "0 heads", error);
-  assert_fails(kv_cache_gpu_new(&table, 1, 1, 65536, 65536, &cache, &error), bad, "no row", error);
+  assert_fails(kv_cache_gpu_new(&table, 1, 1, 0, 1, &cache, &error), bad, "0 heads of 1 elements: both are 1 and up",
+               error);
+  assert_fails(kv_cache_gpu_new(&table, 1, 1, 65536, 65536, &cache, &error), bad, "at most 2147483647", error);
   assert_fails(kv_cache_gpu_new(&table, 1, 1, 1, 1, NULL, &error), bad, "out", error);
   table.copy = NULL;
   assert_fails(kv_cache_gpu_new(&table, 1, 1, 1, 1, &cache, &error), bad, "copy", error);
@@ -187,7 +188,8 @@ static void appends_on_streams_are_checked(void** state) {
   assert_fails(kv_cache_gpu_append_stream(cache, 0, NULL, v, &stream, &error), bad, "k", error);
   assert_fails(kv_cache_gpu_append_stream(cache, 0, k, NULL, &stream, &error), bad, "v", error);
   assert_fails(kv_cache_gpu_append_stream(cache, LAYERS, k, v, &stream, &error), GEN_ERROR_OUT_OF_RANGE, "layer 3", error);
-  assert_fails(kv_cache_gpu_append_stream(cache, 0, (const char*)k + 1, v, &stream, &error), bad, "multiples", error);
+  assert_fails(kv_cache_gpu_append_stream(cache, 0, (const char*)k + 1, v, &stream, &error), bad, "no multiple of 4",
+               error);
   assert_fails(kv_cache_gpu_append_stream(cache, 0, k, v, NULL, &error), bad, "stream of device 3", error);
   assert_fails(kv_cache_gpu_append_stream(cache, 0, k, v, &stream, &error), GEN_ERROR_UNSUPPORTED, "backend cuda", error);
   assert_int_equal(kv_cache_layer_seq_len(cache, 0), 1);

@@ -106,7 +106,7 @@ run() {
   # What the emulator runs in every test run, on the device; without cuBLASLt, whose sums are its own.
   echo "-- tests"
   GEN_CUBLASLT=off GEN_TRIALS=2 part "$here/gpu_tests" --gtest_brief=1
-  # With it what has one result still has it.
+  # Then the tests of one result, with it.
   part "$here/gpu_tests" '--gtest_filter=CudaLinear.Deterministic*:CudaModels.OneRowOneResult' --gtest_brief=1
   # What share of the rate of reading each reaches stands beside it.
   part "$here/gpu_read" "$lines"

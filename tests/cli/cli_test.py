@@ -166,6 +166,12 @@ class Forms(unittest.TestCase):
         self.assertGreater(half, 1)
         self.assertEqual(talk.stdout[:half], talk.stdout[half:])
 
+    def test_deterministic_changes_nothing_on_the_cpu(self):
+        line = ["run", "-m", DRAFT, "-p", "Once upon a time", "-n", "12", "--temp", "0", "--json"]
+        self.assertEqual(answer(*line, "--deterministic")["tokens"], answer(*line)["tokens"])
+        talk = generate("chat", "-m", DRAFT, "-n", "4", "--temp", "0", "--deterministic", stdin=b"Hello there.\n")
+        self.assertEqual(talk.returncode, 0)
+
     def test_a_full_context_stops_or_shifts(self):
         common = ("run", "-m", DRAFT, "-p", "Once upon a time", "-n", "90", "--ignore-eos", "--ctx", "40", "--json")
         stopped = answer(*common)

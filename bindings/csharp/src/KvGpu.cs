@@ -117,7 +117,7 @@ namespace LibGenerate
         }
 
         /// <summary>
-        /// Takes the length from the device. Says once that appends on a stream were dropped for want of room, if they were.
+        /// Takes the length from the device. Throws once if appends on a stream were dropped because the cache was full.
         /// </summary>
         public void SyncLength()
         {

@@ -190,8 +190,8 @@ Status DeviceStore::append_device(int32_t layer, const void* k, const void* v) {
 Status DeviceStore::append_stream(int32_t layer, const void* k, const void* v, void* stream) {
   GEN_TRY(check_append(layer, seq_len()));
   if ((reinterpret_cast<uintptr_t>(k) | reinterpret_cast<uintptr_t>(v)) % sizeof(float) != 0) {
-    return error(Code::kInvalidArgument, "rows at %p and %p, which are no multiples of %zu", k, v,
-                 sizeof(float));
+    return error(Code::kInvalidArgument, "k at %p and v at %p: an address is no multiple of %zu", k,
+                 v, sizeof(float));
   }
   if (!counters_known_) GEN_TRY(set_counters(position_, length_));
   const Layer& of = layers_[static_cast<size_t>(layer)];

@@ -55,6 +55,12 @@ class Scenarios(unittest.TestCase):
                 again, = generator.batch([case["prompt"]], **case["sampling"])
                 self.assertEqual(again, result)
 
+    def test_settings_may_be_true_and_false(self):
+        case = TABLE["texts"][0]
+        with Model(STORY, mmap=False) as model, Generator(model, **case["options"], deterministic=True) as generator:
+            result, = generator.batch([case["prompt"]], **case["sampling"])
+        self.assertEqual(result.tokens, case["tokens"])
+
     def test_drafts(self):
         with Model(STORY.with_name("draft.gguf")) as draft:
             for case in TABLE["drafts"]:

@@ -501,18 +501,19 @@ TEST(CudaOwnBits, IsLogged) {
   using Lines = std::vector<std::string>;
   OpBench three(engine_with_ways(kThreeWays));
   EXPECT_EQ(said(three, x),
-            Lines({"4cuBLASLt has our bits of 32 rows of BF16 weights, 43 x 104, by way 3 of 3"}));
+            Lines({"4cuBLASLt: algorithm 3 of 3 passed its trial for 32 rows of BF16 "
+                   "weights, 43 x 104"}));
   OpBench other(engine_with_ways({AddsUp::kAtOnce}));
-  EXPECT_EQ(
-      said(other, x),
-      Lines({"4cuBLASLt has not our bits of 32 rows of BF16 weights, 43 x 104, by any of 1 ways"}));
+  EXPECT_EQ(said(other, x),
+            Lines({"4cuBLASLt: none of 1 algorithms passed its trial for 32 rows of BF16 weights, "
+                   "43 x 104"}));
   // Of 32 rows 14 are numbers, seven and the same ones among those that fill up: too few.
   std::vector<float> few = x;
   std::fill(few.begin() + 7 * 104, few.end(), std::nanf(""));
   OpBench one(engine_with_ways({AddsUp::kAsWeDo}));
   EXPECT_EQ(said(one, few), Lines());
-  EXPECT_EQ(said(one, x),
-            Lines({"4cuBLASLt has our bits of 32 rows of BF16 weights, 43 x 104, by way 1 of 1"}));
+  EXPECT_EQ(said(one, x), Lines({"4cuBLASLt: algorithm 1 of 1 passed its trial for 32 rows of BF16 "
+                                 "weights, 43 x 104"}));
   set_log_level(LogLevel::kOff);
   set_log_sink(nullptr, nullptr);
 }

@@ -69,7 +69,7 @@ public final class GpuKvCache extends KvCache {
     return ask(Native::kv_cache_gpu_counter_ptr);
   }
 
-  /** Takes the length from the device. Says once that appends on a stream were dropped for want of room, if they were. */
+  /** Takes the length from the device. Throws once if appends on a stream were dropped because the cache was full. */
   public void syncLength() {
     run(Native::kv_cache_gpu_sync_counter);
   }
