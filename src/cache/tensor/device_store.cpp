@@ -112,10 +112,10 @@ Status DeviceStore::read(const engine::GpuBuffer& from, const TensorShape& shape
 }
 
 Status DeviceStore::set_counters(int32_t position, int32_t length, bool anew) {
-  anew = anew || !counters_known_;
-  if (!anew && position == position_ && (one_word() || length == length_)) return {};
+  const bool same = position == position_ && (one_word() || length == length_);
+  if (same && counters_known_ && !anew) return {};
   const int32_t words[3] = {position, one_word() ? 0 : length, 0};
-  // What was dropped is told by sync_counter(), also if more is appended before.
+  // What was dropped is told by sync_counter(), also if a copy fails or more is appended before.
   const size_t bytes = one_word() && !anew ? sizeof(int32_t) : counters_.size();
   counters_known_ = false;  // what a failed copy leaves is not
   GEN_TRY(allocator_->copy_up(counters_.at(), words, bytes));

@@ -582,6 +582,28 @@ TEST(CudaCacheAppend, AnUnknownCounterIsSetBefore) {
   }
 }
 
+/// A copy of the counter that fails, and what then sets it again, hide nothing of what was dropped.
+TEST(CudaCacheAppend, WhatWasDroppedIsToldAfterACopyThatFails) {
+  for (const bool on_device : {true, false}) {
+    SCOPED_TRACE(on_device ? "on a device" : "in host memory");
+    SmallSide small(on_device);
+    DeviceStore& store = *small.side.store;
+    TableAllocator& memory = small.side.memory();
+    const AppendCounter dropped = {0, 1, 0};  // as replays leave it that found no room
+    ASSERT_TRUE(
+        memory.copy_up(const_cast<int32_t*>(store.position_counter()), &dropped, sizeof dropped)
+            .ok());
+    memory.fails_at = memory.copies + 2;  // the counter's
+    EXPECT_EQ(store.append(0, small.rows.data(), small.rows.data(), 0).code(), Code::kDevice);
+    memory.fails_at = -1;
+    EXPECT_TRUE(small.append().ok());
+    small.side.wait();
+    EXPECT_EQ(store.sync_counter().code(), Code::kCacheFull);
+    EXPECT_TRUE(store.sync_counter().ok());
+    EXPECT_EQ(store.seq_len(), 1);
+  }
+}
+
 TEST(CudaCacheAppend, WhatWasDroppedIsToldAgainIfTellingFails) {
   SmallSide small(false);
   TableAllocator& memory = small.side.memory();
