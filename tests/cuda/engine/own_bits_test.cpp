@@ -264,15 +264,20 @@ struct KeptProduct {
   engine::LinearArgs args;
 };
 
+/// What an engine without the library gives.
+std::vector<float> by_our_kernel(const Matrix& w, const std::vector<float>& x, int64_t rows) {
+  OpBench bench(cuda_engine());
+  const KeptProduct product(bench, w, x, rows);
+  bench.run(product.args);
+  return bench.get(product.args.y.data, rows * w.rows);
+}
+
 /// Scratch memory, or what a trial has found, may find no room: then it is our own kernel's, the
 /// next one tries again, and what cannot be made at all says so.
 TEST(CudaOwnBits, LackOfMemoryAtAnyCall) {
   const Matrix w(DType::kBF16, 43, 104, 1);
   const auto x = random_row(20 * 104, 3);
-  OpBench without(cuda_engine());
-  const KeptProduct plain(without, w, x, 20);
-  without.run(plain.args);
-  const auto own = without.get(plain.args.y.data, 20 * 43);
+  const auto own = by_our_kernel(w, x, 20);
   const auto pool = cuda::PoolAllocator::create(0).value();
   size_t refusals = 0;
   size_t made = 0;
@@ -390,10 +395,7 @@ TEST(CudaOwnBits, ADryRunTakesWhatATrialTakes) {
 TEST(CudaOwnBits, Graphs) {
   const Matrix w(DType::kBF16, 43, 104, 1);
   const auto x = random_row(20 * 104, 3);
-  OpBench without(cuda_engine());
-  const KeptProduct plain(without, w, x, 20);
-  without.run(plain.args);
-  const auto own = without.get(plain.args.y.data, 20 * 43);
+  const auto own = by_our_kernel(w, x, 20);
   OpBench with(engine_with_ways(kThreeWays));
   auto& graphs = static_cast<cuda::CudaEngine&>(with.engine());
   const auto list_of = [](const KeptProduct& product) {
@@ -422,9 +424,7 @@ TEST(CudaOwnBits, Graphs) {
   EXPECT_TRUE(same_bits(run_list(late), std::vector<float>(20 * 43)));
   EXPECT_EQ(ways_taken(), std::vector<int>(8, 0));
   with.run(engine::PackArgs{{with.put(y), 20, 96, 96}, late.args.x});
-  const KeptProduct same(without, other, y, 20);
-  without.run(same.args);
-  const auto want = without.get(same.args.y.data, 20 * 43);
+  const auto want = by_our_kernel(other, y, 20);
   for (int32_t i = 0; i < 2; ++i) EXPECT_TRUE(same_bits(run_list(late), want));
   EXPECT_EQ(graphs.graphs().captured, 2U);
   EXPECT_EQ(ways_taken(), std::vector<int>());
