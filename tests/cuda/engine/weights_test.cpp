@@ -106,6 +106,18 @@ TEST(CudaWeights, TilesInSeveralParts) {
   }
 }
 
+/// `n` pieces of bytes on the device, each filled with its own number.
+void expect_numbered(const std::shared_ptr<cuda::DeviceQueue>& queue, const void* at, size_t n,
+                     size_t piece) {
+  std::vector<std::byte> got(n * piece);
+  cuda::DeviceMemory memory(queue);
+  const auto* const from = static_cast<const std::byte*>(at);
+  ASSERT_TRUE(memory.read(got.data(), engine::engine_ptr(from), got.size()).ok());
+  for (size_t i = 0; i < got.size(); i += piece / 4) {
+    ASSERT_EQ(std::to_integer<size_t>(got[i]), i / piece) << i;
+  }
+}
+
 /// What has been enqueued when a send fails reads its buffer later, so that is not written over.
 TEST(CudaWeights, ASendThatFails) {
   constexpr size_t kPiece = size_t{64} << 10;
@@ -138,13 +150,7 @@ TEST(CudaWeights, ASendThatFails) {
       }
       for (const int value : {1, 2, 3}) EXPECT_TRUE(send(value).ok());
     }
-    std::vector<std::byte> got(4 * kPiece);
-    cuda::DeviceMemory memory(queue);
-    const auto* const from = static_cast<const std::byte*>(at);
-    ASSERT_TRUE(memory.read(got.data(), engine::engine_ptr(from), got.size()).ok());
-    for (size_t i = 0; i < got.size(); i += kPiece / 4) {
-      ASSERT_EQ(std::to_integer<size_t>(got[i]), i / kPiece) << i;
-    }
+    expect_numbered(queue, at, 4, kPiece);
     queue->give_back(at);
   }
 }
@@ -170,13 +176,7 @@ TEST(CudaWeights, SlowThreads) {
     };
     ASSERT_TRUE(queue->write_pieces(at, {kPiece, kPieces, fill}, threads.get()).ok());
   }
-  std::vector<std::byte> got(kPieces * kPiece);
-  cuda::DeviceMemory memory(queue);
-  const auto* const from = static_cast<const std::byte*>(at);
-  ASSERT_TRUE(memory.read(got.data(), engine::engine_ptr(from), got.size()).ok());
-  for (size_t i = 0; i < got.size(); i += kPiece / 4) {
-    ASSERT_EQ(std::to_integer<size_t>(got[i]), i / kPiece) << i;
-  }
+  expect_numbered(queue, at, kPieces, kPiece);
   queue->give_back(at);
 }
 
