@@ -15,7 +15,7 @@ echo "== 2/3 build (build/release)"
 launcher=""
 if command -v ccache >/dev/null; then launcher="-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"; fi
 # shellcheck disable=SC2086  # empty means no argument
-cmake --preset release $launcher >/dev/null
+cmake --preset release -DGEN_TOGETHER=ON $launcher >/dev/null
 cmake --build --preset release
 
 echo "== 3/3 a story"
