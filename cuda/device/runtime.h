@@ -44,6 +44,7 @@ inline constexpr Error kLaunchFailure{719};
 inline constexpr Error kCooperativeTooLarge{720};
 inline constexpr Error kCaptureUnsupported{900};
 inline constexpr Error kCaptureInvalidated{901};
+inline constexpr Error kCaptureImplicit{906};
 
 /// Handles; null means none.
 using Context = struct ContextHandle*;

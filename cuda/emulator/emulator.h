@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "cuda/device/runtime.h"
@@ -36,6 +37,11 @@ struct Options {
 /// Another machine from here on. Streams and memory of the last one must have been given back.
 void configure(const Options& options);
 
+/// From here on, until configure(), time is what kernels take, the microseconds that this says of
+/// one's name, and stands still between them. Events tell it.
+using KernelTime = std::function<double(const std::string& kernel)>;
+void time_kernels(KernelTime microseconds);
+
 class FailureWatch {
  public:
   FailureWatch();
@@ -47,6 +53,18 @@ class FailureWatch {
   /// The first failure since; empty when there was none.
   [[nodiscard]] std::string text() const;
 };
+
+/// Handles of the default streams, as the toolkit's headers have them: cudaStreamLegacy and
+/// cudaStreamPerThread.
+inline device::Stream legacy_stream() noexcept {
+  return reinterpret_cast<device::Stream>(uintptr_t{1});
+}
+inline device::Stream stream_of_thread() noexcept {
+  return reinterpret_cast<device::Stream>(uintptr_t{2});
+}
+/// A stream that waits for the legacy default stream and is waited for by it, as those of programs
+/// that do not ask for another. For stream_destroy().
+device::Error blocking_stream_create(device::Stream* out);
 
 /// Every call returns `error` from here on, until configure().
 void break_device(device::Error error);

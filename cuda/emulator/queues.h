@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams, events and graphs of the emulator. Nothing runs when it is asked for: work waits in its
 // stream until somebody waits for it; then all that it depends on runs, and of other streams as
-// much as the seed says.
+// much as the seed says. The default streams of CUDA are there under their handles: one of each
+// device, the legacy one, and one of each thread and device, made by the first call that names it.
 #pragma once
 
 #include <chrono>
@@ -56,6 +57,7 @@ struct StreamHandle {
   std::unique_ptr<emulator::Grid> ahead;  // the next kernel, which has begun
   std::shared_ptr<emulator::Capture> capture;
   std::vector<size_t> tails;  // nodes that what is captured next comes after
+  bool blocking = false;      // it and the legacy stream of its device wait for one another
 };
 struct EventHandle {
   std::shared_ptr<emulator::EventState> state;

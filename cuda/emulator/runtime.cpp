@@ -27,6 +27,7 @@ Context context_of(int device) {
   return reinterpret_cast<Context>(static_cast<uintptr_t>(device) + 1);
 }
 thread_local Error last_of_thread;
+thread_local uint64_t number_of_thread = 0;  // from 1
 
 Error failed(Error error) {
   last_of_thread = error;
@@ -53,9 +54,12 @@ Error guarded(Call call) {
   return world.lost.ok() ? kSuccess : failed(world.lost);
 }
 
+/// `stream` becomes what it stands for.
 template <typename Call>
-Error with_known_stream(Stream stream, Call call) {
+Error with_known_stream(Stream& stream, Call call) {
   return guarded([&](World& world) -> Error {
+    if (number_of_thread == 0) number_of_thread = ++world.threads;
+    stream = world.named(stream, current(), number_of_thread);
     if (!world.knows(stream)) {
       world.report(stream == nullptr ? "a call uses the default stream"
                                      : "a call uses a stream that does not exist");
@@ -67,10 +71,13 @@ Error with_known_stream(Stream stream, Call call) {
 /// The same for calls that may be the one to fail; all but the end of a capture, which ends it
 /// then, too.
 template <typename Call>
-Error with_stream(Stream stream, Call call) {
+Error with_stream(Stream& stream, Call call) {
   return with_known_stream(stream, [&](World& world) -> Error {
     if (!world.failing.ok() && world.calls_before-- == 0) {
       return std::exchange(world.failing, kSuccess);
+    }
+    if (world.is_legacy(stream) && world.captures_blocking(stream->device)) {
+      return kCaptureImplicit;
     }
     return call(world);
   });
@@ -78,10 +85,19 @@ Error with_stream(Stream stream, Call call) {
 
 /// The same for calls that wait, which a capture forbids.
 template <typename Call>
-Error with_idle_stream(Stream stream, Call call) {
+Error with_idle_stream(Stream& stream, Call call) {
   return with_stream(stream, [&](World& world) -> Error {
     return stream->capture != nullptr ? kCaptureUnsupported : call(world);
   });
+}
+
+Stream new_stream(World& world, bool blocking) {
+  world.contexts.insert(current());
+  auto made = std::make_unique<StreamHandle>();
+  made->device = current();
+  made->blocking = blocking;
+  world.streams.push_back(made.get());
+  return made.release();
 }
 
 Work call_work(std::function<void()> call) {
@@ -116,6 +132,8 @@ constexpr Name kNames[] = {
      "operation not permitted when stream is capturing"},
     {kCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
      "operation failed due to a previous error during capture"},
+    {kCaptureImplicit, "cudaErrorStreamCaptureImplicit",
+     "operation would make the legacy stream depend on a capturing blocking stream"},
 };
 const Name* find_name(Error error) {
   const auto* const found = std::find_if(std::begin(kNames), std::end(kNames),
@@ -375,9 +393,7 @@ Error memset_async(void* to, int value, size_t bytes, Stream stream) noexcept {
 
 Error stream_create(Stream* out, int) noexcept {
   return guarded([&](World& world) -> Error {
-    world.contexts.insert(current());
-    *out = new StreamHandle{current(), {}, nullptr, nullptr, {}};
-    world.streams.push_back(*out);
+    *out = new_stream(world, false);
     return kSuccess;
   });
 }
@@ -408,6 +424,7 @@ Error stream_wait(Stream stream, Event event) noexcept {
   return with_stream(stream, [&](World& world) -> Error {
     const emulator::EventState& state = *event->state;
     if (state.capture != nullptr) {
+      if (world.is_legacy(stream)) return kCaptureUnsupported;
       if (stream->capture == nullptr) stream->capture = state.capture;
       if (stream->capture != state.capture) return kCaptureInvalidated;
       stream->tails.insert(stream->tails.end(), state.nodes.begin(), state.nodes.end());
@@ -485,7 +502,8 @@ Error event_elapsed_ms(Event begin, Event end, float* out) noexcept {
 }
 
 Error capture_begin(Stream stream) noexcept {
-  return with_idle_stream(stream, [&](World&) {
+  return with_idle_stream(stream, [&](World& world) -> Error {
+    if (world.is_legacy(stream)) return kCaptureUnsupported;
     stream->capture = std::make_shared<emulator::Capture>();
     stream->capture->origin = stream;
     stream->tails.clear();
@@ -570,7 +588,8 @@ int emulated_compiled_for() noexcept {
 }
 
 Error launch_emulated(emulator::KernelBody body, const LaunchConfig& config) noexcept {
-  return with_stream(config.stream, [&](World& world) -> Error {
+  Stream stream = config.stream;
+  return with_stream(stream, [&](World& world) -> Error {
     const Dim3 grid = config.grid;
     const Dim3 block = config.block;
     const auto refuse = [&](const std::string& what, Error error) {
@@ -581,9 +600,9 @@ Error launch_emulated(emulator::KernelBody body, const LaunchConfig& config) noe
       return "(" + std::to_string(size.x) + "," + std::to_string(size.y) + "," +
              std::to_string(size.z) + ")";
     };
-    if (config.stream->device != current()) {
-      return refuse("a stream of device " + std::to_string(config.stream->device) +
-                        ", the thread's is " + std::to_string(current()),
+    if (stream->device != current()) {
+      return refuse("a stream of device " + std::to_string(stream->device) + ", the thread's is " +
+                        std::to_string(current()),
                     kInvalidHandle);
     }
     const uint64_t threads = uint64_t{block.x} * block.y * block.z;
@@ -614,9 +633,20 @@ Error launch_emulated(emulator::KernelBody body, const LaunchConfig& config) noe
     work.launch = std::make_shared<const emulator::Launch>(
         emulator::Launch{std::move(body), config.name, grid, block, config.dynamic_shared_bytes,
                          config.cooperative, config.programmatic});
-    world.enqueue(config.stream, std::move(work));
+    world.enqueue(stream, std::move(work));
     return kSuccess;
   });
 }
 
 }  // namespace gen::cuda::device
+
+namespace gen::cuda::emulator {
+
+device::Error blocking_stream_create(device::Stream* out) {
+  return device::guarded([&](World& world) -> device::Error {
+    *out = device::new_stream(world, true);
+    return device::kSuccess;
+  });
+}
+
+}  // namespace gen::cuda::emulator

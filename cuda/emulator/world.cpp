@@ -36,6 +36,32 @@ bool World::knows(device::Stream stream) const {
   return std::find(streams.begin(), streams.end(), stream) != streams.end();
 }
 
+bool World::is_legacy(device::Stream stream) const {
+  const auto legacy = defaults.find({stream->device, 0});
+  return legacy != defaults.end() && legacy->second.get() == stream;
+}
+
+bool World::captures_blocking(int device) const {
+  return std::any_of(streams.begin(), streams.end(), [device](device::Stream stream) {
+    return stream->blocking && stream->device == device && stream->capture != nullptr;
+  });
+}
+
+device::Stream World::named(device::Stream handle, int device, uint64_t thread) {
+  const bool legacy = handle == legacy_stream();
+  if (!legacy && handle != stream_of_thread()) return handle;
+  std::unique_ptr<device::StreamHandle>& one = defaults[{device, legacy ? 0 : thread}];
+  if (one == nullptr) {
+    auto made = std::make_unique<device::StreamHandle>();
+    made->device = device;
+    made->blocking = !legacy;
+    streams.push_back(made.get());
+    contexts.insert(device);
+    one = std::move(made);
+  }
+  return one.get();
+}
+
 bool World::is_pinned(const void* at, size_t bytes) const {
   const auto* const first = static_cast<const std::byte*>(at);
   const auto above = pinned.upper_bound(first);
@@ -47,11 +73,36 @@ bool World::is_pinned(const void* at, size_t bytes) const {
 
 void World::enqueue(device::Stream stream, Work work) {
   if (stream->capture == nullptr) {
+    order(stream);
     stream->queue.push_back(std::move(work));
     return;
   }
   std::vector<Node>& nodes = stream->capture->nodes;
   nodes.push_back({std::move(work), std::exchange(stream->tails, {nodes.size()})});
+}
+
+void World::wait_for(device::Stream stream, device::Stream other) {
+  if (other->queue.empty()) return;
+  Work record;
+  record.kind = Work::Kind::kRecord;
+  record.event = std::make_shared<EventState>();
+  record.ticket = record.event->recorded = 1;
+  Work wait = record;
+  wait.kind = Work::Kind::kWait;
+  wait.source = other;
+  other->queue.push_back(std::move(record));
+  stream->queue.push_back(std::move(wait));
+}
+
+void World::order(device::Stream stream) {
+  if (stream->blocking) {
+    const auto legacy = defaults.find({stream->device, 0});
+    if (legacy != defaults.end()) wait_for(stream, legacy->second.get());
+  } else if (is_legacy(stream)) {
+    for (device::Stream other : streams) {
+      if (other->blocking && other->device == stream->device) wait_for(stream, other);
+    }
+  }
 }
 
 bool World::step(device::StreamHandle& stream) {
@@ -67,7 +118,7 @@ bool World::step(device::StreamHandle& stream) {
       break;
     case Work::Kind::kRecord:
       work.event->done = std::max(work.event->done, work.ticket);
-      work.event->time = std::chrono::steady_clock::now();
+      work.event->time = kernel_time ? time : std::chrono::steady_clock::now();
       break;
     case Work::Kind::kWait:
       while (work.event->done < work.ticket && step(*work.source)) {
@@ -103,6 +154,10 @@ void World::run_kernel(device::StreamHandle& stream, const Launch& launch,
   if (!grid->run()) {
     lose(*grid);
     return;
+  }
+  if (kernel_time) {
+    const std::chrono::duration<double, std::micro> taken(kernel_time(launch.name));
+    time += std::chrono::duration_cast<std::chrono::steady_clock::duration>(taken);
   }
   const std::string overrun = memory.overrun();
   if (!overrun.empty()) lose("kernel " + launch.name + ": " + overrun);
@@ -198,11 +253,16 @@ void check_read(const void* at, size_t bytes) {
 void configure(const Options& options) {
   World& here = world();
   const std::lock_guard lock(here.mutex);
+  // Nobody gives default streams back.
+  for (const auto& [whose, stream] : here.defaults) {
+    if (stream->queue.empty()) std::erase(here.streams, stream.get());
+  }
   if (!here.streams.empty() || live_device_bytes() != 0) {
     std::fprintf(stderr, "emulator: configure() with %zu streams and %zu bytes alive\n",
                  here.streams.size(), live_device_bytes());
     std::abort();
   }
+  here.defaults.clear();
   const uint64_t seed = options.seed != 0 ? options.seed : here.options.seed;
   here.options = options;
   here.options.seed = seed;
@@ -210,6 +270,13 @@ void configure(const Options& options) {
   here.drawn = 0;
   here.contexts.clear();
   here.failing = device::kSuccess;
+  here.kernel_time = nullptr;
+}
+
+void time_kernels(KernelTime microseconds) {
+  World& here = world();
+  const std::lock_guard lock(here.mutex);
+  here.kernel_time = std::move(microseconds);
 }
 
 FailureWatch::FailureWatch() {

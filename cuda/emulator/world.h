@@ -8,6 +8,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cuda/emulator/device_memory.h"
@@ -31,12 +32,22 @@ class World {
   uint64_t kernels = 0;
   uint64_t waits = 0;
   uint64_t drawn = 0;
+  KernelTime kernel_time;  // where time is what kernels take
+  std::chrono::steady_clock::time_point time;
   std::set<int> contexts;  // devices that have one
   device::Error failing;   // of the call to come that fails
   uint64_t calls_before = 0;
+  uint64_t threads = 0;  // that have asked for a stream of their own
+  /// Default streams by device and thread, 0 for the legacy one. They are among the streams, too.
+  std::map<std::pair<int, uint64_t>, std::unique_ptr<device::StreamHandle>> defaults;
 
   uint64_t random(uint64_t below);
   [[nodiscard]] bool knows(device::Stream stream) const;
+  [[nodiscard]] bool is_legacy(device::Stream stream) const;
+  /// Whether a blocking stream of the device is being captured.
+  [[nodiscard]] bool captures_blocking(int device) const;
+  /// The stream that a handle stands for: a default one of the device and the thread, or itself.
+  device::Stream named(device::Stream handle, int device, uint64_t thread);
   [[nodiscard]] bool is_pinned(const void* at, size_t bytes) const;
 
   /// Work for a stream, or a node of what it captures.
@@ -62,6 +73,10 @@ class World {
   void starve();
 
  private:
+  /// What is enqueued next waits for what is in the other stream now.
+  static void wait_for(device::Stream stream, device::Stream other);
+  /// A legacy stream and the blocking streams of its device wait for one another.
+  void order(device::Stream stream);
   bool step(device::StreamHandle& stream);
   void run_kernel(device::StreamHandle& stream, const Launch& launch, std::unique_ptr<Grid> grid);
   void wander();

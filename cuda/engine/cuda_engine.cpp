@@ -127,8 +127,11 @@ Status CudaEngine::run_all(engine::Stream&, std::span<const engine::OpArgs> list
   const auto run_list = [this](std::span<const engine::OpArgs> part) {
     return queue_->note(cuda::run_list(queue_->context(), part));
   };
-  if (!queue_->dry_run() && rows_of(list) <= kMostGraphRows) return graphs_.run(list, run_list);
-  return run_list(list);
+  if (rows_of(list) > kMostGraphRows) return run_list(list);
+  if (!queue_->dry_run()) return graphs_.run(list, run_list);
+  GEN_TRY(run_list(list));
+  if (rows_of(list) == 1) graphs_.foresee(list);
+  return {};
 }
 
 int64_t CudaEngine::step_rows(int64_t n) const noexcept {

@@ -291,7 +291,13 @@ Status DeviceQueue::commit_lists(const std::byte* pinned, uint8_t* device, size_
 
 Status DeviceQueue::finish() {
   GEN_TRY(usable());
-  if (!dry_run_) GEN_TRY(note(device::stream_synchronize(stream_), "waiting for the device"));
+  if (!dry_run_) {
+    Status waited = note(device::stream_synchronize(stream_), "waiting for the device");
+    if (!waited.ok()) {
+      wait();  // who gets the failure gives back pinned memory that copies under way use
+      return waited;
+    }
+  }
   staging_.reset();
   release_passed(false);
   return {};

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -85,6 +86,12 @@ struct MatrixLibrary::Plan {
   bool usable = false;
   bool found = false;  // it has our own kernel's bits
   int undecided = 0;
+  // Of ways that have passed their trial.
+  size_t passed = 0;
+  size_t first = 0;
+  size_t fastest = 0;
+  float ms = 0.0F;    // of the fastest one
+  bool timed = true;  // all of them
 };
 
 MatrixLibrary::MatrixLibrary(std::string path) : path_(std::move(path)) {}
@@ -242,24 +249,54 @@ MatrixProducts::Ways MatrixLibrary::ways(const MatrixProduct& product) {
   return plan->found ? Ways::kFound : Ways::kToTry;
 }
 
-void MatrixLibrary::judge(const MatrixProduct& product, Verdict verdict) {
+void MatrixLibrary::judge(const MatrixProduct& product, Verdict verdict, float ms) {
   Plan* const plan = open() ? plan_of(product) : nullptr;
   if (plan == nullptr || plan->found) return;
-  if (verdict == Verdict::kDiffers) {
-    next_way(*plan);
-  } else if (verdict == Verdict::kUndecided) {
+  if (verdict == Verdict::kUndecided) {
     plan->usable = ++plan->undecided < kMostUndecided;
-  } else {
-    plan->found = true;
-    log(LogLevel::kDebug,
-        "cuBLASLt: algorithm %zu of %zu passed its trial for %lld rows of %s weights, %lld x %lld",
-        plan->at + 1, plan->ways, static_cast<long long>(product.rows), dtype_name(product.type),
-        static_cast<long long>(product.outputs), static_cast<long long>(product.cols));
+    return;
   }
+  if (verdict == Verdict::kSame) {
+    if (plan->passed == 0) plan->first = plan->at;
+    if (plan->passed == 0 || ms < plan->ms) {
+      plan->fastest = plan->at;
+      plan->ms = ms;
+    }
+    ++plan->passed;
+    plan->timed = plan->timed && ms != kUntimed;
+    if (!plan->timed) return take_passed(*plan);
+  }
+  next_way(*plan);
+}
+
+void MatrixLibrary::settle(const MatrixProduct& product, float own_ms) {
+  Plan* const plan = open() ? plan_of(product) : nullptr;
+  if (plan == nullptr || plan->passed == 0) return;
+  plan->timed = plan->timed && own_ms != kUntimed;
+  take_passed(*plan);
+  plan->usable = !plan->timed || plan->ms < own_ms;
+  char times[96] = "not timed";
+  if (plan->timed) {
+    std::snprintf(times, sizeof times, "%.1f us, our kernel %.1f%s",
+                  static_cast<double>(plan->ms) * 1e3, static_cast<double>(own_ms) * 1e3,
+                  plan->usable ? "" : ", which is kept");
+  }
+  log(LogLevel::kDebug,
+      "cuBLASLt: %zu of %zu algorithms passed their trial for %lld rows of %s weights, "
+      "%lld x %lld: algorithm %zu, %s",
+      plan->passed, plan->ways, static_cast<long long>(product.rows), dtype_name(product.type),
+      static_cast<long long>(product.outputs), static_cast<long long>(product.cols), plan->at + 1,
+      times);
+}
+
+void MatrixLibrary::take_passed(Plan& plan) noexcept {
+  plan.found = true;
+  plan.at = plan.timed ? plan.fastest : plan.first;
 }
 
 void MatrixLibrary::next_way(Plan& plan) {
   if (++plan.at < plan.ways) return;
+  if (plan.passed > 0) return take_passed(plan);
   plan.usable = false;
   log(LogLevel::kDebug,
       "cuBLASLt: none of %zu algorithms passed its trial for %lld rows of %s weights, %lld x %lld",

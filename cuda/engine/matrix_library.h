@@ -4,8 +4,8 @@
 // headers nor the library itself are needed to build or to start; without it our own kernels do the
 // same work, only slower. It gets its workspace from the caller, and chooses how it works by the
 // number of rows, so that a row's bits depend on the rows beside it. Where they must not, it is
-// asked for several ways that do not split the columns, and one that trials have shown to have our
-// own kernel's bits is kept (matrix_products.h).
+// asked for several ways that do not split the columns, and the fastest of those that trials have
+// shown to have our own kernel's bits is kept (matrix_products.h).
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,8 @@ class MatrixLibrary final : public MatrixProducts {
   [[nodiscard]] size_t workspace_bytes(int32_t compute) override;
   bool multiply(const MatrixProduct& product, device::Stream stream) override;
   [[nodiscard]] Ways ways(const MatrixProduct& product) override;
-  void judge(const MatrixProduct& product, Verdict verdict) override;
+  void judge(const MatrixProduct& product, Verdict verdict, float ms) override;
+  void settle(const MatrixProduct& product, float own_ms) override;
   /// Why there is none; empty where there is one or nobody has asked yet.
   [[nodiscard]] const std::string& why_not() const noexcept { return why_not_; }
 
@@ -46,8 +47,10 @@ class MatrixLibrary final : public MatrixProducts {
   Plan* plan_of(const MatrixProduct& product);
   /// Asks for up to `wanted` ways; how many there are is plan.ways.
   void plan_ways(Plan& plan, int wanted);
-  /// Takes the way behind the one at hand, if there is one.
+  /// Takes the way behind the one at hand, or ends the trial if there is none.
   static void next_way(Plan& plan);
+  /// From here on by one of the ways that have passed.
+  static void take_passed(Plan& plan) noexcept;
 
   std::string path_;
   std::string why_not_;

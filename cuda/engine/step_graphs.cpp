@@ -37,6 +37,13 @@ void list_weights(std::span<const engine::OpArgs> list, std::vector<uint64_t>* o
   }
 }
 
+template <typename Use>
+void for_chunks(std::vector<engine::OpArgs>& list, const Use& use) {
+  for (engine::OpArgs& args : list) {
+    if (auto* attention = std::get_if<engine::AttentionArgs>(&args)) use(attention->most_chunks);
+  }
+}
+
 }  // namespace
 
 StepGraphs::StepGraphs(DeviceQueue& queue) noexcept : queue_(queue), kernels_(wanted_kernels()) {}
@@ -44,6 +51,7 @@ StepGraphs::StepGraphs(DeviceQueue& queue) noexcept : queue_(queue), kernels_(wa
 StepGraphs::~StepGraphs() {
   const DeviceQueue::Turn turn(queue_);
   for (Kept& each : kept_) drop(each);
+  foreseen_.clear();
 }
 
 void StepGraphs::drop(Kept& kept) noexcept {
@@ -89,6 +97,28 @@ Status StepGraphs::run(std::span<const engine::OpArgs> list, const RunList& run_
   if (kept->exec == nullptr && !kept->refused) GEN_TRY(capture(*kept, run_list));
   if (kept->exec == nullptr) return run_list(list);
   return run_captured(*kept, run_list);
+}
+
+void StepGraphs::foresee(std::span<const engine::OpArgs> list) {
+  if (kernels_ == Kernels::kOff || list.size() < kLeastOps) return;
+  list_weights(list, &weights_);
+  std::vector<engine::OpArgs> shorter(list.begin(), list.end());
+  int32_t chunks = 1;
+  for_chunks(shorter, [&](int32_t most) { chunks = std::max(chunks, most); });
+  for (; chunks > 0; chunks /= 2) {
+    for_chunks(shorter, [&](int32_t& most) { most = std::min(most, chunks); });
+    auto same = std::find_if(foreseen_.begin(), foreseen_.end(), [&](const Foreseen& each) {
+      return each.chunks == chunks && each.weights == weights_;
+    });
+    if (same == foreseen_.end()) {
+      same = foreseen_.insert(same, Foreseen{weights_, chunks, 0, nullptr});
+    }
+    const size_t bytes = StepKernel::bytes(queue_, shorter);
+    if (bytes <= same->bytes) continue;
+    same->kernel.reset();  // before, so that the two are never counted together
+    same->kernel = StepKernel::create(queue_, shorter);
+    same->bytes = bytes;
+  }
 }
 
 Status StepGraphs::replay(const Kept& kept) {

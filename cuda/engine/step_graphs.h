@@ -35,6 +35,10 @@ class StepGraphs {
   using RunList = std::function<Status(std::span<const engine::OpArgs> list)>;
   /// Enqueues a list, by way of its graph where it has one; `run_list` enqueues one plainly.
   Status run(std::span<const engine::OpArgs> list, const RunList& run_list);
+  /// In a dry run, for a list of one row: takes the memory of the kernel that may take the place of
+  /// the list's graph, and of those of the same list for shorter texts. Lists of the same weights
+  /// differ by what is asked of a step, which is one thing in a text as a rule: the largest counts.
+  void foresee(std::span<const engine::OpArgs> list);
 
   struct Counts {
     uint64_t captured = 0;
@@ -56,6 +60,13 @@ class StepGraphs {
     std::unique_ptr<StepKernel> kernel;
     bool by_kernel = false;  // alone, from here on
     bool no_kernel = false;  // never
+  };
+  /// Of a dry run.
+  struct Foreseen {
+    std::vector<uint64_t> weights;
+    int32_t chunks = 0;  // of the longest texts
+    size_t bytes = 0;
+    std::unique_ptr<StepKernel> kernel;
   };
   Kept* find(std::span<const engine::OpArgs> list) noexcept;
   /// Room for one more list; the one used longest ago goes.
@@ -80,6 +91,7 @@ class StepGraphs {
 
   DeviceQueue& queue_;
   std::vector<Kept> kept_;
+  std::vector<Foreseen> foreseen_;
   std::vector<uint64_t> weights_;              // of the list at hand
   std::vector<std::vector<uint64_t>> slower_;  // weights of such lists, the latest ones
   uint64_t runs_ = 0;

@@ -3,6 +3,7 @@
 #include "cuda/engine/step_kernel.h"
 
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "cuda/step/kernel.h"
@@ -13,7 +14,45 @@ namespace {
 constexpr size_t kAlign = 256;
 constexpr size_t aligned(size_t bytes) noexcept { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
+/// One piece of memory: counters, what trials found, instructions, spans, scratch memory, kept
+/// spans.
+struct Places {
+  explicit Places(const StepCode& code) {
+    const size_t n = code.heads.size();
+    size_t of_spans = 0;
+    for (const StepSpan& span : code.written) of_spans += span.bytes;
+    const auto place = [&](size_t size) { return std::exchange(bytes, bytes + aligned(size)); };
+    arrived = place((n + 1) * sizeof(uint32_t));
+    heads = place(n * sizeof(StepHead));
+    tasks = place(n * sizeof(StepTask));
+    spans = place(code.written.size() * sizeof(StepSpan));
+    scratch = place(code.scratch_bytes);
+    kept = place(of_spans);
+  }
+  size_t bytes = 0;
+  size_t arrived, heads, tasks, spans, scratch, kept;
+};
+
+/// Nothing where the list or the device is not for it.
+std::optional<StepCode> code_for(const OpContext& context, std::span<const engine::OpArgs> list,
+                                 int32_t* blocks) {
+  // How many blocks there are depends on shared memory, which does not depend on blocks.
+  auto code = compile_step(list, context.processors, nullptr);
+  if (!code.has_value() || code->shared_bytes > context.shared_bytes) return std::nullopt;
+  *blocks = step_blocks(context, code->shared_bytes);
+  if (*blocks == 0) return std::nullopt;
+  code = compile_step(list, *blocks, nullptr);
+  if (!code.has_value() || code->shared_bytes > context.shared_bytes) return std::nullopt;
+  return code;
+}
+
 }  // namespace
+
+size_t StepKernel::bytes(DeviceQueue& queue, std::span<const engine::OpArgs> list) {
+  int32_t blocks = 0;
+  const auto code = code_for(queue.context(), list, &blocks);
+  return code.has_value() ? Places(*code).bytes : 0;
+}
 
 std::unique_ptr<StepKernel> StepKernel::create(DeviceQueue& queue,
                                                std::span<const engine::OpArgs> list) {
@@ -26,55 +65,41 @@ std::unique_ptr<StepKernel> StepKernel::create(DeviceQueue& queue,
 
 std::unique_ptr<StepKernel> StepKernel::create_or_throw(DeviceQueue& queue,
                                                         std::span<const engine::OpArgs> list) {
-  const OpContext context = queue.context();
-  // How many blocks there are depends on shared memory, which does not depend on blocks.
-  auto code = compile_step(list, context.processors, nullptr);
-  if (!code.has_value() || code->shared_bytes > context.shared_bytes) return nullptr;
-  const int32_t blocks = step_blocks(context, code->shared_bytes);
-  if (blocks == 0) return nullptr;
-  code = compile_step(list, blocks, nullptr);
-  if (!code.has_value() || code->shared_bytes > context.shared_bytes) return nullptr;
+  int32_t blocks = 0;
+  auto code = code_for(queue.context(), list, &blocks);
+  if (!code.has_value()) return nullptr;
   std::unique_ptr<StepKernel> made(new StepKernel(queue, std::move(*code), blocks));
   return made->open(list).ok() ? std::move(made) : nullptr;
 }
 
 Status StepKernel::open(std::span<const engine::OpArgs> list) {
   const size_t n = code_.heads.size();
-  size_t kept = 0;
-  for (const StepSpan& span : code_.written) kept += span.bytes;
-  // One piece: counters, what trials found, instructions, spans, scratch memory, kept spans.
-  size_t bytes = 0;
-  const auto place = [&](size_t size) { return std::exchange(bytes, bytes + aligned(size)); };
-  const size_t arrived_at = place((n + 1) * sizeof(uint32_t));
-  const size_t heads_at = place(n * sizeof(StepHead));
-  const size_t tasks_at = place(n * sizeof(StepTask));
-  const size_t spans_at = place(code_.written.size() * sizeof(StepSpan));
-  const size_t scratch_at = place(code_.scratch_bytes);
-  const size_t kept_at = place(kept);
-  GEN_TRY(queue_.take_held(bytes, &memory_));
+  const Places at(code_);
+  GEN_TRY(queue_.take_held(at.bytes, &memory_));
   auto* const base = static_cast<uint8_t*>(memory_);
   // Once more with the places of what instructions hand on.
-  auto code = compile_step(list, blocks_, base + scratch_at);
+  auto code = compile_step(list, blocks_, base + at.scratch);
   if (!code.has_value()) return error(Code::kInternal, "a step compiles differently");
   code_ = std::move(*code);
-  GEN_TRY(queue_.fill(base + arrived_at, 0, (n + 1) * sizeof(uint32_t)));
-  GEN_TRY(queue_.write(base + heads_at, code_.heads.data(), n * sizeof(StepHead)));
-  GEN_TRY(queue_.write(base + tasks_at, code_.tasks.data(), n * sizeof(StepTask)));
+  GEN_TRY(queue_.fill(base + at.arrived, 0, (n + 1) * sizeof(uint32_t)));
+  GEN_TRY(queue_.write(base + at.heads, code_.heads.data(), n * sizeof(StepHead)));
+  GEN_TRY(queue_.write(base + at.tasks, code_.tasks.data(), n * sizeof(StepTask)));
   GEN_TRY(
-      queue_.write(base + spans_at, code_.written.data(), code_.written.size() * sizeof(StepSpan)));
+      queue_.write(base + at.spans, code_.written.data(), code_.written.size() * sizeof(StepSpan)));
   std::byte* found = nullptr;
   GEN_TRY(pinned_.take(sizeof(uint32_t), &found));
   found_ = reinterpret_cast<const uint32_t*>(found);
   for (device::Event& event : events_) {
+    if (queue_.dry_run()) break;  // nothing is run
     GEN_TRY(queue_.note(device::event_create(&event, true), "making an event"));
   }
-  view_.heads = reinterpret_cast<const StepHead*>(base + heads_at);
-  view_.tasks = reinterpret_cast<const StepTask*>(base + tasks_at);
-  view_.arrived = reinterpret_cast<uint32_t*>(base + arrived_at);
+  view_.heads = reinterpret_cast<const StepHead*>(base + at.heads);
+  view_.tasks = reinterpret_cast<const StepTask*>(base + at.tasks);
+  view_.arrived = reinterpret_cast<uint32_t*>(base + at.arrived);
   view_.n = static_cast<int32_t>(n);
   view_.first_weights = code_.first_weights;
-  spans_ = reinterpret_cast<StepSpan*>(base + spans_at);
-  kept_ = base + kept_at;
+  spans_ = reinterpret_cast<StepSpan*>(base + at.spans);
+  kept_ = base + at.kept;
   differs_ = view_.arrived + n;
   return {};
 }

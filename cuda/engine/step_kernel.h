@@ -26,6 +26,8 @@ class StepKernel {
   /// Null where the list or the device is not for it, or memory is short.
   static std::unique_ptr<StepKernel> create(DeviceQueue& queue,
                                             std::span<const engine::OpArgs> list);
+  /// The device memory that it takes; 0 where the list or the device is not for it.
+  static size_t bytes(DeviceQueue& queue, std::span<const engine::OpArgs> list);
   ~StepKernel();
   StepKernel(const StepKernel&) = delete;
   StepKernel& operator=(const StepKernel&) = delete;

@@ -22,8 +22,9 @@ class RowsProduct {
   Status prepare(const LinearEnd& end, int64_t outputs, size_t weight_bytes = 0);
   [[nodiscard]] uint8_t* weights() const noexcept { return weights_; }
   [[nodiscard]] bool has_library() const noexcept { return library_ != nullptr; }
-  /// Tries the library's ways until one has our own kernel's bits, if that is still to be done;
-  /// this product is our own kernel's then. The device is waited for once for each way.
+  /// Tries the library's ways, if that is still to be done, and times those that have our own
+  /// kernel's bits and our own kernel; this product is our own kernel's then. The device is waited
+  /// for once for each way and for each time.
   Status try_ways(const LinearEnd& end, const WeightSegment& weight);
 
   /// The library's sums of the outputs of `end`, or of what they gate; false: it does not do them.
@@ -43,6 +44,10 @@ class RowsProduct {
   Result<MatrixProducts::Verdict> compare(const MatrixProduct& product,
                                           const WeightSegment& weight);
   Status multiply_own(const FloatRowsView& of);
+  Status try_each(MatrixProducts& library, const MatrixProduct& product,
+                  const WeightSegment& weight);
+  /// The sums of `product` by our own kernel, where the library's were.
+  Status own_sums(const MatrixProduct& product, const WeightSegment& weight);
   Status take_memory(const LinearEnd& end, int64_t outputs, size_t weight_bytes);
   void drop_library() noexcept;
 

@@ -122,8 +122,9 @@ device::Dim3 span_grid(int32_t n) noexcept { return {16, static_cast<unsigned>(n
 int32_t step_blocks(const OpContext& context, size_t shared_bytes) noexcept {
   int compiled = 0;
   int each = 0;
-  if (context.compute < 80 || !context.cooperative ||
-      !device::compiled_for(step_kernel, &compiled).ok() || compiled < 80 ||
+  if (context.compute < 80 || !context.cooperative) return 0;
+  if (context.dry_run) return context.processors * kStepBlocks;  // which asks no device
+  if (!device::compiled_for(step_kernel, &compiled).ok() || compiled < 80 ||
       !device::blocks_per_sm(step_kernel, kStepThreads, shared_bytes, &each).ok()) {
     static_cast<void>(device::last_error());
     return 0;

@@ -12,7 +12,8 @@
 namespace gen::cuda {
 
 /// Blocks that the device holds at once with so much dynamic shared memory; 0 where it cannot run
-/// the kernel: below sm_80, without cooperative launches, with too little shared memory.
+/// the kernel: below sm_80, without cooperative launches, with too little shared memory. A dry run
+/// takes the last for granted.
 int32_t step_blocks(const OpContext& context, size_t shared_bytes) noexcept;
 
 /// Starts a program with all blocks that step_blocks() gave.

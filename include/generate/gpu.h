@@ -24,7 +24,8 @@ enum {
 /**
  * Memory of a device. Set struct_size to sizeof(gen_gpu_allocator). The functions are called on any thread and should not
  * call the library: what uses this allocator is GEN_ERROR_BUSY in them. An exception is a failure. allocate's failures
- * become GEN_ERROR_OUT_OF_MEMORY but for GEN_ERROR_DEVICE; copy's become GEN_ERROR_DEVICE.
+ * become GEN_ERROR_OUT_OF_MEMORY but for GEN_ERROR_DEVICE; copy's become GEN_ERROR_DEVICE. Calls that get a table whose
+ * members are not as described here return GEN_ERROR_INVALID_ARGUMENT and leave what they were for as it was.
  */
 typedef struct gen_gpu_allocator {
   uint32_t struct_size; /**< sizeof(gen_gpu_allocator) */
@@ -35,10 +36,10 @@ typedef struct gen_gpu_allocator {
   gen_status (*release)(void *user, void *ptr);
   /** Copies bytes and is complete when it returns; kind is GEN_GPU_COPY_…. */
   gen_status (*copy)(void *user, void *dst, const void *src, size_t bytes, int32_t kind);
-  int32_t device; /**< the device's number; -1: host memory that poses as one */
+  int32_t device; /**< the device's number; -1: host memory that poses as one; less is refused */
   /** Host memory that a device reaches without a detour, at a multiple of 16. May be NULL: then the heap's is used. */
   gen_status (*allocate_pinned)(void *user, size_t bytes, void **out);
-  /** Gives back what allocate_pinned gave; NULL with it. */
+  /** Gives back what allocate_pinned gave. NULL where that is, and only there: one without the other is refused. */
   gen_status (*release_pinned)(void *user, void *ptr);
 } gen_gpu_allocator;
 

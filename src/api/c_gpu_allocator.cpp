@@ -63,8 +63,8 @@ class CGpuAllocator final : public engine::GpuAllocator {
       return error(Code::kDevice, "the caller's %s, given %zu bytes", thrown.message(), bytes);
     }
     if (given == GEN_OK) return {};
-    return error(Code::kDevice, "the GPU allocator gave status %d for a copy of %zu bytes",
-                 given, bytes);
+    return error(Code::kDevice, "the GPU allocator gave status %d for a copy of %zu bytes", given,
+                 bytes);
   }
 
   gen_gpu_allocator table_;
@@ -79,7 +79,7 @@ class EngineTable {
       : theirs_(theirs), own_(OwnGpu::of(theirs)) {
     table_ = {
         sizeof(engine::GpuTable), this, allocate, release, copy, theirs.device, nullptr, nullptr};
-    if (theirs.allocate_pinned != nullptr && theirs.release_pinned != nullptr) {
+    if (theirs.allocate_pinned != nullptr) {
       table_.allocate_pinned = allocate_pinned;
       table_.release_pinned = release_pinned;
     }
@@ -139,6 +139,14 @@ Result<gen_gpu_allocator> checked(const gen_gpu_allocator* table) {
   GEN_ASSIGN(const gen_gpu_allocator ours, read_struct(*table));
   if (ours.allocate == nullptr || ours.release == nullptr || ours.copy == nullptr) {
     return error(Code::kInvalidArgument, "gen_gpu_allocator lacks allocate, release or copy");
+  }
+  if (ours.device < -1) {
+    return error(Code::kInvalidArgument, "gen_gpu_allocator has device %d, below -1", ours.device);
+  }
+  if ((ours.allocate_pinned == nullptr) != (ours.release_pinned == nullptr)) {
+    const bool takes = ours.allocate_pinned != nullptr;
+    return error(Code::kInvalidArgument, "gen_gpu_allocator has %s_pinned without %s_pinned",
+                 takes ? "allocate" : "release", takes ? "release" : "allocate");
   }
   return ours;
 }

@@ -17,7 +17,8 @@ struct EngineGpu {
 };
 
 /// Both check and copy the table; one that the library has made stays for as long as what is given
-/// out. kInvalidArgument for null, a wrong struct_size or a missing function.
+/// out. kInvalidArgument for null, a wrong struct_size, a missing function, a device below
+/// -1, or one of the functions for pinned memory without the other.
 Result<EngineGpu> engine_gpu_allocator(const gen_gpu_allocator& table);
 Result<std::shared_ptr<engine::GpuAllocator>> wrap_gpu_allocator(const gen_gpu_allocator* table);
 

@@ -232,12 +232,77 @@ static void bad_input(void** state) {
   kv_cache_tier_config_free(c);
 }
 
+/* Every call that takes a table refuses one whose device is below -1, or whose pinned memory has only one of its
+ * functions, and what it was for is as it was. */
+static void tables_are_checked(void** state) {
+  (void)state;
+  struct gpu_memory gpu = {0};
+  const gen_gpu_allocator table = gpu_table(&gpu);
+  gen_gpu_allocator tables[4] = {table, table, table, table};
+  tables[0].device = -2;
+  tables[1].device = INT32_MIN;
+  tables[2].allocate_pinned = gpu_allocate;
+  tables[3].release_pinned = gpu_release;
+  const char* const said[4] = {"gen_gpu_allocator has device -2, below -1",
+                               "gen_gpu_allocator has device -2147483648, below -1",
+                               "gen_gpu_allocator has allocate_pinned without release_pinned",
+                               "gen_gpu_allocator has release_pinned without allocate_pinned"};
+  kv_cache_pool* pool = NULL;
+  kv_cache* tensor = NULL;
+  kv_cache_tier_config* tiers = NULL;
+  gen_model_options* load = NULL;
+  assert_ok(kv_cache_pool_new(1, 4, 4, 1, "fp32", &pool, &error), error);
+  assert_ok(kv_cache_tensor_new(NULL, 2, 8, "fp16", &tensor, &error), error);
+  assert_ok(kv_cache_tier_config_new(&tiers, &error), error);
+  assert_ok(gen_model_options_new(&load, &error), error);
+  for (int i = 0; i < 4; ++i) {
+    kv_cache* made = (kv_cache*)&error;
+    assert_fails(kv_cache_gpu_new(&tables[i], 1, 1, 1, 1, &made, &error), bad, said[i], error);
+    assert_null(made);
+    assert_fails(kv_cache_pool_set_gpu_allocator(pool, &tables[i], &error), bad, said[i], error);
+    assert_fails(kv_cache_tensor_set_gpu_allocator(tensor, &tables[i], &error), bad, said[i], error);
+    assert_fails(kv_cache_tier_config_set_gpu_allocator(tiers, &tables[i], &error), bad, said[i], error);
+    assert_fails(gen_model_options_set_gpu_allocator(load, &tables[i], &error), bad, said[i], error);
+    size_t bytes = 1;
+    assert_fails(gen_gpu_allocator_counters(&tables[i], NULL, &bytes, NULL, &error), bad, "", error);
+    assert_int_equal(bytes, 0);
+  }
+  /* They are where they were: on the host. */
+  kv_cache_block* block = NULL;
+  assert_ok(kv_cache_pool_alloc(pool, &block, &error), error);
+  assert_ok(kv_cache_pool_free_block(pool, block, &error), error);
+  const float x[2] = {1, 2};
+  assert_null(kv_cache_counter_device_ptr(tensor));
+  assert_ok(kv_cache_update(tensor, 0, x, x, 1, 1, 2, &error), error);
+  gen_options* o = NULL;
+  assert_ok(gen_options_new(&o, &error), error);
+  assert_ok(kv_cache_tier_config_set_cold_dir(tiers, "cold", &error), error);
+  assert_ok(gen_options_set_tiered_kv(o, tiers, &error), error);
+  assert_int_equal(gpu.calls, 0);
+  /* What is right is taken still. */
+  gen_gpu_allocator both = table;
+  both.device = -1;
+  both.allocate_pinned = gpu_allocate;
+  both.release_pinned = gpu_release;
+  kv_cache* made = NULL;
+  assert_ok(kv_cache_gpu_new(&both, 1, 1, 1, 1, &made, &error), error);
+  kv_cache_free(made);
+  assert_ok(gen_model_options_set_gpu_allocator(load, &both, &error), error);
+  gen_options_free(o);
+  gen_model_options_free(load);
+  kv_cache_tier_config_free(tiers);
+  kv_cache_free(tensor);
+  kv_cache_pool_free(pool);
+  assert_int_equal(gpu.live, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_device_holds_what_the_host_holds),
       cmocka_unit_test(blocks_lie_on_the_device),
       cmocka_unit_test(tiers_take_and_give_back),
       cmocka_unit_test(bad_input),
+      cmocka_unit_test(tables_are_checked),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

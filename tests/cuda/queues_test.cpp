@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "cuda/device_buffer.h"
@@ -67,6 +68,94 @@ TEST(QueuesWithoutWait, GoWrongInSomeOrder) {
     wrong += pass_between_streams(false) != counting(15);
   }
   EXPECT_GT(wrong, 0);
+}
+
+/// What kernels on three streams make, each of what the one before it has made.
+std::vector<int32_t> pass_along(const std::vector<Stream>& streams) {
+  const DeviceStream own;
+  const DeviceArray<int32_t> a(own, counting(0));
+  const DeviceArray<int32_t> b(own, std::vector<int32_t>(kCount));
+  const DeviceArray<int32_t> c(own, std::vector<int32_t>(kCount));
+  GEN_EXPECT_OK(own.synchronize());
+  GEN_EXPECT_OK(add(a.get(), b.get(), kCount, 10, Start::kPlain, streams[0]));
+  GEN_EXPECT_OK(add(b.get(), c.get(), kCount, 5, Start::kPlain, streams[1]));
+  GEN_EXPECT_OK(add(c.get(), b.get(), kCount, 1, Start::kPlain, streams[2]));
+  GEN_EXPECT_OK(stream_synchronize(streams[2]));
+  std::vector<int32_t> got = b.read();
+  for (const Stream stream : streams) GEN_EXPECT_OK(stream_synchronize(stream));
+  return got;
+}
+struct BlockingStream {
+  BlockingStream() { GEN_EXPECT_OK(cuda::emulator::blocking_stream_create(&stream)); }
+  ~BlockingStream() { static_cast<void>(stream_destroy(stream)); }
+  BlockingStream(const BlockingStream&) = delete;
+  BlockingStream& operator=(const BlockingStream&) = delete;
+  Stream stream = nullptr;
+};
+
+TEST_P(Queues, TheLegacyStreamIsOrderedWithBlockingOnes) {
+  using cuda::emulator::legacy_stream;
+  using cuda::emulator::stream_of_thread;
+  const BlockingStream one;
+  const BlockingStream other;
+  EXPECT_EQ(pass_along({one.stream, legacy_stream(), other.stream}), counting(16));
+  EXPECT_EQ(pass_along({legacy_stream(), one.stream, legacy_stream()}), counting(16));
+  EXPECT_EQ(pass_along({stream_of_thread(), legacy_stream(), one.stream}), counting(16));
+  EXPECT_EQ(pass_along({one.stream, legacy_stream(), stream_of_thread()}), counting(16));
+  EXPECT_EQ(pass_along({legacy_stream(), legacy_stream(), legacy_stream()}), counting(16));
+}
+
+TEST(QueuesWithoutOrder, GoWrongInSomeOrder) {
+  int without = 0;
+  int of_thread = 0;
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    cuda::emulator::configure({.seed = seed});
+    const BlockingStream one;
+    const DeviceStream free;
+    const Stream legacy = cuda::emulator::legacy_stream();
+    without += pass_along({legacy, free.get(), legacy}) != counting(16);
+    of_thread +=
+        pass_along({one.stream, cuda::emulator::stream_of_thread(), one.stream}) != counting(16);
+  }
+  EXPECT_GT(without, 0);
+  EXPECT_GT(of_thread, 0);
+}
+
+TEST_P(Queues, DefaultStreamsInCaptures) {
+  const Stream legacy = cuda::emulator::legacy_stream();
+  const Stream own = cuda::emulator::stream_of_thread();
+  const DeviceStream stream;
+  const DeviceArray<int32_t> a(stream, counting(0));
+  const DeviceArray<int32_t> b(stream, std::vector<int32_t>(kCount));
+  GEN_EXPECT_OK(stream.synchronize());
+  EXPECT_EQ(capture_begin(legacy), kCaptureUnsupported);
+  GEN_EXPECT_OK(add(a.get(), b.get(), kCount, 3, Start::kPlain, legacy));
+  GEN_EXPECT_OK(stream_synchronize(legacy));
+  EXPECT_EQ(b.read(), counting(3));
+
+  GEN_EXPECT_OK(capture_begin(own));
+  GEN_EXPECT_OK(add(a.get(), b.get(), kCount, 7, Start::kPlain, own));
+  EXPECT_EQ(add(a.get(), b.get(), kCount, 8, Start::kPlain, legacy), kCaptureImplicit);
+  // Another thread's is another stream.
+  std::thread([&] {
+    GEN_EXPECT_OK(add(a.get(), b.get(), kCount, 5, Start::kPlain, own));
+    GEN_EXPECT_OK(stream_synchronize(own));
+  }).join();
+  EXPECT_EQ(b.read(), counting(5));
+  Graph graph = nullptr;
+  GraphExec exec = nullptr;
+  GEN_EXPECT_OK(capture_end(own, &graph));
+  GEN_EXPECT_OK(graph_instantiate(graph, &exec));
+  GEN_EXPECT_OK(graph_destroy(graph));
+  GEN_EXPECT_OK(graph_launch(exec, own));
+  GEN_EXPECT_OK(stream_synchronize(own));
+  EXPECT_EQ(b.read(), counting(7));
+  GEN_EXPECT_OK(graph_launch(exec, legacy));
+  GEN_EXPECT_OK(stream_synchronize(legacy));
+  GEN_EXPECT_OK(graph_exec_destroy(exec));
+  // Nobody's to destroy.
+  EXPECT_EQ(stream_destroy(legacy), kInvalidHandle);
+  EXPECT_EQ(stream_destroy(own), kInvalidHandle);
 }
 
 TEST_P(Queues, CopiesLandAtTheirWait) {

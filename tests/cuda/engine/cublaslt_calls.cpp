@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 
 #include "cuda/device/launch.h"
 #include "cuda/device/thread.cuh"
+#include "cuda/emulator/emulator.h"
 #include "tensor/half.h"
 extern "C" {
 #include "cuda/engine/cublaslt_stub.h"
@@ -19,6 +21,9 @@ float value(const void* at, int64_t i, int bf16) {
   const uint16_t bits = static_cast<const uint16_t*>(at)[i];
   return bf16 != 0 ? bf16_to_f32(bits) : f16_to_f32(bits);
 }
+
+/// A kernel's name, behind which the way's number comes.
+const std::string kMultiply = "multiply ";
 
 /// [first, end) of a sum in one double.
 double part_of_sum(const stub_product& of, int64_t i, int64_t j, int64_t first, int64_t end,
@@ -66,6 +71,13 @@ std::shared_ptr<engine::Engine> engine_with(const char* library) {
   auto made = cuda_engine();
   unsetenv("GEN_CUBLASLT");
   calls() = {};
+  cuda::emulator::time_kernels([](const std::string& kernel) {
+    const std::vector<double>& us = calls().way_us;
+    if (kernel == "linear_rows") return calls().own_us;
+    if (kernel.rfind(kMultiply, 0) != 0) return 0.0;
+    const auto way = static_cast<size_t>(kernel.back() - '0');
+    return way < us.size() ? us[way] : 1.0;
+  });
   return made;
 }
 
@@ -78,6 +90,7 @@ extern "C" __attribute__((visibility("default"), used)) int gen_test_ways(void) 
 extern "C" __attribute__((visibility("default"), used)) int gen_test_multiply(
     const stub_product* product, void* stream) {
   using namespace gen::cuda;
+  using gen::test::kMultiply;
   auto& calls = gen::test::calls();
   const auto way = static_cast<size_t>(product->way);
   ++calls.made;
@@ -86,7 +99,8 @@ extern "C" __attribute__((visibility("default"), used)) int gen_test_multiply(
   if (calls.answer != 0) return calls.answer;
   if (way >= calls.ways.size()) return 7;
   device::LaunchConfig config;
-  config.name = "multiply";
+  const std::string name = kMultiply + std::to_string(way);
+  config.name = name.c_str();
   config.grid = {static_cast<unsigned>(product->b_rows), 1, 1};
   config.stream = static_cast<device::Stream>(stream);
   return device::launch(gen::test::multiply_kernel, config, *product, calls.ways[way]).code;

@@ -286,6 +286,39 @@ static void appends_on_a_stream(void** state) {
   assert_int_equal(kv_cache_seq_len(cache), 2);
   streams->graph_free(graph);
   streams->stream_free(stream);
+
+  /* The default streams that have handles: cudaStreamLegacy and, of this thread, cudaStreamPerThread. */
+  for (uintptr_t handle = 1; handle <= 2; ++handle) {
+    stream = (void*)handle;
+    assert_ok(kv_cache_truncate(cache, 1, &error), error);
+    for (int layer = 0; layer < APPEND_LAYERS; ++layer) {
+      assert_ok(kv_cache_gpu_append_stream(cache, layer, v, k, stream, &error), error);
+    }
+    streams->stream_wait(stream);
+    assert_int_equal(read_counter(memory, cache), 2);
+    streams->capture_begin(stream);
+    for (int layer = 0; layer < APPEND_LAYERS; ++layer) {
+      assert_ok(kv_cache_gpu_append_stream(cache, layer, k, v, stream, &error), error);
+    }
+    graph = streams->capture_end(stream);
+    if (handle == 1) {
+      assert_null(graph); /* it cannot be captured, so what was to be has run */
+      streams->stream_wait(stream);
+    } else {
+      assert_int_equal(read_counter(memory, cache), 2);
+      streams->replay(graph, stream);
+      streams->stream_wait(stream);
+      streams->graph_free(graph);
+    }
+    assert_ok(kv_cache_gpu_sync_counter(cache, &error), error);
+    assert_int_equal(kv_cache_seq_len(cache), 3);
+    const size_t n = 3 * APPEND_DIM;
+    assert_ok(kv_cache_get(cache, 1, out[0], n, out[1], n, NULL, NULL, &error), error);
+    for (int side = 0; side < 2; ++side) {
+      assert_memory_equal(out[side] + APPEND_DIM, rows + (1 - side) * APPEND_DIM, sizeof prompt);
+      assert_memory_equal(out[side] + 2 * APPEND_DIM, rows + side * APPEND_DIM, sizeof prompt);
+    }
+  }
   kv_cache_free(cache);
   assert_int_equal(memory->release(memory->user, at), GEN_OK);
 

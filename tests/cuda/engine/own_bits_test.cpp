@@ -29,6 +29,17 @@ std::shared_ptr<engine::Engine> engine_with_ways(const std::vector<AddsUp>& ways
 /// The ways that were asked for since the last call.
 std::vector<int> ways_taken() { return std::exchange(calls().whole, {}); }
 
+/// What a trial asks for: each way once, and those that pass again: to warm up, and three times for
+/// the clock.
+std::vector<int> tried(size_t ways, const std::vector<int>& passing) {
+  std::vector<int> all;
+  for (int way = 0; way < static_cast<int>(ways); ++way) {
+    const bool passes = std::find(passing.begin(), passing.end(), way) != passing.end();
+    all.insert(all.end(), passes ? 5 : 1, way);
+  }
+  return all;
+}
+
 LinearCase one_result(const Matrix& w, int64_t rows) {
   LinearCase c;
   c.weights = {&w};
@@ -112,15 +123,15 @@ TEST(CudaOwnBits, TheWayThatWasFoundIsTaken) {
     return ways_taken();
   };
   EXPECT_EQ(taken(one_result(w, 8)), Ways());  // a kernel of its own
-  EXPECT_EQ(taken(one_result(w, 20)), Ways({0, 1, 2}));
+  EXPECT_EQ(taken(one_result(w, 20)), tried(3, {2}));
   EXPECT_EQ(taken(one_result(w, 20)), Ways({2}));
   EXPECT_EQ(taken(one_result(w, 32)), Ways({2}));
   EXPECT_EQ(taken(one_result(w, 17)), Ways({2}));
-  EXPECT_EQ(taken(one_result(w, 16)), Ways({0, 1, 2}));
+  EXPECT_EQ(taken(one_result(w, 16)), tried(3, {2}));
   EXPECT_EQ(taken(one_result(w, 9)), Ways({2}));
-  EXPECT_EQ(taken(one_result(w, 70)), Ways({0, 1, 2}));
+  EXPECT_EQ(taken(one_result(w, 70)), tried(3, {2}));
   EXPECT_EQ(taken(one_result(w, 96)), Ways({2}));
-  EXPECT_EQ(taken(one_result(other, 20)), Ways({0, 1, 2}));
+  EXPECT_EQ(taken(one_result(other, 20)), tried(3, {2}));
   LinearCase gated = one_result(w, 20);
   gated.weights.push_back(&w);
   gated.role = WeightRole::kGated;
@@ -128,15 +139,15 @@ TEST(CudaOwnBits, TheWayThatWasFoundIsTaken) {
   // Where sums go right to their place, with and without something to add them to.
   const Matrix straight(DType::kBF16, 42, 104, 4);
   LinearCase added = one_result(straight, 32);
-  EXPECT_EQ(taken(added), Ways({0, 1, 2}));
+  EXPECT_EQ(taken(added), tried(3, {2}));
   EXPECT_EQ(taken(added), Ways({2}));
   added.residual = true;
-  EXPECT_EQ(taken(added), Ways({0, 1, 2}));
+  EXPECT_EQ(taken(added), tried(3, {2}));
   calls().residuals = 0;
   EXPECT_EQ(taken(added), Ways({2}));
   EXPECT_EQ(calls().residuals, 1);
   added.rows = 31;
-  EXPECT_EQ(taken(added), Ways({0, 1, 2}));
+  EXPECT_EQ(taken(added), tried(3, {2}));
   EXPECT_EQ(calls().residuals, 1);
   // What need not have one result is asked for as ever.
   LinearCase free = one_result(w, 20);
@@ -158,9 +169,48 @@ TEST(CudaOwnBits, RowsThatFillUpAreCompared) {
     return run(bench, one_result(w, n), some_rows(x, 0, n, 104));
   };
   run_rows(with, 20);
-  EXPECT_EQ(ways_taken(), std::vector<int>({0, 1}));
+  EXPECT_EQ(ways_taken(), tried(2, {1}));
   EXPECT_TRUE(same_bits(run_rows(with, 32), run_rows(without, 32)));
   EXPECT_EQ(ways_taken(), std::vector<int>({1}));
+}
+
+/// Of ways that have the bits the fastest one is taken, never one that has not, and none where our
+/// own kernel is as fast.
+TEST(CudaOwnBits, TheFastestIsTaken) {
+  constexpr auto kOther = AddsUp::kAtOnce;
+  constexpr auto kOurs = AddsUp::kAsWeDo;
+  const Matrix w(DType::kBF16, 43, 104, 1);
+  const auto x = random_row(20 * 104, 3);
+  OpBench without(cuda_engine());
+  const LinearCase c = one_result(w, 20);
+  const auto own = run(without, c, x);
+  struct Case {
+    std::vector<AddsUp> ways;
+    std::vector<double> way_us;
+    double own_us;
+    std::vector<int> passing;
+    int taken;  // -1: our own kernel
+  };
+  for (const Case& each :
+       {Case{{kOurs, kOurs, kOurs}, {30, 20, 25}, 40, {0, 1, 2}, 1},
+        Case{{kOurs, kOurs, kOurs}, {30, 20, 10}, 40, {0, 1, 2}, 2},
+        Case{{kOurs, kOurs, kOurs}, {20, 20, 20}, 40, {0, 1, 2}, 0},
+        Case{{kOther, kOurs, kOther, kOurs}, {1, 30, 2, 35}, 40, {1, 3}, 1},
+        Case{{kOurs, kOther, kOurs}, {30, 1, 20}, 40, {0, 2}, 2},
+        Case{{kOurs, kOther, kOurs}, {30, 1, 20}, 19, {0, 2}, -1},
+        Case{{kOurs, kOther, kOurs}, {30, 1, 20}, 20, {0, 2}, -1},
+        Case{{kOurs, kOther}, {30, 1}, 31, {0}, 0}, Case{{kOther, kOther}, {1, 1}, 40, {}, -1}}) {
+    SCOPED_TRACE(testing::Message() << each.ways.size() << " ways, to take " << each.taken);
+    OpBench with(engine_with_ways(each.ways));
+    calls().way_us = each.way_us;
+    calls().own_us = each.own_us;
+    EXPECT_TRUE(same_bits(run(with, c, x), own));
+    EXPECT_EQ(ways_taken(), tried(each.ways.size(), each.passing));
+    for (int32_t i = 0; i < 2; ++i) {
+      EXPECT_TRUE(same_bits(run(with, c, x), own));
+      EXPECT_EQ(ways_taken(), each.taken < 0 ? std::vector<int>() : std::vector<int>({each.taken}));
+    }
+  }
 }
 
 TEST(CudaOwnBits, NoWayHasThem) {
@@ -204,7 +254,7 @@ TEST(CudaOwnBits, WhatTellsNothingDecidesNothing) {
     }
     EXPECT_EQ(taken(zeros, x), Ways({0}));
     EXPECT_EQ(taken(whole, ones), Ways({0}));
-    EXPECT_EQ(taken(w, x), Ways({0, 1}));
+    EXPECT_EQ(taken(w, x), tried(2, {1}));
     EXPECT_EQ(taken(w, x), Ways({1}));
     EXPECT_EQ(taken(zeros, x), Ways({1}));
   }
@@ -270,6 +320,49 @@ std::vector<float> by_our_kernel(const Matrix& w, const std::vector<float>& x, i
   const KeptProduct product(bench, w, x, rows);
   bench.run(product.args);
   return bench.get(product.args.y.data, rows * w.rows);
+}
+
+/// Each call of a trial may fail. What cannot be timed is not compared by time: then it is the
+/// first way that has the bits.
+TEST(CudaOwnBits, CallsOfATrialThatFail) {
+  const std::vector<AddsUp> ways = {AddsUp::kAtOnce, AddsUp::kAsWeDo, AddsUp::kAsWeDo};
+  const Matrix w(DType::kBF16, 43, 104, 1);
+  const auto x = random_row(20 * 104, 3);
+  const auto own = by_our_kernel(w, x, 20);
+  size_t first = 0;
+  size_t failed = 0;
+  for (uint64_t after = 0;; ++after) {
+    SCOPED_TRACE(after);
+    OpBench bench(engine_with_ways(ways));
+    calls().way_us = {1, 20, 10};
+    const KeptProduct product(bench, w, x, 20);
+    cuda::emulator::fail_call(after, cuda::device::kInvalidValue);
+    const Status status = bench.try_run(product.args);
+    const bool through = cuda::emulator::forget_failing_call();
+    if (status.ok()) {
+      EXPECT_TRUE(same_bits(bench.get(product.args.y.data, 20 * 43), own));
+    } else {
+      EXPECT_EQ(status.code(), Code::kDevice) << status.message();
+      ++failed;
+    }
+    ways_taken();
+    for (int32_t i = 0; i < 3; ++i) {
+      bench.run(product.args);
+      EXPECT_TRUE(same_bits(bench.get(product.args.y.data, 20 * 43), own));
+    }
+    // One that a call has failed for may be left out.
+    const int taken = ways_taken().back();
+    EXPECT_TRUE(taken == 1 || taken == 2);
+    if (taken == 1) ++first;
+    if (!through) continue;
+    EXPECT_EQ(taken, 2);
+    break;
+  }
+  // The first of the two is taken where the other's first product fails, or one of its six calls
+  // for a time: four products and two events; where one of its own events does; and where one of
+  // our kernel's six does. Else the trial goes on without a way, or comes again.
+  EXPECT_EQ(first, 1U + 6U + 2U + 6U);
+  EXPECT_GE(failed, 6U);
 }
 
 /// Scratch memory, or what a trial has found, may find no room: then it is our own kernel's, the
@@ -379,7 +472,7 @@ TEST(CudaOwnBits, ADryRunTakesWhatATrialTakes) {
       const size_t first = counted.live_bytes();
       bench.run(product.args);
       EXPECT_EQ(counted.live_bytes(), first);
-      EXPECT_EQ(ways_taken().size(), dry || calls().made == 0 ? 0U : 4U);
+      EXPECT_EQ(ways_taken().size(), dry || calls().made == 0 ? 0U : 8U);
       return first;
     };
     const size_t with = bytes(GEN_CUBLASLT_STUB, false);
@@ -409,7 +502,9 @@ TEST(CudaOwnBits, Graphs) {
   };
   const KeptProduct product(with, w, x, 20);
   EXPECT_TRUE(same_bits(run_list(product), own));
-  EXPECT_EQ(ways_taken(), std::vector<int>({0, 1, 2, 2, 2, 2, 2, 2, 2, 2}));
+  std::vector<int> all = tried(3, {2});
+  all.insert(all.end(), 7, 2);
+  EXPECT_EQ(ways_taken(), all);
   EXPECT_TRUE(same_bits(run_list(product), own));
   EXPECT_EQ(ways_taken(), std::vector<int>(8, 2));
   EXPECT_EQ(graphs.graphs().captured, 1U);
@@ -430,7 +525,7 @@ TEST(CudaOwnBits, Graphs) {
   EXPECT_EQ(ways_taken(), std::vector<int>());
   // Outside of the graph there is still a trial.
   with.run(late.args);
-  EXPECT_EQ(ways_taken(), std::vector<int>({0, 1, 2}));
+  EXPECT_EQ(ways_taken(), tried(3, {2}));
   EXPECT_TRUE(same_bits(run_list(late), want));
   EXPECT_EQ(ways_taken(), std::vector<int>());
 }
@@ -500,9 +595,16 @@ TEST(CudaOwnBits, IsLogged) {
   };
   using Lines = std::vector<std::string>;
   OpBench three(engine_with_ways(kThreeWays));
-  EXPECT_EQ(said(three, x),
-            Lines({"4cuBLASLt: algorithm 3 of 3 passed its trial for 32 rows of BF16 "
-                   "weights, 43 x 104"}));
+  EXPECT_EQ(
+      said(three, x),
+      Lines({"4cuBLASLt: 1 of 3 algorithms passed their trial for 32 rows of BF16 weights, 43 "
+             "x 104: algorithm 3, 1.0 us, our kernel 100.0"}));
+  OpBench slower(engine_with_ways(kThreeWays));
+  calls().way_us = {1.0, 1.0, 250.5};
+  EXPECT_EQ(
+      said(slower, x),
+      Lines({"4cuBLASLt: 1 of 3 algorithms passed their trial for 32 rows of BF16 weights, 43 "
+             "x 104: algorithm 3, 250.5 us, our kernel 100.0, which is kept"}));
   OpBench other(engine_with_ways({AddsUp::kAtOnce}));
   EXPECT_EQ(said(other, x),
             Lines({"4cuBLASLt: none of 1 algorithms passed its trial for 32 rows of BF16 weights, "
@@ -512,8 +614,10 @@ TEST(CudaOwnBits, IsLogged) {
   std::fill(few.begin() + 7 * 104, few.end(), std::nanf(""));
   OpBench one(engine_with_ways({AddsUp::kAsWeDo}));
   EXPECT_EQ(said(one, few), Lines());
-  EXPECT_EQ(said(one, x), Lines({"4cuBLASLt: algorithm 1 of 1 passed its trial for 32 rows of BF16 "
-                                 "weights, 43 x 104"}));
+  EXPECT_EQ(
+      said(one, x),
+      Lines({"4cuBLASLt: 1 of 1 algorithms passed their trial for 32 rows of BF16 weights, 43 "
+             "x 104: algorithm 1, 1.0 us, our kernel 100.0"}));
   set_log_level(LogLevel::kOff);
   set_log_sink(nullptr, nullptr);
 }

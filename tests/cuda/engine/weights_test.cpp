@@ -155,6 +155,31 @@ TEST(CudaWeights, ASendThatFails) {
   }
 }
 
+/// Where the copy or the wait for it fails no copy is under way any more into memory that goes.
+TEST(CudaWeights, AReadThatFails) {
+  constexpr size_t kBytes = 1000;
+  auto pool = cuda::PoolAllocator::create(0);
+  ASSERT_TRUE(pool.ok());
+  const auto queue = cuda::DeviceQueue::create(0, pool.value()->table()).value();
+  cuda::DeviceMemory memory(queue);
+  const engine::EngineBuffer buffer = std::move(memory.allocate(kBytes)).value();
+  const std::vector<std::byte> want(kBytes, std::byte{7});
+  ASSERT_TRUE(memory.write(buffer.data(), want.data(), kBytes).ok());
+  std::vector<std::byte> got(kBytes);
+  for (const uint64_t after : {0U, 1U}) {
+    cuda::emulator::fail_call(after, cuda::device::kInvalidValue);
+    EXPECT_EQ(memory.read(got.data(), buffer.data(), kBytes).code(), Code::kDevice);
+    EXPECT_FALSE(cuda::emulator::forget_failing_call());
+    {
+      const cuda::DeviceQueue::Turn turn(*queue);
+      EXPECT_TRUE(queue->finish().ok());
+    }
+    EXPECT_TRUE(memory.read(got.data(), buffer.data(), kBytes).ok());
+    EXPECT_EQ(got, want);
+    got.assign(kBytes, std::byte{0});
+  }
+}
+
 /// Threads that are slower than the device: nothing goes up before it is there, nor is written over
 /// before it is up.
 TEST(CudaWeights, SlowThreads) {
