@@ -32,7 +32,8 @@ static int is_fp16(void) { return strcmp(type, "fp16") == 0; }
 static size_t element_bytes(void) { return is_fp16() ? 2 : 4; }
 
 static gen_status new_gpu(const gen_gpu_allocator* table, kv_cache** cache) {
-  return kv_cache_gpu_new_typed(table, LAYERS, ROOM, HEADS, HEAD_DIM, type, cache, &error);
+  return is_fp16() ? kv_cache_gpu_new_typed(table, LAYERS, ROOM, HEADS, HEAD_DIM, type, cache, &error)
+                   : kv_cache_gpu_new(table, LAYERS, ROOM, HEADS, HEAD_DIM, cache, &error);
 }
 
 static kv_cache* make_gpu(struct gpu_memory* gpu) {
