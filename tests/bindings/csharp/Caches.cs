@@ -484,6 +484,7 @@ static class Caches
             "gen_binding_chat_answer", "gen_binding_chat_open_answer",  // null
             "gen_forward_attention", "gen_forward_cancelled",  // for functions in C
             "gen_result_user_code",  // of a callback
+            "kv_cache_gpu_new",  // kv_cache_gpu_new_typed
             "gen_options_set_kv_types",  // KvType = "fp8/q4"
             "gen_binding_copy"  // Marshal copies
         };
