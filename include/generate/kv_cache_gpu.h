@@ -4,9 +4,9 @@
  * for each layer, [max_seq_len, heads, head_dim], for kernels of the caller's own that take raw addresses. All memory comes
  * from the caller's allocator (gpu.h) when the cache is made; no engine and no model is needed. What is appended is float32;
  * a binary16 cache rounds it to nearest even, from 65520 on to infinity, and a NaN to the quiet one with its sign. A counter
- * on the device tells the position that is written next. Everything in kv_cache.h works on such a cache but kv_cache_view and a model's pass,
- * with batch 1 and dim heads * head_dim; kv_cache_full_buffer gives addresses on the device. A truncate or reset sets the
- * counter, too.
+ * on the device tells the position that is written next. Everything in kv_cache.h works on such a cache but kv_cache_view and
+ * a model's pass, with batch 1 and dim heads * head_dim; kv_cache_full_buffer gives addresses on the device. A truncate or
+ * reset sets the counter, too.
  */
 #ifndef GENERATE_KV_CACHE_GPU_H
 #define GENERATE_KV_CACHE_GPU_H
