@@ -50,20 +50,25 @@ func (a *GPUAllocator) Counters() (GPUMemory, error) {
 	return GPUMemory{allocations[0], bytes[0], peak[0]}, err
 }
 
-// GPUCache is a cache whose layers are float32 buffers [maxSeqLen, heads, headDim] on a device, one of keys and one of
-// values. Update takes batch 1 and dim heads * headDim.
+// GPUCache is a cache whose layers are float32 or float16 buffers [maxSeqLen, heads, headDim] on a device, one of keys and one
+// of values. Update takes batch 1 and dim heads * headDim.
 type GPUCache struct {
 	Cache
 	row int
 }
 
-// NewGPUCache makes an empty one with all of its memory.
+// NewGPUCache makes an empty one of float32 with all of its memory.
 func NewGPUCache(allocator *GPUAllocator, layers, maxSeqLen, heads, headDim int) (*GPUCache, error) {
+	return NewTypedGPUCache(allocator, layers, maxSeqLen, heads, headDim, "fp32")
+}
+
+// NewTypedGPUCache makes an empty one with all of its memory. Kind is fp32 or fp16, to which it rounds what is appended.
+func NewTypedGPUCache(allocator *GPUAllocator, layers, maxSeqLen, heads, headDim int, kind string) (*GPUCache, error) {
 	row, _ := product(heads, headDim)
 	c := &GPUCache{row: row}
 	if err := c.take(kindCache, native.KvCacheFree, func(out []uintptr) error {
 		return allocator.with(func(table uintptr) error {
-			return native.KvCacheGpuNew(table, i32(layers), i32(maxSeqLen), i32(heads), i32(headDim), out)
+			return native.KvCacheGpuNewTyped(table, i32(layers), i32(maxSeqLen), i32(heads), i32(headDim), kind, out)
 		})
 	}); err != nil {
 		return nil, err
@@ -79,7 +84,7 @@ func (c *GPUCache) Append(layer int, k, v []float32, position int) error {
 	return c.with(func(a uintptr) error { return native.KvCacheGpuAppend(a, i32(layer), k, v, i32(position)) })
 }
 
-// AppendDevice is Append of the next position from addresses on the device.
+// AppendDevice is Append of the next position from addresses of float32 on the device.
 func (c *GPUCache) AppendDevice(layer int, k, v uintptr) error {
 	return c.with(func(a uintptr) error {
 		return native.GenBindingGpuAppendDevice(a, i32(layer), int64(k), int64(v))

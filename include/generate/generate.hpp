@@ -995,7 +995,7 @@ class Cache : public AnyCache {
   }
 };
 
-/// Memory on a device. Any gen_gpu_allocator does for Cache::make(kv_cache_gpu_new, ...).
+/// Memory on a device. Any gen_gpu_allocator does for Cache::make(kv_cache_gpu_new_typed, ...) and kv_cache_gpu_new.
 class GpuAllocator : public detail::Handle<gen_gpu_allocator, gen_gpu_allocator_release> {
  public:
   /// The host's, which poses as a device.

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GPU caches: keys and values of one sequence as float32 buffers on a device, one of keys and one of values for each
- * layer, [max_seq_len, heads, head_dim], for kernels of the caller's own that take raw addresses. All memory comes from
- * the caller's allocator (gpu.h) when the cache is made; no engine and no model is needed. A counter on the device tells
- * the position that is written next. Everything in kv_cache.h works on such a cache but kv_cache_view and a model's pass,
- * with batch 1 and dim heads * head_dim; kv_cache_full_buffer gives addresses on the device. A truncate or reset sets the
- * counter, too.
+ * GPU caches: keys and values of one sequence as float32 or binary16 buffers on a device, one of keys and one of values
+ * for each layer, [max_seq_len, heads, head_dim], for kernels of the caller's own that take raw addresses. All memory comes
+ * from the caller's allocator (gpu.h) when the cache is made; no engine and no model is needed. What is appended is float32;
+ * a binary16 cache rounds it to nearest even, from 65520 on to infinity, and a NaN to the quiet one with its sign. A counter
+ * on the device tells the position that is written next. Everything in kv_cache.h works on such a cache but kv_cache_view and
+ * a model's pass, with batch 1 and dim heads * head_dim; kv_cache_full_buffer gives addresses on the device. A truncate or
+ * reset sets the counter, too.
  */
 #ifndef GENERATE_KV_CACHE_GPU_H
 #define GENERATE_KV_CACHE_GPU_H
@@ -19,24 +20,36 @@ extern "C" {
 #endif
 
 /**
- * Makes an empty GPU cache with all of its memory: 2 * layers pieces of max_seq_len * heads * head_dim * 4 bytes and one
- * of 12: the counter and 8 bytes of the library's own.
+ * Makes an empty GPU cache of "fp32"; kv_cache_gpu_new_typed.
+ *
+ * @return as kv_cache_gpu_new_typed.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_gpu_new(const gen_gpu_allocator *allocator, int32_t layers, int32_t max_seq_len, int32_t heads,
+                                    int32_t head_dim, kv_cache **out, gen_error *error);
+
+/**
+ * Makes an empty GPU cache with all of its memory: 2 * layers pieces of max_seq_len * heads * head_dim elements, of 4 bytes
+ * for "fp32" and of 2 for "fp16", and one of 12 bytes: the counter and 8 bytes of the library's own.
  *
  * @param allocator    table, copied; its functions must work until the cache and its clones are freed.
  * @param layers       number of layers, 1 to 65536.
  * @param max_seq_len  most positions, 1 and up.
  * @param heads        1 and up.
  * @param head_dim     elements of a head, 1 and up; heads * head_dim is at most 2147483647.
+ * @param dtype        "fp32", for which NULL stands, or "fp16": binary16 as kv_cache_fp16_new keeps it.
  * @param out          receives the cache; free it with kv_cache_free.
  * @return GEN_OK;
- *         GEN_ERROR_INVALID_ARGUMENT for NULL, a number outside its range, struct_size below that of version 0.1, or a
- *         function missing;
+ *         GEN_ERROR_INVALID_ARGUMENT if allocator or out is NULL, a number is outside its range, dtype unknown, struct_size
+ *         below that of version 0.1, or a function missing;
  *         GEN_ERROR_OUT_OF_MEMORY; GEN_ERROR_DEVICE of the allocator. What was taken has then been given back.
  * Threads: any.
  * Since:   0.1
  */
-GEN_API gen_status kv_cache_gpu_new(const gen_gpu_allocator *allocator, int32_t layers, int32_t max_seq_len, int32_t heads,
-                                    int32_t head_dim, kv_cache **out, gen_error *error);
+GEN_API gen_status kv_cache_gpu_new_typed(const gen_gpu_allocator *allocator, int32_t layers, int32_t max_seq_len,
+                                          int32_t heads, int32_t head_dim, const char *dtype, kv_cache **out,
+                                          gen_error *error);
 
 /**
  * Appends one position to one layer, from host memory. The cache's length and the counter move when all layers have it.
@@ -65,11 +78,12 @@ GEN_API gen_status kv_cache_gpu_append(kv_cache *cache, int32_t layer, const flo
  * Appends the next position to one layer, from the device's memory.
  *
  * @param layer  in [0, layers).
- * @param k      address on the device of [heads, head_dim] float32; never read by the host.
+ * @param k      address on the device of [heads, head_dim] float32. Read by the allocator's copy only.
  * @param v      as k.
  * @return as kv_cache_gpu_append, without GEN_ERROR_SEQUENCE.
  * Threads: one at a time per cache.
- * Cost:    complete when it returns.
+ * Cost:    complete when it returns. Copies on the device; for "fp16" to the host, which rounds, and back:
+ *          kv_cache_gpu_append_stream rounds on the device.
  * Since:   0.1
  */
 GEN_API gen_status kv_cache_gpu_append_device(kv_cache *cache, int32_t layer, const void *k, const void *v,

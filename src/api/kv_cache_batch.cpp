@@ -28,6 +28,7 @@ using gen::api::guard;
 using gen::api::not_null;
 using gen::api::with_cache;
 using gen::cache::CausalStore;
+using gen::cache::element_type_or_first;
 using gen::cache::HistoryShape;
 using gen::cache::SequenceStore;
 using gen::cache::WrapperStore;
@@ -67,12 +68,6 @@ gen_status make(kv_cache** out, gen_error* error, F&& create) {
     *out = handle_of(std::move(store)).release();
     return {};
   });
-}
-
-/// NULL is the first one.
-Result<DType> type_or_first(const char* name, const char* what, std::span<const DType> known) {
-  if (name == nullptr) return known[0];
-  return gen::cache::find_element_type(name, known, what);
 }
 
 template <size_t kSize>
@@ -170,7 +165,8 @@ gen_status kv_cache_set_config(kv_cache* cache, int32_t padding, int32_t permute
                                const char* mask_dtype, gen_error* error) {
   return with_sequences(cache, __func__, error, [&](SequenceStore& store) -> Status {
     gen::cache::SequenceConfig config;
-    GEN_ASSIGN(config.mask_type, type_or_first(mask_dtype, "masks", gen::cache::kMaskTypes));
+    GEN_ASSIGN(config.mask_type,
+               element_type_or_first(mask_dtype, gen::cache::kMaskTypes, "masks"));
     config.padding = padding;
     config.permuted_v = permuted_v != 0;
     return store.configure(config);
@@ -208,7 +204,7 @@ gen_status kv_cache_init(kv_cache* cache, const char* dtype, int32_t max_sequenc
     GEN_TRY(many(c, "kv_cache_init"));
     GEN_TRY(gen::api::own(c));
     gen::cache::SequenceLimits limits;
-    GEN_ASSIGN(limits.type, type_or_first(dtype, "rows", gen::cache::kRowTypes));
+    GEN_ASSIGN(limits.type, element_type_or_first(dtype, gen::cache::kRowTypes, "rows"));
     limits.max_sequences = max_sequences;
     limits.capacity = capacity;
     limits.max_batch = max_batch;

@@ -9,12 +9,14 @@
 #include "api/boundary.h"
 #include "api/c_gpu_allocator.h"
 #include "api/kv_cache_handle.h"
+#include "cache/element_type.h"
 #include "cache/limits.h"
 #include "cache/tensor/device_store.h"
 
 namespace {
 
 using gen::Code;
+using gen::DType;
 using gen::Result;
 using gen::Status;
 using gen::api::guard;
@@ -24,7 +26,7 @@ using gen::cache::DeviceStore;
 
 bool is_gpu(const kv_cache& cache) {
   return cache.store != nullptr &&
-         std::string_view(cache.store->traits().kind) == gen::cache::kGpuTraits.kind;
+         std::string_view(cache.store->traits().kind) == gen::cache::kGpuFp32Traits.kind;
 }
 
 /// kInvalidArgument for a cache of another kind.
@@ -55,13 +57,22 @@ Status check_sizes(int32_t layers, int32_t heads, int32_t head_dim) {
 
 gen_status kv_cache_gpu_new(const gen_gpu_allocator* allocator, int32_t layers, int32_t max_seq_len,
                             int32_t heads, int32_t head_dim, kv_cache** out, gen_error* error) {
+  return kv_cache_gpu_new_typed(allocator, layers, max_seq_len, heads, head_dim, nullptr, out,
+                                error);
+}
+
+gen_status kv_cache_gpu_new_typed(const gen_gpu_allocator* allocator, int32_t layers,
+                                  int32_t max_seq_len, int32_t heads, int32_t head_dim,
+                                  const char* dtype, kv_cache** out, gen_error* error) {
   if (out != nullptr) *out = nullptr;
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(out, "out"));
     GEN_TRY(check_sizes(layers, heads, head_dim));
+    GEN_ASSIGN(const DType type,
+               gen::cache::element_type_or_first(dtype, DeviceStore::kTypes, "a GPU cache"));
     GEN_ASSIGN(auto memory, gen::api::wrap_gpu_allocator(allocator));
     GEN_ASSIGN(auto store,
-               DeviceStore::create_fixed(layers, max_seq_len, heads * head_dim, memory));
+               DeviceStore::create_fixed(type, layers, max_seq_len, heads * head_dim, memory));
     auto made = gen::api::handle_of(std::move(store), max_seq_len);
     made->callbacks = gen::api::joined({memory->callbacks()});
     *out = made.release();

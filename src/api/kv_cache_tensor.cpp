@@ -31,10 +31,8 @@ using gen::cache::TensorCounters;
 using gen::cache::TensorStore;
 using gen::cache::TensorTraits;
 
-/// NULL is the first of those that a tensor store keeps.
 Result<DType> find_type(const char* dtype) {
-  if (dtype == nullptr) return TensorStore::kTypes[0];
-  return gen::cache::find_element_type(dtype, TensorStore::kTypes, "a tensor cache");
+  return gen::cache::element_type_or_first(dtype, TensorStore::kTypes, "a tensor cache");
 }
 
 /// Null without a device.

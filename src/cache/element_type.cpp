@@ -35,4 +35,10 @@ Result<DType> find_element_type(std::string_view name, std::span<const DType> kn
                static_cast<int>(std::min<size_t>(name.size(), 40)), name.data(), all.c_str());
 }
 
+Result<DType> element_type_or_first(const char* name, std::span<const DType> known,
+                                    const char* what) {
+  if (name == nullptr) return known[0];
+  return find_element_type(name, known, what);
+}
+
 }  // namespace gen::cache

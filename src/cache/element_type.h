@@ -16,5 +16,8 @@ const char* element_type_name(DType type) noexcept;
 /// that are known.
 Result<DType> find_element_type(std::string_view name, std::span<const DType> known,
                                 const char* what);
+/// The same of a text of the C API, where NULL is the first of `known`.
+Result<DType> element_type_or_first(const char* name, std::span<const DType> known,
+                                    const char* what);
 
 }  // namespace gen::cache

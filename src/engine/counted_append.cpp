@@ -2,12 +2,27 @@
 // See counted_append.h.
 #include "engine/counted_append.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
 #include "engine/registry.h"
+#include "tensor/half.h"
 
 namespace gen::engine {
+namespace {
+
+void write_row(const CountedAppend& append, void* rows, const float* row) {
+  const auto dim = static_cast<size_t>(append.dim);
+  const size_t at = static_cast<size_t>(append.counter->position) * dim;
+  if (append.type == DType::kF32) {
+    std::memmove(static_cast<float*>(rows) + at, row, dim * sizeof(float));
+  } else {
+    std::transform(row, row + dim, static_cast<uint16_t*>(rows) + at, f32_to_f16);
+  }
+}
+
+}  // namespace
 
 void append_on_host(const CountedAppend& append) noexcept {
   AppendCounter& counter = *append.counter;
@@ -15,10 +30,8 @@ void append_on_host(const CountedAppend& append) noexcept {
     counter.dropped = 1;
     return;
   }
-  const auto dim = static_cast<size_t>(append.dim);
-  const size_t at = static_cast<size_t>(counter.position) * dim;
-  std::memmove(append.k + at, append.k_row, dim * sizeof(float));
-  std::memmove(append.v + at, append.v_row, dim * sizeof(float));
+  write_row(append, append.k, append.k_row);
+  write_row(append, append.v, append.v_row);
   if (append.moves) ++counter.position;
 }
 

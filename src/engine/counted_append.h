@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/status.h"
+#include "tensor/dtype.h"
 
 namespace gen::engine {
 
@@ -18,11 +19,13 @@ struct AppendCounter {
 };
 
 /// With p the counter's position: where 0 <= p < max_seq_len row p of k and of v become k_row and
-/// v_row, and with `moves` the position becomes p + 1. Elsewhere `dropped` becomes 1 and all else
-/// stays. Addresses are the device's; a row may be one of k or v.
+/// v_row, in binary16 as f32_to_f16() rounds them, and with `moves` the position becomes p + 1.
+/// Elsewhere `dropped` becomes 1 and all else stays. Addresses are the device's; a row may be one
+/// of k or v where these are float32.
 struct CountedAppend {
-  float* k = nullptr;  // [max_seq_len, dim]
-  float* v = nullptr;
+  void* k = nullptr;  // [max_seq_len, dim] of `type`
+  void* v = nullptr;
+  DType type = DType::kF32;      // or kF16
   const float* k_row = nullptr;  // [dim]
   const float* v_row = nullptr;
   AppendCounter* counter = nullptr;

@@ -471,6 +471,8 @@ static void use_gpu(void) {
   REFUSED(kv_cache_pool_set_gpu_allocator(it.pool, gpu, &error));
   DONE(kv_cache_gpu_new(gpu, LAYERS, POSITIONS, 1, DIM, &own, &error));
   kv_cache_free(own);
+  DONE(kv_cache_gpu_new_typed(gpu, LAYERS, POSITIONS, 1, DIM, "fp16", &own, &error));
+  kv_cache_free(own);
   gen_gpu_allocator_release(gpu);
 }
 

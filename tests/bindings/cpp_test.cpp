@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <generate/generate.hpp>
+#include <limits>
 #include <regex>
 #include <string>
 #include <thread>
@@ -351,6 +352,18 @@ TEST_F(CppHeader, BlocksAndHotLayersOnADevice) {
   tiered.demote(0);
   EXPECT_EQ(gpu.bytes(), blocks);
   EXPECT_THROW(pool.gpu_allocator(gpu.get()), gen::Error);  // a block has been taken
+}
+
+TEST_F(CppHeader, CachesForKernelsOnADevice) {
+  const std::vector<float> row = {1, 2049, 65519, 65520};
+  const gen::GpuAllocator gpu = gen::GpuAllocator::host();
+  gen::Cache halves = gen::Cache::make(kv_cache_gpu_new_typed, gpu.get(), 1, 8, 2, 2, "fp16");
+  EXPECT_EQ(gpu.bytes(), 2U * 8 * 4 * 2 + 12);
+  halves.update(0, row.data(), row.data(), 1, 1, 4);
+  const std::vector<float> nearest = {1, 2048, 65504, std::numeric_limits<float>::infinity()};
+  EXPECT_EQ(halves.layer(0).values.data, nearest);
+  const gen::Cache floats = gen::Cache::make(kv_cache_gpu_new, gpu.get(), 1, 8, 2, 2);
+  EXPECT_EQ(gpu.bytes(), 2U * 8 * 4 * (2 + 4) + 24);
 }
 
 TEST_F(CppHeader, CachesOfManySequences) {

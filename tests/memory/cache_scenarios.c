@@ -260,31 +260,39 @@ static void on_device(const void* with) {
   if (gen_gpu_allocator_cuda(0, &gpu, E) == GEN_OK) gen_gpu_allocator_release(gpu);
   gpu = NULL;
   MAKE(gpu, gen_gpu_allocator_host(&gpu, E));
-  MAKE(cache, kv_cache_gpu_new(gpu, LAYERS, ROOM, 2, DIM / 2, &cache, E));
-  for (int32_t p = 0; p < 3; ++p) {
-    fill_rows(p);
-    for (int32_t layer = 0; layer < LAYERS; ++layer) {
-      TRY_KEEPING(kv_cache_gpu_append(cache, layer, rows, rows + DIM, p, E),
-                  CHECK(kv_cache_layer_seq_len(cache, layer) == p));
+  for (int half = 0; half < 2; ++half) {
+    if (half) {
+      MAKE(cache, kv_cache_gpu_new_typed(gpu, LAYERS, ROOM, 2, DIM / 2, "fp16", &cache, E));
+    } else {
+      MAKE(cache, kv_cache_gpu_new(gpu, LAYERS, ROOM, 2, DIM / 2, &cache, E));
     }
+    for (int32_t p = 0; p < 3; ++p) {
+      fill_rows(p);
+      for (int32_t layer = 0; layer < LAYERS; ++layer) {
+        TRY_KEEPING(kv_cache_gpu_append(cache, layer, rows, rows + DIM, p, E),
+                    CHECK(kv_cache_layer_seq_len(cache, layer) == p));
+      }
+    }
+    /* What lies on this device the host can address. */
+    for (int32_t layer = 0; layer < LAYERS; ++layer) {
+      TRY_KEEPING(kv_cache_gpu_append_device(cache, layer, rows, rows + DIM, E),
+                  CHECK(kv_cache_layer_seq_len(cache, layer) == 3));
+      same_layer(cache, layer);
+    }
+    for (int32_t layer = 0; layer < LAYERS; ++layer) {
+      TRY(kv_cache_gpu_pointers(cache, layer, &k, &v, &length, E));
+      TRY_KEEPING(kv_cache_gpu_append_stream(cache, layer, rows, rows + DIM, NULL, E),
+                  CHECK(kv_cache_layer_seq_len(cache, layer) == 4));
+      same_layer(cache, layer);
+    }
+    TRY(kv_cache_gpu_pointer_arrays(cache, &k, &v, E));
+    TRY(kv_cache_gpu_sync_counter(cache, E));
+    TRY(kv_cache_save_buffer(cache, state, sizeof state, &n, E));
+    SAME(state, n);
+    MAKE(copy, kv_cache_clone(cache, &copy, E));
+    FREE(kv_cache_free(cache));
+    FREE(kv_cache_free(copy));
   }
-  for (int32_t layer = 0; layer < LAYERS; ++layer) {
-    TRY(kv_cache_gpu_pointers(cache, layer, &k, &v, &length, E));
-    TRY(kv_cache_gpu_append_device(cache, layer, k, v, E));
-    same_layer(cache, layer);
-  }
-  for (int32_t layer = 0; layer < LAYERS; ++layer) {
-    TRY(kv_cache_gpu_pointers(cache, layer, &k, &v, &length, E));
-    TRY(kv_cache_gpu_append_stream(cache, layer, k, v, NULL, E));
-    same_layer(cache, layer);
-  }
-  TRY(kv_cache_gpu_pointer_arrays(cache, &k, &v, E));
-  TRY(kv_cache_gpu_sync_counter(cache, E));
-  TRY(kv_cache_save_buffer(cache, state, sizeof state, &n, E));
-  SAME(state, n);
-  MAKE(copy, kv_cache_clone(cache, &copy, E));
-  FREE(kv_cache_free(cache));
-  FREE(kv_cache_free(copy));
   for (int half = 0; half < 2; ++half) {
     MAKE(cache, kv_cache_tensor_new(NULL, LAYERS, ROOM, half ? "fp16" : "fp32", &cache, E));
     TRY_KEEPING(kv_cache_tensor_set_gpu_allocator(cache, gpu, E),

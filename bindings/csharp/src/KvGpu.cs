@@ -48,24 +48,28 @@ namespace LibGenerate
         }
     }
 
-    /// <summary>A cache whose layers are float32 buffers [max length, heads, head size] on a device.</summary>
+    /// <summary>A cache whose layers are float32 or float16 buffers [max length, heads, head size] on a device.</summary>
     public sealed class GpuKvCache : KvCache
     {
         readonly int heads;
         readonly int headSize;
 
-        /// <summary>An empty one with all of its memory. Update takes batch 1 and heads * headSize elements.</summary>
-        public GpuKvCache(GpuAllocator allocator, int layers, int maxSequenceLength, int heads, int headSize)
-            : base(Make(allocator, layers, maxSequenceLength, heads, headSize))
+        /// <summary>
+        /// An empty one with all of its memory. Update takes batch 1 and heads * headSize elements. The type is "fp32" or
+        /// "fp16", to which it rounds what is appended.
+        /// </summary>
+        public GpuKvCache(GpuAllocator allocator, int layers, int maxSequenceLength, int heads, int headSize, string type = "fp32")
+            : base(Make(allocator, layers, maxSequenceLength, heads, headSize, type))
         {
             this.heads = heads;
             this.headSize = headSize;
         }
 
-        static IntPtr Make(GpuAllocator allocator, int layers, int maxSequenceLength, int heads, int headSize)
+        static IntPtr Make(GpuAllocator allocator, int layers, int maxSequenceLength, int heads, int headSize, string type)
         {
             IntPtr cache;
-            Native.kv_cache_gpu_new(allocator.Handle, layers, maxSequenceLength, heads, headSize, out cache);
+            Native.kv_cache_gpu_new_typed(
+                allocator.Handle, layers, maxSequenceLength, heads, headSize, Utf8.Terminated(type, "type"), out cache);
             return cache;
         }
 
@@ -76,7 +80,7 @@ namespace LibGenerate
             Native.kv_cache_gpu_append(Handle, layer, keys, values, position);
         }
 
-        /// <summary>The same of the next position, from addresses on the device.</summary>
+        /// <summary>The same of the next position, from addresses of float32 on the device.</summary>
         public void AppendOnDevice(int layer, long keys, long values)
         {
             Native.gen_binding_gpu_append_device(Handle, layer, keys, values);

@@ -22,11 +22,11 @@ Result<std::unique_ptr<DeviceStore>> DeviceStore::create(
 }
 
 Result<std::unique_ptr<DeviceStore>> DeviceStore::create_fixed(
-    int32_t num_layers, int32_t max_seq_len, int32_t dim,
+    DType type, int32_t num_layers, int32_t max_seq_len, int32_t dim,
     std::shared_ptr<engine::GpuAllocator> allocator) {
   GEN_TRY(check(num_layers, max_seq_len));
   std::unique_ptr<DeviceStore> made(
-      new DeviceStore(DType::kF32, num_layers, max_seq_len, dim, std::move(allocator)));
+      new DeviceStore(type, num_layers, max_seq_len, dim, std::move(allocator)));
   for (int32_t layer = 0; layer < num_layers; ++layer) {
     GEN_TRY(made->make_room(layer, {1, max_seq_len, dim}));
   }
@@ -43,7 +43,7 @@ Status DeviceStore::take_counters() {
 }
 
 const TensorTraits& DeviceStore::traits() const noexcept {
-  if (one_word()) return kGpuTraits;
+  if (one_word()) return type_ == DType::kF32 ? kGpuFp32Traits : kGpuFp16Traits;
   return type_ == DType::kF32 ? kDeviceFp32Traits : kDeviceFp16Traits;
 }
 
@@ -79,18 +79,24 @@ Status DeviceStore::write(const engine::GpuBuffer& to, int32_t start, const void
   const size_t row = static_cast<size_t>(shape.dim) * element_bytes();
   const size_t count = static_cast<size_t>(shape.seq) * static_cast<size_t>(shape.dim);
   std::vector<uint16_t> halves(type_ == DType::kF16 ? count : 0);
+  // No engine is there that rounds: what lies on the device comes to the host and goes back.
+  std::vector<float> floats(type_ == DType::kF16 && where == From::kDevice ? count : 0);
   for (size_t b = 0; b < static_cast<size_t>(shape.batch); ++b) {
     void* const place =
         to.at((b * static_cast<size_t>(max_seq_len()) + static_cast<size_t>(start)) * row);
     const float* lane = static_cast<const float*>(from) + b * count;
-    if (where == From::kDevice) {
-      GEN_TRY(allocator_->copy_across(place, lane, count * sizeof(float)));
-    } else if (type_ == DType::kF32) {
-      GEN_TRY(allocator_->copy_up(place, lane, count * sizeof(float)));
-    } else {
-      std::transform(lane, lane + count, halves.begin(), f32_to_f16);
-      GEN_TRY(allocator_->copy_up(place, halves.data(), count * sizeof(uint16_t)));
+    const size_t bytes = count * sizeof(float);
+    if (type_ == DType::kF32) {
+      GEN_TRY(where == From::kDevice ? allocator_->copy_across(place, lane, bytes)
+                                     : allocator_->copy_up(place, lane, bytes));
+      continue;
     }
+    if (where == From::kDevice) {
+      GEN_TRY(allocator_->copy_down(floats.data(), lane, bytes));
+      lane = floats.data();
+    }
+    std::transform(lane, lane + count, halves.begin(), f32_to_f16);
+    GEN_TRY(allocator_->copy_up(place, halves.data(), count * sizeof(uint16_t)));
   }
   return {};
 }
@@ -197,8 +203,9 @@ Status DeviceStore::append_stream(int32_t layer, const void* k, const void* v, v
   const Layer& of = layers_[static_cast<size_t>(layer)];
   const int32_t length = layer_seq_len(layer) + 1;
   engine::CountedAppend append;
-  append.k = static_cast<float*>(of.k.at());
-  append.v = static_cast<float*>(of.v.at());
+  append.k = of.k.at();
+  append.v = of.v.at();
+  append.type = type_;
   append.k_row = static_cast<const float*>(k);
   append.v_row = static_cast<const float*>(v);
   append.counter = append_counter();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors kept in the memory of a device, float32 or binary16, without an engine: all that is done
 // to them are copies and appends through the injected allocator. They are what
-// kv_cache_tensor_set_gpu_allocator and kv_cache_gpu_new of the C API make. The interface is
+// kv_cache_tensor_set_gpu_allocator and kv_cache_gpu_new_typed of the C API make. The interface is
 // tensor_provider.h.
 #pragma once
 
@@ -19,7 +19,9 @@ namespace gen::cache {
 inline constexpr TensorTraits kDeviceFp32Traits = {.kind = "tensor", .has_full_buffer = true};
 inline constexpr TensorTraits kDeviceFp16Traits = {
     .kind = "tensor", .dtype = "fp16", .lossy = true, .has_full_buffer = true};
-inline constexpr TensorTraits kGpuTraits = {.kind = "gpu", .has_full_buffer = true};
+inline constexpr TensorTraits kGpuFp32Traits = {.kind = "gpu", .has_full_buffer = true};
+inline constexpr TensorTraits kGpuFp16Traits = {
+    .kind = "gpu", .dtype = "fp16", .lossy = true, .has_full_buffer = true};
 
 /// Storage: per layer one buffer of keys and one of values, each [batch, max_seq_len, dim]. Beside
 /// them the position that is written next, an int32. Behind it lies, in a store that is not fixed,
@@ -32,21 +34,22 @@ class DeviceStore final : public LayeredStore,
                           public TensorBuffers,
                           public TensorCounters {
  public:
-  /// `type` is kF32 or kF16. Layers take their shape from their first write. kInvalidArgument as
+  static constexpr DType kTypes[] = {DType::kF32, DType::kF16};
+  /// `type` is of kTypes. Layers take their shape from their first write. kInvalidArgument as
   /// check(), kOutOfMemory, kDevice.
   static Result<std::unique_ptr<DeviceStore>> create(
       DType type, int32_t num_layers, int32_t max_seq_len,
       std::shared_ptr<engine::GpuAllocator> allocator);
-  /// float32 rows of `dim`, one lane, all memory taken now.
+  /// Rows of `dim`, one lane, all memory taken now.
   static Result<std::unique_ptr<DeviceStore>> create_fixed(
-      int32_t num_layers, int32_t max_seq_len, int32_t dim,
+      DType type, int32_t num_layers, int32_t max_seq_len, int32_t dim,
       std::shared_ptr<engine::GpuAllocator> allocator);
 
   [[nodiscard]] const TensorTraits& traits() const noexcept override;
   Status update(int32_t layer, const float* k, const float* v, const TensorShape& shape) override;
-  /// One position of a fixed store from the host's memory, or the device's. kOutOfRange for the
-  /// layer, kSequence if `position` is not seq_len(), kCacheFull, kState if the layer has it
-  /// already, kDevice.
+  /// One position of a fixed store, float32, from the host's memory, or the device's. kOutOfRange
+  /// for the layer, kSequence if `position` is not seq_len(), kCacheFull, kState if the layer has
+  /// it already, kDevice.
   Status append(int32_t layer, const float* k, const float* v, int32_t position);
   Status append_device(int32_t layer, const void* k, const void* v);
   /// The same on a stream of the caller's, at the position that the counter on the device tells

@@ -114,6 +114,15 @@ static class Caches
             cache.SyncLength();
             gpu.Counters(out allocations, out bytes, out peak);
             Check.Equal(5L, allocations, "pieces");
+            using (var halves = new GpuKvCache(gpu, 1, 4, 2, 2, "fp16"))
+            {
+                long before = bytes;
+                gpu.Counters(out allocations, out bytes, out peak);
+                Check.Equal(2L * 4 * 4 * 2 + 12, bytes - before, "bytes");
+                halves.Append(0, new float[] { 1, 2049, 65519, 65520 }, rows, 0);
+                Check.Same(new float[] { 1, 2048, 65504, float.PositiveInfinity }, halves.Get(0).Keys, "nearest");
+            }
+            Check.Fails(Status.InvalidArgument, () => new GpuKvCache(gpu, 1, 4, 2, 2, "q4_0"), "a type");
             Check.Fails(Status.Sequence, () => cache.Append(0, rows, rows, 1), "another position");
             using (var tensor = new TensorKvCache(null, 1, 4))
             {
@@ -475,6 +484,7 @@ static class Caches
             "gen_binding_chat_answer", "gen_binding_chat_open_answer",  // null
             "gen_forward_attention", "gen_forward_cancelled",  // for functions in C
             "gen_result_user_code",  // of a callback
+            "kv_cache_gpu_new",  // kv_cache_gpu_new_typed
             "gen_options_set_kv_types",  // KvType = "fp8/q4"
             "gen_binding_copy"  // Marshal copies
         };

@@ -533,6 +533,17 @@ func TestCachesOnADevice(t *testing.T) {
 		t.Error("no addresses")
 	}
 	equal(t, "pieces", must(gpu.Counters()).Allocations, 5)
+	before := must(gpu.Counters()).Bytes
+	halves := must(generate.NewTypedGPUCache(gpu, 1, 4, 2, 2, "fp16"))
+	equal(t, "bytes", must(gpu.Counters()).Bytes-before, 2*4*4*2+12)
+	ok(t, halves.Append(0, []float32{1, 2049, 65519, 65520}, row, 0))
+	keys, _, _, _, err := halves.Get(0)
+	ok(t, err)
+	equals(t, "nearest", keys, []float32{1, 2048, 65504, float32(math.Inf(1))})
+	ok(t, halves.Close())
+	if _, err := generate.NewTypedGPUCache(gpu, 1, 4, 2, 2, "q4_0"); !errors.Is(err, generate.ErrInvalidArgument) {
+		t.Error(err)
+	}
 	tensor := must(generate.NewTensorCache(nil, 1, 4, "fp32"))
 	defer tensor.Close()
 	ok(t, tensor.SetGPUAllocator(gpu))

@@ -77,6 +77,7 @@ var unused = map[string]string{
 	"GenCancelReset":               "each call has a flag of its own",
 	"GenForwardAttention":          "for forward functions, which are in C",
 	"GenForwardCancelled":          "for forward functions, which are in C",
+	"KvCacheGpuNew":                "KvCacheGpuNewTyped of fp32",
 }
 
 func TestEveryFunctionOfCIsUsed(t *testing.T) {

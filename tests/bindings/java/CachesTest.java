@@ -158,6 +158,14 @@ final class CachesTest {
       Check.equal(3, cache.length(), "three positions");
       Check.that(cache.counter() != 0 && cache.pointerArrays().k() != 0, "more addresses");
       Check.equal(5L, gpu.counters().allocations(), "pieces");
+      long before = gpu.counters().bytes();
+      try (GpuKvCache halves = GpuKvCache.of(gpu, 1, 4, 2, 2, "fp16")) {
+        Check.equal(2L * 4 * 4 * 2 + 12, gpu.counters().bytes() - before, "bytes");
+        halves.append(0, new float[] {1, 2049, 65519, 65520}, row, 0);
+        Check.equal(
+            new float[] {1, 2048, 65504, Float.POSITIVE_INFINITY}, halves.get(0).keys().data(), "nearest");
+      }
+      Check.fails(Status.INVALID_ARGUMENT, () -> GpuKvCache.of(gpu, 1, 4, 2, 2, "q4_0"));
       Check.fails(Status.SEQUENCE, () -> cache.append(0, row, row, 1));
       Check.fails(Status.INVALID_ARGUMENT, () -> cache.append(0, new float[3], row, 3));
       tensor.setGpuAllocator(gpu);

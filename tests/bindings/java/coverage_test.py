@@ -14,6 +14,7 @@ NOT_NEEDED = {
     "gen_cancel_reset", "gen_session_cancel",  # each call has a flag of its own
     "gen_status_name",  # Status
     "gen_ssm_state_new",  # gen_ssm_state_new_batch
+    "kv_cache_gpu_new",  # kv_cache_gpu_new_typed
     "gen_binding_chat_answer", "gen_binding_chat_open_answer",  # null
     "gen_binding_check",  # NativeJNI calls it
 }

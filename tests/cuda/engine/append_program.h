@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <map>
@@ -16,6 +17,7 @@
 #include "cuda/engine/caller_stream.h"
 #include "cuda/engine/tested_engine.h"
 #include "support/gpu_allocator.h"
+#include "support/nearest_half.h"
 
 namespace gen::test {
 
@@ -52,18 +54,44 @@ inline std::vector<float> counted(size_t n, float from) {
   return values;
 }
 
+/// What a cache of `type` keeps of float32 numbers, as bytes.
+inline std::vector<std::byte> kept(DType type, const float* x, size_t n) {
+  std::vector<uint16_t> halves(type == DType::kF16 ? n : 0);
+  std::transform(x, x + halves.size(), halves.begin(), nearest_half);
+  std::vector<std::byte> bytes(n * (type == DType::kF16 ? sizeof(uint16_t) : sizeof(float)));
+  const void* const from = type == DType::kF16 ? static_cast<const void*>(halves.data()) : x;
+  if (n > 0) std::memcpy(bytes.data(), from, bytes.size());
+  return bytes;
+}
+
+/// Numbers of all kinds: counted ones, any in the range of binary16, hard ones, any bits.
+inline std::vector<float> mixed(size_t n, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<float> values = counted(n, 1);
+  for (float& each : values) {
+    const auto what = random() % 4;
+    const auto any = static_cast<uint32_t>(random());
+    // Exponents from 2^-28 to 2^17.
+    const uint32_t in_range = (any & 0x807FFFFFU) | (99 + any / 8388608 % 46) << 23;
+    if (what == 1) std::memcpy(&each, &in_range, sizeof each);
+    if (what == 2) hard_row(&each, 1, any);
+    if (what == 3) std::memcpy(&each, &any, sizeof each);
+  }
+  return values;
+}
+
 /// A cache with all that appends to it: rows that lie on the device, a stream, captured appends.
 /// In host memory a capture notes what it is given, and a replay does it.
 class AppendSide final {
  public:
-  AppendSide(bool on_device, int32_t layers, int32_t room, int32_t dim,
+  AppendSide(bool on_device, DType type, int32_t layers, int32_t room, int32_t dim,
              const std::vector<float>& rows)
       : table_(device_table()),
         guarded_(on_device ? *table_ : host_table()),
         memory_(guarded_.table()) {
     if (on_device) stream_.emplace();
     allocator_ = std::make_shared<Noting>(*this);
-    store = std::move(DeviceStore::create_fixed(layers, room, dim, allocator_)).value();
+    store = std::move(DeviceStore::create_fixed(type, layers, room, dim, allocator_)).value();
     rows_.emplace(memory_, rows.data(), rows.size() * sizeof(float));
   }
   ~AppendSide() { drop(); }
@@ -216,10 +244,11 @@ class AppendProgram {
         layers_(draw(1, 4)),
         room_(draw(1, 9)),
         dim_(std::array{1, 7, 255, 256, 300}[static_cast<size_t>(draw(0, 4))]),
-        rows_(counted(static_cast<size_t>(kRows * 2 * dim_), 1)),
+        type_(draw(0, 1) == 0 ? DType::kF32 : DType::kF16),
+        rows_(mixed(static_cast<size_t>(kRows * 2 * dim_), seed)),
         model_(layers_, room_, dim_),
-        device_(true, layers_, room_, dim_, rows_),
-        host_(false, layers_, room_, dim_, rows_) {}
+        device_(true, type_, layers_, room_, dim_, rows_),
+        host_(false, type_, layers_, room_, dim_, rows_) {}
   ~AppendProgram() {
     device_.end();
     host_.end();
@@ -229,8 +258,9 @@ class AppendProgram {
 
   void run(int steps) {
     for (int step = 0; step < steps && !testing::Test::HasFailure(); ++step) {
-      SCOPED_TRACE(testing::Message() << layers_ << " layers, room " << room_ << ", dim " << dim_
-                                      << ", step " << step);
+      SCOPED_TRACE(testing::Message()
+                   << (type_ == DType::kF16 ? "fp16, " : "fp32, ") << layers_ << " layers, room "
+                   << room_ << ", dim " << dim_ << ", step " << step);
       one();
     }
   }
@@ -368,13 +398,15 @@ class AppendProgram {
   void compare(AppendSide& side, int32_t layer) {
     const auto dim = static_cast<size_t>(dim_);
     const cache::TensorSpan span = side.store->full_buffer(layer);
-    std::vector<float> found(static_cast<size_t>(room_) * dim);
+    EXPECT_EQ(span.type, type_);
+    EXPECT_EQ(span.seq_stride, dim * (type_ == DType::kF16 ? 2 : 4));
+    std::vector<std::byte> found(static_cast<size_t>(room_) * span.seq_stride);
     for (const bool keys : {true, false}) {
-      const size_t bytes = found.size() * sizeof(float);
-      EXPECT_TRUE(side.memory().copy_down(found.data(), keys ? span.k : span.v, bytes).ok());
+      EXPECT_TRUE(side.memory().copy_down(found.data(), keys ? span.k : span.v, found.size()).ok());
       for (const auto& [position, row] : model_.held[static_cast<size_t>(layer)]) {
-        const float* const got = &found[static_cast<size_t>(position) * dim];
-        EXPECT_TRUE(std::equal(got, got + dim, &rows_[keys ? row : row + dim]))
+        const auto want = kept(type_, &rows_[keys ? row : row + dim], dim);
+        const std::byte* const got = &found[static_cast<size_t>(position) * span.seq_stride];
+        EXPECT_TRUE(std::equal(want.begin(), want.end(), got))
             << (keys ? "keys" : "values") << " of layer " << layer << " at " << position;
       }
     }
@@ -384,6 +416,7 @@ class AppendProgram {
   const int32_t layers_;
   const int32_t room_;
   const int32_t dim_;
+  const DType type_;
   const std::vector<float> rows_;
   AppendModel model_;
   AppendSide device_;

@@ -3,7 +3,9 @@
 // from the device and on a stream, of graphs that are captured and replayed, also beyond the room
 // that there is, of truncates, resets and syncs: what the cache holds and tells is what a plain
 // model says, on a device and in host memory that poses as one. The kernel writes what the
-// host's reference writes, to the byte. Nothing is waited for, and what fails changes nothing.
+// host's reference writes, to the byte, and binary16 is what exact arithmetic says. Nothing is
+// waited for, and what fails changes nothing.
+#include <cmath>
 #include <cstdlib>
 
 #include "cuda/engine/append_program.h"
@@ -11,28 +13,33 @@
 namespace gen::test {
 namespace {
 
-/// All that one append left, written by the kernel or by the reference.
-std::vector<uint32_t> bytes_after_append(bool on_device, int32_t dim, int32_t position,
-                                         bool moves) {
-  constexpr int32_t kRoom = 5;
+constexpr int32_t kRoom = 5;
+
+/// All that one append left, written by the kernel or by the reference: k, v and the counter.
+/// Before it every byte of k and v is 0x5A.
+std::vector<std::byte> bytes_after_append(bool on_device, DType type, int32_t position, bool moves,
+                                          const std::vector<float>& k_row,
+                                          const std::vector<float>& v_row) {
   const auto table = device_table();
   TestGpuAllocator guarded(on_device ? *table : host_table());
   TableAllocator memory(guarded.table());
-  const auto n = static_cast<size_t>(kRoom * dim);
-  const DevicePiece k(memory, counted(n, 1).data(), n * sizeof(float));
-  const DevicePiece v(memory, counted(n, -9000).data(), n * sizeof(float));
-  const auto rows = counted(2 * static_cast<size_t>(dim), 50000);
-  const DevicePiece from(memory, rows.data(), rows.size() * sizeof(float));
+  const size_t element = type == DType::kF16 ? sizeof(uint16_t) : sizeof(float);
+  const std::vector<std::byte> old(kRoom * k_row.size() * element, std::byte{0x5A});
+  const DevicePiece k(memory, old.data(), old.size());
+  const DevicePiece v(memory, old.data(), old.size());
+  const DevicePiece from_k(memory, k_row.data(), k_row.size() * sizeof(float));
+  const DevicePiece from_v(memory, v_row.data(), v_row.size() * sizeof(float));
   const AppendCounter before = {position, 0, 0};
   const DevicePiece counter(memory, &before, sizeof before);
   CountedAppend append;
-  append.k = k.at<float>();
-  append.v = v.at<float>();
-  append.k_row = from.at<float>();
-  append.v_row = from.at<float>(static_cast<size_t>(dim));
+  append.k = k.at<std::byte>();
+  append.v = v.at<std::byte>();
+  append.type = type;
+  append.k_row = from_k.at<float>();
+  append.v_row = from_v.at<float>();
   append.counter = counter.at<AppendCounter>();
   append.max_seq_len = kRoom;
-  append.dim = dim;
+  append.dim = static_cast<int32_t>(k_row.size());
   append.moves = moves;
   if (on_device) {
     CallerStream stream;
@@ -41,28 +48,72 @@ std::vector<uint32_t> bytes_after_append(bool on_device, int32_t dim, int32_t po
   } else {
     EXPECT_TRUE(memory.append(append, nullptr).ok());
   }
-  std::vector<uint32_t> all = k.read<uint32_t>();
+  std::vector<std::byte> all = k.read<std::byte>();
   for (const DevicePiece* each : {&v, &counter}) {
-    const auto more = each->read<uint32_t>();
+    const auto more = each->read<std::byte>();
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;
 }
 
-TEST(CudaCacheAppend, TheKernelWritesWhatTheReferenceWrites) {
-  for (const int32_t dim : {1, 31, 255, 256, 257, 1100}) {
-    for (const int32_t position : {-2147483647, -1, 0, 3, 4, 5, 2147483647}) {
-      for (const bool moves : {false, true}) {
-        SCOPED_TRACE(testing::Message() << dim << " at " << position << (moves ? " moves" : ""));
-        const auto got = bytes_after_append(true, dim, position, moves);
-        EXPECT_EQ(got, bytes_after_append(false, dim, position, moves));
-        const bool fits = position >= 0 && position < 5;
-        const size_t counter = 10 * static_cast<size_t>(dim);
-        EXPECT_EQ(got[counter], static_cast<uint32_t>(position + (fits && moves ? 1 : 0)));
-        EXPECT_EQ(got[counter + 1], fits ? 0U : 1U);
-        EXPECT_EQ(got[counter + 2], 0U);
+/// What they should be.
+std::vector<std::byte> bytes_wanted(DType type, int32_t position, bool moves,
+                                    const std::vector<float>& k_row,
+                                    const std::vector<float>& v_row) {
+  const bool fits = position >= 0 && position < kRoom;
+  std::vector<std::byte> all;
+  for (const std::vector<float>* row : {&k_row, &v_row}) {
+    const std::vector<std::byte> bytes = kept(type, row->data(), row->size());
+    for (int32_t p = 0; p < kRoom; ++p) {
+      if (p == position) {
+        all.insert(all.end(), bytes.begin(), bytes.end());
+      } else {
+        all.insert(all.end(), bytes.size(), std::byte{0x5A});
       }
     }
+  }
+  const AppendCounter counter = {position + (fits && moves ? 1 : 0), fits ? 0 : 1, 0};
+  const auto* const from = reinterpret_cast<const std::byte*>(&counter);
+  all.insert(all.end(), from, from + sizeof counter);
+  return all;
+}
+
+TEST(CudaCacheAppend, TheKernelWritesWhatTheReferenceWrites) {
+  for (const DType type : {DType::kF32, DType::kF16}) {
+    for (const int32_t dim : {1, 31, 255, 256, 257, 1100}) {
+      const auto k = mixed(static_cast<size_t>(dim), 1);
+      const auto v = mixed(static_cast<size_t>(dim), 2);
+      for (const int32_t position : {-2147483647, -1, 0, 3, 4, 5, 2147483647}) {
+        for (const bool moves : {false, true}) {
+          SCOPED_TRACE(testing::Message() << dim << " at " << position << (moves ? " moves" : "")
+                                          << (type == DType::kF16 ? " fp16" : " fp32"));
+          const auto want = bytes_wanted(type, position, moves, k, v);
+          EXPECT_TRUE(bytes_after_append(true, type, position, moves, k, v) == want);
+          EXPECT_TRUE(bytes_after_append(false, type, position, moves, k, v) == want);
+        }
+      }
+    }
+  }
+}
+
+/// Numbers of binary16 of every exponent, what lies halfway to the next, and beside that.
+TEST(CudaCacheAppend, Binary16IsTheNearest) {
+  std::vector<float> x;
+  for (uint32_t exponent = 0; exponent < 31; ++exponent) {
+    for (const uint32_t fraction : {0U, 1U, 2U, 3U, 511U, 512U, 682U, 1021U, 1022U, 1023U}) {
+      const uint32_t bits = exponent << 10 | fraction;
+      const auto middle = static_cast<float>((half_magnitude(bits) + half_magnitude(bits + 1)) / 2);
+      for (const float each : {static_cast<float>(half_magnitude(bits)), middle,
+                               std::nextafter(middle, 0.0F), std::nextafter(middle, 1e9F)}) {
+        x.insert(x.end(), {each, -each});
+      }
+    }
+  }
+  std::vector<float> hard(x.size());
+  hard_row(hard.data(), hard.size(), 0);
+  const auto want = bytes_wanted(DType::kF16, 2, true, x, hard);
+  for (const bool on_device : {true, false}) {
+    EXPECT_TRUE(bytes_after_append(on_device, DType::kF16, 2, true, x, hard) == want);
   }
 }
 
@@ -87,8 +138,8 @@ TEST(CudaCacheAppend, RandomProgramsDoWhatAPlainModelSays) {
 
 /// A side with a layer or two, room for three positions and rows of 300 elements.
 struct SmallSide {
-  explicit SmallSide(bool on_device, int32_t layers = 1)
-      : rows(counted(size_t{8} * kDim, 1)), side(on_device, layers, 3, kDim, rows) {}
+  explicit SmallSide(bool on_device, int32_t layers = 1, DType type = DType::kF32)
+      : rows(counted(size_t{8} * kDim, 1)), side(on_device, type, layers, 3, kDim, rows) {}
   ~SmallSide() { side.end(); }
   static constexpr int32_t kDim = 300;
 
@@ -103,8 +154,12 @@ struct SmallSide {
   AppendSide side;
 };
 
-TEST(CudaCacheAppend, ReplaysBeyondTheRoomLeaveAllAsItIs) {
-  SmallSide small(true, 2);
+class CudaCacheAppendOf : public testing::TestWithParam<DType> {};
+INSTANTIATE_TEST_SUITE_P(Types, CudaCacheAppendOf, testing::Values(DType::kF32, DType::kF16),
+                         [](const auto& of) { return of.param == DType::kF32 ? "fp32" : "fp16"; });
+
+TEST_P(CudaCacheAppendOf, ReplaysBeyondTheRoomLeaveAllAsItIs) {
+  SmallSide small(true, 2, GetParam());
   small.side.begin_capture();
   EXPECT_TRUE(small.append(0).ok());
   EXPECT_TRUE(small.append(1).ok());
@@ -117,10 +172,9 @@ TEST(CudaCacheAppend, ReplaysBeyondTheRoomLeaveAllAsItIs) {
   EXPECT_EQ(small.counter().position, 3);
   EXPECT_EQ(small.counter().dropped, 0);
   const auto all_of = [&](int32_t layer) {
-    std::vector<float> k(size_t{3} * SmallSide::kDim);
-    EXPECT_TRUE(small.side.memory()
-                    .copy_down(k.data(), small.side.store->full_buffer(layer).k, k.size() * 4)
-                    .ok());
+    const cache::TensorSpan span = small.side.store->full_buffer(layer);
+    std::vector<std::byte> k(3 * span.seq_stride);
+    EXPECT_TRUE(small.side.memory().copy_down(k.data(), span.k, k.size()).ok());
     return k;
   };
   const auto before = all_of(1);
@@ -154,9 +208,9 @@ TEST(CudaCacheAppend, ReplaysThatTheHostDidNotSeeAreForgotten) {
   EXPECT_EQ(small.counter().position, 0);
 }
 
-TEST(CudaCacheAppend, OtherLayersAndAddressesAreRefused) {
+TEST_P(CudaCacheAppendOf, OtherLayersAndAddressesAreRefused) {
   for (const bool on_device : {true, false}) {
-    SmallSide small(on_device, 2);
+    SmallSide small(on_device, 2, GetParam());
     DeviceStore& store = *small.side.store;
     const auto* const odd = reinterpret_cast<const char*>(small.side.row(0)) + 2;
     void* const stream = on_device ? small.side.stream().get() : nullptr;
@@ -242,9 +296,9 @@ TEST(CudaCacheAppend, WhatWasDroppedIsToldAgainIfTellingFails) {
 
 #ifndef GEN_ON_DEVICE
 
-TEST(CudaCacheAppend, NothingIsWaitedFor) {
+TEST_P(CudaCacheAppendOf, NothingIsWaitedFor) {
   cuda::emulator::configure({});
-  SmallSide small(true, 2);
+  SmallSide small(true, 2, GetParam());
   const uint64_t kernels = cuda::emulator::kernels_run();
   const uint64_t waits = cuda::emulator::host_waits();
   for (int p = 0; p < 3; ++p) {
@@ -259,7 +313,8 @@ TEST(CudaCacheAppend, NothingIsWaitedFor) {
   EXPECT_EQ(small.counter().position, 3);
   std::vector<float> k(size_t{3} * SmallSide::kDim);
   EXPECT_TRUE(small.side.store->get(1, k.data(), nullptr).ok());
-  for (size_t i = 0; i < k.size(); ++i) ASSERT_EQ(k[i], small.rows[i % SmallSide::kDim]);
+  for (size_t i = 0; i < k.size(); ++i)
+    ASSERT_EQ(k[i], small.rows[i % SmallSide::kDim]);  // in both
 }
 
 TEST(CudaCacheAppend, TheCallersDeviceStaysTheCallers) {
@@ -303,7 +358,7 @@ TEST(CudaCacheAppend, ALostDeviceChangesNothing) {
     const CallerStream stream;
     std::optional<DevicePiece> from(std::in_place, memory, rows.data(),
                                     rows.size() * sizeof(float));
-    auto store = std::move(DeviceStore::create_fixed(2, 3, 4,
+    auto store = std::move(DeviceStore::create_fixed(DType::kF32, 2, 3, 4,
                                                      std::shared_ptr<engine::GpuAllocator>(
                                                          std::shared_ptr<void>(), &memory)))
                      .value();

@@ -2,8 +2,8 @@
 package dev.libgenerate;
 
 /**
- * A cache whose layers are float32 buffers [max length, heads, head dim] on a device, one of keys and one of values. {@link
- * #update} takes batch 1 and dim heads * head dim.
+ * A cache whose layers are float32 or float16 buffers [max length, heads, head dim] on a device, one of keys and one of values.
+ * {@link #update} takes batch 1 and dim heads * head dim.
  */
 public final class GpuKvCache extends KvCache {
   /** Addresses on the device, 0 where there is nothing, and the cache's length. */
@@ -18,10 +18,18 @@ public final class GpuKvCache extends KvCache {
     this.headDim = headDim;
   }
 
-  /** Makes an empty cache with all of its memory. */
+  /** Makes an empty cache of float32 with all of its memory. */
   public static GpuKvCache of(GpuAllocator allocator, int layers, int maxSequenceLength, int heads, int headDim) {
+    return of(allocator, layers, maxSequenceLength, heads, headDim, "fp32");
+  }
+
+  /** Makes an empty cache with all of its memory; "fp32" or "fp16", to which it rounds what is appended. */
+  public static GpuKvCache of(
+      GpuAllocator allocator, int layers, int maxSequenceLength, int heads, int headDim, String dtype) {
+    byte[] type = Text.name(dtype);
     return new GpuKvCache(
-        allocator.ask(a -> make(out -> Native.kv_cache_gpu_new(a, layers, maxSequenceLength, heads, headDim, out))),
+        allocator.ask(
+            a -> make(out -> Native.kv_cache_gpu_new_typed(a, layers, maxSequenceLength, heads, headDim, type, out))),
         heads, headDim);
   }
 
@@ -32,7 +40,7 @@ public final class GpuKvCache extends KvCache {
     run(c -> Native.kv_cache_gpu_append(c, layer, k, v, position));
   }
 
-  /** The same of the next position, from addresses on the device. */
+  /** The same of the next position, from addresses of float32 on the device. */
   public void appendOnDevice(int layer, long k, long v) {
     run(c -> Native.gen_binding_gpu_append_device(c, layer, k, v));
   }
