@@ -39,6 +39,7 @@ ELSEWHERE = {
     ("gen_allocator", "BUSY"): "gen_session_append",
     ("gen_gpu_allocator", "BUSY"): "kv_cache_gpu_append",
     ("gen_gpu_allocator", "DEVICE"): "kv_cache_gpu_append",
+    ("gen_gpu_allocator", "INVALID_ARGUMENT"): "kv_cache_gpu_new",
     ("gen_gpu_allocator", "OUT_OF_MEMORY"): "kv_cache_gpu_new",
     ("gen_log_callback", "BUSY"): None,
     ("gen_cancel_fire", "CANCELLED"): "gen_generate",
