@@ -43,7 +43,7 @@ struct TileShape {
   static constexpr size_t stage = static_cast<size_t>((rows + outputs) * kFactorStride);
 };
 /// Blocks that a multiprocessor has room for: that of sm_75 has shared memory for one.
-constexpr int32_t kResidentTiles = GEN_CUDA_ARCH < 800 ? 1 : 2;
+[[maybe_unused]] constexpr int32_t kResidentTiles = GEN_CUDA_ARCH < 800 ? 1 : 2;
 using LargeTile = TileShape<4, 4, 3>;
 using MiddleTile = TileShape<2, 2, 4>;
 using SmallTile = TileShape<1, 2, 4>;

@@ -297,7 +297,8 @@ void JsonReader::read_escape(uint8_t byte) {
     }
   }
   const int digit = byte <= '9' ? byte - '0' : (byte | 0x20) - 'a' + 10;
-  state_.hex = static_cast<uint16_t>(state_.hex << 4U | (static_cast<unsigned>(digit) & 15U));
+  state_.hex =
+      static_cast<uint16_t>(unsigned{state_.hex} << 4U | (static_cast<unsigned>(digit) & 15U));
   if (--state_.left > 0) return;
   state_.in = In::kString;
   if (state_.hex >= 0xD800 && state_.hex < 0xDC00) {

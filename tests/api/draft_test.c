@@ -154,6 +154,7 @@ static void drafts_by_layers_of_the_model(void** state) {
     at += (size_t)accepted + 1;
     total += accepted;
   }
+  assert_true(total > 0);
   gen_draft_free(draft);
   assert_ok(gen_draft_new(story, NULL, NULL, &draft, &error), error);
   assert_int_equal(gen_draft_depth(draft), layers);

@@ -37,7 +37,6 @@ constexpr int kThreads = 64;
 constexpr const char* kPrompts[] = {"Once upon a time", "Once upon a time there was a little dog",
                                     "The big dog", "A girl named Zelda had a golden trumpet.",
                                     "a"};
-constexpr size_t kPromptCount = std::size(kPrompts);
 constexpr size_t kSamplings = 3;
 
 /// What a request gave; log-probabilities as bits.

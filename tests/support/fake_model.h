@@ -104,10 +104,10 @@ class FakeCache final : public cache::KvCache, public cache::Shifts {
     }
     entries_[static_cast<size_t>(entry)] = token;
   }
-  std::span<const int32_t> entries(int32_t n) const {
+  std::span<const int32_t> first(int32_t n) const {
     return std::span(entries_).first(static_cast<size_t>(n));
   }
-  std::span<const int32_t> committed() const { return entries(length_); }
+  std::span<const int32_t> committed() const { return first(length_); }
 
   int32_t plans_until_failure = -1;  // -1: never
   bool can_shift = false;
@@ -191,7 +191,7 @@ class FakeModel final : public model::Model {
         std::vector<int32_t> branch;
         if (!batch.parents.empty()) branch = history_of(batch, sequence, i, *cache);
         const std::span<const int32_t> history =
-            branch.empty() ? cache->entries(entry + 1) : std::span<const int32_t>(branch);
+            branch.empty() ? cache->first(entry + 1) : std::span<const int32_t>(branch);
         if (batch.positions[row] != static_cast<int32_t>(history.size()) - 1) {
           return error(Code::kOutOfRange, "position %d after %zu tokens", batch.positions[row],
                        history.size() - 1);
@@ -209,14 +209,14 @@ class FakeModel final : public model::Model {
   static std::vector<int32_t> history_of(const graph::Batch& batch,
                                          const graph::BatchSequence& sequence, int32_t i,
                                          const FakeCache& cache) {
-    const std::span<const int32_t> entries = cache.entries(sequence.plan.start + i + 1);
+    const std::span<const int32_t> entries = cache.first(sequence.plan.start + i + 1);
     std::vector<int32_t> history;  // the row's own first
     while (i >= 0) {
       history.push_back(entries[static_cast<size_t>(sequence.plan.start + i)]);
       const int32_t parent = batch.parents[static_cast<size_t>(sequence.first_row + i)];
       i = parent < 0 ? i - 1 : parent - sequence.first_row;
     }
-    const auto held = cache.entries(sequence.plan.start);
+    const auto held = cache.first(sequence.plan.start);
     history.insert(history.end(), held.rbegin(), held.rend());
     std::reverse(history.begin(), history.end());
     return history;

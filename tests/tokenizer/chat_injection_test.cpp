@@ -61,8 +61,8 @@ constexpr const char* kMarks[] = {"<|im_start|>",
                                   "<|START_OF_TURN_TOKEN|>",
                                   "<|END_OF_TURN_TOKEN|>",
                                   "<\xEF\xBD\x9CUser\xEF\xBD\x9C>",
-                                  "<\xEF\xBD\x9C"
-                                  "Assistant\xEF\xBD\x9C>",
+                                  ("<\xEF\xBD\x9C"
+                                   "Assistant\xEF\xBD\x9C>"),
                                   "<|start_of_role|>",
                                   "<|end_of_role|>",
                                   "<tool_call>",

@@ -23,7 +23,7 @@ namespace HWY_NAMESPACE {
 template <bool kWhole>
 HWY_INLINE void scan_lanes(const ScanJob& job, int64_t c, int64_t n) {
   const auto get = [&](const float* p) { return kWhole ? load(p) : load_first(p, n); };
-  const auto put = [n](Lanes16 value, float* p) {
+  const auto put = [&](Lanes16 value, float* p) {
     if constexpr (kWhole) {
       store(value, p);
     } else {

@@ -51,7 +51,8 @@ class NumberNodes {
     }
     uint64_t hash = final ? 1 : 0;
     for (const ByteEdge& edge : edges) {
-      hash = mix(hash, static_cast<uint64_t>(edge.target) << 16 | edge.low << 8U | edge.high);
+      hash = mix(hash,
+                 static_cast<uint64_t>(edge.target) << 16U | uint64_t{edge.low} << 8U | edge.high);
     }
     const uint32_t known = known_.find(hash, [&](uint32_t node) {
       return nodes_[node].final == final && same(nodes_[node].edges, edges);
