@@ -251,7 +251,7 @@ GEN_API gen_status kv_cache_update(kv_cache *cache, int32_t layer, const float *
  *         GEN_ERROR_BUSY if the cache is in use;
  *         GEN_ERROR_OUT_OF_RANGE if a buffer is too small; the shapes then tell what is needed;
  *         GEN_ERROR_IO, GEN_ERROR_FORMAT, GEN_ERROR_STATE and GEN_ERROR_OUT_OF_MEMORY of a tiered cache, see
- *         kv_cache_tiered.h.
+ *         kv_cache_tiered.h; GEN_ERROR_DEVICE and GEN_ERROR_OUT_OF_MEMORY on a device.
  *         On any failure the buffers are untouched, and but for GEN_ERROR_OUT_OF_RANGE the shapes 0, 0, 0.
  * Threads: one at a time per cache.
  * Cost:    O(batch * seq * dim).
@@ -415,7 +415,8 @@ GEN_API int32_t kv_cache_is_lossy(const kv_cache *cache);
  *         GEN_ERROR_INVALID_ARGUMENT if cache or path is NULL;
  *         GEN_ERROR_BUSY if the cache is in use;
  *         GEN_ERROR_STATE if the cache has never been written to;
- *         GEN_ERROR_IO naming the path; GEN_ERROR_IO and GEN_ERROR_FORMAT of a tiered cache; GEN_ERROR_OUT_OF_MEMORY.
+ *         GEN_ERROR_IO naming the path; GEN_ERROR_IO and GEN_ERROR_FORMAT of a tiered cache; GEN_ERROR_DEVICE on a
+ *         device; GEN_ERROR_OUT_OF_MEMORY.
  *         The cache is unchanged.
  * Threads: one at a time per cache.
  * Cost:    writes what the cache holds.
@@ -477,7 +478,7 @@ GEN_API gen_status kv_cache_load_buffer(kv_cache *cache, const void *data, size_
  *         GEN_ERROR_BUSY if the cache is in use;
  *         GEN_ERROR_UNSUPPORTED if the cache has no KV_CACHE_CAN_CLONE;
  *         GEN_ERROR_IO, GEN_ERROR_FORMAT, GEN_ERROR_STATE of a tiered cache, as kv_cache_get;
- *         GEN_ERROR_OUT_OF_MEMORY.
+ *         GEN_ERROR_DEVICE on a device; GEN_ERROR_OUT_OF_MEMORY.
  * Threads: one at a time per cache.
  * Cost:    copies what is held; of a paged cache only its list of blocks.
  * Since:   0.1

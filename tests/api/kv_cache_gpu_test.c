@@ -529,6 +529,43 @@ static void any_call_may_fail(void** state) {
   }
 }
 
+/* Keys that have come are not given where the values do not come. */
+static void a_get_that_fails_gives_nothing(void** state) {
+  (void)state;
+  struct gpu_memory gpu = {0};
+  kv_cache* cache = make_gpu(&gpu);
+  for (int layer = 0; layer < LAYERS; ++layer) assert_ok(append(cache, layer, 0), error);
+  int failures = 0;
+  for (;; ++failures) {
+    float found[2][ROW];
+    for (int i = 0; i < 2 * ROW; ++i) found[i / ROW][i % ROW] = -7;
+    int32_t shape[3] = {-1, -1, -1};
+    gpu.fail_at = gpu.calls + 1 + failures;
+    gpu.fail_with = GEN_ERROR_DEVICE;
+    if (kv_cache_get(cache, 1, found[0], ROW, found[1], ROW, shape, NULL, &error) == GEN_OK) break;
+    assert_int_equal(error.code, GEN_ERROR_DEVICE);
+    for (int i = 0; i < 2 * ROW; ++i) assert_true(found[i / ROW][i % ROW] == -7);
+    for (int i = 0; i < 3; ++i) assert_int_equal(shape[i], 0);
+  }
+  assert_int_equal(failures, 2);
+  gpu.fail_at = 0;
+  end(&gpu, cache);
+}
+
+/* The order in which kv_cache_update lists its errors. */
+static void a_shape_is_checked_before_room(void** state) {
+  (void)state;
+  struct gpu_memory gpu = {0};
+  kv_cache* cache = make_gpu(&gpu);
+  static const float rows[2 * (ROOM + 1) * (ROW + 1)];
+  assert_fails(kv_cache_update(cache, 0, rows, rows, 1, ROOM + 1, ROW + 1, &error), bad, "dim 11", error);
+  assert_fails(kv_cache_update(cache, 0, rows, rows, 2, ROOM + 1, ROW, &error), bad, "batch 2", error);
+  assert_fails(kv_cache_update(cache, LAYERS, rows, rows, 2, 1, ROW, &error), GEN_ERROR_OUT_OF_RANGE, "layer 3", error);
+  assert_fails(kv_cache_update(cache, 0, rows, rows, 1, ROOM + 1, ROW, &error), GEN_ERROR_CACHE_FULL, "no room", error);
+  assert_ok(kv_cache_update(cache, 0, rows, rows, 1, ROOM, ROW, &error), error);
+  end(&gpu, cache);
+}
+
 /* A clone and a state hold the same and go on alone; states fit tensor caches of one lane, too. */
 static void clones_and_states(void** state) {
   (void)state;
@@ -834,6 +871,8 @@ int main(void) {
       cmocka_unit_test(pointers_lead_to_the_layers),
       cmocka_unit_test(the_counter_is_believed_within_bounds),
       cmocka_unit_test(any_call_may_fail),
+      cmocka_unit_test(a_get_that_fails_gives_nothing),
+      cmocka_unit_test(a_shape_is_checked_before_room),
       cmocka_unit_test(clones_and_states),
       cmocka_unit_test(states_fit_caches_of_the_host),
   };

@@ -4,6 +4,7 @@
 #include "cache/tensor/device_store.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "base/checked.h"
@@ -101,20 +102,28 @@ Status DeviceStore::write(const engine::GpuBuffer& to, int32_t start, const void
   return {};
 }
 
-Status DeviceStore::read(const engine::GpuBuffer& from, const TensorShape& shape, float* to) const {
+Status DeviceStore::read(const engine::GpuBuffer& from, const TensorShape& shape,
+                         std::vector<std::byte>* to) const {
   const size_t row = static_cast<size_t>(shape.dim) * element_bytes();
-  const size_t count = static_cast<size_t>(shape.seq) * static_cast<size_t>(shape.dim);
-  std::vector<uint16_t> halves(type_ == DType::kF16 ? count : 0);
-  for (size_t b = 0; b < static_cast<size_t>(shape.batch); ++b, to += count) {
+  const size_t bytes = static_cast<size_t>(shape.seq) * row;
+  to->resize(static_cast<size_t>(shape.batch) * bytes);
+  for (size_t b = 0; b < static_cast<size_t>(shape.batch); ++b) {
     const void* const place = from.at(b * static_cast<size_t>(max_seq_len()) * row);
-    if (type_ == DType::kF32) {
-      GEN_TRY(allocator_->copy_down(to, place, count * sizeof(float)));
-    } else {
-      GEN_TRY(allocator_->copy_down(halves.data(), place, count * sizeof(uint16_t)));
-      std::transform(halves.begin(), halves.end(), to, f16_to_f32);
-    }
+    GEN_TRY(allocator_->copy_down(to->data() + b * bytes, place, bytes));
   }
   return {};
+}
+
+void DeviceStore::decode(const std::vector<std::byte>& from, float* to) const {
+  if (type_ == DType::kF32) {
+    std::memcpy(to, from.data(), from.size());
+    return;
+  }
+  for (size_t at = 0; at < from.size(); at += sizeof(uint16_t), ++to) {
+    uint16_t half = 0;
+    std::memcpy(&half, &from[at], sizeof half);
+    *to = f16_to_f32(half);
+  }
 }
 
 Status DeviceStore::set_counters(int32_t position, int32_t length, bool anew) {
@@ -159,9 +168,11 @@ Status DeviceStore::append_rows(int32_t layer, const void* k, const void* v,
 
 Status DeviceStore::update(int32_t layer, const float* k, const float* v,
                            const TensorShape& shape) {
+  // A fixed store's layer has its shape from the beginning, which is checked before its room.
+  const bool is_one = shape.batch >= 1 && shape.seq >= 1 && shape.dim >= 1;
+  if (has(layer) && is_one) GEN_TRY(check_shape(shape));
   GEN_TRY(check_update(layer, shape));
   if (shape.seq == 0) return {};
-  GEN_TRY(check_shape(shape));
   const TensorShape before = held(layer);
   if (before.batch != shape.batch || before.dim != shape.dim) GEN_TRY(make_room(layer, shape));
   return append_rows(layer, k, v, shape, From::kHost);
@@ -222,8 +233,14 @@ Status DeviceStore::get(int32_t layer, float* k, float* v) const {
   const TensorShape all = shape(layer);
   if (all.seq == 0) return {};
   const Layer& of = layers_[static_cast<size_t>(layer)];
-  if (k != nullptr) GEN_TRY(read(of.k, all, k));
-  return v != nullptr ? read(of.v, all, v) : Status();
+  // All of it before anything is given: a copy that fails leaves the caller's buffers alone.
+  std::vector<std::byte> keys;
+  std::vector<std::byte> values;
+  if (k != nullptr) GEN_TRY(read(of.k, all, &keys));
+  if (v != nullptr) GEN_TRY(read(of.v, all, &values));
+  if (k != nullptr) decode(keys, k);
+  if (v != nullptr) decode(values, v);
+  return {};
 }
 
 TensorSpan DeviceStore::full_buffer(int32_t layer) const noexcept {

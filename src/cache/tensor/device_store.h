@@ -107,7 +107,11 @@ class DeviceStore final : public LayeredStore,
                      From from);
   Status write(const engine::GpuBuffer& to, int32_t start, const void* from,
                const TensorShape& shape, From where);
-  Status read(const engine::GpuBuffer& from, const TensorShape& shape, float* to) const;
+  /// All lanes' rows as they are kept, one lane after the other.
+  Status read(const engine::GpuBuffer& from, const TensorShape& shape,
+              std::vector<std::byte>* to) const;
+  /// The same as float32.
+  void decode(const std::vector<std::byte>& from, float* to) const;
   /// On the device and here; nothing is done if they say so already. `anew`: whatever the device
   /// may have made of them, and what was dropped is forgotten.
   Status set_counters(int32_t position, int32_t length, bool anew = false);
