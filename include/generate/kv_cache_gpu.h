@@ -66,6 +66,7 @@ GEN_API gen_status kv_cache_gpu_new_typed(const gen_gpu_allocator *allocator, in
  *         GEN_ERROR_SEQUENCE if position is another;
  *         GEN_ERROR_CACHE_FULL at max_seq_len;
  *         GEN_ERROR_STATE if the layer has that position already;
+ *         GEN_ERROR_OUT_OF_MEMORY if "fp16" finds no host memory to round in;
  *         GEN_ERROR_DEVICE if a copy fails.
  *         On any failure the cache is unchanged.
  * Threads: one at a time per cache.
@@ -128,7 +129,7 @@ GEN_API gen_status kv_cache_gpu_append_stream(kv_cache *cache, int32_t layer, co
                                               gen_error *error);
 
 /**
- * Where a layer's buffers lie on the device.
+ * Where a layer's buffers lie on the device. Elements are what kv_cache_dtype says.
  *
  * @param k       receives the address of the keys; may be NULL.
  * @param v       receives the address of the values; may be NULL.
