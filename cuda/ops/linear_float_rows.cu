@@ -340,6 +340,7 @@ class Stopwatch {
     for (device::Event& event : events_) {
       if (failed_.ok()) failed_ = device::event_create(&event, true);
     }
+    if (!failed_.ok()) static_cast<void>(device::last_error());
   }
   ~Stopwatch() {
     for (device::Event event : events_) {

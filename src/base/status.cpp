@@ -39,8 +39,10 @@ Status error(Code code, const char* format, ...) noexcept {
   va_start(arguments, format);
   std::vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
+  // One line, and nothing that moves a terminal's cursor: some of it comes from files and callers.
   for (char* c = text; *c != '\0'; ++c) {
-    if (*c == '\n' || *c == '\r') *c = ' ';
+    const auto byte = static_cast<unsigned char>(*c);
+    if (byte < 0x20 || byte == 0x7F) *c = ' ';
   }
   return Status(code, text);
 }

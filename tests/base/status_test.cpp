@@ -43,6 +43,8 @@ TEST(Status, CopiesKeepTheText) {
 
 TEST(Status, MessagesAreOneLineAndFitTheErrorStruct) {
   EXPECT_STREQ(error(Code::kFormat, "a\nb\r%s", "c\n").message(), "a b c ");
+  EXPECT_STREQ(error(Code::kFormat, "%s", "\x1B[2J\t\x7F\x01\xC3\xA9~").message(),
+               " [2J   \xC3\xA9~");
   const Status status = error(Code::kFormat, "%s", std::string(5000, 'x').c_str());
   EXPECT_EQ(std::string(status.message()), std::string(1019, 'x'));
 }
