@@ -552,6 +552,45 @@ static void a_get_that_fails_gives_nothing(void** state) {
   end(&gpu, cache);
 }
 
+/* Each copy from the device may fail: nothing is given, no file is there, and the cache stays. */
+static void clones_and_states_may_fail(void** state) {
+  (void)state;
+  struct gpu_memory gpu = {0};
+  kv_cache* cache = make_gpu(&gpu);
+  for (int layer = 0; layer < LAYERS; ++layer) assert_ok(append(cache, layer, 0), error);
+  gpu.fail_with = GEN_ERROR_DEVICE;
+  char path[64];
+  snprintf(path, sizeof path, "/tmp/kv_cache_gpu_test_%d", (int)getpid());
+  unsigned char bytes[4096];
+  enum { CLONE, SAVE, SAVE_BUFFER, CALLS };
+  for (int call = CLONE; call < CALLS; ++call) {
+    const int live = gpu.live;
+    int failures = 0;
+    for (;; ++failures) {
+      kv_cache* copy = NULL;
+      size_t n = 0;
+      gpu.fail_at = gpu.calls + 1 + failures;
+      const gen_status got = call == CLONE  ? kv_cache_clone(cache, &copy, &error)
+                             : call == SAVE ? kv_cache_save(cache, path, &error)
+                                            : kv_cache_save_buffer(cache, bytes, sizeof bytes, &n, &error);
+      gpu.fail_at = 0;
+      if (got == GEN_OK) {
+        kv_cache_free(copy);
+        break;
+      }
+      assert_int_equal(got, GEN_ERROR_DEVICE);
+      assert_null(copy);
+      assert_int_equal(gpu.live, live);
+      assert_int_not_equal(access(path, F_OK), 0);
+      for (int layer = 0; layer < LAYERS; ++layer) assert_device_row(&gpu, cache, layer, 0);
+      assert_int_equal(kv_cache_seq_len(cache), 1);
+    }
+    assert_true(failures >= 2 * LAYERS);
+    if (call == SAVE) assert_int_equal(remove(path), 0);
+  }
+  end(&gpu, cache);
+}
+
 /* The order in which kv_cache_update lists its errors. */
 static void a_shape_is_checked_before_room(void** state) {
   (void)state;
@@ -872,6 +911,7 @@ int main(void) {
       cmocka_unit_test(the_counter_is_believed_within_bounds),
       cmocka_unit_test(any_call_may_fail),
       cmocka_unit_test(a_get_that_fails_gives_nothing),
+      cmocka_unit_test(clones_and_states_may_fail),
       cmocka_unit_test(a_shape_is_checked_before_room),
       cmocka_unit_test(clones_and_states),
       cmocka_unit_test(states_fit_caches_of_the_host),
