@@ -104,6 +104,11 @@ static inline void gpu_read(struct gpu_memory* gpu, void* to, const void* from, 
   gpu_copy(gpu, to, from, bytes, GEN_GPU_COPY_TO_HOST);
   gpu->fail_at = fail_at;
 }
+static inline int32_t gpu_int32(struct gpu_memory* gpu, const int32_t* at) {
+  int32_t value = -1;
+  gpu_read(gpu, &value, at, sizeof value);
+  return value;
+}
 static inline void gpu_write(struct gpu_memory* gpu, const void* to, const void* from, size_t bytes) {
   const int fail_at = gpu->fail_at;
   gpu->fail_at = 0;

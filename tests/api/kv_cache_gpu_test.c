@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Caches in the memory of a device through C: each documented error of every function, what lies where on the device and
- * what the counters there say after every step, failures at each call of the allocator, the library's own allocator. GPU
- * caches of float32 and of binary16 go through the same tests, then the roundings of the latter. */
+/* GPU caches through C: each documented error of every function, what lies where on the device and what the counters there
+ * say after every step, failures at each call of the allocator, the library's own allocator. Caches of float32 and of
+ * binary16 go through the same tests, then the roundings of the latter. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "api_test.h"
 
@@ -71,12 +71,6 @@ static const float* row(int layer, int position, int is_v) {
 
 static gen_status append(kv_cache* cache, int layer, int position) {
   return kv_cache_gpu_append(cache, layer, row(layer, position, 0), row(layer, position, 1), position, &error);
-}
-
-static int32_t device_int(struct gpu_memory* gpu, const int32_t* at) {
-  int32_t value = -1;
-  gpu_read(gpu, &value, at, sizeof value);
-  return value;
 }
 
 static void assert_device_row(struct gpu_memory* gpu, kv_cache* cache, int layer, int position) {
@@ -149,7 +143,7 @@ static void new_takes_what_it_says(void** state) {
     }
     assert_int_equal(of_buffers, 52);
     assert_int_equal(of_counters, 1);
-    assert_int_equal(device_int(&gpu, kv_cache_gpu_counter_ptr(cache)), 0);
+    assert_int_equal(gpu_int32(&gpu, kv_cache_gpu_counter_ptr(cache)), 0);
     assert_string_equal(kv_cache_kind(cache), "gpu");
     assert_string_equal(kv_cache_dtype(cache), half ? "fp16" : "fp32");
     assert_int_equal(kv_cache_is_lossy(cache), half);
@@ -207,7 +201,7 @@ static void appends_come_in_order(void** state) {
       assert_device_row(&gpu, cache, layer, p);
       const int32_t length = i + 1 < LAYERS ? p : p + 1;
       assert_int_equal(kv_cache_seq_len(cache), length);
-      assert_int_equal(device_int(&gpu, counter), length);
+      assert_int_equal(gpu_int32(&gpu, counter), length);
       if (i + 1 < LAYERS) assert_fails(append(cache, layer, p), GEN_ERROR_STATE, "already", error);
     }
   }
@@ -220,16 +214,16 @@ static void appends_come_in_order(void** state) {
   for (int p = 0; p < ROOM; ++p) assert_memory_equal(out + p * ROW, row(1, p, 0), ROW * sizeof(float));
 
   assert_ok(kv_cache_truncate(cache, 9, &error), error); /* nothing is made longer */
-  assert_int_equal(device_int(&gpu, counter), ROOM);
+  assert_int_equal(gpu_int32(&gpu, counter), ROOM);
   assert_ok(kv_cache_truncate(cache, 2, &error), error);
-  assert_int_equal(device_int(&gpu, counter), 2);
+  assert_int_equal(gpu_int32(&gpu, counter), 2);
   assert_int_equal(kv_cache_seq_len(cache), 2);
   assert_ok(append(cache, 0, 2), error);
   gpu.fail_at = gpu.calls + 1;
   assert_int_equal(kv_cache_reset(cache, &error), GEN_ERROR_DEVICE);
   assert_int_equal(kv_cache_layer_seq_len(cache, 0), 3);
   assert_ok(kv_cache_reset(cache, &error), error);
-  assert_int_equal(device_int(&gpu, counter), 0);
+  assert_int_equal(gpu_int32(&gpu, counter), 0);
   assert_ok(append(cache, 2, 0), error);
   end(&gpu, cache);
 }
@@ -256,7 +250,7 @@ static void the_device_appends(void** state) {
     assert_ok(kv_cache_gpu_append_device(cache, layer, k, v, &error), error);
     if (layer == 0) assert_fails(kv_cache_gpu_append_device(cache, 0, k, v, &error), GEN_ERROR_STATE, "already", error);
   }
-  assert_int_equal(device_int(&gpu, kv_cache_gpu_counter_ptr(cache)), 2);
+  assert_int_equal(gpu_int32(&gpu, kv_cache_gpu_counter_ptr(cache)), 2);
   float out[2 * ROW];
   assert_ok(kv_cache_get(cache, 2, NULL, 0, out, 2 * ROW, NULL, NULL, &error), error);
   assert_memory_equal(out, row(2, 0, 1), ROW * sizeof(float));
@@ -504,7 +498,7 @@ static void any_call_may_fail(void** state) {
           assert_int_equal(kv_cache_seq_len(cache), p);
           assert_ok(append(cache, layer, p), error);
         }
-        assert_int_equal(device_int(&gpu, kv_cache_gpu_counter_ptr(cache)), p + 1);
+        assert_int_equal(gpu_int32(&gpu, kv_cache_gpu_counter_ptr(cache)), p + 1);
       }
       void* rows = put_rows(&gpu, row(1, 2, 0), ROW);
       for (int layer = 0; layer < LAYERS; ++layer) {
@@ -514,13 +508,13 @@ static void any_call_may_fail(void** state) {
         assert_device_row(&gpu, cache, layer, 1);
         assert_ok(kv_cache_gpu_append_device(cache, layer, rows, rows, &error), error);
       }
-      assert_int_equal(device_int(&gpu, kv_cache_gpu_counter_ptr(cache)), 3);
+      assert_int_equal(gpu_int32(&gpu, kv_cache_gpu_counter_ptr(cache)), 3);
       assert_int_equal(gpu_release(&gpu, rows), GEN_OK);
       if (kv_cache_truncate(cache, 1, &error) != GEN_OK) {
         assert_int_equal(kv_cache_seq_len(cache), 3);
         assert_ok(kv_cache_truncate(cache, 1, &error), error);
       }
-      assert_int_equal(device_int(&gpu, kv_cache_gpu_counter_ptr(cache)), 1);
+      assert_int_equal(gpu_int32(&gpu, kv_cache_gpu_counter_ptr(cache)), 1);
       assert_device_row(&gpu, cache, 1, 0);
       const int all = gpu.calls;
       end(&gpu, cache);
@@ -619,7 +613,7 @@ static void clones_and_states(void** state) {
   assert_ok(kv_cache_save_buffer(cache, bytes, sizeof bytes, &n, &error), error);
   assert_ok(kv_cache_clone(cache, &copy, &error), error);
   kv_cache_free(cache);
-  assert_int_equal(device_int(&gpu, kv_cache_gpu_counter_ptr(copy)), 3);
+  assert_int_equal(gpu_int32(&gpu, kv_cache_gpu_counter_ptr(copy)), 3);
   assert_device_row(&gpu, copy, 2, 1);
   assert_ok(append(copy, 1, 3), error);
   end(&gpu, copy);
@@ -635,13 +629,13 @@ static void clones_and_states(void** state) {
   assert_int_equal(kv_cache_seq_len(copy), 0);
   assert_int_equal(remove(path), 0);
   assert_ok(kv_cache_load_buffer(copy, bytes, n, &error), error);
-  assert_int_equal(device_int(&gpu, kv_cache_gpu_counter_ptr(copy)), 3);
+  assert_int_equal(gpu_int32(&gpu, kv_cache_gpu_counter_ptr(copy)), 3);
   assert_device_row(&gpu, copy, 2, 2);
   end(&gpu, copy);
   copy = make_tensor(&gpu, type);
   assert_ok(kv_cache_load_buffer(copy, bytes, n, &error), error);
-  assert_int_equal(device_int(&gpu, kv_cache_counter_device_ptr(copy)), 3);
-  assert_int_equal(device_int(&gpu, kv_cache_seq_len_device_ptr(copy)), 3);
+  assert_int_equal(gpu_int32(&gpu, kv_cache_counter_device_ptr(copy)), 3);
+  assert_int_equal(gpu_int32(&gpu, kv_cache_seq_len_device_ptr(copy)), 3);
   float out[3 * ROW];
   assert_ok(kv_cache_get(copy, 1, out, 3 * ROW, NULL, 0, NULL, NULL, &error), error);
   assert_memory_equal(out + 2 * ROW, row(1, 2, 0), ROW * sizeof(float));
@@ -750,117 +744,6 @@ static void halves_are_the_nearest(void** state) {
   assert_int_equal(gpu.mistakes, 0);
 }
 
-/* Two lanes of five elements, as many positions as asked for. */
-static void rows_of(float* k, int layer, int start, int seq) {
-  for (int b = 0, i = 0; b < 2; ++b) {
-    for (int p = start; p < start + seq; ++p) {
-      for (int d = 0; d < 5; ++d, ++i) k[i] = (float)(1 + d + 8 * (p + 8 * (b + 2 * layer)));
-    }
-  }
-}
-
-static void tensor_caches_lie_on_the_device(void** state) {
-  (void)state;
-  for (int is_half = 0; is_half < 2; ++is_half) {
-    struct gpu_memory gpu = {0};
-    kv_cache* cache = make_tensor(&gpu, is_half ? "fp16" : "fp32");
-    const int32_t* next = kv_cache_counter_device_ptr(cache);
-    const int32_t* length = kv_cache_seq_len_device_ptr(cache);
-    assert_non_null(next);
-    assert_non_null(length);
-    assert_ptr_not_equal(next, length);
-    assert_string_equal(kv_cache_kind(cache), "tensor");
-    assert_int_equal(kv_cache_is_lossy(cache), is_half);
-    assert_int_equal(kv_cache_capabilities(cache) & KV_CACHE_CAN_VIEW, 0);
-    int done = 0;
-    for (int step = 0; step < 3; ++step) {
-      const int seq = step == 0 ? 3 : 1;
-      for (int layer = 0; layer < LAYERS; ++layer) {
-        float k[2 * 3 * 5];
-        rows_of(k, layer, done, seq);
-        assert_ok(kv_cache_update(cache, layer, k, k, 2, seq, 5, &error), error);
-        const int last = layer + 1 == LAYERS;
-        assert_int_equal(device_int(&gpu, next), last ? done + seq : done);
-        assert_int_equal(device_int(&gpu, length), done + seq); /* attention of layer 0 reads the new rows */
-      }
-      done += seq;
-    }
-    kv_cache_span span = {.struct_size = sizeof span};
-    assert_ok(kv_cache_full_buffer(cache, 1, &span, &error), error);
-    assert_int_equal(span.type, is_half ? KV_CACHE_TYPE_F16 : KV_CACHE_TYPE_F32);
-    assert_int_equal(span.seq, ROOM);
-    assert_int_equal(span.k_batch_stride, ROOM * span.k_seq_stride);
-    float expected[2 * ROOM * 5], found[2 * ROOM * 5];
-    rows_of(expected, 1, 0, done);
-    assert_ok(kv_cache_get(cache, 1, found, 2 * ROOM * 5, NULL, 0, NULL, NULL, &error), error);
-    assert_memory_equal(found, expected, sizeof(float) * 2 * (size_t)done * 5);
-    if (!is_half) { /* batch-major on the device */
-      float lane[5];
-      gpu_read(&gpu, lane, (const char*)span.k + span.k_batch_stride + 4 * span.k_seq_stride, sizeof lane);
-      assert_memory_equal(lane, expected + (done + 4) * 5, sizeof lane);
-    }
-    assert_fails(kv_cache_view(cache, 0, &span, &error), GEN_ERROR_UNSUPPORTED, "strides", error);
-
-    assert_ok(kv_cache_truncate(cache, 7, &error), error);
-    assert_int_equal(device_int(&gpu, next), 5);
-    assert_ok(kv_cache_truncate(cache, 2, &error), error);
-    assert_int_equal(device_int(&gpu, next), 2);
-    assert_int_equal(device_int(&gpu, length), 2);
-    const int32_t four = 4;
-    gpu_write(&gpu, next, &four, sizeof four);
-    assert_ok(kv_cache_sync_counter(cache, &error), error);
-    assert_int_equal(kv_cache_layer_seq_len(cache, 2), 4);
-    assert_int_equal(device_int(&gpu, length), 4);
-    assert_ok(kv_cache_reset(cache, &error), error);
-    assert_int_equal(device_int(&gpu, next), 0);
-    assert_int_equal(device_int(&gpu, length), 0);
-    const int buffers = gpu.live;
-    float k[2 * 3 * 5];
-    rows_of(k, 0, 0, 3);
-    gpu.fail_at = gpu.calls + 1;
-    gpu.fail_with = GEN_ERROR_INTERNAL;
-    assert_fails(kv_cache_update(cache, 0, k, k, 2, 3, 5, &error), GEN_ERROR_DEVICE, "copy", error);
-    assert_int_equal(kv_cache_layer_seq_len(cache, 0), 0);
-    gpu.fail_at = gpu.calls + 2; /* a larger shape: values find no room */
-    float wide[9 * 2];
-    for (int i = 0; i < 18; ++i) wide[i] = (float)i;
-    assert_int_equal(kv_cache_update(cache, 0, wide, wide, 2, 1, 9, &error), GEN_ERROR_OUT_OF_MEMORY);
-    assert_int_equal(gpu.live, buffers);
-    assert_ok(kv_cache_update(cache, 0, wide, wide, 2, 1, 9, &error), error);
-    assert_ok(kv_cache_get(cache, 0, found, 18, NULL, 0, NULL, NULL, &error), error);
-    assert_memory_equal(found, wide, sizeof wide);
-    end(&gpu, cache);
-  }
-}
-
-static void set_gpu_allocator_checks(void** state) {
-  (void)state;
-  struct gpu_memory gpu = {0};
-  gen_gpu_allocator table = gpu_table(&gpu);
-  kv_cache* cache = NULL;
-  assert_ok(kv_cache_tensor_new(NULL, 2, 8, "fp16", &cache, &error), error);
-  assert_fails(kv_cache_tensor_set_gpu_allocator(NULL, &table, &error), bad, "cache", error);
-  assert_fails(kv_cache_tensor_set_gpu_allocator(cache, NULL, &error), bad, "allocator", error);
-  gpu.fail_at = 1;
-  assert_int_equal(kv_cache_tensor_set_gpu_allocator(cache, &table, &error), GEN_ERROR_OUT_OF_MEMORY);
-  gpu.fail_at = gpu.calls + 2;
-  assert_int_equal(kv_cache_tensor_set_gpu_allocator(cache, &table, &error), GEN_ERROR_DEVICE);
-  assert_null(kv_cache_counter_device_ptr(cache));
-  assert_int_equal(gpu.live, 0);
-  assert_ok(kv_cache_tensor_set_gpu_allocator(cache, &table, &error), error);
-  assert_fails(kv_cache_tensor_set_gpu_allocator(cache, &table, &error), GEN_ERROR_STATE, "already", error);
-  /* What was never written cannot have a length. */
-  const int32_t one = 1;
-  gpu_write(&gpu, kv_cache_counter_device_ptr(cache), &one, sizeof one);
-  assert_fails(kv_cache_sync_counter(cache, &error), GEN_ERROR_STATE, "never written", error);
-  end(&gpu, cache);
-  assert_ok(kv_cache_tensor_new(NULL, 1, 8, "fp32", &cache, &error), error);
-  const float x[2] = {1, 2};
-  assert_ok(kv_cache_update(cache, 0, x, x, 1, 1, 2, &error), error);
-  assert_fails(kv_cache_tensor_set_gpu_allocator(cache, &table, &error), GEN_ERROR_STATE, "already", error);
-  kv_cache_free(cache);
-}
-
 static void the_library_s_own_allocator(void** state) {
   (void)state;
   gen_gpu_allocator* table = NULL;
@@ -919,8 +802,6 @@ int main(void) {
   const struct CMUnitTest others[] = {
       cmocka_unit_test(halves_are_the_nearest),
       cmocka_unit_test(other_kinds_are_named),
-      cmocka_unit_test(tensor_caches_lie_on_the_device),
-      cmocka_unit_test(set_gpu_allocator_checks),
       cmocka_unit_test(the_library_s_own_allocator),
   };
   return cmocka_run_group_tests_name("kv_cache_gpu fp32", of_a_type, use_fp32, NULL) +

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program's side of the stub of cuBLASLt: the product, which the stub has it make.
+// What the stub of cuBLASLt calls in the test's program: it computes the products.
 #include "cuda/engine/cublaslt_calls.h"
 
 #include <algorithm>
