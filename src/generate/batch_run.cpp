@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "generate/generator.h"
+#include "generate/scheduler.h"
 #include "generate/session.h"
 
 namespace gen::generate {

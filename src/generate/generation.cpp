@@ -9,7 +9,10 @@
 #include <utility>
 
 #include "base/mass_parts.h"
+#include "generate/generator.h"
+#include "generate/grammar_rule.h"
 #include "generate/metric_names.h"
+#include "generate/scheduler.h"
 #include "generate/session.h"
 
 namespace gen::generate {
@@ -113,13 +116,13 @@ void Generation::begin_drafts() {
       tracker_ = AcceptTracker(most_drafts_);
       drafts_ = std::move(session_->drafts_);
       if (drafts_ == nullptr) drafts_ = drafter->begin();
-      if (rule_ != nullptr) draft_rule_.emplace(rule_->fork());
+      if (rule_ != nullptr) draft_rule_ = std::make_unique<grammar::Matcher>(rule_->fork());
       make_room(rows);
       job_.tree.reserve(static_cast<int32_t>(rows));
       job_.positions.reserve(rows);
       job_.wants.reserve(rows);
       job_.state = drafts_.get();
-      job_.matcher = draft_rule_.has_value() ? &*draft_rule_ : nullptr;
+      job_.matcher = draft_rule_.get();
       if (params_.sampling.temperature > 0.0) {
         draft_draw_.emplace(params_.sampling, generator.options().draft_policy.rejects,
                             static_cast<int32_t>(rows));
@@ -497,7 +500,7 @@ Status Generation::choose(bool* event) {
 
 // Where that fails there are no more drafts.
 void Generation::follow_rule(int32_t token) noexcept {
-  if (!draft_rule_.has_value()) return;
+  if (draft_rule_ == nullptr) return;
   try {
     const Result<bool> accepted = draft_rule_->accept_token(token);
     if (accepted.ok() && accepted.value()) return;

@@ -6,9 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,8 +14,8 @@
 #include "base/status.h"
 #include "generate/call_params.h"
 #include "generate/drafter.h"
-#include "generate/grammar_rule.h"
 #include "generate/open_call.h"
+#include "generate/prompt.h"
 #include "generate/result.h"
 #include "generate/sequence.h"
 #include "generate/speculative/accept_tracker.h"
@@ -25,27 +23,14 @@
 #include "generate/token_picker.h"
 #include "generate/transcript.h"
 
+namespace gen::grammar {
+class Matcher;
+}  // namespace gen::grammar
+
 namespace gen::generate {
 
+class GrammarRule;
 class Session;
-
-/// What to go on with: `text`, or `tokens` taken as they are if there are any. BOS goes before text
-/// when the session is empty and the tokenizer wants it.
-struct Prompt {
-  std::string_view text = {};
-  std::span<const int32_t> tokens = {};
-  bool parse_special = false;  // texts of control tokens in `text` become those tokens
-};
-
-/// What a session's last generating call has answered: its prompt begins behind that.
-struct Answered {
-  Sequence::Mark mark;       // what the session held at its end
-  int32_t cached_since = 0;  // of the tokens appended since, what a prefix cache had
-};
-
-/// Non-zero stops the call cleanly: kCancelled, with the value in GenResult::user_code. An
-/// exception is a failure of the call, see Generation::break_off().
-using EventCallback = int32_t (*)(void* user, const Event& event);
 
 /// One generating call on a session, from open() until it is destroyed; all that time the session
 /// is in use. Nothing is evaluated before the first next(). Ends, in the order in which they are
@@ -160,7 +145,7 @@ class Generation {
   std::vector<double> mass_;            // of the row, in parts
   bool masked_ = false;                 // the last row's best are those that rule_ allows
   std::unique_ptr<DraftState> drafts_;  // the session's; null without
-  std::optional<grammar::Matcher> draft_rule_;  // where rule_ is, for the drafter; none without
+  std::unique_ptr<grammar::Matcher> draft_rule_;  // where rule_ is, for the drafter; null without
   std::optional<DraftDraw> draft_draw_;  // none where the best token is taken, or without drafts
   int32_t most_drafts_ = 0;
   bool chains_ = false;  // the model goes on by itself for some rows, see StepRunner

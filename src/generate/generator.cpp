@@ -9,6 +9,9 @@
 #include "cache/sequence/layer_memories.h"
 #include "cache/sequence/registry.h"
 #include "engine/host_memory.h"
+#include "generate/call_params.h"
+#include "generate/generation.h"
+#include "generate/scheduler.h"
 #include "generate/session.h"
 
 namespace gen::generate {
@@ -48,6 +51,8 @@ Generator::Generator(std::shared_ptr<const model::Model> model,
         options_.prefix_cache->domain(domain_name(model_->traits(), options_.kv_dtype));
   }
 }
+
+Generator::~Generator() = default;
 
 Result<std::shared_ptr<const Generator>> Generator::create(
     std::shared_ptr<const model::Model> model,

@@ -21,15 +21,17 @@
 #include "engine/memory.h"
 #include "engine/tracer.h"
 #include "generate/drafter.h"
-#include "generate/generation.h"
-#include "generate/result.h"
-#include "generate/scheduler.h"
+#include "generate/prompt.h"
+#include "generate/step_plan.h"
 #include "model/model.h"
 #include "tokenizer/tokenizer.h"
 
 namespace gen::generate {
 
+class Scheduler;
 class Session;
+struct CallParams;
+struct GenResult;
 
 /// Makes an empty cache of `capacity` entries.
 using CacheFactory = std::function<Result<std::unique_ptr<cache::KvCache>>(
@@ -111,6 +113,9 @@ class Generator : public std::enable_shared_from_this<Generator> {
   static Result<std::shared_ptr<const Generator>> create(
       std::shared_ptr<const model::Model> model,
       std::shared_ptr<const tokenizer::Tokenizer> tokenizer, GeneratorOptions options = {});
+  ~Generator();
+  Generator(const Generator&) = delete;
+  Generator& operator=(const Generator&) = delete;
 
   [[nodiscard]] const model::Model& model() const noexcept { return *model_; }
   /// Null if there is none.

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "generate/call_params.h"
+#include "generate/result.h"
 #include "generate/session.h"
 
 namespace gen::generate {

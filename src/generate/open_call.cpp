@@ -3,6 +3,7 @@
 #include "generate/open_call.h"
 
 #include "generate/generator.h"
+#include "generate/scheduler.h"
 
 namespace gen::generate {
 

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/status.h"
-#include "generate/scheduler.h"
+#include "generate/request_queue.h"
 
 namespace gen::generate {
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "generate/generator.h"
+#include "generate/scheduler.h"
 
 namespace gen::generate {
 

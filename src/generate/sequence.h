@@ -186,4 +186,10 @@ class Sequence {
   std::vector<uint8_t> wants_;  // [rows of a chunk]
 };
 
+/// What a session's last generating call has answered: its prompt begins behind that.
+struct Answered {
+  Sequence::Mark mark;       // what the session held at its end
+  int32_t cached_since = 0;  // of the tokens appended since, what a prefix cache had
+};
+
 }  // namespace gen::generate

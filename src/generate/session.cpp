@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "generate/generation.h"
+#include "generate/generator.h"
 #include "generate/metric_names.h"
+#include "generate/scheduler.h"
 #include "sampling/selection.h"
 #include "tokenizer/chat.h"
 
@@ -22,6 +25,15 @@ Session::Session(std::shared_ptr<const Generator> generator, Sequence sequence)
 }
 
 Session::~Session() { generator_->scheduler().remove(this); }
+
+Status Session::generate(const Prompt& prompt, const CallParams& params, EventCallback callback,
+                         void* user, std::optional<GenResult>* result) {
+  return run(shared_from_this(), prompt, params, callback, user, result);
+}
+
+Result<std::unique_ptr<Generation>> Session::open(const Prompt& prompt, CallParams params) {
+  return Generation::open(shared_from_this(), prompt, std::move(params));
+}
 
 void Session::publish_length() noexcept {
   length_.store(sequence_.length(), std::memory_order_relaxed);

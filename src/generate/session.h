@@ -16,11 +16,15 @@
 #include "base/cancel.h"
 #include "base/in_use.h"
 #include "base/status.h"
-#include "generate/generation.h"
-#include "generate/generator.h"
+#include "generate/prompt.h"
 #include "generate/sequence.h"
 
 namespace gen::generate {
+
+class Generation;
+class Generator;
+struct CallParams;
+struct GenResult;
 
 /// Threads: one call at a time, a second one gets kBusy; cancel(), progress() and length() at any
 /// time from any thread. Held by shared_ptr: an open generation keeps it alive.
@@ -32,13 +36,9 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
 
   /// Whole text or callback form, see run() in generation.h.
   Status generate(const Prompt& prompt, const CallParams& params, EventCallback callback,
-                  void* user, std::optional<GenResult>* result) {
-    return run(shared_from_this(), prompt, params, callback, user, result);
-  }
+                  void* user, std::optional<GenResult>* result);
   /// Pull form.
-  Result<std::unique_ptr<Generation>> open(const Prompt& prompt, CallParams params) {
-    return Generation::open(shared_from_this(), prompt, std::move(params));
-  }
+  Result<std::unique_ptr<Generation>> open(const Prompt& prompt, CallParams params);
 
   /// Adds a prompt without generating; evaluates all but its last token, which the next call needs
   /// anyway. An empty prompt does nothing. Errors as Generation::open and of the model; after a

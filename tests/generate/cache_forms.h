@@ -16,6 +16,7 @@
 #include "cache/prefix/prefix_cache.h"
 #include "cache/sequence/tiered_cache.h"
 #include "engine/host_memory.h"
+#include "generate/generator.h"
 #include "generate/said.h"
 #include "generate/session.h"
 #ifdef GEN_FORMS_CUDA

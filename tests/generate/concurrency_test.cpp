@@ -7,6 +7,8 @@
 #include <atomic>
 #include <thread>
 
+#include "generate/generation.h"
+#include "generate/generator.h"
 #include "generate/session.h"
 #include "support/fake_model.h"
 

@@ -2,6 +2,8 @@
 // A caller's own model in passes of many sequences: each says what a loop says for it alone, one
 // that fails does not disturb the others, and running out of memory anywhere leaves no state
 // behind. This program counts through its own operator new.
+#include "generate/generation.h"
+#include "generate/generator.h"
 #include "model/custom_model.h"
 
 #include <gtest/gtest.h>

@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "base/utf8.h"
+#include "generate/generation.h"
+#include "generate/generator.h"
 #include "generate/session.h"
 #include "support/fake_model.h"
 

@@ -11,6 +11,7 @@
 #include "cache/sequence/paged_cache.h"
 #include "cache/sequence/registry.h"
 #include "generate/batch_run.h"
+#include "generate/generator.h"
 #include "generate/knowing_drafter.h"
 #include "generate/metric_names.h"
 #include "generate/said.h"

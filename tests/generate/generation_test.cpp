@@ -11,6 +11,7 @@
 #include <new>
 
 #include "generate/fake_world.h"
+#include "generate/generator.h"
 
 namespace gen::generate {
 namespace {

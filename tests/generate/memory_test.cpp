@@ -9,6 +9,8 @@
 #include <functional>
 #include <new>
 
+#include "generate/generation.h"
+#include "generate/generator.h"
 #include "generate/session.h"
 #include "support/fake_model.h"
 

@@ -10,6 +10,8 @@
 
 #include "base/rng.h"
 #include "generate/batch_run.h"
+#include "generate/generation.h"
+#include "generate/generator.h"
 #include "generate/session.h"
 #include "support/fake_model.h"
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "generate/batch_run.h"
+#include "generate/generator.h"
 #include "generate/knowing_drafter.h"
 #include "generate/said.h"
 #include "generate/watched_model.h"

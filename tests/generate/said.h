@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cache/state/state_file.h"
+#include "generate/generation.h"
 #include "generate/session.h"
 
 namespace gen::generate {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves everything a session does beside generating, and the options of the generator behind it.
+#include "generate/generation.h"
+#include "generate/generator.h"
 #include "generate/session.h"
 
 #include <gtest/gtest.h>

@@ -16,6 +16,8 @@
 #include "cache/prefix/prefix_cache.h"
 #include "engine/host_memory.h"
 #include "generate/batch_run.h"
+#include "generate/generation.h"
+#include "generate/generator.h"
 #include "generate/session.h"
 #include "support/fake_model.h"
 #include "support/loaded_tiny.h"

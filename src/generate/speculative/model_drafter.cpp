@@ -10,6 +10,7 @@
 #include "cache/sequence/registry.h"
 #include "cache/state/sequence_state.h"
 #include "generate/speculative/draft_draw.h"
+#include "grammar/matcher.h"
 #include "sampling/token_mask.h"
 
 namespace gen::generate {
