@@ -24,6 +24,9 @@
 
 #include "status_record.h"
 
+/* What the calls of a test say; every test has its own copy. */
+static gen_error error __attribute__((unused));
+
 #define DRAFT_MODEL GEN_TEST_SOURCE_DIR "/examples/demo_model/draft.gguf"
 
 /* The call succeeded; its message is printed if not. `error` must be the gen_error given to it. */
@@ -65,7 +68,6 @@ static inline unsigned char* read_file(const char* path, size_t* size) {
 
 /* The draft model with two threads. */
 static inline gen_model* load_draft(void) {
-  gen_error error;
   gen_model_options* options = NULL;
   gen_model* model = NULL;
   assert_ok(gen_model_options_new(&options, &error), error);
@@ -75,9 +77,23 @@ static inline gen_model* load_draft(void) {
   return model;
 }
 
+/* A generator of the draft model as a test's state: cmocka_unit_test_setup_teardown(test,
+ * make_draft_generator, free_draft_generator). */
+static inline int make_draft_generator(void** state) {
+  gen_model* model = load_draft();
+  gen_generator* generator = NULL;
+  if (gen_create(model, NULL, &generator, &error) != GEN_OK) return -1;
+  gen_model_free(model); /* the generator keeps it */
+  *state = generator;
+  return 0;
+}
+static inline int free_draft_generator(void** state) {
+  gen_free(*state);
+  return 0;
+}
+
 /* Sampling settings: greedy, at most `tokens`. */
 static inline gen_sampling* greedy(int32_t tokens) {
-  gen_error error;
   gen_sampling* sampling = NULL;
   assert_ok(gen_sampling_new(&sampling, &error), error);
   assert_ok(gen_sampling_set_temperature(sampling, 0, &error), error);

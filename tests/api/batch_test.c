@@ -1,28 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* batch.h: a batch gives each request what it gets alone; failures, stops and deadlines stay with their request. */
+/* batch.h: a batch gives each request what it gets alone; failures, stops and deadlines stay with
+ * their request. */
 #include "api_test.h"
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
-
-static int make(void** state) {
-  gen_model* model = load_draft();
-  gen_generator* generator = NULL;
-  if (gen_create(model, NULL, &generator, &error) != GEN_OK) return -1;
-  gen_model_free(model);
-  *state = generator;
-  return 0;
-}
-
-static int unmake(void** state) {
-  gen_free(*state);
-  return 0;
-}
 
 enum { kRequests = 6 };
 
 static const char* const kPrompts[kRequests] = {
-    "Once upon a time", "The", "A puppy and a duck went to look for", "Where is", "One day", "\"Hello\", said",
+    "Once upon a time", "The",     "A puppy and a duck went to look for",
+    "Where is",         "One day", "\"Hello\", said",
 };
 
 /* A request of its own kind: lengths, seeds and temperatures differ. */
@@ -42,7 +29,8 @@ static gen_request* request_of(int i) {
 static gen_result* alone(gen_generator* generator, int i) {
   gen_result* result = NULL;
   gen_request* request = request_of(i);
-  assert_ok(gen_batch_generate(generator, (const gen_request* const*)&request, 1, &result, &error), error);
+  assert_ok(gen_batch_generate(generator, (const gen_request* const*)&request, 1, &result, &error),
+            error);
   assert_null(gen_result_error(result));
   gen_request_free(request);
   return result;
@@ -72,8 +60,8 @@ static void each_gets_what_it_gets_alone(void** state) {
   struct Seen seen;
   memset(&seen, 0, sizeof(seen));
   seen.stop_at = -1;
-  assert_ok(gen_batch_generate_stream(*state, (const gen_request* const*)requests, kRequests, see, &seen, results,
-                                      &error),
+  assert_ok(gen_batch_generate_stream(*state, (const gen_request* const*)requests, kRequests, see,
+                                      &seen, results, &error),
             error);
   for (int i = 0; i < kRequests; ++i) {
     gen_result* own = alone(*state, i);
@@ -86,7 +74,8 @@ static void each_gets_what_it_gets_alone(void** state) {
     gen_result* plain = NULL;
     if (i == 1) {
       gen_sampling* sampling = greedy(13);
-      assert_ok(gen_generate(*state, kPrompts[i], GEN_NUL_TERMINATED, sampling, &plain, &error), error);
+      assert_ok(gen_generate(*state, kPrompts[i], GEN_NUL_TERMINATED, sampling, &plain, &error),
+                error);
       assert_string_equal(gen_result_text(plain, NULL), gen_result_text(own, NULL));
       gen_sampling_free(sampling);
     }
@@ -108,8 +97,8 @@ static void failures_stay_with_their_request(void** state) {
   struct Seen seen;
   memset(&seen, 0, sizeof(seen));
   seen.stop_at = 4;
-  assert_ok(gen_batch_generate_stream(*state, (const gen_request* const*)requests, kRequests, see, &seen, results,
-                                      &error),
+  assert_ok(gen_batch_generate_stream(*state, (const gen_request* const*)requests, kRequests, see,
+                                      &seen, results, &error),
             error);
   const int expected[kRequests] = {GEN_ERROR_OUT_OF_RANGE, GEN_OK, bad, GEN_OK, GEN_ERROR_CANCELLED,
                                    GEN_ERROR_TOKENIZER};
@@ -142,7 +131,8 @@ static void a_deadline_ends_a_request(void** state) {
   assert_ok(gen_request_set_sampling(requests[0], endless, &error), error);
   assert_ok(gen_request_set_deadline_ms(requests[0], 1, &error), error);
   assert_ok(gen_request_set_priority(requests[0], -5, &error), error);
-  assert_ok(gen_batch_generate(*state, (const gen_request* const*)requests, 2, results, &error), error);
+  assert_ok(gen_batch_generate(*state, (const gen_request* const*)requests, 2, results, &error),
+            error);
   const gen_error* failure = gen_result_error(results[0]);
   assert_non_null(failure);
   assert_int_equal(failure->code, GEN_ERROR_CANCELLED);
@@ -172,8 +162,8 @@ static void a_full_queue_is_busy(void** state) {
   for (int i = 0; i < 2; ++i) {
     assert_ok(gen_stream_open(sessions[i], "One", 3, sampling, &streams[i], &error), error);
   }
-  assert_fails(gen_stream_open(sessions[2], "One", 3, sampling, &streams[2], &error), GEN_ERROR_BUSY, "queue",
-               error);
+  assert_fails(gen_stream_open(sessions[2], "One", 3, sampling, &streams[2], &error),
+               GEN_ERROR_BUSY, "queue", error);
   assert_null(streams[2]);
   assert_int_equal(gen_session_length(sessions[2]), 0);
   /* At its end a stream makes room, not only when it is closed. */
@@ -188,7 +178,9 @@ static void a_full_queue_is_busy(void** state) {
   gen_request* requests[kRequests];
   gen_result* results[kRequests];
   for (int i = 0; i < kRequests; ++i) requests[i] = request_of(i);
-  assert_ok(gen_batch_generate(generator, (const gen_request* const*)requests, kRequests, results, &error), error);
+  assert_ok(gen_batch_generate(generator, (const gen_request* const*)requests, kRequests, results,
+                               &error),
+            error);
   for (int i = 0; i < kRequests; ++i) {
     assert_null(gen_result_error(results[i]));
     gen_result_free(results[i]);
@@ -229,7 +221,8 @@ static void bad_input(void** state) {
   assert_fails(gen_batch_generate(*state, NULL, 1, results, &error), bad, "requests", error);
   assert_fails(gen_batch_generate(*state, given, 1, NULL, &error), bad, "results", error);
   assert_ok(gen_batch_generate(*state, NULL, 0, NULL, &error), error);
-  assert_fails(gen_batch_generate_stream(*state, given, 1, NULL, NULL, results, &error), bad, "callback", error);
+  assert_fails(gen_batch_generate_stream(*state, given, 1, NULL, NULL, results, &error), bad,
+               "callback", error);
   gen_request_free(request);
   gen_request_free(NULL);
 
@@ -248,11 +241,14 @@ static void bad_input(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(each_gets_what_it_gets_alone, make, unmake),
-      cmocka_unit_test_setup_teardown(failures_stay_with_their_request, make, unmake),
-      cmocka_unit_test_setup_teardown(a_deadline_ends_a_request, make, unmake),
+      cmocka_unit_test_setup_teardown(each_gets_what_it_gets_alone, make_draft_generator,
+                                      free_draft_generator),
+      cmocka_unit_test_setup_teardown(failures_stay_with_their_request, make_draft_generator,
+                                      free_draft_generator),
+      cmocka_unit_test_setup_teardown(a_deadline_ends_a_request, make_draft_generator,
+                                      free_draft_generator),
       cmocka_unit_test(a_full_queue_is_busy),
-      cmocka_unit_test_setup_teardown(bad_input, make, unmake),
+      cmocka_unit_test_setup_teardown(bad_input, make_draft_generator, free_draft_generator),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

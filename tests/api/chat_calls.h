@@ -11,7 +11,6 @@
 #define N GEN_NUL_TERMINATED
 #define MANY 4096
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 static gen_model* model;
 static int32_t im_start;

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 enum { VOCAB = 10, HEADS = 4, KV_HEADS = 2, DIM = 8, MOST_ROWS = 8 };
-static gen_error error;
 
 struct host {
   int layers;

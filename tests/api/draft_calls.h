@@ -8,7 +8,6 @@
 
 #define STORY_MODEL GEN_TEST_SOURCE_DIR "/examples/demo_model/story.gguf"
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 static const char kPrompt[] = "Once upon a time there was a dog. The dog ran. The dog ran. The dog";
 

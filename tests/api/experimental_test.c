@@ -3,7 +3,6 @@
  * profiles; peaks. */
 #include "api_test.h"
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 enum { kVocab = 4096 };
 
@@ -150,7 +149,8 @@ static void check_trace(const gen_profile* profile) {
   size_t n = 0, needed = 0;
   assert_ok(gen_profile_chrome_trace(profile, NULL, 0, &n, &error), error);
   char* text = malloc(n + 1);
-  assert_fails(gen_profile_chrome_trace(profile, text, n, &needed, &error), GEN_ERROR_OUT_OF_RANGE, "", error);
+  assert_fails(gen_profile_chrome_trace(profile, text, n, &needed, &error), GEN_ERROR_OUT_OF_RANGE,
+               "", error);
   assert_true(needed == n);
   assert_ok(gen_profile_chrome_trace(profile, text, n + 1, &n, &error), error);
   assert_true(needed == n);

@@ -23,7 +23,6 @@
 
 enum { LAYERS = 2, POSITIONS = 64, DIM = 4 };
 
-static gen_error error;
 static char folder[] = "/tmp/gen-fork-XXXXXX";
 static char saved[64];
 

@@ -5,7 +5,6 @@
 #define N GEN_NUL_TERMINATED
 #define MOST 8
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 
 static gen_sampling* lively(int32_t logprobs) {

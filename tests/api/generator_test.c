@@ -4,22 +4,7 @@
 
 #include <math.h>
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
-
-static int make(void** state) {
-  gen_model* model = load_draft();
-  gen_generator* generator = NULL;
-  if (gen_create(model, NULL, &generator, &error) != GEN_OK) return -1;
-  gen_model_free(model); /* the generator keeps it */
-  *state = generator;
-  return 0;
-}
-
-static int unmake(void** state) {
-  gen_free(*state);
-  return 0;
-}
 
 static void options_check_and_describe(void** state) {
   (void)state;
@@ -687,5 +672,5 @@ int main(void) {
       cmocka_unit_test(a_cancel_flag_stops_with_what_there_is),
       cmocka_unit_test(the_context_is_a_limit),
   };
-  return cmocka_run_group_tests(tests, make, unmake);
+  return cmocka_run_group_tests(tests, make_draft_generator, free_draft_generator);
 }

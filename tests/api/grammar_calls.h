@@ -7,7 +7,6 @@
 
 #include <regex.h>
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 static gen_model* model;
 static const gen_tokenizer* tokenizer;

@@ -6,7 +6,6 @@
 #include "api_test.h"
 #include "counting_allocator.h"
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 static const gen_status state = GEN_ERROR_STATE;
 static const gen_status range = GEN_ERROR_OUT_OF_RANGE;

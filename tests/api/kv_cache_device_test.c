@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paged and tiered caches in the memory of a device through C: random programs over one on a device and a twin on the
- * host, which hold the same bits after every step; a call of the device's allocator that fails leaves the cache as it
- * was; states go from one memory to the other; what lies in a device's blocks is what lies in the host's. */
+/* Paged and tiered caches in the memory of a device through C: random programs over one on a device
+ * and a twin on the host, which hold the same bits after every step; a call of the device's
+ * allocator that fails leaves the cache as it was; states go from one memory to the other; what
+ * lies in a device's blocks is what lies in the host's. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "api_test.h"
 
@@ -11,7 +12,6 @@
 
 enum { LAYERS = 2, ROOM = 24, BATCH = 2, DIM = 3, BLOCK = 4, MOST = BATCH * ROOM * DIM };
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 
 /* Debug builds overwrite blocks that are given back; that this may fail concerns nobody. */
@@ -61,7 +61,8 @@ static void assert_same(const kv_cache* a, const kv_cache* b) {
     for (int i = 0; i < 2; ++i) {
       memset(k[i], 0, sizeof k[i]);
       memset(v[i], 0, sizeof v[i]);
-      assert_ok(kv_cache_get(both[i], layer, k[i], MOST, v[i], MOST, shape[i], NULL, &error), error);
+      assert_ok(kv_cache_get(both[i], layer, k[i], MOST, v[i], MOST, shape[i], NULL, &error),
+                error);
     }
     assert_memory_equal(shape[0], shape[1], sizeof shape[0]);
     assert_memory_equal(k[0], k[1], sizeof k[0]);
@@ -137,7 +138,8 @@ static void program(const struct kind* kind, uint32_t seed) {
 
 static void a_device_holds_what_the_host_holds(void** state) {
   (void)state;
-  const struct kind kinds[] = {{"fp32", NULL}, {"fp16", NULL}, {NULL, "fp32"}, {NULL, "q4"}, {NULL, "mean"}};
+  const struct kind kinds[] = {
+      {"fp32", NULL}, {"fp16", NULL}, {NULL, "fp32"}, {NULL, "q4"}, {NULL, "mean"}};
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i) {
     for (uint32_t seed = 1; seed <= 4; ++seed) program(&kinds[i], seed);
   }
@@ -214,12 +216,14 @@ static void bad_input(void** state) {
   kv_cache_block* block = NULL;
   assert_ok(kv_cache_pool_alloc(pool, &block, &error), error);
   assert_int_equal(gpu.calls, 0);
-  assert_fails(kv_cache_pool_set_gpu_allocator(pool, &table, &error), GEN_ERROR_STATE, "blocks", error);
+  assert_fails(kv_cache_pool_set_gpu_allocator(pool, &table, &error), GEN_ERROR_STATE, "blocks",
+               error);
   kv_cache_pool_free(pool);
   kv_cache_tier_config* c = NULL;
   assert_ok(kv_cache_tier_config_new(&c, &error), error);
   assert_fails(kv_cache_tier_config_set_gpu_allocator(NULL, &table, &error), bad, "config", error);
-  assert_fails(kv_cache_tier_config_set_gpu_allocator(c, &wrong, &error), bad, "struct_size", error);
+  assert_fails(kv_cache_tier_config_set_gpu_allocator(c, &wrong, &error), bad, "struct_size",
+               error);
   assert_fails(kv_cache_tier_config_set_gpu_allocator(c, &lacking, &error), bad, "lacks", error);
   gen_options* o = NULL;
   assert_ok(gen_options_new(&o, &error), error);
@@ -232,8 +236,8 @@ static void bad_input(void** state) {
   kv_cache_tier_config_free(c);
 }
 
-/* Every call that takes a table refuses one whose device is below -1, or whose pinned memory has only one of its
- * functions, and what it was for is as it was. */
+/* Every call that takes a table refuses one whose device is below -1, or whose pinned memory has
+ * only one of its functions, and what it was for is as it was. */
 static void tables_are_checked(void** state) {
   (void)state;
   struct gpu_memory gpu = {0};
@@ -260,11 +264,15 @@ static void tables_are_checked(void** state) {
     assert_fails(kv_cache_gpu_new(&tables[i], 1, 1, 1, 1, &made, &error), bad, said[i], error);
     assert_null(made);
     assert_fails(kv_cache_pool_set_gpu_allocator(pool, &tables[i], &error), bad, said[i], error);
-    assert_fails(kv_cache_tensor_set_gpu_allocator(tensor, &tables[i], &error), bad, said[i], error);
-    assert_fails(kv_cache_tier_config_set_gpu_allocator(tiers, &tables[i], &error), bad, said[i], error);
-    assert_fails(gen_model_options_set_gpu_allocator(load, &tables[i], &error), bad, said[i], error);
+    assert_fails(kv_cache_tensor_set_gpu_allocator(tensor, &tables[i], &error), bad, said[i],
+                 error);
+    assert_fails(kv_cache_tier_config_set_gpu_allocator(tiers, &tables[i], &error), bad, said[i],
+                 error);
+    assert_fails(gen_model_options_set_gpu_allocator(load, &tables[i], &error), bad, said[i],
+                 error);
     size_t bytes = 1;
-    assert_fails(gen_gpu_allocator_counters(&tables[i], NULL, &bytes, NULL, &error), bad, "", error);
+    assert_fails(gen_gpu_allocator_counters(&tables[i], NULL, &bytes, NULL, &error), bad, "",
+                 error);
     assert_int_equal(bytes, 0);
   }
   /* They are where they were: on the host. */

@@ -7,7 +7,6 @@
 #include <float.h>
 #include <math.h>
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 static const gen_status range = GEN_ERROR_OUT_OF_RANGE;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GPU caches through C: each documented error of every function, what lies where on the device and what the counters there
- * say after every step, failures at each call of the allocator, the library's own allocator. Caches of float32 and of
- * binary16 go through the same tests, then the roundings of the latter. */
+/* GPU caches through C: each documented error of every function, what lies where on the device and
+ * what the counters there say after every step, failures at each call of the allocator, the
+ * library's own allocator. Caches of float32 and of binary16 go through the same tests, then the
+ * roundings of the latter. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "api_test.h"
 
@@ -13,7 +14,6 @@
 
 enum { LAYERS = 3, ROOM = 6, HEADS = 2, HEAD_DIM = 5, ROW = HEADS * HEAD_DIM };
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 
 /* What GPU caches keep in the test that runs. */
@@ -32,8 +32,9 @@ static int is_fp16(void) { return strcmp(type, "fp16") == 0; }
 static size_t element_bytes(void) { return is_fp16() ? 2 : 4; }
 
 static gen_status new_gpu(const gen_gpu_allocator* table, kv_cache** cache) {
-  return is_fp16() ? kv_cache_gpu_new_typed(table, LAYERS, ROOM, HEADS, HEAD_DIM, type, cache, &error)
-                   : kv_cache_gpu_new(table, LAYERS, ROOM, HEADS, HEAD_DIM, cache, &error);
+  return is_fp16()
+             ? kv_cache_gpu_new_typed(table, LAYERS, ROOM, HEADS, HEAD_DIM, type, cache, &error)
+             : kv_cache_gpu_new(table, LAYERS, ROOM, HEADS, HEAD_DIM, cache, &error);
 }
 
 static kv_cache* make_gpu(struct gpu_memory* gpu) {
@@ -65,12 +66,14 @@ static kv_cache* make_tensor(struct gpu_memory* gpu, const char* dtype) {
 /* A row of a layer at a position: whole numbers that binary16 holds. */
 static const float* row(int layer, int position, int is_v) {
   static float values[2][ROW];
-  for (int i = 0; i < ROW; ++i) values[is_v][i] = (float)(1 + is_v + 2 * (i + ROW * (position + ROOM * layer)));
+  for (int i = 0; i < ROW; ++i)
+    values[is_v][i] = (float)(1 + is_v + 2 * (i + ROW * (position + ROOM * layer)));
   return values[is_v];
 }
 
 static gen_status append(kv_cache* cache, int layer, int position) {
-  return kv_cache_gpu_append(cache, layer, row(layer, position, 0), row(layer, position, 1), position, &error);
+  return kv_cache_gpu_append(cache, layer, row(layer, position, 0), row(layer, position, 1),
+                             position, &error);
 }
 
 static void assert_device_row(struct gpu_memory* gpu, kv_cache* cache, int layer, int position) {
@@ -100,24 +103,30 @@ static void new_takes_what_it_says(void** state) {
   kv_cache* cache = (kv_cache*)&error;
   assert_fails(kv_cache_gpu_new(NULL, 1, 1, 1, 1, &cache, &error), bad, "allocator", error);
   assert_null(cache);
-  assert_fails(kv_cache_gpu_new(&table, 0, 1, 1, 1, &cache, &error), bad, "0 layers are outside [1, 65536]", error);
-  assert_fails(kv_cache_gpu_new(&table, 65537, 1, 1, 1, &cache, &error), bad, "65537 layers are outside [1, 65536]", error);
+  assert_fails(kv_cache_gpu_new(&table, 0, 1, 1, 1, &cache, &error), bad,
+               "0 layers are outside [1, 65536]", error);
+  assert_fails(kv_cache_gpu_new(&table, 65537, 1, 1, 1, &cache, &error), bad,
+               "65537 layers are outside [1, 65536]", error);
   assert_fails(kv_cache_gpu_new(&table, 1, 0, 1, 1, &cache, &error), bad, "max_seq_len 0", error);
-  assert_fails(kv_cache_gpu_new(&table, 1, 1, 0, 1, &cache, &error), bad, "0 heads of 1 elements: both are 1 and up",
-               error);
-  assert_fails(kv_cache_gpu_new(&table, 1, 1, 65536, 65536, &cache, &error), bad, "at most 2147483647", error);
+  assert_fails(kv_cache_gpu_new(&table, 1, 1, 0, 1, &cache, &error), bad,
+               "0 heads of 1 elements: both are 1 and up", error);
+  assert_fails(kv_cache_gpu_new(&table, 1, 1, 65536, 65536, &cache, &error), bad,
+               "at most 2147483647", error);
   assert_fails(kv_cache_gpu_new(&table, 1, 1, 1, 1, NULL, &error), bad, "out", error);
   assert_fails(kv_cache_gpu_new_typed(&table, 1, 1, 1, 1, type, NULL, &error), bad, "out", error);
   cache = (kv_cache*)&error;
-  assert_fails(kv_cache_gpu_new_typed(NULL, 1, 1, 1, 1, type, &cache, &error), bad, "allocator", error);
+  assert_fails(kv_cache_gpu_new_typed(NULL, 1, 1, 1, 1, type, &cache, &error), bad, "allocator",
+               error);
   assert_null(cache);
-  assert_fails(kv_cache_gpu_new_typed(&table, 1, 1, 0, 1, type, &cache, &error), bad, "0 heads", error);
+  assert_fails(kv_cache_gpu_new_typed(&table, 1, 1, 0, 1, type, &cache, &error), bad, "0 heads",
+               error);
   static const char* const unknown[] = {"q8_0", "f16", "FP16", ""};
   for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; ++i) {
     char text[64];
     snprintf(text, sizeof text, "a GPU cache of %s: known are fp32, fp16", unknown[i]);
     cache = (kv_cache*)&error;
-    assert_fails(kv_cache_gpu_new_typed(&table, 1, 1, 1, 1, unknown[i], &cache, &error), bad, text, error);
+    assert_fails(kv_cache_gpu_new_typed(&table, 1, 1, 1, 1, unknown[i], &cache, &error), bad, text,
+                 error);
     assert_null(cache);
   }
   table.copy = NULL;
@@ -132,7 +141,8 @@ static void new_takes_what_it_says(void** state) {
     const int half = i == 2 && is_fp16();
     const int before = gpu.allocations;
     assert_ok(i == 0 ? kv_cache_gpu_new(&table, 26, 512, 8, 256, &cache, &error)
-                     : kv_cache_gpu_new_typed(&table, 26, 512, 8, 256, i == 1 ? NULL : type, &cache, &error),
+                     : kv_cache_gpu_new_typed(&table, 26, 512, 8, 256, i == 1 ? NULL : type, &cache,
+                                              &error),
               error);
     assert_int_equal(gpu.allocations - before, 53);
     int of_buffers = 0, of_counters = 0;
@@ -147,7 +157,8 @@ static void new_takes_what_it_says(void** state) {
     assert_string_equal(kv_cache_kind(cache), "gpu");
     assert_string_equal(kv_cache_dtype(cache), half ? "fp16" : "fp32");
     assert_int_equal(kv_cache_is_lossy(cache), half);
-    assert_int_equal(kv_cache_capabilities(cache) & (KV_CACHE_CAN_VIEW | KV_CACHE_HAS_FULL_BUFFER), KV_CACHE_HAS_FULL_BUFFER);
+    assert_int_equal(kv_cache_capabilities(cache) & (KV_CACHE_CAN_VIEW | KV_CACHE_HAS_FULL_BUFFER),
+                     KV_CACHE_HAS_FULL_BUFFER);
     end(&gpu, cache);
   }
 }
@@ -211,7 +222,8 @@ static void appends_come_in_order(void** state) {
   float out[ROOM * ROW];
   assert_ok(kv_cache_get(cache, 1, out, ROOM * ROW, NULL, 0, found, NULL, &error), error);
   assert_memory_equal(found, shape, sizeof shape);
-  for (int p = 0; p < ROOM; ++p) assert_memory_equal(out + p * ROW, row(1, p, 0), ROW * sizeof(float));
+  for (int p = 0; p < ROOM; ++p)
+    assert_memory_equal(out + p * ROW, row(1, p, 0), ROW * sizeof(float));
 
   assert_ok(kv_cache_truncate(cache, 9, &error), error); /* nothing is made longer */
   assert_int_equal(gpu_int32(&gpu, counter), ROOM);
@@ -236,7 +248,8 @@ static void the_device_appends(void** state) {
   assert_ok(append(cache, 0, 0), error);
   assert_ok(append(cache, 1, 0), error);
   assert_ok(append(cache, 2, 0), error);
-  /* The rows of layer 0 are what layers get at the next position: those in the cache where they are float32. */
+  /* The rows of layer 0 are what layers get at the next position: those in the cache where they are
+   * float32. */
   assert_ok(kv_cache_gpu_pointers(cache, 0, &k, &v, NULL, &error), error);
   void* rows[2] = {put_rows(&gpu, row(0, 0, 0), ROW), put_rows(&gpu, row(0, 0, 1), ROW)};
   if (is_fp16()) {
@@ -245,10 +258,13 @@ static void the_device_appends(void** state) {
   }
   assert_fails(kv_cache_gpu_append_device(NULL, 0, k, v, &error), bad, "cache", error);
   assert_fails(kv_cache_gpu_append_device(cache, 0, NULL, v, &error), bad, "k", error);
-  assert_fails(kv_cache_gpu_append_device(cache, 9, k, v, &error), GEN_ERROR_OUT_OF_RANGE, "layer 9", error);
+  assert_fails(kv_cache_gpu_append_device(cache, 9, k, v, &error), GEN_ERROR_OUT_OF_RANGE,
+               "layer 9", error);
   for (int layer = 0; layer < LAYERS; ++layer) {
     assert_ok(kv_cache_gpu_append_device(cache, layer, k, v, &error), error);
-    if (layer == 0) assert_fails(kv_cache_gpu_append_device(cache, 0, k, v, &error), GEN_ERROR_STATE, "already", error);
+    if (layer == 0)
+      assert_fails(kv_cache_gpu_append_device(cache, 0, k, v, &error), GEN_ERROR_STATE, "already",
+                   error);
   }
   assert_int_equal(gpu_int32(&gpu, kv_cache_gpu_counter_ptr(cache)), 2);
   float out[2 * ROW];
@@ -257,7 +273,8 @@ static void the_device_appends(void** state) {
   assert_memory_equal(out + ROW, row(0, 0, 1), ROW * sizeof(float));
   assert_ok(kv_cache_gpu_append_device(cache, 0, k, v, &error), error);
   assert_ok(kv_cache_gpu_append_device(cache, 1, k, v, &error), error);
-  int failures = 0; /* at each copy: of both tensors, to the host and back where that rounds, and of the counter */
+  int failures = 0; /* at each copy: of both tensors, to the host and back where that rounds, and of
+                       the counter */
   for (;; ++failures) {
     gpu.fail_at = gpu.calls + 1 + failures;
     gpu.fail_with = failures % 2 == 0 ? GEN_ERROR_OUT_OF_MEMORY : GEN_ERROR_INTERNAL;
@@ -273,21 +290,27 @@ static void the_device_appends(void** state) {
   assert_int_equal(failures, is_fp16() ? 5 : 3);
   gpu.fail_at = 0;
   for (int p = 3; p < ROOM; ++p) {
-    for (int layer = 0; layer < LAYERS; ++layer) assert_ok(kv_cache_gpu_append_device(cache, layer, k, v, &error), error);
+    for (int layer = 0; layer < LAYERS; ++layer)
+      assert_ok(kv_cache_gpu_append_device(cache, layer, k, v, &error), error);
   }
-  assert_fails(kv_cache_gpu_append_device(cache, 0, k, v, &error), GEN_ERROR_CACHE_FULL, "6 of 6", error);
+  assert_fails(kv_cache_gpu_append_device(cache, 0, k, v, &error), GEN_ERROR_CACHE_FULL, "6 of 6",
+               error);
   for (int layer = 0; layer < LAYERS; ++layer) {
     float all[2][ROOM * ROW];
-    assert_ok(kv_cache_get(cache, layer, all[0], ROOM * ROW, all[1], ROOM * ROW, NULL, NULL, &error), error);
+    assert_ok(
+        kv_cache_get(cache, layer, all[0], ROOM * ROW, all[1], ROOM * ROW, NULL, NULL, &error),
+        error);
     for (int p = 1; p < ROOM; ++p) {
-      for (int is_v = 0; is_v < 2; ++is_v) assert_memory_equal(all[is_v] + p * ROW, row(0, 0, is_v), ROW * sizeof(float));
+      for (int is_v = 0; is_v < 2; ++is_v)
+        assert_memory_equal(all[is_v] + p * ROW, row(0, 0, is_v), ROW * sizeof(float));
     }
   }
   for (int is_v = 0; is_v < 2; ++is_v) assert_int_equal(gpu_release(&gpu, rows[is_v]), GEN_OK);
   end(&gpu, cache);
 }
 
-/* A device whose backend is not there has no kernels, and is only told so when all else is right. */
+/* A device whose backend is not there has no kernels, and is only told so when all else is right.
+ */
 static void appends_on_streams_are_checked(void** state) {
   (void)state;
   struct gpu_memory gpu = {0};
@@ -299,21 +322,27 @@ static void appends_on_streams_are_checked(void** state) {
   assert_fails(kv_cache_gpu_append_stream(NULL, 0, k, v, &stream, &error), bad, "cache", error);
   assert_fails(kv_cache_gpu_append_stream(cache, 0, NULL, v, &stream, &error), bad, "k", error);
   assert_fails(kv_cache_gpu_append_stream(cache, 0, k, NULL, &stream, &error), bad, "v", error);
-  assert_fails(kv_cache_gpu_append_stream(cache, LAYERS, k, v, &stream, &error), GEN_ERROR_OUT_OF_RANGE, "layer 3", error);
-  assert_fails(kv_cache_gpu_append_stream(cache, 0, (const char*)k + 1, v, &stream, &error), bad, "no multiple of 4",
+  assert_fails(kv_cache_gpu_append_stream(cache, LAYERS, k, v, &stream, &error),
+               GEN_ERROR_OUT_OF_RANGE, "layer 3", error);
+  assert_fails(kv_cache_gpu_append_stream(cache, 0, (const char*)k + 1, v, &stream, &error), bad,
+               "no multiple of 4", error);
+  assert_fails(kv_cache_gpu_append_stream(cache, 0, k, v, NULL, &error), bad, "stream of device 3",
                error);
-  assert_fails(kv_cache_gpu_append_stream(cache, 0, k, v, NULL, &error), bad, "stream of device 3", error);
-  assert_fails(kv_cache_gpu_append_stream(cache, 0, k, v, &stream, &error), GEN_ERROR_UNSUPPORTED, "backend cuda", error);
+  assert_fails(kv_cache_gpu_append_stream(cache, 0, k, v, &stream, &error), GEN_ERROR_UNSUPPORTED,
+               "backend cuda", error);
   assert_int_equal(kv_cache_layer_seq_len(cache, 0), 1);
   assert_ok(append(cache, 0, 1), error);
-  assert_fails(kv_cache_gpu_append_stream(cache, 0, k, v, &stream, &error), GEN_ERROR_STATE, "already", error);
+  assert_fails(kv_cache_gpu_append_stream(cache, 0, k, v, &stream, &error), GEN_ERROR_STATE,
+               "already", error);
   /* What the counter holds is not known: it is set before. */
   assert_ok(append(cache, 1, 1), error);
   gpu.fail_at = gpu.calls + 3;
   assert_int_equal(append(cache, 2, 1), GEN_ERROR_DEVICE);
   gpu.fail_at = gpu.calls + 1;
-  assert_fails(kv_cache_gpu_append_stream(cache, 2, k, v, &stream, &error), GEN_ERROR_DEVICE, "copy", error);
-  assert_fails(kv_cache_gpu_append_stream(cache, 2, k, v, &stream, &error), GEN_ERROR_UNSUPPORTED, "backend cuda", error);
+  assert_fails(kv_cache_gpu_append_stream(cache, 2, k, v, &stream, &error), GEN_ERROR_DEVICE,
+               "copy", error);
+  assert_fails(kv_cache_gpu_append_stream(cache, 2, k, v, &stream, &error), GEN_ERROR_UNSUPPORTED,
+               "backend cuda", error);
   end(&gpu, cache);
 }
 
@@ -325,7 +354,8 @@ static void appends_without_a_stream(void** state) {
   assert_ok(gen_gpu_allocator_host(&table, &error), error);
   assert_ok(new_gpu(table, &cache), error);
   const int32_t* counter = kv_cache_gpu_counter_ptr(cache);
-  assert_fails(kv_cache_gpu_append_stream(cache, 0, row(0, 0, 0), row(0, 0, 1), table, &error), bad, "no streams", error);
+  assert_fails(kv_cache_gpu_append_stream(cache, 0, row(0, 0, 0), row(0, 0, 1), table, &error), bad,
+               "no streams", error);
   for (int p = 0; p < ROOM; ++p) {
     for (int layer = LAYERS - 1; layer >= 0; --layer) {
       if (p % 2 == 1 && layer == 1) { /* between those of the host */
@@ -338,23 +368,27 @@ static void appends_without_a_stream(void** state) {
       assert_int_equal(kv_cache_seq_len(cache), *counter);
     }
   }
-  assert_fails(kv_cache_gpu_append_stream(cache, 0, row(0, 0, 0), row(0, 0, 1), NULL, &error), GEN_ERROR_CACHE_FULL, "6 of 6",
-               error);
+  assert_fails(kv_cache_gpu_append_stream(cache, 0, row(0, 0, 0), row(0, 0, 1), NULL, &error),
+               GEN_ERROR_CACHE_FULL, "6 of 6", error);
   assert_ok(kv_cache_gpu_sync_counter(cache, &error), error);
   float out[2][ROOM * ROW];
   for (int layer = 0; layer < LAYERS; ++layer) {
-    assert_ok(kv_cache_get(cache, layer, out[0], ROOM * ROW, out[1], ROOM * ROW, NULL, NULL, &error), error);
+    assert_ok(
+        kv_cache_get(cache, layer, out[0], ROOM * ROW, out[1], ROOM * ROW, NULL, NULL, &error),
+        error);
     for (int p = 0; p < ROOM; ++p) {
       for (int is_v = 0; is_v < 2; ++is_v) {
         assert_memory_equal(out[is_v] + p * ROW, row(layer, p, is_v), ROW * sizeof(float));
       }
     }
   }
-  /* Somebody else has moved the counter to its end: what is appended is dropped, and that is told once. */
+  /* Somebody else has moved the counter to its end: what is appended is dropped, and that is told
+   * once. */
   assert_ok(kv_cache_truncate(cache, 2, &error), error);
   *(int32_t*)(uintptr_t)counter = ROOM;
   for (int layer = 0; layer < LAYERS; ++layer) {
-    assert_ok(kv_cache_gpu_append_stream(cache, layer, row(0, 0, 0), row(0, 0, 1), NULL, &error), error);
+    assert_ok(kv_cache_gpu_append_stream(cache, layer, row(0, 0, 0), row(0, 0, 1), NULL, &error),
+              error);
   }
   assert_int_equal(*counter, ROOM);
   assert_fails(kv_cache_gpu_sync_counter(cache, &error), GEN_ERROR_CACHE_FULL, "dropped", error);
@@ -402,8 +436,10 @@ static void pointers_lead_to_the_layers(void** state) {
   static const struct {
     int call;
     gen_status with, becomes;
-  } failures[] = {{1, GEN_ERROR_OUT_OF_MEMORY, GEN_ERROR_OUT_OF_MEMORY}, {2, GEN_ERROR_DEVICE, GEN_ERROR_DEVICE},
-                  {3, GEN_ERROR_INTERNAL, GEN_ERROR_DEVICE},             {4, 77, GEN_ERROR_DEVICE}};
+  } failures[] = {{1, GEN_ERROR_OUT_OF_MEMORY, GEN_ERROR_OUT_OF_MEMORY},
+                  {2, GEN_ERROR_DEVICE, GEN_ERROR_DEVICE},
+                  {3, GEN_ERROR_INTERNAL, GEN_ERROR_DEVICE},
+                  {4, 77, GEN_ERROR_DEVICE}};
   for (size_t i = 0; i < sizeof failures / sizeof failures[0]; ++i) {
     gpu.fail_at = gpu.calls + failures[i].call;
     gpu.fail_with = failures[i].with;
@@ -436,7 +472,8 @@ static void the_counter_is_believed_within_bounds(void** state) {
   const int32_t four = 4, beyond = ROOM + 1, below = -1;
   gpu_write(&gpu, counter, &four, sizeof four);
   assert_ok(kv_cache_gpu_sync_counter(cache, &error), error);
-  for (int layer = 0; layer < LAYERS; ++layer) assert_int_equal(kv_cache_layer_seq_len(cache, layer), 4);
+  for (int layer = 0; layer < LAYERS; ++layer)
+    assert_int_equal(kv_cache_layer_seq_len(cache, layer), 4);
   assert_int_equal(kv_cache_seq_len(cache), 4);
   gpu_write(&gpu, counter, &beyond, sizeof beyond);
   assert_fails(kv_cache_gpu_sync_counter(cache, &error), GEN_ERROR_DEVICE, "holds 7", error);
@@ -465,16 +502,19 @@ static void other_kinds_are_named(void** state) {
   assert_fails(kv_cache_gpu_pointers(cache, 0, &k, &v, NULL, &error), bad, "GPU caches", error);
   assert_fails(kv_cache_gpu_pointer_arrays(cache, &k, &v, &error), bad, "GPU caches", error);
   assert_fails(kv_cache_gpu_sync_counter(cache, &error), bad, "GPU caches", error);
-  assert_fails(kv_cache_tensor_set_gpu_allocator(cache, &table, &error), bad, "tensor caches", error);
+  assert_fails(kv_cache_tensor_set_gpu_allocator(cache, &table, &error), bad, "tensor caches",
+               error);
   assert_null(kv_cache_gpu_counter_ptr(cache));
   assert_null(kv_cache_gpu_counter_ptr(NULL));
   kv_cache_free(cache);
 }
 
-/* Whichever call of the allocator fails: the status says why, nothing is lost, and the same call works then. */
+/* Whichever call of the allocator fails: the status says why, nothing is lost, and the same call
+ * works then. */
 static void any_call_may_fail(void** state) {
   (void)state;
-  static const gen_status causes[] = {GEN_ERROR_OUT_OF_MEMORY, GEN_ERROR_DEVICE, GEN_ERROR_INTERNAL};
+  static const gen_status causes[] = {GEN_ERROR_OUT_OF_MEMORY, GEN_ERROR_DEVICE,
+                                      GEN_ERROR_INTERNAL};
   for (int cause = 0; cause < 3; ++cause) {
     for (int n = 1;; ++n) {
       struct gpu_memory gpu = {0};
@@ -485,7 +525,8 @@ static void any_call_may_fail(void** state) {
       gen_status status = new_gpu(&table, &cache);
       if (status != GEN_OK) {
         const int of_copy = n > 2 * LAYERS + 1;
-        assert_int_equal(status, of_copy || cause == 1 ? GEN_ERROR_DEVICE : GEN_ERROR_OUT_OF_MEMORY);
+        assert_int_equal(status,
+                         of_copy || cause == 1 ? GEN_ERROR_DEVICE : GEN_ERROR_OUT_OF_MEMORY);
         assert_null(cache);
         assert_int_equal(gpu.live, 0);
         continue;
@@ -564,9 +605,10 @@ static void clones_and_states_may_fail(void** state) {
       kv_cache* copy = NULL;
       size_t n = 0;
       gpu.fail_at = gpu.calls + 1 + failures;
-      const gen_status got = call == CLONE  ? kv_cache_clone(cache, &copy, &error)
-                             : call == SAVE ? kv_cache_save(cache, path, &error)
-                                            : kv_cache_save_buffer(cache, bytes, sizeof bytes, &n, &error);
+      const gen_status got = call == CLONE ? kv_cache_clone(cache, &copy, &error)
+                             : call == SAVE
+                                 ? kv_cache_save(cache, path, &error)
+                                 : kv_cache_save_buffer(cache, bytes, sizeof bytes, &n, &error);
       gpu.fail_at = 0;
       if (got == GEN_OK) {
         kv_cache_free(copy);
@@ -591,10 +633,14 @@ static void a_shape_is_checked_before_room(void** state) {
   struct gpu_memory gpu = {0};
   kv_cache* cache = make_gpu(&gpu);
   static const float rows[2 * (ROOM + 1) * (ROW + 1)];
-  assert_fails(kv_cache_update(cache, 0, rows, rows, 1, ROOM + 1, ROW + 1, &error), bad, "dim 11", error);
-  assert_fails(kv_cache_update(cache, 0, rows, rows, 2, ROOM + 1, ROW, &error), bad, "batch 2", error);
-  assert_fails(kv_cache_update(cache, LAYERS, rows, rows, 2, 1, ROW, &error), GEN_ERROR_OUT_OF_RANGE, "layer 3", error);
-  assert_fails(kv_cache_update(cache, 0, rows, rows, 1, ROOM + 1, ROW, &error), GEN_ERROR_CACHE_FULL, "no room", error);
+  assert_fails(kv_cache_update(cache, 0, rows, rows, 1, ROOM + 1, ROW + 1, &error), bad, "dim 11",
+               error);
+  assert_fails(kv_cache_update(cache, 0, rows, rows, 2, ROOM + 1, ROW, &error), bad, "batch 2",
+               error);
+  assert_fails(kv_cache_update(cache, LAYERS, rows, rows, 2, 1, ROW, &error),
+               GEN_ERROR_OUT_OF_RANGE, "layer 3", error);
+  assert_fails(kv_cache_update(cache, 0, rows, rows, 1, ROOM + 1, ROW, &error),
+               GEN_ERROR_CACHE_FULL, "no room", error);
   assert_ok(kv_cache_update(cache, 0, rows, rows, 1, ROOM, ROW, &error), error);
   end(&gpu, cache);
 }
@@ -642,7 +688,8 @@ static void clones_and_states(void** state) {
   end(&gpu, copy);
 }
 
-/* A state goes between GPU caches and tensor caches of the host that keep the same, and to no other. */
+/* A state goes between GPU caches and tensor caches of the host that keep the same, and to no
+ * other. */
 static void states_fit_caches_of_the_host(void** state) {
   (void)state;
   for (int kind = 0; kind < 2; ++kind) {
@@ -651,12 +698,15 @@ static void states_fit_caches_of_the_host(void** state) {
     if (kind == 0) {
       assert_ok(kv_cache_tensor_new(NULL, LAYERS, ROOM, type, &host, &error), error);
     } else {
-      assert_ok(is_fp16() ? kv_cache_fp16_new(LAYERS, ROOM, &host, &error) : kv_cache_new(LAYERS, ROOM, &host, &error),
+      assert_ok(is_fp16() ? kv_cache_fp16_new(LAYERS, ROOM, &host, &error)
+                          : kv_cache_new(LAYERS, ROOM, &host, &error),
                 error);
     }
     for (int p = 0; p < 4; ++p) {
       for (int layer = 0; layer < LAYERS; ++layer) {
-        assert_ok(kv_cache_update(host, layer, row(layer, p, 0), row(layer, p, 1), 1, 1, ROW, &error), error);
+        assert_ok(
+            kv_cache_update(host, layer, row(layer, p, 0), row(layer, p, 1), 1, 1, ROW, &error),
+            error);
       }
     }
     unsigned char bytes[2][4096];
@@ -682,10 +732,13 @@ static void states_fit_caches_of_the_host(void** state) {
     const gen_gpu_allocator table = gpu_table(&gpu);
     kv_cache* other = NULL;
     const char* another = is_fp16() ? "fp32" : "fp16";
-    assert_ok(kv_cache_gpu_new_typed(&table, LAYERS, ROOM, HEADS, HEAD_DIM, another, &other, &error), error);
+    assert_ok(
+        kv_cache_gpu_new_typed(&table, LAYERS, ROOM, HEADS, HEAD_DIM, another, &other, &error),
+        error);
     assert_ok(kv_cache_gpu_append(other, 0, row(0, 0, 0), row(0, 0, 1), 0, &error), error);
     assert_ok(kv_cache_reset(other, &error), error);
-    assert_fails(kv_cache_load_buffer(other, bytes[0], n[0], &error), bad, is_fp16() ? "f16" : "f32", error);
+    assert_fails(kv_cache_load_buffer(other, bytes[0], n[0], &error), bad,
+                 is_fp16() ? "f16" : "f32", error);
     assert_int_equal(kv_cache_seq_len(other), 0);
     kv_cache_free(other);
     kv_cache_free(host);
@@ -706,18 +759,23 @@ static void halves_are_the_nearest(void** state) {
     hard_row(rows[0], WIDE, 0);
     hard_row(rows[1], WIDE, 11);
     kv_cache* cache = NULL;
-    assert_ok(kv_cache_gpu_new_typed(way == 3 ? host : &theirs, 1, 2, 2, WIDE / 2, "fp16", &cache, &error), error);
+    assert_ok(kv_cache_gpu_new_typed(way == 3 ? host : &theirs, 1, 2, 2, WIDE / 2, "fp16", &cache,
+                                     &error),
+              error);
     void* at[2] = {put_rows(&gpu, rows[0], WIDE), put_rows(&gpu, rows[1], WIDE)};
     for (int p = 0; p < 2; ++p) {
       if (way == 0) assert_ok(kv_cache_gpu_append(cache, 0, rows[0], rows[1], p, &error), error);
       if (way == 1) assert_ok(kv_cache_gpu_append_device(cache, 0, at[0], at[1], &error), error);
-      if (way == 2) assert_ok(kv_cache_update(cache, 0, rows[0], rows[1], 1, 1, WIDE, &error), error);
-      if (way == 3) assert_ok(kv_cache_gpu_append_stream(cache, 0, rows[0], rows[1], NULL, &error), error);
+      if (way == 2)
+        assert_ok(kv_cache_update(cache, 0, rows[0], rows[1], 1, 1, WIDE, &error), error);
+      if (way == 3)
+        assert_ok(kv_cache_gpu_append_stream(cache, 0, rows[0], rows[1], NULL, &error), error);
     }
     const void* buffers[2] = {NULL, NULL};
     assert_ok(kv_cache_gpu_pointers(cache, 0, &buffers[0], &buffers[1], NULL, &error), error);
     float out[2][2 * WIDE];
-    assert_ok(kv_cache_get(cache, 0, out[0], 2 * WIDE, out[1], 2 * WIDE, NULL, NULL, &error), error);
+    assert_ok(kv_cache_get(cache, 0, out[0], 2 * WIDE, out[1], 2 * WIDE, NULL, NULL, &error),
+              error);
     for (int is_v = 0; is_v < 2; ++is_v) {
       uint16_t found[2 * WIDE];
       if (way == 3) {
@@ -775,8 +833,10 @@ static void the_library_s_own_allocator(void** state) {
 
   struct gpu_memory gpu = {0};
   gen_gpu_allocator own = gpu_table(&gpu);
-  assert_fails(gen_gpu_allocator_counters(NULL, &pieces, &bytes, &peak, &error), bad, "allocator", error);
-  assert_fails(gen_gpu_allocator_counters(&own, &pieces, &bytes, &peak, &error), bad, "of the library", error);
+  assert_fails(gen_gpu_allocator_counters(NULL, &pieces, &bytes, &peak, &error), bad, "allocator",
+               error);
+  assert_fails(gen_gpu_allocator_counters(&own, &pieces, &bytes, &peak, &error), bad,
+               "of the library", error);
   assert_int_equal(pieces + bytes + peak, 0);
   gen_gpu_allocator_release(&own);
   gen_gpu_allocator_release(NULL);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kinds of kv_cache say to calls of each other's families: a model's pass takes every empty
- * cache that it can write and names what the others are for; a compressed cache of a model counts
- * its entries as that of kv_cache_update does; a tracing cache and what it wraps are one object. */
+/* What the kinds of kv_cache say to calls of each other's families: a model's pass takes every
+ * empty cache that it can write and names what the others are for; a compressed cache of a model
+ * counts its entries as that of kv_cache_update does; a tracing cache and what it wraps are one
+ * object. */
 #include "api_test.h"
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 
 enum { CHUNK = 4, TOKENS = 10 };
@@ -92,8 +92,8 @@ static void models_write_empty_caches_of_every_kind(void** state) {
   assert_ok(forward(w, copy, 7, TOKENS - 7, got), error);
   assert_memory_equal(got, want, w->vocab * sizeof(float));
   const float x[4] = {1, 2, 3, 4};
-  assert_fails(kv_cache_update(copy, 0, x, x, 1, 1, 4, &error), GEN_ERROR_STATE, "gen_model_forward",
-               error);
+  assert_fails(kv_cache_update(copy, 0, x, x, 1, 1, 4, &error), GEN_ERROR_STATE,
+               "gen_model_forward", error);
   kv_cache_free(copy);
   kv_cache_free(plain);
 }
@@ -149,10 +149,11 @@ static void models_name_what_other_kinds_are_for(void** state) {
   gen_tracer_free(tracer);
 
   assert_ok(kv_cache_causal_new(&cache, &error), error);
-  assert_fails(forward(w, cache, 0, 3, got), GEN_ERROR_STATE,
-               "gen_model_forward is for caches of one sequence (fp32, paged, ...); this is a causal "
-               "cache",
-               error);
+  assert_fails(
+      forward(w, cache, 0, 3, got), GEN_ERROR_STATE,
+      "gen_model_forward is for caches of one sequence (fp32, paged, ...); this is a causal "
+      "cache",
+      error);
   kv_cache_free(cache);
   for (size_t i = 0; i < w->vocab; ++i) assert_true(got[i] == 7);
 }
@@ -357,9 +358,10 @@ static void calls_name_their_family(void** state) {
                error);
   assert_fails(kv_cache_set_quota(one, 1, &error), GEN_ERROR_STATE,
                "kv_cache_set_quota is for the batch family", error);
-  assert_fails(kv_cache_update(many, 0, x, x, 1, 1, 2, &error), GEN_ERROR_STATE,
-               "kv_cache_update is for caches of one sequence (fp32, paged, ...); this is a swa cache",
-               error);
+  assert_fails(
+      kv_cache_update(many, 0, x, x, 1, 1, 2, &error), GEN_ERROR_STATE,
+      "kv_cache_update is for caches of one sequence (fp32, paged, ...); this is a swa cache",
+      error);
   assert_fails(kv_cache_truncate(many, 0, &error), GEN_ERROR_STATE, "kv_cache_truncate is for",
                error);
   assert_fails(kv_cache_save_buffer(many, NULL, 0, &n, &error), GEN_ERROR_STATE,
@@ -367,7 +369,8 @@ static void calls_name_their_family(void** state) {
   assert_fails(kv_cache_compressed_entry(many, 0, 0, &number, NULL, &error), bad,
                "kv_cache_compressed_entry is for compressed caches; this is a swa cache", error);
   assert_fails(kv_cache_block_table(one, NULL, 0, &n, &error), bad,
-               "kv_cache_block_table is for caches of kv_cache_paged_new; this is a fp32 cache", error);
+               "kv_cache_block_table is for caches of kv_cache_paged_new; this is a fp32 cache",
+               error);
   assert_fails(kv_cache_tiered_promote(one, 0, &error), bad,
                "kv_cache_tiered_promote is for caches of kv_cache_tiered_new; this is a fp32 cache",
                error);

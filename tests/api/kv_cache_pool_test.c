@@ -6,7 +6,6 @@
 
 #include <pthread.h>
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 
 static kv_cache_pool* make_pool(int32_t layers, int32_t block_size, int32_t row_dim) {

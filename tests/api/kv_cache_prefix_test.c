@@ -6,7 +6,6 @@
 
 #include <pthread.h>
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 static const int32_t text[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
 

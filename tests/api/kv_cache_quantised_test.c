@@ -6,7 +6,6 @@
 
 #include <math.h>
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 
 typedef gen_status (*maker)(int32_t, int32_t, kv_cache**, gen_error*);

@@ -5,7 +5,6 @@
 
 #include <pthread.h>
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 static const int32_t counting[8] = {1, 2, 3, 4, 5, 6, 7, 8};
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensor caches in the memory of a device through C: where rows lie there, what the counters there say after every step,
- * copies and memory that fail, and when a cache can go to a device. */
+/* Tensor caches in the memory of a device through C: where rows lie there, what the counters there
+ * say after every step, copies and memory that fail, and when a cache can go to a device. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "api_test.h"
 
@@ -8,7 +8,6 @@
 
 enum { LAYERS = 3, ROOM = 6 };
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 
 static kv_cache* make_tensor(struct gpu_memory* gpu, const char* dtype) {
@@ -56,7 +55,8 @@ static void tensor_caches_lie_on_the_device(void** state) {
         assert_ok(kv_cache_update(cache, layer, k, k, 2, seq, 5, &error), error);
         const int last = layer + 1 == LAYERS;
         assert_int_equal(gpu_int32(&gpu, next), last ? done + seq : done);
-        assert_int_equal(gpu_int32(&gpu, length), done + seq); /* attention of layer 0 reads the new rows */
+        assert_int_equal(gpu_int32(&gpu, length),
+                         done + seq); /* attention of layer 0 reads the new rows */
       }
       done += seq;
     }
@@ -71,7 +71,8 @@ static void tensor_caches_lie_on_the_device(void** state) {
     assert_memory_equal(found, expected, sizeof(float) * 2 * (size_t)done * 5);
     if (!is_half) { /* batch-major on the device */
       float lane[5];
-      gpu_read(&gpu, lane, (const char*)span.k + span.k_batch_stride + 4 * span.k_seq_stride, sizeof lane);
+      gpu_read(&gpu, lane, (const char*)span.k + span.k_batch_stride + 4 * span.k_seq_stride,
+               sizeof lane);
       assert_memory_equal(lane, expected + (done + 4) * 5, sizeof lane);
     }
     assert_fails(kv_cache_view(cache, 0, &span, &error), GEN_ERROR_UNSUPPORTED, "strides", error);
@@ -99,7 +100,8 @@ static void tensor_caches_lie_on_the_device(void** state) {
     gpu.fail_at = gpu.calls + 2; /* a larger shape: values find no room */
     float wide[9 * 2];
     for (int i = 0; i < 18; ++i) wide[i] = (float)i;
-    assert_int_equal(kv_cache_update(cache, 0, wide, wide, 2, 1, 9, &error), GEN_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(kv_cache_update(cache, 0, wide, wide, 2, 1, 9, &error),
+                     GEN_ERROR_OUT_OF_MEMORY);
     assert_int_equal(gpu.live, buffers);
     assert_ok(kv_cache_update(cache, 0, wide, wide, 2, 1, 9, &error), error);
     assert_ok(kv_cache_get(cache, 0, found, 18, NULL, 0, NULL, NULL, &error), error);
@@ -117,13 +119,15 @@ static void set_gpu_allocator_checks(void** state) {
   assert_fails(kv_cache_tensor_set_gpu_allocator(NULL, &table, &error), bad, "cache", error);
   assert_fails(kv_cache_tensor_set_gpu_allocator(cache, NULL, &error), bad, "allocator", error);
   gpu.fail_at = 1;
-  assert_int_equal(kv_cache_tensor_set_gpu_allocator(cache, &table, &error), GEN_ERROR_OUT_OF_MEMORY);
+  assert_int_equal(kv_cache_tensor_set_gpu_allocator(cache, &table, &error),
+                   GEN_ERROR_OUT_OF_MEMORY);
   gpu.fail_at = gpu.calls + 2;
   assert_int_equal(kv_cache_tensor_set_gpu_allocator(cache, &table, &error), GEN_ERROR_DEVICE);
   assert_null(kv_cache_counter_device_ptr(cache));
   assert_int_equal(gpu.live, 0);
   assert_ok(kv_cache_tensor_set_gpu_allocator(cache, &table, &error), error);
-  assert_fails(kv_cache_tensor_set_gpu_allocator(cache, &table, &error), GEN_ERROR_STATE, "already", error);
+  assert_fails(kv_cache_tensor_set_gpu_allocator(cache, &table, &error), GEN_ERROR_STATE, "already",
+               error);
   /* What was never written cannot have a length. */
   const int32_t one = 1;
   gpu_write(&gpu, kv_cache_counter_device_ptr(cache), &one, sizeof one);
@@ -132,7 +136,8 @@ static void set_gpu_allocator_checks(void** state) {
   assert_ok(kv_cache_tensor_new(NULL, 1, 8, "fp32", &cache, &error), error);
   const float x[2] = {1, 2};
   assert_ok(kv_cache_update(cache, 0, x, x, 1, 1, 2, &error), error);
-  assert_fails(kv_cache_tensor_set_gpu_allocator(cache, &table, &error), GEN_ERROR_STATE, "already", error);
+  assert_fails(kv_cache_tensor_set_gpu_allocator(cache, &table, &error), GEN_ERROR_STATE, "already",
+               error);
   kv_cache_free(cache);
 }
 

@@ -5,7 +5,6 @@
 
 #include "counting_allocator.h"
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 static const char* const dtypes[2] = {"fp32", "fp16"};
 
@@ -219,7 +218,8 @@ static void every_kind_answers(void** state) {
   kv_cache_span span = {.struct_size = sizeof(span), .seq = 77};
   assert_ok(kv_cache_causal_new(&many, &error), error);
   assert_int_equal(kv_cache_max_seq_len(many), 0);
-  assert_fails(kv_cache_full_buffer(many, 0, &span, &error), GEN_ERROR_STATE, "this is a causal", error);
+  assert_fails(kv_cache_full_buffer(many, 0, &span, &error), GEN_ERROR_STATE, "this is a causal",
+               error);
   assert_int_equal(span.seq, 77);
   assert_null(kv_cache_seq_len_device_ptr(many));
   assert_fails(kv_cache_sync_counter(many, &error), GEN_ERROR_STATE, "no counter", error);

@@ -6,7 +6,6 @@
 
 #include <math.h>
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 
 /* A value both kinds hold exactly, different for every element of [batch, seq, dim]. */

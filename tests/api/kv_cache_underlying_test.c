@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a cache keeps its elements as, for every kind, and what lies below tracing caches and wrappers. */
+/* What a cache keeps its elements as, for every kind, and what lies below tracing caches and
+ * wrappers. */
 #include "api_test.h"
 
-static gen_error error;
 static const gen_status state_error = GEN_ERROR_STATE;
 
 static kv_cache* lend(const kv_cache* cache) { return (kv_cache*)(uintptr_t)cache; }
@@ -120,11 +120,13 @@ static void below_a_tracing_cache(void** state) {
   assert_int_equal(kv_cache_seq_len(below), 2);
   kv_cache_free(copy);
   /* For reading only. */
-  assert_fails(kv_cache_update(lend(below), 0, x, x, 1, 1, 2, &error), state_error, "reading", error);
+  assert_fails(kv_cache_update(lend(below), 0, x, x, 1, 1, 2, &error), state_error, "reading",
+               error);
   assert_fails(kv_cache_truncate(lend(below), 0, &error), state_error, "reading", error);
   assert_fails(kv_cache_reset(lend(below), &error), state_error, "reading", error);
   assert_fails(kv_cache_set_allocator(lend(below), NULL, &error), state_error, "reading", error);
-  assert_fails(kv_cache_tracing_new(lend(below), tracer, &outer, &error), state_error, "reading", error);
+  assert_fails(kv_cache_tracing_new(lend(below), tracer, &outer, &error), state_error, "reading",
+               error);
   kv_cache_free(lend(below));
   assert_int_equal(kv_cache_seq_len(below), 2);
   /* It stays when the handle that was wrapped has gone. */
@@ -165,8 +167,10 @@ static void below_a_wrapper(void** state) {
     if (i < 2) assert_ok(kv_cache_can_resume(below, 0, 0, &can, &error), error);
     /* Only the wrapper drives it. */
     const int32_t zero = 0;
-    assert_fails(kv_cache_init(lend(below), "fp32", 1, 8, 4, &error), state_error, "reading", error);
-    assert_fails(kv_cache_start_forward(lend(below), &zero, &zero, 1, 0, NULL, 0, &error), state_error, "reading", error);
+    assert_fails(kv_cache_init(lend(below), "fp32", 1, 8, 4, &error), state_error, "reading",
+                 error);
+    assert_fails(kv_cache_start_forward(lend(below), &zero, &zero, 1, 0, NULL, 0, &error),
+                 state_error, "reading", error);
     assert_fails(kv_cache_remove(lend(below), 0, 0, 1, &error), state_error, "reading", error);
     assert_fails(kv_cache_close(lend(below), &error), state_error, "reading", error);
     kv_cache* other = lend(below);

@@ -2,8 +2,6 @@
 /* base.h and error.h: versions, build, status names, log, thread pools, cancel flags, backends. */
 #include "api_test.h"
 
-static gen_error error;
-
 static void version_is_that_of_the_headers(void** state) {
   (void)state;
   char expected[32];

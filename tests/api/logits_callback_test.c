@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-static gen_error error;
 static gen_model* model;
 static gen_generator* generator;
 static size_t vocab;

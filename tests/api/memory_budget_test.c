@@ -10,7 +10,6 @@
 
 #define STORY_MODEL GEN_TEST_SOURCE_DIR "/examples/demo_model/story.gguf"
 
-static gen_error error;
 static struct counting counts;
 static const gen_allocator table = {sizeof table, &counts, counting_allocate, counting_release};
 

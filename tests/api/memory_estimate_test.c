@@ -4,7 +4,6 @@
 #include "api_test.h"
 #include "counting_allocator.h"
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 
 static size_t figure(const gen_memory_estimate* estimate, const char* key) {

@@ -2,7 +2,6 @@
 /* model.h: questions, forward passes, memory that fails. */
 #include "api_test.h"
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 
 typedef struct {

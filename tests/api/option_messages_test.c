@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Settings by name, of every object that has them: a value that is none of an option's is refused by a message that
- * names the option and shows the value, and a name that is none is shown with those that are. Options come from the
- * objects' own descriptions, so that a new one is tested, too.
+ * Settings by name, of every object that has them: a value that is none of an option's is refused
+ * by a message that names the option and shows the value, and a name that is none is shown with
+ * those that are. Options come from the objects' own descriptions, so that a new one is tested,
+ * too.
  */
 #include "api_test.h"
-
-static gen_error error;
 
 typedef gen_status (*set_function)(void* object, const char* key, const char* value,
                                    gen_error* error);
@@ -22,14 +21,13 @@ struct object {
 };
 
 /* With the handles as void pointers. */
-#define BY_NAME(type)                                                                        \
-  static gen_status set_##type(void* object, const char* key, const char* value,             \
-                               gen_error* out) {                                             \
-    return type##_set(object, key, value, out);                                              \
-  }                                                                                          \
-  static gen_status describe_##type(const void* object, char* buf, size_t capacity, size_t* n, \
-                                    gen_error* out) {                                        \
-    return type##_describe(object, buf, capacity, n, out);                                   \
+#define BY_NAME(type)                                                                              \
+  static gen_status set_##type(void* object, const char* key, const char* value, gen_error* out) { \
+    return type##_set(object, key, value, out);                                                    \
+  }                                                                                                \
+  static gen_status describe_##type(const void* object, char* buf, size_t capacity, size_t* n,     \
+                                    gen_error* out) {                                              \
+    return type##_describe(object, buf, capacity, n, out);                                         \
   }
 BY_NAME(gen_options)
 BY_NAME(gen_model_options)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The numbers of a generator's prefix cache, which must be those of results and metrics; clearing it; and fairness,
- * the bound of what priorities may do. */
+/* The numbers of a generator's prefix cache, which must be those of results and metrics; clearing
+ * it; and fairness, the bound of what priorities may do. */
 #include "api_test.h"
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 static const char kText[] = "Once upon a time there was a little girl who lived by the sea.";
 
@@ -87,9 +86,12 @@ static void numbers_are_those_of_results(void** state) {
   gen_session_free(session);
   gen_sampling_free(sampling);
 
-  assert_int_equal(stat(generator, "lookups"), (int64_t)gen_metrics_memory_value(memory, "prefix_lookups"));
-  assert_int_equal(stat(generator, "hits"), (int64_t)gen_metrics_memory_value(memory, "prefix_hits"));
-  assert_int_equal(stat(generator, "tokens"), (int64_t)gen_metrics_memory_value(memory, "prompt_cached_tokens"));
+  assert_int_equal(stat(generator, "lookups"),
+                   (int64_t)gen_metrics_memory_value(memory, "prefix_lookups"));
+  assert_int_equal(stat(generator, "hits"),
+                   (int64_t)gen_metrics_memory_value(memory, "prefix_hits"));
+  assert_int_equal(stat(generator, "tokens"),
+                   (int64_t)gen_metrics_memory_value(memory, "prompt_cached_tokens"));
   gen_free(generator);
   gen_metrics_memory_free(memory);
 }
@@ -112,9 +114,11 @@ static void what_is_refused(void** state) {
   gen_generator* without = make(none, NULL);
   gen_generator* with = make(some, NULL);
   int64_t value = 7;
-  assert_fails(gen_generator_prefix_stats(without, "hits", &value, &error), GEN_ERROR_STATE, "prefix_cache", error);
+  assert_fails(gen_generator_prefix_stats(without, "hits", &value, &error), GEN_ERROR_STATE,
+               "prefix_cache", error);
   assert_int_equal(value, 0);
-  assert_fails(gen_generator_prefix_stats(with, "hit", &value, &error), bad, "\"hit\" (lookups, hits, tokens", error);
+  assert_fails(gen_generator_prefix_stats(with, "hit", &value, &error), bad,
+               "\"hit\" (lookups, hits, tokens", error);
   assert_fails(gen_generator_prefix_stats(with, NULL, &value, &error), bad, "key", error);
   assert_fails(gen_generator_prefix_stats(with, "hits", NULL, &error), bad, "value", error);
   assert_fails(gen_generator_prefix_stats(NULL, "hits", &value, &error), bad, "generator", error);
@@ -124,10 +128,12 @@ static void what_is_refused(void** state) {
   gen_free(without);
 }
 
-/* --- fairness -------------------------------------------------------------------------------------- */
+/* --- fairness
+ * -------------------------------------------------------------------------------------- */
 
 static const char kLong[] =
-    "Once upon a time there was a little girl who lived by the sea. She had a small dog and a red ball. Every day they "
+    "Once upon a time there was a little girl who lived by the sea. She had a small dog and a red "
+    "ball. Every day they "
     "went to the park to play with the other children, and the sun was warm.";
 
 struct order {
@@ -143,8 +149,9 @@ static int note(void* user, size_t index, const gen_token* token) {
 }
 
 /*
- * Two prompts of `*steps` chunks each, of which a step runs one; request 0 has no priority, request 1 has, and says a token
- * a step once its prompt is through. How many pieces 1 had before 0's first.
+ * Two prompts of `*steps` chunks each, of which a step runs one; request 0 has no priority, request
+ * 1 has, and says a token a step once its prompt is through. How many pieces 1 had before 0's
+ * first.
  */
 static int before_the_first(const char* fairness, int* steps) {
   const char* const settings[] = {"prefill_chunk", "2", "fairness", fairness, NULL};
@@ -160,7 +167,8 @@ static int before_the_first(const char* fairness, int* steps) {
     assert_ok(gen_request_set_priority(requests[i], i, &error), error);
   }
   struct order order = {0};
-  assert_ok(gen_batch_generate_stream(generator, (const gen_request* const*)requests, 2, note, &order, results, &error),
+  assert_ok(gen_batch_generate_stream(generator, (const gen_request* const*)requests, 2, note,
+                                      &order, results, &error),
             error);
   assert_string_equal(gen_result_text(results[0], NULL), gen_result_text(results[1], NULL));
   int64_t prompt = 0;
@@ -177,7 +185,8 @@ static int before_the_first(const char* fairness, int* steps) {
   return before;
 }
 
-/* Left out f times, the other's prompt runs every f + 1 steps: when 1's is through, a share of 1 / f of it is. */
+/* Left out f times, the other's prompt runs every f + 1 steps: when 1's is through, a share of 1 /
+ * f of it is. */
 static void fairness_bounds_what_priority_does(void** state) {
   (void)state;
   int steps = 0;
@@ -200,13 +209,16 @@ static void fairness_bounds_what_priority_does(void** state) {
   assert_ok(gen_options_new(&options, &error), error);
   assert_ok(gen_options_describe(options, described, sizeof described, &n, &error), error);
   assert_non_null(strstr(described, "\"key\":\"fairness\""));
-  assert_non_null(strstr(described, "\"key\":\"fairness\",\"type\":\"int\",\"range\":\"0 and up\",\"default\":\"16\","));
+  assert_non_null(
+      strstr(described,
+             "\"key\":\"fairness\",\"type\":\"int\",\"range\":\"0 and up\",\"default\":\"16\","));
   assert_ok(gen_options_set_fairness(options, 12345, &error), error);
   assert_ok(gen_options_set_fairness(options, INT32_MAX, &error), error);
   assert_ok(gen_options_set_fairness(options, 4321, &error), error);
   assert_fails(gen_options_set_fairness(options, -1, &error), bad, "-1", error);
   assert_fails(gen_options_set(options, "fairness", "-1", &error), bad, "-1", error);
-  assert_fails(gen_options_set(options, "fairness", "99999999999", &error), bad, "99999999999", error);
+  assert_fails(gen_options_set(options, "fairness", "99999999999", &error), bad, "99999999999",
+               error);
   assert_fails(gen_options_set_fairness(NULL, 1, &error), bad, "options", error);
   assert_ok(gen_options_describe(options, described, sizeof described, &n, &error), error);
   assert_non_null(strstr(described, "\"value\":\"4321\""));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Promises of the headers that are about more than one function: what options do not go together, results that nobody
- * wants, flags that are freed early, sizes that are asked for before anything runs.
+ * Promises of the headers that are about more than one function: what options do not go together,
+ * results that nobody wants, flags that are freed early, sizes that are asked for before anything
+ * runs.
  */
 #include "api_test.h"
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 static const char kText[] = "Once upon a time there was a little girl";
 
@@ -69,7 +69,8 @@ static void threads_of_ones_own_or_a_pool(void** state) {
   assert_ok(gen_thread_pool_new(2, NULL, 0, &pool, &error), error);
   assert_ok(gen_model_options_set_threads(options, 3, &error), error);
   assert_ok(gen_model_options_set_thread_pool(options, pool, &error), error);
-  assert_fails(gen_model_load(DRAFT_MODEL, options, &model, &error), bad, "threads 3 and a thread_pool", error);
+  assert_fails(gen_model_load(DRAFT_MODEL, options, &model, &error), bad,
+               "threads 3 and a thread_pool", error);
   assert_null(model);
   assert_ok(gen_model_options_set_thread_pool(options, NULL, &error), error);
   assert_ok(gen_model_load(DRAFT_MODEL, options, &model, &error), error);
@@ -87,8 +88,10 @@ static void results_may_be_left_out(void** state) {
   gen_result* result = NULL;
   assert_ok(gen_session_new(generator, &session, &error), error);
   assert_ok(gen_session_new(generator, &other, &error), error);
-  assert_ok(gen_session_generate(session, kText, GEN_NUL_TERMINATED, sampling, NULL, &error), error);
-  assert_ok(gen_session_generate(other, kText, GEN_NUL_TERMINATED, sampling, &result, &error), error);
+  assert_ok(gen_session_generate(session, kText, GEN_NUL_TERMINATED, sampling, NULL, &error),
+            error);
+  assert_ok(gen_session_generate(other, kText, GEN_NUL_TERMINATED, sampling, &result, &error),
+            error);
   int32_t tokens[2][100];
   size_t n[2];
   assert_ok(gen_session_tokens(session, tokens[0], 100, &n[0], &error), error);
@@ -97,7 +100,8 @@ static void results_may_be_left_out(void** state) {
   assert_memory_equal(tokens[0], tokens[1], n[0] * sizeof(int32_t));
   assert_ok(gen_generate(generator, kText, GEN_NUL_TERMINATED, sampling, NULL, &error), error);
   gen_session_cancel(session);
-  assert_fails(gen_session_generate(session, "", 0, sampling, NULL, &error), GEN_ERROR_CANCELLED, "cancelled", error);
+  assert_fails(gen_session_generate(session, "", 0, sampling, NULL, &error), GEN_ERROR_CANCELLED,
+               "cancelled", error);
   assert_fails(gen_generate(generator, "", 0, sampling, NULL, &error), bad, "no tokens", error);
   gen_result_free(result);
   gen_session_free(session);
@@ -143,15 +147,19 @@ static void sizes_of_scores_need_no_pass(void** state) {
     float scores[100];
     size_t asked = 0;
     size_t n = 0;
-    assert_ok(gen_session_score(session, kText, GEN_NUL_TERMINATED, NULL, 0, &asked, &error), error);
+    assert_ok(gen_session_score(session, kText, GEN_NUL_TERMINATED, NULL, 0, &asked, &error),
+              error);
     assert_true(asked > 5 && asked < 100);
-    assert_fails(gen_session_score(session, kText, GEN_NUL_TERMINATED, scores, asked - 1, &n, &error),
-                 GEN_ERROR_OUT_OF_RANGE, "do not fit", error);
+    assert_fails(
+        gen_session_score(session, kText, GEN_NUL_TERMINATED, scores, asked - 1, &n, &error),
+        GEN_ERROR_OUT_OF_RANGE, "do not fit", error);
     assert_int_equal(n, asked);
-    assert_fails(gen_session_score(session, "\xff", 1, NULL, 0, &n, &error), GEN_ERROR_TOKENIZER, "byte", error);
+    assert_fails(gen_session_score(session, "\xff", 1, NULL, 0, &n, &error), GEN_ERROR_TOKENIZER,
+                 "byte", error);
     assert_int_equal(n, 0);
     assert_true(gen_metrics_memory_value(memory, "steps") == before);
-    assert_ok(gen_session_score(session, kText, GEN_NUL_TERMINATED, scores, asked, &n, &error), error);
+    assert_ok(gen_session_score(session, kText, GEN_NUL_TERMINATED, scores, asked, &n, &error),
+              error);
     assert_int_equal(n, asked);
     assert_true(gen_metrics_memory_value(memory, "steps") > before);
     assert_ok(gen_session_append(session, "A puppy", GEN_NUL_TERMINATED, &error), error);
@@ -171,11 +179,6 @@ static int make(void** state) {
   return 0;
 }
 
-static int unmake(void** state) {
-  gen_free(*state);
-  return 0;
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(options_that_exclude_each_other),
@@ -184,5 +187,5 @@ int main(void) {
       cmocka_unit_test(flags_may_be_freed_early),
       cmocka_unit_test(sizes_of_scores_need_no_pass),
   };
-  return cmocka_run_group_tests(tests, make, unmake);
+  return cmocka_run_group_tests(tests, make, free_draft_generator);
 }

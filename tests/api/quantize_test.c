@@ -8,7 +8,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 static char folder[] = "/tmp/quantize_XXXXXX";
 static char out[sizeof folder + 32];

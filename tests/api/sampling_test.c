@@ -4,8 +4,6 @@
 
 #include <math.h>
 
-static gen_error error;
-
 /* All settings as text; free() it. */
 static char* described(const gen_sampling* sampling) {
   size_t n = 0;
@@ -279,8 +277,10 @@ static void off_values_are_off(void** state) {
 /* What is off is said by the description, too. */
 static void off_values_are_described(void** state) {
   char* text = described(*state);
-  assert_non_null(strstr(text, "\"key\":\"top_p\",\"type\":\"float\",\"range\":\"any number\",\"default\":\"1\","
-                               "\"off\":\"0 or less, 1 or more\",\"help\":"));
+  assert_non_null(
+      strstr(text,
+             "\"key\":\"top_p\",\"type\":\"float\",\"range\":\"any number\",\"default\":\"1\","
+             "\"off\":\"0 or less, 1 or more\",\"help\":"));
   assert_non_null(strstr(text, "\"range\":\"-1 to 100\",\"default\":\"-1\",\"off\":\"-1\""));
   assert_non_null(strstr(text, "\"range\":\"up to 1000\""));
   free(text);

@@ -7,22 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
-
-static int make(void** state) {
-  gen_model* model = load_draft();
-  gen_generator* generator = NULL;
-  if (gen_create(model, NULL, &generator, &error) != GEN_OK) return -1;
-  gen_model_free(model);
-  *state = generator;
-  return 0;
-}
-
-static int unmake(void** state) {
-  gen_free(*state);
-  return 0;
-}
 
 static gen_session* open_session(gen_generator* g) {
   gen_session* session = NULL;
@@ -485,5 +470,5 @@ int main(void) {
       cmocka_unit_test(handles_may_be_freed_in_any_order),
       cmocka_unit_test(a_full_context_stops_or_shifts),
   };
-  return cmocka_run_group_tests(tests, make, unmake);
+  return cmocka_run_group_tests(tests, make_draft_generator, free_draft_generator);
 }

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 
 static void new_checks_its_arguments(void** test) {

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 static const char* program;
 static char folder[] = "/tmp/state_test_XXXXXX";

@@ -2,22 +2,7 @@
 /* stream.h: the pull form gives what the callback form gives; order of calls; busy sessions. */
 #include "api_test.h"
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
-
-static int make(void** state) {
-  gen_model* model = load_draft();
-  gen_generator* generator = NULL;
-  if (gen_create(model, NULL, &generator, &error) != GEN_OK) return -1;
-  gen_model_free(model);
-  *state = generator;
-  return 0;
-}
-
-static int unmake(void** state) {
-  gen_free(*state);
-  return 0;
-}
 
 static void pieces_make_the_text(void** state) {
   gen_session* s = NULL;
@@ -138,7 +123,9 @@ static void polling_drives_many(void** state) {
   for (int i = 0; i < kStreams; ++i) {
     const char* prompt = &"Once upon a time"[i];
     assert_ok(gen_session_new(*state, &sessions[i], &error), error);
-    assert_ok(gen_stream_open(sessions[i], prompt, GEN_NUL_TERMINATED, sampling, &streams[i], &error), error);
+    assert_ok(
+        gen_stream_open(sessions[i], prompt, GEN_NUL_TERMINATED, sampling, &streams[i], &error),
+        error);
     text[i][0] = '\0';
   }
   const gen_token* token = (const gen_token*)&error;
@@ -169,7 +156,9 @@ static void polling_drives_many(void** state) {
   assert_in_range(rounds, 12, 2 * 13 + 2);
   for (int i = 0; i < kStreams; ++i) {
     gen_result* own = NULL;
-    assert_ok(gen_generate(*state, &"Once upon a time"[i], GEN_NUL_TERMINATED, sampling, &own, &error), error);
+    assert_ok(
+        gen_generate(*state, &"Once upon a time"[i], GEN_NUL_TERMINATED, sampling, &own, &error),
+        error);
     assert_string_equal(text[i], gen_result_text(own, NULL));
     gen_result_free(own);
     gen_stream_close(streams[i]);
@@ -185,7 +174,8 @@ static void polling_drives_many(void** state) {
   gen_session_cancel(sessions[0]);
   assert_ok(gen_stream_poll(streams[0], &token, &what, &error), error);
   assert_int_equal(token->done, 1);
-  assert_fails(gen_stream_poll(streams[0], &token, &what, &error), GEN_ERROR_CANCELLED, "cancelled", error);
+  assert_fails(gen_stream_poll(streams[0], &token, &what, &error), GEN_ERROR_CANCELLED, "cancelled",
+               error);
   assert_int_equal(what, GEN_STREAM_END);
   assert_fails(gen_stream_poll(NULL, &token, &what, &error), bad, "stream", error);
   assert_fails(gen_stream_poll(streams[0], NULL, &what, &error), bad, "token", error);
@@ -304,5 +294,5 @@ int main(void) {
       cmocka_unit_test(a_stream_outlives_its_handles),
       cmocka_unit_test(open_and_next_refuse),
   };
-  return cmocka_run_group_tests(tests, make, unmake);
+  return cmocka_run_group_tests(tests, make_draft_generator, free_draft_generator);
 }

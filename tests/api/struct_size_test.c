@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Structs with struct_size, for every function that takes one: a caller of version 0.1 gets along with its own sizes, a
- * newer one with members that this library does not know, and less than version 0.1 had is refused. The structs lie in
- * blocks of exactly their size, so that an address sanitizer sees what is touched beside them.
+ * Structs with struct_size, for every function that takes one: a caller of version 0.1 gets along
+ * with its own sizes, a newer one with members that this library does not know, and less than
+ * version 0.1 had is refused. The structs lie in blocks of exactly their size, so that an address
+ * sanitizer sees what is touched beside them.
  */
 #include "api_test.h"
 #include "first_sizes.h"
 
 enum { RUBBISH = 0xA5, TAIL = 40 };
-
-static gen_error error;
 
 /* `size` bytes that begin with `from` and go on with rubbish; struct_size says `size`. */
 static void* sized(const void* from, size_t known, size_t size) {
@@ -21,7 +20,8 @@ static void* sized(const void* from, size_t known, size_t size) {
   return made;
 }
 
-/* --- tables, which the library reads ------------------------------------------------------------ */
+/* --- tables, which the library reads ------------------------------------------------------------
+ */
 
 static int told; /* calls of a table's functions */
 
@@ -44,8 +44,8 @@ static void add(void* user, const char* name, double value) {
   ++*(int*)user;
 }
 
-static gen_status forward(void* user, const gen_forward_batch* batch, float* logits, float* features,
-                          gen_error* said) {
+static gen_status forward(void* user, const gen_forward_batch* batch, float* logits,
+                          float* features, gen_error* said) {
   (void)features;
   (void)said;
   ++*(int*)user;
@@ -194,7 +194,8 @@ static void tables(void** state) {
   }
 }
 
-/* --- views, which the library fills ------------------------------------------------------------- */
+/* --- views, which the library fills -------------------------------------------------------------
+ */
 
 static void views(void** state) {
   (void)state;

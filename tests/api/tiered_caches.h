@@ -8,7 +8,6 @@
 #include <dirent.h>
 #include <unistd.h>
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 
 static inline kv_cache_tier_config* config_of(int32_t layers, int32_t positions) {

@@ -2,7 +2,6 @@
 /* tokenizer.h: the tokenizer of the bundled draft model and its chat form. */
 #include "api_test.h"
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 
 static int load(void** state) {
@@ -80,7 +79,8 @@ static void continued_texts_decode_together(void** state) {
     assert_ok(gen_tokenizer_decode(t, ids, n, text, sizeof text, &length, &error), error);
     assert_string_equal(text, expected);
   }
-  /* Without the flag it is another text; where begin-of-sequence comes first, the flag has no effect. */
+  /* Without the flag it is another text; where begin-of-sequence comes first, the flag has no
+   * effect. */
   int32_t other[64];
   n = encode(t, "en cat", GEN_ENCODE_CONTINUE, ids, 64);
   const size_t m = encode(t, "en cat", 0, other, 64);

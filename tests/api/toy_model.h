@@ -60,8 +60,8 @@ static inline void toy_spoil(enum toy_fault fault, float* row) {
   for (int32_t i = 0; i < TOY_VOCAB; ++i) row[i] = -INFINITY;
 }
 
-static inline gen_status toy_refuse(const struct toy* toy, gen_error* error) {
-  if (toy->message != NULL) snprintf(error->message, sizeof error->message, "%s", toy->message);
+static inline gen_status toy_refuse(const struct toy* toy, gen_error* told) {
+  if (toy->message != NULL) snprintf(told->message, sizeof told->message, "%s", toy->message);
   return toy->status;
 }
 
@@ -85,13 +85,13 @@ static inline int toy_good_batch(const gen_forward_batch* batch) {
 }
 
 static inline gen_status toy_forward(void* user, const gen_forward_batch* batch, float* logits,
-                                     float* features, gen_error* error) {
+                                     float* features, gen_error* told) {
   struct toy* toy = user;
   const int call = toy->calls++;
   toy->rows += batch->n_rows;
   if (batch->n_sequences > toy->most_sequences) toy->most_sequences = batch->n_sequences;
   toy->wrong +=
-      !toy_good_batch(batch) || features != NULL || error == NULL || error->message[0] != '\0';
+      !toy_good_batch(batch) || features != NULL || told == NULL || told->message[0] != '\0';
   const enum toy_fault fault = call == toy->at ? toy->fault : TOY_GOOD;
   for (int32_t row = 0; row < batch->n_rows; ++row) {
     struct toy_state* state = batch->states[batch->sequences[row]];
@@ -105,7 +105,7 @@ static inline gen_status toy_forward(void* user, const gen_forward_batch* batch,
       next = toy_next(state->tokens, state->length, 0);
     }
     /* In the middle, so that states are left half done. */
-    if (fault == TOY_STATUS && row == batch->n_rows / 2) return toy_refuse(toy, error);
+    if (fault == TOY_STATUS && row == batch->n_rows / 2) return toy_refuse(toy, told);
     if (!batch->wants_logits[row]) continue;
     if (fault != TOY_UNWRITTEN) toy_write(logits, next);
     toy_spoil(fault, logits);
@@ -120,28 +120,28 @@ static inline gen_status toy_forward(void* user, const gen_forward_batch* batch,
   return GEN_OK;
 }
 
-static inline gen_status toy_state_new(void* user, void** state, gen_error* error) {
+static inline gen_status toy_state_new(void* user, void** state, gen_error* told) {
   struct toy* toy = user;
-  if (toy->refuse_new) return toy_refuse(toy, error);
+  if (toy->refuse_new) return toy_refuse(toy, told);
   *state = calloc(1, sizeof(struct toy_state));
   ++toy->news;
   return GEN_OK;
 }
 
 static inline gen_status toy_state_clone(void* user, const void* state, void** out,
-                                         gen_error* error) {
+                                         gen_error* told) {
   struct toy* toy = user;
-  if (toy->refuse_clone) return toy_refuse(toy, error);
+  if (toy->refuse_clone) return toy_refuse(toy, told);
   *out = malloc(sizeof(struct toy_state));
   memcpy(*out, state, sizeof(struct toy_state));
   ++toy->clones;
   return GEN_OK;
 }
 
-static inline gen_status toy_state_truncate(void* user, void* state, int32_t n, gen_error* error) {
+static inline gen_status toy_state_truncate(void* user, void* state, int32_t n, gen_error* told) {
   struct toy* toy = user;
   ++toy->truncates;
-  if (toy->refuse_truncate) return toy_refuse(toy, error);
+  if (toy->refuse_truncate) return toy_refuse(toy, told);
   struct toy_state* own = state;
   if (own->length > n) own->length = n;
   return GEN_OK;
@@ -171,7 +171,6 @@ static inline gen_forward toy_table(struct toy* toy) {
 }
 
 static inline gen_model_config* toy_config(void) {
-  gen_error error;
   gen_model_config* config = NULL;
   assert_ok(gen_model_config_new(&config, &error), error);
   assert_ok(gen_model_config_set_vocab_size(config, TOY_VOCAB, &error), error);
@@ -180,7 +179,6 @@ static inline gen_model_config* toy_config(void) {
 }
 
 static inline gen_model* toy_model(const gen_forward* table) {
-  gen_error error;
   gen_model* model = NULL;
   gen_model_config* config = toy_config();
   assert_ok(gen_model_new_custom(table, config, NULL, &model, &error), error);
@@ -189,7 +187,6 @@ static inline gen_model* toy_model(const gen_forward* table) {
 }
 
 static inline gen_generator* toy_generator(const gen_forward* table, const gen_options* options) {
-  gen_error error;
   gen_generator* generator = NULL;
   gen_model* model = toy_model(table);
   assert_ok(gen_create(model, options, &generator, &error), error);
@@ -215,7 +212,6 @@ static inline void assert_balanced(struct toy* toy) {
 }
 
 static inline gen_session* open_session(gen_generator* generator) {
-  gen_error error;
   gen_session* session = NULL;
   assert_ok(gen_session_new(generator, &session, &error), error);
   return session;
@@ -224,7 +220,6 @@ static inline gen_session* open_session(gen_generator* generator) {
 /* Generates `more` tokens greedily; they must be what follows all that the session holds. */
 static inline void assert_goes_on(gen_session* session, const struct toy* toy, int32_t more) {
   int32_t all[TOY_CONTEXT];
-  gen_error error;
   size_t n = 0;
   size_t said = 0;
   assert_ok(gen_session_tokens(session, all, TOY_CONTEXT, &n, &error), error);
@@ -243,7 +238,6 @@ static inline void assert_goes_on(gen_session* session, const struct toy* toy, i
 /* A generation that fails: the session is as before, and goes on as if nothing had been. */
 static inline void assert_fails_and_goes_on(gen_session* session, struct toy* toy,
                                             gen_status wanted, const char* part) {
-  gen_error error;
   gen_sampling* sampling = greedy(8);
   gen_result* result = NULL;
   const int32_t before = gen_session_length(session);

@@ -4,7 +4,6 @@
 
 #include <unistd.h>
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 
 static gen_status append(kv_cache* cache, int layer, int seq) {
@@ -203,7 +202,8 @@ static void generations_are_traced(void** state) {
   /* The prompt's pass, and one for each token but the last. */
   const size_t passes = count_of(tracer, "\"name\":\"embed\"");
   assert_int_equal(passes, 8);
-  assert_int_equal(count_of(tracer, "\"name\":\"best\""), 8); /* greedy: the model finds the token */
+  assert_int_equal(count_of(tracer, "\"name\":\"best\""),
+                   8); /* greedy: the model finds the token */
   assert_int_equal(count_of(tracer, "\"name\":\"logits\""), 0);
   static const char* const each_layer[] = {"rope_append",    "attention",   "KVCacheAppendK",
                                            "KVCacheAppendV", "KVCacheGetK", "KVCacheGetV"};

@@ -13,7 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 
 enum { TOKENS = 4 };

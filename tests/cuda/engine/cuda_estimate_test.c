@@ -5,8 +5,6 @@
 #include "api_test.h"
 #include "counting_allocator.h"
 
-static gen_error error;
-
 enum { CONTEXT = 48, LONG_CONTEXT = 264 };
 
 /* How a context is filled: by a prompt, then token by token, with GEN_MEGAKERNEL as said. */

@@ -5,8 +5,6 @@
  * and a device that has too little memory takes as many layers as it has memory for, or none. */
 #include "api_test.h"
 
-static gen_error error;
-
 enum { LAYERS = 4, TOKENS = 2, MOST = 9 };
 
 /* Device memory of which there are `most` bytes, and none at call `fails_at`. */
