@@ -1,14 +1,53 @@
-# cmake -DSOURCES=<files> -DROOT=<source root> -DOUT=<file> -P join.cmake: writes C++ files into one. The unnamed namespace of each
-# gets one with a name in it, so that what two files call the same stays apart.
-set(all "")
-foreach(path IN LISTS SOURCES)
-  file(READ ${path} text)
-  cmake_path(GET path FILENAME name)
-  string(MAKE_C_IDENTIFIER "of_${name}" name)
-  string(REGEX REPLACE "\nnamespace {\n" "\nnamespace { namespace ${name} {\n" text "${text}")
-  string(REGEX REPLACE "\n}  // namespace\n" "\n}}  // namespace\n" text "${text}")
-  # Names from the root, so that checkouts in other folders can share what is compiled.
-  file(RELATIVE_PATH name ${ROOT} ${path})
-  string(APPEND all "#line 1 \"${name}\"\n${text}")
-endforeach()
-file(WRITE ${OUT} "${all}")
+# Joining files when CMake configures.
+
+# gen_join_files(<file> <sources…>): writes C++ files into one. The unnamed namespace of each gets one with
+# a name in it, so that what two files call the same stays apart. A change of a source configures again.
+function(gen_join_files file)
+  set(all "")
+  foreach(path IN LISTS ARGN)
+    file(READ ${path} text)
+    cmake_path(GET path FILENAME name)
+    string(MAKE_C_IDENTIFIER "of_${name}" name)
+    string(REGEX REPLACE "\nnamespace {\n" "\nnamespace { namespace ${name} {\n" text "${text}")
+    string(REGEX REPLACE "\n}  // namespace\n" "\n}}  // namespace\n" text "${text}")
+    # Names from the root, so that checkouts in other folders can share what is compiled.
+    file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR} ${path})
+    string(APPEND all "#line 1 \"${name}\"\n${text}")
+  endforeach()
+  gen_write_joined(${file} "${all}" ${ARGN})
+endfunction()
+
+# gen_join_kernels(<file> <sources…>): the same for files of device code, by including them. What they call the same are their
+# constants, so each has those under names of its own; headers come before anything has another name.
+function(gen_join_kernels file)
+  set(includes "")
+  set(all "")
+  foreach(path IN LISTS ARGN)
+    cmake_path(GET path STEM stem)
+    file(STRINGS ${path} found REGEX "^#include ")
+    list(APPEND includes ${found})
+    file(STRINGS ${path} constants REGEX "^constexpr [^=]*k[A-Za-z0-9]+ =")
+    list(TRANSFORM constants REPLACE "^constexpr [^=]*(k[A-Za-z0-9]+) =.*" "\\1")
+    foreach(name IN LISTS constants)
+      string(APPEND all "#define ${name} ${name}_of_${stem}\n")
+    endforeach()
+    string(APPEND all "#include \"${path}\"\n")
+    foreach(name IN LISTS constants)
+      string(APPEND all "#undef ${name}\n")
+    endforeach()
+  endforeach()
+  list(REMOVE_DUPLICATES includes)
+  list(JOIN includes "\n" includes)
+  gen_write_joined(${file} "${includes}\n${all}" ${ARGN})
+endfunction()
+
+function(gen_write_joined file text)
+  set(before "")
+  if(EXISTS ${file})
+    file(READ ${file} before)
+  endif()
+  if(NOT text STREQUAL before)
+    file(WRITE ${file} "${text}")
+  endif()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${ARGN})
+endfunction()

@@ -10,6 +10,8 @@ set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+# Who uses a shared library is not linked again when it changes, unless its interface does.
+set(CMAKE_LINK_DEPENDS_NO_SHARED ON)
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release)
 endif()
@@ -41,6 +43,21 @@ endif()
 if(GEN_WARNINGS_AS_ERRORS)
   target_compile_options(gen_settings INTERFACE -Werror)
 endif()
+# Kernels are compiled once per CPU level. Under a sanitizer those for AVX-512 take the longest to compile.
+if(GEN_SANITIZE)
+  set(GEN_AVX512_DEFAULT OFF)
+else()
+  set(GEN_AVX512_DEFAULT ON)
+endif()
+option(GEN_AVX512 "Compile kernels for AVX-512, too; without them no level above AVX2 is detected" ${GEN_AVX512_DEFAULT})
+
+# gen_depend_on_avx512(<sources…>): what is compiled another way without those. The rest of a tree stays as it is.
+function(gen_depend_on_avx512)
+  if(NOT GEN_AVX512)
+    set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_DEFINITIONS GEN_WITHOUT_AVX512)
+  endif()
+endfunction()
+
 # Those of GEN_SANITIZE that a directory's targets do without.
 define_property(TARGET PROPERTY GEN_LIBRARY_ONLY_SANITIZERS INITIALIZE_FROM_VARIABLE GEN_LIBRARY_ONLY_SANITIZERS)
 if(GEN_SANITIZE)

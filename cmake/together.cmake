@@ -1,5 +1,7 @@
-# Compiling several tests at a time, which takes a fraction of the time: most of it is headers. A script joins them, as in CMake's
-# own unity builds what they call the same in their unnamed namespaces would clash.
+# Compiling several tests at a time, which takes a fraction of the time: most of it is headers. They are joined here, as in
+# CMake's own unity builds what they call the same in their unnamed namespaces would clash; and not by a command of the build,
+# as that would wait for all that the target links.
+include(join)
 
 # gen_compile_together(<target> [<most files at a time>]): joins the target's files, when its directory has been read. Those with
 # options of their own, those with macros or pragmas, and those that say "Compiled alone" stay alone; what is defined for one is
@@ -54,9 +56,7 @@ function(gen_join_sources target)
     list(SUBLIST joined 0 ${take} batch)
     list(REMOVE_ITEM joined ${batch})
     set(file ${CMAKE_CURRENT_BINARY_DIR}/together/${target}_${number}.cpp)
-    add_custom_command(OUTPUT ${file} DEPENDS ${batch} ${PROJECT_SOURCE_DIR}/cmake/join.cmake VERBATIM COMMENT ""
-      COMMAND ${CMAKE_COMMAND} "-DSOURCES=${batch}" -DROOT=${PROJECT_SOURCE_DIR} -DOUT=${file}
-      -P ${PROJECT_SOURCE_DIR}/cmake/join.cmake)
+    gen_join_files(${file} ${batch})
     # An include may name a file beside the one that includes it.
     set(folders "")
     set(all_definitions "")

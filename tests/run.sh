@@ -1,52 +1,70 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds and passes every test. Installs what is missing. Safe to run again: what is built stays in build/.
+# Builds and passes tests. Installs what is missing. Safe to run again: what is built stays in build/.
 #
-#   tests/run.sh          release tree with all tests but the long ones, short tests under the address and
-#                         undefined-behaviour sanitizers, those with threads under the thread sanitizer; under both the
-#                         server with fewer clients' requests; kernels on the emulator under the first only
-#   tests/run.sh --quick  the release tree with all tests but the long ones
-#   tests/run.sh --all    also clang 14, every CPU level, 64-bit ARM where Debian's cross compiler and qemu can be had,
-#                         the long tests and minutes of fuzzing
+#   tests/run.sh        short tests under the address and undefined-behaviour sanitizers, and the checks that need no build
+#   tests/run.sh --ci   all else that every change must pass: the release tree with every header alone, bindings, packages and
+#                       the server; kernels on the emulator and for AVX-512 and the server under the sanitizers of the first
+#                       form; what has threads under the thread sanitizer
+#   tests/run.sh --all  both, and clang 14, every CPU level, 64-bit ARM where Debian's cross compiler and qemu can be had,
+#                       Node from npm, kernels for more devices, the long tests and minutes of fuzzing
+#
+# The last lines list the steps with minutes and processor seconds, and those that took more than docs/testing.md allows.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-all=0
-quick=0
+what=short
 case ${1:-} in
   "") ;;
-  --quick) quick=1 ;;
-  --all) all=1 ;;
-  *) echo "usage: tests/run.sh [--quick | --all]" >&2; exit 2 ;;
+  --ci) what=ci ;;
+  --all) what=all ;;
+  *) echo "usage: tests/run.sh [--ci | --all]" >&2; exit 2 ;;
 esac
 fuzz_seconds=${GEN_FUZZ_SECONDS:-60}
 
 started=$SECONDS
 steps=()
+over=()
 failed=0
+
+# Seconds that ended child processes have computed.
+processor_seconds() {
+  times | awk 'NR == 2 { for (i = 1; i <= 2; ++i) { split($i, t, /[ms]/); sum += t[1] * 60 + t[2] } printf "%d", sum }'
+}
+
+# budget <step>: the processor seconds that docs/testing.md allows it; nothing where it names none.
+budget() {
+  awk -F ' *[|] *' -v step="$1" '$2 == step { print $3 }' docs/testing.md
+}
 
 # step <name> <command…>: runs it, shows what it shows, and remembers how it ended.
 step() {
-  local name=$1 begin=$SECONDS result=ok
+  local name=$1 begin=$SECONDS result=ok before after allowed
   shift
+  before=$(processor_seconds)
   echo
   echo "== $name"
   if ! "$@"; then
     result=FAILED
     failed=$((failed + 1))
   fi
-  steps+=("$(printf '%-6s %4ds  %s' "$result" $((SECONDS - begin)) "$name")")
+  after=$(processor_seconds)
+  steps+=("$(printf '%-6s %4ds  %5d processor seconds  %s' "$result" $((SECONDS - begin)) $((after - before)) "$name")")
+  allowed=$(budget "$name")
+  if [ -n "$allowed" ] && [ $((after - before)) -gt "$allowed" ]; then
+    over+=("over its budget of $allowed processor seconds (docs/testing.md): $name, $((after - before))")
+  fi
 }
 
 # From nothing files are faster compiled together. clang compiles them apart, so that each is seen to have what it needs.
 how=(-DGEN_TOGETHER=ON)
 if command -v ccache >/dev/null; then how+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
 
-# build <preset> [<options of cmake>…]
+# build <build preset> <configure preset> [<options of cmake>…]
 build() {
-  local preset=$1
-  shift
-  cmake --preset "$preset" "${how[@]}" "$@" >/dev/null && cmake --build --preset "$preset"
+  local preset=$1 tree=$2
+  shift 2
+  cmake --preset "$tree" "${how[@]}" "$@" >/dev/null && cmake --build --preset "$preset"
 }
 
 # The thread sanitizer of gcc 12 cannot map its shadow where the kernel spreads addresses widely.
@@ -75,40 +93,50 @@ fuzz() {
   done
 }
 
-echo "== packages"
-cmake/install_packages.sh build test bindings
+short_tests() {
+  step "packages" cmake/install_packages.sh build test
+  step "sanitizers: build" build asan asan -DGEN_AVX512=OFF
+  step "sanitizers: short tests and checks" ctest --preset asan
+}
 
-step "release: build" build check
-if [ $quick = 1 ]; then
+ci_tests() {
+  step "packages for bindings" cmake/install_packages.sh build test bindings
+  step "release: build" build check check
   step "release: tests" ctest --preset check
-else
-  step "release: tests" ctest --preset check-with-asan
-  step "address and undefined-behaviour sanitizers: build" build asan
-  step "address and undefined-behaviour sanitizers: short tests" ctest --preset asan
-  step "thread sanitizer: build tests with threads" build tsan
+  step "sanitizers, kernels and server: build" build asan-ci asan -DGEN_AVX512=ON
+  step "sanitizers, kernels and server: tests" ctest --preset asan-ci
+  step "thread sanitizer: build" build tsan tsan -DGEN_AVX512=ON
   step "thread sanitizer: tests" without_address_randomisation ctest --preset tsan
-fi
-if [ $all = 1 ]; then
-  step "clang 14: build" build check-clang -DGEN_TOGETHER=OFF
+}
+
+all_tests() {
+  step "clang 14: build" build check-clang check-clang -DGEN_TOGETHER=OFF
   step "clang 14: tests" ctest --preset check-clang
+  step "release, kernels: build" build check-kernels check
   for level in scalar avx2 avx512 avx512_vnni avx512_bf16 neon; do
     step "CPU level $level: tests" cpu_level $level
   done
   if cmake/install_packages.sh arm64; then
-    step "64-bit ARM: build" build arm64
+    step "64-bit ARM: build" build arm64 arm64
     step "64-bit ARM under qemu: tests" ctest --preset arm64
   else
     echo "no cross compiler for 64-bit ARM: skipped"
   fi
   step "thread sanitizer: many sessions, long" without_address_randomisation env GEN_TRIALS=1000 \
     ctest --preset tsan -R '^generate_stress_test$' --timeout 3000
+  step "Node" ctest --preset long -L '^npm$'
   step "long tests" ctest --preset long -L '^long$'
-  step "fuzzing: build" build fuzz
+  step "fuzzing: build" build fuzz fuzz
   step "fuzzing" fuzz
-fi
+}
+
+if [ $what != ci ]; then short_tests; fi
+if [ $what != short ]; then ci_tests; fi
+if [ $what = all ]; then all_tests; fi
 
 echo
 printf '%s\n' "${steps[@]}"
+if [ ${#over[@]} != 0 ]; then printf '%s\n' "${over[@]}"; fi
 if [ $failed != 0 ]; then
   echo "FAILED: $failed of ${#steps[@]} steps, $((SECONDS - started)) seconds"
   exit 1

@@ -15,7 +15,7 @@ namespace {
 
 /// Pinned bytes that may be under way before write() waits for them.
 constexpr size_t kMostStaged = size_t{8} << 20;
-constexpr uintptr_t kAlign = 64;
+constexpr uintptr_t kPinnedAlign = 64;
 /// What kernels keep in static shared memory beside what they ask for.
 constexpr size_t kStaticShared = 16 << 10;
 constexpr size_t kCounterBytes = size_t{kCounters} * sizeof(uint32_t);
@@ -152,7 +152,7 @@ Status DeviceQueue::take_held(size_t bytes, void** out) {
     return error(known ? static_cast<Code>(code) : Code::kDevice,
                  "the device allocator has no %zu bytes", bytes);
   }
-  if (reinterpret_cast<uintptr_t>(made) % kAlign != 0) {
+  if (reinterpret_cast<uintptr_t>(made) % kPinnedAlign != 0) {
     static_cast<void>(table_.release(table_.user, made));
     return error(Code::kDevice, "the device allocator gave %zu bytes on no multiple of 64", bytes);
   }

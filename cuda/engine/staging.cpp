@@ -10,7 +10,7 @@
 namespace gen::cuda {
 namespace {
 
-constexpr size_t kAlign = 64;
+constexpr size_t kHostAlign = 64;
 constexpr size_t kLeastPiece = size_t{64} << 10;
 
 }  // namespace
@@ -29,7 +29,7 @@ void Staging::release(const Piece& piece) noexcept {
 }
 
 Status Staging::take(size_t bytes, std::byte** out) {
-  bytes = (bytes + kAlign - 1) / kAlign * kAlign;
+  bytes = (bytes + kHostAlign - 1) / kHostAlign * kHostAlign;
   if (pieces_.empty() || bytes > pieces_.back().size - at_) {
     Piece piece;
     piece.size = std::max({bytes, kLeastPiece, 2 * bytes_});
@@ -38,7 +38,7 @@ Status Staging::take(size_t bytes, std::byte** out) {
     if (engine::gpu_allocator_pins(table_)) {
       if (table_.allocate_pinned(table_.user, piece.size, &data) != 0) data = nullptr;
     } else {
-      data = std::aligned_alloc(kAlign, piece.size);
+      data = std::aligned_alloc(kHostAlign, piece.size);
     }
     if (data == nullptr) {
       return error(Code::kOutOfMemory, "no %zu bytes of pinned memory", piece.size);

@@ -6,13 +6,11 @@
 #include <optional>
 #include <utility>
 
+#include "cuda/engine/device_align.h"
 #include "cuda/step/kernel.h"
 
 namespace gen::cuda {
 namespace {
-
-constexpr size_t kAlign = 256;
-constexpr size_t aligned(size_t bytes) noexcept { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
 /// One piece of memory: counters, what trials found, instructions, spans, scratch memory, kept
 /// spans.
@@ -21,7 +19,9 @@ struct Places {
     const size_t n = code.heads.size();
     size_t of_spans = 0;
     for (const StepSpan& span : code.written) of_spans += span.bytes;
-    const auto place = [&](size_t size) { return std::exchange(bytes, bytes + aligned(size)); };
+    const auto place = [&](size_t size) {
+      return std::exchange(bytes, bytes + device_aligned(size));
+    };
     arrived = place((n + 1) * sizeof(uint32_t));
     heads = place(n * sizeof(StepHead));
     tasks = place(n * sizeof(StepTask));

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/mapped_file.h"
+#include "cuda/engine/device_align.h"
 #include "cuda/ops/bf16_rows.h"
 #include "cuda/ops/pack_tiles.h"
 #include "cuda/ops/weight.h"
@@ -18,10 +19,6 @@ namespace {
 
 using engine::WeightRole;
 using engine::WeightSource;
-
-/// Sources begin where any element may lie.
-constexpr size_t kAlign = 256;
-size_t aligned(size_t bytes) noexcept { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
 /// Both halves of a gated product are read by one kernel of one type.
 Status check(WeightRole role, std::span<const WeightSource> sources) {
@@ -104,7 +101,7 @@ uint32_t DeviceWeight::activation_forms() const noexcept {
 size_t WeightLoader::bytes(WeightRole role, std::span<const WeightSource> sources) noexcept {
   if (!check(role, sources).ok()) return 0;
   size_t total = 0;
-  for (const WeightSource& source : sources) total += aligned(form_of(role, source).bytes());
+  for (const WeightSource& source : sources) total += device_aligned(form_of(role, source).bytes());
   return total;
 }
 
@@ -150,7 +147,7 @@ Result<std::unique_ptr<engine::Weight>> WeightLoader::load(
       GEN_TRY(form.traits != nullptr ? write_tiles(source, data) : write_rows(role, source, data));
     }
     end = data + form.bytes();
-    data += aligned(form.bytes());
+    data += device_aligned(form.bytes());
   }
   return std::unique_ptr<engine::Weight>(std::move(weight));
 }

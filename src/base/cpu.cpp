@@ -43,6 +43,9 @@ CpuLevel detect_x86() noexcept {
   if (!has(ebx, bit_AVX2 | bit_BMI | bit_BMI2)) return CpuLevel::kScalar;
   constexpr uint32_t kWide =
       bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL | bit_AVX512CD;
+#if defined(GEN_WITHOUT_AVX512)
+  return CpuLevel::kAvx2;  // nothing is compiled for more
+#endif
   if (!has(ebx, kWide) || !has(saved, kWideState)) return CpuLevel::kAvx2;
   if (!has(ecx, bit_AVX512VNNI)) return CpuLevel::kAvx512;
   const uint32_t subleaves = eax;

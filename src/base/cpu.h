@@ -19,7 +19,8 @@ enum class CpuLevel : int32_t {
   kNeon,
 };
 
-/// The best level that the processor has and the operating system saves the registers of.
+/// The best level that the processor has and the operating system saves the registers of; at most
+/// kAvx2 where the library is built without AVX-512 (CMake's GEN_AVX512=OFF).
 CpuLevel detect_cpu_level() noexcept;
 
 /// True if kernels of `level` run on a machine whose detected level is `detected`.

@@ -26,9 +26,9 @@
 
 /// Address of `table` in the namespace for `level`; levels above AVX-512 share its copy.
 #if defined(__x86_64__)
-#define GEN_LANES_PICK(level, table)                                                 \
-  ((level) >= CpuLevel::kAvx512 && (level) <= CpuLevel::kAvx512Bf16 ? &N_AVX3::table \
-   : (level) == CpuLevel::kAvx2                                     ? &N_AVX2::table \
+#define GEN_LANES_PICK(level, table)                                                               \
+  ((level) >= CpuLevel::kAvx512 && (level) <= CpuLevel::kAvx512Bf16 ? &GEN_NAMESPACE_AVX512::table \
+   : (level) == CpuLevel::kAvx2                                     ? &N_AVX2::table               \
                                                                     : &GEN_LANES_SCALAR::table)
 #elif defined(__aarch64__)
 #define GEN_LANES_PICK(level, table) \

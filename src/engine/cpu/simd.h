@@ -23,8 +23,17 @@
 #pragma once
 
 #define HWY_DISABLE_PCLMUL_AES 1
-#define HWY_DISABLED_TARGETS \
-  (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+// A build without copies for AVX-512 (GEN_WITHOUT_AVX512) detects no level above AVX2.
+#if defined(GEN_WITHOUT_AVX512)
+#define GEN_DISABLED_AVX512 HWY_AVX3
+#define GEN_NAMESPACE_AVX512 N_AVX2
+#else
+#define GEN_DISABLED_AVX512 0
+#define GEN_NAMESPACE_AVX512 N_AVX3
+#endif
+#define HWY_DISABLED_TARGETS                                                                     \
+  (HWY_SSSE3 | HWY_SSE4 | GEN_DISABLED_AVX512 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | \
+   HWY_SVE2_128)
 
 /// True while the file is compiled for a target that has a table.
 #define GEN_SIMD_TARGET (HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON)
@@ -35,9 +44,9 @@
 /// Address of `table` of the namespace for `level`, or null if no target is compiled for it; levels
 /// above AVX-512 share its copy.
 #if defined(__x86_64__)
-#define GEN_SIMD_PICK(level, table)                                                  \
-  ((level) >= CpuLevel::kAvx512 && (level) <= CpuLevel::kAvx512Bf16 ? &N_AVX3::table \
-   : (level) == CpuLevel::kAvx2                                     ? &N_AVX2::table \
+#define GEN_SIMD_PICK(level, table)                                                                \
+  ((level) >= CpuLevel::kAvx512 && (level) <= CpuLevel::kAvx512Bf16 ? &GEN_NAMESPACE_AVX512::table \
+   : (level) == CpuLevel::kAvx2                                     ? &N_AVX2::table               \
                                                                     : nullptr)
 #elif defined(__aarch64__)
 #define GEN_SIMD_PICK(level, table) ((level) == CpuLevel::kNeon ? &N_NEON::table : nullptr)

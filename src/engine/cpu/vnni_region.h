@@ -5,7 +5,7 @@
 // is 1.
 #pragma once
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(GEN_WITHOUT_AVX512)
 #define GEN_VNNI 1
 #define GEN_BF16 1
 

@@ -118,7 +118,7 @@ constexpr bool lies_as_in_tiles(const quant::Traits& t) noexcept {
 }
 
 // The rows of a tile, from the columns at hand on.
-struct Rows {
+struct SourceRows {
   const std::byte* at;
   size_t stride;
   size_t n;
@@ -131,12 +131,12 @@ struct Places {
   std::byte* block;
 };
 
-void gather_halves(const Rows& rows, size_t offset, std::byte* out) noexcept {
+void gather_halves(const SourceRows& rows, size_t offset, std::byte* out) noexcept {
   const std::byte* from = rows.at + offset;
   for (size_t r = 0; r < rows.n; ++r, from += rows.stride) std::memcpy(out + r * 2, from, 2);
 }
 
-void copy_block(const quant::Traits& t, size_t file_block, const Rows& rows,
+void copy_block(const quant::Traits& t, size_t file_block, const SourceRows& rows,
                 const Places& to) noexcept {
   if (t.scale == quant::ScaleKind::kE8M0) {
     for (size_t r = 0; r < rows.n; ++r) to.d[r] = rows.at[r * rows.stride];
@@ -150,7 +150,7 @@ void copy_block(const quant::Traits& t, size_t file_block, const Rows& rows,
                   to.block);
 }
 
-void unpack_block(const quant::Traits& t, const quant::Format& format, const Rows& rows,
+void unpack_block(const quant::Traits& t, const quant::Format& format, const SourceRows& rows,
                   const Places& to) noexcept {
   constexpr size_t kMostWords = size_t{256} / 32 * 6;
   uint8_t words[kRows][kMostWords * sizeof(uint32_t)];
@@ -191,7 +191,8 @@ class NextTile {
 };
 
 // Columns are taken in steps, so that lines of `out` are written while they are near.
-void pack_floats(Rows rows, size_t cols, size_t size, NextTile next, std::byte* out) noexcept {
+void pack_floats(SourceRows rows, size_t cols, size_t size, NextTile next,
+                 std::byte* out) noexcept {
   constexpr size_t kStep = 32;
   for (size_t c = 0; c < cols; c += kStep) {
     const size_t n = std::min(kStep, cols - c);
@@ -209,7 +210,7 @@ void pack_floats(Rows rows, size_t cols, size_t size, NextTile next, std::byte* 
 
 // Two columns of a row lie together, as words; what belongs to a last, single column is half of
 // one.
-void pack_pairs(const Rows& rows, size_t cols, NextTile next, std::byte* out) noexcept {
+void pack_pairs(const SourceRows& rows, size_t cols, NextTile next, std::byte* out) noexcept {
   const size_t pairs = cols / 2;
   pack_floats(rows, pairs, sizeof(uint32_t), next, out);
   if (cols % 2 == 0) return;
@@ -219,7 +220,7 @@ void pack_pairs(const Rows& rows, size_t cols, NextTile next, std::byte* out) no
   }
 }
 
-void pack_blocks(const quant::Traits& t, const quant::Format& format, Rows rows, int64_t cols,
+void pack_blocks(const quant::Traits& t, const quant::Format& format, SourceRows rows, int64_t cols,
                  NextTile next, std::byte* out) noexcept {
   const size_t file_block = dtype_info(t.type)->block_bytes;
   Places to = {out, out + dmin_offset(t, cols), out + blocks_offset(t, cols)};
@@ -260,8 +261,8 @@ void pack_tile(DType type, const std::byte* source, int64_t rows, int64_t cols, 
   uint64_t row_bytes = 0;
   if (!dtype_row_bytes(type, static_cast<uint64_t>(cols), &row_bytes)) return;
   const auto left = static_cast<size_t>(rows - tile * kTileRows);
-  const Rows here = {source + static_cast<size_t>(tile * kTileRows) * row_bytes, row_bytes,
-                     std::min(kRows, left)};
+  const SourceRows here = {source + static_cast<size_t>(tile * kTileRows) * row_bytes, row_bytes,
+                           std::min(kRows, left)};
   const NextTile next(here.at + here.n * row_bytes, std::min(kRows, left - here.n) * row_bytes);
   clear_padding(type, cols, here.n, out);
   const auto n_cols = static_cast<size_t>(cols);

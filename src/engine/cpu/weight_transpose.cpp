@@ -16,7 +16,7 @@ using Halves = uint16_t __attribute__((vector_size(16)));
 using Words = uint32_t __attribute__((vector_size(16)));
 using Longs = uint64_t __attribute__((vector_size(16)));
 
-constexpr size_t kRows = 16;
+constexpr size_t kTransposedRows = 16;
 
 Words load(const std::byte* from) noexcept {
   Words v;
@@ -87,8 +87,8 @@ inline void square_of_halves(const std::byte* from, size_t row_bytes, std::byte*
 void transpose_words(const std::byte* from, size_t row_bytes, size_t rows, size_t n_words,
                      uint32_t flip, std::byte* out) noexcept {
   const Words flips = {flip, flip, flip, flip};
-  const size_t squares = rows == kRows ? n_words / 4 : 0;
-  for (size_t r = 0; squares > 0 && r < kRows; r += 4) {
+  const size_t squares = rows == kTransposedRows ? n_words / 4 : 0;
+  for (size_t r = 0; squares > 0 && r < kTransposedRows; r += 4) {
     const std::byte* at = from + r * row_bytes;
     for (size_t i = 0; i < squares; ++i, at += 16) {
       square_of_words(at, row_bytes, flips, out + i * 256 + r * 4);
@@ -106,8 +106,8 @@ void transpose_words(const std::byte* from, size_t row_bytes, size_t rows, size_
 
 void transpose_halves(const std::byte* from, size_t row_bytes, size_t rows, size_t n,
                       std::byte* out) noexcept {
-  const size_t squares = rows == kRows ? n / 8 : 0;
-  for (size_t r = 0; squares > 0 && r < kRows; r += 8) {
+  const size_t squares = rows == kTransposedRows ? n / 8 : 0;
+  for (size_t r = 0; squares > 0 && r < kTransposedRows; r += 8) {
     const std::byte* at = from + r * row_bytes;
     for (size_t i = 0; i < squares; ++i, at += 16) {
       square_of_halves(at, row_bytes, out + i * 256 + r * 2);
