@@ -44,7 +44,7 @@ void add_grammar_options(CLI::App& command, GrammarChoice& choice) {
       .add_option(
           "--grammar-set", choice.settings,
           "KEY=VALUE: an option of grammars, as 'generate help grammar' lists them "
-          "(json_one_of=any_of, json_ignore=format,pattern, json_order=definition); again for "
+          "(json_style=any, json_one_of=any_of, json_ignore=format,pattern); again for "
           "others")
       ->type_name("KEY=VALUE");
   const std::initializer_list<CLI::Option*> all = {gbnf, lark, regex, json, tags, schema};
@@ -70,8 +70,8 @@ std::pair<std::string, std::string> parts_of(const std::string& option, const st
 GrammarOptions options_of(const GrammarChoice& choice) {
   GrammarOptions options = make<GrammarOptions>(gen_grammar_options_new);
   gen_error error;
-  if (choice.any_space) {
-    check(gen_grammar_options_set(options.get(), "json_space", "2147483647", &error), error);
+  if (choice.any_style) {
+    check(gen_grammar_options_set(options.get(), "json_style", "any", &error), error);
   }
   for (const std::string& setting : choice.settings) {
     const auto [key, value] = parts_of("--grammar-set", setting, false);

@@ -24,7 +24,7 @@ struct GrammarChoice {
   bool any_json = false;
   std::vector<std::string> documents;  // URI=FILE, for the schema's references
   std::vector<std::string> settings;   // KEY=VALUE, of gen_grammar_options_set
-  bool any_space = false;  // of JSON texts, in one place
+  bool any_style = false;  // of JSON, unless the settings say otherwise
 
   [[nodiscard]] bool given() const { return gbnf || lark || regex || tags || schema || any_json; }
 };
