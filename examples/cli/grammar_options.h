@@ -34,4 +34,9 @@ void add_grammar_options(CLI::App& command, GrammarChoice& choice);
 /// Null if none was given. What is wrong with the grammar is told as the option's.
 Grammar make_grammar(const GrammarChoice& choice);
 
+/// The exit status of a program whose text a limit has cut off before it followed its grammar.
+constexpr int kCutOff = 3;
+/// Says in one line that this has happened to the text, and why; empty if it has not.
+std::string cut_off(const GrammarChoice& choice, const gen_model* model, const gen_result* result);
+
 }  // namespace cli
