@@ -119,22 +119,20 @@ Grammar make_grammar(const GrammarChoice& choice) {
 std::string cut_off(const GrammarChoice& choice, const gen_model* model, const gen_result* result) {
   const int32_t reason = gen_result_finish_reason(result);
   const bool full = reason == GEN_FINISH_CONTEXT_FULL;
-  if (!choice.given() || (reason != GEN_FINISH_LENGTH && !full)) return {};
+  gen_error error;
+  int64_t complete = 0;
+  check(gen_result_usage(result, "grammar_complete", &complete, &error), error);
+  if (complete != 0 || (reason != GEN_FINISH_LENGTH && !full)) return {};
   const Grammar grammar = make_grammar(choice);
   const auto matcher =
       make<GrammarMatcher>(gen_grammar_matcher_new, grammar.get(), gen_model_tokenizer(model));
-  gen_error error;
   int64_t fewest = 0;
   check(gen_grammar_matcher_min_tokens(matcher.get(), &fewest, &error), error);
   size_t n = 0;
-  const int32_t* const tokens = gen_result_tokens(result, &n);
-  for (size_t i = 0; i < n; ++i) {
-    check(gen_grammar_matcher_accept_token(matcher.get(), tokens[i], &error), error);
-  }
-  if (gen_grammar_matcher_complete(matcher.get()) != 0) return {};
-  const std::string tokens_of_text = std::to_string(n) + (n == 1 ? " token" : " tokens");
+  static_cast<void>(gen_result_tokens(result, &n));
   return std::string("the text is cut off before it follows the grammar: ") +
-         (full ? "the context is full after " : "-n ends it after ") + tokens_of_text +
+         (full ? "the context is full after " : "-n ends it after ") + std::to_string(n) +
+         (n == 1 ? " token" : " tokens") +
          (fewest > static_cast<int64_t>(n)
               ? ", and the shortest text takes " + std::to_string(fewest)
               : "");

@@ -432,7 +432,7 @@ class Sampling : public detail::Handle<gen_sampling, gen_sampling_free> {
   Sampling &grammar(const Grammar &grammar) { return apply(gen_sampling_set_grammar, grammar.get()); }
   /// The same for a text that goes on where a matcher stands now.
   Sampling &grammar(const GrammarMatcher &matcher) { return apply(gen_sampling_set_grammar_matcher, matcher.get()); }
-  /// Only tokens with which the text can still be a member within max_new_tokens.
+  /// Only tokens with which the text can still be a member within max_new_tokens; the default.
   Sampling &fit_grammar(bool fit = true) { return apply(gen_sampling_set_fit_grammar, fit ? 1 : 0); }
   /// Any setting by name; describe() tells of them all.
   Sampling &set(const std::string &key, const std::string &value) {

@@ -202,7 +202,8 @@ TEST(GrammarCalls, ResultsSayWhetherTheyAreMembers) {
   World world(64, 4, kWords);
   world.model->next = [&](std::span<const int32_t>) { return world.ids({"7"})[0]; };
   const auto ended = [&](const char* pattern, int32_t n) {
-    const CallParams params = under(pattern != nullptr ? regex_of(pattern) : nullptr, n);
+    CallParams params = under(pattern != nullptr ? regex_of(pattern) : nullptr, n);
+    params.stops.fit_grammar = false;
     const Outcome outcome = generate(*world.session(), text("word"), params);
     return std::pair(outcome.result->finish_reason, outcome.result->grammar_complete);
   };
