@@ -15,7 +15,7 @@ namespace gen::grammar {
 namespace {
 
 constexpr size_t kMostPlaces = 4096;                        // of one number of tokens
-constexpr uint64_t kMostBytesOfTexts = uint64_t{1} << 15U;  // that are looked through for one mask
+constexpr uint64_t kMostBytesOfTexts = uint64_t{1} << 14U;  // that are looked through for one mask
 constexpr uint64_t kWorkOfItem = 16;  // looked at by the recogniser, in places of the trie
 
 // A byte, or a token by name as -1 - its id.
@@ -270,18 +270,28 @@ class Fitting {
     const uint64_t bytes = least_behind(grammar_.machines(), lists, behind);
     if (bytes <= most_) return true;
     // Most texts of one token lead to few places.
+    if (std::equal(last_.begin(), last_.end(), behind.items.begin(), behind.items.end())) {
+      return last_fits_;
+    }
     const std::vector<Item> items(behind.items.begin(), behind.items.end());
     const bool stays = std::all_of(items.begin(), items.end(),
                                    [&](const Item& item) { return item.list < frames; });
     if (stays) {
       const auto known = known_.find(items);
-      if (known != known_.end()) return known->second;
+      if (known != known_.end()) {
+        last_ = items;
+        return last_fits_ = known->second;
+      }
     }
     if (bytes > left_) return false;
     left_ -= bytes;
     ReturnLists copy = lists;
     const bool made = shortest_text(grammar_, copy, items, bytes).tokens <= most_;
-    if (stays) known_.emplace(items, made);
+    if (stays) {
+      known_.emplace(items, made);
+      last_ = items;
+      last_fits_ = made;
+    }
     return made;
   }
 
@@ -298,6 +308,8 @@ class Fitting {
   const uint64_t most_;
   uint64_t left_ = kMostBytesOfTexts;
   std::map<std::vector<Item>, bool, Before> known_;
+  std::vector<Item> last_;  // of known_, that of the place before as a rule
+  bool last_fits_ = false;
 };
 
 }  // namespace
