@@ -137,6 +137,7 @@ TEST(GrammarCalls, OtherEnds) {
   EXPECT_EQ(outcome.result->text, "wor");
   params = under(regex_of("7+"), 5);
   params.stops.ignore_eos = true;
+  params.stops.fit_grammar = false;
   outcome = generate(*world.session(), text("a"), params);
   EXPECT_EQ(outcome.result->finish_reason, FinishReason::kLength);
   EXPECT_EQ(outcome.result->text, "77777");
