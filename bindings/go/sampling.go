@@ -118,7 +118,8 @@ func WithIgnoreEOS(on bool) SamplingOption {
 	return func(s uintptr) error { return native.GenSamplingSetIgnoreEos(s, flag(on)) }
 }
 
-// WithFitGrammar(true) draws only tokens with which a text under a grammar can still end within the most new tokens.
+// WithFitGrammar(true), the default, draws only tokens with which a text under a grammar can still end within the most new
+// tokens.
 func WithFitGrammar(on bool) SamplingOption {
 	return func(s uintptr) error { return native.GenSamplingSetFitGrammar(s, flag(on)) }
 }

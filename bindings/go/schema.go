@@ -16,7 +16,7 @@ import (
 // pointers may be null, a []byte is base64, a time.Time a date and time, any and json.RawMessage any value. Types may be
 // recursive. It is a schema of draft 4, whose integers are written without fraction and exponent, as encoding/json wants
 // them. What JSON cannot hold (channels, functions, maps by anything but strings) is an error that names the field.
-// NewSchemaGrammar takes it; with WithGrammarSetting("json_order", "definition") fields come in their order.
+// NewSchemaGrammar takes it, and fields then come in their order.
 func SchemaOf[T any]() (string, error) {
 	return schemaOf(reflect.TypeOf((*T)(nil)).Elem())
 }

@@ -75,8 +75,8 @@ Chat new_chat(const ChatRun& options) {
 }
 
 /// One turn, streamed to standard output.
-void answer(gen_chat_session* talk, const ChatRun& options, const Sampling& sampling,
-            const std::string& line) {
+void answer(gen_chat_session* talk, const ChatRun& options, const Model& model,
+            const Sampling& sampling, const std::string& line) {
   gen_result* raw = nullptr;
   gen_error error;
   gen_status status = GEN_OK;
@@ -96,6 +96,10 @@ void answer(gen_chat_session* talk, const ChatRun& options, const Sampling& samp
     if (options.stats) std::cerr << speed_line(result.get()) << "\n";
   }
   if (status != GEN_ERROR_CANCELLED) check(status, error);
+  const std::string cut = status == GEN_OK
+                              ? cut_off(options.sampling.grammar, model.get(), result.get())
+                              : std::string();
+  if (!cut.empty()) throw Failure(cut, kCutOff);
 }
 
 bool is_command(const std::string& line) {
@@ -121,6 +125,7 @@ void chat(ChatRun options) {
     std::cerr << "seed " << seed << "\n";
   }
   bool failed = false;
+  bool cut = false;
   std::string line;
   for (;;) {
     if (options.terminal) std::cerr << "> ";
@@ -141,16 +146,17 @@ void chat(ChatRun options) {
       continue;
     }
     try {
-      answer(talk.get(), options, sampling, line);
+      answer(talk.get(), options, model, sampling, line);
     } catch (const Failure& failure) {
       // One bad line is no reason to lose the others.
-      failed = true;
+      (failure.exit_code == kCutOff ? cut : failed) = true;
       std::cerr << "generate: " << failure.what()
                 << (failure.status == GEN_ERROR_CONTEXT_FULL ? "; /reset starts anew\n" : "\n");
     }
     check_output();
   }
   if (failed && !options.terminal) throw Failure("not every message was answered");
+  if (cut && !options.terminal) throw Failure("not every answer follows the grammar", kCutOff);
 }
 
 }  // namespace

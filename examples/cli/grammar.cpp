@@ -300,14 +300,15 @@ void add_grammar(CLI::App& app) {
       ->required()
       ->check(CLI::IsMember({"check", "test", "explain", "bench"}));
   add_grammar_options(*command, options->grammar);
-  options->grammar.any_space = true;  // documents are others', not a model's
+  options->grammar.any_style = true;  // documents are others', not a model's
   command->add_option(
       "-m,--model", options->model.path,
       "GGUF or SentencePiece file with the tokenizer; check then reads documents token "
       "by token, without it byte by byte");
   command->add_flag("--json", options->json, "print one JSON object");
   command->footer(
-      "Options of grammars, for --grammar-set (json_space is not limited here, unless set):\n" +
+      "Options of grammars, for --grammar-set (json_style is any here, unless set: documents are not a "
+      "model's):\n" +
       grammar_options_help());
   command->callback([options] { run_grammar(*options); });
 }

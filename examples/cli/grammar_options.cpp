@@ -41,11 +41,10 @@ void add_grammar_options(CLI::App& command, GrammarChoice& choice) {
                   "URI=FILE: the schema that references to this URI lead to; again for others")
       ->type_name("URI=FILE");
   command
-      .add_option(
-          "--grammar-set", choice.settings,
-          "KEY=VALUE: an option of grammars, as 'generate help grammar' lists them "
-          "(json_one_of=any_of, json_ignore=format,pattern, json_order=definition); again for "
-          "others")
+      .add_option("--grammar-set", choice.settings,
+                  "KEY=VALUE: an option of grammars, as 'generate help grammar' lists them "
+                  "(json_style=any, json_one_of=any_of, json_ignore=format,pattern); again for "
+                  "others")
       ->type_name("KEY=VALUE");
   const std::initializer_list<CLI::Option*> all = {gbnf, lark, regex, json, tags, schema};
   for (CLI::Option* one : all) {
@@ -70,8 +69,8 @@ std::pair<std::string, std::string> parts_of(const std::string& option, const st
 GrammarOptions options_of(const GrammarChoice& choice) {
   GrammarOptions options = make<GrammarOptions>(gen_grammar_options_new);
   gen_error error;
-  if (choice.any_space) {
-    check(gen_grammar_options_set(options.get(), "json_space", "2147483647", &error), error);
+  if (choice.any_style) {
+    check(gen_grammar_options_set(options.get(), "json_style", "any", &error), error);
   }
   for (const std::string& setting : choice.settings) {
     const auto [key, value] = parts_of("--grammar-set", setting, false);
@@ -115,6 +114,28 @@ Grammar make_grammar(const GrammarChoice& choice) {
     check(gen_grammar_any_json(options.get(), &made, &error), error);
   }
   return Grammar(made);
+}
+
+std::string cut_off(const GrammarChoice& choice, const gen_model* model, const gen_result* result) {
+  const int32_t reason = gen_result_finish_reason(result);
+  const bool full = reason == GEN_FINISH_CONTEXT_FULL;
+  gen_error error;
+  int64_t complete = 0;
+  check(gen_result_usage(result, "grammar_complete", &complete, &error), error);
+  if (complete != 0 || (reason != GEN_FINISH_LENGTH && !full)) return {};
+  const Grammar grammar = make_grammar(choice);
+  const auto matcher =
+      make<GrammarMatcher>(gen_grammar_matcher_new, grammar.get(), gen_model_tokenizer(model));
+  int64_t fewest = 0;
+  check(gen_grammar_matcher_min_tokens(matcher.get(), &fewest, &error), error);
+  size_t n = 0;
+  static_cast<void>(gen_result_tokens(result, &n));
+  return std::string("the text is cut off before it follows the grammar: ") +
+         (full ? "the context is full after " : "-n ends it after ") + std::to_string(n) +
+         (n == 1 ? " token" : " tokens") +
+         (fewest > static_cast<int64_t>(n)
+              ? ", and the shortest text takes " + std::to_string(fewest)
+              : "");
 }
 
 }  // namespace cli

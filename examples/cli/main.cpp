@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // generate: the command-line program. Answers go to standard output, everything else to standard
-// error; the exit code is 0, 1 after an error, 2 for a wrong command line.
+// error; the exit code is 0, 1 after an error, 2 for a wrong command line, 3 for a text that a limit
+// has cut off before it followed its grammar.
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -60,7 +61,10 @@ int main(int argc, char** argv) {
   cli::keep_standard_streams();
   CLI::App app("Text generation with GGUF models.", "generate");
   app.set_version_flag("--version", std::string("generate ") + gen_version());
-  app.footer("'generate help COMMAND' lists the options of a command.");
+  app.footer(
+      "'generate help COMMAND' lists the options of a command.\n"
+      "Exit status: 0, 1 after an error, 2 for a wrong command line, 3 for a text cut off by a limit "
+      "before it follows its grammar.");
   app.failure_message(cli::parse_failure);
   app.require_subcommand(1);
   cli::add_run(app);

@@ -138,6 +138,8 @@ void run(const Run& options) {
   const std::string stopped = status == GEN_OK ? "" : error.message;
   if (saves) check(gen_session_save(session.get(), options.save_session.c_str(), &error), error);
   if (status != GEN_OK) throw Failure(stopped);
+  const std::string cut = cut_off(options.sampling.grammar, model.get(), result.get());
+  if (!cut.empty()) throw Failure(cut, kCutOff);
 }
 
 }  // namespace

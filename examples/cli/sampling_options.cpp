@@ -95,7 +95,8 @@ void add_sampling_options(CLI::App& command, SamplingChoice& choice) {
       ->type_name("TEXT");
   command.add_flag("--gumbel", choice.gumbel, sampling_help("gumbel"));
   add_grammar_options(command, choice.grammar);
-  command.add_flag("--fit-grammar", choice.fit_grammar, sampling_help("fit_grammar"));
+  command.add_flag("--fit-grammar,!--no-fit-grammar", choice.fit_grammar,
+                   sampling_help("fit_grammar"));
 }
 
 uint64_t seed_of(const SamplingChoice& choice) {

@@ -29,7 +29,7 @@ struct SamplingChoice {
   std::vector<std::string> stop;
   bool ignore_eos = false;
   bool gumbel = false;
-  bool fit_grammar = false;
+  bool fit_grammar = true;
   std::vector<std::array<std::string, 3>> settings;  // by name: option, key, value
   GrammarChoice grammar;
 };

@@ -34,10 +34,7 @@ constexpr std::pair<const char*, const char*> kGrammarLimits[] = {{"max_edges", 
                                                                   {"max_states", "10000"},
                                                                   {"max_items", "4096"},
                                                                   {"max_work", "1048576"},
-                                                                  {"cache_memory", "4"},
-                                                                  // So that no model loops in them.
-                                                                  {"json_space", "16"},
-                                                                  {"json_digits", "20"}};
+                                                                  {"cache_memory", "4"}};
 
 /// Gives memory back that the allocator keeps after a long text.
 void release_memory() {
@@ -181,11 +178,15 @@ Matcher Encoder::matcher(const Request& request) const {
   if (!request.language) return nullptr;
   // Each may take seconds: together they have one processor at most.
   const std::lock_guard turn(languages_);
-  const auto& [field, text] = *request.language;
+  const auto& [field, text, chosen] = *request.language;
   const auto options = cli::make<GrammarOptions>(gen_grammar_options_new);
   gen_error error;
   for (const auto& [key, value] : kGrammarLimits) {
     check(gen_grammar_options_set(options.get(), key, value, &error), error, field);
+  }
+  for (const Setting& one : chosen) {
+    check(gen_grammar_options_set(options.get(), one.key.c_str(), one.value.c_str(), &error), error,
+          one.key);
   }
   const auto from = field == "regex"             ? gen_grammar_from_regex
                     : field == "lark"            ? gen_grammar_from_lark

@@ -432,7 +432,7 @@ class Sampling : public detail::Handle<gen_sampling, gen_sampling_free> {
   Sampling &grammar(const Grammar &grammar) { return apply(gen_sampling_set_grammar, grammar.get()); }
   /// The same for a text that goes on where a matcher stands now.
   Sampling &grammar(const GrammarMatcher &matcher) { return apply(gen_sampling_set_grammar_matcher, matcher.get()); }
-  /// Only tokens with which the text can still be a member within max_new_tokens.
+  /// Only tokens with which the text can still be a member within max_new_tokens; the default.
   Sampling &fit_grammar(bool fit = true) { return apply(gen_sampling_set_fit_grammar, fit ? 1 : 0); }
   /// Any setting by name; describe() tells of them all.
   Sampling &set(const std::string &key, const std::string &value) {
@@ -468,7 +468,7 @@ class Result : public detail::Handle<gen_result, gen_result_free> {
     return all;
   }
   int32_t finish_reason() const noexcept { return gen_result_finish_reason(get()); }
-  /// `key`: "prompt", "prompt_cached", "completion", …
+  /// `key`: "prompt", "prompt_cached", "completion", …, "grammar_complete"
   int64_t usage(const std::string &key) const {
     int64_t value = 0;
     detail::call(gen_result_usage, get(), key.c_str(), &value);

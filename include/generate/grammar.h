@@ -127,8 +127,9 @@ GEN_API gen_status gen_grammar_from_lark(const char *text, size_t len, const gen
                                          gen_grammar **out, gen_error *error);
 
 /**
- * Makes the grammar of any JSON value (RFC 8259) with white space around it, at most 64 characters in one place but
- * for the option "json_space", which JSON Schemas heed, too.
+ * Makes the grammar of any JSON value, spelled as programs write it, or in any way that RFC 8259 has with the option
+ * "json_style" "any". "json_space" and "json_digits" say it of white space and numbers. JSON Schemas heed all of these,
+ * too, also in tags and in Lark's %json.
  *
  * @param options  read during the call; NULL means defaults.
  * @param out      receives the grammar; free it with gen_grammar_free.
@@ -165,9 +166,11 @@ GEN_API gen_status gen_grammar_from_tags(const char *text, size_t len, const gen
 
 /**
  * Makes the grammar of the JSON texts (RFC 8259, without duplicate names) whose values are valid under a JSON Schema
- * of draft 4 to 2020-12, which "$schema" tells (2020-12 without it). Members may come in any order, characters may be
- * escaped, and numbers are compared by value: 1.0 is an integer from draft 6 on. A number with an exponent that a
- * keyword limits has at most 4 digits before its point and 17 behind it. docs/grammars.md lists what is not exact.
+ * of draft 4 to 2020-12, which "$schema" tells (2020-12 without it). Of these it takes the ones that programs write and
+ * usual decoders take: members in the schema's order, at most one blank in one place, numbers and dates of bounded
+ * length. With the option "json_style" "any" members may come in any order, characters may be escaped, and numbers are
+ * compared by value: 1.0 is an integer from draft 6 on. A number with an exponent that a keyword limits has at most 4
+ * digits before its point and 17 behind it. docs/grammars.md has the details and lists what is not exact.
  *
  * What cannot be kept exactly is refused with the keyword's JSON pointer: references to documents that
  * gen_grammar_options_add_schema has not been given,
@@ -350,8 +353,8 @@ GEN_API void gen_grammar_matcher_free(gen_grammar_matcher *matcher);
  * Has the texts of calls that use these settings be members of `grammar`; NULL for any text, which also takes a
  * matcher back. Where the model ends a text that is one, or no token can follow it, the call ends
  * (GEN_FINISH_STOP_TOKEN, GEN_FINISH_GRAMMAR_COMPLETE); what else ends it, its greatest length first of all, can leave
- * a text that is none yet, unless gen_sampling_set_fit_grammar is on. Where no token of the vocabulary can come the call
- * fails, with the reason GEN_FINISH_GRAMMAR_DEAD_END, see gen_generate.
+ * a text that is none yet ("grammar_complete" of gen_result_usage says so): with gen_sampling_set_fit_grammar, which is
+ * on by default, only where no short enough one is known. Where no token of the vocabulary can come the call fails, with the reason GEN_FINISH_GRAMMAR_DEAD_END, see gen_generate.
  *
  * @param grammar  shared, may be freed before the settings and the calls.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if sampling is NULL.
@@ -374,8 +377,10 @@ GEN_API gen_status gen_sampling_set_grammar_matcher(gen_sampling *sampling, cons
                                                     gen_error *error);
 
 /**
- * With a non-zero `fit`, a call under a grammar draws only tokens with which the text can still end within
- * max_new_tokens, if a short enough way to its end is known where the call begins. Without a grammar it does nothing.
+ * With a non-zero `fit`, the default, a call under a grammar draws only tokens with which the text can still end within
+ * max_new_tokens and the context, if a short enough way to its end is known where the call begins. A text that is a member at its last
+ * token (of max_new_tokens, or of the context) has then been ended by its grammar: GEN_FINISH_GRAMMAR_COMPLETE, also
+ * where the grammar alone would have let it go on. Without a grammar it does nothing.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if sampling is NULL.
  * Threads: one at a time per object.

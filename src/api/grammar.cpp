@@ -23,7 +23,6 @@ using gen::Result;
 using gen::Status;
 using gen::api::end_handle;
 using gen::api::guard;
-using gen::api::kAnyMost;
 using gen::api::limits_of;
 using gen::api::not_null;
 using gen::api::schema_options_of;
@@ -163,12 +162,7 @@ gen_status gen_grammar_from_regex(const char* pattern, size_t len,
 gen_status gen_grammar_any_json(const gen_grammar_options* options, gen_grammar** out,
                                 gen_error* error) {
   return made("any_json", options, out, error, [&] {
-    const gen_grammar_options chosen = options != nullptr ? *options : gen_grammar_options();
-    gen::grammar::JsonLimits json;
-    json.space = chosen.max_space == kAnyMost ? gen::grammar::kUnbounded
-                                              : static_cast<uint32_t>(chosen.max_space);
-    if (chosen.max_digits != kAnyMost) json.digits = static_cast<uint32_t>(chosen.max_digits);
-    return Grammar::any_json(limits_of(options), json);
+    return Grammar::any_json(limits_of(options), gen::api::json_style_of(options));
   });
 }
 

@@ -23,6 +23,8 @@ using gen::api::WholeOption;
 using gen::grammar::RegexMatch;
 using Options = gen_grammar_options;
 
+constexpr std::string_view kOrders[] = {"style", "any", "definition"};  // by Options::Order
+
 /// One of two words; `*second` tells which.
 Status choose(const char* text, std::string_view one, std::string_view two, bool* second) {
   if (text != one && text != two) {
@@ -52,8 +54,19 @@ Status set_one_of(Options& options, const char* text) {
   return choose(text, "exact", "any_of", &options.schemas.one_of_as_any_of);
 }
 
+Status set_style(Options& options, const char* text) {
+  return choose(text, "plain", "any", &options.any_style);
+}
+
 Status set_order(Options& options, const char* text) {
-  return choose(text, "any", "definition", &options.schemas.definition_order);
+  const std::string_view name = text;
+  const auto* const found = std::find(std::begin(kOrders), std::end(kOrders), name);
+  if (found == std::end(kOrders)) {
+    return gen::error(Code::kInvalidArgument, "%.40s is neither style nor any nor definition",
+                      text);
+  }
+  options.order = static_cast<Options::Order>(found - std::begin(kOrders));
+  return {};
 }
 
 Status set_forced(Options& options, const char* text) {
@@ -115,20 +128,28 @@ const OptionRow<Options> kRows[] = {
      TextOption<Options>{[] { return std::string("keywords with commas between them"); },
                          set_ignored, ignored_of},
      "keywords of a JSON Schema that are not looked at"},
+    {"json_style",
+     TextOption<Options>{
+         [] { return std::string("plain, any"); }, set_style,
+         [](const Options& o) { return std::string(o.any_style ? "any" : "plain"); }},
+     "how JSON is spelled: as programs write it, which all usual decoders take, or in any way that "
+     "JSON has"},
     {"json_order",
-     TextOption<Options>{[] { return std::string("any, definition"); }, set_order,
-                         [](const Options& o) {
-                           return std::string(o.schemas.definition_order ? "definition" : "any");
-                         }},
+     TextOption<Options>{
+         [] { return std::string("style, any, definition"); }, set_order,
+         [](const Options& o) { return std::string(kOrders[static_cast<size_t>(o.order)]); }},
      "whether the members of a JSON Schema's objects come in any order, or in that of its "
-     "\"properties\", others behind them"},
+     "\"properties\", others behind them; style: the latter with the style plain, where an object "
+     "has at most 255 names"},
     {"json_space",
-     WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_space; }, 0, kAnyMost},
+     WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_space; }, -1, kAnyMost},
      "characters of white space in one place of JSON texts, 0 for compact ones; the most is any "
-     "number"},
+     "number; -1: as the style has it, a blank with plain"},
     {"json_digits",
-     WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_digits; }, 1, kAnyMost},
-     "digits in a row of the numbers of JSON texts; the most is any number"},
+     WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_digits; }, 0, kAnyMost},
+     "digits in a row of the numbers of JSON texts; the most is any number; 0: as the style has "
+     "it, "
+     "15 and 17 places with plain"},
     {"max_text", WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_text; }, 1, 1024},
      "MiB of a grammar's source"},
     {"max_edges",
@@ -152,14 +173,31 @@ const OptionRow<Options> kRows[] = {
 
 namespace gen::api {
 
+grammar::JsonStyle json_style_of(const gen_grammar_options* options) {
+  using grammar::JsonStyle;
+  const Options defaults;
+  if (options == nullptr) options = &defaults;
+  JsonStyle style = options->any_style ? JsonStyle() : JsonStyle::of_models();
+  const auto most = [](int32_t asked) {
+    return asked == kAnyMost ? grammar::kUnbounded : static_cast<uint32_t>(asked);
+  };
+  if (options->max_space >= 0) {
+    style.space = most(options->max_space);
+    style.one_line = false;
+  }
+  if (options->max_digits > 0) style.digits = most(options->max_digits);
+  if (options->order != Options::Order::kOfStyle) {
+    style.order = options->order == Options::Order::kAny ? JsonStyle::Order::kAny
+                                                         : JsonStyle::Order::kDefinition;
+  }
+  return style;
+}
+
 grammar::SchemaOptions schema_options_of(const gen_grammar_options* options) {
   const Options defaults;
   if (options == nullptr) options = &defaults;
   grammar::SchemaOptions made = options->schemas;
-  if (options->max_space != kAnyMost) made.most_space = static_cast<uint32_t>(options->max_space);
-  if (options->max_digits != kAnyMost) {
-    made.most_digits = static_cast<uint32_t>(options->max_digits);
-  }
+  made.style = json_style_of(options);
   made.automata.states = static_cast<size_t>(options->max_states);
   // It is asked during the call that makes a grammar, and the options are not free before it ends.
   if (!options->documents.empty()) {

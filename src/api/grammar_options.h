@@ -20,16 +20,20 @@ struct gen_grammar_options {
   int32_t max_items = 65'536;
   int32_t max_work = 1 << 24;
   int32_t cache_memory = 64;
-  int32_t max_space = 64;
-  int32_t max_digits = gen::api::kAnyMost;
-  bool forced_by_tokenizer = false;  // what gen_grammar_matcher_forced gives
+  enum class Order : uint8_t { kOfStyle, kAny, kDefinition };
+  bool any_style = false;  // of JSON: all spellings
+  int32_t max_space = -1;  // as the style has it
+  int32_t max_digits = 0;  // as the style has it
+  Order order = Order::kOfStyle;
+  bool forced_by_tokenizer = false;              // what gen_grammar_matcher_forced gives
   gen::grammar::SchemaOptions schemas;           // but for what is above and below
   std::map<std::string, std::string> documents;  // by URI
 };
 
 namespace gen::api {
 
-/// Of NULL: the defaults.
+/// Of NULL: the defaults, here and below.
+grammar::JsonStyle json_style_of(const gen_grammar_options* options);
 grammar::SchemaOptions schema_options_of(const gen_grammar_options* options);
 grammar::GrammarLimits limits_of(const gen_grammar_options* options);
 

@@ -72,7 +72,8 @@ constexpr ParamRow kRows[] = {
     {"ignore_eos", &StopRules::ignore_eos, 0, 1, "0",
      "the model's end tokens do not end a generation"},
     {"fit_grammar", &StopRules::fit_grammar, 0, 1, "0",
-     "with a grammar: only tokens with which the text can still end within max_new_tokens"},
+     "with a grammar: only tokens with which the text can still end within max_new_tokens and the "
+     "context"},
 };
 static_assert(kDefaultMaxNewTokens == 256, "the help of max_new_tokens");
 

@@ -20,6 +20,12 @@ Status check_size(std::string_view text, const GrammarLimits& limits) {
   return error(Code::kGrammar, "grammar of %zu bytes is above %zu", text.size(), limits.text_bytes);
 }
 
+// What is kept beside the grammar of a schema.
+JsonRules rules_of(const SchemaReport& report, const JsonStyle& style, bool within) {
+  return {true, report.items, style.in_order() && !report.any_order,
+          style.plain || style.digits != kUnbounded, within};
+}
+
 }  // namespace
 
 Grammar::Grammar(Machines machines, const GrammarLimits& limits)
@@ -43,9 +49,9 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_regex(std::string_view patt
 }
 
 Result<std::shared_ptr<const Grammar>> Grammar::any_json(const GrammarLimits& limits,
-                                                         const JsonLimits& json) {
+                                                         const JsonStyle& style) {
   Expressions expressions;
-  return from_expressions(expressions, any_json_expression(expressions, json), limits);
+  return from_expressions(expressions, any_json_expression(expressions, style), limits);
 }
 
 Result<std::shared_ptr<const Grammar>> Grammar::from_json_schema(std::string_view schema,
@@ -57,8 +63,7 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_json_schema(std::string_vie
   SchemaReport unused;
   if (report == nullptr) report = &unused;
   GEN_ASSIGN(const ExprId root, schema_expression(schema, options, expressions, report));
-  const JsonRules rules = {true, report->items, options.definition_order,
-                           options.most_digits != kUnbounded, false};
+  const JsonRules rules = rules_of(*report, options.style, false);
   auto machines = build_machines(expressions, root, limits.edges);
   if (!machines.ok()) return error(Code::kGrammar, "#: %s", machines.status().message());
   if (!machines->matches()) return error(Code::kGrammar, "#: no value is valid");
@@ -103,8 +108,7 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_tags(std::string_view text,
   GEN_ASSIGN(const ExprId root, tags_expression(tags, options, expressions));
   JsonRules rules;
   if (options.watched) {
-    rules = {true, report->items, schemas.definition_order, schemas.most_digits != kUnbounded,
-             true};
+    rules = rules_of(*report, schemas.style, true);
   }
   return from_expressions(expressions, root, limits, rules);
 }

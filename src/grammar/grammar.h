@@ -41,7 +41,7 @@ class Grammar {
                                                            const GrammarLimits& limits = {});
   /// Any JSON value, see json.h.
   static Result<std::shared_ptr<const Grammar>> any_json(const GrammarLimits& limits = {},
-                                                         const JsonLimits& json = {});
+                                                         const JsonStyle& style = {});
   /// See schema/schema.h.
   static Result<std::shared_ptr<const Grammar>> from_json_schema(std::string_view schema,
                                                                  const SchemaOptions& options,

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON (RFC 8259) as expressions.
+// JSON (RFC 8259) as expressions, all of it or in one style.
 #pragma once
 
 #include "grammar/expression.h"
+#include "grammar/json_style.h"
 
 namespace gen::grammar {
 
-struct JsonLimits {
-  uint32_t space = 64;           // characters in one gap, so that a model cannot loop there
-  uint32_t digits = kUnbounded;  // in a row, at least 1
-};
-
 /// Any value, with white space around it.
-ExprId any_json_expression(Expressions& to, const JsonLimits& limits = {});
+ExprId any_json_expression(Expressions& to, const JsonStyle& style = {});
+/// White space in one place, perhaps none.
+ExprId json_space(Expressions& to, const JsonStyle& style);
+/// One character of a string in plain style: escaped only where it has to be.
+ExprId plain_character(Expressions& to);
+/// A number of which nothing else is asked.
+ExprId json_number(Expressions& to, const JsonStyle& style);
 
 }  // namespace gen::grammar

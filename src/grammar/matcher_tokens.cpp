@@ -54,6 +54,9 @@ Result<bool> Matcher::mask_within(uint64_t n_tokens, std::span<uint64_t> bits) {
     GEN_TRY(mask(bits));
     return false;
   }
+  if (n_tokens > 0 && !add_fitting_tokens(*grammar_, past_->lists, items(), n_tokens - 1, bits)) {
+    std::fill(bits.begin(), bits.end(), 0);
+  }
   bits[static_cast<size_t>(known.first) / 64] |= uint64_t{1} << (known.first % 64);
   if (json_ != nullptr) forbid(bits);
   if (!none(bits)) return true;

@@ -89,7 +89,7 @@ class TagsReader : public TextReader {
       bool wanted = false;
       GEN_TRY(boolean(&wanted));
       if (!wanted) return error_at(text_, at, "any_json can only be true");
-      *body = any_json_expression(to_);
+      *body = any_json_expression(to_, schemas_.style);
       any_json_.back() = true;
       return {};
     }

@@ -3,6 +3,7 @@
 #include "grammar/token_search.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <unordered_set>
@@ -13,7 +14,8 @@
 namespace gen::grammar {
 namespace {
 
-constexpr size_t kMostPlaces = 4096;  // of one number of tokens
+constexpr size_t kMostPlaces = 4096;                        // of one number of tokens
+constexpr uint64_t kMostBytesOfTexts = uint64_t{1} << 14U;  // that are looked through for one mask
 constexpr uint64_t kWorkOfItem = 16;  // looked at by the recogniser, in places of the trie
 
 // A byte, or a token by name as -1 - its id.
@@ -259,7 +261,80 @@ class Search {
   int32_t found_first_ = -1;
 };
 
+// Whether shortest texts from places behind tokens are of few tokens.
+class Fitting {
+ public:
+  Fitting(const TokenGrammar& grammar, uint64_t most) : grammar_(grammar), most_(most) {}
+
+  bool fits(const ReturnLists& lists, size_t frames, const Behind& behind) {
+    const uint64_t bytes = least_behind(grammar_.machines(), lists, behind);
+    if (bytes <= most_) return true;
+    // Most texts of one token lead to few places.
+    if (std::equal(last_.begin(), last_.end(), behind.items.begin(), behind.items.end())) {
+      return last_fits_;
+    }
+    const std::vector<Item> items(behind.items.begin(), behind.items.end());
+    const bool stays = std::all_of(items.begin(), items.end(),
+                                   [&](const Item& item) { return item.list < frames; });
+    if (stays) {
+      const auto known = known_.find(items);
+      if (known != known_.end()) {
+        last_ = items;
+        return last_fits_ = known->second;
+      }
+    }
+    if (bytes > left_) return false;
+    left_ -= bytes;
+    ReturnLists copy = lists;
+    const bool made = shortest_text(grammar_, copy, items, bytes).tokens <= most_;
+    if (stays) {
+      known_.emplace(items, made);
+      last_ = items;
+      last_fits_ = made;
+    }
+    return made;
+  }
+
+ private:
+  struct Before {
+    bool operator()(const std::vector<Item>& a, const std::vector<Item>& b) const {
+      return std::lexicographical_compare(
+          a.begin(), a.end(), b.begin(), b.end(), [](const Item& x, const Item& y) {
+            return std::pair(x.state, x.list) < std::pair(y.state, y.list);
+          });
+    }
+  };
+  const TokenGrammar& grammar_;
+  const uint64_t most_;
+  uint64_t left_ = kMostBytesOfTexts;
+  std::map<std::vector<Item>, bool, Before> known_;
+  std::vector<Item> last_;  // of known_, that of the place before as a rule
+  bool last_fits_ = false;
+};
+
 }  // namespace
+
+bool add_fitting_tokens(const TokenGrammar& grammar, ReturnLists& lists,
+                        std::span<const Item> items, uint64_t most, std::span<uint64_t> bits) {
+  const Vocabulary& vocabulary = grammar.vocabulary();
+  const auto trie = vocabulary.trie();
+  const size_t frames = lists.size();
+  Fitting fitting(grammar, most);
+  const auto add = [&](int32_t token) {
+    bits[static_cast<size_t>(token) / 64] |= uint64_t{1} << (token % 64);
+  };
+  TrieWalk walk(grammar.machines(), vocabulary);
+  return walk.run(lists, 0, items, grammar.limits().items, grammar.limits().work,
+                  [&](uint32_t node, const Behind& behind, bool whole) {
+                    const int32_t token = trie[node].token;
+                    if ((token < 0 && !whole) || !fitting.fits(lists, frames, behind)) return;
+                    if (whole) {
+                      for (const int32_t one : vocabulary.tokens_from(node)) add(one);
+                      return;
+                    }
+                    for (int32_t twin = token; twin >= 0; twin = vocabulary.twin(twin)) add(twin);
+                  });
+}
 
 FewestTokens fewest_tokens(const TokenGrammar& grammar, const ReturnLists& lists,
                            std::span<const Item> items, FewestTokens known, uint64_t work) {

@@ -31,4 +31,10 @@ FewestTokens shortest_text(const TokenGrammar& grammar, ReturnLists& lists,
 FewestTokens fewest_tokens(const TokenGrammar& grammar, const ReturnLists& lists,
                            std::span<const Item> items, FewestTokens known, uint64_t work);
 
+/// Puts tokens into `bits` behind which shortest_text() ends the text in `most` more; not all such
+/// ones where many places would have to be looked at. False if the walk takes more work than a mask
+/// may.
+bool add_fitting_tokens(const TokenGrammar& grammar, ReturnLists& lists,
+                        std::span<const Item> items, uint64_t most, std::span<uint64_t> bits);
+
 }  // namespace gen::grammar

@@ -49,6 +49,40 @@ static void texts_are_members(void** state) {
   }
 }
 
+static int64_t is_member(const gen_result* result) {
+  int64_t value = 0;
+  assert_ok(gen_result_usage(result, "grammar_complete", &value, &error), error);
+  return value;
+}
+
+static void results_say_whether_they_are_members(void** state) {
+  (void)state;
+  gen_sampling* sampling = greedy(4);
+  gen_result* result = say(sampling, GEN_OK);
+  assert_int_equal(is_member(result), -1);
+  gen_result_free(result);
+  gen_grammar* grammar = regex("[0-9]+");
+  assert_ok(gen_sampling_set_grammar(sampling, grammar, &error), error);
+  assert_ok(gen_sampling_set_ignore_eos(sampling, 1, &error), error);
+  for (int32_t fit = 0; fit < 2; ++fit) {
+    assert_ok(gen_sampling_set_fit_grammar(sampling, fit, &error), error);
+    result = say(sampling, GEN_OK);
+    assert_int_equal(gen_result_finish_reason(result),
+                     fit ? GEN_FINISH_GRAMMAR_COMPLETE : GEN_FINISH_LENGTH);
+    assert_int_equal(is_member(result), 1);
+    gen_result_free(result);
+  }
+  gen_grammar_free(grammar);
+  grammar = regex("\\([0-9]{9}\\)");
+  assert_ok(gen_sampling_set_grammar(sampling, grammar, &error), error);
+  result = say(sampling, GEN_OK); /* no member is as short */
+  assert_int_equal(gen_result_finish_reason(result), GEN_FINISH_LENGTH);
+  assert_int_equal(is_member(result), 0);
+  gen_result_free(result);
+  gen_grammar_free(grammar);
+  gen_sampling_free(sampling);
+}
+
 static void settings_take_one_or_the_other(void** state) {
   (void)state;
   gen_sampling* sampling = greedy(20);
@@ -357,7 +391,8 @@ static void schemas_are_followed(void** state) {
       "{\"type\":\"integer\",\"minimum\":0},\"when\":{\"format\":\"date\"}},\"required\":[\"name\"]"
       ","
       "\"additionalProperties\":false}";
-  assert_int_equal(validates(schema, NULL, "{\"age\": 1.0,\n \"name\": \"\\u0061\"}"), 1);
+  static const char* const any[] = {"json_style", "any", NULL};
+  assert_int_equal(validates(schema, any, "{\"age\": 1.0,\n \"name\": \"\\u0061\"}"), 1);
   assert_int_equal(validates(schema, NULL, "{\"age\": 1.5, \"name\": \"a\"}"), 0);
   assert_int_equal(validates(schema, NULL, "{\"age\": 1}"), 0);
   assert_int_equal(validates(schema, NULL, "{\"name\": \"a\", \"name\": \"a\"}"), 0);
@@ -365,7 +400,7 @@ static void schemas_are_followed(void** state) {
   static const char* const loose[] = {"json_formats", "annotate", "json_space", "1", NULL};
   assert_int_equal(validates(schema, loose, "{\"name\": \"a\", \"when\": \"2023-02-29\"}"), 1);
   assert_int_equal(validates(schema, loose, "{\"name\":  \"a\"}"), 0);
-  static const char* const digits[] = {"json_digits", "3", NULL};
+  static const char* const digits[] = {"json_style", "any", "json_digits", "3", NULL};
   assert_int_equal(validates(schema, digits, "{\"age\": 999.000e-000, \"name\": \"1234\"}"), 1);
   assert_int_equal(validates(schema, digits, "{\"age\": 1000, \"name\": \"a\"}"), 0);
   assert_int_equal(validates(schema, digits, "{\"age\": 1.0000, \"name\": \"a\"}"), 0);
@@ -404,6 +439,107 @@ static void schemas_are_followed(void** state) {
   }
 }
 
+static int takes(const gen_grammar* grammar, const char* text) {
+  gen_grammar_matcher* matcher = NULL;
+  assert_ok(gen_grammar_matcher_new(grammar, tokenizer, &matcher, &error), error);
+  const int taken =
+      gen_grammar_matcher_accept_bytes(matcher, text, GEN_NUL_TERMINATED, NULL) == GEN_OK &&
+      gen_grammar_matcher_complete(matcher);
+  gen_grammar_matcher_free(matcher);
+  return taken;
+}
+
+/* Without options JSON is what programs write, wherever it comes from; json_style gives the rest.
+ */
+static void json_is_plain_by_default(void** state) {
+  (void)state;
+  typedef gen_status make(const char*, size_t, const gen_grammar_options*, gen_grammar**,
+                          gen_error*);
+  static const struct {
+    make* from;
+    const char* text;
+    const char* before;
+    const char* behind;
+  } forms[] = {{gen_grammar_from_json_schema, "{}", "", ""},
+               {gen_grammar_from_lark, "start: \"<\" %json {} \">\"", "<", ">"},
+               {gen_grammar_from_tags,
+                "{\"tags\":[{\"begin\":\"<\",\"json_schema\":{},\"end\":\">\"}]}", "<", ">"},
+               {gen_grammar_from_tags,
+                "{\"tags\":[{\"begin\":\"<\",\"any_json\":true,\"end\":\">\"}]}", "<", ">"},
+               {NULL, "", "", ""}};
+  static const char* const plain[] = {"[1, 2]", " {\"a\": -0.5}", "1e5", "\"\\n\\\"\""};
+  static const char* const other[] = {"[1,\n2]", "[1,  2]", "1e999", "\"\\u0061\"", "\"\\/\""};
+  gen_grammar_options* options = NULL;
+  assert_ok(gen_grammar_options_new(&options, &error), error);
+  for (size_t i = 0; i < sizeof forms / sizeof forms[0]; ++i) {
+    for (int any = 0; any < 2; ++any) {
+      assert_ok(gen_grammar_options_set(options, "json_style", any ? "any" : "plain", &error),
+                error);
+      const gen_grammar_options* const given = any ? options : NULL;
+      gen_grammar* grammar = NULL;
+      assert_ok(forms[i].from == NULL
+                    ? gen_grammar_any_json(given, &grammar, &error)
+                    : forms[i].from(forms[i].text, GEN_NUL_TERMINATED, given, &grammar, &error),
+                error);
+      char text[64];
+      for (size_t k = 0; k < sizeof plain / sizeof plain[0]; ++k) {
+        snprintf(text, sizeof text, "%s%s%s", forms[i].before, plain[k], forms[i].behind);
+        assert_int_equal(takes(grammar, text), 1);
+      }
+      for (size_t k = 0; k < sizeof other / sizeof other[0]; ++k) {
+        snprintf(text, sizeof text, "%s%s%s", forms[i].before, other[k], forms[i].behind);
+        assert_int_equal(takes(grammar, text), any);
+      }
+      gen_grammar_free(grammar);
+    }
+  }
+  assert_fails(gen_grammar_options_set(options, "json_style", "pretty", &error), bad, "plain",
+               error);
+  gen_grammar_options_free(options);
+  /* What is set beside the style overrides it. */
+  static const char* const lines[] = {"json_space", "2", NULL};
+  assert_int_equal(validates("{}", lines, "[1,\n 2]\n"), 1);
+  static const char* const digits[] = {"json_digits", "2147483647", NULL};
+  static const char long_number[] = "12345678901234567890";
+  assert_int_equal(validates("{\"type\":\"integer\"}", NULL, long_number), 0);
+  assert_int_equal(validates("{\"type\":\"integer\"}", digits, long_number), 1);
+}
+
+/* Texts come to their end in the tokens they have, unless that is turned off. */
+static void texts_fit_by_default(void** state) {
+  (void)state;
+  gen_grammar* grammar = NULL;
+  static const char schema[] =
+      "{\"type\":\"object\",\"required\":[\"a\"],\"properties\":{\"a\":{\"type\":\"array\","
+      "\"items\":"
+      "{\"type\":\"string\"}}}}";
+  assert_ok(gen_grammar_from_json_schema(schema, GEN_NUL_TERMINATED, NULL, &grammar, &error),
+            error);
+  int cut = 0;
+  for (int fit = 0; fit < 2; ++fit) {
+    for (uint64_t seed = 0; seed < 10; ++seed) {
+      gen_sampling* sampling = NULL;
+      assert_ok(gen_sampling_new(&sampling, &error), error);
+      assert_ok(gen_sampling_set_max_new_tokens(sampling, 24, &error), error);
+      assert_ok(gen_sampling_set_temperature(sampling, 1, &error), error);
+      assert_ok(gen_sampling_set_seed(sampling, seed, &error), error);
+      assert_ok(gen_sampling_set_grammar(sampling, grammar, &error), error);
+      if (fit == 0) assert_ok(gen_sampling_set_fit_grammar(sampling, 0, &error), error);
+      gen_result* result = say(sampling, GEN_OK);
+      const char* const text = gen_result_text(result, NULL);
+      if (fit == 0) {
+        cut += !takes(grammar, text);
+      } else {
+        assert_int_equal(takes(grammar, text), 1);
+      }
+      gen_result_free(result);
+      gen_sampling_free(sampling);
+    }
+  }
+  assert_true(cut > 0);
+  gen_grammar_free(grammar);
+}
+
 /* What options take from a schema, members in order, and documents that it refers to. */
 static void schemas_are_relaxed(void** state) {
   (void)state;
@@ -413,7 +549,9 @@ static void schemas_are_relaxed(void** state) {
       "\"pattern\":\"^b\"}}}";
   assert_int_equal(validates(schema, NULL, "{\"z\":3}"), 0);
   assert_int_equal(validates(schema, NULL, "{\"a\":\"x\"}"), 0);
-  assert_int_equal(validates(schema, NULL, "{\"a\":1,\"z\":9}"), 1);
+  assert_int_equal(validates(schema, NULL, "{\"a\":1,\"z\":9}"), 0);
+  static const char* const any_order[] = {"json_order", "any", NULL};
+  assert_int_equal(validates(schema, any_order, "{\"a\":1,\"z\":9}"), 1);
   static const char* const loose[] = {
       "json_one_of", "any_of",     "json_ignore", "pattern,minLength",
       "json_order",  "definition", NULL};
@@ -531,12 +669,15 @@ static void limits_hold(void** state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(texts_are_members),
+      cmocka_unit_test(results_say_whether_they_are_members),
       cmocka_unit_test(settings_take_one_or_the_other),
       cmocka_unit_test(ends_that_are_failures),
       cmocka_unit_test(what_is_wrong_is_named),
       cmocka_unit_test(tags_constrain_parts_of_texts),
       cmocka_unit_test(lark_files_are_read),
       cmocka_unit_test(schemas_are_followed),
+      cmocka_unit_test(json_is_plain_by_default),
+      cmocka_unit_test(texts_fit_by_default),
       cmocka_unit_test(schemas_are_relaxed),
       cmocka_unit_test(limits_hold),
   };

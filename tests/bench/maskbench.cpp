@@ -3,12 +3,14 @@
 // those of JSONSchemaBench): how many pass (all verdicts are right), are refused, refuse a valid
 // instance or accept an invalid one, why schemas are refused, and what masks cost, token by token.
 //   maskbench FOLDER [-m GGUF]… [--vocab 128256,200064] [--json] [--list FILE] [--check-each N]
+//             [--plain]
 //   maskbench FOLDER --make OUT [--count 8]
 // An instance is the text of json.dumps(data, ensure_ascii=False), or a test's "text", in the
 // longest tokens of each vocabulary; without one, in bytes. At each token the mask is made, the
 // token's bit is compared with what accepting it says, so are those of some others (with
 // --check-each N of all, for one mask of N), and at its end the bit of the end token with the
 // verdict.
+// --plain takes the style of models (json_style.h): valid instances of another one are refused.
 // --list writes a line for each schema: name, what became of it, ms to compile, mean and worst mask
 // in us, reason.
 // --make writes instances for schemas without, valid ones as the grammar has them and changed ones;
@@ -86,6 +88,7 @@ struct Bench {
   size_t unreadable = 0;
   size_t no_json = 0;  // walks, for a name that stands twice
   size_t check_each = 0;
+  JsonStyle style;
   std::FILE* list = nullptr;
   std::mt19937 random{1};
 };
@@ -208,10 +211,12 @@ std::vector<Wanted> wanted_of(const Bench& bench, const JsonValue& file, const s
   return made;
 }
 
-Result<std::shared_ptr<const Grammar>> compile(const JsonValue& schema) {
+Result<std::shared_ptr<const Grammar>> compile(const JsonValue& schema, const JsonStyle& style) {
   GrammarLimits limits;
   limits.text_bytes = size_t{16} << 20U;
-  return Grammar::from_json_schema(test::json_text(schema), SchemaOptions(), limits);
+  SchemaOptions options;
+  options.style = style;
+  return Grammar::from_json_schema(test::json_text(schema), options, limits);
 }
 
 void run(const std::string& name, std::string_view text, Bench* bench) {
@@ -226,7 +231,7 @@ void run(const std::string& name, std::string_view text, Bench* bench) {
   Tally& tally = tests.empty() ? bench->without : bench->with;
   ++tally.all;
   const double begin = now_micros();
-  const auto grammar = compile(*schema);
+  const auto grammar = compile(*schema, bench->style);
   const double ms = micros(begin) / 1000;
   bench->compile.all.push_back(ms);
   const auto tell = [&](const char* what, Times* own, const std::string& why) {
@@ -282,7 +287,7 @@ void make(const fs::path& path, const fs::path& out, size_t count, Bench* bench)
   if (schema == nullptr || !wanted_of(*bench, file.value(), path.filename()).empty()) return;
   ++bench->without.all;
   std::vector<std::string> texts;
-  const auto grammar = compile(*schema);
+  const auto grammar = compile(*schema, bench->style);
   if (grammar.ok()) {
     std::vector<std::string> words;
     test::collect_words(*schema, &words);
@@ -400,8 +405,9 @@ int run(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
     const char* value = i + 1 < argc ? argv[i + 1] : "";
-    if (option == "--json") {
-      json = true;
+    if (option == "--json" || option == "--plain") {
+      if (option == "--json") json = true;
+      if (option == "--plain") bench.style = JsonStyle::of_models();
       continue;
     }
     if (option[0] != '-') {
@@ -434,7 +440,7 @@ int run(int argc, char** argv) {
   if (!fs::exists(folder)) {
     std::fprintf(stderr,
                  "maskbench FOLDER [-m GGUF]... [--vocab N,N] [--json] [--list FILE] "
-                 "[--check-each N] | maskbench FOLDER --make OUT [--count N]\n");
+                 "[--check-each N] [--plain] | maskbench FOLDER --make OUT [--count N]\n");
     return 2;
   }
   if (bench.over.empty()) {

@@ -357,7 +357,7 @@ class Forms(unittest.TestCase):
 
 
 class Grammar(unittest.TestCase):
-    LIST = 'root ::= "[" item ("," item)* "]"\nitem ::= root | [0-9]+\n'
+    LIST = 'root ::= "[" item ("," item)* "]"\nitem ::= root | [1-9][0-9]*\n'
 
     def test_texts_follow_a_grammar(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -445,9 +445,38 @@ class Grammar(unittest.TestCase):
             ordered = write("ordered.json", {"type": "object", "properties": {"z": {"type": "boolean"}, "a": {"type": "boolean"}},
                                              "required": ["z", "a"], "additionalProperties": False})
             for seed in range(3):
-                said = answer("run", "-m", DRAFT, "-p", "Once", "--json", "--seed", str(seed), "--json-schema", ordered,
-                              "--grammar-set", "json_order=definition", "--grammar-set", "json_space=1")
+                said = answer("run", "-m", DRAFT, "-p", "Once", "--json", "--seed", str(seed), "--json-schema", ordered)
                 self.assertEqual(list(json.loads(said["text"])), ["z", "a"])
+
+    def test_json_comes_to_its_end(self):
+        story = os.path.join(SOURCE, "examples/demo_model/story.gguf")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "order.json")
+            with open(path, "w") as file:
+                json.dump({"type": "object", "required": ["id", "placed", "total", "lines"], "properties": {
+                    "id": {"type": "integer"}, "placed": {"type": "string", "format": "date-time"}, "total": {"type": "number"},
+                    "lines": {"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}},
+                                                         "required": ["name"]}}}}, file)
+            common = ("run", "-m", story, "-p", "Once upon a time", "--json", "--json-schema", path, "-t", "1")
+            for seed in range(8):
+                for n in ([], ["-n", "1500"]):
+                    value = json.loads(answer(*common, "--seed", str(seed), *n)["text"])
+                    self.assertEqual(list(value)[:4], ["id", "placed", "total", "lines"])
+                    self.assertIsInstance(value["id"], int)
+            # What cannot fit is said.
+            for options, why in ((["-n", "9"], "-n ends it after 9 tokens, and the shortest text takes "),
+                                 (["--ctx", "16"], "the context is full after ")):
+                done = generate(*common, *options)
+                self.assertEqual(done.returncode, 3, options)
+                self.assertIn("cut off before it follows the grammar: " + why, done.stderr.decode())
+                self.assertEqual(done.stderr.count(b"\n"), 1)
+                self.assertIn(json.loads(done.stdout)["finish_reason"], ("length", "context_full"))
+            self.assertEqual(generate(*common, "-n", "9", "--no-fit-grammar").returncode, 3)
+            done = generate("chat", "-m", story, "--json-schema", path, "-n", "9", "-t", "1", stdin=b"Hi\n")
+            self.assertEqual(done.returncode, 3)
+            self.assertIn(b"cut off before it follows the grammar", done.stderr)
+        done = generate("run", "-m", DRAFT, "-p", "On", "-n", "3", "--regex", "[a-z]*", "--temp", "0")
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
 
     def test_settings_by_name_act(self):
         plain = answer("run", "-m", DRAFT, "-p", "On", "-n", "12", "--json", "--temp", "1")["tokens"]
@@ -746,7 +775,7 @@ class Errors(unittest.TestCase):
 
     def test_help_of_grammar_lists_the_options_of_grammars(self):
         text = generate("help", "grammar").stdout.decode()
-        for line in ("regex_match: whether a text matches", "(whole, search; default whole)", "  json_space: ", "(0 and up; default 64)"):
+        for line in ("regex_match: whether a text matches", "(whole, search; default whole)", "  json_space: ", "(-1 and up; default -1)", "(plain, any; default plain)"):
             self.assertIn(line, text)
 
     def test_bad_command_lines(self):

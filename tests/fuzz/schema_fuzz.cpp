@@ -199,6 +199,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (data[0] % 2 == 1) built = test::json_text(Maker(text).schema(3));
   SchemaOptions options;
   options.assert_formats = data[0] % 8 != 0;
+  if (data[0] / 8 % 2 == 1) options.style = JsonStyle::of_models();
   options.automata = small().automata;
   options.automata.states = 5'000;
   options.work = 5'000;

@@ -14,7 +14,7 @@ namespace gen::grammar {
 namespace {
 
 TEST(Json, Members) {
-  const auto grammar = Grammar::any_json().value();
+  const auto grammar = Grammar::any_json({}, {.space = 64}).value();
   Matcher matcher =
       Matcher::create(grammar->over(test::vocabulary(test::all_bytes())).value()).value();
   const auto is_member = [&](const std::string& text) {
@@ -59,22 +59,22 @@ TEST(Json, ShortestWayOut) {
 }
 
 TEST(Json, SpaceAndDigitsHaveLimits) {
-  const auto is_member = [](const JsonLimits& limits, const std::string& text) {
+  const auto is_member = [](const JsonStyle& style, const std::string& text) {
     Expressions expressions;
-    const ExprId root = any_json_expression(expressions, limits);
+    const ExprId root = any_json_expression(expressions, style);
     const auto grammar = Grammar::from_expressions(expressions, root).value();
     Matcher matcher =
         Matcher::create(grammar->over(test::vocabulary(test::all_bytes())).value()).value();
     return matcher.accept_bytes(text).value() && matcher.is_complete();
   };
-  const JsonLimits compact = {0, 3};
+  const JsonStyle compact = {.space = 0, .digits = 3};
   EXPECT_TRUE(is_member(compact, "{\"a b\":[123,0,-999.123e+456]}"));
   for (const char* text : {" 1", "[1, 2]", "{\"a\" :1}", "1234", "0.1234", "1e1234"}) {
     EXPECT_FALSE(is_member(compact, text)) << text;
-    EXPECT_TRUE(is_member({1, 4}, text)) << text;
+    EXPECT_TRUE(is_member({.space = 1, .digits = 4}, text)) << text;
   }
-  EXPECT_FALSE(is_member({}, std::string(65, ' ') + "1"));
-  EXPECT_TRUE(is_member({kUnbounded, 1}, std::string(1000, ' ') + "1"));
+  EXPECT_FALSE(is_member({.space = 64}, std::string(65, ' ') + "1"));
+  EXPECT_TRUE(is_member({.digits = 1}, std::string(1000, ' ') + "1"));
 }
 
 }  // namespace

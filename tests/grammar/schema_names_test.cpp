@@ -19,7 +19,7 @@ namespace {
 // The other parser does not take numbers that no double holds.
 SchemaOptions short_numbers() {
   SchemaOptions options;
-  options.most_digits = 2;
+  options.style.digits = 2;
   return options;
 }
 

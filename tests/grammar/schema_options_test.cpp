@@ -115,7 +115,7 @@ TEST(SchemaOptions, IgnoredKeywords) {
 
 TEST(SchemaOptions, MembersInTheOrderOfTheirDefinition) {
   SchemaOptions options;
-  options.definition_order = true;
+  options.style.order = JsonStyle::Order::kDefinition;
   Validator some(R"({"type":"object","properties":{"z":{"type":"null"},"a":{"type":"null"},
       "m":{"type":"null"}},"required":["a"],"additionalProperties":{"type":"integer"}})",
                  options);

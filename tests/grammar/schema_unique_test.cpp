@@ -374,8 +374,8 @@ class Random {
  public:
   Random(const Program& program, uint32_t seed) : program_(program), texts_(seed) {
     SchemaOptions options;
-    options.most_digits = 2;
-    options.most_space = 1;
+    options.style.digits = 2;
+    options.style.space = 1;
     std::vector<std::string> tokens = test::all_bytes();
     for (const char* token : program.tokens) tokens.emplace_back(token);
     for (std::string& piece : texts_.pieces(30)) tokens.push_back(std::move(piece));

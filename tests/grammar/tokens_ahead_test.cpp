@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <random>
 #include <string>
@@ -181,6 +182,42 @@ TEST(TokensAhead, TheWayOfFewestBytesNeedNotBeThatOfFewestTokens) {
   EXPECT_EQ(mask[0], 2U);  // bbbb
   EXPECT_FALSE(matcher.mask_within(1, mask).value());
   EXPECT_EQ(mask[0], 15U);
+}
+
+// The rest has more bytes than tokens are left, but its own tokens are few: what comes before it is
+// still free, and the text ends in time whatever is drawn.
+TEST(TokensAhead, TextsOfLongTokensLeaveRoomForOthers) {
+  std::vector<std::string> texts = test::all_bytes();
+  texts.emplace_back("\", \"description_of_the_problem\": \"");
+  texts.emplace_back("ab");
+  const auto vocabulary = test::vocabulary(texts);
+  const auto grammar =
+      Grammar::from_gbnf(
+          "root ::= s n s n s n s e\ns ::= [a-z]*\n"
+          "n ::= \"\\\", \\\"description_of_the_problem\\\": \\\"\"\ne ::= \"\\\"\"")
+          .value();
+  Matcher matcher = Matcher::create(grammar->over(vocabulary).value()).value();
+  std::vector<uint64_t> mask(vocabulary->words());
+  const std::array<uint64_t, 4> budgets = {4, 5, 12, 30};  // the shortest text: 4 tokens, 97 bytes
+  for (const uint64_t budget : budgets) {
+    matcher.reset();
+    ASSERT_EQ(matcher.min_tokens(0).tokens, 4U);
+    ASSERT_TRUE(matcher.mask_within(budget, mask).value());
+    EXPECT_EQ(test::has(mask, 'x'), budget > 4) << budget;
+    EXPECT_EQ(test::has(mask, 257), budget > 4) << budget;
+    std::mt19937 random(static_cast<uint32_t>(budget));
+    for (int round = 0; round < 10; ++round) {
+      matcher.reset();
+      uint64_t left = budget;
+      while (!matcher.is_finished()) {
+        ASSERT_TRUE(matcher.mask_within(left, mask).value()) << budget << " " << left;
+        const int32_t token = pick(mask, random, 258);
+        ASSERT_GE(token, 0);
+        ASSERT_GT(left--, 0U);
+        ASSERT_TRUE(matcher.accept_token(token).value());
+      }
+    }
+  }
 }
 
 // A token that ends the body of a counted loop and begins it anew leaves all the rest of it to

@@ -433,5 +433,27 @@ TEST(Request, NamesOfUnknownFieldsAreCutShort) {
   }
 }
 
+TEST(Request, OptionsOfJsonGoToTheLibrary) {
+  const auto parse = [](const std::string& fields) {
+    return parse_chat(R"({"messages": [{"role": "user", "content": "x"}], )" + fields + "}",
+                      dialect());
+  };
+  const Request request =
+      parse(R"("response_format": {"type": "json_object"}, "json_order": "any", "json_space": 4,
+               "json_style": "plain", "json_digits": null)");
+  ASSERT_TRUE(request.language.has_value());
+  const std::vector<Setting>& options = request.language->options;
+  ASSERT_EQ(options.size(), 3U);
+  EXPECT_EQ(options[0].key + "=" + options[0].value, "json_style=plain");
+  EXPECT_EQ(options[1].key + "=" + options[1].value, "json_order=any");
+  EXPECT_EQ(options[2].key + "=" + options[2].value, "json_space=4");
+  for (const char* wrong : {R"("json_style": "any")",
+                            R"("response_format": {"type": "json_object"}, "json_order": true)",
+                            R"("response_format": {"type": "json_object"}, "json_space": 1.5)",
+                            R"("response_format": {"type": "json_object"}, "json_spaces": 1)"}) {
+    EXPECT_THROW(parse(wrong), ApiError) << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace server

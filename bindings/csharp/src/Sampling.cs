@@ -124,7 +124,7 @@ namespace LibGenerate
         /// be over the model's tokenizer.
         /// </summary>
         public GrammarMatcher GrammarMatcher { get; set; }
-        /// <summary>With one of them: only tokens with which the text can still end within MaxNewTokens.</summary>
+        /// <summary>With one of them: only tokens with which the text can still end within MaxNewTokens; the default.</summary>
         public bool? FitGrammar { get; set; }
         /// <summary>Tokens that end a generation.</summary>
         public List<int> StopTokens { get; } = new List<int>();

@@ -26,6 +26,9 @@ constexpr const char* kIgnored[] = {"user",
                                     "parallel_tool_calls",
                                     "prediction"};
 
+/// Options of grammars, about the JSON in answers.
+constexpr const char* kJsonOptions[] = {"json_style", "json_order", "json_space", "json_digits"};
+
 /// Sampling settings that the API has and every library key is named after.
 constexpr const char* kSampling[] = {"temperature",       "top_p",           "top_k", "min_p",
                                      "frequency_penalty", "presence_penalty"};
@@ -113,7 +116,7 @@ void set_language(const std::string& name, std::string text, const Dialect& dial
     throw bad_request(name, quoted + " has " + std::to_string(text.size()) + " bytes, above " +
                                 std::to_string(dialect.max_grammar));
   }
-  request.language = Language{name, std::move(text)};
+  request.language = Language{name, std::move(text), {}};
 }
 
 /// {"type": "text"}, {"type": "json_object"} or {"type": "json_schema", "json_schema": {"schema":
@@ -161,6 +164,20 @@ void read_language(Fields& fields, const Body& body, const Dialect& dialect, Req
     set_language("tags", body.tags, dialect, request);
   }
   read_response_format(fields, body, dialect, request);
+  for (const char* name : kJsonOptions) {
+    const json* value = fields.find(name);
+    if (value == nullptr) continue;
+    const std::string quoted = "'" + std::string(name) + "'";
+    if (!request.language) {
+      throw bad_request(name, quoted + " needs 'response_format', 'tags' or 'lark'");
+    }
+    if (!value->is_string() && !value->is_number_integer()) {
+      throw bad_request(name, quoted + " must be a string or a whole number, not " +
+                                  kind_of(*value));
+    }
+    request.language->options.push_back(
+        {name, value->is_string() ? value->get<std::string>() : value->dump()});
+  }
 }
 
 /// A value of gen_sampling_set as text.

@@ -67,6 +67,7 @@ struct Language {
   /// "response_format" a JSON Schema, both as JSON.
   std::string field;
   std::string text;
+  std::vector<Setting> options;  // for gen_grammar_options_set, the key is the field's name, too
 };
 
 struct Request {

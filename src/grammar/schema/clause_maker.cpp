@@ -22,15 +22,15 @@ bool has_literal(const Literals& list, Literal literal) {
   return std::find(list.begin(), list.end(), literal) != list.end();
 }
 
-std::vector<NumberLiteral> number_literals(const Clause& clause) {
+}  // namespace
+
+std::vector<NumberLiteral> ClauseMaker::number_literals(const Clause& clause) {
   std::vector<NumberLiteral> all;
   for (const Constraint& one : clause.constraints) {
     if (one.kind == Constraint::Kind::kNumber) all.push_back({one.number.get(), one.negated});
   }
   return all;
 }
-
-}  // namespace
 
 Status ClauseMaker::refuse(const JsonValue* schema, std::string_view keyword,
                            std::string_view why) const {

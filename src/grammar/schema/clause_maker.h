@@ -45,6 +45,10 @@ class ClauseMaker {
   /// null. kGrammar if that is asked for together with something else.
   Result<bool> must_be_patterns(const Clause& clause, const SharedDfa& strings);
   Result<SharedDfa> numbers_of(const Clause& clause);
+  /// Those of `numbers` (of numbers_of), of `strings` (of strings_of) that the plain style has; all
+  /// of them where it has none.
+  Result<SharedDfa> plain_numbers_of(const Clause& clause, const SharedDfa& numbers);
+  Result<SharedDfa> plain_strings_of(const Clause& clause, const SharedDfa& strings);
   /// The same numbers by fewer clauses: those that list theirs become one.
   Result<std::vector<Clause>> join_lists(std::vector<Clause> clauses);
   /// Of the kSize constraints.
@@ -85,6 +89,8 @@ class ClauseMaker {
   /// What `is_empty` found first that cannot be; empty if nothing.
   [[nodiscard]] const std::string& conflict() const noexcept { return conflict_; }
   Status spend(const JsonValue* schema, uint64_t work = 1);
+  /// Some object's members come in any order, though the style prefers one.
+  void tell_any_order() noexcept { report_.any_order = true; }
   [[nodiscard]] SchemaDocument& document() const noexcept { return document_; }
   [[nodiscard]] const SchemaOptions& options() const noexcept { return options_; }
 
@@ -154,6 +160,7 @@ class ClauseMaker {
   SchemaDocument& document_;
   const SchemaOptions& options_;
   SchemaReport& report_;
+  static std::vector<NumberLiteral> number_literals(const Clause& clause);
   Result<bool> are_patterns(const Dfa& strings);
   Result<SharedDfa> meet(std::vector<std::pair<const Dfa*, bool>> all);
   bool clash(const Clause& clause, std::string_view what);
@@ -179,6 +186,10 @@ class ClauseMaker {
   std::map<const JsonValue*, Literal> exact_;
   std::map<std::string, SharedDfa> patterns_;
   std::map<std::string, SharedDfa> formats_;
+  std::map<const Dfa*, std::string> format_names_;  // of the automata in formats_
+  std::map<std::string, SharedDfa> plain_formats_;  // null: as in formats_
+  std::map<SharedDfa, SharedDfa> styled_numbers_;   // of plain_numbers_of()
+  std::map<SharedDfa, SharedDfa> styled_strings_;   // of plain_strings_of()
   std::map<const JsonValue*, SharedDfa> sets_;                         // by the value of a keyword
   std::map<std::vector<std::pair<const Dfa*, bool>>, SharedDfa> met_;  // of all these, or not
   std::map<Literals, bool> empty_;

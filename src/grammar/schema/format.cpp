@@ -46,10 +46,21 @@ std::string time() {
          "(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])|" + leap_second(fraction) + ")";
 }
 
-std::string duration() {
-  const std::string t = "T(?:[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?|[0-9]+M(?:[0-9]+S)?|[0-9]+S)";
-  const std::string d = "(?:[0-9]+Y(?:[0-9]+M(?:[0-9]+D)?)?|[0-9]+M(?:[0-9]+D)?|[0-9]+D)";
-  return "P(?:" + d + "(?:" + t + ")?|" + t + "|[0-9]+W)";
+// `n`: a whole number.
+std::string duration(const std::string& n) {
+  const auto parts = [&](const char* first, const char* second, const char* third) {
+    const std::string one = n + first, two = n + second, three = n + third;
+    return "(?:" + one + "(?:" + two + "(?:" + three + ")?)?|" + two + "(?:" + three + ")?|" +
+           three + ")";
+  };
+  const std::string t = "T" + parts("H", "M", "S");
+  return "P(?:" + parts("Y", "M", "D") + "(?:" + t + ")?|" + t + "|" + n + "W)";
+}
+
+// Nanoseconds at most, no leap second, and offsets up to the 14 hours that .NET has.
+std::string plain_time() {
+  return "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,9})?"
+         "(?:Z|(?!-00:00)[+-](?:(?:0[0-9]|1[0-3]):[0-5][0-9]|14:00))";
 }
 
 std::string ipv4() {
@@ -140,7 +151,7 @@ FormatKind format_pattern(std::string_view name, Draft draft, bool open, std::st
   if (name == "date") return known(date());
   if (name == "time") return known(time());
   if (name == "date-time") return known(date() + "[Tt]" + time());
-  if (name == "duration") return known(duration());
+  if (name == "duration") return known(duration("[0-9]+"));
   if (name == "email") return known(email(""));
   if (name == "idn-email") return known(email("\\u0080-\\u{10FFFF}"));
   if (name == "hostname") return known(hostname(draft, open));
@@ -158,6 +169,18 @@ FormatKind format_pattern(std::string_view name, Draft draft, bool open, std::st
   if (name == "relative-json-pointer") return known("(?:0|[1-9][0-9]*)(?:#|" + pointer + ")");
   if (name == "idn-hostname") return FormatKind::kRefused;
   return FormatKind::kUnknown;
+}
+
+bool plain_format_pattern(std::string_view name, std::string* pattern) {
+  const std::string day = "(?!0000)" + date();
+  if (name == "date") *pattern = day;
+  if (name == "time") *pattern = plain_time();
+  // In UTC, too, the year is one from 1 to 9999.
+  if (name == "date-time") {
+    *pattern = "(?!0001-01-01T[^+]*\\+|9999-12-31T[^-]*-)" + day + "T" + plain_time();
+  }
+  if (name == "duration") *pattern = duration("[0-9]{1,9}");
+  return name == "date" || name == "time" || name == "date-time" || name == "duration";
 }
 
 }  // namespace gen::grammar

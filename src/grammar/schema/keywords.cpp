@@ -297,6 +297,7 @@ Result<Options> ClauseMaker::scalar(const Keyword& k, bool negated, bool* known)
                parse_regex(text, RegexMatch::kWhole, expressions, options_.automata));
     GEN_ASSIGN(Dfa dfa, build_dfa(expressions, parsed, options_.automata));
     set = std::make_shared<const Dfa>(std::move(dfa));
+    format_names_[set.get()] = k.value.text;
     return in_set(set);
   }
   const auto sized = [&](JsonType type, std::string_view min, std::string_view max,

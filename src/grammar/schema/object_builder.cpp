@@ -167,7 +167,8 @@ class ObjectBuilder {
     uint32_t bits = 0;
     std::vector<std::string> listed;
     // Where the bits do not suffice, names that need not come are told apart beside the grammar.
-    const bool beside = parts_.names_watched && !maker_.options().definition_order;
+    const bool in_order = comes_in_order(names.size() + witnesses.size());
+    const bool beside = parts_.names_watched && !in_order;
     const size_t other_bits = required.size() + witnesses.size();
     size_t optional = !beside ? SIZE_MAX : other_bits < kMostBits ? kMostBits - other_bits : 0;
     const auto body = [&](ExprId key, ExprId value) {
@@ -201,7 +202,7 @@ class ObjectBuilder {
       return {};
     };
     if (witnesses.size() > kMostWitnesses ||
-        bits + witnesses.size() + (maker_.options().definition_order ? 1 : 0) > kMostBits) {
+        bits + witnesses.size() + (in_order ? 1 : 0) > kMostBits) {
       return maker_.refuse(some_schema(), "properties", "too many names in one object");
     }
     // A member may show several things at once.
@@ -226,13 +227,23 @@ class ObjectBuilder {
         GEN_TRY(add_region(region, put));
       }
     }
-    if (maker_.options().definition_order) put_in_order(clause, listed, bits, &list);
+    if (in_order) put_in_order(clause, listed, bits, &list);
     const bool may_be_none = size.min == 0 && list.required.none();
     list.separator = parts_.comma;
     const ExprId members = list.max > 0 ? to_.members(std::move(list)) : Expressions::kNever;
     const ExprId inside =
         parts_.any({members, may_be_none ? Expressions::kEmpty : Expressions::kNever});
     return parts_.all({parts_.byte('{'), parts_.space, inside, parts_.byte('}')});
+  }
+
+  // Of at most so many members of which it matters whether they are there.
+  [[nodiscard]] bool comes_in_order(size_t n_bits) const {
+    const JsonStyle::Order order = maker_.options().style.order;
+    if (order != JsonStyle::Order::kPreferred || n_bits < kMostBits) {
+      return order != JsonStyle::Order::kAny;
+    }
+    maker_.tell_any_order();
+    return false;
   }
 
   // The first members of the list are those of `listed`; they come as the schema lists them, names

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "grammar/analysis.h"
+#include "grammar/json.h"
 #include "grammar/schema/builders.h"
 #include "grammar/schema/clause_maker.h"
 #include "grammar/schema/number_dfa.h"
@@ -38,16 +39,17 @@ class SchemaBuilder {
  public:
   SchemaBuilder(SchemaDocument& document, const SchemaOptions& options, Expressions& to,
                 SchemaReport* report)
-      : to_(to), options_(options), maker_(document, options, report), texts_(to) {
+      : to_(to),
+        options_(options),
+        maker_(document, options, report),
+        texts_(to, options.style.plain) {
     parts_.to = &to;
     parts_.watched = options.watched && (options.resolver != nullptr || options.among_others ||
                                          asks_for_unique(document.root()));
     parts_.names_watched = options.watched;
     report->items |= parts_.watched;
-    ByteSet spaces;
-    for (const char c : {' ', '\t', '\n', '\r'}) spaces.add(static_cast<uint8_t>(c));
-    parts_.space = to.repeat(to.bytes(spaces), 0, options.most_space);
-    parts_.character = json_character(to);
+    parts_.space = json_space(to, options.style);
+    parts_.character = options.style.plain ? plain_character(to) : json_character(to);
     parts_.comma = parts_.all({parts_.byte(','), parts_.space});
     parts_.colon = parts_.all({parts_.space, parts_.byte(':'), parts_.space});
     parts_.value = [this](const Literals& literals) { return value(literals); };
@@ -74,7 +76,8 @@ class SchemaBuilder {
       const std::string& why = maker_.conflict();
       return error(Code::kGrammar, "%.400s", why.empty() ? "#: no value is valid" : why.c_str());
     }
-    return parts_.all({parts_.space, all, parts_.space});
+    const ExprId behind = options_.style.one_line ? Expressions::kEmpty : parts_.space;
+    return parts_.all({parts_.space, all, behind});
   }
 
   [[nodiscard]] ClauseMaker& maker() noexcept { return maker_; }
@@ -156,8 +159,11 @@ class SchemaBuilder {
     };
     std::vector<ClauseMaker::SharedDfa> all;  // in the order of clauses, each once
     for (const Clause& clause : clauses) {
-      GEN_ASSIGN(const ClauseMaker::SharedDfa some, maker_.numbers_of(clause));
+      GEN_ASSIGN(ClauseMaker::SharedDfa some, maker_.numbers_of(clause));
       if (some == nullptr) return any_number();  // which keeps digits short itself
+      if (options_.style.plain) {
+        GEN_ASSIGN(some, maker_.plain_numbers_of(clause, some));
+      }
       if (std::find(all.begin(), all.end(), some) == all.end()) all.push_back(some);
     }
     const auto known = numbers_.find(all);
@@ -172,32 +178,15 @@ class SchemaBuilder {
   }
 
   Status keep_digits_short(Dfa* numbers) const {
-    if (options_.most_digits == kUnbounded) return {};
-    GEN_ASSIGN(*numbers, combine(*numbers, short_digits(options_.most_digits), Both::kAnd,
-                                 options_.automata));
+    const JsonStyle& style = options_.style;
+    if (style.digits == kUnbounded || style.plain) return {};
+    GEN_ASSIGN(*numbers,
+               combine(*numbers, short_digits(style.digits), Both::kAnd, options_.automata));
     return {};
   }
 
   ExprId any_number() {
-    if (any_number_ != 0) return any_number_;
-    ByteSet digits;
-    ByteSet first;
-    for (char c = '0'; c <= '9'; ++c) {
-      digits.add(static_cast<uint8_t>(c));
-      if (c != '0') first.add(static_cast<uint8_t>(c));
-    }
-    const ExprId digit = to_.bytes(digits);
-    const uint32_t most = options_.most_digits;
-    const uint32_t further = most == kUnbounded ? kUnbounded : most - 1;
-    const ExprId some = to_.repeat(digit, 1, most);
-    const ExprId whole = parts_.any(
-        {parts_.byte('0'), parts_.all({to_.bytes(first), to_.repeat(digit, 0, further)})});
-    const ExprId fraction = parts_.all({parts_.byte('.'), some});
-    const ExprId sign = parts_.any({parts_.byte('+'), parts_.byte('-'), Expressions::kEmpty});
-    const ExprId e = parts_.any({parts_.byte('e'), parts_.byte('E')});
-    const ExprId exponent = parts_.all({e, sign, some});
-    any_number_ = named(parts_.all({to_.repeat(parts_.byte('-'), 0, 1), whole,
-                                    to_.repeat(fraction, 0, 1), to_.repeat(exponent, 0, 1)}));
+    if (any_number_ == 0) any_number_ = json_number(to_, options_.style);
     return any_number_;
   }
 
@@ -210,7 +199,7 @@ class SchemaBuilder {
 
   Result<ExprId> strings_of(const Clause& clause) {
     GEN_ASSIGN(ClauseMaker::SharedDfa strings, maker_.strings_of(clause));
-    Lengths size = ClauseMaker::size_of(clause);
+    const Lengths size = ClauseMaker::size_of(clause);
     GEN_ASSIGN(const bool patterns, maker_.must_be_patterns(clause, strings));
     if (patterns) return patterns_of(size.min == 0);
     if (strings != nullptr && !strings->empty() && strings->states[0].final) {
@@ -222,25 +211,39 @@ class SchemaBuilder {
       return named(parts_.all(
           {parts_.byte('"'), to_.repeat(parts_.character, size.min, size.max), parts_.byte('"')}));
     }
-    const Lengths lengths = lengths_of(*strings);
-    const bool above = lengths.min >= size.min;
-    const bool below = lengths.max <= size.max;
-    if (above) size.min = 0;
-    if (below) size.max = kUnbounded;
-    if (!above || !below) {
-      const uint32_t most = size.max != kUnbounded ? size.max : size.min;
-      if (most > kMostTextLength) {
-        return maker_.refuse(clause.done[0].schema, below ? "minLength" : "maxLength",
-                             "lengths above 4096 together with other keywords");
-      }
-      GEN_ASSIGN(Dfa both, with_length(*strings, size, options_.automata));
-      strings = std::make_shared<const Dfa>(std::move(both));
+    ClauseMaker::SharedDfa plain;
+    if (options_.style.plain) {
+      GEN_ASSIGN(plain, maker_.plain_strings_of(clause, strings));
+      GEN_ASSIGN(plain, with_size(clause, std::move(plain)));
+    }
+    if (plain != nullptr && !plain->empty()) {
+      strings = std::move(plain);
+    } else {
+      GEN_ASSIGN(strings, with_size(clause, std::move(strings)));
     }
     const auto known = strings_.find(strings.get());
     if (known != strings_.end()) return known->second;
     GEN_ASSIGN(const ExprId texts, parts_.strings(*strings));
     kept_.push_back(strings);
     return strings_[strings.get()] = named(texts);
+  }
+
+  // Those of the strings that are as long as the clause asks for.
+  Result<ClauseMaker::SharedDfa> with_size(const Clause& clause, ClauseMaker::SharedDfa strings) {
+    Lengths size = ClauseMaker::size_of(clause);
+    const Lengths lengths = lengths_of(*strings);
+    const bool above = lengths.min >= size.min;
+    const bool below = lengths.max <= size.max;
+    if (above && below) return strings;
+    if (above) size.min = 0;
+    if (below) size.max = kUnbounded;
+    const uint32_t most = size.max != kUnbounded ? size.max : size.min;
+    if (most > kMostTextLength) {
+      return maker_.refuse(clause.done[0].schema, below ? "minLength" : "maxLength",
+                           "lengths above 4096 together with other keywords");
+    }
+    GEN_ASSIGN(Dfa both, with_length(*strings, size, options_.automata));
+    return std::make_shared<const Dfa>(std::move(both));
   }
 
   Expressions& to_;

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "grammar/dfa.h"
 #include "grammar/expression.h"
+#include "grammar/json_style.h"
 #include "grammar/schema/document.h"
 
 namespace gen::grammar {
@@ -21,12 +22,7 @@ struct SchemaOptions {
   bool one_of_as_any_of = false;
   /// Keywords that are not looked at (see is_asking_keyword).
   std::vector<std::string> ignored;
-  /// Members in the order in which the schema lists them, others behind them; else in any order.
-  bool definition_order = false;
-  /// Of white space in one place; kUnbounded: any.
-  uint32_t most_space = kUnbounded;
-  /// Digits in a row of a number; kUnbounded: any.
-  uint32_t most_digits = kUnbounded;
+  JsonStyle style;
   DfaFuel automata;
   uint64_t work = 200'000;  // alternatives looked at
   /// Whether the texts can be read beside the grammar (JsonRules): arrays may rely on it.
@@ -43,6 +39,7 @@ struct SchemaReport {
   std::vector<std::string> unknown_formats;
   std::vector<std::string> relaxed;  // a JSON pointer and what was done there
   bool items = false;                // JsonRules::items must be kept
+  bool any_order = false;            // of some object, though the style prefers one
 };
 
 /// kGrammar, with the pointer of what is wrong, refused, or can have no value.

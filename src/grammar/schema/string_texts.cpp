@@ -27,6 +27,15 @@ constexpr uint32_t kFirstOther = 0x80;
 constexpr std::string_view kEscapeLetters = "\"\\/bfnrt";
 constexpr std::string_view kMeant = "\"\\/\b\f\n\r\t";
 
+// Characters that JSON has only escaped.
+constexpr uint32_t kFirstRaw = 0x20;
+constexpr bool must_be_escaped(uint32_t code) {
+  return code < kFirstRaw || code == '"' || code == '\\';
+}
+constexpr bool has_letter(uint32_t code) {
+  return code < 0x80 && kMeant.find(static_cast<char>(code)) != std::string_view::npos;
+}
+
 struct MixWay {
   uint64_t operator()(uint64_t hash, const Way& way) const noexcept {
     return mix(hash, mix(static_cast<uint64_t>(way.low) << 32U | way.high, way.target));
@@ -124,14 +133,16 @@ class TextGraph {
 
   // What may follow a backslash at `from`; ways in order, apart.
   void escapes(uint32_t from, const Ways& ways) {
-    for (size_t i = 0; i < kEscapeLetters.size(); ++i) {
-      const auto code = static_cast<uint32_t>(kMeant[i]);
-      for (const Way& way : ways) {
-        const auto byte = static_cast<uint8_t>(kEscapeLetters[i]);
-        if (way.low <= code && code <= way.high) edge(from, byte, byte, way.target);
-      }
-    }
+    letters(from, ways);
     edge(from, 'u', 'u', units(ways));
+  }
+
+  // The same, `needed` are ways of single characters that must be escaped.
+  void plain_escapes(uint32_t from, const Ways& needed) {
+    letters(from, needed);
+    Ways others = needed;
+    std::erase_if(others, [](const Way& way) { return has_letter(way.low); });
+    if (!others.empty()) edge(from, 'u', 'u', units(others));
   }
 
   ExprId expression(Expressions& to) && {
@@ -167,6 +178,16 @@ class TextGraph {
     uint8_t low;
     uint8_t high;
   };
+
+  void letters(uint32_t from, const Ways& ways) {
+    for (size_t i = 0; i < kEscapeLetters.size(); ++i) {
+      const auto code = static_cast<uint32_t>(kMeant[i]);
+      for (const Way& way : ways) {
+        const auto byte = static_cast<uint8_t>(kEscapeLetters[i]);
+        if (way.low <= code && code <= way.high) edge(from, byte, byte, way.target);
+      }
+    }
+  }
 
   // Four digits of the first unit.
   uint32_t units(const Ways& ways) {
@@ -337,16 +358,41 @@ class Texts {
       raw(from, way, 0xE0, 0xEF, 2);
       raw(from, way, 0xF0, 0xF7, 3);
     }
-    const Ways& ways = characters_.from(of);
+    const Ways& ways = rules_.plain() ? needed(characters_.from(of)) : characters_.from(of);
     if (ways.empty()) return;
     const auto [known, added] = escapes_.node_of(ways);
     if (added) *known = escape(ways);
     graph_.edge(from, '\\', '\\', *known);
   }
 
+  // Characters that must be escaped, each for itself. Control characters without a letter are left
+  // out where many others lead to the same place: who writes \u wants something else.
+  const Ways& needed(const Ways& ways) {
+    constexpr uint32_t kMany = 32;
+    needed_.clear();
+    for (const Way& way : ways) {
+      uint32_t others = 0;
+      for (const Way& other : ways) {
+        if (other.target != way.target || other.high < kFirstRaw) continue;
+        others += other.high - std::max(other.low, kFirstRaw) + 1;
+      }
+      for (uint32_t code = way.low; code <= std::min<uint32_t>(way.high, '\\'); ++code) {
+        if (!must_be_escaped(code) || (others >= kMany && !has_letter(code))) continue;
+        needed_.push_back({code, code, way.target});
+      }
+    }
+    return needed_;
+  }
+
   // A node behind a backslash.
   uint32_t escape(const Ways& ways) {
     const uint32_t made = graph_.node();
+    if (rules_.plain()) {
+      there_ = ways;
+      for (Way& way : there_) way.target = border(way.target);
+      graph_.plain_escapes(made, there_);
+      return made;
+    }
     targets_.clear();
     for (const Way& way : ways) {
       if (std::find(targets_.begin(), targets_.end(), way.target) != targets_.end()) continue;
@@ -384,7 +430,13 @@ class Texts {
   std::vector<uint32_t> targets_;
   CharacterRanges ranges_;
   Ways there_;
+  Ways needed_;
 };
+
+ExprId letter_of(Expressions& to, uint32_t code) {
+  const size_t letter = kMeant.find(static_cast<char>(code));
+  return to.bytes(ByteSet::one(static_cast<uint8_t>(kEscapeLetters[letter])));
+}
 
 // What may follow the backslash of one character of one unit.
 ExprId escapes_of_one(Expressions& to, uint32_t code) {
@@ -396,10 +448,7 @@ ExprId escapes_of_one(Expressions& to, uint32_t code) {
     parts.push_back(to.bytes(both));
   }
   std::vector<ExprId> ways = {to.sequence(parts)};
-  const size_t letter = code < 0x80 ? kMeant.find(static_cast<char>(code)) : std::string_view::npos;
-  if (letter != std::string_view::npos) {
-    ways.push_back(to.bytes(ByteSet::one(static_cast<uint8_t>(kEscapeLetters[letter]))));
-  }
+  if (has_letter(code)) ways.push_back(letter_of(to, code));
   return to.choice(ways);
 }
 
@@ -438,9 +487,12 @@ ExprId StringTexts::escapes_of(const CharacterRanges& ranges) {
 ExprId StringTexts::character(uint32_t code, std::string_view bytes) {
   ExprId& known = characters_[code];
   if (known != 0) return known;
-  const std::array<ExprId, 2> escaped = {to_.bytes(ByteSet::one('\\')), escapes_of({{code, code}})};
+  if (plain_ && !must_be_escaped(code)) return known = to_.literal(bytes);
+  const std::array<ExprId, 2> escaped = {
+      to_.bytes(ByteSet::one('\\')),
+      plain_ && has_letter(code) ? letter_of(to_, code) : escapes_of({{code, code}})};
   std::vector<ExprId> ways = {to_.sequence(escaped)};
-  if (code >= 0x20 && code != '"' && code != '\\') ways.push_back(to_.literal(bytes));
+  if (!must_be_escaped(code)) ways.push_back(to_.literal(bytes));
   return known = to_.choice(ways);
 }
 

@@ -22,7 +22,8 @@ using CharacterRanges = std::vector<std::pair<uint32_t, uint32_t>>;
 
 class StringTexts {
  public:
-  explicit StringTexts(Expressions& to) : to_(to) {}
+  /// `plain`: one text of each string (JsonStyle::plain).
+  explicit StringTexts(Expressions& to, bool plain = false) : to_(to), plain_(plain) {}
 
   /// Texts of the strings, with their quotes. kGrammar if that takes more than the fuel.
   Result<ExprId> texts_of(const Dfa& strings, const DfaFuel& fuel);
@@ -32,16 +33,18 @@ class StringTexts {
   ExprId texts_of(std::string_view string);
   /// What follows the backslash of a character in these ranges.
   ExprId escapes_of(const CharacterRanges& ranges);
+  [[nodiscard]] bool plain() const noexcept { return plain_; }
 
  private:
   Expressions& to_;
+  const bool plain_;
   Result<ExprId> write(const Dfa& strings, bool quoted, const DfaFuel& fuel);
   ExprId character(uint32_t code, std::string_view bytes);
   std::map<CharacterRanges, ExprId> escapes_;
   std::unordered_map<uint32_t, ExprId> characters_;
 };
 
-/// One character of a string as JSON text.
+/// One character of a string as JSON text, escaped or not.
 ExprId json_character(Expressions& to);
 
 }  // namespace gen::grammar

@@ -126,7 +126,7 @@ public final class Sampling extends Settings<Sampling> {
     return add(s -> Native.gen_sampling_set_ignore_eos(s, ignore ? 1 : 0));
   }
 
-  /** Under a grammar, only tokens with which the text can still end within {@link #maxNewTokens}. */
+  /** Under a grammar, only tokens with which the text can still end within {@link #maxNewTokens}; the default. */
   public Sampling fitGrammar(boolean fit) {
     return add(s -> Native.gen_sampling_set_fit_grammar(s, fit ? 1 : 0));
   }

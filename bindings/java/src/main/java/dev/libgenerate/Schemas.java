@@ -31,7 +31,7 @@ public final class Schemas {
    * and no others; an {@link Optional} need not be there, or may be null. Numbers have the bounds of their type, enums are
    * the names of their constants, collections and arrays are lists, maps from strings are objects, and an Object is any
    * value. Classes may be recursive. It is a schema of draft 4, whose integers are written without fraction and exponent.
-   * With the option "json_order" "definition" a record's components come in their order.
+   * A record's components come in their order.
    *
    * @throws IllegalArgumentException naming the component, for what JSON has no form for.
    */
