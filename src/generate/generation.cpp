@@ -71,12 +71,22 @@ Status Generation::start(const Prompt& prompt) {
   GEN_TRY(params_.check_vocab(generator.vocab_size()));
 
   std::vector<int32_t> tokens;
-  bool bos = false;
-  GEN_TRY(session_->encode(prompt, &tokens, &bos));
-  if (tokens.empty() && sequence.length() == 0) {
-    return error(Code::kInvalidArgument, "the prompt has no tokens, and there is no text before it");
+  if (prompt.place == Prompt::Place::kBehind) {
+    bool bos = false;
+    GEN_TRY(session_->encode(prompt, &tokens, &bos));
+    if (tokens.empty() && sequence.length() == 0) {
+      return error(Code::kInvalidArgument,
+                   "the prompt has no tokens, and there is no text before it");
+    }
   }
   GEN_ASSIGN(rule_, GrammarRule::begin(params_, generator));
+  if (prompt.place != Prompt::Place::kBehind) {
+    GEN_ASSIGN(const std::span<const int32_t> rest,
+               session_->cut_to_common(prompt.tokens, prompt.place));
+    tokens.assign(rest.begin(), rest.end());
+    before_ = sequence.mark();
+    answered_ = session_->answered_;
+  }
   GEN_TRY(sequence.extend(tokens, true));
 
   // From here on only memory can fail, and the destructor then takes back what was added.
@@ -561,6 +571,16 @@ void Generation::note_drafts(int32_t drafted, int32_t accepted) noexcept {
   record.accepted = accepted;
   const std::span<const uint8_t> grades = job_.tree.grades().subspan(1);
   std::copy_n(grades.begin(), std::min(grades.size(), record.grades.size()), record.grades.begin());
+}
+
+std::span<const int32_t> Generation::held() const noexcept { return session_->sequence_.tokens(); }
+
+bool Generation::text_is_whole() const noexcept {
+  const auto ends = [](FinishReason reason) {
+    return reason == FinishReason::kStopToken || reason == FinishReason::kStopString ||
+           reason == FinishReason::kGrammarComplete;
+  };
+  return ends(result_.finish_reason) || ends(transcript_.end());
 }
 
 void Generation::stop(int32_t user_code) noexcept {

@@ -32,9 +32,14 @@ class Session;
 /// What to go on with: `text`, or `tokens` taken as they are if there are any. BOS goes before text
 /// when the session is empty and the tokenizer wants it.
 struct Prompt {
+  /// Whether `tokens` come behind what the session holds, or are all that it is to hold: what both
+  /// begin with stays then, as the texts of a chat (match_chat()) or token by token, and the rest
+  /// of the session goes, even if the call fails.
+  enum class Place : uint8_t { kBehind, kWholeChat, kWhole };
   std::string_view text = {};
   std::span<const int32_t> tokens = {};
   bool parse_special = false;  // texts of control tokens in `text` become those tokens
+  Place place = Place::kBehind;
 };
 
 /// What a session's last generating call has answered: its prompt begins behind that.
@@ -104,6 +109,10 @@ class Generation {
   [[nodiscard]] bool ended() const noexcept { return state_ == State::kEnded; }
   /// What there is so far; final once ended().
   [[nodiscard]] const GenResult& result() const noexcept { return result_; }
+  /// All tokens of the session; for after the end.
+  [[nodiscard]] std::span<const int32_t> held() const noexcept;
+  /// A stop token, a stop string or a grammar has ended the text, whatever ended the call.
+  [[nodiscard]] bool text_is_whole() const noexcept;
   /// Leaves an empty result behind; for after the end.
   [[nodiscard]] GenResult take_result() noexcept { return std::move(result_); }
 

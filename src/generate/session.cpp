@@ -94,20 +94,25 @@ Status Session::append_prompt(const Prompt& prompt) {
   return append_held(prompt, &participant);
 }
 
-Result<size_t> Session::cut_to_common(std::span<const int32_t> wanted) {
-  const tokenizer::ChatMatch match =
-      tokenizer::match_chat(*generator_->tokenizer(), sequence_.tokens(), wanted);
+Result<std::span<const int32_t>> Session::cut_to_common(std::span<const int32_t> wanted,
+                                                        Prompt::Place place) {
+  const std::span<const int32_t> held = sequence_.tokens();
+  const auto same = std::mismatch(held.begin(), held.end(), wanted.begin(), wanted.end());
+  const auto exact = static_cast<size_t>(same.first - held.begin());
+  tokenizer::ChatMatch match{exact, exact};
+  if (place == Prompt::Place::kWholeChat) {
+    match = tokenizer::match_chat(*generator_->tokenizer(), held, wanted);
+    // Its own cut of the texts may have more tokens, and then leave no room.
+    const size_t whole = match.held + (wanted.size() - match.wanted);
+    if (whole > wanted.size() && whole >= static_cast<size_t>(generator_->max_seq_len())) {
+      match = {exact, exact};
+    }
+  }
   const Status cut = cut_to(static_cast<int32_t>(match.held));
-  if (cut.ok()) return match.wanted;
+  if (cut.ok()) return wanted.subspan(match.wanted);
   if (cut.code() != Code::kUnsupported) return cut;
   GEN_TRY(cut_to(0));
-  return size_t{0};
-}
-
-Result<size_t> Session::keep_common(std::span<const int32_t> wanted) {
-  const InUseGuard guard(&in_use_);
-  GEN_TRY(guard.entered("session"));
-  return cut_to_common(wanted);
+  return wanted;
 }
 
 Status Session::append_chat(std::span<const int32_t> wanted) {
@@ -121,16 +126,9 @@ Status Session::append_chat(std::span<const int32_t> wanted) {
                    wanted.size(), limit);
     }
     const std::vector<int32_t> held(sequence_.tokens().begin(), sequence_.tokens().end());
-    GEN_ASSIGN(const size_t common, cut_to_common(wanted));
-    const auto kept = static_cast<size_t>(sequence_.length());
-    if (kept + (wanted.size() - common) > limit) {  // its own cut of the texts has more tokens
-      GEN_TRY(sequence_.extend(std::span(held).subspan(kept)));
-      publish_length();
-      return error(Code::kContextFull, "the conversation of %zu tokens exceeds the context of %zu",
-                   kept + (wanted.size() - common), limit);
-    }
     Prompt prompt;
-    prompt.tokens = wanted.subspan(common);
+    GEN_ASSIGN(prompt.tokens, cut_to_common(wanted, Prompt::Place::kWholeChat));
+    const auto kept = static_cast<size_t>(sequence_.length());
     Status status;
     const auto give_back = [&] {
       if (static_cast<size_t>(sequence_.length()) != kept) return;

@@ -49,9 +49,6 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   /// the rest is evaluated as by append(). kContextFull, shifting or not. After a cancel the
   /// evaluated part stays; after any other failure it holds the same tokens, some of them pending.
   Status append_chat(std::span<const int32_t> wanted);
-  /// Cuts what it does not have in common with `wanted`, and gives the number of ids of `wanted`
-  /// that it then stands for. A model that cannot go back starts anew.
-  Result<size_t> keep_common(std::span<const int32_t> wanted);
   /// First tokens that shifting never drops, if that is more than the generator says.
   Status set_keep(int32_t n);
 
@@ -106,7 +103,10 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   Status append_prompt(const Prompt& prompt);
   Status append_held(const Prompt& prompt, Participant* participant);
   Status cut_to(int32_t n);
-  Result<size_t> cut_to_common(std::span<const int32_t> wanted);
+  /// Cuts what it does not have in common with `wanted`, and gives what then is to come behind it;
+  /// no more than `wanted` has, or there is room for. A model that cannot go back starts anew.
+  Result<std::span<const int32_t>> cut_to_common(std::span<const int32_t> wanted,
+                                                 Prompt::Place place);
   Status score_prompt(const Prompt& prompt, std::vector<float>* logprobs,
                       std::vector<int32_t>* tokens);
   Status score_tail(int32_t first, Participant* participant, std::vector<float>* scores);
