@@ -226,7 +226,8 @@ GEN_API gen_status gen_session_load_buffer(gen_session *session, const void *dat
                                            gen_error *error);
 
 /**
- * Stops the running call, or else the next generating one, which then ends at once. One atomic store.
+ * Stops the running call: one that generates, appends or scores. Where none runs, stops the next one that generates, which
+ * then ends at once, whatever is appended or scored before it. One atomic store.
  *
  * Threads: any, also while the session is in use, also from a signal handler. NULL does nothing.
  * Since:   0.1

@@ -14,6 +14,21 @@ namespace {
 
 constexpr size_t kScoreBytes = size_t{16} << 20;  // logits held at once while scoring
 
+/// A cancel of before this call is the next generating one's: it is raised again after this one.
+class EarlierCancel {
+ public:
+  explicit EarlierCancel(CancelFlag* flag) noexcept : flag_(*flag), raised_(flag->take()) {}
+  ~EarlierCancel() {
+    if (raised_) flag_.fire();
+  }
+  EarlierCancel(const EarlierCancel&) = delete;
+  EarlierCancel& operator=(const EarlierCancel&) = delete;
+
+ private:
+  CancelFlag& flag_;
+  const bool raised_;
+};
+
 }  // namespace
 
 Session::Session(std::shared_ptr<const Generator> generator, Sequence sequence)
@@ -163,6 +178,7 @@ Status Session::append_held(const Prompt& prompt, Participant* participant) {
   if (given_cancel_ != nullptr && given_cancel_->raised())
     return {Code::kCancelled, "cancelled before the first token"};
   const Sequence::Mark before = sequence_.mark();
+  const EarlierCancel earlier(&cancel_);
   GEN_TRY(sequence_.extend(tokens, true));
   progress_.store(0.0F, std::memory_order_relaxed);
   const CancelFlag cancel(&cancel_, given_cancel_.get());
@@ -212,6 +228,7 @@ Status Session::score_prompt(const Prompt& prompt, std::vector<float>* logprobs,
   std::vector<float> scores;
   scores.reserve(given.size());
   const Sequence::Mark before = sequence_.mark();
+  const EarlierCancel earlier(&cancel_);
   GEN_TRY(sequence_.extend(given));
   Status status;
   try {

@@ -79,7 +79,8 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   /// A flag that stops append() and score() beside cancel(), and never what comes after; null for
   /// none. kBusy while a call runs.
   Status set_cancel(std::shared_ptr<const CancelFlag> cancel);
-  /// Sticky until a generating call consumes it or reset() clears it. A signal handler may call it.
+  /// Stops the running call, or else the next generating one: sticky until such a call consumes it
+  /// or reset() clears it. A signal handler may call it.
   void cancel() noexcept { cancel_.fire(); }
   /// Share of the current prompt that is evaluated, 0 to 1; 1 where none is being evaluated.
   [[nodiscard]] float progress() const noexcept {
