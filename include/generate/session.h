@@ -35,7 +35,8 @@ GEN_API gen_status gen_session_new(gen_generator *generator, gen_session **out, 
  * holds what it held before the call.
  *
  * A character that a limit or a cancel cuts between two tokens is left out of the text, and comes whole with
- * the next call if that goes on with an empty prompt.
+ * the next call if that goes on with an empty prompt. So does what may become a stop string when a callback
+ * stops the call or a stream is closed.
  *
  * @param prompt    [len] UTF-8; len may be GEN_NUL_TERMINATED. May be empty when the session is not.
  * @param sampling  how to choose tokens, or NULL for defaults.

@@ -50,9 +50,10 @@ Result<std::unique_ptr<Generation>> ChatSession::answer(const CallParams& params
     return error(Code::kInvalidArgument, "the chat template makes nothing of the conversation");
   }
   if (ids.size() >= context) {
-    return error(Code::kContextFull,
-                 "the conversation of %zu tokens leaves no room for an answer in the context of %zu",
-                 ids.size(), context);
+    return error(
+        Code::kContextFull,
+        "the conversation of %zu tokens leaves no room for an answer in the context of %zu",
+        ids.size(), context);
   }
   if (shifts) keep_ = window_.lead_tokens(all);
   GEN_TRY(session_->set_keep(keep_));
@@ -62,7 +63,8 @@ Result<std::unique_ptr<Generation>> ChatSession::answer(const CallParams& params
 Result<std::unique_ptr<Generation>> ChatSession::go_on(const CallParams& params) {
   keep_ = cut_->keep;
   GEN_TRY(session_->set_keep(keep_));
-  return session_->open({.tokens = cut_->held, .place = Prompt::Place::kWhole}, params);
+  return session_->open(
+      {.tokens = cut_->held, .place = Prompt::Place::kWhole, .unsaid = cut_->unsaid}, params);
 }
 
 Result<std::unique_ptr<ChatTurn>> ChatSession::open(std::optional<std::string_view> message,
@@ -142,7 +144,7 @@ void ChatTurn::add_answer() {
       (end == FinishReason::kLength || end == FinishReason::kCancelled ||
        end == FinishReason::kCallback)) {
     const std::span<const int32_t> held = generation_->held();
-    cut = ChatSession::Cut{all, {held.begin(), held.end()}, session_->keep_};
+    cut = ChatSession::Cut{all, {held.begin(), held.end()}, generation_->unsaid(), session_->keep_};
   }
   messages = std::move(all);
   session_->cut_ = std::move(cut);

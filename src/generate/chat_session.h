@@ -40,9 +40,9 @@ class ChatSession final : public std::enable_shared_from_this<ChatSession> {
   ChatSession& operator=(const ChatSession&) = delete;
 
   /// Begins the answer to the user's message, if there is one. Without one where the conversation
-  /// is the one that this session's last answer ended, and a limit, a cancel or a callback cut that,
-  /// it goes on, whatever the session holds by now; where it ends with another answer, kState. A
-  /// failure changes nothing; errors as encode_chat(), Session::append_chat() and
+  /// is the one that this session's last answer ended, and a limit, a cancel or a callback cut
+  /// that, it goes on, whatever the session holds by now; where it ends with another answer,
+  /// kState. A failure changes nothing; errors as encode_chat(), Session::append_chat() and
   /// Generation::open().
   Result<std::unique_ptr<ChatTurn>> open(std::optional<std::string_view> message,
                                          const CallParams& params);
@@ -68,6 +68,7 @@ class ChatSession final : public std::enable_shared_from_this<ChatSession> {
   struct Cut {
     std::vector<tokenizer::ChatMessage> messages;
     std::vector<int32_t> held;  // by the session at that time
+    std::string unsaid;         // Answered::unsaid
     int32_t keep = 0;
   };
   std::optional<Cut> cut_;

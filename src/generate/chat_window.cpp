@@ -38,9 +38,7 @@ Conversation part_of(const Conversation& all, size_t first, size_t end) {
   part.source = all.source;
   part.form = all.form;
   part.now = all.now;
-  const auto at = [&](size_t i) {
-    return all.messages.begin() + static_cast<std::ptrdiff_t>(i);
-  };
+  const auto at = [&](size_t i) { return all.messages.begin() + static_cast<std::ptrdiff_t>(i); };
   part.messages.assign(at(0), at(lead_of(all)));
   part.messages.insert(part.messages.end(), at(first), at(end));
   return part;

@@ -40,12 +40,17 @@ struct Prompt {
   std::span<const int32_t> tokens = {};
   bool parse_special = false;  // texts of control tokens in `text` become those tokens
   Place place = Place::kBehind;
+  /// With Place::kWhole, Answered::unsaid of when that was held.
+  std::string_view unsaid = {};
 };
 
 /// What a session's last generating call has answered: its prompt begins behind that.
 struct Answered {
   Sequence::Mark mark;       // what the session held at its end
   int32_t cached_since = 0;  // of the tokens appended since, what a prefix cache had
+  /// Text at its end that was held back as a possible stop string when a callback or a closed
+  /// stream ended it. No piece had it; a call that goes on from there says it first.
+  std::string unsaid = {};
 };
 
 /// Non-zero stops the call cleanly: kCancelled, with the value in GenResult::user_code. An
@@ -63,7 +68,8 @@ using EventCallback = int32_t (*)(void* user, const Event& event);
 /// decoding has trees of one row), so that what ends a call between two events ends it where it
 /// would without drafts. Texts are whole characters. One that an end other than a stop token cuts
 /// is left out, and comes whole with the next call that goes on from there; before a stop token it
-/// becomes U+FFFD. Who drives many generations from one thread uses want() and take() in place of
+/// becomes U+FFFD. So it is with what is held back as a possible stop string where no done event
+/// tells it. Who drives many generations from one thread uses want() and take() in place of
 /// next(). Threads: one at a time, not necessarily the same.
 class Generation {
  public:
@@ -113,6 +119,8 @@ class Generation {
   [[nodiscard]] std::span<const int32_t> held() const noexcept;
   /// A stop token, a stop string or a grammar has ended the text, whatever ended the call.
   [[nodiscard]] bool text_is_whole() const noexcept;
+  /// Answered::unsaid; for after the end.
+  [[nodiscard]] const std::string& unsaid() const noexcept;
   /// Leaves an empty result behind; for after the end.
   [[nodiscard]] GenResult take_result() noexcept { return std::move(result_); }
 
@@ -146,7 +154,8 @@ class Generation {
   void take_back() noexcept;
   template <typename F>
   Status contain(F&& work) noexcept;
-  void finish(FinishReason reason, Status status) noexcept;
+  /// `told`: the done event is given.
+  void finish(FinishReason reason, Status status, bool told = true) noexcept;
   void settle(FinishReason reason) noexcept;
 
   std::shared_ptr<Session> session_;

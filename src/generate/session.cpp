@@ -96,7 +96,9 @@ void Session::tell_reused() const {
   metrics.add(metric::kPromptCachedTokens, sequence_.reused());
 }
 
-void Session::note_answered() noexcept { answered_ = {sequence_.mark(), 0}; }
+void Session::note_answered(std::string unsaid) noexcept {
+  answered_ = {sequence_.mark(), 0, std::move(unsaid)};
+}
 
 Status Session::append(const Prompt& prompt) {
   return metric::count_failure(generator_->metrics(), [&] { return append_prompt(prompt); });
@@ -291,7 +293,9 @@ Status Session::truncate(int32_t n) {
 }
 
 Status Session::cut_to(int32_t n) {
+  const int32_t length = sequence_.length();
   GEN_TRY(sequence_.truncate(n));
+  if (n < length) answered_.unsaid.clear();
   answered_.mark = sequence_.moved(answered_.mark);
   answered_.mark.length = std::min(answered_.mark.length, n);
   publish_length();
@@ -346,6 +350,7 @@ Result<std::shared_ptr<Session>> Session::fork() const {
   std::shared_ptr<Session> session(new Session(generator_, std::move(copy)));
   session->answered_.mark.length = sequence_.moved(answered_.mark).length;
   session->answered_.cached_since = answered_.cached_since;
+  session->answered_.unsaid = answered_.unsaid;
   session->publish_length();
   if (drafts_ != nullptr) {
     try {

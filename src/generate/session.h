@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -115,7 +116,7 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   void tell_reused() const;
   void publish_length() noexcept;
   /// Notes that what it holds is answered: the next prompt begins here.
-  void note_answered() noexcept;
+  void note_answered(std::string unsaid = {}) noexcept;
 
   std::shared_ptr<const Generator> generator_;
   Sequence sequence_;

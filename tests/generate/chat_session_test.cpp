@@ -170,7 +170,9 @@ TEST(ChatSession, AnAnswerThatWasChangedDoesNotGoOn) {
       +[](Talk* talk) { talk->messages().back().content += "a"; },
       +[](Talk* talk) { talk->messages().back().reasoning = "a"; },
       +[](Talk* talk) { talk->messages().front().content = "tell us"; },
-      +[](Talk* talk) { talk->messages().insert(talk->messages().begin(), {"system", "a"}); },
+      +[](Talk* talk) {
+        talk->messages().insert(talk->messages().begin(), {"system", "a"});
+      },
   };
   for (const auto edit : edits) {
     Talk talk(Kind::kStop, kPlain);
@@ -209,7 +211,23 @@ TEST(ChatSession, AnAnswerWhoseStopStringIsThereIsWhole) {
     }
     EXPECT_TRUE(talk.messages() == whole.messages()) << how;
     EXPECT_EQ(talk.send(std::nullopt, params).status.code(), Code::kState) << how;
-    EXPECT_EQ(talk.send("and", at_most(3)).text, Talk(whole, Kind::kStop).send("and", at_most(3)).text);
+    EXPECT_EQ(talk.send("and", at_most(3)).text,
+              Talk(whole, Kind::kStop).send("and", at_most(3)).text);
+  }
+}
+
+// Texts of a session may be cut into more tokens than the conversation is.
+TEST(ChatSession, ALongerCutOfTheTextsStaysOnlyWhereThereIsRoom) {
+  for (const int32_t context : {18, 20, 23, 24, 25, 40}) {
+    World world(context);
+    const Tokens wanted(15, world.ids({"ab"})[0]);
+    Tokens longer;
+    for (int i = 0; i < 9; ++i) longer = join(longer, world.ids({"a", "b"}));
+    const auto session = world.session();
+    ASSERT_TRUE(session->append(ids(longer)).ok());
+    ASSERT_TRUE(session->append_chat(wanted).ok()) << context;
+    EXPECT_EQ(held(*session).size(), context > 24 ? 24U : 15U) << context;
+    expect_consistent(world, *session);
   }
 }
 
