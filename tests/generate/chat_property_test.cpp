@@ -6,7 +6,8 @@
 // on and scored by others; two chat sessions have one conversation. Whatever happened, a turn must
 // be what a fresh chat session makes of the same messages: its status, pieces, tokens, the messages
 // and the tokens that the session holds then. An answer that goes on is compared with a fresh chat
-// session that gave the parts one after the other. GEN_TRIALS sets the number of programs.
+// session that gave the parts one after the other, and with what its tokens say. GEN_TRIALS sets
+// the number of programs.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -175,6 +176,8 @@ struct Chain {
   Conversation base;  // before the first step
   std::vector<Step> steps;
   Messages after;
+  Tokens tokens;     // of the answer
+  std::string said;  // as pieces
 };
 
 struct Talk {
@@ -293,6 +296,8 @@ class Program {
       as_before();
       return;
     }
+    // A pass that is cancelled may have shifted the context before.
+    const bool in_the_model = step.how == How::kCancelInTheModel;
     // Where it came to an end by itself, or as far as it came, a fresh one does by other means.
     if (step.how == How::kCancelInTheModel && took.status.code() == Code::kCancelled) {
       if (took.tokens.empty()) return as_before();
@@ -313,16 +318,30 @@ class Program {
             std::tie(fresh.begun, fresh.said, fresh.tokens) &&
         took.messages == fresh.messages &&
         (closed || (took.reason == fresh.reason && took.status.code() == fresh.status.code())) &&
-        (!took.answered() || took.held == fresh.held);
+        (in_the_model || !took.answered() || took.held == fresh.held);
     ASSERT_TRUE(same) << took << "\nfresh: " << fresh << "\nin " << static_cast<int32_t>(step.how)
                       << " at " << step.at << (goes_on ? ", going on" : "");
     if (!took.answered()) return as_before();
     counts_.went_on += goes_on ? 1 : 0;
     counts_.cut += closed || took.reason == FinishReason::kCallback ? 1 : 0;
     if (fits_not(before, step)) ++counts_.dropped;
-    if (!goes_on) talk.chain = Chain{before, {}, {}};
+    if (!goes_on) talk.chain = Chain{before, {}, {}, {}, {}};
     talk.chain->steps.push_back(step);
     talk.chain->after = took.messages;
+    talk.chain->tokens = join(talk.chain->tokens, took.tokens);
+    talk.chain->said += took.said;
+    check_text(*talk.chain, took.reason);
+  }
+  /// The answer's message is its pieces, and they are what its tokens say.
+  void check_text(const Chain& chain, FinishReason reason) const {
+    EXPECT_EQ(chain.after.back().content, chain.said);
+    std::string text;
+    tokenizer::StreamDecoder decoder(*place_.generator->tokenizer());
+    for (const int32_t token : chain.tokens) ASSERT_TRUE(decoder.feed(token, &text).ok());
+    if (reason == FinishReason::kStopToken) decoder.flush(&text);
+    EXPECT_EQ(chain.said, text.substr(0, chain.said.size()));
+    const auto ends = {FinishReason::kStopToken, FinishReason::kLength, FinishReason::kContextFull};
+    if (std::find(ends.begin(), ends.end(), reason) != ends.end()) EXPECT_EQ(chain.said, text);
   }
   /// Whether the whole conversation is more than the context.
   bool fits_not(Conversation all, const Step& step) const {
