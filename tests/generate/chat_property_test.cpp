@@ -340,8 +340,11 @@ class Program {
     for (const int32_t token : chain.tokens) ASSERT_TRUE(decoder.feed(token, &text).ok());
     if (reason == FinishReason::kStopToken) decoder.flush(&text);
     EXPECT_EQ(chain.said, text.substr(0, chain.said.size()));
-    const auto ends = {FinishReason::kStopToken, FinishReason::kLength, FinishReason::kContextFull};
-    if (std::find(ends.begin(), ends.end(), reason) != ends.end()) EXPECT_EQ(chain.said, text);
+    // Before a stop token what was held back may turn out to be another call's stop string.
+    const bool all = reason == FinishReason::kLength || reason == FinishReason::kContextFull ||
+                     (reason == FinishReason::kStopToken &&
+                      chain.steps.back().params.stops.strings.empty());
+    if (all) EXPECT_EQ(chain.said, text);
   }
   /// Whether the whole conversation is more than the context.
   bool fits_not(Conversation all, const Step& step) const {
