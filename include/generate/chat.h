@@ -257,11 +257,14 @@ GEN_API gen_status gen_chat_session_new(gen_generator *generator, gen_chat *chat
  * what is new since the last turn is run. After a failure the session may hold some of the turn; the next one mends that.
  *
  * An answer that a limit, a cancel or a callback ended is added as far as it came; its turn is closed with the next
- * message. Where no token came, and after any other failure, the conversation is as before the call.
+ * message. Where no token came, and after any other failure, the conversation is as before the call. What counts is the
+ * conversation: whatever was sent without an answer, taken back and put there again, or done to the session in between, the
+ * turn is what a new chat session with these messages gives, and a cut answer goes on where it was cut.
  *
  * @param text      [len] UTF-8; len may be GEN_NUL_TERMINATED. NULL adds no message: to answer what the conversation
- *                  ends with, such as the result of a tool; or to go on with the last answer, if a limit, a cancel or a
- *                  callback cut it: what comes is added to its message.
+ *                  ends with, such as the result of a tool; or to go on with the last answer, if it is this session's
+ *                  last one and a limit, a cancel or a callback cut it: what comes is added to its message. Where its
+ *                  stop string or grammar was complete, nothing has cut it.
  * @param sampling  how to choose tokens, or NULL for defaults.
  * @param result    receives the result, its text the answer; may be NULL. It is also set if the call fails or is
  *                  cancelled after the first token.

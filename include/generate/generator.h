@@ -34,8 +34,10 @@ typedef struct gen_token {
 } gen_token;
 
 /**
- * Receives pieces on the calling thread; non-zero stops the generation cleanly. It may call everything, but the session
- * of the call is GEN_ERROR_BUSY. An exception fails the call with GEN_ERROR_INTERNAL, and a session is as before the call.
+ * Receives pieces on the calling thread; non-zero stops the generation cleanly: no piece follows, and what was held back as
+ * a possible stop string is in no piece and not in the result's text. A call on the session that goes on with an empty
+ * prompt says it first. It may call everything, but the session of the call is GEN_ERROR_BUSY. An exception fails the call
+ * with GEN_ERROR_INTERNAL, and a session is as before the call.
  */
 typedef int (*gen_token_callback)(void *user, const gen_token *token);
 

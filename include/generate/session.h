@@ -35,7 +35,8 @@ GEN_API gen_status gen_session_new(gen_generator *generator, gen_session **out, 
  * holds what it held before the call.
  *
  * A character that a limit or a cancel cuts between two tokens is left out of the text, and comes whole with
- * the next call if that goes on with an empty prompt.
+ * the next call if that goes on with an empty prompt. So does what may become a stop string when a callback
+ * stops the call or a stream is closed.
  *
  * @param prompt    [len] UTF-8; len may be GEN_NUL_TERMINATED. May be empty when the session is not.
  * @param sampling  how to choose tokens, or NULL for defaults.
@@ -226,7 +227,8 @@ GEN_API gen_status gen_session_load_buffer(gen_session *session, const void *dat
                                            gen_error *error);
 
 /**
- * Stops the running call, or else the next generating one, which then ends at once. One atomic store.
+ * Stops the running call: one that generates, appends or scores. Where none runs, stops the next one that generates, which
+ * then ends at once, whatever is appended or scored before it. One atomic store.
  *
  * Threads: any, also while the session is in use, also from a signal handler. NULL does nothing.
  * Since:   0.1

@@ -17,6 +17,8 @@ class CancelFlag {
       : first_(first), second_(second) {}
 
   void fire() noexcept { raised_.store(true, std::memory_order_relaxed); }
+  /// Lowers it; whether it was raised.
+  bool take() noexcept { return raised_.exchange(false, std::memory_order_relaxed); }
   void reset() noexcept { raised_.store(false, std::memory_order_relaxed); }
   [[nodiscard]] bool raised() const noexcept {
     return raised_.load(std::memory_order_relaxed) || (first_ != nullptr && first_->raised()) ||

@@ -10,51 +10,20 @@ namespace gen::generate {
 namespace {
 
 using tokenizer::ChatMessage;
-using tokenizer::Conversation;
 
-/// Messages at the beginning that tell the model what it is: they always stay.
-size_t lead_of(const Conversation& conversation) {
-  size_t n = 0;
-  for (const ChatMessage& message : conversation.messages) {
-    if (message.role != "system" && message.role != "developer") break;
-    ++n;
-  }
-  return n;
-}
-
-/// The beginning of the next turn after message `from`, or nothing: the last turn always stays.
-std::optional<size_t> next_turn(const Conversation& conversation, size_t from) {
-  for (size_t i = from + 1; i < conversation.messages.size(); ++i) {
-    if (conversation.messages[i].role == "user") return i;
-  }
-  return std::nullopt;
-}
-
-/// Everything but the messages.
-Conversation frame_of(const Conversation& conversation) {
-  Conversation frame;
-  frame.tools = conversation.tools;
-  frame.variables = conversation.variables;
-  frame.source = conversation.source;
-  frame.form = conversation.form;
-  frame.now = conversation.now;
-  return frame;
-}
-
-Conversation without(const Conversation& conversation, size_t lead, size_t first) {
-  Conversation rest = frame_of(conversation);
-  const auto begin = conversation.messages.begin();
-  rest.messages.assign(begin, begin + static_cast<std::ptrdiff_t>(lead));
-  rest.messages.insert(rest.messages.end(), begin + static_cast<std::ptrdiff_t>(first),
-                       conversation.messages.end());
-  return rest;
+bool ends_with_answer(const std::vector<ChatMessage>& messages) {
+  return !messages.empty() && messages.back().role == "assistant" &&
+         messages.back().tool_calls.empty();
 }
 
 }  // namespace
 
 ChatSession::ChatSession(std::shared_ptr<const Generator> generator, std::shared_ptr<Chat> chat,
                          std::shared_ptr<Session> session) noexcept
-    : generator_(std::move(generator)), chat_(std::move(chat)), session_(std::move(session)) {}
+    : generator_(std::move(generator)),
+      chat_(std::move(chat)),
+      session_(std::move(session)),
+      window_(generator_->tokenizer(), generator_->max_seq_len()) {}
 
 Result<std::shared_ptr<ChatSession>> ChatSession::create(
     const std::shared_ptr<const Generator>& generator, std::shared_ptr<Chat> chat) {
@@ -66,74 +35,36 @@ Result<std::shared_ptr<ChatSession>> ChatSession::create(
       new ChatSession(generator, std::move(chat), std::move(session)));
 }
 
-Result<std::vector<int32_t>> ChatSession::encoded(size_t first) const {
-  const Conversation& all = chat_->conversation;
-  const size_t lead = lead_of(all);
-  std::vector<int32_t> ids;
-  if (first <= lead) {
-    GEN_TRY(tokenizer::encode_chat(*generator_->tokenizer(), all, true, &ids));
-  } else {
-    GEN_TRY(
-        tokenizer::encode_chat(*generator_->tokenizer(), without(all, lead, first), true, &ids));
-  }
-  return ids;
-}
-
-Result<std::vector<int32_t>> ChatSession::wanted(int32_t answer_tokens, size_t* first) const {
-  const Conversation& all = chat_->conversation;
-  *first = std::clamp(first_, lead_of(all), all.messages.size());
-  GEN_ASSIGN(std::vector<int32_t> ids, encoded(*first));
-  if (!generator_->options().shift_context) return ids;
+Result<std::unique_ptr<Generation>> ChatSession::answer(const CallParams& params) {
+  const tokenizer::Conversation& all = chat_->conversation;
   const auto context = static_cast<size_t>(generator_->max_seq_len());
-  const size_t room = std::min(static_cast<size_t>(answer_tokens), context / 4);
-  if (ids.size() + room <= context) return ids;
-  // Turns go until half of the context is free, so that it does not happen again at once.
-  while (ids.size() > context / 2) {
-    const std::optional<size_t> next = next_turn(all, *first);
-    if (!next.has_value()) break;
-    GEN_ASSIGN(ids, encoded(*next));
-    *first = *next;
+  const bool shifts = generator_->options().shift_context;
+  std::vector<int32_t> ids;
+  if (shifts) {
+    const auto most = static_cast<size_t>(params.stops.effective_max_new_tokens());
+    GEN_ASSIGN(ids, window_.fit(all, std::min(most, context / 4)));
+  } else {
+    GEN_TRY(tokenizer::encode_chat(*generator_->tokenizer(), all, true, &ids));
   }
-  return ids;
-}
-
-int32_t ChatSession::lead_tokens() const {
-  const Conversation& all = chat_->conversation;
-  std::vector<int32_t> ids[2];
-  for (size_t i = 0; i < 2; ++i) {
-    Conversation one = without(all, lead_of(all), all.messages.size());
-    one.messages.push_back({"user", i == 0 ? "0" : "1"});
-    if (!tokenizer::encode_chat(*generator_->tokenizer(), one, true, &ids[i]).ok()) return 0;
-  }
-  const auto same = std::mismatch(ids[0].begin(), ids[0].end(), ids[1].begin(), ids[1].end());
-  const auto n = static_cast<int32_t>(same.first - ids[0].begin());
-  return n <= generator_->max_seq_len() / 2 ? n : 0;
-}
-
-Result<std::unique_ptr<Generation>> ChatSession::begin(const CallParams& params) {
-  size_t first = 0;
-  GEN_ASSIGN(const std::vector<int32_t> ids,
-             wanted(params.stops.effective_max_new_tokens(), &first));
   if (ids.empty()) {
     return error(Code::kInvalidArgument, "the chat template makes nothing of the conversation");
   }
-  if (ids.size() >= static_cast<size_t>(generator_->max_seq_len())) {
-    return error(Code::kContextFull,
-                 "the conversation of %zu tokens leaves no room for an answer in the context of %d",
-                 ids.size(), generator_->max_seq_len());
+  if (ids.size() >= context) {
+    return error(
+        Code::kContextFull,
+        "the conversation of %zu tokens leaves no room for an answer in the context of %zu",
+        ids.size(), context);
   }
-  if (generator_->options().shift_context) GEN_TRY(session_->set_keep(lead_tokens()));
-  GEN_ASSIGN(const size_t common, session_->keep_common(ids));
-  first_ = first;
-  Prompt prompt;
-  prompt.tokens = std::span(ids).subspan(common);
-  return session_->open(prompt, params);
+  if (shifts) keep_ = window_.lead_tokens(all);
+  GEN_TRY(session_->set_keep(keep_));
+  return session_->open({.tokens = ids, .place = Prompt::Place::kWholeChat}, params);
 }
 
-bool ChatSession::goes_on() const {
-  const std::vector<ChatMessage>& messages = chat_->conversation.messages;
-  return cut_.has_value() && cut_->message == messages.size() &&
-         cut_->text == messages.back().content && cut_->held == session_->length();
+Result<std::unique_ptr<Generation>> ChatSession::go_on(const CallParams& params) {
+  keep_ = cut_->keep;
+  GEN_TRY(session_->set_keep(keep_));
+  return session_->open(
+      {.tokens = cut_->held, .place = Prompt::Place::kWhole, .unsaid = cut_->unsaid}, params);
 }
 
 Result<std::unique_ptr<ChatTurn>> ChatSession::open(std::optional<std::string_view> message,
@@ -146,17 +77,11 @@ Result<std::unique_ptr<ChatTurn>> ChatSession::open(std::optional<std::string_vi
     GEN_ASSIGN(ChatMessage said, tokenizer::chat_message("user", *message));
     messages.push_back(std::move(said));
   }
-  const bool ends_with_answer = !messages.empty() && messages.back().role == "assistant" &&
-                                messages.back().tool_calls.empty();
-  turn->goes_on_ = ends_with_answer && goes_on();
-  if (ends_with_answer && !turn->goes_on_) {
+  turn->goes_on_ = ends_with_answer(messages) && cut_.has_value() && cut_->messages == messages;
+  if (ends_with_answer(messages) && !turn->goes_on_) {
     return error(Code::kState, "the conversation ends with an answer: add a message to it");
   }
-  if (turn->goes_on_) {
-    GEN_ASSIGN(turn->generation_, session_->open(Prompt{}, params));
-  } else {
-    GEN_ASSIGN(turn->generation_, begin(params));
-  }
+  GEN_ASSIGN(turn->generation_, turn->goes_on_ ? go_on(params) : answer(params));
   return turn;
 }
 
@@ -207,19 +132,21 @@ Status ChatTurn::note_end() noexcept {
 void ChatTurn::add_answer() {
   const GenResult& result = generation_->result();
   std::vector<ChatMessage>& messages = session_->chat_->conversation.messages;
-  std::string content = goes_on_ ? messages.back().content + result.text : result.text;
+  std::vector<ChatMessage> all = messages;
+  if (goes_on_) {
+    all.back().content += result.text;
+  } else {
+    all.push_back({"assistant", result.text});
+  }
   std::optional<ChatSession::Cut> cut;
   const FinishReason end = result.finish_reason;
-  if (end == FinishReason::kLength || end == FinishReason::kCancelled ||
-      end == FinishReason::kCallback) {
-    cut = ChatSession::Cut{messages.size() + (goes_on_ ? 0 : 1), content,
-                           session_->session_->length()};
+  if (!generation_->text_is_whole() &&
+      (end == FinishReason::kLength || end == FinishReason::kCancelled ||
+       end == FinishReason::kCallback)) {
+    const std::span<const int32_t> held = generation_->held();
+    cut = ChatSession::Cut{all, {held.begin(), held.end()}, generation_->unsaid(), session_->keep_};
   }
-  if (goes_on_) {
-    messages.back().content = std::move(content);
-  } else {
-    messages.push_back({"assistant", std::move(content)});
-  }
+  messages = std::move(all);
   session_->cut_ = std::move(cut);
 }
 

@@ -14,6 +14,7 @@
 #include "base/in_use.h"
 #include "base/status.h"
 #include "generate/call_params.h"
+#include "generate/chat_window.h"
 #include "generate/generation.h"
 #include "generate/generator.h"
 #include "generate/session.h"
@@ -39,9 +40,10 @@ class ChatSession final : public std::enable_shared_from_this<ChatSession> {
   ChatSession& operator=(const ChatSession&) = delete;
 
   /// Begins the answer to the user's message, if there is one. Without one where the conversation
-  /// ends with an answer of this session's that a limit, a cancel or a callback cut, that goes on;
-  /// where it ends with another answer, kState. A failure changes nothing; errors as encode_chat(),
-  /// Session::append_chat() and Generation::open().
+  /// is the one that this session's last answer ended, and a limit, a cancel or a callback cut
+  /// that, it goes on, whatever the session holds by now; where it ends with another answer,
+  /// kState. A failure changes nothing; errors as encode_chat(), Session::append_chat() and
+  /// Generation::open().
   Result<std::unique_ptr<ChatTurn>> open(std::optional<std::string_view> message,
                                          const CallParams& params);
   /// A whole turn; the rest as run() of generation.h.
@@ -54,26 +56,22 @@ class ChatSession final : public std::enable_shared_from_this<ChatSession> {
   friend class ChatTurn;
   ChatSession(std::shared_ptr<const Generator> generator, std::shared_ptr<Chat> chat,
               std::shared_ptr<Session> session) noexcept;
-  /// The ids of what is to be answered, without the oldest turns where a generator that shifts has
-  /// too little room for them. `*first` is the first message that is left behind the lead.
-  Result<std::vector<int32_t>> wanted(int32_t answer_tokens, size_t* first) const;
-  Result<std::vector<int32_t>> encoded(size_t first) const;
-  /// How many tokens any conversation of this system message and these tools begins with.
-  [[nodiscard]] int32_t lead_tokens() const;
-  Result<std::unique_ptr<Generation>> begin(const CallParams& params);
+  Result<std::unique_ptr<Generation>> answer(const CallParams& params);
+  Result<std::unique_ptr<Generation>> go_on(const CallParams& params);
 
   std::shared_ptr<const Generator> generator_;
   std::shared_ptr<Chat> chat_;
   std::shared_ptr<Session> session_;
-  /// The last answer, if it was cut and may go on.
+  ChatWindow window_;
+  int32_t keep_ = 0;  // tokens with which what was last laid out began
+  /// The last answer that may go on: where the conversation is these messages, its end.
   struct Cut {
-    size_t message = 0;
-    std::string text;
-    int32_t held = 0;  // tokens of the session
+    std::vector<tokenizer::ChatMessage> messages;
+    std::vector<int32_t> held;  // by the session at that time
+    std::string unsaid;         // Answered::unsaid
+    int32_t keep = 0;
   };
-  [[nodiscard]] bool goes_on() const;
   std::optional<Cut> cut_;
-  size_t first_ = 0;  // messages before it are laid out no more, but for the lead
 };
 
 /// The answer to one message, pulled from its generation. While it lives the chat session and the

@@ -74,17 +74,31 @@ Status Generation::start(const Prompt& prompt) {
   GEN_TRY(params_.check_vocab(generator.vocab_size()));
 
   std::vector<int32_t> tokens;
-  bool bos = false;
-  GEN_TRY(session_->encode(prompt, &tokens, &bos));
-  if (tokens.empty() && sequence.length() == 0) {
-    return error(Code::kInvalidArgument, "the prompt has no tokens, and there is no text before it");
+  std::string unsaid(prompt.unsaid);
+  if (prompt.place == Prompt::Place::kBehind) {
+    bool bos = false;
+    GEN_TRY(session_->encode(prompt, &tokens, &bos));
+    if (tokens.empty() && sequence.length() == 0) {
+      return error(Code::kInvalidArgument,
+                   "the prompt has no tokens, and there is no text before it");
+    }
+    const bool goes_on =
+        tokens.empty() && sequence.moved(answered_.mark).length == sequence.length();
+    unsaid = goes_on ? answered_.unsaid : std::string();
   }
   GEN_ASSIGN(rule_, GrammarRule::begin(params_, generator));
   note_member();
+  if (prompt.place != Prompt::Place::kBehind) {
+    GEN_ASSIGN(const std::span<const int32_t> rest,
+               session_->cut_to_common(prompt.tokens, prompt.place));
+    tokens.assign(rest.begin(), rest.end());
+    before_ = sequence.mark();
+    answered_ = session_->answered_;
+  }
   GEN_TRY(sequence.extend(tokens, true));
 
   // From here on only memory can fail, and the destructor then takes back what was added.
-  GEN_TRY(transcript_.begin(generator, sequence.tokens()));
+  GEN_TRY(transcript_.begin(generator, sequence.tokens(), std::move(unsaid)));
   sequence.reserve(transcript_.most());
   begin_drafts();
   result_.usage.prompt = sequence.length() - sequence.moved(answered_.mark).length;
@@ -572,6 +586,18 @@ void Generation::note_drafts(int32_t drafted, int32_t accepted) noexcept {
   std::copy_n(grades.begin(), std::min(grades.size(), record.grades.size()), record.grades.begin());
 }
 
+std::span<const int32_t> Generation::held() const noexcept { return session_->sequence_.tokens(); }
+
+const std::string& Generation::unsaid() const noexcept { return session_->answered_.unsaid; }
+
+bool Generation::text_is_whole() const noexcept {
+  const auto ends = [](FinishReason reason) {
+    return reason == FinishReason::kStopToken || reason == FinishReason::kStopString ||
+           reason == FinishReason::kGrammarComplete;
+  };
+  return ends(result_.finish_reason) || ends(transcript_.end());
+}
+
 void Generation::stop(int32_t user_code) noexcept {
   take_back();
   if (state_ == State::kEnded && !result_.status.ok()) {
@@ -584,7 +610,7 @@ void Generation::stop(int32_t user_code) noexcept {
     result_.finish_reason = FinishReason::kCallback;
     result_.status = std::move(status);
   } else {
-    finish(FinishReason::kCallback, std::move(status));
+    finish(FinishReason::kCallback, std::move(status), false);
   }
   result_.user_code = user_code;
 }
@@ -592,21 +618,21 @@ void Generation::stop(int32_t user_code) noexcept {
 void Generation::break_off(Status failure) noexcept {
   take_back();
   if (state_ != State::kEnded) {
-    finish(FinishReason::kError, std::move(failure));
+    finish(FinishReason::kError, std::move(failure), false);
     return;
   }
   if (!result_.status.ok()) return;
   session_->sequence_.rewind(before_);
-  session_->answered_ = answered_;
+  session_->answered_ = std::move(answered_);
   session_->publish_length();
   session_->generator().metrics().add(metric::errors(failure.code()), 1);
   result_.finish_reason = FinishReason::kError;
   result_.status = std::move(failure);
 }
 
-void Generation::finish(FinishReason reason, Status status) noexcept {
+void Generation::finish(FinishReason reason, Status status, bool told) noexcept {
   end_step();
-  transcript_.close(reason);
+  transcript_.close(reason, told);
   settle(reason);
   if (call_.has_value()) call_->end();
   Metrics& metrics = session_->generator().metrics();
@@ -629,7 +655,7 @@ void Generation::settle(FinishReason reason) noexcept {
     sequence.drop_pending(sequence.moved(before_).length);
   }
   if (reason == FinishReason::kCancelled) session_->cancel_.reset();
-  if (reason != FinishReason::kError) session_->note_answered();
+  if (reason != FinishReason::kError) session_->note_answered(transcript_.take_unsaid());
   if (drafts_ != nullptr && reason != FinishReason::kError) drafts_->ended(sequence.tokens());
   session_->progress_.store(1.0F, std::memory_order_relaxed);
   session_->publish_length();

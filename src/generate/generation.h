@@ -43,7 +43,8 @@ class Session;
 /// decoding has trees of one row), so that what ends a call between two events ends it where it
 /// would without drafts. Texts are whole characters. One that an end other than a stop token cuts
 /// is left out, and comes whole with the next call that goes on from there; before a stop token it
-/// becomes U+FFFD. Who drives many generations from one thread uses want() and take() in place of
+/// becomes U+FFFD. So it is with what is held back as a possible stop string where no done event
+/// tells it. Who drives many generations from one thread uses want() and take() in place of
 /// next(). Threads: one at a time, not necessarily the same.
 class Generation {
  public:
@@ -89,6 +90,12 @@ class Generation {
   [[nodiscard]] bool ended() const noexcept { return state_ == State::kEnded; }
   /// What there is so far; final once ended().
   [[nodiscard]] const GenResult& result() const noexcept { return result_; }
+  /// All tokens of the session; for after the end.
+  [[nodiscard]] std::span<const int32_t> held() const noexcept;
+  /// A stop token, a stop string or a grammar has ended the text, whatever ended the call.
+  [[nodiscard]] bool text_is_whole() const noexcept;
+  /// Answered::unsaid; for after the end.
+  [[nodiscard]] const std::string& unsaid() const noexcept;
   /// Leaves an empty result behind; for after the end.
   [[nodiscard]] GenResult take_result() noexcept { return std::move(result_); }
 
@@ -123,7 +130,8 @@ class Generation {
   void take_back() noexcept;
   template <typename F>
   Status contain(F&& work) noexcept;
-  void finish(FinishReason reason, Status status) noexcept;
+  /// `told`: the done event is given.
+  void finish(FinishReason reason, Status status, bool told = true) noexcept;
   void settle(FinishReason reason) noexcept;
 
   std::shared_ptr<Session> session_;

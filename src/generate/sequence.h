@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/cancel.h"
@@ -190,6 +191,9 @@ class Sequence {
 struct Answered {
   Sequence::Mark mark;       // what the session held at its end
   int32_t cached_since = 0;  // of the tokens appended since, what a prefix cache had
+  /// Text at its end that was held back as a possible stop string when a callback or a closed
+  /// stream ended it. No piece had it; a call that goes on from there says it first.
+  std::string unsaid = {};
 };
 
 }  // namespace gen::generate

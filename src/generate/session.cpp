@@ -17,6 +17,21 @@ namespace {
 
 constexpr size_t kScoreBytes = size_t{16} << 20;  // logits held at once while scoring
 
+/// A cancel of before this call is the next generating one's: it is raised again after this one.
+class EarlierCancel {
+ public:
+  explicit EarlierCancel(CancelFlag* flag) noexcept : flag_(*flag), raised_(flag->take()) {}
+  ~EarlierCancel() {
+    if (raised_) flag_.fire();
+  }
+  EarlierCancel(const EarlierCancel&) = delete;
+  EarlierCancel& operator=(const EarlierCancel&) = delete;
+
+ private:
+  CancelFlag& flag_;
+  const bool raised_;
+};
+
 }  // namespace
 
 Session::Session(std::shared_ptr<const Generator> generator, Sequence sequence)
@@ -93,7 +108,9 @@ void Session::tell_reused() const {
   metrics.add(metric::kPromptCachedTokens, sequence_.reused());
 }
 
-void Session::note_answered() noexcept { answered_ = {sequence_.mark(), 0}; }
+void Session::note_answered(std::string unsaid) noexcept {
+  answered_ = {sequence_.mark(), 0, std::move(unsaid)};
+}
 
 Status Session::append(const Prompt& prompt) {
   return metric::count_failure(generator_->metrics(), [&] { return append_prompt(prompt); });
@@ -106,20 +123,25 @@ Status Session::append_prompt(const Prompt& prompt) {
   return append_held(prompt, &participant);
 }
 
-Result<size_t> Session::cut_to_common(std::span<const int32_t> wanted) {
-  const tokenizer::ChatMatch match =
-      tokenizer::match_chat(*generator_->tokenizer(), sequence_.tokens(), wanted);
+Result<std::span<const int32_t>> Session::cut_to_common(std::span<const int32_t> wanted,
+                                                        Prompt::Place place) {
+  const std::span<const int32_t> held = sequence_.tokens();
+  const auto same = std::mismatch(held.begin(), held.end(), wanted.begin(), wanted.end());
+  const auto exact = static_cast<size_t>(same.first - held.begin());
+  tokenizer::ChatMatch match{exact, exact};
+  if (place == Prompt::Place::kWholeChat) {
+    match = tokenizer::match_chat(*generator_->tokenizer(), held, wanted);
+    // Its own cut of the texts may have more tokens, and then leave no room.
+    const size_t whole = match.held + (wanted.size() - match.wanted);
+    if (whole > wanted.size() && whole >= static_cast<size_t>(generator_->max_seq_len())) {
+      match = {exact, exact};
+    }
+  }
   const Status cut = cut_to(static_cast<int32_t>(match.held));
-  if (cut.ok()) return match.wanted;
+  if (cut.ok()) return wanted.subspan(match.wanted);
   if (cut.code() != Code::kUnsupported) return cut;
   GEN_TRY(cut_to(0));
-  return size_t{0};
-}
-
-Result<size_t> Session::keep_common(std::span<const int32_t> wanted) {
-  const InUseGuard guard(&in_use_);
-  GEN_TRY(guard.entered("session"));
-  return cut_to_common(wanted);
+  return wanted;
 }
 
 Status Session::append_chat(std::span<const int32_t> wanted) {
@@ -133,16 +155,9 @@ Status Session::append_chat(std::span<const int32_t> wanted) {
                    wanted.size(), limit);
     }
     const std::vector<int32_t> held(sequence_.tokens().begin(), sequence_.tokens().end());
-    GEN_ASSIGN(const size_t common, cut_to_common(wanted));
-    const auto kept = static_cast<size_t>(sequence_.length());
-    if (kept + (wanted.size() - common) > limit) {  // its own cut of the texts has more tokens
-      GEN_TRY(sequence_.extend(std::span(held).subspan(kept)));
-      publish_length();
-      return error(Code::kContextFull, "the conversation of %zu tokens exceeds the context of %zu",
-                   kept + (wanted.size() - common), limit);
-    }
     Prompt prompt;
-    prompt.tokens = wanted.subspan(common);
+    GEN_ASSIGN(prompt.tokens, cut_to_common(wanted, Prompt::Place::kWholeChat));
+    const auto kept = static_cast<size_t>(sequence_.length());
     Status status;
     const auto give_back = [&] {
       if (static_cast<size_t>(sequence_.length()) != kept) return;
@@ -177,6 +192,7 @@ Status Session::append_held(const Prompt& prompt, Participant* participant) {
   if (given_cancel_ != nullptr && given_cancel_->raised())
     return {Code::kCancelled, "cancelled before the first token"};
   const Sequence::Mark before = sequence_.mark();
+  const EarlierCancel earlier(&cancel_);
   GEN_TRY(sequence_.extend(tokens, true));
   progress_.store(0.0F, std::memory_order_relaxed);
   const CancelFlag cancel(&cancel_, given_cancel_.get());
@@ -226,6 +242,7 @@ Status Session::score_prompt(const Prompt& prompt, std::vector<float>* logprobs,
   std::vector<float> scores;
   scores.reserve(given.size());
   const Sequence::Mark before = sequence_.mark();
+  const EarlierCancel earlier(&cancel_);
   GEN_TRY(sequence_.extend(given));
   Status status;
   try {
@@ -288,7 +305,9 @@ Status Session::truncate(int32_t n) {
 }
 
 Status Session::cut_to(int32_t n) {
+  const int32_t length = sequence_.length();
   GEN_TRY(sequence_.truncate(n));
+  if (n < length) answered_.unsaid.clear();
   answered_.mark = sequence_.moved(answered_.mark);
   answered_.mark.length = std::min(answered_.mark.length, n);
   publish_length();
@@ -343,6 +362,7 @@ Result<std::shared_ptr<Session>> Session::fork() const {
   std::shared_ptr<Session> session(new Session(generator_, std::move(copy)));
   session->answered_.mark.length = sequence_.moved(answered_.mark).length;
   session->answered_.cached_since = answered_.cached_since;
+  session->answered_.unsaid = answered_.unsaid;
   session->publish_length();
   if (drafts_ != nullptr) {
     try {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -49,9 +50,6 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   /// the rest is evaluated as by append(). kContextFull, shifting or not. After a cancel the
   /// evaluated part stays; after any other failure it holds the same tokens, some of them pending.
   Status append_chat(std::span<const int32_t> wanted);
-  /// Cuts what it does not have in common with `wanted`, and gives the number of ids of `wanted`
-  /// that it then stands for. A model that cannot go back starts anew.
-  Result<size_t> keep_common(std::span<const int32_t> wanted);
   /// First tokens that shifting never drops, if that is more than the generator says.
   Status set_keep(int32_t n);
 
@@ -82,7 +80,8 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   /// A flag that stops append() and score() beside cancel(), and never what comes after; null for
   /// none. kBusy while a call runs.
   Status set_cancel(std::shared_ptr<const CancelFlag> cancel);
-  /// Sticky until a generating call consumes it or reset() clears it. A signal handler may call it.
+  /// Stops the running call, or else the next generating one: sticky until such a call consumes it
+  /// or reset() clears it. A signal handler may call it.
   void cancel() noexcept { cancel_.fire(); }
   /// Share of the current prompt that is evaluated, 0 to 1; 1 where none is being evaluated.
   [[nodiscard]] float progress() const noexcept {
@@ -106,7 +105,10 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   Status append_prompt(const Prompt& prompt);
   Status append_held(const Prompt& prompt, Participant* participant);
   Status cut_to(int32_t n);
-  Result<size_t> cut_to_common(std::span<const int32_t> wanted);
+  /// Cuts what it does not have in common with `wanted`, and gives what then is to come behind it;
+  /// no more than `wanted` has, or there is room for. A model that cannot go back starts anew.
+  Result<std::span<const int32_t>> cut_to_common(std::span<const int32_t> wanted,
+                                                 Prompt::Place place);
   Status score_prompt(const Prompt& prompt, std::vector<float>* logprobs,
                       std::vector<int32_t>* tokens);
   Status score_tail(int32_t first, Participant* participant, std::vector<float>* scores);
@@ -114,7 +116,7 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   void tell_reused() const;
   void publish_length() noexcept;
   /// Notes that what it holds is answered: the next prompt begins here.
-  void note_answered() noexcept;
+  void note_answered(std::string unsaid = {}) noexcept;
 
   std::shared_ptr<const Generator> generator_;
   Sequence sequence_;

@@ -69,4 +69,9 @@ void StopMatcher::flush(std::string* out) {
   for (Stop& stop : stops_) stop.matched = 0;
 }
 
+std::string StopMatcher::take_held() noexcept {
+  for (Stop& stop : stops_) stop.matched = 0;
+  return std::exchange(held_, {});
+}
+
 }  // namespace gen::generate

@@ -32,6 +32,12 @@ class StopMatcher {
   /// Appends what is held back, at the end of the text.
   void flush(std::string* out);
 
+  /// The same, taken out: whoever goes on says it first.
+  [[nodiscard]] std::string take_held() noexcept;
+
+  /// So that a piece of `n` bytes takes no more memory.
+  void make_room(size_t n) { held_.reserve(held_.size() + n); }
+
   /// Bytes held back: the longest suffix of the text that is a proper prefix of a stop string.
   [[nodiscard]] size_t held() const noexcept { return held_.size(); }
 

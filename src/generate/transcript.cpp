@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "generate/generator.h"
 
@@ -25,7 +26,14 @@ void make_room_for(size_t more, T* container) {
 
 }  // namespace
 
-Status Transcript::begin(const Generator& generator, std::span<const int32_t> held) {
+Status Transcript::begin(const Generator& generator, std::span<const int32_t> held,
+                         std::string unsaid) {
+  unsaid_ = std::move(unsaid);
+  // For close(), if it comes before a token.
+  make_room_for(unsaid_.size() + kMostFlushed, &piece_);
+  make_room_for(unsaid_.size() + kMostFlushed, &decoded_);
+  make_room_for(unsaid_.size() + kMostFlushed, &result_.text);
+  if (!unsaid_.empty()) stops_.make_room(unsaid_.size() + kMostFlushed);
   stop_tokens_ = params_.stops.tokens;
   if (!params_.stops.ignore_eos) {
     const std::span<const int32_t> ends = generator.end_tokens();
@@ -53,7 +61,7 @@ Result<bool> Transcript::take(const sampling::Choice& choice, int32_t length, bo
     return false;
   }
   const auto index = static_cast<int32_t>(result_.tokens.size());
-  decoded_.clear();
+  decoded_ = unsaid_;
   piece_.clear();
   if (decoder_.has_value()) GEN_TRY(decoder_->feed(choice.token, &decoded_));
   // Room first, for all of it and for what close() may add, so that nothing is taken by half and an
@@ -64,6 +72,7 @@ Result<bool> Transcript::take(const sampling::Choice& choice, int32_t length, bo
   make_room_for(choice.top.size(), &result_.top_ids);
   make_room_for(choice.top.size(), &result_.top_logprobs);
   const bool stopped = stops_.feed(decoded_, &piece_);
+  unsaid_.clear();
   result_.text += piece_;
   result_.tokens.push_back(choice.token);  // begin() made room for these
   if (params_.sampling.logprobs >= 0) result_.logprobs.push_back(choice.logprob);
@@ -91,10 +100,12 @@ Result<bool> Transcript::take(const sampling::Choice& choice, int32_t length, bo
   return true;
 }
 
-void Transcript::close(FinishReason reason) noexcept {
+void Transcript::close(FinishReason reason, bool told) noexcept {
   piece_.clear();
-  decoded_.clear();
-  if (reason != FinishReason::kStopString) {  // take() has made room
+  const bool said = !result_.tokens.empty() || reason == FinishReason::kStopToken;
+  if (told && said && reason != FinishReason::kStopString) {  // begin() or take() has made room
+    decoded_ = unsaid_;
+    unsaid_.clear();
     if (decoder_.has_value() && reason == FinishReason::kStopToken) decoder_->flush(&decoded_);
     if (!stops_.feed(decoded_, &piece_)) stops_.flush(&piece_);
     result_.text += piece_;
@@ -106,6 +117,10 @@ void Transcript::close(FinishReason reason) noexcept {
   event_.index = result_.usage.completion;
   event_.done = true;
   event_.finish_reason = reason;
+}
+
+std::string Transcript::take_unsaid() noexcept {
+  return unsaid_.empty() ? stops_.take_held() : std::exchange(unsaid_, {});
 }
 
 }  // namespace gen::generate

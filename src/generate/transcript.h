@@ -30,9 +30,9 @@ class Transcript {
   Transcript(const CallParams& params, GenResult* result)
       : params_(params), result_(*result), stops_(params.stops.strings) {}
 
-  /// The text goes on behind `held`, all that the session holds. May throw std::bad_alloc; nothing
-  /// has been said then.
-  Status begin(const Generator& generator, std::span<const int32_t> held);
+  /// The text goes on behind `held`, all that the session holds, the end of which was left `unsaid`
+  /// and is said first. May throw std::bad_alloc; nothing has been said then.
+  Status begin(const Generator& generator, std::span<const int32_t> held, std::string unsaid);
   /// Tokens that may be kept at most.
   [[nodiscard]] int32_t most() const noexcept { return most_; }
 
@@ -46,10 +46,12 @@ class Transcript {
   Result<bool> take(const sampling::Choice& choice, int32_t length, bool complete);
   /// What ends the text where it now stands, kNone if it goes on.
   [[nodiscard]] FinishReason end() const noexcept { return end_; }
-  /// Ends the text; event() is then the done event. Everything held comes out, unless a stop string
-  /// was what ended it. Only where the model has ended it an unfinished character is given up;
+  /// Ends the text; event() is then the done event. Where that is `told`, everything held comes out,
+  /// unless a stop string was what ended it or nothing was said; what does not is left unsaid. Only where the model has ended it an unfinished character is given up;
   /// after any other end the next call can complete it.
-  void close(FinishReason reason) noexcept;
+  void close(FinishReason reason, bool told) noexcept;
+  /// Text of the tokens that was held back and in no event.
+  [[nodiscard]] std::string take_unsaid() noexcept;
 
   /// Of what was last taken or closed; valid until the next call.
   [[nodiscard]] const Event& event() const noexcept { return event_; }
@@ -63,6 +65,7 @@ class Transcript {
   int32_t most_ = 0;
   int32_t context_ = 0;  // length at which the session is full; never where it shifts
   FinishReason end_ = FinishReason::kNone;
+  std::string unsaid_;   // before the first token
   std::string piece_;    // characters of the event
   std::string decoded_;  // characters before stop strings are taken out
   Event event_;

@@ -22,6 +22,7 @@ struct LocalTime {
   static Result<LocalTime> from_iso(std::string_view text);
   [[nodiscard]] int weekday() const noexcept;      // 0: Sunday
   [[nodiscard]] int day_of_year() const noexcept;  // from 1
+  friend bool operator==(const LocalTime&, const LocalTime&) = default;
 };
 
 std::string format_time(std::string_view format, const LocalTime& time);

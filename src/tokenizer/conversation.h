@@ -21,6 +21,7 @@ struct ToolCall {
   std::string id;         // may be empty
   std::string name;       // of the function
   std::string arguments;  // JSON
+  friend bool operator==(const ToolCall&, const ToolCall&) = default;
 };
 
 struct ChatMessage {
@@ -30,6 +31,7 @@ struct ChatMessage {
   std::string name = {};
   std::string tool_call_id = {};
   std::vector<ToolCall> tool_calls = {};
+  friend bool operator==(const ChatMessage&, const ChatMessage&) = default;
 };
 
 /// kInvalidArgument for a role that is empty, and for what is not UTF-8.

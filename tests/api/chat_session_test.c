@@ -23,6 +23,8 @@ static void a_cut_answer_goes_on(void** state) {
     assert_ok(gen_chat_session_new(generator, chat, &talk, &error), error);
     assert_ok(gen_chat_session_send(talk, "A story!", N, sampling, NULL, &error), error);
     if (parts == 2) {
+      /* What others do to the session does not change the conversation. */
+      assert_ok(gen_session_truncate(gen_chat_session_session(talk), 3, &error), error);
       assert_ok(gen_chat_session_send(talk, NULL, 0, sampling, &result, &error), error);
       assert_int_equal(gen_result_finish_reason(result), GEN_FINISH_LENGTH);
       gen_result_free(result);
@@ -31,7 +33,7 @@ static void a_cut_answer_goes_on(void** state) {
       snprintf(whole, sizeof whole, "%s", formatted(chat, 0));
     }
     /* What was changed meanwhile is not gone on with. */
-    assert_ok(gen_session_truncate(gen_chat_session_session(talk), 3, &error), error);
+    assert_ok(gen_chat_set_name(chat, "other", &error), error);
     assert_fails(gen_chat_session_send(talk, NULL, 0, sampling, &result, &error), GEN_ERROR_STATE,
                  "add a message", error);
     assert_null(result);

@@ -77,6 +77,91 @@ TEST(Generation, ACutCharacterIsGivenUpWhereTheTextEndsOrAPromptFollows) {
   EXPECT_EQ(generate(*session, text("b"), greedy(1)).result->text, "\xEF\xBF\xBD");
 }
 
+// Wherever a callback stops, or a stream is closed, its pieces are its text, and all calls together
+// say what one says, stop strings that begin in one and end in the next included.
+TEST(Generation, WhatIsHeldBackAtACallbacksStopComesWithTheNextCall) {
+  const Strings said{"foo", "a", "b", "c", " ba", "ab", "aba", "c", "b", "r x", "a"};
+  for (const Strings& stops : {Strings{"abab"}, Strings{"abac", "r xb"}, Strings{"c ba", "bab"},
+                               Strings{"foo"}, Strings{}}) {
+    CallParams params = greedy(20);
+    params.stops.strings = stops;
+    World world;
+    world.script(2, world.ids(said));
+    const Outcome whole = generate(*world.session(), text("a"), params);
+    const auto all = static_cast<int32_t>(whole.result->tokens.size());
+    for (int32_t at = 0; at < all; ++at) {
+      for (int how = 0; how < 4; ++how) {
+        const auto session = world.session();
+        std::string pieces;
+        if (how < 2) {
+          struct Listener {
+            int32_t at;
+            bool throws;
+            std::string pieces = {};
+          } listener{at, how == 1};
+          const auto hear = [](void* user, const Event& event) -> int32_t {
+            auto& own = *static_cast<Listener*>(user);
+            own.pieces += event.text;
+            if (event.index == own.at && own.throws) throw 1;
+            return event.index == own.at ? 1 : 0;
+          };
+          std::optional<GenResult> result;
+          static_cast<void>(session->generate(text("a"), params, hear, &listener, &result));
+          EXPECT_EQ(result->text, listener.pieces);
+          if (how == 0) pieces = listener.pieces;
+        } else {
+          auto stream = session->open(text("a"), params).value();
+          for (int32_t i = 0; i <= at; ++i) pieces += stream->next().value()->text;
+        }
+        if (how == 3) {  // and nothing was said in between
+          session->cancel();
+          const Outcome none = generate(*session, text(""), params);
+          EXPECT_EQ(none.status.code(), Code::kCancelled);
+          EXPECT_EQ(none.result->text, "");
+        }
+        if (at + 1 == all && whole.result->finish_reason == FinishReason::kStopString) {
+          EXPECT_EQ(pieces, how == 1 ? "" : whole.result->text);
+          continue;
+        }
+        const Outcome rest = generate(*session, text(how == 1 ? "a" : ""), params);
+        EXPECT_EQ(pieces + rest.result->text, whole.result->text) << at << " " << how;
+        EXPECT_EQ(rest.result->finish_reason, whole.result->finish_reason);
+      }
+    }
+  }
+}
+
+// What goes on elsewhere has nothing to do with it.
+TEST(Generation, WhatIsHeldBackGoesWithItsText) {
+  World world;
+  world.script(2, world.ids({"foo", "a", "b", "c", "c", "c", "c", "c"}));
+  CallParams params = greedy(20);
+  params.stops.strings = {"abac"};
+  const auto go_on_after = [&](auto between) {
+    const auto session = world.session();
+    {
+      auto stream = session->open(text("a"), params).value();
+      for (int32_t i = 0; i < 2; ++i) EXPECT_FALSE(stream->next().value()->done);
+    }
+    between(*session);
+    return generate(*session, text(""), greedy(1)).result->text;
+  };
+  EXPECT_EQ(go_on_after([](Session&) {}), "ab");
+  EXPECT_EQ(go_on_after([](Session& one) { EXPECT_TRUE(one.truncate(4).ok()); }), "ab");
+  EXPECT_EQ(go_on_after([](Session& one) { EXPECT_TRUE(one.truncate(3).ok()); }), "a");
+  EXPECT_EQ(go_on_after([](Session& one) { EXPECT_TRUE(one.append(text("c")).ok()); }), "c");
+  EXPECT_EQ(go_on_after([&](Session& one) {
+              EXPECT_TRUE(one.truncate(3).ok());
+              EXPECT_TRUE(one.append(text("c")).ok());
+            }),
+            "b");
+  EXPECT_EQ(go_on_after([&](Session& one) {
+              const Outcome said = generate(one, text(""), greedy(1));
+              EXPECT_EQ(said.result->text, "ab");
+            }),
+            "c");
+}
+
 TEST(Generation, StopTokenStaysInTheSessionNotInTheText) {
   World world;
   const auto session = world.session();

@@ -238,11 +238,41 @@ TEST_F(SessionTest, FailedScoresChangeNothing) {
   const Status status = one->score(text("abcdef"), &scores, nullptr);
   EXPECT_STREQ(status.message(), "row 5, token 2: logit is nan");
   model_->spoil_logits = nullptr;
-  one->cancel();
+  model_->before_forward = [&](const graph::Batch&) {
+    one->cancel();
+    return Status();
+  };
   EXPECT_EQ(one->score(text("abcdef"), &scores, nullptr).code(), Code::kCancelled);
+  model_->before_forward = nullptr;
   EXPECT_EQ(scores, (std::vector<float>{1.0F}));
   EXPECT_EQ(held(*one), before);
   EXPECT_EQ(go_on(*one, 4), expected(before, 4));
+}
+
+// It is the next generating call's, whatever comes before that.
+TEST_F(SessionTest, ACancelBetweenTwoCallsStopsNothingButAGeneratingOne) {
+  for (const bool cancel_again : {false, true}) {
+    const auto one = session();
+    std::vector<float> scores;
+    one->cancel();
+    EXPECT_TRUE(one->append(text("abcd")).ok());
+    EXPECT_TRUE(one->score(text("abcdef"), &scores, nullptr).ok());
+    if (cancel_again) {  // while an append runs: that one's
+      model_->before_forward = [&](const graph::Batch&) {
+        one->cancel();
+        return Status();
+      };
+      EXPECT_EQ(one->append(text("ab")).code(), Code::kCancelled);
+      model_->before_forward = [&](const graph::Batch&) { return error(Code::kDevice, "gone"); };
+      EXPECT_EQ(one->append(text("ab")).code(), Code::kDevice);
+      model_->before_forward = nullptr;
+    }
+    std::optional<GenResult> result;
+    EXPECT_EQ(one->generate({}, CallParams(), nullptr, nullptr, &result).code(), Code::kCancelled);
+    EXPECT_TRUE(result->tokens.empty());
+    const Tokens now = held(*one);
+    EXPECT_EQ(go_on(*one, 4), expected(now, 4));  // once
+  }
 }
 
 TEST_F(SessionTest, RowsBeyondTheTokenizerAreNeverSampled) {

@@ -255,6 +255,8 @@ class FakeTokenizer final : public tokenizer::Tokenizer {
   explicit FakeTokenizer(std::vector<std::string> pieces, bool add_bos = true) {
     spec_.tokens = {"<s>", "</s>"};
     spec_.tokens.insert(spec_.tokens.end(), pieces.begin(), pieces.end());
+    spec_.types.assign(spec_.tokens.size(), tokenizer::TokenType::kNormal);
+    spec_.types[kBos] = spec_.types[kEos] = tokenizer::TokenType::kControl;
     spec_.bos = kBos;
     spec_.eos = kEos;
     spec_.add_bos = add_bos;
