@@ -468,7 +468,7 @@ class Result : public detail::Handle<gen_result, gen_result_free> {
     return all;
   }
   int32_t finish_reason() const noexcept { return gen_result_finish_reason(get()); }
-  /// `key`: "prompt", "prompt_cached", "completion", …
+  /// `key`: "prompt", "prompt_cached", "completion", …, "grammar_complete"
   int64_t usage(const std::string &key) const {
     int64_t value = 0;
     detail::call(gen_result_usage, get(), key.c_str(), &value);

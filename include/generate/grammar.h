@@ -350,7 +350,8 @@ GEN_API void gen_grammar_matcher_free(gen_grammar_matcher *matcher);
  * Has the texts of calls that use these settings be members of `grammar`; NULL for any text, which also takes a
  * matcher back. Where the model ends a text that is one, or no token can follow it, the call ends
  * (GEN_FINISH_STOP_TOKEN, GEN_FINISH_GRAMMAR_COMPLETE); what else ends it, its greatest length first of all, can leave
- * a text that is none yet, unless gen_sampling_set_fit_grammar is on. Where no token of the vocabulary can come the call
+ * a text that is none yet ("grammar_complete" of gen_result_usage says so), unless gen_sampling_set_fit_grammar is on.
+ * Where no token of the vocabulary can come the call
  * fails, with the reason GEN_FINISH_GRAMMAR_DEAD_END, see gen_generate.
  *
  * @param grammar  shared, may be freed before the settings and the calls.
@@ -375,7 +376,9 @@ GEN_API gen_status gen_sampling_set_grammar_matcher(gen_sampling *sampling, cons
 
 /**
  * With a non-zero `fit`, a call under a grammar draws only tokens with which the text can still end within
- * max_new_tokens, if a short enough way to its end is known where the call begins. Without a grammar it does nothing.
+ * max_new_tokens, if a short enough way to its end is known where the call begins. A text that is a member at its last
+ * token (of max_new_tokens, or of the context) has then been ended by its grammar: GEN_FINISH_GRAMMAR_COMPLETE, also
+ * where the grammar alone would have let it go on. Without a grammar it does nothing.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if sampling is NULL.
  * Threads: one at a time per object.

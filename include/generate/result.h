@@ -68,7 +68,9 @@ GEN_API int32_t gen_result_finish_reason(const gen_result *result);
  * Tokens counted: "prompt" (the call's own and those appended to the session since its last generating call, with
  * begin-of-sequence), "prompt_cached" (of these, found in a prefix cache), "completion", "dropped" (oldest tokens of
  * the session that made room, see gen_options_set_context_policy), "drafted" (tokens that were guessed and looked at,
- * see gen_options_set_prompt_lookup), "accepted" (of these, what the model then said).
+ * see gen_options_set_prompt_lookup), "accepted" (of these, what the model then said). Not a count:
+ * "grammar_complete", 1 if the tokens drawn are a member of the call's grammar (GEN_FINISH_LENGTH then cut where it
+ * could have gone on), 0 if they are cut before they are one, -1 for a call without a grammar.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown key; then *value is 0.
  * Threads: any.

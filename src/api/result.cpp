@@ -113,13 +113,15 @@ gen_status gen_result_usage(const gen_result* result, const char* key, int64_t* 
     GEN_TRY(not_null(result, "result"));
     GEN_TRY(not_null(key, "key"));
     GEN_TRY(not_null(value, "value"));
-    const auto& usage = result->data.result.usage;
+    const auto& held = result->data.result;
+    const auto& usage = held.usage;
     const std::pair<const char*, int64_t> rows[] = {{"prompt", usage.prompt},
                                                     {"prompt_cached", usage.prompt_cached},
                                                     {"completion", usage.completion},
                                                     {"dropped", usage.dropped},
                                                     {"drafted", usage.drafted},
-                                                    {"accepted", usage.accepted}};
+                                                    {"accepted", usage.accepted},
+                                                    {"grammar_complete", held.grammar_complete}};
     return find_value(rows, key, value);
   });
 }

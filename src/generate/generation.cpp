@@ -77,6 +77,7 @@ Status Generation::start(const Prompt& prompt) {
     return error(Code::kInvalidArgument, "the prompt has no tokens, and there is no text before it");
   }
   GEN_ASSIGN(rule_, GrammarRule::begin(params_, generator));
+  note_member();
   GEN_TRY(sequence.extend(tokens, true));
 
   // From here on only memory can fail, and the destructor then takes back what was added.
@@ -479,13 +480,14 @@ Status Generation::choose(bool* event) {
   GEN_ASSIGN(const sampling::Choice choice, drawn);
   if (rule_ != nullptr) {
     GEN_TRY(rule_->accept(choice.token));
-    complete = rule_->is_finished();
+    complete = rule_->is_over(left() - 1);
     follow_rule(choice.token);
   }
   sequence.push(choice.token);
   path_.push_back(row_);  // start() made room
   session_->publish_length();
   GEN_ASSIGN(const bool kept, transcript_.take(choice, sequence.length(), complete));
+  if (kept) note_member();
   const bool goes_on = kept && transcript_.end() == FinishReason::kNone;
   row_ = job_.tree.child(row_, choice.token);
   if (row_ > 0) ++hits_;
@@ -493,6 +495,10 @@ Status Generation::choose(bool* event) {
   if (row_ < 0) end_step();
   if (!kept) finish(transcript_.end(), Status());
   return {};
+}
+
+void Generation::note_member() noexcept {
+  if (rule_ != nullptr) result_.grammar_complete = rule_->is_complete() ? 1 : 0;
 }
 
 // Where that fails there are no more drafts.

@@ -115,6 +115,7 @@ class Generation {
   void begin_drafts();
   void begin_draws() noexcept;
   void begin_chains() noexcept;
+  void note_member() noexcept;
   void follow_rule(int32_t token) noexcept;
   void note_drafts(int32_t drafted, int32_t accepted) noexcept;
   void make_room(size_t rows);

@@ -40,8 +40,10 @@ class GrammarRule {
 
   /// The text is a member.
   [[nodiscard]] bool is_complete() const noexcept { return matcher_.is_complete(); }
-  /// And nothing can follow.
-  [[nodiscard]] bool is_finished() const noexcept { return matcher_.is_finished(); }
+  /// And nothing can follow, or may where the text is to fit and `left` more tokens may come.
+  [[nodiscard]] bool is_over(int32_t left) const noexcept {
+    return matcher_.is_finished() || (fits_ && left <= 0 && matcher_.is_complete());
+  }
 
  private:
   grammar::Matcher matcher_;

@@ -73,6 +73,7 @@ struct GenResult {
   std::vector<float> top_logprobs;  // [tokens, top_count]
   int32_t top_count = 0;
   FinishReason finish_reason = FinishReason::kNone;
+  int32_t grammar_complete = -1;  // the tokens are a member: 1, not yet: 0, no grammar: -1
   Usage usage;
   Timings timings;
   Status status;          // OK, or what ended the call: kCancelled, kModel, …

@@ -40,7 +40,7 @@ class Transcript {
   [[nodiscard]] std::span<const int32_t> stop_tokens() const noexcept { return stop_tokens_; }
 
   /// Takes the token that was drawn last; the session holds `length` tokens with it, and with
-  /// `complete` they are a member of the call's grammar to which nothing can be added. True if it
+  /// `complete` they are a member of the call's grammar to which nothing is to be added. True if it
   /// is kept: event() then tells of it. False for a stop token. A failure, or std::bad_alloc, takes
   /// nothing.
   Result<bool> take(const sampling::Choice& choice, int32_t length, bool complete);

@@ -49,6 +49,40 @@ static void texts_are_members(void** state) {
   }
 }
 
+static int64_t is_member(const gen_result* result) {
+  int64_t value = 0;
+  assert_ok(gen_result_usage(result, "grammar_complete", &value, &error), error);
+  return value;
+}
+
+static void results_say_whether_they_are_members(void** state) {
+  (void)state;
+  gen_sampling* sampling = greedy(4);
+  gen_result* result = say(sampling, GEN_OK);
+  assert_int_equal(is_member(result), -1);
+  gen_result_free(result);
+  gen_grammar* grammar = regex("[0-9]+");
+  assert_ok(gen_sampling_set_grammar(sampling, grammar, &error), error);
+  assert_ok(gen_sampling_set_ignore_eos(sampling, 1, &error), error);
+  for (int32_t fit = 0; fit < 2; ++fit) {
+    assert_ok(gen_sampling_set_fit_grammar(sampling, fit, &error), error);
+    result = say(sampling, GEN_OK);
+    assert_int_equal(gen_result_finish_reason(result),
+                     fit ? GEN_FINISH_GRAMMAR_COMPLETE : GEN_FINISH_LENGTH);
+    assert_int_equal(is_member(result), 1);
+    gen_result_free(result);
+  }
+  gen_grammar_free(grammar);
+  grammar = regex("\\([0-9]{9}\\)");
+  assert_ok(gen_sampling_set_grammar(sampling, grammar, &error), error);
+  result = say(sampling, GEN_OK); /* no member is as short */
+  assert_int_equal(gen_result_finish_reason(result), GEN_FINISH_LENGTH);
+  assert_int_equal(is_member(result), 0);
+  gen_result_free(result);
+  gen_grammar_free(grammar);
+  gen_sampling_free(sampling);
+}
+
 static void settings_take_one_or_the_other(void** state) {
   (void)state;
   gen_sampling* sampling = greedy(20);
@@ -531,6 +565,7 @@ static void limits_hold(void** state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(texts_are_members),
+      cmocka_unit_test(results_say_whether_they_are_members),
       cmocka_unit_test(settings_take_one_or_the_other),
       cmocka_unit_test(ends_that_are_failures),
       cmocka_unit_test(what_is_wrong_is_named),

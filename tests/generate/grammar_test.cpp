@@ -164,8 +164,62 @@ TEST(GrammarCalls, FitIntoTheirLength) {
       EXPECT_TRUE(one.regex != nullptr ? std::regex_match(said, std::regex(one.regex))
                                        : nlohmann::json::accept(said))
           << said << " of " << params.stops.max_new_tokens;
+      EXPECT_TRUE(is_end(outcome.result->finish_reason))
+          << finish_reason_name(outcome.result->finish_reason) << " behind " << said;
     }
   }
+}
+
+// The grammar ends what it was made to end, at the last token of the call or of the context.
+TEST(GrammarCalls, WhatFitsEndsAtItsLastToken) {
+  World world(12, 4, kWords);
+  world.model->next = [&](std::span<const int32_t>) { return world.ids({"7"})[0]; };
+  CallParams params = under(regex_of("7+"), 5);
+  params.stops.fit_grammar = true;
+  Outcome outcome = generate(*world.session(), text("word"), params);
+  EXPECT_EQ(outcome.result->text, "77777");
+  EXPECT_EQ(outcome.result->finish_reason, FinishReason::kGrammarComplete);
+  params.stops.max_new_tokens = 100;
+  const auto full = world.session();
+  outcome = generate(*full, text("word"), params);
+  EXPECT_EQ(full->length(), 12);
+  EXPECT_EQ(outcome.result->finish_reason, FinishReason::kGrammarComplete);
+  // Not where even the shortest way is too long, and not before the last token.
+  params = under(regex_of("7{9}"), 5);
+  params.stops.fit_grammar = true;
+  outcome = generate(*world.session(), text("word"), params);
+  EXPECT_EQ(outcome.result->finish_reason, FinishReason::kLength);
+  // A stop string ends a text before anything else does.
+  params = under(regex_of("7+"), 5);
+  params.stops.fit_grammar = true;
+  params.stops.strings = {"77777"};
+  outcome = generate(*world.session(), text("word"), params);
+  EXPECT_EQ(outcome.result->finish_reason, FinishReason::kStopString);
+}
+
+// Where something else than its grammar ends a text, the result says whether it is a member.
+TEST(GrammarCalls, ResultsSayWhetherTheyAreMembers) {
+  World world(64, 4, kWords);
+  world.model->next = [&](std::span<const int32_t>) { return world.ids({"7"})[0]; };
+  const auto ended = [&](const char* pattern, int32_t n) {
+    const CallParams params = under(pattern != nullptr ? regex_of(pattern) : nullptr, n);
+    const Outcome outcome = generate(*world.session(), text("word"), params);
+    return std::pair(outcome.result->finish_reason, outcome.result->grammar_complete);
+  };
+  EXPECT_EQ(ended("7+", 5), std::pair(FinishReason::kLength, 1));
+  EXPECT_EQ(ended("7{2}|7{6}", 2), std::pair(FinishReason::kLength, 1));
+  EXPECT_EQ(ended("7{2}|7{6}", 3), std::pair(FinishReason::kLength, 0));
+  EXPECT_EQ(ended("7{3}", 3), std::pair(FinishReason::kGrammarComplete, 1));
+  EXPECT_EQ(ended(nullptr, 3), std::pair(FinishReason::kLength, -1));
+  // A prompt that fills the context leaves the empty text.
+  const Tokens full(64, world.ids({"7"})[0]);
+  EXPECT_EQ(generate(*world.session(), ids(full), under(regex_of("7*"))).result->grammar_complete, 1);
+  EXPECT_EQ(generate(*world.session(), ids(full), under(regex_of("7+"))).result->grammar_complete, 0);
+  // Where the model ended it, it was one; where nothing could follow, it was none.
+  world.model->next = [](std::span<const int32_t>) { return FakeTokenizer::kEos; };
+  EXPECT_EQ(ended("7{2,}", 9), std::pair(FinishReason::kStopToken, 1));
+  const Outcome dead = generate(*world.session(), text("word"), under(gbnf_of("root ::= \"a\" \"Q\"")));
+  EXPECT_EQ(dead.result->grammar_complete, 0);
 }
 
 // A way that takes all of the tokens is not shut off.
