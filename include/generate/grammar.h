@@ -225,7 +225,8 @@ GEN_API gen_status gen_grammar_matcher_new(const gen_grammar *grammar, const gen
 
 /**
  * Goes on by a token, or one that ends texts where the text may end; behind that only tokens that end texts can
- * come, which add nothing to it.
+ * come, which add nothing to it. Where the grammar asks for an end token by its name or id, it is a part of the text,
+ * also where the text may end; gen_grammar_matcher_complete is 2 behind one that has ended it.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_RANGE for an id outside the vocabulary;
  *         GEN_ERROR_GRAMMAR if the token cannot come here; GEN_ERROR_UNSUPPORTED, naming it, if to find that out
