@@ -136,7 +136,8 @@ GEN_API gen_status gen_batch_generate_stream(gen_generator *generator,
  * @param sampling  how to choose tokens, or NULL for defaults.
  * @param n         texts that are given, at least 1.
  * @param best_of   texts that are generated, from n to 128. With more than n those are given whose tokens have the highest
- *                  mean log-probability, best first; else all, in the order of their seeds.
+ *                  mean log-probability, best first, and behind them in the last places all that failed, which leave
+ *                  out the others if need be: with n 1 a failure is the result. Else all, in the order of their seeds.
  * @param results   [n] receives the results; gen_result_error of each tells whether it failed. Free each with
  *                  gen_result_free. All NULL on failure.
  * @return GEN_OK when there are results, whatever is in them; GEN_ERROR_INVALID_ARGUMENT for NULL and for numbers that are

@@ -228,7 +228,8 @@ GEN_API gen_status gen_grammar_matcher_new(const gen_grammar *grammar, const gen
 
 /**
  * Goes on by a token, or one that ends texts where the text may end; behind that only tokens that end texts can
- * come, which add nothing to it.
+ * come, which add nothing to it. Where the grammar asks for an end token by its name or id, it is a part of the text,
+ * also where the text may end; gen_grammar_matcher_complete is 2 behind one that has ended it.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_RANGE for an id outside the vocabulary;
  *         GEN_ERROR_GRAMMAR if the token cannot come here; GEN_ERROR_UNSUPPORTED, naming it, if to find that out
@@ -354,7 +355,8 @@ GEN_API void gen_grammar_matcher_free(gen_grammar_matcher *matcher);
  * matcher back. Where the model ends a text that is one, or no token can follow it, the call ends
  * (GEN_FINISH_STOP_TOKEN, GEN_FINISH_GRAMMAR_COMPLETE); what else ends it, its greatest length first of all, can leave
  * a text that is none yet ("grammar_complete" of gen_result_usage says so): with gen_sampling_set_fit_grammar, which is
- * on by default, only where no short enough one is known. Where no token of the vocabulary can come the call fails, with the reason GEN_FINISH_GRAMMAR_DEAD_END, see gen_generate.
+ * on by default, only where no short enough one is known. Where no token of the vocabulary can come the call fails, with
+ * the reason GEN_FINISH_GRAMMAR_DEAD_END, see gen_generate.
  *
  * @param grammar  shared, may be freed before the settings and the calls.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if sampling is NULL.

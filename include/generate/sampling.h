@@ -327,7 +327,9 @@ GEN_API gen_status gen_sampling_set_ignore_eos(gen_sampling *sampling, int32_t i
                                                gen_error *error);
 
 /**
- * Ends a generation when `token` is drawn; the token is not part of the text.
+ * Ends a generation when `token` is drawn; the token is not part of the text. Under a grammar a token ends only a text
+ * that is a member, and where the grammar asks for it by its name or id it is a part of the text; the same goes for the
+ * model's own end tokens.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if token is negative. An id outside the vocabulary is
  *         GEN_ERROR_OUT_OF_RANGE from the generating call.

@@ -48,7 +48,8 @@ GEN_API gen_status gen_tokenizer_load(const char *path, gen_tokenizer **out, gen
  * Some vocabularies put a space before a text and after special tokens in it, which decoding takes away, or remove
  * spaces there. GEN_ENCODE_CONTINUE is for text that follows text: its beginning stays as it is, so that the ids of
  * several texts, all but the first encoded so, decode to these texts together. It has no effect where
- * begin-of-sequence is put first.
+ * begin-of-sequence is put first. Where a model family's own tokenizer brings texts into Unicode's form C (Qwen 2 and
+ * later, StableLM 2, Command R, OLMo, MPT), so does this one, and decoding then gives form C.
  *
  * @param text      [len] UTF-8; len may be GEN_NUL_TERMINATED.
  * @param flags     GEN_ENCODE_… bits.

@@ -6,14 +6,22 @@
 #include <string>
 #include <string_view>
 
+#include "base/utf8.h"
+
 namespace gen {
 
-/// `text` as a JSON string with its quotes; bytes above 127 pass as they are.
+/// `text` as a JSON string with its quotes; characters above 127 pass as they are, and each byte
+/// that is none of UTF-8, which JSON cannot hold, becomes U+FFFD.
 inline std::string json_quote(std::string_view text) {
   std::string out = "\"";
-  for (const char c : text) {
+  size_t valid = utf8_valid_prefix(text);
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
     const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
+    if (i == valid) {
+      utf8_append(0xFFFD, &out);
+      valid = i + 1 + utf8_valid_prefix(text.substr(i + 1));
+    } else if (c == '"' || c == '\\') {
       out += '\\';
       out += c;
     } else if (byte < 0x20) {

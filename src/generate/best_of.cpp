@@ -72,6 +72,11 @@ Result<std::vector<GenResult>> best_of(const Generator& generator, const Prompt&
   std::stable_sort(results.begin(), results.end(), [](const GenResult& a, const GenResult& b) {
     return mean_logprob(a) > mean_logprob(b);
   });
+  // Those between the best and the failures go.
+  const auto failed = std::find_if(results.begin(), results.end(),
+                                   [](const GenResult& result) { return !result.status.ok(); });
+  const auto good = n - std::min<std::ptrdiff_t>(results.end() - failed, n);
+  if (results.begin() + good < failed) results.erase(results.begin() + good, failed);
   results.resize(static_cast<size_t>(n));
   if (!asked) {
     for (GenResult& result : results) forget_logprobs(&result);

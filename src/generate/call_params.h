@@ -37,7 +37,7 @@ constexpr size_t kMostDryBreakerBytes = 256;
 struct StopRules {
   int32_t max_new_tokens = kDefaultMaxNewTokens;  // <= 0: the default
   int32_t min_new_tokens = 0;  // before so many no token that stops is drawn, if there is another
-  bool ignore_eos = false;     // the tokenizer's end tokens do not stop
+  bool ignore_eos = false;     // the model's end tokens do not stop
   bool fit_grammar = true;     // a text under a grammar takes a way to its end that is short enough
   std::vector<int32_t> tokens;
   std::vector<std::string> strings;  // empty ones are ignored

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "generate/grammar_rule.h"
 #include "grammar/matcher.h"
 
 namespace gen::generate {
@@ -60,6 +61,11 @@ int32_t DraftTree::valid_rows(int32_t vocab, bool chain) const noexcept {
   return n;
 }
 
+bool ends_here(const DraftJob& job, int32_t token) {
+  if (job.matcher != nullptr) return ends_text(*job.matcher, job.stops, token);
+  return std::find(job.stops.begin(), job.stops.end(), token) != job.stops.end();
+}
+
 void cut_to_rule(DraftJob* job) {
   if (!job->tree.is_chain()) return;
   // Takes back what the matcher has accepted, also where that throws.
@@ -68,12 +74,13 @@ void cut_to_rule(DraftJob* job) {
   int32_t rows = 1;
   while (rows < job->tree.rows()) {
     const int32_t token = job->tree.tokens()[static_cast<size_t>(rows)];
-    if (job->matcher != nullptr) {
+    const bool ends = ends_here(*job, token);
+    if (job->matcher != nullptr && !ends) {
       const Result<bool> accepted = job->matcher->accept_token(token);
       if (!accepted.ok() || !accepted.value()) break;
     }
     ++rows;
-    if (std::find(job->stops.begin(), job->stops.end(), token) != job->stops.end()) break;
+    if (ends) break;
   }
   job->tree.cut(rows);
 }

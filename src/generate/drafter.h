@@ -86,7 +86,7 @@ struct DraftJob {
   std::span<const int32_t> tokens;  // the text, with its pending token
   int32_t most = 0;                 // rows to add; a step may lower it
   bool branches = false;            // a row may have several that follow it
-  std::span<const int32_t> stops;   // tokens that end the text: nothing follows them
+  std::span<const int32_t> stops;   // tokens that end the text, but see ends_here()
   /// Where the text stands in its grammar, or null. A drafter may accept tokens with it, and takes
   /// them back before it returns.
   grammar::Matcher* matcher = nullptr;
@@ -101,6 +101,10 @@ struct DraftJob {
   std::vector<int32_t> positions;
   std::vector<uint8_t> wants;
 };
+
+/// The token ends the text where the job's matcher stands, or where there is none; nothing follows
+/// it then. No matcher takes it.
+bool ends_here(const DraftJob& job, int32_t token);
 
 /// Keeps the first rows of a chain that can come in the job's grammar, and none behind a token that
 /// ends the text. Nothing happens to a tree. What the grammar cannot say in its limits is cut.

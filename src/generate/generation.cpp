@@ -99,6 +99,7 @@ Status Generation::start(const Prompt& prompt) {
 
   // From here on only memory can fail, and the destructor then takes back what was added.
   GEN_TRY(transcript_.begin(generator, sequence.tokens(), std::move(unsaid)));
+  if (rule_ != nullptr) rule_->set_stops(transcript_.stop_tokens());
   sequence.reserve(transcript_.most());
   begin_drafts();
   result_.usage.prompt = sequence.length() - sequence.moved(answered_.mark).length;
@@ -453,6 +454,7 @@ Result<sampling::Choice> Generation::pick() {
   if (rule_ != nullptr) {
     mask = rule_->mask();
     at.mask = &mask;
+    at.stops = rule_->ends();
   }
   std::optional<sampling::Proposal> proposal;
   if (draft_draw_.has_value()) proposal = draft_draw_->proposal(job_.tree, row_);
@@ -469,7 +471,7 @@ Result<sampling::Choice> Generation::pick() {
 // logits of the next row are there. Sets `*event` to false if the row must be run again first.
 Status Generation::choose(bool* event) {
   Sequence& sequence = session_->sequence_;
-  bool complete = false;
+  auto role = Transcript::Role::kAny;
   if (rule_ != nullptr) {
     GEN_TRY(rule_->prepare(left()));
     if (!rule_->allows_any()) {
@@ -496,14 +498,16 @@ Status Generation::choose(bool* event) {
   }
   GEN_ASSIGN(const sampling::Choice choice, drawn);
   if (rule_ != nullptr) {
-    GEN_TRY(rule_->accept(choice.token));
-    complete = rule_->is_over(left() - 1);
-    follow_rule(choice.token);
+    GEN_ASSIGN(const bool part, rule_->accept(choice.token));
+    role = !part                        ? Transcript::Role::kEnd
+           : rule_->is_over(left() - 1) ? Transcript::Role::kLast
+                                        : Transcript::Role::kPart;
+    if (part) follow_rule(choice.token);
   }
   sequence.push(choice.token);
   path_.push_back(row_);  // start() made room
   session_->publish_length();
-  GEN_ASSIGN(const bool kept, transcript_.take(choice, sequence.length(), complete));
+  GEN_ASSIGN(const bool kept, transcript_.take(choice, sequence.length(), role));
   if (kept) note_member();
   const bool goes_on = kept && transcript_.end() == FinishReason::kNone;
   row_ = job_.tree.child(row_, choice.token);

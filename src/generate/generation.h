@@ -34,18 +34,18 @@ class Session;
 
 /// One generating call on a session, from open() until it is destroyed; all that time the session
 /// is in use. Nothing is evaluated before the first next(). Ends, in the order in which they are
-/// looked at: cancel, a grammar that allows no token, a stop token, a stop string, a grammar that
-/// is at its end, max_new_tokens, the context where it does not shift (Sequence::make_room). After
-/// a cancel, a callback's stop or a stop condition the session keeps what was evaluated and
-/// sampled; after any other failure it is as before open(), but for what a shift dropped.
-/// Destroying an unfinished generation is a cancel. Where the generator drafts, a step runs several
-/// rows; each event walks on by one of them as long as what was drawn had been guessed (plain
-/// decoding has trees of one row), so that what ends a call between two events ends it where it
-/// would without drafts. Texts are whole characters. One that an end other than a stop token cuts
-/// is left out, and comes whole with the next call that goes on from there; before a stop token it
-/// becomes U+FFFD. So it is with what is held back as a possible stop string where no done event
-/// tells it. Who drives many generations from one thread uses want() and take() in place of
-/// next(). Threads: one at a time, not necessarily the same.
+/// looked at: cancel, a grammar that allows no token, a stop token that the grammar does not ask
+/// for, a stop string, a grammar that is at its end, max_new_tokens, the context where it does not
+/// shift (Sequence::make_room). After a cancel, a callback's stop or a stop condition the session
+/// keeps what was evaluated and sampled; after any other failure it is as before open(), but for
+/// what a shift dropped. Destroying an unfinished generation is a cancel. Where the generator
+/// drafts, a step runs several rows; each event walks on by one of them as long as what was drawn
+/// had been guessed (plain decoding has trees of one row), so that what ends a call between two
+/// events ends it where it would without drafts. Texts are whole characters. One that an end other
+/// than a stop token cuts is left out, and comes whole with the next call that goes on from there;
+/// before a stop token it becomes U+FFFD. So it is with what is held back as a possible stop string
+/// where no done event tells it. Who drives many generations from one thread uses want() and take()
+/// in place of next(). Threads: one at a time, not necessarily the same.
 class Generation {
  public:
   /// Failures change nothing: kBusy; kInvalidArgument for a prompt without tokens on an empty

@@ -10,6 +10,32 @@
 #include "grammar/grammar.h"
 
 namespace gen::generate {
+namespace {
+
+void set(std::span<uint64_t> words, int32_t token, bool value) noexcept {
+  const uint64_t bit = uint64_t{1} << (static_cast<size_t>(token) % 64);
+  uint64_t& word = words[static_cast<size_t>(token) / 64];
+  word = value ? word | bit : word & ~bit;
+}
+
+}  // namespace
+
+bool ends_text(const grammar::Matcher& matcher, std::span<const int32_t> stops, int32_t token) {
+  return matcher.is_complete() && std::find(stops.begin(), stops.end(), token) != stops.end() &&
+         !matcher.asks_for(token);
+}
+
+void allow_stops(const grammar::Matcher& matcher, std::span<const int32_t> stops,
+                 std::span<uint64_t> words) {
+  if (!matcher.is_complete()) return;
+  const grammar::Vocabulary& vocabulary = matcher.grammar().vocabulary();
+  for (const int32_t end : vocabulary.ends()) {
+    if (!matcher.asks_for(end)) set(words, end, false);
+  }
+  for (const int32_t stop : stops) {
+    if (stop < vocabulary.size() && !matcher.asks_for(stop)) set(words, stop, true);
+  }
+}
 
 Result<std::unique_ptr<GrammarRule>> GrammarRule::begin(const CallParams& params,
                                                         const Generator& generator) {
@@ -34,7 +60,6 @@ Result<std::unique_ptr<GrammarRule>> GrammarRule::begin(const CallParams& params
     GEN_ASSIGN(auto matcher, grammar::Matcher::create(std::move(over)));
     rule = std::make_unique<GrammarRule>(std::move(matcher));
   }
-  rule->ends_ = !params.stops.ignore_eos;
   rule->fits_ = params.stops.fit_grammar;
   rule->words_.resize(vocabulary->words());
   rule->bits_.resize(2 * vocabulary->words());
@@ -48,11 +73,10 @@ Status GrammarRule::prepare(int32_t left) {
   } else {
     GEN_TRY(matcher_.mask(words_));
   }
-  if (!ends_) {
-    for (const int32_t end : matcher_.grammar().vocabulary().ends()) {
-      const auto bit = static_cast<size_t>(end);
-      words_[bit / 64] &= ~(uint64_t{1} << (bit % 64));
-    }
+  allow_stops(matcher_, stops_, words_);
+  ends_.clear();
+  for (const int32_t stop : stops_) {
+    if (ends_text(matcher_, stops_, stop)) ends_.push_back(stop);
   }
   uint64_t any = 0;
   for (size_t i = 0; i < words_.size(); ++i) {
@@ -65,11 +89,12 @@ Status GrammarRule::prepare(int32_t left) {
   return {};
 }
 
-Status GrammarRule::accept(int32_t token) {
+Result<bool> GrammarRule::accept(int32_t token) {
+  if (ends_text(matcher_, stops_, token)) return false;
   GEN_ASSIGN(const bool taken, matcher_.accept_token(token));
   if (!taken) return error(Code::kInternal, "the grammar refuses token %d of its mask", token);
   prepared_ = false;
-  return {};
+  return true;
 }
 
 }  // namespace gen::generate

@@ -17,6 +17,14 @@ namespace gen::generate {
 struct CallParams;
 class Generator;
 
+/// Of a token that may come next: it ends the text that stands there, and is no part of it. What
+/// the grammar asks for by name is a part of the text, and a text that is no member cannot end.
+bool ends_text(const grammar::Matcher& matcher, std::span<const int32_t> stops, int32_t token);
+/// Of the tokens that may come behind a matcher's text as far as it knows (`words`), makes those
+/// that may come in a call whose texts end with `stops`.
+void allow_stops(const grammar::Matcher& matcher, std::span<const int32_t> stops,
+                 std::span<uint64_t> words);
+
 /// Threads: one at a time.
 class GrammarRule {
  public:
@@ -26,6 +34,8 @@ class GrammarRule {
   static Result<std::unique_ptr<GrammarRule>> begin(const CallParams& params,
                                                     const Generator& generator);
   explicit GrammarRule(grammar::Matcher matcher) : matcher_(std::move(matcher)) {}
+  /// The tokens that end the call's text; outlive it. None until then.
+  void set_stops(std::span<const int32_t> stops) noexcept { stops_ = stops; }
 
   /// Makes the mask of the next token, of `left` that may come, unless that has been done; what
   /// makes it early saves the time later. kGrammar where it takes more than the grammar's limits.
@@ -33,8 +43,10 @@ class GrammarRule {
   /// For after prepare(). No bit set: nothing can come next.
   [[nodiscard]] sampling::TokenMask mask() const noexcept { return {bits_}; }
   [[nodiscard]] bool allows_any() const noexcept { return allows_any_; }
-  /// Walks on by a token that the mask allows.
-  Status accept(int32_t token);
+  /// For after prepare(): those that end the text here.
+  [[nodiscard]] std::span<const int32_t> ends() const noexcept { return ends_; }
+  /// Walks on by a token that the mask allows; false where it ends the text.
+  Result<bool> accept(int32_t token);
   /// A matcher of its own in the same place.
   [[nodiscard]] grammar::Matcher fork() const { return matcher_.fork(); }
 
@@ -47,7 +59,8 @@ class GrammarRule {
 
  private:
   grammar::Matcher matcher_;
-  bool ends_ = true;   // tokens that end texts may come
+  std::span<const int32_t> stops_;
+  std::vector<int32_t> ends_;
   bool fits_ = false;  // only ways that end within what is left
   bool prepared_ = false;
   bool allows_any_ = false;

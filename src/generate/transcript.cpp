@@ -55,8 +55,10 @@ Status Transcript::begin(const Generator& generator, std::span<const int32_t> he
   return {};
 }
 
-Result<bool> Transcript::take(const sampling::Choice& choice, int32_t length, bool complete) {
-  if (std::find(stop_tokens_.begin(), stop_tokens_.end(), choice.token) != stop_tokens_.end()) {
+Result<bool> Transcript::take(const sampling::Choice& choice, int32_t length, Role role) {
+  const bool stops =
+      std::find(stop_tokens_.begin(), stop_tokens_.end(), choice.token) != stop_tokens_.end();
+  if (role == Role::kEnd || (role == Role::kAny && stops)) {
     end_ = FinishReason::kStopToken;
     return false;
   }
@@ -83,7 +85,7 @@ Result<bool> Transcript::take(const sampling::Choice& choice, int32_t length, bo
 
   if (stopped) {
     end_ = FinishReason::kStopString;
-  } else if (complete) {
+  } else if (role == Role::kLast) {
     end_ = FinishReason::kGrammarComplete;
   } else if (index + 1 == params_.stops.effective_max_new_tokens()) {
     end_ = FinishReason::kLength;

@@ -39,16 +39,19 @@ class Transcript {
   /// Those that end the text; once begun.
   [[nodiscard]] std::span<const int32_t> stop_tokens() const noexcept { return stop_tokens_; }
 
-  /// Takes the token that was drawn last; the session holds `length` tokens with it, and with
-  /// `complete` they are a member of the call's grammar to which nothing is to be added. True if it
-  /// is kept: event() then tells of it. False for a stop token. A failure, or std::bad_alloc, takes
-  /// nothing.
-  Result<bool> take(const sampling::Choice& choice, int32_t length, bool complete);
+  /// What the call's grammar makes of a token: nothing without one; a part of the text, whether or
+  /// not it is a stop token; the last part, to which nothing is to be added; the end of the text.
+  enum class Role { kAny, kPart, kLast, kEnd };
+  /// Takes the token that was drawn last; the session holds `length` tokens with it. True if it is
+  /// kept: event() then tells of it. False for one that ends the text, a stop token where there is
+  /// no grammar. A failure, or std::bad_alloc, takes nothing.
+  Result<bool> take(const sampling::Choice& choice, int32_t length, Role role);
   /// What ends the text where it now stands, kNone if it goes on.
   [[nodiscard]] FinishReason end() const noexcept { return end_; }
   /// Ends the text; event() is then the done event. Where that is `told`, everything held comes out,
-  /// unless a stop string was what ended it or nothing was said; what does not is left unsaid. Only where the model has ended it an unfinished character is given up;
-  /// after any other end the next call can complete it.
+  /// unless a stop string was what ended it or nothing was said; what does not is left unsaid. Only
+  /// where the model has ended it an unfinished character is given up; after any other end the next
+  /// call can complete it.
   void close(FinishReason reason, bool told) noexcept;
   /// Text of the tokens that was held back and in no event.
   [[nodiscard]] std::string take_unsaid() noexcept;

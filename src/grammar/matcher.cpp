@@ -245,17 +245,30 @@ Status Matcher::check_words(size_t words) const {
 }
 
 Status Matcher::mask(std::span<uint64_t> bits) const {
-  const Vocabulary& vocabulary = grammar_->vocabulary();
   GEN_TRY(check_words(bits.size()));
   std::fill(bits.begin(), bits.end(), 0);
   if (!now().closed) GEN_TRY(grammar_->mask(past_->lists, items(), bits));
   if (json_ != nullptr) forbid(bits);
-  if (now().ended) {
-    for (const int32_t id : vocabulary.ends()) {
-      bits[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
+  if (now().ended) allow_ends(bits);
+  return {};
+}
+
+bool Matcher::asks_for(int32_t token) const noexcept {
+  const Machines& machines = grammar_->machines();
+  if (machines.token_edges.empty()) return false;
+  for (const Item item : items()) {
+    for (const TokenEdge& edge : machines.tokens(item.state)) {
+      if (!machines.terms[edge.term].negated && grammar_->matches(edge.term, token)) return true;
     }
   }
-  return {};
+  return false;
+}
+
+// One that the grammar asks for goes on; whether it may is the grammar's own mask.
+void Matcher::allow_ends(std::span<uint64_t> bits) const noexcept {
+  for (const int32_t id : grammar_->vocabulary().ends()) {
+    if (!asks_for(id)) bits[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
+  }
 }
 
 ByteSet Matcher::next_bytes(std::span<const Item> items) const {

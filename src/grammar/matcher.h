@@ -38,7 +38,8 @@ class Matcher {
   Matcher& operator=(const Matcher&) = delete;
 
   /// True if the text goes on with these bytes, or this token; else nothing has changed. A token
-  /// that ends texts is taken where is_complete(), and nothing else behind it. kGrammar, with
+  /// that ends texts is a part of this one where the grammar asks_for() it; else it is taken where
+  /// is_complete(), and nothing else behind it. kGrammar, with
   /// nothing changed, if that takes more items than the limit; kOutOfRange for an id outside.
   Result<bool> accept_bytes(std::string_view bytes);
   Result<bool> accept_token(int32_t token);
@@ -56,13 +57,17 @@ class Matcher {
   /// Whether it must: nothing can follow.
   [[nodiscard]] bool is_finished() const noexcept { return now().ended && now().count == 0; }
 
+  /// The grammar has this token next by its name or id, not as one of any but some.
+  [[nodiscard]] bool asks_for(int32_t token) const noexcept;
+
   /// Sets bit t of `bits`, of vocabulary().words() words, exactly if accept_token(t) would take it.
   /// kGrammar if that takes more than the limits.
   Status mask(std::span<uint64_t> bits) const;
   /// The same, but only of tokens behind which the text can end in `n_tokens` - 1 more, so that it
-  /// ends before a budget runs out (the end token itself not counted): true. Where not even that
-  /// many can be enough, the mask is that of mask(): false. It relies on tokens of single bytes: a
-  /// vocabulary without them may leave a place from which the end is farther.
+  /// ends before a budget runs out (the end token itself not counted): true. No bit where the text
+  /// may end and nothing else is short enough. Where not even that many can be enough, the mask is
+  /// that of mask(): false. It relies on tokens of single bytes: a vocabulary without them may
+  /// leave a place from which the end is farther.
   Result<bool> mask_within(uint64_t n_tokens, std::span<uint64_t> bits);
   /// The masks behind drafted tokens, each behind `parents[i]`, a smaller index, or where the
   /// matcher stands for -1: `bits` has a mask for each in turn. Behind a token that cannot come
@@ -135,6 +140,7 @@ class Matcher {
     return past_->places[past_->marks.size() - 1];
   }
   [[nodiscard]] ByteSet next_bytes(std::span<const Item> items) const;
+  void allow_ends(std::span<uint64_t> bits) const noexcept;
   void forbid(std::span<uint64_t> bits) const;
   void forbid_texts(std::span<uint64_t> bits) const;
   void allow_named(std::span<const uint64_t> before, std::span<uint64_t> bits) const;

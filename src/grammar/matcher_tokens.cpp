@@ -32,7 +32,6 @@ Result<bool> Matcher::mask_within(uint64_t n_tokens, std::span<uint64_t> bits) {
     GEN_TRY(mask(bits));
     return true;
   }
-  const Vocabulary& vocabulary = grammar_->vocabulary();
   GEN_TRY(check_words(bits.size()));
   own();
   std::fill(bits.begin(), bits.end(), 0);
@@ -41,9 +40,7 @@ Result<bool> Matcher::mask_within(uint64_t n_tokens, std::span<uint64_t> bits) {
     if (json_ != nullptr) forbid(bits);
   }
   if (now().ended) {
-    for (const int32_t id : vocabulary.ends()) {
-      bits[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
-    }
+    allow_ends(bits);
     return true;
   }
   if (!none(bits)) return true;

@@ -10,6 +10,7 @@
 
 #include "tokenizer/bpe_merges.h"
 #include "tokenizer/byte_alphabet.h"
+#include "tokenizer/nfc.h"
 #include "tokenizer/pretokenizer.h"
 #include "tokenizer/vocab_check.h"
 #include "tokenizer/vocab_tokenizer.h"
@@ -164,6 +165,8 @@ BpeTokenizer::BpeTokenizer(VocabSpec spec_in, Pretokenizer pretokenizer, Parts p
 
 Status BpeTokenizer::encode_text(std::string_view text, bool /*goes_on*/,
                                  std::vector<int32_t>* out) const {
+  std::string formed;
+  if (pretokenizer_.wants_form_c()) text = to_nfc(text, &formed);
   Words words(*this, text.size(), out);
   return pretokenizer_.split(text, &words);
 }

@@ -123,6 +123,7 @@ Result<Pretokenizer> Pretokenizer::create(std::string_view name) {
   }
   Pretokenizer made;
   made.whole_words_first_ = rules->whole_words_first;
+  made.form_c_ = rules->form_c;
   for (const char* text : rules->expressions) {
     int code = 0;
     PCRE2_SIZE offset = 0;

@@ -30,6 +30,8 @@ class Pretokenizer {
 
   /// Whether a word that is a token itself is not put together by merges.
   [[nodiscard]] bool whole_words_first() const noexcept { return whole_words_first_; }
+  /// Whether texts are to be in Unicode's form C (nfc.h) before they are split.
+  [[nodiscard]] bool wants_form_c() const noexcept { return form_c_; }
 
   /// Gives the words of `text` (valid UTF-8) to `sink`. kTokenizer if the expressions run into the
   /// limits of PCRE2, else the sink's own error.
@@ -42,6 +44,7 @@ class Pretokenizer {
 
   std::vector<Expression> expressions_;
   bool whole_words_first_ = false;
+  bool form_c_ = false;
 };
 
 }  // namespace gen::tokenizer

@@ -15,6 +15,9 @@ struct PretokenizerRules {
   std::span<const char* const> expressions;
   /// A word that is a token itself is not put together by merges.
   bool whole_words_first;
+  /// Texts are brought into Unicode's form C before anything else. Only for families whose own
+  /// tokenizer is known to do that.
+  bool form_c = false;
 };
 
 /// Null for an unknown name.

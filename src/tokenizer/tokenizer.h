@@ -59,9 +59,10 @@ class Tokenizer {
   /// text, control tokens only with kParseSpecial. `previous` is the token that the text comes
   /// after. At the start of a text and after a special token some vocabularies put a space, which
   /// decoding takes away, or drop spaces; anywhere else a text goes on as it is, so that texts
-  /// encoded one after another decode to all of them together. Errors: kTokenizer for invalid UTF-8
-  /// (naming the byte) and for a character that the vocabulary cannot express; kInvalidArgument for
-  /// an unknown flag or more than 1 GiB.
+  /// encoded one after another decode to all of them together. Some families want texts in
+  /// Unicode's form C, and decode to that. Errors: kTokenizer for invalid UTF-8 (naming the byte)
+  /// and for a character that the vocabulary cannot express; kInvalidArgument for an unknown flag
+  /// or more than 1 GiB.
   Status encode(std::string_view text, uint32_t flags, std::vector<int32_t>* out,
                 int32_t previous = kTextStart) const;
 

@@ -18,7 +18,6 @@ enum {
   WIDTH = HEADS * DIM
 };
 static const float kScale = 1.5F;
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 
 /* What the function does wrong: nothing, or at its next call one of these. */

@@ -3,7 +3,6 @@
  * that fail, forks and cuts, and any other is refused. Guesses where a context shifts. */
 #include "toy_model.h"
 
-static gen_error error;
 
 static int64_t usage(const gen_result* result, const char* key) {
   int64_t value = -1;

@@ -5,7 +5,6 @@
  */
 #include "toy_model.h"
 
-static gen_error error;
 
 struct ask {
   gen_generator* generator;

@@ -236,8 +236,52 @@ static void bad_input(void** state) {
   kv_cache_tier_config_free(c);
 }
 
-/* Every call that takes a table refuses one whose device is below -1, or whose pinned memory has
- * only one of its functions, and what it was for is as it was. */
+/* Whichever call on the device fails while a shared block is copied and written: no block is lost, none is kept for what
+ * was not written, and both caches hold what they held. */
+static void a_copy_that_fails_loses_no_block(void** state) {
+  (void)state;
+  enum { NEW = 2 * BLOCK }; /* positions: the rest of the shared block and two more */
+  float rows[2 * MOST];
+  for (int i = 0; i < 2 * MOST; ++i) rows[i] = (float)i / 8.0f;
+  for (int fail = 1, failed = 1; failed; ++fail) {
+    struct gpu_memory gpu = {0};
+    const gen_gpu_allocator table = gpu_table(&gpu);
+    kv_cache_pool* pool = NULL;
+    kv_cache *first = NULL, *copy = NULL, *same = NULL;
+    assert_ok(kv_cache_pool_new(LAYERS, BLOCK, BATCH * DIM, 1, "fp32", &pool, &error), error);
+    assert_ok(kv_cache_pool_set_gpu_allocator(pool, &table, &error), error);
+    gpu.fail_with = GEN_ERROR_DEVICE;
+    assert_ok(kv_cache_paged_new(pool, LAYERS, &first, &error), error);
+    for (int32_t layer = 0; layer < LAYERS; ++layer) {
+      assert_ok(kv_cache_update(first, layer, rows, rows + MOST, BATCH, BLOCK + 1, DIM, &error), error);
+    }
+    assert_ok(kv_cache_clone(first, &copy, &error), error);
+    assert_ok(kv_cache_clone(first, &same, &error), error);
+    const size_t available = kv_cache_pool_available(pool);
+    assert_int_equal(available, kv_cache_pool_cap(pool) - 2);
+    gpu.fail_at = gpu.calls + fail;
+    failed = kv_cache_update(copy, 0, rows, rows + MOST, BATCH, NEW, DIM, &error) != GEN_OK;
+    gpu.fail_at = 0;
+    if (failed) {
+      assert_same(copy, same);
+      assert_true(kv_cache_pool_available(pool) >= available - 1); /* the copy may be its own by now */
+    } else {
+      assert_true(fail > 3); /* the copy, and rows of keys and of values */
+      assert_int_equal(kv_cache_pool_available(pool), available - 3);
+    }
+    assert_same(first, same);
+    kv_cache_free(copy);
+    assert_int_equal(kv_cache_pool_available(pool), available);
+    kv_cache_free(same);
+    kv_cache_free(first);
+    assert_int_equal(kv_cache_pool_available(pool), kv_cache_pool_cap(pool));
+    assert_int_equal(gpu.mistakes, 0);
+    kv_cache_pool_free(pool);
+  }
+}
+
+/* Every call that takes a table refuses one whose device is below -1, or whose pinned memory has only one of its
+ * functions, and what it was for is as it was. */
 static void tables_are_checked(void** state) {
   (void)state;
   struct gpu_memory gpu = {0};
@@ -310,6 +354,7 @@ int main(void) {
       cmocka_unit_test(blocks_lie_on_the_device),
       cmocka_unit_test(tiers_take_and_give_back),
       cmocka_unit_test(bad_input),
+      cmocka_unit_test(a_copy_that_fails_loses_no_block),
       cmocka_unit_test(tables_are_checked),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,6 +37,11 @@ static void configurations(void** state) {
   assert_fails(kv_cache_tier_config_set_num_layers(NULL, 1, &error), bad, "config", error);
   assert_fails(kv_cache_tier_config_set_max_seq_len(c, -1, &error), bad, "max_seq_len -1", error);
   assert_fails(kv_cache_tier_config_set_max_seq_len(NULL, 1, &error), bad, "config", error);
+  /* Names of files are bytes, JSON is UTF-8. */
+  assert_ok(kv_cache_tier_config_set_cold_dir(c, "/a\xff\xc3\xa9\xc3/b\"", &error), error);
+  assert_ok(kv_cache_tier_config_describe(c, text, sizeof text, &n, &error), error);
+  assert_non_null(strstr(text, "\"value\":\"/a\xef\xbf\xbd\xc3\xa9\xef\xbf\xbd/b\\\"\""));
+  assert_ok(kv_cache_tier_config_set_cold_dir(c, "", &error), error);
   assert_ok(kv_cache_tier_config_set_chunk_size(c, 7, &error), error);
   assert_fails(kv_cache_tier_config_set_chunk_size(NULL, 1, &error), bad, "config", error);
   assert_ok(kv_cache_tier_config_set_demote_threshold(c, 3, &error), error);

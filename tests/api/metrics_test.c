@@ -5,7 +5,6 @@
 
 #include <pthread.h>
 
-static gen_error error;
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 static const int32_t prompt[] = {3, 14, 15, 9, 26, 5, 35};
 enum { PROMPT = sizeof prompt / sizeof prompt[0] };

@@ -9,7 +9,6 @@
 
 #include <sys/resource.h>
 
-static gen_error error;
 enum { TOKENS = 120, VOCAB = 4096, MORE = 20 };
 static int32_t tokens[TOKENS];
 static char text[TOKENS * 4];

@@ -226,6 +226,15 @@ TEST_P(Fixture, ExceptListsLiftTheCausalRuleAlone) {
   pass({0}, {3}, {5}, {5, 2, 3}, {"0x0"});  // the list is of one pass
 }
 
+TEST_P(Fixture, ExceptListsStayWithinAChunk) {
+  make({kNoLimit, kNoLimit, 4}, kOne);
+  ASSERT_TRUE(start({0, 0, 0, 0, 0, 0}, {0, 1, 2, 3, 4, 5}).ok());
+  ASSERT_TRUE(put({1, 2, 3, 4, 5, 6}).ok());
+  const int32_t some[] = {1, 4};
+  ASSERT_TRUE(store_->set_causal(some).ok());
+  expect({1, 2, 3, 4, 5, 6}, {"0xxxxx", "0000xx", "000xxx", "0000xx", "xxxx00", "xxxx00"});
+}
+
 TEST_P(Fixture, ElementTypes) {
   for (const DType type : {DType::kF32, DType::kF16, DType::kQ8_0, DType::kQ4_0}) {
     make(kCausal, {type, 1, 8, 4});

@@ -193,7 +193,8 @@ class CausalModel final : public Model {
                                              bool except) const override {
     std::vector<const Row*> rows;
     for (const auto& [at, row] : lists_.at(sequence).entries) {
-      if (at >= first_seen(position) && (at <= position || except)) rows.push_back(row.get());
+      const bool later = except && (chunk_ == 0 || at / chunk_ == position / chunk_);
+      if (at >= first_seen(position) && (at <= position || later)) rows.push_back(row.get());
     }
     return rows;
   }

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <regex>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "generate/batch_run.h"
+#include "generate/best_of.h"
 #include "generate/fake_world.h"
 #include "generate/knowing_drafter.h"
 #include "generate/speculative/ngram_lookup.h"
@@ -316,6 +318,43 @@ TEST(GrammarCalls, GoOnFromAMatcher) {
   const Tokens prompt{2, 3};
   EXPECT_EQ(generate(*session, ids(prompt), under(grammar)).status.code(), Code::kInvalidArgument);
   EXPECT_EQ(session->length(), 0);
+}
+
+// Of several texts those that failed are among the given ones, as far as there is room.
+TEST(GrammarCalls, TheBestOfSeveralHideNoFailure) {
+  World world(64, 4, kWords);
+  static_cast<void>(world.session());
+  CallParams params = under(gbnf_of("root ::= [ab] \"7\" | \"x\" \"Q\""), 9, 9.0);
+  params.sampling.logprobs = 0;
+  const auto of = [&](int32_t n, int32_t texts) {
+    return std::move(best_of(*world.generator, text("word"), params, n, texts)).value();
+  };
+  const std::vector<GenResult> all = of(12, 12);
+  const auto failed = [](const GenResult& one) { return !one.status.ok(); };
+  const auto n_failed = static_cast<int32_t>(std::count_if(all.begin(), all.end(), failed));
+  ASSERT_GT(n_failed, 1);
+  ASSERT_LT(n_failed, 11);
+  const auto mean = [](const GenResult& one) {
+    double sum = 0;
+    for (const float logprob : one.logprobs) sum += logprob;
+    return sum / static_cast<double>(one.logprobs.size());
+  };
+  std::vector<double> means;
+  for (const GenResult& one : all) {
+    if (one.status.ok()) means.push_back(mean(one));
+  }
+  std::sort(means.rbegin(), means.rend());
+  for (int32_t n = 1; n < 12; ++n) {
+    SCOPED_TRACE(n);
+    const std::vector<GenResult> best = of(n, 12);
+    ASSERT_EQ(best.size(), static_cast<size_t>(n));
+    const int32_t good = std::max(n - n_failed, 0);
+    for (int32_t i = 0; i < n; ++i) {
+      const GenResult& one = best[static_cast<size_t>(i)];
+      EXPECT_EQ(one.status.ok(), i < good) << i;
+      if (i < good) EXPECT_DOUBLE_EQ(mean(one), means[static_cast<size_t>(i)]) << i;
+    }
+  }
 }
 
 // A grammar that names a token that is not there is refused before anything has changed.

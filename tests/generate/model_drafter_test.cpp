@@ -197,6 +197,23 @@ TEST_F(DraftWorld, StopsAtATokenThatEndsTheText) {
   EXPECT_EQ(got.result->usage.accepted, 3);
 }
 
+// Nor at one that the grammar asks for, whether or not ends are to be ignored.
+TEST_F(DraftWorld, GoesOnBehindAnEndThatIsAPart) {
+  make(8);
+  for (const bool ignore : {false, true}) {
+    CallParams params = greedy(24);
+    params.grammar = grammar::Grammar::from_gbnf("root ::= (\"foo\" <[1]> \"c\"){3}").value();
+    params.stops.ignore_eos = ignore;
+    params.stops.tokens = world.ids({"c"});
+    const Outcome got = generate(*world.session(), text("foo ba"), params);
+    EXPECT_EQ(got.result->text, "foocfoocfooc");
+    EXPECT_EQ(got.result->finish_reason, FinishReason::kGrammarComplete);
+    EXPECT_EQ(got.result->tokens.size(), 9U);
+    EXPECT_EQ(got.result->usage.drafted, 7);  // in one step, behind the first token
+    EXPECT_EQ(got.result->usage.accepted, 7);
+  }
+}
+
 TEST_F(DraftWorld, GoesOnWithoutWhereThereIsNoMemory) {
   refuses = true;
   make(4);

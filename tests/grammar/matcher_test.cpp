@@ -72,6 +72,32 @@ TEST(Matcher, EndTokens) {
   EXPECT_FALSE(one.is_complete());
 }
 
+// Where the grammar asks for one, it goes on.
+TEST(Matcher, EndTokensAsParts) {
+  const std::string end = "<[" + std::to_string(kEndToken) + "]>";
+  Matcher one = matcher("root ::= \"a\" (" + end + " \"bcd\")? !<[1]>*");
+  EXPECT_FALSE(one.asks_for(kEndToken));
+  EXPECT_TRUE(one.accept_token('a').value());
+  EXPECT_TRUE(one.is_complete());
+  EXPECT_TRUE(one.asks_for(kEndToken));
+  EXPECT_FALSE(one.asks_for('z'));  // any but some is none by name
+  EXPECT_TRUE(test::has(mask_of(one), kEndToken));
+  // Behind it a text is longer than a budget that an end would not touch.
+  std::vector<uint64_t> within(mask_of(one).size());
+  EXPECT_TRUE(one.mask_within(3, within).value());
+  EXPECT_FALSE(test::has(within, kEndToken));
+  EXPECT_TRUE(test::has(within, 'z'));
+  EXPECT_TRUE(one.mask_within(4, within).value());
+  EXPECT_TRUE(test::has(within, kEndToken));
+  EXPECT_TRUE(one.accept_token(kEndToken).value());
+  EXPECT_FALSE(one.is_complete());
+  EXPECT_TRUE(one.accept_bytes("bcd").value());
+  EXPECT_FALSE(one.asks_for(kEndToken));
+  EXPECT_TRUE(test::has(mask_of(one), kEndToken));
+  EXPECT_TRUE(one.accept_token(kEndToken).value());
+  EXPECT_TRUE(one.is_finished());
+}
+
 TEST(Matcher, ForksGoTheirOwnWays) {
   Matcher one = matcher("root ::= \"(\" root \")\" | \"x\"");
   EXPECT_TRUE(one.accept_bytes("((").value());

@@ -90,6 +90,14 @@ TEST(Chunks, AreOneBodyInWhateverPieces) {
     reader.read(bytes, body);
   };
   EXPECT_EQ(status_of([&] { read(text, 12); }), 413);
+  // A size is refused with its line, before any of its bytes come, also one at which sums wrap.
+  for (const char* size : {"d", "7fffffffffffffff", "8000000000000000", "ffffffffffffffff"}) {
+    EXPECT_EQ(status_of([&] { read(std::string(size) + "\r\n", 12); }), 413) << size;
+    EXPECT_EQ(status_of([&] { read("1\r\na\r\n" + std::string(size) + "\r\n", 12); }), 413) << size;
+  }
+  EXPECT_EQ(status_of([&] { read("1\r\na\r\nc\r\n", 12); }), 413);
+  EXPECT_EQ(status_of([&] { read("1\r\na\r\nb\r\n", 12); }), 200);
+  EXPECT_EQ(status_of([&] { read("10000000000000000\r\n", 12); }), 400);
   EXPECT_EQ(status_of([&] { read("1;" + std::string(200, 'a'), 12); }), 400);
   EXPECT_EQ(status_of([&] { read("0\r\n" + std::string(kMaxHeadBytes + 1, 'a'), 12); }), 400);
   std::string trailers = "0\r\n";

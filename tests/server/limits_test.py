@@ -141,6 +141,20 @@ class Limits(unittest.TestCase):
         self.refused(TEXT, {**body, "frequency_penalty": 101}, 400, "frequency_penalty", None)
         self.refused(TEXT, {**body, "min_p": 1.5}, 400, "min_p", None)
 
+    def test_an_end_token_that_a_grammar_asks_for_is_a_part(self):
+        for path, begin in ((TEXT, {"prompt": "Once"}), (CHAT, {"messages": [{"role": "user", "content": "Hi."}]})):
+            for more in ({}, {"ignore_eos": True}, {"min_new_tokens": 9}, {"fit_grammar": True}):
+                body = {**begin, **more, "max_tokens": 20, "temperature": 0, "grammar": 'root ::= "hi" <|im_end|> "yo"'}
+                for answers in (of_answer(self.server.post(path, body)[1]), of_events(self.server.events(path, body))):
+                    self.assertEqual(answers, [("hiyo", "stop")], more)
+
+    def test_what_is_to_fit_is_complete(self):
+        body = {"prompt": "Once", "temperature": 2, "n": 4, "fit_grammar": True, "response_format": {"type": "json_object"}}
+        for n in (4, 9, 30):
+            for text, end in of_answer(self.server.post(TEXT, {**body, "max_tokens": n})[1]):
+                json.loads(text)
+                self.assertEqual(end, "stop")
+
     def test_languages(self):
         pattern = r"(The|A) (cat|dog|old hen) (ran|sat)\."
         grammar = 'root ::= ("The" | "A") who ("ran" | "sat") "."\nwho ::= " cat " | " dog " | " old hen "'

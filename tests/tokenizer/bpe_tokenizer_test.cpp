@@ -53,6 +53,26 @@ TEST(BpeTokenizer, FamiliesDiffer) {
   EXPECT_EQ(encode(*qwen, "1234"), (Ids{'1', '2', '3', '4'}));
 }
 
+// Families whose tokenizers bring texts into form C first, and others, which must not.
+TEST(BpeTokenizer, SomeFamiliesNormalise) {
+  const std::string apart = "e\u0301 \u1112\u1161\u11ab";
+  const Ids bytes{0xC3, 0xA9, ' ', 0xED, 0x95, 0x9C};
+  for (const char* pre : {"qwen2", "qwen35", "stablelm2", "command-r", "olmo", "mpt"}) {
+    const auto tokenizer = must_create(bpe_vocab({}, pre));
+    EXPECT_EQ(encode(*tokenizer, apart), bytes) << pre;
+    EXPECT_EQ(encode(*tokenizer, "\u00e9 \ud55c"), bytes) << pre;
+    // What stands on both sides of a border of segments is one text.
+    Ids ids;
+    const TextSegment segments[] = {{"e", false}, {"\u0301", true}};
+    ASSERT_TRUE(tokenizer->encode_segments(segments, 0, -1, &ids).ok());
+    EXPECT_EQ(ids, (Ids{0xC3, 0xA9})) << pre;
+  }
+  for (const char* pre : {"gpt-2", "llama-bpe", "tekken", "gpt-4o", "deepseek-v3", "default"}) {
+    const auto tokenizer = must_create(bpe_vocab({}, pre));
+    EXPECT_EQ(decode(*tokenizer, encode(*tokenizer, apart)), apart) << pre;
+  }
+}
+
 // Llama 3 has tokens that its own merges do not reach; a whole word that is one is taken as it is.
 TEST(BpeTokenizer, WholeWordsFirst) {
   for (const bool whole : {false, true}) {

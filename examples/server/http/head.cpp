@@ -221,13 +221,13 @@ void ChunkReader::read(std::string_view& bytes, std::string& body) {
   while (!bytes.empty() && !done()) {
     if (state_ != State::kData) {
       if (read_line(bytes)) end_line();
+      if (state_ == State::kData && left_ > max_bytes_ - body.size()) {
+        throw ApiError(413, "invalid_request_error", "body_too_large", {},
+                       "the body is larger than " + std::to_string(max_bytes_) + " bytes");
+      }
       continue;
     }
     const size_t n = std::min(left_, bytes.size());
-    if (n > max_bytes_ - body.size()) {
-      throw ApiError(413, "invalid_request_error", "body_too_large", {},
-                     "the body is larger than " + std::to_string(max_bytes_) + " bytes");
-    }
     body.append(bytes.substr(0, n));
     bytes.remove_prefix(n);
     left_ -= n;

@@ -61,6 +61,12 @@ int32_t CausalCells::first_seen(int32_t position) const noexcept {
   return first;
 }
 
+int32_t CausalCells::last_seen(int32_t position) const noexcept {
+  if (rules_.chunk == 0) return kNoLimit;
+  const int64_t begin = position - position % rules_.chunk;
+  return static_cast<int32_t>(std::min<int64_t>(begin + rules_.chunk - 1, kNoLimit));
+}
+
 int32_t CausalCells::next_position(int32_t slot) const noexcept {
   const int32_t last = last_of(map_.positions(slot));
   return last == kNoLimit ? last : last + 1;

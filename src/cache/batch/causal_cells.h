@@ -49,6 +49,8 @@ class CausalCells {
 
   /// The first position that a token at `position` sees.
   [[nodiscard]] int32_t first_seen(int32_t position) const noexcept;
+  /// The last one that it sees where later ones are no secret.
+  [[nodiscard]] int32_t last_seen(int32_t position) const noexcept;
 
   /// Tokens of one sequence in a batch.
   struct Group {

@@ -216,10 +216,11 @@ void CausalStore::make_mask() {
   for (size_t i = 0; i < n && !pass_->reserve; ++i) {
     const int32_t slot = pass_->plan.slots[i];
     const int32_t own = pass_->plan.positions[i];
+    const int32_t last = pass_->except[i] != 0 ? cells_->last_seen(own) : own;
     const auto cells = cells_->map().cells(slot);
     const auto positions = cells_->map().positions(slot);
     for (size_t e = to_size(cells_->map().lower_bound(slot, cells_->first_seen(own)));
-         e < positions.size() && (positions[e] <= own || pass_->except[i] != 0); ++e) {
+         e < positions.size() && positions[e] <= last; ++e) {
       mask[i * length + to_size(cells[e] - pass_->range.first)] = 0.0F;
     }
   }

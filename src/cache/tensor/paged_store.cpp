@@ -123,8 +123,12 @@ Status PagedStore::update(int32_t layer, const float* k, const float* v, const T
   if (added.seq == 0) return {};
   const int32_t start = layer_seq_len(layer);
   GEN_TRY(make_writable(start, start + added.seq));
-  GEN_TRY(write(layer, 0, added, start, k));
-  GEN_TRY(write(layer, 1, added, start, v));
+  Status written = write(layer, 0, added, start, k);
+  if (written.ok()) written = write(layer, 1, added, start, v);
+  if (!written.ok()) {
+    drop_blocks(blocks_for(longest(), pool_->shape().block_size));
+    return written;
+  }
   advance(layer, added);
   // A block's count is that of its longest layer.
   const size_t blocks = blocks_for(longest(), pool_->shape().block_size);
@@ -149,10 +153,16 @@ Status PagedStore::make_writable(int32_t start, int32_t end) {
   table_.reserve(table_.size() + grown);
   std::vector<Block*> taken(shared.size() + grown);
   GEN_TRY(blocks.allocate(taken));
+  for (size_t i = 0; i < shared.size(); ++i) {
+    Status copied =
+        blocks.memory().copy(taken[i]->data(), table_[shared[i]]->data(), blocks.block_bytes());
+    if (copied.ok()) continue;
+    for (Block* block : taken) static_cast<void>(blocks.release(block));
+    return copied;
+  }
   auto next = taken.begin();
   for (size_t i : shared) {
     Block* copy = *next++;
-    GEN_TRY(blocks.memory().copy(copy->data(), table_[i]->data(), blocks.block_bytes()));
     blocks.set_used(*copy, table_[i]->used());
     static_cast<void>(blocks.release(std::exchange(table_[i], copy)));
   }

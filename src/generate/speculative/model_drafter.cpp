@@ -9,6 +9,7 @@
 #include "cache/sequence/layer_memories.h"
 #include "cache/sequence/registry.h"
 #include "cache/state/sequence_state.h"
+#include "generate/grammar_rule.h"
 #include "generate/speculative/draft_draw.h"
 #include "grammar/matcher.h"
 #include "sampling/token_mask.h"
@@ -331,12 +332,7 @@ int32_t ModelDrafter::pick(Running* running) {
   if (matcher != nullptr) {
     mask_.resize(matcher->grammar().vocabulary().words());
     if (!matcher->mask(mask_).ok()) return -1;
-    // Where the end of a text does not stop the call, its rule has none.
-    const auto stops = running->job->stops;
-    for (const int32_t end : matcher->grammar().vocabulary().ends()) {
-      if (std::find(stops.begin(), stops.end(), end) != stops.end()) continue;
-      mask_[static_cast<size_t>(end) / 64] &= ~(uint64_t{1} << (static_cast<size_t>(end) % 64));
-    }
+    allow_stops(*matcher, running->job->stops, mask_);
   }
   const auto width = static_cast<size_t>(model_->traits().vocab_size);
   float* const logits = logits_.data() + row * width;
@@ -369,13 +365,14 @@ void ModelDrafter::guess(Running* running) {
   running->ends = true;
   const int32_t token = pick(running);
   if (token < 0) return;
-  if (job.matcher != nullptr) {
+  const bool ends = ends_here(job, token);
+  if (job.matcher != nullptr && !ends) {
     const Result<bool> accepted = job.matcher->accept_token(token);
     if (!accepted.ok() || !accepted.value()) return;
     ++running->accepted;
   }
   job.tree.add(token, job.tree.rows() - 1);
-  if (std::find(job.stops.begin(), job.stops.end(), token) != job.stops.end()) return;
+  if (ends) return;
   running->ends = job.tree.rows() > std::min(job.most, options_.most) ||
                   running->state->tokens.size() >= static_cast<size_t>(capacity_);
 }
