@@ -64,10 +64,16 @@ class Reader {
     if (take("true")) return Value::of(true);
     if (take("false")) return Value::of(false);
     if (take("null")) return Value::none();
-    if (take("NaN")) return Value::of(std::numeric_limits<double>::quiet_NaN());
-    if (take("Infinity")) return Value::of(std::numeric_limits<double>::infinity());
-    if (take("-Infinity")) return Value::of(-std::numeric_limits<double>::infinity());
+    if (take("NaN")) return of_writer(std::numeric_limits<double>::quiet_NaN());
+    if (take("Infinity")) return of_writer(std::numeric_limits<double>::infinity());
+    if (take("-Infinity")) return of_writer(-std::numeric_limits<double>::infinity());
     return number();
+  }
+
+  [[nodiscard]] Value of_writer(double number) const noexcept {
+    Value made = Value::of(number);
+    made.by_user = writer_ == Writer::kUser;
+    return made;
   }
 
   Result<Value> object(int depth) {

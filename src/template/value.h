@@ -145,7 +145,12 @@ struct Dict final : Object {
 };
 
 struct Namespace final : Object {
-  mutable std::vector<std::pair<std::string, Value>> entries;
+  struct Entry {
+    std::string name;
+    Value value;
+    Writer writer = Writer::kTemplate;  // of the name
+  };
+  mutable std::vector<Entry> entries;
 };
 
 struct Cycler final : Object {
