@@ -83,7 +83,7 @@ Result<Value> Evaluator::eval(const Expr& node) {
     if (passed > kFewNames) GEN_TRY(work(8 * passed));
     return value;
   }
-  if (depth_left_ == 0) {
+  if (depth_left_ == 0 || near_stack_end()) {
     return error(Code::kOutOfRange, "template line %u: nested too deep", node.line);
   }
   GEN_TRY(work());
@@ -308,6 +308,7 @@ Status Evaluator::compared(const Comparison& limits) noexcept {
 Result<bool> Evaluator::equals(const Value& left, const Value& right) {
   Comparison limits;
   limits.steps = steps_left_;
+  limits.stack = stack_;
   const bool same = equal(left, right, &limits);
   GEN_TRY(compared(limits));
   return same;
@@ -316,6 +317,7 @@ Result<bool> Evaluator::equals(const Value& left, const Value& right) {
 Result<bool> Evaluator::precedes(const Value& left, const Value& right) {
   Comparison limits;
   limits.steps = steps_left_;
+  limits.stack = stack_;
   GEN_ASSIGN(const bool below, less(left, right, &limits));
   GEN_TRY(compared(limits));
   return below;

@@ -120,7 +120,8 @@ std::string float_text(double number) {
 }
 
 Status append_repr(Evaluator& evaluator, const Value& value, Text* out, int depth) {
-  if (depth > kDeepestText) return error(Code::kOutOfRange, "a value is nested too deep");
+  if (depth > kDeepestText || evaluator.near_stack_end())
+    return error(Code::kOutOfRange, "a value is nested too deep");
   GEN_TRY(evaluator.work());
   const Writer writer = value.by_user ? Writer::kUser : Writer::kTemplate;
   switch (value.kind) {

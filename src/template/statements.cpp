@@ -64,7 +64,7 @@ Status Evaluator::exec(const Body& body, Flow* flow) {
       GEN_TRY(append_text(stmt->value, out_));
       continue;
     }
-    if (depth_left_ == 0) {
+    if (depth_left_ == 0 || near_stack_end()) {
       return error(Code::kOutOfRange, "template line %u: nested too deep", stmt->line);
     }
     GEN_TRY(work());
@@ -304,7 +304,8 @@ Result<Value> Evaluator::call_macro(const Macro& macro, const Args& args) {
   const auto fail = [&](const char* what) {
     return error(Code::kInvalidArgument, "macro %.60s %s", stmt.text.c_str(), what);
   };
-  if (depth_left_ < 4) return error(Code::kOutOfRange, "macros are nested too deep");
+  if (depth_left_ < 4 || near_stack_end())
+    return error(Code::kOutOfRange, "macros are nested too deep");
   // Names are looked for one by one.
   const size_t names = stmt.params.size() + args.named.size();
   GEN_TRY(work(8 * names * names));
@@ -388,7 +389,8 @@ Result<Value> Evaluator::call_loop(const Loop& loop, const Args& args) {
   if (args.values.size() != 1 || !args.named.empty()) {
     return error(Code::kInvalidArgument, "a recursive loop takes one argument");
   }
-  if (depth_left_ < 4) return error(Code::kOutOfRange, "loops are nested too deep");
+  if (depth_left_ < 4 || near_stack_end())
+    return error(Code::kOutOfRange, "loops are nested too deep");
   Text text;
   Text* const outer_text = std::exchange(out_, &text);
   Scope* const outer = std::exchange(scope_, loop.scope);

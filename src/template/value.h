@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "template/stack_bound.h"
 #include "template/text.h"
 
 namespace gen::templates {
@@ -220,6 +221,7 @@ bool truthy(const Value& value) noexcept;
 struct Comparison {
   uint64_t steps = 1'000'000;  // values and stretches of 64 bytes that may still be looked at
   int depth = 0;
+  StackBound stack = StackBound::none();
   bool too_many = false;  // then the answer means nothing
   bool too_deep = false;
 
