@@ -197,6 +197,19 @@ Status append_number(const Value& value, Layout form, bool percent, Text* out) {
   return {};
 }
 
+/// The character of an integer's or a truth value's number.
+Result<Text> character_of(const Value& value, const Layout& form) {
+  const int64_t code = value.is(Kind::kInt)    ? value.integer
+                       : value.is(Kind::kBool) ? value.truth
+                                               : -1;
+  if (code < 0 || code >= 0x110000 || (code >= 0xD800 && code <= 0xDFFF)) {
+    return bad("no character has that number");
+  }
+  std::string character;
+  utf8_append(static_cast<uint32_t>(code), &character);
+  return Text(character, value.by_user ? Writer::kUser : form.writer);
+}
+
 Text shortened(const Text& text, int64_t precision) {
   if (precision < 0) return text;
   return text.slice(0, offset_of(text.view(), static_cast<size_t>(precision)));
@@ -341,6 +354,13 @@ class Percent {
         return {};
       }
       case 'c': {
+        form.fill = " ";
+        if (form.align == '=') form.align = '>';
+        if (value.is(Kind::kInt) || value.is(Kind::kBool)) {
+          GEN_ASSIGN(Text character, character_of(value, form));
+          pad(std::move(character), form, '>', &out_);
+          return {};
+        }
         if (!value.is(Kind::kString) || count_characters(value.view()) != 1)
           return bad("%c needs one character");
         pad(value.text(), form, '>', &out_);
@@ -546,9 +566,8 @@ class Braces {
     if (of_number) {
       GEN_TRY(check_number(value, form, minus));
       if (form.letter == 'c') {
-        std::string character;
-        utf8_append(static_cast<uint32_t>(value.integer), &character);
-        pad(Text(character, value.by_user ? Writer::kUser : form.writer), form, '>', &out_);
+        GEN_ASSIGN(Text character, character_of(value, form));
+        pad(std::move(character), form, '>', &out_);
         return {};
       }
       if (form.letter == '\0' && value.is(Kind::kFloat)) {
@@ -583,9 +602,7 @@ class Braces {
       return bad("groups do not go with that letter");
     if (form.letter != 'c') return {};
     if (form.sign != '\0' || minus || form.alternate) return bad("a character has no sign");
-    const int64_t code = value.is(Kind::kInt) ? value.integer : value.truth;
-    const bool character = code >= 0 && code < 0x110000 && (code < 0xD800 || code > 0xDFFF);
-    return character ? Status() : bad("no character has that number");
+    return {};
   }
 
   const Call& call_;
