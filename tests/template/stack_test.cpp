@@ -27,10 +27,10 @@ std::vector<std::string> hostile_templates() {
   std::vector<std::string> made;
   for (const char* const open : {"(", "[", "{1:", "-", "not ", "x[", "x(", "x|d(", "x is in(",
                                  "1 if ", "x(y=", "x(*", "(1,", "x[1:"}) {
-    for (const size_t count : {20, 40, 80, 95, 50'000})
+    for (const size_t count : {20U, 40U, 80U, 95U, 50'000U})
       made.push_back("{{" + repeated(open, count));
   }
-  for (const size_t count : {20, 40, 80, 95}) {
+  for (const size_t count : {20U, 40U, 80U, 95U}) {
     made.push_back("{{ " + repeated("(", count) + "1" + repeated(")", count) + " }}");
     made.push_back("{{ " + repeated("x|d(", count) + "1" + repeated(")", count) + " }}");
     made.push_back("{{ " + repeated("[", count) + "1" + repeated("]", count) + "|tojson|length }}");
@@ -144,7 +144,7 @@ void run_on(size_t stack, void* (*what)(void*)) {
 
 TEST(TemplateStack, HostileTemplatesAreRefused) {
   if (gen::test::kSanitized) GTEST_SKIP() << "sanitizers take more stack";
-  for (const size_t kilobytes : {64, 128, 256}) run_on(kilobytes << 10, hostile);
+  for (const size_t kilobytes : {64U, 128U, 256U}) run_on(kilobytes << 10, hostile);
 }
 
 TEST(TemplateStack, RealTemplatesFit) {
