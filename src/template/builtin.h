@@ -15,9 +15,20 @@ namespace gen::templates {
 
 class Evaluator;
 
+/// Of **arguments the name is whoever wrote the key.
+struct NamedArg {
+  std::string_view name;
+  Value value;
+  Value key = Value::missing();  // a text; kMissing: the template wrote the name
+
+  [[nodiscard]] Result<Value> name_as_text(Heap* heap) const {
+    return key.is(Kind::kMissing) ? heap->string(name, Writer::kTemplate) : Result<Value>(key);
+  }
+};
+
 struct Args {
   std::vector<Value> values;
-  std::vector<std::pair<std::string_view, Value>> named;
+  std::vector<NamedArg> named;
 };
 
 /// What a call gives its function: parameters by place (kMissing: not given). Of a filter, a test

@@ -83,7 +83,7 @@ Result<Value> Evaluator::eval(const Expr& node) {
     if (passed > kFewNames) GEN_TRY(work(8 * passed));
     return value;
   }
-  if (depth_left_ == 0) {
+  if (depth_left_ == 0 || near_stack_end()) {
     return error(Code::kOutOfRange, "template line %u: nested too deep", node.line);
   }
   GEN_TRY(work());
@@ -127,7 +127,11 @@ Result<Value> Evaluator::eval_inner(const Expr& node) {
     }
     case ExprKind::kNegate: {
       GEN_ASSIGN(const Value value, eval(*node.args[0]));
-      if (value.is(Kind::kFloat)) return Value::of(-value.number);
+      if (value.is(Kind::kFloat)) {
+        Value made = Value::of(-value.number);
+        made.by_user = value.by_user;
+        return made;
+      }
       if (!value.is_number() && !value.is(Kind::kUndefined)) {
         return error(Code::kInvalidArgument, "%s has no negative", type_name(value));
       }
@@ -205,7 +209,7 @@ Status Evaluator::eval_args(const Expr& node, Args* args) {
   }
   for (const auto& [name, one] : node.keywords) {
     GEN_ASSIGN(const Value value, eval(*one));
-    args->named.emplace_back(name, value);
+    args->named.push_back({name, value});
   }
   if (node.star) {
     GEN_ASSIGN(const Value value, eval(*node.star));
@@ -219,7 +223,7 @@ Status Evaluator::eval_args(const Expr& node, Args* args) {
     if (!value.is(Kind::kDict)) return error(Code::kInvalidArgument, "** needs a dict");
     for (const auto& [key, one] : value.dict().entries) {
       if (!key.is(Kind::kString)) return error(Code::kInvalidArgument, "** needs texts as keys");
-      args->named.emplace_back(key.view(), one);
+      args->named.push_back({key.view(), one, key});
     }
   }
   return {};
@@ -304,6 +308,7 @@ Status Evaluator::compared(const Comparison& limits) noexcept {
 Result<bool> Evaluator::equals(const Value& left, const Value& right) {
   Comparison limits;
   limits.steps = steps_left_;
+  limits.stack = stack_;
   const bool same = equal(left, right, &limits);
   GEN_TRY(compared(limits));
   return same;
@@ -312,6 +317,7 @@ Result<bool> Evaluator::equals(const Value& left, const Value& right) {
 Result<bool> Evaluator::precedes(const Value& left, const Value& right) {
   Comparison limits;
   limits.steps = steps_left_;
+  limits.stack = stack_;
   GEN_ASSIGN(const bool below, less(left, right, &limits));
   GEN_TRY(compared(limits));
   return below;
@@ -430,8 +436,8 @@ Result<Value> Evaluator::attribute(const Value& object, const std::string& name)
       return Value::undefined(&name, object.kind);
     }
     case Kind::kNamespace:
-      for (const auto& [key, value] : static_cast<const Namespace&>(*object.object).entries) {
-        if (key == name) return value;
+      for (const auto& entry : static_cast<const Namespace&>(*object.object).entries) {
+        if (entry.name == name) return entry.value;
       }
       return Value::undefined(&name, object.kind);
     case Kind::kLoop:
@@ -483,8 +489,8 @@ Result<Value> Evaluator::item(const Value& object, const Value& key) {
   } else if (key.is(Kind::kString)) {
     GEN_TRY(heap_.charge(key.view().size() + sizeof(Namespace)));
     Namespace* const holder = heap_.make<Namespace>();  // keeps the name for messages
-    holder->entries.emplace_back(std::string(key.view()), Value());
-    const std::string& name = holder->entries[0].first;
+    holder->entries.push_back({std::string(key.view()), Value()});
+    const std::string& name = holder->entries[0].name;
     if (object.is(Kind::kDict) && find_dict_method(name) == nullptr) {
       return Value::undefined(&name, object.kind);
     }
@@ -508,7 +514,7 @@ Result<Value> Evaluator::invoke(const Builtin& builtin, const Value* self, const
                  builtin.name.data());
   };
   if (args.values.size() > most && !builtin.any) return fail("too many arguments for");
-  for (const auto& [name, value] : args.named) {
+  for (const auto& [name, value, key] : args.named) {
     const auto* found = std::find(builtin.params.begin(), builtin.params.end(), name);
     if (found == builtin.params.end()) {
       if (builtin.any) continue;

@@ -13,6 +13,7 @@
 #include "template/ast.h"
 #include "template/builtin.h"
 #include "template/clock.h"
+#include "template/stack_bound.h"
 #include "template/value.h"
 
 namespace gen::templates {
@@ -60,6 +61,8 @@ class Evaluator {
   // For filters, tests, functions and methods.
   [[nodiscard]] Heap& heap() noexcept { return heap_; }
   [[nodiscard]] const LocalTime& now() const noexcept { return now_; }
+  /// Whether nothing may be nested deeper on this thread's stack.
+  [[nodiscard]] bool near_stack_end() const noexcept { return stack_.near_end(); }
   /// Counts work: `bytes` looked at.
   Status work(size_t bytes = 0) noexcept {
     const uint64_t cost = 1 + bytes / 64;
@@ -127,6 +130,7 @@ class Evaluator {
   Heap heap_;
   uint64_t steps_left_;
   uint32_t depth_left_;
+  const StackBound stack_;
   std::vector<Value> globals_;  // by name; kMissing: none
   Scope root_;
   Scope* scope_ = &root_;

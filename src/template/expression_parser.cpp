@@ -27,6 +27,11 @@ Status ExpressionParser::unexpected() const {
 }
 
 Status ExpressionParser::too_deep() const {
+  if (nesting_ <= kDeepestTree) {
+    return error(Code::kUnsupported,
+                 "template line %u: nested %u deep, which is too deep for the thread's stack",
+                 current().line, nesting_);
+  }
   return error(Code::kUnsupported, "template line %u: nested more than %u deep", current().line,
                kDeepestTree);
 }
@@ -76,7 +81,7 @@ Result<ExprPtr> ExpressionParser::finish(ExprPtr node) const {
 
 Result<ExprPtr> ExpressionParser::expression(bool conditional) {
   const Nested nested(&nesting_);
-  if (nesting_ > kDeepestTree) {
+  if (is_too_deep()) {
     return too_deep();
   }
   if (!conditional) return either();
@@ -138,7 +143,7 @@ Result<ExprPtr> ExpressionParser::any_of(ExprKind kind, std::string_view word, L
 Result<ExprPtr> ExpressionParser::negation() {
   if (!is_word("not")) return comparison();
   const Nested nested(&nesting_);
-  if (nesting_ > kDeepestTree) return too_deep();
+  if (is_too_deep()) return too_deep();
   ExprPtr made = make(ExprKind::kNot);
   next();
   GEN_ASSIGN(ExprPtr node, negation());
@@ -230,7 +235,7 @@ Result<ExprPtr> ExpressionParser::power() {
 
 Result<ExprPtr> ExpressionParser::unary(bool with_filters) {
   const Nested nested(&nesting_);
-  if (nesting_ > kDeepestTree) return too_deep();
+  if (is_too_deep()) return too_deep();
   ExprPtr node;
   if (is_symbol("-") || is_symbol("+")) {
     node = make(is_symbol("-") ? ExprKind::kNegate : ExprKind::kPlus);

@@ -10,6 +10,7 @@
 
 #include "template/ast.h"
 #include "template/lexer.h"
+#include "template/stack_bound.h"
 
 namespace gen::templates {
 
@@ -59,6 +60,9 @@ class ExpressionParser {
   [[nodiscard]] Status fail(const std::string& message) const;
   [[nodiscard]] Status unexpected() const;
   [[nodiscard]] Status too_deep() const;
+  [[nodiscard]] bool is_too_deep() const noexcept {
+    return nesting_ > kDeepestTree || stack_.near_end();
+  }
   uint32_t name_number(std::string_view name);
   /// Makes sure that a node is not too deep for those that walk it.
   Result<ExprPtr> finish(ExprPtr node) const;
@@ -77,6 +81,7 @@ class ExpressionParser {
   };
 
   Program* program_;
+  StackBound stack_;
   uint32_t nesting_ = 0;
   /// Blocks around that may not be walked. There an unknown filter or test is an error only when it
   /// is met, as it is in Jinja2: templates ask for what only some engines have.

@@ -22,6 +22,7 @@ Result<Value> range(const Call& call) {
     GEN_ASSIGN(end, integer_argument(call, 0, 0));
   }
   if (step == 0) return error(Code::kInvalidArgument, "a range with a step of 0");
+  const bool by_user = call[0].by_user || call[1].by_user || call[2].by_user;
   std::vector<Value> values;
   for (int64_t i = begin; step > 0 ? i < end : i > end;) {
     if (static_cast<int64_t>(values.size()) >= kLongestRange) {
@@ -29,6 +30,7 @@ Result<Value> range(const Call& call) {
                    static_cast<long long>(kLongestRange));
     }
     values.push_back(Value::of(i));
+    values.back().by_user = by_user;
     if (__builtin_add_overflow(i, step, &i)) break;
   }
   GEN_TRY(call.evaluator.work(values.size() * 16));
@@ -61,9 +63,9 @@ Result<Value> dict(const Call& call) {
   Dict* const made = call.evaluator.heap().make<Dict>();
   if (call.args.values.size() > 1) return error(Code::kInvalidArgument, "dict takes one argument");
   if (!call.args.values.empty()) GEN_TRY(fill(call, call.args.values[0], made));
-  for (const auto& [name, value] : call.args.named) {
-    GEN_ASSIGN(const Value key, call.evaluator.heap().string(name, Writer::kTemplate));
-    made->set(key, value);
+  for (const NamedArg& one : call.args.named) {
+    GEN_ASSIGN(const Value key, one.name_as_text(&call.evaluator.heap()));
+    made->set(key, one.value);
   }
   return Value::of(Kind::kDict, made);
 }
@@ -73,7 +75,7 @@ Result<Value> make_namespace(const Call& call) {
   Namespace* const made = call.evaluator.heap().make<Namespace>();
   for (const auto& [key, value] : from.dict().entries) {
     if (!key.is(Kind::kString)) return error(Code::kInvalidArgument, "names are texts");
-    made->entries.emplace_back(std::string(key.view()), value);
+    made->entries.push_back({std::string(key.view()), value, key.text().writer_of_all()});
   }
   return Value::of(Kind::kNamespace, made);
 }
@@ -132,7 +134,7 @@ Result<Value> strftime_now(const Call& call) {
   GEN_TRY(need_text(call, 0));
   GEN_TRY(call.evaluator.heap().charge(32 * call[0].view().size()));
   return call.evaluator.heap().string(format_time(call[0].view(), call.evaluator.now()),
-                                      Writer::kTemplate);
+                                      call[0].text().writer_of_all());
 }
 
 // Names that begin with a space cannot be called by a template; the evaluator makes methods of
@@ -207,6 +209,10 @@ constexpr Builtin kSequenceMethods[] = {
 };
 
 }  // namespace
+
+std::span<const Builtin> all_functions() noexcept { return kFunctions; }
+std::span<const Builtin> dict_methods() noexcept { return kDictMethods; }
+std::span<const Builtin> sequence_methods() noexcept { return kSequenceMethods; }
 
 const Builtin* find_function(std::string_view name) noexcept { return find_in(kFunctions, name); }
 

@@ -48,6 +48,7 @@ class Reader {
 
   Result<Value> read(int depth) {
     if (depth > kDeepestJson) return fail("nested more than 100 deep");
+    if (stack_.near_end()) return fail("nested too deep for the thread's stack");
     switch (peek()) {
       case '{':
         return object(depth);
@@ -64,10 +65,16 @@ class Reader {
     if (take("true")) return Value::of(true);
     if (take("false")) return Value::of(false);
     if (take("null")) return Value::none();
-    if (take("NaN")) return Value::of(std::numeric_limits<double>::quiet_NaN());
-    if (take("Infinity")) return Value::of(std::numeric_limits<double>::infinity());
-    if (take("-Infinity")) return Value::of(-std::numeric_limits<double>::infinity());
+    if (take("NaN")) return of_writer(std::numeric_limits<double>::quiet_NaN());
+    if (take("Infinity")) return of_writer(std::numeric_limits<double>::infinity());
+    if (take("-Infinity")) return of_writer(-std::numeric_limits<double>::infinity());
     return number();
+  }
+
+  [[nodiscard]] Value of_writer(double number) const noexcept {
+    Value made = Value::of(number);
+    made.by_user = writer_ == Writer::kUser;
+    return made;
   }
 
   Result<Value> object(int depth) {
@@ -201,6 +208,7 @@ class Reader {
   size_t at_ = 0;
   Heap& heap_;
   Writer writer_;
+  StackBound stack_;
 };
 
 void append_quoted(const Text& text, bool ascii, Text* out) {
@@ -309,7 +317,8 @@ Result<Value> read_json(std::string_view text, Heap* heap, Writer writer) {
 
 Status write_json(Evaluator& evaluator, const Value& value, const JsonForm& form, Text* out,
                   int depth) {
-  if (depth > 2 * kDeepestJson) return error(Code::kOutOfRange, "a value is nested too deep");
+  if (depth > 2 * kDeepestJson || evaluator.near_stack_end())
+    return error(Code::kOutOfRange, "a value is nested too deep");
   const size_t before = out->size();
   switch (value.kind) {
     case Kind::kNone:

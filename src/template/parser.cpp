@@ -32,6 +32,7 @@ class Parser final : ExpressionParser {
   /// Reads to a tag of `ends`, which it leaves behind it, or to the end of the template.
   Status body(Body* out, std::initializer_list<std::string_view> ends, std::string* end) {
     const Nested nested(&nesting_);
+    if (stack_.near_end()) return too_deep();
     if (nesting_ > kDeepestTree) {
       return error(Code::kUnsupported, "template line %u: blocks are nested more than %u deep",
                    current().line, kDeepestTree);
@@ -307,7 +308,7 @@ class Parser final : ExpressionParser {
 
   Result<Target> target(bool with_namespace) {
     const Nested nested(&nesting_);
-    if (nesting_ > kDeepestTree) return too_deep();
+    if (is_too_deep()) return too_deep();
     GEN_ASSIGN(Target first, single_target(with_namespace));
     if (!is_symbol(",")) return first;
     Target made;

@@ -37,7 +37,8 @@ class Printer {
 
   /// `allowance`: columns that what closes the values around needs behind this one.
   Status print(const Value& value, int64_t indent, int64_t allowance, int level) {
-    if (level > kDeepest) return error(Code::kOutOfRange, "a value is nested too deep");
+    if (level > kDeepest || evaluator_.near_stack_end())
+      return error(Code::kOutOfRange, "a value is nested too deep");
     GEN_ASSIGN(Text text, repr(value, level));
     if (width_of(text) > kColumns - indent - allowance) {
       if (value.is(Kind::kDict)) return print_dict(value.dict(), indent, allowance + 1, level);
@@ -85,7 +86,8 @@ class Printer {
   }
 
   Status append(const Value& value, Text* out, int level) {
-    if (level > kDeepest) return error(Code::kOutOfRange, "a value is nested too deep");
+    if (level > kDeepest || evaluator_.near_stack_end())
+      return error(Code::kOutOfRange, "a value is nested too deep");
     if (value.is(Kind::kDict)) {
       GEN_ASSIGN(const Entries entries, sorted(value.dict()));
       const char* before = "{";

@@ -120,7 +120,8 @@ std::string float_text(double number) {
 }
 
 Status append_repr(Evaluator& evaluator, const Value& value, Text* out, int depth) {
-  if (depth > kDeepestText) return error(Code::kOutOfRange, "a value is nested too deep");
+  if (depth > kDeepestText || evaluator.near_stack_end())
+    return error(Code::kOutOfRange, "a value is nested too deep");
   GEN_TRY(evaluator.work());
   const Writer writer = value.by_user ? Writer::kUser : Writer::kTemplate;
   switch (value.kind) {
@@ -174,9 +175,9 @@ Status append_repr(Evaluator& evaluator, const Value& value, Text* out, int dept
       out->append("<Namespace {", Writer::kTemplate);
       for (size_t i = 0; i < entries.size(); ++i) {
         if (i > 0) out->append(", ", Writer::kTemplate);
-        append_quoted(Text(entries[i].first, Writer::kTemplate), out);
+        append_quoted(Text(entries[i].name, entries[i].writer), out);
         out->append(": ", Writer::kTemplate);
-        GEN_TRY(append_repr(evaluator, entries[i].second, out, depth + 1));
+        GEN_TRY(append_repr(evaluator, entries[i].value, out, depth + 1));
       }
       out->append("}>", Writer::kTemplate);
       return {};

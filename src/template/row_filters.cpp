@@ -268,7 +268,7 @@ Result<Value> map(const Call& call) {
   Value path = Value::missing();
   Value standard = Value::missing();
   if (call.args.values.empty()) {
-    for (const auto& [name, value] : call.args.named) {
+    for (const auto& [name, value, key] : call.args.named) {
       if (name == "attribute") {
         path = value;
       } else if (name == "default") {
@@ -443,6 +443,7 @@ Result<Value> absolute(const Call& call) {
   } else if (made.view().front() == '-') {
     GEN_ASSIGN(made, call.evaluator.heap().string(made.view().substr(1), Writer::kUser));
     made.kind = Kind::kBigInt;
+    made.by_user = call[0].by_user;
   }
   return made;
 }

@@ -36,14 +36,14 @@ Status Evaluator::assign(const Target& target, const Value& value) {
     }
     auto& entries = static_cast<const Namespace&>(*holder.object).entries;
     GEN_TRY(work(8 * entries.size()));
-    for (auto& [name, held] : entries) {
-      if (name == target.attribute) {
-        held = value;
+    for (Namespace::Entry& entry : entries) {
+      if (entry.name == target.attribute) {
+        entry.value = value;
         return {};
       }
     }
     GEN_TRY(heap_.charge(sizeof(entries[0]) + target.attribute.size()));
-    entries.emplace_back(target.attribute, value);
+    entries.push_back({target.attribute, value});
     return {};
   }
   std::vector<Value> storage;
@@ -64,7 +64,7 @@ Status Evaluator::exec(const Body& body, Flow* flow) {
       GEN_TRY(append_text(stmt->value, out_));
       continue;
     }
-    if (depth_left_ == 0) {
+    if (depth_left_ == 0 || near_stack_end()) {
       return error(Code::kOutOfRange, "template line %u: nested too deep", stmt->line);
     }
     GEN_TRY(work());
@@ -294,7 +294,7 @@ Status Evaluator::exec_call_block(const Stmt& stmt) {
   GEN_ASSIGN(const Value callee, eval(*node.args[0]));
   Args args;
   GEN_TRY(eval_args(node, &args));
-  args.named.emplace_back("caller", caller);
+  args.named.push_back({"caller", caller});
   GEN_ASSIGN(const Value value, call(callee, args));
   return append_text(value, out_);
 }
@@ -304,7 +304,8 @@ Result<Value> Evaluator::call_macro(const Macro& macro, const Args& args) {
   const auto fail = [&](const char* what) {
     return error(Code::kInvalidArgument, "macro %.60s %s", stmt.text.c_str(), what);
   };
-  if (depth_left_ < 4) return error(Code::kOutOfRange, "macros are nested too deep");
+  if (depth_left_ < 4 || near_stack_end())
+    return error(Code::kOutOfRange, "macros are nested too deep");
   // Names are looked for one by one.
   const size_t names = stmt.params.size() + args.named.size();
   GEN_TRY(work(8 * names * names));
@@ -317,8 +318,8 @@ Result<Value> Evaluator::call_macro(const Macro& macro, const Args& args) {
   Text* const outer_text = std::exchange(out_, &text);
   const auto run = [&]() -> Status {
     const auto take_named = [&](std::string_view name) -> const Value* {
-      for (const auto& [other, value] : args.named) {
-        if (other == name) return &value;
+      for (const NamedArg& one : args.named) {
+        if (one.name == name) return &one.value;
       }
       return nullptr;
     };
@@ -348,15 +349,15 @@ Result<Value> Evaluator::call_macro(const Macro& macro, const Args& args) {
     }
     if (stmt.uses_kwargs) {
       Dict* const rest = heap_.make<Dict>();
-      for (const auto& [name, value] : args.named) {
-        if (is_param(name) || (name == "caller" && stmt.uses_caller)) continue;
-        GEN_ASSIGN(const Value key, heap_.string(name, Writer::kTemplate));
-        rest->set(key, value);
+      for (const NamedArg& one : args.named) {
+        if (is_param(one.name) || (one.name == "caller" && stmt.uses_caller)) continue;
+        GEN_ASSIGN(const Value key, one.name_as_text(&heap_));
+        rest->set(key, one.value);
       }
       assign_name(kwargs_name_, Value::of(Kind::kDict, rest));
     } else {
-      for (const auto& [name, value] : args.named) {
-        if (!is_param(name) && !(name == "caller" && stmt.uses_caller)) {
+      for (const NamedArg& one : args.named) {
+        if (!is_param(one.name) && !(one.name == "caller" && stmt.uses_caller)) {
           return fail("does not take an argument of that name");
         }
       }
@@ -388,7 +389,8 @@ Result<Value> Evaluator::call_loop(const Loop& loop, const Args& args) {
   if (args.values.size() != 1 || !args.named.empty()) {
     return error(Code::kInvalidArgument, "a recursive loop takes one argument");
   }
-  if (depth_left_ < 4) return error(Code::kOutOfRange, "loops are nested too deep");
+  if (depth_left_ < 4 || near_stack_end())
+    return error(Code::kOutOfRange, "loops are nested too deep");
   Text text;
   Text* const outer_text = std::exchange(out_, &text);
   Scope* const outer = std::exchange(scope_, loop.scope);

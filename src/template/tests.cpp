@@ -2,6 +2,7 @@
 // Tests: what may stand behind `is`.
 #include "base/utf8.h"
 #include "template/arguments.h"
+#include "template/text_filters.h"
 #include "template/unicode.h"
 
 namespace gen::templates {
@@ -180,6 +181,8 @@ constexpr Builtin kTests[] = {
 };
 
 }  // namespace
+
+std::span<const Builtin> all_tests() noexcept { return kTests; }
 
 const Builtin* find_test(std::string_view name) noexcept { return find_in(kTests, name); }
 

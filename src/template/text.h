@@ -31,6 +31,10 @@ class Text {
     return writer_after(static_cast<size_t>(passed - changes_.begin()));
   }
   [[nodiscard]] Writer first_writer() const noexcept { return first_; }
+  /// Of what is made of it as a whole: the template only if all of it is.
+  [[nodiscard]] Writer writer_of_all() const noexcept {
+    return uniform() ? first_ : Writer::kUser;
+  }
 
   void append(std::string_view bytes, Writer writer) {
     if (bytes.empty()) return;

@@ -112,10 +112,11 @@ Result<Value> indent(const Call& call) {
   Text with_end = call[0].text();
   with_end.append("\n", Writer::kTemplate);
   const std::vector<Text> lines = split_lines(with_end);
+  const std::vector<Text> whole = split_lines(with_end, true);  // a break stays its writer's
   GEN_TRY(call.evaluator.heap().charge(lines.size() * indention.size() + with_end.size()));
   Text made;
   for (size_t i = 0; i < lines.size(); ++i) {
-    if (i > 0) made.append("\n", Writer::kTemplate);
+    if (i > 0) made.append("\n", whole[i - 1].writer_at(whole[i - 1].size() - 1));
     const bool indented = i == 0 ? first : blank || !lines[i].empty();
     if (indented) made.append(indention);
     made.append(lines[i]);
@@ -171,7 +172,7 @@ Result<Value> wordcount(const Call& call) {
 Result<Value> center(const Call& call) {
   GEN_ASSIGN(const Value of, text_argument(call, 0));
   GEN_ASSIGN(const int64_t width, integer_argument(call, 1, 80));
-  return centered(call, of, width, " ");
+  return centered(call, of, width, Text(" ", Writer::kTemplate));
 }
 
 // Comments and tags out, white space to single spaces, entities back.
@@ -205,7 +206,7 @@ Result<Value> striptags(const Call& call) {
       end = next;
     }
     if (end == begin) break;
-    if (!made.empty()) made.append(" ", Writer::kTemplate);
+    if (!made.empty()) made.append(" ", text.writer_at(begin - 1));
     made.append(text, begin, end);
     at = end;
   }
@@ -305,7 +306,8 @@ Result<Value> filesizeformat(const Call& call) {
                   binary ? "iB" : "B");
     made = buffer;
   }
-  return call.evaluator.heap().string(made, Writer::kTemplate);
+  const bool by_user = call[0].is(Kind::kString) || call[0].by_user;
+  return call.evaluator.heap().string(made, by_user ? Writer::kUser : Writer::kTemplate);
 }
 
 Result<Value> xmlattr(const Call& call) {
@@ -345,9 +347,9 @@ Result<Value> format(const Call& call) {
     return error(Code::kInvalidArgument, "format takes arguments by place or by name");
   }
   Dict* const dict = heap.make<Dict>();
-  for (const auto& [name, value] : call.args.named) {
-    GEN_ASSIGN(const Value key, heap.string(name, Writer::kTemplate));
-    dict->set(key, value);
+  for (const NamedArg& one : call.args.named) {
+    GEN_ASSIGN(const Value key, one.name_as_text(&heap));
+    dict->set(key, one.value);
   }
   return percent_format(call.evaluator, of, Value::of(Kind::kDict, dict));
 }
@@ -475,16 +477,16 @@ Result<Value> replace_text(const Call& call, const Value& of, const Value& from,
                                       of.string().markup);
 }
 
-Result<Value> centered(const Call& call, const Value& of, int64_t width, std::string_view fill) {
+Result<Value> centered(const Call& call, const Value& of, int64_t width, const Text& fill) {
   const auto size = static_cast<int64_t>(count_characters(of.view()));
   if (width <= size) return of;
   GEN_TRY(call.evaluator.heap().charge(static_cast<size_t>(width) * fill.size()));
   const int64_t margin = width - size;
   const int64_t left = margin / 2 + (margin & width & 1);
   Text made;
-  for (int64_t i = 0; i < left; ++i) made.append(fill, Writer::kTemplate);
+  for (int64_t i = 0; i < left; ++i) made.append(fill);
   made.append(of.text());
-  for (int64_t i = left; i < margin; ++i) made.append(fill, Writer::kTemplate);
+  for (int64_t i = left; i < margin; ++i) made.append(fill);
   return call.evaluator.heap().string(std::move(made), of.string().markup);
 }
 

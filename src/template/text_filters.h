@@ -11,10 +11,15 @@ namespace gen::templates {
 
 std::span<const Builtin> text_filters() noexcept;
 std::span<const Builtin> row_filters() noexcept;
+std::span<const Builtin> all_tests() noexcept;
+std::span<const Builtin> all_functions() noexcept;
+std::span<const Builtin> text_methods() noexcept;
+std::span<const Builtin> dict_methods() noexcept;
+std::span<const Builtin> sequence_methods() noexcept;
 
 Result<Value> replace_text(const Call& call, const Value& of, const Value& from, const Value& to,
                            int64_t most);
-Result<Value> centered(const Call& call, const Value& of, int64_t width, std::string_view fill);
+Result<Value> centered(const Call& call, const Value& of, int64_t width, const Text& fill);
 /// {key: value} as [(key, value), …], sorted where asked.
 Result<Value> dict_items(const Call& call, const Dict& dict, Form form);
 

@@ -19,6 +19,7 @@ constexpr int64_t kWidest = 100'000;
 
 /// What stands between % or : and the letter of a form.
 struct Layout {
+  Writer writer = Writer::kTemplate;  // of the form: what it adds to a value is its own
   std::string fill = " ";
   char align = '\0';  // < > ^ =
   char sign = '\0';   // + or space
@@ -46,9 +47,9 @@ void pad(Text body, const Layout& form, char standard, Text* out) {
       body.size() > head + 1)
     head += 2;
   out->append(body, 0, head);
-  for (int64_t i = 0; i < left; ++i) out->append(form.fill, Writer::kTemplate);
+  for (int64_t i = 0; i < left; ++i) out->append(form.fill, form.writer);
   out->append(body, head, body.size());
-  for (int64_t i = left; i < missing; ++i) out->append(form.fill, Writer::kTemplate);
+  for (int64_t i = left; i < missing; ++i) out->append(form.fill, form.writer);
 }
 
 /// Whole digits in groups behind a prefix, with zeros before them up to a width.
@@ -162,7 +163,7 @@ void append_digits(const Value& value, std::string digits, bool negative, const 
   } else if (form.sign != '\0') {
     digits.insert(0, 1, form.sign);
   }
-  pad(Text(digits, value.by_user ? Writer::kUser : Writer::kTemplate), form, '>', out);
+  pad(Text(digits, value.by_user ? Writer::kUser : form.writer), form, '>', out);
 }
 
 /// A number in a form; `d` of a float is its whole part where `percent` says so.
@@ -194,6 +195,19 @@ Status append_number(const Value& value, Layout form, bool percent, Text* out) {
   }
   append_digits(value, std::move(digits), negative, form, out);
   return {};
+}
+
+/// The character of an integer's or a truth value's number.
+Result<Text> character_of(const Value& value, const Layout& form) {
+  const int64_t code = value.is(Kind::kInt)    ? value.integer
+                       : value.is(Kind::kBool) ? value.truth
+                                               : -1;
+  if (code < 0 || code >= 0x110000 || (code >= 0xD800 && code <= 0xDFFF)) {
+    return bad("no character has that number");
+  }
+  std::string character;
+  utf8_append(static_cast<uint32_t>(code), &character);
+  return Text(character, value.by_user ? Writer::kUser : form.writer);
 }
 
 Text shortened(const Text& text, int64_t precision) {
@@ -263,6 +277,7 @@ class Percent {
 
   Status place() {
     const std::string_view view = format_.view();
+    const size_t begin = at_ - 1;  // the %
     Layout form;
     Value value;
     bool named = false;
@@ -304,6 +319,7 @@ class Percent {
       ++at_;
     if (at_ == view.size()) return bad("a place has no end");
     form.letter = view[at_++];
+    form.writer = format_.text().slice(begin, at_).writer_of_all();
     if (!named) {
       GEN_ASSIGN(value, next());
     }
@@ -338,6 +354,13 @@ class Percent {
         return {};
       }
       case 'c': {
+        form.fill = " ";
+        if (form.align == '=') form.align = '>';
+        if (value.is(Kind::kInt) || value.is(Kind::kBool)) {
+          GEN_ASSIGN(Text character, character_of(value, form));
+          pad(std::move(character), form, '>', &out_);
+          return {};
+        }
         if (!value.is(Kind::kString) || count_characters(value.view()) != 1)
           return bad("%c needs one character");
         pad(value.text(), form, '>', &out_);
@@ -391,7 +414,7 @@ class Braces {
       if (view[at_] == '}') return bad("a single }");
       const size_t end = close_of(at_ + 1);
       if (end == std::string_view::npos) return bad("a single {");
-      GEN_TRY(place(view.substr(at_ + 1, end - at_ - 1)));
+      GEN_TRY(place(view.substr(at_ + 1, end - at_ - 1), text_.slice(at_, end).writer_of_all()));
       GEN_TRY(call_.evaluator.heap().charge(16));
       at_ = end + 1;
     }
@@ -408,7 +431,7 @@ class Braces {
     return std::string_view::npos;
   }
 
-  Status place(std::string_view inner) {
+  Status place(std::string_view inner, Writer writer) {
     const size_t name_end = std::min(inner.find_first_of("!:"), inner.size());
     GEN_ASSIGN(Value value, field(inner.substr(0, name_end)));
     inner.remove_prefix(name_end);
@@ -441,10 +464,13 @@ class Braces {
         GEN_ASSIGN(const Value nested, field(inner.substr(1, close - 1)));
         GEN_ASSIGN(const Value text, call_.evaluator.to_text(nested));
         form += text.view();
+        if (!text.view().empty() && text.text().writer_of_all() == Writer::kUser) {
+          writer = Writer::kUser;
+        }
         inner.remove_prefix(close + 1);
       }
     }
-    return fill(value, form);
+    return fill(value, form, writer);
   }
 
   Result<Value> field(std::string_view name) {
@@ -465,9 +491,9 @@ class Braces {
       value = call_.args.values[place];
     } else {
       const auto found = std::find_if(call_.args.named.begin(), call_.args.named.end(),
-                                      [&](const auto& one) { return one.first == head; });
+                                      [&](const NamedArg& one) { return one.name == head; });
       if (found == call_.args.named.end()) return bad("a name is not given");
-      value = found->second;
+      value = found->value;
     }
     while (!name.empty()) {
       const bool bracket = name[0] == '[';
@@ -487,8 +513,9 @@ class Braces {
     return value;
   }
 
-  Status fill(const Value& value, const std::string& text) {
+  Status fill(const Value& value, const std::string& text, Writer writer) {
     Layout form;
+    form.writer = writer;
     size_t at = 0;
     const size_t first = offset_of(text, 1);
     const auto is_align = [&](size_t i) {
@@ -539,9 +566,8 @@ class Braces {
     if (of_number) {
       GEN_TRY(check_number(value, form, minus));
       if (form.letter == 'c') {
-        std::string character;
-        utf8_append(static_cast<uint32_t>(value.integer), &character);
-        pad(Text(character, value.by_user ? Writer::kUser : Writer::kTemplate), form, '>', &out_);
+        GEN_ASSIGN(Text character, character_of(value, form));
+        pad(std::move(character), form, '>', &out_);
         return {};
       }
       if (form.letter == '\0' && value.is(Kind::kFloat)) {
@@ -576,9 +602,7 @@ class Braces {
       return bad("groups do not go with that letter");
     if (form.letter != 'c') return {};
     if (form.sign != '\0' || minus || form.alternate) return bad("a character has no sign");
-    const int64_t code = value.is(Kind::kInt) ? value.integer : value.truth;
-    const bool character = code >= 0 && code < 0x110000 && (code < 0xD800 || code > 0xDFFF);
-    return character ? Status() : bad("no character has that number");
+    return {};
   }
 
   const Call& call_;

@@ -332,7 +332,7 @@ Result<Value> center(const Call& call) {
   GEN_ASSIGN(const Value fill, text_argument(call, 2, " "));
   if (count_characters(fill.view()) != 1)
     return error(Code::kInvalidArgument, "one character fills");
-  return centered(call, call[0], width, fill.view());
+  return centered(call, call[0], width, fill.text());
 }
 
 Result<Value> zfill(const Call& call) {
@@ -495,6 +495,8 @@ constexpr Builtin kMethods[] = {
 };
 
 }  // namespace
+
+std::span<const Builtin> text_methods() noexcept { return kMethods; }
 
 const Builtin* find_text_method(std::string_view name) noexcept { return find_in(kMethods, name); }
 

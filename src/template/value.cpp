@@ -10,6 +10,7 @@ namespace {
 
 constexpr size_t kIndexedFrom = 12;  // entries; below, a walk is faster
 constexpr int kDeepestValue = 200;
+constexpr int kDeepestKey = 32;  // keys are compared without a look at the stack
 
 }  // namespace
 
@@ -125,7 +126,7 @@ bool equal_within(const Value& left, const Value& right, Comparison& limits) noe
       if (&a == &b) return true;
       if (a.form != b.form || a.form == Form::kGenerator || a.form == Form::kValues) return false;
       if (a.values.size() != b.values.size()) return false;
-      limits.too_deep = limits.too_deep || limits.depth >= kDeepestValue;
+      limits.too_deep |= limits.depth >= kDeepestValue || limits.stack.near_end();
       if (limits.too_deep) return false;
       ++limits.depth;
       bool same = true;
@@ -140,7 +141,7 @@ bool equal_within(const Value& left, const Value& right, Comparison& limits) noe
       const Dict& b = right.dict();
       if (&a == &b) return true;
       if (a.entries.size() != b.entries.size()) return false;
-      limits.too_deep = limits.too_deep || limits.depth >= kDeepestValue;
+      limits.too_deep |= limits.depth >= kDeepestValue || limits.stack.near_end();
       if (limits.too_deep) return false;
       ++limits.depth;
       bool same = true;
@@ -172,7 +173,7 @@ Result<bool> less_within(const Value& left, const Value& right, Comparison& limi
     const Sequence& a = left.sequence();
     const Sequence& b = right.sequence();
     if (a.form == b.form && (a.form == Form::kList || a.form == Form::kTuple)) {
-      limits.too_deep = limits.too_deep || limits.depth >= kDeepestValue;
+      limits.too_deep |= limits.depth >= kDeepestValue || limits.stack.near_end();
       if (limits.too_deep) return false;
       ++limits.depth;
       size_t i = 0;
@@ -208,7 +209,7 @@ bool hashable_within(const Value& value, Comparison& limits) noexcept {
   if (!value.is(Kind::kSequence)) return true;
   const Sequence& sequence = value.sequence();
   if (sequence.form != Form::kTuple) return sequence.form == Form::kRange;
-  if (limits.depth >= kDeepestValue) return false;
+  if (limits.depth >= kDeepestKey) return false;
   ++limits.depth;
   bool all = true;
   for (size_t i = 0; all && i < sequence.values.size(); ++i) {

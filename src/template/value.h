@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "template/stack_bound.h"
 #include "template/text.h"
 
 namespace gen::templates {
@@ -145,7 +146,12 @@ struct Dict final : Object {
 };
 
 struct Namespace final : Object {
-  mutable std::vector<std::pair<std::string, Value>> entries;
+  struct Entry {
+    std::string name;
+    Value value;
+    Writer writer = Writer::kTemplate;  // of the name
+  };
+  mutable std::vector<Entry> entries;
 };
 
 struct Cycler final : Object {
@@ -215,6 +221,7 @@ bool truthy(const Value& value) noexcept;
 struct Comparison {
   uint64_t steps = 1'000'000;  // values and stretches of 64 bytes that may still be looked at
   int depth = 0;
+  StackBound stack = StackBound::none();
   bool too_many = false;  // then the answer means nothing
   bool too_deep = false;
 

@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <string>
+#include <vector>
 
+#include "base/log.h"
 #include "model/gguf/gguf_file.h"
 #include "support/gguf_writer.h"
 
@@ -116,6 +119,25 @@ struct Bad {
   Code code;
   const char* message;
 };
+
+// A file of older converters splits words as no tokenizer of today does.
+TEST(GgufVocab, AMissingPreTokenizerIsLogged) {
+  std::vector<std::string> lines;
+  set_log_sink(
+      [](void* user, int32_t level, const char* message) {
+        EXPECT_EQ(level, static_cast<int32_t>(LogLevel::kWarning));
+        static_cast<std::vector<std::string>*>(user)->emplace_back(message);
+      },
+      &lines);
+  set_log_level(LogLevel::kWarning);
+  const bool all = read(bytes()).ok() && read(sentencepiece()).ok() &&
+                   read(bytes().set_string("tokenizer.ggml.pre", "default")).ok();
+  set_log_level(LogLevel::kOff);
+  set_log_sink(nullptr, nullptr);
+  EXPECT_TRUE(all);
+  ASSERT_EQ(lines.size(), 1U);  // of the first alone
+  EXPECT_NE(lines[0].find("tokenizer.ggml.pre"), std::string::npos) << lines[0];
+}
 
 TEST(GgufVocab, BadOnesAreNamed) {
   const std::vector<Bad> rows = {

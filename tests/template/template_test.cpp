@@ -68,6 +68,16 @@ TEST(Template, KnowsWhoWroteWhat) {
   EXPECT_EQ(marked("{{ ('x' + c)|indent(2, true) }}{{ c|e }}", kUser), "  x{aXbXaXbX}");
 }
 
+// By Python's "%c" % number.
+TEST(Template, ACharacterByItsNumber) {
+  EXPECT_EQ(marked("{{ '%c' % 65 }}{{ '<%3c>' % 8364 }}{{ '%c' % true }}{{ '%05c' % '-' }}", "{}"), "A<  €>\x01    -");
+  EXPECT_EQ(marked("{{ '%c' % n }}", R"({"n": 60})"), "{<}");
+  for (const char* wrong : {"{{ '%c' % -1 }}", "{{ '%c' % 1114112 }}", "{{ '%c' % 55296 }}",
+                            "{{ '%c' % 65.0 }}", "{{ '%c' % 'ab' }}"}) {
+    EXPECT_EQ(status_of(wrong).code(), Code::kInvalidArgument) << wrong;
+  }
+}
+
 TEST(Template, StatusesAndMessages) {
   EXPECT_EQ(status_of("{% if %}").code(), Code::kFormat);
   EXPECT_STREQ(status_of("a\n{{ x | nope }}").message(),

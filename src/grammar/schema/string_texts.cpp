@@ -137,10 +137,10 @@ class TextGraph {
     edge(from, 'u', 'u', units(ways));
   }
 
-  // The same, `needed` are ways of single characters that must be escaped.
-  void plain_escapes(uint32_t from, const Ways& needed) {
-    letters(from, needed);
-    Ways others = needed;
+  // The same, `escaped` are ways of single characters that must be escaped.
+  void plain_escapes(uint32_t from, const Ways& escaped) {
+    letters(from, escaped);
+    Ways others = escaped;
     std::erase_if(others, [](const Way& way) { return has_letter(way.low); });
     if (!others.empty()) edge(from, 'u', 'u', units(others));
   }
@@ -368,7 +368,7 @@ class Texts {
   // Characters that must be escaped, each for itself. Control characters without a letter are left
   // out where many others lead to the same place: who writes \u wants something else.
   const Ways& needed(const Ways& ways) {
-    constexpr uint32_t kMany = 32;
+    constexpr uint32_t kManyOthers = 32;
     needed_.clear();
     for (const Way& way : ways) {
       uint32_t others = 0;
@@ -377,7 +377,7 @@ class Texts {
         others += other.high - std::max(other.low, kFirstRaw) + 1;
       }
       for (uint32_t code = way.low; code <= std::min<uint32_t>(way.high, '\\'); ++code) {
-        if (!must_be_escaped(code) || (others >= kMany && !has_letter(code))) continue;
+        if (!must_be_escaped(code) || (others >= kManyOthers && !has_letter(code))) continue;
         needed_.push_back({code, code, way.target});
       }
     }

@@ -8,6 +8,7 @@
 #include <cinttypes>
 #include <limits>
 
+#include "base/log.h"
 #include "model/gguf/clean_name.h"
 
 namespace gen::gguf {
@@ -159,7 +160,13 @@ Result<VocabSpec> read_vocab(const Metadata& metadata) {
   GEN_TRY(read_tokens(metadata, &spec));
   if (spec.kind == VocabKind::kByteBpe) {
     GEN_TRY(copy_strings(metadata, "tokenizer.ggml.merges", &spec.merges));
-    GEN_ASSIGN(spec.pre, metadata.get_string("tokenizer.ggml.pre", spec.pre));
+    constexpr const char* kPre = "tokenizer.ggml.pre";
+    GEN_ASSIGN(spec.pre, metadata.get_string(kPre, spec.pre));
+    if (!metadata.has(kPre)) {
+      log(LogLevel::kWarning,
+          "metadata '%s' is missing: words are split as '%s', which may not be how the model's are",
+          kPre, spec.pre.c_str());
+    }
   }
   GEN_TRY(read_ids(metadata, &spec));
   GEN_TRY(read_flags(metadata, &spec));
