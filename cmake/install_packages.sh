@@ -14,7 +14,8 @@ for group in "$@"; do
   case $group in
     build) packages="$packages g++ cmake ninja-build pkg-config libhwy-dev libpcre2-dev libcli11-dev \
 nlohmann-json3-dev" ;;
-    test) packages="$packages libgtest-dev libcmocka-dev libsentencepiece-dev python3 binutils clang-14 libclang-rt-14-dev" ;;
+    test) packages="$packages libgtest-dev libcmocka-dev libsentencepiece-dev python3 binutils clang-14 libclang-rt-14-dev \
+mold" ;;
     bindings) packages="$packages swig golang-go default-jdk-headless mono-mcs mono-runtime \
 libmono-system-core4.0-cil abigail-tools dpkg-dev file" ;;
     arm64) packages="$packages g++-aarch64-linux-gnu qemu-user-static libpcre2-dev:arm64 libgtest-dev:arm64 \
