@@ -2,6 +2,9 @@
 // Filters that make texts.
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
 
 #include "base/utf8.h"
 #include "template/arguments.h"
@@ -291,8 +294,11 @@ Result<Value> filesizeformat(const Call& call) {
   if (bytes == 1) {
     made = "1 Byte";
   } else if (bytes < base) {
-    std::snprintf(buffer, sizeof buffer, "%lld Bytes", static_cast<long long>(bytes));
-    made = buffer;
+    if (!std::isfinite(bytes)) return error(Code::kInvalidArgument, "no finite number of bytes");
+    // Whole digits, of any size, and no minus before a zero.
+    char digits[std::numeric_limits<double>::max_exponent10 + 16];
+    std::snprintf(digits, sizeof digits, "%.0f Bytes", std::trunc(bytes) + 0.0);
+    made = digits;
   } else {
     double unit = base;
     size_t i = 0;
