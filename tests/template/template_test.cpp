@@ -68,9 +68,20 @@ TEST(Template, KnowsWhoWroteWhat) {
   EXPECT_EQ(marked("{{ ('x' + c)|indent(2, true) }}{{ c|e }}", kUser), "  x{aXbXaXbX}");
 }
 
+// By Python's int() of a float: all digits, toward zero.
+TEST(Template, SizesBelowTheFirstUnitAreWhole) {
+  EXPECT_EQ(
+      marked(
+          "{{ (-7.7e19)|filesizeformat }},{{ (-0.5)|filesizeformat }},{{ 999.9|filesizeformat }}",
+          "{}"),
+      "-77000000000000000000 Bytes,0 Bytes,999 Bytes");
+  EXPECT_EQ(status_of("{{ '-inf'|filesizeformat }}").code(), Code::kInvalidArgument);
+}
+
 // By Python's "%c" % number.
 TEST(Template, ACharacterByItsNumber) {
-  EXPECT_EQ(marked("{{ '%c' % 65 }}{{ '<%3c>' % 8364 }}{{ '%c' % true }}{{ '%05c' % '-' }}", "{}"), "A<  €>\x01    -");
+  EXPECT_EQ(marked("{{ '%c' % 65 }}{{ '<%3c>' % 8364 }}{{ '%c' % true }}{{ '%05c' % '-' }}", "{}"),
+            "A<  €>\x01    -");
   EXPECT_EQ(marked("{{ '%c' % n }}", R"({"n": 60})"), "{<}");
   for (const char* wrong : {"{{ '%c' % -1 }}", "{{ '%c' % 1114112 }}", "{{ '%c' % 55296 }}",
                             "{{ '%c' % 65.0 }}", "{{ '%c' % 'ab' }}"}) {
