@@ -38,9 +38,12 @@ TEST(Accounting, ProgressIsOneBetweenPrompts) {
   EXPECT_EQ(generate(*session, text("abcabc"), greedy(3)).status.code(), Code::kModel);
   EXPECT_EQ(session->progress(), 1.0F);
   world.model->before_forward = nullptr;
-  session->cancel();
+  const auto cancel = std::make_shared<CancelFlag>();
+  cancel->fire();
+  ASSERT_TRUE(session->set_cancel(cancel).ok());
   EXPECT_EQ(session->append(text("abcabc")).code(), Code::kCancelled);
   EXPECT_EQ(session->progress(), 1.0F);
+  ASSERT_TRUE(session->set_cancel(nullptr).ok());
   ASSERT_TRUE(session->reset().ok());
   EXPECT_EQ(session->progress(), 1.0F);
 }

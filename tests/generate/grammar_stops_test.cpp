@@ -34,6 +34,7 @@ GrammarPtr gbnf_of(const std::string& text) {
 CallParams under(GrammarPtr grammar, int32_t n = 30) {
   CallParams params = greedy(n);
   params.grammar = std::move(grammar);
+  params.stops.fit_grammar = false;  // but where a test says so
   return params;
 }
 
