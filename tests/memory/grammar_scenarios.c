@@ -129,10 +129,14 @@ static void force(const void* with) {
  * goes on in a fork. */
 static void watch(const char* schema, const char* const* steps, size_t n_steps, uint8_t barred, const char* more) {
   gen_tokenizer* tokenizer = NULL;
+  gen_grammar_options* options = NULL;
   gen_grammar* grammar = NULL;
   gen_grammar_matcher *matcher = NULL, *fork = NULL;
   MAKE(tokenizer, gen_tokenizer_load(sweep_model, &tokenizer, E));
-  MAKE(grammar, gen_grammar_from_json_schema(schema, GEN_NUL_TERMINATED, NULL, &grammar, E));
+  MAKE(options, gen_grammar_options_new(&options, E));
+  TRY(gen_grammar_options_set(options, "json_style", "any", E)); /* with escapes that nothing needs */
+  MAKE(grammar, gen_grammar_from_json_schema(schema, GEN_NUL_TERMINATED, options, &grammar, E));
+  FREE(gen_grammar_options_free(options));
   MAKE(matcher, gen_grammar_matcher_new(grammar, tokenizer, &matcher, E));
   for (size_t i = 0; i < n_steps; ++i) {
     TRY(gen_grammar_matcher_accept_bytes(matcher, steps[i], GEN_NUL_TERMINATED, E));
