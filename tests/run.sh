@@ -27,9 +27,13 @@ steps=()
 over=()
 failed=0
 
-# Seconds that ended child processes have computed.
-processor_seconds() {
-  times | awk 'NR == 2 { for (i = 1; i <= 2; ++i) { split($i, t, /[ms]/); sum += t[1] * 60 + t[2] } printf "%d", sum }'
+# Sets `computed` to the seconds that ended child processes have computed. `times` tells of the shell that calls it, and so must
+# not be called in a pipe.
+scratch=$(mktemp)
+trap 'rm -f "$scratch"' EXIT
+measure() {
+  times >"$scratch"
+  computed=$(awk 'NR == 2 { for (i = 1; i <= 2; ++i) { split($i, t, /[ms]/); sum += t[1] * 60 + t[2] } printf "%d", sum }' "$scratch")
 }
 
 # budget <step>: the processor seconds that docs/testing.md allows it; nothing where it names none.
@@ -39,20 +43,22 @@ budget() {
 
 # step <name> <command…>: runs it, shows what it shows, and remembers how it ended.
 step() {
-  local name=$1 begin=$SECONDS result=ok before after allowed
+  local name=$1 begin=$SECONDS result=ok before used allowed
   shift
-  before=$(processor_seconds)
+  measure
+  before=$computed
   echo
   echo "== $name"
   if ! "$@"; then
     result=FAILED
     failed=$((failed + 1))
   fi
-  after=$(processor_seconds)
-  steps+=("$(printf '%-6s %4ds  %5d processor seconds  %s' "$result" $((SECONDS - begin)) $((after - before)) "$name")")
+  measure
+  used=$((computed - before))
+  steps+=("$(printf '%-6s %4ds  %5d processor seconds  %s' "$result" $((SECONDS - begin)) "$used" "$name")")
   allowed=$(budget "$name")
-  if [ -n "$allowed" ] && [ $((after - before)) -gt "$allowed" ]; then
-    over+=("over its budget of $allowed processor seconds (docs/testing.md): $name, $((after - before))")
+  if [ -n "$allowed" ] && [ "$used" -gt "$allowed" ]; then
+    over+=("over its budget of $allowed processor seconds (docs/testing.md): $name, $used")
   fi
 }
 
