@@ -292,7 +292,9 @@ class Program {
       }
       // A stream that is closed before it was pulled has not met a cancel.
       if (at_once) talk.cancelled = cancelled;
-      if (took.status.code() == Code::kDevice) EXPECT_EQ(step.how, How::kFault);
+      if (took.status.code() == Code::kDevice) {
+        EXPECT_EQ(step.how, How::kFault);
+      }
       as_before();
       return;
     }
@@ -341,10 +343,12 @@ class Program {
     if (reason == FinishReason::kStopToken) decoder.flush(&text);
     EXPECT_EQ(chain.said, text.substr(0, chain.said.size()));
     // Before a stop token what was held back may turn out to be another call's stop string.
-    const bool all = reason == FinishReason::kLength || reason == FinishReason::kContextFull ||
-                     (reason == FinishReason::kStopToken &&
-                      chain.steps.back().params.stops.strings.empty());
-    if (all) EXPECT_EQ(chain.said, text);
+    const bool all =
+        reason == FinishReason::kLength || reason == FinishReason::kContextFull ||
+        (reason == FinishReason::kStopToken && chain.steps.back().params.stops.strings.empty());
+    if (all) {
+      EXPECT_EQ(chain.said, text);
+    }
   }
   /// Whether the whole conversation is more than the context.
   bool fits_not(Conversation all, const Step& step) const {
@@ -374,7 +378,9 @@ class Program {
       case 3:
         return add("system");
       case 4:
-        if (many > 0) EXPECT_TRUE(conversation().set_reasoning(any_text()).ok());
+        if (many > 0) {
+          EXPECT_TRUE(conversation().set_reasoning(any_text()).ok());
+        }
         return;
       case 5:
         return one_of(random_, 3) ? set_template()
@@ -446,7 +452,9 @@ class Program {
         std::vector<float> scores;
         const Tokens some{3, 4, 5};
         const Status status = session.score(ids(some), &scores, nullptr);
-        if (length + 3 <= context_) EXPECT_TRUE(status.ok()) << status.message();
+        if (length + 3 <= context_) {
+          EXPECT_TRUE(status.ok()) << status.message();
+        }
         break;
       }
       case 8:

@@ -352,7 +352,9 @@ TEST(GrammarCalls, TheBestOfSeveralHideNoFailure) {
     for (int32_t i = 0; i < n; ++i) {
       const GenResult& one = best[static_cast<size_t>(i)];
       EXPECT_EQ(one.status.ok(), i < good) << i;
-      if (i < good) EXPECT_DOUBLE_EQ(mean(one), means[static_cast<size_t>(i)]) << i;
+      if (i < good) {
+        EXPECT_DOUBLE_EQ(mean(one), means[static_cast<size_t>(i)]) << i;
+      }
     }
   }
 }
