@@ -87,7 +87,7 @@ static class Grammars
                 matcher.AcceptText("{\"a\": [1, 2");
                 Check.Fails(Status.Grammar, () => matcher.AcceptText("}"), "an open array");
                 matcher.AcceptText("]}");
-                Check.That(matcher.IsComplete && !matcher.IsFinished, "white space may follow");
+                Check.That(matcher.IsComplete && matcher.IsFinished, "nothing follows");
             }
         }
     }

@@ -262,7 +262,7 @@ func TestGrammarErrorsNameThePlace(t *testing.T) {
 	}
 	ok(t, m.AcceptText("]}"))
 	equal(t, "complete", m.Complete(), true)
-	equal(t, "white space may follow", m.Finished(), false)
+	equal(t, "nothing follows", m.Finished(), true)
 	if _, err := json.NewMatcher(nil); !errors.Is(err, generate.ErrInvalidArgument) {
 		t.Error(err)
 	}

@@ -271,7 +271,7 @@ final class GrammarTest {
       matcher.acceptText("{\"a\": [1, 2");
       Check.fails(Status.GRAMMAR, () -> matcher.acceptText("}"));
       matcher.acceptText("]}");
-      Check.that(matcher.isComplete() && !matcher.isFinished(), "white space may follow");
+      Check.that(matcher.isComplete() && matcher.isFinished(), "nothing follows");
     }
   }
 
