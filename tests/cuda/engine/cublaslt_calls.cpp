@@ -66,10 +66,7 @@ LibraryCalls& calls() {
   return all;
 }
 
-std::shared_ptr<engine::Engine> engine_with(const char* library) {
-  setenv("GEN_CUBLASLT", library, 1);
-  auto made = cuda_engine();
-  unsetenv("GEN_CUBLASLT");
+void begin_calls() {
   calls() = {};
   cuda::emulator::time_kernels([](const std::string& kernel) {
     const std::vector<double>& us = calls().way_us;
@@ -78,6 +75,13 @@ std::shared_ptr<engine::Engine> engine_with(const char* library) {
     const auto way = static_cast<size_t>(kernel.back() - '0');
     return way < us.size() ? us[way] : 1.0;
   });
+}
+
+std::shared_ptr<engine::Engine> engine_with(const char* library) {
+  setenv("GEN_CUBLASLT", library, 1);
+  auto made = cuda_engine();
+  unsetenv("GEN_CUBLASLT");
+  begin_calls();
   return made;
 }
 

@@ -29,8 +29,10 @@ struct LibraryCalls {
 };
 LibraryCalls& calls();
 
-/// The library is looked for when an engine is made. Nothing has been asked for then, and from then
-/// on kernels take the times above, others none.
+/// Nothing has been asked for, and from now on kernels take the times above, others none.
+void begin_calls();
+
+/// The library is looked for when an engine is made; calls begin behind that.
 std::shared_ptr<engine::Engine> engine_with(const char* library);
 
 }  // namespace gen::test
