@@ -381,7 +381,7 @@ TEST(CudaOwnBits, LackOfMemoryAtAnyCall) {
     options.gpu_allocator = {std::shared_ptr<void>(), &refusing.table()};
     OpBench bench(engine::create_engine(cuda::cuda_backend(), options).value());
     unsetenv("GEN_CUBLASLT");
-    calls() = {};
+    begin_calls();
     calls().ways = kThreeWays;
     const KeptProduct product(bench, w, x, 20);
     const size_t before = refusing.calls;
