@@ -9,7 +9,7 @@ function(gen_add_room name)
     set_target_properties(gen_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 20)
   endif()
   target_link_libraries(gen_${name} PUBLIC gen_settings Threads::Threads ${ARG_LIBS})
-  if(GEN_SANITIZE AND NOT name MATCHES "^(tensor|quant|engine|template|tokenizer|grammar)$")
+  if(GEN_SANITIZE AND NOT name MATCHES "^(tensor|quant|engine|cache|graph|generate|template|tokenizer|grammar)$")
     # A sanitizer's checks are many, and optimising them takes three times as long as compiling. The others compute much.
     target_compile_options(gen_${name} PRIVATE -O0)
   endif()

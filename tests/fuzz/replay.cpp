@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "support/sanitized.h"
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace {
@@ -28,8 +30,8 @@ void give(const Bytes& bytes) {
 }
 
 void give_with_damage(const Bytes& seed) {
-  constexpr size_t kCuts = 64;
-  constexpr size_t kChanges = 256;
+  constexpr size_t kCuts = gen::test::fewer(64);
+  constexpr size_t kChanges = gen::test::fewer(256);
   std::set<Bytes> given;  // of a short seed much comes out alike
   const auto give_once = [&](Bytes bytes) {
     const auto [place, added] = given.insert(std::move(bytes));

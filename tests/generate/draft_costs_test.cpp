@@ -11,6 +11,7 @@
 #include "generate/cache_forms.h"
 #include "generate/knowing_drafter.h"
 #include "support/fake_model.h"
+#include "support/sanitized.h"
 
 namespace gen::generate {
 namespace {
@@ -99,11 +100,13 @@ Timed run_all(const Case& costs, const std::vector<Tokens>* known) {
 }
 
 TEST(DraftCosts, NeverMuchMoreThanPlainDecoding) {
+  test::Thinned thinned(7);
   for (const int32_t sessions : {1, 4}) {
     for (const double slope : {0.0, 0.02, 0.1, 0.3, 1.0}) {
       const Timed plain = run_all({slope, 0, 0, sessions}, nullptr);
       for (const double p : {0.0, 0.2, 0.5, 0.8, 1.0}) {
         for (const double drafting : {0.0, 0.1, 0.5}) {
+          if (thinned.skips()) continue;
           const Case costs{slope, drafting, p, sessions};
           const Timed drafted = run_all(costs, &plain.texts);
           SCOPED_TRACE(testing::Message()

@@ -25,6 +25,7 @@
 #include "generate/speculative/ngram_lookup.h"
 #include "generate/speculative/suffix_lookup.h"
 #include "support/counting_new.h"
+#include "support/sanitized.h"
 
 namespace gen::generate {
 namespace {
@@ -137,11 +138,13 @@ std::vector<DraftPolicy> all_policies() {
 }
 
 TEST(DraftSteps, AllocateNothingInTheLongRun) {
+  test::Thinned thinned(5);
   for (int32_t which = 0; which < 6; ++which) {
     for (DraftPolicy policy : all_policies()) {
       policy.rejects = which >= 3;
       for (const auto& [name, drafter] : all_drafters()) {
         for (const size_t sessions : {size_t{1}, size_t{3}}) {
+          if (thinned.skips()) continue;
           EXPECT_EQ(allocations(drafter, policy, which, sessions), 0)
               << name << ", " << which << ", policy " << static_cast<int32_t>(policy.kind) << ", "
               << sessions;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "generate/cache_forms.h"
+#include "support/sanitized.h"
 
 namespace gen::generate {
 namespace {
@@ -79,9 +80,11 @@ TEST_P(GenerationClose, AtEveryMoment) {
   const FreshSessions fresh(GetParam());
   const Tokens prompt = text_of(1, 21);  // three chunks
   int done_by_others = 0;
+  test::Thinned thinned(3);
   for (const After& after : kAfter) {
     for (int polls = 0; polls <= 9; ++polls) {
       for (const bool step_of_another : {false, true}) {
+        if (thinned.skips()) continue;
         SCOPED_TRACE(testing::Message() << "after " << polls << " polls, "
                                         << (step_of_another ? "run by another" : "not run")
                                         << ", then " << after.name);

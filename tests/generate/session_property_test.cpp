@@ -25,6 +25,7 @@
 #include "generate/speculative/ngram_lookup.h"
 #include "generate/speculative/suffix_lookup.h"
 #include "grammar/grammar.h"
+#include "support/sanitized.h"
 
 namespace gen::generate {
 namespace {
@@ -523,7 +524,7 @@ class Program {
 
 int trials() {
   const char* wanted = std::getenv("GEN_TRIALS");
-  return wanted != nullptr ? std::max(1, std::atoi(wanted)) : 150;
+  return wanted != nullptr ? std::max(1, std::atoi(wanted)) : test::fewer(150);
 }
 
 std::vector<CacheForm> forms() {

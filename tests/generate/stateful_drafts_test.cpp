@@ -19,6 +19,7 @@
 #include "generate/speculative/draft_choice.h"
 #include "model/custom_model.h"
 #include "support/cpu_engine.h"
+#include "support/sanitized.h"
 
 namespace gen::generate {
 namespace {
@@ -188,6 +189,7 @@ TEST(StatefulDrafts, RejectedAtEachPositionShowInNoResult) {
   constexpr int32_t kSaid = 25;
   const Tokens prompt = text_of(1, 11);
   const Tokens more = text_of(2, 3);
+  test::Thinned thinned(5);
   for (const CacheForm& form : near_forms()) {
     for (const double temperature : {0.0, 0.9}) {
       const Place plain(form, kBack);
@@ -197,6 +199,7 @@ TEST(StatefulDrafts, RejectedAtEachPositionShowInNoResult) {
       for (const CustomStates& states : {kBack, kCopied, kBoth}) {
         for (int32_t most = 1; most <= 5; most += 2) {
           for (int32_t right = 0; right <= most; ++right) {
+            if (thinned.skips()) continue;
             SCOPED_TRACE(testing::Message()
                          << form << ", t " << temperature << (states.clone ? ", copied" : "")
                          << (states.truncate ? ", goes back" : "") << ", " << right << " of "
@@ -223,7 +226,7 @@ TEST(StatefulDrafts, LeaveASessionThatGoesOn) {
   const Tokens prompt = text_of(3, 7);
   const Tokens more = text_of(4, 2);
   for (const CustomStates& states : {kCopied, kBoth}) {
-    for (int32_t events = 1; events < 14; ++events) {
+    for (int32_t events = 1; events < 14; events += test::kSanitized ? 3 : 1) {
       SCOPED_TRACE(testing::Message() << events << (states.truncate ? ", goes back" : ""));
       const Place plain({}, states);
       const Tokens text =

@@ -10,6 +10,7 @@
 
 #include "sampling/chain.h"
 #include "sampling/naive_sampling.h"
+#include "support/sanitized.h"
 
 namespace gen::sampling {
 namespace {
@@ -186,7 +187,7 @@ TEST(Distribution, EveryDrawOverRandomRowsEqualsTheReference) {
   const std::vector<double> masses{1.0, 0.911, 0.503, 1.0, 0.0001};  // of typical-p and top-p
   const std::vector<double> min_ps{0.0, 0.0517, 0.93};
   int cases = 0;
-  for (uint64_t round = 0; round < 1200; ++round) {
+  for (uint64_t round = 0; round < (test::kSanitized ? 300U : 1200U); ++round) {
     uint64_t counter = 0;
     const auto below = [&](size_t n) {
       return static_cast<size_t>(uniform_double(round, 5, counter++) * static_cast<double>(n));

@@ -17,4 +17,19 @@ inline constexpr bool kSanitized = false;
 inline constexpr bool kSanitized = false;
 #endif
 
+/// Of the combinations that nested loops make one in `n` under a sanitizer, all in other builds. With an `n` that divides no
+/// loop's length each value of each loop still has its turn.
+class Thinned {
+ public:
+  explicit Thinned(int n) : n_(kSanitized ? n : 1) {}
+  bool skips() { return ++turn_ % n_ != 0; }
+
+ private:
+  int n_;
+  int turn_ = 0;
+};
+
+/// A number of trials: a fourth of it under a sanitizer.
+constexpr int fewer(int trials) { return kSanitized ? (trials + 3) / 4 : trials; }
+
 }  // namespace gen::test
