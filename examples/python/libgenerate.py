@@ -293,8 +293,9 @@ class Grammar(Handle):
 
 def schema_of(kind):
     """The JSON Schema of the texts whose json.loads fills `kind`: a dataclass, a TypedDict, an enum of texts or numbers, a
-    class with annotations, or anything that typing knows (list[int], str | None, Literal, dict[str, float], tuple …). A model
-    of pydantic gives its own. Whole numbers have no fraction and no exponent, as int() wants them."""
+    class with annotations, or anything that typing knows (list[int], str | None, Literal, dict[str, float], tuple …). A
+    datetime, date, time or UUID is its text, which fromisoformat() and UUID() take. A model of pydantic gives its own. Whole
+    numbers have no fraction and no exponent, as int() wants them."""
     own = getattr(kind, "model_json_schema", None)
     if own is not None:
         return own()
@@ -304,17 +305,22 @@ def schema_of(kind):
 
 
 def _schema(kind, known):
+    import datetime
     import enum
     import types
     import typing
+    import uuid
 
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     plain = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null", None: "null"}
+    texts = {datetime.datetime: "date-time", datetime.date: "date", datetime.time: "time", uuid.UUID: "uuid"}
     try:
         if kind in plain:
             return {"type": plain[kind]}
+        if kind in texts:
+            return {"type": "string", "format": texts[kind]}
     except TypeError:
-        pass
+        pass  # it has no hash
     if kind is typing.Any or kind is object:
         return {}
     if origin is typing.Annotated:

@@ -6,7 +6,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 command -v dpkg-deb >/dev/null || { echo "no dpkg-deb: skipped"; exit 77; }
 . "$here/expect_story.sh"
-"$1" -G DEB --config "$2/CPackConfig.cmake" -B "$work/package" -D CPACK_OUTPUT_FILE_PREFIX="$work/package" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+"$1" -G DEB --config "$2/CPackConfig.cmake" -B "$work/package" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 fail() { echo "$1"; exit 1; }
 for name in libgenerate0 libgenerate-dev generate; do
   deb=$(echo "$work/package/${name}_"*.deb)

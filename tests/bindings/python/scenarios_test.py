@@ -7,6 +7,7 @@ usage: scenarios_test.py SOURCE_DIR TEST_MODELS    (GENERATE_LIBRARY is the libr
 """
 import ctypes
 import dataclasses
+import datetime
 import gc
 import json
 import pathlib
@@ -15,6 +16,7 @@ import sys
 import threading
 import typing
 import unittest
+import uuid
 
 ROOT = pathlib.Path(sys.argv[1])
 sys.path.insert(0, str(ROOT / "examples" / "python"))
@@ -295,6 +297,22 @@ class Scenarios(unittest.TestCase):
                     text = session.generate("Once", grammar=grammar, seed=seed, temperature=2, max_new_tokens=80).text
                 point = Point(**json.loads(text))
                 self.assertIsInstance(point.x, int)
+        @dataclasses.dataclass
+        class Moments:
+            at: datetime.datetime
+            days: typing.List[datetime.date]
+            hour: datetime.time
+            key: uuid.UUID
+
+        with Grammar.json_schema(schema_of(Moments)) as grammar:
+            for seed in range(4):
+                with Session(self.generator) as session:
+                    value = json.loads(session.generate("Once", grammar=grammar, seed=seed, temperature=2, max_new_tokens=200).text)
+                datetime.datetime.fromisoformat(value["at"])
+                for day in value["days"]:
+                    datetime.date.fromisoformat(day)
+                datetime.time.fromisoformat(value["hour"])
+                uuid.UUID(value["key"])
         documents = {"urn:point": {"type": "integer"}}
         with Grammar.json_schema({"items": {"$ref": "urn:point"}}, documents=documents) as grammar:
             with Matcher(grammar, self.model) as matcher:
