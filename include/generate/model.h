@@ -83,9 +83,10 @@ GEN_API gen_status gen_model_options_set_gpu_layers(gen_model_options *options, 
                                                     gen_error *error);
 
 /**
- * Gives the model a thread pool of its own with `threads` threads, the caller included.
+ * Gives the model a thread pool of its own with `threads` threads, the caller included; 0, the default: one per usable
+ * CPU.
  *
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if threads is below 1 or above 1024.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if threads is below 0 or above 1024.
  * Threads: one at a time per object.
  * Since:   0.1
  */

@@ -75,8 +75,8 @@ static_assert(GEN_GPU_LAYERS_AUTO == gen::model::kFittingLayers);
 
 constexpr OptionRow<O> kThreads = {
     "threads",
-    WholeOption<O>{[](O& o) -> int32_t& { return o.threads; }, 1, gen::ThreadPool::kMostThreads},
-    "threads that compute; one per usable CPU if not set, which reads as 0"};
+    WholeOption<O>{[](O& o) -> int32_t& { return o.threads; }, 0, gen::ThreadPool::kMostThreads},
+    "CPU threads; 0: one per usable CPU"};
 constexpr OptionRow<O> kMaxSeqLen = {
     "max_seq_len", WholeOption<O>{[](O& o) -> int32_t& { return o.max_seq_len; }, 0, kAnyMost},
     "longest context; 0 is the model's own, which is the most"};

@@ -239,7 +239,7 @@ std::string key_forms() {
 std::string kv_names() {
   std::string names;
   for (const auto& kind : gen::cache::cache_kinds()) names.append(kind.name).append(", ");
-  return names + "or KEYS/VALUES; :FORM behind for keys of a kv_key_form";
+  return names + "or KEYS/VALUES for two of them; :FORM appended sets kv_key_form";
 }
 
 const OptionRow<O> kRows[] = {
@@ -318,8 +318,9 @@ const OptionRow<O> kRows[] = {
     {"draft_policy",
      TextOption<O>{[] { return std::string("auto, always, adaptive or adaptive,SHARE"); },
                    set_draft_policy, draft_policy_text},
-     "how much is guessed: what pays by measured times; all there is; or more while most of it is "
-     "right, less while little is, and for a while nothing below SHARE"},
+     "how many tokens are guessed at a time; auto: what measured times say pays; always: as many as "
+     "allowed; adaptive: more while most are right, fewer while few are, none for a while when fewer "
+     "than SHARE are"},
     kPrefillChunk,
     kMaxBatch,
     kMaxQueue,

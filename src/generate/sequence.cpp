@@ -39,7 +39,12 @@ Status Sequence::extend(std::span<const int32_t> tokens, bool make_room) {
     GEN_TRY(this->make_room(tokens.size()));
   }
   if (tokens.size() > static_cast<size_t>(context - length())) {
-    return error(Code::kContextFull, "prompt of %zu tokens after %d held exceeds context of %d",
+    if (length() == 0) {
+      return error(Code::kContextFull, "the prompt has %zu tokens, the context only %d",
+                   tokens.size(), context);
+    }
+    return error(Code::kContextFull,
+                 "the prompt has %zu tokens, the session holds %d, the context only %d",
                  tokens.size(), length(), context);
   }
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());

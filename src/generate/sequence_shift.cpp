@@ -22,8 +22,8 @@ Status Sequence::make_room(size_t n) {
   if (n <= static_cast<size_t>(context - length())) return {};
   const int32_t keep = std::min(first_kept(), length());
   if (n > static_cast<size_t>(context - keep)) {
-    return error(Code::kContextFull, "prompt of %zu tokens after %d kept exceeds context of %d", n,
-                 keep, context);
+    return error(Code::kContextFull, "the prompt has %zu tokens, %d are kept, the context only %d",
+                 n, keep, context);
   }
   const int32_t needed = length() - (context - static_cast<int32_t>(n));
   return drop(keep, std::max(needed, (length() - keep) / 2));

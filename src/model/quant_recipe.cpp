@@ -60,13 +60,20 @@ bool fits(DType type, int64_t row) noexcept {
   return row % static_cast<int64_t>(dtype_info(type)->block_elements) == 0;
 }
 
+/// Whatever the case: q4_k_m is what other programs print.
+bool same_name(std::string_view a, std::string_view b) noexcept {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char x, char y) { return lower(x) == lower(y); });
+}
+
 bool is_float(DType type) noexcept { return quant::find_format(type) != nullptr; }
 
 }  // namespace
 
 const QuantRecipe* find_recipe(std::string_view name) noexcept {
   for (const QuantRecipe& recipe : kRecipes) {
-    if (recipe.name == name) return &recipe;
+    if (same_name(recipe.name, name)) return &recipe;
   }
   return nullptr;
 }

@@ -13,7 +13,7 @@
 namespace gen::model {
 
 struct QuantRecipe {
-  const char* name;    // "Q4_K_M"
+  const char* name;    // "Q4_K_M"; found whatever the case
   DType base;          // of matrices
   DType head;          // of the output matrix, or of the embedding that serves as one
   DType more;          // of attn_v and ffn_down in some layers

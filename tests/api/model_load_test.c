@@ -37,7 +37,7 @@ static void options_check_and_describe(void** state) {
                "gpu_layers: \"most\" is not all, auto or a whole number from 0", error);
   assert_fails(gen_model_options_set(o, "gpu_layers", "-3", &error), bad,
                "gpu_layers: \"-3\" is not all, auto or a whole number from 0", error);
-  assert_fails(gen_model_options_set_threads(o, 0, &error), bad, "threads", error);
+  assert_fails(gen_model_options_set_threads(o, -1, &error), bad, "threads", error);
   assert_fails(gen_model_options_set_threads(o, 1025, &error), bad, "1024", error);
   assert_fails(gen_model_options_set_max_seq_len(o, -1, &error), bad, "max_seq_len", error);
   assert_fails(gen_model_options_set(o, "speed", "9", &error), bad, "speed", error);

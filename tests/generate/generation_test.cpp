@@ -21,7 +21,7 @@ TEST(Generation, PromptsThatFitExactlyOrNot) {
   const auto session = world.session();
   const Outcome outcome = generate(*session, text("aaaaaaaaaa"), greedy(3));  // 10 and BOS
   EXPECT_EQ(outcome.status.code(), Code::kContextFull);
-  EXPECT_STREQ(outcome.status.message(), "prompt of 11 tokens after 0 held exceeds context of 10");
+  EXPECT_STREQ(outcome.status.message(), "the prompt has 11 tokens, the context only 10");
   EXPECT_FALSE(outcome.result.has_value());
   EXPECT_EQ(world.model->forwards, 0);
   EXPECT_EQ(session->length(), 0);

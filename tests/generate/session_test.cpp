@@ -95,7 +95,7 @@ TEST_F(SessionTest, AppendRefusesWhatDoesNotFit) {
   const Tokens three(3, 2);
   const Status status = one->append({.text = {}, .tokens = three});
   EXPECT_EQ(status.code(), Code::kContextFull);
-  EXPECT_STREQ(status.message(), "prompt of 3 tokens after 30 held exceeds context of 32");
+  EXPECT_STREQ(status.message(), "the prompt has 3 tokens, the session holds 30, the context only 32");
   const Tokens bad{-1};
   EXPECT_EQ(one->append({.text = {}, .tokens = bad}).code(), Code::kOutOfRange);
   EXPECT_EQ(one->length(), 30);

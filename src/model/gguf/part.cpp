@@ -187,7 +187,8 @@ Status place_tensor(std::span<const std::byte> file, uint64_t data_start, uint32
       end > file.size()) {
     return error(Code::kFormat,
                  "tensor '%s': offset %" PRIu64 " and size %" PRIu64
-                 " reach beyond the end of the file, whose data section has %" PRIu64 " bytes",
+                 " reach beyond the end of the file, whose data section has %" PRIu64
+                 " bytes; is the download complete?",
                  tensor->name.c_str(), offset, bytes,
                  file.size() > data_start ? file.size() - data_start : 0);
   }
