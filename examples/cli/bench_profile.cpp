@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
 #include <map>
 
+#include "output.h"
 #include "text_format.h"
 
 namespace cli {
@@ -181,14 +181,12 @@ void write_profile_svg(const std::string& path, const std::string& title,
       text(after, "fill=\"#333\"", label);
     }
   }
-  std::ofstream file(path);
-  file << "<!-- generate bench -->\n"
-       << format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" ", kWidth,
-                 y + 24)
-       << "font-family=\"sans-serif\" font-size=\"13\">\n"
-       << "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
-       << body << "</svg>\n";
-  if (!file.flush()) throw Failure("cannot write " + path);
+  write_file(path, "<!-- generate bench -->\n" +
+                       format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" ",
+                              kWidth, y + 24) +
+                       "font-family=\"sans-serif\" font-size=\"13\">\n"
+                       "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n" +
+                       body + "</svg>\n");
 }
 
 }  // namespace cli

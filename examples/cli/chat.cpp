@@ -18,6 +18,7 @@
 #include "results.h"
 #include "sampling_options.h"
 #include "text_file.h"
+#include "text_format.h"
 
 namespace cli {
 namespace {
@@ -32,6 +33,9 @@ struct ChatRun {
   bool stats = false;
   bool terminal = false;
 };
+
+/// An answer ends by itself; this is for one that does not.
+constexpr int32_t kMostTokens = 4096;
 
 constexpr const char* kHelp = "/reset starts anew, /exit leaves, Ctrl-C stops an answer";
 
@@ -74,6 +78,20 @@ Chat new_chat(const ChatRun& options) {
   return chat;
 }
 
+/// Why an answer ends before its end, for somebody at a terminal; empty if it does not.
+std::string cut_note(int32_t reason, int32_t most) {
+  switch (reason) {
+    case GEN_FINISH_LENGTH:
+      return "[cut off after " + std::to_string(most) + " tokens; -n allows more]";
+    case GEN_FINISH_CANCELLED:
+      return "[stopped]";
+    case GEN_FINISH_CONTEXT_FULL:
+      return "[cut off: the context is full; --context-policy shift makes room]";
+    default:
+      return {};
+  }
+}
+
 /// One turn, streamed to standard output.
 void answer(gen_chat_session* talk, const ChatRun& options, const Model& model,
             const Sampling& sampling, const std::string& line) {
@@ -88,11 +106,9 @@ void answer(gen_chat_session* talk, const ChatRun& options, const Model& model,
   const Result result(raw);
   std::cout << "\n" << std::flush;
   if (result != nullptr) {
-    const int32_t reason = gen_result_finish_reason(result.get());
-    if (options.terminal && (reason == GEN_FINISH_LENGTH || reason == GEN_FINISH_CANCELLED ||
-                             reason == GEN_FINISH_CONTEXT_FULL)) {
-      std::cerr << "[cut: " << finish_reason_name(reason) << "]\n";
-    }
+    const std::string note =
+        cut_note(gen_result_finish_reason(result.get()), options.sampling.max_new_tokens);
+    if (options.terminal && !note.empty()) std::cerr << note << "\n";
     if (options.stats) std::cerr << speed_line(result.get()) << "\n";
   }
   if (status != GEN_ERROR_CANCELLED) check(status, error);
@@ -124,12 +140,21 @@ void chat(ChatRun options) {
   } else if (options.stats) {
     std::cerr << "seed " << seed << "\n";
   }
-  bool failed = false;
+  int64_t n_messages = 0;
+  int64_t n_failed = 0;
+  std::string first_failure;
   bool cut = false;
   std::string line;
+  bool interrupted = false;
   for (;;) {
     if (options.terminal) std::cerr << "> ";
-    if (!std::getline(std::cin, line)) break;
+    const Line got = read_line(options.terminal && !interrupted, &line);
+    interrupted = got == Line::kInterrupted;
+    if (interrupted) {
+      std::cerr << "\nCtrl-C again or /exit leaves\n";
+      continue;
+    }
+    if (got == Line::kEnd) break;
     if (!line.empty() && line.back() == '\r') line.pop_back();
     if (line == "/exit") break;
     if (line.find_first_not_of(" \t") == std::string::npos) continue;
@@ -145,17 +170,29 @@ void chat(ChatRun options) {
       std::cerr << "generate: no command " << line.substr(0, 64) << "; " << kHelp << "\n";
       continue;
     }
+    ++n_messages;
     try {
       answer(talk.get(), options, model, sampling, line);
     } catch (const Failure& failure) {
       // One bad line is no reason to lose the others.
-      (failure.exit_code == kCutOff ? cut : failed) = true;
-      std::cerr << "generate: " << failure.what()
-                << (failure.status == GEN_ERROR_CONTEXT_FULL ? "; /reset starts anew\n" : "\n");
+      std::string said = failure.what();
+      if (failure.status == GEN_ERROR_CONTEXT_FULL) {
+        said += "; /reset starts anew, --context-policy shift makes room";
+      }
+      if (!options.terminal) said = "message " + std::to_string(n_messages) + ": " + said;
+      std::cerr << "generate: " << printable(said) << "\n";
+      if (failure.exit_code == kCutOff) {
+        cut = true;
+      } else if (n_failed++ == 0) {
+        first_failure = said;
+      }
     }
     check_output();
   }
-  if (failed && !options.terminal) throw Failure("not every message was answered");
+  if (n_failed > 0 && !options.terminal) {
+    throw Failure(std::to_string(n_failed) + " of " + std::to_string(n_messages) +
+                  " messages not answered; first " + first_failure);
+  }
   if (cut && !options.terminal) throw Failure("not every answer follows the grammar", kCutOff);
 }
 
@@ -165,6 +202,8 @@ void add_chat(CLI::App& app) {
   auto options = std::make_shared<ChatRun>();
   options->sampling.temperature = 0.6;
   options->sampling.seed.reset();
+  options->sampling.max_new_tokens = kMostTokens;
+  options->model.context = "shift";
   CLI::App* command = app.add_subcommand("chat", "talk with the model");
   add_model_options(*command, options->model);
   add_kv_option(*command, options->model);

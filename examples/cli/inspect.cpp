@@ -73,12 +73,12 @@ void draw(const Model& model, const std::string& path) {
   const std::string dot = is_dot ? path : path + ".dot";
   check(gen_tracer_write_dot(tracer.get(), dot.c_str(), &error), error);
   if (is_dot) return;
-  if (run_dot(extension.substr(1), dot, path)) {
-    std::filesystem::remove(dot);
-    return;
+  const bool drawn = run_dot(extension.substr(1), dot, path);
+  std::filesystem::remove(dot);
+  if (!drawn) {
+    throw Failure("--graph " + path + ": " + extension +
+                  " needs Graphviz, which is not installed; .dot and .json do not");
   }
-  std::cerr << "Graphviz is not installed: wrote " << dot << ", which dot -T" << extension.substr(1)
-            << " draws\n";
 }
 
 void inspect(const Inspect& options) {

@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdio>
+#include <iostream>
 
 namespace cli {
 namespace {
@@ -16,7 +18,28 @@ extern "C" void on_interrupt(int) {
   std::signal(SIGINT, SIG_DFL);  // a second one ends the program
 }
 
+volatile std::sig_atomic_t interrupted_line = 0;
+
+extern "C" void on_interrupted_line(int) { interrupted_line = 1; }
+
 }  // namespace
+
+Line read_line(bool catches, std::string* line) {
+  interrupted_line = 0;
+  if (catches) {
+    struct sigaction stop = {};
+    stop.sa_handler = on_interrupted_line;  // without SA_RESTART, so that the read returns
+    sigaction(SIGINT, &stop, nullptr);
+  }
+  const bool read = static_cast<bool>(std::getline(std::cin, *line));
+  if (catches) std::signal(SIGINT, SIG_DFL);
+  if (read) return Line::kRead;
+  if (interrupted_line == 0) return Line::kEnd;
+  std::clearerr(stdin);
+  std::cin.clear();
+  line->clear();
+  return Line::kInterrupted;
+}
 
 InterruptGuard::InterruptGuard(gen_session* session) {
   current.store(session);

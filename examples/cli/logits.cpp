@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "model_file.h"
+#include "option_help.h"
 
 namespace cli {
 namespace {
@@ -89,8 +90,7 @@ void add_logits(CLI::App& app) {
             !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
         return digits ? std::string() : "'" + text + "' is no token id";
       });
-  command->add_option("--top", options->top, "how many tokens to show")
-      ->check(CLI::Range(0, std::numeric_limits<int32_t>::max()))
+  takes_count(command->add_option("--top", options->top, "how many tokens to show"), 0)
       ->capture_default_str();
   command->add_flag("--json", options->json, "print {\"top\":[[[id,prob],…] per position]}");
   command->callback([options] { logits(*options); });

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // generate: the command-line program. Answers go to standard output, everything else to standard
-// error; the exit code is 0, 1 after an error, 2 for a wrong command line, 3 for a text that a limit
-// has cut off before it followed its grammar.
+// error; the exit code is 0, 1 after an error, 2 for a wrong command line, 3 for a text that a
+// limit has cut off before it followed its grammar, 130 after Ctrl-C.
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <iostream>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -63,8 +64,8 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("generate ") + gen_version());
   app.footer(
       "'generate help COMMAND' lists the options of a command.\n"
-      "Exit status: 0, 1 after an error, 2 for a wrong command line, 3 for a text cut off by a limit "
-      "before it follows its grammar.");
+      "Exit status: 0, 1 after an error, 2 for a wrong command line, 3 for a text cut off by a "
+      "limit before it follows its grammar, 130 after Ctrl-C.");
   app.failure_message(cli::parse_failure);
   app.require_subcommand(1);
   cli::add_run(app);
@@ -90,6 +91,9 @@ int main(int argc, char** argv) {
   } catch (const cli::Failure& failure) {
     std::fprintf(stderr, "generate: %s\n", cli::printable(failure.what()).c_str());
     return failure.exit_code;
+  } catch (const std::bad_alloc&) {
+    std::fputs("generate: out of memory\n", stderr);
+    return 1;
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "generate: %s\n", failure.what());
     return 1;

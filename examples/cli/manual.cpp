@@ -125,7 +125,7 @@ std::string manual_page(const CLI::App& app, const std::string& version,
     }
   }
   out += ".SH EXIT STATUS\n0, 1 after an error, 2 for a wrong command line, 3 for a text that a "
-      "limit has cut off before it follows its grammar.\n";
+      "limit has cut off before it follows its grammar, 130 after Ctrl-C.\n";
   out +=
       ".SH ENVIRONMENT\n.TP\n.B GEN_MODEL\nthe model where \\-m is not given\n.TP\n"
       ".B GEN_CPU\nforces a CPU level: scalar, avx2, avx512, avx512_vnni, avx512_bf16 or neon\n";

@@ -18,9 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// CLI::PositiveNumber tells its upper bound in 309 digits.
-const CLI::Range kCount(1, std::numeric_limits<int32_t>::max());
-
 int on_progress(void* bar, double share) {
   static_cast<ProgressBar*>(bar)->update(share);
   return 0;
@@ -123,10 +120,8 @@ void add_file_options(CLI::App& command, ModelChoice& choice, bool positional) {
                      "GGUF file (the bundled model if not given)");
   command.add_flag("--in-place", choice.in_place,
                    "leave weights in the mapped file: no copy in memory, but slower");
-  command
-      .add_option("--ctx", choice.max_seq_len,
-                  "longest context; without it the model's own, which is the most")
-      ->check(kCount);
+  takes_count(command.add_option("--ctx", choice.max_seq_len,
+                                 "longest context; without it the model's own, which is the most"));
 }
 
 std::string kv_problem(const std::string& text) {
@@ -141,16 +136,12 @@ void add_kv_option(CLI::App& command, ModelChoice& choice) {
       ->check(kv_problem)
       ->capture_default_str();
   command.add_option("--paged", choice.paged, generator_help("paged_kv"));
-  command
-      .add_option("--prefix-cache", choice.prefix_cache,
-                  "blocks of the pool kept for prompts that begin as an earlier one did; without "
-                  "it none")
-      ->check(kCount);
-  command
-      .add_option("--compressed", choice.compressed,
-                  "makes every full chunk of so many positions one entry, their mean; without it "
-                  "none")
-      ->check(kCount);
+  takes_count(command.add_option(
+      "--prefix-cache", choice.prefix_cache,
+      "blocks of the pool kept for prompts that begin as an earlier one did; without it none"));
+  takes_count(command.add_option(
+      "--compressed", choice.compressed,
+      "makes every full chunk of so many positions one entry, their mean; without it none"));
   command.add_option("--tiered", choice.tiered, generator_help("tiered_kv"));
 }
 

@@ -2,6 +2,7 @@
 // See option_help.h.
 #include "option_help.h"
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "grammar_options.h"
@@ -71,6 +72,12 @@ std::string grammar_options_help() {
            (initial.empty() ? ")" : "; default " + initial + ")");
   }
   return out;
+}
+
+CLI::Option* takes_count(CLI::Option* option, int32_t least) {
+  // Without its description, which tells the upper bound in ten digits.
+  return option->check(CLI::Range(least, std::numeric_limits<int32_t>::max()).description(""))
+      ->type_name("N");
 }
 
 }  // namespace cli

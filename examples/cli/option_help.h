@@ -2,6 +2,7 @@
 // Help for options that are the library's: what its *_describe functions say of them.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <string>
 
 namespace cli {
@@ -15,5 +16,8 @@ std::string sampling_help(const char* key);
 std::string sampling_default(const char* key);
 /// All options of grammars, one below the other, with their ranges and defaults.
 std::string grammar_options_help();
+
+/// Has an option take whole numbers from `least` up; help calls them N.
+CLI::Option* takes_count(CLI::Option* option, int32_t least = 1);
 
 }  // namespace cli

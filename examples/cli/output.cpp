@@ -3,6 +3,7 @@
 #include "output.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -37,6 +38,26 @@ void check_output() {
 int print_piece(void*, const gen_token* token) {
   std::fwrite(token->text, 1, token->text_len, stdout);
   return std::fflush(stdout) == 0 ? 0 : 1;
+}
+
+void write_file(const std::string& path, const std::string& content) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  int error = file < 0 ? errno : 0;
+  size_t written = 0;
+  while (error == 0 && written < content.size()) {
+    const ssize_t n = ::write(file, content.data() + written, content.size() - written);
+    if (n > 0) {
+      written += static_cast<size_t>(n);
+    } else if (n == 0 || errno != EINTR) {
+      error = n == 0 ? ENOSPC : errno;
+    }
+  }
+  struct stat info = {};
+  const bool is_plain = file >= 0 && ::fstat(file, &info) == 0 && S_ISREG(info.st_mode);
+  if (file >= 0 && ::close(file) != 0 && error == 0) error = errno;
+  if (error == 0) return;
+  if (is_plain) ::unlink(path.c_str());
+  throw Failure("cannot write " + path + ": " + std::system_category().message(error));
 }
 
 void check_writable(const std::string& path, const std::string& option) {

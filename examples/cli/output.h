@@ -20,4 +20,7 @@ int print_piece(void* user, const gen_token* token);
 /// A Failure that names the option if a file cannot be written at `path`.
 void check_writable(const std::string& path, const std::string& option);
 
+/// Writes a file as a whole. Of one that cannot be written nothing is left.
+void write_file(const std::string& path, const std::string& content);
+
 }  // namespace cli

@@ -134,12 +134,26 @@ void run(const Run& options) {
   }
   check_output();
   // Interrupted, there is an answer as far as it came.
-  const bool saves = options.saves && (status == GEN_OK || status == GEN_ERROR_CANCELLED);
-  const std::string stopped = status == GEN_OK ? "" : error.message;
-  if (saves) check(gen_session_save(session.get(), options.save_session.c_str(), &error), error);
-  if (status != GEN_OK) throw Failure(stopped);
+  if (options.saves && (status == GEN_OK || status == GEN_ERROR_CANCELLED)) {
+    gen_error failure;
+    check(gen_session_save(session.get(), options.save_session.c_str(), &failure), failure);
+  }
+  check(status, error);
   const std::string cut = cut_off(options.sampling.grammar, model.get(), result.get());
   if (!cut.empty()) throw Failure(cut, kCutOff);
+}
+
+/// Arguments that belong to no option: most often a prompt without -p, or one without quotation
+/// marks.
+void refuse_words(const CLI::App& command, bool no_prompt) {
+  const std::vector<std::string> words = command.remaining();
+  if (words.empty()) return;
+  if (words[0].size() > 1 && words[0][0] == '-') throw CLI::ExtrasError({words[0]});
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  throw Failure("'" + text.substr(0, 64) + "' belongs to no option; a prompt is given as " +
+                    (no_prompt ? "-p \"" + text.substr(0, 64) + "\"" : "-p \"one text\""),
+                2);
 }
 
 }  // namespace
@@ -171,8 +185,10 @@ void add_run(CLI::App& app) {
       ->add_flag("--draft-stats", options->draft_stats,
                  "print what --draft brought to standard error")
       ->needs(command->get_option("--draft"));
+  command->allow_extras();
   command->callback([options, prompt, load, command] {
     options->saves = command->count("--save-session") > 0;
+    refuse_words(*command, prompt->count() == 0);
     if (prompt->count() == 0 && load->count() == 0) throw CLI::RequiredError("--prompt");
     run(*options);
   });

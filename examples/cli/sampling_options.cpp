@@ -38,8 +38,8 @@ constexpr std::pair<const char*, const char*> kByName[] = {
 }  // namespace
 
 void add_sampling_options(CLI::App& command, SamplingChoice& choice) {
-  command.add_option("-n,--tokens", choice.max_new_tokens, "most tokens of a call")
-      ->check(CLI::Range(1, std::numeric_limits<int32_t>::max()))
+  takes_count(
+      command.add_option("-n,--tokens", choice.max_new_tokens, "most tokens of a text or answer"))
       ->capture_default_str();
   command.add_option("--temp", choice.temperature, sampling_help("temperature"))
       ->check([](const std::string& text) {

@@ -4,15 +4,18 @@
 
 usage: cli_test.py PROGRAM SOURCE_DIR RANDOM_MODEL
 """
+import fcntl
 import json
 import math
 import os
+import pty
 import re
 import resource
 import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 import xml.etree.ElementTree
 
@@ -135,10 +138,9 @@ class Forms(unittest.TestCase):
             os.remove(os.path.join(folder, "dot"))
             # Without Graphviz in the path.
             done = generate("inspect", "-m", DRAFT, "--graph", path, environment={"PATH": folder})
-            self.assertEqual(done.returncode, 0)
-            self.assertIn(b"Graphviz is not installed", done.stderr)
-            with open(path + ".dot") as file:
-                self.assertTrue(file.read().startswith("digraph trace {"))
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b".svg needs Graphviz, which is not installed", done.stderr)
+            self.assertEqual(sorted(os.listdir(folder)), ["pass.json", "pass.svg"])
 
     def test_run_gives_text_tokens_and_figures(self):
         done = answer("run", "-m", DRAFT, "-p", "Once upon a time", "-n", "12", "--temp", "0", "--json")
@@ -270,6 +272,10 @@ class Forms(unittest.TestCase):
             self.assertEqual(done.stdout.decode(), f"{made}: {os.path.getsize(made)} bytes\n")
             self.assertLess(os.path.getsize(made), os.path.getsize(DRAFT))
             self.assertEqual(os.listdir(folder), ["made.gguf"])
+            again = os.path.join(folder, "again.gguf")
+            self.assertEqual(generate("quantize", DRAFT, again, "q4_k_m").returncode, 0)
+            with open(made, "rb") as one, open(again, "rb") as other:
+                self.assertEqual(one.read(), other.read())
             self.assertEqual(answer("inspect", "-m", made, "--json")["architecture"], "llama")
             self.assertEqual(generate("run", "-m", made, "-p", "Once", "-n", "4").returncode, 0)
 
@@ -325,7 +331,16 @@ class Forms(unittest.TestCase):
         self.assertEqual(talk.returncode, 1)
         self.assertIn(b"no command /hlep", talk.stderr)
         self.assertIn(b"UTF-8", talk.stderr)
+        self.assertIn(b"\ngenerate: 1 of 3 messages not answered; first message 2: ", talk.stderr)
         self.assertEqual(talk.stdout.count(b"\n"), 3)
+
+    def test_a_chat_outlives_its_context(self):
+        lines = b"Tell me a story about a fox.\n" * 6
+        talk = generate("chat", "-m", DRAFT, "--ctx", "48", "-n", "12", "--ignore-eos", stdin=lines)
+        self.assertEqual((talk.returncode, talk.stderr), (0, b""))
+        talk = generate("chat", "-m", DRAFT, "--ctx", "48", "-n", "12", "--ignore-eos", "--context-policy", "stop", stdin=lines)
+        self.assertEqual(talk.returncode, 1)
+        self.assertRegex(talk.stderr.decode().splitlines()[-1], r"^generate: \d of 6 messages not answered; first message \d: .*context")
 
     def test_chat_takes_a_template_tools_and_variables(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -637,11 +652,36 @@ class Interrupts(unittest.TestCase):
             first = os.read(process.stdout.fileno(), 1)  # it has begun
             process.send_signal(signal.SIGINT)
             rest, said = process.communicate(timeout=60)
-            self.assertEqual(process.returncode, 1, said)
-            self.assertIn(b"cancelled", said)
+            self.assertEqual((process.returncode, said), (130, b"generate: stopped\n"))
             again = answer("run", "-m", DRAFT, "-p", "", "-n", "3", "--json", "--load-session", path)
             self.assertEqual(len(again["tokens"]), 3)
             self.assertTrue(first + rest)
+
+
+    def test_an_interrupted_prompt_keeps_the_talk(self):
+        master, slave = pty.openpty()
+        process = subprocess.Popen([PROGRAM, "chat", "-m", DRAFT, "-n", "4"], stdin=slave, stderr=slave, start_new_session=True,
+                                   stdout=subprocess.PIPE, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(slave)
+
+        def read_until(text):
+            said = b""
+            while not said.endswith(text):
+                said += os.read(master, 1)
+            return said
+
+        read_until(b"\n> ")
+        os.write(master, b"not this\x03")
+        read_until(b"Ctrl-C again or /exit leaves\r\n> ")
+        os.write(master, b"Hello\n")
+        read_until(b"\n> ")
+        os.write(master, b"\x03")
+        read_until(b"leaves\r\n> ")
+        os.write(master, b"\x03")
+        out, _ = process.communicate(timeout=60)
+        os.close(master)
+        self.assertEqual(process.returncode, -signal.SIGINT)
+        self.assertEqual(out.count(b"\n"), 1)
 
 
 class Help(unittest.TestCase):
@@ -685,7 +725,7 @@ class Help(unittest.TestCase):
                 self.assertIn(option.replace("-", "\\-"), page)
                 self.assertIn(option, words)
         # What an option takes is shown, and what the environment may say.
-        self.assertTrue("\n.BI \"\\-n, \\-\\-tokens \" INT\n" in page)
+        self.assertTrue("\n.BI \"\\-n, \\-\\-tokens \" N\n" in page)
         for name in ("GEN_MODEL", "GEN_CPU"):
             self.assertTrue(f"\n.B {name}\n" in page)
         # Lines that begin so would be taken for requests.
@@ -727,7 +767,7 @@ class Errors(unittest.TestCase):
             self.refused(file.name, "run", "-m", file.name, "-p", "x")
 
     def test_bad_input(self):
-        self.refused("context of 32", "run", "-m", DRAFT, "--ctx", "32", "-p", "many words " * 60)
+        self.refused("tokens, the context only 32", "run", "-m", DRAFT, "--ctx", "32", "-p", "many words " * 60)
         self.refused("byte", "run", "-m", DRAFT, "-p", "-", stdin=b"ab\xff")
         self.refused("byte", "tokenize", "-m", DRAFT, stdin=b"\xc3")
         self.refused("4096", "logits", "-m", DRAFT, "--tokens", "1,4096")
@@ -762,10 +802,13 @@ class Errors(unittest.TestCase):
             self.assertEqual(os.listdir(folder), [])
 
     def test_help_promises_what_is_taken(self):
-        for line in generate("run", "--help").stdout.decode().split("\n  -"):
-            if "INT in [1 -" in line:
-                self.assertNotIn("0 and up", line)
-                self.assertNotRegex(line, r"[:;] 0\b|0 or less")
+        text = generate("run", "--help").stdout.decode()
+        self.assertNotIn("2147483647", text)
+        lines = [line for line in text.split("\n  -") if re.match(r"[-\w,]+ N\b", line)]
+        self.assertGreater(len(lines), 3)
+        for line in lines:
+            self.assertNotIn("0 and up", line)
+            self.assertNotRegex(line, r"[:;] 0\b|0 or less")
 
     def test_help_shows_what_is_so_without_an_option(self):
         text = generate("help", "run").stdout.decode()
@@ -779,13 +822,16 @@ class Errors(unittest.TestCase):
             self.assertIn(line, text)
 
     def test_bad_command_lines(self):
-        self.refused("threads", "run", "-m", DRAFT, "-p", "x", "-t", "0", code=2)
+        self.refused("threads", "run", "-m", DRAFT, "-p", "x", "-t", "-1", code=2)
         self.refused("--prefix-cache keeps blocks of a pool: it needs --paged", "run", "-m", DRAFT, "-p", "x", "--prefix-cache", "100", code=2)
         self.refused("--ctx 5000 is above the model's context of 1024", "run", "-m", DRAFT, "-p", "x", "--ctx",
                      "5000", code=2)
         self.refused("--against: unknown cache kind", "perplexity", "-m", DRAFT, "--against", "fp7", code=2)
         self.refused("--kv", "run", "-m", DRAFT, "-p", "x", "--kv", "fp7", code=2)
         self.refused("--prompt", "run", "-m", DRAFT, code=2)
+        self.refused('-p "Once upon a time"', "run", "-m", DRAFT, "Once", "upon", "a", "time", code=2)
+        self.refused("'upon a time' belongs to no option", "run", "-m", DRAFT, "-p", "Once", "upon", "a", "time", code=2)
+        self.refused("--frobnicate", "run", "-m", DRAFT, "-p", "Once", "--frobnicate", "x", code=2)
         for option in ("--ctx", "--prefix-cache", "--compressed"):
             for value in ("0", "-1", "x", "99999999999"):
                 done = generate("run", "-m", DRAFT, "-p", "x", option, value)
