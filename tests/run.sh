@@ -118,6 +118,8 @@ ci_tests() {
 all_tests() {
   step "clang 14: build" build check-clang check-clang -DGEN_TOGETHER=OFF
   step "clang 14: tests" ctest --preset check-clang
+  step "program, sanitizers: build" build asan-program asan -DGEN_BUILD_EXAMPLES=ON
+  step "program, sanitizers: attacks" env GEN_TRIALS=400 ctest --preset asan-program
   step "release, kernels: build" build check-kernels check
   for level in scalar avx2 avx512 avx512_vnni avx512_bf16 neon; do
     step "CPU level $level: tests" cpu_level $level

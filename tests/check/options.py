@@ -24,9 +24,8 @@ GROUPS = {
     "kv_cache_tier_config": ("Tiers", "gen_options_set_tiered_kv and kv_cache_tiered_new"),
     "gen_model_config": ("Models of one's own", "gen_model_new_custom"),
 }
-# They read as what is not set: 0 for one thread per CPU, and what a custom model must be told.
-UNSET = {("gen_model_options", "threads"), ("gen_model_config", "vocab_size"),
-         ("gen_model_config", "max_seq_len")}
+# They read as what is not set: what a custom model must be told.
+UNSET = {("gen_model_config", "vocab_size"), ("gen_model_config", "max_seq_len")}
 MOST = 2**31 - 1
 
 
