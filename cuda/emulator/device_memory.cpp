@@ -6,6 +6,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -120,7 +121,7 @@ void* DeviceMemory::reserve(size_t bytes, int device) {
   if (bytes > kArenaBytes || pages + page_bytes() > kArenaBytes - used_) return nullptr;
   const uintptr_t start = reinterpret_cast<uintptr_t>(arena_) + used_ + pages - aligned;
   used_ += pages + page_bytes();
-  allocations_[start] = {bytes, device, false};
+  allocations_[start] = {bytes, device, false, {}};
   return pointer(start);
 }
 
@@ -185,6 +186,39 @@ size_t DeviceMemory::used_bytes(int device) const {
     if (allocation.device == device) sum += allocation.bytes;
   }
   return sum;
+}
+
+void DeviceMemory::note_written(const void* at, size_t bytes) {
+  const auto start = reinterpret_cast<uintptr_t>(at);
+  const auto found = below(start);
+  if (bytes == 0 || !holds(at, bytes)) return;
+  Allocation& allocation = allocations_.at(found->first);
+  const size_t offset = start - found->first;
+  allocation.noted.resize(allocation.bytes / kUnwrittenWord + 1);
+  const auto word = [&](size_t byte) {
+    return allocation.noted.begin() + static_cast<std::ptrdiff_t>(byte / kUnwrittenWord);
+  };
+  std::fill(word(offset), word(offset + bytes - 1) + 1, true);
+}
+
+bool DeviceMemory::is_unwritten(uintptr_t at, uint32_t word) const {
+  if (word != unwritten_word(at) || !in_arena(pointer(at))) return false;
+  const auto found = below(at);
+  if (found == allocations_.end()) return true;
+  const std::vector<bool>& noted = found->second.noted;
+  const size_t index = (at - found->first) / kUnwrittenWord;
+  return index >= noted.size() || !noted[index];
+}
+
+const void* DeviceMemory::find_unwritten(const void* at, size_t bytes) const {
+  const auto begin = reinterpret_cast<uintptr_t>(at);
+  const uintptr_t first = round_up(begin, kUnwrittenWord);
+  for (uintptr_t word = first; word + kUnwrittenWord <= begin + bytes; word += kUnwrittenWord) {
+    uint32_t now;
+    std::memcpy(&now, pointer(word), sizeof now);
+    if (is_unwritten(word, now)) return pointer(word);
+  }
+  return nullptr;
 }
 
 std::string DeviceMemory::overrun() {

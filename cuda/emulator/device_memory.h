@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace gen::cuda::emulator {
 
@@ -33,6 +34,12 @@ class DeviceMemory {
   [[nodiscard]] bool holds(const void* at, size_t bytes) const;
   [[nodiscard]] bool reserved(const void* pointer) const;
   [[nodiscard]] size_t used_bytes(int device) const;
+  /// Copies and fills say here what they have written, whatever it is. Nothing outside live memory.
+  void note_written(const void* at, size_t bytes);
+  /// The first word within [at, at + bytes) that nobody has written, or null.
+  [[nodiscard]] const void* find_unwritten(const void* at, size_t bytes) const;
+  /// Whether nobody had written the word at an address when it held `word`.
+  [[nodiscard]] bool is_unwritten(uintptr_t at, uint32_t word) const;
   /// Whether somebody wrote between an allocation's end and its page's; empty or a line.
   std::string overrun();
   /// Where an address lies, in words.
@@ -44,6 +51,7 @@ class DeviceMemory {
     size_t bytes = 0;
     int device = 0;
     bool live = false;
+    std::vector<bool> noted;  // words; empty: none
   };
   using Allocations = std::map<uintptr_t, Allocation>;
 

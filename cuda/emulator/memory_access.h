@@ -15,6 +15,8 @@ void check_access(const void* at, size_t bytes);
 /// The same, and unless somebody has written them, as far as Options::finds_unwritten asks for it.
 void check_read(const void* at, size_t bytes);
 bool finds_unwritten();
+/// Whether nobody had written the word at an address of device memory when it held `word`.
+bool is_unwritten(uintptr_t at, uint32_t word);
 
 template <typename T>
 T load_vector(const void* from) {

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "cuda/device/launch.h"
-#include "cuda/emulator/unwritten.h"
 #include "cuda/emulator/world.h"
 
 namespace gen::cuda::device {
@@ -362,7 +361,7 @@ Error copy_async(void* to, const void* from, size_t bytes, CopyKind kind, Stream
                        " bytes with pinned memory that has been freed");
           } else {
             const void* const unwritten = world.options.finds_unwritten && down
-                                              ? emulator::find_unwritten(from, bytes)
+                                              ? world.memory.find_unwritten(from, bytes)
                                               : nullptr;
             if (unwritten != nullptr) {
               char place[160];
@@ -371,6 +370,7 @@ Error copy_async(void* to, const void* from, size_t bytes, CopyKind kind, Stream
               return;
             }
             std::memcpy(to, taken.empty() ? from : taken.data(), bytes);
+            if (!down && world.options.finds_unwritten) world.memory.note_written(to, bytes);
           }
         }));
     return kSuccess;
@@ -381,6 +381,7 @@ Error memset_async(void* to, int value, size_t bytes, Stream stream) noexcept {
     world.enqueue(stream, call_work([=, &world] {
                     if (world.memory.holds(to, bytes)) {
                       std::memset(to, value, bytes);
+                      if (world.options.finds_unwritten) world.memory.note_written(to, bytes);
                       return;
                     }
                     char place[160];

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cuda/device/memory.cuh"
 #include "cuda/emulator/machine.h"
 #include "cuda/emulator/unwritten.h"
 
@@ -133,7 +134,7 @@ void SharedMemory::end_copy(size_t at, const void* from, size_t bytes, const voi
     uint32_t word;
     std::memcpy(&word, data_.data() + at + i, sizeof word);
     const bool known =
-        address == nullptr || word != unwritten_word(reinterpret_cast<uintptr_t>(address) + i);
+        address == nullptr || !is_unwritten(reinterpret_cast<uintptr_t>(address) + i, word);
     for (size_t k = i; k < i + kUnwrittenWord; ++k) bytes_[at + k].known = known;
   }
 }

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "cuda/device/memory.cuh"
-#include "cuda/emulator/unwritten.h"
 
 namespace gen::cuda::emulator {
 
@@ -239,11 +238,13 @@ void check_access(const void* at, size_t bytes) {
 
 bool finds_unwritten() { return world().options.finds_unwritten; }
 
+bool is_unwritten(uintptr_t at, uint32_t word) { return world().memory.is_unwritten(at, word); }
+
 void check_read(const void* at, size_t bytes) {
   check_access(at, bytes);
   const World& here = world();
   if (!here.options.finds_unwritten) return;
-  const void* const unwritten = find_unwritten(at, bytes);
+  const void* const unwritten = here.memory.find_unwritten(at, bytes);
   if (unwritten == nullptr) return;
   char place[160];
   here.memory.describe(unwritten, place, sizeof place);

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fork-join pool. A job is published by raising `generation_`; a worker that has seen it runs
-// its share and lowers `pending_`. Both sides spin for a moment, because the next job of a forward
-// pass comes within microseconds, then sleep on a condition variable. See thread_pool.h.
+// The fork-join pool. Each worker has one atomic word: the number of a job and how far the worker's
+// share of it is. The caller offers shares; a worker begins its own, and so may the caller once it
+// is free, whoever is first; what is begun is waited for. Both sides spin for a moment, because the
+// next job of a forward pass comes within microseconds, then sleep on a condition variable. See
+// thread_pool.h.
 //
 // No wake-up is lost: a sleeper announces itself, then looks at the awaited value once more; the
 // other side changes the value, then looks for sleepers. All four are sequentially consistent, so
 // at least one of them sees the other, and the announcement is made under the mutex that the waker
 // takes.
+//
+// A worker that was away for long cannot begin what is over: the word it has read names the job,
+// and it is another one by then. What it has begun keeps the job from being over.
 #include "base/thread_pool.h"
 
 #include <pthread.h>
@@ -23,6 +28,7 @@
 
 #include "base/cpu_quota.h"
 #include "base/thread.h"
+#include "base/threads_in_use.h"
 
 namespace gen {
 namespace {
@@ -41,15 +47,28 @@ inline void pause_cpu() noexcept {
 // Polls `ready` for kSpinTime; false if it did not come true.
 template <typename Ready>
 bool spin_until(Ready ready) noexcept {
-  const auto end = std::chrono::steady_clock::now() + kSpinTime;
-  do {
+  std::chrono::steady_clock::time_point end;
+  for (bool first = true;; first = false) {
     for (int i = 0; i < kPausesPerClockRead; ++i) {
       if (ready()) return true;
       pause_cpu();
     }
-  } while (std::chrono::steady_clock::now() < end);
-  return ready();
+    const auto now = std::chrono::steady_clock::now();
+    if (first) end = now + kSpinTime;
+    if (now >= end) return ready();
+  }
 }
+
+int64_t steady_now(void* /*user*/) {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// How far a share is; in the low bits of a worker's word, the number of its job above them.
+constexpr int kPhaseBits = 2;
+constexpr uint64_t kPhaseMask = (1 << kPhaseBits) - 1;
+constexpr uint64_t kOffered = 0;
+constexpr uint64_t kBegun = 1;
+constexpr uint64_t kDone = 2;
 
 // The CPUs of the affinity mask, ascending; empty if the system does not tell.
 std::vector<int32_t> affinity_cpus() {
@@ -81,12 +100,6 @@ std::vector<int32_t> affinity_cpus() {
 }  // namespace
 
 struct ThreadPool::Impl {
-  struct Worker {
-    Impl* pool;
-    int32_t index;
-    Thread thread;
-  };
-
   // A value that one side changes and the other waits for, and the sleepers on it.
   struct Gate {
     std::mutex mutex;
@@ -109,40 +122,96 @@ struct ThreadPool::Impl {
     }
   };
 
+  struct alignas(64) Worker {
+    std::atomic<uint64_t> word{kDone};
+    Gate gate;  // it waits here for an offer
+    Impl* pool = nullptr;
+    int32_t index = 0;
+    Thread thread;
+  };
+
+  Impl(int32_t threads, const ThreadPoolHooks& given) : hooks(given), size(threads), in_use(size) {
+    if (hooks.now == nullptr) hooks.now = steady_now;
+  }
+
+  ThreadPoolHooks hooks;
   std::mutex turn;  // held by the caller whose job runs
-  void (*work)(void*, int32_t) = nullptr;
-  void* context = nullptr;
-  bool stop = false;  // written before the last generation
+  Work work;        // of the job, and how many shares it has
+  int32_t shares = 1;
+  uint64_t job = 0;
+  std::atomic<bool> stop{false};
   bool spin = true;
-  int32_t size = 1;
+  int32_t size;
+  ThreadsInUse in_use;
 
-  alignas(64) std::atomic<uint32_t> generation{0};
-  alignas(64) std::atomic<int32_t> pending{0};
-  Gate job_gate;   // workers wait here for a generation
-  Gate done_gate;  // the caller waits here for pending == 0
-
-  std::vector<Worker> workers;  // only those that were started
+  alignas(64) Gate done_gate;  // the caller waits here for workers
+  std::vector<std::unique_ptr<Worker>>
+      workers;  // of indexes from 1 on; only those that were started
 
   ~Impl() {
-    stop = true;
-    publish();
-    for (Worker& worker : workers) worker.thread.join();
+    stop.store(true, std::memory_order_seq_cst);
+    for (const auto& worker : workers) worker->gate.wake();
+    for (const auto& worker : workers) worker->thread.join();
   }
 
-  void publish() {
-    generation.fetch_add(1, std::memory_order_seq_cst);
-    job_gate.wake();
+  std::atomic<uint64_t>& word(int32_t index) {
+    return workers[static_cast<size_t>(index) - 1]->word;
   }
 
-  void serve(int32_t index) {
-    uint32_t seen = 0;
-    while (true) {
-      job_gate.wait(spin,
-                    [this, seen] { return generation.load(std::memory_order_seq_cst) != seen; });
-      ++seen;  // a generation cannot be missed: the next one waits for this worker's share
-      if (stop) return;
-      work(context, index);
-      if (pending.fetch_sub(1, std::memory_order_seq_cst) == 1) done_gate.wake();
+  // Whether whoever asks is the one to do the share, which was offered when its word was `seen`.
+  static bool begin(std::atomic<uint64_t>& word, uint64_t seen) {
+    return word.compare_exchange_strong(seen, seen + kBegun, std::memory_order_seq_cst);
+  }
+
+  void offer(Work given, int32_t n) {
+    work = given;
+    shares = n;
+    ++job;
+    for (int32_t index = 1; index < n; ++index) {
+      word(index).store(job << kPhaseBits | kOffered, std::memory_order_seq_cst);
+      workers[static_cast<size_t>(index) - 1]->gate.wake();
+    }
+  }
+
+  // Whether workers have done the shares before *next, which it moves on, up to all.
+  bool done(int32_t* next) {
+    const uint64_t wanted = job << kPhaseBits | kDone;
+    while (*next < shares && word(*next).load(std::memory_order_seq_cst) == wanted) ++*next;
+    return *next == shares;
+  }
+
+  void wait_for_all() {
+    int32_t next = 1;
+    done_gate.wait(spin, [this, &next] { return done(&next); });
+  }
+
+  // Does what no worker has begun; whether there was anything.
+  bool take_over() {
+    const uint64_t offered = job << kPhaseBits | kOffered;
+    bool any = false;
+    for (int32_t index = 1; index < shares; ++index) {
+      std::atomic<uint64_t>& its = word(index);
+      if (its.load(std::memory_order_relaxed) != offered || !begin(its, offered)) continue;
+      work.call(work.context, index, shares);
+      its.store(job << kPhaseBits | kDone, std::memory_order_seq_cst);
+      any = true;
+    }
+    return any;
+  }
+
+  void serve(Worker& worker) {
+    for (;;) {
+      uint64_t seen = 0;
+      worker.gate.wait(spin, [&] {
+        seen = worker.word.load(std::memory_order_seq_cst);
+        return (seen & kPhaseMask) == kOffered || stop.load(std::memory_order_seq_cst);
+      });
+      if ((seen & kPhaseMask) != kOffered) return;
+      if (hooks.arrives != nullptr) hooks.arrives(hooks.user, worker.index);
+      if (!begin(worker.word, seen)) continue;
+      work.call(work.context, worker.index, shares);
+      worker.word.store(seen + kDone, std::memory_order_seq_cst);
+      done_gate.wake();
     }
   }
 
@@ -193,12 +262,14 @@ class Pin {
 
 Status ThreadPool::Impl::start(int32_t index, std::span<const int32_t> cpus) {
   const Pin pin(cpus.empty() ? -1 : cpus[static_cast<size_t>(index) % cpus.size()]);
-  workers.push_back({this, index, {}});  // capacity was reserved, so the address stays
-  Worker& worker = workers.back();
+  workers.push_back(std::make_unique<Worker>());
+  Worker& worker = *workers.back();
+  worker.pool = this;
+  worker.index = index;
   auto started = Thread::start(
       [](void* argument) -> void* {
-        const Worker* self = static_cast<Worker*>(argument);
-        self->pool->serve(self->index);
+        Worker* const self = static_cast<Worker*>(argument);
+        self->pool->serve(*self);
         return nullptr;
       },
       &worker);
@@ -219,7 +290,8 @@ ThreadPool::~ThreadPool() {
 }
 
 Result<std::shared_ptr<ThreadPool>> ThreadPool::create(int32_t threads,
-                                                       std::span<const int32_t> cpus) {
+                                                       std::span<const int32_t> cpus,
+                                                       const ThreadPoolHooks& hooks) {
   if (threads < 0 || threads > kMostThreads) {
     return error(Code::kInvalidArgument, "%d threads outside 0 to %d", threads, kMostThreads);
   }
@@ -233,8 +305,8 @@ Result<std::shared_ptr<ThreadPool>> ThreadPool::create(int32_t threads,
     }
   }
   const int32_t usable = usable_cpus();
-  auto impl = std::make_unique<Impl>();
-  impl->size = threads == 0 ? std::min(usable, kMostThreads) : threads;
+  auto impl =
+      std::make_unique<Impl>(threads == 0 ? std::min(usable, kMostThreads) : threads, hooks);
   // With more threads than CPUs a spinning one would keep a working one from running.
   impl->spin = impl->size <= usable;
   impl->workers.reserve(static_cast<size_t>(impl->size) - 1);
@@ -244,20 +316,30 @@ Result<std::shared_ptr<ThreadPool>> ThreadPool::create(int32_t threads,
 
 int32_t ThreadPool::size() const noexcept { return impl_->size; }
 
-void ThreadPool::run(void (*work)(void* context, int32_t index), void* context) noexcept {
+void ThreadPool::run(Work work) noexcept {
   Impl& pool = *impl_;
   const std::lock_guard turn(pool.turn);
-  if (pool.size == 1) {
-    work(context, 0);
-    return;
-  }
-  pool.work = work;
-  pool.context = context;
-  pool.pending.store(pool.size - 1, std::memory_order_relaxed);
-  pool.publish();
-  work(context, 0);
-  pool.done_gate.wait(pool.spin,
-                      [&pool] { return pool.pending.load(std::memory_order_seq_cst) == 0; });
+  pool.offer(work, pool.size);
+  work.call(work.context, 0, pool.size);
+  pool.wait_for_all();
+}
+
+void ThreadPool::share(Work work) noexcept {
+  Impl& pool = *impl_;
+  const std::lock_guard turn(pool.turn);
+  const auto now = [&pool] { return pool.hooks.now(pool.hooks.user); };
+  const int64_t begun = pool.size == 1 ? 0 : now();
+  const int32_t shares = pool.size == 1 ? 1 : pool.in_use.begin(begun);
+  if (shares == 1) return work.call(work.context, 0, 1);
+  pool.offer(work, shares);
+  work.call(work.context, 0, shares);
+  int32_t next = 1;
+  if (pool.done(&next)) return;
+  const int64_t own = now();
+  const int64_t free = pool.take_over() ? now() : own;
+  pool.wait_for_all();
+  const int64_t end = now();
+  pool.in_use.note(own - begun, end - free, end);
 }
 
 int32_t usable_cpus() {

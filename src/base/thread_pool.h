@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small fork-join thread pool. Workers spin briefly, then sleep, so an idle pool costs nothing.
-// One caller at a time runs a job on it; others wait their turn. See
-// tests/base/thread_pool_test.cpp.
+// One caller at a time runs a job on it; others wait their turn. On a busy machine it uses fewer
+// threads than it has (threads_in_use.h). See tests/base/thread_pool_test.cpp.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,17 @@
 
 namespace gen {
 
-/// Runs a function on `size()` threads, the caller being one of them.
-/// Threads: run() may be called from any thread; concurrent calls are serialised.
+/// What tests put in the place of time and of workers that get no CPU. Null: the steady clock, and
+/// nothing.
+struct ThreadPoolHooks {
+  int64_t (*now)(void* user) = nullptr;  // nanoseconds; called by callers alone
+  /// Called by a worker that has seen an offer, before it takes it.
+  void (*arrives)(void* user, int32_t worker) = nullptr;
+  void* user = nullptr;
+};
+
+/// Runs a function on up to `size()` threads, the caller being one of them.
+/// Threads: share() and run() may be called from any thread; concurrent calls are serialised.
 class ThreadPool {
  public:
   static constexpr int32_t kMostThreads = 1024;
@@ -25,7 +34,8 @@ class ThreadPool {
   /// threads == 1 creates no thread. Errors: kInvalidArgument above kMostThreads or for an unknown
   /// CPU.
   static Result<std::shared_ptr<ThreadPool>> create(int32_t threads,
-                                                    std::span<const int32_t> cpus = {});
+                                                    std::span<const int32_t> cpus = {},
+                                                    const ThreadPoolHooks& hooks = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -35,19 +45,38 @@ class ThreadPool {
   /// goes with the process.
   [[nodiscard]] Status check_home() const noexcept { return home_.check("the thread pool"); }
 
-  /// Calls work(context, index) for every index in [0, size()) at once, one per thread, and returns
-  /// when all have returned. `work` must not throw and must not call run() on the same pool.
-  void run(void (*work)(void* context, int32_t index), void* context) noexcept;
+  /// Splits a job: calls function(index, shares), `void(int32_t, int32_t)`, once for every index in
+  /// [0, shares), and returns when all have returned. The pool chooses `shares`, 1 to size(), so a
+  /// result must not depend on it. The caller does share 0, a worker each of the others, but for
+  /// those that no worker has begun when the caller is free: these it does itself, one after
+  /// another, so no share may wait for another one. `function` must not throw and must not use the
+  /// same pool.
+  template <typename F>
+  void share(F&& function) noexcept {
+    using Function = std::remove_reference_t<F>;
+    share({[](void* context, int32_t index, int32_t shares) {
+             (*static_cast<Function*>(context))(index, shares);
+           },
+           const_cast<void*>(static_cast<const void*>(&function))});
+  }
 
-  /// The same for a callable `void(int32_t index)`.
+  /// Calls function(index), `void(int32_t)`, for every index in [0, size()) at once, one per
+  /// thread, whatever that costs: shares may wait for each other. Otherwise as share().
   template <typename F>
   void run(F&& function) noexcept {
-    run([](void* context,
-           int32_t index) { (*static_cast<std::remove_reference_t<F>*>(context))(index); },
-        const_cast<void*>(static_cast<const void*>(&function)));
+    using Function = std::remove_reference_t<F>;
+    run({[](void* context, int32_t index, int32_t) { (*static_cast<Function*>(context))(index); },
+         const_cast<void*>(static_cast<const void*>(&function))});
   }
 
  private:
+  struct Work {
+    void (*call)(void* context, int32_t index, int32_t shares) = nullptr;
+    void* context = nullptr;
+  };
+  void share(Work work) noexcept;
+  void run(Work work) noexcept;
+
   struct Impl;
   explicit ThreadPool(std::unique_ptr<Impl> impl) noexcept;
   HomeProcess home_;

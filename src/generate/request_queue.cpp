@@ -11,10 +11,8 @@
 namespace gen::generate {
 namespace {
 
-// A step waits for its sessions to come back for at most a quarter of what the last one took: that
-// is soon won back by running them together.
-constexpr SteadyClock::duration kLeastPatience = std::chrono::microseconds(50);
-constexpr SteadyClock::duration kMostPatience = std::chrono::milliseconds(5);
+// How long a leader waits for a call that could give blocks back, before it tries again.
+constexpr SteadyClock::duration kRelief = std::chrono::milliseconds(5);
 // How long the oldest request waits for blocks that only calls between two steps could give back,
 // since an older one of them got on, and how long where there are none: a session may be in use for
 // a moment, or just be freed.
@@ -62,7 +60,7 @@ uint64_t RequestQueue::seniority(const StepRequest& request) noexcept {
 bool RequestQueue::comes_before(const StepRequest& a, const StepRequest& b) const noexcept {
   const auto rank = [this](const StepRequest& request) {
     const Participant* const call = request.participant;
-    return call != nullptr && call->passed_over_ >= most_passed_over_
+    return call != nullptr && call->passed_over_ >= limits_.most_passed_over
                ? std::numeric_limits<int32_t>::max()
                : request.urgency.priority;
   };
@@ -222,7 +220,7 @@ void RequestQueue::relieve(Lock* lock, std::span<const StepPlan::Part> parts, bo
       std::any_of(parts.begin(), parts.end(),
                   [request](const StepPlan::Part& part) { return part.request == request; });
   if (!tried_it) {  // certainly in the next step: it may take from all others
-    request->passed_over = most_passed_over_;
+    request->passed_over = limits_.most_passed_over;
     std::rotate(waiting_.begin(), first, first + 1);
     return;
   }
@@ -233,7 +231,7 @@ void RequestQueue::relieve(Lock* lock, std::span<const StepPlan::Part> parts, bo
   const bool hopeless = queued == participants_ && quiet;
   if (!hopeless && tried - request->starved_since < kMostStarving) {
     relieving_ = true;
-    if (patient) arrivals_.wait_for(*lock, kMostPatience);
+    if (patient) arrivals_.wait_for(*lock, kRelief);
     relieving_ = false;
     return;
   }
@@ -243,7 +241,7 @@ void RequestQueue::relieve(Lock* lock, std::span<const StepPlan::Part> parts, bo
 
 void RequestQueue::end_step(std::span<const StepPlan::Part> parts,
                             SteadyClock::duration took) noexcept {
-  patience_ = std::clamp(took / 4, kLeastPatience, kMostPatience);
+  patience_ = std::clamp(took / 4, limits_.least_patience, limits_.most_patience);
   const SteadyClock::time_point now = SteadyClock::now();
   const StepRequest* ahead = nullptr;  // the first that got on
   for (const StepPlan::Part& part : parts) {

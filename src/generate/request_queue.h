@@ -52,7 +52,7 @@ class RequestQueue {
  public:
   using Lock = std::unique_lock<std::mutex>;
 
-  explicit RequestQueue(int32_t most_passed_over) : most_passed_over_(most_passed_over) {}
+  explicit RequestQueue(const StepLimits& limits) : limits_(limits) {}
   RequestQueue(const RequestQueue&) = delete;
   RequestQueue& operator=(const RequestQueue&) = delete;
 
@@ -127,7 +127,7 @@ class RequestQueue {
   void set_saying(Participant* participant, bool saying) noexcept;
   void refuse(std::span<StepRequest* const> requests) noexcept;
 
-  const int32_t most_passed_over_;
+  const StepLimits limits_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;    // a step is over
   std::condition_variable arrivals_;   // nobody is expected any more

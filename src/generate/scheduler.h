@@ -41,7 +41,7 @@ class Scheduler {
             const std::function<void(Metrics&)>* measure_caches = nullptr,
             Drafter* drafter = nullptr, const DraftPolicy* policy = nullptr)
       : metrics_(metrics),
-        queue_(limits.most_passed_over),
+        queue_(limits),
         admission_(&queue_, limits),
         runner_(model, tracer, metrics, measure_caches, drafter,
                 policy != nullptr ? *policy : DraftPolicy(), limits.deterministic) {}

@@ -111,6 +111,10 @@ struct StepLimits {
       graph::kStepRows;  // of these, rows of prompts: requests that have more than one
   int32_t most_passed_over = kMostPassedOver;
   bool deterministic = false;  // graph::Batch
+  /// A step waits for its sessions to come back for at most a quarter of what the last one took,
+  /// which is soon won back by running them together, between these.
+  SteadyClock::duration least_patience = std::chrono::microseconds(50);
+  SteadyClock::duration most_patience = std::chrono::milliseconds(5);
 };
 
 /// The requests of one step, in the order of their rows in the batch.

@@ -124,8 +124,8 @@ class Quantizer {
       blocks_.resize(bytes_of(type, count));
       const std::byte* source = tensor.data.data() + bytes_of(tensor.type, first);
       std::atomic<int64_t> bad{elements};
-      pool_.run([&](int32_t part) {
-        const IndexRange range = split_range(count, kGrain, pool_.size(), part);
+      pool_.share([&](int32_t part, int32_t shares) {
+        const IndexRange range = split_range(count, kGrain, shares, part);
         const int64_t n = range.end - range.begin;
         if (n <= 0) return;
         float* weights = weights_.data() + range.begin;

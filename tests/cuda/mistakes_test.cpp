@@ -3,6 +3,8 @@
 // says it in one line that names kernel, block and thread.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "cuda/device/launch.h"
 #include "cuda/device_buffer.h"
 #include "cuda/emulator/emulator.h"
+#include "cuda/emulator/unwritten.h"
 #include "cuda/sample_kernels.h"
 #include "support/sanitized.h"
 
@@ -104,6 +107,48 @@ TEST(MistakesOfOrder, WhatNobodyHasWritten) {
     EXPECT_EQ(watch.text(),
               "a copy to the host of what nobody has written: byte 100 of an allocation of 256 "
               "bytes");
+  }
+  cuda::emulator::configure({});
+}
+
+// Memory counts as unwritten by what lies there. Who sends the very words has sent them all the
+// same, from wherever to wherever.
+TEST(MistakesOfOrder, WhateverIsSentIsWritten) {
+  constexpr size_t kWords = 300;
+  cuda::emulator::configure({.finds_unwritten = true});
+  {
+    const FailureWatch watch;
+    const DeviceStream stream;
+    const DeviceArray<uint32_t> memory(stream, kWords);
+    std::vector<uint32_t> there(kWords);
+    for (size_t i = 0; i < kWords; ++i) {
+      there[i] = cuda::emulator::unwritten_word(reinterpret_cast<uintptr_t>(memory.get()) + 4 * i);
+    }
+    const auto copy = [&](void* to, const void* from, size_t bytes, cuda::device::CopyKind kind) {
+      GEN_EXPECT_OK(cuda::device::copy_async(to, from, bytes, kind, stream.get()));
+      EXPECT_TRUE(stream.synchronize().ok()) << watch.text();
+    };
+    for (size_t first = 0; first < kWords; first += 7) {
+      std::vector<uint32_t> got(kWords);
+      copy(memory.get() + first, &there[first], 4 * (kWords - first),
+           cuda::device::CopyKind::kHostToDevice);
+      copy(&got[first], memory.get() + first, 4 * (kWords - first),
+           cuda::device::CopyKind::kDeviceToHost);
+      EXPECT_TRUE(std::equal(got.begin() + static_cast<ptrdiff_t>(first), got.end(),
+                             there.begin() + static_cast<ptrdiff_t>(first)));
+    }
+    // So it is in kernels, which may read a word that was sent before them.
+    const DeviceArray<float> data(stream, std::vector<float>(100));
+    for (const Mistake what :
+         {Mistake::kUnwrittenCopy, Mistake::kUnwrittenVector, Mistake::kUnwrittenCount}) {
+      const DeviceArray<float> fresh(stream, 64);
+      for (size_t i = 0; i < 64; ++i) {
+        there[i] = cuda::emulator::unwritten_word(reinterpret_cast<uintptr_t>(fresh.get()) + 4 * i);
+      }
+      copy(fresh.get(), there.data(), 256, cuda::device::CopyKind::kHostToDevice);
+      GEN_EXPECT_OK(make_mistake(what, data.get(), fresh.get(), stream.get()));
+      EXPECT_TRUE(stream.synchronize().ok()) << watch.text();
+    }
   }
   cuda::emulator::configure({});
 }

@@ -375,33 +375,47 @@ TEST(Scheduler, CancelledAndLateRequestsLeaveTheQueue) {
   EXPECT_EQ(scheduler.waiting(), 0U);
 }
 
-// Two callers that answer quickly share their steps; without waiting for each other they would
-// take turns. A step of 20 ms allows 5 ms for an answer.
+// Two callers that have met in a step share the next ones; without waiting for each other they
+// would take turns. Here a step waits for as long as it must, so a slow machine changes nothing.
 TEST(Scheduler, QuickParticipantsMeetAgain) {
   FakeModel model(kVocab, 256);
   std::atomic<int> shared{0};
   model.before_forward = [&](const graph::Batch& batch) {
     if (batch.sequences.size() == 2) ++shared;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
     return Status();
   };
-  Scheduler scheduler(model, {8, 512, 512});
+  StepLimits limits{8, 512, 512};
+  limits.least_patience = limits.most_patience = std::chrono::hours(1);
+  Scheduler scheduler(model, limits);
   constexpr int kSteps = 20;
+  const std::vector<int32_t> token{1};
+  Participant participants[2] = {Participant(&scheduler), Participant(&scheduler)};
+  Stepper steppers[2];
+  StepRequest first[2];
+  for (int i : {0, 1}) {
+    first[i] = steppers[i].request(token);
+    first[i].participant = &participants[i];
+    scheduler.submit(&first[i]);
+  }
+  for (StepRequest& request : first) {
+    StepRequest* const one = &request;
+    EXPECT_TRUE(scheduler.wait_any({&one, 1}));
+    EXPECT_TRUE(request.status.ok());
+    request.cache->commit(request.plan, {request.taken});
+  }
+  ASSERT_EQ(shared, 1);
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 2; ++thread) {
-    threads.emplace_back([&] {
-      Participant participant(&scheduler);
-      Stepper one;
-      const std::vector<int32_t> token{1};
+    threads.emplace_back([&, thread] {
       for (int step = 0; step < kSteps; ++step) {
-        StepRequest request = one.request(token);
-        request.participant = &participant;
+        StepRequest request = steppers[thread].request(token);
+        request.participant = &participants[thread];
         EXPECT_TRUE(run(scheduler, &request).ok());
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_GT(shared, kSteps / 2);
+  EXPECT_EQ(shared, kSteps + 1);
 }
 
 // One thread that polls several: a step waits for a call that still has tokens to give, as long as

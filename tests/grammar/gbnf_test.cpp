@@ -81,6 +81,18 @@ TEST(Gbnf, Members) {
   }
 }
 
+// A chain of rules, each of which is its letter and the next rule or its end.
+TEST(Gbnf, MoreRulesThanFitIntoSixteenBits) {
+  constexpr int kRules = 40000;
+  std::string source = "root ::= r0 | r39990 \"!\"\n";
+  for (int i = 0; i < kRules; ++i) {
+    source += "r" + std::to_string(i) + " ::= \"a\"";
+    source += i + 1 < kRules ? " r" + std::to_string(i + 1) + "|\"b\"\n" : "\n";
+  }
+  test::expect_members({source.c_str(), {"b", "aab", "aaab!", "aaaaaaaaaa!"}, {"a", "aaa!", "b!!"}},
+                       matcher(source));
+}
+
 TEST(Gbnf, TokenTerminals) {
   Matcher one = matcher("root ::= <[256]> \"a\" <1> !<[256]> !<1>");
   EXPECT_FALSE(one.accept_token('a').value());

@@ -37,6 +37,11 @@ TEST(Schema, NumbersCountByValue) {
       {R"({"type":"number","minimum":0.5,"exclusiveMaximum":12})",
        {"0.5", "5e-1", "0.50", "11.999", "1.1e1", "1"},
        {"0.4999", "12", "1.2e1", "120e-1", "-1", "0", "1e300", "1e-300"}},
+      {R"({"type":"number","minimum":-4,"maximum":4})",
+       {"-4", "-0.5", "-0.0", "0.5", "4.0"},
+       {"-4.1", "4.000001", "-5"}},
+      {R"({"type":"number","exclusiveMinimum":0})", {"0.1", "1", "1e-9"}, {"0", "-0", "-0.1"}},
+      {R"({"type":"integer","minimum":-5})", {"-5", "-1", "0", "17"}, {"-6", "-", "-50"}},
       {R"({"type":"number","maximum":-3})", {"-3", "-3.0", "-1e9"}, {"-2.99", "3", "0", "-3e-1"}},
       {R"({"type":"number","minimum":0})", {"0", "-0", "1e400", "1e-400"}, {"-1e-400", "-1"}},
       {R"({"enum":[1,2.5]})", {"1", "1.0", "0.1e1", "25e-1", "2.50"}, {"2", "10", "1e1", "1.01"}},
@@ -115,6 +120,7 @@ TEST(Schema, ObjectsInAnyOrder) {
 
 TEST(Schema, Arrays) {
   const Case cases[] = {
+      {R"({"type":"array","items":{"type":"string"},"maxItems":0})", {"[]", "[ ]"}, {R"(["a"])"}},
       {R"({"type":"array","prefixItems":[{"type":"null"}],"items":{"type":"number"},"maxItems":3})",
        {"[]", "[null]", "[null, 1 ,2]"},
        {"[1]", "[null,null]", "[null,1,2,3]"}},
@@ -173,6 +179,8 @@ TEST(Schema, WhatIsRefusedIsNamed) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"properties":{"a/b":{"$ref":"http://x.y/z"}}})", "/properties/a~1b/$ref: unresolved"},
       {R"({"items":{"pattern":"(a)\\1"}})", "/items/pattern"},
+      {R"({"type":"object","properties":{"x":{"enum":[]}},"required":["x"]})",
+       "the required member x can have no value"},
       {R"({"type":"text"})", "/type: no type is called \"text\""},
       {R"({"items":[true]})", "/items"},
       {R"({"format":"idn-hostname"})", "/format"},

@@ -206,11 +206,11 @@ void Attention::run_items() noexcept {
     return;
   }
   std::atomic<int64_t> taken{0};
-  context_.pool.run([&](int32_t thread) {
+  context_.pool.share([&](int32_t index, int32_t) {
     for (;;) {
       const int64_t i = n_bands - 1 - taken.fetch_add(1, std::memory_order_relaxed);
       if (i < 0) return;
-      whole(i, spaces_[thread]);
+      whole(i, spaces_[index]);
     }
   });
 }

@@ -85,8 +85,8 @@ void SplitAttention::run_round(ThreadPool& pool, const Turns& turns,
     chunks_left_[i] = static_cast<int32_t>(round_chunks(i, turns.round));
   }
   std::atomic<int64_t> taken{0};
-  pool.run([&](int32_t thread) {
-    ChunkSpace& space = *spaces[thread];
+  pool.share([&](int32_t index, int32_t) {
+    ChunkSpace& space = *spaces[index];
     Unit unit = {};
     // A thread knows its next chunk before it works on one, so that it can ask for it meanwhile.
     const auto next = [&](AttentionChunk* chunk) {

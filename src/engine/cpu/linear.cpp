@@ -215,10 +215,10 @@ Status run(CpuContext& context, const LinearArgs& args) {
     product_tiles(product, 0, n_tiles, memory);
     return {};
   }
-  context.pool.run([&](int32_t thread) {
-    const IndexRange share = split_range(n_tiles, 1, threads, thread);
+  context.pool.share([&](int32_t index, int32_t shares) {
+    const IndexRange share = split_range(n_tiles, 1, shares, index);
     product_tiles(product, share.begin, share.end,
-                  memory + static_cast<size_t>(thread) * scratch_bytes);
+                  memory + static_cast<size_t>(index) * scratch_bytes);
   });
   return {};
 }

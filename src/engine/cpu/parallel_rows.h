@@ -12,13 +12,14 @@ namespace gen::engine::cpu {
 /// Below this many elements waking the pool costs more than it saves.
 constexpr int64_t kElementsWorthAThread = 16384;
 
-/// Threads that parallel_rows will use: size of per-thread scratch.
+/// Parts that parallel_rows makes at most: size of scratch for each.
 inline int32_t threads_for_rows(const CpuContext& context, int64_t rows,
                                 int64_t elements_per_row) noexcept {
   return rows > 1 && rows * elements_per_row >= kElementsWorthAThread ? context.pool.size() : 1;
 }
 
-/// Calls work(begin, end, thread) for parts that cover [0, rows), thread < threads_for_rows().
+/// Calls work(begin, end, index) for parts that cover [0, rows), index < threads_for_rows(), no two
+/// at once with one index.
 template <typename Work>
 void parallel_rows(CpuContext& context, int64_t rows, int64_t elements_per_row,
                    const Work& work) noexcept {
@@ -27,9 +28,9 @@ void parallel_rows(CpuContext& context, int64_t rows, int64_t elements_per_row,
     work(int64_t{0}, rows, 0);
     return;
   }
-  context.pool.run([&](int32_t thread) {
-    const IndexRange part = split_range(rows, 1, threads, thread);
-    if (part.begin < part.end) work(part.begin, part.end, thread);
+  context.pool.share([&](int32_t index, int32_t shares) {
+    const IndexRange part = split_range(rows, 1, shares, index);
+    if (part.begin < part.end) work(part.begin, part.end, index);
   });
 }
 

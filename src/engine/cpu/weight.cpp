@@ -90,8 +90,8 @@ Status CpuWeight::pack_products(Allocator& allocator, ThreadPool& pool,
     segment.tiles = tiles;
     at += segment.tile_bytes * static_cast<size_t>(segment.n_tiles);
     if (dry_run_) continue;
-    pool.run([&](int32_t thread) {
-      const IndexRange range = split_range(segment.n_tiles, 1, pool.size(), thread);
+    pool.share([&](int32_t index, int32_t shares) {
+      const IndexRange range = split_range(segment.n_tiles, 1, shares, index);
       for (int64_t tile = range.begin; tile < range.end; ++tile) {
         pack_tile(segment.type, sources[i].data.data(), segment.rows, in_, tile,
                   tiles + static_cast<size_t>(tile) * segment.tile_bytes);
