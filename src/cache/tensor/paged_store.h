@@ -62,7 +62,7 @@ class TensorPool {
   TensorPool(const BlockShape& shape, size_t block_bytes, size_t count, Allocator& allocator)
       : shape_(shape),
         memory_(std::make_unique<engine::HostMemory>(allocator)),
-        blocks_(block_bytes, shape.block_size, count, *memory_) {}
+        blocks_(block_bytes, shape.block_size, count, *memory_, true) {}
 
   BlockShape shape_;
   std::unique_ptr<engine::HostMemory> memory_;
