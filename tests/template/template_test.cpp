@@ -105,6 +105,22 @@ TEST(Template, StatusesAndMessages) {
   EXPECT_STREQ(status_of("{% for m in [1] %}\n{{ m.x.y }}{% endfor %}").message(),
                "template line 2: int has no 'x'");
   EXPECT_EQ(Template::compile("\xff").status().code(), Code::kFormat);
+  // What Jinja2 has and we do not is named.
+  const Status escapes = status_of("\n{% autoescape true %}{{ x }}{% endautoescape %}");
+  EXPECT_EQ(escapes.code(), Code::kUnsupported);
+  EXPECT_STREQ(
+      escapes.message(),
+      "template line 2: autoescape is for HTML and not supported; {% autoescape false %} is");
+  const Status bytes = status_of("{{ 'a'.encode('utf-8') }}");
+  EXPECT_EQ(bytes.code(), Code::kUnsupported);
+  EXPECT_NE(std::string(bytes.message()).find("text.encode makes bytes"), std::string::npos);
+  EXPECT_STREQ(status_of("{% block b %}{% endblock %}\n{% block b %}{% endblock %}").message(),
+               "template line 2: block 'b' is there twice");
+}
+
+// What is printed of a range is who wrote its numbers'.
+TEST(Template, RangesAreWhoseTheirNumbersAre) {
+  EXPECT_EQ(marked("{{ range(2) }}{{ range(n) }}", R"({"n": 3})"), "range(0, 2)range({0}, {3})");
 }
 
 TEST(Template, BoundsHold) {
