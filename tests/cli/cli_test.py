@@ -10,6 +10,7 @@ import os
 import re
 import resource
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -266,12 +267,34 @@ class Forms(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             made = os.path.join(folder, "made.gguf")
             done = generate("quantize", DRAFT, made, "Q4_K_M")
-            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            self.assertEqual(done.returncode, 0)
+            for line in done.stderr.decode().splitlines():  # its rows are short
+                self.assertRegex(line, "^warning: .* rows of 64 are no multiple of 256$")
             self.assertEqual(done.stdout.decode(), f"{made}: {os.path.getsize(made)} bytes\n")
             self.assertLess(os.path.getsize(made), os.path.getsize(DRAFT))
             self.assertEqual(os.listdir(folder), ["made.gguf"])
             self.assertEqual(answer("inspect", "-m", made, "--json")["architecture"], "llama")
             self.assertEqual(generate("run", "-m", made, "-p", "Once", "-n", "4").returncode, 0)
+
+    def test_quantize_says_which_rows_do_not_fit(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made = os.path.join(folder, "made.gguf")
+            given = os.path.join(folder, "given.gguf")
+            self.write_narrow(given)
+            done = generate("quantize", given, made, "Q4_K_M")
+            self.assertEqual(done.returncode, 0)
+            self.assertEqual(done.stderr.decode(), "warning: blk.0.attn_q.weight becomes F16, not Q4_K: "
+                             "rows of 40 are no multiple of 256, nor of 32\n")
+            self.assertEqual(generate("quantize", given, made, "F16").stderr, b"")
+
+    @staticmethod
+    def write_narrow(path):
+        """A GGUF file with one matrix of two rows of 40 floats."""
+        name = b"blk.0.attn_q.weight"
+        header = b"GGUF" + struct.pack("<IQQ", 3, 1, 0) + struct.pack("<Q", len(name)) + name
+        header += struct.pack("<IQQIQ", 2, 40, 2, 0, 0)
+        with open(path, "wb") as file:
+            file.write(header + bytes(-len(header) % 32) + struct.pack("<80f", *range(80)))
 
     def test_a_turn_that_was_cut_is_closed(self):
         # What the second answer goes on from is the whole conversation as the model's form lays it out.
