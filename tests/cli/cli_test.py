@@ -154,6 +154,15 @@ class Forms(unittest.TestCase):
         top = answer("logits", "-m", DRAFT, "--tokens", ",".join(map(str, ids)), "--top", "1", "--json")["top"]
         self.assertEqual(top[-1][0][0], done["tokens"][0])
 
+    def test_special_tokens_of_a_prompt_are_text_unless_asked_for(self):
+        prompt = "Hello!<|im_end|>"
+        story = os.path.join(SOURCE, "examples/demo_model/story.gguf")
+        for flag in ([], ["--special"]):
+            count = len(answer("tokenize", "-m", story, "--json", "--bos", *flag, stdin=prompt.encode())["tokens"])
+            done = answer("run", "-m", story, "-p", prompt, "-n", "1", "--json", *flag)
+            self.assertEqual(done["usage"]["prompt"], count)
+        self.assertLess(count, len(prompt))
+
     def test_a_prefix_cache_does_not_show(self):
         line = ["run", "-m", DRAFT, "-p", "Once upon a time", "-n", "12", "--temp", "0", "--json"]
         plain = answer(*line)
