@@ -147,6 +147,7 @@ class Forms(unittest.TestCase):
         self.assertEqual(len(done["tokens"]), done["usage"]["completion"])
         self.assertIn(done["finish_reason"], ("length", "stop_token"))
         self.assertGreater(done["usage"]["prompt"], 1)
+        self.assertEqual(done["usage"]["grammar_complete"], -1)  # there is none
         again = answer("run", "-m", DRAFT, "-p", "Once upon a time", "-n", "12", "--temp", "0", "--json", "-t", "1")
         self.assertEqual(again["text"], done["text"])
         # The first greedy token is the most probable one of logits.
@@ -402,6 +403,7 @@ class Grammar(unittest.TestCase):
                     self.assertIsInstance(json.loads(said["text"]), list)
                 checked = answer("grammar", "check", "--gbnf", path, "-m", DRAFT, "--json", stdin=said["text"].encode())
                 self.assertEqual(checked["results"], [said["finish_reason"] == "grammar_complete"])
+                self.assertEqual(checked["results"], [said["usage"]["grammar_complete"] == 1])
         dated = answer("run", "-m", DRAFT, "-p", "On", "--json", "--regex", "[12][0-9]{3}-[01][0-9]")
         self.assertRegex(dated["text"], r"^[12][0-9]{3}-[01][0-9]$")
         talk = generate("chat", "-m", DRAFT, "--regex", "yes|no", stdin=b"Is it?\n/exit\n")
