@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -130,7 +132,7 @@ struct Program {
   Heap constants;
   std::vector<std::string> names;  // a name's number is its place
   Body body;
-  std::vector<const Stmt*> blocks;  // of the body, wherever they stand
+  std::unordered_map<std::string_view, const Stmt*> blocks;  // by name, wherever they stand
 };
 
 /// Bounds on the depth of a tree and of blocks in one another.

@@ -219,10 +219,9 @@ class Parser final : ExpressionParser {
   Status block(Stmt* made) {
     made->kind = StmtKind::kBlock;
     GEN_ASSIGN(made->text, expect_name());
-    for (const Stmt* other : program_->blocks) {
-      if (other->text == made->text) return fail("block '" + made->text + "' is there twice");
+    if (!program_->blocks.emplace(made->text, made).second) {
+      return fail("block '" + made->text + "' is there twice");
     }
-    program_->blocks.push_back(made);
     made->scoped = take_word("scoped");
     made->required = take_word("required");
     GEN_TRY(scoped_body(made, "endblock"));

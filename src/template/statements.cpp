@@ -419,14 +419,12 @@ Result<Value> Evaluator::call_loop(const Loop& loop, const Args& args) {
 }
 
 Result<Value> Evaluator::block_of_self(const std::string& name) {
-  for (const Stmt* stmt : program_.blocks) {
-    if (stmt->text != name) continue;
-    GEN_TRY(heap_.charge(sizeof(BlockOfSelf)));
-    BlockOfSelf* const made = heap_.make<BlockOfSelf>();
-    made->stmt = stmt;
-    return Value::of(Kind::kBlock, made);
-  }
-  return Value::undefined(&name, Kind::kSelf);
+  const auto found = program_.blocks.find(name);
+  if (found == program_.blocks.end()) return Value::undefined(&name, Kind::kSelf);
+  GEN_TRY(heap_.charge(sizeof(BlockOfSelf)));
+  BlockOfSelf* const made = heap_.make<BlockOfSelf>();
+  made->stmt = found->second;
+  return Value::of(Kind::kBlock, made);
 }
 
 Result<Value> Evaluator::call_block(const Stmt& stmt, const Args& args) {

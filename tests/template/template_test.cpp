@@ -147,6 +147,9 @@ TEST(Template, BoundsHold) {
   is("{{ 'x'|center(999999) }}", Code::kOutOfRange, tight);
   is("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", Code::kOutOfRange);
   is("{% for x in [[]] recursive %}{{ loop([[]]) }}{% endfor %}", Code::kOutOfRange);
+  is("{% block b %}{{ self.b() }}{% endblock %}", Code::kOutOfRange);
+  is("{% block b %}{% for i in range(9) %}{{ self.b() }}{% endfor %}{% endblock %}",
+     Code::kOutOfRange);
   is("{% set ns = namespace() %}{% set ns.a = [ns] %}{{ ns.a == ns.a }}", Code::kOk);
   is("{{ " + std::string(5000, '(') + "1" + std::string(5000, ')') + " }}", Code::kUnsupported);
   is("{{ " + std::string(5000, '-') + "1 }}", Code::kUnsupported);
