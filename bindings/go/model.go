@@ -67,6 +67,11 @@ func WithMmap(on bool) ModelOption {
 	return func(o uintptr) error { return native.GenModelOptionsSetMmap(o, flag(on)) }
 }
 
+// WithMlock(true) locks the weights in memory; the load fails where the system does not let it.
+func WithMlock(on bool) ModelOption {
+	return func(o uintptr) error { return native.GenModelOptionsSetMlock(o, flag(on)) }
+}
+
 // WithLoadProgress tells a gen_progress_callback in C how far the load is; it may cancel it.
 func WithLoadProgress(callback, user Symbol) ModelOption {
 	return func(o uintptr) error { return native.GenModelOptionsSetProgress(o, uintptr(callback), uintptr(user)) }

@@ -61,6 +61,9 @@ type Usage struct {
 	Dropped      int // oldest tokens of the session that made room
 	Drafted      int // tokens that were guessed and looked at
 	Accepted     int // of these, what the model then said
+	// Not a number of tokens: 1 if what was drawn is a member of the call's grammar, 0 if it is cut before it is one,
+	// -1 without a grammar.
+	GrammarComplete int
 }
 
 // Timings is how long a generation took.
@@ -101,6 +104,7 @@ func takeResult(address uintptr) *Result {
 	}{
 		{"prompt", &r.Usage.Prompt}, {"prompt_cached", &r.Usage.PromptCached}, {"completion", &r.Usage.Completion},
 		{"dropped", &r.Usage.Dropped}, {"drafted", &r.Usage.Drafted}, {"accepted", &r.Usage.Accepted},
+		{"grammar_complete", &r.Usage.GrammarComplete},
 	} {
 		var value [1]int64
 		if native.GenResultUsage(address, field.key, value[:]) == nil {

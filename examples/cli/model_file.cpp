@@ -244,6 +244,9 @@ Options make_options(const ModelChoice& choice) {
   check_option("--tiered", gen_options_set(o, "tiered_kv", choice.tiered.c_str(), &error), error);
   check_option("--deterministic",
                gen_options_set_deterministic(o, choice.deterministic ? 1 : 0, &error), error);
+  if (choice.special) {
+    check_option("--special", gen_options_set(o, "parse_special", "1", &error), error);
+  }
   return options;
 }
 

@@ -26,6 +26,7 @@ struct ModelChoice {
   std::string context = "stop";  // --context-policy, as the option
   std::string tiered;            // --tiered; empty means that all is in memory
   bool deterministic = false;    // --deterministic
+  bool special = false;          // --special
   std::string draft;             // --draft; empty means none
   int32_t draft_len = 0;         // --draft-len; 0 means the drafter's own
   std::string draft_policy = "auto";  // --draft-policy, as the option

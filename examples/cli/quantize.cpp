@@ -33,7 +33,11 @@ int on_share(void* bar, double share) {
   return interrupted;
 }
 
+void print_warning(void*, int32_t, const char* line) { std::cerr << "warning: " << line << "\n"; }
+
 void quantize(const Quantize& options) {
+  gen_log_set_callback(print_warning, nullptr);
+  gen_log_set_level(GEN_LOG_WARNING);
   std::signal(SIGINT, on_stop);
   std::signal(SIGTERM, on_stop);
   {

@@ -169,11 +169,14 @@ void add_run(CLI::App& app) {
   add_sampling_options(*command, options->sampling);
   CLI::Option* prompt = command->add_option("-p,--prompt", options->prompt,
                                             "text to continue; - reads standard input");
+  CLI::Option* special =
+      command->add_flag("--special", options->model.special, generator_help("parse_special"));
   command
       ->add_option("--suffix", options->suffix,
                    "text behind the gap that is to be filled, for models of code; --prompt is what "
                    "comes before")
-      ->needs(prompt);
+      ->needs(prompt)
+      ->excludes(special);
   CLI::Option* load = command->add_option("--load-session", options->load_session,
                                           "go on from a saved session; the prompt may be left out");
   command->add_option("--save-session", options->save_session,

@@ -69,7 +69,8 @@ typedef struct gen_forward {
    *
    * @param logits    [n_logits, vocab_size] one row after another, in the order of the rows that want them. NaN and
    *                  +inf are GEN_ERROR_MODEL; -inf is a token that is never drawn. A row left unwritten is NaN.
-   * @param features  [n_rows, hidden] receives the hidden states of all rows, or NULL where nobody wants them.
+   * @param features  [n_rows, hidden] receives the hidden states of all rows unless it is NULL, which it always is in this
+   *                  version: nothing in the library reads them yet.
    */
   gen_status (*forward)(void *user, const gen_forward_batch *batch, float *logits, float *features,
                         gen_error *error);
@@ -165,7 +166,8 @@ GEN_API gen_status gen_model_config_set_num_kv_heads(gen_model_config *config, i
 GEN_API gen_status gen_model_config_set_head_dim(gen_model_config *config, int32_t elements, gen_error *error);
 
 /**
- * Sets the width of the hidden state, which is that of the features; 0 (the default): the model gives no features.
+ * Sets the width of the hidden state, which gen_model_config_hidden tells and the features of gen_forward would have; 0
+ * (the default): the model gives no features.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or a negative value.
  * Threads: one at a time per object.

@@ -140,8 +140,8 @@ GEN_API gen_status gen_options_set_compressed_kv(gen_options *options, int32_t c
 
 /**
  * Keeps the newest keys and values of each session in memory and the rest in a file, for contexts beyond memory.
- * Of the configuration counts where files go, the memory, the blocks and how many layers are read ahead, and other
- * fields must not be set. The number of layers must be 0 or gen_model_config_num_cache_layers. Positions must be 0 or
+ * Of the configuration counts where files go, the memory, the blocks and how many layers are read ahead. Its chunk size
+ * and thresholds say nothing here, and other fields must not be set. The number of layers must be 0 or gen_model_config_num_cache_layers. Positions must be 0 or
  * at most the model's, and then cap the context. The file has no name and is gone with its session. Nothing is lost
  * by it: what is generated stays the same, in any kv dtype. A step that cannot read or write the file fails with
  * GEN_ERROR_IO or GEN_ERROR_FORMAT, and can be made again. Sessions are forked without a copy. gen_create fails with

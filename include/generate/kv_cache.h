@@ -359,7 +359,8 @@ GEN_API gen_status kv_cache_memory_bytes(const kv_cache *cache, size_t *resident
                                          size_t *metadata, gen_error *error);
 
 /**
- * The kind's name, as "fp32" or "q4"; NULL for NULL.
+ * The kind's name, as "fp32" or "q4", "paged", "tiered" or "compressed"; NULL for NULL. A session's cache has the same
+ * names; what it keeps elements as is kv_cache_dtype.
  *
  * @return a constant string.
  * Threads: any.

@@ -169,7 +169,8 @@ GEN_API void kv_cache_pool_free(kv_cache_pool *pool);
 
 /**
  * The keys of a block: [layers, block_size, row_dim] of the pool's dtype, the channels of a position one after
- * the other. Whoever alone holds the block may write. NULL for NULL. On a device this is an address there.
+ * the other. Whoever alone holds the block may write. NULL for NULL and for a block of a model's cache, in which rows lie
+ * in tiles that attention reads. On a device this is an address there.
  *
  * @return borrowed; the caller must hold a reference, or the cache that does.
  * Threads: any; bytes as the holders agree.
@@ -212,7 +213,9 @@ GEN_API gen_status kv_cache_paged_new(const kv_cache_pool *pool, int32_t layers,
                                       gen_error *error);
 
 /**
- * Copies the list of a paged cache's blocks; block i holds positions [i * block_size, (i + 1) * block_size).
+ * Copies the list of a paged cache's blocks; block i holds positions [i * block_size, (i + 1) * block_size). Also of a
+ * session's cache, or one of kv_cache_generator_new, where the generator has a pool: it shows what sessions share. The
+ * blocks of a session that gave them up (gen_options_set_paged_kv) are none until it goes on.
  *
  * @param blocks    [capacity], or NULL to ask for the number. The blocks are borrowed until the cache next
  *                  changes; kv_cache_pool_retain_block keeps one longer.

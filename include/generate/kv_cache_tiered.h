@@ -12,7 +12,8 @@
  *
  * A configuration given to gen_options_set_tiered_kv keeps the newest positions of generating sessions in memory and
  * the rest in a file, see there. Each field says which of the two it is for: cold_dir, num_layers and max_seq_len are
- * for both; a field that has another value than its default where it says nothing is refused.
+ * for both, and sessions take no notice of chunk_size and the thresholds. Any other field that has another value than its
+ * default where it says nothing is refused.
  */
 #ifndef GENERATE_KV_CACHE_TIERED_H
 #define GENERATE_KV_CACHE_TIERED_H
@@ -62,7 +63,7 @@ GEN_API gen_status kv_cache_tier_config_set_max_seq_len(kv_cache_tier_config *co
                                                         int32_t max_seq_len, gen_error *error);
 
 /**
- * Sets the positions that the warm form "mean" makes one of; 0 or less stands for 64. Not for sessions.
+ * Sets the positions that the warm form "mean" makes one of; 0 or less stands for 64. Sessions make no means.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if config is NULL.
  * Threads: one at a time per object.
@@ -73,7 +74,7 @@ GEN_API gen_status kv_cache_tier_config_set_chunk_size(kv_cache_tier_config *con
 
 /**
  * Sets how often a layer must have been used to escape demotion by kv_cache_tiered_manage; 0 or less stands for 2.
- * Not for sessions.
+ * Sessions go by age alone.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if config is NULL.
  * Threads: one at a time per object.
@@ -84,7 +85,7 @@ GEN_API gen_status kv_cache_tier_config_set_demote_threshold(kv_cache_tier_confi
 
 /**
  * Sets how often a layer must have been used to be promoted by kv_cache_tiered_manage; 0 or less stands for 5.
- * Not for sessions.
+ * Sessions go by age alone.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if config is NULL.
  * Threads: one at a time per object.

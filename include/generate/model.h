@@ -147,6 +147,22 @@ GEN_API gen_status gen_model_options_set_mmap(gen_model_options *options, int32_
                                               gen_error *error);
 
 /**
+ * With a non-zero value a load ends by locking the weights in memory (mlock), so that the system neither swaps them nor drops
+ * pages of a mapped file: no call waits for a disk. It concerns what lies in the host's memory, mapped or not; caches are
+ * not locked. Off is the default.
+ *
+ * A system allows a process so many locked bytes (RLIMIT_MEMLOCK, ulimit -l), often a few megabytes: a load that needs more
+ * fails as one without memory does, telling both numbers, and nothing stays locked.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL.
+ * Threads: one at a time per object.
+ * Cost:    the load reads all weights.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_options_set_mlock(gen_model_options *options, int32_t lock,
+                                               gen_error *error);
+
+/**
  * Reports the progress of the load and lets it be cancelled.
  *
  * @param callback  called on the loading thread, or NULL for none.

@@ -21,10 +21,13 @@ namespace gen::api {
 namespace {
 
 void describe_engine_cache(const cache::KvCache& cache, kv_cache* handle) {
-  const char* const kind = cache.traits().kind;
+  const cache::CacheTraits& traits = cache.traits();
   // Those that are no format of their own keep float32.
-  const bool format = cache::parse_cache_format(kind).ok();
-  handle->traits = {.kind = kind, .dtype = format ? kind : "fp32", .lossy = cache.traits().lossy};
+  const bool format = cache::parse_cache_format(traits.kind).ok();
+  const bool contiguous = traits.layout == cache::CacheTraits().layout;
+  handle->traits = {.kind = contiguous ? traits.kind : traits.layout,
+                    .dtype = format ? traits.kind : "fp32",
+                    .lossy = traits.lossy};
   handle->num_layers = static_cast<int32_t>(cache.layers().size());
   handle->max_seq_len = cache.capacity();
 }

@@ -39,6 +39,7 @@ kv_cache_block* from_block(Block* block) { return reinterpret_cast<kv_cache_bloc
 void* half_of(const kv_cache_block* block, size_t half) {
   if (block == nullptr) return nullptr;
   const auto& own = *reinterpret_cast<const Block*>(block);
+  if (!own.pool().holds_tensors()) return nullptr;  // a session's: tiles
   const size_t offset = half * (own.pool().block_bytes() / 2);
   if (std::byte* const at = own.pool().memory().host(own.data()); at != nullptr) return at + offset;
   return reinterpret_cast<void*>(own.data().address() + offset);  // on a device
@@ -46,6 +47,17 @@ void* half_of(const kv_cache_block* block, size_t half) {
 
 Status not_paged(const char* call, const kv_cache& cache) {
   return gen::api::other_family(Code::kInvalidArgument, call, "caches of kv_cache_paged_new",
+                                cache);
+}
+
+gen::Result<std::span<Block* const>> blocks_of(const kv_cache& cache) {
+  if (cache.store != nullptr) {
+    const auto* const store = dynamic_cast<const PagedStore*>(&cache.store->bare());
+    if (store != nullptr) return store->block_table();
+  } else if (gen::cache::KvCache* const engine = cache.engine(); engine != nullptr) {
+    if (const auto* const sharing = engine->sharing(); sharing != nullptr) return sharing->blocks();
+  }
+  return gen::api::other_family(Code::kInvalidArgument, "kv_cache_block_table", "paged caches",
                                 cache);
 }
 
@@ -186,10 +198,7 @@ gen_status kv_cache_block_table(const kv_cache* cache, kv_cache_block** blocks, 
   if (n != nullptr) *n = 0;
   return with_cache(cache, error, [&](const kv_cache& c) -> Status {
     GEN_TRY(not_null(n, "n"));
-    const auto* store =
-        c.store != nullptr ? dynamic_cast<const PagedStore*>(&c.store->bare()) : nullptr;
-    if (store == nullptr) return not_paged("kv_cache_block_table", c);
-    const auto table = store->block_table();
+    GEN_ASSIGN(const std::span<Block* const> table, blocks_of(c));
     *n = table.size();
     if (blocks == nullptr) return {};
     if (table.size() > capacity) {

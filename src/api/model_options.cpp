@@ -91,6 +91,8 @@ const OptionRow<O> kRows[] = {
     kThreads,
     {"mmap", SwitchOption<O>{[](O& o) -> bool& { return o.use_mmap; }},
      "maps the file instead of reading it"},
+    {"mlock", SwitchOption<O>{[](O& o) -> bool& { return o.lock; }},
+     "keeps the weights on the host from being moved out of memory"},
     {"repack", SwitchOption<O>{[](O& o) -> bool& { return o.repack; }},
      "copies weights into the engine's own order, which is faster; 0 leaves them in the file"},
     kMaxSeqLen,
@@ -181,6 +183,13 @@ gen_status gen_model_options_set_mmap(gen_model_options* options, int32_t use_mm
                                       gen_error* error) {
   return with(options, error, [&](O& o) -> Status {
     o.use_mmap = use_mmap != 0;
+    return {};
+  });
+}
+
+gen_status gen_model_options_set_mlock(gen_model_options* options, int32_t lock, gen_error* error) {
+  return with(options, error, [&](O& o) -> Status {
+    o.lock = lock != 0;
     return {};
   });
 }

@@ -278,6 +278,8 @@ const OptionRow<O> kRows[] = {
                                             : std::string("stop");
          }},
      "when the context is full: ends, or goes on without the oldest tokens after the first KEEP"},
+    {"parse_special", SwitchOption<O>{[](O& o) -> bool& { return o.generator.parse_special; }},
+     "texts of special tokens in prompts become those tokens; 0: they are text"},
     {"prompt_lookup",
      TextOption<O>{[] { return std::string("NGRAM or NGRAM,LENGTH"); },
                    pair_from_text<set_prompt_lookup>,

@@ -49,12 +49,12 @@ constexpr OptionRow<Config> kDemote = {
     "demote_threshold",
     WholeOption<Config>{[](Config& c) -> int32_t& { return c.store.demote_threshold; }, kAnyLeast,
                         kAnyMost, TierOptions::kDefaultDemote},
-    "uses below which a layer goes down a tier; 0 and less stand for the default"};
+    "uses below which a layer of a store goes down a tier; 0 and less stand for the default"};
 constexpr OptionRow<Config> kPromote = {
     "promote_threshold",
     WholeOption<Config>{[](Config& c) -> int32_t& { return c.store.promote_threshold; }, kAnyLeast,
                         kAnyMost, TierOptions::kDefaultPromote},
-    "uses from which a layer goes up a tier; 0 and less stand for the default"};
+    "uses from which a layer of a store goes up a tier; 0 and less stand for the default"};
 constexpr OptionRow<Config> kHotMemory = {
     "hot_memory",
     WholeOption<Config>{[](Config& c) -> int32_t& { return c.sessions.hot_mb; }, 1, kAnyMost},
@@ -118,8 +118,9 @@ const OptionRow<Config> kRows[] = {
     kPrefetch,
 };
 
-constexpr std::string_view kOfStores[] = {"chunk_size", "demote_threshold", "promote_threshold",
-                                          "store_id", "warm_form"};
+// Chunk and thresholds are not among them: a configuration for both uses has them, and sessions,
+// which lose nothing and move what is oldest, are no worse without.
+constexpr std::string_view kOfStores[] = {"store_id", "warm_form"};
 constexpr std::string_view kOfSessions[] = {"hot_memory", "hot_blocks", "block_size",
                                             "prefetch_layers"};
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "tensor/dtype.h"
 
@@ -52,6 +53,8 @@ class Weight {
   [[nodiscard]] virtual size_t resident_bytes() const noexcept = 0;
   /// Bytes a product reads, for bandwidth figures.
   [[nodiscard]] virtual size_t stream_bytes() const noexcept = 0;
+  /// What products read, if it lies in the host's memory: its own and lasting bytes alike.
+  virtual void list_host_bytes(std::vector<std::span<const std::byte>>*) const {}
   // Of products that are not `deterministic`:
   /// Rows up to which each has one result, whatever is beside it.
   [[nodiscard]] virtual int64_t one_result_rows() const noexcept { return kAnyRows; }

@@ -51,6 +51,7 @@ struct GeneratorOptions {
   std::string kv_dtype = "fp32";  // as in cache/sequence/cache_format.h
   int32_t max_seq_len = 0;        // 0: the model's; never more than that
   int32_t prefill_chunk = 0;      // rows per forward pass; 0: the model's wish, or the default
+  bool parse_special = false;     // as Prompt::parse_special, for every prompt
   bool shift_context = false;     // a full context drops its oldest tokens instead of ending
   int32_t context_keep = kDefaultContextKeep;    // first tokens that are never dropped
   int32_t max_sequences = kDefaultMaxSequences;  // sequences in one forward pass

@@ -80,7 +80,8 @@ Status Session::encode(const Prompt& prompt, std::vector<int32_t>* out, bool* bo
   if (tokenizer == nullptr) {
     return error(Code::kTokenizer, "the model has no tokenizer, prompts must be tokens");
   }
-  const uint32_t flags = prompt.parse_special ? tokenizer::kParseSpecial : 0U;
+  const bool special = prompt.parse_special || generator_->options().parse_special;
+  const uint32_t flags = special ? tokenizer::kParseSpecial : 0U;
   if (sequence_.length() > 0) {
     return tokenizer->encode(prompt.text, flags, out, sequence_.tokens().back());
   }

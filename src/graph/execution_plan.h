@@ -71,6 +71,8 @@ class ExecutionPlan {
   [[nodiscard]] size_t stream_bytes() const noexcept { return stream_bytes_; }
   /// Some weight goes on reading the bytes it was made from.
   [[nodiscard]] bool borrows_sources() const noexcept { return borrows_sources_; }
+  /// Weights and constants that lie in the host's memory, their sources where they are read still.
+  [[nodiscard]] std::vector<std::span<const std::byte>> host_bytes() const;
   /// Arena bytes of one row, and of one selected row, in an engine's memory.
   [[nodiscard]] size_t row_bytes(size_t engine = 0) const noexcept { return row_bytes_[engine]; }
   [[nodiscard]] size_t selected_row_bytes(size_t engine = 0) const noexcept {

@@ -490,6 +490,16 @@ BatchLimits ExecutionPlan::limits() const noexcept {
   return limits;
 }
 
+std::vector<std::span<const std::byte>> ExecutionPlan::host_bytes() const {
+  std::vector<std::span<const std::byte>> all;
+  for (const Prepared& product : products_) product.weight->list_host_bytes(&all);
+  for (size_t i = 0; i < constants_.size(); ++i) {
+    const std::byte* const at = engines_[i]->memory().host(constants_[i].data());
+    if (at != nullptr) all.emplace_back(at, constants_[i].size());
+  }
+  return all;
+}
+
 std::span<const SiteSlice> ExecutionPlan::sites(const Instruction& instruction) const noexcept {
   if (instruction.product < 0) return {};
   return products_[to_size(instruction.product)].sites;

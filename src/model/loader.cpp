@@ -148,9 +148,10 @@ class Loader {
     std::shared_ptr<const void> source;
     if (plan->borrows_sources()) source = file_;
     const size_t mapped = source != nullptr ? static_cast<size_t>(file_->total_bytes()) : 0;
-    return std::shared_ptr<const Model>(
-        std::make_shared<PlanModel>(std::move(plan), traits, std::move(source), mapped,
-                                    std::make_shared<const graph::Graph>(std::move(graph))));
+    auto made = std::make_shared<PlanModel>(std::move(plan), traits, std::move(source), mapped,
+                                            std::make_shared<const graph::Graph>(std::move(graph)));
+    if (options_.lock) GEN_TRY(made->lock_weights());
+    return std::shared_ptr<const Model>(std::move(made));
   }
 
   [[nodiscard]] ModelTraits make_traits() const {

@@ -37,6 +37,7 @@ struct LoadOptions {
   /// Called on the loading thread with 0..1, ascending, ending with 1; false cancels.
   std::function<bool(double fraction)> progress;
   const CancelFlag* cancel = nullptr;
+  bool lock = false;           // keeps the weights on the host from being moved out of memory
   bool check_tensors = false;  // looks for NaN and infinity in every weight (reads all of them)
   /// Those that a file may name.
   std::span<const arch::Architecture> architectures = arch::architectures();

@@ -60,6 +60,7 @@ Status open_model(std::shared_ptr<const gguf::GgufFile> file, const OpenOptions&
   load.host = out->host;
   load.device_layers = options.device_layers;
   load.max_seq_len = options.max_seq_len;
+  load.lock = options.lock;
   load.check_tensors = options.check_tensors;
   load.progress = options.progress;
   load.lasting = options.lasting;

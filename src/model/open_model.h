@@ -27,6 +27,7 @@ struct OpenOptions {
   bool repack = true;                                     // EngineOptions::repack
   bool dry_run = false;                                   // for estimates; EngineOptions::dry_run
   int32_t max_seq_len = 0;                                // 0: the model's own, which is the most
+  bool lock = false;                                      // LoadOptions::lock
   bool check_tensors = false;
   std::function<bool(double)> progress;  // LoadOptions::progress
   bool lasting = true;                   // LoadOptions::lasting

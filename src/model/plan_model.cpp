@@ -78,6 +78,11 @@ Result<PlanModel::Plan> PlanModel::adapter_plan(int32_t rank) const {
   return Plan(adapter_plan_);
 }
 
+Status PlanModel::lock_weights() {
+  GEN_ASSIGN(locked_, LockedMemory::lock(plan_->host_bytes()));
+  return {};
+}
+
 Result<size_t> PlanModel::memory(std::string_view key) const {
   if (key == "weights") {
     const std::lock_guard lock(mutex_);

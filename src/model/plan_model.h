@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/locked_memory.h"
 #include "graph/execution_plan.h"
 #include "graph/workspace.h"
 #include "model/model.h"
@@ -35,6 +36,9 @@ class PlanModel final : public Model {
   Result<std::shared_ptr<const Model>> first_layers(int32_t n) const override;
   Result<size_t> memory(std::string_view key) const override;
 
+  /// Keeps the weights in the host's memory from being moved out of it. kOutOfMemory.
+  Status lock_weights();
+
   [[nodiscard]] const graph::ExecutionPlan& plan() const noexcept { return *plan_; }
 
  private:
@@ -54,6 +58,7 @@ class PlanModel final : public Model {
   std::vector<engine::EngineMemory*> layer_memories_;  // of plans on several engines
   mutable std::mutex mutex_;
   mutable Plan adapter_plan_;
+  LockedMemory locked_;  // of plan_, and goes before it
 };
 
 }  // namespace gen::model

@@ -26,6 +26,8 @@ constexpr QuantRecipe kRecipes[] = {
     {"IQ4_XS", DType::kIQ4_XS, DType::kQ6_K, DType::kIQ4_XS, 30},
 };
 
+constexpr size_t kShownName = 200;  // of a tensor, in messages
+
 /// The N of "blk.N.…", or -1.
 int64_t layer_of(std::string_view name) noexcept {
   constexpr std::string_view kPrefix = "blk.";
@@ -95,6 +97,13 @@ TypeChooser::TypeChooser(const QuantRecipe& recipe, const gguf::GgufFile& file)
 }
 
 DType TypeChooser::choose(const gguf::TensorInfo& tensor) const {
+  DType type = wanted(tensor);
+  if (!is_float(tensor.type)) return type;
+  if (!fits(type, tensor.shape[0])) type = smaller_blocks(type);
+  return fits(type, tensor.shape[0]) ? type : DType::kF16;
+}
+
+DType TypeChooser::wanted(const gguf::TensorInfo& tensor) const {
   if (!is_float(tensor.type)) return tensor.type;
   const std::string_view name = tensor.name;
   // Rows of a matrix are weights of a product; anything else is small and needs its precision.
@@ -109,8 +118,47 @@ DType TypeChooser::choose(const gguf::TensorInfo& tensor) const {
   } else if (name.find(".attn_v.") != name.npos || name.find(".ffn_down") != name.npos) {
     if (matters_more(layer_of(name), layers_)) type = recipe_.more;
   }
-  if (!fits(type, tensor.shape[0])) type = smaller_blocks(type);
-  return fits(type, tensor.shape[0]) ? type : DType::kF16;
+  return type;
+}
+
+std::vector<std::string> misfits(const QuantRecipe& recipe, const gguf::GgufFile& file) {
+  struct Pair {
+    DType wanted;
+    DType got;
+    const gguf::TensorInfo* first;
+    size_t more = 0;
+  };
+  const TypeChooser chooser(recipe, file);
+  std::vector<Pair> pairs;
+  for (const gguf::TensorInfo& tensor : file.tensors()) {
+    const DType wanted = chooser.wanted(tensor);
+    const DType got = chooser.choose(tensor);
+    if (wanted == got) continue;
+    const auto same = std::find_if(pairs.begin(), pairs.end(), [&](const Pair& pair) {
+      return pair.wanted == wanted && pair.got == got;
+    });
+    if (same == pairs.end()) {
+      pairs.push_back({wanted, got, &tensor});
+    } else {
+      ++same->more;
+    }
+  }
+  std::vector<std::string> lines;
+  for (const Pair& pair : pairs) {
+    const DType next = smaller_blocks(pair.wanted);
+    const uint32_t block = dtype_info(pair.wanted)->block_elements;
+    const uint32_t smaller = dtype_info(next)->block_elements;
+    std::string line = pair.first->name.substr(0, kShownName);
+    line += pair.more == 0   ? " becomes "
+            : pair.more == 1 ? " and 1 more tensor become "
+                             : " and " + std::to_string(pair.more) + " more tensors become ";
+    line.append(dtype_name(pair.got)).append(", not ").append(dtype_name(pair.wanted));
+    line += ": rows of " + std::to_string(pair.first->shape[0]) + " are no multiple of " +
+            std::to_string(block);
+    if (pair.got != next && smaller != block) line += ", nor of " + std::to_string(smaller);
+    lines.push_back(std::move(line));
+  }
+  return lines;
 }
 
 }  // namespace gen::model

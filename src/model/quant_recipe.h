@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/gguf/gguf_file.h"
 #include "tensor/dtype.h"
@@ -25,6 +26,10 @@ const QuantRecipe* find_recipe(std::string_view name) noexcept;
 /// All names, "F32, F16, …", for messages.
 std::string recipe_names();
 
+/// A line for each pair of types where rows could not be stored as the recipe says: which tensors,
+/// what they become and why.
+std::vector<std::string> misfits(const QuantRecipe& recipe, const gguf::GgufFile& file);
+
 /// What a recipe makes of the tensors of one file.
 class TypeChooser {
  public:
@@ -34,6 +39,8 @@ class TypeChooser {
   /// length can be stored as. What is not a weight (integers, F64) stays as it is, and so do types
   /// without a codec, which the caller must refuse.
   [[nodiscard]] DType choose(const gguf::TensorInfo& tensor) const;
+  /// What the recipe says, whether or not rows of that length can be stored so.
+  [[nodiscard]] DType wanted(const gguf::TensorInfo& tensor) const;
 
  private:
   const QuantRecipe& recipe_;

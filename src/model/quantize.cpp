@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/log.h"
 #include "model/gguf/gguf_writer.h"
 #include "quant/format.h"
 
@@ -57,6 +58,8 @@ class Quantizer {
       }
       total_ += tensor.data.size();
     }
+    for (const std::string& line : misfits(recipe, file_))
+      log(LogLevel::kWarning, "%s", line.c_str());
     const std::string before_data = header.finish();
     GEN_TRY(out_.write(std::as_bytes(std::span(before_data))));
     GEN_TRY(report());

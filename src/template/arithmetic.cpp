@@ -264,7 +264,20 @@ Result<Value> slice(Evaluator& evaluator, const Value& object, const Value& begi
     for (int64_t i = from; by > 0 ? i < to : i > to; i += by) {
       values.push_back(sequence.values[static_cast<size_t>(i)]);
     }
-    return evaluator.heap().sequence(sequence.form, std::move(values));
+    if (sequence.bounds == nullptr)
+      return evaluator.heap().sequence(sequence.form, std::move(values));
+    RangeBounds cut = *sequence.bounds;
+    const int64_t first = cut.begin.integer;
+    const int64_t stride = cut.step.integer;
+    const auto place = [&](int64_t index, int64_t* out) {
+      return !__builtin_mul_overflow(index, stride, out) &&
+             !__builtin_add_overflow(first, *out, out);
+    };
+    if (!place(from, &cut.begin.integer) || !place(to, &cut.end.integer) ||
+        __builtin_mul_overflow(stride, by, &cut.step.integer)) {
+      return error(Code::kOutOfRange, "the slice of a range is beyond 64 bits");
+    }
+    return evaluator.heap().range(cut, std::move(values));
   }
   if (object.is(Kind::kUndefined)) return undefined_error(object);
   return error(Code::kInvalidArgument, "%s cannot be sliced", type_name(object));

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -83,7 +85,9 @@ enum class StmtKind : uint8_t {
   kCallBlock,    // exprs[0]: the call; params and bodies[0]: caller
   kFilterBlock,  // exprs[0]: filters around bodies[0]
   kWith,         // targets = exprs; bodies[0]
-  kScope,        // bodies[0] in a scope of its own: block, generation
+  kScope,        // bodies[0] in a scope of its own: generation
+  kBlock,        // text: its name; bodies[0] sees the names of the template, not those around it
+  kAutoescape,   // exprs[0]: whether; bodies[0]
   kBreak,
   kContinue,
 };
@@ -110,6 +114,8 @@ struct Stmt {
   uint32_t line = 0;
   bool keeps_scope = false;  // a macro may hold on to the scope of the body
   bool recursive = false;    // of kFor
+  bool scoped = false;       // of kBlock: it sees the names around it, too
+  bool required = false;     // of kBlock: another template was to fill it
   bool uses_caller = false, uses_varargs = false, uses_kwargs = false;  // of kMacro
   uint32_t name = 0;
   std::string text;
@@ -126,6 +132,7 @@ struct Program {
   Heap constants;
   std::vector<std::string> names;  // a name's number is its place
   Body body;
+  std::unordered_map<std::string_view, const Stmt*> blocks;  // by name, wherever they stand
 };
 
 /// Bounds on the depth of a tree and of blocks in one another.

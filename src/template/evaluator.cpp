@@ -51,6 +51,10 @@ Evaluator::Evaluator(const Program& program, const Variables& variables, const L
       kwargs_name_(number_of(program, "kwargs")) {
   for (size_t i = 0; i < globals_.size(); ++i) {
     const std::string& name = program.names[i];
+    if (name == "self") {
+      globals_[i] = Value::of(Kind::kSelf, nullptr);
+      continue;
+    }
     const auto given = std::find_if(variables.rbegin(), variables.rend(),
                                     [&](const auto& one) { return one.first == name; });
     if (given != variables.rend()) {
@@ -433,8 +437,16 @@ Result<Value> Evaluator::attribute(const Value& object, const std::string& name)
       if (object.is(Kind::kDict) && !changes_its_object(object, name)) {
         if (const Value* value = object.dict().find(name)) return *value;
       }
+      if (object.is(Kind::kSequence) && object.sequence().bounds != nullptr) {
+        const RangeBounds& bounds = *object.sequence().bounds;
+        if (name == "start") return bounds.begin;
+        if (name == "stop") return bounds.end;
+        if (name == "step") return bounds.step;
+      }
       return Value::undefined(&name, object.kind);
     }
+    case Kind::kSelf:
+      return block_of_self(name);
     case Kind::kNamespace:
       for (const auto& entry : static_cast<const Namespace&>(*object.object).entries) {
         if (entry.name == name) return entry.value;
@@ -542,6 +554,8 @@ Result<Value> Evaluator::call(const Value& callee, const Args& args) {
     }
     case Kind::kMacro:
       return call_macro(static_cast<const Macro&>(*callee.object), args);
+    case Kind::kBlock:
+      return call_block(*static_cast<const BlockOfSelf&>(*callee.object).stmt, args);
     case Kind::kLoop:
       return call_loop(static_cast<const Loop&>(*callee.object), args);
     case Kind::kJoiner: {

@@ -37,6 +37,11 @@ struct Macro final : Object {
   Scope* scope = nullptr;  // where it was defined
 };
 
+/// {{ self.name }}
+struct BlockOfSelf final : Object {
+  const Stmt* stmt = nullptr;
+};
+
 struct Method final : Object {
   Value self;
   const Builtin* builtin = nullptr;
@@ -117,11 +122,16 @@ class Evaluator {
   Status exec_call_block(const Stmt& stmt);
   /// A body in a scope of its own, its output as a value.
   Result<Value> captured(const Stmt& stmt, const Body& body);
-  Status in_scope(const Stmt& stmt, const Body& body, Flow* flow);
+  Status in_scope(const Stmt& stmt, const Body& body, Flow* flow) {
+    return in_scope(stmt, body, scope_, flow);
+  }
+  Status in_scope(const Stmt& stmt, const Body& body, Scope* parent, Flow* flow);
   Status assign(const Target& target, const Value& value);
   void assign_name(uint32_t name, const Value& value);
   Result<Value> call_macro(const Macro& macro, const Args& args);
   Result<Value> call_loop(const Loop& loop, const Args& args);
+  Result<Value> call_block(const Stmt& stmt, const Args& args);
+  Result<Value> block_of_self(const std::string& name);
   Result<Value> loop_attribute(const Loop& loop, const std::string& name);
   Result<Value> make_macro(const Stmt& stmt);
 

@@ -23,18 +23,26 @@ Result<Value> range(const Call& call) {
   }
   if (step == 0) return error(Code::kInvalidArgument, "a range with a step of 0");
   const bool by_user = call[0].by_user || call[1].by_user || call[2].by_user;
+  const auto number = [by_user](int64_t integer) {
+    Value made = Value::of(integer);
+    made.by_user = by_user;
+    return made;
+  };
+  RangeBounds bounds;
+  bounds.begin = number(begin);
+  bounds.end = number(end);
+  bounds.step = number(step);
   std::vector<Value> values;
   for (int64_t i = begin; step > 0 ? i < end : i > end;) {
     if (static_cast<int64_t>(values.size()) >= kLongestRange) {
       return error(Code::kOutOfRange, "a range of more than %lld",
                    static_cast<long long>(kLongestRange));
     }
-    values.push_back(Value::of(i));
-    values.back().by_user = by_user;
+    values.push_back(number(i));
     if (__builtin_add_overflow(i, step, &i)) break;
   }
   GEN_TRY(call.evaluator.work(values.size() * 16));
-  return call.evaluator.heap().sequence(Form::kRange, std::move(values));
+  return call.evaluator.heap().range(bounds, std::move(values));
 }
 
 Status fill(const Call& call, const Value& from, Dict* to) {

@@ -118,6 +118,11 @@ class Parser final : ExpressionParser {
       status = scoped_body(made.get(), "endgeneration");
     } else if (tag == "block") {
       status = block(made.get());
+    } else if (tag == "autoescape") {
+      made->kind = StmtKind::kAutoescape;
+      GEN_ASSIGN(ExprPtr node, expression());
+      made->exprs.push_back(std::move(node));
+      status = scoped_body(made.get(), "endautoescape");
     } else if (tag == "print") {
       made->kind = StmtKind::kPrint;
       while (current().kind != TokenKind::kBlockEnd) {
@@ -182,8 +187,9 @@ class Parser final : ExpressionParser {
 
   Status scoped_body(Stmt* made, std::string_view end) {
     const uint32_t held = held_scopes_;
-    // Jinja2 makes a function of these: a loop around is out of reach.
-    const uint32_t loops = std::exchange(loops_, made->kind == StmtKind::kWith ? loops_ : 0);
+    // Jinja2 makes a function of the others: a loop around is out of reach.
+    const bool inline_body = made->kind == StmtKind::kWith || made->kind == StmtKind::kAutoescape;
+    const uint32_t loops = std::exchange(loops_, inline_body ? loops_ : 0);
     Status status = inner(&made->bodies.emplace_back(), end);
     loops_ = loops;
     made->keeps_scope = held != held_scopes_;
@@ -206,13 +212,24 @@ class Parser final : ExpressionParser {
     return scoped_body(made, "endset");
   }
 
+  static bool is_space(std::string_view text) noexcept {
+    return text.find_first_not_of(" \t\n\r\v\f") == std::string_view::npos;
+  }
+
   Status block(Stmt* made) {
-    made->kind = StmtKind::kScope;
-    GEN_ASSIGN(const std::string name, expect_name());
-    take_word("scoped");
-    take_word("required");
+    made->kind = StmtKind::kBlock;
+    GEN_ASSIGN(made->text, expect_name());
+    if (!program_->blocks.emplace(made->text, made).second) {
+      return fail("block '" + made->text + "' is there twice");
+    }
+    made->scoped = take_word("scoped");
+    made->required = take_word("required");
     GEN_TRY(scoped_body(made, "endblock"));
-    take_word(name);
+    for (const auto& stmt : made->bodies[0]) {
+      const bool blank = stmt->kind == StmtKind::kText && is_space(stmt->value.view());
+      if (made->required && !blank) return fail("a required block may only hold white space");
+    }
+    take_word(made->text);
     return {};
   }
 

@@ -60,16 +60,25 @@ Status append_dict(Evaluator& evaluator, const Dict& dict, Text* out, int depth)
 
 Status append_sequence(Evaluator& evaluator, const Sequence& sequence, Text* out, int depth) {
   static constexpr const char* kOpen[] = {
-      "[", "(", "range(", "dict_keys([", "dict_values([", "dict_items(["};
+      "[", "(", "range(", "dict_keys([", "dict_values([", "dict_items(["};  // by Form
   static constexpr const char* kClose[] = {"]", ")", ")", "])", "])", "])"};
   const auto form = static_cast<size_t>(sequence.form);
   if (sequence.form == Form::kGenerator) {
     return error(Code::kInvalidArgument, "a generator has no text; |list makes a list of it");
   }
-  if (sequence.form == Form::kRange) {
-    return error(Code::kInvalidArgument, "a range has no text; |list makes a list of it");
-  }
   out->append(kOpen[form], Writer::kTemplate);
+  if (sequence.bounds != nullptr) {
+    const RangeBounds& bounds = *sequence.bounds;
+    GEN_TRY(append_repr(evaluator, bounds.begin, out, depth + 1));
+    out->append(", ", Writer::kTemplate);
+    GEN_TRY(append_repr(evaluator, bounds.end, out, depth + 1));
+    if (bounds.step.integer != 1) {
+      out->append(", ", Writer::kTemplate);
+      GEN_TRY(append_repr(evaluator, bounds.step, out, depth + 1));
+    }
+    out->append(kClose[form], Writer::kTemplate);
+    return {};
+  }
   for (size_t i = 0; i < sequence.values.size(); ++i) {
     if (i > 0) out->append(", ", Writer::kTemplate);
     GEN_TRY(append_repr(evaluator, sequence.values[i], out, depth + 1));
@@ -163,6 +172,9 @@ Status append_repr(Evaluator& evaluator, const Value& value, Text* out, int dept
       out->append(named ? "<Macro '" + stmt.text + "'>" : "<Macro anonymous>", Writer::kTemplate);
       return {};
     }
+    case Kind::kSelf:
+      out->append("<TemplateReference None>", Writer::kTemplate);
+      return {};
     case Kind::kLoop: {
       const Loop& loop = static_cast<const Loop&>(*value.object);
       out->append("<LoopContext " + std::to_string(loop.index + 1) + "/" +

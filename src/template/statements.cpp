@@ -127,6 +127,20 @@ Status Evaluator::exec_stmt(const Stmt& stmt, Flow* flow) {
       return exec_with(stmt, flow);
     case StmtKind::kScope:
       return in_scope(stmt, stmt.bodies[0], flow);
+    case StmtKind::kBlock:
+      if (stmt.required) {
+        return error(Code::kInvalidArgument, "nothing fills the required block '%.60s'",
+                     stmt.text.c_str());
+      }
+      return in_scope(stmt, stmt.bodies[0], stmt.scoped ? scope_ : &root_, flow);
+    case StmtKind::kAutoescape: {
+      GEN_ASSIGN(const Value on, eval(*stmt.exprs[0]));
+      if (truthy(on)) {
+        return error(Code::kUnsupported,
+                     "autoescape is for HTML and not supported; {%% autoescape false %%} is");
+      }
+      return in_scope(stmt, stmt.bodies[0], flow);
+    }
     case StmtKind::kBreak:
       *flow = Flow::kBreak;
       return {};
@@ -146,11 +160,11 @@ Status Evaluator::exec_if(const Stmt& stmt, Flow* flow) {
   return {};
 }
 
-Status Evaluator::in_scope(const Stmt& stmt, const Body& body, Flow* flow) {
+Status Evaluator::in_scope(const Stmt& stmt, const Body& body, Scope* parent, Flow* flow) {
   Scope local;
   Scope* const scope = stmt.keeps_scope ? heap_.make<Scope>() : &local;
   Scope* const outer = scope_;
-  scope->parent = outer;
+  scope->parent = parent;
   scope_ = scope;
   Status status = exec(body, flow);
   scope_ = outer;
@@ -400,6 +414,33 @@ Result<Value> Evaluator::call_loop(const Loop& loop, const Args& args) {
   ++depth_left_;
   out_ = outer_text;
   scope_ = outer;
+  GEN_TRY(std::move(status));
+  return heap_.string(std::move(text));
+}
+
+Result<Value> Evaluator::block_of_self(const std::string& name) {
+  const auto found = program_.blocks.find(name);
+  if (found == program_.blocks.end()) return Value::undefined(&name, Kind::kSelf);
+  GEN_TRY(heap_.charge(sizeof(BlockOfSelf)));
+  BlockOfSelf* const made = heap_.make<BlockOfSelf>();
+  made->stmt = found->second;
+  return Value::of(Kind::kBlock, made);
+}
+
+Result<Value> Evaluator::call_block(const Stmt& stmt, const Args& args) {
+  if (!args.values.empty() || !args.named.empty()) {
+    return error(Code::kInvalidArgument, "block '%.60s' takes no arguments", stmt.text.c_str());
+  }
+  if (depth_left_ < 4 || near_stack_end()) {
+    return error(Code::kOutOfRange, "blocks are nested too deep");
+  }
+  Text text;
+  Text* const outer_text = std::exchange(out_, &text);
+  Flow flow = Flow::kOn;
+  --depth_left_;
+  Status status = in_scope(stmt, stmt.bodies[0], &root_, &flow);
+  ++depth_left_;
+  out_ = outer_text;
   GEN_TRY(std::move(status));
   return heap_.string(std::move(text));
 }

@@ -49,6 +49,7 @@ Result<Value> callable(const Call& call) {
     case Kind::kMacro:
     case Kind::kLoop:
     case Kind::kJoiner:
+    case Kind::kBlock:
       return Value::of(true);
     default:
       return Value::of(false);

@@ -448,11 +448,16 @@ Result<Value> expandtabs(const Call& call) {
   return made(call, std::move(out));
 }
 
+Result<Value> encode(const Call&) {
+  return error(Code::kUnsupported, "text.encode makes bytes, which templates here do not have");
+}
+
 constexpr Builtin kMethods[] = {
     {"capitalize", capitalize},
     {"casefold", casefold},
     {"center", center, 1, false, {"", ""}},
     {"count", count, 1, false, {"", "", ""}},
+    {"encode", encode, 0, true},
     {"endswith", endswith, 1, false, {"", "", ""}},
     {"expandtabs", expandtabs, 0, false, {"tabsize"}},
     {"find", find, 1, false, {"", "", ""}},

@@ -61,6 +61,17 @@ Result<Value> Heap::sequence(Form form, std::vector<Value> values) {
   return Value::of(Kind::kSequence, made);
 }
 
+Result<Value> Heap::range(const RangeBounds& bounds, std::vector<Value> values) {
+  GEN_TRY(charge(sizeof(RangeBounds) + sizeof(Sequence) + values.size() * sizeof(Value)));
+  RangeBounds* const kept = make<RangeBounds>();
+  *kept = bounds;
+  Sequence* const made = make<Sequence>();
+  made->form = Form::kRange;
+  made->values = std::move(values);
+  made->bounds = kept;
+  return Value::of(Kind::kSequence, made);
+}
+
 bool truthy(const Value& value) noexcept {
   switch (value.kind) {
     case Kind::kMissing:
@@ -254,6 +265,10 @@ const char* type_name(const Value& value) noexcept {
       return "cycler";
     case Kind::kJoiner:
       return "joiner";
+    case Kind::kSelf:
+      return "template";
+    case Kind::kBlock:
+      return "block";
     default:
       return "function";
   }

@@ -38,6 +38,8 @@ enum class Kind : uint8_t {
   kLoop,
   kCycler,
   kJoiner,
+  kSelf,   // the template, for its blocks
+  kBlock,  // of it, to be called
 };
 
 struct Object {
@@ -128,9 +130,15 @@ struct String final : Object {
 /// What Python tells apart though all are values in a row.
 enum class Form : uint8_t { kList, kTuple, kRange, kKeys, kValues, kItems, kGenerator };
 
+/// What a range was made of, which its numbers do not tell.
+struct RangeBounds final : Object {
+  Value begin, end, step;  // integers
+};
+
 struct Sequence final : Object {
   Form form = Form::kList;
   std::vector<Value> values;
+  const RangeBounds* bounds = nullptr;  // of a range
   mutable size_t taken = 0;  // of a generator: what is gone, as Python's gives each value once
 };
 
@@ -206,6 +214,7 @@ class Heap {
     return string(Text(bytes, writer));
   }
   Result<Value> sequence(Form form, std::vector<Value> values);
+  Result<Value> range(const RangeBounds& bounds, std::vector<Value> values);
   Result<Value> tuple(const Value& first, const Value& second) {
     return sequence(Form::kTuple, {first, second});
   }

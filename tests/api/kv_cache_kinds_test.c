@@ -115,6 +115,60 @@ static void a_pool_may_have_no_block_left(void** state) {
   gen_free(g);
 }
 
+/* Ten positions in blocks of four; a fork has the same blocks until it writes. */
+static void a_sessions_paged_cache_has_a_block_table(void** state) {
+  world* w = *state;
+  gen_generator* g = generator(w, "paged_kv", "1,4");
+  gen_session* session = NULL;
+  gen_session* fork = NULL;
+  kv_cache_block* own[3] = {NULL};
+  kv_cache_block* forks[4] = {NULL};
+  size_t n = 7;
+  assert_ok(gen_session_new(g, &session, &error), error);
+  assert_ok(kv_cache_block_table(gen_session_cache(session), own, 3, &n, &error), error);
+  assert_int_equal(n, 0);
+  assert_ok(gen_session_append_tokens(session, tokens, TOKENS, &error), error);
+  const kv_cache* cache = gen_session_cache(session);
+  assert_ok(kv_cache_block_table(cache, NULL, 0, &n, &error), error);
+  assert_int_equal(n, 3);
+  assert_fails(kv_cache_block_table(cache, own, 2, &n, &error), GEN_ERROR_OUT_OF_RANGE, "3 blocks",
+               error);
+  assert_ok(kv_cache_block_table(cache, own, 3, &n, &error), error);
+  const int32_t length = kv_cache_seq_len(cache); /* the last token may be still to come */
+  assert_in_range(length, TOKENS - 1, TOKENS);
+  for (int32_t i = 0; i < 3; ++i) {
+    assert_int_equal(kv_cache_block_used(own[i]), i < 2 ? 4 : length - 8);
+    /* Their rows lie in tiles, which these cannot describe. */
+    assert_null(kv_cache_block_k(own[i]));
+    assert_null(kv_cache_block_v(own[i]));
+  }
+  assert_ok(gen_session_fork(session, &fork, &error), error);
+  assert_ok(kv_cache_block_table(gen_session_cache(fork), forks, 4, &n, &error), error);
+  assert_int_equal(n, 3);
+  assert_memory_equal(forks, own, sizeof own);
+  assert_ok(gen_session_append_tokens(fork, tokens, 5, &error), error);
+  assert_ok(kv_cache_block_table(gen_session_cache(fork), forks, 4, &n, &error), error);
+  assert_int_equal(n, 4);
+  assert_ptr_equal(forks[0], own[0]);
+  assert_ptr_equal(forks[1], own[1]);
+  assert_ptr_not_equal(forks[2], own[2]);
+  gen_session_free(fork);
+  gen_session_free(session);
+  gen_free(g);
+
+  kv_cache* made = cache_of(w, "paged_kv", "1,4");
+  assert_ok(forward(w, made, 0, 5, w->logits), error);
+  assert_ok(kv_cache_block_table(made, own, 3, &n, &error), error);
+  assert_int_equal(n, 2);
+  assert_fails(kv_cache_inject_blocks(made, own, 1, 1, 1, 1, &error), bad, "kv_cache_paged_new",
+               error);
+  kv_cache_free(made);
+  made = cache_of(w, "kv_dtype", "fp16");
+  assert_ok(forward(w, made, 0, 5, w->logits), error);
+  assert_fails(kv_cache_block_table(made, own, 3, &n, &error), bad, "is for paged caches", error);
+  kv_cache_free(made);
+}
+
 static void models_name_what_other_kinds_are_for(void** state) {
   world* w = *state;
   float* got = w->logits;
@@ -369,8 +423,7 @@ static void calls_name_their_family(void** state) {
   assert_fails(kv_cache_compressed_entry(many, 0, 0, &number, NULL, &error), bad,
                "kv_cache_compressed_entry is for compressed caches; this is a swa cache", error);
   assert_fails(kv_cache_block_table(one, NULL, 0, &n, &error), bad,
-               "kv_cache_block_table is for caches of kv_cache_paged_new; this is a fp32 cache",
-               error);
+               "kv_cache_block_table is for paged caches; this is a fp32 cache", error);
   assert_fails(kv_cache_tiered_promote(one, 0, &error), bad,
                "kv_cache_tiered_promote is for caches of kv_cache_tiered_new; this is a fp32 cache",
                error);
@@ -382,6 +435,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(models_write_empty_caches_of_every_kind),
       cmocka_unit_test(a_pool_may_have_no_block_left),
+      cmocka_unit_test(a_sessions_paged_cache_has_a_block_table),
       cmocka_unit_test(models_name_what_other_kinds_are_for),
       cmocka_unit_test(entries_of_a_models_compressed_cache),
       cmocka_unit_test(a_tracing_cache_and_its_inner_are_one),

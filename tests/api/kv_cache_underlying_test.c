@@ -60,11 +60,12 @@ static void every_kind_has_a_type(void** state) {
 static void a_sessions_cache_has_the_generators_type(void** state) {
   (void)state;
   gen_model* model = load_draft();
-  static const char* const how[][3] = {{"kv_dtype", "fp32", "fp32"},
-                                       {"kv_dtype", "fp8/q4", "fp8/q4"},
-                                       {"paged_kv", "8", "fp32"},
-                                       {"compressed_kv", "4", "fp32"}};
-  for (int i = 0; i < 4; ++i) {
+  static const char* const how[][4] = {{"kv_dtype", "fp32", "fp32", "fp32"},
+                                       {"kv_dtype", "fp8/q4", "fp8/q4", "fp8/q4"},
+                                       {"paged_kv", "8", "fp32", "paged"},
+                                       {"tiered_kv", "8", "fp32", "tiered"},
+                                       {"compressed_kv", "4", "fp32", "compressed"}};
+  for (int i = 0; i < 5; ++i) {
     gen_options* options = NULL;
     gen_generator* generator = NULL;
     gen_session* session = NULL;
@@ -74,8 +75,10 @@ static void a_sessions_cache_has_the_generators_type(void** state) {
     assert_ok(gen_create(model, options, &generator, &error), error);
     assert_ok(gen_session_new(generator, &session, &error), error);
     assert_string_equal(kv_cache_dtype(gen_session_cache(session)), how[i][2]);
+    assert_string_equal(kv_cache_kind(gen_session_cache(session)), how[i][3]);
     assert_ok(kv_cache_generator_new(generator, 0, &own, &error), error);
     assert_string_equal(kv_cache_dtype(own), how[i][2]);
+    assert_string_equal(kv_cache_kind(own), how[i][3]);
     kv_cache_free(own);
     gen_session_free(session);
     gen_free(generator);

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loading of model.h: options, files and memory, what is refused, files that change, progress. */
+#define _DEFAULT_SOURCE /* syscall */
 #include "api_test.h"
 #include <unistd.h>
 #include <fcntl.h>
+#include <linux/capability.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 
@@ -79,6 +84,7 @@ static void options_check_and_describe(void** state) {
   assert_int_equal(gen_model_options_set_thread_pool(NULL, NULL, NULL), bad);
   assert_int_equal(gen_model_options_set_allocator(NULL, NULL, NULL), bad);
   assert_int_equal(gen_model_options_set_mmap(NULL, 0, NULL), bad);
+  assert_int_equal(gen_model_options_set_mlock(NULL, 1, NULL), bad);
   assert_int_equal(gen_model_options_set_progress(NULL, NULL, NULL, NULL), bad);
   assert_int_equal(gen_model_options_set_max_seq_len(NULL, 0, NULL), bad);
   assert_int_equal(gen_model_options_set_check_tensors(NULL, 0, NULL), bad);
@@ -327,6 +333,93 @@ static const char* copy_of_draft(void) {
   return path;
 }
 
+/* Under sanitizers mlock does nothing. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LOCKS 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define LOCKS 0
+#endif
+#endif
+#ifndef LOCKS
+#define LOCKS 1
+#endif
+
+/* Bytes of the process that the system holds locked, as it tells. */
+static size_t locked_bytes(void) {
+  FILE* file = fopen("/proc/self/status", "r");
+  char line[256];
+  size_t kilobytes = 0;
+  assert_non_null(file);
+  while (fgets(line, sizeof line, file) != NULL) {
+    if (sscanf(line, "VmLck: %zu", &kilobytes) == 1) break;
+  }
+  fclose(file);
+  return kilobytes << 10;
+}
+
+/* A load of the draft model that locks its weights; NULL where it fails. */
+static gen_model* load_locked(const char* use_mmap, const char* repack, gen_error* why) {
+  gen_model_options* o = NULL;
+  gen_model* model = NULL;
+  assert_ok(gen_model_options_new(&o, &error), error);
+  assert_ok(gen_model_options_set(o, "mmap", use_mmap, &error), error);
+  assert_ok(gen_model_options_set(o, "repack", repack, &error), error);
+  assert_ok(gen_model_options_set_mlock(o, 1, &error), error);
+  const gen_status status = gen_model_load(DRAFT_MODEL, o, &model, why);
+  gen_model_options_free(o);
+  assert_int_equal(status == GEN_OK, model != NULL);
+  if (model == NULL) assert_int_equal(status, GEN_ERROR_OUT_OF_MEMORY);
+  return model;
+}
+
+/* Locked are at least the weights, as long as the model lives, wherever they lie. */
+static void weights_can_be_locked(void** state) {
+  (void)state;
+  if (!LOCKS) skip();
+  const size_t before = locked_bytes();
+  for (int way = 0; way < 4; ++way) {
+    gen_model* model = load_locked(way % 2 ? "1" : "0", way / 2 ? "1" : "0", &error);
+    if (model == NULL) { /* this process may lock too little */
+      assert_non_null(strstr(error.message, "RLIMIT_MEMLOCK"));
+      assert_int_equal(locked_bytes(), before);
+      continue;
+    }
+    size_t stream = 0; /* what a step reads of the products */
+    assert_ok(gen_model_memory(model, "stream", &stream, &error), error);
+    assert_true(locked_bytes() >= before + stream);
+    gen_model_free(model);
+    assert_int_equal(locked_bytes(), before);
+  }
+}
+
+/* Without the right to lock the load fails, says how many bytes it wanted and may have, and locks
+ * nothing. */
+static void what_may_not_be_locked_is_refused(void** state) {
+  (void)state;
+  if (!LOCKS) skip();
+  const pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct none[2] = {{0, 0, 0}, {0, 0, 0}};
+    const struct rlimit limit = {8192, 8192};
+    if (syscall(SYS_capset, &header, none) != 0 || setrlimit(RLIMIT_MEMLOCK, &limit) != 0) _exit(2);
+    gen_error why = {0};
+    if (load_locked("1", "1", &why) != NULL) _exit(3);
+    if (strstr(why.message, "cannot lock ") == NULL) _exit(4);
+    if (strstr(why.message, "limit of the process is 8192 bytes (RLIMIT_MEMLOCK") == NULL) _exit(5);
+    if (locked_bytes() != 0) _exit(6);
+    gen_model* model = load_draft();
+    gen_model_free(model);
+    _exit(0);
+  }
+  int status = 0;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status));
+  assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 /* With mmap 0 nothing of the file is looked at after the load, repacked or not. */
 static void a_file_that_was_read_may_go(void** state) {
   (void)state;
@@ -442,6 +535,8 @@ int main(void) {
       cmocka_unit_test(options_that_cannot_be_followed),
       cmocka_unit_test(every_truncation_is_an_error),
       cmocka_unit_test(memory_and_read_loads_equal_the_mapped_one),
+      cmocka_unit_test(weights_can_be_locked),
+      cmocka_unit_test(what_may_not_be_locked_is_refused),
       cmocka_unit_test(a_file_that_was_read_may_go),
       cmocka_unit_test(a_mapped_file_may_be_replaced),
       cmocka_unit_test(a_file_that_changes_during_the_load_is_an_error),

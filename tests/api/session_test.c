@@ -81,6 +81,69 @@ static void text_goes_on(void** state) {
   gen_session_free(s);
 }
 
+/* By the option parse_special texts of special tokens are those tokens, in every call that takes a
+ * text; as it comes, they are text. */
+static void special_tokens_of_prompts(void** state) {
+  static const char text[] = "The end.<|im_end|>";
+  gen_model* model = load_draft();
+  const gen_tokenizer* t = gen_model_tokenizer(model);
+  const int32_t turn = gen_tokenizer_special(t, GEN_SPECIAL_EOT);
+  gen_sampling* sampling = greedy(1);
+  size_t lengths[2] = {0};
+  for (int parses = 0; parses < 2; ++parses) {
+    gen_options* o = NULL;
+    gen_generator* g = *state;
+    assert_ok(gen_options_new(&o, &error), error);
+    if (parses) {
+      assert_ok(gen_options_set(o, "parse_special", "1", &error), error);
+      assert_ok(gen_create(model, o, &g, &error), error);
+    }
+    gen_options_free(o);
+    const uint32_t flags = GEN_ENCODE_ADD_BOS | (parses ? GEN_ENCODE_PARSE_SPECIAL : 0);
+    int32_t want[64];
+    int32_t ids[64];
+    size_t n = 0;
+    assert_ok(gen_tokenizer_encode(t, text, sizeof text - 1, flags, want, 64, &n, &error), error);
+    lengths[parses] = n;
+    assert_int_equal(want[n - 1] == turn, parses);
+
+    gen_session* s = open_session(g);
+    gen_result* result = NULL;
+    size_t scored = 0;
+    assert_ok(gen_session_score(s, text, sizeof text - 1, NULL, 0, &scored, &error), error);
+    assert_int_equal(scored + 1, n); /* begin-of-sequence has no score */
+    assert_ok(gen_session_append(s, text, sizeof text - 1, &error), error);
+    assert_int_equal(tokens_of(s, ids, 64), n);
+    assert_memory_equal(ids, want, n * sizeof *ids);
+    assert_ok(gen_session_reset(s, &error), error);
+    assert_ok(gen_session_generate(s, text, sizeof text - 1, sampling, &result, &error), error);
+    assert_true(tokens_of(s, ids, 64) >= n);
+    assert_memory_equal(ids, want, n * sizeof *ids);
+    gen_result_free(result);
+    gen_session_free(s);
+
+    int64_t prompt = 0;
+    assert_ok(gen_generate(g, text, sizeof text - 1, sampling, &result, &error), error);
+    assert_ok(gen_result_usage(result, "prompt", &prompt, &error), error);
+    assert_int_equal(prompt, n);
+    gen_result_free(result);
+    gen_request* request = NULL;
+    assert_ok(gen_request_new(&request, &error), error);
+    assert_ok(gen_request_set_prompt(request, text, sizeof text - 1, &error), error);
+    assert_ok(gen_request_set_sampling(request, sampling, &error), error);
+    const gen_request* const requests[] = {request};
+    assert_ok(gen_batch_generate(g, requests, 1, &result, &error), error);
+    assert_ok(gen_result_usage(result, "prompt", &prompt, &error), error);
+    assert_int_equal(prompt, n);
+    gen_result_free(result);
+    gen_request_free(request);
+    if (parses) gen_free(g);
+  }
+  assert_true(lengths[1] < lengths[0]);
+  gen_sampling_free(sampling);
+  gen_model_free(model);
+}
+
 /* Splitting a prompt into appends, and resetting, give the text of one call. */
 static void append_equals_one_prompt(void** state) {
   gen_session* s = open_session(*state);
@@ -458,6 +521,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(turns_continue),
       cmocka_unit_test(text_goes_on),
+      cmocka_unit_test(special_tokens_of_prompts),
       cmocka_unit_test(append_equals_one_prompt),
       cmocka_unit_test(failed_calls_change_nothing),
       cmocka_unit_test(score_is_the_log_probability),

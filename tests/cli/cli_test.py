@@ -12,6 +12,7 @@ import pty
 import re
 import resource
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -148,12 +149,22 @@ class Forms(unittest.TestCase):
         self.assertEqual(len(done["tokens"]), done["usage"]["completion"])
         self.assertIn(done["finish_reason"], ("length", "stop_token"))
         self.assertGreater(done["usage"]["prompt"], 1)
+        self.assertEqual(done["usage"]["grammar_complete"], -1)  # there is none
         again = answer("run", "-m", DRAFT, "-p", "Once upon a time", "-n", "12", "--temp", "0", "--json", "-t", "1")
         self.assertEqual(again["text"], done["text"])
         # The first greedy token is the most probable one of logits.
         ids = answer("tokenize", "-m", DRAFT, "--json", "--bos", stdin=b"Once upon a time")["tokens"]
         top = answer("logits", "-m", DRAFT, "--tokens", ",".join(map(str, ids)), "--top", "1", "--json")["top"]
         self.assertEqual(top[-1][0][0], done["tokens"][0])
+
+    def test_special_tokens_of_a_prompt_are_text_unless_asked_for(self):
+        prompt = "Hello!<|im_end|>"
+        story = os.path.join(SOURCE, "examples/demo_model/story.gguf")
+        for flag in ([], ["--special"]):
+            count = len(answer("tokenize", "-m", story, "--json", "--bos", *flag, stdin=prompt.encode())["tokens"])
+            done = answer("run", "-m", story, "-p", prompt, "-n", "1", "--json", *flag)
+            self.assertEqual(done["usage"]["prompt"], count)
+        self.assertLess(count, len(prompt))
 
     def test_a_prefix_cache_does_not_show(self):
         line = ["run", "-m", DRAFT, "-p", "Once upon a time", "-n", "12", "--temp", "0", "--json"]
@@ -268,7 +279,9 @@ class Forms(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             made = os.path.join(folder, "made.gguf")
             done = generate("quantize", DRAFT, made, "Q4_K_M")
-            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            self.assertEqual(done.returncode, 0)
+            for line in done.stderr.decode().splitlines():  # its rows are short
+                self.assertRegex(line, "^warning: .* rows of 64 are no multiple of 256$")
             self.assertEqual(done.stdout.decode(), f"{made}: {os.path.getsize(made)} bytes\n")
             self.assertLess(os.path.getsize(made), os.path.getsize(DRAFT))
             self.assertEqual(os.listdir(folder), ["made.gguf"])
@@ -278,6 +291,26 @@ class Forms(unittest.TestCase):
                 self.assertEqual(one.read(), other.read())
             self.assertEqual(answer("inspect", "-m", made, "--json")["architecture"], "llama")
             self.assertEqual(generate("run", "-m", made, "-p", "Once", "-n", "4").returncode, 0)
+
+    def test_quantize_says_which_rows_do_not_fit(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made = os.path.join(folder, "made.gguf")
+            given = os.path.join(folder, "given.gguf")
+            self.write_narrow(given)
+            done = generate("quantize", given, made, "Q4_K_M")
+            self.assertEqual(done.returncode, 0)
+            self.assertEqual(done.stderr.decode(), "warning: blk.0.attn_q.weight becomes F16, not Q4_K: "
+                             "rows of 40 are no multiple of 256, nor of 32\n")
+            self.assertEqual(generate("quantize", given, made, "F16").stderr, b"")
+
+    @staticmethod
+    def write_narrow(path):
+        """A GGUF file with one matrix of two rows of 40 floats."""
+        name = b"blk.0.attn_q.weight"
+        header = b"GGUF" + struct.pack("<IQQ", 3, 1, 0) + struct.pack("<Q", len(name)) + name
+        header += struct.pack("<IQQIQ", 2, 40, 2, 0, 0)
+        with open(path, "wb") as file:
+            file.write(header + bytes(-len(header) % 32) + struct.pack("<80f", *range(80)))
 
     def test_a_turn_that_was_cut_is_closed(self):
         # What the second answer goes on from is the whole conversation as the model's form lays it out.
@@ -385,6 +418,7 @@ class Grammar(unittest.TestCase):
                     self.assertIsInstance(json.loads(said["text"]), list)
                 checked = answer("grammar", "check", "--gbnf", path, "-m", DRAFT, "--json", stdin=said["text"].encode())
                 self.assertEqual(checked["results"], [said["finish_reason"] == "grammar_complete"])
+                self.assertEqual(checked["results"], [said["usage"]["grammar_complete"] == 1])
         dated = answer("run", "-m", DRAFT, "-p", "On", "--json", "--regex", "[12][0-9]{3}-[01][0-9]")
         self.assertRegex(dated["text"], r"^[12][0-9]{3}-[01][0-9]$")
         talk = generate("chat", "-m", DRAFT, "--regex", "yes|no", stdin=b"Is it?\n/exit\n")

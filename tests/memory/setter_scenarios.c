@@ -132,6 +132,7 @@ static void model_options(const void* with) {
   TRY(gen_model_options_set_gpu_allocator(o, gpu, E));
   FREE(gen_gpu_allocator_release(gpu));
   TRY(gen_model_options_set_mmap(o, 1, E));
+  TRY(gen_model_options_set_mlock(o, 0, E));
   TRY(gen_model_options_set_progress(o, go_on, NULL, E));
   TRY(gen_model_options_set_max_seq_len(o, 8, E));
   TRY(gen_model_options_set_check_tensors(o, 1, E));

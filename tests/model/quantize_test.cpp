@@ -16,8 +16,10 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "quant/format.h"
 #include "support/gguf_writer.h"
 
@@ -128,6 +130,60 @@ TEST_F(QuantizeTest, RowsThatDoNotFitGetWhatFits) {
   }
   ASSERT_TRUE(run(layers(1, 40, false), "F32").ok());
   EXPECT_EQ(type_of("blk.0.attn_q.weight"), DType::kF32);
+}
+
+/// What is logged while it lives.
+class Lines {
+ public:
+  Lines() {
+    set_log_sink(
+        [](void* user, int32_t level, const char* line) {
+          if (level <= static_cast<int32_t>(LogLevel::kWarning)) {
+            static_cast<Lines*>(user)->lines_.emplace_back(line);
+          }
+        },
+        this);
+    set_log_level(LogLevel::kWarning);
+  }
+  ~Lines() {
+    set_log_level(LogLevel::kOff);
+    set_log_sink(nullptr, nullptr);
+  }
+  Lines(const Lines&) = delete;
+  Lines& operator=(const Lines&) = delete;
+  [[nodiscard]] std::vector<std::string> take() { return std::exchange(lines_, {}); }
+
+ private:
+  std::vector<std::string> lines_;
+};
+
+// The recipe does not say it any more, so a line of the log does, one for each pair of types.
+TEST_F(QuantizeTest, RowsThatDoNotFitAreToldOf) {
+  Lines lines;
+  using All = std::vector<std::string>;
+  ASSERT_TRUE(run(layers(4, 40, false), "Q4_K_M").ok());
+  EXPECT_EQ(
+      lines.take(),
+      (All{"token_embd.weight and 8 more tensors become F16, not Q4_K: rows of 40 are no "
+           "multiple of 256, nor of 32",
+           "output.weight and 4 more tensors become F16, not Q6_K: rows of 40 are no multiple "
+           "of 256, nor of 32"}));
+  ASSERT_TRUE(run(layers(1, 96, true), "Q5_K_M").ok());
+  EXPECT_EQ(lines.take(),
+            (All{"token_embd.weight and 2 more tensors become Q8_0, not Q6_K: rows of "
+                 "96 are no multiple of 256",
+                 "blk.0.attn_q.weight becomes Q5_1, not Q5_K: rows of 96 are no "
+                 "multiple of 256"}));
+  ASSERT_TRUE(run(layers(1, 40, true), "Q8_0").ok());
+  EXPECT_EQ(lines.take(),
+            (All{"token_embd.weight and 3 more tensors become F16, not Q8_0: rows of 40 "
+                 "are no multiple of 32"}));
+  for (const char* type : {"F16", "F32", "BF16"}) {
+    ASSERT_TRUE(run(layers(1, 40, true), type).ok());
+    EXPECT_EQ(lines.take(), All()) << type;
+  }
+  ASSERT_TRUE(run(layers(4, 256, false), "Q4_K_M").ok());
+  EXPECT_EQ(lines.take(), All());
 }
 
 TEST_F(QuantizeTest, BlocksAreThoseOfTheCodecWhateverTheThreads) {

@@ -77,6 +77,27 @@ TEMPLATES = [
     "{% macro m(a) %}{{ a }}{% endmacro %}{{ [1, 2]|map('string')|join }}{{ m.name }}{{ m('<')|length }}", "{% for x in l %}{% macro m() %}{{ x }}{% endmacro %}{{ m() }}{% endfor %}", "{% set ns = namespace(f=none) %}{% for x in l %}{% macro m() %}{{ x }}{% endmacro %}{% if loop.first %}{% set ns.f = m %}{% endif %}{% endfor %}{{ ns.f is callable }}",
     "{% macro m(a, b) %}{{ a }}{{ b is defined }}{% endmacro %}{{ m(*[1]) }}{{ m(*[1, 2]) }}{{ m(**{'a': 3}) }}{{ m(1, *[2]) }}", "{% macro tree(x, depth=0) %}{{ '  ' * depth }}{{ x.n }}\n{% for y in x.k or [] %}{{ tree(y, depth + 1) }}{% endfor %}{% endmacro %}{{ tree({'n': 1, 'k': [{'n': 2, 'k': [{'n': 3}]}]}) }}",
     "{% set c = cycler('a', 'b') %}{{ c.next() }}{{ c.current }}{{ c.next() }}{{ c.next() }}{% set _ = c.reset() %}{{ c.next() }}", "{% set j = joiner('|') %}{% for x in l %}{{ j() }}{{ x }}{% endfor %}", "{% macro m(x) %}{% for y in x %}{{ loop.index }}{% endfor %}{% endmacro %}{% for z in [l, w] %}{{ m(z) }};{{ loop.index }}{% endfor %}",
+    # blocks see the names of the template, and are called by self
+    "{% for x in [1, 2] %}{% block b %}[{{ x }}]{% endblock %}{% endfor %}", "{% for x in [1, 2] %}{% block b scoped %}[{{ x }}{{ loop.index }}]{% endblock %}{% endfor %}",
+    "{% set q = 5 %}{% block b %}[{{ q }}{% set z = 1 %}{{ z }}]{% endblock %}{{ z is defined }}{{ self.b() }}{{ self.b()|upper }}{% set q = 6 %}{{ self.b() }}",
+    "{% if no %}{% block b %}x{{ s }}{% endblock %}{% endif %}{{ self.b() }}{{ self.b() ~ self['b']() }}", "{{ self.nope is defined }}{{ self is defined }}{{ self }}",
+    "{% block a %}{{ self.b() }}{% endblock %}{% block b %}b{{ q }}{% endblock %}{% set q = 1 %}{{ self.b() }}", "{% macro m() %}{{ self.b() }}{% endmacro %}{% block b %}b{% endblock %}{{ m() }}",
+    "{% with w = 3 %}{% block b %}{{ w }}{% endblock %}{% endwith %}", "{% if t %}{% set v = 3 %}{% block b %}{{ v }}{% endblock %}{% endif %}", "{% macro m(v) %}{% block b %}{{ v }}!{% endblock %}{% endmacro %}{{ m(5) }}",
+    "{% block b %}{% block c %}c{% endblock %}b{% endblock %}{{ self.c() }}", "{% set self = {'b': 5} %}{{ self.b }}", "{% set b = self.c %}{% block c %}cc{% endblock %}{{ b() }}{{ b is callable }}{{ self.c == self.d }}",
+    "{% block b %}{% macro m() %}<{{ s }}>{% endmacro %}{{ m() }}{% endblock %}{{ m is defined }}{{ self.b()|length }}",
+    "{{ self.nope() }}", "{% block b %}{{ self.b() }}{% endblock %}", "{% block b %}1{% endblock %}{% block b %}2{% endblock %}", "{% block b required %}{% endblock %}", "{% block b required %}x{% endblock %}",
+    "{% if no %}{% block b scoped required %} {% endblock %}{% endif %}ok", "{{ self.b(1) }}{% block b %}{% endblock %}", "{% for x in l %}{% block b %}{% break %}{% endblock %}{% endfor %}",
+    # autoescape
+    "{% autoescape false %}{{ html }}{% set a = 1 %}{% endautoescape %}{{ a is defined }}", "{% autoescape no %}{{ html }}{{ html|e }}{% endautoescape %}", "{% autoescape %}{{ html }}{% endautoescape %}", "{% autoescape false, no %}{% endautoescape %}x",
+    "{% for x in l %}{% autoescape false %}{% if x == 1 %}{% break %}{% endif %}{{ x }}{% endautoescape %}{% endfor %}", "{% if no %}{% autoescape true %}{% endautoescape %}{% endif %}ok", "{% autoescape false %}\n  a\n{% endautoescape %}\nb",
+    "{% autoescape false %}{% macro m() %}<{% endmacro %}{{ m() }}{% endautoescape %}{{ m is defined }}", "{% autoescape false %}",
+    # ranges as they are written
+    "{{ range(3) }} {{ range(1, 3) }} {{ range(0, 10, 2) }} {{ range(3)|string }} {{ range(0) }} {{ [range(2)] }} {{ range(10)[2:4] }} {{ range(10)[::-3] }} {{ range(3) ~ 'x' }} {{ '%s' % range(3) }} {{ '{}'.format(range(3)) }} {{ range(3)|pprint }} {{ {'a': range(1)} }}",
+    "{{ range(3) == [0,1,2] }}{{ range(3) == range(0,3) }}{{ range(0,3,2) == range(0,4,2) }}{{ range(0) == range(1,1) }}", "{{ range(3) + [1] }}", "{{ range(3) < range(4) }}", "{{ range(100001) }}",
+    "{{ range(3) is sequence }}{{ range(3) is iterable }}{{ 2 in range(3) }}{{ range(3)|first }}{{ range(3)|last }}{{ range(3)|length }}{{ range(3)|reverse|list }}{{ range(5, 0, -2)|string }}{{ {range(2): 1} }}",
+    "{{ range(true) }}{{ range(-3) }}{{ range(0, 3, -1) }}{{ range(5,2) }}{{ range(2,7,3)[1:] }}{{ range(2,7,3)[5:] }}{{ range(10)[3:3] }}{{ range(10)[-3:] }}{{ range(9, 0, -2)[::2] }}{{ range(3)[::-1] }}{{ range(0)[::-1] }}",
+    "{{ range(3).start }}{{ range(3).stop }}{{ range(3).step }}{{ range(3).index(2) }}{{ range(3).count(1) }}{{ range(4).x is defined }}", "{{ range(2)|e }}{{ range(2)|upper }}{{ range(3)|replace('r', 'R') }}{{ range(3)|list|string }}{{ range(3)|join }}{{ range(3)|trim }}",
+    "{{ 'a'.encode is defined }}",
     # unknown names where they are not met
     "{% if no %}{{ s|from_json }}{% endif %}ok", "{{ (s|from_json) if no else 'ok' }}" , "{% if t %}{{ s is strange }}{% endif %}",
     "{% macro m(a) %}{{ kwargs }}{% endmacro %}{{ m(b=1) }}{% call m(1) %}{% endcall %}{{ m }}", "{% set n = namespace(a=1, b='x') %}{{ n }}{% for x in l %}{{ loop }}{% endfor %}",

@@ -286,7 +286,7 @@ TEST(Origin, NoBuiltinMakesATextTheTemplatesOwn) {
     given.push_back({pair, *one, *other});
   }
   // Those that take nothing, or end the rendering.
-  const std::set<std::string> kSilent = {"raise_exception"};
+  const std::set<std::string> kSilent = {"raise_exception", ".encode"};
   for (const Calls& calls : all_calls()) {
     size_t taken = 0;
     for (const std::string& call : std::set<std::string>(calls.calls.begin(), calls.calls.end())) {

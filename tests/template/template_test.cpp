@@ -105,6 +105,22 @@ TEST(Template, StatusesAndMessages) {
   EXPECT_STREQ(status_of("{% for m in [1] %}\n{{ m.x.y }}{% endfor %}").message(),
                "template line 2: int has no 'x'");
   EXPECT_EQ(Template::compile("\xff").status().code(), Code::kFormat);
+  // What Jinja2 has and we do not is named.
+  const Status escapes = status_of("\n{% autoescape true %}{{ x }}{% endautoescape %}");
+  EXPECT_EQ(escapes.code(), Code::kUnsupported);
+  EXPECT_STREQ(
+      escapes.message(),
+      "template line 2: autoescape is for HTML and not supported; {% autoescape false %} is");
+  const Status bytes = status_of("{{ 'a'.encode('utf-8') }}");
+  EXPECT_EQ(bytes.code(), Code::kUnsupported);
+  EXPECT_NE(std::string(bytes.message()).find("text.encode makes bytes"), std::string::npos);
+  EXPECT_STREQ(status_of("{% block b %}{% endblock %}\n{% block b %}{% endblock %}").message(),
+               "template line 2: block 'b' is there twice");
+}
+
+// What is printed of a range is who wrote its numbers'.
+TEST(Template, RangesAreWhoseTheirNumbersAre) {
+  EXPECT_EQ(marked("{{ range(2) }}{{ range(n) }}", R"({"n": 3})"), "range(0, 2)range({0}, {3})");
 }
 
 TEST(Template, BoundsHold) {
@@ -131,6 +147,9 @@ TEST(Template, BoundsHold) {
   is("{{ 'x'|center(999999) }}", Code::kOutOfRange, tight);
   is("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", Code::kOutOfRange);
   is("{% for x in [[]] recursive %}{{ loop([[]]) }}{% endfor %}", Code::kOutOfRange);
+  is("{% block b %}{{ self.b() }}{% endblock %}", Code::kOutOfRange);
+  is("{% block b %}{% for i in range(9) %}{{ self.b() }}{% endfor %}{% endblock %}",
+     Code::kOutOfRange);
   is("{% set ns = namespace() %}{% set ns.a = [ns] %}{{ ns.a == ns.a }}", Code::kOk);
   is("{{ " + std::string(5000, '(') + "1" + std::string(5000, ')') + " }}", Code::kUnsupported);
   is("{{ " + std::string(5000, '-') + "1 }}", Code::kUnsupported);

@@ -74,6 +74,8 @@ namespace LibGenerate
         public NativeSymbol Allocator { get; set; }
         /// <summary>Whether the file is mapped rather than read.</summary>
         public bool? MapFile { get; set; }
+        /// <summary>Whether the weights are locked in memory; the load fails where the system does not let it.</summary>
+        public bool? LockMemory { get; set; }
         /// <summary>Where all memory on a device comes from; not disposed of before the load.</summary>
         public GpuAllocator GpuAllocator { get; set; }
         /// <summary>A gen_progress_callback, called on the loading thread.</summary>
@@ -117,6 +119,7 @@ namespace LibGenerate
                 if (Allocator.Address != IntPtr.Zero) Native.gen_model_options_set_allocator(native, Allocator.Address);
                 if (GpuAllocator != null) Native.gen_model_options_set_gpu_allocator(native, GpuAllocator.Handle);
                 if (MapFile != null) Native.gen_model_options_set_mmap(native, MapFile.Value ? 1 : 0);
+                if (LockMemory != null) Native.gen_model_options_set_mlock(native, LockMemory.Value ? 1 : 0);
                 if (Progress.Address != IntPtr.Zero)
                 {
                     Native.gen_model_options_set_progress(native, Progress.Address, ProgressUser);

@@ -87,6 +87,7 @@ namespace LibGenerate
         static readonly byte[] dropped = Utf8.Bytes("dropped");
         static readonly byte[] drafted = Utf8.Bytes("drafted");
         static readonly byte[] accepted = Utf8.Bytes("accepted");
+        static readonly byte[] complete = Utf8.Bytes("grammar_complete");
         static readonly byte[] prefill = Utf8.Bytes("prefill");
         static readonly byte[] firstToken = Utf8.Bytes("first_token");
         static readonly byte[] decode = Utf8.Bytes("decode");
@@ -121,6 +122,8 @@ namespace LibGenerate
         public long DraftedTokens { get; }
         /// <summary>Of these, what the model then said.</summary>
         public long AcceptedTokens { get; }
+        /// <summary>Whether what was drawn is a member of the call's grammar; null without one.</summary>
+        public bool? GrammarComplete { get; }
         /// <summary>Time that the prompt took.</summary>
         public TimeSpan PrefillTime { get; }
         /// <summary>Time from the call to the first token.</summary>
@@ -162,6 +165,8 @@ namespace LibGenerate
             DroppedTokens = Usage(result, dropped);
             DraftedTokens = Usage(result, drafted);
             AcceptedTokens = Usage(result, accepted);
+            long member = Usage(result, complete);
+            GrammarComplete = member < 0 ? (bool?)null : member > 0;
             PrefillTime = Time(result, prefill);
             FirstTokenTime = Time(result, firstToken);
             DecodeTime = Time(result, decode);

@@ -29,8 +29,10 @@ BlockPool::BlockPool(std::span<const BlockPart> parts, int32_t block_size, size_
 }
 
 BlockPool::BlockPool(size_t block_bytes, int32_t block_size, size_t count,
-                     engine::EngineMemory& memory) noexcept
-    : BlockPool(std::array{BlockPart{block_bytes, &memory}}, block_size, count) {}
+                     engine::EngineMemory& memory, bool holds_tensors) noexcept
+    : BlockPool(std::array{BlockPart{block_bytes, &memory}}, block_size, count) {
+  holds_tensors_ = holds_tensors;
+}
 
 Status BlockPool::add_segment() {
   Segment segment;

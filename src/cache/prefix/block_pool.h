@@ -85,8 +85,8 @@ class BlockPool {
 
   /// `count` blocks of `block_bytes` for `block_size` positions each, all at least 1; their product
   /// must fit a size. `memory` must outlive the pool.
-  BlockPool(size_t block_bytes, int32_t block_size, size_t count,
-            engine::EngineMemory& memory) noexcept;
+  BlockPool(size_t block_bytes, int32_t block_size, size_t count, engine::EngineMemory& memory,
+            bool holds_tensors = false) noexcept;
   /// The same in one to kMostBlockParts parts of at least a byte.
   BlockPool(std::span<const BlockPart> parts, int32_t block_size, size_t count) noexcept;
   BlockPool(const BlockPool&) = delete;
@@ -112,6 +112,8 @@ class BlockPool {
   /// Whether `block` is one of this pool's, and allocated.
   [[nodiscard]] bool holds(const Block* block) const;
 
+  /// Whether blocks lie as BlockShape of paged_store.h says, which who is shown them may read.
+  [[nodiscard]] bool holds_tensors() const noexcept { return holds_tensors_; }
   /// Blocks in all; free blocks; positions and bytes of a block.
   [[nodiscard]] size_t capacity() const noexcept { return count_; }
   [[nodiscard]] size_t available() const noexcept;
@@ -158,6 +160,7 @@ class BlockPool {
   const size_t block_bytes_;
   const int32_t block_size_;
   const size_t count_;
+  bool holds_tensors_ = false;
   mutable std::mutex mutex_;
   /// By part; changes before the first block only.
   std::array<std::atomic<engine::EngineMemory*>, kMostBlockParts> memories_{};

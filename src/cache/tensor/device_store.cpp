@@ -79,9 +79,6 @@ Status DeviceStore::write(const engine::GpuBuffer& to, int32_t start, const void
                           const TensorShape& shape, From where) {
   const size_t row = static_cast<size_t>(shape.dim) * element_bytes();
   const size_t count = static_cast<size_t>(shape.seq) * static_cast<size_t>(shape.dim);
-  std::vector<uint16_t> halves(type_ == DType::kF16 ? count : 0);
-  // No engine is there that rounds: what lies on the device comes to the host and goes back.
-  std::vector<float> floats(type_ == DType::kF16 && where == From::kDevice ? count : 0);
   for (size_t b = 0; b < static_cast<size_t>(shape.batch); ++b) {
     void* const place =
         to.at((b * static_cast<size_t>(max_seq_len()) + static_cast<size_t>(start)) * row);
@@ -92,12 +89,27 @@ Status DeviceStore::write(const engine::GpuBuffer& to, int32_t start, const void
                                      : allocator_->copy_up(place, lane, bytes));
       continue;
     }
+    GEN_TRY(write_halves(static_cast<std::byte*>(place), lane, count, where));
+  }
+  return {};
+}
+
+Status DeviceStore::write_halves(std::byte* to, const float* from, size_t count, From where) {
+  constexpr size_t kAtOnce = size_t{1} << 16;  // what is kept for it stays small
+  const size_t most = std::min(count, kAtOnce);
+  if (halves_.size() < most) halves_.resize(most);
+  // No engine is there that rounds: what lies on the device comes to the host and goes back.
+  if (where == From::kDevice && floats_.size() < most) floats_.resize(most);
+  for (size_t done = 0; done < count; done += most) {
+    const size_t n = std::min(most, count - done);
+    const float* next = from + done;
     if (where == From::kDevice) {
-      GEN_TRY(allocator_->copy_down(floats.data(), lane, bytes));
-      lane = floats.data();
+      GEN_TRY(allocator_->copy_down(floats_.data(), next, n * sizeof(float)));
+      next = floats_.data();
     }
-    std::transform(lane, lane + count, halves.begin(), f32_to_f16);
-    GEN_TRY(allocator_->copy_up(place, halves.data(), count * sizeof(uint16_t)));
+    std::transform(next, next + n, halves_.begin(), f32_to_f16);
+    GEN_TRY(
+        allocator_->copy_up(to + done * sizeof(uint16_t), halves_.data(), n * sizeof(uint16_t)));
   }
   return {};
 }
@@ -356,7 +368,8 @@ MemoryUse DeviceStore::memory() const noexcept {
                    static_cast<size_t>(all.seq) * static_cast<size_t>(all.dim);
   }
   use.resident += counters_.size() + k_pointers_.size() + v_pointers_.size();
-  use.metadata = sizeof(*this) + bookkeeping_bytes() + layers_.size() * sizeof(Layer);
+  use.metadata = sizeof(*this) + bookkeeping_bytes() + layers_.size() * sizeof(Layer) +
+                 halves_.capacity() * sizeof(uint16_t) + floats_.capacity() * sizeof(float);
   return use;
 }
 

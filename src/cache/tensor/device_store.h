@@ -107,6 +107,8 @@ class DeviceStore final : public LayeredStore,
                      From from);
   Status write(const engine::GpuBuffer& to, int32_t start, const void* from,
                const TensorShape& shape, From where);
+  /// `count` numbers as binary16.
+  Status write_halves(std::byte* to, const float* from, size_t count, From where);
   /// All lanes' rows as they are kept, one lane after the other.
   Status read(const engine::GpuBuffer& from, const TensorShape& shape,
               std::vector<std::byte>* to) const;
@@ -130,6 +132,8 @@ class DeviceStore final : public LayeredStore,
   int32_t position_ = 0;  // what the counters hold, if known
   int32_t length_ = 0;
   bool counters_known_ = true;
+  std::vector<uint16_t> halves_;  // of a write on its way, of binary16; kept for the next
+  std::vector<float> floats_;
   engine::GpuBuffer k_pointers_;
   engine::GpuBuffer v_pointers_;
 };

@@ -37,6 +37,13 @@ void decode(DType type, const std::byte* from, size_t count, float* to) noexcept
   for (size_t i = 0; i < count; ++i) to[i] = f16_to_f32(halves[i]);
 }
 
+/// Room in a table for blocks that may not come, by an exception either.
+struct Names {
+  std::vector<Block*>* table;
+  size_t keep;
+  ~Names() { table->resize(keep); }
+};
+
 }  // namespace
 
 Result<std::shared_ptr<TensorPool>> TensorPool::create(const BlockShape& shape,
@@ -150,6 +157,13 @@ Status PagedStore::make_writable(int32_t start, int32_t end) {
   if (shared.empty() && grown == 0) return {};
   BlockPool& blocks = pool_->blocks();
   GEN_TRY(blocks.make_available(shared.size() + grown));  // before making room for their names
+  if (shared.empty()) {
+    Names names{&table_, known};
+    table_.resize(last);  // by factors, so that a sequence that grows seldom does it
+    GEN_TRY(blocks.allocate(std::span(table_).subspan(known)));
+    names.keep = last;
+    return {};
+  }
   table_.reserve(table_.size() + grown);
   std::vector<Block*> taken(shared.size() + grown);
   GEN_TRY(blocks.allocate(taken));
@@ -199,18 +213,19 @@ int32_t PagedStore::run_at(int32_t position, int32_t left) const noexcept {
 }
 
 Status PagedStore::write(int32_t layer, size_t half, const TensorShape& added, int32_t start,
-                         const float* from) const {
+                         const float* from) {
   const BlockShape& shape = pool_->shape();
   engine::EngineMemory& memory = pool_->blocks().memory();
   const size_t dim = to_size(added.dim);
-  std::vector<std::byte> rows;  // of a run, on their way to a device
+  std::vector<std::byte>& rows = staged_;
   for (int32_t done = 0, run = 0; done < added.seq; done += run) {
     run = run_at(start + done, added.seq - done);
     const engine::EnginePtr<std::byte> at = row(layer, half, start + done);
     std::byte* to = memory.host(at);
     const bool staged = to == nullptr;
     if (staged) {
-      rows.resize(to_size(run) * shape.row_bytes());
+      const size_t bytes = to_size(run) * shape.row_bytes();
+      if (rows.size() < bytes) rows.resize(bytes);
       to = rows.data();
     }
     // With one channel rows follow each other on both sides.
@@ -222,7 +237,7 @@ Status PagedStore::write(int32_t layer, size_t half, const TensorShape& added, i
                to + to_size(i) * shape.row_bytes() + channel * dim * shape.element_bytes());
       }
     }
-    if (staged) GEN_TRY(memory.write(at, rows.data(), rows.size()));
+    if (staged) GEN_TRY(memory.write(at, rows.data(), to_size(run) * shape.row_bytes()));
   }
   return {};
 }
@@ -344,7 +359,8 @@ MemoryUse PagedStore::memory() const noexcept {
   for (int32_t layer = 0; layer < num_layers(); ++layer) {
     use.payload += 2 * to_size(layer_seq_len(layer)) * pool_->shape().row_bytes();
   }
-  use.metadata = sizeof(*this) + bookkeeping_bytes() + table_.capacity() * sizeof(Block*);
+  use.metadata =
+      sizeof(*this) + bookkeeping_bytes() + table_.capacity() * sizeof(Block*) + staged_.capacity();
   return use;
 }
 

@@ -62,7 +62,7 @@ class TensorPool {
   TensorPool(const BlockShape& shape, size_t block_bytes, size_t count, Allocator& allocator)
       : shape_(shape),
         memory_(std::make_unique<engine::HostMemory>(allocator)),
-        blocks_(block_bytes, shape.block_size, count, *memory_) {}
+        blocks_(block_bytes, shape.block_size, count, *memory_, true) {}
 
   BlockShape shape_;
   std::unique_ptr<engine::HostMemory> memory_;
@@ -130,7 +130,7 @@ class PagedStore final : public LayeredStore, public TensorCopies {
   /// Gives back all blocks from the `keep`th on.
   void drop_blocks(size_t keep) noexcept;
   Status write(int32_t layer, size_t half, const TensorShape& added, int32_t start,
-               const float* from) const;
+               const float* from);
   Status read(int32_t layer, size_t half, const TensorShape& all, float* to) const;
   /// Positions from `position` on, of `left`, whose rows follow each other.
   [[nodiscard]] int32_t run_at(int32_t position, int32_t left) const noexcept;
@@ -140,6 +140,7 @@ class PagedStore final : public LayeredStore, public TensorCopies {
 
   std::shared_ptr<TensorPool> pool_;
   std::vector<Block*> table_;
+  std::vector<std::byte> staged_;  // rows of a run, on their way to a device; kept for the next
 };
 
 }  // namespace gen::cache

@@ -127,6 +127,21 @@ Status CpuWeight::keep_rows(Allocator& allocator, const WeightSource& source) {
   return {};
 }
 
+void CpuWeight::list_host_bytes(std::vector<std::span<const std::byte>>* out) const {
+  for (const WeightSegment& segment : segments_) {
+    if (segment.tiles != nullptr) {
+      out->emplace_back(segment.tiles, segment.tile_bytes * static_cast<size_t>(segment.n_tiles));
+      continue;
+    }
+    const DTypeInfo& type = *dtype_info(segment.type);
+    const auto weights = static_cast<size_t>(segment.rows * in_);
+    out->emplace_back(segment.source, weights / type.block_elements * type.block_bytes);
+  }
+  if (rows_data_ != nullptr) {
+    out->emplace_back(rows_data_, row_bytes_ * static_cast<size_t>(out_));
+  }
+}
+
 Result<std::unique_ptr<Weight>> CpuWeight::prepare(
     Allocator& allocator, ThreadPool& pool, WeightRole role, std::span<const WeightSource> sources,
     CpuLevel level, bool repack, const std::shared_ptr<WeightMemory>& memory, bool dry_run) {

@@ -49,6 +49,8 @@ class CpuWeight final : public Weight {
   [[nodiscard]] size_t resident_bytes() const noexcept override { return resident_bytes_; }
   [[nodiscard]] size_t stream_bytes() const noexcept override { return stream_bytes_; }
 
+  void list_host_bytes(std::vector<std::span<const std::byte>>* out) const override;
+
   [[nodiscard]] std::span<const WeightSegment> segments() const noexcept { return segments_; }
   /// kEmbedding: the rows as in the file.
   [[nodiscard]] DType rows_type() const noexcept { return rows_type_; }

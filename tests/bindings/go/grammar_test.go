@@ -66,6 +66,7 @@ func TestGrammarsMakeMembers(t *testing.T) {
 		if !member.MatchString(r.Text) {
 			t.Errorf("%q", r.Text)
 		}
+		equal(t, "a member", r.Usage.GrammarComplete, 1)
 		if r.FinishReason != generate.FinishGrammarComplete && r.FinishReason != generate.FinishStopToken {
 			t.Error(r.FinishReason)
 		}
@@ -78,6 +79,7 @@ func TestGrammarsMakeMembers(t *testing.T) {
 	again := must(g.Generate(ctx, "Once upon a time", greedy, generate.WithMaxTokens(8), generate.WithGrammar(constraint),
 		generate.WithGrammar(nil)))
 	equal(t, "any text", again.Text, free.Text)
+	equal(t, "without a grammar", free.Usage.GrammarComplete, -1)
 	if member.MatchString(free.Text) {
 		t.Error("a text that needs no grammar")
 	}

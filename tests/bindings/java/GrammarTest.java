@@ -135,12 +135,15 @@ final class GrammarTest {
       for (int seed = 0; seed < 12; ++seed) {
         Result result = generator.generate("Once upon a time", limited.seed(seed));
         Check.that(result.text().matches(SENTENCE), result.text());
+        Check.that(result.grammarComplete().orElse(false), "a member");
         Check.that(result.finishReason() == FinishReason.GRAMMAR_COMPLETE
             || result.finishReason() == FinishReason.STOP_TOKEN, result.finishReason().toString());
         seen.add(result.text());
       }
       Check.that(seen.size() > 1, "one text whatever the seed");
-      String free = generator.generate("Once upon a time", Check.greedy(8)).text();
+      Result unbound = generator.generate("Once upon a time", Check.greedy(8));
+      Check.that(unbound.grammarComplete().isEmpty(), "without a grammar");
+      String free = unbound.text();
       Check.that(!free.matches(SENTENCE), "a text that needs no grammar");
       Check.equal(free, generator.generate("Once upon a time", Check.greedy(8).grammar(grammar).grammar(null)).text(),
           "any text");

@@ -75,7 +75,9 @@ const grammar = Grammar.regex("(The|A) (cat|dog) (ran|sat)\\.");
 for (let seed = 0; seed < 8; ++seed) {
   const [result] = await generator.batch(["Once"], { grammar, seed, temperature: 3, max_new_tokens: 40 });
   assert.match(result.text, /^(The|A) (cat|dog) (ran|sat)\.$/);
+  assert.equal(result.usage.grammar_complete, 1);
 }
+assert.equal((await generator.batch(["Once"], { max_new_tokens: 1 }))[0].usage.grammar_complete, -1);
 grammar.close();
 await assert.rejects(generator.batch(["Once"], { grammar }), (failure) => failure.code === -15);
 assert.throws(() => Grammar.gbnf("root ::= a\na ::= (\"b\""),

@@ -164,6 +164,8 @@ class Scenarios(unittest.TestCase):
                 result = session.generate("Once", grammar=grammar, seed=seed, temperature=3, max_new_tokens=40)
                 self.assertRegex(result.text, f"^{pattern}$")
                 self.assertIn(result.finish_reason, ("grammar_complete", "stop_token"))
+                self.assertEqual(result.usage["grammar_complete"], 1)
+            self.assertEqual(session.generate("x", max_new_tokens=1).usage["grammar_complete"], -1)
             for result in self.generator.batch(["The", "A"], grammar=grammar, max_new_tokens=40):
                 self.assertRegex(result.text, f"^{pattern}$")
             with Matcher(grammar, self.model) as matcher:

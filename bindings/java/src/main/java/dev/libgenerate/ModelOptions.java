@@ -64,6 +64,11 @@ public final class ModelOptions extends Settings<ModelOptions> {
     return add(o -> Native.gen_model_options_set_mmap(o, use ? 1 : 0));
   }
 
+  /** With true the weights are locked in memory; the load fails where the system does not let it. */
+  public ModelOptions mlock(boolean lock) {
+    return add(o -> Native.gen_model_options_set_mlock(o, lock ? 1 : 0));
+  }
+
   /** A gen_progress_callback in C. With one, an interrupt no longer stops the load: that is the callback's to do. */
   public ModelOptions progress(NativeSymbol callback, long user) {
     ModelOptions options = add(o -> Native.gen_model_options_set_progress(o, callback.address(), user));

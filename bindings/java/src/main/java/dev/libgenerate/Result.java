@@ -58,7 +58,8 @@ public final class Result {
     error = code == 0 ? null
         : GenerateException.of(code, Native.gen_binding_result_message(address)).with(List.of(this));
     usage = new long[] {usage(address, "prompt"), usage(address, "prompt_cached"), usage(address, "completion"),
-        usage(address, "dropped"), usage(address, "drafted"), usage(address, "accepted")};
+        usage(address, "dropped"), usage(address, "drafted"), usage(address, "accepted"),
+        usage(address, "grammar_complete")};
     timings = new double[] {seconds(address, "prefill"), seconds(address, "first_token"), seconds(address, "decode"),
         seconds(address, "total")};
   }
@@ -151,6 +152,11 @@ public final class Result {
   /** Of these, what the model then said. */
   public long acceptedTokens() {
     return usage[5];
+  }
+
+  /** Whether what was drawn is a member of the call's grammar; empty without one. */
+  public Optional<Boolean> grammarComplete() {
+    return usage[6] < 0 ? Optional.empty() : Optional.of(usage[6] > 0);
   }
 
   /** Time for the prompt. */

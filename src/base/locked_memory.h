@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that the system may not move to disk, or drop because it can be read again.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+
+namespace gen {
+
+/// Holds pages in memory until it goes, which must be before they do. Movable only.
+class LockedMemory {
+ public:
+  using Part = std::span<const std::byte>;
+
+  LockedMemory() noexcept = default;
+  LockedMemory(LockedMemory&& other) noexcept;
+  LockedMemory& operator=(LockedMemory&& other) noexcept;
+  LockedMemory(const LockedMemory&) = delete;
+  LockedMemory& operator=(const LockedMemory&) = delete;
+  ~LockedMemory();
+
+  /// The pages that any of `parts` lie on; those that are not there yet come now. kOutOfMemory
+  /// naming the limit if the system refuses some of them; then none are held.
+  static Result<LockedMemory> lock(std::vector<Part> parts);
+
+ private:
+  std::vector<Part> held_;  // whole pages
+};
+
+}  // namespace gen
