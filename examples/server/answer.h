@@ -18,7 +18,7 @@
 
 namespace server {
 
-/// A token that was drawn, and the most probable ones in its place.
+/// A token that was drawn, and the most probable ones in its place, best first.
 struct Drawn {
   int32_t id = -1;
   float logprob = 0;
@@ -33,7 +33,6 @@ struct End {
   int64_t completion_tokens = 0;
   int64_t drafted_tokens = 0;   // guessed, see --draft
   int64_t accepted_tokens = 0;  // of these, right
-  std::vector<Drawn> drawn;     // if log-probabilities were asked for
   gen_status status = GEN_OK;   // anything else: the choice failed, and `message` says why
   std::string message;
 };
@@ -43,6 +42,7 @@ struct Event {
   size_t choice = 0;
   std::string text;
   std::optional<End> end;
+  std::vector<Drawn> drawn;  // since the event before, if log-probabilities were asked for
 };
 
 /// All choices of one request. One client's thread takes events; any thread may do the rest.

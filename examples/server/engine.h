@@ -25,6 +25,7 @@ struct Task {
   size_t choice = 0;
   std::shared_ptr<const std::vector<int32_t>> prompt;  // at least one token
   std::shared_ptr<const gen_sampling> sampling;
+  bool logprobs = false;  // of its tokens are wanted
 };
 
 class Engine {
@@ -51,7 +52,8 @@ class Engine {
  private:
   void work();
   void run(const Task& task);
-  End generate(const Task& task);
+  /// The last event, but for its choice.
+  Event generate(const Task& task);
 
   const cli::Generator generator_;
   const size_t parallel_;

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "openai/response.h"
+
 namespace server {
 namespace {
 
@@ -174,6 +176,16 @@ std::vector<std::shared_ptr<const Tokens>> Encoder::prompts(const Request& reque
   return out;
 }
 
+size_t Encoder::text_size(const Prompt& prompt) const {
+  if (const auto* text = std::get_if<std::string>(&prompt)) return characters(*text);
+  if (const auto* gap = std::get_if<Gap>(&prompt)) return characters(gap->prefix);
+  const auto& ids = std::get<Tokens>(prompt);
+  return characters(cli::text_of([&](char* buf, size_t capacity, size_t* n, gen_error* e) {
+    return gen_tokenizer_decode(gen_model_tokenizer(model_), ids.data(), ids.size(), buf, capacity,
+                                n, e);
+  }));
+}
+
 Matcher Encoder::matcher(const Request& request) const {
   if (!request.language) return nullptr;
   // Each may take seconds: together they have one processor at most.
@@ -252,11 +264,22 @@ std::vector<std::string> sampling_keys() {
 }
 
 std::string token_bytes(const gen_model* model, int32_t id) {
-  char bytes[256];
+  const gen_tokenizer* tokenizer = gen_model_tokenizer(model);
   size_t n = 0;
+  gen_tokenizer_piece(tokenizer, id, nullptr, 0, &n, nullptr);
+  std::string bytes(n + 1, '\0');
   const gen_status status =
-      gen_tokenizer_piece(gen_model_tokenizer(model), id, bytes, sizeof bytes, &n, nullptr);
-  return status == GEN_OK ? std::string(bytes, n) : std::string();
+      gen_tokenizer_piece(tokenizer, id, bytes.data(), bytes.size(), &n, nullptr);
+  bytes.resize(status == GEN_OK ? n : 0);
+  return bytes;
+}
+
+size_t token_characters(const gen_model* model, int32_t id) {
+  // Twice: at the beginning of a text some tokenizers drop a space.
+  const int32_t twice[] = {id, id};
+  size_t n = 0;
+  gen_tokenizer_decode(gen_model_tokenizer(model), twice, 2, nullptr, 0, &n, nullptr);
+  return n == 0 ? 0 : characters(token_bytes(model, id));
 }
 
 ApiError library_error(gen_status status, const std::string& message, const std::string& param) {

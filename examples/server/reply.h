@@ -53,20 +53,21 @@ class Reply {
   ApiError failure(const End& end) const;
   void count(const Event& end);
   bool stream_event(Client& client, const Event& event);
-  Choice finished_choice(size_t index, std::string text, const End& end) const;
+  /// What an event adds to its choice, its text aside.
+  Choice part(const Event& event);
 
   const Encoder& encoder_;
   Engine& engine_;
   Metrics& metrics_;
   const Metrics::Gauge counted_;
   Heading heading_;
-  bool include_usage_;
   std::string language_;  // the field that says which texts the answer may be; empty if none
   size_t choices_of_prompt_;
   Usage usage_;
   std::shared_ptr<Answer> answer_;
   std::optional<Event> first_;
   std::vector<bool> begun_;  // the choice's role was written
+  std::vector<size_t> offsets_;  // characters of each choice's prompt and text so far
 };
 
 }  // namespace server
