@@ -102,6 +102,10 @@ Json logprobs_json(const Heading& heading, const Choice& choice) {
   return heading.chat ? chat_logprobs(choice.tokens) : completion_logprobs(choice.tokens);
 }
 
+Json reason_json(const Choice& choice) {
+  return choice.finish_reason == nullptr ? Json() : Json(choice.finish_reason);
+}
+
 Json usage_json(const Usage& usage) {
   Json json = {{"prompt_tokens", usage.prompt_tokens},
                {"completion_tokens", usage.completion_tokens},
@@ -138,8 +142,7 @@ Json chunk_with(const Heading& heading, const Choice& part, Json delta) {
     choice["text"] = part.text;
   }
   choice["logprobs"] = part.tokens.empty() ? Json() : logprobs_json(heading, part);
-  choice["finish_reason"] = nullptr;
-  if (part.finish_reason != nullptr) choice["finish_reason"] = part.finish_reason;
+  choice["finish_reason"] = reason_json(part);
   Json json = chunk(heading);
   json["choices"].push_back(std::move(choice));
   return json;
@@ -163,7 +166,7 @@ Json answer_json(const Heading& heading, const std::vector<Choice>& choices, con
       one["text"] = choice.text;
     }
     one["logprobs"] = logprobs_json(heading, choice);
-    one["finish_reason"] = choice.finish_reason;
+    one["finish_reason"] = reason_json(choice);
     json["choices"].push_back(std::move(one));
   }
   json["usage"] = usage_json(usage);
