@@ -128,11 +128,12 @@ void Engine::work() {
   for (;;) {
     changed_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
     if (stopping_) return;
-    const Task task = std::move(waiting_.front());
+    Task task = std::move(waiting_.front());
     waiting_.pop_front();
     const auto place = running_.insert(task.answer);
     lock.unlock();
     run(task);
+    task = {};
     lock.lock();
     running_.erase(place);
   }

@@ -19,11 +19,14 @@
 
 namespace server {
 
+class Automaton;
+
 /// One choice to be generated.
 struct Task {
   std::shared_ptr<Answer> answer;
   size_t choice = 0;
   std::shared_ptr<const std::vector<int32_t>> prompt;  // at least one token
+  std::shared_ptr<const Automaton> language;  // outlives the sampling, which uses it; may be null
   std::shared_ptr<const gen_sampling> sampling;
   bool logprobs = false;  // of its tokens are wanted
 };

@@ -106,6 +106,7 @@ class HttpServer::Impl {
 
   void stop() {
     service_.engine.stop();
+    service_.languages.stop();
     listener_.stop();
   }
 
@@ -165,6 +166,8 @@ class HttpServer::Impl {
       return complete(head.path == kChat, body, exchange);
     } catch (const ApiError& error) {
       return exchange.status() == 0 && respond_error(exchange, error);
+    } catch (const Reply::Gone&) {
+      return false;
     }
   }
 
@@ -181,7 +184,8 @@ class HttpServer::Impl {
     if (path == kMetrics) {
       return exchange.respond(
           200, "text/plain; version=0.0.4",
-          service_.metrics.page(service_.engine.running(), service_.engine.waiting()));
+          service_.metrics.page(service_.engine.running(), service_.engine.waiting(),
+                                service_.languages.counts()));
     }
     const std::string& model = service_.dialect.model;
     if (path == kModels) return exchange.respond(200, kJson, dump(models_json(model, started_)));
@@ -206,7 +210,8 @@ class HttpServer::Impl {
     heading.id = random_id(chat ? "chatcmpl" : "cmpl");
     heading.model = service_.dialect.model;
     heading.created = std::time(nullptr);
-    Reply reply(service_.encoder, service_.engine, service_.metrics, request, std::move(heading));
+    Reply reply(service_.encoder, service_.languages, service_.engine, service_.metrics, request,
+                std::move(heading), exchange);
     if (request.stream) {
       exchange.add("Cache-Control", "no-cache");
       // A comment between events.

@@ -2,8 +2,6 @@
 // See prompts.h.
 #include "prompts.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -29,6 +27,7 @@ ApiError too_long(const std::string& param, size_t n_tokens, size_t context) {
 constexpr size_t kLongText = size_t{64} << 10U;
 
 using Grammar = cli::Handle<gen_grammar, gen_grammar_free>;
+using Cancel = cli::Handle<gen_cancel, gen_cancel_free>;
 using GrammarOptions = cli::Handle<gen_grammar_options, gen_grammar_options_free>;
 
 /// A grammar is a stranger's: it may cost less time and memory than the library would spend.
@@ -37,13 +36,7 @@ constexpr std::pair<const char*, const char*> kGrammarLimits[] = {{"max_edges", 
                                                                   {"max_items", "4096"},
                                                                   {"max_work", "1048576"},
                                                                   {"cache_memory", "4"}};
-
-/// Gives memory back that the allocator keeps after a long text.
-void release_memory() {
-#ifdef __GLIBC__
-  malloc_trim(0);
-#endif
-}
+constexpr size_t kMaskBytes = size_t{4} << 20U;  // what "cache_memory" says
 
 }  // namespace
 
@@ -186,32 +179,39 @@ size_t Encoder::text_size(const Prompt& prompt) const {
   }));
 }
 
-Matcher Encoder::matcher(const Request& request) const {
-  if (!request.language) return nullptr;
-  // Each may take seconds: together they have one processor at most.
-  const std::lock_guard turn(languages_);
-  const auto& [field, text, chosen] = *request.language;
-  const auto options = cli::make<GrammarOptions>(gen_grammar_options_new);
-  gen_error error;
-  for (const auto& [key, value] : kGrammarLimits) {
-    check(gen_grammar_options_set(options.get(), key, value, &error), error, field);
-  }
-  for (const Setting& one : chosen) {
-    check(gen_grammar_options_set(options.get(), one.key.c_str(), one.value.c_str(), &error), error,
-          one.key);
-  }
-  const auto from = field == "regex"             ? gen_grammar_from_regex
-                    : field == "lark"            ? gen_grammar_from_lark
-                    : field == "tags"            ? gen_grammar_from_tags
-                    : field == "response_format" ? gen_grammar_from_json_schema
-                                                 : gen_grammar_from_gbnf;
-  gen_grammar* made = nullptr;
-  check(from(text.data(), text.size(), options.get(), &made, &error), error, field);
-  const Grammar grammar(made);
-  gen_grammar_matcher* matcher = nullptr;
-  check(gen_grammar_matcher_new(grammar.get(), gen_model_tokenizer(model_), &matcher, &error),
-        error, field);
-  return Matcher(matcher);
+Languages::Make language_maker(const gen_model* model) {
+  return [model](const Language& language, std::stop_token stop) -> Languages::Made {
+    const auto& [field, text, chosen] = language;
+    const auto cancel = cli::make<Cancel>(gen_cancel_new);
+    const std::stop_callback on_stop(stop, [&] { gen_cancel_fire(cancel.get()); });
+    const auto options = cli::make<GrammarOptions>(gen_grammar_options_new);
+    gen_error error;
+    // check(gen_grammar_options_set_cancel(options.get(), cancel.get(), &error), error, field);
+    for (const auto& [key, value] : kGrammarLimits) {
+      check(gen_grammar_options_set(options.get(), key, value, &error), error, field);
+    }
+    for (const Setting& one : chosen) {
+      check(gen_grammar_options_set(options.get(), one.key.c_str(), one.value.c_str(), &error),
+            error, one.key);
+    }
+    const auto from = field == "regex"             ? gen_grammar_from_regex
+                      : field == "lark"            ? gen_grammar_from_lark
+                      : field == "tags"            ? gen_grammar_from_tags
+                      : field == "response_format" ? gen_grammar_from_json_schema
+                                                   : gen_grammar_from_gbnf;
+    gen_grammar* made = nullptr;
+    check(from(text.data(), text.size(), options.get(), &made, &error), error, field);
+    const Grammar grammar(made);
+    gen_grammar_matcher* start = nullptr;
+    check(gen_grammar_matcher_new(grammar.get(), gen_model_tokenizer(model), &start, &error), error,
+          field);
+    Matcher matcher(start);
+    const std::string about = cli::text_of([&](char* buf, size_t n_buf, size_t* n, gen_error* e) {
+      return gen_grammar_describe(grammar.get(), buf, n_buf, n, e);
+    });
+    const size_t bytes = nlohmann::json::parse(about).at("bytes");
+    return std::make_shared<const Automaton>(std::move(matcher), bytes + kMaskBytes);
+  };
 }
 
 cli::Sampling make_sampling(const gen_model* model, const Request& request, size_t index,

@@ -12,16 +12,16 @@
 #include <string>
 #include <vector>
 
-#include "openai/api_error.h"
 #include "../cli/handles.h"
+#include "languages.h"
+#include "openai/api_error.h"
 #include "openai/request.h"
 
 namespace server {
 
 using Tokens = std::vector<int32_t>;
-using Matcher = cli::Handle<gen_grammar_matcher, gen_grammar_matcher_free>;
 
-/// Turns the prompts of requests into token ids, and their languages into matchers. Threads: any.
+/// Turns the prompts of requests into token ids. Threads: any.
 class Encoder {
  public:
   /// Looks through the model's vocabulary.
@@ -33,8 +33,6 @@ class Encoder {
   std::vector<std::shared_ptr<const Tokens>> prompts(const Request& request) const;
   /// Characters of a prompt's text, what a completion's text comes behind.
   size_t text_size(const Prompt& prompt) const;
-  /// The beginning of the request's language; null if any text will do.
-  Matcher matcher(const Request& request) const;
 
  private:
   using Fill = std::function<gen_status(int32_t* ids, size_t capacity, size_t* n, gen_error* e)>;
@@ -50,8 +48,10 @@ class Encoder {
   const size_t context_;
   size_t longest_piece_;  // bytes of text that one token can stand for
   mutable std::mutex long_texts_;
-  mutable std::mutex languages_;
 };
+
+/// Makes languages for the model's tokens.
+Languages::Make language_maker(const gen_model* model);
 
 /// Settings for answer `index` of a prompt; `seed` counts if the request has none.
 cli::Sampling make_sampling(const gen_model* model, const Request& request, size_t index,

@@ -35,8 +35,8 @@ std::shared_ptr<const gen_sampling> shared(cli::Sampling sampling) {
 
 }  // namespace
 
-Reply::Reply(const Encoder& encoder, Engine& engine, Metrics& metrics, const Request& request,
-             Heading heading)
+Reply::Reply(const Encoder& encoder, Languages& languages, Engine& engine, Metrics& metrics,
+             const Request& request, Heading heading, Client& client)
     : encoder_(encoder),
       engine_(engine),
       metrics_(metrics),
@@ -55,17 +55,25 @@ Reply::Reply(const Encoder& encoder, Engine& engine, Metrics& metrics, const Req
                                std::to_string(engine_.capacity()));
   }
   const uint64_t seed = random_seed();
-  const Matcher matcher = encoder_.matcher(request);
-  if (request.language) language_ = request.language->field;
   std::vector<Task> tasks;
   const auto prompts = encoder_.prompts(request);
+  Matcher matcher;
+  if (request.language) {
+    language_field_ = request.language->field;
+    language_ = languages.get(*request.language, [&] { return client.is_there(); });
+    if (language_ == nullptr) {
+      ++metrics_.disconnects;
+      throw Gone();
+    }
+    matcher = language_->matcher();
+  }
   for (size_t p = 0; p < prompts.size(); ++p) {
     usage_.prompt_tokens += static_cast<int64_t>(prompts[p]->size());
     const bool counted = heading_.logprobs && !request.chat;
     const size_t offset = counted ? encoder_.text_size(request.prompts[p]) : 0;
     for (size_t i = 0; i < static_cast<size_t>(request.n); ++i) {
       offsets_[tasks.size()] = offset;
-      tasks.push_back({answer_, tasks.size(), prompts[p],
+      tasks.push_back({answer_, tasks.size(), prompts[p], language_,
                        shared(make_sampling(encoder_.model(), request, i, seed, answer_->flag(),
                                             matcher.get())),
                        heading_.logprobs});
@@ -98,7 +106,7 @@ bool Reply::wait_for_first_event(Client& client) {
 
 ApiError Reply::failure(const End& end) const {
   return library_error(end.status, end.message,
-                       end.status == GEN_ERROR_GRAMMAR ? language_ : std::string());
+                       end.status == GEN_ERROR_GRAMMAR ? language_field_ : std::string());
 }
 
 /// Nothing if the client left.

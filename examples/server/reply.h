@@ -12,6 +12,7 @@
 
 #include "answer.h"
 #include "engine.h"
+#include "languages.h"
 #include "metrics.h"
 #include "openai/request.h"
 #include "openai/response.h"
@@ -31,9 +32,12 @@ class Client {
 
 class Reply {
  public:
-  /// Submits the request. ApiError if the model cannot take it or the queue is full.
-  Reply(const Encoder& encoder, Engine& engine, Metrics& metrics, const Request& request,
-        Heading heading);
+  struct Gone {};
+
+  /// Submits the request, once its language is made. ApiError if the model cannot take it or the
+  /// queue is full, Gone if the client left.
+  Reply(const Encoder& encoder, Languages& languages, Engine& engine, Metrics& metrics,
+        const Request& request, Heading heading, Client& client);
   /// An answer that is not over is abandoned.
   ~Reply();
   Reply(const Reply&) = delete;
@@ -61,7 +65,8 @@ class Reply {
   Metrics& metrics_;
   const Metrics::Gauge counted_;
   Heading heading_;
-  std::string language_;  // the field that says which texts the answer may be; empty if none
+  std::string language_field_;  // which says what texts the answer may be; empty if any
+  Languages::Made language_;    // for others who want the same; null if any text will do
   size_t choices_of_prompt_;
   Usage usage_;
   std::shared_ptr<Answer> answer_;

@@ -17,7 +17,7 @@ import threading
 import time
 import unittest
 
-from server_client import ENDLESS, WITH_ENDLESS, Server, of_answer, of_events
+from server_client import ENDLESS, WITH_ENDLESS, Server, large_schema, of_answer, of_events
 
 SERVER, _, SOURCE = sys.argv[1:4]
 TEXT, CHAT = "/v1/completions", "/v1/chat/completions"
@@ -380,6 +380,59 @@ class Queue(unittest.TestCase):
             self.assertEqual(len(answer["choices"]), 8)
             server.wait_until_idle()
             self.assertEqual(server.post(TEXT, {"prompt": "a"})[0], 200)
+
+
+class Languages(unittest.TestCase):
+    """What the threads that make them promise is in languages_test.cpp; here that requests go that way."""
+
+    def made(self, server):
+        return server.metric("grammars_made_total") + server.metric("grammars_given_up_total")
+
+    def test_equal_ones_are_made_once(self):
+        with Server(SERVER, SOURCE) as server:
+            body = {"prompt": "Once", "max_tokens": 9, "seed": 1, "response_format": large_schema(0)}
+            answers = []
+            clients = [threading.Thread(target=lambda path: answers.append(server.post(path, body)), args=(TEXT,)) for _ in range(10)]
+            for client in clients:
+                client.start()
+            for client in clients:
+                client.join()
+            self.assertEqual({status for status, _ in answers}, {200})
+            self.assertEqual(len({str(of_answer(answer)) for _, answer in answers}), 1)
+            self.assertEqual(server.metric("grammars_made_total"), 1)
+            # A later one has it, too, and one of another field has not.
+            self.assertEqual(of_answer(server.post(TEXT, body)[1]), of_answer(answers[0][1]))
+            self.assertEqual(server.metric("grammars_made_total"), 1)
+            server.post(TEXT, {**body, "json_space": 0})
+            self.assertEqual(server.metric("grammars_made_total"), 2)
+
+    def test_who_leaves_is_not_made_one_for(self):
+        with Server(SERVER, SOURCE) as server:
+            clients = [server.connect() for _ in range(9)]
+            for number, client in enumerate(clients):
+                client.request("POST", TEXT, json.dumps({"prompt": "a", "max_tokens": 1, "response_format": large_schema(number)}))
+            wait_for(server, lambda health: self.made(server) + server.metric("grammars_making") > 0)
+            for client in clients:
+                client.close()
+            status, answer = server.post(TEXT, {"prompt": "a", "max_tokens": 3, "regex": "[ab]{2}"})
+            self.assertEqual(status, 200, answer)
+            server.wait_until_idle()
+            wait_for(server, lambda health: server.metric("grammars_making") + server.metric("grammars_waiting") == 0)
+            self.assertEqual(self.made(server), 10)
+
+    def test_the_end_comes_while_they_are_made(self):
+        server = Server(SERVER, SOURCE)
+        clients = [server.connect() for _ in range(4)]
+        for number, client in enumerate(clients):
+            client.request("POST", TEXT, json.dumps({"prompt": "a", "max_tokens": 1, "response_format": large_schema(number)}))
+        wait_for(server, lambda health: self.made(server) + server.metric("grammars_making") > 0)
+        server.stop()
+        for client in clients:  # made before, or told
+            try:
+                self.assertIn(client.getresponse().status, (200, 503))
+            except ConnectionError:
+                pass  # not even read
+            client.close()
 
 
 class Signals(unittest.TestCase):
