@@ -2,8 +2,11 @@
 // See engine.h.
 #include "engine.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <exception>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -48,7 +51,8 @@ int on_token(void* user, size_t, const gen_token* token) {
                    std::exchange(receiver.drawn, {})});
     }
   } catch (const std::exception&) {
-    return 1;  // no memory; an exception may not cross C
+    answer.lose();  // an exception may not cross C
+    return 1;
   }
   return answer.cancelled() ? 1 : 0;
 }
@@ -72,6 +76,7 @@ End cancelled() { return failed(GEN_ERROR_CANCELLED, "cancelled"); }
 
 Engine::Engine(cli::Generator generator, size_t parallel, size_t queue, Metrics& metrics)
     : generator_(std::move(generator)), parallel_(parallel), queue_(queue), metrics_(metrics) {
+  running_.reserve(parallel_);
   for (size_t i = 0; i < parallel_; ++i) threads_.emplace_back([this] { work(); });
 }
 
@@ -87,7 +92,13 @@ Engine::Admission Engine::submit(std::vector<Task> tasks) {
     if (running_.size() + waiting_.size() + tasks.size() > parallel_ + queue_) {
       return Admission::kFull;
     }
-    for (Task& task : tasks) waiting_.push_back(std::move(task));
+    const auto before = static_cast<std::ptrdiff_t>(waiting_.size());
+    try {
+      for (Task& task : tasks) waiting_.push_back(std::move(task));
+    } catch (const std::bad_alloc&) {
+      waiting_.erase(waiting_.begin() + before, waiting_.end());
+      throw;
+    }
   }
   changed_.notify_all();
   return Admission::kTaken;
@@ -130,16 +141,17 @@ void Engine::work() {
     if (stopping_) return;
     Task task = std::move(waiting_.front());
     waiting_.pop_front();
-    const auto place = running_.insert(task.answer);
+    running_.push_back(task.answer);
     lock.unlock();
     run(task);
+    const std::shared_ptr<Answer> answer = task.answer;
     task = {};
     lock.lock();
-    running_.erase(place);
+    running_.erase(std::find(running_.begin(), running_.end(), answer));
   }
 }
 
-void Engine::run(const Task& task) {
+void Engine::run(const Task& task) noexcept try {
   Event last;
   try {
     if (task.answer->cancelled()) {
@@ -147,6 +159,8 @@ void Engine::run(const Task& task) {
     } else {
       last = generate(task);
     }
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& failure) {
     last.end = failed(GEN_ERROR_INTERNAL, failure.what());
   }
@@ -158,6 +172,8 @@ void Engine::run(const Task& task) {
   metrics_.accepted_tokens += end.accepted_tokens;
   metrics_.finished(end.finish_reason, end.completion_tokens);
   task.answer->push(std::move(last));
+} catch (const std::exception&) {  // no memory even for the failure
+  task.answer->lose();
 }
 
 Event Engine::generate(const Task& task) {

@@ -9,7 +9,6 @@
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <thread>
 #include <vector>
 
@@ -54,7 +53,7 @@ class Engine {
 
  private:
   void work();
-  void run(const Task& task);
+  void run(const Task& task) noexcept;
   /// The last event, but for its choice.
   Event generate(const Task& task);
 
@@ -66,7 +65,7 @@ class Engine {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Task> waiting_;
-  std::multiset<std::shared_ptr<Answer>> running_;
+  std::vector<std::shared_ptr<Answer>> running_;  // has room for all
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };

@@ -111,8 +111,8 @@ class HttpServer::Impl {
   }
 
  private:
-  /// One client, request after request. No exception leaves it.
-  void serve(Connection& connection) {
+  /// One client, request after request.
+  void serve(Connection& connection) noexcept try {
     for (bool more = true; more;) {
       more = false;
       Head head;
@@ -125,11 +125,11 @@ class HttpServer::Impl {
         Exchange exchange(connection, nobody, {});
         respond_error(exchange, error);
         service_.metrics.responded(known_path({}), exchange.status());
-      } catch (const std::exception&) {
-        return;  // out of memory
       }
     }
     connection.linger();
+  } catch (const std::exception&) {
+    // Out of memory, even for an error: the connection ends.
   }
 
   /// Answers one request. True if the connection may serve another.

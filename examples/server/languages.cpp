@@ -33,6 +33,8 @@ std::string key_of(const Language& language) {
   return key;
 }
 
+ApiError out_of_memory() { return server_error(503, "out of memory", "overloaded"); }
+
 ApiError stopped() { return server_error(503, "the server is shutting down", "shutting_down"); }
 
 }  // namespace
@@ -84,6 +86,7 @@ Languages::Made Languages::get(const Language& language, const std::function<boo
     return nullptr;
   }
   if (job->outcome.failure) throw ApiError(*job->outcome.failure);
+  if (job->outcome.made == nullptr) throw stopping_ ? stopped() : out_of_memory();
   // The last one leaves nothing behind.
   return --job->clients == 0 ? std::move(job->outcome.made) : job->outcome.made;
 }
@@ -106,7 +109,6 @@ void Languages::stop() {
   stopping_ = true;
   for (auto& [key, job] : std::exchange(jobs_, {})) {
     job->stop.request_stop();
-    job->outcome.failure = stopped();
     job->done = true;
   }
   line_.clear();
@@ -181,16 +183,18 @@ Languages::JobHandle Languages::take(bool short_alone) {
   return job;
 }
 
-Languages::Outcome Languages::make(const Job& job) const {
+Languages::Outcome Languages::make(const Job& job) const noexcept try {
   try {
     return {make_(job.language, job.stop.get_token()), {}};
   } catch (const ApiError& error) {
     return {nullptr, error};
   } catch (const std::bad_alloc&) {
-    return {nullptr, server_error(503, "out of memory", "overloaded")};
+    throw;
   } catch (const std::exception& error) {
     return {nullptr, server_error(500, error.what())};
   }
+} catch (const std::exception&) {
+  return {};
 }
 
 void Languages::finish(const JobHandle& job, Outcome outcome) {

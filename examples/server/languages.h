@@ -85,7 +85,7 @@ class Languages {
  private:
   struct Outcome {
     Made made;                        // null: it failed
-    std::optional<ApiError> failure;  // why
+    std::optional<ApiError> failure;  // why, if there was memory for that
   };
   struct Job {
     Language language;
@@ -106,7 +106,7 @@ class Languages {
 
   void work(bool short_alone);
   JobHandle take(bool short_alone);
-  Outcome make(const Job& job) const;
+  Outcome make(const Job& job) const noexcept;
   void finish(const JobHandle& job, Outcome outcome);
 
   const Make make_;

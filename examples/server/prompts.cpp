@@ -186,7 +186,7 @@ Languages::Make language_maker(const gen_model* model) {
     const std::stop_callback on_stop(stop, [&] { gen_cancel_fire(cancel.get()); });
     const auto options = cli::make<GrammarOptions>(gen_grammar_options_new);
     gen_error error;
-    // check(gen_grammar_options_set_cancel(options.get(), cancel.get(), &error), error, field);
+    check(gen_grammar_options_set_cancel(options.get(), cancel.get(), &error), error, field);
     for (const auto& [key, value] : kGrammarLimits) {
       check(gen_grammar_options_set(options.get(), key, value, &error), error, field);
     }

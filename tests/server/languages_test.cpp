@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <new>
 #include <set>
 #include <string>
 #include <thread>
@@ -37,6 +38,7 @@ class Maker {
         throw server_error(503, "stopped");
       }
       if (language.text.starts_with("wrong")) throw bad_request("regex", "is wrong");
+      if (language.text.starts_with("huge")) throw std::bad_alloc();
       return std::make_shared<const Automaton>(Matcher(), bytes_);
     };
   }
@@ -226,6 +228,19 @@ TEST(Languages, AFailureIsToldToAllAndNotKept) {
   EXPECT_EQ(maker.begun("wrong"), 1);
   EXPECT_THROW(languages.get(regex("wrong"), [] { return true; }), ApiError);
   EXPECT_EQ(maker.begun("wrong"), 2);
+}
+
+TEST(Languages, MemoryThatIsNotThereIsToldToAll) {
+  Maker maker;
+  Languages languages(maker.make(), 1, 1000);
+  Client first(languages, regex("huge"));
+  Client second(languages, regex("huge"));
+  first.wait_until_it_waits();
+  second.wait_until_it_waits();
+  maker.let("huge");
+  EXPECT_EQ(first.status(), 503);
+  EXPECT_EQ(second.status(), 503);
+  EXPECT_NE(made_now(languages, maker, regex("a")), nullptr);
 }
 
 TEST(Languages, AreKeptWithinTheirBytes) {

@@ -390,7 +390,7 @@ class Languages(unittest.TestCase):
 
     def test_equal_ones_are_made_once(self):
         with Server(SERVER, SOURCE) as server:
-            body = {"prompt": "Once", "max_tokens": 9, "seed": 1, "response_format": large_schema(0)}
+            body = {"prompt": "Once", "max_tokens": 9, "seed": 1, "response_format": large_schema(0, 300)}
             answers = []
             clients = [threading.Thread(target=lambda path: answers.append(server.post(path, body)), args=(TEXT,)) for _ in range(10)]
             for client in clients:
