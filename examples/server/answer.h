@@ -18,7 +18,7 @@
 
 namespace server {
 
-/// A token that was drawn, and the most probable ones in its place.
+/// A token that was drawn, and the most probable ones in its place, best first.
 struct Drawn {
   int32_t id = -1;
   float logprob = 0;
@@ -33,7 +33,6 @@ struct End {
   int64_t completion_tokens = 0;
   int64_t drafted_tokens = 0;   // guessed, see --draft
   int64_t accepted_tokens = 0;  // of these, right
-  std::vector<Drawn> drawn;     // if log-probabilities were asked for
   gen_status status = GEN_OK;   // anything else: the choice failed, and `message` says why
   std::string message;
 };
@@ -43,6 +42,7 @@ struct Event {
   size_t choice = 0;
   std::string text;
   std::optional<End> end;
+  std::vector<Drawn> drawn;  // since the event before, if log-probabilities were asked for
 };
 
 /// All choices of one request. One client's thread takes events; any thread may do the rest.
@@ -51,7 +51,7 @@ class Answer {
   explicit Answer(size_t choices) : open_(choices), cancel_(cli::make<Cancel>(gen_cancel_new)) {}
 
   /// Waits for the next event, at most for `patience`. Nothing if none came, or if all choices have
-  /// ended and their events are taken.
+  /// ended and their events are taken. std::bad_alloc if one was lost.
   std::optional<Event> next(std::chrono::milliseconds patience);
   /// All ends are taken.
   bool over() const;
@@ -61,7 +61,9 @@ class Answer {
   bool cancelled() const { return cancelled_; }
 
   // For who generates.
-  void push(Event event);
+  void push(Event event) noexcept;
+  /// There was no memory for an event.
+  void lose() noexcept;
   /// The flag for gen_sampling_set_cancel.
   gen_cancel* flag() const { return cancel_.get(); }
 
@@ -71,7 +73,8 @@ class Answer {
   mutable std::mutex mutex_;
   std::condition_variable arrived_;
   std::deque<Event> events_;
-  size_t open_;  // choices whose end is not taken yet
+  bool lost_ = false;  // an event
+  size_t open_;        // choices whose end is not taken yet
   Cancel cancel_;
   std::atomic<bool> cancelled_{false};
 };

@@ -2,8 +2,11 @@
 // See engine.h.
 #include "engine.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <exception>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -23,7 +26,16 @@ struct Receiver {
   Metrics& metrics;
   Clock::time_point start;
   bool begun = false;
+  std::vector<Drawn> drawn;  // since the last piece of text
 };
+
+Drawn drawn_token(const gen_token& token) {
+  Drawn out = {token.id, token.logprob, {}};
+  for (int32_t i = 0; i < token.top_count; ++i) {
+    out.top.emplace_back(token.top[i].id, token.top[i].logprob);
+  }
+  return out;
+}
 
 int on_token(void* user, size_t, const gen_token* token) {
   auto& receiver = *static_cast<Receiver*>(user);
@@ -32,12 +44,15 @@ int on_token(void* user, size_t, const gen_token* token) {
     if (token->id >= 0 && !std::exchange(receiver.begun, true)) {
       receiver.metrics.first_token(seconds_since(receiver.start));
     }
+    if (token->id >= 0 && receiver.task.logprobs) receiver.drawn.push_back(drawn_token(*token));
     // The end is reported when its result is there.
     if (token->text_len > 0) {
-      answer.push({receiver.task.choice, std::string(token->text, token->text_len), std::nullopt});
+      answer.push({receiver.task.choice, std::string(token->text, token->text_len), std::nullopt,
+                   std::exchange(receiver.drawn, {})});
     }
   } catch (const std::exception&) {
-    return 1;  // no memory; an exception may not cross C
+    answer.lose();  // an exception may not cross C
+    return 1;
   }
   return answer.cancelled() ? 1 : 0;
 }
@@ -45,23 +60,6 @@ int on_token(void* user, size_t, const gen_token* token) {
 int64_t usage_of(const gen_result* result, const char* key) {
   int64_t value = 0;
   return gen_result_usage(result, key, &value, nullptr) == GEN_OK ? value : 0;
-}
-
-std::vector<Drawn> drawn_tokens(const gen_result* result) {
-  size_t n = 0;
-  const float* logprobs = gen_result_logprobs(result, &n);
-  if (n == 0) return {};
-  const int32_t* ids = gen_result_tokens(result, &n);
-  std::vector<Drawn> out(n);
-  for (size_t i = 0; i < n; ++i) {
-    out[i].id = ids[i];
-    out[i].logprob = logprobs[i];
-    const int32_t* top = nullptr;
-    const float* values = nullptr;
-    const size_t count = gen_result_top_logprobs(result, i, &top, &values);
-    for (size_t j = 0; j < count; ++j) out[i].top.emplace_back(top[j], values[j]);
-  }
-  return out;
 }
 
 End failed(gen_status status, std::string message) {
@@ -78,6 +76,7 @@ End cancelled() { return failed(GEN_ERROR_CANCELLED, "cancelled"); }
 
 Engine::Engine(cli::Generator generator, size_t parallel, size_t queue, Metrics& metrics)
     : generator_(std::move(generator)), parallel_(parallel), queue_(queue), metrics_(metrics) {
+  running_.reserve(parallel_);
   for (size_t i = 0; i < parallel_; ++i) threads_.emplace_back([this] { work(); });
 }
 
@@ -93,7 +92,13 @@ Engine::Admission Engine::submit(std::vector<Task> tasks) {
     if (running_.size() + waiting_.size() + tasks.size() > parallel_ + queue_) {
       return Admission::kFull;
     }
-    for (Task& task : tasks) waiting_.push_back(std::move(task));
+    const auto before = static_cast<std::ptrdiff_t>(waiting_.size());
+    try {
+      for (Task& task : tasks) waiting_.push_back(std::move(task));
+    } catch (const std::bad_alloc&) {
+      waiting_.erase(waiting_.begin() + before, waiting_.end());
+      throw;
+    }
   }
   changed_.notify_all();
   return Admission::kTaken;
@@ -116,7 +121,7 @@ void Engine::stop() {
     for (const std::shared_ptr<Answer>& answer : running_) answer->cancel();
   }
   changed_.notify_all();
-  for (const Task& task : dropped) task.answer->push({task.choice, {}, cancelled()});
+  for (const Task& task : dropped) task.answer->push({task.choice, {}, cancelled(), {}});
 }
 
 size_t Engine::running() const {
@@ -134,32 +139,44 @@ void Engine::work() {
   for (;;) {
     changed_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
     if (stopping_) return;
-    const Task task = std::move(waiting_.front());
+    Task task = std::move(waiting_.front());
     waiting_.pop_front();
-    const auto place = running_.insert(task.answer);
+    running_.push_back(task.answer);
     lock.unlock();
     run(task);
+    const std::shared_ptr<Answer> answer = task.answer;
+    task = {};
     lock.lock();
-    running_.erase(place);
+    running_.erase(std::find(running_.begin(), running_.end(), answer));
   }
 }
 
-void Engine::run(const Task& task) {
-  End end;
+void Engine::run(const Task& task) noexcept try {
+  Event last;
   try {
-    end = task.answer->cancelled() ? cancelled() : generate(task);
+    if (task.answer->cancelled()) {
+      last.end = cancelled();
+    } else {
+      last = generate(task);
+    }
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& failure) {
-    end = failed(GEN_ERROR_INTERNAL, failure.what());
+    last.end = failed(GEN_ERROR_INTERNAL, failure.what());
   }
+  last.choice = task.choice;
+  const End& end = *last.end;
   metrics_.prompt_tokens += end.prompt_tokens;
   metrics_.cached_tokens += end.cached_tokens;
   metrics_.drafted_tokens += end.drafted_tokens;
   metrics_.accepted_tokens += end.accepted_tokens;
   metrics_.finished(end.finish_reason, end.completion_tokens);
-  task.answer->push({task.choice, {}, std::move(end)});
+  task.answer->push(std::move(last));
+} catch (const std::exception&) {  // no memory even for the failure
+  task.answer->lose();
 }
 
-End Engine::generate(const Task& task) {
+Event Engine::generate(const Task& task) {
   // A batch of one: unlike gen_generate it takes tokens.
   const auto request = cli::make<LibraryRequest>(gen_request_new);
   gen_error error;
@@ -167,12 +184,12 @@ End Engine::generate(const Task& task) {
                                            &error),
              error);
   cli::check(gen_request_set_sampling(request.get(), task.sampling.get(), &error), error);
-  Receiver receiver{task, metrics_, Clock::now()};
+  Receiver receiver{task, metrics_, Clock::now(), false, {}};
   const gen_request* requests[] = {request.get()};
   gen_result* made[] = {nullptr};
   if (const gen_status status = gen_batch_generate_stream(generator_.get(), requests, 1, on_token,
                                                           &receiver, made, &error)) {
-    return failed(status, error.message);
+    return {task.choice, {}, failed(status, error.message), {}};
   }
   const cli::Result result(made[0]);
   const gen_error* failure = gen_result_error(result.get());
@@ -183,8 +200,7 @@ End Engine::generate(const Task& task) {
   end.completion_tokens = usage_of(result.get(), "completion");
   end.drafted_tokens = usage_of(result.get(), "drafted");
   end.accepted_tokens = usage_of(result.get(), "accepted");
-  end.drawn = drawn_tokens(result.get());
-  return end;
+  return {task.choice, {}, std::move(end), std::move(receiver.drawn)};
 }
 
 }  // namespace server

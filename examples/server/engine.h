@@ -9,7 +9,6 @@
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <thread>
 #include <vector>
 
@@ -19,12 +18,16 @@
 
 namespace server {
 
+class Automaton;
+
 /// One choice to be generated.
 struct Task {
   std::shared_ptr<Answer> answer;
   size_t choice = 0;
   std::shared_ptr<const std::vector<int32_t>> prompt;  // at least one token
+  std::shared_ptr<const Automaton> language;  // outlives the sampling, which uses it; may be null
   std::shared_ptr<const gen_sampling> sampling;
+  bool logprobs = false;  // of its tokens are wanted
 };
 
 class Engine {
@@ -50,8 +53,9 @@ class Engine {
 
  private:
   void work();
-  void run(const Task& task);
-  End generate(const Task& task);
+  void run(const Task& task) noexcept;
+  /// The last event, but for its choice.
+  Event generate(const Task& task);
 
   const cli::Generator generator_;
   const size_t parallel_;
@@ -61,7 +65,7 @@ class Engine {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Task> waiting_;
-  std::multiset<std::shared_ptr<Answer>> running_;
+  std::vector<std::shared_ptr<Answer>> running_;  // has room for all
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };

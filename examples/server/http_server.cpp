@@ -106,12 +106,13 @@ class HttpServer::Impl {
 
   void stop() {
     service_.engine.stop();
+    service_.languages.stop();
     listener_.stop();
   }
 
  private:
-  /// One client, request after request. No exception leaves it.
-  void serve(Connection& connection) {
+  /// One client, request after request.
+  void serve(Connection& connection) noexcept try {
     for (bool more = true; more;) {
       more = false;
       Head head;
@@ -124,11 +125,11 @@ class HttpServer::Impl {
         Exchange exchange(connection, nobody, {});
         respond_error(exchange, error);
         service_.metrics.responded(known_path({}), exchange.status());
-      } catch (const std::exception&) {
-        return;  // out of memory
       }
     }
     connection.linger();
+  } catch (const std::exception&) {
+    // Out of memory, even for an error: the connection ends.
   }
 
   /// Answers one request. True if the connection may serve another.
@@ -165,6 +166,8 @@ class HttpServer::Impl {
       return complete(head.path == kChat, body, exchange);
     } catch (const ApiError& error) {
       return exchange.status() == 0 && respond_error(exchange, error);
+    } catch (const Reply::Gone&) {
+      return false;
     }
   }
 
@@ -181,7 +184,8 @@ class HttpServer::Impl {
     if (path == kMetrics) {
       return exchange.respond(
           200, "text/plain; version=0.0.4",
-          service_.metrics.page(service_.engine.running(), service_.engine.waiting()));
+          service_.metrics.page(service_.engine.running(), service_.engine.waiting(),
+                                service_.languages.counts()));
     }
     const std::string& model = service_.dialect.model;
     if (path == kModels) return exchange.respond(200, kJson, dump(models_json(model, started_)));
@@ -206,7 +210,8 @@ class HttpServer::Impl {
     heading.id = random_id(chat ? "chatcmpl" : "cmpl");
     heading.model = service_.dialect.model;
     heading.created = std::time(nullptr);
-    Reply reply(service_.encoder, service_.engine, service_.metrics, request, std::move(heading));
+    Reply reply(service_.encoder, service_.languages, service_.engine, service_.metrics, request,
+                std::move(heading), exchange);
     if (request.stream) {
       exchange.add("Cache-Control", "no-cache");
       // A comment between events.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine.h"
+#include "languages.h"
 #include "metrics.h"
 #include "openai/request.h"
 #include "prompts.h"
@@ -26,6 +27,7 @@ struct HttpLimits {
 /// What the paths need. All must outlive the server.
 struct Service {
   const Encoder& encoder;
+  Languages& languages;
   Engine& engine;
   Metrics& metrics;
   Dialect dialect;

@@ -172,7 +172,8 @@ void serve(ServerChoice choice) {
   limits.hosts.push_back(choice.host);
   limits.origins = choice.origins;
   const server::Encoder encoder(model.get());
-  server::HttpServer http({encoder, engine, metrics, choice.dialect}, limits);
+  server::Languages languages(server::language_maker(model.get()), 2, size_t{64} << 20U);
+  server::HttpServer http({encoder, languages, engine, metrics, choice.dialect}, limits);
   // An address of IPv6 stands in brackets before a port.
   const bool six = choice.host.find(':') != std::string::npos;
   const std::string host = six ? "[" + choice.host + "]" : choice.host;

@@ -56,7 +56,8 @@ void Metrics::finished(int32_t finish_reason, int64_t completion_tokens) {
   completion_tokens_ += completion_tokens;
 }
 
-std::string Metrics::page(size_t running, size_t waiting) const {
+std::string Metrics::page(size_t running, size_t waiting,
+                          const Languages::Counts& languages) const {
   const std::lock_guard lock(mutex_);
   std::ostringstream out;
   head(out, "http_responses_total", "counter", "Responses by path and status.");
@@ -82,6 +83,15 @@ std::string Metrics::page(size_t running, size_t waiting) const {
   single(out, "running", "gauge", "Answers being generated.", static_cast<int64_t>(running));
   single(out, "waiting", "gauge", "Answers waiting for their turn.", static_cast<int64_t>(waiting));
   single(out, "clients", "gauge", "Clients being answered.", clients);
+  const auto of_grammars = [&](const char* name, const char* type, const char* help, size_t n) {
+    single(out, name, type, help, static_cast<int64_t>(n));
+  };
+  of_grammars("grammars_made_total", "counter", "Grammars read, refused ones included.",
+              languages.made);
+  of_grammars("grammars_given_up_total", "counter", "Grammars that nobody waited for any more.",
+              languages.given_up);
+  of_grammars("grammars_making", "gauge", "Grammars being read.", languages.making);
+  of_grammars("grammars_waiting", "gauge", "Grammars waiting for their turn.", languages.waiting);
   head(out, "first_token_seconds", "summary", "Seconds of work until an answer's first token.");
   out << "generate_first_token_seconds_sum " << first_token_seconds_ << '\n';
   out << "generate_first_token_seconds_count " << first_tokens_ << '\n';

@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "languages.h"
+
 namespace server {
 
 /// Counters and gauges of one server. Threads: any.
@@ -41,8 +43,8 @@ class Metrics {
   /// A choice ended, GEN_FINISH_….
   void finished(int32_t finish_reason, int64_t completion_tokens);
 
-  /// The page; what runs and waits is the engine's to say.
-  std::string page(size_t running, size_t waiting) const;
+  /// The page; what runs and waits is the engine's to say, and of languages theirs.
+  std::string page(size_t running, size_t waiting, const Languages::Counts& languages) const;
 
  private:
   mutable std::mutex mutex_;

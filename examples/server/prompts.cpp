@@ -2,11 +2,11 @@
 // See prompts.h.
 #include "prompts.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
+
+#include "openai/response.h"
 
 namespace server {
 namespace {
@@ -27,6 +27,7 @@ ApiError too_long(const std::string& param, size_t n_tokens, size_t context) {
 constexpr size_t kLongText = size_t{64} << 10U;
 
 using Grammar = cli::Handle<gen_grammar, gen_grammar_free>;
+using Cancel = cli::Handle<gen_cancel, gen_cancel_free>;
 using GrammarOptions = cli::Handle<gen_grammar_options, gen_grammar_options_free>;
 
 /// A grammar is a stranger's: it may cost less time and memory than the library would spend.
@@ -35,13 +36,7 @@ constexpr std::pair<const char*, const char*> kGrammarLimits[] = {{"max_edges", 
                                                                   {"max_items", "4096"},
                                                                   {"max_work", "1048576"},
                                                                   {"cache_memory", "4"}};
-
-/// Gives memory back that the allocator keeps after a long text.
-void release_memory() {
-#ifdef __GLIBC__
-  malloc_trim(0);
-#endif
-}
+constexpr size_t kMaskBytes = size_t{4} << 20U;  // what "cache_memory" says
 
 }  // namespace
 
@@ -174,32 +169,49 @@ std::vector<std::shared_ptr<const Tokens>> Encoder::prompts(const Request& reque
   return out;
 }
 
-Matcher Encoder::matcher(const Request& request) const {
-  if (!request.language) return nullptr;
-  // Each may take seconds: together they have one processor at most.
-  const std::lock_guard turn(languages_);
-  const auto& [field, text, chosen] = *request.language;
-  const auto options = cli::make<GrammarOptions>(gen_grammar_options_new);
-  gen_error error;
-  for (const auto& [key, value] : kGrammarLimits) {
-    check(gen_grammar_options_set(options.get(), key, value, &error), error, field);
-  }
-  for (const Setting& one : chosen) {
-    check(gen_grammar_options_set(options.get(), one.key.c_str(), one.value.c_str(), &error), error,
-          one.key);
-  }
-  const auto from = field == "regex"             ? gen_grammar_from_regex
-                    : field == "lark"            ? gen_grammar_from_lark
-                    : field == "tags"            ? gen_grammar_from_tags
-                    : field == "response_format" ? gen_grammar_from_json_schema
-                                                 : gen_grammar_from_gbnf;
-  gen_grammar* made = nullptr;
-  check(from(text.data(), text.size(), options.get(), &made, &error), error, field);
-  const Grammar grammar(made);
-  gen_grammar_matcher* matcher = nullptr;
-  check(gen_grammar_matcher_new(grammar.get(), gen_model_tokenizer(model_), &matcher, &error),
-        error, field);
-  return Matcher(matcher);
+size_t Encoder::text_size(const Prompt& prompt) const {
+  if (const auto* text = std::get_if<std::string>(&prompt)) return characters(*text);
+  if (const auto* gap = std::get_if<Gap>(&prompt)) return characters(gap->prefix);
+  const auto& ids = std::get<Tokens>(prompt);
+  return characters(cli::text_of([&](char* buf, size_t capacity, size_t* n, gen_error* e) {
+    return gen_tokenizer_decode(gen_model_tokenizer(model_), ids.data(), ids.size(), buf, capacity,
+                                n, e);
+  }));
+}
+
+Languages::Make language_maker(const gen_model* model) {
+  return [model](const Language& language, std::stop_token stop) -> Languages::Made {
+    const auto& [field, text, chosen] = language;
+    const auto cancel = cli::make<Cancel>(gen_cancel_new);
+    const std::stop_callback on_stop(stop, [&] { gen_cancel_fire(cancel.get()); });
+    const auto options = cli::make<GrammarOptions>(gen_grammar_options_new);
+    gen_error error;
+    check(gen_grammar_options_set_cancel(options.get(), cancel.get(), &error), error, field);
+    for (const auto& [key, value] : kGrammarLimits) {
+      check(gen_grammar_options_set(options.get(), key, value, &error), error, field);
+    }
+    for (const Setting& one : chosen) {
+      check(gen_grammar_options_set(options.get(), one.key.c_str(), one.value.c_str(), &error),
+            error, one.key);
+    }
+    const auto from = field == "regex"             ? gen_grammar_from_regex
+                      : field == "lark"            ? gen_grammar_from_lark
+                      : field == "tags"            ? gen_grammar_from_tags
+                      : field == "response_format" ? gen_grammar_from_json_schema
+                                                   : gen_grammar_from_gbnf;
+    gen_grammar* made = nullptr;
+    check(from(text.data(), text.size(), options.get(), &made, &error), error, field);
+    const Grammar grammar(made);
+    gen_grammar_matcher* start = nullptr;
+    check(gen_grammar_matcher_new(grammar.get(), gen_model_tokenizer(model), &start, &error), error,
+          field);
+    Matcher matcher(start);
+    const std::string about = cli::text_of([&](char* buf, size_t n_buf, size_t* n, gen_error* e) {
+      return gen_grammar_describe(grammar.get(), buf, n_buf, n, e);
+    });
+    const size_t bytes = nlohmann::json::parse(about).at("bytes");
+    return std::make_shared<const Automaton>(std::move(matcher), bytes + kMaskBytes);
+  };
 }
 
 cli::Sampling make_sampling(const gen_model* model, const Request& request, size_t index,
@@ -252,11 +264,22 @@ std::vector<std::string> sampling_keys() {
 }
 
 std::string token_bytes(const gen_model* model, int32_t id) {
-  char bytes[256];
+  const gen_tokenizer* tokenizer = gen_model_tokenizer(model);
   size_t n = 0;
+  gen_tokenizer_piece(tokenizer, id, nullptr, 0, &n, nullptr);
+  std::string bytes(n + 1, '\0');
   const gen_status status =
-      gen_tokenizer_piece(gen_model_tokenizer(model), id, bytes, sizeof bytes, &n, nullptr);
-  return status == GEN_OK ? std::string(bytes, n) : std::string();
+      gen_tokenizer_piece(tokenizer, id, bytes.data(), bytes.size(), &n, nullptr);
+  bytes.resize(status == GEN_OK ? n : 0);
+  return bytes;
+}
+
+size_t token_characters(const gen_model* model, int32_t id) {
+  // Twice: at the beginning of a text some tokenizers drop a space.
+  const int32_t twice[] = {id, id};
+  size_t n = 0;
+  gen_tokenizer_decode(gen_model_tokenizer(model), twice, 2, nullptr, 0, &n, nullptr);
+  return n == 0 ? 0 : characters(token_bytes(model, id));
 }
 
 ApiError library_error(gen_status status, const std::string& message, const std::string& param) {

@@ -12,16 +12,16 @@
 #include <string>
 #include <vector>
 
-#include "openai/api_error.h"
 #include "../cli/handles.h"
+#include "languages.h"
+#include "openai/api_error.h"
 #include "openai/request.h"
 
 namespace server {
 
 using Tokens = std::vector<int32_t>;
-using Matcher = cli::Handle<gen_grammar_matcher, gen_grammar_matcher_free>;
 
-/// Turns the prompts of requests into token ids, and their languages into matchers. Threads: any.
+/// Turns the prompts of requests into token ids. Threads: any.
 class Encoder {
  public:
   /// Looks through the model's vocabulary.
@@ -31,8 +31,8 @@ class Encoder {
   /// The prompts of a completion, or the one of a chat. Each has room for a token behind it in the
   /// model's context; what cannot fit is refused by its size, before any work is done for it.
   std::vector<std::shared_ptr<const Tokens>> prompts(const Request& request) const;
-  /// The beginning of the request's language; null if any text will do.
-  Matcher matcher(const Request& request) const;
+  /// Characters of a prompt's text, what a completion's text comes behind.
+  size_t text_size(const Prompt& prompt) const;
 
  private:
   using Fill = std::function<gen_status(int32_t* ids, size_t capacity, size_t* n, gen_error* e)>;
@@ -48,8 +48,10 @@ class Encoder {
   const size_t context_;
   size_t longest_piece_;  // bytes of text that one token can stand for
   mutable std::mutex long_texts_;
-  mutable std::mutex languages_;
 };
+
+/// Makes languages for the model's tokens.
+Languages::Make language_maker(const gen_model* model);
 
 /// Settings for answer `index` of a prompt; `seed` counts if the request has none.
 cli::Sampling make_sampling(const gen_model* model, const Request& request, size_t index,
@@ -58,8 +60,11 @@ cli::Sampling make_sampling(const gen_model* model, const Request& request, size
 /// Keys of gen_sampling_set that a request may use under their own names.
 std::vector<std::string> sampling_keys();
 
-/// The bytes of a token; empty if there is none of this id.
+/// The bytes of a token, or the name of one that adds nothing to a text; empty if there is none of
+/// this id.
 std::string token_bytes(const gen_model* model, int32_t id);
+/// Characters that begin in what a token adds to a text.
+size_t token_characters(const gen_model* model, int32_t id);
 
 /// A failure of the library in terms of HTTP.
 ApiError library_error(gen_status status, const std::string& message, const std::string& param);

@@ -2,7 +2,9 @@
 // See reply.h.
 #include "reply.h"
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <random>
 #include <string>
 #include <utility>
@@ -33,34 +35,48 @@ std::shared_ptr<const gen_sampling> shared(cli::Sampling sampling) {
 
 }  // namespace
 
-Reply::Reply(const Encoder& encoder, Engine& engine, Metrics& metrics, const Request& request,
-             Heading heading)
+Reply::Reply(const Encoder& encoder, Languages& languages, Engine& engine, Metrics& metrics,
+             const Request& request, Heading heading, Client& client)
     : encoder_(encoder),
       engine_(engine),
       metrics_(metrics),
       counted_(metrics.clients),
       heading_(std::move(heading)),
-      include_usage_(request.include_usage),
       choices_of_prompt_(static_cast<size_t>(request.n)),
       answer_(std::make_shared<Answer>(request.choices())),
-      begun_(request.choices(), false) {
+      begun_(request.choices(), false),
+      offsets_(request.choices(), 0) {
   heading_.chat = request.chat;
   heading_.logprobs = request.logprobs >= 0;
+  heading_.usage = request.include_usage;
   if (request.choices() > engine_.capacity()) {
     throw bad_request("n", "the request asks for " + std::to_string(request.choices()) +
                                " answers, and the server has room for " +
                                std::to_string(engine_.capacity()));
   }
   const uint64_t seed = random_seed();
-  const Matcher matcher = encoder_.matcher(request);
-  if (request.language) language_ = request.language->field;
   std::vector<Task> tasks;
-  for (const auto& prompt : encoder_.prompts(request)) {
-    usage_.prompt_tokens += static_cast<int64_t>(prompt->size());
+  const auto prompts = encoder_.prompts(request);
+  Matcher matcher;
+  if (request.language) {
+    language_field_ = request.language->field;
+    language_ = languages.get(*request.language, [&] { return client.is_there(); });
+    if (language_ == nullptr) {
+      ++metrics_.disconnects;
+      throw Gone();
+    }
+    matcher = language_->matcher();
+  }
+  for (size_t p = 0; p < prompts.size(); ++p) {
+    usage_.prompt_tokens += static_cast<int64_t>(prompts[p]->size());
+    const bool counted = heading_.logprobs && !request.chat;
+    const size_t offset = counted ? encoder_.text_size(request.prompts[p]) : 0;
     for (size_t i = 0; i < static_cast<size_t>(request.n); ++i) {
-      tasks.push_back({answer_, tasks.size(), prompt,
+      offsets_[tasks.size()] = offset;
+      tasks.push_back({answer_, tasks.size(), prompts[p], language_,
                        shared(make_sampling(encoder_.model(), request, i, seed, answer_->flag(),
-                                            matcher.get()))});
+                                            matcher.get())),
+                       heading_.logprobs});
     }
   }
   switch (engine_.submit(std::move(tasks))) {
@@ -90,7 +106,7 @@ bool Reply::wait_for_first_event(Client& client) {
 
 ApiError Reply::failure(const End& end) const {
   return library_error(end.status, end.message,
-                       end.status == GEN_ERROR_GRAMMAR ? language_ : std::string());
+                       end.status == GEN_ERROR_GRAMMAR ? language_field_ : std::string());
 }
 
 /// Nothing if the client left.
@@ -106,19 +122,23 @@ std::optional<Event> Reply::next_event(Client& client) {
   }
 }
 
-Choice Reply::finished_choice(size_t index, std::string text, const End& end) const {
+Choice Reply::part(const Event& event) {
   Choice choice;
-  choice.index = index;
-  choice.text = std::move(text);
-  choice.finish_reason = finish_name(end.finish_reason);
-  for (const Drawn& drawn : end.drawn) {
+  choice.index = event.choice;
+  if (event.end) choice.finish_reason = finish_name(event.end->finish_reason);
+  const gen_model* model = encoder_.model();
+  size_t offset = offsets_[event.choice];
+  for (const Drawn& drawn : event.drawn) {
     ScoredToken token;
-    token.piece = {token_bytes(encoder_.model(), drawn.id), drawn.logprob};
+    token.piece = {drawn.id, token_bytes(model, drawn.id), drawn.logprob};
     for (const auto& [id, logprob] : drawn.top) {
-      token.top.push_back({token_bytes(encoder_.model(), id), logprob});
+      token.top.push_back({id, token_bytes(model, id), logprob});
     }
+    token.offset = offset;
+    offset += token_characters(model, drawn.id);
     choice.tokens.push_back(std::move(token));
   }
+  offsets_[event.choice] += characters(event.text);
   return choice;
 }
 
@@ -139,12 +159,13 @@ bool Reply::stream_event(Client& client, const Event& event) {
   if (heading_.chat && !begun_[event.choice])
     out += server::event(role_chunk(heading_, event.choice));
   begun_[event.choice] = true;
-  if (!event.text.empty()) {
-    out += server::event(text_chunk(heading_, event.choice, event.text));
-  }
+  Choice piece = part(event);
   if (event.end) {
     count(event);
-    out += server::event(end_chunk(heading_, finished_choice(event.choice, {}, *event.end)));
+    out += server::event(end_chunk(heading_, piece));
+  } else {
+    piece.text = event.text;
+    out += server::event(text_chunk(heading_, piece));
   }
   return client.write(out);
 }
@@ -155,23 +176,24 @@ bool Reply::stream_to(Client& client) {
     if (!event || !stream_event(client, *event)) return false;
   }
   std::string out;
-  if (include_usage_) out = server::event(usage_chunk(heading_, usage_));
+  if (heading_.usage) out = server::event(usage_chunk(heading_, usage_));
   out += end_of_events();
   return client.write(out);
 }
 
 bool Reply::write_to(Client& client) {
   std::vector<Choice> choices(begun_.size());
-  std::vector<std::string> texts(begun_.size());
   while (first_ || !answer_->over()) {
     auto event = next_event(client);
     if (!event) return false;
-    texts[event->choice] += event->text;
-    if (!event->end) continue;
-    if (event->end->status != GEN_OK) return false;
-    count(*event);
-    choices[event->choice] =
-        finished_choice(event->choice, std::move(texts[event->choice]), *event->end);
+    if (event->end && event->end->status != GEN_OK) return false;
+    if (event->end) count(*event);
+    Choice piece = part(*event);
+    Choice& choice = choices[event->choice];
+    choice.index = piece.index;
+    choice.text += event->text;
+    choice.finish_reason = piece.finish_reason;
+    std::move(piece.tokens.begin(), piece.tokens.end(), std::back_inserter(choice.tokens));
   }
   return client.write(dump(answer_json(heading_, choices, usage_)));
 }

@@ -12,6 +12,7 @@
 
 #include "answer.h"
 #include "engine.h"
+#include "languages.h"
 #include "metrics.h"
 #include "openai/request.h"
 #include "openai/response.h"
@@ -31,9 +32,12 @@ class Client {
 
 class Reply {
  public:
-  /// Submits the request. ApiError if the model cannot take it or the queue is full.
-  Reply(const Encoder& encoder, Engine& engine, Metrics& metrics, const Request& request,
-        Heading heading);
+  struct Gone {};
+
+  /// Submits the request, once its language is made. ApiError if the model cannot take it or the
+  /// queue is full, Gone if the client left.
+  Reply(const Encoder& encoder, Languages& languages, Engine& engine, Metrics& metrics,
+        const Request& request, Heading heading, Client& client);
   /// An answer that is not over is abandoned.
   ~Reply();
   Reply(const Reply&) = delete;
@@ -53,20 +57,22 @@ class Reply {
   ApiError failure(const End& end) const;
   void count(const Event& end);
   bool stream_event(Client& client, const Event& event);
-  Choice finished_choice(size_t index, std::string text, const End& end) const;
+  /// What an event adds to its choice, its text aside.
+  Choice part(const Event& event);
 
   const Encoder& encoder_;
   Engine& engine_;
   Metrics& metrics_;
   const Metrics::Gauge counted_;
   Heading heading_;
-  bool include_usage_;
-  std::string language_;  // the field that says which texts the answer may be; empty if none
+  std::string language_field_;  // which says what texts the answer may be; empty if any
+  Languages::Made language_;    // for others who want the same; null if any text will do
   size_t choices_of_prompt_;
   Usage usage_;
   std::shared_ptr<Answer> answer_;
   std::optional<Event> first_;
   std::vector<bool> begun_;  // the choice's role was written
+  std::vector<size_t> offsets_;  // characters of each choice's prompt and text so far
 };
 
 }  // namespace server

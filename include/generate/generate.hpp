@@ -277,6 +277,11 @@ class GrammarOptions : public detail::Handle<gen_grammar_options, gen_grammar_op
     detail::call(gen_grammar_options_add_schema, get(), uri.c_str(), detail::data(text), text.size());
     return *this;
   }
+  /// Stops the making of grammars with these options; see gen_grammar_options_set_cancel.
+  GrammarOptions &cancel(Cancel &cancel) {
+    detail::call(gen_grammar_options_set_cancel, get(), cancel.get());
+    return *this;
+  }
   std::string describe() const { return detail::filled<std::string>(gen_grammar_options_describe, get()); }
 };
 

@@ -54,6 +54,18 @@ GEN_API gen_status gen_grammar_options_add_schema(gen_grammar_options *options, 
                                                   size_t len, gen_error *error);
 
 /**
+ * Lets `cancel` stop the making of grammars with these options, which then fails with GEN_ERROR_CANCELLED; NULL for
+ * none. A grammar keeps the flag: calls that have to prepare it for a tokenizer, as the first gen_grammar_matcher_new of
+ * the two does, look at it, too, and make nothing while it is raised. What has been made stays as it is.
+ *
+ * @param cancel  shared, may be freed before the options, the grammars and the calls.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_grammar_options_set_cancel(gen_grammar_options *options, gen_cancel *cancel, gen_error *error);
+
+/**
  * All options as JSON: an array of {"key","type","range","default","value","help"}.
  *
  * @param buf  [capacity] receives the text with its NUL, or NULL to ask the size.
@@ -83,7 +95,8 @@ GEN_API void gen_grammar_options_free(gen_grammar_options *options);
  * @param options  read during the call; NULL means defaults.
  * @param out      receives the grammar; free it with gen_grammar_free.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_GRAMMAR, naming line and column, if it is wrong, and
- *         naming the limit if it is too large; GEN_ERROR_OUT_OF_MEMORY.
+ *         naming the limit if it is too large; GEN_ERROR_CANCELLED, see gen_grammar_options_set_cancel;
+ *         GEN_ERROR_OUT_OF_MEMORY.
  * Threads: any.
  * Since:   0.1
  */
@@ -182,7 +195,7 @@ GEN_API gen_status gen_grammar_from_tags(const char *text, size_t len, const gen
  * @param out      receives the grammar; free it with gen_grammar_free.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_GRAMMAR, with line and column for text that is no
  *         JSON, else with a JSON pointer, if the schema is wrong, is refused, or has no valid value;
- *         GEN_ERROR_OUT_OF_MEMORY.
+ *         GEN_ERROR_CANCELLED; GEN_ERROR_OUT_OF_MEMORY.
  * Threads: any.
  * Since:   0.1
  */
@@ -218,7 +231,8 @@ GEN_API void gen_grammar_free(gen_grammar *grammar);
  *
  * @param out  receives the matcher; free it with gen_grammar_matcher_free. It keeps what it needs of the other two.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_GRAMMAR if the grammar names a token that the
- *         tokenizer lacks, or its start is above a limit;
+ *         tokenizer lacks, or its start is above a limit; GEN_ERROR_CANCELLED if the grammar's flag
+ *         (gen_grammar_options_set_cancel) is raised and nobody has prepared it for this tokenizer yet;
  *         GEN_ERROR_OUT_OF_MEMORY.
  * Threads: any.
  * Since:   0.1
@@ -402,7 +416,7 @@ GEN_API gen_status gen_sampling_set_fit_grammar(gen_sampling *sampling, int32_t 
  * @param words    at least (count + 31) / 32.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL, or a string above 32 KiB, naming it; GEN_ERROR_OUT_OF_RANGE
  *         for too few words; GEN_ERROR_GRAMMAR if the text itself cannot become a member, or a limit is passed;
- *         GEN_ERROR_OUT_OF_MEMORY.
+ *         GEN_ERROR_CANCELLED while the grammar's flag is raised; GEN_ERROR_OUT_OF_MEMORY.
  * Threads: any.
  * Since:   0.1
  */

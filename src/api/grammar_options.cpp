@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "api/boundary.h"
+#include "api/handles.h"
 #include "grammar/schema/relax.h"
 
 namespace {
@@ -219,6 +220,7 @@ grammar::GrammarLimits limits_of(const gen_grammar_options* options) {
   limits.masks.items = static_cast<size_t>(options->max_items);
   limits.masks.work = static_cast<uint64_t>(options->max_work);
   limits.masks.cache_bytes = static_cast<size_t>(options->cache_memory) << 20U;
+  limits.cancel = options->cancel;
   return limits;
 }
 
@@ -253,6 +255,15 @@ gen_status gen_grammar_options_add_schema(gen_grammar_options* options, const ch
     const std::string name(all.substr(0, all.find('#')));
     if (name.empty()) return gen::error(Code::kInvalidArgument, "a document needs a URI");
     options->documents.insert_or_assign(name, std::string(view));
+    return {};
+  });
+}
+
+gen_status gen_grammar_options_set_cancel(gen_grammar_options* options, gen_cancel* cancel,
+                                          gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(options, "options"));
+    options->cancel = cancel != nullptr ? cancel->flag : nullptr;
     return {};
   });
 }

@@ -6,10 +6,12 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "api/option_table.h"
+#include "base/cancel.h"
 #include "grammar/grammar.h"
 
 struct gen_grammar_options {
@@ -25,9 +27,10 @@ struct gen_grammar_options {
   int32_t max_space = -1;  // as the style has it
   int32_t max_digits = 0;  // as the style has it
   Order order = Order::kOfStyle;
-  bool forced_by_tokenizer = false;              // what gen_grammar_matcher_forced gives
-  gen::grammar::SchemaOptions schemas;           // but for what is above and below
-  std::map<std::string, std::string> documents;  // by URI
+  bool forced_by_tokenizer = false;               // what gen_grammar_matcher_forced gives
+  gen::grammar::SchemaOptions schemas;            // but for what is above and below
+  std::map<std::string, std::string> documents;   // by URI
+  std::shared_ptr<const gen::CancelFlag> cancel;  // may be null
 };
 
 namespace gen::api {

@@ -10,6 +10,7 @@
 namespace gen::grammar {
 namespace {
 
+constexpr uint64_t kWorkPerExpression = 16;
 constexpr int kWideSet = 48;
 // Of a wide part: each copy would be a state with a mask of its own that is dear to make.
 constexpr uint32_t kMostWide = 4;
@@ -233,6 +234,7 @@ bool may_match(const Expressions& expressions, ExprId id) {
   };
   // Parts are older than the whole, bodies of rules mostly newer.
   do {
+    if (!goes_on(expressions.building(), known.size())) break;
     changed = false;
     for (ExprId one = 0; one < known.size(); ++one) look(one);
     for (ExprId one = static_cast<ExprId>(known.size()); one-- > 0 && !known[id];) look(one);
@@ -243,6 +245,7 @@ bool may_match(const Expressions& expressions, ExprId id) {
 Analysis analyse(const Expressions& expressions) {
   const auto count = static_cast<uint32_t>(expressions.count());
   Analysis facts;
+  if (!goes_on(expressions.building(), kWorkPerExpression * count)) return facts;
   facts.of.resize(count);
   find_nullable(expressions, &facts);
   const Graph graph = graph_of(expressions, count);

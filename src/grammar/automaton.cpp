@@ -13,6 +13,8 @@
 namespace gen::grammar {
 namespace {
 
+constexpr uint64_t kWorkPerNode = 8;  // and for each edge of what is given
+
 // Edges by where they begin, and which nodes can be reached for nothing.
 class Reach {
  public:
@@ -54,6 +56,12 @@ class Reach {
   }
 
   [[nodiscard]] size_t work() const noexcept { return work_; }
+  // False if the building has stopped.
+  bool tell(Building* building) noexcept {
+    const size_t more = work_ - told_;
+    told_ = work_;
+    return goes_on(building, more);
+  }
 
  private:
   std::vector<Nfa::Edge> edges_;
@@ -62,6 +70,7 @@ class Reach {
   std::vector<uint32_t> open_;
   uint32_t round_ = 0;
   size_t work_ = 0;
+  size_t told_ = 0;
 };
 
 void add_ranges(const ByteSet& set, uint32_t target, EdgeList* out) {
@@ -90,13 +99,15 @@ void add_ranges(const ByteSet& set, uint32_t target, EdgeList* out) {
 
 class Subsets {
  public:
-  Subsets(const Nfa& nfa, Reach& reach, Automaton* out) : nfa_(nfa), reach_(reach), out_(*out) {}
+  Subsets(const Nfa& nfa, Reach& reach, Automaton* out, Building* building)
+      : nfa_(nfa), reach_(reach), out_(*out), building_(building) {}
 
   bool run(size_t most_nodes, size_t most_work) {
     const uint32_t start = Nfa::kStart;
     (void)node_of({&start, 1});
     for (uint32_t i = 0; i < subsets_.size(); ++i) {
       if (subsets_.size() > most_nodes || reach_.work() > most_work) return false;
+      if (!reach_.tell(building_) || !goes_on(building_, kWorkPerNode)) return false;
       expand(i);
     }
     out_.nodes[0].final = false;
@@ -221,6 +232,7 @@ class Subsets {
   const Nfa& nfa_;
   Reach& reach_;
   Automaton& out_;
+  Building* const building_;
   std::vector<std::vector<uint32_t>> ways_;  // by byte; kept for their memory
   ListTable<uint32_t> subsets_;              // by node
   std::vector<uint32_t> closed_;
@@ -233,7 +245,8 @@ class Subsets {
 
 // A node for each node that an edge for something leads to, with the edges of all that it reaches
 // for nothing.
-bool without_empty(const Nfa& nfa, Reach& reach, size_t most_edges, Automaton* out) {
+bool without_empty(const Nfa& nfa, Reach& reach, size_t most_edges, Automaton* out,
+                   Building* building) {
   std::vector<uint32_t> number(nfa.n_nodes, UINT32_MAX);
   std::vector<uint32_t> listed = {Nfa::kStart};
   number[Nfa::kStart] = 0;
@@ -270,7 +283,8 @@ bool without_empty(const Nfa& nfa, Reach& reach, size_t most_edges, Automaton* o
       high = std::max<uint32_t>(high, made.bytes[k].high);
     }
     n_edges += made.bytes.size() + made.calls.size() + made.tokens.size();
-    if (n_edges > most_edges) return false;
+    if (n_edges > most_edges || !reach.tell(building)) return false;
+    if (!goes_on(building, kWorkPerNode + made.bytes.size())) return false;
     out->nodes.push_back(std::move(made));
   }
   return true;
@@ -385,16 +399,17 @@ size_t Automaton::n_edges() const noexcept {
   return sum;
 }
 
-bool determinise(const Nfa& nfa, size_t most_edges, Automaton* out) {
+bool determinise(const Nfa& nfa, size_t most_edges, Automaton* out, Building* building) {
+  if (!goes_on(building, kWorkPerNode * (nfa.n_nodes + nfa.edges.size()))) return false;
   const size_t most_nodes = 256 + 4 * static_cast<size_t>(nfa.n_nodes);
   const size_t most_work = 100'000 + 200 * nfa.edges.size();
   Reach reach(nfa);
   if (Plain(nfa, reach, out).run()) return out->n_edges() <= most_edges;
   *out = Automaton();
-  Subsets subsets(nfa, reach, out);
+  Subsets subsets(nfa, reach, out, building);
   if (subsets.run(most_nodes, most_work) && out->n_edges() <= most_edges) return true;
   *out = Automaton();
-  return without_empty(nfa, reach, most_edges, out);
+  return without_empty(nfa, reach, most_edges, out, building);
 }
 
 }  // namespace gen::grammar

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/building.h"
 #include "grammar/byte_set.h"
 #include "grammar/edge_list.h"
 #include "grammar/machines.h"
@@ -93,7 +94,8 @@ struct Automaton {
 };
 
 /// Whatever `nfa` accepts but the empty text. `most_edges` bounds the result: false if it takes
-/// more.
-[[nodiscard]] bool determinise(const Nfa& nfa, size_t most_edges, Automaton* out);
+/// more, or `building`, if not null, has stopped.
+[[nodiscard]] bool determinise(const Nfa& nfa, size_t most_edges, Automaton* out,
+                               Building* building = nullptr);
 
 }  // namespace gen::grammar

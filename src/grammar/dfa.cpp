@@ -13,8 +13,15 @@ namespace {
 
 constexpr uint32_t kNowhere = UINT32_MAX;
 constexpr size_t kMostInTable = size_t{1} << 18U;  // pairs of states
+constexpr uint64_t kWorkPerState = 16;             // to make like states one
 
 }  // namespace
+
+Status DfaWork::status() const {
+  if (fuel_.building != nullptr && fuel_.building->stopped()) return fuel_.building->status();
+  return error(Code::kGrammar, "an automaton of more work than the limit of %llu",
+               static_cast<unsigned long long>(fuel_.work));
+}
 
 // States that a start leads to and that lead to an end, the start first.
 Dfa trim(Dfa dfa) {
@@ -113,7 +120,7 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel) {
     return static_cast<uint32_t>(pairs.size() - 1);
   };
   number(a.empty() ? kNowhere : 0, b.empty() ? kNowhere : 0);
-  uint64_t work = fuel.spent != nullptr ? *fuel.spent : 0;
+  DfaWork work(fuel);
   const EdgeList kNoEdges{};
   EdgeList edges_here;  // kept for its memory
   for (size_t i = 0; i < pairs.size(); ++i) {
@@ -145,18 +152,14 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel) {
             {static_cast<uint8_t>(byte), static_cast<uint8_t>(next - 1), number(to_a, to_b)});
       }
       byte = next;
-      ++work;
+      work += 1;
     }
     made.states.push_back({EdgeList(edges_here), final(s, t)});
     if (pairs.size() > fuel.states) {
       return error(Code::kGrammar, "an automaton of more than %zu states", fuel.states);
     }
-    if (work > fuel.work) {
-      return error(Code::kGrammar, "an automaton of more work than the limit of %llu",
-                   static_cast<unsigned long long>(fuel.work));
-    }
+    if (!goes_on(fuel.building, kWorkPerState) || work.is_over()) return work.status();
   }
-  if (fuel.spent != nullptr) *fuel.spent = work;
   // What has not grown is seldom much smaller with like states made one.
   const bool grown = made.states.size() > a.states.size() + b.states.size();
   return grown ? minimise(std::move(made)) : trim(std::move(made));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "grammar/building.h"
 #include "grammar/edge_list.h"
 #include "grammar/expression.h"
 #include "grammar/machines.h"
@@ -20,6 +21,36 @@ struct DfaFuel {
   size_t states = 50'000;
   uint64_t work = uint64_t{1} << 25U;  // nodes looked at
   uint64_t* spent = nullptr;           // what others have looked at, if they share the work
+  Building* building = nullptr;        // of which they are a part, or null
+};
+
+/// The work on one automaton, told to all who count it. `fuel` outlives it.
+class DfaWork {
+ public:
+  explicit DfaWork(const DfaFuel& fuel) noexcept
+      : fuel_(fuel), work_(fuel.spent != nullptr ? *fuel.spent : 0), told_(work_) {}
+  ~DfaWork() {
+    if (fuel_.spent != nullptr) *fuel_.spent = work_;
+  }
+  DfaWork(const DfaWork&) = delete;
+  DfaWork& operator=(const DfaWork&) = delete;
+
+  DfaWork& operator+=(uint64_t work) noexcept {
+    work_ += work;
+    return *this;
+  }
+  /// Whether the automaton cannot be finished.
+  [[nodiscard]] bool is_over() noexcept {
+    const uint64_t more = work_ - told_;
+    told_ = work_;
+    return !goes_on(fuel_.building, more) || work_ > fuel_.work;
+  }
+  [[nodiscard]] Status status() const;
+
+ private:
+  const DfaFuel& fuel_;
+  uint64_t work_;
+  uint64_t told_;
 };
 
 struct Dfa {
@@ -38,7 +69,7 @@ enum class Both {
   kXor,  // members of exactly one
 };
 
-/// kGrammar if that takes more than the fuel.
+/// kGrammar if that takes more than the fuel, or what its building says, here and below.
 Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel = {});
 
 /// Members of any of them; none: nothing. Halves are joined first, so that many small ones cost no

@@ -56,7 +56,7 @@ class Writer {
     out_.main = {node(), node()};
     open_.push_back({expr, out_.main.start, out_.main.final});
     while (!open_.empty()) {
-      if (out_.from.size() + open_.size() > most_) return false;
+      if (out_.from.size() + open_.size() > most_ || !goes_on(all_.building(), 1)) return false;
       const Part part = open_.back();
       open_.pop_back();
       if (!write(part)) return false;
@@ -186,8 +186,9 @@ struct BuiltState {
 };
 
 constexpr uint32_t kTextEnd = 256;
-constexpr uint64_t kWorkPerList = 8;  // to copy one, in nodes looked at
-constexpr ptrdiff_t kMostLooks = 32;  // ahead and behind; they nest on the stack
+constexpr uint64_t kWorkPerList = 8;    // to copy one, in nodes looked at
+constexpr uint64_t kWorkPerState = 64;  // of what comes out
+constexpr ptrdiff_t kMostLooks = 32;    // ahead and behind; they nest on the stack
 
 bool is_word(uint32_t byte) {
   return (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') || byte == '_' ||
@@ -197,8 +198,7 @@ bool is_word(uint32_t byte) {
 class Builder {
  public:
   Builder(const Expressions& all, const NodeGraph& graph, const DfaFuel& fuel)
-      : all_(all), graph_(graph), fuel_(fuel), seen_(graph.from.size(), 0) {
-    if (fuel.spent != nullptr) work_ = *fuel.spent;
+      : all_(all), graph_(graph), fuel_(fuel), work_(fuel_), seen_(graph.from.size(), 0) {
     for (uint32_t a = 0; a < all.assertions().size(); ++a) {
       if (graph.used[a] && all.assertions()[a].ask == Ask::kBehind) behinds_.push_back(a);
     }
@@ -225,10 +225,7 @@ class Builder {
         if (order_.size() > fuel_.states) {
           return error(Code::kGrammar, "an automaton of more than %zu states", fuel_.states);
         }
-        if (work_ > fuel_.work) {
-          return error(Code::kGrammar, "an automaton of more work than the limit of %llu",
-                       static_cast<unsigned long long>(fuel_.work));
-        }
+        if (work_.is_over()) return work_.status();
       }
       for (uint32_t byte = 0; byte < 256; ++byte) {
         const uint32_t to = target[classes_[byte]];
@@ -238,7 +235,6 @@ class Builder {
       }
       made.states.push_back(std::move(state));
     }
-    if (fuel_.spent != nullptr) *fuel_.spent = work_;
     return minimise(made);
   }
 
@@ -296,7 +292,7 @@ class Builder {
     const Place place = {state, byte, &member, &cases};
     for (const Case& one : state.cases) {
       evaluate(place, one, Answers(all_.assertions().size(), kUnknown));
-      if (member || work_ > fuel_.work) break;
+      if (member || work_.is_over()) break;
     }
     if (to == nullptr) return member;
     to->behind_word = is_word(byte);
@@ -356,7 +352,7 @@ class Builder {
 
   void branch(const Place& place, const Case& one, Answers answers, uint32_t assertion,
               std::initializer_list<int8_t> ways) {
-    if (work_ > fuel_.work) return;
+    if (work_.is_over()) return;
     for (const int8_t way : ways) {
       answers[assertion] = way;
       evaluate(place, one, answers);
@@ -365,7 +361,7 @@ class Builder {
 
   // Adds the cases that `one` becomes. Recursion is as deep as there are assertions, twice.
   void evaluate(const Place& place, const Case& one, Answers answers) {
-    if (work_ > fuel_.work) return;
+    if (work_.is_over()) return;
     work_ += answers.size() + kWorkPerList * (2 + one.promises.size() + one.behind.size());
     for (const Nodes& nodes : one.behind) work_ += nodes.size();
     for (const Promise& promise : one.promises) work_ += promise.nodes.size();
@@ -443,6 +439,7 @@ class Builder {
   const Expressions& all_;
   const NodeGraph& graph_;
   const DfaFuel fuel_;
+  DfaWork work_;
   std::vector<uint32_t> behinds_;
   std::array<uint8_t, 256> classes_{};
   std::vector<uint32_t> samples_;  // a byte of each class
@@ -450,7 +447,6 @@ class Builder {
   std::vector<const BuiltState*> order_;
   std::vector<uint64_t> seen_;  // by node: the last round
   uint64_t round_ = 0;
-  uint64_t work_ = 0;
 };
 
 // Where nothing is asked but for the start and the end of the text, a state is a set of nodes: what
@@ -458,8 +454,7 @@ class Builder {
 class PlainBuilder {
  public:
   PlainBuilder(const Expressions& all, const NodeGraph& graph, const DfaFuel& fuel)
-      : all_(all), graph_(graph), fuel_(fuel), seen_(graph.from.size(), 0) {
-    if (fuel.spent != nullptr) work_ = *fuel.spent;
+      : all_(all), graph_(graph), fuel_(fuel), work_(fuel_), seen_(graph.from.size(), 0) {
     find_classes();
   }
 
@@ -493,10 +488,7 @@ class PlainBuilder {
       if (order_.size() > fuel_.states) {
         return error(Code::kGrammar, "an automaton of more than %zu states", fuel_.states);
       }
-      if (work_ > fuel_.work) {
-        return error(Code::kGrammar, "an automaton of more work than the limit of %llu",
-                     static_cast<unsigned long long>(fuel_.work));
-      }
+      if (!goes_on(fuel_.building, kWorkPerState) || work_.is_over()) return work_.status();
       Dfa::State& state = made.states.emplace_back();
       state.final = !order_[i].empty() && order_[i].back() == kEnd;
       for (uint32_t byte = 0; byte < 256; ++byte) {
@@ -506,7 +498,6 @@ class PlainBuilder {
         if (next > 0) state.edges.push_back({low, static_cast<uint8_t>(byte), next - 1});
       }
     }
-    if (fuel_.spent != nullptr) *fuel_.spent = work_;
     return minimise(made);
   }
 
@@ -614,6 +605,7 @@ class PlainBuilder {
   const Expressions& all_;
   const NodeGraph& graph_;
   const DfaFuel fuel_;
+  DfaWork work_;
   std::array<uint8_t, 256> classes_{};
   std::vector<uint32_t> samples_;                 // a byte of each class
   std::vector<std::vector<uint8_t>> classes_of_;  // by set
@@ -623,7 +615,6 @@ class PlainBuilder {
   Nodes closed_;                                  // kept for its memory
   std::vector<uint64_t> seen_;                    // by node: the last round
   uint64_t round_ = 0;
-  uint64_t work_ = 0;
 };
 
 }  // namespace
@@ -631,6 +622,7 @@ class PlainBuilder {
 Result<Dfa> build_dfa(const Expressions& all, ExprId expr, const DfaFuel& fuel) {
   NodeGraph graph;
   if (!Writer(all, 4 * fuel.states, &graph).run(expr)) {
+    if (all.building() != nullptr) GEN_TRY(all.building()->status());
     return error(Code::kGrammar, "an automaton of more than %zu states", fuel.states);
   }
   const auto looks = std::count_if(graph.bodies.begin(), graph.bodies.end(),

@@ -8,8 +8,17 @@
 #include "grammar/hash.h"
 
 namespace gen::grammar {
+namespace {
 
-Expressions::Expressions() {
+constexpr uint64_t kWorkPerExpression = 4;
+// An edge may be written many times: what reads alike is made one, and some of it is never asked
+// for.
+constexpr size_t kPartsPerEdge = 4;
+constexpr size_t kWaysPerEdge = 2;
+
+}  // namespace
+
+Expressions::Expressions(Building* building) : building_(building) {
   Expr never;
   exprs_.push_back(never);
   Expr empty;
@@ -17,7 +26,18 @@ Expressions::Expressions() {
   exprs_.push_back(empty);
 }
 
+// Whether so many parts and ways of diagrams more may be made.
+bool Expressions::has_room(size_t parts, size_t ways) {
+  if (building_ == nullptr) return true;
+  const size_t most = building_->most_edges();
+  if ((parts_.size() + parts) / kPartsPerEdge > most || (n_ways_ + ways) / kWaysPerEdge > most) {
+    building_->too_large();
+  }
+  return !building_->stopped();
+}
+
 ExprId Expressions::intern(Expr expr, std::span<const ExprId> parts) {
+  if (!goes_on(building_, kWorkPerExpression + parts.size())) return kNever;
   uint64_t hash = mix(static_cast<uint64_t>(expr.kind), parts.empty() ? expr.first : 0);
   hash = mix(mix(hash, expr.min), expr.max);
   for (const ExprId part : parts) hash = mix(hash, part);
@@ -28,6 +48,7 @@ ExprId Expressions::intern(Expr expr, std::span<const ExprId> parts) {
     return std::equal(parts.begin(), parts.end(), this->parts(old).begin());
   });
   if (known != HashIndex::kNone) return known;
+  if (!has_room(parts.size(), 0)) return kNever;
   if (!parts.empty()) {
     expr.first = static_cast<uint32_t>(parts_.size());
     expr.count = static_cast<uint32_t>(parts.size());
@@ -159,6 +180,8 @@ ExprId Expressions::diagram(Diagram diagram) {
   expr.height = height_above(reads);
   expr.min = known_diagrams_.find(hash, [&](uint32_t old) { return diagrams_[old] == diagram; });
   if (expr.min == HashIndex::kNone) {
+    if (!has_room(reads.size(), reads.size())) return kNever;
+    n_ways_ += reads.size();
     expr.min = static_cast<uint32_t>(diagrams_.size());
     diagrams_.push_back(std::move(diagram));
     known_diagrams_.add(hash, expr.min);

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "grammar/building.h"
 #include "grammar/byte_set.h"
 #include "grammar/hash_index.h"
 #include "grammar/member_set.h"
@@ -117,7 +118,11 @@ struct Expr {
 
 class Expressions {
  public:
-  Expressions();
+  /// `building`, if not null, outlives it and is told of what is made; once it has stopped,
+  /// whatever would be new is kNever.
+  explicit Expressions(Building* building = nullptr);
+
+  [[nodiscard]] Building* building() const noexcept { return building_; }
 
   static constexpr ExprId kNever = 0;  // matches nothing
   static constexpr ExprId kEmpty = 1;  // matches the empty text
@@ -163,9 +168,12 @@ class Expressions {
 
  private:
   ExprId intern(Expr expr, std::span<const ExprId> parts);
+  bool has_room(size_t parts, size_t ways);
   ExprId low(ExprId id);
   uint8_t height_above(std::span<const ExprId> parts) const;
 
+  Building* const building_;
+  size_t n_ways_ = 0;  // of all diagrams
   std::vector<Expr> exprs_;
   std::vector<ExprId> parts_;
   std::vector<ByteSet> sets_;

@@ -33,7 +33,10 @@ class GbnfReader : TextReader {
       return error_at(text_, bad, "not UTF-8");
     }
     skip(true);
-    while (!done()) GEN_TRY(rule());
+    while (!done()) {
+      GEN_TRY(rule());
+      if (to_.building() != nullptr) GEN_TRY(to_.building()->status());
+    }
     for (const Reference& reference : references_) {
       if (!defined_[reference.rule]) {
         return error_at(text_, reference.offset, "no rule " + quoted(name_at(reference.offset)));

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/cancel.h"
 #include "base/home_process.h"
 #include "base/status.h"
 #include "grammar/dfa.h"
@@ -27,6 +28,9 @@ struct GrammarLimits {
   size_t edges = size_t{4} << 20U;  // of its machines
   DfaFuel automata;                 // of regular expressions that look around
   MaskLimits masks;
+  /// Raised: whoever makes the grammar, or prepares it for a vocabulary, stops with kCancelled. May
+  /// be null.
+  std::shared_ptr<const CancelFlag> cancel = nullptr;
 };
 
 /// Threads: immutable; any number of threads may use one object.
@@ -72,7 +76,7 @@ class Grammar {
 
   /// The grammar over the tokens of a vocabulary; one and the same object for the same two, unless
   /// many other vocabularies were asked for since. kGrammar if the grammar names a token that the
-  /// vocabulary lacks.
+  /// vocabulary lacks; kCancelled if it was not there yet, and GrammarLimits::cancel is raised.
   [[nodiscard]] Result<std::shared_ptr<const TokenGrammar>> over(
       const std::shared_ptr<const Vocabulary>& vocabulary) const;
 
@@ -86,14 +90,17 @@ class Grammar {
   Grammar(Machines machines, const GrammarLimits& limits);
 
  private:
-  static std::shared_ptr<const Grammar> from_machines(Machines machines,
-                                                      const GrammarLimits& limits,
-                                                      const JsonRules& rules);
+  static Result<std::shared_ptr<const Grammar>> from_machines(Machines machines,
+                                                              const GrammarLimits& limits,
+                                                              const JsonRules& rules,
+                                                              Building* building);
+  [[nodiscard]] std::shared_ptr<const TokenGrammar> known_over(const Vocabulary* vocabulary) const;
 
   HomeProcess home_;
   const std::shared_ptr<const Machines> machines_;
   const MaskLimits limits_;
-  mutable std::mutex mutex_;
+  const std::shared_ptr<const CancelFlag> cancel_;  // may be null
+  mutable std::mutex mutex_;                        // held to look, never to make
   // The newest stay, so that their masks do.
   mutable std::vector<std::shared_ptr<const TokenGrammar>> over_;
 };

@@ -167,6 +167,7 @@ class Lowering {
   Status body(const LarkBody& body) {
     for (uint32_t n = body.begin; n < body.end; ++n) {
       GEN_ASSIGN(value_[n], node(file_.nodes[n]));
+      if (to_.building() != nullptr) GEN_TRY(to_.building()->status());
     }
     return {};
   }

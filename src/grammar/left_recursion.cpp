@@ -92,7 +92,8 @@ class Ring {
 
 }  // namespace
 
-bool remove_left_recursion(std::vector<Automaton>* machines, Loops* loops, size_t most_edges) {
+bool remove_left_recursion(std::vector<Automaton>* machines, Loops* loops, size_t most_edges,
+                           Building* building) {
   const Graph graph = first_calls(*machines);
   std::vector<std::vector<uint32_t>> rings;
   components(graph, [&](std::span<const uint32_t> members) {
@@ -110,7 +111,9 @@ bool remove_left_recursion(std::vector<Automaton>* machines, Loops* loops, size_
     if (edges > most_edges / members.size()) return false;
     for (const uint32_t member : members) {
       made.emplace_back(member, Automaton());
-      if (!determinise(ring.goal(member), most_edges - total, &made.back().second)) return false;
+      if (!determinise(ring.goal(member), most_edges - total, &made.back().second, building)) {
+        return false;
+      }
       total += made.back().second.n_edges();
       if (total > most_edges) return false;
     }

@@ -33,24 +33,30 @@ bool is_counted(const MemberList& list) {
 class MachineBuilder {
  public:
   MachineBuilder(const Expressions& expressions, size_t most_edges)
-      : all_(expressions), facts_(analyse(expressions)), most_edges_(most_edges) {}
+      : all_(expressions),
+        building_(expressions.building()),
+        facts_(analyse(expressions)),
+        most_edges_(most_edges) {}
 
   Result<Machines> run(ExprId root) {
+    if (building_ != nullptr) GEN_TRY(building_->status());
     const uint32_t first = machine_of(root);
     size_t edges = 0;
     for (uint32_t i = 0; i < bodies_.size(); ++i) {
       nfa_.clear();
       write(bodies_[i], Nfa::kStart, Nfa::kFinal, true);
       Automaton made;
-      if (nfa_.edges.size() > most_edges_ || !determinise(nfa_, most_edges_ - edges, &made)) {
+      if (nfa_.edges.size() > most_edges_ ||
+          !determinise(nfa_, most_edges_ - edges, &made, building_)) {
         return too_large();
       }
       edges += made.n_edges();
       if (edges > most_edges_) return too_large();
       automata_.push_back(std::move(made));
     }
-    if (!remove_left_recursion(&automata_, &loops_, most_edges_)) return too_large();
-    Machines machines = make_table(automata_, loops_.take(), std::move(members_), first);
+    if (!remove_left_recursion(&automata_, &loops_, most_edges_, building_)) return too_large();
+    Machines machines = make_table(automata_, loops_.take(), std::move(members_), first, building_);
+    if (building_ != nullptr) GEN_TRY(building_->status());
     machines.terms.assign(all_.terms().begin(), all_.terms().end());
     machines.root_empty = facts_.of[root].nullable;
     return machines;
@@ -58,6 +64,7 @@ class MachineBuilder {
 
  private:
   [[nodiscard]] Status too_large() const {
+    if (building_ != nullptr) GEN_TRY(building_->status());
     return error(Code::kGrammar, "the grammar takes more than %zu edges", most_edges_);
   }
 
@@ -76,7 +83,8 @@ class MachineBuilder {
   // All ways of the expression, between two nodes; `whole`: it is the body of a machine. Recursion
   // is as deep as expressions may be high.
   void write(ExprId id, uint32_t from, uint32_t to, bool whole = false) {
-    if (nfa_.edges.size() > most_edges_) return;  // run() refuses it
+    // run() refuses it
+    if (nfa_.edges.size() > most_edges_ || !goes_on(building_, 1)) return;
     const Expr& expr = all_.at(id);
     const Analysis::Facts& facts = facts_.of[id];
     const bool large = nfa_.n_nodes > kLargeMachine && facts.places >= kManyTargets;
@@ -212,6 +220,7 @@ class MachineBuilder {
   }
 
   const Expressions& all_;
+  Building* const building_;
   const Analysis facts_;
   const size_t most_edges_;
   Loops loops_;

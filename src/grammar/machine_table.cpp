@@ -19,14 +19,19 @@ constexpr uint64_t kInfinite = UINT64_MAX;
 constexpr uint64_t kMost = uint64_t{1} << 31;  // longer ways are all alike
 // Of pairs of edges in one machine: calls that are not looked at keep their frames.
 constexpr size_t kMostCompared = 1U << 20U;
+// In nodes looked at.
+constexpr uint64_t kWorkPerWay = 8;
+constexpr uint64_t kWorkPerState = 32;
 
 // Fewest bytes and named tokens from each state to the end of its machine, by Dijkstra's algorithm
 // in the form of Knuth: a call's way is known once its machine's and that of its target are.
 class Shortest {
  public:
   Shortest(const std::vector<Automaton>& automata, const std::vector<uint32_t>& bases,
-           const std::vector<Loop>& loops, const std::vector<Members>& members, uint32_t n_states)
-      : loops_(loops),
+           const std::vector<Loop>& loops, const std::vector<Members>& members, uint32_t n_states,
+           Building* building)
+      : building_(building),
+        loops_(loops),
         members_(members),
         bases_(bases),
         of_(n_states, kInfinite),
@@ -70,6 +75,7 @@ class Shortest {
       }
       const auto [length, state] = least;
       if (of_[state] != length) continue;
+      if (!goes_on(building_, kWorkPerWay)) break;
       now_ = length;
       for (uint32_t i = last_into_[state]; i != kNoEdge; i = edges_[i].next)
         relax(edges_[i], length);
@@ -146,7 +152,9 @@ class Shortest {
       return;
     }
     const Members& members = members_[loop.members];
-    if (!required_known(members)) return;
+    if (!goes_on(building_, members.list.size()) || !required_known(members)) return;
+    // Each is tried as the first, with what it lacks.
+    if (!goes_on(building_, kWorkPerWay * members.list.size() * members.list.size())) return;
     const uint64_t least = length_of(members, once, &call.known);
     if (least != kInfinite) reach(edge.from, least + behind);
   }
@@ -197,6 +205,7 @@ class Shortest {
   }
 
   using Open = std::pair<uint64_t, uint32_t>;
+  Building* const building_;
   const std::vector<Loop>& loops_;
   const std::vector<Members>& members_;
   const std::vector<uint32_t>& bases_;
@@ -240,7 +249,7 @@ size_t edges_of(const Machines& table, StateId state) {
 
 // Nothing follows the call; or a machine calls itself and whatever may follow the call may as well
 // follow any of its ends, as in e ::= e "+" e, where the depth would say no more than the length.
-void find_hand_overs(Machines* table, uint32_t machine, uint32_t n_states) {
+void find_hand_overs(Machines* table, uint32_t machine, uint32_t n_states, Building* building) {
   const StateId first = table->starts[machine];
   std::vector<StateId> finals;
   for (StateId state = first; state < first + n_states; ++state) {
@@ -260,7 +269,7 @@ void find_hand_overs(Machines* table, uint32_t machine, uint32_t n_states) {
       asked = edge.target;
       repeats = std::all_of(finals.begin(), finals.end(), [&](StateId final) {
         const size_t cost = edges_of(*table, asked) * edges_of(*table, final);
-        if (cost > work) return false;
+        if (cost > work || !goes_on(building, cost)) return false;
         work -= cost;
         return edges_within(*table, asked, final);
       });
@@ -272,7 +281,7 @@ void find_hand_overs(Machines* table, uint32_t machine, uint32_t n_states) {
 }  // namespace
 
 Machines make_table(const std::vector<Automaton>& automata, std::vector<Loop> loops,
-                    std::vector<Members> members, uint32_t root) {
+                    std::vector<Members> members, uint32_t root, Building* building) {
   Machines table;
   std::vector<uint32_t> bases;
   uint32_t n_states = kFirstState;
@@ -280,7 +289,9 @@ Machines make_table(const std::vector<Automaton>& automata, std::vector<Loop> lo
     bases.push_back(n_states);
     n_states += static_cast<uint32_t>(automaton.nodes.size());
   }
-  const Shortest shortest(automata, bases, loops, members, n_states);
+  if (!goes_on(building, kWorkPerState * n_states)) return table;
+  const Shortest shortest(automata, bases, loops, members, n_states, building);
+  if (building != nullptr && building->stopped()) return table;
   for (Members& one : members) {
     if (one.list.empty()) continue;
     const uint32_t separator = shortest[bases[one.separator]];
@@ -335,7 +346,7 @@ Machines make_table(const std::vector<Automaton>& automata, std::vector<Loop> lo
   table.starts = std::move(bases);
   table.order = call_order(automata);
   for (uint32_t m = 0; m < automata.size(); ++m) {
-    find_hand_overs(&table, m, static_cast<uint32_t>(automata[m].nodes.size()));
+    find_hand_overs(&table, m, static_cast<uint32_t>(automata[m].nodes.size()), building);
   }
   table.root = root;
   table.root_matches = table.shortest(root) != kFar;

@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "grammar/automaton.h"
+#include "grammar/building.h"
 #include "grammar/machines.h"
 
 namespace gen::grammar {
 
+/// Not whole if `building`, which may be null, has stopped.
 Machines make_table(const std::vector<Automaton>& automata, std::vector<Loop> loops,
-                    std::vector<Members> members, uint32_t root);
+                    std::vector<Members> members, uint32_t root, Building* building);
 
 }  // namespace gen::grammar

@@ -45,7 +45,10 @@ class RegexReader : RegexClassReader {
     }
     count_captures();
     open_.resize(1);
-    for (skip(); !done(); skip()) GEN_TRY(step());
+    for (skip(); !done(); skip()) {
+      GEN_TRY(step());
+      if (to_.building() != nullptr) GEN_TRY(to_.building()->status());
+    }
     if (open_.size() > 1) return error_at(text_, open_.back().begin, "( without )");
     close_alternative();
     const ExprId whole = to_.choice(open_[0].choices);

@@ -26,9 +26,12 @@ constexpr uint64_t kFarAway = uint64_t{1} << 62;
 
 Result<std::shared_ptr<const TokenGrammar>> TokenGrammar::create(
     std::shared_ptr<const Machines> machines, std::shared_ptr<const Vocabulary> vocabulary,
-    const MaskLimits& limits) {
+    const MaskLimits& limits, const CancelFlag* cancel) {
+  const auto cancelled = [&] { return cancel != nullptr && cancel->raised(); };
+  if (cancelled()) return error(Code::kCancelled, "cancelled before the grammar was prepared");
   auto made = std::make_shared<TokenGrammar>(std::move(machines), std::move(vocabulary), limits);
   for (const TokenTerm& term : made->machines_->terms) {
+    if (cancelled()) return error(Code::kCancelled, "cancelled while the grammar was prepared");
     std::vector<TokenRange> ranges = term.ranges;
     if (!term.name.empty()) {
       const int32_t id = made->vocabulary_->find(term.name);

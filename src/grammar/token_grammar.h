@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/cancel.h"
 #include "base/home_process.h"
 #include "base/status.h"
 #include "grammar/machines.h"
@@ -30,10 +31,11 @@ namespace gen::grammar {
 /// Threads: any number may use one object; a lock keeps the masks.
 class TokenGrammar {
  public:
-  /// kGrammar if a token that the grammar names is not in the vocabulary.
+  /// kGrammar if a token that the grammar names is not in the vocabulary; kCancelled if the flag,
+  /// which may be null, is raised.
   static Result<std::shared_ptr<const TokenGrammar>> create(
       std::shared_ptr<const Machines> machines, std::shared_ptr<const Vocabulary> vocabulary,
-      const MaskLimits& limits);
+      const MaskLimits& limits, const CancelFlag* cancel = nullptr);
 
   [[nodiscard]] const Machines& machines() const noexcept { return *machines_; }
   [[nodiscard]] const Vocabulary& vocabulary() const noexcept { return *vocabulary_; }

@@ -605,6 +605,70 @@ static void schemas_are_relaxed(void** state) {
   gen_grammar_options_free(options);
 }
 
+/* A raised flag stops the making of any grammar, and what has to be prepared for a tokenizer; nothing is made, and
+ * lowered it is as if it had never been. */
+static void making_can_be_cancelled(void** state) {
+  (void)state;
+  typedef gen_status (*from_text)(const char*, size_t, const gen_grammar_options*, gen_grammar**,
+                                  gen_error*);
+  static const struct {
+    from_text from;
+    const char* text;
+  } all[] = {
+      {gen_grammar_from_gbnf, "root ::= \"a\""},
+      {gen_grammar_from_regex, "a|b"},
+      {gen_grammar_from_lark, "start: \"a\""},
+      {gen_grammar_from_tags, "{\"tags\":[{\"begin\":\"<\",\"regex\":\"a\"}]}"},
+      {gen_grammar_from_json_schema, "{\"enum\":[{\"a\":1}]}"},
+  };
+  gen_cancel* cancel = NULL;
+  gen_grammar_options* options = NULL;
+  assert_ok(gen_cancel_new(&cancel, &error), error);
+  assert_ok(gen_grammar_options_new(&options, &error), error);
+  assert_fails(gen_grammar_options_set_cancel(NULL, cancel, &error), GEN_ERROR_INVALID_ARGUMENT,
+               "options", error);
+  assert_ok(gen_grammar_options_set_cancel(options, cancel, &error), error);
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i) {
+    gen_grammar* grammar = (gen_grammar*)&error;
+    gen_cancel_fire(cancel);
+    assert_fails(all[i].from(all[i].text, GEN_NUL_TERMINATED, options, &grammar, &error),
+                 GEN_ERROR_CANCELLED, "cancelled", error);
+    assert_null(grammar);
+    gen_cancel_reset(cancel);
+    assert_ok(all[i].from(all[i].text, GEN_NUL_TERMINATED, options, &grammar, &error), error);
+    /* What it needs to be prepared is asked of the grammar's flag ... */
+    gen_cancel_fire(cancel);
+    gen_grammar_matcher* matcher = (gen_grammar_matcher*)&error;
+    assert_fails(gen_grammar_matcher_new(grammar, tokenizer, &matcher, &error),
+                 GEN_ERROR_CANCELLED, "cancelled", error);
+    assert_null(matcher);
+    const char* const strings[] = {"a"};
+    uint32_t bits = 0;
+    assert_fails(gen_token_mask(grammar, "", 0, strings, NULL, 1, &bits, 1, &error),
+                 GEN_ERROR_CANCELLED, "cancelled", error);
+    gen_cancel_reset(cancel);
+    assert_ok(gen_grammar_matcher_new(grammar, tokenizer, &matcher, &error), error);
+    gen_grammar_matcher_free(matcher);
+    /* ... and what is there already is not. */
+    gen_cancel_fire(cancel);
+    assert_ok(gen_grammar_matcher_new(grammar, tokenizer, &matcher, &error), error);
+    gen_grammar_matcher_free(matcher);
+    gen_grammar_free(grammar);
+  }
+  gen_grammar* json = (gen_grammar*)&error;
+  assert_fails(gen_grammar_any_json(options, &json, &error), GEN_ERROR_CANCELLED, "cancelled",
+               error);
+  assert_null(json);
+  /* The flag lives on with the options. */
+  gen_cancel_free(cancel);
+  assert_fails(gen_grammar_any_json(options, &json, &error), GEN_ERROR_CANCELLED, "cancelled",
+               error);
+  assert_ok(gen_grammar_options_set_cancel(options, NULL, &error), error);
+  assert_ok(gen_grammar_any_json(options, &json, &error), error);
+  gen_grammar_free(json);
+  gen_grammar_options_free(options);
+}
+
 /* Deep texts, patterns that blow up and limits: an answer, or an error that names the limit. */
 static void limits_hold(void** state) {
   (void)state;
@@ -679,6 +743,7 @@ int main(void) {
       cmocka_unit_test(json_is_plain_by_default),
       cmocka_unit_test(texts_fit_by_default),
       cmocka_unit_test(schemas_are_relaxed),
+      cmocka_unit_test(making_can_be_cancelled),
       cmocka_unit_test(limits_hold),
   };
   return cmocka_run_group_tests(tests, load, unload);

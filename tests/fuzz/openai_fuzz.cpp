@@ -71,12 +71,17 @@ void write(const std::string& bytes, bool chat) {
   const Heading heading = {"id", "m", 0, chat, true};
   Choice choice;
   choice.text = bytes;
-  choice.tokens = {{{bytes, -1}, {{bytes, -1}, {"a", -2}}}};
-  const std::string line = event(text_chunk(heading, 0, bytes));
+  choice.tokens = {{{1, bytes, -1}, {{1, bytes, -1}, {2, "a", -2}, {3, bytes, -3}}}};
+  const std::string line = event(text_chunk(heading, choice));
   require(line.find_first_of("\r\n") == line.size() - 2);
   const auto text = nlohmann::json::parse(line.substr(6)).at("choices").at(0);
   const auto content = chat ? text.at("delta").at("content") : text.at("text");
   if (gen::utf8_valid(bytes)) require(content.get<std::string>() == bytes);
+  if (!chat) {
+    const auto name = text.at("logprobs").at("tokens").at(0).get<std::string>();
+    require(gen::utf8_valid(bytes) ? name == bytes : name.rfind("bytes:\\x", 0) == 0);
+    require(text.at("logprobs").at("top_logprobs").at(0).size() == 3);
+  }
   require(nlohmann::json::parse(dump(answer_json(heading, {choice}, {1, 1, 0}))).is_object());
 }
 

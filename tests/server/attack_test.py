@@ -15,7 +15,7 @@ import sys
 import threading
 import unittest
 
-from server_client import ENDLESS, WITH_ENDLESS, Server, of_answer
+from server_client import ENDLESS, WITH_ENDLESS, Server, large_schema, of_answer
 
 SERVER, _, SOURCE = sys.argv[1:4]
 SANITIZED = "GEN_TRIALS" in os.environ
@@ -278,6 +278,21 @@ class Memory(unittest.TestCase):
             self.assertEqual(len(refused), len(bodies))
             # Each body is there as it came, as text, and as a prompt; half as much again for the allocator.
             self.assertLess(self.peak(server, "VmHWM") - before, 8 * size * 5)
+
+    @unittest.skipIf(SANITIZED or not os.path.exists("/proc/self/status"), "no figures of memory")
+    def test_large_grammars_give_their_memory_back(self):
+        with Server(SERVER, SOURCE) as server:
+            self.assertEqual(server.post(TEXT, BODY)[0], 200)
+            before = self.peak(server, "VmRSS")
+            threads = [threading.Thread(target=server.post, args=(TEXT, {
+                "prompt": "a", "max_tokens": 2, "response_format": large_schema(number)})) for number in range(10)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            server.wait_until_idle()
+            # The server keeps 64 MiB of them; ten take five times that while they are made.
+            self.assertLess(self.peak(server, "VmRSS") - before, 128 << 20)
 
 
 if __name__ == "__main__":

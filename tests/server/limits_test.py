@@ -17,7 +17,7 @@ import threading
 import time
 import unittest
 
-from server_client import ENDLESS, WITH_ENDLESS, Server, of_answer, of_events
+from server_client import ENDLESS, WITH_ENDLESS, Server, large_schema, of_answer, of_events
 
 SERVER, _, SOURCE = sys.argv[1:4]
 TEXT, CHAT = "/v1/completions", "/v1/chat/completions"
@@ -119,16 +119,64 @@ class Limits(unittest.TestCase):
         self.assertNotIn(b"chunked", whole)
         self.assertEqual(of_answer(json.loads(whole.split(b"\r\n\r\n", 1)[1])), expected)
 
-    def test_usage_and_logprobs(self):
-        request = {"prompt": "Once upon a time", "max_tokens": 9, "seed": 4, "logprobs": 3}
-        answer = self.server.post(TEXT, request)[1]
-        self.assertEqual(answer["usage"]["completion_tokens"], 9)
-        logprobs = answer["choices"][0]["logprobs"]
-        self.assertEqual("".join(logprobs["tokens"]), answer["choices"][0]["text"])
-        self.assertTrue(all(len(top) == 3 for top in logprobs["top_logprobs"]))
-        events = self.server.events(TEXT, {**request, "stream_options": {"include_usage": True}})
-        self.assertEqual(events[-1]["usage"], answer["usage"])
-        self.assertEqual(events[-2]["choices"][0]["logprobs"], logprobs)
+    def test_usage(self):
+        for path, begin in ((TEXT, {"prompt": "Once upon a time"}), (CHAT, {"messages": [{"role": "user", "content": "Hi."}]})):
+            request = {**begin, "max_tokens": 9, "seed": 4, "n": 2, "ignore_eos": True}
+            usage = self.server.post(path, request)[1]["usage"]
+            self.assertEqual(usage["completion_tokens"], 18)
+            for options in ({}, {"stream_options": None}, {"stream_options": {"include_usage": False}}):
+                self.assertFalse([event for event in self.server.events(path, {**request, **options}) if "usage" in event])
+            *events, last = self.server.events(path, {**request, "stream_options": {"include_usage": True}})
+            self.assertEqual((last["usage"], last["choices"]), (usage, []))
+            self.assertTrue(all(event["usage"] is None for event in events))
+
+    def test_logprobs_come_with_their_text(self):
+        def bytes_of(scores):
+            if "content" in scores:
+                return bytes(byte for one in scores["content"] for byte in one["bytes"])
+            return b"".join(bytes.fromhex(name[6:].replace("\\x", "")) if name.startswith("bytes:") else name.encode()
+                            for name in scores["tokens"])
+
+        # Hot, for tokens that are no text by themselves, and with stop strings, for text that is held back.
+        request = {"max_tokens": 60, "seed": 4, "temperature": 5, "n": 3, "stop": ["\n\n\n", "zq"]}
+        for path, begin in ((TEXT, {"prompt": "Once upon a time", "logprobs": 3}), (TEXT, {"prompt": [5, 300, 301], "logprobs": 0}),
+                            (CHAT, {"messages": [{"role": "user", "content": "Hi."}], "logprobs": True, "top_logprobs": 2})):
+            whole = self.server.post(path, {**request, **begin})[1]["choices"]
+            texts, made, parts = [""] * 3, [b""] * 3, [{}, {}, {}]
+            for event in self.server.events(path, {**request, **begin}):
+                choice = event["choices"][0]
+                index = choice["index"]
+                texts[index] += choice["text"] if path == TEXT else choice["delta"].get("content", "")
+                made[index] += bytes_of(choice["logprobs"] or {"tokens": []})
+                self.assertTrue(made[index].decode(errors="replace").startswith(texts[index]), (texts[index], made[index]))
+                for key, values in (choice["logprobs"] or {}).items():
+                    parts[index].setdefault(key, []).extend(values or [])
+            for choice, part in zip(whole, parts):
+                self.assertEqual({key: values or None for key, values in part.items()}, choice["logprobs"])
+
+    def test_logprobs_of_completions(self):
+        seen = set()
+        for prompt in ("Once", " na\u00efve \U0001F408\n"):
+            body = {"prompt": prompt, "max_tokens": 60, "seed": 4, "temperature": 5, "n": 3}
+            for asked in (0, 3):
+                for choice in self.server.post(TEXT, {**body, "logprobs": asked})[1]["choices"]:
+                    scores = choice["logprobs"]
+                    self.assertEqual(scores["text_offset"][0], len(prompt))
+                    for at, name, score, top in zip(*(scores[key] for key in (
+                            "text_offset", "tokens", "token_logprobs", "top_logprobs"))):
+                        self.assertEqual(top[name], score)
+                        self.assertIn(len(top) - asked, (0, 1) if asked else (1,))
+                        seen.add((len(top) - asked, name.startswith("bytes:")))
+                        if not name.startswith("bytes:"):
+                            self.assertEqual(choice["text"][at - len(prompt):][:len(name)], name)
+        self.assertEqual(seen, {(0, False), (1, False), (1, True)})  # all that is to be seen was
+
+    def test_offsets_count_the_prompt(self):
+        def first(prompt):
+            return self.server.post(TEXT, {"prompt": prompt, "max_tokens": 3, "logprobs": 0})[1]["choices"][0]["logprobs"]["text_offset"][0]
+        for text in ("Once", " a  b ", "na\u00efve \U0001F408\n"):
+            self.assertEqual(first(text), len(text))
+        self.assertEqual(first([1]), 0)  # a control token, which has no text
 
     def test_settings_reach_the_library(self):
         body = {"prompt": "Once upon a time", "max_tokens": 60, "temperature": 0}
@@ -332,6 +380,59 @@ class Queue(unittest.TestCase):
             self.assertEqual(len(answer["choices"]), 8)
             server.wait_until_idle()
             self.assertEqual(server.post(TEXT, {"prompt": "a"})[0], 200)
+
+
+class Languages(unittest.TestCase):
+    """What the threads that make them promise is in languages_test.cpp; here that requests go that way."""
+
+    def made(self, server):
+        return server.metric("grammars_made_total") + server.metric("grammars_given_up_total")
+
+    def test_equal_ones_are_made_once(self):
+        with Server(SERVER, SOURCE) as server:
+            body = {"prompt": "Once", "max_tokens": 9, "seed": 1, "response_format": large_schema(0, 300)}
+            answers = []
+            clients = [threading.Thread(target=lambda path: answers.append(server.post(path, body)), args=(TEXT,)) for _ in range(10)]
+            for client in clients:
+                client.start()
+            for client in clients:
+                client.join()
+            self.assertEqual({status for status, _ in answers}, {200})
+            self.assertEqual(len({str(of_answer(answer)) for _, answer in answers}), 1)
+            self.assertEqual(server.metric("grammars_made_total"), 1)
+            # A later one has it, too, and one of another field has not.
+            self.assertEqual(of_answer(server.post(TEXT, body)[1]), of_answer(answers[0][1]))
+            self.assertEqual(server.metric("grammars_made_total"), 1)
+            server.post(TEXT, {**body, "json_space": 0})
+            self.assertEqual(server.metric("grammars_made_total"), 2)
+
+    def test_who_leaves_is_not_made_one_for(self):
+        with Server(SERVER, SOURCE) as server:
+            clients = [server.connect() for _ in range(9)]
+            for number, client in enumerate(clients):
+                client.request("POST", TEXT, json.dumps({"prompt": "a", "max_tokens": 1, "response_format": large_schema(number)}))
+            wait_for(server, lambda health: self.made(server) + server.metric("grammars_making") > 0)
+            for client in clients:
+                client.close()
+            status, answer = server.post(TEXT, {"prompt": "a", "max_tokens": 3, "regex": "[ab]{2}"})
+            self.assertEqual(status, 200, answer)
+            server.wait_until_idle()
+            wait_for(server, lambda health: server.metric("grammars_making") + server.metric("grammars_waiting") == 0)
+            self.assertEqual(self.made(server), 10)
+
+    def test_the_end_comes_while_they_are_made(self):
+        server = Server(SERVER, SOURCE)
+        clients = [server.connect() for _ in range(4)]
+        for number, client in enumerate(clients):
+            client.request("POST", TEXT, json.dumps({"prompt": "a", "max_tokens": 1, "response_format": large_schema(number)}))
+        wait_for(server, lambda health: self.made(server) + server.metric("grammars_making") > 0)
+        server.stop()
+        for client in clients:  # made before, or told
+            try:
+                self.assertIn(client.getresponse().status, (200, 503))
+            except ConnectionError:
+                pass  # not even read
+            client.close()
 
 
 class Signals(unittest.TestCase):

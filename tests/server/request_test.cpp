@@ -331,12 +331,151 @@ TEST(Request, WrongTypesAndNumbersNameTheirField) {
   expect_refused(completion, prompt_with(R"(,"echo":true)"), 400, "echo");
   expect_refused(completion, prompt_with(R"(,"messages":[])"), 400, "messages");
   expect_refused(completion, "{}", 400, "prompt");
-  expect_refused(completion, R"({"prompt":null})", 400, "prompt");
   expect_refused(completion, R"({"prompt":[]})", 400, "prompt");
   expect_refused(completion, R"({"prompt":5})", 400, "prompt");
   expect_refused(chat, chat_with(R"(,"logprobs":3)"), 400, "logprobs");
   expect_refused(chat, chat_with(R"(,"top_logprobs":3)"), 400, "top_logprobs");
   expect_refused(chat, chat_with(R"(,"tools":[{"type":"function"}])"), 400, "tools");
+}
+
+/// Everything that a request says.
+std::string all_of(const Request& request) {
+  std::string out = request.chat ? "chat" : "completion";
+  const auto add = [&](const std::string& text) { out += "|" + text; };
+  for (const Prompt& prompt : request.prompts) add(std::get<std::string>(prompt));
+  for (const Message& message : request.messages) {
+    add(message.role + ":" + message.content + ":" + message.name + ":" + message.reasoning + ":" +
+        message.tool_call_id);
+    for (const ToolCall& call : message.tool_calls) {
+      add(call.id + ":" + call.name + ":" + call.arguments);
+    }
+  }
+  for (const auto* list : {&request.variables, &request.settings}) {
+    for (const Setting& one : *list) add(one.key + "=" + one.value);
+  }
+  for (const std::string& text : request.stop) add(text);
+  for (const auto& [token, bias] : request.logit_bias) add("bias of " + std::to_string(token));
+  if (request.language) add(request.language->field);
+  add(std::to_string(request.n) + " " + std::to_string(request.max_tokens) + " " +
+      std::to_string(request.logprobs) + (request.seed ? "seed" : "") +
+      (request.stream ? "stream" : "") + (request.include_usage ? "usage" : ""));
+  return out;
+}
+
+// Clients with types send what their user has not set: as null or as its default.
+TEST(Request, WhatChangesNothingIsTaken) {
+  const std::pair<const char*, std::vector<const char*>> of_both[] = {
+      {"frequency_penalty", {"0", "0.0"}},
+      {"logit_bias", {"{}"}},
+      {"max_tokens", {}},
+      {"model", {R"("story")"}},
+      {"n", {"1"}},
+      {"presence_penalty", {"0"}},
+      {"seed", {}},
+      {"stop", {"[]"}},
+      {"stream", {"false"}},
+      {"stream_options", {"{}", R"({"include_usage":false})", R"({"include_usage":null})"}},
+      {"temperature", {}},
+      {"top_p", {}},
+      {"user", {R"("")"}},
+      {"response_format",
+       {R"({"type":"text"})", R"({"type":"text","json_schema":null,"other":null})"}},
+      {"a_field_of_tomorrow", {}}};
+  const std::pair<const char*, std::vector<const char*>> of_chats[] = {
+      {"audio", {}},
+      {"function_call", {R"("none")", R"("auto")"}},
+      {"functions", {"[]"}},
+      {"logprobs", {"false"}},
+      {"max_completion_tokens", {}},
+      {"metadata", {"{}"}},
+      {"modalities", {R"(["text"])", "[]"}},
+      {"moderation", {}},
+      {"parallel_tool_calls", {"true", "false"}},
+      {"prediction", {}},
+      {"prompt_cache_key", {R"("a")"}},
+      {"prompt_cache_options", {"{}", R"({"mode":"implicit","ttl":"30m"})"}},
+      {"prompt_cache_retention", {R"("in_memory")", R"("24h")"}},
+      {"reasoning_effort", {}},
+      {"safety_identifier", {R"("a")"}},
+      {"service_tier", {R"("auto")", R"("default")"}},
+      {"store", {"false", "true"}},
+      {"tool_choice", {R"("none")", R"("auto")", R"("auto","tools":[])", R"("none","tools":[])"}},
+      {"tools", {"[]"}},
+      {"top_logprobs", {"0"}},
+      {"verbosity", {R"("medium")"}},
+      {"web_search_options", {}}};
+  const std::pair<const char*, std::vector<const char*>> of_completions[] = {
+      {"best_of", {"1"}}, {"echo", {"false"}}, {"logprobs", {}}, {"suffix", {R"("")"}}};
+  const auto expect_taken = [](auto parse, auto with, const auto& cases) {
+    const std::string plain = all_of(parse(with("")));
+    for (const auto& [name, harmless] : cases) {
+      std::vector<const char*> values = harmless;
+      values.push_back("null");
+      for (const char* value : values) {
+        const std::string field = std::string(",\"") + name + "\":" + value;
+        try {
+          EXPECT_EQ(all_of(parse(with(field))), plain) << field;
+        } catch (const ApiError& error) {
+          ADD_FAILURE() << field << ": " << error.what();
+        }
+      }
+    }
+  };
+  expect_taken(chat, chat_with, of_both);
+  expect_taken(completion, prompt_with, of_both);
+  expect_taken(chat, chat_with, of_chats);
+  expect_taken(completion, prompt_with, of_completions);
+  EXPECT_EQ(all_of(completion(R"({"prompt":null})")), all_of(completion(R"({"prompt":""})")));
+  // The same fields with other values are not.
+  for (const char* field :
+       {R"("modalities":["text","audio"])", R"("modalities":["audio"])", R"("modalities":"text")",
+        R"("tool_choice":"required")", R"("tool_choice":{"type":"function"})",
+        R"("function_call":"f")", R"("verbosity":"low")", R"("moderation":{"model":"m"})",
+        R"("audio":{"voice":"a"})", R"("functions":[{}])"}) {
+    const std::string text = field;
+    expect_refused(chat, chat_with("," + text), 400, text.substr(1, text.find('"', 1) - 1));
+  }
+}
+
+TEST(Request, WhatChangesNothingInAMessageIsTaken) {
+  const auto with = [](const std::string& message) {
+    return chat(R"({"messages":[)" + message + "]}");
+  };
+  for (const char* role : {"system", "developer", "user", "assistant", "tool"}) {
+    const std::string begin = std::string(R"({"role":")") + role + R"(","content":"a")";
+    const std::string plain = all_of(with(begin + "}"));
+    for (const char* field :
+         {R"("audio":null)", R"("function_call":null)", R"("name":null)", R"("refusal":null)",
+          R"("refusal":"")", R"("tool_calls":null)", R"("tool_calls":[])", R"("annotations":null)",
+          R"("annotations":[])", R"("reasoning":null)", R"("reasoning_content":null)",
+          R"("reasoning_details":null)", R"("tool_call_id":null)", R"("a_field_of_tomorrow":null)",
+          R"("content":[{"type":"text","text":"a"}])",
+          R"("content":[{"type":"text","text":"a","image_url":null,"refusal":null,
+                         "prompt_cache_breakpoint":null}])"}) {
+      try {
+        EXPECT_EQ(all_of(with(begin + "," + field + "}")), plain) << field;
+      } catch (const ApiError& error) {
+        ADD_FAILURE() << role << " " << field << ": " << error.what();
+      }
+    }
+  }
+  const std::string call = R"({"role":"assistant","content":null,"tool_calls":[{"id":"x",)";
+  EXPECT_EQ(all_of(with(call + R"("type":null,"index":null,"custom":null,)"
+                               R"("function":{"name":"f","arguments":null,"strict":null}}]})")),
+            all_of(with(call + R"("type":"function","function":{"name":"f"}}]})")));
+}
+
+TEST(Request, APartIsBlamedAtItsOwnPlace) {
+  const auto with = [](const std::string& part) {
+    return R"({"messages":[{"role":"user","content":[{"type":"text","text":"a"},)" + part + "]}]}";
+  };
+  const std::string path = "messages[0].content[1]";
+  expect_refused(chat, with(R"({"type":"text","text":null})"), 400, path + ".text");
+  expect_refused(chat, with(R"({"type":"text"})"), 400, path + ".text");
+  expect_refused(chat, with(R"({"type":"text","text":5})"), 400, path + ".text");
+  expect_refused(chat, with(R"({"type":null,"text":"a"})"), 400, path + ".type");
+  expect_refused(chat, with(R"({"type":"image_url","text":"a"})"), 400, path + ".type");
+  expect_refused(chat, with("null"), 400, path);
 }
 
 TEST(Request, ASuffixMakesGaps) {

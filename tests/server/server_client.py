@@ -15,6 +15,12 @@ ENDLESS = {"prompt": "Once upon a time", "max_tokens": 1000000, "n": 8, "ignore_
 WITH_ENDLESS = ("--max-tokens", "1000000", "--set", "context_policy=shift,4")
 
 
+def large_schema(number, items=1500):
+    """A request's response_format that takes long to read; another one for each number."""
+    values = [{f"a{i}": {"b": [number, f"x{i * 7}"]}} for i in range(items)]
+    return {"type": "json_schema", "json_schema": {"name": "large", "schema": {"enum": values}}}
+
+
 class Server:
     """A server on a free port with the draft model. Ends with its `with` block, and must end well."""
 

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -119,7 +120,11 @@ bool Listener::accept_all() {
       const int yes = 1;
       setsockopt(made, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
       const std::lock_guard lock(mutex_);
-      accepted_.push_back(made);
+      try {
+        accepted_.push_back(made);
+      } catch (const std::bad_alloc&) {
+        ::close(made);
+      }
       changed_.notify_one();
       make_room();
     } else if (errno == EBADF || errno == EINVAL || errno == ENOTSOCK) {
@@ -138,7 +143,11 @@ void Listener::work() {
     if (stopping_) return;
     Connection connection(accepted_.front(), *this, request_seconds_);
     accepted_.pop_front();
-    served_.insert(&connection);
+    try {
+      served_.insert(&connection);
+    } catch (const std::bad_alloc&) {
+      continue;
+    }
     lock.unlock();
     serve_(connection);
     lock.lock();

@@ -160,15 +160,16 @@ std::optional<double> Fields::number(const std::string& name) {
   return value->get<double>();
 }
 
-void Fields::refuse(const std::string& name, const json& harmless) {
+void Fields::refuse(const std::string& name, std::initializer_list<json> harmless) {
   const json* value = find(name);
-  if (value == nullptr || is_neutral(*value) || (!harmless.is_null() && *value == harmless)) return;
+  if (value == nullptr || is_neutral(*value)) return;
+  if (std::find(harmless.begin(), harmless.end(), *value) != harmless.end()) return;
   throw bad_request(path(name), "'" + path(name) + "' is not supported", "unsupported_parameter");
 }
 
 void Fields::refuse_rest() const {
   for (const auto& [name, value] : object_.items()) {
-    if (std::find(known_.begin(), known_.end(), name) == known_.end()) {
+    if (!value.is_null() && std::find(known_.begin(), known_.end(), name) == known_.end()) {
       const std::string where = path(shortened(name));
       throw bad_request(where, "unknown field '" + where + "'", "unknown_field");
     }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -26,6 +27,8 @@ class Fields {
   Fields(const nlohmann::json& object, std::string where);
 
   const nlohmann::json* find(const std::string& name);
+  /// The field is there, be it as null.
+  bool has(const std::string& name) const { return object_.contains(name); }
   std::optional<std::string> text(const std::string& name);
   std::optional<bool> flag(const std::string& name);
   std::optional<int64_t> integer(const std::string& name, int64_t low, int64_t high);
@@ -34,8 +37,8 @@ class Fields {
   /// Marks a field as known and of no effect.
   void ignore(const std::string& name) { known_.push_back(name); }
   /// ApiError for a field of another value than those that change nothing: null, false, empty, or
-  /// `harmless`.
-  void refuse(const std::string& name, const nlohmann::json& harmless = nlohmann::json());
+  /// one of `harmless`.
+  void refuse(const std::string& name, std::initializer_list<nlohmann::json> harmless = {});
   /// ApiError for a field that nobody asked for.
   void refuse_rest() const;
   std::string path(const std::string& name) const;

@@ -28,11 +28,12 @@ std::string content_text(Fields& fields, bool may_be_absent) {
   for (size_t i = 0; i < content->size(); ++i) {
     Fields part((*content)[i], fields.path(item("content", i)));
     const std::string type = part.text("type").value_or("");
-    const auto piece = part.text("text");
-    if (type != "text" || !piece) {
+    if (type != "text") {
       throw bad_request(part.path("type"), "'" + part.path("type") + "': only text is supported",
                         "unsupported_content");
     }
+    const auto piece = part.text("text");
+    if (!piece) throw bad_request(part.path("text"), "'" + part.path("text") + "' is missing");
     text += *piece;
   }
   return text;

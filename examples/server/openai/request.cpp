@@ -23,6 +23,8 @@ constexpr const char* kIgnored[] = {"user",
                                     "service_tier",
                                     "safety_identifier",
                                     "prompt_cache_key",
+                                    "prompt_cache_options",
+                                    "prompt_cache_retention",
                                     "parallel_tool_calls",
                                     "prediction"};
 
@@ -230,7 +232,7 @@ void read_common(Fields& fields, const Body& body, const Dialect& dialect, Reque
     request.include_usage = inside.flag("include_usage").value_or(false);
     inside.ignore("include_obfuscation");
     inside.refuse_rest();
-    if (!request.stream) {
+    if (request.include_usage && !request.stream) {
       throw bad_request("stream_options", "'stream_options' needs 'stream'");
     }
   }
@@ -256,7 +258,11 @@ std::vector<int32_t> token_ids(const json& ids, const std::string& path) {
 /// A string, an array of strings, an array of token ids or an array of arrays of token ids.
 void read_prompts(Fields& fields, const Dialect& dialect, Request& request) {
   const json* prompt = fields.find("prompt");
-  if (prompt == nullptr) throw bad_request("prompt", "'prompt' is missing");
+  if (prompt == nullptr) {
+    if (!fields.has("prompt")) throw bad_request("prompt", "'prompt' is missing");
+    request.prompts.emplace_back(std::string());  // null: a text is begun from nothing
+    return;
+  }
   if (prompt->is_string()) {
     request.prompts.emplace_back(prompt->get<std::string>());
     return;
@@ -343,7 +349,7 @@ Request parse_completion(std::string_view text, const Dialect& dialect) {
       static_cast<int32_t>(fields.integer("max_tokens", 1, dialect.max_tokens).value_or(most));
   request.logprobs = static_cast<int32_t>(fields.integer("logprobs", 0, 20).value_or(-1));
   fields.refuse("echo");
-  fields.refuse("best_of", request.n);
+  fields.refuse("best_of", {request.n});
   fields.refuse_rest();
   return request;
 }
@@ -367,11 +373,13 @@ Request parse_chat(std::string_view text, const Dialect& dialect) {
   }
   if (logprobs) request.logprobs = static_cast<int32_t>(top.value_or(0));
 
-  for (const char* name : {"tools", "functions", "modalities", "audio", "web_search_options"}) {
+  for (const char* name : {"tools", "functions", "audio", "web_search_options", "moderation"}) {
     fields.refuse(name);
   }
-  fields.refuse("tool_choice", "none");
-  fields.refuse("function_call", "none");
+  // Without tools nothing is chosen.
+  for (const char* name : {"tool_choice", "function_call"}) fields.refuse(name, {"none", "auto"});
+  fields.refuse("modalities", {json::array({"text"})});
+  fields.refuse("verbosity", {"medium"});
   read_variables(fields, request);
   fields.refuse_rest();
   return request;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 namespace server {
@@ -14,13 +15,6 @@ using Json = nlohmann::ordered_json;
 /// JSON has no infinity; the API writes this number for what cannot be.
 double finite(float logprob) {
   return std::isfinite(logprob) ? static_cast<double>(logprob) : -9999.0;
-}
-
-/// Characters that begin in `bytes`.
-size_t characters(std::string_view bytes) {
-  return static_cast<size_t>(std::count_if(bytes.begin(), bytes.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-  }));
 }
 
 /// {"token","logprob","bytes"} of a chat.
@@ -38,7 +32,55 @@ Json chat_logprobs(const std::vector<ScoredToken>& tokens) {
     for (const ScoredPiece& piece : token.top) one["top_logprobs"].push_back(piece_json(piece));
     content.push_back(std::move(one));
   }
-  return {{"content", std::move(content)}};
+  return {{"content", std::move(content)}, {"refusal", nullptr}};
+}
+
+bool is_utf8(std::string_view bytes) {
+  for (size_t i = 0; i < bytes.size();) {
+    const auto at = [&](size_t k) { return static_cast<unsigned char>(bytes[k]); };
+    const unsigned lead = at(i++);
+    if (lead < 0x80U) continue;
+    const size_t more = lead >= 0xF0U ? 3 : lead >= 0xE0U ? 2 : 1;
+    if (lead < 0xC2U || lead > 0xF4U || bytes.size() - i < more) return false;
+    // Not longer than need be, no surrogate, and not beyond the last character.
+    const unsigned low = lead == 0xE0U ? 0xA0U : lead == 0xF0U ? 0x90U : 0x80U;
+    const unsigned high = lead == 0xEDU ? 0x9FU : lead == 0xF4U ? 0x8FU : 0xBFU;
+    if (at(i) < low || at(i) > high) return false;
+    for (const size_t end = i + more; i < end; ++i) {
+      if ((at(i) & 0xC0U) != 0x80U) return false;
+    }
+  }
+  return true;
+}
+
+/// A token as completions name it: its text, or "bytes:\xe2\x82" if that is no text by itself.
+std::string name_of(const ScoredPiece& piece) {
+  if (is_utf8(piece.bytes)) return piece.bytes;
+  std::string name = "bytes:";
+  for (const char c : piece.bytes) {
+    char digits[5];
+    std::snprintf(digits, sizeof digits, "\\x%02x", static_cast<unsigned char>(c));
+    name += digits;
+  }
+  return name;
+}
+
+/// The best tokens in one place and the one that was drawn, by name. Of those with one name the
+/// drawn one has it, else the best; the id stands before that of others.
+Json top_by_name(const ScoredToken& token) {
+  const auto drawn = [&](const ScoredPiece& piece) { return piece.id == token.piece.id; };
+  const std::string drawn_name = name_of(token.piece);
+  Json top = Json::object();
+  const auto add = [&](const ScoredPiece& piece) {
+    std::string name = name_of(piece);
+    while (top.contains(name) || (!drawn(piece) && name == drawn_name)) {
+      name = "token_id:" + std::to_string(piece.id) + ":" + name;
+    }
+    top[name] = finite(piece.logprob);
+  };
+  for (const ScoredPiece& piece : token.top) add(piece);
+  if (std::none_of(token.top.begin(), token.top.end(), drawn)) add(token.piece);
+  return top;
 }
 
 Json completion_logprobs(const std::vector<ScoredToken>& tokens) {
@@ -46,15 +88,11 @@ Json completion_logprobs(const std::vector<ScoredToken>& tokens) {
                {"token_logprobs", Json::array()},
                {"top_logprobs", Json::array()},
                {"text_offset", Json::array()}};
-  size_t offset = 0;
   for (const ScoredToken& token : tokens) {
-    json["tokens"].push_back(token.piece.bytes);
+    json["tokens"].push_back(name_of(token.piece));
     json["token_logprobs"].push_back(finite(token.piece.logprob));
-    Json top = Json::object();
-    for (const ScoredPiece& piece : token.top) top[piece.bytes] = finite(piece.logprob);
-    json["top_logprobs"].push_back(std::move(top));
-    json["text_offset"].push_back(offset);
-    offset += characters(token.piece.bytes);
+    json["top_logprobs"].push_back(top_by_name(token));
+    json["text_offset"].push_back(token.offset);
   }
   return json;
 }
@@ -62,6 +100,10 @@ Json completion_logprobs(const std::vector<ScoredToken>& tokens) {
 Json logprobs_json(const Heading& heading, const Choice& choice) {
   if (!heading.logprobs) return nullptr;
   return heading.chat ? chat_logprobs(choice.tokens) : completion_logprobs(choice.tokens);
+}
+
+Json reason_json(const Choice& choice) {
+  return choice.finish_reason == nullptr ? Json() : Json(choice.finish_reason);
 }
 
 Json usage_json(const Usage& usage) {
@@ -86,25 +128,33 @@ Json headed(const Heading& heading, const char* object) {
 }
 
 Json chunk(const Heading& heading) {
-  return headed(heading, heading.chat ? "chat.completion.chunk" : "text_completion");
+  Json json = headed(heading, heading.chat ? "chat.completion.chunk" : "text_completion");
+  if (heading.usage) json["usage"] = nullptr;
+  return json;
 }
 
 /// A chunk with one choice, whose text is under "delta" in chats.
-Json chunk_with(const Heading& heading, size_t index, Json delta, std::string_view text) {
-  Json choice = {{"index", index}};
+Json chunk_with(const Heading& heading, const Choice& part, Json delta) {
+  Json choice = {{"index", part.index}};
   if (heading.chat) {
     choice["delta"] = std::move(delta);
   } else {
-    choice["text"] = text;
+    choice["text"] = part.text;
   }
-  choice["logprobs"] = nullptr;
-  choice["finish_reason"] = nullptr;
+  choice["logprobs"] = part.tokens.empty() ? Json() : logprobs_json(heading, part);
+  choice["finish_reason"] = reason_json(part);
   Json json = chunk(heading);
   json["choices"].push_back(std::move(choice));
   return json;
 }
 
 }  // namespace
+
+size_t characters(std::string_view bytes) {
+  return static_cast<size_t>(std::count_if(bytes.begin(), bytes.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+  }));
+}
 
 Json answer_json(const Heading& heading, const std::vector<Choice>& choices, const Usage& usage) {
   Json json = headed(heading, heading.chat ? "chat.completion" : "text_completion");
@@ -116,7 +166,7 @@ Json answer_json(const Heading& heading, const std::vector<Choice>& choices, con
       one["text"] = choice.text;
     }
     one["logprobs"] = logprobs_json(heading, choice);
-    one["finish_reason"] = choice.finish_reason;
+    one["finish_reason"] = reason_json(choice);
     json["choices"].push_back(std::move(one));
   }
   json["usage"] = usage_json(usage);
@@ -124,18 +174,15 @@ Json answer_json(const Heading& heading, const std::vector<Choice>& choices, con
 }
 
 Json role_chunk(const Heading& heading, size_t index) {
-  return chunk_with(heading, index, {{"role", "assistant"}, {"content", ""}}, "");
+  return chunk_with(heading, {index, {}, nullptr, {}}, {{"role", "assistant"}, {"content", ""}});
 }
 
-Json text_chunk(const Heading& heading, size_t index, std::string_view text) {
-  return chunk_with(heading, index, {{"content", text}}, text);
+Json text_chunk(const Heading& heading, const Choice& piece) {
+  return chunk_with(heading, piece, {{"content", piece.text}});
 }
 
 Json end_chunk(const Heading& heading, const Choice& choice) {
-  Json json = chunk_with(heading, choice.index, Json::object(), "");
-  json["choices"][0]["logprobs"] = logprobs_json(heading, choice);
-  json["choices"][0]["finish_reason"] = choice.finish_reason;
-  return json;
+  return chunk_with(heading, choice, Json::object());
 }
 
 Json usage_chunk(const Heading& heading, const Usage& usage) {

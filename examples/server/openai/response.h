@@ -12,8 +12,12 @@
 
 namespace server {
 
+/// Characters that begin in `bytes`.
+size_t characters(std::string_view bytes);
+
 /// A token's bytes, which need not be whole characters, with its log-probability.
 struct ScoredPiece {
+  int32_t id = -1;
   std::string bytes;
   float logprob = 0;
 };
@@ -21,15 +25,16 @@ struct ScoredPiece {
 /// A token of an answer with those that were most probable in its place.
 struct ScoredToken {
   ScoredPiece piece;
-  std::vector<ScoredPiece> top;
+  std::vector<ScoredPiece> top;  // best first; `piece` need not be among them
+  size_t offset = 0;             // characters of the prompt and the answer before it
 };
 
-/// One finished answer.
+/// One answer, or a part of it.
 struct Choice {
   size_t index = 0;
   std::string text;
-  const char* finish_reason = "stop";  // as the API has them
-  std::vector<ScoredToken> tokens;     // if log-probabilities were asked for
+  const char* finish_reason = nullptr;  // as the API has them; null before the end
+  std::vector<ScoredToken> tokens;      // if log-probabilities were asked for
 };
 
 struct Usage {
@@ -47,6 +52,7 @@ struct Heading {
   int64_t created = 0;  // seconds since 1970
   bool chat = false;
   bool logprobs = false;  // show those of choices
+  bool usage = false;     // a stream's last chunk has it
 };
 
 /// The body of an answer that is not streamed.
@@ -55,14 +61,14 @@ nlohmann::ordered_json answer_json(const Heading& heading, const std::vector<Cho
 
 /// The first chunk of a choice in a chat: it names the role.
 nlohmann::ordered_json role_chunk(const Heading& heading, size_t index);
-/// A piece of text.
-nlohmann::ordered_json text_chunk(const Heading& heading, size_t index, std::string_view text);
-/// The end of a choice, with the log-probabilities of all its tokens.
+/// A piece of text, with the log-probabilities of its tokens.
+nlohmann::ordered_json text_chunk(const Heading& heading, const Choice& piece);
+/// The end of a choice, with the log-probabilities of tokens that no piece of text had.
 nlohmann::ordered_json end_chunk(const Heading& heading, const Choice& choice);
 /// The last chunk, if usage was asked for.
 nlohmann::ordered_json usage_chunk(const Heading& heading, const Usage& usage);
 
-/// One server-sent event. What is not UTF-8 in a token's name is replaced.
+/// One server-sent event. What is not UTF-8 is replaced.
 std::string event(const nlohmann::ordered_json& data);
 /// The event that ends a stream.
 std::string_view end_of_events();

@@ -17,6 +17,7 @@ constexpr int kMostLookAhead = 3;  // members of members, when a clause is asked
 constexpr uint32_t kItemsLookedAt = 4;
 constexpr uint64_t kDoneForOne = 1024;  // literals that are looked through for one unit of work
 constexpr size_t kDecidedPerStep = 16;
+constexpr uint64_t kWorkPerAlternative = 64;  // in nodes looked at
 
 bool has_literal(const Literals& list, Literal literal) {
   return std::find(list.begin(), list.end(), literal) != list.end();
@@ -72,12 +73,16 @@ Status ClauseMaker::placed(const Status& why, JsonType type, const Clause& claus
 
 Status ClauseMaker::spend(const JsonValue* schema, uint64_t work) {
   work_ += work;
-  if (work_ <= options_.work) return {};
+  Building* const building = options_.automata.building;
+  const bool goes_on = gen::grammar::goes_on(building, kWorkPerAlternative * work);
+  if (goes_on && work_ <= options_.work) return {};
+  if (!goes_on && building->status().code() == Code::kCancelled) return building->status();
   std::string_view keyword;
   for (const char* one : {"oneOf", "anyOf", "allOf", "not", "if", "dependentSchemas",
                           "dependencies", "patternProperties", "properties"}) {
     if (keyword.empty() && schema != nullptr && schema->find(one) != nullptr) keyword = one;
   }
+  if (!goes_on) return refuse(schema, keyword, building->status().message());
   return refuse(schema, keyword,
                 "the schema has more than " + std::to_string(options_.work) + " alternatives");
 }

@@ -135,7 +135,7 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::plain_strings_of(const Clause& claus
     if (added) {
       std::string text;
       if (!plain_format_pattern(name->second, &text)) continue;
-      Expressions expressions;
+      Expressions expressions(options_.automata.building);
       GEN_ASSIGN(const ExprId parsed,
                  parse_regex(text, RegexMatch::kWhole, expressions, options_.automata));
       GEN_ASSIGN(Dfa dfa, build_dfa(expressions, parsed, options_.automata));

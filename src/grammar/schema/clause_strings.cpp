@@ -66,7 +66,7 @@ Result<bool> ClauseMaker::are_patterns(const Dfa& strings) {
     return std::all_of(few.begin(), few.end(), is_pattern);
   }
   if (plain_patterns_ == nullptr) {
-    Expressions expressions;
+    Expressions expressions(options_.automata.building);
     GEN_ASSIGN(const ExprId parsed, parse_regex("[^\\\\*+?()\\[\\]{}]*", RegexMatch::kWhole,
                                                 expressions, options_.automata));
     GEN_ASSIGN(Dfa plain, build_dfa(expressions, parsed, options_.automata));
@@ -155,7 +155,7 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::pattern(const JsonValue* schema, con
                                                     const std::string& text) {
   SharedDfa& known = patterns_[text];
   if (known != nullptr) return known;
-  Expressions expressions;
+  Expressions expressions(options_.automata.building);
   auto parsed = parse_regex(text, RegexMatch::kSearch, expressions, options_.automata);
   if (!parsed.ok()) return refuse(schema, keyword, parsed.status().message());
   auto dfa = build_dfa(expressions, *parsed, options_.automata);

@@ -292,7 +292,7 @@ Result<Options> ClauseMaker::scalar(const Keyword& k, bool negated, bool* known)
       }
       return truth(!negated);
     }
-    Expressions expressions;
+    Expressions expressions(options_.automata.building);
     GEN_ASSIGN(const ExprId parsed,
                parse_regex(text, RegexMatch::kWhole, expressions, options_.automata));
     GEN_ASSIGN(Dfa dfa, build_dfa(expressions, parsed, options_.automata));

@@ -14,6 +14,7 @@ namespace gen::grammar {
 namespace {
 
 constexpr uint32_t kFree = UINT32_MAX;  // for a count: it no longer matters
+constexpr uint64_t kWorkPerPair = 32;   // in nodes looked at
 
 // Characters are counted at their first bytes.
 bool begins(const ByteEdge& edge) { return (edge.low & 0xC0U) != 0x80U; }
@@ -155,6 +156,7 @@ Result<Dfa> with_length(const Dfa& strings, Lengths size, const DfaFuel& fuel) {
       return error(Code::kGrammar, "a length limit takes an automaton of more than %zu states",
                    most);
     }
+    if (!goes_on(fuel.building, kWorkPerPair)) return fuel.building->status();
     const Pair at = pairs[i];
     Dfa::State& state = made.states.emplace_back();
     state.final = strings.states[at.state].final &&

@@ -65,6 +65,8 @@ class SchemaBuilder {
     GEN_ASSIGN(const ExprId all, value(literals));
     // Members and items wait in a queue, so that nothing recurses.
     while (!open_.empty()) {
+      const Literals& first = open_.front().literals;
+      GEN_TRY(maker_.spend(first.empty() ? nullptr : first[0].schema, 1));
       const Open next = std::move(open_.front());
       open_.pop_front();
       GEN_ASSIGN(const ExprId body, body_of(next.literals));

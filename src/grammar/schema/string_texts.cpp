@@ -17,6 +17,7 @@ namespace gen::grammar {
 namespace {
 
 constexpr uint32_t kNoText = UINT32_MAX;
+constexpr uint64_t kWorkPerNode = 32;
 // A place that goes on to more places than this has digits of its own for what it escapes: rules
 // would be read side by side.
 constexpr size_t kMostRules = 4;
@@ -306,7 +307,10 @@ class Texts {
       const uint32_t at = open_.back();
       open_.pop_back();
       write(at);
-      if (graph_.size() > most) return false;
+      const size_t more = graph_.size() - told_;
+      told_ = graph_.size();
+      if (graph_.size() > most || !goes_on(rules_.building(), kWorkPerNode * (1 + more)))
+        return false;
     }
     return true;
   }
@@ -420,6 +424,7 @@ class Texts {
   const bool quoted_;
   StringTexts& rules_;
   TextGraph graph_;
+  size_t told_ = 0;  // nodes that were counted
   uint32_t end_ = kNoText;
   std::vector<uint32_t> open_;
   std::vector<uint32_t> borders_;
@@ -528,6 +533,7 @@ Result<ExprId> StringTexts::write(const Dfa& strings, bool quoted, const DfaFuel
   if (strings.empty()) return Expressions::kNever;
   Texts texts(strings, quoted, this);
   if (!texts.run(8 * fuel.states)) {
+    if (fuel.building != nullptr) GEN_TRY(fuel.building->status());
     return error(Code::kGrammar, "strings take an automaton of more than %zu states",
                  8 * fuel.states);
   }

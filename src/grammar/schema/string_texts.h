@@ -34,6 +34,7 @@ class StringTexts {
   /// What follows the backslash of a character in these ranges.
   ExprId escapes_of(const CharacterRanges& ranges);
   [[nodiscard]] bool plain() const noexcept { return plain_; }
+  [[nodiscard]] Building* building() const noexcept { return to_.building(); }
 
  private:
   Expressions& to_;

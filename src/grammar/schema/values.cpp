@@ -23,7 +23,7 @@ constexpr const char* kPlainNumbers = "0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\\.[0-9]
 
 Result<ClauseMaker::SharedDfa> ClauseMaker::each_number_once(const Dfa& numbers) {
   if (plain_numbers_ == nullptr) {
-    Expressions expressions;
+    Expressions expressions(options_.automata.building);
     GEN_ASSIGN(const ExprId parsed,
                parse_regex(kPlainNumbers, RegexMatch::kWhole, expressions, options_.automata));
     GEN_ASSIGN(Dfa plain, build_dfa(expressions, parsed, options_.automata));

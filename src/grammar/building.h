@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Building: what the making of one grammar has taken so far, and whether it may go on. Every stage
+// counts here as it goes, so that a text that comes to too much is refused before it was made, and
+// looks here whether somebody wants the grammar no more.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "base/cancel.h"
+#include "base/status.h"
+
+namespace gen::grammar {
+
+/// Once it has stopped it stays so: whoever counts then makes nothing more, and what comes out
+/// means nothing. Threads: one.
+class Building {
+ public:
+  /// The work that a grammar of so many edges may take, in nodes looked at.
+  static constexpr uint64_t kWorkPerEdge = 128;
+  static constexpr uint64_t kLeastWork = uint64_t{1} << 22U;
+
+  /// Without a limit.
+  Building() noexcept = default;
+  /// `cancel`, if not null, outlives it.
+  Building(size_t most_edges, const CancelFlag* cancel) noexcept
+      : most_edges_(most_edges), most_work_(work_for(most_edges)), cancel_(cancel) {}
+  Building(const Building&) = delete;
+  Building& operator=(const Building&) = delete;
+
+  /// False once it must stop.
+  bool spend(uint64_t work) noexcept {
+    work_ += work;
+    if (why_ == Why::kGoesOn && work_ > most_work_) why_ = Why::kWork;
+    if (why_ == Why::kGoesOn && cancel_ != nullptr && cancel_->raised()) why_ = Why::kCancelled;
+    return why_ == Why::kGoesOn;
+  }
+  /// There are too many edges.
+  void too_large() noexcept {
+    if (why_ == Why::kGoesOn) why_ = Why::kEdges;
+  }
+  [[nodiscard]] bool stopped() const noexcept { return why_ != Why::kGoesOn; }
+  [[nodiscard]] size_t most_edges() const noexcept { return most_edges_; }
+  [[nodiscard]] uint64_t work() const noexcept { return work_; }
+
+  /// Why it has stopped: kGrammar for what is too much, kCancelled.
+  [[nodiscard]] Status status() const {
+    switch (why_) {
+      case Why::kGoesOn:
+        return {};
+      case Why::kEdges:
+        return error(Code::kGrammar, "the grammar takes more than %zu edges", most_edges_);
+      case Why::kWork:
+        return error(Code::kGrammar,
+                     "the grammar takes more work than the limit of %llu for %zu edges",
+                     static_cast<unsigned long long>(most_work_), most_edges_);
+      case Why::kCancelled:
+        break;
+    }
+    return error(Code::kCancelled, "cancelled while the grammar was made");
+  }
+
+ private:
+  enum class Why : uint8_t { kGoesOn, kEdges, kWork, kCancelled };
+  static constexpr uint64_t work_for(size_t edges) noexcept {
+    constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
+    if (edges > (kMost - kLeastWork) / kWorkPerEdge) return kMost;
+    return kLeastWork + edges * kWorkPerEdge;
+  }
+
+  size_t most_edges_ = std::numeric_limits<size_t>::max();
+  uint64_t most_work_ = std::numeric_limits<uint64_t>::max();
+  const CancelFlag* cancel_ = nullptr;
+  uint64_t work_ = 0;
+  Why why_ = Why::kGoesOn;
+};
+
+/// Of null: nobody counts.
+inline bool goes_on(Building* building, uint64_t work) noexcept {
+  return building == nullptr || building->spend(work);
+}
+
+}  // namespace gen::grammar
