@@ -35,6 +35,7 @@ namespace {
 
 constexpr std::chrono::microseconds kSpinTime{40};
 constexpr int kPausesPerClockRead = 64;
+constexpr int kPausesWithoutClock = 16;
 
 inline void pause_cpu() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
@@ -333,8 +334,12 @@ void ThreadPool::share(Work work) noexcept {
   if (shares == 1) return work.call(work.context, 0, 1);
   pool.offer(work, shares);
   work.call(work.context, 0, shares);
+  // Workers are as good as done, mostly, and need no clock.
   int32_t next = 1;
-  if (pool.done(&next)) return;
+  for (int i = 0; i < kPausesWithoutClock; ++i) {
+    if (pool.done(&next)) return;
+    pause_cpu();
+  }
   const int64_t own = now();
   const int64_t free = pool.take_over() ? now() : own;
   pool.wait_for_all();

@@ -23,9 +23,7 @@ void ThreadsInUse::note(int64_t own, int64_t waited, int64_t now) noexcept {
   noted_ = now;
   if (debt_ <= kPatience) return;
   // A trial that did not last as long as the rest before it came too early.
-  const int64_t least = now >= next_ ? 0 : trying_ ? 4 * rest_ : rest_;
-  const int64_t debt = std::min(debt_, kLongestRest / kPaidOff);
-  rest_ = std::min(std::max(debt * kPaidOff, least), kLongestRest);
+  rest_ = now >= next_ ? kFirstRest : trying_ ? std::min(4 * rest_, kLongestRest) : rest_;
   next_ = now + rest_;
   --used_;
   more_ = 1;

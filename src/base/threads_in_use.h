@@ -10,15 +10,16 @@ namespace gen {
 
 /// An account of what waiting has cost: the time that a caller waited for others beyond the time
 /// that its own share took, for which it could have done another one. Time pays the debt off, a
-/// sixteenth of a second each second; with a debt of more than kPatience one thread rests. So
-/// waiting costs at most about a sixteenth of the time. A thread that rests is tried again after
-/// the time that pays its debt off, and four times as long each time that this was too early.
+/// sixteenth of a second each second; with a debt of more than kPatience one thread rests for
+/// kFirstRest, and for four times as long as before each time that this was too early. So small
+/// losses cost at most a sixteenth of the time, and time slices a few of them a second.
 /// All times are nanoseconds of one clock that never goes back.
 /// Threads: one at a time.
 class ThreadsInUse {
  public:
   static constexpr int64_t kPatience = 2'000'000;
   static constexpr int64_t kPaidOff = 16;  // of time, for one of debt
+  static constexpr int64_t kFirstRest = 50'000'000;
   static constexpr int64_t kLongestRest = 1'000'000'000;
 
   /// `most` threads, all of them in use; at least 1.

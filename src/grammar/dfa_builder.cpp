@@ -187,7 +187,7 @@ struct BuiltState {
 
 constexpr uint32_t kTextEnd = 256;
 constexpr uint64_t kWorkPerList = 8;    // to copy one, in nodes looked at
-constexpr uint64_t kWorkPerState = 64;  // of what comes out
+constexpr uint64_t kWorkPerBuiltState = 64;  // of what comes out
 constexpr ptrdiff_t kMostLooks = 32;    // ahead and behind; they nest on the stack
 
 bool is_word(uint32_t byte) {
@@ -488,7 +488,7 @@ class PlainBuilder {
       if (order_.size() > fuel_.states) {
         return error(Code::kGrammar, "an automaton of more than %zu states", fuel_.states);
       }
-      if (!goes_on(fuel_.building, kWorkPerState) || work_.is_over()) return work_.status();
+      if (!goes_on(fuel_.building, kWorkPerBuiltState) || work_.is_over()) return work_.status();
       Dfa::State& state = made.states.emplace_back();
       state.final = !order_[i].empty() && order_[i].back() == kEnd;
       for (uint32_t byte = 0; byte < 256; ++byte) {

@@ -10,7 +10,7 @@
 namespace gen::grammar {
 namespace {
 
-constexpr uint64_t kWorkPerExpression = 4;
+constexpr uint64_t kWorkPerNewNode = 4;
 // An edge may be written many times: what reads alike is made one, and some of it is never asked
 // for.
 constexpr size_t kPartsPerEdge = 4;
@@ -37,7 +37,7 @@ bool Expressions::has_room(size_t parts, size_t ways) {
 }
 
 ExprId Expressions::intern(Expr expr, std::span<const ExprId> parts) {
-  if (!goes_on(building_, kWorkPerExpression + parts.size())) return kNever;
+  if (!goes_on(building_, kWorkPerNewNode + parts.size())) return kNever;
   uint64_t hash = mix(static_cast<uint64_t>(expr.kind), parts.empty() ? expr.first : 0);
   hash = mix(mix(hash, expr.min), expr.max);
   for (const ExprId part : parts) hash = mix(hash, part);

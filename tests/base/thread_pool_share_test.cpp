@@ -145,7 +145,7 @@ TEST(ThreadPoolShare, AWorkerThatIsAwayRestsAndIsTriedAgain) {
   World world;
   auto pool = make_pool(2, world);
   ASSERT_EQ(shares_now(*pool), 2);
-  for (const int64_t rest : {80, 320, 1000, 1000}) {  // 16 times 5, four times as much, the most
+  for (const int64_t rest : {50, 200, 800, 1000, 1000}) {  // four times as long, but for the most
     run_late(*pool, world, 5 * kMilli);
     EXPECT_EQ(shares_now(*pool), 1);
     world.time.fetch_add(rest * kMilli - 1);
@@ -156,7 +156,7 @@ TEST(ThreadPoolShare, AWorkerThatIsAwayRestsAndIsTriedAgain) {
   }
   world.time.fetch_add(1000 * kMilli);
   run_late(*pool, world, 5 * kMilli);
-  world.time.fetch_add(80 * kMilli);
+  world.time.fetch_add(50 * kMilli);
   EXPECT_EQ(shares_now(*pool), 2) << "it had lasted, so this is a first time";
 }
 

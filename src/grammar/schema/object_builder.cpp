@@ -20,7 +20,7 @@ using SharedDfa = ClauseMaker::SharedDfa;
 constexpr size_t kMostFinite = 32;  // names of a region that become members of their own
 constexpr uint32_t kMostBits = MemberSet::kBits;
 constexpr size_t kMostWitnesses = 6;
-constexpr size_t kWorkPerState = 8;  // of a product, in clauses
+constexpr size_t kClausesPerState = 8;  // of a product, in clauses
 constexpr size_t kMostNames = 4096;  // with those that cannot come
 
 struct Region {
@@ -290,7 +290,7 @@ class ObjectBuilder {
     const DfaFuel& fuel = maker_.options().automata;
     std::vector<Region> made;
     for (Region& region : *regions) {
-      GEN_TRY(maker_.spend(schema, 1 + kWorkPerState * region.names->states.size()));
+      GEN_TRY(maker_.spend(schema, 1 + kClausesPerState * region.names->states.size()));
       GEN_ASSIGN(Dfa in, combine(*region.names, *matching, Both::kAnd, fuel));
       if (in.empty()) {
         made.push_back(std::move(region));
