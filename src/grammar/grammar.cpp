@@ -88,7 +88,7 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_json_schema(std::string_vie
   GEN_ASSIGN(const ExprId root,
              told(building, schema_expression(schema, counted, expressions, report), "#: "));
   const JsonRules rules = rules_of(*report, options.style, false);
-  auto machines = told(building, build_machines(expressions, root, limits.edges), "#: ");
+  auto machines = build_machines(expressions, root, limits.edges);
   if (!machines.ok() && machines.status().code() == Code::kGrammar) {
     return error(Code::kGrammar, "#: %s", machines.status().message());
   }

@@ -21,6 +21,7 @@ constexpr uint64_t kMost = uint64_t{1} << 31;  // longer ways are all alike
 constexpr size_t kMostCompared = 1U << 20U;
 // In nodes looked at.
 constexpr uint64_t kWorkPerWay = 8;
+constexpr uint64_t kWorkPerMember = 24;
 constexpr uint64_t kWorkPerState = 32;
 
 // Fewest bytes and named tokens from each state to the end of its machine, by Dijkstra's algorithm
@@ -153,8 +154,6 @@ class Shortest {
     }
     const Members& members = members_[loop.members];
     if (!goes_on(building_, members.list.size()) || !required_known(members)) return;
-    // Each is tried as the first, with what it lacks.
-    if (!goes_on(building_, kWorkPerWay * members.list.size() * members.list.size())) return;
     const uint64_t least = length_of(members, once, &call.known);
     if (least != kInfinite) reach(edge.from, least + behind);
   }
@@ -177,10 +176,12 @@ class Shortest {
     complete(*this, bases_, &known, separator);
     if (!members_possible(known)) return kInfinite;
     uint64_t least = kInfinite;
+    uint64_t looked = known.list.size();
     for (const Members::Member& member : known.list) {
       MembersSeen seen;
       if (!add_member(known, member, &seen)) continue;
-      least = std::min(least, member.shortest - separator + missing_length(known, seen));
+      least = std::min(least, member.shortest - separator + missing_length(known, seen, &looked));
+      if (!goes_on(building_, kWorkPerMember * std::exchange(looked, 1))) break;
     }
     // Members come in by length: what can be done without those that are missing is no longer than
     // with them, if none of them stands for several.

@@ -148,9 +148,12 @@ inline bool member_can_follow(const Members& members, const MembersSeen& seen) n
   });
 }
 
-/// Fewest bytes of the members, each with a separator, that are lacking.
-inline uint64_t missing_length(const Members& members, MembersSeen seen) noexcept {
+/// Fewest bytes of the members, each with a separator, that are lacking. `*looked`, if given, grows
+/// by the members that were looked at.
+inline uint64_t missing_length(const Members& members, MembersSeen seen,
+                               uint64_t* looked = nullptr) noexcept {
   if (members_complete(members, seen)) return 0;
+  if (looked != nullptr) *looked += members.list.size();
   uint64_t length = 0;
   const auto take = [&](const Members::Member& member) {
     if (!add_member(members, member, &seen)) return false;
@@ -171,8 +174,10 @@ inline uint64_t missing_length(const Members& members, MembersSeen seen) noexcep
     }
   }
   if (members.in_order) {
-    while (!members_complete(members, seen)) {
-      if (std::none_of(members.list.begin(), members.list.end(), take)) break;
+    // What stands before one that came cannot come any more.
+    for (const Members::Member& member : members.list) {
+      while (!members_complete(members, seen) && take(member) && !member.once) {
+      }
     }
     return length;
   }

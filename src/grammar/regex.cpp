@@ -50,6 +50,7 @@ class RegexReader : RegexClassReader {
       if (to_.building() != nullptr) GEN_TRY(to_.building()->status());
     }
     if (open_.size() > 1) return error_at(text_, open_.back().begin, "( without )");
+    if (needs_flag_u_ && set_in_range_) return error_at(text_, *set_in_range_, kNoRange);
     close_alternative();
     const ExprId whole = to_.choice(open_[0].choices);
     if (!first_assertion_) return whole;

@@ -3,9 +3,10 @@
 // (captures capture nothing), classes, `.`, \d \w \s \b, \p{...}, escapes, greedy and lazy
 // quantifiers (for membership they are one), ^ and $, lookahead and lookbehind. Where the flag u
 // would refuse, Annex B is followed: a `{` that begins no quantifier, a `]` or `}` alone and
-// escapes without a meaning stand for themselves, \101 is octal, sets in ranges are sets,
-// lookaheads may be repeated. Refused by name: backreferences and flags of groups. Surrogates are
-// no characters: in classes they add nothing.
+// escapes without a meaning stand for themselves, \101 is octal, sets in ranges are sets (refused
+// beside \p{...} or \u{...}, which only that flag has), lookaheads may be repeated. Refused by
+// name: backreferences and flags of groups. Surrogates are no characters: in classes they add
+// nothing.
 //
 // The same reader takes patterns as Rust has them, which Lark files hold: \d \w \s are Unicode's,
 // `.` is all but \n, groups have flags, \pL \p{Greek} \x{e9} \U0001F999, {,n}; letters have no

@@ -111,7 +111,8 @@ Result<CharSet> RegexClassReader::char_class() {
     CharSet ignored;
     GEN_ASSIGN(const std::optional<uint32_t> high, atom(&ignored, true));
     if (!low || !high) {  // a set is no end of a range: all three stand for themselves
-      if (rust()) return error_at(text_, first, "a set is no end of a range");
+      if (rust()) return error_at(text_, first, kNoRange);
+      if (!set_in_range_) set_in_range_ = first;
       set.add('-', '-');
       set.add(ignored);
       if (low) set.add(*low, *low);
@@ -181,6 +182,7 @@ Status RegexClassReader::property(size_t begin, CharSet* set) {
   name.negated = peek() == 'P';
   name.of_rust = rust();
   name.any_case = flags_.any_case;
+  needs_flag_u_ = true;
   ++at_;
   if (take("{")) {
     const size_t end = text_.find('}', at_);
@@ -260,7 +262,10 @@ Result<uint32_t> RegexClassReader::unicode() {
   if (peek() == '{') {
     size_t digits = 1;
     while (hexadecimal_at(digits)) ++digits;
-    if (digits > 1 && peek(digits) == '}') return in_braces(at_);
+    if (digits > 1 && peek(digits) == '}') {
+      needs_flag_u_ = true;
+      return in_braces(at_);
+    }
   }
   if (!hexadecimal_ahead(4)) return uint32_t{'u'};
   GEN_ASSIGN(const uint32_t high, hexadecimal(4));

@@ -16,6 +16,8 @@
 
 namespace gen::grammar {
 
+inline constexpr const char* kNoRange = "a set is no end of a range";
+
 class RegexClassReader : protected TextReader {
  protected:
   /// `n_captures` tells backreferences from octal escapes.
@@ -35,6 +37,10 @@ class RegexClassReader : protected TextReader {
   RegexFlags flags_;  // those that hold here
   RegexSets& sets_;
   size_t n_captures_ = 0;  // with which a \1 is a backreference
+  // Of ECMA-262: something that only the flag u reads is there; where a set ends a range, which that
+  // flag refuses.
+  bool needs_flag_u_ = false;
+  std::optional<size_t> set_in_range_;
 
  private:
   Status refuse_in_class() const;

@@ -124,6 +124,27 @@ TEST(Regex, FailuresNameThePlace) {
   EXPECT_EQ(failure("\xFF"), "line 1, column 1: not UTF-8");
 }
 
+// What only the flag u reads (\\p{...}, \\u{...}) is read as with it: a set ends no range, as V8
+// says of each of these with the flag. What has none of it may be without the flag, where it stands
+// for itself.
+TEST(Regex, SetsEndNoRangeBesideWhatNeedsTheFlag) {
+  const char* const wrong[][2] = {
+      {"[\\p{L}-z]", "2"},         {"[a-\\p{L}]", "2"},       {"[\\p{L}-\\d]", "2"},
+      {"[\\P{L}-a]", "2"},         {"[\\d-z]\\p{L}", "2"},    {"\\p{L}|[a-\\w]", "8"},
+      {"[\\d-z]\\u{61}", "2"},     {"[\\d-\\u{61}]", "2"},    {"[^\\s-x]\\u{41}", "3"},
+      {"x[\\b-\\d](\\p{L})", "3"}, {"[ab\\w-.]\\p{Lu}", "4"},
+  };
+  for (const auto& [pattern, column] : wrong) {
+    EXPECT_EQ(failure(pattern),
+              std::string("line 1, column ") + column + ": a set is no end of a range")
+        << pattern;
+  }
+  for (const char* pattern : {"[\\w-]\\p{L}", "[-\\w]\\p{L}", "[a\\-\\w]\\p{L}", "[\\d-z]",
+                              "[a-\\w]", "[\\w-.]+@[\\w-.]+", "[\\d-\\x61]\\u0061"}) {
+    EXPECT_TRUE(Grammar::from_regex(pattern).ok()) << pattern;
+  }
+}
+
 std::string random_pattern(std::mt19937& random, int depth) {
   const auto below = [&](uint32_t count) { return static_cast<uint32_t>(random() % count); };
   static const char* const kAtoms[] = {"a", "b", ".", "[ab]", "[^a]", "\\w", "\\W", "c"};

@@ -13,8 +13,13 @@ inline std::atomic<size_t> news{0};
 inline std::atomic<size_t> new_bytes{0};  // of all of them, those given back included
 inline std::atomic<size_t> fail_new_at{~size_t{0}};  // index of the one that fails
 
+inline std::atomic<size_t> tell_new_at{~size_t{0}};  // index of the one that calls tell_new()
+inline void (*tell_new)() = nullptr;
+
 inline void* counted_new(size_t bytes, size_t align) {
-  if (news.fetch_add(1) == fail_new_at) throw std::bad_alloc();
+  const size_t index = news.fetch_add(1);
+  if (index == tell_new_at && tell_new != nullptr) tell_new();
+  if (index == fail_new_at) throw std::bad_alloc();
   new_bytes += bytes;
   const size_t size = (bytes + align - 1) / align * align;
   void* pointer = std::aligned_alloc(align, size == 0 ? align : size);

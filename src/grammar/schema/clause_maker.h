@@ -48,6 +48,9 @@ class ClauseMaker {
   /// Those of `numbers` (of numbers_of), of `strings` (of strings_of) that the plain style has; all
   /// of them where it has none.
   Result<SharedDfa> plain_numbers_of(const Clause& clause, const SharedDfa& numbers);
+  /// The same where the numbers are a few values, which makes no automaton of all their spellings;
+  /// else null.
+  SharedDfa plain_list_of(const Clause& clause);
   Result<SharedDfa> plain_strings_of(const Clause& clause, const SharedDfa& strings);
   /// The same numbers by fewer clauses: those that list theirs become one.
   Result<std::vector<Clause>> join_lists(std::vector<Clause> clauses);
@@ -186,11 +189,12 @@ class ClauseMaker {
   std::map<const JsonValue*, Literal> exact_;
   std::map<std::string, SharedDfa> patterns_;
   std::map<std::string, SharedDfa> formats_;
-  std::map<const Dfa*, std::string> format_names_;  // of the automata in formats_
-  std::map<std::string, SharedDfa> plain_formats_;  // null: as in formats_
-  std::map<SharedDfa, SharedDfa> styled_numbers_;   // of plain_numbers_of()
-  std::map<SharedDfa, SharedDfa> styled_strings_;   // of plain_strings_of()
-  std::map<const JsonValue*, SharedDfa> sets_;                         // by the value of a keyword
+  std::map<const Dfa*, std::string> format_names_;             // of the automata in formats_
+  std::map<std::string, SharedDfa> plain_formats_;             // null: as in formats_
+  std::map<SharedDfa, SharedDfa> styled_numbers_;              // of plain_numbers_of()
+  std::map<std::vector<std::string>, SharedDfa> plain_lists_;  // of plain_list_of()
+  std::map<SharedDfa, SharedDfa> styled_strings_;              // of plain_strings_of()
+  std::map<const JsonValue*, SharedDfa> sets_;                 // by the value of a keyword
   std::map<std::vector<std::pair<const Dfa*, bool>>, SharedDfa> met_;  // of all these, or not
   std::map<Literals, bool> empty_;
   SharedDfa any_string_;

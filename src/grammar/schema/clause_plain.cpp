@@ -79,6 +79,26 @@ PlainNumbers shape_of(const std::vector<NumberLiteral>& terms) {
 
 }  // namespace
 
+ClauseMaker::SharedDfa ClauseMaker::plain_list_of(const Clause& clause) {
+  if (options_.style.digits != 0) return nullptr;
+  std::vector<NumberLiteral> terms = number_literals(clause);
+  NumberTerm values;
+  NumberTerm listed;
+  const bool few = only_values(&terms, &values) ||
+                   (list_multiples(&terms, &listed) && only_values(&terms, &values));
+  const auto about_texts = [](const NumberLiteral& one) {
+    return one.negated && one.term->kind == TermKind::kPlain;
+  };
+  if (!few || values.values.empty() || std::any_of(terms.begin(), terms.end(), about_texts)) {
+    return nullptr;
+  }
+  std::vector<std::string> texts;
+  for (const Decimal& value : values.values) texts.push_back(text_of(value, terms.size() > 1));
+  SharedDfa& known = plain_lists_[texts];
+  if (known == nullptr) known = std::make_shared<const Dfa>(string_set(texts));
+  return known;
+}
+
 Result<ClauseMaker::SharedDfa> ClauseMaker::plain_numbers_of(const Clause& clause,
                                                              const SharedDfa& numbers) {
   if (numbers->empty()) return numbers;
@@ -87,19 +107,8 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::plain_numbers_of(const Clause& claus
   const uint32_t most_digits = options_.style.digits;
   std::vector<NumberLiteral> terms = number_literals(clause);
   PlainNumbers shape = shape_of(terms);
-  NumberTerm values;
-  NumberTerm listed;
-  const bool few = only_values(&terms, &values) ||
-                   (list_multiples(&terms, &listed) && only_values(&terms, &values));
-  const auto about_texts = [](const NumberLiteral& one) {
-    return one.negated && one.term->kind == TermKind::kPlain;
-  };
   // Of values that are listed one text each.
-  if (few && most_digits == 0 && std::none_of(terms.begin(), terms.end(), about_texts)) {
-    std::vector<std::string> texts;
-    for (const Decimal& value : values.values) texts.push_back(text_of(value, terms.size() > 1));
-    return known = std::make_shared<const Dfa>(string_set(texts));
-  }
+  if (SharedDfa list = plain_list_of(clause)) return known = std::move(list);
   if (most_digits != 0) {
     const bool whole = shape.whole;
     shape = PlainNumbers::within(most_digits);

@@ -124,7 +124,7 @@ Result<std::optional<Draft>> draft_named(const std::string& uri) {
 
 Status SchemaDocument::add(std::string_view text, const std::string& uri, Draft draft,
                            const JsonValue** out) {
-  GEN_ASSIGN(JsonValue read, read_json(text));
+  GEN_ASSIGN(JsonValue read, read_json(text, building_));
   const bool is_first = texts_.empty();
   std::vector<std::string> told;
   bool foreign = false;
@@ -170,11 +170,13 @@ void SchemaDocument::number(JsonValue* value) {
 }
 
 Result<SchemaDocument> SchemaDocument::read(std::string_view text, SchemaResolver resolver,
-                                            Relaxing relaxing, std::vector<std::string>* relaxed) {
+                                            Relaxing relaxing, std::vector<std::string>* relaxed,
+                                            Building* building) {
   SchemaDocument made;
   made.resolver_ = std::move(resolver);
   made.relaxing_ = std::move(relaxing);
   made.relaxed_ = relaxed;
+  made.building_ = building;
   const JsonValue* root = nullptr;
   GEN_TRY(made.add(text, "", Draft::k2020, &root));
   return made;
@@ -199,7 +201,7 @@ Status SchemaDocument::find_dialect(const JsonValue& node, Draft* draft, bool* f
       *foreign = true;
       return {};
     }
-    auto read = read_json(*text);
+    auto read = read_json(*text, building_);
     if (!read.ok()) {
       return error(Code::kGrammar, "/$schema: %.200s: %.300s", document.c_str(),
                    read.status().message());
@@ -275,6 +277,7 @@ Status SchemaDocument::scan(const JsonValue& root, Place root_place) {
   std::vector<Open> open;  // what comes first is last; nothing recurses
   open.push_back({&root, std::move(root_place), true});
   while (!open.empty()) {
+    if (!goes_on(building_, 1)) return building_->status();
     Open now = std::move(open.back());
     open.pop_back();
     const JsonValue& node = *now.node;

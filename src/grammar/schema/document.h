@@ -31,10 +31,11 @@ class SchemaDocument {
  public:
   /// kGrammar if the text is no JSON, no schema, or of an unknown draft. What references lead to
   /// outside is asked of `resolver`. `relaxed`, which lives as long, gets what `relaxing` takes
-  /// from it and from those.
+  /// from it and from those; `building`, which may be null, as well.
   static Result<SchemaDocument> read(std::string_view text, SchemaResolver resolver = {},
                                      Relaxing relaxing = {},
-                                     std::vector<std::string>* relaxed = nullptr);
+                                     std::vector<std::string>* relaxed = nullptr,
+                                     Building* building = nullptr);
 
   [[nodiscard]] const JsonValue& root() const noexcept { return *texts_[0]; }
   /// 2020-12 for what is not of a document.
@@ -79,6 +80,7 @@ class SchemaDocument {
   SchemaResolver resolver_;
   Relaxing relaxing_;
   std::vector<std::string>* relaxed_ = nullptr;
+  Building* building_ = nullptr;
   std::vector<std::unique_ptr<const JsonValue>> texts_;
   std::vector<std::unique_ptr<const JsonValue>> texts_of_metaschemas_;
   std::unordered_map<const JsonValue*, Place> places_;

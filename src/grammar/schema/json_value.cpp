@@ -15,16 +15,20 @@ constexpr size_t kMany = 32;
 constexpr size_t kMostDepth = 256;  // values are copied and freed level by level
 constexpr int64_t kMostExponent = 1'000'000'000;
 
+constexpr uint64_t kWorkPerValue = 256;  // hundreds of bytes, its place in the document with it
+
 // Nothing recurses: a caller's stack may be small.
 class ValueReader : TextReader {
  public:
-  using TextReader::TextReader;
+  ValueReader(std::string_view text, Building* building)
+      : TextReader(text), building_(building) {}
 
   Result<JsonValue> run() {
     if (const size_t bad = utf8_valid_prefix(text_); bad != text_.size()) {
       return error_at(text_, bad, "not UTF-8");
     }
     for (;;) {
+      if (!goes_on(building_, kWorkPerValue)) return building_->status();
       space();
       JsonValue value;
       if (peek() == '{' || peek() == '[') {
@@ -184,6 +188,7 @@ class ValueReader : TextReader {
   }
 
   std::vector<Open> open_;  // the innermost one last
+  Building* const building_;
 };
 
 }  // namespace
@@ -233,7 +238,9 @@ JsonValue& JsonValue::add(std::string name, JsonValue value) {
   return *this;
 }
 
-Result<JsonValue> read_json(std::string_view text) { return ValueReader(text).run(); }
+Result<JsonValue> read_json(std::string_view text, Building* building) {
+  return ValueReader(text, building).run();
+}
 
 bool json_equal(const JsonValue& a, const JsonValue& b) {
   std::vector<std::pair<const JsonValue*, const JsonValue*>> open = {{&a, &b}};

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "grammar/building.h"
 
 namespace gen::grammar {
 
@@ -39,8 +40,9 @@ struct JsonValue {
   JsonValue& add(std::string name, JsonValue value);
 };
 
-/// kGrammar with line and column: RFC 8259 without duplicate names and lone surrogates.
-Result<JsonValue> read_json(std::string_view text);
+/// kGrammar with line and column: RFC 8259 without duplicate names and lone surrogates; what
+/// `building` says, which may be null, once it has stopped.
+Result<JsonValue> read_json(std::string_view text, Building* building = nullptr);
 
 /// Equal as JSON Schema has it: numbers by value, objects in any order.
 bool json_equal(const JsonValue& a, const JsonValue& b);

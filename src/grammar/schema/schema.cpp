@@ -161,7 +161,12 @@ class SchemaBuilder {
     };
     std::vector<ClauseMaker::SharedDfa> all;  // in the order of clauses, each once
     for (const Clause& clause : clauses) {
-      GEN_ASSIGN(ClauseMaker::SharedDfa some, maker_.numbers_of(clause));
+      ClauseMaker::SharedDfa some = options_.style.plain ? maker_.plain_list_of(clause) : nullptr;
+      if (some != nullptr) {
+        if (std::find(all.begin(), all.end(), some) == all.end()) all.push_back(std::move(some));
+        continue;
+      }
+      GEN_ASSIGN(some, maker_.numbers_of(clause));
       if (some == nullptr) return any_number();  // which keeps digits short itself
       if (options_.style.plain) {
         GEN_ASSIGN(some, maker_.plain_numbers_of(clause, some));
@@ -271,7 +276,8 @@ Result<ExprId> schema_expression(std::string_view text, const SchemaOptions& opt
   if (report == nullptr) report = &unused;
   GEN_ASSIGN(SchemaDocument document,
              SchemaDocument::read(text, options.resolver,
-                                  {options.ignored, options.one_of_as_any_of}, &report->relaxed));
+                                  {options.ignored, options.one_of_as_any_of}, &report->relaxed,
+                                  options.automata.building));
   SchemaBuilder builder(document, options, to, report);
   return builder.run(document.root());
 }
