@@ -80,11 +80,22 @@ class MachineBuilder {
     nfa_.add_call(from, to, make_call(loop.machine, once ? 0 : loops_.number(loop)));
   }
 
+  // A rule that is not called.
+  [[nodiscard]] bool is_written_inside(ExprId id) const {
+    return all_.at(id).kind == Kind::kRule && facts_.of[id].inlined && nfa_.n_nodes < kLargeMachine;
+  }
+
   // All ways of the expression, between two nodes; `whole`: it is the body of a machine. Recursion
   // is as deep as expressions may be high.
   void write(ExprId id, uint32_t from, uint32_t to, bool whole = false) {
     // run() refuses it
     if (nfa_.edges.size() > most_edges_ || !goes_on(building_, 1)) return;
+    // Height does not count rules in the place of rules, however many follow each other.
+    while (is_written_inside(id)) {
+      if (!goes_on(building_, 1)) return;
+      id = all_.rules()[all_.at(id).first];
+      whole = false;
+    }
     const Expr& expr = all_.at(id);
     const Analysis::Facts& facts = facts_.of[id];
     const bool large = nfa_.n_nodes > kLargeMachine && facts.places >= kManyTargets;
@@ -137,13 +148,8 @@ class MachineBuilder {
         break;
       }
       case Kind::kRule: {
-        const ExprId body = all_.rules()[expr.first];
-        if (facts.inlined && nfa_.n_nodes < kLargeMachine) {
-          write(body, from, to);
-        } else {
-          if (facts.nullable) nfa_.add_empty(from, to);
-          call(body, Loop(), from, to);
-        }
+        if (facts.nullable) nfa_.add_empty(from, to);
+        call(all_.rules()[expr.first], Loop(), from, to);
         break;
       }
       case Kind::kMembers:
