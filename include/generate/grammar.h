@@ -147,7 +147,7 @@ GEN_API gen_status gen_grammar_from_lark(const char *text, size_t len, const gen
  * @param options  read during the call; NULL means defaults.
  * @param out      receives the grammar; free it with gen_grammar_free.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_GRAMMAR where options leave too little room for it;
- *         GEN_ERROR_OUT_OF_MEMORY.
+ *         GEN_ERROR_CANCELLED; GEN_ERROR_OUT_OF_MEMORY.
  * Threads: any.
  * Since:   0.1
  */

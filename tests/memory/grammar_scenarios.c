@@ -22,6 +22,7 @@ static void forms(const void* with) {
   size_t n = 0;
   MAKE(options, gen_grammar_options_new(&options, E));
   TRY(gen_grammar_options_set(options, "regex_match", "search", E));
+  TRY(gen_grammar_options_set_cancel(options, NULL, E));
   TRY(gen_grammar_options_describe(options, text, sizeof text, &n, E));
   SAME(text, n);
   MAKE(grammar, gen_grammar_from_gbnf(kList, GEN_NUL_TERMINATED, options, &grammar, E));
