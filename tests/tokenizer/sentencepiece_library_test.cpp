@@ -28,7 +28,7 @@ constexpr const char* kSpaceSign = "\xE2\x96\x81";
 
 int trials() {
   const char* const value = std::getenv("GEN_TRIALS");
-  return value != nullptr ? std::atoi(value) : test::fewer(300);
+  return value != nullptr ? std::atoi(value) : gen::test::fewer(300);
 }
 
 std::string read_file(const std::string& name) {
