@@ -177,7 +177,10 @@ void chat(ChatRun options) {
       // One bad line is no reason to lose the others.
       std::string said = failure.what();
       if (failure.status == GEN_ERROR_CONTEXT_FULL) {
-        said += "; /reset starts anew, --context-policy shift makes room";
+        // With "shift" all earlier turns have been left out already.
+        said += options.model.context == "stop"
+                    ? "; /reset starts anew, --context-policy shift makes room"
+                    : "; shorten the message, or give a larger --ctx";
       }
       if (!options.terminal) said = "message " + std::to_string(n_messages) + ": " + said;
       std::cerr << "generate: " << printable(said) << "\n";

@@ -375,6 +375,18 @@ class Forms(unittest.TestCase):
         self.assertEqual(talk.returncode, 1)
         self.assertRegex(talk.stderr.decode().splitlines()[-1], r"^generate: \d of 6 messages not answered; first message \d: .*context")
 
+    def test_what_helps_a_full_chat_is_what_is_said(self):
+        # A message that no context of this size holds goes in neither way; the one before it only needs its room.
+        too_long = b"word " * 90 + b"\n"
+        talk = generate("chat", "-m", DRAFT, "--ctx", "64", "-n", "4", stdin=too_long + b"Hi\n")
+        said = talk.stderr.decode().splitlines()[0]
+        self.assertRegex(said, r"^generate: message 1: .*context of 64; .*--ctx")
+        self.assertNotIn("shift", said)
+        self.assertNotIn("/reset", said)
+        lines = b"Tell me a story about a fox.\n" * 6
+        talk = generate("chat", "-m", DRAFT, "--ctx", "48", "-n", "12", "--ignore-eos", "--context-policy", "stop", stdin=lines)
+        self.assertIn("; /reset starts anew, --context-policy shift makes room", talk.stderr.decode().splitlines()[0])
+
     def test_chat_takes_a_template_tools_and_variables(self):
         with tempfile.TemporaryDirectory() as folder:
             tools = os.path.join(folder, "tools.json")
