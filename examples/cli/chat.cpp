@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -145,12 +146,14 @@ void chat(ChatRun options) {
   std::string first_failure;
   bool cut = false;
   std::string line;
-  bool interrupted = false;
+  if (options.terminal) {
+    std::setvbuf(stdin, nullptr, _IONBF, 0);  // what has come is seen by the wait for a line
+    keep_interrupts();
+  }
   for (;;) {
     if (options.terminal) std::cerr << "> ";
-    const Line got = read_line(options.terminal && !interrupted, &line);
-    interrupted = got == Line::kInterrupted;
-    if (interrupted) {
+    const Line got = options.terminal ? read_line_at_terminal(&line) : read_line(&line);
+    if (got == Line::kInterrupted) {
       std::cerr << "\nCtrl-C again or /exit leaves\n";
       continue;
     }
@@ -177,7 +180,10 @@ void chat(ChatRun options) {
       // One bad line is no reason to lose the others.
       std::string said = failure.what();
       if (failure.status == GEN_ERROR_CONTEXT_FULL) {
-        said += "; /reset starts anew, --context-policy shift makes room";
+        // With "shift" all earlier turns have been left out already.
+        said += options.model.context == "stop"
+                    ? "; /reset starts anew, --context-policy shift makes room"
+                    : "; shorten the message, or give a larger --ctx";
       }
       if (!options.terminal) said = "message " + std::to_string(n_messages) + ": " + said;
       std::cerr << "generate: " << printable(said) << "\n";

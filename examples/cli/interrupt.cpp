@@ -3,9 +3,12 @@
 // atomic.
 #include "interrupt.h"
 
+#include <sys/select.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <iostream>
 
 namespace cli {
@@ -24,30 +27,52 @@ extern "C" void on_interrupted_line(int) { interrupted_line = 1; }
 
 }  // namespace
 
-Line read_line(bool catches, std::string* line) {
-  interrupted_line = 0;
-  if (catches) {
-    struct sigaction stop = {};
-    stop.sa_handler = on_interrupted_line;  // without SA_RESTART, so that the read returns
-    sigaction(SIGINT, &stop, nullptr);
+Line read_line(std::string* line) {
+  return std::getline(std::cin, *line) ? Line::kRead : Line::kEnd;
+}
+
+void keep_interrupts() {
+  struct sigaction keep = {};
+  keep.sa_handler = on_interrupted_line;
+  keep.sa_flags = SA_RESTART;  // else a prompt that is being written fails; pselect returns anyway
+  sigaction(SIGINT, &keep, nullptr);
+}
+
+Line read_line_at_terminal(std::string* line) {
+  // SIGINT is let in by the wait alone: one that comes before it is not missed.
+  sigset_t interrupt;
+  sigset_t before;
+  sigemptyset(&interrupt);
+  sigaddset(&interrupt, SIGINT);
+  sigprocmask(SIG_BLOCK, &interrupt, &before);
+  while (interrupted_line == 0) {
+    fd_set input;
+    FD_ZERO(&input);
+    FD_SET(STDIN_FILENO, &input);
+    const int ready = pselect(STDIN_FILENO + 1, &input, nullptr, nullptr, nullptr, &before);
+    if (ready >= 0 || errno != EINTR) break;
   }
-  const bool read = static_cast<bool>(std::getline(std::cin, *line));
-  if (catches) std::signal(SIGINT, SIG_DFL);
-  if (read) return Line::kRead;
-  if (interrupted_line == 0) return Line::kEnd;
-  std::clearerr(stdin);
-  std::cin.clear();
-  line->clear();
-  return Line::kInterrupted;
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  const Line got = interrupted_line == 0 ? read_line(line) : Line::kInterrupted;
+  if (interrupted_line != 0) {  // perhaps within a line that Ctrl-D had sent in part
+    std::signal(SIGINT, SIG_DFL);
+    interrupted_line = 0;
+    return Line::kInterrupted;
+  }
+  if (got == Line::kRead) keep_interrupts();
+  return got;
 }
 
 InterruptGuard::InterruptGuard(gen_session* session) {
   current.store(session);
-  std::signal(SIGINT, on_interrupt);
+  struct sigaction stop = {};
+  stop.sa_handler = on_interrupt;
+  stop.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &stop, &before_);
 }
 
 InterruptGuard::~InterruptGuard() {
-  std::signal(SIGINT, SIG_DFL);
+  sigaction(SIGINT, &before_, nullptr);
   current.store(nullptr);
 }
 
