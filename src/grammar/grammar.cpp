@@ -28,8 +28,8 @@ Result<T> told(const Building& building, Result<T> made, const char* place = "")
   if (why.ok()) return made;
   if (why.code() == Code::kCancelled) return why;
   // Who counted may have said where.
-  const std::string_view message = made.ok() ? "" : made.status().message();
-  if (message.find(why.message()) != std::string_view::npos) return made;
+  const Status said = made.status();
+  if (std::string_view(said.message()).find(why.message()) != std::string_view::npos) return made;
   return error(Code::kGrammar, "%s%s", place, why.message());
 }
 

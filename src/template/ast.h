@@ -112,7 +112,7 @@ struct Param {
 struct Stmt {
   StmtKind kind = StmtKind::kText;
   uint32_t line = 0;
-  bool keeps_scope = false;  // a macro may hold on to the scope of the body
+  bool keeps_scope = false;  // a macro or block may hold on to the scope of the body
   bool recursive = false;    // of kFor
   bool scoped = false;       // of kBlock: it sees the names around it, too
   bool required = false;     // of kBlock: another template was to fill it

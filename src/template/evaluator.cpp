@@ -49,6 +49,7 @@ Evaluator::Evaluator(const Program& program, const Variables& variables, const L
       caller_name_(number_of(program, "caller")),
       varargs_name_(number_of(program, "varargs")),
       kwargs_name_(number_of(program, "kwargs")) {
+  root_.context = &root_;
   for (size_t i = 0; i < globals_.size(); ++i) {
     const std::string& name = program.names[i];
     if (name == "self") {

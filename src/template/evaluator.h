@@ -29,7 +29,13 @@ struct Limits {
 /// Names of one body. Those that a macro may hold on to live in the heap.
 struct Scope final : Object {
   Scope* parent = nullptr;
+  Scope* context = nullptr;  // what blocks in it see that are not scoped
   std::vector<std::pair<uint32_t, Value>> values;
+
+  void enter(Scope* outer) {
+    parent = outer;
+    context = outer->context;
+  }
 };
 
 struct Macro final : Object {

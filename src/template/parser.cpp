@@ -223,6 +223,8 @@ class Parser final : ExpressionParser {
       return fail("block '" + made->text + "' is there twice");
     }
     made->scoped = take_word("scoped");
+    // Blocks that it calls by self, wherever they stand and what macros they have, see it.
+    if (made->scoped) ++held_scopes_;
     made->required = take_word("required");
     GEN_TRY(scoped_body(made, "endblock"));
     for (const auto& stmt : made->bodies[0]) {
@@ -341,7 +343,7 @@ class Parser final : ExpressionParser {
   }
 
   uint32_t loops_ = 0;
-  uint32_t held_scopes_ = 0;  // macros so far
+  uint32_t held_scopes_ = 0;  // macros and scoped blocks so far
 };
 
 }  // namespace

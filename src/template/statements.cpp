@@ -132,7 +132,7 @@ Status Evaluator::exec_stmt(const Stmt& stmt, Flow* flow) {
         return error(Code::kInvalidArgument, "nothing fills the required block '%.60s'",
                      stmt.text.c_str());
       }
-      return in_scope(stmt, stmt.bodies[0], stmt.scoped ? scope_ : &root_, flow);
+      return in_scope(stmt, stmt.bodies[0], stmt.scoped ? scope_ : scope_->context, flow);
     case StmtKind::kAutoescape: {
       GEN_ASSIGN(const Value on, eval(*stmt.exprs[0]));
       if (truthy(on)) {
@@ -164,7 +164,8 @@ Status Evaluator::in_scope(const Stmt& stmt, const Body& body, Scope* parent, Fl
   Scope local;
   Scope* const scope = stmt.keeps_scope ? heap_.make<Scope>() : &local;
   Scope* const outer = scope_;
-  scope->parent = parent;
+  scope->enter(parent);
+  if (stmt.kind == StmtKind::kBlock) scope->context = parent;
   scope_ = scope;
   Status status = exec(body, flow);
   scope_ = outer;
@@ -190,7 +191,7 @@ Status Evaluator::exec_with(const Stmt& stmt, Flow* flow) {
   Scope local;
   Scope* const scope = stmt.keeps_scope ? heap_.make<Scope>() : &local;
   Scope* const outer = scope_;
-  scope->parent = outer;
+  scope->enter(outer);
   scope_ = scope;
   Status status;
   for (size_t i = 0; i < values.size() && status.ok(); ++i) {
@@ -215,7 +216,7 @@ Status Evaluator::exec_loop(const Stmt& stmt, const Value& over, size_t depth, F
   // The scope of an iteration; a new one where a macro may hold the last.
   const auto enter = [&] {
     if (stmt.keeps_scope) scope = heap_.make<Scope>();
-    scope->parent = outer;
+    scope->enter(outer);
     scope->values.clear();
     scope_ = scope;
   };
@@ -326,7 +327,7 @@ Result<Value> Evaluator::call_macro(const Macro& macro, const Args& args) {
   // A macro may be held by what the scope's owner leaves behind, so its own scope is of the heap.
   GEN_TRY(heap_.charge(sizeof(Scope)));
   Scope* const scope = heap_.make<Scope>();
-  scope->parent = macro.scope;
+  scope->enter(macro.scope);
   Scope* const outer = std::exchange(scope_, scope);
   Text text;
   Text* const outer_text = std::exchange(out_, &text);
@@ -438,7 +439,7 @@ Result<Value> Evaluator::call_block(const Stmt& stmt, const Args& args) {
   Text* const outer_text = std::exchange(out_, &text);
   Flow flow = Flow::kOn;
   --depth_left_;
-  Status status = in_scope(stmt, stmt.bodies[0], &root_, &flow);
+  Status status = in_scope(stmt, stmt.bodies[0], scope_->context, &flow);
   ++depth_left_;
   out_ = outer_text;
   GEN_TRY(std::move(status));

@@ -86,6 +86,12 @@ TEMPLATES = [
     "{% block b %}{% block c %}c{% endblock %}b{% endblock %}{{ self.c() }}", "{% set self = {'b': 5} %}{{ self.b }}", "{% set b = self.c %}{% block c %}cc{% endblock %}{{ b() }}{{ b is callable }}{{ self.c == self.d }}",
     "{% block b %}{% macro m() %}<{{ s }}>{% endmacro %}{{ m() }}{% endblock %}{{ m is defined }}{{ self.b()|length }}",
     "{{ self.nope() }}", "{% block b %}{{ self.b() }}{% endblock %}", "{% block b %}1{% endblock %}{% block b %}2{% endblock %}", "{% block b required %}{% endblock %}", "{% block b required %}x{% endblock %}",
+    # what a scoped block sees, blocks in it and by its self see as well
+    "{% for x in [1, 2] %}{% block b scoped %}{{ x }}{% block c %}{{ x }}{% endblock %}{% endblock %}{% endfor %}{{ self.c() }}",
+    "{% for x in [1, 2] %}{% block b scoped %}{% set x = 5 %}{% set q = x %}{{ self.c() }}{% block c %}<{{ x }}{{ q }}>{% endblock %}{% endblock %}{% endfor %}{{ self.b() }}",
+    "{% with w = 1 %}{% block b scoped %}{% with w = 2 %}{% block c scoped %}{% block d %}{{ w }}{% endblock %}{{ self.d() }}{% endblock %}{% endwith %}{{ self.d() }}{{ self.c() }}{% endblock %}{% endwith %}",
+    "{% macro m() %}{{ self.c() }}{% endmacro %}{% for x in [1, 2] %}{% block b scoped %}{{ m() }}{% macro k() %}{{ self.c() }}{% endmacro %}{{ k() }}{% block c %}[{{ x }}]{% endblock %}{% endblock %}{% endfor %}",
+    "{% set ns = namespace(m=none) %}{% for x in [1, 2] %}{% block b scoped %}{{ self.c() }}{% endblock %}{% endfor %}{% if no %}{% block c %}{% macro m() %}{{ x }}{% endmacro %}{% set ns.m = m %}{% endblock %}{% endif %}{% for y in range(9) %}{% set x = y %}{{ ns.m() }}{% endfor %}",
     "{% if no %}{% block b scoped required %} {% endblock %}{% endif %}ok", "{{ self.b(1) }}{% block b %}{% endblock %}", "{% for x in l %}{% block b %}{% break %}{% endblock %}{% endfor %}",
     # autoescape
     "{% autoescape false %}{{ html }}{% set a = 1 %}{% endautoescape %}{{ a is defined }}", "{% autoescape no %}{{ html }}{{ html|e }}{% endautoescape %}", "{% autoescape %}{{ html }}{% endautoescape %}", "{% autoescape false, no %}{% endautoescape %}x",
