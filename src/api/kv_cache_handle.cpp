@@ -24,7 +24,7 @@ void describe_engine_cache(const cache::KvCache& cache, kv_cache* handle) {
   const cache::CacheTraits& traits = cache.traits();
   // Those that are no format of their own keep float32.
   const bool format = cache::parse_cache_format(traits.kind).ok();
-  const bool contiguous = traits.layout == cache::CacheTraits().layout;
+  const bool contiguous = std::string_view(traits.layout) == cache::CacheTraits().layout;
   handle->traits = {.kind = contiguous ? traits.kind : traits.layout,
                     .dtype = format ? traits.kind : "fp32",
                     .lossy = traits.lossy};

@@ -200,7 +200,7 @@ static void options_for_generation(void** state) {
   assert_ok(gen_session_new(g, &s, &error), error);
   assert_fails(gen_session_append(s, "one two three four five six seven eight nine ten eleven",
                                   GEN_NUL_TERMINATED, &error),
-               GEN_ERROR_CONTEXT_FULL, "context of 10", error);
+               GEN_ERROR_CONTEXT_FULL, "the context only 10", error);
   gen_session_free(s);
   gen_free(g);
   assert_ok(gen_options_set_tiered_kv(o, NULL, &error), error);

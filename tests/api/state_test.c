@@ -188,7 +188,7 @@ static void sessions_refuse(void** state) {
   size_t n_scored = 0;
   assert_fails(
       gen_session_score(short_session, "The fox and the crow", 20, logprobs, 64, &n_scored, &error),
-      GEN_ERROR_CONTEXT_FULL, "context of 4", error);
+      GEN_ERROR_CONTEXT_FULL, "the context only 4", error);
   assert_int_equal(gen_session_length(short_session), 0);
   free(bytes);
   gen_session_free(short_session);
