@@ -152,7 +152,8 @@ GEN_API gen_status gen_model_options_set_mmap(gen_model_options *options, int32_
  * not locked. Off is the default.
  *
  * A system allows a process so many locked bytes (RLIMIT_MEMLOCK, ulimit -l), often a few megabytes: a load that needs more
- * fails as one without memory does, telling both numbers, and nothing stays locked.
+ * fails as one without memory does, telling both numbers, and nothing stays locked. Locks do not nest: where the weights of
+ * two models meet in a page, freeing one model unlocks that page for the other.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL.
  * Threads: one at a time per object.
