@@ -224,7 +224,7 @@ TEST(SchemaScope, LimitsNameKeywordAndPlace) {
     EXPECT_EQ(why(schema, 12, kMany).substr(0, std::string(place).size()), place) << schema;
   }
   EXPECT_EQ(why(R"({"properties":{"abc":{},"bcd":{}}})", kMany, 50),
-            "#: the grammar takes more than 50 edges");
+            "/properties: the grammar takes more than 50 edges");
   EXPECT_EQ(why(R"({"type":"object","minProperties":1,"maxProperties":1,"required":["a","b"]})",
                 kMany, kMany),
             "#: no value is valid: more required members than there may be");
