@@ -208,7 +208,7 @@ static void sessions_in_tiers(void** state) {
     int32_t context;
     const char* budget;
   } cases[] = {{1024, "3"}, {900, "3"}};
-  const size_t steps[] = {1000, 37, 300, 5};
+  const size_t steps[] = {1000, 37, 300, 19};
   for (size_t c = 0; c < sizeof cases / sizeof cases[0]; ++c) {
     const size_t budget = (size_t)strtoul(cases[c].budget, NULL, 10) << 20;
     const size_t room = (size_t)cases[c].context - 24;

@@ -118,10 +118,12 @@ TEST(Linear, FloatWeightsAtOddSizes) {
 }
 
 TEST(Linear, QuantisedWeightsAtOddSizes) {
+  test::Thinned thinned(4);
   for (const DType type : quant_types()) {
     const int64_t block = dtype_info(type)->block_elements;
     for (const int64_t n : {1, 15, 16, 17, 33, 80, 150}) {
       for (const int64_t blocks : {1, 2, 3}) {
+        if (thinned.skips()) continue;
         const TestMatrix w(type, n, blocks * block, static_cast<uint64_t>(n * 1000 + blocks));
         for (const int64_t rows : {1, 2, 5, 9}) check_against_reference(w, rows);
       }
@@ -131,7 +133,9 @@ TEST(Linear, QuantisedWeightsAtOddSizes) {
 
 TEST(Linear, ManyRowsAndColumns) {
   for (const DType type : kFloatTypes) check_against_reference(TestMatrix(type, 150, 301, 1), 131);
+  test::Thinned thinned(3);
   for (const DType type : quant_types()) {
+    if (thinned.skips()) continue;
     check_against_reference(TestMatrix(type, 40, 1280, 2), 131);
   }
 }
@@ -351,7 +355,7 @@ TEST(Linear, WeightsLeftInTheFileGiveTheSameBits) {
       const auto packed = prepare(shared_engine(options.cpu_level, 2), role, sources);
       EXPECT_EQ(left->resident_bytes(), 0U);
       EXPECT_EQ(left->stream_bytes(), 2 * sources[0].data.size());
-      for (const int64_t rows : {1, 140}) {
+      for (const int64_t rows : {1, test::kSanitized ? 20 : 140}) {
         const PackedRows x(*leaving, left->activation_forms(), random_floats(3, rows * cols), rows,
                            cols);
         ASSERT_TRUE(same_bits(run(*leaving, *left, x.view),

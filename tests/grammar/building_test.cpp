@@ -12,6 +12,7 @@
 #include "grammar/grammar.h"
 #include "grammar/vocabularies.h"
 #include "support/counting_new.h"
+#include "support/sanitized.h"
 
 namespace gen::grammar {
 namespace {
@@ -196,7 +197,9 @@ constexpr size_t kMostBytes = size_t{512} << 20U;  // all blocks of memory toget
 
 // What it costs to be refused does not grow with the text, but for what it takes to read that.
 TEST(Building, RefusedBeforeItIsMade) {
+  gen::test::Thinned thinned(4);
   for (const Hostile& one : hostile()) {
+    if (thinned.skips()) continue;
     GrammarLimits limits = strict();
     limits.text_bytes = size_t{16} << 20U;
     Status why;
@@ -217,7 +220,9 @@ CancelFlag* raised_by_new = nullptr;
 // Wherever the flag is raised, little is done behind it, and nothing is made.
 TEST(Building, StopsWhereTheFlagIsRaised) {
   gen::test::tell_new = [] { raised_by_new->fire(); };
+  gen::test::Thinned thinned(3);
   for (const Hostile& one : hostile()) {
+    if (thinned.skips()) continue;
     const auto flag = std::make_shared<CancelFlag>();
     raised_by_new = flag.get();
     GrammarLimits limits = strict();

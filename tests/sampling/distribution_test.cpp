@@ -17,7 +17,7 @@ namespace {
 
 int trials() {
   const char* wanted = std::getenv("GEN_TRIALS");
-  return wanted != nullptr ? std::atoi(wanted) : 30000;
+  return wanted != nullptr ? std::atoi(wanted) : test::fewer(30000);
 }
 
 struct Setting {
