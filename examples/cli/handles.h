@@ -13,10 +13,10 @@
 namespace cli {
 
 /// What a shell expects of a program that Ctrl-C has stopped.
-constexpr int kInterrupted = 130;
+constexpr int kInterruptedStatus = 130;
 
 /// What went wrong, as one line, with the exit code to leave with: 1, 2 for a wrong command line,
-/// kInterrupted where the user stopped it.
+/// kInterruptedStatus where the user stopped it.
 struct Failure : std::runtime_error {
   explicit Failure(const std::string& message, int code = 1, gen_status why = GEN_OK)
       : std::runtime_error(message), exit_code(code), status(why) {}
@@ -26,7 +26,7 @@ struct Failure : std::runtime_error {
 
 /// Turns a failing status into a Failure.
 inline void check(gen_status status, const gen_error& error) {
-  if (status == GEN_ERROR_CANCELLED) throw Failure("stopped", kInterrupted, status);
+  if (status == GEN_ERROR_CANCELLED) throw Failure("stopped", kInterruptedStatus, status);
   if (status != GEN_OK) throw Failure(error.message, 1, status);
 }
 

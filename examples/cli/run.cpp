@@ -15,6 +15,7 @@
 
 #include "interrupt.h"
 #include "model_file.h"
+#include "option_help.h"
 #include "output.h"
 #include "progress_bar.h"
 #include "results.h"
