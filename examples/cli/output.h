@@ -2,7 +2,7 @@
 // Where answers go: standard output, checked, and files, looked at before the work for them.
 #pragma once
 
-#include <generate/result.h>
+#include <generate/generator.h>
 
 #include <string>
 
