@@ -124,7 +124,9 @@ TEST(UpdateAllocations, OfPagedStores) {
       auto pool =
           TensorPool::create({kLayers, kBlock, kBatch * kDim, type}, 16, system_allocator());
       ASSERT_TRUE(pool.ok());
-      if (on_device) ASSERT_TRUE((*pool)->set_gpu_allocator(std::make_shared<DeviceMemory>()).ok());
+      if (on_device) {
+        ASSERT_TRUE((*pool)->set_gpu_allocator(std::make_shared<DeviceMemory>()).ok());
+      }
       {  // the pool takes its memory
         std::vector<Block*> all(kMost / kBlock);
         ASSERT_TRUE((*pool)->blocks().allocate(all).ok());
