@@ -199,7 +199,8 @@ GEN_API gen_status gen_chat_format(const gen_model *model, const gen_chat *chat,
  *
  * @param ids  [capacity] receives the ids, or NULL to ask their number.
  * @param n    receives their number; also when the buffer is too small.
- * @return as gen_chat_format, but a message may hold any text.
+ * @return as gen_chat_format, but a message may hold any text; GEN_ERROR_TOKENIZER if the vocabulary has no token for a part
+ *         of it.
  * Threads: one at a time per conversation; the model is shared.
  * Since:   0.1
  */

@@ -54,7 +54,7 @@ GEN_API gen_status gen_grammar_options_add_schema(gen_grammar_options *options, 
                                                   size_t len, gen_error *error);
 
 /**
- * Lets `cancel` stop the making of grammars with these options, which then fails with GEN_ERROR_CANCELLED; NULL for
+ * Lets `cancel` stop the making of grammars with these options, which is then cancelled as any call; NULL for
  * none. A grammar keeps the flag: calls that have to prepare it for a tokenizer, as the first gen_grammar_matcher_new of
  * the two does, look at it, too, and make nothing while it is raised. What has been made stays as it is.
  *

@@ -75,6 +75,7 @@ var unused = map[string]string{
 	"GenSpeculativeGenerateStream": "a Generator WithSpeculativeDraft",
 	"GenResultUserCode":            "only callbacks give one",
 	"GenCancelReset":               "each call has a flag of its own",
+	"GenGrammarOptionsSetCancel":   "making a grammar is not cancelled from Go",
 	"GenForwardAttention":          "for forward functions, which are in C",
 	"GenForwardCancelled":          "for forward functions, which are in C",
 	"KvCacheGpuNew":                "KvCacheGpuNewTyped of fp32",

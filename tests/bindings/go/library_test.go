@@ -132,7 +132,7 @@ func TestModels(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := generate.LoadModel(storyPath(), generate.WithThreads(0)); !errors.Is(err, generate.ErrInvalidArgument) {
+	if _, err := generate.LoadModel(storyPath(), generate.WithThreads(-1)); !errors.Is(err, generate.ErrInvalidArgument) {
 		t.Error(err)
 	}
 	// A function in C as progress callback: what it returns is not 0, which cancels.

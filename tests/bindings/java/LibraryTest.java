@@ -126,7 +126,7 @@ final class LibraryTest {
     Check.fails(Status.INVALID_ARGUMENT, () -> GeneratorOptions.defaults().kvDtype("fp7"));
     Check.fails(Status.INVALID_ARGUMENT, () -> Generator.of(model, GeneratorOptions.defaults().prefixCache(8)));
     Check.fails(Status.INVALID_ARGUMENT, () -> ModelOptions.defaults().backend("abacus"));
-    Check.fails(Status.INVALID_ARGUMENT, () -> ModelOptions.defaults().threads(0));
+    Check.fails(Status.INVALID_ARGUMENT, () -> ModelOptions.defaults().threads(-1));
     Check.fails(Status.INVALID_ARGUMENT, () -> TieredOptions.defaults().blockSize(0));
     Check.fails(Status.INVALID_ARGUMENT, () -> ModelConfig.of(0, 1));
     Check.fails(Status.INVALID_ARGUMENT, () -> new ThreadPool(-1));
