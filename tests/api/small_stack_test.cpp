@@ -85,6 +85,16 @@ void* load_and_encode(void* out) {
     size_t n = 0;
     note(failures, form.substr(0, 40),
          gen_chat_encode(model, chat, 1, ids.data(), ids.size(), &n, &error), error);
+    gen_generator* generator = nullptr;
+    gen_session* session = nullptr;
+    if (gen_create(model, nullptr, &generator, &error) != GEN_OK ||
+        gen_session_new(generator, &session, &error) != GEN_OK) {
+      failures->emplace_back(error.message);
+    } else {
+      note(failures, form.substr(0, 40), gen_session_append_chat(session, chat, 1, &error), error);
+    }
+    gen_session_free(session);
+    gen_free(generator);
     for (const std::string& other : templates()) {
       if (gen_chat_set_template(chat, other.data(), other.size(), &error) != GEN_OK) continue;
       note(failures, other.substr(0, 40),
