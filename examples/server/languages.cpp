@@ -85,7 +85,10 @@ Languages::Made Languages::get(const Language& language, const std::function<boo
     if (--job->clients == 0) give_up(job);
     return nullptr;
   }
-  if (job->outcome.failure) throw ApiError(*job->outcome.failure);
+  if (const auto& failure = job->outcome.failure) {
+    // With a message of its own: copies share one by a count that the thread sanitizer does not see.
+    throw ApiError(failure->status, failure->type, failure->code, failure->param, failure->what());
+  }
   if (job->outcome.made == nullptr) throw stopping_ ? stopped() : out_of_memory();
   // The last one leaves nothing behind.
   return --job->clients == 0 ? std::move(job->outcome.made) : job->outcome.made;
