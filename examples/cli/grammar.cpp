@@ -8,9 +8,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "grammar_options.h"
+#include "json_place.h"
 #include "model_file.h"
 #include "option_help.h"
 
@@ -178,11 +180,15 @@ void print_place(const GrammarTask& options, const gen_tokenizer* tokenizer) {
   const size_t begin = at == 0 ? std::string::npos : document.rfind('\n', at - 1);
   const size_t column = begin == std::string::npos ? at + 1 : at - begin;
   const char* const verdict = member ? "member" : status == GEN_OK ? "unfinished" : "left";
+  std::string pointer;
+  const bool is_json = options.grammar.schema.has_value() || options.grammar.any_json;
+  if (is_json && !member) pointer = pointer_at_end(std::string_view(document).substr(0, at));
   if (options.json) {
     nlohmann::json answer = {
         {"verdict", verdict}, {"byte", at}, {"line", line}, {"column", column}};
     if (!member) answer["expected"] = expected(matcher.get());
-    std::cout << answer.dump() << "\n";
+    if (is_json && !member) answer["pointer"] = pointer;
+    std::cout << json_line(answer);
     return;
   }
   if (member) {
@@ -190,6 +196,7 @@ void print_place(const GrammarTask& options, const gen_tokenizer* tokenizer) {
   } else {
     std::cout << (status == GEN_OK ? "not finished" : "not allowed") << " at byte " << at
               << " (line " << line << ", column " << column
+              << (pointer.empty() ? "" : ", in " + pointer)
               << "); expected: " << expected(matcher.get()) << "\n";
   }
 }
@@ -307,7 +314,8 @@ void add_grammar(CLI::App& app) {
       "by token, without it byte by byte");
   command->add_flag("--json", options->json, "print one JSON object");
   command->footer(
-      "Options of grammars, for --grammar-set (json_style is any here, unless set: documents are not a "
+      "Options of grammars, for --grammar-set (json_style is any here, unless set: documents are "
+      "not a "
       "model's):\n" +
       grammar_options_help());
   command->callback([options] { run_grammar(*options); });

@@ -94,6 +94,10 @@ Grammar make_grammar(const GrammarChoice& choice) {
   gen_error error;
   gen_grammar* made = nullptr;
   const GrammarOptions options = options_of(choice);
+  if (!choice.given() && !(choice.settings.empty() && choice.documents.empty())) {
+    const char* const option = choice.settings.empty() ? "--resolve" : "--grammar-set";
+    throw Failure(std::string(option) + ": no grammar is given", 2, GEN_ERROR_INVALID_ARGUMENT);
+  }
   const std::pair<const std::optional<std::string>&, decltype(&gen_grammar_from_gbnf)> files[] = {
       {choice.gbnf, gen_grammar_from_gbnf},
       {choice.lark, gen_grammar_from_lark},

@@ -31,6 +31,7 @@ void each_part(const Expressions& all, ExprId id, Visit visit) {
       for (const ExprId part : all.parts(expr)) visit(part);
       break;
     case Kind::kRepeat:
+    case Kind::kLimited:
       visit(expr.first);
       break;
     case Kind::kRule:
@@ -204,6 +205,8 @@ bool seems_to_match(const Expressions& all, const Expr& expr, const std::vector<
       return all.diagram_of(expr).final[0] || std::any_of(parts.begin(), parts.end(), matches);
     case Kind::kRepeat:
       return expr.min == 0 || known[expr.first];
+    case Kind::kLimited:
+      return known[expr.first];
     case Kind::kRule:
       return known[all.rules()[expr.first]];
     case Kind::kMembers: {

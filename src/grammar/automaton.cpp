@@ -127,8 +127,11 @@ class Subsets {
     reach_.close(seeds, &closed_);
     const auto [node, added] = subsets_.number_of(closed_);
     if (added) {
-      out_.nodes.emplace_back();
-      out_.nodes.back().final = std::binary_search(closed_.begin(), closed_.end(), Nfa::kFinal);
+      Automaton::Node& made = out_.nodes.emplace_back();
+      made.final = std::binary_search(closed_.begin(), closed_.end(), Nfa::kFinal);
+      // What is counted differs in what it reads, so that all nodes are, or none.
+      made.counted = std::any_of(closed_.begin(), closed_.end(),
+                                 [&](uint32_t one) { return nfa_.is_counted(one); });
     }
     return node;
   }
@@ -262,6 +265,7 @@ bool without_empty(const Nfa& nfa, Reach& reach, size_t most_edges, Automaton* o
   for (size_t i = 0; i < listed.size(); ++i) {
     Automaton::Node made;
     reach.close({&listed[i], 1}, &closed);
+    made.counted = nfa.is_counted(listed[i]);
     for (const uint32_t node : closed) {
       made.final |= node == Nfa::kFinal && i != 0;
       for (const Nfa::Edge& edge : reach.from(node)) {
@@ -326,6 +330,7 @@ class Plain {
     }
     Automaton::Node made;
     made.final = node == Nfa::kFinal;
+    made.counted = nfa_.is_counted(node);
     bytes_.shrink(0);
     ByteSet united;
     for (const Nfa::Edge& edge : edges) {

@@ -30,8 +30,10 @@ inline uint32_t loop_of(Call call) noexcept { return static_cast<uint32_t>(call)
 class Loops {
  public:
   uint32_t number(const Loop& loop) {
-    const auto [place, added] = known_.try_emplace(
-        {loop.machine, loop.min, loop.max, loop.members, loop.separator ? 1U : 0U}, list_.size());
+    const auto [place, added] =
+        known_.try_emplace({loop.machine, loop.min, loop.max, loop.members,
+                            (loop.separator ? 1U : 0U) | (loop.limited ? 2U : 0U)},
+                           list_.size());
     if (added) list_.push_back(loop);
     return static_cast<uint32_t>(place->second);
   }
@@ -57,13 +59,22 @@ struct Nfa {
   uint32_t n_nodes = 2;
   std::vector<Edge> edges;
   std::vector<ByteSet> sets;
+  std::vector<bool> counted;  // by node; those behind its end are not
 
   void clear() {
     n_nodes = 2;
+    counted.clear();
     edges.clear();
     sets.clear();
   }
   uint32_t add_node() { return n_nodes++; }
+  void count(uint32_t node) {
+    if (counted.size() <= node) counted.resize(node + 1, false);
+    counted[node] = true;
+  }
+  [[nodiscard]] bool is_counted(uint32_t node) const {
+    return node < counted.size() && counted[node];
+  }
   void add_empty(uint32_t from, uint32_t to) { edges.push_back({from, to, On::kNothing, 0}); }
   void add_bytes(uint32_t from, uint32_t to, const ByteSet& set) {
     edges.push_back({from, to, On::kBytes, sets.size()});
@@ -88,6 +99,7 @@ struct Automaton {
     ShortList<TokenEdge, 1> tokens;
     bool final = false;
     bool several = false;  // ways for a byte
+    bool counted = false;  // of a diagram's counted nodes
   };
   std::vector<Node> nodes;  // [0] is the start: never final, nothing leads there
   [[nodiscard]] size_t n_edges() const noexcept;

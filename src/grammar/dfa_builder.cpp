@@ -92,6 +92,7 @@ class Writer {
         return true;
       case Kind::kToken:
       case Kind::kMembers:
+      case Kind::kLimited:
         return false;
       case Kind::kSequence: {
         uint32_t from = part.from;
@@ -186,9 +187,9 @@ struct BuiltState {
 };
 
 constexpr uint32_t kTextEnd = 256;
-constexpr uint64_t kWorkPerList = 8;    // to copy one, in nodes looked at
+constexpr uint64_t kWorkPerList = 8;         // to copy one, in nodes looked at
 constexpr uint64_t kWorkPerBuiltState = 64;  // of what comes out
-constexpr ptrdiff_t kMostLooks = 32;    // ahead and behind; they nest on the stack
+constexpr ptrdiff_t kMostLooks = 32;         // ahead and behind; they nest on the stack
 
 bool is_word(uint32_t byte) {
   return (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') || byte == '_' ||

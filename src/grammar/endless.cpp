@@ -215,6 +215,7 @@ Endless find_endless(const Machines& machines) {
         spread.edge(from + n, edge.target * kNumbers + kUnknown);
       }
     }
+    if (machines.states[s].limit >= Limit::kLimited) continue;  // a ring comes to an end
     if (letters[s]) spread.set(from + kNone);
     if (digits[s]) spread.set(from + kOther);
     if (digits[s]) spread.set(from + kOtherE);

@@ -189,6 +189,16 @@ ExprId Expressions::diagram(Diagram diagram) {
   return intern(expr, reads);
 }
 
+ExprId Expressions::limited(ExprId diagram, uint32_t most) {
+  if (exprs_[diagram].kind != Kind::kDiagram) return diagram;  // empty, or nothing
+  Expr expr;
+  expr.kind = Kind::kLimited;
+  expr.first = diagram;
+  expr.height = static_cast<uint8_t>(exprs_[diagram].height + 1);
+  expr.max = most;
+  return intern(expr, {});
+}
+
 ExprId Expressions::assertion(const Assertion& assertion) {
   Expr expr;
   expr.kind = Kind::kAssert;

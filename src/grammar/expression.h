@@ -40,6 +40,7 @@ enum class Kind : uint8_t {
   kDiagram,
   kAssert,
   kMembers,
+  kLimited,
 };
 
 /// What a regular expression may ask about a place without reading there.
@@ -68,6 +69,7 @@ struct Diagram {
   };
   std::vector<bool> final;  // by node
   std::vector<Way> ways;
+  std::vector<bool> counted = {};  // by node: Expressions::limited(); empty: none is
   bool operator==(const Diagram&) const = default;
 };
 
@@ -108,11 +110,11 @@ struct MemberList {
 struct Expr {
   Kind kind = Kind::kNever;
   uint8_t height = 1;
-  uint32_t first =
-      0;  // kBytes: the set; kRule, kToken, kAssert: which; kRepeat: what; else in the list
+  // kBytes: the set; kRule, kToken, kAssert: which; kRepeat, kLimited: what; else in the list
+  uint32_t first = 0;
   uint32_t count = 0;  // of operands, kSequence, kChoice and kDiagram
   uint32_t min = 0;    // kRepeat; which, kDiagram
-  uint32_t max = 0;    // kRepeat; kUnbounded
+  uint32_t max = 0;    // kRepeat, kLimited; kUnbounded
   bool operator==(const Expr&) const = default;
 };
 
@@ -138,6 +140,10 @@ class Expressions {
   ExprId diagram(Diagram diagram);
   /// Only dfa_builder.h understands it. What it asks about in its body is made before it.
   ExprId assertion(const Assertion& assertion);
+
+  /// Those texts of a diagram that come to its counted nodes at most `most` times. Only the
+  /// recogniser understands it.
+  ExprId limited(ExprId diagram, uint32_t most);
 
   /// One or more members. Only the recogniser understands it: it is in no automaton.
   ExprId members(MemberList list);

@@ -82,7 +82,7 @@ bool ItemSearch::advance(ReturnLists& lists, JsonReader& reader, uint8_t byte) {
   bool alive = read != JsonReader::kRefused;
   if (alive) {
     step_.begin();
-    step_.read(std::span(items_).subspan(from.first), static_cast<uint8_t>(read));
+    step_.read(lists, std::span(items_).subspan(from.first), static_cast<uint8_t>(read));
     alive = step_.finish(lists, most_items_) && !step_.dead();
   }
   if (!alive) {

@@ -76,7 +76,7 @@ class MachineBuilder {
 
   void call(ExprId body, Loop loop, uint32_t from, uint32_t to) {
     loop.machine = machine_of(body);
-    const bool once = loop.min == 1 && loop.max == 1;
+    const bool once = loop.min == 1 && loop.max == 1 && !loop.limited;
     nfa_.add_call(from, to, make_call(loop.machine, once ? 0 : loops_.number(loop)));
   }
 
@@ -142,9 +142,20 @@ class MachineBuilder {
         for (uint32_t k = 0; k < diagram.final.size(); ++k) {
           if (diagram.final[k]) nfa_.add_empty(first + k, to);
         }
+        for (uint32_t k = 0; k < diagram.counted.size(); ++k) {
+          if (diagram.counted[k]) nfa_.count(first + k);
+        }
         for (const Diagram::Way& way : diagram.ways) {
           write(way.reads, first + way.from, first + way.to);
         }
+        break;
+      }
+      case Kind::kLimited: {
+        if (facts.nullable) nfa_.add_empty(from, to);
+        Loop loop;
+        loop.max = expr.max;
+        loop.limited = true;
+        call(expr.first, loop, from, to);
         break;
       }
       case Kind::kRule: {
@@ -173,7 +184,7 @@ class MachineBuilder {
     made.max = list.max;
     made.counted = is_counted(list);
     made.separator = machine_of(list.separator);
-    Loop loop = {made.separator, 1, 1, static_cast<uint32_t>(members_.size()), false};
+    Loop loop = {made.separator, 1, 1, static_cast<uint32_t>(members_.size()), false, false, 0};
     members_.push_back(std::move(made));
     const uint32_t number = loops_.number(loop);
     loop.separator = true;
@@ -190,7 +201,7 @@ class MachineBuilder {
       if (min <= 1 && expr.max == kUnbounded) {
         repeat_freely(expr.first, from, to);
       } else {
-        call(expr.first, {0, std::max(min, 1U), expr.max, 0, false}, from, to);
+        call(expr.first, {0, std::max(min, 1U), expr.max, 0, false, false, 0}, from, to);
       }
       return;
     }

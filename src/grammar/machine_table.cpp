@@ -263,7 +263,7 @@ void find_hand_overs(Machines* table, uint32_t machine, uint32_t n_states, Build
   for (uint32_t i = table->states[first].calls; i < table->states[first + n_states].calls; ++i) {
     CallEdge& edge = table->call_edges[i];
     const State& target = table->states[edge.target];
-    if (edge.loop != 0 || !target.final) continue;
+    if (edge.loop != 0 || !target.final || target.limit != Limit::kNone) continue;
     edge.hand_over = !target.reads && table->calls(edge.target).empty();
     if (edge.hand_over || edge.machine != machine) continue;
     if (asked != edge.target) {
@@ -276,6 +276,86 @@ void find_hand_overs(Machines* table, uint32_t machine, uint32_t n_states, Build
       });
     }
     edge.hand_over = repeats;
+  }
+}
+
+// Of the states from `first` on: how often a text comes to counted ones, at least, to an end. The
+// shortest text is from here on one of those: any other may come to the limit.
+void find_fewest(Machines* table, StateId first, uint32_t n_states) {
+  using Cost = std::pair<uint32_t, uint32_t>;  // of counted states and bytes
+  struct Way {
+    StateId from;
+    uint32_t bytes;
+  };
+  std::vector<std::vector<Way>> back(n_states);
+  std::vector<Cost> least(n_states, {kFar, kFar});
+  using Open = std::pair<Cost, StateId>;
+  std::priority_queue<Open, std::vector<Open>, std::greater<>> open;
+  for (StateId state = first; state < first + n_states; ++state) {
+    for (const ByteEdge& edge : table->bytes(state)) {
+      back[edge.target - first].push_back({state, 1});
+    }
+    for (const CallEdge& edge : table->calls(state)) {
+      back[edge.target - first].push_back({state, table->shortest(edge.machine)});
+    }
+    if (!table->states[state].final) continue;
+    least[state - first] = {0, 0};
+    open.push({{0, 0}, state});
+  }
+  while (!open.empty()) {
+    const auto [cost, state] = open.top();
+    open.pop();
+    if (least[state - first] != cost) continue;
+    table->fewest[state] = cost.first;
+    table->states[state].shortest = cost.second;
+    const uint32_t counts = table->states[state].limit == Limit::kCounted ? 1 : 0;
+    for (const Way& way : back[state - first]) {
+      const Cost all = {cost.first + counts, cost.second + way.bytes};
+      if (all >= least[way.from - first]) continue;
+      least[way.from - first] = all;
+      open.push({all, way.from});
+    }
+  }
+}
+
+// What limits have to do with each state.
+void find_limits(const std::vector<Automaton>& automata, Machines* table, Building* building) {
+  const auto states_of = [&](uint32_t machine) {
+    return std::span(table->states).subspan(table->starts[machine], automata[machine].nodes.size());
+  };
+  std::vector<uint32_t> open;
+  for (Loop& loop : table->loops) {
+    if (!loop.limited) continue;
+    const uint32_t machine = loop.machine;
+    const StateId first = table->starts[machine];
+    const auto n_states = static_cast<uint32_t>(automata[machine].nodes.size());
+    if (table->states[first].limit == Limit::kNone) {
+      if (!goes_on(building, kWorkPerState * n_states)) return;
+      if (table->fewest.empty()) table->fewest.resize(table->states.size(), kFar);
+      for (uint32_t k = 0; k < n_states; ++k) {
+        const bool counts = automata[machine].nodes[k].counted;
+        table->states[first + k].limit = counts ? Limit::kCounted : Limit::kLimited;
+      }
+      find_fewest(table, first, n_states);
+      open.push_back(machine);
+    }
+    for (StateId state = first; state < first + n_states; ++state) {
+      const uint32_t fewest = table->fewest[state];
+      if (fewest != kFar) loop.farthest = std::max(loop.farthest, fewest);
+    }
+  }
+  while (!open.empty()) {
+    const uint32_t machine = open.back();
+    open.pop_back();
+    const StateId first = table->starts[machine];
+    const StateId behind = first + static_cast<uint32_t>(automata[machine].nodes.size());
+    for (uint32_t i = table->states[first].calls; i < table->states[behind].calls; ++i) {
+      const uint32_t called = table->call_edges[i].machine;
+      const std::span<State> inside = states_of(called);
+      if (inside[0].limit != Limit::kNone) continue;
+      for (State& state : inside) state.limit = Limit::kInside;
+      open.push_back(called);
+    }
   }
 }
 
@@ -346,6 +426,7 @@ Machines make_table(const std::vector<Automaton>& automata, std::vector<Loop> lo
   table.members = std::move(members);
   table.starts = std::move(bases);
   table.order = call_order(automata);
+  find_limits(automata, &table, building);
   for (uint32_t m = 0; m < automata.size(); ++m) {
     find_hand_overs(&table, m, static_cast<uint32_t>(automata[m].nodes.size()), building);
   }

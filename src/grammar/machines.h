@@ -45,13 +45,16 @@ struct TokenEdge {
 
 /// A machine called again and again, `min` (at least 1) to `max` times. Of members (members.h):
 /// `machine` is the separator's; two loops stand side by side, one for calls of members, one for
-/// calls of the separator.
+/// calls of the separator. Limited: a machine called once that comes to its counted states at most
+/// `max` times; frames of the call tell how often it has (Frame::low).
 struct Loop {
   uint32_t machine = 0;
   uint32_t min = 1;
   uint32_t max = 1;
   uint32_t members = 0;  // 0: none
   bool separator = false;
+  bool limited = false;
+  uint32_t farthest = 0;  // limited: the most that Machines::fewest is of a state of the machine
   bool operator==(const Loop&) const = default;
 };
 
@@ -82,6 +85,14 @@ struct Members {
   bool counted = false;  // how many there are is limited, and the bits do not tell it
 };
 
+/// What limits have to do with a state.
+enum class Limit : uint8_t {
+  kNone,
+  kInside,   // its machine is called by one that is limited, directly or not
+  kLimited,  // its machine is limited
+  kCounted,  // ... and it counts how often a text comes there
+};
+
 struct State {
   uint32_t bytes = 0;  // where its edges begin; they end where the next state's do
   uint32_t calls = 0;
@@ -90,6 +101,7 @@ struct State {
   bool final = false;
   bool simple = false;  // does not call, one way for each byte
   bool reads = false;   // has edges for bytes or tokens
+  Limit limit = Limit::kNone;
 };
 
 struct Machines {
@@ -101,6 +113,9 @@ struct Machines {
   std::vector<Members> members;  // [0] stands for none
   std::vector<StateId> starts;   // by machine
   std::vector<uint32_t> order;   // by machine
+  // By state of a limited machine: how often a text comes to counted states from there to its end,
+  // at least. Empty if no machine is limited.
+  std::vector<uint32_t> fewest;
   std::vector<TokenTerm> terms;  // of token edges
   uint32_t root = 0;
   bool root_matches = false;  // anything but the empty text
@@ -124,7 +139,7 @@ struct Machines {
   [[nodiscard]] size_t memory() const noexcept {
     return states.capacity() * sizeof(State) + byte_edges.capacity() * sizeof(ByteEdge) +
            call_edges.capacity() * sizeof(CallEdge) + token_edges.capacity() * sizeof(TokenEdge) +
-           loops.capacity() * sizeof(Loop) + starts.capacity() * 8;
+           loops.capacity() * sizeof(Loop) + starts.capacity() * 8 + fewest.capacity() * 4;
   }
 };
 

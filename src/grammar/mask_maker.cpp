@@ -40,6 +40,7 @@ MaskMaker::MaskMaker(const Machines& machines, const Vocabulary& vocabulary,
       limits_(limits),
       shared_(machines, limits.sets),
       once_(machines, limits.sets) {
+  walk.step.read_at_most(static_cast<uint32_t>(vocabulary.longest()));
   clear_shared();
 }
 
@@ -86,14 +87,14 @@ Status MaskMaker::finish_step(Ground& ground, Start* start) {
 
 Status MaskMaker::come_to(StateId state, Start* start) {
   walk.step.begin();
-  walk.step.arrive(state, outside_);
+  walk.step.arrive(shared_.lists, state, outside_);
   return finish_step(shared_, start);
 }
 
 Status MaskMaker::leave(Frame frame, Start* start) {
   frame.parent = outside_;
   walk.step.begin();
-  walk.step.leave(frame);
+  walk.step.leave(shared_.lists, frame);
   return finish_step(shared_, start);
 }
 
@@ -145,6 +146,12 @@ Result<std::shared_ptr<const StateMask>> MaskMaker::mask_of(StateId state, ListI
   std::vector<uint32_t> exits;
   GEN_TRY(walk_below(0, shared_, start, &exits));
   return finish(std::move(exits));
+}
+
+Status MaskMaker::allow_from(Ground& ground, Item item) {
+  const Start start = {{item}, false, ground.sets.state_of({&item, 1}, false, false)};
+  std::vector<uint32_t> unused;
+  return walk_below(0, ground, start, &unused);
 }
 
 Status MaskMaker::allow_behind(const StateMask& mask, Ground& ground, const Start& start,

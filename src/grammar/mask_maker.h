@@ -78,6 +78,8 @@ class MaskMaker {
   /// What is allowed so far, and all texts from a state with nothing called in it, with `list` of
   /// shared() behind it; found beside what `like` allows with the same list.
   Result<std::shared_ptr<const StateMask>> mask_of(StateId state, ListId list, const Like& like);
+  /// Allows what can be read from the item, whose list is one of the ground's.
+  Status allow_from(Ground& ground, Item item);
   /// Allows what can be read from where the mask's states end.
   Status allow_behind(const StateMask& mask, Ground& ground, const Start& start,
                       std::vector<uint32_t>* exits);

@@ -133,7 +133,7 @@ Result<bool> Matcher::read(std::string_view bytes, bool* ended) {
                    static_cast<unsigned long long>(grammar_->limits().work));
     }
     step_.begin();
-    step_.read(scratch_, byte);
+    step_.read(past_->lists, scratch_, byte);
     GEN_TRY(finish_step());
     if (step_.dead()) return false;
     scratch_.assign(step_.items().begin(), step_.items().end());
@@ -183,7 +183,7 @@ Result<bool> Matcher::accept_token(int32_t token) {
     step_.begin();
     for (const Item item : items()) {
       for (const TokenEdge& edge : machines.tokens(item.state)) {
-        if (grammar_->matches(edge.term, token)) step_.arrive(edge.target, item.list);
+        if (grammar_->matches(edge.term, token)) step_.arrive(past_->lists, edge.target, item.list);
       }
     }
     GEN_TRY(finish_step());
@@ -275,6 +275,7 @@ ByteSet Matcher::next_bytes(std::span<const Item> items) const {
   ByteSet valid;
   for (const Item item : items) {
     for (const ByteEdge& edge : grammar_->machines().bytes(item.state)) {
+      if (!step_.can_come(past_->lists, edge.target, item.list)) continue;
       valid.add(ByteSet::range(edge.low, edge.high));
     }
   }
@@ -315,7 +316,7 @@ Result<std::string> Matcher::forced_bytes(size_t most) {
     while (!valid.has(static_cast<uint8_t>(byte))) ++byte;
     const int wanted = json_ != nullptr ? reader_.read(static_cast<uint8_t>(byte)) : byte;
     step_.begin();
-    step_.read(scratch_, static_cast<uint8_t>(wanted));
+    step_.read(past_->lists, scratch_, static_cast<uint8_t>(wanted));
     GEN_TRY(finish_step());
     scratch_.assign(step_.items().begin(), step_.items().end());
     if (differ_ != nullptr) differ_->follow(static_cast<uint8_t>(byte), scratch_, reader_);

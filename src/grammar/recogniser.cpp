@@ -164,33 +164,84 @@ bool Step::add(Item item) {
   return true;
 }
 
-void Step::read(std::span<const Item> from, uint8_t byte) {
+void Step::read(ReturnLists& lists, std::span<const Item> from, uint8_t byte) {
   for (const Item item : from) {
     for (const ByteEdge& edge : machines_->bytes(item.state)) {
       if (edge.low > byte) break;
-      if (edge.high >= byte) add({edge.target, item.list});
+      if (edge.high >= byte) arrive(lists, edge.target, item.list);
     }
   }
 }
 
-void Step::arrive(StateId state, ListId list) {
+void Step::arrive(ReturnLists& lists, StateId state, ListId list) {
   if (state == kEnd) {
     ended_ = true;
   } else if (state == kOutside) {
     outside_ = true;
+  } else if (machines_->states[state].limit >= Limit::kLimited) {
+    add_limited(lists, {state, list});
   } else {
     add({state, list});
   }
 }
 
-void Step::leave(const Frame& frame) {
-  if (frame.loop == 0) {
-    arrive(frame.ret, frame.parent);
+// Whether it is of a limit that can be come to.
+bool Step::counts(const Frame& frame) const noexcept {
+  const Loop& loop = machines_->loops[frame.loop];
+  return loop.limited &&
+         (most_bytes_ == UINT64_MAX || loop.max - frame.low < most_bytes_ + loop.farthest);
+}
+
+bool Step::can_come(const ReturnLists& lists, StateId state, ListId list) const noexcept {
+  const Limit limit = machines_->states[state].limit;
+  if (limit < Limit::kLimited) return true;
+  const uint64_t more = machines_->fewest[state] + (limit == Limit::kCounted ? uint64_t{1} : 0);
+  for (ListId id = list; id != kNoFrame; id = lists.at(id).next) {
+    const Frame& frame = lists.at(id);
+    if (!counts(frame) || frame.low + more <= machines_->loops[frame.loop].max) return true;
+  }
+  return false;
+}
+
+// With what has been counted once the item's state is come to, and without frames whose limits
+// leave no way on from there.
+void Step::add_limited(ReturnLists& lists, Item item) {
+  const bool counted = machines_->states[item.state].limit == Limit::kCounted;
+  const uint64_t fewest = machines_->fewest[item.state];
+  bool same = true;
+  limited_.clear();
+  for (ListId id = item.list; id != kNoFrame; id = lists.at(id).next) {
+    Frame frame = lists.at(id);
+    if (counts(frame)) {
+      if (counted) frame.high = ++frame.low;
+      same &= !counted;
+      if (frame.low + fewest > machines_->loops[frame.loop].max) {
+        same = false;
+        continue;
+      }
+    }
+    limited_.push_back(frame);
+  }
+  work_ += limited_.size();
+  if (limited_.empty()) return;
+  if (!same) {
+    uint64_t length = kMostLength;
+    for (const Frame& frame : limited_) {
+      length = std::min(length, length_of(*machines_, lists, frame));
+    }
+    item.list = lists.add(limited_, length);
+  }
+  add(item);
+}
+
+void Step::leave(ReturnLists& lists, const Frame& frame) {
+  const Loop& loop = machines_->loops[frame.loop];
+  if (frame.loop == 0 || loop.limited) {
+    arrive(lists, frame.ret, frame.parent);
     return;
   }
-  const Loop& loop = machines_->loops[frame.loop];
   if (loop.members != 0) {
-    leave_member(frame, loop);
+    leave_member(lists, frame, loop);
     return;
   }
   Frame again = frame;
@@ -198,7 +249,7 @@ void Step::leave(const Frame& frame) {
   const uint32_t most = loop.max == kUnbounded ? loop.min : loop.max;
   again.low = std::min(frame.low + 1, most);
   again.high = std::min(frame.high + 1, most);
-  if (again.high >= loop.min) arrive(frame.ret, frame.parent);
+  if (again.high >= loop.min) arrive(lists, frame.ret, frame.parent);
   if (loop.max != kUnbounded) {
     if (again.low >= loop.max) return;
     again.high = std::min(again.high, loop.max - 1);
@@ -206,7 +257,7 @@ void Step::leave(const Frame& frame) {
   call(loop.machine, again);
 }
 
-void Step::leave_member(const Frame& frame, const Loop& loop) {
+void Step::leave_member(ReturnLists& lists, const Frame& frame, const Loop& loop) {
   const Members& members = machines_->members[loop.members];
   if (loop.separator) {
     Frame next = frame;
@@ -215,9 +266,9 @@ void Step::leave_member(const Frame& frame, const Loop& loop) {
     return;
   }
   const MembersSeen seen = members_seen(frame);
-  if (members_complete(members, seen)) arrive(frame.ret, frame.parent);
-  if (!member_can_follow(members, seen)) return;
   Frame next = frame;
+  if (members_complete(members, seen)) arrive(lists, frame.ret, frame.parent);
+  if (!member_can_follow(members, seen)) return;
   ++next.loop;
   call(members.separator, next);
 }
@@ -243,6 +294,7 @@ void Step::call(uint32_t machine, const Frame& frame) {
 
 void Step::call_from(const ReturnLists& lists, Item item) {
   for (const CallEdge& edge : machines_->calls(item.state)) {
+    if (!can_come(lists, edge.target, item.list)) continue;
     if (edge.hand_over) {
       for (ListId id = item.list; id != kNoFrame; id = lists.at(id).next) {
         call(edge.machine, lists.at(id));
@@ -304,7 +356,7 @@ bool Step::finish(ReturnLists& lists, size_t most_items) {
     ++work_;
     if (machines_->states[item.state].final) {
       for (ListId id = item.list; id != kNoFrame; id = lists.at(id).next) {
-        leave(lists.at(id));
+        leave(lists, lists.at(id));
         ++work_;
       }
     }
@@ -326,6 +378,22 @@ bool Step::finish(ReturnLists& lists, size_t most_items) {
     if (machines_->states[item.state].reads) reading_.push_back(item);
   }
   return true;
+}
+
+bool is_near_limit(const Machines& machines, const ReturnLists& lists, Item item, uint32_t bytes) {
+  const Limit limit = machines.states[item.state].limit;
+  if (limit == Limit::kNone) return false;
+  for (ListId id = item.list; id != kNoFrame; id = lists.at(id).next) {
+    const Frame& frame = lists.at(id);
+    const Loop& loop = machines.loops[frame.loop];
+    if (limit == Limit::kInside) {
+      const bool more = frame.parent != kNoFrame;
+      if (more && is_near_limit(machines, lists, {frame.ret, frame.parent}, bytes)) return true;
+    } else if (loop.limited && loop.max - frame.low < uint64_t{bytes} + loop.farthest) {
+      return true;
+    }
+  }
+  return false;
 }
 
 uint64_t shortest(const Machines& machines, const ReturnLists& lists, std::span<const Item> items) {

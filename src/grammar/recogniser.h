@@ -25,7 +25,8 @@ struct Frame {
   ListId parent;    // ... and where that goes on
   uint32_t loop;    // 0: the call was of one
   uint32_t low;     // how often the loop's machine had ended before this call: any number from low
-  uint32_t high;    // to high; of members: low is their number where that counts
+  uint32_t high;    // to high; of members: low is their number where that counts; of a limited
+                    // machine: both how often a text has come to its counted states
   uint32_t next;    // of the same list, kNoFrame behind the last
   uint64_t length;  // first frame only: fewest bytes from the machine's end to the end of all
   MemberSet set;    // of members: which have been called
@@ -95,10 +96,15 @@ class Step {
   /// Before anything was read.
   void start(ReturnLists& lists, ListId bottom);
   /// Items behind one byte or token.
-  void read(std::span<const Item> from, uint8_t byte);
-  void arrive(StateId state, ListId list);
-  /// The end of a machine called from this frame.
-  void leave(const Frame& frame);
+  void read(ReturnLists& lists, std::span<const Item> from, uint8_t byte);
+  void arrive(ReturnLists& lists, StateId state, ListId list);
+  /// The end of a machine called from this frame, which may be one of `lists`.
+  void leave(ReturnLists& lists, const Frame& frame);
+  /// From here on no limit is counted that texts of so many bytes cannot come to. They are read by
+  /// themselves: from one of them to the next the counts are kept by someone else.
+  void read_at_most(uint32_t bytes) noexcept { most_bytes_ = bytes; }
+  /// Whether limits leave a way from the state to its machine's end.
+  [[nodiscard]] bool can_come(const ReturnLists& lists, StateId state, ListId list) const noexcept;
   /// What was put in so far, before finish().
   [[nodiscard]] std::span<const Item> seeds() const noexcept { return items_; }
   /// Completes the step: machines that end and machines that are called. False if there were more
@@ -120,7 +126,9 @@ class Step {
     Frame frame;
   };
   bool add(Item item);
-  void leave_member(const Frame& frame, const Loop& loop);
+  void add_limited(ReturnLists& lists, Item item);
+  [[nodiscard]] bool counts(const Frame& frame) const noexcept;
+  void leave_member(ReturnLists& lists, const Frame& frame, const Loop& loop);
   void call(uint32_t machine, const Frame& frame);
   void call_members(const Frame& frame);
   void call_from(const ReturnLists& lists, Item item);
@@ -131,12 +139,17 @@ class Step {
   std::vector<Item> reading_;
   std::vector<Pending> pending_;  // a heap, least order first
   std::vector<Frame> frames_;
-  std::vector<uint32_t> slots_;  // a hash table of items_, used from kFew items on
+  std::vector<Frame> limited_;
+  uint64_t most_bytes_ = UINT64_MAX;  // there is no most
+  std::vector<uint32_t> slots_;       // a hash table of items_, used from kFew items on
   size_t hashed_ = 0;
   uint64_t work_ = 0;
   bool ended_ = false;
   bool outside_ = false;
 };
+
+/// Whether texts of so many bytes may come to a limit of the string that the item is inside of.
+bool is_near_limit(const Machines& machines, const ReturnLists& lists, Item item, uint32_t bytes);
 
 /// Fewest bytes from these items to the end of all.
 uint64_t shortest(const Machines& machines, const ReturnLists& lists, std::span<const Item> items);

@@ -68,7 +68,7 @@ std::optional<SetAutomaton::Id> SetAutomaton::state_of(std::span<const Item> ite
 std::optional<SetAutomaton::Id> SetAutomaton::behind(Step& step, const State& from, uint8_t byte,
                                                      size_t most_items) {
   step.begin();
-  step.read(std::span(items_).subspan(from.first, from.count), byte);
+  step.read(lists_, std::span(items_).subspan(from.first, from.count), byte);
   if (step.seeds().empty()) return kNone;
   for (const auto& [seeds, id] : made_) {
     if (std::equal(seeds.begin(), seeds.end(), step.seeds().begin(), step.seeds().end())) return id;

@@ -89,6 +89,12 @@ Status TokenGrammar::mask(const ReturnLists& lists, std::span<const Item> items,
     statistics_.bytes = 0;
   }
   maker_.allow_work();
+  const auto longest = static_cast<uint32_t>(vocabulary_->longest());
+  for (const Item item : items) {
+    if (!is_near_limit(*machines_, lists, item, longest)) continue;
+    if (worst != nullptr) *worst = UINT64_MAX;
+    return mask_together(lists, items, out);
+  }
   open_.clear();
   uint64_t most_behind = 0;
   for (const Item item : items) {
@@ -130,7 +136,9 @@ Status TokenGrammar::mask(const ReturnLists& lists, std::span<const Item> items,
 // states allow themselves, and the bodies of loops.
 Status TokenGrammar::mask_together(const ReturnLists& lists, std::span<const Item> items,
                                    std::span<uint64_t> out) const {
+  const auto longest = static_cast<uint32_t>(vocabulary_->longest());
   for (const Item item : items) {
+    if (is_near_limit(*machines_, lists, item, longest)) continue;
     GEN_ASSIGN(Entry * entry, entry_of(item.state));
     for (ListId id = item.list; id != kNoFrame; id = lists.at(id).next) {
       const uint32_t loop = lists.at(id).loop;
@@ -143,13 +151,17 @@ Status TokenGrammar::mask_together(const ReturnLists& lists, std::span<const Ite
   std::vector<uint32_t> unused;
   Step& step = maker_.walk.step;
   for (const Item item : items) {
+    if (is_near_limit(*machines_, lists, item, longest)) {
+      GEN_TRY(maker_.allow_from(ground, item));
+      continue;
+    }
     GEN_ASSIGN(Entry * entry, entry_of(item.state));  // known by now, as are its loops
     const StateMask& mask = *entry->mask;
     mask.add_to(out);
     if (mask.exits.empty()) continue;
     step.begin();
     for (ListId id = item.list; id != kNoFrame; id = lists.at(id).next) {
-      if (!counts(lists.at(id).loop)) step.leave(lists.at(id));
+      if (!counts(lists.at(id).loop)) step.leave(ground.lists, lists.at(id));
     }
     GEN_TRY(maker_.finish_step(ground, &start));
     GEN_TRY(maker_.allow_behind(mask, ground, start, &unused));
@@ -162,7 +174,7 @@ Status TokenGrammar::mask_together(const ReturnLists& lists, std::span<const Ite
       const std::vector<uint64_t>& within = masks->within[way.further];
       for (size_t word = 0; word < out.size(); ++word) out[word] |= within[word];
       step.begin();
-      step.arrive(frame.ret, frame.parent);
+      step.arrive(ground.lists, frame.ret, frame.parent);
       GEN_TRY(maker_.finish_step(ground, &start));
       for (size_t n = way.first_end; n < way.behind_ends; ++n) {
         GEN_TRY(maker_.allow_behind(*masks->level[n], ground, start, &unused));
@@ -327,7 +339,7 @@ Result<std::shared_ptr<const LoopMasks>> TokenGrammar::loop_masks(Entry* entry,
 }
 
 bool TokenGrammar::counts(uint32_t loop) const noexcept {
-  return loop != 0 && machines_->loops[loop].members == 0;
+  return loop != 0 && machines_->loops[loop].members == 0 && !machines_->loops[loop].limited;
 }
 
 // Behind level n the body of a loop has been there low + 1 + n to high + 1 + n times.
@@ -338,6 +350,7 @@ Result<TokenGrammar::Way> TokenGrammar::way_of(Entry* entry, const Frame& frame,
   *missing = 0;
   if (frame.loop == 0) return way;
   const Loop& loop = machines_->loops[frame.loop];
+  if (loop.limited) return way;  // far from its limit
   if (!counts(frame.loop)) {
     way.members_of = frame.loop;
     way.low = frame.low;
@@ -431,7 +444,7 @@ Status TokenGrammar::mask_within(ReturnLists& lists, std::span<const Item> items
   for (const Item item : items) {
     for (const TokenEdge& edge : machines_->tokens(item.state)) {
       step.begin();
-      step.arrive(edge.target, item.list);
+      step.arrive(lists, edge.target, item.list);
       if (!step.finish(lists, limits_.items)) {
         lists.shrink(frames);
         return maker_.too_much();

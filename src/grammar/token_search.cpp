@@ -52,7 +52,7 @@ class TokenWay {
       if (looked_at_ + step_.work() > grammar_.limits().work) return false;
       if (possible) {
         step_.begin();
-        step_.read(items_, static_cast<uint8_t>(low));
+        step_.read(lists_, items_, static_cast<uint8_t>(low));
         if (arrive()) {
           *unit = static_cast<Unit>(low);
           return true;
@@ -65,7 +65,7 @@ class TokenWay {
         const int32_t token = grammar_.some_token(edge.term);
         if (token < 0) continue;
         step_.begin();
-        step_.arrive(edge.target, items_[i].list);
+        step_.arrive(lists_, edge.target, items_[i].list);
         if (arrive()) {
           *unit = -1 - token;
           return true;
@@ -204,7 +204,7 @@ class Search {
         const int32_t token = grammar_.some_token(edge.term);
         if (token < 0 || found_) continue;
         walk_.step.begin();
-        walk_.step.arrive(edge.target, item.list);
+        walk_.step.arrive(place.lists, edge.target, item.list);
         if (!walk_.step.finish(place.lists, grammar_.limits().items)) return false;
         within &= add(place, frames, token, {walk_.step.items(), walk_.step.ended(), false});
         place.lists.shrink(frames);

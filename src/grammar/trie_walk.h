@@ -112,7 +112,8 @@ class TrieWalk {
       if (made->to[byte] != state) others |= uint64_t{1} << kByteKinds[byte];
       if (made->to[byte] != kDead) made->reads |= uint64_t{1} << kByteKinds[byte];
     }
-    made->loops = ~others;
+    // Where something is counted, nothing is the same again.
+    made->loops = machines_.states[state].limit < Limit::kLimited ? ~others : 0;
     const Row& kept = *rows_.emplace(state, std::move(made)).first->second;
     row_of_[state] = &kept;
     return kept;
@@ -147,7 +148,8 @@ bool TrieWalk::run(ReturnLists& lists, uint32_t top, std::span<const Item> from,
         i = node.skip;
         continue;
       }
-      if (target != kSeveral && machines_.states[target].simple) {
+      if (target != kSeveral && machines_.states[target].simple &&
+          machines_.states[target].limit < Limit::kLimited) {
         const Frame& frame = lists.at(item.list);
         const bool final = machines_.states[target].final;
         const bool bottom = frame.parent == kNoFrame && frame.next == kNoFrame && frame.loop == 0;
@@ -183,7 +185,7 @@ bool TrieWalk::run(ReturnLists& lists, uint32_t top, std::span<const Item> from,
     }
     lists.shrink(above.frames);
     step.begin();
-    step.read(std::span(items_).subspan(above.first, above.count), node.byte);
+    step.read(lists, std::span(items_).subspan(above.first, above.count), node.byte);
     const Item seed = step.seeds().size() == 1 ? step.seeds()[0] : Item{kDead, 0};
     if (!step.finish(lists, most_items) || step.work() > most_work) {
       lists.shrink(frames);

@@ -207,20 +207,21 @@ static void sessions_in_tiers(void** state) {
   const struct {
     int32_t context;
     const char* budget;
-  } cases[] = {{1024, "3"}, {900, "3"}};
-  const size_t steps[] = {1000, 37, 300, 19};
+    size_t steps[2];
+  } cases[] = {{1024, "3", {1000, 37}}, {900, "3", {300, 19}}};
   for (size_t c = 0; c < sizeof cases / sizeof cases[0]; ++c) {
     const size_t budget = (size_t)strtoul(cases[c].budget, NULL, 10) << 20;
     const size_t room = (size_t)cases[c].context - 24;
     gen_model* model = load_story(cases[c].context);
     gen_generator* generator = generator_with(model, "tiered_kv", cases[c].budget);
     grow_workspace(generator, tokens, room);
-    for (size_t s = 0; s < sizeof steps / sizeof steps[0]; ++s) {
+    for (size_t s = 0; s < 2; ++s) {
+      const size_t step = cases[c].steps[s];
       gen_session* session = NULL;
       assert_ok(gen_session_new(generator, &session, &error), error);
       const size_t most = room;
-      for (size_t at = 0; at < most; at += steps[s]) {
-        const size_t n = at + steps[s] < most ? steps[s] : most - at;
+      for (size_t at = 0; at < most; at += step) {
+        const size_t n = at + step < most ? step : most - at;
         counts.peak = counts.live;
         assert_ok(gen_session_append_tokens(session, tokens + at, n, &error), error);
         const size_t others = memory_of(model, "weights") + memory_of(model, "workspace");

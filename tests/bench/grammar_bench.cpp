@@ -180,6 +180,19 @@ const Subject kSubjects[] = {
            "c ::= [^\"\\\\\\x00-\\x1f] | \"\\\\\" ([\"\\\\/bfnrt] | \"u\" [0-9a-fA-F]{4})\n");
      }},
     {"tool calls in text", tool_calls},
+    {"addresses with a limit",
+     [] {
+       return Grammar::from_json_schema(
+           R"({"type": "array", "items": {"type": "string", "format": "uri", "maxLength": 2083}})",
+           SchemaOptions());
+     }},
+    {"long names",  // near their limit from the first character on, for long tokens
+     [] {
+       return Grammar::from_json_schema(
+           R"({"type": "array", "items": {"type": "string", "maxLength": 253,
+               "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"}})",
+           SchemaOptions());
+     }},
 };
 
 // A member: at first any bytes, mostly letters and digits, then the nearest end.

@@ -583,6 +583,25 @@ class Grammar(unittest.TestCase):
         said = generate("grammar", "test", "--regex", "ab", stdin=b"ac").stdout
         self.assertEqual(said, b"not allowed at byte 1 (line 1, column 2); expected: 'b'\n")
 
+    def test_settings_of_no_grammar_are_refused(self):
+        for option, value in (("--grammar-set", "json_style=any"), ("--resolve", "http://a.b/c=" + os.devnull)):
+            refused = generate("run", "-m", DRAFT, "-p", "On", "-n", "1", option, value)
+            self.assertEqual((refused.returncode, refused.stdout), (2, b""))
+            self.assertIn((option + ": no grammar is given").encode(), refused.stderr)
+
+    def test_test_names_the_member(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as schema:
+            schema.write('{"properties":{"customer":{"properties":{"email":{"format":"email"},"a/b~":{"items":{"type":"integer"}}}}}}')
+            schema.flush()
+            for document, pointer in ((b'{"customer":{"email":"no at"}}', "/customer/email"),
+                                      (b'{"customer":{"a\\u002fb~": [1, 2,x]}}', "/customer/a~1b~0/2"),
+                                      (b'{"customer":{"email":"a@b.c"},x', ""), (b'{"customer":{"a/b~":[0],x', "/customer"),
+                                      (b'{"x":["]",{"y":{},"\\"":"a\\qb"', '/x/1/"'), (b'{"customer":', "/customer")):
+                found = answer("grammar", "test", "--schema", schema.name, "--json", stdin=document)
+                self.assertEqual(found["pointer"], pointer)
+            said = generate("grammar", "test", "--schema", schema.name, stdin=b'{"customer":{"email":"no at"}}').stdout
+            self.assertIn(b"column 25, in /customer/email); expected: ", said)
+
     def test_explain_and_bench(self):
         told = answer("grammar", "explain", "--regex", "[a-c]{2,4}x?", "-m", DRAFT, "--json")
         self.assertEqual((told["kind"], told["begins_with"], told["empty_text"]), ("regex", "'a' to 'c'", False))

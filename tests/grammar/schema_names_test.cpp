@@ -12,6 +12,7 @@
 #include "grammar/matcher.h"
 #include "grammar/schema_validator.h"
 #include "grammar/vocabularies.h"
+#include "support/sanitized.h"
 
 namespace gen::grammar {
 namespace {
@@ -87,7 +88,7 @@ TEST(SchemaNames, MasksAreWhatIsAccepted) {
         R"({"type":"object","properties":{"a":{"type":"object"}},"additionalProperties":{}})"}) {
     const auto all = plain(schema)->over(vocabulary).value();
     const auto over = test::compile(schema, short_numbers()).value()->over(vocabulary).value();
-    for (int round = 0; round < 40; ++round) {
+    for (int round = 0; round < gen::test::fewer(40); ++round) {
       Matcher slow = Matcher::create(all).value();
       Matcher matcher = Matcher::create(over).value();
       std::vector<std::string> read = {""};

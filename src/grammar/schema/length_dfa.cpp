@@ -4,6 +4,8 @@
 // that only what may go on without end is copied for each count.
 #include <algorithm>
 #include <deque>
+#include <functional>
+#include <queue>
 #include <utility>
 
 #include "grammar/hash.h"
@@ -113,7 +115,56 @@ bool are_too_many(const Dfa& strings, const std::vector<Lengths>& on, uint32_t l
   return false;
 }
 
+// From each state to an end: the least sum of what a byte costs and `weight` for each character. In
+// JSON some characters take a backslash.
+std::vector<uint64_t> least_costs(const Dfa& dfa, uint64_t weight) {
+  const auto bytes_of = [](const ByteEdge& edge) -> uint64_t {
+    uint64_t least = 6;
+    for (uint32_t byte = edge.low; byte <= edge.high && least > 1; ++byte) {
+      const bool letter =
+          byte == '"' || byte == '\\' || (byte >= '\b' && byte <= '\r' && byte != '\v');
+      least = std::min<uint64_t>(least, letter ? 2 : byte < ' ' ? 6 : 1);
+    }
+    return least;
+  };
+  using Open = std::pair<uint64_t, uint32_t>;
+  std::priority_queue<Open, std::vector<Open>, std::greater<>> open;
+  std::vector<std::vector<std::pair<uint32_t, uint64_t>>> back(dfa.states.size());
+  std::vector<uint64_t> least(dfa.states.size(), UINT64_MAX);
+  for (uint32_t s = 0; s < dfa.states.size(); ++s) {
+    for (const ByteEdge& edge : dfa.states[s].edges) {
+      back[edge.target].emplace_back(s, bytes_of(edge) + (begins(edge) ? weight : 0));
+    }
+    if (!dfa.states[s].final) continue;
+    least[s] = 0;
+    open.emplace(0, s);
+  }
+  while (!open.empty()) {
+    const auto [cost, state] = open.top();
+    open.pop();
+    if (least[state] != cost) continue;
+    for (const auto& [from, more] : back[state]) {
+      if (cost + more >= least[from]) continue;
+      least[from] = cost + more;
+      open.emplace(cost + more, from);
+    }
+  }
+  return least;
+}
+
 }  // namespace
+
+bool takes_many_states(const Dfa& strings, uint32_t longest, size_t most) {
+  return !strings.empty() && are_too_many(strings, ways_on(strings), longest, most);
+}
+
+bool fewest_are_shortest(const Dfa& strings) {
+  constexpr uint64_t kWeight = uint64_t{1} << 32U;  // more than any text has bytes
+  const std::vector<uint64_t> bytes = least_costs(strings, 0);
+  const std::vector<uint64_t> characters = least_costs(strings, kWeight);
+  return std::equal(bytes.begin(), bytes.end(), characters.begin(),
+                    [](uint64_t one, uint64_t other) { return one == other % kWeight; });
+}
 
 Result<Dfa> with_length(const Dfa& strings, Lengths size, const DfaFuel& fuel) {
   if (strings.empty()) return Dfa();

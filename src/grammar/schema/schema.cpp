@@ -221,36 +221,54 @@ class SchemaBuilder {
     ClauseMaker::SharedDfa plain;
     if (options_.style.plain) {
       GEN_ASSIGN(plain, maker_.plain_strings_of(clause, strings));
-      GEN_ASSIGN(plain, with_size(clause, std::move(plain)));
     }
-    if (plain != nullptr && !plain->empty()) {
-      strings = std::move(plain);
-    } else {
-      GEN_ASSIGN(strings, with_size(clause, std::move(strings)));
+    Sized sized;
+    if (plain != nullptr) {
+      GEN_ASSIGN(sized, with_size(clause, std::move(plain)));
     }
-    const auto known = strings_.find(strings.get());
+    if (sized.strings == nullptr || sized.strings->empty()) {
+      GEN_ASSIGN(sized, with_size(clause, std::move(strings)));
+    }
+    const auto known = strings_.find({sized.strings.get(), sized.most});
     if (known != strings_.end()) return known->second;
-    GEN_ASSIGN(const ExprId texts, parts_.strings(*strings));
-    kept_.push_back(strings);
-    return strings_[strings.get()] = named(texts);
+    GEN_ASSIGN(const ExprId texts, texts_.texts_of(*sized.strings, options_.automata, sized.most));
+    kept_.push_back(sized.strings);
+    return strings_[{sized.strings.get(), sized.most}] = named(texts);
   }
 
+  // Of the strings, those of at most so many characters.
+  struct Sized {
+    ClauseMaker::SharedDfa strings;
+    uint32_t most = kUnbounded;
+  };
+
   // Those of the strings that are as long as the clause asks for.
-  Result<ClauseMaker::SharedDfa> with_size(const Clause& clause, ClauseMaker::SharedDfa strings) {
+  Result<Sized> with_size(const Clause& clause, ClauseMaker::SharedDfa strings) {
     Lengths size = ClauseMaker::size_of(clause);
     const Lengths lengths = lengths_of(*strings);
     const bool above = lengths.min >= size.min;
     const bool below = lengths.max <= size.max;
-    if (above && below) return strings;
+    if (above && below) return Sized{std::move(strings)};
     if (above) size.min = 0;
     if (below) size.max = kUnbounded;
+    // A state for each count is fast to follow as long as there are few.
+    const bool countable = !below && size.min <= kMostTextLength;
+    if (countable && takes_many_states(*strings, size.max, options_.counted_states)) {
+      ClauseMaker::SharedDfa some = strings;
+      if (size.min > 0) {
+        GEN_ASSIGN(Dfa made, with_length(*strings, {size.min, kUnbounded}, options_.automata));
+        some = std::make_shared<const Dfa>(std::move(made));
+      }
+      const bool fits = !some->empty() && lengths_of(*some).min <= size.max;
+      if (fits && fewest_are_shortest(*some)) return Sized{std::move(some), size.max};
+    }
     const uint32_t most = size.max != kUnbounded ? size.max : size.min;
     if (most > kMostTextLength) {
       return maker_.refuse(clause.done[0].schema, below ? "minLength" : "maxLength",
                            "lengths above 4096 together with other keywords");
     }
     GEN_ASSIGN(Dfa both, with_length(*strings, size, options_.automata));
-    return std::make_shared<const Dfa>(std::move(both));
+    return Sized{std::make_shared<const Dfa>(std::move(both))};
   }
 
   Expressions& to_;
@@ -265,7 +283,7 @@ class SchemaBuilder {
   std::array<ExprId, 2> patterns_ = {};                            // without the empty one, with it
   std::vector<ClauseMaker::SharedDfa> kept_;                       // so that addresses stay theirs
   std::map<std::vector<ClauseMaker::SharedDfa>, ExprId> numbers_;  // of any of them
-  std::map<const Dfa*, ExprId> strings_;
+  std::map<std::pair<const Dfa*, uint32_t>, ExprId> strings_;      // and their limit
 };
 
 }  // namespace
@@ -274,10 +292,10 @@ Result<ExprId> schema_expression(std::string_view text, const SchemaOptions& opt
                                  Expressions& to, SchemaReport* report) {
   SchemaReport unused;
   if (report == nullptr) report = &unused;
-  GEN_ASSIGN(SchemaDocument document,
-             SchemaDocument::read(text, options.resolver,
-                                  {options.ignored, options.one_of_as_any_of}, &report->relaxed,
-                                  options.automata.building));
+  GEN_ASSIGN(
+      SchemaDocument document,
+      SchemaDocument::read(text, options.resolver, {options.ignored, options.one_of_as_any_of},
+                           &report->relaxed, options.automata.building));
   SchemaBuilder builder(document, options, to, report);
   return builder.run(document.root());
 }

@@ -25,6 +25,9 @@ struct SchemaOptions {
   JsonStyle style;
   DfaFuel automata;
   uint64_t work = 200'000;  // alternatives looked at
+  /// A limit of length takes a state for each count of characters. Where these would be more,
+  /// characters are counted while a text is read.
+  size_t counted_states = 2048;
   /// Whether the texts can be read beside the grammar (JsonRules): arrays may rely on it.
   bool watched = true;
   std::string unwatched = {};  // why not, for messages

@@ -26,5 +26,10 @@ struct Lengths {
 Lengths lengths_of(const Dfa& dfa);
 /// Those of its strings that are that long. kGrammar if it takes more than the fuel.
 Result<Dfa> with_length(const Dfa& strings, Lengths size, const DfaFuel& fuel);
+/// Whether that surely takes more than `most` states, of a string of up to `longest` characters.
+bool takes_many_states(const Dfa& strings, uint32_t longest, size_t most);
+/// Whether from each state some JSON text of the fewest characters to an end is also one of the
+/// fewest bytes: a limit of characters then never makes the shortest text longer.
+bool fewest_are_shortest(const Dfa& strings);
 
 }  // namespace gen::grammar

@@ -121,8 +121,12 @@ class Characters {
 // Texts while they are written.
 class TextGraph {
  public:
-  uint32_t node() {
+  uint32_t node(bool counted = false) {
     final_.push_back(false);
+    if (counted) {
+      counted_.resize(final_.size(), false);
+      counted_.back() = true;
+    }
     return static_cast<uint32_t>(final_.size() - 1);
   }
   void edge(uint32_t from, uint32_t low, uint32_t high, uint32_t target) {
@@ -148,7 +152,9 @@ class TextGraph {
 
   ExprId expression(Expressions& to) && {
     Diagram diagram;
+    if (!counted_.empty()) counted_.resize(final_.size(), false);
     diagram.final = std::move(final_);
+    diagram.counted = std::move(counted_);
     diagram.ways = std::move(calls_);
     // By where they begin.
     std::vector<uint32_t> begins(diagram.final.size() + 1, 0);
@@ -273,7 +279,8 @@ class TextGraph {
     return made;
   }
 
-  std::vector<bool> final_;  // by node
+  std::vector<bool> final_;    // by node
+  std::vector<bool> counted_;  // by node; empty if none is
   std::vector<Edge> edges_;
   std::vector<Diagram::Way> calls_;
   WayTable seconds_;
@@ -285,10 +292,12 @@ class TextGraph {
 // Writes the texts of an automaton's strings.
 class Texts {
  public:
-  Texts(const Dfa& strings, bool quoted, StringTexts* rules)
+  // Counted: it is between characters that texts are.
+  Texts(const Dfa& strings, bool quoted, bool counted, StringTexts* rules)
       : strings_(strings),
         characters_(strings),
         quoted_(quoted),
+        counted_(counted),
         rules_(*rules),
         borders_(strings.states.size(), kNoText),
         inside_(strings.states.size() * (kLongestTail + 1), kNoText) {}
@@ -321,7 +330,7 @@ class Texts {
   // Between characters.
   uint32_t border(uint32_t of) {
     if (borders_[of] == kNoText) {
-      borders_[of] = graph_.node();
+      borders_[of] = graph_.node(counted_);
       open_.push_back(of);
     }
     return borders_[of];
@@ -422,6 +431,7 @@ class Texts {
   const Dfa& strings_;
   Characters characters_;
   const bool quoted_;
+  const bool counted_;
   StringTexts& rules_;
   TextGraph graph_;
   size_t told_ = 0;  // nodes that were counted
@@ -521,17 +531,20 @@ ExprId StringTexts::texts_of(std::string_view string) {
   return to_.diagram(std::move(diagram));
 }
 
-Result<ExprId> StringTexts::texts_of(const Dfa& strings, const DfaFuel& fuel) {
-  return write(strings, true, fuel);
+Result<ExprId> StringTexts::texts_of(const Dfa& strings, const DfaFuel& fuel, uint32_t most) {
+  GEN_ASSIGN(const ExprId texts, write(strings, true, most != kUnbounded, fuel));
+  // Behind the first quote, too, a text is between characters.
+  return most == kUnbounded ? texts : to_.limited(texts, most + 1);
 }
 
 Result<ExprId> StringTexts::parts_of(const Dfa& strings, const DfaFuel& fuel) {
-  return write(strings, false, fuel);
+  return write(strings, false, false, fuel);
 }
 
-Result<ExprId> StringTexts::write(const Dfa& strings, bool quoted, const DfaFuel& fuel) {
+Result<ExprId> StringTexts::write(const Dfa& strings, bool quoted, bool counted,
+                                  const DfaFuel& fuel) {
   if (strings.empty()) return Expressions::kNever;
-  Texts texts(strings, quoted, this);
+  Texts texts(strings, quoted, counted, this);
   if (!texts.run(8 * fuel.states)) {
     if (fuel.building != nullptr) GEN_TRY(fuel.building->status());
     return error(Code::kGrammar, "strings take an automaton of more than %zu states",

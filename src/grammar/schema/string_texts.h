@@ -25,8 +25,9 @@ class StringTexts {
   /// `plain`: one text of each string (JsonStyle::plain).
   explicit StringTexts(Expressions& to, bool plain = false) : to_(to), plain_(plain) {}
 
-  /// Texts of the strings, with their quotes. kGrammar if that takes more than the fuel.
-  Result<ExprId> texts_of(const Dfa& strings, const DfaFuel& fuel);
+  /// Texts of the strings that have at most `most` characters, with their quotes. kGrammar if that
+  /// takes more than the fuel.
+  Result<ExprId> texts_of(const Dfa& strings, const DfaFuel& fuel, uint32_t most = kUnbounded);
   /// The same without quotes: parts of strings. No string of them is empty.
   Result<ExprId> parts_of(const Dfa& strings, const DfaFuel& fuel);
   /// Texts of one string, in UTF-8.
@@ -39,7 +40,7 @@ class StringTexts {
  private:
   Expressions& to_;
   const bool plain_;
-  Result<ExprId> write(const Dfa& strings, bool quoted, const DfaFuel& fuel);
+  Result<ExprId> write(const Dfa& strings, bool quoted, bool counted, const DfaFuel& fuel);
   ExprId character(uint32_t code, std::string_view bytes);
   std::map<CharacterRanges, ExprId> escapes_;
   std::unordered_map<uint32_t, ExprId> characters_;

@@ -15,6 +15,7 @@ using What = Constraint::Kind;
 
 constexpr size_t kFewNumbers = 32;  // that no keyword lists
 constexpr uint32_t kMostSized = 4096;
+constexpr uint32_t kFewLengths = 32;
 constexpr int kMostDeep = 3;  // members of members
 // One text of each number.
 constexpr const char* kPlainNumbers = "0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\\.[0-9]*[1-9]";
@@ -150,10 +151,18 @@ Result<bool> ClauseMaker::has_values(JsonType type, const Clause& clause, uint32
         if (size.max > 1 && count < kMostSized) return true;
         strings = any_string();
       }
-      const uint32_t most = size.max != kUnbounded ? size.max : size.min;
-      if (most > kMostSized) return false;
-      GEN_ASSIGN(const Dfa both, with_length(*strings, size, options_.automata));
-      return !finite_strings(both, count, &texts) || texts.size() >= count;
+      // Short ones, if they are enough, are known without those of any length.
+      const uint64_t shortest = std::max(size.min, lengths_of(*strings).min);
+      const uint64_t some = std::min<uint64_t>(size.max, shortest + kFewLengths);
+      for (const uint64_t longest : {some, uint64_t{size.max}}) {
+        const uint64_t most = longest != kUnbounded ? longest : size.min;
+        if (most > kMostSized) return false;
+        const Lengths these = {size.min, static_cast<uint32_t>(longest)};
+        GEN_ASSIGN(const Dfa both, with_length(*strings, these, options_.automata));
+        texts.clear();
+        if (!finite_strings(both, count, &texts) || texts.size() >= count) return true;
+      }
+      return false;
     }
     case JsonType::kArray: {
       // The first item alone.
