@@ -3,9 +3,11 @@
 #include "grammar/machine_table.h"
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <queue>
 #include <span>
+#include <unordered_map>
 #include <utility>
 
 #include "grammar/left_recursion.h"
@@ -279,44 +281,85 @@ void find_hand_overs(Machines* table, uint32_t machine, uint32_t n_states, Build
   }
 }
 
-// Of the states from `first` on: how often a text comes to counted ones, at least, to an end. The
-// shortest text is from here on one of those: any other may come to the limit.
+// Of the states from `first` on: how often a text comes to counted ones, at least, to an end.
 void find_fewest(Machines* table, StateId first, uint32_t n_states) {
-  using Cost = std::pair<uint32_t, uint32_t>;  // of counted states and bytes
-  struct Way {
-    StateId from;
-    uint32_t bytes;
-  };
-  std::vector<std::vector<Way>> back(n_states);
-  std::vector<Cost> least(n_states, {kFar, kFar});
-  using Open = std::pair<Cost, StateId>;
-  std::priority_queue<Open, std::vector<Open>, std::greater<>> open;
+  std::vector<std::vector<StateId>> back(n_states);
+  std::deque<StateId> open;
   for (StateId state = first; state < first + n_states; ++state) {
-    for (const ByteEdge& edge : table->bytes(state)) {
-      back[edge.target - first].push_back({state, 1});
-    }
-    for (const CallEdge& edge : table->calls(state)) {
-      back[edge.target - first].push_back({state, table->shortest(edge.machine)});
-    }
+    for (const ByteEdge& edge : table->bytes(state)) back[edge.target - first].push_back(state);
+    for (const CallEdge& edge : table->calls(state)) back[edge.target - first].push_back(state);
     if (!table->states[state].final) continue;
-    least[state - first] = {0, 0};
-    open.push({{0, 0}, state});
+    table->fewest[state] = 0;
+    open.push_back(state);
   }
-  while (!open.empty()) {
-    const auto [cost, state] = open.top();
-    open.pop();
-    if (least[state - first] != cost) continue;
-    table->fewest[state] = cost.first;
-    table->states[state].shortest = cost.second;
-    const uint32_t counts = table->states[state].limit == Limit::kCounted ? 1 : 0;
-    for (const Way& way : back[state - first]) {
-      const Cost all = {cost.first + counts, cost.second + way.bytes};
-      if (all >= least[way.from - first]) continue;
-      least[way.from - first] = all;
-      open.push({all, way.from});
+  while (!open.empty()) {  // what counts nothing first
+    const StateId state = open.front();
+    open.pop_front();
+    const bool counts = table->states[state].limit == Limit::kCounted;
+    const uint32_t length = table->fewest[state] + (counts ? 1 : 0);
+    for (const StateId from : back[state - first]) {
+      if (length >= table->fewest[from]) continue;
+      table->fewest[from] = length;
+      if (counts) {
+        open.push_back(from);
+      } else {
+        open.push_front(from);
+      }
     }
   }
 }
+
+// Inside an escape only some characters are left, of which those on the way to the fewest counted
+// states need not be on the shortest one. At counted states they are, so that only what leads to
+// the next of them is looked at; that has no rings.
+class MixedWays {
+ public:
+  explicit MixedWays(Machines* table) : table_(*table) {}
+
+  void find(StateId first, uint32_t n_states) {
+    for (StateId state = first; state < first + n_states; ++state) {
+      if (table_.states[state].limit == Limit::kLimited) (void)from(state);
+    }
+    for (const auto& [state, ways] : known_) {
+      if (ways.size() > 1) table_.mixed.emplace(state, ways);
+    }
+    known_.clear();
+  }
+
+ private:
+  using Ways = std::vector<Machines::Way>;
+
+  const Ways& from(StateId state) {
+    const auto known = known_.find(state);
+    if (known != known_.end()) return known->second;
+    Ways all;
+    if (table_.states[state].final) all.push_back({0, 0});
+    for (const ByteEdge& edge : table_.bytes(state)) add(edge.target, 1, &all);
+    for (const CallEdge& edge : table_.calls(state)) {
+      add(edge.target, table_.shortest(edge.machine), &all);
+    }
+    std::sort(all.begin(), all.end());
+    Ways kept;
+    for (const Machines::Way& way : all) {
+      if (kept.empty() || way.bytes < kept.back().bytes) kept.push_back(way);
+    }
+    return known_[state] = std::move(kept);
+  }
+
+  void add(StateId target, uint32_t bytes, Ways* all) {
+    if (table_.fewest[target] == kFar) return;
+    if (table_.states[target].limit == Limit::kCounted) {
+      all->push_back({table_.fewest[target] + 1, table_.states[target].shortest + bytes});
+      return;
+    }
+    for (const Machines::Way& way : from(target)) {
+      all->push_back({way.counted, way.bytes + bytes});
+    }
+  }
+
+  Machines& table_;
+  std::unordered_map<StateId, Ways> known_;
+};
 
 // What limits have to do with each state.
 void find_limits(const std::vector<Automaton>& automata, Machines* table, Building* building) {
@@ -337,6 +380,7 @@ void find_limits(const std::vector<Automaton>& automata, Machines* table, Buildi
         table->states[first + k].limit = counts ? Limit::kCounted : Limit::kLimited;
       }
       find_fewest(table, first, n_states);
+      MixedWays(table).find(first, n_states);
       open.push_back(machine);
     }
     for (StateId state = first; state < first + n_states; ++state) {

@@ -12,8 +12,10 @@
 //   always become a member.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "grammar/byte_edge.h"
@@ -116,6 +118,15 @@ struct Machines {
   // By state of a limited machine: how often a text comes to counted states from there to its end,
   // at least. Empty if no machine is limited.
   std::vector<uint32_t> fewest;
+  /// To an end of a limited machine: a text that comes to counted states so often.
+  struct Way {
+    uint32_t counted;
+    uint32_t bytes;
+    std::strong_ordering operator<=>(const Way&) const = default;
+  };
+  // Of states from which more counted states make a shorter text: each with fewer bytes than those
+  // of fewer. From all others the text of the fewest is the shortest, too.
+  std::unordered_map<StateId, std::vector<Way>> mixed;
   std::vector<TokenTerm> terms;  // of token edges
   uint32_t root = 0;
   bool root_matches = false;  // anything but the empty text

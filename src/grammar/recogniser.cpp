@@ -55,6 +55,22 @@ uint64_t length_of(const Machines& machines, const ReturnLists& lists, const Fra
   return std::min(length, kMostLength);
 }
 
+// Each limit leaves some of the ways.
+uint64_t shortest_of(const Machines& machines, const ReturnLists& lists, Item item,
+                     std::span<const Machines::Way> ways) {
+  uint64_t least = UINT64_MAX;
+  for (ListId id = item.list; id != kNoFrame; id = lists.at(id).next) {
+    const Frame& frame = lists.at(id);
+    const Loop& loop = machines.loops[frame.loop];
+    const uint32_t left = loop.limited ? loop.max - frame.low : UINT32_MAX;
+    const uint64_t behind = length_of(machines, lists, frame);
+    for (const Machines::Way& way : ways) {
+      if (way.counted <= left) least = std::min(least, behind + way.bytes);
+    }
+  }
+  return least;
+}
+
 }  // namespace
 
 ListId ReturnLists::bottom(StateId ret) {
@@ -396,12 +412,17 @@ bool is_near_limit(const Machines& machines, const ReturnLists& lists, Item item
   return false;
 }
 
+uint64_t shortest(const Machines& machines, const ReturnLists& lists, Item item) {
+  if (!machines.mixed.empty()) {
+    const auto mixed = machines.mixed.find(item.state);
+    if (mixed != machines.mixed.end()) return shortest_of(machines, lists, item, mixed->second);
+  }
+  return machines.states[item.state].shortest + lists.at(item.list).length;
+}
+
 uint64_t shortest(const Machines& machines, const ReturnLists& lists, std::span<const Item> items) {
   uint64_t least = UINT64_MAX;
-  for (const Item item : items) {
-    const uint64_t here = machines.states[item.state].shortest;
-    least = std::min(least, here + lists.at(item.list).length);
-  }
+  for (const Item item : items) least = std::min(least, shortest(machines, lists, item));
   return least;
 }
 

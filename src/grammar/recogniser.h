@@ -151,7 +151,8 @@ class Step {
 /// Whether texts of so many bytes may come to a limit of the string that the item is inside of.
 bool is_near_limit(const Machines& machines, const ReturnLists& lists, Item item, uint32_t bytes);
 
-/// Fewest bytes from these items to the end of all.
+/// Fewest bytes from an item, or from one of several, to the end of all.
+uint64_t shortest(const Machines& machines, const ReturnLists& lists, Item item);
 uint64_t shortest(const Machines& machines, const ReturnLists& lists, std::span<const Item> items);
 
 }  // namespace gen::grammar

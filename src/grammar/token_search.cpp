@@ -40,7 +40,7 @@ class TokenWay {
       uint32_t above = 256;
       bool possible = false;
       for (const Item item : items_) {
-        const uint64_t here = machines_.states[item.state].shortest + lists_.at(item.list).length;
+        const uint64_t here = shortest(machines_, lists_, item);
         for (const ByteEdge& edge : machines_.bytes(item.state)) {
           if (edge.low > low) above = std::min<uint32_t>(above, edge.low);
           if (edge.high < low || edge.low > low) continue;

@@ -30,8 +30,8 @@ void give(const Bytes& bytes) {
 }
 
 void give_with_damage(const Bytes& seed) {
-  constexpr size_t kCuts = gen::test::fewer(64);
-  constexpr size_t kChanges = gen::test::fewer(256);
+  constexpr size_t kCuts = gen::test::kSanitized ? 8 : 64;
+  constexpr size_t kChanges = gen::test::kSanitized ? 32 : 256;
   std::set<Bytes> given;  // of a short seed much comes out alike
   const auto give_once = [&](Bytes bytes) {
     const auto [place, added] = given.insert(std::move(bytes));

@@ -109,8 +109,8 @@ TEST(Drafts, ShowInNoResult) {
       for (const double p : {0.0, 0.5, 1.0}) {
         for (const int32_t rows : {1, 4, 13}) {
           for (const int32_t branches : {1, 3}) {
-            // Under a sanitizer every fifth, which is another one with each form.
-            if (test::kSanitized && ++turn % 5 != 0) continue;
+            // Under a sanitizer every seventh, which is another one with each form.
+            if (test::kSanitized && ++turn % 7 != 0) continue;
             SCOPED_TRACE(testing::Message() << form << ", t " << temperature << ", p " << p << ", "
                                             << rows << " rows, " << branches << " branches");
             const auto drafter = std::make_shared<KnowingDrafter>(Options{p, rows, branches});

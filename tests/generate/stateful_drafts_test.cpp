@@ -189,7 +189,7 @@ TEST(StatefulDrafts, RejectedAtEachPositionShowInNoResult) {
   constexpr int32_t kSaid = 25;
   const Tokens prompt = text_of(1, 11);
   const Tokens more = text_of(2, 3);
-  test::Thinned thinned(5);
+  test::Thinned thinned(7);
   for (const CacheForm& form : near_forms()) {
     for (const double temperature : {0.0, 0.9}) {
       const Place plain(form, kBack);

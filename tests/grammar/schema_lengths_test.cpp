@@ -119,16 +119,26 @@ void compare(const std::string& schema, bool plain, const std::shared_ptr<const 
 
 TEST(SchemaLengths, CountedCharactersAreAsAStateForEachCount) {
   const auto tokens = vocabulary();
+  // Of short tokens most places are far from the limit.
+  std::vector<std::string> short_ones = test::all_bytes();
+  short_ones.insert(short_ones.end(), {"ab", "a/", "\\u", "\"]", "1.", "bb"});
+  const auto few = test::vocabulary(short_ones);
   std::mt19937 random(11);
   for (const char* limits : {R"("maxLength": 9)", R"("maxLength": 14, "minLength": 6)",
                              R"("maxLength": 40, "minLength": 1)", R"("maxLength": 60)"}) {
-    for (const char* what :
-         {R"("format": "uri")", R"("pattern": "^a[ab/]*b$")", R"("pattern": "^(ab?){3,}1*$")",
-          R"("pattern": "^[aé𝄞\\n]+(/|11)[^b]*$")", R"("pattern": "^(aaaa|b1)*$")",
-          R"("format": "email")", R"("pattern": "^\\n|b(a|/)c")",
-          R"("pattern": "^(?!.*ab).*[/:].*$")"}) {
+    for (
+        const char* what :
+        {R"("pattern": "^(z|a\\u0001|bcc|c123|d1234|e12345)x*$")",
+         R"("pattern": "é{1,}\\.+|(a\\t{0,}|\\u0001|\\w*[a-c/]([ab]*1+|\"{2,}q*|[ab]+)?)€{0,1}é*")",
+         R"("format": "uri")", R"("pattern": "^a[ab/]*b$")", R"("pattern": "^(ab?){3,}1*$")",
+         R"("pattern": "^[aé𝄞\\n]+(/|11)[^b]*$")", R"("pattern": "^(aaaa|b1)*$")",
+         R"("format": "email")", R"("pattern": "^\\n|b(a|/)c")",
+         R"("pattern": "^(?!.*ab).*[/:].*$")"}) {
       const std::string text = std::string(R"({"type": "string", )") + what + ", " + limits + "}";
-      for (const bool plain : {false, true}) compare(text, plain, tokens, random);
+      for (const bool plain : {false, true}) {
+        compare(text, plain, tokens, random);
+        compare(text, plain, few, random);
+      }
       if (HasFatalFailure()) return;
     }
   }

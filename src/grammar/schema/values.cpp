@@ -15,7 +15,9 @@ using What = Constraint::Kind;
 
 constexpr size_t kFewNumbers = 32;  // that no keyword lists
 constexpr uint32_t kMostSized = 4096;
+// Characters more than the shortest string has.
 constexpr uint32_t kFewLengths = 32;
+constexpr uint32_t kManyLengths = 512;
 constexpr int kMostDeep = 3;  // members of members
 // One text of each number.
 constexpr const char* kPlainNumbers = "0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\\.[0-9]*[1-9]";
@@ -151,16 +153,21 @@ Result<bool> ClauseMaker::has_values(JsonType type, const Clause& clause, uint32
         if (size.max > 1 && count < kMostSized) return true;
         strings = any_string();
       }
-      // Short ones, if they are enough, are known without those of any length.
       const uint64_t shortest = std::max(size.min, lengths_of(*strings).min);
-      const uint64_t some = std::min<uint64_t>(size.max, shortest + kFewLengths);
-      for (const uint64_t longest : {some, uint64_t{size.max}}) {
-        const uint64_t most = longest != kUnbounded ? longest : size.min;
-        if (most > kMostSized) return false;
+      if (size.max == kUnbounded) {
+        if (size.min > kMostSized) return false;
+        GEN_ASSIGN(const Dfa all, with_length(*strings, size, options_.automata));
+        return !finite_strings(all, count, &texts) || texts.size() >= count;
+      }
+      // Short ones are enough as a rule, and take fewer states.
+      for (const uint32_t more : {kFewLengths, kManyLengths, kMostSized}) {
+        const uint64_t longest =
+            std::min<uint64_t>(size.max, std::min<uint64_t>(shortest + more, kMostSized));
         const Lengths these = {size.min, static_cast<uint32_t>(longest)};
         GEN_ASSIGN(const Dfa both, with_length(*strings, these, options_.automata));
         texts.clear();
         if (!finite_strings(both, count, &texts) || texts.size() >= count) return true;
+        if (longest == std::min(size.max, kMostSized)) break;
       }
       return false;
     }
