@@ -169,7 +169,7 @@ TEST(KernelTable, ProductsUseTheUnitsKernelsAndForms) {
   constexpr int64_t kRows = 3;
   const auto pool = std::move(ThreadPool::create(2)).value();
   CpuStream stream(system_allocator());
-  const std::vector<float> x = random_floats(1, kRows * kCols);
+  const std::vector<float> x = engine::random_floats(1, kRows * kCols);
   for (const DType type : {DType::kBF16, DType::kQ8_0, DType::kF16}) {
     const TestMatrix matrix(type, kOutputs, kCols, 2);
     const WeightSource source = matrix.source();
