@@ -6,8 +6,8 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -16,9 +16,6 @@
 
 namespace gen {
 namespace {
-
-constexpr std::array<const char*, 6> kNames = {"scalar",      "avx2",        "avx512",
-                                               "avx512_vnni", "avx512_bf16", "neon"};
 
 #if defined(__x86_64__) || defined(__i386__)
 
@@ -37,23 +34,24 @@ CpuLevel detect_x86() noexcept {
   if (!has(ecx, bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C)) return CpuLevel::kScalar;
   const uint32_t saved = read_xcr0();
   constexpr uint32_t kVectorState = 0x06;  // XMM, upper halves of YMM
-  constexpr uint32_t kWideState = 0xE0;    // mask registers, upper halves of ZMM, ZMM16 to 31
   if (!has(saved, kVectorState)) return CpuLevel::kScalar;
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return CpuLevel::kScalar;
   if (!has(ebx, bit_AVX2 | bit_BMI | bit_BMI2)) return CpuLevel::kScalar;
+  uint32_t more = 0, other = 0;  // EAX of subleaf 1, and what is not read of it
+  if (eax >= 1) __get_cpuid_count(7, 1, &more, &other, &other, &other);
+  uint32_t found = kCpuAvx2;
+#if !defined(GEN_WITHOUT_AVX512)         // else nothing is compiled for more
+  constexpr uint32_t kWideState = 0xE0;  // mask registers, upper halves of ZMM, ZMM16 to 31
   constexpr uint32_t kWide =
       bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL | bit_AVX512CD;
-#if defined(GEN_WITHOUT_AVX512)
-  return CpuLevel::kAvx2;  // nothing is compiled for more
-#endif
-  if (!has(ebx, kWide) || !has(saved, kWideState)) return CpuLevel::kAvx2;
-  if (!has(ecx, bit_AVX512VNNI)) return CpuLevel::kAvx512;
-  const uint32_t subleaves = eax;
-  constexpr uint32_t kBf16 = 1U << 5;  // leaf 7, subleaf 1, EAX
-  if (subleaves < 1 || __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) == 0 || !has(eax, kBf16)) {
-    return CpuLevel::kAvx512Vnni;
+  constexpr uint32_t kBf16 = 1U << 5;
+  if (has(saved, kWideState) && has(ebx, kWide)) {
+    found |= kCpuAvx512;
+    if (has(ecx, bit_AVX512VNNI)) found |= kCpuVnni;
+    if (has(more, kBf16)) found |= kCpuBf16;
   }
-  return CpuLevel::kAvx512Bf16;
+#endif
+  return {found};
 }
 
 bool made_by_intel() noexcept {
@@ -80,36 +78,35 @@ CpuLevel detect_cpu_level() noexcept {
 #endif
 }
 
-bool cpu_level_runs(CpuLevel level, CpuLevel detected) noexcept {
-  if (level == CpuLevel::kScalar || level == detected) return true;
-  if (level == CpuLevel::kNeon || detected == CpuLevel::kNeon) return false;
-  return level < detected;
-}
-
 CpuLevel default_cpu_level() noexcept {
-  const CpuLevel detected = detect_cpu_level();
-  return detected == CpuLevel::kAvx512Bf16 && made_by_intel() ? CpuLevel::kAvx512Vnni : detected;
+  CpuLevel level = detect_cpu_level();
+  if (made_by_intel()) level.features &= ~kCpuBf16;
+  return level;
 }
 
 Result<CpuLevel> chosen_cpu_level() {
-  const CpuLevel detected = detect_cpu_level();
   const char* wanted = std::getenv("GEN_CPU");
   if (wanted == nullptr || *wanted == '\0') return default_cpu_level();
-  for (size_t i = 0; i < kNames.size(); ++i) {
-    if (std::string_view(wanted) != kNames[i]) continue;
-    const auto level = static_cast<CpuLevel>(i);
-    if (cpu_level_runs(level, detected)) return level;
+  const CpuLevel detected = detect_cpu_level();
+  for (const NamedCpuLevel& row : kCpuLevels) {
+    if (std::string_view(wanted) != row.name) continue;
+    if (cpu_level_runs(row.level, detected)) return row.level;
     return error(Code::kInvalidArgument, "GEN_CPU=%s is not offered by this machine, which has %s",
                  wanted, cpu_level_name(detected));
   }
-  return error(Code::kInvalidArgument,
-               "GEN_CPU=%.100s is not one of scalar, avx2, avx512, avx512_vnni, avx512_bf16, neon",
-               wanted);
+  std::string names;
+  for (const NamedCpuLevel& row : kCpuLevels) {
+    names += std::string(names.empty() ? "" : ", ") + row.name;
+  }
+  return error(Code::kInvalidArgument, "GEN_CPU=%.100s is not one of %s", wanted, names.c_str());
 }
 
 const char* cpu_level_name(CpuLevel level) noexcept {
-  const auto index = static_cast<size_t>(level);
-  return index < kNames.size() ? kNames[index] : "unknown";
+  const char* name = "";
+  for (const NamedCpuLevel& row : kCpuLevels) {
+    if (cpu_level_runs(row.level, level)) name = row.name;
+  }
+  return name;
 }
 
 uint64_t machine_memory() noexcept {

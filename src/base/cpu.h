@@ -9,33 +9,62 @@
 
 namespace gen {
 
-/// Kernel levels in ascending capability within one architecture; kNeon stands apart, on ARM only.
-enum class CpuLevel : int32_t {
-  kScalar,
-  kAvx2,        ///< AVX2, FMA, F16C, BMI1, BMI2
-  kAvx512,      ///< AVX-512 F, BW, DQ, VL, CD
-  kAvx512Vnni,  ///< and VNNI
-  kAvx512Bf16,  ///< and BF16
-  kNeon,
+/// What kernels may need of a processor, one bit each. A new unit is one more, a line in cpu.cpp's
+/// detect_x86 and a row of kCpuLevels.
+enum CpuFeature : uint32_t {
+  kCpuAvx2 = 1U << 0,    ///< AVX2, FMA, F16C, BMI1, BMI2
+  kCpuAvx512 = 1U << 1,  ///< AVX-512 F, BW, DQ, VL, CD
+  kCpuVnni = 1U << 2,    ///< AVX512-VNNI
+  kCpuBf16 = 1U << 3,    ///< AVX512-BF16
+  kCpuNeon = 1U << 4,
 };
 
-/// The best level that the processor has and the operating system saves the registers of; at most
-/// kAvx2 where the library is built without AVX-512 (CMake's GEN_AVX512=OFF).
+/// A set of features: what a machine has, what kernels may use, what a kernel needs. Sets have no
+/// order; cpu_level_runs() compares them. Those with a name are the constants, but a machine may
+/// have others: any unit beside any else.
+struct CpuLevel {
+  uint32_t features = 0;  // bits of CpuFeature
+
+  static const CpuLevel kScalar, kAvx2, kAvx512, kAvx512Vnni, kAvx512Bf16, kNeon;
+  friend constexpr bool operator==(const CpuLevel&, const CpuLevel&) noexcept = default;
+};
+inline constexpr CpuLevel CpuLevel::kScalar = {};
+inline constexpr CpuLevel CpuLevel::kAvx2 = {kCpuAvx2};
+inline constexpr CpuLevel CpuLevel::kAvx512 = {kAvx2.features | kCpuAvx512};
+inline constexpr CpuLevel CpuLevel::kAvx512Vnni = {kAvx512.features | kCpuVnni};
+inline constexpr CpuLevel CpuLevel::kAvx512Bf16 = {kAvx512Vnni.features | kCpuBf16};
+inline constexpr CpuLevel CpuLevel::kNeon = {kCpuNeon};
+
+struct NamedCpuLevel {
+  const char* name;  // as in GEN_CPU
+  CpuLevel level;
+};
+/// Better ones come later.
+inline constexpr NamedCpuLevel kCpuLevels[] = {
+    {"scalar", CpuLevel::kScalar},          {"avx2", CpuLevel::kAvx2},
+    {"avx512", CpuLevel::kAvx512},          {"avx512_vnni", CpuLevel::kAvx512Vnni},
+    {"avx512_bf16", CpuLevel::kAvx512Bf16}, {"neon", CpuLevel::kNeon},
+};
+
+/// All that the processor has and the operating system saves the registers of; at most kAvx2 where
+/// the library is built without AVX-512 (CMake's GEN_AVX512=OFF).
 CpuLevel detect_cpu_level() noexcept;
 
-/// True if kernels of `level` run on a machine whose detected level is `detected`.
-bool cpu_level_runs(CpuLevel level, CpuLevel detected) noexcept;
+/// True if kernels that need `level` run where `has` is there: all of one is in the other.
+constexpr bool cpu_level_runs(CpuLevel level, CpuLevel has) noexcept {
+  return (level.features & ~has.features) == 0;
+}
 
-/// The level to use on this machine unless told otherwise: the detected one, but kAvx512Vnni for
-/// kAvx512Bf16 on Intel's processors. There BF16 weights would lose both precision and speed, since
-/// float32 has twice the products per second (docs/decisions/0006); others are taken to gain.
+/// The level to use on this machine unless told otherwise: the detected one, but without BF16 on
+/// Intel's processors. There BF16 weights would lose both precision and speed, since float32 has
+/// twice the products per second (docs/decisions/0006); others are taken to gain.
 CpuLevel default_cpu_level() noexcept;
 
 /// The default level, or the one that the environment variable GEN_CPU names. Errors:
 /// kInvalidArgument for an unknown name or a level that this machine lacks.
 Result<CpuLevel> chosen_cpu_level();
 
-/// The name as in GEN_CPU: scalar, avx2, avx512, avx512_vnni, avx512_bf16, neon.
+/// The name in kCpuLevels, for a set that has none that of the best level in it.
 const char* cpu_level_name(CpuLevel level) noexcept;
 
 /// Bytes of memory that the machine has; 0 if it does not say.

@@ -33,8 +33,17 @@ class GenCpu : public ::testing::Test {
   std::string before_;
 };
 
-constexpr CpuLevel kAll[] = {CpuLevel::kScalar,     CpuLevel::kAvx2,       CpuLevel::kAvx512,
-                             CpuLevel::kAvx512Vnni, CpuLevel::kAvx512Bf16, CpuLevel::kNeon};
+// What GEN_CPU's names mean, by what kernels for them may use.
+constexpr NamedCpuLevel kAll[] = {
+    {"scalar", {}},
+    {"avx2", {kCpuAvx2}},
+    {"avx512", {kCpuAvx2 | kCpuAvx512}},
+    {"avx512_vnni", {kCpuAvx2 | kCpuAvx512 | kCpuVnni}},
+    {"avx512_bf16", {kCpuAvx2 | kCpuAvx512 | kCpuVnni | kCpuBf16}},
+    {"neon", {kCpuNeon}},
+};
+// A unit that no level with a name has.
+constexpr uint32_t kPretended = 1U << 31;
 
 // Linux lists a feature only if it also saves the registers, so the two must agree.
 TEST_F(GenCpu, AgreesWithTheKernelsList) {
@@ -56,18 +65,18 @@ TEST_F(GenCpu, AgreesWithTheKernelsList) {
     }
     return true;
   };
-  CpuLevel expected = CpuLevel::kScalar;
-  if (all({"avx2", "fma", "f16c", "bmi1", "bmi2"})) expected = CpuLevel::kAvx2;
-  if (expected == CpuLevel::kAvx2 &&
-      all({"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"})) {
-    expected = CpuLevel::kAvx512;
-    if (all({"avx512_vnni"})) expected = CpuLevel::kAvx512Vnni;
-    if (all({"avx512_vnni", "avx512_bf16"})) expected = CpuLevel::kAvx512Bf16;
-  }
-#if defined(GEN_WITHOUT_AVX512)
-  expected = std::min(expected, CpuLevel::kAvx2);
+  uint32_t expected = 0;
+  if (all({"avx2", "fma", "f16c", "bmi1", "bmi2"})) {
+    expected = kCpuAvx2;
+#if !defined(GEN_WITHOUT_AVX512)
+    if (all({"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"})) {
+      expected |= kCpuAvx512;
+      if (all({"avx512_vnni"})) expected |= kCpuVnni;
+      if (all({"avx512_bf16"})) expected |= kCpuBf16;
+    }
 #endif
-  EXPECT_STREQ(cpu_level_name(detect_cpu_level()), cpu_level_name(expected));
+  }
+  EXPECT_EQ(detect_cpu_level().features, expected);
 }
 
 TEST_F(GenCpu, UnsetOrEmptyMeansTheDefault) {
@@ -83,25 +92,32 @@ TEST_F(GenCpu, TheDefaultIsDetectedButForIntelsBf16) {
   for (std::string line; std::getline(info, line);) {
     if (line.rfind("vendor_id", 0) == 0) intel = line.find("GenuineIntel") != std::string::npos;
   }
-  const CpuLevel detected = detect_cpu_level();
-  const bool lower = intel && detected == CpuLevel::kAvx512Bf16;
-  EXPECT_EQ(default_cpu_level(), lower ? CpuLevel::kAvx512Vnni : detected);
+  CpuLevel expected = detect_cpu_level();
+  if (intel) expected.features &= ~kCpuBf16;
+  EXPECT_EQ(default_cpu_level().features, expected.features);
 }
 
 TEST_F(GenCpu, EveryNameIsTakenOrRefused) {
   const CpuLevel detected = detect_cpu_level();
-  for (CpuLevel level : kAll) {
-    set(cpu_level_name(level));
+  for (const auto& [name, level] : kAll) {
+    set(name);
     auto chosen = chosen_cpu_level();
     if (cpu_level_runs(level, detected)) {
       ASSERT_TRUE(chosen.ok()) << chosen.status().message();
-      EXPECT_EQ(chosen.value(), level);
+      EXPECT_EQ(chosen.value().features, level.features) << name;
     } else {
       EXPECT_EQ(chosen.status().code(), Code::kInvalidArgument);
-      EXPECT_NE(std::string(chosen.status().message()).find(cpu_level_name(level)),
-                std::string::npos);
+      EXPECT_NE(std::string(chosen.status().message()).find(name), std::string::npos);
     }
   }
+}
+
+TEST_F(GenCpu, NamesAreOfTheSetsTheyStandFor) {
+  for (const auto& [name, level] : kAll) {
+    EXPECT_STREQ(cpu_level_name(level), name);
+    EXPECT_STREQ(cpu_level_name({level.features | kPretended}), name);
+  }
+  EXPECT_STREQ(cpu_level_name({kCpuAvx2 | kCpuAvx512 | kCpuBf16}), "avx512");
 }
 
 TEST_F(GenCpu, UnknownNamesAreRefusedByName) {
@@ -110,17 +126,20 @@ TEST_F(GenCpu, UnknownNamesAreRefusedByName) {
     auto chosen = chosen_cpu_level();
     ASSERT_FALSE(chosen.ok()) << name;
     EXPECT_EQ(chosen.status().code(), Code::kInvalidArgument);
-    EXPECT_NE(std::string(chosen.status().message()).find(name), std::string::npos);
+    const std::string message = chosen.status().message();
+    EXPECT_NE(message.find(name), std::string::npos);
+    EXPECT_NE(message.find("scalar, avx2, avx512, avx512_vnni, avx512_bf16, neon"),
+              std::string::npos);
   }
 }
 
 TEST_F(GenCpu, LevelsRunOnlyWhereTheirInstructionsAre) {
-  for (CpuLevel level : kAll) {
-    EXPECT_TRUE(cpu_level_runs(level, level));
-    EXPECT_TRUE(cpu_level_runs(CpuLevel::kScalar, level));
-    if (level != CpuLevel::kNeon) {
-      EXPECT_FALSE(cpu_level_runs(CpuLevel::kNeon, level));
-    }
+  for (const auto& [name, level] : kAll) {
+    EXPECT_TRUE(cpu_level_runs(level, level)) << name;
+    EXPECT_TRUE(cpu_level_runs(CpuLevel::kScalar, level)) << name;
+    EXPECT_EQ(cpu_level_runs(CpuLevel::kNeon, level), level == CpuLevel::kNeon) << name;
+    EXPECT_TRUE(cpu_level_runs(level, {level.features | kPretended})) << name;
+    EXPECT_FALSE(cpu_level_runs({level.features | kPretended}, level)) << name;
   }
   EXPECT_TRUE(cpu_level_runs(CpuLevel::kAvx2, CpuLevel::kAvx512Bf16));
   EXPECT_FALSE(cpu_level_runs(CpuLevel::kAvx512Vnni, CpuLevel::kAvx512));

@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/cpu/linear_kernels.h"
 #include "engine/cpu/peaks.h"
-#include "engine/cpu/weight_layout.h"
 #include "engine/linear_cases.h"
 
 namespace gen::engine {
@@ -79,11 +79,11 @@ bool bench(const Options& options, DType type, CpuLevel level) {
   const auto stream = std::move(engine->new_stream()).value();
   const TestMatrix small(type, 48, options.cols, 1);
   const std::vector<float> few = random_floats(2, 9 * options.cols);
-  const uint32_t form = cpu::activation_form(type, level);
+  const uint32_t form = cpu::activation_form(cpu::kernel_table(level), type);
   {
     const auto fast = prepare(*engine, WeightRole::kLinear, {small.source()});
     const auto slow = prepare(*scalar, WeightRole::kLinear, {small.source()});
-    const uint32_t scalar_form = cpu::activation_form(type, CpuLevel::kScalar);
+    const uint32_t scalar_form = cpu::activation_form(cpu::kernel_table(CpuLevel::kScalar), type);
     const PackedRows x(*engine, form | scalar_form, few, 9, options.cols);
     const std::vector<float> found = product(*engine, *stream, *fast, x.view);
     const std::vector<float> wanted = product(*scalar, *stream, *slow, x.view);

@@ -21,10 +21,9 @@ namespace gen::engine::cpu {
 
 /// Scalar first, then every other level this machine runs.
 inline std::vector<CpuLevel> levels_here() {
-  std::vector<CpuLevel> levels = {CpuLevel::kScalar};
-  for (CpuLevel level : {CpuLevel::kAvx2, CpuLevel::kAvx512, CpuLevel::kAvx512Vnni,
-                         CpuLevel::kAvx512Bf16, CpuLevel::kNeon}) {
-    if (cpu_level_runs(level, detect_cpu_level())) levels.push_back(level);
+  std::vector<CpuLevel> levels;
+  for (const NamedCpuLevel& row : kCpuLevels) {
+    if (cpu_level_runs(row.level, detect_cpu_level())) levels.push_back(row.level);
   }
   return levels;
 }

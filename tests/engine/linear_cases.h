@@ -26,9 +26,8 @@ namespace gen::engine {
 
 inline std::vector<CpuLevel> levels_here() {
   std::vector<CpuLevel> levels;
-  for (int i = 0; i <= static_cast<int>(CpuLevel::kNeon); ++i) {
-    const auto level = static_cast<CpuLevel>(i);
-    if (cpu_level_runs(level, detect_cpu_level())) levels.push_back(level);
+  for (const NamedCpuLevel& row : kCpuLevels) {
+    if (cpu_level_runs(row.level, detect_cpu_level())) levels.push_back(row.level);
   }
   return levels;
 }
@@ -49,8 +48,8 @@ inline std::shared_ptr<Engine> make_engine(CpuLevel level, int32_t threads,
 /// As make_engine, kept for the next caller: starting threads over and over costs more than the
 /// tests.
 inline Engine& shared_engine(CpuLevel level, int32_t threads) {
-  static std::map<std::pair<CpuLevel, int32_t>, std::shared_ptr<Engine>> engines;
-  std::shared_ptr<Engine>& engine = engines[{level, threads}];
+  static std::map<std::pair<uint32_t, int32_t>, std::shared_ptr<Engine>> engines;
+  std::shared_ptr<Engine>& engine = engines[{level.features, threads}];
   if (engine == nullptr) engine = make_engine(level, threads);
   return *engine;
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/cpu/elementwise.h"
+#include "engine/cpu/linear_kernels.h"
 #include "engine/cpu/weight.h"
 #include "engine/cpu/weight_layout.h"
 #include "engine/linear_cases.h"
@@ -55,7 +56,7 @@ std::vector<float> run(Engine& engine, const Weight& weight, const Activations& 
 // Each float operation of the order errs by 2^-24 of what it handles; a column takes part in at
 // most one per column of a float product, a handful per block of a quantised one.
 double rounding_bound(DType type, int64_t cols, double size) {
-  const uint32_t form = cpu::activation_form(type, CpuLevel::kScalar);
+  const uint32_t form = cpu::activation_form(cpu::kernel_table(CpuLevel::kScalar), type);
   const int64_t steps = form == kActF32  ? cols
                         : form == kActQ8 ? cols / 32 + 4
                                          : cols / 256 * 2 + 24;
@@ -78,10 +79,10 @@ void check_against_reference(const TestMatrix& w, int64_t rows) {
   const std::string shape = std::string(dtype_name(type)) + ' ' + std::to_string(n) + 'x' +
                             std::to_string(cols) + " rows " + std::to_string(rows);
   const std::vector<float> x = random_floats(static_cast<uint64_t>(rows), rows * cols);
-  const uint32_t scalar_form = cpu::activation_form(type, CpuLevel::kScalar);
+  const uint32_t scalar_form = cpu::activation_form(cpu::kernel_table(CpuLevel::kScalar), type);
   std::vector<float> scalar;
   for (const CpuLevel level : levels_here()) {
-    const uint32_t form = cpu::activation_form(type, level);
+    const uint32_t form = cpu::activation_form(cpu::kernel_table(level), type);
     Engine& engine = shared_engine(level, 2);
     const auto weight = prepare(engine, WeightRole::kLinear, {w.source()});
     ASSERT_EQ(weight->activation_forms(), form);
@@ -148,7 +149,7 @@ TEST(Linear, FloatProductsAreFusedAndInOrder) {
     const TestMatrix w(type, n, cols, 8);
     const std::vector<float> x = random_floats(9, 11 * cols);
     for (const CpuLevel level : levels_here()) {
-      if (cpu::activation_form(type, level) != kActF32) continue;
+      if (cpu::activation_form(cpu::kernel_table(level), type) != kActF32) continue;
       Engine& engine = shared_engine(level, 2);
       const auto weight = prepare(engine, WeightRole::kLinear, {w.source()});
       const PackedRows packed(engine, kActF32, x, 11, cols);
@@ -381,8 +382,9 @@ TEST(Linear, StackedSourcesOfSeveralTypes) {
     const auto stacked = prepare(*engine, WeightRole::kLinear,
                                  {q.source(), k.source(), v.source(), f.source(), b.source()});
     EXPECT_EQ(stacked->out_features(), 91);
-    EXPECT_EQ(stacked->activation_forms(),
-              kActF32 | kActQ8 | kActQ8K | cpu::activation_form(DType::kBF16, level));
+    EXPECT_EQ(
+        stacked->activation_forms(),
+        kActF32 | kActQ8 | kActQ8K | cpu::activation_form(cpu::kernel_table(level), DType::kBF16));
     const PackedRows packed(*engine, stacked->activation_forms(), x, 3, cols);
     const std::vector<float> y = run(*engine, *stacked, packed.view);
     int64_t first = 0;

@@ -14,6 +14,7 @@
 #define GEN_TESTS_MATH_KERNELS_ONCE_
 namespace gen::engine::cpu {
 struct MathKernels {  // sixteen elements each
+  int64_t target;     // Highway's name of the instructions
   void (*exp16)(const float* x, float* y);
   void (*exp2_weight16)(const float* x, float* y);
   void (*tanh16)(const float* x, float* y);
@@ -39,8 +40,8 @@ inline float test_max(const float* x) { return max_lanes(load(x)); }
 inline void test_from_half(const uint16_t* x, float* y) { store(load(x), y); }
 inline void test_to_half(const float* x, uint16_t* y) { store(load(x), y); }
 
-constexpr MathKernels kMath = {test_exp, test_exp2_weight, test_tanh,      test_silu,
-                               test_sum, test_max,         test_from_half, test_to_half};
+constexpr MathKernels kMath = {HWY_TARGET, test_exp, test_exp2_weight, test_tanh,   test_silu,
+                               test_sum,   test_max, test_from_half,   test_to_half};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace gen::engine::cpu

@@ -59,6 +59,22 @@ class MathTest : public ::testing::TestWithParam<CpuLevel> {};
 INSTANTIATE_TEST_SUITE_P(Levels, MathTest, ::testing::ValuesIn(levels_here()),
                          [](const auto& row) { return cpu_level_name(row.param); });
 
+// Also of levels that this machine does not run: the copy is only looked at.
+TEST(MathTargets, EachLevelHasTheCopyForItsInstructions) {
+  const auto target = [](CpuLevel level) { return kernels(level).target; };
+  const int64_t scalar = HWY_TARGETS & (HWY_EMU128 | HWY_SCALAR);
+  EXPECT_EQ(target(CpuLevel::kScalar), scalar);
+#if defined(__x86_64__)
+  EXPECT_EQ(target(CpuLevel::kAvx2), HWY_AVX2);
+  for (const CpuLevel level : {CpuLevel::kAvx512, CpuLevel::kAvx512Vnni, CpuLevel::kAvx512Bf16}) {
+    EXPECT_EQ(target(level), HWY_AVX3) << cpu_level_name(level);
+  }
+  EXPECT_EQ(target(CpuLevel::kNeon), scalar);
+#elif defined(__aarch64__)
+  EXPECT_EQ(target(CpuLevel::kNeon), HWY_NEON);
+#endif
+}
+
 TEST_P(MathTest, ExpIsWithinTwoUlp) {
   const auto reference = [](double x) { return std::exp(x); };
   const auto function = kernels(GetParam()).exp16;

@@ -106,9 +106,11 @@ TEST_P(OneResult, WhateverTheBatch) {
   spec.head_dim = 64;
   spec.feed_forward = 256;
   const TinyModel tiny(spec);
-  const bool dots = GetParam() == DType::kBF16 && detect_cpu_level() == CpuLevel::kAvx512Bf16;
+  const auto has_dots = [](CpuLevel level) {
+    return GetParam() == DType::kBF16 && cpu_level_runs(CpuLevel::kAvx512Bf16, level);
+  };
   test::TinyEngineOptions common;
-  if (dots) common.level = CpuLevel::kAvx512Vnni;
+  if (has_dots(detect_cpu_level())) common.level = CpuLevel::kAvx512Vnni;
   const LoadedTiny alone(tiny, common);
   const LoadedTiny alone_with_dots(tiny);
   std::vector<CpuLevel> levels;
@@ -128,9 +130,8 @@ TEST_P(OneResult, WhateverTheBatch) {
     options.repack = draws.below(3) > 0;
     const char* kind = draws.below(2) == 0 ? "fp32" : "fp16";
     const LoadedTiny model(tiny, options);
-    std::vector<Sequence> sequences = draw_sequences(
-        draws, dots && options.level == CpuLevel::kAvx512Bf16 ? alone_with_dots : alone, model,
-        kind);
+    std::vector<Sequence> sequences =
+        draw_sequences(draws, has_dots(options.level) ? alone_with_dots : alone, model, kind);
     while (advance(draws, model, sequences)) {
     }
     for (size_t i = 0; i < sequences.size(); ++i) {

@@ -28,8 +28,7 @@ Result<std::shared_ptr<Engine>> CpuEngine::create(const EngineOptions& options) 
 Result<std::unique_ptr<Weight>> CpuEngine::prepare(WeightRole role,
                                                    std::span<const WeightSource> sources,
                                                    const std::shared_ptr<WeightMemory>& memory) {
-  return CpuWeight::prepare(allocator_, *pool_, role, sources, kernels_.level, repack_, memory,
-                            dry_run_);
+  return CpuWeight::prepare(allocator_, *pool_, role, sources, kernels_, repack_, memory, dry_run_);
 }
 
 size_t CpuEngine::weight_bytes(WeightRole role,

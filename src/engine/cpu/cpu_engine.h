@@ -16,8 +16,8 @@ namespace gen::engine::cpu {
 /// Immutable after creation. Threads: as Engine says; calls on one pool take turns.
 class CpuEngine final : public Engine {
  public:
-  /// Uses the kernels of options.cpu_level, or of the nearest lower level that has some. Errors:
-  /// kInvalidArgument without a pool or for a level that this machine does not run.
+  /// Uses the best kernels that run at options.cpu_level. Errors: kInvalidArgument without a pool
+  /// or for a level that this machine does not run.
   static Result<std::shared_ptr<Engine>> create(const EngineOptions& options);
 
   [[nodiscard]] const char* name() const noexcept override { return "cpu"; }

@@ -14,7 +14,6 @@ namespace gen::engine::cpu {
 
 KernelTable kernel_table(CpuLevel level) noexcept {
   KernelTable table;
-  table.level = level;
   table.activations = activation_kernels(level);
   table.attention = attention_kernels(level);
   table.elementwise = elementwise_kernels(level);

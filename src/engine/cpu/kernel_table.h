@@ -23,7 +23,6 @@ struct RmsNormKernels;      // rms_norm.h
 struct ScanKernels;         // scan.h
 
 struct KernelTable {
-  CpuLevel level = CpuLevel::kScalar;
   const ActivationKernels* activations = nullptr;
   const AttentionKernels* attention = nullptr;
   const ElementwiseKernels* elementwise = nullptr;
@@ -34,8 +33,23 @@ struct KernelTable {
   const ScanKernels* scan = nullptr;
 };
 
-/// The table for `level`, with the nearest lower kernels where a level has none of its own.
+/// For each operation the best kernels that run at `level`.
 KernelTable kernel_table(CpuLevel level) noexcept;
+
+/// Kernels of a unit of the processor, and the features that they need.
+template <typename Kernels>
+struct KernelRow {
+  CpuLevel needs;
+  const Kernels* kernels;  // null where they are not compiled
+};
+/// The first that run at `level`, the best being the first; null if none do.
+template <typename Kernels, size_t kRows>
+const Kernels* pick_kernels(CpuLevel level, const KernelRow<Kernels> (&rows)[kRows]) noexcept {
+  for (const KernelRow<Kernels>& row : rows) {
+    if (row.kernels != nullptr && cpu_level_runs(row.needs, level)) return row.kernels;
+  }
+  return nullptr;
+}
 
 /// How many functions a table by activation or by format has, to be checked when it is compiled.
 template <typename Function, size_t kElements>

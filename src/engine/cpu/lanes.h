@@ -24,18 +24,8 @@
 #define GEN_LANES_SCALAR N_SCALAR
 #endif
 
-/// Address of `table` in the namespace for `level`; levels above AVX-512 share its copy.
-#if defined(__x86_64__)
-#define GEN_LANES_PICK(level, table)                                                               \
-  ((level) >= CpuLevel::kAvx512 && (level) <= CpuLevel::kAvx512Bf16 ? &GEN_NAMESPACE_AVX512::table \
-   : (level) == CpuLevel::kAvx2                                     ? &N_AVX2::table               \
-                                                                    : &GEN_LANES_SCALAR::table)
-#elif defined(__aarch64__)
-#define GEN_LANES_PICK(level, table) \
-  ((level) == CpuLevel::kNeon ? &N_NEON::table : &GEN_LANES_SCALAR::table)
-#else
-#define GEN_LANES_PICK(level, table) (&GEN_LANES_SCALAR::table)
-#endif
+/// Address of `table` in the best namespace that runs at `level`; there is always one.
+#define GEN_LANES_PICK(level, table) GEN_SIMD_PICK_OR(level, table, &GEN_LANES_SCALAR::table)
 
 /// Complete unrolling of the loop that follows, so that arrays of registers stay in registers.
 #if defined(__clang__)

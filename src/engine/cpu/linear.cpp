@@ -62,7 +62,7 @@ void sum_tiles(const Product& product, const WeightSegment& segment, int64_t til
   job.n_tiles = n;
   job.cols = product.weight.in_features();
   job.x = x.data + static_cast<size_t>(row) * product.x_stride +
-          packed_form_offset(x.forms, activation_form(segment.type, product.kernels.level), x.cols);
+          packed_form_offset(x.forms, activation_form(product.kernels, segment.type), x.cols);
   job.x_stride = product.x_stride;
   job.rows = rows;
   job.acc = acc;

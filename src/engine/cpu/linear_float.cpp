@@ -12,16 +12,20 @@ namespace gen::engine::cpu {
 #if GEN_BF16
 constexpr FloatKernels with_bf16_dots(FloatKernels kernels) noexcept {
   kernels.bf16 = linear_bf16_dots;
+  kernels.bf16_form = kActBF16;
   return kernels;
 }
 constexpr FloatKernels kBf16Kernels = with_bf16_dots(N_AVX3::kFloatKernels);
 #endif
 
 const FloatKernels* float_kernels(CpuLevel level) noexcept {
+  const KernelRow<FloatKernels> rows[] = {
 #if GEN_BF16
-  if (level == CpuLevel::kAvx512Bf16) return &kBf16Kernels;
+    {CpuLevel::kAvx512Bf16, &kBf16Kernels},
 #endif
-  return GEN_LANES_PICK(level, kFloatKernels);
+    {CpuLevel::kScalar, GEN_LANES_PICK(level, kFloatKernels)}
+  };
+  return pick_kernels(level, rows);
 }
 
 }  // namespace gen::engine::cpu

@@ -9,9 +9,10 @@
 namespace gen::engine::cpu {
 
 const QuantKernels* quant_kernels(CpuLevel level) noexcept {
-  const bool dot = level == CpuLevel::kAvx512Vnni || level == CpuLevel::kAvx512Bf16;
-  const QuantKernels* fast = dot ? quant_kernels_vnni() : quant_kernels_simd(level);
-  return fast != nullptr ? fast : quant_kernels_scalar();
+  const KernelRow<QuantKernels> rows[] = {{CpuLevel::kAvx512Vnni, quant_kernels_vnni()},
+                                          {CpuLevel::kScalar, quant_kernels_simd(level)},
+                                          {CpuLevel::kScalar, quant_kernels_scalar()}};
+  return pick_kernels(level, rows);
 }
 
 TileKernel find_tile_kernel(const KernelTable& kernels, DType type) noexcept {
@@ -20,6 +21,14 @@ TileKernel find_tile_kernel(const KernelTable& kernels, DType type) noexcept {
   if (type == DType::kBF16) return kernels.linear_float->bf16;
   const quant::Traits* traits = quant::find_traits(type);
   return traits != nullptr ? kernels.linear_quant->of[traits - quant::kTraits] : nullptr;
+}
+
+uint32_t activation_form(const KernelTable& kernels, DType type) noexcept {
+  if (type == DType::kBF16) return kernels.linear_float->bf16_form;
+  if (type == DType::kF32 || type == DType::kF16) return kActF32;
+  const quant::Traits* traits = quant::find_traits(type);
+  if (traits == nullptr) return 0;
+  return traits->block == 32 ? kActQ8 : kActQ8K;
 }
 
 }  // namespace gen::engine::cpu

@@ -13,6 +13,7 @@
 #include "base/cpu.h"
 #include "engine/activation.h"
 #include "engine/cpu/kernel_table.h"
+#include "engine/ops.h"
 #include "quant/traits.h"
 #include "tensor/dtype.h"
 
@@ -50,6 +51,7 @@ struct FloatKernels {
   void (*finish_gated[kActs])(const float* gate, const float* up, const float* gate_bias,
                               const float* up_bias, const float* residual, float* y, int64_t n,
                               const Activation& activation);
+  uint32_t bf16_form = kActF32;  // of the rows of x that `bf16` reads
 };
 /// Never null.
 const FloatKernels* float_kernels(CpuLevel level) noexcept;
@@ -59,10 +61,13 @@ struct QuantKernels {
   TileKernel of[std::size(quant::kTraits)];
 };
 inline constexpr auto kQuantIndices = std::make_index_sequence<std::size(quant::kTraits)>();
-/// Never null: the nearest lower level that has kernels.
+/// Never null.
 const QuantKernels* quant_kernels(CpuLevel level) noexcept;
 
 /// The kernel for a weight type, null if there is none.
 TileKernel find_tile_kernel(const KernelTable& kernels, DType type) noexcept;
+
+/// The form of activations that it reads, or 0.
+uint32_t activation_form(const KernelTable& kernels, DType type) noexcept;
 
 }  // namespace gen::engine::cpu

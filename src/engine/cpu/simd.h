@@ -41,15 +41,17 @@
 // Also those below what the compiler may assume anyway, so that every build has every level.
 #define HWY_COMPILE_ALL_ATTAINABLE
 
-/// Address of `table` of the namespace for `level`, or null if no target is compiled for it; levels
-/// above AVX-512 share its copy.
+/// Address of `table` in the best namespace that runs at `level`, or `otherwise` where none does:
+/// one line for each, with the features that it needs.
 #if defined(__x86_64__)
-#define GEN_SIMD_PICK(level, table)                                                                \
-  ((level) >= CpuLevel::kAvx512 && (level) <= CpuLevel::kAvx512Bf16 ? &GEN_NAMESPACE_AVX512::table \
-   : (level) == CpuLevel::kAvx2                                     ? &N_AVX2::table               \
-                                                                    : nullptr)
+#define GEN_SIMD_PICK_OR(level, table, otherwise)                          \
+  (cpu_level_runs(CpuLevel::kAvx512, level) ? &GEN_NAMESPACE_AVX512::table \
+   : cpu_level_runs(CpuLevel::kAvx2, level) ? &N_AVX2::table               \
+                                            : otherwise)
 #elif defined(__aarch64__)
-#define GEN_SIMD_PICK(level, table) ((level) == CpuLevel::kNeon ? &N_NEON::table : nullptr)
+#define GEN_SIMD_PICK_OR(level, table, otherwise) \
+  (cpu_level_runs(CpuLevel::kNeon, level) ? &N_NEON::table : otherwise)
 #else
-#define GEN_SIMD_PICK(level, table) nullptr
+#define GEN_SIMD_PICK_OR(level, table, otherwise) (otherwise)
 #endif
+#define GEN_SIMD_PICK(level, table) GEN_SIMD_PICK_OR(level, table, nullptr)

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "engine/cpu/linear_kernels.h"
 #include "engine/cpu/weight_layout.h"
 #include "engine/weight_check.h"
 
@@ -63,7 +64,6 @@ Status CpuWeight::lay_out(std::span<const WeightSource> sources, size_t* total) 
       return error(Code::kOutOfMemory, "tensor %s is too large to pack", source.name);
     }
     out_ = segment.first_row + source.rows;
-    forms_ |= activation_form(source.type, level_);
     segments_.push_back(segment);
   }
   return {};
@@ -142,15 +142,22 @@ void CpuWeight::list_host_bytes(std::vector<std::span<const std::byte>>* out) co
   }
 }
 
-Result<std::unique_ptr<Weight>> CpuWeight::prepare(
-    Allocator& allocator, ThreadPool& pool, WeightRole role, std::span<const WeightSource> sources,
-    CpuLevel level, bool repack, const std::shared_ptr<WeightMemory>& memory, bool dry_run) {
+Result<std::unique_ptr<Weight>> CpuWeight::prepare(Allocator& allocator, ThreadPool& pool,
+                                                   WeightRole role,
+                                                   std::span<const WeightSource> sources,
+                                                   const KernelTable& kernels, bool repack,
+                                                   const std::shared_ptr<WeightMemory>& memory,
+                                                   bool dry_run) {
   GEN_TRY(check_sources(role, sources));
   std::unique_ptr<CpuWeight> weight(new CpuWeight);
   weight->role_ = role;
-  weight->level_ = level;
   weight->dry_run_ = dry_run;
   weight->in_ = sources[0].cols;
+  if (role != WeightRole::kEmbedding) {
+    for (const WeightSource& source : sources) {
+      weight->forms_ |= activation_form(kernels, source.type);
+    }
+  }
   GEN_TRY(role == WeightRole::kEmbedding ? weight->keep_rows(allocator, sources[0])
           : leaves_sources(sources, repack)
               ? weight->leave_products(sources)

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/allocator.h"
-#include "base/cpu.h"
 #include "base/thread_pool.h"
+#include "engine/cpu/kernel_table.h"
 #include "engine/weight.h"
 
 namespace gen::engine::cpu {
@@ -60,12 +60,12 @@ class CpuWeight final : public Weight {
   /// Engine::weight_bytes.
   static size_t tile_memory_bytes(WeightRole role, std::span<const WeightSource> sources,
                                   bool repack) noexcept;
-  /// Engine::prepare, for products at `level`. Packs on the pool, but leaves lasting sources where
-  /// they are without `repack`; a dry run fills nothing. On failure everything is released.
+  /// Engine::prepare, for products by `kernels`. Packs on the pool, but leaves lasting sources
+  /// where they are without `repack`; a dry run fills nothing. On failure everything is released.
   static Result<std::unique_ptr<Weight>> prepare(Allocator& allocator, ThreadPool& pool,
                                                  WeightRole role,
                                                  std::span<const WeightSource> sources,
-                                                 CpuLevel level, bool repack,
+                                                 const KernelTable& kernels, bool repack,
                                                  const std::shared_ptr<WeightMemory>& memory,
                                                  bool dry_run);
 
@@ -79,7 +79,6 @@ class CpuWeight final : public Weight {
   Status keep_rows(Allocator& allocator, const WeightSource& source);
 
   WeightRole role_ = WeightRole::kLinear;
-  CpuLevel level_ = CpuLevel::kScalar;
   bool dry_run_ = false;
   int64_t out_ = 0;
   int64_t in_ = 0;

@@ -26,8 +26,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/cpu.h"
-#include "engine/ops.h"
 #include "quant/traits.h"
 #include "tensor/dtype.h"
 
@@ -85,15 +83,6 @@ constexpr size_t tile_bytes(DType type, int64_t cols) noexcept {
   const quant::Traits* t = quant::find_traits(type);
   if (t == nullptr) return 0;
   return blocks_offset(*t, cols) + n / static_cast<size_t>(t->block) * block_bytes(*t);
-}
-
-/// The form of activations that the kernels of `type` at `level` read, or 0.
-constexpr uint32_t activation_form(DType type, CpuLevel level) noexcept {
-  if (type == DType::kBF16 && level == CpuLevel::kAvx512Bf16) return kActBF16;
-  if (type == DType::kF32 || type == DType::kF16 || type == DType::kBF16) return kActF32;
-  const quant::Traits* t = quant::find_traits(type);
-  if (t == nullptr) return 0;
-  return t->block == 32 ? kActQ8 : kActQ8K;
 }
 
 /// Writes tile `tile` of a matrix of `rows` by `cols` stored as `type` at `source`. `out` is
