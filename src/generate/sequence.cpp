@@ -70,6 +70,7 @@ Status Sequence::start(int32_t end, const Pass& pass) {
   out_ = false;
   if (pass.wants() != graph::kWantsNothing) forget(pass.results_from);
   if (stale_) GEN_TRY(rebuild());
+  GEN_TRY(renew_state());
   pass_ = pass;
   begin_ = evaluated();
   end_ = end;
@@ -91,9 +92,9 @@ StepRequest* Sequence::next() {
   wants_.assign(static_cast<size_t>(quiet), graph::kWantsNothing);
   wants_.resize(static_cast<size_t>(rows), wants);
 
-  DraftJob* const draft = rows == 1 && !quiet_pass && (state_ == nullptr || state_->keeps_some())
-                              ? pass_.draft
-                              : nullptr;
+  const bool drafts = end_ - at == 1 && !quiet_pass;
+  DraftJob* const draft =
+      drafts && (state_ == nullptr || state_->keeps_some()) ? pass_.draft : nullptr;
   if (draft != nullptr) {
     const int32_t most = std::min(cache_->plan_limit(), generator_->prefill_chunk()) - 1;
     // After a row that fills the context plain decoding would shift it.
@@ -143,6 +144,7 @@ Status Sequence::take() {
     begin_ = remembered_ = 0;
     genuine_ = true;
     evicted_ = true;  // what is found again has been counted, or computed
+    GEN_TRY(renew_state());
   }
   if (request_.status.code() == Code::kPoolExhausted && leave_shared_block()) return {};
   if (!request_.status.ok()) {
@@ -201,13 +203,31 @@ void Sequence::withdraw() noexcept {
 }
 
 bool Sequence::evictable() const noexcept {
-  return evaluated() > 0 && state_ == nullptr && cache_->traits().pooled;
+  return cache_->length() > 0 && cache_->traits().pooled;
 }
 
+// The cache alone: a state may be a caller's, whose functions are not called in here.
 bool Sequence::evict() noexcept {
   if (!evictable()) return false;
-  forget(0);
-  return evaluated() == 0 && !stale_;
+  bool cut = false;
+  try {
+    cut = cache_->truncate(0).ok();
+  } catch (...) {  // as in forget()
+  }
+  stale_ = stale_ || !cut;
+  genuine_ = true;
+  remembered_ = 0;
+  return cut;
+}
+
+bool Sequence::state_is_left() const noexcept {
+  return state_ != nullptr && cache_->length() == 0 && state_->length() > 0;
+}
+
+Status Sequence::renew_state() {
+  if (!state_is_left()) return {};
+  GEN_ASSIGN(state_, generator_->model().new_sequence_state());
+  return {};
 }
 
 void Sequence::reuse(int32_t end) noexcept {

@@ -143,6 +143,10 @@ class Sequence {
   void commit(cache::Kept kept) noexcept;
   Status cut_to(int32_t n);
   Status rebuild();
+  /// Whether the blocks were taken and the state is still there, and of no use without them.
+  [[nodiscard]] bool state_is_left() const noexcept;
+  /// Begins the state anew then.
+  Status renew_state();
   Status drop(int32_t first, int32_t n);
   /// Where the tokens end whose logits nobody wants.
   [[nodiscard]] int32_t quiet_end() const noexcept {
