@@ -75,6 +75,7 @@ Status Sequence::start(int32_t end, const Pass& pass) {
   begin_ = evaluated();
   end_ = end;
   reused_ = 0;
+  parting_ = 0;
   stepped_back_ = false;
   evicted_ = false;
   reuse(quiet_end());
@@ -85,7 +86,8 @@ StepRequest* Sequence::next() {
   // Asked again before every chunk, since another session may be ahead with the same prompt.
   if (!stepped_back_) reuse(std::min(end_ - 1, quiet_end()));
   const int32_t at = evaluated();
-  const int32_t rows = std::min({end_ - at, generator_->prefill_chunk(), cache_->plan_limit()});
+  const int32_t rows =
+      std::min({pass_end(at) - at, generator_->prefill_chunk(), cache_->plan_limit()});
   const graph::Wants wants = pass_.wants();
   const bool quiet_pass = wants == graph::kWantsNothing;
   const int32_t quiet = quiet_pass ? rows : std::clamp(pass_.results_from - at, 0, rows);
@@ -158,7 +160,7 @@ Status Sequence::take() {
   }
   if (request_.taken > 0) commit({request_.taken});
   remember();
-  if (request_.taken > 1 && done()) remember_state();
+  if (end_ - begin_ > 1 && done()) remember_state();
   if (generator_->options().metrics != nullptr) generator_->scheduler().measure_caches();
   if (pass_.progress != nullptr) {
     pass_.progress->store(
@@ -230,51 +232,81 @@ Status Sequence::renew_state() {
   return {};
 }
 
-void Sequence::reuse(int32_t end) noexcept {
+cache::PrefixCache* Sequence::prefixes() const noexcept {
   cache::PrefixCache* const prefixes = generator_->prefix_cache();
-  cache::SharesBlocks* const sharing = cache_->sharing();
-  if (prefixes == nullptr || sharing == nullptr || state_ != nullptr || end <= evaluated()) return;
+  if (prefixes == nullptr || cache_->sharing() == nullptr) return nullptr;
+  return state_ == nullptr || state_->snapshots() != nullptr ? prefixes : nullptr;
+}
+
+int32_t Sequence::pass_end(int32_t at) const noexcept {
+  if (state_ == nullptr || end_ - at == 1) return end_;
+  const cache::PrefixCache* const prefixes = this->prefixes();
+  if (prefixes == nullptr || !genuine_) return end_;
+  if (parting_ > at) return parting_;
+  const int32_t size = prefixes->pool().block_size();
+  const int32_t last = quiet_end() / size * size;
+  return last > at ? last : end_;
+}
+
+void Sequence::reuse(int32_t end) noexcept {
+  cache::PrefixCache* const prefixes = this->prefixes();
+  if (prefixes == nullptr || end <= evaluated()) return;
   try {
-    cache::PrefixHit hit =
-        prefixes->match(generator_->prefix_domain(), tokens().first(static_cast<size_t>(end)));
+    cache::PrefixHit hit = prefixes->match(generator_->prefix_domain(),
+                                           tokens().first(static_cast<size_t>(end)),
+                                           state_ != nullptr);
+    const int32_t size = prefixes->pool().block_size();
+    parting_ = static_cast<int32_t>(hit.known()) / size * size;
     const auto found = static_cast<int32_t>(hit.tokens());
     const int32_t had = evaluated();
-    if (found <= had || !sharing->adopt(hit.blocks(), found).ok()) return;
+    if (found <= had) return;
+    std::unique_ptr<cache::SequenceState> state;
+    if (state_ != nullptr) {
+      auto made = generator_->model().new_sequence_state();
+      if (!made.ok() || !made.value()->snapshots()->restore(hit.snapshot()).ok()) return;
+      state = std::move(made).value();
+    }
+    if (!cache_->sharing()->adopt(hit.blocks(), found).ok()) return;
+    state_ = std::move(state);
     hit.taken();
     genuine_ = true;
     if (!evicted_) reused_ += found - std::clamp(pass_.count_from, had, found);
-    remembered_ = found / prefixes->pool().block_size();
+    remembered_ = found / size;
     trace_id_ = generator_->new_trace_id();
   } catch (...) {  // no memory for a list of blocks: they are computed
   }
 }
 
 void Sequence::remember() noexcept {
-  cache::PrefixCache* const prefixes = generator_->prefix_cache();
-  cache::SharesBlocks* const sharing = cache_->sharing();
-  if (prefixes == nullptr || sharing == nullptr || state_ != nullptr || !genuine_) return;
+  cache::PrefixCache* const prefixes = this->prefixes();
+  if (prefixes == nullptr || !genuine_) return;
   const int32_t size = prefixes->pool().block_size();
   const int32_t full = evaluated() / size;
   const auto count = static_cast<size_t>(full);
-  if (full <= remembered_ || sharing->blocks().size() < count) return;
+  const auto blocks = cache_->sharing()->blocks();
+  if (full <= remembered_ || blocks.size() < count) return;
   try {
+    std::shared_ptr<const cache::StateSnapshot> after;
+    if (state_ != nullptr && evaluated() == full * size) {
+      auto made = state_->snapshots()->share();
+      if (made.ok()) after = std::move(made).value();
+    }
     const auto held = tokens().first(count * static_cast<size_t>(size));
-    const Status kept =
-        prefixes->insert(generator_->prefix_domain(), held, sharing->blocks().first(count));
+    const Status kept = prefixes->insert(generator_->prefix_domain(), held, blocks.first(count),
+                                         std::move(after));
     if (kept.ok()) remembered_ = full;
   } catch (...) {  // no memory: it is not remembered
   }
 }
 
 bool Sequence::leave_shared_block() noexcept {
-  cache::PrefixCache* const prefixes = generator_->prefix_cache();
-  cache::SharesBlocks* const sharing = cache_->sharing();
-  if (prefixes == nullptr || sharing == nullptr || state_ != nullptr || stepped_back_) return false;
-  const int32_t rest = evaluated() % prefixes->pool().block_size();
-  const auto blocks = sharing->blocks();
-  if (rest == 0 || blocks.empty() || blocks.back()->references() == 1) return false;
+  cache::PrefixCache* const prefixes = this->prefixes();
+  if (prefixes == nullptr || stepped_back_) return false;
+  const int32_t size = prefixes->pool().block_size();
+  const auto blocks = cache_->sharing()->blocks();
+  if (evaluated() % size == 0 || blocks.empty() || blocks.back()->references() == 1) return false;
   stepped_back_ = true;
-  forget(evaluated() - rest);
+  while (evaluated() % size != 0) forget(evaluated() / size * size);  // a state may go further back
   reused_ = std::min(reused_, std::max(evaluated() - pass_.count_from, 0));
   return !stale_;
 }

@@ -20,6 +20,10 @@
 #include "generate/step_plan.h"
 #include "graph/batch.h"
 
+namespace gen::cache {
+class PrefixCache;
+}  // namespace gen::cache
+
 namespace gen::generate {
 
 class Generator;
@@ -152,11 +156,19 @@ class Sequence {
   [[nodiscard]] int32_t quiet_end() const noexcept {
     return pass_.wants() != graph::kWantsNothing ? std::min(end_, pass_.results_from) : end_;
   }
+  /// The prefix cache, if there is one and this sequence can go on from what others had, and they
+  /// from what it has: its cache has blocks, and a state snapshots. Else null.
+  [[nodiscard]] cache::PrefixCache* prefixes() const noexcept;
   /// Goes on from the blocks that the prefix cache has of the tokens before `end`, if that is more
-  /// than there is. What fails is not taken.
+  /// than there is; with a state, from where there is a snapshot of it, too. What fails is not
+  /// taken.
   void reuse(int32_t end) noexcept;
-  /// Gives it the blocks that are full.
+  /// Gives it the blocks that are full, and what the state is at the end of one.
   void remember() noexcept;
+  /// Where a pass from `at` on is to end. For a state that is where others may want to begin: at
+  /// the border where a text that is known parts from this one, and at the last one of tokens of
+  /// which nothing is wanted.
+  [[nodiscard]] int32_t pass_end(int32_t at) const noexcept;
   /// A point to which the state can go back, at the end of a prompt.
   void remember_state() noexcept;
   /// Steps back to the beginning of a block that it shares with the prefix cache, which may then go
@@ -172,6 +184,7 @@ class Sequence {
   std::unique_ptr<cache::SequenceState> state_;
   std::vector<int32_t> tokens_;
   int32_t remembered_ = 0;  // evaluated blocks that the prefix cache was given
+  int32_t parting_ = 0;     // up to where it has the blocks but may have no snapshot
   bool genuine_ = true;     // evaluating the tokens would give what it holds: not moved, not loaded
   int64_t trace_id_ = 0;    // names what the cache holds to tracers
   bool stale_ = false;      // the cache holds something else and must be made anew
