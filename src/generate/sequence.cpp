@@ -201,7 +201,10 @@ void Sequence::remember_state() noexcept {
 void Sequence::withdraw() noexcept {
   if (!out_) return;
   generator_->scheduler().withdraw(&request_);
-  (void)take();  // how it ended concerns nobody any more
+  try {
+    (void)take();  // how it ended concerns nobody any more
+  } catch (...) {  // no memory for a new state, which is made when it is needed
+  }
 }
 
 bool Sequence::evictable() const noexcept {
