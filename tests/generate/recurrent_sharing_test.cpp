@@ -242,6 +242,39 @@ TEST(RecurrentSharing, ACallThatGivesBlocksUpCatchesUp) {
   EXPECT_GT(preempted, 20);
 }
 
+// A stream whose blocks were taken is closed before it has noticed, and any allocation fails there.
+TEST(RecurrentSharing, ClosedWithoutMemoryForANewState) {
+  PrefixWorld plain(alone());
+  const Tokens prompt = text_of(21, 6);
+  const Tokens more = {1, 2, 3};
+  for (size_t nth = 0;; ++nth) {
+    PrefixWorld world(alone({.block_size = 4}));
+    world.leave_free(9);
+    const auto session = world.session();
+    auto stream = session->open({.text = {}, .tokens = prompt}, params_of(24)).value();
+    while (session->length() < 15) ASSERT_TRUE(stream->next().ok());
+    const auto other = world.session();
+    auto urgent = Generation::open(other, {.text = {}, .tokens = text_of(22, 20)}, params_of(9),
+                                   {.priority = 5})
+                      .value();
+    do {
+      static_cast<void>(stream->poll());
+      ASSERT_FALSE(stream->ended());
+      static_cast<void>(urgent->poll());
+    } while (session->cache().length() > 0);
+    const size_t before = test::news;
+    test::fail_new_at = before + nth;
+    stream.reset();
+    test::fail_new_at = ~size_t{0};
+    const bool reached = test::news - before > nth;
+    urgent.reset();
+    const Tokens text = session->tokens().value();
+    EXPECT_GE(text.size(), 15U);
+    EXPECT_EQ(say(*session, more, 6), say(plain, join(text, more), 6)) << nth;
+    if (!reached) break;
+  }
+}
+
 // An idle session's blocks go to who needs them; forked, saved or gone on with, it is what it was.
 TEST(RecurrentSharing, IdleSessionsGiveWay) {
   PrefixWorld plain(alone());
