@@ -305,11 +305,11 @@ void Sequence::remember() noexcept {
 bool Sequence::leave_shared_block() noexcept {
   cache::PrefixCache* const prefixes = this->prefixes();
   if (prefixes == nullptr || stepped_back_) return false;
-  const int32_t size = prefixes->pool().block_size();
+  const int32_t rest = evaluated() % prefixes->pool().block_size();
   const auto blocks = cache_->sharing()->blocks();
-  if (evaluated() % size == 0 || blocks.empty() || blocks.back()->references() == 1) return false;
+  if (rest == 0 || blocks.empty() || blocks.back()->references() == 1) return false;
   stepped_back_ = true;
-  while (evaluated() % size != 0) forget(evaluated() / size * size);  // a state may go further back
+  forget(evaluated() - rest);
   reused_ = std::min(reused_, std::max(evaluated() - pass_.count_from, 0));
   return !stale_;
 }

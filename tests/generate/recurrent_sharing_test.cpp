@@ -134,6 +134,48 @@ TEST(RecurrentSharing, CutsAfterAHit) {
   }
 }
 
+// Where a text parted from another is of no account once it is another text.
+TEST(RecurrentSharing, ScoresAfterACut) {
+  const Tokens base = text_of(4, 41);
+  const Tokens tail = text_of(5, 5);
+  PrefixWorld plain(alone());
+  PrefixWorld world(recurrent({.block_size = 4, .chunk = 128}));
+  say(world, base, 1);
+  std::vector<std::vector<float>> scores;
+  for (PrefixWorld* one : {&plain, &world}) {
+    const auto session = one->session();
+    ASSERT_TRUE(session->append({.text = {}, .tokens = first(base, 9)}).ok());
+    ASSERT_TRUE(
+        session->append({.text = {}, .tokens = Tokens(base.begin() + 9, base.begin() + 30)}).ok());
+    ASSERT_TRUE(session->truncate(9).ok());
+    const int64_t before = one->model->rows;
+    scores.emplace_back();
+    ASSERT_TRUE(session->score({.text = {}, .tokens = tail}, &scores.back(), nullptr).ok());
+    EXPECT_EQ(one->model->rows - before, 5);
+  }
+  EXPECT_EQ(scores[0], scores[1]);
+}
+
+// A session that was cut into a block which the prefix cache has, too, and finds no other to copy
+// it to, steps back.
+TEST(RecurrentSharing, StepsBackFromASharedBlock) {
+  PrefixWorld plain(alone());
+  for (const int32_t first_prompt : {5, 14, 17}) {
+    PrefixWorld world(recurrent({.block_size = 8}));
+    const auto session = world.session();
+    const Tokens prompt = text_of(6, 22);
+    const auto at = static_cast<size_t>(first_prompt);
+    ASSERT_TRUE(session->append({.text = {}, .tokens = first(prompt, at)}).ok());
+    say(*session, Tokens(prompt.begin() + first_prompt, prompt.end()), 8);
+    ASSERT_TRUE(session->truncate(23).ok());
+    world.leave_free(0);
+    const Tokens held = session->tokens().value();
+    const Said said = say(*session, {9}, 1);
+    EXPECT_TRUE(said.status.ok()) << said.status.message();
+    EXPECT_EQ(said, say(plain, join(held, {9}), 1)) << first_prompt;
+  }
+}
+
 struct Order {
   Tokens prompt;
   int32_t n;
