@@ -255,9 +255,8 @@ void Sequence::reuse(int32_t end) noexcept {
   cache::PrefixCache* const prefixes = this->prefixes();
   if (prefixes == nullptr || end <= evaluated()) return;
   try {
-    cache::PrefixHit hit = prefixes->match(generator_->prefix_domain(),
-                                           tokens().first(static_cast<size_t>(end)),
-                                           state_ != nullptr);
+    cache::PrefixHit hit = prefixes->match(
+        generator_->prefix_domain(), tokens().first(static_cast<size_t>(end)), state_ != nullptr);
     const int32_t size = prefixes->pool().block_size();
     parting_ = static_cast<int32_t>(hit.known()) / size * size;
     const auto found = static_cast<int32_t>(hit.tokens());
@@ -295,8 +294,8 @@ void Sequence::remember() noexcept {
       if (made.ok()) after = std::move(made).value();
     }
     const auto held = tokens().first(count * static_cast<size_t>(size));
-    const Status kept = prefixes->insert(generator_->prefix_domain(), held, blocks.first(count),
-                                         std::move(after));
+    const Status kept =
+        prefixes->insert(generator_->prefix_domain(), held, blocks.first(count), std::move(after));
     if (kept.ok()) remembered_ = full;
   } catch (...) {  // no memory: it is not remembered
   }

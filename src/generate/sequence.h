@@ -172,7 +172,8 @@ class Sequence {
   /// A point to which the state can go back, at the end of a prompt.
   void remember_state() noexcept;
   /// Steps back to the beginning of a block that it shares with the prefix cache, or as far as a
-  /// state does, so that the block may go if there is no other left to copy it to. False if there is none.
+  /// state does, so that the block may go if there is no other left to copy it to. False if there
+  /// is none.
   bool leave_shared_block() noexcept;
   [[nodiscard]] Status check_savable() const;
   Result<std::unique_ptr<cache::SequenceState>> fork_state() const;

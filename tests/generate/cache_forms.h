@@ -42,8 +42,8 @@ struct CacheForm {
 
   friend std::ostream& operator<<(std::ostream& out, const CacheForm& form) {
     constexpr const char* kNames[] = {"plain", "paged", "compressed", "tiered"};
-    return out << (form.far ? "far " : "") << (form.recurrent ? "recurrent " : "") << form.kind << " "
-               << kNames[static_cast<size_t>(form.layout)] << " " << form.block_size << ", "
+    return out << (form.far ? "far " : "") << (form.recurrent ? "recurrent " : "") << form.kind
+               << " " << kNames[static_cast<size_t>(form.layout)] << " " << form.block_size << ", "
                << form.prefix_blocks << " prefix blocks, pool of " << form.pool_blocks;
   }
 };

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sessions of a model with recurrent layers over a pool of blocks: they go on from others' blocks
 // where a snapshot of the state lies beside them, give their blocks up when the pool is too small
-// and guess meanwhile, and say what a fresh session says that is alone, to the bit.
-// session_property_test.cpp has the same as random programs.
+// and guess meanwhile, and say what a fresh session says that is alone, to the bit. The same as
+// random programs is in session_property_test.cpp, and in threads in prefix_concurrency_test.cpp.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "base/metrics_memory.h"
 #include "generate/batch_run.h"
@@ -60,8 +59,7 @@ TEST(RecurrentSharing, EveryLengthInCommonGivesTheSameBits) {
       if (everywhere && size > 1) {
         EXPECT_EQ(warm.cached, static_cast<int32_t>(most));
       }
-      EXPECT_EQ(world.model->rows - before,
-                static_cast<int64_t>(prompt.size()) - warm.cached + 4);
+      EXPECT_EQ(world.model->rows - before, static_cast<int64_t>(prompt.size()) - warm.cached + 4);
       EXPECT_EQ(warm, say(plain, prompt, 5));
       // Where the two part there is a snapshot from then on.
       const Tokens third = join(first(base, n), {(base[n % base.size()] + 2) % 50, 6});
@@ -127,8 +125,8 @@ TEST(RecurrentSharing, CutsAfterAHit) {
     // What lies before it must be run again from the prompt's end, or from a border.
     const int64_t from = std::max<int64_t>(at >= 25 ? 25 : 0, at / 8 * 8);
     EXPECT_LE(world.model->rows - before, at - from + 9 + 5);
-    EXPECT_EQ(said, say(plain, join(first(fork->tokens().value(), static_cast<size_t>(cut)), other),
-                        6));
+    EXPECT_EQ(said,
+              say(plain, join(first(fork->tokens().value(), static_cast<size_t>(cut)), other), 6));
     const Tokens held = fork->tokens().value();
     EXPECT_EQ(say(*fork, other, 6), say(plain, join(held, other), 6));
   }
@@ -415,34 +413,6 @@ TEST(RecurrentSharing, EveryAllocationMayFail) {
   EXPECT_GT(kept, 3);  // lists and snapshots that could not be made only cost the hit
   world.clear();
   EXPECT_EQ(world.pool->blocks().available(), world.pool->blocks().capacity());
-}
-
-TEST(RecurrentSharing, ThreadsEachSayWhatTheySayAlone) {
-  constexpr uint32_t kThreads = 6;
-  PrefixWorld plain(alone());
-  const std::vector<Order> all = orders(77);
-  std::vector<Said> want;
-  for (const Order& order : all) want.push_back(say(plain, order.prompt, order.n));
-  PrefixWorld world(recurrent({.block_size = 4, .capacity = 40}));
-  world.leave_free(60);
-  const auto generator = world.generator();
-  std::atomic<int> wrong{0};
-  std::atomic<int> hits{0};
-  std::vector<std::thread> threads;
-  for (uint32_t t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
-      for (uint32_t i = 0; i < 14; ++i) {
-        const size_t which = (i * 3 + t) % all.size();
-        const auto session = generator->new_session().value();
-        const Said said = say(*session, all[which].prompt, all[which].n);
-        if (!said.status.ok() || !(said == want[which])) ++wrong;
-        if (said.cached > 0) ++hits;
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(wrong, 0);
-  EXPECT_GT(hits, 20);
 }
 
 }  // namespace

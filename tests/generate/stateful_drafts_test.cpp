@@ -356,8 +356,8 @@ TEST(StatefulDrafts, SessionsThatGiveWayComeBackTheSame) {
   const Tokens other = text_of(9, 30);
   const Tokens more = text_of(10, 4);
   for (const CustomStates& states : {CustomStates{.used = true}, kBack, kCopied, kBoth}) {
-    SCOPED_TRACE(testing::Message() << (states.clone ? "copied " : "")
-                                    << (states.truncate ? "goes back" : ""));
+    SCOPED_TRACE(testing::Message()
+                 << (states.clone ? "copied " : "") << (states.truncate ? "goes back" : ""));
     const Place plain({}, states);
     const auto wanted = plain.generator->new_session().value();
     const Said want = say_at(*wanted, prompt, 20, 0.0);

@@ -62,11 +62,11 @@ class RecurrentState final : public SequenceState, private StateCopies, private 
 
   std::shared_ptr<const StateLayout> layout_;
   engine::EngineMemory& memory_;
-  Held now_;                     // none: zeros
-  std::shared_ptr<Piece> next_;  // written by the pass that comes
+  Held now_;                      // none: zeros
+  std::shared_ptr<Piece> next_;   // written by the pass that comes
   std::shared_ptr<Piece> spare_;  // by the one after it, in place of what a snapshot holds
-  int32_t unsettled_ = 0;        // rows that are kept beside now_ and not in it
-  int32_t length_ = 0;           // these included
+  int32_t unsettled_ = 0;         // rows that are kept beside now_ and not in it
+  int32_t length_ = 0;            // these included
   std::vector<std::shared_ptr<const Snapshot>> snapshots_;  // ascending
 };
 
