@@ -114,8 +114,8 @@ class Sequence {
   [[nodiscard]] Mark mark() const noexcept { return {length(), evaluated(), dropped_}; }
   /// The same point after what was dropped since.
   [[nodiscard]] Mark moved(const Mark& mark) const noexcept;
-  /// Gives the cache's blocks back to the pool they are from; all tokens are then pending. False
-  /// where there is no pool, or nothing to give.
+  /// Gives the cache's blocks back to the pool they are from; all tokens are then pending. A state
+  /// stays as it is until the sequence goes on. False where there is no pool, or nothing to give.
   bool evict() noexcept;
   [[nodiscard]] bool evictable() const noexcept;
 

@@ -77,9 +77,10 @@ class PrefixCache final : public BlockSaver {
   /// more. What is known stays as it is and counts as used; nothing happens without tokens or
   /// blocks. Where there is no room less recently used blocks go, and what does not fit even then
   /// is not kept. A snapshot of the state after all of the tokens, which then fill their blocks,
-  /// is kept beside the last of these, and goes with it. Changes nothing on failure:
-  /// kInvalidArgument for too few blocks, for one of which fewer positions are written, and for a
-  /// snapshot within a block; kState for one that is not an allocated one of the pool.
+  /// is kept beside the last of these, and goes with it; what it lies in must outlive the cache.
+  /// Changes nothing on failure: kInvalidArgument for too few blocks, for one of which fewer
+  /// positions are written, and for a snapshot within a block; kState for one that is not an
+  /// allocated one of the pool.
   Status insert(uint64_t domain, Tokens tokens, std::span<Block* const> blocks,
                 std::shared_ptr<const StateSnapshot> after = nullptr);
   /// The longest beginning of `tokens` that is kept, to a token; for a sequence with a state the
