@@ -7,7 +7,8 @@
  * forked and saved as they like. One that remembers what came before keeps it in a state for each sequence, made by
  * state_new. With state_truncate sessions can be cut, with state_clone forked; a model without state_truncate runs one
  * sequence at a time, and after a step that failed it makes a new state and runs the sequence's tokens again. With either
- * tokens can be guessed (gen_options_set_prompt_lookup and its neighbours); with neither gen_create refuses that.
+ * tokens can be guessed (gen_options_set_prompt_lookup and its neighbours); with neither gen_create refuses that. A sequence
+ * whose keys and values a pool has given to others begins with a new state, too.
  *
  * A function that attends to what came before may leave keys and values to the library: gen_model_config_set_kv_layers
  * and gen_forward_attention. They lie in the sessions' caches of any kind, in 32 bits or 3, in pools and files, and are

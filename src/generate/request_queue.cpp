@@ -281,8 +281,8 @@ void RequestQueue::note_blocks_of(const StepRequest& request) noexcept {
 StepRequest* RequestQueue::last_holder_behind(const StepRequest& request) const noexcept {
   StepRequest* last = nullptr;
   for (StepRequest* other : waiting_) {
-    if (other->evicted || other->state != nullptr || other->cache->length() == 0 ||
-        !other->cache->traits().pooled || !comes_before(request, *other)) {
+    if (other->evicted || other->cache->length() == 0 || !other->cache->traits().pooled ||
+        !comes_before(request, *other)) {
       continue;
     }
     if (last == nullptr || comes_before(*last, *other)) last = other;

@@ -70,10 +70,12 @@ Status Sequence::start(int32_t end, const Pass& pass) {
   out_ = false;
   if (pass.wants() != graph::kWantsNothing) forget(pass.results_from);
   if (stale_) GEN_TRY(rebuild());
+  GEN_TRY(renew_state());
   pass_ = pass;
   begin_ = evaluated();
   end_ = end;
   reused_ = 0;
+  parting_ = 0;
   stepped_back_ = false;
   evicted_ = false;
   reuse(quiet_end());
@@ -84,16 +86,17 @@ StepRequest* Sequence::next() {
   // Asked again before every chunk, since another session may be ahead with the same prompt.
   if (!stepped_back_) reuse(std::min(end_ - 1, quiet_end()));
   const int32_t at = evaluated();
-  const int32_t rows = std::min({end_ - at, generator_->prefill_chunk(), cache_->plan_limit()});
+  const int32_t rows =
+      std::min({pass_end(at) - at, generator_->prefill_chunk(), cache_->plan_limit()});
   const graph::Wants wants = pass_.wants();
   const bool quiet_pass = wants == graph::kWantsNothing;
   const int32_t quiet = quiet_pass ? rows : std::clamp(pass_.results_from - at, 0, rows);
   wants_.assign(static_cast<size_t>(quiet), graph::kWantsNothing);
   wants_.resize(static_cast<size_t>(rows), wants);
 
-  DraftJob* const draft = rows == 1 && !quiet_pass && (state_ == nullptr || state_->keeps_some())
-                              ? pass_.draft
-                              : nullptr;
+  const bool drafts = end_ - at == 1 && !quiet_pass;
+  DraftJob* const draft =
+      drafts && (state_ == nullptr || state_->keeps_some()) ? pass_.draft : nullptr;
   if (draft != nullptr) {
     const int32_t most = std::min(cache_->plan_limit(), generator_->prefill_chunk()) - 1;
     // After a row that fills the context plain decoding would shift it.
@@ -143,6 +146,7 @@ Status Sequence::take() {
     begin_ = remembered_ = 0;
     genuine_ = true;
     evicted_ = true;  // what is found again has been counted, or computed
+    GEN_TRY(renew_state());
   }
   if (request_.status.code() == Code::kPoolExhausted && leave_shared_block()) return {};
   if (!request_.status.ok()) {
@@ -156,7 +160,7 @@ Status Sequence::take() {
   }
   if (request_.taken > 0) commit({request_.taken});
   remember();
-  if (request_.taken > 1 && done()) remember_state();
+  if (end_ - begin_ > 1 && done()) remember_state();
   if (generator_->options().metrics != nullptr) generator_->scheduler().measure_caches();
   if (pass_.progress != nullptr) {
     pass_.progress->store(
@@ -197,61 +201,111 @@ void Sequence::remember_state() noexcept {
 void Sequence::withdraw() noexcept {
   if (!out_) return;
   generator_->scheduler().withdraw(&request_);
-  (void)take();  // how it ended concerns nobody any more
+  try {
+    (void)take();  // how it ended concerns nobody any more
+  } catch (...) {  // no memory for a new state, which is made when it is needed
+  }
 }
 
 bool Sequence::evictable() const noexcept {
-  return evaluated() > 0 && state_ == nullptr && cache_->traits().pooled;
+  return cache_->length() > 0 && cache_->traits().pooled;
 }
 
+// The cache alone: a state may be a caller's, whose functions are not called in here.
 bool Sequence::evict() noexcept {
   if (!evictable()) return false;
-  forget(0);
-  return evaluated() == 0 && !stale_;
+  bool cut = false;
+  try {
+    cut = cache_->truncate(0).ok();
+  } catch (...) {  // as in forget()
+  }
+  stale_ = stale_ || !cut;
+  genuine_ = true;
+  remembered_ = 0;
+  return cut;
+}
+
+bool Sequence::state_is_left() const noexcept {
+  return state_ != nullptr && cache_->length() == 0 && state_->length() > 0;
+}
+
+Status Sequence::renew_state() {
+  if (!state_is_left()) return {};
+  GEN_ASSIGN(state_, generator_->model().new_sequence_state());
+  return {};
+}
+
+cache::PrefixCache* Sequence::prefixes() const noexcept {
+  cache::PrefixCache* const prefixes = generator_->prefix_cache();
+  if (prefixes == nullptr || cache_->sharing() == nullptr) return nullptr;
+  return state_ == nullptr || state_->snapshots() != nullptr ? prefixes : nullptr;
+}
+
+int32_t Sequence::pass_end(int32_t at) const noexcept {
+  if (state_ == nullptr || end_ - at == 1) return end_;
+  const cache::PrefixCache* const prefixes = this->prefixes();
+  if (prefixes == nullptr || !genuine_) return end_;
+  if (parting_ > at) return parting_;
+  const int32_t size = prefixes->pool().block_size();
+  const int32_t last = quiet_end() / size * size;
+  return last > at ? last : end_;
 }
 
 void Sequence::reuse(int32_t end) noexcept {
-  cache::PrefixCache* const prefixes = generator_->prefix_cache();
-  cache::SharesBlocks* const sharing = cache_->sharing();
-  if (prefixes == nullptr || sharing == nullptr || state_ != nullptr || end <= evaluated()) return;
+  cache::PrefixCache* const prefixes = this->prefixes();
+  if (prefixes == nullptr || end <= evaluated()) return;
   try {
-    cache::PrefixHit hit =
-        prefixes->match(generator_->prefix_domain(), tokens().first(static_cast<size_t>(end)));
+    cache::PrefixHit hit = prefixes->match(
+        generator_->prefix_domain(), tokens().first(static_cast<size_t>(end)), state_ != nullptr);
+    const int32_t size = prefixes->pool().block_size();
+    parting_ = static_cast<int32_t>(hit.known()) / size * size;
     const auto found = static_cast<int32_t>(hit.tokens());
     const int32_t had = evaluated();
-    if (found <= had || !sharing->adopt(hit.blocks(), found).ok()) return;
+    if (found <= had) return;
+    std::unique_ptr<cache::SequenceState> state;
+    if (state_ != nullptr) {
+      auto made = generator_->model().new_sequence_state();
+      if (!made.ok() || !made.value()->snapshots()->restore(hit.snapshot()).ok()) return;
+      state = std::move(made).value();
+    }
+    if (!cache_->sharing()->adopt(hit.blocks(), found).ok()) return;
+    state_ = std::move(state);
     hit.taken();
     genuine_ = true;
     if (!evicted_) reused_ += found - std::clamp(pass_.count_from, had, found);
-    remembered_ = found / prefixes->pool().block_size();
+    remembered_ = found / size;
     trace_id_ = generator_->new_trace_id();
   } catch (...) {  // no memory for a list of blocks: they are computed
   }
 }
 
 void Sequence::remember() noexcept {
-  cache::PrefixCache* const prefixes = generator_->prefix_cache();
-  cache::SharesBlocks* const sharing = cache_->sharing();
-  if (prefixes == nullptr || sharing == nullptr || state_ != nullptr || !genuine_) return;
+  cache::PrefixCache* const prefixes = this->prefixes();
+  if (prefixes == nullptr || !genuine_) return;
   const int32_t size = prefixes->pool().block_size();
   const int32_t full = evaluated() / size;
   const auto count = static_cast<size_t>(full);
-  if (full <= remembered_ || sharing->blocks().size() < count) return;
+  const auto blocks = cache_->sharing()->blocks();
+  if (full <= remembered_ || blocks.size() < count) return;
   try {
+    std::shared_ptr<const cache::StateSnapshot> after;
+    if (state_ != nullptr && evaluated() == full * size) {
+      auto made = state_->snapshots()->share();
+      if (made.ok()) after = std::move(made).value();
+    }
     const auto held = tokens().first(count * static_cast<size_t>(size));
     const Status kept =
-        prefixes->insert(generator_->prefix_domain(), held, sharing->blocks().first(count));
+        prefixes->insert(generator_->prefix_domain(), held, blocks.first(count), std::move(after));
     if (kept.ok()) remembered_ = full;
   } catch (...) {  // no memory: it is not remembered
   }
 }
 
 bool Sequence::leave_shared_block() noexcept {
-  cache::PrefixCache* const prefixes = generator_->prefix_cache();
-  cache::SharesBlocks* const sharing = cache_->sharing();
-  if (prefixes == nullptr || sharing == nullptr || state_ != nullptr || stepped_back_) return false;
+  cache::PrefixCache* const prefixes = this->prefixes();
+  if (prefixes == nullptr || stepped_back_) return false;
   const int32_t rest = evaluated() % prefixes->pool().block_size();
-  const auto blocks = sharing->blocks();
+  const auto blocks = cache_->sharing()->blocks();
   if (rest == 0 || blocks.empty() || blocks.back()->references() == 1) return false;
   stepped_back_ = true;
   forget(evaluated() - rest);

@@ -20,6 +20,10 @@
 #include "generate/step_plan.h"
 #include "graph/batch.h"
 
+namespace gen::cache {
+class PrefixCache;
+}  // namespace gen::cache
+
 namespace gen::generate {
 
 class Generator;
@@ -110,8 +114,8 @@ class Sequence {
   [[nodiscard]] Mark mark() const noexcept { return {length(), evaluated(), dropped_}; }
   /// The same point after what was dropped since.
   [[nodiscard]] Mark moved(const Mark& mark) const noexcept;
-  /// Gives the cache's blocks back to the pool they are from; all tokens are then pending. False
-  /// where there is no pool, or nothing to give.
+  /// Gives the cache's blocks back to the pool they are from; all tokens are then pending. A state
+  /// stays as it is until the sequence goes on. False where there is no pool, or nothing to give.
   bool evict() noexcept;
   [[nodiscard]] bool evictable() const noexcept;
 
@@ -143,20 +147,33 @@ class Sequence {
   void commit(cache::Kept kept) noexcept;
   Status cut_to(int32_t n);
   Status rebuild();
+  /// Whether the blocks were taken and the state is still there, and of no use without them.
+  [[nodiscard]] bool state_is_left() const noexcept;
+  /// Begins the state anew then.
+  Status renew_state();
   Status drop(int32_t first, int32_t n);
   /// Where the tokens end whose logits nobody wants.
   [[nodiscard]] int32_t quiet_end() const noexcept {
     return pass_.wants() != graph::kWantsNothing ? std::min(end_, pass_.results_from) : end_;
   }
+  /// The prefix cache, if there is one and this sequence can go on from what others had, and they
+  /// from what it has: its cache has blocks, and a state snapshots. Else null.
+  [[nodiscard]] cache::PrefixCache* prefixes() const noexcept;
   /// Goes on from the blocks that the prefix cache has of the tokens before `end`, if that is more
-  /// than there is. What fails is not taken.
+  /// than there is; with a state, from where there is a snapshot of it, too. What fails is not
+  /// taken.
   void reuse(int32_t end) noexcept;
-  /// Gives it the blocks that are full.
+  /// Gives it the blocks that are full, and what the state is at the end of one.
   void remember() noexcept;
+  /// Where a pass from `at` on is to end. For a state that is where others may want to begin: at
+  /// the border where a text that is known parts from this one, and at the last one of tokens of
+  /// which nothing is wanted.
+  [[nodiscard]] int32_t pass_end(int32_t at) const noexcept;
   /// A point to which the state can go back, at the end of a prompt.
   void remember_state() noexcept;
-  /// Steps back to the beginning of a block that it shares with the prefix cache, which may then go
-  /// if there is no other left to copy it to. False if there is none.
+  /// Steps back to the beginning of a block that it shares with the prefix cache, or as far as a
+  /// state does, so that the block may go if there is no other left to copy it to. False if there
+  /// is none.
   bool leave_shared_block() noexcept;
   [[nodiscard]] Status check_savable() const;
   Result<std::unique_ptr<cache::SequenceState>> fork_state() const;
@@ -168,6 +185,7 @@ class Sequence {
   std::unique_ptr<cache::SequenceState> state_;
   std::vector<int32_t> tokens_;
   int32_t remembered_ = 0;  // evaluated blocks that the prefix cache was given
+  int32_t parting_ = 0;     // up to where it has the blocks but may have no snapshot
   bool genuine_ = true;     // evaluating the tokens would give what it holds: not moved, not loaded
   int64_t trace_id_ = 0;    // names what the cache holds to tracers
   bool stale_ = false;      // the cache holds something else and must be made anew

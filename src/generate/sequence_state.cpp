@@ -74,7 +74,9 @@ Status Sequence::check_savable() const {
 
 Result<std::unique_ptr<cache::SequenceState>> Sequence::fork_state() const {
   cache::StateCopies* const copies = state_->copies();
-  if (copies != nullptr) return copies->fork();
+  if (copies != nullptr) {
+    return state_is_left() ? generator_->model().new_sequence_state() : copies->fork();
+  }
   return error(Code::kUnsupported, "the model has a state of its own that cannot be copied");
 }
 

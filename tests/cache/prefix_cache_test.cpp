@@ -301,10 +301,64 @@ TEST(PrefixCache, SeveralShareAPoolAndLeaveIt) {
   release(*pool, all);
 }
 
+/// Stands for the state after some tokens.
+struct After final : StateSnapshot {
+  After(uint64_t domain, const Tokens& of) : tokens(of), signature(sign(domain, of)) { ++live; }
+  ~After() override { --live; }
+  After(const After&) = delete;
+  After& operator=(const After&) = delete;
+  [[nodiscard]] int32_t length() const noexcept override {
+    return static_cast<int32_t>(tokens.size());
+  }
+
+  Tokens tokens;
+  uint64_t signature;
+  static inline std::atomic<int64_t> live{0};
+};
+
+TEST(PrefixCache, SnapshotsStandAtTheEndsOfBlocks) {
+  auto pool = make_pool(100);
+  auto cache = make(pool, 3);
+  Tokens all = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  Blocks blocks;
+  ASSERT_TRUE(write(*pool, 1, all, &blocks).ok());
+  EXPECT_EQ(cache->insert(1, all, blocks, std::make_shared<After>(1, all)).code(),
+            Code::kInvalidArgument);
+  EXPECT_EQ(cache->size(), 0);
+  EXPECT_EQ(After::live, 0);
+  ASSERT_TRUE(cache->insert(1, all, blocks).ok());
+  const auto found = [&](const Tokens& tokens) {
+    const PrefixHit hit = cache->match(1, tokens, true);
+    EXPECT_EQ(hit.blocks().size(), hit.tokens() / kSize);
+    EXPECT_EQ(hit.snapshot() == nullptr, hit.tokens() == 0);
+    if (hit.snapshot() != nullptr) {
+      EXPECT_EQ(hit.snapshot()->length(), static_cast<int32_t>(hit.tokens()));
+    }
+    return std::pair(hit.tokens(), hit.known());
+  };
+  EXPECT_EQ(found(all), std::pair(size_t{0}, size_t{10}));
+  const Tokens four(all.begin(), all.begin() + 4);
+  const Tokens eight(all.begin(), all.begin() + 8);
+  ASSERT_TRUE(cache->insert(1, eight, blocks, std::make_shared<After>(1, eight)).ok());
+  EXPECT_EQ(found(all), std::pair(size_t{8}, size_t{10}));
+  EXPECT_EQ(found({1, 2, 3, 4, 5, 6, 7}), std::pair(size_t{0}, size_t{7}));
+  ASSERT_TRUE(cache->insert(1, four, blocks, std::make_shared<After>(1, four)).ok());
+  EXPECT_EQ(found({1, 2, 3, 4, 5, 6, 7}), std::pair(size_t{4}, size_t{7}));
+  EXPECT_EQ(cache->match(1, eight).snapshot(), nullptr);  // only who asks has one
+  EXPECT_EQ(After::live, 2);
+  insert(*cache, *pool, {7, 7, 7, 7, 8, 8, 8, 8});  // leaves room for the first block only
+  EXPECT_EQ(After::live, 1);
+  EXPECT_EQ(found(all), std::pair(size_t{4}, size_t{4}));
+  cache->clear();
+  EXPECT_EQ(After::live, 0);
+  release(*pool, blocks);
+}
+
 // The obvious cache: each block by its domain and all tokens up to its end.
 struct Entry {
   Block* block = nullptr;
   uint64_t used = 0;
+  bool snapshot = false;
 };
 using Path = std::pair<uint64_t, Tokens>;
 
@@ -318,7 +372,7 @@ class Model {
  public:
   explicit Model(size_t capacity) : capacity_(capacity) {}
 
-  void insert(uint64_t domain, const Tokens& tokens, const Blocks& blocks) {
+  void insert(uint64_t domain, const Tokens& tokens, const Blocks& blocks, bool snapshot) {
     ++clock_;
     std::vector<Path> own;
     for (size_t i = 0; i * kSize < tokens.size(); ++i) {
@@ -349,6 +403,7 @@ class Model {
       }
     }
     for (const Path& path : own) entries.at(path).used = clock_;
+    if (snapshot && own.size() * kSize == tokens.size()) entries.at(own.back()).snapshot = true;
   }
   [[nodiscard]] size_t longest(uint64_t domain, const Tokens& tokens) const {
     size_t most = 0;
@@ -356,6 +411,20 @@ class Model {
       if (path.first == domain) most = std::max(most, common(path.second, tokens));
     }
     return most;
+  }
+  [[nodiscard]] size_t longest_with_snapshot(uint64_t domain, const Tokens& tokens) const {
+    size_t most = 0;
+    for (const auto& [path, entry] : entries) {
+      const size_t n = path.second.size();
+      if (path.first == domain && entry.snapshot && common(path.second, tokens) == n) {
+        most = std::max(most, n);
+      }
+    }
+    return most;
+  }
+  [[nodiscard]] int64_t snapshots() const {
+    return std::count_if(entries.begin(), entries.end(),
+                         [](const auto& entry) { return entry.second.snapshot; });
   }
   /// These blocks were lent.
   void use(std::span<Block* const> blocks) {
@@ -405,15 +474,29 @@ TEST(PrefixCache, EqualsTheObviousCache) {
       if (random() % 2 == 0) {
         Blocks blocks;
         ASSERT_TRUE(write(*pool, domain, tokens, &blocks).ok());
-        ASSERT_TRUE(cache->insert(domain, tokens, blocks).ok());
-        model.insert(domain, tokens, blocks);
+        std::shared_ptr<const StateSnapshot> after;
+        if (!tokens.empty() && tokens.size() % kSize == 0 && random() % 3 > 0) {
+          after = std::make_shared<After>(domain, tokens);
+        }
+        model.insert(domain, tokens, blocks, after != nullptr);
+        ASSERT_TRUE(cache->insert(domain, tokens, blocks, std::move(after)).ok());
         release(*pool, blocks);
       } else {
         const PrefixHit hit = cache->match(domain, tokens);
         ASSERT_EQ(hit.tokens(), model.longest(domain, tokens)) << "step " << step;
         model.use(hit.blocks());
         ASSERT_EQ(look(*cache, tokens, domain), hit.tokens());
+        const PrefixHit stateful = cache->match(domain, tokens, true);
+        ASSERT_EQ(stateful.tokens(), model.longest_with_snapshot(domain, tokens));
+        ASSERT_EQ(stateful.known(), hit.tokens());
+        ASSERT_EQ(stateful.blocks().size(), stateful.tokens() / kSize);
+        const auto* const after = static_cast<const After*>(stateful.snapshot().get());
+        ASSERT_EQ(after == nullptr, stateful.tokens() == 0);
+        if (after != nullptr) {
+          ASSERT_EQ(after->signature, sign(domain, std::span(tokens).first(stateful.tokens())));
+        }
       }
+      ASSERT_EQ(After::live, model.snapshots());
       ASSERT_EQ(static_cast<size_t>(cache->size()), model.entries.size()) << "step " << step;
       ASSERT_EQ(pool->available(), 100 - model.entries.size());
       for (const auto& [path, entry] : model.entries) ASSERT_EQ(entry.block->references(), 1);

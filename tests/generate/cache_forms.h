@@ -22,6 +22,7 @@
 #ifdef GEN_FORMS_CUDA
 #include "cuda/engine/op_bench.h"
 #endif
+#include "support/drift_model.h"
 #include "support/far_engine.h"
 #include "support/fake_model.h"
 #include "support/loaded_tiny.h"
@@ -37,11 +38,12 @@ struct CacheForm {
   int32_t pool_blocks = 0;    // 0: enough for all
   bool far = false;  // on an engine whose memory only operations may touch; with GEN_FORMS_CUDA on
                      // the CUDA engine, and all forms are
+  bool recurrent = false;  // of a model some of whose blocks recur
 
   friend std::ostream& operator<<(std::ostream& out, const CacheForm& form) {
     constexpr const char* kNames[] = {"plain", "paged", "compressed", "tiered"};
-    return out << (form.far ? "far " : "") << form.kind << " "
-               << kNames[static_cast<size_t>(form.layout)] << " " << form.block_size << ", "
+    return out << (form.far ? "far " : "") << (form.recurrent ? "recurrent " : "") << form.kind
+               << " " << kNames[static_cast<size_t>(form.layout)] << " " << form.block_size << ", "
                << form.prefix_blocks << " prefix blocks, pool of " << form.pool_blocks;
   }
 };
@@ -77,8 +79,15 @@ struct FormsPlace {
   engine::EngineMemory& memory;
 };
 
-inline FormsPlace forms_place(bool far) {
+inline FormsPlace forms_place(bool far, bool recurrent = false) {
   test::TinyModelSpec spec;
+  if (recurrent) {
+    spec = test::drift_spec();
+    spec.context = kFormsContext;
+    spec.vocab = kFormsVocab;
+    static const test::LoadedTiny tiny{test::TinyModel(spec), test::with_drift()};
+    return {tiny.model(), engine::system_memory()};
+  }
   spec.context = kFormsContext;
   spec.vocab = kFormsVocab;
 #ifdef GEN_FORMS_CUDA
@@ -148,7 +157,7 @@ inline std::shared_ptr<const Generator> generator_of(const CacheForm& form, int3
   options.prefill_chunk = chunk;
   options.max_sequences = max_sequences;
   options.drafter = std::move(drafter);
-  const FormsPlace place = forms_place(form.far);
+  const FormsPlace place = forms_place(form.far, form.recurrent);
   set_caches(&options, form, place.model.layer_shapes(), place.memory);
   std::vector<std::string> pieces;
   for (int32_t i = 0; i < kFormsVocab - 2; ++i) {
@@ -170,7 +179,7 @@ class FreshSessions {
       : generator_(
             generator_of(form.layout == CacheForm::Layout::kCompressed
                              ? CacheForm{.layout = form.layout, .block_size = form.block_size}
-                             : CacheForm{.kind = form.kind},
+                             : CacheForm{.kind = form.kind, .recurrent = form.recurrent},
                          kFormsContext, 1)) {}
   [[nodiscard]] Said say(const Tokens& prompt, int32_t n) const {
     return generate::say(*generator_->new_session().value(), prompt, n);

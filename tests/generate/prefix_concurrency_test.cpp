@@ -26,13 +26,17 @@ std::array<Said, 2> talk(Session& session, uint32_t i) {
   return said;
 }
 
-TEST(PrefixConcurrency, EachSaysWhatItSaysAlone) {
+/// Of a model whose blocks attend, or some of whose blocks recur.
+class PrefixConcurrency : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Models, PrefixConcurrency, testing::Bool());
+
+TEST_P(PrefixConcurrency, EachSaysWhatItSaysAlone) {
   std::vector<std::array<Said, 2>> alone;
-  PrefixWorld plain({.block_size = 4, .capacity = 0});
+  PrefixWorld plain({.block_size = 4, .capacity = 0, .recurrent = GetParam()});
   for (uint32_t i = 0; i < kTexts; ++i) alone.push_back(talk(*plain.session(), i));
 
   for (const size_t room : {size_t{128}, size_t{400}}) {  // blocks; a talk takes 14 or so
-    PrefixWorld world({.block_size = 4, .capacity = 90});
+    PrefixWorld world({.block_size = 4, .capacity = 90, .recurrent = GetParam()});
     world.leave_free(std::min(room, world.pool->blocks().available()));
     const size_t all = world.pool->blocks().available();
     const auto generator = world.generator();

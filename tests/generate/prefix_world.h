@@ -14,7 +14,7 @@
 #include "generate/said.h"
 #include "generate/session.h"
 #include "generate/watched_model.h"
-#include "support/loaded_tiny.h"
+#include "support/drift_model.h"
 
 namespace gen::generate {
 
@@ -26,12 +26,14 @@ struct PrefixOptions {
   int32_t capacity = 100;  // 0: no prefix cache
   int32_t chunk = 16;
   int32_t sequences = 4;  // in one step
+  bool recurrent = false;
 };
 
 class PrefixWorld {
  public:
   explicit PrefixWorld(PrefixOptions wanted = {}, uint32_t seed = 1)
-      : tiny_(test::TinyModel(spec(seed))) {
+      : tiny_(wanted.recurrent ? test::LoadedTiny(test::TinyModel(drift()), test::with_drift())
+                               : test::LoadedTiny(test::TinyModel(spec(seed)))) {
     model = std::make_shared<WatchedModel>(tiny_.model());
     pool = cache::CachePool::create(wanted.kind, model->layer_shapes(), wanted.block_size, 1,
                                     engine::system_memory())
@@ -51,6 +53,11 @@ class PrefixWorld {
     test::TinyModelSpec made;
     made.context = kContext;
     made.seed = seed;
+    return made;
+  }
+  static test::TinyModelSpec drift() {
+    test::TinyModelSpec made = test::drift_spec();
+    made.context = kContext;
     return made;
   }
   [[nodiscard]] std::shared_ptr<cache::BlockPool> blocks() const {

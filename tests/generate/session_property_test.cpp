@@ -535,6 +535,16 @@ std::vector<CacheForm> forms() {
                    .prefix_blocks = prefixes,
                    .pool_blocks = 30});
   }
+#ifndef GEN_FORMS_CUDA
+  all.push_back({.recurrent = true});
+  for (const auto& [prefixes, pool] : {std::pair{40, 0}, std::pair{0, 30}, std::pair{20, 30}}) {
+    all.push_back({.layout = CacheForm::Layout::kPaged,
+                   .block_size = 8,
+                   .prefix_blocks = prefixes,
+                   .pool_blocks = pool,
+                   .recurrent = true});
+  }
+#endif
   return all;
 }
 

@@ -83,6 +83,7 @@ class Digest final : public model::CustomForward {
     return static_cast<void*>(new Seen(*static_cast<const Seen*>(state)));
   }
   Status truncate_state(void* state, int32_t n) const override {
+    if (n == 0) ++emptied;
     auto& digests = static_cast<Seen*>(state)->digests;
     digests.resize(std::min(digests.size(), static_cast<size_t>(n)));
     return {};
@@ -98,6 +99,7 @@ class Digest final : public model::CustomForward {
   std::function<void(const graph::Batch& batch)> after_forward;
   mutable std::atomic<int32_t> live{0};
   mutable std::atomic<int32_t> clones{0};
+  mutable std::atomic<int32_t> emptied{0};
 
  private:
   struct Seen {
@@ -342,6 +344,57 @@ TEST(StatefulDrafts, AFailedPassSaysWhy) {
         }
       }
       EXPECT_GT(failures, 1);  // passes over guesses are made again without
+    }
+  }
+}
+
+// Whose blocks are taken goes on from the start, whatever its state can do; and the caller's
+// functions are not called for it before that, since the scheduler is locked.
+TEST(StatefulDrafts, SessionsThatGiveWayComeBackTheSame) {
+  const CacheForm tight{.layout = CacheForm::Layout::kPaged, .block_size = 4, .pool_blocks = 14};
+  const Tokens prompt = text_of(8, 13);
+  const Tokens other = text_of(9, 30);
+  const Tokens more = text_of(10, 4);
+  for (const CustomStates& states : {CustomStates{.used = true}, kBack, kCopied, kBoth}) {
+    SCOPED_TRACE(testing::Message()
+                 << (states.clone ? "copied " : "") << (states.truncate ? "goes back" : ""));
+    const Place plain({}, states);
+    const auto wanted = plain.generator->new_session().value();
+    const Said want = say_at(*wanted, prompt, 20, 0.0);
+    const Said want_more = say_at(*wanted, more, 9, 0.0);
+    const Said want_other = say_at(*plain.generator->new_session().value(), other, 20, 0.0);
+    const bool guesses = states.clone || states.truncate;
+    const auto drafter = std::make_shared<RightUpTo>(tokens_of(*wanted), 4, 2);
+    const Place place(tight, states, guesses ? drafter : nullptr);
+    const auto session = place.generator->new_session().value();
+    EXPECT_EQ(say_at(*session, prompt, 20, 0.0), want);
+    const int32_t live = place.digest->live;
+    {
+      const auto newcomer = place.generator->new_session().value();
+      EXPECT_EQ(say_at(*newcomer, other, 20, 0.0), want_other);
+      EXPECT_EQ(session->cache().length(), 0);
+      EXPECT_EQ(place.digest->live, live + 1);
+      EXPECT_EQ(place.digest->emptied, 0);
+    }
+    EXPECT_EQ(place.digest->live, live);
+    EXPECT_EQ(session->fork().ok(), states.clone);
+    EXPECT_EQ(say_at(*session, more, 9, 0.0), want_more);
+    EXPECT_EQ(tokens_of(*session), tokens_of(*wanted));
+
+    // Two that are under way at once, of which one gives up what it has.
+    const auto first = place.generator->new_session().value();
+    const auto second = place.generator->new_session().value();
+    CallParams params = params_of(20);
+    params.sampling.temperature = 0.0;
+    params.sampling.repetition_penalty = 1.1;
+    auto one = first->open({.text = {}, .tokens = prompt}, params).value();
+    auto two = second->open({.text = {}, .tokens = other}, params).value();
+    while (one != nullptr || two != nullptr) {
+      for (auto& [stream, text] : {std::tie(one, want), std::tie(two, want_other)}) {
+        if (stream == nullptr || (static_cast<void>(stream->poll()), !stream->ended())) continue;
+        EXPECT_EQ(stream->result().tokens, text.tokens) << stream->result().status.message();
+        stream.reset();
+      }
     }
   }
 }

@@ -220,6 +220,75 @@ TEST_F(Recurrent, GoesBackToSnapshots) {
   }
 }
 
+// For others, of whom rewind() knows nothing; and what was shared stays what it was.
+TEST_F(Recurrent, SharesSnapshots) {
+  for (const Keep keep : {Keep::kAll, Keep::kSome}) {
+    Lane lane(model);
+    cache::StateSnapshots* const snapshots = lane.state->snapshots();
+    std::vector<std::shared_ptr<const cache::StateSnapshot>> shared;
+    lane.feed(0, 4, 4, keep);
+    ASSERT_TRUE(snapshots->snapshot().ok());
+    for (size_t at = 4; at < 16; at += 2) {
+      EXPECT_EQ(lane.feed(at, at + 2, 1 + at / 2 % 2, keep), want(at, at + 2));
+      shared.push_back(snapshots->share().value());
+      EXPECT_EQ(snapshots->share().value()->length(), static_cast<int32_t>(at) + 2);
+    }
+    for (const auto& snapshot : shared) {
+      const auto at = static_cast<size_t>(snapshot->length());
+      Lane other(model);
+      other.feed(0, at, at);
+      ASSERT_TRUE(other.state->snapshots()->restore(snapshot).ok());
+      EXPECT_EQ(other.feed(at, kTokens.size(), 3, keep), want(at, kTokens.size()));
+    }
+    EXPECT_EQ(lane.state->rewind(15).value(), 4);
+    ASSERT_TRUE(lane.cache->truncate(4).ok());
+    EXPECT_EQ(lane.feed(4, kTokens.size(), 5), want(4, kTokens.size()));
+  }
+}
+
+/// Has no memory on demand.
+class TightAllocator final : public Allocator {
+ public:
+  Status allocate(size_t bytes, size_t align, void** out) noexcept override {
+    *out = nullptr;
+    if (tight) return error(Code::kOutOfMemory, "no %zu bytes", bytes);
+    return system_allocator().allocate(bytes, align, out);
+  }
+  void release(void* pointer, size_t bytes) noexcept override {
+    system_allocator().release(pointer, bytes);
+  }
+  bool tight = false;
+};
+
+// All that a snapshot needs is taken when it is made: without memory then there is none, and
+// without memory later no pass needs any because of it.
+TEST_F(Recurrent, WithoutMemoryForASnapshotTheStateStays) {
+  TightAllocator allocator;
+  test::TinyEngineOptions options = test::with_drift();
+  options.allocator = &allocator;
+  const test::LoadedTiny tight(tiny, options);
+  Lane warm(tight);  // workspaces are there from then on
+  warm.feed(0, 6, 3);
+  warm.feed(6, 10, 4);
+  warm.feed(10, 18, 2);
+  for (const bool shares : {false, true}) {
+    Lane lane(tight);
+    cache::StateSnapshots* const snapshots = lane.state->snapshots();
+    const auto made = [&] { return shares ? snapshots->share() : snapshots->snapshot(); };
+    EXPECT_EQ(lane.feed(0, 6, 3), want(0, 6));
+    allocator.tight = true;
+    EXPECT_EQ(made().status().code(), Code::kOutOfMemory);
+    EXPECT_EQ(lane.feed(6, 10, 4), want(6, 10));  // as without
+    allocator.tight = false;
+    const auto snapshot = made().value();
+    EXPECT_EQ(snapshot->length(), 10);
+    allocator.tight = true;
+    EXPECT_EQ(lane.feed(10, 18, 2), want(10, 18));
+    EXPECT_EQ(lane.state->rewind(9).value(), 0);  // what failed is nothing to go back to
+    allocator.tight = false;
+  }
+}
+
 TEST_F(Recurrent, FailedPassesAreAborted) {
   // Cancels when the second recurrence begins: the first has run.
   struct Stop final : engine::Tracer {

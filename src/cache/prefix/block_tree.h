@@ -15,6 +15,7 @@
 namespace gen::cache {
 
 class Block;
+class StateSnapshot;
 
 /// Invariants: only a node of block_size() tokens has children. Nodes that nobody holds stand in
 /// the order of use; who uses a node uses its ancestors after it, so a node comes before its parent
@@ -26,7 +27,8 @@ class BlockTree {
 
   struct Node {
     int32_t id = -1;         // in [0, max_blocks()), of no other node; -1 before it is added
-    Block* block = nullptr;  // this and the next are for the tree's owner
+    Block* block = nullptr;  // this and the next two are for the tree's owner
+    std::shared_ptr<const StateSnapshot> snapshot;
     size_t pins = 0;
     std::vector<int32_t> tokens;  // the owner may add some where no sibling begins with these
 

@@ -67,8 +67,13 @@ Status PrefixCache::check_written(const Block& block, size_t tokens) const {
                tokens);
 }
 
-Status PrefixCache::insert(uint64_t domain, Tokens tokens, std::span<Block* const> blocks) {
+Status PrefixCache::insert(uint64_t domain, Tokens tokens, std::span<Block* const> blocks,
+                           std::shared_ptr<const StateSnapshot> after) {
   if (tokens.empty() || blocks.empty()) return {};
+  if (after != nullptr && tokens.size() % tree_.block_size() != 0) {
+    return error(Code::kInvalidArgument, "a snapshot after %zu tokens, within a block of %zu",
+                 tokens.size(), tree_.block_size());
+  }
   const size_t pieces = tree_.pieces(tokens.size());
   if (blocks.size() < pieces) {
     return error(Code::kInvalidArgument, "%zu blocks of %zu positions do not hold %zu tokens",
@@ -128,17 +133,20 @@ Status PrefixCache::insert(uint64_t domain, Tokens tokens, std::span<Block* cons
     last = &tree_.add(*last, std::move(chain[i]));
     last->block = kept[replaced + i];
   }
+  const bool all = first + replaced + added == pieces;
+  if (all && last->snapshot == nullptr) last->snapshot = std::move(after);
   tree_.release(*last);
   size_.store(tree_.size(), std::memory_order_relaxed);
   return {};
 }
 
-PrefixHit PrefixCache::match(uint64_t domain, Tokens tokens) {
+PrefixHit PrefixCache::match(uint64_t domain, Tokens tokens, bool with_state) {
   PrefixHit hit;
   hit.pool_ = pool_;
   const std::lock_guard lock(mutex_);
   std::vector<Block*> blocks;
   Node* last = &tree_.root();
+  size_t with_snapshot = 0;  // blocks
   for (size_t i = 0; i < tree_.pieces(tokens.size()); ++i) {
     const Tokens piece = tree_.piece(tokens, i);
     const BlockTree::Near near = tree_.nearest(*last, key(*last, domain), piece);
@@ -147,6 +155,15 @@ PrefixHit PrefixCache::match(uint64_t domain, Tokens tokens) {
     blocks.push_back(last->block);
     hit.tokens_ += near.common;
     if (near.common < tree_.block_size()) break;
+    if (with_state && last->snapshot != nullptr) {
+      with_snapshot = blocks.size();
+      hit.snapshot_ = last->snapshot;
+    }
+  }
+  hit.known_ = hit.tokens_;
+  if (with_state) {
+    blocks.resize(with_snapshot);
+    hit.tokens_ = with_snapshot * tree_.block_size();
   }
   const Status retained = pool_->retain(blocks);
   GEN_ASSERT(retained.ok());

@@ -19,6 +19,7 @@
 #include "base/status.h"
 #include "cache/prefix/block_pool.h"
 #include "cache/prefix/block_tree.h"
+#include "cache/state_snapshot.h"
 
 namespace gen::cache {
 
@@ -36,12 +37,21 @@ class PrefixHit {
   [[nodiscard]] std::span<Block* const> blocks() const noexcept { return blocks_; }
   /// The references are somebody else's now.
   void taken() noexcept { blocks_.clear(); }
+  /// What the state of a sequence was after tokens(), where that was asked for; null if they are
+  /// none.
+  [[nodiscard]] const std::shared_ptr<const StateSnapshot>& snapshot() const noexcept {
+    return snapshot_;
+  }
+  /// Positions of which there are blocks; more than tokens() where they have no snapshot.
+  [[nodiscard]] size_t known() const noexcept { return known_; }
 
  private:
   friend class PrefixCache;
   std::shared_ptr<BlockPool> pool_;
   std::vector<Block*> blocks_;
+  std::shared_ptr<const StateSnapshot> snapshot_;
   size_t tokens_ = 0;
+  size_t known_ = 0;
 };
 
 /// At most `capacity` blocks, each with one reference; one that is held by nobody else is given
@@ -66,11 +76,16 @@ class PrefixCache final : public BlockSaver {
   /// Keeps the blocks that hold `tokens`, in order; they must be committed and not written any
   /// more. What is known stays as it is and counts as used; nothing happens without tokens or
   /// blocks. Where there is no room less recently used blocks go, and what does not fit even then
-  /// is not kept. Changes nothing on failure: kInvalidArgument for too few blocks and for one of
-  /// which fewer positions are written; kState for one that is not an allocated one of the pool.
-  Status insert(uint64_t domain, Tokens tokens, std::span<Block* const> blocks);
-  /// The longest beginning of `tokens` that is kept, to a token.
-  PrefixHit match(uint64_t domain, Tokens tokens);
+  /// is not kept. A snapshot of the state after all of the tokens, which then fill their blocks,
+  /// is kept beside the last of these, and goes with it; what it lies in must outlive the cache.
+  /// Changes nothing on failure: kInvalidArgument for too few blocks, for one of which fewer
+  /// positions are written, and for a snapshot within a block; kState for one that is not an
+  /// allocated one of the pool.
+  Status insert(uint64_t domain, Tokens tokens, std::span<Block* const> blocks,
+                std::shared_ptr<const StateSnapshot> after = nullptr);
+  /// The longest beginning of `tokens` that is kept, to a token; for a sequence with a state the
+  /// longest at whose end there is a snapshot.
+  PrefixHit match(uint64_t domain, Tokens tokens, bool with_state = false);
 
   /// Lets all blocks go; those do not count as evicted.
   void clear() noexcept;

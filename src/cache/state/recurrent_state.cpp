@@ -80,7 +80,7 @@ void RecurrentState::commit(const StatePlan& plan, Kept kept) noexcept {
   if (kept.n == 0) return;
   GEN_ASSERT(plan.keep == Keep::kSome || kept.n == plan.count);
   std::swap(now_.piece, next_);
-  if (std::exchange(now_.shared, false)) next_.reset();
+  if (std::exchange(now_.shared, false)) next_ = std::move(spare_);
   unsettled_ = plan.keep == Keep::kSome ? kept.n : 0;
   length_ += kept.n;
 }
@@ -117,19 +117,30 @@ Result<std::unique_ptr<SequenceState>> RecurrentState::fork() {
 }
 
 Result<std::shared_ptr<const StateSnapshot>> RecurrentState::snapshot() {
-  const bool held = !snapshots_.empty() && snapshots_.back()->length() == length_;
-  if (!held) {
-    auto made = std::make_shared<Snapshot>();
-    made->layout = layout_;
-    made->piece = now_.piece;
-    made->unsettled = unsettled_;
-    made->after = length_;
-    snapshots_.reserve(kSnapshots + 1);
-    snapshots_.push_back(std::move(made));
-    now_.shared = true;
-    if (snapshots_.size() > kSnapshots) snapshots_.erase(snapshots_.begin());
+  snapshots_.reserve(kSnapshots + 1);
+  GEN_ASSIGN(auto made, new_snapshot());
+  if (snapshots_.empty() || snapshots_.back() != made) snapshots_.push_back(made);
+  if (snapshots_.size() > kSnapshots) snapshots_.erase(snapshots_.begin());
+  return std::shared_ptr<const StateSnapshot>(std::move(made));
+}
+
+Result<std::shared_ptr<const StateSnapshot>> RecurrentState::share() {
+  GEN_ASSIGN(auto made, new_snapshot());
+  return std::shared_ptr<const StateSnapshot>(std::move(made));
+}
+
+Result<std::shared_ptr<const RecurrentState::Snapshot>> RecurrentState::new_snapshot() {
+  if (!snapshots_.empty() && snapshots_.back()->length() == length_) return snapshots_.back();
+  auto made = std::make_shared<Snapshot>();
+  made->layout = layout_;
+  made->piece = now_.piece;
+  made->unsettled = unsettled_;
+  made->after = length_;
+  if (now_.piece != nullptr && !now_.shared && spare_ == nullptr) {
+    GEN_ASSIGN(spare_, new_piece(0));
   }
-  return std::shared_ptr<const StateSnapshot>(snapshots_.back());
+  now_.shared = true;
+  return std::shared_ptr<const Snapshot>(std::move(made));
 }
 
 Status RecurrentState::restore(std::shared_ptr<const StateSnapshot> snapshot) {

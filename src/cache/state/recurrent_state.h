@@ -52,18 +52,21 @@ class RecurrentState final : public SequenceState, private StateCopies, private 
 
   Result<std::unique_ptr<SequenceState>> fork() override;
   Result<std::shared_ptr<const StateSnapshot>> snapshot() override;
+  Result<std::shared_ptr<const StateSnapshot>> share() override;
   Status restore(std::shared_ptr<const StateSnapshot> snapshot) override;
   Status save(StateWriter& to) const override;
   Status load(StateReader& from) override;
+  Result<std::shared_ptr<const Snapshot>> new_snapshot();
   void take(const Snapshot& snapshot) noexcept;
   Result<std::shared_ptr<Piece>> new_piece(int64_t kept_rows) const;
 
   std::shared_ptr<const StateLayout> layout_;
   engine::EngineMemory& memory_;
-  Held now_;                     // none: zeros
-  std::shared_ptr<Piece> next_;  // written by the pass that comes
-  int32_t unsettled_ = 0;        // rows that are kept beside now_ and not in it
-  int32_t length_ = 0;           // these included
+  Held now_;                      // none: zeros
+  std::shared_ptr<Piece> next_;   // written by the pass that comes
+  std::shared_ptr<Piece> spare_;  // by the one after it, in place of what a snapshot holds
+  int32_t unsettled_ = 0;         // rows that are kept beside now_ and not in it
+  int32_t length_ = 0;            // these included
   std::vector<std::shared_ptr<const Snapshot>> snapshots_;  // ascending
 };
 

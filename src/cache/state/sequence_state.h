@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "cache/kept.h"
 #include "cache/state/state_shape.h"
+#include "cache/state_snapshot.h"
 
 namespace gen::cache {
 
@@ -41,19 +42,15 @@ class StateCopies {
   [[nodiscard]] virtual Result<std::unique_ptr<SequenceState>> fork() = 0;
 };
 
-/// What a state was after so many positions. Immutable; shared by all that may come back to it.
-class StateSnapshot {
- public:
-  virtual ~StateSnapshot() = default;
-  [[nodiscard]] virtual int32_t length() const noexcept = 0;
-};
-
 /// Points to come back to, in memory and in files.
 class StateSnapshots {
  public:
   virtual ~StateSnapshots() = default;
-  /// What the state is now, which rewind() may then go back to. kOutOfMemory.
+  /// What the state is now, which rewind() may then go back to. What passes need because of it is
+  /// taken here. kOutOfMemory, and nothing changed.
   virtual Result<std::shared_ptr<const StateSnapshot>> snapshot() = 0;
+  /// The same for others: rewind() does not know of it.
+  virtual Result<std::shared_ptr<const StateSnapshot>> share() = 0;
   /// Makes the state that of a snapshot, which stays. kInvalidArgument, and nothing changed, for
   /// one of another model's state.
   virtual Status restore(std::shared_ptr<const StateSnapshot> snapshot) = 0;
