@@ -10,12 +10,16 @@
 #include <cmath>
 
 #include "base/rng.h"
+#include "model/arch/registry.h"
 #include "quant/format.h"
 #include "support/gguf_writer.h"
 #include "tensor/dtype.h"
 
 namespace gen::test {
 namespace {
+
+using model::arch::Bias;
+using model::arch::HeadNorms;
 
 constexpr uint64_t kWidth = 256;
 constexpr uint64_t kFeedForward = 512;
@@ -31,6 +35,7 @@ struct Spec {
   uint64_t head_dim = 64;
   bool tied = false;
   std::string rope_scaling;  // "", "linear", "yarn", or "llama3" for a tensor of factors
+  uint64_t window = 0;       // of the layers that the family has such for
 };
 
 std::string lower(std::string text) {
@@ -103,7 +108,10 @@ std::vector<float> random_values(const Spec& spec, std::string_view tensor, uint
 
 class ModelWriter {
  public:
-  explicit ModelWriter(const Spec& spec) : spec_(spec) {}
+  explicit ModelWriter(const Spec& spec)
+      : spec_(spec),
+        style_((*model::arch::find_architecture(model::arch::architectures(), spec.arch).value())
+                   .style) {}
 
   std::vector<std::byte> write() {
     hyperparameters();
@@ -145,6 +153,15 @@ class ModelWriter {
       gguf_.set(key("rope.scaling.factor"), 4.0F);
     }
     if (spec_.rope_scaling == "yarn") number("rope.scaling.original_context_length", 512);
+    if (spec_.window > 0) number("attention.sliding_window", spec_.window);
+    if (style_.factors) {
+      gguf_.set(key("embedding_scale"), 1.5F);
+      gguf_.set(key("residual_scale"), 0.6F);
+      gguf_.set(key("attention.scale"), 0.2F);
+      gguf_.set(key("logit_scale"), 0.9F);
+    }
+    if (style_.score_cap > 0.0F) gguf_.set(key("attn_logit_softcapping"), 2.5F);
+    if (style_.logit_cap > 0.0F) gguf_.set(key("final_logit_softcapping"), 5.0F);
   }
 
   /// SentencePiece with bytes, letters, frequent groups of letters.
@@ -190,24 +207,27 @@ class ModelWriter {
     const std::string prefix = "blk." + std::to_string(layer) + ".";
     const uint64_t q_size = spec_.head_dim * kHeads;
     const uint64_t kv_size = spec_.head_dim * kKvHeads;
-    vector(prefix + "attn_norm.weight", kWidth, 1.0, 0.2);
+    if (style_.norm_before) vector(prefix + "attn_norm.weight", kWidth, 1.0, 0.2);
     product(prefix + "attn_q.weight", kWidth, q_size, 1.2);
     product(prefix + "attn_k.weight", kWidth, kv_size, 1.2);
     product(prefix + "attn_v.weight", kWidth, kv_size, 1.0);
-    if (spec_.arch == "qwen2") {
+    if (style_.input_bias == Bias::kRequired) {
       vector(prefix + "attn_q.bias", q_size, 0.0, 0.4);
       vector(prefix + "attn_k.bias", kv_size, 0.0, 0.4);
       vector(prefix + "attn_v.bias", kv_size, 0.0, 0.4);
     }
-    if (spec_.arch == "qwen3") {
-      vector(prefix + "attn_q_norm.weight", spec_.head_dim, 1.2, 0.3);
-      vector(prefix + "attn_k_norm.weight", spec_.head_dim, 1.2, 0.3);
+    if (style_.head_norms != HeadNorms::kNone) {
+      const bool all = style_.head_norms == HeadNorms::kAllHeads;
+      vector(prefix + "attn_q_norm.weight", all ? q_size : spec_.head_dim, 1.2, 0.3);
+      vector(prefix + "attn_k_norm.weight", all ? kv_size : spec_.head_dim, 1.2, 0.3);
     }
     product(prefix + "attn_output.weight", q_size, kWidth, 0.8);
-    vector(prefix + "ffn_norm.weight", kWidth, 1.0, 0.2);
+    if (style_.norm_after) vector(prefix + "post_attention_norm.weight", kWidth, 1.0, 0.2);
+    if (style_.norm_before) vector(prefix + "ffn_norm.weight", kWidth, 1.0, 0.2);
     product(prefix + "ffn_gate.weight", kWidth, kFeedForward, 1.2);
     product(prefix + "ffn_up.weight", kWidth, kFeedForward, 1.0);
     product(prefix + "ffn_down.weight", kFeedForward, kWidth, 0.8);
+    if (style_.norm_after) vector(prefix + "post_ffw_norm.weight", kWidth, 1.0, 0.2);
   }
 
   /// Divisors of the rotary frequencies: 1 for the fast half, up to 8 for the slow ones.
@@ -241,6 +261,7 @@ class ModelWriter {
   }
 
   const Spec& spec_;
+  const model::arch::DenseStyle& style_;
   uint64_t vocab_ = 0;
   GgufWriter gguf_;
 };

@@ -22,9 +22,13 @@ namespace {
 using test::GgufWriter;
 using Change = std::function<void(GgufWriter&)>;
 
+Status read_llama(KeyReader& keys, HParams* h) {
+  return arch::read_dense_decoder(arch::kLlama.style, keys, h);
+}
+
 /// A complete set, but for the keys that `change` writes itself.
 Result<HParams> read(const Change& change, const std::string& without = "",
-                     ReadHParams hook = arch::read_llama) {
+                     const ReadHParams& hook = read_llama) {
   GgufWriter writer;
   const auto set = [&](const char* key, uint32_t value) {
     if (without != key) writer.set(std::string("llama.") + key, value);
@@ -172,7 +176,7 @@ Status read_made_up(KeyReader& keys, HParams* h) {
   GEN_TRY(arch::read_model(keys, h));
   GEN_TRY(arch::read_feed_forward(keys, h));
   GEN_TRY(arch::read_heads(keys, true, h));
-  GEN_TRY(arch::read_windows(keys, 3, h));
+  GEN_TRY(arch::read_windows(keys, {.window = 0, .pattern = 3}, h));
   GEN_TRY(arch::read_rope(keys, {.kind = engine::RopeKind::kHalves}, h));
   double cap = 0.0;
   return keys.number_or("final_logit_softcapping", 0.0, 0.0, 1e6, &cap);
@@ -400,7 +404,7 @@ TEST(HParams, NeedAnArchitecture) {
   const std::vector<std::byte> bytes = GgufWriter().build().bytes;
   auto file = gguf::GgufFile::parse(bytes);
   ASSERT_TRUE(file.ok());
-  const auto h = read_hparams(file.value()->metadata(), arch::read_llama);
+  const auto h = read_hparams(file.value()->metadata(), read_llama);
   EXPECT_EQ(h.status().code(), Code::kFormat);
   EXPECT_NE(std::string(h.status().message()).find("general.architecture"), std::string::npos);
 }

@@ -28,14 +28,26 @@ std::string DecoderBuilder::name(const char* part, const char* suffix) const {
 }
 
 graph::ValueId DecoderBuilder::embedding() {
-  const graph::ValueId x =
-      graph_.embed(weights_.matrix("token_embd.weight", h_.vocab_size, h_.hidden));
+  const graph::ValueId x = graph_.embed(
+      weights_.matrix("token_embd.weight", h_.vocab_size, h_.hidden), h_.embedding_factor);
   graph_.tap(0, x);
   return x;
 }
 
 graph::ValueId DecoderBuilder::norm(graph::ValueId x, const char* part) {
-  return graph_.rms_norm(x, weights_.vector(name(part, ".weight"), h_.hidden), h_.norm_eps);
+  return norm(x, part, h_.hidden);
+}
+
+graph::ValueId DecoderBuilder::norm(graph::ValueId x, const char* part, int64_t size) {
+  return graph_.rms_norm(x, weights_.vector(name(part, ".weight"), size), h_.norm_eps);
+}
+
+graph::ValueId DecoderBuilder::add(graph::ValueId x, graph::ValueId made) {
+  if (h_.residual_factor != 1.0F) {
+    made = graph_.apply(engine::Op::kActivate, {made},
+                        {.kind = engine::Act::kScaled, .alpha = h_.residual_factor});
+  }
+  return graph_.add(x, made);
 }
 
 graph::ValueId DecoderBuilder::product(graph::ValueId x, const std::string& weight, int64_t rows,
@@ -57,12 +69,16 @@ graph::ValueId DecoderBuilder::linear(graph::ValueId x, const char* part, int64_
 }
 
 graph::ValueId DecoderBuilder::attend(graph::ValueId q, graph::ValueId k, graph::ValueId v,
-                                      bool head_norms) {
+                                      HeadNorms norms) {
   std::vector<float> q_norm;
   std::vector<float> k_norm;
-  if (head_norms) {
+  if (norms == HeadNorms::kEachHead) {
     q_norm = weights_.vector(name("attn_q_norm", ".weight"), spec().k_dim);
     if (k.valid()) k_norm = weights_.vector(name("attn_k_norm", ".weight"), spec().k_dim);
+  }
+  if (norms == HeadNorms::kAllHeads) {
+    q = norm(q, "attn_q_norm", q_rows());
+    if (k.valid()) k = norm(k, "attn_k_norm", k_rows());
   }
   graph::AttentionSpec attention = spec();
   attention.rope = rope_table();
@@ -70,11 +86,12 @@ graph::ValueId DecoderBuilder::attend(graph::ValueId q, graph::ValueId k, graph:
   return graph_.attention(q, layer_);
 }
 
-graph::ValueId DecoderBuilder::gated_feed_forward(graph::ValueId x, Bias bias) {
+graph::ValueId DecoderBuilder::gated_feed_forward(graph::ValueId x, engine::Act gate_act,
+                                                  Bias bias) {
   const int32_t width = layer().feed_forward;
   const graph::ValueId gate = linear(x, "ffn_gate", width, graph::SiteKind::kGate, bias);
   const graph::ValueId up = linear(x, "ffn_up", width, graph::SiteKind::kUp, bias);
-  const graph::ValueId gated = graph_.apply(engine::Op::kGated, {gate, up}, {engine::Act::kSilu});
+  const graph::ValueId gated = graph_.apply(engine::Op::kGated, {gate, up}, {.kind = gate_act});
   return linear(gated, "ffn_down", h_.hidden, graph::SiteKind::kDown, bias);
 }
 
@@ -83,8 +100,13 @@ void DecoderBuilder::head(graph::ValueId x, Bias bias) {
   x = graph_.select_rows(x);
   x = graph_.rms_norm(x, weights_.vector("output_norm.weight", h_.hidden), h_.norm_eps);
   const char* weight = weights_.has("output.weight") ? "output.weight" : "token_embd.weight";
-  graph_.logits(product(x, weight, h_.vocab_size, h_.hidden, "output.bias", bias,
-                        graph::site_id(h_.n_layers, graph::SiteKind::kLogits)));
+  x = product(x, weight, h_.vocab_size, h_.hidden, "output.bias", bias,
+              graph::site_id(h_.n_layers, graph::SiteKind::kLogits));
+  engine::Activation end = {.alpha = h_.logit_factor, .limit = h_.logit_cap};
+  if (h_.logit_factor != 1.0F) end.kind = engine::Act::kScaled;
+  if (h_.logit_cap > 0.0F) end.kind = engine::Act::kSoftCapped;
+  if (end.kind != engine::Act::kNone) x = graph_.apply(engine::Op::kActivate, {x}, end);
+  graph_.logits(x);
 }
 
 }  // namespace gen::model::arch

@@ -1,23 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decoder that several architectures are: layers of attention and a gated feed-forward, each
-// after an RMS norm and added to what went in. What sets them apart is data; an architecture of
-// another build writes its own loop with decoder_builder.h.
+// The decoder that most architectures are: layers of attention and a gated feed-forward, each added
+// to what went in. What sets them apart is data, a DenseStyle; an architecture of another build
+// writes its own loop with decoder_builder.h.
 #pragma once
 
+#include <cstdint>
+
+#include "base/status.h"
+#include "engine/activation.h"
 #include "graph/graph.h"
 #include "model/arch/decoder_builder.h"
 #include "model/hparams.h"
+#include "model/key_reader.h"
 #include "model/weights.h"
 
 namespace gen::model::arch {
 
+/// What no file says. Keys are those below "<architecture>.".
 struct DenseStyle {
-  bool head_norms = false;        // each head of q and k is normalised before it is rotated
+  RopeParams rope;
+  /// rope.scaling.finetuned, where it is false, says that nothing is rotated.
+  bool rope_switch = false;
+
+  // RMS norms, one for attention and one for the feed-forward.
+  bool norm_before = true;  // attn_norm and ffn_norm, of what goes in
+  bool norm_after = false;  // post_attention_norm and post_ffw_norm, of what is added
+  HeadNorms head_norms = HeadNorms::kNone;
+
   Bias input_bias = Bias::kNone;  // of attn_q, attn_k and attn_v
   Bias inner_bias = Bias::kNone;  // of attn_output and the feed-forward
   Bias head_bias = Bias::kNone;   // of output
+
+  engine::Act gate = engine::Act::kSilu;
+
+  int32_t window = 0;           // without attention.sliding_window; 0: all is seen
+  int32_t global_every = 0;     // the last of so many layers sees all; 0: as the file says
+  bool local_unscaled = false;  // layers with a window turn without rope.scaling
+
+  bool root_embedding = false;  // the embedding is multiplied by the root of its length
+  bool factors = false;         // embedding_scale, residual_scale and, a divisor, logit_scale
+  float score_cap = 0.0F;       // without attn_logit_softcapping; 0: there is none
+  float logit_cap = 0.0F;       // without final_logit_softcapping; 0: there is none
 };
 
+/// Reads all that a file of this style may say.
+Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h);
+/// Names its tensors and operations.
 void build_dense_decoder(const DenseStyle& style, const HParams& hparams, Weights& weights,
                          graph::GraphBuilder& graph);
 
