@@ -81,6 +81,22 @@ std::vector<Spec> specs() {
   variant.format = DType::kQ8_0;
   variant.name = "llama-tied-q8_0";
   out.push_back(variant);
+  // What sets these families apart is beside the products.
+  for (const char* arch : {"gemma2", "granite", "olmo2"}) {
+    Spec spec;
+    spec.arch = arch;
+    spec.layers = 4;
+    spec.tied = spec.arch == "gemma2";  // it has no output matrix
+    if (spec.arch == "gemma2") spec.window = 7;
+    spec.name = spec.arch + "-f32";
+    out.push_back(spec);
+    if (spec.arch != "olmo2") continue;
+    spec.layers = 5;
+    spec.window = 7;
+    spec.rope_scaling = "yarn";
+    spec.name = "olmo2-windows";
+    out.push_back(spec);
+  }
   return out;
 }
 

@@ -36,5 +36,8 @@ Result<const Architecture*> find_architecture(Architectures known, const std::st
 extern const Architecture kLlama;
 extern const Architecture kQwen2;
 extern const Architecture kQwen3;
+extern const Architecture kGemma2;
+extern const Architecture kGranite;
+extern const Architecture kOlmo2;
 
 }  // namespace gen::model::arch
