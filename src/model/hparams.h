@@ -23,7 +23,10 @@ enum class RopeScaling : int32_t { kNone, kLinear, kYarn, kLlama3 };
 /// below "<architecture>." and what its absence means, or "family" for what no file says.
 struct RopeParams {
   engine::RopeKind kind = engine::RopeKind::kNone;  // family
-  bool freq_factors = false;                 // family: rope_freqs.weight, if there, is for this
+  bool freq_factors = false;  // family: rope_freqs.weight, if there, is for this
+  /// family: divisors are rope_factors_long.weight where context_length is above original_context,
+  /// rope_factors_short.weight elsewhere, if they are there.
+  bool long_factors = false;
   int32_t n_dims = 0;                        // rope.dimension_count; k_dim
   double base = 10000.0;                     // rope.freq_base
   RopeScaling scaling = RopeScaling::kNone;  // rope.scaling.type; linear if there is a factor

@@ -19,6 +19,7 @@ namespace gen::test {
 namespace {
 
 using model::arch::Bias;
+using model::arch::FeedForward;
 using model::arch::HeadNorms;
 
 constexpr uint64_t kWidth = 256;
@@ -34,8 +35,9 @@ struct Spec {
   uint64_t layers = 2;
   uint64_t head_dim = 64;
   bool tied = false;
-  std::string rope_scaling;  // "", "linear", "yarn", or "llama3" for a tensor of factors
-  uint64_t window = 0;       // of the layers that the family has such for
+  std::string rope_scaling;       // "", "linear", "yarn", or "llama3" for a tensor of factors
+  uint64_t original_context = 0;  // 0: the file does not say
+  uint64_t window = 0;            // of the layers that the family has such for
 };
 
 std::string lower(std::string text) {
@@ -82,7 +84,7 @@ std::vector<Spec> specs() {
   variant.name = "llama-tied-q8_0";
   out.push_back(variant);
   // What sets these families apart is beside the products.
-  for (const char* arch : {"gemma2", "granite", "olmo2"}) {
+  for (const char* arch : {"gemma2", "granite", "olmo2", "glm4", "phi3", "smollm3", "arcee"}) {
     Spec spec;
     spec.arch = arch;
     spec.layers = 4;
@@ -90,6 +92,11 @@ std::vector<Spec> specs() {
     if (spec.arch == "gemma2") spec.window = 7;
     spec.name = spec.arch + "-f32";
     out.push_back(spec);
+    if (spec.arch == "phi3") {
+      spec.original_context = 512;
+      spec.name = "phi3-long";
+      out.push_back(spec);
+    }
     if (spec.arch != "olmo2") continue;
     spec.layers = 5;
     spec.window = 7;
@@ -138,7 +145,11 @@ class ModelWriter {
     matrix("token_embd.weight", kWidth, vocab_, !spec_.tied ? 1.0 : quantised ? 0.055 : 0.08);
     vector("output_norm.weight", kWidth, 1.0, 0.2);
     if (!spec_.tied) matrix("output.weight", kWidth, vocab_, quantised ? 0.06 : 0.085);
-    if (spec_.rope_scaling == "llama3") rope_factors();
+    if (spec_.rope_scaling == "llama3") rope_factors("rope_freqs.weight", 7.0F);
+    if (style_.rope.long_factors) {
+      rope_factors("rope_factors_long.weight", 5.0F);
+      rope_factors("rope_factors_short.weight", 0.5F);
+    }
     for (uint64_t layer = 0; layer < spec_.layers; ++layer) block(layer);
     return std::move(gguf_.build().bytes);
   }
@@ -157,7 +168,7 @@ class ModelWriter {
     number("feed_forward_length", kFeedForward);
     number("attention.head_count", kHeads);
     number("attention.head_count_kv", kKvHeads);
-    number("rope.dimension_count", spec_.head_dim);
+    number("rope.dimension_count", spec_.arch == "glm4" ? spec_.head_dim / 2 : spec_.head_dim);
     gguf_.set(key("attention.layer_norm_rms_epsilon"), 1e-5F);
     gguf_.set(key("rope.freq_base"), spec_.arch == "qwen3" ? 1000000.0F : 10000.0F);
     if (spec_.head_dim * kHeads != kWidth) {
@@ -169,6 +180,10 @@ class ModelWriter {
       gguf_.set(key("rope.scaling.factor"), 4.0F);
     }
     if (spec_.rope_scaling == "yarn") number("rope.scaling.original_context_length", 512);
+    if (spec_.original_context > 0) {
+      number("rope.scaling.original_context_length", spec_.original_context);
+      gguf_.set(key("rope.scaling.attn_factor"), 1.19F);
+    }
     if (spec_.window > 0) number("attention.sliding_window", spec_.window);
     if (style_.factors) {
       gguf_.set(key("embedding_scale"), 1.5F);
@@ -206,6 +221,10 @@ class ModelWriter {
       tokens.push_back(piece);
       types.push_back(1);
     }
+    if (spec_.arch == "phi3") {  // without which the other program does not load it
+      tokens.emplace_back("<|endoftext|>");
+      types.push_back(3);
+    }
     vocab_ = tokens.size();
     std::vector<float> scores(tokens.size(), 0.0F);
     for (size_t i = 259; i < scores.size(); ++i) scores[i] = -static_cast<float>(i - 258);
@@ -224,9 +243,13 @@ class ModelWriter {
     const uint64_t q_size = spec_.head_dim * kHeads;
     const uint64_t kv_size = spec_.head_dim * kKvHeads;
     if (style_.norm_before) vector(prefix + "attn_norm.weight", kWidth, 1.0, 0.2);
-    product(prefix + "attn_q.weight", kWidth, q_size, 1.2);
-    product(prefix + "attn_k.weight", kWidth, kv_size, 1.2);
-    product(prefix + "attn_v.weight", kWidth, kv_size, 1.0);
+    if (spec_.arch == "phi3") {
+      product(prefix + "attn_qkv.weight", kWidth, q_size + 2 * kv_size, 1.2);
+    } else {
+      product(prefix + "attn_q.weight", kWidth, q_size, 1.2);
+      product(prefix + "attn_k.weight", kWidth, kv_size, 1.2);
+      product(prefix + "attn_v.weight", kWidth, kv_size, 1.0);
+    }
     if (style_.input_bias == Bias::kRequired) {
       vector(prefix + "attn_q.bias", q_size, 0.0, 0.4);
       vector(prefix + "attn_k.bias", kv_size, 0.0, 0.4);
@@ -240,20 +263,23 @@ class ModelWriter {
     product(prefix + "attn_output.weight", q_size, kWidth, 0.8);
     if (style_.norm_after) vector(prefix + "post_attention_norm.weight", kWidth, 1.0, 0.2);
     if (style_.norm_before) vector(prefix + "ffn_norm.weight", kWidth, 1.0, 0.2);
-    product(prefix + "ffn_gate.weight", kWidth, kFeedForward, 1.2);
-    product(prefix + "ffn_up.weight", kWidth, kFeedForward, 1.0);
+    const bool fused = style_.feed_forward == FeedForward::kFused;
+    if (style_.feed_forward == FeedForward::kGated) {
+      product(prefix + "ffn_gate.weight", kWidth, kFeedForward, 1.2);
+    }
+    product(prefix + "ffn_up.weight", kWidth, fused ? 2 * kFeedForward : kFeedForward, 1.0);
     product(prefix + "ffn_down.weight", kFeedForward, kWidth, 0.8);
     if (style_.norm_after) vector(prefix + "post_ffw_norm.weight", kWidth, 1.0, 0.2);
   }
 
-  /// Divisors of the rotary frequencies: 1 for the fast half, up to 8 for the slow ones.
-  void rope_factors() {
+  /// Divisors of the rotary frequencies: 1 for the fast half, up to 1 + more for the slow ones.
+  void rope_factors(const char* name, float more) {
     std::vector<float> factors(spec_.head_dim / 2);
     for (size_t i = 0; i < factors.size(); ++i) {
       const float slow = static_cast<float>(2 * i) / static_cast<float>(factors.size()) - 1.0F;
-      factors[i] = 1.0F + 7.0F * std::max(0.0F, slow);
+      factors[i] = 1.0F + more * std::max(0.0F, slow);
     }
-    add("rope_freqs.weight", DType::kF32, {factors.size()}, factors);
+    add(name, DType::kF32, {factors.size()}, factors);
   }
 
   /// A matrix that turns inputs of deviation 1 into outputs of deviation `gain`.

@@ -504,6 +504,20 @@ TEST(HParams, OfOlmo2) {
   }
 }
 
+TEST(HParams, OfPhi3AndSmolLm3) {
+  auto h = read_as(arch::kPhi3,
+                   [](GgufWriter& w) { w.set("llama.attention.sliding_window", uint32_t{7}); });
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(each(h.value(), &graph::AttentionSpec::window), (Numbers{0, 0, 0}));
+  h = read_as(
+      arch::kSmolLm3, [](GgufWriter& w) { w.set("llama.block_count", uint32_t{9}); },
+      "block_count");
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  for (size_t i = 0; i < 9; ++i) {
+    EXPECT_EQ(h.value().layers[i].rope.kind == engine::RopeKind::kNone, i == 3 || i == 7) << i;
+  }
+}
+
 TEST(HParams, NeedAnArchitecture) {
   const std::vector<std::byte> bytes = GgufWriter().build().bytes;
   auto file = gguf::GgufFile::parse(bytes);

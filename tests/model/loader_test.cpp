@@ -45,7 +45,9 @@ TEST(Loader, RefusesOtherArchitectures) {
   TinyModelSpec spec;
   spec.architecture = "gpt2";
   expect(load(TinyModel(spec).bytes()).status(), Code::kUnsupported,
-         "architecture \"gpt2\" is not supported (llama, qwen2, qwen3, gemma2, granite, olmo2)");
+         "architecture \"gpt2\" is not supported (llama, qwen2, qwen3, gemma2, granite, olmo2, "
+         "glm4, phi3, "
+         "smollm3, arcee)");
   GgufWriter nameless;
   nameless.set_string("general.name", "x");
   expect(load(nameless.build().bytes).status(), Code::kFormat, "general.architecture");

@@ -102,7 +102,7 @@ std::vector<ValueCase> value_cases() {
   uneven.layer_kv_heads = {4, 1};
   uneven.layer_feed_forward = {64, 128};
   cases.push_back({"uneven_layers", uneven, kFloat});
-  for (const char* family : {"gemma2", "granite", "olmo2"}) {
+  for (const char* family : {"gemma2", "granite", "olmo2", "glm4", "phi3", "smollm3", "arcee"}) {
     TinyModelSpec plain = spec_of(family);
     plain.layers = 5;
     cases.push_back({family, plain, kFloat});
@@ -122,8 +122,23 @@ std::vector<ValueCase> value_cases() {
   olmo.window = 4;
   olmo.linear_factor = 4.0F;
   cases.push_back({"olmo2_window", olmo, kFloat});
-  for (const auto& [name, family] :
-       {std::pair{"gemma2_q8_0", "gemma2"}, {"granite_q8_0", "granite"}, {"olmo2_q8_0", "olmo2"}}) {
+  TinyModelSpec fused = spec_of("qwen2");
+  fused.fused_qkv = true;
+  fused.kv_heads = 1;
+  cases.push_back({"fused_qkv", fused, kFloat});
+  TinyModelSpec factored = spec_of("phi3");
+  factored.fused_qkv = true;
+  factored.long_factors = {1.0F, 1.0F, 1.5F, 2.0F, 4.0F, 8.0F, 8.0F, 8.0F};
+  factored.short_factors = {1.0F, 1.25F, 1.5F, 1.5F, 1.5F, 1.75F, 2.0F, 2.0F};
+  for (const int32_t original : {64, 128}) {
+    factored.original_context = original;
+    cases.push_back({original == 64 ? "long_factors" : "short_factors", factored, kFloat});
+  }
+  for (const auto& [name, family] : {std::pair{"gemma2_q8_0", "gemma2"},
+                                     {"granite_q8_0", "granite"},
+                                     {"olmo2_q8_0", "olmo2"},
+                                     {"glm4_q8_0", "glm4"},
+                                     {"arcee_q8_0", "arcee"}}) {
     TinyModelSpec quantised = spec_of(family, DType::kQ8_0);
     quantised.v_type = DType::kQ5_0;
     cases.push_back({name, quantised, kQuantised});

@@ -212,7 +212,9 @@ TEST(ToyModel, IsNobodysBusinessElse) {
   const Status status = load_model(gguf::GgufFile::parse(bytes).value(), load).status();
   EXPECT_EQ(status.code(), Code::kUnsupported);
   EXPECT_EQ(std::string(status.message()),
-            "architecture \"toy\" is not supported (llama, qwen2, qwen3, gemma2, granite, olmo2)");
+            "architecture \"toy\" is not supported (llama, qwen2, qwen3, gemma2, granite, olmo2, "
+            "glm4, phi3, "
+            "smollm3, arcee)");
 }
 
 }  // namespace

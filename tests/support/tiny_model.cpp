@@ -14,6 +14,7 @@
 namespace gen::test {
 namespace {
 
+using model::arch::FeedForward;
 using model::arch::HeadNorms;
 
 constexpr double kEps = 1e-5;
@@ -44,10 +45,12 @@ TinyModel::TinyModel(const TinyModelSpec& spec)
   for (int32_t i = 0; i < spec.layers; ++i) block(i);
   vector("output_norm.weight", spec.hidden, 1.0F);
   if (!spec.tied) matrix("output.weight", spec.vocab, spec.hidden, spec.type);
-  if (!spec.freq_factors.empty()) {
-    const auto bytes = std::as_bytes(std::span(spec.freq_factors));
-    writer_.tensor("rope_freqs.weight", 0, {spec.freq_factors.size()},
-                   {bytes.begin(), bytes.end()});
+  for (const auto& [name, factors] : {std::pair{"rope_freqs.weight", &spec.freq_factors},
+                                      {"rope_factors_long.weight", &spec.long_factors},
+                                      {"rope_factors_short.weight", &spec.short_factors}}) {
+    if (factors->empty()) continue;
+    const auto bytes = std::as_bytes(std::span(*factors));
+    writer_.tensor(name, 0, {factors->size()}, {bytes.begin(), bytes.end()});
   }
 }
 
@@ -93,6 +96,9 @@ void TinyModel::keys() {
   set_number(style_.score_cap > 0.0F, "attn_logit_softcapping", &spec_.score_cap);
   set_number(style_.logit_cap > 0.0F, "final_logit_softcapping", &spec_.logit_cap);
   set_number(true, "attention.scale", &spec_.attention_scale);
+  if (spec_.original_context > 0) {
+    writer_.set(a + "rope.scaling.original_context_length", u32(spec_.original_context));
+  }
   spec_.unrotated = spec_.unrotated && style_.rope_switch;
   if (spec_.unrotated) writer_.set(a + "rope.scaling.finetuned", false);
 }
@@ -107,23 +113,28 @@ void TinyModel::block(int32_t i) {
   const int32_t kv = kv_heads(i) * spec.head_dim;
   const int32_t ff = feed_forward(i);
   const bool stores = kv > 0 && !shares(i);
+  const bool gated = style_.feed_forward == FeedForward::kGated;
+  const bool fused = style_.feed_forward == FeedForward::kFused;
   if (kv > 0) {
     if (style_.norm_before) vector(in_layer(i, "attn_norm.weight"), d, 1.0F);
-    matrix(in_layer(i, "attn_q.weight"), q, d, spec.type);
+    matrix(in_layer(i, spec.fused_qkv ? "attn_qkv.weight" : "attn_q.weight"),
+           spec.fused_qkv ? q + 2 * kv : q, d, spec.type);
   }
-  if (stores) {
+  if (stores && !spec.fused_qkv) {
     matrix(in_layer(i, "attn_k.weight"), kv, d, spec.type);
     matrix(in_layer(i, "attn_v.weight"), kv, d, v_type);
   }
   if (kv > 0) matrix(in_layer(i, "attn_output.weight"), d, q, spec.type);
-  if (input_biases) {
+  if (input_biases && spec.fused_qkv) {
+    vector(in_layer(i, "attn_qkv.bias"), q + 2 * kv, 0.0F);
+  } else if (input_biases) {
     vector(in_layer(i, "attn_q.bias"), q, 0.0F);
     vector(in_layer(i, "attn_k.bias"), kv, 0.0F);
     vector(in_layer(i, "attn_v.bias"), kv, 0.0F);
   }
   if (inner_biases) {
     vector(in_layer(i, "attn_output.bias"), d, 0.0F);
-    vector(in_layer(i, "ffn_gate.bias"), ff, 0.0F);
+    if (gated) vector(in_layer(i, "ffn_gate.bias"), ff, 0.0F);
     vector(in_layer(i, "ffn_up.bias"), ff, 0.0F);
     vector(in_layer(i, "ffn_down.bias"), d, 0.0F);
   }
@@ -142,8 +153,8 @@ void TinyModel::block(int32_t i) {
   }
   if (style_.norm_after) vector(in_layer(i, "post_attention_norm.weight"), d, 1.0F);
   if (style_.norm_before) vector(in_layer(i, "ffn_norm.weight"), d, 1.0F);
-  matrix(in_layer(i, "ffn_gate.weight"), ff, d, spec.type);
-  matrix(in_layer(i, "ffn_up.weight"), ff, d, spec.type);
+  if (gated) matrix(in_layer(i, "ffn_gate.weight"), ff, d, spec.type);
+  matrix(in_layer(i, "ffn_up.weight"), fused ? 2 * ff : ff, d, spec.type);
   matrix(in_layer(i, "ffn_down.weight"), d, ff, v_type);
   if (style_.norm_after) vector(in_layer(i, "post_ffw_norm.weight"), d, 1.0F);
 }
@@ -194,6 +205,27 @@ TinyModel::Row TinyModel::product(const std::string& name, const Row& x) const {
   return y;
 }
 
+TinyModel::Row TinyModel::part(const std::string& name, const Row& x, int32_t first,
+                               int32_t n) const {
+  const Row whole = product(name, x);
+  return {whole.begin() + first, whole.begin() + first + n};
+}
+
+TinyModel::Row TinyModel::input(int32_t index, const char* name, const Row& x) const {
+  if (!spec_.fused_qkv) return product(in_layer(index, name), x);
+  const int32_t q = spec_.heads * spec_.head_dim;
+  const int32_t kv = kv_heads(index) * spec_.head_dim;
+  const std::string qkv = in_layer(index, "attn_qkv");
+  switch (name[5]) {
+    case 'q':
+      return part(qkv, x, 0, q);
+    case 'k':
+      return part(qkv, x, q, kv);
+    default:
+      return part(qkv, x, q + kv, kv);
+  }
+}
+
 TinyModel::Row TinyModel::norm(const std::string& name, const Row& x) const {
   const Row& weight = *find(name + ".weight");
   double squares = 0.0;
@@ -240,7 +272,8 @@ void TinyModel::add(Row* x, const Row& made) const {
 }
 
 void TinyModel::rotate(double* head, int32_t index, int32_t position) const {
-  if (spec_.unrotated) return;
+  const int32_t every = style_.unrotated_every;
+  if (spec_.unrotated || (every > 0 && (index + 1) % every == 0)) return;
   const bool local = is_local(index);
   const double base = static_cast<double>(
       local && spec_.local_rope_base != 0.0F ? spec_.local_rope_base : spec_.rope_base);
@@ -250,9 +283,11 @@ void TinyModel::rotate(double* head, int32_t index, int32_t position) const {
   const bool adjacent = style_.rope.kind == engine::RopeKind::kAdjacent;
   for (int32_t i = 0; i < half; ++i) {
     double angle = position * std::pow(base, -2.0 * i / spec_.head_dim);
-    if (!spec_.freq_factors.empty()) {
-      angle /= static_cast<double>(spec_.freq_factors[static_cast<size_t>(i)]);
-    }
+    const bool longer = spec_.original_context > 0 && spec_.context > spec_.original_context;
+    const std::vector<float>& factors = !spec_.freq_factors.empty() ? spec_.freq_factors
+                                        : longer                    ? spec_.long_factors
+                                                                    : spec_.short_factors;
+    if (!factors.empty()) angle /= static_cast<double>(factors[static_cast<size_t>(i)]);
     if (scaled) angle /= static_cast<double>(spec_.linear_factor);
     double& a = head[adjacent ? 2 * i : i];
     double& b = head[adjacent ? 2 * i + 1 : i + half];
@@ -284,11 +319,11 @@ void TinyModel::attend(int32_t index, std::vector<Kept>* kept, std::vector<Row>*
   for (size_t t = 0; t < hidden->size(); ++t) {
     const Row x = norm_if(style_.norm_before, index, "attn_norm", (*hidden)[t]);
     const auto position = static_cast<int32_t>(t);
-    queries.push_back(product(in_layer(index, "attn_q"), x));
+    queries.push_back(input(index, "attn_q", x));
     turn_heads(index, "attn_q_norm", position, &queries.back());
     if (shares(index)) continue;
-    own.keys.push_back(product(in_layer(index, "attn_k"), x));
-    own.values.push_back(product(in_layer(index, "attn_v"), x));
+    own.keys.push_back(input(index, "attn_k", x));
+    own.values.push_back(input(index, "attn_v", x));
     turn_heads(index, "attn_k_norm", position, &own.keys.back());
   }
   if (shares(index)) own = (*kept)[spec_.shares[static_cast<size_t>(index)] - 1];
@@ -342,12 +377,22 @@ void TinyModel::recur(int32_t index, std::vector<Row>* hidden) const {
 void TinyModel::mix(int32_t index, std::vector<Row>* hidden) const {
   for (Row& x : *hidden) {
     const Row y = norm_if(style_.norm_before, index, "ffn_norm", x);
-    Row gate = product(in_layer(index, "ffn_gate"), y);
-    const Row up = product(in_layer(index, "ffn_up"), y);
-    for (size_t i = 0; i < gate.size(); ++i) {
-      gate[i] = reference_gated({.kind = style_.gate}, gate[i], up[i]);
+    const engine::Activation act = {.kind = style_.activation};
+    Row up = product(in_layer(index, "ffn_up"), y);
+    if (style_.feed_forward == FeedForward::kPlain) {
+      for (double& value : up) value = reference_act(act, value);
+    } else {
+      Row gate;
+      if (style_.feed_forward == FeedForward::kFused) {
+        const auto half = up.begin() + feed_forward(index);
+        gate = Row(up.begin(), half);
+        up = Row(half, up.end());
+      } else {
+        gate = product(in_layer(index, "ffn_gate"), y);
+      }
+      for (size_t i = 0; i < up.size(); ++i) up[i] = reference_gated(act, gate[i], up[i]);
     }
-    const Row down = product(in_layer(index, "ffn_down"), gate);
+    const Row down = product(in_layer(index, "ffn_down"), up);
     add(&x, norm_if(style_.norm_after, index, "post_ffw_norm", down));
   }
 }

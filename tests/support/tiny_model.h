@@ -50,7 +50,11 @@ struct TinyModelSpec {
   float score_cap = 1.5F;
   float logit_cap = 3.0F;
   float attention_scale = 0.0F;
-  bool unrotated = false;  // of families whose files may say so
+  bool unrotated = false;            // of families whose files may say so
+  bool fused_qkv = false;            // attn_qkv in place of three tensors
+  std::vector<float> long_factors;   // [head_dim / 2] or empty, of families that have such
+  std::vector<float> short_factors;  // used as long as original_context is not below context
+  int32_t original_context = 0;      // 0: the file does not say
   uint32_t seed = 1;
 };
 
@@ -75,6 +79,10 @@ class TinyModel {
   float next();
   [[nodiscard]] const Row* find(const std::string& name) const;
   [[nodiscard]] Row product(const std::string& name, const Row& x) const;
+  /// Values [first, first + n) of a product.
+  [[nodiscard]] Row part(const std::string& name, const Row& x, int32_t first, int32_t n) const;
+  /// attn_q, attn_k or attn_v of x, whether they are one tensor or three.
+  [[nodiscard]] Row input(int32_t index, const char* name, const Row& x) const;
   [[nodiscard]] Row norm(const std::string& name, const Row& x) const;
   /// The same before or after a half of a block, where the family has such a norm.
   [[nodiscard]] Row norm_if(bool has, int32_t index, const char* name, const Row& x) const;

@@ -2,6 +2,7 @@
 // The parts of a decoder. See decoder_builder.h.
 #include "model/arch/decoder_builder.h"
 
+#include <span>
 #include <vector>
 
 #include "model/rope_table.h"
@@ -17,6 +18,11 @@ int32_t DecoderBuilder::rope_table() {
   std::vector<float> factors;
   if (rope.freq_factors) {
     factors = weights_.optional_vector("rope_freqs.weight", rope.n_dims / 2);
+  } else if (rope.long_factors) {
+    const bool longer = h_.context_length > rope.original_context;
+    factors = weights_.optional_vector(
+        longer ? "rope_factors_long.weight" : "rope_factors_short.weight", rope.n_dims / 2);
+    weights_.ignore(longer ? "rope_factors_short.weight" : "rope_factors_long.weight");
   }
   const int32_t table = graph_.rope_table(make_rope_table(rope, factors));
   tables_.emplace_back(rope, table);
@@ -53,10 +59,39 @@ graph::ValueId DecoderBuilder::add(graph::ValueId x, graph::ValueId made) {
 graph::ValueId DecoderBuilder::product(graph::ValueId x, const std::string& weight, int64_t rows,
                                        int64_t cols, const std::string& bias_name, Bias bias,
                                        int32_t site) {
-  std::vector<float> values;
-  if (bias == Bias::kRequired) values = weights_.vector(bias_name, rows);
-  if (bias == Bias::kOptional) values = weights_.optional_vector(bias_name, rows);
+  const std::vector<float> values = bias_values(bias_name, rows, bias);
   return graph_.linear(x, weights_.matrix(weight, rows, cols), values, site);
+}
+
+std::vector<float> DecoderBuilder::bias_values(const std::string& name, int64_t size, Bias bias) {
+  if (bias == Bias::kRequired) return weights_.vector(name, size);
+  if (bias == Bias::kOptional) return weights_.optional_vector(name, size);
+  return {};
+}
+
+graph::ValueId DecoderBuilder::piece(graph::ValueId x, const char* part, int64_t total,
+                                     int64_t first, int64_t rows, graph::SiteKind kind, Bias bias) {
+  std::span<const float> values;
+  const std::vector<float> whole = bias_values(name(part, ".bias"), total, bias);
+  if (!whole.empty()) {
+    values = std::span(whole).subspan(static_cast<size_t>(first), static_cast<size_t>(rows));
+  }
+  return graph_.linear(x, weights_.rows(name(part, ".weight"), total, first, rows, h_.hidden),
+                       values, graph::site_id(layer_, kind));
+}
+
+DecoderBuilder::Inputs DecoderBuilder::inputs(graph::ValueId x, Bias bias) {
+  if (!weights_.has(name("attn_qkv", ".weight"))) {
+    return {linear(x, "attn_q", q_rows(), graph::SiteKind::kQ, bias),
+            linear(x, "attn_k", k_rows(), graph::SiteKind::kK, bias),
+            linear(x, "attn_v", v_rows(), graph::SiteKind::kV, bias)};
+  }
+  const int64_t q = q_rows();
+  const int64_t k = k_rows();
+  const int64_t v = v_rows();
+  return {piece(x, "attn_qkv", q + k + v, 0, q, graph::SiteKind::kQ, bias),
+          piece(x, "attn_qkv", q + k + v, q, k, graph::SiteKind::kK, bias),
+          piece(x, "attn_qkv", q + k + v, q + k, v, graph::SiteKind::kV, bias)};
 }
 
 graph::ValueId DecoderBuilder::linear(graph::ValueId x, const char* part, int64_t rows,
@@ -93,6 +128,23 @@ graph::ValueId DecoderBuilder::gated_feed_forward(graph::ValueId x, engine::Act 
   const graph::ValueId up = linear(x, "ffn_up", width, graph::SiteKind::kUp, bias);
   const graph::ValueId gated = graph_.apply(engine::Op::kGated, {gate, up}, {.kind = gate_act});
   return linear(gated, "ffn_down", h_.hidden, graph::SiteKind::kDown, bias);
+}
+
+graph::ValueId DecoderBuilder::fused_feed_forward(graph::ValueId x, engine::Act gate_act,
+                                                  Bias bias) {
+  const int32_t width = layer().feed_forward;
+  const graph::ValueId gate =
+      piece(x, "ffn_up", 2 * int64_t{width}, 0, width, graph::SiteKind::kGate, bias);
+  const graph::ValueId up =
+      piece(x, "ffn_up", 2 * int64_t{width}, width, width, graph::SiteKind::kUp, bias);
+  const graph::ValueId gated = graph_.apply(engine::Op::kGated, {gate, up}, {.kind = gate_act});
+  return linear(gated, "ffn_down", h_.hidden, graph::SiteKind::kDown, bias);
+}
+
+graph::ValueId DecoderBuilder::plain_feed_forward(graph::ValueId x, engine::Act act, Bias bias) {
+  const graph::ValueId up = linear(x, "ffn_up", layer().feed_forward, graph::SiteKind::kUp, bias);
+  const graph::ValueId active = graph_.apply(engine::Op::kActivate, {up}, {.kind = act});
+  return linear(active, "ffn_down", h_.hidden, graph::SiteKind::kDown, bias);
 }
 
 void DecoderBuilder::head(graph::ValueId x, Bias bias) {

@@ -44,11 +44,20 @@ class DecoderBuilder {
   /// x times "<name>.weight" of `rows` outputs.
   graph::ValueId linear(graph::ValueId x, const char* name, int64_t rows, graph::SiteKind kind,
                         Bias bias);
+  struct Inputs {
+    graph::ValueId q, k, v;
+  };
+  /// attn_q, attn_k and attn_v of x; files may have them as attn_qkv, one below the other.
+  Inputs inputs(graph::ValueId x, Bias bias);
   /// Normalises, rotates, stores and attends. k and v are none where the layer shares an earlier
   /// one's.
   graph::ValueId attend(graph::ValueId q, graph::ValueId k, graph::ValueId v, HeadNorms norms);
   /// ffn_down(gate(ffn_gate x) * ffn_up x)
   graph::ValueId gated_feed_forward(graph::ValueId x, engine::Act gate, Bias bias);
+  /// The same where the rows of ffn_gate are the upper half of ffn_up.
+  graph::ValueId fused_feed_forward(graph::ValueId x, engine::Act gate, Bias bias);
+  /// ffn_down(act(ffn_up x))
+  graph::ValueId plain_feed_forward(graph::ValueId x, engine::Act act, Bias bias);
   /// x and what a block makes of it, times the model's factor.
   graph::ValueId add(graph::ValueId x, graph::ValueId made);
   /// x is the hidden state after the current layer.
@@ -69,6 +78,10 @@ class DecoderBuilder {
   int32_t rope_table();
   [[nodiscard]] std::string name(const char* part, const char* suffix) const;
   graph::ValueId norm(graph::ValueId x, const char* part, int64_t size);
+  /// Rows [first, first + rows) of "<part>.weight", which has `total`.
+  graph::ValueId piece(graph::ValueId x, const char* part, int64_t total, int64_t first,
+                       int64_t rows, graph::SiteKind kind, Bias bias);
+  std::vector<float> bias_values(const std::string& name, int64_t size, Bias bias);
   graph::ValueId product(graph::ValueId x, const std::string& weight, int64_t rows, int64_t cols,
                          const std::string& bias_name, Bias bias, int32_t site);
 

@@ -11,6 +11,22 @@ namespace gen::model::arch {
 using graph::SiteKind;
 using graph::ValueId;
 
+namespace {
+
+ValueId feed_forward(const DenseStyle& style, DecoderBuilder& d, ValueId x) {
+  switch (style.feed_forward) {
+    case FeedForward::kGated:
+      return d.gated_feed_forward(x, style.activation, style.inner_bias);
+    case FeedForward::kFused:
+      return d.fused_feed_forward(x, style.activation, style.inner_bias);
+    case FeedForward::kPlain:
+      return d.plain_feed_forward(x, style.activation, style.inner_bias);
+  }
+  return {};
+}
+
+}  // namespace
+
 Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) {
   GEN_TRY(read_model(keys, h));
   GEN_TRY(read_feed_forward(keys, h));
@@ -18,6 +34,10 @@ Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) 
   GEN_TRY(read_windows(keys, {style.window, style.global_every}, h));
   GEN_TRY(read_rope(keys, style.rope, h));
   if (style.global_every > 0) GEN_TRY(read_local_rope(keys, style.local_unscaled, h));
+  for (size_t i = 0; style.unrotated_every > 0 && i < h->layers.size(); ++i) {
+    const auto every = static_cast<size_t>(style.unrotated_every);
+    if (i % every == every - 1) h->layers[i].rope = {};
+  }
   if (style.rope_switch) GEN_TRY(read_rope_switch(keys, h));
   if (style.root_embedding) h->embedding_factor = std::sqrt(static_cast<float>(h->hidden));
   if (style.factors) GEN_TRY(read_factors(keys, h));
@@ -33,14 +53,12 @@ void build_dense_decoder(const DenseStyle& style, const HParams& h, Weights& wei
   for (int32_t layer = 0; layer < h.n_layers; ++layer) {
     d.begin_layer(layer);
     const ValueId a = style.norm_before ? d.norm(x, "attn_norm") : x;
-    const ValueId q = d.linear(a, "attn_q", d.q_rows(), SiteKind::kQ, style.input_bias);
-    const ValueId k = d.linear(a, "attn_k", d.k_rows(), SiteKind::kK, style.input_bias);
-    const ValueId v = d.linear(a, "attn_v", d.v_rows(), SiteKind::kV, style.input_bias);
+    const auto [q, k, v] = d.inputs(a, style.input_bias);
     const ValueId attended = d.attend(q, k, v, style.head_norms);
     ValueId y = d.linear(attended, "attn_output", h.hidden, SiteKind::kAttnOut, style.inner_bias);
     x = d.add(x, style.norm_after ? d.norm(y, "post_attention_norm") : y);
     const ValueId f = style.norm_before ? d.norm(x, "ffn_norm") : x;
-    y = d.gated_feed_forward(f, style.gate, style.inner_bias);
+    y = feed_forward(style, d, f);
     x = d.add(x, style.norm_after ? d.norm(y, "post_ffw_norm") : y);
     d.end_layer(x);
   }

@@ -16,6 +16,13 @@
 
 namespace gen::model::arch {
 
+/// What follows attention.
+enum class FeedForward : uint8_t {
+  kGated,  // ffn_down(act(ffn_gate x) * ffn_up x)
+  kFused,  // the same, with the rows of ffn_gate above those of ffn_up in one tensor, ffn_up
+  kPlain,  // ffn_down(act(ffn_up x))
+};
+
 /// What no file says. Keys are those below "<architecture>.".
 struct DenseStyle {
   RopeParams rope;
@@ -31,11 +38,13 @@ struct DenseStyle {
   Bias inner_bias = Bias::kNone;  // of attn_output and the feed-forward
   Bias head_bias = Bias::kNone;   // of output
 
-  engine::Act gate = engine::Act::kSilu;
+  FeedForward feed_forward = FeedForward::kGated;
+  engine::Act activation = engine::Act::kSilu;
 
   int32_t window = 0;           // without attention.sliding_window; 0: all is seen
   int32_t global_every = 0;     // the last of so many layers sees all; 0: as the file says
   bool local_unscaled = false;  // layers with a window turn without rope.scaling
+  int32_t unrotated_every = 0;  // the last of so many layers turns nothing; 0: all turn
 
   bool root_embedding = false;  // the embedding is multiplied by the root of its length
   bool factors = false;         // embedding_scale, residual_scale and, a divisor, logit_scale

@@ -27,7 +27,7 @@ constinit const Architecture kGemma2 = {
     "gemma2",
     {.rope = {.kind = engine::RopeKind::kHalves},
      .norm_after = true,
-     .gate = engine::Act::kGelu,
+     .activation = engine::Act::kGelu,
      .window = 4096,
      .global_every = 2,
      .root_embedding = true,

@@ -8,7 +8,7 @@ namespace gen::model::arch {
 namespace {
 
 constexpr const Architecture* kArchitectures[] = {
-    &kLlama, &kQwen2, &kQwen3, &kGemma2, &kGranite, &kOlmo2,
+    &kLlama, &kQwen2, &kQwen3, &kGemma2, &kGranite, &kOlmo2, &kGlm4, &kPhi3, &kSmolLm3, &kArcee,
 };
 
 }  // namespace

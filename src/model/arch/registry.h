@@ -39,5 +39,9 @@ extern const Architecture kQwen3;
 extern const Architecture kGemma2;
 extern const Architecture kGranite;
 extern const Architecture kOlmo2;
+extern const Architecture kGlm4;
+extern const Architecture kPhi3;
+extern const Architecture kSmolLm3;
+extern const Architecture kArcee;
 
 }  // namespace gen::model::arch

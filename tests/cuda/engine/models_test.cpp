@@ -124,6 +124,19 @@ TEST(CudaModels, EveryWeightFormat) {
   }
 }
 
+TEST(CudaModels, QuantisedOfEveryArchitecture) {
+  for (const arch::Architecture* row : arch::architectures()) {
+    SCOPED_TRACE(row->name);
+    TinyModelSpec spec;
+    spec.architecture = row->name;
+    spec.type = DType::kQ8_0;
+    spec.window = 2;
+    spec.fused_qkv = true;
+    spec.biases = true;
+    expect_cpu_bits(spec, feed_five);
+  }
+}
+
 /// Quantised weights keep the CPU engine's bits in steps of more rows than few, attention included.
 TEST(CudaModels, QuantisedStepsOfSomeRows) {
   TinyModelSpec spec;
