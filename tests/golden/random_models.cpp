@@ -84,12 +84,17 @@ std::vector<Spec> specs() {
   variant.name = "llama-tied-q8_0";
   out.push_back(variant);
   // What sets these families apart is beside the products.
-  for (const char* arch : {"gemma2", "granite", "olmo2", "glm4", "phi3", "smollm3", "arcee"}) {
+  for (const char* arch : {"gemma2", "granite", "olmo2", "glm4", "phi3", "smollm3", "arcee",
+                           "gemma", "gemma3", "exaone4", "ernie4_5"}) {
     Spec spec;
     spec.arch = arch;
     spec.layers = 4;
-    spec.tied = spec.arch == "gemma2";  // it has no output matrix
-    if (spec.arch == "gemma2") spec.window = 7;
+    spec.tied = spec.arch.starts_with("gemma");  // these have no output matrix
+    if (spec.arch == "gemma2" || spec.arch == "gemma3") spec.window = 7;
+    if (spec.arch == "gemma3") {
+      spec.layers = 7;
+      spec.rope_scaling = "linear";
+    }
     spec.name = spec.arch + "-f32";
     out.push_back(spec);
     if (spec.arch == "phi3") {
@@ -142,7 +147,9 @@ class ModelWriter {
     // Products with rounded inputs are noisy, in the other program as well: by 0.3 % a product,
     // which flatter probabilities show less. Tied, the embeddings must suit the logits as well.
     const bool quantised = dtype_info(spec_.format)->block_elements > 1;
-    matrix("token_embd.weight", kWidth, vocab_, !spec_.tied ? 1.0 : quantised ? 0.055 : 0.08);
+    const bool uncapped = spec_.arch == "gemma" || spec_.arch == "gemma3";
+    const double tied = uncapped ? 0.035 : quantised ? 0.055 : 0.08;
+    matrix("token_embd.weight", kWidth, vocab_, spec_.tied ? tied : 1.0);
     vector("output_norm.weight", kWidth, 1.0, 0.2);
     if (!spec_.tied) matrix("output.weight", kWidth, vocab_, quantised ? 0.06 : 0.085);
     if (spec_.rope_scaling == "llama3") rope_factors("rope_freqs.weight", 7.0F);
@@ -170,7 +177,8 @@ class ModelWriter {
     number("attention.head_count_kv", kKvHeads);
     number("rope.dimension_count", spec_.arch == "glm4" ? spec_.head_dim / 2 : spec_.head_dim);
     gguf_.set(key("attention.layer_norm_rms_epsilon"), 1e-5F);
-    gguf_.set(key("rope.freq_base"), spec_.arch == "qwen3" ? 1000000.0F : 10000.0F);
+    gguf_.set(key("rope.freq_base"),
+              spec_.arch == "qwen3" || spec_.arch == "gemma3" ? 1000000.0F : 10000.0F);
     if (spec_.head_dim * kHeads != kWidth) {
       number("attention.key_length", spec_.head_dim);
       number("attention.value_length", spec_.head_dim);
@@ -191,8 +199,9 @@ class ModelWriter {
       gguf_.set(key("attention.scale"), 0.2F);
       gguf_.set(key("logit_scale"), 0.9F);
     }
-    if (style_.score_cap > 0.0F) gguf_.set(key("attn_logit_softcapping"), 2.5F);
-    if (style_.logit_cap > 0.0F) gguf_.set(key("final_logit_softcapping"), 5.0F);
+    if (style_.score_cap >= 0.0F) gguf_.set(key("attn_logit_softcapping"), 2.5F);
+    if (style_.logit_cap >= 0.0F && spec_.arch != "gemma3")
+      gguf_.set(key("final_logit_softcapping"), 5.0F);
   }
 
   /// SentencePiece with bytes, letters, frequent groups of letters.

@@ -518,6 +518,40 @@ TEST(HParams, OfPhi3AndSmolLm3) {
   }
 }
 
+TEST(HParams, OfGemma3AndExaone4) {
+  const auto layers = [](uint32_t count, uint32_t window) {
+    return [=](GgufWriter& w) {
+      w.set("llama.block_count", count)
+          .set("llama.attention.key_length", uint32_t{64})
+          .set("llama.rope.freq_base", 1e6F)
+          .set_string("llama.rope.scaling.type", "linear")
+          .set("llama.rope.scaling.factor", 8.0F);
+      if (window > 0) w.set("llama.attention.sliding_window", window);
+    };
+  };
+  auto h = read_as(arch::kGemma3, layers(62, 7), "block_count");
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().layers[0].attention.scale, 0.25F);
+  EXPECT_EQ(h.value().logit_cap, 0.0F);
+  for (size_t i = 0; i < 62; ++i) {
+    const bool global = i % 6 == 5;
+    EXPECT_EQ(h.value().layers[i].attention.window, global ? 0 : 7) << i;
+    EXPECT_EQ(h.value().layers[i].rope.base, global ? 1e6 : 1e4) << i;
+    EXPECT_EQ(h.value().layers[i].rope.factor, global ? 8.0 : 1.0) << i;
+  }
+  h = read_as(arch::kExaone4, layers(64, 0), "block_count");
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  for (size_t i = 0; i < 64; ++i) {
+    const bool global = i % 4 == 3;
+    EXPECT_EQ(h.value().layers[i].attention.window, global ? 0 : 4096) << i;
+    EXPECT_EQ(h.value().layers[i].rope.kind == engine::RopeKind::kNone, global) << i;
+  }
+  h = read_as(arch::kExaone4, layers(30, 7), "block_count");
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().layers[0].attention.window, 0);
+  EXPECT_EQ(h.value().layers[3].rope.kind, engine::RopeKind::kHalves);
+}
+
 TEST(HParams, NeedAnArchitecture) {
   const std::vector<std::byte> bytes = GgufWriter().build().bytes;
   auto file = gguf::GgufFile::parse(bytes);

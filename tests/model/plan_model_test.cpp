@@ -102,7 +102,8 @@ std::vector<ValueCase> value_cases() {
   uneven.layer_kv_heads = {4, 1};
   uneven.layer_feed_forward = {64, 128};
   cases.push_back({"uneven_layers", uneven, kFloat});
-  for (const char* family : {"gemma2", "granite", "olmo2", "glm4", "phi3", "smollm3", "arcee"}) {
+  for (const char* family : {"gemma2", "granite", "olmo2", "glm4", "phi3", "smollm3", "arcee",
+                             "gemma", "gemma3", "exaone4", "ernie4_5"}) {
     TinyModelSpec plain = spec_of(family);
     plain.layers = 5;
     cases.push_back({family, plain, kFloat});
@@ -112,6 +113,12 @@ std::vector<ValueCase> value_cases() {
   gemma.window = 4;
   gemma.tied = true;
   cases.push_back({"gemma2_window", gemma, kFloat});
+  TinyModelSpec gemma3 = spec_of("gemma3");
+  gemma3.layers = 7;
+  gemma3.window = 4;
+  gemma3.rope_base = 500.0F;
+  gemma3.linear_factor = 4.0F;
+  cases.push_back({"gemma3_window", gemma3, kFloat});
   TinyModelSpec granite = spec_of("granite");
   granite.attention_scale = 0.4F;
   granite.biases = true;

@@ -93,8 +93,8 @@ void TinyModel::keys() {
   set_number(style_.factors, "embedding_scale", &spec_.embedding_factor);
   set_number(style_.factors, "residual_scale", &spec_.residual_factor);
   set_number(style_.factors, "logit_scale", &spec_.logit_divisor);
-  set_number(style_.score_cap > 0.0F, "attn_logit_softcapping", &spec_.score_cap);
-  set_number(style_.logit_cap > 0.0F, "final_logit_softcapping", &spec_.logit_cap);
+  set_number(style_.score_cap >= 0.0F, "attn_logit_softcapping", &spec_.score_cap);
+  set_number(style_.logit_cap >= 0.0F, "final_logit_softcapping", &spec_.logit_cap);
   set_number(true, "attention.scale", &spec_.attention_scale);
   if (spec_.original_context > 0) {
     writer_.set(a + "rope.scaling.original_context_length", u32(spec_.original_context));
@@ -275,8 +275,9 @@ void TinyModel::rotate(double* head, int32_t index, int32_t position) const {
   const int32_t every = style_.unrotated_every;
   if (spec_.unrotated || (every > 0 && (index + 1) % every == 0)) return;
   const bool local = is_local(index);
-  const double base = static_cast<double>(
-      local && spec_.local_rope_base != 0.0F ? spec_.local_rope_base : spec_.rope_base);
+  auto base = static_cast<double>(spec_.rope_base);
+  if (local && spec_.window > 0 && style_.local_base > 0.0) base = style_.local_base;
+  if (local && spec_.local_rope_base != 0.0F) base = static_cast<double>(spec_.local_rope_base);
   // The test's local layers without a window are as all others.
   const bool scaled = !(style_.local_unscaled && local && spec_.window > 0);
   const int32_t half = spec_.head_dim / 2;

@@ -184,12 +184,13 @@ Status read_rope(KeyReader& keys, const RopeParams& family, HParams* h) {
   return {};
 }
 
-Status read_local_rope(KeyReader& keys, bool unscaled, HParams* h) {
+Status read_local_rope(KeyReader& keys, LocalRope family, HParams* h) {
   for (LayerParams& layer : h->layers) {
     if (layer.mixer != MixerKind::kAttention || layer.attention.window == 0) continue;
     RopeParams& rope = layer.rope;
-    GEN_TRY(keys.number_or("rope.freq_base_swa", rope.base, 1.0 + 1e-6, 1e15, &rope.base));
-    if (!unscaled) continue;
+    const double absent = family.base > 0.0 ? family.base : rope.base;
+    GEN_TRY(keys.number_or("rope.freq_base_swa", absent, 1.0 + 1e-6, 1e15, &rope.base));
+    if (!family.unscaled) continue;
     rope.scaling = RopeScaling::kNone;
     rope.factor = 1.0;
     rope.attn_factor = 1.0;

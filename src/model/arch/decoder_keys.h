@@ -29,9 +29,12 @@ Status read_windows(KeyReader& keys, WindowDefaults absent, HParams* h);
 /// rope.*: the same for all blocks, but for n_dims where heads differ. `family` has what no file
 /// says.
 Status read_rope(KeyReader& keys, const RopeParams& family, HParams* h);
-/// rope.freq_base_swa, the base of blocks with a window (that of all); `unscaled`: they turn
-/// without rope.scaling. After read_windows and read_rope.
-Status read_local_rope(KeyReader& keys, bool unscaled, HParams* h);
+/// rope.freq_base_swa, the base of blocks with a window. After read_windows and read_rope.
+struct LocalRope {
+  double base = 0.0;      // without the key; 0: that of all
+  bool unscaled = false;  // they turn without rope.scaling
+};
+Status read_local_rope(KeyReader& keys, LocalRope family, HParams* h);
 /// rope.scaling.finetuned (true); false: nothing is rotated.
 Status read_rope_switch(KeyReader& keys, HParams* h);
 /// feed_forward_length, which may differ from block to block.

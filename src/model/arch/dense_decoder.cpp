@@ -2,6 +2,7 @@
 // See dense_decoder.h.
 #include "model/arch/dense_decoder.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "model/arch/decoder_keys.h"
@@ -33,16 +34,23 @@ Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) 
   GEN_TRY(read_heads(keys, false, h));
   GEN_TRY(read_windows(keys, {style.window, style.global_every}, h));
   GEN_TRY(read_rope(keys, style.rope, h));
-  if (style.global_every > 0) GEN_TRY(read_local_rope(keys, style.local_unscaled, h));
+  if (style.global_every > 0)
+    GEN_TRY(read_local_rope(keys, {style.local_base, style.local_unscaled}, h));
   for (size_t i = 0; style.unrotated_every > 0 && i < h->layers.size(); ++i) {
     const auto every = static_cast<size_t>(style.unrotated_every);
     if (i % every == every - 1) h->layers[i].rope = {};
   }
+  if (style.share_scaled_layers == h->n_layers && !keys.has("attention.scale")) {
+    for (LayerParams& layer : h->layers) {
+      const int32_t share = std::max(h->hidden / layer.attention.n_heads, 1);
+      layer.attention.scale = 1.0F / std::sqrt(static_cast<float>(share));
+    }
+  }
   if (style.rope_switch) GEN_TRY(read_rope_switch(keys, h));
   if (style.root_embedding) h->embedding_factor = std::sqrt(static_cast<float>(h->hidden));
   if (style.factors) GEN_TRY(read_factors(keys, h));
-  if (style.score_cap > 0.0F) GEN_TRY(read_score_cap(keys, style.score_cap, h));
-  if (style.logit_cap > 0.0F) GEN_TRY(read_logit_cap(keys, style.logit_cap, h));
+  if (style.score_cap >= 0.0F) GEN_TRY(read_score_cap(keys, style.score_cap, h));
+  if (style.logit_cap >= 0.0F) GEN_TRY(read_logit_cap(keys, style.logit_cap, h));
   return {};
 }
 

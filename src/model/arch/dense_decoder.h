@@ -41,15 +41,21 @@ struct DenseStyle {
   FeedForward feed_forward = FeedForward::kGated;
   engine::Act activation = engine::Act::kSilu;
 
-  int32_t window = 0;           // without attention.sliding_window; 0: all is seen
-  int32_t global_every = 0;     // the last of so many layers sees all; 0: as the file says
+  int32_t window = 0;        // without attention.sliding_window; 0: all is seen
+  int32_t global_every = 0;  // the last of so many layers sees all; 0: as the file says
+  double local_base = 0.0;   // of layers with a window, without rope.freq_base_swa; 0: that of all
   bool local_unscaled = false;  // layers with a window turn without rope.scaling
   int32_t unrotated_every = 0;  // the last of so many layers turns nothing; 0: all turn
 
   bool root_embedding = false;  // the embedding is multiplied by the root of its length
   bool factors = false;         // embedding_scale, residual_scale and, a divisor, logit_scale
-  float score_cap = 0.0F;       // without attn_logit_softcapping; 0: there is none
-  float logit_cap = 0.0F;       // without final_logit_softcapping; 0: there is none
+  /// Without attn_logit_softcapping and final_logit_softcapping; 0: none then, kNoCap: never one.
+  static constexpr float kNoCap = -1.0F;
+  float score_cap = kNoCap;
+  float logit_cap = kNoCap;
+  /// Models of so many layers, which no other has, divide scores by the root of a head's share of
+  /// the width and not of a head's width; no key says so.
+  int32_t share_scaled_layers = 0;
 };
 
 /// Reads all that a file of this style may say.

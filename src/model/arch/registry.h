@@ -43,5 +43,9 @@ extern const Architecture kGlm4;
 extern const Architecture kPhi3;
 extern const Architecture kSmolLm3;
 extern const Architecture kArcee;
+extern const Architecture kGemma;
+extern const Architecture kGemma3;
+extern const Architecture kExaone4;
+extern const Architecture kErnie45;
 
 }  // namespace gen::model::arch
