@@ -85,7 +85,7 @@ std::vector<Spec> specs() {
   out.push_back(variant);
   // What sets these families apart is beside the products.
   for (const char* arch : {"gemma2", "granite", "olmo2", "glm4", "phi3", "smollm3", "arcee",
-                           "gemma", "gemma3", "exaone4", "ernie4_5"}) {
+                           "gemma", "gemma3", "exaone4", "ernie4_5", "seed_oss"}) {
     Spec spec;
     spec.arch = arch;
     spec.layers = 4;
@@ -271,7 +271,7 @@ class ModelWriter {
     }
     product(prefix + "attn_output.weight", q_size, kWidth, 0.8);
     if (style_.norm_after) vector(prefix + "post_attention_norm.weight", kWidth, 1.0, 0.2);
-    if (style_.norm_before) vector(prefix + "ffn_norm.weight", kWidth, 1.0, 0.2);
+    if (style_.norm_before) vector(prefix + style_.ffn_norm + ".weight", kWidth, 1.0, 0.2);
     const bool fused = style_.feed_forward == FeedForward::kFused;
     if (style_.feed_forward == FeedForward::kGated) {
       product(prefix + "ffn_gate.weight", kWidth, kFeedForward, 1.2);

@@ -152,7 +152,9 @@ void TinyModel::block(int32_t i) {
     matrix(in_layer(i, "mix_out.weight"), d, kMixWidth, spec.type);
   }
   if (style_.norm_after) vector(in_layer(i, "post_attention_norm.weight"), d, 1.0F);
-  if (style_.norm_before) vector(in_layer(i, "ffn_norm.weight"), d, 1.0F);
+  if (style_.norm_before) {
+    vector(in_layer(i, (std::string(style_.ffn_norm) + ".weight").c_str()), d, 1.0F);
+  }
   if (gated) matrix(in_layer(i, "ffn_gate.weight"), ff, d, spec.type);
   matrix(in_layer(i, "ffn_up.weight"), fused ? 2 * ff : ff, d, spec.type);
   matrix(in_layer(i, "ffn_down.weight"), d, ff, v_type);
@@ -377,7 +379,7 @@ void TinyModel::recur(int32_t index, std::vector<Row>* hidden) const {
 
 void TinyModel::mix(int32_t index, std::vector<Row>* hidden) const {
   for (Row& x : *hidden) {
-    const Row y = norm_if(style_.norm_before, index, "ffn_norm", x);
+    const Row y = norm_if(style_.norm_before, index, style_.ffn_norm, x);
     const engine::Activation act = {.kind = style_.activation};
     Row up = product(in_layer(index, "ffn_up"), y);
     if (style_.feed_forward == FeedForward::kPlain) {

@@ -65,7 +65,7 @@ void build_dense_decoder(const DenseStyle& style, const HParams& h, Weights& wei
     const ValueId attended = d.attend(q, k, v, style.head_norms);
     ValueId y = d.linear(attended, "attn_output", h.hidden, SiteKind::kAttnOut, style.inner_bias);
     x = d.add(x, style.norm_after ? d.norm(y, "post_attention_norm") : y);
-    const ValueId f = style.norm_before ? d.norm(x, "ffn_norm") : x;
+    const ValueId f = style.norm_before ? d.norm(x, style.ffn_norm) : x;
     y = feed_forward(style, d, f);
     x = d.add(x, style.norm_after ? d.norm(y, "post_ffw_norm") : y);
     d.end_layer(x);

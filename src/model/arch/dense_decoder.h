@@ -30,7 +30,8 @@ struct DenseStyle {
   bool rope_switch = false;
 
   // RMS norms, one for attention and one for the feed-forward.
-  bool norm_before = true;  // attn_norm and ffn_norm, of what goes in
+  bool norm_before = true;  // attn_norm and `ffn_norm`, of what goes in
+  const char* ffn_norm = "ffn_norm";
   bool norm_after = false;  // post_attention_norm and post_ffw_norm, of what is added
   HeadNorms head_norms = HeadNorms::kNone;
 

@@ -47,5 +47,6 @@ extern const Architecture kGemma;
 extern const Architecture kGemma3;
 extern const Architecture kExaone4;
 extern const Architecture kErnie45;
+extern const Architecture kSeedOss;
 
 }  // namespace gen::model::arch
