@@ -90,6 +90,10 @@ GEN_DEVICE float activated(const engine::Activation& activation, float x) {
     case engine::Act::kRelu2:
       x = max_of(0.0F, x);
       return x * x;
+    case engine::Act::kScaled:
+      return activation.alpha * x;
+    case engine::Act::kSoftCapped:
+      return activation.limit * tanh_of(activation.alpha * x / activation.limit);
     case engine::Act::kSilu:
       break;
     case engine::Act::kGelu:

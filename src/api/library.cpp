@@ -38,10 +38,10 @@ std::string kv_kinds_json() {
 namespace {
 
 using gen::Code;
+using gen::json_quote;
 using gen::Result;
 using gen::Status;
 using gen::api::guard;
-using gen::json_quote;
 using gen::api::not_null;
 
 const gen::engine::EngineRow* find_backend(const char* name) noexcept {
@@ -69,7 +69,7 @@ Result<std::string> build_info() {
          names_json(gen::quant::formats(),
                     [](const auto& row) { return gen::dtype_name(row.type); }) +
          ",\"architectures\":" +
-         names_json(gen::model::arch::architectures(), [](const auto& row) { return row.name; }) +
+         names_json(gen::model::arch::architectures(), [](const auto* row) { return row->name; }) +
          ",\"kv\":" +
          names_json(gen::cache::cache_kinds(), [](const auto& row) { return row.name; }) + "}";
 }

@@ -15,13 +15,15 @@ enum class Act : uint8_t {
   kRelu2,          // max(x, 0)^2
   kClampedSwiglu,  // gated only: g / (1 + e^(-alpha g)) * (u + 1), g = min(gate, limit) and u = up
                    // cut to [-limit, limit]
+  kScaled,         // alpha x
+  kSoftCapped,     // limit tanh(alpha x / limit)
 };
-inline constexpr int32_t kActs = 5;
+inline constexpr int32_t kActs = 7;
 
 /// act(x), or act(gate) * up where it is gated.
 struct Activation {
   Act kind = Act::kNone;
-  float alpha = 1.0F;  // both of kClampedSwiglu only
+  float alpha = 1.0F;  // both of kClampedSwiglu and what follows it only
   float limit = 0.0F;
   friend bool operator==(const Activation&, const Activation&) = default;
 };

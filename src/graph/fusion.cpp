@@ -72,6 +72,12 @@ class Fuser {
   /// Whether a node's only reader may take it over.
   bool is_foldable(int32_t n) const { return n >= 0 && is_free_linear(n) && single_use(n); }
 
+  /// Whether a node is an activation that ends a product, and its only reader may take both over.
+  bool is_foldable_end(int32_t n) const {
+    return n >= 0 && node(n).op == Op::kActivate && folded_[to_size(n)].pattern != nullptr &&
+           single_use(n);
+  }
+
   /// The products that go into node `n`, first the one whose weights come first; none if the
   /// pattern does not fit.
   std::vector<int32_t> matched(const Pattern& pattern, int32_t n) const {
@@ -85,10 +91,11 @@ class Fuser {
       // A product is read once, so no two operands are the same one.
       return fits ? std::vector<int32_t>(inputs.begin(), inputs.end()) : std::vector<int32_t>();
     }
-    const auto later = std::max_element(inputs.begin(), inputs.end());
-    if (is_foldable(*later)) return {*later};
-    const auto earlier = std::min_element(inputs.begin(), inputs.end());
-    if (is_foldable(*earlier)) return {*earlier};
+    const int32_t later = *std::max_element(inputs.begin(), inputs.end());
+    const int32_t earlier = *std::min_element(inputs.begin(), inputs.end());
+    for (const int32_t input : {later, earlier}) {
+      if (is_foldable(input) || is_foldable_end(input)) return {input};
+    }
     return {};
   }
 
@@ -96,9 +103,14 @@ class Fuser {
     const auto count = static_cast<int32_t>(graph_.nodes.size());
     for (const Pattern& pattern : kPatterns) {
       for (int32_t n = 0; n < count && options_.*pattern.on; ++n) {
-        std::vector<int32_t> products = matched(pattern, n);
-        for (const int32_t product : products) fates_[to_size(product)] = Fate::kFolded;
-        if (!products.empty()) folded_[to_size(n)] = {&pattern, std::move(products)};
+        const std::vector<int32_t> parts = matched(pattern, n);
+        if (parts.empty()) continue;
+        for (const int32_t part : parts) fates_[to_size(part)] = Fate::kFolded;
+        // Of an activation its product, which it then no longer emits.
+        const Folded& end = folded_[to_size(parts[0])];
+        folded_[to_size(n)] = end.pattern != nullptr
+                                  ? Folded{&pattern, parts, end.products, end.activation}
+                                  : Folded{&pattern, parts, parts, node(n).activation};
       }
     }
     for (int32_t n = 0; n < count && options_.stack; ++n) {
@@ -230,15 +242,15 @@ class Fuser {
 
   /// A node whose products are emitted in its place.
   void emit_folded(int32_t n) {
-    const auto& [pattern, products] = folded_[to_size(n)];
+    const Folded& folded = folded_[to_size(n)];
     Operand residual;
     for (const int32_t input : node(n).inputs) {
-      if (input >= 0 && std::find(products.begin(), products.end(), input) == products.end()) {
+      if (input >= 0 && std::count(folded.parts.begin(), folded.parts.end(), input) == 0) {
         residual = places_[to_size(input)];
       }
     }
-    emit_product(pattern->role, products, residual, places_[to_size(n)]).activation =
-        node(n).activation;
+    emit_product(folded.pattern->role, folded.products, residual, places_[to_size(n)]).activation =
+        folded.activation;
   }
 
   void emit_linear(int32_t n) {
@@ -268,6 +280,7 @@ class Fuser {
       emit_linear(n);
       return;
     }
+    if (fates_[to_size(n)] == Fate::kFolded) return;
     const bool makes_value = engine::makes_value(info.effect);
     if (makes_value && !info.packs) places_[to_size(n)] = new_value(from.cols, false, from);
     if (folded_[to_size(n)].pattern != nullptr) {
@@ -302,16 +315,18 @@ class Fuser {
 
   struct Folded {
     const Pattern* pattern = nullptr;
-    std::vector<int32_t> products;
+    std::vector<int32_t> parts;     // of its operands those that are not emitted
+    std::vector<int32_t> products;  // that are emitted there
+    engine::Activation activation;
   };
 
   const Graph& graph_;
   const FusionOptions& options_;
   Program program_;
   std::vector<std::vector<int32_t>> uses_;    // nodes that read a node's value
-  std::vector<Fate> fates_;                   // of linear nodes
+  std::vector<Fate> fates_;                   // of linear nodes and of activations
   std::vector<std::vector<int32_t>> stacks_;  // at the first member: all members
-  std::vector<Folded> folded_;                // by node: the products emitted there
+  std::vector<Folded> folded_;                // by node
   std::vector<Operand> places_;               // where a node's float rows lie
   std::vector<Operand> packed_;               // where its packed rows lie
   /// By engine and rotary table.

@@ -4,7 +4,7 @@
 
 namespace gen::model {
 
-Result<HParams> read_hparams(const gguf::Metadata& metadata, ReadHParams read) {
+Result<HParams> read_hparams(const gguf::Metadata& metadata, const ReadHParams& read) {
   HParams h;
   GEN_ASSIGN(h.architecture, metadata.get_string("general.architecture"));
   KeyReader keys(metadata, h.architecture);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,10 @@ enum class RopeScaling : int32_t { kNone, kLinear, kYarn, kLlama3 };
 /// below "<architecture>." and what its absence means, or "family" for what no file says.
 struct RopeParams {
   engine::RopeKind kind = engine::RopeKind::kNone;  // family
-  bool freq_factors = false;                 // family: rope_freqs.weight, if there, is for this
+  bool freq_factors = false;  // family: rope_freqs.weight, if there, is for this
+  /// family: divisors are rope_factors_long.weight where context_length is above original_context,
+  /// rope_factors_short.weight elsewhere, if they are there.
+  bool long_factors = false;
   int32_t n_dims = 0;                        // rope.dimension_count; k_dim
   double base = 10000.0;                     // rope.freq_base
   RopeScaling scaling = RopeScaling::kNone;  // rope.scaling.type; linear if there is a factor
@@ -50,22 +54,27 @@ struct LayerParams {
 };
 
 struct HParams {
-  std::string architecture;         // general.architecture
-  int32_t context_length = 0;       // context_length
-  int32_t n_layers = 0;             // block_count
-  int32_t hidden = 0;               // embedding_length
-  float norm_eps = 0.0F;            // attention.layer_norm_rms_epsilon
+  std::string architecture;       // general.architecture
+  int32_t context_length = 0;     // context_length
+  int32_t n_layers = 0;           // block_count
+  int32_t hidden = 0;             // embedding_length
+  float norm_eps = 0.0F;          // attention.layer_norm_rms_epsilon
+  float embedding_factor = 1.0F;  // of rows of token_embd; embedding_scale in some families
+  float residual_factor = 1.0F;   // of what a block adds; residual_scale in some families
+  float logit_factor = 1.0F;      // of logits; from logit_scale in some families
+  float logit_cap =
+      0.0F;  // logits become cap * tanh(logit / cap); final_logit_softcapping, 0: none
   std::vector<LayerParams> layers;  // [n_layers]
   // Not from metadata:
   int32_t vocab_size = 0;  // rows of token_embd.weight, set by the loader
 };
 
 /// Fills HParams but for the architecture's name. See arch/decoder_keys.h for what most share.
-using ReadHParams = Status (*)(KeyReader& keys, HParams* hparams);
+using ReadHParams = std::function<Status(KeyReader& keys, HParams* hparams)>;
 
 /// Errors: kFormat for a missing key, a wrong type or a value outside its range, kUnsupported for
 /// variants that would need other operations: a key that changes the computation and that `read`
 /// did not ask for. All name the key, the value and the limit.
-Result<HParams> read_hparams(const gguf::Metadata& metadata, ReadHParams read);
+Result<HParams> read_hparams(const gguf::Metadata& metadata, const ReadHParams& read);
 
 }  // namespace gen::model

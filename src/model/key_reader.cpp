@@ -98,6 +98,12 @@ Status KeyReader::number_or(std::string_view name, double fallback, double least
   return {};
 }
 
+Status KeyReader::flag_or(std::string_view name, bool fallback, bool* out) {
+  find(name);
+  GEN_ASSIGN(*out, metadata_.get_bool(key(name), fallback));
+  return {};
+}
+
 Status KeyReader::text_or(std::string_view name, std::string_view fallback, std::string* out) {
   find(name);
   GEN_ASSIGN(*out, metadata_.get_string(key(name), fallback));

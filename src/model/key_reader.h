@@ -35,6 +35,7 @@ class KeyReader {
   /// A finite number in [least, most].
   Status number(std::string_view name, double least, double most, double* out);
   Status number_or(std::string_view name, double fallback, double least, double most, double* out);
+  Status flag_or(std::string_view name, bool fallback, bool* out);
   Status text_or(std::string_view name, std::string_view fallback, std::string* out);
   /// For each of out's elements a whole number in [least, most]: the same for all, or a list, which
   /// may be longer.

@@ -34,7 +34,9 @@ class Loader {
     GEN_TRY(check_options());
     GEN_ASSIGN(const std::string name, file_->metadata().get_string("general.architecture"));
     GEN_ASSIGN(architecture_, arch::find_architecture(options_.architectures, name));
-    GEN_ASSIGN(hparams_, read_hparams(file_->metadata(), architecture_->read));
+    GEN_ASSIGN(hparams_, read_hparams(file_->metadata(), [this](KeyReader& keys, HParams* hparams) {
+                 return architecture_->read(architecture_->style, keys, hparams);
+               }));
     auto loaded = std::make_shared<LoadedModel>();
     loaded->metadata = file_->shared_metadata();
     GEN_ASSIGN(loaded->tokenizer, load_tokenizer());
@@ -115,7 +117,7 @@ class Loader {
   Result<std::shared_ptr<const Model>> compile(int32_t* device_layers) {
     Weights weights(*file_, options_.lasting);
     graph::GraphBuilder builder;
-    architecture_->build(hparams_, weights, builder);
+    architecture_->build(architecture_->style, hparams_, weights, builder);
     GEN_TRY(weights.finish());
     GEN_ASSIGN(graph::Graph graph, builder.finish());
 

@@ -40,7 +40,7 @@ struct LoadOptions {
   bool lock = false;           // keeps the weights on the host from being moved out of memory
   bool check_tensors = false;  // looks for NaN and infinity in every weight (reads all of them)
   /// Those that a file may name.
-  std::span<const arch::Architecture> architectures = arch::architectures();
+  arch::Architectures architectures = arch::architectures();
   /// The file's bytes stay as long as the GgufFile does, so weights may point at them; the model
   /// then keeps the GgufFile. False: everything is copied and the file may go after loading.
   bool lasting = true;

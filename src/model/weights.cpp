@@ -55,6 +55,16 @@ engine::WeightSource Weights::matrix(const std::string& name, int64_t rows, int6
   return source;
 }
 
+engine::WeightSource Weights::rows(const std::string& name, int64_t total, int64_t first, int64_t n,
+                                   int64_t cols) {
+  engine::WeightSource source = matrix(name, total, cols);
+  source.rows = n;
+  const size_t row_bytes = source.data.size() / static_cast<size_t>(total);
+  source.data = source.data.subspan(static_cast<size_t>(first) * row_bytes,
+                                    static_cast<size_t>(n) * row_bytes);
+  return source;
+}
+
 std::vector<float> Weights::vector(const std::string& name, int64_t size) {
   const gguf::TensorInfo* tensor = take(name, size, 1);
   // After a mistake the file's numbers are not to be trusted with memory.

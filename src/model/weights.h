@@ -25,6 +25,9 @@ class Weights {
   /// A matrix of `rows` outputs by `cols` inputs. After a mistake a matrix of that shape without
   /// data.
   engine::WeightSource matrix(const std::string& name, int64_t rows, int64_t cols);
+  /// Rows [first, first + n) of a matrix of `total`, where a file has several as one.
+  engine::WeightSource rows(const std::string& name, int64_t total, int64_t first, int64_t n,
+                            int64_t cols);
   /// `size` values as floats.
   std::vector<float> vector(const std::string& name, int64_t size);
   /// The same, or empty if the file has no such tensor.

@@ -37,7 +37,13 @@ TEST_P(ElementwiseTest, AddsAnySizeAndAlignment) {
 }
 
 constexpr Activation kActivations[] = {
-    {Act::kNone}, {Act::kSilu}, {Act::kGelu}, {Act::kRelu2}, {Act::kClampedSwiglu, 1.702F, 7.0F},
+    {Act::kNone},
+    {Act::kSilu},
+    {Act::kGelu},
+    {Act::kRelu2},
+    {Act::kClampedSwiglu, 1.702F, 7.0F},
+    {Act::kScaled, 0.22F},
+    {Act::kSoftCapped, 0.7F, 6.5F},
 };
 static_assert(std::size(kActivations) == kActs);
 
@@ -70,7 +76,7 @@ TEST_P(ElementwiseTest, ActivationsAreCloseToDouble) {
     if (kernels.activate[act] == nullptr) continue;
     std::vector<float> alone(1003);
     const std::vector<float> ones(1003, 1.0F);
-    kernels.activate[act](gate.data(), alone.data(), 1003);
+    kernels.activate[act](gate.data(), alone.data(), 1003, activation);
     kernels.gated[act](gate.data(), ones.data(), y.data(), 1003, activation);
     EXPECT_TRUE(same_bits(alone, y)) << act;
   }
@@ -81,17 +87,22 @@ TEST_P(ElementwiseTest, ActivationsHaveLimits) {
   const float inf = std::numeric_limits<float>::infinity();
   const float x[] = {-1e30F, -100.0F, -0.0F, 0.0F, 100.0F, std::nanf(""), inf};
   float y[7];
-  kernels.activate[static_cast<size_t>(Act::kGelu)](x, y, 7);
+  kernels.activate[static_cast<size_t>(Act::kGelu)](x, y, 7, {Act::kGelu});
   EXPECT_EQ(y[0], 0.0F);
   EXPECT_EQ(y[1], 0.0F);
   EXPECT_EQ(y[3], 0.0F);
   EXPECT_EQ(y[4], 100.0F);
   EXPECT_TRUE(std::isnan(y[5]));
   EXPECT_EQ(y[6], inf);
-  kernels.activate[static_cast<size_t>(Act::kRelu2)](x, y, 7);
+  kernels.activate[static_cast<size_t>(Act::kRelu2)](x, y, 7, {Act::kRelu2});
   EXPECT_EQ(y[0], 0.0F);
   EXPECT_EQ(y[4], 10000.0F);
   EXPECT_TRUE(std::isnan(y[5]));
+  kernels.activate[static_cast<size_t>(Act::kSoftCapped)](x, y, 7, {Act::kSoftCapped, 1.0F, 30.0F});
+  EXPECT_EQ(y[0], -30.0F);
+  EXPECT_EQ(y[3], 0.0F);
+  EXPECT_TRUE(std::isnan(y[5]));
+  EXPECT_EQ(y[6], 30.0F);
 }
 
 TEST_P(ElementwiseTest, HasTheBitsOfTheScalarLevel) {

@@ -21,13 +21,14 @@ namespace {
 using test::CountingAllocator;
 
 /// A llama of which every other layer sees five positions.
-Status read_windowed(model::KeyReader& keys, model::HParams* h) {
-  GEN_TRY(model::arch::read_llama(keys, h));
+Status read_windowed(const model::arch::DenseStyle& style, model::KeyReader& keys,
+                     model::HParams* h) {
+  GEN_TRY(model::arch::read_dense_decoder(style, keys, h));
   for (size_t i = 0; i < h->layers.size(); i += 2) h->layers[i].attention.window = 5;
   return {};
 }
-constexpr model::arch::Architecture kWindowed[] = {
-    {"llama", read_windowed, model::arch::build_llama}};
+const model::arch::Architecture kWindowedRow = {"llama", model::arch::kLlama.style, read_windowed};
+constexpr const model::arch::Architecture* kWindowed[] = {&kWindowedRow};
 
 struct World {
   World() : tiny(test::TinyModel(spec()), windowed()) {

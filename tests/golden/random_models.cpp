@@ -10,12 +10,17 @@
 #include <cmath>
 
 #include "base/rng.h"
+#include "model/arch/registry.h"
 #include "quant/format.h"
 #include "support/gguf_writer.h"
 #include "tensor/dtype.h"
 
 namespace gen::test {
 namespace {
+
+using model::arch::Bias;
+using model::arch::FeedForward;
+using model::arch::HeadNorms;
 
 constexpr uint64_t kWidth = 256;
 constexpr uint64_t kFeedForward = 512;
@@ -30,7 +35,9 @@ struct Spec {
   uint64_t layers = 2;
   uint64_t head_dim = 64;
   bool tied = false;
-  std::string rope_scaling;  // "", "linear", "yarn", or "llama3" for a tensor of factors
+  std::string rope_scaling;       // "", "linear", "yarn", or "llama3" for a tensor of factors
+  uint64_t original_context = 0;  // 0: the file does not say
+  uint64_t window = 0;            // of the layers that the family has such for
 };
 
 std::string lower(std::string text) {
@@ -76,6 +83,32 @@ std::vector<Spec> specs() {
   variant.format = DType::kQ8_0;
   variant.name = "llama-tied-q8_0";
   out.push_back(variant);
+  // What sets these families apart is beside the products.
+  for (const char* arch : {"gemma2", "granite", "olmo2", "glm4", "phi3", "smollm3", "arcee",
+                           "gemma", "gemma3", "exaone4", "ernie4_5", "seed_oss"}) {
+    Spec spec;
+    spec.arch = arch;
+    spec.layers = 4;
+    spec.tied = spec.arch.starts_with("gemma");  // these have no output matrix
+    if (spec.arch == "gemma2" || spec.arch == "gemma3") spec.window = 7;
+    if (spec.arch == "gemma3") {
+      spec.layers = 7;
+      spec.rope_scaling = "linear";
+    }
+    spec.name = spec.arch + "-f32";
+    out.push_back(spec);
+    if (spec.arch == "phi3") {
+      spec.original_context = 512;
+      spec.name = "phi3-long";
+      out.push_back(spec);
+    }
+    if (spec.arch != "olmo2") continue;
+    spec.layers = 5;
+    spec.window = 7;
+    spec.rope_scaling = "yarn";
+    spec.name = "olmo2-windows";
+    out.push_back(spec);
+  }
   return out;
 }
 
@@ -103,7 +136,10 @@ std::vector<float> random_values(const Spec& spec, std::string_view tensor, uint
 
 class ModelWriter {
  public:
-  explicit ModelWriter(const Spec& spec) : spec_(spec) {}
+  explicit ModelWriter(const Spec& spec)
+      : spec_(spec),
+        style_((*model::arch::find_architecture(model::arch::architectures(), spec.arch).value())
+                   .style) {}
 
   std::vector<std::byte> write() {
     hyperparameters();
@@ -111,10 +147,16 @@ class ModelWriter {
     // Products with rounded inputs are noisy, in the other program as well: by 0.3 % a product,
     // which flatter probabilities show less. Tied, the embeddings must suit the logits as well.
     const bool quantised = dtype_info(spec_.format)->block_elements > 1;
-    matrix("token_embd.weight", kWidth, vocab_, !spec_.tied ? 1.0 : quantised ? 0.055 : 0.08);
+    const bool uncapped = spec_.arch == "gemma" || spec_.arch == "gemma3";
+    const double tied = uncapped ? 0.035 : quantised ? 0.055 : 0.08;
+    matrix("token_embd.weight", kWidth, vocab_, spec_.tied ? tied : 1.0);
     vector("output_norm.weight", kWidth, 1.0, 0.2);
     if (!spec_.tied) matrix("output.weight", kWidth, vocab_, quantised ? 0.06 : 0.085);
-    if (spec_.rope_scaling == "llama3") rope_factors();
+    if (spec_.rope_scaling == "llama3") rope_factors("rope_freqs.weight", 7.0F);
+    if (style_.rope.long_factors) {
+      rope_factors("rope_factors_long.weight", 5.0F);
+      rope_factors("rope_factors_short.weight", 0.5F);
+    }
     for (uint64_t layer = 0; layer < spec_.layers; ++layer) block(layer);
     return std::move(gguf_.build().bytes);
   }
@@ -133,9 +175,10 @@ class ModelWriter {
     number("feed_forward_length", kFeedForward);
     number("attention.head_count", kHeads);
     number("attention.head_count_kv", kKvHeads);
-    number("rope.dimension_count", spec_.head_dim);
+    number("rope.dimension_count", spec_.arch == "glm4" ? spec_.head_dim / 2 : spec_.head_dim);
     gguf_.set(key("attention.layer_norm_rms_epsilon"), 1e-5F);
-    gguf_.set(key("rope.freq_base"), spec_.arch == "qwen3" ? 1000000.0F : 10000.0F);
+    gguf_.set(key("rope.freq_base"),
+              spec_.arch == "qwen3" || spec_.arch == "gemma3" ? 1000000.0F : 10000.0F);
     if (spec_.head_dim * kHeads != kWidth) {
       number("attention.key_length", spec_.head_dim);
       number("attention.value_length", spec_.head_dim);
@@ -145,6 +188,20 @@ class ModelWriter {
       gguf_.set(key("rope.scaling.factor"), 4.0F);
     }
     if (spec_.rope_scaling == "yarn") number("rope.scaling.original_context_length", 512);
+    if (spec_.original_context > 0) {
+      number("rope.scaling.original_context_length", spec_.original_context);
+      gguf_.set(key("rope.scaling.attn_factor"), 1.19F);
+    }
+    if (spec_.window > 0) number("attention.sliding_window", spec_.window);
+    if (style_.factors) {
+      gguf_.set(key("embedding_scale"), 1.5F);
+      gguf_.set(key("residual_scale"), 0.6F);
+      gguf_.set(key("attention.scale"), 0.2F);
+      gguf_.set(key("logit_scale"), 0.9F);
+    }
+    if (style_.score_cap >= 0.0F) gguf_.set(key("attn_logit_softcapping"), 2.5F);
+    if (style_.logit_cap >= 0.0F && spec_.arch != "gemma3")
+      gguf_.set(key("final_logit_softcapping"), 5.0F);
   }
 
   /// SentencePiece with bytes, letters, frequent groups of letters.
@@ -173,6 +230,10 @@ class ModelWriter {
       tokens.push_back(piece);
       types.push_back(1);
     }
+    if (spec_.arch == "phi3") {  // without which the other program does not load it
+      tokens.emplace_back("<|endoftext|>");
+      types.push_back(3);
+    }
     vocab_ = tokens.size();
     std::vector<float> scores(tokens.size(), 0.0F);
     for (size_t i = 259; i < scores.size(); ++i) scores[i] = -static_cast<float>(i - 258);
@@ -190,34 +251,44 @@ class ModelWriter {
     const std::string prefix = "blk." + std::to_string(layer) + ".";
     const uint64_t q_size = spec_.head_dim * kHeads;
     const uint64_t kv_size = spec_.head_dim * kKvHeads;
-    vector(prefix + "attn_norm.weight", kWidth, 1.0, 0.2);
-    product(prefix + "attn_q.weight", kWidth, q_size, 1.2);
-    product(prefix + "attn_k.weight", kWidth, kv_size, 1.2);
-    product(prefix + "attn_v.weight", kWidth, kv_size, 1.0);
-    if (spec_.arch == "qwen2") {
+    if (style_.norm_before) vector(prefix + "attn_norm.weight", kWidth, 1.0, 0.2);
+    if (spec_.arch == "phi3") {
+      product(prefix + "attn_qkv.weight", kWidth, q_size + 2 * kv_size, 1.2);
+    } else {
+      product(prefix + "attn_q.weight", kWidth, q_size, 1.2);
+      product(prefix + "attn_k.weight", kWidth, kv_size, 1.2);
+      product(prefix + "attn_v.weight", kWidth, kv_size, 1.0);
+    }
+    if (style_.input_bias == Bias::kRequired) {
       vector(prefix + "attn_q.bias", q_size, 0.0, 0.4);
       vector(prefix + "attn_k.bias", kv_size, 0.0, 0.4);
       vector(prefix + "attn_v.bias", kv_size, 0.0, 0.4);
     }
-    if (spec_.arch == "qwen3") {
-      vector(prefix + "attn_q_norm.weight", spec_.head_dim, 1.2, 0.3);
-      vector(prefix + "attn_k_norm.weight", spec_.head_dim, 1.2, 0.3);
+    if (style_.head_norms != HeadNorms::kNone) {
+      const bool all = style_.head_norms == HeadNorms::kAllHeads;
+      vector(prefix + "attn_q_norm.weight", all ? q_size : spec_.head_dim, 1.2, 0.3);
+      vector(prefix + "attn_k_norm.weight", all ? kv_size : spec_.head_dim, 1.2, 0.3);
     }
     product(prefix + "attn_output.weight", q_size, kWidth, 0.8);
-    vector(prefix + "ffn_norm.weight", kWidth, 1.0, 0.2);
-    product(prefix + "ffn_gate.weight", kWidth, kFeedForward, 1.2);
-    product(prefix + "ffn_up.weight", kWidth, kFeedForward, 1.0);
+    if (style_.norm_after) vector(prefix + "post_attention_norm.weight", kWidth, 1.0, 0.2);
+    if (style_.norm_before) vector(prefix + style_.ffn_norm + ".weight", kWidth, 1.0, 0.2);
+    const bool fused = style_.feed_forward == FeedForward::kFused;
+    if (style_.feed_forward == FeedForward::kGated) {
+      product(prefix + "ffn_gate.weight", kWidth, kFeedForward, 1.2);
+    }
+    product(prefix + "ffn_up.weight", kWidth, fused ? 2 * kFeedForward : kFeedForward, 1.0);
     product(prefix + "ffn_down.weight", kFeedForward, kWidth, 0.8);
+    if (style_.norm_after) vector(prefix + "post_ffw_norm.weight", kWidth, 1.0, 0.2);
   }
 
-  /// Divisors of the rotary frequencies: 1 for the fast half, up to 8 for the slow ones.
-  void rope_factors() {
+  /// Divisors of the rotary frequencies: 1 for the fast half, up to 1 + more for the slow ones.
+  void rope_factors(const char* name, float more) {
     std::vector<float> factors(spec_.head_dim / 2);
     for (size_t i = 0; i < factors.size(); ++i) {
       const float slow = static_cast<float>(2 * i) / static_cast<float>(factors.size()) - 1.0F;
-      factors[i] = 1.0F + 7.0F * std::max(0.0F, slow);
+      factors[i] = 1.0F + more * std::max(0.0F, slow);
     }
-    add("rope_freqs.weight", DType::kF32, {factors.size()}, factors);
+    add(name, DType::kF32, {factors.size()}, factors);
   }
 
   /// A matrix that turns inputs of deviation 1 into outputs of deviation `gain`.
@@ -241,6 +312,7 @@ class ModelWriter {
   }
 
   const Spec& spec_;
+  const model::arch::DenseStyle& style_;
   uint64_t vocab_ = 0;
   GgufWriter gguf_;
 };

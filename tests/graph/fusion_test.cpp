@@ -131,6 +131,31 @@ TEST(Fusion, AnActivationEndsItsProduct) {
             "embed select_rows pack linear activate pack linear pack linear best logits");
 }
 
+TEST(Fusion, AFactorAndTheResidualEndAProduct) {
+  const auto weight = [](const char* name) {
+    return engine::WeightSource{name, DType::kF32, 16, 16, {}, false};
+  };
+  for (const bool read_twice : {false, true}) {
+    GraphBuilder builder;
+    const ValueId x = builder.select_rows(builder.embed(weight("e")));
+    const ValueId scaled = builder.apply(Op::kActivate, {builder.linear(x, weight("w"), {}, 0)},
+                                         {.kind = engine::Act::kScaled, .alpha = 0.5F});
+    ValueId sum = builder.add(x, scaled);
+    if (read_twice) sum = builder.add(sum, scaled);
+    builder.logits(builder.linear(sum, weight("h"), {}, 1));
+    const auto graph = builder.finish();
+    ASSERT_TRUE(graph.ok()) << graph.status().message();
+    const Program fused = fuse(graph.value());
+    EXPECT_EQ(ops(fused), read_twice
+                              ? "embed select_rows pack linear add add pack linear best logits"
+                              : "embed select_rows pack linear pack linear best logits");
+    const Instruction& product = fused.instructions[3];
+    EXPECT_EQ(product.activation.kind, engine::Act::kScaled);
+    EXPECT_EQ(product.activation.alpha, 0.5F);
+    EXPECT_EQ(product.x2.present(), !read_twice);
+  }
+}
+
 /// Logits of a prompt and one more token, all rows.
 std::vector<float> run(const test::TinyGraph& tiny, const FusionOptions& fusion,
                        test::ReferenceEngine::Options engine_options) {

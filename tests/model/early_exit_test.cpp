@@ -41,18 +41,18 @@ std::vector<float> run(const Model& model) {
 }
 
 TEST(EarlyExit, IsWhatTheFirstLayersCompute) {
-  for (const arch::Architecture& row : arch::architectures()) {
+  for (const arch::Architecture* row : arch::architectures()) {
     for (const bool tied : {false, true}) {
       for (const DType v_type : {DType::kF32, DType::kQ8_0}) {
         test::TinyModelSpec spec;
-        spec.architecture = row.name;
+        spec.architecture = row->name;
         spec.layers = 4;
         spec.tied = tied;
         spec.v_type = v_type;  // products that cannot be one are split
         const test::TinyModel tiny(spec);
         auto loaded = std::make_unique<test::LoadedTiny>(tiny);
         for (int32_t n = 1; n < spec.layers; ++n) {
-          SCOPED_TRACE(testing::Message() << row.name << ", " << n << " layers, tied " << tied);
+          SCOPED_TRACE(testing::Message() << row->name << ", " << n << " layers, tied " << tied);
           auto exit = loaded->model().first_layers(n);
           ASSERT_TRUE(exit.ok()) << exit.status().message();
           EXPECT_EQ((*exit)->traits().num_layers, n);

@@ -22,9 +22,13 @@ namespace {
 using test::GgufWriter;
 using Change = std::function<void(GgufWriter&)>;
 
+Status read_llama(KeyReader& keys, HParams* h) {
+  return arch::read_dense_decoder(arch::kLlama.style, keys, h);
+}
+
 /// A complete set, but for the keys that `change` writes itself.
 Result<HParams> read(const Change& change, const std::string& without = "",
-                     ReadHParams hook = arch::read_llama) {
+                     const ReadHParams& hook = read_llama) {
   GgufWriter writer;
   const auto set = [&](const char* key, uint32_t value) {
     if (without != key) writer.set(std::string("llama.") + key, value);
@@ -172,7 +176,7 @@ Status read_made_up(KeyReader& keys, HParams* h) {
   GEN_TRY(arch::read_model(keys, h));
   GEN_TRY(arch::read_feed_forward(keys, h));
   GEN_TRY(arch::read_heads(keys, true, h));
-  GEN_TRY(arch::read_windows(keys, 3, h));
+  GEN_TRY(arch::read_windows(keys, {.window = 0, .pattern = 3}, h));
   GEN_TRY(arch::read_rope(keys, {.kind = engine::RopeKind::kHalves}, h));
   double cap = 0.0;
   return keys.number_or("final_logit_softcapping", 0.0, 0.0, 1e6, &cap);
@@ -396,11 +400,163 @@ TEST(HParams, PatternsOfLayers) {
   EXPECT_EQ(windows([&](GgufWriter& w) { w.set(kKey, uint32_t{1}); }), (Numbers{0, 0, 0}));
 }
 
+Result<HParams> read_as(const arch::Architecture& row, const Change& change,
+                        const std::string& without = "") {
+  return read(change, without,
+              [&](KeyReader& keys, HParams* h) { return row.read(row.style, keys, h); });
+}
+
+TEST(HParams, OfGemma2) {
+  auto h = read_as(arch::kGemma2, [](GgufWriter&) {});
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(each(h.value(), &graph::AttentionSpec::window), (Numbers{4096, 0, 4096}));
+  EXPECT_EQ(h.value().layers[0].attention.soft_cap, 50.0F);
+  EXPECT_EQ(h.value().logit_cap, 30.0F);
+  EXPECT_EQ(h.value().embedding_factor, 8.0F);
+  EXPECT_EQ(h.value().layers[0].attention.scale, 0.25F);
+  // Heads of 64, where a share of the width is 16.
+  const auto large = [](uint32_t layers, float scale) {
+    return [=](GgufWriter& w) {
+      w.set("llama.block_count", layers).set("llama.attention.key_length", uint32_t{64});
+      if (scale != 0.0F) w.set("llama.attention.scale", scale);
+    };
+  };
+  EXPECT_EQ(
+      read_as(arch::kGemma2, large(45, 0.0F), "block_count").value().layers[0].attention.scale,
+      0.125F);
+  EXPECT_EQ(
+      read_as(arch::kGemma2, large(46, 0.0F), "block_count").value().layers[45].attention.scale,
+      0.25F);
+  EXPECT_EQ(
+      read_as(arch::kGemma2, large(46, 0.5F), "block_count").value().layers[45].attention.scale,
+      0.5F);
+  h = read_as(arch::kGemma2, [](GgufWriter& w) {
+    w.set("llama.attn_logit_softcapping", 0.0F)
+        .set("llama.final_logit_softcapping", 2.5F)
+        .set("llama.rope.freq_base_swa", 500.0F)
+        .set("llama.attention.sliding_window", uint32_t{3});
+  });
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().layers[0].attention.soft_cap, 0.0F);
+  EXPECT_EQ(h.value().logit_cap, 2.5F);
+  EXPECT_EQ(h.value().layers[0].rope.base, 500.0);
+  EXPECT_EQ(h.value().layers[1].rope.base, 10000.0);
+  EXPECT_EQ(each(h.value(), &graph::AttentionSpec::window), (Numbers{3, 0, 3}));
+  EXPECT_EQ(
+      read_as(arch::kGemma2, [](GgufWriter& w) { w.set("llama.final_logit_softcapping", 1e-9F); })
+          .status()
+          .code(),
+      Code::kFormat);
+}
+
+TEST(HParams, OfGranite) {
+  auto h = read_as(arch::kGranite, [](GgufWriter&) {});
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().embedding_factor, 1.0F);
+  EXPECT_EQ(h.value().residual_factor, 1.0F);
+  EXPECT_EQ(h.value().logit_factor, 1.0F);
+  EXPECT_EQ(h.value().layers[2].rope.kind, engine::RopeKind::kAdjacent);
+  h = read_as(arch::kGranite, [](GgufWriter& w) {
+    w.set("llama.embedding_scale", 12.0F)
+        .set("llama.residual_scale", 0.25F)
+        .set("llama.logit_scale", 8.0F)
+        .set("llama.attention.scale", 0.0625F)
+        .set("llama.rope.scaling.finetuned", false);
+  });
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().embedding_factor, 12.0F);
+  EXPECT_EQ(h.value().residual_factor, 0.25F);
+  EXPECT_EQ(h.value().logit_factor, 0.125F);
+  EXPECT_EQ(h.value().layers[2].attention.scale, 0.0625F);
+  EXPECT_EQ(h.value().layers[2].rope.kind, engine::RopeKind::kNone);
+  for (const char* key : {"embedding_scale", "residual_scale", "logit_scale"}) {
+    const auto set = [&](float value) {
+      return read_as(arch::kGranite,
+                     [&](GgufWriter& w) { w.set(std::string("llama.") + key, value); });
+    };
+    EXPECT_TRUE(set(0.0F).ok()) << key;  // there is none
+    EXPECT_EQ(set(-1.0F).status().code(), Code::kFormat) << key;
+    EXPECT_EQ(set(1e-9F).status().code(), Code::kFormat) << key;
+    EXPECT_EQ(set(std::numeric_limits<float>::infinity()).status().code(), Code::kFormat) << key;
+  }
+}
+
+TEST(HParams, OfOlmo2) {
+  auto h = read_as(arch::kOlmo2, [](GgufWriter&) {});
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(each(h.value(), &graph::AttentionSpec::window), (Numbers{0, 0, 0}));
+  h = read_as(
+      arch::kOlmo2,
+      [](GgufWriter& w) {
+        w.set("llama.block_count", uint32_t{5})
+            .set("llama.attention.sliding_window", uint32_t{7})
+            .set_string("llama.rope.scaling.type", "yarn")
+            .set("llama.rope.scaling.factor", 8.0F)
+            .set("llama.rope.scaling.attn_factor", 1.25F);
+      },
+      "block_count");
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(each(h.value(), &graph::AttentionSpec::window), (Numbers{7, 7, 7, 0, 7}));
+  for (size_t i = 0; i < 5; ++i) {
+    const RopeParams& rope = h.value().layers[i].rope;
+    EXPECT_EQ(rope.scaling, i == 3 ? RopeScaling::kYarn : RopeScaling::kNone) << i;
+    EXPECT_EQ(rope.attn_factor, i == 3 ? 1.25 : 1.0) << i;
+  }
+}
+
+TEST(HParams, OfPhi3AndSmolLm3) {
+  auto h = read_as(arch::kPhi3,
+                   [](GgufWriter& w) { w.set("llama.attention.sliding_window", uint32_t{7}); });
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(each(h.value(), &graph::AttentionSpec::window), (Numbers{0, 0, 0}));
+  h = read_as(
+      arch::kSmolLm3, [](GgufWriter& w) { w.set("llama.block_count", uint32_t{9}); },
+      "block_count");
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  for (size_t i = 0; i < 9; ++i) {
+    EXPECT_EQ(h.value().layers[i].rope.kind == engine::RopeKind::kNone, i == 3 || i == 7) << i;
+  }
+}
+
+TEST(HParams, OfGemma3AndExaone4) {
+  const auto layers = [](uint32_t count, uint32_t window) {
+    return [=](GgufWriter& w) {
+      w.set("llama.block_count", count)
+          .set("llama.attention.key_length", uint32_t{64})
+          .set("llama.rope.freq_base", 1e6F)
+          .set_string("llama.rope.scaling.type", "linear")
+          .set("llama.rope.scaling.factor", 8.0F);
+      if (window > 0) w.set("llama.attention.sliding_window", window);
+    };
+  };
+  auto h = read_as(arch::kGemma3, layers(62, 7), "block_count");
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().layers[0].attention.scale, 0.25F);
+  EXPECT_EQ(h.value().logit_cap, 0.0F);
+  for (size_t i = 0; i < 62; ++i) {
+    const bool global = i % 6 == 5;
+    EXPECT_EQ(h.value().layers[i].attention.window, global ? 0 : 7) << i;
+    EXPECT_EQ(h.value().layers[i].rope.base, global ? 1e6 : 1e4) << i;
+    EXPECT_EQ(h.value().layers[i].rope.factor, global ? 8.0 : 1.0) << i;
+  }
+  h = read_as(arch::kExaone4, layers(64, 0), "block_count");
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  for (size_t i = 0; i < 64; ++i) {
+    const bool global = i % 4 == 3;
+    EXPECT_EQ(h.value().layers[i].attention.window, global ? 0 : 4096) << i;
+    EXPECT_EQ(h.value().layers[i].rope.kind == engine::RopeKind::kNone, global) << i;
+  }
+  h = read_as(arch::kExaone4, layers(30, 7), "block_count");
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().layers[0].attention.window, 0);
+  EXPECT_EQ(h.value().layers[3].rope.kind, engine::RopeKind::kHalves);
+}
+
 TEST(HParams, NeedAnArchitecture) {
   const std::vector<std::byte> bytes = GgufWriter().build().bytes;
   auto file = gguf::GgufFile::parse(bytes);
   ASSERT_TRUE(file.ok());
-  const auto h = read_hparams(file.value()->metadata(), arch::read_llama);
+  const auto h = read_hparams(file.value()->metadata(), read_llama);
   EXPECT_EQ(h.status().code(), Code::kFormat);
   EXPECT_NE(std::string(h.status().message()).find("general.architecture"), std::string::npos);
 }

@@ -34,8 +34,8 @@ struct Sequence {
 };
 
 /// A llama with windows that no two kinds of layers share.
-Status read_mixed(KeyReader& keys, HParams* h) {
-  GEN_TRY(arch::read_llama(keys, h));
+Status read_mixed(const arch::DenseStyle& style, KeyReader& keys, HParams* h) {
+  GEN_TRY(arch::read_dense_decoder(style, keys, h));
   h->layers[0].attention.window = 5;
   h->layers[2].attention.chunk = 7;
   h->layers[3].attention.window = 5;
@@ -43,7 +43,8 @@ Status read_mixed(KeyReader& keys, HParams* h) {
   h->layers[4].attention.chunk = 16;
   return {};
 }
-constexpr arch::Architecture kMixed[] = {{"llama", read_mixed, arch::build_llama}};
+const arch::Architecture kMixedRow = {"llama", arch::kLlama.style, read_mixed};
+constexpr const arch::Architecture* kMixed[] = {&kMixedRow};
 
 class Lanes : public testing::TestWithParam<const char*> {
  protected:

@@ -2,8 +2,8 @@
 // One row, one result, drawn at random: several sequences of one model advance together, in steps
 // of random sizes, on a random number of threads, at a random CPU level, through either cache, with
 // weights packed or left in the file; each sequence's logits must be, bit for bit, those of the
-// sequence alone in one step on one thread. For every weight format. BF16 at level avx512_bf16 has
-// bits of its own, and is compared with itself.
+// sequence alone in one step on one thread. For every weight format and every architecture. BF16 at
+// level avx512_bf16 has bits of its own, and is compared with itself.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -94,20 +94,10 @@ uint64_t trials() {
   return wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 6;
 }
 
-class OneResult : public testing::TestWithParam<DType> {};
-
-TEST_P(OneResult, WhateverTheBatch) {
-  TinyModelSpec spec;
-  spec.type = GetParam();
-  spec.layers = 1;
-  spec.hidden = 256;
-  spec.heads = 4;
-  spec.kv_heads = 2;
-  spec.head_dim = 64;
-  spec.feed_forward = 256;
+void expect_one_result(const TinyModelSpec& spec) {
   const TinyModel tiny(spec);
-  const auto has_dots = [](CpuLevel level) {
-    return GetParam() == DType::kBF16 && cpu_level_runs(CpuLevel::kAvx512Bf16, level);
+  const auto has_dots = [&](CpuLevel level) {
+    return spec.type == DType::kBF16 && cpu_level_runs(CpuLevel::kAvx512Bf16, level);
   };
   test::TinyEngineOptions common;
   if (has_dots(detect_cpu_level())) common.level = CpuLevel::kAvx512Vnni;
@@ -119,7 +109,7 @@ TEST_P(OneResult, WhateverTheBatch) {
     if (cpu_level_runs(level, detect_cpu_level())) levels.push_back(level);
   }
   for (uint64_t seed = 1; seed <= trials(); ++seed) {
-    Draws draws(seed * 1000 + static_cast<uint64_t>(GetParam()));
+    Draws draws(seed * 1000 + static_cast<uint64_t>(spec.type));
     test::TinyEngineOptions options;
     options.threads = 1 + draws.below(3);
     // Every other trial at the level that is used here, with a step of one row for certain.
@@ -136,8 +126,37 @@ TEST_P(OneResult, WhateverTheBatch) {
     }
     for (size_t i = 0; i < sequences.size(); ++i) {
       EXPECT_EQ(sequences[i].found, sequences[i].expected)
-          << dtype_name(GetParam()) << ", seed " << seed << ", sequence " << i << ", "
-          << options.threads << " threads, " << cpu_level_name(options.level) << ", " << kind;
+          << spec.architecture << ", " << dtype_name(spec.type) << ", seed " << seed
+          << ", sequence " << i << ", " << options.threads << " threads, "
+          << cpu_level_name(options.level) << ", " << kind;
+    }
+  }
+}
+
+class OneResult : public testing::TestWithParam<DType> {};
+
+TEST_P(OneResult, WhateverTheBatch) {
+  TinyModelSpec spec;
+  spec.type = GetParam();
+  spec.layers = 1;
+  spec.hidden = 256;
+  spec.heads = 4;
+  spec.kv_heads = 2;
+  spec.head_dim = 64;
+  spec.feed_forward = 256;
+  expect_one_result(spec);
+}
+
+TEST(OneResultOf, EveryArchitecture) {
+  for (const arch::Architecture* row : arch::architectures()) {
+    for (const DType type : {DType::kF32, DType::kQ8_0}) {
+      TinyModelSpec spec;
+      spec.architecture = row->name;
+      spec.type = type;
+      spec.layers = 4;
+      spec.window = 9;
+      spec.biases = true;
+      expect_one_result(spec);
     }
   }
 }

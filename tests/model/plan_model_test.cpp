@@ -102,6 +102,54 @@ std::vector<ValueCase> value_cases() {
   uneven.layer_kv_heads = {4, 1};
   uneven.layer_feed_forward = {64, 128};
   cases.push_back({"uneven_layers", uneven, kFloat});
+  for (const char* family : {"gemma2", "granite", "olmo2", "glm4", "phi3", "smollm3", "arcee",
+                             "gemma", "gemma3", "exaone4", "ernie4_5", "seed_oss"}) {
+    TinyModelSpec plain = spec_of(family);
+    plain.layers = 5;
+    cases.push_back({family, plain, kFloat});
+  }
+  TinyModelSpec gemma = spec_of("gemma2");
+  gemma.layers = 3;
+  gemma.window = 4;
+  gemma.tied = true;
+  cases.push_back({"gemma2_window", gemma, kFloat});
+  TinyModelSpec gemma3 = spec_of("gemma3");
+  gemma3.layers = 7;
+  gemma3.window = 4;
+  gemma3.rope_base = 500.0F;
+  gemma3.linear_factor = 4.0F;
+  cases.push_back({"gemma3_window", gemma3, kFloat});
+  TinyModelSpec granite = spec_of("granite");
+  granite.attention_scale = 0.4F;
+  granite.biases = true;
+  granite.unrotated = true;
+  cases.push_back({"granite_unrotated", granite, kFloat});
+  TinyModelSpec olmo = spec_of("olmo2");
+  olmo.layers = 5;
+  olmo.window = 4;
+  olmo.linear_factor = 4.0F;
+  cases.push_back({"olmo2_window", olmo, kFloat});
+  TinyModelSpec fused = spec_of("qwen2");
+  fused.fused_qkv = true;
+  fused.kv_heads = 1;
+  cases.push_back({"fused_qkv", fused, kFloat});
+  TinyModelSpec factored = spec_of("phi3");
+  factored.fused_qkv = true;
+  factored.long_factors = {1.0F, 1.0F, 1.5F, 2.0F, 4.0F, 8.0F, 8.0F, 8.0F};
+  factored.short_factors = {1.0F, 1.25F, 1.5F, 1.5F, 1.5F, 1.75F, 2.0F, 2.0F};
+  for (const int32_t original : {64, 128}) {
+    factored.original_context = original;
+    cases.push_back({original == 64 ? "long_factors" : "short_factors", factored, kFloat});
+  }
+  for (const auto& [name, family] : {std::pair{"gemma2_q8_0", "gemma2"},
+                                     {"granite_q8_0", "granite"},
+                                     {"olmo2_q8_0", "olmo2"},
+                                     {"glm4_q8_0", "glm4"},
+                                     {"arcee_q8_0", "arcee"}}) {
+    TinyModelSpec quantised = spec_of(family, DType::kQ8_0);
+    quantised.v_type = DType::kQ5_0;
+    cases.push_back({name, quantised, kQuantised});
+  }
   TinyModelSpec k_quant = spec_of("llama", DType::kQ4_K);
   k_quant.v_type = DType::kQ6_K;  // as Q4_K_M files mix them
   k_quant.hidden = 256;
@@ -158,6 +206,17 @@ TEST(PlanModel, DefinitionsDiffer) {
   for (const TinyModelSpec& other : {window, one, chunk, factors, linear}) {
     EXPECT_GT(relative_error(last(other), reference), 1e-2);
   }
+  // And each factor and cap of a family counts.
+  for (float TinyModelSpec::*const number :
+       {&TinyModelSpec::embedding_factor, &TinyModelSpec::residual_factor,
+        &TinyModelSpec::logit_divisor, &TinyModelSpec::score_cap, &TinyModelSpec::logit_cap,
+        &TinyModelSpec::attention_scale}) {
+    const bool cap = number == &TinyModelSpec::score_cap || number == &TinyModelSpec::logit_cap;
+    TinyModelSpec spec = spec_of(cap ? "gemma2" : "granite");
+    const std::vector<float> with = last(spec);
+    spec.*number = cap ? 1000.0F : 1.0F;
+    EXPECT_GT(relative_error(last(spec), {with.begin(), with.end()}), 1e-2);
+  }
 }
 
 // ---- Bits ----
@@ -167,6 +226,12 @@ std::vector<TinyModelSpec> bit_specs() {
                                       spec_of("qwen3", DType::kQ8_0),
                                       spec_of("llama", DType::kQ4_0)};
   specs[1].window = 6;
+  for (const char* family : {"gemma2", "granite", "olmo2"}) {
+    for (const DType type : {DType::kF32, DType::kQ8_0}) {
+      specs.push_back(spec_of(family, type));
+      specs.back().window = 6;
+    }
+  }
   return specs;
 }
 

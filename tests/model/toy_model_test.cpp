@@ -25,11 +25,11 @@ namespace {
 using graph::SiteKind;
 using graph::ValueId;
 
-Status read_toy(KeyReader& keys, HParams* h) {
+Status read_toy(const arch::DenseStyle&, KeyReader& keys, HParams* h) {
   GEN_TRY(arch::read_model(keys, h));
   GEN_TRY(arch::read_feed_forward(keys, h));
   GEN_TRY(arch::read_heads(keys, true, h));
-  GEN_TRY(arch::read_windows(keys, 0, h));
+  GEN_TRY(arch::read_windows(keys, {}, h));
   GEN_TRY(arch::read_rope(keys, {.kind = engine::RopeKind::kAdjacent}, h));
   double local_base = 0.0;
   GEN_TRY(keys.number_or("rope.local_freq_base", 0.0, 0.0, 1e9, &local_base));
@@ -47,7 +47,8 @@ Status read_toy(KeyReader& keys, HParams* h) {
   return {};
 }
 
-void build_toy(const HParams& h, Weights& weights, graph::GraphBuilder& graph) {
+void build_toy(const arch::DenseStyle&, const HParams& h, Weights& weights,
+               graph::GraphBuilder& graph) {
   using arch::Bias;
   arch::DecoderBuilder d(h, weights, graph);
   ValueId x = d.embedding();
@@ -62,16 +63,17 @@ void build_toy(const HParams& h, Weights& weights, graph::GraphBuilder& graph) {
         k = d.linear(a, "attn_k", d.k_rows(), SiteKind::kK, Bias::kNone);
         v = d.linear(a, "attn_v", d.v_rows(), SiteKind::kV, Bias::kNone);
       }
-      const ValueId attended = d.attend(q, k, v, false);
+      const ValueId attended = d.attend(q, k, v, arch::HeadNorms::kNone);
       x = d.add(x, d.linear(attended, "attn_output", h.hidden, SiteKind::kAttnOut, Bias::kNone));
     }
-    x = d.add(x, d.gated_feed_forward(d.norm(x, "ffn_norm"), Bias::kNone));
+    x = d.add(x, d.gated_feed_forward(d.norm(x, "ffn_norm"), engine::Act::kSilu, Bias::kNone));
     d.end_layer(x);
   }
   d.head(x, Bias::kNone);
 }
 
-constexpr arch::Architecture kToy[] = {{"toy", read_toy, build_toy}};
+constexpr arch::Architecture kToyRow = {"toy", {}, read_toy, build_toy};
+constexpr const arch::Architecture* kToy[] = {&kToyRow};
 
 test::TinyModelSpec toy_spec() {
   test::TinyModelSpec spec;
@@ -209,8 +211,11 @@ TEST(ToyModel, IsNobodysBusinessElse) {
   load.engine = test::cpu_engine();
   const Status status = load_model(gguf::GgufFile::parse(bytes).value(), load).status();
   EXPECT_EQ(status.code(), Code::kUnsupported);
-  EXPECT_EQ(std::string(status.message()),
-            "architecture \"toy\" is not supported (llama, qwen2, qwen3)");
+  std::string names;
+  for (const arch::Architecture* row : arch::architectures()) {
+    names += std::string(names.empty() ? "" : ", ") + row->name;
+  }
+  EXPECT_EQ(std::string(status.message()), "architecture \"toy\" is not supported (" + names + ")");
 }
 
 }  // namespace

@@ -60,6 +60,21 @@ TEST_F(WeightsTest, HandsOutWhatTheFileHolds) {
   EXPECT_FALSE(Weights(*file_, false).matrix("m", 2, 3).lasting);
 }
 
+TEST_F(WeightsTest, PiecesAreRowsOfTheWhole) {
+  Weights weights(*file_, true);
+  const engine::WeightSource last = weights.rows("m", 2, 1, 1, 3);
+  EXPECT_STREQ(last.name, "m");
+  EXPECT_EQ(last.rows, 1);
+  EXPECT_EQ(last.cols, 3);
+  ASSERT_EQ(last.data.size(), 12U);
+  EXPECT_EQ(std::memcmp(last.data.data(), std::vector<float>{4, 5, 6}.data(), 12), 0);
+  EXPECT_EQ(weights.rows("m", 2, 0, 2, 3).data.size(), 24U);
+  const engine::WeightSource wrong = weights.rows("m", 3, 1, 2, 3);
+  EXPECT_EQ(wrong.rows, 2);
+  EXPECT_TRUE(wrong.data.empty());
+  EXPECT_STREQ(weights.finish().message(), "tensor m is 3 x 2 x 1 x 1, expected 3 x 3");
+}
+
 TEST_F(WeightsTest, KeepsTheFirstMistake) {
   Weights weights(*file_, true);
   const engine::WeightSource wrong = weights.matrix("m", 3, 2);

@@ -11,16 +11,17 @@
 
 namespace gen::test {
 
-inline Status read_drift(model::KeyReader& keys, model::HParams* h) {
+inline Status read_drift(const model::arch::DenseStyle&, model::KeyReader& keys,
+                         model::HParams* h) {
   GEN_TRY(model::arch::read_model(keys, h));
   GEN_TRY(model::arch::read_feed_forward(keys, h));
   GEN_TRY(model::arch::read_heads(keys, true, h));
-  GEN_TRY(model::arch::read_windows(keys, 0, h));
+  GEN_TRY(model::arch::read_windows(keys, {}, h));
   return model::arch::read_rope(keys, {.kind = engine::RopeKind::kAdjacent}, h);
 }
 
-inline void build_drift(const model::HParams& h, model::Weights& weights,
-                        graph::GraphBuilder& graph) {
+inline void build_drift(const model::arch::DenseStyle&, const model::HParams& h,
+                        model::Weights& weights, graph::GraphBuilder& graph) {
   using graph::SiteKind;
   using graph::ValueId;
   constexpr auto kNoBias = model::arch::Bias::kNone;
@@ -34,7 +35,7 @@ inline void build_drift(const model::HParams& h, model::Weights& weights,
       const ValueId q = d.linear(n, "attn_q", d.q_rows(), SiteKind::kQ, kNoBias);
       const ValueId k = d.linear(n, "attn_k", d.k_rows(), SiteKind::kK, kNoBias);
       const ValueId v = d.linear(n, "attn_v", d.v_rows(), SiteKind::kV, kNoBias);
-      const ValueId attended = d.attend(q, k, v, false);
+      const ValueId attended = d.attend(q, k, v, model::arch::HeadNorms::kNone);
       x = d.add(x, d.linear(attended, "attn_output", h.hidden, SiteKind::kAttnOut, kNoBias));
     } else if (weights.has("blk." + std::to_string(layer) + ".mix_norm.weight")) {
       const ValueId n = d.norm(x, "mix_norm");
@@ -45,13 +46,14 @@ inline void build_drift(const model::HParams& h, model::Weights& weights,
       x = d.add(x, graph.linear(graph.scan(a, b, v), weights.matrix(out, h.hidden, kWidth), {},
                                 graph::site_id(layer, SiteKind::kAttnOut)));
     }
-    x = d.add(x, d.gated_feed_forward(d.norm(x, "ffn_norm"), kNoBias));
+    x = d.add(x, d.gated_feed_forward(d.norm(x, "ffn_norm"), engine::Act::kSilu, kNoBias));
     d.end_layer(x);
   }
   d.head(x, kNoBias);
 }
 
-inline constexpr model::arch::Architecture kDrift[] = {{"drift", read_drift, build_drift}};
+inline constexpr model::arch::Architecture kDriftRow = {"drift", {}, read_drift, build_drift};
+inline constexpr const model::arch::Architecture* kDrift[] = {&kDriftRow};
 
 inline TinyModelSpec drift_spec() {
   TinyModelSpec spec;

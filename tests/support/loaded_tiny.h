@@ -25,7 +25,7 @@ struct TinyEngineOptions {
   Allocator* allocator = &system_allocator();
   bool repack = true;
   std::shared_ptr<engine::Engine> engine = nullptr;  // in place of one by the rows above
-  std::span<const model::arch::Architecture> architectures = model::arch::architectures();
+  model::arch::Architectures architectures = model::arch::architectures();
 };
 
 class LoadedTiny {

@@ -18,34 +18,11 @@
 #include "engine/kv_view.h"
 #include "quant/format.h"
 #include "support/kv_side.h"
+#include "support/reference_act.h"
 
 namespace gen::test {
 
 class ReferenceStream final : public engine::Stream {};
-
-/// In double precision.
-inline double reference_act(const engine::Activation& activation, double x) {
-  switch (activation.kind) {
-    case engine::Act::kNone:
-      return x;
-    case engine::Act::kSilu:
-      return x / (1.0 + std::exp(-x));
-    case engine::Act::kGelu:
-      return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
-    case engine::Act::kRelu2:
-      return x > 0 ? x * x : 0.0;
-    case engine::Act::kClampedSwiglu:
-      break;
-  }
-  return NAN;
-}
-inline double reference_gated(const engine::Activation& activation, double gate, double up) {
-  if (activation.kind != engine::Act::kClampedSwiglu) return reference_act(activation, gate) * up;
-  const auto alpha = static_cast<double>(activation.alpha);
-  const auto limit = static_cast<double>(activation.limit);
-  const double g = std::min(gate, limit);
-  return g / (1.0 + std::exp(-alpha * g)) * (std::clamp(up, -limit, limit) + 1.0);
-}
 
 class ReferenceWeight final : public engine::Weight {
  public:

@@ -7,10 +7,15 @@
 #include <span>
 #include <utility>
 
+#include "model/arch/registry.h"
 #include "quant/format.h"
+#include "support/reference_act.h"
 
 namespace gen::test {
 namespace {
+
+using model::arch::FeedForward;
+using model::arch::HeadNorms;
 
 constexpr double kEps = 1e-5;
 constexpr int32_t kMixWidth = 40;  // no multiple of 16
@@ -19,20 +24,48 @@ std::string in_layer(int32_t index, const char* name) {
   return "blk." + std::to_string(index) + "." + name;
 }
 
+/// Of a family that is not in the library's table, what a llama has without biases.
+model::arch::DenseStyle style_of(const std::string& architecture) {
+  for (const model::arch::Architecture* row : model::arch::architectures()) {
+    if (row->name == architecture) return row->style;
+  }
+  return {.rope = {.kind = engine::RopeKind::kAdjacent}};
+}
+
+bool has(model::arch::Bias bias, bool wanted) {
+  return bias == model::arch::Bias::kRequired || (bias == model::arch::Bias::kOptional && wanted);
+}
+
 }  // namespace
 
-TinyModel::TinyModel(const TinyModelSpec& spec) : spec_(spec), random_(spec.seed) {
-  const std::string a = spec.architecture + ".";
+TinyModel::TinyModel(const TinyModelSpec& spec)
+    : spec_(spec), style_(style_of(spec.architecture)), random_(spec.seed) {
+  keys();
+  matrix("token_embd.weight", spec.vocab, spec.hidden, spec.type);
+  for (int32_t i = 0; i < spec.layers; ++i) block(i);
+  vector("output_norm.weight", spec.hidden, 1.0F);
+  if (!spec.tied) matrix("output.weight", spec.vocab, spec.hidden, spec.type);
+  for (const auto& [name, factors] : {std::pair{"rope_freqs.weight", &spec.freq_factors},
+                                      {"rope_factors_long.weight", &spec.long_factors},
+                                      {"rope_factors_short.weight", &spec.short_factors}}) {
+    if (factors->empty()) continue;
+    const auto bytes = std::as_bytes(std::span(*factors));
+    writer_.tensor(name, 0, {factors->size()}, {bytes.begin(), bytes.end()});
+  }
+}
+
+void TinyModel::keys() {
+  const std::string a = spec_.architecture + ".";
   const auto u32 = [](int32_t value) { return static_cast<uint32_t>(value); };
-  writer_.set_string("general.architecture", spec.architecture)
-      .set(a + "context_length", u32(spec.context))
-      .set(a + "block_count", u32(spec.layers))
-      .set(a + "embedding_length", u32(spec.hidden))
-      .set(a + "attention.head_count", u32(spec.heads))
-      .set(a + "attention.key_length", u32(spec.head_dim))
-      .set(a + "attention.value_length", u32(spec.head_dim))
+  writer_.set_string("general.architecture", spec_.architecture)
+      .set(a + "context_length", u32(spec_.context))
+      .set(a + "block_count", u32(spec_.layers))
+      .set(a + "embedding_length", u32(spec_.hidden))
+      .set(a + "attention.head_count", u32(spec_.heads))
+      .set(a + "attention.key_length", u32(spec_.head_dim))
+      .set(a + "attention.value_length", u32(spec_.head_dim))
       .set(a + "attention.layer_norm_rms_epsilon", static_cast<float>(kEps))
-      .set(a + "rope.freq_base", spec.rope_base);
+      .set(a + "rope.freq_base", spec_.rope_base);
   const auto set_layers = [&](const char* key, const std::vector<uint32_t>& each, int32_t all) {
     if (each.empty()) {
       writer_.set(a + key, u32(all));
@@ -40,73 +73,92 @@ TinyModel::TinyModel(const TinyModelSpec& spec) : spec_(spec), random_(spec.seed
       writer_.set_array<uint32_t>(a + key, each);
     }
   };
-  set_layers("feed_forward_length", spec.layer_feed_forward, spec.feed_forward);
-  set_layers("attention.head_count_kv", spec.layer_kv_heads, spec.kv_heads);
-  if (!spec.shares.empty()) writer_.set_array<uint32_t>(a + "attention.shares", spec.shares);
-  if (spec.local_rope_base != 0.0F) writer_.set(a + "rope.local_freq_base", spec.local_rope_base);
-  if (spec.linear_factor != 1.0F) {
+  set_layers("feed_forward_length", spec_.layer_feed_forward, spec_.feed_forward);
+  set_layers("attention.head_count_kv", spec_.layer_kv_heads, spec_.kv_heads);
+  if (!spec_.shares.empty()) writer_.set_array<uint32_t>(a + "attention.shares", spec_.shares);
+  if (spec_.local_rope_base != 0.0F) writer_.set(a + "rope.local_freq_base", spec_.local_rope_base);
+  if (spec_.linear_factor != 1.0F) {
     writer_.set_string(a + "rope.scaling.type", "linear")
-        .set(a + "rope.scaling.factor", spec.linear_factor);
+        .set(a + "rope.scaling.factor", spec_.linear_factor);
   }
-  if (spec.window > 0) writer_.set(a + "attention.sliding_window", u32(spec.window));
-  if (spec.chunk > 0) writer_.set(a + "attention.chunk_size", u32(spec.chunk));
-  if (!spec.local.empty()) {
-    writer_.set_array<uint32_t>(a + "attention.sliding_window_pattern", spec.local);
+  if (spec_.window > 0) writer_.set(a + "attention.sliding_window", u32(spec_.window));
+  if (spec_.chunk > 0) writer_.set(a + "attention.chunk_size", u32(spec_.chunk));
+  if (!spec_.local.empty()) {
+    writer_.set_array<uint32_t>(a + "attention.sliding_window_pattern", spec_.local);
   }
+  const auto set_number = [&](bool known, const char* key, float* value) {
+    if (known && *value != 0.0F) writer_.set(a + key, *value);
+    if (!known) *value = 0.0F;
+  };
+  set_number(style_.factors, "embedding_scale", &spec_.embedding_factor);
+  set_number(style_.factors, "residual_scale", &spec_.residual_factor);
+  set_number(style_.factors, "logit_scale", &spec_.logit_divisor);
+  set_number(style_.score_cap >= 0.0F, "attn_logit_softcapping", &spec_.score_cap);
+  set_number(style_.logit_cap >= 0.0F, "final_logit_softcapping", &spec_.logit_cap);
+  set_number(true, "attention.scale", &spec_.attention_scale);
+  if (spec_.original_context > 0) {
+    writer_.set(a + "rope.scaling.original_context_length", u32(spec_.original_context));
+  }
+  spec_.unrotated = spec_.unrotated && style_.rope_switch;
+  if (spec_.unrotated) writer_.set(a + "rope.scaling.finetuned", false);
+}
 
+void TinyModel::block(int32_t i) {
+  const TinyModelSpec& spec = spec_;
   const int32_t d = spec.hidden;
   const int32_t q = spec.heads * spec.head_dim;
   const DType v_type = spec.v_type == DType::kF32 ? spec.type : spec.v_type;
-  const bool qkv_biases = spec.biases || spec.architecture == "qwen2";
-  matrix("token_embd.weight", spec.vocab, d, spec.type);
-  for (int32_t i = 0; i < spec.layers; ++i) {
-    const int32_t kv = kv_heads(i) * spec.head_dim;
-    const int32_t ff = feed_forward(i);
-    const bool stores = kv > 0 && !shares(i);
-    if (kv > 0) {
-      vector(in_layer(i, "attn_norm.weight"), d, 1.0F);
-      matrix(in_layer(i, "attn_q.weight"), q, d, spec.type);
-    }
-    if (stores) {
-      matrix(in_layer(i, "attn_k.weight"), kv, d, spec.type);
-      matrix(in_layer(i, "attn_v.weight"), kv, d, v_type);
-    }
-    if (kv > 0) matrix(in_layer(i, "attn_output.weight"), d, q, spec.type);
-    if (qkv_biases) {
-      vector(in_layer(i, "attn_q.bias"), q, 0.0F);
-      vector(in_layer(i, "attn_k.bias"), kv, 0.0F);
-      vector(in_layer(i, "attn_v.bias"), kv, 0.0F);
-    }
-    if (spec.biases && spec.architecture == "llama") {
-      vector(in_layer(i, "attn_output.bias"), d, 0.0F);
-      vector(in_layer(i, "ffn_gate.bias"), ff, 0.0F);
-      vector(in_layer(i, "ffn_up.bias"), ff, 0.0F);
-      vector(in_layer(i, "ffn_down.bias"), d, 0.0F);
-    }
-    if (spec.architecture == "qwen3") {
-      vector(in_layer(i, "attn_q_norm.weight"), spec.head_dim, 1.0F);
-      vector(in_layer(i, "attn_k_norm.weight"), spec.head_dim, 1.0F);
-    }
-    if (recurs(i)) {
-      vector(in_layer(i, "mix_norm.weight"), d, 1.0F);
-      vector(in_layer(i, "mix_a_norm.weight"), d, 0.0F);  // so that most states fade
-      for (const char* name : {"mix_a.weight", "mix_b.weight", "mix_v.weight"}) {
-        matrix(in_layer(i, name), kMixWidth, d, spec.type);
-      }
-      matrix(in_layer(i, "mix_out.weight"), d, kMixWidth, spec.type);
-    }
-    vector(in_layer(i, "ffn_norm.weight"), d, 1.0F);
-    matrix(in_layer(i, "ffn_gate.weight"), ff, d, spec.type);
-    matrix(in_layer(i, "ffn_up.weight"), ff, d, spec.type);
-    matrix(in_layer(i, "ffn_down.weight"), d, ff, v_type);
+  const bool input_biases = has(style_.input_bias, spec.biases);
+  const bool inner_biases = has(style_.inner_bias, spec.biases);
+  const int32_t kv = kv_heads(i) * spec.head_dim;
+  const int32_t ff = feed_forward(i);
+  const bool stores = kv > 0 && !shares(i);
+  const bool gated = style_.feed_forward == FeedForward::kGated;
+  const bool fused = style_.feed_forward == FeedForward::kFused;
+  if (kv > 0) {
+    if (style_.norm_before) vector(in_layer(i, "attn_norm.weight"), d, 1.0F);
+    matrix(in_layer(i, spec.fused_qkv ? "attn_qkv.weight" : "attn_q.weight"),
+           spec.fused_qkv ? q + 2 * kv : q, d, spec.type);
   }
-  vector("output_norm.weight", d, 1.0F);
-  if (!spec.tied) matrix("output.weight", spec.vocab, d, spec.type);
-  if (!spec.freq_factors.empty()) {
-    const auto bytes = std::as_bytes(std::span(spec.freq_factors));
-    writer_.tensor("rope_freqs.weight", 0, {spec.freq_factors.size()},
-                   {bytes.begin(), bytes.end()});
+  if (stores && !spec.fused_qkv) {
+    matrix(in_layer(i, "attn_k.weight"), kv, d, spec.type);
+    matrix(in_layer(i, "attn_v.weight"), kv, d, v_type);
   }
+  if (kv > 0) matrix(in_layer(i, "attn_output.weight"), d, q, spec.type);
+  if (input_biases && spec.fused_qkv) {
+    vector(in_layer(i, "attn_qkv.bias"), q + 2 * kv, 0.0F);
+  } else if (input_biases) {
+    vector(in_layer(i, "attn_q.bias"), q, 0.0F);
+    vector(in_layer(i, "attn_k.bias"), kv, 0.0F);
+    vector(in_layer(i, "attn_v.bias"), kv, 0.0F);
+  }
+  if (inner_biases) {
+    vector(in_layer(i, "attn_output.bias"), d, 0.0F);
+    if (gated) vector(in_layer(i, "ffn_gate.bias"), ff, 0.0F);
+    vector(in_layer(i, "ffn_up.bias"), ff, 0.0F);
+    vector(in_layer(i, "ffn_down.bias"), d, 0.0F);
+  }
+  if (style_.head_norms != HeadNorms::kNone) {
+    const bool all = style_.head_norms == HeadNorms::kAllHeads;
+    vector(in_layer(i, "attn_q_norm.weight"), all ? q : spec.head_dim, 1.0F);
+    vector(in_layer(i, "attn_k_norm.weight"), all ? kv : spec.head_dim, 1.0F);
+  }
+  if (recurs(i)) {
+    vector(in_layer(i, "mix_norm.weight"), d, 1.0F);
+    vector(in_layer(i, "mix_a_norm.weight"), d, 0.0F);  // so that most states fade
+    for (const char* name : {"mix_a.weight", "mix_b.weight", "mix_v.weight"}) {
+      matrix(in_layer(i, name), kMixWidth, d, spec.type);
+    }
+    matrix(in_layer(i, "mix_out.weight"), d, kMixWidth, spec.type);
+  }
+  if (style_.norm_after) vector(in_layer(i, "post_attention_norm.weight"), d, 1.0F);
+  if (style_.norm_before) {
+    vector(in_layer(i, (std::string(style_.ffn_norm) + ".weight").c_str()), d, 1.0F);
+  }
+  if (gated) matrix(in_layer(i, "ffn_gate.weight"), ff, d, spec.type);
+  matrix(in_layer(i, "ffn_up.weight"), fused ? 2 * ff : ff, d, spec.type);
+  matrix(in_layer(i, "ffn_down.weight"), d, ff, v_type);
+  if (style_.norm_after) vector(in_layer(i, "post_ffw_norm.weight"), d, 1.0F);
 }
 
 /// In [-0.5, 0.5): a plain scale of the generator's bits, alike on every machine.
@@ -155,6 +207,27 @@ TinyModel::Row TinyModel::product(const std::string& name, const Row& x) const {
   return y;
 }
 
+TinyModel::Row TinyModel::part(const std::string& name, const Row& x, int32_t first,
+                               int32_t n) const {
+  const Row whole = product(name, x);
+  return {whole.begin() + first, whole.begin() + first + n};
+}
+
+TinyModel::Row TinyModel::input(int32_t index, const char* name, const Row& x) const {
+  if (!spec_.fused_qkv) return product(in_layer(index, name), x);
+  const int32_t q = spec_.heads * spec_.head_dim;
+  const int32_t kv = kv_heads(index) * spec_.head_dim;
+  const std::string qkv = in_layer(index, "attn_qkv");
+  switch (name[5]) {
+    case 'q':
+      return part(qkv, x, 0, q);
+    case 'k':
+      return part(qkv, x, q, kv);
+    default:
+      return part(qkv, x, q + kv, kv);
+  }
+}
+
 TinyModel::Row TinyModel::norm(const std::string& name, const Row& x) const {
   const Row& weight = *find(name + ".weight");
   double squares = 0.0;
@@ -186,19 +259,39 @@ bool TinyModel::recurs(int32_t index) const {
 }
 
 bool TinyModel::is_local(int32_t index) const {
-  return spec_.local.empty() || spec_.local[static_cast<size_t>(index)] != 0;
+  if (!spec_.local.empty()) return spec_.local[static_cast<size_t>(index)] != 0;
+  return style_.global_every == 0 || (index + 1) % style_.global_every != 0;
 }
 
-void TinyModel::rotate(double* head, int32_t position, double base) const {
+TinyModel::Row TinyModel::norm_if(bool has, int32_t index, const char* name, const Row& x) const {
+  return has ? norm(in_layer(index, name), x) : x;
+}
+
+void TinyModel::add(Row* x, const Row& made) const {
+  const double factor =
+      spec_.residual_factor != 0.0F ? static_cast<double>(spec_.residual_factor) : 1.0;
+  for (size_t i = 0; i < x->size(); ++i) (*x)[i] += factor * made[i];
+}
+
+void TinyModel::rotate(double* head, int32_t index, int32_t position) const {
+  const int32_t every = style_.unrotated_every;
+  if (spec_.unrotated || (every > 0 && (index + 1) % every == 0)) return;
+  const bool local = is_local(index);
+  auto base = static_cast<double>(spec_.rope_base);
+  if (local && spec_.window > 0 && style_.local_base > 0.0) base = style_.local_base;
+  if (local && spec_.local_rope_base != 0.0F) base = static_cast<double>(spec_.local_rope_base);
+  // The test's local layers without a window are as all others.
+  const bool scaled = !(style_.local_unscaled && local && spec_.window > 0);
   const int32_t half = spec_.head_dim / 2;
-  const bool adjacent =
-      spec_.architecture == "llama" || spec_.architecture == "toy" || spec_.architecture == "drift";
+  const bool adjacent = style_.rope.kind == engine::RopeKind::kAdjacent;
   for (int32_t i = 0; i < half; ++i) {
     double angle = position * std::pow(base, -2.0 * i / spec_.head_dim);
-    if (!spec_.freq_factors.empty()) {
-      angle /= static_cast<double>(spec_.freq_factors[static_cast<size_t>(i)]);
-    }
-    angle /= static_cast<double>(spec_.linear_factor);
+    const bool longer = spec_.original_context > 0 && spec_.context > spec_.original_context;
+    const std::vector<float>& factors = !spec_.freq_factors.empty() ? spec_.freq_factors
+                                        : longer                    ? spec_.long_factors
+                                                                    : spec_.short_factors;
+    if (!factors.empty()) angle /= static_cast<double>(factors[static_cast<size_t>(i)]);
+    if (scaled) angle /= static_cast<double>(spec_.linear_factor);
     double& a = head[adjacent ? 2 * i : i];
     double& b = head[adjacent ? 2 * i + 1 : i + half];
     const double x = a;
@@ -212,13 +305,12 @@ void TinyModel::rotate(double* head, int32_t position, double base) const {
 void TinyModel::turn_heads(int32_t index, const char* norm_name, int32_t position,
                            Row* heads) const {
   const auto dim = static_cast<size_t>(spec_.head_dim);
-  const float base =
-      is_local(index) && spec_.local_rope_base != 0.0F ? spec_.local_rope_base : spec_.rope_base;
+  if (style_.head_norms == HeadNorms::kAllHeads) *heads = norm(in_layer(index, norm_name), *heads);
   for (size_t first = 0; first < heads->size(); first += dim) {
     Row head(heads->begin() + static_cast<std::ptrdiff_t>(first),
              heads->begin() + static_cast<std::ptrdiff_t>(first + dim));
-    if (spec_.architecture == "qwen3") head = norm(in_layer(index, norm_name), head);
-    rotate(head.data(), position, static_cast<double>(base));
+    if (style_.head_norms == HeadNorms::kEachHead) head = norm(in_layer(index, norm_name), head);
+    rotate(head.data(), index, position);
     std::copy(head.begin(), head.end(), heads->begin() + static_cast<std::ptrdiff_t>(first));
   }
 }
@@ -228,16 +320,19 @@ void TinyModel::attend(int32_t index, std::vector<Kept>* kept, std::vector<Row>*
   std::vector<Row> queries;
   Kept& own = (*kept)[static_cast<size_t>(index)];
   for (size_t t = 0; t < hidden->size(); ++t) {
-    const Row x = norm(in_layer(index, "attn_norm"), (*hidden)[t]);
+    const Row x = norm_if(style_.norm_before, index, "attn_norm", (*hidden)[t]);
     const auto position = static_cast<int32_t>(t);
-    queries.push_back(product(in_layer(index, "attn_q"), x));
+    queries.push_back(input(index, "attn_q", x));
     turn_heads(index, "attn_q_norm", position, &queries.back());
     if (shares(index)) continue;
-    own.keys.push_back(product(in_layer(index, "attn_k"), x));
-    own.values.push_back(product(in_layer(index, "attn_v"), x));
+    own.keys.push_back(input(index, "attn_k", x));
+    own.values.push_back(input(index, "attn_v", x));
     turn_heads(index, "attn_k_norm", position, &own.keys.back());
   }
   if (shares(index)) own = (*kept)[spec_.shares[static_cast<size_t>(index)] - 1];
+  const double scale = spec_.attention_scale != 0.0F ? static_cast<double>(spec_.attention_scale)
+                                                     : 1.0 / std::sqrt(static_cast<double>(dim));
+  const auto cap = static_cast<double>(spec_.score_cap);
   for (size_t t = 0; t < hidden->size(); ++t) {
     Row attended(queries[t].size());
     for (size_t h = 0; h < static_cast<size_t>(spec_.heads); ++h) {
@@ -253,7 +348,9 @@ void TinyModel::attend(int32_t index, std::vector<Kept>* kept, std::vector<Row>*
         for (size_t i = 0; i < dim; ++i) {
           score += queries[t][h * dim + i] * own.keys[e][g * dim + i];
         }
-        weights[e] = std::exp(score / std::sqrt(static_cast<double>(dim)));
+        score *= scale;
+        if (cap > 0.0) score = cap * std::tanh(score / cap);
+        weights[e] = std::exp(score);
         total += weights[e];
       }
       for (size_t i = 0; i < dim; ++i) {
@@ -262,9 +359,8 @@ void TinyModel::attend(int32_t index, std::vector<Kept>* kept, std::vector<Row>*
         }
       }
     }
-    Row& x = (*hidden)[t];
     const Row out = product(in_layer(index, "attn_output"), attended);
-    for (size_t i = 0; i < x.size(); ++i) x[i] += out[i];
+    add(&(*hidden)[t], norm_if(style_.norm_after, index, "post_attention_norm", out));
   }
 }
 
@@ -283,12 +379,24 @@ void TinyModel::recur(int32_t index, std::vector<Row>* hidden) const {
 
 void TinyModel::mix(int32_t index, std::vector<Row>* hidden) const {
   for (Row& x : *hidden) {
-    const Row y = norm(in_layer(index, "ffn_norm"), x);
-    Row gate = product(in_layer(index, "ffn_gate"), y);
-    const Row up = product(in_layer(index, "ffn_up"), y);
-    for (size_t i = 0; i < gate.size(); ++i) gate[i] *= up[i] / (1.0 + std::exp(-gate[i]));
-    const Row down = product(in_layer(index, "ffn_down"), gate);
-    for (size_t i = 0; i < x.size(); ++i) x[i] += down[i];
+    const Row y = norm_if(style_.norm_before, index, style_.ffn_norm, x);
+    const engine::Activation act = {.kind = style_.activation};
+    Row up = product(in_layer(index, "ffn_up"), y);
+    if (style_.feed_forward == FeedForward::kPlain) {
+      for (double& value : up) value = reference_act(act, value);
+    } else {
+      Row gate;
+      if (style_.feed_forward == FeedForward::kFused) {
+        const auto half = up.begin() + feed_forward(index);
+        gate = Row(up.begin(), half);
+        up = Row(half, up.end());
+      } else {
+        gate = product(in_layer(index, "ffn_gate"), y);
+      }
+      for (size_t i = 0; i < up.size(); ++i) up[i] = reference_gated(act, gate[i], up[i]);
+    }
+    const Row down = product(in_layer(index, "ffn_down"), up);
+    add(&x, norm_if(style_.norm_after, index, "post_ffw_norm", down));
   }
 }
 
@@ -299,6 +407,10 @@ std::vector<double> TinyModel::logits(const std::vector<int32_t>& tokens, int32_
   for (const int32_t token : tokens) {
     const auto first = table.begin() + static_cast<std::ptrdiff_t>(token) * spec_.hidden;
     hidden.emplace_back(first, first + static_cast<std::ptrdiff_t>(d));
+    double factor =
+        spec_.embedding_factor != 0.0F ? static_cast<double>(spec_.embedding_factor) : 1.0;
+    if (style_.root_embedding) factor = std::sqrt(static_cast<double>(spec_.hidden));
+    for (double& value : hidden.back()) value *= factor;
   }
   std::vector<Kept> kept(static_cast<size_t>(spec_.layers));
   for (int32_t i = 0; i < (layers > 0 ? layers : spec_.layers); ++i) {
@@ -308,7 +420,12 @@ std::vector<double> TinyModel::logits(const std::vector<int32_t>& tokens, int32_
   }
   std::vector<double> all;
   for (const Row& x : hidden) {
-    const Row row = product(spec_.tied ? "token_embd" : "output", norm("output_norm", x));
+    Row row = product(spec_.tied ? "token_embd" : "output", norm("output_norm", x));
+    const auto cap = static_cast<double>(spec_.logit_cap);
+    for (double& logit : row) {
+      if (spec_.logit_divisor != 0.0F) logit /= static_cast<double>(spec_.logit_divisor);
+      if (cap > 0.0) logit = cap * std::tanh(logit / cap);
+    }
     all.insert(all.end(), row.begin(), row.end());
   }
   return all;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // TinyModel: a GGUF file of random weights for each architecture, and an independent forward pass
-// over the same weights in double precision, written from the architectures' definitions: no cache,
-// no batches, no fusion, every position computed afresh.
+// over the same weights in double precision: no cache, no batches, no fusion, every position
+// computed afresh. What a family has, its DenseStyle says; what that means is written here anew.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "model/arch/dense_decoder.h"
 #include "support/gguf_writer.h"
 #include "tensor/dtype.h"
 
@@ -27,7 +28,7 @@ struct TinyModelSpec {
   int32_t feed_forward = 96;
   int32_t vocab = 50;
   int32_t context = 128;
-  bool biases = false;  // qwen2 has those of q, k and v in any case
+  bool biases = false;  // where the family may have them; some have them in any case
   bool tied = false;
   int32_t even = 0;                 // of the last tokens output is zeros, so their logits are equal
   std::vector<float> freq_factors;  // [head_dim / 2] or empty
@@ -35,13 +36,25 @@ struct TinyModelSpec {
   float linear_factor = 1.0F;
   int32_t window = 0;
   int32_t chunk = 0;
-  std::vector<uint32_t> local;  // layers that these are for, [layers], or empty: all
+  std::vector<uint32_t> local;  // layers that these are for, [layers], or empty: as the family says
   // Where layers differ, [layers], or empty: they do not.
   std::vector<uint32_t> layer_kv_heads;  // 0: the layer does not attend
   std::vector<uint32_t> layer_feed_forward;
   std::vector<uint32_t> shares;     // 1 + the layer whose keys and values it looks at; 0: its own
   std::vector<uint32_t> recurrent;  // 1: a layer that does not attend has a recurrence, see recur()
   float local_rope_base = 0.0F;     // of the layers that windows and chunks are for; 0: as all
+  // Of families that have such factors and caps; 0: the file does not say.
+  float embedding_factor = 1.7F;
+  float residual_factor = 0.6F;
+  float logit_divisor = 2.5F;
+  float score_cap = 1.5F;
+  float logit_cap = 3.0F;
+  float attention_scale = 0.0F;
+  bool unrotated = false;            // of families whose files may say so
+  bool fused_qkv = false;            // attn_qkv in place of three tensors
+  std::vector<float> long_factors;   // [head_dim / 2] or empty, of families that have such
+  std::vector<float> short_factors;  // used as long as original_context is not below context
+  int32_t original_context = 0;      // 0: the file does not say
   uint32_t seed = 1;
 };
 
@@ -66,7 +79,14 @@ class TinyModel {
   float next();
   [[nodiscard]] const Row* find(const std::string& name) const;
   [[nodiscard]] Row product(const std::string& name, const Row& x) const;
+  /// Values [first, first + n) of a product.
+  [[nodiscard]] Row part(const std::string& name, const Row& x, int32_t first, int32_t n) const;
+  /// attn_q, attn_k or attn_v of x, whether they are one tensor or three.
+  [[nodiscard]] Row input(int32_t index, const char* name, const Row& x) const;
   [[nodiscard]] Row norm(const std::string& name, const Row& x) const;
+  /// The same before or after a half of a block, where the family has such a norm.
+  [[nodiscard]] Row norm_if(bool has, int32_t index, const char* name, const Row& x) const;
+  void add(Row* x, const Row& made) const;
   /// Keys and values of a layer, by position.
   struct Kept {
     std::vector<Row> keys;
@@ -78,14 +98,18 @@ class TinyModel {
   [[nodiscard]] bool shares(int32_t index) const;
   [[nodiscard]] bool recurs(int32_t index) const;
   [[nodiscard]] bool is_local(int32_t index) const;
-  void rotate(double* head, int32_t position, double base) const;
+  void rotate(double* head, int32_t index, int32_t position) const;
   void turn_heads(int32_t index, const char* norm_name, int32_t position, Row* heads) const;
   void attend(int32_t index, std::vector<Kept>* kept, std::vector<Row>* hidden) const;
   /// x += out(h), h = a(na(x)) h + b(n(x)) v(n(x)), by position; tensors mix_*.
   void recur(int32_t index, std::vector<Row>* hidden) const;
   void mix(int32_t index, std::vector<Row>* hidden) const;
 
+  void keys();
+  void block(int32_t index);
+
   TinyModelSpec spec_;
+  model::arch::DenseStyle style_;
   std::mt19937 random_;
   GgufWriter writer_;
   std::map<std::string, Row> tensors_;  // as decoded from what the file holds

@@ -29,7 +29,7 @@ HWY_INLINE V gelu(V x) {
 }
 
 template <Act kAct, typename V>
-HWY_INLINE V activated(V x) {
+HWY_INLINE V activated(V x, [[maybe_unused]] const Activation& activation) {
   using L = LanesOf<V>;
   static_assert(kAct != Act::kClampedSwiglu, "is gated only");
   if constexpr (kAct == Act::kSilu) return silu(x);
@@ -38,11 +38,16 @@ HWY_INLINE V activated(V x) {
     const V positive = max(L::splat(0.0F), x);  // a NaN in x stays
     return mul(positive, positive);
   }
+  if constexpr (kAct == Act::kScaled) return mul(L::splat(activation.alpha), x);
+  if constexpr (kAct == Act::kSoftCapped) {
+    const V limit = L::splat(activation.limit);
+    return mul(limit, tanh(div(mul(L::splat(activation.alpha), x), limit)));
+  }
   if constexpr (kAct == Act::kNone) return x;
 }
 
 template <Act kAct, typename V>
-HWY_INLINE V gated(V gate, V up, [[maybe_unused]] const Activation& activation) {
+HWY_INLINE V gated(V gate, V up, const Activation& activation) {
   using L = LanesOf<V>;
   if constexpr (kAct == Act::kClampedSwiglu) {
     const V limit = L::splat(activation.limit);
@@ -52,7 +57,7 @@ HWY_INLINE V gated(V gate, V up, [[maybe_unused]] const Activation& activation) 
     const V e = exp(mul(L::splat(-activation.alpha), g));
     return mul(div(g, add(one, e)), add(u, one));
   } else {
-    return mul(activated<kAct>(gate), up);
+    return mul(activated<kAct>(gate, activation), up);
   }
 }
 

@@ -41,10 +41,10 @@ void gated_rows(const float* gate, const float* up, float* y, int64_t n,
 }
 
 template <Act kAct>
-void activate_rows(const float* x, float* y, int64_t n) {
+void activate_rows(const float* x, float* y, int64_t n, const Activation& activation) {
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) store(activated<kAct>(load(x + i)), y + i);
-  if (i < n) store_first(activated<kAct>(load_first(x + i, n - i)), y + i, n - i);
+  for (; i + kLanes <= n; i += kLanes) store(activated<kAct>(load(x + i), activation), y + i);
+  if (i < n) store_first(activated<kAct>(load_first(x + i, n - i), activation), y + i, n - i);
 }
 
 inline void to_half_rows(const float* x, uint16_t* y, int64_t n) {
@@ -56,9 +56,11 @@ inline void to_half_rows(const float* x, uint16_t* y, int64_t n) {
 constexpr ElementwiseKernels kElementwise = {
     add_rows,
     {gated_rows<Act::kNone>, gated_rows<Act::kSilu>, gated_rows<Act::kGelu>,
-     gated_rows<Act::kRelu2>, gated_rows<Act::kClampedSwiglu>},
+     gated_rows<Act::kRelu2>, gated_rows<Act::kClampedSwiglu>, gated_rows<Act::kScaled>,
+     gated_rows<Act::kSoftCapped>},
     {activate_rows<Act::kNone>, activate_rows<Act::kSilu>, activate_rows<Act::kGelu>,
-     activate_rows<Act::kRelu2>, nullptr},
+     activate_rows<Act::kRelu2>, nullptr, activate_rows<Act::kScaled>,
+     activate_rows<Act::kSoftCapped>},
     to_half_rows};
 static_assert(filled(kElementwise.gated) == kActs && filled(kElementwise.activate) == kActs - 1,
               "an element for each activation");

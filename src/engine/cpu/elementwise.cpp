@@ -56,7 +56,7 @@ Status run(CpuContext& context, const ActivateArgs& args) {
   const int64_t cols = args.y.cols;
   parallel_rows(context, args.y.rows, cols, [&](int64_t begin, int64_t end, int32_t) {
     for (int64_t t = begin; t < end; ++t) {
-      kernel(x.row(t), y.row(t), cols);
+      kernel(x.row(t), y.row(t), cols, args.activation);
     }
   });
   return {};

@@ -120,7 +120,7 @@ void linear_tiles(const Product& product, const WeightSegment& segment, int64_t 
       for (int64_t t = 0; t < rows; ++t) {
         finish(acc + t * product.group * kTileRows, offset_or_null(args.bias, col),
                residual_at(args, row + t, col), args.y.data + (row + t) * args.y.stride + col,
-               outputs);
+               outputs, args.activation);
       }
     }
   }

@@ -337,12 +337,12 @@ HWY_INLINE void store_some(Lanes16 x, float* p, int64_t n) {
 }
 
 template <Act kAct>
-void finish_linear(const float* sum, const float* bias, const float* residual, float* y,
-                   int64_t n) {
+void finish_linear(const float* sum, const float* bias, const float* residual, float* y, int64_t n,
+                   const Activation& activation) {
   for (int64_t i = 0; i < n; i += kLanes) {
     Lanes16 value = load(sum + i);
     if (bias != nullptr) value = add(value, load_some(bias + i, n - i));
-    value = activated<kAct>(value);
+    value = activated<kAct>(value, activation);
     if (residual != nullptr) value = add(value, load_some(residual + i, n - i));
     store_some(value, y + i, n - i);
   }
@@ -367,9 +367,11 @@ constexpr FloatKernels kFloatKernels = {
     linear_f16,
     linear_bf16,
     {finish_linear<Act::kNone>, finish_linear<Act::kSilu>, finish_linear<Act::kGelu>,
-     finish_linear<Act::kRelu2>, nullptr},
+     finish_linear<Act::kRelu2>, nullptr, finish_linear<Act::kScaled>,
+     finish_linear<Act::kSoftCapped>},
     {finish_gated<Act::kNone>, finish_gated<Act::kSilu>, finish_gated<Act::kGelu>,
-     finish_gated<Act::kRelu2>, finish_gated<Act::kClampedSwiglu>}};
+     finish_gated<Act::kRelu2>, finish_gated<Act::kClampedSwiglu>, finish_gated<Act::kScaled>,
+     finish_gated<Act::kSoftCapped>}};
 static_assert(filled(kFloatKernels.finish) == kActs - 1 &&
                   filled(kFloatKernels.finish_gated) == kActs,
               "an element for each activation");

@@ -46,7 +46,7 @@ struct FloatKernels {
   /// bias and residual may be null, residual may be y. The sums are readable to the next multiple
   /// of 16.
   void (*finish[kActs])(const float* sum, const float* bias, const float* residual, float* y,
-                        int64_t n);
+                        int64_t n, const Activation& activation);
   /// y[i] = act(gate[i] (+ gate_bias[i])) * (up[i] (+ up_bias[i])) (+ residual[i]), by Act.
   void (*finish_gated[kActs])(const float* gate, const float* up, const float* gate_bias,
                               const float* up_bias, const float* residual, float* y, int64_t n,

@@ -2,6 +2,7 @@
 // The parts of a decoder. See decoder_builder.h.
 #include "model/arch/decoder_builder.h"
 
+#include <span>
 #include <vector>
 
 #include "model/rope_table.h"
@@ -17,6 +18,11 @@ int32_t DecoderBuilder::rope_table() {
   std::vector<float> factors;
   if (rope.freq_factors) {
     factors = weights_.optional_vector("rope_freqs.weight", rope.n_dims / 2);
+  } else if (rope.long_factors) {
+    const bool longer = h_.context_length > rope.original_context;
+    factors = weights_.optional_vector(
+        longer ? "rope_factors_long.weight" : "rope_factors_short.weight", rope.n_dims / 2);
+    weights_.ignore(longer ? "rope_factors_short.weight" : "rope_factors_long.weight");
   }
   const int32_t table = graph_.rope_table(make_rope_table(rope, factors));
   tables_.emplace_back(rope, table);
@@ -28,23 +34,64 @@ std::string DecoderBuilder::name(const char* part, const char* suffix) const {
 }
 
 graph::ValueId DecoderBuilder::embedding() {
-  const graph::ValueId x =
-      graph_.embed(weights_.matrix("token_embd.weight", h_.vocab_size, h_.hidden));
+  const graph::ValueId x = graph_.embed(
+      weights_.matrix("token_embd.weight", h_.vocab_size, h_.hidden), h_.embedding_factor);
   graph_.tap(0, x);
   return x;
 }
 
 graph::ValueId DecoderBuilder::norm(graph::ValueId x, const char* part) {
-  return graph_.rms_norm(x, weights_.vector(name(part, ".weight"), h_.hidden), h_.norm_eps);
+  return norm(x, part, h_.hidden);
+}
+
+graph::ValueId DecoderBuilder::norm(graph::ValueId x, const char* part, int64_t size) {
+  return graph_.rms_norm(x, weights_.vector(name(part, ".weight"), size), h_.norm_eps);
+}
+
+graph::ValueId DecoderBuilder::add(graph::ValueId x, graph::ValueId made) {
+  if (h_.residual_factor != 1.0F) {
+    made = graph_.apply(engine::Op::kActivate, {made},
+                        {.kind = engine::Act::kScaled, .alpha = h_.residual_factor});
+  }
+  return graph_.add(x, made);
 }
 
 graph::ValueId DecoderBuilder::product(graph::ValueId x, const std::string& weight, int64_t rows,
                                        int64_t cols, const std::string& bias_name, Bias bias,
                                        int32_t site) {
-  std::vector<float> values;
-  if (bias == Bias::kRequired) values = weights_.vector(bias_name, rows);
-  if (bias == Bias::kOptional) values = weights_.optional_vector(bias_name, rows);
+  const std::vector<float> values = bias_values(bias_name, rows, bias);
   return graph_.linear(x, weights_.matrix(weight, rows, cols), values, site);
+}
+
+std::vector<float> DecoderBuilder::bias_values(const std::string& name, int64_t size, Bias bias) {
+  if (bias == Bias::kRequired) return weights_.vector(name, size);
+  if (bias == Bias::kOptional) return weights_.optional_vector(name, size);
+  return {};
+}
+
+graph::ValueId DecoderBuilder::piece(graph::ValueId x, const char* part, int64_t total,
+                                     int64_t first, int64_t rows, graph::SiteKind kind, Bias bias) {
+  std::span<const float> values;
+  const std::vector<float> whole = bias_values(name(part, ".bias"), total, bias);
+  if (!whole.empty()) {
+    values = std::span(whole).subspan(static_cast<size_t>(first), static_cast<size_t>(rows));
+  }
+  return graph_.linear(x, weights_.rows(name(part, ".weight"), total, first, rows, h_.hidden),
+                       values, graph::site_id(layer_, kind));
+}
+
+DecoderBuilder::Inputs DecoderBuilder::inputs(graph::ValueId x, Bias bias) {
+  if (!weights_.has(name("attn_qkv", ".weight"))) {
+    return {linear(x, "attn_q", q_rows(), graph::SiteKind::kQ, bias),
+            linear(x, "attn_k", k_rows(), graph::SiteKind::kK, bias),
+            linear(x, "attn_v", v_rows(), graph::SiteKind::kV, bias)};
+  }
+  const int64_t q = q_rows();
+  const int64_t k = k_rows();
+  const int64_t v = v_rows();
+  return {piece(x, "attn_qkv", q + k + v, 0, q, graph::SiteKind::kQ, bias),
+          piece(x, "attn_qkv", q + k + v, q, k, graph::SiteKind::kK, bias),
+          piece(x, "attn_qkv", q + k + v, q + k, v, graph::SiteKind::kV, bias)};
 }
 
 graph::ValueId DecoderBuilder::linear(graph::ValueId x, const char* part, int64_t rows,
@@ -57,12 +104,16 @@ graph::ValueId DecoderBuilder::linear(graph::ValueId x, const char* part, int64_
 }
 
 graph::ValueId DecoderBuilder::attend(graph::ValueId q, graph::ValueId k, graph::ValueId v,
-                                      bool head_norms) {
+                                      HeadNorms norms) {
   std::vector<float> q_norm;
   std::vector<float> k_norm;
-  if (head_norms) {
+  if (norms == HeadNorms::kEachHead) {
     q_norm = weights_.vector(name("attn_q_norm", ".weight"), spec().k_dim);
     if (k.valid()) k_norm = weights_.vector(name("attn_k_norm", ".weight"), spec().k_dim);
+  }
+  if (norms == HeadNorms::kAllHeads) {
+    q = norm(q, "attn_q_norm", q_rows());
+    if (k.valid()) k = norm(k, "attn_k_norm", k_rows());
   }
   graph::AttentionSpec attention = spec();
   attention.rope = rope_table();
@@ -70,12 +121,30 @@ graph::ValueId DecoderBuilder::attend(graph::ValueId q, graph::ValueId k, graph:
   return graph_.attention(q, layer_);
 }
 
-graph::ValueId DecoderBuilder::gated_feed_forward(graph::ValueId x, Bias bias) {
+graph::ValueId DecoderBuilder::gated_feed_forward(graph::ValueId x, engine::Act gate_act,
+                                                  Bias bias) {
   const int32_t width = layer().feed_forward;
   const graph::ValueId gate = linear(x, "ffn_gate", width, graph::SiteKind::kGate, bias);
   const graph::ValueId up = linear(x, "ffn_up", width, graph::SiteKind::kUp, bias);
-  const graph::ValueId gated = graph_.apply(engine::Op::kGated, {gate, up}, {engine::Act::kSilu});
+  const graph::ValueId gated = graph_.apply(engine::Op::kGated, {gate, up}, {.kind = gate_act});
   return linear(gated, "ffn_down", h_.hidden, graph::SiteKind::kDown, bias);
+}
+
+graph::ValueId DecoderBuilder::fused_feed_forward(graph::ValueId x, engine::Act gate_act,
+                                                  Bias bias) {
+  const int32_t width = layer().feed_forward;
+  const graph::ValueId gate =
+      piece(x, "ffn_up", 2 * int64_t{width}, 0, width, graph::SiteKind::kGate, bias);
+  const graph::ValueId up =
+      piece(x, "ffn_up", 2 * int64_t{width}, width, width, graph::SiteKind::kUp, bias);
+  const graph::ValueId gated = graph_.apply(engine::Op::kGated, {gate, up}, {.kind = gate_act});
+  return linear(gated, "ffn_down", h_.hidden, graph::SiteKind::kDown, bias);
+}
+
+graph::ValueId DecoderBuilder::plain_feed_forward(graph::ValueId x, engine::Act act, Bias bias) {
+  const graph::ValueId up = linear(x, "ffn_up", layer().feed_forward, graph::SiteKind::kUp, bias);
+  const graph::ValueId active = graph_.apply(engine::Op::kActivate, {up}, {.kind = act});
+  return linear(active, "ffn_down", h_.hidden, graph::SiteKind::kDown, bias);
 }
 
 void DecoderBuilder::head(graph::ValueId x, Bias bias) {
@@ -83,8 +152,13 @@ void DecoderBuilder::head(graph::ValueId x, Bias bias) {
   x = graph_.select_rows(x);
   x = graph_.rms_norm(x, weights_.vector("output_norm.weight", h_.hidden), h_.norm_eps);
   const char* weight = weights_.has("output.weight") ? "output.weight" : "token_embd.weight";
-  graph_.logits(product(x, weight, h_.vocab_size, h_.hidden, "output.bias", bias,
-                        graph::site_id(h_.n_layers, graph::SiteKind::kLogits)));
+  x = product(x, weight, h_.vocab_size, h_.hidden, "output.bias", bias,
+              graph::site_id(h_.n_layers, graph::SiteKind::kLogits));
+  engine::Activation end = {.alpha = h_.logit_factor, .limit = h_.logit_cap};
+  if (h_.logit_factor != 1.0F) end.kind = engine::Act::kScaled;
+  if (h_.logit_cap > 0.0F) end.kind = engine::Act::kSoftCapped;
+  if (end.kind != engine::Act::kNone) x = graph_.apply(engine::Op::kActivate, {x}, end);
+  graph_.logits(x);
 }
 
 }  // namespace gen::model::arch

@@ -17,6 +17,13 @@ namespace gen::model::arch {
 /// Whether a product has a bias tensor.
 enum class Bias { kNone, kOptional, kRequired };
 
+/// RMS norms of q and k before they are rotated, with the tensors attn_q_norm and attn_k_norm.
+enum class HeadNorms : uint8_t {
+  kNone,
+  kEachHead,  // of each head, with a tensor of its width
+  kAllHeads,  // of all heads together
+};
+
 /// Mistakes stay in the Weights and the GraphBuilder, which the loader asks afterwards.
 class DecoderBuilder {
  public:
@@ -25,7 +32,7 @@ class DecoderBuilder {
     weights_.ignore("rope_freqs.weight");  // where no layer's angles ask for it
   }
 
-  /// "token_embd"; also the tap before the first layer.
+  /// "token_embd" times the model's factor; also the tap before the first layer.
   graph::ValueId embedding();
   /// Tensors named from here on are those of "blk.<layer>.", sizes those of the layer.
   void begin_layer(int32_t layer) {
@@ -37,16 +44,26 @@ class DecoderBuilder {
   /// x times "<name>.weight" of `rows` outputs.
   graph::ValueId linear(graph::ValueId x, const char* name, int64_t rows, graph::SiteKind kind,
                         Bias bias);
-  /// Rotates, stores and attends. `head_norms`: attn_q_norm and attn_k_norm before rotating. k and
-  /// v are none where the layer shares an earlier one's.
-  graph::ValueId attend(graph::ValueId q, graph::ValueId k, graph::ValueId v, bool head_norms);
-  /// ffn_down(silu(ffn_gate x) * ffn_up x)
-  graph::ValueId gated_feed_forward(graph::ValueId x, Bias bias);
-  graph::ValueId add(graph::ValueId a, graph::ValueId b) { return graph_.add(a, b); }
+  struct Inputs {
+    graph::ValueId q, k, v;
+  };
+  /// attn_q, attn_k and attn_v of x; files may have them as attn_qkv, one below the other.
+  Inputs inputs(graph::ValueId x, Bias bias);
+  /// Normalises, rotates, stores and attends. k and v are none where the layer shares an earlier
+  /// one's.
+  graph::ValueId attend(graph::ValueId q, graph::ValueId k, graph::ValueId v, HeadNorms norms);
+  /// ffn_down(gate(ffn_gate x) * ffn_up x)
+  graph::ValueId gated_feed_forward(graph::ValueId x, engine::Act gate, Bias bias);
+  /// The same where the rows of ffn_gate are the upper half of ffn_up.
+  graph::ValueId fused_feed_forward(graph::ValueId x, engine::Act gate, Bias bias);
+  /// ffn_down(act(ffn_up x))
+  graph::ValueId plain_feed_forward(graph::ValueId x, engine::Act act, Bias bias);
+  /// x and what a block makes of it, times the model's factor.
+  graph::ValueId add(graph::ValueId x, graph::ValueId made);
   /// x is the hidden state after the current layer.
   void end_layer(graph::ValueId x) { graph_.tap(layer_ + 1, x); }
-  /// output_norm and output of the rows that want logits; without output.weight the embedding
-  /// serves for both.
+  /// output_norm and output of the rows that want logits, then the model's factor and cap; without
+  /// output.weight the embedding serves for both.
   void head(graph::ValueId x, Bias bias);
 
   /// What the layer is made of.
@@ -60,6 +77,11 @@ class DecoderBuilder {
   /// The graph's number of the layer's angles; layers with the same share a table.
   int32_t rope_table();
   [[nodiscard]] std::string name(const char* part, const char* suffix) const;
+  graph::ValueId norm(graph::ValueId x, const char* part, int64_t size);
+  /// Rows [first, first + rows) of "<part>.weight", which has `total`.
+  graph::ValueId piece(graph::ValueId x, const char* part, int64_t total, int64_t first,
+                       int64_t rows, graph::SiteKind kind, Bias bias);
+  std::vector<float> bias_values(const std::string& name, int64_t size, Bias bias);
   graph::ValueId product(graph::ValueId x, const std::string& weight, int64_t rows, int64_t cols,
                          const std::string& bias_name, Bias bias, int32_t site);
 

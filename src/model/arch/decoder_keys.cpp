@@ -86,6 +86,28 @@ Status read_scaling(KeyReader& keys, const HParams& h, RopeParams* rope) {
   return {};
 }
 
+/// Not below 1e-6, so that quotients by it are finite; 0 stands for 1.
+Status read_factor(KeyReader& keys, const char* name, float* out) {
+  double value = 0.0;
+  GEN_TRY(keys.number_or(name, 1.0, 0.0, 1e6, &value));
+  if (value == 0.0) value = 1.0;
+  if (value < 1e-6) {
+    return error(Code::kFormat, "%s is %g, outside [1e-06, 1e+06]", keys.key(name).c_str(), value);
+  }
+  *out = static_cast<float>(value);
+  return {};
+}
+
+Status read_cap(KeyReader& keys, const char* name, float absent, float* out) {
+  double value = 0.0;
+  GEN_TRY(keys.number_or(name, static_cast<double>(absent), 0.0, 1e6, &value));
+  if (value != 0.0 && value < 1e-6) {
+    return error(Code::kFormat, "%s is %g, outside [1e-06, 1e+06]", keys.key(name).c_str(), value);
+  }
+  *out = static_cast<float>(value);
+  return {};
+}
+
 }  // namespace
 
 Status read_model(KeyReader& keys, HParams* h) {
@@ -120,11 +142,12 @@ Status read_heads(KeyReader& keys, bool absent, HParams* h) {
   return {};
 }
 
-Status read_windows(KeyReader& keys, int32_t pattern, HParams* h) {
+Status read_windows(KeyReader& keys, WindowDefaults absent, HParams* h) {
   constexpr const char* kPattern = "attention.sliding_window_pattern";
   int32_t window = 0;
   int32_t chunk = 0;
-  GEN_TRY(keys.integer_or("attention.sliding_window", 0, 0, kMaxEntries, &window));
+  int32_t pattern = absent.pattern;
+  GEN_TRY(keys.integer_or("attention.sliding_window", absent.window, 0, kMaxEntries, &window));
   GEN_TRY(keys.integer_or("attention.chunk_size", 0, 0, kMaxEntries, &chunk));
   std::vector<uint8_t> local(h->layers.size(), 1);
   if (keys.is_array(kPattern)) {
@@ -161,6 +184,29 @@ Status read_rope(KeyReader& keys, const RopeParams& family, HParams* h) {
   return {};
 }
 
+Status read_local_rope(KeyReader& keys, LocalRope family, HParams* h) {
+  for (LayerParams& layer : h->layers) {
+    if (layer.mixer != MixerKind::kAttention || layer.attention.window == 0) continue;
+    RopeParams& rope = layer.rope;
+    const double absent = family.base > 0.0 ? family.base : rope.base;
+    GEN_TRY(keys.number_or("rope.freq_base_swa", absent, 1.0 + 1e-6, 1e15, &rope.base));
+    if (!family.unscaled) continue;
+    rope.scaling = RopeScaling::kNone;
+    rope.factor = 1.0;
+    rope.attn_factor = 1.0;
+  }
+  return {};
+}
+
+Status read_rope_switch(KeyReader& keys, HParams* h) {
+  bool rotates = true;
+  GEN_TRY(keys.flag_or("rope.scaling.finetuned", true, &rotates));
+  for (LayerParams& layer : h->layers) {
+    if (!rotates) layer.rope = {};
+  }
+  return {};
+}
+
 Status read_feed_forward(KeyReader& keys, HParams* h) {
   std::vector<int32_t> widths(h->layers.size());
   GEN_TRY(keys.per_layer("feed_forward_length", 1, kMaxWidth, &widths));
@@ -168,12 +214,24 @@ Status read_feed_forward(KeyReader& keys, HParams* h) {
   return {};
 }
 
-Status read_decoder(KeyReader& keys, const RopeParams& family, HParams* h) {
-  GEN_TRY(read_model(keys, h));
-  GEN_TRY(read_feed_forward(keys, h));
-  GEN_TRY(read_heads(keys, false, h));
-  GEN_TRY(read_windows(keys, 0, h));
-  return read_rope(keys, family, h);
+Status read_factors(KeyReader& keys, HParams* h) {
+  GEN_TRY(read_factor(keys, "embedding_scale", &h->embedding_factor));
+  GEN_TRY(read_factor(keys, "residual_scale", &h->residual_factor));
+  float divisor = 1.0F;
+  GEN_TRY(read_factor(keys, "logit_scale", &divisor));
+  h->logit_factor = 1.0F / divisor;
+  return {};
+}
+
+Status read_score_cap(KeyReader& keys, float absent, HParams* h) {
+  float cap = 0.0F;
+  GEN_TRY(read_cap(keys, "attn_logit_softcapping", absent, &cap));
+  for (LayerParams& layer : h->layers) layer.attention.soft_cap = cap;
+  return {};
+}
+
+Status read_logit_cap(KeyReader& keys, float absent, HParams* h) {
+  return read_cap(keys, "final_logit_softcapping", absent, &h->logit_cap);
 }
 
 }  // namespace gen::model::arch

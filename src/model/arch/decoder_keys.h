@@ -19,16 +19,32 @@ Status read_model(KeyReader& keys, HParams* h);
 /// 0 is refused.
 Status read_heads(KeyReader& keys, bool absent, HParams* h);
 /// attention.sliding_window, own row included, and chunk_size; 0: all. They are for the blocks of
-/// attention.sliding_window_pattern: a list, or a number n: all but the last of each n. Without it
-/// `pattern` is that number; 0: all blocks.
-Status read_windows(KeyReader& keys, int32_t pattern, HParams* h);
+/// attention.sliding_window_pattern: a list, or a number n: all but the last of each n; 0: all
+/// blocks.
+struct WindowDefaults {
+  int32_t window = 0;
+  int32_t pattern = 0;
+};
+Status read_windows(KeyReader& keys, WindowDefaults absent, HParams* h);
 /// rope.*: the same for all blocks, but for n_dims where heads differ. `family` has what no file
 /// says.
 Status read_rope(KeyReader& keys, const RopeParams& family, HParams* h);
+/// rope.freq_base_swa, the base of blocks with a window. After read_windows and read_rope.
+struct LocalRope {
+  double base = 0.0;      // without the key; 0: that of all
+  bool unscaled = false;  // they turn without rope.scaling
+};
+Status read_local_rope(KeyReader& keys, LocalRope family, HParams* h);
+/// rope.scaling.finetuned (true); false: nothing is rotated.
+Status read_rope_switch(KeyReader& keys, HParams* h);
 /// feed_forward_length, which may differ from block to block.
 Status read_feed_forward(KeyReader& keys, HParams* h);
 
-/// All of these, of a decoder whose blocks all attend.
-Status read_decoder(KeyReader& keys, const RopeParams& family, HParams* h);
+/// embedding_scale, residual_scale and logit_scale, a divisor; 1 where they are absent or 0.
+Status read_factors(KeyReader& keys, HParams* h);
+/// attn_logit_softcapping; 0: none.
+Status read_score_cap(KeyReader& keys, float absent, HParams* h);
+/// final_logit_softcapping; 0: none.
+Status read_logit_cap(KeyReader& keys, float absent, HParams* h);
 
 }  // namespace gen::model::arch

@@ -2,10 +2,57 @@
 // See dense_decoder.h.
 #include "model/arch/dense_decoder.h"
 
+#include <algorithm>
+#include <cmath>
+
+#include "model/arch/decoder_keys.h"
+
 namespace gen::model::arch {
 
 using graph::SiteKind;
 using graph::ValueId;
+
+namespace {
+
+ValueId feed_forward(const DenseStyle& style, DecoderBuilder& d, ValueId x) {
+  switch (style.feed_forward) {
+    case FeedForward::kGated:
+      return d.gated_feed_forward(x, style.activation, style.inner_bias);
+    case FeedForward::kFused:
+      return d.fused_feed_forward(x, style.activation, style.inner_bias);
+    case FeedForward::kPlain:
+      return d.plain_feed_forward(x, style.activation, style.inner_bias);
+  }
+  return {};
+}
+
+}  // namespace
+
+Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) {
+  GEN_TRY(read_model(keys, h));
+  GEN_TRY(read_feed_forward(keys, h));
+  GEN_TRY(read_heads(keys, false, h));
+  GEN_TRY(read_windows(keys, {style.window, style.global_every}, h));
+  GEN_TRY(read_rope(keys, style.rope, h));
+  if (style.global_every > 0)
+    GEN_TRY(read_local_rope(keys, {style.local_base, style.local_unscaled}, h));
+  for (size_t i = 0; style.unrotated_every > 0 && i < h->layers.size(); ++i) {
+    const auto every = static_cast<size_t>(style.unrotated_every);
+    if (i % every == every - 1) h->layers[i].rope = {};
+  }
+  if (style.share_scaled_layers == h->n_layers && !keys.has("attention.scale")) {
+    for (LayerParams& layer : h->layers) {
+      const int32_t share = std::max(h->hidden / layer.attention.n_heads, 1);
+      layer.attention.scale = 1.0F / std::sqrt(static_cast<float>(share));
+    }
+  }
+  if (style.rope_switch) GEN_TRY(read_rope_switch(keys, h));
+  if (style.root_embedding) h->embedding_factor = std::sqrt(static_cast<float>(h->hidden));
+  if (style.factors) GEN_TRY(read_factors(keys, h));
+  if (style.score_cap >= 0.0F) GEN_TRY(read_score_cap(keys, style.score_cap, h));
+  if (style.logit_cap >= 0.0F) GEN_TRY(read_logit_cap(keys, style.logit_cap, h));
+  return {};
+}
 
 void build_dense_decoder(const DenseStyle& style, const HParams& h, Weights& weights,
                          graph::GraphBuilder& graph) {
@@ -13,13 +60,14 @@ void build_dense_decoder(const DenseStyle& style, const HParams& h, Weights& wei
   ValueId x = d.embedding();
   for (int32_t layer = 0; layer < h.n_layers; ++layer) {
     d.begin_layer(layer);
-    const ValueId a = d.norm(x, "attn_norm");
-    const ValueId q = d.linear(a, "attn_q", d.q_rows(), SiteKind::kQ, style.input_bias);
-    const ValueId k = d.linear(a, "attn_k", d.k_rows(), SiteKind::kK, style.input_bias);
-    const ValueId v = d.linear(a, "attn_v", d.v_rows(), SiteKind::kV, style.input_bias);
+    const ValueId a = style.norm_before ? d.norm(x, "attn_norm") : x;
+    const auto [q, k, v] = d.inputs(a, style.input_bias);
     const ValueId attended = d.attend(q, k, v, style.head_norms);
-    x = d.add(x, d.linear(attended, "attn_output", h.hidden, SiteKind::kAttnOut, style.inner_bias));
-    x = d.add(x, d.gated_feed_forward(d.norm(x, "ffn_norm"), style.inner_bias));
+    ValueId y = d.linear(attended, "attn_output", h.hidden, SiteKind::kAttnOut, style.inner_bias);
+    x = d.add(x, style.norm_after ? d.norm(y, "post_attention_norm") : y);
+    const ValueId f = style.norm_before ? d.norm(x, style.ffn_norm) : x;
+    y = feed_forward(style, d, f);
+    x = d.add(x, style.norm_after ? d.norm(y, "post_ffw_norm") : y);
     d.end_layer(x);
   }
   d.head(x, style.head_bias);

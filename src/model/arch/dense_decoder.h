@@ -1,23 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decoder that several architectures are: layers of attention and a gated feed-forward, each
-// after an RMS norm and added to what went in. What sets them apart is data; an architecture of
-// another build writes its own loop with decoder_builder.h.
+// The decoder that most architectures are: layers of attention and a gated feed-forward, each added
+// to what went in. What sets them apart is data, a DenseStyle; an architecture of another build
+// writes its own loop with decoder_builder.h.
 #pragma once
 
+#include <cstdint>
+
+#include "base/status.h"
+#include "engine/activation.h"
 #include "graph/graph.h"
 #include "model/arch/decoder_builder.h"
 #include "model/hparams.h"
+#include "model/key_reader.h"
 #include "model/weights.h"
 
 namespace gen::model::arch {
 
+/// What follows attention.
+enum class FeedForward : uint8_t {
+  kGated,  // ffn_down(act(ffn_gate x) * ffn_up x)
+  kFused,  // the same, with the rows of ffn_gate above those of ffn_up in one tensor, ffn_up
+  kPlain,  // ffn_down(act(ffn_up x))
+};
+
+/// What no file says. Keys are those below "<architecture>.".
 struct DenseStyle {
-  bool head_norms = false;        // each head of q and k is normalised before it is rotated
+  RopeParams rope;
+  /// rope.scaling.finetuned, where it is false, says that nothing is rotated.
+  bool rope_switch = false;
+
+  // RMS norms, one for attention and one for the feed-forward.
+  bool norm_before = true;  // attn_norm and `ffn_norm`, of what goes in
+  const char* ffn_norm = "ffn_norm";
+  bool norm_after = false;  // post_attention_norm and post_ffw_norm, of what is added
+  HeadNorms head_norms = HeadNorms::kNone;
+
   Bias input_bias = Bias::kNone;  // of attn_q, attn_k and attn_v
   Bias inner_bias = Bias::kNone;  // of attn_output and the feed-forward
   Bias head_bias = Bias::kNone;   // of output
+
+  FeedForward feed_forward = FeedForward::kGated;
+  engine::Act activation = engine::Act::kSilu;
+
+  int32_t window = 0;        // without attention.sliding_window; 0: all is seen
+  int32_t global_every = 0;  // the last of so many layers sees all; 0: as the file says
+  double local_base = 0.0;   // of layers with a window, without rope.freq_base_swa; 0: that of all
+  bool local_unscaled = false;  // layers with a window turn without rope.scaling
+  int32_t unrotated_every = 0;  // the last of so many layers turns nothing; 0: all turn
+
+  bool root_embedding = false;  // the embedding is multiplied by the root of its length
+  bool factors = false;         // embedding_scale, residual_scale and, a divisor, logit_scale
+  /// Without attn_logit_softcapping and final_logit_softcapping; 0: none then, kNoCap: never one.
+  static constexpr float kNoCap = -1.0F;
+  float score_cap = kNoCap;
+  float logit_cap = kNoCap;
+  /// Models of so many layers, which no other has, divide scores by the root of a head's share of
+  /// the width and not of a head's width; no key says so.
+  int32_t share_scaled_layers = 0;
 };
 
+/// Reads all that a file of this style may say.
+Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h);
+/// Names its tensors and operations.
 void build_dense_decoder(const DenseStyle& style, const HParams& hparams, Weights& weights,
                          graph::GraphBuilder& graph);
 

@@ -7,23 +7,21 @@
 namespace gen::model::arch {
 namespace {
 
-constexpr Architecture kArchitectures[] = {
-    {"llama", read_llama, build_llama},
-    {"qwen2", read_qwen, build_qwen2},
-    {"qwen3", read_qwen, build_qwen3},
+constexpr const Architecture* kArchitectures[] = {
+    &kLlama,   &kQwen2, &kQwen3, &kGemma2, &kGranite, &kOlmo2,   &kGlm4,    &kPhi3,
+    &kSmolLm3, &kArcee, &kGemma, &kGemma3, &kExaone4, &kErnie45, &kSeedOss,
 };
 
 }  // namespace
 
-std::span<const Architecture> architectures() noexcept { return kArchitectures; }
+Architectures architectures() noexcept { return kArchitectures; }
 
-Result<const Architecture*> find_architecture(std::span<const Architecture> known,
-                                              const std::string& name) {
+Result<const Architecture*> find_architecture(Architectures known, const std::string& name) {
   std::string names;
-  for (const Architecture& row : known) {
-    if (name == row.name) return &row;
+  for (const Architecture* row : known) {
+    if (name == row->name) return row;
     names += names.empty() ? "" : ", ";
-    names += row.name;
+    names += row->name;
   }
   const int shown = gguf::is_clean_name(name) ? gguf::shown_length(name) : 0;
   return error(Code::kUnsupported, "architecture \"%.*s\" is not supported (%s)", shown,

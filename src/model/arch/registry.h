@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The architectures that can be built. A new one is one file with two functions, declared here, and
-// one row in registry.cpp. A number of the file that no other architecture has, and that `build`
-// needs, is a member of HParams (model/hparams.h).
+// The architectures that can be built. A new one is a file that defines one Architecture, which is
+// declared here and listed in registry.cpp. What sets a family apart is the data of its style; what
+// no style can say yet is a member of DenseStyle (dense_decoder.h), or a `read` or `build` of its
+// own. A number of the file that `build` needs is a member of HParams (model/hparams.h).
 #pragma once
 
 #include <span>
@@ -9,6 +10,7 @@
 
 #include "base/status.h"
 #include "graph/graph.h"
+#include "model/arch/dense_decoder.h"
 #include "model/hparams.h"
 #include "model/weights.h"
 
@@ -16,22 +18,35 @@ namespace gen::model::arch {
 
 struct Architecture {
   const char* name;  // general.architecture
+  DenseStyle style;
   /// Asks for every key that it computes by; a file whose other keys change the computation is
   /// refused afterwards.
-  ReadHParams read;
+  Status (*read)(const DenseStyle& style, KeyReader& keys, HParams* hparams) = read_dense_decoder;
   /// Names tensors and operations; what goes wrong stays in the two objects.
-  void (*build)(const HParams& hparams, Weights& weights, graph::GraphBuilder& graph);
+  void (*build)(const DenseStyle& style, const HParams& hparams, Weights& weights,
+                graph::GraphBuilder& graph) = build_dense_decoder;
 };
 
-std::span<const Architecture> architectures() noexcept;
-/// One of `known`. kUnsupported naming it and those that are.
-Result<const Architecture*> find_architecture(std::span<const Architecture> known,
-                                              const std::string& name);
+using Architectures = std::span<const Architecture* const>;
 
-Status read_llama(KeyReader& keys, HParams* hparams);
-void build_llama(const HParams& hparams, Weights& weights, graph::GraphBuilder& graph);
-Status read_qwen(KeyReader& keys, HParams* hparams);
-void build_qwen2(const HParams& hparams, Weights& weights, graph::GraphBuilder& graph);
-void build_qwen3(const HParams& hparams, Weights& weights, graph::GraphBuilder& graph);
+Architectures architectures() noexcept;
+/// One of `known`. kUnsupported naming it and those that are.
+Result<const Architecture*> find_architecture(Architectures known, const std::string& name);
+
+extern const Architecture kLlama;
+extern const Architecture kQwen2;
+extern const Architecture kQwen3;
+extern const Architecture kGemma2;
+extern const Architecture kGranite;
+extern const Architecture kOlmo2;
+extern const Architecture kGlm4;
+extern const Architecture kPhi3;
+extern const Architecture kSmolLm3;
+extern const Architecture kArcee;
+extern const Architecture kGemma;
+extern const Architecture kGemma3;
+extern const Architecture kExaone4;
+extern const Architecture kErnie45;
+extern const Architecture kSeedOss;
 
 }  // namespace gen::model::arch

@@ -326,12 +326,13 @@ TEST(CudaLinear, StacksBiasesActivationsAndResiduals) {
   const Matrix e(DType::kF16, 3, 512, 4);
   OpBench cpu(cpu_engine());
   OpBench bench(cuda_engine());
-  for (const Act act : {Act::kNone, Act::kSilu, Act::kGelu, Act::kRelu2}) {
+  for (const Act act :
+       {Act::kNone, Act::kSilu, Act::kGelu, Act::kRelu2, Act::kScaled, Act::kSoftCapped}) {
     for (const bool ends : {false, true}) {
       LinearCase c;
       c.weights = {&a, &b, &d, &e};
       c.bias = c.residual = ends;
-      c.activation.kind = act;
+      c.activation = {act, 0.6F, 5.0F};
       const auto x = random_row(3 * 512, 4);
       const auto got = run(bench, c, x);
       const auto want = run(cpu, c, x);

@@ -65,13 +65,13 @@ void expect_definition(const TinyModelSpec& spec, size_t tokens = 5) {
 }
 
 TEST(CudaModels, EveryArchitecture) {
-  for (const char* name : {"llama", "qwen2", "qwen3"}) {
+  for (const arch::Architecture* row : arch::architectures()) {
     for (const bool more : {false, true}) {
-      SCOPED_TRACE(testing::Message() << name << more);
+      SCOPED_TRACE(testing::Message() << row->name << more);
       TinyModelSpec spec;
-      spec.architecture = name;
+      spec.architecture = row->name;
       spec.tied = more;
-      spec.biases = more && spec.architecture != "qwen3";
+      spec.biases = more;
       if (more) {
         spec.kv_heads = 1;
         spec.hidden = 40;
@@ -121,6 +121,19 @@ TEST(CudaModels, EveryWeightFormat) {
     } else {
       expect_cpu_bits(spec, feed_five);
     }
+  }
+}
+
+TEST(CudaModels, QuantisedOfEveryArchitecture) {
+  for (const arch::Architecture* row : arch::architectures()) {
+    SCOPED_TRACE(row->name);
+    TinyModelSpec spec;
+    spec.architecture = row->name;
+    spec.type = DType::kQ8_0;
+    spec.window = 2;
+    spec.fused_qkv = true;
+    spec.biases = true;
+    expect_cpu_bits(spec, feed_five);
   }
 }
 

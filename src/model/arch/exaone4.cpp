@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// EXAONE 4 (general.architecture "exaone4"): norms after attention and feed-forward alone, and of
+// each head of q and k. The model of 32 billion weights, which its number of layers tells, has
+// windows in three of four layers and turns nothing in the others.
+#include "model/arch/registry.h"
+
+namespace gen::model::arch {
+namespace {
+
+Status read_exaone4(const DenseStyle& style, KeyReader& keys, HParams* h) {
+  GEN_TRY(read_dense_decoder(style, keys, h));
+  for (LayerParams& layer : h->layers) {
+    if (h->n_layers != 64) {
+      layer.attention.window = 0;
+    } else if (layer.attention.window == 0) {
+      layer.rope = {};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+constinit const Architecture kExaone4 = {
+    "exaone4",
+    {.rope = {.kind = engine::RopeKind::kHalves, .freq_factors = true},
+     .norm_before = false,
+     .norm_after = true,
+     .head_norms = HeadNorms::kEachHead,
+     .window = 4096,
+     .global_every = 4},
+    read_exaone4,
+};
+
+}  // namespace gen::model::arch

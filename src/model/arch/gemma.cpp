@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gemma (general.architecture "gemma"): a llama with GELU as gate and the embedding times the root
+// of its length. Files have 1 added to the weights of norms.
+#include "model/arch/registry.h"
+
+namespace gen::model::arch {
+
+constinit const Architecture kGemma = {
+    "gemma",
+    {.rope = {.kind = engine::RopeKind::kHalves},
+     .activation = engine::Act::kGelu,
+     .root_embedding = true},
+};
+
+}  // namespace gen::model::arch
