@@ -18,6 +18,7 @@
 #include "engine/cpu/peaks.h"
 #include "engine/cpu_fixture.h"
 #include "engine/host_memory.h"
+#include "support/host_view.h"
 
 namespace gen::engine::cpu {
 namespace {
@@ -100,7 +101,7 @@ class Step {
     args.n_kv_heads = options_.kv_heads;
     args.k_dim = args.v_dim = options_.dim;
     args.sequences = {&rows, 1};
-    return append(context_, args).ok();
+    return cpu::append(context_, args).ok();
   }
 
   bool attend(int32_t layer, const cache::CachePlan& plan) {
@@ -114,7 +115,7 @@ class Step {
     args.k_dim = args.v_dim = options_.dim;
     args.scale = 0.125F;
     args.sequences = {&rows, 1};
-    return attend(context_, args).ok();
+    return cpu::attend(context_, args).ok();
   }
 
   const Options& options_;
