@@ -14,6 +14,7 @@
 #include "base/rng.h"
 #include "quant/traits.h"
 #include "support/loaded_tiny.h"
+#include "support/sanitized.h"
 
 namespace gen::model {
 namespace {
@@ -88,10 +89,10 @@ bool advance(Draws& draws, const LoadedTiny& model, std::vector<Sequence>& seque
   return true;
 }
 
-/// Six, or as many as GEN_TRIALS says.
+/// Six, under a sanitizer three, or as many as GEN_TRIALS says.
 uint64_t trials() {
   const char* wanted = std::getenv("GEN_TRIALS");
-  return wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 6;
+  return wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : test::kSanitized ? 3 : 6;
 }
 
 void expect_one_result(const TinyModelSpec& spec) {
