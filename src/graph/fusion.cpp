@@ -141,6 +141,7 @@ class Fuser {
     instruction.engine = from.engine;
     instruction.layer = from.layer;
     instruction.factor = from.factor;
+    instruction.groups = from.groups;
     instruction.activation = from.activation;
     instruction.attention = from.attention;
     program_.instructions.push_back(instruction);
