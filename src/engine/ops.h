@@ -82,8 +82,8 @@ struct RmsNormArgs {
   friend bool operator==(const RmsNormArgs&, const RmsNormArgs&) = default;
 };
 
-/// y[t, d] = (x[t, d] - mean) / sqrt(variance + eps) * w[d] + b[d], as float32 rows, packed, or both.
-/// Mean and variance are those of the D / groups neighbouring columns that d is one of.
+/// y[t, d] = (x[t, d] - mean) / sqrt(variance + eps) * w[d] + b[d], as float32 rows, packed, or
+/// both. Mean and variance are those of the D / groups neighbouring columns that d is one of.
 struct LayerNormArgs {
   ConstMatrixView x;         // [T, D]
   EnginePtr<const float> w;  // [D] or null: 1

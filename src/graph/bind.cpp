@@ -179,8 +179,8 @@ engine::OpArgs Binder::bind(const Instruction& in, size_t call) const noexcept {
       return engine::RmsNormArgs{const_matrix(in.x), vector(in.vector), in.factor, matrix(in.y),
                                  packed(in.packed)};
     case Op::kLayerNorm:
-      return engine::LayerNormArgs{const_matrix(in.x),   vector(in.vector), vector(in.vector2),
-                                   in.factor,            in.groups,         matrix(in.y),
+      return engine::LayerNormArgs{const_matrix(in.x), vector(in.vector), vector(in.vector2),
+                                   in.factor,          in.groups,         matrix(in.y),
                                    packed(in.packed)};
     case Op::kLinear:
       return linear(in);

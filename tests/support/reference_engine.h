@@ -156,7 +156,8 @@ class ReferenceEngine final : public engine::Engine {
           variance += off * off / static_cast<double>(n);
         }
         for (int64_t d = first; d < first + n; ++d) {
-          double value = (static_cast<double>(row[static_cast<size_t>(d)]) - mean) / std::sqrt(variance);
+          double value =
+              (static_cast<double>(row[static_cast<size_t>(d)]) - mean) / std::sqrt(variance);
           if (args.w) value *= static_cast<double>(at(args.w)[d]);
           if (args.b) value += static_cast<double>(at(args.b)[d]);
           row[static_cast<size_t>(d)] = static_cast<float>(value);

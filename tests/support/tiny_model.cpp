@@ -57,7 +57,9 @@ bool has(model::arch::Bias bias, bool wanted) {
 }  // namespace
 
 TinyModel::TinyModel(const TinyModelSpec& spec)
-    : spec_(spec), style_(spec.style ? *spec.style : style_of(spec.architecture)), random_(spec.seed) {
+    : spec_(spec),
+      style_(spec.style ? *spec.style : style_of(spec.architecture)),
+      random_(spec.seed) {
   keys();
   matrix("token_embd.weight", spec.vocab, spec.hidden, spec.type);
   for (int32_t i = 0; i < spec.layers; ++i) block(i);

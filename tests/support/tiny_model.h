@@ -20,8 +20,8 @@ namespace gen::test {
 struct TinyModelSpec {
   std::string architecture = "llama";
   std::optional<model::arch::DenseStyle> style;  // of one that is not in the library's table
-  DType type = DType::kF32;    // of the matrices
-  DType v_type = DType::kF32;  // of attn_v and ffn_down; kF32 means as `type`
+  DType type = DType::kF32;                      // of the matrices
+  DType v_type = DType::kF32;                    // of attn_v and ffn_down; kF32 means as `type`
   int32_t layers = 2;
   int32_t hidden = 64;
   int32_t heads = 4;
