@@ -28,7 +28,7 @@
 #include "generate/session.h"
 #include "generate/speculative/draft_choice.h"
 #include "grammar/grammar.h"
-#include "grammar/matcher.h"
+#include "grammar/matcher/matcher.h"
 #include "template/request.h"
 #include "tokenizer/chat.h"
 #include "tokenizer/tokenizer.h"
