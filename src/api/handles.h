@@ -30,7 +30,7 @@
 #include "grammar/grammar.h"
 #include "grammar/matcher/matcher.h"
 #include "template/request.h"
-#include "tokenizer/chat.h"
+#include "chat/chat_form.h"
 #include "tokenizer/tokenizer.h"
 
 struct gen_thread_pool {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A conversation as plain data: messages, tools and what else a template is told. chat.h lays it
-// out.
+// A conversation as plain data: messages, tools and what else a template is told. chat_form.h lays
+// it out.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@
 #include "template/clock.h"
 #include "template/template.h"
 
-namespace gen::tokenizer {
+namespace gen::chat {
 
 struct ToolCall {
   std::string id;         // may be empty
@@ -71,4 +71,4 @@ struct Conversation {
   Status set_time(std::string_view iso);
 };
 
-}  // namespace gen::tokenizer
+}  // namespace gen::chat

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversations by templates and recognised forms: their texts, what is refused, and that a message
 // cannot write a control token.
-#include "tokenizer/chat.h"
+#include "chat/chat_form.h"
 
 #include <gtest/gtest.h>
 
 #include "base/log.h"
 #include "tokenizer/vocabularies.h"
 
-namespace gen::tokenizer {
+namespace gen::chat {
 namespace {
 
-using test::Ids;
+using tokenizer::test::Ids;
+using namespace tokenizer;
 
 Ids encode_segments(const Tokenizer& tokenizer, const std::vector<ChatSegment>& segments,
                     uint32_t flags = 0) {
@@ -76,9 +77,8 @@ TEST(Chat, TemplatesThatCannotBeUsed) {
     return flat(*with_template(source), messages, true).status();
   };
   EXPECT_EQ(refused("{% if %}").code(), Code::kUnsupported);
-  EXPECT_STREQ(
-      refused("{{ messages|nope }}").message(),
-      "the chat template cannot be used: template line 1: no filter is named 'nope'");
+  EXPECT_STREQ(refused("{{ messages|nope }}").message(),
+               "the chat template cannot be used: template line 1: no filter is named 'nope'");
   EXPECT_EQ(refused("{{ raise_exception('Only system!') }}").code(), Code::kInvalidArgument);
   EXPECT_STREQ(refused("{{ raise_exception('Only system!') }}").message(),
                "template line 1: the template says: Only system!");
@@ -327,4 +327,4 @@ TEST(Chat, TemplatesOfAnotherVocabularyAreNoted) {
 }
 
 }  // namespace
-}  // namespace gen::tokenizer
+}  // namespace gen::chat

@@ -7,14 +7,15 @@
 #include <fstream>
 #include <sstream>
 
-#include "tokenizer/chat.h"
-#include "tokenizer/chat_forms.h"
+#include "chat/chat_form.h"
+#include "chat/builtin_forms.h"
 #include "tokenizer/vocabularies.h"
 
-namespace gen::tokenizer {
+namespace gen::chat {
 namespace {
 
-using test::Ids;
+using tokenizer::test::Ids;
+using namespace tokenizer;
 
 // What models' templates write around turns, tools and calls.
 constexpr const char* kMarks[] = {"<|im_start|>",
@@ -193,4 +194,4 @@ TEST(ChatInjection, NoFieldWritesSpecialTokens) {
 }
 
 }  // namespace
-}  // namespace gen::tokenizer
+}  // namespace gen::chat

@@ -1,15 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversations through templates, see chat.h.
-#include "tokenizer/chat.h"
+// Conversations through templates, see chat_form.h.
+#include "chat/chat_form.h"
 
 #include <algorithm>
 
 #include "base/log.h"
 #include "template/json.h"
 #include "template/roles.h"
-#include "tokenizer/chat_forms.h"
+#include "chat/builtin_forms.h"
 
-namespace gen::tokenizer {
+namespace gen::chat {
+
+using tokenizer::kAddBos;
+using tokenizer::kParseSpecial;
+using tokenizer::kTextStart;
+using tokenizer::Kept;
+using tokenizer::Special;
+using tokenizer::TextSegment;
+using tokenizer::Tokenizer;
+using tokenizer::TokenType;
+using tokenizer::VocabSpec;
+
 namespace {
 
 using templates::Heap;
@@ -391,4 +402,4 @@ Result<std::string> format_chat(const Tokenizer& tokenizer, const Conversation& 
   return text;
 }
 
-}  // namespace gen::tokenizer
+}  // namespace gen::chat

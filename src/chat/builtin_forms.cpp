@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// See chat_forms.h. Each is the common layout of its family, without tools.
-#include "tokenizer/chat_forms.h"
+// See builtin_forms.h. Each is the common layout of its family, without tools.
+#include "chat/builtin_forms.h"
 
 #include <algorithm>
 #include <cctype>
 #include <vector>
 
-namespace gen::tokenizer {
+namespace gen::chat {
+
+using tokenizer::TokenType;
+using tokenizer::VocabSpec;
+
 namespace {
 
 constexpr BuiltinForm kForms[] = {
@@ -102,4 +106,4 @@ std::string form_names() {
   return names;
 }
 
-}  // namespace gen::tokenizer
+}  // namespace gen::chat

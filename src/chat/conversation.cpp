@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // See conversation.h.
-#include "tokenizer/conversation.h"
+#include "chat/conversation.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,9 +8,9 @@
 #include "base/json_text.h"
 #include "base/utf8.h"
 #include "template/json.h"
-#include "tokenizer/chat_forms.h"
+#include "chat/builtin_forms.h"
 
-namespace gen::tokenizer {
+namespace gen::chat {
 namespace {
 
 using templates::Kind;
@@ -231,4 +231,4 @@ Status Conversation::set_time(std::string_view iso) {
   return {};
 }
 
-}  // namespace gen::tokenizer
+}  // namespace gen::chat

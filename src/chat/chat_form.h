@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text of a conversation as the model was trained to see it: by the template of its file
-// (template/template.h), or by a form of our own where the file has none (chat_forms.h).
+// (template/template.h), or by a form of our own where the file has none (builtin_forms.h).
 #pragma once
 
 #include <atomic>
@@ -14,11 +14,11 @@
 
 #include "base/status.h"
 #include "template/template.h"
-#include "tokenizer/conversation.h"
+#include "chat/conversation.h"
 #include "tokenizer/special_matcher.h"
 #include "tokenizer/tokenizer.h"
 
-namespace gen::tokenizer {
+namespace gen::chat {
 
 /// A stretch of formatted text. Only the template's own words may turn into special tokens, so a
 /// message that contains "<|im_end|>" cannot end its turn.
@@ -29,15 +29,15 @@ struct ChatSegment {
 
 /// What lays conversations out for one model.
 /// Threads: immutable; any number may use one.
-class ChatForm final : public Derived {
+class ChatForm final : public tokenizer::Derived {
  public:
   /// Of the tokenizer's template, made once and kept with it. kUnsupported if there is none and no
   /// form is recognised by the vocabulary (a recognised one is noted in the log), and with the
   /// reason for one that cannot be used.
-  static Result<std::shared_ptr<const ChatForm>> of(const Tokenizer& tokenizer);
+  static Result<std::shared_ptr<const ChatForm>> of(const tokenizer::Tokenizer& tokenizer);
 
   /// Of the conversation's own template if it has one, else of the tokenizer's.
-  static Result<std::shared_ptr<const ChatForm>> of(const Tokenizer& tokenizer,
+  static Result<std::shared_ptr<const ChatForm>> of(const tokenizer::Tokenizer& tokenizer,
                                                     const Conversation& conversation);
 
   /// The conversation in stretches; with `add_generation_prompt` it ends with the opening of an
@@ -50,7 +50,7 @@ class ChatForm final : public Derived {
 
  private:
   static Result<std::shared_ptr<const ChatForm>> make(
-      const Tokenizer& tokenizer, std::string_view source,
+      const tokenizer::Tokenizer& tokenizer, std::string_view source,
       std::shared_ptr<const templates::Template> compiled);
   /// How templates want a tool call, in which they differ: see call_style().
   struct CallStyle {
@@ -70,18 +70,18 @@ class ChatForm final : public Derived {
   std::string bos_;
   std::string eos_;
   std::string_view reasoning_key_;
-  bool knows_tools_ = false;  // the template reads `tools`
+  bool knows_tools_ = false;                  // the template reads `tools`
   mutable std::atomic<int> call_style_ = -1;  // what call_style() found; -1: nothing so far
   // User-defined tokens are found in any text, so what a user wrote is cut inside of those that
   // are marks of turns or words of the template.
   std::vector<std::string> mark_texts_;
-  SpecialMatcher marks_;
+  tokenizer::SpecialMatcher marks_;
 };
 
 /// Token ids of a conversation. Only what the template wrote becomes special tokens.
 /// Begin-of-sequence comes first where the vocabulary or the template wants it, and once. Errors as
 /// ChatForm and Tokenizer::encode_segments; appends nothing then.
-Status encode_chat(const Tokenizer& tokenizer, const Conversation& conversation,
+Status encode_chat(const tokenizer::Tokenizer& tokenizer, const Conversation& conversation,
                    bool add_generation_prompt, std::vector<int32_t>* out);
 
 /// What of a session can stay when it is to hold `wanted`: its first `held` tokens stand for the
@@ -93,12 +93,12 @@ struct ChatMatch {
 
 /// The longest match. Special tokens must be equal; texts between them may be cut into tokens
 /// differently, as a model that said them has done.
-ChatMatch match_chat(const Tokenizer& tokenizer, std::span<const int32_t> held,
+ChatMatch match_chat(const tokenizer::Tokenizer& tokenizer, std::span<const int32_t> held,
                      std::span<const int32_t> wanted);
 
 /// The same as one text that is to be encoded as a whole: so no message may hold the text of a
 /// control token, which is kInvalidArgument, as is a role with a line break or "<|" in it.
-Result<std::string> format_chat(const Tokenizer& tokenizer, const Conversation& conversation,
-                                bool add_generation_prompt);
+Result<std::string> format_chat(const tokenizer::Tokenizer& tokenizer,
+                                const Conversation& conversation, bool add_generation_prompt);
 
-}  // namespace gen::tokenizer
+}  // namespace gen::chat
