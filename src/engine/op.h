@@ -30,6 +30,8 @@ enum class Op : uint8_t {
   kTransfer,  // rows go from one engine's memory to another's
 };
 inline constexpr int32_t kOps = 17;
+/// Values that an operation reads at most.
+inline constexpr int32_t kMostInputs = 6;
 /// Engines run it; the others are plans' own.
 constexpr bool is_engine_op(Op op) noexcept { return op < Op::kTap; }
 

@@ -42,6 +42,14 @@ constexpr bool in_order() {
 }
 static_assert(std::size(kTable) == kOps && in_order(), "a row for each operation, in order");
 
+constexpr bool inputs_fit() {
+  for (const OpInfo& row : kTable) {
+    if (row.n_in > kMostInputs || row.in_place >> row.n_in != 0) return false;
+  }
+  return true;
+}
+static_assert(inputs_fit(), "values are read where nodes and instructions have room for them");
+
 template <Op op>
 using ArgsOf = std::variant_alternative_t<static_cast<size_t>(op), OpArgs>;
 static_assert(std::is_same_v<ArgsOf<Op::kEmbed>, EmbedArgs>);

@@ -228,7 +228,7 @@ ValueId GraphBuilder::rope_append(ValueId q, ValueId k, ValueId v, int32_t block
   }
   Node node;
   node.op = Op::kRopeAppend;
-  node.inputs = {q.index, k.index, v.index};
+  node.inputs = {q, k, v};
   node.cols = graph_.nodes[static_cast<size_t>(q.index)].cols;
   node.vector = keep(q_norm);
   node.vector2 = keep(k_norm);
@@ -275,7 +275,7 @@ ValueId GraphBuilder::scan(ValueId a, ValueId b, ValueId x) {
   }
   Node node;
   node.op = Op::kScan;
-  node.inputs = {a.index, b.index, x.index};
+  node.inputs = {a, b, x};
   node.cols = cols;
   node.layer = static_cast<int32_t>(graph_.states.size());
   graph_.states.push_back({cols, 2 * cols});

@@ -4,6 +4,7 @@
 // is made of it: fusion.h turns nodes into instructions, execution_plan.h compiles and runs them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -64,18 +65,26 @@ struct RopeSpec {
   float magnitude = 1.0F;
 };
 
+/// Values that a node reads, -1 for none. The operation says what stands where.
+struct NodeInputs : std::array<int32_t, engine::kMostInputs> {
+  NodeInputs(std::initializer_list<ValueId> given = {}) {
+    fill(-1);
+    std::transform(given.begin(), given.end(), begin(), [](ValueId x) { return x.index; });
+  }
+};
+
 /// One operation. Fields that it does not use keep their defaults.
 struct Node {
   engine::Op op = engine::Op::kEmbed;
-  std::array<int32_t, 3> inputs = {-1, -1, -1};  // values
-  int64_t cols = 0;                              // width of the value made
-  bool selected = false;                         // one row for each row that wants logits
-  int32_t weight = -1;                           // index into Graph::weights
-  int32_t vector = -1;   // index into Graph::vectors: norm weight, bias, norm of q
-  int32_t vector2 = -1;  // norm of k
-  int32_t block = -1;    // of the model; -1 for what comes before the first
-  int32_t engine = 0;    // that runs it, see split_engines()
-  int32_t layer = -1;    // cache layer, state layer, or the layer of a tap
+  NodeInputs inputs;
+  int64_t cols = 0;       // width of the value made
+  bool selected = false;  // one row for each row that wants logits
+  int32_t weight = -1;    // index into Graph::weights
+  int32_t vector = -1;    // index into Graph::vectors: norm weight, bias, norm of q
+  int32_t vector2 = -1;   // norm of k
+  int32_t block = -1;     // of the model; -1 for what comes before the first
+  int32_t engine = 0;     // that runs it, see split_engines()
+  int32_t layer = -1;     // cache layer, state layer, or the layer of a tap
   int32_t site = -1;
   float factor = 1.0F;  // scale of an embedding, eps of a norm
   engine::Activation activation;

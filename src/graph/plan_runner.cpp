@@ -199,13 +199,13 @@ class PlanRunner {
     event.index = static_cast<int32_t>(&instruction - plan_.instructions_.data());
     event.op = info.name;
     const bool turns = info.effect == engine::Effect::kCache;
-    event.appends = turns && instruction.x2.present();  // else the layer is another block's
+    event.appends = turns && instruction.x[1].present();  // else the layer is another block's
     if (instruction.product >= 0)
       event.detail = plan_.products_[to_size(instruction.product)].name.c_str();
     event.layer = instruction.layer;
     const Operand& output = instruction.y.present()        ? instruction.y
                             : instruction.packed.present() ? instruction.packed
-                                                           : instruction.x;
+                                                           : instruction.x[0];
     event.rows = binder_.rows_of(output);
     event.cols = output.cols;
     if (engine::is_engine_op(instruction.op)) {
@@ -220,7 +220,7 @@ class PlanRunner {
     for (const Operand* x : instruction.reads()) inputs.add(binder_, *x);
     TracedValues outputs;
     for (const Operand* y : instruction.writes()) outputs.add(binder_, *y);
-    if (turns) outputs.add(binder_, instruction.x);
+    if (turns) outputs.add(binder_, instruction.x[0]);
     event.inputs = inputs.all();
     event.outputs = outputs.all();
     if (instruction.attention.n_heads > 0 && turns == event.appends) {
@@ -241,7 +241,7 @@ class PlanRunner {
     }
     [[nodiscard]] std::span<const engine::TraceValue> all() const { return {list, n}; }
 
-    engine::TraceValue list[4];
+    engine::TraceValue list[engine::kMostInputs + 1];
     size_t n = 0;
   };
 
@@ -274,7 +274,7 @@ class PlanRunner {
 
   /// Of the selected rows those that want logits, which come first.
   Status logits(const Instruction& instruction) {
-    engine::ConstMatrixView x = binder_.const_matrix(instruction.x);
+    engine::ConstMatrixView x = binder_.const_matrix(instruction.x[0]);
     x.rows = std::min(x.rows, work_.block().best().first - first_selected_row_);
     return download(side(instruction), x, batch_.logits + first_selected_row_ * plan_.logits_);
   }
@@ -312,9 +312,9 @@ class PlanRunner {
 
   /// Through the host, which waits for what makes the rows.
   Status transfer(const Instruction& instruction) {
-    const engine::ConstMatrixView x = binder_.const_matrix(instruction.x);
+    const engine::ConstMatrixView x = binder_.const_matrix(instruction.x[0]);
     const engine::MatrixView y = binder_.matrix(instruction.y);
-    Side& from = side(binder_.value(instruction.x).engine);
+    Side& from = side(binder_.value(instruction.x[0]).engine);
     Side& to = side(instruction);
     work_.transfer_.resize(static_cast<size_t>(x.rows * x.cols));
     GEN_TRY(download(from, x, work_.transfer_.data()));
@@ -371,7 +371,7 @@ class PlanRunner {
   }
 
   Status tap(const Instruction& instruction) {
-    const engine::ConstMatrixView x = binder_.const_matrix(instruction.x);
+    const engine::ConstMatrixView x = binder_.const_matrix(instruction.x[0]);
     const int64_t offset = instruction.selected ? first_selected_row_ * x.cols : 0;
     for (const Tap& tap : batch_.taps) {
       if (tap.layer != instruction.layer) continue;
