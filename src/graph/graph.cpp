@@ -4,6 +4,7 @@
 #include "graph/graph.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "graph/cache_layers.h"
@@ -56,7 +57,7 @@ ValueId GraphBuilder::embed(const engine::WeightSource& table, float scale) {
   node.op = Op::kEmbed;
   node.cols = table.cols;
   node.weight = static_cast<int32_t>(graph_.weights.size() - 1);
-  node.factor = scale;
+  node.factor = scale * table.scale;
   return push(node);
 }
 
@@ -100,9 +101,22 @@ ValueId GraphBuilder::linear(ValueId x, const engine::WeightSource& weight,
   node.cols = weight.rows;
   node.selected = input.selected;
   node.weight = static_cast<int32_t>(graph_.weights.size() - 1);
-  node.vector = keep(bias);
-  node.site = site;
-  return push(node);
+  if (weight.scale == 1.0F) {
+    node.vector = keep(bias);
+    node.site = site;
+    return push(node);
+  }
+  // The end of a product takes the bias before the factor, so it gets its share of that back.
+  std::vector<float> divided(bias.begin(), bias.end());
+  for (float& value : divided) {
+    value /= weight.scale;
+    if (std::isfinite(value)) continue;
+    fail(error(Code::kFormat, "%s: a scale of %g beside a bias that it cannot divide", weight.name,
+               static_cast<double>(weight.scale)));
+    return {};
+  }
+  node.vector = keep(divided);
+  return apply(Op::kActivate, {push(node)}, {.kind = engine::Act::kScaled, .alpha = weight.scale});
 }
 
 ValueId GraphBuilder::apply(Op op, std::initializer_list<ValueId> inputs,

@@ -115,7 +115,8 @@ class GraphBuilder {
   ValueId embed(const engine::WeightSource& table, float scale = 1.0F);
   /// `weight` is [D], copied.
   ValueId rms_norm(ValueId x, std::span<const float> weight, float eps);
-  /// `bias` is [weight.rows] or empty, copied. `site` names the product for adapters.
+  /// `bias` is [weight.rows] or empty, copied. `site` names the product for adapters; one whose
+  /// weight has a scale, which its sums and no bias are multiplied by, takes none.
   ValueId linear(ValueId x, const engine::WeightSource& weight, std::span<const float> bias,
                  int32_t site);
   /// An operation on rows of equal width: kGated (gate, up), kActivate (x), kAdd (a, b).
