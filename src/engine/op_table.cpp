@@ -20,6 +20,7 @@ constexpr OpInfo kTable[] = {
 #include "engine/op_list.inc"
     {Op::kTap, "tap", 1, 0, kNo, kNo, kNo, Effect::kHost},
     {Op::kLogits, "logits", 1, 0, kNo, kNo, kNo, Effect::kHost},
+    {Op::kSlice, "slice", 1, 0, kRowWise, kNo, kNo, Effect::kNone},
     {Op::kTransfer, "transfer", 1, 0, kNo, kNo, kNo, Effect::kNone},
 };
 

@@ -92,6 +92,15 @@ engine::LinearArgs Binder::linear(const Instruction& instruction) const noexcept
   return args;
 }
 
+engine::EmbedArgs Binder::embed(const Instruction& instruction) const noexcept {
+  const StepBlock& step = block(instruction);
+  const engine::EnginePtr<const int32_t> ids = instruction.lookup == Lookup::kTokens ? step.tokens()
+                                               : instruction.lookup == Lookup::kPositions
+                                                   ? step.positions()
+                                                   : step.zeros();
+  return {weight(instruction), ids, instruction.factor, matrix(instruction.y)};
+}
+
 template <typename Args>
 void Binder::over_cache(const Instruction& instruction, size_t call, Args* args) const noexcept {
   const AttentionSpec& spec = instruction.attention;
@@ -172,7 +181,7 @@ engine::ScanArgs Binder::scan(const Instruction& instruction) const noexcept {
 engine::OpArgs Binder::bind(const Instruction& in, size_t call) const noexcept {
   switch (in.op) {
     case Op::kEmbed:
-      return engine::EmbedArgs{weight(in), block(in).tokens(), in.factor, matrix(in.y)};
+      return embed(in);
     case Op::kPack:
       return engine::PackArgs{const_matrix(in.x[0]), packed(in.packed)};
     case Op::kRmsNorm:
@@ -205,6 +214,7 @@ engine::OpArgs Binder::bind(const Instruction& in, size_t call) const noexcept {
       return engine::AdapterInArgs{const_matrix(in.x[0]), low_rank(in), matrix(in.y)};
     case Op::kTap:
     case Op::kLogits:
+    case Op::kSlice:
     case Op::kTransfer:
       break;  // the runner's own
   }

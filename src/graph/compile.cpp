@@ -76,10 +76,17 @@ class Compiler {
       const engine::Engine& engine = engine_of(engine_for(engine_of_block_, node.block));
       GEN_TRY(check_attention(node, engine));
       const engine::OpInfo& info = engine::op_info(node.op);
-      if (info.effect == engine::Effect::kHost || engine.can(node.op)) continue;
+      if (node.op == Op::kEmbed) GEN_TRY(check_positions(node));
+      if (!engine::is_engine_op(node.op) || engine.can(node.op)) continue;
       return error(Code::kUnsupported, "engine %s has no %s", engine.name(), info.name);
     }
     return {};
+  }
+  Status check_positions(const Node& embed) const {
+    const engine::WeightSource& table = graph_.weights[to_size(embed.weight)];
+    if (embed.lookup != Lookup::kPositions || table.rows >= options_.max_seq_len) return {};
+    return error(Code::kFormat, "%s: %lld rows for a context of %d", table.name,
+                 static_cast<long long>(table.rows), options_.max_seq_len);
   }
   [[nodiscard]] engine::Engine& engine_of(int32_t index) const {
     return *plan_->engines_[to_size(index)];
@@ -140,7 +147,16 @@ class Compiler {
       if (plan_->instructions_[i].op == Op::kTap) plan_->end_selected_taps_ = i + 1;
     }
     find_skippable();
+    find_lists();
     return {};
+  }
+
+  void find_lists() {
+    for (const Instruction& instruction : plan_->instructions_) {
+      if (instruction.op != Op::kEmbed) continue;
+      if (plan_->own_embedding_ < 0) plan_->own_embedding_ = instruction.product;
+      if (instruction.lookup == Lookup::kConstant) plan_->lists_.zeros = true;
+    }
   }
 
   /// Rows that an engine packs as they are need no copy: products read them where they lie. And

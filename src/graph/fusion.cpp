@@ -140,6 +140,7 @@ class Fuser {
     instruction.selected = from.selected;
     instruction.engine = from.engine;
     instruction.layer = from.layer;
+    instruction.lookup = from.lookup;
     instruction.factor = from.factor;
     instruction.activation = from.activation;
     instruction.attention = from.attention;
@@ -278,6 +279,11 @@ class Fuser {
     const engine::OpInfo& info = engine::op_info(from.op);
     if (from.op == Op::kLinear) {
       emit_linear(n);
+      return;
+    }
+    if (from.op == Op::kSlice) {
+      const Operand& whole = places_[to_size(from.inputs[0])];
+      places_[to_size(n)] = {whole.value, whole.first + from.first, from.cols};
       return;
     }
     if (fates_[to_size(n)] == Fate::kFolded) return;

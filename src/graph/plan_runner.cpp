@@ -122,7 +122,9 @@ class PlanRunner {
       GEN_TRY(work_.reserve(room(plan_.row_bytes_[i], places(batch_.rows()), plan_.max_rows_),
                             room(plan_.selected_row_bytes_[i], chunk, plan_.selected_chunk_), i));
     }
-    return work_.fill(batch_, selected_taps_ || placed, padded, fed);
+    StepBlock::Lists lists = plan_.lists_;
+    lists.all = selected_taps_ || placed;
+    return work_.fill(batch_, lists, padded, fed);
   }
 
   /// The best tokens of the rows before become those of the rows at hand.
@@ -266,7 +268,8 @@ class PlanRunner {
     for (size_t call = 0; call < binder_.calls(instruction); ++call) {
       GEN_TRY(run(side(instruction), binder_.bind(instruction, call)));
     }
-    if (instruction.op == Op::kEmbed && !batch_.embeddings.empty()) {
+    if (instruction.op == Op::kEmbed && !batch_.embeddings.empty() &&
+        instruction.product == plan_.own_embedding_) {
       return take_embeddings(instruction);
     }
     return {};

@@ -81,6 +81,7 @@ struct Instruction {
   int32_t vector = -1;   // index into Program::vectors: norm weight, bias, norm of q
   int32_t vector2 = -1;  // norm of k
   int32_t layer = -1;
+  Lookup lookup = Lookup::kTokens;
   float factor = 1.0F;
   engine::Activation activation;
   AttentionSpec attention;
