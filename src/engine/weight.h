@@ -20,6 +20,7 @@ struct WeightSource {
   int64_t cols = 0;  // K
   std::span<const std::byte> data;
   bool lasting = false;  // the bytes outlive the Weight, so the engine may keep pointing at them
+  float scale = 1.0F;    // of the matrix as a whole; what names its products sees to it, no engine
 };
 
 /// How a weight will be used, which decides its layout.

@@ -49,6 +49,7 @@ class Binder {
   [[nodiscard]] const engine::Weight* weight(const Instruction& instruction) const noexcept;
   [[nodiscard]] engine::LowRank low_rank(const Instruction& instruction) const noexcept;
   [[nodiscard]] engine::LinearArgs linear(const Instruction& instruction) const noexcept;
+  [[nodiscard]] engine::EmbedArgs embed(const Instruction& instruction) const noexcept;
   /// What the operations over a layer of caches have in common.
   template <typename Args>
   void over_cache(const Instruction& instruction, size_t call, Args* args) const noexcept;

@@ -140,6 +140,7 @@ class Fuser {
     instruction.selected = from.selected;
     instruction.engine = from.engine;
     instruction.layer = from.layer;
+    instruction.lookup = from.lookup;
     instruction.factor = from.factor;
     instruction.activation = from.activation;
     instruction.attention = from.attention;
@@ -172,7 +173,7 @@ class Fuser {
       from.selected = node(n).selected;
       from.engine = node(n).engine;
       Instruction& pack = append(Op::kPack, from);
-      pack.x = places_[to_size(n)];
+      pack.x[0] = places_[to_size(n)];
       pack.packed = rows;
     }
     return rows;
@@ -231,9 +232,9 @@ class Fuser {
     program_.products.push_back(std::move(product));
     const int32_t bias = joined_bias(parts);
     Instruction& instruction = append(Op::kLinear, first);
-    instruction.x = x;
-    instruction.x2 = residual;
-    if (options_.adapters) instruction.x3 = places_[to_size(first.inputs[0])];
+    instruction.x[0] = x;
+    instruction.x[1] = residual;
+    if (options_.adapters) instruction.x[2] = places_[to_size(first.inputs[0])];
     instruction.y = y;
     instruction.product = static_cast<int32_t>(program_.products.size() - 1);
     instruction.vector = bias;
@@ -280,6 +281,11 @@ class Fuser {
       emit_linear(n);
       return;
     }
+    if (from.op == Op::kSlice) {
+      const Operand& whole = places_[to_size(from.inputs[0])];
+      places_[to_size(n)] = {whole.value, whole.first + from.first, from.cols};
+      return;
+    }
     if (fates_[to_size(n)] == Fate::kFolded) return;
     const bool makes_value = engine::makes_value(info.effect);
     if (makes_value && !info.packs) places_[to_size(n)] = new_value(from.cols, false, from);
@@ -291,11 +297,10 @@ class Fuser {
       program_.products.push_back(
           {engine::WeightRole::kEmbedding, {graph_.weights[to_size(from.weight)]}, {}});
     }
-    if (from.op == Op::kLogits) append(Op::kBest, from).x = places_[to_size(from.inputs[0])];
+    if (from.op == Op::kLogits) append(Op::kBest, from).x[0] = places_[to_size(from.inputs[0])];
     Instruction& instruction = append(from.op, from);
-    Operand* const reads[] = {&instruction.x, &instruction.x2, &instruction.x3};
-    for (size_t i = 0; i < info.n_in; ++i) {
-      if (from.inputs[i] >= 0) *reads[i] = places_[to_size(from.inputs[i])];
+    for (size_t i = 0; i < from.inputs.size(); ++i) {
+      if (from.inputs[i] >= 0) instruction.x[i] = places_[to_size(from.inputs[i])];
     }
     instruction.vector = from.vector;
     instruction.vector2 = from.vector2;
@@ -305,7 +310,7 @@ class Fuser {
     if (info.effect == engine::Effect::kCache) {
       if (from.attention.rope >= 0)
         instruction.angles = angles_[{from.engine, from.attention.rope}];
-      places_[to_size(n)] = instruction.x;  // changed in place
+      places_[to_size(n)] = instruction.x[0];  // changed in place
     } else if (info.packs) {
       emit_outputs(n, &instruction);
     } else if (makes_value) {
@@ -378,8 +383,8 @@ void split_product(Program& program, const Instruction& instruction) {
     gated.activation = instruction.activation;
     gated.selected = instruction.selected;
     gated.engine = instruction.engine;
-    gated.x = {value, 0, cols};
-    gated.x2 = {value, cols, cols};
+    gated.x[0] = {value, 0, cols};
+    gated.x[1] = {value, cols, cols};
     gated.y = instruction.y;
     program.instructions.push_back(gated);
     return;

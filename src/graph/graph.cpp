@@ -4,6 +4,7 @@
 #include "graph/graph.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "graph/cache_layers.h"
@@ -39,24 +40,62 @@ int32_t GraphBuilder::keep(std::span<const float> vector) {
   return static_cast<int32_t>(graph_.vectors.size() - 1);
 }
 
-ValueId GraphBuilder::embed(const engine::WeightSource& table, float scale) {
+ValueId GraphBuilder::embed(const engine::WeightSource& table, float scale, Lookup lookup) {
   if (!status_.ok()) return {};
-  if (!graph_.nodes.empty()) {
-    fail(error(Code::kInternal, "a graph begins with its one embedding"));
+  if (graph_.nodes.empty() && lookup != Lookup::kTokens) {
+    fail(error(Code::kInternal, "a graph begins with the embedding of its tokens"));
     return {};
   }
   if (table.rows <= 0 || table.cols <= 0) {
     fail(error(Code::kFormat, "%s: empty embedding", table.name));
     return {};
   }
-  graph_.vocab = table.rows;
-  graph_.hidden = table.cols;
+  if (graph_.nodes.empty()) {
+    graph_.vocab = table.rows;
+    graph_.hidden = table.cols;
+  }
+  if (lookup == Lookup::kTokens && table.rows < graph_.vocab) {
+    fail(error(Code::kFormat, "%s: %lld rows for a vocabulary of %lld", table.name,
+               static_cast<long long>(table.rows), static_cast<long long>(graph_.vocab)));
+    return {};
+  }
   graph_.weights.push_back(table);
   Node node;
   node.op = Op::kEmbed;
+  node.lookup = lookup;
   node.cols = table.cols;
   node.weight = static_cast<int32_t>(graph_.weights.size() - 1);
-  node.factor = scale;
+  node.factor = scale * table.scale;
+  return push(node);
+}
+
+ValueId GraphBuilder::embed_row(engine::WeightSource table, int64_t row, float scale) {
+  if (!status_.ok()) return {};
+  if (row < 0 || row >= table.rows) {
+    fail(error(Code::kFormat, "%s: row %lld of %lld", table.name, static_cast<long long>(row),
+               static_cast<long long>(table.rows)));
+    return {};
+  }
+  const size_t bytes = table.data.size() / static_cast<size_t>(table.rows);
+  table.data = table.data.subspan(static_cast<size_t>(row) * bytes, bytes);
+  table.rows = 1;
+  return embed(table, scale, Lookup::kConstant);
+}
+
+ValueId GraphBuilder::slice(ValueId x, int64_t first, int64_t cols) {
+  if (!usable(x)) return {};
+  const Node& input = graph_.nodes[static_cast<size_t>(x.index)];
+  if (first < 0 || cols <= 0 || first > input.cols || cols > input.cols - first) {
+    fail(error(Code::kFormat, "columns %lld + %lld of rows of %lld", static_cast<long long>(first),
+               static_cast<long long>(cols), static_cast<long long>(input.cols)));
+    return {};
+  }
+  Node node;
+  node.op = Op::kSlice;
+  node.inputs[0] = x.index;
+  node.cols = cols;
+  node.selected = input.selected;
+  node.first = first;
   return push(node);
 }
 
@@ -100,9 +139,22 @@ ValueId GraphBuilder::linear(ValueId x, const engine::WeightSource& weight,
   node.cols = weight.rows;
   node.selected = input.selected;
   node.weight = static_cast<int32_t>(graph_.weights.size() - 1);
-  node.vector = keep(bias);
-  node.site = site;
-  return push(node);
+  if (weight.scale == 1.0F) {
+    node.vector = keep(bias);
+    node.site = site;
+    return push(node);
+  }
+  // The end of a product takes the bias before the factor, so it gets its share of that back.
+  std::vector<float> divided(bias.begin(), bias.end());
+  for (float& value : divided) {
+    value /= weight.scale;
+    if (std::isfinite(value)) continue;
+    fail(error(Code::kFormat, "%s: a scale of %g beside a bias that it cannot divide", weight.name,
+               static_cast<double>(weight.scale)));
+    return {};
+  }
+  node.vector = keep(divided);
+  return apply(Op::kActivate, {push(node)}, {.kind = engine::Act::kScaled, .alpha = weight.scale});
 }
 
 ValueId GraphBuilder::apply(Op op, std::initializer_list<ValueId> inputs,
@@ -228,7 +280,7 @@ ValueId GraphBuilder::rope_append(ValueId q, ValueId k, ValueId v, int32_t block
   }
   Node node;
   node.op = Op::kRopeAppend;
-  node.inputs = {q.index, k.index, v.index};
+  node.inputs = {q, k, v};
   node.cols = graph_.nodes[static_cast<size_t>(q.index)].cols;
   node.vector = keep(q_norm);
   node.vector2 = keep(k_norm);
@@ -275,7 +327,7 @@ ValueId GraphBuilder::scan(ValueId a, ValueId b, ValueId x) {
   }
   Node node;
   node.op = Op::kScan;
-  node.inputs = {a.index, b.index, x.index};
+  node.inputs = {a, b, x};
   node.cols = cols;
   node.layer = static_cast<int32_t>(graph_.states.size());
   graph_.states.push_back({cols, 2 * cols});
@@ -335,7 +387,9 @@ Result<Graph> GraphBuilder::finish() {
     }
   }
   for (const Node& node : graph_.nodes) {
-    if (node.op == Op::kRopeAppend && uses[static_cast<size_t>(node.inputs[0])] != 1) {
+    if (node.op != Op::kRopeAppend) continue;
+    const auto q = static_cast<size_t>(node.inputs[0]);
+    if (uses[q] != 1 || graph_.nodes[q].op == Op::kSlice) {
       return error(Code::kInternal, "block %d: q is rotated in place but has another use",
                    node.block);
     }

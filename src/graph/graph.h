@@ -4,6 +4,7 @@
 // is made of it: fusion.h turns nodes into instructions, execution_plan.h compiles and runs them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -56,6 +57,13 @@ struct AttentionSpec {
   int32_t shared = -1;  // kShared: the block whose cache layer it is
 };
 
+/// What names the row of a table for each row of a step.
+enum class Lookup : uint8_t {
+  kTokens,     // its token; 0 where the caller gives the row
+  kPositions,  // its position
+  kConstant,   // the same for all
+};
+
 /// A rotary table in double precision results rounded once; owned by graph and plan.
 struct RopeSpec {
   engine::RopeKind kind = engine::RopeKind::kNone;
@@ -64,20 +72,30 @@ struct RopeSpec {
   float magnitude = 1.0F;
 };
 
+/// Values that a node reads, -1 for none. The operation says what stands where.
+struct NodeInputs : std::array<int32_t, engine::kMostInputs> {
+  NodeInputs(std::initializer_list<ValueId> given = {}) {
+    fill(-1);
+    std::transform(given.begin(), given.end(), begin(), [](ValueId x) { return x.index; });
+  }
+};
+
 /// One operation. Fields that it does not use keep their defaults.
 struct Node {
   engine::Op op = engine::Op::kEmbed;
-  std::array<int32_t, 3> inputs = {-1, -1, -1};  // values
-  int64_t cols = 0;                              // width of the value made
-  bool selected = false;                         // one row for each row that wants logits
-  int32_t weight = -1;                           // index into Graph::weights
-  int32_t vector = -1;   // index into Graph::vectors: norm weight, bias, norm of q
-  int32_t vector2 = -1;  // norm of k
-  int32_t block = -1;    // of the model; -1 for what comes before the first
-  int32_t engine = 0;    // that runs it, see split_engines()
-  int32_t layer = -1;    // cache layer, state layer, or the layer of a tap
+  NodeInputs inputs;
+  int64_t cols = 0;       // width of the value made
+  bool selected = false;  // one row for each row that wants logits
+  int32_t weight = -1;    // index into Graph::weights
+  int32_t vector = -1;    // index into Graph::vectors: norm weight, bias, norm of q
+  int32_t vector2 = -1;   // norm of k
+  int32_t block = -1;     // of the model; -1 for what comes before the first
+  int32_t engine = 0;     // that runs it, see split_engines()
+  int32_t layer = -1;     // cache layer, state layer, or the layer of a tap
   int32_t site = -1;
-  float factor = 1.0F;  // scale of an embedding, eps of a norm
+  Lookup lookup = Lookup::kTokens;  // of an embedding
+  int64_t first = 0;                // of a slice's columns
+  float factor = 1.0F;              // scale of an embedding, eps of a norm
   engine::Activation activation;
   AttentionSpec attention;
 };
@@ -102,11 +120,19 @@ class GraphBuilder {
   /// What is named from here on belongs to this block of the model; blocks ascend, and what comes
   /// after the last one may be named as one more. Plans on several engines are cut between blocks.
   void begin_block(int32_t block) { block_ = block; }
-  /// y[t, :] = table[token t, :] * scale. Once, first.
-  ValueId embed(const engine::WeightSource& table, float scale = 1.0F);
+  /// y[t, :] = table[token t, :] * scale. A graph begins with one, whose rows a caller may give in
+  /// place of tokens, and whose table is the vocabulary; others are at least as long as that, or as
+  /// the context where positions name their rows.
+  ValueId embed(const engine::WeightSource& table, float scale = 1.0F,
+                Lookup lookup = Lookup::kTokens);
+  /// y[t, :] = table[row, :] * scale, the same for all rows.
+  ValueId embed_row(engine::WeightSource table, int64_t row, float scale = 1.0F);
+  /// Columns [first, first + cols) of x, where they lie: not a copy.
+  ValueId slice(ValueId x, int64_t first, int64_t cols);
   /// `weight` is [D], copied.
   ValueId rms_norm(ValueId x, std::span<const float> weight, float eps);
-  /// `bias` is [weight.rows] or empty, copied. `site` names the product for adapters.
+  /// `bias` is [weight.rows] or empty, copied. `site` names the product for adapters; one whose
+  /// weight has a scale, which its sums and no bias are multiplied by, takes none.
   ValueId linear(ValueId x, const engine::WeightSource& weight, std::span<const float> bias,
                  int32_t site);
   /// An operation on rows of equal width: kGated (gate, up), kActivate (x), kAdd (a, b).

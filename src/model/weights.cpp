@@ -52,7 +52,30 @@ engine::WeightSource Weights::matrix(const std::string& name, int64_t rows, int6
   source.type = tensor->type;
   source.data = tensor->data;
   source.lasting = lasting_;
+  source.scale = scale_of(name);
   return source;
+}
+
+// More numbers than one are something else, such as those of experts: who reads them asks by name.
+float Weights::scale_of(const std::string& name) {
+  constexpr std::string_view kSuffix = ".weight";
+  if (!name.ends_with(kSuffix)) return 1.0F;
+  const std::string stem = name.substr(0, name.size() - kSuffix.size());
+  float scale = 1.0F;
+  for (const std::string& part : {stem, name}) {
+    ignore(part + ".input_scale");
+    const std::string beside = part + ".scale";
+    const gguf::TensorInfo* const tensor = file_.find_tensor(beside);
+    if (tensor == nullptr || tensor->elements() != 1) continue;
+    const std::vector<float> value = vector(beside, 1);
+    if (value.empty()) continue;
+    if (!std::isnormal(value[0])) {
+      fail(error(Code::kFormat, "tensor %s is %g, which scales nothing", beside.c_str(),
+                 static_cast<double>(value[0])));
+    }
+    scale *= value[0];
+  }
+  return scale;
 }
 
 engine::WeightSource Weights::rows(const std::string& name, int64_t total, int64_t first, int64_t n,

@@ -22,7 +22,9 @@ class Weights {
   Weights(const gguf::GgufFile& file, bool lasting) : file_(file), lasting_(lasting) {}
 
   [[nodiscard]] bool has(std::string_view name) const;
-  /// A matrix of `rows` outputs by `cols` inputs. After a mistake a matrix of that shape without
+  /// A matrix of `rows` outputs by `cols` inputs, with its scale where the file has one number
+  /// beside it: "w.scale" or "w.weight.scale" beside "w.weight". Scales of inputs are passed over:
+  /// they serve those that round inputs to 4 bits. After a mistake a matrix of that shape without
   /// data.
   engine::WeightSource matrix(const std::string& name, int64_t rows, int64_t cols);
   /// Rows [first, first + n) of a matrix of `total`, where a file has several as one.
@@ -42,6 +44,7 @@ class Weights {
 
  private:
   const gguf::TensorInfo* take(const std::string& name, int64_t cols, int64_t rows);
+  float scale_of(const std::string& name);
   void fail(Status status);
 
   const gguf::GgufFile& file_;

@@ -69,8 +69,8 @@ TEST(Fusion, StackHoldsQKVWithTheirSitesAndBiases) {
   EXPECT_NE(bias[0], 0.0F);
   EXPECT_NE(bias[36], 0.0F);
   const Instruction& rope = program.instructions[5];
-  EXPECT_EQ(rope.x.value, stack.y.value);
-  EXPECT_EQ(rope.x3.first, 36);
+  EXPECT_EQ(rope.x[0].value, stack.y.value);
+  EXPECT_EQ(rope.x[2].first, 36);
 }
 
 TEST(Fusion, NormReadByOthersKeepsItsFloats) {
@@ -122,9 +122,9 @@ TEST(Fusion, AnActivationEndsItsProduct) {
   const Program fused = fuse(graph.value());
   EXPECT_EQ(ops(fused), "embed select_rows pack linear pack linear pack linear best logits");
   EXPECT_EQ(fused.instructions[3].activation.kind, engine::Act::kRelu2);
-  EXPECT_FALSE(fused.instructions[3].x2.present());
+  EXPECT_FALSE(fused.instructions[3].x[1].present());
   EXPECT_EQ(fused.instructions[5].activation.kind, engine::Act::kNone);
-  EXPECT_TRUE(fused.instructions[5].x2.present());
+  EXPECT_TRUE(fused.instructions[5].x[1].present());
   FusionOptions apart;
   apart.activate = false;
   EXPECT_EQ(ops(fuse(graph.value(), apart)),
@@ -152,7 +152,7 @@ TEST(Fusion, AFactorAndTheResidualEndAProduct) {
     const Instruction& product = fused.instructions[3];
     EXPECT_EQ(product.activation.kind, engine::Act::kScaled);
     EXPECT_EQ(product.activation.alpha, 0.5F);
-    EXPECT_EQ(product.x2.present(), !read_twice);
+    EXPECT_EQ(product.x[1].present(), !read_twice);
   }
 }
 

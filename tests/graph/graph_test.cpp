@@ -72,8 +72,25 @@ AttentionSpec sharing(int32_t block) {
 }
 
 const Mistake kMistakes[] = {
-    {"second_embedding", [](GraphBuilder& b, ValueId) { b.embed(weight("again", 3, 8)); },
-     Code::kInternal, "embedding"},
+    {"short_second_embedding", [](GraphBuilder& b, ValueId) { b.embed(weight("again", 9, 4)); },
+     Code::kFormat, "again: 9 rows for a vocabulary of 10"},
+    {"empty_table",
+     [](GraphBuilder& b, ValueId) { b.embed(weight("again", 0, 4), 1.0F, Lookup::kPositions); },
+     Code::kFormat, "again: empty embedding"},
+    {"row_beyond_the_table", [](GraphBuilder& b, ValueId) { b.embed_row(weight("w", 2, 8), 2); },
+     Code::kFormat, "w: row 2 of 2"},
+    {"columns_beyond_the_value", [](GraphBuilder& b, ValueId x) { b.slice(x, 3, 6); },
+     Code::kFormat, "columns 3 + 6 of rows of 8"},
+    {"no_columns", [](GraphBuilder& b, ValueId x) { b.slice(x, 3, 0); }, Code::kFormat,
+     "columns 3 + 0 of rows of 8"},
+    {"columns_from_below", [](GraphBuilder& b, ValueId x) { b.slice(x, -1, 2); }, Code::kFormat,
+     "columns -1 + 2 of rows of 8"},
+    {"turned_columns",
+     [](GraphBuilder& b, ValueId x) {
+       const ValueId q = b.slice(b.linear(x, weight("w", 16, 8), {}, 0), 0, 8);
+       b.attention(b.rope_append(q, x, x, 0, heads(2, 2, 4)), 0);
+     },
+     Code::kInternal, "q is rotated in place"},
     {"short_norm", [](GraphBuilder& b, ValueId x) { b.rms_norm(x, std::vector<float>(7), 1e-5F); },
      Code::kFormat, "7 values for rows of 8"},
     {"narrow_weight", [](GraphBuilder& b, ValueId x) { b.linear(x, weight("w", 4, 9), {}, 0); },
