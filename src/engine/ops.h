@@ -82,6 +82,19 @@ struct RmsNormArgs {
   friend bool operator==(const RmsNormArgs&, const RmsNormArgs&) = default;
 };
 
+/// y[t, d] = (x[t, d] - mean) / sqrt(variance + eps) * w[d] + b[d], as float32 rows, packed, or both.
+/// Mean and variance are those of the D / groups neighbouring columns that d is one of.
+struct LayerNormArgs {
+  ConstMatrixView x;         // [T, D]
+  EnginePtr<const float> w;  // [D] or null: 1
+  EnginePtr<const float> b;  // [D] or null: 0
+  float eps = 0.0F;
+  int32_t groups = 1;  // divides D
+  MatrixView y;        // data may be null; may be x
+  Activations packed;  // data may be null
+  friend bool operator==(const LayerNormArgs&, const LayerNormArgs&) = default;
+};
+
 /// What one adapter adds at one site: scale * B (A x). Both matrices [rank, …]: B is kept turned.
 struct LowRankPart {
   EnginePtr<const float> a;  // [rank, C]

@@ -187,6 +187,10 @@ engine::OpArgs Binder::bind(const Instruction& in, size_t call) const noexcept {
     case Op::kRmsNorm:
       return engine::RmsNormArgs{const_matrix(in.x[0]), vector(in.vector), in.factor, matrix(in.y),
                                  packed(in.packed)};
+    case Op::kLayerNorm:
+      return engine::LayerNormArgs{
+          const_matrix(in.x[0]), vector(in.vector), vector(in.vector2), in.factor, in.groups,
+          matrix(in.y),          packed(in.packed)};
     case Op::kLinear:
       return linear(in);
     case Op::kGated:

@@ -142,6 +142,7 @@ class Fuser {
     instruction.layer = from.layer;
     instruction.lookup = from.lookup;
     instruction.factor = from.factor;
+    instruction.groups = from.groups;
     instruction.activation = from.activation;
     instruction.attention = from.attention;
     program_.instructions.push_back(instruction);

@@ -117,6 +117,34 @@ ValueId GraphBuilder::rms_norm(ValueId x, std::span<const float> weight, float e
   return push(node);
 }
 
+ValueId GraphBuilder::layer_norm(ValueId x, std::span<const float> weight,
+                                 std::span<const float> bias, float eps, int32_t groups) {
+  if (!usable(x)) return {};
+  const Node& input = graph_.nodes[static_cast<size_t>(x.index)];
+  if (groups < 1 || input.cols % groups != 0) {
+    fail(error(Code::kInternal, "layer norm of %lld columns in %d groups",
+               static_cast<long long>(input.cols), groups));
+    return {};
+  }
+  for (const std::span<const float> each : {weight, bias}) {
+    if (each.empty() || std::cmp_equal(each.size(), input.cols)) continue;
+    fail(error(Code::kFormat, "norm %s of %zu values for rows of %lld",
+               each.data() == weight.data() ? "weight" : "bias", each.size(),
+               static_cast<long long>(input.cols)));
+    return {};
+  }
+  Node node;
+  node.op = Op::kLayerNorm;
+  node.inputs[0] = x.index;
+  node.cols = input.cols;
+  node.selected = input.selected;
+  node.vector = keep(weight);
+  node.vector2 = keep(bias);
+  node.factor = eps;
+  node.groups = groups;
+  return push(node);
+}
+
 ValueId GraphBuilder::linear(ValueId x, const engine::WeightSource& weight,
                              std::span<const float> bias, int32_t site) {
   if (!usable(x)) return {};

@@ -27,7 +27,7 @@ struct ValueId {
 };
 
 /// Where an adapter may add to a product: layer * kSitesPerLayer + kind.
-enum class SiteKind : int32_t { kQ, kK, kV, kAttnOut, kGate, kUp, kDown, kLogits };
+enum class SiteKind : int32_t { kQ, kK, kV, kAttnOut, kGate, kUp, kDown, kLogits, kAttnGate };
 inline constexpr int32_t kSitesPerLayer = 16;
 constexpr int32_t site_id(int32_t layer, SiteKind kind) noexcept {
   return layer * kSitesPerLayer + static_cast<int32_t>(kind);
@@ -88,7 +88,7 @@ struct Node {
   bool selected = false;  // one row for each row that wants logits
   int32_t weight = -1;    // index into Graph::weights
   int32_t vector = -1;    // index into Graph::vectors: norm weight, bias, norm of q
-  int32_t vector2 = -1;   // norm of k
+  int32_t vector2 = -1;   // bias of a norm, norm of k
   int32_t block = -1;     // of the model; -1 for what comes before the first
   int32_t engine = 0;     // that runs it, see split_engines()
   int32_t layer = -1;     // cache layer, state layer, or the layer of a tap
@@ -96,6 +96,7 @@ struct Node {
   Lookup lookup = Lookup::kTokens;  // of an embedding
   int64_t first = 0;                // of a slice's columns
   float factor = 1.0F;              // scale of an embedding, eps of a norm
+  int32_t groups = 1;               // of a layer norm
   engine::Activation activation;
   AttentionSpec attention;
 };
@@ -131,6 +132,10 @@ class GraphBuilder {
   ValueId slice(ValueId x, int64_t first, int64_t cols);
   /// `weight` is [D], copied.
   ValueId rms_norm(ValueId x, std::span<const float> weight, float eps);
+  /// `weight` and `bias` are [D] or empty, copied; each of `groups` parts of a row has a mean and a
+  /// variance of its own.
+  ValueId layer_norm(ValueId x, std::span<const float> weight, std::span<const float> bias,
+                     float eps, int32_t groups = 1);
   /// `bias` is [weight.rows] or empty, copied. `site` names the product for adapters; one whose
   /// weight has a scale, which its sums and no bias are multiplied by, takes none.
   ValueId linear(ValueId x, const engine::WeightSource& weight, std::span<const float> bias,

@@ -57,7 +57,7 @@ struct Product {
 
 /// What the operands mean, by op; the values read are x, in their order:
 ///   kRopeAngles  -> y (cos and sin)                  kEmbed       -> y
-///   kRmsNorm     x -> y, packed                      kPack        x -> packed
+///   kRmsNorm, kLayerNorm  x -> y, packed             kPack        x -> packed
 ///   kLinear      x (packed), residual, A x of adapters (before it is compiled the float rows of
 ///                x) -> y                             kGated, kAdd  a, b -> y
 ///   kAdapterIn   x -> y, for the product of the same number
@@ -79,10 +79,11 @@ struct Instruction {
   Operand packed;
   int32_t product = -1;  // index into Program::products
   int32_t vector = -1;   // index into Program::vectors: norm weight, bias, norm of q
-  int32_t vector2 = -1;  // norm of k
+  int32_t vector2 = -1;  // bias of a norm, norm of k
   int32_t layer = -1;
   Lookup lookup = Lookup::kTokens;
   float factor = 1.0F;
+  int32_t groups = 1;
   engine::Activation activation;
   AttentionSpec attention;
 

@@ -51,6 +51,7 @@ struct LayerParams {
   graph::AttentionSpec attention;
   RopeParams rope;
   int32_t feed_forward = 0;
+  engine::Activation activation;  // of the feed-forward: the numbers that the family's wants
 };
 
 struct HParams {
@@ -58,10 +59,10 @@ struct HParams {
   int32_t context_length = 0;     // context_length
   int32_t n_layers = 0;           // block_count
   int32_t hidden = 0;             // embedding_length
-  float norm_eps = 0.0F;          // attention.layer_norm_rms_epsilon
+  float norm_eps = 0.0F;          // attention.layer_norm_rms_epsilon, or layer_norm_epsilon
   float embedding_factor = 1.0F;  // of rows of token_embd; embedding_scale in some families
   float residual_factor = 1.0F;   // of what a block adds; residual_scale in some families
-  float logit_factor = 1.0F;      // of logits; from logit_scale in some families
+  float logit_factor = 1.0F;      // of logits; from or by logit_scale in some families
   float logit_cap =
       0.0F;  // logits become cap * tanh(logit / cap); final_logit_softcapping, 0: none
   std::vector<LayerParams> layers;  // [n_layers]

@@ -89,11 +89,15 @@ engine::WeightSource Weights::rows(const std::string& name, int64_t total, int64
 }
 
 std::vector<float> Weights::vector(const std::string& name, int64_t size) {
-  const gguf::TensorInfo* tensor = take(name, size, 1);
+  return table(name, 1, size);
+}
+
+std::vector<float> Weights::table(const std::string& name, int64_t rows, int64_t cols) {
+  const gguf::TensorInfo* tensor = take(name, cols, rows);
   // After a mistake the file's numbers are not to be trusted with memory.
   if (tensor == nullptr) return {};
-  std::vector<float> values(static_cast<size_t>(size));
-  quant::find_format(tensor->type)->decode(tensor->data.data(), values.data(), size);
+  std::vector<float> values(static_cast<size_t>(rows * cols));
+  quant::find_format(tensor->type)->decode(tensor->data.data(), values.data(), rows * cols);
   return values;
 }
 

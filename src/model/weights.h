@@ -32,7 +32,9 @@ class Weights {
                             int64_t cols);
   /// `size` values as floats.
   std::vector<float> vector(const std::string& name, int64_t size);
-  /// The same, or empty if the file has no such tensor.
+  /// A matrix's values as floats, row after row.
+  std::vector<float> table(const std::string& name, int64_t rows, int64_t cols);
+  /// A vector, or empty if the file has no such tensor.
   std::vector<float> optional_vector(const std::string& name, int64_t size);
   /// Names a tensor that other models of the family use and this one does not need.
   void ignore(std::string_view name) { used_.insert(std::string(name)); }

@@ -90,6 +90,36 @@ TEST(Fusion, NormReadByOthersKeepsItsFloats) {
   EXPECT_TRUE(first.packed.present());
 }
 
+/// Both halves read one packed norm, and each is added where its last product ends.
+TEST(Fusion, HalvesBesideEachOtherShareALayerNorm) {
+  const auto weight = [](const char* name) {
+    return engine::WeightSource{name, DType::kF32, 16, 16, {}, false};
+  };
+  GraphBuilder builder;
+  const ValueId x = builder.select_rows(builder.embed(weight("e")));
+  const ValueId norm = builder.layer_norm(x, std::vector<float>(16, 1.0F), {}, 1e-5F, 2);
+  const ValueId one = builder.linear(norm, weight("one"), {}, 0);
+  const ValueId sum = builder.add(x, builder.linear(one, weight("out"), {}, 1));
+  const ValueId gate = builder.linear(norm, weight("gate"), {}, 2);
+  const ValueId up = builder.linear(norm, weight("up"), {}, 3);
+  const ValueId gated = builder.apply(Op::kGated, {gate, up}, {engine::Act::kSilu});
+  const ValueId both = builder.add(sum, builder.linear(gated, weight("down"), {}, 4));
+  builder.logits(builder.linear(both, weight("h"), {}, 5));
+  const auto graph = builder.finish();
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  const Program program = fuse(graph.value());
+  EXPECT_EQ(ops(program),
+            "embed select_rows layer_norm linear pack linear linear pack linear pack linear best "
+            "logits");
+  const Instruction& first = program.instructions[2];
+  EXPECT_TRUE(first.packed.present());
+  EXPECT_FALSE(first.y.present());
+  EXPECT_EQ(first.groups, 2);
+  EXPECT_TRUE(program.instructions[5].x2.present());
+  EXPECT_EQ(program.instructions[6].x.value, first.packed.value);
+  EXPECT_TRUE(program.instructions[8].x2.present());
+}
+
 TEST(Fusion, AGateThatOthersReadStaysAProductOfItsOwn) {
   const auto weight = [](const char* name) {
     return engine::WeightSource{name, DType::kF32, 16, 16, {}, false};

@@ -43,7 +43,7 @@ double relative_error(const std::vector<float>& a, const std::vector<double>& b)
 }
 
 struct ValueCase {
-  const char* name;
+  std::string name;
   TinyModelSpec spec;
   double tolerance;
 };
@@ -103,10 +103,13 @@ std::vector<ValueCase> value_cases() {
   uneven.layer_feed_forward = {64, 128};
   cases.push_back({"uneven_layers", uneven, kFloat});
   for (const char* family : {"gemma2", "granite", "olmo2", "glm4", "phi3", "smollm3", "arcee",
-                             "gemma", "gemma3", "exaone4", "ernie4_5", "seed_oss"}) {
+                             "gemma", "gemma3", "exaone4", "ernie4_5", "seed_oss", "command-r",
+                             "cohere2", "starcoder2", "nemotron", "stablelm", "apertus", "phi2"}) {
     TinyModelSpec plain = spec_of(family);
     plain.layers = 5;
     cases.push_back({family, plain, kFloat});
+    cases.back().name.erase(std::remove(cases.back().name.begin(), cases.back().name.end(), '-'),
+                            cases.back().name.end());
   }
   TinyModelSpec gemma = spec_of("gemma2");
   gemma.layers = 3;
@@ -141,7 +144,17 @@ std::vector<ValueCase> value_cases() {
     factored.original_context = original;
     cases.push_back({original == 64 ? "long_factors" : "short_factors", factored, kFloat});
   }
+  for (const char* family : {"commandr", "cohere2", "starcoder2", "nemotron", "stablelm"}) {
+    // With norms of heads, where there may be such, and windows.
+    TinyModelSpec more = spec_of(std::string(family) == "commandr" ? "command-r" : family);
+    more.layers = 5;
+    more.biases = true;
+    more.window = 4;
+    cases.push_back({std::string(family) + "_more", more, kFloat});
+  }
   for (const auto& [name, family] : {std::pair{"gemma2_q8_0", "gemma2"},
+                                     {"commandr_q8_0", "command-r"},
+                                     {"apertus_q8_0", "apertus"},
                                      {"granite_q8_0", "granite"},
                                      {"olmo2_q8_0", "olmo2"},
                                      {"glm4_q8_0", "glm4"},
@@ -209,7 +222,7 @@ TEST(PlanModel, DefinitionsDiffer) {
   // And each factor and cap of a family counts.
   for (float TinyModelSpec::*const number :
        {&TinyModelSpec::embedding_factor, &TinyModelSpec::residual_factor,
-        &TinyModelSpec::logit_divisor, &TinyModelSpec::score_cap, &TinyModelSpec::logit_cap,
+        &TinyModelSpec::logit_scale, &TinyModelSpec::score_cap, &TinyModelSpec::logit_cap,
         &TinyModelSpec::attention_scale}) {
     const bool cap = number == &TinyModelSpec::score_cap || number == &TinyModelSpec::logit_cap;
     TinyModelSpec spec = spec_of(cap ? "gemma2" : "granite");

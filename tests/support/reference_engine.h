@@ -141,6 +141,32 @@ class ReferenceEngine final : public engine::Engine {
     return {};
   }
 
+  Status run_one(const engine::LayerNormArgs& args) {
+    const int64_t n = args.x.cols / args.groups;
+    for (int64_t t = 0; t < args.x.rows; ++t) {
+      std::vector<float> row(at(args.x.data) + t * args.x.stride,
+                             at(args.x.data) + t * args.x.stride + args.x.cols);
+      for (int64_t first = 0; first < args.x.cols; first += n) {
+        const std::span<float> part(row.data() + first, static_cast<size_t>(n));
+        double mean = 0.0;
+        for (const float x : part) mean += static_cast<double>(x) / static_cast<double>(n);
+        double variance = static_cast<double>(args.eps);
+        for (const float x : part) {
+          const double off = static_cast<double>(x) - mean;
+          variance += off * off / static_cast<double>(n);
+        }
+        for (int64_t d = first; d < first + n; ++d) {
+          double value = (static_cast<double>(row[static_cast<size_t>(d)]) - mean) / std::sqrt(variance);
+          if (args.w) value *= static_cast<double>(at(args.w)[d]);
+          if (args.b) value += static_cast<double>(at(args.b)[d]);
+          row[static_cast<size_t>(d)] = static_cast<float>(value);
+        }
+      }
+      write(row, t, args.y, args.packed);
+    }
+    return {};
+  }
+
   Status run_one(const engine::AdapterInArgs& args) {
     for (int64_t t = 0; t < args.x.rows; ++t) {
       each_part(args.low_rank, t, [&](int32_t, const engine::LowRankPart& part, int64_t place) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ namespace gen::test {
 
 struct TinyModelSpec {
   std::string architecture = "llama";
+  std::optional<model::arch::DenseStyle> style;  // of one that is not in the library's table
   DType type = DType::kF32;    // of the matrices
   DType v_type = DType::kF32;  // of attn_v and ffn_down; kF32 means as `type`
   int32_t layers = 2;
@@ -46,7 +48,7 @@ struct TinyModelSpec {
   // Of families that have such factors and caps; 0: the file does not say.
   float embedding_factor = 1.7F;
   float residual_factor = 0.6F;
-  float logit_divisor = 2.5F;
+  float logit_scale = 2.5F;  // a divisor or a factor
   float score_cap = 1.5F;
   float logit_cap = 3.0F;
   float attention_scale = 0.0F;
@@ -74,6 +76,8 @@ class TinyModel {
  private:
   using Row = std::vector<double>;
 
+  /// Of a norm of hidden rows, what the family has.
+  void norm_tensors(const std::string& name);
   void matrix(const std::string& name, int32_t rows, int32_t cols, DType type);
   void vector(const std::string& name, int32_t size, float around);
   float next();
@@ -97,13 +101,16 @@ class TinyModel {
   [[nodiscard]] int32_t feed_forward(int32_t index) const;
   [[nodiscard]] bool shares(int32_t index) const;
   [[nodiscard]] bool recurs(int32_t index) const;
+  [[nodiscard]] bool one_norm(int32_t index) const;
+  [[nodiscard]] engine::Activation activation(int32_t index) const;
   [[nodiscard]] bool is_local(int32_t index) const;
   void rotate(double* head, int32_t index, int32_t position) const;
   void turn_heads(int32_t index, const char* norm_name, int32_t position, Row* heads) const;
   void attend(int32_t index, std::vector<Kept>* kept, std::vector<Row>* hidden) const;
   /// x += out(h), h = a(na(x)) h + b(n(x)) v(n(x)), by position; tensors mix_*.
   void recur(int32_t index, std::vector<Row>* hidden) const;
-  void mix(int32_t index, std::vector<Row>* hidden) const;
+  /// `in`: what went into the block.
+  void mix(int32_t index, const std::vector<Row>& in, std::vector<Row>* hidden) const;
 
   void keys();
   void block(int32_t index);

@@ -17,6 +17,7 @@ struct ActivationKernels;   // activations.h
 struct AttentionKernels;    // attention.h
 struct ElementwiseKernels;  // elementwise.h
 struct FloatKernels;        // linear_kernels.h
+struct LayerNormKernels;    // layer_norm.h
 struct LowRankKernels;      // low_rank.h
 struct QuantKernels;        // linear_kernels.h
 struct RmsNormKernels;      // rms_norm.h
@@ -28,6 +29,7 @@ struct KernelTable {
   const ElementwiseKernels* elementwise = nullptr;
   const FloatKernels* linear_float = nullptr;
   const QuantKernels* linear_quant = nullptr;
+  const LayerNormKernels* layer_norm = nullptr;
   const LowRankKernels* low_rank = nullptr;
   const RmsNormKernels* rms_norm = nullptr;
   const ScanKernels* scan = nullptr;

@@ -41,11 +41,24 @@ graph::ValueId DecoderBuilder::embedding() {
 }
 
 graph::ValueId DecoderBuilder::norm(graph::ValueId x, const char* part) {
-  return norm(x, part, h_.hidden);
+  return norm(x, name(part, ""), h_.hidden);
 }
 
-graph::ValueId DecoderBuilder::norm(graph::ValueId x, const char* part, int64_t size) {
-  return graph_.rms_norm(x, weights_.vector(name(part, ".weight"), size), h_.norm_eps);
+graph::ValueId DecoderBuilder::norm(graph::ValueId x, const std::string& name, int64_t size) {
+  std::vector<float> weight;
+  if (norms_.weight) weight = weights_.vector(name + ".weight", size);
+  if (norms_.kind == NormStyle::Kind::kLayer) {
+    return graph_.layer_norm(x, weight, bias_values(name + ".bias", size, norms_.bias),
+                             h_.norm_eps);
+  }
+  if (!norms_.weight) weight.assign(static_cast<size_t>(size), 1.0F);
+  return graph_.rms_norm(x, weight, h_.norm_eps);
+}
+
+graph::ValueId DecoderBuilder::norm_of_each(graph::ValueId heads, const char* part, int32_t n) {
+  if (!has(part)) return heads;
+  return graph_.layer_norm(heads, weights_.table(name(part, ".weight"), n, spec().k_dim), {},
+                           h_.norm_eps, n);
 }
 
 graph::ValueId DecoderBuilder::add(graph::ValueId x, graph::ValueId made) {
@@ -112,8 +125,12 @@ graph::ValueId DecoderBuilder::attend(graph::ValueId q, graph::ValueId k, graph:
     if (k.valid()) k_norm = weights_.vector(name("attn_k_norm", ".weight"), spec().k_dim);
   }
   if (norms == HeadNorms::kAllHeads) {
-    q = norm(q, "attn_q_norm", q_rows());
-    if (k.valid()) k = norm(k, "attn_k_norm", k_rows());
+    q = norm(q, name("attn_q_norm", ""), q_rows());
+    if (k.valid()) k = norm(k, name("attn_k_norm", ""), k_rows());
+  }
+  if (norms == HeadNorms::kOwnOfEach) {
+    q = norm_of_each(q, "attn_q_norm", spec().n_heads);
+    if (k.valid()) k = norm_of_each(k, "attn_k_norm", spec().n_kv_heads);
   }
   graph::AttentionSpec attention = spec();
   attention.rope = rope_table();
@@ -121,12 +138,19 @@ graph::ValueId DecoderBuilder::attend(graph::ValueId q, graph::ValueId k, graph:
   return graph_.attention(q, layer_);
 }
 
+graph::ValueId DecoderBuilder::gated_attention(graph::ValueId attended, graph::ValueId x,
+                                               Bias bias) {
+  const graph::ValueId gate = linear(x, "attn_gate", int64_t{spec().n_heads} * spec().v_dim,
+                                     graph::SiteKind::kAttnGate, bias);
+  return graph_.apply(engine::Op::kGated, {gate, attended}, {.kind = engine::Act::kSigmoid});
+}
+
 graph::ValueId DecoderBuilder::gated_feed_forward(graph::ValueId x, engine::Act gate_act,
                                                   Bias bias) {
   const int32_t width = layer().feed_forward;
   const graph::ValueId gate = linear(x, "ffn_gate", width, graph::SiteKind::kGate, bias);
   const graph::ValueId up = linear(x, "ffn_up", width, graph::SiteKind::kUp, bias);
-  const graph::ValueId gated = graph_.apply(engine::Op::kGated, {gate, up}, {.kind = gate_act});
+  const graph::ValueId gated = graph_.apply(engine::Op::kGated, {gate, up}, activation(gate_act));
   return linear(gated, "ffn_down", h_.hidden, graph::SiteKind::kDown, bias);
 }
 
@@ -137,20 +161,20 @@ graph::ValueId DecoderBuilder::fused_feed_forward(graph::ValueId x, engine::Act 
       piece(x, "ffn_up", 2 * int64_t{width}, 0, width, graph::SiteKind::kGate, bias);
   const graph::ValueId up =
       piece(x, "ffn_up", 2 * int64_t{width}, width, width, graph::SiteKind::kUp, bias);
-  const graph::ValueId gated = graph_.apply(engine::Op::kGated, {gate, up}, {.kind = gate_act});
+  const graph::ValueId gated = graph_.apply(engine::Op::kGated, {gate, up}, activation(gate_act));
   return linear(gated, "ffn_down", h_.hidden, graph::SiteKind::kDown, bias);
 }
 
 graph::ValueId DecoderBuilder::plain_feed_forward(graph::ValueId x, engine::Act act, Bias bias) {
   const graph::ValueId up = linear(x, "ffn_up", layer().feed_forward, graph::SiteKind::kUp, bias);
-  const graph::ValueId active = graph_.apply(engine::Op::kActivate, {up}, {.kind = act});
+  const graph::ValueId active = graph_.apply(engine::Op::kActivate, {up}, activation(act));
   return linear(active, "ffn_down", h_.hidden, graph::SiteKind::kDown, bias);
 }
 
 void DecoderBuilder::head(graph::ValueId x, Bias bias) {
   graph_.begin_block(h_.n_layers);
   x = graph_.select_rows(x);
-  x = graph_.rms_norm(x, weights_.vector("output_norm.weight", h_.hidden), h_.norm_eps);
+  x = norm(x, "output_norm", h_.hidden);
   const char* weight = weights_.has("output.weight") ? "output.weight" : "token_embd.weight";
   x = product(x, weight, h_.vocab_size, h_.hidden, "output.bias", bias,
               graph::site_id(h_.n_layers, graph::SiteKind::kLogits));

@@ -17,18 +17,28 @@ namespace gen::model::arch {
 /// Whether a product has a bias tensor.
 enum class Bias { kNone, kOptional, kRequired };
 
-/// RMS norms of q and k before they are rotated, with the tensors attn_q_norm and attn_k_norm.
+/// What a family's norms are: those of blocks, of heads and the last one.
+struct NormStyle {
+  enum class Kind : uint8_t { kRms, kLayer };
+  Kind kind = Kind::kRms;   // each has a key of its own for epsilon
+  bool weight = true;       // "<name>.weight"; without, nothing is multiplied
+  Bias bias = Bias::kNone;  // "<name>.bias" of layer norms, but for those of heads
+};
+
+/// Norms of q and k before they are rotated, with the tensors attn_q_norm and attn_k_norm.
 enum class HeadNorms : uint8_t {
   kNone,
-  kEachHead,  // of each head, with a tensor of its width
-  kAllHeads,  // of all heads together
+  kEachHead,   // RMS norms of each head, with a tensor of its width
+  kAllHeads,   // of all heads together
+  kOwnOfEach,  // layer norms of each head, with a row of a matrix for each; where the file has it
 };
 
 /// Mistakes stay in the Weights and the GraphBuilder, which the loader asks afterwards.
 class DecoderBuilder {
  public:
-  DecoderBuilder(const HParams& hparams, Weights& weights, graph::GraphBuilder& graph)
-      : h_(hparams), weights_(weights), graph_(graph) {
+  DecoderBuilder(const HParams& hparams, Weights& weights, graph::GraphBuilder& graph,
+                 NormStyle norms = {})
+      : h_(hparams), weights_(weights), graph_(graph), norms_(norms) {
     weights_.ignore("rope_freqs.weight");  // where no layer's angles ask for it
   }
 
@@ -39,7 +49,7 @@ class DecoderBuilder {
     layer_ = layer;
     graph_.begin_block(layer);
   }
-  /// RMS norm with the tensor "<name>.weight".
+  /// The family's norm with the tensors of that name.
   graph::ValueId norm(graph::ValueId x, const char* name);
   /// x times "<name>.weight" of `rows` outputs.
   graph::ValueId linear(graph::ValueId x, const char* name, int64_t rows, graph::SiteKind kind,
@@ -52,6 +62,10 @@ class DecoderBuilder {
   /// Normalises, rotates, stores and attends. k and v are none where the layer shares an earlier
   /// one's.
   graph::ValueId attend(graph::ValueId q, graph::ValueId k, graph::ValueId v, HeadNorms norms);
+  /// sigmoid(attn_gate x) * attended
+  graph::ValueId gated_attention(graph::ValueId attended, graph::ValueId x, Bias bias);
+  /// Whether the file has "<name>.weight" for the layer.
+  [[nodiscard]] bool has(const char* part) const { return weights_.has(name(part, ".weight")); }
   /// ffn_down(gate(ffn_gate x) * ffn_up x)
   graph::ValueId gated_feed_forward(graph::ValueId x, engine::Act gate, Bias bias);
   /// The same where the rows of ffn_gate are the upper half of ffn_up.
@@ -77,7 +91,15 @@ class DecoderBuilder {
   /// The graph's number of the layer's angles; layers with the same share a table.
   int32_t rope_table();
   [[nodiscard]] std::string name(const char* part, const char* suffix) const;
-  graph::ValueId norm(graph::ValueId x, const char* part, int64_t size);
+  graph::ValueId norm(graph::ValueId x, const std::string& name, int64_t size);
+  /// Of n heads, where the file has the tensor.
+  graph::ValueId norm_of_each(graph::ValueId heads, const char* part, int32_t n);
+  /// Of a feed-forward: the layer's numbers.
+  [[nodiscard]] engine::Activation activation(engine::Act kind) const {
+    engine::Activation of = layer().activation;
+    of.kind = kind;
+    return of;
+  }
   /// Rows [first, first + rows) of "<part>.weight", which has `total`.
   graph::ValueId piece(graph::ValueId x, const char* part, int64_t total, int64_t first,
                        int64_t rows, graph::SiteKind kind, Bias bias);
@@ -88,6 +110,7 @@ class DecoderBuilder {
   const HParams& h_;
   Weights& weights_;
   graph::GraphBuilder& graph_;
+  NormStyle norms_;
   int32_t layer_ = 0;
   std::vector<std::pair<RopeParams, int32_t>> tables_;
 };

@@ -110,13 +110,15 @@ Status read_cap(KeyReader& keys, const char* name, float absent, float* out) {
 
 }  // namespace
 
-Status read_model(KeyReader& keys, HParams* h) {
+Status read_model(KeyReader& keys, HParams* h, bool layer_norms) {
   GEN_TRY(keys.integer("context_length", 1, kMaxContext, &h->context_length));
   GEN_TRY(keys.integer("block_count", 1, kMaxLayers, &h->n_layers));
   h->layers.assign(static_cast<size_t>(h->n_layers), LayerParams());
   GEN_TRY(keys.integer("embedding_length", 1, kMaxWidth, &h->hidden));
   double eps = 0.0;
-  GEN_TRY(keys.number("attention.layer_norm_rms_epsilon", 1e-20, 1.0, &eps));
+  GEN_TRY(
+      keys.number(layer_norms ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon",
+                  1e-20, 1.0, &eps));
   h->norm_eps = static_cast<float>(eps);
   return {};
 }
@@ -214,6 +216,27 @@ Status read_feed_forward(KeyReader& keys, HParams* h) {
   return {};
 }
 
+Status read_xielu(const KeyReader& reader, HParams* h) {
+  KeyReader keys = reader.outside();
+  const auto softplus = [](double x) { return std::log1p(std::exp(x)); };
+  std::vector<double> alpha_n(h->layers.size());
+  std::vector<double> alpha_p = alpha_n;
+  std::vector<double> beta = alpha_n;
+  std::vector<double> eps = alpha_n;
+  GEN_TRY(keys.numbers_per_layer("xielu.alpha_n", -80.0, 80.0, &alpha_n));
+  GEN_TRY(keys.numbers_per_layer("xielu.alpha_p", -80.0, 80.0, &alpha_p));
+  GEN_TRY(keys.numbers_per_layer("xielu.beta", -1e6, 1e6, &beta));
+  GEN_TRY(keys.numbers_per_layer("xielu.eps", -80.0, 0.0, &eps));
+  for (size_t i = 0; i < h->layers.size(); ++i) {
+    engine::Activation& of = h->layers[i].activation;
+    of.alpha = static_cast<float>(softplus(alpha_p[i]));
+    of.beta = static_cast<float>(beta[i]);
+    of.gamma = static_cast<float>(beta[i] + softplus(alpha_n[i]));
+    of.limit = static_cast<float>(eps[i]);
+  }
+  return {};
+}
+
 Status read_factors(KeyReader& keys, HParams* h) {
   GEN_TRY(read_factor(keys, "embedding_scale", &h->embedding_factor));
   GEN_TRY(read_factor(keys, "residual_scale", &h->residual_factor));
@@ -221,6 +244,10 @@ Status read_factors(KeyReader& keys, HParams* h) {
   GEN_TRY(read_factor(keys, "logit_scale", &divisor));
   h->logit_factor = 1.0F / divisor;
   return {};
+}
+
+Status read_logit_factor(KeyReader& keys, HParams* h) {
+  return read_factor(keys, "logit_scale", &h->logit_factor);
 }
 
 Status read_score_cap(KeyReader& keys, float absent, HParams* h) {
