@@ -28,9 +28,7 @@ enum class HeadNorms : uint8_t {
 class DecoderBuilder {
  public:
   DecoderBuilder(const HParams& hparams, Weights& weights, graph::GraphBuilder& graph)
-      : h_(hparams), weights_(weights), graph_(graph) {
-    weights_.ignore("rope_freqs.weight");  // where no layer's angles ask for it
-  }
+      : h_(hparams), weights_(weights), graph_(graph) {}
 
   /// "token_embd" times the model's factor; also the tap before the first layer.
   graph::ValueId embedding();
