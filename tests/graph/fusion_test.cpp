@@ -115,9 +115,9 @@ TEST(Fusion, HalvesBesideEachOtherShareALayerNorm) {
   EXPECT_TRUE(first.packed.present());
   EXPECT_FALSE(first.y.present());
   EXPECT_EQ(first.groups, 2);
-  EXPECT_TRUE(program.instructions[5].x2.present());
-  EXPECT_EQ(program.instructions[6].x.value, first.packed.value);
-  EXPECT_TRUE(program.instructions[8].x2.present());
+  EXPECT_TRUE(program.instructions[5].x[1].present());
+  EXPECT_EQ(program.instructions[6].x[0].value, first.packed.value);
+  EXPECT_TRUE(program.instructions[8].x[1].present());
 }
 
 TEST(Fusion, AGateThatOthersReadStaysAProductOfItsOwn) {

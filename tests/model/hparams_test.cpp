@@ -366,6 +366,13 @@ const Bad kBad[] = {
      "llama.residual_scale is 0.22"},
     {"yarn_multiplier", "", f32("rope.scaling.yarn_log_multiplier", 0.1F), kUnsupported,
      "llama.rope.scaling.yarn_log_multiplier is 0.1"},
+    {"sections", "",
+     [](GgufWriter& w) {
+       w.set_array<uint32_t>("llama.rope.dimension_sections", {0, 3, 3, 0});
+     },
+     kUnsupported, "llama.rope.dimension_sections is 3: rotation by several positions"},
+    {"base_of_windows", "", f32("rope.freq_base_swa", 5e5F), kUnsupported,
+     "llama.rope.freq_base_swa is 500000"},
     {"drafting_blocks", "", u32("nextn_predict_layers", 1), kUnsupported,
      "llama.nextn_predict_layers is 1"},
     {"shared_layers", "", u32("attention.shared_kv_layers", 2), kUnsupported,
@@ -515,6 +522,26 @@ TEST(HParams, OfPhi3AndSmolLm3) {
   ASSERT_TRUE(h.ok()) << h.status().message();
   for (size_t i = 0; i < 9; ++i) {
     EXPECT_EQ(h.value().layers[i].rope.kind == engine::RopeKind::kNone, i == 3 || i == 7) << i;
+  }
+}
+
+TEST(HParams, OfGlm4WithSections) {
+  const auto sections = [](std::vector<uint32_t> pairs) {
+    return read_as(arch::kGlm4, [&](GgufWriter& w) {
+      w.set_array<uint32_t>("llama.rope.dimension_sections", pairs);
+    });
+  };
+  const auto kind = [](const Result<HParams>& h) { return h.value().layers[2].rope.kind; };
+  EXPECT_EQ(kind(read_as(arch::kGlm4, [](GgufWriter&) {})), engine::RopeKind::kAdjacent);
+  EXPECT_EQ(kind(sections({})), engine::RopeKind::kAdjacent);
+  EXPECT_EQ(kind(sections({0, 0, 0, 0})), engine::RopeKind::kAdjacent);
+  EXPECT_EQ(kind(sections({2, 3, 3, 0})), engine::RopeKind::kHalves);
+  EXPECT_EQ(kind(sections({2, 3, 3})), engine::RopeKind::kHalves);
+  for (const auto& bad : {std::vector<uint32_t>{2, 2, 2, 2}, {8}, {0, 8, 0, 0}, {8, 0, 0, 0}}) {
+    const auto h = sections(bad);
+    EXPECT_EQ(h.status().code(), Code::kUnsupported);
+    EXPECT_NE(std::string(h.status().message()).find("llama.rope.dimension_sections"),
+              std::string::npos);
   }
 }
 

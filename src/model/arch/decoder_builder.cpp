@@ -20,9 +20,11 @@ int32_t DecoderBuilder::rope_table() {
     factors = weights_.optional_vector("rope_freqs.weight", rope.n_dims / 2);
   } else if (rope.long_factors) {
     const bool longer = h_.context_length > rope.original_context;
-    factors = weights_.optional_vector(
-        longer ? "rope_factors_long.weight" : "rope_factors_short.weight", rope.n_dims / 2);
-    weights_.ignore(longer ? "rope_factors_short.weight" : "rope_factors_long.weight");
+    const char* const own = longer ? "rope_factors_long.weight" : "rope_factors_short.weight";
+    const char* const other = longer ? "rope_factors_short.weight" : "rope_factors_long.weight";
+    // A file has both or none.
+    if (weights_.has(own) || weights_.has(other)) factors = weights_.vector(own, rope.n_dims / 2);
+    weights_.ignore(other);
   }
   const int32_t table = graph_.rope_table(make_rope_table(rope, factors));
   tables_.emplace_back(rope, table);

@@ -38,9 +38,7 @@ class DecoderBuilder {
  public:
   DecoderBuilder(const HParams& hparams, Weights& weights, graph::GraphBuilder& graph,
                  NormStyle norms = {})
-      : h_(hparams), weights_(weights), graph_(graph), norms_(norms) {
-    weights_.ignore("rope_freqs.weight");  // where no layer's angles ask for it
-  }
+      : h_(hparams), weights_(weights), graph_(graph), norms_(norms) {}
 
   /// "token_embd" times the model's factor; also the tap before the first layer.
   graph::ValueId embedding();

@@ -187,6 +187,7 @@ Status read_rope(KeyReader& keys, const RopeParams& family, HParams* h) {
 }
 
 Status read_local_rope(KeyReader& keys, LocalRope family, HParams* h) {
+  static_cast<void>(keys.has("rope.freq_base_swa"));  // known, whether or not there are windows
   for (LayerParams& layer : h->layers) {
     if (layer.mixer != MixerKind::kAttention || layer.attention.window == 0) continue;
     RopeParams& rope = layer.rope;

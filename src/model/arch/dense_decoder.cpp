@@ -76,6 +76,8 @@ Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) 
 void build_dense_decoder(const DenseStyle& style, const HParams& h, Weights& weights,
                          graph::GraphBuilder& graph) {
   DecoderBuilder d(h, weights, graph, style.norms);
+  // Where no layer turns.
+  if (style.rope.freq_factors) weights.ignore("rope_freqs.weight");
   ValueId x = d.embedding();
   for (int32_t layer = 0; layer < h.n_layers; ++layer) {
     d.begin_layer(layer);
