@@ -25,11 +25,14 @@ enum class Op : uint8_t {
   kBest,
   kScan,
   kAdapterIn,
+  kRoute,
+  kExperts,
+  kCombine,
   kTap,       // rows go to whoever asked for them
   kLogits,    // selected rows go to whoever asked for them
   kTransfer,  // rows go from one engine's memory to another's
 };
-inline constexpr int32_t kOps = 17;
+inline constexpr int32_t kOps = 20;
 /// Engines run it; the others are plans' own.
 constexpr bool is_engine_op(Op op) noexcept { return op < Op::kTap; }
 

@@ -29,6 +29,9 @@ constexpr OpInfo kTable[] = {
     {Op::kBest, "best", 1, 0, false, false, false, Effect::kHost},
     {Op::kScan, "scan", 3, 0b111, false, false, false, Effect::kState},
     {Op::kAdapterIn, "adapter_in", 1, 0, kRowWise, false, false, Effect::kNone},
+    {Op::kRoute, "route", 1, 0, kRowWise, false, false, Effect::kNone},
+    {Op::kExperts, "experts", 2, 0, kRowWise, false, false, Effect::kNone},
+    {Op::kCombine, "combine", 2, 0, kRowWise, false, false, Effect::kNone},
     {Op::kTap, "tap", 1, 0, false, false, false, Effect::kHost},
     {Op::kLogits, "logits", 1, 0, false, false, false, Effect::kHost},
     {Op::kTransfer, "transfer", 1, 0, false, false, false, Effect::kNone},
@@ -51,6 +54,7 @@ static_assert(std::is_same_v<ArgsOf<Op::kSelectRows>, SelectRowsArgs>);
 static_assert(std::is_same_v<ArgsOf<Op::kBest>, BestArgs>);
 static_assert(std::is_same_v<ArgsOf<Op::kScan>, ScanArgs>);
 static_assert(std::is_same_v<ArgsOf<Op::kAdapterIn>, AdapterInArgs>);
+static_assert(std::is_same_v<ArgsOf<Op::kCombine>, CombineArgs>);
 static_assert(std::variant_size_v<OpArgs> == static_cast<size_t>(Op::kTap));
 static_assert(std::is_trivially_copyable_v<OpArgs>, "arguments can be queued");
 

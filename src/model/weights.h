@@ -28,6 +28,11 @@ class Weights {
   /// Rows [first, first + n) of a matrix of `total`, where a file has several as one.
   engine::WeightSource rows(const std::string& name, int64_t total, int64_t first, int64_t n,
                             int64_t cols);
+  /// `count` matrices of `rows` by `cols`, one behind the other.
+  engine::WeightSource stack(const std::string& name, int64_t count, int64_t rows, int64_t cols);
+  /// Rows [first, first + n) of each matrix of such a stack.
+  engine::WeightSource stack_rows(const std::string& name, int64_t count, int64_t total,
+                                  int64_t first, int64_t n, int64_t cols);
   /// `size` values as floats.
   std::vector<float> vector(const std::string& name, int64_t size);
   /// The same, or empty if the file has no such tensor.
@@ -41,7 +46,8 @@ class Weights {
   Status finish();
 
  private:
-  const gguf::TensorInfo* take(const std::string& name, int64_t cols, int64_t rows);
+  const gguf::TensorInfo* take(const std::string& name, int64_t cols, int64_t rows,
+                               int64_t count = 1);
   void fail(Status status);
 
   const gguf::GgufFile& file_;
