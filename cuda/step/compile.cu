@@ -158,8 +158,11 @@ class Compiler {
     if (of.cs.rows != 1) return false;
     return outside({{range_of(pointer(of.positions), sizeof(int32_t))}, {row_range(view(of.cs))}});
   }
-  bool add(const engine::ScanArgs&) { return false; }
-  bool add(const engine::AdapterInArgs&) { return false; }
+  /// Operations without instruction.
+  template <typename Args>
+  bool add(const Args&) {
+    return false;
+  }
 
   bool elements(ElementsOp op, const engine::ConstMatrixView& a, const engine::ConstMatrixView& b,
                 const engine::MatrixView& y, const engine::Activation& activation) {

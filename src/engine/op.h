@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the plan, its passes and its tracers know of an operation: one row of facts each. A new
-// operation is a value of Op, its arguments (ops.h), its row (op_table.cpp), its case in
-// graph/bind.cpp, and a kernel with a line in cpu/ops_run.h. One that reads much memory has a cost
-// (op_cost.cpp), one that GraphBuilder::apply cannot name a function there; nobody else names it.
+// What the plan, its passes and its tracers know of an operation. A new one is a row of
+// op_list.inc, its arguments (ops.h), its case in graph/bind.cpp, and a kernel of each engine. One
+// that reads much memory has a cost (op_cost.cpp), one that GraphBuilder::apply cannot name a
+// function there; nobody else names it.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,13 @@ namespace gen::engine {
 
 /// First the operations of engines, in the order of OpArgs; then what only plans know.
 enum class Op : uint8_t {
-  kEmbed,
-  kPack,
-  kRmsNorm,
-  kLinear,
-  kGated,
-  kActivate,
-  kAdd,
-  kRopeAngles,
-  kRopeAppend,
-  kAttention,
-  kSelectRows,
-  kBest,
-  kScan,
-  kAdapterIn,
-  kRoute,
-  kExperts,
-  kCombine,
+#define GEN_OP(name, ...) k##name,
+#include "engine/op_list.inc"
   kTap,       // rows go to whoever asked for them
   kLogits,    // selected rows go to whoever asked for them
   kTransfer,  // rows go from one engine's memory to another's
 };
-inline constexpr int32_t kOps = 20;
+inline constexpr int32_t kOps = static_cast<int32_t>(Op::kTransfer) + 1;
 /// Engines run it; the others are plans' own.
 constexpr bool is_engine_op(Op op) noexcept { return op < Op::kTap; }
 

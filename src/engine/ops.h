@@ -372,12 +372,19 @@ struct CombineArgs {
   friend bool operator==(const CombineArgs&, const CombineArgs&) = default;
 };
 
+namespace detail {
+
+template <typename First, typename... Args>
+using VariantOf = std::variant<Args...>;
+
+}  // namespace detail
+
 /// One operation to run. Those that are equal do the same with what lies at their addresses, as
 /// long as their weights live. The alternatives stand in the order of Op.
-using OpArgs = std::variant<EmbedArgs, PackArgs, RmsNormArgs, LinearArgs, GatedArgs, ActivateArgs,
-                            AddArgs, RopeAnglesArgs, RopeAppendArgs, AttentionArgs, SelectRowsArgs,
-                            BestArgs, ScanArgs, AdapterInArgs, RouteArgs, ExpertsArgs,
-                            CombineArgs>;
+using OpArgs = detail::VariantOf<void
+#define GEN_OP(name, ...) , name##Args
+#include "engine/op_list.inc"
+                                 >;
 
 inline Op op_of(const OpArgs& args) noexcept { return static_cast<Op>(args.index()); }
 

@@ -3,6 +3,7 @@
 #include "engine/weight_check.h"
 
 #include <cinttypes>
+#include <string>
 
 #include "base/checked.h"
 #include "quant/format.h"
@@ -35,9 +36,11 @@ Status check_source(const WeightSource& source) {
       !checked_mul(static_cast<uint64_t>(source.count - 1), static_cast<uint64_t>(source.pitch),
                    &others) ||
       !checked_add(bytes, others, &bytes) || bytes != source.data.size()) {
-    return error(
-        Code::kFormat, "tensor %s has %zu bytes, but %" PRId64 " by %" PRId64 " of %s do not",
-        source.name, source.data.size(), source.rows, source.cols, dtype_name(source.type));
+    const std::string stack = source.count > 1 ? std::to_string(source.count) + " of " : "";
+    return error(Code::kFormat,
+                 "tensor %s has %zu bytes, but %s%" PRId64 " by %" PRId64 " of %s do not",
+                 source.name, source.data.size(), stack.c_str(), source.rows, source.cols,
+                 dtype_name(source.type));
   }
   return {};
 }
@@ -52,8 +55,10 @@ Status check_sources(WeightRole role, std::span<const WeightSource> sources) {
   for (const WeightSource& source : sources) {
     GEN_TRY(check_source(source));
     if (source.count != sources[0].count || (role == WeightRole::kEmbedding && source.count > 1)) {
-      return error(Code::kFormat, "tensor %s of %" PRId64 " matrices does not fit tensor %s of %" PRId64,
-                   source.name, source.count, sources[0].name, sources[0].count);
+      return error(Code::kFormat,
+                   "tensor %s of %" PRId64 " matrices does not fit tensor %s of %" PRId64,
+                   source.name, source.count, sources[0].name,
+                   role == WeightRole::kEmbedding ? int64_t{1} : sources[0].count);
     }
     if (source.cols != sources[0].cols ||
         (role == WeightRole::kGated && source.rows != sources[0].rows)) {
