@@ -82,16 +82,20 @@ engine::WeightSource Weights::stack_rows(const std::string& name, int64_t count,
 }
 
 std::vector<float> Weights::vector(const std::string& name, int64_t size) {
-  const gguf::TensorInfo* tensor = take(name, size, 1);
+  return vectors(name, size, 1);
+}
+
+std::vector<float> Weights::vectors(const std::string& name, int64_t size, int64_t count) {
+  const gguf::TensorInfo* tensor = take(name, size, count);
   // After a mistake the file's numbers are not to be trusted with memory.
   if (tensor == nullptr) return {};
-  std::vector<float> values(static_cast<size_t>(size));
-  quant::find_format(tensor->type)->decode(tensor->data.data(), values.data(), size);
+  std::vector<float> values(static_cast<size_t>(size * count));
+  quant::find_format(tensor->type)->decode(tensor->data.data(), values.data(), size * count);
   return values;
 }
 
-std::vector<float> Weights::optional_vector(const std::string& name, int64_t size) {
-  return has(name) ? vector(name, size) : std::vector<float>();
+std::vector<float> Weights::optional_vector(const std::string& name, int64_t size, int64_t count) {
+  return has(name) ? vectors(name, size, count) : std::vector<float>();
 }
 
 Status Weights::finish() {

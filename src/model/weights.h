@@ -36,7 +36,11 @@ class Weights {
   /// `size` values as floats.
   std::vector<float> vector(const std::string& name, int64_t size);
   /// The same, or empty if the file has no such tensor.
-  std::vector<float> optional_vector(const std::string& name, int64_t size);
+  std::vector<float> optional_vector(const std::string& name, int64_t size) {
+    return optional_vector(name, size, 1);
+  }
+  /// Of `count` such vectors, one behind the other.
+  std::vector<float> optional_vector(const std::string& name, int64_t size, int64_t count);
   /// Names a tensor that other models of the family use and this one does not need.
   void ignore(std::string_view name) { used_.insert(std::string(name)); }
 
@@ -48,6 +52,7 @@ class Weights {
  private:
   const gguf::TensorInfo* take(const std::string& name, int64_t cols, int64_t rows,
                                int64_t count = 1);
+  std::vector<float> vectors(const std::string& name, int64_t size, int64_t count);
   void fail(Status status);
 
   const gguf::GgufFile& file_;

@@ -320,7 +320,7 @@ TEST(Experts, StacksThatDoNotFitAreRefused) {
   const TestMatrix all(DType::kF32, 12, 8, 1);
   const WeightSource good = stack_of(all, 3, 0, 4, false);
   const auto refused = [&](WeightRole role, std::vector<WeightSource> sources) {
-    return engine.prepare(role, sources, nullptr).status().message();
+    return std::string(engine.prepare(role, sources, nullptr).status().message());
   };
   WeightSource bad = good;
   bad.count = 4;
