@@ -58,7 +58,7 @@ struct TinyModelSpec {
   int32_t experts = -1;              // below 0: 6 where the family must have some, else none
   int32_t experts_used = 2;
   int32_t expert_width = 64;
-  int32_t shared_width = 80;         // of families that have a shared expert
+  int32_t shared_width = 96;         // of families that have a shared expert
   int32_t dense_layers = 0;          // the first ones, which have no experts
   int32_t expert_groups = 0;         // 0: the file does not say; half of them are used
   int32_t gating = 0;                // expert_gating_func; 0: the file does not say
