@@ -328,7 +328,8 @@ class Compiler {
       add_adapter_in(&instruction, product.sites);
       ProgramValue& x = program_.values[to_size(instruction.x.value)];
       x.forms |= weight->activation_forms();
-      x.bf16_rows = std::max(x.bf16_rows, weight->bf16_rows());
+      const bool experts = instruction.op == Op::kExperts;  // which take none in bfloat16
+      x.bf16_rows = std::max(x.bf16_rows, experts ? engine::kAnyRows : weight->bf16_rows());
       // A row reads the matrices of its own experts.
       const int64_t read = weight->count() > 1 ? instruction.routing.n_used : 1;
       plan_->stream_bytes_ += weight->stream_bytes() / static_cast<size_t>(weight->count()) *

@@ -135,7 +135,7 @@ void TinyModel::expert_tensors(int32_t i) {
     matrix(in_layer(i, name) + ".weight", rows, cols, type, n);
     if (spec.expert_biases) vector(in_layer(i, name) + ".bias", rows, 0.0F, n);
   };
-  matrix(in_layer(i, "ffn_gate_inp.weight"), n, d, DType::kF32);
+  matrix(in_layer(i, "ffn_gate_inp.weight"), n, d, spec.router_type);
   if (spec.expert_biases) vector(in_layer(i, "ffn_gate_inp.bias"), n, 0.0F);
   if (spec.choice_bias) vector(in_layer(i, "exp_probs_b.bias"), n, 0.0F);
   if (spec.fused_experts) {
@@ -150,7 +150,7 @@ void TinyModel::expert_tensors(int32_t i) {
   matrix(in_layer(i, "ffn_up_shexp.weight"), spec.shared_width, d, spec.type);
   matrix(in_layer(i, "ffn_down_shexp.weight"), d, spec.shared_width, v_type);
   if (style_.experts.shared == SharedExpert::kGated) {
-    vector(in_layer(i, "ffn_gate_inp_shexp.weight"), d, 0.0F);
+    matrix(in_layer(i, "ffn_gate_inp_shexp.weight"), 1, d, spec.router_type);
   }
 }
 

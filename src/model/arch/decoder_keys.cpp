@@ -19,7 +19,7 @@ constexpr int64_t kMaxLayers = 4096;
 constexpr int64_t kMaxWidth = int64_t{1} << 24;
 constexpr int64_t kMaxHeads = 65536;
 constexpr int64_t kMaxHeadDim = 65536;
-constexpr int64_t kMaxExperts = 65536;
+constexpr int64_t kMaxExperts = 2048;
 constexpr int64_t kMaxContext = int64_t{1} << 30;
 constexpr int64_t kMaxEntries = std::numeric_limits<int32_t>::max();
 
