@@ -48,6 +48,9 @@ class KeyReader {
   /// A list of truth values, or numbers, one for each of out's elements; it may be longer.
   Status flags(std::string_view name, std::vector<uint8_t>* out);
 
+  /// A list of whole numbers; empty without the key.
+  Status list(std::string_view name, std::vector<uint32_t>* out);
+
   /// kUnsupported naming a key that changes the computation, has a value that does, and was never
   /// asked for.
   Status refuse_unread() const;

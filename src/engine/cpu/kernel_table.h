@@ -21,6 +21,7 @@ struct LayerNormKernels;    // layer_norm.h
 struct LowRankKernels;      // low_rank.h
 struct QuantKernels;        // linear_kernels.h
 struct RmsNormKernels;      // rms_norm.h
+struct RouteKernels;        // route.h
 struct ScanKernels;         // scan.h
 
 struct KernelTable {
@@ -32,6 +33,7 @@ struct KernelTable {
   const LayerNormKernels* layer_norm = nullptr;
   const LowRankKernels* low_rank = nullptr;
   const RmsNormKernels* rms_norm = nullptr;
+  const RouteKernels* route = nullptr;
   const ScanKernels* scan = nullptr;
 };
 

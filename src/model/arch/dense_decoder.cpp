@@ -15,6 +15,10 @@ using graph::ValueId;
 namespace {
 
 ValueId feed_forward(const DenseStyle& style, DecoderBuilder& d, ValueId x) {
+  if (d.layer().experts.routing.n_experts > 0) {
+    return d.experts(x, style.activation, style.feed_forward != FeedForward::kPlain,
+                     style.experts.shared);
+  }
   switch (style.feed_forward) {
     case FeedForward::kGated:
       return d.gated_feed_forward(x, style.activation, style.inner_bias);
@@ -49,6 +53,12 @@ Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) 
     layer.activation.limit = style.activation_limit;
   }
   if (style.activation == engine::Act::kXielu) GEN_TRY(read_xielu(keys, h));
+  if (const ExpertStyle& of = style.experts; of.has != Experts::kNone) {
+    GEN_TRY(read_experts(
+        keys,
+        {of.gating, of.normalise, of.shared != SharedExpert::kNone, of.has == Experts::kRequired},
+        h));
+  }
   GEN_TRY(read_heads(keys, false, h));
   GEN_TRY(read_windows(keys, {style.window, style.global_every}, h));
   GEN_TRY(read_rope(keys, style.rope, h));
@@ -76,6 +86,8 @@ Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) 
 void build_dense_decoder(const DenseStyle& style, const HParams& h, Weights& weights,
                          graph::GraphBuilder& graph) {
   DecoderBuilder d(h, weights, graph, style.norms);
+  // Where no layer turns.
+  if (style.rope.freq_factors) weights.ignore("rope_freqs.weight");
   ValueId x = d.embedding();
   for (int32_t layer = 0; layer < h.n_layers; ++layer) {
     d.begin_layer(layer);

@@ -55,5 +55,8 @@ extern const Architecture kNemotron;
 extern const Architecture kStableLm;
 extern const Architecture kApertus;
 extern const Architecture kPhi2;
+extern const Architecture kQwen3Moe;
+extern const Architecture kQwen2Moe;
+extern const Architecture kOlmoe;
 
 }  // namespace gen::model::arch
