@@ -399,8 +399,8 @@ void split_experts(Program& program, const Instruction& instruction) {
   gated.activation = instruction.activation;
   gated.selected = instruction.selected;
   gated.engine = instruction.engine;
-  gated.x = halves[0];
-  gated.x2 = halves[1];
+  gated.x[0] = halves[0];
+  gated.x[1] = halves[1];
   gated.y = instruction.y;
   program.instructions.push_back(gated);
 }

@@ -313,7 +313,7 @@ ValueId GraphBuilder::experts(ValueId x, ValueId routes, const engine::WeightSou
   graph_.weights.push_back(stack);
   Node node;
   node.op = Op::kExperts;
-  node.inputs = {x.index, routes.index, -1};
+  node.inputs = {x, routes};
   node.cols = stack.rows;
   node.slots = routing.n_used;
   node.selected = input.selected;
@@ -333,7 +333,7 @@ ValueId GraphBuilder::combine(ValueId x, ValueId routes) {
   }
   Node node;
   node.op = Op::kCombine;
-  node.inputs = {x.index, routes.index, -1};
+  node.inputs = {x, routes};
   node.cols = input.cols;
   node.selected = input.selected;
   node.routing = routing;
