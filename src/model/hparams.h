@@ -68,6 +68,7 @@ struct HParams {
   int32_t n_layers = 0;           // block_count
   int32_t hidden = 0;             // embedding_length
   float norm_eps = 0.0F;          // attention.layer_norm_rms_epsilon, or layer_norm_epsilon
+  bool parallel_blocks = true;    // use_parallel_residual, in families that have such blocks
   float embedding_factor = 1.0F;  // of rows of token_embd; embedding_scale in some families
   float residual_factor = 1.0F;   // of what a block adds; residual_scale in some families
   float logit_factor = 1.0F;      // of logits; from or by logit_scale in some families

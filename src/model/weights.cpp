@@ -92,6 +92,24 @@ engine::WeightSource Weights::rows(const std::string& name, int64_t total, int64
   return stack_rows(name, 1, total, first, n, cols);
 }
 
+engine::WeightSource Weights::rows_of_each(const std::string& name, int64_t count, int64_t total,
+                                           int64_t first, int64_t n, int64_t cols) {
+  engine::WeightSource source = matrix(name, count * total, cols);
+  source.rows = count * n;
+  if (source.data.empty()) return source;
+  const size_t row_bytes = source.data.size() / static_cast<size_t>(count * total);
+  std::vector<std::byte>& copy = copies_.emplace_back();
+  copy.reserve(static_cast<size_t>(source.rows) * row_bytes);
+  for (int64_t i = 0; i < count; ++i) {
+    const auto piece = source.data.subspan(static_cast<size_t>(i * total + first) * row_bytes,
+                                           static_cast<size_t>(n) * row_bytes);
+    copy.insert(copy.end(), piece.begin(), piece.end());
+  }
+  source.data = copy;
+  source.lasting = false;
+  return source;
+}
+
 engine::WeightSource Weights::stack_rows(const std::string& name, int64_t count, int64_t total,
                                          int64_t first, int64_t n, int64_t cols) {
   engine::WeightSource source = stack(name, count, total, cols);

@@ -3,7 +3,9 @@
 // mistake is kept and reported by finish(), so that an architecture file reads as a plain list.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -30,6 +32,10 @@ class Weights {
   /// Rows [first, first + n) of a matrix of `total`, where a file has several as one.
   engine::WeightSource rows(const std::string& name, int64_t total, int64_t first, int64_t n,
                             int64_t cols);
+  /// Rows [first, first + n) of each of `count` pieces of `total` rows that a matrix is made of,
+  /// one piece behind the other: a copy, which lives as long as this object.
+  engine::WeightSource rows_of_each(const std::string& name, int64_t count, int64_t total,
+                                    int64_t first, int64_t n, int64_t cols);
   /// `count` matrices of `rows` by `cols`, one behind the other.
   engine::WeightSource stack(const std::string& name, int64_t count, int64_t rows, int64_t cols);
   /// Rows [first, first + n) of each matrix of such a stack.
@@ -62,6 +68,7 @@ class Weights {
   const gguf::GgufFile& file_;
   bool lasting_;
   std::unordered_set<std::string> used_;
+  std::deque<std::vector<std::byte>> copies_;
   Status status_;
 };
 

@@ -649,6 +649,74 @@ TEST(HParams, OfGemma3AndExaone4) {
   EXPECT_EQ(h.value().layers[3].rope.kind, engine::RopeKind::kHalves);
 }
 
+Status read_style(const arch::Architecture& family, KeyReader& keys, HParams* h) {
+  return arch::read_dense_decoder(family.style, keys, h);
+}
+
+TEST(HParams, OfLayerNorms) {
+  const ReadHParams cohere2 = [](KeyReader& keys, HParams* h) {
+    return read_style(arch::kCohere2, keys, h);
+  };
+  const auto missing = read([](GgufWriter&) {}, "", cohere2);
+  EXPECT_EQ(missing.status().code(), kFormat);
+  EXPECT_EQ(std::string(missing.status().message()),
+            "llama.attention.layer_norm_epsilon is missing");
+  const auto h = read(
+      [](GgufWriter& w) {
+        w.set("llama.attention.layer_norm_epsilon", 1e-3F).set("llama.logit_scale", 0.25F);
+      },
+      "attention.layer_norm_rms_epsilon", cohere2);
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_FLOAT_EQ(h.value().norm_eps, 1e-3F);
+  EXPECT_FLOAT_EQ(h.value().logit_factor, 0.25F);
+  EXPECT_TRUE(h.value().parallel_blocks);
+}
+
+TEST(HParams, OfGptNeoX) {
+  const ReadHParams hook = [](KeyReader& keys, HParams* h) {
+    return read_style(arch::kGptNeoX, keys, h);
+  };
+  for (const bool parallel : {false, true}) {
+    const auto h = read(
+        [&](GgufWriter& w) {
+          w.set("llama.attention.layer_norm_epsilon", 1e-5F)
+              .set("llama.use_parallel_residual", parallel);
+        },
+        "", hook);
+    ASSERT_TRUE(h.ok()) << h.status().message();
+    EXPECT_EQ(h.value().parallel_blocks, parallel);
+  }
+}
+
+TEST(HParams, OfApertus) {
+  const ReadHParams hook = [](KeyReader& keys, HParams* h) {
+    return read_style(arch::kApertus, keys, h);
+  };
+  const auto with = [&](std::vector<float> alpha_n, float eps) {
+    return read(
+        [&](GgufWriter& w) {
+          w.set_array("xielu.alpha_n", alpha_n)
+              .set("xielu.alpha_p", 0.0F)
+              .set_array<float>("xielu.beta", {0.5F, 0.25F, -0.5F, 9.0F})
+              .set("xielu.eps", eps);
+        },
+        "", hook);
+  };
+  const auto h = with({0.0F, 1.0F, -1.0F}, -1e-6F);
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  const engine::Activation& last = h.value().layers[2].activation;
+  EXPECT_FLOAT_EQ(last.alpha, 0.69314718F);          // ln 2
+  EXPECT_FLOAT_EQ(last.gamma, -0.5F + 0.31326169F);  // beta + ln(1 + 1 / e)
+  EXPECT_FLOAT_EQ(last.beta, -0.5F);
+  EXPECT_FLOAT_EQ(last.limit, -1e-6F);
+  EXPECT_EQ(std::string(with({0.0F, 1.0F}, -1e-6F).status().message()),
+            "xielu.alpha_n has 2 values for 3 layers");
+  EXPECT_EQ(std::string(with({0.0F, 81.0F, 0.0F}, -1e-6F).status().message()),
+            "xielu.alpha_n[1] is 81, outside [-80, 80]");
+  EXPECT_EQ(std::string(with({0.0F, 1.0F, 2.0F}, 1.0F).status().message()),
+            "xielu.eps is 1, outside [-80, 0]");
+}
+
 TEST(HParams, NeedAnArchitecture) {
   const std::vector<std::byte> bytes = GgufWriter().build().bytes;
   auto file = gguf::GgufFile::parse(bytes);

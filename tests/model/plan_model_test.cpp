@@ -102,9 +102,10 @@ std::vector<ValueCase> value_cases() {
   uneven.layer_kv_heads = {4, 1};
   uneven.layer_feed_forward = {64, 128};
   cases.push_back({"uneven_layers", uneven, kFloat});
-  for (const char* family : {"gemma2", "granite", "olmo2", "glm4", "phi3", "smollm3", "arcee",
-                             "gemma", "gemma3", "exaone4", "ernie4_5", "seed_oss", "command-r",
-                             "cohere2", "starcoder2", "nemotron", "stablelm", "apertus", "phi2"}) {
+  for (const char* family :
+       {"gemma2",     "granite",  "olmo2",    "glm4",     "phi3",     "smollm3",   "arcee",
+        "gemma",      "gemma3",   "exaone4",  "ernie4_5", "seed_oss", "command-r", "cohere2",
+        "starcoder2", "nemotron", "stablelm", "apertus",  "phi2",     "gptneox",   "olmo"}) {
     TinyModelSpec plain = spec_of(family);
     plain.layers = 5;
     cases.push_back({family, plain, kFloat});
@@ -172,6 +173,10 @@ std::vector<ValueCase> value_cases() {
     factored.original_context = original;
     cases.push_back({original == 64 ? "long_factors" : "short_factors", factored, kFloat});
   }
+  TinyModelSpec sequential = spec_of("gptneox");
+  sequential.sequential = true;
+  sequential.fused_qkv = true;
+  cases.push_back({"gptneox_sequential", sequential, kFloat});
   for (const char* family : {"commandr", "cohere2", "starcoder2", "nemotron", "stablelm"}) {
     // With norms of heads, where there may be such, and windows.
     TinyModelSpec more = spec_of(std::string(family) == "commandr" ? "command-r" : family);

@@ -15,6 +15,7 @@ namespace gen::model {
 namespace {
 
 using arch::Architecture;
+using arch::AttentionGate;
 using arch::Bias;
 using arch::DenseStyle;
 using arch::FeedForward;
@@ -26,13 +27,19 @@ constexpr RopeParams kHalves = {.kind = engine::RopeKind::kHalves};
 constexpr NormStyle kLayer = {.kind = NormStyle::Kind::kLayer};
 
 constexpr Architecture kStyles[] = {
-    {"gated_attention", {.rope = kHalves, .input_bias = Bias::kOptional, .attention_gate = true}},
+    {"gated_attention",
+     {.rope = kHalves, .input_bias = Bias::kOptional, .attention_gate = AttentionGate::kOwn}},
     {"gated_between_norms",
      {.rope = kHalves,
       .norm_before = false,
       .norm_after = true,
       .head_norms = HeadNorms::kEachHead,
-      .attention_gate = true}},
+      .attention_gate = AttentionGate::kOwn}},
+    {"gates_in_q",
+     {.rope = kHalves,
+      .head_norms = HeadNorms::kEachHead,
+      .input_bias = Bias::kOptional,
+      .attention_gate = AttentionGate::kInQ}},
     {"layer_norms_of_all_heads",
      {.rope = kHalves, .norms = kLayer, .head_norms = HeadNorms::kAllHeads}},
     {"bare_layer_norms",

@@ -14,6 +14,7 @@
 namespace gen::test {
 namespace {
 
+using model::arch::AttentionGate;
 using model::arch::Experts;
 using model::arch::FeedForward;
 using model::arch::HeadNorms;
@@ -136,6 +137,7 @@ void TinyModel::keys() {
       writer_.set_array(std::string("xielu.") + key, each);
     }
   }
+  if (spec_.sequential) writer_.set(a + "use_parallel_residual", false);
   spec_.unrotated = spec_.unrotated && style_.rope_switch;
   if (spec_.unrotated) writer_.set(a + "rope.scaling.finetuned", false);
   if (spec_.experts > 0) expert_keys();
@@ -194,6 +196,7 @@ void TinyModel::block(int32_t i) {
   const DType v_type = spec.v_type == DType::kF32 ? spec.type : spec.v_type;
   const bool input_biases = has(style_.input_bias, spec.biases);
   const bool inner_biases = has(style_.inner_bias, spec.biases);
+  const int32_t q_tensor = style_.attention_gate == AttentionGate::kInQ ? 2 * q : q;
   const int32_t kv = kv_heads(i) * spec.head_dim;
   const int32_t ff = feed_forward(i);
   const bool stores = kv > 0 && !shares(i);
@@ -202,7 +205,7 @@ void TinyModel::block(int32_t i) {
   if (kv > 0) {
     if (style_.norm_before) norm_tensors(in_layer(i, "attn_norm"));
     matrix(in_layer(i, spec.fused_qkv ? "attn_qkv.weight" : "attn_q.weight"),
-           spec.fused_qkv ? q + 2 * kv : q, d, spec.type);
+           spec.fused_qkv ? q + 2 * kv : q_tensor, d, spec.type);
   }
   if (stores && !spec.fused_qkv) {
     matrix(in_layer(i, "attn_k.weight"), kv, d, spec.type);
@@ -212,7 +215,7 @@ void TinyModel::block(int32_t i) {
   if (input_biases && spec.fused_qkv) {
     vector(in_layer(i, "attn_qkv.bias"), q + 2 * kv, 0.0F);
   } else if (input_biases) {
-    vector(in_layer(i, "attn_q.bias"), q, 0.0F);
+    vector(in_layer(i, "attn_q.bias"), q_tensor, 0.0F);
     vector(in_layer(i, "attn_k.bias"), kv, 0.0F);
     vector(in_layer(i, "attn_v.bias"), kv, 0.0F);
   }
@@ -222,7 +225,7 @@ void TinyModel::block(int32_t i) {
     if (!has_experts(i)) vector(in_layer(i, "ffn_up.bias"), ff, 0.0F);
     if (!has_experts(i)) vector(in_layer(i, "ffn_down.bias"), d, 0.0F);
   }
-  if (style_.attention_gate && kv > 0) {
+  if (style_.attention_gate == AttentionGate::kOwn && kv > 0) {
     matrix(in_layer(i, "attn_gate.weight"), q, d, spec.type);
     if (input_biases) vector(in_layer(i, "attn_gate.bias"), q, 0.0F);
   }
@@ -317,7 +320,20 @@ TinyModel::Row TinyModel::part(const std::string& name, const Row& x, int32_t fi
   return {whole.begin() + first, whole.begin() + first + n};
 }
 
+TinyModel::Row TinyModel::half_of_q(int32_t index, const Row& x, bool gate) const {
+  const Row both = product(in_layer(index, "attn_q"), x);
+  const auto size = static_cast<size_t>(spec_.head_dim);
+  Row half;
+  for (size_t i = 0; i < both.size(); ++i) {
+    if ((i / size % 2 == 1) == gate) half.push_back(both[i]);
+  }
+  return half;
+}
+
 TinyModel::Row TinyModel::input(int32_t index, const char* name, const Row& x) const {
+  if (style_.attention_gate == AttentionGate::kInQ && name == std::string("attn_q")) {
+    return half_of_q(index, x, false);
+  }
   if (!spec_.fused_qkv) return product(in_layer(index, name), x);
   const int32_t q = spec_.heads * spec_.head_dim;
   const int32_t kv = kv_heads(index) * spec_.head_dim;
@@ -497,9 +513,11 @@ void TinyModel::attend(int32_t index, std::vector<Kept>* kept, std::vector<Row>*
         }
       }
     }
-    if (style_.attention_gate) {
+    if (style_.attention_gate != AttentionGate::kNone) {
       const Row x = norm_if(style_.norm_before, index, "attn_norm", in[t]);
-      const Row gate = product(in_layer(index, "attn_gate"), x);
+      const Row gate = style_.attention_gate == AttentionGate::kInQ
+                           ? half_of_q(index, x, true)
+                           : product(in_layer(index, "attn_gate"), x);
       for (size_t i = 0; i < gate.size(); ++i) attended[i] /= 1.0 + std::exp(-gate[i]);
     }
     const Row out = product(in_layer(index, "attn_output"), attended);
@@ -523,7 +541,8 @@ void TinyModel::recur(int32_t index, std::vector<Row>* hidden) const {
 void TinyModel::mix(int32_t index, const std::vector<Row>& in, std::vector<Row>* hidden) const {
   for (size_t t = 0; t < hidden->size(); ++t) {
     Row& x = (*hidden)[t];
-    const bool beside = one_norm(index) || style_.parallel == Parallel::kTwoNorms;
+    const bool beside =
+        one_norm(index) || (style_.parallel == Parallel::kTwoNorms && !spec_.sequential);
     const Row y = norm_if(style_.norm_before, index,
                           one_norm(index) ? "attn_norm" : style_.ffn_norm, beside ? in[t] : x);
     if (has_experts(index)) {

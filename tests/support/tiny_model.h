@@ -52,6 +52,7 @@ struct TinyModelSpec {
   float score_cap = 1.5F;
   float logit_cap = 3.0F;
   float attention_scale = 0.0F;
+  bool sequential = false;           // of families whose files may say that blocks are not parallel
   bool unrotated = false;            // of families whose files may say so
   bool fused_qkv = false;            // attn_qkv in place of three tensors
   std::vector<float> long_factors;   // [head_dim / 2] or empty, of families that have such
@@ -102,6 +103,8 @@ class TinyModel {
   [[nodiscard]] Row product(const std::string& name, const Row& x) const;
   /// Values [first, first + n) of a product.
   [[nodiscard]] Row part(const std::string& name, const Row& x, int32_t first, int32_t n) const;
+  /// Of attn_q, in which each head's gate lies behind it.
+  [[nodiscard]] Row half_of_q(int32_t index, const Row& x, bool gate) const;
   /// attn_q, attn_k or attn_v of x, whether they are one tensor or three.
   [[nodiscard]] Row input(int32_t index, const char* name, const Row& x) const;
   [[nodiscard]] Row norm(const std::string& name, const Row& x) const;

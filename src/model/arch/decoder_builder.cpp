@@ -101,7 +101,27 @@ graph::ValueId DecoderBuilder::piece(graph::ValueId x, const char* part, int64_t
                        values, graph::site_id(layer_, kind));
 }
 
-DecoderBuilder::Inputs DecoderBuilder::inputs(graph::ValueId x, Bias bias) {
+graph::ValueId DecoderBuilder::half_of_q(graph::ValueId x, int64_t first, graph::SiteKind kind,
+                                         Bias bias) {
+  const int64_t n = spec().n_heads;
+  const int64_t size = spec().k_dim;
+  const std::vector<float> both = bias_values(name("attn_q", ".bias"), n * 2 * size, bias);
+  std::vector<float> values;
+  for (int64_t h = 0; h < n && !both.empty(); ++h) {
+    const auto from = both.begin() + h * 2 * size + first;
+    values.insert(values.end(), from, from + size);
+  }
+  return graph_.linear(
+      x, weights_.rows_of_each(name("attn_q", ".weight"), n, 2 * size, first, size, h_.hidden),
+      values, graph::site_id(layer_, kind));
+}
+
+DecoderBuilder::Inputs DecoderBuilder::inputs(graph::ValueId x, Bias bias, AttentionGate gate) {
+  if (gate == AttentionGate::kInQ) {
+    return {half_of_q(x, 0, graph::SiteKind::kQ, bias),
+            linear(x, "attn_k", k_rows(), graph::SiteKind::kK, bias),
+            linear(x, "attn_v", v_rows(), graph::SiteKind::kV, bias)};
+  }
   if (!weights_.has(name("attn_qkv", ".weight"))) {
     return {linear(x, "attn_q", q_rows(), graph::SiteKind::kQ, bias),
             linear(x, "attn_k", k_rows(), graph::SiteKind::kK, bias),
@@ -147,10 +167,13 @@ graph::ValueId DecoderBuilder::attend(graph::ValueId q, graph::ValueId k, graph:
 }
 
 graph::ValueId DecoderBuilder::gated_attention(graph::ValueId attended, graph::ValueId x,
-                                               Bias bias) {
-  const graph::ValueId gate = linear(x, "attn_gate", int64_t{spec().n_heads} * spec().v_dim,
-                                     graph::SiteKind::kAttnGate, bias);
-  return graph_.apply(engine::Op::kGated, {gate, attended}, {.kind = engine::Act::kSigmoid});
+                                               AttentionGate gate, Bias bias) {
+  if (gate == AttentionGate::kNone) return attended;
+  constexpr graph::SiteKind kSite = graph::SiteKind::kAttnGate;
+  const int64_t rows = int64_t{spec().n_heads} * spec().v_dim;
+  const graph::ValueId y = gate == AttentionGate::kInQ ? half_of_q(x, spec().k_dim, kSite, bias)
+                                                       : linear(x, "attn_gate", rows, kSite, bias);
+  return graph_.apply(engine::Op::kGated, {y, attended}, {.kind = engine::Act::kSigmoid});
 }
 
 graph::ValueId DecoderBuilder::gated_feed_forward(graph::ValueId x, engine::Act gate_act,
@@ -198,7 +221,7 @@ graph::ValueId DecoderBuilder::routed_experts(graph::ValueId x, engine::Act gate
     return graph_.experts(rows, routes, weights_.stack(name(part, ".weight"), n, outputs, inputs),
                           weights_.optional_vector(name(part, ".bias"), outputs, n));
   };
-  const engine::Activation act = {.kind = gate_act};
+  const engine::Activation act = activation(gate_act);
   graph::ValueId inner;
   if (!gated) {
     inner = graph_.apply(engine::Op::kActivate, {stack(x, "ffn_up_exps", width, h_.hidden)}, act);
@@ -224,7 +247,7 @@ graph::ValueId DecoderBuilder::shared_expert(graph::ValueId x, engine::Act gate_
   const auto part = [&](graph::ValueId rows, const char* tensor, int64_t outputs, int64_t inputs) {
     return product(rows, name(tensor, ".weight"), outputs, inputs, "", Bias::kNone, kNoSite);
   };
-  const engine::Activation act = {.kind = gate_act};
+  const engine::Activation act = activation(gate_act);
   graph::ValueId inner;
   if (gated) {
     const graph::ValueId gate = part(x, "ffn_gate_shexp", width, h_.hidden);

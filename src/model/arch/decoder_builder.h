@@ -25,6 +25,13 @@ struct NormStyle {
   Bias bias = Bias::kNone;  // "<name>.bias" of layer norms, but for those of heads
 };
 
+/// What attends may be multiplied by sigmoid(gate x), element by element.
+enum class AttentionGate : uint8_t {
+  kNone,
+  kOwn,  // the gate is attn_gate
+  kInQ,  // behind each head's rows of attn_q come as many of its gate
+};
+
 /// Norms of q and k before they are rotated, with the tensors attn_q_norm and attn_k_norm.
 enum class HeadNorms : uint8_t {
   kNone,
@@ -62,13 +69,15 @@ class DecoderBuilder {
   struct Inputs {
     graph::ValueId q, k, v;
   };
-  /// attn_q, attn_k and attn_v of x; files may have them as attn_qkv, one below the other.
-  Inputs inputs(graph::ValueId x, Bias bias);
+  /// attn_q, attn_k and attn_v of x; files may have them as attn_qkv, one below the other, unless
+  /// gates are among q's rows.
+  Inputs inputs(graph::ValueId x, Bias bias, AttentionGate gate = AttentionGate::kNone);
   /// Normalises, rotates, stores and attends. k and v are none where the layer shares an earlier
   /// one's.
   graph::ValueId attend(graph::ValueId q, graph::ValueId k, graph::ValueId v, HeadNorms norms);
-  /// sigmoid(attn_gate x) * attended
-  graph::ValueId gated_attention(graph::ValueId attended, graph::ValueId x, Bias bias);
+  /// sigmoid(gate x) * attended; attended itself where there is no gate.
+  graph::ValueId gated_attention(graph::ValueId attended, graph::ValueId x, AttentionGate gate,
+                                 Bias bias);
   /// Whether the file has "<name>.weight" for the layer.
   [[nodiscard]] bool has(const char* part) const { return weights_.has(name(part, ".weight")); }
   /// ffn_down(gate(ffn_gate x) * ffn_up x)
@@ -115,6 +124,8 @@ class DecoderBuilder {
                        int64_t rows, graph::SiteKind kind, Bias bias);
   graph::ValueId routed_experts(graph::ValueId x, engine::Act gate, bool gated);
   graph::ValueId shared_expert(graph::ValueId x, engine::Act gate, bool gated, bool weighted);
+  /// Rows [first, first + k_dim) of each head's 2 k_dim of attn_q.
+  graph::ValueId half_of_q(graph::ValueId x, int64_t first, graph::SiteKind kind, Bias bias);
   std::vector<float> bias_values(const std::string& name, int64_t size, Bias bias);
   graph::ValueId product(graph::ValueId x, const std::string& weight, int64_t rows, int64_t cols,
                          const std::string& bias_name, Bias bias, int32_t site);

@@ -36,10 +36,12 @@ struct BlockValues {
 };
 
 /// What the feed-forward reads.
-ValueId feed_forward_input(const DenseStyle& style, DecoderBuilder& d, const BlockValues& of) {
+ValueId feed_forward_input(const DenseStyle& style, const HParams& h, DecoderBuilder& d,
+                           const BlockValues& of) {
   const bool without = style.parallel == Parallel::kWithoutNorm && !d.has(style.ffn_norm);
   if (without || style.parallel == Parallel::kOneNorm) return of.normed;
-  const ValueId x = style.parallel == Parallel::kTwoNorms ? of.in : of.attended;
+  const bool beside = style.parallel == Parallel::kTwoNorms && h.parallel_blocks;
+  const ValueId x = beside ? of.in : of.attended;
   return style.norm_before ? d.norm(x, style.ffn_norm) : x;
 }
 
@@ -74,6 +76,9 @@ Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) 
       layer.attention.scale = 1.0F / std::sqrt(static_cast<float>(share));
     }
   }
+  if (style.parallel == Parallel::kTwoNorms) {
+    GEN_TRY(keys.flag_or("use_parallel_residual", true, &h->parallel_blocks));
+  }
   if (style.rope_switch) GEN_TRY(read_rope_switch(keys, h));
   if (style.root_embedding) h->embedding_factor = std::sqrt(static_cast<float>(h->hidden));
   if (style.factors) GEN_TRY(read_factors(keys, h));
@@ -92,13 +97,13 @@ void build_dense_decoder(const DenseStyle& style, const HParams& h, Weights& wei
   for (int32_t layer = 0; layer < h.n_layers; ++layer) {
     d.begin_layer(layer);
     const ValueId a = style.norm_before ? d.norm(x, "attn_norm") : x;
-    const auto [q, k, v] = d.inputs(a, style.input_bias);
+    const auto [q, k, v] = d.inputs(a, style.input_bias, style.attention_gate);
     ValueId attended = d.attend(q, k, v, style.head_norms);
-    if (style.attention_gate) attended = d.gated_attention(attended, a, style.input_bias);
+    attended = d.gated_attention(attended, a, style.attention_gate, style.input_bias);
     ValueId y = d.linear(attended, "attn_output", h.hidden, SiteKind::kAttnOut, style.inner_bias);
     const ValueId in = x;
     x = d.add(x, style.norm_after ? d.norm(y, "post_attention_norm") : y);
-    const ValueId f = feed_forward_input(style, d, {in, a, x});
+    const ValueId f = feed_forward_input(style, h, d, {in, a, x});
     y = feed_forward(style, d, f);
     x = d.add(x, style.norm_after ? d.norm(y, "post_ffw_norm") : y);
     d.end_layer(x);

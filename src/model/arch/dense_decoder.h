@@ -28,7 +28,7 @@ enum class FeedForward : uint8_t {
 enum class Parallel : uint8_t {
   kNever,
   kOneNorm,      // both read attn_norm's rows
-  kTwoNorms,     // each has its own
+  kTwoNorms,     // each has its own; unless the file says use_parallel_residual = false
   kWithoutNorm,  // as kOneNorm in blocks for which the file has no norm of the feed-forward
 };
 
@@ -61,7 +61,7 @@ struct DenseStyle {
   Bias inner_bias = Bias::kNone;  // of attn_output and the feed-forward
   Bias head_bias = Bias::kNone;   // of output
 
-  bool attention_gate = false;  // what attends is multiplied by sigmoid(attn_gate x)
+  AttentionGate attention_gate = AttentionGate::kNone;
   FeedForward feed_forward = FeedForward::kGated;
   engine::Act activation = engine::Act::kSilu;  // the keys xielu.* are for kXielu
   float activation_alpha = 1.0F;                // of kClampedSwiglu

@@ -55,6 +55,8 @@ extern const Architecture kNemotron;
 extern const Architecture kStableLm;
 extern const Architecture kApertus;
 extern const Architecture kPhi2;
+extern const Architecture kGptNeoX;
+extern const Architecture kOlmo;
 extern const Architecture kQwen3Moe;
 extern const Architecture kQwen2Moe;
 extern const Architecture kOlmoe;
