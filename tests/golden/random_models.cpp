@@ -43,6 +43,7 @@ struct Spec {
   bool tied = false;
   std::string rope_scaling;       // "", "linear", "yarn", or "llama3" for a tensor of factors
   uint64_t original_context = 0;  // 0: the file does not say
+  bool parallel = true;           // what a file may say of blocks
   uint64_t window = 0;            // of the layers that the family has such for
   uint64_t experts = 0;
 };
@@ -91,9 +92,10 @@ std::vector<Spec> specs() {
   variant.name = "llama-tied-q8_0";
   out.push_back(variant);
   // What sets these families apart is beside the products.
-  for (const char* arch : {"gemma2", "granite", "olmo2", "glm4", "phi3", "smollm3", "arcee",
-                           "gemma", "gemma3", "exaone4", "ernie4_5", "seed_oss", "command-r",
-                           "cohere2", "starcoder2", "nemotron", "stablelm", "apertus", "phi2"}) {
+  for (const char* arch :
+       {"gemma2",     "granite",  "olmo2",    "glm4",     "phi3",     "smollm3",   "arcee",
+        "gemma",      "gemma3",   "exaone4",  "ernie4_5", "seed_oss", "command-r", "cohere2",
+        "starcoder2", "nemotron", "stablelm", "apertus",  "phi2",     "gptneox",   "olmo"}) {
     Spec spec;
     spec.arch = arch;
     spec.layers = 4;
@@ -109,6 +111,11 @@ std::vector<Spec> specs() {
     if (spec.arch == "phi3") {
       spec.original_context = 512;
       spec.name = "phi3-long";
+      out.push_back(spec);
+    }
+    if (spec.arch == "gptneox") {
+      spec.parallel = false;
+      spec.name = "gptneox-sequential";
       out.push_back(spec);
     }
     if (spec.arch != "olmo2") continue;
@@ -198,13 +205,16 @@ class ModelWriter {
     number("attention.head_count", kHeads);
     number("attention.head_count_kv", kKvHeads);
     bool part = false;  // of a head is rotated
-    for (const char* arch : {"glm4", "nemotron", "stablelm", "phi2"}) part |= spec_.arch == arch;
+    for (const char* arch : {"glm4", "nemotron", "stablelm", "phi2", "gptneox"})
+      part |= spec_.arch == arch;
     number("rope.dimension_count", part ? spec_.head_dim / 2 : spec_.head_dim);
     const bool layer = style_.norms.kind == NormStyle::Kind::kLayer;
     gguf_.set(key(layer ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"),
               1e-5F);
     if (style_.logit_factor) gguf_.set(key("logit_scale"), 0.8F);
-    if (spec_.arch == "stablelm") gguf_.set(key("use_parallel_residual"), true);
+    if (spec_.arch == "stablelm" || spec_.arch == "gptneox") {
+      gguf_.set(key("use_parallel_residual"), spec_.parallel);
+    }
     if (style_.activation == engine::Act::kXielu) {
       const auto each = [&](const char* name, float first, float step) {
         std::vector<float> values;
@@ -301,7 +311,7 @@ class ModelWriter {
     const uint64_t q_size = spec_.head_dim * kHeads;
     const uint64_t kv_size = spec_.head_dim * kKvHeads;
     if (style_.norm_before) norm(prefix + "attn_norm");
-    if (spec_.arch == "phi3") {
+    if (spec_.arch == "phi3" || spec_.arch == "gptneox") {
       product(prefix + "attn_qkv.weight", kWidth, q_size + 2 * kv_size, 1.2);
     } else {
       product(prefix + "attn_q.weight", kWidth, q_size, 1.2);
@@ -310,7 +320,9 @@ class ModelWriter {
     }
     // Where norms have biases, all has.
     const bool biases = style_.norms.bias == Bias::kRequired;
-    if (style_.input_bias == Bias::kRequired || biases) {
+    if (biases && spec_.arch == "gptneox") {
+      vector(prefix + "attn_qkv.bias", q_size + 2 * kv_size, 0.0, 0.4);
+    } else if (style_.input_bias == Bias::kRequired || biases) {
       vector(prefix + "attn_q.bias", q_size, 0.0, 0.4);
       vector(prefix + "attn_k.bias", kv_size, 0.0, 0.4);
       vector(prefix + "attn_v.bias", kv_size, 0.0, 0.4);
@@ -349,7 +361,7 @@ class ModelWriter {
 
   /// Of hidden rows.
   void norm(const std::string& name) {
-    vector(name + ".weight", kWidth, 1.0, 0.2);
+    if (style_.norms.weight) vector(name + ".weight", kWidth, 1.0, 0.2);
     if (style_.norms.bias != Bias::kNone) vector(name + ".bias", kWidth, 0.0, 0.2);
   }
   /// A row for each head.
