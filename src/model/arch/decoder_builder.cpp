@@ -149,8 +149,9 @@ graph::ValueId DecoderBuilder::plain_feed_forward(graph::ValueId x, engine::Act 
 
 void DecoderBuilder::head(graph::ValueId x, Bias bias) {
   graph_.begin_block(h_.n_layers);
-  x = graph_.select_rows(x);
   x = graph_.rms_norm(x, weights_.vector("output_norm.weight", h_.hidden), h_.norm_eps);
+  graph_.last_hidden(x);
+  x = graph_.select_rows(x);
   const char* weight = weights_.has("output.weight") ? "output.weight" : "token_embd.weight";
   x = product(x, weight, h_.vocab_size, h_.hidden, "output.bias", bias,
               graph::site_id(h_.n_layers, graph::SiteKind::kLogits));
