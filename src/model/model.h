@@ -22,15 +22,15 @@ namespace gen::model {
 inline constexpr size_t kMostModelName = 31;
 
 struct ModelTraits {
-  std::string architecture;  // "llama"
-  int32_t vocab_size = 0;    // V
-  int32_t max_seq_len = 0;   // context, as capped by the loader's option
-  int32_t num_layers = 0;    // L
-  int32_t num_heads = 0;     // H, the most of a layer
-  int32_t num_kv_heads = 0;  // G, the most of a layer
-  int32_t head_dim = 0;      // K, the most of a layer
-  int32_t hidden = 0;        // D
-  int32_t result = 0;        // numbers that a row answers with in place of logits; 0: with logits
+  std::string architecture;                   // "llama"
+  int32_t vocab_size = 0;                     // V
+  int32_t max_seq_len = 0;                    // context, as capped by the loader's option
+  int32_t num_layers = 0;                     // L
+  int32_t num_heads = 0;                      // H, the most of a layer
+  int32_t num_kv_heads = 0;                   // G, the most of a layer
+  int32_t head_dim = 0;                       // K, the most of a layer
+  int32_t hidden = 0;                         // D
+  int32_t result = 0;                         // width of what is no logits; 0: rows give logits
   int32_t max_batch_rows = graph::kStepRows;  // rows a single forward accepts
   int32_t prompt_rows = 0;                    // that a pass had better have; 0: it does not matter
   int32_t max_batch_sequences = std::numeric_limits<int32_t>::max();
