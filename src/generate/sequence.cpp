@@ -334,10 +334,11 @@ void Sequence::drop_pending(int32_t n) noexcept {
 }
 
 void Sequence::forget(int32_t n) noexcept {
-  if (evaluated() <= n) return;
+  if (cache_->length() <= n) return;
   bool cut = false;
   try {
-    cut = cut_to(n).ok();
+    // What is to be made anew is emptied, for those who look at it.
+    cut = (stale_ ? cache_->truncate(0) : cut_to(n)).ok() && !stale_;
   } catch (...) {  // the cache is then not to be trusted, and made anew
     cut = false;
   }

@@ -7,7 +7,7 @@
 namespace gen::model {
 namespace {
 
-enum class Form { kInteger, kNumber, kFlag };
+enum class Form { kInteger, kNumber, kFlag, kList };
 
 /// Keys that change what a model computes in every architecture that has them.
 struct Refused {
@@ -30,6 +30,8 @@ constexpr Refused kRefused[] = {
     {"embedding_scale", Form::kNumber, 1, "it is"},
     {"residual_scale", Form::kNumber, 1, "it is"},
     {"rope.scaling.yarn_log_multiplier", Form::kNumber, 0, "it is"},
+    {"rope.freq_base_swa", Form::kNumber, 0, "a rotation of its own in windows is"},
+    {"rope.dimension_sections", Form::kList, 0, "rotation by several positions is"},
 };
 
 Result<double> value_of(const gguf::Metadata& metadata, const std::string& key, Form form) {
@@ -40,6 +42,11 @@ Result<double> value_of(const gguf::Metadata& metadata, const std::string& key, 
   if (form == Form::kFlag) {
     GEN_ASSIGN(const bool value, metadata.get_bool(key));
     return value ? 1.0 : 0.0;
+  }
+  if (form == Form::kList) {
+    GEN_ASSIGN(const std::vector<uint32_t> values, metadata.get_u32s(key));
+    const auto found = std::find_if(values.begin(), values.end(), [](uint32_t n) { return n > 0; });
+    return found != values.end() ? static_cast<double>(*found) : 0.0;
   }
   GEN_ASSIGN(const float value, metadata.get_f32(key));
   return static_cast<double>(value);
@@ -131,6 +138,27 @@ Status KeyReader::per_layer(std::string_view name, int64_t least, int64_t most,
   return {};
 }
 
+Status KeyReader::numbers_per_layer(std::string_view name, double least, double most,
+                                    std::vector<double>* out) {
+  if (!is_array(name)) {
+    double value = 0.0;
+    GEN_TRY(number(name, least, most, &value));
+    std::fill(out->begin(), out->end(), value);
+    return {};
+  }
+  GEN_ASSIGN(const std::vector<float> values, metadata_.get_f32s(key(name)));
+  if (values.size() < out->size()) return too_few(name, values.size(), out->size());
+  for (size_t i = 0; i < out->size(); ++i) {
+    const auto value = static_cast<double>(values[i]);
+    if (!(value >= least && value <= most)) {
+      return error(Code::kFormat, "%s[%zu] is %g, outside [%g, %g]", key(name).c_str(), i, value,
+                   least, most);
+    }
+    (*out)[i] = value;
+  }
+  return {};
+}
+
 Status KeyReader::flags(std::string_view name, std::vector<uint8_t>* out) {
   std::vector<uint8_t> values;
   const gguf::Value* value = find(name);
@@ -143,6 +171,13 @@ Status KeyReader::flags(std::string_view name, std::vector<uint8_t>* out) {
   }
   if (values.size() < out->size()) return too_few(name, values.size(), out->size());
   std::copy_n(values.begin(), out->size(), out->begin());
+  return {};
+}
+
+Status KeyReader::list(std::string_view name, std::vector<uint32_t>* out) {
+  out->clear();
+  if (!has(name)) return {};
+  GEN_ASSIGN(*out, metadata_.get_u32s(key(name)));
   return {};
 }
 

@@ -247,6 +247,14 @@ Change nothing() {
   return [](GgufWriter&) {};
 }
 
+Change experts(uint32_t count, uint32_t used, const Change& more = nothing()) {
+  return [=](GgufWriter& w) {
+    u32("expert_count", count)(w);
+    u32("expert_used_count", used)(w);
+    more(w);
+  };
+}
+
 constexpr Code kFormat = Code::kFormat;
 constexpr Code kUnsupported = Code::kUnsupported;
 const Bad kBad[] = {
@@ -347,7 +355,29 @@ const Bad kBad[] = {
            .set("llama.rope.scaling.high_freq_factor", 4.0F);
      },
      kFormat, "llama.rope.scaling.high_freq_factor is 4, not above"},
-    {"experts", "", u32("expert_count", 8), kUnsupported, "llama.expert_count is 8"},
+    {"experts_alone", "", u32("expert_count", 8), kFormat, "llama.expert_used_count"},
+    {"too_many_experts", "", experts(4000, 2), kFormat,
+     "llama.expert_count is 4000, outside [0, 2048]"},
+    {"no_experts_used", "", experts(8, 0), kFormat, "llama.expert_used_count is 0, outside [1, 8]"},
+    {"more_experts_used", "", experts(8, 9), kFormat,
+     "llama.expert_used_count is 9, outside [1, 8]"},
+    {"no_expert_width", "", experts(8, 2, u32("expert_feed_forward_length", 0)), kFormat,
+     "llama.expert_feed_forward_length is 0, outside [1, 16777216]"},
+    {"gating", "", experts(8, 2, u32("expert_gating_func", 4)), kFormat,
+     "llama.expert_gating_func is 4, outside [0, 3]"},
+    {"expert_scale", "", experts(8, 2, f32("expert_weights_scale", -1.0F)), kFormat,
+     "llama.expert_weights_scale is -1"},
+    {"dense_blocks", "", experts(8, 2, u32("leading_dense_block_count", 4)), kFormat,
+     "llama.leading_dense_block_count is 4, outside [0, 3]"},
+    {"uneven_groups", "", experts(8, 2, u32("expert_group_count", 3)), kFormat,
+     "llama.expert_group_count is 3"},
+    {"small_groups", "",
+     experts(8, 3,
+             [](GgufWriter& w) {
+               u32("expert_group_count", 4)(w);
+               u32("expert_group_used_count", 1)(w);
+             }),
+     kFormat, "but 3 of 8 experts are chosen from 1 groups"},
     {"experts_as_text", "", text("expert_count", "many"), kFormat, "llama.expert_count"},
     {"soft_cap", "", f32("attn_logit_softcapping", 50.0F), kUnsupported,
      "llama.attn_logit_softcapping is 50"},
@@ -366,6 +396,13 @@ const Bad kBad[] = {
      "llama.residual_scale is 0.22"},
     {"yarn_multiplier", "", f32("rope.scaling.yarn_log_multiplier", 0.1F), kUnsupported,
      "llama.rope.scaling.yarn_log_multiplier is 0.1"},
+    {"sections", "",
+     [](GgufWriter& w) {
+       w.set_array<uint32_t>("llama.rope.dimension_sections", {0, 3, 3, 0});
+     },
+     kUnsupported, "llama.rope.dimension_sections is 3: rotation by several positions"},
+    {"base_of_windows", "", f32("rope.freq_base_swa", 5e5F), kUnsupported,
+     "llama.rope.freq_base_swa is 500000"},
     {"drafting_blocks", "", u32("nextn_predict_layers", 1), kUnsupported,
      "llama.nextn_predict_layers is 1"},
     {"shared_layers", "", u32("attention.shared_kv_layers", 2), kUnsupported,
@@ -481,6 +518,46 @@ TEST(HParams, OfGranite) {
   }
 }
 
+TEST(HParams, OfExperts) {
+  auto h = read_as(arch::kQwen2Moe, experts(60, 4));
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  for (const LayerParams& layer : h.value().layers) {
+    EXPECT_EQ(layer.experts.routing,
+              (engine::Routing{engine::Gating::kSoftmax, 60, 4, 1, 1, false, 1.0F}));
+    EXPECT_EQ(layer.experts.feed_forward, 160);
+    EXPECT_EQ(layer.experts.shared, 160);
+  }
+  h = read_as(arch::kQwen2Moe, experts(60, 4, [](GgufWriter& w) {
+                u32("expert_feed_forward_length", 24)(w);
+                u32("expert_shared_count", 3)(w);
+                u32("leading_dense_block_count", 2)(w);
+                u32("expert_gating_func", 2)(w);
+                u32("expert_group_count", 6)(w);
+                u32("expert_group_used_count", 3)(w);
+                f32("expert_weights_scale", 2.5F)(w);
+                w.set("llama.expert_weights_norm", true);
+              }));
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().layers[1].experts.routing.n_experts, 0);
+  const ExpertParams& last = h.value().layers[2].experts;
+  EXPECT_EQ(last.routing, (engine::Routing{engine::Gating::kSigmoid, 60, 4, 6, 3, true, 2.5F}));
+  EXPECT_EQ(last.feed_forward, 24);
+  EXPECT_EQ(last.shared, 72);
+  // 0 says that there is no scale and are no groups.
+  h = read_as(arch::kQwen3Moe, experts(8, 2, [](GgufWriter& w) {
+                f32("expert_weights_scale", 0.0F)(w);
+                u32("expert_group_count", 0)(w);
+                u32("expert_gating_func", 0)(w);
+              }));
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().layers[0].experts.routing,
+            (engine::Routing{engine::Gating::kSoftmax, 8, 2, 1, 1, true, 1.0F}));
+  h = read_as(arch::kQwen3Moe, u32("expert_count", 0));
+  EXPECT_EQ(std::string(h.status().message()), "llama.expert_count is 0, outside [1, 2048]");
+  h = read_as(arch::kQwen3, experts(8, 2));
+  EXPECT_EQ(h.status().code(), kUnsupported);
+}
+
 TEST(HParams, OfOlmo2) {
   auto h = read_as(arch::kOlmo2, [](GgufWriter&) {});
   ASSERT_TRUE(h.ok()) << h.status().message();
@@ -515,6 +592,26 @@ TEST(HParams, OfPhi3AndSmolLm3) {
   ASSERT_TRUE(h.ok()) << h.status().message();
   for (size_t i = 0; i < 9; ++i) {
     EXPECT_EQ(h.value().layers[i].rope.kind == engine::RopeKind::kNone, i == 3 || i == 7) << i;
+  }
+}
+
+TEST(HParams, OfGlm4WithSections) {
+  const auto sections = [](std::vector<uint32_t> pairs) {
+    return read_as(arch::kGlm4, [&](GgufWriter& w) {
+      w.set_array<uint32_t>("llama.rope.dimension_sections", pairs);
+    });
+  };
+  const auto kind = [](const Result<HParams>& h) { return h.value().layers[2].rope.kind; };
+  EXPECT_EQ(kind(read_as(arch::kGlm4, [](GgufWriter&) {})), engine::RopeKind::kAdjacent);
+  EXPECT_EQ(kind(sections({})), engine::RopeKind::kAdjacent);
+  EXPECT_EQ(kind(sections({0, 0, 0, 0})), engine::RopeKind::kAdjacent);
+  EXPECT_EQ(kind(sections({2, 3, 3, 0})), engine::RopeKind::kHalves);
+  EXPECT_EQ(kind(sections({2, 3, 3})), engine::RopeKind::kHalves);
+  for (const auto& bad : {std::vector<uint32_t>{2, 2, 2, 2}, {8}, {0, 8, 0, 0}, {8, 0, 0, 0}}) {
+    const auto h = sections(bad);
+    EXPECT_EQ(h.status().code(), Code::kUnsupported);
+    EXPECT_NE(std::string(h.status().message()).find("llama.rope.dimension_sections"),
+              std::string::npos);
   }
 }
 
