@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // experts: products of rows with the matrices of their experts, in the simplest way: a row and one
-// of its experts after another, each with its own pass over the matrix. Which experts there are only
-// the device knows, so that there is one grid for all. Sums are those of linear_quant.cuh and
+// of its experts after another, each with its own pass over the matrix. Which experts there are
+// only the device knows, so that there is one grid for all. Sums are those of linear_quant.cuh and
 // linear_floats.cu, and so are the bits.
 //   Work    Quantised: a block is a tile of eight outputs of a row's expert. Floats: a warp is an
 //           output of a row's expert.
@@ -54,7 +54,9 @@ GEN_DEVICE void finish_place(const ExpertsView& of, const Place& place, int64_t 
 /// A step of a tile where the device has it.
 struct StepOfTile {
   const uint8_t* step;
-  [[nodiscard]] GEN_DEVICE device::UInt4 load16(int32_t i) const { return device::load16(step + i); }
+  [[nodiscard]] GEN_DEVICE device::UInt4 load16(int32_t i) const {
+    return device::load16(step + i);
+  }
   [[nodiscard]] GEN_DEVICE device::UInt2 load8(int32_t i) const { return device::load8(step + i); }
   [[nodiscard]] GEN_DEVICE uint32_t load4(int32_t i) const {
     return *reinterpret_cast<const uint32_t*>(step + i);
@@ -63,6 +65,20 @@ struct StepOfTile {
     return *reinterpret_cast<const uint16_t*>(step + i);
   }
   [[nodiscard]] GEN_DEVICE uint32_t load1(int32_t i) const { return step[i]; }
+};
+
+/// The steps of a tile, as sum_tile() asks for them.
+template <Traits t>
+struct StepsOfTile {
+  const uint8_t* tile;
+  GEN_DEVICE void operator()(int32_t step, LaneStep<t>* lane) const {
+    lane->load(StepOfTile{tile + static_cast<size_t>(step) * step_bytes(t)}, lane_of_warp());
+  }
+};
+
+/// What need not be begun.
+struct Nothing {
+  GEN_DEVICE void operator()() const {}
 };
 
 template <size_t kIndex>
@@ -81,10 +97,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kQuantThreads)
   const auto sum_of = [&](const uint8_t* stack) {
     const uint8_t* const from = stack + static_cast<size_t>(place.expert) * of.pitch +
                                 static_cast<size_t>(tile) * tile_bytes;
-    const auto steps = [&](int32_t step, LaneStep<t>* lane) {
-      lane->load(StepOfTile{from + static_cast<size_t>(step) * step_bytes(t)}, lane_of_warp());
-    };
-    return sum_tile<t>(row, steps, scaled, minima, [] {});
+    return sum_tile<t>(row, StepsOfTile<t>{from}, scaled, minima, Nothing());
   };
   const float sum = sum_of(of.data);
   float up = 0.0F;

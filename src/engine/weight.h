@@ -12,8 +12,8 @@
 
 namespace gen::engine {
 
-/// A matrix as stored in a file: `rows` outputs by `cols` inputs, each row whole blocks of `type`. Or
-/// a stack of such, one for each expert, `pitch` bytes from one to the next.
+/// A matrix as stored in a file: `rows` outputs by `cols` inputs, each row whole blocks of `type`.
+/// Or a stack of such, one for each expert, `pitch` bytes from one to the next.
 struct WeightSource {
   const char* name = "";  // for messages; outlives the call it is passed to
   DType type = DType::kF32;
@@ -36,8 +36,8 @@ struct WeightSource {
   }
 };
 
-/// How a weight will be used, which decides its layout. Sources of products may be stacks, all of as
-/// many matrices: then it is for the products of experts (ExpertsArgs).
+/// How a weight will be used, which decides its layout. Sources of products may be stacks, all of
+/// as many matrices: then it is for the products of experts (ExpertsArgs).
 enum class WeightRole : int32_t {
   kLinear,     // y = x W^T; sources stacked along rows in the order given
   kGated,      // two sources of equal shape, gate then up; y = act(x G^T) * (x U^T)

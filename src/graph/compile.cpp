@@ -332,8 +332,8 @@ class Compiler {
       x.bf16_rows = std::max(x.bf16_rows, experts ? engine::kAnyRows : weight->bf16_rows());
       // A row reads the matrices of its own experts.
       const int64_t read = weight->count() > 1 ? instruction.routing.n_used : 1;
-      plan_->stream_bytes_ += weight->stream_bytes() / static_cast<size_t>(weight->count()) *
-                              static_cast<size_t>(read);
+      plan_->stream_bytes_ +=
+          weight->stream_bytes() / static_cast<size_t>(weight->count()) * static_cast<size_t>(read);
     }
     if (instruction.op == Op::kLinear) {
       plan_->one_result_rows_ = std::max(plan_->one_result_rows_, weight->one_result_rows());

@@ -447,8 +447,7 @@ void split_product(Program& program, const Instruction& instruction) {
   int64_t first = 0;
   for (size_t i = 0; i < product.sources.size(); ++i) {
     const int64_t cols = product.sources[i].rows;
-    append_part(program, instruction, i,
-                {instruction.y.value, instruction.y.first + first, cols},
+    append_part(program, instruction, i, {instruction.y.value, instruction.y.first + first, cols},
                 cut_bias(program, instruction.vector, first, cols));
     first += cols;
   }

@@ -218,10 +218,10 @@ ValueId GraphBuilder::experts(ValueId x, ValueId routes, const engine::WeightSou
   const Node& input = graph_.nodes[static_cast<size_t>(x.index)];
   const engine::Routing& routing = graph_.nodes[static_cast<size_t>(routes.index)].routing;
   if (stack.cols != input.cols || stack.rows <= 0 || stack.count != routing.n_experts) {
-    fail(error(Code::kFormat, "%s: %lld matrices of %lld x %lld do not take rows of %lld to %d experts",
-               stack.name, static_cast<long long>(stack.count), static_cast<long long>(stack.rows),
-               static_cast<long long>(stack.cols), static_cast<long long>(input.cols),
-               routing.n_experts));
+    fail(error(
+        Code::kFormat, "%s: %lld matrices of %lld x %lld do not take rows of %lld to %d experts",
+        stack.name, static_cast<long long>(stack.count), static_cast<long long>(stack.rows),
+        static_cast<long long>(stack.cols), static_cast<long long>(input.cols), routing.n_experts));
     return {};
   }
   if (!bias.empty() && std::cmp_not_equal(bias.size(), stack.count * stack.rows)) {

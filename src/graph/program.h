@@ -18,7 +18,8 @@ namespace gen::graph {
 
 using engine::Op;
 
-/// Rows of float32, rows packed for products, or rows of indices: words of 32 bits (engine::Routes).
+/// Rows of float32, rows packed for products, or rows of indices: words of 32 bits
+/// (engine::Routes).
 struct ProgramValue {
   int64_t cols = 0;
   int32_t slots = 1;  // rows for each row of the step

@@ -74,9 +74,8 @@ engine::WeightSource Weights::stack_rows(const std::string& name, int64_t count,
   engine::WeightSource source = stack(name, count, total, cols);
   source.rows = n;
   const size_t row_bytes = source.data.size() / static_cast<size_t>(count * total);
-  source.data =
-      source.data.subspan(static_cast<size_t>(first) * row_bytes,
-                          static_cast<size_t>((count - 1) * total + n) * row_bytes);
+  source.data = source.data.subspan(static_cast<size_t>(first) * row_bytes,
+                                    static_cast<size_t>((count - 1) * total + n) * row_bytes);
   if (source.data.empty()) source.pitch = 0;
   return source;
 }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "engine/linear_cases.h"
+#include "engine/op_cost.h"
 #include "support/reference_engine.h"
 
 namespace gen::engine {
@@ -83,10 +84,12 @@ std::vector<Routing> routings(int32_t n, int32_t used) {
 TEST(Experts, RoutesAreThoseOfTheFormula) {
   test::ReferenceEngine reference;
   for (const auto& [n, used] : {std::pair{1, 1}, {2, 1}, {8, 2}, {60, 4}, {128, 8}, {20, 20}}) {
-    const std::vector<float> logits = random_floats(static_cast<uint64_t>(n), int64_t{n} * 33, 4.0F);
+    const std::vector<float> logits =
+        random_floats(static_cast<uint64_t>(n), int64_t{n} * 33, 4.0F);
     const std::vector<float> bias = random_floats(7, n, 0.3F);
     for (const Routing& routing : routings(n, used)) {
-      for (const std::vector<float>* with : {static_cast<const std::vector<float>*>(nullptr), &bias}) {
+      for (const std::vector<float>* with :
+           {static_cast<const std::vector<float>*>(nullptr), &bias}) {
         const RouteRows want = route(reference, routing, logits, with);
         for (const CpuLevel level : levels_here()) {
           for (const int32_t threads : {1, 3}) {
@@ -94,7 +97,8 @@ TEST(Experts, RoutesAreThoseOfTheFormula) {
             for (int64_t t = 0; t < want.rows; ++t) {
               for (int32_t s = 0; s < used; ++s) {
                 ASSERT_EQ(got.id(t, s), want.id(t, s)) << n << ' ' << t << ' ' << s;
-                ASSERT_NEAR(got.weight(t, s), want.weight(t, s), 2e-6F * want.weight(t, s) + 1e-30F);
+                ASSERT_NEAR(got.weight(t, s), want.weight(t, s),
+                            2e-6F * want.weight(t, s) + 1e-30F);
               }
             }
           }
@@ -232,11 +236,9 @@ void check(Engine& engine, const Case& of, bool lasting) {
   const auto weight = prepare(engine, role, sources);
   ASSERT_EQ(weight->count(), of.count);
   ASSERT_EQ(weight->out_features(), of.rows);
-  const std::vector<float> bias =
-      random_floats(5, of.count * of.rows * (of.gated ? 2 : 1));
+  const std::vector<float> bias = random_floats(5, of.count * of.rows * (of.gated ? 2 : 1));
   Routing routing = {Gating::kSoftmax, static_cast<int32_t>(of.count), of.used};
-  const RouteRows routes =
-      route(engine, routing, random_floats(9, of.tokens * of.count, 2.0F));
+  const RouteRows routes = route(engine, routing, random_floats(9, of.tokens * of.count, 2.0F));
   const int64_t x_rows = of.slots ? of.tokens * of.used : of.tokens;
   const uint32_t forms = weight->activation_forms();
   const std::vector<float> x = random_floats(4, x_rows * of.cols);
@@ -312,6 +314,21 @@ TEST(Experts, SumsAreThoseOfTheFormula) {
         EXPECT_TRUE(same_bits(got, combine(shared_engine(CpuLevel::kScalar, 1))));
       }
     }
+  }
+}
+
+TEST(Experts, CostIsThatOfTheExpertsThatAreRead) {
+  Engine& engine = shared_engine(CpuLevel::kScalar, 1);
+  const TestMatrix all(DType::kF32, 6 * 32, 16, 1);
+  const auto weight = prepare(engine, WeightRole::kGated,
+                              {stack_of(all, 6, 0, 16, false), stack_of(all, 6, 16, 16, false)});
+  for (const int64_t tokens : {1, 2, 5}) {
+    ExpertsArgs args;
+    args.weight = weight.get();
+    args.y.rows = tokens * 2;
+    const OpCost cost = op_cost(args);
+    EXPECT_EQ(cost.products, tokens * 2 * 2 * 16 * 16);
+    EXPECT_EQ(cost.bytes, std::min<int64_t>(tokens * 2, 6) * 2 * 16 * 16 * 4);
   }
 }
 

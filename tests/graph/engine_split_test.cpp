@@ -138,8 +138,8 @@ std::vector<float> routed(EngineOfBlock blocks, Engines engines, bool select_fir
   const auto weight = [&](const char* name, int64_t rows, int64_t cols, int64_t count = 1) {
     data.push_back(std::make_unique<std::vector<float>>(static_cast<size_t>(rows * cols * count)));
     for (float& value : *data.back()) value = static_cast<float>(random() >> 8) * 0x1p-24F - 0.5F;
-    engine::WeightSource source = {name, DType::kF32, rows, cols,
-                                   std::as_bytes(std::span(*data.back())), true};
+    engine::WeightSource source = {
+        name, DType::kF32, rows, cols, std::as_bytes(std::span(*data.back())), true};
     source.count = count;
     if (count > 1) source.pitch = source.data.size() / static_cast<size_t>(count);
     return source;

@@ -84,13 +84,25 @@ ValueId routes_of(GraphBuilder& b, ValueId x, engine::Routing routing = {{}, 5, 
 }
 
 const Mistake kMistakes[] = {
-    {"no_experts_used", [](GraphBuilder& b, ValueId x) { routes_of(b, x, {{}, 5, 0}); },
+    {"no_experts_used",
+     [](GraphBuilder& b, ValueId x) {
+       routes_of(b, x, {{}, 5, 0});
+     },
      Code::kFormat, "0 of 5 experts are chosen by 5 logits"},
-    {"experts_without_logits", [](GraphBuilder& b, ValueId x) { routes_of(b, x, {{}, 6, 2}); },
+    {"experts_without_logits",
+     [](GraphBuilder& b, ValueId x) {
+       routes_of(b, x, {{}, 6, 2});
+     },
      Code::kFormat, "2 of 6 experts are chosen by 5 logits"},
-    {"uneven_groups", [](GraphBuilder& b, ValueId x) { routes_of(b, x, {{}, 5, 2, 2, 1}); },
+    {"uneven_groups",
+     [](GraphBuilder& b, ValueId x) {
+       routes_of(b, x, {{}, 5, 2, 2, 1});
+     },
      Code::kFormat, "from 1 of 2 groups"},
-    {"groups_too_small", [](GraphBuilder& b, ValueId x) { routes_of(b, x, {{}, 5, 2, 5, 1}); },
+    {"groups_too_small",
+     [](GraphBuilder& b, ValueId x) {
+       routes_of(b, x, {{}, 5, 2, 5, 1});
+     },
      Code::kFormat, "from 1 of 5 groups"},
     {"long_choice_bias",
      [](GraphBuilder& b, ValueId x) {
@@ -100,9 +112,8 @@ const Mistake kMistakes[] = {
     {"routes_as_rows",
      [](GraphBuilder& b, ValueId x) { b.linear(routes_of(b, x), weight("w", 4, 4), {}, 0); },
      Code::kInternal, "cannot read what a router makes"},
-    {"rows_as_routes",
-     [](GraphBuilder& b, ValueId x) { b.experts(x, x, stack("w", 4, 8)); }, Code::kInternal,
-     "needs what a router makes"},
+    {"rows_as_routes", [](GraphBuilder& b, ValueId x) { b.experts(x, x, stack("w", 4, 8)); },
+     Code::kInternal, "needs what a router makes"},
     {"a_matrix_as_experts",
      [](GraphBuilder& b, ValueId x) { b.experts(x, routes_of(b, x), weight("w", 4, 8)); },
      Code::kFormat, "w: 1 matrices of 4 x 8 do not take rows of 8 to 5 experts"},
@@ -128,9 +139,7 @@ const Mistake kMistakes[] = {
     {"one_row_combined", [](GraphBuilder& b, ValueId x) { b.combine(x, routes_of(b, x)); },
      Code::kInternal, "one row of 2 experts is combined"},
     {"rows_of_experts_added_to_rows",
-     [](GraphBuilder& b, ValueId x) {
-       b.add(x, b.experts(x, routes_of(b, x), stack("w", 8, 8)));
-     },
+     [](GraphBuilder& b, ValueId x) { b.add(x, b.experts(x, routes_of(b, x), stack("w", 8, 8))); },
      Code::kInternal, "add of 1 and 2 rows for each row"},
     {"rows_of_experts_read_twice",
      [](GraphBuilder& b, ValueId x) {

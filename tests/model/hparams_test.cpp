@@ -358,8 +358,7 @@ const Bad kBad[] = {
     {"experts_alone", "", u32("expert_count", 8), kFormat, "llama.expert_used_count"},
     {"too_many_experts", "", experts(4000, 2), kFormat,
      "llama.expert_count is 4000, outside [0, 2048]"},
-    {"no_experts_used", "", experts(8, 0), kFormat,
-     "llama.expert_used_count is 0, outside [1, 8]"},
+    {"no_experts_used", "", experts(8, 0), kFormat, "llama.expert_used_count is 0, outside [1, 8]"},
     {"more_experts_used", "", experts(8, 9), kFormat,
      "llama.expert_used_count is 9, outside [1, 8]"},
     {"no_expert_width", "", experts(8, 2, u32("expert_feed_forward_length", 0)), kFormat,
@@ -372,10 +371,12 @@ const Bad kBad[] = {
      "llama.leading_dense_block_count is 4, outside [0, 3]"},
     {"uneven_groups", "", experts(8, 2, u32("expert_group_count", 3)), kFormat,
      "llama.expert_group_count is 3"},
-    {"small_groups", "", experts(8, 3, [](GgufWriter& w) {
-       u32("expert_group_count", 4)(w);
-       u32("expert_group_used_count", 1)(w);
-     }),
+    {"small_groups", "",
+     experts(8, 3,
+             [](GgufWriter& w) {
+               u32("expert_group_count", 4)(w);
+               u32("expert_group_used_count", 1)(w);
+             }),
      kFormat, "but 3 of 8 experts are chosen from 1 groups"},
     {"experts_as_text", "", text("expert_count", "many"), kFormat, "llama.expert_count"},
     {"soft_cap", "", f32("attn_logit_softcapping", 50.0F), kUnsupported,

@@ -133,7 +133,8 @@ TEST_F(QuantizeTest, StacksAreWeightsOfProducts) {
   }
   EXPECT_EQ(type_of("blk.0.ffn_gate_exps.weight"), DType::kQ4_K);
   EXPECT_EQ(type_of("blk.0.ffn_down_exps.weight"), DType::kQ8_0);  // Q6_K where rows are longer
-  EXPECT_EQ(made_->find_tensor("blk.0.ffn_gate_exps.weight")->shape, (std::array<int64_t, 4>{256, 8, 4, 1}));
+  EXPECT_EQ(made_->find_tensor("blk.0.ffn_gate_exps.weight")->shape,
+            (std::array<int64_t, 4>{256, 8, 4, 1}));
 }
 
 TEST_F(QuantizeTest, RowsThatDoNotFitGetWhatFits) {

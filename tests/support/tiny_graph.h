@@ -113,8 +113,7 @@ class TinyGraph {
     routing.normalise = true;
     const auto routes =
         builder.route(builder.linear(a, matrix("router", n, d), bias(n), -1), routing, bias(n));
-    const auto stack = [&](const char* name, int32_t rows, int32_t cols,
-                           DType type = DType::kF32) {
+    const auto stack = [&](const char* name, int32_t rows, int32_t cols, DType type = DType::kF32) {
       engine::WeightSource all = matrix(name, rows * n, cols, type);
       all.rows = rows;
       all.count = n;

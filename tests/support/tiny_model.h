@@ -58,15 +58,15 @@ struct TinyModelSpec {
   int32_t experts = -1;              // below 0: 6 where the family must have some, else none
   int32_t experts_used = 2;
   int32_t expert_width = 64;
-  int32_t shared_width = 96;         // of families that have a shared expert
-  int32_t dense_layers = 0;          // the first ones, which have no experts
-  int32_t expert_groups = 0;         // 0: the file does not say; half of them are used
-  DType router_type = DType::kF32;   // of what routers and the shared expert's gate are made of
-  int32_t gating = 0;                // expert_gating_func; 0: the file does not say
-  float expert_scale = 0.0F;         // 0: the file does not say
-  bool choice_bias = false;          // exp_probs_b
-  bool expert_biases = false;        // of the router and of all experts
-  bool fused_experts = false;        // ffn_gate_up_exps in place of two
+  int32_t shared_width = 96;        // of families that have a shared expert
+  int32_t dense_layers = 0;         // the first ones, which have no experts
+  int32_t expert_groups = 0;        // 0: the file does not say; half of them are used
+  DType router_type = DType::kF32;  // of what routers and the shared expert's gate are made of
+  int32_t gating = 0;               // expert_gating_func; 0: the file does not say
+  float expert_scale = 0.0F;        // 0: the file does not say
+  bool choice_bias = false;         // exp_probs_b
+  bool expert_biases = false;       // of the router and of all experts
+  bool fused_experts = false;       // ffn_gate_up_exps in place of two
   uint32_t seed = 1;
 };
 

@@ -53,10 +53,10 @@ void put_in_order(const int32_t* routes, const ConstRoutes& of, int64_t experts,
 
 /// What a thread works with.
 struct Scratch {
-  float* sums;       // [kRowChunk][kTileGroup * 16]
-  float* up_sums;    // of gated products, the same
-  std::byte* tile;   // one that is packed as it is used
-  std::byte* rows;   // [kRowChunk] rows of x
+  float* sums;      // [kRowChunk][kTileGroup * 16]
+  float* up_sums;   // of gated products, the same
+  std::byte* tile;  // one that is packed as it is used
+  std::byte* rows;  // [kRowChunk] rows of x
   std::byte* kernel;
 };
 
@@ -88,9 +88,7 @@ class Experts {
   }
 
   /// What a tile of an expert with so many rows costs.
-  static int64_t tile_cost(int64_t rows) noexcept {
-    return rows > 0 ? rows + kRowsWorthATile : 0;
-  }
+  static int64_t tile_cost(int64_t rows) noexcept { return rows > 0 ? rows + kRowsWorthATile : 0; }
 
   /// The share of all that experts have to do.
   void run(const Order& order, int32_t index, int32_t shares, const Scratch& scratch) const {
@@ -178,8 +176,8 @@ class Experts {
     job.tile_bytes = segment.tile_bytes;
     job.n_tiles = n;
     job.cols = weight_.in_features();
-    job.x = group.x +
-            packed_form_offset(x_.forms, activation_form(kernels_, segment.type), x_.cols);
+    job.x =
+        group.x + packed_form_offset(x_.forms, activation_form(kernels_, segment.type), x_.cols);
     job.x_stride = x_stride_;
     job.rows = group.rows;
     job.acc = acc;

@@ -186,7 +186,8 @@ graph::ValueId DecoderBuilder::routed_experts(graph::ValueId x, engine::Act gate
     inner = graph_.apply(engine::Op::kGated, {gate, half(width)}, act);
   } else {
     const graph::ValueId gate = stack(x, "ffn_gate_exps", width, h_.hidden);
-    inner = graph_.apply(engine::Op::kGated, {gate, stack(x, "ffn_up_exps", width, h_.hidden)}, act);
+    inner =
+        graph_.apply(engine::Op::kGated, {gate, stack(x, "ffn_up_exps", width, h_.hidden)}, act);
   }
   return graph_.combine(stack(inner, "ffn_down_exps", h_.hidden, width), routes);
 }
@@ -201,7 +202,8 @@ graph::ValueId DecoderBuilder::shared_expert(graph::ValueId x, engine::Act gate_
   graph::ValueId inner;
   if (gated) {
     const graph::ValueId gate = part(x, "ffn_gate_shexp", width, h_.hidden);
-    inner = graph_.apply(engine::Op::kGated, {gate, part(x, "ffn_up_shexp", width, h_.hidden)}, act);
+    inner =
+        graph_.apply(engine::Op::kGated, {gate, part(x, "ffn_up_shexp", width, h_.hidden)}, act);
   } else {
     inner = graph_.apply(engine::Op::kActivate, {part(x, "ffn_up_shexp", width, h_.hidden)}, act);
   }

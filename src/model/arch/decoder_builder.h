@@ -67,8 +67,8 @@ class DecoderBuilder {
   graph::ValueId plain_feed_forward(graph::ValueId x, engine::Act act, Bias bias);
   /// The rows' experts by ffn_gate_inp, each ffn_down_exps(gate(ffn_gate_exps x) * ffn_up_exps x),
   /// or ffn_down_exps(gate(ffn_up_exps x)) where they are not gated, and the shared one. Files may
-  /// have gate and up as ffn_gate_up_exps, a bias of the choice as exp_probs_b, and biases. Adapters
-  /// find no site here yet.
+  /// have gate and up as ffn_gate_up_exps, a bias of the choice as exp_probs_b, and biases.
+  /// Adapters find no site here yet.
   graph::ValueId experts(graph::ValueId x, engine::Act gate, bool gated, SharedExpert shared);
   /// x and what a block makes of it, times the model's factor.
   graph::ValueId add(graph::ValueId x, graph::ValueId made);

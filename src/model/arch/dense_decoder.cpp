@@ -36,10 +36,10 @@ Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) 
   GEN_TRY(read_model(keys, h));
   GEN_TRY(read_feed_forward(keys, h));
   if (const ExpertStyle& of = style.experts; of.has != Experts::kNone) {
-    GEN_TRY(read_experts(keys,
-                         {of.gating, of.normalise, of.shared != SharedExpert::kNone,
-                          of.has == Experts::kRequired},
-                         h));
+    GEN_TRY(read_experts(
+        keys,
+        {of.gating, of.normalise, of.shared != SharedExpert::kNone, of.has == Experts::kRequired},
+        h));
   }
   GEN_TRY(read_heads(keys, false, h));
   GEN_TRY(read_windows(keys, {style.window, style.global_every}, h));

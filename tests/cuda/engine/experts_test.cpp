@@ -193,8 +193,8 @@ TEST(CudaExperts, ARowHasTheBitsOfItsMatrixAlone) {
   }
   OpBench cuda(cuda_engine());
   const Case odd = {5, 35, true, false};  // columns that are no whole pieces
-  EXPECT_TRUE(same_bits(experts(cuda, DType::kF32, odd, false),
-                        experts(cuda, DType::kF32, odd, true)));
+  EXPECT_TRUE(
+      same_bits(experts(cuda, DType::kF32, odd, false), experts(cuda, DType::kF32, odd, true)));
 }
 
 }  // namespace
