@@ -8,6 +8,7 @@
 #include "engine/cpu/linear_kernels.h"
 #include "engine/cpu/low_rank.h"
 #include "engine/cpu/rms_norm.h"
+#include "engine/cpu/route.h"
 #include "engine/cpu/scan.h"
 
 namespace gen::engine::cpu {
@@ -21,6 +22,7 @@ KernelTable kernel_table(CpuLevel level) noexcept {
   table.linear_quant = quant_kernels(level);
   table.low_rank = low_rank_kernels(level);
   table.rms_norm = rms_norm_kernels(level);
+  table.route = route_kernels(level);
   table.scan = scan_kernels(level);
   return table;
 }

@@ -20,6 +20,7 @@ struct FloatKernels;        // linear_kernels.h
 struct LowRankKernels;      // low_rank.h
 struct QuantKernels;        // linear_kernels.h
 struct RmsNormKernels;      // rms_norm.h
+struct RouteKernels;        // route.h
 struct ScanKernels;         // scan.h
 
 struct KernelTable {
@@ -30,6 +31,7 @@ struct KernelTable {
   const QuantKernels* linear_quant = nullptr;
   const LowRankKernels* low_rank = nullptr;
   const RmsNormKernels* rms_norm = nullptr;
+  const RouteKernels* route = nullptr;
   const ScanKernels* scan = nullptr;
 };
 
