@@ -31,13 +31,23 @@ engine::EnginePtr<std::byte> Binder::memory(const Operand& operand) const noexce
   const ProgramValue& of = value(operand);
   const Workspace::Side& side = work_.sides_[to_size(of.engine)];
   const engine::EngineBuffer& arena = of.selected ? side.selected : side.rows;
-  return arena.data() + static_cast<std::ptrdiff_t>(of.offset) * rows_of(operand);
+  return arena.data() + static_cast<std::ptrdiff_t>(of.offset) * steps_of(operand);
 }
 
 engine::MatrixView Binder::matrix(const Operand& operand) const noexcept {
   if (!operand.present()) return {};
   return {memory(operand).as<float>() + operand.first, rows_of(operand), operand.cols,
-          static_cast<int64_t>(value(operand).row_bytes / sizeof(float))};
+          static_cast<int64_t>(value(operand).stride_bytes() / sizeof(float))};
+}
+
+engine::Routes Binder::routes(const Operand& operand) const noexcept {
+  return {memory(operand).as<int32_t>(), rows_of(operand), static_cast<int32_t>(operand.cols / 2),
+          static_cast<int64_t>(value(operand).stride_bytes() / sizeof(int32_t))};
+}
+
+engine::ConstRoutes Binder::const_routes(const Operand& operand) const noexcept {
+  const engine::Routes view = routes(operand);
+  return {view.data, view.rows, view.n_used, view.stride};
 }
 
 engine::ConstMatrixView Binder::const_matrix(const Operand& operand) const noexcept {
@@ -201,6 +211,13 @@ engine::OpArgs Binder::bind(const Instruction& in, size_t call) const noexcept {
       return best(in);
     case Op::kScan:
       return scan(in);
+    case Op::kRoute:
+      return engine::RouteArgs{const_matrix(in.x), vector(in.vector), in.routing, routes(in.y)};
+    case Op::kExperts:
+      return engine::ExpertsArgs{weight(in),        packed(in.x),  const_routes(in.x2),
+                                 vector(in.vector), in.activation, matrix(in.y)};
+    case Op::kCombine:
+      return engine::CombineArgs{const_matrix(in.x), const_routes(in.x2), matrix(in.y)};
     case Op::kAdapterIn:
       return engine::AdapterInArgs{const_matrix(in.x), low_rank(in), matrix(in.y)};
     case Op::kTap:

@@ -161,7 +161,8 @@ class Compiler {
         continue;
       }
       // Only products read packed rows.
-      if (instruction.op == Op::kLinear && same[to_size(instruction.x.value)] >= 0) {
+      if ((instruction.op == Op::kLinear || instruction.op == Op::kExperts) &&
+          same[to_size(instruction.x.value)] >= 0) {
         instruction.x.value = same[to_size(instruction.x.value)];
       }
       left.push_back(instruction);
@@ -176,7 +177,9 @@ class Compiler {
       for (const Operand* const read : other.reads()) {
         if (read->value == pack.x.value) ++readers;
       }
-      if (other.y.value == pack.x.value) product = other.op == Op::kLinear && !other.x2.present();
+      if (other.y.value == pack.x.value) {
+        product = other.op == Op::kExperts || (other.op == Op::kLinear && !other.x2.present());
+      }
     }
     return product && readers == 1;
   }
@@ -321,14 +324,18 @@ class Compiler {
     }
     prepared.sites = product.sites;
     prepared.sources = places(product);
-    if (instruction.op == Op::kLinear) {
+    if (instruction.op == Op::kLinear || instruction.op == Op::kExperts) {
       add_adapter_in(&instruction, product.sites);
       ProgramValue& x = program_.values[to_size(instruction.x.value)];
       x.forms |= weight->activation_forms();
-      x.bf16_rows = std::max(x.bf16_rows, weight->bf16_rows());
-      plan_->stream_bytes_ += weight->stream_bytes();
+      const bool experts = instruction.op == Op::kExperts;  // which take none in bfloat16
+      x.bf16_rows = std::max(x.bf16_rows, experts ? engine::kAnyRows : weight->bf16_rows());
+      // A row reads the matrices of its own experts.
+      const int64_t read = weight->count() > 1 ? instruction.routing.n_used : 1;
+      plan_->stream_bytes_ +=
+          weight->stream_bytes() / static_cast<size_t>(weight->count()) * static_cast<size_t>(read);
     }
-    if (weight->role() != engine::WeightRole::kEmbedding) {
+    if (instruction.op == Op::kLinear) {
       plan_->one_result_rows_ = std::max(plan_->one_result_rows_, weight->one_result_rows());
     }
     const bool copied = weight->resident_bytes() > 0;
@@ -440,6 +447,7 @@ class Compiler {
       value.row_bytes = value.packed
                             ? engine_of(value.engine).activation_bytes(value.forms, value.cols)
                             : align_up(static_cast<size_t>(value.cols) * sizeof(float));
+      value.row_bytes *= to_size(value.slots);
     }
     find_lifetimes();
     share_in_place();
@@ -501,7 +509,10 @@ class Compiler {
         const ProgramValue& source = program_.values[to_size(term->value)];
         const ProgramValue& target = program_.values[to_size(y.value)];
         const bool whole = term->cols == source.cols && y.cols == target.cols;
-        if (!whole || source.selected != target.selected || source.cols != target.cols) continue;
+        if (!whole || source.selected != target.selected || source.cols != target.cols ||
+            source.slots != target.slots) {
+          continue;
+        }
         // Both operands may be one value; it is then read and written column by column.
         if (lives_[from].last != i || lives_[to_size(y.value)].first != i) continue;
         owner_[to_size(y.value)] = from;

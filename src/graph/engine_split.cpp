@@ -53,6 +53,9 @@ class Splitter {
       moved.op = Op::kTransfer;
       moved.inputs[0] = value_on(n, homes_[to_size(n)]);
       moved.cols = node.cols;
+      moved.slots = node.slots;
+      moved.index = node.index;
+      moved.routing = node.routing;
       moved.selected = node.selected;
       moved.block = node.block;
       node = moved;

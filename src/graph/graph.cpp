@@ -12,15 +12,42 @@ namespace gen::graph {
 
 using engine::Op;
 
+namespace {
+
+constexpr int32_t kAnySlots = INT32_MAX;
+
+/// kFormat for numbers that no router has.
+Status check_routing(const engine::Routing& of, int64_t logits) {
+  if (of.n_experts < 1 || of.n_experts != logits || of.n_used < 1 || of.n_used > of.n_experts) {
+    return error(Code::kFormat, "%d of %d experts are chosen by %lld logits", of.n_used,
+                 of.n_experts, static_cast<long long>(logits));
+  }
+  const bool groups = of.n_groups >= 1 && of.n_experts % of.n_groups == 0 &&
+                      of.n_groups_used >= 1 && of.n_groups_used <= of.n_groups;
+  if (!groups || of.n_experts / of.n_groups * of.n_groups_used < of.n_used) {
+    return error(Code::kFormat, "%d of %d experts are chosen from %d of %d groups", of.n_used,
+                 of.n_experts, of.n_groups_used, of.n_groups);
+  }
+  return {};
+}
+
+}  // namespace
+
 void GraphBuilder::fail(Status status) {
   if (status_.ok()) status_ = std::move(status);
 }
 
-bool GraphBuilder::usable(ValueId x) {
+bool GraphBuilder::usable(ValueId x, int32_t most_slots) {
   if (!status_.ok()) return false;
   if (x.index >= 0 && static_cast<size_t>(x.index) < graph_.nodes.size()) {
-    const Op op = graph_.nodes[static_cast<size_t>(x.index)].op;
-    if (engine::op_info(op).effect != engine::Effect::kHost) return true;
+    const Node& node = graph_.nodes[static_cast<size_t>(x.index)];
+    const bool there = engine::op_info(node.op).effect != engine::Effect::kHost;
+    if (there && !node.index && node.slots <= most_slots) return true;
+    if (there) {
+      fail(error(Code::kInternal, "graph node %zu cannot read %s", graph_.nodes.size(),
+                 node.index ? "what a router makes" : "rows of experts"));
+      return false;
+    }
   }
   fail(
       error(Code::kInternal, "graph node %zu uses a value that is not there", graph_.nodes.size()));
@@ -108,7 +135,9 @@ ValueId GraphBuilder::linear(ValueId x, const engine::WeightSource& weight,
 ValueId GraphBuilder::apply(Op op, std::initializer_list<ValueId> inputs,
                             engine::Activation activation) {
   const engine::OpInfo& info = engine::op_info(op);
-  if (!std::all_of(inputs.begin(), inputs.end(), [&](ValueId x) { return usable(x); })) return {};
+  if (!std::all_of(inputs.begin(), inputs.end(), [&](ValueId x) { return usable(x, kAnySlots); })) {
+    return {};
+  }
   const bool gated_only = activation.kind == engine::Act::kClampedSwiglu && op != Op::kGated;
   if (!info.same_width || inputs.size() != info.n_in || gated_only) {
     fail(error(Code::kInternal, "%s of %zu values cannot be applied", info.name, inputs.size()));
@@ -119,10 +148,16 @@ ValueId GraphBuilder::apply(Op op, std::initializer_list<ValueId> inputs,
   node.op = op;
   node.cols = first.cols;
   node.selected = first.selected;
+  node.slots = first.slots;
   node.activation = activation;
   size_t n = 0;
   for (const ValueId input : inputs) {
     const Node& other = graph_.nodes[static_cast<size_t>(input.index)];
+    if (other.slots != first.slots) {
+      fail(error(Code::kInternal, "%s of %d and %d rows for each row", info.name, first.slots,
+                 other.slots));
+      return {};
+    }
     if (other.cols != first.cols || other.selected != first.selected) {
       fail(error(Code::kFormat, "%s of %srows of %lld and %srows of %lld", info.name,
                  first.selected ? "selected " : "", static_cast<long long>(first.cols),
@@ -131,6 +166,97 @@ ValueId GraphBuilder::apply(Op op, std::initializer_list<ValueId> inputs,
     }
     node.inputs[n++] = input.index;
   }
+  return push(node);
+}
+
+ValueId GraphBuilder::route(ValueId logits, const engine::Routing& routing,
+                            std::span<const float> bias) {
+  if (!usable(logits)) return {};
+  const Node& input = graph_.nodes[static_cast<size_t>(logits.index)];
+  if (Status status = check_routing(routing, input.cols); !status.ok()) {
+    fail(std::move(status));
+    return {};
+  }
+  if (!bias.empty() && std::cmp_not_equal(bias.size(), routing.n_experts)) {
+    fail(error(Code::kFormat, "a bias of %zu values for %d experts", bias.size(),
+               routing.n_experts));
+    return {};
+  }
+  Node node;
+  node.op = Op::kRoute;
+  node.inputs[0] = logits.index;
+  node.cols = 2 * int64_t{routing.n_used};
+  node.index = true;
+  node.selected = input.selected;
+  node.routing = routing;
+  node.vector = keep(bias);
+  return push(node);
+}
+
+/// Whether these are the routes of the rows of `of`.
+bool GraphBuilder::usable_routes(ValueId routes, ValueId of) {
+  if (!status_.ok()) return false;
+  const bool there = routes.index >= 0 && static_cast<size_t>(routes.index) < graph_.nodes.size();
+  if (!there || !graph_.nodes[static_cast<size_t>(routes.index)].index) {
+    fail(error(Code::kInternal, "graph node %zu needs what a router makes", graph_.nodes.size()));
+    return false;
+  }
+  const Node& router = graph_.nodes[static_cast<size_t>(routes.index)];
+  const Node& rows = graph_.nodes[static_cast<size_t>(of.index)];
+  if (rows.selected != router.selected ||
+      (rows.slots != 1 && rows.slots != router.routing.n_used)) {
+    fail(error(Code::kInternal, "%d rows for each row where %d experts are", rows.slots,
+               router.routing.n_used));
+    return false;
+  }
+  return true;
+}
+
+ValueId GraphBuilder::experts(ValueId x, ValueId routes, const engine::WeightSource& stack,
+                              std::span<const float> bias) {
+  if (!usable(x, kAnySlots) || !usable_routes(routes, x)) return {};
+  const Node& input = graph_.nodes[static_cast<size_t>(x.index)];
+  const engine::Routing& routing = graph_.nodes[static_cast<size_t>(routes.index)].routing;
+  if (stack.cols != input.cols || stack.rows <= 0 || stack.count != routing.n_experts) {
+    fail(error(
+        Code::kFormat, "%s: %lld matrices of %lld x %lld do not take rows of %lld to %d experts",
+        stack.name, static_cast<long long>(stack.count), static_cast<long long>(stack.rows),
+        static_cast<long long>(stack.cols), static_cast<long long>(input.cols), routing.n_experts));
+    return {};
+  }
+  if (!bias.empty() && std::cmp_not_equal(bias.size(), stack.count * stack.rows)) {
+    fail(error(Code::kFormat, "%s: bias of %zu values for %lld outputs of %lld experts", stack.name,
+               bias.size(), static_cast<long long>(stack.rows),
+               static_cast<long long>(stack.count)));
+    return {};
+  }
+  graph_.weights.push_back(stack);
+  Node node;
+  node.op = Op::kExperts;
+  node.inputs = {x.index, routes.index, -1};
+  node.cols = stack.rows;
+  node.slots = routing.n_used;
+  node.selected = input.selected;
+  node.routing = routing;
+  node.weight = static_cast<int32_t>(graph_.weights.size() - 1);
+  node.vector = keep(bias);
+  return push(node);
+}
+
+ValueId GraphBuilder::combine(ValueId x, ValueId routes) {
+  if (!usable(x, kAnySlots) || !usable_routes(routes, x)) return {};
+  const Node& input = graph_.nodes[static_cast<size_t>(x.index)];
+  const engine::Routing& routing = graph_.nodes[static_cast<size_t>(routes.index)].routing;
+  if (input.slots != routing.n_used) {
+    fail(error(Code::kInternal, "one row of %d experts is combined", routing.n_used));
+    return {};
+  }
+  Node node;
+  node.op = Op::kCombine;
+  node.inputs = {x.index, routes.index, -1};
+  node.cols = input.cols;
+  node.selected = input.selected;
+  node.routing = routing;
   return push(node);
 }
 
@@ -338,6 +464,12 @@ Result<Graph> GraphBuilder::finish() {
     if (node.op == Op::kRopeAppend && uses[static_cast<size_t>(node.inputs[0])] != 1) {
       return error(Code::kInternal, "block %d: q is rotated in place but has another use",
                    node.block);
+    }
+  }
+  // So that what is selected of them is never asked for apart from the rest.
+  for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+    if (graph_.nodes[n].slots > 1 && uses[n] > 1) {
+      return error(Code::kInternal, "graph node %zu: rows of experts have %d readers", n, uses[n]);
     }
   }
   return std::move(graph_);

@@ -69,6 +69,8 @@ struct Node {
   engine::Op op = engine::Op::kEmbed;
   std::array<int32_t, 3> inputs = {-1, -1, -1};  // values
   int64_t cols = 0;                              // width of the value made
+  int32_t slots = 1;                             // rows of it for each row of the step
+  bool index = false;                            // it is words of 32 bits, what routers make
   bool selected = false;                         // one row for each row that wants logits
   int32_t weight = -1;                           // index into Graph::weights
   int32_t vector = -1;   // index into Graph::vectors: norm weight, bias, norm of q
@@ -79,6 +81,7 @@ struct Node {
   int32_t site = -1;
   float factor = 1.0F;  // scale of an embedding, eps of a norm
   engine::Activation activation;
+  engine::Routing routing;  // of a router, and of what reads its value
   AttentionSpec attention;
 };
 
@@ -113,6 +116,17 @@ class GraphBuilder {
   ValueId apply(engine::Op op, std::initializer_list<ValueId> inputs,
                 engine::Activation activation = {});
   ValueId add(ValueId a, ValueId b) { return apply(engine::Op::kAdd, {a, b}); }
+  /// Which experts each row of logits [T, E] is given to, and with which weights: a value that only
+  /// experts() and combine() read. `bias` is [E] or empty, copied, and of the choice alone.
+  ValueId route(ValueId logits, const engine::Routing& routing, std::span<const float> bias = {});
+  /// Products of each row with the matrices of its experts: the value has n_used rows for each row
+  /// of `routes`, in the order of rank. x has one row for each of its rows, or is such a value
+  /// itself. Such values have one reader: experts(), combine(), or apply(). `bias` is
+  /// [E, stack.rows] or empty, copied. Adapters have no site there yet.
+  ValueId experts(ValueId x, ValueId routes, const engine::WeightSource& stack,
+                  std::span<const float> bias = {});
+  /// The sum of each row's n_used rows of x by their weights.
+  ValueId combine(ValueId x, ValueId routes);
   /// Keeps a rotary table for the layers that name it.
   int32_t rope_table(RopeSpec spec);
   /// Normalises heads (q_norm, k_norm: [k_dim] or empty), rotates, stores k and v in the block's
@@ -140,7 +154,8 @@ class GraphBuilder {
   Result<Graph> finish();
 
  private:
-  bool usable(ValueId x);
+  bool usable(ValueId x, int32_t most_slots = 1);
+  bool usable_routes(ValueId routes, ValueId of);
   Status check_attention(ValueId q, ValueId k, ValueId v, int32_t block,
                          const AttentionSpec& spec) const;
   Result<int32_t> cache_layer_of(int32_t block, const AttentionSpec& spec);

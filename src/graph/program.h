@@ -18,9 +18,12 @@ namespace gen::graph {
 
 using engine::Op;
 
-/// Rows of float32, or rows packed for products.
+/// Rows of float32, rows packed for products, or rows of indices: words of 32 bits
+/// (engine::Routes).
 struct ProgramValue {
   int64_t cols = 0;
+  int32_t slots = 1;  // rows for each row of the step
+  bool index = false;
   bool packed = false;
   bool selected = false;  // lies in the region of selected rows
   int32_t engine = 0;     // whose memory it lies in
@@ -28,8 +31,13 @@ struct ProgramValue {
   /// Rows from which on they are bfloat16 (engine::Activations::bf16); 0: never.
   int64_t bf16_rows = 0;
   // Filled by compile:
-  size_t row_bytes = 0;  // a multiple of 64
+  size_t row_bytes = 0;  // of all slots of a row, each a multiple of 64
   size_t offset = 0;     // bytes for one row, see memory_plan.h
+
+  /// From a row, or a slot of one, to the next.
+  [[nodiscard]] size_t stride_bytes() const noexcept {
+    return row_bytes / static_cast<size_t>(slots);
+  }
 };
 
 /// Columns [first, first + cols) of a value; none if value < 0.
@@ -66,7 +74,8 @@ struct Product {
 ///   kAttention   x -> y, packed                      kTap, kLogits  x
 ///   kTransfer    x -> y, of another engine
 ///   kSelectRows  x -> y                              kBest       x, which it changes
-///   kScan        x, x2, x3 (a, b, x) -> y
+///   kScan        x, x2, x3 (a, b, x) -> y            kRoute      x -> y (indices)
+///   kExperts     x (packed), x2 (indices) -> y       kCombine    x, x2 (indices) -> y
 struct Instruction {
   Op op = Op::kEmbed;
   bool selected = false;   // runs over selected rows, in chunks, after all others
@@ -82,6 +91,7 @@ struct Instruction {
   int32_t layer = -1;
   float factor = 1.0F;
   engine::Activation activation;
+  engine::Routing routing;
   AttentionSpec attention;
 
   /// What it reads, in the order of OpInfo::in_place.

@@ -185,14 +185,34 @@ std::vector<float> run(const test::TinyGraph& tiny, const FusionOptions& fusion,
 }
 
 TEST(Fusion, ChangesNoBit) {
-  const test::TinyGraph tiny;
-  const std::vector<float> plain = run(tiny, kPlain, {});
-  ASSERT_EQ(plain.size(), 6U * 30);
-  for (unsigned mask = 1; mask < 64; ++mask) {
-    const FusionOptions fusion = {(mask & 1) != 0, (mask & 2) != 0,  (mask & 4) != 0,
-                                  (mask & 8) != 0, (mask & 16) != 0, (mask & 32) != 0};
-    EXPECT_EQ(run(tiny, fusion, {}), plain) << "fusion " << mask;
+  for (const int32_t experts : {0, 5}) {
+    test::TinyShape shape;
+    shape.experts = experts;
+    const test::TinyGraph tiny(shape);
+    const std::vector<float> plain = run(tiny, kPlain, {});
+    ASSERT_EQ(plain.size(), 6U * 30);
+    for (unsigned mask = 1; mask < 64; ++mask) {
+      const FusionOptions fusion = {(mask & 1) != 0, (mask & 2) != 0,  (mask & 4) != 0,
+                                    (mask & 8) != 0, (mask & 16) != 0, (mask & 32) != 0};
+      EXPECT_EQ(run(tiny, fusion, {}), plain) << experts << " experts, fusion " << mask;
+    }
   }
+}
+
+TEST(Fusion, ExpertsAreARouterAndTwoProducts) {
+  test::TinyShape shape;
+  shape.layers = 1;
+  shape.experts = 5;
+  const test::TinyGraph tiny(shape);
+  const Program program = fuse(tiny.graph());
+  std::string names;
+  for (const Instruction& each : program.instructions) {
+    names += std::string(names.empty() ? "" : " ") + engine::op_info(each.op).name;
+    if (each.op == Op::kRoute) EXPECT_TRUE(program.values[to_size(each.y.value)].index);
+    if (each.op == Op::kExperts) EXPECT_EQ(program.values[to_size(each.y.value)].slots, 2);
+  }
+  EXPECT_NE(names.find("linear route experts pack experts combine add"), std::string::npos)
+      << names;
 }
 
 TEST(Fusion, WaysAroundMissingKernelsChangeNoBit) {
@@ -208,6 +228,12 @@ TEST(Fusion, WaysAroundMissingKernelsChangeNoBit) {
     engine.stacks = (mask & 4) == 0;
     EXPECT_EQ(run(tiny, {}, engine), plain) << "engine " << mask;
   }
+  shape.experts = 5;
+  shape.expert_up_type = DType::kBF16;
+  const test::TinyGraph experts(shape);
+  test::ReferenceEngine::Options engine;
+  engine.gate_up = false;
+  EXPECT_EQ(run(experts, {}, engine), run(experts, kPlain, {}));
 }
 
 TEST(Fusion, MissingKernelsSplitWhatTheyMust) {
