@@ -44,6 +44,13 @@ struct RopeParams {
 /// What mixes the rows of a sequence in a block.
 enum class MixerKind : uint8_t { kNone, kAttention };
 
+/// The experts of a block. The comments give keys, as those of RopeParams do.
+struct ExpertParams {
+  engine::Routing routing;   // expert_count, 0: the block has none; expert_used_count and others
+  int32_t feed_forward = 0;  // of one: expert_feed_forward_length; feed_forward_length
+  int32_t shared = 0;        // of those that all rows go to, together, 0: none
+};
+
 /// One block.
 struct LayerParams {
   MixerKind mixer = MixerKind::kAttention;
@@ -51,6 +58,7 @@ struct LayerParams {
   graph::AttentionSpec attention;
   RopeParams rope;
   int32_t feed_forward = 0;
+  ExpertParams experts;
 };
 
 struct HParams {

@@ -28,10 +28,19 @@ class Weights {
   /// Rows [first, first + n) of a matrix of `total`, where a file has several as one.
   engine::WeightSource rows(const std::string& name, int64_t total, int64_t first, int64_t n,
                             int64_t cols);
+  /// `count` matrices of `rows` by `cols`, one behind the other.
+  engine::WeightSource stack(const std::string& name, int64_t count, int64_t rows, int64_t cols);
+  /// Rows [first, first + n) of each matrix of such a stack.
+  engine::WeightSource stack_rows(const std::string& name, int64_t count, int64_t total,
+                                  int64_t first, int64_t n, int64_t cols);
   /// `size` values as floats.
   std::vector<float> vector(const std::string& name, int64_t size);
   /// The same, or empty if the file has no such tensor.
-  std::vector<float> optional_vector(const std::string& name, int64_t size);
+  std::vector<float> optional_vector(const std::string& name, int64_t size) {
+    return optional_vector(name, size, 1);
+  }
+  /// Of `count` such vectors, one behind the other.
+  std::vector<float> optional_vector(const std::string& name, int64_t size, int64_t count);
   /// Names a tensor that other models of the family use and this one does not need.
   void ignore(std::string_view name) { used_.insert(std::string(name)); }
 
@@ -41,7 +50,9 @@ class Weights {
   Status finish();
 
  private:
-  const gguf::TensorInfo* take(const std::string& name, int64_t cols, int64_t rows);
+  const gguf::TensorInfo* take(const std::string& name, int64_t cols, int64_t rows,
+                               int64_t count = 1);
+  std::vector<float> vectors(const std::string& name, int64_t size, int64_t count);
   void fail(Status status);
 
   const gguf::GgufFile& file_;

@@ -129,6 +129,34 @@ std::vector<ValueCase> value_cases() {
   olmo.window = 4;
   olmo.linear_factor = 4.0F;
   cases.push_back({"olmo2_window", olmo, kFloat});
+  for (const char* family : {"qwen3moe", "qwen2moe", "olmoe"}) {
+    cases.push_back({family, spec_of(family), kFloat});
+  }
+  TinyModelSpec mixtral = spec_of("llama");
+  mixtral.experts = 8;
+  cases.push_back({"llama_experts", mixtral, kFloat});
+  mixtral.fused_experts = true;
+  cases.push_back({"fused_experts", mixtral, kFloat});
+  mixtral.fused_experts = false;
+  mixtral.expert_biases = true;
+  mixtral.gating = 3;
+  cases.push_back({"expert_biases", mixtral, kFloat});
+  TinyModelSpec grouped = spec_of("qwen3moe");
+  grouped.layers = 3;
+  grouped.dense_layers = 1;
+  grouped.experts = 12;
+  grouped.experts_used = 3;
+  grouped.expert_groups = 4;
+  grouped.gating = 2;
+  grouped.choice_bias = true;
+  grouped.expert_scale = 2.5F;
+  cases.push_back({"expert_groups", grouped, kFloat});
+  TinyModelSpec every = spec_of("olmoe");
+  every.experts_used = every.experts = 5;
+  cases.push_back({"all_experts", every, kFloat});
+  TinyModelSpec single = spec_of("qwen3moe");
+  single.experts_used = single.experts = 1;
+  cases.push_back({"one_expert", single, kFloat});
   TinyModelSpec fused = spec_of("qwen2");
   fused.fused_qkv = true;
   fused.kv_heads = 1;
@@ -145,6 +173,8 @@ std::vector<ValueCase> value_cases() {
                                      {"granite_q8_0", "granite"},
                                      {"olmo2_q8_0", "olmo2"},
                                      {"glm4_q8_0", "glm4"},
+                                     {"qwen3moe_q8_0", "qwen3moe"},
+                                     {"qwen2moe_q8_0", "qwen2moe"},
                                      {"arcee_q8_0", "arcee"}}) {
     TinyModelSpec quantised = spec_of(family, DType::kQ8_0);
     quantised.v_type = DType::kQ5_0;
@@ -226,7 +256,7 @@ std::vector<TinyModelSpec> bit_specs() {
                                       spec_of("qwen3", DType::kQ8_0),
                                       spec_of("llama", DType::kQ4_0)};
   specs[1].window = 6;
-  for (const char* family : {"gemma2", "granite", "olmo2"}) {
+  for (const char* family : {"gemma2", "granite", "olmo2", "qwen3moe", "qwen2moe"}) {
     for (const DType type : {DType::kF32, DType::kQ8_0}) {
       specs.push_back(spec_of(family, type));
       specs.back().window = 6;

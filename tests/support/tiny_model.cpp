@@ -14,8 +14,10 @@
 namespace gen::test {
 namespace {
 
+using model::arch::Experts;
 using model::arch::FeedForward;
 using model::arch::HeadNorms;
+using model::arch::SharedExpert;
 
 constexpr double kEps = 1e-5;
 constexpr int32_t kMixWidth = 40;  // no multiple of 16
@@ -40,6 +42,8 @@ bool has(model::arch::Bias bias, bool wanted) {
 
 TinyModel::TinyModel(const TinyModelSpec& spec)
     : spec_(spec), style_(style_of(spec.architecture)), random_(spec.seed) {
+  if (spec.experts < 0) spec_.experts = style_.experts.has == Experts::kRequired ? 6 : 0;
+  if (style_.experts.shared == SharedExpert::kNone) spec_.shared_width = 0;
   keys();
   matrix("token_embd.weight", spec.vocab, spec.hidden, spec.type);
   for (int32_t i = 0; i < spec.layers; ++i) block(i);
@@ -101,6 +105,53 @@ void TinyModel::keys() {
   }
   spec_.unrotated = spec_.unrotated && style_.rope_switch;
   if (spec_.unrotated) writer_.set(a + "rope.scaling.finetuned", false);
+  if (spec_.experts > 0) expert_keys();
+}
+
+void TinyModel::expert_keys() {
+  const auto set = [&](const char* key, int32_t value, bool says = true) {
+    if (says) writer_.set(spec_.architecture + "." + key, static_cast<uint32_t>(value));
+  };
+  set("expert_count", spec_.experts);
+  set("expert_used_count", spec_.experts_used);
+  set("expert_feed_forward_length", spec_.expert_width);
+  set("expert_shared_feed_forward_length", spec_.shared_width, spec_.shared_width > 0);
+  set("leading_dense_block_count", spec_.dense_layers, spec_.dense_layers > 0);
+  set("expert_group_count", spec_.expert_groups, spec_.expert_groups > 0);
+  set("expert_group_used_count", spec_.expert_groups / 2, spec_.expert_groups > 0);
+  set("expert_gating_func", spec_.gating, spec_.gating > 0);
+  if (spec_.expert_scale != 0.0F) {
+    writer_.set(spec_.architecture + ".expert_weights_scale", spec_.expert_scale);
+  }
+}
+
+void TinyModel::expert_tensors(int32_t i) {
+  const TinyModelSpec& spec = spec_;
+  const int32_t d = spec.hidden;
+  const int32_t n = spec.experts;
+  const int32_t width = spec.expert_width;
+  const DType v_type = spec.v_type == DType::kF32 ? spec.type : spec.v_type;
+  const auto stack = [&](const char* name, int32_t rows, int32_t cols, DType type) {
+    matrix(in_layer(i, name) + ".weight", rows, cols, type, n);
+    if (spec.expert_biases) vector(in_layer(i, name) + ".bias", rows, 0.0F, n);
+  };
+  matrix(in_layer(i, "ffn_gate_inp.weight"), n, d, spec.router_type);
+  if (spec.expert_biases) vector(in_layer(i, "ffn_gate_inp.bias"), n, 0.0F);
+  if (spec.choice_bias) vector(in_layer(i, "exp_probs_b.bias"), n, 0.0F);
+  if (spec.fused_experts) {
+    matrix(in_layer(i, "ffn_gate_up_exps.weight"), 2 * width, d, spec.type, n);
+  } else {
+    if (style_.feed_forward != FeedForward::kPlain) stack("ffn_gate_exps", width, d, spec.type);
+    stack("ffn_up_exps", width, d, spec.type);
+  }
+  stack("ffn_down_exps", d, width, v_type);
+  if (spec.shared_width == 0) return;
+  matrix(in_layer(i, "ffn_gate_shexp.weight"), spec.shared_width, d, spec.type);
+  matrix(in_layer(i, "ffn_up_shexp.weight"), spec.shared_width, d, spec.type);
+  matrix(in_layer(i, "ffn_down_shexp.weight"), d, spec.shared_width, v_type);
+  if (style_.experts.shared == SharedExpert::kGated) {
+    matrix(in_layer(i, "ffn_gate_inp_shexp.weight"), 1, d, spec.router_type);
+  }
 }
 
 void TinyModel::block(int32_t i) {
@@ -134,9 +185,9 @@ void TinyModel::block(int32_t i) {
   }
   if (inner_biases) {
     vector(in_layer(i, "attn_output.bias"), d, 0.0F);
-    if (gated) vector(in_layer(i, "ffn_gate.bias"), ff, 0.0F);
-    vector(in_layer(i, "ffn_up.bias"), ff, 0.0F);
-    vector(in_layer(i, "ffn_down.bias"), d, 0.0F);
+    if (gated && !has_experts(i)) vector(in_layer(i, "ffn_gate.bias"), ff, 0.0F);
+    if (!has_experts(i)) vector(in_layer(i, "ffn_up.bias"), ff, 0.0F);
+    if (!has_experts(i)) vector(in_layer(i, "ffn_down.bias"), d, 0.0F);
   }
   if (style_.head_norms != HeadNorms::kNone) {
     const bool all = style_.head_norms == HeadNorms::kAllHeads;
@@ -155,17 +206,23 @@ void TinyModel::block(int32_t i) {
   if (style_.norm_before) {
     vector(in_layer(i, (std::string(style_.ffn_norm) + ".weight").c_str()), d, 1.0F);
   }
-  if (gated) matrix(in_layer(i, "ffn_gate.weight"), ff, d, spec.type);
-  matrix(in_layer(i, "ffn_up.weight"), fused ? 2 * ff : ff, d, spec.type);
-  matrix(in_layer(i, "ffn_down.weight"), d, ff, v_type);
+  if (has_experts(i)) {
+    expert_tensors(i);
+  } else {
+    if (gated) matrix(in_layer(i, "ffn_gate.weight"), ff, d, spec.type);
+    matrix(in_layer(i, "ffn_up.weight"), fused ? 2 * ff : ff, d, spec.type);
+    matrix(in_layer(i, "ffn_down.weight"), d, ff, v_type);
+  }
   if (style_.norm_after) vector(in_layer(i, "post_ffw_norm.weight"), d, 1.0F);
 }
 
 /// In [-0.5, 0.5): a plain scale of the generator's bits, alike on every machine.
 float TinyModel::next() { return static_cast<float>(random_() >> 8) * 0x1p-24F - 0.5F; }
 
-void TinyModel::matrix(const std::string& name, int32_t rows, int32_t cols, DType type) {
-  const auto count = static_cast<size_t>(rows) * static_cast<size_t>(cols);
+void TinyModel::matrix(const std::string& name, int32_t rows, int32_t cols, DType type,
+                       int32_t matrices) {
+  const auto count = static_cast<size_t>(rows) * static_cast<size_t>(cols) *
+                     static_cast<size_t>(std::max(matrices, 1));
   std::vector<float> values(count);
   // Large enough that attention and gates are far from their linear range.
   const float scale = 4.0F / std::sqrt(static_cast<float>(cols));
@@ -178,16 +235,19 @@ void TinyModel::matrix(const std::string& name, int32_t rows, int32_t cols, DTyp
   format->encode(values.data(), data.data(), static_cast<int64_t>(count));
   format->decode(data.data(), values.data(), static_cast<int64_t>(count));
   tensors_[name] = Row(values.begin(), values.end());
-  writer_.tensor(name, static_cast<uint32_t>(type),
-                 {static_cast<uint64_t>(cols), static_cast<uint64_t>(rows)}, std::move(data));
+  std::vector<uint64_t> shape = {static_cast<uint64_t>(cols), static_cast<uint64_t>(rows)};
+  if (matrices > 0) shape.push_back(static_cast<uint64_t>(matrices));
+  writer_.tensor(name, static_cast<uint32_t>(type), shape, std::move(data));
 }
 
-void TinyModel::vector(const std::string& name, int32_t size, float around) {
-  std::vector<float> values(static_cast<size_t>(size));
+void TinyModel::vector(const std::string& name, int32_t size, float around, int32_t count) {
+  std::vector<float> values(static_cast<size_t>(size) * static_cast<size_t>(std::max(count, 1)));
   for (float& value : values) value = around + next();
   tensors_[name] = Row(values.begin(), values.end());
   const auto bytes = std::as_bytes(std::span(values));
-  writer_.tensor(name, 0, {static_cast<uint64_t>(size)}, {bytes.begin(), bytes.end()});
+  std::vector<uint64_t> shape = {static_cast<uint64_t>(size)};
+  if (count > 0) shape.push_back(static_cast<uint64_t>(count));
+  writer_.tensor(name, 0, shape, {bytes.begin(), bytes.end()});
 }
 
 const TinyModel::Row* TinyModel::find(const std::string& name) const {
@@ -380,6 +440,10 @@ void TinyModel::recur(int32_t index, std::vector<Row>* hidden) const {
 void TinyModel::mix(int32_t index, std::vector<Row>* hidden) const {
   for (Row& x : *hidden) {
     const Row y = norm_if(style_.norm_before, index, style_.ffn_norm, x);
+    if (has_experts(index)) {
+      add(&x, norm_if(style_.norm_after, index, "post_ffw_norm", experts(index, y)));
+      continue;
+    }
     const engine::Activation act = {.kind = style_.activation};
     Row up = product(in_layer(index, "ffn_up"), y);
     if (style_.feed_forward == FeedForward::kPlain) {
@@ -398,6 +462,102 @@ void TinyModel::mix(int32_t index, std::vector<Row>* hidden) const {
     const Row down = product(in_layer(index, "ffn_down"), up);
     add(&x, norm_if(style_.norm_after, index, "post_ffw_norm", down));
   }
+}
+
+TinyModel::Row TinyModel::stacked(const std::string& name, int32_t e, const Row& x,
+                                  size_t outputs) const {
+  const Row& weight = *find(name + ".weight");
+  const Row* bias = find(name + ".bias");
+  Row y(outputs);
+  for (size_t n = 0; n < outputs; ++n) {
+    const size_t row = static_cast<size_t>(e) * outputs + n;
+    for (size_t c = 0; c < x.size(); ++c) y[n] += weight[row * x.size() + c] * x[c];
+    if (bias != nullptr) y[n] += (*bias)[row];
+  }
+  return y;
+}
+
+TinyModel::Row TinyModel::experts(int32_t index, const Row& x) const {
+  const auto n = static_cast<size_t>(spec_.experts);
+  const Row logits = product(in_layer(index, "ffn_gate_inp"), x);
+  const auto softmax = [](Row of) {
+    double sum = 0.0;
+    for (double& each : of) sum += each = std::exp(each);
+    for (double& each : of) each /= sum;
+    return of;
+  };
+  int32_t gating = spec_.gating;
+  if (gating == 0) gating = 1 + static_cast<int32_t>(style_.experts.gating);
+  Row p = gating == 1 ? softmax(logits) : logits;
+  for (double& each : p) each = gating == 2 ? 1.0 / (1.0 + std::exp(-each)) : each;
+  Row score = p;
+  const Row* choice = find(in_layer(index, "exp_probs_b.bias"));
+  for (size_t e = 0; choice != nullptr && e < n; ++e) score[e] += (*choice)[e];
+  const auto best = [](const Row& of, size_t count) {
+    std::vector<size_t> order;
+    for (size_t i = 0; i < of.size(); ++i) order.push_back(i);
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return of[a] > of[b]; });
+    order.resize(count);
+    return order;
+  };
+  if (spec_.expert_groups > 0) {
+    const auto groups = static_cast<size_t>(spec_.expert_groups);
+    Row sums;
+    for (size_t g = 0; g < groups; ++g) {
+      Row own(score.begin() + static_cast<std::ptrdiff_t>(g * n / groups),
+              score.begin() + static_cast<std::ptrdiff_t>((g + 1) * n / groups));
+      std::sort(own.rbegin(), own.rend());
+      sums.push_back(own[0] + own[1]);
+    }
+    const std::vector<size_t> kept = best(sums, groups / 2);
+    for (size_t e = 0; e < n; ++e) {
+      if (std::count(kept.begin(), kept.end(), e / (n / groups)) == 0) score[e] = -INFINITY;
+    }
+  }
+  const std::vector<size_t> chosen = best(score, static_cast<size_t>(spec_.experts_used));
+  Row weights;
+  for (const size_t e : chosen) weights.push_back(p[e]);
+  if (gating == 3) weights = softmax(weights);
+  double sum = 0.0;
+  for (const double each : weights) sum += each;
+  Row y(x.size());
+  const engine::Activation act = {.kind = style_.activation};
+  const auto width = static_cast<size_t>(spec_.expert_width);
+  for (size_t s = 0; s < chosen.size(); ++s) {
+    const auto e = static_cast<int32_t>(chosen[s]);
+    double weight = weights[s];
+    if (style_.experts.normalise) weight /= sum;
+    if (spec_.expert_scale != 0.0F) weight *= static_cast<double>(spec_.expert_scale);
+    Row inner;
+    if (style_.feed_forward == FeedForward::kPlain) {
+      inner = stacked(in_layer(index, "ffn_up_exps"), e, x, width);
+      for (double& each : inner) each = reference_act(act, each);
+    } else {
+      Row gate;
+      if (spec_.fused_experts) {
+        gate = stacked(in_layer(index, "ffn_gate_up_exps"), e, x, 2 * width);
+        const auto half = gate.begin() + static_cast<std::ptrdiff_t>(width);
+        inner = Row(half, gate.end());
+      } else {
+        gate = stacked(in_layer(index, "ffn_gate_exps"), e, x, width);
+        inner = stacked(in_layer(index, "ffn_up_exps"), e, x, width);
+      }
+      for (size_t i = 0; i < width; ++i) inner[i] = reference_gated(act, gate[i], inner[i]);
+    }
+    const Row down = stacked(in_layer(index, "ffn_down_exps"), e, inner, x.size());
+    for (size_t i = 0; i < y.size(); ++i) y[i] += weight * down[i];
+  }
+  if (spec_.shared_width == 0) return y;
+  const Row gate = product(in_layer(index, "ffn_gate_shexp"), x);
+  Row inner = product(in_layer(index, "ffn_up_shexp"), x);
+  for (size_t i = 0; i < inner.size(); ++i) inner[i] = reference_gated(act, gate[i], inner[i]);
+  const Row down = product(in_layer(index, "ffn_down_shexp"), inner);
+  double weight = 1.0;
+  if (style_.experts.shared == SharedExpert::kGated) {
+    weight = 1.0 / (1.0 + std::exp(-product(in_layer(index, "ffn_gate_inp_shexp"), x)[0]));
+  }
+  for (size_t i = 0; i < y.size(); ++i) y[i] += weight * down[i];
+  return y;
 }
 
 std::vector<double> TinyModel::logits(const std::vector<int32_t>& tokens, int32_t layers) const {

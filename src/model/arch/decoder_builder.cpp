@@ -9,6 +9,12 @@
 
 namespace gen::model::arch {
 
+namespace {
+
+constexpr int32_t kNoSite = -1;
+
+}  // namespace
+
 int32_t DecoderBuilder::rope_table() {
   const RopeParams& rope = layer().rope;
   if (rope.kind == engine::RopeKind::kNone) return -1;
@@ -145,6 +151,68 @@ graph::ValueId DecoderBuilder::plain_feed_forward(graph::ValueId x, engine::Act 
   const graph::ValueId up = linear(x, "ffn_up", layer().feed_forward, graph::SiteKind::kUp, bias);
   const graph::ValueId active = graph_.apply(engine::Op::kActivate, {up}, {.kind = act});
   return linear(active, "ffn_down", h_.hidden, graph::SiteKind::kDown, bias);
+}
+
+graph::ValueId DecoderBuilder::experts(graph::ValueId x, engine::Act gate, bool gated,
+                                       SharedExpert shared) {
+  const graph::ValueId routed = routed_experts(x, gate, gated);
+  if (layer().experts.shared == 0) return routed;
+  return graph_.add(routed, shared_expert(x, gate, gated, shared == SharedExpert::kGated));
+}
+
+graph::ValueId DecoderBuilder::routed_experts(graph::ValueId x, engine::Act gate_act, bool gated) {
+  const engine::Routing& routing = layer().experts.routing;
+  const int64_t n = routing.n_experts;
+  const int64_t width = layer().experts.feed_forward;
+  const graph::ValueId logits = product(x, name("ffn_gate_inp", ".weight"), n, h_.hidden,
+                                        name("ffn_gate_inp", ".bias"), Bias::kOptional, kNoSite);
+  const graph::ValueId routes =
+      graph_.route(logits, routing, weights_.optional_vector(name("exp_probs_b", ".bias"), n));
+  const auto stack = [&](graph::ValueId rows, const char* part, int64_t outputs, int64_t inputs) {
+    return graph_.experts(rows, routes, weights_.stack(name(part, ".weight"), n, outputs, inputs),
+                          weights_.optional_vector(name(part, ".bias"), outputs, n));
+  };
+  const engine::Activation act = {.kind = gate_act};
+  graph::ValueId inner;
+  if (!gated) {
+    inner = graph_.apply(engine::Op::kActivate, {stack(x, "ffn_up_exps", width, h_.hidden)}, act);
+  } else if (weights_.has(name("ffn_gate_up_exps", ".weight"))) {
+    const auto half = [&](int64_t first) {
+      return graph_.experts(x, routes,
+                            weights_.stack_rows(name("ffn_gate_up_exps", ".weight"), n, 2 * width,
+                                                first, width, h_.hidden));
+    };
+    const graph::ValueId gate = half(0);
+    inner = graph_.apply(engine::Op::kGated, {gate, half(width)}, act);
+  } else {
+    const graph::ValueId gate = stack(x, "ffn_gate_exps", width, h_.hidden);
+    inner =
+        graph_.apply(engine::Op::kGated, {gate, stack(x, "ffn_up_exps", width, h_.hidden)}, act);
+  }
+  return graph_.combine(stack(inner, "ffn_down_exps", h_.hidden, width), routes);
+}
+
+graph::ValueId DecoderBuilder::shared_expert(graph::ValueId x, engine::Act gate_act, bool gated,
+                                             bool weighted) {
+  const int64_t width = layer().experts.shared;
+  const auto part = [&](graph::ValueId rows, const char* tensor, int64_t outputs, int64_t inputs) {
+    return product(rows, name(tensor, ".weight"), outputs, inputs, "", Bias::kNone, kNoSite);
+  };
+  const engine::Activation act = {.kind = gate_act};
+  graph::ValueId inner;
+  if (gated) {
+    const graph::ValueId gate = part(x, "ffn_gate_shexp", width, h_.hidden);
+    inner =
+        graph_.apply(engine::Op::kGated, {gate, part(x, "ffn_up_shexp", width, h_.hidden)}, act);
+  } else {
+    inner = graph_.apply(engine::Op::kActivate, {part(x, "ffn_up_shexp", width, h_.hidden)}, act);
+  }
+  const graph::ValueId y = part(inner, "ffn_down_shexp", h_.hidden, width);
+  if (!weighted) return y;
+  // A router of one expert gives its sigmoid.
+  const graph::ValueId weight = part(x, "ffn_gate_inp_shexp", 1, h_.hidden);
+  return graph_.combine(
+      y, graph_.route(weight, {.gating = engine::Gating::kSigmoid, .n_experts = 1, .n_used = 1}));
 }
 
 void DecoderBuilder::head(graph::ValueId x, Bias bias) {

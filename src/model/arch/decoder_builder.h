@@ -24,6 +24,13 @@ enum class HeadNorms : uint8_t {
   kAllHeads,  // of all heads together
 };
 
+/// The expert that all rows go to, with the tensors ffn_gate_shexp, ffn_up_shexp, ffn_down_shexp.
+enum class SharedExpert : uint8_t {
+  kNone,
+  kPlain,
+  kGated,  // times 1 / (1 + e^-x) with x the product of ffn_gate_inp_shexp
+};
+
 /// Mistakes stay in the Weights and the GraphBuilder, which the loader asks afterwards.
 class DecoderBuilder {
  public:
@@ -58,6 +65,11 @@ class DecoderBuilder {
   graph::ValueId fused_feed_forward(graph::ValueId x, engine::Act gate, Bias bias);
   /// ffn_down(act(ffn_up x))
   graph::ValueId plain_feed_forward(graph::ValueId x, engine::Act act, Bias bias);
+  /// The rows' experts by ffn_gate_inp, each ffn_down_exps(gate(ffn_gate_exps x) * ffn_up_exps x),
+  /// or ffn_down_exps(gate(ffn_up_exps x)) where they are not gated, and the shared one. Files may
+  /// have gate and up as ffn_gate_up_exps, a bias of the choice as exp_probs_b, and biases.
+  /// Adapters find no site here yet.
+  graph::ValueId experts(graph::ValueId x, engine::Act gate, bool gated, SharedExpert shared);
   /// x and what a block makes of it, times the model's factor.
   graph::ValueId add(graph::ValueId x, graph::ValueId made);
   /// x is the hidden state after the current layer.
@@ -81,6 +93,8 @@ class DecoderBuilder {
   /// Rows [first, first + rows) of "<part>.weight", which has `total`.
   graph::ValueId piece(graph::ValueId x, const char* part, int64_t total, int64_t first,
                        int64_t rows, graph::SiteKind kind, Bias bias);
+  graph::ValueId routed_experts(graph::ValueId x, engine::Act gate, bool gated);
+  graph::ValueId shared_expert(graph::ValueId x, engine::Act gate, bool gated, bool weighted);
   std::vector<float> bias_values(const std::string& name, int64_t size, Bias bias);
   graph::ValueId product(graph::ValueId x, const std::string& weight, int64_t rows, int64_t cols,
                          const std::string& bias_name, Bias bias, int32_t site);

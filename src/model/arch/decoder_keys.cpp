@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ constexpr int64_t kMaxLayers = 4096;
 constexpr int64_t kMaxWidth = int64_t{1} << 24;
 constexpr int64_t kMaxHeads = 65536;
 constexpr int64_t kMaxHeadDim = 65536;
+constexpr int64_t kMaxExperts = 2048;
 constexpr int64_t kMaxContext = int64_t{1} << 30;
 constexpr int64_t kMaxEntries = std::numeric_limits<int32_t>::max();
 
@@ -105,6 +107,29 @@ Status read_cap(KeyReader& keys, const char* name, float absent, float* out) {
     return error(Code::kFormat, "%s is %g, outside [1e-06, 1e+06]", keys.key(name).c_str(), value);
   }
   *out = static_cast<float>(value);
+  return {};
+}
+
+/// How a router chooses, but for how many.
+Status read_gating(KeyReader& keys, ExpertDefaults absent, engine::Routing* routing) {
+  constexpr engine::Gating kGatings[] = {engine::Gating::kSoftmax, engine::Gating::kSigmoid,
+                                         engine::Gating::kSoftmaxChosen};
+  int32_t gating = 0;  // says nothing
+  GEN_TRY(keys.integer_or("expert_gating_func", 0, 0, std::size(kGatings), &gating));
+  routing->gating = gating == 0 ? absent.gating : kGatings[gating - 1];
+  GEN_TRY(keys.flag_or("expert_weights_norm", absent.normalise, &routing->normalise));
+  GEN_TRY(read_factor(keys, "expert_weights_scale", &routing->scale));
+  int32_t& groups = routing->n_groups;
+  int32_t& used = routing->n_groups_used;
+  GEN_TRY(keys.integer_or("expert_group_count", 1, 0, routing->n_experts, &groups));
+  groups = std::max(groups, 1);
+  GEN_TRY(keys.integer_or("expert_group_used_count", groups, 0, groups, &used));
+  if (used == 0) used = groups;
+  if (routing->n_experts % groups != 0 || routing->n_experts / groups * used < routing->n_used) {
+    return error(Code::kFormat, "%s is %d, but %d of %d experts are chosen from %d groups",
+                 keys.key("expert_group_count").c_str(), groups, routing->n_used,
+                 routing->n_experts, used);
+  }
   return {};
 }
 
@@ -211,6 +236,33 @@ Status read_feed_forward(KeyReader& keys, HParams* h) {
   std::vector<int32_t> widths(h->layers.size());
   GEN_TRY(keys.per_layer("feed_forward_length", 1, kMaxWidth, &widths));
   for (size_t i = 0; i < widths.size(); ++i) h->layers[i].feed_forward = widths[i];
+  return {};
+}
+
+Status read_experts(KeyReader& keys, ExpertDefaults absent, HParams* h) {
+  engine::Routing routing;
+  if (absent.required) {
+    GEN_TRY(keys.integer("expert_count", 1, kMaxExperts, &routing.n_experts));
+  } else {
+    GEN_TRY(keys.integer_or("expert_count", 0, 0, kMaxExperts, &routing.n_experts));
+  }
+  if (routing.n_experts == 0) return {};
+  GEN_TRY(keys.integer("expert_used_count", 1, routing.n_experts, &routing.n_used));
+  GEN_TRY(read_gating(keys, absent, &routing));
+  int32_t dense = 0;
+  GEN_TRY(keys.integer_or("leading_dense_block_count", 0, 0, h->n_layers, &dense));
+  for (size_t i = static_cast<size_t>(dense); i < h->layers.size(); ++i) {
+    LayerParams& layer = h->layers[i];
+    ExpertParams& of = layer.experts;
+    of.routing = routing;
+    GEN_TRY(keys.integer_or("expert_feed_forward_length", layer.feed_forward, 1, kMaxWidth,
+                            &of.feed_forward));
+    if (!absent.shared) continue;
+    int32_t count = 1;
+    GEN_TRY(keys.integer_or("expert_shared_count", 1, 0, kMaxWidth / of.feed_forward, &count));
+    GEN_TRY(keys.integer_or("expert_shared_feed_forward_length", int64_t{count} * of.feed_forward,
+                            0, kMaxWidth, &of.shared));
+  }
   return {};
 }
 

@@ -39,6 +39,18 @@ Status read_local_rope(KeyReader& keys, LocalRope family, HParams* h);
 Status read_rope_switch(KeyReader& keys, HParams* h);
 /// feed_forward_length, which may differ from block to block.
 Status read_feed_forward(KeyReader& keys, HParams* h);
+/// expert_count, 0: there are none; expert_used_count, expert_feed_forward_length,
+/// expert_gating_func, expert_weights_norm, expert_weights_scale, expert_group_count,
+/// expert_group_used_count, of blocks from leading_dense_block_count on; where experts may be
+/// `shared` expert_shared_feed_forward_length, or as wide as expert_shared_count (1) others. After
+/// read_feed_forward.
+struct ExpertDefaults {
+  engine::Gating gating = engine::Gating::kSoftmax;
+  bool normalise = false;
+  bool shared = false;
+  bool required = false;  // 0 of them are refused
+};
+Status read_experts(KeyReader& keys, ExpertDefaults absent, HParams* h);
 
 /// embedding_scale, residual_scale and logit_scale, a divisor; 1 where they are absent or 0.
 Status read_factors(KeyReader& keys, HParams* h);

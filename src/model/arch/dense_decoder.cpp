@@ -15,6 +15,10 @@ using graph::ValueId;
 namespace {
 
 ValueId feed_forward(const DenseStyle& style, DecoderBuilder& d, ValueId x) {
+  if (d.layer().experts.routing.n_experts > 0) {
+    return d.experts(x, style.activation, style.feed_forward != FeedForward::kPlain,
+                     style.experts.shared);
+  }
   switch (style.feed_forward) {
     case FeedForward::kGated:
       return d.gated_feed_forward(x, style.activation, style.inner_bias);
@@ -31,6 +35,12 @@ ValueId feed_forward(const DenseStyle& style, DecoderBuilder& d, ValueId x) {
 Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) {
   GEN_TRY(read_model(keys, h));
   GEN_TRY(read_feed_forward(keys, h));
+  if (const ExpertStyle& of = style.experts; of.has != Experts::kNone) {
+    GEN_TRY(read_experts(
+        keys,
+        {of.gating, of.normalise, of.shared != SharedExpert::kNone, of.has == Experts::kRequired},
+        h));
+  }
   GEN_TRY(read_heads(keys, false, h));
   GEN_TRY(read_windows(keys, {style.window, style.global_every}, h));
   GEN_TRY(read_rope(keys, style.rope, h));

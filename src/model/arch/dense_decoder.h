@@ -23,6 +23,17 @@ enum class FeedForward : uint8_t {
   kPlain,  // ffn_down(act(ffn_up x))
 };
 
+/// Whether files have expert_count.
+enum class Experts : uint8_t { kNone, kOptional, kRequired };
+
+/// Experts in the place of the feed-forward, where a file has such.
+struct ExpertStyle {
+  Experts has = Experts::kNone;
+  engine::Gating gating = engine::Gating::kSoftmax;  // without expert_gating_func
+  bool normalise = false;                            // without expert_weights_norm
+  SharedExpert shared = SharedExpert::kNone;
+};
+
 /// What no file says. Keys are those below "<architecture>.".
 struct DenseStyle {
   RopeParams rope;
@@ -57,6 +68,8 @@ struct DenseStyle {
   /// Models of so many layers, which no other has, divide scores by the root of a head's share of
   /// the width and not of a head's width; no key says so.
   int32_t share_scaled_layers = 0;
+
+  ExpertStyle experts;
 };
 
 /// Reads all that a file of this style may say.

@@ -48,5 +48,8 @@ extern const Architecture kGemma3;
 extern const Architecture kExaone4;
 extern const Architecture kErnie45;
 extern const Architecture kSeedOss;
+extern const Architecture kQwen3Moe;
+extern const Architecture kQwen2Moe;
+extern const Architecture kOlmoe;
 
 }  // namespace gen::model::arch
