@@ -31,7 +31,7 @@ Status check(WeightRole role, std::span<const WeightSource> sources) {
   return {};
 }
 
-/// How a source lies on the device: in pieces, tiles or rows.
+/// How a matrix of a source lies on the device: in pieces, tiles or rows.
 struct Form {
   const quant::Traits* traits = nullptr;  // of tiles
   size_t piece = 0;                       // bytes on the device
@@ -42,7 +42,7 @@ struct Form {
 };
 Form form_of(WeightRole role, const WeightSource& source) noexcept {
   const quant::Traits* const traits = quant::find_traits(source.type);
-  const size_t row = source.data.size() / static_cast<size_t>(source.rows);
+  const size_t row = source.matrix(0).data.size() / static_cast<size_t>(source.rows);
   if (role != WeightRole::kEmbedding && traits != nullptr) {
     return {traits, tile_bytes(*traits, source.cols), kTileOutputs * row,
             static_cast<size_t>(tiles_of(source.rows))};
@@ -101,7 +101,9 @@ uint32_t DeviceWeight::activation_forms() const noexcept {
 size_t WeightLoader::bytes(WeightRole role, std::span<const WeightSource> sources) noexcept {
   if (!check(role, sources).ok()) return 0;
   size_t total = 0;
-  for (const WeightSource& source : sources) total += device_aligned(form_of(role, source).bytes());
+  for (const WeightSource& source : sources) {
+    total += device_aligned(form_of(role, source).bytes() * static_cast<size_t>(source.count));
+  }
   return total;
 }
 
@@ -112,6 +114,7 @@ Result<std::unique_ptr<engine::Weight>> WeightLoader::load(
   auto weight = std::make_unique<DeviceWeight>();
   weight->role_ = role;
   weight->in_ = sources[0].cols;
+  weight->count_ = sources[0].count;
   weight->bytes_ = bytes(role, sources);
   uint8_t* data = nullptr;
   if (memory != nullptr) data = static_cast<DeviceWeightMemory&>(*memory).take(weight->bytes_);
@@ -135,19 +138,25 @@ Result<std::unique_ptr<engine::Weight>> WeightLoader::load(
     weight->one_result_rows_ = std::max(weight->one_result_rows_, one_result ? from - 1 : 0);
     const Form form = form_of(role, source);
     segment.row_bytes = form.traits != nullptr ? 0 : form.piece;
+    segment.pitch = form.bytes();
+    const size_t all = form.bytes() * static_cast<size_t>(source.count);
     weight->out_ = segment.first_row + source.rows;
-    weight->stream_bytes_ += role == WeightRole::kEmbedding ? segment.row_bytes : form.bytes();
-    if (role == WeightRole::kGated || weight->segments_.empty() ||
+    weight->stream_bytes_ += role == WeightRole::kEmbedding ? segment.row_bytes : all;
+    if (role == WeightRole::kGated || source.count > 1 || weight->segments_.empty() ||
         !joined(&weight->segments_.back(), end, segment)) {
       weight->segments_.push_back(segment);
     }
     {
       const DeviceQueue::Turn turn(queue_);
       weight->number_ = queue_.next_weight();
-      GEN_TRY(form.traits != nullptr ? write_tiles(source, data) : write_rows(role, source, data));
+      for (int64_t i = 0; i < source.count; ++i) {
+        const WeightSource one = source.matrix(i);
+        uint8_t* const to = data + static_cast<size_t>(i) * form.bytes();
+        GEN_TRY(form.traits != nullptr ? write_tiles(one, to) : write_rows(role, one, to));
+      }
     }
-    end = data + form.bytes();
-    data += device_aligned(form.bytes());
+    end = data + all;
+    data += device_aligned(all);
   }
   return std::unique_ptr<engine::Weight>(std::move(weight));
 }

@@ -28,10 +28,13 @@ GEN_DEVICE float minus_infinity() { return float_from_bits(0xFF800000U); }
 GEN_DEVICE float max_of(float a, float b) { return a > b ? a : b; }
 GEN_DEVICE float min_of(float a, float b) { return a < b ? a : b; }
 
-/// e^x: gradual underflow, 0 from -104 down, infinity above 88.73, NaN stays NaN.
-GEN_DEVICE float exp_of(float x) {
-  x = min_of(89.0F, x);
-  x = max_of(-104.0F, x);
+/// e^x = first * second * (1 + rest): 2^k in two factors, since k reaches -150.
+struct Exponent {
+  float first;
+  float second;
+  float rest;
+};
+GEN_DEVICE Exponent exponent_of(float x) {
   const float shifted = multiply_add(x, 1.44269504F, kRoundMagic);
   const float k = shifted - kRoundMagic;
   float r = multiply_add(k, -0.693147182F, x);
@@ -42,13 +45,20 @@ GEN_DEVICE float exp_of(float x) {
   p = multiply_add(p, r, 0.166665763F);
   p = multiply_add(p, r, 0.5F);
   const float rest = multiply_add(r * r, p, r);
-  // 2^k in two factors, since k reaches -150.
   const int32_t n =
       static_cast<int32_t>(float_bits(shifted)) - static_cast<int32_t>(float_bits(kRoundMagic));
   const int32_t half = n >> 1;
   const float first = float_from_bits(static_cast<uint32_t>(half + 127) << 23);
   const float second = float_from_bits(static_cast<uint32_t>(n - half + 127) << 23);
-  return (rest + 1.0F) * first * second;
+  return {first, second, rest};
+}
+
+/// e^x: gradual underflow, 0 from -104 down, infinity above 88.73, NaN stays NaN.
+GEN_DEVICE float exp_of(float x) {
+  x = min_of(89.0F, x);
+  x = max_of(-104.0F, x);
+  const Exponent of = exponent_of(x);
+  return (of.rest + 1.0F) * of.first * of.second;
 }
 
 /// 2^x for x <= 0: weights of a softmax. 1 at 0, 0 below -125, NaN stays NaN.
@@ -80,7 +90,49 @@ GEN_DEVICE float tanh_of(float x) {
   return float_from_bits((float_bits(value) & 0x7FFFFFFFU) | (float_bits(x) & 0x80000000U));
 }
 
-/// act(x); of kClampedSwiglu what is multiplied by the other half. Three of them are x / (1 + e^z),
+/// e^x - 1 for x <= 0.
+GEN_DEVICE float expm1_negative(float x) {
+  x = max_of(-104.0F, x);
+  const Exponent of = exponent_of(x);
+  const float power = of.first * of.second;
+  return multiply_add(of.rest, power, power - 1.0F);
+}
+
+/// The standard normal distribution at -t for t in [0, 14.5].
+GEN_DEVICE float normal_tail(float t) {
+  const float u = (t - 3.0F) / (t + 3.0F);
+  float p = 6.39010236e-5F;
+  p = multiply_add(p, u, -7.73407863e-6F);
+  p = multiply_add(p, u, -0.000710370635F);
+  p = multiply_add(p, u, -0.000337739252F);
+  p = multiply_add(p, u, 0.00463695349F);
+  p = multiply_add(p, u, 0.000429306113F);
+  p = multiply_add(p, u, -0.0346802017F);
+  p = multiply_add(p, u, 0.0830147877F);
+  p = multiply_add(p, u, -0.0742803590F);
+  p = multiply_add(p, u, -0.0510147284F);
+  p = multiply_add(p, u, 0.637053973F);
+  const float square = t * t;
+  const float rounded_off = multiply_add(t, t, 0.0F - square);
+  const float power = exp_of(-0.5F * square);
+  const float scaled = p / multiply_add(t, 1.41421356F, 1.0F);
+  return scaled * multiply_add(rounded_off, -0.5F, 1.0F) * power;
+}
+
+GEN_DEVICE float gelu_erf(float x) {
+  const float near = max_of(-14.5F, min_of(14.5F, x));
+  const float part = near * normal_tail(float_from_bits(float_bits(near) & 0x7FFFFFFFU));
+  return 0.0F < x ? x - part : part;
+}
+
+GEN_DEVICE float xielu(const engine::Activation& activation, float x) {
+  const float above = x * multiply_add(activation.alpha, x, activation.beta);
+  const float curve = expm1_negative(min_of(activation.limit, x)) - x;
+  const float below = multiply_add(activation.beta, x, activation.gamma * curve);
+  return 0.0F < x ? above : below;
+}
+
+/// act(x); of kClampedSwiglu what is multiplied by the other half. Some of them are x / (1 + e^z),
 /// which is written once.
 GEN_DEVICE float activated(const engine::Activation& activation, float x) {
   float z = 0.0F - x;
@@ -94,7 +146,14 @@ GEN_DEVICE float activated(const engine::Activation& activation, float x) {
       return activation.alpha * x;
     case engine::Act::kSoftCapped:
       return activation.limit * tanh_of(activation.alpha * x / activation.limit);
+    case engine::Act::kGeluErf:
+      return gelu_erf(x);
+    case engine::Act::kXielu:
+      return xielu(activation, x);
     case engine::Act::kSilu:
+      break;
+    case engine::Act::kSigmoid:
+      x = 1.0F;
       break;
     case engine::Act::kGelu:
       z = 0.0F - x * multiply_add(x * x, 0.0713548163F, 1.59576912F);

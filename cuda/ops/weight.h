@@ -16,13 +16,15 @@
 
 namespace gen::cuda {
 
-/// Rows of one source; outputs [first_row, first_row + rows) of the product.
+/// Rows of one source; outputs [first_row, first_row + rows) of the product. Of a stack its first
+/// matrix; the others follow, `pitch` bytes apart.
 struct WeightSegment {
   DType type = DType::kF32;
   const uint8_t* data = nullptr;
   int64_t first_row = 0;
   int64_t rows = 0;
   size_t row_bytes = 0;  // from a row to the next; 0 where they lie in tiles
+  size_t pitch = 0;
 };
 
 /// One piece of device memory for many weights.
@@ -47,6 +49,7 @@ class DeviceWeight final : public engine::Weight {
   [[nodiscard]] engine::WeightRole role() const noexcept override { return role_; }
   [[nodiscard]] int64_t out_features() const noexcept override { return out_; }
   [[nodiscard]] int64_t in_features() const noexcept override { return in_; }
+  [[nodiscard]] int64_t count() const noexcept override { return count_; }
   [[nodiscard]] uint32_t activation_forms() const noexcept override;
   [[nodiscard]] size_t resident_bytes() const noexcept override { return bytes_; }
   [[nodiscard]] size_t stream_bytes() const noexcept override { return stream_bytes_; }
@@ -61,6 +64,7 @@ class DeviceWeight final : public engine::Weight {
   engine::WeightRole role_ = engine::WeightRole::kLinear;
   int64_t out_ = 0;
   int64_t in_ = 0;
+  int64_t count_ = 1;
   size_t bytes_ = 0;
   size_t stream_bytes_ = 0;
   int64_t one_result_rows_ = 0;

@@ -15,8 +15,8 @@ using gen::Result;
 using gen::Status;
 using gen::api::guard;
 using gen::api::not_null;
+using gen::chat::Conversation;
 using gen::generate::ChatSession;
-using gen::tokenizer::Conversation;
 using gen::tokenizer::Tokenizer;
 
 /// Has `change` change the conversation while nobody else uses it.
@@ -71,7 +71,7 @@ gen_status gen_chat_add(gen_chat* chat, const char* role, const char* text, size
   return edit(chat, error, [&](Conversation& conversation) -> Status {
     GEN_TRY(not_null(role, "role"));
     GEN_ASSIGN(const auto view, gen::api::text_in(text, len, "text"));
-    GEN_ASSIGN(auto message, gen::tokenizer::chat_message(role, view));
+    GEN_ASSIGN(auto message, gen::chat::chat_message(role, view));
     conversation.messages.push_back(std::move(message));
     return {};
   });
@@ -162,7 +162,7 @@ gen_status gen_chat_format(const gen_model* model, const gen_chat* chat,
     GEN_TRY(not_null(n, "n"));
     GEN_ASSIGN(const auto* const tokenizer, tokenizer_of(model->tokenizer.impl.get()));
     GEN_ASSIGN(const std::string text,
-               gen::tokenizer::format_chat(*tokenizer, conversation, add_generation_prompt != 0));
+               gen::chat::format_chat(*tokenizer, conversation, add_generation_prompt != 0));
     return gen::api::text_out(text, buf, capacity, n);
   });
 }
@@ -176,8 +176,7 @@ gen_status gen_chat_encode(const gen_model* model, const gen_chat* chat,
     GEN_TRY(not_null(n, "n"));
     GEN_ASSIGN(const auto* const tokenizer, tokenizer_of(model->tokenizer.impl.get()));
     std::vector<int32_t> made;
-    GEN_TRY(
-        gen::tokenizer::encode_chat(*tokenizer, conversation, add_generation_prompt != 0, &made));
+    GEN_TRY(gen::chat::encode_chat(*tokenizer, conversation, add_generation_prompt != 0, &made));
     return gen::api::array_out<int32_t>(made, ids, capacity, n, "ids");
   });
 }
@@ -189,8 +188,7 @@ gen_status gen_session_append_chat(gen_session* session, const gen_chat* chat,
     GEN_ASSIGN(const auto used, session->shared.enter("the session"));
     GEN_ASSIGN(const auto* const tokenizer, tokenizer_of(used->generator().tokenizer()));
     std::vector<int32_t> ids;
-    GEN_TRY(
-        gen::tokenizer::encode_chat(*tokenizer, conversation, add_generation_prompt != 0, &ids));
+    GEN_TRY(gen::chat::encode_chat(*tokenizer, conversation, add_generation_prompt != 0, &ids));
     if (ids.empty()) {
       return {Code::kInvalidArgument, "the chat template makes nothing of the conversation"};
     }

@@ -14,7 +14,7 @@
 #include "api/grammar_options.h"
 #include "api/handles.h"
 #include "base/json_text.h"
-#include "grammar/vocabulary.h"
+#include "grammar/mask/vocabulary.h"
 
 namespace {
 

@@ -28,9 +28,9 @@
 #include "generate/session.h"
 #include "generate/speculative/draft_choice.h"
 #include "grammar/grammar.h"
-#include "grammar/matcher.h"
+#include "grammar/matcher/matcher.h"
 #include "template/request.h"
-#include "tokenizer/chat.h"
+#include "chat/chat_form.h"
 #include "tokenizer/tokenizer.h"
 
 struct gen_thread_pool {

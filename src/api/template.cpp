@@ -6,7 +6,7 @@
 #include "api/handles.h"
 #include "api/model_handle.h"
 #include "template/request.h"
-#include "tokenizer/chat_forms.h"
+#include "chat/builtin_forms.h"
 
 namespace {
 
@@ -47,7 +47,7 @@ gen_status gen_template_from_tokenizer(const gen_tokenizer* tokenizer, gen_templ
     const Tokenizer& of = *tokenizer->impl;
     std::string_view source = of.spec().chat_template;
     if (source.empty()) {
-      const gen::tokenizer::BuiltinForm* const form = gen::tokenizer::recognise_form(of.spec());
+      const gen::chat::BuiltinForm* const form = gen::chat::recognise_form(of.spec());
       if (form == nullptr) return {Code::kUnsupported, "the file has no chat template"};
       source = form->source;
     }

@@ -17,14 +17,19 @@ enum class Act : uint8_t {
                    // cut to [-limit, limit]
   kScaled,         // alpha x
   kSoftCapped,     // limit tanh(alpha x / limit)
+  kSigmoid,        // 1 / (1 + e^-x)
+  kGeluErf,        // x / 2 * (1 + erf(x / sqrt(2)))
+  kXielu,          // alpha x^2 + beta x above 0; gamma (e^min(x, limit) - 1 - x) + beta x elsewhere
 };
-inline constexpr int32_t kActs = 7;
+inline constexpr int32_t kActs = 10;
 
 /// act(x), or act(gate) * up where it is gated.
 struct Activation {
   Act kind = Act::kNone;
   float alpha = 1.0F;  // both of kClampedSwiglu and what follows it only
   float limit = 0.0F;
+  float beta = 0.0F;  // both of kXielu only
+  float gamma = 0.0F;
   friend bool operator==(const Activation&, const Activation&) = default;
 };
 

@@ -15,9 +15,12 @@ enum class Op : uint8_t {
 #include "engine/op_list.inc"
   kTap,       // rows go to whoever asked for them
   kLogits,    // selected rows go to whoever asked for them
+  kSlice,     // columns of a value, where they lie
   kTransfer,  // rows go from one engine's memory to another's
 };
 inline constexpr int32_t kOps = static_cast<int32_t>(Op::kTransfer) + 1;
+/// Values that an operation reads at most.
+inline constexpr int32_t kMostInputs = 6;
 /// Engines run it; the others are plans' own.
 constexpr bool is_engine_op(Op op) noexcept { return op < Op::kTap; }
 

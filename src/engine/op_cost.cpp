@@ -18,6 +18,15 @@ OpCost cost(const LinearArgs& args, std::span<const KvRows>) noexcept {
           args.y.rows * matrices * weight.out_features() * weight.in_features()};
 }
 
+/// No expert is read twice, and rows choose others where they can.
+OpCost cost(const ExpertsArgs& args, std::span<const KvRows>) noexcept {
+  const Weight& weight = *args.weight;
+  const int64_t matrices = weight.role() == WeightRole::kGated ? 2 : 1;
+  const int64_t read = std::min(args.y.rows, weight.count());
+  return {static_cast<int64_t>(weight.stream_bytes()) / weight.count() * read,
+          args.y.rows * matrices * weight.out_features() * weight.in_features()};
+}
+
 int64_t head_bytes(const KvSideForm& side) noexcept {
   const size_t tile =
       kv_codec(side.format).tile_bytes(side.order, static_cast<size_t>(side.head_dim));

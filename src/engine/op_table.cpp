@@ -20,6 +20,7 @@ constexpr OpInfo kTable[] = {
 #include "engine/op_list.inc"
     {Op::kTap, "tap", 1, 0, kNo, kNo, kNo, Effect::kHost},
     {Op::kLogits, "logits", 1, 0, kNo, kNo, kNo, Effect::kHost},
+    {Op::kSlice, "slice", 1, 0, kRowWise, kNo, kNo, Effect::kNone},
     {Op::kTransfer, "transfer", 1, 0, kNo, kNo, kNo, Effect::kNone},
 };
 
@@ -31,6 +32,13 @@ constexpr bool in_order() {
 }
 static_assert(std::size(kTable) == kOps && in_order(), "a row for each operation, in order");
 
+constexpr bool inputs_fit() {
+  for (const OpInfo& row : kTable) {
+    if (row.n_in > kMostInputs || row.in_place >> row.n_in != 0) return false;
+  }
+  return true;
+}
+static_assert(inputs_fit(), "values are read where nodes and instructions have room for them");
 static_assert(std::is_trivially_copyable_v<OpArgs>, "arguments can be queued");
 
 }  // namespace

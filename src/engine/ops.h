@@ -82,6 +82,19 @@ struct RmsNormArgs {
   friend bool operator==(const RmsNormArgs&, const RmsNormArgs&) = default;
 };
 
+/// y[t, d] = (x[t, d] - mean) / sqrt(variance + eps) * w[d] + b[d], as float32 rows, packed, or
+/// both. Mean and variance are those of the D / groups neighbouring columns that d is one of.
+struct LayerNormArgs {
+  ConstMatrixView x;         // [T, D]
+  EnginePtr<const float> w;  // [D] or null: 1
+  EnginePtr<const float> b;  // [D] or null: 0
+  float eps = 0.0F;
+  int32_t groups = 1;  // divides D
+  MatrixView y;        // data may be null; may be x
+  Activations packed;  // data may be null
+  friend bool operator==(const LayerNormArgs&, const LayerNormArgs&) = default;
+};
+
 /// What one adapter adds at one site: scale * B (A x). Both matrices [rank, …]: B is kept turned.
 struct LowRankPart {
   EnginePtr<const float> a;  // [rank, C]
@@ -298,6 +311,78 @@ struct ScanArgs {
   EnginePtr<const StateRows> sequences;  // [n_sequences]
   int32_t n_sequences = 0;
   friend bool operator==(const ScanArgs&, const ScanArgs&) = default;
+};
+
+/// What a router makes of its logits before it chooses.
+enum class Gating : uint8_t {
+  kSoftmax,        // the softmax of all
+  kSigmoid,        // 1 / (1 + e^-x) of each
+  kSoftmaxChosen,  // themselves; the chosen ones' weights are their softmax
+};
+
+/// How rows are given to experts.
+struct Routing {
+  Gating gating = Gating::kSoftmax;
+  int32_t n_experts = 0;  // E
+  int32_t n_used = 0;     // that a row is given to, in [1, E]
+  /// Experts in groups of equal size; only those of the best groups, by the sum of a group's best
+  /// two, are chosen from.
+  int32_t n_groups = 1;
+  int32_t n_groups_used = 1;
+  bool normalise = false;  // weights are divided by their sum, or by kLeastWeightSum
+  float scale = 1.0F;      // then multiplied by this
+  friend bool operator==(const Routing&, const Routing&) = default;
+};
+inline constexpr float kLeastWeightSum = 0x1p-14F;
+
+/// For each of T rows the numbers of n_used experts, the best first, and then as many float32
+/// weights, in words of 32 bits.
+struct Routes {
+  EnginePtr<int32_t> data;
+  int64_t rows = 0;
+  int32_t n_used = 0;
+  int64_t stride = 0;  // words
+  friend bool operator==(const Routes&, const Routes&) = default;
+};
+struct ConstRoutes {
+  EnginePtr<const int32_t> data;
+  int64_t rows = 0;
+  int32_t n_used = 0;
+  int64_t stride = 0;
+  friend bool operator==(const ConstRoutes&, const ConstRoutes&) = default;
+};
+
+/// With p what `gating` says of the logits of row t, the experts chosen are those of the largest
+/// p[e] + bias[e], or without a bias and groups of the largest logits, of equal ones the lower
+/// first; what is NaN counts as smallest. Their weights are p[e], then as `routing` says. All
+/// experts that are named are different ones in [0, E), whatever the logits.
+struct RouteArgs {
+  ConstMatrixView logits;       // [T, E]
+  EnginePtr<const float> bias;  // [E] or null: of the choice alone
+  Routing routing;
+  Routes y;  // [T]
+  friend bool operator==(const RouteArgs&, const RouteArgs&) = default;
+};
+
+/// y[t S + s, n] = act(sum_c x[c] * W_e[n, c] (+ bias[e, n])) with e the s-th of row t's S experts
+/// and x either row t or row t S + s; for kGated weights the activation gates the second matrix's
+/// product by the first's. A row's sums are those of LinearArgs with W_e alone.
+struct ExpertsArgs {
+  const Weight* weight = nullptr;  // of stacks
+  Activations x;                   // [T, C] or [T * S, C]
+  ConstRoutes routes;              // [T]
+  EnginePtr<const float> bias;     // [E, N] or null; two runs of [E, N], gate then up, for kGated
+  Activation activation;
+  MatrixView y;  // [T * S, N]
+  friend bool operator==(const ExpertsArgs&, const ExpertsArgs&) = default;
+};
+
+/// y[t, :] = sum_s weight s of row t * x[t S + s, :], s ascending, each product rounded.
+struct CombineArgs {
+  ConstMatrixView x;   // [T * S, D]
+  ConstRoutes routes;  // [T]
+  MatrixView y;        // [T, D]
+  friend bool operator==(const CombineArgs&, const CombineArgs&) = default;
 };
 
 namespace detail {

@@ -13,6 +13,7 @@
 namespace gen::engine {
 
 /// A matrix as stored in a file: `rows` outputs by `cols` inputs, each row whole blocks of `type`.
+/// Or a stack of such, one for each expert, `pitch` bytes from one to the next.
 struct WeightSource {
   const char* name = "";  // for messages; outlives the call it is passed to
   DType type = DType::kF32;
@@ -20,9 +21,24 @@ struct WeightSource {
   int64_t cols = 0;  // K
   std::span<const std::byte> data;
   bool lasting = false;  // the bytes outlive the Weight, so the engine may keep pointing at them
+  float scale = 1.0F;    // of the matrix as a whole; what names its products sees to it, no engine
+  int64_t count = 1;     // matrices
+  size_t pitch = 0;      // of stacks
+
+  /// Matrix `i` of a stack, or the only one.
+  [[nodiscard]] WeightSource matrix(int64_t i) const noexcept {
+    WeightSource one = *this;
+    one.count = 1;
+    one.pitch = 0;
+    if (count == 1) return one;
+    const size_t others = static_cast<size_t>(count - 1) * pitch;
+    one.data = data.subspan(static_cast<size_t>(i) * pitch, data.size() - others);
+    return one;
+  }
 };
 
-/// How a weight will be used, which decides its layout.
+/// How a weight will be used, which decides its layout. Sources of products may be stacks, all of
+/// as many matrices: then it is for the products of experts (ExpertsArgs).
 enum class WeightRole : int32_t {
   kLinear,     // y = x W^T; sources stacked along rows in the order given
   kGated,      // two sources of equal shape, gate then up; y = act(x G^T) * (x U^T)
@@ -47,11 +63,13 @@ class Weight {
   /// Outputs of the product: sum of the sources' rows, or rows of one source for kGated.
   [[nodiscard]] virtual int64_t out_features() const noexcept = 0;
   [[nodiscard]] virtual int64_t in_features() const noexcept = 0;
+  /// Matrices of each source: experts. Outputs and inputs are those of one.
+  [[nodiscard]] virtual int64_t count() const noexcept { return 1; }
   /// Which activation forms the product reads, as ActForm bits.
   [[nodiscard]] virtual uint32_t activation_forms() const noexcept = 0;
   /// Bytes this weight keeps in engine memory (pointing at lasting bytes counts 0).
   [[nodiscard]] virtual size_t resident_bytes() const noexcept = 0;
-  /// Bytes a product reads, for bandwidth figures.
+  /// Bytes a product reads, for bandwidth figures; of stacks one that reads all matrices.
   [[nodiscard]] virtual size_t stream_bytes() const noexcept = 0;
   /// What products read, if it lies in the host's memory: its own and lasting bytes alike.
   virtual void list_host_bytes(std::vector<std::span<const std::byte>>*) const {}

@@ -9,7 +9,7 @@
 namespace gen::generate {
 namespace {
 
-using tokenizer::ChatMessage;
+using chat::ChatMessage;
 
 bool ends_with_answer(const std::vector<ChatMessage>& messages) {
   return !messages.empty() && messages.back().role == "assistant" &&
@@ -36,7 +36,7 @@ Result<std::shared_ptr<ChatSession>> ChatSession::create(
 }
 
 Result<std::unique_ptr<Generation>> ChatSession::answer(const CallParams& params) {
-  const tokenizer::Conversation& all = chat_->conversation;
+  const chat::Conversation& all = chat_->conversation;
   const auto context = static_cast<size_t>(generator_->max_seq_len());
   const bool shifts = generator_->options().shift_context;
   std::vector<int32_t> ids;
@@ -44,7 +44,7 @@ Result<std::unique_ptr<Generation>> ChatSession::answer(const CallParams& params
     const auto most = static_cast<size_t>(params.stops.effective_max_new_tokens());
     GEN_ASSIGN(ids, window_.fit(all, std::min(most, context / 4)));
   } else {
-    GEN_TRY(tokenizer::encode_chat(*generator_->tokenizer(), all, true, &ids));
+    GEN_TRY(chat::encode_chat(*generator_->tokenizer(), all, true, &ids));
   }
   if (ids.empty()) {
     return error(Code::kInvalidArgument, "the chat template makes nothing of the conversation");
@@ -74,7 +74,7 @@ Result<std::unique_ptr<ChatTurn>> ChatSession::open(std::optional<std::string_vi
   std::unique_ptr<ChatTurn> turn(new ChatTurn(shared_from_this(), std::move(guard)));
   std::vector<ChatMessage>& messages = chat_->conversation.messages;
   if (message.has_value()) {
-    GEN_ASSIGN(ChatMessage said, tokenizer::chat_message("user", *message));
+    GEN_ASSIGN(ChatMessage said, chat::chat_message("user", *message));
     messages.push_back(std::move(said));
   }
   turn->goes_on_ = ends_with_answer(messages) && cut_.has_value() && cut_->messages == messages;

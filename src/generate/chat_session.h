@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ChatSession: a conversation and the session that holds it. It takes a message and answers; each
 // turn evaluates what is new, and is pulled or pushed (ChatTurn, send()). How a conversation
-// becomes tokens is in tokenizer/chat.h.
+// becomes tokens is in chat/chat_form.h.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@
 #include "generate/generation.h"
 #include "generate/generator.h"
 #include "generate/session.h"
-#include "tokenizer/chat.h"
+#include "chat/chat_form.h"
 
 namespace gen::generate {
 
 /// A conversation that several may hold, one of whom uses it at a time.
 struct Chat {
-  tokenizer::Conversation conversation;
+  chat::Conversation conversation;
   InUseFlag in_use;
 };
 
@@ -66,7 +66,7 @@ class ChatSession final : public std::enable_shared_from_this<ChatSession> {
   int32_t keep_ = 0;  // tokens with which what was last laid out began
   /// The last answer that may go on: where the conversation is these messages, its end.
   struct Cut {
-    std::vector<tokenizer::ChatMessage> messages;
+    std::vector<chat::ChatMessage> messages;
     std::vector<int32_t> held;  // by the session at that time
     std::string unsaid;         // Answered::unsaid
     int32_t keep = 0;

@@ -9,8 +9,8 @@
 namespace gen::generate {
 namespace {
 
-using tokenizer::ChatMessage;
-using tokenizer::Conversation;
+using chat::ChatMessage;
+using chat::Conversation;
 
 /// Messages at the beginning that tell the model what it is: they always stay.
 size_t lead_of(const Conversation& conversation) {
@@ -55,7 +55,7 @@ Status ChatWindow::advance(const Conversation& all, size_t end, size_t room, siz
                            std::vector<int32_t>* ids) const {
   const auto encode = [&](size_t from) {
     ids->clear();
-    return tokenizer::encode_chat(tokenizer_, part_of(all, from, end), true, ids);
+    return chat::encode_chat(tokenizer_, part_of(all, from, end), true, ids);
   };
   size_t from = *first;
   GEN_TRY(encode(from));
@@ -115,7 +115,7 @@ int32_t ChatWindow::lead_tokens(const Conversation& conversation) const {
   for (size_t i = 0; i < 2; ++i) {
     Conversation one = part_of(conversation, 0, 0);
     one.messages.push_back({"user", i == 0 ? "0" : "1"});
-    if (!tokenizer::encode_chat(tokenizer_, one, true, &ids[i]).ok()) return 0;
+    if (!chat::encode_chat(tokenizer_, one, true, &ids[i]).ok()) return 0;
   }
   const auto same = std::mismatch(ids[0].begin(), ids[0].end(), ids[1].begin(), ids[1].end());
   const auto n = static_cast<size_t>(same.first - ids[0].begin());

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tokenizer/chat.h"
+#include "chat/chat_form.h"
 
 namespace gen::generate {
 
@@ -26,11 +26,11 @@ class ChatWindow {
   /// than `room` tokens of the context are left. The messages before the first turn that tell the
   /// model what it is stay, and so does the last turn, whether it fits or not. Errors as
   /// encode_chat().
-  Result<std::vector<int32_t>> fit(const tokenizer::Conversation& conversation, size_t room);
+  Result<std::vector<int32_t>> fit(const chat::Conversation& conversation, size_t room);
 
   /// How many tokens any conversation of this system message and these tools begins with; 0 if that
   /// is more than half of the context.
-  [[nodiscard]] int32_t lead_tokens(const tokenizer::Conversation& conversation) const;
+  [[nodiscard]] int32_t lead_tokens(const chat::Conversation& conversation) const;
 
  private:
   /// An answer began behind `end` messages, and messages from `first` on were laid out for it.
@@ -38,15 +38,15 @@ class ChatWindow {
     size_t end = 0;
     size_t first = 0;
   };
-  Status advance(const tokenizer::Conversation& all, size_t end, size_t room, size_t* first,
+  Status advance(const chat::Conversation& all, size_t end, size_t room, size_t* first,
                  std::vector<int32_t>* ids) const;
-  [[nodiscard]] std::vector<Answer> known_of(const tokenizer::Conversation& all, size_t lead,
+  [[nodiscard]] std::vector<Answer> known_of(const chat::Conversation& all, size_t lead,
                                              size_t room) const;
 
   const tokenizer::Tokenizer& tokenizer_;
   size_t context_;
   // Of the last conversation.
-  tokenizer::Conversation known_;
+  chat::Conversation known_;
   size_t room_ = 0;
   std::vector<Answer> answers_;
 };

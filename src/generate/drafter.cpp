@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "generate/grammar_rule.h"
-#include "grammar/matcher.h"
+#include "grammar/matcher/matcher.h"
 
 namespace gen::generate {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "grammar/matcher.h"
+#include "grammar/matcher/matcher.h"
 #include "sampling/token_mask.h"
 
 namespace gen::generate {

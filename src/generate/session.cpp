@@ -10,7 +10,7 @@
 #include "generate/metric_names.h"
 #include "generate/scheduler.h"
 #include "sampling/selection.h"
-#include "tokenizer/chat.h"
+#include "chat/chat_form.h"
 
 namespace gen::generate {
 namespace {
@@ -129,9 +129,9 @@ Result<std::span<const int32_t>> Session::cut_to_common(std::span<const int32_t>
   const std::span<const int32_t> held = sequence_.tokens();
   const auto same = std::mismatch(held.begin(), held.end(), wanted.begin(), wanted.end());
   const auto exact = static_cast<size_t>(same.first - held.begin());
-  tokenizer::ChatMatch match{exact, exact};
+  chat::ChatMatch match{exact, exact};
   if (place == Prompt::Place::kWholeChat) {
-    match = tokenizer::match_chat(*generator_->tokenizer(), held, wanted);
+    match = chat::match_chat(*generator_->tokenizer(), held, wanted);
     // Its own cut of the texts may have more tokens, and then leave no room.
     const size_t whole = match.held + (wanted.size() - match.wanted);
     if (whole > wanted.size() && whole >= static_cast<size_t>(generator_->max_seq_len())) {

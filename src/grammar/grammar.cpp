@@ -4,11 +4,11 @@
 
 #include <utility>
 
-#include "grammar/gbnf.h"
-#include "grammar/json.h"
-#include "grammar/lark.h"
-#include "grammar/machine_builder.h"
-#include "grammar/tags_text.h"
+#include "grammar/notation/gbnf.h"
+#include "grammar/json/json.h"
+#include "grammar/notation/lark.h"
+#include "grammar/machine/machine_builder.h"
+#include "grammar/notation/tags_text.h"
 
 namespace gen::grammar {
 namespace {

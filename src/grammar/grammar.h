@@ -12,14 +12,14 @@
 #include "base/cancel.h"
 #include "base/home_process.h"
 #include "base/status.h"
-#include "grammar/dfa.h"
-#include "grammar/expression.h"
-#include "grammar/json.h"
-#include "grammar/machines.h"
-#include "grammar/regex.h"
+#include "grammar/expression/dfa.h"
+#include "grammar/expression/expression.h"
+#include "grammar/json/json.h"
+#include "grammar/machine/machines.h"
+#include "grammar/regex/regex.h"
 #include "grammar/schema/schema.h"
-#include "grammar/tags.h"
-#include "grammar/token_grammar.h"
+#include "grammar/notation/tags.h"
+#include "grammar/mask/token_grammar.h"
 
 namespace gen::grammar {
 

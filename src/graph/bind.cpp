@@ -31,13 +31,23 @@ engine::EnginePtr<std::byte> Binder::memory(const Operand& operand) const noexce
   const ProgramValue& of = value(operand);
   const Workspace::Side& side = work_.sides_[to_size(of.engine)];
   const engine::EngineBuffer& arena = of.selected ? side.selected : side.rows;
-  return arena.data() + static_cast<std::ptrdiff_t>(of.offset) * rows_of(operand);
+  return arena.data() + static_cast<std::ptrdiff_t>(of.offset) * steps_of(operand);
 }
 
 engine::MatrixView Binder::matrix(const Operand& operand) const noexcept {
   if (!operand.present()) return {};
   return {memory(operand).as<float>() + operand.first, rows_of(operand), operand.cols,
-          static_cast<int64_t>(value(operand).row_bytes / sizeof(float))};
+          static_cast<int64_t>(value(operand).stride_bytes() / sizeof(float))};
+}
+
+engine::Routes Binder::routes(const Operand& operand) const noexcept {
+  return {memory(operand).as<int32_t>(), rows_of(operand), static_cast<int32_t>(operand.cols / 2),
+          static_cast<int64_t>(value(operand).stride_bytes() / sizeof(int32_t))};
+}
+
+engine::ConstRoutes Binder::const_routes(const Operand& operand) const noexcept {
+  const engine::Routes view = routes(operand);
+  return {view.data, view.rows, view.n_used, view.stride};
 }
 
 engine::ConstMatrixView Binder::const_matrix(const Operand& operand) const noexcept {
@@ -80,16 +90,25 @@ engine::LowRank Binder::low_rank(const Instruction& instruction) const noexcept 
 engine::LinearArgs Binder::linear(const Instruction& instruction) const noexcept {
   engine::LinearArgs args;
   args.weight = weight(instruction);
-  args.x = packed(instruction.x);
+  args.x = packed(instruction.x[0]);
   args.bias = vector(instruction.vector);
   args.activation = instruction.activation;
-  args.residual = const_matrix(instruction.x2);
+  args.residual = const_matrix(instruction.x[1]);
   args.y = matrix(instruction.y);
   args.bf16_y = in_bf16(instruction.y);
   args.low_rank = low_rank(instruction);
   args.deterministic = batch_.deterministic;
-  if (args.low_rank.table) args.u = const_matrix(instruction.x3);
+  if (args.low_rank.table) args.u = const_matrix(instruction.x[2]);
   return args;
+}
+
+engine::EmbedArgs Binder::embed(const Instruction& instruction) const noexcept {
+  const StepBlock& step = block(instruction);
+  const engine::EnginePtr<const int32_t> ids = instruction.lookup == Lookup::kTokens ? step.tokens()
+                                               : instruction.lookup == Lookup::kPositions
+                                                   ? step.positions()
+                                                   : step.zeros();
+  return {weight(instruction), ids, instruction.factor, matrix(instruction.y)};
 }
 
 template <typename Args>
@@ -109,9 +128,9 @@ engine::RopeAppendArgs Binder::rope_append(const Instruction& instruction,
                                            size_t call) const noexcept {
   const AttentionSpec& spec = instruction.attention;
   engine::RopeAppendArgs args;
-  args.q = matrix(instruction.x);
-  args.k = const_matrix(instruction.x2);
-  args.v = const_matrix(instruction.x3);
+  args.q = matrix(instruction.x[0]);
+  args.k = const_matrix(instruction.x[1]);
+  args.v = const_matrix(instruction.x[2]);
   over_cache(instruction, call, &args);
   args.q_norm = vector(instruction.vector);
   args.k_norm = vector(instruction.vector2);
@@ -127,7 +146,7 @@ engine::RopeAppendArgs Binder::rope_append(const Instruction& instruction,
 engine::AttentionArgs Binder::attention(const Instruction& instruction,
                                         size_t call) const noexcept {
   engine::AttentionArgs args;
-  args.q = const_matrix(instruction.x);
+  args.q = const_matrix(instruction.x[0]);
   args.out = matrix(instruction.y);
   args.packed = packed(instruction.packed);
   over_cache(instruction, call, &args);
@@ -145,7 +164,7 @@ engine::BestArgs Binder::best(const Instruction& instruction) const noexcept {
   const int64_t skipped = std::max<int64_t>(best.first - selected_.first, 0);
   const std::ptrdiff_t row = selected_.first + skipped - best.first;
   engine::BestArgs args;
-  args.x = matrix(instruction.x);
+  args.x = matrix(instruction.x[0]);
   args.x.data = args.x.data + skipped * args.x.stride;
   args.x.rows -= skipped;
   if (best.rows) args.rows = best.rows + row;
@@ -159,9 +178,9 @@ engine::BestArgs Binder::best(const Instruction& instruction) const noexcept {
 
 engine::ScanArgs Binder::scan(const Instruction& instruction) const noexcept {
   engine::ScanArgs args;
-  args.a = const_matrix(instruction.x);
-  args.b = const_matrix(instruction.x2);
-  args.x = const_matrix(instruction.x3);
+  args.a = const_matrix(instruction.x[0]);
+  args.b = const_matrix(instruction.x[1]);
+  args.x = const_matrix(instruction.x[2]);
   args.y = matrix(instruction.y);
   args.layer = plan_.states_->layers[to_size(instruction.layer)];
   args.sequences = block(instruction).states();
@@ -172,21 +191,25 @@ engine::ScanArgs Binder::scan(const Instruction& instruction) const noexcept {
 engine::OpArgs Binder::bind(const Instruction& in, size_t call) const noexcept {
   switch (in.op) {
     case Op::kEmbed:
-      return engine::EmbedArgs{weight(in), block(in).tokens(), in.factor, matrix(in.y)};
+      return embed(in);
     case Op::kPack:
-      return engine::PackArgs{const_matrix(in.x), packed(in.packed)};
+      return engine::PackArgs{const_matrix(in.x[0]), packed(in.packed)};
     case Op::kRmsNorm:
-      return engine::RmsNormArgs{const_matrix(in.x), vector(in.vector), in.factor, matrix(in.y),
+      return engine::RmsNormArgs{const_matrix(in.x[0]), vector(in.vector), in.factor, matrix(in.y),
                                  packed(in.packed)};
+    case Op::kLayerNorm:
+      return engine::LayerNormArgs{
+          const_matrix(in.x[0]), vector(in.vector), vector(in.vector2), in.factor, in.groups,
+          matrix(in.y),          packed(in.packed)};
     case Op::kLinear:
       return linear(in);
     case Op::kGated:
-      return engine::GatedArgs{const_matrix(in.x), const_matrix(in.x2), matrix(in.y),
+      return engine::GatedArgs{const_matrix(in.x[0]), const_matrix(in.x[1]), matrix(in.y),
                                in.activation};
     case Op::kActivate:
-      return engine::ActivateArgs{const_matrix(in.x), matrix(in.y), in.activation};
+      return engine::ActivateArgs{const_matrix(in.x[0]), matrix(in.y), in.activation};
     case Op::kAdd:
-      return engine::AddArgs{const_matrix(in.x), const_matrix(in.x2), matrix(in.y)};
+      return engine::AddArgs{const_matrix(in.x[0]), const_matrix(in.x[1]), matrix(in.y)};
     case Op::kRopeAngles:
       return engine::RopeAnglesArgs{plan_.inv_freq_[to_size(in.engine)][to_size(in.attention.rope)],
                                     plan_.tables_[to_size(in.attention.rope)].magnitude,
@@ -196,15 +219,23 @@ engine::OpArgs Binder::bind(const Instruction& in, size_t call) const noexcept {
     case Op::kAttention:
       return attention(in, call);
     case Op::kSelectRows:
-      return engine::SelectRowsArgs{const_matrix(in.x), block(in).at(selected_), matrix(in.y)};
+      return engine::SelectRowsArgs{const_matrix(in.x[0]), block(in).at(selected_), matrix(in.y)};
     case Op::kBest:
       return best(in);
     case Op::kScan:
       return scan(in);
+    case Op::kRoute:
+      return engine::RouteArgs{const_matrix(in.x[0]), vector(in.vector), in.routing, routes(in.y)};
+    case Op::kExperts:
+      return engine::ExpertsArgs{weight(in),        packed(in.x[0]), const_routes(in.x[1]),
+                                 vector(in.vector), in.activation,   matrix(in.y)};
+    case Op::kCombine:
+      return engine::CombineArgs{const_matrix(in.x[0]), const_routes(in.x[1]), matrix(in.y)};
     case Op::kAdapterIn:
-      return engine::AdapterInArgs{const_matrix(in.x), low_rank(in), matrix(in.y)};
+      return engine::AdapterInArgs{const_matrix(in.x[0]), low_rank(in), matrix(in.y)};
     case Op::kTap:
     case Op::kLogits:
+    case Op::kSlice:
     case Op::kTransfer:
       break;  // the runner's own
   }

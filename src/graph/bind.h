@@ -31,13 +31,20 @@ class Binder {
   [[nodiscard]] engine::OpArgs bind(const Instruction& instruction, size_t call) const noexcept;
 
   [[nodiscard]] const ProgramValue& value(const Operand& operand) const noexcept;
+  /// All slots of each row counted.
   [[nodiscard]] int64_t rows_of(const Operand& operand) const noexcept {
-    return value(operand).selected ? selected_.n : work_.sides_[0].block.rows();
+    return steps_of(operand) * value(operand).slots;
   }
   [[nodiscard]] engine::MatrixView matrix(const Operand& operand) const noexcept;
   [[nodiscard]] engine::ConstMatrixView const_matrix(const Operand& operand) const noexcept;
 
  private:
+  /// Rows of the step, or those selected of them.
+  [[nodiscard]] int64_t steps_of(const Operand& operand) const noexcept {
+    return value(operand).selected ? selected_.n : work_.sides_[0].block.rows();
+  }
+  [[nodiscard]] engine::Routes routes(const Operand& operand) const noexcept;
+  [[nodiscard]] engine::ConstRoutes const_routes(const Operand& operand) const noexcept;
   [[nodiscard]] const StepBlock& block(const Instruction& instruction) const noexcept {
     return work_.sides_[static_cast<size_t>(instruction.engine)].block;
   }
@@ -49,6 +56,7 @@ class Binder {
   [[nodiscard]] const engine::Weight* weight(const Instruction& instruction) const noexcept;
   [[nodiscard]] engine::LowRank low_rank(const Instruction& instruction) const noexcept;
   [[nodiscard]] engine::LinearArgs linear(const Instruction& instruction) const noexcept;
+  [[nodiscard]] engine::EmbedArgs embed(const Instruction& instruction) const noexcept;
   /// What the operations over a layer of caches have in common.
   template <typename Args>
   void over_cache(const Instruction& instruction, size_t call, Args* args) const noexcept;

@@ -76,10 +76,17 @@ class Compiler {
       const engine::Engine& engine = engine_of(engine_for(engine_of_block_, node.block));
       GEN_TRY(check_attention(node, engine));
       const engine::OpInfo& info = engine::op_info(node.op);
-      if (info.effect == engine::Effect::kHost || engine.can(node.op)) continue;
+      if (node.op == Op::kEmbed) GEN_TRY(check_positions(node));
+      if (!engine::is_engine_op(node.op) || engine.can(node.op)) continue;
       return error(Code::kUnsupported, "engine %s has no %s", engine.name(), info.name);
     }
     return {};
+  }
+  Status check_positions(const Node& embed) const {
+    const engine::WeightSource& table = graph_.weights[to_size(embed.weight)];
+    if (embed.lookup != Lookup::kPositions || table.rows >= options_.max_seq_len) return {};
+    return error(Code::kFormat, "%s: %lld rows for a context of %d", table.name,
+                 static_cast<long long>(table.rows), options_.max_seq_len);
   }
   [[nodiscard]] engine::Engine& engine_of(int32_t index) const {
     return *plan_->engines_[to_size(index)];
@@ -140,7 +147,16 @@ class Compiler {
       if (plan_->instructions_[i].op == Op::kTap) plan_->end_selected_taps_ = i + 1;
     }
     find_skippable();
+    find_lists();
     return {};
+  }
+
+  void find_lists() {
+    for (const Instruction& instruction : plan_->instructions_) {
+      if (instruction.op != Op::kEmbed) continue;
+      if (plan_->own_embedding_ < 0) plan_->own_embedding_ = instruction.product;
+      if (instruction.lookup == Lookup::kConstant) plan_->lists_.zeros = true;
+    }
   }
 
   /// Rows that an engine packs as they are need no copy: products read them where they lie. And
@@ -154,15 +170,16 @@ class Compiler {
     for (Instruction instruction : program_.instructions) {
       if (instruction.op == Op::kPack && is_copy(instruction)) {
         const ProgramValue& packed = program_.values[to_size(instruction.packed.value)];
-        ProgramValue& rows = program_.values[to_size(instruction.x.value)];
-        same[to_size(instruction.packed.value)] = instruction.x.value;
+        ProgramValue& rows = program_.values[to_size(instruction.x[0].value)];
+        same[to_size(instruction.packed.value)] = instruction.x[0].value;
         rows.forms = packed.forms;
         if (only_products_read(instruction)) rows.bf16_rows = packed.bf16_rows;
         continue;
       }
       // Only products read packed rows.
-      if (instruction.op == Op::kLinear && same[to_size(instruction.x.value)] >= 0) {
-        instruction.x.value = same[to_size(instruction.x.value)];
+      if ((instruction.op == Op::kLinear || instruction.op == Op::kExperts) &&
+          same[to_size(instruction.x[0].value)] >= 0) {
+        instruction.x[0].value = same[to_size(instruction.x[0].value)];
       }
       left.push_back(instruction);
     }
@@ -174,14 +191,16 @@ class Compiler {
     bool product = false;
     for (const Instruction& other : program_.instructions) {
       for (const Operand* const read : other.reads()) {
-        if (read->value == pack.x.value) ++readers;
+        if (read->value == pack.x[0].value) ++readers;
       }
-      if (other.y.value == pack.x.value) product = other.op == Op::kLinear && !other.x2.present();
+      if (other.y.value == pack.x[0].value) {
+        product = other.op == Op::kExperts || (other.op == Op::kLinear && !other.x[1].present());
+      }
     }
     return product && readers == 1;
   }
   void pack_in_place(const Instruction& pack) {
-    const Operand from = pack.x;
+    const Operand from = pack.x[0];
     const ProgramValue& rows = program_.values[to_size(from.value)];
     const ProgramValue& packed = program_.values[to_size(pack.packed.value)];
     if (!engine_of(packed.engine).packs_in_place() || from.cols != rows.cols ||
@@ -191,20 +210,20 @@ class Compiler {
     }
     for (Instruction& other : program_.instructions) {
       if (other.y.value == from.value) other.y.value = pack.packed.value;
-      if (other.x.value == from.value) other.x.value = pack.packed.value;
+      if (other.x[0].value == from.value) other.x[0].value = pack.packed.value;
     }
   }
   /// Of a pack: it changes nothing of rows that lie together, and nothing changes these later.
   [[nodiscard]] bool is_copy(const Instruction& pack) const {
-    const ProgramValue& from = program_.values[to_size(pack.x.value)];
+    const ProgramValue& from = program_.values[to_size(pack.x[0].value)];
     const ProgramValue& to = program_.values[to_size(pack.packed.value)];
     const engine::Engine& engine = *plan_->engines_[to_size(to.engine)];
-    return pack.x.cols == from.cols && from.engine == to.engine && from.selected == to.selected &&
-           engine.packs_as_rows(to.forms) &&
+    return pack.x[0].cols == from.cols && from.engine == to.engine &&
+           from.selected == to.selected && engine.packs_as_rows(to.forms) &&
            std::none_of(program_.instructions.begin(), program_.instructions.end(),
                         [&](const Instruction& other) {
                           return (other.op == Op::kRopeAppend || other.op == Op::kBest) &&
-                                 other.x.value == pack.x.value;
+                                 other.x[0].value == pack.x[0].value;
                         });
   }
 
@@ -216,7 +235,7 @@ class Compiler {
       bool wanted = engine::op_info(instruction.op).effect != engine::Effect::kNone;
       // Turned in place, and nothing stored.
       if (instruction.attention.use == CacheUse::kShared && instruction.op == Op::kRopeAppend) {
-        wanted = read[to_size(instruction.x.value)];
+        wanted = read[to_size(instruction.x[0].value)];
       }
       for_operands(instruction, [&](const Operand& operand, bool writes) {
         if (writes && read[to_size(operand.value)]) wanted = true;
@@ -289,7 +308,7 @@ class Compiler {
 
   /// Before a product: A x of its rows' adapters, and where that is to be found.
   void add_adapter_in(Instruction* instruction, std::span<const SiteSlice> sites) {
-    const Operand rows = std::exchange(instruction->x3, {});
+    const Operand rows = std::exchange(instruction->x[2], {});
     if (options_.adapter_rank == 0 ||
         std::any_of(sites.begin(), sites.end(), [](const auto& of) { return of.site < 0; })) {
       return;
@@ -304,9 +323,9 @@ class Compiler {
     in.selected = instruction->selected;
     in.engine = instruction->engine;
     in.product = static_cast<int32_t>(next_product());
-    in.x = rows;
+    in.x[0] = rows;
     in.y = {static_cast<int32_t>(program_.values.size() - 1), 0, value.cols};
-    instruction->x3 = in.y;
+    instruction->x[2] = in.y;
     program_.instructions.push_back(in);
   }
 
@@ -321,14 +340,18 @@ class Compiler {
     }
     prepared.sites = product.sites;
     prepared.sources = places(product);
-    if (instruction.op == Op::kLinear) {
+    if (instruction.op == Op::kLinear || instruction.op == Op::kExperts) {
       add_adapter_in(&instruction, product.sites);
-      ProgramValue& x = program_.values[to_size(instruction.x.value)];
+      ProgramValue& x = program_.values[to_size(instruction.x[0].value)];
       x.forms |= weight->activation_forms();
-      x.bf16_rows = std::max(x.bf16_rows, weight->bf16_rows());
-      plan_->stream_bytes_ += weight->stream_bytes();
+      const bool experts = instruction.op == Op::kExperts;  // which take none in bfloat16
+      x.bf16_rows = std::max(x.bf16_rows, experts ? engine::kAnyRows : weight->bf16_rows());
+      // A row reads the matrices of its own experts.
+      const int64_t read = weight->count() > 1 ? instruction.routing.n_used : 1;
+      plan_->stream_bytes_ +=
+          weight->stream_bytes() / static_cast<size_t>(weight->count()) * static_cast<size_t>(read);
     }
-    if (weight->role() != engine::WeightRole::kEmbedding) {
+    if (instruction.op == Op::kLinear) {
       plan_->one_result_rows_ = std::max(plan_->one_result_rows_, weight->one_result_rows());
     }
     const bool copied = weight->resident_bytes() > 0;
@@ -409,14 +432,14 @@ class Compiler {
     for (const Instruction& instruction : plan_->instructions_) {
       if (instruction.op != Op::kLinear) continue;
       const ExecutionPlan::Prepared& product = plan_->products_[to_size(instruction.product)];
-      if (instruction.x3.present()) {
+      if (instruction.x[2].present()) {
         firsts.emplace_back(to_size(instruction.product), all.size());
       }
       int32_t u = 0;
       for (const SiteSlice& slice : product.sites) {
         if (slice.site < 0) continue;
         plan_->site_shapes_.push_back({slice.site, product.weight->in_features(), slice.cols});
-        if (!instruction.x3.present()) continue;
+        if (!instruction.x[2].present()) continue;
         all.push_back({slice.first, slice.cols, slice.site, u});
         u += options_.adapter_rank;
       }
@@ -440,6 +463,7 @@ class Compiler {
       value.row_bytes = value.packed
                             ? engine_of(value.engine).activation_bytes(value.forms, value.cols)
                             : align_up(static_cast<size_t>(value.cols) * sizeof(float));
+      value.row_bytes *= to_size(value.slots);
     }
     find_lifetimes();
     share_in_place();
@@ -501,7 +525,10 @@ class Compiler {
         const ProgramValue& source = program_.values[to_size(term->value)];
         const ProgramValue& target = program_.values[to_size(y.value)];
         const bool whole = term->cols == source.cols && y.cols == target.cols;
-        if (!whole || source.selected != target.selected || source.cols != target.cols) continue;
+        if (!whole || source.selected != target.selected || source.cols != target.cols ||
+            source.slots != target.slots) {
+          continue;
+        }
         // Both operands may be one value; it is then read and written column by column.
         if (lives_[from].last != i || lives_[to_size(y.value)].first != i) continue;
         owner_[to_size(y.value)] = from;

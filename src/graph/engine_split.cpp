@@ -27,7 +27,9 @@ class Splitter {
       Node node = graph_.nodes[to_size(n)];
       node.engine = engine_for(engines_, node.block);
       const bool gives = engine::op_info(node.op).effect == engine::Effect::kHost;
-      if (gives || node.op == Op::kSelectRows) node.engine = homes_[to_size(node.inputs[0])];
+      if (gives || node.op == Op::kSelectRows || node.op == Op::kSlice) {
+        node.engine = homes_[to_size(node.inputs[0])];
+      }
       homes_[to_size(n)] = node.engine;
       if (node.op == Op::kSelectRows) continue;  // where and when somebody reads it
       for (int32_t& input : node.inputs) {
@@ -53,6 +55,9 @@ class Splitter {
       moved.op = Op::kTransfer;
       moved.inputs[0] = value_on(n, homes_[to_size(n)]);
       moved.cols = node.cols;
+      moved.slots = node.slots;
+      moved.index = node.index;
+      moved.routing = node.routing;
       moved.selected = node.selected;
       moved.block = node.block;
       node = moved;

@@ -124,6 +124,8 @@ class ExecutionPlan {
   size_t end_selected_taps_ = 0;  // one past the last tap among those; first_selected_ if none
   std::vector<ProgramValue> values_;
   std::vector<Prepared> products_;
+  int32_t own_embedding_ = -1;   // the product that looks up the model's tokens
+  StepBlock::Lists lists_;       // that its operations read
   int64_t one_result_rows_ = 0;  // the most of the products that are multiplied
   std::vector<SiteShape> site_shapes_;
   int32_t adapter_rank_ = 0;

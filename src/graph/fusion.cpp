@@ -65,12 +65,17 @@ class Fuser {
  private:
   const Node& node(int32_t n) const { return graph_.nodes[to_size(n)]; }
   bool single_use(int32_t n) const { return uses_[to_size(n)].size() == 1; }
-  bool is_free_linear(int32_t n) const {
-    return node(n).op == Op::kLinear && fates_[to_size(n)] == Fate::kAlone;
+  bool is_free(int32_t n, Op op) const {
+    return node(n).op == op && fates_[to_size(n)] == Fate::kAlone;
+  }
+  bool is_product(int32_t n) const {
+    return node(n).op == Op::kLinear || node(n).op == Op::kExperts;
   }
 
   /// Whether a node's only reader may take it over.
-  bool is_foldable(int32_t n) const { return n >= 0 && is_free_linear(n) && single_use(n); }
+  bool is_foldable(int32_t n) const {
+    return n >= 0 && is_product(n) && is_free(n, node(n).op) && single_use(n);
+  }
 
   /// Whether a node is an activation that ends a product, and its only reader may take both over.
   bool is_foldable_end(int32_t n) const {
@@ -86,7 +91,8 @@ class Fuser {
     const auto inputs = std::span(node(n).inputs).first(engine::op_info(op).n_in);
     if (pattern.all) {
       const bool fits = std::all_of(inputs.begin(), inputs.end(), [&](int32_t input) {
-        return is_foldable(input) && node(input).inputs[0] == node(inputs[0]).inputs[0];
+        return is_foldable(input) && node(input).op == node(inputs[0]).op &&
+               node(input).inputs == node(inputs[0]).inputs;
       });
       // A product is read once, so no two operands are the same one.
       return fits ? std::vector<int32_t>(inputs.begin(), inputs.end()) : std::vector<int32_t>();
@@ -94,6 +100,7 @@ class Fuser {
     const int32_t later = *std::max_element(inputs.begin(), inputs.end());
     const int32_t earlier = *std::min_element(inputs.begin(), inputs.end());
     for (const int32_t input : {later, earlier}) {
+      if (node(input).slots > 1 || node(input).op == Op::kExperts) continue;  // without residuals
       if (is_foldable(input) || is_foldable_end(input)) return {input};
     }
     return {};
@@ -116,7 +123,7 @@ class Fuser {
     for (int32_t n = 0; n < count && options_.stack; ++n) {
       std::vector<int32_t> stack;
       for (const int32_t use : uses_[to_size(n)]) {
-        if (is_free_linear(use)) stack.push_back(use);
+        if (is_free(use, Op::kLinear)) stack.push_back(use);
       }
       if (stack.size() < 2) continue;
       for (const int32_t member : stack) fates_[to_size(member)] = Fate::kStacked;
@@ -128,6 +135,8 @@ class Fuser {
     ProgramValue value;
     value.cols = cols;
     value.packed = packed;
+    value.slots = of.slots;
+    value.index = of.index;
     value.selected = of.selected;
     value.engine = of.engine;
     program_.values.push_back(value);
@@ -140,8 +149,11 @@ class Fuser {
     instruction.selected = from.selected;
     instruction.engine = from.engine;
     instruction.layer = from.layer;
+    instruction.lookup = from.lookup;
     instruction.factor = from.factor;
+    instruction.groups = from.groups;
     instruction.activation = from.activation;
+    instruction.routing = from.routing;
     instruction.attention = from.attention;
     program_.instructions.push_back(instruction);
     return program_.instructions.back();
@@ -172,7 +184,7 @@ class Fuser {
       from.selected = node(n).selected;
       from.engine = node(n).engine;
       Instruction& pack = append(Op::kPack, from);
-      pack.x = places_[to_size(n)];
+      pack.x[0] = places_[to_size(n)];
       pack.packed = rows;
     }
     return rows;
@@ -181,9 +193,9 @@ class Fuser {
   /// Outputs of norms and attention: float rows for those who read them, packed rows for products.
   void emit_outputs(int32_t n, Instruction* instruction) {
     const auto& uses = uses_[to_size(n)];
-    const auto is_product = [&](int32_t use) { return node(use).op == Op::kLinear; };
-    const bool any = std::any_of(uses.begin(), uses.end(), is_product);
-    const bool all = std::all_of(uses.begin(), uses.end(), is_product);
+    const auto by_product = [&](int32_t use) { return is_product(use); };
+    const bool any = std::any_of(uses.begin(), uses.end(), by_product);
+    const bool all = std::all_of(uses.begin(), uses.end(), by_product);
     const bool early = options_.pack_early && any;
     if (!early || !all || options_.adapters) {
       places_[to_size(n)] = new_value(node(n).cols, false, node(n));
@@ -207,7 +219,8 @@ class Fuser {
         joined.insert(joined.end(), bias.begin(), bias.end());
         any = true;
       } else {
-        joined.resize(joined.size() + static_cast<size_t>(linear.cols), 0.0F);
+        const int64_t count = graph_.weights[to_size(linear.weight)].count;
+        joined.resize(joined.size() + static_cast<size_t>(linear.cols * count), 0.0F);
       }
     }
     if (!any) return -1;
@@ -230,10 +243,11 @@ class Fuser {
     }
     program_.products.push_back(std::move(product));
     const int32_t bias = joined_bias(parts);
-    Instruction& instruction = append(Op::kLinear, first);
-    instruction.x = x;
-    instruction.x2 = residual;
-    if (options_.adapters) instruction.x3 = places_[to_size(first.inputs[0])];
+    Instruction& instruction = append(first.op, first);
+    const bool experts = first.op == Op::kExperts;
+    instruction.x[0] = x;
+    instruction.x[1] = experts ? places_[to_size(first.inputs[1])] : residual;
+    if (options_.adapters && !experts) instruction.x[2] = places_[to_size(first.inputs[0])];
     instruction.y = y;
     instruction.product = static_cast<int32_t>(program_.products.size() - 1);
     instruction.vector = bias;
@@ -253,7 +267,7 @@ class Fuser {
         folded.activation;
   }
 
-  void emit_linear(int32_t n) {
+  void emit_products(int32_t n) {
     const Fate fate = fates_[to_size(n)];
     if (fate == Fate::kAlone) {
       places_[to_size(n)] = new_value(node(n).cols, false, node(n));
@@ -276,8 +290,13 @@ class Fuser {
   void emit(int32_t n) {
     const Node& from = node(n);
     const engine::OpInfo& info = engine::op_info(from.op);
-    if (from.op == Op::kLinear) {
-      emit_linear(n);
+    if (is_product(n)) {
+      emit_products(n);
+      return;
+    }
+    if (from.op == Op::kSlice) {
+      const Operand& whole = places_[to_size(from.inputs[0])];
+      places_[to_size(n)] = {whole.value, whole.first + from.first, from.cols};
       return;
     }
     if (fates_[to_size(n)] == Fate::kFolded) return;
@@ -291,11 +310,10 @@ class Fuser {
       program_.products.push_back(
           {engine::WeightRole::kEmbedding, {graph_.weights[to_size(from.weight)]}, {}});
     }
-    if (from.op == Op::kLogits) append(Op::kBest, from).x = places_[to_size(from.inputs[0])];
+    if (from.op == Op::kLogits) append(Op::kBest, from).x[0] = places_[to_size(from.inputs[0])];
     Instruction& instruction = append(from.op, from);
-    Operand* const reads[] = {&instruction.x, &instruction.x2, &instruction.x3};
-    for (size_t i = 0; i < info.n_in; ++i) {
-      if (from.inputs[i] >= 0) *reads[i] = places_[to_size(from.inputs[i])];
+    for (size_t i = 0; i < from.inputs.size(); ++i) {
+      if (from.inputs[i] >= 0) instruction.x[i] = places_[to_size(from.inputs[i])];
     }
     instruction.vector = from.vector;
     instruction.vector2 = from.vector2;
@@ -305,7 +323,7 @@ class Fuser {
     if (info.effect == engine::Effect::kCache) {
       if (from.attention.rope >= 0)
         instruction.angles = angles_[{from.engine, from.attention.rope}];
-      places_[to_size(n)] = instruction.x;  // changed in place
+      places_[to_size(n)] = instruction.x[0];  // changed in place
     } else if (info.packs) {
       emit_outputs(n, &instruction);
     } else if (makes_value) {
@@ -343,6 +361,50 @@ int32_t cut_bias(Program& program, int32_t vector, int64_t first, int64_t cols) 
   return static_cast<int32_t>(program.vectors.size() - 1);
 }
 
+/// A product of its own, of part `i`, into `y`.
+void append_part(Program& program, const Instruction& instruction, size_t i, const Operand& y,
+                 int32_t bias) {
+  const Product product = program.products[to_size(instruction.product)];
+  program.products.push_back({engine::WeightRole::kLinear,
+                              {product.sources[i]},
+                              {{product.sites[i].site, 0, product.sources[i].rows}}});
+  Instruction part = instruction;
+  part.product = static_cast<int32_t>(program.products.size() - 1);
+  part.y = y;
+  part.vector = bias;
+  program.instructions.push_back(part);
+}
+
+/// Gate and up of experts, each on its own, then what the gate does.
+void split_experts(Program& program, const Instruction& instruction) {
+  Operand halves[2];
+  Instruction plain = instruction;
+  plain.activation = {};
+  const Product product = program.products[to_size(instruction.product)];
+  const int64_t outputs = product.sources[0].count * product.sources[0].rows;
+  for (size_t i = 0; i < 2; ++i) {
+    ProgramValue value;
+    value.cols = instruction.y.cols;
+    value.slots = instruction.routing.n_used;
+    value.selected = instruction.selected;
+    value.engine = instruction.engine;
+    program.values.push_back(value);
+    halves[i] = {static_cast<int32_t>(program.values.size() - 1), 0, value.cols};
+    const auto first = static_cast<int64_t>(i) * outputs;
+    append_part(program, plain, i, halves[i],
+                cut_bias(program, instruction.vector, first, outputs));
+  }
+  Instruction gated;
+  gated.op = Op::kGated;
+  gated.activation = instruction.activation;
+  gated.selected = instruction.selected;
+  gated.engine = instruction.engine;
+  gated.x = halves[0];
+  gated.x2 = halves[1];
+  gated.y = instruction.y;
+  program.instructions.push_back(gated);
+}
+
 }  // namespace
 
 Program fuse(const Graph& graph, const FusionOptions& options, EngineOfBlock engines) {
@@ -354,6 +416,10 @@ Program fuse(const Graph& graph, const FusionOptions& options, EngineOfBlock eng
 
 void split_product(Program& program, const Instruction& instruction) {
   const Product product = program.products[to_size(instruction.product)];
+  if (instruction.op == Op::kExperts) {
+    split_experts(program, instruction);
+    return;
+  }
   if (product.role == engine::WeightRole::kGated) {
     const int64_t cols = instruction.y.cols;
     ProgramValue both;
@@ -378,8 +444,8 @@ void split_product(Program& program, const Instruction& instruction) {
     gated.activation = instruction.activation;
     gated.selected = instruction.selected;
     gated.engine = instruction.engine;
-    gated.x = {value, 0, cols};
-    gated.x2 = {value, cols, cols};
+    gated.x[0] = {value, 0, cols};
+    gated.x[1] = {value, cols, cols};
     gated.y = instruction.y;
     program.instructions.push_back(gated);
     return;
@@ -387,13 +453,8 @@ void split_product(Program& program, const Instruction& instruction) {
   int64_t first = 0;
   for (size_t i = 0; i < product.sources.size(); ++i) {
     const int64_t cols = product.sources[i].rows;
-    program.products.push_back(
-        {product.role, {product.sources[i]}, {{product.sites[i].site, 0, cols}}});
-    Instruction part = instruction;
-    part.product = static_cast<int32_t>(program.products.size() - 1);
-    part.y = {instruction.y.value, instruction.y.first + first, cols};
-    part.vector = cut_bias(program, instruction.vector, first, cols);
-    program.instructions.push_back(part);
+    append_part(program, instruction, i, {instruction.y.value, instruction.y.first + first, cols},
+                cut_bias(program, instruction.vector, first, cols));
     first += cols;
   }
 }

@@ -4,6 +4,7 @@
 #include "graph/graph.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "graph/cache_layers.h"
@@ -12,15 +13,42 @@ namespace gen::graph {
 
 using engine::Op;
 
+namespace {
+
+constexpr int32_t kAnySlots = INT32_MAX;
+
+/// kFormat for numbers that no router has.
+Status check_routing(const engine::Routing& of, int64_t logits) {
+  if (of.n_experts < 1 || of.n_experts != logits || of.n_used < 1 || of.n_used > of.n_experts) {
+    return error(Code::kFormat, "%d of %d experts are chosen by %lld logits", of.n_used,
+                 of.n_experts, static_cast<long long>(logits));
+  }
+  const bool groups = of.n_groups >= 1 && of.n_experts % of.n_groups == 0 &&
+                      of.n_groups_used >= 1 && of.n_groups_used <= of.n_groups;
+  if (!groups || of.n_experts / of.n_groups * of.n_groups_used < of.n_used) {
+    return error(Code::kFormat, "%d of %d experts are chosen from %d of %d groups", of.n_used,
+                 of.n_experts, of.n_groups_used, of.n_groups);
+  }
+  return {};
+}
+
+}  // namespace
+
 void GraphBuilder::fail(Status status) {
   if (status_.ok()) status_ = std::move(status);
 }
 
-bool GraphBuilder::usable(ValueId x) {
+bool GraphBuilder::usable(ValueId x, int32_t most_slots) {
   if (!status_.ok()) return false;
   if (x.index >= 0 && static_cast<size_t>(x.index) < graph_.nodes.size()) {
-    const Op op = graph_.nodes[static_cast<size_t>(x.index)].op;
-    if (engine::op_info(op).effect != engine::Effect::kHost) return true;
+    const Node& node = graph_.nodes[static_cast<size_t>(x.index)];
+    const bool there = engine::op_info(node.op).effect != engine::Effect::kHost;
+    if (there && !node.index && node.slots <= most_slots) return true;
+    if (there) {
+      fail(error(Code::kInternal, "graph node %zu cannot read %s", graph_.nodes.size(),
+                 node.index ? "what a router makes" : "rows of experts"));
+      return false;
+    }
   }
   fail(
       error(Code::kInternal, "graph node %zu uses a value that is not there", graph_.nodes.size()));
@@ -39,24 +67,62 @@ int32_t GraphBuilder::keep(std::span<const float> vector) {
   return static_cast<int32_t>(graph_.vectors.size() - 1);
 }
 
-ValueId GraphBuilder::embed(const engine::WeightSource& table, float scale) {
+ValueId GraphBuilder::embed(const engine::WeightSource& table, float scale, Lookup lookup) {
   if (!status_.ok()) return {};
-  if (!graph_.nodes.empty()) {
-    fail(error(Code::kInternal, "a graph begins with its one embedding"));
+  if (graph_.nodes.empty() && lookup != Lookup::kTokens) {
+    fail(error(Code::kInternal, "a graph begins with the embedding of its tokens"));
     return {};
   }
   if (table.rows <= 0 || table.cols <= 0) {
     fail(error(Code::kFormat, "%s: empty embedding", table.name));
     return {};
   }
-  graph_.vocab = table.rows;
-  graph_.hidden = table.cols;
+  if (graph_.nodes.empty()) {
+    graph_.vocab = table.rows;
+    graph_.hidden = table.cols;
+  }
+  if (lookup == Lookup::kTokens && table.rows < graph_.vocab) {
+    fail(error(Code::kFormat, "%s: %lld rows for a vocabulary of %lld", table.name,
+               static_cast<long long>(table.rows), static_cast<long long>(graph_.vocab)));
+    return {};
+  }
   graph_.weights.push_back(table);
   Node node;
   node.op = Op::kEmbed;
+  node.lookup = lookup;
   node.cols = table.cols;
   node.weight = static_cast<int32_t>(graph_.weights.size() - 1);
-  node.factor = scale;
+  node.factor = scale * table.scale;
+  return push(node);
+}
+
+ValueId GraphBuilder::embed_row(engine::WeightSource table, int64_t row, float scale) {
+  if (!status_.ok()) return {};
+  if (row < 0 || row >= table.rows) {
+    fail(error(Code::kFormat, "%s: row %lld of %lld", table.name, static_cast<long long>(row),
+               static_cast<long long>(table.rows)));
+    return {};
+  }
+  const size_t bytes = table.data.size() / static_cast<size_t>(table.rows);
+  table.data = table.data.subspan(static_cast<size_t>(row) * bytes, bytes);
+  table.rows = 1;
+  return embed(table, scale, Lookup::kConstant);
+}
+
+ValueId GraphBuilder::slice(ValueId x, int64_t first, int64_t cols) {
+  if (!usable(x)) return {};
+  const Node& input = graph_.nodes[static_cast<size_t>(x.index)];
+  if (first < 0 || cols <= 0 || first > input.cols || cols > input.cols - first) {
+    fail(error(Code::kFormat, "columns %lld + %lld of rows of %lld", static_cast<long long>(first),
+               static_cast<long long>(cols), static_cast<long long>(input.cols)));
+    return {};
+  }
+  Node node;
+  node.op = Op::kSlice;
+  node.inputs[0] = x.index;
+  node.cols = cols;
+  node.selected = input.selected;
+  node.first = first;
   return push(node);
 }
 
@@ -75,6 +141,34 @@ ValueId GraphBuilder::rms_norm(ValueId x, std::span<const float> weight, float e
   node.selected = input.selected;
   node.vector = keep(weight);
   node.factor = eps;
+  return push(node);
+}
+
+ValueId GraphBuilder::layer_norm(ValueId x, std::span<const float> weight,
+                                 std::span<const float> bias, float eps, int32_t groups) {
+  if (!usable(x)) return {};
+  const Node& input = graph_.nodes[static_cast<size_t>(x.index)];
+  if (groups < 1 || input.cols % groups != 0) {
+    fail(error(Code::kInternal, "layer norm of %lld columns in %d groups",
+               static_cast<long long>(input.cols), groups));
+    return {};
+  }
+  for (const std::span<const float> each : {weight, bias}) {
+    if (each.empty() || std::cmp_equal(each.size(), input.cols)) continue;
+    fail(error(Code::kFormat, "norm %s of %zu values for rows of %lld",
+               each.data() == weight.data() ? "weight" : "bias", each.size(),
+               static_cast<long long>(input.cols)));
+    return {};
+  }
+  Node node;
+  node.op = Op::kLayerNorm;
+  node.inputs[0] = x.index;
+  node.cols = input.cols;
+  node.selected = input.selected;
+  node.vector = keep(weight);
+  node.vector2 = keep(bias);
+  node.factor = eps;
+  node.groups = groups;
   return push(node);
 }
 
@@ -100,15 +194,30 @@ ValueId GraphBuilder::linear(ValueId x, const engine::WeightSource& weight,
   node.cols = weight.rows;
   node.selected = input.selected;
   node.weight = static_cast<int32_t>(graph_.weights.size() - 1);
-  node.vector = keep(bias);
-  node.site = site;
-  return push(node);
+  if (weight.scale == 1.0F) {
+    node.vector = keep(bias);
+    node.site = site;
+    return push(node);
+  }
+  // The end of a product takes the bias before the factor, so it gets its share of that back.
+  std::vector<float> divided(bias.begin(), bias.end());
+  for (float& value : divided) {
+    value /= weight.scale;
+    if (std::isfinite(value)) continue;
+    fail(error(Code::kFormat, "%s: a scale of %g beside a bias that it cannot divide", weight.name,
+               static_cast<double>(weight.scale)));
+    return {};
+  }
+  node.vector = keep(divided);
+  return apply(Op::kActivate, {push(node)}, {.kind = engine::Act::kScaled, .alpha = weight.scale});
 }
 
 ValueId GraphBuilder::apply(Op op, std::initializer_list<ValueId> inputs,
                             engine::Activation activation) {
   const engine::OpInfo& info = engine::op_info(op);
-  if (!std::all_of(inputs.begin(), inputs.end(), [&](ValueId x) { return usable(x); })) return {};
+  if (!std::all_of(inputs.begin(), inputs.end(), [&](ValueId x) { return usable(x, kAnySlots); })) {
+    return {};
+  }
   const bool gated_only = activation.kind == engine::Act::kClampedSwiglu && op != Op::kGated;
   if (!info.same_width || inputs.size() != info.n_in || gated_only) {
     fail(error(Code::kInternal, "%s of %zu values cannot be applied", info.name, inputs.size()));
@@ -119,10 +228,16 @@ ValueId GraphBuilder::apply(Op op, std::initializer_list<ValueId> inputs,
   node.op = op;
   node.cols = first.cols;
   node.selected = first.selected;
+  node.slots = first.slots;
   node.activation = activation;
   size_t n = 0;
   for (const ValueId input : inputs) {
     const Node& other = graph_.nodes[static_cast<size_t>(input.index)];
+    if (other.slots != first.slots) {
+      fail(error(Code::kInternal, "%s of %d and %d rows for each row", info.name, first.slots,
+                 other.slots));
+      return {};
+    }
     if (other.cols != first.cols || other.selected != first.selected) {
       fail(error(Code::kFormat, "%s of %srows of %lld and %srows of %lld", info.name,
                  first.selected ? "selected " : "", static_cast<long long>(first.cols),
@@ -131,6 +246,97 @@ ValueId GraphBuilder::apply(Op op, std::initializer_list<ValueId> inputs,
     }
     node.inputs[n++] = input.index;
   }
+  return push(node);
+}
+
+ValueId GraphBuilder::route(ValueId logits, const engine::Routing& routing,
+                            std::span<const float> bias) {
+  if (!usable(logits)) return {};
+  const Node& input = graph_.nodes[static_cast<size_t>(logits.index)];
+  if (Status status = check_routing(routing, input.cols); !status.ok()) {
+    fail(std::move(status));
+    return {};
+  }
+  if (!bias.empty() && std::cmp_not_equal(bias.size(), routing.n_experts)) {
+    fail(error(Code::kFormat, "a bias of %zu values for %d experts", bias.size(),
+               routing.n_experts));
+    return {};
+  }
+  Node node;
+  node.op = Op::kRoute;
+  node.inputs[0] = logits.index;
+  node.cols = 2 * int64_t{routing.n_used};
+  node.index = true;
+  node.selected = input.selected;
+  node.routing = routing;
+  node.vector = keep(bias);
+  return push(node);
+}
+
+/// Whether these are the routes of the rows of `of`.
+bool GraphBuilder::usable_routes(ValueId routes, ValueId of) {
+  if (!status_.ok()) return false;
+  const bool there = routes.index >= 0 && static_cast<size_t>(routes.index) < graph_.nodes.size();
+  if (!there || !graph_.nodes[static_cast<size_t>(routes.index)].index) {
+    fail(error(Code::kInternal, "graph node %zu needs what a router makes", graph_.nodes.size()));
+    return false;
+  }
+  const Node& router = graph_.nodes[static_cast<size_t>(routes.index)];
+  const Node& rows = graph_.nodes[static_cast<size_t>(of.index)];
+  if (rows.selected != router.selected ||
+      (rows.slots != 1 && rows.slots != router.routing.n_used)) {
+    fail(error(Code::kInternal, "%d rows for each row where %d experts are", rows.slots,
+               router.routing.n_used));
+    return false;
+  }
+  return true;
+}
+
+ValueId GraphBuilder::experts(ValueId x, ValueId routes, const engine::WeightSource& stack,
+                              std::span<const float> bias) {
+  if (!usable(x, kAnySlots) || !usable_routes(routes, x)) return {};
+  const Node& input = graph_.nodes[static_cast<size_t>(x.index)];
+  const engine::Routing& routing = graph_.nodes[static_cast<size_t>(routes.index)].routing;
+  if (stack.cols != input.cols || stack.rows <= 0 || stack.count != routing.n_experts) {
+    fail(error(
+        Code::kFormat, "%s: %lld matrices of %lld x %lld do not take rows of %lld to %d experts",
+        stack.name, static_cast<long long>(stack.count), static_cast<long long>(stack.rows),
+        static_cast<long long>(stack.cols), static_cast<long long>(input.cols), routing.n_experts));
+    return {};
+  }
+  if (!bias.empty() && std::cmp_not_equal(bias.size(), stack.count * stack.rows)) {
+    fail(error(Code::kFormat, "%s: bias of %zu values for %lld outputs of %lld experts", stack.name,
+               bias.size(), static_cast<long long>(stack.rows),
+               static_cast<long long>(stack.count)));
+    return {};
+  }
+  graph_.weights.push_back(stack);
+  Node node;
+  node.op = Op::kExperts;
+  node.inputs = {x.index, routes.index, -1};
+  node.cols = stack.rows;
+  node.slots = routing.n_used;
+  node.selected = input.selected;
+  node.routing = routing;
+  node.weight = static_cast<int32_t>(graph_.weights.size() - 1);
+  node.vector = keep(bias);
+  return push(node);
+}
+
+ValueId GraphBuilder::combine(ValueId x, ValueId routes) {
+  if (!usable(x, kAnySlots) || !usable_routes(routes, x)) return {};
+  const Node& input = graph_.nodes[static_cast<size_t>(x.index)];
+  const engine::Routing& routing = graph_.nodes[static_cast<size_t>(routes.index)].routing;
+  if (input.slots != routing.n_used) {
+    fail(error(Code::kInternal, "one row of %d experts is combined", routing.n_used));
+    return {};
+  }
+  Node node;
+  node.op = Op::kCombine;
+  node.inputs = {x.index, routes.index, -1};
+  node.cols = input.cols;
+  node.selected = input.selected;
+  node.routing = routing;
   return push(node);
 }
 
@@ -228,7 +434,7 @@ ValueId GraphBuilder::rope_append(ValueId q, ValueId k, ValueId v, int32_t block
   }
   Node node;
   node.op = Op::kRopeAppend;
-  node.inputs = {q.index, k.index, v.index};
+  node.inputs = {q, k, v};
   node.cols = graph_.nodes[static_cast<size_t>(q.index)].cols;
   node.vector = keep(q_norm);
   node.vector2 = keep(k_norm);
@@ -275,7 +481,7 @@ ValueId GraphBuilder::scan(ValueId a, ValueId b, ValueId x) {
   }
   Node node;
   node.op = Op::kScan;
-  node.inputs = {a.index, b.index, x.index};
+  node.inputs = {a, b, x};
   node.cols = cols;
   node.layer = static_cast<int32_t>(graph_.states.size());
   graph_.states.push_back({cols, 2 * cols});
@@ -335,9 +541,17 @@ Result<Graph> GraphBuilder::finish() {
     }
   }
   for (const Node& node : graph_.nodes) {
-    if (node.op == Op::kRopeAppend && uses[static_cast<size_t>(node.inputs[0])] != 1) {
+    if (node.op != Op::kRopeAppend) continue;
+    const auto q = static_cast<size_t>(node.inputs[0]);
+    if (uses[q] != 1 || graph_.nodes[q].op == Op::kSlice) {
       return error(Code::kInternal, "block %d: q is rotated in place but has another use",
                    node.block);
+    }
+  }
+  // So that what is selected of them is never asked for apart from the rest.
+  for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+    if (graph_.nodes[n].slots > 1 && uses[n] > 1) {
+      return error(Code::kInternal, "graph node %zu: rows of experts have %d readers", n, uses[n]);
     }
   }
   return std::move(graph_);

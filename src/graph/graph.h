@@ -4,6 +4,7 @@
 // is made of it: fusion.h turns nodes into instructions, execution_plan.h compiles and runs them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -26,7 +27,7 @@ struct ValueId {
 };
 
 /// Where an adapter may add to a product: layer * kSitesPerLayer + kind.
-enum class SiteKind : int32_t { kQ, kK, kV, kAttnOut, kGate, kUp, kDown, kLogits };
+enum class SiteKind : int32_t { kQ, kK, kV, kAttnOut, kGate, kUp, kDown, kLogits, kAttnGate };
 inline constexpr int32_t kSitesPerLayer = 16;
 constexpr int32_t site_id(int32_t layer, SiteKind kind) noexcept {
   return layer * kSitesPerLayer + static_cast<int32_t>(kind);
@@ -56,6 +57,13 @@ struct AttentionSpec {
   int32_t shared = -1;  // kShared: the block whose cache layer it is
 };
 
+/// What names the row of a table for each row of a step.
+enum class Lookup : uint8_t {
+  kTokens,     // its token; 0 where the caller gives the row
+  kPositions,  // its position
+  kConstant,   // the same for all
+};
+
 /// A rotary table in double precision results rounded once; owned by graph and plan.
 struct RopeSpec {
   engine::RopeKind kind = engine::RopeKind::kNone;
@@ -64,21 +72,35 @@ struct RopeSpec {
   float magnitude = 1.0F;
 };
 
+/// Values that a node reads, -1 for none. The operation says what stands where.
+struct NodeInputs : std::array<int32_t, engine::kMostInputs> {
+  NodeInputs(std::initializer_list<ValueId> given = {}) {
+    fill(-1);
+    std::transform(given.begin(), given.end(), begin(), [](ValueId x) { return x.index; });
+  }
+};
+
 /// One operation. Fields that it does not use keep their defaults.
 struct Node {
   engine::Op op = engine::Op::kEmbed;
-  std::array<int32_t, 3> inputs = {-1, -1, -1};  // values
-  int64_t cols = 0;                              // width of the value made
-  bool selected = false;                         // one row for each row that wants logits
-  int32_t weight = -1;                           // index into Graph::weights
-  int32_t vector = -1;   // index into Graph::vectors: norm weight, bias, norm of q
-  int32_t vector2 = -1;  // norm of k
-  int32_t block = -1;    // of the model; -1 for what comes before the first
-  int32_t engine = 0;    // that runs it, see split_engines()
-  int32_t layer = -1;    // cache layer, state layer, or the layer of a tap
+  NodeInputs inputs;
+  int64_t cols = 0;       // width of the value made
+  int32_t slots = 1;      // rows of it for each row of the step
+  bool index = false;     // it is words of 32 bits, what routers make
+  bool selected = false;  // one row for each row that wants logits
+  int32_t weight = -1;    // index into Graph::weights
+  int32_t vector = -1;    // index into Graph::vectors: norm weight, bias, norm of q
+  int32_t vector2 = -1;   // bias of a norm, norm of k
+  int32_t block = -1;     // of the model; -1 for what comes before the first
+  int32_t engine = 0;     // that runs it, see split_engines()
+  int32_t layer = -1;     // cache layer, state layer, or the layer of a tap
   int32_t site = -1;
-  float factor = 1.0F;  // scale of an embedding, eps of a norm
+  Lookup lookup = Lookup::kTokens;  // of an embedding
+  int64_t first = 0;                // of a slice's columns
+  float factor = 1.0F;              // scale of an embedding, eps of a norm
+  int32_t groups = 1;               // of a layer norm
   engine::Activation activation;
+  engine::Routing routing;  // of a router, and of what reads its value
   AttentionSpec attention;
 };
 
@@ -102,17 +124,40 @@ class GraphBuilder {
   /// What is named from here on belongs to this block of the model; blocks ascend, and what comes
   /// after the last one may be named as one more. Plans on several engines are cut between blocks.
   void begin_block(int32_t block) { block_ = block; }
-  /// y[t, :] = table[token t, :] * scale. Once, first.
-  ValueId embed(const engine::WeightSource& table, float scale = 1.0F);
+  /// y[t, :] = table[token t, :] * scale. A graph begins with one, whose rows a caller may give in
+  /// place of tokens, and whose table is the vocabulary; others are at least as long as that, or as
+  /// the context where positions name their rows.
+  ValueId embed(const engine::WeightSource& table, float scale = 1.0F,
+                Lookup lookup = Lookup::kTokens);
+  /// y[t, :] = table[row, :] * scale, the same for all rows.
+  ValueId embed_row(engine::WeightSource table, int64_t row, float scale = 1.0F);
+  /// Columns [first, first + cols) of x, where they lie: not a copy.
+  ValueId slice(ValueId x, int64_t first, int64_t cols);
   /// `weight` is [D], copied.
   ValueId rms_norm(ValueId x, std::span<const float> weight, float eps);
-  /// `bias` is [weight.rows] or empty, copied. `site` names the product for adapters.
+  /// `weight` and `bias` are [D] or empty, copied; each of `groups` parts of a row has a mean and a
+  /// variance of its own.
+  ValueId layer_norm(ValueId x, std::span<const float> weight, std::span<const float> bias,
+                     float eps, int32_t groups = 1);
+  /// `bias` is [weight.rows] or empty, copied. `site` names the product for adapters; one whose
+  /// weight has a scale, which its sums and no bias are multiplied by, takes none.
   ValueId linear(ValueId x, const engine::WeightSource& weight, std::span<const float> bias,
                  int32_t site);
   /// An operation on rows of equal width: kGated (gate, up), kActivate (x), kAdd (a, b).
   ValueId apply(engine::Op op, std::initializer_list<ValueId> inputs,
                 engine::Activation activation = {});
   ValueId add(ValueId a, ValueId b) { return apply(engine::Op::kAdd, {a, b}); }
+  /// Which experts each row of logits [T, E] is given to, and with which weights: a value that only
+  /// experts() and combine() read. `bias` is [E] or empty, copied, and of the choice alone.
+  ValueId route(ValueId logits, const engine::Routing& routing, std::span<const float> bias = {});
+  /// Products of each row with the matrices of its experts: the value has n_used rows for each row
+  /// of `routes`, in the order of rank. x has one row for each of its rows, or is such a value
+  /// itself. Such values have one reader: experts(), combine(), or apply(). `bias` is
+  /// [E, stack.rows] or empty, copied. Adapters have no site there yet.
+  ValueId experts(ValueId x, ValueId routes, const engine::WeightSource& stack,
+                  std::span<const float> bias = {});
+  /// The sum of each row's n_used rows of x by their weights.
+  ValueId combine(ValueId x, ValueId routes);
   /// Keeps a rotary table for the layers that name it.
   int32_t rope_table(RopeSpec spec);
   /// Normalises heads (q_norm, k_norm: [k_dim] or empty), rotates, stores k and v in the block's
@@ -140,7 +185,8 @@ class GraphBuilder {
   Result<Graph> finish();
 
  private:
-  bool usable(ValueId x);
+  bool usable(ValueId x, int32_t most_slots = 1);
+  bool usable_routes(ValueId routes, ValueId of);
   Status check_attention(ValueId q, ValueId k, ValueId v, int32_t block,
                          const AttentionSpec& spec) const;
   Result<int32_t> cache_layer_of(int32_t block, const AttentionSpec& spec);

@@ -122,7 +122,9 @@ class PlanRunner {
       GEN_TRY(work_.reserve(room(plan_.row_bytes_[i], places(batch_.rows()), plan_.max_rows_),
                             room(plan_.selected_row_bytes_[i], chunk, plan_.selected_chunk_), i));
     }
-    return work_.fill(batch_, selected_taps_ || placed, padded, fed);
+    StepBlock::Lists lists = plan_.lists_;
+    lists.all = selected_taps_ || placed;
+    return work_.fill(batch_, lists, padded, fed);
   }
 
   /// The best tokens of the rows before become those of the rows at hand.
@@ -199,13 +201,13 @@ class PlanRunner {
     event.index = static_cast<int32_t>(&instruction - plan_.instructions_.data());
     event.op = info.name;
     const bool turns = info.effect == engine::Effect::kCache;
-    event.appends = turns && instruction.x2.present();  // else the layer is another block's
+    event.appends = turns && instruction.x[1].present();  // else the layer is another block's
     if (instruction.product >= 0)
       event.detail = plan_.products_[to_size(instruction.product)].name.c_str();
     event.layer = instruction.layer;
     const Operand& output = instruction.y.present()        ? instruction.y
                             : instruction.packed.present() ? instruction.packed
-                                                           : instruction.x;
+                                                           : instruction.x[0];
     event.rows = binder_.rows_of(output);
     event.cols = output.cols;
     if (engine::is_engine_op(instruction.op)) {
@@ -220,7 +222,7 @@ class PlanRunner {
     for (const Operand* x : instruction.reads()) inputs.add(binder_, *x);
     TracedValues outputs;
     for (const Operand* y : instruction.writes()) outputs.add(binder_, *y);
-    if (turns) outputs.add(binder_, instruction.x);
+    if (turns) outputs.add(binder_, instruction.x[0]);
     event.inputs = inputs.all();
     event.outputs = outputs.all();
     if (instruction.attention.n_heads > 0 && turns == event.appends) {
@@ -241,7 +243,7 @@ class PlanRunner {
     }
     [[nodiscard]] std::span<const engine::TraceValue> all() const { return {list, n}; }
 
-    engine::TraceValue list[4];
+    engine::TraceValue list[engine::kMostInputs + 1];
     size_t n = 0;
   };
 
@@ -266,7 +268,8 @@ class PlanRunner {
     for (size_t call = 0; call < binder_.calls(instruction); ++call) {
       GEN_TRY(run(side(instruction), binder_.bind(instruction, call)));
     }
-    if (instruction.op == Op::kEmbed && !batch_.embeddings.empty()) {
+    if (instruction.op == Op::kEmbed && !batch_.embeddings.empty() &&
+        instruction.product == plan_.own_embedding_) {
       return take_embeddings(instruction);
     }
     return {};
@@ -274,7 +277,7 @@ class PlanRunner {
 
   /// Of the selected rows those that want logits, which come first.
   Status logits(const Instruction& instruction) {
-    engine::ConstMatrixView x = binder_.const_matrix(instruction.x);
+    engine::ConstMatrixView x = binder_.const_matrix(instruction.x[0]);
     x.rows = std::min(x.rows, work_.block().best().first - first_selected_row_);
     return download(side(instruction), x, batch_.logits + first_selected_row_ * plan_.logits_);
   }
@@ -312,9 +315,9 @@ class PlanRunner {
 
   /// Through the host, which waits for what makes the rows.
   Status transfer(const Instruction& instruction) {
-    const engine::ConstMatrixView x = binder_.const_matrix(instruction.x);
+    const engine::ConstMatrixView x = binder_.const_matrix(instruction.x[0]);
     const engine::MatrixView y = binder_.matrix(instruction.y);
-    Side& from = side(binder_.value(instruction.x).engine);
+    Side& from = side(binder_.value(instruction.x[0]).engine);
     Side& to = side(instruction);
     work_.transfer_.resize(static_cast<size_t>(x.rows * x.cols));
     GEN_TRY(download(from, x, work_.transfer_.data()));
@@ -371,7 +374,7 @@ class PlanRunner {
   }
 
   Status tap(const Instruction& instruction) {
-    const engine::ConstMatrixView x = binder_.const_matrix(instruction.x);
+    const engine::ConstMatrixView x = binder_.const_matrix(instruction.x[0]);
     const int64_t offset = instruction.selected ? first_selected_row_ * x.cols : 0;
     for (const Tap& tap : batch_.taps) {
       if (tap.layer != instruction.layer) continue;

@@ -50,6 +50,7 @@ Graph select_early(const Graph& graph) {
       node.op = Op::kSelectRows;
       node.inputs[0] = whole[to_size(n)];
       node.cols = graph.nodes[to_size(n)].cols;
+      node.index = graph.nodes[to_size(n)].index;
       node.selected = true;
       node.block = graph.nodes[to_size(n)].block;
       selected[to_size(n)] = push(node);

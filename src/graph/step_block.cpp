@@ -178,6 +178,10 @@ void StepBlock::find_groups(const Batch& batch) {
   groups_.clear();
   group_of_.clear();
   for (const BatchSequence& sequence : batch.sequences) {
+    if (sequence.cache == nullptr) {  // of a model that keeps nothing
+      group_of_.push_back(kNone);
+      continue;
+    }
     const auto layers = sequence.cache->kv_layers();
     const auto found = std::find_if(groups_.begin(), groups_.end(), [&](const Group& group) {
       return lie_alike(group.layers, layers);
@@ -248,10 +252,11 @@ void StepBlock::reserve_records(const Batch& batch) {
 
 Status StepBlock::add_tables(const Batch& batch) {
   stages_ = false;
-  for (const Group& group : groups_) {
+  for (size_t of_group = 0; of_group < groups_.size(); ++of_group) {
+    const Group& group = groups_[of_group];
     size_t place = 0;  // of the sequence in its group
     for (size_t s = 0; s < batch.sequences.size(); ++s) {
-      if (&groups_[group_of_[s]] != &group) continue;
+      if (group_of_[s] != of_group) continue;
       const BatchSequence& sequence = batch.sequences[s];
       stages_ = stages_ || sequence.cache->stages(sequence.plan);
       for (int32_t part = 0; part < sequence.cache->parts(); ++part) {
@@ -272,21 +277,43 @@ Status StepBlock::add_tables(const Batch& batch) {
   return {};
 }
 
-Status StepBlock::fill(const Batch& batch, bool all_rows, bool padded, bool fed,
+void StepBlock::add_tokens(const Batch& batch) {
+  tokens_ = add(batch.tokens, static_cast<size_t>(rows_));
+  if (batch.embeddings.empty()) return;
+  for (size_t t = 0; t < batch.tokens.size(); ++t) {
+    const int32_t token = std::max(batch.tokens[t], 0);
+    std::memcpy(bytes_.data() + tokens_ + t * sizeof token, &token, sizeof token);
+  }
+}
+
+void StepBlock::list_firsts(const Batch& batch) {
+  firsts_.clear();
+  for (const int32_t row : wanted_) {
+    const auto behind = std::upper_bound(
+        batch.sequences.begin(), batch.sequences.end(), row,
+        [](int32_t t, const BatchSequence& sequence) { return t < sequence.first_row; });
+    firsts_.push_back((behind - 1)->first_row);
+  }
+}
+
+Status StepBlock::fill(const Batch& batch, const Lists& lists, bool padded, bool fed,
                        engine::Engine& engine, engine::Stream& stream) {
   bytes_.clear();
   pads_ = padded ? &engine : nullptr;
   rows_ = static_cast<int64_t>(places(static_cast<size_t>(batch.rows())));
   list_wanted(batch);
-  all_.resize(all_rows ? static_cast<size_t>(batch.rows()) : 0);
+  all_.resize(lists.all ? static_cast<size_t>(batch.rows()) : 0);
   std::iota(all_.begin(), all_.end(), 0);
   // First what has the same size in every step of as many rows and sequences, so that it lies in
   // the same place: operations of such steps then have the same arguments.
   results_at_ = reserve<Result>(best_places() * static_cast<size_t>(batch.best.k));
-  tokens_ = add(batch.tokens, static_cast<size_t>(rows_));
+  add_tokens(batch);
   positions_ = add(batch.positions, static_cast<size_t>(rows_));
   wanted_at_ = add(std::span<const int32_t>(wanted_));
   all_at_ = add(std::span<const int32_t>(all_));
+  zeros_ = reserve<int32_t>(lists.zeros ? static_cast<size_t>(rows_) : 0);
+  if (lists.firsts) list_firsts(batch);
+  firsts_at_ = add(std::span<const int32_t>(firsts_));
   find_groups(batch);
   find_states(batch);
   find_mixes(batch);

@@ -20,13 +20,20 @@ class StepBlock {
  public:
   static constexpr size_t kNone = SIZE_MAX;
 
+  /// Lists that some steps want.
+  struct Lists {
+    bool all = false;     // 0, 1, … of all rows
+    bool zeros = false;   // a 0 for each row
+    bool firsts = false;  // the first row of the sequence that each wanted row is of
+  };
+
   /// Takes the batch's rows and asks its caches where they lie; all is in engine memory when what
-  /// was enqueued so far has run. `all_rows`: the list 0, 1, … is wanted, too. `padded`: rows,
+  /// was enqueued so far has run. A row that stands for no token has token 0. `padded`: rows,
   /// sequences and wanted rows are as many as Engine::step_rows() says; those that are added are
   /// token 0 of no sequence. `fed`: the batch is as the one before, a row further on; results and
   /// tokens stay as they are. kOutOfMemory, and what caches say; the block is then of no use until
   /// the next fill().
-  Status fill(const Batch& batch, bool all_rows, bool padded, bool fed, engine::Engine& engine,
+  Status fill(const Batch& batch, const Lists& lists, bool padded, bool fed, engine::Engine& engine,
               engine::Stream& stream);
 
   /// Of the step, those that were added included.
@@ -41,6 +48,9 @@ class StepBlock {
   }
   [[nodiscard]] engine::EnginePtr<const int32_t> positions() const noexcept {
     return at<int32_t>(positions_);
+  }
+  [[nodiscard]] engine::EnginePtr<const int32_t> zeros() const noexcept {
+    return at<int32_t>(zeros_);
   }
 
   /// Rows of the batch: n of a list, from the `first` on, alike in the blocks of all engines.
@@ -61,6 +71,11 @@ class StepBlock {
   }
   [[nodiscard]] engine::EnginePtr<const int32_t> at(const RowList& rows) const noexcept {
     return at<int32_t>(rows.list) + rows.first;
+  }
+
+  /// Of the sequences that wanted rows are of.
+  [[nodiscard]] engine::EnginePtr<const int32_t> firsts(const RowList& wanted) const noexcept {
+    return at<int32_t>(firsts_at_) + wanted.first;
   }
 
   /// The rows that want best.
@@ -162,6 +177,8 @@ class StepBlock {
   void find_groups(const Batch& batch);
   void find_visible(const Batch& batch);
   void list_wanted(const Batch& batch);
+  void list_firsts(const Batch& batch);
+  void add_tokens(const Batch& batch);
   void reserve_best(const Batch& batch);
   void add_best(const Batch& batch);
   void copy_masks(const Batch& batch) noexcept;
@@ -179,11 +196,14 @@ class StepBlock {
   size_t positions_ = kNone;
   size_t wanted_at_ = kNone;
   size_t all_at_ = kNone;
+  size_t zeros_ = kNone;
+  size_t firsts_at_ = kNone;
   size_t records_at_ = kNone;
   size_t states_at_ = kNone;
   size_t mixes_at_ = kNone;
   std::vector<int32_t> wanted_;
   std::vector<int32_t> all_;
+  std::vector<int32_t> firsts_;
   size_t n_logits_ = 0;      // rows of wanted_ that want logits
   size_t n_best_ = 0;        // and best; what follows was added
   int32_t k_ = 1;            // best of each other

@@ -17,9 +17,14 @@ WeightNeed weight_need(const Graph& graph, EngineOfBlock engines, int32_t index,
     if (instruction.product < 0 || instruction.engine != index) continue;
     const Product& product = program.products[to_size(instruction.product)];
     size_t bytes = engine.weight_bytes(product.role, product.sources);
-    auto cols = static_cast<size_t>(product.sources[0].cols);
+    const auto slots = [&](const Operand& of) {
+      return of.present() ? to_size(program.values[to_size(of.value)].slots) : 1;
+    };
+    size_t cols = static_cast<size_t>(product.sources[0].cols) * slots(instruction.x[0]);
     for (const engine::WeightSource& source : product.sources) {
-      if (product.role != engine::WeightRole::kEmbedding) cols += static_cast<size_t>(source.rows);
+      if (product.role != engine::WeightRole::kEmbedding) {
+        cols += static_cast<size_t>(source.rows) * slots(instruction.y);
+      }
       // Refused together, as gates of two types are, they are weights of their own.
       if (bytes == 0) need.bytes += engine.weight_bytes(engine::WeightRole::kLinear, {&source, 1});
     }

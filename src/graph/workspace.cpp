@@ -28,10 +28,10 @@ Status Workspace::grow(engine::Engine& engine, engine::EngineBuffer* buffer, con
   return {};
 }
 
-Status Workspace::fill(const Batch& batch, bool all_rows, bool padded, bool fed) {
+Status Workspace::fill(const Batch& batch, const StepBlock::Lists& lists, bool padded, bool fed) {
   for (Side& side : sides_) {
     const size_t before = side.block.bytes();
-    Status status = side.block.fill(batch, all_rows, padded, fed, *side.engine, *side.stream);
+    Status status = side.block.fill(batch, lists, padded, fed, *side.engine, *side.stream);
     bytes_.fetch_add(side.block.bytes() - before, std::memory_order_relaxed);  // may wrap and back
     GEN_TRY(std::move(status));
   }

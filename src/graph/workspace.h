@@ -38,7 +38,7 @@ class Workspace {
   /// usable.
   Status reserve(const Room& rows, const Room& selected, size_t engine = 0);
   /// Fills the step blocks, see StepBlock::fill().
-  Status fill(const Batch& batch, bool all_rows, bool padded, bool fed = false);
+  Status fill(const Batch& batch, const StepBlock::Lists& lists, bool padded, bool fed = false);
   [[nodiscard]] const StepBlock& block(size_t engine = 0) const noexcept {
     return sides_[engine].block;
   }

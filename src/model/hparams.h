@@ -44,6 +44,13 @@ struct RopeParams {
 /// What mixes the rows of a sequence in a block.
 enum class MixerKind : uint8_t { kNone, kAttention };
 
+/// The experts of a block. The comments give keys, as those of RopeParams do.
+struct ExpertParams {
+  engine::Routing routing;   // expert_count, 0: the block has none; expert_used_count and others
+  int32_t feed_forward = 0;  // of one: expert_feed_forward_length; feed_forward_length
+  int32_t shared = 0;        // of those that all rows go to, together, 0: none
+};
+
 /// One block.
 struct LayerParams {
   MixerKind mixer = MixerKind::kAttention;
@@ -51,6 +58,8 @@ struct LayerParams {
   graph::AttentionSpec attention;
   RopeParams rope;
   int32_t feed_forward = 0;
+  engine::Activation activation;  // of the feed-forward: the numbers that the family's wants
+  ExpertParams experts;
 };
 
 struct HParams {
@@ -58,10 +67,10 @@ struct HParams {
   int32_t context_length = 0;     // context_length
   int32_t n_layers = 0;           // block_count
   int32_t hidden = 0;             // embedding_length
-  float norm_eps = 0.0F;          // attention.layer_norm_rms_epsilon
+  float norm_eps = 0.0F;          // attention.layer_norm_rms_epsilon, or layer_norm_epsilon
   float embedding_factor = 1.0F;  // of rows of token_embd; embedding_scale in some families
   float residual_factor = 1.0F;   // of what a block adds; residual_scale in some families
-  float logit_factor = 1.0F;      // of logits; from logit_scale in some families
+  float logit_factor = 1.0F;      // of logits; from or by logit_scale in some families
   float logit_cap =
       0.0F;  // logits become cap * tanh(logit / cap); final_logit_softcapping, 0: none
   std::vector<LayerParams> layers;  // [n_layers]

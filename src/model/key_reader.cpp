@@ -138,6 +138,27 @@ Status KeyReader::per_layer(std::string_view name, int64_t least, int64_t most,
   return {};
 }
 
+Status KeyReader::numbers_per_layer(std::string_view name, double least, double most,
+                                    std::vector<double>* out) {
+  if (!is_array(name)) {
+    double value = 0.0;
+    GEN_TRY(number(name, least, most, &value));
+    std::fill(out->begin(), out->end(), value);
+    return {};
+  }
+  GEN_ASSIGN(const std::vector<float> values, metadata_.get_f32s(key(name)));
+  if (values.size() < out->size()) return too_few(name, values.size(), out->size());
+  for (size_t i = 0; i < out->size(); ++i) {
+    const auto value = static_cast<double>(values[i]);
+    if (!(value >= least && value <= most)) {
+      return error(Code::kFormat, "%s[%zu] is %g, outside [%g, %g]", key(name).c_str(), i, value,
+                   least, most);
+    }
+    (*out)[i] = value;
+  }
+  return {};
+}
+
 Status KeyReader::flags(std::string_view name, std::vector<uint8_t>* out) {
   std::vector<uint8_t> values;
   const gguf::Value* value = find(name);

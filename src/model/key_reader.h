@@ -23,6 +23,8 @@ class KeyReader {
   KeyReader(const gguf::Metadata& metadata, std::string_view architecture)
       : metadata_(metadata), prefix_(std::string(architecture) + ".") {}
 
+  /// A reader of keys that stand below no architecture.
+  [[nodiscard]] KeyReader outside() const { return KeyReader(metadata_); }
   /// The whole key, for messages.
   [[nodiscard]] std::string key(std::string_view name) const { return prefix_ + std::string(name); }
   [[nodiscard]] bool has(std::string_view name) { return find(name) != nullptr; }
@@ -40,6 +42,9 @@ class KeyReader {
   /// For each of out's elements a whole number in [least, most]: the same for all, or a list, which
   /// may be longer.
   Status per_layer(std::string_view name, int64_t least, int64_t most, std::vector<int32_t>* out);
+  /// The same of finite numbers in [least, most].
+  Status numbers_per_layer(std::string_view name, double least, double most,
+                           std::vector<double>* out);
   /// A list of truth values, or numbers, one for each of out's elements; it may be longer.
   Status flags(std::string_view name, std::vector<uint8_t>* out);
 
@@ -51,6 +56,7 @@ class KeyReader {
   Status refuse_unread() const;
 
  private:
+  explicit KeyReader(const gguf::Metadata& metadata) : metadata_(metadata) {}
   const gguf::Value* find(std::string_view name);
   Status in_range(const std::string& shown, int64_t least, int64_t most, uint64_t value,
                   int32_t* out) const;

@@ -17,7 +17,7 @@
 #include "model/layer_split.h"
 #include "model/plan_model.h"
 #include "model/weights.h"
-#include "tokenizer/chat.h"
+#include "chat/chat_form.h"
 
 namespace gen::model {
 namespace {
@@ -72,7 +72,7 @@ class Loader {
     // A model whose template cannot be used still goes on with texts, so that is a warning here;
     // what lays out a conversation fails with the same words.
     if (has_template) {
-      if (auto form = tokenizer::ChatForm::of(*made); !form.ok()) {
+      if (auto form = chat::ChatForm::of(*made); !form.ok()) {
         log(LogLevel::kWarning, "%s", form.status().message());
       }
     }

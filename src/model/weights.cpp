@@ -18,20 +18,22 @@ void Weights::fail(Status status) {
 
 bool Weights::has(std::string_view name) const { return file_.find_tensor(name) != nullptr; }
 
-const gguf::TensorInfo* Weights::take(const std::string& name, int64_t cols, int64_t rows) {
+const gguf::TensorInfo* Weights::take(const std::string& name, int64_t cols, int64_t rows,
+                                      int64_t count) {
   const gguf::TensorInfo* tensor = file_.find_tensor(name);
   if (tensor == nullptr) {
     fail(error(Code::kFormat, "tensor %s is missing", name.c_str()));
     return nullptr;
   }
   used_.insert(name);
-  const std::array<int64_t, 4> wanted = {cols, rows, 1, 1};
+  const std::array<int64_t, 4> wanted = {cols, rows, count, 1};
   if (tensor->shape != wanted) {
-    fail(error(Code::kFormat, "tensor %s is %lld x %lld x %lld x %lld, expected %lld x %lld",
+    const std::string third = count == 1 ? "" : " x " + std::to_string(count);
+    fail(error(Code::kFormat, "tensor %s is %lld x %lld x %lld x %lld, expected %lld x %lld%s",
                name.c_str(), static_cast<long long>(tensor->shape[0]),
                static_cast<long long>(tensor->shape[1]), static_cast<long long>(tensor->shape[2]),
                static_cast<long long>(tensor->shape[3]), static_cast<long long>(cols),
-               static_cast<long long>(rows)));
+               static_cast<long long>(rows), third.c_str()));
     return nullptr;
   }
   if (quant::find_format(tensor->type) == nullptr) {
@@ -43,39 +45,79 @@ const gguf::TensorInfo* Weights::take(const std::string& name, int64_t cols, int
 }
 
 engine::WeightSource Weights::matrix(const std::string& name, int64_t rows, int64_t cols) {
+  return stack(name, 1, rows, cols);
+}
+
+engine::WeightSource Weights::stack(const std::string& name, int64_t count, int64_t rows,
+                                    int64_t cols) {
   engine::WeightSource source;
   source.rows = rows;
   source.cols = cols;
-  const gguf::TensorInfo* tensor = take(name, cols, rows);
+  source.count = count;
+  const gguf::TensorInfo* tensor = take(name, cols, rows, count);
   if (tensor == nullptr) return source;
+  if (count > 1) source.pitch = tensor->data.size() / static_cast<size_t>(count);
   source.name = tensor->name.c_str();
   source.type = tensor->type;
   source.data = tensor->data;
   source.lasting = lasting_;
+  source.scale = scale_of(name);
   return source;
+}
+
+// More numbers than one are something else, such as those of experts: who reads them asks by name.
+float Weights::scale_of(const std::string& name) {
+  constexpr std::string_view kSuffix = ".weight";
+  if (!name.ends_with(kSuffix)) return 1.0F;
+  const std::string stem = name.substr(0, name.size() - kSuffix.size());
+  float scale = 1.0F;
+  for (const std::string& part : {stem, name}) {
+    ignore(part + ".input_scale");
+    const std::string beside = part + ".scale";
+    const gguf::TensorInfo* const tensor = file_.find_tensor(beside);
+    if (tensor == nullptr || tensor->elements() != 1) continue;
+    const std::vector<float> value = vector(beside, 1);
+    if (value.empty()) continue;
+    if (!std::isnormal(value[0])) {
+      fail(error(Code::kFormat, "tensor %s is %g, which scales nothing", beside.c_str(),
+                 static_cast<double>(value[0])));
+    }
+    scale *= value[0];
+  }
+  return scale;
 }
 
 engine::WeightSource Weights::rows(const std::string& name, int64_t total, int64_t first, int64_t n,
                                    int64_t cols) {
-  engine::WeightSource source = matrix(name, total, cols);
+  return stack_rows(name, 1, total, first, n, cols);
+}
+
+engine::WeightSource Weights::stack_rows(const std::string& name, int64_t count, int64_t total,
+                                         int64_t first, int64_t n, int64_t cols) {
+  engine::WeightSource source = stack(name, count, total, cols);
   source.rows = n;
-  const size_t row_bytes = source.data.size() / static_cast<size_t>(total);
+  const size_t row_bytes = source.data.size() / static_cast<size_t>(count * total);
   source.data = source.data.subspan(static_cast<size_t>(first) * row_bytes,
-                                    static_cast<size_t>(n) * row_bytes);
+                                    static_cast<size_t>((count - 1) * total + n) * row_bytes);
+  if (source.data.empty()) source.pitch = 0;
   return source;
 }
 
 std::vector<float> Weights::vector(const std::string& name, int64_t size) {
-  const gguf::TensorInfo* tensor = take(name, size, 1);
+  return table(name, 1, size);
+}
+
+std::vector<float> Weights::table(const std::string& name, int64_t rows, int64_t cols) {
+  const gguf::TensorInfo* tensor = take(name, cols, rows);
   // After a mistake the file's numbers are not to be trusted with memory.
   if (tensor == nullptr) return {};
-  std::vector<float> values(static_cast<size_t>(size));
-  quant::find_format(tensor->type)->decode(tensor->data.data(), values.data(), size);
+  std::vector<float> values(static_cast<size_t>(rows * cols));
+  quant::find_format(tensor->type)->decode(tensor->data.data(), values.data(), rows * cols);
   return values;
 }
 
-std::vector<float> Weights::optional_vector(const std::string& name, int64_t size) {
-  return has(name) ? vector(name, size) : std::vector<float>();
+std::vector<float> Weights::optional_vector(const std::string& name, int64_t size, int64_t count) {
+  return has(name) ? table(name, count, size) : std::vector<float>();
 }
 
 Status Weights::finish() {

@@ -22,16 +22,29 @@ class Weights {
   Weights(const gguf::GgufFile& file, bool lasting) : file_(file), lasting_(lasting) {}
 
   [[nodiscard]] bool has(std::string_view name) const;
-  /// A matrix of `rows` outputs by `cols` inputs. After a mistake a matrix of that shape without
+  /// A matrix of `rows` outputs by `cols` inputs, with its scale where the file has one number
+  /// beside it: "w.scale" or "w.weight.scale" beside "w.weight". Scales of inputs are passed over:
+  /// they serve those that round inputs to 4 bits. After a mistake a matrix of that shape without
   /// data.
   engine::WeightSource matrix(const std::string& name, int64_t rows, int64_t cols);
   /// Rows [first, first + n) of a matrix of `total`, where a file has several as one.
   engine::WeightSource rows(const std::string& name, int64_t total, int64_t first, int64_t n,
                             int64_t cols);
+  /// `count` matrices of `rows` by `cols`, one behind the other.
+  engine::WeightSource stack(const std::string& name, int64_t count, int64_t rows, int64_t cols);
+  /// Rows [first, first + n) of each matrix of such a stack.
+  engine::WeightSource stack_rows(const std::string& name, int64_t count, int64_t total,
+                                  int64_t first, int64_t n, int64_t cols);
   /// `size` values as floats.
   std::vector<float> vector(const std::string& name, int64_t size);
+  /// A matrix's values as floats, row after row.
+  std::vector<float> table(const std::string& name, int64_t rows, int64_t cols);
   /// The same, or empty if the file has no such tensor.
-  std::vector<float> optional_vector(const std::string& name, int64_t size);
+  std::vector<float> optional_vector(const std::string& name, int64_t size) {
+    return optional_vector(name, size, 1);
+  }
+  /// Of `count` such vectors, one behind the other.
+  std::vector<float> optional_vector(const std::string& name, int64_t size, int64_t count);
   /// Names a tensor that other models of the family use and this one does not need.
   void ignore(std::string_view name) { used_.insert(std::string(name)); }
 
@@ -41,7 +54,9 @@ class Weights {
   Status finish();
 
  private:
-  const gguf::TensorInfo* take(const std::string& name, int64_t cols, int64_t rows);
+  const gguf::TensorInfo* take(const std::string& name, int64_t cols, int64_t rows,
+                               int64_t count = 1);
+  float scale_of(const std::string& name);
   void fail(Status status);
 
   const gguf::GgufFile& file_;

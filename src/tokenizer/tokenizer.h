@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tokenizer: text to token ids and back. create_tokenizer builds one from a VocabSpec (vocab.h)
 // that may be hostile; the two kinds are in sentencepiece_tokenizer.cpp and bpe_tokenizer.cpp. Text
-// that arrives token by token goes through stream_decoder.h, conversations through chat.h.
+// that arrives token by token goes through stream_decoder.h, conversations through
+// chat/chat_form.h.
 #pragma once
 
 #include <atomic>
@@ -96,8 +97,9 @@ class Tokenizer {
   /// template. `types` and `scores` are always full here.
   [[nodiscard]] virtual const VocabSpec& spec() const noexcept = 0;
 
-  /// What was kept in a place of the tokenizer, or null; and keeps `made` unless there is something:
-  /// what is kept then. Without locks, so that a child of fork() can use the tokenizer at any time.
+  /// What was kept in a place of the tokenizer, or null; and keeps `made` unless there is
+  /// something: what is kept then. Without locks, so that a child of fork() can use the tokenizer
+  /// at any time.
   [[nodiscard]] std::shared_ptr<const Derived> derived(Kept place) const noexcept;
   std::shared_ptr<const Derived> keep_derived(std::shared_ptr<const Derived> made,
                                               Kept place) const;

@@ -18,8 +18,8 @@
 
 #include "bench/vocabularies.h"
 #include "grammar/grammar.h"
-#include "grammar/json.h"
-#include "grammar/matcher.h"
+#include "grammar/json/json.h"
+#include "grammar/matcher/matcher.h"
 
 namespace gen::grammar {
 namespace {

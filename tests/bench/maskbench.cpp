@@ -31,7 +31,7 @@
 
 #include "bench/vocabularies.h"
 #include "grammar/grammar.h"
-#include "grammar/matcher.h"
+#include "grammar/matcher/matcher.h"
 #include "support/json_walk.h"
 
 namespace gen::grammar {

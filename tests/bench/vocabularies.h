@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "grammar/vocabulary.h"
+#include "grammar/mask/vocabulary.h"
 #include "model/gguf/gguf_file.h"
 #include "model/gguf/vocab.h"
 

@@ -44,6 +44,9 @@ constexpr Activation kActivations[] = {
     {Act::kClampedSwiglu, 1.702F, 7.0F},
     {Act::kScaled, 0.22F},
     {Act::kSoftCapped, 0.7F, 6.5F},
+    {Act::kSigmoid},
+    {Act::kGeluErf},
+    {Act::kXielu, 0.8F, -1e-6F, 0.5F, 1.3F},
 };
 static_assert(std::size(kActivations) == kActs);
 
@@ -69,7 +72,9 @@ TEST_P(ElementwiseTest, ActivationsAreCloseToDouble) {
       const double want = test::reference_gated(activation, gate[i], up[i]);
       const double ulps = allowed_ulps(activation, gate[i]);
       // tanh of the reference itself is 1 too early, which e^-2u is not.
-      const double reference = activation.kind == Act::kGelu ? 1e-15 : kDenormal;
+      double reference = activation.kind == Act::kGelu ? 1e-15 : kDenormal;
+      // Its parts cancel where it crosses 0.
+      if (activation.kind == Act::kXielu) reference += 0x1p-20 * std::fabs(gate[i] * up[i]);
       ASSERT_NEAR(y[i], want, std::fabs(want) * ulps * 0x1p-23 + reference)
           << act << ' ' << gate[i] << ' ' << up[i];
     }
@@ -103,6 +108,26 @@ TEST_P(ElementwiseTest, ActivationsHaveLimits) {
   EXPECT_EQ(y[3], 0.0F);
   EXPECT_TRUE(std::isnan(y[5]));
   EXPECT_EQ(y[6], 30.0F);
+  kernels.activate[static_cast<size_t>(Act::kSigmoid)](x, y, 7, {Act::kSigmoid});
+  EXPECT_EQ(y[0], 0.0F);
+  EXPECT_EQ(y[3], 0.5F);
+  EXPECT_EQ(y[4], 1.0F);
+  EXPECT_TRUE(std::isnan(y[5]));
+  EXPECT_EQ(y[6], 1.0F);
+  kernels.activate[static_cast<size_t>(Act::kGeluErf)](x, y, 7, {Act::kGeluErf});
+  EXPECT_EQ(y[0], 0.0F);
+  EXPECT_EQ(y[1], 0.0F);
+  EXPECT_EQ(y[3], 0.0F);
+  EXPECT_EQ(y[4], 100.0F);
+  EXPECT_TRUE(std::isnan(y[5]));
+  EXPECT_EQ(y[6], inf);
+  kernels.activate[static_cast<size_t>(Act::kXielu)](x, y, 7,
+                                                     {Act::kXielu, 0.5F, -1e-6F, 0.5F, 1.0F});
+  EXPECT_EQ(y[0], 0.5e30F);  // -1 - x + x / 2
+  EXPECT_EQ(y[1], 49.0F);
+  EXPECT_EQ(y[4], 5050.0F);
+  EXPECT_TRUE(std::isnan(y[5]));
+  EXPECT_EQ(y[6], inf);
 }
 
 TEST_P(ElementwiseTest, HasTheBitsOfTheScalarLevel) {

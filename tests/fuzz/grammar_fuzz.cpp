@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts as grammars in GBNF, as Lark files, as regular expressions, as structural tags. Nothing may crash or trip
-// a sanitizer; failures are of one line; and what compiles keeps the promises of a matcher: a token
-// is accepted exactly if its bit is set, the end exactly if the text is complete, and steps taken
-// back lead to the masks that were there; budgets, draft trees and forced tokens agree with single
-// steps. The first byte chooses the notation.
+// Texts as grammars in GBNF, as Lark files, as regular expressions, as structural tags. Nothing may
+// crash or trip a sanitizer; failures are of one line; and what compiles keeps the promises of a
+// matcher: a token is accepted exactly if its bit is set, the end exactly if the text is complete,
+// and steps taken back lead to the masks that were there; budgets, draft trees and forced tokens
+// agree with single steps. The first byte chooses the notation.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 #include "fuzz/grammar_walk.h"
 #include "grammar/grammar.h"
-#include "grammar/matcher.h"
-#include "grammar/tags.h"
+#include "grammar/matcher/matcher.h"
+#include "grammar/notation/tags.h"
 #include "grammar/vocabularies.h"
 
 namespace {

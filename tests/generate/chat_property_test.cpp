@@ -354,7 +354,7 @@ class Program {
   bool fits_not(Conversation all, const Step& step) const {
     if (step.message.has_value()) all.messages.push_back({"user", *step.message});
     std::vector<int32_t> ids;
-    return tokenizer::encode_chat(*place_.generator->tokenizer(), all, true, &ids).ok() &&
+    return chat::encode_chat(*place_.generator->tokenizer(), all, true, &ids).ok() &&
            ids.size() >= static_cast<size_t>(context_);
   }
   void check_cache(const Talk& talk) const {
@@ -467,7 +467,7 @@ class Program {
         if (!other.messages.empty()) other.messages.front().content = "other";
         other.messages.push_back({"user", "abc"});
         std::vector<int32_t> all;
-        if (!tokenizer::encode_chat(*place_.generator->tokenizer(), other, true, &all).ok()) return;
+        if (!chat::encode_chat(*place_.generator->tokenizer(), other, true, &all).ok()) return;
         const Status status = session.append_chat(all);
         EXPECT_TRUE(status.ok() || status.code() == Code::kContextFull) << status.message();
     }

@@ -16,8 +16,8 @@
 
 namespace gen::generate {
 
-using tokenizer::ChatMessage;
-using tokenizer::Conversation;
+using chat::ChatMessage;
+using chat::Conversation;
 
 // One character a token, so that a text has one form; and the bytes of U+00E9 and U+FFFD.
 inline const Strings& pieces() {

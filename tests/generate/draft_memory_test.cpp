@@ -18,7 +18,7 @@
 #include "generate/speculative/ngram_lookup.h"
 #include "generate/speculative/suffix_lookup.h"
 #include "grammar/grammar.h"
-#include "grammar/matcher.h"
+#include "grammar/matcher/matcher.h"
 #include "grammar/vocabularies.h"
 #include "support/counting_allocator.h"
 #include "support/counting_new.h"

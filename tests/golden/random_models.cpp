@@ -19,14 +19,18 @@ namespace gen::test {
 namespace {
 
 using model::arch::Bias;
+using model::arch::Experts;
 using model::arch::FeedForward;
 using model::arch::HeadNorms;
+using model::arch::SharedExpert;
 
 constexpr uint64_t kWidth = 256;
 constexpr uint64_t kFeedForward = 512;
 constexpr uint64_t kHeads = 4;
 constexpr uint64_t kKvHeads = 2;
 constexpr uint64_t kContext = 2048;
+constexpr uint64_t kExpertWidth = 256;
+constexpr uint64_t kExpertsUsed = 2;
 
 struct Spec {
   std::string name;
@@ -38,6 +42,7 @@ struct Spec {
   std::string rope_scaling;       // "", "linear", "yarn", or "llama3" for a tensor of factors
   uint64_t original_context = 0;  // 0: the file does not say
   uint64_t window = 0;            // of the layers that the family has such for
+  uint64_t experts = 0;
 };
 
 std::string lower(std::string text) {
@@ -108,6 +113,18 @@ std::vector<Spec> specs() {
     spec.rope_scaling = "yarn";
     spec.name = "olmo2-windows";
     out.push_back(spec);
+  }
+  for (const char* arch : {"qwen3moe", "qwen2moe", "olmoe", "llama"}) {
+    Spec spec;
+    spec.arch = arch;
+    spec.experts = 8;
+    const std::string name = spec.arch == "llama" ? "llama-experts" : spec.arch;
+    for (const DType format : {DType::kF32, DType::kQ8_0, DType::kQ4_K}) {
+      if (format != DType::kF32 && spec.arch != "qwen3moe") continue;
+      spec.format = format;
+      spec.name = name + "-" + lower(dtype_name(format));
+      out.push_back(spec);
+    }
   }
   return out;
 }
@@ -199,6 +216,14 @@ class ModelWriter {
       gguf_.set(key("attention.scale"), 0.2F);
       gguf_.set(key("logit_scale"), 0.9F);
     }
+    if (spec_.experts > 0) {
+      number("expert_count", spec_.experts);
+      number("expert_used_count", kExpertsUsed);
+      number("expert_feed_forward_length", expert_width());
+      if (style_.experts.shared != SharedExpert::kNone) {
+        number("expert_shared_feed_forward_length", kFeedForward);
+      }
+    }
     if (style_.score_cap >= 0.0F) gguf_.set(key("attn_logit_softcapping"), 2.5F);
     if (style_.logit_cap >= 0.0F && spec_.arch != "gemma3")
       gguf_.set(key("final_logit_softcapping"), 5.0F);
@@ -272,6 +297,10 @@ class ModelWriter {
     product(prefix + "attn_output.weight", q_size, kWidth, 0.8);
     if (style_.norm_after) vector(prefix + "post_attention_norm.weight", kWidth, 1.0, 0.2);
     if (style_.norm_before) vector(prefix + style_.ffn_norm + ".weight", kWidth, 1.0, 0.2);
+    if (spec_.experts > 0) {
+      experts(prefix);
+      return;
+    }
     const bool fused = style_.feed_forward == FeedForward::kFused;
     if (style_.feed_forward == FeedForward::kGated) {
       product(prefix + "ffn_gate.weight", kWidth, kFeedForward, 1.2);
@@ -279,6 +308,31 @@ class ModelWriter {
     product(prefix + "ffn_up.weight", kWidth, fused ? 2 * kFeedForward : kFeedForward, 1.0);
     product(prefix + "ffn_down.weight", kFeedForward, kWidth, 0.8);
     if (style_.norm_after) vector(prefix + "post_ffw_norm.weight", kWidth, 1.0, 0.2);
+  }
+
+  /// Of some families the other program takes the width of the feed-forward.
+  [[nodiscard]] uint64_t expert_width() const {
+    return spec_.arch == "llama" || spec_.arch == "olmoe" ? kFeedForward : kExpertWidth;
+  }
+
+  void experts(const std::string& prefix) {
+    const auto stack = [&](const char* name, uint64_t inputs, uint64_t outputs, double gain) {
+      const std::string full = prefix + name;
+      add(full, spec_.format, {inputs, outputs, spec_.experts},
+          random_values(spec_, full, inputs * outputs * spec_.experts, 0.0,
+                        gain / std::sqrt(static_cast<double>(inputs))));
+    };
+    const std::string router = prefix + "ffn_gate_inp.weight";
+    add(router, DType::kF32, {kWidth, spec_.experts},
+        random_values(spec_, router, kWidth * spec_.experts, 0.0, 0.1));
+    stack("ffn_gate_exps.weight", kWidth, expert_width(), 1.2);
+    stack("ffn_up_exps.weight", kWidth, expert_width(), 1.0);
+    stack("ffn_down_exps.weight", expert_width(), kWidth, 0.8);
+    if (style_.experts.shared == SharedExpert::kNone) return;
+    product(prefix + "ffn_gate_shexp.weight", kWidth, kFeedForward, 1.2);
+    product(prefix + "ffn_up_shexp.weight", kWidth, kFeedForward, 1.0);
+    product(prefix + "ffn_down_shexp.weight", kFeedForward, kWidth, 0.8);
+    vector(prefix + "ffn_gate_inp_shexp.weight", kWidth, 0.0, 0.1);
   }
 
   /// Divisors of the rotary frequencies: 1 for the fast half, up to 1 + more for the slow ones.

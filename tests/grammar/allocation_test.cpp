@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "grammar/grammar.h"
-#include "grammar/matcher.h"
+#include "grammar/matcher/matcher.h"
 #include "grammar/vocabularies.h"
 #include "support/counting_new.h"
 

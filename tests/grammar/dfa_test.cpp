@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Automata with like states made one: the same texts, and as few states as pairs of states that
 // some text tells apart ask for. Lists of edges, against a vector.
-#include "grammar/dfa.h"
+#include "grammar/expression/dfa.h"
 
 #include <gtest/gtest.h>
 

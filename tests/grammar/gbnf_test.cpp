@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GBNF means what llama.cpp's description of it says; failures name line and column.
-#include "grammar/gbnf.h"
+#include "grammar/notation/gbnf.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "grammar/grammar.h"
-#include "grammar/matcher.h"
+#include "grammar/matcher/matcher.h"
 #include "grammar/member_cases.h"
 #include "grammar/vocabularies.h"
 

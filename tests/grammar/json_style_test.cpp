@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plain style of JSON: what programs write and all usual decoders take, and all of a schema's
 // values that such texts can have.
-#include "grammar/json_style.h"
+#include "grammar/json/json_style.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "grammar/json.h"
-#include "grammar/plain_number.h"
+#include "grammar/json/json.h"
+#include "grammar/json/plain_number.h"
 #include "grammar/schema_validator.h"
 
 namespace gen::grammar {

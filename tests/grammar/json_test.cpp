@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // "Any JSON" takes what RFC 8259 takes, byte for byte.
-#include "grammar/json.h"
+#include "grammar/json/json.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "grammar/grammar.h"
-#include "grammar/matcher.h"
+#include "grammar/matcher/matcher.h"
 #include "grammar/vocabularies.h"
 
 namespace gen::grammar {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lark files mean what the descriptions of Lark and of llguidance's dialect say, without a lexer;
 // failures name line and column. Random files, and & ~ [lazy], against slow_grammar.h.
-#include "grammar/lark.h"
+#include "grammar/notation/lark.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 
 #include "base/utf8.h"
 #include "grammar/grammar.h"
-#include "grammar/matcher.h"
+#include "grammar/matcher/matcher.h"
 #include "grammar/member_cases.h"
 #include "grammar/slow_grammar.h"
 #include "grammar/vocabularies.h"

@@ -9,11 +9,11 @@
 #include <string_view>
 #include <vector>
 
-#include "grammar/dfa.h"
-#include "grammar/dfa_builder.h"
+#include "grammar/expression/dfa.h"
+#include "grammar/expression/dfa_builder.h"
 #include "grammar/grammar.h"
-#include "grammar/matcher.h"
-#include "grammar/regex.h"
+#include "grammar/matcher/matcher.h"
+#include "grammar/regex/regex.h"
 #include "grammar/vocabularies.h"
 #include "support/sanitized.h"
 

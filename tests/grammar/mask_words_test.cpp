@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "grammar/grammar.h"
-#include "grammar/matcher.h"
+#include "grammar/matcher/matcher.h"
 #include "grammar/vocabularies.h"
 
 namespace gen::grammar {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a matcher promises beside exact masks: nothing changes on failure, ways back, forks, forced
 // and valid bytes, the shortest way to the end; and bounded time and memory for hostile grammars.
-#include "grammar/matcher.h"
+#include "grammar/matcher/matcher.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Regular expressions match what ECMA-262 says: by hand, and, for random patterns, as the standard
 // library's does, which follows it.
-#include "grammar/regex.h"
+#include "grammar/regex/regex.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "grammar/grammar.h"
-#include "grammar/matcher.h"
+#include "grammar/matcher/matcher.h"
 #include "grammar/member_cases.h"
 #include "grammar/vocabularies.h"
 #include "support/sanitized.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "grammar/grammar.h"
-#include "grammar/matcher.h"
+#include "grammar/matcher/matcher.h"
 #include "grammar/schema/clause.h"
 #include "grammar/schema/document.h"
 #include "grammar/schema/relax.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "grammar/grammar.h"
-#include "grammar/matcher.h"
+#include "grammar/matcher/matcher.h"
 #include "grammar/schema/json_value.h"
 #include "grammar/vocabularies.h"
 #include "support/json_text.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "grammar/grammar.h"
-#include "grammar/matcher.h"
+#include "grammar/matcher/matcher.h"
 #include "grammar/schema_validator.h"
 #include "grammar/vocabularies.h"
 

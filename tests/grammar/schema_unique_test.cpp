@@ -12,7 +12,7 @@
 
 #include "grammar/grammar.h"
 #include "grammar/json_texts.h"
-#include "grammar/matcher.h"
+#include "grammar/matcher/matcher.h"
 #include "grammar/schema_validator.h"
 #include "grammar/vocabularies.h"
 

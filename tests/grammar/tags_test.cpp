@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Structural tags: random texts are members exactly if a reading of them by the definition says so;
 // masks in free text; options; failures.
-#include "grammar/tags.h"
+#include "grammar/notation/tags.h"
 
 #include <gtest/gtest.h>
 
@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "grammar/gbnf.h"
+#include "grammar/notation/gbnf.h"
 #include "grammar/grammar.h"
-#include "grammar/json.h"
-#include "grammar/matcher.h"
+#include "grammar/json/json.h"
+#include "grammar/matcher/matcher.h"
 #include "grammar/vocabularies.h"
 #include "support/sanitized.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Structural tags as JSON: the same language as tags that are put together by hand; what is wrong
 // is told with its place.
-#include "grammar/tags_text.h"
+#include "grammar/notation/tags_text.h"
 
 #include <gtest/gtest.h>
 
@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "grammar/gbnf.h"
+#include "grammar/notation/gbnf.h"
 #include "grammar/grammar.h"
-#include "grammar/json.h"
-#include "grammar/matcher.h"
-#include "grammar/regex.h"
+#include "grammar/json/json.h"
+#include "grammar/matcher/matcher.h"
+#include "grammar/regex/regex.h"
 #include "grammar/vocabularies.h"
 
 namespace gen::grammar {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "grammar/grammar.h"
-#include "grammar/matcher.h"
+#include "grammar/matcher/matcher.h"
 #include "grammar/slow_grammar.h"
 #include "grammar/vocabularies.h"
 #include "support/sanitized.h"

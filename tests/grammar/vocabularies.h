@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "grammar/vocabulary.h"
+#include "grammar/mask/vocabulary.h"
 
 namespace gen::grammar::test {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The trie holds every token's bytes once, in order; names and ends are found.
-#include "grammar/vocabulary.h"
+#include "grammar/mask/vocabulary.h"
 
 #include <gtest/gtest.h>
 

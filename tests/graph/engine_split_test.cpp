@@ -108,23 +108,76 @@ std::vector<float> live(Machine& machine, int64_t vocab, int64_t hidden, int32_t
 }
 
 TEST(EngineSplit, EveryCutGivesTheBitsOfOneEngine) {
-  test::TinyShape shape;
-  shape.layers = 4;
-  const test::TinyGraph tiny(shape);
-  Machine whole(tiny.graph(), {test::cpu_engine()}, {});
-  const std::vector<float> want = live(whole, 30, 24, 4);
-  const std::vector<int32_t> cuts[] = {{0, 1}, {0, 0, 1, 1},    {1, 0},         {0, 1, 0, 1},
-                                       {1},    {0, 0, 0, 0, 1}, {0, 0, 0, 1, 0}};
-  for (const auto& cut : cuts) {
-    Machine split(tiny.graph(), {test::cpu_engine(), test::cpu_engine({.threads = 3})}, cut);
-    EXPECT_EQ(live(split, 30, 24, 4), want) << testing::PrintToString(cut);
+  for (const int32_t experts : {0, 5}) {
+    test::TinyShape shape;
+    shape.layers = 4;
+    shape.experts = experts;
+    const test::TinyGraph tiny(shape);
+    Machine whole(tiny.graph(), {test::cpu_engine()}, {});
+    const std::vector<float> want = live(whole, 30, 24, 4);
+    const std::vector<int32_t> cuts[] = {{0, 1}, {0, 0, 1, 1},    {1, 0},         {0, 1, 0, 1},
+                                         {1},    {0, 0, 0, 0, 1}, {0, 0, 0, 1, 0}};
+    for (const auto& cut : cuts) {
+      Machine split(tiny.graph(), {test::cpu_engine(), test::cpu_engine({.threads = 3})}, cut);
+      EXPECT_EQ(live(split, 30, 24, 4), want) << testing::PrintToString(cut);
+    }
+    CompileOptions late = options_of();
+    late.fusion.select_early = false;
+    const Engines engines = {test::cpu_engine(), test::cpu_engine()};
+    Machine plain(tiny.graph(), engines, cuts[3]);
+    plain.plan = compile(tiny.graph(), engines, cuts[3], late).value();
+    EXPECT_EQ(live(plain, 30, 24, 4), want);
   }
-  CompileOptions late = options_of();
-  late.fusion.select_early = false;
-  const Engines engines = {test::cpu_engine(), test::cpu_engine()};
-  Machine plain(tiny.graph(), engines, cuts[3]);
-  plain.plan = compile(tiny.graph(), engines, cuts[3], late).value();
-  EXPECT_EQ(live(plain, 30, 24, 4), want);
+}
+
+/// A router in block 0, the experts that it chooses in block 1 or, each product, in one of their
+/// own; all rows or selected ones.
+std::vector<float> routed(EngineOfBlock blocks, Engines engines, bool select_first) {
+  std::mt19937 random(5);
+  std::vector<std::unique_ptr<std::vector<float>>> data;
+  const auto weight = [&](const char* name, int64_t rows, int64_t cols, int64_t count = 1) {
+    data.push_back(std::make_unique<std::vector<float>>(static_cast<size_t>(rows * cols * count)));
+    for (float& value : *data.back()) value = static_cast<float>(random() >> 8) * 0x1p-24F - 0.5F;
+    engine::WeightSource source = {
+        name, DType::kF32, rows, cols, std::as_bytes(std::span(*data.back())), true};
+    source.count = count;
+    if (count > 1) source.pitch = source.data.size() / static_cast<size_t>(count);
+    return source;
+  };
+  GraphBuilder b;
+  b.begin_block(0);
+  ValueId x = b.embed(weight("embed", 30, 16));
+  if (select_first) x = b.select_rows(x);
+  const ValueId routes =
+      b.route(b.linear(x, weight("router", 7, 16), {}, 0), {engine::Gating::kSigmoid, 7, 3});
+  b.begin_block(1);
+  const ValueId h = b.experts(x, routes, weight("up", 24, 16, 7));
+  b.begin_block(2);
+  const ValueId y = b.experts(h, routes, weight("down", 16, 24, 7));
+  b.begin_block(3);
+  x = b.add(x, b.combine(y, routes));
+  b.begin_block(4);
+  b.logits(b.linear(b.select_rows(x), weight("head", 30, 16), {}, 3));
+  const Graph graph = b.finish().value();
+  Machine machine(graph, std::move(engines), blocks);
+  const auto cache = machine.cache("fp32", false);
+  test::OwnedBatch batch;
+  EXPECT_TRUE(batch.add(*cache, std::vector<int32_t>{3, 1, 4, 1, 5, 9, 2}).ok());
+  EXPECT_TRUE(machine.run(batch.finish(30)).ok());
+  batch.commit();
+  return batch.logits;
+}
+
+TEST(EngineSplit, WhatRoutersMakeIsReadElsewhere) {
+  for (const bool select_first : {false, true}) {
+    const std::vector<float> want = routed({}, {test::cpu_engine()}, select_first);
+    for (const std::vector<int32_t>& cut :
+         {std::vector<int32_t>{0, 1}, {0, 1, 1, 1, 0}, {1, 0, 1, 0, 1}, {0, 0, 1, 0}}) {
+      EXPECT_EQ(routed(cut, {test::cpu_engine(), test::cpu_engine({.threads = 3})}, select_first),
+                want)
+          << testing::PrintToString(cut);
+    }
+  }
 }
 
 /// Blocks 0 and 2 are a gated product each, block 1 attends.

@@ -86,7 +86,9 @@ TEST(ExecutionPlan, LiveValuesNeverOverlap) {
     };
     for (size_t i = 0; i < instructions.size(); ++i) {
       const Instruction& in = instructions[i];
-      for (const Operand* operand : {&in.x, &in.x2, &in.x3, &in.angles, &in.y, &in.packed}) {
+      std::vector<const Operand*> operands = {&in.y, &in.packed};
+      for (const Operand* read : in.reads()) operands.push_back(read);
+      for (const Operand* operand : operands) {
         touch(*operand, static_cast<int>(i));
       }
     }
@@ -134,9 +136,9 @@ TEST(ExecutionPlan, ArenaDoesNotGrowWithLayers) {
 TEST(ExecutionPlan, ResidualsAreAddedInPlace) {
   const Machine machine;
   for (const Instruction& in : machine.plan->instructions()) {
-    if (in.op != Op::kLinear || !in.x2.present()) continue;
+    if (in.op != Op::kLinear || !in.x[1].present()) continue;
     const auto values = machine.plan->values();
-    EXPECT_EQ(values[static_cast<size_t>(in.x2.value)].offset,
+    EXPECT_EQ(values[static_cast<size_t>(in.x[1].value)].offset,
               values[static_cast<size_t>(in.y.value)].offset);
   }
 }

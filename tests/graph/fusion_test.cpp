@@ -69,8 +69,8 @@ TEST(Fusion, StackHoldsQKVWithTheirSitesAndBiases) {
   EXPECT_NE(bias[0], 0.0F);
   EXPECT_NE(bias[36], 0.0F);
   const Instruction& rope = program.instructions[5];
-  EXPECT_EQ(rope.x.value, stack.y.value);
-  EXPECT_EQ(rope.x3.first, 36);
+  EXPECT_EQ(rope.x[0].value, stack.y.value);
+  EXPECT_EQ(rope.x[2].first, 36);
 }
 
 TEST(Fusion, NormReadByOthersKeepsItsFloats) {
@@ -88,6 +88,36 @@ TEST(Fusion, NormReadByOthersKeepsItsFloats) {
   ASSERT_EQ(first.op, Op::kRmsNorm);
   EXPECT_TRUE(first.y.present());
   EXPECT_TRUE(first.packed.present());
+}
+
+/// Both halves read one packed norm, and each is added where its last product ends.
+TEST(Fusion, HalvesBesideEachOtherShareALayerNorm) {
+  const auto weight = [](const char* name) {
+    return engine::WeightSource{name, DType::kF32, 16, 16, {}, false};
+  };
+  GraphBuilder builder;
+  const ValueId x = builder.select_rows(builder.embed(weight("e")));
+  const ValueId norm = builder.layer_norm(x, std::vector<float>(16, 1.0F), {}, 1e-5F, 2);
+  const ValueId one = builder.linear(norm, weight("one"), {}, 0);
+  const ValueId sum = builder.add(x, builder.linear(one, weight("out"), {}, 1));
+  const ValueId gate = builder.linear(norm, weight("gate"), {}, 2);
+  const ValueId up = builder.linear(norm, weight("up"), {}, 3);
+  const ValueId gated = builder.apply(Op::kGated, {gate, up}, {engine::Act::kSilu});
+  const ValueId both = builder.add(sum, builder.linear(gated, weight("down"), {}, 4));
+  builder.logits(builder.linear(both, weight("h"), {}, 5));
+  const auto graph = builder.finish();
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  const Program program = fuse(graph.value());
+  EXPECT_EQ(ops(program),
+            "embed select_rows layer_norm linear pack linear linear pack linear pack linear best "
+            "logits");
+  const Instruction& first = program.instructions[2];
+  EXPECT_TRUE(first.packed.present());
+  EXPECT_FALSE(first.y.present());
+  EXPECT_EQ(first.groups, 2);
+  EXPECT_TRUE(program.instructions[5].x[1].present());
+  EXPECT_EQ(program.instructions[6].x[0].value, first.packed.value);
+  EXPECT_TRUE(program.instructions[8].x[1].present());
 }
 
 TEST(Fusion, AGateThatOthersReadStaysAProductOfItsOwn) {
@@ -122,9 +152,9 @@ TEST(Fusion, AnActivationEndsItsProduct) {
   const Program fused = fuse(graph.value());
   EXPECT_EQ(ops(fused), "embed select_rows pack linear pack linear pack linear best logits");
   EXPECT_EQ(fused.instructions[3].activation.kind, engine::Act::kRelu2);
-  EXPECT_FALSE(fused.instructions[3].x2.present());
+  EXPECT_FALSE(fused.instructions[3].x[1].present());
   EXPECT_EQ(fused.instructions[5].activation.kind, engine::Act::kNone);
-  EXPECT_TRUE(fused.instructions[5].x2.present());
+  EXPECT_TRUE(fused.instructions[5].x[1].present());
   FusionOptions apart;
   apart.activate = false;
   EXPECT_EQ(ops(fuse(graph.value(), apart)),
@@ -152,7 +182,7 @@ TEST(Fusion, AFactorAndTheResidualEndAProduct) {
     const Instruction& product = fused.instructions[3];
     EXPECT_EQ(product.activation.kind, engine::Act::kScaled);
     EXPECT_EQ(product.activation.alpha, 0.5F);
-    EXPECT_EQ(product.x2.present(), !read_twice);
+    EXPECT_EQ(product.x[1].present(), !read_twice);
   }
 }
 
@@ -185,14 +215,34 @@ std::vector<float> run(const test::TinyGraph& tiny, const FusionOptions& fusion,
 }
 
 TEST(Fusion, ChangesNoBit) {
-  const test::TinyGraph tiny;
-  const std::vector<float> plain = run(tiny, kPlain, {});
-  ASSERT_EQ(plain.size(), 6U * 30);
-  for (unsigned mask = 1; mask < 64; ++mask) {
-    const FusionOptions fusion = {(mask & 1) != 0, (mask & 2) != 0,  (mask & 4) != 0,
-                                  (mask & 8) != 0, (mask & 16) != 0, (mask & 32) != 0};
-    EXPECT_EQ(run(tiny, fusion, {}), plain) << "fusion " << mask;
+  for (const int32_t experts : {0, 5}) {
+    test::TinyShape shape;
+    shape.experts = experts;
+    const test::TinyGraph tiny(shape);
+    const std::vector<float> plain = run(tiny, kPlain, {});
+    ASSERT_EQ(plain.size(), 6U * 30);
+    for (unsigned mask = 1; mask < 64; ++mask) {
+      const FusionOptions fusion = {(mask & 1) != 0, (mask & 2) != 0,  (mask & 4) != 0,
+                                    (mask & 8) != 0, (mask & 16) != 0, (mask & 32) != 0};
+      EXPECT_EQ(run(tiny, fusion, {}), plain) << experts << " experts, fusion " << mask;
+    }
   }
+}
+
+TEST(Fusion, ExpertsAreARouterAndTwoProducts) {
+  test::TinyShape shape;
+  shape.layers = 1;
+  shape.experts = 5;
+  const test::TinyGraph tiny(shape);
+  const Program program = fuse(tiny.graph());
+  std::string names;
+  for (const Instruction& each : program.instructions) {
+    names += std::string(names.empty() ? "" : " ") + engine::op_info(each.op).name;
+    if (each.op == Op::kRoute) EXPECT_TRUE(program.values[to_size(each.y.value)].index);
+    if (each.op == Op::kExperts) EXPECT_EQ(program.values[to_size(each.y.value)].slots, 2);
+  }
+  EXPECT_NE(names.find("linear route experts pack experts combine add"), std::string::npos)
+      << names;
 }
 
 TEST(Fusion, WaysAroundMissingKernelsChangeNoBit) {
@@ -208,6 +258,12 @@ TEST(Fusion, WaysAroundMissingKernelsChangeNoBit) {
     engine.stacks = (mask & 4) == 0;
     EXPECT_EQ(run(tiny, {}, engine), plain) << "engine " << mask;
   }
+  shape.experts = 5;
+  shape.expert_up_type = DType::kBF16;
+  const test::TinyGraph experts(shape);
+  test::ReferenceEngine::Options engine;
+  engine.gate_up = false;
+  EXPECT_EQ(run(experts, {}, engine), run(experts, kPlain, {}));
 }
 
 TEST(Fusion, MissingKernelsSplitWhatTheyMust) {

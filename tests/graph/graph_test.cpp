@@ -71,11 +71,118 @@ AttentionSpec sharing(int32_t block) {
   return spec;
 }
 
+/// A stack of five matrices.
+engine::WeightSource stack(const char* name, int64_t rows, int64_t cols) {
+  engine::WeightSource all = weight(name, rows, cols);
+  all.count = 5;
+  return all;
+}
+
+/// Routes of rows of 8 to two of five experts.
+ValueId routes_of(GraphBuilder& b, ValueId x, engine::Routing routing = {{}, 5, 2}) {
+  return b.route(b.linear(x, weight("router", 5, 8), {}, 0), routing);
+}
+
 const Mistake kMistakes[] = {
-    {"second_embedding", [](GraphBuilder& b, ValueId) { b.embed(weight("again", 3, 8)); },
-     Code::kInternal, "embedding"},
+    {"short_second_embedding", [](GraphBuilder& b, ValueId) { b.embed(weight("again", 9, 4)); },
+     Code::kFormat, "again: 9 rows for a vocabulary of 10"},
+    {"empty_table",
+     [](GraphBuilder& b, ValueId) { b.embed(weight("again", 0, 4), 1.0F, Lookup::kPositions); },
+     Code::kFormat, "again: empty embedding"},
+    {"row_beyond_the_table", [](GraphBuilder& b, ValueId) { b.embed_row(weight("w", 2, 8), 2); },
+     Code::kFormat, "w: row 2 of 2"},
+    {"columns_beyond_the_value", [](GraphBuilder& b, ValueId x) { b.slice(x, 3, 6); },
+     Code::kFormat, "columns 3 + 6 of rows of 8"},
+    {"no_columns", [](GraphBuilder& b, ValueId x) { b.slice(x, 3, 0); }, Code::kFormat,
+     "columns 3 + 0 of rows of 8"},
+    {"columns_from_below", [](GraphBuilder& b, ValueId x) { b.slice(x, -1, 2); }, Code::kFormat,
+     "columns -1 + 2 of rows of 8"},
+    {"turned_columns",
+     [](GraphBuilder& b, ValueId x) {
+       const ValueId q = b.slice(b.linear(x, weight("w", 16, 8), {}, 0), 0, 8);
+       b.attention(b.rope_append(q, x, x, 0, heads(2, 2, 4)), 0);
+     },
+     Code::kInternal, "q is rotated in place"},
+    {"no_experts_used",
+     [](GraphBuilder& b, ValueId x) {
+       routes_of(b, x, {{}, 5, 0});
+     },
+     Code::kFormat, "0 of 5 experts are chosen by 5 logits"},
+    {"experts_without_logits",
+     [](GraphBuilder& b, ValueId x) {
+       routes_of(b, x, {{}, 6, 2});
+     },
+     Code::kFormat, "2 of 6 experts are chosen by 5 logits"},
+    {"uneven_expert_groups",
+     [](GraphBuilder& b, ValueId x) {
+       routes_of(b, x, {{}, 5, 2, 2, 1});
+     },
+     Code::kFormat, "from 1 of 2 groups"},
+    {"groups_too_small",
+     [](GraphBuilder& b, ValueId x) {
+       routes_of(b, x, {{}, 5, 2, 5, 1});
+     },
+     Code::kFormat, "from 1 of 5 groups"},
+    {"long_choice_bias",
+     [](GraphBuilder& b, ValueId x) {
+       b.route(b.linear(x, weight("router", 5, 8), {}, 0), {{}, 5, 2}, std::vector<float>(6));
+     },
+     Code::kFormat, "a bias of 6 values for 5 experts"},
+    {"routes_as_rows",
+     [](GraphBuilder& b, ValueId x) { b.linear(routes_of(b, x), weight("w", 4, 4), {}, 0); },
+     Code::kInternal, "cannot read what a router makes"},
+    {"rows_as_routes", [](GraphBuilder& b, ValueId x) { b.experts(x, x, stack("w", 4, 8)); },
+     Code::kInternal, "needs what a router makes"},
+    {"a_matrix_as_experts",
+     [](GraphBuilder& b, ValueId x) { b.experts(x, routes_of(b, x), weight("w", 4, 8)); },
+     Code::kFormat, "w: 1 matrices of 4 x 8 do not take rows of 8 to 5 experts"},
+    {"narrow_experts",
+     [](GraphBuilder& b, ValueId x) { b.experts(x, routes_of(b, x), stack("w", 4, 9)); },
+     Code::kFormat, "w: 5 matrices of 4 x 9 do not take rows of 8"},
+    {"short_expert_bias",
+     [](GraphBuilder& b, ValueId x) {
+       b.experts(x, routes_of(b, x), stack("w", 4, 8), std::vector<float>(4));
+     },
+     Code::kFormat, "w: bias of 4 values for 4 outputs of 5 experts"},
+    {"rows_of_experts_as_rows",
+     [](GraphBuilder& b, ValueId x) {
+       b.rms_norm(b.experts(x, routes_of(b, x), stack("w", 8, 8)), std::vector<float>(8), 1e-5F);
+     },
+     Code::kInternal, "cannot read rows of experts"},
+    {"rows_of_other_experts",
+     [](GraphBuilder& b, ValueId x) {
+       const ValueId y = b.experts(x, routes_of(b, x), stack("w", 8, 8));
+       b.experts(y, routes_of(b, x, {{}, 5, 3}), stack("w", 8, 8));
+     },
+     Code::kInternal, "2 rows for each row where 3 experts are"},
+    {"one_row_combined", [](GraphBuilder& b, ValueId x) { b.combine(x, routes_of(b, x)); },
+     Code::kInternal, "one row of 2 experts is combined"},
+    {"rows_of_experts_added_to_rows",
+     [](GraphBuilder& b, ValueId x) { b.add(x, b.experts(x, routes_of(b, x), stack("w", 8, 8))); },
+     Code::kInternal, "add of 1 and 2 rows for each row"},
+    {"rows_of_experts_read_twice",
+     [](GraphBuilder& b, ValueId x) {
+       const ValueId routes = routes_of(b, x);
+       const ValueId y = b.experts(x, routes, stack("w", 8, 8));
+       b.combine(y, routes);
+       b.combine(y, routes);
+     },
+     Code::kInternal, "rows of experts have 2 readers"},
+    {"routes_of_all_and_selected_rows",
+     [](GraphBuilder& b, ValueId x) {
+       b.experts(b.select_rows(x), routes_of(b, x), stack("w", 8, 8));
+     },
+     Code::kInternal, "1 rows for each row where 2 experts are"},
     {"short_norm", [](GraphBuilder& b, ValueId x) { b.rms_norm(x, std::vector<float>(7), 1e-5F); },
      Code::kFormat, "7 values for rows of 8"},
+    {"short_layer_norm",
+     [](GraphBuilder& b, ValueId x) { b.layer_norm(x, std::vector<float>(7), {}, 1e-5F); },
+     Code::kFormat, "norm weight of 7 values for rows of 8"},
+    {"long_norm_bias",
+     [](GraphBuilder& b, ValueId x) { b.layer_norm(x, {}, std::vector<float>(9), 1e-5F); },
+     Code::kFormat, "norm bias of 9 values for rows of 8"},
+    {"uneven_groups", [](GraphBuilder& b, ValueId x) { b.layer_norm(x, {}, {}, 1e-5F, 3); },
+     Code::kInternal, "layer norm of 8 columns in 3 groups"},
     {"narrow_weight", [](GraphBuilder& b, ValueId x) { b.linear(x, weight("w", 4, 9), {}, 0); },
      Code::kFormat, "w: 4 x 9 does not take rows of 8"},
     {"empty_weight", [](GraphBuilder& b, ValueId x) { b.linear(x, weight("w", 0, 8), {}, 0); },

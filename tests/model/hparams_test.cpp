@@ -247,6 +247,14 @@ Change nothing() {
   return [](GgufWriter&) {};
 }
 
+Change experts(uint32_t count, uint32_t used, const Change& more = nothing()) {
+  return [=](GgufWriter& w) {
+    u32("expert_count", count)(w);
+    u32("expert_used_count", used)(w);
+    more(w);
+  };
+}
+
 constexpr Code kFormat = Code::kFormat;
 constexpr Code kUnsupported = Code::kUnsupported;
 const Bad kBad[] = {
@@ -347,7 +355,29 @@ const Bad kBad[] = {
            .set("llama.rope.scaling.high_freq_factor", 4.0F);
      },
      kFormat, "llama.rope.scaling.high_freq_factor is 4, not above"},
-    {"experts", "", u32("expert_count", 8), kUnsupported, "llama.expert_count is 8"},
+    {"experts_alone", "", u32("expert_count", 8), kFormat, "llama.expert_used_count"},
+    {"too_many_experts", "", experts(4000, 2), kFormat,
+     "llama.expert_count is 4000, outside [0, 2048]"},
+    {"no_experts_used", "", experts(8, 0), kFormat, "llama.expert_used_count is 0, outside [1, 8]"},
+    {"more_experts_used", "", experts(8, 9), kFormat,
+     "llama.expert_used_count is 9, outside [1, 8]"},
+    {"no_expert_width", "", experts(8, 2, u32("expert_feed_forward_length", 0)), kFormat,
+     "llama.expert_feed_forward_length is 0, outside [1, 16777216]"},
+    {"gating", "", experts(8, 2, u32("expert_gating_func", 4)), kFormat,
+     "llama.expert_gating_func is 4, outside [0, 3]"},
+    {"expert_scale", "", experts(8, 2, f32("expert_weights_scale", -1.0F)), kFormat,
+     "llama.expert_weights_scale is -1"},
+    {"dense_blocks", "", experts(8, 2, u32("leading_dense_block_count", 4)), kFormat,
+     "llama.leading_dense_block_count is 4, outside [0, 3]"},
+    {"uneven_groups", "", experts(8, 2, u32("expert_group_count", 3)), kFormat,
+     "llama.expert_group_count is 3"},
+    {"small_groups", "",
+     experts(8, 3,
+             [](GgufWriter& w) {
+               u32("expert_group_count", 4)(w);
+               u32("expert_group_used_count", 1)(w);
+             }),
+     kFormat, "but 3 of 8 experts are chosen from 1 groups"},
     {"experts_as_text", "", text("expert_count", "many"), kFormat, "llama.expert_count"},
     {"soft_cap", "", f32("attn_logit_softcapping", 50.0F), kUnsupported,
      "llama.attn_logit_softcapping is 50"},
@@ -486,6 +516,46 @@ TEST(HParams, OfGranite) {
     EXPECT_EQ(set(1e-9F).status().code(), Code::kFormat) << key;
     EXPECT_EQ(set(std::numeric_limits<float>::infinity()).status().code(), Code::kFormat) << key;
   }
+}
+
+TEST(HParams, OfExperts) {
+  auto h = read_as(arch::kQwen2Moe, experts(60, 4));
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  for (const LayerParams& layer : h.value().layers) {
+    EXPECT_EQ(layer.experts.routing,
+              (engine::Routing{engine::Gating::kSoftmax, 60, 4, 1, 1, false, 1.0F}));
+    EXPECT_EQ(layer.experts.feed_forward, 160);
+    EXPECT_EQ(layer.experts.shared, 160);
+  }
+  h = read_as(arch::kQwen2Moe, experts(60, 4, [](GgufWriter& w) {
+                u32("expert_feed_forward_length", 24)(w);
+                u32("expert_shared_count", 3)(w);
+                u32("leading_dense_block_count", 2)(w);
+                u32("expert_gating_func", 2)(w);
+                u32("expert_group_count", 6)(w);
+                u32("expert_group_used_count", 3)(w);
+                f32("expert_weights_scale", 2.5F)(w);
+                w.set("llama.expert_weights_norm", true);
+              }));
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().layers[1].experts.routing.n_experts, 0);
+  const ExpertParams& last = h.value().layers[2].experts;
+  EXPECT_EQ(last.routing, (engine::Routing{engine::Gating::kSigmoid, 60, 4, 6, 3, true, 2.5F}));
+  EXPECT_EQ(last.feed_forward, 24);
+  EXPECT_EQ(last.shared, 72);
+  // 0 says that there is no scale and are no groups.
+  h = read_as(arch::kQwen3Moe, experts(8, 2, [](GgufWriter& w) {
+                f32("expert_weights_scale", 0.0F)(w);
+                u32("expert_group_count", 0)(w);
+                u32("expert_gating_func", 0)(w);
+              }));
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().layers[0].experts.routing,
+            (engine::Routing{engine::Gating::kSoftmax, 8, 2, 1, 1, true, 1.0F}));
+  h = read_as(arch::kQwen3Moe, u32("expert_count", 0));
+  EXPECT_EQ(std::string(h.status().message()), "llama.expert_count is 0, outside [1, 2048]");
+  h = read_as(arch::kQwen3, experts(8, 2));
+  EXPECT_EQ(h.status().code(), kUnsupported);
 }
 
 TEST(HParams, OfOlmo2) {

@@ -56,10 +56,39 @@ TEST(Loader, RefusesOtherArchitectures) {
   EXPECT_EQ(std::string(status.message()).find('\n'), std::string::npos);
 }
 
-TEST(Loader, RefusesExperts) {
-  TinyModel tiny({});
-  tiny.writer().set("llama.expert_count", uint32_t{8});
-  expect(load(tiny.bytes()).status(), Code::kUnsupported, "llama.expert_count is 8");
+TEST(Loader, RefusesExpertsOfFamiliesWithout) {
+  TinyModelSpec spec;
+  spec.architecture = "qwen3";
+  TinyModel tiny(spec);
+  tiny.writer().set("qwen3.expert_count", uint32_t{8});
+  expect(load(tiny.bytes()).status(), Code::kUnsupported, "qwen3.expert_count is 8");
+}
+
+TEST(Loader, RefusesStacksThatDoNotFit) {
+  TinyModelSpec spec;
+  spec.architecture = "qwen3moe";
+  const auto status_with = [&](const char* key, uint32_t value) {
+    auto image = TinyModel(spec).writer().build();
+    image.poke(std::string("qwen3moe.") + key + ".value", value);
+    return load(image.bytes).status();
+  };
+  expect(status_with("expert_count", 5), Code::kFormat,
+         "tensor blk.0.ffn_gate_inp.weight is 64 x 6 x 1 x 1, expected 64 x 5");
+  expect(status_with("expert_feed_forward_length", 32), Code::kFormat,
+         "tensor blk.0.ffn_gate_exps.weight is 64 x 64 x 6 x 1, expected 64 x 32 x 6");
+  spec.fused_experts = true;
+  expect(status_with("expert_feed_forward_length", 96), Code::kFormat,
+         "tensor blk.0.ffn_gate_up_exps.weight is 64 x 128 x 6 x 1, expected 64 x 192 x 6");
+  // A stack where a matrix belongs, and a matrix where a stack does.
+  TinyModelSpec llama;
+  TinyModel dense(llama);
+  dense.writer().set("llama.expert_count", uint32_t{2}).set("llama.expert_used_count", uint32_t{1});
+  expect(load(dense.bytes()).status(), Code::kFormat,
+         "tensor blk.0.ffn_gate_inp.weight is missing");
+  llama.experts = 4;
+  auto image = TinyModel(llama).writer().build();
+  image.poke("llama.expert_count.value", uint32_t{0});
+  expect(load(image.bytes).status(), Code::kFormat, "tensor blk.0.ffn_gate.weight is missing");
 }
 
 TEST(Loader, ChecksItsOptions) {

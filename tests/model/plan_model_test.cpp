@@ -43,7 +43,7 @@ double relative_error(const std::vector<float>& a, const std::vector<double>& b)
 }
 
 struct ValueCase {
-  const char* name;
+  std::string name;
   TinyModelSpec spec;
   double tolerance;
 };
@@ -103,10 +103,13 @@ std::vector<ValueCase> value_cases() {
   uneven.layer_feed_forward = {64, 128};
   cases.push_back({"uneven_layers", uneven, kFloat});
   for (const char* family : {"gemma2", "granite", "olmo2", "glm4", "phi3", "smollm3", "arcee",
-                             "gemma", "gemma3", "exaone4", "ernie4_5", "seed_oss"}) {
+                             "gemma", "gemma3", "exaone4", "ernie4_5", "seed_oss", "command-r",
+                             "cohere2", "starcoder2", "nemotron", "stablelm", "apertus", "phi2"}) {
     TinyModelSpec plain = spec_of(family);
     plain.layers = 5;
     cases.push_back({family, plain, kFloat});
+    cases.back().name.erase(std::remove(cases.back().name.begin(), cases.back().name.end(), '-'),
+                            cases.back().name.end());
   }
   TinyModelSpec gemma = spec_of("gemma2");
   gemma.layers = 3;
@@ -129,6 +132,34 @@ std::vector<ValueCase> value_cases() {
   olmo.window = 4;
   olmo.linear_factor = 4.0F;
   cases.push_back({"olmo2_window", olmo, kFloat});
+  for (const char* family : {"qwen3moe", "qwen2moe", "olmoe"}) {
+    cases.push_back({family, spec_of(family), kFloat});
+  }
+  TinyModelSpec mixtral = spec_of("llama");
+  mixtral.experts = 8;
+  cases.push_back({"llama_experts", mixtral, kFloat});
+  mixtral.fused_experts = true;
+  cases.push_back({"fused_experts", mixtral, kFloat});
+  mixtral.fused_experts = false;
+  mixtral.expert_biases = true;
+  mixtral.gating = 3;
+  cases.push_back({"expert_biases", mixtral, kFloat});
+  TinyModelSpec grouped = spec_of("qwen3moe");
+  grouped.layers = 3;
+  grouped.dense_layers = 1;
+  grouped.experts = 12;
+  grouped.experts_used = 3;
+  grouped.expert_groups = 4;
+  grouped.gating = 2;
+  grouped.choice_bias = true;
+  grouped.expert_scale = 2.5F;
+  cases.push_back({"expert_groups", grouped, kFloat});
+  TinyModelSpec every = spec_of("olmoe");
+  every.experts_used = every.experts = 5;
+  cases.push_back({"all_experts", every, kFloat});
+  TinyModelSpec single = spec_of("qwen3moe");
+  single.experts_used = single.experts = 1;
+  cases.push_back({"one_expert", single, kFloat});
   TinyModelSpec fused = spec_of("qwen2");
   fused.fused_qkv = true;
   fused.kv_heads = 1;
@@ -141,10 +172,22 @@ std::vector<ValueCase> value_cases() {
     factored.original_context = original;
     cases.push_back({original == 64 ? "long_factors" : "short_factors", factored, kFloat});
   }
+  for (const char* family : {"commandr", "cohere2", "starcoder2", "nemotron", "stablelm"}) {
+    // With norms of heads, where there may be such, and windows.
+    TinyModelSpec more = spec_of(std::string(family) == "commandr" ? "command-r" : family);
+    more.layers = 5;
+    more.biases = true;
+    more.window = 4;
+    cases.push_back({std::string(family) + "_more", more, kFloat});
+  }
   for (const auto& [name, family] : {std::pair{"gemma2_q8_0", "gemma2"},
+                                     {"commandr_q8_0", "command-r"},
+                                     {"apertus_q8_0", "apertus"},
                                      {"granite_q8_0", "granite"},
                                      {"olmo2_q8_0", "olmo2"},
                                      {"glm4_q8_0", "glm4"},
+                                     {"qwen3moe_q8_0", "qwen3moe"},
+                                     {"qwen2moe_q8_0", "qwen2moe"},
                                      {"arcee_q8_0", "arcee"}}) {
     TinyModelSpec quantised = spec_of(family, DType::kQ8_0);
     quantised.v_type = DType::kQ5_0;
@@ -209,7 +252,7 @@ TEST(PlanModel, DefinitionsDiffer) {
   // And each factor and cap of a family counts.
   for (float TinyModelSpec::*const number :
        {&TinyModelSpec::embedding_factor, &TinyModelSpec::residual_factor,
-        &TinyModelSpec::logit_divisor, &TinyModelSpec::score_cap, &TinyModelSpec::logit_cap,
+        &TinyModelSpec::logit_scale, &TinyModelSpec::score_cap, &TinyModelSpec::logit_cap,
         &TinyModelSpec::attention_scale}) {
     const bool cap = number == &TinyModelSpec::score_cap || number == &TinyModelSpec::logit_cap;
     TinyModelSpec spec = spec_of(cap ? "gemma2" : "granite");
@@ -226,7 +269,7 @@ std::vector<TinyModelSpec> bit_specs() {
                                       spec_of("qwen3", DType::kQ8_0),
                                       spec_of("llama", DType::kQ4_0)};
   specs[1].window = 6;
-  for (const char* family : {"gemma2", "granite", "olmo2"}) {
+  for (const char* family : {"gemma2", "granite", "olmo2", "qwen3moe", "qwen2moe"}) {
     for (const DType type : {DType::kF32, DType::kQ8_0}) {
       specs.push_back(spec_of(family, type));
       specs.back().window = 6;

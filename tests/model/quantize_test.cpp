@@ -117,6 +117,26 @@ TEST_F(QuantizeTest, MixesGiveMoreBitsWhereTheyCount) {
   EXPECT_EQ(type_of("token_embd.weight"), DType::kQ8_0);
 }
 
+TEST_F(QuantizeTest, StacksAreWeightsOfProducts) {
+  GgufWriter writer;
+  writer.set_string("general.architecture", "qwen3moe");
+  writer.tensor("blk.0.ffn_gate_inp.weight", 0, {256, 4}, floats(256 * 4));
+  writer.tensor("blk.0.ffn_gate_inp_shexp.weight", 0, {256}, floats(256));
+  writer.tensor("blk.0.exp_probs_b.bias", 0, {4}, floats(4));
+  writer.tensor("blk.0.ffn_gate_exps.bias", 0, {8, 4}, floats(32));
+  writer.tensor("blk.0.ffn_gate_exps.weight", 0, {256, 8, 4}, floats(size_t{256} * 8 * 4));
+  writer.tensor("blk.0.ffn_down_exps.weight", 0, {32, 256, 4}, floats(size_t{256} * 32 * 4));
+  ASSERT_TRUE(run(writer, "Q4_K_M").ok());
+  for (const char* name : {"ffn_gate_inp.weight", "ffn_gate_inp_shexp.weight", "exp_probs_b.bias",
+                           "ffn_gate_exps.bias"}) {
+    EXPECT_EQ(type_of((std::string("blk.0.") + name).c_str()), DType::kF32) << name;
+  }
+  EXPECT_EQ(type_of("blk.0.ffn_gate_exps.weight"), DType::kQ4_K);
+  EXPECT_EQ(type_of("blk.0.ffn_down_exps.weight"), DType::kQ8_0);  // Q6_K where rows are longer
+  EXPECT_EQ(made_->find_tensor("blk.0.ffn_gate_exps.weight")->shape,
+            (std::array<int64_t, 4>{256, 8, 4, 1}));
+}
+
 TEST_F(QuantizeTest, RowsThatDoNotFitGetWhatFits) {
   const std::map<std::string, DType> at_96 = {{"Q4_K_M", DType::kQ5_0}, {"Q5_K_M", DType::kQ5_1},
                                               {"Q6_K", DType::kQ8_0},   {"IQ4_XS", DType::kIQ4_NL},

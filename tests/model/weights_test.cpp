@@ -106,6 +106,56 @@ TEST_F(WeightsTest, EveryTensorNeedsAPlace) {
   EXPECT_TRUE(weights.finish().ok());
 }
 
+TEST(WeightScales, AreOneNumberBesideTheMatrix) {
+  test::GgufWriter writer;
+  const auto two = [&](const char* name) { writer.tensor(name, 0, {1, 2}, floats({1, 2})); };
+  const auto one = [&](const char* name, float value) {
+    writer.tensor(name, 0, {1}, floats({value}));
+  };
+  two("a.weight");
+  one("a.scale", 0.25F);
+  one("a.input_scale", 7.0F);
+  two("b.weight");
+  one("b.weight.scale", -3.0F);
+  one("b.weight.input_scale", 7.0F);
+  two("c.weight");
+  writer.tensor("c.scale", 0, {2}, floats({5, 6}));
+  two("d");
+  one("d.scale", 5.0F);
+  const auto bytes = writer.build().bytes;
+  const auto file = file_of(bytes);
+  Weights weights(*file, true);
+  EXPECT_EQ(weights.matrix("a.weight", 2, 1).scale, 0.25F);
+  EXPECT_EQ(weights.rows("a.weight", 2, 1, 1, 1).scale, 0.25F);
+  EXPECT_EQ(weights.matrix("b.weight", 2, 1).scale, -3.0F);
+  EXPECT_EQ(weights.matrix("c.weight", 2, 1).scale, 1.0F);
+  EXPECT_EQ(weights.matrix("d", 2, 1).scale, 1.0F);
+  EXPECT_STREQ(weights.finish().message(), "tensor c.scale has no place in this architecture");
+  EXPECT_EQ(weights.vector("c.scale", 2), (std::vector<float>{5, 6}));  // somebody knows it
+  EXPECT_STREQ(weights.finish().message(), "tensor d.scale has no place in this architecture");
+  weights.ignore("d.scale");
+  EXPECT_TRUE(weights.finish().ok()) << weights.finish().message();
+}
+
+TEST(WeightScales, ThatScaleNothingAreRefused) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const auto& [value, shown] :
+       {std::pair{0.0F, "0"}, std::pair{kInfinity, "inf"}, std::pair{-kInfinity, "-inf"},
+        std::pair{NAN, "nan"}, std::pair{1e-40F, "9.99995e-41"}}) {
+    test::GgufWriter writer;
+    writer.tensor("a.weight", 0, {1, 2}, floats({1, 2}));
+    writer.tensor("a.scale", 0, {1}, floats({value}));
+    const auto bytes = writer.build().bytes;
+    const auto file = file_of(bytes);
+    Weights weights(*file, true);
+    weights.matrix("a.weight", 2, 1);
+    const Status status = weights.finish();
+    EXPECT_EQ(status.code(), Code::kFormat);
+    EXPECT_EQ(std::string(status.message()),
+              "tensor a.scale is " + std::string(shown) + ", which scales nothing");
+  }
+}
+
 struct Poison {
   const char* name;
   DType type;

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "grammar/matcher.h"
+#include "grammar/matcher/matcher.h"
 #include "grammar/schema/json_value.h"
 #include "support/json_text.h"
 

@@ -31,7 +31,10 @@ struct TinyEngineOptions {
 class LoadedTiny {
  public:
   explicit LoadedTiny(const TinyModel& tiny, const TinyEngineOptions& options = {})
-      : bytes_(tiny.bytes()) {
+      : LoadedTiny(tiny.bytes(), options) {}
+  /// Of a file's bytes.
+  explicit LoadedTiny(std::vector<std::byte> bytes, const TinyEngineOptions& options = {})
+      : bytes_(std::move(bytes)) {
     auto file = gguf::GgufFile::parse(bytes_);
     EXPECT_TRUE(file.ok()) << file.status().message();
     if (!file.ok()) return;

@@ -27,6 +27,16 @@ inline double reference_act(const engine::Activation& activation, double x) {
       const auto limit = static_cast<double>(activation.limit);
       return limit * std::tanh(static_cast<double>(activation.alpha) * x / limit);
     }
+    case engine::Act::kSigmoid:
+      return 1.0 / (1.0 + std::exp(-x));
+    case engine::Act::kGeluErf:
+      return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
+    case engine::Act::kXielu: {
+      const auto beta = static_cast<double>(activation.beta);
+      if (x > 0) return static_cast<double>(activation.alpha) * x * x + beta * x;
+      const double curve = std::expm1(std::min(x, static_cast<double>(activation.limit))) - x;
+      return static_cast<double>(activation.gamma) * curve + beta * x;
+    }
   }
   return NAN;
 }

@@ -29,6 +29,7 @@ class ReferenceWeight final : public engine::Weight {
   [[nodiscard]] engine::WeightRole role() const noexcept override { return used; }
   [[nodiscard]] int64_t out_features() const noexcept override { return rows / (gated ? 2 : 1); }
   [[nodiscard]] int64_t in_features() const noexcept override { return cols; }
+  [[nodiscard]] int64_t count() const noexcept override { return matrices; }
   [[nodiscard]] uint32_t activation_forms() const noexcept override { return engine::kActF32; }
   [[nodiscard]] size_t resident_bytes() const noexcept override {
     return borrowed ? 0 : values.size() * sizeof(float);
@@ -39,6 +40,7 @@ class ReferenceWeight final : public engine::Weight {
 
   int64_t rows = 0;
   int64_t cols = 0;
+  int64_t matrices = 1;  // of stacks; `values` has the sources' one after another for each
   bool gated = false;
   engine::WeightRole used = engine::WeightRole::kLinear;
   bool borrowed = false;  // claims to point at its source
@@ -75,25 +77,34 @@ class ReferenceEngine final : public engine::Engine {
     weight->gated = gated;
     weight->used = role;
     weight->borrowed = options_.borrow;
-    for (const engine::WeightSource& source : sources) {
-      if (source.type != sources[0].type && !options_.mixed_stacks) {
-        return error(Code::kUnsupported, "no mixed stacks");
+    weight->matrices = sources[0].count;
+    for (int64_t i = 0; i < sources[0].count; ++i) {
+      weight->rows = 0;
+      for (const engine::WeightSource& source : sources) {
+        GEN_TRY(take(source.matrix(i), sources, weight.get()));
       }
-      const quant::Format* format = quant::find_format(source.type);
-      if (format == nullptr) return error(Code::kUnsupported, "%s", dtype_name(source.type));
-      uint64_t row_bytes = 0;
-      if (!dtype_row_bytes(source.type, static_cast<uint64_t>(source.cols), &row_bytes) ||
-          source.data.size() != row_bytes * static_cast<uint64_t>(source.rows) ||
-          (weight->cols != 0 && weight->cols != source.cols)) {
-        return error(Code::kFormat, "%s does not fit", source.name);
-      }
-      weight->cols = source.cols;
-      weight->rows += source.rows;
-      const size_t before = weight->values.size();
-      weight->values.resize(before + static_cast<size_t>(source.rows * source.cols));
-      format->decode(source.data.data(), weight->values.data() + before, source.rows * source.cols);
     }
     return std::unique_ptr<engine::Weight>(std::move(weight));
+  }
+  Status take(const engine::WeightSource& source, std::span<const engine::WeightSource> sources,
+              ReferenceWeight* weight) const {
+    if (source.type != sources[0].type && !options_.mixed_stacks) {
+      return error(Code::kUnsupported, "no mixed stacks");
+    }
+    const quant::Format* format = quant::find_format(source.type);
+    if (format == nullptr) return error(Code::kUnsupported, "%s", dtype_name(source.type));
+    uint64_t row_bytes = 0;
+    if (!dtype_row_bytes(source.type, static_cast<uint64_t>(source.cols), &row_bytes) ||
+        source.data.size() != row_bytes * static_cast<uint64_t>(source.rows) ||
+        (weight->cols != 0 && weight->cols != source.cols)) {
+      return error(Code::kFormat, "%s does not fit", source.name);
+    }
+    weight->cols = source.cols;
+    weight->rows += source.rows;
+    const size_t before = weight->values.size();
+    weight->values.resize(before + static_cast<size_t>(source.rows * source.cols));
+    format->decode(source.data.data(), weight->values.data() + before, source.rows * source.cols);
+    return {};
   }
 
   [[nodiscard]] size_t activation_bytes(uint32_t forms, int64_t cols) const noexcept override {
@@ -136,6 +147,33 @@ class ReferenceEngine final : public engine::Engine {
       std::vector<float> row(at(args.x.data) + t * args.x.stride,
                              at(args.x.data) + t * args.x.stride + args.x.cols);
       normalise(row.data(), args.x.cols, at(args.w), args.eps);
+      write(row, t, args.y, args.packed);
+    }
+    return {};
+  }
+
+  Status run_one(const engine::LayerNormArgs& args) {
+    const int64_t n = args.x.cols / args.groups;
+    for (int64_t t = 0; t < args.x.rows; ++t) {
+      std::vector<float> row(at(args.x.data) + t * args.x.stride,
+                             at(args.x.data) + t * args.x.stride + args.x.cols);
+      for (int64_t first = 0; first < args.x.cols; first += n) {
+        const std::span<float> part(row.data() + first, static_cast<size_t>(n));
+        double mean = 0.0;
+        for (const float x : part) mean += static_cast<double>(x) / static_cast<double>(n);
+        double variance = static_cast<double>(args.eps);
+        for (const float x : part) {
+          const double off = static_cast<double>(x) - mean;
+          variance += off * off / static_cast<double>(n);
+        }
+        for (int64_t d = first; d < first + n; ++d) {
+          double value =
+              (static_cast<double>(row[static_cast<size_t>(d)]) - mean) / std::sqrt(variance);
+          if (args.w) value *= static_cast<double>(at(args.w)[d]);
+          if (args.b) value += static_cast<double>(at(args.b)[d]);
+          row[static_cast<size_t>(d)] = static_cast<float>(value);
+        }
+      }
       write(row, t, args.y, args.packed);
     }
     return {};
@@ -342,6 +380,103 @@ class ReferenceEngine final : public engine::Engine {
     return {};
   }
 
+  /// All in double, by sorting.
+  Status run_one(const engine::RouteArgs& args) {
+    const engine::Routing& of = args.routing;
+    const auto n = static_cast<size_t>(of.n_experts);
+    for (int64_t t = 0; t < args.y.rows; ++t) {
+      const float* const x = at(args.logits.data) + t * args.logits.stride;
+      const std::vector<double> logits(x, x + n);
+      std::vector<double> p = logits;
+      if (of.gating == engine::Gating::kSoftmax) p = softmax(logits);
+      for (size_t e = 0; of.gating == engine::Gating::kSigmoid && e < n; ++e) {
+        p[e] = 1.0 / (1.0 + std::exp(-logits[e]));
+      }
+      std::vector<double> score = args.bias || of.n_groups > 1 ? p : logits;
+      for (size_t e = 0; e < n; ++e) {
+        if (args.bias) score[e] += static_cast<double>(at(args.bias)[e]);
+        if (std::isnan(score[e])) score[e] = -INFINITY;
+      }
+      const auto ranked = [](const std::vector<double>& by, size_t first, size_t count) {
+        std::vector<size_t> order(count);
+        std::iota(order.begin(), order.end(), first);
+        std::stable_sort(order.begin(), order.end(),
+                         [&](size_t a, size_t b) { return by[a] > by[b]; });
+        return order;
+      };
+      const size_t size = n / static_cast<size_t>(of.n_groups);
+      std::vector<double> sums;
+      for (size_t first = 0; first < n; first += size) {
+        const std::vector<size_t> best = ranked(score, first, size);
+        sums.push_back(score[best[0]] + (size > 1 ? score[best[1]] : 0.0));
+      }
+      std::vector<size_t> groups = ranked(sums, 0, sums.size());
+      groups.resize(static_cast<size_t>(of.n_groups_used));
+      std::vector<size_t> chosen;
+      for (const size_t e : ranked(score, 0, n)) {
+        if (std::count(groups.begin(), groups.end(), e / size) != 0) chosen.push_back(e);
+      }
+      chosen.resize(static_cast<size_t>(of.n_used));
+      std::vector<double> weights;
+      for (const size_t e : chosen) weights.push_back(p[e]);
+      if (of.gating == engine::Gating::kSoftmaxChosen) weights = softmax(weights);
+      const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+      int32_t* const y = at(args.y.data) + t * args.y.stride;
+      for (size_t s = 0; s < chosen.size(); ++s) {
+        if (of.normalise) weights[s] /= sum < 0x1p-14 ? 0x1p-14 : sum;
+        const auto weight = static_cast<float>(weights[s] * static_cast<double>(of.scale));
+        y[s] = static_cast<int32_t>(chosen[s]);
+        std::memcpy(y + chosen.size() + s, &weight, sizeof(weight));
+      }
+    }
+    return {};
+  }
+
+  Status run_one(const engine::ExpertsArgs& args) {
+    const auto& weight = dynamic_cast<const ReferenceWeight&>(*args.weight);
+    const int64_t n = weight.out_features();
+    const int64_t used = args.routes.n_used;
+    for (int64_t row = 0; row < args.y.rows; ++row) {
+      const int64_t e = at(args.routes.data)[row / used * args.routes.stride + row % used];
+      const float* const x = packed_row(args.x, args.x.rows == args.y.rows ? row : row / used);
+      const auto sum = [&](int64_t o, int64_t half) {
+        double all = dot(weight, e * weight.rows + half * n + o, x);
+        if (args.bias) {
+          all += static_cast<double>(at(args.bias)[(half * weight.matrices + e) * n + o]);
+        }
+        return static_cast<double>(static_cast<float>(all));
+      };
+      for (int64_t o = 0; o < n; ++o) {
+        double value = sum(o, 0);
+        if (weight.gated) {
+          value = reference_gated(args.activation, value, sum(o, 1));
+        } else if (args.activation.kind != engine::Act::kNone) {
+          value = reference_act(args.activation, value);
+        }
+        at(args.y.data)[row * args.y.stride + o] = static_cast<float>(value);
+      }
+    }
+    return {};
+  }
+
+  Status run_one(const engine::CombineArgs& args) {
+    const int64_t used = args.routes.n_used;
+    for (int64_t t = 0; t < args.y.rows; ++t) {
+      for (int64_t d = 0; d < args.y.cols; ++d) {
+        double sum = 0.0;
+        for (int64_t s = 0; s < used; ++s) {
+          float weight = 0.0F;
+          std::memcpy(&weight, at(args.routes.data) + t * args.routes.stride + used + s,
+                      sizeof(weight));
+          sum += static_cast<double>(weight) *
+                 static_cast<double>(at(args.x.data)[(t * used + s) * args.x.stride + d]);
+        }
+        at(args.y.data)[t * args.y.stride + d] = static_cast<float>(sum);
+      }
+    }
+    return {};
+  }
+
   Status run_one(const engine::AddArgs& args) {
     for (int64_t t = 0; t < args.y.rows; ++t) {
       for (int64_t d = 0; d < args.y.cols; ++d) {
@@ -401,6 +536,14 @@ class ReferenceEngine final : public engine::Engine {
     const size_t bytes = row.size() * sizeof(float);
     if (y.data) std::memcpy(at(y.data) + t * y.stride, row.data(), bytes);
     if (packed.data) std::memcpy(packed_row(packed, t), row.data(), bytes);
+  }
+  static std::vector<double> softmax(const std::vector<double>& x) {
+    const double most = *std::max_element(x.begin(), x.end());
+    std::vector<double> y;
+    for (const double each : x) y.push_back(std::exp(each - most));
+    const double sum = std::accumulate(y.begin(), y.end(), 0.0);
+    for (double& each : y) each /= sum;
+    return y;
   }
   static void normalise(float* row, int64_t n, const float* w, float eps) {
     double squares = 0.0;

@@ -29,6 +29,9 @@ struct TinyShape {
   bool biases = true;
   bool head_norms = true;
   DType v_type = DType::kF32;  // of attn_v, to mix types in a stack
+  int32_t experts = 0;         // in the place of the feed-forward; two of them are used
+  /// The type of the experts' `up`, to mix types.
+  DType expert_up_type = DType::kF32;
 };
 
 class TinyGraph {
@@ -64,6 +67,11 @@ class TinyGraph {
       x = builder.add(x, a);
       a = builder.rms_norm(x, vector(d), 1e-5F);
       const int32_t f = shape.feed_forward;
+      if (shape.experts > 0) {
+        x = builder.add(experts(builder, a), x);
+        builder.tap(i + 1, x);
+        continue;
+      }
       const auto gate = builder.linear(a, matrix("gate", f, d), {}, site(SiteKind::kGate));
       const auto up = builder.linear(a, matrix("up", f, d), bias(f), site(SiteKind::kUp));
       const auto gated = builder.apply(engine::Op::kGated, {gate, up}, {engine::Act::kSilu});
@@ -97,6 +105,28 @@ class TinyGraph {
   }
 
  private:
+  graph::ValueId experts(graph::GraphBuilder& builder, graph::ValueId a) {
+    const int32_t n = shape_.experts;
+    const int32_t f = shape_.feed_forward;
+    const int32_t d = shape_.hidden;
+    engine::Routing routing = {engine::Gating::kSoftmax, n, 2};
+    routing.normalise = true;
+    const auto routes =
+        builder.route(builder.linear(a, matrix("router", n, d), bias(n), -1), routing, bias(n));
+    const auto stack = [&](const char* name, int32_t rows, int32_t cols, DType type = DType::kF32) {
+      engine::WeightSource all = matrix(name, rows * n, cols, type);
+      all.rows = rows;
+      all.count = n;
+      all.pitch = n > 1 ? all.data.size() / static_cast<size_t>(n) : 0;
+      return all;
+    };
+    const auto gate = builder.experts(a, routes, stack("gates", f, d));
+    const auto up =
+        builder.experts(a, routes, stack("ups", f, d, shape_.expert_up_type), bias(f * n));
+    const auto gated = builder.apply(engine::Op::kGated, {gate, up}, {engine::Act::kSilu});
+    return builder.combine(builder.experts(gated, routes, stack("downs", d, f), bias(d * n)),
+                           routes);
+  }
   std::vector<float> vector(int32_t n) {
     std::vector<float> values(static_cast<size_t>(n));
     for (float& value : values) value = next();

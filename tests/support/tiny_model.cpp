@@ -14,11 +14,27 @@
 namespace gen::test {
 namespace {
 
+using model::arch::Experts;
 using model::arch::FeedForward;
 using model::arch::HeadNorms;
+using model::arch::NormStyle;
+using model::arch::Parallel;
+using model::arch::SharedExpert;
 
 constexpr double kEps = 1e-5;
 constexpr int32_t kMixWidth = 40;  // no multiple of 16
+
+/// As they lie in the file.
+struct XieluKeys {
+  float alpha_n;
+  float alpha_p;
+  float beta;
+  float eps;
+};
+XieluKeys xielu(int32_t index) {
+  const auto i = static_cast<float>(index);
+  return {0.3F - 0.2F * i, -0.4F + 0.3F * i, 0.5F - 0.1F * i, -1e-6F};
+}
 
 std::string in_layer(int32_t index, const char* name) {
   return "blk." + std::to_string(index) + "." + name;
@@ -32,6 +48,10 @@ model::arch::DenseStyle style_of(const std::string& architecture) {
   return {.rope = {.kind = engine::RopeKind::kAdjacent}};
 }
 
+bool is_layer(const model::arch::DenseStyle& style) {
+  return style.norms.kind == NormStyle::Kind::kLayer;
+}
+
 bool has(model::arch::Bias bias, bool wanted) {
   return bias == model::arch::Bias::kRequired || (bias == model::arch::Bias::kOptional && wanted);
 }
@@ -39,12 +59,17 @@ bool has(model::arch::Bias bias, bool wanted) {
 }  // namespace
 
 TinyModel::TinyModel(const TinyModelSpec& spec)
-    : spec_(spec), style_(style_of(spec.architecture)), random_(spec.seed) {
+    : spec_(spec),
+      style_(spec.style ? *spec.style : style_of(spec.architecture)),
+      random_(spec.seed) {
+  if (spec.experts < 0) spec_.experts = style_.experts.has == Experts::kRequired ? 6 : 0;
+  if (style_.experts.shared == SharedExpert::kNone) spec_.shared_width = 0;
   keys();
   matrix("token_embd.weight", spec.vocab, spec.hidden, spec.type);
   for (int32_t i = 0; i < spec.layers; ++i) block(i);
-  vector("output_norm.weight", spec.hidden, 1.0F);
+  norm_tensors("output_norm");
   if (!spec.tied) matrix("output.weight", spec.vocab, spec.hidden, spec.type);
+  if (has(style_.head_bias, spec.biases)) vector("output.bias", spec.vocab, 0.0F);
   for (const auto& [name, factors] : {std::pair{"rope_freqs.weight", &spec.freq_factors},
                                       {"rope_factors_long.weight", &spec.long_factors},
                                       {"rope_factors_short.weight", &spec.short_factors}}) {
@@ -64,7 +89,9 @@ void TinyModel::keys() {
       .set(a + "attention.head_count", u32(spec_.heads))
       .set(a + "attention.key_length", u32(spec_.head_dim))
       .set(a + "attention.value_length", u32(spec_.head_dim))
-      .set(a + "attention.layer_norm_rms_epsilon", static_cast<float>(kEps))
+      .set(a + (is_layer(style_) ? "attention.layer_norm_epsilon"
+                                 : "attention.layer_norm_rms_epsilon"),
+           static_cast<float>(kEps))
       .set(a + "rope.freq_base", spec_.rope_base);
   const auto set_layers = [&](const char* key, const std::vector<uint32_t>& each, int32_t all) {
     if (each.empty()) {
@@ -92,15 +119,72 @@ void TinyModel::keys() {
   };
   set_number(style_.factors, "embedding_scale", &spec_.embedding_factor);
   set_number(style_.factors, "residual_scale", &spec_.residual_factor);
-  set_number(style_.factors, "logit_scale", &spec_.logit_divisor);
+  set_number(style_.factors || style_.logit_factor, "logit_scale", &spec_.logit_scale);
   set_number(style_.score_cap >= 0.0F, "attn_logit_softcapping", &spec_.score_cap);
   set_number(style_.logit_cap >= 0.0F, "final_logit_softcapping", &spec_.logit_cap);
   set_number(true, "attention.scale", &spec_.attention_scale);
   if (spec_.original_context > 0) {
     writer_.set(a + "rope.scaling.original_context_length", u32(spec_.original_context));
   }
+  if (style_.activation == engine::Act::kXielu) {
+    for (const auto& [key, member] : {std::pair{"alpha_n", &XieluKeys::alpha_n},
+                                      {"alpha_p", &XieluKeys::alpha_p},
+                                      {"beta", &XieluKeys::beta},
+                                      {"eps", &XieluKeys::eps}}) {
+      std::vector<float> each;
+      for (int32_t i = 0; i < spec_.layers; ++i) each.push_back(xielu(i).*member);
+      writer_.set_array(std::string("xielu.") + key, each);
+    }
+  }
   spec_.unrotated = spec_.unrotated && style_.rope_switch;
   if (spec_.unrotated) writer_.set(a + "rope.scaling.finetuned", false);
+  if (spec_.experts > 0) expert_keys();
+}
+
+void TinyModel::expert_keys() {
+  const auto set = [&](const char* key, int32_t value, bool says = true) {
+    if (says) writer_.set(spec_.architecture + "." + key, static_cast<uint32_t>(value));
+  };
+  set("expert_count", spec_.experts);
+  set("expert_used_count", spec_.experts_used);
+  set("expert_feed_forward_length", spec_.expert_width);
+  set("expert_shared_feed_forward_length", spec_.shared_width, spec_.shared_width > 0);
+  set("leading_dense_block_count", spec_.dense_layers, spec_.dense_layers > 0);
+  set("expert_group_count", spec_.expert_groups, spec_.expert_groups > 0);
+  set("expert_group_used_count", spec_.expert_groups / 2, spec_.expert_groups > 0);
+  set("expert_gating_func", spec_.gating, spec_.gating > 0);
+  if (spec_.expert_scale != 0.0F) {
+    writer_.set(spec_.architecture + ".expert_weights_scale", spec_.expert_scale);
+  }
+}
+
+void TinyModel::expert_tensors(int32_t i) {
+  const TinyModelSpec& spec = spec_;
+  const int32_t d = spec.hidden;
+  const int32_t n = spec.experts;
+  const int32_t width = spec.expert_width;
+  const DType v_type = spec.v_type == DType::kF32 ? spec.type : spec.v_type;
+  const auto stack = [&](const char* name, int32_t rows, int32_t cols, DType type) {
+    matrix(in_layer(i, name) + ".weight", rows, cols, type, n);
+    if (spec.expert_biases) vector(in_layer(i, name) + ".bias", rows, 0.0F, n);
+  };
+  matrix(in_layer(i, "ffn_gate_inp.weight"), n, d, spec.router_type);
+  if (spec.expert_biases) vector(in_layer(i, "ffn_gate_inp.bias"), n, 0.0F);
+  if (spec.choice_bias) vector(in_layer(i, "exp_probs_b.bias"), n, 0.0F);
+  if (spec.fused_experts) {
+    matrix(in_layer(i, "ffn_gate_up_exps.weight"), 2 * width, d, spec.type, n);
+  } else {
+    if (style_.feed_forward != FeedForward::kPlain) stack("ffn_gate_exps", width, d, spec.type);
+    stack("ffn_up_exps", width, d, spec.type);
+  }
+  stack("ffn_down_exps", d, width, v_type);
+  if (spec.shared_width == 0) return;
+  matrix(in_layer(i, "ffn_gate_shexp.weight"), spec.shared_width, d, spec.type);
+  matrix(in_layer(i, "ffn_up_shexp.weight"), spec.shared_width, d, spec.type);
+  matrix(in_layer(i, "ffn_down_shexp.weight"), d, spec.shared_width, v_type);
+  if (style_.experts.shared == SharedExpert::kGated) {
+    matrix(in_layer(i, "ffn_gate_inp_shexp.weight"), 1, d, spec.router_type);
+  }
 }
 
 void TinyModel::block(int32_t i) {
@@ -116,7 +200,7 @@ void TinyModel::block(int32_t i) {
   const bool gated = style_.feed_forward == FeedForward::kGated;
   const bool fused = style_.feed_forward == FeedForward::kFused;
   if (kv > 0) {
-    if (style_.norm_before) vector(in_layer(i, "attn_norm.weight"), d, 1.0F);
+    if (style_.norm_before) norm_tensors(in_layer(i, "attn_norm"));
     matrix(in_layer(i, spec.fused_qkv ? "attn_qkv.weight" : "attn_q.weight"),
            spec.fused_qkv ? q + 2 * kv : q, d, spec.type);
   }
@@ -134,11 +218,19 @@ void TinyModel::block(int32_t i) {
   }
   if (inner_biases) {
     vector(in_layer(i, "attn_output.bias"), d, 0.0F);
-    if (gated) vector(in_layer(i, "ffn_gate.bias"), ff, 0.0F);
-    vector(in_layer(i, "ffn_up.bias"), ff, 0.0F);
-    vector(in_layer(i, "ffn_down.bias"), d, 0.0F);
+    if (gated && !has_experts(i)) vector(in_layer(i, "ffn_gate.bias"), ff, 0.0F);
+    if (!has_experts(i)) vector(in_layer(i, "ffn_up.bias"), ff, 0.0F);
+    if (!has_experts(i)) vector(in_layer(i, "ffn_down.bias"), d, 0.0F);
   }
-  if (style_.head_norms != HeadNorms::kNone) {
+  if (style_.attention_gate && kv > 0) {
+    matrix(in_layer(i, "attn_gate.weight"), q, d, spec.type);
+    if (input_biases) vector(in_layer(i, "attn_gate.bias"), q, 0.0F);
+  }
+  if (style_.head_norms == HeadNorms::kOwnOfEach && spec.biases) {
+    matrix(in_layer(i, "attn_q_norm.weight"), spec.heads, spec.head_dim, DType::kF32);
+    matrix(in_layer(i, "attn_k_norm.weight"), kv_heads(i), spec.head_dim, DType::kF32);
+  }
+  if (style_.head_norms == HeadNorms::kEachHead || style_.head_norms == HeadNorms::kAllHeads) {
     const bool all = style_.head_norms == HeadNorms::kAllHeads;
     vector(in_layer(i, "attn_q_norm.weight"), all ? q : spec.head_dim, 1.0F);
     vector(in_layer(i, "attn_k_norm.weight"), all ? kv : spec.head_dim, 1.0F);
@@ -151,21 +243,30 @@ void TinyModel::block(int32_t i) {
     }
     matrix(in_layer(i, "mix_out.weight"), d, kMixWidth, spec.type);
   }
-  if (style_.norm_after) vector(in_layer(i, "post_attention_norm.weight"), d, 1.0F);
-  if (style_.norm_before) {
-    vector(in_layer(i, (std::string(style_.ffn_norm) + ".weight").c_str()), d, 1.0F);
+  if (style_.norm_after) norm_tensors(in_layer(i, "post_attention_norm"));
+  if (style_.norm_before && !one_norm(i)) norm_tensors(in_layer(i, style_.ffn_norm));
+  if (has_experts(i)) {
+    expert_tensors(i);
+  } else {
+    if (gated) matrix(in_layer(i, "ffn_gate.weight"), ff, d, spec.type);
+    matrix(in_layer(i, "ffn_up.weight"), fused ? 2 * ff : ff, d, spec.type);
+    matrix(in_layer(i, "ffn_down.weight"), d, ff, v_type);
   }
-  if (gated) matrix(in_layer(i, "ffn_gate.weight"), ff, d, spec.type);
-  matrix(in_layer(i, "ffn_up.weight"), fused ? 2 * ff : ff, d, spec.type);
-  matrix(in_layer(i, "ffn_down.weight"), d, ff, v_type);
-  if (style_.norm_after) vector(in_layer(i, "post_ffw_norm.weight"), d, 1.0F);
+  if (style_.norm_after) norm_tensors(in_layer(i, "post_ffw_norm"));
+}
+
+void TinyModel::norm_tensors(const std::string& name) {
+  if (style_.norms.weight) vector(name + ".weight", spec_.hidden, 1.0F);
+  if (has(style_.norms.bias, spec_.biases)) vector(name + ".bias", spec_.hidden, 0.0F);
 }
 
 /// In [-0.5, 0.5): a plain scale of the generator's bits, alike on every machine.
 float TinyModel::next() { return static_cast<float>(random_() >> 8) * 0x1p-24F - 0.5F; }
 
-void TinyModel::matrix(const std::string& name, int32_t rows, int32_t cols, DType type) {
-  const auto count = static_cast<size_t>(rows) * static_cast<size_t>(cols);
+void TinyModel::matrix(const std::string& name, int32_t rows, int32_t cols, DType type,
+                       int32_t matrices) {
+  const auto count = static_cast<size_t>(rows) * static_cast<size_t>(cols) *
+                     static_cast<size_t>(std::max(matrices, 1));
   std::vector<float> values(count);
   // Large enough that attention and gates are far from their linear range.
   const float scale = 4.0F / std::sqrt(static_cast<float>(cols));
@@ -178,16 +279,19 @@ void TinyModel::matrix(const std::string& name, int32_t rows, int32_t cols, DTyp
   format->encode(values.data(), data.data(), static_cast<int64_t>(count));
   format->decode(data.data(), values.data(), static_cast<int64_t>(count));
   tensors_[name] = Row(values.begin(), values.end());
-  writer_.tensor(name, static_cast<uint32_t>(type),
-                 {static_cast<uint64_t>(cols), static_cast<uint64_t>(rows)}, std::move(data));
+  std::vector<uint64_t> shape = {static_cast<uint64_t>(cols), static_cast<uint64_t>(rows)};
+  if (matrices > 0) shape.push_back(static_cast<uint64_t>(matrices));
+  writer_.tensor(name, static_cast<uint32_t>(type), shape, std::move(data));
 }
 
-void TinyModel::vector(const std::string& name, int32_t size, float around) {
-  std::vector<float> values(static_cast<size_t>(size));
+void TinyModel::vector(const std::string& name, int32_t size, float around, int32_t count) {
+  std::vector<float> values(static_cast<size_t>(size) * static_cast<size_t>(std::max(count, 1)));
   for (float& value : values) value = around + next();
   tensors_[name] = Row(values.begin(), values.end());
   const auto bytes = std::as_bytes(std::span(values));
-  writer_.tensor(name, 0, {static_cast<uint64_t>(size)}, {bytes.begin(), bytes.end()});
+  std::vector<uint64_t> shape = {static_cast<uint64_t>(size)};
+  if (count > 0) shape.push_back(static_cast<uint64_t>(count));
+  writer_.tensor(name, 0, shape, {bytes.begin(), bytes.end()});
 }
 
 const TinyModel::Row* TinyModel::find(const std::string& name) const {
@@ -229,12 +333,22 @@ TinyModel::Row TinyModel::input(int32_t index, const char* name, const Row& x) c
 }
 
 TinyModel::Row TinyModel::norm(const std::string& name, const Row& x) const {
-  const Row& weight = *find(name + ".weight");
+  Row y = x;
+  if (is_layer(style_)) {
+    double mean = 0.0;
+    for (const double value : x) mean += value / static_cast<double>(x.size());
+    for (double& value : y) value -= mean;
+  }
+  const Row* weight = find(name + ".weight");
+  const Row* bias = find(name + ".bias");
   double squares = 0.0;
-  for (const double value : x) squares += value * value;
+  for (const double value : y) squares += value * value;
   const double scale = 1.0 / std::sqrt(squares / static_cast<double>(x.size()) + kEps);
-  Row y(x.size());
-  for (size_t i = 0; i < x.size(); ++i) y[i] = x[i] * scale * weight[i];
+  for (size_t i = 0; i < x.size(); ++i) {
+    y[i] *= scale;
+    if (weight != nullptr) y[i] *= (*weight)[i];
+    if (bias != nullptr) y[i] += (*bias)[i];
+  }
   return y;
 }
 
@@ -258,9 +372,27 @@ bool TinyModel::recurs(int32_t index) const {
   return !spec_.recurrent.empty() && spec_.recurrent[static_cast<size_t>(index)] != 0;
 }
 
+/// Of blocks that are parallel only in some models every other one is.
+bool TinyModel::one_norm(int32_t index) const {
+  return style_.parallel == Parallel::kOneNorm ||
+         (style_.parallel == Parallel::kWithoutNorm && index % 2 == 1);
+}
+
 bool TinyModel::is_local(int32_t index) const {
   if (!spec_.local.empty()) return spec_.local[static_cast<size_t>(index)] != 0;
   return style_.global_every == 0 || (index + 1) % style_.global_every != 0;
+}
+
+engine::Activation TinyModel::activation(int32_t index) const {
+  engine::Activation act = {style_.activation, style_.activation_alpha, style_.activation_limit};
+  if (act.kind != engine::Act::kXielu) return act;
+  const XieluKeys keys = xielu(index);
+  const auto softplus = [](float x) { return std::log1p(std::exp(static_cast<double>(x))); };
+  act.alpha = static_cast<float>(softplus(keys.alpha_p));
+  act.gamma = static_cast<float>(static_cast<double>(keys.beta) + softplus(keys.alpha_n));
+  act.beta = keys.beta;
+  act.limit = keys.eps;
+  return act;
 }
 
 TinyModel::Row TinyModel::norm_if(bool has, int32_t index, const char* name, const Row& x) const {
@@ -310,6 +442,11 @@ void TinyModel::turn_heads(int32_t index, const char* norm_name, int32_t positio
     Row head(heads->begin() + static_cast<std::ptrdiff_t>(first),
              heads->begin() + static_cast<std::ptrdiff_t>(first + dim));
     if (style_.head_norms == HeadNorms::kEachHead) head = norm(in_layer(index, norm_name), head);
+    if (const Row* own = find(in_layer(index, norm_name) + ".weight");
+        style_.head_norms == HeadNorms::kOwnOfEach && own != nullptr) {
+      head = norm("", head);
+      for (size_t i = 0; i < dim; ++i) head[i] *= (*own)[first + i];
+    }
     rotate(head.data(), index, position);
     std::copy(head.begin(), head.end(), heads->begin() + static_cast<std::ptrdiff_t>(first));
   }
@@ -333,6 +470,7 @@ void TinyModel::attend(int32_t index, std::vector<Kept>* kept, std::vector<Row>*
   const double scale = spec_.attention_scale != 0.0F ? static_cast<double>(spec_.attention_scale)
                                                      : 1.0 / std::sqrt(static_cast<double>(dim));
   const auto cap = static_cast<double>(spec_.score_cap);
+  const std::vector<Row> in = *hidden;
   for (size_t t = 0; t < hidden->size(); ++t) {
     Row attended(queries[t].size());
     for (size_t h = 0; h < static_cast<size_t>(spec_.heads); ++h) {
@@ -359,6 +497,11 @@ void TinyModel::attend(int32_t index, std::vector<Kept>* kept, std::vector<Row>*
         }
       }
     }
+    if (style_.attention_gate) {
+      const Row x = norm_if(style_.norm_before, index, "attn_norm", in[t]);
+      const Row gate = product(in_layer(index, "attn_gate"), x);
+      for (size_t i = 0; i < gate.size(); ++i) attended[i] /= 1.0 + std::exp(-gate[i]);
+    }
     const Row out = product(in_layer(index, "attn_output"), attended);
     add(&(*hidden)[t], norm_if(style_.norm_after, index, "post_attention_norm", out));
   }
@@ -377,10 +520,17 @@ void TinyModel::recur(int32_t index, std::vector<Row>* hidden) const {
   }
 }
 
-void TinyModel::mix(int32_t index, std::vector<Row>* hidden) const {
-  for (Row& x : *hidden) {
-    const Row y = norm_if(style_.norm_before, index, style_.ffn_norm, x);
-    const engine::Activation act = {.kind = style_.activation};
+void TinyModel::mix(int32_t index, const std::vector<Row>& in, std::vector<Row>* hidden) const {
+  for (size_t t = 0; t < hidden->size(); ++t) {
+    Row& x = (*hidden)[t];
+    const bool beside = one_norm(index) || style_.parallel == Parallel::kTwoNorms;
+    const Row y = norm_if(style_.norm_before, index,
+                          one_norm(index) ? "attn_norm" : style_.ffn_norm, beside ? in[t] : x);
+    if (has_experts(index)) {
+      add(&x, norm_if(style_.norm_after, index, "post_ffw_norm", experts(index, y)));
+      continue;
+    }
+    const engine::Activation act = activation(index);
     Row up = product(in_layer(index, "ffn_up"), y);
     if (style_.feed_forward == FeedForward::kPlain) {
       for (double& value : up) value = reference_act(act, value);
@@ -400,6 +550,102 @@ void TinyModel::mix(int32_t index, std::vector<Row>* hidden) const {
   }
 }
 
+TinyModel::Row TinyModel::stacked(const std::string& name, int32_t e, const Row& x,
+                                  size_t outputs) const {
+  const Row& weight = *find(name + ".weight");
+  const Row* bias = find(name + ".bias");
+  Row y(outputs);
+  for (size_t n = 0; n < outputs; ++n) {
+    const size_t row = static_cast<size_t>(e) * outputs + n;
+    for (size_t c = 0; c < x.size(); ++c) y[n] += weight[row * x.size() + c] * x[c];
+    if (bias != nullptr) y[n] += (*bias)[row];
+  }
+  return y;
+}
+
+TinyModel::Row TinyModel::experts(int32_t index, const Row& x) const {
+  const auto n = static_cast<size_t>(spec_.experts);
+  const Row logits = product(in_layer(index, "ffn_gate_inp"), x);
+  const auto softmax = [](Row of) {
+    double sum = 0.0;
+    for (double& each : of) sum += each = std::exp(each);
+    for (double& each : of) each /= sum;
+    return of;
+  };
+  int32_t gating = spec_.gating;
+  if (gating == 0) gating = 1 + static_cast<int32_t>(style_.experts.gating);
+  Row p = gating == 1 ? softmax(logits) : logits;
+  for (double& each : p) each = gating == 2 ? 1.0 / (1.0 + std::exp(-each)) : each;
+  Row score = p;
+  const Row* choice = find(in_layer(index, "exp_probs_b.bias"));
+  for (size_t e = 0; choice != nullptr && e < n; ++e) score[e] += (*choice)[e];
+  const auto best = [](const Row& of, size_t count) {
+    std::vector<size_t> order;
+    for (size_t i = 0; i < of.size(); ++i) order.push_back(i);
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return of[a] > of[b]; });
+    order.resize(count);
+    return order;
+  };
+  if (spec_.expert_groups > 0) {
+    const auto groups = static_cast<size_t>(spec_.expert_groups);
+    Row sums;
+    for (size_t g = 0; g < groups; ++g) {
+      Row own(score.begin() + static_cast<std::ptrdiff_t>(g * n / groups),
+              score.begin() + static_cast<std::ptrdiff_t>((g + 1) * n / groups));
+      std::sort(own.rbegin(), own.rend());
+      sums.push_back(own[0] + own[1]);
+    }
+    const std::vector<size_t> kept = best(sums, groups / 2);
+    for (size_t e = 0; e < n; ++e) {
+      if (std::count(kept.begin(), kept.end(), e / (n / groups)) == 0) score[e] = -INFINITY;
+    }
+  }
+  const std::vector<size_t> chosen = best(score, static_cast<size_t>(spec_.experts_used));
+  Row weights;
+  for (const size_t e : chosen) weights.push_back(p[e]);
+  if (gating == 3) weights = softmax(weights);
+  double sum = 0.0;
+  for (const double each : weights) sum += each;
+  Row y(x.size());
+  const engine::Activation act = {.kind = style_.activation};
+  const auto width = static_cast<size_t>(spec_.expert_width);
+  for (size_t s = 0; s < chosen.size(); ++s) {
+    const auto e = static_cast<int32_t>(chosen[s]);
+    double weight = weights[s];
+    if (style_.experts.normalise) weight /= sum;
+    if (spec_.expert_scale != 0.0F) weight *= static_cast<double>(spec_.expert_scale);
+    Row inner;
+    if (style_.feed_forward == FeedForward::kPlain) {
+      inner = stacked(in_layer(index, "ffn_up_exps"), e, x, width);
+      for (double& each : inner) each = reference_act(act, each);
+    } else {
+      Row gate;
+      if (spec_.fused_experts) {
+        gate = stacked(in_layer(index, "ffn_gate_up_exps"), e, x, 2 * width);
+        const auto half = gate.begin() + static_cast<std::ptrdiff_t>(width);
+        inner = Row(half, gate.end());
+      } else {
+        gate = stacked(in_layer(index, "ffn_gate_exps"), e, x, width);
+        inner = stacked(in_layer(index, "ffn_up_exps"), e, x, width);
+      }
+      for (size_t i = 0; i < width; ++i) inner[i] = reference_gated(act, gate[i], inner[i]);
+    }
+    const Row down = stacked(in_layer(index, "ffn_down_exps"), e, inner, x.size());
+    for (size_t i = 0; i < y.size(); ++i) y[i] += weight * down[i];
+  }
+  if (spec_.shared_width == 0) return y;
+  const Row gate = product(in_layer(index, "ffn_gate_shexp"), x);
+  Row inner = product(in_layer(index, "ffn_up_shexp"), x);
+  for (size_t i = 0; i < inner.size(); ++i) inner[i] = reference_gated(act, gate[i], inner[i]);
+  const Row down = product(in_layer(index, "ffn_down_shexp"), inner);
+  double weight = 1.0;
+  if (style_.experts.shared == SharedExpert::kGated) {
+    weight = 1.0 / (1.0 + std::exp(-product(in_layer(index, "ffn_gate_inp_shexp"), x)[0]));
+  }
+  for (size_t i = 0; i < y.size(); ++i) y[i] += weight * down[i];
+  return y;
+}
+
 std::vector<double> TinyModel::logits(const std::vector<int32_t>& tokens, int32_t layers) const {
   const Row& table = *find("token_embd.weight");
   const auto d = static_cast<size_t>(spec_.hidden);
@@ -414,16 +660,20 @@ std::vector<double> TinyModel::logits(const std::vector<int32_t>& tokens, int32_
   }
   std::vector<Kept> kept(static_cast<size_t>(spec_.layers));
   for (int32_t i = 0; i < (layers > 0 ? layers : spec_.layers); ++i) {
+    const std::vector<Row> in = hidden;
     if (kv_heads(i) > 0) attend(i, &kept, &hidden);
     if (recurs(i)) recur(i, &hidden);
-    mix(i, &hidden);
+    mix(i, in, &hidden);
   }
   std::vector<double> all;
   for (const Row& x : hidden) {
     Row row = product(spec_.tied ? "token_embd" : "output", norm("output_norm", x));
     const auto cap = static_cast<double>(spec_.logit_cap);
+    const Row* bias = spec_.tied ? find("output.bias") : nullptr;  // product() adds the other's
+    for (size_t i = 0; bias != nullptr && i < row.size(); ++i) row[i] += (*bias)[i];
     for (double& logit : row) {
-      if (spec_.logit_divisor != 0.0F) logit /= static_cast<double>(spec_.logit_divisor);
+      const auto scale = static_cast<double>(spec_.logit_scale);
+      if (scale != 0.0) logit *= style_.logit_factor ? scale : 1.0 / scale;
       if (cap > 0.0) logit = cap * std::tanh(logit / cap);
     }
     all.insert(all.end(), row.begin(), row.end());

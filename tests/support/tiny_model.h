@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -18,8 +19,9 @@ namespace gen::test {
 
 struct TinyModelSpec {
   std::string architecture = "llama";
-  DType type = DType::kF32;    // of the matrices
-  DType v_type = DType::kF32;  // of attn_v and ffn_down; kF32 means as `type`
+  std::optional<model::arch::DenseStyle> style;  // of one that is not in the library's table
+  DType type = DType::kF32;                      // of the matrices
+  DType v_type = DType::kF32;                    // of attn_v and ffn_down; kF32 means as `type`
   int32_t layers = 2;
   int32_t hidden = 64;
   int32_t heads = 4;
@@ -46,7 +48,7 @@ struct TinyModelSpec {
   // Of families that have such factors and caps; 0: the file does not say.
   float embedding_factor = 1.7F;
   float residual_factor = 0.6F;
-  float logit_divisor = 2.5F;
+  float logit_scale = 2.5F;  // a divisor or a factor
   float score_cap = 1.5F;
   float logit_cap = 3.0F;
   float attention_scale = 0.0F;
@@ -55,6 +57,18 @@ struct TinyModelSpec {
   std::vector<float> long_factors;   // [head_dim / 2] or empty, of families that have such
   std::vector<float> short_factors;  // used as long as original_context is not below context
   int32_t original_context = 0;      // 0: the file does not say
+  int32_t experts = -1;              // below 0: 6 where the family must have some, else none
+  int32_t experts_used = 2;
+  int32_t expert_width = 64;
+  int32_t shared_width = 96;        // of families that have a shared expert
+  int32_t dense_layers = 0;         // the first ones, which have no experts
+  int32_t expert_groups = 0;        // 0: the file does not say; half of them are used
+  DType router_type = DType::kF32;  // of what routers and the shared expert's gate are made of
+  int32_t gating = 0;               // expert_gating_func; 0: the file does not say
+  float expert_scale = 0.0F;        // 0: the file does not say
+  bool choice_bias = false;         // exp_probs_b
+  bool expert_biases = false;       // of the router and of all experts
+  bool fused_experts = false;       // ffn_gate_up_exps in place of two
   uint32_t seed = 1;
 };
 
@@ -74,8 +88,15 @@ class TinyModel {
  private:
   using Row = std::vector<double>;
 
-  void matrix(const std::string& name, int32_t rows, int32_t cols, DType type);
-  void vector(const std::string& name, int32_t size, float around);
+  /// Of a norm of hidden rows, what the family has.
+  void norm_tensors(const std::string& name);
+  void matrix(const std::string& name, int32_t rows, int32_t cols, DType type, int32_t count = 0);
+  void vector(const std::string& name, int32_t size, float around, int32_t count = 0);
+  void expert_keys();
+  void expert_tensors(int32_t index);
+  [[nodiscard]] bool has_experts(int32_t index) const {
+    return spec_.experts > 0 && index >= spec_.dense_layers;
+  }
   float next();
   [[nodiscard]] const Row* find(const std::string& name) const;
   [[nodiscard]] Row product(const std::string& name, const Row& x) const;
@@ -97,13 +118,20 @@ class TinyModel {
   [[nodiscard]] int32_t feed_forward(int32_t index) const;
   [[nodiscard]] bool shares(int32_t index) const;
   [[nodiscard]] bool recurs(int32_t index) const;
+  [[nodiscard]] bool one_norm(int32_t index) const;
+  [[nodiscard]] engine::Activation activation(int32_t index) const;
   [[nodiscard]] bool is_local(int32_t index) const;
   void rotate(double* head, int32_t index, int32_t position) const;
   void turn_heads(int32_t index, const char* norm_name, int32_t position, Row* heads) const;
   void attend(int32_t index, std::vector<Kept>* kept, std::vector<Row>* hidden) const;
   /// x += out(h), h = a(na(x)) h + b(n(x)) v(n(x)), by position; tensors mix_*.
   void recur(int32_t index, std::vector<Row>* hidden) const;
-  void mix(int32_t index, std::vector<Row>* hidden) const;
+  /// `in`: what went into the block.
+  void mix(int32_t index, const std::vector<Row>& in, std::vector<Row>* hidden) const;
+  /// What experts make of x: chosen by sorting, one after another.
+  [[nodiscard]] Row experts(int32_t index, const Row& x) const;
+  /// "<name>.weight" x + "<name>.bias" of matrix `e` of a stack.
+  [[nodiscard]] Row stacked(const std::string& name, int32_t e, const Row& x, size_t outputs) const;
 
   void keys();
   void block(int32_t index);

@@ -28,6 +28,25 @@ HWY_INLINE V gelu(V x) {
   return div(x, add(L::splat(1.0F), exp(sub(L::splat(0.0F), u))));
 }
 
+/// By the distribution's tail, so that nothing is a difference of near equals where x is far below
+/// 0.
+template <typename V>
+HWY_INLINE V gelu_erf(V x) {
+  using L = LanesOf<V>;
+  const V near = max(L::splat(-14.5F), min(L::splat(14.5F), x));  // the tail of others is 0
+  const V part = mul(near, normal_tail(abs(near)));
+  return if_less(L::splat(0.0F), x, sub(x, part), part);
+}
+
+template <typename V>
+HWY_INLINE V xielu(V x, const Activation& activation) {
+  using L = LanesOf<V>;
+  const V above = mul(x, fma(L::splat(activation.alpha), x, L::splat(activation.beta)));
+  const V curve = sub(expm1_negative(min(L::splat(activation.limit), x)), x);
+  const V below = fma(L::splat(activation.beta), x, mul(L::splat(activation.gamma), curve));
+  return if_less(L::splat(0.0F), x, above, below);
+}
+
 template <Act kAct, typename V>
 HWY_INLINE V activated(V x, [[maybe_unused]] const Activation& activation) {
   using L = LanesOf<V>;
@@ -43,6 +62,12 @@ HWY_INLINE V activated(V x, [[maybe_unused]] const Activation& activation) {
     const V limit = L::splat(activation.limit);
     return mul(limit, tanh(div(mul(L::splat(activation.alpha), x), limit)));
   }
+  if constexpr (kAct == Act::kSigmoid) {
+    const V one = L::splat(1.0F);
+    return div(one, add(one, exp(sub(L::splat(0.0F), x))));
+  }
+  if constexpr (kAct == Act::kGeluErf) return gelu_erf(x);
+  if constexpr (kAct == Act::kXielu) return xielu(x, activation);
   if constexpr (kAct == Act::kNone) return x;
 }
 

@@ -57,10 +57,12 @@ constexpr ElementwiseKernels kElementwise = {
     add_rows,
     {gated_rows<Act::kNone>, gated_rows<Act::kSilu>, gated_rows<Act::kGelu>,
      gated_rows<Act::kRelu2>, gated_rows<Act::kClampedSwiglu>, gated_rows<Act::kScaled>,
-     gated_rows<Act::kSoftCapped>},
+     gated_rows<Act::kSoftCapped>, gated_rows<Act::kSigmoid>, gated_rows<Act::kGeluErf>,
+     gated_rows<Act::kXielu>},
     {activate_rows<Act::kNone>, activate_rows<Act::kSilu>, activate_rows<Act::kGelu>,
      activate_rows<Act::kRelu2>, nullptr, activate_rows<Act::kScaled>,
-     activate_rows<Act::kSoftCapped>},
+     activate_rows<Act::kSoftCapped>, activate_rows<Act::kSigmoid>, activate_rows<Act::kGeluErf>,
+     activate_rows<Act::kXielu>},
     to_half_rows};
 static_assert(filled(kElementwise.gated) == kActs && filled(kElementwise.activate) == kActs - 1,
               "an element for each activation");

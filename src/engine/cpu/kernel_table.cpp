@@ -5,9 +5,11 @@
 #include "engine/cpu/activations.h"
 #include "engine/cpu/attention.h"
 #include "engine/cpu/elementwise.h"
+#include "engine/cpu/layer_norm.h"
 #include "engine/cpu/linear_kernels.h"
 #include "engine/cpu/low_rank.h"
 #include "engine/cpu/rms_norm.h"
+#include "engine/cpu/route.h"
 #include "engine/cpu/scan.h"
 
 namespace gen::engine::cpu {
@@ -17,10 +19,12 @@ KernelTable kernel_table(CpuLevel level) noexcept {
   table.activations = activation_kernels(level);
   table.attention = attention_kernels(level);
   table.elementwise = elementwise_kernels(level);
+  table.layer_norm = layer_norm_kernels(level);
   table.linear_float = float_kernels(level);
   table.linear_quant = quant_kernels(level);
   table.low_rank = low_rank_kernels(level);
   table.rms_norm = rms_norm_kernels(level);
+  table.route = route_kernels(level);
   table.scan = scan_kernels(level);
   return table;
 }

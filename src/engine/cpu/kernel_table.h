@@ -17,9 +17,11 @@ struct ActivationKernels;   // activations.h
 struct AttentionKernels;    // attention.h
 struct ElementwiseKernels;  // elementwise.h
 struct FloatKernels;        // linear_kernels.h
+struct LayerNormKernels;    // layer_norm.h
 struct LowRankKernels;      // low_rank.h
 struct QuantKernels;        // linear_kernels.h
 struct RmsNormKernels;      // rms_norm.h
+struct RouteKernels;        // route.h
 struct ScanKernels;         // scan.h
 
 struct KernelTable {
@@ -28,8 +30,10 @@ struct KernelTable {
   const ElementwiseKernels* elementwise = nullptr;
   const FloatKernels* linear_float = nullptr;
   const QuantKernels* linear_quant = nullptr;
+  const LayerNormKernels* layer_norm = nullptr;
   const LowRankKernels* low_rank = nullptr;
   const RmsNormKernels* rms_norm = nullptr;
+  const RouteKernels* route = nullptr;
   const ScanKernels* scan = nullptr;
 };
 

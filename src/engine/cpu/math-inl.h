@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// exp, tanh and silu on sixteen lanes from fused multiply-adds, additions and divisions only, so
-// that every level gives the same bits. Coefficients are Chebyshev fits of ours, rounded to float.
-// Errors are measured in tests/engine/math_test.cpp. Read next: lanes-inl.h.
+// exp, tanh, silu and the normal distribution on sixteen lanes from fused multiply-adds, additions
+// and divisions only, so that every level gives the same bits. Coefficients are Chebyshev fits of
+// ours, rounded to float. Errors are measured in tests/engine/math_test.cpp. Read next:
+// lanes-inl.h.
 
 #if defined(GEN_ENGINE_CPU_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef GEN_ENGINE_CPU_MATH_INL_H_
@@ -88,6 +89,46 @@ HWY_INLINE V silu(V x) {
   using L = LanesOf<V>;
   const V one = L::splat(1.0F);
   return div(x, add(one, exp(sub(L::splat(0.0F), x))));
+}
+
+/// e^x - 1 for x <= 0, error below 3 ulp, NaN stays NaN.
+template <typename V>
+HWY_INLINE V expm1_negative(V x) {
+  using L = LanesOf<V>;
+  x = max(L::splat(-104.0F), x);
+  const V shifted = fma(x, L::splat(1.44269504F), L::splat(kRoundMagic));
+  const V rest = exp_rest(x, sub(shifted, L::splat(kRoundMagic)));
+  V first;
+  V second;
+  exp2_halves(shifted, &first, &second);
+  const V power = mul(first, second);
+  return fma(rest, power, sub(power, L::splat(1.0F)));
+}
+
+/// The standard normal distribution at -t for t in [0, 14.5], (1 + erf(-t / sqrt(2))) / 2, error below 5
+/// ulp, gradual underflow, 0 at 14.5, NaN stays NaN: e^(-t^2 / 2) P(u) / (1 + sqrt(2) t) with
+/// u = (t - 3) / (t + 3). The exponential is that of the rounded square, times what the rounding
+/// makes of it.
+template <typename V>
+HWY_INLINE V normal_tail(V t) {
+  using L = LanesOf<V>;
+  const V u = div(sub(t, L::splat(3.0F)), add(t, L::splat(3.0F)));
+  V p = L::splat(6.39010236e-5F);
+  p = fma(p, u, L::splat(-7.73407863e-6F));
+  p = fma(p, u, L::splat(-0.000710370635F));
+  p = fma(p, u, L::splat(-0.000337739252F));
+  p = fma(p, u, L::splat(0.00463695349F));
+  p = fma(p, u, L::splat(0.000429306113F));
+  p = fma(p, u, L::splat(-0.0346802017F));
+  p = fma(p, u, L::splat(0.0830147877F));
+  p = fma(p, u, L::splat(-0.0742803590F));
+  p = fma(p, u, L::splat(-0.0510147284F));
+  p = fma(p, u, L::splat(0.637053973F));
+  const V square = mul(t, t);
+  const V rounded_off = fma(t, t, sub(L::splat(0.0F), square));
+  const V power = exp(mul(L::splat(-0.5F), square));
+  const V scaled = div(p, fma(t, L::splat(1.41421356F), L::splat(1.0F)));
+  return mul(mul(scaled, fma(rounded_off, L::splat(-0.5F), L::splat(1.0F))), power);
 }
 
 }  // namespace HWY_NAMESPACE

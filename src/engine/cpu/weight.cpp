@@ -18,6 +18,7 @@ bool leaves_sources(std::span<const WeightSource> sources, bool repack) {
          std::all_of(sources.begin(), sources.end(), [](const auto& s) { return s.lasting; });
 }
 
+/// Of one matrix.
 int64_t tiles_of(const WeightSource& source) noexcept { return (source.rows - 1) / kTileRows + 1; }
 
 /// False if the sum does not fit.
@@ -25,6 +26,7 @@ bool add_tiles(const WeightSource& source, size_t* total) noexcept {
   size_t bytes = 0;
   return checked_mul(tile_bytes(source.type, source.cols), static_cast<size_t>(tiles_of(source)),
                      &bytes) &&
+         checked_mul(bytes, static_cast<size_t>(source.count), &bytes) &&
          checked_add(*total, bytes, total);
 }
 
@@ -60,6 +62,7 @@ Status CpuWeight::lay_out(std::span<const WeightSource> sources, size_t* total) 
     segment.rows = source.rows;
     segment.n_tiles = tiles_of(source);
     segment.tile_bytes = tile_bytes(source.type, source.cols);
+    segment.pitch = segment.tile_bytes * static_cast<size_t>(segment.n_tiles);
     if (!add_tiles(source, total)) {
       return error(Code::kOutOfMemory, "tensor %s is too large to pack", source.name);
     }
@@ -88,13 +91,14 @@ Status CpuWeight::pack_products(Allocator& allocator, ThreadPool& pool,
     WeightSegment& segment = segments_[i];
     std::byte* tiles = at;
     segment.tiles = tiles;
-    at += segment.tile_bytes * static_cast<size_t>(segment.n_tiles);
+    at += segment.pitch * static_cast<size_t>(count_);
     if (dry_run_) continue;
     pool.share([&](int32_t index, int32_t shares) {
-      const IndexRange range = split_range(segment.n_tiles, 1, shares, index);
+      const IndexRange range = split_range(segment.n_tiles * count_, 1, shares, index);
       for (int64_t tile = range.begin; tile < range.end; ++tile) {
-        pack_tile(segment.type, sources[i].data.data(), segment.rows, in_, tile,
-                  tiles + static_cast<size_t>(tile) * segment.tile_bytes);
+        const size_t before = static_cast<size_t>(tile / segment.n_tiles) * sources[i].pitch;
+        pack_tile(segment.type, sources[i].data.data() + before, segment.rows, in_,
+                  tile % segment.n_tiles, tiles + static_cast<size_t>(tile) * segment.tile_bytes);
       }
     });
   }
@@ -106,7 +110,8 @@ Status CpuWeight::leave_products(std::span<const WeightSource> sources) {
   GEN_TRY(lay_out(sources, &total));
   for (size_t i = 0; i < sources.size(); ++i) {
     segments_[i].source = sources[i].data.data();
-    stream_bytes_ += sources[i].data.size();
+    segments_[i].pitch = sources[i].pitch;
+    stream_bytes_ += sources[i].matrix(0).data.size() * static_cast<size_t>(count_);
   }
   return {};
 }
@@ -130,12 +135,13 @@ Status CpuWeight::keep_rows(Allocator& allocator, const WeightSource& source) {
 void CpuWeight::list_host_bytes(std::vector<std::span<const std::byte>>* out) const {
   for (const WeightSegment& segment : segments_) {
     if (segment.tiles != nullptr) {
-      out->emplace_back(segment.tiles, segment.tile_bytes * static_cast<size_t>(segment.n_tiles));
+      out->emplace_back(segment.tiles, segment.pitch * static_cast<size_t>(count_));
       continue;
     }
     const DTypeInfo& type = *dtype_info(segment.type);
     const auto weights = static_cast<size_t>(segment.rows * in_);
-    out->emplace_back(segment.source, weights / type.block_elements * type.block_bytes);
+    out->emplace_back(segment.source, weights / type.block_elements * type.block_bytes +
+                                          static_cast<size_t>(count_ - 1) * segment.pitch);
   }
   if (rows_data_ != nullptr) {
     out->emplace_back(rows_data_, row_bytes_ * static_cast<size_t>(out_));
@@ -153,6 +159,7 @@ Result<std::unique_ptr<Weight>> CpuWeight::prepare(Allocator& allocator, ThreadP
   weight->role_ = role;
   weight->dry_run_ = dry_run;
   weight->in_ = sources[0].cols;
+  weight->count_ = sources[0].count;
   if (role != WeightRole::kEmbedding) {
     for (const WeightSource& source : sources) {
       weight->forms_ |= activation_form(kernels, source.type);

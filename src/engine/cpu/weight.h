@@ -25,6 +25,16 @@ struct WeightSegment {
   size_t tile_bytes = 0;
   const std::byte* tiles = nullptr;   // null if left
   const std::byte* source = nullptr;  // rows as in the file, only if left
+  size_t pitch = 0;                   // of stacks: bytes from a matrix to the next, tiles or rows
+
+  /// Of a stack, matrix `i`.
+  [[nodiscard]] WeightSegment matrix(int64_t i) const noexcept {
+    WeightSegment one = *this;
+    const size_t before = static_cast<size_t>(i) * pitch;
+    if (tiles != nullptr) one.tiles += before;
+    if (source != nullptr) one.source += before;
+    return one;
+  }
 };
 
 /// Tiles of many weights in one buffer: large enough for huge pages, though single weights are not.
@@ -45,6 +55,7 @@ class CpuWeight final : public Weight {
   [[nodiscard]] WeightRole role() const noexcept override { return role_; }
   [[nodiscard]] int64_t out_features() const noexcept override { return out_; }
   [[nodiscard]] int64_t in_features() const noexcept override { return in_; }
+  [[nodiscard]] int64_t count() const noexcept override { return count_; }
   [[nodiscard]] uint32_t activation_forms() const noexcept override { return forms_; }
   [[nodiscard]] size_t resident_bytes() const noexcept override { return resident_bytes_; }
   [[nodiscard]] size_t stream_bytes() const noexcept override { return stream_bytes_; }
@@ -82,6 +93,7 @@ class CpuWeight final : public Weight {
   bool dry_run_ = false;
   int64_t out_ = 0;
   int64_t in_ = 0;
+  int64_t count_ = 1;
   uint32_t forms_ = 0;
   size_t stream_bytes_ = 0;
   std::vector<WeightSegment> segments_;

@@ -11,7 +11,7 @@
 #include "cache/state/sequence_state.h"
 #include "generate/grammar_rule.h"
 #include "generate/speculative/draft_draw.h"
-#include "grammar/matcher.h"
+#include "grammar/matcher/matcher.h"
 #include "sampling/token_mask.h"
 
 namespace gen::generate {

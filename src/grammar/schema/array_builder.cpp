@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "grammar/json/json_text.h"
 #include "grammar/schema/builders.h"
 #include "grammar/schema/string_dfa.h"
 

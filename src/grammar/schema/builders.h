@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "grammar/expression.h"
+#include "grammar/expression/expression.h"
 #include "grammar/schema/clause.h"
 #include "grammar/schema/clause_maker.h"
 

@@ -13,7 +13,7 @@
 #include <tuple>
 #include <vector>
 
-#include "grammar/dfa.h"
+#include "grammar/expression/dfa.h"
 #include "grammar/schema/json_value.h"
 #include "grammar/schema/number_dfa.h"
 

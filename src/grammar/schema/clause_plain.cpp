@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
-#include "grammar/dfa_builder.h"
-#include "grammar/plain_number.h"
-#include "grammar/regex.h"
+#include "grammar/expression/dfa_builder.h"
+#include "grammar/json/plain_number.h"
+#include "grammar/regex/regex.h"
 #include "grammar/schema/clause_maker.h"
 #include "grammar/schema/format.h"
 #include "grammar/schema/number_values.h"

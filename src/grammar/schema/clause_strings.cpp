@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "grammar/dfa_builder.h"
-#include "grammar/regex.h"
+#include "grammar/expression/dfa_builder.h"
+#include "grammar/regex/regex.h"
 #include "grammar/schema/clause_maker.h"
 #include "grammar/schema/pattern_check.h"
 #include "grammar/schema/string_dfa.h"

@@ -7,7 +7,7 @@
 
 #include "grammar/schema/subschemas.h"
 #include "grammar/schema/vocabularies.h"
-#include "grammar/text_error.h"
+#include "grammar/base/text_error.h"
 
 namespace gen::grammar {
 namespace {

@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "base/utf8.h"
-#include "grammar/text_reader.h"
+#include "grammar/base/text_reader.h"
 
 namespace gen::grammar {
 namespace {
@@ -20,8 +20,7 @@ constexpr uint64_t kWorkPerValue = 256;  // hundreds of bytes, its place in the 
 // Nothing recurses: a caller's stack may be small.
 class ValueReader : TextReader {
  public:
-  ValueReader(std::string_view text, Building* building)
-      : TextReader(text), building_(building) {}
+  ValueReader(std::string_view text, Building* building) : TextReader(text), building_(building) {}
 
   Result<JsonValue> run() {
     if (const size_t bad = utf8_valid_prefix(text_); bad != text_.size()) {

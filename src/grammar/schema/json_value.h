@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "grammar/building.h"
+#include "grammar/base/building.h"
 
 namespace gen::grammar {
 

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "grammar/dfa_builder.h"
-#include "grammar/regex.h"
+#include "grammar/expression/dfa_builder.h"
+#include "grammar/regex/regex.h"
 #include "grammar/schema/clause_maker.h"
 #include "grammar/schema/format.h"
 #include "grammar/schema/number_dfa.h"
 #include "grammar/schema/string_dfa.h"
-#include "grammar/text_error.h"
+#include "grammar/base/text_error.h"
 
 namespace gen::grammar {
 namespace {

@@ -8,8 +8,8 @@
 #include <queue>
 #include <utility>
 
-#include "grammar/hash.h"
-#include "grammar/hash_index.h"
+#include "grammar/base/hash.h"
+#include "grammar/base/hash_index.h"
 #include "grammar/schema/string_dfa.h"
 
 namespace gen::grammar {

@@ -11,8 +11,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "grammar/hash.h"
-#include "grammar/hash_index.h"
+#include "grammar/base/hash.h"
+#include "grammar/base/hash_index.h"
 #include "grammar/schema/number_digits.h"
 
 namespace gen::grammar {

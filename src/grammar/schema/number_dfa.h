@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "grammar/dfa.h"
+#include "grammar/expression/dfa.h"
 #include "grammar/schema/json_value.h"
 
 namespace gen::grammar {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/utf8.h"
-#include "grammar/unicode_sets.h"
+#include "grammar/regex/unicode_sets.h"
 
 namespace gen::grammar {
 namespace {

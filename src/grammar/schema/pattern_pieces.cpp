@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include "grammar/characters.h"
+#include "grammar/expression/characters.h"
 #include "grammar/schema/character_ways.h"
 #include "grammar/schema/string_dfa.h"
-#include "grammar/unicode_sets_data.h"
+#include "grammar/regex/unicode_sets_data.h"
 
 namespace gen::grammar {
 namespace {

@@ -2,7 +2,7 @@
 // Parts of patterns (ECMA-262, 2020, flag u) that are regular, as automata over their characters.
 #pragma once
 
-#include "grammar/dfa.h"
+#include "grammar/expression/dfa.h"
 
 namespace gen::grammar {
 

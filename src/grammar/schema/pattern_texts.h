@@ -4,8 +4,8 @@
 #pragma once
 
 #include "base/status.h"
-#include "grammar/dfa.h"
-#include "grammar/expression.h"
+#include "grammar/expression/dfa.h"
+#include "grammar/expression/expression.h"
 #include "grammar/schema/string_texts.h"
 
 namespace gen::grammar {

@@ -11,8 +11,8 @@
 #include <string>
 #include <utility>
 
-#include "grammar/analysis.h"
-#include "grammar/json.h"
+#include "grammar/expression/analysis.h"
+#include "grammar/json/json.h"
 #include "grammar/schema/builders.h"
 #include "grammar/schema/clause_maker.h"
 #include "grammar/schema/number_dfa.h"

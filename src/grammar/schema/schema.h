@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/status.h"
-#include "grammar/dfa.h"
-#include "grammar/expression.h"
-#include "grammar/json_style.h"
+#include "grammar/expression/dfa.h"
+#include "grammar/expression/expression.h"
+#include "grammar/json/json_style.h"
 #include "grammar/schema/document.h"
 
 namespace gen::grammar {

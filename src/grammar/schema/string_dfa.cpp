@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "grammar/hash.h"
-#include "grammar/hash_index.h"
+#include "grammar/base/hash.h"
+#include "grammar/base/hash_index.h"
 
 namespace gen::grammar {
 namespace {

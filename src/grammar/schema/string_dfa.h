@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "grammar/dfa.h"
+#include "grammar/expression/dfa.h"
 
 namespace gen::grammar {
 

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/utf8.h"
-#include "grammar/characters.h"
-#include "grammar/hash.h"
-#include "grammar/list_table.h"
+#include "grammar/expression/characters.h"
+#include "grammar/base/hash.h"
+#include "grammar/base/list_table.h"
 #include "grammar/schema/character_ways.h"
 
 namespace gen::grammar {

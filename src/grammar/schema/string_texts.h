@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "grammar/dfa.h"
-#include "grammar/expression.h"
+#include "grammar/expression/dfa.h"
+#include "grammar/expression/expression.h"
 
 namespace gen::grammar {
 

@@ -9,6 +9,12 @@
 
 namespace gen::model::arch {
 
+namespace {
+
+constexpr int32_t kNoSite = -1;
+
+}  // namespace
+
 int32_t DecoderBuilder::rope_table() {
   const RopeParams& rope = layer().rope;
   if (rope.kind == engine::RopeKind::kNone) return -1;
@@ -43,11 +49,24 @@ graph::ValueId DecoderBuilder::embedding() {
 }
 
 graph::ValueId DecoderBuilder::norm(graph::ValueId x, const char* part) {
-  return norm(x, part, h_.hidden);
+  return norm(x, name(part, ""), h_.hidden);
 }
 
-graph::ValueId DecoderBuilder::norm(graph::ValueId x, const char* part, int64_t size) {
-  return graph_.rms_norm(x, weights_.vector(name(part, ".weight"), size), h_.norm_eps);
+graph::ValueId DecoderBuilder::norm(graph::ValueId x, const std::string& name, int64_t size) {
+  std::vector<float> weight;
+  if (norms_.weight) weight = weights_.vector(name + ".weight", size);
+  if (norms_.kind == NormStyle::Kind::kLayer) {
+    return graph_.layer_norm(x, weight, bias_values(name + ".bias", size, norms_.bias),
+                             h_.norm_eps);
+  }
+  if (!norms_.weight) weight.assign(static_cast<size_t>(size), 1.0F);
+  return graph_.rms_norm(x, weight, h_.norm_eps);
+}
+
+graph::ValueId DecoderBuilder::norm_of_each(graph::ValueId heads, const char* part, int32_t n) {
+  if (!has(part)) return heads;
+  return graph_.layer_norm(heads, weights_.table(name(part, ".weight"), n, spec().k_dim), {},
+                           h_.norm_eps, n);
 }
 
 graph::ValueId DecoderBuilder::add(graph::ValueId x, graph::ValueId made) {
@@ -114,8 +133,12 @@ graph::ValueId DecoderBuilder::attend(graph::ValueId q, graph::ValueId k, graph:
     if (k.valid()) k_norm = weights_.vector(name("attn_k_norm", ".weight"), spec().k_dim);
   }
   if (norms == HeadNorms::kAllHeads) {
-    q = norm(q, "attn_q_norm", q_rows());
-    if (k.valid()) k = norm(k, "attn_k_norm", k_rows());
+    q = norm(q, name("attn_q_norm", ""), q_rows());
+    if (k.valid()) k = norm(k, name("attn_k_norm", ""), k_rows());
+  }
+  if (norms == HeadNorms::kOwnOfEach) {
+    q = norm_of_each(q, "attn_q_norm", spec().n_heads);
+    if (k.valid()) k = norm_of_each(k, "attn_k_norm", spec().n_kv_heads);
   }
   graph::AttentionSpec attention = spec();
   attention.rope = rope_table();
@@ -123,12 +146,19 @@ graph::ValueId DecoderBuilder::attend(graph::ValueId q, graph::ValueId k, graph:
   return graph_.attention(q, layer_);
 }
 
+graph::ValueId DecoderBuilder::gated_attention(graph::ValueId attended, graph::ValueId x,
+                                               Bias bias) {
+  const graph::ValueId gate = linear(x, "attn_gate", int64_t{spec().n_heads} * spec().v_dim,
+                                     graph::SiteKind::kAttnGate, bias);
+  return graph_.apply(engine::Op::kGated, {gate, attended}, {.kind = engine::Act::kSigmoid});
+}
+
 graph::ValueId DecoderBuilder::gated_feed_forward(graph::ValueId x, engine::Act gate_act,
                                                   Bias bias) {
   const int32_t width = layer().feed_forward;
   const graph::ValueId gate = linear(x, "ffn_gate", width, graph::SiteKind::kGate, bias);
   const graph::ValueId up = linear(x, "ffn_up", width, graph::SiteKind::kUp, bias);
-  const graph::ValueId gated = graph_.apply(engine::Op::kGated, {gate, up}, {.kind = gate_act});
+  const graph::ValueId gated = graph_.apply(engine::Op::kGated, {gate, up}, activation(gate_act));
   return linear(gated, "ffn_down", h_.hidden, graph::SiteKind::kDown, bias);
 }
 
@@ -139,20 +169,82 @@ graph::ValueId DecoderBuilder::fused_feed_forward(graph::ValueId x, engine::Act 
       piece(x, "ffn_up", 2 * int64_t{width}, 0, width, graph::SiteKind::kGate, bias);
   const graph::ValueId up =
       piece(x, "ffn_up", 2 * int64_t{width}, width, width, graph::SiteKind::kUp, bias);
-  const graph::ValueId gated = graph_.apply(engine::Op::kGated, {gate, up}, {.kind = gate_act});
+  const graph::ValueId gated = graph_.apply(engine::Op::kGated, {gate, up}, activation(gate_act));
   return linear(gated, "ffn_down", h_.hidden, graph::SiteKind::kDown, bias);
 }
 
 graph::ValueId DecoderBuilder::plain_feed_forward(graph::ValueId x, engine::Act act, Bias bias) {
   const graph::ValueId up = linear(x, "ffn_up", layer().feed_forward, graph::SiteKind::kUp, bias);
-  const graph::ValueId active = graph_.apply(engine::Op::kActivate, {up}, {.kind = act});
+  const graph::ValueId active = graph_.apply(engine::Op::kActivate, {up}, activation(act));
   return linear(active, "ffn_down", h_.hidden, graph::SiteKind::kDown, bias);
+}
+
+graph::ValueId DecoderBuilder::experts(graph::ValueId x, engine::Act gate, bool gated,
+                                       SharedExpert shared) {
+  const graph::ValueId routed = routed_experts(x, gate, gated);
+  if (layer().experts.shared == 0) return routed;
+  return graph_.add(routed, shared_expert(x, gate, gated, shared == SharedExpert::kGated));
+}
+
+graph::ValueId DecoderBuilder::routed_experts(graph::ValueId x, engine::Act gate_act, bool gated) {
+  const engine::Routing& routing = layer().experts.routing;
+  const int64_t n = routing.n_experts;
+  const int64_t width = layer().experts.feed_forward;
+  const graph::ValueId logits = product(x, name("ffn_gate_inp", ".weight"), n, h_.hidden,
+                                        name("ffn_gate_inp", ".bias"), Bias::kOptional, kNoSite);
+  const graph::ValueId routes =
+      graph_.route(logits, routing, weights_.optional_vector(name("exp_probs_b", ".bias"), n));
+  const auto stack = [&](graph::ValueId rows, const char* part, int64_t outputs, int64_t inputs) {
+    return graph_.experts(rows, routes, weights_.stack(name(part, ".weight"), n, outputs, inputs),
+                          weights_.optional_vector(name(part, ".bias"), outputs, n));
+  };
+  const engine::Activation act = {.kind = gate_act};
+  graph::ValueId inner;
+  if (!gated) {
+    inner = graph_.apply(engine::Op::kActivate, {stack(x, "ffn_up_exps", width, h_.hidden)}, act);
+  } else if (weights_.has(name("ffn_gate_up_exps", ".weight"))) {
+    const auto half = [&](int64_t first) {
+      return graph_.experts(x, routes,
+                            weights_.stack_rows(name("ffn_gate_up_exps", ".weight"), n, 2 * width,
+                                                first, width, h_.hidden));
+    };
+    const graph::ValueId gate = half(0);
+    inner = graph_.apply(engine::Op::kGated, {gate, half(width)}, act);
+  } else {
+    const graph::ValueId gate = stack(x, "ffn_gate_exps", width, h_.hidden);
+    inner =
+        graph_.apply(engine::Op::kGated, {gate, stack(x, "ffn_up_exps", width, h_.hidden)}, act);
+  }
+  return graph_.combine(stack(inner, "ffn_down_exps", h_.hidden, width), routes);
+}
+
+graph::ValueId DecoderBuilder::shared_expert(graph::ValueId x, engine::Act gate_act, bool gated,
+                                             bool weighted) {
+  const int64_t width = layer().experts.shared;
+  const auto part = [&](graph::ValueId rows, const char* tensor, int64_t outputs, int64_t inputs) {
+    return product(rows, name(tensor, ".weight"), outputs, inputs, "", Bias::kNone, kNoSite);
+  };
+  const engine::Activation act = {.kind = gate_act};
+  graph::ValueId inner;
+  if (gated) {
+    const graph::ValueId gate = part(x, "ffn_gate_shexp", width, h_.hidden);
+    inner =
+        graph_.apply(engine::Op::kGated, {gate, part(x, "ffn_up_shexp", width, h_.hidden)}, act);
+  } else {
+    inner = graph_.apply(engine::Op::kActivate, {part(x, "ffn_up_shexp", width, h_.hidden)}, act);
+  }
+  const graph::ValueId y = part(inner, "ffn_down_shexp", h_.hidden, width);
+  if (!weighted) return y;
+  // A router of one expert gives its sigmoid.
+  const graph::ValueId weight = part(x, "ffn_gate_inp_shexp", 1, h_.hidden);
+  return graph_.combine(
+      y, graph_.route(weight, {.gating = engine::Gating::kSigmoid, .n_experts = 1, .n_used = 1}));
 }
 
 void DecoderBuilder::head(graph::ValueId x, Bias bias) {
   graph_.begin_block(h_.n_layers);
   x = graph_.select_rows(x);
-  x = graph_.rms_norm(x, weights_.vector("output_norm.weight", h_.hidden), h_.norm_eps);
+  x = norm(x, "output_norm", h_.hidden);
   const char* weight = weights_.has("output.weight") ? "output.weight" : "token_embd.weight";
   x = product(x, weight, h_.vocab_size, h_.hidden, "output.bias", bias,
               graph::site_id(h_.n_layers, graph::SiteKind::kLogits));

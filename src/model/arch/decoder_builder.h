@@ -17,18 +17,35 @@ namespace gen::model::arch {
 /// Whether a product has a bias tensor.
 enum class Bias { kNone, kOptional, kRequired };
 
-/// RMS norms of q and k before they are rotated, with the tensors attn_q_norm and attn_k_norm.
+/// What a family's norms are: those of blocks, of heads and the last one.
+struct NormStyle {
+  enum class Kind : uint8_t { kRms, kLayer };
+  Kind kind = Kind::kRms;   // each has a key of its own for epsilon
+  bool weight = true;       // "<name>.weight"; without, nothing is multiplied
+  Bias bias = Bias::kNone;  // "<name>.bias" of layer norms, but for those of heads
+};
+
+/// Norms of q and k before they are rotated, with the tensors attn_q_norm and attn_k_norm.
 enum class HeadNorms : uint8_t {
   kNone,
-  kEachHead,  // of each head, with a tensor of its width
-  kAllHeads,  // of all heads together
+  kEachHead,   // RMS norms of each head, with a tensor of its width
+  kAllHeads,   // of all heads together
+  kOwnOfEach,  // layer norms of each head, with a row of a matrix for each; where the file has it
+};
+
+/// The expert that all rows go to, with the tensors ffn_gate_shexp, ffn_up_shexp, ffn_down_shexp.
+enum class SharedExpert : uint8_t {
+  kNone,
+  kPlain,
+  kGated,  // times 1 / (1 + e^-x) with x the product of ffn_gate_inp_shexp
 };
 
 /// Mistakes stay in the Weights and the GraphBuilder, which the loader asks afterwards.
 class DecoderBuilder {
  public:
-  DecoderBuilder(const HParams& hparams, Weights& weights, graph::GraphBuilder& graph)
-      : h_(hparams), weights_(weights), graph_(graph) {}
+  DecoderBuilder(const HParams& hparams, Weights& weights, graph::GraphBuilder& graph,
+                 NormStyle norms = {})
+      : h_(hparams), weights_(weights), graph_(graph), norms_(norms) {}
 
   /// "token_embd" times the model's factor; also the tap before the first layer.
   graph::ValueId embedding();
@@ -37,7 +54,7 @@ class DecoderBuilder {
     layer_ = layer;
     graph_.begin_block(layer);
   }
-  /// RMS norm with the tensor "<name>.weight".
+  /// The family's norm with the tensors of that name.
   graph::ValueId norm(graph::ValueId x, const char* name);
   /// x times "<name>.weight" of `rows` outputs.
   graph::ValueId linear(graph::ValueId x, const char* name, int64_t rows, graph::SiteKind kind,
@@ -50,12 +67,21 @@ class DecoderBuilder {
   /// Normalises, rotates, stores and attends. k and v are none where the layer shares an earlier
   /// one's.
   graph::ValueId attend(graph::ValueId q, graph::ValueId k, graph::ValueId v, HeadNorms norms);
+  /// sigmoid(attn_gate x) * attended
+  graph::ValueId gated_attention(graph::ValueId attended, graph::ValueId x, Bias bias);
+  /// Whether the file has "<name>.weight" for the layer.
+  [[nodiscard]] bool has(const char* part) const { return weights_.has(name(part, ".weight")); }
   /// ffn_down(gate(ffn_gate x) * ffn_up x)
   graph::ValueId gated_feed_forward(graph::ValueId x, engine::Act gate, Bias bias);
   /// The same where the rows of ffn_gate are the upper half of ffn_up.
   graph::ValueId fused_feed_forward(graph::ValueId x, engine::Act gate, Bias bias);
   /// ffn_down(act(ffn_up x))
   graph::ValueId plain_feed_forward(graph::ValueId x, engine::Act act, Bias bias);
+  /// The rows' experts by ffn_gate_inp, each ffn_down_exps(gate(ffn_gate_exps x) * ffn_up_exps x),
+  /// or ffn_down_exps(gate(ffn_up_exps x)) where they are not gated, and the shared one. Files may
+  /// have gate and up as ffn_gate_up_exps, a bias of the choice as exp_probs_b, and biases.
+  /// Adapters find no site here yet.
+  graph::ValueId experts(graph::ValueId x, engine::Act gate, bool gated, SharedExpert shared);
   /// x and what a block makes of it, times the model's factor.
   graph::ValueId add(graph::ValueId x, graph::ValueId made);
   /// x is the hidden state after the current layer.
@@ -75,10 +101,20 @@ class DecoderBuilder {
   /// The graph's number of the layer's angles; layers with the same share a table.
   int32_t rope_table();
   [[nodiscard]] std::string name(const char* part, const char* suffix) const;
-  graph::ValueId norm(graph::ValueId x, const char* part, int64_t size);
+  graph::ValueId norm(graph::ValueId x, const std::string& name, int64_t size);
+  /// Of n heads, where the file has the tensor.
+  graph::ValueId norm_of_each(graph::ValueId heads, const char* part, int32_t n);
+  /// Of a feed-forward: the layer's numbers.
+  [[nodiscard]] engine::Activation activation(engine::Act kind) const {
+    engine::Activation of = layer().activation;
+    of.kind = kind;
+    return of;
+  }
   /// Rows [first, first + rows) of "<part>.weight", which has `total`.
   graph::ValueId piece(graph::ValueId x, const char* part, int64_t total, int64_t first,
                        int64_t rows, graph::SiteKind kind, Bias bias);
+  graph::ValueId routed_experts(graph::ValueId x, engine::Act gate, bool gated);
+  graph::ValueId shared_expert(graph::ValueId x, engine::Act gate, bool gated, bool weighted);
   std::vector<float> bias_values(const std::string& name, int64_t size, Bias bias);
   graph::ValueId product(graph::ValueId x, const std::string& weight, int64_t rows, int64_t cols,
                          const std::string& bias_name, Bias bias, int32_t site);
@@ -86,6 +122,7 @@ class DecoderBuilder {
   const HParams& h_;
   Weights& weights_;
   graph::GraphBuilder& graph_;
+  NormStyle norms_;
   int32_t layer_ = 0;
   std::vector<std::pair<RopeParams, int32_t>> tables_;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ constexpr int64_t kMaxLayers = 4096;
 constexpr int64_t kMaxWidth = int64_t{1} << 24;
 constexpr int64_t kMaxHeads = 65536;
 constexpr int64_t kMaxHeadDim = 65536;
+constexpr int64_t kMaxExperts = 2048;
 constexpr int64_t kMaxContext = int64_t{1} << 30;
 constexpr int64_t kMaxEntries = std::numeric_limits<int32_t>::max();
 
@@ -108,15 +110,40 @@ Status read_cap(KeyReader& keys, const char* name, float absent, float* out) {
   return {};
 }
 
+/// How a router chooses, but for how many.
+Status read_gating(KeyReader& keys, ExpertDefaults absent, engine::Routing* routing) {
+  constexpr engine::Gating kGatings[] = {engine::Gating::kSoftmax, engine::Gating::kSigmoid,
+                                         engine::Gating::kSoftmaxChosen};
+  int32_t gating = 0;  // says nothing
+  GEN_TRY(keys.integer_or("expert_gating_func", 0, 0, std::size(kGatings), &gating));
+  routing->gating = gating == 0 ? absent.gating : kGatings[gating - 1];
+  GEN_TRY(keys.flag_or("expert_weights_norm", absent.normalise, &routing->normalise));
+  GEN_TRY(read_factor(keys, "expert_weights_scale", &routing->scale));
+  int32_t& groups = routing->n_groups;
+  int32_t& used = routing->n_groups_used;
+  GEN_TRY(keys.integer_or("expert_group_count", 1, 0, routing->n_experts, &groups));
+  groups = std::max(groups, 1);
+  GEN_TRY(keys.integer_or("expert_group_used_count", groups, 0, groups, &used));
+  if (used == 0) used = groups;
+  if (routing->n_experts % groups != 0 || routing->n_experts / groups * used < routing->n_used) {
+    return error(Code::kFormat, "%s is %d, but %d of %d experts are chosen from %d groups",
+                 keys.key("expert_group_count").c_str(), groups, routing->n_used,
+                 routing->n_experts, used);
+  }
+  return {};
+}
+
 }  // namespace
 
-Status read_model(KeyReader& keys, HParams* h) {
+Status read_model(KeyReader& keys, HParams* h, bool layer_norms) {
   GEN_TRY(keys.integer("context_length", 1, kMaxContext, &h->context_length));
   GEN_TRY(keys.integer("block_count", 1, kMaxLayers, &h->n_layers));
   h->layers.assign(static_cast<size_t>(h->n_layers), LayerParams());
   GEN_TRY(keys.integer("embedding_length", 1, kMaxWidth, &h->hidden));
   double eps = 0.0;
-  GEN_TRY(keys.number("attention.layer_norm_rms_epsilon", 1e-20, 1.0, &eps));
+  GEN_TRY(
+      keys.number(layer_norms ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon",
+                  1e-20, 1.0, &eps));
   h->norm_eps = static_cast<float>(eps);
   return {};
 }
@@ -215,6 +242,54 @@ Status read_feed_forward(KeyReader& keys, HParams* h) {
   return {};
 }
 
+Status read_xielu(const KeyReader& reader, HParams* h) {
+  KeyReader keys = reader.outside();
+  const auto softplus = [](double x) { return std::log1p(std::exp(x)); };
+  std::vector<double> alpha_n(h->layers.size());
+  std::vector<double> alpha_p = alpha_n;
+  std::vector<double> beta = alpha_n;
+  std::vector<double> eps = alpha_n;
+  GEN_TRY(keys.numbers_per_layer("xielu.alpha_n", -80.0, 80.0, &alpha_n));
+  GEN_TRY(keys.numbers_per_layer("xielu.alpha_p", -80.0, 80.0, &alpha_p));
+  GEN_TRY(keys.numbers_per_layer("xielu.beta", -1e6, 1e6, &beta));
+  GEN_TRY(keys.numbers_per_layer("xielu.eps", -80.0, 0.0, &eps));
+  for (size_t i = 0; i < h->layers.size(); ++i) {
+    engine::Activation& of = h->layers[i].activation;
+    of.alpha = static_cast<float>(softplus(alpha_p[i]));
+    of.beta = static_cast<float>(beta[i]);
+    of.gamma = static_cast<float>(beta[i] + softplus(alpha_n[i]));
+    of.limit = static_cast<float>(eps[i]);
+  }
+  return {};
+}
+
+Status read_experts(KeyReader& keys, ExpertDefaults absent, HParams* h) {
+  engine::Routing routing;
+  if (absent.required) {
+    GEN_TRY(keys.integer("expert_count", 1, kMaxExperts, &routing.n_experts));
+  } else {
+    GEN_TRY(keys.integer_or("expert_count", 0, 0, kMaxExperts, &routing.n_experts));
+  }
+  if (routing.n_experts == 0) return {};
+  GEN_TRY(keys.integer("expert_used_count", 1, routing.n_experts, &routing.n_used));
+  GEN_TRY(read_gating(keys, absent, &routing));
+  int32_t dense = 0;
+  GEN_TRY(keys.integer_or("leading_dense_block_count", 0, 0, h->n_layers, &dense));
+  for (size_t i = static_cast<size_t>(dense); i < h->layers.size(); ++i) {
+    LayerParams& layer = h->layers[i];
+    ExpertParams& of = layer.experts;
+    of.routing = routing;
+    GEN_TRY(keys.integer_or("expert_feed_forward_length", layer.feed_forward, 1, kMaxWidth,
+                            &of.feed_forward));
+    if (!absent.shared) continue;
+    int32_t count = 1;
+    GEN_TRY(keys.integer_or("expert_shared_count", 1, 0, kMaxWidth / of.feed_forward, &count));
+    GEN_TRY(keys.integer_or("expert_shared_feed_forward_length", int64_t{count} * of.feed_forward,
+                            0, kMaxWidth, &of.shared));
+  }
+  return {};
+}
+
 Status read_factors(KeyReader& keys, HParams* h) {
   GEN_TRY(read_factor(keys, "embedding_scale", &h->embedding_factor));
   GEN_TRY(read_factor(keys, "residual_scale", &h->residual_factor));
@@ -222,6 +297,10 @@ Status read_factors(KeyReader& keys, HParams* h) {
   GEN_TRY(read_factor(keys, "logit_scale", &divisor));
   h->logit_factor = 1.0F / divisor;
   return {};
+}
+
+Status read_logit_factor(KeyReader& keys, HParams* h) {
+  return read_factor(keys, "logit_scale", &h->logit_factor);
 }
 
 Status read_score_cap(KeyReader& keys, float absent, HParams* h) {

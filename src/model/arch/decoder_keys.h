@@ -12,8 +12,8 @@
 namespace gen::model::arch {
 
 /// context_length, block_count (and room for as many layers), embedding_length,
-/// attention.layer_norm_rms_epsilon.
-Status read_model(KeyReader& keys, HParams* h);
+/// attention.layer_norm_rms_epsilon, or for layer norms attention.layer_norm_epsilon.
+Status read_model(KeyReader& keys, HParams* h, bool layer_norms = false);
 /// attention.head_count, head_count_kv, key_length, value_length, scale (1 / sqrt(k_dim)); numbers
 /// of heads may differ from block to block. `absent`: blocks of 0 kv heads do not attend; otherwise
 /// 0 is refused.
@@ -39,9 +39,26 @@ Status read_local_rope(KeyReader& keys, LocalRope family, HParams* h);
 Status read_rope_switch(KeyReader& keys, HParams* h);
 /// feed_forward_length, which may differ from block to block.
 Status read_feed_forward(KeyReader& keys, HParams* h);
+/// expert_count, 0: there are none; expert_used_count, expert_feed_forward_length,
+/// expert_gating_func, expert_weights_norm, expert_weights_scale, expert_group_count,
+/// expert_group_used_count, of blocks from leading_dense_block_count on; where experts may be
+/// `shared` expert_shared_feed_forward_length, or as wide as expert_shared_count (1) others. After
+/// read_feed_forward.
+struct ExpertDefaults {
+  engine::Gating gating = engine::Gating::kSoftmax;
+  bool normalise = false;
+  bool shared = false;
+  bool required = false;  // 0 of them are refused
+};
+Status read_experts(KeyReader& keys, ExpertDefaults absent, HParams* h);
 
+/// The keys xielu.alpha_n, alpha_p, beta and eps, below no architecture, which may differ from
+/// block to block: what the activation of that name is made with.
+Status read_xielu(const KeyReader& reader, HParams* h);
 /// embedding_scale, residual_scale and logit_scale, a divisor; 1 where they are absent or 0.
 Status read_factors(KeyReader& keys, HParams* h);
+/// logit_scale, a factor; 1 where it is absent or 0.
+Status read_logit_factor(KeyReader& keys, HParams* h);
 /// attn_logit_softcapping; 0: none.
 Status read_score_cap(KeyReader& keys, float absent, HParams* h);
 /// final_logit_softcapping; 0: none.

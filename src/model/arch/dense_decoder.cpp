@@ -15,6 +15,10 @@ using graph::ValueId;
 namespace {
 
 ValueId feed_forward(const DenseStyle& style, DecoderBuilder& d, ValueId x) {
+  if (d.layer().experts.routing.n_experts > 0) {
+    return d.experts(x, style.activation, style.feed_forward != FeedForward::kPlain,
+                     style.experts.shared);
+  }
   switch (style.feed_forward) {
     case FeedForward::kGated:
       return d.gated_feed_forward(x, style.activation, style.inner_bias);
@@ -26,11 +30,35 @@ ValueId feed_forward(const DenseStyle& style, DecoderBuilder& d, ValueId x) {
   return {};
 }
 
+/// What goes into a block, the same after attn_norm, and with what attention added.
+struct BlockValues {
+  ValueId in, normed, attended;
+};
+
+/// What the feed-forward reads.
+ValueId feed_forward_input(const DenseStyle& style, DecoderBuilder& d, const BlockValues& of) {
+  const bool without = style.parallel == Parallel::kWithoutNorm && !d.has(style.ffn_norm);
+  if (without || style.parallel == Parallel::kOneNorm) return of.normed;
+  const ValueId x = style.parallel == Parallel::kTwoNorms ? of.in : of.attended;
+  return style.norm_before ? d.norm(x, style.ffn_norm) : x;
+}
+
 }  // namespace
 
 Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) {
-  GEN_TRY(read_model(keys, h));
+  GEN_TRY(read_model(keys, h, style.norms.kind == NormStyle::Kind::kLayer));
   GEN_TRY(read_feed_forward(keys, h));
+  for (LayerParams& layer : h->layers) {
+    layer.activation.alpha = style.activation_alpha;
+    layer.activation.limit = style.activation_limit;
+  }
+  if (style.activation == engine::Act::kXielu) GEN_TRY(read_xielu(keys, h));
+  if (const ExpertStyle& of = style.experts; of.has != Experts::kNone) {
+    GEN_TRY(read_experts(
+        keys,
+        {of.gating, of.normalise, of.shared != SharedExpert::kNone, of.has == Experts::kRequired},
+        h));
+  }
   GEN_TRY(read_heads(keys, false, h));
   GEN_TRY(read_windows(keys, {style.window, style.global_every}, h));
   GEN_TRY(read_rope(keys, style.rope, h));
@@ -49,6 +77,7 @@ Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) 
   if (style.rope_switch) GEN_TRY(read_rope_switch(keys, h));
   if (style.root_embedding) h->embedding_factor = std::sqrt(static_cast<float>(h->hidden));
   if (style.factors) GEN_TRY(read_factors(keys, h));
+  if (style.logit_factor) GEN_TRY(read_logit_factor(keys, h));
   if (style.score_cap >= 0.0F) GEN_TRY(read_score_cap(keys, style.score_cap, h));
   if (style.logit_cap >= 0.0F) GEN_TRY(read_logit_cap(keys, style.logit_cap, h));
   return {};
@@ -56,7 +85,7 @@ Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) 
 
 void build_dense_decoder(const DenseStyle& style, const HParams& h, Weights& weights,
                          graph::GraphBuilder& graph) {
-  DecoderBuilder d(h, weights, graph);
+  DecoderBuilder d(h, weights, graph, style.norms);
   // Where no layer turns.
   if (style.rope.freq_factors) weights.ignore("rope_freqs.weight");
   ValueId x = d.embedding();
@@ -64,10 +93,12 @@ void build_dense_decoder(const DenseStyle& style, const HParams& h, Weights& wei
     d.begin_layer(layer);
     const ValueId a = style.norm_before ? d.norm(x, "attn_norm") : x;
     const auto [q, k, v] = d.inputs(a, style.input_bias);
-    const ValueId attended = d.attend(q, k, v, style.head_norms);
+    ValueId attended = d.attend(q, k, v, style.head_norms);
+    if (style.attention_gate) attended = d.gated_attention(attended, a, style.input_bias);
     ValueId y = d.linear(attended, "attn_output", h.hidden, SiteKind::kAttnOut, style.inner_bias);
+    const ValueId in = x;
     x = d.add(x, style.norm_after ? d.norm(y, "post_attention_norm") : y);
-    const ValueId f = style.norm_before ? d.norm(x, style.ffn_norm) : x;
+    const ValueId f = feed_forward_input(style, d, {in, a, x});
     y = feed_forward(style, d, f);
     x = d.add(x, style.norm_after ? d.norm(y, "post_ffw_norm") : y);
     d.end_layer(x);

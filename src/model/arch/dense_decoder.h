@@ -23,15 +23,37 @@ enum class FeedForward : uint8_t {
   kPlain,  // ffn_down(act(ffn_up x))
 };
 
+/// Whether a block's feed-forward reads what goes into the block, as attention does, and both are
+/// added to that.
+enum class Parallel : uint8_t {
+  kNever,
+  kOneNorm,      // both read attn_norm's rows
+  kTwoNorms,     // each has its own
+  kWithoutNorm,  // as kOneNorm in blocks for which the file has no norm of the feed-forward
+};
+
+/// Whether files have expert_count.
+enum class Experts : uint8_t { kNone, kOptional, kRequired };
+
+/// Experts in the place of the feed-forward, where a file has such.
+struct ExpertStyle {
+  Experts has = Experts::kNone;
+  engine::Gating gating = engine::Gating::kSoftmax;  // without expert_gating_func
+  bool normalise = false;                            // without expert_weights_norm
+  SharedExpert shared = SharedExpert::kNone;
+};
+
 /// What no file says. Keys are those below "<architecture>.".
 struct DenseStyle {
   RopeParams rope;
   /// rope.scaling.finetuned, where it is false, says that nothing is rotated.
   bool rope_switch = false;
 
-  // RMS norms, one for attention and one for the feed-forward.
+  // Norms, one for attention and one for the feed-forward.
+  NormStyle norms;
   bool norm_before = true;  // attn_norm and `ffn_norm`, of what goes in
   const char* ffn_norm = "ffn_norm";
+  Parallel parallel = Parallel::kNever;
   bool norm_after = false;  // post_attention_norm and post_ffw_norm, of what is added
   HeadNorms head_norms = HeadNorms::kNone;
 
@@ -39,8 +61,11 @@ struct DenseStyle {
   Bias inner_bias = Bias::kNone;  // of attn_output and the feed-forward
   Bias head_bias = Bias::kNone;   // of output
 
+  bool attention_gate = false;  // what attends is multiplied by sigmoid(attn_gate x)
   FeedForward feed_forward = FeedForward::kGated;
-  engine::Act activation = engine::Act::kSilu;
+  engine::Act activation = engine::Act::kSilu;  // the keys xielu.* are for kXielu
+  float activation_alpha = 1.0F;                // of kClampedSwiglu
+  float activation_limit = 0.0F;
 
   int32_t window = 0;        // without attention.sliding_window; 0: all is seen
   int32_t global_every = 0;  // the last of so many layers sees all; 0: as the file says
@@ -49,6 +74,7 @@ struct DenseStyle {
   int32_t unrotated_every = 0;  // the last of so many layers turns nothing; 0: all turn
 
   bool root_embedding = false;  // the embedding is multiplied by the root of its length
+  bool logit_factor = false;    // logit_scale, a factor
   bool factors = false;         // embedding_scale, residual_scale and, a divisor, logit_scale
   /// Without attn_logit_softcapping and final_logit_softcapping; 0: none then, kNoCap: never one.
   static constexpr float kNoCap = -1.0F;
@@ -57,6 +83,8 @@ struct DenseStyle {
   /// Models of so many layers, which no other has, divide scores by the root of a head's share of
   /// the width and not of a head's width; no key says so.
   int32_t share_scaled_layers = 0;
+
+  ExpertStyle experts;
 };
 
 /// Reads all that a file of this style may say.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Llama 1 to 3.x, Mistral, TinyLlama and their kin (general.architecture "llama"): rotary pairs
-// side by side, biases only in some files, Llama 3's frequency factors as a tensor.
+// side by side, biases only in some files, Llama 3's frequency factors as a tensor. Mixtral: files
+// with experts.
 #include "model/arch/registry.h"
 
 namespace gen::model::arch {
@@ -9,7 +10,8 @@ constinit const Architecture kLlama = {
     "llama",
     {.rope = {.kind = engine::RopeKind::kAdjacent, .freq_factors = true},
      .input_bias = Bias::kOptional,
-     .inner_bias = Bias::kOptional},
+     .inner_bias = Bias::kOptional,
+     .experts = {.has = Experts::kOptional, .normalise = true}},
 };
 
 }  // namespace gen::model::arch

@@ -48,5 +48,15 @@ extern const Architecture kGemma3;
 extern const Architecture kExaone4;
 extern const Architecture kErnie45;
 extern const Architecture kSeedOss;
+extern const Architecture kCommandR;
+extern const Architecture kCohere2;
+extern const Architecture kStarcoder2;
+extern const Architecture kNemotron;
+extern const Architecture kStableLm;
+extern const Architecture kApertus;
+extern const Architecture kPhi2;
+extern const Architecture kQwen3Moe;
+extern const Architecture kQwen2Moe;
+extern const Architecture kOlmoe;
 
 }  // namespace gen::model::arch

@@ -58,7 +58,7 @@ TEST(CudaElementwise, Add) {
 TEST(CudaElementwise, EveryActivation) {
   for (int32_t act = 0; act < engine::kActs; ++act) {
     SCOPED_TRACE(act);
-    const Activation activation = {static_cast<Act>(act), 1.7F, 7.0F};
+    const Activation activation = {static_cast<Act>(act), 1.7F, 7.0F, 0.5F, 1.3F};
     expect_same([&](OpBench& bench) {
       const Shape shape = {4, 129, 129};
       const engine::GatedArgs args = {in(bench, shape, inputs(shape, 3, 9.0F)),

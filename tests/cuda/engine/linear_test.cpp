@@ -326,13 +326,13 @@ TEST(CudaLinear, StacksBiasesActivationsAndResiduals) {
   const Matrix e(DType::kF16, 3, 512, 4);
   OpBench cpu(cpu_engine());
   OpBench bench(cuda_engine());
-  for (const Act act :
-       {Act::kNone, Act::kSilu, Act::kGelu, Act::kRelu2, Act::kScaled, Act::kSoftCapped}) {
+  for (const Act act : {Act::kNone, Act::kSilu, Act::kGelu, Act::kRelu2, Act::kScaled,
+                        Act::kSoftCapped, Act::kSigmoid, Act::kGeluErf, Act::kXielu}) {
     for (const bool ends : {false, true}) {
       LinearCase c;
       c.weights = {&a, &b, &d, &e};
       c.bias = c.residual = ends;
-      c.activation = {act, 0.6F, 5.0F};
+      c.activation = {act, 0.6F, 5.0F, 0.5F, 1.3F};
       const auto x = random_row(3 * 512, 4);
       const auto got = run(bench, c, x);
       const auto want = run(cpu, c, x);

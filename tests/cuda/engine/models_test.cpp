@@ -130,6 +130,7 @@ TEST(CudaModels, QuantisedOfEveryArchitecture) {
     TinyModelSpec spec;
     spec.architecture = row->name;
     spec.type = DType::kQ8_0;
+    spec.router_type = DType::kQ8_0;
     spec.window = 2;
     spec.fused_qkv = true;
     spec.biases = true;

@@ -77,6 +77,64 @@ TEST(CudaRmsNorm, Rows) {
   }
 }
 
+/// Of rows that do not fit shared memory, too; whole ones and groups, with weight and bias and
+/// without.
+TEST(CudaLayerNorm, Rows) {
+  struct Case {
+    int64_t cols;
+    int32_t groups;
+  };
+  for (const auto& [cols, groups] :
+       {Case{1, 1}, Case{15, 1}, Case{17, 1}, Case{96, 3}, Case{100, 20}, Case{1000, 1},
+        Case{8192 + 37, 1}, Case{8192 + 512, 17}}) {
+    for (const int32_t which : {0, 1, 2, 3}) {
+      SCOPED_TRACE(testing::Message() << cols << ' ' << groups << ' ' << which);
+      expect_same([&](OpBench& bench) {
+        const int64_t stride = cols + 5;
+        constexpr int64_t kRows = 5;
+        engine::LayerNormArgs args;
+        std::vector<float> x = random_row(static_cast<size_t>(kRows * stride), 1, 3.0F);
+        for (float& value : x) value += 1.0F;
+        args.x = {bench.put(x), kRows, cols, stride};
+        if (which % 2 != 0) args.w = bench.put(random_row(static_cast<size_t>(cols), 2));
+        if (which >= 2) args.b = bench.put(random_row(static_cast<size_t>(cols), 3));
+        args.eps = 1e-5F;
+        args.groups = groups;
+        args.y = {bench.room(kRows * stride), kRows, cols, stride};
+        bench.run(args);
+        return bench.get(args.y.data, kRows * stride);
+      });
+    }
+  }
+}
+
+/// Its packed rows are what pack makes of its float rows, in every form and in bfloat16.
+TEST(CudaLayerNorm, Forms) {
+  constexpr uint32_t kForms = engine::kActF32 | engine::kActQ8 | engine::kActQ8K;
+  for (const int64_t cols : {256, 8192 + 512}) {
+    for (const bool bf16 : {false, true}) {
+      OpBench bench(cuda_engine());
+      const auto bytes = static_cast<int64_t>(bench.engine().activation_bytes(kForms, cols));
+      engine::LayerNormArgs args;
+      args.x = {bench.put(random_row(static_cast<size_t>(2 * cols), 1, 3.0F)), 2, cols, cols};
+      args.b = bench.put(random_row(static_cast<size_t>(cols), 2));
+      args.groups = 2;
+      args.y = {bench.room(2 * cols), 2, cols, cols};
+      const std::vector<float> before(static_cast<size_t>(bytes / 2), 7.0F);
+      args.packed = {bench.put(before).as<std::byte>(), kForms, 2, cols, bf16};
+      bench.run(args);
+      const engine::Activations packed = {bench.put(before).as<std::byte>(), kForms, 2, cols, bf16};
+      bench.run(engine::PackArgs{{args.y.data, 2, cols, cols}, packed});
+      const auto got = bench.get(args.packed.data.as<float>(), bytes / 2);
+      EXPECT_TRUE(same_bits(got, bench.get(packed.data.as<float>(), bytes / 2)));
+      args.y = {};
+      args.packed.data = bench.put(before).as<std::byte>();
+      bench.run(args);
+      EXPECT_TRUE(same_bits(bench.get(args.packed.data.as<float>(), bytes / 2), got));
+    }
+  }
+}
+
 /// Its packed rows are what pack makes of its float rows, in every form, of rows that do not fit
 /// the registers of a block, too.
 TEST(CudaRmsNorm, Forms) {

@@ -125,7 +125,7 @@ std::vector<float> text(const LoadedTiny& model, cache::KvCache& cache, size_t p
 
 /// The same with and without. The text's steps are so many different lists.
 void expect_same_text(const TinyModelSpec& spec, const char* kind, size_t prompt = 0, size_t n = 4,
-                      size_t lists = 1) {
+                      size_t lists = 1, bool compiles = true) {
   const TinyModel tiny(spec);
   std::vector<float> logits[2];
   for (const bool on : {false, true}) {
@@ -141,9 +141,9 @@ void expect_same_text(const TinyModelSpec& spec, const char* kind, size_t prompt
     }
     const Counts done = counts(*engine);
     EXPECT_EQ(done.different, 0U);
-    EXPECT_EQ(done.tried, on ? lists : 0U);
+    EXPECT_EQ(done.tried, on && compiles ? lists : 0U);
     // The first of each list is plain, the second tries.
-    EXPECT_EQ(done.by_kernel, on ? n - 2 * lists : 0U);
+    EXPECT_EQ(done.by_kernel, on && compiles ? n - 2 * lists : 0U);
   }
   EXPECT_TRUE(same_bits(logits[1], logits[0]));
 }
@@ -182,7 +182,9 @@ TEST(StepKernel, EveryArchitectureAndOddSizes) {
     spec.feed_forward = 100;
     spec.vocab = 61;
     spec.biases = true;
-    expect_same_text(spec, "fp16");
+    // Layer norms have no instruction.
+    const bool compiles = row->style.norms.kind == model::arch::NormStyle::Kind::kRms;
+    expect_same_text(spec, "fp16", 0, 4, 1, compiles);
   }
 }
 

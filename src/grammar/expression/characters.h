@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sets of characters, and the bytes of their UTF-8.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "grammar/expression/expression.h"
+
+namespace gen::grammar {
+
+inline constexpr uint32_t kLastCharacter = 0x10FFFF;
+
+struct CharRange {
+  uint32_t low;
+  uint32_t high;  // inclusive
+};
+
+/// Ranges in order, apart from each other, without surrogates.
+class CharSet {
+ public:
+  void add(uint32_t low, uint32_t high);
+  void add(const CharSet& other);
+  [[nodiscard]] CharSet inverted() const;
+  [[nodiscard]] const std::vector<CharRange>& ranges() const noexcept { return ranges_; }
+
+ private:
+  std::vector<CharRange> ranges_;
+};
+
+/// One character of the set.
+ExprId characters(Expressions& to, const CharSet& set);
+
+}  // namespace gen::grammar

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// From expressions to machines.
+#pragma once
+
+#include <cstddef>
+
+#include "base/status.h"
+#include "grammar/expression/expression.h"
+#include "grammar/machine/machines.h"
+
+namespace gen::grammar {
+
+/// Perhaps no text matches (Machines::matches). kGrammar if the machines would have more than
+/// `most_edges`.
+Result<Machines> build_machines(const Expressions& expressions, ExprId root, size_t most_edges);
+
+}  // namespace gen::grammar

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// ItemSearch: what follows from items that must differ, and from JSON that begins somewhere in a
+// text (json_text.h). Reads on with the recogniser
+// and the reader together, and finds out whether the items of watched arrays that are under way can
+// still become new ones.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "grammar/base/byte_set.h"
+#include "grammar/json/json_text.h"
+#include "grammar/machine/machines.h"
+#include "grammar/machine/recogniser.h"
+#include "grammar/mask/vocabulary.h"
+
+namespace gen::grammar {
+
+/// Tables that are reused from search to search.
+/// Threads: not synchronised.
+class ItemSearch {
+ public:
+  /// `machines` outlive it; `most_items` of the recogniser at one place.
+  ItemSearch(const Machines& machines, size_t most_items)
+      : machines_(machines), most_items_(most_items), step_(machines) {}
+
+  /// Whether the text can go on so that all its arrays can be finished, the shortest ways first.
+  /// What only a search of more than kFuel bytes finds is not found; then behind no way that was
+  /// found less is found, so that no text comes to a dead end. `lists` and `reader` are as before
+  /// afterwards.
+  bool viable(ReturnLists& lists, std::span<const Item> items, JsonReader& reader);
+  static constexpr uint64_t kFuel = uint64_t{1} << 16U;
+
+  /// The bytes of `bytes` that can come; the lists are built on.
+  ByteSet possible(const ReturnLists& lists, std::span<const Item> items, JsonReader& reader,
+                   const ByteSet& bytes);
+  /// Takes out of the mask of the grammar what cannot come.
+  void forbid(const Vocabulary& vocabulary, const ReturnLists& lists, std::span<const Item> items,
+              JsonReader& reader, std::span<uint64_t> bits);
+
+  /// What the items behind a byte tell the reader, which has read it: that a value begins there, or
+  /// that the items of the array that it opened must differ.
+  void follow(uint8_t byte, std::span<const Item> items, JsonReader& reader) const noexcept;
+
+ private:
+  struct Place {
+    JsonState state;
+    size_t lists = 0;       // how many there were
+    size_t first = 0;       // of its items in items_; they end where those of the next place begin
+    bool ended = false;     // the whole text may end
+    bool escaping = false;  // in an escape that the search has begun
+    bool apart = false;     // reads what the grammar's mask did not
+    bool rival_known = false;              // else it is this one or an older one
+    uint32_t rival = JsonReader::kNewest;  // JsonReader::rival()
+    ByteSet open;                          // bytes to be tried; of a search
+    uint32_t node = 0;                     // of the trie; of a walk: the next one
+    uint32_t end = 0;
+    uint32_t room = 0;
+  };
+  /// One byte on from the last place, to a new one; false if there is none.
+  bool advance(ReturnLists& lists, JsonReader& reader, uint8_t byte);
+  void leave(ReturnLists& lists, JsonReader& reader);
+  void begin(const ReturnLists& lists, std::span<const Item> items, const JsonReader& reader);
+  [[nodiscard]] std::span<const Item> items_of_last() const noexcept {
+    return std::span(items_).subspan(places_.back().first);
+  }
+  /// Whether the item is new, whatever it becomes.
+  [[nodiscard]] bool is_new(JsonReader& reader);
+  [[nodiscard]] bool is_endless(const ReturnLists& lists, const JsonReader& reader) const noexcept;
+  [[nodiscard]] ByteSet ways_on(const JsonReader& reader) const;
+  void limit_number(const JsonReader& reader, ByteSet* ways) const;
+  [[nodiscard]] bool comes_in_order(const JsonReader& reader,
+                                    const JsonState& start) const noexcept;
+  [[nodiscard]] bool is_same(size_t one, size_t other) const noexcept;
+  bool search(ReturnLists& lists, JsonReader& reader, size_t from);
+  [[nodiscard]] bool can_be_skipped(const Vocabulary& vocabulary, JsonReader& reader,
+                                    uint32_t node);
+  bool reads(std::string_view token, JsonReader& reader);
+  void set_room(const ReturnLists& lists, const JsonReader& reader);
+
+  const Machines& machines_;
+  size_t most_items_;
+  Step step_;
+  ReturnLists lists_;
+  std::vector<Place> places_;
+  std::vector<Item> items_;
+  uint32_t goal_ = 0;  // the container whose item is to end
+  uint32_t raw_ = 0;   // read in watched arrays before the search
+};
+
+}  // namespace gen::grammar

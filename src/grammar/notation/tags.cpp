@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Structural tags, see tags.h. Free text is an Aho-Corasick automaton of the triggers, written out
+// as a diagram: where a trigger ends, its tags follow, and behind them free text begins anew.
+#include "grammar/notation/tags.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include "grammar/json/json_text.h"
+#include "grammar/base/text_error.h"
+
+namespace gen::grammar {
+namespace {
+
+constexpr uint32_t kNoTag = UINT32_MAX;
+// Each byte of a trigger is a place of 1 KiB while the grammar is made, and each trigger is
+// compared with all others.
+constexpr size_t kMostTriggerBytes = 16'384;
+constexpr size_t kMostTriggers = 1024;
+constexpr size_t kMostTags = 1024;
+
+// Where each byte leads in free text; a trigger's last byte leads to the trigger.
+class FreeText {
+ public:
+  struct Node {
+    std::array<uint32_t, 256> to;
+    uint32_t trigger = kNoTag;  // that ends here
+  };
+
+  explicit FreeText(std::span<const std::string> triggers) {
+    add();
+    for (uint32_t t = 0; t < triggers.size(); ++t) {
+      uint32_t node = 0;
+      for (const char c : triggers[t]) {
+        const auto byte = static_cast<uint8_t>(c);
+        if (nodes_[node].to[byte] == kNoTag) {
+          const uint32_t made = add();
+          nodes_[node].to[byte] = made;
+        }
+        node = nodes_[node].to[byte];
+      }
+      nodes_[node].trigger = t;
+    }
+    // Breadth first: what a place lacks, the longest end of its text that is a place has.
+    std::vector<uint32_t> back(nodes_.size(), 0);
+    std::vector<uint32_t> open = {0};
+    for (size_t i = 0; i < open.size(); ++i) {
+      const uint32_t node = open[i];
+      if (nodes_[node].trigger == kNoTag) nodes_[node].trigger = nodes_[back[node]].trigger;
+      for (size_t byte = 0; byte < 256; ++byte) {
+        uint32_t& to = nodes_[node].to[byte];
+        const uint32_t other = node == 0 ? 0 : nodes_[back[node]].to[byte];
+        if (to == kNoTag) {
+          to = other;
+        } else {
+          back[to] = other;
+          open.push_back(to);
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] const std::vector<Node>& nodes() const noexcept { return nodes_; }
+
+ private:
+  uint32_t add() {
+    nodes_.emplace_back().to.fill(kNoTag);
+    return static_cast<uint32_t>(nodes_.size() - 1);
+  }
+
+  std::vector<Node> nodes_;
+};
+
+class TagWriter {
+ public:
+  TagWriter(std::span<const Tag> tags, const TagOptions& options, Expressions& to)
+      : tags_(tags), options_(options), to_(to), triggers_(options.triggers) {}
+
+  Result<ExprId> run() {
+    GEN_TRY(check());
+    std::vector<ExprId> all;
+    for (const std::string& trigger : triggers_) {
+      std::vector<ExprId> tags;
+      for (const Tag& tag : tags_) {
+        if (tag.begin.empty() || !tag.begin.starts_with(trigger)) continue;
+        tags.push_back(rest_of(tag, trigger.size()));
+      }
+      behind_.push_back(to_.choice(tags));
+      const std::array<ExprId, 2> whole = {to_.literal(trigger), behind_.back()};
+      all.push_back(to_.sequence(whole));
+    }
+    for (const Tag& tag : tags_) {
+      if (!tag.begin_token) continue;
+      const std::array<ExprId, 2> whole = {to_.token(*tag.begin_token), rest_of(tag, 0)};
+      by_token_.push_back(to_.sequence(whole));
+    }
+    if (!options_.free_text) {
+      all.insert(all.end(), by_token_.begin(), by_token_.end());
+      return to_.repeat(to_.choice(all), options_.at_least_one ? 1 : 0,
+                        options_.stop_after_first ? 1 : kUnbounded);
+    }
+    return diagram();
+  }
+
+ private:
+  Status check() {
+    if (tags_.empty()) return error(Code::kGrammar, "no tags");
+    if (tags_.size() > kMostTags) {
+      return error(Code::kGrammar, "%zu tags are above %zu", tags_.size(), kMostTags);
+    }
+    if (triggers_.empty()) {
+      for (const Tag& tag : tags_) {
+        const bool known =
+            std::find(triggers_.begin(), triggers_.end(), tag.begin) != triggers_.end();
+        if (!tag.begin.empty() && !known) triggers_.push_back(tag.begin);
+      }
+    }
+    for (size_t i = 0; i < tags_.size(); ++i) {
+      const Tag& tag = tags_[i];
+      if (tag.begin.empty() != tag.begin_token.has_value()) {
+        return error(Code::kGrammar, "tag %zu begins with %s", i,
+                     tag.begin.empty() ? "nothing" : "a text and a token");
+      }
+      const auto starts = [&](const std::string& trigger) {
+        return tag.begin.starts_with(trigger);
+      };
+      if (!tag.begin.empty() && std::none_of(triggers_.begin(), triggers_.end(), starts)) {
+        return error(Code::kGrammar, "no trigger begins tag %s", quoted(tag.begin).c_str());
+      }
+    }
+    size_t bytes = 0;
+    for (const std::string& trigger : triggers_) bytes += trigger.size();
+    if (triggers_.size() > kMostTriggers || bytes > kMostTriggerBytes) {
+      return error(Code::kGrammar, "%zu triggers of %zu bytes are above %zu of %zu",
+                   triggers_.size(), bytes, kMostTriggers, kMostTriggerBytes);
+    }
+    for (size_t i = 0; i < triggers_.size(); ++i) {
+      if (triggers_[i].empty()) return error(Code::kGrammar, "trigger %zu is empty", i);
+      for (size_t k = 0; k < triggers_.size(); ++k) {
+        if (i == k || triggers_[i].find(triggers_[k]) == std::string::npos) continue;
+        return error(Code::kGrammar, "trigger %s holds trigger %s", quoted(triggers_[i]).c_str(),
+                     quoted(triggers_[k]).c_str());
+      }
+      const auto starts = [&](const Tag& tag) { return tag.begin.starts_with(triggers_[i]); };
+      if (std::none_of(tags_.begin(), tags_.end(), starts)) {
+        return error(Code::kGrammar, "no tag begins with trigger %s", quoted(triggers_[i]).c_str());
+      }
+    }
+    return {};
+  }
+
+  // Of a tag, behind so many bytes of its begin.
+  ExprId rest_of(const Tag& tag, size_t from) {
+    std::vector<ExprId> parts = {to_.literal(std::string_view(tag.begin).substr(from)), tag.body,
+                                 to_.literal(tag.end)};
+    if (tag.end_token) parts.push_back(to_.token(*tag.end_token));
+    const RuleId rule = to_.add_rule();
+    to_.define(rule, to_.sequence(parts));
+    return to_.rule(rule);
+  }
+
+  ExprId diagram() {
+    const FreeText free(triggers_);
+    const auto count = static_cast<uint32_t>(free.nodes().size());
+    Diagram diagram;
+    // Free text before the first tag, and that behind it if it is another.
+    const bool again = options_.at_least_one || options_.stop_after_first;
+    const uint32_t behind = again ? count : 0;
+    add_free(free, 0, behind, !options_.at_least_one, &diagram);
+    if (options_.stop_after_first) {
+      diagram.final.push_back(true);
+    } else if (again) {
+      add_free(free, behind, behind, true, &diagram);
+    }
+    return to_.diagram(std::move(diagram));
+  }
+
+  // Nodes from `base` on, which is as many as there are; tags lead to `behind`.
+  void add_free(const FreeText& free, uint32_t base, uint32_t behind, bool final, Diagram* out) {
+    for (uint32_t n = 0; n < free.nodes().size(); ++n) {
+      const bool trigger = free.nodes()[n].trigger != kNoTag;
+      out->final.push_back(final && !trigger);
+      if (trigger) {
+        out->ways.push_back({base + n, behind, behind_[free.nodes()[n].trigger]});
+        continue;
+      }
+      std::map<uint32_t, ByteSet> sets;
+      const uint32_t n_bytes = options_.watched ? kFirstSignal : 256;
+      for (uint32_t byte = 0; byte < n_bytes; ++byte) {
+        sets[free.nodes()[n].to[byte]].add(static_cast<uint8_t>(byte));
+      }
+      for (const auto& [to, set] : sets) out->ways.push_back({base + n, base + to, to_.bytes(set)});
+      if (!by_token_.empty()) out->ways.push_back({base + n, behind, to_.choice(by_token_)});
+    }
+  }
+
+  std::span<const Tag> tags_;
+  const TagOptions& options_;
+  Expressions& to_;
+  std::vector<std::string> triggers_;
+  std::vector<ExprId> behind_;    // what follows each trigger
+  std::vector<ExprId> by_token_;  // whole tags that a token begins
+};
+
+}  // namespace
+
+Result<ExprId> tags_expression(std::span<const Tag> tags, const TagOptions& options,
+                               Expressions& to) {
+  return TagWriter(tags, options, to).run();
+}
+
+}  // namespace gen::grammar

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one character of a pattern may be: escapes, and classes in brackets.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "grammar/expression/characters.h"
+#include "grammar/regex/regex.h"
+#include "grammar/regex/regex_sets.h"
+#include "grammar/base/text_reader.h"
+
+namespace gen::grammar {
+
+inline constexpr const char* kNoRange = "a set is no end of a range";
+
+class RegexClassReader : protected TextReader {
+ protected:
+  /// `n_captures` tells backreferences from octal escapes.
+  RegexClassReader(std::string_view text, const RegexFlags& flags, RegexSets& sets)
+      : TextReader(text), flags_(flags), sets_(sets) {}
+
+  [[nodiscard]] bool rust() const noexcept { return flags_.syntax == RegexSyntax::kRust; }
+  /// At a [: up to its ].
+  Result<CharSet> char_class();
+  /// A character, or none where a set such as \d was added to `set`.
+  Result<std::optional<uint32_t>> atom(CharSet* set, bool in_class);
+  /// What `.` is.
+  [[nodiscard]] CharSet any_but_line_ends() const;
+  /// With the flag x, what says nothing: white space, and comments outside of classes.
+  void skip(bool in_class = false);
+
+  RegexFlags flags_;  // those that hold here
+  RegexSets& sets_;
+  size_t n_captures_ = 0;  // with which a \1 is a backreference
+  // Of ECMA-262: something that only the flag u reads is there; where a set ends a range, which
+  // that flag refuses.
+  bool needs_flag_u_ = false;
+  std::optional<size_t> set_in_range_;
+
+ private:
+  Status refuse_in_class() const;
+  bool add_named_set(char letter, CharSet* set);
+  Status property(size_t begin, CharSet* set);
+  Result<uint32_t> digits_escape(size_t begin, bool in_class);
+  Result<uint32_t> letter_escape(char c, size_t begin, bool in_class);
+  Result<uint32_t> rust_escape(char c, size_t begin);
+  Result<uint32_t> unicode();
+  Result<uint32_t> in_braces(size_t begin);
+  [[nodiscard]] bool hexadecimal_at(size_t ahead) const;
+  [[nodiscard]] bool hexadecimal_ahead(size_t digits) const;
+};
+
+}  // namespace gen::grammar

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Characters by Unicode property, by the names that ECMA-262 gives them.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "grammar/expression/characters.h"
+
+namespace gen::grammar {
+
+/// What \p{text} means: "Lu", "Letter", "gc=Lu", "Script=Greek", "scx=Grek", "Alphabetic", "Any".
+/// None if it is not known. Surrogates are never members.
+std::optional<CharSet> unicode_set(std::string_view text);
+
+}  // namespace gen::grammar
