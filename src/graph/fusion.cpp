@@ -310,7 +310,8 @@ class Fuser {
       program_.products.push_back(
           {engine::WeightRole::kEmbedding, {graph_.weights[to_size(from.weight)]}, {}});
     }
-    if (from.op == Op::kLogits) append(Op::kBest, from).x[0] = places_[to_size(from.inputs[0])];
+    if (from.op == Op::kLogits && graph_.scores)
+      append(Op::kBest, from).x[0] = places_[to_size(from.inputs[0])];
     Instruction& instruction = append(from.op, from);
     for (size_t i = 0; i < from.inputs.size(); ++i) {
       if (from.inputs[i] >= 0) instruction.x[i] = places_[to_size(from.inputs[i])];
