@@ -27,13 +27,15 @@ struct PrefixOptions {
   int32_t chunk = 16;
   int32_t sequences = 4;  // in one step
   bool recurrent = false;
+  Allocator* allocator = &system_allocator();  // of a recurrent model: its states, too
 };
 
 class PrefixWorld {
  public:
   explicit PrefixWorld(PrefixOptions wanted = {}, uint32_t seed = 1)
-      : tiny_(wanted.recurrent ? test::LoadedTiny(test::TinyModel(drift()), test::with_drift())
-                               : test::LoadedTiny(test::TinyModel(spec(seed)))) {
+      : tiny_(wanted.recurrent
+                  ? test::LoadedTiny(test::TinyModel(drift()), with_drift(wanted.allocator))
+                  : test::LoadedTiny(test::TinyModel(spec(seed)))) {
     model = std::make_shared<WatchedModel>(tiny_.model());
     pool = cache::CachePool::create(wanted.kind, model->layer_shapes(), wanted.block_size, 1,
                                     engine::system_memory())
@@ -53,6 +55,11 @@ class PrefixWorld {
     test::TinyModelSpec made;
     made.context = kContext;
     made.seed = seed;
+    return made;
+  }
+  static test::TinyEngineOptions with_drift(Allocator* allocator) {
+    test::TinyEngineOptions made = test::with_drift();
+    made.allocator = allocator;
     return made;
   }
   static test::TinyModelSpec drift() {

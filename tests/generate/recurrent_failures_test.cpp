@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random programs over sessions of a model with recurrent layers in which any allocation may fail:
+// Random programs over sessions of a model with recurrent layers in which any allocation may fail,
+// that of a state among them:
 // prompts are appended, scored and generated from, sessions are cut, forked, saved, loaded and lose
 // their blocks to others, with guesses and without, beside a prefix cache and without. A call that
 // fails leaves its session as it was; what a session says afterwards is what a fresh one says that
@@ -11,31 +12,12 @@
 
 #include "generate/knowing_drafter.h"
 #include "generate/prefix_world.h"
+#include "support/counting_allocator.h"
 #include "support/counting_new.h"
 #include "support/sanitized.h"
 
 namespace gen::generate {
 namespace {
-
-/// A call one of whose allocations fails, if it comes to it.
-class Failing {
- public:
-  explicit Failing(size_t nth) { test::fail_new_at = test::news + nth; }
-  ~Failing() { test::fail_new_at = ~size_t{0}; }
-  Failing(const Failing&) = delete;
-  Failing& operator=(const Failing&) = delete;
-};
-
-/// What a call says, or that it threw what the C API turns into the same.
-template <typename Call>
-Status guarded(size_t nth, const Call& call) {
-  const Failing failing(nth);
-  try {
-    return call();
-  } catch (const std::bad_alloc&) {
-    return Status(Code::kOutOfMemory, "bad_alloc");
-  }
-}
 
 class Program {
  public:
@@ -70,13 +52,33 @@ class Program {
                        .chunk = draw(1, 12),
                        .sequences = draw(1, 4)};
     made.recurrent = true;
+    made.allocator = &engine_;
     return made;
   }
   Tokens prompt(int32_t least) {
     return text_of(static_cast<uint32_t>(draw(1, 4)), static_cast<size_t>(draw(least, 16)));
   }
-  /// Far off, it does not come to it.
+  /// One that is far off does not come.
   size_t nth() { return static_cast<size_t>(draw(0, 2) == 0 ? draw(0, 8) : draw(0, 400)); }
+  /// What a call says one of whose allocations fails, or that it threw what the C API turns into
+  /// the same.
+  template <typename Call>
+  Status guarded(const Call& call) {
+    const bool of_engine = draw(0, 2) == 0;
+    if (of_engine) {
+      engine_.fail_at = engine_.calls + nth() / 8;
+    } else {
+      test::fail_new_at = test::news + nth();
+    }
+    Status status;
+    try {
+      status = call();
+    } catch (const std::bad_alloc&) {
+      status = Status(Code::kOutOfMemory, "bad_alloc");
+    }
+    test::fail_new_at = engine_.fail_at = ~size_t{0};
+    return status;
+  }
 
   bool went_well(const Status& status) {
     if (status.ok()) return true;
@@ -121,7 +123,7 @@ class Program {
   void append(Talk& talk) {
     const Tokens more = prompt(0);
     const Status status =
-        guarded(nth(), [&] { return talk.session->append({.text = {}, .tokens = more}); });
+        guarded([&] { return talk.session->append({.text = {}, .tokens = more}); });
     if (went_well(status)) talk.tokens = join(talk.tokens, more);
     compare(*talk.session, talk.tokens);
   }
@@ -129,7 +131,7 @@ class Program {
     const Tokens more = prompt(1);
     std::vector<float> scores;
     const Status status = guarded(
-        nth(), [&] { return talk.session->score({.text = {}, .tokens = more}, &scores, nullptr); });
+        [&] { return talk.session->score({.text = {}, .tokens = more}, &scores, nullptr); });
     if (went_well(status) && !talk.tokens.empty()) {
       const auto fresh = plain_.session();
       std::vector<float> want;
@@ -142,7 +144,7 @@ class Program {
   }
   void truncate(Talk& talk) {
     const int32_t n = draw(0, static_cast<int32_t>(talk.tokens.size()));
-    ASSERT_TRUE(guarded(nth(), [&] { return talk.session->truncate(n); }).ok());
+    ASSERT_TRUE(guarded([&] { return talk.session->truncate(n); }).ok());
     talk.tokens = first(talk.tokens, static_cast<size_t>(n));
     compare(*talk.session, talk.tokens);
   }
@@ -152,7 +154,7 @@ class Program {
       return;
     }
     std::shared_ptr<Session> made;
-    const Status status = guarded(nth(), [&]() -> Status {
+    const Status status = guarded([&]() -> Status {
       GEN_ASSIGN(made, talk.session->fork());
       return {};
     });
@@ -164,7 +166,7 @@ class Program {
   void save(Talk& talk) {
     const std::vector<std::byte> state = state_of(*talk.session);
     const auto loaded = world_.session();
-    const Status status = guarded(nth(), [&] { return loaded->load(state); });
+    const Status status = guarded([&] { return loaded->load(state); });
     if (!went_well(status)) return compare(*loaded, {});
     compare(*loaded, talk.tokens);
     talk.session = loaded;
@@ -176,8 +178,7 @@ class Program {
     const Said want = say(plain_, asked, n);
     drafter_->learn(join(asked, want.tokens));
     std::optional<GenResult> result;
-    const size_t at = nth();
-    const Status status = guarded(at, [&] {
+    const Status status = guarded([&] {
       return talk.session->generate({.text = {}, .tokens = more}, params_of(n), nullptr, nullptr,
                                     &result);
     });
@@ -200,6 +201,7 @@ class Program {
   }
 
   std::mt19937 random_;
+  test::CountingAllocator engine_;  // outlives the world
   PrefixWorld& plain_;
   PrefixWorld world_;
   std::shared_ptr<KnowingDrafter> drafter_;

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes seeds for model_fuzz into the folder given: a model of two layers of every family, and some with keys that are odd.
+
+usage: model_seeds.py FOLDER
+"""
+import pathlib
+import random
+import struct
+import sys
+
+from gguf_seeds import gguf
+
+WIDTH, HEADS, KV_HEADS, HEAD, FEED_FORWARD, VOCAB = 32, 2, 1, 16, 32, 20
+# What of a family differs from a llama: norms (before, after), q and k norms, the feed-forward, biases.
+FAMILIES = {
+    "llama": {}, "granite": {}, "smollm3": {}, "ernie4_5": {}, "gemma": {}, "qwen2": {"bias": True}, "qwen3": {"norms": HEAD},
+    "gemma2": {"after": True}, "gemma3": {"after": True, "norms": HEAD},
+    "olmo2": {"before": False, "after": True, "norms": None}, "exaone4": {"before": False, "after": True, "norms": HEAD},
+    "glm4": {"after": True, "fused": True}, "phi3": {"fused": True}, "arcee": {"plain": True},
+    "seed_oss": {"ffn_norm": "post_attention_norm"},
+}
+ODD = [
+    [("attention.sliding_window", "u32", 3), ("attention.sliding_window_pattern", "[u32]", [1, 0])],
+    [("rope.scaling.type", "string", "yarn"), ("rope.scaling.factor", "f32", 4.0),
+     ("rope.scaling.original_context_length", "u32", 8)],
+    [("rope.scaling.type", "string", "llama3"), ("rope.scaling.factor", "f32", 4.0), ("attention.scale", "f32", 0.5)],
+    [("rope.scaling.factor", "f32", 2e-6), ("attention.chunk_size", "u32", 2)],
+    [("attn_logit_softcapping", "f32", 2.0), ("final_logit_softcapping", "f32", 0.0), ("rope.dimension_sections", "[u32]", [4, 4])],
+]
+
+
+def model(family, odd=()):
+    has = FAMILIES[family]
+    r = random.Random(family)
+    tensors = []
+
+    def add(name, *dims):
+        count = 1
+        for n in dims:
+            count *= n
+        tensors.append((name, 0, list(dims), b"".join(struct.pack("<f", r.uniform(-0.5, 0.5)) for _ in range(count))))
+
+    q, kv = HEADS * HEAD, KV_HEADS * HEAD
+    add("token_embd.weight", WIDTH, VOCAB)
+    add("output_norm.weight", WIDTH)
+    for i in range(2):
+        block = f"blk.{i}."
+        if has.get("before", True):
+            add(block + "attn_norm.weight", WIDTH)
+            add(block + has.get("ffn_norm", "ffn_norm") + ".weight", WIDTH)
+        for name, rows in (("q", q), ("k", kv), ("v", kv)):
+            add(f"{block}attn_{name}.weight", WIDTH, rows)
+            if has.get("bias"):
+                add(f"{block}attn_{name}.bias", rows)
+        if "norms" in has:
+            add(block + "attn_q_norm.weight", has["norms"] or q)
+            add(block + "attn_k_norm.weight", has["norms"] or kv)
+        add(block + "attn_output.weight", q, WIDTH)
+        if has.get("after"):
+            add(block + "post_attention_norm.weight", WIDTH)
+            add(block + "post_ffw_norm.weight", WIDTH)
+        if not has.get("fused") and not has.get("plain"):
+            add(block + "ffn_gate.weight", WIDTH, FEED_FORWARD)
+        add(block + "ffn_up.weight", WIDTH, FEED_FORWARD * (2 if has.get("fused") else 1))
+        add(block + "ffn_down.weight", FEED_FORWARD, WIDTH)
+    keys = [("general.architecture", "string", family)]
+    keys += [(f"{family}.{name}", kind, value) for name, kind, value in [
+        ("context_length", "u32", 16), ("block_count", "u32", 2), ("embedding_length", "u32", WIDTH),
+        ("feed_forward_length", "u32", FEED_FORWARD), ("attention.head_count", "u32", HEADS),
+        ("attention.head_count_kv", "u32", KV_HEADS), ("attention.layer_norm_rms_epsilon", "f32", 1e-5), *odd]]
+    return gguf(keys, tensors)
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, family in enumerate(FAMILIES):
+        (folder / f"{family}.gguf").write_bytes(model(family))
+        (folder / f"{family}_odd.gguf").write_bytes(model(family, ODD[number % len(ODD)]))
+    for number, odd in enumerate(ODD):
+        (folder / f"gemma3_odd{number}.gguf").write_bytes(model("gemma3", odd))
+
+
+if __name__ == "__main__":
+    main()
