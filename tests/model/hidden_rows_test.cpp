@@ -78,7 +78,7 @@ class HiddenRows : public testing::TestWithParam<const char*> {
     spec.architecture = GetParam();
     spec.vocab = kHidden;
     spec.logit_cap = 0.0F;
-    spec.logit_divisor = 1.0F;
+    spec.logit_scale = 1.0F;
   }
   test::TinyModelSpec spec;
   test::TinyEngineOptions options;
