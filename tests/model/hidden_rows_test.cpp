@@ -103,7 +103,8 @@ TEST_P(HiddenRows, AreWhatTheHeadReads) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, HiddenRows,
-                         testing::Values("llama", "qwen3", "gemma3", "phi3", "olmo2", "drift"));
+                         testing::Values("llama", "qwen3", "gemma3", "phi3", "olmo2", "drift",
+                                         "starcoder2", "nemotron", "stablelm", "qwen3moe"));
 
 class Rows : public testing::Test {
  protected:
