@@ -11,6 +11,6 @@ set(GEN_CUDA_KERNEL_SOURCES
   ops/compare_sums.cu ops/embed.cu ops/experts.cu ops/gated.cu ops/kv_copy.cu
   ops/kv_pool.cu ops/kv_shift.cu ops/layer_norm.cu ops/linear.cu ops/linear_blocks_of_256.cu
   ops/linear_blocks_of_32.cu ops/linear_float_few.cu ops/linear_float_rows.cu ops/linear_floats.cu
-  ops/linear_rows_of_256.cu ops/linear_rows_of_32.cu ops/linear_unpacked.cu ops/mass.cu ops/pack.cu ops/pack_tiles.cu ops/rms_norm.cu ops/rope_angles.cu ops/rope_append.cu
+  ops/linear_rows_of_256.cu ops/linear_rows_of_32.cu ops/linear_unpacked.cu ops/mass.cu ops/mean_rows.cu ops/pack.cu ops/pack_tiles.cu ops/rms_norm.cu ops/rope_angles.cu ops/rope_append.cu
   ops/route.cu
   ops/scan.cu ops/select_rows.cu step/compile.cu step/kernel.cu)

@@ -239,6 +239,16 @@ struct SelectRowsArgs {
   friend bool operator==(const SelectRowsArgs&, const SelectRowsArgs&) = default;
 };
 
+/// y[i, :] is the mean of x[first[i], :] to x[last[i], :], summed in their order in double
+/// precision, divided by their number and rounded once.
+struct MeanRowsArgs {
+  ConstMatrixView x;
+  EnginePtr<const int32_t> first;  // as many as y has rows
+  EnginePtr<const int32_t> last;
+  MatrixView y;
+  friend bool operator==(const MeanRowsArgs&, const MeanRowsArgs&) = default;
+};
+
 /// What comes with a row of logits.
 struct BestRow {
   /// Token t is allowed if bit t % 32 of mask[t / 32] is set; those beyond `mask_words` are not.

@@ -62,6 +62,10 @@ Result<std::shared_ptr<const Generator>> Generator::create(
     return error(Code::kInvalidArgument, "max_seq_len %d outside [0, %d], the model's context",
                  options.max_seq_len, traits.max_seq_len);
   }
+  if (traits.result > 0) {
+    return error(Code::kUnsupported, "a model whose rows answer with %d numbers and no logits",
+                 traits.result);
+  }
   if (options.prefill_chunk < 0) {
     return error(Code::kInvalidArgument, "prefill_chunk %d is negative", options.prefill_chunk);
   }

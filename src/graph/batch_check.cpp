@@ -275,6 +275,26 @@ Status check_parents(const Batch& batch, bool chains_only) {
   return {};
 }
 
+/// A mean knows the rows of this step alone.
+Status check_means(const Batch& batch, const BatchLimits& limits) {
+  if (!limits.means) return {};
+  if (!batch.parents.empty()) return error(Code::kUnsupported, "means over trees of rows");
+  for (size_t i = 0; i < batch.sequences.size(); ++i) {
+    const BatchSequence& sequence = batch.sequences[i];
+    const auto wants = batch.wants.subspan(static_cast<size_t>(sequence.first_row),
+                                           static_cast<size_t>(sequence.n_rows));
+    const int32_t before = std::max(sequence.cache != nullptr ? sequence.plan.start : 0,
+                                    sequence.state != nullptr ? sequence.state_plan.start : 0);
+    const bool any =
+        std::any_of(wants.begin(), wants.end(), [](uint8_t want) { return want != 0; });
+    if (!any || before == 0) continue;
+    return error(Code::kUnsupported,
+                 "sequence %zu has %d rows before these: a mean is of rows that come in one step",
+                 i, before);
+  }
+  return {};
+}
+
 /// Of rows that run one after another.
 Status check_chains(const Batch& batch, const BatchLimits& limits) {
   if (batch.chained == 0) return {};
@@ -305,6 +325,7 @@ Status check_batch(const Batch& batch, const BatchLimits& limits) {
   GEN_TRY(check_outputs(batch, limits));
   GEN_TRY(check_best(batch, limits));
   GEN_TRY(check_sequences(batch, limits));
+  GEN_TRY(check_means(batch, limits));
   return check_parents(batch, !limits.states.empty());
 }
 

@@ -24,6 +24,7 @@ struct BatchLimits {
   int32_t n_taps = 0;                         // taps lie in [0, n_taps)
   bool best = false;                          // rows may want best
   bool chains = false;                        // rows may be chained
+  bool means = false;                         // rows answer with means over their sequence
   bool far_logits = false;                    // they come from memory that is not the host's
   std::span<const cache::LayerShape> layers;  // what caches must hold
   std::span<const int32_t> layer_engines;     // who works on each of them, by number
@@ -34,8 +35,8 @@ struct BatchLimits {
 };
 
 /// kOutOfRange naming a token or position with its limit, kUnsupported for adapters, for
-/// best tokens where there is nobody to find them, and for trees and rows without a state where
-/// there are states, kInvalidArgument for all else.
+/// best tokens where there is nobody to find them, for means of rows that came before, and for
+/// trees and rows without a state where there are states, kInvalidArgument for all else.
 Status check_batch(const Batch& batch, const BatchLimits& limits);
 
 }  // namespace gen::graph

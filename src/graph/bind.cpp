@@ -220,6 +220,9 @@ engine::OpArgs Binder::bind(const Instruction& in, size_t call) const noexcept {
       return attention(in, call);
     case Op::kSelectRows:
       return engine::SelectRowsArgs{const_matrix(in.x[0]), block(in).at(selected_), matrix(in.y)};
+    case Op::kMeanRows:
+      return engine::MeanRowsArgs{const_matrix(in.x[0]), block(in).firsts(selected_),
+                                  block(in).at(selected_), matrix(in.y)};
     case Op::kBest:
       return best(in);
     case Op::kScan:

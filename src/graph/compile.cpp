@@ -153,6 +153,7 @@ class Compiler {
 
   void find_lists() {
     for (const Instruction& instruction : plan_->instructions_) {
+      if (instruction.op == Op::kMeanRows) plan_->lists_.firsts = true;
       if (instruction.op != Op::kEmbed) continue;
       if (plan_->own_embedding_ < 0) plan_->own_embedding_ = instruction.product;
       if (instruction.lookup == Lookup::kConstant) plan_->lists_.zeros = true;
@@ -574,6 +575,7 @@ class Compiler {
     plan_->vocab_ = graph_.vocab;
     plan_->hidden_ = graph_.hidden;
     plan_->logits_ = graph_.logits;
+    plan_->scores_ = graph_.scores;
     plan_->n_taps_ = graph_.n_taps;
     plan_->max_rows_ = options_.max_rows;
     plan_->max_seq_len_ = options_.max_seq_len;

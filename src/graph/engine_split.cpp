@@ -27,9 +27,9 @@ class Splitter {
       Node node = graph_.nodes[to_size(n)];
       node.engine = engine_for(engines_, node.block);
       const bool gives = engine::op_info(node.op).effect == engine::Effect::kHost;
-      if (gives || node.op == Op::kSelectRows || node.op == Op::kSlice) {
-        node.engine = homes_[to_size(node.inputs[0])];
-      }
+      const bool stays =
+          node.op == Op::kSelectRows || node.op == Op::kMeanRows || node.op == Op::kSlice;
+      if (gives || stays) node.engine = homes_[to_size(node.inputs[0])];
       homes_[to_size(n)] = node.engine;
       if (node.op == Op::kSelectRows) continue;  // where and when somebody reads it
       for (int32_t& input : node.inputs) {

@@ -143,6 +143,7 @@ class ExecutionPlan {
   int64_t vocab_ = 0;
   int64_t hidden_ = 0;
   int64_t logits_ = 0;
+  bool scores_ = true;
   int32_t n_taps_ = 0;
   int32_t max_rows_ = 0;
   int32_t max_seq_len_ = 0;

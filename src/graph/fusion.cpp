@@ -310,7 +310,8 @@ class Fuser {
       program_.products.push_back(
           {engine::WeightRole::kEmbedding, {graph_.weights[to_size(from.weight)]}, {}});
     }
-    if (from.op == Op::kLogits) append(Op::kBest, from).x[0] = places_[to_size(from.inputs[0])];
+    if (from.op == Op::kLogits && graph_.scores)
+      append(Op::kBest, from).x[0] = places_[to_size(from.inputs[0])];
     Instruction& instruction = append(from.op, from);
     for (size_t i = 0; i < from.inputs.size(); ++i) {
       if (from.inputs[i] >= 0) instruction.x[i] = places_[to_size(from.inputs[i])];
@@ -399,8 +400,8 @@ void split_experts(Program& program, const Instruction& instruction) {
   gated.activation = instruction.activation;
   gated.selected = instruction.selected;
   gated.engine = instruction.engine;
-  gated.x = halves[0];
-  gated.x2 = halves[1];
+  gated.x[0] = halves[0];
+  gated.x[1] = halves[1];
   gated.y = instruction.y;
   program.instructions.push_back(gated);
 }

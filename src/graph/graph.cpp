@@ -313,7 +313,7 @@ ValueId GraphBuilder::experts(ValueId x, ValueId routes, const engine::WeightSou
   graph_.weights.push_back(stack);
   Node node;
   node.op = Op::kExperts;
-  node.inputs = {x.index, routes.index, -1};
+  node.inputs = {x, routes};
   node.cols = stack.rows;
   node.slots = routing.n_used;
   node.selected = input.selected;
@@ -333,7 +333,7 @@ ValueId GraphBuilder::combine(ValueId x, ValueId routes) {
   }
   Node node;
   node.op = Op::kCombine;
-  node.inputs = {x.index, routes.index, -1};
+  node.inputs = {x, routes};
   node.cols = input.cols;
   node.selected = input.selected;
   node.routing = routing;
@@ -500,6 +500,36 @@ ValueId GraphBuilder::select_rows(ValueId x) {
   return push(node);
 }
 
+ValueId GraphBuilder::mean_rows(ValueId x) {
+  if (!usable(x)) return {};
+  const Node& input = graph_.nodes[static_cast<size_t>(x.index)];
+  if (input.selected) {
+    fail(error(Code::kInternal, "a mean takes all rows"));
+    return {};
+  }
+  Node node;
+  node.op = Op::kMeanRows;
+  node.inputs[0] = x.index;
+  node.cols = input.cols;
+  node.selected = true;
+  return push(node);
+}
+
+void GraphBuilder::last_hidden(ValueId x) {
+  if (!usable(x)) return;
+  const Node& input = graph_.nodes[static_cast<size_t>(x.index)];
+  if (graph_.last_hidden >= 0 || input.selected || input.cols != graph_.hidden) {
+    fail(error(Code::kInternal, "a graph names one value of whole hidden rows as its last"));
+    return;
+  }
+  graph_.last_hidden = x.index;
+}
+
+void GraphBuilder::result(ValueId x) {
+  logits(x);
+  graph_.scores = false;
+}
+
 void GraphBuilder::tap(int32_t layer, ValueId x) {
   if (!usable(x)) return;
   const Node& input = graph_.nodes[static_cast<size_t>(x.index)];
@@ -533,7 +563,7 @@ void GraphBuilder::logits(ValueId x) {
 
 Result<Graph> GraphBuilder::finish() {
   if (!status_.ok()) return status_;
-  if (graph_.logits == 0) return error(Code::kInternal, "a graph without logits");
+  if (graph_.logits == 0) return error(Code::kInternal, "a graph without a result");
   std::vector<int32_t> uses(graph_.nodes.size(), 0);
   for (const Node& node : graph_.nodes) {
     for (const int32_t input : node.inputs) {

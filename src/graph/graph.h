@@ -114,7 +114,9 @@ struct Graph {
   int32_t n_taps = 0;                     // layer borders offered, [0, n_taps)
   int64_t hidden = 0;                     // D
   int64_t vocab = 0;                      // rows of the embedding
-  int64_t logits = 0;                     // V
+  int64_t logits = 0;                     // V, or what a row answers with in place of logits
+  bool scores = true;                     // it answers with logits, which the best are chosen of
+  int32_t last_hidden = -1;               // the value that heads read, of all rows; -1: not named
 };
 
 /// Names the operations of a model one after another. The first mistake is kept and reported by
@@ -175,10 +177,17 @@ class GraphBuilder {
   ValueId scan(ValueId a, ValueId b, ValueId x);
   /// Only the rows that want logits go on from here.
   ValueId select_rows(ValueId x);
+  /// For each row that wants something the mean of x over the rows of its sequence up to it, which
+  /// come in one step.
+  ValueId mean_rows(ValueId x);
+  /// x is what heads read: the hidden state after the final norm. Once, of all rows.
+  void last_hidden(ValueId x);
   /// Offers x as the hidden state after `layer` (0: the embedding). Ascending from 0.
   void tap(int32_t layer, ValueId x);
   /// x, one row for each selected row, is the result. Once, last.
   void logits(ValueId x);
+  /// The same for what is no logits.
+  void result(ValueId x);
 
   /// The graph, or the first mistake: kFormat for shapes that do not fit (naming the weight),
   /// kInternal for a graph that makes no sense.

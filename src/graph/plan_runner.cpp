@@ -481,7 +481,8 @@ BatchLimits ExecutionPlan::limits() const noexcept {
   limits.max_seq_len = max_seq_len_;
   limits.n_taps = n_taps_;
   engine::Engine& last = *engines_[to_size(instructions_.back().engine)];
-  limits.best = last.can(Op::kBest);
+  limits.best = scores_ && last.can(Op::kBest);
+  limits.means = lists_.firsts;
   limits.chains = limits.best && engines_.size() == 1 && states_ == nullptr && logits_ <= vocab_;
   limits.far_logits = !last.memory().in_host();
   limits.layers = layers_;

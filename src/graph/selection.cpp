@@ -12,6 +12,9 @@ namespace {
 
 using engine::Op;
 
+/// Whether a node works on all rows, whatever its own are.
+bool takes_all(const Node& node) { return node.op == Op::kMeanRows || !node.selected; }
+
 /// Nodes whose value is needed for selected rows only, but for taps.
 std::vector<bool> movable(const Graph& graph) {
   const size_t count = graph.nodes.size();
@@ -22,7 +25,7 @@ std::vector<bool> movable(const Graph& graph) {
     const Node& node = graph.nodes[n];
     moves[n] = engine::op_info(node.op).row_wise && !node.selected && needed[n] && !needed_whole[n];
     if (node.op == Op::kTap) continue;
-    const bool whole = !moves[n] && !node.selected;
+    const bool whole = !moves[n] && takes_all(node);
     for (const int32_t input : node.inputs) {
       if (input < 0) continue;
       needed[to_size(input)] = true;
@@ -66,7 +69,7 @@ Graph select_early(const Graph& graph) {
     const bool tap_moves = node.op == Op::kTap && moves[to_size(node.inputs[0])];
     if (moves[n] || tap_moves) node.selected = true;
     for (int32_t& input : node.inputs) {
-      if (input >= 0) input = node.selected ? select(input) : whole[to_size(input)];
+      if (input >= 0) input = takes_all(node) ? whole[to_size(input)] : select(input);
     }
     (node.selected ? selected : whole)[n] = push(node);
   }

@@ -38,7 +38,7 @@ Status CustomAttention::prepare() {
   GEN_ASSIGN(memory_,
              engine_.memory().allocate(static_cast<size_t>(batch_.rows() * cols) * sizeof(float)));
   GEN_ASSIGN(auto stream, engine_.new_stream());
-  GEN_TRY(block_.fill(batch_, false, false, false, engine_, *stream));
+  GEN_TRY(block_.fill(batch_, {}, false, false, engine_, *stream));
   stream_ = std::move(stream);
   return {};
 }

@@ -2,6 +2,7 @@
 // See logits_check.h.
 #include "model/logits_check.h"
 
+#include <cmath>
 #include <limits>
 
 namespace gen::model {
@@ -19,6 +20,20 @@ Status not_finite(size_t row, float logit, size_t token) {
 }
 
 }  // namespace
+
+Status check_rows(const graph::Batch& batch, size_t width) {
+  const float* row = batch.logits;
+  for (size_t t = 0; t < batch.wants.size(); ++t) {
+    if (batch.wants[t] != kWantsLogits) continue;
+    for (size_t i = 0; i < width; ++i) {
+      if (std::isfinite(row[i])) continue;
+      return error(Code::kModel, "what row %zu answers with is not finite: %g at %zu", t,
+                   static_cast<double>(row[i]), i);
+    }
+    row += width;
+  }
+  return {};
+}
 
 Status check_logits(const graph::Batch& batch, size_t vocab) {
   const float* row = batch.logits;

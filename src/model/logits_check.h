@@ -13,4 +13,7 @@ namespace gen::model {
 /// token that is never drawn.
 Status check_logits(const graph::Batch& batch, size_t vocab);
 
+/// The same for rows of `width` numbers that are no logits, of which -inf is none either.
+Status check_rows(const graph::Batch& batch, size_t width);
+
 }  // namespace gen::model

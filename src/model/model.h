@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "cache/sequence/kv_cache.h"
 #include "graph/batch.h"
+#include "graph/row_end.h"
 
 namespace gen::model {
 
@@ -29,8 +30,9 @@ struct ModelTraits {
   int32_t num_kv_heads = 0;                   // G, the most of a layer
   int32_t head_dim = 0;                       // K, the most of a layer
   int32_t hidden = 0;                         // D
+  int32_t result = 0;                         // width of what is no logits; 0: rows give logits
   int32_t max_batch_rows = graph::kStepRows;  // rows a single forward accepts
-  int32_t prompt_rows = 0;  // that a pass had better have; 0: it does not matter
+  int32_t prompt_rows = 0;                    // that a pass had better have; 0: it does not matter
   int32_t max_batch_sequences = std::numeric_limits<int32_t>::max();
   int32_t eos = -1;  // ends a text beside those of the tokenizer; -1 for none
   bool can_truncate = true;
@@ -71,6 +73,12 @@ class Model {
   virtual Result<std::shared_ptr<const Model>> first_layers(int32_t n) const {
     return error(Code::kUnsupported, "model %.40s has no exit after layer %d",
                  traits().architecture.c_str(), n);
+  }
+  /// A model of the same layers and weights without its head, whose rows answer with hidden states
+  /// or means of them; it may outlive this one. kUnsupported for models that name none.
+  virtual Result<std::shared_ptr<const Model>> hidden_rows(graph::RowEnd) const {
+    return error(Code::kUnsupported, "model %.40s gives no hidden states",
+                 traits().architecture.c_str());
   }
   /// Memory by key: "weights", "workspace", "mapped"; "stream" is what one token reads of the
   /// weights.

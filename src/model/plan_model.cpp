@@ -19,6 +19,9 @@ PlanModel::PlanModel(std::shared_ptr<const graph::ExecutionPlan> plan, ModelTrai
       plan_(std::move(plan)),
       workspaces_(plan_->engines()),
       graph_(std::move(graph)) {
+  traits_.most_best = 0;
+  traits_.rules_best = traits_.chains = false;
+  traits_.result = graph_->scores ? 0 : static_cast<int32_t>(graph_->logits);
   if (plan_->limits().best) {
     traits_.rules_best = plan_->limits().far_logits;
     traits_.chains = traits_.rules_best && plan_->limits().chains;
@@ -45,7 +48,8 @@ Status PlanModel::forward(const graph::Batch& batch) const {
   }
   GEN_ASSIGN(const graph::WorkspacePool::Lease workspace, workspaces_.borrow());
   GEN_TRY(plan->run(batch, *workspace));
-  return check_logits(batch, static_cast<size_t>(traits_.vocab_size));
+  return traits_.result > 0 ? check_rows(batch, static_cast<size_t>(traits_.result))
+                            : check_logits(batch, static_cast<size_t>(traits_.vocab_size));
 }
 
 graph::CompileOptions PlanModel::on_these_weights() const {
@@ -58,14 +62,23 @@ graph::CompileOptions PlanModel::on_these_weights() const {
 
 Result<std::shared_ptr<const Model>> PlanModel::first_layers(int32_t n) const {
   GEN_ASSIGN(graph::Graph cut, graph::early_exit(*graph_, n));
-  GEN_ASSIGN(Plan plan,
-             graph::compile(cut, plan_->engines(), plan_->engine_of_block(), on_these_weights()));
   ModelTraits traits = traits_;
   traits.num_layers = n;
   traits.can_shift = traits.can_branch = cut.states.empty();
+  return with(std::move(cut), std::move(traits));
+}
+
+Result<std::shared_ptr<const Model>> PlanModel::hidden_rows(graph::RowEnd end) const {
+  GEN_ASSIGN(graph::Graph cut, graph::end_rows(*graph_, end));
+  return with(std::move(cut), traits_);
+}
+
+Result<std::shared_ptr<const Model>> PlanModel::with(graph::Graph graph, ModelTraits traits) const {
+  GEN_ASSIGN(Plan plan,
+             graph::compile(graph, plan_->engines(), plan_->engine_of_block(), on_these_weights()));
   return std::shared_ptr<const Model>(
       std::make_shared<PlanModel>(std::move(plan), std::move(traits), source_, 0,
-                                  std::make_shared<const graph::Graph>(std::move(cut))));
+                                  std::make_shared<const graph::Graph>(std::move(graph))));
 }
 
 Result<PlanModel::Plan> PlanModel::adapter_plan(int32_t rank) const {

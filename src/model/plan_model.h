@@ -34,6 +34,7 @@ class PlanModel final : public Model {
   Result<std::unique_ptr<cache::SequenceState>> new_sequence_state() const override;
   Status forward(const graph::Batch& batch) const override;
   Result<std::shared_ptr<const Model>> first_layers(int32_t n) const override;
+  Result<std::shared_ptr<const Model>> hidden_rows(graph::RowEnd end) const override;
   Result<size_t> memory(std::string_view key) const override;
 
   /// Keeps the weights in the host's memory from being moved out of it. kOutOfMemory.
@@ -45,6 +46,8 @@ class PlanModel final : public Model {
   using Plan = std::shared_ptr<const graph::ExecutionPlan>;
   /// Of the same weights.
   [[nodiscard]] graph::CompileOptions on_these_weights() const;
+  /// A model of a graph that is made of this one's.
+  Result<std::shared_ptr<const Model>> with(graph::Graph graph, ModelTraits traits) const;
   /// For rows that have adapters: made when the first does, and again when
   /// some are of a higher rank.
   Result<Plan> adapter_plan(int32_t rank) const;

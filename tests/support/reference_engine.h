@@ -283,6 +283,20 @@ class ReferenceEngine final : public engine::Engine {
     return {};
   }
 
+  Status run_one(const engine::MeanRowsArgs& args) {
+    for (int64_t i = 0; i < args.y.rows; ++i) {
+      for (int64_t d = 0; d < args.y.cols; ++d) {
+        double sum = 0.0;
+        int64_t n = 0;
+        for (int64_t t = at(args.first)[i]; t <= at(args.last)[i]; ++t, ++n) {
+          sum += static_cast<double>(at(args.x.data)[t * args.x.stride + d]);
+        }
+        at(args.y.data)[i * args.y.stride + d] = static_cast<float>(sum / static_cast<double>(n));
+      }
+    }
+    return {};
+  }
+
   /// By sorting all tokens.
   Status run_one(const engine::BestArgs& args) {
     for (int64_t t = 0; t < args.x.rows; ++t) {

@@ -243,8 +243,9 @@ graph::ValueId DecoderBuilder::shared_expert(graph::ValueId x, engine::Act gate_
 
 void DecoderBuilder::head(graph::ValueId x, Bias bias) {
   graph_.begin_block(h_.n_layers);
-  x = graph_.select_rows(x);
   x = norm(x, "output_norm", h_.hidden);
+  graph_.last_hidden(x);
+  x = graph_.select_rows(x);
   const char* weight = weights_.has("output.weight") ? "output.weight" : "token_embd.weight";
   x = product(x, weight, h_.vocab_size, h_.hidden, "output.bias", bias,
               graph::site_id(h_.n_layers, graph::SiteKind::kLogits));

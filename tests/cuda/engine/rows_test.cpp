@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves operations over whole rows of the CUDA engine, to the bit against the CPU engine: embed in
-// every format, rms_norm, best with masks and edits, scan with rows that stay and go, adapter_in.
+// every format, rms_norm, best with masks and edits, scan with rows that stay and go, adapter_in,
+// mean_rows.
 #include <cmath>
 #include <limits>
 
@@ -183,6 +184,22 @@ TEST(CudaRmsNorm, RowsInBFloat16) {
       const auto rest = bench.get(of.data.as<float>(), bytes / 2);
       for (int64_t i = cols / 2; i < bytes / 4; ++i) ASSERT_EQ(rest[static_cast<size_t>(i)], 7.0F);
     }
+  }
+}
+
+TEST(CudaMeanRows, OfRunsOfRows) {
+  for (const int64_t cols : {1, 63, 64, 300}) {
+    SCOPED_TRACE(cols);
+    expect_same([&](OpBench& bench) {
+      const int64_t stride = cols + 5;
+      engine::MeanRowsArgs args;
+      args.x = {bench.put(random_row(static_cast<size_t>(20 * stride), 1, 3.0F)), 20, cols, stride};
+      args.first = bench.put(std::vector<int32_t>{0, 3, 3, 19, 0});
+      args.last = bench.put(std::vector<int32_t>{0, 3, 11, 19, 19});
+      args.y = {bench.room(5 * (cols + 2)), 5, cols, cols + 2};
+      bench.run(args);
+      return bench.get(args.y.data, 5 * (cols + 2));
+    });
   }
 }
 

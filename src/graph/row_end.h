@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model that answers with what its heads read, and not with logits: for embeddings, rankings and
+// whoever else looks at hidden states.
+#pragma once
+
+#include <cstdint>
+
+#include "base/status.h"
+#include "graph/graph.h"
+
+namespace gen::graph {
+
+/// What a row answers with. Of a whole sequence its first row, its last one, or the mean at its
+/// last row may be wanted.
+enum class RowEnd : uint8_t {
+  kHidden,  // the hidden state after the final norm
+  kMean,    // the mean of these, of the rows of its sequence up to it, which come in one step
+};
+
+/// The graph without its head, whose rows answer so; weights are those of `graph`, by their number.
+/// A plan of it can be compiled with the whole graph's plan as base, and then shares its weights.
+/// kUnsupported for a graph that names no hidden state.
+Result<Graph> end_rows(const Graph& graph, RowEnd end);
+
+}  // namespace gen::graph
