@@ -67,6 +67,20 @@ struct StepOfTile {
   [[nodiscard]] GEN_DEVICE uint32_t load1(int32_t i) const { return step[i]; }
 };
 
+/// The steps of a tile, as sum_tile() asks for them.
+template <Traits t>
+struct StepsOfTile {
+  const uint8_t* tile;
+  GEN_DEVICE void operator()(int32_t step, LaneStep<t>* lane) const {
+    lane->load(StepOfTile{tile + static_cast<size_t>(step) * step_bytes(t)}, lane_of_warp());
+  }
+};
+
+/// What need not be begun.
+struct Nothing {
+  GEN_DEVICE void operator()() const {}
+};
+
 template <size_t kIndex>
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kQuantThreads)
     experts_quant_kernel(ExpertsView of, size_t tile_bytes, int32_t n_tiles, int32_t n_steps,
@@ -83,10 +97,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kQuantThreads)
   const auto sum_of = [&](const uint8_t* stack) {
     const uint8_t* const from = stack + static_cast<size_t>(place.expert) * of.pitch +
                                 static_cast<size_t>(tile) * tile_bytes;
-    const auto steps = [&](int32_t step, LaneStep<t>* lane) {
-      lane->load(StepOfTile{from + static_cast<size_t>(step) * step_bytes(t)}, lane_of_warp());
-    };
-    return sum_tile<t>(row, steps, scaled, minima, [] {});
+    return sum_tile<t>(row, StepsOfTile<t>{from}, scaled, minima, Nothing());
   };
   const float sum = sum_of(of.data);
   float up = 0.0F;

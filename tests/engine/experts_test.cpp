@@ -8,6 +8,7 @@
 #include <set>
 
 #include "engine/linear_cases.h"
+#include "engine/op_cost.h"
 #include "support/reference_engine.h"
 
 namespace gen::engine {
@@ -313,6 +314,21 @@ TEST(Experts, SumsAreThoseOfTheFormula) {
         EXPECT_TRUE(same_bits(got, combine(shared_engine(CpuLevel::kScalar, 1))));
       }
     }
+  }
+}
+
+TEST(Experts, CostIsThatOfTheExpertsThatAreRead) {
+  Engine& engine = shared_engine(CpuLevel::kScalar, 1);
+  const TestMatrix all(DType::kF32, 6 * 32, 16, 1);
+  const auto weight = prepare(engine, WeightRole::kGated,
+                              {stack_of(all, 6, 0, 16, false), stack_of(all, 6, 16, 16, false)});
+  for (const int64_t tokens : {1, 2, 5}) {
+    ExpertsArgs args;
+    args.weight = weight.get();
+    args.y.rows = tokens * 2;
+    const OpCost cost = op_cost(args);
+    EXPECT_EQ(cost.products, tokens * 2 * 2 * 16 * 16);
+    EXPECT_EQ(cost.bytes, std::min<int64_t>(tokens * 2, 6) * 2 * 16 * 16 * 4);
   }
 }
 

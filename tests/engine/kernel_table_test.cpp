@@ -56,6 +56,7 @@ TEST(KernelTable, LevelsShareTheCopiesThatTheyShould) {
       EXPECT_EQ(x.activations == y.activations, lanes);
       EXPECT_EQ(x.attention == y.attention, lanes);
       EXPECT_EQ(x.elementwise == y.elementwise, lanes);
+      EXPECT_EQ(x.layer_norm == y.layer_norm, lanes);
       EXPECT_EQ(x.low_rank == y.low_rank, lanes);
       EXPECT_EQ(x.rms_norm == y.rms_norm, lanes);
       EXPECT_EQ(x.scan == y.scan, lanes);
@@ -130,6 +131,7 @@ TEST(KernelTable, AUnitChangesNoKernelsButItsOwn) {
     EXPECT_EQ(x.elementwise, y.elementwise);
     EXPECT_EQ(x.linear_float, y.linear_float);
     EXPECT_EQ(x.linear_quant, y.linear_quant);
+    EXPECT_EQ(x.layer_norm, y.layer_norm);
     EXPECT_EQ(x.low_rank, y.low_rank);
     EXPECT_EQ(x.rms_norm, y.rms_norm);
     EXPECT_EQ(x.scan, y.scan);

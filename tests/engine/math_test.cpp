@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves that exp, tanh and silu are as accurate as they say against libm in double, that sums take
-// the promised tree, that halves convert like tensor/half.h, and that every level gives equal bits.
+// Proves that exp, tanh, silu and their kin are as accurate as they say against libm in double,
+// that sums take the promised tree, that halves convert like tensor/half.h, and that every level
+// gives equal bits.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/math_kernels-inl.h"
 #include "engine/cpu/lanes.h"
@@ -155,6 +156,32 @@ TEST_P(MathTest, SiluIsWithinFourUlp) {
   EXPECT_EQ(y[4], 0.0F);
 }
 
+TEST_P(MathTest, ExpLessOneIsWithinThreeUlp) {
+  const auto function = kernels(GetParam()).expm1_negative16;
+  const auto reference = [](double x) { return std::expm1(x); };
+  EXPECT_LE(worst(function, sweep(-1e-30F, -200.0F, 9973), reference), 3.0);
+  const float x[16] = {0.0F, -0.0F, -kInfinity, kNan, -1e-40F};
+  float y[16];
+  function(x, y);
+  EXPECT_EQ(y[0], 0.0F);
+  EXPECT_EQ(y[1], 0.0F);
+  EXPECT_EQ(y[2], -1.0F);
+  EXPECT_TRUE(std::isnan(y[3]));
+  EXPECT_EQ(y[4], -1e-40F);
+}
+
+TEST_P(MathTest, TheNormalDistributionsTailIsWithinFiveUlp) {
+  const auto function = kernels(GetParam()).normal_tail16;
+  const auto reference = [](double t) { return 0.5 * std::erfc(t / std::sqrt(2.0)); };
+  EXPECT_LE(worst(function, sweep(1e-20F, 14.4F, 997), reference), 5.0);
+  const float x[16] = {0.0F, 14.5F, kNan};
+  float y[16];
+  function(x, y);
+  EXPECT_EQ(y[0], 0.5F);
+  EXPECT_EQ(y[1], 0.0F);
+  EXPECT_TRUE(std::isnan(y[2]));
+}
+
 TEST_P(MathTest, SumsTakeTheTree) {
   for (uint32_t seed = 0; seed < 200; ++seed) {
     std::vector<float> x = random_floats(16, seed, 1000.0F);
@@ -206,8 +233,9 @@ TEST(MathLevels, GiveTheSameBits) {
       for (float& value : x) value = std::bit_cast<float>(static_cast<uint32_t>(random()));
       float want[16];
       float got[16];
-      for (auto member : {&MathKernels::exp16, &MathKernels::exp2_weight16, &MathKernels::tanh16,
-                          &MathKernels::silu16}) {
+      for (auto member :
+           {&MathKernels::exp16, &MathKernels::exp2_weight16, &MathKernels::tanh16,
+            &MathKernels::silu16, &MathKernels::expm1_negative16, &MathKernels::normal_tail16}) {
         (scalar.*member)(x, want);
         (table.*member)(x, got);
         for (size_t i = 0; i < 16; ++i) {

@@ -22,6 +22,8 @@ using model::arch::Bias;
 using model::arch::Experts;
 using model::arch::FeedForward;
 using model::arch::HeadNorms;
+using model::arch::NormStyle;
+using model::arch::Parallel;
 using model::arch::SharedExpert;
 
 constexpr uint64_t kWidth = 256;
@@ -90,12 +92,14 @@ std::vector<Spec> specs() {
   out.push_back(variant);
   // What sets these families apart is beside the products.
   for (const char* arch : {"gemma2", "granite", "olmo2", "glm4", "phi3", "smollm3", "arcee",
-                           "gemma", "gemma3", "exaone4", "ernie4_5", "seed_oss"}) {
+                           "gemma", "gemma3", "exaone4", "ernie4_5", "seed_oss", "command-r",
+                           "cohere2", "starcoder2", "nemotron", "stablelm", "apertus", "phi2"}) {
     Spec spec;
     spec.arch = arch;
     spec.layers = 4;
     spec.tied = spec.arch.starts_with("gemma");  // these have no output matrix
-    if (spec.arch == "gemma2" || spec.arch == "gemma3") spec.window = 7;
+    if (spec.arch == "command-r" || spec.arch == "cohere2") spec.tied = true;
+    if (spec.arch == "gemma2" || spec.arch == "gemma3" || spec.arch == "cohere2") spec.window = 7;
     if (spec.arch == "gemma3") {
       spec.layers = 7;
       spec.rope_scaling = "linear";
@@ -167,8 +171,9 @@ class ModelWriter {
     const bool uncapped = spec_.arch == "gemma" || spec_.arch == "gemma3";
     const double tied = uncapped ? 0.035 : quantised ? 0.055 : 0.08;
     matrix("token_embd.weight", kWidth, vocab_, spec_.tied ? tied : 1.0);
-    vector("output_norm.weight", kWidth, 1.0, 0.2);
+    norm("output_norm");
     if (!spec_.tied) matrix("output.weight", kWidth, vocab_, quantised ? 0.06 : 0.085);
+    if (style_.head_bias == Bias::kRequired) vector("output.bias", vocab_, 0.0, 0.3);
     if (spec_.rope_scaling == "llama3") rope_factors("rope_freqs.weight", 7.0F);
     if (style_.rope.long_factors) {
       rope_factors("rope_factors_long.weight", 5.0F);
@@ -192,8 +197,27 @@ class ModelWriter {
     number("feed_forward_length", kFeedForward);
     number("attention.head_count", kHeads);
     number("attention.head_count_kv", kKvHeads);
-    number("rope.dimension_count", spec_.arch == "glm4" ? spec_.head_dim / 2 : spec_.head_dim);
-    gguf_.set(key("attention.layer_norm_rms_epsilon"), 1e-5F);
+    bool part = false;  // of a head is rotated
+    for (const char* arch : {"glm4", "nemotron", "stablelm", "phi2"}) part |= spec_.arch == arch;
+    number("rope.dimension_count", part ? spec_.head_dim / 2 : spec_.head_dim);
+    const bool layer = style_.norms.kind == NormStyle::Kind::kLayer;
+    gguf_.set(key(layer ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"),
+              1e-5F);
+    if (style_.logit_factor) gguf_.set(key("logit_scale"), 0.8F);
+    if (spec_.arch == "stablelm") gguf_.set(key("use_parallel_residual"), true);
+    if (style_.activation == engine::Act::kXielu) {
+      const auto each = [&](const char* name, float first, float step) {
+        std::vector<float> values;
+        for (uint64_t i = 0; i < spec_.layers; ++i) {
+          values.push_back(first + step * static_cast<float>(i));
+        }
+        gguf_.set_array(name, values);
+      };
+      each("xielu.alpha_n", 0.3F, -0.2F);
+      each("xielu.alpha_p", -0.4F, 0.3F);
+      each("xielu.beta", 0.5F, -0.05F);
+      each("xielu.eps", -1e-6F, 0.0F);
+    }
     gguf_.set(key("rope.freq_base"),
               spec_.arch == "qwen3" || spec_.arch == "gemma3" ? 1000000.0F : 10000.0F);
     if (spec_.head_dim * kHeads != kWidth) {
@@ -276,7 +300,7 @@ class ModelWriter {
     const std::string prefix = "blk." + std::to_string(layer) + ".";
     const uint64_t q_size = spec_.head_dim * kHeads;
     const uint64_t kv_size = spec_.head_dim * kKvHeads;
-    if (style_.norm_before) vector(prefix + "attn_norm.weight", kWidth, 1.0, 0.2);
+    if (style_.norm_before) norm(prefix + "attn_norm");
     if (spec_.arch == "phi3") {
       product(prefix + "attn_qkv.weight", kWidth, q_size + 2 * kv_size, 1.2);
     } else {
@@ -284,19 +308,28 @@ class ModelWriter {
       product(prefix + "attn_k.weight", kWidth, kv_size, 1.2);
       product(prefix + "attn_v.weight", kWidth, kv_size, 1.0);
     }
-    if (style_.input_bias == Bias::kRequired) {
+    // Where norms have biases, all has.
+    const bool biases = style_.norms.bias == Bias::kRequired;
+    if (style_.input_bias == Bias::kRequired || biases) {
       vector(prefix + "attn_q.bias", q_size, 0.0, 0.4);
       vector(prefix + "attn_k.bias", kv_size, 0.0, 0.4);
       vector(prefix + "attn_v.bias", kv_size, 0.0, 0.4);
     }
-    if (style_.head_norms != HeadNorms::kNone) {
+    if (style_.head_norms == HeadNorms::kOwnOfEach && spec_.arch == "stablelm") {
+      own_norms(prefix + "attn_q_norm.weight", kHeads);
+      own_norms(prefix + "attn_k_norm.weight", kKvHeads);
+    }
+    if (style_.head_norms == HeadNorms::kEachHead || style_.head_norms == HeadNorms::kAllHeads) {
       const bool all = style_.head_norms == HeadNorms::kAllHeads;
       vector(prefix + "attn_q_norm.weight", all ? q_size : spec_.head_dim, 1.2, 0.3);
       vector(prefix + "attn_k_norm.weight", all ? kv_size : spec_.head_dim, 1.2, 0.3);
     }
     product(prefix + "attn_output.weight", q_size, kWidth, 0.8);
-    if (style_.norm_after) vector(prefix + "post_attention_norm.weight", kWidth, 1.0, 0.2);
-    if (style_.norm_before) vector(prefix + style_.ffn_norm + ".weight", kWidth, 1.0, 0.2);
+    if (style_.norm_after) norm(prefix + "post_attention_norm");
+    // Of blocks that are parallel only in some models every other one is.
+    const bool one_norm = style_.parallel == Parallel::kOneNorm ||
+                          (style_.parallel == Parallel::kWithoutNorm && layer % 2 == 1);
+    if (style_.norm_before && !one_norm) norm(prefix + style_.ffn_norm);
     if (spec_.experts > 0) {
       experts(prefix);
       return;
@@ -307,7 +340,22 @@ class ModelWriter {
     }
     product(prefix + "ffn_up.weight", kWidth, fused ? 2 * kFeedForward : kFeedForward, 1.0);
     product(prefix + "ffn_down.weight", kFeedForward, kWidth, 0.8);
-    if (style_.norm_after) vector(prefix + "post_ffw_norm.weight", kWidth, 1.0, 0.2);
+    if (style_.norm_after) norm(prefix + "post_ffw_norm");
+    if (!biases) return;
+    vector(prefix + "attn_output.bias", kWidth, 0.0, 0.2);
+    vector(prefix + "ffn_up.bias", kFeedForward, 0.0, 0.2);
+    vector(prefix + "ffn_down.bias", kWidth, 0.0, 0.2);
+  }
+
+  /// Of hidden rows.
+  void norm(const std::string& name) {
+    vector(name + ".weight", kWidth, 1.0, 0.2);
+    if (style_.norms.bias != Bias::kNone) vector(name + ".bias", kWidth, 0.0, 0.2);
+  }
+  /// A row for each head.
+  void own_norms(const std::string& name, uint64_t heads) {
+    add(name, DType::kF32, {spec_.head_dim, heads},
+        random_values(spec_, name, spec_.head_dim * heads, 1.2, 0.3));
   }
 
   /// Of some families the other program takes the width of the feed-forward.

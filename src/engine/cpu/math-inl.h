@@ -105,10 +105,10 @@ HWY_INLINE V expm1_negative(V x) {
   return fma(rest, power, sub(power, L::splat(1.0F)));
 }
 
-/// The standard normal distribution at -t for t in [0, 14.5], (1 + erf(-t / sqrt(2))) / 2, error below 5
-/// ulp, gradual underflow, 0 at 14.5, NaN stays NaN: e^(-t^2 / 2) P(u) / (1 + sqrt(2) t) with
-/// u = (t - 3) / (t + 3). The exponential is that of the rounded square, times what the rounding
-/// makes of it.
+/// The standard normal distribution at -t for t in [0, 14.5], (1 + erf(-t / sqrt(2))) / 2, error
+/// below 5 ulp, gradual underflow, 0 at 14.5, NaN stays NaN: e^(-t^2 / 2) P(u) / (1 + sqrt(2) t)
+/// with u = (t - 3) / (t + 3). The exponential is that of the rounded square, times what the
+/// rounding makes of it.
 template <typename V>
 HWY_INLINE V normal_tail(V t) {
   using L = LanesOf<V>;

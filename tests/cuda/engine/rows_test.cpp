@@ -85,11 +85,11 @@ TEST(CudaLayerNorm, Rows) {
     int64_t cols;
     int32_t groups;
   };
-  for (const auto& [cols, groups] :
-       {Case{1, 1}, Case{15, 1}, Case{17, 1}, Case{96, 3}, Case{100, 20}, Case{1000, 1},
-        Case{8192 + 37, 1}, Case{8192 + 512, 17}}) {
+  for (const Case& of : {Case{1, 1}, Case{15, 1}, Case{17, 1}, Case{96, 3}, Case{100, 20},
+                         Case{1000, 1}, Case{8192 + 37, 1}, Case{8192 + 512, 17}}) {
+    const int64_t cols = of.cols;
     for (const int32_t which : {0, 1, 2, 3}) {
-      SCOPED_TRACE(testing::Message() << cols << ' ' << groups << ' ' << which);
+      SCOPED_TRACE(testing::Message() << cols << ' ' << of.groups << ' ' << which);
       expect_same([&](OpBench& bench) {
         const int64_t stride = cols + 5;
         constexpr int64_t kRows = 5;
@@ -100,7 +100,7 @@ TEST(CudaLayerNorm, Rows) {
         if (which % 2 != 0) args.w = bench.put(random_row(static_cast<size_t>(cols), 2));
         if (which >= 2) args.b = bench.put(random_row(static_cast<size_t>(cols), 3));
         args.eps = 1e-5F;
-        args.groups = groups;
+        args.groups = of.groups;
         args.y = {bench.room(kRows * stride), kRows, cols, stride};
         bench.run(args);
         return bench.get(args.y.data, kRows * stride);
