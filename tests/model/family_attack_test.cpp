@@ -457,7 +457,7 @@ constexpr Telling kTelling[] = {
 TEST(FamilyAttack, AKeyThatIsAddedCountsOrIsRefused) {
   for (const arch::Architecture* family : arch::architectures()) {
     TinyModelSpec spec = whole_spec(*family);
-    spec.embedding_factor = spec.residual_factor = spec.logit_divisor = 0.0F;
+    spec.embedding_factor = spec.residual_factor = spec.logit_scale = 0.0F;
     spec.score_cap = spec.logit_cap = 0.0F;
     for (const int32_t window : {0, 5}) {
       spec.window = window;
