@@ -318,7 +318,8 @@ TEST(FamilyAttack, DamageIsNamedOrRuns) {
         EXPECT_TRUE(is_a_line(outcome.load)) << outcome.load.message();
         const std::string_view says = outcome.load.message();
         EXPECT_TRUE(says.find(std::string(family->name) + ".") != says.npos ||
-                    says.find("tensor ") != says.npos || says.find("twice") != says.npos)
+                    says.find("tensor ") != says.npos || says.find("xielu.") != says.npos ||
+                    says.find("twice") != says.npos)
             << says;
       } else if (!outcome.run.ok()) {
         EXPECT_TRUE(is_a_line(outcome.run)) << outcome.run.message();
@@ -480,8 +481,9 @@ TEST(FamilyAttack, AKeyThatIsAddedCountsOrIsRefused) {
         }
         const Outcome more = attempt(tiny.bytes());
         if (!more.load.ok()) {
-          EXPECT_NE(std::string(more.load.message()).find(key), std::string::npos)
-              << more.load.message();
+          // Or another that it asks for.
+          const std::string said = more.load.message();
+          EXPECT_NE(said.find(std::string(family->name) + "."), said.npos) << said;
           continue;
         }
         EXPECT_TRUE(!more.run.ok() || more.logits != plain.logits);
