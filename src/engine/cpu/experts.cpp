@@ -17,12 +17,12 @@ namespace gen::engine::cpu {
 namespace {
 
 // Rows that are brought together for a kernel, and tiles in one call of it.
-constexpr int64_t kRowChunk = 64;
-constexpr int64_t kTileGroup = 8;
+constexpr int64_t kExpertRowChunk = 64;
+constexpr int64_t kExpertTileGroup = 8;
 // Reading a tile of weights costs as much as multiplying it with so many rows.
 constexpr int64_t kRowsWorthATile = 4;
 // Below this many bytes of weights times rows, waking the pool costs more than it saves.
-constexpr size_t kBytesWorthAThread = 32768;
+constexpr size_t kExpertBytesWorthAThread = 32768;
 
 /// Which places of rows, t * n_used + s, each expert has, ascending.
 struct Order {
@@ -53,10 +53,10 @@ void put_in_order(const int32_t* routes, const ConstRoutes& of, int64_t experts,
 
 /// What a thread works with.
 struct Scratch {
-  float* sums;      // [kRowChunk][kTileGroup * 16]
+  float* sums;      // [kExpertRowChunk][kExpertTileGroup * 16]
   float* up_sums;   // of gated products, the same
   std::byte* tile;  // one that is packed as it is used
-  std::byte* rows;  // [kRowChunk] rows of x
+  std::byte* rows;  // [kExpertRowChunk] rows of x
   std::byte* kernel;
 };
 
@@ -80,7 +80,7 @@ class Experts {
   }
 
   Scratch carve(Carver& carver) const noexcept {
-    const int64_t sums = chunk() * kTileGroup * kTileRows;
+    const int64_t sums = chunk() * kExpertTileGroup * kTileRows;
     return {carver.take<float>(sums), carver.take<float>(gated_ ? sums : 0),
             carver.take<std::byte>(static_cast<int64_t>(tile_bytes_)),
             carver.take<std::byte>(chunk() * static_cast<int64_t>(x_stride_)),
@@ -115,15 +115,15 @@ class Experts {
   }
 
  private:
-  [[nodiscard]] int64_t chunk() const noexcept { return std::min(args_.y.rows, kRowChunk); }
+  [[nodiscard]] int64_t chunk() const noexcept { return std::min(args_.y.rows, kExpertRowChunk); }
   [[nodiscard]] const std::byte* row(int32_t place) const noexcept {
     return x_.data + static_cast<size_t>(place / divisor_) * x_stride_;
   }
 
   void run_expert(int64_t expert, const int32_t* places, int64_t rows, int64_t begin, int64_t end,
                   const Scratch& scratch) const {
-    for (int64_t first = 0; first < rows; first += kRowChunk) {
-      const int64_t n = std::min(kRowChunk, rows - first);
+    for (int64_t first = 0; first < rows; first += kExpertRowChunk) {
+      const int64_t n = std::min(kExpertRowChunk, rows - first);
       const std::byte* x = row(places[first]);
       if (n > 1) {
         for (int64_t i = 0; i < n; ++i) {
@@ -148,8 +148,8 @@ class Experts {
     if (gated_) {
       const WeightSegment gate = weight_.segments()[0].matrix(group.expert);
       const WeightSegment up = weight_.segments()[1].matrix(group.expert);
-      for (int64_t tile = begin; tile < end; tile += kTileGroup) {
-        const int64_t n = std::min(kTileGroup, end - tile);
+      for (int64_t tile = begin; tile < end; tile += kExpertTileGroup) {
+        const int64_t n = std::min(kExpertTileGroup, end - tile);
         sum(group, gate, tile, n, scratch.sums, scratch);
         sum(group, up, tile, n, scratch.up_sums, scratch);
         finish(group, gate, tile, n, scratch);
@@ -160,8 +160,9 @@ class Experts {
     for (const WeightSegment& of_all : weight_.segments()) {
       const WeightSegment segment = of_all.matrix(group.expert);
       const int64_t to = std::min(end - first, segment.n_tiles);
-      for (int64_t tile = std::max(begin - first, int64_t{0}); tile < to; tile += kTileGroup) {
-        const int64_t n = std::min(kTileGroup, to - tile);
+      for (int64_t tile = std::max(begin - first, int64_t{0}); tile < to;
+           tile += kExpertTileGroup) {
+        const int64_t n = std::min(kExpertTileGroup, to - tile);
         sum(group, segment, tile, n, scratch.sums, scratch);
         finish(group, segment, tile, n, scratch);
       }
@@ -181,7 +182,7 @@ class Experts {
     job.x_stride = x_stride_;
     job.rows = group.rows;
     job.acc = acc;
-    job.acc_stride = kTileGroup * kTileRows;
+    job.acc_stride = kExpertTileGroup * kTileRows;
     job.scratch = scratch.kernel;
     if (segment.tiles != nullptr) {
       job.tiles = segment.tiles + static_cast<size_t>(tile) * segment.tile_bytes;
@@ -209,7 +210,7 @@ class Experts {
       up_bias = bias + weight_.count() * weight_.out_features();
     }
     for (int64_t i = 0; i < group.rows; ++i) {
-      const int64_t at = i * kTileGroup * kTileRows;
+      const int64_t at = i * kExpertTileGroup * kTileRows;
       float* const y = y_.row(group.places[i]) + col;
       if (gated_) {
         kernels.finish_gated[act](scratch.sums + at, scratch.up_sums + at, bias, up_bias, nullptr,
@@ -244,7 +245,7 @@ Status run(CpuContext& context, const ExpertsArgs& args) {
   experts.carve(thread_bytes);
   const auto one = args.weight->stream_bytes() / static_cast<size_t>(args.weight->count());
   const bool alone =
-      context.pool.size() == 1 || one < kBytesWorthAThread / static_cast<size_t>(args.y.rows);
+      context.pool.size() == 1 || one < kExpertBytesWorthAThread / static_cast<size_t>(args.y.rows);
   const auto threads = static_cast<size_t>(alone ? 1 : context.pool.size());
   std::byte* memory = nullptr;
   GEN_TRY(context.stream.scratch(order_bytes.used() + threads * thread_bytes.used(), &memory));
