@@ -136,7 +136,7 @@ TEST(CudaPlan, WhatOnlyProductsReadIsMadeAsTheyWantIt) {
         if (each.op == engine::Op::kLinear) products.push_back(&each);
         if (each.op != engine::Op::kPack) continue;
         ++packs;
-        if (each.x.value == each.packed.value) ++in_place;
+        if (each.x[0].value == each.packed.value) ++in_place;
       }
       ASSERT_EQ(products.size(), 3U);
       const bool only = reader == Reader::kProducts;
