@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "base/to_size.h"
 #include "support/reference_cache.h"
 #include "support/reference_engine.h"
 #include "support/tiny_graph.h"
