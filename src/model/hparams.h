@@ -42,7 +42,11 @@ struct RopeParams {
 };
 
 /// What mixes the rows of a sequence in a block.
-enum class MixerKind : uint8_t { kNone, kAttention };
+enum class MixerKind : uint8_t {
+  kNone,
+  kAttention,  // with a cache layer of its own, or an earlier block's
+  kRecurrent,  // a recurrence of the family's, whose state stands for all that came before
+};
 
 /// The experts of a block. The comments give keys, as those of RopeParams do.
 struct ExpertParams {

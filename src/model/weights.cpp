@@ -45,7 +45,9 @@ const gguf::TensorInfo* Weights::take(const std::string& name, int64_t cols, int
 }
 
 engine::WeightSource Weights::matrix(const std::string& name, int64_t rows, int64_t cols) {
-  return stack(name, 1, rows, cols);
+  engine::WeightSource source = stack(name, 1, rows, cols);
+  if (!source.data.empty()) source.scale = scale_of(name);
+  return source;
 }
 
 engine::WeightSource Weights::stack(const std::string& name, int64_t count, int64_t rows,
@@ -61,7 +63,6 @@ engine::WeightSource Weights::stack(const std::string& name, int64_t count, int6
   source.type = tensor->type;
   source.data = tensor->data;
   source.lasting = lasting_;
-  source.scale = scale_of(name);
   return source;
 }
 
@@ -89,7 +90,9 @@ float Weights::scale_of(const std::string& name) {
 
 engine::WeightSource Weights::rows(const std::string& name, int64_t total, int64_t first, int64_t n,
                                    int64_t cols) {
-  return stack_rows(name, 1, total, first, n, cols);
+  engine::WeightSource source = stack_rows(name, 1, total, first, n, cols);
+  if (!source.data.empty()) source.scale = scale_of(name);
+  return source;
 }
 
 engine::WeightSource Weights::rows_of_each(const std::string& name, int64_t count, int64_t total,

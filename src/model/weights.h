@@ -36,7 +36,8 @@ class Weights {
   /// one piece behind the other: a copy, which lives as long as this object.
   engine::WeightSource rows_of_each(const std::string& name, int64_t count, int64_t total,
                                     int64_t first, int64_t n, int64_t cols);
-  /// `count` matrices of `rows` by `cols`, one behind the other.
+  /// `count` matrices of `rows` by `cols`, one behind the other. Numbers beside them are not known
+  /// yet: a file that has such is refused.
   engine::WeightSource stack(const std::string& name, int64_t count, int64_t rows, int64_t cols);
   /// Rows [first, first + n) of each matrix of such a stack.
   engine::WeightSource stack_rows(const std::string& name, int64_t count, int64_t total,

@@ -95,7 +95,8 @@ TEST_F(SessionTest, AppendRefusesWhatDoesNotFit) {
   const Tokens three(3, 2);
   const Status status = one->append({.text = {}, .tokens = three});
   EXPECT_EQ(status.code(), Code::kContextFull);
-  EXPECT_STREQ(status.message(), "the prompt has 3 tokens, the session holds 30, the context only 32");
+  EXPECT_STREQ(status.message(),
+               "the prompt has 3 tokens, the session holds 30, the context only 32");
   const Tokens bad{-1};
   EXPECT_EQ(one->append({.text = {}, .tokens = bad}).code(), Code::kOutOfRange);
   EXPECT_EQ(one->length(), 30);
@@ -330,6 +331,14 @@ TEST_F(SessionTest, ForwardTakesTheRowsThatThereIsRoomFor) {
     EXPECT_TRUE(forward_one(model, tokens, cache).ok());
     EXPECT_EQ(most, rows);
   }
+}
+
+TEST_F(SessionTest, AModelWithoutLogitsGeneratesNothing) {
+  const auto hidden = std::make_shared<FakeModel>(50);
+  hidden->mutable_traits().result = 64;
+  const auto made = Generator::create(hidden, tokenizer_, {.kv_dtype = "fp32"});
+  EXPECT_EQ(made.status().code(), Code::kUnsupported);
+  EXPECT_STREQ(made.status().message(), "a model whose rows answer with 64 numbers and no logits");
 }
 
 TEST_F(SessionTest, GeneratorOptionsAreChecked) {

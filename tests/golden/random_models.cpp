@@ -203,7 +203,7 @@ class ModelWriter {
     number("block_count", spec_.layers);
     number("feed_forward_length", kFeedForward);
     number("attention.head_count", kHeads);
-    number("attention.head_count_kv", kKvHeads);
+    number("attention.head_count_kv", kv_heads());
     bool part = false;  // of a head is rotated
     for (const char* arch : {"glm4", "nemotron", "stablelm", "phi2", "gptneox"})
       part |= spec_.arch == arch;
@@ -252,7 +252,9 @@ class ModelWriter {
     }
     if (spec_.experts > 0) {
       number("expert_count", spec_.experts);
-      number("expert_used_count", kExpertsUsed);
+      // A choice between two that rounding makes almost equal is no error, but shows as one.
+      const bool quantised = dtype_info(spec_.format)->block_elements > 1;
+      number("expert_used_count", quantised ? spec_.experts : kExpertsUsed);
       number("expert_feed_forward_length", expert_width());
       if (style_.experts.shared != SharedExpert::kNone) {
         number("expert_shared_feed_forward_length", kFeedForward);
@@ -309,7 +311,7 @@ class ModelWriter {
   void block(uint64_t layer) {
     const std::string prefix = "blk." + std::to_string(layer) + ".";
     const uint64_t q_size = spec_.head_dim * kHeads;
-    const uint64_t kv_size = spec_.head_dim * kKvHeads;
+    const uint64_t kv_size = spec_.head_dim * kv_heads();
     if (style_.norm_before) norm(prefix + "attn_norm");
     if (spec_.arch == "phi3" || spec_.arch == "gptneox") {
       product(prefix + "attn_qkv.weight", kWidth, q_size + 2 * kv_size, 1.2);
@@ -370,7 +372,9 @@ class ModelWriter {
         random_values(spec_, name, spec_.head_dim * heads, 1.2, 0.3));
   }
 
-  /// Of some families the other program takes the width of the feed-forward.
+  /// The other program takes no others of olmoe.
+  [[nodiscard]] uint64_t kv_heads() const { return spec_.arch == "olmoe" ? kHeads : kKvHeads; }
+  /// Of some families it takes the width of the feed-forward.
   [[nodiscard]] uint64_t expert_width() const {
     return spec_.arch == "llama" || spec_.arch == "olmoe" ? kFeedForward : kExpertWidth;
   }

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "model/arch/registry.h"
+#include "model/plan_model.h"
 #include "support/drift_model.h"
 #include "support/loaded_tiny.h"
 
@@ -78,7 +78,7 @@ class HiddenRows : public testing::TestWithParam<const char*> {
     spec.architecture = GetParam();
     spec.vocab = kHidden;
     spec.logit_cap = 0.0F;
-    spec.logit_divisor = 1.0F;
+    spec.logit_scale = 1.0F;
   }
   test::TinyModelSpec spec;
   test::TinyEngineOptions options;
@@ -103,7 +103,8 @@ TEST_P(HiddenRows, AreWhatTheHeadReads) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, HiddenRows,
-                         testing::Values("llama", "qwen3", "gemma3", "phi3", "olmo2", "drift"));
+                         testing::Values("llama", "qwen3", "gemma3", "phi3", "olmo2", "drift",
+                                         "starcoder2", "nemotron", "stablelm", "qwen3moe"));
 
 class Rows : public testing::Test {
  protected:
@@ -128,6 +129,22 @@ TEST_F(Rows, AreThoseThatWantSomething) {
     ASSERT_TRUE(model->forward(batch.finish(kHidden)).ok());
     EXPECT_EQ(batch.results(kHidden), want);
   }
+}
+
+// The last norm is named for all rows, and still only those that want logits go through it.
+TEST_F(Rows, CostAModelWithLogitsNothing) {
+  const auto& plan = static_cast<const PlanModel&>(loaded.model()).plan();
+  size_t ends = 0;
+  for (size_t i = 0; i + 1 < plan.instructions().size(); ++i) {
+    const graph::Instruction& norm = plan.instructions()[i];
+    const graph::Instruction& head = plan.instructions()[i + 1];
+    if (norm.op != graph::Op::kRmsNorm || head.op != graph::Op::kLinear) continue;
+    if (head.y.cols != loaded.vocab()) continue;
+    ++ends;
+    EXPECT_TRUE(norm.selected);
+    EXPECT_FALSE(norm.y.present());  // packed for the head, and nothing else
+  }
+  EXPECT_EQ(ends, 1U);
 }
 
 TEST_F(Rows, OfFewerLayers) {

@@ -64,6 +64,20 @@ TEST(Loader, RefusesExpertsOfFamiliesWithout) {
   expect(load(tiny.bytes()).status(), Code::kUnsupported, "qwen3.expert_count is 8");
 }
 
+TEST(Loader, RefusesNumbersBesideStacks) {
+  for (const int32_t experts : {1, 6}) {
+    TinyModelSpec spec;
+    spec.architecture = "qwen3moe";
+    spec.experts = experts;
+    spec.experts_used = 1;
+    TinyModel tiny(spec);
+    tiny.writer().tensor("blk.1.ffn_down_exps.scale", 0, {static_cast<uint64_t>(experts)},
+                         std::vector<std::byte>(static_cast<size_t>(experts) * 4, std::byte{0x40}));
+    expect(load(tiny.bytes()).status(), Code::kUnsupported,
+           "tensor blk.1.ffn_down_exps.scale has no place");
+  }
+}
+
 TEST(Loader, RefusesStacksThatDoNotFit) {
   TinyModelSpec spec;
   spec.architecture = "qwen3moe";

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// "drift": an architecture made up for tests, whose blocks attend or recur. What recurs takes
+// "drift": an architecture made up for tests, a hybrid whose blocks attend, recur or do neither, as
+// a family of real ones would be written: one page, one row of a table. What recurs takes
 // a = mix_a(norm(x)) and b, v of another norm, h = a h + b v, and gives mix_out(h).
 #pragma once
 
-#include <string>
+#include <vector>
 
 #include "model/arch/decoder_builder.h"
 #include "model/arch/decoder_keys.h"
@@ -17,6 +18,11 @@ inline Status read_drift(const model::arch::DenseStyle&, model::KeyReader& keys,
   GEN_TRY(model::arch::read_feed_forward(keys, h));
   GEN_TRY(model::arch::read_heads(keys, true, h));
   GEN_TRY(model::arch::read_windows(keys, {}, h));
+  std::vector<uint8_t> recurs(h->layers.size());
+  GEN_TRY(keys.flags("recurrent", &recurs));
+  for (size_t i = 0; i < recurs.size(); ++i) {
+    if (recurs[i] != 0) h->layers[i].mixer = model::MixerKind::kRecurrent;
+  }
   return model::arch::read_rope(keys, {.kind = engine::RopeKind::kAdjacent}, h);
 }
 
@@ -24,27 +30,25 @@ inline void build_drift(const model::arch::DenseStyle&, const model::HParams& h,
                         model::Weights& weights, graph::GraphBuilder& graph) {
   using graph::SiteKind;
   using graph::ValueId;
+  using model::MixerKind;
   constexpr auto kNoBias = model::arch::Bias::kNone;
   constexpr int32_t kWidth = 40;
   model::arch::DecoderBuilder d(h, weights, graph);
   ValueId x = d.embedding();
   for (int32_t layer = 0; layer < h.n_layers; ++layer) {
     d.begin_layer(layer);
-    if (d.layer().mixer == model::MixerKind::kAttention) {
-      const ValueId n = d.norm(x, "attn_norm");
-      const ValueId q = d.linear(n, "attn_q", d.q_rows(), SiteKind::kQ, kNoBias);
-      const ValueId k = d.linear(n, "attn_k", d.k_rows(), SiteKind::kK, kNoBias);
-      const ValueId v = d.linear(n, "attn_v", d.v_rows(), SiteKind::kV, kNoBias);
+    if (d.layer().mixer == MixerKind::kAttention) {
+      const auto [q, k, v] = d.inputs(d.norm(x, "attn_norm"), kNoBias);
       const ValueId attended = d.attend(q, k, v, model::arch::HeadNorms::kNone);
       x = d.add(x, d.linear(attended, "attn_output", h.hidden, SiteKind::kAttnOut, kNoBias));
-    } else if (weights.has("blk." + std::to_string(layer) + ".mix_norm.weight")) {
+    }
+    if (d.layer().mixer == MixerKind::kRecurrent) {
       const ValueId n = d.norm(x, "mix_norm");
       const ValueId a = d.linear(d.norm(x, "mix_a_norm"), "mix_a", kWidth, SiteKind::kQ, kNoBias);
       const ValueId b = d.linear(n, "mix_b", kWidth, SiteKind::kK, kNoBias);
       const ValueId v = d.linear(n, "mix_v", kWidth, SiteKind::kV, kNoBias);
-      const std::string out = "blk." + std::to_string(layer) + ".mix_out.weight";
-      x = d.add(x, graph.linear(graph.scan(a, b, v), weights.matrix(out, h.hidden, kWidth), {},
-                                graph::site_id(layer, SiteKind::kAttnOut)));
+      const ValueId mixed = graph.scan(a, b, v);
+      x = d.add(x, d.linear(mixed, "mix_out", h.hidden, kWidth, SiteKind::kAttnOut, kNoBias));
     }
     x = d.add(x, d.gated_feed_forward(d.norm(x, "ffn_norm"), engine::Act::kSilu, kNoBias));
     d.end_layer(x);

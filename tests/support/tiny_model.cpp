@@ -103,6 +103,7 @@ void TinyModel::keys() {
   };
   set_layers("feed_forward_length", spec_.layer_feed_forward, spec_.feed_forward);
   set_layers("attention.head_count_kv", spec_.layer_kv_heads, spec_.kv_heads);
+  if (!spec_.recurrent.empty()) writer_.set_array<uint32_t>(a + "recurrent", spec_.recurrent);
   if (!spec_.shares.empty()) writer_.set_array<uint32_t>(a + "attention.shares", spec_.shares);
   if (spec_.local_rope_base != 0.0F) writer_.set(a + "rope.local_freq_base", spec_.local_rope_base);
   if (spec_.linear_factor != 1.0F) {

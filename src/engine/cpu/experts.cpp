@@ -17,12 +17,12 @@ namespace gen::engine::cpu {
 namespace {
 
 // Rows that are brought together for a kernel, and tiles in one call of it.
-constexpr int64_t kRowChunk = 64;
-constexpr int64_t kTileGroup = 8;
+constexpr int64_t kExpertRows = 64;
+constexpr int64_t kExpertTiles = 8;
 // Reading a tile of weights costs as much as multiplying it with so many rows.
 constexpr int64_t kRowsWorthATile = 4;
 // Below this many bytes of weights times rows, waking the pool costs more than it saves.
-constexpr size_t kBytesWorthAThread = 32768;
+constexpr size_t kBytesWorthThreads = 32768;
 
 /// Which places of rows, t * n_used + s, each expert has, ascending.
 struct Order {
@@ -52,11 +52,11 @@ void put_in_order(const int32_t* routes, const ConstRoutes& of, int64_t experts,
 }
 
 /// What a thread works with.
-struct Scratch {
-  float* sums;      // [kRowChunk][kTileGroup * 16]
+struct ExpertScratch {
+  float* sums;      // [kExpertRows][kExpertTiles * 16]
   float* up_sums;   // of gated products, the same
   std::byte* tile;  // one that is packed as it is used
-  std::byte* rows;  // [kRowChunk] rows of x
+  std::byte* rows;  // [kExpertRows] rows of x
   std::byte* kernel;
 };
 
@@ -79,8 +79,8 @@ class Experts {
     if (gated_) tiles_ /= 2;
   }
 
-  Scratch carve(Carver& carver) const noexcept {
-    const int64_t sums = chunk() * kTileGroup * kTileRows;
+  ExpertScratch carve(Carver& carver) const noexcept {
+    const int64_t sums = chunk() * kExpertTiles * kTileRows;
     return {carver.take<float>(sums), carver.take<float>(gated_ ? sums : 0),
             carver.take<std::byte>(static_cast<int64_t>(tile_bytes_)),
             carver.take<std::byte>(chunk() * static_cast<int64_t>(x_stride_)),
@@ -91,7 +91,7 @@ class Experts {
   static int64_t tile_cost(int64_t rows) noexcept { return rows > 0 ? rows + kRowsWorthATile : 0; }
 
   /// The share of all that experts have to do.
-  void run(const Order& order, int32_t index, int32_t shares, const Scratch& scratch) const {
+  void run(const Order& order, int32_t index, int32_t shares, const ExpertScratch& scratch) const {
     int64_t all = 0;
     for (int64_t e = 0; e < weight_.count(); ++e) {
       all += tiles_ * tile_cost(order.first[e + 1] - order.first[e]);
@@ -115,15 +115,15 @@ class Experts {
   }
 
  private:
-  [[nodiscard]] int64_t chunk() const noexcept { return std::min(args_.y.rows, kRowChunk); }
+  [[nodiscard]] int64_t chunk() const noexcept { return std::min(args_.y.rows, kExpertRows); }
   [[nodiscard]] const std::byte* row(int32_t place) const noexcept {
     return x_.data + static_cast<size_t>(place / divisor_) * x_stride_;
   }
 
   void run_expert(int64_t expert, const int32_t* places, int64_t rows, int64_t begin, int64_t end,
-                  const Scratch& scratch) const {
-    for (int64_t first = 0; first < rows; first += kRowChunk) {
-      const int64_t n = std::min(kRowChunk, rows - first);
+                  const ExpertScratch& scratch) const {
+    for (int64_t first = 0; first < rows; first += kExpertRows) {
+      const int64_t n = std::min(kExpertRows, rows - first);
       const std::byte* x = row(places[first]);
       if (n > 1) {
         for (int64_t i = 0; i < n; ++i) {
@@ -144,12 +144,13 @@ class Experts {
     const std::byte* x;
   };
 
-  void run_tiles(const Group& group, int64_t begin, int64_t end, const Scratch& scratch) const {
+  void run_tiles(const Group& group, int64_t begin, int64_t end,
+                 const ExpertScratch& scratch) const {
     if (gated_) {
       const WeightSegment gate = weight_.segments()[0].matrix(group.expert);
       const WeightSegment up = weight_.segments()[1].matrix(group.expert);
-      for (int64_t tile = begin; tile < end; tile += kTileGroup) {
-        const int64_t n = std::min(kTileGroup, end - tile);
+      for (int64_t tile = begin; tile < end; tile += kExpertTiles) {
+        const int64_t n = std::min(kExpertTiles, end - tile);
         sum(group, gate, tile, n, scratch.sums, scratch);
         sum(group, up, tile, n, scratch.up_sums, scratch);
         finish(group, gate, tile, n, scratch);
@@ -160,8 +161,8 @@ class Experts {
     for (const WeightSegment& of_all : weight_.segments()) {
       const WeightSegment segment = of_all.matrix(group.expert);
       const int64_t to = std::min(end - first, segment.n_tiles);
-      for (int64_t tile = std::max(begin - first, int64_t{0}); tile < to; tile += kTileGroup) {
-        const int64_t n = std::min(kTileGroup, to - tile);
+      for (int64_t tile = std::max(begin - first, int64_t{0}); tile < to; tile += kExpertTiles) {
+        const int64_t n = std::min(kExpertTiles, to - tile);
         sum(group, segment, tile, n, scratch.sums, scratch);
         finish(group, segment, tile, n, scratch);
       }
@@ -170,7 +171,7 @@ class Experts {
   }
 
   void sum(const Group& group, const WeightSegment& segment, int64_t tile, int64_t n, float* acc,
-           const Scratch& scratch) const {
+           const ExpertScratch& scratch) const {
     const TileKernel kernel = find_tile_kernel(kernels_, segment.type);
     TileJob job;
     job.tile_bytes = segment.tile_bytes;
@@ -181,7 +182,7 @@ class Experts {
     job.x_stride = x_stride_;
     job.rows = group.rows;
     job.acc = acc;
-    job.acc_stride = kTileGroup * kTileRows;
+    job.acc_stride = kExpertTiles * kTileRows;
     job.scratch = scratch.kernel;
     if (segment.tiles != nullptr) {
       job.tiles = segment.tiles + static_cast<size_t>(tile) * segment.tile_bytes;
@@ -197,7 +198,7 @@ class Experts {
   }
 
   void finish(const Group& group, const WeightSegment& segment, int64_t tile, int64_t n,
-              const Scratch& scratch) const {
+              const ExpertScratch& scratch) const {
     const FloatKernels& kernels = *kernels_.linear_float;
     const auto act = static_cast<size_t>(args_.activation.kind);
     const int64_t col = segment.first_row + tile * kTileRows;
@@ -209,7 +210,7 @@ class Experts {
       up_bias = bias + weight_.count() * weight_.out_features();
     }
     for (int64_t i = 0; i < group.rows; ++i) {
-      const int64_t at = i * kTileGroup * kTileRows;
+      const int64_t at = i * kExpertTiles * kTileRows;
       float* const y = y_.row(group.places[i]) + col;
       if (gated_) {
         kernels.finish_gated[act](scratch.sums + at, scratch.up_sums + at, bias, up_bias, nullptr,
@@ -244,7 +245,7 @@ Status run(CpuContext& context, const ExpertsArgs& args) {
   experts.carve(thread_bytes);
   const auto one = args.weight->stream_bytes() / static_cast<size_t>(args.weight->count());
   const bool alone =
-      context.pool.size() == 1 || one < kBytesWorthAThread / static_cast<size_t>(args.y.rows);
+      context.pool.size() == 1 || one < kBytesWorthThreads / static_cast<size_t>(args.y.rows);
   const auto threads = static_cast<size_t>(alone ? 1 : context.pool.size());
   std::byte* memory = nullptr;
   GEN_TRY(context.stream.scratch(order_bytes.used() + threads * thread_bytes.used(), &memory));

@@ -8,9 +8,9 @@ namespace {
 // Above it digits are no longer counted.
 constexpr uint32_t kMostCounted = 1024;
 
-class Writer {
+class NumberWriter {
  public:
-  explicit Writer(const PlainNumbers& shape) : shape_(shape) {}
+  explicit NumberWriter(const PlainNumbers& shape) : shape_(shape) {}
 
   Dfa run() {
     const uint32_t start = state(false);
@@ -117,6 +117,6 @@ class Writer {
 
 }  // namespace
 
-Dfa plain_numbers(const PlainNumbers& shape) { return Writer(shape).run(); }
+Dfa plain_numbers(const PlainNumbers& shape) { return NumberWriter(shape).run(); }
 
 }  // namespace gen::grammar

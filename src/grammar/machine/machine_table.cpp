@@ -23,7 +23,7 @@ constexpr size_t kMostCompared = 1U << 20U;
 // In nodes looked at.
 constexpr uint64_t kWorkPerWay = 8;
 constexpr uint64_t kWorkPerMember = 24;
-constexpr uint64_t kWorkPerState = 32;
+constexpr uint64_t kWorkPerMachineState = 32;
 
 // Fewest bytes and named tokens from each state to the end of its machine, by Dijkstra's algorithm
 // in the form of Knuth: a call's way is known once its machine's and that of its target are.
@@ -291,7 +291,7 @@ Machines make_table(const std::vector<Automaton>& automata, std::vector<Loop> lo
     bases.push_back(n_states);
     n_states += static_cast<uint32_t>(automaton.nodes.size());
   }
-  if (!goes_on(building, kWorkPerState * n_states)) return table;
+  if (!goes_on(building, kWorkPerMachineState * n_states)) return table;
   const Shortest shortest(automata, bases, loops, members, n_states, building);
   if (building != nullptr && building->stopped()) return table;
   for (Members& one : members) {

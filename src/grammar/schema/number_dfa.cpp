@@ -22,7 +22,7 @@ constexpr uint32_t kDead = UINT32_MAX;
 constexpr uint32_t kSelf = UINT32_MAX - 1;
 constexpr int64_t kMostDfaExponent = 4096;
 // In nodes looked at.
-constexpr uint64_t kWorkPerState = 128;
+constexpr uint64_t kWorkPerDigitState = 128;
 constexpr uint64_t kWorkPerTerm = 16;
 
 // States known by what they do.
@@ -186,7 +186,7 @@ class Explorer {
       if (states_.size() > most) {
         return error(Code::kGrammar, "numbers take an automaton of more than %zu states", most);
       }
-      if (!goes_on(fuel_.building, kWorkPerState + kWorkPerTerm * all_.size())) {
+      if (!goes_on(fuel_.building, kWorkPerDigitState + kWorkPerTerm * all_.size())) {
         return fuel_.building->status();
       }
       expand(i);

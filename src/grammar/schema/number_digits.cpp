@@ -10,7 +10,7 @@ namespace {
 
 using TermKind = NumberTerm::Kind;
 
-constexpr int32_t kMostZeros = kMostWhole;
+constexpr int32_t kMostLeadingZeros = kMostWhole;
 constexpr uint32_t kAnyDigit = 0x3FF;
 
 ExponentSet all_or_none(bool all) { return {all, {}}; }
@@ -25,7 +25,7 @@ void add_integer(int digit, bool fraction, const DigitCount& before, const Digit
     zeros = 0;
     if (fraction) last = now.many ? 1 : static_cast<int32_t>(now.places);
   } else if (before.nonzero && !fraction) {
-    zeros = std::min(zeros + 1, kMostZeros);
+    zeros = std::min(zeros + 1, kMostLeadingZeros);
   }
   if (last != 0 || now.many) zeros = 0;
   if (now.many) last = std::min(last, 1);

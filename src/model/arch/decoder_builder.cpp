@@ -140,6 +140,11 @@ graph::ValueId DecoderBuilder::linear(graph::ValueId x, const char* part, int64_
   int64_t cols = h_.hidden;
   if (kind == graph::SiteKind::kAttnOut) cols = int64_t{spec().n_heads} * spec().v_dim;
   if (kind == graph::SiteKind::kDown) cols = layer().feed_forward;
+  return linear(x, part, rows, cols, kind, bias);
+}
+
+graph::ValueId DecoderBuilder::linear(graph::ValueId x, const char* part, int64_t rows,
+                                      int64_t cols, graph::SiteKind kind, Bias bias) {
   return product(x, name(part, ".weight"), rows, cols, name(part, ".bias"), bias,
                  graph::site_id(layer_, kind));
 }

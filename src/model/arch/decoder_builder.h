@@ -66,6 +66,9 @@ class DecoderBuilder {
   /// x times "<name>.weight" of `rows` outputs.
   graph::ValueId linear(graph::ValueId x, const char* name, int64_t rows, graph::SiteKind kind,
                         Bias bias);
+  /// The same where x has `cols`.
+  graph::ValueId linear(graph::ValueId x, const char* name, int64_t rows, int64_t cols,
+                        graph::SiteKind kind, Bias bias);
   struct Inputs {
     graph::ValueId q, k, v;
   };

@@ -50,7 +50,7 @@ struct DenseStyle {
   bool rope_switch = false;
 
   // Norms, one for attention and one for the feed-forward.
-  NormStyle norms;
+  NormStyle norms = {};
   bool norm_before = true;  // attn_norm and `ffn_norm`, of what goes in
   const char* ffn_norm = "ffn_norm";
   Parallel parallel = Parallel::kNever;
@@ -84,7 +84,7 @@ struct DenseStyle {
   /// the width and not of a head's width; no key says so.
   int32_t share_scaled_layers = 0;
 
-  ExpertStyle experts;
+  ExpertStyle experts = {};
 };
 
 /// Reads all that a file of this style may say.

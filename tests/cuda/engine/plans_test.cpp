@@ -9,6 +9,7 @@
 
 #include "cuda/engine/op_bench.h"
 #include "support/plan_side.h"
+#include "support/sliced_graph.h"
 
 namespace gen::graph {
 namespace {
@@ -168,6 +169,22 @@ TEST(CudaPlan, RowsBesideAndCutsDoNotShow) {
       got.insert(got.end(), results.begin() + 3 * side.vocab(), results.end());
     }
     EXPECT_TRUE(test::same_bits(got, want));
+  }
+}
+
+// Columns where they lie, tables that positions and nothing name, and means.
+TEST(CudaPlan, SlicesEmbeddingsAndMeans) {
+  for (const bool means : {false, true}) {
+    const test::SlicedGraph sliced(true, means);
+    const test::SlicedGraph copied(false, means);
+    const auto of = [](const Graph& graph, const std::shared_ptr<engine::Engine>& engine) {
+      CompileOptions options;
+      options.max_seq_len = test::SlicedGraph::kContext;
+      return test::run_sliced(*compile(graph, engine, options).value());
+    };
+    const auto got = of(sliced.graph(), test::cuda_engine());
+    expect_near(of(sliced.graph(), test::cpu_engine()), got, 0, kBound);
+    EXPECT_TRUE(test::same_bits(got, of(copied.graph(), test::cuda_engine())));
   }
 }
 
