@@ -8,8 +8,7 @@
 //                   [1, 2), p is rounded to float16. Error of a score: 2^-12 |q| |k|; of a weight:
 //                   2^-12 of it.
 //   float32 caches  All factors are split into a high and a low part in bfloat16, x = h + l, and
-//   the
-//                   product is h h + h l + l h. Error: 2^-16 of each product.
+//                   the product is h h + h l + l h. Error: 2^-16 of each product.
 //   Sums are in float32. A row's bits depend on no other row: entries are taken 64 at a time, from
 //   multiples of 64 on, and tensor cores do not mix rows. But a value that is no number shows in
 //   all rows of a tile.
@@ -21,8 +20,7 @@
 //           take it.
 //   Bytes   keys and values once for a block.
 //   Shared  for heads of 128: float16 70 KiB, two pieces; float32 134 KiB, a piece as it lies in
-//   the
-//           cache and one split in two.
+//           the cache and one split in two.
 #include "cuda/device/async_copy.cuh"
 #include "cuda/device/mma.cuh"
 #include "cuda/ops/attention_tile.cuh"

@@ -3,18 +3,16 @@
 // in the same order of operations, so the same bits.
 //
 //   Work    A block is a chunk, a head of keys, and two, four or eight of the query heads that
-//   share
-//           it, of one row. Keys and values come through shared memory as they lie in the cache
-//           (attention_stage.cuh), four pieces ahead. A thread has two neighbouring slots for dot
-//           products of all heads (one where values have more than 128 elements); a warp is a head
-//           for maximum, weights and sum; a thread is an element of the values for some of the
-//           heads. Where there is one chunk the block ends the row; where there
-//           are few, the last block that comes to an end merges what all have made of its heads.
+//           share it, of one row. Keys and values come through shared memory as they lie in the
+//           cache (attention_stage.cuh), four pieces ahead. A thread has two neighbouring slots for
+//           dot products of all heads (one where values have more than 128 elements); a warp is a
+//           head for maximum, weights and sum; a thread is an element of the values for some of the
+//           heads. Where there is one chunk the block ends the row; where there are few, the last
+//           block that comes to an end merges what all have made of its heads.
 //   Bytes   keys and values once for the heads of a block.
 //   Shared  42.5 KiB of pieces (more where 16 values are more than 8.5 KiB), 1 KiB of weights and
-//   up
-//           to 1 KiB of q for each head: four blocks on a multiprocessor of 228 KiB, of which some
-//           wait for memory while others multiply.
+//           up to 1 KiB of q for each head: four blocks on a multiprocessor of 228 KiB, of which
+//           some wait for memory while others multiply.
 //   Append  The same kernel takes a row that has not been rotated and stored yet, and does that:
 //           attention_append.cuh.
 //   Bound   Of 12 instructions for an element of the keys of two slots and four heads 8 are

@@ -16,9 +16,8 @@
 //           blocks ascending, and the sums go on to the warp that has the next step: that is the
 //           only chain, and all else of a step is done before.
 //   Bytes   the tiles once, x once for every two of them, mostly from the first cache. A warp
-//   copies
-//           its steps of both into a ring of its own, so what it waits for has been asked for one
-//           or two steps before.
+//           copies its steps of both into a ring of its own, so what it waits for has been asked
+//           for one or two steps before.
 //   Shared  for each warp a ring of two or three steps (few_stages()), up to 12 KiB, and 512 bytes.
 #pragma once
 
