@@ -31,19 +31,19 @@ struct ExpertsView {
 };
 
 /// A row and one of its experts.
-struct Place {
+struct ExpertRow {
   int64_t row;  // of y
   int64_t expert;
   const uint8_t* x;
 };
-GEN_DEVICE Place place_of(const ExpertsView& of, int64_t row) {
+GEN_DEVICE ExpertRow expert_row_of(const ExpertsView& of, int64_t row) {
   const int64_t t = row / of.used;
   const int32_t expert = of.routes[t * of.stride + row % of.used];
   return {row, expert, of.x.data + static_cast<size_t>(of.slots ? row : t) * of.x.at.bytes};
 }
 
-GEN_DEVICE void finish_place(const ExpertsView& of, const Place& place, int64_t output, float sum,
-                             float up) {
+GEN_DEVICE void finish_place(const ExpertsView& of, const ExpertRow& place, int64_t output,
+                             float sum, float up) {
   LinearEnd end = of.end;
   const int64_t first = place.expert * end.y.cols;
   if (end.bias != nullptr) end.bias += first;
@@ -90,7 +90,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kQuantThreads)
   GEN_SHARED(Term, scaled, kTerms);
   GEN_SHARED(Term, minima, t.minima ? kTerms : 1);
   after_predecessor();
-  const Place place = place_of(of, block_x() / n_tiles);
+  const ExpertRow place = expert_row_of(of, block_x() / n_tiles);
   const int32_t tile = block_x() % n_tiles;
   QuantView row = {of.x, n_steps, n_blocks};
   row.x.data = const_cast<uint8_t*>(place.x);
@@ -118,7 +118,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kFloatThreads)
   after_predecessor();
   const int64_t output = int64_t{block_x() % blocks_of_place} * kFloatWarps + warp_of_block();
   if (output >= of.end.rows) return;
-  const Place place = place_of(of, block_x() / blocks_of_place);
+  const ExpertRow place = expert_row_of(of, block_x() / blocks_of_place);
   const auto* const x = reinterpret_cast<const float*>(place.x);
   const auto cols = static_cast<int32_t>(of.x.cols);
   const auto sum_of = [&](const uint8_t* stack) {
