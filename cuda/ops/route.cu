@@ -17,7 +17,7 @@ struct RoutesView {
   int64_t stride;
   int32_t used;
 };
-RoutesView view(const engine::ConstRoutes& of) noexcept {
+RoutesView routes_view(const engine::ConstRoutes& of) noexcept {
   return {pointer(of.data), of.stride, of.n_used};
 }
 
@@ -183,7 +183,7 @@ Status run(const OpContext& context, const engine::RouteArgs& args) {
 Status run(const OpContext& context, const engine::CombineArgs& args) {
   return run_kernel(context, "combine", combine_kernel,
                     grid_of(args.y.rows * args.y.cols, kCombineThreads), kCombineThreads, 0,
-                    view(args.x), view(args.routes), view(args.y));
+                    view(args.x), routes_view(args.routes), view(args.y));
 }
 
 }  // namespace gen::cuda
