@@ -149,7 +149,9 @@ TEST(Experts, WhateverTheLogitsExpertsAreThere) {
           ASSERT_LT(made.id(t, s), n);
           ASSERT_TRUE(seen.insert(made.id(t, s)).second);
         }
-        if (t == 1 && routing.n_groups == 1) EXPECT_EQ(seen.count(7), 0U) << "a NaN is smallest";
+        if (t == 1 && routing.n_groups == 1) {
+          EXPECT_EQ(seen.count(7), 0U) << "a NaN is smallest";
+        }
       }
     }
   }

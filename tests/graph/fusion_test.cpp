@@ -239,8 +239,12 @@ TEST(Fusion, ExpertsAreARouterAndTwoProducts) {
   std::string names;
   for (const Instruction& each : program.instructions) {
     names += std::string(names.empty() ? "" : " ") + engine::op_info(each.op).name;
-    if (each.op == Op::kRoute) EXPECT_TRUE(program.values[to_size(each.y.value)].index);
-    if (each.op == Op::kExperts) EXPECT_EQ(program.values[to_size(each.y.value)].slots, 2);
+    if (each.op == Op::kRoute) {
+      EXPECT_TRUE(program.values[to_size(each.y.value)].index);
+    }
+    if (each.op == Op::kExperts) {
+      EXPECT_EQ(program.values[to_size(each.y.value)].slots, 2);
+    }
   }
   EXPECT_NE(names.find("linear route experts pack experts combine add"), std::string::npos)
       << names;
