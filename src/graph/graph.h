@@ -194,11 +194,15 @@ class GraphBuilder {
   Result<Graph> finish();
 
  private:
+  static constexpr int32_t kAnySlots = INT32_MAX;
+
   bool usable(ValueId x, int32_t most_slots = 1);
   bool usable_routes(ValueId routes, ValueId of);
   Status check_attention(ValueId q, ValueId k, ValueId v, int32_t block,
                          const AttentionSpec& spec) const;
   Result<int32_t> cache_layer_of(int32_t block, const AttentionSpec& spec);
+  /// A node that makes rows as wide as those of x, which it reads.
+  [[nodiscard]] Node node_on(engine::Op op, ValueId x) const;
   ValueId push(Node node);
   int32_t keep(std::span<const float> vector);
   void fail(Status status);

@@ -17,6 +17,7 @@
 
 #include "generate/batch_run.h"
 #include "generate/knowing_drafter.h"
+#include "generate/digest_tokens.h"
 #include "generate/session.h"
 #include "graph/plan_trace.h"
 #include "support/counting_new.h"
@@ -27,22 +28,6 @@ namespace {
 using model::CustomForward;
 using model::CustomModel;
 using model::CustomStates;
-using Tokens = std::vector<int32_t>;
-
-constexpr int32_t kVocab = 43;
-constexpr int32_t kPoison = 42;  // the automaton below never says it
-
-int32_t after(std::span<const int32_t> tokens) {
-  uint32_t digest = 3;
-  for (const int32_t token : tokens) digest = digest * 131 + static_cast<uint32_t>(token) + 1;
-  return static_cast<int32_t>((digest >> 2) % kPoison);
-}
-
-Tokens expected(Tokens tokens, int32_t n) {
-  const auto given = static_cast<ptrdiff_t>(tokens.size());
-  for (int32_t i = 0; i < n; ++i) tokens.push_back(after(tokens));
-  return {tokens.begin() + given, tokens.end()};
-}
 
 /// Says the token after all that its state has seen.
 class Automaton final : public CustomForward {

@@ -9,6 +9,7 @@
 #include <limits>
 #include <random>
 
+#include "generate/digest_tokens.h"
 #include "generate/generator.h"
 #include "generate/knowing_drafter.h"
 #include "generate/said.h"
@@ -19,20 +20,7 @@
 namespace gen::generate {
 namespace {
 
-constexpr int32_t kVocab = 43;
 constexpr int32_t kContext = 90;
-
-int32_t after(std::span<const int32_t> tokens) {
-  uint32_t digest = 3;
-  for (const int32_t token : tokens) digest = digest * 131 + static_cast<uint32_t>(token) + 1;
-  return static_cast<int32_t>((digest >> 2) % kVocab);
-}
-
-Tokens expected(Tokens tokens, int32_t n) {
-  const auto given = static_cast<ptrdiff_t>(tokens.size());
-  for (int32_t i = 0; i < n; ++i) tokens.push_back(after(tokens));
-  return {tokens.begin() + given, tokens.end()};
-}
 
 /// Its state is all that it has seen. One call in `odds` fails, having done a part; 0: none.
 class Fickle final : public model::CustomForward {

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves what each family makes of its keys: windows, layers without rotation, factors, caps,
+// experts, norms and activations.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "model/arch/decoder_keys.h"
+#include "model/arch/registry.h"
+#include "model/hparams.h"
+#include "model/hparams_case.h"
+#include "support/gguf_writer.h"
+
+namespace gen::model {
+namespace {
+
+Result<HParams> read_as(const arch::Architecture& row, const Change& change,
+                        const std::string& without = "") {
+  return read(change, without,
+              [&](KeyReader& keys, HParams* h) { return row.read(row.style, keys, h); });
+}
+
+TEST(HParams, OfGemma2) {
+  auto h = read_as(arch::kGemma2, [](GgufWriter&) {});
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(each(h.value(), &graph::AttentionSpec::window), (Numbers{4096, 0, 4096}));
+  EXPECT_EQ(h.value().layers[0].attention.soft_cap, 50.0F);
+  EXPECT_EQ(h.value().logit_cap, 30.0F);
+  EXPECT_EQ(h.value().embedding_factor, 8.0F);
+  EXPECT_EQ(h.value().layers[0].attention.scale, 0.25F);
+  // Heads of 64, where a share of the width is 16.
+  const auto large = [](uint32_t layers, float scale) {
+    return [=](GgufWriter& w) {
+      w.set("llama.block_count", layers).set("llama.attention.key_length", uint32_t{64});
+      if (scale != 0.0F) w.set("llama.attention.scale", scale);
+    };
+  };
+  EXPECT_EQ(
+      read_as(arch::kGemma2, large(45, 0.0F), "block_count").value().layers[0].attention.scale,
+      0.125F);
+  EXPECT_EQ(
+      read_as(arch::kGemma2, large(46, 0.0F), "block_count").value().layers[45].attention.scale,
+      0.25F);
+  EXPECT_EQ(
+      read_as(arch::kGemma2, large(46, 0.5F), "block_count").value().layers[45].attention.scale,
+      0.5F);
+  h = read_as(arch::kGemma2, [](GgufWriter& w) {
+    w.set("llama.attn_logit_softcapping", 0.0F)
+        .set("llama.final_logit_softcapping", 2.5F)
+        .set("llama.rope.freq_base_swa", 500.0F)
+        .set("llama.attention.sliding_window", uint32_t{3});
+  });
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().layers[0].attention.soft_cap, 0.0F);
+  EXPECT_EQ(h.value().logit_cap, 2.5F);
+  EXPECT_EQ(h.value().layers[0].rope.base, 500.0);
+  EXPECT_EQ(h.value().layers[1].rope.base, 10000.0);
+  EXPECT_EQ(each(h.value(), &graph::AttentionSpec::window), (Numbers{3, 0, 3}));
+  EXPECT_EQ(
+      read_as(arch::kGemma2, [](GgufWriter& w) { w.set("llama.final_logit_softcapping", 1e-9F); })
+          .status()
+          .code(),
+      Code::kFormat);
+}
+
+TEST(HParams, OfGranite) {
+  auto h = read_as(arch::kGranite, [](GgufWriter&) {});
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().embedding_factor, 1.0F);
+  EXPECT_EQ(h.value().residual_factor, 1.0F);
+  EXPECT_EQ(h.value().logit_factor, 1.0F);
+  EXPECT_EQ(h.value().layers[2].rope.kind, engine::RopeKind::kAdjacent);
+  h = read_as(arch::kGranite, [](GgufWriter& w) {
+    w.set("llama.embedding_scale", 12.0F)
+        .set("llama.residual_scale", 0.25F)
+        .set("llama.logit_scale", 8.0F)
+        .set("llama.attention.scale", 0.0625F)
+        .set("llama.rope.scaling.finetuned", false);
+  });
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().embedding_factor, 12.0F);
+  EXPECT_EQ(h.value().residual_factor, 0.25F);
+  EXPECT_EQ(h.value().logit_factor, 0.125F);
+  EXPECT_EQ(h.value().layers[2].attention.scale, 0.0625F);
+  EXPECT_EQ(h.value().layers[2].rope.kind, engine::RopeKind::kNone);
+  for (const char* key : {"embedding_scale", "residual_scale", "logit_scale"}) {
+    const auto set = [&](float value) {
+      return read_as(arch::kGranite,
+                     [&](GgufWriter& w) { w.set(std::string("llama.") + key, value); });
+    };
+    EXPECT_TRUE(set(0.0F).ok()) << key;  // there is none
+    EXPECT_EQ(set(-1.0F).status().code(), Code::kFormat) << key;
+    EXPECT_EQ(set(1e-9F).status().code(), Code::kFormat) << key;
+    EXPECT_EQ(set(std::numeric_limits<float>::infinity()).status().code(), Code::kFormat) << key;
+  }
+}
+
+TEST(HParams, OfExperts) {
+  auto h = read_as(arch::kQwen2Moe, experts(60, 4));
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  for (const LayerParams& layer : h.value().layers) {
+    EXPECT_EQ(layer.experts.routing,
+              (engine::Routing{engine::Gating::kSoftmax, 60, 4, 1, 1, false, 1.0F}));
+    EXPECT_EQ(layer.experts.feed_forward, 160);
+    EXPECT_EQ(layer.experts.shared, 160);
+  }
+  h = read_as(arch::kQwen2Moe, experts(60, 4, [](GgufWriter& w) {
+                u32("expert_feed_forward_length", 24)(w);
+                u32("expert_shared_count", 3)(w);
+                u32("leading_dense_block_count", 2)(w);
+                u32("expert_gating_func", 2)(w);
+                u32("expert_group_count", 6)(w);
+                u32("expert_group_used_count", 3)(w);
+                f32("expert_weights_scale", 2.5F)(w);
+                w.set("llama.expert_weights_norm", true);
+              }));
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().layers[1].experts.routing.n_experts, 0);
+  const ExpertParams& last = h.value().layers[2].experts;
+  EXPECT_EQ(last.routing, (engine::Routing{engine::Gating::kSigmoid, 60, 4, 6, 3, true, 2.5F}));
+  EXPECT_EQ(last.feed_forward, 24);
+  EXPECT_EQ(last.shared, 72);
+  // 0 says that there is no scale and are no groups.
+  h = read_as(arch::kQwen3Moe, experts(8, 2, [](GgufWriter& w) {
+                f32("expert_weights_scale", 0.0F)(w);
+                u32("expert_group_count", 0)(w);
+                u32("expert_gating_func", 0)(w);
+              }));
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().layers[0].experts.routing,
+            (engine::Routing{engine::Gating::kSoftmax, 8, 2, 1, 1, true, 1.0F}));
+  h = read_as(arch::kQwen3Moe, u32("expert_count", 0));
+  EXPECT_EQ(std::string(h.status().message()), "llama.expert_count is 0, outside [1, 2048]");
+  h = read_as(arch::kQwen3, experts(8, 2));
+  EXPECT_EQ(h.status().code(), Code::kUnsupported);
+}
+
+TEST(HParams, OfOlmo2) {
+  auto h = read_as(arch::kOlmo2, [](GgufWriter&) {});
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(each(h.value(), &graph::AttentionSpec::window), (Numbers{0, 0, 0}));
+  h = read_as(
+      arch::kOlmo2,
+      [](GgufWriter& w) {
+        w.set("llama.block_count", uint32_t{5})
+            .set("llama.attention.sliding_window", uint32_t{7})
+            .set_string("llama.rope.scaling.type", "yarn")
+            .set("llama.rope.scaling.factor", 8.0F)
+            .set("llama.rope.scaling.attn_factor", 1.25F);
+      },
+      "block_count");
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(each(h.value(), &graph::AttentionSpec::window), (Numbers{7, 7, 7, 0, 7}));
+  for (size_t i = 0; i < 5; ++i) {
+    const RopeParams& rope = h.value().layers[i].rope;
+    EXPECT_EQ(rope.scaling, i == 3 ? RopeScaling::kYarn : RopeScaling::kNone) << i;
+    EXPECT_EQ(rope.attn_factor, i == 3 ? 1.25 : 1.0) << i;
+  }
+}
+
+TEST(HParams, OfPhi3AndSmolLm3) {
+  auto h = read_as(arch::kPhi3,
+                   [](GgufWriter& w) { w.set("llama.attention.sliding_window", uint32_t{7}); });
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(each(h.value(), &graph::AttentionSpec::window), (Numbers{0, 0, 0}));
+  h = read_as(
+      arch::kSmolLm3, [](GgufWriter& w) { w.set("llama.block_count", uint32_t{9}); },
+      "block_count");
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  for (size_t i = 0; i < 9; ++i) {
+    EXPECT_EQ(h.value().layers[i].rope.kind == engine::RopeKind::kNone, i == 3 || i == 7) << i;
+  }
+}
+
+TEST(HParams, OfGlm4WithSections) {
+  const auto sections = [](std::vector<uint32_t> pairs) {
+    return read_as(arch::kGlm4, [&](GgufWriter& w) {
+      w.set_array<uint32_t>("llama.rope.dimension_sections", pairs);
+    });
+  };
+  const auto kind = [](const Result<HParams>& h) { return h.value().layers[2].rope.kind; };
+  EXPECT_EQ(kind(read_as(arch::kGlm4, [](GgufWriter&) {})), engine::RopeKind::kAdjacent);
+  EXPECT_EQ(kind(sections({})), engine::RopeKind::kAdjacent);
+  EXPECT_EQ(kind(sections({0, 0, 0, 0})), engine::RopeKind::kAdjacent);
+  EXPECT_EQ(kind(sections({2, 3, 3, 0})), engine::RopeKind::kHalves);
+  EXPECT_EQ(kind(sections({2, 3, 3})), engine::RopeKind::kHalves);
+  for (const auto& bad : {std::vector<uint32_t>{2, 2, 2, 2}, {8}, {0, 8, 0, 0}, {8, 0, 0, 0}}) {
+    const auto h = sections(bad);
+    EXPECT_EQ(h.status().code(), Code::kUnsupported);
+    EXPECT_NE(std::string(h.status().message()).find("llama.rope.dimension_sections"),
+              std::string::npos);
+  }
+}
+
+TEST(HParams, OfGemma3AndExaone4) {
+  const auto layers = [](uint32_t count, uint32_t window) {
+    return [=](GgufWriter& w) {
+      w.set("llama.block_count", count)
+          .set("llama.attention.key_length", uint32_t{64})
+          .set("llama.rope.freq_base", 1e6F)
+          .set_string("llama.rope.scaling.type", "linear")
+          .set("llama.rope.scaling.factor", 8.0F);
+      if (window > 0) w.set("llama.attention.sliding_window", window);
+    };
+  };
+  auto h = read_as(arch::kGemma3, layers(62, 7), "block_count");
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().layers[0].attention.scale, 0.25F);
+  EXPECT_EQ(h.value().logit_cap, 0.0F);
+  for (size_t i = 0; i < 62; ++i) {
+    const bool global = i % 6 == 5;
+    EXPECT_EQ(h.value().layers[i].attention.window, global ? 0 : 7) << i;
+    EXPECT_EQ(h.value().layers[i].rope.base, global ? 1e6 : 1e4) << i;
+    EXPECT_EQ(h.value().layers[i].rope.factor, global ? 8.0 : 1.0) << i;
+  }
+  h = read_as(arch::kExaone4, layers(64, 0), "block_count");
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  for (size_t i = 0; i < 64; ++i) {
+    const bool global = i % 4 == 3;
+    EXPECT_EQ(h.value().layers[i].attention.window, global ? 0 : 4096) << i;
+    EXPECT_EQ(h.value().layers[i].rope.kind == engine::RopeKind::kNone, global) << i;
+  }
+  h = read_as(arch::kExaone4, layers(30, 7), "block_count");
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().layers[0].attention.window, 0);
+  EXPECT_EQ(h.value().layers[3].rope.kind, engine::RopeKind::kHalves);
+}
+
+TEST(HParams, OfLayerNorms) {
+  const auto missing = read_as(arch::kCohere2, [](GgufWriter&) {});
+  EXPECT_EQ(missing.status().code(), Code::kFormat);
+  EXPECT_EQ(std::string(missing.status().message()),
+            "llama.attention.layer_norm_epsilon is missing");
+  const auto h = read_as(
+      arch::kCohere2,
+      [](GgufWriter& w) {
+        w.set("llama.attention.layer_norm_epsilon", 1e-3F).set("llama.logit_scale", 0.25F);
+      },
+      "attention.layer_norm_rms_epsilon");
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_FLOAT_EQ(h.value().norm_eps, 1e-3F);
+  EXPECT_FLOAT_EQ(h.value().logit_factor, 0.25F);
+  EXPECT_TRUE(h.value().parallel_blocks);
+}
+
+TEST(HParams, OfGptNeoX) {
+  for (const bool parallel : {false, true}) {
+    const auto h = read_as(arch::kGptNeoX, [&](GgufWriter& w) {
+      w.set("llama.attention.layer_norm_epsilon", 1e-5F)
+          .set("llama.use_parallel_residual", parallel);
+    });
+    ASSERT_TRUE(h.ok()) << h.status().message();
+    EXPECT_EQ(h.value().parallel_blocks, parallel);
+  }
+}
+
+TEST(HParams, OfApertus) {
+  const auto with = [&](std::vector<float> alpha_n, float eps) {
+    return read_as(arch::kApertus, [&](GgufWriter& w) {
+      w.set_array("xielu.alpha_n", alpha_n)
+          .set("xielu.alpha_p", 0.0F)
+          .set_array<float>("xielu.beta", {0.5F, 0.25F, -0.5F, 9.0F})
+          .set("xielu.eps", eps);
+    });
+  };
+  const auto h = with({0.0F, 1.0F, -1.0F}, -1e-6F);
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  const engine::Activation& last = h.value().layers[2].activation;
+  EXPECT_FLOAT_EQ(last.alpha, 0.69314718F);          // ln 2
+  EXPECT_FLOAT_EQ(last.gamma, -0.5F + 0.31326169F);  // beta + ln(1 + 1 / e)
+  EXPECT_FLOAT_EQ(last.beta, -0.5F);
+  EXPECT_FLOAT_EQ(last.limit, -1e-6F);
+  EXPECT_EQ(std::string(with({0.0F, 1.0F}, -1e-6F).status().message()),
+            "xielu.alpha_n has 2 values for 3 layers");
+  EXPECT_EQ(std::string(with({0.0F, 81.0F, 0.0F}, -1e-6F).status().message()),
+            "xielu.alpha_n[1] is 81, outside [-80, 80]");
+  EXPECT_EQ(std::string(with({0.0F, 1.0F, 2.0F}, 1.0F).status().message()),
+            "xielu.eps is 1, outside [-80, 0]");
+}
+
+}  // namespace
+}  // namespace gen::model

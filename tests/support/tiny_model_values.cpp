@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tiny models compute, in double precision and by their definition alone.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "support/reference_act.h"
+#include "support/tiny_model.h"
+#include "support/tiny_model_parts.h"
+
+namespace gen::test {
+
+using model::arch::AttentionGate;
+using model::arch::FeedForward;
+using model::arch::HeadNorms;
+using model::arch::Parallel;
+using model::arch::SharedExpert;
+
+/// "<name>.weight" x + "<name>.bias"
+TinyModel::Row TinyModel::product(const std::string& name, const Row& x) const {
+  const Row& weight = *find(name + ".weight");
+  const Row* bias = find(name + ".bias");
+  Row y(weight.size() / x.size());
+  for (size_t n = 0; n < y.size(); ++n) {
+    for (size_t c = 0; c < x.size(); ++c) y[n] += weight[n * x.size() + c] * x[c];
+    if (bias != nullptr) y[n] += (*bias)[n];
+  }
+  return y;
+}
+
+TinyModel::Row TinyModel::part(const std::string& name, const Row& x, int32_t first,
+                               int32_t n) const {
+  const Row whole = product(name, x);
+  return {whole.begin() + first, whole.begin() + first + n};
+}
+
+TinyModel::Row TinyModel::half_of_q(int32_t index, const Row& x, bool gate) const {
+  const Row both = product(in_layer(index, "attn_q"), x);
+  const auto size = static_cast<size_t>(spec_.head_dim);
+  Row half;
+  for (size_t i = 0; i < both.size(); ++i) {
+    if ((i / size % 2 == 1) == gate) half.push_back(both[i]);
+  }
+  return half;
+}
+
+TinyModel::Row TinyModel::input(int32_t index, const char* name, const Row& x) const {
+  if (style_.attention_gate == AttentionGate::kInQ && name == std::string("attn_q")) {
+    return half_of_q(index, x, false);
+  }
+  if (!spec_.fused_qkv) return product(in_layer(index, name), x);
+  const int32_t q = spec_.heads * spec_.head_dim;
+  const int32_t kv = kv_heads(index) * spec_.head_dim;
+  const std::string qkv = in_layer(index, "attn_qkv");
+  switch (name[5]) {
+    case 'q':
+      return part(qkv, x, 0, q);
+    case 'k':
+      return part(qkv, x, q, kv);
+    default:
+      return part(qkv, x, q + kv, kv);
+  }
+}
+
+TinyModel::Row TinyModel::norm(const std::string& name, const Row& x) const {
+  Row y = x;
+  if (is_layer(style_)) {
+    double mean = 0.0;
+    for (const double value : x) mean += value / static_cast<double>(x.size());
+    for (double& value : y) value -= mean;
+  }
+  const Row* weight = find(name + ".weight");
+  const Row* bias = find(name + ".bias");
+  double squares = 0.0;
+  for (const double value : y) squares += value * value;
+  const double scale = 1.0 / std::sqrt(squares / static_cast<double>(x.size()) + kEps);
+  for (size_t i = 0; i < x.size(); ++i) {
+    y[i] *= scale;
+    if (weight != nullptr) y[i] *= (*weight)[i];
+    if (bias != nullptr) y[i] += (*bias)[i];
+  }
+  return y;
+}
+
+int32_t TinyModel::kv_heads(int32_t index) const {
+  const auto i = static_cast<size_t>(index);
+  return spec_.layer_kv_heads.empty() ? spec_.kv_heads
+                                      : static_cast<int32_t>(spec_.layer_kv_heads[i]);
+}
+
+int32_t TinyModel::feed_forward(int32_t index) const {
+  const auto i = static_cast<size_t>(index);
+  return spec_.layer_feed_forward.empty() ? spec_.feed_forward
+                                          : static_cast<int32_t>(spec_.layer_feed_forward[i]);
+}
+
+bool TinyModel::shares(int32_t index) const {
+  return !spec_.shares.empty() && spec_.shares[static_cast<size_t>(index)] != 0;
+}
+
+bool TinyModel::recurs(int32_t index) const {
+  return !spec_.recurrent.empty() && spec_.recurrent[static_cast<size_t>(index)] != 0;
+}
+
+/// Of blocks that are parallel only in some models every other one is.
+bool TinyModel::one_norm(int32_t index) const {
+  return style_.parallel == Parallel::kOneNorm ||
+         (style_.parallel == Parallel::kWithoutNorm && index % 2 == 1);
+}
+
+bool TinyModel::is_local(int32_t index) const {
+  if (!spec_.local.empty()) return spec_.local[static_cast<size_t>(index)] != 0;
+  return style_.global_every == 0 || (index + 1) % style_.global_every != 0;
+}
+
+engine::Activation TinyModel::activation(int32_t index) const {
+  engine::Activation act = {style_.activation, style_.activation_alpha, style_.activation_limit};
+  if (act.kind != engine::Act::kXielu) return act;
+  const XieluKeys keys = xielu(index);
+  const auto softplus = [](float x) { return std::log1p(std::exp(static_cast<double>(x))); };
+  act.alpha = static_cast<float>(softplus(keys.alpha_p));
+  act.gamma = static_cast<float>(static_cast<double>(keys.beta) + softplus(keys.alpha_n));
+  act.beta = keys.beta;
+  act.limit = keys.eps;
+  return act;
+}
+
+TinyModel::Row TinyModel::norm_if(bool has, int32_t index, const char* name, const Row& x) const {
+  return has ? norm(in_layer(index, name), x) : x;
+}
+
+void TinyModel::add(Row* x, const Row& made) const {
+  const double factor =
+      spec_.residual_factor != 0.0F ? static_cast<double>(spec_.residual_factor) : 1.0;
+  for (size_t i = 0; i < x->size(); ++i) (*x)[i] += factor * made[i];
+}
+
+void TinyModel::rotate(double* head, int32_t index, int32_t position) const {
+  const int32_t every = style_.unrotated_every;
+  if (spec_.unrotated || (every > 0 && (index + 1) % every == 0)) return;
+  const bool local = is_local(index);
+  auto base = static_cast<double>(spec_.rope_base);
+  if (local && spec_.window > 0 && style_.local_base > 0.0) base = style_.local_base;
+  if (local && spec_.local_rope_base != 0.0F) base = static_cast<double>(spec_.local_rope_base);
+  // The test's local layers without a window are as all others.
+  const bool scaled = !(style_.local_unscaled && local && spec_.window > 0);
+  const int32_t half = spec_.head_dim / 2;
+  const bool adjacent = style_.rope.kind == engine::RopeKind::kAdjacent;
+  for (int32_t i = 0; i < half; ++i) {
+    double angle = position * std::pow(base, -2.0 * i / spec_.head_dim);
+    const bool longer = spec_.original_context > 0 && spec_.context > spec_.original_context;
+    const std::vector<float>& factors = !spec_.freq_factors.empty() ? spec_.freq_factors
+                                        : longer                    ? spec_.long_factors
+                                                                    : spec_.short_factors;
+    if (!factors.empty()) angle /= static_cast<double>(factors[static_cast<size_t>(i)]);
+    if (scaled) angle /= static_cast<double>(spec_.linear_factor);
+    double& a = head[adjacent ? 2 * i : i];
+    double& b = head[adjacent ? 2 * i + 1 : i + half];
+    const double x = a;
+    const double y = b;
+    a = x * std::cos(angle) - y * std::sin(angle);
+    b = x * std::sin(angle) + y * std::cos(angle);
+  }
+}
+
+/// Normalises and rotates a row of queries or keys, head by head.
+void TinyModel::turn_heads(int32_t index, const char* norm_name, int32_t position,
+                           Row* heads) const {
+  const auto dim = static_cast<size_t>(spec_.head_dim);
+  if (style_.head_norms == HeadNorms::kAllHeads) *heads = norm(in_layer(index, norm_name), *heads);
+  for (size_t first = 0; first < heads->size(); first += dim) {
+    Row head(heads->begin() + static_cast<std::ptrdiff_t>(first),
+             heads->begin() + static_cast<std::ptrdiff_t>(first + dim));
+    if (style_.head_norms == HeadNorms::kEachHead) head = norm(in_layer(index, norm_name), head);
+    if (const Row* own = find(in_layer(index, norm_name) + ".weight");
+        style_.head_norms == HeadNorms::kOwnOfEach && own != nullptr) {
+      head = norm("", head);
+      for (size_t i = 0; i < dim; ++i) head[i] *= (*own)[first + i];
+    }
+    rotate(head.data(), index, position);
+    std::copy(head.begin(), head.end(), heads->begin() + static_cast<std::ptrdiff_t>(first));
+  }
+}
+
+void TinyModel::attend(int32_t index, std::vector<Kept>* kept, std::vector<Row>* hidden) const {
+  const auto dim = static_cast<size_t>(spec_.head_dim);
+  std::vector<Row> queries;
+  Kept& own = (*kept)[static_cast<size_t>(index)];
+  for (size_t t = 0; t < hidden->size(); ++t) {
+    const Row x = norm_if(style_.norm_before, index, "attn_norm", (*hidden)[t]);
+    const auto position = static_cast<int32_t>(t);
+    queries.push_back(input(index, "attn_q", x));
+    turn_heads(index, "attn_q_norm", position, &queries.back());
+    if (shares(index)) continue;
+    own.keys.push_back(input(index, "attn_k", x));
+    own.values.push_back(input(index, "attn_v", x));
+    turn_heads(index, "attn_k_norm", position, &own.keys.back());
+  }
+  if (shares(index)) own = (*kept)[spec_.shares[static_cast<size_t>(index)] - 1];
+  const double scale = spec_.attention_scale != 0.0F ? static_cast<double>(spec_.attention_scale)
+                                                     : 1.0 / std::sqrt(static_cast<double>(dim));
+  const auto cap = static_cast<double>(spec_.score_cap);
+  const std::vector<Row> in = *hidden;
+  for (size_t t = 0; t < hidden->size(); ++t) {
+    Row attended(queries[t].size());
+    for (size_t h = 0; h < static_cast<size_t>(spec_.heads); ++h) {
+      const size_t g = h / static_cast<size_t>(spec_.heads / kv_heads(index));
+      Row weights(t + 1);
+      double total = 0.0;
+      for (size_t e = 0; e <= t; ++e) {
+        const bool local = is_local(index);
+        if (local && spec_.window > 0 && t - e >= static_cast<size_t>(spec_.window)) continue;
+        const auto chunk = static_cast<size_t>(spec_.chunk);
+        if (local && chunk > 0 && e / chunk != t / chunk) continue;
+        double score = 0.0;
+        for (size_t i = 0; i < dim; ++i) {
+          score += queries[t][h * dim + i] * own.keys[e][g * dim + i];
+        }
+        score *= scale;
+        if (cap > 0.0) score = cap * std::tanh(score / cap);
+        weights[e] = std::exp(score);
+        total += weights[e];
+      }
+      for (size_t i = 0; i < dim; ++i) {
+        for (size_t e = 0; e <= t; ++e) {
+          attended[h * dim + i] += weights[e] / total * own.values[e][g * dim + i];
+        }
+      }
+    }
+    if (style_.attention_gate != AttentionGate::kNone) {
+      const Row x = norm_if(style_.norm_before, index, "attn_norm", in[t]);
+      const Row gate = style_.attention_gate == AttentionGate::kInQ
+                           ? half_of_q(index, x, true)
+                           : product(in_layer(index, "attn_gate"), x);
+      for (size_t i = 0; i < gate.size(); ++i) attended[i] /= 1.0 + std::exp(-gate[i]);
+    }
+    const Row out = product(in_layer(index, "attn_output"), attended);
+    add(&(*hidden)[t], norm_if(style_.norm_after, index, "post_attention_norm", out));
+  }
+}
+
+void TinyModel::recur(int32_t index, std::vector<Row>* hidden) const {
+  Row h(kMixWidth, 0.0);
+  for (Row& x : *hidden) {
+    const Row y = norm(in_layer(index, "mix_norm"), x);
+    const Row a = product(in_layer(index, "mix_a"), norm(in_layer(index, "mix_a_norm"), x));
+    const Row b = product(in_layer(index, "mix_b"), y);
+    const Row v = product(in_layer(index, "mix_v"), y);
+    for (size_t i = 0; i < h.size(); ++i) h[i] = a[i] * h[i] + b[i] * v[i];
+    const Row out = product(in_layer(index, "mix_out"), h);
+    for (size_t i = 0; i < x.size(); ++i) x[i] += out[i];
+  }
+}
+
+void TinyModel::mix(int32_t index, const std::vector<Row>& in, std::vector<Row>* hidden) const {
+  for (size_t t = 0; t < hidden->size(); ++t) {
+    Row& x = (*hidden)[t];
+    const bool beside =
+        one_norm(index) || (style_.parallel == Parallel::kTwoNorms && !spec_.sequential);
+    const Row y = norm_if(style_.norm_before, index,
+                          one_norm(index) ? "attn_norm" : style_.ffn_norm, beside ? in[t] : x);
+    if (has_experts(index)) {
+      add(&x, norm_if(style_.norm_after, index, "post_ffw_norm", experts(index, y)));
+      continue;
+    }
+    const engine::Activation act = activation(index);
+    Row up = product(in_layer(index, "ffn_up"), y);
+    if (style_.feed_forward == FeedForward::kPlain) {
+      for (double& value : up) value = reference_act(act, value);
+    } else {
+      Row gate;
+      if (style_.feed_forward == FeedForward::kFused) {
+        const auto half = up.begin() + feed_forward(index);
+        gate = Row(up.begin(), half);
+        up = Row(half, up.end());
+      } else {
+        gate = product(in_layer(index, "ffn_gate"), y);
+      }
+      for (size_t i = 0; i < up.size(); ++i) up[i] = reference_gated(act, gate[i], up[i]);
+    }
+    const Row down = product(in_layer(index, "ffn_down"), up);
+    add(&x, norm_if(style_.norm_after, index, "post_ffw_norm", down));
+  }
+}
+
+TinyModel::Row TinyModel::stacked(const std::string& name, int32_t e, const Row& x,
+                                  size_t outputs) const {
+  const Row& weight = *find(name + ".weight");
+  const Row* bias = find(name + ".bias");
+  Row y(outputs);
+  for (size_t n = 0; n < outputs; ++n) {
+    const size_t row = static_cast<size_t>(e) * outputs + n;
+    for (size_t c = 0; c < x.size(); ++c) y[n] += weight[row * x.size() + c] * x[c];
+    if (bias != nullptr) y[n] += (*bias)[row];
+  }
+  return y;
+}
+
+TinyModel::Row TinyModel::experts(int32_t index, const Row& x) const {
+  const auto n = static_cast<size_t>(spec_.experts);
+  const Row logits = product(in_layer(index, "ffn_gate_inp"), x);
+  const auto softmax = [](Row of) {
+    double sum = 0.0;
+    for (double& each : of) sum += each = std::exp(each);
+    for (double& each : of) each /= sum;
+    return of;
+  };
+  int32_t gating = spec_.gating;
+  if (gating == 0) gating = 1 + static_cast<int32_t>(style_.experts.gating);
+  Row p = gating == 1 ? softmax(logits) : logits;
+  for (double& each : p) each = gating == 2 ? 1.0 / (1.0 + std::exp(-each)) : each;
+  Row score = p;
+  const Row* choice = find(in_layer(index, "exp_probs_b.bias"));
+  for (size_t e = 0; choice != nullptr && e < n; ++e) score[e] += (*choice)[e];
+  const auto best = [](const Row& of, size_t count) {
+    std::vector<size_t> order;
+    for (size_t i = 0; i < of.size(); ++i) order.push_back(i);
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return of[a] > of[b]; });
+    order.resize(count);
+    return order;
+  };
+  if (spec_.expert_groups > 0) {
+    const auto groups = static_cast<size_t>(spec_.expert_groups);
+    Row sums;
+    for (size_t g = 0; g < groups; ++g) {
+      Row own(score.begin() + static_cast<std::ptrdiff_t>(g * n / groups),
+              score.begin() + static_cast<std::ptrdiff_t>((g + 1) * n / groups));
+      std::sort(own.rbegin(), own.rend());
+      sums.push_back(own[0] + own[1]);
+    }
+    const std::vector<size_t> kept = best(sums, groups / 2);
+    for (size_t e = 0; e < n; ++e) {
+      if (std::count(kept.begin(), kept.end(), e / (n / groups)) == 0) score[e] = -INFINITY;
+    }
+  }
+  const std::vector<size_t> chosen = best(score, static_cast<size_t>(spec_.experts_used));
+  Row weights;
+  for (const size_t e : chosen) weights.push_back(p[e]);
+  if (gating == 3) weights = softmax(weights);
+  double sum = 0.0;
+  for (const double each : weights) sum += each;
+  Row y(x.size());
+  const engine::Activation act = {.kind = style_.activation};
+  const auto width = static_cast<size_t>(spec_.expert_width);
+  for (size_t s = 0; s < chosen.size(); ++s) {
+    const auto e = static_cast<int32_t>(chosen[s]);
+    double weight = weights[s];
+    if (style_.experts.normalise) weight /= sum;
+    if (spec_.expert_scale != 0.0F) weight *= static_cast<double>(spec_.expert_scale);
+    Row inner;
+    if (style_.feed_forward == FeedForward::kPlain) {
+      inner = stacked(in_layer(index, "ffn_up_exps"), e, x, width);
+      for (double& each : inner) each = reference_act(act, each);
+    } else {
+      Row gate;
+      if (spec_.fused_experts) {
+        gate = stacked(in_layer(index, "ffn_gate_up_exps"), e, x, 2 * width);
+        const auto half = gate.begin() + static_cast<std::ptrdiff_t>(width);
+        inner = Row(half, gate.end());
+      } else {
+        gate = stacked(in_layer(index, "ffn_gate_exps"), e, x, width);
+        inner = stacked(in_layer(index, "ffn_up_exps"), e, x, width);
+      }
+      for (size_t i = 0; i < width; ++i) inner[i] = reference_gated(act, gate[i], inner[i]);
+    }
+    const Row down = stacked(in_layer(index, "ffn_down_exps"), e, inner, x.size());
+    for (size_t i = 0; i < y.size(); ++i) y[i] += weight * down[i];
+  }
+  if (spec_.shared_width == 0) return y;
+  const Row gate = product(in_layer(index, "ffn_gate_shexp"), x);
+  Row inner = product(in_layer(index, "ffn_up_shexp"), x);
+  for (size_t i = 0; i < inner.size(); ++i) inner[i] = reference_gated(act, gate[i], inner[i]);
+  const Row down = product(in_layer(index, "ffn_down_shexp"), inner);
+  double weight = 1.0;
+  if (style_.experts.shared == SharedExpert::kGated) {
+    weight = 1.0 / (1.0 + std::exp(-product(in_layer(index, "ffn_gate_inp_shexp"), x)[0]));
+  }
+  for (size_t i = 0; i < y.size(); ++i) y[i] += weight * down[i];
+  return y;
+}
+
+std::vector<double> TinyModel::logits(const std::vector<int32_t>& tokens, int32_t layers) const {
+  const Row& table = *find("token_embd.weight");
+  const auto d = static_cast<size_t>(spec_.hidden);
+  std::vector<Row> hidden;
+  for (const int32_t token : tokens) {
+    const auto first = table.begin() + static_cast<std::ptrdiff_t>(token) * spec_.hidden;
+    hidden.emplace_back(first, first + static_cast<std::ptrdiff_t>(d));
+    double factor =
+        spec_.embedding_factor != 0.0F ? static_cast<double>(spec_.embedding_factor) : 1.0;
+    if (style_.root_embedding) factor = std::sqrt(static_cast<double>(spec_.hidden));
+    for (double& value : hidden.back()) value *= factor;
+  }
+  std::vector<Kept> kept(static_cast<size_t>(spec_.layers));
+  for (int32_t i = 0; i < (layers > 0 ? layers : spec_.layers); ++i) {
+    const std::vector<Row> in = hidden;
+    if (kv_heads(i) > 0) attend(i, &kept, &hidden);
+    if (recurs(i)) recur(i, &hidden);
+    mix(i, in, &hidden);
+  }
+  std::vector<double> all;
+  for (const Row& x : hidden) {
+    Row row = product(spec_.tied ? "token_embd" : "output", norm("output_norm", x));
+    const auto cap = static_cast<double>(spec_.logit_cap);
+    const Row* bias = spec_.tied ? find("output.bias") : nullptr;  // product() adds the other's
+    for (size_t i = 0; bias != nullptr && i < row.size(); ++i) row[i] += (*bias)[i];
+    for (double& logit : row) {
+      const auto scale = static_cast<double>(spec_.logit_scale);
+      if (scale != 0.0) logit *= style_.logit_factor ? scale : 1.0 / scale;
+      if (cap > 0.0) logit = cap * std::tanh(logit / cap);
+    }
+    all.insert(all.end(), row.begin(), row.end());
+  }
+  return all;
+}
+
+}  // namespace gen::test
