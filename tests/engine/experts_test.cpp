@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <memory>
 #include <set>
 
 #include "engine/linear_cases.h"
@@ -246,12 +247,15 @@ void check(Engine& engine, const Case& of, bool lasting) {
   const std::vector<float> x = random_floats(4, x_rows * of.cols);
   const PackedRows packed(engine, forms, x, x_rows, of.cols);
   const std::vector<float> y = experts(engine, *weight, packed.view, routes, &bias, act);
+  std::vector<std::unique_ptr<Weight>> alone;
+  for (int64_t e = 0; e < of.count; ++e) {
+    std::vector<WeightSource> own;
+    for (const WeightSource& source : sources) own.push_back(source.matrix(e));
+    alone.push_back(prepare(engine, role, own));
+  }
   for (int64_t t = 0; t < of.tokens; ++t) {
     for (int32_t s = 0; s < of.used; ++s) {
       const int64_t e = routes.id(t, s);
-      std::vector<WeightSource> own;
-      for (const WeightSource& source : sources) own.push_back(source.matrix(e));
-      const auto alone = prepare(engine, role, own);
       const int64_t row = of.slots ? t * of.used + s : t;
       const std::vector<float> one(x.begin() + row * of.cols, x.begin() + (row + 1) * of.cols);
       const PackedRows packed_one(engine, forms, one, 1, of.cols);
@@ -261,8 +265,9 @@ void check(Engine& engine, const Case& of, bool lasting) {
         own_bias.insert(own_bias.end(), from, from + of.rows);
       }
       const auto at = y.begin() + (t * of.used + s) * of.rows;
-      ASSERT_TRUE(same_bits(std::vector<float>(at, at + of.rows),
-                            linear(engine, *alone, packed_one.view, own_bias.data(), act)))
+      ASSERT_TRUE(same_bits(
+          std::vector<float>(at, at + of.rows),
+          linear(engine, *alone[static_cast<size_t>(e)], packed_one.view, own_bias.data(), act)))
           << dtype_name(of.type) << " row " << t << " expert " << e << " of " << of.count;
     }
   }
