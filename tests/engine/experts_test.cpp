@@ -276,8 +276,10 @@ void check(Engine& engine, const Case& of, bool lasting) {
 
 TEST(Experts, ARowHasTheBitsOfItsMatrixAlone) {
   const int64_t many = test::kSanitized ? 7 : 70;  // ShapesDoNotShow has more than a kernel's rows
+  test::Thinned thinned(3);
   for (const DType type : all_types()) {
     for (const CpuLevel level : levels_here()) {
+      if (thinned.skips()) continue;
       check(shared_engine(level, 3), {type, 5, 19, 256, 9, 2, true, false}, false);
       check(shared_engine(level, 1), {type, 3, 37, 512, many, 1, false, true}, false);
       check(*leaving_engine(level), {type, 4, 33, 256, 5, 3, true, false}, true);
