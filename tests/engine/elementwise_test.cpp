@@ -46,7 +46,7 @@ constexpr Activation kActivations[] = {
     {Act::kSoftCapped, 0.7F, 6.5F},
     {Act::kSigmoid},
     {Act::kGeluErf},
-    {Act::kXielu, 0.8F, -1e-6F, 0.5F, 1.3F},
+    {Act::kXielu, 0.8F, -0.25F, 0.5F, 1.3F},
 };
 static_assert(std::size(kActivations) == kActs);
 

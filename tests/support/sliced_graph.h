@@ -40,11 +40,13 @@ class SlicedGraph {
     const auto piece = [&](int64_t i) {
       return take(b, wide, kPieces * kWidth, i * kWidth, kWidth);
     };
+    const ValueId three = take(b, wide, kPieces * kWidth, 3 * kWidth, 3 * kWidth);
+    const ValueId fourth = take(b, three, 3 * kWidth, kWidth, kWidth);  // columns of columns
     ValueId sum = b.rms_norm(piece(0), ones(), 1e-5F);
     sum = b.add(sum, b.linear(piece(1), matrix("square", kWidth, kWidth), {}, 1));
     sum = b.add(b.linear(sum, matrix("end", kWidth, kWidth), {}, 2), piece(1));  // a residual
     sum = b.add(sum, b.apply(Op::kGated, {piece(2), piece(3)}, {engine::Act::kSilu}));
-    sum = b.add(sum, b.apply(Op::kActivate, {piece(4)}, {engine::Act::kGelu}));
+    sum = b.add(sum, b.apply(Op::kActivate, {fourth}, {engine::Act::kGelu}));
     sum = b.add(sum, b.scan(piece(0), piece(5), piece(4)));
     graph::AttentionSpec spec;
     spec.n_heads = spec.n_kv_heads = 2;
