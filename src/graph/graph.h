@@ -57,7 +57,7 @@ struct AttentionSpec {
   int32_t shared = -1;  // kShared: the block whose cache layer it is
 };
 
-/// What names the row of a table for each row of a step.
+/// Where an embedding takes the index of a table's row from.
 enum class Lookup : uint8_t {
   kTokens,     // its token; 0 where the caller gives the row
   kPositions,  // its position
@@ -126,14 +126,14 @@ class GraphBuilder {
   /// What is named from here on belongs to this block of the model; blocks ascend, and what comes
   /// after the last one may be named as one more. Plans on several engines are cut between blocks.
   void begin_block(int32_t block) { block_ = block; }
-  /// y[t, :] = table[token t, :] * scale. A graph begins with one, whose rows a caller may give in
-  /// place of tokens, and whose table is the vocabulary; others are at least as long as that, or as
-  /// the context where positions name their rows.
+  /// y[t, :] = table[index, :] * scale. A graph begins with one by tokens. Its table has the size
+  /// of the vocabulary, and a caller may give its rows in place of tokens. The tables of others
+  /// have at least as many rows, those by position at least as many as the context.
   ValueId embed(const engine::WeightSource& table, float scale = 1.0F,
                 Lookup lookup = Lookup::kTokens);
   /// y[t, :] = table[row, :] * scale, the same for all rows.
   ValueId embed_row(engine::WeightSource table, int64_t row, float scale = 1.0F);
-  /// Columns [first, first + cols) of x, where they lie: not a copy.
+  /// Columns [first, first + cols) of x, without a copy.
   ValueId slice(ValueId x, int64_t first, int64_t cols);
   /// `weight` is [D], copied.
   ValueId rms_norm(ValueId x, std::span<const float> weight, float eps);
@@ -177,16 +177,16 @@ class GraphBuilder {
   ValueId scan(ValueId a, ValueId b, ValueId x);
   /// Only the rows that want logits go on from here.
   ValueId select_rows(ValueId x);
-  /// For each row that wants something the mean of x over the rows of its sequence up to it, which
-  /// come in one step.
+  /// For each row that wants a result: the mean of x over the rows of its sequence up to and with
+  /// it. All of them must come in one step.
   ValueId mean_rows(ValueId x);
-  /// x is what heads read: the hidden state after the final norm. Once, of all rows.
+  /// Names the hidden state after the final norm, which heads read. Once, of all rows.
   void last_hidden(ValueId x);
   /// Offers x as the hidden state after `layer` (0: the embedding). Ascending from 0.
   void tap(int32_t layer, ValueId x);
   /// x, one row for each selected row, is the result. Once, last.
   void logits(ValueId x);
-  /// The same for what is no logits.
+  /// The same for a result other than logits.
   void result(ValueId x);
 
   /// The graph, or the first mistake: kFormat for shapes that do not fit (naming the weight),

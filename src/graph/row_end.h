@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model that answers with what its heads read, and not with logits: for embeddings, rankings and
-// whoever else looks at hidden states.
+// Models that answer with hidden states in place of logits, for embeddings and rankings.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +9,8 @@
 
 namespace gen::graph {
 
-/// What a row answers with. Of a whole sequence its first row, its last one, or the mean at its
-/// last row may be wanted.
+/// What a row answers with. For one vector a sequence, callers want the first row, the last row, or
+/// the mean at the last row.
 enum class RowEnd : uint8_t {
   kHidden,  // the hidden state after the final norm
   kMean,    // the mean of these, of the rows of its sequence up to it, which come in one step
