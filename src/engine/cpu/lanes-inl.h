@@ -25,7 +25,6 @@
 #ifndef GEN_ENGINE_CPU_LANES_ONCE_
 #define GEN_ENGINE_CPU_LANES_ONCE_
 namespace gen::engine::cpu {
-constexpr int64_t kLanes = 16;
 /// Adding and subtracting it rounds a float below 2^22 to the nearest integer, ties to even.
 constexpr float kRoundMagic = 12582912.0F;  // 1.5 * 2^23
 /// The same, with the exponent bias of a float in its low bits.

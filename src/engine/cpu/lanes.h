@@ -11,6 +11,8 @@
 // and asks GEN_LANES_PICK for the copy of a level. Include this before any Highway header.
 #pragma once
 
+#include <cstdint>
+
 #include "base/cpu.h"
 #include "engine/cpu/simd.h"
 
@@ -33,3 +35,8 @@
 #else
 #define GEN_UNROLL _Pragma("GCC unroll 16")
 #endif
+
+namespace gen::engine::cpu {
+/// Floats that a kernel works on at once, whatever a machine's registers hold.
+constexpr int64_t kLanes = 16;
+}  // namespace gen::engine::cpu
