@@ -18,16 +18,16 @@ namespace gen::cuda {
 namespace {
 
 /// Rows of a step up to which it is filled up: more cost time, and such steps are seldom alike.
-constexpr int64_t kMostPadded = 64;
+constexpr int64_t kMaxPadded = 64;
 
 /// Rows of a step beyond which no graph is made of it: the host is ahead of the device then, and
 /// what ends a prompt is seldom as long as another, so its graph would only cost others' places.
-constexpr int64_t kMostGraphRows = 256;
+constexpr int64_t kMaxGraphRows = 256;
 /// Of a step of prompts, for each multiprocessor: products are cut into tiles of about 128 rows by
 /// 128 outputs, and weights of 2,048 outputs then make a tile for each.
 constexpr uint32_t kRowsEach = 8;
 constexpr uint32_t kLeastPromptRows = 256;
-constexpr uint32_t kMostPromptRows = 2048;
+constexpr uint32_t kMaxPromptRows = 2048;
 
 using engine::Access;
 
@@ -127,7 +127,7 @@ Status CudaEngine::run_all(engine::Stream&, std::span<const engine::OpArgs> list
   const auto run_list = [this](std::span<const engine::OpArgs> part) {
     return queue_->note(cuda::run_list(queue_->context(), part));
   };
-  if (rows_of(list) > kMostGraphRows) return run_list(list);
+  if (rows_of(list) > kMaxGraphRows) return run_list(list);
   if (!queue_->dry_run()) return graphs_.run(list, run_list);
   GEN_TRY(run_list(list));
   if (rows_of(list) == 1) graphs_.foresee(list);
@@ -135,18 +135,18 @@ Status CudaEngine::run_all(engine::Stream&, std::span<const engine::OpArgs> list
 }
 
 int64_t CudaEngine::step_rows(int64_t n) const noexcept {
-  return n < 1 || n > kMostPadded ? n
-                                  : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n)));
+  return n < 1 || n > kMaxPadded ? n
+                                 : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n)));
 }
 
 int64_t CudaEngine::room_rows(int64_t n) const noexcept {
-  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(n, kMostPadded))));
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(n, kMaxPadded))));
 }
 
 int32_t CudaEngine::prompt_rows() const noexcept {
   const auto processors = static_cast<uint32_t>(std::max(queue_->properties().sm_count, 1));
   return static_cast<int32_t>(
-      std::clamp(std::bit_floor(processors * kRowsEach), kLeastPromptRows, kMostPromptRows));
+      std::clamp(std::bit_floor(processors * kRowsEach), kLeastPromptRows, kMaxPromptRows));
 }
 
 StepGraphs::Counts CudaEngine::graphs() {

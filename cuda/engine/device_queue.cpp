@@ -14,7 +14,7 @@ namespace gen::cuda {
 namespace {
 
 /// Pinned bytes that may be under way before write() waits for them.
-constexpr size_t kMostStaged = size_t{8} << 20;
+constexpr size_t kMaxStaged = size_t{8} << 20;
 constexpr uintptr_t kPinnedAlign = 64;
 /// What kernels keep in static shared memory beside what they ask for.
 constexpr size_t kStaticShared = 16 << 10;
@@ -221,9 +221,9 @@ Status DeviceQueue::fill(void* at, int32_t value, size_t bytes) {
 }
 
 Status DeviceQueue::write(void* to, const void* from, size_t bytes) {
-  if (bytes > kMostStaged / 2) return write_large(to, from, bytes);
+  if (bytes > kMaxStaged / 2) return write_large(to, from, bytes);
   GEN_TRY(usable());
-  if (staging_.used() + bytes > kMostStaged) GEN_TRY(finish());
+  if (staging_.used() + bytes > kMaxStaged) GEN_TRY(finish());
   std::byte* pinned = nullptr;
   GEN_TRY(staging_.take(bytes, &pinned));
   if (bytes > 0) std::memcpy(pinned, from, bytes);
@@ -232,7 +232,7 @@ Status DeviceQueue::write(void* to, const void* from, size_t bytes) {
 
 Status DeviceQueue::take_lists(size_t bytes, std::byte** pinned, uint8_t** device) {
   GEN_TRY(usable());
-  if (staging_.used() + bytes > kMostStaged) GEN_TRY(finish());
+  if (staging_.used() + bytes > kMaxStaged) GEN_TRY(finish());
   GEN_TRY(grow(bytes, &lists_, &lists_bytes_));
   GEN_TRY(staging_.take(bytes, pinned));
   *device = lists_;
@@ -261,7 +261,7 @@ Status DeviceQueue::take_scratch(size_t bytes, uint8_t** out) {
 
 Status DeviceQueue::read_back(const void* from, size_t bytes, void* to) {
   if (capturing_) return error(Code::kInternal, "nothing is read back in a capture");
-  if (staging_.used() + bytes > kMostStaged) GEN_TRY(finish());
+  if (staging_.used() + bytes > kMaxStaged) GEN_TRY(finish());
   std::byte* pinned = nullptr;
   GEN_TRY(staging_.take(bytes, &pinned));
   GEN_TRY(copy_down(pinned, from, bytes));

@@ -17,13 +17,13 @@ namespace {
 
 using namespace cublaslt;  // NOLINT(google-build-using-namespace)
 
-constexpr size_t kMostPlans = 256;
+constexpr size_t kMaxPlans = 256;
 /// The same of products with own_bits, which stay: trials take time. Rows are padded, so a model
 /// has some hundred. One more is our own kernel's.
-constexpr size_t kMostTried = 512;
+constexpr size_t kMaxTried = 512;
 /// Ways that are asked for, and trials without a result until there will be none.
-constexpr int kMostWays = 8;
-constexpr int kMostUndecided = 64;
+constexpr int kMaxWays = 8;
+constexpr int kMaxUndecided = 64;
 
 #ifdef GEN_CUDA_EMULATED
 constexpr const char* kNames[] = {nullptr};
@@ -80,7 +80,7 @@ struct MatrixLibrary::Plan {
   void* w = nullptr;
   void* x = nullptr;
   void* y = nullptr;
-  HeuristicResult all[kMostWays] = {};
+  HeuristicResult all[kMaxWays] = {};
   size_t ways = 0;
   size_t at = 0;  // of the way to take
   bool usable = false;
@@ -180,12 +180,12 @@ MatrixLibrary::Plan* MatrixLibrary::plan_of(const MatrixProduct& product) {
     std::rotate(plans.begin(), known, known + 1);
     return plans.front()->usable ? plans.front().get() : nullptr;
   }
-  if (product.own_bits && plans.size() >= kMostTried) return nullptr;
+  if (product.own_bits && plans.size() >= kMaxTried) return nullptr;
   // Shapes come and go with the number of rows of a step.
-  if (!product.own_bits && plans.size() >= kMostPlans) plans.clear();
+  if (!product.own_bits && plans.size() >= kMaxPlans) plans.clear();
   auto plan = std::make_unique<Plan>(*functions_);
   plan->shape = product;
-  plan_ways(*plan, product.own_bits ? kMostWays : 1);
+  plan_ways(*plan, product.own_bits ? kMaxWays : 1);
   plan->usable = plan->ways > 0;
   plans.push_back(std::move(plan));
   return plans.back()->usable ? plans.back().get() : nullptr;
@@ -253,7 +253,7 @@ void MatrixLibrary::judge(const MatrixProduct& product, Verdict verdict, float m
   Plan* const plan = open() ? plan_of(product) : nullptr;
   if (plan == nullptr || plan->found) return;
   if (verdict == Verdict::kUndecided) {
-    plan->usable = ++plan->undecided < kMostUndecided;
+    plan->usable = ++plan->undecided < kMaxUndecided;
     return;
   }
   if (verdict == Verdict::kSame) {

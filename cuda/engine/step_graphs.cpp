@@ -15,13 +15,13 @@ namespace gen::cuda {
 namespace {
 
 /// Lists that are remembered, and operations from which on one is worth it.
-constexpr size_t kMostKept = 32;
+constexpr size_t kMaxKept = 32;
 constexpr size_t kLeastOps = 8;
 /// Replays before a list is tried as one kernel, and steps in which it is.
 constexpr uint64_t kReplaysBefore = 8;
 constexpr int32_t kTrials = 4;
 /// Models of which it is remembered that trials were in vain.
-constexpr size_t kMostSlower = 8;
+constexpr size_t kMaxSlower = 8;
 
 uint64_t number_of(const engine::Weight* weight) noexcept {
   return static_cast<const DeviceWeight*>(weight)->number();
@@ -40,7 +40,7 @@ void list_weights(std::span<const engine::OpArgs> list, std::vector<uint64_t>* o
 template <typename Use>
 void for_chunks(std::vector<engine::OpArgs>& list, const Use& use) {
   for (engine::OpArgs& args : list) {
-    if (auto* attention = std::get_if<engine::AttentionArgs>(&args)) use(attention->most_chunks);
+    if (auto* attention = std::get_if<engine::AttentionArgs>(&args)) use(attention->max_chunks);
   }
 }
 
@@ -74,7 +74,7 @@ StepGraphs::Kept* StepGraphs::find(std::span<const engine::OpArgs> list) noexcep
 }
 
 StepGraphs::Kept& StepGraphs::take_place() {
-  if (kept_.size() < kMostKept) return kept_.emplace_back();
+  if (kept_.size() < kMaxKept) return kept_.emplace_back();
   Kept& oldest = *std::min_element(kept_.begin(), kept_.end(),
                                    [](const Kept& a, const Kept& b) { return a.used < b.used; });
   drop(oldest);
@@ -186,7 +186,7 @@ bool StepGraphs::consider_kernel(Kept& kept) {
       static_cast<double>(kept.kernel->graph_ms()) * 1e3);
   if (!kept.by_kernel) {
     reject_kernel(kept);
-    if (slower_.size() == kMostSlower) slower_.erase(slower_.begin());
+    if (slower_.size() == kMaxSlower) slower_.erase(slower_.begin());
     slower_.push_back(kept.weights);
   }
   return kept.by_kernel;

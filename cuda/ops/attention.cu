@@ -239,7 +239,7 @@ bool append_pairs(const OpContext& context, const engine::RopeAppendArgs& append
     }
   }
   const AttentionView of = attention_view(attention);
-  return attention_slots(context, of, attention.most_chunks) > 0 &&
+  return attention_slots(context, of, attention.max_chunks) > 0 &&
          attention_plain_can(context, of, true);
 }
 
@@ -247,7 +247,7 @@ Status run_pair(const OpContext& context, const engine::RopeAppendArgs& append,
                 const engine::AttentionArgs& attention) {
   const AttentionView of = attention_view(attention);
   const AppendView own = append_view(append);
-  GEN_TRY(attention_split(context, of, attention_slots(context, of, attention.most_chunks), &own));
+  GEN_TRY(attention_split(context, of, attention_slots(context, of, attention.max_chunks), &own));
   return attention.packed.data ? pack_in_place(context, attention.packed) : Status();
 }
 
@@ -257,11 +257,11 @@ Status run(const OpContext& context, const engine::AttentionArgs& args) {
                  static_cast<int>(args.layer.key_form));
   }
   const AttentionView of = attention_view(args);
-  if (const int32_t slots = attention_slots(context, of, args.most_chunks); slots > 0) {
+  if (const int32_t slots = attention_slots(context, of, args.max_chunks); slots > 0) {
     GEN_TRY(attention_split(context, of, slots));
     return args.packed.data ? pack_in_place(context, args.packed) : Status();
   }
-  if (const int32_t slab = attention_tiles(context, of, args.most_chunks); slab > 0) {
+  if (const int32_t slab = attention_tiles(context, of, args.max_chunks); slab > 0) {
     GEN_TRY(attention_tile(context, of, slab));
     return args.packed.data ? pack_in_place(context, args.packed) : Status();
   }

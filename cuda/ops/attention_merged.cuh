@@ -162,7 +162,7 @@ GEN_DEVICE void merge_element(const SplitView& view, int64_t t, int32_t head, in
 
 /// Parts that a thread has at most where a block merges those of its heads by itself: with more,
 /// blocks of their own are faster.
-constexpr int32_t kMostOwnParts = 16;
+constexpr int32_t kMaxOwnParts = 16;
 
 /// The results of heads [first, first + n) of row t, by the block that is the last of the
 /// `n_chunks` that have made parts of them; counter `place` counts these. All threads of a block.

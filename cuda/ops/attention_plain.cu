@@ -29,7 +29,7 @@ using device::UInt2;
 using device::UInt4;
 
 constexpr int32_t kStages = 5;
-constexpr int32_t kMostDim = 256;
+constexpr int32_t kMaxDim = 256;
 constexpr int32_t kFewThreads = 128;  // for values of as many elements
 
 /// Bytes of the pieces, the weights and the queries.
@@ -340,7 +340,7 @@ Status launch_plain(const OpContext& context, const SplitView& view, const Appen
 bool attention_plain_can(const OpContext& context, const AttentionView& of, bool appends) {
   const bool f32 = plain_layer<float>(of.layer);
   if (!f32 && !plain_layer<uint16_t>(of.layer)) return false;
-  if (of.k_dim > kMostDim || of.v_dim > kMostDim || of.q.rows == 0) return false;
+  if (of.k_dim > kMaxDim || of.v_dim > kMaxDim || of.q.rows == 0) return false;
   return shared_bytes(of, 8, f32 ? sizeof(float) : sizeof(uint16_t), appends) <=
          context.shared_bytes;
 }
@@ -351,7 +351,7 @@ bool attention_plain_merges(const OpContext& context, const SplitView& view) {
   const int32_t threads = view.of.v_dim > kFewThreads ? kChunk : kFewThreads;
   const int32_t each = (std::min(heads, group) * view.of.v_dim + threads - 1) / threads;
   const int64_t counters = view.of.q.rows * view.of.n_kv_heads * ((group + heads - 1) / heads);
-  return each * view.slots <= kMostOwnParts && counters <= kCounters;
+  return each * view.slots <= kMaxOwnParts && counters <= kCounters;
 }
 
 Status attention_plain(const OpContext& context, const SplitView& view, const AppendView* append) {

@@ -21,7 +21,7 @@ namespace gen::cuda {
 namespace {
 
 constexpr int32_t kMergeThreads = 128;
-constexpr size_t kMostScratch = size_t{64} << 20;
+constexpr size_t kMaxScratch = size_t{64} << 20;
 
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kPartThreads) attention_part_kernel(SplitView view) {
   after_predecessor();
@@ -53,7 +53,7 @@ int32_t attention_slots(const OpContext& context, const AttentionView& of, int32
   const size_t bytes = static_cast<size_t>(of.q.rows) * static_cast<size_t>(of.n_heads) *
                        static_cast<size_t>(chunks) * static_cast<size_t>(of.v_dim + 2) *
                        sizeof(float);
-  return bytes <= kMostScratch ? chunks : 0;
+  return bytes <= kMaxScratch ? chunks : 0;
 }
 
 Status attention_split(const OpContext& context, const AttentionView& of, int32_t slots,

@@ -278,7 +278,7 @@ bool any_scales(const AttentionView& of) {
 }  // namespace
 
 int32_t attention_tiles(const OpContext& context, const AttentionView& of, int32_t chunks) {
-  if (chunks < 1 || of.v_dim > kMostValueDim || of.n_kv_heads == 0) return 0;
+  if (chunks < 1 || of.v_dim > kMaxValueDim || of.n_kv_heads == 0) return 0;
   // A sequence with one row fills no tile.
   if (of.q.rows <= of.n_sequences) return 0;
   const int32_t per = per_lane(of);

@@ -15,7 +15,7 @@ constexpr int32_t kTileThreads = kChunk;
 constexpr int32_t kOwn = 4;  // queries of a warp
 constexpr int32_t kQueries = kTileThreads / 32 * kOwn;
 constexpr int32_t kEntries = kChunk / 32;  // of a lane
-constexpr int32_t kMostValueDim = 256;
+constexpr int32_t kMaxValueDim = 256;
 
 /// Queries [first, first + n) of sequence s: query i is row i / group, head i % group of the group.
 struct Tile {

@@ -236,7 +236,7 @@ Status launch(const OpContext& context, const AttentionView& of, const device::D
 }  // namespace
 
 bool attention_tile_plain_can(const OpContext& context, const AttentionView& of) {
-  if (of.v_dim % 2 != 0 || of.v_dim > kMostValueDim) return false;
+  if (of.v_dim % 2 != 0 || of.v_dim > kMaxValueDim) return false;
   if (plain_layer<float>(of.layer)) return shared_bytes<float>(of) <= context.shared_bytes;
   return plain_layer<uint16_t>(of.layer) && shared_bytes<uint16_t>(of) <= context.shared_bytes;
 }

@@ -33,7 +33,7 @@ constexpr int32_t kRowGroups = 3;
 constexpr int32_t kRowRoundBytes = 512;  // a piece for each lane
 constexpr int32_t kRowGroupBytes = kRowPieces * kRowRoundBytes;
 constexpr size_t kRowRingBytes = size_t{kRowWarps} * kRowGroups * kRowGroupBytes;
-constexpr size_t kMostStaged = size_t{64} << 10;
+constexpr size_t kMaxStaged = size_t{64} << 10;
 
 struct FloatRowView {
   const uint8_t* weight;
@@ -273,7 +273,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kRowThreads, 2 * kRowBlocks) linear_float_row_kerne
 /// Whether a row of so many floats has room in shared memory.
 inline bool row_is_staged(const OpContext& context, int64_t n) noexcept {
   const size_t bytes = static_cast<size_t>(n) * sizeof(float);
-  return bytes <= kMostStaged && bytes + kRowRingBytes <= context.shared_bytes / kRowBlocks;
+  return bytes <= kMaxStaged && bytes + kRowRingBytes <= context.shared_bytes / kRowBlocks;
 }
 
 template <typename Type>

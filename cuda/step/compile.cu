@@ -255,21 +255,21 @@ class Compiler {
   }
 
   bool add(const engine::AttentionArgs& of) {
-    if (of.q.rows != 1 || of.most_chunks < 1 || of.n_kv_heads < 1 ||
+    if (of.q.rows != 1 || of.max_chunks < 1 || of.n_kv_heads < 1 ||
         of.layer.key_form == engine::KeyForm::kUnrotated) {
       return false;
     }
     ChunksStep task = {};
     task.view.of = attention_view(of);
-    task.view.slots = of.most_chunks;
-    const size_t bytes = static_cast<size_t>(of.n_heads) * static_cast<size_t>(of.most_chunks) *
+    task.view.slots = of.max_chunks;
+    const size_t bytes = static_cast<size_t>(of.n_heads) * static_cast<size_t>(of.max_chunks) *
                          static_cast<size_t>(task.view.part_floats()) * sizeof(float);
-    if (bytes > kMostScratch) return false;
+    if (bytes > kMaxScratch) return false;
     task.view.parts = reinterpret_cast<float*>(scratch(0, bytes));
     // As many heads at once as leave a tile for each block.
     const int32_t group = of.n_heads / of.n_kv_heads;
     const auto tiles = [&](int32_t batch) {
-      return int64_t{of.most_chunks} * of.n_kv_heads * parts(group, batch);
+      return int64_t{of.max_chunks} * of.n_kv_heads * parts(group, batch);
     };
     task.batch = std::min(group, kPartHeads);
     while (task.batch > 1 && tiles(task.batch) < blocks_) task.batch = (task.batch + 1) / 2;
@@ -341,7 +341,7 @@ class Compiler {
     int64_t tiles = 0;
     for (size_t i = 0; i < code_.heads.size(); ++i) {
       StepHead& head = code_.heads[i];
-      if (waits[i].size() > kMostWaits) return false;
+      if (waits[i].size() > kMaxWaits) return false;
       for (const int32_t earlier : waits[i]) {
         head.waits[head.n_waits] = earlier;
         head.arrivals[head.n_waits++] = static_cast<uint32_t>(
@@ -359,7 +359,7 @@ class Compiler {
   }
 
   /// Of attention's chunks.
-  static constexpr size_t kMostScratch = size_t{64} << 20;
+  static constexpr size_t kMaxScratch = size_t{64} << 20;
 
   const int32_t blocks_;
   uint8_t* const scratch_;

@@ -17,7 +17,7 @@ constexpr int32_t kStepThreads = 256;
 constexpr int32_t kStepWarps = kStepThreads / 32;
 /// Blocks of a multiprocessor: more would divide its registers and its shared memory.
 constexpr int32_t kStepBlocks = 1;
-constexpr int32_t kMostWaits = 6;
+constexpr int32_t kMaxWaits = 6;
 
 /// Shared memory of a warp for weights that are under way: slots of 512 bytes, 16 of each
 /// lane.
@@ -48,8 +48,8 @@ struct StepHead {
   int32_t first_block = 0;
   int32_t next_weights = 0;  // the next instruction that reads weights; behind the last, if none
   int32_t n_waits = 0;
-  int32_t waits[kMostWaits] = {};
-  uint32_t arrivals[kMostWaits] = {};  // of these instructions, in one run
+  int32_t waits[kMaxWaits] = {};
+  uint32_t arrivals[kMaxWaits] = {};  // of these instructions, in one run
 };
 
 /// The arguments of an instruction; which, its operation says.

@@ -10,7 +10,7 @@
 namespace cli {
 namespace {
 
-constexpr size_t kMostRows = 512;  // of a batch
+constexpr size_t kMaxRows = 512;  // of a batch
 
 using Clock = std::chrono::steady_clock;
 
@@ -94,8 +94,8 @@ class Runner {
       return;
     }
     kv_cache* cache = caches_[0].get();
-    for (size_t begin = 0; begin < tokens.size(); begin += kMostRows) {
-      const size_t rows = std::min(kMostRows, tokens.size() - begin);
+    for (size_t begin = 0; begin < tokens.size(); begin += kMaxRows) {
+      const size_t rows = std::min(kMaxRows, tokens.size() - begin);
       std::vector<uint8_t> wants(rows, 0);
       if (begin + rows == tokens.size()) wants.back() = 1;
       check(gen_model_forward_profiled(model_.get(), tokens.data() + begin, nullptr, wants.data(),

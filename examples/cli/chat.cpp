@@ -36,7 +36,7 @@ struct ChatRun {
 };
 
 /// An answer ends by itself; this is for one that does not.
-constexpr int32_t kMostTokens = 4096;
+constexpr int32_t kMaxTokens = 4096;
 
 constexpr const char* kHelp = "/reset starts anew, /exit leaves, Ctrl-C stops an answer";
 
@@ -208,7 +208,7 @@ void add_chat(CLI::App& app) {
   auto options = std::make_shared<ChatRun>();
   options->sampling.temperature = 0.6;
   options->sampling.seed.reset();
-  options->sampling.max_new_tokens = kMostTokens;
+  options->sampling.max_new_tokens = kMaxTokens;
   options->model.context = "shift";
   CLI::App* command = app.add_subcommand("chat", "talk with the model");
   add_model_options(*command, options->model);

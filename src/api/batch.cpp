@@ -178,14 +178,14 @@ gen_status gen_batch_generate_stream(gen_generator* generator, const gen_request
 gen_status gen_generate_n(gen_generator* generator, const char* prompt, size_t len,
                           const gen_sampling* sampling, int32_t n, int32_t best_of,
                           gen_result** results, gen_error* error) {
-  clear(results, n > 0 && n <= gen::generate::kMostTexts ? static_cast<size_t>(n) : 0);
+  clear(results, n > 0 && n <= gen::generate::kMaxTexts ? static_cast<size_t>(n) : 0);
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(generator, "generator"));
     GEN_TRY(not_null(results, "results"));
     gen::generate::Prompt what;
     GEN_ASSIGN(what.text, gen::api::text_in(prompt, len, "prompt"));
     GEN_ASSIGN(const auto used, generator->shared.enter("the generator"));
-    const auto wanted = static_cast<size_t>(std::clamp(n, 0, gen::generate::kMostTexts));
+    const auto wanted = static_cast<size_t>(std::clamp(n, 0, gen::generate::kMaxTexts));
     std::vector<std::unique_ptr<gen_result>> made(wanted);
     for (auto& handle : made) handle = std::make_unique<gen_result>();
     GEN_ASSIGN(auto outcomes,

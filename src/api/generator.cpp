@@ -106,7 +106,7 @@ gen_status gen_options_set_speculative_draft(gen_options* options, const gen_mod
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(options, "options"));
     GEN_TRY(gen::api::check_range("speculative_draft length", length, gen::api::kAnyLeast,
-                                  gen::generate::kMostDraftLength));
+                                  gen::generate::kMaxDraftLength));
     if (model != nullptr) GEN_TRY(model->home.check("the draft model"));
     options->draft = model != nullptr ? model->shared.keep() : nullptr;
     options->draft_callbacks = model != nullptr ? model->shared.callbacks() : nullptr;

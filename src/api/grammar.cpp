@@ -34,7 +34,7 @@ using gen::grammar::RegexMatch;
 using gen::grammar::SchemaReport;
 using gen::grammar::Vocabulary;
 
-constexpr size_t kMostForced = 1024;
+constexpr size_t kMaxForced = 1024;
 
 void end(gen_grammar_matcher* matcher) { end_handle(matcher); }
 
@@ -321,13 +321,13 @@ gen_status gen_grammar_matcher_forced(gen_grammar_matcher* matcher, int32_t* ids
       GEN_TRY(not_null(n, "n"));
       std::vector<int32_t> tokens;
       if (matcher->speller != nullptr) {
-        // At least a byte each, so that there are no more than kMostForced.
+        // At least a byte each, so that there are no more than kMaxForced.
         GEN_ASSIGN(tokens,
-                   impl.forced_tokens(*matcher->speller, gen::tokenizer::kInText, kMostForced));
+                   impl.forced_tokens(*matcher->speller, gen::tokenizer::kInText, kMaxForced));
       }
       // A token that is asked for by name stands for no bytes.
       if (tokens.empty()) {
-        GEN_ASSIGN(tokens, impl.forced_tokens(kMostForced));
+        GEN_ASSIGN(tokens, impl.forced_tokens(kMaxForced));
       }
       return gen::api::array_out<int32_t>(tokens, ids, capacity, n, "ids");
     });

@@ -38,9 +38,9 @@ Result<DeviceStore*> gpu_store(const kv_cache& cache, const char* call) {
 }
 
 Status check_sizes(int32_t layers, int32_t heads, int32_t head_dim) {
-  if (layers < 1 || layers > gen::cache::kMostLayers) {
+  if (layers < 1 || layers > gen::cache::kMaxLayers) {
     return gen::error(Code::kInvalidArgument, "%d layers are outside [1, %d]", layers,
-                      gen::cache::kMostLayers);
+                      gen::cache::kMaxLayers);
   }
   if (heads < 1 || head_dim < 1) {
     return gen::error(Code::kInvalidArgument, "%d heads of %d elements: both are 1 and up", heads,

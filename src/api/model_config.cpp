@@ -21,7 +21,7 @@ using gen::api::not_null;
 using gen::api::OptionRow;
 using gen::api::TextOption;
 using gen::api::WholeOption;
-using gen::model::kMostModelName;
+using gen::model::kMaxModelName;
 using C = gen_model_config;
 
 constexpr OptionRow<C> kVocabSize = {
@@ -53,7 +53,7 @@ constexpr OptionRow<C> kHidden = {
     "width of the features that the function gives; 0: none"};
 constexpr OptionRow<C> kKvLayers = {
     "kv_layers",
-    WholeOption<C>{[](C& c) -> int32_t& { return c.cache_layers; }, 0, gen::cache::kMostLayers},
+    WholeOption<C>{[](C& c) -> int32_t& { return c.cache_layers; }, 0, gen::cache::kMaxLayers},
     "layers that keep keys and values in the library's caches"};
 
 Status set_name(C& c, const char* name) {
@@ -61,10 +61,10 @@ Status set_name(C& c, const char* name) {
   const bool good = std::all_of(text.begin(), text.end(), [](char letter) {
     return letter >= ' ' && letter <= '~' && letter != '"' && letter != '\\';
   });
-  if (text.empty() || text.size() > kMostModelName || !good) {
+  if (text.empty() || text.size() > kMaxModelName || !good) {
     return gen::error(Code::kInvalidArgument,
                       "a name of %zu bytes: 1 to %zu of printable ASCII without quotes",
-                      text.size(), kMostModelName);
+                      text.size(), kMaxModelName);
   }
   c.name = text;
   return {};
@@ -83,7 +83,7 @@ const OptionRow<C> kRows[] = {
     kKvLayers,
     {"name",
      TextOption<C>{[] {
-                     return "1 to " + std::to_string(kMostModelName) +
+                     return "1 to " + std::to_string(kMaxModelName) +
                             " bytes of printable ASCII without quotes";
                    },
                    set_name, [](const C& c) { return c.name; }},

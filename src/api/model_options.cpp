@@ -75,7 +75,7 @@ static_assert(GEN_GPU_LAYERS_AUTO == gen::model::kFittingLayers);
 
 constexpr OptionRow<O> kThreads = {
     "threads",
-    WholeOption<O>{[](O& o) -> int32_t& { return o.threads; }, 0, gen::ThreadPool::kMostThreads},
+    WholeOption<O>{[](O& o) -> int32_t& { return o.threads; }, 0, gen::ThreadPool::kMaxThreads},
     "CPU threads; 0: one per usable CPU"};
 constexpr OptionRow<O> kMaxSeqLen = {
     "max_seq_len", WholeOption<O>{[](O& o) -> int32_t& { return o.max_seq_len; }, 0, kAnyMost},

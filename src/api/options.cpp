@@ -25,14 +25,14 @@ using gen::api::TextOption;
 using gen::api::WholeOption;
 using gen::cache::CacheFormat;
 using gen::cache::KeyChoice;
-using gen::graph::kMostStepRows;
+using gen::graph::kMaxStepRows;
 using gen::graph::kStepRows;
 
 using O = gen_options;
 
-constexpr int32_t kMostLayers = 1 << 16;
-constexpr int32_t kMostNgram = 64;
-constexpr int32_t kMostRecent = 1 << 28;
+constexpr int32_t kMaxLayers = 1 << 16;
+constexpr int32_t kMaxNgram = 64;
+constexpr int32_t kMaxRecent = 1 << 28;
 
 constexpr OptionRow<O> kPrefixCache = {
     "prefix_cache",
@@ -44,7 +44,7 @@ constexpr OptionRow<O> kCompressedKv = {
     "makes every full chunk of so many positions one entry, their mean; 0: none"};
 constexpr OptionRow<O> kPrefillChunk = {
     "prefill_chunk",
-    WholeOption<O>{[](O& o) -> int32_t& { return o.generator.prefill_chunk; }, 0, kMostStepRows},
+    WholeOption<O>{[](O& o) -> int32_t& { return o.generator.prefill_chunk; }, 0, kMaxStepRows},
     "most tokens of a prompt in one pass; 0: 256 on the CPU, more on a device that is wide"};
 constexpr OptionRow<O> kMaxBatch = {
     "max_batch",
@@ -56,7 +56,7 @@ constexpr OptionRow<O> kMaxQueue = {
     "calls beyond max_batch that may wait; 0: any number"};
 constexpr OptionRow<O> kFairness = {
     "fairness",
-    WholeOption<O>{[](O& o) -> int32_t& { return o.generator.most_passed_over; }, 0, kAnyMost},
+    WholeOption<O>{[](O& o) -> int32_t& { return o.generator.max_passed_over; }, 0, kAnyMost},
     "passes that a waiting call may be left out of for more urgent ones"};
 constexpr OptionRow<O> kDeterministic = {
     "deterministic", SwitchOption<O>{[](O& o) -> bool& { return o.generator.deterministic; }},
@@ -145,8 +145,8 @@ Status context_policy_from_text(gen_options& options, const char* text) {
 }
 
 Status set_prompt_lookup(gen_options& options, int64_t ngram, int64_t length) {
-  GEN_TRY(check_range("prompt_lookup n-gram", ngram, 0, kMostNgram));
-  GEN_TRY(check_range("prompt_lookup length", length, 0, gen::generate::kMostDraftLength));
+  GEN_TRY(check_range("prompt_lookup n-gram", ngram, 0, kMaxNgram));
+  GEN_TRY(check_range("prompt_lookup length", length, 0, gen::generate::kMaxDraftLength));
   options.drafts.ngram = static_cast<int32_t>(ngram);
   options.drafts.ngram_length =
       length > 0 ? static_cast<int32_t>(length) : gen::generate::kDefaultLookupLength;
@@ -154,16 +154,16 @@ Status set_prompt_lookup(gen_options& options, int64_t ngram, int64_t length) {
 }
 
 Status set_suffix_lookup(gen_options& options, int64_t length, int64_t recent) {
-  GEN_TRY(check_range("suffix_lookup length", length, 0, gen::generate::kMostDraftLength));
-  GEN_TRY(check_range("suffix_lookup recent tokens", recent, 0, kMostRecent));
+  GEN_TRY(check_range("suffix_lookup length", length, 0, gen::generate::kMaxDraftLength));
+  GEN_TRY(check_range("suffix_lookup recent tokens", recent, 0, kMaxRecent));
   options.drafts.suffix_length = static_cast<int32_t>(length);
   options.drafts.suffix_recent = static_cast<int32_t>(recent);
   return {};
 }
 
 Status set_self_draft(gen_options& options, int64_t layers, int64_t length) {
-  GEN_TRY(check_range("self_draft layers", layers, 0, kMostLayers));
-  GEN_TRY(check_range("self_draft length", length, 0, gen::generate::kMostDraftLength));
+  GEN_TRY(check_range("self_draft layers", layers, 0, kMaxLayers));
+  GEN_TRY(check_range("self_draft length", length, 0, gen::generate::kMaxDraftLength));
   options.drafts.self_layers = static_cast<int32_t>(layers);
   options.drafts.self_length =
       length > 0 ? static_cast<int32_t>(length) : gen::generate::kDefaultDraftLength;
@@ -290,14 +290,13 @@ const OptionRow<O> kRows[] = {
                    }},
      "guesses so many tokens where the last NGRAM of the text stand in it already; 0: none"},
     {"suffix_lookup",
-     TextOption<O>{[] { return std::string("LENGTH or LENGTH,RECENT"); },
-                   pair_from_text<set_suffix_lookup>,
-                   [](const O& o) {
-                     return o.drafts.suffix_length == 0
-                                ? "0"
-                                : std::to_string(o.drafts.suffix_length) + "," +
-                                      std::to_string(o.drafts.suffix_recent);
-                   }},
+     TextOption<O>{
+         [] { return std::string("LENGTH or LENGTH,RECENT"); }, pair_from_text<set_suffix_lookup>,
+         [](const O& o) {
+           return o.drafts.suffix_length == 0 ? "0"
+                                              : std::to_string(o.drafts.suffix_length) + "," +
+                                                    std::to_string(o.drafts.suffix_recent);
+         }},
      "guesses up to so many tokens from where the text's end stands in it, and in RECENT tokens of "
      "other sessions' texts that have ended; 0: none"},
     {"self_draft",
@@ -313,15 +312,18 @@ const OptionRow<O> kRows[] = {
     {"draft_acceptance",
      TextOption<O>{[] { return std::string("exact or distribution"); }, set_draft_acceptance,
                    [](const O& o) {
-                     return std::string(o.generator.draft_policy.rejects ? "distribution" : "exact");
+                     return std::string(o.generator.draft_policy.rejects ? "distribution"
+                                                                         : "exact");
                    }},
      "exact: the text is that of plain decoding; distribution: more guesses of a draft model are "
      "kept where tokens are drawn, and the text is another one of the same probability"},
     {"draft_policy",
      TextOption<O>{[] { return std::string("auto, always, adaptive or adaptive,SHARE"); },
                    set_draft_policy, draft_policy_text},
-     "how many tokens are guessed at a time; auto: what measured times say pays; always: as many as "
-     "allowed; adaptive: more while most are right, fewer while few are, none for a while when fewer "
+     "how many tokens are guessed at a time; auto: what measured times say pays; always: as many "
+     "as "
+     "allowed; adaptive: more while most are right, fewer while few are, none for a while when "
+     "fewer "
      "than SHARE are"},
     kPrefillChunk,
     kMaxBatch,

@@ -105,17 +105,16 @@ const OptionRow<S> kLists[] = {
                    joined_tokens, "int"},
      "a token that ends a generation; each one is added"},
     {"stop_string",
-     TextOption<S>{[] {
-                     return "UTF-8, at most " +
-                            std::to_string(gen::generate::kMostStopStringBytes) + " bytes";
-                   },
-                   [](S& s, const char* text) -> Status { return s.params.stops.add_string(text); },
-                   joined},
+     TextOption<S>{
+         [] {
+           return "UTF-8, at most " + std::to_string(gen::generate::kMaxStopStringBytes) + " bytes";
+         },
+         [](S& s, const char* text) -> Status { return s.params.stops.add_string(text); }, joined},
      "a text that ends a generation and is left out; each one is added"},
     {"dry_breaker",
      TextOption<S>{[] {
-                     return "UTF-8, at most " +
-                            std::to_string(gen::generate::kMostDryBreakerBytes) + " bytes";
+                     return "UTF-8, at most " + std::to_string(gen::generate::kMaxDryBreakerBytes) +
+                            " bytes";
                    },
                    [](S& s, const char* text) -> Status { return s.params.add_dry_breaker(text); },
                    joined_breakers},

@@ -36,7 +36,7 @@ using gen::api::guard;
 using gen::api::not_null;
 using gen::generate::DraftPair;
 using gen::generate::DraftUse;
-using gen::generate::kMostDraftLength;
+using gen::generate::kMaxDraftLength;
 
 double share(double part, double all) { return all > 0 ? part / all : 0.0; }
 
@@ -64,7 +64,7 @@ Status draft_stats(const DraftUse& use, std::string_view key, double* value) {
     const char* const end = key.data() + key.size();
     const auto read = std::from_chars(key.data() + kAt.size(), end, at);
     const bool padded = key[kAt.size()] == '0';  // one name for each
-    if (read.ec == std::errc() && read.ptr == end && !padded && at >= 1 && at <= kMostDraftLength) {
+    if (read.ec == std::errc() && read.ptr == end && !padded && at >= 1 && at <= kMaxDraftLength) {
       const auto i = static_cast<size_t>(at - 1);
       *value = share(number(use.right[i]), number(use.tried[i]));
       return {};
@@ -74,7 +74,7 @@ Status draft_stats(const DraftUse& use, std::string_view key, double* value) {
                     "no draft figure \"%.*s\" (passes, tokens, tokens_per_pass, drafted, accepted, "
                     "acceptance_rate, acceptance_at_1 to acceptance_at_%d)",
                     static_cast<int>(std::min<size_t>(key.size(), 60)), key.data(),
-                    kMostDraftLength);
+                    kMaxDraftLength);
 }
 
 /// The callbacks that a call on both models may reach.
@@ -138,7 +138,7 @@ gen_status gen_speculative_new(const gen_model* draft, const gen_model* target, 
     GEN_TRY(not_null(draft, "draft"));
     GEN_TRY(not_null(target, "target"));
     GEN_TRY(not_null(out, "out"));
-    GEN_TRY(gen::api::check_range("draft length", length, gen::api::kAnyLeast, kMostDraftLength));
+    GEN_TRY(gen::api::check_range("draft length", length, gen::api::kAnyLeast, kMaxDraftLength));
     gen_options chosen = options != nullptr ? *options : gen_options();
     chosen.draft = draft->shared.keep();
     chosen.draft_callbacks = draft->shared.callbacks();
@@ -258,7 +258,7 @@ gen_status gen_draft_generate(gen_draft* draft, const int32_t* tokens, size_t co
     GEN_TRY(not_null(tokens, "tokens"));
     GEN_TRY(not_null(ids, "ids"));
     GEN_TRY(not_null(n, "n"));
-    GEN_TRY(gen::api::check_range("draft length", length, 1, kMostDraftLength));
+    GEN_TRY(gen::api::check_range("draft length", length, 1, kMaxDraftLength));
     if (capacity < static_cast<size_t>(length)) {
       *n = static_cast<size_t>(length);
       return gen::error(Code::kOutOfRange, "%d tokens do not fit buffers of %zu", length, capacity);
@@ -285,9 +285,9 @@ gen_status gen_draft_verify(gen_draft* draft, const int32_t* tokens, size_t coun
     if (n_guesses > 0) GEN_TRY(not_null(guesses, "guesses"));
     GEN_TRY(not_null(accepted, "accepted"));
     GEN_TRY(not_null(correction, "correction"));
-    if (n_guesses > static_cast<size_t>(kMostDraftLength)) {
+    if (n_guesses > static_cast<size_t>(kMaxDraftLength)) {
       return gen::error(Code::kInvalidArgument, "%zu guesses, and %d is the most", n_guesses,
-                        kMostDraftLength);
+                        kMaxDraftLength);
     }
     GEN_ASSIGN(const auto used, draft->shared.enter("the draft"));
     GEN_ASSIGN(const auto verdict, used->verify({tokens, count}, {guesses, n_guesses}));
@@ -304,7 +304,7 @@ gen_status gen_draft_acceptance_rate(gen_draft* draft, const int32_t* tokens, si
     GEN_TRY(not_null(draft, "draft"));
     GEN_TRY(not_null(tokens, "tokens"));
     GEN_TRY(not_null(rate, "rate"));
-    GEN_TRY(gen::api::check_range("draft length", length, gen::api::kAnyLeast, kMostDraftLength));
+    GEN_TRY(gen::api::check_range("draft length", length, gen::api::kAnyLeast, kMaxDraftLength));
     GEN_ASSIGN(const auto used, draft->shared.enter("the draft"));
     GEN_ASSIGN(*rate, used->acceptance_rate({tokens, count}, length));
     return {};

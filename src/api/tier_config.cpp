@@ -29,12 +29,12 @@ using gen::api::TextOption;
 using gen::api::WholeOption;
 using gen::cache::TierOptions;
 
-constexpr int32_t kMostBlock = 65536;
+constexpr int32_t kMaxBlock = 65536;
 
 constexpr OptionRow<Config> kLayers = {
     "num_layers",
     WholeOption<Config>{[](Config& c) -> int32_t& { return c.store.num_layers; }, 0,
-                        gen::cache::kMostLayers},
+                        gen::cache::kMaxLayers},
     "layers; 0: the model's"};
 constexpr OptionRow<Config> kMaxSeqLen = {
     "max_seq_len",
@@ -65,7 +65,7 @@ constexpr OptionRow<Config> kHotBlocks = {
     "blocks in memory for each layer; 0: as many as hot_memory holds"};
 constexpr OptionRow<Config> kBlockSize = {
     "block_size",
-    WholeOption<Config>{[](Config& c) -> int32_t& { return c.sessions.block_size; }, 1, kMostBlock},
+    WholeOption<Config>{[](Config& c) -> int32_t& { return c.sessions.block_size; }, 1, kMaxBlock},
     "positions of a block"};
 constexpr OptionRow<Config> kPrefetch = {
     "prefetch_layers",

@@ -38,10 +38,10 @@ class Descriptor {
 };
 
 Status read_all(int fd, const std::string& path, std::byte* to, size_t size) noexcept {
-  constexpr size_t kMostRead = size_t{1} << 30;  // read() takes at most 2 GiB
+  constexpr size_t kMaxRead = size_t{1} << 30;  // read() takes at most 2 GiB
   size_t done = 0;
   while (done < size) {
-    const ssize_t got = ::read(fd, to + done, std::min(size - done, kMostRead));
+    const ssize_t got = ::read(fd, to + done, std::min(size - done, kMaxRead));
     if (got < 0) {
       if (errno == EINTR) continue;
       return io_error("read", path, errno);

@@ -20,8 +20,8 @@
 namespace gen {
 namespace {
 
-constexpr int kMostTries = 100;
-constexpr size_t kMostAtOnce = size_t{1} << 30;  // write() takes at most 2 GiB
+constexpr int kMaxTries = 100;
+constexpr size_t kMaxAtOnce = size_t{1} << 30;  // write() takes at most 2 GiB
 constexpr mode_t kOwner = S_IRUSR | S_IWUSR;
 constexpr mode_t kEverybody = kOwner | S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH;
 constexpr mode_t kPermissions = S_IRWXU | S_IRWXG | S_IRWXO;
@@ -68,7 +68,7 @@ Result<NewFile> NewFile::create(const std::string& path, Access access) {
     file.replaced_ = {info.st_mode & kPermissions, info.st_gid};
   }
   const bool narrow = access == Access::kPrivate || file.replaced_.has_value();
-  for (int attempt = 0; attempt < kMostTries; ++attempt) {
+  for (int attempt = 0; attempt < kMaxTries; ++attempt) {
     std::string name =
         file.path_ + "." + std::to_string(::getpid()) + "-" + std::to_string(attempt) + ".part";
     file.descriptor_ =
@@ -85,7 +85,7 @@ Result<NewFile> NewFile::create(const std::string& path, Access access) {
 Status NewFile::write(std::span<const std::byte> bytes) {
   const SizeSignalHeld held;
   while (!bytes.empty()) {
-    const ssize_t done = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kMostAtOnce));
+    const ssize_t done = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kMaxAtOnce));
     if (done < 0) {
       if (errno == EINTR) continue;
       return io_error("write", path_, errno);

@@ -293,8 +293,8 @@ ThreadPool::~ThreadPool() {
 Result<std::shared_ptr<ThreadPool>> ThreadPool::create(int32_t threads,
                                                        std::span<const int32_t> cpus,
                                                        const ThreadPoolHooks& hooks) {
-  if (threads < 0 || threads > kMostThreads) {
-    return error(Code::kInvalidArgument, "%d threads outside 0 to %d", threads, kMostThreads);
+  if (threads < 0 || threads > kMaxThreads) {
+    return error(Code::kInvalidArgument, "%d threads outside 0 to %d", threads, kMaxThreads);
   }
   if (!cpus.empty()) {
     const std::vector<int32_t> allowed = affinity_cpus();
@@ -306,8 +306,7 @@ Result<std::shared_ptr<ThreadPool>> ThreadPool::create(int32_t threads,
     }
   }
   const int32_t usable = usable_cpus();
-  auto impl =
-      std::make_unique<Impl>(threads == 0 ? std::min(usable, kMostThreads) : threads, hooks);
+  auto impl = std::make_unique<Impl>(threads == 0 ? std::min(usable, kMaxThreads) : threads, hooks);
   // With more threads than CPUs a spinning one would keep a working one from running.
   impl->spin = impl->size <= usable;
   impl->workers.reserve(static_cast<size_t>(impl->size) - 1);

@@ -27,11 +27,11 @@ struct ThreadPoolHooks {
 /// Threads: share() and run() may be called from any thread; concurrent calls are serialised.
 class ThreadPool {
  public:
-  static constexpr int32_t kMostThreads = 1024;
+  static constexpr int32_t kMaxThreads = 1024;
 
   /// `threads` counts the caller; 0 means one per CPU this process may use (affinity mask and
   /// cgroup quota). `cpus` optionally pins worker i to cpus[i % size]; empty means no pinning.
-  /// threads == 1 creates no thread. Errors: kInvalidArgument above kMostThreads or for an unknown
+  /// threads == 1 creates no thread. Errors: kInvalidArgument above kMaxThreads or for an unknown
   /// CPU.
   static Result<std::shared_ptr<ThreadPool>> create(int32_t threads,
                                                     std::span<const int32_t> cpus = {},

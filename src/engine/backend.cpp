@@ -11,12 +11,12 @@ namespace gen::engine {
 namespace {
 
 /// "<compiler> <headers> <sizes>", made when this is compiled.
-constexpr size_t kMostId = 160;
-constexpr std::array<char, kMostId> make_build_id() {
-  std::array<char, kMostId> id{};
+constexpr size_t kMaxId = 160;
+constexpr std::array<char, kMaxId> make_build_id() {
+  std::array<char, kMaxId> id{};
   size_t at = 0;
   const auto put = [&](const char* text) {
-    for (; *text != '\0' && at + 24 < kMostId; ++text) id[at++] = *text;
+    for (; *text != '\0' && at + 24 < kMaxId; ++text) id[at++] = *text;
   };
   const auto number = [&](size_t value) {
     char digits[20] = {};
@@ -25,7 +25,7 @@ constexpr std::array<char, kMostId> make_build_id() {
       digits[n++] = static_cast<char>('0' + value % 10);
       value /= 10;
     } while (value > 0);
-    if (at + 24 < kMostId) id[at++] = ' ';
+    if (at + 24 < kMaxId) id[at++] = ' ';
     while (n > 0) id[at++] = digits[--n];
   };
   put("2 " __VERSION__ " " GEN_HEADERS_ID);
@@ -36,7 +36,7 @@ constexpr std::array<char, kMostId> make_build_id() {
   number(sizeof(Status));
   return id;
 }
-constexpr std::array<char, kMostId> kBuildId = make_build_id();
+constexpr std::array<char, kMaxId> kBuildId = make_build_id();
 
 }  // namespace
 

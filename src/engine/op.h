@@ -20,7 +20,7 @@ enum class Op : uint8_t {
 };
 inline constexpr int32_t kOps = static_cast<int32_t>(Op::kTransfer) + 1;
 /// Values that an operation reads at most.
-inline constexpr int32_t kMostInputs = 6;
+inline constexpr int32_t kMaxInputs = 6;
 /// Engines run it; the others are plans' own.
 constexpr bool is_engine_op(Op op) noexcept { return op < Op::kTap; }
 

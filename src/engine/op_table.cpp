@@ -34,7 +34,7 @@ static_assert(std::size(kTable) == kOps && in_order(), "a row for each operation
 
 constexpr bool inputs_fit() {
   for (const OpInfo& row : kTable) {
-    if (row.n_in > kMostInputs || row.in_place >> row.n_in != 0) return false;
+    if (row.n_in > kMaxInputs || row.in_place >> row.n_in != 0) return false;
   }
   return true;
 }

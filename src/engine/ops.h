@@ -104,11 +104,11 @@ struct LowRankPart {
 };
 
 /// Adapters that a row may have at once.
-inline constexpr int32_t kMostMixed = 4;
+inline constexpr int32_t kMaxMixed = 4;
 
 /// What all adapters of a mix add at one site, one after another.
 struct LowRankMix {
-  LowRankPart parts[kMostMixed];
+  LowRankPart parts[kMaxMixed];
   int32_t n = 0;
 };
 
@@ -225,7 +225,7 @@ struct AttentionArgs {
   int32_t n_sequences = 0;
   /// No row looks at more chunks, and entries are looked at in order; 0: neither is said. For
   /// engines that cannot look into `sequences`.
-  int32_t most_chunks = 0;
+  int32_t max_chunks = 0;
   /// Results of many rows need not have the CPU engine's bits: those that come before have not.
   bool any_bits = false;
   friend bool operator==(const AttentionArgs&, const AttentionArgs&) = default;

@@ -4,7 +4,7 @@
 // they were used for; then what waits for a call of lower priority, and among equals for a younger
 // one, the last of them first (preemption). What they held is computed anew when they go on, with
 // the same results. A call that younger ones of higher priority have passed over
-// StepLimits::most_passed_over times is from then on before every priority. So there always is a
+// StepLimits::max_passed_over times is from then on before every priority. So there always is a
 // first call that gets on, and each becomes it in the end; kPoolExhausted is what it gets when even
 // that is not enough.
 #pragma once

@@ -49,9 +49,9 @@ Result<Start> start_of(const Generator& generator, const Prompt& prompt, const C
 
 Result<std::vector<GenResult>> best_of(const Generator& generator, const Prompt& prompt,
                                        const CallParams& params, int32_t n, int32_t best_of) {
-  if (n < 1 || best_of < n || best_of > kMostTexts) {
+  if (n < 1 || best_of < n || best_of > kMaxTexts) {
     return error(Code::kInvalidArgument, "n %d and best_of %d are not 1 <= n <= best_of <= %d", n,
-                 best_of, kMostTexts);
+                 best_of, kMaxTexts);
   }
   BatchRequest request;
   request.params = params;

@@ -16,9 +16,9 @@ class Generator;
 /// tokens have the highest mean log-probability, best first; all of them in their order where n is
 /// best_of. Each is what a call of its own gives. The prompt is evaluated once. Texts that
 /// failed take the last of the n places, all of them if need be: nobody knows then which were the
-/// best of all. Errors: kInvalidArgument unless 1 <= n <= best_of <= kMostTexts, and for a prompt
+/// best of all. Errors: kInvalidArgument unless 1 <= n <= best_of <= kMaxTexts, and for a prompt
 /// without tokens; as Session::append().
-constexpr int32_t kMostTexts = 128;
+constexpr int32_t kMaxTexts = 128;
 Result<std::vector<GenResult>> best_of(const Generator& generator, const Prompt& prompt,
                                        const CallParams& params, int32_t n, int32_t best_of);
 

@@ -20,13 +20,13 @@ using sampling::kMaxLogprobs;
 using sampling::kMaxMirostatTau;
 
 constexpr double kAny = std::numeric_limits<double>::infinity();
-constexpr double kMostInt = std::numeric_limits<int32_t>::max();
+constexpr double kMaxInt = std::numeric_limits<int32_t>::max();
 constexpr double kLeastInt = std::numeric_limits<int32_t>::min();
 
 constexpr ParamRow kRows[] = {
     {"temperature", &P::temperature, -kAny, 1e6, "",
      "divides logits; 0 or less takes the most probable token"},
-    {"top_k", &P::top_k, 0, kMostInt, "0", "keeps the k largest logits"},
+    {"top_k", &P::top_k, 0, kMaxInt, "0", "keeps the k largest logits"},
     {"typical_p", &P::typical_p, -kAny, kAny, "0 or less, 1 or more",
      "keeps the tokens of the most typical surprise up to this probability"},
     {"top_p", &P::top_p, -kAny, kAny, "0 or less, 1 or more",
@@ -50,19 +50,19 @@ constexpr ParamRow kRows[] = {
     {"presence_penalty", &P::presence_penalty, -kMaxFlatPenalty, kMaxFlatPenalty, "0",
      "above 0: tokens already generated become less likely, however often they were"},
     {"penalize_prompt", &P::penalize_prompt, 0, 1, "0", "penalties count the prompt, too"},
-    {"penalty_window", &P::penalty_window, 0, kMostInt, "0",
+    {"penalty_window", &P::penalty_window, 0, kMaxInt, "0",
      "last tokens that count for the penalties"},
     {"dry_multiplier", &P::dry_multiplier, 0, kMaxDryMultiplier, "0",
      "subtracts this, times dry_base for each token more than dry_allowed_length, from tokens that "
      "would go on with a repetition (DRY)"},
     {"dry_base", &P::dry_base, 1, kMaxDryBase, "", "how the penalty of DRY grows with the length"},
-    {"dry_allowed_length", &P::dry_allowed_length, 1, kMostInt, "",
+    {"dry_allowed_length", &P::dry_allowed_length, 1, kMaxInt, "",
      "longest repetition that DRY leaves alone"},
-    {"dry_window", &P::dry_window, 0, kMostInt, "0",
+    {"dry_window", &P::dry_window, 0, kMaxInt, "0",
      "last tokens in which DRY looks for repetitions"},
-    {"max_new_tokens", &StopRules::max_new_tokens, kLeastInt, kMostInt, "",
+    {"max_new_tokens", &StopRules::max_new_tokens, kLeastInt, kMaxInt, "",
      "most tokens of a call; 0 or less is 256"},
-    {"min_new_tokens", &StopRules::min_new_tokens, 0, kMostInt, "0",
+    {"min_new_tokens", &StopRules::min_new_tokens, 0, kMaxInt, "0",
      "tokens before which no end or stop token is drawn while another one is possible"},
     {"seed", &P::seed, 0, kAny, "", "of the draws"},
     {"gumbel", &P::gumbel, 0, 1, "0",
@@ -130,12 +130,12 @@ Status StopRules::add_token(int32_t token) {
 }
 
 Status StopRules::add_string(std::string_view text) {
-  if (text.size() > kMostStopStringBytes) {
+  if (text.size() > kMaxStopStringBytes) {
     return error(Code::kInvalidArgument, "a stop string of %zu bytes is above %zu", text.size(),
-                 kMostStopStringBytes);
+                 kMaxStopStringBytes);
   }
-  if (strings.size() >= kMostStopStrings) {
-    return error(Code::kInvalidArgument, "more than %zu stop strings", kMostStopStrings);
+  if (strings.size() >= kMaxStopStrings) {
+    return error(Code::kInvalidArgument, "more than %zu stop strings", kMaxStopStrings);
   }
   const size_t valid = utf8_valid_prefix(text);
   if (valid != text.size()) {
@@ -147,9 +147,9 @@ Status StopRules::add_string(std::string_view text) {
 }
 
 Status CallParams::add_dry_breaker(std::string_view text) {
-  if (text.size() > kMostDryBreakerBytes) {
+  if (text.size() > kMaxDryBreakerBytes) {
     return error(Code::kInvalidArgument, "a dry breaker of %zu bytes is above %zu", text.size(),
-                 kMostDryBreakerBytes);
+                 kMaxDryBreakerBytes);
   }
   const size_t valid = utf8_valid_prefix(text);
   if (valid != text.size()) {
@@ -159,8 +159,8 @@ Status CallParams::add_dry_breaker(std::string_view text) {
   std::vector<std::string> texts;
   if (own_dry_breakers.has_value()) texts = *own_dry_breakers;
   if (!text.empty() && std::find(texts.begin(), texts.end(), text) == texts.end()) {
-    if (texts.size() >= kMostDryBreakers) {
-      return error(Code::kInvalidArgument, "more than %zu dry breakers", kMostDryBreakers);
+    if (texts.size() >= kMaxDryBreakers) {
+      return error(Code::kInvalidArgument, "more than %zu dry breakers", kMaxDryBreakers);
     }
     texts.emplace_back(text);
   }

@@ -28,10 +28,10 @@ namespace gen::generate {
 
 constexpr int32_t kDefaultMaxNewTokens = 256;
 
-constexpr size_t kMostStopStrings = 256;
-constexpr size_t kMostStopStringBytes = 4096;
-constexpr size_t kMostDryBreakers = 64;
-constexpr size_t kMostDryBreakerBytes = 256;
+constexpr size_t kMaxStopStrings = 256;
+constexpr size_t kMaxStopStringBytes = 4096;
+constexpr size_t kMaxDryBreakers = 64;
+constexpr size_t kMaxDryBreakerBytes = 256;
 
 /// What ends a text.
 struct StopRules {
@@ -43,7 +43,7 @@ struct StopRules {
   std::vector<std::string> strings;  // empty ones are ignored
 
   Status add_token(int32_t token);  // >= 0; twice is once
-  /// At most kMostStopStrings of kMostStopStringBytes. Must be UTF-8, since text that is not never
+  /// At most kMaxStopStrings of kMaxStopStringBytes. Must be UTF-8, since text that is not never
   /// comes out.
   Status add_string(std::string_view text);
   [[nodiscard]] int32_t effective_max_new_tokens() const noexcept {
@@ -82,7 +82,7 @@ struct CallParams {
   }
 
   /// The first one takes the place of the default ones, and leaves none at all if it is empty. At
-  /// most kMostDryBreakers of kMostDryBreakerBytes, UTF-8; twice is once.
+  /// most kMaxDryBreakers of kMaxDryBreakerBytes, UTF-8; twice is once.
   Status add_dry_breaker(std::string_view text);
   [[nodiscard]] std::vector<std::string> dry_breakers() const;
 

@@ -21,11 +21,11 @@ class Matcher;
 namespace gen::generate {
 
 /// Most rows of a tree, its first included.
-constexpr int32_t kMostDraftRows = cache::kMostTreeRows;
+constexpr int32_t kMaxDraftRows = cache::kMaxTreeRows;
 /// Rows of a chain (see StepRunner): more would save little and keep those waiting longer that come
 /// or are cancelled meanwhile. And the seconds that one may take; a single row is none.
-constexpr int32_t kMostLinks = 4;
-constexpr double kMostChainSeconds = 0.01;
+constexpr int32_t kMaxLinks = 4;
+constexpr double kMaxChainSeconds = 0.01;
 
 /// Row 0 is the pending token, the last of the text; every other row is a guess at what follows the
 /// row that it names, one before it. Where each follows the row before it the tree is a chain.
@@ -115,10 +115,10 @@ void cut_to_rule(DraftJob* job);
 class Drafter {
  public:
   virtual ~Drafter() = default;
-  /// Rows that it may add to one pending token, below kMostDraftRows.
-  [[nodiscard]] virtual int32_t most_rows() const noexcept = 0;
+  /// Rows that it may add to one pending token, below kMaxDraftRows.
+  [[nodiscard]] virtual int32_t max_rows() const noexcept = 0;
   /// Of these, those that propose() may add; 0: it adds none.
-  [[nodiscard]] virtual int32_t most_proposed() const noexcept { return most_rows(); }
+  [[nodiscard]] virtual int32_t max_proposed() const noexcept { return max_rows(); }
   /// For the first call of a session. A failure, std::bad_alloc or null mean a call without drafts.
   virtual std::unique_ptr<DraftState> begin() = 0;
   /// Adds guesses that cost next to nothing to the trees of all jobs of a step, before the step

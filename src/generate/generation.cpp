@@ -19,7 +19,7 @@ namespace gen::generate {
 namespace {
 
 /// A row is brought in whole where more than the vocabulary's size by this is set aside.
-constexpr size_t kMostAside = 8;
+constexpr size_t kMaxAside = 8;
 
 double seconds_since(SteadyClock::time_point begin) {
   return std::chrono::duration<double>(SteadyClock::now() - begin).count();
@@ -119,7 +119,7 @@ void Generation::begin_drafts() {
   // Rows of guesses would each have a text and a mask of their own.
   const sampling::ShortRowNeed need = picker_.short_row(rule_ != nullptr);
   const bool ruled = rule_ != nullptr || picker_.edits() || need.temperature > 0.0;
-  if (traits.vocab_size == generator.vocab_size() && need.k <= traits.most_best &&
+  if (traits.vocab_size == generator.vocab_size() && need.k <= traits.max_best &&
       need.k < traits.vocab_size && (!ruled || (traits.rules_best && drafter == nullptr))) {
     n_best_ = need.k;
     mass_at_ = need.temperature;
@@ -127,9 +127,9 @@ void Generation::begin_drafts() {
   }
   if (drafter != nullptr) {
     try {
-      most_drafts_ = std::clamp(drafter->most_rows(), 0, kMostDraftRows - 1);
-      const auto rows = static_cast<size_t>(most_drafts_) + 1;
-      tracker_ = AcceptTracker(most_drafts_);
+      max_drafts_ = std::clamp(drafter->max_rows(), 0, kMaxDraftRows - 1);
+      const auto rows = static_cast<size_t>(max_drafts_) + 1;
+      tracker_ = AcceptTracker(max_drafts_);
       drafts_ = std::move(session_->drafts_);
       if (drafts_ == nullptr) drafts_ = drafter->begin();
       if (rule_ != nullptr) draft_rule_ = std::make_unique<grammar::Matcher>(rule_->fork());
@@ -163,18 +163,18 @@ void Generation::begin_drafts() {
 // Without memory for chains the call does without.
 void Generation::begin_chains() noexcept {
   try {
-    make_room(static_cast<size_t>(kMostDraftRows));
-    job_.tree.reserve(kMostDraftRows);
-    job_.wants.reserve(static_cast<size_t>(kMostDraftRows));
+    make_room(static_cast<size_t>(kMaxDraftRows));
+    job_.tree.reserve(kMaxDraftRows);
+    job_.wants.reserve(static_cast<size_t>(kMaxDraftRows));
     chains_ = true;
   } catch (...) {
   }
 }
 
 // As the adaptive policy has it; the planner of steps asks for less by itself.
-int32_t Generation::most_drafts() noexcept {
+int32_t Generation::max_drafts() noexcept {
   const DraftPolicy& policy = session_->generator().options().draft_policy;
-  if (policy.now() != DraftPolicy::Kind::kAdaptive) return most_drafts_;
+  if (policy.now() != DraftPolicy::Kind::kAdaptive) return max_drafts_;
   const auto said = static_cast<int32_t>(result_.tokens.size());
   if (said < paused_until_) return 0;
   if (tracker_.count() >= policy.fall_back_at && tracker_.rate() < policy.fall_back) {
@@ -182,7 +182,7 @@ int32_t Generation::most_drafts() noexcept {
     paused_until_ = said + policy.probe_tokens;
     return 0;
   }
-  return std::min(most_drafts_, tracker_.length());
+  return std::min(max_drafts_, tracker_.length());
 }
 
 // Without memory for that the step does without drafts.
@@ -311,7 +311,7 @@ Status Generation::prepare(StepRequest** request) {
     pass.count_from = sequence.moved(before_).length;
     const bool drafts = drafts_ != nullptr || chains_;
     if (drafts && state_ == State::kDecode && !catching_up_ && !whole_row_) {
-      job_.most = std::min(chains_ ? kMostLinks - 1 : most_drafts(), left() - 1);
+      job_.most = std::min(chains_ ? kMaxLinks - 1 : max_drafts(), left() - 1);
       job_.stops = transcript_.stop_tokens();
       job_.failures = 0;
       begin_draws();
@@ -427,7 +427,7 @@ Status Generation::add_rule(RowRule* rule) {
   aside_logits_.resize(aside_.size());
   rule->aside = aside_;
   rule->aside_logits = aside_logits_.data();
-  whole_row_ = aside_.size() > vocab / kMostAside;
+  whole_row_ = aside_.size() > vocab / kMaxAside;
   return {};
 }
 
@@ -530,7 +530,7 @@ void Generation::follow_rule(int32_t token) noexcept {
     if (accepted.ok() && accepted.value()) return;
   } catch (...) {
   }
-  most_drafts_ = 0;
+  max_drafts_ = 0;
 }
 
 // Tokens that may still be kept. A context that shifts has room for any number.

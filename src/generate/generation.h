@@ -111,7 +111,7 @@ class Generation {
   void follow_rule(int32_t token) noexcept;
   void note_drafts(int32_t drafted, int32_t accepted) noexcept;
   void make_room(size_t rows);
-  [[nodiscard]] int32_t most_drafts() noexcept;
+  [[nodiscard]] int32_t max_drafts() noexcept;
   [[nodiscard]] TokenPicker::At where() const noexcept;
   Result<sampling::Choice> pick();
   Status add_rule(RowRule* rule);
@@ -156,7 +156,7 @@ class Generation {
   std::unique_ptr<DraftState> drafts_;  // the session's; null without
   std::unique_ptr<grammar::Matcher> draft_rule_;  // where rule_ is, for the drafter; null without
   std::optional<DraftDraw> draft_draw_;  // none where the best token is taken, or without drafts
-  int32_t most_drafts_ = 0;
+  int32_t max_drafts_ = 0;
   bool chains_ = false;  // the model goes on by itself for some rows, see StepRunner
   DraftJob job_;
   int32_t row_ = 0;  // of the tree, whose logits are next; 0 before they have come

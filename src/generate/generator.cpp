@@ -37,7 +37,7 @@ Generator::Generator(std::shared_ptr<const model::Model> model,
           *model_,
           StepLimits{std::min(options_.max_sequences, model_->traits().max_batch_sequences),
                      model_->traits().max_batch_rows, options_.prefill_chunk,
-                     options_.most_passed_over, options_.deterministic},
+                     options_.max_passed_over, options_.deterministic},
           options_.tracer.get(), metrics(), &options_.measure_caches, options_.drafter.get(),
           &options_.draft_policy)) {
   // Rows beyond the vocabulary pad some models' matrices; they stand for no text.

@@ -56,8 +56,8 @@ struct GeneratorOptions {
   int32_t context_keep = kDefaultContextKeep;    // first tokens that are never dropped
   int32_t max_sequences = kDefaultMaxSequences;  // sequences in one forward pass
   int32_t max_queue = 0;  // calls beyond max_sequences that may wait, 0: any number
-  int32_t most_passed_over = kMostPassedOver;  // StepLimits
-  bool deterministic = false;                  // graph::Batch
+  int32_t max_passed_over = kMaxPassedOver;  // StepLimits
+  bool deterministic = false;                // graph::Batch
   /// For caches, where the model's engine can reach it; null: the process' heap; must outlive all
   /// sessions.
   engine::EngineMemory* memory = nullptr;
@@ -87,8 +87,8 @@ struct DraftUse {
   std::atomic<int64_t> tokens{0};  // that they said
   std::atomic<int64_t> drafted{0};
   std::atomic<int64_t> accepted{0};
-  std::array<std::atomic<int64_t>, kMostDraftRows> tried{};  // by position, all before being right
-  std::array<std::atomic<int64_t>, kMostDraftRows> right{};
+  std::array<std::atomic<int64_t>, kMaxDraftRows> tried{};  // by position, all before being right
+  std::array<std::atomic<int64_t>, kMaxDraftRows> right{};
 
   void note_pass(size_t n) noexcept {
     passes.fetch_add(1, std::memory_order_relaxed);

@@ -157,7 +157,7 @@ Status fill(const Generator& generator, const Reserves& reserves, int32_t contex
   GEN_TRY(session->generate(prompt, params, nullptr, nullptr, &result));
   MemoryFigures& host = estimate->host;
   MemoryFigures& device = estimate->device;
-  device.cache = session->cache().most_on_device();
+  device.cache = session->cache().max_on_device();
   host.cache = session->cache().memory().resident - device.cache;
   host.workspace = reserves.host.live() - host.weights - host.cache;
   device.workspace = reserves.device.memory().live() - device.weights - device.cache;
@@ -190,8 +190,8 @@ Result<MemoryEstimate> estimate_memory(const DryLoad& load, int32_t device,
     // the tiers tell what they would hold of it.
     GEN_ASSIGN(const auto generator, create_generator(model.in_use, choice, dry));
     GEN_ASSIGN(const auto cache, generator->make_cache(generator->max_seq_len()));
-    device_tiers = cache->most_on_device();
-    tiers = cache->most_resident() - device_tiers;
+    device_tiers = cache->max_on_device();
+    tiers = cache->max_resident() - device_tiers;
     context = cache->capacity();
     chosen.tiered.reset();
   }

@@ -16,7 +16,7 @@ constexpr SteadyClock::duration kRelief = std::chrono::milliseconds(5);
 // How long the oldest request waits for blocks that only calls between two steps could give back,
 // since an older one of them got on, and how long where there are none: a session may be in use for
 // a moment, or just be freed.
-constexpr SteadyClock::duration kMostStarving = std::chrono::seconds(1);
+constexpr SteadyClock::duration kMaxStarving = std::chrono::seconds(1);
 constexpr SteadyClock::duration kLeastStarving = std::chrono::milliseconds(20);
 
 }  // namespace
@@ -60,7 +60,7 @@ uint64_t RequestQueue::seniority(const StepRequest& request) noexcept {
 bool RequestQueue::comes_before(const StepRequest& a, const StepRequest& b) const noexcept {
   const auto rank = [this](const StepRequest& request) {
     const Participant* const call = request.participant;
-    return call != nullptr && call->passed_over_ >= limits_.most_passed_over
+    return call != nullptr && call->passed_over_ >= limits_.max_passed_over
                ? std::numeric_limits<int32_t>::max()
                : request.urgency.priority;
   };
@@ -220,7 +220,7 @@ void RequestQueue::relieve(Lock* lock, std::span<const StepPlan::Part> parts, bo
       std::any_of(parts.begin(), parts.end(),
                   [request](const StepPlan::Part& part) { return part.request == request; });
   if (!tried_it) {  // certainly in the next step: it may take from all others
-    request->passed_over = limits_.most_passed_over;
+    request->passed_over = limits_.max_passed_over;
     std::rotate(waiting_.begin(), first, first + 1);
     return;
   }
@@ -229,7 +229,7 @@ void RequestQueue::relieve(Lock* lock, std::span<const StepPlan::Part> parts, bo
                     [](const StepRequest* one) { return one->participant != nullptr; }));
   const bool quiet = tried - std::max(request->starved_since, changed_at_) >= kLeastStarving;
   const bool hopeless = queued == participants_ && quiet;
-  if (!hopeless && tried - request->starved_since < kMostStarving) {
+  if (!hopeless && tried - request->starved_since < kMaxStarving) {
     relieving_ = true;
     if (patient) arrivals_.wait_for(*lock, kRelief);
     relieving_ = false;
@@ -241,7 +241,7 @@ void RequestQueue::relieve(Lock* lock, std::span<const StepPlan::Part> parts, bo
 
 void RequestQueue::end_step(std::span<const StepPlan::Part> parts,
                             SteadyClock::duration took) noexcept {
-  patience_ = std::clamp(took / 4, limits_.least_patience, limits_.most_patience);
+  patience_ = std::clamp(took / 4, limits_.least_patience, limits_.max_patience);
   const SteadyClock::time_point now = SteadyClock::now();
   const StepRequest* ahead = nullptr;  // the first that got on
   for (const StepPlan::Part& part : parts) {

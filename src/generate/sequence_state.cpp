@@ -22,7 +22,7 @@ struct ModelMark {
   uint64_t fingerprint = 0;
   int32_t vocab_size = 0;
   int32_t num_layers = 0;
-  std::array<char, model::kMostModelName + 1> architecture{};
+  std::array<char, model::kMaxModelName + 1> architecture{};
 };
 static_assert(sizeof(ModelMark) == 48);
 

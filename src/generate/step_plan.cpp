@@ -8,9 +8,9 @@
 namespace gen::generate {
 namespace {
 
-int32_t rank(const StepRequest& request, int32_t most_passed_over) noexcept {
-  return request.passed_over >= most_passed_over ? std::numeric_limits<int32_t>::max()
-                                                 : request.urgency.priority;
+int32_t rank(const StepRequest& request, int32_t max_passed_over) noexcept {
+  return request.passed_over >= max_passed_over ? std::numeric_limits<int32_t>::max()
+                                                : request.urgency.priority;
 }
 
 // By rank, the oldest first among equals. Insertion keeps that order without allocating, and what
@@ -32,7 +32,7 @@ void plan_step(std::span<StepRequest* const> waiting, const StepLimits& limits, 
   plan->parts.clear();
   plan->order.assign(waiting.begin(), waiting.end());
   if (waiting.empty()) return;
-  sort_by_rank(&plan->order, limits.most_passed_over);
+  sort_by_rank(&plan->order, limits.max_passed_over);
   const StepRequest* const first = plan->order.front();
 
   int32_t sequences = limits.max_sequences;

@@ -101,7 +101,7 @@ struct StepRequest {
 
 /// A request that has been left out this often goes before every priority, unless one says
 /// otherwise.
-constexpr int32_t kMostPassedOver = 16;
+constexpr int32_t kMaxPassedOver = 16;
 
 /// What a step may hold, and how long one may wait for it.
 struct StepLimits {
@@ -109,12 +109,12 @@ struct StepLimits {
   int32_t max_rows = graph::kStepRows;
   int32_t prompt_rows =
       graph::kStepRows;  // of these, rows of prompts: requests that have more than one
-  int32_t most_passed_over = kMostPassedOver;
+  int32_t max_passed_over = kMaxPassedOver;
   bool deterministic = false;  // graph::Batch
   /// A step waits for its sessions to come back for at most a quarter of what the last one took,
   /// which is soon won back by running them together, between these.
   SteadyClock::duration least_patience = std::chrono::microseconds(50);
-  SteadyClock::duration most_patience = std::chrono::milliseconds(5);
+  SteadyClock::duration max_patience = std::chrono::milliseconds(5);
 };
 
 /// The requests of one step, in the order of their rows in the batch.

@@ -37,7 +37,7 @@ void StepRunner::propose(std::span<StepPlan::Part> parts) noexcept {
     const double begin = planned ? planner_.now() : 0;
     drafter_->look_up(jobs_);
     if (planned) {
-      planner_.limit(parts, drafter_->most_proposed());
+      planner_.limit(parts, drafter_->max_proposed());
       planner_.note_looking(planner_.now() - begin);
     }
     ask_for_the_rest(parts);
@@ -54,8 +54,8 @@ void StepRunner::propose(std::span<StepPlan::Part> parts) noexcept {
 
 // Rows behind the first that a chain has time for.
 int32_t StepRunner::links_in_time() const noexcept {
-  if (link_seconds_ * kMostLinks <= kMostChainSeconds) return kMostLinks - 1;
-  return std::max(static_cast<int32_t>(kMostChainSeconds / link_seconds_), 1) - 1;
+  if (link_seconds_ * kMaxLinks <= kMaxChainSeconds) return kMaxLinks - 1;
+  return std::max(static_cast<int32_t>(kMaxChainSeconds / link_seconds_), 1) - 1;
 }
 
 // As many rows as all of the step may have, since those of a chain come step by step.
@@ -92,7 +92,7 @@ bool StepRunner::gather_jobs(std::span<const StepPlan::Part> parts) {
 
 // Drafters propose for those that are to have guesses and have none yet.
 void StepRunner::ask_for_the_rest(std::span<const StepPlan::Part> parts) {
-  if (drafter_->most_proposed() == 0) return;
+  if (drafter_->max_proposed() == 0) return;
   jobs_.clear();
   for (const StepPlan::Part& part : parts) {
     if (part.drafts == 0 || part.request->draft->tree.rows() > 1) continue;

@@ -12,8 +12,8 @@ namespace gen::generate {
 namespace {
 
 // What a decoder may still hold at the end: three bytes, a U+FFFD for each.
-constexpr size_t kMostFlushed = 9;
-static_assert(kMostFlushed <= StopMatcher::kShortPiece);
+constexpr size_t kMaxFlushed = 9;
+static_assert(kMaxFlushed <= StopMatcher::kShortPiece);
 
 // As reserve(), for what grows by little again and again.
 template <typename T>
@@ -30,10 +30,10 @@ Status Transcript::begin(const Generator& generator, std::span<const int32_t> he
                          std::string unsaid) {
   unsaid_ = std::move(unsaid);
   // For close(), if it comes before a token.
-  make_room_for(unsaid_.size() + kMostFlushed, &piece_);
-  make_room_for(unsaid_.size() + kMostFlushed, &decoded_);
-  make_room_for(unsaid_.size() + kMostFlushed, &result_.text);
-  if (!unsaid_.empty()) stops_.make_room(unsaid_.size() + kMostFlushed);
+  make_room_for(unsaid_.size() + kMaxFlushed, &piece_);
+  make_room_for(unsaid_.size() + kMaxFlushed, &decoded_);
+  make_room_for(unsaid_.size() + kMaxFlushed, &result_.text);
+  if (!unsaid_.empty()) stops_.make_room(unsaid_.size() + kMaxFlushed);
   stop_tokens_ = params_.stops.tokens;
   if (!params_.stops.ignore_eos) {
     const std::span<const int32_t> ends = generator.end_tokens();
@@ -68,7 +68,7 @@ Result<bool> Transcript::take(const sampling::Choice& choice, int32_t length, Ro
   if (decoder_.has_value()) GEN_TRY(decoder_->feed(choice.token, &decoded_));
   // Room first, for all of it and for what close() may add, so that nothing is taken by half and an
   // end needs no memory.
-  const size_t most = stops_.held() + decoded_.size() + kMostFlushed;
+  const size_t most = stops_.held() + decoded_.size() + kMaxFlushed;
   make_room_for(most, &piece_);
   make_room_for(most, &result_.text);
   make_room_for(choice.top.size(), &result_.top_ids);

@@ -13,7 +13,7 @@
 namespace gen::grammar {
 namespace {
 
-constexpr size_t kMostVocabularies = 8;
+constexpr size_t kMaxVocabularies = 8;
 constexpr uint64_t kWorkPerEndless = 16;  // for each edge, to find what is endless
 
 Status check_size(std::string_view text, const GrammarLimits& limits) {
@@ -183,7 +183,7 @@ Result<std::shared_ptr<const TokenGrammar>> Grammar::over(
   GEN_ASSIGN(auto made, once_over(vocabulary));
   const std::lock_guard lock(mutex_);
   if (auto known = known_over(vocabulary.get())) return known;
-  if (over_.size() >= kMostVocabularies) over_.erase(over_.begin());
+  if (over_.size() >= kMaxVocabularies) over_.erase(over_.begin());
   over_.push_back(made);
   return made;
 }

@@ -89,9 +89,9 @@ Result<std::shared_ptr<const AdapterTable>> AdapterTable::create(
   const auto stride = static_cast<size_t>(made->stride_);
   std::vector<engine::LowRankMix> rows(stride * mixes.size());
   for (size_t m = 0; m < mixes.size(); ++m) {
-    if (mixes[m].size() > static_cast<size_t>(engine::kMostMixed)) {
+    if (mixes[m].size() > static_cast<size_t>(engine::kMaxMixed)) {
       return error(Code::kInvalidArgument, "a mix of %zu adapters, of at most %d", mixes[m].size(),
-                   engine::kMostMixed);
+                   engine::kMaxMixed);
     }
     for (const AdapterUse& use : mixes[m]) {
       for (const Adapter::Part& part : use.adapter->parts_) {

@@ -59,7 +59,7 @@ struct AdapterUse {
 /// The mixes that rows of a step may have, by their number. Immutable. Threads: any.
 class AdapterTable {
  public:
-  /// kInvalidArgument for a mix of more than engine::kMostMixed; kOutOfMemory.
+  /// kInvalidArgument for a mix of more than engine::kMaxMixed; kOutOfMemory.
   static Result<std::shared_ptr<const AdapterTable>> create(
       engine::Engine& engine, std::span<const SiteShape> sites,
       std::span<const std::vector<AdapterUse>> mixes);

@@ -21,7 +21,7 @@ namespace gen::graph {
 /// Rows that a step has room for, unless a plan is made for another number.
 inline constexpr int32_t kStepRows = 512;
 /// And the most that an engine may like to have.
-inline constexpr int32_t kMostStepRows = 2048;
+inline constexpr int32_t kMaxStepRows = 2048;
 
 /// One sequence of the step; its rows are contiguous.
 struct BatchSequence {

@@ -11,7 +11,7 @@ namespace gen::graph {
 namespace {
 
 /// See AttentionArgs. A power of two, so that a growing sequence seldom changes it.
-int32_t most_chunks(std::span<const engine::KvRows> sequences) noexcept {
+int32_t max_chunks(std::span<const engine::KvRows> sequences) noexcept {
   int32_t most = 1;
   for (const engine::KvRows& rows : sequences) {
     if (rows.positions || rows.visible) return 0;
@@ -154,7 +154,7 @@ engine::AttentionArgs Binder::attention(const Instruction& instruction,
   args.soft_cap = instruction.attention.soft_cap;
   const StepBlock& step = block(instruction);
   args.any_bits = !batch_.deterministic && args.q.rows > plan_.one_result_rows_;
-  args.most_chunks = most_chunks(step.host_sequences(step.groups()[call], args.layer.part));
+  args.max_chunks = max_chunks(step.host_sequences(step.groups()[call], args.layer.part));
   return args;
 }
 

@@ -15,12 +15,12 @@ void GraphBuilder::fail(Status status) {
   if (status_.ok()) status_ = std::move(status);
 }
 
-bool GraphBuilder::usable(ValueId x, int32_t most_slots) {
+bool GraphBuilder::usable(ValueId x, int32_t max_slots) {
   if (!status_.ok()) return false;
   if (x.index >= 0 && static_cast<size_t>(x.index) < graph_.nodes.size()) {
     const Node& node = graph_.nodes[static_cast<size_t>(x.index)];
     const bool there = engine::op_info(node.op).effect != engine::Effect::kHost;
-    if (there && !node.index && node.slots <= most_slots) return true;
+    if (there && !node.index && node.slots <= max_slots) return true;
     if (there) {
       fail(error(Code::kInternal, "graph node %zu cannot read %s", graph_.nodes.size(),
                  node.index ? "what a router makes" : "rows of experts"));

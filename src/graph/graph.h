@@ -73,7 +73,7 @@ struct RopeSpec {
 };
 
 /// Values that a node reads, -1 for none. The operation says what stands where.
-struct NodeInputs : std::array<int32_t, engine::kMostInputs> {
+struct NodeInputs : std::array<int32_t, engine::kMaxInputs> {
   NodeInputs(std::initializer_list<ValueId> given = {}) {
     fill(-1);
     std::transform(given.begin(), given.end(), begin(), [](ValueId x) { return x.index; });
@@ -196,7 +196,7 @@ class GraphBuilder {
  private:
   static constexpr int32_t kAnySlots = INT32_MAX;
 
-  bool usable(ValueId x, int32_t most_slots = 1);
+  bool usable(ValueId x, int32_t max_slots = 1);
   bool usable_routes(ValueId routes, ValueId of);
   Status check_attention(ValueId q, ValueId k, ValueId v, int32_t block,
                          const AttentionSpec& spec) const;

@@ -243,7 +243,7 @@ class PlanRunner {
     }
     [[nodiscard]] std::span<const engine::TraceValue> all() const { return {list, n}; }
 
-    engine::TraceValue list[engine::kMostInputs + 1];
+    engine::TraceValue list[engine::kMaxInputs + 1];
     size_t n = 0;
   };
 

@@ -24,7 +24,7 @@ void Profile::record(const engine::TraceEvent& event) noexcept {
       if (event.layer >= 0) text += " " + std::to_string(event.layer);
       name = std::move(text);
     }
-    if (spans_.size() < kMostSpans && spans_.size() == spans_.capacity()) {
+    if (spans_.size() < kMaxSpans && spans_.size() == spans_.capacity()) {
       spans_.reserve(std::max<size_t>(256, 2 * spans_.size()));
     }
   } catch (const std::bad_alloc&) {
@@ -37,7 +37,7 @@ void Profile::record(const engine::TraceEvent& event) noexcept {
 
 void Profile::done() noexcept {
   const double seconds = Seconds(Clock::now() - begin_).count();
-  if (running_.index >= 0 && spans_.size() < std::min(kMostSpans, spans_.capacity())) {
+  if (running_.index >= 0 && spans_.size() < std::min(kMaxSpans, spans_.capacity())) {
     spans_.push_back({running_.index, Seconds(begin_ - first_).count(), seconds, running_.rows});
   }
   add(seconds);

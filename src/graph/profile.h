@@ -41,10 +41,10 @@ class Profile final : public engine::Tracer {
   void leave(const engine::TraceEvent& event) noexcept override;
 
   [[nodiscard]] std::span<const ProfileEntry> entries() const noexcept { return entries_; }
-  /// Of the first runs, up to kMostSpans: a timeline. A caller's own function is none of them, but
+  /// Of the first runs, up to kMaxSpans: a timeline. A caller's own function is none of them, but
   /// what runs within it is.
   [[nodiscard]] std::span<const ProfileSpan> spans() const noexcept { return spans_; }
-  static constexpr size_t kMostSpans = size_t{1} << 18;
+  static constexpr size_t kMaxSpans = size_t{1} << 18;
   /// Memory for an entry was missing: what has been measured is not all.
   [[nodiscard]] bool incomplete() const noexcept { return incomplete_; }
 

@@ -82,7 +82,7 @@ struct Instruction {
   bool selected = false;   // runs over selected rows, in chunks, after all others
   bool skippable = false;  // only selected instructions read what it writes
   int32_t engine = 0;      // that runs it; of a transfer, that the rows go to
-  std::array<Operand, engine::kMostInputs> x;
+  std::array<Operand, engine::kMaxInputs> x;
   Operand angles;
   Operand y;
   Operand packed;
@@ -98,8 +98,8 @@ struct Instruction {
   AttentionSpec attention;
 
   /// What it reads, in the order of OpInfo::in_place.
-  [[nodiscard]] std::array<const Operand*, engine::kMostInputs + 1> reads() const noexcept {
-    std::array<const Operand*, engine::kMostInputs + 1> all;
+  [[nodiscard]] std::array<const Operand*, engine::kMaxInputs + 1> reads() const noexcept {
+    std::array<const Operand*, engine::kMaxInputs + 1> all;
     std::transform(x.begin(), x.end(), all.begin(), [](const Operand& each) { return &each; });
     all.back() = &angles;
     return all;

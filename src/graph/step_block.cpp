@@ -16,7 +16,7 @@ namespace gen::graph {
 namespace {
 
 /// A block up to which room is taken for larger steps than the one at hand.
-constexpr size_t kMostSpareBytes = size_t{4} << 20;
+constexpr size_t kMaxSpareBytes = size_t{4} << 20;
 /// What it has at least where the engine wants room for more rows: small steps of all kinds then
 /// have the same block, whichever comes first, and its size can be foretold.
 constexpr size_t kLeastSpareBytes = size_t{512} << 10;
@@ -331,7 +331,7 @@ Status StepBlock::fill(const Batch& batch, const Lists& lists, bool padded, bool
     const size_t more = size + size / 2;
     const auto times = static_cast<size_t>(engine.room_rows(rows_) / std::max<int64_t>(rows_, 1));
     const size_t least = engine.room_rows(1) > 1 ? kLeastSpareBytes : 0;
-    const size_t wanted = std::max({more, least, std::min(more * times, kMostSpareBytes)});
+    const size_t wanted = std::max({more, least, std::min(more * times, kMaxSpareBytes)});
     auto made = engine.memory().allocate(wanted);
     if (!made.ok() && wanted > more) made = engine.memory().allocate(more);
     GEN_ASSIGN(buffer_, std::move(made));

@@ -126,7 +126,7 @@ class Loader {
     traits.can_shift = traits.can_branch = graph.states.empty();
     graph::CompileOptions compile_options;
     if (options_.engine->prompt_rows() > 0) {
-      traits.max_batch_rows = std::max(traits.max_batch_rows, graph::kMostStepRows);
+      traits.max_batch_rows = std::max(traits.max_batch_rows, graph::kMaxStepRows);
     }
     compile_options.max_rows = traits.max_batch_rows;
     compile_options.max_seq_len = traits.max_seq_len;

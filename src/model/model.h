@@ -19,7 +19,7 @@
 namespace gen::model {
 
 /// Bytes of a model's name: what a saved session has room for, and a 0 behind it.
-inline constexpr size_t kMostModelName = 31;
+inline constexpr size_t kMaxModelName = 31;
 
 struct ModelTraits {
   std::string architecture;                   // "llama"
@@ -39,7 +39,7 @@ struct ModelTraits {
   bool can_keep_some = true;  // states can do without rows that were guessed wrong
   bool can_shift = true;      // caches know how keys tell positions
   bool can_branch = true;     // rows may have parents (graph::Batch)
-  int32_t most_best = 0;      // tokens that rows may want, where that is cheaper than all logits
+  int32_t max_best = 0;       // tokens that rows may want, where that is cheaper than all logits
   bool chains = false;        // rows may be chained, where that saves waiting for the host
   bool rules_best = false;    // they may have masks, tokens aside and mass, for the same reason
   /// Of the tensors, samples of their weights, and the metadata that the computation reads: tells

@@ -19,7 +19,7 @@
 namespace gen::quant {
 namespace {
 
-constexpr int kMostRun = 32;
+constexpr int kMaxRun = 32;
 constexpr int kLanes = 8;  // sums in lanes, which compilers make vectors of
 
 // x is approximated by scale * q - minimum, both not negative.
@@ -54,7 +54,7 @@ class RunFit {
   float top_;
   float low_ = 0.0F;    // of the weights and 0
   float width_ = 0.0F;  // from there to the largest of the weights and 0
-  float above_[kMostRun];
+  float above_[kMaxRun];
   float sum_ = 0.0F;  // of above_
   float sum_of_squares_ = 0.0F;
 };

@@ -11,11 +11,11 @@ namespace gen::sampling {
 double dry_penalty(size_t length, size_t allowed, double multiplier, double base) noexcept {
   double penalty = multiplier;
   double factor = base;  // to the power of 1, 2, 4, …; may become infinite, never 0
-  for (size_t n = length - allowed; n > 0 && penalty < kMostDryPenalty; n /= 2) {
+  for (size_t n = length - allowed; n > 0 && penalty < kMaxDryPenalty; n /= 2) {
     if (n % 2 != 0) penalty *= factor;
     factor *= factor;
   }
-  return std::min(penalty, kMostDryPenalty);
+  return std::min(penalty, kMaxDryPenalty);
 }
 
 bool Dry::is_on(const SamplingParams& params) noexcept {

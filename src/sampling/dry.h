@@ -16,10 +16,10 @@ namespace gen::sampling {
 
 /// Largest penalty. The probability is 0 long before, and differences of logits, which count where
 /// nothing else is possible, are still there behind it.
-constexpr double kMostDryPenalty = 1e6;
+constexpr double kMaxDryPenalty = 1e6;
 
 /// What a repetition of `length` >= allowed tokens costs the token that would go on with it:
-/// multiplier * base^(length - allowed), at most kMostDryPenalty.
+/// multiplier * base^(length - allowed), at most kMaxDryPenalty.
 double dry_penalty(size_t length, size_t allowed, double multiplier, double base) noexcept;
 
 /// Scratch of the stage. Threads: one at a time.

@@ -137,6 +137,6 @@ struct Program {
 
 /// Bounds on the depth of a tree and of blocks in one another.
 inline constexpr uint32_t kDeepestTree = 96;
-inline constexpr size_t kMostArguments = 1024;
+inline constexpr size_t kMaxArguments = 1024;
 
 }  // namespace gen::templates

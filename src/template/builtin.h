@@ -42,7 +42,7 @@ struct Call {
   [[nodiscard]] bool given(size_t i) const noexcept { return !params[i].is(Kind::kMissing); }
 };
 
-inline constexpr size_t kMostParams = 6;
+inline constexpr size_t kMaxParams = 6;
 
 /// Names of parameters, in place: what an initializer_list is of would be made as the library is
 /// loaded.
@@ -57,15 +57,15 @@ class ParamNames {
   [[nodiscard]] constexpr const std::string_view* end() const noexcept { return names_ + size_; }
 
  private:
-  std::string_view names_[kMostParams];
+  std::string_view names_[kMaxParams];
   size_t size_;
 };
 
 struct Builtin {
   std::string_view name;
   Result<Value> (*run)(const Call&);
-  uint8_t required = 0;  // of the parameters
-  bool any = false;      // more arguments than parameters, and any names
+  uint8_t required = 0;    // of the parameters
+  bool any = false;        // more arguments than parameters, and any names
   ParamNames params = {};  // what it is of is not among them
 };
 

@@ -514,7 +514,7 @@ Result<Value> Evaluator::item(const Value& object, const Value& key) {
 
 Result<Value> Evaluator::invoke(const Builtin& builtin, const Value* self, const Args& args) {
   GEN_TRY(work(self != nullptr && self->is(Kind::kString) ? self->view().size() : 0));
-  Value params[kMostParams + 1];
+  Value params[kMaxParams + 1];
   size_t count = 0;
   if (self != nullptr) params[count++] = *self;
   const size_t first = count;

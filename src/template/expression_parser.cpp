@@ -424,7 +424,7 @@ Status ExpressionParser::arguments(Expr* call) {
     } else if (current().kind == TokenKind::kName && ahead().kind == TokenKind::kSymbol &&
                ahead().text == "=") {
       std::string name = current().text;
-      if (call->keywords.size() >= kMostArguments) return fail("more than 1024 arguments");
+      if (call->keywords.size() >= kMaxArguments) return fail("more than 1024 arguments");
       for (const auto& [other, value] : call->keywords) {
         if (other == name) return fail("the argument '" + name + "' is given twice");
       }

@@ -260,7 +260,7 @@ class Parser final : ExpressionParser {
       } else if (!made->params.empty() && made->params.back().standard) {
         return fail("an argument without a default comes late");
       }
-      if (made->params.size() >= kMostArguments) return fail("more than 1024 arguments");
+      if (made->params.size() >= kMaxArguments) return fail("more than 1024 arguments");
       made->params.push_back(std::move(param));
     }
     return expect_symbol(")");

@@ -21,9 +21,9 @@ void append_repaired(std::string_view text, std::string* out) {
 }  // namespace
 
 Status StreamDecoder::resume(std::span<const int32_t> before) {
-  constexpr size_t kMostHeld = 3;  // bytes, and a token that holds some holds at least one
+  constexpr size_t kMaxHeld = 3;  // bytes, and a token that holds some holds at least one
   std::string bytes;
-  for (size_t i = before.size(); i > 0 && before.size() - i < kMostHeld; --i) {
+  for (size_t i = before.size(); i > 0 && before.size() - i < kMaxHeld; --i) {
     std::string piece;
     GEN_TRY(tokenizer_->append_piece(before[i - 1], i > 1 ? before[i - 2] : -1, special_as_text_,
                                      &piece));

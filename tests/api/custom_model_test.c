@@ -404,8 +404,8 @@ static void batches(void** state) {
       gen_result_free(results[i]);
       gen_request_free(requests[i]);
     }
-    if (kind == ONE_WAY) assert_int_equal(toy.most_sequences, 1);
-    if (kind != ONE_WAY) assert_true(toy.most_sequences > 2);
+    if (kind == ONE_WAY) assert_int_equal(toy.max_sequences, 1);
+    if (kind != ONE_WAY) assert_true(toy.max_sequences > 2);
     gen_free(generator);
     assert_balanced(&toy);
   }

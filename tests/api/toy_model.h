@@ -20,8 +20,8 @@ enum toy_fault { TOY_GOOD, TOY_STATUS, TOY_NAN, TOY_INF, TOY_ALL_MINUS_INF, TOY_
 
 struct toy {
   atomic_int calls, rows, news, clones, frees, truncates, releases;
-  atomic_int most_sequences; /* in one call */
-  atomic_int wrong;          /* calls that broke the contract */
+  atomic_int max_sequences; /* in one call */
+  atomic_int wrong;         /* calls that broke the contract */
   enum toy_fault fault;
   int at;            /* number of the call that goes wrong, from 0 */
   gen_status status; /* of TOY_STATUS, and of the state functions that refuse */
@@ -89,7 +89,7 @@ static inline gen_status toy_forward(void* user, const gen_forward_batch* batch,
   struct toy* toy = user;
   const int call = toy->calls++;
   toy->rows += batch->n_rows;
-  if (batch->n_sequences > toy->most_sequences) toy->most_sequences = batch->n_sequences;
+  if (batch->n_sequences > toy->max_sequences) toy->max_sequences = batch->n_sequences;
   toy->wrong +=
       !toy_good_batch(batch) || features != NULL || told == NULL || told->message[0] != '\0';
   const enum toy_fault fault = call == toy->at ? toy->fault : TOY_GOOD;

@@ -166,8 +166,7 @@ std::vector<Part> small_parts() {
   return all;
 }
 
-int run(const Part& part, const char* path, int64_t width = kWidth,
-        double most_seconds = kSeconds) {
+int run(const Part& part, const char* path, int64_t width = kWidth, double max_seconds = kSeconds) {
   const auto refused = [&](const Status& status) {
     std::printf("%-30s refused: %s\n", part.name.c_str(), status.message());
     return 3;
@@ -178,7 +177,7 @@ int run(const Part& part, const char* path, int64_t width = kWidth,
   if (part.megakernel != nullptr) unsetenv("GEN_MEGAKERNEL");
   if (part.pairs != nullptr) unsetenv("GEN_PAIRS");
   if (!engine.ok()) return refused(engine.status());
-  auto ops = GpuOps::create(std::move(engine).value(), width, most_seconds);
+  auto ops = GpuOps::create(std::move(engine).value(), width, max_seconds);
   if (!ops.ok()) return refused(ops.status());
   const auto found = part.run(*ops.value());
   if (!found.ok()) return refused(found.status());

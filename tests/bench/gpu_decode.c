@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { kMostTexts = 256 };
+enum { kMaxTexts = 256 };
 
 static gen_error error;
 
@@ -35,7 +35,7 @@ static double now(void) {
   return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-enum { kMostReaders = 16, kReadBytes = 4 << 20 };
+enum { kMaxReaders = 16, kReadBytes = 4 << 20 };
 
 /* A thread that reads every n-th piece of a file. */
 typedef struct reader {
@@ -58,9 +58,9 @@ static void* read_pieces(void* given) {
 
 /* Bytes a second; 0 if it cannot be read. */
 static double read_rate(const char* path) {
-  reader readers[kMostReaders];
+  reader readers[kMaxReaders];
   const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-  const int n = cpus < 1 ? 1 : cpus > kMostReaders ? kMostReaders : (int)cpus;
+  const int n = cpus < 1 ? 1 : cpus > kMaxReaders ? kMaxReaders : (int)cpus;
   const int file = open(path, O_RDONLY);
   struct stat about;
   if (file < 0) return 0.0;
@@ -84,7 +84,7 @@ static double read_rate(const char* path) {
 /* All texts once; the longest times of any of them. */
 static int run(gen_generator* generator, const gen_request* const* requests, size_t texts, double* prefill,
                double* decode) {
-  gen_result* results[kMostTexts];
+  gen_result* results[kMaxTexts];
   if (gen_batch_generate(generator, requests, texts, results, &error) != GEN_OK) return refused("generate");
   *prefill = *decode = 0.0;
   int failed = 0;
@@ -116,7 +116,7 @@ int main(int argc, char** argv) {
   const int32_t tokens = (int32_t)atoi(argv[4]);
   const int32_t texts = argc > 6 ? (int32_t)atoi(argv[6]) : 1;
   const int32_t deterministic = argc > 7 && strcmp(argv[7], "deterministic") == 0;
-  if (prompt < 1 || tokens < 2 || texts < 1 || texts > kMostTexts) return 2;
+  if (prompt < 1 || tokens < 2 || texts < 1 || texts > kMaxTexts) return 2;
   if (getenv("GEN_LOG") != NULL) {
     gen_log_set_callback(show, NULL);
     gen_log_set_level(GEN_LOG_DEBUG);
@@ -126,7 +126,7 @@ int main(int argc, char** argv) {
   gen_options* settings = NULL;
   gen_generator* generator = NULL;
   gen_sampling* sampling = NULL;
-  gen_request* requests[kMostTexts] = {NULL};
+  gen_request* requests[kMaxTexts] = {NULL};
   int32_t* ids = calloc((size_t)prompt, sizeof(int32_t));
   if (ids == NULL) return 1;
   if (gen_backend_available(argv[1], &error) != GEN_OK) return refused("backend");

@@ -143,8 +143,8 @@ inline Result<GpuFigure> GpuOps::layers(const quant::Format& format, const Layer
     attention.layer = layer;
     attention.sequences = records;
     attention.n_sequences = 1;
-    attention.most_chunks = 1;
-    while (attention.most_chunks * engine::kKvChunk < text) attention.most_chunks *= 2;
+    attention.max_chunks = 1;
+    while (attention.max_chunks * engine::kKvChunk < text) attention.max_chunks *= 2;
     list.emplace_back(attention);
     product(1, attended, x);
     list.emplace_back(norms);

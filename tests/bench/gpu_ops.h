@@ -67,7 +67,7 @@ class GpuOps {
     }
     // As in a model, whose weights no cache holds: runs take one after the other.
     const size_t copies =
-        seconds_ > 0.0 ? std::min<size_t>(kUncachedBytes / bytes.size() + 1, kMostCopies) : 1;
+        seconds_ > 0.0 ? std::min<size_t>(kUncachedBytes / bytes.size() + 1, kMaxCopies) : 1;
     std::vector<std::unique_ptr<engine::Weight>> weights;
     for (size_t i = 0; i < copies; ++i) {
       const engine::WeightSource source = {"w", format.type, width_, width_, bytes, false};
@@ -251,8 +251,8 @@ class GpuOps {
     args.sequences = sequences_at;
     args.n_sequences = sequences;
     args.any_bits = any_bits;
-    args.most_chunks = 1;
-    while (args.most_chunks * engine::kKvChunk < entries) args.most_chunks *= 2;
+    args.max_chunks = 1;
+    while (args.max_chunks * engine::kKvChunk < entries) args.max_chunks *= 2;
     GpuFigure figure = {"attention", all};
     figure.bytes = 2.0 * static_cast<double>(sequences * kv_heads * dim) *
                    static_cast<double>(entries) * static_cast<double>(element_bytes);
@@ -311,7 +311,7 @@ class GpuOps {
     const engine::WeightSource sources[] = {{"a", format.type, width_, width_, half, false},
                                             {"b", format.type, width_, width_, half, false}};
     const size_t copies =
-        seconds_ > 0.0 ? std::min<size_t>(kUncachedBytes / (3 * matrix) + 1, kMostCopies) : 1;
+        seconds_ > 0.0 ? std::min<size_t>(kUncachedBytes / (3 * matrix) + 1, kMaxCopies) : 1;
     std::vector<std::unique_ptr<engine::Weight>> weights;
     for (size_t i = 0; i < 2 * copies; ++i) {
       const bool gated = i % 2 == 0;
@@ -397,7 +397,7 @@ class GpuOps {
 
  private:
   static constexpr size_t kUncachedBytes = size_t{512} << 20;
-  static constexpr size_t kMostCopies = 16;
+  static constexpr size_t kMaxCopies = 16;
 
   GpuOps(std::shared_ptr<engine::Engine> engine, int64_t width, double seconds)
       : engine_(std::move(engine)), width_(width), seconds_(seconds) {}

@@ -127,10 +127,10 @@ TEST_P(CacheRoom, NeitherMoreNorLessThanFits) {
   for (const bool forks : {false, true}) {
     std::mt19937 random(7);
     std::vector<Made> all;
-    const size_t most_caches = layout_ == "tiered" && !forks ? 1 : 4;
+    const size_t max_caches = layout_ == "tiered" && !forks ? 1 : 4;
     for (int step = 0; step < 300; ++step) {
       const auto n = static_cast<int32_t>(random() % 40);
-      if (all.empty() || (random() % 8 == 0 && all.size() < most_caches)) {
+      if (all.empty() || (random() % 8 == 0 && all.size() < max_caches)) {
         auto made = forks && !all.empty() ? all[random() % all.size()]->fork() : make_();
         if (made.ok()) all.push_back(std::move(made).value());
         continue;
@@ -164,7 +164,7 @@ TEST_P(CacheRoom, NeitherMoreNorLessThanFits) {
           if (plan.ok() && n % 4 > 0) one->commit(*plan);
         }
       }
-      ASSERT_LE(memory_.peak_bytes, most_ * (layout_ == "tiered" ? most_caches : 1)) << step;
+      ASSERT_LE(memory_.peak_bytes, most_ * (layout_ == "tiered" ? max_caches : 1)) << step;
       if (HasFatalFailure()) return;
     }
     EXPECT_GT(memory_.peak_bytes, most_ / 2);

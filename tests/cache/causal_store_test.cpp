@@ -33,7 +33,7 @@ class Fixture : public ::testing::TestWithParam<bool> {
     ASSERT_TRUE(store_
                     ->set_shift([this](int32_t, float* keys, int32_t dim, int32_t heads, int32_t n,
                                        const int32_t* offsets) -> Status {
-                      most_rows_ = std::max(most_rows_, n);
+                      max_rows_ = std::max(max_rows_, n);
                       for (int32_t i = 0; i < n * dim * heads; ++i) {
                         keys[i] += static_cast<float>(offsets[i / (dim * heads)]);
                       }
@@ -93,7 +93,7 @@ class Fixture : public ::testing::TestWithParam<bool> {
   std::unique_ptr<CausalStore> store_;
   bool permuted_ = false;
   int32_t n_ = 0;
-  int32_t most_rows_ = 0;
+  int32_t max_rows_ = 0;
 };
 INSTANTIATE_TEST_SUITE_P(Values, Fixture, ::testing::Bool(),
                          [](const auto& row) { return row.param ? "permuted" : "plain"; });
@@ -306,7 +306,7 @@ TEST_P(Fixture, ShiftsDoNotAddUp) {
   ASSERT_TRUE(store_->get(k.data(), nullptr, nullptr).ok());
   // A block whose elements are x, 0, 0, ... keeps x to binary16: -8 times a scale.
   for (size_t i = 100; i < 104; ++i) EXPECT_EQ(k[i], static_cast<float>(i - 96) - 100);
-  EXPECT_LE(most_rows_, 8);
+  EXPECT_LE(max_rows_, 8);
 }
 
 TEST_P(Fixture, RemovalInsideAWindowMayNeedDroppedPositions) {

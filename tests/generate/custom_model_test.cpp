@@ -40,7 +40,7 @@ class Automaton final : public CustomForward {
     EXPECT_EQ(attention, nullptr);
     EXPECT_EQ(states.size(), batch.sequences.size());
     const auto several = static_cast<int32_t>(batch.sequences.size());
-    if (several > most_sequences) most_sequences = several;
+    if (several > max_sequences) max_sequences = several;
     float* row = batch.logits;
     for (size_t i = 0; i < batch.sequences.size(); ++i) {
       const graph::BatchSequence& sequence = batch.sequences[i];
@@ -82,7 +82,7 @@ class Automaton final : public CustomForward {
   std::function<bool(int32_t token)> fails;
   bool refuses_to_go_back = false;
   mutable std::atomic<int32_t> live{0};
-  mutable std::atomic<int32_t> most_sequences{0};
+  mutable std::atomic<int32_t> max_sequences{0};
 };
 
 std::shared_ptr<const CustomModel> make_model(const std::shared_ptr<Automaton>& automaton,
@@ -133,7 +133,7 @@ TEST(CustomModel, ManySequencesInOnePass) {
     EXPECT_TRUE(results[i].status.ok()) << results[i].status.message();
     EXPECT_EQ(results[i].tokens, expected(prompts[i], 10 + 3 * static_cast<int32_t>(i)));
   }
-  EXPECT_GT(automaton->most_sequences, 2);
+  EXPECT_GT(automaton->max_sequences, 2);
 }
 
 // One that cannot go back runs its sequences one at a time, else a failure would be everybody's.
@@ -160,7 +160,7 @@ TEST(CustomModel, OneThatFailsDisturbsNobody) {
         EXPECT_EQ(results[i].tokens, expected(prompts[i], 30));
       }
     }
-    EXPECT_EQ(automaton->most_sequences > 1, goes_back);
+    EXPECT_EQ(automaton->max_sequences > 1, goes_back);
   }
 }
 

@@ -25,7 +25,7 @@ class TimedDrafter final : public Drafter {
  public:
   TimedDrafter(std::shared_ptr<KnowingDrafter> inner, double each, double* now)
       : inner_(std::move(inner)), each_(each), now_(*now) {}
-  int32_t most_rows() const noexcept override { return inner_->most_rows(); }
+  int32_t max_rows() const noexcept override { return inner_->max_rows(); }
   std::unique_ptr<DraftState> begin() override { return inner_->begin(); }
   void propose(std::span<DraftJob* const> jobs) override {
     inner_->propose(jobs);

@@ -55,8 +55,8 @@ class Watched final : public Drafter {
  public:
   Watched(std::shared_ptr<Drafter> inner, Region::Plan* plan)
       : inner_(std::move(inner)), plan_(plan) {}
-  int32_t most_rows() const noexcept override { return inner_->most_rows(); }
-  int32_t most_proposed() const noexcept override { return inner_->most_proposed(); }
+  int32_t max_rows() const noexcept override { return inner_->max_rows(); }
+  int32_t max_proposed() const noexcept override { return inner_->max_proposed(); }
   std::unique_ptr<DraftState> begin() override {
     auto made = std::make_unique<State>(plan_);
     const Region region(plan_);

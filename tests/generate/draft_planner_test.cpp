@@ -65,7 +65,7 @@ TEST(StepCosts, LieBetweenWhatWasMeasured) {
   EXPECT_EQ(costs.seconds(1), 2.0);
   EXPECT_EQ(costs.seconds(50), 2.0);
   costs.note(5, 4.0);
-  EXPECT_EQ(costs.most_known(), 5);
+  EXPECT_EQ(costs.max_known(), 5);
   EXPECT_DOUBLE_EQ(costs.seconds(3), 3.0);
   EXPECT_DOUBLE_EQ(costs.seconds(5), 4.0);
   costs.note(8, 3.0);  // so fewer do not take more

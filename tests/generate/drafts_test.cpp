@@ -325,7 +325,7 @@ class DraftedWorld : public testing::Test {
     struct Nothing final : DraftState {
       void accepted(std::span<const int32_t>) noexcept override {}
     };
-    int32_t most_rows() const noexcept override { return 4; }
+    int32_t max_rows() const noexcept override { return 4; }
     std::unique_ptr<DraftState> begin() override {
       if (refuses) throw std::bad_alloc();
       return std::make_unique<Nothing>();

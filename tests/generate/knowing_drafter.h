@@ -31,7 +31,7 @@ class KnowingDrafter final : public Drafter {
     texts_.push_back(std::move(text));
   }
 
-  int32_t most_rows() const noexcept override { return options_.rows; }
+  int32_t max_rows() const noexcept override { return options_.rows; }
   std::unique_ptr<DraftState> begin() override { return std::make_unique<State>(this); }
   void propose(std::span<DraftJob* const> jobs) override {
     const std::lock_guard<std::mutex> lock(mutex_);

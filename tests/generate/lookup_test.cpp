@@ -128,7 +128,7 @@ Tokens guess(Drafter& drafter, DraftState* state, const Tokens& text, int32_t mo
   job.tree.begin(text.back());
   DraftJob* const jobs[] = {&job};
   drafter.look_up(jobs);
-  EXPECT_EQ(drafter.most_proposed(), 0);
+  EXPECT_EQ(drafter.max_proposed(), 0);
   EXPECT_TRUE(job.tree.is_chain());
   EXPECT_LE(job.tree.rows(), most + 1);
   const auto all = job.tree.tokens().subspan(1);
@@ -222,10 +222,10 @@ TEST(SuffixLookup, GoesOnBehindWhatIsNew) {
   }
 }
 
-/// What comes behind up to `most_gap` new tokens, by its definition: at each place where four
+/// What comes behind up to `max_gap` new tokens, by its definition: at each place where four
 /// tokens or more agree before them, six for each length, something else stood, of each length;
 /// those vote that agree half as far as the best.
-Tokens behind_gap(const Tokens& text, int32_t most_gap, int32_t most) {
+Tokens behind_gap(const Tokens& text, int32_t max_gap, int32_t most) {
   struct Voter {
     size_t next;
     int32_t length;
@@ -233,7 +233,7 @@ Tokens behind_gap(const Tokens& text, int32_t most_gap, int32_t most) {
   std::vector<Voter> voters;
   int32_t longest = 0;
   const size_t n = text.size();
-  for (size_t gap = 1; gap <= static_cast<size_t>(most_gap) && gap < n; ++gap) {
+  for (size_t gap = 1; gap <= static_cast<size_t>(max_gap) && gap < n; ++gap) {
     const auto before = std::span(text).first(n - gap);
     int32_t taken = 0;
     for (size_t next = n; next-- > 0 && taken < 6;) {
@@ -241,7 +241,7 @@ Tokens behind_gap(const Tokens& text, int32_t most_gap, int32_t most) {
       if (next == n - gap || length < 4) continue;
       ++taken;
       longest = std::max(longest, length);
-      for (size_t stood = 1; stood <= static_cast<size_t>(most_gap); ++stood) {
+      for (size_t stood = 1; stood <= static_cast<size_t>(max_gap); ++stood) {
         voters.push_back({next + stood, length});
       }
     }
@@ -337,7 +337,7 @@ TEST(SuffixLookup, AsksTheSecondWhereTheFirstHasNothing) {
   const auto first = std::make_shared<SuffixLookup>(SuffixLookup::Options{.most = 4});
   const auto second = std::make_shared<NgramLookup>(1, 2);
   DrafterChain chain(first, second);
-  EXPECT_EQ(chain.most_rows(), 4);
+  EXPECT_EQ(chain.max_rows(), 4);
   const auto state = chain.begin();
   EXPECT_EQ(guess(chain, state.get(), {1, 2, 3, 4, 5, 1, 2}, 8), (Tokens{3, 4, 5, 1}));
   EXPECT_EQ(guess(chain, state.get(), {1, 2, 3, 4, 5, 7, 2}, 8), (Tokens{3, 4}));
@@ -399,7 +399,7 @@ TEST(Lookups, ShowInNoResult) {
 // Who proposes is asked for texts in which nothing was found, and for no others.
 TEST(Lookups, LeaveTheRestToWhoProposes) {
   struct Proposer final : Drafter {
-    int32_t most_rows() const noexcept override { return 3; }
+    int32_t max_rows() const noexcept override { return 3; }
     std::unique_ptr<DraftState> begin() override { return std::make_unique<DraftState>(); }
     void propose(std::span<DraftJob* const> jobs) override {
       for (DraftJob* const job : jobs) {
@@ -414,7 +414,7 @@ TEST(Lookups, LeaveTheRestToWhoProposes) {
   const auto proposer = std::make_shared<Proposer>();
   world.options.drafter =
       std::make_shared<DrafterChain>(std::make_shared<NgramLookup>(2, 4), proposer);
-  EXPECT_EQ(world.options.drafter->most_proposed(), 3);
+  EXPECT_EQ(world.options.drafter->max_proposed(), 3);
   const Tokens prompt = world.ids({"a", "b", "c", "foo", "a", "b"});
   const Tokens said = world.ids({"c", "foo", "a", "c", "c"});
   world.script(static_cast<int32_t>(prompt.size()), said);

@@ -333,7 +333,7 @@ TEST(Preemption, UrgentCallsStarveNobody) {
   std::vector<std::unique_ptr<Call>> urgent;
   int begun = 0;
   bool ended = false;
-  while (!ended && begun < 4 * kMostPassedOver) {
+  while (!ended && begun < 4 * kMaxPassedOver) {
     while (urgent.size() < 2) {
       urgent.push_back(std::make_unique<Call>(world, std::string(20, 'b'), 1 + begun, 9, 5));
       ++begun;
@@ -344,8 +344,8 @@ TEST(Preemption, UrgentCallsStarveNobody) {
     std::erase_if(urgent, [](const auto& call) { return call->ended(); });
   }
   EXPECT_TRUE(ended);
-  EXPECT_GE(begun, kMostPassedOver);
-  EXPECT_LE(begun, kMostPassedOver + 3);
+  EXPECT_GE(begun, kMaxPassedOver);
+  EXPECT_LE(begun, kMaxPassedOver + 3);
   for (auto& call : urgent) {
     while (!call->ended()) (void)call->look();
   }

@@ -151,7 +151,7 @@ TEST(Scheduler, FailuresChangeNothing) {
 // What waits for blocks goes into the next step as it came, and is drafted anew there.
 TEST(Scheduler, DraftsOfAStarvedRequestAreGone) {
   struct Chain final : Drafter {
-    int32_t most_rows() const noexcept override { return 2; }
+    int32_t max_rows() const noexcept override { return 2; }
     std::unique_ptr<DraftState> begin() override { return nullptr; }
     void propose(std::span<DraftJob* const> jobs) override {
       for (DraftJob* job : jobs) job->tree.add(6, job->tree.add(5, 0));
@@ -385,7 +385,7 @@ TEST(Scheduler, QuickParticipantsMeetAgain) {
     return Status();
   };
   StepLimits limits{8, 512, 512};
-  limits.least_patience = limits.most_patience = std::chrono::hours(1);
+  limits.least_patience = limits.max_patience = std::chrono::hours(1);
   Scheduler scheduler(model, limits);
   constexpr int kSteps = 20;
   const std::vector<int32_t> token{1};

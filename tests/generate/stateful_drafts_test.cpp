@@ -120,7 +120,7 @@ class RightUpTo final : public Drafter {
  public:
   RightUpTo(Tokens text, int32_t most, int32_t right)
       : text_(std::move(text)), most_(most), right_(right) {}
-  int32_t most_rows() const noexcept override { return most_; }
+  int32_t max_rows() const noexcept override { return most_; }
   std::unique_ptr<DraftState> begin() override { return std::make_unique<DraftState>(); }
   void propose(std::span<DraftJob* const> jobs) override {
     for (DraftJob* const job : jobs) {

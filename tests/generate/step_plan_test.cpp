@@ -75,9 +75,9 @@ TEST(StepPlan, PriorityBeforeAge) {
   EXPECT_EQ(waiting.plan({2, 100, 100}), (Parts{{3, 1}, {1, 1}}));
   waiting.requests[2].urgency.priority = 9;
   EXPECT_EQ(waiting.plan({2, 100, 100}), (Parts{{3, 1}, {2, 40}}));
-  waiting.requests[0].passed_over = kMostPassedOver;
+  waiting.requests[0].passed_over = kMaxPassedOver;
   EXPECT_EQ(waiting.plan({2, 100, 100}), (Parts{{0, 1}, {3, 1}}));
-  EXPECT_EQ(waiting.plan({2, 100, 100, kMostPassedOver + 1}), (Parts{{3, 1}, {2, 40}}));
+  EXPECT_EQ(waiting.plan({2, 100, 100, kMaxPassedOver + 1}), (Parts{{3, 1}, {2, 40}}));
   EXPECT_EQ(waiting.plan({2, 100, 100, 0}), (Parts{{0, 1}, {1, 1}}));
 }
 
@@ -123,7 +123,7 @@ TEST(StepPlan, NobodyStarves) {
       EXPECT_LE(rows, limits.max_rows);
       EXPECT_LE(prompt_rows, std::max(limits.prompt_rows, 1));
       const int longest = *std::max_element(since.begin(), since.end());
-      EXPECT_LE(longest, limits.most_passed_over + static_cast<int>(waiting.requests.size()));
+      EXPECT_LE(longest, limits.max_passed_over + static_cast<int>(waiting.requests.size()));
     }
   }
 }

@@ -192,8 +192,8 @@ size_t bytes_of(const Hostile& one, size_t count, const GrammarLimits& limits, S
 }
 
 constexpr size_t kNewsBehind = 10'000;
-constexpr size_t kBytesPerByte = 400;              // of text, to read it
-constexpr size_t kMostBytes = size_t{512} << 20U;  // all blocks of memory together
+constexpr size_t kBytesPerByte = 400;             // of text, to read it
+constexpr size_t kMaxBytes = size_t{512} << 20U;  // all blocks of memory together
 
 // What it costs to be refused does not grow with the text, but for what it takes to read that.
 TEST(Building, RefusedBeforeItIsMade) {
@@ -211,7 +211,7 @@ TEST(Building, RefusedBeforeItIsMade) {
     ASSERT_EQ(why.code(), Code::kGrammar) << one.name;
     const size_t text = one.text(2 * one.count).size() - one.text(one.count).size();
     EXPECT_LT(twice, once + once / 4 + kBytesPerByte * text) << one.name;
-    EXPECT_LT(once, kMostBytes) << one.name;
+    EXPECT_LT(once, kMaxBytes) << one.name;
   }
 }
 

@@ -17,7 +17,7 @@
 namespace gen::graph {
 namespace {
 
-constexpr size_t kMost = engine::kMostInputs;
+constexpr size_t kMost = engine::kMaxInputs;
 constexpr int64_t kWidth = 8;
 
 /// Values of block 0, a scan of them in block 1, and an end.

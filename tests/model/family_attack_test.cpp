@@ -33,7 +33,7 @@ using test::TinyModelSpec;
 constexpr int32_t kPrompt = 9;
 constexpr int32_t kTokens = 11;
 // Of files of some 300 KB with a context of up to 2^30.
-constexpr size_t kMostBytes = size_t{64} << 20;
+constexpr size_t kMaxBytes = size_t{64} << 20;
 
 /// Draws of one trial; the seed names the trial.
 class Draws {
@@ -98,8 +98,8 @@ Outcome attempt(const std::vector<std::byte>& bytes) {
   options.engine = test::cpu_engine({1, detect_cpu_level(), &counting, true});
   const size_t before = test::new_bytes;
   auto loaded = load_model(std::move(file).value(), options);
-  EXPECT_LE(test::new_bytes - before, kMostBytes);
-  EXPECT_LE(counting.peak_bytes, kMostBytes);
+  EXPECT_LE(test::new_bytes - before, kMaxBytes);
+  EXPECT_LE(counting.peak_bytes, kMaxBytes);
   if (!loaded.ok()) {
     outcome.load = loaded.status();
     return outcome;

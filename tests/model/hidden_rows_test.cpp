@@ -177,7 +177,7 @@ TEST_F(Rows, RefusalsNameWhatIsMissing) {
   ASSERT_TRUE(best.add(*other, kText).ok());
   std::fill(best.wants.begin(), best.wants.end(), graph::kWantsBest);
   EXPECT_EQ(mean->forward(best.finish(kHidden)).code(), Code::kUnsupported);
-  EXPECT_EQ(mean->traits().most_best, 0);
+  EXPECT_EQ(mean->traits().max_best, 0);
 }
 
 }  // namespace

@@ -43,8 +43,8 @@ Status LoneStore::init(const SequenceLimits& limits, Allocator& allocator) {
 
 Status LoneStore::set_layer(int32_t layer) {
   GEN_TRY(ready());
-  if (layer < 0 || layer >= kMostLayers) {
-    return error(Code::kOutOfRange, "layer %d outside [0, %d)", layer, kMostLayers);
+  if (layer < 0 || layer >= kMaxLayers) {
+    return error(Code::kOutOfRange, "layer %d outside [0, %d)", layer, kMaxLayers);
   }
   layer_ = layer;
   return {};

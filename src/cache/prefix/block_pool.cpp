@@ -21,7 +21,7 @@ size_t sum_of(std::span<const BlockPart> parts) noexcept {
 
 BlockPool::BlockPool(std::span<const BlockPart> parts, int32_t block_size, size_t count) noexcept
     : parts_(parts.size()), block_bytes_(sum_of(parts)), block_size_(block_size), count_(count) {
-  GEN_ASSERT(!parts.empty() && parts.size() <= kMostBlockParts);
+  GEN_ASSERT(!parts.empty() && parts.size() <= kMaxBlockParts);
   for (size_t i = 0; i < parts.size(); ++i) {
     part_bytes_[i] = parts[i].bytes;
     memories_[i] = parts[i].memory;

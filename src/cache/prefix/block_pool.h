@@ -22,7 +22,7 @@ namespace gen::cache {
 class BlockPool;
 
 /// Memories that a block may lie in: an engine's, and that of the engine for the layers beside it.
-inline constexpr size_t kMostBlockParts = 2;
+inline constexpr size_t kMaxBlockParts = 2;
 
 /// The bytes of a block in one memory, which outlives the pool.
 struct BlockPart {
@@ -50,7 +50,7 @@ class Block {
  private:
   friend class BlockPool;
   const BlockPool* pool_ = nullptr;
-  std::array<engine::EnginePtr<std::byte>, kMostBlockParts> data_;
+  std::array<engine::EnginePtr<std::byte>, kMaxBlockParts> data_;
   Block* next_free_ = nullptr;
   std::atomic<int32_t> references_ = 0;
   std::atomic<int32_t> used_ = 0;
@@ -87,7 +87,7 @@ class BlockPool {
   /// must fit a size. `memory` must outlive the pool.
   BlockPool(size_t block_bytes, int32_t block_size, size_t count, engine::EngineMemory& memory,
             bool holds_tensors = false) noexcept;
-  /// The same in one to kMostBlockParts parts of at least a byte.
+  /// The same in one to kMaxBlockParts parts of at least a byte.
   BlockPool(std::span<const BlockPart> parts, int32_t block_size, size_t count) noexcept;
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
@@ -142,7 +142,7 @@ class BlockPool {
 
  private:
   struct Segment {
-    std::array<engine::EngineBuffer, kMostBlockParts> data;
+    std::array<engine::EngineBuffer, kMaxBlockParts> data;
     std::unique_ptr<Block[]> blocks;
     size_t count = 0;
   };
@@ -156,14 +156,14 @@ class BlockPool {
   void put_back(Block* block) noexcept;                 // mutex_ held
 
   const size_t parts_;
-  std::array<size_t, kMostBlockParts> part_bytes_{};
+  std::array<size_t, kMaxBlockParts> part_bytes_{};
   const size_t block_bytes_;
   const int32_t block_size_;
   const size_t count_;
   bool holds_tensors_ = false;
   mutable std::mutex mutex_;
   /// By part; changes before the first block only.
-  std::array<std::atomic<engine::EngineMemory*>, kMostBlockParts> memories_{};
+  std::array<std::atomic<engine::EngineMemory*>, kMaxBlockParts> memories_{};
   std::map<const Block*, Segment> segments_;  // by the first block
   Block* free_ = nullptr;                     // latest first
   // Changed under the mutex; read by anybody, in an allocator's callback, too.

@@ -212,7 +212,7 @@ Result<SavedEntries> read_entries(StateReader& from) {
   SavedEntries saved;
   GEN_TRY(header.numbers({&layers, &positions, &saved.entries}));
   GEN_TRY(header.expect(0));
-  if (layers < 0 || layers > kMostLayers || saved.entries < 0 || positions != saved.entries) {
+  if (layers < 0 || layers > kMaxLayers || saved.entries < 0 || positions != saved.entries) {
     return error(Code::kFormat, "a cache of %d layers and %d entries for %d positions", layers,
                  saved.entries, positions);
   }

@@ -48,7 +48,7 @@ struct CachePlan {
 
 /// Only among so many first rows of a plan there may be some that are left out before one that is
 /// kept.
-constexpr int32_t kMostTreeRows = 64;
+constexpr int32_t kMaxTreeRows = 64;
 
 /// The positions that an entry stands for.
 struct EntryPositions {
@@ -132,7 +132,7 @@ class KvCache {
   /// Whether stage() has anything to do for a plan.
   [[nodiscard]] virtual bool stages(const CachePlan& /*plan*/) const noexcept { return false; }
   /// Makes rows of the plan real; the others are as if they had never come. `rows` only where
-  /// traits().keeps_paths, and unless they are the first ones below kMostTreeRows. What must move
+  /// traits().keeps_paths, and unless they are the first ones below kMaxTreeRows. What must move
   /// is noted, and moved when the next plan is made; so plan(0) comes before reading, and blocks()
   /// has none of it before.
   virtual void commit(const CachePlan& plan, Kept kept) noexcept = 0;
@@ -144,10 +144,10 @@ class KvCache {
   [[nodiscard]] virtual MemoryUse memory() const noexcept = 0;
   /// The most that memory().resident becomes on the way to a full cache, where that is not what a
   /// full one has.
-  [[nodiscard]] virtual size_t most_resident() const noexcept { return memory().resident; }
-  /// The part of most_resident() that is not in the host's memory.
-  [[nodiscard]] virtual size_t most_on_device() const noexcept {
-    return engine_memory(0).in_host() ? 0 : most_resident();
+  [[nodiscard]] virtual size_t max_resident() const noexcept { return memory().resident; }
+  /// The part of max_resident() that is not in the host's memory.
+  [[nodiscard]] virtual size_t max_on_device() const noexcept {
+    return engine_memory(0).in_host() ? 0 : max_resident();
   }
   /// A sequence of its own with the same content, in the same memory; paged and tiered caches and
   /// lanes share what is committed until one of the two writes. kOutOfMemory, and what plan() says.

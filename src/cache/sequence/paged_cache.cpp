@@ -248,9 +248,9 @@ class PagedCache final : public KvCache, public SharesBlocks {
 
   std::shared_ptr<CachePool> pool_;
   int32_t capacity_;
-  std::array<PathMoves, kMostBlockParts> moves_;
+  std::array<PathMoves, kMaxBlockParts> moves_;
   std::vector<Block*> blocks_;
-  std::array<Table, kMostBlockParts> tables_;
+  std::array<Table, kMaxBlockParts> tables_;
   std::atomic<int32_t> length_ = 0;  // one writer; a length may be asked from any thread
   CacheTraits traits_;
 };
@@ -268,9 +268,9 @@ Result<std::shared_ptr<CachePool>> CachePool::create(std::string_view format,
   }
   GEN_TRY(check_layers(parsed, layers));
   const MemoryGroups of = group_layers(layers, memories);
-  if (of.groups.size() > kMostBlockParts) {
+  if (of.groups.size() > kMaxBlockParts) {
     return error(Code::kUnsupported, "a pool in %zu memories, of at most %zu", of.groups.size(),
-                 kMostBlockParts);
+                 kMaxBlockParts);
   }
   std::vector<TileLayout> layouts;
   std::vector<BlockPart> parts;

@@ -23,7 +23,7 @@ class CachePool {
  public:
   /// As many blocks of `block_size` positions as fit max_memory_mb * 2^20 bytes, those of all
   /// memories together. kInvalidArgument for an unknown format, numbers below 1 and a budget below
-  /// one block, telling what one takes. `memories` are those of the layers, at most kMostBlockParts
+  /// one block, telling what one takes. `memories` are those of the layers, at most kMaxBlockParts
   /// different ones, and must outlive the pool and all its caches.
   static Result<std::shared_ptr<CachePool>> create(std::string_view format,
                                                    std::span<const LayerShape> layers,

@@ -22,7 +22,7 @@ class PathMoves {
     int32_t first = 0;  // that is not where it belongs
     while (first < kept.n && kept.rows[first] == first) ++first;
     if (first == kept.n) return;
-    GEN_ASSERT(kept.rows[kept.n - 1] < std::min(plan.count, kMostTreeRows));
+    GEN_ASSERT(kept.rows[kept.n - 1] < std::min(plan.count, kMaxTreeRows));
     start_ = plan.start;
     first_ = first;
     n_ = kept.n;
@@ -45,7 +45,7 @@ class PathMoves {
   /// is written before it was read.
   Status move(engine::EngineMemory& memory, const engine::KvEntries& entries) const {
     if (empty()) return {};
-    engine::KvRun runs[kMostTreeRows];
+    engine::KvRun runs[kMaxTreeRows];
     size_t n = 0;
     for (int32_t i = first_; i < n_; ++i) runs[n++] = {start_ + rows_[i], start_ + i};
     return memory.run(engine::KvCopyArgs{entries, entries, {runs, n}});
@@ -55,8 +55,8 @@ class PathMoves {
   int32_t start_ = 0;
   int32_t first_ = 0;
   int32_t n_ = 0;  // rows [first_, n_) of the path move; 0: none
-  uint8_t rows_[kMostTreeRows] = {};
+  uint8_t rows_[kMaxTreeRows] = {};
 };
-static_assert(kMostTreeRows <= 256, "a row is a byte");
+static_assert(kMaxTreeRows <= 256, "a row is a byte");
 
 }  // namespace gen::cache

@@ -107,14 +107,14 @@ class SplitCache final : public KvCache {
     }
     return all;
   }
-  [[nodiscard]] size_t most_resident() const noexcept override {
+  [[nodiscard]] size_t max_resident() const noexcept override {
     size_t most = 0;
-    for (const auto& cache : caches_) most += cache->most_resident();
+    for (const auto& cache : caches_) most += cache->max_resident();
     return most;
   }
-  [[nodiscard]] size_t most_on_device() const noexcept override {
+  [[nodiscard]] size_t max_on_device() const noexcept override {
     size_t most = 0;
-    for (const auto& cache : caches_) most += cache->most_on_device();
+    for (const auto& cache : caches_) most += cache->max_on_device();
     return most;
   }
 

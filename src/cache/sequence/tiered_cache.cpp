@@ -87,8 +87,8 @@ class TieredCache final : public KvCache {
     std::vector<TileLayout> layouts;  // of each layer alone
     std::vector<engine::KvLayer> kv_layers;
     Budget budget;
-    size_t most_block = 0;  // bytes of a layer's block
-    int32_t rooms = 1;      // layers in memory for reading
+    size_t max_block = 0;  // bytes of a layer's block
+    int32_t rooms = 1;     // layers in memory for reading
     int32_t block_size = 0;
     int32_t capacity = 0;
     size_t table_bytes = 0;
@@ -101,7 +101,7 @@ class TieredCache final : public KvCache {
         file_(std::move(file)),
         memory_(memory),
         layers_(shared_->layouts.size()),
-        stager_(shared_->rooms, shared_->most_block, memory, shared_->counts->bytes_read) {
+        stager_(shared_->rooms, shared_->max_block, memory, shared_->counts->bytes_read) {
     if (!shared_->layouts.empty()) {
       traits_.kind = shared_->layouts[0].format().name();
       traits_.lossy = shared_->layouts[0].format().lossy();
@@ -199,7 +199,7 @@ class TieredCache final : public KvCache {
     return {};
   }
 
-  [[nodiscard]] size_t most_resident() const noexcept override {
+  [[nodiscard]] size_t max_resident() const noexcept override {
     const auto size = static_cast<size_t>(shared_->block_size);
     const size_t blocks = (static_cast<size_t>(capacity()) + size - 1) / size;
     size_t most = 0;
@@ -437,8 +437,8 @@ Result<std::unique_ptr<KvCache>> make_tiered_cache(const TieredCacheOptions& opt
   shared->shapes.assign(layers.begin(), layers.end());
   shared->block_size = options.block_size;
   shared->capacity = capacity;
-  const auto most_rooms = static_cast<int32_t>(std::max<size_t>(layers.size(), 1));
-  shared->rooms = 1 + std::min(options.prefetch_layers, most_rooms - 1);
+  const auto max_rooms = static_cast<int32_t>(std::max<size_t>(layers.size(), 1));
+  shared->rooms = 1 + std::min(options.prefetch_layers, max_rooms - 1);
   shared->budget.hot_bytes = options.hot_bytes;
   shared->budget.newest = static_cast<size_t>(options.hot_blocks);
   const size_t blocks =
@@ -447,7 +447,7 @@ Result<std::unique_ptr<KvCache>> make_tiered_cache(const TieredCacheOptions& opt
   for (size_t i = 0; i < layers.size(); ++i) {
     auto layout = TileLayout::create(format, layers.subspan(i, 1), options.block_size);
     if (!layout.ok()) return lanes_too_large(capacity, layers.size());
-    shared->most_block = std::max(shared->most_block, layout->block_bytes());
+    shared->max_block = std::max(shared->max_block, layout->block_bytes());
     shared->table_bytes += layout->table_bytes();
     if (!checked_add(shared->budget.block, layout->block_bytes(), &shared->budget.block)) {
       return lanes_too_large(capacity, layers.size());
@@ -457,14 +457,13 @@ Result<std::unique_ptr<KvCache>> make_tiered_cache(const TieredCacheOptions& opt
     shared->layouts.push_back(std::move(*layout));
   }
   size_t whole = 0;
-  if (!checked_mul(shared->most_block, static_cast<size_t>(shared->rooms),
-                   &shared->budget.staged) ||
+  if (!checked_mul(shared->max_block, static_cast<size_t>(shared->rooms), &shared->budget.staged) ||
       !checked_mul(std::max(shared->budget.block, shared->budget.staged), blocks, &whole)) {
     return lanes_too_large(capacity, layers.size());
   }
   GEN_TRY(check_budget(shared->budget, blocks, capacity));
   FileOps& files = options.files != nullptr ? *options.files : system_files();
-  GEN_ASSIGN(auto file, SpillFile::create(files, options.cold_dir, shared->most_block));
+  GEN_ASSIGN(auto file, SpillFile::create(files, options.cold_dir, shared->max_block));
   return std::unique_ptr<KvCache>(
       std::make_unique<TieredCache>(std::move(shared), std::move(file), memory));
 }

@@ -12,8 +12,8 @@ namespace gen::cache {
 Result<std::unique_ptr<SsmState>> SsmState::create(int32_t num_layers, int32_t batch,
                                                    int32_t d_inner, int32_t d_state,
                                                    Allocator& allocator) {
-  if (num_layers < 0 || num_layers > kMostLayers) {
-    return error(Code::kInvalidArgument, "%d layers are outside [0, %d]", num_layers, kMostLayers);
+  if (num_layers < 0 || num_layers > kMaxLayers) {
+    return error(Code::kInvalidArgument, "%d layers are outside [0, %d]", num_layers, kMaxLayers);
   }
   if (batch < 1 || d_inner < 1 || d_state < 1) {
     return error(Code::kInvalidArgument,

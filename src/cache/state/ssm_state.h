@@ -20,7 +20,7 @@ class SsmState {
   /// Snapshots that are kept; the next takes the place of the oldest.
   static constexpr int64_t kSnapshots = 16;
 
-  /// All zeros. kInvalidArgument for layers outside [0, kMostLayers] or another number below 1;
+  /// All zeros. kInvalidArgument for layers outside [0, kMaxLayers] or another number below 1;
   /// kOutOfMemory. `allocator` must outlive the state.
   static Result<std::unique_ptr<SsmState>> create(int32_t num_layers, int32_t batch,
                                                   int32_t d_inner, int32_t d_state,

@@ -40,8 +40,8 @@ FormName form_name(const char* name) {
 }  // namespace
 
 Status LayeredStore::check(int32_t num_layers, int32_t max_seq_len) {
-  if (num_layers < 0 || num_layers > kMostLayers) {
-    return error(Code::kInvalidArgument, "%d layers are outside [0, %d]", num_layers, kMostLayers);
+  if (num_layers < 0 || num_layers > kMaxLayers) {
+    return error(Code::kInvalidArgument, "%d layers are outside [0, %d]", num_layers, kMaxLayers);
   }
   if (max_seq_len < 1) {
     return error(Code::kInvalidArgument, "max_seq_len %d is below 1", max_seq_len);

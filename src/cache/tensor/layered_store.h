@@ -15,7 +15,7 @@ namespace gen::cache {
 
 class LayeredStore : public TensorProvider {
  public:
-  /// kInvalidArgument for num_layers outside [0, kMostLayers] or max_seq_len below 1.
+  /// kInvalidArgument for num_layers outside [0, kMaxLayers] or max_seq_len below 1.
   static Status check(int32_t num_layers, int32_t max_seq_len);
 
   [[nodiscard]] TensorShape shape(int32_t layer) const noexcept override;

@@ -26,7 +26,7 @@ namespace {
 /// scores and sums stay in the second.
 constexpr int32_t kBlockQueries = 32;
 /// Most queries of work that is split: it bounds the scratch.
-constexpr int64_t kMostSplitQueries = 256;
+constexpr int64_t kMaxSplitQueries = 256;
 /// Most queries of a band, heads whose chunks a thread takes in turn: their sums stay in the
 /// second-level cache beside two chunks.
 constexpr int64_t kBandQueries = 64;
@@ -89,11 +89,11 @@ int64_t Attention::multiply_adds() const noexcept {
 void Attention::choose_blocks() noexcept {
   const int32_t threads = context_.pool.size();
   int64_t rows = 0;
-  int32_t most_rows = 0;
+  int32_t max_rows = 0;
   bool plain = true;
   for (const SequenceRows& sequence : args_.sequences) {
     rows += sequence.n_rows;
-    most_rows = std::max(most_rows, sequence.n_rows);
+    max_rows = std::max(max_rows, sequence.n_rows);
     plain = plain && implied_positions(sequence);
   }
   const auto count = [&](int32_t block) {
@@ -104,21 +104,21 @@ void Attention::choose_blocks() noexcept {
     }
     return items * args_.n_kv_heads;
   };
-  block_rows_ = std::clamp(kBlockQueries / work_.group(), 1, std::max(most_rows, 1));
+  block_rows_ = std::clamp(kBlockQueries / work_.group(), 1, std::max(max_rows, 1));
   while (block_rows_ > 1 && count(block_rows_) < int64_t{4} * threads) {
     block_rows_ = (block_rows_ + 1) / 2;
   }
   n_items_ = count(block_rows_);
   item_queries_ = int64_t{block_rows_} * work_.group();
   if (plain && threads > 1 && n_items_ < int64_t{4} * threads &&
-      rows * args_.n_heads <= kMostSplitQueries) {
+      rows * args_.n_heads <= kMaxSplitQueries) {
     heads_first_ = true;
     split_.emplace(work_, args_.n_kv_heads, n_items_, item_queries_);
     return;
   }
   // Heads of the same rows lie side by side in memory; as many together as leave each thread
   // enough bands. Several blocks of rows go one after another through a head instead.
-  for (int32_t heads = 2; most_rows <= block_rows_ && heads * item_queries_ <= kBandQueries;
+  for (int32_t heads = 2; max_rows <= block_rows_ && heads * item_queries_ <= kBandQueries;
        ++heads) {
     if (args_.n_kv_heads % heads == 0 && n_items_ / heads >= int64_t{2} * threads) band_ = heads;
   }

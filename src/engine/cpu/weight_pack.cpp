@@ -152,8 +152,8 @@ void copy_block(const quant::Traits& t, size_t file_block, const SourceRows& row
 
 void unpack_block(const quant::Traits& t, const quant::Format& format, const SourceRows& rows,
                   const Places& to) noexcept {
-  constexpr size_t kMostWords = size_t{256} / 32 * 6;
-  uint8_t words[kRows][kMostWords * sizeof(uint32_t)];
+  constexpr size_t kMaxWords = size_t{256} / 32 * 6;
+  uint8_t words[kRows][kMaxWords * sizeof(uint32_t)];
   Runs runs = {};
   quant::BlockParts parts = {};
   const int n_parts = t.block / 32;

@@ -18,17 +18,17 @@ namespace gen::generate {
 
 constexpr int32_t kDefaultDraftLength = 4;
 constexpr int32_t kDefaultLookupLength = 8;
-constexpr int32_t kMostDraftLength = kMostDraftRows - 1;
+constexpr int32_t kMaxDraftLength = kMaxDraftRows - 1;
 
 struct DraftChoice {
-  int32_t ngram = 0;                            // tokens looked for in the text; 0: none are
-  int32_t ngram_length = kDefaultLookupLength;  // tokens of a guess
-  int32_t suffix_length = 0;                    // the same of suffix lookup; 0: none
-  int32_t suffix_recent = 0;                    // tokens of ended texts that it keeps
-  ModelInUse draft = {};                        // its model is null: none
+  int32_t ngram = 0;                             // tokens looked for in the text; 0: none are
+  int32_t ngram_length = kDefaultLookupLength;   // tokens of a guess
+  int32_t suffix_length = 0;                     // the same of suffix lookup; 0: none
+  int32_t suffix_recent = 0;                     // tokens of ended texts that it keeps
+  ModelInUse draft = {};                         // its model is null: none
   engine::EngineMemory* draft_memory = nullptr;  // for its caches; null: the process' heap
   int32_t draft_length = kDefaultDraftLength;
-  int32_t self_layers = 0;                       // first layers that draft for all; 0: none
+  int32_t self_layers = 0;  // first layers that draft for all; 0: none
   int32_t self_length = kDefaultDraftLength;
 };
 

@@ -26,7 +26,7 @@ DraftDraw::DraftDraw(const sampling::SamplingParams& params, bool rejects, int32
       from_(rejects ? static_cast<size_t>(rows) : 0) {}
 
 void DraftDraw::reserve(size_t tokens) {
-  if (looks_back_) counted_.reserve(tokens + kMostDraftRows);
+  if (looks_back_) counted_.reserve(tokens + kMaxDraftRows);
 }
 
 void DraftDraw::begin(std::span<const int32_t> held, size_t said) {

@@ -60,7 +60,7 @@ class DraftPair::Given final : public Drafter {
     length_ = text.size();
     guesses_.assign(guesses.begin(), guesses.end());
   }
-  [[nodiscard]] int32_t most_rows() const noexcept override { return kMostDraftRows - 1; }
+  [[nodiscard]] int32_t max_rows() const noexcept override { return kMaxDraftRows - 1; }
   std::unique_ptr<DraftState> begin() override { return std::make_unique<DraftState>(); }
   void propose(std::span<DraftJob* const> jobs) override {
     for (DraftJob* const job : jobs) {
@@ -116,9 +116,9 @@ Result<Guesses> DraftPair::generate(std::span<const int32_t> text, int32_t lengt
 }
 
 Result<Guesses> DraftPair::generate_held(std::span<const int32_t> text, int32_t length) {
-  if (length < 1 || length >= kMostDraftRows) {
+  if (length < 1 || length >= kMaxDraftRows) {
     return error(Code::kInvalidArgument, "a draft of %d tokens, outside [1, %d]", length,
-                 kMostDraftRows - 1);
+                 kMaxDraftRows - 1);
   }
   GEN_TRY(hold(*draft_, text));
   CallParams params = greedy_params(length);

@@ -52,7 +52,7 @@ class DraftPair {
   [[nodiscard]] int32_t depth() const noexcept;
   /// At most `length` tokens that the draft model says after `text`, up to and with one that ends
   /// a text, or up to one that is not in the target's vocabulary. kInvalidArgument for an empty
-  /// text or a length outside [1, kMostDraftRows); errors of Session::append and generating calls.
+  /// text or a length outside [1, kMaxDraftRows); errors of Session::append and generating calls.
   Result<Guesses> generate(std::span<const int32_t> text, int32_t length);
   /// Judges guesses at what follows `text`, the first included; with none it says what comes next.
   /// kState without a target; kOutOfRange for a guess outside its vocabulary; else as generate().

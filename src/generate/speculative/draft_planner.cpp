@@ -98,13 +98,13 @@ void DraftPlanner::advance(Candidate* candidate) const noexcept {
   candidate->chance *= job.record.acceptance.chance(grade, at, all);
 }
 
-void DraftPlanner::gather(std::span<StepPlan::Part> parts, int32_t most_proposed) {
+void DraftPlanner::gather(std::span<StepPlan::Part> parts, int32_t max_proposed) {
   candidates_.clear();
   order_.clear();
   for (StepPlan::Part& part : parts) {
     if (part.drafts == 0) continue;
     const int32_t found = part.request->draft->tree.rows() - 1;
-    part.drafts = std::min(part.drafts, found > 0 ? found : most_proposed);
+    part.drafts = std::min(part.drafts, found > 0 ? found : max_proposed);
     if (part.drafts == 0) continue;
     candidates_.push_back({&part, found <= 0});
     advance(&candidates_.back());
@@ -116,7 +116,7 @@ void DraftPlanner::gather(std::span<StepPlan::Part> parts, int32_t most_proposed
 size_t DraftPlanner::best_rows() {
   // What has not been measured counts as if it cost nothing, so it is come to step by step; by
   // smaller steps where rows are many, each of which costs something for certain.
-  const int32_t known = steps_.most_known();
+  const int32_t known = steps_.max_known();
   const auto most =
       static_cast<size_t>(std::max(known + (known < 8 ? known : known / 4) - rows_, 1));
   const double tokens = rows_;
@@ -131,13 +131,13 @@ size_t DraftPlanner::best_rows() {
     pass = steps_.seconds(rows_ + static_cast<int32_t>(order_.size()) + 1);
     const double row = pass - before + 1e-3 * alone;  // none is free
     Candidate* next = nullptr;
-    double most_worth = -1;
+    double max_worth = -1;
     for (Candidate& candidate : candidates_) {
       if (candidate.rows == candidate.part->drafts) continue;
       const bool deeper = candidate.proposes && candidate.rows == depth;
       const double worth = candidate.chance / (row + (deeper ? proposing_ : 0));
-      if (worth <= most_worth) continue;
-      most_worth = worth;
+      if (worth <= max_worth) continue;
+      max_worth = worth;
       next = &candidate;
     }
     if (next == nullptr) break;
@@ -155,8 +155,8 @@ size_t DraftPlanner::best_rows() {
   return best;
 }
 
-void DraftPlanner::limit(std::span<StepPlan::Part> parts, int32_t most_proposed) {
-  gather(parts, most_proposed);
+void DraftPlanner::limit(std::span<StepPlan::Part> parts, int32_t max_proposed) {
+  gather(parts, max_proposed);
   if (candidates_.empty()) return;
   const size_t best = best_rows();
   for (const Candidate& candidate : candidates_) {

@@ -33,8 +33,8 @@ class DraftPlanner {
   /// Whether anything is guessed in a step of these parts. May throw std::bad_alloc.
   bool begin(std::span<const StepPlan::Part> parts);
   /// Lowers how many rows of guesses the parts have: of what their trees have, or else of what a
-  /// drafter may propose, `most_proposed` at most. May throw std::bad_alloc.
-  void limit(std::span<StepPlan::Part> parts, int32_t most_proposed);
+  /// drafter may propose, `max_proposed` at most. May throw std::bad_alloc.
+  void limit(std::span<StepPlan::Part> parts, int32_t max_proposed);
   /// Looking up and planning took so long.
   void note_looking(double seconds) noexcept;
   /// Proposing took so long, and the longest guess was of `depth` tokens.
@@ -68,7 +68,7 @@ class DraftPlanner {
   void advance(Candidate* candidate) const noexcept;
   void settle(double now, bool same) noexcept;
   void take_in(DraftRecord* record) noexcept;
-  void gather(std::span<StepPlan::Part> parts, int32_t most_proposed);
+  void gather(std::span<StepPlan::Part> parts, int32_t max_proposed);
   [[nodiscard]] size_t best_rows();
   [[nodiscard]] double margin() const noexcept { return rows_ > 1 ? kMarginTogether : kMargin; }
   void probe() noexcept;

@@ -66,7 +66,7 @@ class DraftAcceptance {
   }
 
  private:
-  static constexpr int32_t kPositions = cache::kMostTreeRows;
+  static constexpr int32_t kPositions = cache::kMaxTreeRows;
   static constexpr double kDecay = 0.99;
   struct Share {
     [[nodiscard]] double chance(double believed) const noexcept {
@@ -96,7 +96,7 @@ struct DraftRecord {
   double worth = 0;      // plain steps that a right one saves
   int32_t proposed = 0;  // by the last step, not yet taken in; 0: nothing
   int32_t accepted = 0;
-  std::array<uint8_t, cache::kMostTreeRows> grades{};  // of those proposed
+  std::array<uint8_t, cache::kMaxTreeRows> grades{};  // of those proposed
 };
 
 }  // namespace gen::generate

@@ -44,12 +44,12 @@ std::unique_ptr<DraftState> begun(Drafter& drafter) noexcept {
 DrafterChain::DrafterChain(std::shared_ptr<Drafter> first, std::shared_ptr<Drafter> second) noexcept
     : first_(std::move(first)), second_(std::move(second)) {}
 
-int32_t DrafterChain::most_rows() const noexcept {
-  return std::max(first_->most_rows(), second_->most_rows());
+int32_t DrafterChain::max_rows() const noexcept {
+  return std::max(first_->max_rows(), second_->max_rows());
 }
 
-int32_t DrafterChain::most_proposed() const noexcept {
-  return std::max(first_->most_proposed(), second_->most_proposed());
+int32_t DrafterChain::max_proposed() const noexcept {
+  return std::max(first_->max_proposed(), second_->max_proposed());
 }
 
 std::unique_ptr<DraftState> DrafterChain::begin() {

@@ -17,8 +17,8 @@ class DrafterChain final : public Drafter {
   /// Neither is null.
   DrafterChain(std::shared_ptr<Drafter> first, std::shared_ptr<Drafter> second) noexcept;
 
-  [[nodiscard]] int32_t most_rows() const noexcept override;
-  [[nodiscard]] int32_t most_proposed() const noexcept override;
+  [[nodiscard]] int32_t max_rows() const noexcept override;
+  [[nodiscard]] int32_t max_proposed() const noexcept override;
   std::unique_ptr<DraftState> begin() override;
   void look_up(std::span<DraftJob* const> jobs) override { ask(jobs, &Drafter::look_up); }
   void propose(std::span<DraftJob* const> jobs) override { ask(jobs, &Drafter::propose); }

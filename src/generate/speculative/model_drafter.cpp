@@ -107,9 +107,9 @@ Result<std::shared_ptr<ModelDrafter>> ModelDrafter::create(
                  "the draft model %.40s has a state that cannot go back to what was accepted",
                  model->traits().architecture.c_str());
   }
-  options.most = std::clamp(options.most, 1, kMostDraftRows - 1);
-  const int32_t most_rows = model->traits().max_batch_rows;
-  options.prompt_rows = std::clamp(options.prompt_rows, std::min(most_rows, 2), most_rows);
+  options.most = std::clamp(options.most, 1, kMaxDraftRows - 1);
+  const int32_t max_rows = model->traits().max_batch_rows;
+  options.prompt_rows = std::clamp(options.prompt_rows, std::min(max_rows, 2), max_rows);
   if (!options.cache_factory) {
     options.cache_factory = [kv_dtype = options.kv_dtype,
                              memories = model::memories_of_layers(*model, *options.memory)](
@@ -152,7 +152,7 @@ void ModelDrafter::propose_group(std::span<DraftJob* const> jobs) {
     Running& running = running_.back();
     running.ends = true;
     running.logits =
-        job->matcher != nullptr || job->draw != nullptr || model_->traits().most_best == 0;
+        job->matcher != nullptr || job->draw != nullptr || model_->traits().max_best == 0;
     if (job->tokens.size() > static_cast<size_t>(capacity_)) continue;
     if (state->resting > 0) {
       --state->resting;

@@ -37,7 +37,7 @@ class ModelDrafter final : public Drafter {
   static Result<std::shared_ptr<ModelDrafter>> create(std::shared_ptr<const model::Model> model,
                                                       Options options);
 
-  [[nodiscard]] int32_t most_rows() const noexcept override { return options_.most; }
+  [[nodiscard]] int32_t max_rows() const noexcept override { return options_.most; }
   std::unique_ptr<DraftState> begin() override;
   void propose(std::span<DraftJob* const> jobs) override;
 

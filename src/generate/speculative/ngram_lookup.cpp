@@ -23,7 +23,7 @@ constexpr size_t kPlaces = 16;  // looked at for a longer agreement
 }  // namespace
 
 NgramLookup::NgramLookup(int32_t ngram, int32_t most) noexcept
-    : ngram_(std::max(ngram, 1)), most_(std::clamp(most, 0, kMostDraftRows - 1)) {}
+    : ngram_(std::max(ngram, 1)), most_(std::clamp(most, 0, kMaxDraftRows - 1)) {}
 
 std::unique_ptr<DraftState> NgramLookup::begin() { return std::make_unique<NgramState>(ngram_); }
 

@@ -17,8 +17,8 @@ class NgramLookup final : public Drafter {
   /// guesses `most` tokens at a time. The longest agreement counts, then the newest.
   NgramLookup(int32_t ngram, int32_t most) noexcept;
 
-  [[nodiscard]] int32_t most_rows() const noexcept override { return most_; }
-  [[nodiscard]] int32_t most_proposed() const noexcept override { return 0; }
+  [[nodiscard]] int32_t max_rows() const noexcept override { return most_; }
+  [[nodiscard]] int32_t max_proposed() const noexcept override { return 0; }
   std::unique_ptr<DraftState> begin() override;
   void look_up(std::span<DraftJob* const> jobs) override;
 

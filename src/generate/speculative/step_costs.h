@@ -37,7 +37,7 @@ class StepCosts {
   [[nodiscard]] bool knows(int32_t rows) const noexcept {
     return buckets_[bucket(rows)].is_settled();
   }
-  [[nodiscard]] int32_t most_known() const noexcept { return most_; }
+  [[nodiscard]] int32_t max_known() const noexcept { return most_; }
   /// What one would take; never more than one of more rows, as disturbances only make passes
   /// longer. Numbers that have not been measured lie between those that have. Above them a few rows
   /// add nothing, and more add half of what a row has added so far: so they are tried where they

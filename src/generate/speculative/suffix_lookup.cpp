@@ -14,16 +14,16 @@ namespace {
 constexpr size_t kPlacesOfText = 16;  // of the text, and as many of others
 // Behind gaps.
 constexpr size_t kPlacesOfGap = 6;  // for each length of the gap
-constexpr int32_t kMostGap = 3;
+constexpr int32_t kMaxGap = 3;
 constexpr int32_t kLeastBefore = 4;  // tokens that agree before it
 constexpr double kGapShare = 0.1;    // as least_share: what else may come there has votes, too
-constexpr size_t kMostVoters = kPlacesOfGap * kMostGap * kMostGap;
-static_assert(kMostVoters >= 2 * kPlacesOfText);
+constexpr size_t kMaxVoters = kPlacesOfGap * kMaxGap * kMaxGap;
+static_assert(kMaxVoters >= 2 * kPlacesOfText);
 
 SuffixLookup::Options checked(SuffixLookup::Options options) noexcept {
-  options.most = std::clamp(options.most, 0, kMostDraftRows - 1);
+  options.most = std::clamp(options.most, 0, kMaxDraftRows - 1);
   options.recent = std::max(options.recent, 0);
-  options.gap = std::clamp(options.gap, 0, kMostGap);
+  options.gap = std::clamp(options.gap, 0, kMaxGap);
   return options;
 }
 
@@ -89,7 +89,7 @@ class SuffixLookup::Voters {
     count_ = left;
   }
 
-  std::array<Voter, kMostVoters> voters_;
+  std::array<Voter, kMaxVoters> voters_;
   size_t count_ = 0;
   int32_t longest_ = 0;
 };

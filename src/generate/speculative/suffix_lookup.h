@@ -30,8 +30,8 @@ class SuffixLookup final : public Drafter {
   };
   explicit SuffixLookup(const Options& options) noexcept;
 
-  [[nodiscard]] int32_t most_rows() const noexcept override { return options_.most; }
-  [[nodiscard]] int32_t most_proposed() const noexcept override { return 0; }
+  [[nodiscard]] int32_t max_rows() const noexcept override { return options_.most; }
+  [[nodiscard]] int32_t max_proposed() const noexcept override { return 0; }
   std::unique_ptr<DraftState> begin() override;
   void look_up(std::span<DraftJob* const> jobs) override;
 

@@ -24,15 +24,15 @@ class Building {
   /// Without a limit.
   Building() noexcept = default;
   /// `cancel`, if not null, outlives it.
-  Building(size_t most_edges, const CancelFlag* cancel) noexcept
-      : most_edges_(most_edges), most_work_(work_for(most_edges)), cancel_(cancel) {}
+  Building(size_t max_edges, const CancelFlag* cancel) noexcept
+      : max_edges_(max_edges), max_work_(work_for(max_edges)), cancel_(cancel) {}
   Building(const Building&) = delete;
   Building& operator=(const Building&) = delete;
 
   /// False once it must stop.
   bool spend(uint64_t work) noexcept {
     work_ += work;
-    if (why_ == Why::kGoesOn && work_ > most_work_) why_ = Why::kWork;
+    if (why_ == Why::kGoesOn && work_ > max_work_) why_ = Why::kWork;
     if (why_ == Why::kGoesOn && cancel_ != nullptr && cancel_->raised()) why_ = Why::kCancelled;
     return why_ == Why::kGoesOn;
   }
@@ -41,7 +41,7 @@ class Building {
     if (why_ == Why::kGoesOn) why_ = Why::kEdges;
   }
   [[nodiscard]] bool stopped() const noexcept { return why_ != Why::kGoesOn; }
-  [[nodiscard]] size_t most_edges() const noexcept { return most_edges_; }
+  [[nodiscard]] size_t max_edges() const noexcept { return max_edges_; }
   [[nodiscard]] uint64_t work() const noexcept { return work_; }
 
   /// Why it has stopped: kGrammar for what is too much, kCancelled.
@@ -50,11 +50,11 @@ class Building {
       case Why::kGoesOn:
         return {};
       case Why::kEdges:
-        return error(Code::kGrammar, "the grammar takes more than %zu edges", most_edges_);
+        return error(Code::kGrammar, "the grammar takes more than %zu edges", max_edges_);
       case Why::kWork:
         return error(Code::kGrammar,
                      "the grammar takes more work than the limit of %llu for %zu edges",
-                     static_cast<unsigned long long>(most_work_), most_edges_);
+                     static_cast<unsigned long long>(max_work_), max_edges_);
       case Why::kCancelled:
         break;
     }
@@ -69,8 +69,8 @@ class Building {
     return kLeastWork + edges * kWorkPerEdge;
   }
 
-  size_t most_edges_ = std::numeric_limits<size_t>::max();
-  uint64_t most_work_ = std::numeric_limits<uint64_t>::max();
+  size_t max_edges_ = std::numeric_limits<size_t>::max();
+  uint64_t max_work_ = std::numeric_limits<uint64_t>::max();
   const CancelFlag* cancel_ = nullptr;
   uint64_t work_ = 0;
   Why why_ = Why::kGoesOn;

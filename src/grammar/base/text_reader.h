@@ -68,6 +68,6 @@ class TextReader {
 };
 
 /// Repetitions that a notation may ask for.
-inline constexpr uint32_t kMostRepetitions = 1U << 30;
+inline constexpr uint32_t kMaxRepetitions = 1U << 30;
 
 }  // namespace gen::grammar

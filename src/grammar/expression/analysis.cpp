@@ -13,8 +13,8 @@ namespace {
 constexpr uint64_t kWorkPerExpression = 16;
 constexpr int kWideSet = 48;
 // Of a wide part: each copy would be a state with a mask of its own that is dear to make.
-constexpr uint32_t kMostWide = 4;
-constexpr uint8_t kMostInlinedHeight = 80;
+constexpr uint32_t kMaxWide = 4;
+constexpr uint8_t kMaxInlinedHeight = 80;
 // A diagram that is part of so many, as the name of a member is that has other values in other
 // alternatives, is called: a text is then read by one machine, not by a copy of it in each.
 constexpr uint32_t kManyUsers = 4;
@@ -157,7 +157,7 @@ void find_size(const Expressions& all, ExprId id, Analysis* facts) {
       const uint32_t copies = expr.max == kUnbounded ? std::max(expr.min, 1U) : expr.max;
       own.places = times(part.places, copies);
       own.written_out =
-          copies == 1 || (own.places <= kMostWrittenOut && !(part.wide && copies > kMostWide));
+          copies == 1 || (own.places <= kMaxWrittenOut && !(part.wide && copies > kMaxWide));
       if (!own.written_out) {
         own.places = 1;
         break;
@@ -174,7 +174,7 @@ void find_size(const Expressions& all, ExprId id, Analysis* facts) {
       // known of the tokens inside is then known for all places where it is used.
       const bool shared = body.wide_loop && !body.open_end;
       own.inlined = !own.recursive && !shared && !all.is_apart(expr.first) &&
-                    body.places <= kMostInlined && body.height < kMostInlinedHeight;
+                    body.places <= kMaxInlined && body.height < kMaxInlinedHeight;
       if (!own.inlined) break;
       const bool nullable = own.nullable;
       own = body;

@@ -11,9 +11,9 @@
 namespace gen::grammar {
 
 /// A repetition of at most so many places is written out; a larger one is counted.
-inline constexpr uint32_t kMostWrittenOut = 16;
+inline constexpr uint32_t kMaxWrittenOut = 16;
 /// A rule of at most so many places stands in place of its calls.
-inline constexpr uint32_t kMostInlined = 256;
+inline constexpr uint32_t kMaxInlined = 256;
 
 struct Analysis {
   struct Facts {

@@ -12,8 +12,8 @@ namespace gen::grammar {
 namespace {
 
 constexpr uint32_t kNowhere = UINT32_MAX;
-constexpr size_t kMostInTable = size_t{1} << 18U;  // pairs of states
-constexpr uint64_t kWorkPerState = 16;             // to make like states one
+constexpr size_t kMaxInTable = size_t{1} << 18U;  // pairs of states
+constexpr uint64_t kWorkPerState = 16;            // to make like states one
 
 }  // namespace
 
@@ -99,7 +99,7 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel) {
   std::vector<std::pair<uint32_t, uint32_t>> pairs;
   // By both, where those are few.
   const size_t width = b.states.size() + 1;
-  const bool few = (a.states.size() + 1) * width <= kMostInTable;
+  const bool few = (a.states.size() + 1) * width <= kMaxInTable;
   std::vector<uint32_t> table(few ? (a.states.size() + 1) * width : 0, kNowhere);
   const auto number = [&](uint32_t s, uint32_t t) {
     if (few) {

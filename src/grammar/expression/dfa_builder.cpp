@@ -189,7 +189,7 @@ struct BuiltState {
 constexpr uint32_t kTextEnd = 256;
 constexpr uint64_t kWorkPerList = 8;         // to copy one, in nodes looked at
 constexpr uint64_t kWorkPerBuiltState = 64;  // of what comes out
-constexpr ptrdiff_t kMostLooks = 32;         // ahead and behind; they nest on the stack
+constexpr ptrdiff_t kMaxLooks = 32;          // ahead and behind; they nest on the stack
 
 bool is_word(uint32_t byte) {
   return (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') || byte == '_' ||
@@ -628,8 +628,8 @@ Result<Dfa> build_dfa(const Expressions& all, ExprId expr, const DfaFuel& fuel) 
   }
   const auto looks = std::count_if(graph.bodies.begin(), graph.bodies.end(),
                                    [](const auto& body) { return body.final != 0; });
-  if (looks > kMostLooks) {
-    return error(Code::kGrammar, "more than %td places where it looks ahead or behind", kMostLooks);
+  if (looks > kMaxLooks) {
+    return error(Code::kGrammar, "more than %td places where it looks ahead or behind", kMaxLooks);
   }
   if (PlainBuilder::can(all, graph)) return PlainBuilder(all, graph, fuel).run();
   return Builder(all, graph, fuel).run();

@@ -29,7 +29,7 @@ Expressions::Expressions(Building* building) : building_(building) {
 // Whether so many parts and ways of diagrams more may be made.
 bool Expressions::has_room(size_t parts, size_t ways) {
   if (building_ == nullptr) return true;
-  const size_t most = building_->most_edges();
+  const size_t most = building_->max_edges();
   if ((parts_.size() + parts) / kPartsPerEdge > most || (n_ways_ + ways) / kWaysPerEdge > most) {
     building_->too_large();
   }

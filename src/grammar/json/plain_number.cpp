@@ -6,7 +6,7 @@ namespace gen::grammar {
 namespace {
 
 // Above it digits are no longer counted.
-constexpr uint32_t kMostCounted = 1024;
+constexpr uint32_t kMaxCounted = 1024;
 
 class NumberWriter {
  public:
@@ -52,7 +52,7 @@ class NumberWriter {
   // Up to `most` digits behind a state, at each of which `visit` may add more.
   template <typename F>
   void digits(uint32_t from, uint32_t most, F&& visit) {
-    if (most > kMostCounted) {
+    if (most > kMaxCounted) {
       const uint32_t loop = state(true);
       edge(from, '0', '9', loop);
       edge(loop, '0', '9', loop);

@@ -102,11 +102,11 @@ class Subsets {
   Subsets(const Nfa& nfa, Reach& reach, Automaton* out, Building* building)
       : nfa_(nfa), reach_(reach), out_(*out), building_(building) {}
 
-  bool run(size_t most_nodes, size_t most_work) {
+  bool run(size_t max_nodes, size_t max_work) {
     const uint32_t start = Nfa::kStart;
     (void)node_of({&start, 1});
     for (uint32_t i = 0; i < subsets_.size(); ++i) {
-      if (subsets_.size() > most_nodes || reach_.work() > most_work) return false;
+      if (subsets_.size() > max_nodes || reach_.work() > max_work) return false;
       if (!reach_.tell(building_) || !goes_on(building_, kWorkPerNode)) return false;
       expand(i);
     }
@@ -248,7 +248,7 @@ class Subsets {
 
 // A node for each node that an edge for something leads to, with the edges of all that it reaches
 // for nothing.
-bool without_empty(const Nfa& nfa, Reach& reach, size_t most_edges, Automaton* out,
+bool without_empty(const Nfa& nfa, Reach& reach, size_t max_edges, Automaton* out,
                    Building* building) {
   std::vector<uint32_t> number(nfa.n_nodes, UINT32_MAX);
   std::vector<uint32_t> listed = {Nfa::kStart};
@@ -287,7 +287,7 @@ bool without_empty(const Nfa& nfa, Reach& reach, size_t most_edges, Automaton* o
       high = std::max<uint32_t>(high, made.bytes[k].high);
     }
     n_edges += made.bytes.size() + made.calls.size() + made.tokens.size();
-    if (n_edges > most_edges || !reach.tell(building)) return false;
+    if (n_edges > max_edges || !reach.tell(building)) return false;
     if (!goes_on(building, kWorkPerNode + made.bytes.size())) return false;
     out->nodes.push_back(std::move(made));
   }
@@ -404,17 +404,17 @@ size_t Automaton::n_edges() const noexcept {
   return sum;
 }
 
-bool determinise(const Nfa& nfa, size_t most_edges, Automaton* out, Building* building) {
+bool determinise(const Nfa& nfa, size_t max_edges, Automaton* out, Building* building) {
   if (!goes_on(building, kWorkPerNode * (nfa.n_nodes + nfa.edges.size()))) return false;
-  const size_t most_nodes = 256 + 4 * static_cast<size_t>(nfa.n_nodes);
-  const size_t most_work = 100'000 + 200 * nfa.edges.size();
+  const size_t max_nodes = 256 + 4 * static_cast<size_t>(nfa.n_nodes);
+  const size_t max_work = 100'000 + 200 * nfa.edges.size();
   Reach reach(nfa);
-  if (Plain(nfa, reach, out).run()) return out->n_edges() <= most_edges;
+  if (Plain(nfa, reach, out).run()) return out->n_edges() <= max_edges;
   *out = Automaton();
   Subsets subsets(nfa, reach, out, building);
-  if (subsets.run(most_nodes, most_work) && out->n_edges() <= most_edges) return true;
+  if (subsets.run(max_nodes, max_work) && out->n_edges() <= max_edges) return true;
   *out = Automaton();
-  return without_empty(nfa, reach, most_edges, out, building);
+  return without_empty(nfa, reach, max_edges, out, building);
 }
 
 }  // namespace gen::grammar

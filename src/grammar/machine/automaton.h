@@ -105,9 +105,9 @@ struct Automaton {
   [[nodiscard]] size_t n_edges() const noexcept;
 };
 
-/// Whatever `nfa` accepts but the empty text. `most_edges` bounds the result: false if it takes
+/// Whatever `nfa` accepts but the empty text. `max_edges` bounds the result: false if it takes
 /// more, or `building`, if not null, has stopped.
-[[nodiscard]] bool determinise(const Nfa& nfa, size_t most_edges, Automaton* out,
+[[nodiscard]] bool determinise(const Nfa& nfa, size_t max_edges, Automaton* out,
                                Building* building = nullptr);
 
 }  // namespace gen::grammar

@@ -92,7 +92,7 @@ class Ring {
 
 }  // namespace
 
-bool remove_left_recursion(std::vector<Automaton>* machines, Loops* loops, size_t most_edges,
+bool remove_left_recursion(std::vector<Automaton>* machines, Loops* loops, size_t max_edges,
                            Building* building) {
   const Graph graph = first_calls(*machines);
   std::vector<std::vector<uint32_t>> rings;
@@ -108,14 +108,14 @@ bool remove_left_recursion(std::vector<Automaton>* machines, Loops* loops, size_
     Ring ring(*machines, members, &place, loops);
     size_t edges = 0;
     for (const uint32_t member : members) edges += (*machines)[member].n_edges();
-    if (edges > most_edges / members.size()) return false;
+    if (edges > max_edges / members.size()) return false;
     for (const uint32_t member : members) {
       made.emplace_back(member, Automaton());
-      if (!determinise(ring.goal(member), most_edges - total, &made.back().second, building)) {
+      if (!determinise(ring.goal(member), max_edges - total, &made.back().second, building)) {
         return false;
       }
       total += made.back().second.n_edges();
-      if (total > most_edges) return false;
+      if (total > max_edges) return false;
     }
     for (auto& [member, automaton] : made) (*machines)[member] = std::move(automaton);
   }

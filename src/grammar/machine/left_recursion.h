@@ -11,9 +11,9 @@
 
 namespace gen::grammar {
 
-/// False if the result takes more than `most_edges`, or `building` (may be null) has stopped.
+/// False if the result takes more than `max_edges`, or `building` (may be null) has stopped.
 [[nodiscard]] bool remove_left_recursion(std::vector<Automaton>* machines, Loops* loops,
-                                         size_t most_edges, Building* building);
+                                         size_t max_edges, Building* building);
 
 /// From callers to callees along calls from starts. There is no left recursion any more.
 std::vector<uint32_t> call_order(const std::vector<Automaton>& machines);

@@ -32,11 +32,11 @@ bool is_counted(const MemberList& list) {
 
 class MachineBuilder {
  public:
-  MachineBuilder(const Expressions& expressions, size_t most_edges)
+  MachineBuilder(const Expressions& expressions, size_t max_edges)
       : all_(expressions),
         building_(expressions.building()),
         facts_(analyse(expressions)),
-        most_edges_(most_edges) {}
+        max_edges_(max_edges) {}
 
   Result<Machines> run(ExprId root) {
     if (building_ != nullptr) GEN_TRY(building_->status());
@@ -46,15 +46,15 @@ class MachineBuilder {
       nfa_.clear();
       write(bodies_[i], Nfa::kStart, Nfa::kFinal, true);
       Automaton made;
-      if (nfa_.edges.size() > most_edges_ ||
-          !determinise(nfa_, most_edges_ - edges, &made, building_)) {
+      if (nfa_.edges.size() > max_edges_ ||
+          !determinise(nfa_, max_edges_ - edges, &made, building_)) {
         return too_large();
       }
       edges += made.n_edges();
-      if (edges > most_edges_) return too_large();
+      if (edges > max_edges_) return too_large();
       automata_.push_back(std::move(made));
     }
-    if (!remove_left_recursion(&automata_, &loops_, most_edges_, building_)) return too_large();
+    if (!remove_left_recursion(&automata_, &loops_, max_edges_, building_)) return too_large();
     Machines machines = make_table(automata_, loops_.take(), std::move(members_), first, building_);
     if (building_ != nullptr) GEN_TRY(building_->status());
     machines.terms.assign(all_.terms().begin(), all_.terms().end());
@@ -65,7 +65,7 @@ class MachineBuilder {
  private:
   [[nodiscard]] Status too_large() const {
     if (building_ != nullptr) GEN_TRY(building_->status());
-    return error(Code::kGrammar, "the grammar takes more than %zu edges", most_edges_);
+    return error(Code::kGrammar, "the grammar takes more than %zu edges", max_edges_);
   }
 
   uint32_t machine_of(ExprId body) {
@@ -89,7 +89,7 @@ class MachineBuilder {
   // is as deep as expressions may be high.
   void write(ExprId id, uint32_t from, uint32_t to, bool whole = false) {
     // run() refuses it
-    if (nfa_.edges.size() > most_edges_ || !goes_on(building_, 1)) return;
+    if (nfa_.edges.size() > max_edges_ || !goes_on(building_, 1)) return;
     // Height does not count rules in the place of rules, however many follow each other.
     while (is_written_inside(id)) {
       if (!goes_on(building_, 1)) return;
@@ -239,7 +239,7 @@ class MachineBuilder {
   const Expressions& all_;
   Building* const building_;
   const Analysis facts_;
-  const size_t most_edges_;
+  const size_t max_edges_;
   Loops loops_;
   std::vector<Members> members_ = {Members()};
   std::vector<ExprId> bodies_;  // by machine
@@ -250,8 +250,8 @@ class MachineBuilder {
 
 }  // namespace
 
-Result<Machines> build_machines(const Expressions& expressions, ExprId root, size_t most_edges) {
-  return MachineBuilder(expressions, most_edges).run(root);
+Result<Machines> build_machines(const Expressions& expressions, ExprId root, size_t max_edges) {
+  return MachineBuilder(expressions, max_edges).run(root);
 }
 
 }  // namespace gen::grammar

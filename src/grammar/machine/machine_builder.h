@@ -11,7 +11,7 @@
 namespace gen::grammar {
 
 /// Perhaps no text matches (Machines::matches). kGrammar if the machines would have more than
-/// `most_edges`.
-Result<Machines> build_machines(const Expressions& expressions, ExprId root, size_t most_edges);
+/// `max_edges`.
+Result<Machines> build_machines(const Expressions& expressions, ExprId root, size_t max_edges);
 
 }  // namespace gen::grammar

@@ -19,7 +19,7 @@ constexpr uint32_t kNoEdge = UINT32_MAX;
 constexpr uint64_t kInfinite = UINT64_MAX;
 constexpr uint64_t kMost = uint64_t{1} << 31;  // longer ways are all alike
 // Of pairs of edges in one machine: calls that are not looked at keep their frames.
-constexpr size_t kMostCompared = 1U << 20U;
+constexpr size_t kMaxCompared = 1U << 20U;
 // In nodes looked at.
 constexpr uint64_t kWorkPerWay = 8;
 constexpr uint64_t kWorkPerMember = 24;
@@ -260,7 +260,7 @@ void find_hand_overs(Machines* table, uint32_t machine, uint32_t n_states, Build
   // By target: what was found last stays so for the calls that lead to the same place.
   StateId asked = kEnd;
   bool repeats = false;
-  size_t work = kMostCompared;
+  size_t work = kMaxCompared;
   for (uint32_t i = table->states[first].calls; i < table->states[first + n_states].calls; ++i) {
     CallEdge& edge = table->call_edges[i];
     const State& target = table->states[edge.target];

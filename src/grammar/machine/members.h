@@ -37,7 +37,7 @@ inline uint32_t member_count(const Members& members, const MembersSeen& seen) no
 }
 
 /// Above it all counts are alike.
-inline uint32_t most_counted(const Members& members) noexcept {
+inline uint32_t max_counted(const Members& members) noexcept {
   return members.max != kUnbounded ? members.max : members.min;
 }
 
@@ -135,7 +135,7 @@ inline bool add_member(const Members& members, const Members::Member& member,
   }
   seen->set = with;
   if (members.counted) {
-    if (seen->counted < most_counted(members)) ++seen->counted;
+    if (seen->counted < max_counted(members)) ++seen->counted;
   }
   return true;
 }
@@ -167,7 +167,7 @@ inline uint64_t missing_length(const Members& members, MembersSeen seen,
     }
     seen.set |= missing;
     if (members.counted)
-      seen.counted = std::min(seen.counted + missing.count(), most_counted(members));
+      seen.counted = std::min(seen.counted + missing.count(), max_counted(members));
   } else {
     for (const Members::Member& member : members.list) {
       if (!(missing_bits(members, seen.set) & member.bits).none()) take(member);

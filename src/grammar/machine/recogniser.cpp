@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kFewItems = 16;
 constexpr uint64_t kWorkPerItem = 16;
-constexpr uint64_t kMostLength = uint64_t{1} << 62;
+constexpr uint64_t kMaxLength = uint64_t{1} << 62;
 
 auto key(const Frame& f) { return std::tie(f.ret, f.parent, f.loop, f.low, f.high, f.set); }
 
@@ -21,7 +21,7 @@ uint64_t item_hash(Item item) { return mix(item.state, item.list) >> 16; }
 
 // Of the member behind a separator, and of those missing then.
 uint64_t length_of_next(const Members& members, const MembersSeen& seen) {
-  uint64_t least = kMostLength;
+  uint64_t least = kMaxLength;
   // One of those missing is as good as another.
   const uint64_t enough = members.shortest_of_bits.empty() || members_complete(members, seen)
                               ? 0
@@ -47,12 +47,12 @@ uint64_t length_of(const Machines& machines, const ReturnLists& lists, const Fra
       const Members& members = machines.members[loop.members];
       const MembersSeen seen = members_seen(frame);
       length += loop.separator ? length_of_next(members, seen) : missing_length(members, seen);
-      return std::min(length, kMostLength);
+      return std::min(length, kMaxLength);
     }
     const uint64_t done = static_cast<uint64_t>(frame.high) + 1;
     if (done < loop.min) length += (loop.min - done) * machines.shortest(loop.machine);
   }
-  return std::min(length, kMostLength);
+  return std::min(length, kMaxLength);
 }
 
 // Each limit leaves some of the ways.
@@ -205,7 +205,7 @@ void Step::arrive(ReturnLists& lists, StateId state, ListId list) {
 bool Step::counts(const Frame& frame) const noexcept {
   const Loop& loop = machines_->loops[frame.loop];
   return loop.limited &&
-         (most_bytes_ == UINT64_MAX || loop.max - frame.low < most_bytes_ + loop.farthest);
+         (max_bytes_ == UINT64_MAX || loop.max - frame.low < max_bytes_ + loop.farthest);
 }
 
 bool Step::can_come(const ReturnLists& lists, StateId state, ListId list) const noexcept {
@@ -241,7 +241,7 @@ void Step::add_limited(ReturnLists& lists, Item item) {
   work_ += limited_.size();
   if (limited_.empty()) return;
   if (!same) {
-    uint64_t length = kMostLength;
+    uint64_t length = kMaxLength;
     for (const Frame& frame : limited_) {
       length = std::min(length, length_of(*machines_, lists, frame));
     }
@@ -355,17 +355,17 @@ ListId Step::take_list(ReturnLists& lists, uint32_t order) {
     }
     frames_.resize(kept + 1);
   }
-  uint64_t length = kMostLength;
+  uint64_t length = kMaxLength;
   for (const Frame& frame : frames_) {
     length = std::min(length, length_of(*machines_, lists, frame));
   }
   return lists.add(frames_, length);
 }
 
-bool Step::finish(ReturnLists& lists, size_t most_items) {
-  const uint64_t most_work = work_ + kWorkPerItem * most_items;
+bool Step::finish(ReturnLists& lists, size_t max_items) {
+  const uint64_t max_work = work_ + kWorkPerItem * max_items;
   const auto too_much = [&] {
-    return items_.size() + pending_.size() > most_items || work_ > most_work;
+    return items_.size() + pending_.size() > max_items || work_ > max_work;
   };
   for (size_t i = 0; i < items_.size(); ++i) {
     const Item item = items_[i];

@@ -102,14 +102,14 @@ class Step {
   void leave(ReturnLists& lists, const Frame& frame);
   /// From here on no limit is counted that texts of so many bytes cannot come to. They are read by
   /// themselves: from one of them to the next the counts are kept by someone else.
-  void read_at_most(uint32_t bytes) noexcept { most_bytes_ = bytes; }
+  void read_at_most(uint32_t bytes) noexcept { max_bytes_ = bytes; }
   /// Whether limits leave a way from the state to its machine's end.
   [[nodiscard]] bool can_come(const ReturnLists& lists, StateId state, ListId list) const noexcept;
   /// What was put in so far, before finish().
   [[nodiscard]] std::span<const Item> seeds() const noexcept { return items_; }
   /// Completes the step: machines that end and machines that are called. False if there were more
-  /// than `most_items`; the items then mean nothing.
-  [[nodiscard]] bool finish(ReturnLists& lists, size_t most_items);
+  /// than `max_items`; the items then mean nothing.
+  [[nodiscard]] bool finish(ReturnLists& lists, size_t max_items);
 
   /// Those that read something.
   [[nodiscard]] std::span<const Item> items() const noexcept { return reading_; }
@@ -140,8 +140,8 @@ class Step {
   std::vector<Pending> pending_;  // a heap, least order first
   std::vector<Frame> frames_;
   std::vector<Frame> limited_;
-  uint64_t most_bytes_ = UINT64_MAX;  // there is no most
-  std::vector<uint32_t> slots_;       // a hash table of items_, used from kFew items on
+  uint64_t max_bytes_ = UINT64_MAX;  // there is no most
+  std::vector<uint32_t> slots_;      // a hash table of items_, used from kFew items on
   size_t hashed_ = 0;
   uint64_t work_ = 0;
   bool ended_ = false;

@@ -15,19 +15,19 @@ namespace {
 constexpr size_t kManyExits = 64;
 constexpr uint64_t kMarks = ~((uint64_t{1} << kFirstMark) - 1);
 constexpr size_t kManySorted = 2048;
-constexpr size_t kMostFrames = size_t{1} << 18U;
-constexpr size_t kMostKnown = 8;
-constexpr size_t kMostAgreements = size_t{1} << 16U;
+constexpr size_t kMaxFrames = size_t{1} << 18U;
+constexpr size_t kMaxKnown = 8;
+constexpr size_t kMaxAgreements = size_t{1} << 16U;
 // Sets are compared over texts of at most so many bytes, so many more than are needed now.
-constexpr uint32_t kMostHeight = 48;
+constexpr uint32_t kMaxCompared = 48;
 constexpr uint32_t kFurther = 12;
 // Sets that are dear to expand, for one mask, only to compare them; and pairs that are compared.
 constexpr size_t kComparisons = 64;
-constexpr size_t kMostPairs = 256;
+constexpr size_t kMaxPairs = 256;
 // Masks that differ in more tokens are not found beside each other.
-constexpr size_t kMostDifferent = 4 * StateMask::kMostRemoved;
+constexpr size_t kMaxDifferent = 4 * StateMask::kMaxRemoved;
 // To a state where it stays, and of how many bytes a state that most texts stay in is.
-constexpr int kMostSteps = 2;
+constexpr int kMaxSteps = 2;
 constexpr uint32_t kManyBytes = 48;
 
 }  // namespace
@@ -56,11 +56,11 @@ void MaskMaker::clear_shared() {
 }
 
 void MaskMaker::allow_work() {
-  most_work_ = walk.step.work() + limits_.work;
+  max_work_ = walk.step.work() + limits_.work;
   comparisons_left_ = kComparisons;
-  pairs_left_ = kMostPairs;
-  if (!cleared_ || shared_.sets.full() || shared_.lists.size() > kMostFrames) clear_shared();
-  if (agreements_.size() > kMostAgreements) agreements_.clear();
+  pairs_left_ = kMaxPairs;
+  if (!cleared_ || shared_.sets.full() || shared_.lists.size() > kMaxFrames) clear_shared();
+  if (agreements_.size() > kMaxAgreements) agreements_.clear();
 }
 
 void MaskMaker::begin() {
@@ -106,22 +106,22 @@ Status MaskMaker::too_much() const {
 StateId MaskMaker::settled(StateId state) const noexcept {
   const Machines& machines = shared_.sets.machines();
   StateId at = state;
-  for (int steps = 0; steps <= kMostSteps; ++steps) {
+  for (int steps = 0; steps <= kMaxSteps; ++steps) {
     if (!machines.states[at].simple || !machines.tokens(at).empty()) return state;
     StateId most = at;
-    uint32_t most_bytes = 0;
+    uint32_t max_bytes = 0;
     // The edges to a target stand side by side for the most part.
     StateId target = kEnd;
     uint32_t bytes = 0;
     for (const ByteEdge& edge : machines.bytes(at)) {
       bytes = (edge.target == target ? bytes : 0) + edge.high - edge.low + 1U;
       target = edge.target;
-      if (bytes > most_bytes) {
-        most_bytes = bytes;
+      if (bytes > max_bytes) {
+        max_bytes = bytes;
         most = target;
       }
     }
-    if (most == at) return most_bytes >= kManyBytes ? at : state;
+    if (most == at) return max_bytes >= kManyBytes ? at : state;
     at = most;
   }
   return state;
@@ -185,7 +185,7 @@ Status MaskMaker::walk_below(uint32_t top, Ground& ground, const Start& start,
     }
     if (behind.outside && node.skip > place + 1) exits->push_back(place);
   };
-  if (!walk.run(ground.lists, top, start.items, limits_.items, most_work_, visit)) {
+  if (!walk.run(ground.lists, top, start.items, limits_.items, max_work_, visit)) {
     return too_much();
   }
   return {};
@@ -237,8 +237,8 @@ bool MaskMaker::all_read_below(uint32_t place, SetAutomaton& sets, Id set) {
   const uint64_t kinds = vocabulary_.kinds_below(place);
   if ((kinds & ~sets.at(set).loops) == 0) return true;
   const uint8_t height = vocabulary_.trie()[place].height;
-  return (kinds & ~sets.at(set).onward) == 0 && height < Vocabulary::kMostHeight &&
-         sets.leads_on(walk.step, set, kinds, height, limits_.items, most_work_, &worst);
+  return (kinds & ~sets.at(set).onward) == 0 && height < Vocabulary::kMaxHeight &&
+         sets.leads_on(walk.step, set, kinds, height, limits_.items, max_work_, &worst);
 }
 
 const MaskMaker::Known* MaskMaker::similar_to(Id set) {
@@ -263,7 +263,7 @@ bool MaskMaker::agree(Id a, Id b, uint32_t height) {
     if (known->second.differ <= height) return false;
   }
   SetAutomaton& sets = shared_.sets;
-  if (out_of_work_ || pairs_left_ == 0 || height > kMostHeight || !expand_cheaply(a) ||
+  if (out_of_work_ || pairs_left_ == 0 || height > kMaxCompared || !expand_cheaply(a) ||
       !expand_cheaply(b)) {
     out_of_work_ = true;
     return false;
@@ -309,7 +309,7 @@ bool MaskMaker::expand_cheaply(Id id) {
 bool MaskMaker::agree_further(Id a, Id b, uint32_t height) {
   if (a == b) return true;
   out_of_work_ = false;
-  return (height + kFurther <= kMostHeight && agree(a, b, height + kFurther)) ||
+  return (height + kFurther <= kMaxCompared && agree(a, b, height + kFurther)) ||
          (!(out_of_work_ = false) && agree(a, b, height));
 }
 
@@ -330,7 +330,7 @@ std::shared_ptr<StateMask> MaskMaker::mask_beside(const Known& known, Id from) {
                  });
     removed_.insert(removed_.end(), mask.removed.begin(), mask.removed.end());
   }
-  if (removed_.size() > StateMask::kMostRemoved || added_.size() > vocabulary_.words() ||
+  if (removed_.size() > StateMask::kMaxRemoved || added_.size() > vocabulary_.words() ||
       (mask.base != nullptr && !mask.bits.empty())) {
     return nullptr;  // they are not alike
   }
@@ -375,7 +375,7 @@ bool MaskMaker::walk_beside(const Known& known, Id from, std::vector<uint32_t>* 
       for (const int32_t token : vocabulary_.tokens_from(i)) {
         removed_.push_back(static_cast<uint32_t>(token));
       }
-      if (removed_.size() > kMostDifferent) return false;
+      if (removed_.size() > kMaxDifferent) return false;
       keep_exits_before(i);
       drop_exits_before(node.skip);
       i = node.skip;
@@ -454,7 +454,7 @@ void MaskMaker::remember(StateId state, ListId list, std::shared_ptr<const State
   const Item item = {state, list};
   const std::optional<Id> set = shared_.sets.state_of({&item, 1}, false, false);
   if (!set.has_value()) return;
-  if (newest_.size() >= kMostKnown) newest_.erase(newest_.begin());
+  if (newest_.size() >= kMaxKnown) newest_.erase(newest_.begin());
   newest_.push_back({*set, std::move(mask)});
 }
 

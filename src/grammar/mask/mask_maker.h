@@ -35,7 +35,7 @@ class MaskMaker {
  public:
   /// Lists, and the sets of items over them.
   struct Ground {
-    Ground(const Machines& machines, size_t most_sets) : sets(machines, lists, most_sets) {}
+    Ground(const Machines& machines, size_t max_sets) : sets(machines, lists, max_sets) {}
     ReturnLists lists{ReturnLists::kManyRecent};
     SetAutomaton sets;
   };
@@ -108,7 +108,7 @@ class MaskMaker {
   TrieWalk walk;
   TokenSet allowed;
   uint64_t worst = 0;  // of StateMask
-  [[nodiscard]] uint64_t most_work() const noexcept { return most_work_; }
+  [[nodiscard]] uint64_t max_work() const noexcept { return max_work_; }
 
  private:
   using Id = SetAutomaton::Id;
@@ -137,7 +137,7 @@ class MaskMaker {
   bool expand_cheaply(Id id);
   bool agree_further(Id a, Id b, uint32_t height);
   [[nodiscard]] bool expand(SetAutomaton& sets, Id id) {
-    return sets.expand(walk.step, id, limits_.items, most_work_);
+    return sets.expand(walk.step, id, limits_.items, max_work_);
   }
   void allow(int32_t token) {  // and those of the same bytes
     for (; token >= 0; token = vocabulary_.twin(token)) allowed.add(token);
@@ -150,7 +150,7 @@ class MaskMaker {
   bool cleared_ = false;  // not while clearing has failed for lack of memory
   ListId end_ = 0;
   ListId outside_ = 0;
-  uint64_t most_work_ = 0;
+  uint64_t max_work_ = 0;
   std::vector<uint64_t> sorted_;
   size_t comparisons_left_ = 0;
   size_t pairs_left_ = 0;

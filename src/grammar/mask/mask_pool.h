@@ -18,11 +18,11 @@
 namespace gen::grammar {
 
 struct StateMask {
-  static constexpr size_t kMostRemoved = 512;
+  static constexpr size_t kMaxRemoved = 512;
 
   // The tokens allowed are those of `base`, which has none itself, without those removed; and
   std::shared_ptr<const StateMask> base;
-  std::vector<uint32_t> removed;  // at most kMostRemoved
+  std::vector<uint32_t> removed;  // at most kMaxRemoved
   std::vector<uint64_t> bits;     // these, or
   std::vector<uint32_t> list;     // these, if they are few
   // Places of the trie, with others below, behind which a list goes on; if they are many, also
@@ -33,7 +33,7 @@ struct StateMask {
   uint64_t worst = 0;  // from behind each of them the list is reached within so many bytes
   void add_to(std::span<uint64_t> out) const noexcept {
     if (base != nullptr) {
-      std::bitset<kMostRemoved> kept;  // of those removed: was there before
+      std::bitset<kMaxRemoved> kept;  // of those removed: was there before
       for (size_t i = 0; i < removed.size(); ++i) {
         kept[i] = (out[removed[i] / 64] >> (removed[i] % 64) & 1) != 0;
       }
@@ -90,7 +90,7 @@ class MaskPool {
   }
 
  private:
-  static constexpr size_t kMostBytes = size_t{64} << 20U;
+  static constexpr size_t kMaxBytes = size_t{64} << 20U;
   template <typename T>
   using Table = std::unordered_map<std::string, std::shared_ptr<const T>>;
 
@@ -104,7 +104,7 @@ class MaskPool {
   void add_to(Table<T>& table, const std::string& key, std::shared_ptr<const T> made) {
     const std::lock_guard lock(mutex_);
     const size_t more = key.size() + made->memory();
-    if (bytes_ + more > kMostBytes) {
+    if (bytes_ + more > kMaxBytes) {
       masks_.clear();
       loops_.clear();
       bytes_ = 0;

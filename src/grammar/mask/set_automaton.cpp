@@ -66,7 +66,7 @@ std::optional<SetAutomaton::Id> SetAutomaton::state_of(std::span<const Item> ite
 }
 
 std::optional<SetAutomaton::Id> SetAutomaton::behind(Step& step, const State& from, uint8_t byte,
-                                                     size_t most_items) {
+                                                     size_t max_items) {
   step.begin();
   step.read(lists_, std::span(items_).subspan(from.first, from.count), byte);
   if (step.seeds().empty()) return kNone;
@@ -74,13 +74,13 @@ std::optional<SetAutomaton::Id> SetAutomaton::behind(Step& step, const State& fr
     if (std::equal(seeds.begin(), seeds.end(), step.seeds().begin(), step.seeds().end())) return id;
   }
   std::vector<Item> seeds(step.seeds().begin(), step.seeds().end());
-  if (!step.finish(lists_, most_items)) return std::nullopt;
+  if (!step.finish(lists_, max_items)) return std::nullopt;
   const std::optional<Id> id = state_of(step.items(), step.ended(), step.outside());
   if (id.has_value()) made_.emplace_back(std::move(seeds), *id);
   return id;
 }
 
-bool SetAutomaton::expand(Step& step, Id id, size_t most_items, uint64_t most_work) {
+bool SetAutomaton::expand(Step& step, Id id, size_t max_items, uint64_t max_work) {
   if (states_[id].expanded) return true;
   const State from = states_[id];
   auto row = std::make_unique<Row>();
@@ -97,8 +97,8 @@ bool SetAutomaton::expand(Step& step, Id id, size_t most_items, uint64_t most_wo
   for (uint32_t byte = 0; byte < 256;) {
     uint32_t end = byte + 1;
     while (end < 256 && !begins.test(end)) ++end;
-    const std::optional<Id> to = behind(step, from, static_cast<uint8_t>(byte), most_items);
-    if (!to.has_value() || step.work() > most_work) return false;
+    const std::optional<Id> to = behind(step, from, static_cast<uint8_t>(byte), max_items);
+    if (!to.has_value() || step.work() > max_work) return false;
     for (; byte < end; ++byte) (*row)[byte] = *to;
   }
   State& state = states_[id];
@@ -118,14 +118,14 @@ bool SetAutomaton::expand(Step& step, Id id, size_t most_items, uint64_t most_wo
   return true;
 }
 
-bool SetAutomaton::leads_on(Step& step, Id id, uint64_t kinds, uint32_t length, size_t most_items,
-                            uint64_t most_work, uint64_t* worst) {
+bool SetAutomaton::leads_on(Step& step, Id id, uint64_t kinds, uint32_t length, size_t max_items,
+                            uint64_t max_work, uint64_t* worst) {
   if ((states_[id].stops & kinds) != 0 && length > states_[id].stops_behind) return false;
   uint64_t least = 0;
   Id at = id;
   for (uint32_t i = 0; i < length; ++i) {
     uint64_t stops = ~uint64_t{0};
-    if (expand(step, at, most_items, most_work)) {
+    if (expand(step, at, max_items, max_work)) {
       const State& state = states_[at];
       stops = states_[state.next].outside ? ~uint64_t{0} : ~state.onward;
       if ((kinds & stops) == 0) at = state.next;

@@ -44,23 +44,23 @@ class SetAutomaton {
   };
 
   /// Both outlive it; `lists` only grow between two calls of clear().
-  SetAutomaton(const Machines& machines, ReturnLists& lists, size_t most_states)
-      : machines_(machines), lists_(lists), most_states_(std::min(most_states, kMost)) {
+  SetAutomaton(const Machines& machines, ReturnLists& lists, size_t max_states)
+      : machines_(machines), lists_(lists), max_states_(std::min(max_states, kMost)) {
     clear();
   }
   void clear();
 
   /// The state of these items; no value once there are too many.
   std::optional<Id> state_of(std::span<const Item> items, bool ended, bool outside);
-  /// Makes sure that row() is known. False if that takes too many states, more than `most_items` in
-  /// one of them, or step.work() above `most_work`.
-  [[nodiscard]] bool expand(Step& step, Id id, size_t most_items, uint64_t most_work);
+  /// Makes sure that row() is known. False if that takes too many states, more than `max_items` in
+  /// one of them, or step.work() above `max_work`.
+  [[nodiscard]] bool expand(Step& step, Id id, size_t max_items, uint64_t max_work);
 
   /// Whether all texts of bytes of these kinds that are at most so long lead on from there, each
   /// byte of them to the same place, and none to what is not known; then `*worst` becomes `least`
   /// of those places, if that is more. False, too, if to find out takes too much, as in expand().
-  [[nodiscard]] bool leads_on(Step& step, Id id, uint64_t kinds, uint32_t length, size_t most_items,
-                              uint64_t most_work, uint64_t* worst);
+  [[nodiscard]] bool leads_on(Step& step, Id id, uint64_t kinds, uint32_t length, size_t max_items,
+                              uint64_t max_work, uint64_t* worst);
 
   [[nodiscard]] const State& at(Id id) const noexcept { return states_[id]; }
   [[nodiscard]] const std::array<Id, 256>& row(Id id) const noexcept { return *rows_[id]; }
@@ -68,18 +68,18 @@ class SetAutomaton {
   [[nodiscard]] bool is_simple(Id id) const noexcept {
     return states_[id].count == 1 && machines_.states[items_[states_[id].first].state].simple;
   }
-  [[nodiscard]] bool full() const noexcept { return states_.size() >= most_states_; }
+  [[nodiscard]] bool full() const noexcept { return states_.size() >= max_states_; }
   /// Of all states.
   [[nodiscard]] uint64_t greatest_least() const noexcept { return greatest_least_; }
   [[nodiscard]] const Machines& machines() const noexcept { return machines_; }
 
  private:
   using Row = std::array<Id, 256>;
-  std::optional<Id> behind(Step& step, const State& from, uint8_t byte, size_t most_items);
+  std::optional<Id> behind(Step& step, const State& from, uint8_t byte, size_t max_items);
 
   const Machines& machines_;
   ReturnLists& lists_;
-  const size_t most_states_;
+  const size_t max_states_;
   std::vector<State> states_;
   std::vector<std::unique_ptr<Row>> rows_;
   std::vector<Item> items_;

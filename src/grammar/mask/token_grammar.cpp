@@ -9,14 +9,14 @@
 namespace gen::grammar {
 namespace {
 
-constexpr size_t kMostKeyStates = 64;
+constexpr size_t kMaxKeyStates = 64;
 // In keys, where no number of a state can be.
 constexpr char kNextState = '\xFF';
 constexpr char kCall = '\xFE';
 constexpr char kHandOver = '\xFD';
 // For one mask: ways back that are looked at one by one, and new ones among them.
-constexpr size_t kMostOpen = 96;
-constexpr size_t kMostMade = 24;
+constexpr size_t kMaxOpen = 96;
+constexpr size_t kMaxMade = 24;
 // Of a level of a loop: what follows it is then kept apart from what follows the others.
 constexpr size_t kManyPlaces = 128;
 // More bytes to an end than any budget.
@@ -96,7 +96,7 @@ Status TokenGrammar::mask(const ReturnLists& lists, std::span<const Item> items,
     return mask_together(lists, items, out);
   }
   open_.clear();
-  uint64_t most_behind = 0;
+  uint64_t max_behind = 0;
   for (const Item item : items) {
     GEN_ASSIGN(Entry * entry, entry_of(item.state));
     open_.push_back({entry, item.list, 0});
@@ -107,7 +107,7 @@ Status TokenGrammar::mask(const ReturnLists& lists, std::span<const Item> items,
     const StateMask& mask = *entry->mask;
     if (mask.any) {
       const uint64_t length = list == kNoFrame ? 0 : lists.at(list).length;
-      most_behind = std::max(most_behind, mask.worst + missing + length);
+      max_behind = std::max(max_behind, mask.worst + missing + length);
     }
     mask.add_to(out);
     if (mask.exits.empty()) continue;
@@ -122,13 +122,13 @@ Status TokenGrammar::mask(const ReturnLists& lists, std::span<const Item> items,
         return other.entry == one.entry && other.list == one.list && other.missing >= one.missing;
       });
       if (known == open_.end()) open_.push_back(one);
-      if (open_.size() > kMostOpen + items.size() || made > kMostMade) {
+      if (open_.size() > kMaxOpen + items.size() || made > kMaxMade) {
         if (worst != nullptr) *worst = UINT64_MAX;
         return mask_together(lists, items, out);
       }
     }
   }
-  if (worst != nullptr) *worst = most_behind;
+  if (worst != nullptr) *worst = max_behind;
   return {};
 }
 
@@ -235,11 +235,11 @@ Result<TokenGrammar::Entry*> TokenGrammar::entry_of(StateId state) const {
 std::string TokenGrammar::key_of(StateId state) const {
   std::vector<StateId> met;
   std::array<uint8_t, 256> places{};  // a hash table of their numbers, from 1 on
-  static_assert(places.size() > 2 * kMostKeyStates);
+  static_assert(places.size() > 2 * kMaxKeyStates);
   const auto number_of = [&](StateId one) {
     size_t at = one % places.size();
     while (places[at] != 0 && met[places[at] - 1U] != one) at = (at + 1) % places.size();
-    if (places[at] == 0 && met.size() <= kMostKeyStates) {
+    if (places[at] == 0 && met.size() <= kMaxKeyStates) {
       met.push_back(one);
       places[at] = static_cast<uint8_t>(met.size());
     }
@@ -248,7 +248,7 @@ std::string TokenGrammar::key_of(StateId state) const {
   std::string key;
   number_of(state);
   for (size_t i = 0; i < met.size(); ++i) {
-    if (met.size() > kMostKeyStates || !machines_->tokens(met[i]).empty()) return {};
+    if (met.size() > kMaxKeyStates || !machines_->tokens(met[i]).empty()) return {};
     key.push_back(machines_->states[met[i]].final ? 'f' : 's');
     for (const ByteEdge& edge : machines_->bytes(met[i])) {
       key.push_back(number_of(edge.target));
@@ -465,7 +465,7 @@ Status TokenGrammar::mask_within(ReturnLists& lists, std::span<const Item> items
     }
     maker_.allowed.add(vocabulary_->tokens_from(place));
   };
-  if (!maker_.walk.run(lists, 0, items, limits_.items, maker_.most_work(), visit)) {
+  if (!maker_.walk.run(lists, 0, items, limits_.items, maker_.max_work(), visit)) {
     return maker_.too_much();
   }
   std::copy(maker_.allowed.bits().begin(), maker_.allowed.bits().end(), out.begin());

@@ -44,10 +44,10 @@ class TrieWalk {
   /// Visits the places below `top` that can be read from `from`, in the order of the trie:
   /// visit(index of the place, Behind, whole). If `whole`, then all places below it lead to the
   /// same and are not visited themselves. Lists are added to `lists` and taken away again. False if
-  /// one place takes more than `most_items` or the walk takes step.work() above `most_work`.
+  /// one place takes more than `max_items` or the walk takes step.work() above `max_work`.
   template <typename Visit>
   [[nodiscard]] bool run(ReturnLists& lists, uint32_t top, std::span<const Item> from,
-                         size_t most_items, uint64_t most_work, Visit visit);
+                         size_t max_items, uint64_t max_work, Visit visit);
 
   /// Kinds of bytes (byte_kind.h) of which some can be read.
   [[nodiscard]] uint64_t reads(std::span<const Item> items) {
@@ -61,7 +61,7 @@ class TrieWalk {
  private:
   static constexpr StateId kDead = UINT32_MAX;         // in a row: no way
   static constexpr StateId kSeveral = UINT32_MAX - 1;  // more than one
-  static constexpr size_t kMostRows = 4096;
+  static constexpr size_t kMaxRows = 4096;
   struct Row {
     std::array<StateId, 256> to;
     uint64_t loops = 0;  // kinds of bytes that all lead back to the state
@@ -95,7 +95,7 @@ class TrieWalk {
   const Row& row(StateId state) {
     if (row_of_.empty()) row_of_.resize(machines_.states.size(), nullptr);
     if (row_of_[state] != nullptr) return *row_of_[state];
-    if (rows_.size() >= kMostRows) {
+    if (rows_.size() >= kMaxRows) {
       rows_.clear();
       std::fill(row_of_.begin(), row_of_.end(), nullptr);
     }
@@ -128,8 +128,8 @@ class TrieWalk {
 };
 
 template <typename Visit>
-bool TrieWalk::run(ReturnLists& lists, uint32_t top, std::span<const Item> from, size_t most_items,
-                   uint64_t most_work, Visit visit) {
+bool TrieWalk::run(ReturnLists& lists, uint32_t top, std::span<const Item> from, size_t max_items,
+                   uint64_t max_work, Visit visit) {
   const auto trie = vocabulary_.trie();
   const uint32_t base = trie[top].depth;
   if (levels_.size() < vocabulary_.longest() + 1) levels_.resize(vocabulary_.longest() + 1);
@@ -187,7 +187,7 @@ bool TrieWalk::run(ReturnLists& lists, uint32_t top, std::span<const Item> from,
     step.begin();
     step.read(lists, std::span(items_).subspan(above.first, above.count), node.byte);
     const Item seed = step.seeds().size() == 1 ? step.seeds()[0] : Item{kDead, 0};
-    if (!step.finish(lists, most_items) || step.work() > most_work) {
+    if (!step.finish(lists, max_items) || step.work() > max_work) {
       lists.shrink(frames);
       return false;
     }

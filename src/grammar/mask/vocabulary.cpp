@@ -108,7 +108,7 @@ void Vocabulary::build_trie() {
     for (uint32_t k = i + 1; k < trie_[i].skip; k = trie_[k].skip) {
       kinds_[i].next |= uint64_t{1} << kByteKinds[trie_[k].byte];
       kinds_[i].below |= kinds_[k].below;
-      const int height = std::min(trie_[k].height + 1, int{kMostHeight});
+      const int height = std::min(trie_[k].height + 1, int{kMaxHeight});
       trie_[i].height = std::max(trie_[i].height, static_cast<uint8_t>(height));
     }
     kinds_[i].below |= kinds_[i].next;

@@ -39,9 +39,9 @@ class Vocabulary final : public tokenizer::Derived {
         first;  // in in_order(): of tokens here and below, which end where those of `skip` begin
     uint16_t depth;  // bytes from the root, which is node 0
     uint8_t byte;
-    uint8_t height;  // bytes of the longest way below, at most kMostHeight
+    uint8_t height;  // bytes of the longest way below, at most kMaxHeight
   };
-  static constexpr uint8_t kMostHeight = 255;
+  static constexpr uint8_t kMaxHeight = 255;
 
   /// `ends` are ids that end a text; they stand for no bytes. kOutOfRange for an id outside,
   /// kInvalidArgument for a token of more than 32 KiB.

@@ -83,7 +83,7 @@ bool ItemSearch::advance(ReturnLists& lists, JsonReader& reader, uint8_t byte) {
   if (alive) {
     step_.begin();
     step_.read(lists, std::span(items_).subspan(from.first), static_cast<uint8_t>(read));
-    alive = step_.finish(lists, most_items_) && !step_.dead();
+    alive = step_.finish(lists, max_items_) && !step_.dead();
   }
   if (!alive) {
     reader.go_back(from.state);
@@ -309,7 +309,7 @@ bool ItemSearch::can_be_skipped(const Vocabulary& vocabulary, JsonReader& reader
   if (state.in != In::kNothing && (kinds & kind_of('"')) == 0) {
     // It stays in the string.
     if (state.n_held == 0) return true;
-    const bool endless = (kinds & kind_of('\\')) == 0 && at.height < Vocabulary::kMostHeight &&
+    const bool endless = (kinds & kind_of('\\')) == 0 && at.height < Vocabulary::kMaxHeight &&
                          uint32_t{at.height} + 1 <= place.room;
     return endless || is_new(reader);
   }

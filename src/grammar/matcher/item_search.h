@@ -23,9 +23,9 @@ namespace gen::grammar {
 /// Threads: not synchronised.
 class ItemSearch {
  public:
-  /// `machines` outlive it; `most_items` of the recogniser at one place.
-  ItemSearch(const Machines& machines, size_t most_items)
-      : machines_(machines), most_items_(most_items), step_(machines) {}
+  /// `machines` outlive it; `max_items` of the recogniser at one place.
+  ItemSearch(const Machines& machines, size_t max_items)
+      : machines_(machines), max_items_(max_items), step_(machines) {}
 
   /// Whether the text can go on so that all its arrays can be finished, the shortest ways first.
   /// What only a search of more than kFuel bytes finds is not found; then behind no way that was
@@ -82,7 +82,7 @@ class ItemSearch {
   void set_room(const ReturnLists& lists, const JsonReader& reader);
 
   const Machines& machines_;
-  size_t most_items_;
+  size_t max_items_;
   Step step_;
   ReturnLists lists_;
   std::vector<Place> places_;

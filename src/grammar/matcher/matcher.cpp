@@ -119,7 +119,7 @@ Result<bool> Matcher::read(std::string_view bytes, bool* ended) {
   scratch_.assign(items().begin(), items().end());
   const size_t from = past_->lists.size();
   size_t many = from + kManyLists;
-  const uint64_t most_work = step_.work() + grammar_->limits().work + kWorkPerByte * bytes.size();
+  const uint64_t max_work = step_.work() + grammar_->limits().work + kWorkPerByte * bytes.size();
   for (const char c : bytes) {
     auto byte = static_cast<uint8_t>(c);
     if (json_ != nullptr) {
@@ -128,7 +128,7 @@ Result<bool> Matcher::read(std::string_view bytes, bool* ended) {
       byte = static_cast<uint8_t>(wanted);
       if (reader_.pending() > kManyPending) reader_.commit(&past_->json);
     }
-    if (step_.work() > most_work) {
+    if (step_.work() > max_work) {
       return error(Code::kGrammar, "%zu bytes take more work than the limit of %llu", bytes.size(),
                    static_cast<unsigned long long>(grammar_->limits().work));
     }

@@ -85,7 +85,7 @@ class Matcher {
   /// The forced bytes as the tokenizer would write them behind the token `previous` (or kTextStart,
   /// kInText): without the last ones where what comes later may make other tokens of them.
   Result<std::vector<int32_t>> forced_tokens(const tokenizer::Tokenizer& tokenizer,
-                                             int32_t previous, size_t most_bytes);
+                                             int32_t previous, size_t max_bytes);
   /// Fewest bytes until the text may end, at most 2^62; a token asked for by name counts one.
   [[nodiscard]] uint64_t min_bytes() const noexcept;
   /// Fewest tokens until the text may end, the end token not counted. Exact where the ways of fewer

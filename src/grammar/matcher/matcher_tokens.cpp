@@ -11,7 +11,7 @@
 namespace gen::grammar {
 namespace {
 
-constexpr uint64_t kMostBytesAhead = uint64_t{1} << 17U;
+constexpr uint64_t kMaxBytesAhead = uint64_t{1} << 17U;
 
 bool none(std::span<const uint64_t> bits) {
   return std::all_of(bits.begin(), bits.end(), [](uint64_t word) { return word == 0; });
@@ -22,7 +22,7 @@ bool none(std::span<const uint64_t> bits) {
 FewestTokens Matcher::min_tokens(uint64_t work) {
   if (now().ended) return {0, true, -1};
   own();
-  const FewestTokens known = shortest_text(*grammar_, past_->lists, items(), kMostBytesAhead);
+  const FewestTokens known = shortest_text(*grammar_, past_->lists, items(), kMaxBytesAhead);
   if (work == 0) return known;
   return fewest_tokens(*grammar_, past_->lists, items(), known, work);
 }
@@ -132,13 +132,13 @@ Result<std::vector<int32_t>> Matcher::forced_tokens(size_t most) {
 }
 
 Result<std::vector<int32_t>> Matcher::forced_tokens(const tokenizer::Tokenizer& tokenizer,
-                                                    int32_t previous, size_t most_bytes) {
+                                                    int32_t previous, size_t max_bytes) {
   const Vocabulary& vocabulary = grammar_->vocabulary();
   if (tokenizer.vocab_size() != vocabulary.size()) {
     return error(Code::kInvalidArgument, "tokenizer of %d tokens, the grammar's vocabulary has %d",
                  tokenizer.vocab_size(), vocabulary.size());
   }
-  GEN_ASSIGN(std::string bytes, forced_bytes(most_bytes));
+  GEN_ASSIGN(std::string bytes, forced_bytes(max_bytes));
   // A character that is only begun cannot be encoded yet.
   bytes.resize(utf8_complete_prefix(bytes));
   std::vector<int32_t> tokens;

@@ -14,8 +14,8 @@
 namespace gen::grammar {
 namespace {
 
-constexpr size_t kMostPlaces = 4096;                        // of one number of tokens
-constexpr uint64_t kMostBytesOfTexts = uint64_t{1} << 14U;  // that are looked through for one mask
+constexpr size_t kMaxPlaces = 4096;                        // of one number of tokens
+constexpr uint64_t kMaxBytesOfTexts = uint64_t{1} << 14U;  // that are looked through for one mask
 constexpr uint64_t kWorkOfItem = 16;  // looked at by the recogniser, in places of the trie
 
 // A byte, or a token by name as -1 - its id.
@@ -104,11 +104,11 @@ class TokenWay {
 }  // namespace
 
 FewestTokens shortest_text(const TokenGrammar& grammar, ReturnLists& lists,
-                           std::span<const Item> items, uint64_t most_bytes) {
+                           std::span<const Item> items, uint64_t max_bytes) {
   const size_t frames = lists.size();
   std::vector<Unit> units;
   TokenWay way(grammar, lists, items);
-  if (way.left() > most_bytes) return {};
+  if (way.left() > max_bytes) return {};
   for (Unit unit = 0; way.left() > 0; units.push_back(unit)) {
     if (!way.next(&unit)) break;
   }
@@ -243,7 +243,7 @@ class Search {
     Place made = {from.lists, {behind.items.begin(), behind.items.end()}, first};
     made.lists.compact(0, made.items);
     const uint64_t cost = 4 * from.lists.size() + 512;  // of the copy and its key, in places
-    if (left_ < cost || next_.size() >= kMostPlaces) return false;
+    if (left_ < cost || next_.size() >= kMaxPlaces) return false;
     left_ -= cost;
     if (known_.insert(key_of(made)).second) next_.push_back(std::move(made));
     return true;
@@ -306,7 +306,7 @@ class Fitting {
   };
   const TokenGrammar& grammar_;
   const uint64_t most_;
-  uint64_t left_ = kMostBytesOfTexts;
+  uint64_t left_ = kMaxBytesOfTexts;
   std::map<std::vector<Item>, bool, Before> known_;
   std::vector<Item> last_;  // of known_, that of the place before as a rule
   bool last_fits_ = false;

@@ -20,10 +20,10 @@ struct FewestTokens {
 };
 
 /// A shortest text to the end, always the same from the same place, cut into as few tokens as it
-/// can be: behind its first token the rest is no worse. kNoWay if it is above `most_bytes`, takes
+/// can be: behind its first token the rest is no worse. kNoWay if it is above `max_bytes`, takes
 /// more work than a mask may, or no tokens spell it. `lists` is as before afterwards.
 FewestTokens shortest_text(const TokenGrammar& grammar, ReturnLists& lists,
-                           std::span<const Item> items, uint64_t most_bytes);
+                           std::span<const Item> items, uint64_t max_bytes);
 
 /// Of all texts, by looking at all ways of one token, then of two, and so on, below `known` and
 /// within `work` places looked at; `known` where that finds none. From nowhere behind its first

@@ -269,14 +269,14 @@ class GbnfReader : TextReader {
     if (take("?")) return to_.repeat(what, 0, 1);
     const size_t begin = at_++;
     skip(true);
-    GEN_ASSIGN(const uint32_t min, number(kMostRepetitions));
+    GEN_ASSIGN(const uint32_t min, number(kMaxRepetitions));
     uint32_t max = min;
     skip(true);
     if (take(",")) {
       skip(true);
       max = kUnbounded;
       if (peek() != '}') {
-        GEN_ASSIGN(max, number(kMostRepetitions));
+        GEN_ASSIGN(max, number(kMaxRepetitions));
         skip(true);
       }
     }

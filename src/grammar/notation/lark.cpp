@@ -23,7 +23,7 @@
 namespace gen::grammar {
 namespace {
 
-constexpr size_t kMostSchemas = 256;
+constexpr size_t kMaxSchemas = 256;
 
 using Node = LarkNode;
 using NodeKind = LarkNode::Kind;
@@ -291,8 +291,8 @@ class Lowering {
   }
 
   Result<ExprId> schema(const Node& node) {
-    if (++shared_.n_schemas > kMostSchemas) {
-      return fail(node.place, "more than " + std::to_string(kMostSchemas) + " %json");
+    if (++shared_.n_schemas > kMaxSchemas) {
+      return fail(node.place, "more than " + std::to_string(kMaxSchemas) + " %json");
     }
     auto made = schema_expression(json_of(node), shared_.schemas, to_, shared_.report);
     if (!made.ok()) return inside(node.place, "in this %json, ", made.status());

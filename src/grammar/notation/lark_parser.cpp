@@ -13,7 +13,7 @@
 namespace gen::grammar {
 namespace {
 
-constexpr size_t kMostNested = 8;
+constexpr size_t kMaxNested = 8;
 
 using Node = LarkNode;
 using NodeKind = LarkNode::Kind;
@@ -390,8 +390,8 @@ class Parser {
     for (const char c : spelled(at_)) {
       if (!is_digit(c)) return fail(at_, "no number of repetitions");
       number = number * 10 + static_cast<uint64_t>(c - '0');
-      if (number > kMostRepetitions) {
-        return fail(at_, "number above " + std::to_string(kMostRepetitions));
+      if (number > kMaxRepetitions) {
+        return fail(at_, "number above " + std::to_string(kMaxRepetitions));
       }
     }
     *value = static_cast<uint32_t>(number);
@@ -451,8 +451,8 @@ class Parser {
     if (node.kind != NodeKind::kNested) return add(node);
     if (!take("{")) return expected("{");
     const size_t depth = depth_;
-    if (depth >= kMostNested) {
-      return fail(node.place, "more than " + std::to_string(kMostNested) + " %lark in each other");
+    if (depth >= kMaxNested) {
+      return fail(node.place, "more than " + std::to_string(kMaxNested) + " %lark in each other");
     }
     GEN_ASSIGN(auto nested, file(depth + 1));
     depth_ = depth;

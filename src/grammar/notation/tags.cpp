@@ -17,9 +17,9 @@ namespace {
 constexpr uint32_t kNoTag = UINT32_MAX;
 // Each byte of a trigger is a place of 1 KiB while the grammar is made, and each trigger is
 // compared with all others.
-constexpr size_t kMostTriggerBytes = 16'384;
-constexpr size_t kMostTriggers = 1024;
-constexpr size_t kMostTags = 1024;
+constexpr size_t kMaxTriggerBytes = 16'384;
+constexpr size_t kMaxTriggers = 1024;
+constexpr size_t kMaxTags = 1024;
 
 // Where each byte leads in free text; a trigger's last byte leads to the trigger.
 class FreeText {
@@ -107,8 +107,8 @@ class TagWriter {
  private:
   Status check() {
     if (tags_.empty()) return error(Code::kGrammar, "no tags");
-    if (tags_.size() > kMostTags) {
-      return error(Code::kGrammar, "%zu tags are above %zu", tags_.size(), kMostTags);
+    if (tags_.size() > kMaxTags) {
+      return error(Code::kGrammar, "%zu tags are above %zu", tags_.size(), kMaxTags);
     }
     if (triggers_.empty()) {
       for (const Tag& tag : tags_) {
@@ -132,9 +132,9 @@ class TagWriter {
     }
     size_t bytes = 0;
     for (const std::string& trigger : triggers_) bytes += trigger.size();
-    if (triggers_.size() > kMostTriggers || bytes > kMostTriggerBytes) {
+    if (triggers_.size() > kMaxTriggers || bytes > kMaxTriggerBytes) {
       return error(Code::kGrammar, "%zu triggers of %zu bytes are above %zu of %zu",
-                   triggers_.size(), bytes, kMostTriggers, kMostTriggerBytes);
+                   triggers_.size(), bytes, kMaxTriggers, kMaxTriggerBytes);
     }
     for (size_t i = 0; i < triggers_.size(); ++i) {
       if (triggers_[i].empty()) return error(Code::kGrammar, "trigger %zu is empty", i);

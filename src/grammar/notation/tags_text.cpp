@@ -18,7 +18,7 @@
 namespace gen::grammar {
 namespace {
 
-constexpr uint32_t kMostId = INT32_MAX;
+constexpr uint32_t kMaxId = INT32_MAX;
 
 class TagsReader : public TextReader {
  public:
@@ -294,7 +294,7 @@ class TagsReader : public TextReader {
       if (term.name.empty()) return error_at(text_, begin, "a token without a name");
     } else if (is_digit(peek())) {
       if (peek() == '0' && is_digit(peek(1))) return fail("a number that begins with 0");
-      GEN_ASSIGN(const uint32_t id, number(kMostId));
+      GEN_ASSIGN(const uint32_t id, number(kMaxId));
       term.id = static_cast<int32_t>(id);
     } else {
       return fail("expected the id or the text of a token");

@@ -260,13 +260,13 @@ class RegexReader : RegexClassReader {
     }
     *min = 0;
     if (!open) {
-      GEN_ASSIGN(*min, number(kMostRepetitions));
+      GEN_ASSIGN(*min, number(kMaxRepetitions));
     }
     *max = *min;
     if (take(",")) {
       *max = kUnbounded;
       if (peek() != '}') {
-        GEN_ASSIGN(*max, number(kMostRepetitions));
+        GEN_ASSIGN(*max, number(kMaxRepetitions));
       }
     }
     ++at_;

@@ -17,9 +17,9 @@ namespace {
 
 using What = Constraint::Kind;
 
-constexpr uint32_t kMostNodes = 4096;
-constexpr size_t kMostCounters = 16;
-constexpr size_t kMostDistinct = MemberSet::kBits;
+constexpr uint32_t kMaxNodes = 4096;
+constexpr size_t kMaxCounters = 16;
+constexpr size_t kMaxDistinct = MemberSet::kBits;
 
 // Items of which `rest` holds, counted from number `from` on.
 struct Counter {
@@ -178,7 +178,7 @@ class ArrayBuilder {
 
   // Of first items with one value each, as those of const, it is known now whether they differ.
   Status settle() {
-    const uint32_t last = std::min({n_first_, size_.max, uint32_t{kMostDistinct}});
+    const uint32_t last = std::min({n_first_, size_.max, uint32_t{kMaxDistinct}});
     std::vector<const JsonValue*> all;
     for (; settled_ < last; ++settled_) {
       std::vector<const JsonValue*> values;
@@ -235,13 +235,13 @@ class ArrayBuilder {
       if (added) nodes.push_back(place->first);
       return place->second;
     };
-    if (counters_.size() > kMostCounters) {
+    if (counters_.size() > kMaxCounters) {
       return maker_.refuse(clause_.done[0].schema, "contains", "too many counts");
     }
     Diagram diagram;
     node(std::vector<uint32_t>(counters_.size() + 2, 0));  // the last: whether there are any
     for (uint32_t at = 0; at < nodes.size(); ++at) {
-      if (nodes.size() > kMostNodes) {
+      if (nodes.size() > kMaxNodes) {
         return maker_.refuse(clause_.done[0].schema, "contains", "too many counts");
       }
       const std::vector<uint32_t> state = nodes[at];
@@ -293,7 +293,7 @@ class ArrayBuilder {
     if (n_first_ > 0 || !counters_.empty()) return Made();
     const Literals literals = literals_of(0);
     std::vector<const JsonValue*> values;
-    GEN_ASSIGN(const bool few, maker_.few_values(literals, kMostDistinct, &values));
+    GEN_ASSIGN(const bool few, maker_.few_values(literals, kMaxDistinct, &values));
     if (!few) return Made();
     MemberList list;
     list.min = std::max(size_.min, 1U);

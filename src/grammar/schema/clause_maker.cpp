@@ -13,7 +13,7 @@
 namespace gen::grammar {
 namespace {
 
-constexpr int kMostLookAhead = 3;  // members of members, when a clause is asked whether it is empty
+constexpr int kMaxLookAhead = 3;  // members of members, when a clause is asked whether it is empty
 constexpr uint32_t kItemsLookedAt = 4;
 constexpr uint64_t kDoneForOne = 1024;  // literals that are looked through for one unit of work
 constexpr size_t kDecidedPerStep = 16;
@@ -150,7 +150,7 @@ Result<bool> ClauseMaker::is_empty(const Literals& given) {
   bool never = false;
   const Literals literals = normal(given, &never);
   if (never) return true;
-  if (literals.empty() || depth_ >= kMostLookAhead) return false;
+  if (literals.empty() || depth_ >= kMaxLookAhead) return false;
   if (const auto known = empty_.find(literals); known != empty_.end()) return known->second;
   ++depth_;
   bool empty = true;
@@ -353,7 +353,7 @@ Result<bool> ClauseMaker::may_be(JsonType type, const Clause& clause) {
     if (numbers == nullptr || !numbers->empty()) return true;
     return clash(clause, "no number fits all keywords");
   }
-  if (depth_ >= kMostLookAhead) return true;
+  if (depth_ >= kMaxLookAhead) return true;
   if (type == JsonType::kArray) {
     for (uint32_t i = 0; i < std::min(size.min, kItemsLookedAt); ++i) {
       Literals literals;
@@ -480,7 +480,7 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::numbers_of(const Clause& clause) {
       return error(Code::kGrammar,
                    "a divisor whose digits are above %llu, without bounds that leave "
                    "at most 4096 multiples",
-                   static_cast<unsigned long long>(NumberTerm::kMostDivisor));
+                   static_cast<unsigned long long>(NumberTerm::kMaxDivisor));
     }
   }
   if (few) {

@@ -18,9 +18,9 @@ namespace {
 using TermKind = NumberTerm::Kind;
 
 // Numbers of more digits are written with an exponent, as JavaScript does.
-constexpr int64_t kMostWritten = 21;
-constexpr int64_t kMostZeros = 6;         // behind the point, before other digits
-constexpr int64_t kMostWholeDigits = 40;  // that a bound of whole numbers may ask for
+constexpr int64_t kMaxWritten = 21;
+constexpr int64_t kMaxZeros = 6;         // behind the point, before other digits
+constexpr int64_t kMaxWholeDigits = 40;  // that a bound of whole numbers may ask for
 
 // The shortest text of a value; `whole`: without an exponent.
 std::string text_of(const Decimal& value, bool whole) {
@@ -28,14 +28,14 @@ std::string text_of(const Decimal& value, bool whole) {
   std::string text = value.negative ? "-" : "";
   const auto size = static_cast<int64_t>(value.digits.size());
   const auto exponent = value.exponent;
-  if (whole || (value.is_integer() && exponent <= kMostWritten)) {
+  if (whole || (value.is_integer() && exponent <= kMaxWritten)) {
     return text + value.digits + std::string(static_cast<size_t>(exponent - size), '0');
   }
-  if (exponent > 0 && exponent <= kMostWritten) {
+  if (exponent > 0 && exponent <= kMaxWritten) {
     const auto point = static_cast<size_t>(exponent);
     return text + value.digits.substr(0, point) + "." + value.digits.substr(point);
   }
-  if (exponent <= 0 && -exponent < kMostZeros) {
+  if (exponent <= 0 && -exponent < kMaxZeros) {
     return text + "0." + std::string(static_cast<size_t>(-exponent), '0') + value.digits;
   }
   text += value.digits[0];
@@ -64,7 +64,7 @@ PlainNumbers shape_of(const std::vector<NumberLiteral>& terms) {
   for (const NumberLiteral& one : terms) {
     for (const Decimal& value : one.term->values) {
       const int64_t size = value.exponent + 1;  // a number above a limit may be longer
-      if (shape.whole && size > PlainNumbers::kDigits && size <= kMostWholeDigits) {
+      if (shape.whole && size > PlainNumbers::kDigits && size <= kMaxWholeDigits) {
         shape.digits = std::max(shape.digits, static_cast<uint32_t>(size));
       }
       if (value.exponent > 99 || value.exponent < -99) shape.exponent_digits = 3;
@@ -104,14 +104,14 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::plain_numbers_of(const Clause& claus
   if (numbers->empty()) return numbers;
   SharedDfa& known = styled_numbers_[numbers];
   if (known != nullptr) return known;
-  const uint32_t most_digits = options_.style.digits;
+  const uint32_t max_digits = options_.style.digits;
   std::vector<NumberLiteral> terms = number_literals(clause);
   PlainNumbers shape = shape_of(terms);
   // Of values that are listed one text each.
   if (SharedDfa list = plain_list_of(clause)) return known = std::move(list);
-  if (most_digits != 0) {
+  if (max_digits != 0) {
     const bool whole = shape.whole;
-    shape = PlainNumbers::within(most_digits);
+    shape = PlainNumbers::within(max_digits);
     shape.whole = whole;
     GEN_ASSIGN(Dfa made, combine(*numbers, plain_numbers(shape), Both::kAnd, options_.automata));
     return known = std::make_shared<const Dfa>(std::move(made));

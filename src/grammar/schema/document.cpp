@@ -12,7 +12,7 @@
 namespace gen::grammar {
 namespace {
 
-constexpr size_t kMostMetaschemas = 8;  // each of the one before
+constexpr size_t kMaxMetaschemas = 8;  // each of the one before
 constexpr size_t kManyMembers = 32;
 constexpr size_t kLongestUri = 2048;  // of a resource
 
@@ -196,7 +196,7 @@ Status SchemaDocument::find_dialect(const JsonValue& node, Draft* draft, bool* f
     }
     const std::string document = without_fragment(*uri);
     const std::optional<std::string> text =
-        resolver_ && depth < kMostMetaschemas ? resolver_(document) : std::nullopt;
+        resolver_ && depth < kMaxMetaschemas ? resolver_(document) : std::nullopt;
     if (!text) {
       *foreign = true;
       return {};

@@ -12,8 +12,8 @@ namespace gen::grammar {
 namespace {
 
 constexpr size_t kMany = 32;
-constexpr size_t kMostDepth = 256;  // values are copied and freed level by level
-constexpr int64_t kMostExponent = 1'000'000'000;
+constexpr size_t kMaxDepth = 256;  // values are copied and freed level by level
+constexpr int64_t kMaxExponent = 1'000'000'000;
 
 constexpr uint64_t kWorkPerValue = 256;  // hundreds of bytes, its place in the document with it
 
@@ -73,7 +73,7 @@ class ValueReader : TextReader {
 
   // True for an empty one, which is the value; another one is open then.
   Result<bool> begin(JsonValue* value) {
-    if (open_.size() >= kMostDepth) return fail("nested deeper than " + std::to_string(kMostDepth));
+    if (open_.size() >= kMaxDepth) return fail("nested deeper than " + std::to_string(kMaxDepth));
     *value = peek() == '{' ? JsonValue::object() : JsonValue::array();
     ++at_;
     space();
@@ -293,9 +293,9 @@ Result<Decimal> decimal_of(std::string_view number) {
     int64_t exponent = 0;
     for (; i < number.size(); ++i) {
       exponent = exponent * 10 + (number[i] - '0');
-      if (exponent > kMostExponent) {
+      if (exponent > kMaxExponent) {
         return error(Code::kGrammar, "the exponent of %.40s is above %lld",
-                     std::string(number).c_str(), static_cast<long long>(kMostExponent));
+                     std::string(number).c_str(), static_cast<long long>(kMaxExponent));
       }
     }
     made.exponent += minus ? -exponent : exponent;

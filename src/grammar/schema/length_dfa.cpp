@@ -75,12 +75,12 @@ std::vector<Lengths> ways_on(const Dfa& dfa) {
 // what may go on without end is counted, as its count never stops to matter.
 bool are_too_many(const Dfa& strings, const std::vector<Lengths>& on, uint32_t longest,
                   size_t most) {
-  constexpr uint32_t kMostLevels = 64;
+  constexpr uint32_t kMaxLevels = 64;
   std::vector<uint32_t> now = {0};
   std::vector<uint32_t> before;
   std::vector<uint32_t> seen(strings.states.size(), kFree);  // the level at which it was last
   size_t sum = 0;
-  for (uint32_t count = 0; count <= std::min(longest, kMostLevels); ++count) {
+  for (uint32_t count = 0; count <= std::min(longest, kMaxLevels); ++count) {
     std::vector<uint32_t> next;
     for (const uint32_t state : now) seen[state] = count;
     for (size_t i = 0; i < now.size(); ++i) {

@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint32_t kDead = UINT32_MAX;
 constexpr uint32_t kSelf = UINT32_MAX - 1;
-constexpr int64_t kMostDfaExponent = 4096;
+constexpr int64_t kMaxDfaExponent = 4096;
 // In nodes looked at.
 constexpr uint64_t kWorkPerDigitState = 128;
 constexpr uint64_t kWorkPerTerm = 16;
@@ -173,7 +173,7 @@ class Explorer {
           one.term->kind == NumberTerm::Kind::kBound || one.term->kind == NumberTerm::Kind::kOneOf;
       rings_ |= one.term->kind == NumberTerm::Kind::kMultiple;
       scientific_ |=
-          one.term->kind == NumberTerm::Kind::kOneOf && one.term->values.size() > kMostFree;
+          one.term->kind == NumberTerm::Kind::kOneOf && one.term->values.size() > kMaxFree;
     }
   }
 
@@ -385,9 +385,9 @@ class Explorer {
 };
 
 Status check_exponent(const Decimal& value) {
-  if (std::abs(value.exponent) <= kMostDfaExponent) return {};
+  if (std::abs(value.exponent) <= kMaxDfaExponent) return {};
   return error(Code::kGrammar, "a number beyond 10^%lld, either way",
-               static_cast<long long>(kMostDfaExponent));
+               static_cast<long long>(kMaxDfaExponent));
 }
 
 }  // namespace

@@ -2,10 +2,10 @@
 // Sets of numbers as automata over their JSON texts.
 //
 // A value has endlessly many texts: 1, 1.0, 10e-1, 0.00001e5. That digits and exponent make up for
-// each other over any distance is not regular, so texts with an exponent have at most kMostWhole
-// digits before the point here and kMostPlaces behind it, which all usual writers of doubles keep
+// each other over any distance is not regular, so texts with an exponent have at most kMaxWhole
+// digits before the point here and kMaxPlaces behind it, which all usual writers of doubles keep
 // to; without an exponent, and in exponents, any number of digits is fine. Where more than
-// kMostFree values are listed, a number with an exponent has one digit before the point, which is
+// kMaxFree values are listed, a number with an exponent has one digit before the point, which is
 // not 0 unless the number is: each value would else have states for every place where its point may
 // stand. Negation is taken within these texts.
 #pragma once
@@ -20,9 +20,9 @@
 
 namespace gen::grammar {
 
-inline constexpr uint32_t kMostWhole = 4;
-inline constexpr uint32_t kMostPlaces = 17;
-inline constexpr size_t kMostFree = 32;
+inline constexpr uint32_t kMaxWhole = 4;
+inline constexpr uint32_t kMaxPlaces = 17;
+inline constexpr size_t kMaxFree = 32;
 
 enum class Bound : uint8_t { kAtLeast, kAbove, kAtMost, kBelow };
 
@@ -47,9 +47,9 @@ struct NumberTerm {
   /// kGrammar also for a divisor of more than 17 digits without its zeros.
   static Result<NumberTerm> multiple(const Decimal& divisor);
   /// Remainders of greater ones are too many: such multiples must be listed (number_values.h).
-  static constexpr uint64_t kMostDivisor = 65'536;
+  static constexpr uint64_t kMaxDivisor = 65'536;
   [[nodiscard]] bool must_be_listed() const noexcept {
-    return kind == Kind::kMultiple && divisor > kMostDivisor;
+    return kind == Kind::kMultiple && divisor > kMaxDivisor;
   }
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 using TermKind = NumberTerm::Kind;
 
-constexpr int32_t kMostLeadingZeros = kMostWhole;
+constexpr int32_t kMaxLeadingZeros = kMaxWhole;
 constexpr uint32_t kAnyDigit = 0x3FF;
 
 ExponentSet all_or_none(bool all) { return {all, {}}; }
@@ -25,7 +25,7 @@ void add_integer(int digit, bool fraction, const DigitCount& before, const Digit
     zeros = 0;
     if (fraction) last = now.many ? 1 : static_cast<int32_t>(now.places);
   } else if (before.nonzero && !fraction) {
-    zeros = std::min(zeros + 1, kMostLeadingZeros);
+    zeros = std::min(zeros + 1, kMaxLeadingZeros);
   }
   if (last != 0 || now.many) zeros = 0;
   if (now.many) last = std::min(last, 1);
@@ -117,14 +117,14 @@ void add_multiple(const NumberTerm& term, int digit, bool fraction, const DigitC
   int32_t& zeros = (*words)[1];
   int32_t& places = (*words)[2];
   if (places < 0) return;
-  const auto most_places = static_cast<int32_t>(std::max<int64_t>(term.scale, 0));
-  const auto most_zeros = static_cast<int32_t>(std::max<int64_t>(-term.scale, 0));
+  const auto max_places = static_cast<int32_t>(std::max<int64_t>(term.scale, 0));
+  const auto max_zeros = static_cast<int32_t>(std::max<int64_t>(-term.scale, 0));
   const auto shift = [&](int64_t by, int plus) {
     const uint32_t moved = times_ten(static_cast<uint32_t>(rest), by, term.divisor);
     rest = static_cast<int32_t>((moved + static_cast<uint32_t>(plus)) % term.divisor);
   };
   if (before.many && fraction) {
-    if (places < most_places) {
+    if (places < max_places) {
       shift(1, digit);
       ++places;
     } else if (digit != 0) {
@@ -135,23 +135,23 @@ void add_multiple(const NumberTerm& term, int digit, bool fraction, const DigitC
   if (digit != 0) {
     shift(int64_t{zeros} + 1, digit);
     zeros = 0;
-  } else if (before.many && zeros == most_zeros) {
+  } else if (before.many && zeros == max_zeros) {
     shift(1, 0);
   } else if (before.nonzero) {
     ++zeros;
   }
   if (fraction) ++places;
   if (!now.many || before.many) return;
-  if (now.nonzero && places - zeros > most_places) {
+  if (now.nonzero && places - zeros > max_places) {
     *words = {0, 0, -1};
     return;
   }
-  const int32_t kept = std::min(places, most_places);
+  const int32_t kept = std::min(places, max_places);
   zeros = now.nonzero ? zeros - places + kept : 0;
   places = kept;
-  if (zeros > most_zeros) {
-    shift(zeros - most_zeros, 0);
-    zeros = most_zeros;
+  if (zeros > max_zeros) {
+    shift(zeros - max_zeros, 0);
+    zeros = max_zeros;
   }
 }
 
@@ -315,8 +315,8 @@ void DigitCount::add(bool fraction, int digit, bool scientific) {
   // Once it has come to the point, what is before it matters no more.
   if (fraction) whole = 0;
   ++(fraction ? places : whole);
-  const uint32_t most_whole = scientific ? 1 : kMostWhole;
-  if (whole <= most_whole && places <= kMostPlaces && !(scientific && small)) return;
+  const uint32_t max_whole = scientific ? 1 : kMaxWhole;
+  if (whole <= max_whole && places <= kMaxPlaces && !(scientific && small)) return;
   whole = places = 0;
   many = true;
 }

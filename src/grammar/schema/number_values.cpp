@@ -57,8 +57,8 @@ bool is_lower(const NumberLiteral& one) {
 }
 
 using Wide = __int128;
-constexpr int64_t kMostDigits = 36;  // of a Wide
-constexpr Wide kMostListed = 4096;
+constexpr int64_t kMaxDigits = 36;  // of a Wide
+constexpr Wide kMaxListed = 4096;
 
 // Behind the point.
 int64_t places_of(const Decimal& value) {
@@ -67,7 +67,7 @@ int64_t places_of(const Decimal& value) {
 
 // In units of 10^-places, which leaves nothing behind the point. False if that is too long.
 bool in_units(const Decimal& value, int64_t places, Wide* out) {
-  if (value.exponent + places > kMostDigits) return false;
+  if (value.exponent + places > kMaxDigits) return false;
   *out = 0;
   for (int64_t i = 0; i < value.exponent + places; ++i) {
     const auto at = static_cast<size_t>(i);
@@ -145,7 +145,7 @@ bool list_multiples(std::vector<NumberLiteral>* all, NumberTerm* listed) {
       !in_units(divisor, places, &step)) {
     return false;
   }
-  if (high / step - low / step > kMostListed) return false;
+  if (high / step - low / step > kMaxListed) return false;
   std::vector<Decimal> values;
   // One more at each end: what is asked of each value tells.
   for (Wide k = low / step - 1; k <= high / step + 1; ++k) {
@@ -180,7 +180,7 @@ bool common_multiple(const NumberTerm& a, const NumberTerm& b, NumberTerm* both)
   if (factor > kLargest / divisors[1]) return false;
   uint64_t divisor = factor * divisors[1];
   for (; divisor % 10 == 0; divisor /= 10) --made.scale;
-  if (divisor > NumberTerm::kMostDivisor) return false;
+  if (divisor > NumberTerm::kMaxDivisor) return false;
   made.kind = NumberTerm::Kind::kMultiple;
   made.divisor = divisor;
   *both = std::move(made);

@@ -17,11 +17,11 @@ namespace {
 using What = Constraint::Kind;
 using SharedDfa = ClauseMaker::SharedDfa;
 
-constexpr size_t kMostFinite = 32;  // names of a region that become members of their own
-constexpr uint32_t kMostBits = MemberSet::kBits;
-constexpr size_t kMostWitnesses = 6;
+constexpr size_t kMaxFinite = 32;  // names of a region that become members of their own
+constexpr uint32_t kMaxBits = MemberSet::kBits;
+constexpr size_t kMaxWitnesses = 6;
 constexpr size_t kClausesPerState = 8;  // of a product, in clauses
-constexpr size_t kMostNames = 4096;  // with those that cannot come
+constexpr size_t kMaxNames = 4096;      // with those that cannot come
 
 struct Region {
   SharedDfa names;
@@ -162,7 +162,7 @@ class ObjectBuilder {
       if (one.kind == What::kRequired) required.insert(one.name);
     }
     std::set<std::string> names = names_in(clause);
-    if (names.size() > kMostNames) return too_many_names(kMostNames);
+    if (names.size() > kMaxNames) return too_many_names(kMaxNames);
     GEN_ASSIGN(std::vector<Region> regions, regions_of(clause, &names));
     uint32_t bits = 0;
     std::vector<std::string> listed;
@@ -170,7 +170,7 @@ class ObjectBuilder {
     const bool in_order = comes_in_order(names.size() + witnesses.size());
     const bool beside = parts_.names_watched && !in_order;
     const size_t other_bits = required.size() + witnesses.size();
-    size_t optional = !beside ? SIZE_MAX : other_bits < kMostBits ? kMostBits - other_bits : 0;
+    size_t optional = !beside ? SIZE_MAX : other_bits < kMaxBits ? kMaxBits - other_bits : 0;
     const auto body = [&](ExprId key, ExprId value) {
       return parts_.all({key, parts_.colon, value, parts_.space});
     };
@@ -187,7 +187,7 @@ class ObjectBuilder {
         list.members.push_back({body(key, value), {}, false});
         continue;
       }
-      if (bits == kMostBits) return too_many_names(kMostBits);
+      if (bits == kMaxBits) return too_many_names(kMaxBits);
       if (!must) --optional;
       if (must) list.required |= MemberSet::bit(bits);
       list.members.push_back({body(key, value), MemberSet::bit(bits++), true});
@@ -201,8 +201,8 @@ class ObjectBuilder {
       list.members.push_back({body(key, value), put, false});
       return {};
     };
-    if (witnesses.size() > kMostWitnesses ||
-        bits + witnesses.size() + (in_order ? 1 : 0) > kMostBits) {
+    if (witnesses.size() > kMaxWitnesses ||
+        bits + witnesses.size() + (in_order ? 1 : 0) > kMaxBits) {
       return maker_.refuse(some_schema(), "properties", "too many names in one object");
     }
     // A member may show several things at once.
@@ -239,7 +239,7 @@ class ObjectBuilder {
   // Of at most so many members of which it matters whether they are there.
   [[nodiscard]] bool comes_in_order(size_t n_bits) const {
     const JsonStyle::Order order = maker_.options().style.order;
-    if (order != JsonStyle::Order::kPreferred || n_bits < kMostBits) {
+    if (order != JsonStyle::Order::kPreferred || n_bits < kMaxBits) {
       return order != JsonStyle::Order::kAny;
     }
     maker_.tell_any_order();
@@ -374,7 +374,7 @@ class ObjectBuilder {
       region.literals = maker_.normal(region.literals, &never);
       if (never || region.names->empty()) continue;
       std::vector<std::string> few;
-      if (finite_strings(*region.names, kMostFinite, &few)) {
+      if (finite_strings(*region.names, kMaxFinite, &few)) {
         names->insert(few.begin(), few.end());
         continue;
       }

@@ -40,7 +40,7 @@ class PatternReader {
     while (at_ < text_.size()) {
       if (!term()) return false;
     }
-    if (!open_.empty() || most_reference_ > n_groups_) return false;
+    if (!open_.empty() || max_reference_ > n_groups_) return false;
     return std::all_of(references_.begin(), references_.end(),
                        [&](const auto& name) { return names_.contains(name); });
   }
@@ -132,7 +132,7 @@ class PatternReader {
     if (is_decimal(peek()) && peek() != '0') {
       const std::string number = digits();
       if (number.size() > 9) return false;  // more than there are characters
-      most_reference_ = std::max<uint64_t>(most_reference_, std::stoul(number));
+      max_reference_ = std::max<uint64_t>(max_reference_, std::stoul(number));
       return true;
     }
     return escape().has_value();
@@ -279,7 +279,7 @@ class PatternReader {
   size_t at_ = 0;
   std::vector<bool> open_;  // whether the group is a look ahead or behind
   uint64_t n_groups_ = 0;
-  uint64_t most_reference_ = 0;
+  uint64_t max_reference_ = 0;
   std::set<std::string> names_;
   std::set<std::string> references_;
 };

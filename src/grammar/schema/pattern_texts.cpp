@@ -16,8 +16,8 @@ namespace gen::grammar {
 namespace {
 
 constexpr std::string_view kAlphabet = "abcdefghijklmnopqrstuvwxyz";
-constexpr uint32_t kMostCounted = 10;  // 0 to 9 groups
-constexpr uint32_t kLetterPlaces = 2 * kMostCounted;
+constexpr uint32_t kMaxCounted = 10;  // 0 to 9 groups
+constexpr uint32_t kLetterPlaces = 2 * kMaxCounted;
 
 }  // namespace
 
@@ -49,7 +49,7 @@ Result<ExprId> pattern_texts(StringTexts& texts, Expressions& to, bool empty, co
   }
   std::vector<ExprId> back = {Expressions::kNever};  // by how many groups there are
   std::vector<std::string> references;
-  for (uint32_t i = 1; i < kMostCounted; ++i) {
+  for (uint32_t i = 1; i < kMaxCounted; ++i) {
     references.push_back("\\" + std::to_string(i));
     GEN_ASSIGN(back.emplace_back(), texts.parts_of(string_set(references), fuel));
   }
@@ -123,9 +123,9 @@ Result<ExprId> pattern_texts(StringTexts& texts, Expressions& to, bool empty, co
   // and with one; and for a name of one letter, which back references may name.
   for (uint32_t place = 0; place < kLetterPlaces + kAlphabet.size(); ++place) {
     const bool of_letter = place >= kLetterPlaces;
-    const uint32_t count = of_letter ? 1 : place % kMostCounted;
-    const bool has_name = place >= kMostCounted;
-    const uint32_t more = of_letter ? place : place + (count + 1 < kMostCounted ? 1 : 0);
+    const uint32_t count = of_letter ? 1 : place % kMaxCounted;
+    const bool has_name = place >= kMaxCounted;
+    const uint32_t more = of_letter ? place : place + (count + 1 < kMaxCounted ? 1 : 0);
     std::vector<uint32_t> nodes = {1 + 2 * place, 2 + 2 * place};
     if (place == 0) nodes.push_back(0);
     for (const uint32_t from : nodes) {
@@ -137,8 +137,8 @@ Result<ExprId> pattern_texts(StringTexts& texts, Expressions& to, bool empty, co
       }
       if (of_letter) add(from, place, back_to[place - kLetterPlaces]);
       if (has_name) continue;
-      add(from, kMostCounted + more, long_or_counted);
-      add(from, kMostCounted + place, uncounted_one);
+      add(from, kMaxCounted + more, long_or_counted);
+      add(from, kMaxCounted + place, uncounted_one);
       for (uint32_t i = 0; i < kAlphabet.size(); ++i) {
         add(from, kLetterPlaces + i, by_name[i]);
       }

@@ -23,8 +23,8 @@
 namespace gen::grammar {
 namespace {
 
-constexpr size_t kMostUnited = 4096;        // states of automata that become one
-constexpr uint32_t kMostTextLength = 4096;  // of strings that other keywords limit, too
+constexpr size_t kMaxUnited = 4096;        // states of automata that become one
+constexpr uint32_t kMaxTextLength = 4096;  // of strings that other keywords limit, too
 
 // Whether it asks for items that differ.
 bool asks_for_unique(const JsonValue& value) {
@@ -176,7 +176,7 @@ class SchemaBuilder {
     const auto known = numbers_.find(all);
     if (known != numbers_.end()) return known->second;
     for (const ClauseMaker::SharedDfa& some : all) {
-      if (!parts.empty() && n_states + some->states.size() > kMostUnited) GEN_TRY(unite_parts());
+      if (!parts.empty() && n_states + some->states.size() > kMaxUnited) GEN_TRY(unite_parts());
       parts.push_back(*some);
       n_states += some->states.size();
     }
@@ -252,7 +252,7 @@ class SchemaBuilder {
     if (above) size.min = 0;
     if (below) size.max = kUnbounded;
     // A state for each count is fast to follow as long as there are few.
-    const bool countable = !below && size.min <= kMostTextLength;
+    const bool countable = !below && size.min <= kMaxTextLength;
     if (countable && takes_many_states(*strings, size.max, options_.counted_states)) {
       ClauseMaker::SharedDfa some = strings;
       if (size.min > 0) {
@@ -263,7 +263,7 @@ class SchemaBuilder {
       if (fits && fewest_are_shortest(*some)) return Sized{std::move(some), size.max};
     }
     const uint32_t most = size.max != kUnbounded ? size.max : size.min;
-    if (most > kMostTextLength) {
+    if (most > kMaxTextLength) {
       return maker_.refuse(clause.done[0].schema, below ? "minLength" : "maxLength",
                            "lengths above 4096 together with other keywords");
     }

@@ -20,7 +20,7 @@ constexpr uint32_t kNoText = UINT32_MAX;
 constexpr uint64_t kWorkPerNode = 32;
 // A place that goes on to more places than this has digits of its own for what it escapes: rules
 // would be read side by side.
-constexpr size_t kMostRules = 4;
+constexpr size_t kMaxRules = 4;
 // Characters from there on are mostly all alike: what escapes them is one rule that others call.
 constexpr uint32_t kFirstOther = 0x80;
 
@@ -410,9 +410,9 @@ class Texts {
     for (const Way& way : ways) {
       if (std::find(targets_.begin(), targets_.end(), way.target) != targets_.end()) continue;
       targets_.push_back(way.target);
-      if (targets_.size() > kMostRules) break;
+      if (targets_.size() > kMaxRules) break;
     }
-    if (targets_.size() > kMostRules) {
+    if (targets_.size() > kMaxRules) {
       there_ = ways;
       for (Way& way : there_) way.target = border(way.target);
       graph_.escapes(made, there_);

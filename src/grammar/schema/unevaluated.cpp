@@ -12,7 +12,7 @@ namespace gen::grammar {
 using Asked = Constraint::Kind;
 
 // Schemas within each other that hold of one value: they are looked at one within the other.
-constexpr size_t kMostWithin = 32;
+constexpr size_t kMaxWithin = 32;
 
 // What is spoken of if `option` is true.
 struct ClauseMaker::Seen {
@@ -124,9 +124,9 @@ Result<std::vector<ClauseMaker::Seen>> ClauseMaker::seen_in(const SeenWalk& walk
   const Literal here = {schema, false, scope};
   if (!schema->is(JsonType::kObject)) return ways;
   if (std::find(walk.path.begin(), walk.path.end(), here) != walk.path.end()) return ways;
-  if (walk.path.size() >= kMostWithin) {
+  if (walk.path.size() >= kMaxWithin) {
     return refuse(walk.origin, walk.items ? "unevaluatedItems" : "unevaluatedProperties",
-                  "beside more than " + std::to_string(kMostWithin) + " schemas in each other");
+                  "beside more than " + std::to_string(kMaxWithin) + " schemas in each other");
   }
   SeenWalk below = walk;
   below.path.push_back(here);

@@ -14,11 +14,11 @@ namespace {
 using What = Constraint::Kind;
 
 constexpr size_t kFewNumbers = 32;  // that no keyword lists
-constexpr uint32_t kMostSized = 4096;
+constexpr uint32_t kMaxSized = 4096;
 // Characters more than the shortest string has.
 constexpr uint32_t kFewLengths = 32;
 constexpr uint32_t kManyLengths = 512;
-constexpr int kMostDeep = 3;  // members of members
+constexpr int kMaxDeep = 3;  // members of members
 // One text of each number.
 constexpr const char* kPlainNumbers = "0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\\.[0-9]*[1-9]";
 
@@ -103,7 +103,7 @@ Result<bool> ClauseMaker::has_values(const Literals& given, uint32_t count) {
   bool never = false;
   const Literals literals = normal(given, &never);
   if (never) return count == 0;
-  if (depth_ >= kMostDeep) return false;
+  if (depth_ >= kMaxDeep) return false;
   ++depth_;
   bool enough = false;
   for (int t = 0; t < 7 && !enough; ++t) {
@@ -150,24 +150,24 @@ Result<bool> ClauseMaker::has_values(JsonType type, const Clause& clause, uint32
     case JsonType::kString: {
       GEN_ASSIGN(SharedDfa strings, strings_of(clause));
       if (strings == nullptr) {
-        if (size.max > 1 && count < kMostSized) return true;
+        if (size.max > 1 && count < kMaxSized) return true;
         strings = any_string();
       }
       const uint64_t shortest = std::max(size.min, lengths_of(*strings).min);
       if (size.max == kUnbounded) {
-        if (size.min > kMostSized) return false;
+        if (size.min > kMaxSized) return false;
         GEN_ASSIGN(const Dfa all, with_length(*strings, size, options_.automata));
         return !finite_strings(all, count, &texts) || texts.size() >= count;
       }
       // Short ones are enough as a rule, and take fewer states.
-      for (const uint32_t more : {kFewLengths, kManyLengths, kMostSized}) {
+      for (const uint32_t more : {kFewLengths, kManyLengths, kMaxSized}) {
         const uint64_t longest =
-            std::min<uint64_t>(size.max, std::min<uint64_t>(shortest + more, kMostSized));
+            std::min<uint64_t>(size.max, std::min<uint64_t>(shortest + more, kMaxSized));
         const Lengths these = {size.min, static_cast<uint32_t>(longest)};
         GEN_ASSIGN(const Dfa both, with_length(*strings, these, options_.automata));
         texts.clear();
         if (!finite_strings(both, count, &texts) || texts.size() >= count) return true;
-        if (longest == std::min(size.max, kMostSized)) break;
+        if (longest == std::min(size.max, kMaxSized)) break;
       }
       return false;
     }

@@ -117,7 +117,7 @@ std::vector<float> attend(OpBench& bench, const AttentionCase& c, int32_t first 
   args.sequences = bench.put(std::vector<engine::KvRows>{rows});
   args.n_sequences = 1;
   if (c.split) {
-    args.most_chunks = (c.entries + c.first_position % 256 + 255) / 256 + c.spare_chunks;
+    args.max_chunks = (c.entries + c.first_position % 256 + 255) / 256 + c.spare_chunks;
   }
   const auto apart = static_cast<int64_t>(bench.engine().activation_bytes(engine::kActF32, cols));
   if (c.bf16) {

@@ -274,7 +274,7 @@ std::vector<float> append_and_attend(const AppendCase& c, bool as_list, uint64_t
   attention.layer = append.layer;
   attention.sequences = append.sequences;
   attention.n_sequences = 1;
-  if (c.no_list) attention.most_chunks = (c.entries + c.first_position % 256 + 255) / 256;
+  if (c.no_list) attention.max_chunks = (c.entries + c.first_position % 256 + 255) / 256;
   if (as_list && c.twice) {
     engine::RopeAppendArgs other = append;
     engine::AttentionArgs behind = attention;
