@@ -18,6 +18,7 @@
 namespace gen::test {
 namespace {
 
+using model::arch::AttentionGate;
 using model::arch::Bias;
 using model::arch::Experts;
 using model::arch::FeedForward;
@@ -93,15 +94,17 @@ std::vector<Spec> specs() {
   out.push_back(variant);
   // What sets these families apart is beside the products.
   for (const char* arch :
-       {"gemma2",     "granite",  "olmo2",    "glm4",     "phi3",     "smollm3",   "arcee",
-        "gemma",      "gemma3",   "exaone4",  "ernie4_5", "seed_oss", "command-r", "cohere2",
-        "starcoder2", "nemotron", "stablelm", "apertus",  "phi2",     "gptneox",   "olmo"}) {
+       {"gemma2",     "granite",  "olmo2",        "glm4",     "phi3",     "smollm3",   "arcee",
+        "gemma",      "gemma3",   "exaone4",      "ernie4_5", "seed_oss", "command-r", "cohere2",
+        "starcoder2", "nemotron", "stablelm",     "apertus",  "phi2",     "gptneox",   "olmo",
+        "qwen2vl",    "qwen3vl",  "muse-glimmer", "minicpm"}) {
     Spec spec;
     spec.arch = arch;
     spec.layers = 4;
     spec.tied = spec.arch.starts_with("gemma");  // these have no output matrix
     if (spec.arch == "command-r" || spec.arch == "cohere2") spec.tied = true;
     if (spec.arch == "gemma2" || spec.arch == "gemma3" || spec.arch == "cohere2") spec.window = 7;
+    if (spec.arch == "muse-glimmer") spec.window = 7;
     if (spec.arch == "gemma3") {
       spec.layers = 7;
       spec.rope_scaling = "linear";
@@ -238,6 +241,12 @@ class ModelWriter {
       gguf_.set_string(key("rope.scaling.type"), spec_.rope_scaling);
       gguf_.set(key("rope.scaling.factor"), 4.0F);
     }
+    if (style_.rope_sections && spec_.arch != "glm4") {
+      const auto pairs = static_cast<uint32_t>(spec_.head_dim / 2);
+      gguf_.set_array<uint32_t>(key("rope.dimension_sections"),
+                                {pairs / 2, pairs / 4, pairs - pairs / 2 - pairs / 4, 0});
+    }
+    if (spec_.arch == "minicpm") gguf_.set_string(key("rope.scaling.type"), "longrope");
     if (spec_.rope_scaling == "yarn") number("rope.scaling.original_context_length", 512);
     if (spec_.original_context > 0) {
       number("rope.scaling.original_context_length", spec_.original_context);
@@ -247,7 +256,7 @@ class ModelWriter {
     if (style_.factors) {
       gguf_.set(key("embedding_scale"), 1.5F);
       gguf_.set(key("residual_scale"), 0.6F);
-      gguf_.set(key("attention.scale"), 0.2F);
+      if (spec_.arch == "granite") gguf_.set(key("attention.scale"), 0.2F);
       gguf_.set(key("logit_scale"), 0.9F);
     }
     if (spec_.experts > 0) {
@@ -337,6 +346,9 @@ class ModelWriter {
       const bool all = style_.head_norms == HeadNorms::kAllHeads;
       vector(prefix + "attn_q_norm.weight", all ? q_size : spec_.head_dim, 1.2, 0.3);
       vector(prefix + "attn_k_norm.weight", all ? kv_size : spec_.head_dim, 1.2, 0.3);
+    }
+    if (style_.attention_gate == AttentionGate::kOwn) {
+      product(prefix + "attn_gate.weight", kWidth, q_size, 1.2);
     }
     product(prefix + "attn_output.weight", q_size, kWidth, 0.8);
     if (style_.norm_after) norm(prefix + "post_attention_norm");

@@ -103,9 +103,10 @@ std::vector<ValueCase> value_cases() {
   uneven.layer_feed_forward = {64, 128};
   cases.push_back({"uneven_layers", uneven, kFloat});
   for (const char* family :
-       {"gemma2",     "granite",  "olmo2",    "glm4",     "phi3",     "smollm3",   "arcee",
-        "gemma",      "gemma3",   "exaone4",  "ernie4_5", "seed_oss", "command-r", "cohere2",
-        "starcoder2", "nemotron", "stablelm", "apertus",  "phi2",     "gptneox",   "olmo"}) {
+       {"gemma2",     "granite",  "olmo2",        "glm4",     "phi3",     "smollm3",   "arcee",
+        "gemma",      "gemma3",   "exaone4",      "ernie4_5", "seed_oss", "command-r", "cohere2",
+        "starcoder2", "nemotron", "stablelm",     "apertus",  "phi2",     "gptneox",   "olmo",
+        "qwen2vl",    "qwen3vl",  "muse-glimmer", "minicpm"}) {
     TinyModelSpec plain = spec_of(family);
     plain.layers = 5;
     cases.push_back({family, plain, kFloat});
@@ -123,6 +124,10 @@ std::vector<ValueCase> value_cases() {
   gemma3.rope_base = 500.0F;
   gemma3.linear_factor = 4.0F;
   cases.push_back({"gemma3_window", gemma3, kFloat});
+  TinyModelSpec muse = spec_of("muse-glimmer");
+  muse.layers = 5;
+  muse.window = 4;
+  cases.push_back({"muse_glimmer_window", muse, kFloat});
   TinyModelSpec granite = spec_of("granite");
   granite.attention_scale = 0.4F;
   granite.biases = true;

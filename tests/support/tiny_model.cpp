@@ -63,7 +63,7 @@ void TinyModel::keys() {
       .set(a + "attention.value_length", u32(spec_.head_dim))
       .set(a + (is_layer(style_) ? "attention.layer_norm_epsilon"
                                  : "attention.layer_norm_rms_epsilon"),
-           static_cast<float>(kEps))
+           1e-5F)
       .set(a + "rope.freq_base", spec_.rope_base);
   const auto set_layers = [&](const char* key, const std::vector<uint32_t>& each, int32_t all) {
     if (each.empty()) {

@@ -107,9 +107,10 @@ class TinyModel {
   [[nodiscard]] Row half_of_q(int32_t index, const Row& x, bool gate) const;
   /// attn_q, attn_k or attn_v of x, whether they are one tensor or three.
   [[nodiscard]] Row input(int32_t index, const char* name, const Row& x) const;
-  [[nodiscard]] Row norm(const std::string& name, const Row& x) const;
+  [[nodiscard]] Row norm(const std::string& name, const Row& x, double eps = 1e-5) const;
   /// The same before or after a half of a block, where the family has such a norm.
-  [[nodiscard]] Row norm_if(bool has, int32_t index, const char* name, const Row& x) const;
+  [[nodiscard]] Row norm_before(int32_t index, const char* name, const Row& x) const;
+  [[nodiscard]] Row norm_after(int32_t index, const char* name, const Row& x) const;
   void add(Row* x, const Row& made) const;
   /// Keys and values of a layer, by position.
   struct Kept {

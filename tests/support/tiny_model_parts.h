@@ -9,7 +9,6 @@
 
 namespace gen::test {
 
-inline constexpr double kEps = 1e-5;
 inline constexpr int32_t kMixWidth = 40;  // no multiple of 16
 
 /// As they lie in the file.

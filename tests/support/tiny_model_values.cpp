@@ -62,7 +62,7 @@ TinyModel::Row TinyModel::input(int32_t index, const char* name, const Row& x) c
   }
 }
 
-TinyModel::Row TinyModel::norm(const std::string& name, const Row& x) const {
+TinyModel::Row TinyModel::norm(const std::string& name, const Row& x, double eps) const {
   Row y = x;
   if (is_layer(style_)) {
     double mean = 0.0;
@@ -73,7 +73,7 @@ TinyModel::Row TinyModel::norm(const std::string& name, const Row& x) const {
   const Row* bias = find(name + ".bias");
   double squares = 0.0;
   for (const double value : y) squares += value * value;
-  const double scale = 1.0 / std::sqrt(squares / static_cast<double>(x.size()) + kEps);
+  const double scale = 1.0 / std::sqrt(squares / static_cast<double>(x.size()) + eps);
   for (size_t i = 0; i < x.size(); ++i) {
     y[i] *= scale;
     if (weight != nullptr) y[i] *= (*weight)[i];
@@ -125,8 +125,15 @@ engine::Activation TinyModel::activation(int32_t index) const {
   return act;
 }
 
-TinyModel::Row TinyModel::norm_if(bool has, int32_t index, const char* name, const Row& x) const {
-  return has ? norm(in_layer(index, name), x) : x;
+TinyModel::Row TinyModel::norm_before(int32_t index, const char* name, const Row& x) const {
+  return style_.norm_before ? norm(in_layer(index, name), x) : x;
+}
+
+TinyModel::Row TinyModel::norm_after(int32_t index, const char* name, const Row& x) const {
+  if (!style_.norm_after) return x;
+  const float eps = style_.after_eps;
+  return eps == 0.0F ? norm(in_layer(index, name), x)
+                     : norm(in_layer(index, name), x, static_cast<double>(eps));
 }
 
 void TinyModel::add(Row* x, const Row& made) const {
@@ -137,8 +144,9 @@ void TinyModel::add(Row* x, const Row& made) const {
 
 void TinyModel::rotate(double* head, int32_t index, int32_t position) const {
   const int32_t every = style_.unrotated_every;
-  if (spec_.unrotated || (every > 0 && (index + 1) % every == 0)) return;
   const bool local = is_local(index);
+  if (spec_.unrotated || (every > 0 && (index + 1) % every == 0)) return;
+  if (style_.rotate_local && !(local && spec_.window > 0)) return;
   auto base = static_cast<double>(spec_.rope_base);
   if (local && spec_.window > 0 && style_.local_base > 0.0) base = style_.local_base;
   if (local && spec_.local_rope_base != 0.0F) base = static_cast<double>(spec_.local_rope_base);
@@ -187,7 +195,7 @@ void TinyModel::attend(int32_t index, std::vector<Kept>* kept, std::vector<Row>*
   std::vector<Row> queries;
   Kept& own = (*kept)[static_cast<size_t>(index)];
   for (size_t t = 0; t < hidden->size(); ++t) {
-    const Row x = norm_if(style_.norm_before, index, "attn_norm", (*hidden)[t]);
+    const Row x = norm_before(index, "attn_norm", (*hidden)[t]);
     const auto position = static_cast<int32_t>(t);
     queries.push_back(input(index, "attn_q", x));
     turn_heads(index, "attn_q_norm", position, &queries.back());
@@ -228,14 +236,14 @@ void TinyModel::attend(int32_t index, std::vector<Kept>* kept, std::vector<Row>*
       }
     }
     if (style_.attention_gate != AttentionGate::kNone) {
-      const Row x = norm_if(style_.norm_before, index, "attn_norm", in[t]);
+      const Row x = norm_before(index, "attn_norm", in[t]);
       const Row gate = style_.attention_gate == AttentionGate::kInQ
                            ? half_of_q(index, x, true)
                            : product(in_layer(index, "attn_gate"), x);
       for (size_t i = 0; i < gate.size(); ++i) attended[i] /= 1.0 + std::exp(-gate[i]);
     }
     const Row out = product(in_layer(index, "attn_output"), attended);
-    add(&(*hidden)[t], norm_if(style_.norm_after, index, "post_attention_norm", out));
+    add(&(*hidden)[t], norm_after(index, "post_attention_norm", out));
   }
 }
 
@@ -257,10 +265,10 @@ void TinyModel::mix(int32_t index, const std::vector<Row>& in, std::vector<Row>*
     Row& x = (*hidden)[t];
     const bool beside =
         one_norm(index) || (style_.parallel == Parallel::kTwoNorms && !spec_.sequential);
-    const Row y = norm_if(style_.norm_before, index,
-                          one_norm(index) ? "attn_norm" : style_.ffn_norm, beside ? in[t] : x);
+    const Row y =
+        norm_before(index, one_norm(index) ? "attn_norm" : style_.ffn_norm, beside ? in[t] : x);
     if (has_experts(index)) {
-      add(&x, norm_if(style_.norm_after, index, "post_ffw_norm", experts(index, y)));
+      add(&x, norm_after(index, "post_ffw_norm", experts(index, y)));
       continue;
     }
     const engine::Activation act = activation(index);
@@ -279,7 +287,7 @@ void TinyModel::mix(int32_t index, const std::vector<Row>& in, std::vector<Row>*
       for (size_t i = 0; i < up.size(); ++i) up[i] = reference_gated(act, gate[i], up[i]);
     }
     const Row down = product(in_layer(index, "ffn_down"), up);
-    add(&x, norm_if(style_.norm_after, index, "post_ffw_norm", down));
+    add(&x, norm_after(index, "post_ffw_norm", down));
   }
 }
 
@@ -390,6 +398,7 @@ std::vector<double> TinyModel::logits(const std::vector<int32_t>& tokens, int32_
         spec_.embedding_factor != 0.0F ? static_cast<double>(spec_.embedding_factor) : 1.0;
     if (style_.root_embedding) factor = std::sqrt(static_cast<double>(spec_.hidden));
     for (double& value : hidden.back()) value *= factor;
+    if (style_.norm_embedding) hidden.back() = norm("", hidden.back());
   }
   std::vector<Kept> kept(static_cast<size_t>(spec_.layers));
   for (int32_t i = 0; i < (layers > 0 ? layers : spec_.layers); ++i) {

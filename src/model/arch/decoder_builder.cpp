@@ -24,7 +24,8 @@ int32_t DecoderBuilder::rope_table() {
   std::vector<float> factors;
   if (rope.freq_factors) {
     factors = weights_.optional_vector("rope_freqs.weight", rope.n_dims / 2);
-  } else if (rope.long_factors) {
+  }
+  if (rope.long_factors && factors.empty()) {
     const bool longer = h_.context_length > rope.original_context;
     const char* const own = longer ? "rope_factors_long.weight" : "rope_factors_short.weight";
     const char* const other = longer ? "rope_factors_short.weight" : "rope_factors_long.weight";
@@ -41,26 +42,30 @@ std::string DecoderBuilder::name(const char* part, const char* suffix) const {
   return "blk." + std::to_string(layer_) + "." + part + suffix;
 }
 
-graph::ValueId DecoderBuilder::embedding() {
-  const graph::ValueId x = graph_.embed(
-      weights_.matrix("token_embd.weight", h_.vocab_size, h_.hidden), h_.embedding_factor);
+graph::ValueId DecoderBuilder::embedding(bool normalised) {
+  graph::ValueId x = graph_.embed(weights_.matrix("token_embd.weight", h_.vocab_size, h_.hidden),
+                                  h_.embedding_factor);
+  if (normalised) {
+    x = graph_.rms_norm(x, std::vector(static_cast<size_t>(h_.hidden), 1.0F), h_.norm_eps);
+  }
   graph_.tap(0, x);
   return x;
 }
 
-graph::ValueId DecoderBuilder::norm(graph::ValueId x, const char* part) {
-  return norm(x, name(part, ""), h_.hidden);
+graph::ValueId DecoderBuilder::norm(graph::ValueId x, const char* part, float eps) {
+  return norm_of(x, name(part, ""), h_.hidden, eps);
 }
 
-graph::ValueId DecoderBuilder::norm(graph::ValueId x, const std::string& name, int64_t size) {
+graph::ValueId DecoderBuilder::norm_of(graph::ValueId x, const std::string& name, int64_t size,
+                                       float eps) {
+  if (eps == 0.0F) eps = h_.norm_eps;
   std::vector<float> weight;
   if (norms_.weight) weight = weights_.vector(name + ".weight", size);
   if (norms_.kind == NormStyle::Kind::kLayer) {
-    return graph_.layer_norm(x, weight, bias_values(name + ".bias", size, norms_.bias),
-                             h_.norm_eps);
+    return graph_.layer_norm(x, weight, bias_values(name + ".bias", size, norms_.bias), eps);
   }
   if (!norms_.weight) weight.assign(static_cast<size_t>(size), 1.0F);
-  return graph_.rms_norm(x, weight, h_.norm_eps);
+  return graph_.rms_norm(x, weight, eps);
 }
 
 graph::ValueId DecoderBuilder::norm_of_each(graph::ValueId heads, const char* part, int32_t n) {
@@ -158,8 +163,8 @@ graph::ValueId DecoderBuilder::attend(graph::ValueId q, graph::ValueId k, graph:
     if (k.valid()) k_norm = weights_.vector(name("attn_k_norm", ".weight"), spec().k_dim);
   }
   if (norms == HeadNorms::kAllHeads) {
-    q = norm(q, name("attn_q_norm", ""), q_rows());
-    if (k.valid()) k = norm(k, name("attn_k_norm", ""), k_rows());
+    q = norm_of(q, name("attn_q_norm", ""), q_rows());
+    if (k.valid()) k = norm_of(k, name("attn_k_norm", ""), k_rows());
   }
   if (norms == HeadNorms::kOwnOfEach) {
     q = norm_of_each(q, "attn_q_norm", spec().n_heads);
@@ -271,7 +276,7 @@ graph::ValueId DecoderBuilder::shared_expert(graph::ValueId x, engine::Act gate_
 
 void DecoderBuilder::head(graph::ValueId x, Bias bias) {
   graph_.begin_block(h_.n_layers);
-  x = norm(x, "output_norm", h_.hidden);
+  x = norm_of(x, "output_norm", h_.hidden);
   graph_.last_hidden(x);
   x = graph_.select_rows(x);
   const char* weight = weights_.has("output.weight") ? "output.weight" : "token_embd.weight";

@@ -54,15 +54,16 @@ class DecoderBuilder {
                  NormStyle norms = {})
       : h_(hparams), weights_(weights), graph_(graph), norms_(norms) {}
 
-  /// "token_embd" times the model's factor; also the tap before the first layer.
-  graph::ValueId embedding();
+  /// "token_embd" times the model's factor, and an RMS norm without weight of it if wanted; also
+  /// the tap before the first layer.
+  graph::ValueId embedding(bool normalised = false);
   /// Tensors named from here on are those of "blk.<layer>.", sizes those of the layer.
   void begin_layer(int32_t layer) {
     layer_ = layer;
     graph_.begin_block(layer);
   }
-  /// The family's norm with the tensors of that name.
-  graph::ValueId norm(graph::ValueId x, const char* name);
+  /// The family's norm with the tensors of that name; eps 0 stands for the model's.
+  graph::ValueId norm(graph::ValueId x, const char* name, float eps = 0.0F);
   /// x times "<name>.weight" of `rows` outputs.
   graph::ValueId linear(graph::ValueId x, const char* name, int64_t rows, graph::SiteKind kind,
                         Bias bias);
@@ -113,7 +114,7 @@ class DecoderBuilder {
   /// The graph's number of the layer's angles; layers with the same share a table.
   int32_t rope_table();
   [[nodiscard]] std::string name(const char* part, const char* suffix) const;
-  graph::ValueId norm(graph::ValueId x, const std::string& name, int64_t size);
+  graph::ValueId norm_of(graph::ValueId x, const std::string& name, int64_t size, float eps = 0.0F);
   /// Of n heads, where the file has the tensor.
   graph::ValueId norm_of_each(graph::ValueId heads, const char* part, int32_t n);
   /// Of a feed-forward: the layer's numbers.

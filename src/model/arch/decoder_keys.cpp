@@ -65,6 +65,8 @@ Status read_scaling(KeyReader& keys, const HParams& h, RopeParams* rope) {
     rope->scaling = RopeScaling::kYarn;
   } else if (type == "llama3") {
     rope->scaling = RopeScaling::kLlama3;
+  } else if (type == "longrope" && rope->long_factors) {
+    rope->scaling = RopeScaling::kNone;
   } else {
     const int shown = gguf::is_clean_name(type) ? gguf::shown_length(type) : 0;
     return error(Code::kUnsupported, "%s \"%.*s\" is not supported (none, linear, yarn, llama3)",
@@ -232,6 +234,20 @@ Status read_rope_switch(KeyReader& keys, HParams* h) {
   for (LayerParams& layer : h->layers) {
     if (!rotates) layer.rope = {};
   }
+  return {};
+}
+
+Status read_rope_sections(KeyReader& keys, HParams* h) {
+  constexpr const char* kSections = "rope.dimension_sections";
+  std::vector<uint32_t> sections;
+  GEN_TRY(keys.list(kSections, &sections));
+  if (std::all_of(sections.begin(), sections.end(), [](uint32_t n) { return n == 0; })) return {};
+  if (sections.size() < 2 || sections[0] == 0 || sections[1] == 0 ||
+      (sections.size() > 3 && sections[3] != 0)) {
+    return error(Code::kUnsupported, "%s is not of two or three positions",
+                 keys.key(kSections).c_str());
+  }
+  for (LayerParams& layer : h->layers) layer.rope.kind = engine::RopeKind::kHalves;
   return {};
 }
 

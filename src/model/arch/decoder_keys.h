@@ -37,6 +37,9 @@ struct LocalRope {
 Status read_local_rope(KeyReader& keys, LocalRope family, HParams* h);
 /// rope.scaling.finetuned (true); false: nothing is rotated.
 Status read_rope_switch(KeyReader& keys, HParams* h);
+/// rope.dimension_sections: how many pairs turn by time, height, width. In texts these are one
+/// position, and pairs are halves of a head; a fourth, which texts do not have, is refused.
+Status read_rope_sections(KeyReader& keys, HParams* h);
 /// feed_forward_length, which may differ from block to block.
 Status read_feed_forward(KeyReader& keys, HParams* h);
 /// expert_count, 0: there are none; expert_used_count, expert_feed_forward_length,

@@ -70,6 +70,10 @@ Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) 
     const auto every = static_cast<size_t>(style.unrotated_every);
     if (i % every == every - 1) h->layers[i].rope = {};
   }
+  for (LayerParams& layer : h->layers) {
+    if (style.rotate_local && layer.attention.window == 0) layer.rope = {};
+  }
+  if (style.rope_sections) GEN_TRY(read_rope_sections(keys, h));
   if (style.share_scaled_layers == h->n_layers && !keys.has("attention.scale")) {
     for (LayerParams& layer : h->layers) {
       const int32_t share = std::max(h->hidden / layer.attention.n_heads, 1);
@@ -93,7 +97,7 @@ void build_dense_decoder(const DenseStyle& style, const HParams& h, Weights& wei
   DecoderBuilder d(h, weights, graph, style.norms);
   // Where no layer turns.
   if (style.rope.freq_factors) weights.ignore("rope_freqs.weight");
-  ValueId x = d.embedding();
+  ValueId x = d.embedding(style.norm_embedding);
   for (int32_t layer = 0; layer < h.n_layers; ++layer) {
     d.begin_layer(layer);
     const ValueId a = style.norm_before ? d.norm(x, "attn_norm") : x;
@@ -102,10 +106,10 @@ void build_dense_decoder(const DenseStyle& style, const HParams& h, Weights& wei
     attended = d.gated_attention(attended, a, style.attention_gate, style.input_bias);
     ValueId y = d.linear(attended, "attn_output", h.hidden, SiteKind::kAttnOut, style.inner_bias);
     const ValueId in = x;
-    x = d.add(x, style.norm_after ? d.norm(y, "post_attention_norm") : y);
+    x = d.add(x, style.norm_after ? d.norm(y, "post_attention_norm", style.after_eps) : y);
     const ValueId f = feed_forward_input(style, h, d, {in, a, x});
     y = feed_forward(style, d, f);
-    x = d.add(x, style.norm_after ? d.norm(y, "post_ffw_norm") : y);
+    x = d.add(x, style.norm_after ? d.norm(y, "post_ffw_norm", style.after_eps) : y);
     d.end_layer(x);
   }
   d.head(x, style.head_bias);

@@ -48,13 +48,18 @@ struct DenseStyle {
   RopeParams rope;
   /// rope.scaling.finetuned, where it is false, says that nothing is rotated.
   bool rope_switch = false;
+  /// rope.dimension_sections: models that see pictures, too, rotate by several positions, which are
+  /// one in texts. Files that say so have the elements of a pair half of a head apart.
+  bool rope_sections = false;
 
   // Norms, one for attention and one for the feed-forward.
   NormStyle norms = {};
   bool norm_before = true;  // attn_norm and `ffn_norm`, of what goes in
   const char* ffn_norm = "ffn_norm";
   Parallel parallel = Parallel::kNever;
-  bool norm_after = false;  // post_attention_norm and post_ffw_norm, of what is added
+  bool norm_after = false;      // post_attention_norm and post_ffw_norm, of what is added
+  float after_eps = 0.0F;       // of these; 0: the file's
+  bool norm_embedding = false;  // rows of token_embd have an RMS norm without weight
   HeadNorms head_norms = HeadNorms::kNone;
 
   Bias input_bias = Bias::kNone;  // of attn_q, attn_k and attn_v
@@ -72,6 +77,7 @@ struct DenseStyle {
   double local_base = 0.0;   // of layers with a window, without rope.freq_base_swa; 0: that of all
   bool local_unscaled = false;  // layers with a window turn without rope.scaling
   int32_t unrotated_every = 0;  // the last of so many layers turns nothing; 0: all turn
+  bool rotate_local = false;    // layers without a window turn nothing
 
   bool root_embedding = false;  // the embedding is multiplied by the root of its length
   bool logit_factor = false;    // logit_scale, a factor
