@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "cuda/device/runtime.h"
 #include "cuda/engine/device_guard.h"
-#include "engine/gpu_allocator.h"
+#include "engine/memory/gpu_allocator.h"
 
 namespace gen::cuda {
 

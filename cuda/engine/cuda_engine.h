@@ -10,9 +10,9 @@
 #include "cuda/engine/device_memory.h"
 #include "cuda/engine/device_queue.h"
 #include "cuda/engine/step_graphs.h"
-#include "engine/backend.h"
+#include "engine/backend/backend.h"
+#include "engine/backend/registry.h"
 #include "engine/engine.h"
-#include "engine/registry.h"
 
 namespace gen::cuda {
 

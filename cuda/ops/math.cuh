@@ -12,7 +12,7 @@
 
 #include "cuda/ops/device.cuh"
 #include "engine/activation.h"
-#include "engine/sincos_series.h"
+#include "engine/rope/sincos_series.h"
 
 namespace gen::cuda {
 

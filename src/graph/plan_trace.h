@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/trace_log.h"
-#include "engine/tracer.h"
+#include "engine/trace/trace_log.h"
+#include "engine/trace/tracer.h"
 
 namespace gen::graph {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/tracer.h"
+#include "engine/trace/tracer.h"
 
 namespace gen::graph {
 

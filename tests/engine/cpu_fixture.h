@@ -14,8 +14,8 @@
 #include "base/allocator.h"
 #include "base/cpu.h"
 #include "base/thread_pool.h"
-#include "engine/cpu/context.h"
-#include "engine/cpu/kernel_table.h"
+#include "engine/cpu/base/context.h"
+#include "engine/cpu/base/kernels.h"
 
 namespace gen::engine::cpu {
 

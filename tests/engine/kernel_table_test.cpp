@@ -2,7 +2,7 @@
 // Proves which kernels each CPU level uses, and that kernels of a unit that no level with a name
 // has are used where it is and nowhere else. Tables are only compared, so levels that this machine
 // does not run are here, too.
-#include "engine/cpu/kernel_table.h"
+#include "engine/cpu/base/kernels.h"
 
 #include <gtest/gtest.h>
 
@@ -10,14 +10,14 @@
 #include <string>
 #include <vector>
 
-#include "engine/cpu/context.h"
-#include "engine/cpu/linear_bf16.h"
-#include "engine/cpu/linear_kernels.h"
-#include "engine/cpu/linear_quant_simd.h"
-#include "engine/cpu/linear_scalar.h"
-#include "engine/cpu/linear_vnni.h"
-#include "engine/cpu/ops_run.h"
-#include "engine/cpu/weight.h"
+#include "engine/cpu/base/context.h"
+#include "engine/cpu/base/ops_run.h"
+#include "engine/cpu/linear/linear_bf16.h"
+#include "engine/cpu/linear/linear_kernels.h"
+#include "engine/cpu/linear/linear_quant_simd.h"
+#include "engine/cpu/linear/linear_scalar.h"
+#include "engine/cpu/linear/linear_vnni.h"
+#include "engine/cpu/linear/weight.h"
 #include "engine/linear_cases.h"
 
 namespace gen::engine::cpu {

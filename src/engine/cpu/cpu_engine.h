@@ -6,10 +6,10 @@
 #include <memory>
 
 #include "base/thread_pool.h"
-#include "engine/cpu/kernel_table.h"
+#include "engine/backend/registry.h"
+#include "engine/cpu/base/kernels.h"
 #include "engine/engine.h"
-#include "engine/host_memory.h"
-#include "engine/registry.h"
+#include "engine/memory/host_memory.h"
 
 namespace gen::engine::cpu {
 

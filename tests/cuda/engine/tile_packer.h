@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "cuda/ops/weight_tiles.h"
+#include "cuda/ops/weight/weight_tiles.h"
 #include "engine/weight.h"
 #include "quant/format.h"
 
