@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Production allocators as tables (engine/gpu_allocator.h): a device's memory from a pool of our
-// own, and the host's, which poses as a device.
+// Production allocators as tables (engine/memory/gpu_allocator.h): a device's memory from a pool of
+// our own, and the host's, which poses as a device.
 #pragma once
 
 #include <cstddef>

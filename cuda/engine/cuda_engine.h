@@ -75,7 +75,7 @@ class CudaEngine final : public engine::Engine {
 /// needs and the one found. Asked once by the table's why_not.
 std::string why_unavailable();
 
-/// The table of this engine: see engine/backend.h.
+/// The table of this engine: see engine/backend/backend.h.
 const gen_backend_v1& cuda_backend() noexcept;
 
 }  // namespace gen::cuda

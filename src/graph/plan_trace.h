@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tracer that writes what plans do into a record of operations (engine/trace_log.h): each
+// A tracer that writes what plans do into a record of operations (engine/trace/trace_log.h): each
 // instruction that was run with the tensors it read and made, and each append to and read of a
 // cache, by the schema of traced caches.
 #pragma once

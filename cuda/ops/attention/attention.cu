@@ -7,9 +7,9 @@
 //   ascending; levels of fp8 and q4 are summed per scale), 2^x of scores less the chunk's largest,
 //   sums over sixteen virtual lanes, then a thread is an element for the weighted values (entries
 //   ascending). Chunks are merged in order. The order of operations is that of
-//   engine/cpu/attention-inl.h, and so are the bits; nothing of it depends on the batch, on block
-//   tables or on cells. Shared memory: q, running sums, scores, and the places of a chunk's keys
-//   and values.
+//   engine/cpu/attention/attention-inl.h, and so are the bits; nothing of it depends on the batch,
+//   on block tables or on cells. Shared memory: q, running sums, scores, and the places of a
+//   chunk's keys and values.
 #include "cuda/ops/attention/attention_merged.cuh"
 #include "cuda/ops/device.cuh"
 #include "cuda/ops/ops_run.h"

@@ -2,7 +2,7 @@
 // Which entries of its sequence a row looks at, chunk by chunk: position p goes to slot p % 256 of
 // chunk p / 256. Where positions are implied a chunk is a range; where they are listed, or rows
 // form a tree, entries are looked at one by one, and a chunk ends where a position is no larger
-// than the one before it, as on the CPU (engine/cpu/attention_walk.cpp).
+// than the one before it, as on the CPU (engine/cpu/attention/attention_walk.cpp).
 #pragma once
 
 #include "cuda/ops/device.cuh"

@@ -6,8 +6,8 @@
 //   Blocks of 256:  the same with  d[n, b] s[t, b]  and  sum over runs r ascending of
 //                   fma(i, scale[n, b, r], sum)
 //   with i = sum_c q_w q_x - zero sum_c q_x, exact in integers; of types with minima another term
-//   follows for each block, see FewTerms. The order is that of engine/cpu/linear_scalar.cpp, and so
-//   are the bits: of one row or eight, whatever is beside them, and on every device.
+//   follows for each block, see FewTerms. The order is that of engine/cpu/linear/linear_scalar.cpp,
+//   and so are the bits: of one row or eight, whatever is beside them, and on every device.
 //
 //   Work    A block of threads is two tiles, 16 outputs; of a gated product one and its gates. Each
 //           of its warps takes a step of both at a time: their outputs are the rows of a, x is the

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Appends one position of a layer's keys and values in a device's memory, at the position that a
 // counter there holds. The host need not know it, so a captured append can be replayed.
-// cuda/ops/cache_append.cu does it on a device, counted_append.cpp in host memory.
+// cuda/ops/cache/cache_append.cu does it on a device, counted_append.cpp in host memory.
 #pragma once
 
 #include <cstdint>

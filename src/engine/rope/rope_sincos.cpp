@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See rope_sincos.h and engine/sincos_series.h.
+// See rope_sincos.h and sincos_series.h.
 #include "engine/rope/rope_sincos.h"
 
 #include <cmath>

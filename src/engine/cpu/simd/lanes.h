@@ -3,10 +3,10 @@
 // bodies that have a separate scalar file, these are also compiled for plain C++, so the scalar
 // level and the fast ones are the same text. A kernel's .cpp says
 //
-//   #define HWY_TARGET_INCLUDE "engine/cpu/<op>-inl.h"
+//   #define HWY_TARGET_INCLUDE "engine/cpu/<folder>/<op>-inl.h"
 //   #include "engine/cpu/simd/lanes.h"
 //   #include "hwy/foreach_target.h"  // IWYU pragma: keep
-//   #include "engine/cpu/<op>-inl.h"
+//   #include "engine/cpu/<folder>/<op>-inl.h"
 //
 // and asks GEN_LANES_PICK for the copy of a level. Include this before any Highway header.
 #pragma once

@@ -5,7 +5,7 @@
 // CpuLevel to it:
 //
 //   #undef HWY_TARGET_INCLUDE
-//   #define HWY_TARGET_INCLUDE "engine/cpu/<op>_simd.cpp"
+//   #define HWY_TARGET_INCLUDE "engine/cpu/<folder>/<op>_simd.cpp"
 //   #include "engine/cpu/simd/simd.h"
 //   #include "hwy/foreach_target.h"
 //   #include "hwy/highway.h"
