@@ -11,8 +11,8 @@
 #include "cuda/engine/device_queue.h"
 #include "cuda/engine/step_graphs.h"
 #include "engine/backend/backend.h"
-#include "engine/backend/registry.h"
 #include "engine/engine.h"
+#include "engine/engine_options.h"
 
 namespace gen::cuda {
 

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/cpu/kernel_table.h"
 #include "engine/cpu/linear/linear_kernels.h"
 #include "engine/cpu/peaks.h"
 #include "engine/linear_cases.h"

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/log.h"
+#include "engine/backend/registry.h"
 #include "support/cpu_engine.h"
 
 namespace gen::engine {

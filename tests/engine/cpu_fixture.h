@@ -15,7 +15,7 @@
 #include "base/cpu.h"
 #include "base/thread_pool.h"
 #include "engine/cpu/base/context.h"
-#include "engine/cpu/base/kernels.h"
+#include "engine/cpu/kernel_table.h"
 
 namespace gen::engine::cpu {
 

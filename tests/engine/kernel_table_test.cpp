@@ -2,7 +2,7 @@
 // Proves which kernels each CPU level uses, and that kernels of a unit that no level with a name
 // has are used where it is and nowhere else. Tables are only compared, so levels that this machine
 // does not run are here, too.
-#include "engine/cpu/base/kernels.h"
+#include "engine/cpu/kernel_table.h"
 
 #include <gtest/gtest.h>
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/cpu/elementwise/elementwise.h"
+#include "engine/cpu/kernel_table.h"
 #include "engine/cpu/linear/linear_kernels.h"
 #include "engine/cpu/linear/weight.h"
 #include "engine/cpu/weight/weight_layout.h"

@@ -10,9 +10,10 @@
 
 #include "base/log.h"
 #include "base/status.h"
-#include "engine/backend/registry.h"
 #include "engine/engine.h"
+#include "engine/engine_options.h"
 #include "engine/memory/counted_append.h"
+#include "engine/memory/gpu_allocator.h"
 
 extern "C" {
 

@@ -80,4 +80,26 @@ Result<std::shared_ptr<Engine>> create_engine(std::string_view name, const Engin
   return row->create(options);
 }
 
+Status append_on_device(int32_t device, const CountedAppend& append, void* stream) {
+  if (device < 0) {
+    if (stream != nullptr) {
+      return {Code::kInvalidArgument, "host memory that poses as a device has no streams"};
+    }
+    append_on_host(append);
+    return {};
+  }
+  if (stream == nullptr) {
+    return error(Code::kInvalidArgument, "stream is NULL, no stream of device %d", device);
+  }
+  GEN_ASSIGN(const EngineRow* const row, engine_row("cuda"));
+  if (const char* reason = row->why_not(); reason != nullptr) {
+    return error(Code::kUnsupported, "backend %s: %s", row->name, reason);
+  }
+  if (const int32_t count = row->device_count(); device >= count) {
+    return error(Code::kUnsupported, "device %d of backend %s, which has %d", device, row->name,
+                 count);
+  }
+  return row->append(device, append, stream);
+}
+
 }  // namespace gen::engine

@@ -7,33 +7,12 @@
 #include <string>
 #include <string_view>
 
-#include "base/allocator.h"
-#include "base/cpu.h"
-#include "base/thread_pool.h"
+#include "base/status.h"
 #include "engine/engine.h"
+#include "engine/engine_options.h"
 #include "engine/memory/counted_append.h"
-#include "engine/memory/gpu_allocator.h"
 
 namespace gen::engine {
-
-struct EngineOptions {
-  std::shared_ptr<ThreadPool> pool;            // required by the CPU engine
-  Allocator* allocator = &system_allocator();  // outlives the engine
-  /// For what everybody addresses (Engine::memory()), in place of the allocator's; outlives the
-  /// engine. Its bytes lie `distance` from the addresses that it gives, for tests.
-  EngineMemory* memory = nullptr;
-  std::ptrdiff_t distance = 0;
-  CpuLevel cpu_level = CpuLevel::kScalar;  // kernels to use; see chosen_cpu_level()
-  /// Takes all memory that work would take, and does none of it: weights are not filled, results
-  /// are anything, what is downloaded is 0. For estimates. Engines that work on a device need a
-  /// gpu_allocator then, whose device memory is never touched.
-  bool dry_run = false;
-  bool repack = true;  // false: lasting weights stay where they are, which is slower
-  /// Of engines that work on a device: which one, and where its memory comes from; null for the
-  /// device's own. It must be of that device.
-  int32_t device = 0;
-  std::shared_ptr<const GpuTable> gpu_allocator;
-};
 
 struct EngineRow {
   const char* name;  // "cpu"
@@ -57,5 +36,10 @@ std::span<const EngineRow> engine_rows() noexcept;
 Result<const EngineRow*> engine_row(std::string_view name);
 /// kInvalidArgument for an unknown name, kUnsupported with the reason for an unavailable engine.
 Result<std::shared_ptr<Engine>> create_engine(std::string_view name, const EngineOptions& options);
+
+/// Device -1 is host memory, which has no stream. On any other it is enqueued on `stream`, a
+/// cudaStream_t of that device, by the backend "cuda". kInvalidArgument for a stream of device -1
+/// and for none of another, kUnsupported without the backend or the device, kDevice.
+Status append_on_device(int32_t device, const CountedAppend& append, void* stream);
 
 }  // namespace gen::engine

@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "base/thread_pool.h"
-#include "engine/backend/registry.h"
-#include "engine/cpu/base/kernels.h"
+#include "engine/cpu/kernel_table.h"
 #include "engine/engine.h"
+#include "engine/engine_options.h"
 #include "engine/memory/host_memory.h"
 
 namespace gen::engine::cpu {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts the tables of the operations together. See kernel_table.h.
-#include "engine/cpu/base/kernels.h"
+#include "engine/cpu/kernel_table.h"
 
 #include "engine/cpu/attention/attention.h"
 #include "engine/cpu/elementwise/elementwise.h"

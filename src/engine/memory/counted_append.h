@@ -6,7 +6,6 @@
 
 #include <cstdint>
 
-#include "base/status.h"
 #include "tensor/dtype.h"
 
 namespace gen::engine {
@@ -36,10 +35,5 @@ struct CountedAppend {
 
 /// In host memory, at once: the reference of the kernel.
 void append_on_host(const CountedAppend& append) noexcept;
-
-/// Device -1 is host memory, which has no stream. On any other it is enqueued on `stream`, a
-/// cudaStream_t of that device, by the backend "cuda". kInvalidArgument for a stream of device -1
-/// and for none of another, kUnsupported without the backend or the device, kDevice.
-Status append_on_device(int32_t device, const CountedAppend& append, void* stream);
 
 }  // namespace gen::engine

@@ -22,7 +22,7 @@ void rope_turn(const RopeTable& table, double by, double* x) noexcept {
   for (int32_t i = 0; i < pairs; ++i) {
     double sine = 0.0;
     double cosine = 0.0;
-    cpu::rope_sincos(by * static_cast<double>(table.inv_freq[i]), &sine, &cosine);
+    rope_sincos(by * static_cast<double>(table.inv_freq[i]), &sine, &cosine);
     turn(cosine, sine, &x[adjacent ? 2 * i : i], &x[adjacent ? 2 * i + 1 : i + pairs]);
   }
 }
@@ -32,8 +32,7 @@ RopeTurn::RopeTurn(const RopeTable& table, double by)
   if (table.kind == RopeKind::kNone) return;
   pairs_.resize(static_cast<size_t>(table.n_dims / 2));
   for (size_t i = 0; i < pairs_.size(); ++i) {
-    cpu::rope_sincos(by * static_cast<double>(table.inv_freq[i]), &pairs_[i].sine,
-                     &pairs_[i].cosine);
+    rope_sincos(by * static_cast<double>(table.inv_freq[i]), &pairs_[i].sine, &pairs_[i].cosine);
   }
 }
 

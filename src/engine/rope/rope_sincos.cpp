@@ -8,7 +8,7 @@
 
 #include "engine/rope/sincos_series.h"
 
-namespace gen::engine::cpu {
+namespace gen::engine {
 
 void rope_sincos(double x, double* sine, double* cosine) noexcept {
   if (!(std::fabs(x) <= kLargestAngle)) {
@@ -37,4 +37,4 @@ void rope_sincos(double x, double* sine, double* cosine) noexcept {
   }
 }
 
-}  // namespace gen::engine::cpu
+}  // namespace gen::engine

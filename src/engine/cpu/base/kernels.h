@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels of one CPU level: one pointer per operation to that operation's own table of
-// functions. An operation adds here one forward declaration, one member, and in kernel_table.cpp
+// functions. An operation adds here one forward declaration, one member, and in ../kernel_table.cpp
 // one line. Each operation's function `const XKernels* x_kernels(CpuLevel)` answers for every
 // level: its scalar table where it has nothing faster, so an engine always finds a full table.
 // Every level gives the same bits, but for BF16 weights at avx512_bf16; tests put tables of several
@@ -36,9 +36,6 @@ struct KernelTable {
   const RouteKernels* route = nullptr;
   const ScanKernels* scan = nullptr;
 };
-
-/// For each operation the best kernels that run at `level`.
-KernelTable kernel_table(CpuLevel level) noexcept;
 
 /// Kernels of a unit of the processor, and the features that they need.
 template <typename Kernels>

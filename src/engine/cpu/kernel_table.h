@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernels the CPU engine uses. See base/kernels.h.
+#pragma once
+
+#include "base/cpu.h"
+#include "engine/cpu/base/kernels.h"
+
+namespace gen::engine::cpu {
+
+/// For each operation the best kernels that run at `level`.
+KernelTable kernel_table(CpuLevel level) noexcept;
+
+}  // namespace gen::engine::cpu
