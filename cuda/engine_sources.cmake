@@ -14,7 +14,8 @@ set(GEN_CUDA_KERNEL_SOURCES
   ops/experts/experts.cu ops/experts/route.cu
   ops/linear/adapter_in.cu ops/linear/compare_sums.cu ops/linear/linear.cu ops/linear/linear_blocks_of_256.cu
     ops/linear/linear_blocks_of_32.cu ops/linear/linear_float_few.cu ops/linear/linear_float_rows.cu
-    ops/linear/linear_floats.cu ops/linear/linear_rows_of_256.cu ops/linear/linear_rows_of_32.cu ops/linear/linear_unpacked.cu
+    ops/linear/linear_floats.cu ops/linear/linear_rows_of_256.cu ops/linear/linear_rows_of_32.cu ops/linear/linear_rows_trial.cu
+    ops/linear/linear_unpacked.cu
   ops/logits/best.cu ops/logits/best_many.cu ops/logits/mass.cu
   ops/norm/layer_norm.cu ops/norm/rms_norm.cu
   ops/sequence/rope_angles.cu ops/sequence/rope_append.cu ops/sequence/scan.cu

@@ -21,10 +21,10 @@
 //   rows must have one result it does so only by ways that have been found to add as we do.
 #include <utility>
 
-#include "cuda/ops/linear/compare_sums.h"
 #include "cuda/ops/linear/linear_float_rows.cuh"
 #include "cuda/ops/linear/linear_floats.cuh"
 #include "cuda/ops/linear/linear_rows_product.h"
+#include "cuda/ops/linear/linear_rows_trial.h"
 #include "cuda/ops/linear/warp_sums.cuh"
 
 namespace gen::cuda {
@@ -45,6 +45,7 @@ struct TileShape {
 /// Blocks that a multiprocessor has room for: that of sm_75 has shared memory for one.
 [[maybe_unused]] constexpr int32_t kResidentTiles = GEN_CUDA_ARCH < 800 ? 1 : 2;
 using LargeTile = TileShape<4, 4, 3>;
+static_assert(LargeTile::outputs == kLargestTileOutputs);
 using MiddleTile = TileShape<2, 2, 4>;
 using SmallTile = TileShape<1, 2, 4>;
 constexpr int32_t kRoundThreads = 256;
@@ -313,10 +314,6 @@ int64_t filled_up(int64_t rows) {
   if (rows <= 256) return to(64);
   return to(rows <= 1024 ? 128 : 256);
 }
-/// Sums that a trial compares at least, of which half have to tell something.
-constexpr int64_t kLeastCompared = 512;
-/// Where a trial's numbers lie in the workspace, our own kernel's sums behind them.
-constexpr size_t kFoundBytes = 256;
 
 /// Memory of an operation, piece by piece.
 class Pieces {
@@ -333,51 +330,15 @@ class Pieces {
   size_t end_ = 0;
 };
 
-/// Times what is enqueued on a stream by the device's clock.
-class Stopwatch {
- public:
-  explicit Stopwatch(device::Stream stream) noexcept : stream_(stream) {
-    for (device::Event& event : events_) {
-      if (failed_.ok()) failed_ = device::event_create(&event, true);
-    }
-    if (!failed_.ok()) static_cast<void>(device::last_error());
-  }
-  ~Stopwatch() {
-    for (device::Event event : events_) {
-      if (event != nullptr) static_cast<void>(device::event_destroy(event));
-    }
-  }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-
-  /// Milliseconds of what `enqueue` enqueues, after once to warm up; kUntimed where events fail.
-  /// A status of `enqueue`, and of a device that is lost. Waits for the device.
-  template <typename Enqueue>
-  Status time(const Enqueue& enqueue, float* ms) const {
-    *ms = MatrixProducts::kUntimed;
-    device::Error failed = failed_;
-    if (failed.ok()) GEN_TRY(enqueue());
-    if (failed.ok()) failed = device::event_record(events_[0], stream_);
-    for (int32_t i = 0; i < kTimed && failed.ok(); ++i) GEN_TRY(enqueue());
-    if (failed.ok()) failed = device::event_record(events_[1], stream_);
-    if (failed.ok()) failed = device::event_synchronize(events_[1]);
-    float all = 0.0F;
-    if (failed.ok()) failed = device::event_elapsed_ms(events_[0], events_[1], &all);
-    if (failed.ok()) *ms = all / kTimed;
-    if (failed.sticky()) return device_status(failed, "timing a product");
-    if (!failed.ok()) static_cast<void>(device::last_error());
-    return {};
-  }
-
- private:
-  static constexpr int32_t kTimed = 3;
-
-  device::Stream stream_;
-  device::Event events_[2] = {nullptr, nullptr};
-  device::Error failed_;
-};
-
 }  // namespace
+
+Status multiply_float_rows(const OpContext& context, DType type, const FloatRowsView& of) {
+  if (of.end.y.rows <= kMatvecRows) return linear_float_few(context, type, of);
+  const auto launch = [&]<typename Type>(Type) {
+    return launch_tiles<Type, LargeTile, MiddleTile, SmallTile>(context, of);
+  };
+  return type == DType::kF16 ? launch(TypeF16()) : launch(TypeBF16());
+}
 
 RowsProduct::RowsProduct(const OpContext& context, DType type, const PackedRows& x,
                          bool own) noexcept
@@ -404,10 +365,7 @@ void RowsProduct::drop_library() noexcept {
 void RowsProduct::choose(const LinearEnd& end, const WeightSegment& weight) {
   if (!own_bits_ || library_ == nullptr) return;
   rounded_ = filled_up(x_.rows);
-  const auto row_bytes = static_cast<size_t>(rounded_) * sizeof(float);
-  if (rounded_ * weight.rows < kLeastCompared || kFoundBytes + row_bytes > workspace_bytes_) {
-    return drop_library();
-  }
+  if (!RowsTrial::tells(rounded_, weight.rows, workspace_bytes_)) return drop_library();
   // A dry run takes what a trial takes.
   const MatrixProducts::Ways ways = context_.dry_run
                                         ? MatrixProducts::Ways::kToTry
@@ -491,92 +449,7 @@ Status RowsProduct::try_ways(const LinearEnd& end, const WeightSegment& weight) 
   MatrixProduct product = library_product(end, weight, false);
   if (product.residual != nullptr) product.y = sums_;
   MatrixProducts& library = *std::exchange(library_, nullptr);
-  return context_.dry_run ? Status() : try_each(library, product, weight);
-}
-
-Status RowsProduct::try_each(MatrixProducts& library, const MatrixProduct& product,
-                             const WeightSegment& weight) {
-  using Verdict = MatrixProducts::Verdict;
-  const Stopwatch watch(context_.stream);
-  float ms = MatrixProducts::kUntimed;
-  auto verdict = Verdict::kDiffers;
-  bool same = false;
-  while (verdict != Verdict::kUndecided && library.ways(product) == MatrixProducts::Ways::kToTry) {
-    if (!library.multiply(product, context_.stream)) continue;  // there is one way less
-    GEN_ASSIGN(verdict, compare(product, weight));
-    if (verdict == Verdict::kSame) {
-      bool made = true;
-      const auto again = [&] {
-        made = made && library.multiply(product, context_.stream);
-        return Status();
-      };
-      GEN_TRY(watch.time(again, &ms));
-      if (!made) continue;
-      same = true;
-    }
-    library.judge(product, verdict, ms);
-  }
-  if (!same) return {};
-  float own_ms = MatrixProducts::kUntimed;
-  const auto own = [&] { return own_sums(product, weight); };
-  Status status = ms != MatrixProducts::kUntimed ? watch.time(own, &own_ms) : Status();
-  library.settle(product, own_ms);
-  return status;
-}
-
-Status RowsProduct::own_sums(const MatrixProduct& product, const WeightSegment& weight) {
-  FloatRowsView of = {};
-  of.x = rows_;
-  of.end.y = {product.y, rounded_, product.outputs, product.y_stride};
-  of.end.rows = product.outputs;
-  if (product.residual != nullptr) {
-    of.end.residual = {product.residual, rounded_, product.outputs, product.y_stride};
-  }
-  of.weight = weight.data;
-  of.row_bytes = weight.row_bytes;
-  return multiply_own(of);
-}
-
-Result<MatrixProducts::Verdict> RowsProduct::compare(const MatrixProduct& product,
-                                                     const WeightSegment& weight) {
-  using Verdict = MatrixProducts::Verdict;
-  // The library has done with the workspace. Our own sums go there, some outputs after others.
-  auto* const found = reinterpret_cast<SumsFound*>(workspace_);
-  auto* const own = reinterpret_cast<float*>(workspace_ + kFoundBytes);
-  const size_t row_bytes = static_cast<size_t>(rounded_) * sizeof(float);
-  const auto fit = static_cast<int64_t>((workspace_bytes_ - kFoundBytes) / row_bytes);
-  const int64_t each =
-      fit < LargeTile::outputs ? fit : fit / LargeTile::outputs * LargeTile::outputs;
-  GEN_TRY(device_status(device::memset_async(found, 0, sizeof(SumsFound), context_.stream),
-                        "clearing what a trial finds"));
-  for (int64_t first = 0; first < product.outputs; first += each) {
-    const int64_t n = product.outputs - first < each ? product.outputs - first : each;
-    FloatRowsView of = {};
-    of.x = rows_;
-    of.end.y = {own, rounded_, n, n};
-    of.end.rows = n;
-    if (product.residual != nullptr) {
-      of.end.residual = {product.residual + first, rounded_, n, product.y_stride};
-    }
-    of.weight = weight.data + static_cast<size_t>(first) * weight.row_bytes;
-    of.row_bytes = weight.row_bytes;
-    GEN_TRY(multiply_own(of));
-    const SumsView sums = {own,
-                           product.y + first,
-                           product.y_stride,
-                           type_ == DType::kF16 ? rows_.factors : nullptr,
-                           rounded_,
-                           n};
-    GEN_TRY(compare_sums(context_, sums, found));
-  }
-  SumsFound sums = {};
-  if (Status read = context_.scratch->read_back(found, sizeof(sums), &sums); !read.ok()) {
-    if (read.code() == Code::kOutOfMemory) return Verdict::kUndecided;
-    return read;
-  }
-  if (sums.differ != 0) return Verdict::kDiffers;
-  const bool tells = int64_t{sums.telling} * 2 >= rounded_ * product.outputs;
-  return tells ? Verdict::kSame : Verdict::kUndecided;
+  return context_.dry_run ? Status() : RowsTrial(context_, rows_, weight).run(library, product);
 }
 
 Status RowsProduct::finish(const LinearEnd& end) {
@@ -597,15 +470,7 @@ Status RowsProduct::multiply(const LinearEnd& end, const WeightSegment& weight,
                              const WeightSegment* up, bool fresh_weights) {
   const FloatRowsView of = {
       rows_, end, weight.data, up != nullptr ? up->data : nullptr, weight.row_bytes, fresh_weights};
-  return multiply_own(of);
-}
-
-Status RowsProduct::multiply_own(const FloatRowsView& of) {
-  if (of.end.y.rows <= kMatvecRows) return linear_float_few(context_, type_, of);
-  const auto launch = [&]<typename Type>(Type) {
-    return launch_tiles<Type, LargeTile, MiddleTile, SmallTile>(context_, of);
-  };
-  return type_ == DType::kF16 ? launch(TypeF16()) : launch(TypeBF16());
+  return multiply_float_rows(context_, type_, of);
 }
 
 bool linear_float_rows_can(const OpContext& context, DType type) {

@@ -44,6 +44,11 @@ struct FloatRowsView {
 /// Up to eight rows, by the kernel of linear_float_few.cu.
 Status linear_float_few(const OpContext& context, DType type, const FloatRowsView& of);
 
+/// Any number of rows, by that kernel or those of linear_float_rows.cu.
+Status multiply_float_rows(const OpContext& context, DType type, const FloatRowsView& of);
+/// Outputs that a block of the latter has at most.
+inline constexpr int64_t kLargestTileOutputs = 128;
+
 /// What a row is multiplied with before it is rounded, and what its sums are multiplied with.
 struct RowRounding {
   float inverse = 1.0F;

@@ -22,9 +22,8 @@ class RowsProduct {
   Status prepare(const LinearEnd& end, int64_t outputs, size_t weight_bytes = 0);
   [[nodiscard]] uint8_t* weights() const noexcept { return weights_; }
   [[nodiscard]] bool has_library() const noexcept { return library_ != nullptr; }
-  /// Tries the library's ways, if that is still to be done, and times those that have our own
-  /// kernel's bits and our own kernel; this product is our own kernel's then. The device is waited
-  /// for once for each way and for each time.
+  /// Tries the library's ways, if that is still to be done (linear_rows_trial.h), and times those
+  /// that have our own kernel's bits and our own kernel; this product is our own kernel's then.
   Status try_ways(const LinearEnd& end, const WeightSegment& weight);
 
   /// The library's sums of the outputs of `end`, or of what they gate; false: it does not do them.
@@ -40,14 +39,6 @@ class RowsProduct {
   [[nodiscard]] bool direct(const LinearEnd& end) const;
   [[nodiscard]] MatrixProduct library_product(const LinearEnd& end, const WeightSegment& by,
                                               bool up) const;
-  /// Compares what the library has made of `product` with what our own kernel makes.
-  Result<MatrixProducts::Verdict> compare(const MatrixProduct& product,
-                                          const WeightSegment& weight);
-  Status multiply_own(const FloatRowsView& of);
-  Status try_each(MatrixProducts& library, const MatrixProduct& product,
-                  const WeightSegment& weight);
-  /// The sums of `product` by our own kernel, where the library's were.
-  Status own_sums(const MatrixProduct& product, const WeightSegment& weight);
   Status take_memory(const LinearEnd& end, int64_t outputs, size_t weight_bytes);
   void drop_library() noexcept;
 
