@@ -1,7 +1,7 @@
 # cmake -DROOT=<source> -DOUT=<file> -P headers_id.cmake: writes a header with a hash of all headers that the library and a
 # backend in a library of its own share. What these say of virtual functions, no size tells.
 set(all "")
-foreach(room base tensor quant engine engine/kv)
+foreach(room base tensor quant engine engine/backend engine/kv engine/memory engine/rope engine/trace)
   file(GLOB headers LIST_DIRECTORIES FALSE RELATIVE ${ROOT} ${ROOT}/src/${room}/*.h)
   list(SORT headers)
   foreach(header IN LISTS headers)

@@ -6,11 +6,18 @@ set(GEN_CUDA_ENGINE_SOURCES
   engine/weight_loader.cpp
   ops/context.cpp ops/pairs.cpp step/memory_use.cpp)
 set(GEN_CUDA_KERNEL_SOURCES
-  ops/activate.cu ops/adapter_in.cu ops/add.cu ops/attention.cu ops/attention_mma.cu ops/attention_plain.cu
-  ops/attention_split.cu ops/attention_tile.cu ops/attention_tile_plain.cu ops/best.cu ops/best_many.cu ops/cache_append.cu
-  ops/compare_sums.cu ops/embed.cu ops/experts.cu ops/gated.cu ops/kv_copy.cu
-  ops/kv_pool.cu ops/kv_shift.cu ops/layer_norm.cu ops/linear.cu ops/linear_blocks_of_256.cu
-  ops/linear_blocks_of_32.cu ops/linear_float_few.cu ops/linear_float_rows.cu ops/linear_floats.cu
-  ops/linear_rows_of_256.cu ops/linear_rows_of_32.cu ops/linear_unpacked.cu ops/mass.cu ops/mean_rows.cu ops/pack.cu ops/pack_tiles.cu ops/rms_norm.cu ops/rope_angles.cu ops/rope_append.cu
-  ops/route.cu
-  ops/scan.cu ops/select_rows.cu step/compile.cu step/kernel.cu)
+  ops/attention/attention.cu ops/attention/attention_mma.cu ops/attention/attention_plain.cu ops/attention/attention_split.cu
+    ops/attention/attention_tile.cu ops/attention/attention_tile_plain.cu
+  ops/cache/cache_append.cu ops/cache/kv_copy.cu ops/cache/kv_pool.cu ops/cache/kv_shift.cu
+  ops/elementwise/activate.cu ops/elementwise/add.cu ops/elementwise/gated.cu ops/elementwise/mean_rows.cu
+    ops/elementwise/pack.cu ops/elementwise/select_rows.cu
+  ops/experts/experts.cu ops/experts/route.cu
+  ops/linear/adapter_in.cu ops/linear/compare_sums.cu ops/linear/linear.cu ops/linear/linear_blocks_of_256.cu
+    ops/linear/linear_blocks_of_32.cu ops/linear/linear_float_few.cu ops/linear/linear_float_rows.cu
+    ops/linear/linear_floats.cu ops/linear/linear_rows_of_256.cu ops/linear/linear_rows_of_32.cu ops/linear/linear_rows_trial.cu
+    ops/linear/linear_unpacked.cu
+  ops/logits/best.cu ops/logits/best_many.cu ops/logits/mass.cu
+  ops/norm/layer_norm.cu ops/norm/rms_norm.cu
+  ops/sequence/rope_angles.cu ops/sequence/rope_append.cu ops/sequence/scan.cu
+  ops/weight/embed.cu ops/weight/pack_tiles.cu
+  step/compile.cu step/kernel.cu)

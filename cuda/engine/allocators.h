@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Production allocators as tables (engine/gpu_allocator.h): a device's memory from a pool of our
-// own, and the host's, which poses as a device.
+// Production allocators as tables (engine/memory/gpu_allocator.h): a device's memory from a pool of
+// our own, and the host's, which poses as a device.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "cuda/device/runtime.h"
 #include "cuda/engine/device_guard.h"
-#include "engine/gpu_allocator.h"
+#include "engine/memory/gpu_allocator.h"
 
 namespace gen::cuda {
 

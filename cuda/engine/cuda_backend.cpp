@@ -7,7 +7,7 @@
 
 #include "cuda/device/runtime.h"
 #include "cuda/engine/cuda_engine.h"
-#include "cuda/ops/cache_append.h"
+#include "cuda/ops/cache/cache_append.h"
 
 namespace gen::cuda {
 

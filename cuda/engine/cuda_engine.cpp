@@ -11,7 +11,7 @@
 #include "cuda/engine/weight_loader.h"
 #include "cuda/ops/ops_run.h"
 #include "cuda/ops/pairs.h"
-#include "cuda/ops/weight.h"
+#include "cuda/ops/weight/weight.h"
 #include "engine/access.h"
 
 namespace gen::cuda {

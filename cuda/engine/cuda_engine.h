@@ -10,9 +10,9 @@
 #include "cuda/engine/device_memory.h"
 #include "cuda/engine/device_queue.h"
 #include "cuda/engine/step_graphs.h"
-#include "engine/backend.h"
+#include "engine/backend/backend.h"
 #include "engine/engine.h"
-#include "engine/registry.h"
+#include "engine/engine_options.h"
 
 namespace gen::cuda {
 
@@ -75,7 +75,7 @@ class CudaEngine final : public engine::Engine {
 /// needs and the one found. Asked once by the table's why_not.
 std::string why_unavailable();
 
-/// The table of this engine: see engine/backend.h.
+/// The table of this engine: see engine/backend/backend.h.
 const gen_backend_v1& cuda_backend() noexcept;
 
 }  // namespace gen::cuda

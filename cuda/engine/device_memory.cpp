@@ -8,7 +8,7 @@
 #include <new>
 #include <variant>
 
-#include "cuda/ops/memory_ops.h"
+#include "cuda/ops/cache/memory_ops.h"
 #include "engine/access.h"
 
 namespace gen::cuda {

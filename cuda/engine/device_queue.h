@@ -20,7 +20,7 @@
 #include "cuda/engine/device_guard.h"
 #include "cuda/engine/staging.h"
 #include "cuda/ops/context.h"
-#include "engine/gpu_allocator.h"
+#include "engine/memory/gpu_allocator.h"
 
 namespace gen::cuda {
 

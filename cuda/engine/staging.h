@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "engine/gpu_allocator.h"
+#include "engine/memory/gpu_allocator.h"
 
 namespace gen::cuda {
 

@@ -9,7 +9,7 @@
 #include <variant>
 
 #include "base/log.h"
-#include "cuda/ops/weight.h"
+#include "cuda/ops/weight/weight.h"
 
 namespace gen::cuda {
 namespace {

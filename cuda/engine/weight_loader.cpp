@@ -7,10 +7,10 @@
 
 #include "base/mapped_file.h"
 #include "cuda/engine/device_align.h"
-#include "cuda/ops/bf16_rows.h"
-#include "cuda/ops/pack_tiles.h"
-#include "cuda/ops/weight.h"
-#include "cuda/ops/weight_tiles.h"
+#include "cuda/ops/linear/bf16_rows.h"
+#include "cuda/ops/weight/pack_tiles.h"
+#include "cuda/ops/weight/weight.h"
+#include "cuda/ops/weight/weight_tiles.h"
 #include "engine/ops.h"
 #include "engine/weight_check.h"
 

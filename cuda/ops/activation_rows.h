@@ -4,7 +4,7 @@
 //   kActQ8    int8 q[C], then {float scale, int32 sum of q} of each block of 32
 //   kActQ8K   int8 q[C], then float scale of each block of 256, then int32 sum of each 16 q
 // Rows that are bfloat16 (Activations::bf16) lie where their float32 would, and nothing else does.
-// x = q * scale. What is rounded how is said in engine/cpu/activations.h, whose bits these are.
+// x = q * scale. What is rounded how is said in engine/cpu/pack/activations.h, whose bits these are.
 #pragma once
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 // Mathematics of the kernels, from IEEE operations and written-out fused multiply-adds only, so
 // that every device and the emulator give the same bits: exp, tanh, activations, sums over sixteen
 // virtual lanes, sine and cosine of rope angles. The formulas and the order of operations are those
-// of engine/cpu/math-inl.h, activation-inl.h and rope_sincos.cpp, so that the CPU engine is an
+// of engine/cpu/simd/math-inl.h, activation-inl.h and rope_sincos.cpp, so that the CPU engine is an
 // oracle to the bit.
 //   Error   exp below 2 ulp, 2^x of weights below 2.5 ulp, sine and cosine below 3e-16 absolute.
 #pragma once
@@ -12,7 +12,7 @@
 
 #include "cuda/ops/device.cuh"
 #include "engine/activation.h"
-#include "engine/sincos_series.h"
+#include "engine/rope/sincos_series.h"
 
 namespace gen::cuda {
 
@@ -175,7 +175,7 @@ GEN_DEVICE float gated(const engine::Activation& activation, float gate, float u
 }
 
 /// Sine and cosine of x in double; NaN for |x| above 2^32 and what is not finite. How: see
-/// engine/sincos_series.h.
+/// engine/rope/sincos_series.h.
 GEN_DEVICE void sincos_of(double x, double* sine, double* cosine) {
   if (!(x <= engine::kLargestAngle && x >= -engine::kLargestAngle)) {
     *sine = *cosine = static_cast<double>(float_from_bits(0x7FC00000U));

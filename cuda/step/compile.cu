@@ -10,7 +10,7 @@
 #include <variant>
 
 #include "base/mass_parts.h"
-#include "cuda/ops/linear_quant.cuh"
+#include "cuda/ops/linear/linear_quant.cuh"
 #include "cuda/step/memory_use.h"
 #include "cuda/step/tasks.cuh"
 

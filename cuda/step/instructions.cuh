@@ -7,8 +7,8 @@
 #include <cstddef>
 
 #include "cuda/device/memory.cuh"
-#include "cuda/ops/linear_floats.cuh"
-#include "cuda/ops/linear_quant.cuh"
+#include "cuda/ops/linear/linear_floats.cuh"
+#include "cuda/ops/linear/linear_quant.cuh"
 #include "cuda/step/weight_stream.cuh"
 
 namespace gen::cuda {

@@ -3,12 +3,12 @@
 #pragma once
 
 #include "cuda/ops/activation_rows.h"
-#include "cuda/ops/attention_parts.cuh"
-#include "cuda/ops/best.cuh"
+#include "cuda/ops/attention/attention_parts.cuh"
+#include "cuda/ops/logits/best.cuh"
 #include "cuda/ops/context.h"
-#include "cuda/ops/linear_end.cuh"
-#include "cuda/ops/rms_norm.cuh"
-#include "cuda/ops/rope_append.cuh"
+#include "cuda/ops/linear/linear_end.cuh"
+#include "cuda/ops/norm/rms_norm.cuh"
+#include "cuda/ops/sequence/rope_append.cuh"
 #include "tensor/dtype.h"
 #include "cuda/step/program.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every other header needs: the export macro, status codes, handles, and the library's own
- * questions (version, build, log, thread pools, cancel flags, backends). Read generate.h for the overview.
+ * What every other header needs: the export macro, status codes, handles, and functions about the
+ * library itself (version, build, log, thread pools, cancel flags, backends). generate.h has the
+ * overview.
  */
 #ifndef GENERATE_BASE_H
 #define GENERATE_BASE_H
@@ -19,7 +20,7 @@
 extern "C" {
 #endif
 
-/** Version of these headers; gen_version() tells that of the library. */
+/** Version of these headers; gen_version() returns that of the library. */
 #define GEN_VERSION_MAJOR 0
 #define GEN_VERSION_MINOR 1
 #define GEN_VERSION_PATCH 0
@@ -33,7 +34,7 @@ extern "C" {
 typedef int32_t gen_status;
 enum {
   GEN_OK = 0,
-  GEN_ERROR_INVALID_ARGUMENT = -1, /**< an argument is wrong in itself */
+  GEN_ERROR_INVALID_ARGUMENT = -1, /**< an argument is invalid in itself */
   GEN_ERROR_OUT_OF_MEMORY = -2,
   GEN_ERROR_IO = -3,
   GEN_ERROR_FORMAT = -4, /**< a bad or hostile file */
@@ -67,57 +68,61 @@ enum {
   GEN_FINISH_ERROR = 9
 };
 
-/** Where a failing call writes its story; see error.h. */
+/** Receives the description of a failure; see error.h. */
 typedef struct gen_error gen_error;
 
 /** Threads shared by models. Shareable; models keep what they use alive. */
 typedef struct gen_thread_pool gen_thread_pool;
-/** A flag that stops calls from any thread. Shareable; settings and sessions that were given it keep it. */
+/** A flag that stops calls from any thread. Shareable; settings and sessions that were given it keep it alive. */
 typedef struct gen_cancel gen_cancel;
 /** A loaded model. Shareable between threads, see model.h. */
 typedef struct gen_model gen_model;
 /** How to load a model. One thread at a time. */
 typedef struct gen_model_options gen_model_options;
-/** Sizes of a model. Borrowed from it, immutable; or made for a model of one's own, custom_model.h. */
+/**
+ * Sizes of a model. Borrowed from a model and immutable, or made by the caller for a custom model,
+ * see custom_model.h.
+ */
 typedef struct gen_model_config gen_model_config;
 /** Text to tokens and back. Shareable. */
 typedef struct gen_tokenizer gen_tokenizer;
-/** Which texts are allowed, see grammar.h. Shareable. */
+/** The set of allowed texts, see grammar.h. Shareable. */
 typedef struct gen_grammar gen_grammar;
 /** How to make a grammar. One thread at a time. */
 typedef struct gen_grammar_options gen_grammar_options;
-/** A text on its way through a grammar. One thread at a time. */
+/** The position of a text in a grammar. One thread at a time. */
 typedef struct gen_grammar_matcher gen_grammar_matcher;
-/** A conversation to be laid out by a model's template. One thread at a time. */
+/** A conversation, rendered by a model's chat template. One thread at a time. */
 typedef struct gen_chat gen_chat;
-/** A conversation with a session that answers. One thread at a time. */
+/** A conversation and a session that generates its answers. One thread at a time. */
 typedef struct gen_chat_session gen_chat_session;
 /** A chat template by itself. Shareable. */
 typedef struct gen_template gen_template;
 /** How to generate: cache kind, batching. One thread at a time. */
 typedef struct gen_options gen_options;
-/** A model with a scheduler and cache settings: what sessions come from. Shareable. */
+/** A model with a scheduler and cache settings, from which sessions are made. Shareable. */
 typedef struct gen_generator gen_generator;
-/** A model that a smaller one drafts for. Shareable. */
+/** A target model with a smaller draft model. Shareable. */
 typedef struct gen_speculative gen_speculative;
-/** A drafter that the program calls itself. One thread at a time. */
+/** A drafter that the program drives step by step. One thread at a time. */
 typedef struct gen_draft gen_draft;
 /** One conversation: tokens, cache, position. One thread at a time. */
 typedef struct gen_session gen_session;
 /** One generation pulled piece by piece. One thread at a time. */
 typedef struct gen_stream gen_stream;
-/** What a generation gave. Immutable. */
+/** The outcome of a generation. Immutable. */
 typedef struct gen_result gen_result;
 /** How to choose tokens. One thread at a time; copied by the call that uses it. */
 typedef struct gen_sampling gen_sampling;
 /** Keys and values of a sequence, see kv_cache.h. One thread at a time. */
 typedef struct kv_cache kv_cache;
-/** What tiered caches are made from; see kv_cache_tiered.h. */
+/** How to make tiered caches; see kv_cache_tiered.h. */
 typedef struct kv_cache_tier_config kv_cache_tier_config;
 
 /**
- * Host memory through the caller. Set struct_size to sizeof(gen_allocator). The functions are called on any thread and
- * should not call the library: what uses this allocator is GEN_ERROR_BUSY in them. An exception is a failure to allocate.
+ * Host memory from the caller. Set struct_size to sizeof(gen_allocator). The functions are called
+ * on any thread and should not call the library: objects that use this allocator return
+ * GEN_ERROR_BUSY in them. An exception counts as a failure to allocate.
  */
 typedef struct gen_allocator {
   uint32_t struct_size; /**< sizeof(gen_allocator) */
@@ -146,8 +151,8 @@ GEN_API const char *gen_version(void);
 GEN_API int32_t gen_abi_version(void);
 
 /**
- * What this build is, as one line of JSON: version, compiler, CPU level in use, backends, weight formats,
- * architectures and cache kinds.
+ * Describes this build as one line of JSON: version, compiler, CPU level in use, backends, weight
+ * formats, architectures and cache kinds.
  *
  * @param buf       [capacity] receives the text with its NUL, or NULL to ask the size.
  * @param n         receives the length without the NUL; also when the buffer is too small.
@@ -169,14 +174,16 @@ enum {
 };
 
 /**
- * Receives one line without a newline. Called on any thread, one line at a time. In it every function with a status is
- * GEN_ERROR_BUSY; gen_log_set_callback and gen_log_set_level take effect after it. Exceptions are dropped.
+ * Receives one line without a newline. Called on any thread, one line at a time. Inside it every
+ * function with a status returns GEN_ERROR_BUSY; gen_log_set_callback and gen_log_set_level take
+ * effect when it returns. Exceptions are dropped.
  */
 typedef void (*gen_log_callback)(void *user, int32_t level, const char *line);
 
 /**
- * Sets where log lines go. The library is silent until both a callback and a level are set. What
- * fails is told by errors and what is counted by metrics.h; lines are for what is odd, such as a model without a chat template.
+ * Sets the receiver of log lines. The library is silent until both a callback and a level are set.
+ * Failures are reported as errors and counts as metrics (metrics.h); the log reports oddities, such
+ * as a model without a chat template.
  *
  * @param callback  the receiver, or NULL for silence.
  * @param user      passed through.
@@ -186,7 +193,8 @@ typedef void (*gen_log_callback)(void *user, int32_t level, const char *line);
 GEN_API void gen_log_set_callback(gen_log_callback callback, void *user);
 
 /**
- * Sets the highest level that reaches the callback; GEN_LOG_OFF at start. Others are not even formatted.
+ * Sets the highest level that reaches the callback; GEN_LOG_OFF at start. Lines above it are not
+ * even formatted.
  *
  * Threads: any.
  * Since:   0.1
@@ -196,7 +204,7 @@ GEN_API void gen_log_set_level(int32_t level);
 /**
  * Makes a thread pool that several models can share.
  *
- * @param threads  threads that work on a job, the calling one included; 0 for one per usable CPU.
+ * @param threads  threads that work on a job, including the calling one; 0 for one per usable CPU.
  * @param cpus     [n_cpus] CPU numbers to pin to, in turn, or NULL for none.
  * @param out      receives the pool; free it with gen_thread_pool_free.
  * @return GEN_OK;
@@ -210,7 +218,7 @@ GEN_API gen_status gen_thread_pool_new(int32_t threads, const int32_t *cpus, siz
                                        gen_thread_pool **out, gen_error *error);
 
 /**
- * Gives the pool up; it lives on while a model uses it. NULL is fine.
+ * Releases the pool; it lives on while a model uses it. NULL is fine.
  *
  * Threads: any; the handle must not be used afterwards.
  * Since:   0.1
@@ -243,7 +251,8 @@ GEN_API void gen_cancel_fire(gen_cancel *cancel);
 GEN_API void gen_cancel_reset(gen_cancel *cancel);
 
 /**
- * Gives the flag up; it lives on, as it is, with the settings, sessions and calls that use it. NULL is fine.
+ * Releases the flag. It lives on, raised or not, while settings, sessions or calls use it. NULL is
+ * fine.
  *
  * Threads: any; the handle must not be used afterwards.
  * Since:   0.1
@@ -251,7 +260,7 @@ GEN_API void gen_cancel_reset(gen_cancel *cancel);
 GEN_API void gen_cancel_free(gen_cancel *cancel);
 
 /**
- * Number of backends this build knows; those in a library of their own count whether or not it is there.
+ * Number of backends that this build knows, whether or not the library that holds one is installed.
  *
  * Threads: any.
  * Since:   0.1
@@ -286,8 +295,8 @@ GEN_API gen_status gen_backend_available(const char *name, gen_error *error);
 GEN_API int32_t gen_device_count(const char *backend);
 
 /**
- * One line of JSON about a device: for the CPU its level, usable cores and memory, for another its name,
- * what it can and its memory.
+ * Describes a device as one line of JSON: for the CPU its level, usable cores and memory; for other
+ * devices the name, capabilities and memory.
  *
  * @param buf  as in gen_build_info.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for an unknown backend or a NULL n;

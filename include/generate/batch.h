@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gen_request: one of many generations that a single call runs together. Each has a prompt, a sampling of its own, and
- * a result or an error of its own; what they need next of the model is computed in common steps. Requests of several
- * threads and plain gen_generate calls share steps, too, without this: it serves a program that has many prompts and
- * one thread.
+ * gen_request: one of many generations that a single call runs together. Each has its own prompt
+ * and sampling, and its own result or error; their tokens are computed in shared steps. Requests of
+ * several threads and plain gen_generate calls share steps without this header: it serves a program
+ * that has many prompts and one thread.
  */
 #ifndef GENERATE_BATCH_H
 #define GENERATE_BATCH_H
@@ -19,8 +19,8 @@ extern "C" {
 typedef struct gen_request gen_request;
 
 /**
- * As gen_token_callback, for the request at `index` of the call; non-zero stops that request alone, and an exception
- * fails it alone.
+ * As gen_token_callback, for the request at `index` of the call. Non-zero stops that request alone;
+ * an exception fails it alone.
  */
 typedef int (*gen_batch_callback)(void *user, size_t index, const gen_token *token);
 
@@ -37,15 +37,15 @@ GEN_API gen_status gen_request_new(gen_request **out, gen_error *error);
 /**
  * Frees the request; NULL is fine.
  *
- * Threads: one; not while a call begins with it. Calls copy requests.
+ * Threads: one; not while a call that takes it begins. Calls copy requests.
  * Since:   0.1
  */
 GEN_API void gen_request_free(gen_request *request);
 
 /**
- * Sets the prompt, in place of any before.
+ * Sets the prompt, replacing any earlier one.
  *
- * @param prompt  [len] UTF-8, copied; len may be GEN_NUL_TERMINATED. Texts of special tokens are plain text.
+ * @param prompt  [len] UTF-8, copied; len may be GEN_NUL_TERMINATED. Names of special tokens are plain text.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_MEMORY.
  * Threads: one at a time per object.
  * Since:   0.1
@@ -54,7 +54,7 @@ GEN_API gen_status gen_request_set_prompt(gen_request *request, const char *prom
                                           gen_error *error);
 
 /**
- * Sets the prompt as tokens, taken as they are: nothing is put first.
+ * Sets the prompt as tokens, used as they are: no begin-of-sequence is added.
  *
  * @param tokens  [count] ids, copied.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or none; GEN_ERROR_OUT_OF_MEMORY.
@@ -76,11 +76,12 @@ GEN_API gen_status gen_request_set_sampling(gen_request *request, const gen_samp
                                             gen_error *error);
 
 /**
- * Where not all requests of a generator fit into a step, those of higher priority go first; a lower one still gets
- * its turn every few steps. Where a pool has too few blocks for all, they go to higher priorities first, and a lower one
- * waits for a bounded number of those that came later. Results do not depend on it.
+ * Sets the priority. If not all requests of a generator fit into a step, those of higher priority
+ * go first; a lower one still gets its turn every few steps. If a pool has too few blocks for all,
+ * higher priorities get them first, and a lower one waits only for a bounded number of later
+ * requests. Results do not depend on it.
  *
- * @param priority  any number; 0 is the default and what calls other than batches have.
+ * @param priority  any number; 0 is the default, and the priority of calls that are not batches.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL.
  * Threads: one at a time per object.
  * Since:   0.1
@@ -89,7 +90,8 @@ GEN_API gen_status gen_request_set_priority(gen_request *request, int32_t priori
                                             gen_error *error);
 
 /**
- * Ends the request that many milliseconds after the batch call began: GEN_ERROR_CANCELLED with what there is by then.
+ * Ends the request this many milliseconds after the batch call began, with GEN_ERROR_CANCELLED and
+ * the partial result.
  *
  * @param milliseconds  0 (the default) for no deadline.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or a negative number.
@@ -100,12 +102,14 @@ GEN_API gen_status gen_request_set_deadline_ms(gen_request *request, int64_t mil
                                                gen_error *error);
 
 /**
- * Runs all requests together. Each result is what gen_generate gives for the request alone, bit for bit.
+ * Runs all requests together. Each result equals that of gen_generate for the request alone, bit
+ * for bit.
  *
- * @param requests  [count] requests, NULL for none of them; one may be there twice.
- * @param results   [count] receives a result for each request, also for one that failed: gen_result_error tells why
- *                  and its text is what there was by then. Free each with gen_result_free. All NULL on failure.
- * @return GEN_OK when every request has its result, whatever that is;
+ * @param requests  [count] requests, none of them NULL; the same one may occur twice.
+ * @param results   [count] receives a result for each request, also for one that failed: gen_result_error returns the
+ *                  error, and the text is what was generated before it. Free each with gen_result_free. All NULL on
+ *                  failure.
+ * @return GEN_OK when every request has its result, whatever it is;
  *         GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_MEMORY before anything has begun.
  * Threads: any number at once; requests may be shared.
  * Cost:    at most max_batch requests (gen_options_set_max_batch) have a cache at the same time.
@@ -115,8 +119,9 @@ GEN_API gen_status gen_batch_generate(gen_generator *generator, const gen_reques
                                       size_t count, gen_result **results, gen_error *error);
 
 /**
- * The same, with each piece given to `callback` as it comes. Each request has exactly one piece with done set, its
- * last, also one that could not begin; only one that the callback stops has none after that.
+ * As gen_batch_generate, but passes each piece to `callback` as it is generated. Each request has
+ * exactly one piece with done set, its last, also one that could not begin. Only a request that the
+ * callback stops has no piece after that.
  *
  * @param callback  called on this thread.
  * @return as gen_batch_generate.
@@ -129,21 +134,23 @@ GEN_API gen_status gen_batch_generate_stream(gen_generator *generator,
                                              gen_result **results, gen_error *error);
 
 /**
- * Generates several texts from one prompt, which is run once, and gives the likeliest of them. Text i, from 0, is what
- * gen_generate gives for the prompt with the seed of `sampling` + i, bit for bit; without randomness all are the same.
+ * Generates several texts from one prompt, which is evaluated once, and returns the most probable
+ * ones. Text i, from 0, equals that of gen_generate for the prompt with the seed of `sampling` + i,
+ * bit for bit; without randomness all are equal.
  *
  * @param prompt    [len] UTF-8; len may be GEN_NUL_TERMINATED.
  * @param sampling  how to choose tokens, or NULL for defaults.
- * @param n         texts that are given, at least 1.
- * @param best_of   texts that are generated, from n to 128. With more than n those are given whose tokens have the highest
- *                  mean log-probability, best first, and behind them in the last places all that failed, which leave
- *                  out the others if need be: with n 1 a failure is the result. Else all, in the order of their seeds.
+ * @param n         number of texts to return, at least 1.
+ * @param best_of   number of texts to generate, from n to 128. If it is larger than n, the texts with the highest mean
+ *                  log-probability of their tokens are returned, best first. Failed ones take the last places, even if
+ *                  they displace others: with n = 1 a failure is the result. If it equals n, all are returned in the
+ *                  order of their seeds.
  * @param results   [n] receives the results; gen_result_error of each tells whether it failed. Free each with
  *                  gen_result_free. All NULL on failure.
- * @return GEN_OK when there are results, whatever is in them; GEN_ERROR_INVALID_ARGUMENT for NULL and for numbers that are
- *         not 1 <= n <= best_of <= 128; for the prompt as gen_session_append; GEN_ERROR_OUT_OF_MEMORY.
+ * @return GEN_OK when there are results, whatever they are; GEN_ERROR_INVALID_ARGUMENT for NULL and unless
+ *         1 <= n <= best_of <= 128; for the prompt as gen_session_append; GEN_ERROR_OUT_OF_MEMORY.
  * Threads: any number at once.
- * Cost:    at most max_batch texts have a cache at the same time, beside the prompt's.
+ * Cost:    at most max_batch texts have a cache at the same time, in addition to the prompt's.
  * Since:   0.1
  */
 GEN_API gen_status gen_generate_n(gen_generator *generator, const char *prompt, size_t len,

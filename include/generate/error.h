@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Errors: a status code as the return value and, if the caller gives one, a gen_error with one line of
- * text. There is no "last error" of a thread, since goroutines and fibres change threads.
+ * Errors: a status code as the return value and, if the caller passes one, a gen_error with one
+ * line of text. There is no "last error" per thread, because goroutines and fibres change threads.
  */
 #ifndef GENERATE_ERROR_H
 #define GENERATE_ERROR_H
@@ -15,11 +15,11 @@ extern "C" {
 /** Owned by the caller, needs no initialisation, written only on failure. */
 struct gen_error {
   int32_t code;       /**< the gen_status that the call returned */
-  char message[1020]; /**< one line, NUL-terminated, naming the thing and the limit */
+  char message[1020]; /**< one line, NUL-terminated, naming the value and the limit */
 };
 
 /**
- * Name of a status, "GEN_ERROR_FORMAT"; "GEN_ERROR_UNKNOWN" for a number that is none.
+ * Name of a status, such as "GEN_ERROR_FORMAT"; "GEN_ERROR_UNKNOWN" for any other number.
  *
  * Threads: any.
  * Since:   0.1

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions that may change or go in any version; exported under their own symbol node. Not part of
+ * Functions that may change or disappear in any version; exported under their own symbol node. Not part of
  * generate.h: include this header by name.
  */
 #ifndef GENERATE_EXPERIMENTAL_H
@@ -34,8 +34,9 @@ GEN_API gen_status gen_model_forward_batch(const gen_model *model, const int32_t
                                            float *logits, size_t capacity, gen_error *error);
 
 /**
- * Time, bytes and operations of each instruction of a model's forward passes. Of a model of one's own these are
- * gen_forward_attention's, "rope_append" and "attention" of each layer, and "forward", the function without them.
+ * Time, bytes and operations of each instruction of a model's forward passes. For a custom model
+ * these are "rope_append" and "attention" of each layer, run by gen_forward_attention, and "forward",
+ * the rest of the function.
  */
 typedef struct gen_profile gen_profile;
 
@@ -58,7 +59,7 @@ GEN_API gen_status gen_profile_new(gen_profile **out, gen_error *error);
 GEN_API void gen_profile_free(gen_profile *profile);
 
 /**
- * Runs as gen_model_forward_batch, and adds what each instruction took to `profile`.
+ * As gen_model_forward_batch; also adds the cost of each instruction to `profile`.
  *
  * @param profile  belongs to the first model it is used with.
  * @return as gen_model_forward_batch; GEN_ERROR_INVALID_ARGUMENT for a profile of another model;
@@ -93,7 +94,7 @@ GEN_API const char *gen_profile_name(const gen_profile *profile, size_t index);
  *
  * @param value  receives the figure; 0 on failure.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown key; GEN_ERROR_OUT_OF_RANGE for the index;
- *         GEN_ERROR_OUT_OF_MEMORY if a pass had none for the profile, which then lacks something.
+ *         GEN_ERROR_OUT_OF_MEMORY if a pass had no memory for the profile, which is then incomplete.
  * Threads: one at a time per profile.
  * Since:   0.1
  */
@@ -101,14 +102,14 @@ GEN_API gen_status gen_profile_get(const gen_profile *profile, size_t index, con
                                    double *value, gen_error *error);
 
 /**
- * Writes when instructions ran as JSON in Chrome's trace event format, which chrome://tracing and ui.perfetto.dev show:
+ * Writes a timeline of the instructions as JSON in Chrome's trace event format, for chrome://tracing and ui.perfetto.dev:
  * one complete event ("ph":"X") for each run of an instruction with its name, "ts" and "dur" in microseconds, and "rows"
  * in its "args". On a device each instruction has ended when its event does. Only the first 262144 runs are kept.
  *
  * @param buf  [capacity] receives the text with its NUL, or NULL to ask the size.
  * @param n    receives the length without the NUL; also when the buffer is too small.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if profile or n is NULL; GEN_ERROR_OUT_OF_RANGE if the buffer is too small;
- *         GEN_ERROR_OUT_OF_MEMORY, also if a pass had none for the profile, which then lacks something.
+ *         GEN_ERROR_OUT_OF_MEMORY, also if a pass had no memory for the profile, which is then incomplete.
  * Threads: one at a time per profile.
  * Since:   0.1
  */
@@ -116,9 +117,9 @@ GEN_API gen_status gen_profile_chrome_trace(const gen_profile *profile, char *bu
                                             gen_error *error);
 
 /**
- * Measures what this machine can do, to set figures against: "read_bandwidth" (bytes per second read from
- * memory), "fma_f32" (float32 operations per second), "dot_i8" (8-bit multiply-and-add operations per second),
- * "dot_bf16" (the same of bfloat16).
+ * Measures a peak rate of this machine, as a reference for other figures: "read_bandwidth" (bytes per
+ * second read from memory), "fma_f32" (float32 operations per second), "dot_i8" (8-bit multiply-and-add
+ * operations per second), "dot_bf16" (the same for bfloat16).
  *
  * @param threads  threads to use, 0 for one per usable CPU.
  * @param what     one of the names above.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C API as C++17 classes: handles that free themselves, failures as exceptions, pieces in a range-for. Header only; a
-// program that uses it links the same library. Every class gives its handle with get(), for what has no method here.
+// The C API as C++17 classes: handles that free themselves, failures as exceptions, pieces in a
+// range-for. Header only; a program that uses it links the same library. Every class returns its
+// handle with get(), for functions that have no method here.
 //
 //   gen::Model model("model.gguf");
 //   gen::Generator generator(model);
@@ -8,7 +9,8 @@
 //   for (const gen::Token& token : session.stream("Once upon a time", gen::Sampling().temperature(0.8)))
 //     std::cout << token.text << std::flush;
 //
-// Threads: as the handles in generate.h. Moved-from objects hold nothing: NULL, which functions refuse as an argument.
+// Threads: as for the handles in generate.h. Moved-from objects hold NULL, which functions refuse
+// as an argument.
 #ifndef GENERATE_GENERATE_HPP
 #define GENERATE_GENERATE_HPP
 
@@ -31,14 +33,15 @@
 
 namespace gen {
 
-/// A call failed: a GEN_ERROR_… and a line that names the thing and the limit.
+/// A failed call: a GEN_ERROR_… status and a line that names the value and the limit.
 class Error : public std::runtime_error {
  public:
   Error(gen_status code, const char *message, std::shared_ptr<const gen_result> partial = nullptr)
       : std::runtime_error(message), code_(code), partial_(std::move(partial)) {}
   gen_status code() const noexcept { return code_; }
   const char *name() const noexcept { return gen_status_name(code_); }
-  /// What a generation had made until it failed or was cancelled; NULL for other calls. Lives as long as the error.
+  /// What a generation had produced when it failed or was cancelled; NULL for other calls. Lives as
+  /// long as the error.
   const gen_result *partial() const noexcept { return partial_.get(); }
 
  private:
@@ -62,10 +65,10 @@ void call(Function function, Args... args) {
   if (const gen_status status = function(args..., &error)) throw Error(status, error.message);
 }
 
-/// An empty view may have no address, which the library takes for a mistake.
+/// An empty view may have a null address, which the library would refuse.
 inline const char *data(std::string_view text) noexcept { return text.data() != nullptr ? text.data() : ""; }
 
-/// What a function(args…, T **out, gen_error *) makes.
+/// The object that a function(args…, T **out, gen_error *) makes.
 template <class T, class Function, class... Args>
 T *made(Function function, Args... args) {
   T *out = nullptr;
@@ -73,13 +76,13 @@ T *made(Function function, Args... args) {
   return out;
 }
 
-/// What a function(args…, buf, capacity, n, gen_error *) writes.
+/// The text that a function(args…, buf, capacity, n, gen_error *) writes.
 template <class Buffer, class Function, class... Args>
 Buffer filled(Function function, Args... args) {
   Buffer buffer;
   size_t n = 0;
   call(function, args..., nullptr, size_t{0}, &n);
-  do {  // what is asked for may grow meanwhile
+  do {  // the text may grow between the two calls
     const size_t room = n + (std::is_same_v<Buffer, std::string> ? 1 : 0);
     buffer.resize(room);
     gen_error error;
@@ -104,7 +107,8 @@ class Handle {
 
 }  // namespace detail
 
-/// A flag that stops the calls whose sampling has it, from any thread. It may go before those calls do.
+/// A flag that stops, from any thread, the calls whose sampling has it. It may be destroyed before
+/// these calls end.
 class Cancel : public detail::Handle<gen_cancel, gen_cancel_free> {
  public:
   Cancel() : Handle(detail::made<gen_cancel>(gen_cancel_new)) {}
@@ -121,7 +125,7 @@ class TokenizerView {
   std::vector<int32_t> encode(std::string_view text, uint32_t flags = 0) const {
     return detail::filled<std::vector<int32_t>>(gen_tokenizer_encode, get(), detail::data(text), text.size(), flags);
   }
-  /// The prompt for what stands between two texts, for models of code.
+  /// A fill-in-the-middle prompt, for code models.
   std::vector<int32_t> encode_fim(std::string_view prefix, std::string_view suffix, uint32_t flags = GEN_ENCODE_ADD_BOS) const {
     return detail::filled<std::vector<int32_t>>(gen_tokenizer_encode_fim, get(), detail::data(prefix), prefix.size(),
                                                 detail::data(suffix), suffix.size(), flags);
@@ -146,7 +150,7 @@ class Tokenizer : public detail::Handle<gen_tokenizer, gen_tokenizer_free> {
   TokenizerView view() const noexcept { return TokenizerView(get()); }
 };
 
-/// How to load a model. set() takes what gen_model_options_describe tells of.
+/// How to load a model. set() takes the options that gen_model_options_describe lists.
 class ModelOptions : public detail::Handle<gen_model_options, gen_model_options_free> {
  public:
   ModelOptions() : Handle(detail::made<gen_model_options>(gen_model_options_new)) {}
@@ -158,7 +162,8 @@ class ModelOptions : public detail::Handle<gen_model_options, gen_model_options_
     detail::call(gen_model_options_set_threads, get(), threads);
     return *this;
   }
-  /// How many layers, the last ones, run on the backend's device; GEN_GPU_LAYERS_AUTO: as many as it has memory for.
+  /// How many layers, the last ones, run on the backend's device; GEN_GPU_LAYERS_AUTO: as many as
+  /// fit into its memory.
   ModelOptions &gpu_layers(int32_t layers) {
     detail::call(gen_model_options_set_gpu_layers, get(), layers);
     return *this;
@@ -167,7 +172,8 @@ class ModelOptions : public detail::Handle<gen_model_options, gen_model_options_
     detail::call(gen_model_options_set_max_seq_len, get(), tokens);
     return *this;
   }
-  /// Where all memory on a device comes from, such as GpuAllocator::cuda(0).get(); NULL for the device's own.
+  /// The allocator of all device memory, such as GpuAllocator::cuda(0).get(); NULL for the device's
+  /// own.
   ModelOptions &gpu_allocator(const gen_gpu_allocator *allocator) {
     detail::call(gen_model_options_set_gpu_allocator, get(), allocator);
     return *this;
@@ -175,21 +181,22 @@ class ModelOptions : public detail::Handle<gen_model_options, gen_model_options_
   std::string describe() const { return detail::filled<std::string>(gen_model_options_describe, get()); }
 };
 
-/// A conversation, to be laid out by a model's template: only what that writes becomes special tokens.
+/// A conversation, rendered by a model's template; only what the template itself writes becomes
+/// special tokens.
 class Chat : public detail::Handle<gen_chat, gen_chat_free> {
  public:
   Chat() : Handle(detail::made<gen_chat>(gen_chat_new)) {}
   Chat &add(const std::string &role, std::string_view text) {
     return with(gen_chat_add, role.c_str(), detail::data(text), text.size());
   }
-  /// Who wrote the last message, and what the assistant thought before it.
+  /// The author of the last message, and the assistant's reasoning before it.
   Chat &name(const std::string &name) { return with(gen_chat_set_name, name.c_str()); }
   Chat &reasoning(std::string_view text) { return with(gen_chat_set_reasoning, detail::data(text), text.size()); }
-  /// A call by the assistant; `id` may be empty, `arguments` is a JSON object.
+  /// A tool call of the assistant; `id` may be empty, `arguments` is a JSON object.
   Chat &tool_call(const std::string &id, const std::string &name, std::string_view arguments) {
     return with(gen_chat_add_tool_call, id.c_str(), name.c_str(), detail::data(arguments), arguments.size());
   }
-  /// What a tool returned; `id` and `name` may be empty.
+  /// The result of a tool call; `id` and `name` may be empty.
   Chat &tool_result(const std::string &id, const std::string &name, std::string_view text) {
     return with(gen_chat_add_tool_result, id.c_str(), name.c_str(), detail::data(text), text.size());
   }
@@ -201,15 +208,15 @@ class Chat : public detail::Handle<gen_chat, gen_chat_free> {
   Chat &variable(const std::string &name, std::string_view value) {
     return with(gen_chat_set_variable, name.c_str(), detail::data(value), value.size());
   }
-  /// Another template than the model's, or the name of a built-in form; empty for the model's own.
+  /// A template other than the model's, or the name of a built-in form; empty for the model's own.
   Chat &use_template(std::string_view text) {
     return with(gen_chat_set_template, detail::data(text), text.size());
   }
-  /// Keeps the first n messages; if negative, takes the last -n back.
+  /// Keeps the first n messages; if negative, removes the last -n.
   Chat &truncate(int32_t n) { return with(gen_chat_truncate, n); }
   /// Messages, tools and variables as JSON.
   std::string describe() const { return detail::filled<std::string>(gen_chat_describe, get()); }
-  /// What templates write as today's date, ISO 8601.
+  /// The date that templates write as today's, ISO 8601.
   Chat &time(const std::string &time) { return with(gen_chat_set_time, time.c_str()); }
 
  private:
@@ -234,7 +241,7 @@ class Template : public detail::Handle<gen_template, gen_template_free> {
   }
 };
 
-/// A loaded model, or one of the caller's own.
+/// A loaded model, or a custom one.
 class Model : public detail::Handle<gen_model, gen_model_free> {
  public:
   explicit Model(const std::string &path) : Handle(load(path, nullptr)) {}
@@ -248,7 +255,7 @@ class Model : public detail::Handle<gen_model, gen_model_free> {
   std::string metadata(const std::string &key) const {
     return detail::filled<std::string>(gen_model_metadata_value, get(), key.c_str());
   }
-  /// A conversation as text, to show it, or as tokens.
+  /// A conversation rendered as text, for display, or as tokens.
   std::string format(const Chat &chat, bool add_generation_prompt = true) const {
     return detail::filled<std::string>(gen_chat_format, get(), chat.get(), add_generation_prompt ? 1 : 0);
   }
@@ -262,22 +269,23 @@ class Model : public detail::Handle<gen_model, gen_model_free> {
   }
 };
 
-/// How to make a grammar. set() takes what describe() tells of.
+/// How to make a grammar. set() takes the options that describe() lists.
 class GrammarOptions : public detail::Handle<gen_grammar_options, gen_grammar_options_free> {
  public:
   GrammarOptions() : Handle(detail::made<gen_grammar_options>(gen_grammar_options_new)) {}
-  /// Texts that hold a match of a regular expression are members; else all of a text must match.
+  /// Members are texts that contain a match of the regular expression; by default the whole text
+  /// must match.
   GrammarOptions &regex_search(bool search = true) { return set("regex_match", search ? "search" : "whole"); }
   GrammarOptions &set(const std::string &key, const std::string &value) {
     detail::call(gen_grammar_options_set, get(), key.c_str(), value.c_str());
     return *this;
   }
-  /// A document that "$ref" of schemas can lead to.
+  /// A document that "$ref" in schemas may point to.
   GrammarOptions &add_schema(const std::string &uri, std::string_view text) {
     detail::call(gen_grammar_options_add_schema, get(), uri.c_str(), detail::data(text), text.size());
     return *this;
   }
-  /// Stops the making of grammars with these options; see gen_grammar_options_set_cancel.
+  /// Stops the compilation of grammars with these options; see gen_grammar_options_set_cancel.
   GrammarOptions &cancel(Cancel &cancel) {
     detail::call(gen_grammar_options_set_cancel, get(), cancel.get());
     return *this;
@@ -285,13 +293,14 @@ class GrammarOptions : public detail::Handle<gen_grammar_options, gen_grammar_op
   std::string describe() const { return detail::filled<std::string>(gen_grammar_options_describe, get()); }
 };
 
-/// A set of tokens, bytes or strings by their number.
+/// A set of tokens, bytes or strings, by number.
 struct Mask {
   std::vector<uint32_t> bits;  ///< number i is bit i % 32 of element i / 32
   bool has(size_t i) const noexcept { return i / 32 < bits.size() && (bits[i / 32] >> (i % 32) & 1U) != 0; }
 };
 
-/// A text on its way through a grammar, for programs that draw tokens themselves. Of a call that throws nothing has changed.
+/// The position of a text in a grammar, for programs that draw tokens themselves. A call that
+/// throws changes nothing.
 class GrammarMatcher : public detail::Handle<gen_grammar_matcher, gen_grammar_matcher_free> {
  public:
   GrammarMatcher(const gen_grammar *grammar, const TokenizerView &tokenizer)
@@ -307,7 +316,7 @@ class GrammarMatcher : public detail::Handle<gen_grammar_matcher, gen_grammar_ma
     fill(&out);
     return out;
   }
-  /// The same without a new one.
+  /// The same, into an existing mask.
   void fill(Mask *mask) { detail::call(gen_grammar_matcher_mask, get(), mask->bits.data(), mask->bits.size()); }
   /// Which bytes may come next.
   Mask valid_bytes() const {
@@ -315,7 +324,7 @@ class GrammarMatcher : public detail::Handle<gen_grammar_matcher, gen_grammar_ma
     detail::call(gen_grammar_matcher_valid_bytes, get(), out.bits.data());
     return out;
   }
-  /// Takes back what the last `n` accepting calls took.
+  /// Undoes the last `n` accepting calls.
   void rollback(size_t n) { detail::call(gen_grammar_matcher_rollback, get(), n); }
   GrammarMatcher fork() const {
     return GrammarMatcher(detail::made<gen_grammar_matcher>(gen_grammar_matcher_fork, get()), vocab_size_);
@@ -326,7 +335,8 @@ class GrammarMatcher : public detail::Handle<gen_grammar_matcher, gen_grammar_ma
   bool finished() const noexcept { return gen_grammar_matcher_complete(get()) > 1; }
   /// Tokens that can be taken without asking a model; see gen_grammar_matcher_forced and its option "forced_tokens".
   std::vector<int32_t> forced() { return detail::filled<std::vector<int32_t>>(gen_grammar_matcher_forced, get()); }
-  /// Fewest tokens until the text may end; -1 if none are known to end it. See gen_grammar_matcher_min_tokens.
+  /// Minimum number of tokens until the text may end; -1 if none are known to complete it. See
+  /// gen_grammar_matcher_min_tokens.
   int64_t min_tokens() {
     int64_t n = 0;
     detail::call(gen_grammar_matcher_min_tokens, get(), &n);
@@ -338,10 +348,10 @@ class GrammarMatcher : public detail::Handle<gen_grammar_matcher, gen_grammar_ma
   int32_t vocab_size_;
 };
 
-/// Which texts are allowed: Sampling().grammar(Grammar::gbnf("root ::= \"yes\" | \"no\"")).
+/// A language of allowed texts: Sampling().grammar(Grammar::gbnf("root ::= \"yes\" | \"no\"")).
 class Grammar : public detail::Handle<gen_grammar, gen_grammar_free> {
  public:
-  /// What is wrong is GEN_ERROR_GRAMMAR and names line and column. Without options the defaults.
+  /// An error is GEN_ERROR_GRAMMAR and names line and column. Without options the defaults apply.
   static Grammar gbnf(std::string_view text) { return from(gen_grammar_from_gbnf, text, nullptr); }
   static Grammar gbnf(std::string_view text, const GrammarOptions &options) {
     return from(gen_grammar_from_gbnf, text, options.get());
@@ -351,17 +361,18 @@ class Grammar : public detail::Handle<gen_grammar, gen_grammar_free> {
   static Grammar lark(std::string_view text, const GrammarOptions &options) {
     return from(gen_grammar_from_lark, text, options.get());
   }
-  /// An expression as JavaScript has it, without slashes and flags.
+  /// A JavaScript regular expression, without slashes and flags.
   static Grammar regex(std::string_view pattern) { return from(gen_grammar_from_regex, pattern, nullptr); }
   static Grammar regex(std::string_view pattern, const GrammarOptions &options) {
     return from(gen_grammar_from_regex, pattern, options.get());
   }
-  /// Free text with constrained parts, from a JSON object: see gen_grammar_from_tags.
+  /// Free text with constrained sections, from a JSON object: see gen_grammar_from_tags.
   static Grammar tags(std::string_view text) { return from(gen_grammar_from_tags, text, nullptr); }
   static Grammar tags(std::string_view text, const GrammarOptions &options) {
     return from(gen_grammar_from_tags, text, options.get());
   }
-  /// The JSON texts that are valid under a JSON Schema. What is refused is GEN_ERROR_GRAMMAR and names the pointer.
+  /// The JSON texts that are valid under a JSON Schema. A refused schema is GEN_ERROR_GRAMMAR and
+  /// names the JSON pointer.
   static Grammar json_schema(std::string_view schema) { return from(gen_grammar_from_json_schema, schema, nullptr); }
   static Grammar json_schema(std::string_view schema, const GrammarOptions &options) {
     return from(gen_grammar_from_json_schema, schema, options.get());
@@ -369,9 +380,10 @@ class Grammar : public detail::Handle<gen_grammar, gen_grammar_free> {
   static Grammar any_json() { return any_json(nullptr); }
   static Grammar any_json(const GrammarOptions &options) { return any_json(options.get()); }
   std::string describe() const { return detail::filled<std::string>(gen_grammar_describe, get()); }
-  /// Begins an empty text; the matcher needs neither the grammar nor the tokenizer any longer.
+  /// A matcher at the empty text; it keeps alive what it needs of the grammar and the tokenizer.
   GrammarMatcher matcher(const TokenizerView &tokenizer) const { return GrammarMatcher(get(), tokenizer); }
-  /// Which strings, a vocabulary of one's own, can come behind a text. For a look at few places.
+  /// Which of these strings, such as a vocabulary of your own, may follow a text. Meant for a few
+  /// positions.
   Mask token_mask(std::string_view text, const std::vector<std::string> &strings) const {
     std::vector<const char *> each;
     std::vector<size_t> lengths;
@@ -379,7 +391,8 @@ class Grammar : public detail::Handle<gen_grammar, gen_grammar_free> {
       each.push_back(string.data());
       lengths.push_back(string.size());
     }
-    Mask out{std::vector<uint32_t>(strings.size() / 32 + 1)};  // some, so that there is an address
+    Mask out{std::vector<uint32_t>(strings.size() / 32 + 1)};  // one word more, so that the address
+                                                               // is not null
     detail::call(gen_token_mask, get(), detail::data(text), text.size(), each.data(), lengths.data(), each.size(),
                  out.bits.data(), out.bits.size());
     return out;
@@ -433,13 +446,14 @@ class Sampling : public detail::Handle<gen_sampling, gen_sampling_free> {
   }
   Sampling &stop_token(int32_t token) { return apply(gen_sampling_add_stop_token, token); }
   Sampling &cancel(Cancel &cancel) { return apply(gen_sampling_set_cancel, cancel.get()); }
-  /// The text is a member of the grammar, which may go before the calls do.
+  /// Restricts texts to members of the grammar, which may be destroyed before the calls end.
   Sampling &grammar(const Grammar &grammar) { return apply(gen_sampling_set_grammar, grammar.get()); }
-  /// The same for a text that goes on where a matcher stands now.
+  /// The same for texts that continue from the current position of a matcher.
   Sampling &grammar(const GrammarMatcher &matcher) { return apply(gen_sampling_set_grammar_matcher, matcher.get()); }
-  /// Only tokens with which the text can still be a member within max_new_tokens; the default.
+  /// Draws only tokens after which the text can still be completed within max_new_tokens; the
+  /// default.
   Sampling &fit_grammar(bool fit = true) { return apply(gen_sampling_set_fit_grammar, fit ? 1 : 0); }
-  /// Any setting by name; describe() tells of them all.
+  /// Any setting by name; describe() lists them.
   Sampling &set(const std::string &key, const std::string &value) {
     return apply(gen_sampling_set, key.c_str(), value.c_str());
   }
@@ -453,7 +467,7 @@ class Sampling : public detail::Handle<gen_sampling, gen_sampling_free> {
   }
 };
 
-/// What a generation gave. Its views live as long as it does.
+/// The outcome of a generation. Its views live as long as it does.
 class Result : public detail::Handle<gen_result, gen_result_free> {
  public:
   using Handle::Handle;
@@ -484,7 +498,7 @@ class Result : public detail::Handle<gen_result, gen_result_free> {
     detail::call(gen_result_timings, get(), key.c_str(), &value);
     return value;
   }
-  /// Why it failed, or NULL.
+  /// The error that ended the generation, or NULL.
   const gen_error *error() const noexcept { return gen_result_error(get()); }
 
  private:
@@ -496,7 +510,7 @@ class Result : public detail::Handle<gen_result, gen_result_free> {
   }
 };
 
-/// One piece. `text` is whole characters, and is there until the next piece.
+/// One piece. `text` is whole characters, valid until the next piece.
 struct Token {
   int32_t id;
   std::string_view text;
@@ -525,7 +539,8 @@ Result generated(Function function, Args... args) {
   throw Error(status, error.message, std::shared_ptr<gen_result>(made, gen_result_free));
 }
 
-/// Calls `Take(token)`, which says whether to go on; what it throws comes out of the generating call.
+/// Calls `Take(token)`, which returns whether to continue; an exception from it leaves the
+/// generating call.
 template <class Take>
 struct Callback {
   Take &take;
@@ -548,7 +563,7 @@ struct Callback {
 
 }  // namespace detail
 
-/// What a generator keeps and how: caches, batches. set() takes what describe() tells of.
+/// Generator options: caches, batches. set() takes the options that describe() lists.
 class Options : public detail::Handle<gen_options, gen_options_free> {
  public:
   Options() : Handle(detail::made<gen_options>(gen_options_new)) {}
@@ -565,11 +580,11 @@ class Options : public detail::Handle<gen_options, gen_options_free> {
   Options &prompt_lookup(int32_t ngram, int32_t length = 0) {
     return apply(gen_options_set_prompt_lookup, ngram, length);
   }
-  /// The options, and generators made from them, keep the model.
+  /// The options, and generators made from them, keep the model alive.
   Options &speculative_draft(const Model &model, int32_t length = 0) {
     return apply(gen_options_set_speculative_draft, model.get(), length);
   }
-  /// `keep` as where an option by name leaves it out.
+  /// `keep` as for an option by name without a number.
   Options &context_policy(const std::string &policy, int32_t keep = 4) {
     return apply(gen_options_set_context_policy, policy.c_str(), keep);
   }
@@ -606,7 +621,7 @@ class Request : public detail::Handle<gen_request, gen_request_free> {
   }
 };
 
-/// A model with a scheduler: what sessions come from.
+/// A model with a scheduler, from which sessions are made.
 class Generator : public detail::Handle<gen_generator, gen_free> {
  public:
   explicit Generator(const Model &model) : Handle(detail::made<gen_generator>(gen_create, model.get(), nullptr)) {}
@@ -620,7 +635,7 @@ class Generator : public detail::Handle<gen_generator, gen_free> {
     return value;
   }
   void prefix_clear() const { detail::call(gen_generator_prefix_clear, get()); }
-  /// A figure of what guesses have brought, see gen_generator_draft_stats.
+  /// A statistic of drafts, see gen_generator_draft_stats.
   double draft_stats(const std::string &key) const {
     double value = 0;
     detail::call(gen_generator_draft_stats, get(), key.c_str(), &value);
@@ -630,7 +645,8 @@ class Generator : public detail::Handle<gen_generator, gen_free> {
   Result generate(std::string_view prompt, const Sampling &sampling = Sampling()) const {
     return detail::generated(gen_generate, get(), detail::data(prompt), prompt.size(), sampling.get());
   }
-  /// `take(const Token &)` is called for each piece on this thread; false stops, and what it throws comes out of here.
+  /// `take(const Token &)` is called for each piece on this thread; false stops, and an exception
+  /// from it leaves this call.
   template <class Take>
   Result generate(std::string_view prompt, const Sampling &sampling, Take &&take) const {
     detail::Callback<Take> callback{take, nullptr};
@@ -650,7 +666,8 @@ class Generator : public detail::Handle<gen_generator, gen_free> {
     for (gen_result *result : made) results.emplace_back(result);
     return results;
   }
-  /// Several texts from one prompt: text i has the seed of `sampling` + i. With `best_of` above n the likeliest of so many.
+  /// Several texts from one prompt: text i has the seed of `sampling` + i. With `best_of` above n
+  /// the most probable n of best_of.
   std::vector<Result> generate(std::string_view prompt, const Sampling &sampling, int32_t n, int32_t best_of) const {
     std::vector<Result> results(n > 0 ? static_cast<size_t>(n) : 0);
     std::vector<gen_result *> made(results.size());
@@ -660,7 +677,7 @@ class Generator : public detail::Handle<gen_generator, gen_free> {
   }
 };
 
-/// A model that a smaller one guesses for.
+/// A target model with a smaller draft model.
 class Speculative : public detail::Handle<gen_speculative, gen_speculative_free> {
  public:
   Speculative(const Model &draft, const Model &target, int32_t length = 0)
@@ -688,7 +705,7 @@ class Speculative : public detail::Handle<gen_speculative, gen_speculative_free>
   }
 };
 
-/// Guessing and judging as steps of their own.
+/// Drafting and verification as separate steps.
 class Draft : public detail::Handle<gen_draft, gen_draft_free> {
  public:
   struct Guesses {
@@ -699,14 +716,14 @@ class Draft : public detail::Handle<gen_draft, gen_draft_free> {
     int32_t accepted = 0;
     int32_t correction = -1;
   };
-  /// Nobody judges.
+  /// Without a target: verification is refused.
   explicit Draft(const Model &draft)
       : Handle(detail::made<gen_draft>(gen_draft_new, draft.get(), nullptr, nullptr)) {}
   Draft(const Model &draft, const Model &target)
       : Handle(detail::made<gen_draft>(gen_draft_new, draft.get(), target.get(), nullptr)) {}
   Draft(const Model &draft, const Model &target, const Options &options)
       : Handle(detail::made<gen_draft>(gen_draft_new, draft.get(), target.get(), options.get())) {}
-  /// The model's own first layers guess; 0 for half of them.
+  /// The model's own first layers draft; 0 for half of them.
   static Draft self(const Model &model, int32_t layers = 0) {
     return Draft(detail::made<gen_draft>(gen_draft_new_self, model.get(), layers, nullptr));
   }
@@ -739,7 +756,8 @@ class Draft : public detail::Handle<gen_draft, gen_draft_free> {
   explicit Draft(gen_draft *made) : Handle(made) {}
 };
 
-/// One generation pulled piece by piece; a range of one pass. The session must stay, and stay alone, until it is gone.
+/// One generation pulled piece by piece; a single-pass range. The session must outlive it, and
+/// serve no other call meanwhile.
 class Stream : public detail::Handle<gen_stream, gen_stream_close> {
  public:
   using Handle::Handle;
@@ -769,7 +787,8 @@ class Stream : public detail::Handle<gen_stream, gen_stream_close> {
 
   iterator begin() { return iterator(this); }
   iterator end() noexcept { return iterator(); }
-  /// False at the end. Throws what ends the generation early; result() then has what there is.
+  /// False at the end. Throws the error that ends the generation early; result() then has the
+  /// partial result.
   bool next(Token *token) {
     const gen_token *piece = nullptr;
     detail::call(gen_stream_next, get(), &piece);
@@ -777,8 +796,8 @@ class Stream : public detail::Handle<gen_stream, gen_stream_close> {
     *token = detail::view_of(*piece);
     return true;
   }
-  /// The most probable tokens where that of the last piece was drawn, best first, with their log-probabilities; if asked
-  /// for by Sampling::logprobs().
+  /// The most probable tokens at the position of the last piece's token, best first, with their
+  /// log-probabilities; if asked for by Sampling::logprobs().
   std::vector<std::pair<int32_t, float>> alternatives() {
     const int32_t *ids = nullptr;
     const float *logprobs = nullptr;
@@ -843,7 +862,8 @@ class Session : public detail::Handle<gen_session, gen_session_free> {
   explicit Session(gen_session *owned) : Handle(owned) {}
 };
 
-/// A conversation and a session that holds it. The Chat is shared: tools and their results are added to it between turns.
+/// A conversation and a session that holds it. The Chat is shared: tools and their results can be
+/// added to it between turns.
 class ChatSession : public detail::Handle<gen_chat_session, gen_chat_session_free> {
  public:
   explicit ChatSession(const Generator &generator)
@@ -858,7 +878,8 @@ class ChatSession : public detail::Handle<gen_chat_session, gen_chat_session_fre
   Result send(std::string_view text, const Sampling &sampling, Take &&take) {
     return streamed(detail::data(text), text.size(), sampling, take);
   }
-  /// Answers what the conversation ends with, such as the result of a tool, or goes on with an answer that was cut.
+  /// Answers what the conversation ends with, such as the result of a tool, or continues an answer
+  /// that was cut.
   Result answer(const Sampling &sampling = Sampling()) {
     return detail::generated(gen_chat_session_send, get(), nullptr, size_t{0}, sampling.get());
   }
@@ -866,7 +887,8 @@ class ChatSession : public detail::Handle<gen_chat_session, gen_chat_session_fre
   Result answer(const Sampling &sampling, Take &&take) {
     return streamed(nullptr, 0, sampling, take);
   }
-  /// The answer piece by piece, also to no message. Until the stream is gone the conversation is in use.
+  /// Streams the answer, also without a message. While the stream lives, the conversation is in
+  /// use.
   Stream stream(std::optional<std::string_view> text, const Sampling &sampling = Sampling()) {
     return Stream(detail::made<gen_stream>(gen_chat_session_open_stream, get(), text ? detail::data(*text) : nullptr,
                                            text ? text->size() : size_t{0}, sampling.get()));
@@ -897,13 +919,13 @@ struct CacheTensor {
   std::array<int32_t, 3> shape{};
 };
 
-/// A copy of what a layer holds.
+/// A copy of the content of a layer.
 struct CacheLayer {
   CacheTensor keys;
   CacheTensor values;
 };
 
-/// Bytes of a cache, see kv_cache_memory_bytes.
+/// Memory of a cache in bytes, see kv_cache_memory_bytes.
 struct CacheMemory {
   size_t resident = 0;
   size_t payload = 0;
@@ -935,9 +957,9 @@ CacheLayer layer_of(Ask ask) {
 /// What caches of one and of many sequences have in common.
 class AnyCache : public detail::Handle<kv_cache, kv_cache_free> {
  public:
-  /// The kind's name, "fp32" or "paged" for example.
+  /// The kind's name, such as "fp32" or "paged".
   std::string kind() const { return kv_cache_kind(get()); }
-  /// What elements are kept as; empty for a cache of many sequences before init().
+  /// The type of the stored elements; empty for a cache of many sequences before init().
   std::string dtype() const {
     const char *name = kv_cache_dtype(get());
     return name != nullptr ? name : "";
@@ -948,7 +970,8 @@ class AnyCache : public detail::Handle<kv_cache, kv_cache_free> {
     detail::call(kv_cache_memory_bytes, get(), &use.resident, &use.payload, &use.metadata);
     return use;
   }
-  /// What a tracing cache or a wrapper goes over, for reading as long as this lives; null for others.
+  /// The cache inside a tracing cache or a wrapper, for reading while this one lives; null for
+  /// others.
   const kv_cache *underlying() const noexcept { return kv_cache_underlying(get()); }
   void set_allocator(const gen_allocator *allocator) { detail::call(kv_cache_set_allocator, get(), allocator); }
 
@@ -956,7 +979,7 @@ class AnyCache : public detail::Handle<kv_cache, kv_cache_free> {
   using Handle::Handle;
 };
 
-/// Keys and values for direct use: takes what a kv_cache_…_new function made.
+/// Keys and values for direct use: takes the cache that a kv_cache_…_new function made.
 class Cache : public AnyCache {
  public:
   /// Calls a maker with all but its last two arguments: Cache::make(kv_cache_fp16_new, layers, max_seq_len).
@@ -1000,12 +1023,13 @@ class Cache : public AnyCache {
   }
 };
 
-/// Memory on a device. Any gen_gpu_allocator does for Cache::make(kv_cache_gpu_new_typed, ...) and kv_cache_gpu_new.
+/// Device memory. Cache::make(kv_cache_gpu_new_typed, ...) and kv_cache_gpu_new take any
+/// gen_gpu_allocator.
 class GpuAllocator : public detail::Handle<gen_gpu_allocator, gen_gpu_allocator_release> {
  public:
-  /// The host's, which poses as a device.
+  /// Host memory that acts as a device.
   static GpuAllocator host() { return GpuAllocator(detail::made<gen_gpu_allocator>(gen_gpu_allocator_host)); }
-  /// That of a device of the backend "cuda".
+  /// Memory of a device of the backend "cuda".
   static GpuAllocator cuda(int32_t device) {
     return GpuAllocator(detail::made<gen_gpu_allocator>(gen_gpu_allocator_cuda, device));
   }
@@ -1024,7 +1048,7 @@ class BlockPool : public detail::Handle<kv_cache_pool, kv_cache_pool_free> {
  public:
   BlockPool(int32_t layers, int32_t block_size, int32_t row_dim, int32_t max_memory_mb, const std::string &dtype = "fp32")
       : Handle(detail::made<kv_cache_pool>(kv_cache_pool_new, layers, block_size, row_dim, max_memory_mb, dtype.c_str())) {}
-  /// Keeps blocks in the memory of a device; before the first one is taken.
+  /// Stores blocks in the memory of a device; call it before the first one is allocated.
   BlockPool &gpu_allocator(const gen_gpu_allocator *allocator) {
     detail::call(kv_cache_pool_set_gpu_allocator, get(), allocator);
     return *this;
@@ -1036,22 +1060,22 @@ class BlockPool : public detail::Handle<kv_cache_pool, kv_cache_pool_free> {
   int32_t block_size() const noexcept { return kv_cache_pool_block_size(get()); }
   double fragmentation() const noexcept { return kv_cache_pool_fragmentation(get()); }
   size_t resident_bytes() const noexcept { return kv_cache_pool_resident_bytes(get()); }
-  /// A block of one's own, to be given to free() or inject().
+  /// Allocates a block for the caller, to be passed to free() or inject().
   kv_cache_block *alloc() const { return detail::made<kv_cache_block>(kv_cache_pool_alloc, get()); }
   void retain(kv_cache_block *block) const { detail::call(kv_cache_pool_retain_block, get(), block); }
   void free(kv_cache_block *block) const { detail::call(kv_cache_pool_free_block, get(), block); }
-  /// The blocks of a cache over the pool, borrowed until it next changes.
+  /// The blocks of a cache over the pool, borrowed until it changes.
   static std::vector<kv_cache_block *> table(const Cache &cache) {
     return detail::filled<std::vector<kv_cache_block *>>(kv_cache_block_table, cache.get());
   }
-  /// Makes an empty cache go on from written blocks, one reference to each.
+  /// Makes an empty cache continue from written blocks, of which it takes over one reference each.
   static void inject(Cache &cache, const std::vector<kv_cache_block *> &blocks, int32_t positions, int32_t batch,
                      int32_t dim) {
     detail::call(kv_cache_inject_blocks, cache.get(), blocks.data(), blocks.size(), positions, batch, dim);
   }
 };
 
-/// What tiered caches are made from. set() takes what describe() tells of.
+/// How to make tiered caches. set() takes the options that describe() lists.
 class TierConfig : public detail::Handle<kv_cache_tier_config, kv_cache_tier_config_free> {
  public:
   TierConfig() : Handle(detail::made<kv_cache_tier_config>(kv_cache_tier_config_new)) {}
@@ -1059,7 +1083,7 @@ class TierConfig : public detail::Handle<kv_cache_tier_config, kv_cache_tier_con
     detail::call(kv_cache_tier_config_set, get(), key.c_str(), value.c_str());
     return *this;
   }
-  /// Where hot layers lie; null: in the host's memory.
+  /// The allocator of hot layers' device memory; null: host memory.
   TierConfig &gpu_allocator(const gen_gpu_allocator *allocator) {
     detail::call(kv_cache_tier_config_set_gpu_allocator, get(), allocator);
     return *this;
@@ -1071,7 +1095,7 @@ class TierConfig : public detail::Handle<kv_cache_tier_config, kv_cache_tier_con
 class TieredCache : public Cache {
  public:
   explicit TieredCache(const TierConfig &config) : Cache(detail::made<kv_cache>(kv_cache_tiered_new, config.get())) {}
-  /// Goes on from the files of an earlier one.
+  /// Continues from the files of an earlier one.
   static TieredCache open(const TierConfig &config) {
     return TieredCache(detail::made<kv_cache>(kv_cache_tiered_open, config.get()));
   }
@@ -1085,7 +1109,7 @@ class TieredCache : public Cache {
   void prefetch(const std::vector<int32_t> &layers) const {
     detail::call(kv_cache_tiered_prefetch_async, get(), layers.data(), layers.size());
   }
-  /// As layer(), of what prefetch() has read meanwhile; of shape 0, 0, 0 if it has not.
+  /// As layer(), from the copy that prefetch() has made; of shape 0, 0, 0 if there is none yet.
   CacheLayer prefetched(int32_t layer) const {
     return detail::layer_of([&](float *k, size_t k_room, float *v, size_t v_room, int32_t *k_shape, int32_t *v_shape) {
       detail::call(kv_cache_tiered_get_prefetched, get(), layer, k, k_room, v, v_room, k_shape);
@@ -1098,8 +1122,8 @@ class TieredCache : public Cache {
   explicit TieredCache(kv_cache *owned) noexcept : Cache(owned) {}
 };
 
-/// Keys and values of many sequences: takes what kv_cache_causal_new and its neighbours made. kv_cache_batch.h says in which
-/// order these are called.
+/// Keys and values of many sequences: takes the cache that kv_cache_causal_new or another function
+/// of kv_cache_batch.h made. That header has the order of calls.
 class BatchCache : public AnyCache {
  public:
   /// BatchCache::make(kv_cache_swa_new, window).
@@ -1126,7 +1150,8 @@ class BatchCache : public AnyCache {
   }
   void set_layer(int32_t layer) { detail::call(kv_cache_set_layer, get(), layer); }
   void set_layer_type(int32_t type) { detail::call(kv_cache_set_layer_type, get(), type); }
-  /// Positions and sequences of a pass's tokens, as many of each; `multimodal` are indices of tokens.
+  /// Positions and sequences of a pass's tokens, one of each per token; `multimodal` are indices of
+  /// tokens.
   void start_forward(const std::vector<int32_t> &positions, const std::vector<int32_t> &sequences, bool reserve = false,
                      const std::vector<int32_t> &multimodal = {}) {
     if (positions.size() != sequences.size()) {
@@ -1139,7 +1164,7 @@ class BatchCache : public AnyCache {
   void put(const float *k, int32_t k_heads, int32_t k_dim, const float *v, int32_t v_heads, int32_t v_dim, int32_t n) {
     detail::call(kv_cache_put, get(), k, k_heads, k_dim, v, v_heads, v_dim, n);
   }
-  /// What the tokens of a pass may look at; a mask of no bytes hides nothing.
+  /// What the tokens of a pass may see; an empty mask hides nothing.
   struct Masked {
     CacheTensor keys;
     CacheTensor values;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gen_generator: a model with cache settings and a scheduler. Shareable: calls from many threads run side
- * by side, each with a cache of its own. For a conversation that goes on, take a session (session.h).
+ * gen_generator: a model with cache settings and a scheduler. Shareable: calls from many threads
+ * run side by side, each with its own cache. For a conversation that continues, use a session
+ * (session.h).
  */
 #ifndef GENERATE_GENERATOR_H
 #define GENERATE_GENERATOR_H
@@ -25,7 +26,7 @@ typedef struct gen_token {
   const char *text;      /**< [text_len] whole UTF-8 characters, NUL-terminated; may be empty */
   size_t text_len;       /**< bytes of text without the NUL */
   float logprob;         /**< log-probability of the token if asked for, else 0 */
-  int32_t done;          /**< 1 on the last piece of a generation, which always comes */
+  int32_t done;          /**< 1 on the last piece of a generation; there always is one */
   int32_t finish_reason; /**< GEN_FINISH_…, set when done */
   int32_t index;         /**< number of tokens drawn before this one */
   /** [top_count] most likely tokens, best first, as many as gen_sampling_set_logprobs asked for; of this piece alone */
@@ -34,15 +35,17 @@ typedef struct gen_token {
 } gen_token;
 
 /**
- * Receives pieces on the calling thread; non-zero stops the generation cleanly: no piece follows, and what was held back as
- * a possible stop string is in no piece and not in the result's text. A call on the session that goes on with an empty
- * prompt says it first. It may call everything, but the session of the call is GEN_ERROR_BUSY. An exception fails the call
- * with GEN_ERROR_INTERNAL, and a session is as before the call.
+ * Receives pieces on the calling thread. Non-zero stops the generation cleanly: no further piece
+ * follows, and text held back as a possible stop string appears neither in a piece nor in the
+ * result's text. A following call on the session with an empty prompt delivers that text first. The
+ * callback may call anything, but the session of the call returns GEN_ERROR_BUSY. An exception
+ * fails the call with GEN_ERROR_INTERNAL and leaves the session as it was before the call.
  */
 typedef int (*gen_token_callback)(void *user, const gen_token *token);
 
 /**
- * Makes generator options with their defaults: float32 cache, prompts run in chunks of 256 tokens.
+ * Makes generator options with their defaults: float32 cache, prompts processed in chunks of 256
+ * tokens.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if out is NULL; GEN_ERROR_OUT_OF_MEMORY.
  * Threads: any.
@@ -59,8 +62,9 @@ GEN_API gen_status gen_options_new(gen_options **out, gen_error *error);
 GEN_API void gen_options_free(gen_options *options);
 
 /**
- * Chooses what keys and values are stored as: "fp32" (default), "fp16", "fp8", "q4" or "q3"; see
- * gen_kv_kind_describe. "fp8/q4" is short for gen_options_set_kv_types, "q4:rotated" sets the key form too.
+ * Sets the type in which keys and values are stored: "fp32" (default), "fp16", "fp8", "q4" or "q3";
+ * see gen_kv_kind_describe. "fp8/q4" is short for gen_options_set_kv_types; "q4:rotated" also sets
+ * the key form.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown name. On failure nothing changes.
  * Threads: one at a time per object.
@@ -70,8 +74,8 @@ GEN_API gen_status gen_options_set_kv_dtype(gen_options *options, const char *na
                                             gen_error *error);
 
 /**
- * Chooses for keys and values apart, as gen_options_set_kv_dtype does for both: quantised keys cost more quality than
- * quantised values.
+ * Sets the types of keys and values separately; gen_options_set_kv_dtype sets both. Quantised keys
+ * cost more quality than quantised values.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown name. On failure nothing changes.
  * Threads: one at a time per object.
@@ -81,27 +85,28 @@ GEN_API gen_status gen_options_set_kv_types(gen_options *options, const char *ke
                                             gen_error *error);
 
 /**
- * Chooses the form in which keys are stored: "rotated", as rotary embedding leaves them; "hadamard", each head then
- * turned by a Hadamard matrix, which spreads outliers; or "best" (the default), which is "hadamard" for "q4" and "q3"
- * where a head has a multiple of 16 elements, else "rotated".
+ * Sets the form in which keys are stored: "rotated", as rotary embedding produces them; "hadamard",
+ * each head also multiplied by a Hadamard matrix, which spreads outliers; or "best" (the default),
+ * which is "hadamard" for "q4" and "q3" if the head dimension is a multiple of 16, else "rotated".
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown name. gen_create fails with the same for
- *         "hadamard" and a model whose heads have no multiple of 16 elements.
+ *         "hadamard" if the head dimension of the model is not a multiple of 16.
  * Threads: one at a time per object.
  * Since:   0.1
  */
 GEN_API gen_status gen_options_set_kv_key_form(gen_options *options, const char *name, gen_error *error);
 
 /**
- * Keeps the keys and values of all sessions of a generator in blocks of one pool, taken as a session grows, instead
- * of memory for a whole context each. Results do not depend on it. Composes with gen_options_set_kv_dtype.
+ * Keeps the keys and values of all sessions of a generator in blocks of one pool. Blocks are
+ * allocated as a session grows, instead of memory for a whole context per session. Results do not
+ * depend on it. It can be combined with gen_options_set_kv_dtype.
  *
- * @param max_memory_mb  MiB that the pool may take; 0 (the default) for no pool.
- * @param block_size     positions in a block, 16 by default; other than multiples of 16 leave a part of each block
- *                       unused. Where no block is free, sessions between calls give theirs up, least recently used
- *                       first, then the calls that began last; what they held is computed anew when they go on, with
- *                       the same results. A call for which even all blocks are too few, or that streams left open
- *                       keep from them, fails with GEN_ERROR_POOL_EXHAUSTED and its session stays as it was.
+ * @param max_memory_mb  MiB that the pool may use; 0 (the default) for no pool.
+ * @param block_size     positions per block, 16 by default; sizes that are not multiples of 16 waste part of each block.
+ *                       When no block is free, idle sessions lose theirs, least recently used first, then the calls that
+ *                       began last. Their keys and values are computed again when they continue, with the same results.
+ *                       A call that needs more blocks than the pool has, or than open streams leave it, fails with
+ *                       GEN_ERROR_POOL_EXHAUSTED; its session stays as it was.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL, a negative budget or a block size below 1. gen_create fails
  *         with the same if the budget is below one block.
  * Threads: one at a time per object.
@@ -111,14 +116,15 @@ GEN_API gen_status gen_options_set_paged_kv(gen_options *options, int32_t max_me
                                             gen_error *error);
 
 /**
- * Keeps blocks of the pool when sessions are done with them, and goes on from them when the tokens of a session begin
- * as those of an earlier one did: what they have in common, to a token, is not evaluated again. Nothing is copied; a
- * session that goes on within a block copies that one. Full blocks of prompts and of what was generated are kept, those
- * used longest ago go first, and all that no session uses goes before the pool is exhausted. Results do not depend
- * on it; gen_result_usage tells what it saved as "prompt_cached".
+ * Keeps blocks of the pool after sessions are done with them, and reuses them for a session whose
+ * tokens begin like those of an earlier one: the common prefix, counted in tokens, is not evaluated
+ * again. Nothing is copied, except a block that a session continues in the middle. Full blocks of
+ * prompts and of generated text are kept. Blocks used longest ago are evicted first, and all unused
+ * blocks are evicted before the pool counts as exhausted. Results do not depend on it;
+ * "prompt_cached" of gen_result_usage counts the tokens that it saved.
  *
- * @param blocks  most blocks to keep; 0 (the default) for none. Needs gen_options_set_paged_kv: gen_create fails with
- *                GEN_ERROR_INVALID_ARGUMENT otherwise.
+ * @param blocks  maximum number of blocks to keep; 0 (the default) for none. Needs gen_options_set_paged_kv: without it
+ *                gen_create fails with GEN_ERROR_INVALID_ARGUMENT.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or a negative number.
  * Threads: one at a time per object.
  * Since:   0.1
@@ -126,12 +132,13 @@ GEN_API gen_status gen_options_set_paged_kv(gen_options *options, int32_t max_me
 GEN_API gen_status gen_options_set_prefix_cache(gen_options *options, int32_t blocks, gen_error *error);
 
 /**
- * Keeps only the last, unfinished chunk of positions as it is: each full chunk becomes one entry, the means of its keys
- * (as they were before rotary embedding) and values, which attention counts as often as it had positions. Long contexts
- * take little memory and time, and much of what they said is lost. Keeps float32; not with another kv_dtype or with
- * gen_options_set_paged_kv, and not for models with sliding windows: gen_create fails then.
+ * Compresses the past: each full chunk of positions becomes one entry, the means of its keys
+ * (before rotary embedding) and values, which attention weights by the number of its positions.
+ * Only the last, unfinished chunk is kept as it is. Long contexts take little memory and time, but
+ * much of their content is lost. Entries are float32. gen_create refuses the combination with
+ * another kv_dtype, with gen_options_set_paged_kv, and with models that have sliding windows.
  *
- * @param chunk  positions in a chunk; 0 (the default) pools nothing.
+ * @param chunk  positions per chunk; 0 (the default) turns compression off.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or a negative chunk.
  * Threads: one at a time per object.
  * Since:   0.1
@@ -139,42 +146,46 @@ GEN_API gen_status gen_options_set_prefix_cache(gen_options *options, int32_t bl
 GEN_API gen_status gen_options_set_compressed_kv(gen_options *options, int32_t chunk, gen_error *error);
 
 /**
- * Keeps the newest keys and values of each session in memory and the rest in a file, for contexts beyond memory.
- * Of the configuration counts where files go, the memory, the blocks and how many layers are read ahead. Its chunk size
- * and thresholds say nothing here, and other fields must not be set. The number of layers must be 0 or gen_model_config_num_cache_layers. Positions must be 0 or
- * at most the model's, and then cap the context. The file has no name and is gone with its session. Nothing is lost
- * by it: what is generated stays the same, in any kv dtype. A step that cannot read or write the file fails with
- * GEN_ERROR_IO or GEN_ERROR_FORMAT, and can be made again. Sessions are forked without a copy. gen_create fails with
- * GEN_ERROR_INVALID_ARGUMENT if the memory is too little for the context, telling what it takes, and if there is a
- * paged_kv as well.
+ * Keeps the newest keys and values of each session in memory and the rest in a file, for contexts
+ * larger than memory. Of the configuration it uses the folder, the memory, the blocks and the
+ * number of layers to read ahead. The chunk size and the thresholds have no effect here; other
+ * fields must not be set. The number of layers must be 0 or gen_model_config_num_cache_layers.
+ * max_seq_len must be 0 or at most the model's; it then limits the context. The file has no name
+ * and disappears with its session. Nothing is lost: the generated text is the same, in any kv
+ * dtype. A step that cannot read or write the file fails with GEN_ERROR_IO or GEN_ERROR_FORMAT and
+ * can be repeated. Forked sessions share the file without a copy. gen_create fails with
+ * GEN_ERROR_INVALID_ARGUMENT if the memory is too small for the context (the message names what is
+ * needed), and if paged_kv is set as well.
  *
- * @param config  copied; NULL goes back to memory alone.
+ * @param config  copied; NULL keeps everything in memory.
  * @return GEN_OK;
- *         GEN_ERROR_INVALID_ARGUMENT if options is NULL, or naming a field that was set and is not for sessions;
+ *         GEN_ERROR_INVALID_ARGUMENT if options is NULL, or a field is set that does not apply to sessions: it is named;
  *         GEN_ERROR_OUT_OF_MEMORY.
  * Threads: one at a time per object.
- * Cost:    a session whose context does not fit reads each layer's older part once a step, while others compute.
+ * Cost:    a session whose context does not fit reads the older part of each layer once per step, while others compute.
  * Since:   0.1
  */
 GEN_API gen_status gen_options_set_tiered_kv(gen_options *options, const kv_cache_tier_config *config,
                                              gen_error *error);
 
 /**
- * Chooses what happens when a session's context is full. "stop" (the default) ends a generation with
- * GEN_FINISH_CONTEXT_FULL. "shift" goes on without the oldest tokens: the first `keep` stay, and of the others the
- * older half goes, or more where a prompt needs the room; gen_result_usage "dropped" counts them, and
- * gen_session_tokens has only what is left. A prompt that does not fit beside the kept tokens is still
- * GEN_ERROR_CONTEXT_FULL, and gen_session_score never drops anything.
+ * Sets what happens when a session's context is full. "stop" (the default) ends a generation with
+ * GEN_FINISH_CONTEXT_FULL. "shift" drops the oldest tokens and continues: the first `keep` tokens
+ * stay, and of the others the older half is dropped, or more if a prompt needs the room.
+ * gen_result_usage "dropped" counts them, and gen_session_tokens returns only the remaining tokens.
+ * A prompt that does not fit beside the kept tokens still fails with GEN_ERROR_CONTEXT_FULL, and
+ * gen_session_score never drops anything.
  *
- * What the session knows of the tokens that stay depends on the cache. With keys of "fp32" or "fp16" in plain memory,
- * keys are turned to their new positions and values stay, so that a shift costs little, and later tokens still see
- * through them what was dropped. Any other cache, and a model that sees positions in chunks, evaluates the tokens that
- * stay anew, as if the session had begun with them. Either way the result is the same bit for bit for any
- * prefill_chunk, number of threads and other sessions, and whether a prompt was appended before or given to the
- * generating call. A call that fails takes its own tokens back, but not what it dropped.
+ * What remains of the dropped tokens depends on the cache. With keys of "fp32" or "fp16" in plain
+ * memory, keys are rotated to their new positions and values stay, so a shift is cheap and the
+ * remaining entries still carry information from the dropped tokens. Any other cache, and a model
+ * with chunked attention, evaluates the remaining tokens again, as if the session had begun with
+ * them. Either way the result is bit-identical for any prefill_chunk, number of threads and other
+ * sessions, and whether a prompt was appended before or passed to the generating call. A failed
+ * call removes its own tokens, but does not restore dropped ones.
  *
- * @param keep  first tokens that are never dropped, begin-of-sequence included; models lean on the very first, so it
- *              should not be 0. 4 where an option by name leaves it out. Ignored for "stop".
+ * @param keep  number of first tokens that are never dropped, begin-of-sequence included; models depend on the very
+ *              first, so it should not be 0. gen_options_set without a number takes 4. Ignored for "stop".
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL, an unknown name or a negative keep. gen_create fails with the
  *         same if the context is not at least 2 tokens longer than `keep`.
  * Threads: one at a time per object.
@@ -184,8 +195,9 @@ GEN_API gen_status gen_options_set_context_policy(gen_options *options, const ch
                                                   gen_error *error);
 
 /**
- * Runs prompts in chunks of at most `tokens`; results do not depend on it. 0, the default: 256 on the CPU, and on a
- * device as many as it takes to occupy it (1024 on an H100). The CPU takes 512 at most.
+ * Processes prompts in chunks of at most `tokens`; results do not depend on it. 0 (the default)
+ * means 256 on the CPU, and on a device the number that keeps it busy (1024 on an H100). The CPU
+ * takes at most 512.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if the value is outside [0, 2048].
  * Threads: one at a time per object.
@@ -195,7 +207,8 @@ GEN_API gen_status gen_options_set_prefill_chunk(gen_options *options, int32_t t
                                                  gen_error *error);
 
 /**
- * Runs at most `sequences` sessions in one forward pass; more than that take turns. Results do not depend on it.
+ * Runs at most `sequences` sessions in one forward pass; any others take turns. Results do not
+ * depend on it.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if the value is outside [1, 512]; 64 is the default.
  * Threads: one at a time per object.
@@ -205,8 +218,8 @@ GEN_API gen_status gen_options_set_max_batch(gen_options *options, int32_t seque
                                              gen_error *error);
 
 /**
- * Accepts at most `calls` generating calls beyond max_batch: one more fails with GEN_ERROR_BUSY at once instead of
- * waiting for its turn. A stream is such a call from its opening to its end.
+ * Accepts at most `calls` generating calls beyond max_batch; a further one fails at once with
+ * GEN_ERROR_BUSY instead of waiting. A stream counts as a call from its opening to its end.
  *
  * @param calls  0 (the default) for no limit.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if the value is negative.
@@ -217,17 +230,19 @@ GEN_API gen_status gen_options_set_max_queue(gen_options *options, int32_t calls
                                              gen_error *error);
 
 /**
- * Guesses tokens from the text itself: where its last tokens stand in it already, what came then is looked at together
- * with the next token, in one pass of the model, and is said as far as the model says the same. Answers that quote
- * their prompt, edited files and lists take fewer passes. Text, ids, log-probabilities and finish reason are those
- * of plain decoding, bit for bit, whatever was guessed; gen_result_usage tells "drafted" and "accepted". Also
- * "suffix_lookup" of gen_options_set, which looks for longer agreements and in texts of other sessions.
+ * Drafts tokens from the text itself (prompt lookup): if the last tokens occurred earlier in the
+ * text, the tokens that followed them there are the draft. One pass of the model verifies the draft
+ * together with the next token and accepts it as far as the model agrees. Answers that quote their
+ * prompt, edited files and lists take fewer passes. Text, ids, log-probabilities and finish reason
+ * equal those of plain decoding, bit for bit, whatever was drafted; gen_result_usage returns
+ * "drafted" and "accepted". See also "suffix_lookup" of gen_options_set, which finds longer matches
+ * and also searches the texts of other sessions.
  *
- * "draft_policy" of gen_options_set says how much is guessed: by default what pays, by the times that passes take and
- * the share of guesses that were right.
+ * "draft_policy" of gen_options_set controls the length of drafts. By default it is the length that
+ * pays off, judged by the measured times of passes and the acceptance rate.
  *
- * @param ngram   most tokens to look for, up to 64; 0 (the default) guesses nothing. 3 is a good start.
- * @param length  most tokens of a guess, up to 63; 0 stands for 8.
+ * @param ngram   maximum number of tokens to match, at most 64; 0 (the default) drafts nothing. 3 is a good start.
+ * @param length  maximum number of tokens of a draft, at most 63; 0 means 8.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or a value outside.
  * Threads: one at a time per object.
  * Cost:    microseconds a step, 16 to 32 bytes a token of a session.
@@ -237,29 +252,31 @@ GEN_API gen_status gen_options_set_prompt_lookup(gen_options *options, int32_t n
                                                  gen_error *error);
 
 /**
- * Has a smaller model guess how texts go on, where lookups have no guess: it runs a few tokens ahead, and one pass of
- * the generator's model looks at all of them. What is said does not change, see gen_options_set_prompt_lookup. Each
- * session has a cache for the draft model beside its own, in the same kv_dtype; where there is no memory for it the
- * session goes on without drafts, and the metric drafts_failed counts that. Sessions that were forked, cut, loaded or
- * whose context has shifted go on with what the text still has. Under a grammar it guesses what the grammar allows.
+ * Lets a smaller model draft where lookups find nothing: it runs a few tokens ahead, and one pass
+ * of the generator's model verifies all of them. The generated text does not change, see
+ * gen_options_set_prompt_lookup. Each session gets a second cache for the draft model, in the same
+ * kv_dtype. If there is no memory for it, the session continues without drafts, and the metric
+ * drafts_failed counts that. Sessions that were forked, truncated, loaded or shifted draft from the
+ * tokens that they still hold. Under a grammar the draft follows the grammar.
  *
- * @param model   the options, and generators made from them, keep it, so that it may be freed at any time; NULL goes
- *                back to none. gen_create refuses vocabularies that differ but for padding at their ends, naming the
- *                first token in which they do, and a model with a state that cannot go back.
- * @param length  most tokens of a guess, up to 63; 4 stands for 0 and less.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL options or a length above that.
+ * @param model   kept alive by the options and by generators made from them, so it may be freed at any time; NULL means
+ *                none. gen_create refuses vocabularies that differ in more than padding at their ends, naming the first
+ *                token that differs, and a draft model whose state cannot be rolled back.
+ * @param length  maximum number of tokens of a draft, at most 63; 0 or less means 4.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL options or a length above 63.
  * Threads: one at a time per object.
- * Cost:    a pass of the draft model for each token of a guess.
+ * Cost:    one pass of the draft model per drafted token.
  * Since:   0.1
  */
 GEN_API gen_status gen_options_set_speculative_draft(gen_options *options, const gen_model *model,
                                                      int32_t length, gen_error *error);
 
 /**
- * Limits how long a call waits for calls of higher priority (gen_request_set_priority): one that `steps` steps in a row
- * had no room for goes before all others in the next, whatever its priority. Results do not depend on it.
+ * Limits how long a call waits for calls of higher priority (gen_request_set_priority): a call that
+ * found no room in `steps` consecutive steps precedes all others in the next, whatever its
+ * priority. Results do not depend on it.
  *
- * @param steps  16 by default; with 0 priorities count for nothing, and calls take turns.
+ * @param steps  16 by default; 0 ignores priorities, and calls take turns.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if the value is negative.
  * Threads: one at a time per object.
  * Since:   0.1
@@ -267,10 +284,11 @@ GEN_API gen_status gen_options_set_speculative_draft(gen_options *options, const
 GEN_API gen_status gen_options_set_fairness(gen_options *options, int32_t steps, gen_error *error);
 
 /**
- * With a non-zero `on`, the logits of a token depend on the text before it alone, bit for bit: not on how many texts
- * run in a step, on how a prompt was cut, or on drafts. The CPU engine is always so. On devices it is faster without,
- * and the last bits of steps of few and of many rows then differ: with F16 and BF16 weights from nine rows on, with
- * quantised ones from 256 or more on.
+ * With a non-zero `on`, the logits of a token depend only on the text before it, bit for bit: not
+ * on the number of sequences in a step, the chunks of a prompt, or drafts. The CPU engine always
+ * works so. Devices are faster without it; steps of few and of many rows may then differ in the
+ * last bits: with F16 and BF16 weights from nine rows on, with quantised weights from 256 rows or
+ * more on.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL.
  * Threads: one at a time per object.
@@ -302,8 +320,9 @@ GEN_API gen_status gen_options_describe(const gen_options *options, char *buf, s
                                         size_t *n, gen_error *error);
 
 /**
- * The cache kinds of this build as JSON: an array of {"name","bits_per_value","lossy"}. The bits include scales, and are
- * those of a model with four key and value heads of 64 elements; docs/caches.md has the formulas.
+ * Describes the cache kinds of this build as JSON: an array of {"name","bits_per_value","lossy"}.
+ * The bits include scales and hold for a model with four key and value heads of 64 elements;
+ * docs/caches.md has the formulas.
  *
  * @param buf  as in gen_options_describe.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if n is NULL; GEN_ERROR_OUT_OF_RANGE if the buffer is too small.
@@ -316,25 +335,25 @@ GEN_API gen_status gen_kv_kind_describe(char *buf, size_t capacity, size_t *n, g
  * Makes a generator.
  *
  * @param model    used and kept alive by the generator.
- * @param options  how, or NULL for defaults; copied.
+ * @param options  generator options, or NULL for defaults; copied.
  * @param out      receives the generator; free it with gen_free.
  * @return GEN_OK;
- *         GEN_ERROR_INVALID_ARGUMENT for NULL model or out, for options that do not go together, and for those that do
- *         not fit the model: gen_options_set_compressed_kv and its neighbours say which;
+ *         GEN_ERROR_INVALID_ARGUMENT for NULL model or out, for options that exclude each other, and for options that do
+ *         not fit the model, as described at each setter;
  *         GEN_ERROR_UNSUPPORTED for gen_options_set_compressed_kv and a model with windows or chunks, for a draft model
- *         with a state that cannot go back, and for drafts of any kind and a custom model with a state that can neither
- *         go back nor be copied;
- *         GEN_ERROR_IO if there can be no file for a tiered cache;
+ *         whose state cannot be rolled back, and for drafts of any kind with a custom model whose state can neither be
+ *         rolled back nor copied;
+ *         GEN_ERROR_IO if the file of a tiered cache cannot be made;
  *         GEN_ERROR_OUT_OF_MEMORY.
  * Threads: any.
- * Cost:    small: caches come with sessions.
+ * Cost:    small: caches are made with sessions.
  * Since:   0.1
  */
 GEN_API gen_status gen_create(const gen_model *model, const gen_options *options,
                               gen_generator **out, gen_error *error);
 
 /**
- * Gives the generator up; it lives on while sessions use it. NULL is fine.
+ * Releases the generator; it lives on while sessions use it. NULL is fine.
  *
  * Threads: any; the handle must not be used afterwards.
  * Since:   0.1
@@ -342,9 +361,10 @@ GEN_API gen_status gen_create(const gen_model *model, const gen_options *options
 GEN_API void gen_free(gen_generator *generator);
 
 /**
- * What gen_options_set_prefix_cache has brought so far: "lookups" (calls that looked for a beginning of theirs), "hits"
- * (those that found one), "tokens" (that need not be evaluated again), "blocks" (held now), "evictions" (blocks that had
- * to go). The first three are metrics, too: prefix_lookups, prefix_hits and prompt_cached_tokens of metrics.h.
+ * Statistics of the prefix cache so far: "lookups" (calls that searched for a cached prefix),
+ * "hits" (those that found one), "tokens" (tokens that were not evaluated again), "blocks" (held
+ * now), "evictions" (blocks evicted). The first three are also metrics: prefix_lookups, prefix_hits
+ * and prompt_cached_tokens of metrics.h.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown key; GEN_ERROR_STATE if the generator has no prefix
  *         cache. On failure *value is 0.
@@ -355,8 +375,8 @@ GEN_API gen_status gen_generator_prefix_stats(const gen_generator *generator, co
                                               gen_error *error);
 
 /**
- * Gives all blocks of the prefix cache back to the pool, but for those that sessions use, which keep them. Nothing of it
- * shows in what is generated.
+ * Returns all blocks of the prefix cache to the pool, except those that sessions use; these keep
+ * them. The generated text does not depend on it.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_STATE if the generator has no prefix cache.
  * Threads: any.
@@ -365,24 +385,24 @@ GEN_API gen_status gen_generator_prefix_stats(const gen_generator *generator, co
 GEN_API gen_status gen_generator_prefix_clear(gen_generator *generator, gen_error *error);
 
 /**
- * Continues a prompt and returns the text, without the prompt. To end a call at a deadline, fire the gen_cancel of its
- * sampling from a timer, or use gen_request_set_deadline_ms.
+ * Continues a prompt and returns the generated text without the prompt. To give a call a deadline,
+ * fire the gen_cancel of its sampling from a timer, or use gen_request_set_deadline_ms.
  *
- * @param prompt    [len] UTF-8; len may be GEN_NUL_TERMINATED. Texts of special tokens are plain text.
+ * @param prompt    [len] UTF-8; len may be GEN_NUL_TERMINATED. Names of special tokens are plain text.
  * @param sampling  how to choose tokens, or NULL for defaults.
- * @param result    receives what was generated, also (in part) when generation began and then failed or was
- *                  stopped, else NULL; free it with gen_result_free. May itself be NULL.
+ * @param result    receives what was generated; free it with gen_result_free. If generation began and then failed or
+ *                  was stopped it receives the partial result, and NULL if it never began. May itself be NULL.
  * @return GEN_OK;
- *         GEN_ERROR_INVALID_ARGUMENT for NULL or a prompt that gives no token;
+ *         GEN_ERROR_INVALID_ARGUMENT for NULL or a prompt without tokens;
  *         GEN_ERROR_TOKENIZER if the prompt is not UTF-8;
- *         GEN_ERROR_CONTEXT_FULL if the prompt does not fit the context; one that fills it to the last token is GEN_OK
- *         with GEN_FINISH_CONTEXT_FULL and no token;
+ *         GEN_ERROR_CONTEXT_FULL if the prompt does not fit the context; a prompt that fills it exactly is GEN_OK with
+ *         GEN_FINISH_CONTEXT_FULL and no token;
  *         GEN_ERROR_OUT_OF_RANGE for a stop token or bias outside the vocabulary;
- *         GEN_ERROR_BUSY if the generator has accepted as many calls as it takes;
- *         GEN_ERROR_GRAMMAR if a grammar names a token that the model lacks, or allows none where the text is no member,
- *         then with the partial result, or takes more than one of its limits;
+ *         GEN_ERROR_BUSY if the generator's queue is full (gen_options_set_max_queue);
+ *         GEN_ERROR_GRAMMAR if a grammar names a token that the model lacks, exceeds one of its limits, or allows no
+ *         token where the text is not yet a member, in this case with the partial result;
  *         GEN_ERROR_CANCELLED with the partial result;
- *         GEN_ERROR_POOL_EXHAUSTED if a pool has too few blocks for it, see gen_options_set_paged_kv;
+ *         GEN_ERROR_POOL_EXHAUSTED if the pool has too few blocks for it, see gen_options_set_paged_kv;
  *         GEN_ERROR_IO, GEN_ERROR_FORMAT if the file of a tiered cache cannot be written or read back;
  *         GEN_ERROR_MODEL, GEN_ERROR_OUT_OF_MEMORY.
  * Threads: any number at once.
@@ -393,10 +413,11 @@ GEN_API gen_status gen_generate(gen_generator *generator, const char *prompt, si
                                 gen_error *error);
 
 /**
- * The same, with each piece given to `callback` as it comes. The pieces together are the result's text.
+ * As gen_generate, but passes each piece to `callback` as it is generated. The pieces together are
+ * the result's text.
  *
- * @param callback  called on this thread; the last call has done set. Non-zero stops: the status is
- *                  GEN_ERROR_CANCELLED and gen_result_user_code gives the value.
+ * @param callback  called on this thread; its last call has done set. Non-zero stops: the status is
+ *                  GEN_ERROR_CANCELLED, and gen_result_user_code returns the value.
  * @return as gen_generate; GEN_ERROR_INVALID_ARGUMENT for a NULL callback.
  * Threads: any number at once.
  * Since:   0.1

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Paged caches: sequences whose keys and values lie in equal blocks of a shared pool, so that memory is taken
- * as positions come, forks share what they have in common, and a prefix can be put into a new cache without a
- * copy. A block has a reference count. A cache holds one reference to each of its blocks, drops it when it is
- * cut, reset or freed, and copies a block before writing if others hold it too. Everything else that works on
- * a kv_cache works on a paged one. Read next: kv_cache.h.
+ * Paged caches: the keys and values of sequences are stored in equal blocks of a shared pool, so
+ * that memory is allocated as positions are added, forks share their common part, and a prefix can
+ * be put into a new cache without a copy. A block has a reference count. A cache holds one
+ * reference to each of its blocks, drops it when it is truncated, reset or freed, and copies a
+ * block before writing if others hold it, too. Everything else that works on a kv_cache works on a
+ * paged one. Read next: kv_cache.h.
  */
 #ifndef GENERATE_KV_CACHE_POOL_H
 #define GENERATE_KV_CACHE_POOL_H
@@ -18,26 +19,26 @@ extern "C" {
 
 /** Blocks for paged caches. Shareable; caches keep what they use alive. */
 typedef struct kv_cache_pool kv_cache_pool;
-/** One block of a pool. Borrowed from it: an address that stays the same for as long as the pool lives. */
+/** One block of a pool. Borrowed from it: its address stays valid, and the same, as long as the pool lives. */
 typedef struct kv_cache_block kv_cache_block;
 
 /**
- * Makes a pool. Its blocks have room for block_size positions of all layers; there are as many as fit
- * max_memory_mb, each taking 2 * layers * block_size * row_dim elements.
+ * Makes a pool. A block holds block_size positions of all layers; the pool has as many as fit into
+ * max_memory_mb, each of 2 * layers * block_size * row_dim elements.
  *
  * @param layers         layers that a block covers, 1 and up.
  * @param block_size     positions in a block, 1 and up; 16 is a good size.
- * @param row_dim        elements of a key, or of a value, at one position of one layer: batch * dim of the
- *                       updates, that is kv heads * head dim; 1 and up.
+ * @param row_dim        elements of one key, or one value, at one position of one layer: batch * dim of the updates,
+ *                       that is kv heads * head dim; 1 and up.
  * @param max_memory_mb  budget in units of 2^20 bytes, 1 and up.
- * @param dtype          "fp32", or "fp16": binary16 as kv_cache_fp16_new keeps it; there is no default.
+ * @param dtype          "fp32", or "fp16": binary16 as kv_cache_fp16_new stores it; there is no default.
  * @param out            receives the pool; free it with kv_cache_pool_free.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if a number is below 1, dtype unknown, the budget below one block, or
  *         dtype or out NULL;
  *         GEN_ERROR_OUT_OF_MEMORY.
  * Threads: any.
- * Cost:    blocks take memory about a megabyte at a time, as they are first needed; it stays with the pool.
+ * Cost:    memory for blocks is allocated about a megabyte at a time, when first needed; it stays with the pool.
  * Since:   0.1
  */
 GEN_API gen_status kv_cache_pool_new(int32_t layers, int32_t block_size, int32_t row_dim,
@@ -45,12 +46,12 @@ GEN_API gen_status kv_cache_pool_new(int32_t layers, int32_t block_size, int32_t
                                      gen_error *error);
 
 /**
- * Takes the blocks' memory from the caller's allocator; NULL goes back to the system's.
+ * Takes the blocks' memory from the caller's allocator; NULL restores the system's.
  *
  * @param allocator  table, copied; its functions must work until the pool and its caches are freed.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if pool is NULL, struct_size below that of version 0.1, or a function missing;
- *         GEN_ERROR_STATE once a block has been taken.
+ *         GEN_ERROR_STATE once a block has been allocated.
  *         On any failure the pool is unchanged.
  * Threads: one, before the pool is shared.
  * Since:   0.1
@@ -59,18 +60,19 @@ GEN_API gen_status kv_cache_pool_set_allocator(kv_cache_pool *pool, const gen_al
                                                gen_error *error);
 
 /**
- * Keeps the blocks in a device's memory, taken from the caller's allocator; kv_cache_pool_set_allocator(pool, NULL)
- * goes back to the host's. Caches over the pool work as before, each write and read a copy through the table for
- * every block, and can be saved and loaded in either memory. kv_cache_block_k and kv_cache_block_v give addresses on
- * the device, for kernels of the caller's own.
+ * Stores the blocks in a device's memory, from the caller's allocator;
+ * kv_cache_pool_set_allocator(pool, NULL) restores host memory. Caches over the pool work as
+ * before; each write and read is a copy through the table for every block, and states saved from
+ * either memory load into the other. kv_cache_block_k and kv_cache_block_v return addresses on the
+ * device, for the caller's own kernels.
  *
  * @param allocator  table, copied; its functions must work until the pool and its caches are freed.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if pool or allocator is NULL, struct_size below that of version 0.1, or a function
  *         missing;
- *         GEN_ERROR_STATE once a block has been taken.
- *         On any failure the pool is unchanged. Calls on its caches can then fail as the allocator does, which leaves the
- *         cache as it was.
+ *         GEN_ERROR_STATE once a block has been allocated.
+ *         On any failure the pool is unchanged. Later calls on its caches can also fail as the allocator does, and leave
+ *         the cache as it was.
  * Threads: one, before the pool is shared.
  * Since:   0.1
  */
@@ -78,9 +80,9 @@ GEN_API gen_status kv_cache_pool_set_gpu_allocator(kv_cache_pool *pool, const ge
                                                    gen_error *error);
 
 /**
- * Takes a block with one reference, the caller's. Its content is undefined.
+ * Allocates a block with one reference, the caller's. Its content is undefined.
  *
- * @param out  receives the block; give it back with kv_cache_pool_free_block or to kv_cache_inject_blocks.
+ * @param out  receives the block; pass it to kv_cache_pool_free_block or to kv_cache_inject_blocks in the end.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if pool or out is NULL;
  *         GEN_ERROR_POOL_EXHAUSTED if no block is free;
@@ -92,7 +94,7 @@ GEN_API gen_status kv_cache_pool_alloc(const kv_cache_pool *pool, kv_cache_block
                                        gen_error *error);
 
 /**
- * Adds a reference to a block, as for putting a block of one cache into another.
+ * Adds a reference to a block, for example to put a block of one cache into another.
  *
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if pool is NULL;
@@ -105,7 +107,7 @@ GEN_API gen_status kv_cache_pool_retain_block(const kv_cache_pool *pool, kv_cach
                                               gen_error *error);
 
 /**
- * Drops a reference to a block; without references it is free, and the next to be taken.
+ * Drops a reference to a block. Without references it is free, and is the next one allocated.
  *
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if pool is NULL;
@@ -118,7 +120,7 @@ GEN_API gen_status kv_cache_pool_free_block(const kv_cache_pool *pool, kv_cache_
                                             gen_error *error);
 
 /**
- * Blocks in all; 0 for NULL.
+ * Number of blocks in total; 0 for NULL.
  *
  * Threads: any.
  * Since:   0.1
@@ -126,7 +128,7 @@ GEN_API gen_status kv_cache_pool_free_block(const kv_cache_pool *pool, kv_cache_
 GEN_API size_t kv_cache_pool_cap(const kv_cache_pool *pool);
 
 /**
- * Blocks that are free now; 0 for NULL.
+ * Number of free blocks; 0 for NULL.
  *
  * Threads: any.
  * Since:   0.1
@@ -134,7 +136,7 @@ GEN_API size_t kv_cache_pool_cap(const kv_cache_pool *pool);
 GEN_API size_t kv_cache_pool_available(const kv_cache_pool *pool);
 
 /**
- * Positions in a block; 0 for NULL.
+ * Positions per block; 0 for NULL.
  *
  * Threads: any.
  * Since:   0.1
@@ -142,7 +144,8 @@ GEN_API size_t kv_cache_pool_available(const kv_cache_pool *pool);
 GEN_API int32_t kv_cache_pool_block_size(const kv_cache_pool *pool);
 
 /**
- * Positions of taken blocks that are not written, as a share of all of theirs; 0 for NULL, or if none is taken.
+ * Fraction of the positions of allocated blocks that are not written; 0 for NULL, or if none is
+ * allocated.
  *
  * Threads: any.
  * Since:   0.1
@@ -150,8 +153,8 @@ GEN_API int32_t kv_cache_pool_block_size(const kv_cache_pool *pool);
 GEN_API double kv_cache_pool_fragmentation(const kv_cache_pool *pool);
 
 /**
- * Bytes taken from the allocator; 0 for NULL. kv_cache_memory_bytes of a cache counts the blocks that it holds,
- * shared ones too, so caches may come to more than their pool.
+ * Bytes allocated; 0 for NULL. kv_cache_memory_bytes of a cache counts all blocks that it holds,
+ * including shared ones, so the sum over caches may exceed the pool.
  *
  * Threads: any.
  * Since:   0.1
@@ -159,8 +162,8 @@ GEN_API double kv_cache_pool_fragmentation(const kv_cache_pool *pool);
 GEN_API size_t kv_cache_pool_resident_bytes(const kv_cache_pool *pool);
 
 /**
- * Frees the pool, or leaves that to its last cache. NULL is fine. Blocks that the caller still holds are gone
- * when it is.
+ * Releases the pool; its last cache frees it. NULL is fine. Blocks that the caller still holds
+ * become invalid when it is freed.
  *
  * Threads: one; no other call may be running on it.
  * Since:   0.1
@@ -168,12 +171,13 @@ GEN_API size_t kv_cache_pool_resident_bytes(const kv_cache_pool *pool);
 GEN_API void kv_cache_pool_free(kv_cache_pool *pool);
 
 /**
- * The keys of a block: [layers, block_size, row_dim] of the pool's dtype, the channels of a position one after
- * the other. Whoever alone holds the block may write. NULL for NULL and for a block of a model's cache, in which rows lie
- * in tiles that attention reads. On a device this is an address there.
+ * The keys of a block: [layers, block_size, row_dim] of the pool's dtype, where a row has its lanes
+ * one after another. The only holder of a block may write to it. NULL for NULL and for a block of a
+ * model's cache, whose rows are stored in tiles for attention. On a device this is a device
+ * address.
  *
- * @return borrowed; the caller must hold a reference, or the cache that does.
- * Threads: any; bytes as the holders agree.
+ * @return borrowed; the caller, or the cache in question, must hold a reference.
+ * Threads: any; access to the bytes is up to the holders.
  * Since:   0.1
  */
 GEN_API void *kv_cache_block_k(const kv_cache_block *block);
@@ -181,14 +185,14 @@ GEN_API void *kv_cache_block_k(const kv_cache_block *block);
 /**
  * The values of a block, as kv_cache_block_k.
  *
- * @return borrowed; the caller must hold a reference, or the cache that does.
- * Threads: any; bytes as the holders agree.
+ * @return borrowed; the caller, or the cache in question, must hold a reference.
+ * Threads: any; access to the bytes is up to the holders.
  * Since:   0.1
  */
 GEN_API void *kv_cache_block_v(const kv_cache_block *block);
 
 /**
- * Positions of a block that caches have written; 0 for NULL.
+ * Number of positions of a block that caches have written; 0 for NULL.
  *
  * Threads: any.
  * Since:   0.1
@@ -196,13 +200,13 @@ GEN_API void *kv_cache_block_v(const kv_cache_block *block);
 GEN_API int32_t kv_cache_block_used(const kv_cache_block *block);
 
 /**
- * Makes an empty cache for one sequence over a pool. Its updates must have batch * dim equal to the pool's
- * row_dim, and the same batch and dim in all layers; they can also fail with GEN_ERROR_POOL_EXHAUSTED, which
- * leaves the cache as it was. A clone shares all blocks. It has no view; kv_cache_block_table shows where
- * things lie.
+ * Makes an empty cache for one sequence over a pool. In its updates batch * dim must equal the
+ * pool's row_dim, and all layers must have the same batch and dim. Updates can also fail with
+ * GEN_ERROR_POOL_EXHAUSTED, which leaves the cache as it was. A clone shares all blocks. The cache
+ * has no view; kv_cache_block_table shows where its data is.
  *
  * @param layers  in [1, the pool's layers].
- * @param out     receives the cache; free it with kv_cache_free, which gives the blocks back.
+ * @param out     receives the cache; free it with kv_cache_free, which releases its blocks.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if layers is outside its range, or pool or out NULL;
  *         GEN_ERROR_OUT_OF_MEMORY.
@@ -213,18 +217,19 @@ GEN_API gen_status kv_cache_paged_new(const kv_cache_pool *pool, int32_t layers,
                                       gen_error *error);
 
 /**
- * Copies the list of a paged cache's blocks; block i holds positions [i * block_size, (i + 1) * block_size). Also of a
- * session's cache, or one of kv_cache_generator_new, where the generator has a pool: it shows what sessions share. The
- * blocks of a session that gave them up (gen_options_set_paged_kv) are none until it goes on.
+ * Copies the list of a paged cache's blocks; block i holds positions [i * block_size, (i + 1) *
+ * block_size). It also works for a session's cache, or one of kv_cache_generator_new, if the
+ * generator has a pool, and shows which blocks sessions share. A session that lost its blocks to
+ * others (gen_options_set_paged_kv) has none until it continues.
  *
- * @param blocks    [capacity], or NULL to ask for the number. The blocks are borrowed until the cache next
- *                  changes; kv_cache_pool_retain_block keeps one longer.
+ * @param blocks    [capacity], or NULL to ask for the number. The blocks are borrowed until the cache changes;
+ *                  kv_cache_pool_retain_block keeps one longer.
  * @param capacity  of blocks.
  * @param n         receives the number of blocks.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if cache or n is NULL, or the cache is not paged;
  *         GEN_ERROR_BUSY if the cache is in use;
- *         GEN_ERROR_OUT_OF_RANGE if capacity is too small; *n is then what is needed.
+ *         GEN_ERROR_OUT_OF_RANGE if capacity is too small; *n is then the required capacity.
  * Threads: one at a time per cache.
  * Cost:    O(blocks).
  * Since:   0.1
@@ -233,13 +238,14 @@ GEN_API gen_status kv_cache_block_table(const kv_cache *cache, kv_cache_block **
                                         size_t capacity, size_t *n, gen_error *error);
 
 /**
- * Fills an empty paged cache with blocks that are already written, and makes every layer `positions` long.
+ * Fills an empty paged cache with blocks that are already written, and sets the length of every
+ * layer to `positions`.
  *
- * @param blocks     [n_blocks] different blocks of the cache's pool. One reference to each passes to the cache.
+ * @param blocks     [n_blocks] different blocks of the cache's pool. The cache takes over one reference to each.
  * @param n_blocks   at least positions / block_size, rounded up.
  * @param positions  1 and up.
- * @param batch      channels of a row.
- * @param dim        elements of a channel; batch * dim is the pool's row_dim.
+ * @param batch      lanes of a row.
+ * @param dim        elements of a lane; batch * dim must equal the pool's row_dim.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if cache or blocks is NULL, the cache is not paged, a number is wrong or a
  *         block given twice;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tensor caches: each layer is one buffer of a fixed shape [batch, max_seq_len, dim] for keys and one for values,
- * batch-major, from its first write on. What reads such a buffer never sees another shape or address while a
- * sequence grows; how many positions count is told beside it. Everything in kv_cache.h works on a tensor cache.
+ * Tensor caches: from its first write on, each layer is one buffer of a fixed shape [batch,
+ * max_seq_len, dim] for keys and one for values, batch-major. Readers of such a buffer see the same
+ * shape and address while a sequence grows; the number of valid positions is kept separately.
+ * Everything in kv_cache.h works on a tensor cache.
  *
- * With kv_cache_tensor_set_gpu_allocator the buffers lie on a device, and counters there tell those that run on it how
- * long the sequence is. Else buffers are host memory, there are no counters, and lengths are those that kv_cache.h gives.
+ * With kv_cache_tensor_set_gpu_allocator the buffers are on a device, and counters there tell
+ * kernels how long the sequence is. Otherwise buffers are host memory, there are no counters, and
+ * kv_cache.h has the lengths.
  */
 #ifndef GENERATE_KV_CACHE_TENSOR_H
 #define GENERATE_KV_CACHE_TENSOR_H
@@ -19,29 +21,31 @@ extern "C" {
 #endif
 
 /**
- * Makes an empty tensor cache. What kv_cache_update writes lies on the host, unless kv_cache_tensor_set_gpu_allocator says
- * otherwise; what the model writes lies where it computes.
+ * Makes an empty tensor cache. Data written by kv_cache_update is on the host, unless
+ * kv_cache_tensor_set_gpu_allocator changes that; data written by the model is where the model
+ * computes.
  *
  * @param model        may be freed before the cache; NULL for one on the host.
- * @param layers       number of layers, 0 to 65536; with a model 0 or what gen_model_config_num_cache_layers says.
- * @param max_seq_len  most positions a layer can hold, 1 and up.
- * @param dtype        "fp32", for which NULL stands, or "fp16": binary16 as kv_cache_fp16_new keeps it.
+ * @param layers       number of layers, 0 to 65536; with a model 0 or the value of gen_model_config_num_cache_layers.
+ * @param max_seq_len  maximum number of positions of a layer, 1 and up.
+ * @param dtype        "fp32", also meant by NULL, or "fp16": binary16 as kv_cache_fp16_new stores it.
  * @param out          receives the cache; free it with kv_cache_free.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if layers is outside its range or not the model's, max_seq_len below 1, dtype
  *         unknown, or out NULL;
  *         GEN_ERROR_OUT_OF_MEMORY.
  * Threads: any.
- * Cost:    a layer's memory is reserved by its first write, and taken as positions are written.
+ * Cost:    the first write to a layer reserves its memory; pages are allocated as positions are written.
  * Since:   0.1
  */
 GEN_API gen_status kv_cache_tensor_new(const gen_model *model, int32_t layers, int32_t max_seq_len,
                                        const char *dtype, kv_cache **out, gen_error *error);
 
 /**
- * Moves an empty tensor cache to a device: its buffers, and two counters that are there from now on, are taken from the
- * caller's allocator, and all writes and reads are copies through it. It then is for tensors only, no model's pass, and
- * kv_cache_view does not show it. A layer's first write takes its memory; that of a write that fails may stay.
+ * Moves an empty tensor cache to a device: its buffers, and two counters that exist from then on,
+ * come from the caller's allocator, and all writes and reads are copies through it. The cache is
+ * then for tensors only, not for a model's pass, and has no kv_cache_view. The first write to a
+ * layer allocates its memory, which may stay if that write fails.
  *
  * @param cache      of kv_cache_tensor_new.
  * @param allocator  table, copied; its functions must work until the cache and its clones are freed.
@@ -59,13 +63,14 @@ GEN_API gen_status kv_cache_tensor_set_gpu_allocator(kv_cache *cache, const gen_
                                                      gen_error *error);
 
 /**
- * Shows all the memory of a layer, with seq as max_seq_len, in the type in which it is kept. Positions from
- * kv_cache_layer_seq_len on hold anything. A layer that was never written or does not exist is a miss: GEN_OK with
- * all fields 0. A layer that was emptied keeps its buffer; one of a clone or from a state has it if it holds something.
- * Of a cache on a device the addresses are the device's, and nothing for the host to read.
+ * Shows the whole memory of a layer, with seq as max_seq_len, in its stored type. Positions from
+ * kv_cache_layer_seq_len on are undefined. A layer that was never written or does not exist is a
+ * miss: GEN_OK with all fields 0. A layer that was emptied keeps its buffer; in a clone, or after
+ * loading a state, only a layer that holds something has one. For a cache on a device the addresses
+ * are the device's, and the host cannot read them.
  *
- * @param span  receives the layer; its struct_size must be set. Readable until the cache is freed, or an
- *              empty layer takes another shape.
+ * @param span  receives the layer; its struct_size must be set. It can be read until the cache is freed or an empty
+ *              layer takes another shape.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if cache or span is NULL or struct_size is below that of version 0.1;
  *         GEN_ERROR_UNSUPPORTED if the cache has no such buffers, see KV_CACHE_HAS_FULL_BUFFER, or a model wrote it;
@@ -88,7 +93,7 @@ GEN_API gen_status kv_cache_full_buffer(const kv_cache *cache, int32_t layer, kv
 GEN_API const int32_t *kv_cache_seq_len_device_ptr(const kv_cache *cache);
 
 /**
- * The address on the device of the position that is written next.
+ * The address on the device of the position to be written next.
  *
  * @return as kv_cache_seq_len_device_ptr.
  * Threads: any.
@@ -97,7 +102,7 @@ GEN_API const int32_t *kv_cache_seq_len_device_ptr(const kv_cache *cache);
 GEN_API const int32_t *kv_cache_counter_device_ptr(const kv_cache *cache);
 
 /**
- * Takes the length of every layer from the device, after steps that ran there without the host.
+ * Updates the length of every layer from the device, after steps that ran there without the host.
  *
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if cache is NULL;

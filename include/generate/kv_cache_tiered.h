@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tiered caches, for contexts beyond memory. A kv_cache made here moves whole layers between three tiers by use:
- * hot (float32 in memory), warm (a compact form in memory) and cold (that form in a file). A layer's tokens are in
- * exactly one tier, and moving them down frees what they took. With the default warm form nothing is lost. Files are
- * checked when they are read: what is torn, foreign, changed or missing is an error that names the file, never data.
- * kv_cache_update, kv_cache_get and everything else of kv_cache.h works on such a cache, but for kv_cache_view and
- * gen_model_forward. What must touch a file there (kv_cache_update, kv_cache_get and kv_cache_clone of a cold layer,
+ * Tiered caches, for contexts larger than memory. A kv_cache made here moves whole layers between
+ * three tiers by use: hot (float32 in memory), warm (a compact form in memory) and cold (that form
+ * in a file). A layer's tokens are in exactly one tier, and moving them down frees the memory of
+ * the tier above. With the default warm form nothing is lost. Files are checked when they are read:
+ * a torn, foreign, changed or missing file is an error that names it, never data.
+ * Everything in kv_cache.h except kv_cache_view and gen_model_forward works on such a cache.
+ * Operations that access a file there (kv_cache_update, kv_cache_get and kv_cache_clone of a cold layer,
  * kv_cache_truncate and kv_cache_reset where one is cut) can also fail with GEN_ERROR_IO, the first three with
  * GEN_ERROR_FORMAT if the file is not what was written, and after kv_cache_tiered_close all of these with
  * GEN_ERROR_STATE; nothing has changed then.
  *
- * A configuration given to gen_options_set_tiered_kv keeps the newest positions of generating sessions in memory and
- * the rest in a file, see there. Each field says which of the two it is for: cold_dir, num_layers and max_seq_len are
- * for both, and sessions take no notice of chunk_size and the thresholds. Any other field that has another value than its
- * default where it says nothing is refused.
+ * A configuration passed to gen_options_set_tiered_kv keeps the newest positions of generating
+ * sessions in memory and the rest in a file, see there. Each field documents which of the two uses
+ * it applies to: cold_dir, num_layers and max_seq_len apply to both, and sessions ignore chunk_size
+ * and the thresholds. Any other field that has a value other than its default where it does not
+ * apply is refused.
  */
 #ifndef GENERATE_KV_CACHE_TIERED_H
 #define GENERATE_KV_CACHE_TIERED_H
@@ -25,7 +27,7 @@
 extern "C" {
 #endif
 
-/** Where a layer is. Numbers are frozen. */
+/** The tier of a layer. Numbers are frozen. */
 enum {
   KV_CACHE_TIER_HOT = 0, /**< float32 in memory */
   KV_CACHE_TIER_WARM = 1, /**< the warm form in memory */
@@ -43,7 +45,8 @@ enum {
 GEN_API gen_status kv_cache_tier_config_new(kv_cache_tier_config **out, gen_error *error);
 
 /**
- * Sets the number of layers; 0, the default, stands for gen_model_config_num_cache_layers where there is a model.
+ * Sets the number of layers; 0 (the default) means gen_model_config_num_cache_layers where there is
+ * a model.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if config is NULL or layers outside [0, 65536].
  * Threads: one at a time per object; so for all setters.
@@ -53,7 +56,8 @@ GEN_API gen_status kv_cache_tier_config_set_num_layers(kv_cache_tier_config *con
                                                        gen_error *error);
 
 /**
- * Sets the most positions of a layer; 0, the default, stands for the model's context where there is one.
+ * Sets the maximum number of positions of a layer; 0 (the default) means the model's context where
+ * there is one.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if config is NULL or the value negative.
  * Threads: one at a time per object.
@@ -63,7 +67,8 @@ GEN_API gen_status kv_cache_tier_config_set_max_seq_len(kv_cache_tier_config *co
                                                         int32_t max_seq_len, gen_error *error);
 
 /**
- * Sets the positions that the warm form "mean" makes one of; 0 or less stands for 64. Sessions make no means.
+ * Sets the number of positions per mean of the warm form "mean"; 0 or less means 64. Sessions
+ * ignore it.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if config is NULL.
  * Threads: one at a time per object.
@@ -73,8 +78,8 @@ GEN_API gen_status kv_cache_tier_config_set_chunk_size(kv_cache_tier_config *con
                                                        int32_t chunk_size, gen_error *error);
 
 /**
- * Sets how often a layer must have been used to escape demotion by kv_cache_tiered_manage; 0 or less stands for 2.
- * Sessions go by age alone.
+ * Sets how often a layer must have been used to escape demotion by kv_cache_tiered_manage; 0 or
+ * less means 2. Sessions ignore it and go by age.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if config is NULL.
  * Threads: one at a time per object.
@@ -84,8 +89,8 @@ GEN_API gen_status kv_cache_tier_config_set_demote_threshold(kv_cache_tier_confi
                                                              int32_t uses, gen_error *error);
 
 /**
- * Sets how often a layer must have been used to be promoted by kv_cache_tiered_manage; 0 or less stands for 5.
- * Sessions go by age alone.
+ * Sets how often a layer must have been used to be promoted by kv_cache_tiered_manage; 0 or less
+ * means 5. Sessions ignore it and go by age.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if config is NULL.
  * Threads: one at a time per object.
@@ -95,9 +100,9 @@ GEN_API gen_status kv_cache_tier_config_set_promote_threshold(kv_cache_tier_conf
                                                               int32_t uses, gen_error *error);
 
 /**
- * Sets the folder for files. Each cache makes one of its own in it, which is left there with its cold layers when
- * the cache is closed; nothing else in it is touched. NULL or "", the default, stands for a temporary folder that
- * goes with the cache.
+ * Sets the folder for files. Each cache makes its own subfolder, which stays with its cold layers
+ * when the cache is closed; nothing else in the folder is touched. NULL or "" (the default) means a
+ * temporary folder that is removed with the cache.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if config is NULL; GEN_ERROR_OUT_OF_MEMORY.
  * Threads: one at a time per object.
@@ -107,9 +112,10 @@ GEN_API gen_status kv_cache_tier_config_set_cold_dir(kv_cache_tier_config *confi
                                                      gen_error *error);
 
 /**
- * Sets the name of the cache among those in the folder: 1 to 64 letters, digits, '-' and '_'. NULL or "", the
- * default, stands for a random one, and for kv_cache_tiered_open for the only one there is. Not for sessions. A name
- * with other characters is refused by those two functions, not here.
+ * Sets the name of the cache within the folder: 1 to 64 letters, digits, '-' and '_'. NULL or ""
+ * (the default) means a random name, and for kv_cache_tiered_open the only cache there is. Not for
+ * sessions. A name with other characters is refused by kv_cache_tiered_new and
+ * kv_cache_tiered_open, not here.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if config is NULL; GEN_ERROR_OUT_OF_MEMORY.
  * Threads: one at a time per object.
@@ -119,9 +125,9 @@ GEN_API gen_status kv_cache_tier_config_set_store_id(kv_cache_tier_config *confi
                                                      gen_error *error);
 
 /**
- * Sets the warm form: "fp32", the default, loses nothing and drops only room that is not used; "fp16", "fp8", "q4"
- * and "q3" round as the caches of those names do; "mean" keeps the mean of each full chunk of positions. Not for
- * sessions.
+ * Sets the warm form: "fp32" (the default) loses nothing and only drops unused capacity; "fp16",
+ * "fp8", "q4" and "q3" round as the caches of those names do; "mean" keeps the mean of each full
+ * chunk of positions. Not for sessions.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if config or form is NULL or form unknown.
  * Threads: one at a time per object.
@@ -131,8 +137,8 @@ GEN_API gen_status kv_cache_tier_config_set_warm_form(kv_cache_tier_config *conf
                                                       const char *form, gen_error *error);
 
 /**
- * Sets the memory for keys and values of a generating session, with the room to read back what is in the file, in
- * units of 2^20 bytes; 1024 is the default. For sessions only.
+ * Sets the memory for keys and values of a generating session, including buffers to read back from
+ * the file, in units of 2^20 bytes; 1024 is the default. For sessions only.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if config is NULL or mebibytes below 1.
  * Threads: one at a time per object.
@@ -142,8 +148,8 @@ GEN_API gen_status kv_cache_tier_config_set_hot_memory(kv_cache_tier_config *con
                                                        int32_t mebibytes, gen_error *error);
 
 /**
- * Sets how many blocks of newest positions a generating session keeps in memory, whatever that takes; 0, the
- * default, goes by the memory. For sessions only.
+ * Sets how many blocks of newest positions a generating session keeps in memory, whatever their
+ * size; 0 (the default) goes by the memory. For sessions only.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if config is NULL or the value negative.
  * Threads: one at a time per object.
@@ -153,8 +159,8 @@ GEN_API gen_status kv_cache_tier_config_set_hot_blocks(kv_cache_tier_config *con
                                                        gen_error *error);
 
 /**
- * Sets the positions that a generating session moves at once; 256 is the default, and what attention reads best.
- * For sessions only.
+ * Sets the number of positions that a generating session moves at once; 256 is the default, and the
+ * fastest for attention. For sessions only.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if config is NULL or the value outside [1, 65536].
  * Threads: one at a time per object.
@@ -164,10 +170,10 @@ GEN_API gen_status kv_cache_tier_config_set_block_size(kv_cache_tier_config *con
                                                        int32_t positions, gen_error *error);
 
 /**
- * Sets how many layers a thread of a generating session reads ahead of the one that computes. Each takes memory for
- * the cold positions of a layer, and the thread a CPU, without which it slows down what it should help; with 0 the
- * system is only told what will be read next. -1, the default, is 1 if the model has fewer threads than there are
- * CPUs, and 0 else. For sessions only.
+ * Sets how many layers ahead of the computation a thread of a generating session reads. Each layer
+ * takes memory for its cold positions, and the thread needs a CPU of its own, otherwise it slows
+ * down what it should speed up; with 0 the system is only told what will be read next. -1 (the
+ * default) means 1 if the model has fewer threads than there are CPUs, else 0. For sessions only.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if config is NULL or the value below -1.
  * Threads: one at a time per object.
@@ -177,8 +183,8 @@ GEN_API gen_status kv_cache_tier_config_set_prefetch_layers(kv_cache_tier_config
                                                             int32_t layers, gen_error *error);
 
 /**
- * Takes the memory of caches made from this configuration from the caller's allocator; NULL goes back to the
- * system's. Not for sessions, which take theirs as their model does.
+ * Takes the memory of caches made from this configuration from the caller's allocator; NULL
+ * restores the system's. Not for sessions, which use their model's allocator.
  *
  * @param allocator  table, copied; its functions must work until the caches are freed.
  * @return GEN_OK;
@@ -191,15 +197,16 @@ GEN_API gen_status kv_cache_tier_config_set_allocator(kv_cache_tier_config *conf
                                                       gen_error *error);
 
 /**
- * Keeps hot layers of caches made from this configuration in a device's memory, taken from the caller's allocator; NULL
- * goes back to the host's. Warm layers stay in the host's memory and cold ones in files, so a layer moves between
- * device, host and disk; each move, write and read of a hot layer is a copy through the table. Not for sessions
- * (gen_options_set_tiered_kv refuses it): their tiers lie where their model computes.
+ * Stores hot layers of caches made from this configuration in a device's memory, from the caller's
+ * allocator; NULL restores host memory. Warm layers stay in host memory and cold ones in files, so
+ * a layer moves between device, host and disk; each move, write and read of a hot layer is a copy
+ * through the table. Not for sessions (gen_options_set_tiered_kv refuses it): their tiers are where
+ * their model computes.
  *
  * @param allocator  table, copied; its functions must work until the caches are freed.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if config is NULL, struct_size below that of version 0.1, or a function missing.
- *         Calls on the caches can then fail as the allocator does, and what the layers hold is as it was.
+ *         Later calls on the caches can also fail as the allocator does; the content of the layers is then unchanged.
  * Threads: one at a time per object.
  * Since:   0.1
  */
@@ -218,7 +225,7 @@ GEN_API gen_status kv_cache_tier_config_set(kv_cache_tier_config *config, const 
                                             const char *value, gen_error *error);
 
 /**
- * All fields as JSON: an array of {"key","type","range","default","value"}.
+ * Describes all fields as JSON: an array of {"key","type","range","default","value"}.
  *
  * @param buf  [capacity] receives the text with its NUL, or NULL to ask the size.
  * @param n    receives the length without the NUL; also when the buffer is too small.
@@ -230,7 +237,7 @@ GEN_API gen_status kv_cache_tier_config_describe(const kv_cache_tier_config *con
                                                  size_t capacity, size_t *n, gen_error *error);
 
 /**
- * Frees a configuration; caches made from it stay. NULL is fine.
+ * Frees a configuration; caches made from it are not affected. NULL is fine.
  *
  * Threads: one; no other call may be running on it.
  * Since:   0.1
@@ -243,9 +250,9 @@ GEN_API void kv_cache_tier_config_free(kv_cache_tier_config *config);
  * @param config  num_layers and max_seq_len must be 1 and up. Copied.
  * @param out     receives the cache; free it with kv_cache_free, which closes it.
  * @return GEN_OK;
- *         GEN_ERROR_INVALID_ARGUMENT if config or out is NULL, num_layers or max_seq_len below 1, the store id no
- *         name, or a field set that is for sessions only;
- *         GEN_ERROR_IO if its folder cannot be made, as when one of its name is there;
+ *         GEN_ERROR_INVALID_ARGUMENT if config or out is NULL, num_layers or max_seq_len is below 1, the store id is not
+ *         a valid name, or a field is set that is for sessions only;
+ *         GEN_ERROR_IO if its folder cannot be made, for example because one of its name exists;
  *         GEN_ERROR_OUT_OF_MEMORY.
  * Threads: any.
  * Since:   0.1
@@ -254,10 +261,10 @@ GEN_API gen_status kv_cache_tiered_new(const kv_cache_tier_config *config, kv_ca
                                        gen_error *error);
 
 /**
- * Makes a tiered cache of what another left in the configured folder: its cold layers, all others hot and empty.
- * While it lives nobody else can open them.
+ * Opens what another tiered cache left in the configured folder: its cold layers; all others are
+ * hot and empty. While the new cache lives, nobody else can open them.
  *
- * @param config  num_layers as that cache had, max_seq_len not less than what it holds, a cold_dir.
+ * @param config  num_layers as that cache had, max_seq_len not below its length, a cold_dir.
  * @param out     receives the cache; free it with kv_cache_free.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT as kv_cache_tiered_new, or without cold_dir;
@@ -291,7 +298,7 @@ GEN_API int32_t kv_cache_tiered_tier(const kv_cache *cache, int32_t layer);
 GEN_API int64_t kv_cache_tiered_access_count(const kv_cache *cache, int32_t layer);
 
 /**
- * 1 if a warm form that loses something has been over what the layer holds, else 0.
+ * 1 if the content of a layer has been through a lossy warm form, else 0.
  *
  * Threads: any.
  * Since:   0.1
@@ -299,41 +306,42 @@ GEN_API int64_t kv_cache_tiered_access_count(const kv_cache *cache, int32_t laye
 GEN_API int32_t kv_cache_tiered_is_lossy(const kv_cache *cache, int32_t layer);
 
 /**
- * Moves a layer one tier up; a hot one stays.
+ * Moves a layer one tier up; a hot layer stays.
  *
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if cache is NULL or has no tiers;
  *         GEN_ERROR_OUT_OF_RANGE for the layer;
- *         GEN_ERROR_IO, GEN_ERROR_FORMAT if its file cannot be read or is not what was written;
+ *         GEN_ERROR_IO, GEN_ERROR_FORMAT if its file cannot be read or differs from what was written;
  *         GEN_ERROR_STATE after kv_cache_tiered_close;
  *         GEN_ERROR_OUT_OF_MEMORY.
  *         On any failure the layer is where it was.
- * Threads: any; waits for other calls about the same layer.
- * Cost:    the layer's bytes, from a file if it was cold.
+ * Threads: any; waits for other calls on the same layer.
+ * Cost:    the layer's bytes, read from a file if it was cold.
  * Since:   0.1
  */
 GEN_API gen_status kv_cache_tiered_promote(const kv_cache *cache, int32_t layer, gen_error *error);
 
 /**
- * Moves a layer one tier down; a cold one stays.
+ * Moves a layer one tier down; a cold layer stays.
  *
  * @return GEN_OK;
- *         GEN_ERROR_INVALID_ARGUMENT if cache is NULL or has no tiers, or the warm form cannot keep an element, as
- *         those of few bits a NaN;
+ *         GEN_ERROR_INVALID_ARGUMENT if cache is NULL or has no tiers, or the warm form cannot store an element, such as
+ *         a NaN in few bits;
  *         GEN_ERROR_OUT_OF_RANGE for the layer;
- *         GEN_ERROR_IO if the file cannot be written, as on a full disk;
+ *         GEN_ERROR_IO if the file cannot be written, for example because the disk is full;
  *         GEN_ERROR_STATE after kv_cache_tiered_close;
  *         GEN_ERROR_OUT_OF_MEMORY.
  *         On any failure the layer is where it was.
- * Threads: any; waits for other calls about the same layer.
- * Cost:    the layer's bytes; to cold it waits for the disk.
+ * Threads: any; waits for other calls on the same layer.
+ * Cost:    the layer's bytes; a move to cold waits for the disk.
  * Since:   0.1
  */
 GEN_API gen_status kv_cache_tiered_demote(const kv_cache *cache, int32_t layer, gen_error *error);
 
 /**
- * Moves each layer one tier down if it was used less often than the demote threshold, else one up if as often as
- * the promote threshold, and counts from 0 again. Layers that cannot be moved stay; the first failure is returned.
+ * Moves each layer one tier down if it was used less often than the demote threshold, or one tier
+ * up if it was used at least as often as the promote threshold, and restarts the counts at 0.
+ * Layers that cannot be moved stay; the first failure is returned.
  *
  * @return GEN_OK; as kv_cache_tiered_promote and kv_cache_tiered_demote, without GEN_ERROR_OUT_OF_RANGE.
  * Threads: any.
@@ -343,8 +351,9 @@ GEN_API gen_status kv_cache_tiered_demote(const kv_cache *cache, int32_t layer, 
 GEN_API gen_status kv_cache_tiered_manage(const kv_cache *cache, gen_error *error);
 
 /**
- * Has copies of layers that are not hot made in the background; the next kv_cache_get of the layer takes the copy.
- * A copy goes when its layer changes. Layers out of range, already copied, or more than the cache has, are left out.
+ * Starts to copy layers that are not hot, in the background; the next kv_cache_get of a layer takes
+ * its copy. A copy is dropped when its layer changes. Layers out of range, already copied, or
+ * beyond the cache's number of layers are ignored.
  *
  * @param layers  [n]; may be NULL if n is 0.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if cache is NULL or has no tiers, or layers NULL;
@@ -356,16 +365,17 @@ GEN_API gen_status kv_cache_tiered_prefetch_async(const kv_cache *cache, const i
                                                   size_t n, gen_error *error);
 
 /**
- * Takes the copy of a layer: float32 [batch, seq, dim], as kv_cache_get. Does not wait for it.
+ * Takes the prefetched copy of a layer: float32 [batch, seq, dim], as kv_cache_get. Does not wait
+ * for it.
  *
- * @param k, v                    [k_capacity], [v_capacity] floats; either may be NULL, and with both NULL the copy
- *                                stays and only the shape is told.
+ * @param k, v                    [k_capacity], [v_capacity] floats; either may be NULL. If both are NULL, the copy stays
+ *                                and only the shape is returned.
  * @param shape                   receives batch, seq, dim; 0,0,0 if there is no copy. May be NULL.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if cache is NULL or has no tiers;
- *         GEN_ERROR_OUT_OF_RANGE if a buffer is too small; the copy stays, shape is set;
+ *         GEN_ERROR_OUT_OF_RANGE if a buffer is too small; the copy stays, and shape is set;
  *         GEN_ERROR_STATE after kv_cache_tiered_close.
- * Threads: any; waits for other calls about the same layer.
+ * Threads: any; waits for other calls on the same layer.
  * Since:   0.1
  */
 GEN_API gen_status kv_cache_tiered_get_prefetched(const kv_cache *cache, int32_t layer, float *k,
@@ -373,9 +383,10 @@ GEN_API gen_status kv_cache_tiered_get_prefetched(const kv_cache *cache, int32_t
                                                   int32_t shape[3], gen_error *error);
 
 /**
- * Ends the thread and forgets everything in memory. A temporary folder is removed; a configured one keeps the files
- * of cold layers for kv_cache_tiered_open. Everything else but kv_cache_free is GEN_ERROR_STATE afterwards, and
- * kv_cache_memory_bytes tells what is left. Closing again does nothing, or tries again what failed.
+ * Ends the thread and frees everything in memory. A temporary folder is removed; a configured one
+ * keeps the files of cold layers for kv_cache_tiered_open. Every other function except
+ * kv_cache_free then returns GEN_ERROR_STATE, and kv_cache_memory_bytes returns what is left.
+ * Closing again does nothing, or repeats what failed.
  *
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if cache is NULL or has no tiers;

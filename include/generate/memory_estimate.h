@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Will it fit? What a model, a generator and a session take, before anything is loaded. */
+/* Will it fit? The memory that a model, a generator and a session need, before anything is loaded. */
 #ifndef GENERATE_MEMORY_ESTIMATE_H
 #define GENERATE_MEMORY_ESTIMATE_H
 
@@ -9,15 +9,16 @@
 extern "C" {
 #endif
 
-/** What gen_estimate_memory found; immutable. */
+/** The outcome of gen_estimate_memory; immutable. */
 typedef struct gen_memory_estimate gen_memory_estimate;
 
 /**
- * Tells what loading a file with these options and filling one session to the end of its context would allocate, by
- * going through all of it without reading weights, computing or touching the memory: figures are those that a
- * gen_allocator and, for a model on a device, a gen_gpu_allocator would count. Tokens, texts and other small things of
- * the process' own heap are not among them. The device must be there; nothing is taken from it, but gpu_layers "auto"
- * asks it how much it has left.
+ * Estimates what loading a file with these options and filling one session to the end of its
+ * context would allocate. It goes through all allocations without reading weights, computing or
+ * touching the memory: the figures are those that a gen_allocator and, for a model on a device, a
+ * gen_gpu_allocator would count. Tokens, texts and other small objects on the process' own heap are
+ * not included. The device must exist; no memory is taken from it, but gpu_layers "auto" asks how
+ * much it has left.
  *
  * @param path           GGUF file; only its header and tokenizer are read.
  * @param model_options  as for gen_model_load, NULL for the defaults; its allocators and progress are not called.
@@ -25,18 +26,19 @@ typedef struct gen_memory_estimate gen_memory_estimate;
  * @param out            receives the estimate; free it with gen_memory_estimate_free.
  * @return as gen_model_load and gen_create, without GEN_ERROR_CANCELLED.
  * Threads: any.
- * Cost:    reading the vocabulary, and some microseconds for each step that filling the context takes.
+ * Cost:    reads the vocabulary, and some microseconds for each step of filling the context.
  * Since:   0.1
  */
 GEN_API gen_status gen_estimate_memory(const char *path, const gen_model_options *model_options,
                                        const gen_options *options, gen_memory_estimate **out, gen_error *error);
 
 /**
- * A figure in bytes: "weights", of the loaded model; "workspace", scratch of its forward passes, as many as run at
- * once; "cache", keys and values of one session with a full context; "peak", the most that is held at any time, loading
- * included, with one session; "mapped", pages of the file that the model goes on reading; "file". The first four are of
- * the host's memory, pinned memory with it; "device_weights", "device_workspace", "device_cache" and "device_peak" are of
- * the device's, 0 for a model on the CPU.
+ * A figure in bytes: "weights" of the loaded model; "workspace", scratch memory of its forward
+ * passes, as many as run at once; "cache", keys and values of one session with a full context;
+ * "peak", the maximum held at any time, loading included, with one session; "mapped", pages of the
+ * file that the model keeps reading; "file". The first four count host memory, including pinned
+ * memory; "device_weights", "device_workspace", "device_cache" and "device_peak" count device
+ * memory and are 0 for a model on the CPU.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown key; then *bytes is 0.
  * Threads: any.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gen_model: weights and tokenizer of a GGUF file, ready to run. A model is immutable and shareable; any
- * number of generators, sessions and threads use one. gen_model_free gives up the handle; the memory
- * goes with the last user.
+ * gen_model: weights and tokenizer of a GGUF file, ready to run. A model is immutable and
+ * shareable; any number of generators, sessions and threads may use it. gen_model_free releases the
+ * handle; the memory is freed with the last user.
  */
 #ifndef GENERATE_MODEL_H
 #define GENERATE_MODEL_H
@@ -15,8 +15,8 @@ extern "C" {
 #endif
 
 /**
- * Receives the share of the work done, 0 to 1, never falling; non-zero cancels. Called on the calling thread; it may call
- * everything. An exception fails the call with GEN_ERROR_INTERNAL.
+ * Receives the fraction of the work done, from 0 to 1, never decreasing; non-zero cancels. Called
+ * on the calling thread; it may call anything. An exception fails the call with GEN_ERROR_INTERNAL.
  */
 typedef int (*gen_progress_callback)(void *user, double share);
 
@@ -61,19 +61,21 @@ GEN_API gen_status gen_model_options_set_backend(gen_model_options *options, con
 GEN_API gen_status gen_model_options_set_device(gen_model_options *options, int32_t device,
                                                 gen_error *error);
 
-/** For gen_model_options_set_gpu_layers: every layer; as many as the device has memory for. */
+/** For gen_model_options_set_gpu_layers: all layers; as many as fit into the device's memory. */
 #define GEN_GPU_LAYERS_ALL (-1)
 #define GEN_GPU_LAYERS_AUTO (-2)
 
 /**
- * Says how many layers run on the backend's device: the last ones, and the end of the model with them. The others run on
- * the CPU. Keys and values are kept where their layer runs, and rows go to the device once a step.
+ * Sets how many layers run on the backend's device: the last ones, together with the output layers
+ * of the model. The others run on the CPU. Keys and values stay where their layer runs, and rows
+ * move to the device once per step.
  *
- * With GEN_GPU_LAYERS_ALL, the default, or a number, a load fails if the device has too little memory. More layers than
- * the model has means all of them; 0 leaves the device alone. GEN_GPU_LAYERS_AUTO takes as many as leave room on the device
- * for one full context of float32 keys and values and a step, which may be none. A backend without devices refuses a number
- * above 0 when it loads a model, and a split model has no compressed keys and values. Sessions saved under one number of
- * layers are read under any other.
+ * With GEN_GPU_LAYERS_ALL (the default) or a number, a load fails if the device has too little
+ * memory. A number above the model's means all layers; 0 leaves the device unused.
+ * GEN_GPU_LAYERS_AUTO takes as many layers as leave room on the device for one full context of
+ * float32 keys and values and for a step; that may be none. A backend without devices refuses a
+ * number above 0 when it loads a model. A split model supports no compressed keys and values. A
+ * session saved with one number of layers can be loaded with any other.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL or layers is below GEN_GPU_LAYERS_AUTO.
  * Threads: one at a time per object.
@@ -83,8 +85,8 @@ GEN_API gen_status gen_model_options_set_gpu_layers(gen_model_options *options, 
                                                     gen_error *error);
 
 /**
- * Gives the model a thread pool of its own with `threads` threads, the caller included; 0, the default: one per usable
- * CPU.
+ * Gives the model its own thread pool of `threads` threads, the caller included; 0 (the default)
+ * means one per usable CPU.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if threads is below 0 or above 1024.
  * Threads: one at a time per object.
@@ -94,7 +96,7 @@ GEN_API gen_status gen_model_options_set_threads(gen_model_options *options, int
                                                  gen_error *error);
 
 /**
- * Lets the model use a shared pool instead of its own; NULL goes back to its own.
+ * Lets the model use a shared pool instead of its own; NULL restores its own.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL. Together with gen_model_options_set_threads, whose pool
  *         would not be used, it is the same from the load.
@@ -105,7 +107,7 @@ GEN_API gen_status gen_model_options_set_thread_pool(gen_model_options *options,
                                                      gen_thread_pool *pool, gen_error *error);
 
 /**
- * Takes weights, workspaces and caches from the caller's allocator; NULL goes back to the system's.
+ * Takes weights, workspaces and caches from the caller's allocator; NULL restores the system's.
  *
  * @param allocator  table, copied; its functions must work as long as the model or anything made from it.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if struct_size is below that of version 0.1 or a function is missing.
@@ -117,8 +119,9 @@ GEN_API gen_status gen_model_options_set_allocator(gen_model_options *options,
                                                    gen_error *error);
 
 /**
- * Takes all memory on a device from the caller's allocator, for backends that work on one; NULL goes back to the device's.
- * What the backend copies goes by streams of its own, not by the allocator's copy.
+ * For backends that run on a device: takes all device memory from the caller's allocator; NULL
+ * restores the device's own. The backend copies on its own streams, not through the allocator's
+ * copy function.
  *
  * @param allocator  table, copied; its functions must work as long as the model or anything made from it. One of
  *                   gen_gpu_allocator_cuda may be released at once. Its device must be that of the options, or the load
@@ -133,11 +136,12 @@ GEN_API gen_status gen_model_options_set_gpu_allocator(gen_model_options *option
                                                        gen_error *error);
 
 /**
- * With 0 the file is read into memory instead of being mapped, and what happens to it after the load does not matter.
- * Mapping is the default: the file's pages are the model's memory, for the table of token embeddings even where other
- * weights are repacked. A mapped file must not be written to or shortened while the model lives: shortening ends the
- * process with SIGBUS at some later call, which a library cannot prevent, and writing changes the model. To replace a
- * file, write a new one and rename it over the old one.
+ * With 0, the file is read into memory instead of being mapped, and later changes to it do not
+ * matter. Mapping is the default: the pages of the file are the memory of the weights, at least of
+ * the token embedding table where other weights are repacked. A mapped file must not be written to
+ * or shortened while the model lives. Shortening it ends the process with SIGBUS in some later
+ * call, which a library cannot prevent; writing to it changes the model. To replace a file, write a
+ * new one and rename it over the old one.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL.
  * Threads: one at a time per object.
@@ -147,13 +151,14 @@ GEN_API gen_status gen_model_options_set_mmap(gen_model_options *options, int32_
                                               gen_error *error);
 
 /**
- * With a non-zero value a load ends by locking the weights in memory (mlock), so that the system neither swaps them nor drops
- * pages of a mapped file: no call waits for a disk. It concerns what lies in the host's memory, mapped or not; caches are
- * not locked. Off is the default.
+ * With a non-zero value, a load ends by locking the weights in memory (mlock), so that the system
+ * neither swaps them out nor drops pages of a mapped file, and no call waits for the disk. This
+ * covers weights in host memory, mapped or not; caches are not locked. Off by default.
  *
- * A system allows a process so many locked bytes (RLIMIT_MEMLOCK, ulimit -l), often a few megabytes: a load that needs more
- * fails as one without memory does, telling both numbers, and nothing stays locked. Locks do not nest: where the weights of
- * two models meet in a page, freeing one model unlocks that page for the other.
+ * The system limits how much memory a process may lock (RLIMIT_MEMLOCK, ulimit -l), often to a few
+ * megabytes. A load that needs more fails as if memory had run out; the message names both numbers,
+ * and nothing stays locked. Locks do not nest: where the weights of two models share a page,
+ * freeing one model unlocks that page for the other.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL.
  * Threads: one at a time per object.
@@ -176,7 +181,7 @@ GEN_API gen_status gen_model_options_set_progress(gen_model_options *options,
                                                   gen_error *error);
 
 /**
- * Caps the context below what the model was trained for; 0 takes the model's own.
+ * Limits the context to fewer tokens than the model was trained for; 0 means the model's own limit.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if the value is negative. A value above the model's own
  *         is GEN_ERROR_OUT_OF_RANGE from the load.
@@ -199,9 +204,10 @@ GEN_API gen_status gen_model_options_set_check_tensors(gen_model_options *option
 /**
  * Sets one option by name: "threads" "4", "max_seq_len" "2048", "mmap" "0" …
  *
- * Only here: "repack" "0" leaves weights in the mapped file instead of copying them into the layout that products
- * read fastest. Nothing is copied then, so a model may be as large as memory, but each step rearranges what it
- * reads and takes several times as long. Results are the same.
+ * Available only here: "repack" "0" leaves the weights in the mapped file instead of copying them
+ * into the layout that matrix products read fastest. A model may then be as large as memory, but
+ * each step rearranges the weights that it reads and takes several times as long. Results are the
+ * same.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for an unknown key or a value its setter refuses.
  * Threads: one at a time per object.
@@ -223,22 +229,23 @@ GEN_API gen_status gen_model_options_describe(const gen_model_options *options, 
                                               size_t capacity, size_t *n, gen_error *error);
 
 /**
- * Loads a GGUF file (version 2 or 3; the first part of a split file brings the others).
+ * Loads a GGUF file (version 2 or 3). For a split file, pass the first part; the others are found
+ * by name.
  *
  * @param path     file name, NUL-terminated.
- * @param options  how, or NULL for defaults; copied.
+ * @param options  load options, or NULL for defaults; copied.
  * @param out      receives the model; free it with gen_model_free.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT for NULL path or out, or both threads and a thread pool;
- *         GEN_ERROR_IO if a file is missing, a directory, or cannot be read, or if it is written to or shortened during
- *         the load, as far as its size and time tell;
- *         GEN_ERROR_FORMAT if it is not GGUF, or damaged: the message names the field;
- *         GEN_ERROR_UNSUPPORTED for an architecture, tokenizer or weight format that is not known: named;
- *         GEN_ERROR_OUT_OF_RANGE for options the model or machine cannot follow;
+ *         GEN_ERROR_IO if a file is missing, a directory, or cannot be read, or if its size or modification time shows
+ *         that it changed during the load;
+ *         GEN_ERROR_FORMAT if it is not GGUF, or is damaged: the message names the field;
+ *         GEN_ERROR_UNSUPPORTED for an unknown architecture, tokenizer or weight format: the message names it;
+ *         GEN_ERROR_OUT_OF_RANGE for options that the model or the machine cannot satisfy;
  *         GEN_ERROR_CANCELLED if the progress callback said so;
  *         GEN_ERROR_OUT_OF_MEMORY.
- * Threads: any; the pool's threads work too.
- * Cost:    reads the whole file once and lays weights out for the CPU.
+ * Threads: any; the pool's threads take part.
+ * Cost:    reads the whole file once and arranges the weights for the CPU.
  * Since:   0.1
  */
 GEN_API gen_status gen_model_load(const char *path, const gen_model_options *options,
@@ -257,39 +264,41 @@ GEN_API gen_status gen_model_load_memory(const void *data, size_t size,
                                          gen_error *error);
 
 /**
- * Writes a GGUF file with the weights of another in a smaller or larger type.
+ * Converts the weights of a GGUF file to another type and writes the result to a new file.
  *
- * "F32", "F16", "BF16" and "Q8_0" are for all matrices. "Q6_K", "Q5_1", "Q5_0", "Q4_1", "Q4_0", "IQ4_NL" and
- * "IQ4_XS" keep the output matrix (or the embedding that serves as one) in Q6_K. "Q5_K_M" and "Q4_K_M" do so
- * too, and keep attn_v and ffn_down in Q6_K in the first and last eighth of the layers and every third between.
- * Vectors become F32. Rows that a type's blocks do not divide are stored as a type of shorter blocks and no
- * fewer bits, or as F16. Metadata is kept, with general.file_type and general.quantization_version set; a split
- * model becomes one file. The same model and type give the same bytes on any machine.
+ * "F32", "F16", "BF16" and "Q8_0" apply to all matrices. "Q6_K", "Q5_1", "Q5_0", "Q4_1", "Q4_0",
+ * "IQ4_NL" and "IQ4_XS" keep the output matrix (or the embedding that serves as one) in Q6_K.
+ * "Q5_K_M" and "Q4_K_M" do the same, and also keep attn_v and ffn_down in Q6_K in the first and
+ * last eighth of the layers and in every third layer between. Vectors become F32. A row whose
+ * length is not a multiple of the type's block is stored in a type with shorter blocks and at least
+ * as many bits, or as F16. Metadata is kept, with general.file_type and
+ * general.quantization_version set; a split model becomes one file. The same model and type give
+ * the same bytes on any machine.
  *
- * @param in        GGUF file, NUL-terminated; of a split model any part.
- * @param out       file to write, replaced if it is there; it appears when it is complete, and not at all on
- *                  failure. Its folder must have room for both while it is written.
+ * @param in        GGUF file, NUL-terminated; any part of a split model.
+ * @param out       file to write; replaces an existing one. It appears only when it is complete, and not at all on
+ *                  failure. Its folder needs room for the old and the new file.
  * @param type      one of the names above.
  * @param progress  called with the share done, or NULL; non-zero cancels.
  * @param user      passed to `progress`.
  * @return GEN_OK;
- *         GEN_ERROR_INVALID_ARGUMENT for NULL in, out or type, an unknown type, or an `out` that is `in` or a
- *         part of it;
+ *         GEN_ERROR_INVALID_ARGUMENT for NULL in, out or type, an unknown type, or an `out` that is `in` or one of its
+ *         parts;
  *         GEN_ERROR_IO if `in` cannot be read or `out` cannot be written (its folder is missing, the disk is
  *         full, …): the message names the file;
- *         GEN_ERROR_FORMAT if `in` is not GGUF, or damaged, or holds weights that are not finite;
- *         GEN_ERROR_UNSUPPORTED for a weight format that is not known: named;
- *         GEN_ERROR_CANCELLED if the progress callback said so;
+ *         GEN_ERROR_FORMAT if `in` is not GGUF, is damaged, or holds weights that are not finite;
+ *         GEN_ERROR_UNSUPPORTED for an unknown weight format: the message names it;
+ *         GEN_ERROR_CANCELLED if the progress callback returned non-zero;
  *         GEN_ERROR_OUT_OF_MEMORY.
  * Threads: any; works on one thread per usable CPU.
- * Cost:    reads `in` once; memory for some million weights, not for the model.
+ * Cost:    reads `in` once; needs memory for a few million weights, not for the model.
  * Since:   0.1
  */
 GEN_API gen_status gen_model_quantize(const char *in, const char *out, const char *type,
                                       gen_progress_callback progress, void *user, gen_error *error);
 
 /**
- * Gives the model up; it lives on while a generator, session or other object uses it. NULL is fine.
+ * Releases the model; it lives on while a generator, session or other object uses it. NULL is fine.
  *
  * Threads: any; the handle must not be used afterwards.
  * Since:   0.1
@@ -304,20 +313,20 @@ GEN_API void gen_model_free(gen_model *model);
  */
 GEN_API const gen_model_config *gen_model_get_config(const gen_model *model);
 
-/** Number of tokens of the vocabulary; 0 for NULL, as for all that follow. Threads: any. Since: 0.1 */
+/** Number of tokens of the vocabulary; 0 for NULL, as in all that follow. Threads: any. Since: 0.1 */
 GEN_API int32_t gen_model_config_vocab_size(const gen_model_config *config);
-/** Most tokens a sequence can hold, prompt included. Threads: any. Since: 0.1 */
+/** Maximum number of tokens of a sequence, prompt included. Threads: any. Since: 0.1 */
 GEN_API int32_t gen_model_config_max_seq_len(const gen_model_config *config);
 /** End-of-sequence token, or -1 for none or NULL. Threads: any. Since: 0.1 */
 GEN_API int32_t gen_model_config_eos(const gen_model_config *config);
 /** Begin-of-sequence token, or -1 for none or NULL. Threads: any. Since: 0.1 */
 GEN_API int32_t gen_model_config_bos(const gen_model_config *config);
-/** Number of layers, also of those without keys and values. Threads: any. Since: 0.1 */
+/** Number of layers, including those without keys and values. Threads: any. Since: 0.1 */
 GEN_API int32_t gen_model_config_num_layers(const gen_model_config *config);
 /**
- * Number of layers of a cache for gen_model_forward, which kv_cache_new takes. It is less than
- * gen_model_config_num_layers where layers share keys and values or have none. For a model of the caller's it is what
- * gen_model_config_set_kv_layers set.
+ * Number of layers of a cache for gen_model_forward, as kv_cache_new takes it. It is less than
+ * gen_model_config_num_layers where layers share keys and values or have none. For a custom model
+ * it is the value of gen_model_config_set_kv_layers.
  *
  * Threads: any. Since: 0.1
  */
@@ -362,8 +371,8 @@ GEN_API gen_status gen_model_metadata_value(const gen_model *model, const char *
                                             size_t capacity, size_t *n, gen_error *error);
 
 /**
- * What the model is, as one JSON object: architecture, name, sizes, parameters, weight formats with their
- * shares, backend, threads.
+ * Describes the model as one JSON object: architecture, name, sizes, parameters, weight formats
+ * with their shares, backend, threads.
  *
  * @param buf  as in gen_model_metadata_value.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT; GEN_ERROR_OUT_OF_RANGE if the buffer is too small.
@@ -374,9 +383,9 @@ GEN_API gen_status gen_model_describe(const gen_model *model, char *buf, size_t 
                                       gen_error *error);
 
 /**
- * Memory of the model in bytes: "weights" (as laid out for the backend), "workspace" (scratch of finished
- * and running steps), "mapped" (file pages it still refers to), "file" (size of its files), "stream" (weights
- * read for one token).
+ * Memory of the model in bytes: "weights" (as arranged for the backend), "workspace" (scratch
+ * memory of finished and running steps), "mapped" (file pages that are still in use), "file" (size
+ * of its files), "stream" (weights read per token).
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown key; then *bytes is 0.
  * Threads: any.
@@ -394,23 +403,24 @@ GEN_API gen_status gen_model_memory(const gen_model *model, const char *key, siz
 GEN_API const gen_tokenizer *gen_model_tokenizer(const gen_model *model);
 
 /**
- * Runs the model over tokens that follow what `cache` holds, and keeps them there.
+ * Runs the model over tokens that follow the content of `cache`, and appends their keys and values
+ * to it.
  *
  * @param tokens    [n] token ids.
- * @param cache     grows by n entries; made by one of the kv_cache_…_new functions, and shaped by its first use.
+ * @param cache     grows by n entries; made by one of the kv_cache_…_new functions. Its first use sets its shape.
  * @param logits    [capacity] float32, receives vocab_size logits of the last token.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT for NULL, n = 0 or a cache shaped for another model;
  *         GEN_ERROR_OUT_OF_RANGE for a token outside the vocabulary or capacity below vocab_size;
  *         GEN_ERROR_CACHE_FULL or GEN_ERROR_CONTEXT_FULL if n more do not fit;
- *         GEN_ERROR_STATE for a cache that holds tensors, as after kv_cache_update and from kv_cache_paged_new,
- *         kv_cache_tiered_new and kv_cache_tracing_new, for one of many sequences, and for a session's;
- *         GEN_ERROR_UNSUPPORTED if it is compressed and the model has windows or chunks or is split, or if it lies where the
- *         model does not compute: one that another model or kv_cache_load gave its shape;
- *         GEN_ERROR_POOL_EXHAUSTED if it is in blocks of a pool that has none left;
- *         GEN_ERROR_IO, GEN_ERROR_FORMAT if it is in tiers and their file cannot be written or read back;
+ *         GEN_ERROR_STATE for a cache that holds tensors (after kv_cache_update, or made by kv_cache_paged_new,
+ *         kv_cache_tiered_new or kv_cache_tracing_new), for a cache of many sequences, and for a session's cache;
+ *         GEN_ERROR_UNSUPPORTED if the cache is compressed and the model has windows or chunks or is split, or if another
+ *         model or kv_cache_load placed the cache where this model does not compute;
+ *         GEN_ERROR_POOL_EXHAUSTED if the cache uses a pool that has no free block;
+ *         GEN_ERROR_IO, GEN_ERROR_FORMAT if the cache is tiered and its file cannot be written or read back;
  *         GEN_ERROR_BUSY if the cache is in use; GEN_ERROR_MODEL; GEN_ERROR_OUT_OF_MEMORY.
- *         On failure the cache holds what it held.
+ *         On failure the cache is unchanged.
  * Threads: any, one at a time per cache.
  * Cost:    one forward pass over n tokens.
  * Since:   0.1

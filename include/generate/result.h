@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gen_result: what a generation gave, also one that was stopped or failed half way. Immutable; getters lend
- * what they return until gen_result_free.
+ * gen_result: the outcome of a generation, including one that was stopped or failed halfway.
+ * Immutable; getters return borrowed data, valid until gen_result_free.
  */
 #ifndef GENERATE_RESULT_H
 #define GENERATE_RESULT_H
@@ -13,8 +13,8 @@ extern "C" {
 #endif
 
 /**
- * The generated text, NUL-terminated, without prompt, stop token and stop string. Whole characters only: see
- * gen_session_generate for one that a limit cuts.
+ * The generated text, NUL-terminated, without prompt, stop token and stop string. Whole characters
+ * only; see gen_session_generate for a character that a limit cuts.
  *
  * @param n  receives its length in bytes; may be NULL.
  * @return borrowed text; NULL for NULL.
@@ -65,12 +65,14 @@ GEN_API size_t gen_result_top_logprobs(const gen_result *result, size_t index, c
 GEN_API int32_t gen_result_finish_reason(const gen_result *result);
 
 /**
- * Tokens counted: "prompt" (the call's own and those appended to the session since its last generating call, with
- * begin-of-sequence), "prompt_cached" (of these, found in a prefix cache), "completion", "dropped" (oldest tokens of
- * the session that made room, see gen_options_set_context_policy), "drafted" (tokens that were guessed and looked at,
- * see gen_options_set_prompt_lookup), "accepted" (of these, what the model then said). Not a count:
- * "grammar_complete", 1 if the tokens drawn are a member of the call's grammar (GEN_FINISH_LENGTH then cut where it
- * could have gone on), 0 if they are cut before they are one, -1 for a call without a grammar.
+ * Token counts: "prompt" (tokens of the call's prompt and those appended to the session since its
+ * last generating call, with begin-of-sequence), "prompt_cached" (of these, found in a prefix
+ * cache), "completion", "dropped" (oldest tokens of the session that were dropped to make room, see
+ * gen_options_set_context_policy), "drafted" (draft tokens that were verified, see
+ * gen_options_set_prompt_lookup), "accepted" (of these, accepted by the model). Not a count:
+ * "grammar_complete", 1 if the drawn tokens are a member of the call's grammar (with
+ * GEN_FINISH_LENGTH the limit then cut a text that could have continued), 0 if they are only the
+ * beginning of one, -1 for a call without a grammar.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown key; then *value is 0.
  * Threads: any.
@@ -80,7 +82,7 @@ GEN_API gen_status gen_result_usage(const gen_result *result, const char *key, i
                                     gen_error *error);
 
 /**
- * Seconds taken: "prefill", "first_token" (from the call), "decode", "total".
+ * Times in seconds: "prefill", "first_token" (since the call), "decode", "total".
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown key; then *seconds is 0.
  * Threads: any.
@@ -98,7 +100,7 @@ GEN_API gen_status gen_result_timings(const gen_result *result, const char *key,
 GEN_API const gen_error *gen_result_error(const gen_result *result);
 
 /**
- * What the token callback returned to stop the generation; 0 if it did not.
+ * The value with which the token callback stopped the generation; 0 if it did not.
  *
  * Threads: any.
  * Since:   0.1

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gen_ssm_state: the state of recurrent (Mamba-type) layers, [batch, d_inner, d_state] of float32 for each, of
- * constant size however long the sequence is. Such a state cannot be cut back to an earlier position; a
- * snapshot taken there can be restored instead.
+ * gen_ssm_state: the state of recurrent (Mamba-type) layers, [batch, d_inner, d_state] float32 per
+ * layer, of constant size however long the sequence is. Such a state cannot be rolled back to an
+ * earlier position; a snapshot taken there can be restored instead.
  */
 #ifndef GENERATE_SSM_STATE_H
 #define GENERATE_SSM_STATE_H
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/** The state of one sequence, or of batch sequences in step. One thread at a time. */
+/** The state of one sequence, or of a batch of sequences that advance together. One thread at a time. */
 typedef struct gen_ssm_state gen_ssm_state;
 
 /**
@@ -48,7 +48,7 @@ GEN_API gen_status gen_ssm_state_new_batch(int32_t layers, int32_t batch, int32_
                                            int32_t d_state, gen_ssm_state **out, gen_error *error);
 
 /**
- * Number of layers, as the state was made with; 0 for NULL.
+ * Number of layers that the state was made with; 0 for NULL.
  *
  * Threads: any.
  * Since:   0.1
@@ -65,7 +65,7 @@ GEN_API int32_t gen_ssm_state_num_layers(const gen_ssm_state *state);
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if state is NULL;
  *         GEN_ERROR_BUSY if the state is in use;
- *         GEN_ERROR_OUT_OF_RANGE if there is no such layer, or h is too small; the shape then tells what is needed.
+ *         GEN_ERROR_OUT_OF_RANGE if there is no such layer, or h is too small; shape then has what is needed.
  *         On any failure h is untouched.
  * Threads: one at a time per state.
  * Since:   0.1
@@ -78,9 +78,9 @@ GEN_API gen_status gen_ssm_state_get_layer(const gen_ssm_state *state, int32_t l
  *
  * @param layer    in [0, layers).
  * @param h        [batch, d_inner, d_state] float32. Copied.
- * @param batch    as the state was made with, and so d_inner and d_state.
+ * @param batch    as the state was made with; so are d_inner and d_state.
  * @return GEN_OK;
- *         GEN_ERROR_INVALID_ARGUMENT if state or h is NULL or the shape another;
+ *         GEN_ERROR_INVALID_ARGUMENT if state or h is NULL, or the shape differs;
  *         GEN_ERROR_BUSY if the state is in use;
  *         GEN_ERROR_OUT_OF_RANGE if there is no such layer.
  *         On any failure the state is unchanged.
@@ -92,7 +92,7 @@ GEN_API gen_status gen_ssm_state_set_layer(gen_ssm_state *state, int32_t layer, 
                                            gen_error *error);
 
 /**
- * Keeps a copy of all layers. The last 16 copies are kept; they number 1, 2, 3 and so on.
+ * Keeps a copy of all layers. The last 16 copies are kept; they are numbered 1, 2, 3 and so on.
  *
  * @param snapshot  receives the copy's number.
  * @return GEN_OK;
@@ -107,12 +107,12 @@ GEN_API gen_status gen_ssm_state_snapshot(gen_ssm_state *state, int64_t *snapsho
                                           gen_error *error);
 
 /**
- * Makes the state that of a snapshot. Snapshots stay as they are.
+ * Restores a snapshot. Snapshots stay as they are.
  *
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if state is NULL;
  *         GEN_ERROR_BUSY if the state is in use;
- *         GEN_ERROR_OUT_OF_RANGE if there never was such a snapshot, or 16 came after it.
+ *         GEN_ERROR_OUT_OF_RANGE if there never was such a snapshot, or 16 newer ones replaced it.
  *         On any failure the state is unchanged.
  * Threads: one at a time per state.
  * Cost:    copies the state.
@@ -130,7 +130,8 @@ GEN_API gen_status gen_ssm_state_restore(gen_ssm_state *state, int64_t snapshot,
 GEN_API gen_status gen_ssm_state_reset(gen_ssm_state *state, gen_error *error);
 
 /**
- * Bytes of the state, layers * batch * d_inner * d_state * 4; each of its snapshots takes as many. 0 for NULL.
+ * Bytes of the state, layers * batch * d_inner * d_state * 4; each snapshot takes as many. 0 for
+ * NULL.
  *
  * Threads: any.
  * Since:   0.1

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gen_stream: a generation pulled piece by piece, for hosts that would rather not be called back. While one is
- * open its session is in use: other calls on it are GEN_ERROR_BUSY, but cancel and progress work.
+ * gen_stream: a generation pulled piece by piece, for hosts that prefer not to be called back.
+ * While a stream is open its session is in use: other calls on it return GEN_ERROR_BUSY, except
+ * cancel and progress.
  */
 #ifndef GENERATE_STREAM_H
 #define GENERATE_STREAM_H
@@ -30,33 +31,35 @@ GEN_API gen_status gen_stream_open(gen_session *session, const char *prompt, siz
                                    gen_error *error);
 
 /**
- * Runs the model until the next piece is there. After the pieces comes the done event (finish reason set, text
- * may be empty), then GEN_OK with NULL for ever. Where a generation that has begun fails or is cancelled, the done event
- * comes, too, and the calls after it return the failure.
+ * Runs the model until the next piece is ready. After the last piece comes the done event (finish
+ * reason set, text may be empty); from then on the call returns GEN_OK with NULL. If a running
+ * generation fails or is cancelled, the done event comes, too, and the calls after it return the
+ * failure.
  *
  * @param token  receives a piece borrowed until the stream's next call, or NULL.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_BUSY; GEN_ERROR_CANCELLED, GEN_ERROR_POOL_EXHAUSTED,
  *         GEN_ERROR_IO, GEN_ERROR_FORMAT, GEN_ERROR_MODEL, GEN_ERROR_GRAMMAR and GEN_ERROR_OUT_OF_MEMORY as
- *         gen_session_generate, after which the stream is at its end and gen_stream_result has the partial result.
+ *         gen_session_generate; the stream is then at its end, and gen_stream_result has the partial result.
  * Threads: one at a time per stream.
  * Cost:    the first call runs the prompt.
  * Since:   0.1
  */
 GEN_API gen_status gen_stream_next(gen_stream *stream, const gen_token **token, gen_error *error);
 
-/** Whether a stream has something, for gen_stream_poll. */
+/** State of a stream, for gen_stream_poll. */
 enum {
-  GEN_STREAM_PENDING = 0, /**< nothing yet: poll again */
+  GEN_STREAM_PENDING = 0, /**< not ready: poll again */
   GEN_STREAM_TOKEN = 1,   /**< a piece */
-  GEN_STREAM_END = 2      /**< all pieces have been given */
+  GEN_STREAM_END = 2      /**< all pieces have been returned */
 };
 
 /**
- * As gen_stream_next, but never waits for another thread: for one thread that drives many streams. The first call
- * marks the stream as wanting its next piece, a later one runs one step for all marked streams of the generator, so that
- * a round over many streams costs one step. It runs none while another thread runs one, and, where the generator
- * guesses tokens, none just after another polled stream gave one of several that a step brought it: when the others are
- * given, that stream joins the step.
+ * As gen_stream_next, but never waits for another thread: for one thread that drives many streams.
+ * The first call marks the stream as waiting for its next piece; a later call runs one step for all
+ * marked streams of the generator, so one round over many streams costs one step. It runs no step
+ * while another thread runs one. Where the generator drafts tokens, it also runs none just after
+ * another polled stream returned one of several pieces of a step: once that stream has returned the
+ * others, it joins the step.
  *
  * @param token  receives a piece borrowed until the stream's next call, or NULL.
  * @param state  receives GEN_STREAM_…; GEN_STREAM_END also after a failure.
@@ -68,12 +71,12 @@ GEN_API gen_status gen_stream_poll(gen_stream *stream, const gen_token **token, 
                                    gen_error *error);
 
 /**
- * The most probable tokens where the last piece's token was drawn, best first, if asked for by
- * gen_sampling_set_logprobs with a count.
+ * The most probable tokens at the position of the last piece's token, best first, if
+ * gen_sampling_set_logprobs asked for them with a count.
  *
  * @param ids       receives borrowed token ids, valid until the stream's next call.
  * @param logprobs  receives their borrowed log-probabilities.
- * @return their number; 0 and NULL if there are none, as for NULL, before the first piece, on the done event, and while
+ * @return their number; 0 and NULL if there are none: for NULL, before the first piece, on the done event, and while
  *         another call uses the stream.
  * Threads: one at a time per stream.
  * Since:   0.1
@@ -81,20 +84,20 @@ GEN_API gen_status gen_stream_poll(gen_stream *stream, const gen_token **token, 
 GEN_API size_t gen_stream_alternatives(gen_stream *stream, const int32_t **ids, const float **logprobs);
 
 /**
- * The result of a stream that is at its end.
+ * Returns the result of a stream that is at its end.
  *
- * @param result  receives it; free it with gen_result_free. Each call gives one of its own.
+ * @param result  receives it; free it with gen_result_free. Each call returns a new one.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_STATE before the end; GEN_ERROR_BUSY;
- *         GEN_ERROR_OUT_OF_MEMORY, and the stream still has the result: ask again.
+ *         GEN_ERROR_OUT_OF_MEMORY, after which the stream still has the result and the call can be repeated.
  * Threads: one at a time per stream.
  * Since:   0.1
  */
 GEN_API gen_status gen_stream_result(gen_stream *stream, gen_result **result, gen_error *error);
 
 /**
- * Ends a stream, also in the middle: the session keeps the tokens committed so far. During a call on the stream, from one
- * of its callbacks or another thread, it takes effect when that call returns; in other callbacks after them. NULL is
- * fine.
+ * Closes a stream, also before its end: the session keeps the tokens committed so far. During a
+ * call on the stream, from one of its callbacks or another thread, the close takes effect when that
+ * call returns; inside other callbacks it takes effect after them. NULL is fine.
  *
  * Threads: one; the handle must not be used afterwards.
  * Since:   0.1

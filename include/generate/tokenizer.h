@@ -16,7 +16,7 @@ extern "C" {
 enum {
   GEN_ENCODE_ADD_BOS = 1,       /**< put the begin-of-sequence token first, if the vocabulary wants one */
   GEN_ENCODE_PARSE_SPECIAL = 2, /**< turn texts of special tokens into those tokens */
-  GEN_ENCODE_CONTINUE = 4       /**< the text goes on from text encoded before, not from a special token */
+  GEN_ENCODE_CONTINUE = 4       /**< the text continues text encoded before, not a special token */
 };
 
 /** Kinds of gen_tokenizer_special. */
@@ -43,13 +43,14 @@ enum {
 GEN_API gen_status gen_tokenizer_load(const char *path, gen_tokenizer **out, gen_error *error);
 
 /**
- * Text to token ids.
+ * Encodes text as token ids.
  *
- * Some vocabularies put a space before a text and after special tokens in it, which decoding takes away, or remove
- * spaces there. GEN_ENCODE_CONTINUE is for text that follows text: its beginning stays as it is, so that the ids of
- * several texts, all but the first encoded so, decode to these texts together. It has no effect where
- * begin-of-sequence is put first. Where a model family's own tokenizer brings texts into Unicode's form C (Qwen 2 and
- * later, StableLM 2, Command R, OLMo, MPT), so does this one, and decoding then gives form C.
+ * Some vocabularies insert a space before a text and after special tokens in it, which decoding
+ * removes, or strip spaces there. GEN_ENCODE_CONTINUE is for text that continues other text: its
+ * beginning stays as it is. If all of several texts except the first are encoded with it, their ids
+ * together decode to the texts together. It has no effect where begin-of-sequence is put first.
+ * Where the tokenizer of a model family normalises text to Unicode NFC (Qwen 2 and later, StableLM
+ * 2, Command R, OLMo, MPT), this one does, too, and decoding returns NFC.
  *
  * @param text      [len] UTF-8; len may be GEN_NUL_TERMINATED.
  * @param flags     GEN_ENCODE_… bits.
@@ -68,12 +69,13 @@ GEN_API gen_status gen_tokenizer_encode(const gen_tokenizer *tokenizer, const ch
                                         size_t *n, gen_error *error);
 
 /**
- * Ids of a prompt that asks for what stands between two texts, for models of code: prefix mark, prefix, suffix mark, suffix,
- * middle mark. The marks are those that the file names, or special tokens with the texts of a known family. Give the ids to
- * gen_session_append_tokens or gen_request_set_prompt_tokens; what is generated is the middle.
+ * Encodes a fill-in-the-middle prompt, for code models: prefix mark, prefix, suffix mark, suffix,
+ * middle mark. The marks are those that the file names, or the special tokens of a known family.
+ * Pass the ids to gen_session_append_tokens or gen_request_set_prompt_tokens; the model generates
+ * the middle.
  *
- * @param prefix    [prefix_len] UTF-8; prefix_len may be GEN_NUL_TERMINATED. May be empty, as may the suffix. Texts of
- *                  special tokens are plain text in both.
+ * @param prefix    [prefix_len] UTF-8; prefix_len may be GEN_NUL_TERMINATED. It may be empty, and so may the suffix.
+ *                  Names of special tokens are plain text in both.
  * @param suffix    [suffix_len] UTF-8; suffix_len may be GEN_NUL_TERMINATED.
  * @param flags     GEN_ENCODE_ADD_BOS or 0.
  * @param ids       [capacity] receives the ids, or NULL to ask their number.
@@ -88,7 +90,7 @@ GEN_API gen_status gen_tokenizer_encode_fim(const gen_tokenizer *tokenizer, cons
                                             size_t capacity, size_t *n, gen_error *error);
 
 /**
- * Token ids to text. Control tokens give no text.
+ * Decodes token ids to text. Control tokens give no text.
  *
  * @param ids       [count] token ids.
  * @param buf       [capacity] receives the text with its NUL, or NULL to ask the size.
@@ -103,7 +105,8 @@ GEN_API gen_status gen_tokenizer_decode(const gen_tokenizer *tokenizer, const in
                                         gen_error *error);
 
 /**
- * The bytes that one token stands for, which need not be whole characters; control tokens give their name.
+ * Returns the bytes of one token, which need not be whole characters; for control tokens their
+ * name.
  *
  * @param id   token id.
  * @param buf  as in gen_tokenizer_decode.
@@ -131,7 +134,7 @@ GEN_API int32_t gen_tokenizer_vocab_size(const gen_tokenizer *tokenizer);
 GEN_API int32_t gen_tokenizer_special(const gen_tokenizer *tokenizer, int32_t kind);
 
 /**
- * Frees a tokenizer from gen_tokenizer_load; NULL is fine. One borrowed from a model is not to be freed.
+ * Frees a tokenizer from gen_tokenizer_load; NULL is fine. Do not free one borrowed from a model.
  *
  * Threads: one.
  * Since:   0.1

@@ -6,6 +6,7 @@
 #include "api/caller_struct.h"
 #include "api/host_call.h"
 #include "api/own_gpu.h"
+#include "engine/backend/registry.h"
 
 namespace gen::api {
 namespace {

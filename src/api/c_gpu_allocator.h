@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "engine/gpu_allocator.h"
-#include "engine/gpu_memory.h"
+#include "engine/memory/gpu_allocator.h"
+#include "engine/memory/gpu_memory.h"
 #include <generate/gpu.h>
 
 namespace gen::api {

@@ -4,7 +4,7 @@
 
 #include "api/boundary.h"
 #include "api/own_gpu.h"
-#include "engine/registry.h"
+#include "engine/backend/registry.h"
 
 namespace {
 

@@ -17,7 +17,7 @@
 #include "base/home_process.h"
 #include "base/in_use.h"
 #include "base/thread_pool.h"
-#include "engine/trace_log.h"
+#include "engine/trace/trace_log.h"
 #include <generate/error.h>
 #include <generate/generator.h>
 #include "generate/cache_choice.h"

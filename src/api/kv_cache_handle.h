@@ -23,7 +23,7 @@
 #include "cache/sequence/kv_cache.h"
 #include "cache/batch/sequence_store.h"
 #include "cache/tensor/tensor_provider.h"
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include <generate/kv_cache.h>
 
 /// Exactly one of `store`, `owned` and `lent` is set once the cache has its shape; none before.

@@ -10,7 +10,7 @@
 #include "base/cpu.h"
 #include "base/log.h"
 #include "cache/sequence/registry.h"
-#include "engine/registry.h"
+#include "engine/backend/registry.h"
 #include "model/arch/registry.h"
 #include "quant/format.h"
 #include "tensor/dtype.h"

@@ -10,7 +10,7 @@
 #include "api/c_gpu_allocator.h"
 #include "api/model_handle.h"
 #include "api/option_table.h"
-#include "engine/registry.h"
+#include "engine/backend/registry.h"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "engine/gpu_allocator.h"
+#include "engine/memory/gpu_allocator.h"
 #include <generate/gpu.h>
 
 namespace gen::api {

@@ -10,7 +10,7 @@
 #include "cache/sequence/compressed_cache.h"
 #include "cache/sequence/layer_memories.h"
 #include "cache/sequence/paged_cache.h"
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "generate/metric_names.h"
 
 namespace gen::generate {

@@ -9,7 +9,7 @@
 
 #include "base/status.h"
 #include "cache/sequence/cache_trial.h"
-#include "engine/tracer.h"
+#include "engine/trace/tracer.h"
 #include "model/model.h"
 
 namespace gen::generate {

@@ -8,7 +8,7 @@
 
 #include "cache/sequence/layer_memories.h"
 #include "cache/sequence/registry.h"
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "generate/call_params.h"
 #include "generate/generation.h"
 #include "generate/scheduler.h"

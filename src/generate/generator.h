@@ -19,7 +19,7 @@
 #include "cache/prefix/prefix_cache.h"
 #include "cache/sequence/kv_cache.h"
 #include "engine/memory.h"
-#include "engine/tracer.h"
+#include "engine/trace/tracer.h"
 #include "generate/drafter.h"
 #include "generate/prompt.h"
 #include "generate/step_plan.h"

@@ -11,7 +11,7 @@
 
 #include "base/allocator.h"
 #include "base/status.h"
-#include "engine/gpu_allocator.h"
+#include "engine/memory/gpu_allocator.h"
 #include "generate/cache_choice.h"
 #include "generate/generator.h"
 

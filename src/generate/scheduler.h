@@ -20,7 +20,7 @@
 
 #include "base/metrics.h"
 #include "base/status.h"
-#include "engine/tracer.h"
+#include "engine/trace/tracer.h"
 #include "generate/admission.h"
 #include "generate/request_queue.h"
 #include "generate/step_plan.h"

@@ -12,7 +12,7 @@
 
 #include "base/metrics.h"
 #include "base/status.h"
-#include "engine/tracer.h"
+#include "engine/trace/tracer.h"
 #include "generate/drafter.h"
 #include "generate/speculative/draft_planner.h"
 #include "generate/step_plan.h"

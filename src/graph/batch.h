@@ -13,7 +13,7 @@
 #include "cache/sequence/kv_cache.h"
 #include "cache/state/sequence_state.h"
 #include "engine/engine_ptr.h"
-#include "engine/tracer.h"
+#include "engine/trace/tracer.h"
 #include "graph/adapter_table.h"
 
 namespace gen::graph {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/mass_parts.h"
-#include "engine/op_cost.h"
+#include "engine/trace/op_cost.h"
 #include "base/to_size.h"
 #include "graph/bind.h"
 #include "graph/execution_plan.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tracer that writes what plans do into a record of operations (engine/trace_log.h): each
+// A tracer that writes what plans do into a record of operations (engine/trace/trace_log.h): each
 // instruction that was run with the tensors it read and made, and each append to and read of a
 // cache, by the schema of traced caches.
 #pragma once
@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/trace_log.h"
-#include "engine/tracer.h"
+#include "engine/trace/trace_log.h"
+#include "engine/trace/tracer.h"
 
 namespace gen::graph {
 

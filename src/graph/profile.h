@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the time of a plan's runs goes: a tracer with a clock, one entry for each instruction,
-// summed over any number of runs. Read next: engine/tracer.h.
+// summed over any number of runs. Read next: engine/trace/tracer.h.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/tracer.h"
+#include "engine/trace/tracer.h"
 
 namespace gen::graph {
 

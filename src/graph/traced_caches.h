@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/tracer.h"
+#include "engine/trace/tracer.h"
 #include "graph/batch.h"
 #include "graph/graph.h"
 

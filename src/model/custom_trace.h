@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "engine/op_cost.h"
+#include "engine/trace/op_cost.h"
 #include "graph/batch.h"
 #include "graph/graph.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/cpu.h"
-#include "engine/registry.h"
+#include "engine/backend/registry.h"
 
 namespace gen::model {
 

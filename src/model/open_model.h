@@ -11,7 +11,7 @@
 #include "base/allocator.h"
 #include "base/thread_pool.h"
 #include "engine/engine.h"
-#include "engine/gpu_allocator.h"
+#include "engine/memory/gpu_allocator.h"
 #include "model/loader.h"
 
 namespace gen::model {

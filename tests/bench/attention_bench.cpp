@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "cache/sequence/registry.h"
-#include "engine/cpu/sequence_ops.h"
+#include "engine/cpu/sequence/sequence_ops.h"
 #include "engine/cpu/peaks.h"
 #include "engine/cpu_fixture.h"
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "support/host_view.h"
 
 namespace gen::engine::cpu {

@@ -13,7 +13,7 @@
 #include <functional>
 
 #include "bench/gpu_layer.h"
-#include "engine/registry.h"
+#include "engine/backend/registry.h"
 
 namespace gen::test {
 namespace {

@@ -16,7 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/cpu/linear_kernels.h"
+#include "engine/cpu/kernel_table.h"
+#include "engine/cpu/linear/linear_kernels.h"
 #include "engine/cpu/peaks.h"
 #include "engine/linear_cases.h"
 

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "support/counting_allocator.h"
 #include "support/host_view.h"
 

@@ -10,7 +10,7 @@
 #include <random>
 #include <string>
 
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "support/host_view.h"
 #include "cache/sequence/compressed_cache.h"
 #include "cache/sequence/lane_store.h"

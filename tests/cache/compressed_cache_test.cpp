@@ -2,7 +2,7 @@
 // Proves that a full chunk becomes the mean of its values and of its keys before rotation, turned
 // to the chunk's middle, against a formula in complex numbers; that truncating is exact one chunk
 // back and drops whole chunks further back; and random steps against an obvious model.
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "support/host_view.h"
 #include "support/refusing_memory.h"
 #include "cache/sequence/compressed_cache.h"

@@ -20,7 +20,7 @@
 #include "cache/sequence/registry.h"
 #include "cache/sequence/split_cache.h"
 #include "cache/sequence/tiered_cache.h"
-#include "engine/cpu/sequence_ops.h"
+#include "engine/cpu/sequence/sequence_ops.h"
 #include "engine/cpu_fixture.h"
 #include "engine/kv/codec.h"
 #include "support/kv_side.h"

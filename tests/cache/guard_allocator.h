@@ -11,7 +11,7 @@
 #include <map>
 
 #include "base/allocator.h"
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 
 namespace gen::cache {
 

@@ -16,7 +16,7 @@
 
 #include "cache/prefix/block_pool.h"
 #include "cache/sequence/compressed_cache.h"
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "support/host_view.h"
 #include "support/refusing_memory.h"
 #include "cache/sequence/lane_store.h"

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "support/host_view.h"
 #include "cache/sequence/paged_cache.h"
 #include "engine/cpu_fixture.h"

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "support/counting_new.h"
 #include "support/sanitized.h"
 #include "support/host_view.h"

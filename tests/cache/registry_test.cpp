@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that kinds are found by name and that arguments are checked before anything is made.
 #include "cache/sequence/registry.h"
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 
 #include <gtest/gtest.h>
 

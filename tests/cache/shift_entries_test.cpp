@@ -2,7 +2,7 @@
 // Proves that after a shift of a plain cache each key is what its new position asks for, as near as
 // its type rounds, that values and what stands before are what they were bit for bit, and that
 // caches which cannot do it say so. Angles are computed here, in double precision.
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "support/host_view.h"
 #include "cache/sequence/shift_entries.h"
 

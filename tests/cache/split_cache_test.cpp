@@ -11,7 +11,7 @@
 
 #include "cache/sequence/compressed_cache.h"
 #include "cache/sequence/registry.h"
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 
 namespace gen::cache {
 namespace {

@@ -23,6 +23,7 @@
 #include "cache/tensor/tensor_kinds.h"
 #include "cache/tensor/tensor_store.h"
 #include "cache/tensor/tiered_store.h"
+#include "engine/backend/registry.h"
 #include "support/counting_allocator.h"
 #include "tensor/half.h"
 #include "support/failing_file_ops.h"

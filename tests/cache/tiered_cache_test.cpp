@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "support/host_view.h"
 #include "cache/sequence/registry.h"
 #include "cache/sequence/tiered_cache.h"

@@ -13,6 +13,7 @@
 #include "cache/tensor/paged_store.h"
 #include "cache/tensor/tensor_kinds.h"
 #include "cache/tensor/tensor_store.h"
+#include "engine/backend/registry.h"
 #include "support/counting_new.h"
 
 namespace gen::cache {

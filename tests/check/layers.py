@@ -28,10 +28,19 @@ divided = {name.split("/")[0] for name in folders}
 
 
 def folder_of(parts):
-    """room/folder; of what lies at the room's top only the room, or room/ where that is a roof."""
-    if len(parts) > 2:
-        return "/".join(parts[:2])
-    return parts[0] + "/" if parts[0] + "/" in folders else parts[0]
+    """The innermost folder with a line that a file lies in, folder/ where it lies at the top of a roof, else its room."""
+    top = "/".join(parts[:-1]) + "/"
+    if top in folders:
+        return top
+    above = ("/".join(parts[:n]) for n in range(len(parts) - 1, 1, -1))
+    return next((folder for folder in above if folder in folders), parts[0])
+
+
+def may_see(mine, other):
+    """Whether what a folder's line and those of the folders around it name holds another one, or that is a top around it."""
+    around = ["/".join(mine.split("/")[:n]) for n in range(1, mine.count("/") + 2)]
+    named = {name for folder in {mine, *around} for name in folders.get(folder, ()) if name != folder}
+    return other in {mine, *around} or any(other == name or other.startswith(name + "/") for name in named)
 
 
 def keepers_of(name):
@@ -71,8 +80,8 @@ for path in sorted(p for top in ("src", "cuda", "examples", "bindings") for p in
             fine = first in allowed[own] and (
                 first == "include" or (root / ("" if first == "cuda" else "src") / target).exists())
             if fine and first == own and own in divided:
-                mine, other = folder_of(here.parts[1:]), folder_of(target.split("/"))
-                fine = other in {mine, own, *folders.get(mine, ())}
+                parts = here.parts[1:] if here.parts[0] == "src" else here.parts
+                fine = may_see(folder_of(parts), folder_of(target.split("/")))
         if not fine and (str(here), first) not in debts:
             place = "/".join((here.parts if own in divided else here.parts[:3])[:-1])
             failures.append(f"{here}:{number}: {place} may not include \"{target}\"")

@@ -30,8 +30,8 @@ ALLOWED_DATA = {
     r"gen::tokenizer::\(anonymous namespace\)::kTable$": "constexpr, but gcc 12 puts it with the writable data",
     r"gen::\(anonymous namespace\)::nobody$": "who listens to no metrics (base/metrics.cpp): a vtable pointer, never written",
     r"gen::\(anonymous namespace\)::heap$": "the system allocator (base/allocator.cpp): a vtable pointer, never written",
-    r"gen::engine::\(anonymous namespace\)::heap_memory$": "memory of the process' heap (engine/host_memory.cpp): never written",
-    r"gen::engine::cuda_library\(\)::loaded$": "what loading the library of an engine came to (engine/backend_library.cpp), once",
+    r"gen::engine::\(anonymous namespace\)::heap_memory$": "memory of the process' heap (engine/memory/host_memory.cpp): never written",
+    r"gen::engine::cuda_library\(\)::loaded$": "what loading the library of an engine came to (engine/backend/backend_library.cpp), once",
     r"gen::\(anonymous namespace\)::disk$": "the system's files (base/file_ops.cpp): a vtable pointer, never written",
 }
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that docs/options.md says what the library's tables of options say, and that they mean it.
+"""Checks docs/options.md against the library's tables of options, and these against the setters.
 
 usage: options.py <source root> <libgenerate.so> [--update]
 
-Each option must have help and a range; whole numbers are taken up to the ends of their range and refused
-beyond, in one line that names the value and both ends; a default that is a value is taken. --update writes
+Each option must have help and a range; whole numbers are accepted up to the ends of their range and refused
+beyond, in one line that names the value and both ends; a default that is a value is accepted. --update writes
 the page.
 """
 import ctypes
@@ -19,12 +19,12 @@ page_path = root / "docs" / "options.md"
 GROUPS = {
     "gen_model_options": ("Loading a model", "gen_model_load"),
     "gen_options": ("Generators", "gen_create"),
-    "gen_sampling": ("Calls", "gen_generate and all that generate"),
-    "gen_grammar_options": ("Grammars", "gen_grammar_from_gbnf and its neighbours"),
+    "gen_sampling": ("Calls", "gen_generate and all other generating calls"),
+    "gen_grammar_options": ("Grammars", "gen_grammar_from_gbnf and the other functions that make grammars"),
     "kv_cache_tier_config": ("Tiers", "gen_options_set_tiered_kv and kv_cache_tiered_new"),
-    "gen_model_config": ("Models of one's own", "gen_model_new_custom"),
+    "gen_model_config": ("Custom models", "gen_model_new_custom"),
 }
-# They read as what is not set: what a custom model must be told.
+# Their default, 0, means not set: a custom model must set them.
 UNSET = {("gen_model_config", "vocab_size"), ("gen_model_config", "max_seq_len")}
 MOST = 2**31 - 1
 
@@ -65,10 +65,10 @@ def ends(row):
 
 failures = []
 lines = ["# Options", "",
-         "Every option has a name for `*_set(object, \"name\", \"value\")` and, but for those of grammars, one or more",
-         "setters of its own; both check the same range.",
-         "`*_describe` gives this page's tables as JSON, with the values of an object. The page is written from them by",
-         "`tests/check/options.py`; Go, Java and C# take the same names and ranges.", ""]
+         "Every option has a name for `*_set(object, \"name\", \"value\")`. All except those of grammars also have one or",
+         "more setters of their own; both check the same range. `*_describe` returns this page's tables as JSON, with the",
+         "values of an object. `tests/check/options.py` writes the page from them; Go, Java and C# take the same names and",
+         "ranges.", ""]
 for group, (title, use) in GROUPS.items():
     lines += [f"## {title}", "", f"`{group}`, for {use}.", "", "| name | type | values | default | what it does |",
               "|---|---|---|---|---|"]

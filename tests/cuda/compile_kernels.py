@@ -96,8 +96,8 @@ def readable(names):
 
 sources = sorted(p for top in ("cuda", "tests/cuda", "tests/bench") for p in (root / top).rglob("*.cu"))
 # The front end takes three seconds for any file, so what is small or has the same headers goes together.
-small = [p for p in sources if p.parent == root / "cuda/ops" and 20 < p.read_text().count("\n") < 180 and p.stem != "linear_floats"]
-alike = [[p for p in sources if p.match(f"cuda/ops/linear_{what}_of_*.cu")] for what in ("blocks", "rows")]
+small = [p for p in sources if root / "cuda/ops" in p.parents and 20 < p.read_text().count("\n") < 180 and p.stem != "linear_floats"]
+alike = [[p for p in sources if p.match(f"cuda/ops/linear/linear_{what}_of_*.cu")] for what in ("blocks", "rows")]
 groups = [[p] for p in sources if not any(p in part for part in (small, *alike))]
 groups += [part for part in (small[0::2], small[1::2], *alike) if part]
 # What takes longest begins first, so that both processes end at about the same time.
@@ -118,7 +118,7 @@ with concurrent.futures.ThreadPoolExecutor(2) as pool:
             if spills > max((most for part, most in MAY_SPILL.items() if part in name), default=0):
                 failures.append(f"{here}: sm_{architecture}: {name} spills {spills} bytes")
 # All kernels of the engine are launched so that they may begin before their predecessors end.
-for source in (p for p in (root / "cuda/ops").iterdir() if p.suffix in (".cu", ".cuh")):
+for source in (p for p in sorted((root / "cuda/ops").rglob("*")) if p.suffix in (".cu", ".cuh")):
     text = source.read_text()
     waits = text.count("  after_predecessor();") + text.count("  device::wait_for_predecessor();")
     if text.count("GEN_KERNEL") > waits:

@@ -16,7 +16,7 @@ if names != ["gen_backend_v1_get"]:
 
 
 class Backend(ctypes.Structure):
-    """The beginning of gen_backend_v1 (engine/backend.h)."""
+    """The beginning of gen_backend_v1 (engine/backend/backend.h)."""
     _fields_ = [("struct_size", ctypes.c_uint32), ("build_id", ctypes.c_char_p), ("name", ctypes.c_char_p),
                 ("why_not", ctypes.CFUNCTYPE(ctypes.c_char_p))]
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An engine from a library of its own. What was loaded stays for the process, so each case is a
 // child of its own.
-#include "engine/backend_library.h"
+#include "engine/backend/backend_library.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/log.h"
+#include "engine/backend/registry.h"
 #include "support/cpu_engine.h"
 
 namespace gen::engine {

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "engine/access.h"
-#include "engine/cpu/ops_run.h"
+#include "engine/cpu/base/ops_run.h"
 #include "engine/cpu_fixture.h"
 #include "support/reference_engine.h"
 

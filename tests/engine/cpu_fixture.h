@@ -14,7 +14,7 @@
 #include "base/allocator.h"
 #include "base/cpu.h"
 #include "base/thread_pool.h"
-#include "engine/cpu/context.h"
+#include "engine/cpu/base/context.h"
 #include "engine/cpu/kernel_table.h"
 
 namespace gen::engine::cpu {

@@ -2,12 +2,12 @@
 // Proves add, activations, gates and select_rows: values against double precision, any size and
 // alignment, y as an input, nothing written beside a row, equal bits on every level and thread
 // count.
-#include "engine/cpu/elementwise.h"
+#include "engine/cpu/elementwise/elementwise.h"
 
 #include <cmath>
 #include <limits>
 
-#include "engine/cpu/ops_run.h"
+#include "engine/cpu/base/ops_run.h"
 #include "engine/cpu_fixture.h"
 #include "support/reference_engine.h"
 

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "engine/linear_cases.h"
-#include "engine/op_cost.h"
+#include "engine/trace/op_cost.h"
 #include "support/reference_engine.h"
 #include "support/sanitized.h"
 

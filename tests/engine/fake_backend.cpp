@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "base/thread_pool.h"
-#include "engine/backend.h"
+#include "engine/backend/backend.h"
 #include "engine/cpu/cpu_engine.h"
 
 namespace {

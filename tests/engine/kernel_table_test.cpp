@@ -10,14 +10,14 @@
 #include <string>
 #include <vector>
 
-#include "engine/cpu/context.h"
-#include "engine/cpu/linear_bf16.h"
-#include "engine/cpu/linear_kernels.h"
-#include "engine/cpu/linear_quant_simd.h"
-#include "engine/cpu/linear_scalar.h"
-#include "engine/cpu/linear_vnni.h"
-#include "engine/cpu/ops_run.h"
-#include "engine/cpu/weight.h"
+#include "engine/cpu/base/context.h"
+#include "engine/cpu/base/ops_run.h"
+#include "engine/cpu/linear/linear_bf16.h"
+#include "engine/cpu/linear/linear_kernels.h"
+#include "engine/cpu/linear/linear_quant_simd.h"
+#include "engine/cpu/linear/linear_scalar.h"
+#include "engine/cpu/linear/linear_vnni.h"
+#include "engine/cpu/linear/weight.h"
 #include "engine/linear_cases.h"
 
 namespace gen::engine::cpu {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "engine/cpu/attention.h"
+#include "engine/cpu/attention/attention.h"
 #include "engine/cpu_fixture.h"
 #include "quant/kv_q3.h"
 #include "support/kv_side.h"

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <vector>
 
-#include "engine/cpu/attention.h"
-#include "engine/cpu/sequence_ops.h"
+#include "engine/cpu/attention/attention.h"
+#include "engine/cpu/sequence/sequence_ops.h"
 #include "engine/cpu_fixture.h"
 #include "support/kv_side.h"
 #include "support/sanitized.h"

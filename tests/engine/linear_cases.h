@@ -17,8 +17,8 @@
 #include "base/rng.h"
 #include "base/thread_pool.h"
 #include "engine/access.h"
-#include "engine/cpu/activations.h"
-#include "engine/registry.h"
+#include "engine/backend/registry.h"
+#include "engine/cpu/pack/activations.h"
 #include "quant/format.h"
 #include "tensor/half.h"
 

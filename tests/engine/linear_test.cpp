@@ -4,10 +4,11 @@
 // avx512_bf16), the number of rows, or the number of threads.
 #include <gtest/gtest.h>
 
-#include "engine/cpu/elementwise.h"
-#include "engine/cpu/linear_kernels.h"
-#include "engine/cpu/weight.h"
-#include "engine/cpu/weight_layout.h"
+#include "engine/cpu/elementwise/elementwise.h"
+#include "engine/cpu/kernel_table.h"
+#include "engine/cpu/linear/linear_kernels.h"
+#include "engine/cpu/linear/weight.h"
+#include "engine/cpu/weight/weight_layout.h"
 #include "engine/linear_cases.h"
 #include "support/reference_engine.h"
 #include "support/sanitized.h"

@@ -8,7 +8,7 @@
 #define GEN_TESTS_MATH_KERNELS_INL_H_
 #endif
 
-#include "engine/cpu/math-inl.h"
+#include "engine/cpu/simd/math-inl.h"
 
 #ifndef GEN_TESTS_MATH_KERNELS_ONCE_
 #define GEN_TESTS_MATH_KERNELS_ONCE_

@@ -4,7 +4,7 @@
 // gives equal bits.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/math_kernels-inl.h"
-#include "engine/cpu/lanes.h"
+#include "engine/cpu/simd/lanes.h"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "engine/math_kernels-inl.h"
 

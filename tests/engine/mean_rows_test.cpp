@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves means of rows against sums in double precision, row by row, with equal bits on every level
 // and thread count, and that nothing is written beside them.
-#include "engine/cpu/ops_run.h"
+#include "engine/cpu/base/ops_run.h"
 #include "engine/cpu_fixture.h"
 
 namespace gen::engine::cpu {

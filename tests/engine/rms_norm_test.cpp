@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "engine/cpu/activations.h"
-#include "engine/cpu/ops_run.h"
+#include "engine/cpu/base/ops_run.h"
+#include "engine/cpu/pack/activations.h"
 #include "engine/cpu_fixture.h"
 
 namespace gen::engine::cpu {

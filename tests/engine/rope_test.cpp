@@ -4,10 +4,10 @@
 // not depend on level, batching or threads.
 #include <cmath>
 
-#include "engine/cpu/ops_run.h"
-#include "engine/cpu/rope_sincos.h"
-#include "engine/cpu/sequence_ops.h"
+#include "engine/cpu/base/ops_run.h"
+#include "engine/cpu/sequence/sequence_ops.h"
 #include "engine/cpu_fixture.h"
+#include "engine/rope/rope_sincos.h"
 #include "support/kv_side.h"
 #include "tensor/half.h"
 

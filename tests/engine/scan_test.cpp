@@ -2,11 +2,11 @@
 // Proves scan: values against double precision, equal bits however rows come (in steps, beside
 // other sequences, kept first and taken in later), on every level and number of threads, in place,
 // and nothing written beside a layer.
-#include "engine/cpu/scan.h"
+#include "engine/cpu/sequence/scan.h"
 
 #include <cmath>
 
-#include "engine/cpu/ops_run.h"
+#include "engine/cpu/base/ops_run.h"
 #include "engine/cpu_fixture.h"
 
 namespace gen::engine::cpu {

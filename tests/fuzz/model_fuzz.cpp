@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "cache/sequence/registry.h"
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "model/loader.h"
 #include "support/cpu_engine.h"
 #include "support/tiny_graph.h"

@@ -19,7 +19,7 @@
 #include "cache/tensor/paged_store.h"
 #include "cache/sequence/registry.h"
 #include "cache/tensor/tensor_kinds.h"
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include "cache/sequence/lane_store.h"
 #include "cache/sequence/registry.h"
 #include "cache/sequence/tiered_cache.h"
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "generate/batch_run.h"
 #include "prefix_world.h"
 #include "support/counting_allocator.h"

@@ -17,7 +17,7 @@
 #include "generate/said.h"
 #include "grammar/grammar.h"
 #include "model/loader.h"
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "support/counting_new.h"
 #include "support/fake_model.h"
 #include "support/far_engine.h"

@@ -9,7 +9,7 @@
 
 #include "cache/sequence/paged_cache.h"
 #include "cache/prefix/prefix_cache.h"
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "generate/generator.h"
 #include "generate/said.h"
 #include "generate/session.h"

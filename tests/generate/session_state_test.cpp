@@ -13,7 +13,7 @@
 #include "base/mapped_file.h"
 #include "cache/sequence/compressed_cache.h"
 #include "cache/sequence/paged_cache.h"
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "generate/fake_world.h"
 #include "generate/said.h"
 #include "support/failing_files.h"

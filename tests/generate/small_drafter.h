@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "generate/cache_forms.h"
 #include "generate/speculative/model_drafter.h"
 

@@ -14,7 +14,7 @@
 
 #include "cache/sequence/paged_cache.h"
 #include "cache/prefix/prefix_cache.h"
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "generate/batch_run.h"
 #include "generate/generation.h"
 #include "generate/generator.h"

@@ -14,7 +14,7 @@
 #include "cache/sequence/paged_cache.h"
 #include "cache/sequence/registry.h"
 #include "cache/sequence/split_cache.h"
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "support/counting_allocator.h"
 #include "support/far_engine.h"
 #include "support/reference_engine.h"

@@ -2,7 +2,7 @@
 // Proves that a plan reaches what its operations read and write through the engine alone: on an
 // engine whose memory nobody may touch and which does nothing before it is asked to finish, results
 // are those of the CPU engine, bit for bit.
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "support/far_engine.h"
 
 #include <gtest/gtest.h>

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/trace_log.h"
+#include "engine/trace/trace_log.h"
 #include "graph/cache_layers.h"
 #include "graph/execution_plan.h"
 #include "graph/plan_trace.h"

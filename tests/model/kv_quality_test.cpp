@@ -12,7 +12,7 @@
 #include <string>
 
 #include "base/cpu.h"
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "support/loaded_tiny.h"
 #include "support/sanitized.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cache/sequence/lane_store.h"
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "support/counting_allocator.h"
 #include "support/loaded_tiny.h"
 

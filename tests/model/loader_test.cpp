@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves what loading refuses and how it says so, that it can be watched and stopped, and that the
 // file is kept exactly as long as it is needed.
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "model/loader.h"
 
 #include <gtest/gtest.h>

@@ -12,7 +12,7 @@
 #include "cache/sequence/lane_store.h"
 #include "cache/sequence/paged_cache.h"
 #include "cache/sequence/tiered_cache.h"
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "support/loaded_tiny.h"
 
 namespace gen::model {

@@ -2,7 +2,7 @@
 // Proves that models of every architecture and weight format compute what their definition says (a
 // separate forward pass in double precision), and that on the CPU engine a row's bits depend on its
 // own sequence only: not on chunks, neighbours, threads, level, or other forwards at the same time.
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "model/plan_model.h"
 
 #include <gtest/gtest.h>

@@ -12,8 +12,8 @@
 
 #include "base/cpu.h"
 #include "cache/sequence/registry.h"
-#include "engine/host_memory.h"
-#include "engine/registry.h"
+#include "engine/backend/registry.h"
+#include "engine/memory/host_memory.h"
 #include "model/loader.h"
 
 namespace gen::model {

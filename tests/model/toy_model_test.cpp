@@ -14,7 +14,7 @@
 #include "cache/sequence/paged_cache.h"
 #include "cache/sequence/tiered_cache.h"
 #include "cache/state/state_file.h"
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "model/arch/decoder_builder.h"
 #include "model/arch/decoder_keys.h"
 #include "support/loaded_tiny.h"

@@ -11,7 +11,7 @@
 #include "cache/sequence/cache_state.h"
 #include "cache/sequence/lane_store.h"
 #include "cache/state/state_file.h"
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "support/loaded_tiny.h"
 
 namespace gen::model {

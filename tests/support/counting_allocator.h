@@ -6,7 +6,7 @@
 #include <cstddef>
 
 #include "base/allocator.h"
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 
 namespace gen::test {
 

@@ -8,7 +8,7 @@
 #include "base/allocator.h"
 #include "base/cpu.h"
 #include "base/thread_pool.h"
-#include "engine/registry.h"
+#include "engine/backend/registry.h"
 
 namespace gen::test {
 

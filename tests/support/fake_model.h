@@ -18,7 +18,7 @@
 #include "base/rng.h"
 #include "base/status.h"
 #include "cache/sequence/kv_cache.h"
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "graph/batch.h"
 #include "model/model.h"
 #include "tokenizer/tokenizer.h"

@@ -12,7 +12,7 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/gpu_allocator.h"
+#include "engine/memory/gpu_allocator.h"
 
 namespace gen::test {
 

@@ -9,7 +9,7 @@
 
 #include "cache/sequence/kv_cache.h"
 #include "engine/access.h"
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 
 namespace gen::test {
 

@@ -6,8 +6,8 @@
 #include <new>
 
 #include "engine/access.h"
-#include "engine/host_memory.h"
 #include "engine/kv/memory_ops_run.h"
+#include "engine/memory/host_memory.h"
 
 namespace gen::test {
 

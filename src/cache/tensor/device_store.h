@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cache/tensor/layered_store.h"
-#include "engine/gpu_memory.h"
+#include "engine/memory/gpu_memory.h"
 
 namespace gen::cache {
 

@@ -8,7 +8,7 @@
 
 #include "base/allocator.h"
 #include "base/status.h"
-#include "engine/gpu_memory.h"
+#include "engine/memory/gpu_memory.h"
 
 namespace gen::cache {
 

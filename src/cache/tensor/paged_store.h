@@ -13,8 +13,8 @@
 #include "base/status.h"
 #include "cache/prefix/block_pool.h"
 #include "cache/tensor/layered_store.h"
-#include "engine/host_memory.h"
-#include "engine/table_memory.h"
+#include "engine/memory/host_memory.h"
+#include "engine/memory/table_memory.h"
 
 namespace gen::cache {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cache/tensor/tensor_provider.h"
-#include "engine/trace_log.h"
+#include "engine/trace/trace_log.h"
 
 namespace gen::cache {
 

@@ -5,10 +5,10 @@
 #include <cstring>
 #include <variant>
 
-#include "engine/cpu/activations.h"
-#include "engine/cpu/context.h"
-#include "engine/cpu/ops_run.h"
-#include "engine/cpu/weight.h"
+#include "engine/cpu/base/context.h"
+#include "engine/cpu/base/ops_run.h"
+#include "engine/cpu/linear/weight.h"
+#include "engine/cpu/pack/activations.h"
 
 namespace gen::engine::cpu {
 

@@ -8,8 +8,8 @@
 #include "base/thread_pool.h"
 #include "engine/cpu/kernel_table.h"
 #include "engine/engine.h"
-#include "engine/host_memory.h"
-#include "engine/registry.h"
+#include "engine/engine_options.h"
+#include "engine/memory/host_memory.h"
 
 namespace gen::engine::cpu {
 

@@ -2,15 +2,15 @@
 // Puts the tables of the operations together. See kernel_table.h.
 #include "engine/cpu/kernel_table.h"
 
-#include "engine/cpu/activations.h"
-#include "engine/cpu/attention.h"
-#include "engine/cpu/elementwise.h"
-#include "engine/cpu/layer_norm.h"
-#include "engine/cpu/linear_kernels.h"
-#include "engine/cpu/low_rank.h"
-#include "engine/cpu/rms_norm.h"
-#include "engine/cpu/route.h"
-#include "engine/cpu/scan.h"
+#include "engine/cpu/attention/attention.h"
+#include "engine/cpu/elementwise/elementwise.h"
+#include "engine/cpu/experts/route.h"
+#include "engine/cpu/linear/linear_kernels.h"
+#include "engine/cpu/linear/low_rank.h"
+#include "engine/cpu/norm/layer_norm.h"
+#include "engine/cpu/norm/rms_norm.h"
+#include "engine/cpu/pack/activations.h"
+#include "engine/cpu/sequence/scan.h"
 
 namespace gen::engine::cpu {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/kv/codec.h"
-#include "engine/rope.h"
+#include "engine/rope/rope.h"
 
 namespace gen::engine {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 #include "generate/speculative/draft_vocabulary.h"
 #include "generate/speculative/drafter_chain.h"
 #include "generate/speculative/model_drafter.h"

@@ -10,15 +10,15 @@
 #include <new>
 #include <utility>
 
-#include "engine/gpu_allocator.h"
-#include "engine/gpu_memory.h"
+#include "engine/memory/gpu_allocator.h"
+#include "engine/memory/gpu_memory.h"
 #ifdef GEN_ON_DEVICE
 #include <dlfcn.h>
 
-#include "engine/registry.h"
+#include "engine/backend/registry.h"
 #else
 #include "cuda/engine/cuda_engine.h"
-#include "engine/backend.h"
+#include "engine/backend/backend.h"
 #endif
 
 namespace gen::test {

@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "engine/registry.h"
+#include "engine/backend/registry.h"
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);

@@ -3,7 +3,7 @@
 // taps and given embeddings, logits are those of the CPU engine within the bound of golden files,
 // the best token is the same wherever the CPU's two best differ by more than twice it, and a row's
 // bits do not depend on what runs beside it or on how a prompt is cut.
-#include "engine/host_memory.h"
+#include "engine/memory/host_memory.h"
 
 #include <algorithm>
 

@@ -10,11 +10,11 @@
 
 #include "engine/engine.h"
 #ifdef GEN_ON_DEVICE
-#include "engine/registry.h"
+#include "engine/backend/registry.h"
 #else
 #include "cuda/emulator/emulator.h"
 #include "cuda/engine/cuda_engine.h"
-#include "engine/backend.h"
+#include "engine/backend/backend.h"
 #endif
 
 namespace gen::test {

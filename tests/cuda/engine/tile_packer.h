@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the rows of a file to the tiles of cuda/ops/weight_tiles.h, by way of the codecs of quant:
+// From the rows of a file to the tiles of cuda/ops/weight/weight_tiles.h, by way of the codecs of quant:
 // what the kernel is compared with.
 #pragma once
 
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "cuda/ops/weight_tiles.h"
+#include "cuda/ops/weight/weight_tiles.h"
 #include "engine/weight.h"
 #include "quant/format.h"
 

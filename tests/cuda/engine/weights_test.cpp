@@ -12,8 +12,8 @@
 #include "cuda/emulator/emulator.h"
 #include "cuda/engine/op_bench.h"
 #include "cuda/engine/tile_packer.h"
-#include "cuda/ops/weight.h"
-#include "cuda/ops/weight_tiles.h"
+#include "cuda/ops/weight/weight.h"
+#include "cuda/ops/weight/weight_tiles.h"
 #include "engine/access.h"
 #include "support/gpu_allocator.h"
 

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels have in common that give each chunk of a row's text a block of its own: where a
+// chunk's part of the result lies, and how parts become the result.
+#pragma once
+
+#include "cuda/device/memory.cuh"
+#include "cuda/ops/attention/attention_view.cuh"
+#include "cuda/ops/sequence/rope_append.cuh"
+
+namespace gen::cuda {
+
+struct SplitView {
+  AttentionView of;
+  float* parts;  // [rows][heads][slots][v_dim + 2]
+  int32_t slots;
+  size_t shared_offset = 0;  // of q in dynamic shared memory
+  /// Where the last block of a row's heads merges their parts: who of them has come.
+  uint32_t* counters = nullptr;
+
+  [[nodiscard]] GEN_HOST_DEVICE int32_t part_floats() const { return of.v_dim + 2; }
+  [[nodiscard]] GEN_DEVICE float* part(int64_t row, int32_t head, int32_t slot) const {
+    return parts + ((row * of.n_heads + head) * slots + slot) * part_floats();
+  }
+};
+
+/// The row's walk; false for a row that no sequence has.
+GEN_DEVICE bool begin_walk(const AttentionView& of, int64_t t, RowWalk* walk, int32_t* sequence) {
+  *sequence = sequence_of(of.sequences, of.n_sequences, static_cast<int32_t>(t));
+  if (*sequence < 0) return false;
+  const engine::KvRows& rows = of.sequences[*sequence];
+  walk->begin(of.layer, rows, static_cast<int32_t>(t) - rows.first_row);
+  return true;
+}
+
+struct Weighed {
+  float max = 0.0F;  // as a part has it
+  float sum = 0.0F;
+};
+
+GEN_DEVICE float largest_of_warp(float x) {
+  for (uint32_t lanes = 16; lanes > 0; lanes /= 2) x = max_of(x, shuffle_xor(x, lanes));
+  return x;
+}
+
+/// The largest score of slots [from, to), slot i at i * apart, in whose place there is its weight
+/// afterwards; a warp. Rules without caps and log-weights are written out for each slot, so that
+/// slots do not wait for one another.
+GEN_DEVICE float weigh_plain(const AttentionView& of, int32_t from, int32_t to,
+                             const Shared<float>& scores, int32_t apart) {
+  constexpr int32_t kEach = kChunk / 32;
+  const int32_t first = from + lane_of_warp();
+  const auto rule = [&](float x, float shift) {
+    return multiply_add(x, of.scale * kLog2E, 0.0F - shift);
+  };
+  float raw[kEach];
+  GEN_UNROLL
+  for (int32_t k = 0; k < kEach; ++k) {
+    raw[k] = 0.0F;
+    if (first + 32 * k < to) raw[k] = scores[(first + 32 * k) * apart];
+  }
+  float largest = minus_infinity();
+  GEN_UNROLL
+  for (int32_t k = 0; k < kEach; ++k) {
+    if (first + 32 * k < to) largest = max_of(rule(raw[k], 0.0F), largest);
+  }
+  largest = largest_of_warp(largest);
+  const float shift = largest == minus_infinity() ? 0.0F : largest;
+  GEN_UNROLL
+  for (int32_t k = 0; k < kEach; ++k) {
+    const float weight = exp2_weight(rule(raw[k], shift));
+    if (first + 32 * k < to) scores[(first + 32 * k) * apart] = weight;
+  }
+  return largest;
+}
+GEN_DEVICE float weigh_by_rule(const AttentionView& of, const float* log_weights, int32_t base,
+                               int32_t from, int32_t to, const Shared<float>& scores,
+                               int32_t apart) {
+  const auto weight_of = [&](int32_t slot) {
+    return log_weights != nullptr ? log_weights[base + slot] : 0.0F;
+  };
+  float largest = minus_infinity();
+  for (int32_t i = from + lane_of_warp(); i < to; i += 32) {
+    const float raw = scores[i * apart];
+    largest = max_of(ruled(of, raw, weight_of(i), 0.0F), largest);
+  }
+  largest = largest_of_warp(largest);
+  const float shift = largest == minus_infinity() ? 0.0F : largest;
+  for (int32_t i = from + lane_of_warp(); i < to; i += 32) {
+    const float raw = scores[i * apart];
+    scores[i * apart] = exp2_weight(ruled(of, raw, weight_of(i), shift));
+  }
+  return largest;
+}
+
+/// Makes weights of the scores of a head's slots [from, to) of a chunk, in their place, slot i at
+/// i * apart; those of other slots are 0. A warp; what it gives holds in lane 0.
+GEN_DEVICE Weighed make_weights(const AttentionView& of, const float* log_weights, int32_t base,
+                                int32_t from, int32_t to, const Shared<float>& scores,
+                                int32_t apart) {
+  const int32_t lane = lane_of_warp();
+  const float largest = of.soft_cap == 0.0F && log_weights == nullptr
+                            ? weigh_plain(of, from, to, scores, apart)
+                            : weigh_by_rule(of, log_weights, base, from, to, scores, apart);
+  sync_warp();
+  float sum = 0.0F;
+  if (lane < 16) {
+    GEN_UNROLL
+    for (int32_t i = 0; i < kChunk; i += 16) sum = sum + scores[(i + lane) * apart];
+  }
+  sum = sum_sixteen(sum);
+  return {largest == minus_infinity() && sum != 0.0F ? sum : largest, sum};
+}
+
+/// What the parts of a row and head are merged to, one after another.
+struct Merged {
+  float max = minus_infinity();
+  float sum = 0.0F;
+  float value = 0.0F;
+
+  /// A chunk whose scores are all -infinity adds nothing.
+  GEN_DEVICE void add(float part_max, float part_sum, float part_value) {
+    if (part_max == minus_infinity()) return;
+    const float most = max > part_max ? max : part_max;
+    const float old_factor = exp2_weight(max - most);
+    const float new_factor = exp2_weight(part_max - most);
+    const bool fresh = max == minus_infinity();
+    sum = multiply_add(fresh ? 0.0F : sum, old_factor, part_sum * new_factor);
+    value = multiply_add(fresh ? 0.0F : value, old_factor, part_value * new_factor);
+    max = most;
+  }
+  GEN_DEVICE void put(const AttentionView& of, int64_t t, int32_t head, int32_t d) const {
+    const float factor = 1.0F / sum;
+    put_result(of, t, head, d, max == minus_infinity() ? 0.0F : value * factor);
+  }
+};
+
+/// Element d of head `head` of row t, from the `n` chunks that the row looks at; several parts are
+/// on their way at once.
+template <int32_t kPartsAtOnce>
+GEN_DEVICE void merge_element(const SplitView& view, int64_t t, int32_t head, int32_t n,
+                              int32_t d) {
+  Merged merged;
+  for (int32_t first = 0; first < n; first += kPartsAtOnce) {
+    float maxima[static_cast<size_t>(kPartsAtOnce)];
+    float sums[static_cast<size_t>(kPartsAtOnce)];
+    float values[static_cast<size_t>(kPartsAtOnce)];
+    GEN_UNROLL
+    for (int32_t i = 0; i < kPartsAtOnce; ++i) {
+      if (first + i >= n) continue;
+      const float* const part = view.part(t, head, first + i);
+      maxima[i] = part[0];
+      sums[i] = part[1];
+      values[i] = part[2 + d];
+    }
+    GEN_UNROLL
+    for (int32_t i = 0; i < kPartsAtOnce; ++i) {
+      if (first + i < n) merged.add(maxima[i], sums[i], values[i]);
+    }
+  }
+  merged.put(view.of, t, head, d);
+}
+
+/// Parts that a thread has at most where a block merges those of its heads by itself: with more,
+/// blocks of their own are faster.
+constexpr int32_t kMaxOwnParts = 16;
+
+/// The results of heads [first, first + n) of row t, by the block that is the last of the
+/// `n_chunks` that have made parts of them; counter `place` counts these. All threads of a block.
+GEN_DEVICE void merge_if_last(const SplitView& view, int64_t t, int32_t first, int32_t n,
+                              int32_t n_chunks, int32_t place) {
+  GEN_SHARED(uint32_t, before, 1);
+  device::fence_device();
+  sync_threads();  // all have put their parts
+  if (thread_x() == 0) before[0] = device::add_acquire_release(view.counters + place, 1);
+  sync_threads();
+  if (before[0] + 1 != static_cast<uint32_t>(n_chunks)) return;
+  if (thread_x() == 0) view.counters[place] = 0;  // for the next kernel
+  for (int32_t i = thread_x(); i < n * view.of.v_dim; i += block_threads()) {
+    merge_element<8>(view, t, first + i / view.of.v_dim, n_chunks, i % view.of.v_dim);
+  }
+}
+
+/// The parts of all chunks, or, where there is one, what comes of it; of plain numbers
+/// (attention_plain.cu), where the device has the shared memory. With `append` the row's rotation
+/// and its entry in the cache come of it, too.
+bool attention_plain_can(const OpContext& context, const AttentionView& of, bool appends = false);
+Status attention_plain(const OpContext& context, const SplitView& view, const AppendView* append);
+/// Whether its blocks had better merge the parts, too.
+bool attention_plain_merges(const OpContext& context, const SplitView& view);
+
+}  // namespace gen::cuda

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all products have in common: their last step, and what they are told.
+//   y[t, n] = act(sum (+ adapters) (+ bias[n])) (+ residual[t, n]), or act(gate) * up of two sums
+// One rounding for each of these; the bits of the CPU engine from equal sums.
+#pragma once
+
+#include "cuda/ops/activation_rows.cuh"
+#include "cuda/ops/context.h"
+#include "cuda/ops/device.cuh"
+#include "cuda/ops/linear/low_rank.cuh"
+#include "cuda/ops/math.cuh"
+#include "cuda/ops/weight/weight.h"
+
+namespace gen::cuda {
+
+/// Rows of x that share a pass over the weights.
+constexpr int32_t kMatvecRows = 8;
+
+struct LinearEnd {
+  const float* bias;
+  const float* up_bias;  // of what gates are for
+  engine::Activation activation;
+  ConstRowsView residual;
+  RowsView y;
+  bool bf16;  // y's rows are
+  LowRankView low_rank;
+  ConstRowsView u;
+  int64_t rows;       // outputs of this segment
+  int64_t first_row;  // its first one's place in the product
+  bool gated;
+};
+
+/// A row that is to be normed (rms_norm.cu) before it is multiplied, by the product itself.
+struct RowNorm {
+  const float* x = nullptr;  // null: it has been
+  const float* w = nullptr;
+  float eps = 0.0F;
+  float* y = nullptr;  // where the normed row goes, too
+};
+
+/// Of a product whose segment is still to be said.
+inline LinearEnd linear_end(const engine::LinearArgs& args) noexcept {
+  const bool gated = args.weight->role() == engine::WeightRole::kGated;
+  const float* const bias = pointer(args.bias);
+  return {bias,
+          gated && bias != nullptr ? bias + args.y.cols : nullptr,
+          args.activation,
+          view(args.residual),
+          view(args.y),
+          args.bf16_y,
+          view(args.low_rank),
+          view(args.u),
+          0,
+          0,
+          gated};
+}
+
+/// What output `output` of the segment has added in the end for row t; 0 where there is nothing.
+GEN_DEVICE float residual_of(const LinearEnd& of, int64_t t, int64_t output) {
+  if (of.residual.data == nullptr) return 0.0F;
+  return of.residual.data[t * of.residual.stride + of.first_row + output];
+}
+
+/// Output `output` of the segment for row t. `up` counts where the product is gated, `residual()`
+/// is residual_of() the output: what has it already gives it, others load it last.
+template <typename Residual>
+GEN_DEVICE float finished(const LinearEnd& of, int64_t t, int64_t output, float sum, float up,
+                          const Residual& residual) {
+  const int64_t column = of.first_row + output;
+  const float* const u = of.u.data != nullptr ? of.u.data + t * of.u.stride : nullptr;
+  sum = add_adapters(of.low_rank, u, t, of.gated ? 0 : -1, column, sum);
+  if (of.bias != nullptr) sum = sum + of.bias[column];
+  if (of.gated) {
+    up = add_adapters(of.low_rank, u, t, 1, column, up);
+    if (of.up_bias != nullptr) up = up + of.up_bias[column];
+    sum = gated(of.activation, sum, up);
+  } else {
+    sum = activated(of.activation, sum);
+  }
+  if (of.residual.data != nullptr) sum = sum + residual();
+  return sum;
+}
+template <typename Residual>
+GEN_DEVICE void finish_output(const LinearEnd& of, int64_t t, int64_t output, float sum, float up,
+                              const Residual& residual) {
+  of.y.data[t * of.y.stride + of.first_row + output] = finished(of, t, output, sum, up, residual);
+}
+GEN_DEVICE void finish_output(const LinearEnd& of, int64_t t, int64_t output, float sum, float up) {
+  finish_output(of, t, output, sum, up, [&] { return residual_of(of, t, output); });
+}
+/// The same of many rows, which may be wanted in bfloat16.
+GEN_DEVICE void finish_many(const LinearEnd& of, int64_t t, int64_t output, float sum, float up) {
+  const auto residual = [&] { return residual_of(of, t, output); };
+  put_column(reinterpret_cast<uint8_t*>(of.y.data + t * of.y.stride), of.bf16,
+             of.first_row + output, finished(of, t, output, sum, up, residual));
+}
+
+/// Products of a segment, or of a pair of them, by what its type is. `up` is null where the product
+/// is not gated. kUnsupported for a type of another file. There is a norm only where
+/// linear_floats_norm() allows it.
+Status linear_floats(const OpContext& context, const PackedRows& x, const LinearEnd& end,
+                     const WeightSegment& weight, const WeightSegment* up, const RowNorm& norm);
+bool linear_floats_norm(const OpContext& context, const RowNorm& norm, int64_t cols, DType type);
+Status linear_blocks_of_32(const OpContext& context, const PackedRows& x, const LinearEnd& end,
+                           const WeightSegment& weight, const WeightSegment* up);
+Status linear_blocks_of_256(const OpContext& context, const PackedRows& x, const LinearEnd& end,
+                            const WeightSegment& weight, const WeightSegment* up);
+/// The same for many rows. Of float weights the result is another one, and not every type and
+/// device has it; `own`: with the bits of our own kernel, which has one result for a row.
+bool linear_float_rows_can(const OpContext& context, DType type);
+Status linear_float_rows(const OpContext& context, const PackedRows& x, const LinearEnd& end,
+                         const WeightSegment& weight, const WeightSegment* up, bool own);
+/// The same for one row in float32, and whether there is room for it; without a norm, or with one
+/// that is the product's work.
+Status linear_float_one(const OpContext& context, const PackedRows& x, const LinearEnd& end,
+                        const WeightSegment& weight, const WeightSegment* up, const RowNorm& norm);
+bool linear_float_one_can(const OpContext& context, int64_t cols, const RowNorm& norm);
+/// Of quantised weights for rows in bfloat16.
+Status linear_unpacked(const OpContext& context, const PackedRows& x, const LinearEnd& end,
+                       const WeightSegment& weight, const WeightSegment* up);
+Status linear_rows_of_32(const OpContext& context, const PackedRows& x, const LinearEnd& end,
+                         const WeightSegment& weight, const WeightSegment* up);
+Status linear_rows_of_256(const OpContext& context, const PackedRows& x, const LinearEnd& end,
+                          const WeightSegment& weight, const WeightSegment* up);
+
+}  // namespace gen::cuda

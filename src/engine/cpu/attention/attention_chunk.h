@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a few queries take from one chunk of a sequence: the kernels of attention.h over the runs
+// that attention_walk.h finds. attention.cpp and attention_split.cpp decide which chunks which
+// thread works on, and merge the parts.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "engine/cpu/attention/attention.h"
+#include "engine/cpu/attention/attention_walk.h"
+#include "engine/cpu/base/carver.h"
+#include "engine/cpu/sequence/sequence_ops.h"
+#include "engine/ops.h"
+
+namespace gen::engine::cpu {
+
+/// A block of rows of one sequence and the query heads that share a kv head.
+struct AttentionItem {
+  const SequenceRows* sequence;
+  int32_t row;   // first row within the sequence
+  int32_t rows;  // of this item
+  int32_t kv_head;
+};
+
+/// What a thread works on chunks in; sizes are for the largest item.
+struct ChunkSpace {
+  AttentionChunk* chunk;
+  AttentionChunk* next_chunk;
+  float* unpacked;        // a few tiles
+  const float** queries;  // [queries]
+  SlotRange* seen;        // [queries] of a chunk
+  float* scores;          // [queries, kAttentionChunk]
+};
+
+/// Immutable once it knows where rows go; threads share it.
+class ChunkAttention {
+ public:
+  ChunkAttention(const AttendArgs& args, const AttentionKernels& kernels) noexcept;
+
+  void set_out(Rows out) noexcept { out_ = out; }
+  [[nodiscard]] const AttentionKernels& kernels() const noexcept { return kernels_; }
+  [[nodiscard]] int32_t group() const noexcept { return group_; }
+  [[nodiscard]] int32_t k_dim() const noexcept { return args_.k_dim; }
+  [[nodiscard]] int32_t v_dim() const noexcept { return args_.v_dim; }
+  /// Floats of a row of sums.
+  [[nodiscard]] int64_t v_stride() const noexcept { return v_stride_; }
+  [[nodiscard]] int32_t queries(const AttentionItem& item) const noexcept {
+    return item.rows * group_;
+  }
+
+  [[nodiscard]] ChunkSpace take_space(Carver& carver, int64_t item_queries) const noexcept;
+  /// The item's queries side by side, queries * k_dim floats.
+  void pack_queries(const AttentionItem& item, const float** queries, float* packed) const noexcept;
+  /// Scores, softmax and weighted sums of space.chunk for all queries of the item.
+  void part(const AttentionItem& item, const RowWalk& walk, const float* packed, ChunkSpace& space,
+            SoftmaxPart* parts, float* part_sums) const noexcept;
+  [[nodiscard]] float* out_row(const AttentionItem& item, int32_t query) const noexcept;
+
+  static RowWalk walk_of(const AttentionItem& item) noexcept {
+    return {*item.sequence, item.row, item.rows, item.kv_head};
+  }
+  static constexpr SoftmaxPart kNothingSeen = {-std::numeric_limits<float>::infinity(), 0.0F};
+
+ private:
+  void weighted_sums(const AttentionItem& item, const ChunkSpace& space,
+                     float* part_sums) const noexcept;
+  /// Calls use(dots, weighted, run, stride), the kernels and what they can read of a run: the run
+  /// itself, or pieces of it unpacked one after another.
+  template <typename Use>
+  void readable(const KvSide& side, const KvRun& run, int32_t n_queries, float* unpacked,
+                Use use) const noexcept;
+  [[nodiscard]] int64_t unpacked_floats() const noexcept;
+
+  const AttendArgs& args_;
+  const AttentionKernels& kernels_;
+  const int32_t group_;     // query heads of a kv head
+  const int64_t v_stride_;  // floats of a row of sums
+  Rows out_;
+};
+
+}  // namespace gen::engine::cpu

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which entries of a cache a row sees, as chunks of positions. Chunk c holds the entries whose
+// positions lie in [c * kAttentionChunk, (c + 1) * kAttentionChunk), each in the slot of its
+// position, so that neither block tables nor the way a row came to the cache (decoded, in a
+// prefill, as a branch of a tree) moves it. attention.cpp runs the kernels over what this yields.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "engine/cpu/attention/attention.h"
+#include "engine/kv_view.h"
+#include "engine/ops.h"
+
+namespace gen::engine::cpu {
+
+struct AttentionChunk {
+  KvRun key_runs[kAttentionChunk];
+  KvRun value_runs[kAttentionChunk];
+  float weights[kAttentionChunk];  // log-weights by slot; -infinity in gaps
+  int32_t n_key_runs;
+  int32_t n_value_runs;
+  SlotRange used;    // slots from the first to the last entry
+  int64_t base;      // slot = entry + base where positions are implied
+  bool has_weights;  // weights are to be added
+  bool has_gaps;     // slots of `used` without an entry
+};
+
+/// The part of a run that lies in `range`; may be empty. `stride` is from tile to tile.
+inline KvRun clip(const KvRun& run, SlotRange range, size_t stride) noexcept {
+  const int32_t begin = std::max(run.slot, range.begin);
+  const int32_t end = std::min(run.slot + run.count, range.end);
+  if (begin >= end) return {};
+  const int32_t lane = run.lane + begin - run.slot;
+  const auto tile = static_cast<size_t>(lane / kKvTile);
+  KvRun part = run;
+  part.tile += tile * stride;
+  if (run.shared != nullptr) part.shared += tile * run.shared_stride;
+  part.lane = lane % kKvTile;
+  part.slot = begin;
+  part.count = end - begin;
+  return part;
+}
+
+/// Tells the chunk's kernels to ask for `next`, if both lie in one piece.
+void look_ahead(AttentionChunk* chunk, const AttentionChunk& next) noexcept;
+
+/// True if all rows see all entries up to their own and positions count up by one, so that rows can
+/// be worked on in blocks.
+bool implied_positions(const SequenceRows& sequence) noexcept;
+
+/// Walks the chunks that some row of a block sees. A block has one row unless implied_positions().
+class RowWalk {
+ public:
+  /// Rows [row, row + rows) of the sequence, for one kv head.
+  RowWalk(const SequenceRows& sequence, int32_t row, int32_t rows, int32_t kv_head) noexcept;
+
+  /// The same rows seen through another kv head; chunks from now on are its.
+  void turn_to(int32_t kv_head) noexcept { kv_head_ = kv_head; }
+  /// The next chunk in ascending order, or false.
+  bool next(AttentionChunk* chunk) noexcept;
+  /// With implied positions: how many chunks there are, and the i-th of them.
+  [[nodiscard]] int64_t n_chunks() const noexcept;
+  void chunk(int64_t index, AttentionChunk* chunk) const noexcept;
+  /// Slots of `chunk` that a row sees, `row` counting from the block's first. May be empty.
+  [[nodiscard]] SlotRange slots(const AttentionChunk& chunk, int32_t row) const noexcept;
+
+ private:
+  bool next_listed(AttentionChunk* chunk) noexcept;
+  [[nodiscard]] int64_t low(int64_t own_entry) const noexcept;
+  [[nodiscard]] bool sees(int64_t entry) const noexcept;
+  void begin(AttentionChunk* chunk) const noexcept;
+  void append(AttentionChunk* chunk, int64_t entry, int32_t slot, int32_t count) const noexcept;
+
+  const SequenceRows& sequence_;
+  const KvView& view_;
+  const bool implied_;
+  int32_t kv_head_;
+  const int64_t first_position_;
+  const int64_t own_entry_;   // of the block's first row
+  const int64_t last_entry_;  // of its last row
+  int64_t next_chunk_ = 0;
+  // One row with listed entries: where the walk stands.
+  int64_t next_entry_ = 0;
+  int64_t branch_position_ = 0;  // position of the next visible entry of this step
+  int64_t own_position_ = 0;
+};
+
+}  // namespace gen::engine::cpu

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// embed: rows of the embedding decoded by the reference codecs; a step looks up few rows, so
+// speed is not at stake.
+#include "engine/cpu/base/ops_run.h"
+#include "engine/cpu/base/parallel_rows.h"
+#include "engine/cpu/linear/weight.h"
+#include "quant/format.h"
+
+namespace gen::engine::cpu {
+
+Status run(CpuContext& context, const EmbedArgs& args) {
+  if (context.dry_run) return {};
+  const auto& weight = static_cast<const CpuWeight&>(*args.weight);
+  const quant::Format* format = quant::find_format(weight.rows_type());
+  const int64_t cols = weight.in_features();
+  const int32_t* const ids = context.at(args.ids);
+  const Rows rows = context.at(args.y);
+  parallel_rows(context, args.y.rows, cols, [&](int64_t begin, int64_t end, int32_t) {
+    for (int64_t t = begin; t < end; ++t) {
+      if (ids[t] < 0) continue;
+      const auto id = static_cast<size_t>(ids[t]);
+      float* y = rows.row(t);
+      format->decode(weight.rows_data() + id * weight.row_bytes(), y, cols);
+      if (args.scale != 1.0F) {
+        for (int64_t c = 0; c < cols; ++c) y[c] *= args.scale;
+      }
+    }
+  });
+  return {};
+}
+
+}  // namespace gen::engine::cpu

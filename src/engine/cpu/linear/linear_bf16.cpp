@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of BF16 weights by dot products of bfloat16 (vdpbf16ps), at level avx512_bf16 only: the
+// one place where a level has bits of its own.
+//   acc[t][n] = dots over pairs of columns ascending, from 0; the same for one row and for many
+//   One dot adds the product of the odd column, then that of the even one, each fused and rounded
+//   to nearest even; what is below the normal floats counts as 0, on the way in and out. Work: one
+//   row of x meets four tiles at a time, several meet two tiles, eight rows at a time. Error:  at
+//   most cols * 2^-24 * sum |w x|, beside the rounding of x to 8 bits. Speed:  docs/speed.md. Not
+//   every processor that has the instruction gains by it: base/cpu.h.
+#include "engine/cpu/linear/linear_bf16.h"
+
+#include "engine/cpu/weight/weight_layout.h"
+
+#if GEN_BF16
+GEN_BF16_BEGIN
+namespace gen::engine::cpu {
+namespace {
+
+#define GEN_BF16_INLINE inline __attribute__((always_inline))
+
+// Pairs of columns that stay in the first-level cache, of two tiles 16 KiB, while the rows pass.
+constexpr int64_t kRunPairs = 128;
+// How far before their use weights are fetched; the address need not exist.
+constexpr int64_t kAheadBytes = 2048;
+constexpr size_t kTokensAtOnce = 8;
+
+// What a kernel does at a time: pairs [first, first + count) of tiles from `tile` on, rows from
+// `row` on.
+struct Part {
+  int64_t tile;
+  int64_t first;
+  int64_t count;
+  int64_t row;
+};
+
+GEN_BF16_INLINE __m512bh splat_pair(const std::byte* p) {
+  int32_t pair;
+  __builtin_memcpy(&pair, p, sizeof(pair));
+  return reinterpret_cast<__m512bh>(_mm512_set1_epi32(pair));
+}
+
+template <size_t kTiles, size_t kTokens, bool kFetch>
+void add_part(const TileJob& job, const Part& part) {
+  const std::byte* w =
+      job.tiles + static_cast<size_t>(part.tile) * job.tile_bytes + part.first * 64;
+  const std::byte* x[kTokens];
+  __m512 acc[kTiles][kTokens];
+  float* out = job.acc + part.row * job.acc_stride + part.tile * kTileRows;
+  GEN_VNNI_UNROLL
+  for (size_t b = 0; b < kTokens; ++b) {
+    x[b] = job.x + (static_cast<size_t>(part.row) + b) * job.x_stride + part.first * 4;
+    GEN_VNNI_UNROLL
+    for (size_t a = 0; a < kTiles; ++a) {
+      const float* sum = out + static_cast<int64_t>(b) * job.acc_stride + a * kTileRows;
+      acc[a][b] = part.first == 0 ? _mm512_setzero_ps() : _mm512_load_ps(sum);
+    }
+  }
+  for (int64_t k = 0; k < part.count; ++k) {
+    __m512bh weight[kTiles];
+    GEN_VNNI_UNROLL
+    for (size_t a = 0; a < kTiles; ++a) {
+      const std::byte* at = w + a * job.tile_bytes + k * 64;
+      if constexpr (kFetch) {
+        const auto ahead = reinterpret_cast<uintptr_t>(at) + kAheadBytes;
+        _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
+      }
+      weight[a] = reinterpret_cast<__m512bh>(_mm512_load_si512(at));
+    }
+    GEN_VNNI_UNROLL
+    for (size_t b = 0; b < kTokens; ++b) {
+      const __m512bh pair = splat_pair(x[b] + k * 4);
+      GEN_VNNI_UNROLL
+      for (size_t a = 0; a < kTiles; ++a) {
+        acc[a][b] = _mm512_dpbf16_ps(acc[a][b], weight[a], pair);
+      }
+    }
+  }
+  GEN_VNNI_UNROLL
+  for (size_t b = 0; b < kTokens; ++b) {
+    GEN_VNNI_UNROLL
+    for (size_t a = 0; a < kTiles; ++a) {
+      _mm512_store_ps(out + static_cast<int64_t>(b) * job.acc_stride + a * kTileRows, acc[a][b]);
+    }
+  }
+}
+
+// The last rows, at most kTokens.
+template <size_t kTiles, size_t kTokens, bool kFetch>
+void last_rows(const TileJob& job, const Part& part) {
+  if (job.rows - part.row == static_cast<int64_t>(kTokens)) {
+    add_part<kTiles, kTokens, kFetch>(job, part);
+  } else if constexpr (kTokens > 1) {
+    last_rows<kTiles, kTokens - 1, kFetch>(job, part);
+  }
+}
+
+// All columns and rows of kTiles tiles. The first rows of a run ask for the weights that come next.
+template <size_t kTiles>
+void run_tiles(const TileJob& job, int64_t tile) {
+  constexpr auto kStep = static_cast<int64_t>(kTokensAtOnce);
+  const int64_t pairs = (job.cols + 1) / 2;
+  for (int64_t first = 0; first < pairs; first += kRunPairs) {
+    Part part = {tile, first, pairs - first < kRunPairs ? pairs - first : kRunPairs, 0};
+    if (job.rows < kStep) {
+      last_rows<kTiles, kTokensAtOnce, true>(job, part);
+      continue;
+    }
+    add_part<kTiles, kTokensAtOnce, true>(job, part);
+    for (part.row = kStep; part.row + kStep <= job.rows; part.row += kStep) {
+      add_part<kTiles, kTokensAtOnce, false>(job, part);
+    }
+    last_rows<kTiles, kTokensAtOnce, false>(job, part);
+  }
+}
+
+}  // namespace
+
+void linear_bf16_dots(const TileJob& job) {
+  int64_t tile = 0;
+  if (job.rows == 1) {
+    // Several tiles at once, since a single chain of sums would wait for itself.
+    for (; tile + 4 <= job.n_tiles; tile += 4) {
+      add_part<4, 1, true>(job, {tile, 0, (job.cols + 1) / 2, 0});
+    }
+  }
+  for (; tile + 2 <= job.n_tiles; tile += 2) run_tiles<2>(job, tile);
+  if (tile < job.n_tiles) run_tiles<1>(job, tile);
+}
+
+}  // namespace gen::engine::cpu
+GEN_BF16_END
+#endif

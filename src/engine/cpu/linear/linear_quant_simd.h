@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of quantised weights through Highway.
+#pragma once
+
+#include "engine/cpu/linear/linear_kernels.h"
+
+namespace gen::engine::cpu {
+
+/// Through Highway; null for a level that it has no target for.
+const QuantKernels* quant_kernels_simd(CpuLevel level) noexcept;
+
+}  // namespace gen::engine::cpu

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// See op_cost.h.
+#include "engine/trace/op_cost.h"
+
+#include <algorithm>
+#include <limits>
+#include <variant>
+
+#include "engine/kv/codec.h"
+
+namespace gen::engine {
+namespace {
+
+OpCost cost(const LinearArgs& args, std::span<const KvRows>) noexcept {
+  const Weight& weight = *args.weight;
+  const int64_t matrices = weight.role() == WeightRole::kGated ? 2 : 1;
+  return {static_cast<int64_t>(weight.stream_bytes()),
+          args.y.rows * matrices * weight.out_features() * weight.in_features()};
+}
+
+/// No expert is read twice, and rows choose others where they can.
+OpCost cost(const ExpertsArgs& args, std::span<const KvRows>) noexcept {
+  const Weight& weight = *args.weight;
+  const int64_t matrices = weight.role() == WeightRole::kGated ? 2 : 1;
+  const int64_t read = std::min(args.y.rows, weight.count());
+  return {static_cast<int64_t>(weight.stream_bytes()) / weight.count() * read,
+          args.y.rows * matrices * weight.out_features() * weight.in_features()};
+}
+
+int64_t head_bytes(const KvSideForm& side) noexcept {
+  const size_t tile =
+      kv_codec(side.format).tile_bytes(side.order, static_cast<size_t>(side.head_dim));
+  return static_cast<int64_t>(tile) / kKvTile;
+}
+
+/// Rows see themselves and what came before them, within the window; trees see less.
+OpCost cost(const AttentionArgs& args, std::span<const KvRows> sequences) noexcept {
+  const KvLayer& layer = args.layer;
+  int64_t window = layer.window > 0 ? layer.window : std::numeric_limits<int64_t>::max();
+  if (layer.chunk > 0) window = std::min<int64_t>(window, layer.chunk);
+  OpCost sum;
+  for (const KvRows& rows : sequences) {
+    int64_t seen = 0;
+    for (int64_t i = 0; i < rows.n_rows; ++i) {
+      seen += std::min(rows.first_entry + i + 1, window);
+    }
+    sum.products += seen * args.n_heads * (args.k_dim + args.v_dim);
+    // The first row looks back furthest, the last one is the newest: all between are read once.
+    const int64_t entries = rows.n_rows + std::min<int64_t>(rows.first_entry, window - 1);
+    sum.bytes += entries * layer.kv_heads * (head_bytes(layer.k) + head_bytes(layer.v));
+  }
+  return sum;
+}
+
+OpCost cost(const ScanArgs& args, std::span<const KvRows>) noexcept {
+  const auto states = static_cast<int64_t>(sizeof(float)) * args.n_sequences * args.y.cols;
+  return {2 * states, 2 * args.y.rows * args.y.cols};
+}
+
+template <typename Args>
+OpCost cost(const Args&, std::span<const KvRows>) noexcept {
+  return {};
+}
+
+}  // namespace
+
+OpCost op_cost(const OpArgs& args, std::span<const KvRows> sequences) noexcept {
+  return std::visit([&](const auto& of) { return cost(of, sequences); }, args);
+}
+
+}  // namespace gen::engine
