@@ -89,9 +89,10 @@ struct LayerNormArgs {
   EnginePtr<const float> w;  // [D] or null: 1
   EnginePtr<const float> b;  // [D] or null: 0
   float eps = 0.0F;
-  int32_t groups = 1;  // divides D
-  MatrixView y;        // data may be null; may be x
-  Activations packed;  // data may be null
+  int32_t groups = 1;   // divides D
+  bool centred = true;  // false: the mean counts as 0, which makes it an RMS norm
+  MatrixView y;         // data may be null; may be x
+  Activations packed;   // data may be null
   friend bool operator==(const LayerNormArgs&, const LayerNormArgs&) = default;
 };
 
@@ -282,6 +283,17 @@ struct BestArgs {
   EnginePtr<double> mass;         // [T, mass_parts(V)], or null: no row wants any
   EnginePtr<float> part;          // [T, kMassPart], or null: no row wants any
   friend bool operator==(const BestArgs&, const BestArgs&) = default;
+};
+
+/// y[t, :] = x[t, :] * factors[min(positions[t] / every, n_factors - 1)]; y may be x.
+struct PositionScaleArgs {
+  ConstMatrixView x;
+  EnginePtr<const int32_t> positions;  // [T]
+  EnginePtr<const float> factors;      // [n_factors]
+  int32_t n_factors = 0;
+  int32_t every = 1;
+  MatrixView y;
+  friend bool operator==(const PositionScaleArgs&, const PositionScaleArgs&) = default;
 };
 
 /// y[t, :] = a[t, :] + b[t, :]; y may be a or b.

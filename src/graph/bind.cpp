@@ -200,7 +200,7 @@ engine::OpArgs Binder::bind(const Instruction& in, size_t call) const noexcept {
     case Op::kLayerNorm:
       return engine::LayerNormArgs{
           const_matrix(in.x[0]), vector(in.vector), vector(in.vector2), in.factor, in.groups,
-          matrix(in.y),          packed(in.packed)};
+          !in.uncentred,         matrix(in.y),      packed(in.packed)};
     case Op::kLinear:
       return linear(in);
     case Op::kGated:
@@ -220,6 +220,10 @@ engine::OpArgs Binder::bind(const Instruction& in, size_t call) const noexcept {
       return attention(in, call);
     case Op::kSelectRows:
       return engine::SelectRowsArgs{const_matrix(in.x[0]), block(in).at(selected_), matrix(in.y)};
+    case Op::kPositionScale:
+      return engine::PositionScaleArgs{
+          const_matrix(in.x[0]), block(in).positions(), vector(in.vector), in.n_factors, in.every,
+          matrix(in.y)};
     case Op::kMeanRows:
       return engine::MeanRowsArgs{const_matrix(in.x[0]), block(in).firsts(selected_),
                                   block(in).at(selected_), matrix(in.y)};

@@ -152,6 +152,9 @@ class Fuser {
     instruction.lookup = from.lookup;
     instruction.factor = from.factor;
     instruction.groups = from.groups;
+    instruction.uncentred = from.uncentred;
+    instruction.n_factors = from.n_factors;
+    instruction.every = from.every;
     instruction.activation = from.activation;
     instruction.routing = from.routing;
     instruction.attention = from.attention;

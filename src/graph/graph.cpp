@@ -148,6 +148,27 @@ ValueId GraphBuilder::layer_norm(ValueId x, std::span<const float> weight,
   return push(node);
 }
 
+ValueId GraphBuilder::rms_norm_in_groups(ValueId x, std::span<const float> weight, float eps,
+                                         int32_t groups) {
+  const ValueId y = layer_norm(x, weight, {}, eps, groups);
+  if (y.valid()) graph_.nodes[static_cast<size_t>(y.index)].uncentred = true;
+  return y;
+}
+
+ValueId GraphBuilder::position_scale(ValueId x, std::span<const float> factors, int32_t every) {
+  if (!usable(x)) return {};
+  const Node& input = graph_.nodes[static_cast<size_t>(x.index)];
+  if (factors.empty() || every < 1 || input.selected || input.slots != 1) {
+    fail(error(Code::kInternal, "%zu factors of %d positions each", factors.size(), every));
+    return {};
+  }
+  Node node = node_on(Op::kPositionScale, x);
+  node.vector = keep(factors);
+  node.n_factors = static_cast<int32_t>(factors.size());
+  node.every = every;
+  return push(node);
+}
+
 ValueId GraphBuilder::linear(ValueId x, const engine::WeightSource& weight,
                              std::span<const float> bias, int32_t site) {
   if (!usable(x)) return {};

@@ -98,7 +98,10 @@ struct Node {
   Lookup lookup = Lookup::kTokens;  // of an embedding
   int64_t first = 0;                // of a slice's columns
   float factor = 1.0F;              // scale of an embedding, eps of a norm
-  int32_t groups = 1;               // of a layer norm
+  int32_t groups = 1;               // of a norm in groups
+  bool uncentred = false;           // of such a norm: the mean counts as 0
+  int32_t n_factors = 0;            // of a scale by position, for `every` positions each
+  int32_t every = 1;
   engine::Activation activation;
   engine::Routing routing;  // of a router, and of what reads its value
   AttentionSpec attention;
@@ -141,6 +144,10 @@ class GraphBuilder {
   /// variance of its own.
   ValueId layer_norm(ValueId x, std::span<const float> weight, std::span<const float> bias,
                      float eps, int32_t groups = 1);
+  /// The RMS norm of each of `groups` parts of a row; `weight` is [D] or empty, copied.
+  ValueId rms_norm_in_groups(ValueId x, std::span<const float> weight, float eps, int32_t groups);
+  /// y[t, :] = x[t, :] * factors[position / every], the last one from where they end.
+  ValueId position_scale(ValueId x, std::span<const float> factors, int32_t every);
   /// `bias` is [weight.rows] or empty, copied. `site` names the product for adapters; one whose
   /// weight has a scale, which its sums and no bias are multiplied by, takes none.
   ValueId linear(ValueId x, const engine::WeightSource& weight, std::span<const float> bias,

@@ -93,6 +93,9 @@ struct Instruction {
   Lookup lookup = Lookup::kTokens;
   float factor = 1.0F;
   int32_t groups = 1;
+  bool uncentred = false;
+  int32_t n_factors = 0;  // of kPositionScale, for `every` positions each
+  int32_t every = 1;
   engine::Activation activation;
   engine::Routing routing;
   AttentionSpec attention;

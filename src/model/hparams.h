@@ -38,6 +38,7 @@ struct RopeParams {
   double yarn_beta_slow = 1.0;               // rope.scaling.yarn_beta_slow
   double low_freq_factor = 1.0;              // rope.scaling.low_freq_factor (llama3)
   double high_freq_factor = 4.0;             // rope.scaling.high_freq_factor (llama3)
+  double yarn_log_multiplier = 0.0;  // rope.scaling.yarn_log_multiplier; 0: as if it were not there
   friend bool operator==(const RopeParams&, const RopeParams&) = default;
 };
 
@@ -61,6 +62,9 @@ struct LayerParams {
   /// All but its rotary table, which the graph numbers when it gets `rope`.
   graph::AttentionSpec attention;
   RopeParams rope;
+  /// Queries are multiplied by 1 + temperature ln(1 + floor(position / every)).
+  float query_temperature = 0.0F;  // attention.temperature_scale in some families
+  int32_t temperature_every = 0;   // rope.scaling.original_context_length
   int32_t feed_forward = 0;
   engine::Activation activation;  // of the feed-forward: the numbers that the family's wants
   ExpertParams experts;
@@ -78,6 +82,8 @@ struct HParams {
   float logit_factor = 1.0F;      // of logits; from or by logit_scale in some families
   float logit_cap =
       0.0F;  // logits become cap * tanh(logit / cap); final_logit_softcapping, 0: none
+  /// Of each layer's own embeddings, 0: none; embedding_length_per_layer_input in some families.
+  int32_t layer_input = 0;
   std::vector<LayerParams> layers;  // [n_layers]
   // Not from metadata:
   int32_t vocab_size = 0;  // rows of token_embd.weight, set by the loader

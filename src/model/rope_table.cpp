@@ -45,7 +45,9 @@ graph::RopeSpec make_rope_table(const RopeParams& params, std::span<const float>
   double magnitude = params.attn_factor;
   if (params.scaling == RopeScaling::kYarn && params.yarn_ext_factor != 0.0 &&
       params.factor > 1.0) {
-    magnitude *= 1.0 + 0.1 * std::log(params.factor);
+    // With a multiplier for all dimensions the quotient of both remains.
+    const double log = 0.1 * std::log(params.factor);
+    magnitude *= (1.0 + log) / (1.0 + log * params.yarn_log_multiplier);
   }
   spec.magnitude = static_cast<float>(magnitude);
   for (int32_t i = 0; i < params.n_dims / 2; ++i) {

@@ -160,7 +160,7 @@ class ReferenceEngine final : public engine::Engine {
       for (int64_t first = 0; first < args.x.cols; first += n) {
         const std::span<float> part(row.data() + first, static_cast<size_t>(n));
         double mean = 0.0;
-        for (const float x : part) mean += static_cast<double>(x) / static_cast<double>(n);
+        for (const float x : args.centred ? part : std::span<const float>()) mean += static_cast<double>(x) / static_cast<double>(n);
         double variance = static_cast<double>(args.eps);
         for (const float x : part) {
           const double off = static_cast<double>(x) - mean;
@@ -279,6 +279,17 @@ class ReferenceEngine final : public engine::Engine {
       std::memcpy(at(args.y.data) + i * args.y.stride,
                   at(args.x.data) + int64_t{at(args.rows)[i]} * args.x.stride,
                   static_cast<size_t>(args.y.cols) * sizeof(float));
+    }
+    return {};
+  }
+
+  Status run_one(const engine::PositionScaleArgs& args) {
+    for (int64_t t = 0; t < args.x.rows; ++t) {
+      const int32_t step = at(args.positions)[t] / args.every;
+      const float factor = at(args.factors)[step < args.n_factors ? step : args.n_factors - 1];
+      for (int64_t d = 0; d < args.x.cols; ++d) {
+        at(args.y.data)[t * args.y.stride + d] = at(args.x.data)[t * args.x.stride + d] * factor;
+      }
     }
     return {};
   }

@@ -25,6 +25,7 @@ struct LayerNormView {
   const float* b;
   float eps;
   int32_t group;  // columns of one
+  bool centred;
   RowsView y;
   PackedRows packed;
 };
@@ -73,9 +74,12 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) layer_norm_kernel(LayerNormView of) {
     const int32_t warp = warp_of_block();
     const int32_t own = first + warp * of.group;
     if (own < cols) {
-      const float sum =
-          sum_of(own, of.group, read, [](float all, float x) -> float { return all + x; });
-      const float mean = shuffle(sum, 0) / static_cast<float>(of.group);
+      float mean = 0.0F;
+      if (of.centred) {
+        const float sum =
+            sum_of(own, of.group, read, [](float all, float x) -> float { return all + x; });
+        mean = shuffle(sum, 0) / static_cast<float>(of.group);
+      }
       const float squares = sum_of(own, of.group, read, [mean](float all, float x) -> float {
         const float centred = x - mean;
         return multiply_add(centred, centred, all);
@@ -117,6 +121,7 @@ Status run(const OpContext& context, const engine::LayerNormArgs& args) {
                             pointer(args.b),
                             args.eps,
                             static_cast<int32_t>(args.x.cols / args.groups),
+                            args.centred,
                             view(args.y),
                             packed_rows(args.packed)};
   return run_kernel(context, "layer_norm", layer_norm_kernel, grid, kThreads,

@@ -2,6 +2,8 @@
 // The parts of a decoder. See decoder_builder.h.
 #include "model/arch/decoder_builder.h"
 
+#include <algorithm>
+#include <cmath>
 #include <span>
 #include <vector>
 
@@ -76,8 +78,7 @@ graph::ValueId DecoderBuilder::norm_of_each(graph::ValueId heads, const char* pa
 
 graph::ValueId DecoderBuilder::add(graph::ValueId x, graph::ValueId made) {
   if (h_.residual_factor != 1.0F) {
-    made = graph_.apply(engine::Op::kActivate, {made},
-                        {.kind = engine::Act::kScaled, .alpha = h_.residual_factor});
+    made = scaled(made, h_.residual_factor);
   }
   return graph_.add(x, made);
 }
@@ -121,7 +122,64 @@ graph::ValueId DecoderBuilder::half_of_q(graph::ValueId x, int64_t first, graph:
       values, graph::site_id(layer_, kind));
 }
 
-DecoderBuilder::Inputs DecoderBuilder::inputs(graph::ValueId x, Bias bias, AttentionGate gate) {
+graph::ValueId DecoderBuilder::scaled(graph::ValueId x, float factor) {
+  return graph_.apply(engine::Op::kActivate, {x}, {.kind = engine::Act::kScaled, .alpha = factor});
+}
+
+graph::ValueId DecoderBuilder::norm_values(graph::ValueId v) {
+  return v.valid() ? graph_.rms_norm_in_groups(v, {}, h_.norm_eps, spec().n_kv_heads) : v;
+}
+
+graph::ValueId DecoderBuilder::layer_inputs(graph::ValueId x) {
+  const int64_t size = h_.layer_input;
+  const int64_t all = size * h_.n_layers;
+  const graph::ValueId own =
+      graph_.embed(weights_.matrix("per_layer_token_embd.weight", h_.vocab_size, all),
+                   std::sqrt(static_cast<float>(size)));
+  graph::ValueId y =
+      product(x, "per_layer_model_proj.weight", all, h_.hidden, "", Bias::kNone, kNoSite);
+  y = scaled(y, 1.0F / std::sqrt(static_cast<float>(h_.hidden)));
+  const std::vector<float> weight = weights_.vector("per_layer_proj_norm.weight", size);
+  std::vector<float> of_all;
+  for (int32_t i = 0; i < h_.n_layers; ++i) {
+    of_all.insert(of_all.end(), weight.begin(), weight.end());
+  }
+  y = graph_.rms_norm_in_groups(y, of_all, h_.norm_eps, h_.n_layers);
+  return scaled(graph_.add(y, own), 1.0F / std::sqrt(2.0F));
+}
+
+graph::ValueId DecoderBuilder::add_layer_input(graph::ValueId x, graph::ValueId inputs,
+                                               engine::Act act) {
+  const int64_t size = h_.layer_input;
+  const auto part = [&](graph::ValueId of, const char* tensor, int64_t rows, int64_t cols) {
+    return product(of, name(tensor, ".weight"), rows, cols, "", Bias::kNone, kNoSite);
+  };
+  const graph::ValueId gate = part(x, "inp_gate", size, h_.hidden);
+  const graph::ValueId gated = graph_.apply(
+      engine::Op::kGated, {gate, graph_.slice(inputs, size * layer_, size)}, {.kind = act});
+  return graph_.add(x, norm(part(gated, "proj", h_.hidden, size), "post_norm"));
+}
+
+graph::ValueId DecoderBuilder::scale_layer(graph::ValueId x) {
+  const std::vector<float> scale =
+      weights_.optional_vector(name("layer_output_scale", ".weight"), 1);
+  return scale.empty() ? x : scaled(x, scale[0]);
+}
+
+DecoderBuilder::Inputs DecoderBuilder::inputs(graph::ValueId x, Bias bias, AttentionGate gate,
+                                              bool keys_as_values) {
+  if (spec().use == graph::CacheUse::kShared) {
+    // Files may have what nobody reads.
+    for (const char* part : {"attn_k", "attn_v", "attn_k_norm"}) {
+      weights_.ignore(name(part, ".weight"));
+    }
+    return {linear(x, "attn_q", q_rows(), graph::SiteKind::kQ, bias), {}, {}};
+  }
+  if (keys_as_values && !has("attn_v")) {
+    const graph::ValueId q = linear(x, "attn_q", q_rows(), graph::SiteKind::kQ, bias);
+    const graph::ValueId k = linear(x, "attn_k", k_rows(), graph::SiteKind::kK, bias);
+    return {q, k, k};
+  }
   if (gate == AttentionGate::kInQ) {
     return {half_of_q(x, 0, graph::SiteKind::kQ, bias),
             linear(x, "attn_k", k_rows(), graph::SiteKind::kK, bias),
@@ -154,6 +212,18 @@ graph::ValueId DecoderBuilder::linear(graph::ValueId x, const char* part, int64_
                  graph::site_id(layer_, kind));
 }
 
+std::vector<float> DecoderBuilder::query_factors() const {
+  // For contexts beyond the trained one, too, which callers may ask for.
+  constexpr int32_t kMaxFactors = 1 << 16;
+  const int32_t n = std::min(h_.context_length / layer().temperature_every, kMaxFactors / 16) * 16;
+  std::vector<float> factors;
+  for (int32_t i = 0; i <= n; ++i) {
+    factors.push_back(static_cast<float>(1.0 + static_cast<double>(layer().query_temperature) *
+                                                   std::log(1.0 + i)));
+  }
+  return factors;
+}
+
 graph::ValueId DecoderBuilder::attend(graph::ValueId q, graph::ValueId k, graph::ValueId v,
                                       HeadNorms norms) {
   std::vector<float> q_norm;
@@ -172,6 +242,8 @@ graph::ValueId DecoderBuilder::attend(graph::ValueId q, graph::ValueId k, graph:
   }
   graph::AttentionSpec attention = spec();
   attention.rope = rope_table();
+  if (layer().query_temperature > 0.0F)
+    q = graph_.position_scale(q, query_factors(), layer().temperature_every);
   q = graph_.rope_append(q, k, v, layer_, attention, q_norm, k_norm, h_.norm_eps);
   return graph_.attention(q, layer_);
 }

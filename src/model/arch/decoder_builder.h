@@ -74,8 +74,12 @@ class DecoderBuilder {
     graph::ValueId q, k, v;
   };
   /// attn_q, attn_k and attn_v of x; files may have them as attn_qkv, one below the other, unless
-  /// gates are among q's rows.
-  Inputs inputs(graph::ValueId x, Bias bias, AttentionGate gate = AttentionGate::kNone);
+  /// gates are among q's rows. Where the layer shares an earlier one's, q alone; where values may
+  /// be keys and the file has no attn_v, k twice.
+  Inputs inputs(graph::ValueId x, Bias bias, AttentionGate gate = AttentionGate::kNone,
+                bool keys_as_values = false);
+  /// The RMS norm without weight of each head of v, if there is one.
+  graph::ValueId norm_values(graph::ValueId v);
   /// Normalises, rotates, stores and attends. k and v are none where the layer shares an earlier
   /// one's.
   graph::ValueId attend(graph::ValueId q, graph::ValueId k, graph::ValueId v, HeadNorms norms);
@@ -97,6 +101,14 @@ class DecoderBuilder {
   graph::ValueId experts(graph::ValueId x, engine::Act gate, bool gated, SharedExpert shared);
   /// x and what a block makes of it, times the model's factor.
   graph::ValueId add(graph::ValueId x, graph::ValueId made);
+  /// What the layers' own embeddings are, [T, n_layers * layer_input], of embedding x:
+  /// (rows of per_layer_token_embd * sqrt(layer_input) + norms of per_layer_model_proj x /
+  /// sqrt(hidden)) / sqrt(2), each layer's share with the norm per_layer_proj_norm.
+  graph::ValueId layer_inputs(graph::ValueId x);
+  /// x + post_norm(proj(act(inp_gate x) * the layer's share of inputs))
+  graph::ValueId add_layer_input(graph::ValueId x, graph::ValueId inputs, engine::Act act);
+  /// x times layer_output_scale, where the file has it.
+  graph::ValueId scale_layer(graph::ValueId x);
   /// x is the hidden state after the current layer.
   void end_layer(graph::ValueId x) { graph_.tap(layer_ + 1, x); }
   /// output_norm and output of the rows that want logits, then the model's factor and cap; without
@@ -115,6 +127,8 @@ class DecoderBuilder {
   int32_t rope_table();
   [[nodiscard]] std::string name(const char* part, const char* suffix) const;
   graph::ValueId norm_of(graph::ValueId x, const std::string& name, int64_t size, float eps = 0.0F);
+  graph::ValueId scaled(graph::ValueId x, float factor);
+  [[nodiscard]] std::vector<float> query_factors() const;
   /// Of n heads, where the file has the tensor.
   graph::ValueId norm_of_each(graph::ValueId heads, const char* part, int32_t n);
   /// Of a feed-forward: the layer's numbers.

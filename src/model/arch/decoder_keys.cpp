@@ -228,6 +228,66 @@ Status read_local_rope(KeyReader& keys, LocalRope family, HParams* h) {
   return {};
 }
 
+Status read_query_temperature(KeyReader& keys, HParams* h) {
+  double temperature = 0.0;
+  double multiplier = 0.0;
+  GEN_TRY(keys.number_or("attention.temperature_scale", 0.0, 0.0, 1e6, &temperature));
+  GEN_TRY(keys.number_or("rope.scaling.yarn_log_multiplier", 0.0, 0.0, 1e3, &multiplier));
+  for (LayerParams& layer : h->layers) {
+    layer.query_temperature = static_cast<float>(temperature);
+    layer.temperature_every = layer.rope.original_context;
+    layer.rope.yarn_log_multiplier = multiplier;
+  }
+  return {};
+}
+
+Status read_local_heads(KeyReader& keys, HParams* h) {
+  for (LayerParams& layer : h->layers) {
+    graph::AttentionSpec& spec = layer.attention;
+    int32_t k_dim = spec.k_dim;
+    int32_t v_dim = spec.v_dim;
+    GEN_TRY(keys.integer_or("attention.key_length_swa", k_dim, 1, kMaxHeadDim, &k_dim));
+    GEN_TRY(keys.integer_or("attention.value_length_swa", v_dim, 1, kMaxHeadDim, &v_dim));
+    int32_t n_dims = std::min(layer.rope.n_dims, k_dim);
+    GEN_TRY(keys.integer_or("rope.dimension_count_swa", n_dims, 2, k_dim, &n_dims));
+    if (n_dims % 2 != 0) {
+      return error(Code::kFormat, "%s is %d, not even",
+                   keys.key("rope.dimension_count_swa").c_str(), n_dims);
+    }
+    if (spec.window == 0) continue;
+    spec.k_dim = k_dim;
+    spec.v_dim = v_dim;
+    layer.rope.n_dims = n_dims;
+  }
+  return {};
+}
+
+Status read_shared_layers(KeyReader& keys, HParams* h) {
+  int32_t shared = 0;
+  GEN_TRY(keys.integer_or("attention.shared_kv_layers", 0, 0, h->n_layers, &shared));
+  const int32_t first = h->n_layers - shared;
+  for (int32_t i = first; i < h->n_layers; ++i) {
+    graph::AttentionSpec& spec = h->layers[static_cast<size_t>(i)].attention;
+    int32_t from = first - 1;
+    const auto window = [&](int32_t of) {
+      return h->layers[static_cast<size_t>(of)].attention.window;
+    };
+    while (from >= 0 && (window(from) == 0) != (spec.window == 0)) --from;
+    if (from < 0) {
+      return error(Code::kFormat, "%s is %d, but layer %d has no earlier one of its kind",
+                   keys.key("attention.shared_kv_layers").c_str(), shared, i);
+    }
+    spec.use = graph::CacheUse::kShared;
+    spec.shared = from;
+  }
+  return {};
+}
+
+Status read_layer_inputs(KeyReader& keys, HParams* h) {
+  return keys.integer_or("embedding_length_per_layer_input", 0, 0, kMaxWidth / h->n_layers,
+                         &h->layer_input);
+}
+
 Status read_rope_switch(KeyReader& keys, HParams* h) {
   bool rotates = true;
   GEN_TRY(keys.flag_or("rope.scaling.finetuned", true, &rotates));

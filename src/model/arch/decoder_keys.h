@@ -35,6 +35,16 @@ struct LocalRope {
   bool unscaled = false;  // they turn without rope.scaling
 };
 Status read_local_rope(KeyReader& keys, LocalRope family, HParams* h);
+/// attention.temperature_scale and rope.scaling.yarn_log_multiplier. After read_rope.
+Status read_query_temperature(KeyReader& keys, HParams* h);
+/// attention.key_length_swa, value_length_swa and rope.dimension_count_swa: of blocks with a
+/// window, without the keys as those of all. After read_rope.
+Status read_local_heads(KeyReader& keys, HParams* h);
+/// attention.shared_kv_layers (0): so many last blocks look at the keys and values of the last
+/// block before them that has a window, or has none, as they do.
+Status read_shared_layers(KeyReader& keys, HParams* h);
+/// embedding_length_per_layer_input (0).
+Status read_layer_inputs(KeyReader& keys, HParams* h);
 /// rope.scaling.finetuned (true); false: nothing is rotated.
 Status read_rope_switch(KeyReader& keys, HParams* h);
 /// rope.dimension_sections: how many pairs turn by time, height, width. In texts these are one

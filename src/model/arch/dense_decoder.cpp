@@ -66,6 +66,10 @@ Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) 
   GEN_TRY(read_rope(keys, style.rope, h));
   if (style.global_every > 0)
     GEN_TRY(read_local_rope(keys, {style.local_base, style.local_unscaled}, h));
+  if (style.local_heads) GEN_TRY(read_local_heads(keys, h));
+  if (style.shared_layers) GEN_TRY(read_shared_layers(keys, h));
+  if (style.query_temperature) GEN_TRY(read_query_temperature(keys, h));
+  if (style.layer_inputs) GEN_TRY(read_layer_inputs(keys, h));
   for (size_t i = 0; style.unrotated_every > 0 && i < h->layers.size(); ++i) {
     const auto every = static_cast<size_t>(style.unrotated_every);
     if (i % every == every - 1) h->layers[i].rope = {};
@@ -98,10 +102,12 @@ void build_dense_decoder(const DenseStyle& style, const HParams& h, Weights& wei
   // Where no layer turns.
   if (style.rope.freq_factors) weights.ignore("rope_freqs.weight");
   ValueId x = d.embedding(style.norm_embedding);
+  const ValueId inputs = h.layer_input > 0 ? d.layer_inputs(x) : ValueId();
   for (int32_t layer = 0; layer < h.n_layers; ++layer) {
     d.begin_layer(layer);
     const ValueId a = style.norm_before ? d.norm(x, "attn_norm") : x;
-    const auto [q, k, v] = d.inputs(a, style.input_bias, style.attention_gate);
+    auto [q, k, v] = d.inputs(a, style.input_bias, style.attention_gate, style.value_norm);
+    if (style.value_norm) v = d.norm_values(v);
     ValueId attended = d.attend(q, k, v, style.head_norms);
     attended = d.gated_attention(attended, a, style.attention_gate, style.input_bias);
     ValueId y = d.linear(attended, "attn_output", h.hidden, SiteKind::kAttnOut, style.inner_bias);
@@ -110,6 +116,8 @@ void build_dense_decoder(const DenseStyle& style, const HParams& h, Weights& wei
     const ValueId f = feed_forward_input(style, h, d, {in, a, x});
     y = feed_forward(style, d, f);
     x = d.add(x, style.norm_after ? d.norm(y, "post_ffw_norm", style.after_eps) : y);
+    if (inputs.valid()) x = d.add_layer_input(x, inputs, style.activation);
+    if (style.layer_scale) x = d.scale_layer(x);
     d.end_layer(x);
   }
   d.head(x, style.head_bias);

@@ -79,6 +79,15 @@ struct DenseStyle {
   int32_t unrotated_every = 0;  // the last of so many layers turns nothing; 0: all turn
   bool rotate_local = false;    // layers without a window turn nothing
 
+  bool query_temperature = false;  // what read_query_temperature reads
+  bool shared_layers = false;      // what read_shared_layers reads
+  bool local_heads = false;        // what read_local_heads reads
+  /// Each head of v has an RMS norm without weight; without attn_v it is k, as it is before its
+  /// own.
+  bool value_norm = false;
+  bool layer_inputs = false;  // embedding_length_per_layer_input: each layer has embeddings, too
+  bool layer_scale = false;   // layer_output_scale, a factor of all that a layer leaves behind
+
   bool root_embedding = false;  // the embedding is multiplied by the root of its length
   bool logit_factor = false;    // logit_scale, a factor
   bool factors = false;         // embedding_scale, residual_scale and, a divisor, logit_scale

@@ -61,6 +61,8 @@ extern const Architecture kQwen2Vl;
 extern const Architecture kQwen3Vl;
 extern const Architecture kMuseGlimmer;
 extern const Architecture kMiniCpm;
+extern const Architecture kMistral3;
+extern const Architecture kGemma4;
 extern const Architecture kQwen3Moe;
 extern const Architecture kQwen2Moe;
 extern const Architecture kOlmoe;

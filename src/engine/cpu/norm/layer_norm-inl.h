@@ -54,15 +54,21 @@ void write_normal(const float* x, const float* w, const float* b, Lanes16 mean, 
   store_first(scaled_centred<kWeight, kBias>(centred, factor, weight, bias), y + i, n - i);
 }
 
-inline void layer_norm_row(const float* x, const float* w, const float* b, float eps, float* y,
-                           int64_t n) {
+inline Lanes16 mean_of(const float* x, int64_t n) {
   Lanes16 sum = splat(0.0F);
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) sum = add(sum, load(x + i));
   if (i < n) sum = add(sum, load_first(x + i, n - i));
-  const Lanes16 mean = splat(sum_lanes(sum) / static_cast<float>(n));
+  return splat(sum_lanes(sum) / static_cast<float>(n));
+}
+
+template <bool kCentred>
+void layer_norm_row(const float* x, const float* w, const float* b, float eps, float* y,
+                    int64_t n) {
+  const Lanes16 mean = kCentred ? mean_of(x, n) : splat(0.0F);
   Lanes16 squares = splat(0.0F);
-  for (i = 0; i + kLanes <= n; i += kLanes) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
     const Lanes16 centred = sub(load(x + i), mean);
     squares = fma(centred, centred, squares);
   }
@@ -78,7 +84,7 @@ inline void layer_norm_row(const float* x, const float* w, const float* b, float
   write(x, w, b, mean, factor, y, n);
 }
 
-constexpr LayerNormKernels kLayerNorm = {layer_norm_row};
+constexpr LayerNormKernels kLayerNorm = {layer_norm_row<true>, layer_norm_row<false>};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace gen::engine::cpu

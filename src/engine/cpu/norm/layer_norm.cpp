@@ -18,7 +18,8 @@ const LayerNormKernels* layer_norm_kernels(CpuLevel level) noexcept {
 }
 
 Status run(CpuContext& context, const LayerNormArgs& args) {
-  const auto kernel = context.kernels.layer_norm->row;
+  const auto kernel =
+      args.centred ? context.kernels.layer_norm->row : context.kernels.layer_norm->uncentred_row;
   const float* const w = context.at(args.w);
   const float* const b = context.at(args.b);
   const int64_t group = args.x.cols / args.groups;
