@@ -242,7 +242,7 @@ class Compiler {
   }
 
   bool add(const engine::RopeAppendArgs& of) {
-    if (of.q.rows != 1 || of.layer.key_form == engine::KeyForm::kUnrotated) return false;
+    if (of.q.rows != 1) return false;
     AppendView task = append_view(of);
     shared_bytes_ = std::max(shared_bytes_, append_shared(&task, kRingBytes, kStepWarps));
     turned_.push_back(row_range(task.q));
@@ -255,10 +255,7 @@ class Compiler {
   }
 
   bool add(const engine::AttentionArgs& of) {
-    if (of.q.rows != 1 || of.max_chunks < 1 || of.n_kv_heads < 1 ||
-        of.layer.key_form == engine::KeyForm::kUnrotated) {
-      return false;
-    }
+    if (of.q.rows != 1 || of.max_chunks < 1 || of.n_kv_heads < 1) return false;
     ChunksStep task = {};
     task.view.of = attention_view(of);
     task.view.slots = of.max_chunks;

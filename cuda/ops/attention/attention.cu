@@ -224,10 +224,7 @@ bool append_pairs(const OpContext& context, const engine::RopeAppendArgs& append
                     append.v_dim == attention.v_dim && append.layer == attention.layer &&
                     append.sequences == attention.sequences &&
                     append.n_sequences == attention.n_sequences;
-  if (!same || !append.k.data || !append.v.data ||
-      append.layer.key_form == engine::KeyForm::kUnrotated) {
-    return false;
-  }
+  if (!same || !append.k.data || !append.v.data) return false;
   // Blocks write results while others read the row.
   const RowLayout layout = row_layout(attention.packed.forms, attention.packed.cols);
   for (const ConstRowsView& read :
@@ -252,10 +249,6 @@ Status run_pair(const OpContext& context, const engine::RopeAppendArgs& append,
 }
 
 Status run(const OpContext& context, const engine::AttentionArgs& args) {
-  if (args.layer.key_form == engine::KeyForm::kUnrotated) {
-    return error(Code::kUnsupported, "the cuda engine does not read keys of form %d",
-                 static_cast<int>(args.layer.key_form));
-  }
   const AttentionView of = attention_view(args);
   if (const int32_t slots = attention_slots(context, of, args.max_chunks); slots > 0) {
     GEN_TRY(attention_split(context, of, slots));

@@ -304,10 +304,6 @@ Status run(CpuContext& context, const AttentionArgs& args) {
 
 Status attend(CpuContext& context, const AttendArgs& args) {
   for (const SequenceRows& sequence : args.sequences) {
-    if (sequence.view.key_form == KeyForm::kUnrotated) {
-      return error(Code::kUnsupported, "the CPU engine does not read keys of form %d",
-                   static_cast<int>(sequence.view.key_form));
-    }
     GEN_ASSERT(sequence.view.kv_heads == args.n_kv_heads);
     GEN_ASSERT(sequence.first_entry + sequence.n_rows <= sequence.view.entries);
   }
