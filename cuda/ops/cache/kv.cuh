@@ -104,9 +104,6 @@ GEN_DEVICE uint8_t e4m3_code(float value) {
 GEN_DEVICE int32_t scale_group(KvFormat format, int32_t dim) {
   return format == KvFormat::kQ4 ? kQ4Group : dim;
 }
-GEN_DEVICE bool has_scales(KvFormat format) {
-  return format == KvFormat::kFp8 || format == KvFormat::kQ4;
-}
 GEN_DEVICE float scale_at(KvFormat format, const Place& place, int32_t group) {
   if (format == KvFormat::kFp8) return load_float(place.tile + place.lane * 4);
   return load_half(place.tile + (group * kTile + place.lane) * 2);
