@@ -12,7 +12,7 @@
 #include "api/model_handle.h"
 #include "base/in_use.h"
 #include "base/json_text.h"
-#include "engine/cpu/peaks.h"
+#include "engine/trace/peaks.h"
 #include "graph/profile.h"
 
 struct gen_profile {

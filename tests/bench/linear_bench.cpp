@@ -18,7 +18,7 @@
 
 #include "engine/cpu/kernel_table.h"
 #include "engine/cpu/linear/linear_kernels.h"
-#include "engine/cpu/peaks.h"
+#include "engine/trace/peaks.h"
 #include "engine/linear_cases.h"
 
 namespace gen::engine {

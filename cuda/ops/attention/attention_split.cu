@@ -15,7 +15,7 @@
 //   Bytes   keys and values once for every eight query heads of a group, and 4 (D + 2) bytes for
 //           each part, written and read: 1 in 64 of float16 keys and values of one query head.
 //   Shared  q of eight heads, 14 KiB for scores and places.
-#include "cuda/ops/attention/attention_parts.cuh"
+#include "cuda/ops/attention/attention_chunk.cuh"
 
 namespace gen::cuda {
 namespace {

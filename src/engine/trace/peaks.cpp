@@ -2,7 +2,7 @@
 // Peak measurements. Each loop keeps enough independent chains in registers to fill the units; what
 // it computes is folded into a value that the compiler cannot see through, so nothing is optimised
 // away. Intrinsics stand in functions with their own target attribute, never in per-file flags.
-#include "engine/cpu/peaks.h"
+#include "engine/trace/peaks.h"
 
 #include <algorithm>
 #include <chrono>
