@@ -12,7 +12,7 @@
 #include <immintrin.h>
 #endif
 
-namespace gen::engine::cpu {
+namespace gen::engine {
 namespace {
 
 constexpr int kRuns = 5;
@@ -270,4 +270,4 @@ Result<double> measure_peak(std::string_view name, ThreadPool& pool) {
                static_cast<int>(std::min<size_t>(name.size(), 60)), name.data());
 }
 
-}  // namespace gen::engine::cpu
+}  // namespace gen::engine
