@@ -409,6 +409,4 @@ using OpArgs = detail::VariantOf<void
 #include "engine/op_list.inc"
                                  >;
 
-inline Op op_of(const OpArgs& args) noexcept { return static_cast<Op>(args.index()); }
-
 }  // namespace gen::engine

@@ -122,7 +122,6 @@ class ClauseMaker {
   Result<bool> possible(JsonType type, const Clause& clause);
   Result<bool> may_be(JsonType type, const Clause& clause);
   bool put(JsonType type, Options options, Clause* clause);
-  Result<bool> put_literal(JsonType type, Literal literal, Clause* clause);
   enum class Quick { kNever, kAlways, kOpen };
   Quick quick(JsonType type, Literal literal) const;
 
@@ -156,7 +155,6 @@ class ClauseMaker {
   Result<std::vector<Seen>> seen_both(const std::vector<Seen>& a, const std::vector<Seen>& b);
   static bool leads_items(const JsonValue* schema, const std::string& key);
   static bool leads_members(const JsonValue* schema, const std::string& key);
-  Status check_schema(const Keyword& k, const JsonValue& value) const;
   using SharedTerm = std::shared_ptr<const NumberTerm>;
   Result<SharedTerm> number_term(const Keyword& k);
 

@@ -7,22 +7,22 @@
 
 namespace gen::cuda {
 
-constexpr int32_t kPartThreads = kChunk;
+constexpr int32_t kSplitThreads = kChunk;
 /// Query heads of a group that a block takes at most.
-constexpr int32_t kPartHeads = 8;
+constexpr int32_t kSplitHeads = 8;
 
 /// q . key for n heads, in the order of sums of the format; see dot_key() in attention.cu.
 template <KvFormat kFormat>
-GEN_DEVICE void dot_heads(const Shared<float>& q, const Place& place, int32_t dim, int32_t n,
-                          float (&scores)[kPartHeads]) {
+GEN_DEVICE void dot_heads(const Shared<float>& q, const KvPlace& place, int32_t dim, int32_t n,
+                          float (&scores)[kSplitHeads]) {
   const int32_t group = scaled_format(kFormat) ? scale_group(kFormat, dim) : dim;
   for (int32_t g = 0, d = 0; d < dim; ++g) {
-    float sums[kPartHeads] = {};
+    float sums[kSplitHeads] = {};
     const int32_t end = d + group < dim ? d + group : dim;
     for (; d < end; ++d) {
       const float key = level<kFormat, KvOrder::kKeys>(place, dim, d);
       GEN_UNROLL
-      for (int32_t h = 0; h < kPartHeads; ++h) {
+      for (int32_t h = 0; h < kSplitHeads; ++h) {
         if (h >= n) continue;
         const float element = q[h * dim + d];
         sums[h] = multiply_add(element, key, sums[h]);
@@ -31,7 +31,7 @@ GEN_DEVICE void dot_heads(const Shared<float>& q, const Place& place, int32_t di
     float scale = 1.0F;
     if constexpr (scaled_format(kFormat)) scale = scale_at(kFormat, place, g);
     GEN_UNROLL
-    for (int32_t h = 0; h < kPartHeads; ++h) {
+    for (int32_t h = 0; h < kSplitHeads; ++h) {
       if constexpr (scaled_format(kFormat)) {
         scores[h] = g == 0 ? sums[h] * scale : multiply_add(sums[h], scale, scores[h]);
       } else {
@@ -44,18 +44,18 @@ GEN_DEVICE void dot_heads(const Shared<float>& q, const Place& place, int32_t di
 /// Sums over slots [from, to) of weights times element d of the values, for heads first, first +
 /// apart, … of n; see weigh() in attention.cu.
 template <KvFormat kFormat>
-GEN_DEVICE void weigh_heads(const Shared<float>& weights, const Shared<Place>& places, int32_t from,
-                            int32_t to, int32_t dim, int32_t d, int32_t first, int32_t apart,
-                            int32_t n, float (&sums)[kPartHeads]) {
+GEN_DEVICE void weigh_heads(const Shared<float>& weights, const Shared<KvPlace>& places,
+                            int32_t from, int32_t to, int32_t dim, int32_t d, int32_t first,
+                            int32_t apart, int32_t n, float (&sums)[kSplitHeads]) {
   for (int32_t i = from; i < to; ++i) {
-    const Place place = places[i];
+    const KvPlace place = places[i];
     const float value = level<kFormat, KvOrder::kValues>(place, dim, d);
     float scale = 1.0F;
     if constexpr (scaled_format(kFormat)) {
       scale = scale_at(kFormat, place, d / scale_group(kFormat, dim));
     }
     GEN_UNROLL
-    for (int32_t k = 0; k < kPartHeads; ++k) {
+    for (int32_t k = 0; k < kSplitHeads; ++k) {
       const int32_t head = first + k * apart;
       if (head >= n) continue;
       float weight = weights[head * kChunk + i];
@@ -66,18 +66,18 @@ GEN_DEVICE void weigh_heads(const Shared<float>& weights, const Shared<Place>& p
 }
 
 /// Bytes of dynamic shared memory for q of `heads` heads.
-constexpr size_t part_shared(int32_t heads, int32_t k_dim) noexcept {
+constexpr size_t split_shared(int32_t heads, int32_t k_dim) noexcept {
   return static_cast<size_t>(heads) * static_cast<size_t>(k_dim) * sizeof(float);
 }
 
 /// Chunk `chunk` of row t for up to `batch` of the query heads that share a head of keys: those of
-/// number `group_batch` by heads of keys, then batches. A block of kPartThreads.
+/// number `group_batch` by heads of keys, then batches. A block of kSplitThreads.
 GEN_DEVICE void attention_chunk(const SplitView& view, int64_t t, int32_t chunk, int32_t batch,
                                 int32_t group_batch) {
-  constexpr int32_t kThreads = kPartThreads;
-  constexpr int32_t kHeads = kPartHeads;
+  constexpr int32_t kThreads = kSplitThreads;
+  constexpr int32_t kHeads = kSplitHeads;
   GEN_SHARED(float, scores, kHeads* kChunk);
-  GEN_SHARED(Place, values, kChunk);
+  GEN_SHARED(KvPlace, values, kChunk);
   const AttentionView& of = view.of;
   RowWalk walk;
   int32_t s = 0;
@@ -105,7 +105,7 @@ GEN_DEVICE void attention_chunk(const SplitView& view, int64_t t, int32_t chunk,
   const int32_t slot = thread_x();
   if (slot >= from && slot < to) {
     const int32_t entry = base + slot;
-    const Place key = head_place(of.layer.k, place_of(of.layer.k, blocks, entry), kv_head);
+    const KvPlace key = head_place(of.layer.k, place_of(of.layer.k, blocks, entry), kv_head);
     values[slot] = head_place(of.layer.v, place_of(of.layer.v, blocks, entry), kv_head);
     float raw[kHeads] = {};
     for_format(of.layer.k.format, [&](auto format) {
@@ -123,11 +123,11 @@ GEN_DEVICE void attention_chunk(const SplitView& view, int64_t t, int32_t chunk,
   if (warp_of_block() < n) {
     const int32_t head = warp_of_block();
     const Weighed made =
-        make_weights(of, log_weights, base, from, to, scores.part(head * kChunk, kChunk), 1);
+        make_weights(of, log_weights, base, from, to, scores.subspan(head * kChunk, kChunk), 1);
     if (lane_of_warp() == 0) {
-      float* const part = view.part(t, first_head + head, chunk);
-      part[0] = made.max;
-      part[1] = made.sum;
+      float* const partial = view.partial(t, first_head + head, chunk);
+      partial[0] = made.max;
+      partial[1] = made.sum;
     }
   }
   sync_threads();
@@ -145,7 +145,7 @@ GEN_DEVICE void attention_chunk(const SplitView& view, int64_t t, int32_t chunk,
     GEN_UNROLL
     for (int32_t k = 0; k < kHeads; ++k) {
       const int32_t head = first + k * apart;
-      if (head < n) view.part(t, first_head + head, chunk)[2 + d] = sums[k];
+      if (head < n) view.partial(t, first_head + head, chunk)[2 + d] = sums[k];
     }
   }
 }

@@ -2,7 +2,7 @@
 // Peak measurements. Each loop keeps enough independent chains in registers to fill the units; what
 // it computes is folded into a value that the compiler cannot see through, so nothing is optimised
 // away. Intrinsics stand in functions with their own target attribute, never in per-file flags.
-#include "engine/cpu/peaks.h"
+#include "engine/trace/peaks.h"
 
 #include <algorithm>
 #include <chrono>
@@ -12,7 +12,7 @@
 #include <immintrin.h>
 #endif
 
-namespace gen::engine::cpu {
+namespace gen::engine {
 namespace {
 
 constexpr int kRuns = 5;
@@ -270,4 +270,4 @@ Result<double> measure_peak(std::string_view name, ThreadPool& pool) {
                static_cast<int>(std::min<size_t>(name.size(), 60)), name.data());
 }
 
-}  // namespace gen::engine::cpu
+}  // namespace gen::engine

@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "base/thread_pool.h"
 
-namespace gen::engine::cpu {
+namespace gen::engine {
 
 /// Bytes per second that all threads of the pool read from memory, the best of several passes over
 /// a buffer far larger than the caches.
@@ -46,4 +46,4 @@ Result<double> measure_dot_bf16(ThreadPool& pool, CpuLevel level);
 /// counts, since the level in use may do without on purpose). kInvalidArgument for another name.
 Result<double> measure_peak(std::string_view name, ThreadPool& pool);
 
-}  // namespace gen::engine::cpu
+}  // namespace gen::engine
