@@ -66,7 +66,7 @@ func WithPagedKV(maxMemoryMB, blockSize int) GeneratorOption {
 	return func(o uintptr) error { return native.GenOptionsSetPagedKv(o, i32(maxMemoryMB), i32(blockSize)) }
 }
 
-// WithPrefixCache keeps so many blocks of the pool for prompts that begin alike. It needs WithPagedKV.
+// WithPrefixCache keeps so many blocks of the pool for prompts with a common prefix. It needs WithPagedKV.
 func WithPrefixCache(blocks int) GeneratorOption {
 	return func(o uintptr) error { return native.GenOptionsSetPrefixCache(o, i32(blocks)) }
 }
@@ -103,7 +103,7 @@ func WithMaxQueue(calls int) GeneratorOption {
 	return func(o uintptr) error { return native.GenOptionsSetMaxQueue(o, i32(calls)) }
 }
 
-// WithDeterministic(true) has the bits of a text depend on nothing that runs beside it, on a device too.
+// WithDeterministic(true) makes the bits of a text independent of everything that runs beside it, on a device, too.
 func WithDeterministic(on bool) GeneratorOption {
 	return func(o uintptr) error { return native.GenOptionsSetDeterministic(o, flag(on)) }
 }
@@ -113,12 +113,12 @@ func WithFairness(steps int) GeneratorOption {
 	return func(o uintptr) error { return native.GenOptionsSetFairness(o, i32(steps)) }
 }
 
-// WithPromptLookup guesses so many tokens where the last ngram ones stand in the text already; results do not change.
+// WithPromptLookup drafts that many tokens where the last ngram tokens occurred earlier in the text; results do not change.
 func WithPromptLookup(ngram, length int) GeneratorOption {
 	return func(o uintptr) error { return native.GenOptionsSetPromptLookup(o, i32(ngram), i32(length)) }
 }
 
-// WithSpeculativeDraft has a smaller model guess how texts go on, so many tokens at a time; 0 stands for 4. Results do
+// WithSpeculativeDraft lets a smaller model draft the next tokens, that many at a time; 0 means 4. Results do
 // not change. The model may be closed once the generator is made.
 func WithSpeculativeDraft(draft *Model, length int) GeneratorOption {
 	return func(o uintptr) error {
@@ -184,16 +184,16 @@ func (m *Model) NewGenerator(options ...GeneratorOption) (*Generator, error) {
 	return g, nil
 }
 
-// PrefixStats is what WithPrefixCache has brought so far.
+// PrefixStats is the statistics of WithPrefixCache so far.
 type PrefixStats struct {
-	Lookups   int64 // calls that looked for a beginning of theirs
+	Lookups   int64 // calls that searched for a cached prefix
 	Hits      int64 // those that found one
-	Tokens    int64 // that need not be evaluated again
+	Tokens    int64 // that were not evaluated again
 	Blocks    int64 // held now
-	Evictions int64 // blocks that had to go
+	Evictions int64 // evicted blocks
 }
 
-// PrefixStats tells what WithPrefixCache has brought so far.
+// PrefixStats returns statistics of WithPrefixCache so far.
 func (g *Generator) PrefixStats() (stats PrefixStats, err error) {
 	err = g.with(func(a uintptr) error {
 		for _, field := range [...]struct {
@@ -217,7 +217,7 @@ func (g *Generator) PrefixStats() (stats PrefixStats, err error) {
 	return stats, err
 }
 
-// DraftStats is what guesses have brought to all calls.
+// DraftStats is statistics of drafts over all calls.
 type DraftStats struct {
 	Passes   int64 // of one text each, that said something
 	Tokens   int64 // that these said
@@ -253,7 +253,7 @@ func draftStats(ask func(key string, value []float64) error) (stats DraftStats, 
 	return stats, nil
 }
 
-// DraftStats tells what guesses have brought so far: WithPromptLookup, WithSpeculativeDraft and their like.
+// DraftStats returns the statistics of drafts so far: WithPromptLookup, WithSpeculativeDraft and their like.
 func (g *Generator) DraftStats() (stats DraftStats, err error) {
 	err = g.with(func(a uintptr) (err error) {
 		stats, err = draftStats(func(key string, value []float64) error {
@@ -264,11 +264,11 @@ func (g *Generator) DraftStats() (stats DraftStats, err error) {
 	return stats, err
 }
 
-// ClearPrefixCache gives the blocks of WithPrefixCache back, but for those that sessions use.
+// ClearPrefixCache gives the blocks of WithPrefixCache back, except those that sessions use.
 func (g *Generator) ClearPrefixCache() error { return g.with(native.GenGeneratorPrefixClear) }
 
 // Generate continues a prompt. The context ends it within one token. Where generation had begun when it failed or was
-// cancelled, there is a result beside the error, with what there was by then.
+// cancelled, there is a partial result beside the error.
 func (g *Generator) Generate(ctx context.Context, prompt string, options ...SamplingOption) (*Result, error) {
 	if err := g.enter(); err != nil {
 		return nil, err
