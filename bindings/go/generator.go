@@ -59,16 +59,16 @@ func (m *Model) NewGenerator(options ...GeneratorOption) (*Generator, error) {
 	return g, nil
 }
 
-// PrefixStats is what WithPrefixCache has brought so far.
+// PrefixStats is the statistics of WithPrefixCache so far.
 type PrefixStats struct {
-	Lookups   int64 // calls that looked for a beginning of theirs
+	Lookups   int64 // calls that searched for a cached prefix
 	Hits      int64 // those that found one
-	Tokens    int64 // that need not be evaluated again
+	Tokens    int64 // that were not evaluated again
 	Blocks    int64 // held now
-	Evictions int64 // blocks that had to go
+	Evictions int64 // evicted blocks
 }
 
-// PrefixStats tells what WithPrefixCache has brought so far.
+// PrefixStats returns statistics of WithPrefixCache so far.
 func (g *Generator) PrefixStats() (stats PrefixStats, err error) {
 	err = g.with(func(a uintptr) error {
 		for _, field := range [...]struct {
@@ -92,7 +92,7 @@ func (g *Generator) PrefixStats() (stats PrefixStats, err error) {
 	return stats, err
 }
 
-// DraftStats is what guesses have brought to all calls.
+// DraftStats is statistics of drafts over all calls.
 type DraftStats struct {
 	Passes   int64 // of one text each, that said something
 	Tokens   int64 // that these said
@@ -128,7 +128,7 @@ func draftStats(ask func(key string, value []float64) error) (stats DraftStats, 
 	return stats, nil
 }
 
-// DraftStats tells what guesses have brought so far: WithPromptLookup, WithSpeculativeDraft and their like.
+// DraftStats returns the statistics of drafts so far: WithPromptLookup, WithSpeculativeDraft and their like.
 func (g *Generator) DraftStats() (stats DraftStats, err error) {
 	err = g.with(func(a uintptr) (err error) {
 		stats, err = draftStats(func(key string, value []float64) error {
@@ -139,11 +139,11 @@ func (g *Generator) DraftStats() (stats DraftStats, err error) {
 	return stats, err
 }
 
-// ClearPrefixCache gives the blocks of WithPrefixCache back, but for those that sessions use.
+// ClearPrefixCache gives the blocks of WithPrefixCache back, except those that sessions use.
 func (g *Generator) ClearPrefixCache() error { return g.with(native.GenGeneratorPrefixClear) }
 
 // Generate continues a prompt. The context ends it within one token. Where generation had begun when it failed or was
-// cancelled, there is a result beside the error, with what there was by then.
+// cancelled, there is a partial result beside the error.
 func (g *Generator) Generate(ctx context.Context, prompt string, options ...SamplingOption) (*Result, error) {
 	if err := g.enter(); err != nil {
 		return nil, err

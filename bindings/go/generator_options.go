@@ -27,7 +27,7 @@ func WithPagedKV(maxMemoryMB, blockSize int) GeneratorOption {
 	return func(o uintptr) error { return native.GenOptionsSetPagedKv(o, i32(maxMemoryMB), i32(blockSize)) }
 }
 
-// WithPrefixCache keeps so many blocks of the pool for prompts that begin alike. It needs WithPagedKV.
+// WithPrefixCache keeps so many blocks of the pool for prompts with a common prefix. It needs WithPagedKV.
 func WithPrefixCache(blocks int) GeneratorOption {
 	return func(o uintptr) error { return native.GenOptionsSetPrefixCache(o, i32(blocks)) }
 }
@@ -64,7 +64,7 @@ func WithMaxQueue(calls int) GeneratorOption {
 	return func(o uintptr) error { return native.GenOptionsSetMaxQueue(o, i32(calls)) }
 }
 
-// WithDeterministic(true) has the bits of a text depend on nothing that runs beside it, on a device too.
+// WithDeterministic(true) makes the bits of a text independent of everything that runs beside it, on a device, too.
 func WithDeterministic(on bool) GeneratorOption {
 	return func(o uintptr) error { return native.GenOptionsSetDeterministic(o, flag(on)) }
 }
@@ -74,12 +74,12 @@ func WithFairness(steps int) GeneratorOption {
 	return func(o uintptr) error { return native.GenOptionsSetFairness(o, i32(steps)) }
 }
 
-// WithPromptLookup guesses so many tokens where the last ngram ones stand in the text already; results do not change.
+// WithPromptLookup drafts that many tokens where the last ngram tokens occurred earlier in the text; results do not change.
 func WithPromptLookup(ngram, length int) GeneratorOption {
 	return func(o uintptr) error { return native.GenOptionsSetPromptLookup(o, i32(ngram), i32(length)) }
 }
 
-// WithSpeculativeDraft has a smaller model guess how texts go on, so many tokens at a time; 0 stands for 4. Results do
+// WithSpeculativeDraft lets a smaller model draft the next tokens, that many at a time; 0 means 4. Results do
 // not change. The model may be closed once the generator is made.
 func WithSpeculativeDraft(draft *Model, length int) GeneratorOption {
 	return func(o uintptr) error {
