@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "generate/generator.h"
+#include "generate/run.h"
 #include "generate/scheduler.h"
 #include "generate/session.h"
 

@@ -46,7 +46,7 @@ class ChatSession final : public std::enable_shared_from_this<ChatSession> {
   /// Generation::open().
   Result<std::unique_ptr<ChatTurn>> open(std::optional<std::string_view> message,
                                          const CallParams& params);
-  /// A whole turn; the rest as run() of generation.h.
+  /// A whole turn; the rest as run() of run.h.
   Status send(std::optional<std::string_view> message, const CallParams& params,
               EventCallback callback, void* user, std::optional<GenResult>* result);
 

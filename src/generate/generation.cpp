@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
 #include <new>
 #include <utility>
 
@@ -86,7 +85,7 @@ Status Generation::start(const Prompt& prompt) {
         tokens.empty() && sequence.moved(answered_.mark).length == sequence.length();
     unsaid = goes_on ? answered_.unsaid : std::string();
   }
-  GEN_ASSIGN(rule_, GrammarRule::begin(params_, generator));
+  GEN_ASSIGN(rule_, GrammarRule::begin(params_, generator.tokenizer()));
   note_member();
   if (prompt.place != Prompt::Place::kBehind) {
     GEN_ASSIGN(const std::span<const int32_t> rest,
@@ -98,7 +97,7 @@ Status Generation::start(const Prompt& prompt) {
   GEN_TRY(sequence.extend(tokens, true));
 
   // From here on only memory can fail, and the destructor then takes back what was added.
-  GEN_TRY(transcript_.begin(generator, sequence.tokens(), std::move(unsaid)));
+  GEN_TRY(transcript_.begin(generator.text_spec(), sequence.tokens(), std::move(unsaid)));
   if (rule_ != nullptr) rule_->set_stops(transcript_.stop_tokens());
   sequence.reserve(transcript_.most());
   begin_drafts();
@@ -674,41 +673,6 @@ Status check_wanted(const CancelFlag* cancel, SteadyClock::time_point deadline, 
     return error(Code::kCancelled, "the deadline has passed after %zu tokens", tokens);
   }
   return {};
-}
-
-Status callback_failure() noexcept {
-  try {
-    throw;
-  } catch (const std::bad_alloc&) {
-    return {Code::kOutOfMemory, "no memory in the callback"};
-  } catch (const std::exception& exception) {
-    return error(Code::kInternal, "the callback threw: %s", exception.what());
-  } catch (...) {
-    return {Code::kInternal, "the callback threw"};
-  }
-}
-
-Status pull_all(Generation* generation, EventCallback callback, void* user) {
-  while (!generation->ended()) {
-    GEN_ASSIGN(const Event* const event, generation->next());
-    if (callback == nullptr) continue;
-    try {
-      const int32_t answer = callback(user, *event);
-      if (answer != 0) generation->stop(answer);
-    } catch (...) {
-      generation->break_off(callback_failure());
-    }
-  }
-  return generation->result().status;
-}
-
-Status run(std::shared_ptr<Session> session, const Prompt& prompt, const CallParams& params,
-           EventCallback callback, void* user, std::optional<GenResult>* result) {
-  result->reset();
-  GEN_ASSIGN(auto generation, Generation::open(std::move(session), prompt, params));
-  Status status = pull_all(generation.get(), callback, user);
-  if (generation->ended()) result->emplace(generation->take_result());
-  return status;
 }
 
 }  // namespace gen::generate

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generation: the one decode loop. It is pulled event by event; a callback, a whole text and a
-// stream are all this loop. run() is the push form. What it leaves in the session is in session.h.
+// stream are all this loop. The push form is run.h. What it leaves in the session is in session.h.
 #pragma once
 
 #include <cstdint>
@@ -183,16 +183,5 @@ class Generation {
 /// OK while a call that has said `tokens` tokens is wanted; kCancelled where `cancel` (may be null)
 /// is raised or the deadline has passed.
 Status check_wanted(const CancelFlag* cancel, SteadyClock::time_point deadline, size_t tokens);
-/// What a callback's exception means, kInternal or kOutOfMemory. Call in a catch block only.
-Status callback_failure() noexcept;
-
-/// Pulls a generation to its end, each event handed to `callback` (may be null); how it ended, or
-/// why it could not be pulled on.
-Status pull_all(Generation* generation, EventCallback callback, void* user);
-
-/// Runs a whole call: opens, pulls, hands every event to `callback` (may be null). `*result` is
-/// filled once generation has begun, whatever the status, and left empty if open() failed.
-Status run(std::shared_ptr<Session> session, const Prompt& prompt, const CallParams& params,
-           EventCallback callback, void* user, std::optional<GenResult>* result);
 
 }  // namespace gen::generate

@@ -9,10 +9,7 @@
 #include "cache/sequence/layer_memories.h"
 #include "cache/sequence/registry.h"
 #include "engine/host_memory.h"
-#include "generate/call_params.h"
-#include "generate/generation.h"
 #include "generate/scheduler.h"
-#include "generate/session.h"
 
 namespace gen::generate {
 namespace {
@@ -101,18 +98,6 @@ Result<std::unique_ptr<cache::KvCache>> Generator::make_cache(int32_t capacity) 
       [&](std::span<const cache::LayerShape> layers, engine::EngineMemory& memory) {
         return cache::make_cache(options_.kv_dtype, layers, capacity, memory);
       });
-}
-
-Result<std::shared_ptr<Session>> Generator::new_session() const {
-  GEN_ASSIGN(Sequence sequence, Sequence::create(*this));
-  return std::shared_ptr<Session>(new Session(shared_from_this(), std::move(sequence)));
-}
-
-Status Generator::generate(const Prompt& prompt, const CallParams& params, EventCallback callback,
-                           void* user, std::optional<GenResult>* result) const {
-  result->reset();
-  GEN_ASSIGN(auto session, new_session());
-  return run(std::move(session), prompt, params, callback, user, result);
 }
 
 }  // namespace gen::generate

@@ -23,6 +23,7 @@
 #include "generate/drafter.h"
 #include "generate/prompt.h"
 #include "generate/step_plan.h"
+#include "generate/text_spec.h"
 #include "model/model.h"
 #include "tokenizer/tokenizer.h"
 
@@ -129,6 +130,10 @@ class Generator : public std::enable_shared_from_this<Generator> {
   [[nodiscard]] int32_t vocab_size() const noexcept { return vocab_size_; }
   /// Tokens that end a text: the tokenizer's and the model's.
   [[nodiscard]] std::span<const int32_t> end_tokens() const noexcept { return end_tokens_; }
+  /// What all texts have in common.
+  [[nodiscard]] TextSpec text_spec() const noexcept {
+    return {tokenizer(), end_tokens_, vocab_size_, max_seq_len(), options_.shift_context};
+  }
   /// Null if there is none.
   [[nodiscard]] cache::PrefixCache* prefix_cache() const noexcept {
     return options_.prefix_cache.get();
@@ -153,7 +158,7 @@ class Generator : public std::enable_shared_from_this<Generator> {
   [[nodiscard]] Result<std::unique_ptr<cache::KvCache>> make_cache(int32_t capacity) const;
   [[nodiscard]] Result<std::shared_ptr<Session>> new_session() const;
 
-  /// One call on a session of its own; see generate::run in generation.h.
+  /// One call on a session of its own; see generate::run in run.h.
   Status generate(const Prompt& prompt, const CallParams& params, EventCallback callback,
                   void* user, std::optional<GenResult>* result) const;
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "generate/call_params.h"
-#include "generate/generator.h"
 #include "grammar/grammar.h"
+#include "tokenizer/tokenizer.h"
 
 namespace gen::generate {
 namespace {
@@ -38,17 +38,17 @@ void allow_stops(const grammar::Matcher& matcher, std::span<const int32_t> stops
 }
 
 Result<std::unique_ptr<GrammarRule>> GrammarRule::begin(const CallParams& params,
-                                                        const Generator& generator) {
+                                                        const tokenizer::Tokenizer* tokenizer) {
   if (params.grammar == nullptr && params.matcher == nullptr) {
     return std::unique_ptr<GrammarRule>();
   }
-  if (generator.tokenizer() == nullptr) {
+  if (tokenizer == nullptr) {
     return error(Code::kInvalidArgument, "a grammar for a generator without a tokenizer");
   }
   const HomeProcess& home =
       params.matcher != nullptr ? params.matcher->grammar().home() : params.grammar->home();
   GEN_TRY(home.check("the call's grammar"));
-  GEN_ASSIGN(const auto vocabulary, grammar::Vocabulary::of(*generator.tokenizer()));
+  GEN_ASSIGN(const auto vocabulary, grammar::Vocabulary::of(*tokenizer));
   std::unique_ptr<GrammarRule> rule;
   if (params.matcher != nullptr) {
     if (&params.matcher->grammar().vocabulary() != vocabulary.get()) {

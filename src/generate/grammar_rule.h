@@ -12,10 +12,13 @@
 #include "grammar/matcher/matcher.h"
 #include "sampling/token_mask.h"
 
+namespace gen::tokenizer {
+class Tokenizer;
+}  // namespace gen::tokenizer
+
 namespace gen::generate {
 
 struct CallParams;
-class Generator;
 
 /// Of a token that may come next: it ends the text that stands there, and is no part of it. What
 /// the grammar asks for by name is a part of the text, and a text that is no member cannot end.
@@ -31,8 +34,9 @@ class GrammarRule {
   /// Null where `params` have no grammar. kGrammar for one that names tokens that the tokenizer
   /// lacks; kInvalidArgument where there is no tokenizer, and for a matcher over another one;
   /// kState for one that another process has made.
+  /// `tokenizer` may be null.
   static Result<std::unique_ptr<GrammarRule>> begin(const CallParams& params,
-                                                    const Generator& generator);
+                                                    const tokenizer::Tokenizer* tokenizer);
   explicit GrammarRule(grammar::Matcher matcher) : matcher_(std::move(matcher)) {}
   /// The tokens that end the call's text; outlive it. None until then.
   void set_stops(std::span<const int32_t> stops) noexcept { stops_ = stops; }

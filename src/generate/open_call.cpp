@@ -32,7 +32,7 @@ Status OpenCall::enter(const Generator& generator, std::optional<OpenCall>* call
 }
 
 OpenCall::OpenCall(const Generator& generator)
-    : generator_(generator), participant_(&generator.scheduler()) {}
+    : generator_(generator), participant_(&generator.scheduler().queue()) {}
 
 void OpenCall::end() noexcept {
   if (!open_) return;

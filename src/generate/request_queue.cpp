@@ -6,8 +6,6 @@
 #include <limits>
 #include <utility>
 
-#include "generate/scheduler.h"
-
 namespace gen::generate {
 namespace {
 
@@ -33,7 +31,7 @@ Status check_wanted(const StepRequest& request, SteadyClock::time_point now) {
   return {};
 }
 
-Participant::Participant(Scheduler* scheduler) : queue_(scheduler->queue()) {
+Participant::Participant(RequestQueue* queue) : queue_(*queue) {
   const RequestQueue::Lock lock = queue_.lock();
   queue_.expected_.reserve(queue_.participants_ + 1);
   ++queue_.participants_;

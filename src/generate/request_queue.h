@@ -19,7 +19,6 @@
 namespace gen::generate {
 
 class RequestQueue;
-class Scheduler;
 
 /// A call that brings request after request. Between two of them, while its caller samples, the
 /// leader waits a moment for those that are usually quick, so that sessions which met in one step
@@ -27,8 +26,8 @@ class Scheduler;
 /// Threads: as its requests; guarded by the queue.
 class Participant {
  public:
-  /// `scheduler` must outlive it. May throw std::bad_alloc.
-  explicit Participant(Scheduler* scheduler);
+  /// `queue` must outlive it. May throw std::bad_alloc.
+  explicit Participant(RequestQueue* queue);
   ~Participant();
   Participant(const Participant&) = delete;
   Participant& operator=(const Participant&) = delete;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "generate/generation.h"
 #include "generate/generator.h"
 #include "generate/metric_names.h"
 #include "generate/scheduler.h"
@@ -34,21 +33,18 @@ class EarlierCancel {
 
 }  // namespace
 
+// Declared in generator.h, which knows no more of a session than its name.
+Result<std::shared_ptr<Session>> Generator::new_session() const {
+  GEN_ASSIGN(Sequence sequence, Sequence::create(*this));
+  return std::shared_ptr<Session>(new Session(shared_from_this(), std::move(sequence)));
+}
+
 Session::Session(std::shared_ptr<const Generator> generator, Sequence sequence)
     : generator_(std::move(generator)), sequence_(std::move(sequence)) {
   generator_->scheduler().add(this);
 }
 
 Session::~Session() { generator_->scheduler().remove(this); }
-
-Status Session::generate(const Prompt& prompt, const CallParams& params, EventCallback callback,
-                         void* user, std::optional<GenResult>* result) {
-  return run(shared_from_this(), prompt, params, callback, user, result);
-}
-
-Result<std::unique_ptr<Generation>> Session::open(const Prompt& prompt, CallParams params) {
-  return Generation::open(shared_from_this(), prompt, std::move(params));
-}
 
 void Session::publish_length() noexcept {
   length_.store(sequence_.length(), std::memory_order_relaxed);
@@ -118,7 +114,8 @@ Status Session::append(const Prompt& prompt) {
 }
 
 Status Session::append_prompt(const Prompt& prompt) {
-  Participant participant(&generator_->scheduler());  // until the session is out of use again
+  Participant participant(
+      &generator_->scheduler().queue());  // until the session is out of use again
   const InUseGuard guard(&in_use_);
   GEN_TRY(guard.entered("session"));
   return append_held(prompt, &participant);
@@ -147,7 +144,7 @@ Result<std::span<const int32_t>> Session::cut_to_common(std::span<const int32_t>
 
 Status Session::append_chat(std::span<const int32_t> wanted) {
   return metric::count_failure(generator_->metrics(), [&]() -> Status {
-    Participant participant(&generator_->scheduler());
+    Participant participant(&generator_->scheduler().queue());
     const InUseGuard guard(&in_use_);
     GEN_TRY(guard.entered("session"));
     const auto limit = static_cast<size_t>(generator_->max_seq_len());
@@ -233,7 +230,7 @@ Status Session::score(const Prompt& prompt, std::vector<float>* logprobs,
 
 Status Session::score_prompt(const Prompt& prompt, std::vector<float>* logprobs,
                              std::vector<int32_t>* tokens) {
-  Participant participant(&generator_->scheduler());
+  Participant participant(&generator_->scheduler().queue());
   const InUseGuard guard(&in_use_);
   GEN_TRY(guard.entered("session"));
   std::vector<int32_t> given;

@@ -35,7 +35,7 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  /// Whole text or callback form, see run() in generation.h.
+  /// Whole text or callback form, see run() in run.h.
   Status generate(const Prompt& prompt, const CallParams& params, EventCallback callback,
                   void* user, std::optional<GenResult>* result);
   /// Pull form.

@@ -6,8 +6,6 @@
 #include <limits>
 #include <utility>
 
-#include "generate/generator.h"
-
 namespace gen::generate {
 namespace {
 
@@ -26,8 +24,7 @@ void make_room_for(size_t more, T* container) {
 
 }  // namespace
 
-Status Transcript::begin(const Generator& generator, std::span<const int32_t> held,
-                         std::string unsaid) {
+Status Transcript::begin(const TextSpec& spec, std::span<const int32_t> held, std::string unsaid) {
   unsaid_ = std::move(unsaid);
   // For close(), if it comes before a token.
   make_room_for(unsaid_.size() + kMaxFlushed, &piece_);
@@ -36,22 +33,20 @@ Status Transcript::begin(const Generator& generator, std::span<const int32_t> he
   if (!unsaid_.empty()) stops_.make_room(unsaid_.size() + kMaxFlushed);
   stop_tokens_ = params_.stops.tokens;
   if (!params_.stops.ignore_eos) {
-    const std::span<const int32_t> ends = generator.end_tokens();
-    stop_tokens_.insert(stop_tokens_.end(), ends.begin(), ends.end());
+    stop_tokens_.insert(stop_tokens_.end(), spec.end_tokens.begin(), spec.end_tokens.end());
   }
-  if (generator.tokenizer() != nullptr) {
-    decoder_.emplace(*generator.tokenizer());
+  if (spec.tokenizer != nullptr) {
+    decoder_.emplace(*spec.tokenizer);
     GEN_TRY(decoder_->resume(held));
   }
-  const bool shifts = generator.options().shift_context;
-  const int32_t context = generator.max_seq_len();
+  const int32_t context = spec.max_seq_len;
   const int32_t room = context - static_cast<int32_t>(held.size());
-  context_ = shifts ? std::numeric_limits<int32_t>::max() : context;
-  most_ = std::min(params_.stops.effective_max_new_tokens(), shifts ? context : room);
+  context_ = spec.shifts ? std::numeric_limits<int32_t>::max() : context;
+  most_ = std::min(params_.stops.effective_max_new_tokens(), spec.shifts ? context : room);
   result_.tokens.reserve(static_cast<size_t>(most_));
   if (params_.sampling.logprobs >= 0) result_.logprobs.reserve(static_cast<size_t>(most_));
-  result_.top_count = std::clamp(params_.sampling.logprobs, 0, generator.vocab_size());
-  if (room == 0 && !shifts) end_ = FinishReason::kContextFull;
+  result_.top_count = std::clamp(params_.sampling.logprobs, 0, spec.vocab_size);
+  if (room == 0 && !spec.shifts) end_ = FinishReason::kContextFull;
   return {};
 }
 

@@ -15,12 +15,11 @@
 #include "generate/call_params.h"
 #include "generate/result.h"
 #include "generate/stop_matcher.h"
+#include "generate/text_spec.h"
 #include "sampling/chain.h"
 #include "tokenizer/stream_decoder.h"
 
 namespace gen::generate {
-
-class Generator;
 
 /// Writes tokens, text and log-probabilities of a result, and its finish reason; the rest of it is
 /// the caller's. Threads: one at a time.
@@ -32,7 +31,7 @@ class Transcript {
 
   /// The text goes on behind `held`, all that the session holds, the end of which was left `unsaid`
   /// and is said first. May throw std::bad_alloc; nothing has been said then.
-  Status begin(const Generator& generator, std::span<const int32_t> held, std::string unsaid);
+  Status begin(const TextSpec& spec, std::span<const int32_t> held, std::string unsaid);
   /// Tokens that may be kept at most.
   [[nodiscard]] int32_t most() const noexcept { return most_; }
 
@@ -48,10 +47,10 @@ class Transcript {
   Result<bool> take(const sampling::Choice& choice, int32_t length, Role role);
   /// What ends the text where it now stands, kNone if it goes on.
   [[nodiscard]] FinishReason end() const noexcept { return end_; }
-  /// Ends the text; event() is then the done event. Where that is `told`, everything held comes out,
-  /// unless a stop string was what ended it or nothing was said; what does not is left unsaid. Only
-  /// where the model has ended it an unfinished character is given up; after any other end the next
-  /// call can complete it.
+  /// Ends the text; event() is then the done event. Where that is `told`, everything held comes
+  /// out, unless a stop string was what ended it or nothing was said; what does not is left unsaid.
+  /// Only where the model has ended it an unfinished character is given up; after any other end the
+  /// next call can complete it.
   void close(FinishReason reason, bool told) noexcept;
   /// Text of the tokens that was held back and in no event.
   [[nodiscard]] std::string take_unsaid() noexcept;

@@ -13,6 +13,7 @@
 #include "base/metrics_memory.h"
 #include "generate/cache_forms.h"
 #include "generate/metric_names.h"
+#include "generate/run.h"
 #include "generate/small_drafter.h"
 #include "generate/speculative/drafter_chain.h"
 #include "generate/speculative/ngram_lookup.h"

@@ -20,6 +20,7 @@
 #include "generate/cache_forms.h"
 #include "generate/knowing_drafter.h"
 #include "generate/metric_names.h"
+#include "generate/run.h"
 #include "generate/small_drafter.h"
 #include "generate/speculative/drafter_chain.h"
 #include "generate/speculative/ngram_lookup.h"

@@ -22,6 +22,7 @@
 #include "generate/cache_forms.h"
 #include "generate/fake_world.h"
 #include "generate/knowing_drafter.h"
+#include "generate/run.h"
 #include "support/sanitized.h"
 
 namespace gen::generate {

@@ -389,7 +389,7 @@ TEST(Scheduler, QuickParticipantsMeetAgain) {
   Scheduler scheduler(model, limits);
   constexpr int kSteps = 20;
   const std::vector<int32_t> token{1};
-  Participant participants[2] = {Participant(&scheduler), Participant(&scheduler)};
+  Participant participants[2] = {Participant(&scheduler.queue()), Participant(&scheduler.queue())};
   Stepper steppers[2];
   StepRequest first[2];
   for (int i : {0, 1}) {
@@ -423,8 +423,8 @@ TEST(Scheduler, QuickParticipantsMeetAgain) {
 TEST(Scheduler, PollingWaitsForCallsThatHaveTokensToGive) {
   const FakeModel model(kVocab);
   Scheduler scheduler(model, {8, 512, 512});
-  Participant quick(&scheduler);
-  Participant rich(&scheduler);
+  Participant quick(&scheduler.queue());
+  Participant rich(&scheduler.queue());
   Stepper one;
   Stepper two;
   const std::vector<int32_t> token{1};
@@ -459,7 +459,7 @@ TEST(Scheduler, PollingWaitsForCallsThatHaveTokensToGive) {
   scheduler.queue().note_said(&rich, true);
   scheduler.queue().note_ended(&rich);
   {
-    Participant leaves(&scheduler);
+    Participant leaves(&scheduler.queue());
     scheduler.queue().note_said(&leaves, true);
   }
   StepRequest back = two.request(token);

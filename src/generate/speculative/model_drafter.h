@@ -7,15 +7,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "cache/sequence/kv_cache.h"
 #include "engine/memory.h"
 #include "generate/drafter.h"
-#include "generate/generator.h"
 #include "graph/batch.h"
 #include "model/model.h"
 
@@ -23,6 +24,9 @@ namespace gen::generate {
 
 class ModelDrafter final : public Drafter {
  public:
+  /// As GeneratorOptions::cache_factory.
+  using MakeCache = std::function<Result<std::unique_ptr<cache::KvCache>>(
+      std::span<const cache::LayerShape> shapes, int32_t capacity)>;
   struct Options {
     int32_t most = 4;         // tokens of a guess
     int32_t vocab = 0;        // tokens that both models have: the first so many
@@ -30,7 +34,7 @@ class ModelDrafter final : public Drafter {
     int32_t prompt_rows = 0;  // most rows of texts that are caught up with in a step
     std::string kv_dtype = "fp32";
     engine::EngineMemory* memory = nullptr;  // for caches; outlives all sessions
-    CacheFactory cache_factory = nullptr;    // instead of kv_dtype and memory
+    MakeCache cache_factory = nullptr;       // instead of kv_dtype and memory
   };
   /// kUnsupported for a model that cannot go back to any place, kInvalidArgument for
   /// a format that its heads do not fit.
