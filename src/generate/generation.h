@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generation: the one decode loop. It is pulled event by event; a callback, a whole text and a
-// stream are all this loop. The push form is run.h. What it leaves in the session is in session.h.
+// stream are all this loop. The push form is run.h. What it leaves in the session is in session.h;
+// row_result.h has what the model answers for a token, draft_controller.h the rows behind it.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +14,14 @@
 #include "base/cancel.h"
 #include "base/status.h"
 #include "generate/call_params.h"
-#include "generate/drafter.h"
+#include "generate/draft_controller.h"
 #include "generate/open_call.h"
 #include "generate/prompt.h"
 #include "generate/result.h"
+#include "generate/row_result.h"
 #include "generate/sequence.h"
-#include "generate/speculative/accept_tracker.h"
-#include "generate/speculative/draft_draw.h"
 #include "generate/token_picker.h"
 #include "generate/transcript.h"
-
-namespace gen::grammar {
-class Matcher;
-}  // namespace gen::grammar
 
 namespace gen::generate {
 
@@ -100,34 +96,34 @@ class Generation {
   [[nodiscard]] GenResult take_result() noexcept { return std::move(result_); }
 
  private:
-  enum class State : int32_t { kOpening, kPrefill, kDecode, kEnded };
+  /// kNew: the session is not this call's yet.
+  enum class State : int32_t { kNew, kOpening, kPrefill, kDecode, kEnded };
+  /// What the sequence evaluates: nothing; all but its last token, before the context shifts; all,
+  /// for the token that is next.
+  enum class Work : int32_t { kNone, kCatchUp, kRow };
+  /// The event that is next: nobody has asked for it; it is asked for; the request that it needs is
+  /// queued.
+  enum class Asked : int32_t { kNot, kYes, kQueued };
 
   Generation(std::shared_ptr<Session> session, CallParams params, Urgency urgency);
   Status start(const Prompt& prompt);
-  void begin_drafts();
-  void begin_draws() noexcept;
-  void begin_chains() noexcept;
-  void note_member() noexcept;
-  void follow_rule(int32_t token) noexcept;
-  void note_drafts(int32_t drafted, int32_t accepted) noexcept;
-  void make_room(size_t rows);
-  [[nodiscard]] int32_t max_drafts() noexcept;
-  [[nodiscard]] TokenPicker::At where() const noexcept;
-  Result<sampling::Choice> pick();
-  Status add_rule(RowRule* rule);
-  static Status make_mask(void* self) noexcept;
-  /// What the next row answers with.
-  [[nodiscard]] bool wants_best() const noexcept { return n_best_ > 0 && !whole_row_; }
+  void begin_rows();
+  bool queue() noexcept;
   Status prepare(StepRequest** request);
+  Status begin_work();
+  static Status make_mask(void* self) noexcept;
   Status advance(bool* event);
   Status choose(bool* event);
-  [[nodiscard]] sampling::ShortRow short_row() const noexcept;
-  [[nodiscard]] int32_t left() const noexcept;
+  Result<sampling::Choice> pick();
+  Result<Transcript::Role> accept(int32_t token);
+  Status say(const sampling::Choice& choice, Transcript::Role role);
   void end_at_grammar() noexcept;
-  void keep_row() noexcept;
-  void end_step() noexcept;
-  bool queue() noexcept;
+  void note_member() noexcept;
+  void note_event(bool prefill) noexcept;
+  [[nodiscard]] TokenPicker::At where() const noexcept;
+  [[nodiscard]] int32_t left() const noexcept;
   void take_back() noexcept;
+  void leave_queue() noexcept;
   template <typename F>
   Status contain(F&& work) noexcept;
   /// `told`: the done event is given.
@@ -140,44 +136,19 @@ class Generation {
   TokenPicker picker_;
   Transcript transcript_;
   std::unique_ptr<GrammarRule> rule_;  // null without
-  /// Only the best tokens of a row are looked at, so many, and the model finds them; 0: all logits.
-  int32_t n_best_ = 0;
-  /// The last row's best tokens do not decide it: the next pass runs it again for all its logits.
-  bool whole_row_ = false;
-  std::vector<float> logits_;           // [rows, V]: the last row's, and those of its drafts; or
-  std::vector<int32_t> best_;           // [rows, n_best_], of these tokens
-  std::vector<int32_t> aside_;          // tokens whose logits the call changes
-  std::vector<float> aside_logits_;     // of these, as they came
-  double mass_at_ = 0.0;                // the temperature of the row's mass; 0: it is not wanted
-  bool wants_part_ = false;             // and of it the part in which the draw lies
-  std::vector<float> part_;             // these logits, or empty
-  std::vector<double> mass_;            // of the row, in parts
-  bool masked_ = false;                 // the last row's best are those that rule_ allows
-  std::unique_ptr<DraftState> drafts_;  // the session's; null without
-  std::unique_ptr<grammar::Matcher> draft_rule_;  // where rule_ is, for the drafter; null without
-  std::optional<DraftDraw> draft_draw_;  // none where the best token is taken, or without drafts
-  int32_t max_drafts_ = 0;
-  bool chains_ = false;  // the model goes on by itself for some rows, see StepRunner
-  DraftJob job_;
-  int32_t row_ = 0;  // of the tree, whose logits are next; 0 before they have come
-  AcceptTracker tracker_{0};
-  int32_t paused_until_ = 0;   // tokens of the text; nothing is guessed before
-  std::vector<int32_t> path_;  // rows of the tree that the text went through
-  int32_t hits_ = 0;           // rows that guessed what was drawn, one that ended the text included
-  CancelFlag cancel_;          // the session's or the caller's
+  RowResult row_;
+  DraftController drafts_;
+  CancelFlag cancel_;  // the session's or the caller's
   Urgency urgency_;
   std::optional<OpenCall> call_;
-  StepRequest* request_ = nullptr;  // with the scheduler
-  Status failure_;                  // of preparing a request, for take() to report
-  SteadyClock::time_point asked_;   // when the event under way was asked for
-  bool asking_ = false;
-  bool evaluating_ = false;   // the sequence has been started
-  bool catching_up_ = false;  // for all but its last token, before the context shifts
-  bool queued_ = false;       // by poll()
-  Sequence::Mark before_;     // the session as open() found it
-  Answered answered_;         // and what it had answered
-  State state_ = State::kOpening;
-  bool holds_session_ = false;
+  StepRequest* request_ = nullptr;    // with the scheduler
+  Status failure_;                    // of preparing a request, for take() to report
+  SteadyClock::time_point asked_at_;  // when the event under way was asked for
+  Sequence::Mark before_;             // the session as open() found it
+  Answered answered_;                 // and what it had answered
+  State state_ = State::kNew;
+  Work work_ = Work::kNone;
+  Asked asked_ = Asked::kNot;
 };
 
 /// OK while a call that has said `tokens` tokens is wanted; kCancelled where `cancel` (may be null)

@@ -68,7 +68,7 @@ Status Sequence::evaluate(int32_t end, const Pass& pass) {
 Status Sequence::start(int32_t end, const Pass& pass) {
   end_ = 0;  // done, if this fails
   out_ = false;
-  if (pass.wants() != graph::kWantsNothing) forget(pass.results_from);
+  if (pass.query.wants() != graph::kWantsNothing) forget(pass.results_from);
   if (stale_) GEN_TRY(rebuild());
   GEN_TRY(renew_state());
   pass_ = pass;
@@ -88,7 +88,7 @@ StepRequest* Sequence::next() {
   const int32_t at = evaluated();
   const int32_t rows =
       std::min({pass_end(at) - at, generator_->prefill_chunk(), cache_->plan_limit()});
-  const graph::Wants wants = pass_.wants();
+  const graph::Wants wants = pass_.query.wants();
   const bool quiet_pass = wants == graph::kWantsNothing;
   const int32_t quiet = quiet_pass ? rows : std::clamp(pass_.results_from - at, 0, rows);
   wants_.assign(static_cast<size_t>(quiet), graph::kWantsNothing);
@@ -115,19 +115,8 @@ StepRequest* Sequence::next() {
   request_.first_position = at;
   request_.positions = {};
   request_.wants = wants_;
-  request_.logits = nullptr;
-  request_.best = {};
-  request_.rule = pass_.rule;
-  const auto written = static_cast<size_t>(std::max(at - pass_.results_from, 0));
-  if (wants == graph::kWantsLogits) {
-    request_.logits =
-        pass_.logits + written * static_cast<size_t>(generator_->model().traits().vocab_size);
-  } else if (wants == graph::kWantsBest) {
-    const size_t before = written * static_cast<size_t>(pass_.best.k);
-    request_.best = pass_.best;
-    request_.best.tokens += before;
-    request_.best.logits += before;
-  }
+  request_.query = pass_.query.behind(static_cast<size_t>(std::max(at - pass_.results_from, 0)),
+                                      static_cast<size_t>(generator_->model().traits().vocab_size));
   request_.cancel = pass_.cancel;
   request_.urgency = pass_.urgency;
   request_.participant = pass_.participant;

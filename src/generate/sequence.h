@@ -62,16 +62,9 @@ class Sequence {
 
   /// What a pass writes and who may stop it.
   struct Pass {
-    /// Rows in [results_from, end) write logits, [end - results_from, V], or each its best tokens,
-    /// where there is a place for them.
+    /// Rows in [results_from, end) answer with what the query wants, if anything.
     int32_t results_from = 0;
-    float* logits = nullptr;
-    graph::BestRows best;
-    RowRule rule;  // of the last row, where it is the only one that wants best
-    [[nodiscard]] graph::Wants wants() const noexcept {
-      if (logits != nullptr) return graph::kWantsLogits;
-      return best.tokens != nullptr ? graph::kWantsBest : graph::kWantsNothing;
-    }
+    graph::RowQuery query;
     const CancelFlag* cancel = nullptr;      // polled before every chunk and inside the model
     std::atomic<float>* progress = nullptr;  // share done, 0 to 1
     Urgency urgency;
@@ -154,7 +147,7 @@ class Sequence {
   Status drop(int32_t first, int32_t n);
   /// Where the tokens end whose logits nobody wants.
   [[nodiscard]] int32_t quiet_end() const noexcept {
-    return pass_.wants() != graph::kWantsNothing ? std::min(end_, pass_.results_from) : end_;
+    return pass_.query.wants() != graph::kWantsNothing ? std::min(end_, pass_.results_from) : end_;
   }
   /// The prefix cache, if there is one and this sequence can go on from what others had, and they
   /// from what it has: its cache has blocks, and a state snapshots. Else null.

@@ -280,7 +280,7 @@ Status Session::score_tail(int32_t first, Participant* participant, std::vector<
   for (int32_t from = std::max(first - 1, 0); from < length - 1; from += window) {
     Sequence::Pass pass;
     pass.results_from = from;
-    pass.logits = logits.data();
+    pass.query.logits = logits.data();
     pass.cancel = &cancel;
     pass.participant = participant;
     const int32_t end = std::min(from + window, length - 1);

@@ -40,19 +40,6 @@ class Evictable {
   [[nodiscard]] virtual int64_t last_used() const noexcept = 0;
 };
 
-/// What comes with a row that wants best, see graph::Batch; all is empty where it is its logits
-/// alone.
-struct RowRule {
-  std::span<const int32_t> aside;  // tokens
-  float* aside_logits = nullptr;
-  std::span<const uint32_t> mask;  // written by `during`; empty: every token is allowed
-  graph::During during;
-  double temperature = 0.0;  // of the mass that is wanted; 0: none
-  double* mass = nullptr;    // [mass_parts(V)]
-  double place = -1.0;       // of the part of it that is wanted; below 0: none
-  float* part = nullptr;     // [kMassPart]
-};
-
 /// One sequence's rows: a decode token, alone or with drafts behind it, or what is left of a
 /// prompt. A step may run only the first of them. Borrowed by the scheduler until it is done.
 struct StepRequest {
@@ -65,9 +52,7 @@ struct StepRequest {
   int32_t first_position = 0;          // of tokens[0]
   std::span<const int32_t> positions;  // [T]; empty: they count up
   std::span<const uint8_t> wants;      // [T] of graph::Wants
-  float* logits = nullptr;             // [rows that want logits, V]
-  graph::BestRows best;                // for the rows that want best
-  RowRule rule;                        // of the last row, where that wants best and no other does
+  graph::RowQuery query;               // what comes with what they want
   /// For a single token: drafts are welcome. What a drafter adds in a step become rows behind the
   /// token, and the spans above those of the job; they want what the token does, and there is room
   /// for all of it. Without a drafter rows are added that the model fills by itself. Null: none.

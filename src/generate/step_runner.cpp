@@ -6,7 +6,6 @@
 #include <chrono>
 #include <utility>
 
-#include "base/mass_parts.h"
 #include "base/to_size.h"
 #include "generate/metric_names.h"
 
@@ -148,9 +147,6 @@ void StepRunner::reserve(std::span<const StepPlan::Part> parts) {
   positions_.reserve(rows);
   parents_.reserve(rows);
   wants_.reserve(rows);
-  masks_.reserve(parts.size());
-  asides_.reserve(parts.size());
-  masses_.reserve(parts.size());
 }
 
 // Whether the batch has the rows of one token of each sequence, and drafts, alone.
@@ -185,13 +181,7 @@ void StepRunner::begin(std::span<const StepPlan::Part> parts) {
   positions_.clear();
   parents_.clear();
   wants_.clear();
-  wanted_logits_ = 0;
-  wanted_best_ = 0;
-  best_k_ = 1;
-  masks_.clear();
-  asides_.clear();
-  masses_.clear();
-  n_aside_ = 0;
+  results_.begin(parts.size());
   chained_ = 0;
   reserve(parts);
 }
@@ -229,17 +219,9 @@ void StepRunner::add(const StepPlan::Part& part, const cache::CachePlan& plan) n
     }
   }
   parts_.push_back({part.request, plan.count, part.drafts});
-  wanted_logits_ += wanted_rows(parts_.back(), graph::kWantsLogits);
-  const size_t best = wanted_rows(parts_.back(), graph::kWantsBest);
-  wanted_best_ += best;
-  if (best == 0) return;
-  best_k_ = std::max(best_k_, request.best.k);
-  const RowRule& rule = request.rule;
-  const auto last = static_cast<int32_t>(tokens_.size()) - 1;
-  if (!rule.mask.empty()) masks_.push_back({last, rule.mask});
-  if (!rule.aside.empty()) asides_.push_back({last, rule.aside});
-  if (rule.temperature > 0.0) masses_.push_back({last, rule.temperature, rule.place});
-  n_aside_ += rule.aside.size();
+  results_.add(request.query, wanted_rows(parts_.back(), graph::kWantsLogits),
+               wanted_rows(parts_.back(), graph::kWantsBest),
+               static_cast<int32_t>(tokens_.size()) - 1);
 }
 
 // Where there was less room for one of them, all are as short.
@@ -260,14 +242,14 @@ void StepRunner::even_chains() noexcept {
   tokens_.resize(at);
   positions_.resize(at);
   wants_.resize(at);
-  wanted_best_ = at;
+  results_.cut_to_best(at);
   for (StepPlan::Part& part : parts_) part.rows = chained_;
 }
 
 // While the engine computes. A mask that cannot be made leaves a choice that its request ignores.
 Status StepRunner::during(void* self) noexcept {
   for (const StepPlan::Part& part : static_cast<StepRunner*>(self)->parts_) {
-    const graph::During& own = part.request->rule.during;
+    const graph::During& own = part.request->query.during;
     if (own.call != nullptr) GEN_TRY(own.call(own.context));
   }
   return {};
@@ -304,36 +286,15 @@ void StepRunner::run() {
 // cancelled one waits for the end of the step.
 Status StepRunner::forward() {
   const StepRequest* const only = parts_.size() == 1 ? parts_.front().request : nullptr;
-  const size_t parts = mass_parts(to_size(model_.traits().vocab_size));
-  if (only == nullptr) {
-    logits_.resize(wanted_logits_ * static_cast<size_t>(model_.traits().vocab_size));
-    best_tokens_.resize(wanted_best_ * to_size(best_k_));
-    best_logits_.resize(wanted_best_ * to_size(best_k_));
-    aside_logits_.resize(n_aside_);
-    mass_.resize(masses_.empty() ? 0 : wanted_best_ * parts);
-    part_.resize(masses_.empty() ? 0 : wanted_best_ * kMassPart);
-  }
   graph::Batch batch;
   batch.tokens = tokens_;
   batch.positions = positions_;
   batch.parents = parents_;
   batch.wants = wants_;
   batch.sequences = sequences_;
-  batch.logits = only != nullptr ? only->logits : logits_.data();
-  batch.logits_rows = wanted_logits_;
-  batch.best.k = best_k_;
-  batch.best.tokens = only != nullptr ? only->best.tokens : best_tokens_.data();
-  batch.best.logits = only != nullptr ? only->best.logits : best_logits_.data();
-  batch.best.rows = wanted_best_;
-  batch.best.mass = only != nullptr ? only->rule.mass : mass_.data();
-  batch.best.mass_parts = parts;
-  batch.best.part = only != nullptr ? only->rule.part : part_.data();
-  batch.masks = masks_;
-  batch.masses = masses_;
-  batch.asides = asides_;
-  batch.aside_logits = only != nullptr ? only->rule.aside_logits : aside_logits_.data();
-  if (!masks_.empty()) batch.during = {during, this};
-  batch.cancel = only != nullptr ? only->cancel : nullptr;
+  results_.place(only != nullptr ? &only->query : nullptr, &batch);
+  if (results_.any_mask()) batch.during = {during, this};
+  if (only != nullptr) batch.cancel = only->cancel;
   batch.tracer = tracer_;
   batch.deterministic = deterministic_;
   batch.chained = chained_;
@@ -347,32 +308,9 @@ void StepRunner::hand_out() noexcept {
   }
   if (chained_ > 0) return hand_out_chains();
   if (parts_.size() == 1) return;
-  const float* from = logits_.data();
-  size_t best = 0;
-  const float* aside = aside_logits_.data();
-  const size_t parts = mass_parts(to_size(model_.traits().vocab_size));
   for (const StepPlan::Part& part : parts_) {
-    const size_t n =
-        wanted_rows(part, graph::kWantsLogits) * static_cast<size_t>(model_.traits().vocab_size);
-    std::copy_n(from, n, part.request->logits);
-    from += n;
-    // Each takes the first of what the one that wanted the most has.
-    const graph::BestRows& to = part.request->best;
-    const size_t n_best = wanted_rows(part, graph::kWantsBest);
-    for (size_t row = 0; row < n_best; ++row, best += to_size(best_k_)) {
-      std::copy_n(best_tokens_.data() + best, to.k, to.tokens + row * to_size(to.k));
-      std::copy_n(best_logits_.data() + best, to.k, to.logits + row * to_size(to.k));
-    }
-    if (n_best > 0) {
-      const RowRule& rule = part.request->rule;
-      if (rule.temperature > 0.0) {
-        const size_t row = best / to_size(best_k_) - 1;
-        std::copy_n(mass_.data() + row * parts, parts, rule.mass);
-        if (rule.place >= 0.0) std::copy_n(part_.data() + row * kMassPart, kMassPart, rule.part);
-      }
-      std::copy_n(aside, rule.aside.size(), rule.aside_logits);
-      aside += rule.aside.size();
-    }
+    results_.hand_out(part.request->query, wanted_rows(part, graph::kWantsLogits),
+                      wanted_rows(part, graph::kWantsBest));
   }
 }
 
@@ -382,12 +320,9 @@ void StepRunner::hand_out_chains() noexcept {
   for (size_t s = 0; s < n; ++s) {
     StepRequest& request = *parts_[s].request;
     for (size_t i = 0; i < to_size(chained_); ++i) {
-      if (n > 1) {
-        request.best.tokens[i] = best_tokens_[i * n + s];
-        request.best.logits[i] = best_logits_[i * n + s];
-      }
+      if (n > 1) results_.hand_out_row(request.query, i, i * n + s);
       const auto next = static_cast<int32_t>(i) + 1;
-      if (next < chained_) request.draft->tree.set(next, request.best.tokens[i]);
+      if (next < chained_) request.draft->tree.set(next, request.query.best.tokens[i]);
     }
   }
 }

@@ -16,6 +16,7 @@
 #include "generate/drafter.h"
 #include "generate/speculative/draft_planner.h"
 #include "generate/step_plan.h"
+#include "generate/step_results.h"
 #include "model/model.h"
 
 namespace gen::generate {
@@ -37,7 +38,8 @@ class StepRunner {
         measure_caches_(measure_caches),
         drafter_(drafter),
         planner_(policy),
-        deterministic_(deterministic) {}
+        deterministic_(deterministic),
+        results_(static_cast<size_t>(model.traits().vocab_size)) {}
   StepRunner(const StepRunner&) = delete;
   StepRunner& operator=(const StepRunner&) = delete;
 
@@ -100,21 +102,9 @@ class StepRunner {
   std::vector<int32_t> parents_;  // empty as long as no request has some
   std::vector<uint8_t> wants_;
   std::vector<graph::BatchSequence> sequences_;
-  size_t wanted_logits_ = 0;  // rows
-  size_t wanted_best_ = 0;
-  int32_t best_k_ = 1;         // the most that one of them wants
-  std::vector<float> logits_;  // [wanted_logits_, V], for steps of several sequences
-  std::vector<int32_t> best_tokens_;
-  std::vector<float> best_logits_;
-  std::vector<graph::RowMask> masks_;
-  std::vector<graph::RowAside> asides_;
-  std::vector<graph::RowMass> masses_;
-  int32_t chained_ = 0;              // rows of each sequence; 0: they are no chains
-  double link_seconds_ = 0.0;        // of a row of the last chain, or step that could be one's
-  size_t n_aside_ = 0;               // tokens
-  std::vector<float> aside_logits_;  // [n_aside_]
-  std::vector<float> part_;          // [wanted_best_, kMassPart], the same
-  std::vector<double> mass_;         // [wanted_best_, parts], if some row wants any
+  StepResults results_;
+  int32_t chained_ = 0;        // rows of each sequence; 0: they are no chains
+  double link_seconds_ = 0.0;  // of a row of the last chain, or step that could be one's
 };
 
 }  // namespace gen::generate

@@ -131,7 +131,7 @@ class PlanRunner {
   Status feed() {
     Side& of = work_.sides_[0];
     const auto n = static_cast<int64_t>(batch_.sequences.size());
-    const engine::ConstMatrixView best = {of.block.best().tokens.as<const float>(), n, 1, 1};
+    const engine::ConstMatrixView best = {of.block.best().args.tokens.as<const float>(), n, 1, 1};
     const engine::MatrixView tokens = {of.block.token_places().as<float>(), n, 1, 1};
     return run(of, engine::SelectRowsArgs{best, of.block.at(of.block.wanted_rows()), tokens});
   }
@@ -291,8 +291,8 @@ class PlanRunner {
     const StepBlock::Best all = of.block.best();
     const int64_t row = std::max<int64_t>(first_selected_row_ - all.first, 0);
     const auto rows = static_cast<size_t>(std::clamp<int64_t>(all.n - row, 0, args.x.rows));
-    const int64_t first = row * all.k;
-    const size_t n = rows * to_size(all.k);
+    const int64_t first = row * all.args.k;
+    const size_t n = rows * to_size(all.args.k);
     GEN_TRY(download(of, batch_.best.tokens + first, args.tokens.as<const std::byte>(),
                      n * sizeof(int32_t)));
     GEN_TRY(download(of, batch_.best.logits + first, args.values.as<const std::byte>(),
@@ -310,7 +310,8 @@ class PlanRunner {
     Side& of = side(plan_.instructions_.back());
     const size_t bytes = of.block.n_aside() * sizeof(float);
     if (bytes == 0) return {};
-    return download(of, batch_.aside_logits, of.block.aside_logits().as<const std::byte>(), bytes);
+    return download(of, batch_.best.aside_logits, of.block.aside_logits().as<const std::byte>(),
+                    bytes);
   }
 
   /// Through the host, which waits for what makes the rows.

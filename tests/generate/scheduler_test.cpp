@@ -36,7 +36,7 @@ struct Stepper {
     made.tokens = tokens;
     made.first_position = cache.length();
     made.wants = wants;
-    made.logits = logits.data();
+    made.query.logits = logits.data();
     return made;
   }
 
@@ -181,7 +181,7 @@ TEST(Scheduler, DraftsOfAStarvedRequestAreGone) {
   request.tokens = token;
   request.first_position = 1;
   request.wants = wants;
-  request.logits = logits.data();
+  request.query.logits = logits.data();
   request.draft = &job;
   scheduler.submit(&request);
   for (int i = 0; i < 2; ++i) {
