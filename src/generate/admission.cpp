@@ -26,25 +26,25 @@ void Admission::choose() {
     plan_step(waiting, limits_, &plan_);
   } catch (const std::bad_alloc&) {
     // The others try again.
-    plan_.parts.clear();
+    plan_.slices.clear();
     queue_.fail_first(error(Code::kOutOfMemory, "no memory to plan a step for %zu waiting sessions",
                             waiting.size()));
   }
-  std::sort(plan_.parts.begin(), plan_.parts.end(),
-            [this](const StepPlan::Part& a, const StepPlan::Part& b) {
+  std::sort(plan_.slices.begin(), plan_.slices.end(),
+            [this](const StepPlan::Slice& a, const StepPlan::Slice& b) {
               return queue_.comes_before(*a.request, *b.request);
             });
   for (StepRequest* request : queue_.waiting()) ++request->passed_over;
-  for (const StepPlan::Part& part : plan_.parts) part.request->running = true;
+  for (const StepPlan::Slice& slice : plan_.slices) slice.request->running = true;
 }
 
-bool Admission::reserve(const StepPlan::Part& part, SteadyClock::time_point now,
+bool Admission::reserve(const StepPlan::Slice& slice, SteadyClock::time_point now,
                         cache::CachePlan* plan) {
-  StepRequest* const request = part.request;
+  StepRequest* const request = slice.request;
   if (request->evicted) return false;
   request->status = check_wanted(*request, now);
   if (!request->status.ok()) return false;
-  Result<cache::CachePlan> made = make_room(part);
+  Result<cache::CachePlan> made = make_room(slice);
   const bool starved = made.status().code() == Code::kPoolExhausted;
   if (starved && !request->starved) request->starved_since = now;
   request->starved = starved;
@@ -55,19 +55,19 @@ bool Admission::reserve(const StepPlan::Part& part, SteadyClock::time_point now,
   *plan = *made;
   if (request->state == nullptr) return true;
   const cache::Keep keep =
-      part.drafts > 0 && made->count > 1 ? cache::Keep::kSome : cache::Keep::kAll;
+      slice.drafts > 0 && made->count > 1 ? cache::Keep::kSome : cache::Keep::kAll;
   const Result<cache::StatePlan> state = request->state->plan(made->count, keep);
   request->status = state.status();
   if (state.ok()) request->state_plan = state.value();
   return state.ok();
 }
 
-// Reserves the rows of a part. What begins in a pool must find room for all it is going to need.
-Result<cache::CachePlan> Admission::make_room(const StepPlan::Part& part) {
-  StepRequest& request = *part.request;
+// Reserves the rows of a slice. What begins in a pool must find room for all it is going to need.
+Result<cache::CachePlan> Admission::make_room(const StepPlan::Slice& slice) {
+  StepRequest& request = *slice.request;
   cache::KvCache& cache = *request.cache;
-  int32_t rows = part.rows;
-  if (part.drafts > 0 && rows > 1) {
+  int32_t rows = slice.rows;
+  if (slice.drafts > 0 && rows > 1) {
     if (cache.length() > 0 || !cache.traits().pooled) {
       Result<cache::CachePlan> plan = cache.plan(rows);
       if (plan.ok()) return plan;

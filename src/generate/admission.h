@@ -32,21 +32,21 @@ class Admission {
   void add(Evictable* idle);
   void remove(Evictable* idle) noexcept;
 
-  /// Plans a step over all that wait, with the queue's mutex held; its parts are then running, in
+  /// Plans a step over all that wait, with the queue's mutex held; its slices are then running, in
   /// the order in which they are to be reserved. Where there is no memory for a plan the oldest
-  /// request fails alone, and the step has no parts.
+  /// request fails alone, and the step has no slices.
   void choose();
-  [[nodiscard]] std::span<StepPlan::Part> parts() noexcept { return plan_.parts; }
+  [[nodiscard]] std::span<StepPlan::Slice> slices() noexcept { return plan_.slices; }
 
-  /// Reserves the rows of a part, with the mutex released; of drafts only what asks nothing of
+  /// Reserves the rows of a slice, with the mutex released; of drafts only what asks nothing of
   /// others, so the plan may be for fewer rows. False if it cannot be in the step: the request says
   /// why, and may be starved, or have been evicted before its turn came.
-  bool reserve(const StepPlan::Part& part, SteadyClock::time_point now, cache::CachePlan* plan);
+  bool reserve(const StepPlan::Slice& slice, SteadyClock::time_point now, cache::CachePlan* plan);
   /// Sequences whose caches were taken since this was last asked.
   [[nodiscard]] int32_t take_preempted() noexcept { return std::exchange(preempted_, 0); }
 
  private:
-  Result<cache::CachePlan> make_room(const StepPlan::Part& part);
+  Result<cache::CachePlan> make_room(const StepPlan::Slice& slice);
   bool evict_idle() noexcept;
   bool evict_for(const StepRequest& request) noexcept;
 

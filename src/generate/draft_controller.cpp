@@ -24,7 +24,7 @@ void DraftController::begin(const Call& call, std::unique_ptr<DraftState>* kept,
   if (generator_.drafter() != nullptr) {
     if (begin_drafter(call, kept, result)) return;
     generator_.metrics().add(metric::kDraftsFailed, 1);
-  } else if (result->is_best_alone() && generator_.model().traits().chains) {
+  } else if (result->is_best_alone() && generator_.model().traits().multi_step) {
     begin_runs(result);
     if (guesses()) return;
   }
@@ -87,7 +87,7 @@ void DraftController::ended(std::span<const int32_t> text) noexcept {
 DraftJob* DraftController::offer(std::span<const int32_t> held, size_t said,
                                  std::span<const int32_t> stops, int32_t left) noexcept {
   const bool runs = source_ == Source::kModel;
-  const int32_t most = runs ? kMaxLinks - 1 : max_drafts(static_cast<int32_t>(said));
+  const int32_t most = runs ? kMaxMultiSteps - 1 : max_drafts(static_cast<int32_t>(said));
   job_.most = std::min(most, left - 1);
   job_.stops = stops;
   job_.failures = 0;

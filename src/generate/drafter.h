@@ -22,10 +22,10 @@ namespace gen::generate {
 
 /// Most rows of a tree, its first included.
 constexpr int32_t kMaxDraftRows = cache::kMaxTreeRows;
-/// Rows of a chain (see StepRunner): more would save little and keep those waiting longer that come
+/// Steps that run without the host (see StepRunner): more would save little and keep those waiting longer that come
 /// or are cancelled meanwhile. And the seconds that one may take; a single row is none.
-constexpr int32_t kMaxLinks = 4;
-constexpr double kMaxChainSeconds = 0.01;
+constexpr int32_t kMaxMultiSteps = 4;
+constexpr double kMaxMultiStepSeconds = 0.01;
 
 /// Row 0 is the pending token, the last of the text; every other row is a guess at what follows the
 /// row that it names, one before it. Where each follows the row before it the tree is a chain.
@@ -82,7 +82,7 @@ class DraftDraw;
 
 /// One sequence's part of a proposal. Its owner fills it in and keeps it until the step is over.
 struct DraftJob {
-  DraftState* state = nullptr;  // null where there is no drafter: rows are chained, see StepRunner
+  DraftState* state = nullptr;  // null where there is no drafter: several steps run, see StepRunner
   std::span<const int32_t> tokens;  // the text, with its pending token
   int32_t most = 0;                 // rows to add; a step may lower it
   bool branches = false;            // a row may have several that follow it

@@ -206,7 +206,7 @@ void RequestQueue::fail_first(Status failure) noexcept {
   waiting_.erase(waiting_.begin());
 }
 
-void RequestQueue::relieve(Lock* lock, std::span<const StepPlan::Part> parts, bool patient,
+void RequestQueue::relieve(Lock* lock, std::span<const StepPlan::Slice> slices, bool patient,
                            SteadyClock::time_point tried) {
   const auto before = [this](const StepRequest* a, const StepRequest* b) {
     return comes_before(*a, *b);
@@ -215,8 +215,8 @@ void RequestQueue::relieve(Lock* lock, std::span<const StepPlan::Part> parts, bo
   if (first == waiting_.end()) return;
   StepRequest* const request = *first;
   const bool tried_it =
-      std::any_of(parts.begin(), parts.end(),
-                  [request](const StepPlan::Part& part) { return part.request == request; });
+      std::any_of(slices.begin(), slices.end(),
+                  [request](const StepPlan::Slice& slice) { return slice.request == request; });
   if (!tried_it) {  // certainly in the next step: it may take from all others
     request->passed_over = limits_.max_passed_over;
     std::rotate(waiting_.begin(), first, first + 1);
@@ -237,13 +237,13 @@ void RequestQueue::relieve(Lock* lock, std::span<const StepPlan::Part> parts, bo
   waiting_.erase(first);
 }
 
-void RequestQueue::end_step(std::span<const StepPlan::Part> parts,
+void RequestQueue::end_step(std::span<const StepPlan::Slice> slices,
                             SteadyClock::duration took) noexcept {
   patience_ = std::clamp(took / 4, limits_.least_patience, limits_.max_patience);
   const SteadyClock::time_point now = SteadyClock::now();
   const StepRequest* ahead = nullptr;  // the first that got on
-  for (const StepPlan::Part& part : parts) {
-    StepRequest* const request = part.request;
+  for (const StepPlan::Slice& slice : slices) {
+    StepRequest* const request = slice.request;
     request->running = false;
     if (request->starved) continue;  // stays in the queue
     if (request->taken > 0) {

@@ -97,13 +97,13 @@ class RequestQueue {
   /// Ends the oldest with a failure.
   void fail_first(Status failure) noexcept;
   /// Requests leave the queue when their step is over, so that nothing is lost if planning it
-  /// fails. `took` is what the step of these parts took.
-  void end_step(std::span<const StepPlan::Part> parts, SteadyClock::duration took) noexcept;
-  /// The step of these parts ran nothing. If that is because the pool has no block for anybody, it
+  /// fails. `took` is what the step of these slices took.
+  void end_step(std::span<const StepPlan::Slice> slices, SteadyClock::duration took) noexcept;
+  /// The step of these slices ran nothing. If that is because the pool has no block for anybody, it
   /// is up to calls that are between two steps: they come back soon, or the first request fails.
   /// The step began at `tried`; who came back since may have blocks to give. Waits only if
   /// `patient`.
-  void relieve(Lock* lock, std::span<const StepPlan::Part> parts, bool patient,
+  void relieve(Lock* lock, std::span<const StepPlan::Slice> slices, bool patient,
                SteadyClock::time_point tried);
   /// Whose blocks `request` may have next, the last of all who are behind it; null if nobody has
   /// any to give.

@@ -38,81 +38,81 @@ void Scheduler::lead(RequestQueue::Lock* lock, bool patient) {
   if (patient) queue_.gather(lock);
   queue_.drop_ended();
   admission_.choose();
-  const std::span<StepPlan::Part> parts = admission_.parts();
-  const size_t left_out = queue_.waiting().size() - parts.size();
+  const std::span<StepPlan::Slice> slices = admission_.slices();
+  const size_t left_out = queue_.waiting().size() - slices.size();
   lock->unlock();
 
   const SteadyClock::time_point begin = SteadyClock::now();
-  const bool progress = parts.empty() || execute(parts);
+  const bool progress = slices.empty() || execute(slices);
   const SteadyClock::time_point end = SteadyClock::now();
-  if (metrics_.active() && !parts.empty()) {
-    runner_.measure(parts, begin, end, left_out, admission_.take_preempted());
+  if (metrics_.active() && !slices.empty()) {
+    runner_.measure(slices, begin, end, left_out, admission_.take_preempted());
   }
 
   lock->lock();
-  queue_.end_step(parts, end - begin);
-  if (!progress) queue_.relieve(lock, parts, patient, begin);
+  queue_.end_step(slices, end - begin);
+  if (!progress) queue_.relieve(lock, slices, patient, begin);
   queue_.leave_lead();
 }
 
 // Whether a pass has been tried. What has not run, and may stay in the queue, is left as it came.
-bool Scheduler::execute(std::span<StepPlan::Part> parts) {
-  runner_.propose(parts);
-  const bool progress = try_all(parts);
-  for (StepPlan::Part& part : parts) {
-    if (part.request->taken == 0) StepRunner::drop_drafts(&part);
+bool Scheduler::execute(std::span<StepPlan::Slice> slices) {
+  runner_.propose(slices);
+  const bool progress = try_all(slices);
+  for (StepPlan::Slice& slice : slices) {
+    if (slice.request->taken == 0) StepRunner::drop_drafts(&slice);
   }
   return progress;
 }
 
-bool Scheduler::try_all(std::span<StepPlan::Part> parts) {
+bool Scheduler::try_all(std::span<StepPlan::Slice> slices) {
   bool threw = false;
-  bool progress = attempt(parts, &threw);
-  if (parts.size() == 1 && parts[0].drafts == 0) return progress;
+  bool progress = attempt(slices, &threw);
+  if (slices.size() == 1 && slices[0].drafts == 0) return progress;
   // One bad sequence fails a whole forward pass; apart, and without drafts, the others succeed.
   // What there was no memory for may need less then. A state that was lost in the pass is its
   // owner's to make anew.
-  const auto failed = [](const StepPlan::Part& part) {
-    const cache::SequenceState* const state = part.request->state;
-    return !part.request->status.ok() && !part.request->starved &&
+  const auto failed = [](const StepPlan::Slice& slice) {
+    const cache::SequenceState* const state = slice.request->state;
+    return !slice.request->status.ok() && !slice.request->starved &&
            (state == nullptr || !state->lost());
   };
-  const std::span<const StepPlan::Part> tried = runner_.parts();
+  const std::span<const StepPlan::Slice> tried = runner_.slices();
   if (!threw && !std::any_of(tried.begin(), tried.end(), failed)) return progress;
-  for (StepPlan::Part& part : parts) {
-    if (!failed(part)) continue;
-    const bool drafted = runner_.drafts() && part.rows > 1 && part.drafts > 0;
-    StepRunner::drop_drafts(&part);
-    progress = attempt({&part, 1}, &threw) || progress;
+  for (StepPlan::Slice& slice : slices) {
+    if (!failed(slice)) continue;
+    const bool drafted = runner_.drafts() && slice.rows > 1 && slice.drafts > 0;
+    StepRunner::drop_drafts(&slice);
+    progress = attempt({&slice, 1}, &threw) || progress;
     // As where there was no memory to copy a state before them.
-    if (drafted && part.request->status.ok()) metrics_.add(metric::kDraftsFailed, 1);
+    if (drafted && slice.request->status.ok()) metrics_.add(metric::kDraftsFailed, 1);
   }
   return progress;
 }
 
 // Reserves and runs. Sets the status of every request, and `*threw` where something did. Nothing
 // throws once the pass has succeeded.
-bool Scheduler::attempt(std::span<const StepPlan::Part> parts, bool* threw) {
+bool Scheduler::attempt(std::span<const StepPlan::Slice> slices, bool* threw) {
   bool tried = false;
   const auto fail_all = [&](const Status& status) {
     *threw = true;
-    for (const StepPlan::Part& part : parts) {
-      if (part.request->status.ok()) part.request->status = status;
+    for (const StepPlan::Slice& slice : slices) {
+      if (slice.request->status.ok()) slice.request->status = status;
     }
   };
   try {
-    runner_.begin(parts);
+    runner_.begin(slices);
     const SteadyClock::time_point now = SteadyClock::now();
-    for (const StepPlan::Part& part : parts) {
+    for (const StepPlan::Slice& slice : slices) {
       cache::CachePlan plan;
-      if (admission_.reserve(part, now, &plan)) runner_.add(part, plan);
+      if (admission_.reserve(slice, now, &plan)) runner_.add(slice, plan);
     }
-    tried = !runner_.parts().empty();
+    tried = !runner_.slices().empty();
     if (tried) runner_.run();
   } catch (const std::bad_alloc&) {
-    fail_all(error(Code::kOutOfMemory, "no memory for a step of %zu sequences", parts.size()));
+    fail_all(error(Code::kOutOfMemory, "no memory for a step of %zu sequences", slices.size()));
   } catch (...) {
-    fail_all(error(Code::kInternal, "a step of %zu sequences threw", parts.size()));
+    fail_all(error(Code::kInternal, "a step of %zu sequences threw", slices.size()));
   }
   return tried;
 }

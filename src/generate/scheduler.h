@@ -87,9 +87,9 @@ class Scheduler {
 
  private:
   void lead(RequestQueue::Lock* lock, bool patient);
-  bool execute(std::span<StepPlan::Part> parts);
-  bool try_all(std::span<StepPlan::Part> parts);
-  bool attempt(std::span<const StepPlan::Part> parts, bool* threw);
+  bool execute(std::span<StepPlan::Slice> slices);
+  bool try_all(std::span<StepPlan::Slice> slices);
+  bool attempt(std::span<const StepPlan::Slice> slices, bool* threw);
 
   Metrics& metrics_;
   RequestQueue queue_;

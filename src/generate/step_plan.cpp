@@ -29,7 +29,7 @@ void sort_by_rank(std::vector<StepRequest*>* order, int32_t most) {
 }  // namespace
 
 void plan_step(std::span<StepRequest* const> waiting, const StepLimits& limits, StepPlan* plan) {
-  plan->parts.clear();
+  plan->slices.clear();
   plan->order.assign(waiting.begin(), waiting.end());
   if (waiting.empty()) return;
   sort_by_rank(&plan->order, limits.max_passed_over);
@@ -45,7 +45,7 @@ void plan_step(std::span<StepRequest* const> waiting, const StepLimits& limits, 
   }
   for (StepRequest* request : plan->order) {
     if (request->rows() > 1 || sequences == 0 || rows == 0) continue;
-    plan->parts.push_back({request, 1, 0});
+    plan->slices.push_back({request, 1, 0});
     --sequences;
     --rows;
   }
@@ -58,15 +58,15 @@ void plan_step(std::span<StepRequest* const> waiting, const StepLimits& limits, 
   for (StepRequest* request : plan->order) {
     if (request->rows() <= 1 || sequences == 0 || rows == 0) continue;
     const int32_t taken = std::min(request->rows(), rows);
-    plan->parts.push_back({request, taken, 0});
+    plan->slices.push_back({request, taken, 0});
     --sequences;
     rows -= taken;
     left -= taken;
   }
-  for (StepPlan::Part& part : plan->parts) {
-    if (part.request->draft == nullptr) continue;
-    part.drafts = std::clamp(part.request->draft->most, 0, left);
-    left -= part.drafts;
+  for (StepPlan::Slice& slice : plan->slices) {
+    if (slice.request->draft == nullptr) continue;
+    slice.drafts = std::clamp(slice.request->draft->most, 0, left);
+    left -= slice.drafts;
   }
 }
 

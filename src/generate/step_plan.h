@@ -105,12 +105,12 @@ struct StepLimits {
 /// The requests of one step, in the order of their rows in the batch.
 struct StepPlan {
   /// Decoding: one row. Verification: one row, and drafts behind it. Prefill: several rows.
-  struct Part {
+  struct Slice {
     StepRequest* request;
     int32_t rows;        // its first ones
     int32_t drafts = 0;  // rows that a drafter may add
   };
-  std::vector<Part> parts;
+  std::vector<Slice> slices;
   std::vector<StepRequest*> order;  // scratch
 };
 

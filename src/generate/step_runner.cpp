@@ -12,91 +12,91 @@
 namespace gen::generate {
 namespace {
 
-size_t wanted_rows(const StepPlan::Part& part, graph::Wants what) noexcept {
-  const auto wants = part.request->wants.first(static_cast<size_t>(part.rows));
+size_t wanted_rows(const StepPlan::Slice& slice, graph::Wants what) noexcept {
+  const auto wants = slice.request->wants.first(static_cast<size_t>(slice.rows));
   return static_cast<size_t>(std::count(wants.begin(), wants.end(), uint8_t{what}));
 }
 
 }  // namespace
 
 // What cannot be guessed, or is not to be, is left out.
-void StepRunner::propose(std::span<StepPlan::Part> parts) noexcept {
+void StepRunner::propose(std::span<StepPlan::Slice> slices) noexcept {
   try {
     timed_ = false;
-    if (drafter_ == nullptr) return add_links(parts);
+    if (drafter_ == nullptr) return add_steps(slices);
     const bool planned = planner_.active();
-    reserve(parts);
-    const bool guesses = !planned || planner_.begin(parts);
+    reserve(slices);
+    const bool guesses = !planned || planner_.begin(slices);
     timed_ = planned;
     if (!guesses) {
-      for (StepPlan::Part& part : parts) part.drafts = 0;
+      for (StepPlan::Slice& slice : slices) slice.drafts = 0;
       return;
     }
-    if (!gather_jobs(parts)) return;
+    if (!gather_jobs(slices)) return;
     const double begin = planned ? planner_.now() : 0;
     drafter_->look_up(jobs_);
     if (planned) {
-      planner_.limit(parts, drafter_->max_proposed());
+      planner_.limit(slices, drafter_->max_proposed());
       planner_.note_looking(planner_.now() - begin);
     }
-    ask_for_the_rest(parts);
-    for (StepPlan::Part& part : parts) {
-      if (part.request->draft != nullptr && part.rows == 1) add_guesses(&part);
+    ask_for_the_rest(slices);
+    for (StepPlan::Slice& slice : slices) {
+      if (slice.request->draft != nullptr && slice.rows == 1) add_guesses(&slice);
     }
   } catch (...) {  // no memory, or a drafter's own failure
-    for (StepPlan::Part& part : parts) {
-      if (part.request->draft != nullptr) drop_drafts(&part);
+    for (StepPlan::Slice& slice : slices) {
+      if (slice.request->draft != nullptr) drop_drafts(&slice);
     }
     if (drafts()) metrics_.add(metric::kDraftsFailed, 1);
   }
 }
 
-// Rows behind the first that a chain has time for.
-int32_t StepRunner::links_in_time() const noexcept {
-  if (link_seconds_ * kMaxLinks <= kMaxChainSeconds) return kMaxLinks - 1;
-  return std::max(static_cast<int32_t>(kMaxChainSeconds / link_seconds_), 1) - 1;
+// Steps behind the first that there is time for.
+int32_t StepRunner::steps_in_time() const noexcept {
+  if (step_seconds_ * kMaxMultiSteps <= kMaxMultiStepSeconds) return kMaxMultiSteps - 1;
+  return std::max(static_cast<int32_t>(kMaxMultiStepSeconds / step_seconds_), 1) - 1;
 }
 
-// As many rows as all of the step may have, since those of a chain come step by step.
-void StepRunner::add_links(std::span<StepPlan::Part> parts) {
-  int32_t links = tracer_ == nullptr && !parts.empty() ? links_in_time() : 0;
-  for (const StepPlan::Part& part : parts) {
-    const StepRequest& request = *part.request;
+// As many rows as all of the step may have, since they come step by step.
+void StepRunner::add_steps(std::span<StepPlan::Slice> slices) {
+  int32_t steps = tracer_ == nullptr && !slices.empty() ? steps_in_time() : 0;
+  for (const StepPlan::Slice& slice : slices) {
+    const StepRequest& request = *slice.request;
     const bool stays = request.cache != nullptr && request.state == nullptr &&
                        !request.cache->stages({request.cache->length(), 1});
-    links = stays && request.draft != nullptr ? std::min(links, part.drafts) : 0;
+    steps = stays && request.draft != nullptr ? std::min(steps, slice.drafts) : 0;
   }
-  for (StepPlan::Part& part : parts) {
-    part.drafts = links;
-    if (links == 0) continue;
-    StepRequest& request = *part.request;
+  for (StepPlan::Slice& slice : slices) {
+    slice.drafts = steps;
+    if (steps == 0) continue;
+    StepRequest& request = *slice.request;
     DraftJob& job = *request.draft;
-    for (int32_t row = 0; row < links; ++row) job.tree.add(0, row);
-    job.wants.assign(to_size(links) + 1, request.wants[0]);
+    for (int32_t row = 0; row < steps; ++row) job.tree.add(0, row);
+    job.wants.assign(to_size(steps) + 1, request.wants[0]);
     request.tokens = job.tree.tokens();
     request.wants = job.wants;
-    part.rows = links + 1;
+    slice.rows = steps + 1;
   }
 }
 
-bool StepRunner::gather_jobs(std::span<const StepPlan::Part> parts) {
+bool StepRunner::gather_jobs(std::span<const StepPlan::Slice> slices) {
   jobs_.clear();
-  for (const StepPlan::Part& part : parts) {
-    if (part.drafts == 0) continue;
-    part.request->draft->most = part.drafts;
-    jobs_.push_back(part.request->draft);
+  for (const StepPlan::Slice& slice : slices) {
+    if (slice.drafts == 0) continue;
+    slice.request->draft->most = slice.drafts;
+    jobs_.push_back(slice.request->draft);
   }
   return !jobs_.empty();
 }
 
 // Drafters propose for those that are to have guesses and have none yet.
-void StepRunner::ask_for_the_rest(std::span<const StepPlan::Part> parts) {
+void StepRunner::ask_for_the_rest(std::span<const StepPlan::Slice> slices) {
   if (drafter_->max_proposed() == 0) return;
   jobs_.clear();
-  for (const StepPlan::Part& part : parts) {
-    if (part.drafts == 0 || part.request->draft->tree.rows() > 1) continue;
-    part.request->draft->most = part.drafts;
-    jobs_.push_back(part.request->draft);
+  for (const StepPlan::Slice& slice : slices) {
+    if (slice.drafts == 0 || slice.request->draft->tree.rows() > 1) continue;
+    slice.request->draft->most = slice.drafts;
+    jobs_.push_back(slice.request->draft);
   }
   if (jobs_.empty()) return;
   const bool planned = planner_.active();
@@ -111,14 +111,14 @@ void StepRunner::ask_for_the_rest(std::span<const StepPlan::Part> parts) {
 
 // What a job's rows are to the model: each wants what the token does, and stands as far behind the
 // first as the path to it is long. A tree that no longer begins with that token is none.
-void StepRunner::add_guesses(StepPlan::Part* part) {
-  StepRequest& request = *part->request;
+void StepRunner::add_guesses(StepPlan::Slice* slice) {
+  StepRequest& request = *slice->request;
   DraftJob& job = *request.draft;
   const bool begins = job.tree.rows() > 0 && job.tree.tokens()[0] == request.tokens[0];
   const int32_t valid = begins ? job.tree.valid_rows(model_.traits().vocab_size, !job.branches) : 0;
-  job.tree.cut(std::min(part->drafts + 1, valid));
-  part->drafts = std::max(job.tree.rows() - 1, 0);
-  if (part->drafts == 0) return;
+  job.tree.cut(std::min(slice->drafts + 1, valid));
+  slice->drafts = std::max(job.tree.rows() - 1, 0);
+  if (slice->drafts == 0) return;
   job.wants.assign(static_cast<size_t>(job.tree.rows()), request.wants[0]);
   if (!job.tree.is_chain()) {
     job.positions.assign(1, request.first_position);
@@ -130,19 +130,19 @@ void StepRunner::add_guesses(StepPlan::Part* part) {
   }
   request.tokens = job.tree.tokens();
   request.wants = job.wants;
-  part->rows = job.tree.rows();
+  slice->rows = job.tree.rows();
 }
 
 // For all that is offered, so that a step that takes more of it than those before allocates
 // nothing.
-void StepRunner::reserve(std::span<const StepPlan::Part> parts) {
+void StepRunner::reserve(std::span<const StepPlan::Slice> slices) {
   size_t rows = 0;
-  for (const StepPlan::Part& part : parts) {
-    rows += static_cast<size_t>(part.rows) + static_cast<size_t>(part.drafts);
+  for (const StepPlan::Slice& slice : slices) {
+    rows += static_cast<size_t>(slice.rows) + static_cast<size_t>(slice.drafts);
   }
-  jobs_.reserve(parts.size());
-  parts_.reserve(parts.size());
-  sequences_.reserve(parts.size());
+  jobs_.reserve(slices.size());
+  slices_.reserve(slices.size());
+  sequences_.reserve(slices.size());
   tokens_.reserve(rows);
   positions_.reserve(rows);
   parents_.reserve(rows);
@@ -151,8 +151,9 @@ void StepRunner::reserve(std::span<const StepPlan::Part> parts) {
 
 // Whether the batch has the rows of one token of each sequence, and drafts, alone.
 bool StepRunner::only_decodes() const noexcept {
-  return std::all_of(parts_.begin(), parts_.end(),
-                     [](const StepPlan::Part& part) { return part.rows == 1 || part.drafts > 0; });
+  return std::all_of(slices_.begin(), slices_.end(), [](const StepPlan::Slice& slice) {
+    return slice.rows == 1 || slice.drafts > 0;
+  });
 }
 
 void StepRunner::count_failures() noexcept {
@@ -161,8 +162,8 @@ void StepRunner::count_failures() noexcept {
   if (failures > 0) metrics_.add(metric::kDraftsFailed, failures);
 }
 
-void StepRunner::drop_drafts(StepPlan::Part* part) noexcept {
-  StepRequest& request = *part->request;
+void StepRunner::drop_drafts(StepPlan::Slice* slice) noexcept {
+  StepRequest& request = *slice->request;
   if (request.draft == nullptr) return;
   DraftJob& job = *request.draft;
   job.tree.begin(job.tokens.back());
@@ -170,24 +171,24 @@ void StepRunner::drop_drafts(StepPlan::Part* part) noexcept {
   request.wants = request.wants.first(1);
   request.parents = {};
   request.positions = {};
-  part->rows = 1;
-  part->drafts = 0;
+  slice->rows = 1;
+  slice->drafts = 0;
 }
 
-void StepRunner::begin(std::span<const StepPlan::Part> parts) {
-  parts_.clear();
+void StepRunner::begin(std::span<const StepPlan::Slice> slices) {
+  slices_.clear();
   sequences_.clear();
   tokens_.clear();
   positions_.clear();
   parents_.clear();
   wants_.clear();
-  results_.begin(parts.size());
-  chained_ = 0;
-  reserve(parts);
+  results_.begin(slices.size());
+  multi_steps_ = 0;
+  reserve(slices);
 }
 
-void StepRunner::add(const StepPlan::Part& part, const cache::CachePlan& plan) noexcept {
-  const StepRequest& request = *part.request;
+void StepRunner::add(const StepPlan::Slice& slice, const cache::CachePlan& plan) noexcept {
+  const StepRequest& request = *slice.request;
   graph::BatchSequence sequence;
   sequence.cache = request.cache;
   sequence.state = request.state;
@@ -199,8 +200,8 @@ void StepRunner::add(const StepPlan::Part& part, const cache::CachePlan& plan) n
   sequence.trace_id = request.trace_id;
   sequences_.push_back(sequence);
   const auto rows = static_cast<size_t>(plan.count);
-  if (drafter_ == nullptr && part.drafts > 0) {
-    chained_ = chained_ == 0 ? plan.count : std::min(chained_, plan.count);
+  if (drafter_ == nullptr && slice.drafts > 0) {
+    multi_steps_ = multi_steps_ == 0 ? plan.count : std::min(multi_steps_, plan.count);
   }
   const auto tokens = request.tokens.first(rows);
   const auto wants = request.wants.first(rows);
@@ -218,22 +219,22 @@ void StepRunner::add(const StepPlan::Part& part, const cache::CachePlan& plan) n
       parents_[first + row] = sequence.first_row + request.parents[row];
     }
   }
-  parts_.push_back({part.request, plan.count, part.drafts});
-  results_.add(request.query, wanted_rows(parts_.back(), graph::kWantsLogits),
-               wanted_rows(parts_.back(), graph::kWantsBest),
+  slices_.push_back({slice.request, plan.count, slice.drafts});
+  results_.add(request.query, wanted_rows(slices_.back(), graph::kWantsLogits),
+               wanted_rows(slices_.back(), graph::kWantsBest),
                static_cast<int32_t>(tokens_.size()) - 1);
 }
 
-// Where there was less room for one of them, all are as short.
-void StepRunner::even_chains() noexcept {
-  if (chained_ == 0) return;
-  const size_t links = to_size(chained_);
+// Where there was less room for one of them, all have as few.
+void StepRunner::even_steps() noexcept {
+  if (multi_steps_ == 0) return;
+  const size_t steps = to_size(multi_steps_);
   size_t at = 0;
   for (graph::BatchSequence& sequence : sequences_) {
     const size_t first = to_size(sequence.first_row);
     sequence.first_row = static_cast<int32_t>(at);
-    sequence.n_rows = chained_;
-    for (size_t i = 0; i < links; ++i, ++at) {
+    sequence.n_rows = multi_steps_;
+    for (size_t i = 0; i < steps; ++i, ++at) {
       tokens_[at] = tokens_[first + i];
       positions_[at] = positions_[first + i];
       wants_[at] = wants_[first + i];
@@ -243,13 +244,13 @@ void StepRunner::even_chains() noexcept {
   positions_.resize(at);
   wants_.resize(at);
   results_.cut_to_best(at);
-  for (StepPlan::Part& part : parts_) part.rows = chained_;
+  for (StepPlan::Slice& slice : slices_) slice.rows = multi_steps_;
 }
 
 // While the engine computes. A mask that cannot be made leaves a choice that its request ignores.
 Status StepRunner::during(void* self) noexcept {
-  for (const StepPlan::Part& part : static_cast<StepRunner*>(self)->parts_) {
-    const graph::During& own = part.request->query.during;
+  for (const StepPlan::Slice& slice : static_cast<StepRunner*>(self)->slices_) {
+    const graph::During& own = slice.request->query.during;
     if (own.call != nullptr) GEN_TRY(own.call(own.context));
   }
   return {};
@@ -262,10 +263,10 @@ void StepRunner::run() {
     }
   };
   Status status;
-  even_chains();
+  even_steps();
   const bool timed = std::exchange(timed_, false) && only_decodes();  // not where it is tried again
-  const bool linked = model_.traits().chains && drafter_ == nullptr && only_decodes();
-  const double begin = linked ? planner_.now() : 0.0;
+  const bool can_be_multi = model_.traits().multi_step && drafter_ == nullptr && only_decodes();
+  const double begin = can_be_multi ? planner_.now() : 0.0;
   try {
     status = forward();
   } catch (...) {
@@ -273,19 +274,19 @@ void StepRunner::run() {
     throw;
   }
   if (status.ok()) {
-    if (linked) link_seconds_ = (planner_.now() - begin) / std::max(chained_, 1);
+    if (can_be_multi) step_seconds_ = (planner_.now() - begin) / std::max(multi_steps_, 1);
     hand_out();
     if (timed) planner_.end(static_cast<int32_t>(tokens_.size()));
     return;
   }
   drop_all();
-  for (const StepPlan::Part& part : parts_) part.request->status = status;
+  for (const StepPlan::Slice& slice : slices_) slice.request->status = status;
 }
 
 // A single sequence writes its results and is cancelled in place; several share a buffer, and a
 // cancelled one waits for the end of the step.
 Status StepRunner::forward() {
-  const StepRequest* const only = parts_.size() == 1 ? parts_.front().request : nullptr;
+  const StepRequest* const only = slices_.size() == 1 ? slices_.front().request : nullptr;
   graph::Batch batch;
   batch.tokens = tokens_;
   batch.positions = positions_;
@@ -297,37 +298,37 @@ Status StepRunner::forward() {
   if (only != nullptr) batch.cancel = only->cancel;
   batch.tracer = tracer_;
   batch.deterministic = deterministic_;
-  batch.chained = chained_;
+  batch.multi_steps = multi_steps_;
   return model_.forward(batch);
 }
 
 void StepRunner::hand_out() noexcept {
-  for (size_t i = 0; i < parts_.size(); ++i) {
-    parts_[i].request->plan = sequences_[i].plan;
-    parts_[i].request->taken = parts_[i].rows;
+  for (size_t i = 0; i < slices_.size(); ++i) {
+    slices_[i].request->plan = sequences_[i].plan;
+    slices_[i].request->taken = slices_[i].rows;
   }
-  if (chained_ > 0) return hand_out_chains();
-  if (parts_.size() == 1) return;
-  for (const StepPlan::Part& part : parts_) {
-    results_.hand_out(part.request->query, wanted_rows(part, graph::kWantsLogits),
-                      wanted_rows(part, graph::kWantsBest));
+  if (multi_steps_ > 0) return hand_out_steps();
+  if (slices_.size() == 1) return;
+  for (const StepPlan::Slice& slice : slices_) {
+    results_.hand_out(slice.request->query, wanted_rows(slice, graph::kWantsLogits),
+                      wanted_rows(slice, graph::kWantsBest));
   }
 }
 
-// Results come link by link.
-void StepRunner::hand_out_chains() noexcept {
-  const size_t n = parts_.size();
+// Results come step by step.
+void StepRunner::hand_out_steps() noexcept {
+  const size_t n = slices_.size();
   for (size_t s = 0; s < n; ++s) {
-    StepRequest& request = *parts_[s].request;
-    for (size_t i = 0; i < to_size(chained_); ++i) {
+    StepRequest& request = *slices_[s].request;
+    for (size_t i = 0; i < to_size(multi_steps_); ++i) {
       if (n > 1) results_.hand_out_row(request.query, i, i * n + s);
       const auto next = static_cast<int32_t>(i) + 1;
-      if (next < chained_) request.draft->tree.set(next, request.query.best.tokens[i]);
+      if (next < multi_steps_) request.draft->tree.set(next, request.query.best.tokens[i]);
     }
   }
 }
 
-void StepRunner::measure(std::span<const StepPlan::Part> parts, SteadyClock::time_point begin,
+void StepRunner::measure(std::span<const StepPlan::Slice> slices, SteadyClock::time_point begin,
                          SteadyClock::time_point end, size_t left_out, int32_t preempted) noexcept {
   const auto seconds = [](SteadyClock::duration time) {
     return std::chrono::duration<double>(time).count();
@@ -335,12 +336,12 @@ void StepRunner::measure(std::span<const StepPlan::Part> parts, SteadyClock::tim
   double rows = 0;
   double sequences = 0;
   bool failed = false;
-  for (const StepPlan::Part& part : parts) {
-    const StepRequest& request = *part.request;
+  for (const StepPlan::Slice& slice : slices) {
+    const StepRequest& request = *slice.request;
     if (request.starved || request.evicted) continue;  // its turn is still to come
     metrics_.observe(metric::kQueueWaitSeconds, seconds(begin - request.submitted));
     failed = failed || (!request.status.ok() && request.status.code() != Code::kCancelled);
-    rows += part.rows;
+    rows += slice.rows;
     ++sequences;
   }
   if (sequences > 0) {
@@ -351,7 +352,7 @@ void StepRunner::measure(std::span<const StepPlan::Part> parts, SteadyClock::tim
     metrics_.observe(metric::kBatchRows, rows);
   }
   if (preempted > 0) metrics_.add(metric::kPreemptions, preempted);
-  metrics_.set(metric::kQueueLength, static_cast<double>(left_out + parts.size()) - sequences);
+  metrics_.set(metric::kQueueLength, static_cast<double>(left_out + slices.size()) - sequences);
   measure_caches();
 }
 

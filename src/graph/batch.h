@@ -75,9 +75,9 @@ struct Batch {
   /// Above 0: rows run one after another, so many of each sequence, and the token of a row behind
   /// the first is what the row before it has found best, whatever `tokens` has there: the engine
   /// does not wait for the host in between. Each row wants the best one; results come row by row,
-  /// [chained, sequences]. Plans may be of more rows. What rows are looked at by, and what goes
+  /// [multi_steps, sequences]. Plans may be of more rows. What rows are looked at by, and what goes
   /// with them, is left out: parents, taps, extras, a tracer, states and their like.
-  int32_t chained = 0;
+  int32_t multi_steps = 0;
 };
 
 }  // namespace gen::graph

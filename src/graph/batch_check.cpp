@@ -223,8 +223,8 @@ Status check_sequences(const Batch& batch, const BatchLimits& limits) {
     }
     GEN_TRY(check_cache(*sequence.cache, limits.layers));
     GEN_TRY(check_memories(*sequence.cache, limits, i));
-    const bool planned = batch.chained > 0 ? sequence.n_rows <= sequence.plan.count
-                                           : sequence.n_rows == sequence.plan.count;
+    const bool planned = batch.multi_steps > 0 ? sequence.n_rows <= sequence.plan.count
+                                               : sequence.n_rows == sequence.plan.count;
     if (!planned || sequence.plan.start < 0 ||
         sequence.plan.start > sequence.cache->capacity() - sequence.plan.count) {
       return error(Code::kInvalidArgument,
@@ -290,24 +290,24 @@ Status check_means(const Batch& batch, const BatchLimits& limits) {
   return {};
 }
 
-/// Of rows that run one after another.
-Status check_chains(const Batch& batch, const BatchLimits& limits) {
-  if (batch.chained == 0) return {};
-  if (!limits.chains) {
+/// Of several steps that run one after another.
+Status check_multi_steps(const Batch& batch, const BatchLimits& limits) {
+  if (batch.multi_steps == 0) return {};
+  if (!limits.multi_step) {
     return error(Code::kUnsupported, "chains of %d rows, the model runs rows together",
-                 batch.chained);
+                 batch.multi_steps);
   }
   const bool plain = batch.parents.empty() && batch.embeddings.empty() && batch.extras.empty() &&
                      batch.taps.empty() && batch.during.call == nullptr &&
                      batch.tracer == nullptr && batch.best.k == 1;
   if (!plain || std::cmp_not_equal(batch.wanting(kWantsBest), batch.rows())) {
     return error(Code::kInvalidArgument, "chains of %d rows that want more than the best token",
-                 batch.chained);
+                 batch.multi_steps);
   }
   for (size_t i = 0; i < batch.sequences.size(); ++i) {
-    if (batch.sequences[i].n_rows == batch.chained) continue;
+    if (batch.sequences[i].n_rows == batch.multi_steps) continue;
     return error(Code::kInvalidArgument, "sequence %zu has %d rows in chains of %d", i,
-                 batch.sequences[i].n_rows, batch.chained);
+                 batch.sequences[i].n_rows, batch.multi_steps);
   }
   return {};
 }
@@ -315,7 +315,7 @@ Status check_chains(const Batch& batch, const BatchLimits& limits) {
 }  // namespace
 
 Status check_batch(const Batch& batch, const BatchLimits& limits) {
-  GEN_TRY(check_chains(batch, limits));
+  GEN_TRY(check_multi_steps(batch, limits));
   GEN_TRY(check_rows(batch, limits));
   GEN_TRY(check_outputs(batch, limits));
   GEN_TRY(check_best(batch, limits));

@@ -15,7 +15,7 @@
 #include "generate/metric_names.h"
 #include "generate/run.h"
 #include "generate/small_drafter.h"
-#include "generate/speculative/drafter_chain.h"
+#include "generate/speculative/drafter_list.h"
 #include "generate/speculative/ngram_lookup.h"
 #include "generate/speculative/suffix_lookup.h"
 #include "grammar/grammar.h"
@@ -139,7 +139,7 @@ std::shared_ptr<Drafter> drafter_of(int32_t kind, engine::EngineMemory& memory) 
     case 4:
       return layers_drafter(3, memory);
     default:
-      return std::make_shared<DrafterChain>(suffix, small_drafter(3, true, 8, memory));
+      return std::make_shared<DrafterList>(suffix, small_drafter(3, true, 8, memory));
   }
 }
 

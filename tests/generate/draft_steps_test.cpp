@@ -22,7 +22,7 @@
 #include "generate/metric_names.h"
 #include "generate/run.h"
 #include "generate/small_drafter.h"
-#include "generate/speculative/drafter_chain.h"
+#include "generate/speculative/drafter_list.h"
 #include "generate/speculative/ngram_lookup.h"
 #include "generate/speculative/suffix_lookup.h"
 #include "support/counting_new.h"
@@ -52,7 +52,7 @@ std::vector<std::pair<const char*, std::shared_ptr<Drafter>>> all_drafters() {
           {"another model", small_drafter(4, false, 64)},
           {"first layers", layers_drafter(3)},
           {"suffix, then a model",
-           std::make_shared<DrafterChain>(suffix(), small_drafter(3, false, 64))}};
+           std::make_shared<DrafterList>(suffix(), small_drafter(3, false, 64))}};
 }
 
 std::shared_ptr<const Generator> generator_with(std::shared_ptr<Drafter> drafter,

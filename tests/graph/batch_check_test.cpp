@@ -241,21 +241,21 @@ const Case kCases[] = {
      Code::kInvalidArgument, "extras for row 1"},
     {"chains_of_rows_that_want_logits",
      [](F& f) {
-       f.limits.chains = true;
-       f.owned.batch.chained = 2;
+       f.limits.multi_step = true;
+       f.owned.batch.multi_steps = 2;
      },
      Code::kInvalidArgument, "chains of 2 rows that want more than the best token"},
     {"chains_of_another_length",
      [](F& f) {
        f.want_best();
-       f.limits.chains = true;
+       f.limits.multi_step = true;
        f.owned.wants.assign(5, kWantsBest);
        f.owned.batch.wants = f.owned.wants;
        f.owned.batch.best = {1, f.best_tokens.data(), f.best_logits.data(), 5};
-       f.owned.batch.chained = 4;
+       f.owned.batch.multi_steps = 4;
      },
      Code::kInvalidArgument, "rows in chains of 4"},
-    {"chains_where_rows_run_together", [](F& f) { f.owned.batch.chained = 2; }, Code::kUnsupported,
+    {"chains_where_rows_run_together", [](F& f) { f.owned.batch.multi_steps = 2; }, Code::kUnsupported,
      "chains of 2 rows, the model runs rows together"},
     {"good_masses",
      [](F& f) {

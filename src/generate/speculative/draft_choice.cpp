@@ -7,7 +7,7 @@
 
 #include "engine/host_memory.h"
 #include "generate/speculative/draft_vocabulary.h"
-#include "generate/speculative/drafter_chain.h"
+#include "generate/speculative/drafter_list.h"
 #include "generate/speculative/model_drafter.h"
 #include "generate/speculative/ngram_lookup.h"
 #include "generate/speculative/suffix_lookup.h"
@@ -20,7 +20,7 @@ Result<std::shared_ptr<Drafter>> make_drafter(const DraftChoice& choice, const M
   std::shared_ptr<Drafter> made;
   const auto behind = [&made](std::shared_ptr<Drafter> next) {
     made = made == nullptr ? std::move(next)
-                           : std::make_shared<DrafterChain>(std::move(made), std::move(next));
+                           : std::make_shared<DrafterList>(std::move(made), std::move(next));
   };
   if (choice.suffix_length > 0) {
     SuffixLookup::Options suffix;

@@ -42,9 +42,9 @@ void DraftPlanner::settle(double now, bool same) noexcept {
 }
 
 // Room is made for all that is offered, so that nothing is allocated while the same sequences run.
-bool DraftPlanner::begin(std::span<const StepPlan::Part> parts) {
+bool DraftPlanner::begin(std::span<const StepPlan::Slice> slices) {
   size_t who = 0;
-  for (const StepPlan::Part& part : parts) who += std::hash<const void*>()(part.request);
+  for (const StepPlan::Slice& slice : slices) who += std::hash<const void*>()(slice.request);
   const double time = now();
   settle(time, who == who_);
   who_ = who;
@@ -53,13 +53,13 @@ bool DraftPlanner::begin(std::span<const StepPlan::Part> parts) {
   spent_ = 0;
   size_t offered = 0;
   bool prompts = false;
-  for (const StepPlan::Part& part : parts) {
-    rows_ += part.rows;
-    prompts = prompts || part.rows > 1;
-    offered += static_cast<size_t>(part.drafts);
-    if (part.request->draft != nullptr) take_in(&part.request->draft->record);
+  for (const StepPlan::Slice& slice : slices) {
+    rows_ += slice.rows;
+    prompts = prompts || slice.rows > 1;
+    offered += static_cast<size_t>(slice.drafts);
+    if (slice.request->draft != nullptr) take_in(&slice.request->draft->record);
   }
-  candidates_.reserve(parts.size());
+  candidates_.reserve(slices.size());
   order_.reserve(offered);
   // What passes over prompts take says nothing of others.
   if (prompts || offered == 0) return false;
@@ -90,7 +90,7 @@ void DraftPlanner::end(int32_t rows) noexcept {
 
 // The chance that one more of its rows is right.
 void DraftPlanner::advance(Candidate* candidate) const noexcept {
-  const DraftJob& job = *candidate->part->request->draft;
+  const DraftJob& job = *candidate->slice->request->draft;
   const int32_t at = candidate->rows;
   const auto row = static_cast<size_t>(at) + 1;
   const int32_t grade = row < job.tree.grades().size() ? job.tree.grades()[row] : 0;
@@ -98,15 +98,15 @@ void DraftPlanner::advance(Candidate* candidate) const noexcept {
   candidate->chance *= job.record.acceptance.chance(grade, at, all);
 }
 
-void DraftPlanner::gather(std::span<StepPlan::Part> parts, int32_t max_proposed) {
+void DraftPlanner::gather(std::span<StepPlan::Slice> slices, int32_t max_proposed) {
   candidates_.clear();
   order_.clear();
-  for (StepPlan::Part& part : parts) {
-    if (part.drafts == 0) continue;
-    const int32_t found = part.request->draft->tree.rows() - 1;
-    part.drafts = std::min(part.drafts, found > 0 ? found : max_proposed);
-    if (part.drafts == 0) continue;
-    candidates_.push_back({&part, found <= 0});
+  for (StepPlan::Slice& slice : slices) {
+    if (slice.drafts == 0) continue;
+    const int32_t found = slice.request->draft->tree.rows() - 1;
+    slice.drafts = std::min(slice.drafts, found > 0 ? found : max_proposed);
+    if (slice.drafts == 0) continue;
+    candidates_.push_back({&slice, found <= 0});
     advance(&candidates_.back());
   }
 }
@@ -133,7 +133,7 @@ size_t DraftPlanner::best_rows() {
     Candidate* next = nullptr;
     double max_worth = -1;
     for (Candidate& candidate : candidates_) {
-      if (candidate.rows == candidate.part->drafts) continue;
+      if (candidate.rows == candidate.slice->drafts) continue;
       const bool deeper = candidate.proposes && candidate.rows == depth;
       const double worth = candidate.chance / (row + (deeper ? proposing_ : 0));
       if (worth <= max_worth) continue;
@@ -155,16 +155,16 @@ size_t DraftPlanner::best_rows() {
   return best;
 }
 
-void DraftPlanner::limit(std::span<StepPlan::Part> parts, int32_t max_proposed) {
-  gather(parts, max_proposed);
+void DraftPlanner::limit(std::span<StepPlan::Slice> slices, int32_t max_proposed) {
+  gather(slices, max_proposed);
   if (candidates_.empty()) return;
   const size_t best = best_rows();
   for (const Candidate& candidate : candidates_) {
-    candidate.part->request->draft->record.worth = kMargin / (margin() * rows_);
-    candidate.part->drafts = 0;
+    candidate.slice->request->draft->record.worth = kMargin / (margin() * rows_);
+    candidate.slice->drafts = 0;
   }
   if (best == 0) return probe();
-  for (size_t i = 0; i < best; ++i) ++order_[i]->part->drafts;
+  for (size_t i = 0; i < best; ++i) ++order_[i]->slice->drafts;
   ++busy_;
   quiet_ = 0;
   probe_after_ = kFirstProbe;
@@ -176,7 +176,7 @@ void DraftPlanner::probe() noexcept {
   quiet_ = 0;
   probe_after_ = std::min(2 * probe_after_, kLastProbe);
   const Candidate* const probing = order_.front();
-  probing->part->drafts = static_cast<int32_t>(
+  probing->slice->drafts = static_cast<int32_t>(
       std::min<std::ptrdiff_t>(std::count(order_.begin(), order_.end(), probing), kProbeRows));
 }
 

@@ -30,11 +30,11 @@ class DraftPlanner {
   [[nodiscard]] bool active() const noexcept { return policy_.now() == DraftPolicy::Kind::kAuto; }
   /// Seconds.
   [[nodiscard]] double now() const;
-  /// Whether anything is guessed in a step of these parts. May throw std::bad_alloc.
-  bool begin(std::span<const StepPlan::Part> parts);
-  /// Lowers how many rows of guesses the parts have: of what their trees have, or else of what a
+  /// Whether anything is guessed in a step of these slices. May throw std::bad_alloc.
+  bool begin(std::span<const StepPlan::Slice> slices);
+  /// Lowers how many rows of guesses the slices have: of what their trees have, or else of what a
   /// drafter may propose, `max_proposed` at most. May throw std::bad_alloc.
-  void limit(std::span<StepPlan::Part> parts, int32_t max_proposed);
+  void limit(std::span<StepPlan::Slice> slices, int32_t max_proposed);
   /// Looking up and planning took so long.
   void note_looking(double seconds) noexcept;
   /// Proposing took so long, and the longest guess was of `depth` tokens.
@@ -60,7 +60,7 @@ class DraftPlanner {
 
  private:
   struct Candidate {
-    StepPlan::Part* part;
+    StepPlan::Slice* slice;
     bool proposes;        // nothing has been found for it
     int32_t rows = 0;     // taken so far
     double chance = 1.0;  // that the next one, too, is right
@@ -68,7 +68,7 @@ class DraftPlanner {
   void advance(Candidate* candidate) const noexcept;
   void settle(double now, bool same) noexcept;
   void take_in(DraftRecord* record) noexcept;
-  void gather(std::span<StepPlan::Part> parts, int32_t max_proposed);
+  void gather(std::span<StepPlan::Slice> slices, int32_t max_proposed);
   [[nodiscard]] size_t best_rows();
   [[nodiscard]] double margin() const noexcept { return rows_ > 1 ? kMarginTogether : kMargin; }
   void probe() noexcept;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See drafter_chain.h.
-#include "generate/speculative/drafter_chain.h"
+// See drafter_list.h.
+#include "generate/speculative/drafter_list.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,7 +8,7 @@
 namespace gen::generate {
 
 /// Either may be null: that drafter could not begin, and is done without.
-struct DrafterChain::State final : DraftState {
+struct DrafterList::State final : DraftState {
   void accepted(std::span<const int32_t> path) noexcept override {
     DraftState* const of = by_second ? second.get() : first.get();
     if (of != nullptr) of->accepted(path);
@@ -41,18 +41,18 @@ std::unique_ptr<DraftState> begun(Drafter& drafter) noexcept {
 
 }  // namespace
 
-DrafterChain::DrafterChain(std::shared_ptr<Drafter> first, std::shared_ptr<Drafter> second) noexcept
+DrafterList::DrafterList(std::shared_ptr<Drafter> first, std::shared_ptr<Drafter> second) noexcept
     : first_(std::move(first)), second_(std::move(second)) {}
 
-int32_t DrafterChain::max_rows() const noexcept {
+int32_t DrafterList::max_rows() const noexcept {
   return std::max(first_->max_rows(), second_->max_rows());
 }
 
-int32_t DrafterChain::max_proposed() const noexcept {
+int32_t DrafterList::max_proposed() const noexcept {
   return std::max(first_->max_proposed(), second_->max_proposed());
 }
 
-std::unique_ptr<DraftState> DrafterChain::begin() {
+std::unique_ptr<DraftState> DrafterList::begin() {
   auto state = std::make_unique<State>();
   state->first = begun(*first_);
   state->second = begun(*second_);
@@ -61,8 +61,8 @@ std::unique_ptr<DraftState> DrafterChain::begin() {
 }
 
 // Each drafter finds its own state in its jobs; they go back as they came, whatever throws.
-void DrafterChain::ask(std::span<DraftJob* const> jobs,
-                       void (Drafter::*what)(std::span<DraftJob* const>)) {
+void DrafterList::ask(std::span<DraftJob* const> jobs,
+                      void (Drafter::*what)(std::span<DraftJob* const>)) {
   struct Restore {
     ~Restore() {
       for (size_t i = 0; i < states.size(); ++i) jobs[i]->state = states[i];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DrafterChain: one drafter, and another for the texts that the first has no guess for. What costs
+// DrafterList: one drafter, and another for the texts that the first has no guess for. What costs
 // least comes first.
 #pragma once
 
@@ -12,10 +12,10 @@
 
 namespace gen::generate {
 
-class DrafterChain final : public Drafter {
+class DrafterList final : public Drafter {
  public:
   /// Neither is null.
-  DrafterChain(std::shared_ptr<Drafter> first, std::shared_ptr<Drafter> second) noexcept;
+  DrafterList(std::shared_ptr<Drafter> first, std::shared_ptr<Drafter> second) noexcept;
 
   [[nodiscard]] int32_t max_rows() const noexcept override;
   [[nodiscard]] int32_t max_proposed() const noexcept override;
