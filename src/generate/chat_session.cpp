@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "generate/run.h"
+#include "generate/loop/run.h"
 
 namespace gen::generate {
 namespace {

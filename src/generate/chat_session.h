@@ -13,12 +13,12 @@
 
 #include "base/in_use.h"
 #include "base/status.h"
-#include "generate/call_params.h"
-#include "generate/chat_window.h"
-#include "generate/generation.h"
-#include "generate/generator.h"
-#include "generate/session.h"
 #include "chat/chat_form.h"
+#include "generate/chat_window.h"
+#include "generate/loop/generation.h"
+#include "generate/loop/generator.h"
+#include "generate/loop/session.h"
+#include "generate/request/call_params.h"
 
 namespace gen::generate {
 

@@ -2,7 +2,7 @@
 // How much is guessed: the rule of a window of outcomes, against one written out; times of passes;
 // the account of what guesses cost and bring, against sums; and the number of rows, against the
 // best of all numbers by the formula of what they bring. No clock but one that the tests set.
-#include "generate/speculative/draft_planner.h"
+#include "generate/step/draft_planner.h"
 
 #include <gtest/gtest.h>
 
@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "generate/draft/accept_tracker.h"
+#include "generate/draft/ngram_lookup.h"
 #include "generate/fake_world.h"
-#include "generate/speculative/accept_tracker.h"
-#include "generate/speculative/ngram_lookup.h"
 #include "support/counting_new.h"
 
 namespace gen::generate {

@@ -18,13 +18,13 @@
 
 #include "base/metrics_memory.h"
 #include "generate/cache_forms.h"
+#include "generate/draft/drafter_list.h"
+#include "generate/draft/ngram_lookup.h"
+#include "generate/draft/suffix_lookup.h"
 #include "generate/knowing_drafter.h"
-#include "generate/metric_names.h"
-#include "generate/run.h"
+#include "generate/loop/run.h"
+#include "generate/request/metric_names.h"
 #include "generate/small_drafter.h"
-#include "generate/speculative/drafter_list.h"
-#include "generate/speculative/ngram_lookup.h"
-#include "generate/speculative/suffix_lookup.h"
 #include "support/counting_new.h"
 #include "support/sanitized.h"
 

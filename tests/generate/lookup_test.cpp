@@ -13,11 +13,11 @@
 
 #include "base/rng.h"
 #include "generate/cache_forms.h"
+#include "generate/draft/drafter_list.h"
+#include "generate/draft/ngram_lookup.h"
+#include "generate/draft/suffix_lookup.h"
+#include "generate/draft/text_index.h"
 #include "generate/fake_world.h"
-#include "generate/speculative/drafter_list.h"
-#include "generate/speculative/ngram_lookup.h"
-#include "generate/speculative/suffix_lookup.h"
-#include "generate/speculative/text_index.h"
 
 namespace gen::generate {
 namespace {

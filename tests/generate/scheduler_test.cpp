@@ -2,7 +2,7 @@
 // Proves a step's contract with a recording model: reserve, run, hand out; what ran is its owner's
 // to commit, and nobody else's; one sequence's failure is its own; concurrent sequences get what
 // they would get alone.
-#include "generate/scheduler.h"
+#include "generate/step/scheduler.h"
 
 #include <gtest/gtest.h>
 

@@ -19,11 +19,11 @@
 
 #include "generate/batch_run.h"
 #include "generate/cache_forms.h"
+#include "generate/draft/drafter_list.h"
+#include "generate/draft/ngram_lookup.h"
+#include "generate/draft/suffix_lookup.h"
 #include "generate/knowing_drafter.h"
 #include "generate/small_drafter.h"
-#include "generate/speculative/drafter_list.h"
-#include "generate/speculative/ngram_lookup.h"
-#include "generate/speculative/suffix_lookup.h"
 #include "grammar/grammar.h"
 #include "support/sanitized.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves the rules by which a step is chosen: whoever is first always, then decoding, then prompts
 // cut to the rows that are left; priorities, and that nobody is passed over for ever.
-#include "generate/step_plan.h"
+#include "generate/step/step_plan.h"
 
 #include <gtest/gtest.h>
 
