@@ -255,8 +255,8 @@ const Case kCases[] = {
        f.owned.batch.multi_steps = 4;
      },
      Code::kInvalidArgument, "rows in chains of 4"},
-    {"chains_where_rows_run_together", [](F& f) { f.owned.batch.multi_steps = 2; }, Code::kUnsupported,
-     "chains of 2 rows, the model runs rows together"},
+    {"chains_where_rows_run_together", [](F& f) { f.owned.batch.multi_steps = 2; },
+     Code::kUnsupported, "chains of 2 rows, the model runs rows together"},
     {"good_masses",
      [](F& f) {
        f.want_best();

@@ -3,7 +3,7 @@
 // looks at several. A row's token is drawn from that row's logits whatever was guessed, and the
 // next row is looked at only if it is that token's: so drafts show in no result, whatever a drafter
 // says. A new way of guessing is a Drafter in a file of its own, which GeneratorOptions::drafter
-// holds; those of the library are in generate/speculative. Read next: verification in generation.h.
+// holds; those of the library lie beside this file. Read next: generate/loop/draft_controller.h.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,9 @@ namespace gen::generate {
 
 /// Most rows of a tree, its first included.
 constexpr int32_t kMaxDraftRows = cache::kMaxTreeRows;
-/// Steps that run without the host (see StepRunner): more would save little and keep those waiting longer that come
-/// or are cancelled meanwhile. And the seconds that one may take; a single row is none.
+/// Steps that run without the host (see StepRunner): more would save little and keep those waiting
+/// longer that come or are cancelled meanwhile. And the seconds that they may take; a single one is
+/// none of them.
 constexpr int32_t kMaxMultiSteps = 4;
 constexpr double kMaxMultiStepSeconds = 0.01;
 
