@@ -249,7 +249,7 @@ struct MeanRowsArgs {
   friend bool operator==(const MeanRowsArgs&, const MeanRowsArgs&) = default;
 };
 
-/// What comes with a row of logits.
+/// What comes with a row of logits: a record in the engine's memory, which kernels read by row.
 struct BestRow {
   /// Token t is allowed if bit t % 32 of mask[t / 32] is set; those beyond `mask_words` are not.
   /// Null: all are.
