@@ -138,6 +138,12 @@ class TensorProvider {
   [[nodiscard]] virtual int32_t kv_len(int32_t layer) const noexcept {
     return layer_seq_len(layer);
   }
+  /// Positions that an entry of a layer stands for, and the first of them; 0 where there is no such
+  /// entry, and in a store whose entries are its positions.
+  [[nodiscard]] virtual int32_t entry_positions(int32_t /*layer*/, int32_t /*entry*/,
+                                                int32_t* /*first*/) const noexcept {
+    return 0;
+  }
   [[nodiscard]] virtual int32_t num_layers() const noexcept = 0;
   /// INT32_MAX where there is no limit of the store's own.
   [[nodiscard]] virtual int32_t max_seq_len() const noexcept = 0;

@@ -60,6 +60,10 @@ class TracingStore final : public TensorProvider {
   [[nodiscard]] int32_t kv_len(int32_t layer) const noexcept override {
     return real_->kv_len(layer);
   }
+  [[nodiscard]] int32_t entry_positions(int32_t layer, int32_t entry,
+                                        int32_t* first) const noexcept override {
+    return real_->entry_positions(layer, entry, first);
+  }
   [[nodiscard]] int32_t num_layers() const noexcept override { return real_->num_layers(); }
   [[nodiscard]] int32_t max_seq_len() const noexcept override { return real_->max_seq_len(); }
   [[nodiscard]] MemoryUse memory() const noexcept override { return real_->memory(); }
