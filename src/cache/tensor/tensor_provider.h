@@ -126,8 +126,6 @@ class TensorProvider {
 
   /// A number that is another after each change of what the layer holds; out of range: 0.
   [[nodiscard]] virtual uint64_t changes(int32_t layer) const noexcept = 0;
-  /// What a store that passes everything on has at its end; else the store itself.
-  [[nodiscard]] virtual const TensorProvider& bare() const noexcept { return *this; }
 
   /// Positions of the whole store: moves when all layers have come to the same length. 0 without
   /// layers.

@@ -52,7 +52,6 @@ class TracingStore final : public TensorProvider {
   [[nodiscard]] uint64_t changes(int32_t layer) const noexcept override {
     return real_->changes(layer);
   }
-  [[nodiscard]] const TensorProvider& bare() const noexcept override { return real_->bare(); }
   [[nodiscard]] int32_t seq_len() const noexcept override { return real_->seq_len(); }
   [[nodiscard]] int32_t layer_seq_len(int32_t layer) const noexcept override {
     return real_->layer_seq_len(layer);
