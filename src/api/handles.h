@@ -139,9 +139,6 @@ generate::CallParams params_of(const gen_sampling* sampling);
 /// Makes `handle` one of a session.
 void fill_session(std::shared_ptr<generate::Session> session, const SharedCallbacks& callbacks,
                   gen_session* handle);
-/// What a handle around an engine cache of this generator says of it, and what it keeps alive.
-void describe_engine_cache(const generate::Generator& generator, const cache::KvCache& cache,
-                           kv_cache* handle);
 /// Makes `handle` lend a session's cache, sharing its in-use flag.
 void lend_cache(generate::Session& session, kv_cache* handle);
 

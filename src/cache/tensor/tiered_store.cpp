@@ -411,7 +411,7 @@ MemoryUse TieredStore::memory() const noexcept {
   return use;
 }
 
-Result<std::unique_ptr<TensorProvider>> TieredStore::clone() const {
+Result<std::unique_ptr<TieredStore>> TieredStore::copied() const {
   TierOptions options = options_;
   options.store_id.clear();
   GEN_ASSIGN(auto copy, create(options, allocator_));
@@ -462,7 +462,12 @@ Result<std::unique_ptr<TensorProvider>> TieredStore::clone() const {
   }
   copy->traits_ = traits_;
   copy->copy_lengths(*this);
-  return std::unique_ptr<TensorProvider>(std::move(copy));
+  return copy;
+}
+
+Result<std::unique_ptr<TensorProvider>> TieredStore::clone() const {
+  GEN_ASSIGN(std::unique_ptr<TensorProvider> made, copied());
+  return made;
 }
 
 Status TieredStore::save(StateWriter& to) const {

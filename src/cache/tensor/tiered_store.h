@@ -76,6 +76,8 @@ class TieredStore final : public LayeredStore, public TensorCopies {
   [[nodiscard]] MemoryUse memory() const noexcept override;
   [[nodiscard]] const TensorCopies* copies() const noexcept override { return this; }
   [[nodiscard]] Result<std::unique_ptr<TensorProvider>> clone() const override;
+  /// The same with its type.
+  [[nodiscard]] Result<std::unique_ptr<TieredStore>> copied() const;
   // These two may meet moves and prefetching of other threads, but no writing.
   Status save(StateWriter& to) const override;
   Status restore(StateReader& from) override;
