@@ -5,7 +5,7 @@
 
 #include "api/handles.h"
 #include "api/kv_cache_handle.h"
-#include "generate/session.h"
+#include "generate/loop/session.h"
 
 namespace gen::api {
 namespace {
