@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A chat at the terminal: each line is a message, and the answer comes as it is made. "/again" takes the last answer
- * back and draws another one, "/more" goes on with one that was cut, "/show" prints the conversation as JSON.
+/* A chat at the terminal: each line is a message, and the answer is streamed. "/again" removes the last answer
+ * and draws another one, "/more" continues one that was cut, "/show" prints the conversation as JSON.
  * chat MODEL [SYSTEM-MESSAGE]
  *   cc chat.c $(pkg-config --cflags --libs generate) -o chat */
 #include <generate/generate.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A Markov chain over the words of a text, as a model of one's own: its function tells how often each word
+/* A Markov chain over the words of a text, as a custom model: its function returns how often each word
  * followed another; the loop, sampling and stopping are the library's.   markov TEXT FIRST-WORD [SEED]
  *   cc markov.c $(pkg-config --cflags --libs generate) -lm -o markov */
 #include <generate/generate.h>

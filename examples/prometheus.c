@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A page in Prometheus' text format, made by a sink of one's own from what generating tells it: a
- * server would give such a page at /metrics.   prometheus MODEL PROMPT…
+/* A page in Prometheus' text format, made by a metrics sink: a server would return such a page at
+ * /metrics.   prometheus MODEL PROMPT…
  *   cc prometheus.c $(pkg-config --cflags --libs generate) -pthread -o prometheus */
 #include <generate/generate.h>
 
@@ -25,7 +25,7 @@ struct page {
   size_t n;
 };
 
-/* Notes one value; there is a metric for each name that came. */
+/* Records one value; each name gets its own metric. */
 static void note(struct page* page, enum kind kind, const char* name, double value) {
   pthread_mutex_lock(&page->lock);
   size_t i = 0;

@@ -76,7 +76,7 @@ func (p *ThreadPool) pointer() *object {
 	return &p.object
 }
 
-// NewThreadPool makes a pool of threads, the calling one included; 0 stands for one per usable CPU. With cpus they are
+// NewThreadPool makes a pool of threads, the calling one included; 0 means one per usable CPU. With cpus they are
 // pinned to these, in turn.
 func NewThreadPool(threads int, cpus ...int) (*ThreadPool, error) {
 	p := new(ThreadPool)

@@ -61,7 +61,7 @@ func (g *Generator) Batch(ctx context.Context, requests []Request) ([]*Result, e
 const maxTexts = 128 // of gen_generate_n
 
 // GenerateN generates several texts from one prompt, which is run once: text i is what Generate gives with a seed that is
-// larger by i. With bestOf above n so many are generated, and the likeliest n given, best first.
+// larger by i. With bestOf above n so many are generated, and the n most probable returned, best first.
 func (g *Generator) GenerateN(ctx context.Context, prompt string, n, bestOf int, options ...SamplingOption) ([]*Result, error) {
 	if err := g.enter(); err != nil {
 		return nil, err

@@ -14,9 +14,9 @@ import (
 // Message is one of a conversation: the role is "system", "user", "assistant" or whatever the template knows.
 type Message struct{ Role, Text string }
 
-// Chat is a conversation, laid out as a model was trained to see it, by the chat template of its file. Only what the template
+// Chat is a conversation, rendered as a model was trained to see it, by the chat template of its file. Only what the template
 // writes becomes special tokens: a message that holds "<|im_end|>" cannot end its turn. One goroutine at a time: a second one
-// gets ErrBusy. Of a call that fails nothing has changed.
+// gets ErrBusy. A call that fails changes nothing.
 type Chat struct{ object }
 
 func (c *Chat) pointer() *object {
@@ -46,12 +46,12 @@ func (c *Chat) Add(role, text string) error {
 	return c.with(func(a uintptr) error { return native.GenChatAdd(a, role, text) })
 }
 
-// SetName sets who wrote the last message.
+// SetName sets the author of the last message.
 func (c *Chat) SetName(name string) error {
 	return c.with(func(a uintptr) error { return native.GenChatSetName(a, name) })
 }
 
-// SetReasoning sets what the assistant thought before it gave the last message.
+// SetReasoning sets the assistant's reasoning before the last message.
 func (c *Chat) SetReasoning(text string) error {
 	return c.with(func(a uintptr) error { return native.GenChatSetReasoning(a, text) })
 }
@@ -65,7 +65,7 @@ func (c *Chat) AddToolCall(id, name, arguments string) error {
 	return c.with(func(a uintptr) error { return native.GenChatAddToolCall(a, id, name, arguments) })
 }
 
-// AddToolResult adds what a tool returned. The id of the call that it answers and the name of the tool may be empty.
+// AddToolResult adds the result of a tool call. The id of the call that it answers and the name of the tool may be empty.
 func (c *Chat) AddToolResult(id, name, text string) error {
 	if err := noNUL(id, name); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (c *Chat) SetVariable(name string, value any) error {
 	return c.with(func(a uintptr) error { return native.GenChatSetVariable(a, name, string(text)) })
 }
 
-// Truncate keeps the first n messages, or takes the last -n back, to edit or regenerate what came behind them.
+// Truncate keeps the first n messages, or removes the last -n, to edit or regenerate them.
 func (c *Chat) Truncate(n int) error {
 	return c.with(func(a uintptr) error { return native.GenChatTruncate(a, i32(n)) })
 }
@@ -129,7 +129,7 @@ func (c *Chat) SetTime(now time.Time) error {
 	return c.with(func(a uintptr) error { return native.GenChatSetTime(a, text) })
 }
 
-// FormatChat lays a conversation out as text, to show it; with reply it ends with the opening of an assistant's turn. A message
+// FormatChat renders a conversation as text, for display; with reply it ends with the opening of an assistant's turn. A message
 // that holds the text of a special token is refused here.
 func (m *Model) FormatChat(chat *Chat, reply bool) (formatted string, err error) {
 	err = m.with(func(model uintptr) error {
@@ -143,7 +143,7 @@ func (m *Model) FormatChat(chat *Chat, reply bool) (formatted string, err error)
 	return formatted, err
 }
 
-// EncodeChat lays a conversation out as tokens, with begin-of-sequence where the model wants it.
+// EncodeChat renders a conversation as tokens, with begin-of-sequence where the model wants it.
 func (m *Model) EncodeChat(chat *Chat, reply bool) (tokens []int32, err error) {
 	err = m.with(func(model uintptr) error {
 		return chat.pointer().optional(func(c uintptr) (err error) {
@@ -243,7 +243,7 @@ func (s *ChatSession) Progress() float64 {
 	return get(&s.object, func(uintptr) float64 { return native.GenSessionProgress(s.session) })
 }
 
-// Template is a chat template by itself, to see what it makes of a conversation. Any number of goroutines may use one.
+// Template is a chat template by itself, to see how it renders a conversation. Any number of goroutines may use one.
 type Template struct{ object }
 
 // NewTemplate compiles a template: Jinja, as the Transformers library evaluates it for chats.
@@ -268,7 +268,7 @@ func newTemplate(create func(out []uintptr) error) (*Template, error) {
 	return t, nil
 }
 
-// Render renders a conversation, from JSON to JSON; gen_template_render of template.h tells the members of both.
+// Render renders a conversation, from JSON to JSON; gen_template_render of template.h lists the members of both.
 func (t *Template) Render(request string) (rendered string, err error) {
 	err = t.with(func(a uintptr) (err error) {
 		rendered, err = text(func(buffer []byte, capacity int, n []int) error {

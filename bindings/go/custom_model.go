@@ -7,7 +7,7 @@ import "libgenerate.dev/generate/internal/native"
 // ModelConfig is the sizes of a model. Begin with NewModelConfig for one of your own.
 type ModelConfig struct {
 	VocabSize  int
-	MaxSeqLen  int // most tokens that a sequence can hold
+	MaxSeqLen  int // maximum tokens of a sequence
 	EOS        int // end of sequence, -1 for none
 	BOS        int // begin of sequence, -1 for none
 	NumLayers  int
@@ -16,9 +16,9 @@ type ModelConfig struct {
 	HeadDim    int
 	Hidden     int
 
-	KVLayers   int // layers of a cache for Forward; of a model of one's own, those that use gen_forward_attention
+	KVLayers   int // layers of a cache for Forward; for a custom model, those that use gen_forward_attention
 
-	Name string // only for models of one's own; "" is "custom"
+	Name string // only for custom models; "" is "custom"
 }
 
 // NewModelConfig is a configuration with the two sizes that must be set, no EOS and no BOS.

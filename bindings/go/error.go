@@ -15,7 +15,7 @@ type Code int32
 // Codes of errors. For each there is an error value to compare with: errors.Is(err, ErrCacheFull).
 const (
 	CodeOK              Code = 0
-	CodeInvalidArgument Code = -1 // an argument is wrong in itself
+	CodeInvalidArgument Code = -1 // an argument is invalid in itself
 	CodeOutOfMemory     Code = -2
 	CodeIO              Code = -3
 	CodeFormat          Code = -4 // a bad or hostile file
@@ -38,7 +38,7 @@ const (
 // String is the name of the code in C, GEN_ERROR_FORMAT for example.
 func (c Code) String() string { return native.GenStatusName(int32(c)) }
 
-// Error is what every failing function of this package returns: a code and one line that names the thing and the limit.
+// Error is what every failing function of this package returns: a code and one line that names the value and the limit.
 type Error struct {
 	Code    Code
 	Message string

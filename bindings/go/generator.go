@@ -43,131 +43,6 @@ func (g gate) enter(ctx context.Context) error {
 
 func (g gate) leave() { <-g }
 
-// GeneratorOption says how to generate: kind of cache, batching.
-type GeneratorOption func(options uintptr) error
-
-// WithKVType chooses what keys and values are stored as: "fp32", "fp16", "fp8", "q4" or "q3".
-func WithKVType(name string) GeneratorOption {
-	return func(o uintptr) error { return native.GenOptionsSetKvDtype(o, name) }
-}
-
-// WithKVTypes chooses for keys and values apart.
-func WithKVTypes(keys, values string) GeneratorOption {
-	return func(o uintptr) error { return native.GenOptionsSetKvTypes(o, keys, values) }
-}
-
-// WithKVKeyForm chooses the form in which keys are stored: "rotated", "hadamard" or "best".
-func WithKVKeyForm(name string) GeneratorOption {
-	return func(o uintptr) error { return native.GenOptionsSetKvKeyForm(o, name) }
-}
-
-// WithPagedKV keeps keys and values of all sessions in blocks of one pool of so many MiB.
-func WithPagedKV(maxMemoryMB, blockSize int) GeneratorOption {
-	return func(o uintptr) error { return native.GenOptionsSetPagedKv(o, i32(maxMemoryMB), i32(blockSize)) }
-}
-
-// WithPrefixCache keeps so many blocks of the pool for prompts that begin alike. It needs WithPagedKV.
-func WithPrefixCache(blocks int) GeneratorOption {
-	return func(o uintptr) error { return native.GenOptionsSetPrefixCache(o, i32(blocks)) }
-}
-
-// WithCompressedKV makes one entry of each full chunk of positions.
-func WithCompressedKV(chunk int) GeneratorOption {
-	return func(o uintptr) error { return native.GenOptionsSetCompressedKv(o, i32(chunk)) }
-}
-
-// WithTieredKV keeps the newest keys and values of a session in memory and the rest in a file.
-func WithTieredKV(options ...TierOption) GeneratorOption {
-	return func(o uintptr) error {
-		return buildTiers(options, func(config uintptr) error { return native.GenOptionsSetTieredKv(o, config) })
-	}
-}
-
-// WithContextPolicy chooses what happens when a context is full: "stop", or "shift" with the first keep tokens kept.
-func WithContextPolicy(policy string, keep int) GeneratorOption {
-	return func(o uintptr) error { return native.GenOptionsSetContextPolicy(o, policy, i32(keep)) }
-}
-
-// WithPrefillChunk runs prompts in chunks of so many tokens.
-func WithPrefillChunk(tokens int) GeneratorOption {
-	return func(o uintptr) error { return native.GenOptionsSetPrefillChunk(o, i32(tokens)) }
-}
-
-// WithMaxBatch runs at most so many sessions in one forward pass; 64 is the default.
-func WithMaxBatch(sequences int) GeneratorOption {
-	return func(o uintptr) error { return native.GenOptionsSetMaxBatch(o, i32(sequences)) }
-}
-
-// WithMaxQueue refuses calls with ErrBusy when so many wait beyond the batch; 0 is no limit.
-func WithMaxQueue(calls int) GeneratorOption {
-	return func(o uintptr) error { return native.GenOptionsSetMaxQueue(o, i32(calls)) }
-}
-
-// WithDeterministic(true) has the bits of a text depend on nothing that runs beside it, on a device too.
-func WithDeterministic(on bool) GeneratorOption {
-	return func(o uintptr) error { return native.GenOptionsSetDeterministic(o, flag(on)) }
-}
-
-// WithFairness lets a call be left out of so many steps for others of higher priority; 16 is the default.
-func WithFairness(steps int) GeneratorOption {
-	return func(o uintptr) error { return native.GenOptionsSetFairness(o, i32(steps)) }
-}
-
-// WithPromptLookup guesses so many tokens where the last ngram ones stand in the text already; results do not change.
-func WithPromptLookup(ngram, length int) GeneratorOption {
-	return func(o uintptr) error { return native.GenOptionsSetPromptLookup(o, i32(ngram), i32(length)) }
-}
-
-// WithSpeculativeDraft has a smaller model guess how texts go on, so many tokens at a time; 0 stands for 4. Results do
-// not change. The model may be closed once the generator is made.
-func WithSpeculativeDraft(draft *Model, length int) GeneratorOption {
-	return func(o uintptr) error {
-		return draft.pointer().optional(func(m uintptr) error {
-			return native.GenOptionsSetSpeculativeDraft(o, m, i32(length))
-		})
-	}
-}
-
-// WithMetrics counts and measures in a collector.
-func WithMetrics(metrics *Metrics) GeneratorOption {
-	return func(o uintptr) error {
-		return metrics.pointer().optional(func(m uintptr) error {
-			return native.GenOptionsSetMetrics(o, native.GenMetricsMemorySink(m))
-		})
-	}
-}
-
-// WithMetricsSink tells metrics to a gen_metrics_sink in C.
-func WithMetricsSink(table Symbol) GeneratorOption {
-	return func(o uintptr) error { return native.GenOptionsSetMetrics(o, uintptr(table)) }
-}
-
-// WithTracer records every forward pass.
-func WithTracer(tracer *Tracer) GeneratorOption {
-	return func(o uintptr) error {
-		return tracer.pointer().optional(func(t uintptr) error { return native.GenOptionsSetTracer(o, t) })
-	}
-}
-
-// WithGeneratorSetting sets an option by its name, see DescribeGeneratorOptions.
-func WithGeneratorSetting(key, value string) GeneratorOption {
-	return func(o uintptr) error { return native.GenOptionsSet(o, key, value) }
-}
-
-// DescribeGeneratorOptions lists all options as JSON, with the values that these give.
-func DescribeGeneratorOptions(options ...GeneratorOption) (description string, err error) {
-	err = build(described(options), native.GenOptionsNew, native.GenOptionsFree, func(o uintptr) (err error) {
-		description, err = text(func(buffer []byte, capacity int, n []int) error {
-			return native.GenOptionsDescribe(o, buffer, capacity, n)
-		})
-		return err
-	})
-	return description, err
-}
-
-// DescribeKVKinds lists the kinds of cache as JSON.
-func DescribeKVKinds() (string, error) { return text(native.GenKvKindDescribe) }
-
 // NewGenerator makes a generator, which keeps what it needs of the model alive.
 func (m *Model) NewGenerator(options ...GeneratorOption) (*Generator, error) {
 	g := &Generator{gate: make(gate, maxCalls)}
@@ -184,16 +59,16 @@ func (m *Model) NewGenerator(options ...GeneratorOption) (*Generator, error) {
 	return g, nil
 }
 
-// PrefixStats is what WithPrefixCache has brought so far.
+// PrefixStats is the statistics of WithPrefixCache so far.
 type PrefixStats struct {
-	Lookups   int64 // calls that looked for a beginning of theirs
+	Lookups   int64 // calls that searched for a cached prefix
 	Hits      int64 // those that found one
-	Tokens    int64 // that need not be evaluated again
+	Tokens    int64 // that were not evaluated again
 	Blocks    int64 // held now
-	Evictions int64 // blocks that had to go
+	Evictions int64 // evicted blocks
 }
 
-// PrefixStats tells what WithPrefixCache has brought so far.
+// PrefixStats returns statistics of WithPrefixCache so far.
 func (g *Generator) PrefixStats() (stats PrefixStats, err error) {
 	err = g.with(func(a uintptr) error {
 		for _, field := range [...]struct {
@@ -217,7 +92,7 @@ func (g *Generator) PrefixStats() (stats PrefixStats, err error) {
 	return stats, err
 }
 
-// DraftStats is what guesses have brought to all calls.
+// DraftStats is statistics of drafts over all calls.
 type DraftStats struct {
 	Passes   int64 // of one text each, that said something
 	Tokens   int64 // that these said
@@ -253,7 +128,7 @@ func draftStats(ask func(key string, value []float64) error) (stats DraftStats, 
 	return stats, nil
 }
 
-// DraftStats tells what guesses have brought so far: WithPromptLookup, WithSpeculativeDraft and their like.
+// DraftStats returns the statistics of drafts so far: WithPromptLookup, WithSpeculativeDraft and their like.
 func (g *Generator) DraftStats() (stats DraftStats, err error) {
 	err = g.with(func(a uintptr) (err error) {
 		stats, err = draftStats(func(key string, value []float64) error {
@@ -264,11 +139,11 @@ func (g *Generator) DraftStats() (stats DraftStats, err error) {
 	return stats, err
 }
 
-// ClearPrefixCache gives the blocks of WithPrefixCache back, but for those that sessions use.
+// ClearPrefixCache gives the blocks of WithPrefixCache back, except those that sessions use.
 func (g *Generator) ClearPrefixCache() error { return g.with(native.GenGeneratorPrefixClear) }
 
 // Generate continues a prompt. The context ends it within one token. Where generation had begun when it failed or was
-// cancelled, there is a result beside the error, with what there was by then.
+// cancelled, there is a partial result beside the error.
 func (g *Generator) Generate(ctx context.Context, prompt string, options ...SamplingOption) (*Result, error) {
 	if err := g.enter(); err != nil {
 		return nil, err

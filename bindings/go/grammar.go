@@ -31,7 +31,7 @@ func WithGrammarSetting(key, value string) GrammarOption {
 	return func(o uintptr) error { return native.GenGrammarOptionsSet(o, key, value) }
 }
 
-// WithSchemaDocument gives a document that "$ref" of JSON Schemas can lead to, by its URI; nothing is fetched.
+// WithSchemaDocument gives a document to which "$ref" of JSON Schemas may point, by its URI; nothing is fetched.
 func WithSchemaDocument(uri, schema string) GrammarOption {
 	return func(o uintptr) error { return native.GenGrammarOptionsAddSchema(o, uri, schema) }
 }
@@ -48,24 +48,24 @@ func DescribeGrammarOptions(options ...GrammarOption) (description string, err e
 }
 
 // NewGrammar makes a grammar from GBNF, the notation of llama.cpp: rules like `root ::= "yes" | "no"`, of which root is the
-// whole text. What is wrong is an ErrGrammar that names line and column.
+// whole text. An error is an ErrGrammar that names line and column.
 func NewGrammar(gbnf string, options ...GrammarOption) (*Grammar, error) {
 	return newGrammar(options, func(o uintptr, out []uintptr) error { return native.GenGrammarFromGbnf(gbnf, o, out) })
 }
 
 // NewLarkGrammar makes a grammar from a Lark file in llguidance's dialect, of which the rule start is the whole text;
-// gen_grammar_from_lark of grammar.h tells what there is. What is wrong is an ErrGrammar that names line and column.
+// gen_grammar_from_lark of grammar.h describes it. An error is an ErrGrammar that names line and column.
 func NewLarkGrammar(text string, options ...GrammarOption) (*Grammar, error) {
 	return newGrammar(options, func(o uintptr, out []uintptr) error { return native.GenGrammarFromLark(text, o, out) })
 }
 
-// NewRegexGrammar makes a grammar from a regular expression as JavaScript has it, without slashes and flags. It is not one of
+// NewRegexGrammar makes a grammar from a regular expression in JavaScript's syntax, without slashes and flags. It is not one of
 // package regexp: it knows lookaround, and a class like \w is that of JavaScript.
 func NewRegexGrammar(pattern string, options ...GrammarOption) (*Grammar, error) {
 	return newGrammar(options, func(o uintptr, out []uintptr) error { return native.GenGrammarFromRegex(pattern, o, out) })
 }
 
-// NewTagsGrammar makes the grammar of free text with constrained parts, as tool calls are, from a JSON object like
+// NewTagsGrammar makes the grammar of free text with constrained sections, such as tool calls, from a JSON object like
 // {"tags": [{"begin": "<add>", "regex": "[0-9]+", "end": "</add>"}]}; gen_grammar_from_tags of grammar.h tells all there can be.
 func NewTagsGrammar(tags string, options ...GrammarOption) (*Grammar, error) {
 	return newGrammar(options, func(o uintptr, out []uintptr) error { return native.GenGrammarFromTags(tags, o, out) })
@@ -93,7 +93,7 @@ func newGrammar(options []GrammarOption, create func(options uintptr, out []uint
 	return g, nil
 }
 
-// Describe tells as JSON what the grammar is: its kind, the states of its automata, their memory.
+// Describe describes the grammar as JSON: its kind, the states of its automata, their memory.
 func (g *Grammar) Describe() (description string, err error) {
 	err = g.with(func(a uintptr) (err error) {
 		description, err = text(func(buffer []byte, capacity int, n []int) error {
@@ -112,7 +112,7 @@ func (m Mask) Has(i int) bool { return i >= 0 && i/32 < len(m) && m[i/32]>>(i%32
 
 func newMask(n int) Mask { return make(Mask, (n+31)/32+1)[:(n+31)/32] } // never without an address
 
-// TokenMask tells which strings, a vocabulary of one's own, can come behind a text. It is for a look at few places: a matcher
+// TokenMask tells which strings, such as a vocabulary of the caller's, may follow a text. It is meant for a few positions: a matcher
 // is far faster over many.
 func (g *Grammar) TokenMask(text string, strings []string) (Mask, error) {
 	total := 0
@@ -136,7 +136,7 @@ func (g *Grammar) TokenMask(text string, strings []string) (Mask, error) {
 }
 
 // WithGrammar has the text of the call be a member of the grammar; nil allows any text. The model can end it only where it is
-// one. What else ends it, WithMaxTokens first of all, can leave a text that is none yet. The grammar must be open when the call
+// one. Any other end, above all WithMaxTokens, can leave a text that is none yet. The grammar must be open when the call
 // begins, not longer.
 func WithGrammar(grammar *Grammar) SamplingOption {
 	return func(s uintptr) error {

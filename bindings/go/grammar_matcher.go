@@ -4,8 +4,8 @@ package generate
 
 import "libgenerate.dev/generate/internal/native"
 
-// GrammarMatcher reads a text token by token and tells which tokens may come next, for programs that draw them themselves. One
-// goroutine at a time. Of a call that fails nothing has changed.
+// GrammarMatcher reads a text token by token and returns which tokens may come next, for programs that draw them themselves. One
+// goroutine at a time. A call that fails changes nothing.
 type GrammarMatcher struct {
 	object
 	vocab int
@@ -35,15 +35,15 @@ func (g *Grammar) NewMatcher(tokenizer *Tokenizer) (*GrammarMatcher, error) {
 	return m, nil
 }
 
-// AcceptToken goes on by a token, or one that ends texts where the text may end. One that cannot come is an ErrGrammar.
+// AcceptToken advances by a token, or by one that ends texts where the text may end. One that is not allowed is an ErrGrammar.
 func (m *GrammarMatcher) AcceptToken(token int32) error {
 	return m.with(func(a uintptr) error { return native.GenGrammarMatcherAcceptToken(a, token) })
 }
 
-// AcceptBytes goes on by bytes, which need not be whole characters nor tokens.
+// AcceptBytes advances by bytes, which need not be whole characters or tokens.
 func (m *GrammarMatcher) AcceptBytes(bytes []byte) error { return m.AcceptText(string(bytes)) }
 
-// AcceptText goes on by text.
+// AcceptText advances by text.
 func (m *GrammarMatcher) AcceptText(text string) error {
 	return m.with(func(a uintptr) error { return native.GenGrammarMatcherAcceptBytes(a, text) })
 }
@@ -71,7 +71,7 @@ func (m *GrammarMatcher) ValidBytes() (Mask, error) {
 	return mask, nil
 }
 
-// Rollback takes back what the last n accepting calls took.
+// Rollback undoes the last n accepting calls.
 func (m *GrammarMatcher) Rollback(n int) error {
 	if n < 0 {
 		return invalid("%d calls cannot be taken back", n)
@@ -79,7 +79,7 @@ func (m *GrammarMatcher) Rollback(n int) error {
 	return m.with(func(a uintptr) error { return native.GenGrammarMatcherRollback(a, n) })
 }
 
-// Fork makes another matcher in the same place.
+// Fork makes a second matcher in the same place.
 func (m *GrammarMatcher) Fork() (*GrammarMatcher, error) {
 	fork := &GrammarMatcher{vocab: m.vocab}
 	err := m.with(func(a uintptr) error {

@@ -112,7 +112,7 @@ func shape(numbers [3]int32) Shape {
 
 func (s Shape) size() int { return s.Batch * s.Seq * s.Dim }
 
-// Get copies what a layer holds as float32 [batch, seq, dim]; shapes of 0 for one that is empty.
+// Get copies the content of a layer as float32 [batch, seq, dim]; shapes of 0 for one that is empty.
 func (c *Cache) Get(layer int) (k, v []float32, kShape, vShape Shape, err error) {
 	err = c.with(func(a uintptr) error {
 		var ks, vs [3]int32
@@ -135,7 +135,7 @@ func (c *Cache) GetInto(layer int, k, v []float32) (kShape, vShape Shape, err er
 	return shape(ks), shape(vs), err
 }
 
-// LayerView is a layer where it lies. Rows are good for as long as the function that got it runs.
+// LayerView is a layer in place. Rows are good for as long as the function that got it runs.
 type LayerView struct {
 	Type         CacheType
 	Batch, Seq   int
@@ -187,7 +187,7 @@ func lent[T any](address uintptr, n int) []T {
 	return unsafe.Slice((*T)(*(*unsafe.Pointer)(unsafe.Pointer(&address))), n)
 }
 
-// View shows a layer where it lies, without a copy, while use runs, which must not write to the cache or keep rows.
+// View shows a layer in place, without a copy, while use runs, which must not write to the cache or keep rows.
 func (c *Cache) View(layer int, use func(view *LayerView) error) error {
 	return c.view(native.GenBindingView, layer, use)
 }
@@ -219,7 +219,7 @@ func (c *Cache) KVLen(layer int) int {
 // NumLayers is the number of layers.
 func (c *Cache) NumLayers() int { return int(get(&c.object, native.KvCacheNumLayers)) }
 
-// MaxSeqLen is the most positions that a layer can hold.
+// MaxSeqLen is the maximum number of positions of a layer.
 func (c *Cache) MaxSeqLen() int { return int(get(&c.object, native.KvCacheMaxSeqLen)) }
 
 // Truncate keeps the first n positions of every layer.
@@ -286,7 +286,7 @@ func (c *Cache) Capabilities() Capabilities {
 // Lossy tells whether stored values may differ from those written.
 func (c *Cache) Lossy() bool { return get(&c.object, native.KvCacheIsLossy) != 0 }
 
-// Save writes what the cache holds to a file.
+// Save writes the content of the cache to a file.
 func (c *Cache) Save(path string) error {
 	return c.with(func(a uintptr) error { return native.KvCacheSave(a, path) })
 }
@@ -319,7 +319,7 @@ func (c *Cache) Clone() (*Cache, error) {
 	})
 }
 
-// CompressedEntry tells which positions an entry of a compressed cache stands for.
+// CompressedEntry tells which positions an entry of a compressed cache represents.
 func (c *Cache) CompressedEntry(layer, entry int) (first, positions int, err error) {
 	var f, p [1]int32
 	err = c.with(func(a uintptr) error { return native.KvCacheCompressedEntry(a, i32(layer), i32(entry), f[:], p[:]) })

@@ -51,7 +51,7 @@ func NewChunkedCache(chunk int) (*BatchCache, error) {
 	return newBatchCache(func(out []uintptr) error { return native.KvCacheChunkedNew(i32(chunk), out) })
 }
 
-// NewEncoderCache makes a cache for what an encoder made of other input, as images, for cross attention.
+// NewEncoderCache makes a cache for the output of an encoder, such as images, for cross attention.
 func NewEncoderCache() (*BatchCache, error) { return newBatchCache(native.KvCacheEncoderNew) }
 
 // NewWrapperCache makes one cache of several, one for each type of layer. They pass into the wrapper: they are still to be
@@ -76,7 +76,7 @@ func (c *BatchCache) SetAllocator(table Symbol) error {
 	return c.with(func(a uintptr) error { return native.KvCacheSetAllocator(a, uintptr(table)) })
 }
 
-// SetConfig says how GetMasked hands things out, before Init: histories begin and end at multiples of padding, values come
+// SetConfig sets the form of GetMasked's output, before Init: histories begin and end at multiples of padding, values come
 // as [n, dim, heads] if permuted, and masks are "fp32" or "fp16".
 func (c *BatchCache) SetConfig(padding int, permutedV bool, maskType string) error {
 	return c.with(func(a uintptr) error {
@@ -88,12 +88,12 @@ func (c *BatchCache) SetConfig(padding int, permutedV bool, maskType string) err
 	})
 }
 
-// SetShift gives a kv_cache_shift_fn in C that turns keys of shifted positions.
+// SetShift sets a kv_cache_shift_fn in C that rotates keys to shifted positions.
 func (c *BatchCache) SetShift(function, user Symbol) error {
 	return c.with(func(a uintptr) error { return native.KvCacheSetShift(a, uintptr(function), uintptr(user)) })
 }
 
-// SetQuota is the most entries that one sequence may hold; 0 for no quota.
+// SetQuota is the maximum number of entries of one sequence; 0 for no quota.
 func (c *BatchCache) SetQuota(entries int) error {
 	return c.with(func(a uintptr) error { return native.KvCacheSetQuota(a, i32(entries)) })
 }
@@ -138,16 +138,16 @@ func (c *BatchCache) Put(k []float32, kHeads, kDim int, v []float32, vHeads, vDi
 	})
 }
 
-// Masked is what the tokens of a pass may look at in a layer.
+// Masked is what the tokens of a pass may see in a layer.
 type Masked struct {
 	K, V           []float32
-	Mask           []float32 // 0 where a token may look, else negative infinity; nil if nothing is hidden
+	Mask           []float32 // 0 where a token may see a cell, else negative infinity; nil if nothing is hidden
 	Mask16         []uint16  // in its place, if masks are binary16
 	KShape, VShape [3]int    // dim, heads, length; or length, dim, heads for permuted values
 	MaskShape      [2]int    // length, n
 }
 
-// GetMasked copies what the tokens of this pass may look at in the chosen layer.
+// GetMasked copies what the tokens of this pass may see in the chosen layer.
 func (c *BatchCache) GetMasked() (*Masked, error) {
 	m := new(Masked)
 	err := c.with(func(a uintptr) error {
@@ -186,19 +186,19 @@ func (c *BatchCache) SetCausal(except ...int32) error {
 	return c.with(func(a uintptr) error { return native.KvCacheSetCausal(a, except, len(except)) })
 }
 
-// CopyPrefix makes a sequence begin as another does.
+// CopyPrefix replaces a sequence by a prefix of another.
 func (c *BatchCache) CopyPrefix(from, to, length int) error {
 	return c.with(func(a uintptr) error { return native.KvCacheCopyPrefix(a, i32(from), i32(to), i32(length)) })
 }
 
-// CanResume tells whether a sequence may go on with a token at a position.
+// CanResume tells whether a sequence may continue with a token at a position.
 func (c *BatchCache) CanResume(sequence, position int) (bool, error) {
 	var can [1]int32
 	err := c.with(func(a uintptr) error { return native.KvCacheCanResume(a, i32(sequence), i32(position), can[:]) })
 	return can[0] != 0, err
 }
 
-// Remove takes positions [begin, end) out of a sequence; those after them move down.
+// Remove removes positions [begin, end) from a sequence; those after them move down.
 func (c *BatchCache) Remove(sequence, begin, end int) error {
 	return c.with(func(a uintptr) error { return native.KvCacheRemove(a, i32(sequence), i32(begin), i32(end)) })
 }

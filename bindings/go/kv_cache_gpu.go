@@ -4,10 +4,10 @@ package generate
 
 import "libgenerate.dev/generate/internal/native"
 
-// GPUAllocator is where caches and models take memory on a device from, and what caches copy by.
+// GPUAllocator is the source of device memory for caches and models, and the means by which caches copy.
 type GPUAllocator struct{ object }
 
-// NewHostGPUAllocator makes one over host memory that poses as a device. Caches keep what they use of it alive.
+// NewHostGPUAllocator makes one over host memory that acts as a device. Caches keep what they use of it alive.
 func NewHostGPUAllocator() (*GPUAllocator, error) { return gpuAllocator(native.GenGpuAllocatorHost) }
 
 // NewCUDAGPUAllocator makes one over the memory of a device of the backend "cuda".
@@ -91,7 +91,7 @@ func (c *GPUCache) AppendDevice(layer int, k, v uintptr) error {
 	})
 }
 
-// AppendStream enqueues AppendDevice on a CUDA stream, a cudaStream_t of the allocator's device; 0 in host memory that poses
+// AppendStream enqueues AppendDevice on a CUDA stream, a cudaStream_t of the allocator's device; 0 in host memory that acts
 // as one. Streams that are captured take it into their graph, whose replays move only the counter: SyncLength takes the
 // length then. Make the stream wait before other methods look at the cache.
 func (c *GPUCache) AppendStream(layer int, k, v, stream uintptr) error {

@@ -4,7 +4,7 @@ package generate
 
 import "libgenerate.dev/generate/internal/native"
 
-// PrefixCache keeps keys and values of beginnings of texts for whoever begins alike. Any number of goroutines may use one.
+// PrefixCache keeps keys and values of prompt prefixes for later prompts that begin alike. Any number of goroutines may use one.
 type PrefixCache struct {
 	object
 	pool *Pool
@@ -31,7 +31,7 @@ func (p *PrefixCache) Insert(domain uint64, tokens []int32, blocks []Block) erro
 	})
 }
 
-// Match finds the longest beginning of a sequence that is kept, and lends its blocks with a reference to each, which
+// Match finds the longest cached prefix of a sequence, and lends its blocks with a reference to each, which
 // InjectBlocks takes over or Free gives back.
 func (p *PrefixCache) Match(domain uint64, tokens []int32) (blocks []Block, matched int, err error) {
 	err = p.with(func(a uintptr) error {

@@ -34,7 +34,7 @@ func (r *RadixTree) Insert(tokens []int32) (ids []int32, err error) {
 	return ids, err
 }
 
-// Match finds the longest beginning of a sequence that is there: its number of tokens and its blocks.
+// Match finds the longest cached prefix of a sequence: its number of tokens and its blocks.
 func (r *RadixTree) Match(tokens []int32) (matched int, ids []int32, err error) {
 	return r.find(native.KvCacheRadixMatch, tokens)
 }

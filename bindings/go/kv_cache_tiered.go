@@ -43,7 +43,7 @@ func WithTierLayers(layers int) TierOption {
 	return tierNumber(native.KvCacheTierConfigSetNumLayers, layers)
 }
 
-// WithTierMaxSeqLen sets the most positions of a layer.
+// WithTierMaxSeqLen sets the maximum positions of a layer.
 func WithTierMaxSeqLen(positions int) TierOption {
 	return tierNumber(native.KvCacheTierConfigSetMaxSeqLen, positions)
 }
@@ -138,7 +138,7 @@ func NewTieredCache(options ...TierOption) (*TieredCache, error) {
 	return newTiered(native.KvCacheTieredNew, options)
 }
 
-// OpenTieredCache makes a cache of what another left in the folder of WithColdDir.
+// OpenTieredCache opens the cache that another left in the folder of WithColdDir.
 func OpenTieredCache(options ...TierOption) (*TieredCache, error) {
 	return newTiered(native.KvCacheTieredOpen, options)
 }
@@ -153,7 +153,7 @@ func (c *TieredCache) AccessCount(layer int) int64 {
 	return get(&c.object, func(a uintptr) int64 { return native.KvCacheTieredAccessCount(a, i32(layer)) })
 }
 
-// LayerLossy tells whether a warm form that loses something has been over what the layer holds.
+// LayerLossy tells whether the content of the layer has been through a lossy warm form.
 func (c *TieredCache) LayerLossy(layer int) bool {
 	return get(&c.object, func(a uintptr) bool { return native.KvCacheTieredIsLossy(a, i32(layer)) != 0 })
 }

@@ -9,11 +9,11 @@ type MemoryEstimate struct {
 	Weights   int64
 	Workspace int64 // scratch of forward passes
 	Cache     int64 // keys and values of one session with a full context
-	Peak      int64 // the most at any time, loading included
+	Peak      int64 // the maximum at any time, loading included
 	// The same of a device's memory; what is above is the host's.
 	DeviceWeights, DeviceWorkspace, DeviceCache, DevicePeak int64
 
-	Mapped int64 // pages of the file that the model goes on reading
+	Mapped int64 // pages of the file that the model keeps reading
 	File   int64
 }
 

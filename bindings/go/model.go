@@ -77,7 +77,7 @@ func WithLoadProgress(callback, user Symbol) ModelOption {
 	return func(o uintptr) error { return native.GenModelOptionsSetProgress(o, uintptr(callback), uintptr(user)) }
 }
 
-// WithMaxSeqLen caps the context below what the model was trained for.
+// WithMaxSeqLen limits the context to fewer tokens than the model was trained for.
 func WithMaxSeqLen(tokens int) ModelOption {
 	return func(o uintptr) error { return native.GenModelOptionsSetMaxSeqLen(o, i32(tokens)) }
 }
@@ -181,7 +181,7 @@ func (m *Model) Metadata(key string) (value string, err error) {
 	return value, err
 }
 
-// Describe tells as JSON what the model is.
+// Describe describes the model as JSON.
 func (m *Model) Describe() (description string, err error) {
 	err = m.with(func(address uintptr) (err error) {
 		description, err = text(func(buffer []byte, capacity int, n []int) error {

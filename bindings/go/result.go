@@ -35,7 +35,7 @@ func (r FinishReason) String() string {
 	return names[r]
 }
 
-// Result is what a generation gave, also one that was cancelled or failed half way. It is a plain value.
+// Result is the outcome of a generation, also of one that was cancelled or failed halfway. It is a plain value.
 type Result struct {
 	Text         string // whole characters, without the prompt, stop token and stop string
 	Tokens       []int32
@@ -59,8 +59,8 @@ type Usage struct {
 	PromptCached int // of these, not computed anew
 	Completion   int
 	Dropped      int // oldest tokens of the session that made room
-	Drafted      int // tokens that were guessed and looked at
-	Accepted     int // of these, what the model then said
+	Drafted      int // draft tokens that were verified
+	Accepted     int // of these, accepted ones
 	// Not a number of tokens: 1 if what was drawn is a member of the call's grammar, 0 if it is cut before it is one,
 	// -1 without a grammar.
 	GrammarComplete int

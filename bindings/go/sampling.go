@@ -118,7 +118,7 @@ func WithIgnoreEOS(on bool) SamplingOption {
 	return func(s uintptr) error { return native.GenSamplingSetIgnoreEos(s, flag(on)) }
 }
 
-// WithFitGrammar(true), the default, draws only tokens with which a text under a grammar can still end within the most new
+// WithFitGrammar(true), the default, draws only tokens after which a text under a grammar can still be completed within the maximum of new
 // tokens.
 func WithFitGrammar(on bool) SamplingOption {
 	return func(s uintptr) error { return native.GenSamplingSetFitGrammar(s, flag(on)) }
@@ -156,7 +156,7 @@ func WithDRY(multiplier, base float64, allowedLength, window int) SamplingOption
 	}
 }
 
-// WithDRYBreakers adds texts over which no sequence goes on for WithDRY.
+// WithDRYBreakers adds texts that end a sequence for WithDRY.
 func WithDRYBreakers(texts ...string) SamplingOption {
 	return func(s uintptr) error {
 		for _, text := range texts {
@@ -183,7 +183,7 @@ func WithMirostat(tau, eta float64) SamplingOption {
 	return func(s uintptr) error { return native.GenSamplingSetMirostat(s, tau, eta) }
 }
 
-// WithMinNewTokens lets nothing that stops a text be drawn before so many tokens, if there is anything else.
+// WithMinNewTokens draws no token that ends a text before that many tokens, if any other is possible.
 func WithMinNewTokens(tokens int) SamplingOption {
 	return func(s uintptr) error { return native.GenSamplingSetMinNewTokens(s, i32(tokens)) }
 }

@@ -133,7 +133,7 @@ func (s *Session) Truncate(n int) error {
 // Reset empties the session.
 func (s *Session) Reset() error { return s.with(native.GenSessionReset) }
 
-// Fork makes a session of its own that goes on from the same tokens.
+// Fork makes an independent session that continues from the same tokens.
 func (s *Session) Fork() (*Session, error) {
 	var fork *Session
 	err := s.with(func(address uintptr) (err error) {
@@ -159,7 +159,7 @@ func (s *Session) SaveBytes() (state []byte, err error) {
 	return state, err
 }
 
-// Load goes on from a saved session; this one must be empty.
+// Load continues a saved session; this one must be empty.
 func (s *Session) Load(path string) error {
 	return s.with(func(address uintptr) error { return native.GenSessionLoad(address, path) })
 }

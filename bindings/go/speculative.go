@@ -8,16 +8,17 @@ import (
 	"libgenerate.dev/generate/internal/native"
 )
 
-const maxDraft = 63 // tokens of a guess
+const maxDraft = 63 // tokens of a draft
 
-// Speculative is a model that a smaller one guesses for: the same text as the model's own, sooner. Any number of goroutines may
+// Speculative is a model with a smaller draft model: the same text as the model's own, in less time. Any number of goroutines may
 // use one. Sessions and batches with a draft model come from NewGenerator with WithSpeculativeDraft.
 type Speculative struct {
 	object
 	gate gate
 }
 
-// NewSpeculative has draft guess for m, at most length tokens at a time; 0 stands for 4. Both may be closed afterwards.
+// NewSpeculative combines the target m with a draft model, which drafts at most length tokens at a time; 0 means 4. Both may
+// be closed afterwards.
 func (m *Model) NewSpeculative(draft *Model, length int, options ...GeneratorOption) (*Speculative, error) {
 	s := &Speculative{gate: make(gate, maxCalls)}
 	err := m.with(func(target uintptr) error {
@@ -46,12 +47,12 @@ func (s *Speculative) Generate(ctx context.Context, prompt string, options ...Sa
 	})
 }
 
-// SetAdaptive says whether the number of guesses changes with what they bring, as it does unless this is called.
+// SetAdaptive says whether the draft length adapts to the acceptance rate, as it does by default.
 func (s *Speculative) SetAdaptive(adaptive bool) error {
 	return s.with(func(a uintptr) error { return native.GenSpeculativeSetAdaptive(a, flag(adaptive)) })
 }
 
-// Stats tells what guesses have brought so far.
+// Stats returns the statistics of drafts so far.
 func (s *Speculative) Stats() (stats DraftStats, err error) {
 	err = s.with(func(a uintptr) (err error) {
 		stats, err = draftStats(func(key string, value []float64) error {
@@ -62,11 +63,11 @@ func (s *Speculative) Stats() (stats DraftStats, err error) {
 	return stats, err
 }
 
-// Draft guesses and judges as steps of their own, for a loop of one's own around them. One goroutine at a time: a second one
+// Draft does drafting and verification as separate steps, for programs with their own loop. One goroutine at a time: a second one
 // gets ErrBusy.
 type Draft struct{ object }
 
-// NewDraft makes a drafter of a model that guesses, and one that judges, which may be nil. Both may be closed afterwards.
+// NewDraft makes a drafter from a model that drafts, and one that verifies, which may be nil. Both may be closed afterwards.
 func NewDraft(draft, target *Model, options ...GeneratorOption) (*Draft, error) {
 	return newDraft(options, func(o uintptr, out []uintptr) error {
 		return draft.pointer().optional(func(small uintptr) error {
@@ -75,7 +76,7 @@ func NewDraft(draft, target *Model, options ...GeneratorOption) (*Draft, error) 
 	})
 }
 
-// NewSelfDraft makes a drafter of the model's own first layers; 0 stands for half of them.
+// NewSelfDraft makes a drafter from the model's own first layers; 0 means half of them.
 func (m *Model) NewSelfDraft(layers int, options ...GeneratorOption) (*Draft, error) {
 	return newDraft(options, func(o uintptr, out []uintptr) error {
 		return m.with(func(model uintptr) error { return native.GenDraftNewSelf(model, i32(layers), o, out) })
@@ -93,12 +94,12 @@ func newDraft(options []GeneratorOption, create func(o uintptr, out []uintptr) e
 	return d, nil
 }
 
-// Depth is the number of layers that guess.
+// Depth is the number of layers that draft.
 func (d *Draft) Depth() int {
 	return int(get(&d.object, native.GenDraftDepth))
 }
 
-// Generate guesses how tokens go on, with the log-probability of each guess.
+// Generate drafts the next tokens, with the log-probability of each.
 func (d *Draft) Generate(tokens []int32, length int) (guesses []int32, logprobs []float32, err error) {
 	var n [1]int
 	ids, values := make([]int32, maxDraft), make([]float32, maxDraft)
@@ -111,7 +112,7 @@ func (d *Draft) Generate(tokens []int32, length int) (guesses []int32, logprobs 
 	return ids[:n[0]], values[:n[0]], nil
 }
 
-// Verify tells how many guesses are the target's own, and the token after these; -1 where its context is full.
+// Verify returns how many draft tokens the target accepts, and its token after these; -1 where its context is full.
 func (d *Draft) Verify(tokens, guesses []int32) (accepted int, correction int32, err error) {
 	var kept, next [1]int32
 	err = d.with(func(a uintptr) error {
@@ -120,7 +121,7 @@ func (d *Draft) Verify(tokens, guesses []int32) (accepted int, correction int32,
 	return int(kept[0]), next[0], err
 }
 
-// AcceptanceRate guesses once, 4 tokens for a length of 0, and is the share of these that the target says, too.
+// AcceptanceRate drafts once, 4 tokens for a length of 0, and returns the acceptance rate.
 func (d *Draft) AcceptanceRate(tokens []int32, length int) (float64, error) {
 	var rate [1]float64
 	err := d.with(func(a uintptr) error {

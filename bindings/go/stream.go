@@ -208,7 +208,7 @@ func (s *Stream) took(err error) StreamState {
 // Token is the piece that Next or Poll got.
 func (s *Stream) Token() Token { return s.token }
 
-// Alternatives are the most probable tokens where that of Token was drawn, best first, with WithLogprobs above 0.
+// Alternatives are the most probable tokens at the position of Token, best first, with WithLogprobs above 0.
 func (s *Stream) Alternatives() []TopLogprob {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -32,7 +32,7 @@ type EncodeFlags uint32
 const (
 	AddBOS       EncodeFlags = 1 // put the begin-of-sequence token first, if the vocabulary wants one
 	ParseSpecial EncodeFlags = 2 // turn texts of special tokens into those tokens
-	Continue     EncodeFlags = 4 // the text goes on from text encoded before, not from a special token
+	Continue     EncodeFlags = 4 // the text continues text encoded before, not a special token
 )
 
 // Special is a kind of token that is no text.
@@ -73,7 +73,7 @@ func (t *Tokenizer) Decode(tokens []int32) (decoded string, err error) {
 	return decoded, err
 }
 
-// Piece is the bytes that one token stands for, which need not be whole characters.
+// Piece is the bytes of one token, which need not be whole characters.
 func (t *Tokenizer) Piece(token int32) (piece []byte, err error) {
 	err = t.with(func(address uintptr) (err error) {
 		piece, err = sized(1, func(buffer []byte, capacity int, n []int) error {

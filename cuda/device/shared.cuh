@@ -2,7 +2,7 @@
 // A block's shared memory.
 //   GEN_SHARED(float, partial, 32);                      static, 16-byte aligned
 //   const auto tile = dynamic_shared<uint16_t>(0, n);    from a byte of the dynamic part
-//   partial[lane] = x;  float y = partial[0];  tile.as<UInt4>()[i]  tile.part(first, count)
+//   partial[lane] = x;  float y = partial[0];  tile.as<UInt4>()[i]  tile.subspan(first, count)
 // Under nvcc these are plain arrays. In the emulator they are poisoned when the block starts, and
 // bounds and uninitialised reads are found; an element is then a value that is read or written at
 // once, so `auto x = partial[0]` and references to elements do not compile there. T is trivial.
@@ -36,7 +36,7 @@ class Shared {
     return Shared<U>(reinterpret_cast<U*>(data_), 0);
   }
   template <typename Index>
-  GEN_DEVICE Shared part(Index first, size_t count) const {
+  GEN_DEVICE Shared subspan(Index first, size_t count) const {
     return Shared(data_ + first, count);
   }
   /// For instructions that want an address; only the device layer uses it.

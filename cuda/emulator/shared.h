@@ -73,7 +73,7 @@ class Shared {
     return Shared<U>(at_, count_ * sizeof(T) / sizeof(U), name_);
   }
   template <typename Index>
-  Shared part(Index first, size_t count) const {
+  Shared subspan(Index first, size_t count) const {
     if (count == 0) return Shared(at_, 0, name_);
     place(first, count * sizeof(T));
     return Shared(at_ + static_cast<size_t>(first) * sizeof(T), count, name_);

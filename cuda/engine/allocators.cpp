@@ -2,9 +2,6 @@
 // See allocators.h.
 #include "cuda/engine/allocators.h"
 
-#include <cstdlib>
-#include <cstring>
-
 #include "cuda/engine/device_queue.h"
 
 namespace gen::cuda {
@@ -99,38 +96,5 @@ int32_t PoolAllocator::release_pinned(void* user, void* at) {
   const DeviceGuard guard(static_cast<PoolAllocator*>(user)->device_);
   return code_of(device::host_free(at));
 }
-
-namespace {
-
-int32_t host_allocate(void*, size_t bytes, void** out) {
-  constexpr size_t kAlign = 256;
-  if (bytes > SIZE_MAX - kAlign) return static_cast<int32_t>(Code::kOutOfMemory);
-  void* const made = std::aligned_alloc(kAlign, (bytes + kAlign - 1) / kAlign * kAlign);
-  if (made == nullptr) return static_cast<int32_t>(Code::kOutOfMemory);
-  *out = made;
-  return 0;
-}
-int32_t host_release(void*, void* at) {
-  std::free(at);
-  return 0;
-}
-int32_t host_copy(void*, void* to, const void* from, size_t bytes, int32_t kind) {
-  if (kind < 0 || kind > 2) return kInvalid;
-  if (bytes > 0) std::memcpy(to, from, bytes);
-  return 0;
-}
-
-constexpr engine::GpuTable kHostTable = {sizeof(engine::GpuTable),
-                                         nullptr,
-                                         host_allocate,
-                                         host_release,
-                                         host_copy,
-                                         -1,
-                                         host_allocate,
-                                         host_release};
-
-}  // namespace
-
-const engine::GpuTable& host_gpu_allocator() noexcept { return kHostTable; }
 
 }  // namespace gen::cuda

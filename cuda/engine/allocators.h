@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Production allocators as tables (engine/memory/gpu_allocator.h): a device's memory from a pool of
-// our own, and the host's, which poses as a device.
+// The engine's own allocator as a table (engine/memory/gpu_allocator.h): a device's memory from a
+// pool.
 #pragma once
 
 #include <cstddef>
@@ -40,8 +40,5 @@ class PoolAllocator {
   device::Pool pool_ = nullptr;
   device::Stream stream_ = nullptr;
 };
-
-/// Host memory that poses as device -1. Stateless.
-const engine::GpuTable& host_gpu_allocator() noexcept;
 
 }  // namespace gen::cuda

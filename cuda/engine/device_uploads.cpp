@@ -17,18 +17,18 @@ namespace {
 /// Of each of the two buffers.
 constexpr size_t kHalfBytes = size_t{8} << 20;
 /// That a thread fills at once.
-constexpr size_t kPartBytes = size_t{512} << 10;
+constexpr size_t kShareBytes = size_t{512} << 10;
 /// From which on several threads are worth waking.
 constexpr size_t kLeastShared = size_t{1} << 20;
 
-/// Pieces in the order in which they go up: by halves, which a buffer holds, and these by parts.
+/// Pieces in the order in which they go up: by halves, which a buffer holds, and these by shares.
 class SharedPieces {
  public:
   SharedPieces(const DeviceQueue::Pieces& pieces, size_t together)
       : pieces_(pieces),
         together_(together),
-        part_(std::clamp(kPartBytes / pieces.bytes, size_t{1}, together)),
-        parts_each_(parts_of(together)) {}
+        share_(std::clamp(kShareBytes / pieces.bytes, size_t{1}, together)),
+        shares_each_(shares_of(together)) {}
 
   [[nodiscard]] size_t halves() const noexcept { return (pieces_.n + together_ - 1) / together_; }
   [[nodiscard]] size_t first(size_t half) const noexcept { return half * together_; }
@@ -45,39 +45,39 @@ class SharedPieces {
     writable_.store(half + 1, std::memory_order_release);
   }
   void wait_for(size_t half) const noexcept {
-    while (filled_[half % 2].load(std::memory_order_acquire) < parts_of(count(half))) {
+    while (filled_[half % 2].load(std::memory_order_acquire) < shares_of(count(half))) {
       std::this_thread::yield();
     }
   }
   /// No half is sent any more.
   void end() noexcept { ended_.store(true, std::memory_order_release); }
 
-  /// For the others: fills parts until there are none.
+  /// For the others: fills shares until there are none.
   void fill() noexcept {
     for (;;) {
       const size_t at = next_.fetch_add(1, std::memory_order_relaxed);
-      const size_t half = at / parts_each_;
-      const size_t begin = at % parts_each_ * part_;
+      const size_t half = at / shares_each_;
+      const size_t begin = at % shares_each_ * share_;
       if (half >= halves() || begin >= count(half)) return;
       while (writable_.load(std::memory_order_acquire) <= half) {
         if (ended_.load(std::memory_order_acquire)) return;
         std::this_thread::yield();
       }
-      pieces_.fill(first(half) + begin, std::min(part_, count(half) - begin),
+      pieces_.fill(first(half) + begin, std::min(share_, count(half) - begin),
                    buffers_[half % 2] + begin * pieces_.bytes);
       filled_[half % 2].fetch_add(1, std::memory_order_release);
     }
   }
 
  private:
-  [[nodiscard]] size_t parts_of(size_t n) const noexcept { return (n + part_ - 1) / part_; }
+  [[nodiscard]] size_t shares_of(size_t n) const noexcept { return (n + share_ - 1) / share_; }
 
   const DeviceQueue::Pieces& pieces_;
-  const size_t together_;    // pieces of a half
-  const size_t part_;        // and of a part
-  const size_t parts_each_;  // of a half that is full
+  const size_t together_;     // pieces of a half
+  const size_t share_;        // and of a share
+  const size_t shares_each_;  // of a half that is full
   std::byte* buffers_[2] = {nullptr, nullptr};
-  std::atomic<size_t> next_{0};      // part that nobody has taken
+  std::atomic<size_t> next_{0};      // share that nobody has taken
   std::atomic<size_t> writable_{0};  // halves that may be filled
   std::atomic<size_t> filled_[2] = {0, 0};
   std::atomic<bool> ended_{false};

@@ -14,8 +14,8 @@ namespace {
 
 /// One piece of memory: counters, what trials found, instructions, spans, scratch memory, kept
 /// spans.
-struct Places {
-  explicit Places(const StepCode& code) {
+struct Layout {
+  explicit Layout(const StepCode& code) {
     const size_t n = code.heads.size();
     size_t of_spans = 0;
     for (const StepSpan& span : code.written) of_spans += span.bytes;
@@ -51,7 +51,7 @@ std::optional<StepCode> code_for(const OpContext& context, std::span<const engin
 size_t StepKernel::bytes(DeviceQueue& queue, std::span<const engine::OpArgs> list) {
   int32_t blocks = 0;
   const auto code = code_for(queue.context(), list, &blocks);
-  return code.has_value() ? Places(*code).bytes : 0;
+  return code.has_value() ? Layout(*code).bytes : 0;
 }
 
 std::unique_ptr<StepKernel> StepKernel::create(DeviceQueue& queue,
@@ -74,7 +74,7 @@ std::unique_ptr<StepKernel> StepKernel::create_or_throw(DeviceQueue& queue,
 
 Status StepKernel::open(std::span<const engine::OpArgs> list) {
   const size_t n = code_.heads.size();
-  const Places at(code_);
+  const Layout at(code_);
   GEN_TRY(queue_.take_held(at.bytes, &memory_));
   auto* const base = static_cast<uint8_t*>(memory_);
   // Once more with the places of what instructions hand on.

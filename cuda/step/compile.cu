@@ -20,7 +20,7 @@ namespace {
 /// Instructions from which on a program is worth it.
 constexpr size_t kLeastOperations = 8;
 
-int32_t parts(int64_t n, int32_t each) noexcept {
+int32_t ceil_div(int64_t n, int32_t each) noexcept {
   return static_cast<int32_t>((n + each - 1) / each);
 }
 
@@ -170,7 +170,7 @@ class Compiler {
     const ElementsStep task = {
         pointer(a.data), pointer(b.data), pointer(y.data), static_cast<int32_t>(y.cols), op,
         activation};
-    return instruction(StepOp::kElements, parts(y.cols, kStepColumns), task,
+    return instruction(StepOp::kElements, ceil_div(y.cols, kStepColumns), task,
                        {{floats(task.a, y.cols), floats(task.b, y.cols)}, {row_range(view(y))}});
   }
   bool add(const engine::AddArgs& of) { return elements(ElementsOp::kAdd, of.a, of.b, of.y, {}); }
@@ -185,7 +185,7 @@ class Compiler {
   bool add(const engine::SelectRowsArgs& of) {
     if (of.y.rows != 1) return false;
     const SelectStep task = {view(of.x), pointer(of.rows), pointer(of.y.data)};
-    return instruction(StepOp::kSelect, parts(of.y.cols, kStepColumns), task,
+    return instruction(StepOp::kSelect, ceil_div(of.y.cols, kStepColumns), task,
                        {{floats(task.x.data, (task.x.rows - 1) * task.x.stride + task.x.cols),
                          range_of(task.row, sizeof(int32_t))},
                         {row_range(view(of.y))}});
@@ -196,7 +196,7 @@ class Compiler {
     return pack({pointer(of.x.data), packed_rows(of.y)});
   }
   bool pack(const PackStep& task) {
-    return instruction(StepOp::kPack, parts(task.y.cols, kStepColumns), task,
+    return instruction(StepOp::kPack, ceil_div(task.y.cols, kStepColumns), task,
                        {{floats(task.x, task.y.cols)}, {row_range(task.y)}});
   }
 
@@ -230,11 +230,11 @@ class Compiler {
       task.end.rows = segments[i].rows;
       task.end.first_row = segments[i].first_row;
       const float* const residual = task.end.residual.data;
-      const auto part = [&](const float* row) {
+      const auto columns = [&](const float* row) {
         return floats(row != nullptr ? row + task.end.first_row : nullptr, task.end.rows);
       };
       if (!instruction(StepOp::kLinear, tiles_of(task.end.rows), task,
-                       {{row_range(task.step.x), part(residual)}, {part(task.end.y.data)}})) {
+                       {{row_range(task.step.x), columns(residual)}, {columns(task.end.y.data)}})) {
         return false;
       }
     }
@@ -242,7 +242,7 @@ class Compiler {
   }
 
   bool add(const engine::RopeAppendArgs& of) {
-    if (of.q.rows != 1 || of.layer.key_form == engine::KeyForm::kUnrotated) return false;
+    if (of.q.rows != 1) return false;
     AppendView task = append_view(of);
     shared_bytes_ = std::max(shared_bytes_, append_shared(&task, kRingBytes, kStepWarps));
     turned_.push_back(row_range(task.q));
@@ -250,37 +250,34 @@ class Compiler {
                      {row_range(task.q)}};
     if (task.k.data != nullptr) use.writes.push_back(kCaches);
     return instruction(StepOp::kAppend,
-                       parts(task.n_heads, kStepWarps) + (task.k.data != nullptr ? 2 : 0), task,
+                       ceil_div(task.n_heads, kStepWarps) + (task.k.data != nullptr ? 2 : 0), task,
                        std::move(use));
   }
 
   bool add(const engine::AttentionArgs& of) {
-    if (of.q.rows != 1 || of.max_chunks < 1 || of.n_kv_heads < 1 ||
-        of.layer.key_form == engine::KeyForm::kUnrotated) {
-      return false;
-    }
+    if (of.q.rows != 1 || of.max_chunks < 1 || of.n_kv_heads < 1) return false;
     ChunksStep task = {};
     task.view.of = attention_view(of);
     task.view.slots = of.max_chunks;
     const size_t bytes = static_cast<size_t>(of.n_heads) * static_cast<size_t>(of.max_chunks) *
-                         static_cast<size_t>(task.view.part_floats()) * sizeof(float);
+                         static_cast<size_t>(task.view.partial_floats()) * sizeof(float);
     if (bytes > kMaxScratch) return false;
-    task.view.parts = reinterpret_cast<float*>(scratch(0, bytes));
+    task.view.partials = reinterpret_cast<float*>(scratch(0, bytes));
     // As many heads at once as leave a tile for each block.
     const int32_t group = of.n_heads / of.n_kv_heads;
     const auto tiles = [&](int32_t batch) {
-      return int64_t{of.max_chunks} * of.n_kv_heads * parts(group, batch);
+      return int64_t{of.max_chunks} * of.n_kv_heads * ceil_div(group, batch);
     };
-    task.batch = std::min(group, kPartHeads);
+    task.batch = std::min(group, kSplitHeads);
     while (task.batch > 1 && tiles(task.batch) < blocks_) task.batch = (task.batch + 1) / 2;
-    task.view.shared_offset = take_shared(part_shared(task.batch, of.k_dim));
-    const MemoryRange handed_on = range_of(task.view.parts, bytes);
+    task.view.shared_offset = take_shared(split_shared(task.batch, of.k_dim));
+    const MemoryRange handed_on = range_of(task.view.partials, bytes);
     if (!instruction(StepOp::kChunks, tiles(task.batch), task,
                      {{row_range(view(of.q)), kCaches}, {handed_on}})) {
       return false;
     }
     const int64_t cols = int64_t{of.n_heads} * of.v_dim;
-    if (!instruction(StepOp::kMerge, parts(cols, kStepColumns), task.view,
+    if (!instruction(StepOp::kMerge, ceil_div(cols, kStepColumns), task.view,
                      {{handed_on},
                       {floats(task.view.of.out.data, cols), floats(view(of.packed).data, cols)}})) {
       return false;

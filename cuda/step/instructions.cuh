@@ -72,7 +72,7 @@ class StepInputs {
   template <typename Task>
   GEN_DEVICE Task arguments() const {
     static_assert(sizeof(Task) <= sizeof(StepTask) && alignof(Task) <= 16);
-    return slots_.part((1 - slot_) * kTaskPieces, static_cast<size_t>(kTaskPieces))
+    return slots_.subspan((1 - slot_) * kTaskPieces, static_cast<size_t>(kTaskPieces))
         .template as<Task>()[0];
   }
   /// The end of a product at hand.
@@ -82,7 +82,7 @@ class StepInputs {
     constexpr size_t kFirst = offsetof(LinearTask, end) / sizeof(uint64_t);
     constexpr size_t kWords = sizeof(LinearEnd) / sizeof(uint64_t);
     return slots_.template as<uint64_t>()
-        .part((1 - slot_) * kTaskPieces * 2 + static_cast<int32_t>(kFirst), kWords)
+        .subspan((1 - slot_) * kTaskPieces * 2 + static_cast<int32_t>(kFirst), kWords)
         .template as<LinearEnd>()[0];
   }
   /// Until the instructions that a turn waits for have ended. Once in a turn.

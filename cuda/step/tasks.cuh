@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cuda/ops/activation_rows.h"
-#include "cuda/ops/attention/attention_parts.cuh"
+#include "cuda/ops/attention/attention_chunk.cuh"
 #include "cuda/ops/logits/best.cuh"
 #include "cuda/ops/context.h"
 #include "cuda/ops/linear/linear_end.cuh"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// generate bench: speed of prefill and decode, beside what the machine could do, measured in the
-// same run. Shares count the weights that are multiplied: not the embedding, the head once for each
-// row that wants logits, and nothing for rows that no result depends on.
+// generate bench: speed of prefill and decode, beside the machine's peaks, measured in the same
+// run. Shares count the weights that are multiplied: not the embedding, the head once per row that
+// wants logits, and nothing for rows that no result depends on.
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -35,11 +35,11 @@ struct Bench {
   bool draws = false;  // --profile-svg was given
 };
 
-/// One kind of pass, its runs summed up and set against the peaks.
+/// One kind of pass, summed over its runs and compared with the peaks.
 struct Speed {
   std::vector<double> runs;  // tokens per second, ascending
   double bandwidth = 0;      // bytes per second, of weights and cache
-  double weights_share = 0;  // of the read bandwidth, weights alone
+  double weights_share = 0;  // of the read bandwidth, weights only
   double read_share = 0;     // of the read bandwidth
   double operations = 0;     // per second, of weights
   double peak_share = 0;
@@ -88,7 +88,7 @@ nlohmann::ordered_json speed_json(const Speed& speed) {
           {"ceiling_share", speed.ceiling_share}};
 }
 
-/// The model with one number of threads.
+/// The model with a given number of threads.
 class Bencher {
  public:
   Bencher(const Bench& options, int32_t threads) : options_(options) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See bench_case.h. Token ids are made up, since speed does not depend on them; what is decoded is
+// See bench_case.h. Token ids are arbitrary, because speed does not depend on them; decoding takes
 // the most probable token of each row, as in a greedy answer.
 #include "bench_case.h"
 
@@ -30,7 +30,7 @@ class Runner {
     if (bench.depth > 0) feed(made_up(bench.depth), nullptr);
   }
 
-  /// Seconds of the prompt after `depth` tokens.
+  /// Seconds to evaluate the prompt after `depth` tokens.
   double prefill(gen_profile* profile) {
     gen_error error;
     check(kv_cache_truncate(caches_[0].get(), bench_.depth, &error), error);
@@ -40,7 +40,7 @@ class Runner {
     return seconds_since(start);
   }
 
-  /// Seconds of all steps, each after what prefill left.
+  /// Seconds of all decode steps, each starting after the prefill.
   double decode(gen_profile* profile) {
     gen_error error;
     while (caches_.size() < static_cast<size_t>(bench_.batch)) {
@@ -84,7 +84,7 @@ class Runner {
     return tokens;
   }
 
-  /// Tokens for the first cache; only the last one's logits are wanted.
+  /// Evaluates tokens in the first cache; only the last row wants logits.
   void feed(const std::vector<int32_t>& tokens, gen_profile* profile) {
     gen_error error;
     if (profile == nullptr) {
@@ -164,7 +164,7 @@ Measurement measure(const Model& model, const ModelChoice& choice, const BenchCa
   out.profiles.push_back(profile_of("prefill of " + std::to_string(bench.prompt) + after,
                                     bench.repeat, 1,
                                     [&](gen_profile* profile) { return runner.prefill(profile); }));
-  // Decoding goes on where a prefill ended.
+  // Decoding continues where a prefill ended.
   out.profiles.push_back(profile_of("decode step" + together + after, bench.repeat, bench.tokens,
                                     [&](gen_profile* profile) { return runner.decode(profile); }));
   return out;

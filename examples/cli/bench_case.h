@@ -19,11 +19,11 @@ struct BenchCase {
   int32_t repeat = 5;
 };
 
-/// What one prefill, or one step of decoding, must read and compute.
+/// What one prefill, or one decode step, must read and compute.
 struct Work {
   double weight_bytes = 0;
   double cache_bytes = 0;
-  double operations = 0;  // with weights; attention is not among them
+  double operations = 0;  // with weights; without attention
 };
 
 struct Measurement {
@@ -37,7 +37,7 @@ struct Measurement {
 /// Throws a Failure if the model's context is too short.
 void check_context(const Model& model, const BenchCase& bench);
 
-/// One run that is not counted warms up and counts the work. The case must fit the context.
+/// One uncounted run warms up and counts the work. The case must fit the context.
 Measurement measure(const Model& model, const ModelChoice& choice, const BenchCase& bench,
                     bool with_profiles);
 

@@ -19,7 +19,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Tokens = std::vector<int32_t>;
 
-constexpr int32_t kPositions = 4;  // whose acceptance is shown
+constexpr int32_t kPositions = 4;  // positions whose acceptance rate is shown
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -102,7 +102,7 @@ class DraftsBencher {
     return tokens;
   }
 
-  /// Of a pass over so many rows of one text, beside one row.
+  /// Time of a pass over several rows of one sequence, relative to one row.
   void costs() {
     gen_error error;
     const Tokens tokens = prompt(0);
@@ -148,7 +148,7 @@ class DraftsBencher {
     return plain;
   }
 
-  /// Seconds that all sessions take together, their prompts left out.
+  /// Seconds that all sessions take together, without their prompts.
   double generate(const Generator& generator, int32_t count) {
     gen_error error;
     std::vector<Session> sessions;
@@ -182,13 +182,13 @@ class DraftsBencher {
     const Generator plain = make_generator(model_, plain_choice());
     const Generator drafts = make_generator(model_, choice_);
     generate(plain, count);
-    generate(drafts, count);  // warms up, and has the policy measure
+    generate(drafts, count);  // warms up, and lets the policy measure
     std::vector<double> ratios;
     std::vector<double> plain_rates;
     std::vector<double> draft_rates;
     const double tokens = double{1} * count * bench_.tokens;
     for (int32_t run = 0; run < bench_.repeat; ++run) {
-      // What comes first finds colder caches, so each way does in every second pair.
+      // The first run finds colder caches, so each is first in every second pair.
       double without = run % 2 == 0 ? generate(plain, count) : 0;
       const double with = generate(drafts, count);
       if (run % 2 != 0) without = generate(plain, count);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What guesses bring: sessions with drafts beside the same ones without, in turns, so that what
-// else the machine does falls on both.
+// The gain of drafts: sessions with drafts and the same sessions without, in turns, so that other
+// load on the machine affects both.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct DraftsBench {
   bool json = false;
 };
 
-/// `model` says which drafts.
+/// `model` has the drafters.
 void bench_drafts(const ModelChoice& model, const DraftsBench& bench);
 
 }  // namespace cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choosing and measuring peaks. The ceiling counts instructions:
+// Chooses and measures peaks. The ceiling counts instructions:
 //
 // Products are made for 16 outputs at a time (8 with AVX2), one in each lane. For a block of
 // `block` columns that takes
@@ -8,9 +8,9 @@
 //          input, multiply and add;
 //          with scales of runs inside the block 2 for each run: multiply, add;
 //          with minima 1 for each run: multiply and add the sum of the inputs.
-// All of them go through the ports that the dots want, so dots / (dots + scale) of the measured dot
-// peak can be reached: 8 / (8 + 3) = 73 % for blocks of 32. Without VNNI a dot is 3 instructions,
-// which the measured peak contains, and the scales weigh less.
+// All of them compete for the ports of the dots, so dots / (dots + scale) of the measured dot peak
+// can be reached: 8 / (8 + 3) = 73 % for blocks of 32. Without VNNI a dot is 3 instructions, which
+// the measured peak includes, and the scales weigh less.
 #include "bench_peaks.h"
 
 #include <algorithm>
@@ -51,15 +51,15 @@ std::string level_in_use() {
   return nlohmann::json::parse(text_of(gen_build_info)).value("cpu", "");
 }
 
-/// Instructions of a dot at the level in use; 0 where the count above does not hold.
+/// Instructions of a dot at the current CPU level; 0 where the count above does not apply.
 int dot_instructions() {
   const std::string level = level_in_use();
   if (level == "avx512_vnni" || level == "avx512_bf16") return 1;
   return level == "avx2" || level == "avx512" ? 3 : 0;
 }
 
-/// The ceiling of all block types of the file together, each with its number of weights. The
-/// embedding is among them: it has the type of the others or takes little.
+/// The ceiling of all block types of the file together, weighted by their numbers of weights. The
+/// embedding is included: it has the type of the others or is small.
 double ceiling_of_mixture(const nlohmann::json& shares, int dot) {
   double elements = 0;
   double cost = 0;
@@ -90,7 +90,7 @@ Peaks measure_peaks(int32_t threads, const nlohmann::json& description) {
   peaks.bandwidth = measured(threads, "read_bandwidth");
   peaks.float_operations = measured(threads, "fma_f32");
   const nlohmann::json& shares = description.at("weight_types");
-  // Norms are F32 in every file; the type with most bytes is that of the products.
+  // Norms are F32 in every file; the type with the most bytes is that of the products.
   std::string most;
   for (const auto& [name, share] : shares.items()) {
     if (most.empty() || share.get<double>() > shares.at(most).get<double>()) most = name;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What speeds are set against: peaks of this machine, measured in the same run, for the products
+// Reference figures for speeds: peaks of this machine, measured in the same run, for the products
 // that a model's weights need.
 #pragma once
 
@@ -13,14 +13,15 @@ namespace cli {
 
 struct Peaks {
   double bandwidth = 0;         // bytes read per second
-  std::string products;         // "dot_i8", "dot_bf16" or "fma_f32": what multiplies the weights
-  double operations = 0;        // of those, per second; a product and its sum count two
+  std::string products;         // "dot_i8", "dot_bf16" or "fma_f32": the instruction that
+                                // multiplies the weights
+  double operations = 0;        // of those, per second; a multiply-and-add counts two
   double float_operations = 0;  // of fma_f32, which attention uses
-  /// Share of `operations` that is left when the scales of blocks are applied; 0 if not known.
+  /// Share of `operations` that remains when block scales are applied; 0 if unknown.
   double ceiling = 1;
 };
 
-/// `description` is what gen_model_describe says.
+/// `description` is the output of gen_model_describe.
 Peaks measure_peaks(int32_t threads, const nlohmann::json& description);
 
 /// Share of the dot instructions among all that products of a weight type need, in (0, 1]; 1 for

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profiles of forward passes as people read them: instructions of all layers together, as a table,
-// as JSON and as a picture of bars.
+// Profiles of forward passes in readable form: instructions summed over all layers, as a table, as
+// JSON and as a bar chart.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -14,7 +14,7 @@ namespace cli {
 
 using Profile = Handle<gen_profile, gen_profile_free>;
 
-/// Instructions of one kind, or anything they are summed to.
+/// Instructions of one kind, or a sum over several.
 struct ProfileRow {
   std::string name;  // "linear ffn_down", "attention"
   double calls = 0;
@@ -22,7 +22,8 @@ struct ProfileRow {
   double bytes = 0;
   double operations = 0;
 
-  /// Seconds that the machine's peaks allow; 0 for what neither reads weights nor multiplies.
+  /// Minimum seconds at the machine's peaks; 0 for instructions that neither read weights nor
+  /// multiply.
   [[nodiscard]] double least_seconds(const Peaks& peaks) const;
   /// Operations per second that this kind of instruction could reach.
   [[nodiscard]] double peak(const Peaks& peaks) const;
@@ -33,17 +34,17 @@ std::vector<ProfileRow> profile_rows(const gen_profile* profile);
 /// Sum of the rows whose name begins with `prefix`.
 ProfileRow profile_sum(const gen_profile* profile, const std::string& prefix);
 
-/// A part of a bench: "prefill 128" or "decode", with the time of all its passes by the wall clock.
+/// One section of a bench: "prefill 128" or "decode", with the wall-clock time of all its passes.
 struct ProfilePart {
   std::string title;
   std::vector<ProfileRow> rows;
-  double passes = 1;  // figures are shown for one of them
+  double passes = 1;  // figures are shown per pass
   double wall_seconds = 0;
 };
 
 std::string profile_table(const ProfilePart& part, const Peaks& peaks);
 nlohmann::ordered_json profile_json(const ProfilePart& part, const Peaks& peaks);
-/// Writes an SVG file: bars as long as the time, the part of it that the roofline needs in full
+/// Writes an SVG file: bars proportional to the time, with the part that the roofline needs in full
 /// colour.
 void write_profile_svg(const std::string& path, const std::string& title,
                        const std::vector<ProfilePart>& parts, const Peaks& peaks);

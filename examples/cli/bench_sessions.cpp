@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See bench_sessions.h. Prompts are made-up tokens that no two sessions share; texts do not stop
+// See bench_sessions.h. Prompts are arbitrary tokens that no two sessions share; texts do not stop
 // before their length.
 #include "bench_sessions.h"
 
@@ -22,7 +22,7 @@ double seconds_between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
 }
 
-/// What one session is to do, and when its tokens came.
+/// The work of one session, and the times of its tokens.
 struct Job {
   int32_t id = 0;
   int32_t prompt = 0;
@@ -84,7 +84,7 @@ int note_time_of(void* user, size_t index, const gen_token* token) {
   return note_time(&(*static_cast<std::vector<Job>*>(user))[index], token);
 }
 
-/// Seconds of one call with all jobs as its requests.
+/// Seconds of one call with all jobs as requests.
 double run_batch(gen_generator* generator, int32_t vocab, std::vector<Job>* jobs) {
   gen_error error;
   std::vector<Request> requests;
@@ -112,7 +112,7 @@ double run_batch(gen_generator* generator, int32_t vocab, std::vector<Job>* jobs
   return seconds;
 }
 
-/// Seconds until all have ended; together, or one after another in this thread.
+/// Seconds until all jobs have ended; together, or one after another in this thread.
 double run_jobs(gen_generator* generator, int32_t vocab, std::vector<Job>* jobs, bool together) {
   const auto start = Clock::now();
   if (together) {
@@ -140,8 +140,8 @@ double middle(std::vector<double>* values) {
   return (*values)[values->size() / 2];
 }
 
-/// Tokens generated, times to the first and between tokens; the long prompt's session does not
-/// count.
+/// Tokens generated, times to the first and between tokens; the session of the long prompt is not
+/// counted.
 struct Figures {
   double seconds = 0;
   double tokens = 0;
@@ -182,7 +182,7 @@ std::vector<Job> make_jobs(const SessionsBench& bench, int32_t count, double sol
     job.id = i;
     job.prompt = bench.mixed ? part(bench.prompt) : bench.prompt;
     job.tokens = bench.mixed ? part(bench.tokens) : bench.tokens;
-    // All within the time that two take, so that there is something to share.
+    // All arrive within the time of two jobs, so that steps can be shared.
     if (bench.mixed) job.arrival = 2 * solo_seconds * static_cast<double>(random() % 1000) / 1000;
   }
   return jobs;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many sessions at once, each in a thread of its own as a program's callers are: what all get
-// together, and how long each waits for its next token.
+// Many sessions at once, each in its own thread like the callers of a program: their total speed,
+// and how long each waits for its next token.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace cli {
 
 struct SessionsBench {
   std::vector<int32_t> counts;
-  int32_t prompt = 128;     // tokens of each, at most where they are mixed
+  int32_t prompt = 128;     // tokens of each, the maximum if mixed
   int32_t tokens = 32;      // to generate, likewise
-  bool mixed = false;       // lengths and arrivals at random, against the same one after another
-  int32_t long_prompt = 0;  // one more session brings a prompt of that many tokens meanwhile
+  bool mixed = false;       // random lengths and arrivals, compared with the same one after another
+  int32_t long_prompt = 0;  // one more session adds a prompt of that many tokens meanwhile
   int32_t prefill_chunk = 0;
   int32_t threads = 0;
   bool json = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// generate chat: a conversation at the terminal, by the model's own template. /reset starts anew,
-// /exit or the end of input leaves, /help tells of these, Ctrl-C stops an answer.
+// generate chat: a conversation at the terminal, with the model's own template. /reset restarts,
+// /exit or the end of input quits, /help lists these commands, Ctrl-C stops an answer.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,12 +35,12 @@ struct ChatRun {
   bool terminal = false;
 };
 
-/// An answer ends by itself; this is for one that does not.
+/// Answers usually end by themselves; this limits those that do not.
 constexpr int32_t kMaxTokens = 4096;
 
 constexpr const char* kHelp = "/reset starts anew, /exit leaves, Ctrl-C stops an answer";
 
-/// A conversation with nothing said.
+/// An empty conversation.
 Chat new_chat(const ChatRun& options) {
   auto chat = make<Chat>(gen_chat_new);
   gen_error error;
@@ -79,7 +79,7 @@ Chat new_chat(const ChatRun& options) {
   return chat;
 }
 
-/// Why an answer ends before its end, for somebody at a terminal; empty if it does not.
+/// Why an answer was cut off, for a terminal; empty if it was not.
 std::string cut_note(int32_t reason, int32_t most) {
   switch (reason) {
     case GEN_FINISH_LENGTH:
@@ -147,7 +147,7 @@ void chat(ChatRun options) {
   bool cut = false;
   std::string line;
   if (options.terminal) {
-    std::setvbuf(stdin, nullptr, _IONBF, 0);  // what has come is seen by the wait for a line
+    std::setvbuf(stdin, nullptr, _IONBF, 0);  // the wait for a line sees all input that has arrived
     keep_interrupts();
   }
   for (;;) {
@@ -177,7 +177,7 @@ void chat(ChatRun options) {
     try {
       answer(talk.get(), options, model, sampling, line);
     } catch (const Failure& failure) {
-      // One bad line is no reason to lose the others.
+      // One bad line should not lose the others.
       std::string said = failure.what();
       if (failure.status == GEN_ERROR_CONTEXT_FULL) {
         // With "shift" all earlier turns have been left out already.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// generate grammar: which documents a grammar allows, where one leaves it, and how long masks take.
+// generate grammar: which documents a grammar allows, where one violates it, and how long masks
+// take.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -65,15 +66,16 @@ std::vector<int32_t> tokens_of(const gen_tokenizer* tokenizer, const std::string
   return ids;
 }
 
-/// Whether a document is a member: read byte by byte, or token by token. Where that takes more than
-/// a limit, nobody knows: `*limit` says which.
+/// Whether a document is a member, read byte by byte or token by token. If the check exceeds a
+/// limit, the answer is unknown and `*limit` names it.
 bool is_member(gen_grammar_matcher* matcher, const gen_tokenizer* tokenizer, bool by_tokens,
                const std::string& document, std::string* limit) {
   gen_error error;
   check(gen_grammar_matcher_reset(matcher, &error), error);
   gen_status status = GEN_OK;
   if (by_tokens) {
-    // What is no UTF-8 has no tokens, and is no member of what a file can ask for by them.
+    // Text that is not UTF-8 has no tokens, and cannot be a member of a grammar that asks for
+    // tokens.
     std::vector<int32_t> ids;
     if (encode(tokenizer, document, &ids, &error) != GEN_OK) return false;
     for (size_t i = 0; i < ids.size() && status == GEN_OK; ++i) {
@@ -104,7 +106,7 @@ void print_results(const GrammarTask& options, const gen_tokenizer* tokenizer) {
       if (described.contains(note)) answer[note] = described[note];
     }
   } catch (const Failure& failure) {
-    // A file that is no UTF-8 is the grammar's fault, too.
+    // A grammar file that is not UTF-8 is an error of the grammar, too.
     const bool of_grammar =
         failure.status == GEN_ERROR_GRAMMAR ||
         (failure.status == GEN_ERROR_INVALID_ARGUMENT && failure.exit_code == 1);
@@ -130,7 +132,7 @@ void print_results(const GrammarTask& options, const gen_tokenizer* tokenizer) {
   if (options.json) std::cout << json_line(answer);
 }
 
-/// Bytes that may come next, for people: "'a' to 'z', '\n'".
+/// The bytes that may come next, in readable form: "'a' to 'z', '\n'".
 std::string expected(const gen_grammar_matcher* matcher) {
   uint32_t bits[8];
   gen_error error;
@@ -156,7 +158,7 @@ std::string expected(const gen_grammar_matcher* matcher) {
   return out.empty() ? "nothing" : out;
 }
 
-/// Where a document stops being the beginning of a member.
+/// Prints where a document stops being the beginning of a member.
 void print_place(const GrammarTask& options, const gen_tokenizer* tokenizer) {
   const std::string document = all_of_input();
   const Grammar grammar = make_grammar(options.grammar);
@@ -169,7 +171,7 @@ void print_place(const GrammarTask& options, const gen_tokenizer* tokenizer) {
     if (status != GEN_OK) break;
   }
   if (status == GEN_ERROR_UNSUPPORTED) check(status, error);
-  // A last line end is an editor's or the shell's where the text is a member without it.
+  // A final line end comes from the editor or shell if the text is a member without it.
   if (at + 1 == document.size() && document[at] == '\n' &&
       gen_grammar_matcher_complete(matcher.get()) != 0) {
     status = GEN_OK;
@@ -224,8 +226,8 @@ void explain(const GrammarTask& options, const gen_tokenizer* tokenizer) {
   }
 }
 
-/// Times of masks and accepted tokens over documents; of one that is no member, up to where it is
-/// not.
+/// Times of masks and accepted tokens over documents; a document that is not a member counts up to
+/// its first error.
 void bench(const GrammarTask& options, const gen_tokenizer* tokenizer) {
   const std::vector<std::string> documents = lines_of_input();
   auto begin = Clock::now();
@@ -307,7 +309,7 @@ void add_grammar(CLI::App& app) {
       ->required()
       ->check(CLI::IsMember({"check", "test", "explain", "bench"}));
   add_grammar_options(*command, options->grammar);
-  options->grammar.any_style = true;  // documents are others', not a model's
+  options->grammar.any_style = true;  // documents need not come from a model
   command->add_option(
       "-m,--model", options->model.path,
       "GGUF or SentencePiece file with the tokenizer; check then reads documents token "

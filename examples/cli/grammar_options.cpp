@@ -56,7 +56,7 @@ void add_grammar_options(CLI::App& command, GrammarChoice& choice) {
 
 namespace {
 
-// "a=b" in two; the name may hold no '=', but a URI may: its last one counts.
+// Splits "a=b"; the name has no '=', but a URI may have some: the last one counts.
 std::pair<std::string, std::string> parts_of(const std::string& option, const std::string& text,
                                              bool last) {
   const size_t at = last ? text.rfind('=') : text.find('=');

@@ -24,19 +24,19 @@ struct GrammarChoice {
   bool any_json = false;
   std::vector<std::string> documents;  // URI=FILE, for the schema's references
   std::vector<std::string> settings;   // KEY=VALUE, of gen_grammar_options_set
-  bool any_style = false;  // of JSON, unless the settings say otherwise
+  bool any_style = false;  // of JSON, unless a setting overrides it
 
   [[nodiscard]] bool given() const { return gbnf || lark || regex || tags || schema || any_json; }
 };
 
 /// At most one of them may be given.
 void add_grammar_options(CLI::App& command, GrammarChoice& choice);
-/// Null if none was given. What is wrong with the grammar is told as the option's.
+/// Null if none was given. An error in the grammar is reported as the option's.
 Grammar make_grammar(const GrammarChoice& choice);
 
-/// The exit status of a program whose text a limit has cut off before it followed its grammar.
+/// The exit status for a text that a limit cut off before it was complete under its grammar.
 constexpr int kCutOff = 3;
-/// Says in one line that this has happened to the text, and why; empty if it has not.
+/// One line that says that the text was cut off so, and why; empty if it was not.
 std::string cut_off(const GrammarChoice& choice, const gen_model* model, const gen_result* result);
 
 }  // namespace cli

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C handles with destructors, and failures as one C++ exception that main() prints. Public
-// headers only.
+// The C handles with destructors, and failures as one C++ exception that main() prints. Uses only
+// public headers.
 #pragma once
 
 #include <generate/experimental.h>
@@ -12,16 +12,16 @@
 
 namespace cli {
 
-/// What a shell expects of a program that Ctrl-C has stopped.
+/// The conventional exit status of a program stopped by Ctrl-C.
 constexpr int kInterruptedStatus = 130;
 
-/// What went wrong, as one line, with the exit code to leave with: 1, 2 for a wrong command line,
-/// kInterruptedStatus where the user stopped it.
+/// An error, as one line, with the exit code: 1, 2 for a wrong command line, kInterruptedStatus if
+/// the user stopped the program.
 struct Failure : std::runtime_error {
   explicit Failure(const std::string& message, int code = 1, gen_status why = GEN_OK)
       : std::runtime_error(message), exit_code(code), status(why) {}
   int exit_code;
-  gen_status status;  // of the library's call that failed, if it was one
+  gen_status status;  // of the library call that failed, if there was one
 };
 
 /// Turns a failing status into a Failure.
@@ -61,19 +61,18 @@ using Request = Handle<gen_request, gen_request_free>;
 using Tracer = Handle<gen_tracer, gen_tracer_free>;
 using Cache = Handle<kv_cache, kv_cache_free>;
 
-/// A message of the library about settings, with those that have an option of the program called by
-/// that: "it needs
-/// --paged" and not "it needs paged_kv".
+/// A message of the library about settings, with the names of the program's options instead of the
+/// library's: "it needs --paged", not "it needs paged_kv".
 std::string by_options(const std::string& message);
 
-/// The same for a call that looks at all options together.
+/// The same for a call that checks all options together.
 inline void check_options(gen_status status, const gen_error& error) {
   if (status == GEN_OK) return;
   const std::string message = by_options(error.message);
   throw Failure(message, message == error.message ? 1 : 2, status);
 }
 
-/// Calls make(args…, &handle, &error) and owns what it gave.
+/// Calls make(args…, &handle, &error) and owns the handle.
 template <typename H, typename F, typename... Args>
 H make(F function, Args... args) {
   typename H::pointer raw = nullptr;
@@ -87,7 +86,7 @@ H make_by_options(F function, Args... args) {
   typename H::pointer raw = nullptr;
   gen_error error;
   const gen_status status = function(args..., &raw, &error);
-  // Messages about files have names that nobody chose.
+  // Messages about files contain names that are not options.
   if (status == GEN_ERROR_INVALID_ARGUMENT || status == GEN_ERROR_OUT_OF_RANGE) {
     check_options(status, error);
   }

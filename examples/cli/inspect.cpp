@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// generate inspect: what a model file is and what it costs in memory, and a picture of what one
-// token's pass through it does.
+// generate inspect: what a model file contains and how much memory it takes, and a graph of one
+// token's forward pass.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See interrupt.h. A signal handler can reach only what is global, so the session stands in an
-// atomic.
+// See interrupt.h. A signal handler can only access globals, so the session is in an atomic.
 #include "interrupt.h"
 
 #include <sys/select.h>
@@ -34,12 +33,13 @@ Line read_line(std::string* line) {
 void keep_interrupts() {
   struct sigaction keep = {};
   keep.sa_handler = on_interrupted_line;
-  keep.sa_flags = SA_RESTART;  // else a prompt that is being written fails; pselect returns anyway
+  keep.sa_flags = SA_RESTART;  // otherwise a prompt that is being written fails; pselect returns
+                               // anyway
   sigaction(SIGINT, &keep, nullptr);
 }
 
 Line read_line_at_terminal(std::string* line) {
-  // SIGINT is let in by the wait alone: one that comes before it is not missed.
+  // Only the wait unblocks SIGINT: a signal that arrives before it is not missed.
   sigset_t interrupt;
   sigset_t before;
   sigemptyset(&interrupt);
@@ -54,7 +54,7 @@ Line read_line_at_terminal(std::string* line) {
   }
   sigprocmask(SIG_SETMASK, &before, nullptr);
   const Line got = interrupted_line == 0 ? read_line(line) : Line::kInterrupted;
-  if (interrupted_line != 0) {  // perhaps within a line that Ctrl-D had sent in part
+  if (interrupted_line != 0) {  // possibly within a line that Ctrl-D had sent in part
     std::signal(SIGINT, SIG_DFL);
     interrupted_line = 0;
     return Line::kInterrupted;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Ctrl-C does while an answer is made and while the program waits for a line.
+// Handles Ctrl-C during an answer and while the program waits for a line.
 #pragma once
 
 #include <generate/session.h>
@@ -14,16 +14,16 @@ enum class Line { kRead, kInterrupted, kEnd };
 /// The next line of standard input; Ctrl-C ends the program.
 Line read_line(std::string* line);
 
-/// From now on Ctrl-C is kept for read_line_at_terminal. To be called before a prompt is shown, so
-/// that who answers it with Ctrl-C at once does not end the program.
+/// From now on Ctrl-C is held for read_line_at_terminal. Call it before a prompt is shown, so that
+/// an immediate Ctrl-C does not end the program.
 void keep_interrupts();
 
-/// The next line, or kInterrupted for a Ctrl-C since keep_interrupts or the last line. Behind
-/// kInterrupted a second one ends the program, until a line has come.
+/// The next line, or kInterrupted for a Ctrl-C since keep_interrupts or the last line. After
+/// kInterrupted, a second Ctrl-C ends the program, until a line has been read.
 Line read_line_at_terminal(std::string* line);
 
-/// Ctrl-C stops the answer, not the program: while one of these lives, SIGINT cancels its session.
-/// Then SIGINT does again what it did before.
+/// Lets Ctrl-C stop the answer, not the program: while an instance lives, SIGINT cancels its
+/// session. Afterwards SIGINT does again what it did before.
 class InterruptGuard {
  public:
   explicit InterruptGuard(gen_session* session);

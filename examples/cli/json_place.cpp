@@ -10,12 +10,12 @@ namespace {
 
 struct Open {
   bool object;
-  bool in_value = false;  // of an object: behind a name and its colon
+  bool in_value = false;  // of an object: after a name and its colon
   size_t index = 0;       // of an array
   std::string name = {};  // of an object: the last one
 };
 
-/// Behind the string that begins at `begin`; npos if it does not end.
+/// The end of the string that begins at `begin`; npos if it is not closed.
 size_t end_of_string(std::string_view text, size_t begin) {
   for (size_t i = begin + 1; i < text.size(); ++i) {
     if (text[i] == '\\') {

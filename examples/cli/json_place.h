@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where in a JSON text a byte is.
+// The position of a byte in a JSON text.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace cli {
 
-/// The JSON pointer of the value that a text breaks off in or before: of the object itself where
-/// that is in a name, "" for the whole. The text may be wrong anywhere; then it is a guess.
+/// The JSON pointer of the value in or before which a text ends: of the object itself if that is in
+/// a name, "" for the whole. The text may be invalid anywhere; the pointer is then approximate.
 std::string pointer_at_end(std::string_view text);
 
 }  // namespace cli

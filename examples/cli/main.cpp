@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // generate: the command-line program. Answers go to standard output, everything else to standard
 // error; the exit code is 0, 1 after an error, 2 for a wrong command line, 3 for a text that a
-// limit has cut off before it followed its grammar, 130 after Ctrl-C.
+// limit cut off before it was complete under its grammar, 130 after Ctrl-C.
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -24,7 +24,7 @@ generate inspect model.gguf
 generate quantize in.gguf out.gguf Q4_K_M
 )";
 
-/// "help", "help run" and the like are asked for by options, too; the words behind it are those.
+/// Turns "help" and "help run" into the option --help; the words after it name the command.
 std::vector<std::string> without_help_command(std::vector<std::string> words) {
   if (words.empty() || words[0] != "help") return words;
   words.erase(words.begin());

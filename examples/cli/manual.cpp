@@ -15,7 +15,7 @@ std::vector<const CLI::App*> commands_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
-/// Those that have a name with dashes or a place, without the hidden ones.
+/// Options that have a name with dashes or a position, without hidden ones.
 std::vector<const CLI::Option*> options_of(const CLI::App& app) {
   return app.get_options([](const CLI::Option* option) { return !option->get_group().empty(); });
 }
@@ -26,7 +26,7 @@ std::string upper(std::string text) {
   return text;
 }
 
-/// Text as troff takes it: dashes as they are typed, no line that is a request.
+/// Escapes text for troff: literal dashes, and no line that is a request.
 std::string escaped(const std::string& text) {
   std::string out;
   bool first = true;
@@ -83,7 +83,7 @@ std::string synopsis(const CLI::App& app, const std::string& before) {
   return out;
 }
 
-/// Edits that turn one word into the other: a letter more, less, changed, or two exchanged.
+/// Edit distance of two words: insert, delete or change a letter, or exchange two.
 size_t distance(const std::string& a, const std::string& b) {
   std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) {
@@ -173,7 +173,7 @@ std::string nearest_command(const CLI::App& app, const std::string& typed) {
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   std::string best;
-  size_t least = 3;  // more edits than two are no slip
+  size_t least = 3;  // more than two edits are not a typing error
   for (const CLI::App* command : commands_of(app)) {
     const std::string& name = command->get_name();
     if (lower.size() > name.size() && lower.compare(0, name.size(), name) == 0) return name;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program's manual page and its completion for bash, from its options, so that neither can differ
-// from what the program takes.
+// A program's manual page and its bash completion, generated from its options, so that both always
+// match the program.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,17 +8,17 @@
 
 namespace cli {
 
-/// In troff, for man. `examples` are lines to be shown as they are.
+/// In troff, for man. `examples` are lines shown verbatim.
 std::string manual_page(const CLI::App& app, const std::string& version,
                         const std::string& examples);
 /// Completes commands, options and files.
 std::string bash_completion(const CLI::App& app);
 
-/// What standard error gets for a command line that the parser refuses: one line that begins with
-/// the program's name, and one that says where the options are listed.
+/// The two lines on standard error for a command line that the parser refuses: the error after the
+/// program's name, and where the options are listed.
 std::string parse_failure(const CLI::App* app, const CLI::Error& problem);
 
-/// The command whose name is nearest to what was typed; empty if none is near.
+/// The command whose name is closest to the typed one; empty if none is close.
 std::string nearest_command(const CLI::App& app, const std::string& typed);
 
 }  // namespace cli

@@ -29,7 +29,7 @@ fs::path program_folder() {
   return failure ? fs::path(".") : program.parent_path();
 }
 
-/// What --draft names.
+/// The drafters that --draft names.
 struct DraftParts {
   bool lookup = false;
   bool suffix = false;
@@ -37,8 +37,8 @@ struct DraftParts {
   std::string file;    // of a model; empty: none
 };
 
-/// What is wrong with it; empty if nothing is. The file is all that is left, as its name may have
-/// commas.
+/// Returns the error in `text`; empty if there is none. The file is the rest of the text, because
+/// its name may contain commas.
 std::string read_draft_parts(std::string_view text, DraftParts* parts) {
   constexpr std::string_view kLayers = "layers";
   while (!text.empty()) {

@@ -35,23 +35,23 @@ struct ModelChoice {
 
 /// `positional`: the file may be given without -m.
 void add_model_options(CLI::App& command, ModelChoice& choice, bool positional = false);
-/// The same without what says where to compute.
+/// The same without the options that choose where to compute.
 void add_file_options(CLI::App& command, ModelChoice& choice, bool positional = false);
 void add_kv_option(CLI::App& command, ModelChoice& choice);
-/// What is wrong with a kind of cache, for a parser's check; empty if nothing is.
+/// The error in a kind of cache, for a parser's check; empty if there is none.
 std::string kv_problem(const std::string& text);
 void add_draft_options(CLI::App& command, ModelChoice& choice);
 void add_context_option(CLI::App& command, ModelChoice& choice);
 void add_deterministic_option(CLI::App& command, ModelChoice& choice);
 
-/// -m if given, else GEN_MODEL, else ../share/generate from the program's folder; a Failure names
-/// all three if nothing is there.
+/// -m if given, else GEN_MODEL, else ../share/generate from the program's folder; if none exists, a
+/// Failure names all three.
 std::string find_file(const std::string& given, const char* bundled_name);
 
-/// What a choice says, for loading and for generators.
+/// The choice as options for loading.
 ModelOptions make_model_options(const ModelChoice& choice);
 Options make_options(const ModelChoice& choice);
-/// What --draft says; loads its model, which the options keep.
+/// Applies --draft; loads its model, which the options keep alive.
 void use_drafts(const ModelChoice& choice, gen_options* options);
 /// Loads with a progress bar when standard error is a terminal.
 Model load_model(const ModelChoice& choice);

@@ -75,7 +75,7 @@ std::string grammar_options_help() {
 }
 
 CLI::Option* takes_count(CLI::Option* option, int32_t least) {
-  // Without its description, which tells the upper bound in ten digits.
+  // The range without its description, which would show the upper bound in ten digits.
   return option->check(CLI::Range(least, std::numeric_limits<int32_t>::max()).description(""))
       ->type_name("N");
 }

@@ -17,7 +17,7 @@
 namespace cli {
 
 void keep_standard_streams() {
-  // Opened the wrong way round, so that using it still fails.
+  // Opened in the wrong direction, so that using it still fails.
   while (true) {
     const int made = ::open("/dev/null", O_RDONLY);
     if (made > STDERR_FILENO || made < 0) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// generate perplexity: exp of the mean negative log-probability of a text's tokens. The text is cut
-// into windows of --window tokens, each run on its own after a begin-of-sequence token (if the
-// model has one); every token that has something before it counts. With --against the same windows
-// are run through a second cache, and it is told how far the probabilities are apart.
+// generate perplexity: exp of the mean negative log-probability of a text's tokens. The text is
+// split into windows of --window tokens, each evaluated on its own after a begin-of-sequence token
+// (if the model has one); every token with a predecessor counts. With --against the same windows
+// are evaluated with a second cache, and the distance of the probabilities is shown.
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -61,7 +61,7 @@ std::vector<int32_t> read_tokens(const Model& model, const std::string& path) {
   return ids;
 }
 
-/// Logits less this are log-probabilities.
+/// Log-probabilities are the logits minus this.
 double log_sum(const float* logits, size_t vocab) {
   const float peak = *std::max_element(logits, logits + vocab);
   double sum = 0;

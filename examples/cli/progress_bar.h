@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bar on standard error, drawn only when that is a terminal, and wiped when done.
+// A bar on standard error, drawn only if that is a terminal, and erased at the end.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  /// `share` in [0, 1]; draws when a per cent more is done.
+  /// `share` in [0, 1]; redraws after each per cent.
   void update(double share);
 
  private:

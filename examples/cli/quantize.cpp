@@ -19,8 +19,8 @@ struct Quantize {
   std::string type;
 };
 
-// What a signal handler may touch. The first Ctrl-C stops the work, which removes what is half
-// written; the second ends the program.
+// The signal handler's state. The first Ctrl-C cancels the work, which removes the partial file;
+// the second ends the program.
 volatile std::sig_atomic_t interrupted = 0;
 
 extern "C" void on_stop(int signal) {

@@ -12,12 +12,12 @@ double rate(int64_t tokens, double seconds) {
   return tokens > 0 && seconds > 0 ? static_cast<double>(tokens) / seconds : 0.0;
 }
 
-/// Tokens that a decode step made; the first one comes out of the prompt's last step.
+/// Rate of decoded tokens; the first one comes from the prompt's last step.
 double decode_rate(const gen_result* result) {
   return rate(usage_of(result, "completion") - 1, timing_of(result, "decode"));
 }
 
-/// Of the part of the prompt that was computed.
+/// Rate over the evaluated part of the prompt.
 double prefill_rate(const gen_result* result) {
   return rate(usage_of(result, "prompt") - usage_of(result, "prompt_cached"),
               timing_of(result, "prefill"));

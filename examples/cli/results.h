@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a gen_result says, as the program prints it.
+// A gen_result as the program prints it.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -18,7 +18,7 @@ nlohmann::ordered_json result_json(const gen_result* result);
 /// "prompt 5 tokens, 120 tokens/s; 200 tokens, 85 tokens/s"
 std::string speed_line(const gen_result* result);
 
-/// What drafts brought, as one line.
+/// The statistics of drafts, as one line.
 std::string draft_line(const gen_result* result);
 
 }  // namespace cli

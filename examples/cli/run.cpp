@@ -40,7 +40,7 @@ struct Run {
 
 int swallow_piece(void*, const gen_token*) { return 0; }
 
-/// Watches a session's progress through its prompt from a thread of its own, if anybody can see it.
+/// Shows a session's progress through its prompt from a separate thread, if stderr is a terminal.
 class PrefillWatch {
  public:
   explicit PrefillWatch(const gen_session* session) {
@@ -71,7 +71,7 @@ class PrefillWatch {
   std::thread thread_;
 };
 
-/// Has the session hold what asks for the text between `prefix` and `suffix`.
+/// Appends the fill-in-the-middle prompt for the text between `prefix` and `suffix` to the session.
 void append_gap(const Model& model, const Session& session, const std::string& prefix,
                 const std::string& suffix) {
   const gen_tokenizer* tokenizer = gen_model_tokenizer(model.get());
@@ -134,7 +134,7 @@ void run(const Run& options) {
     if (!options.sampling.seed) std::cerr << "seed: " << seed << "\n";
   }
   check_output();
-  // Interrupted, there is an answer as far as it came.
+  // After an interrupt there is a partial answer.
   if (options.saves && (status == GEN_OK || status == GEN_ERROR_CANCELLED)) {
     gen_error failure;
     check(gen_session_save(session.get(), options.save_session.c_str(), &failure), failure);
@@ -144,8 +144,7 @@ void run(const Run& options) {
   if (!cut.empty()) throw Failure(cut, kCutOff);
 }
 
-/// Arguments that belong to no option: most often a prompt without -p, or one without quotation
-/// marks.
+/// Arguments that belong to no option: usually a prompt without -p, or without quotation marks.
 void refuse_words(const CLI::App& command, bool no_prompt) {
   const std::vector<std::string> words = command.remaining();
   if (words.empty()) return;

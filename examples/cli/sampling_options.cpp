@@ -13,7 +13,7 @@
 namespace cli {
 namespace {
 
-/// Nothing for a random one.
+/// Empty for a random seed.
 std::optional<uint64_t> parse_seed(const std::string& text) {
   if (text == "random" || text == "-1") return std::nullopt;
   uint64_t seed = 0;
@@ -26,7 +26,7 @@ std::optional<uint64_t> parse_seed(const std::string& text) {
   return seed;
 }
 
-/// Options whose values are settings by name.
+/// Options that set a setting by name.
 constexpr std::pair<const char*, const char*> kByName[] = {
     {"--top-n-sigma", "top_n_sigma"},     {"--xtc-probability", "xtc_probability"},
     {"--xtc-threshold", "xtc_threshold"}, {"--mirostat-tau", "mirostat_tau"},

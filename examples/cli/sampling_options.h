@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command-line options that choose tokens, shared by run and chat.
+// The command-line options for sampling, shared by run and chat.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct SamplingChoice {
   double frequency_penalty = 0.0;
   double presence_penalty = 0.0;
   int32_t penalty_window = 0;
-  std::optional<uint64_t> seed = 0;  // nothing: a random one
+  std::optional<uint64_t> seed = 0;  // empty: a random one
   std::vector<std::string> stop;
   bool ignore_eos = false;
   bool gumbel = false;
@@ -35,7 +35,7 @@ struct SamplingChoice {
 };
 
 void add_sampling_options(CLI::App& command, SamplingChoice& choice);
-/// The seed that was given, or a new random one.
+/// The given seed, or a new random one.
 uint64_t seed_of(const SamplingChoice& choice);
 Sampling make_sampling(const SamplingChoice& choice, uint64_t seed);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// generate template: what a chat template makes of the conversation on standard input.
+// generate template: renders the conversation on standard input with a chat template.
 #include <iostream>
 #include <iterator>
 #include <memory>

@@ -12,7 +12,7 @@
 
 namespace cli {
 
-/// All of a file, or a Failure that names it.
+/// The content of a file, or a Failure that names it.
 inline std::string text_of_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());

@@ -9,11 +9,11 @@ namespace cli {
 /// As printf; lines of up to 1000 characters.
 __attribute__((format(printf, 1, 2))) std::string format(const char* form, ...);
 
-/// Text out of a file for a terminal: control characters become \n, \t or \xNN, so that they can neither move the
-/// cursor nor give commands.
+/// Text from a file, safe for a terminal: control characters become \n, \t or \xNN, so that they
+/// can neither move the cursor nor give commands.
 std::string printable(const std::string& text);
 
-/// "12.3 %", or "-" for what has no such figure.
+/// "12.3 %", or "-" if there is no such figure.
 std::string percent(double share);
 /// "12.3", or "-".
 std::string number(double value);

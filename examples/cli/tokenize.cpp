@@ -27,7 +27,7 @@ void tokenize(const Tokenize& options) {
   if (options.bos) flags |= GEN_ENCODE_ADD_BOS;
   if (options.special) flags |= GEN_ENCODE_PARSE_SPECIAL;
   gen_error error;
-  // No text gives more ids than bytes, one id in front and one added space.
+  // A text has no more ids than bytes, plus one id in front and one added space.
   std::vector<int32_t> ids(text.size() + 2);
   size_t n = 0;
   gen_status status = gen_tokenizer_encode(tokenizer.get(), text.data(), text.size(), flags,

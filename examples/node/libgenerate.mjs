@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libgenerate from Node by way of koffi (npm install koffi), with nothing but the C header: enough of it to load a model,
+// libgenerate from Node through koffi (npm install koffi), with only the C header: enough of it to load a model,
 // stream, cancel and run batches. The library is found by GENERATE_LIBRARY or as libgenerate.so.0.
 //
 // Pieces are awaited: the model runs on koffi's threads, so the event loop goes on and a cancel can come from it.
@@ -129,7 +129,7 @@ function make(call, ...args) {
 
 const bytesAt = (pointer, n) => (n > 0 ? Buffer.from(koffi.decode(pointer, koffi.array("uint8_t", Number(n)))) : Buffer.alloc(0));
 
-/** What a gen_result holds, as an object; the handle is freed. */
+/** The content of a gen_result as an object; the handle is freed. */
 function taken(handle) {
   const n = [0];
   const text = bytesAt(c.resultText(handle, n), n[0]).toString();
@@ -163,8 +163,8 @@ class Handle {
 }
 
 /**
- * Which texts are allowed, as in `{ grammar: Grammar.regex("[0-9]+") }`; options are those of gen_grammar_options_describe,
- * and `documents`: schemas by URI, that references of jsonSchema can lead to.
+ * A language of allowed texts, as in `{ grammar: Grammar.regex("[0-9]+") }`; options are those of gen_grammar_options_describe,
+ * and `documents`: schemas by URI, to which references in jsonSchema may point.
  */
 export class Grammar extends Handle {
   constructor(from, { documents = {}, ...settings } = {}, ...text) {
@@ -193,7 +193,7 @@ export class Grammar extends Handle {
     const bytes = Buffer.from(pattern);
     return new Grammar(c.grammarFromRegex, settings, bytes, bytes.length);
   }
-  // Free text with constrained parts, from an object as gen_grammar_from_tags of grammar.h has it.
+  // Free text with constrained sections, from an object as for gen_grammar_from_tags of grammar.h.
   static tags(tags, settings) {
     const bytes = Buffer.from(JSON.stringify(tags));
     return new Grammar(c.grammarFromTags, settings, bytes, bytes.length);
@@ -206,7 +206,7 @@ export class Grammar extends Handle {
   static anyJson(settings) { return new Grammar(c.grammarAnyJson, settings); }
 }
 
-/** A text on its way through a grammar, over the tokens of a model. Sets are Uint32Arrays: see `has`. */
+/** The position of a text in a grammar, over the tokens of a model. Sets are Uint32Arrays: see `has`. */
 export class Matcher extends Handle {
   #words;
   constructor(grammar, model) {
@@ -241,15 +241,15 @@ export class Matcher extends Handle {
   fork() { return new Matcher(this); }
   complete() { return c.matcherComplete(this.handle) > 0; }
   reset() { c.matcherReset(this.handle); }
-  /** Tokens from here on that are each the only one that may come; of a grammar with `forced_tokens: "tokenizer"`, those that
-   * the tokenizer makes of the bytes that must come. */
+  /** The next tokens that are each the only one allowed; for a grammar with `forced_tokens: "tokenizer"`, those into which
+   * the tokenizer splits the forced bytes. */
   forced() {
     const n = [0];
     const ids = new Int32Array(1024);  // there are never more
     c.matcherForced(this.handle, ids, ids.length, n);
     return [...ids.subarray(0, Number(n[0]))];
   }
-  /** Fewest tokens until the text may end; -1 if none are known to end it. */
+  /** Minimum number of tokens until the text may end; -1 if none are known to complete it. */
   minTokens() {
     const n = [0];
     c.matcherMinTokens(this.handle, n);
@@ -258,7 +258,7 @@ export class Matcher extends Handle {
 }
 
 function samplingOf({ cancel, grammar, ...settings }) {
-  // For the library a closed one would be none at all.
+  // The library would take a closed one for none at all.
   if (grammar && !grammar.handle) throw new GenerateError({ code: -15, message: "the grammar is closed" });
   const sampling = new Handle(make(c.samplingNew), c.samplingFree);
   try {
@@ -294,14 +294,14 @@ export class Model extends Handle {
 }
 
 /**
- * Settings are those of gen_options_describe. `draft`, a smaller Model, guesses up to `draftLength` tokens ahead. That, and
- * `prompt_lookup: "3,8"` or `suffix_lookup: 8`, change no text; a result's `usage` tells what was `drafted` and `accepted`.
+ * Settings are those of gen_options_describe. `draft`, a smaller Model, drafts up to `draftLength` tokens ahead. Neither that
+ * nor `prompt_lookup: "3,8"` or `suffix_lookup: 8` changes the text; a result's `usage` has `drafted` and `accepted`.
  */
 export class Generator extends Handle {
   constructor(model, { draft, draftLength = 4, ...settings } = {}) {
     const options = new Handle(make(c.optionsNew), c.optionsFree);
     try {
-      // For the library a closed one would be none at all.
+      // The library would take a closed one for none at all.
       if (draft && !draft.handle) throw new GenerateError({ code: -15, message: "the draft model is closed" });
       if (draft) c.optionsSetDraft(options.handle, draft.handle, draftLength);
       for (const [key, value] of Object.entries(settings)) c.optionsSet(options.handle, key, String(value));
@@ -339,12 +339,12 @@ export class Generator extends Handle {
 export class Session extends Handle {
   constructor(generator) { super(make(c.sessionNew, generator.handle), c.sessionFree); }
 
-  /** Tokens as they come, for `for await`; leaving the loop ends it. Settings are those of gen_sampling_describe: a list sets
+  /** Tokens as they are generated, for `for await`; leaving the loop ends the generation. Settings are those of gen_sampling_describe: a list sets
    * one that can be given several times, `{ stop_string: ["END", "\n\n"] }`. */
   stream(prompt, settings = {}) { return pulled(c.streamOpen, this, prompt, settings); }
 }
 
-/** Messages, laid out by the chat template of a model. */
+/** Messages, rendered by the chat template of a model. */
 export class Chat extends Handle {
   constructor() { super(make(c.chatNew), c.chatFree); }
 
@@ -360,8 +360,8 @@ export class ChatSession extends Handle {
   constructor(generator, chat) { super(make(c.chatSessionNew, generator.handle, chat.handle), c.chatSessionFree); }
 
   /**
-   * Adds a message of the user, and gives tokens of the answer as they come; it is in the conversation when the loop ends, or is
-   * left. Null adds no message: it goes on with an answer that was cut.
+   * Adds a message of the user, and returns tokens of the answer as they are generated; the answer is in the conversation when
+   * the loop ends or is left. Null adds no message: it continues an answer that was cut.
    */
   stream(text, settings = {}) { return pulled(c.chatSessionOpenStream, this, text, settings); }
 }
@@ -385,7 +385,7 @@ async function *pulled(open, owner, text, settings) {
       yield {
         id: token.id, text: bytesAt(token.text, token.text_len).toString(), logprob: token.logprob,
         done: token.done !== 0, finishReason: FINISH[token.finish_reason],
-        // The likeliest tokens here, best first, as many as `logprobs` asks for.
+        // The most probable tokens here, best first, as many as `logprobs` asks for.
         top: token.top_count === 0 ? [] : [...koffi.decode(token.top, GenTokenLogprob, token.top_count)],
       };
     }

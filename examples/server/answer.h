@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the thread that generates and the one that talks to a client: pieces of text in one
-// direction, the wish to stop in the other.
+// The connection between the thread that generates and the one that serves a client: pieces of text
+// in one direction, cancellation in the other.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace server {
 
-/// A token that was drawn, and the most probable ones in its place, best first.
+/// A drawn token, and the most probable tokens at its position, best first.
 struct Drawn {
   int32_t id = -1;
   float logprob = 0;
@@ -29,10 +29,10 @@ struct Drawn {
 struct End {
   int32_t finish_reason = GEN_FINISH_NONE;  // GEN_FINISH_…
   int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;  // of the prompt, not computed anew
+  int64_t cached_tokens = 0;  // of the prompt, found in the prefix cache
   int64_t completion_tokens = 0;
-  int64_t drafted_tokens = 0;   // guessed, see --draft
-  int64_t accepted_tokens = 0;  // of these, right
+  int64_t drafted_tokens = 0;   // draft tokens, see --draft
+  int64_t accepted_tokens = 0;  // of these, accepted
   gen_status status = GEN_OK;   // anything else: the choice failed, and `message` says why
   std::string message;
 };
@@ -42,27 +42,27 @@ struct Event {
   size_t choice = 0;
   std::string text;
   std::optional<End> end;
-  std::vector<Drawn> drawn;  // since the event before, if log-probabilities were asked for
+  std::vector<Drawn> drawn;  // since the previous event, if log-probabilities were asked for
 };
 
-/// All choices of one request. One client's thread takes events; any thread may do the rest.
+/// All choices of one request. The client's thread takes events; any thread may call the rest.
 class Answer {
  public:
   explicit Answer(size_t choices) : open_(choices), cancel_(cli::make<Cancel>(gen_cancel_new)) {}
 
   /// Waits for the next event, at most for `patience`. Nothing if none came, or if all choices have
-  /// ended and their events are taken. std::bad_alloc if one was lost.
+  /// ended and their events are taken. Throws std::bad_alloc if an event was lost.
   std::optional<Event> next(std::chrono::milliseconds patience);
-  /// All ends are taken.
+  /// All choices have ended, and their events are taken.
   bool over() const;
 
-  /// Stops all choices at their next token, or while their prompt is being run.
+  /// Stops all choices at their next token, or during their prompts.
   void cancel();
   bool cancelled() const { return cancelled_; }
 
-  // For who generates.
+  // For the generating thread.
   void push(Event event) noexcept;
-  /// There was no memory for an event.
+  /// Records that an event was lost for lack of memory.
   void lose() noexcept;
   /// The flag for gen_sampling_set_cancel.
   gen_cancel* flag() const { return cancel_.get(); }

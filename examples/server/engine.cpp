@@ -20,7 +20,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// What the token callback needs.
+/// The token callback's data.
 struct Receiver {
   const Task& task;
   Metrics& metrics;
@@ -45,7 +45,7 @@ int on_token(void* user, size_t, const gen_token* token) {
       receiver.metrics.first_token(seconds_since(receiver.start));
     }
     if (token->id >= 0 && receiver.task.logprobs) receiver.drawn.push_back(drawn_token(*token));
-    // The end is reported when its result is there.
+    // The end is reported with the result.
     if (token->text_len > 0) {
       answer.push({receiver.task.choice, std::string(token->text, token->text_len), std::nullopt,
                    std::exchange(receiver.drawn, {})});
@@ -177,7 +177,7 @@ void Engine::run(const Task& task) noexcept try {
 }
 
 Event Engine::generate(const Task& task) {
-  // A batch of one: unlike gen_generate it takes tokens.
+  // A batch of one, because gen_generate takes no tokens.
   const auto request = cli::make<LibraryRequest>(gen_request_new);
   gen_error error;
   cli::check(gen_request_set_prompt_tokens(request.get(), task.prompt->data(), task.prompt->size(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads that generate: each takes one choice of a request after the other from a bounded
-// queue, and waits for it. The library merges the steps of all that run.
+// The generating threads: each takes one choice of a request at a time from a bounded queue, and
+// generates it. The library merges the steps of all running choices.
 #pragma once
 
 #include <condition_variable>
@@ -27,14 +27,14 @@ struct Task {
   std::shared_ptr<const std::vector<int32_t>> prompt;  // at least one token
   std::shared_ptr<const Automaton> language;  // outlives the sampling, which uses it; may be null
   std::shared_ptr<const gen_sampling> sampling;
-  bool logprobs = false;  // of its tokens are wanted
+  bool logprobs = false;  // log-probabilities of its tokens are wanted
 };
 
 class Engine {
  public:
   /// `parallel` choices run at once, `queue` more may wait.
   Engine(cli::Generator generator, size_t parallel, size_t queue, Metrics& metrics);
-  /// Stops what runs, and waits for it.
+  /// Cancels running choices, and waits for them.
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -42,9 +42,9 @@ class Engine {
   enum class Admission { kTaken, kFull, kStopping };
   /// Takes all tasks or none.
   Admission submit(std::vector<Task> tasks);
-  /// Nobody wants the answer any more: what waits of it is dropped, what runs is cancelled.
+  /// Drops the waiting choices of an answer and cancels the running ones.
   void abandon(const std::shared_ptr<Answer>& answer);
-  /// Takes nothing more; what waits or runs ends as cancelled. Returns at once.
+  /// Accepts nothing more; waiting and running choices end as cancelled. Returns at once.
   void stop();
 
   size_t capacity() const { return parallel_ + queue_; }
@@ -54,7 +54,7 @@ class Engine {
  private:
   void work();
   void run(const Task& task) noexcept;
-  /// The last event, but for its choice.
+  /// Returns the last event, without its choice.
   Event generate(const Task& task);
 
   const cli::Generator generator_;

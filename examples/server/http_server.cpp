@@ -2,8 +2,8 @@
 // See http_server.h.
 //
 // An answer that is not streamed waits for its first token before its head is written, so that
-// nearly all failures have a status of their own. What is wrong with a request as such is told
-// before its body is read, and ends the connection; what its body asks for in vain does not.
+// nearly all failures have a status of their own. Errors in the request itself are reported before
+// its body is read, and end the connection; errors in the body do not.
 #include "http_server.h"
 
 #include <atomic>
@@ -120,7 +120,7 @@ class HttpServer::Impl {
         if (!connection.read_head(head)) return;
         more = exchange(connection, head);
       } catch (const ApiError& error) {
-        // There is no head, so it is not known who asks.
+        // There is no head, so the origin is unknown.
         const Head nobody;
         Exchange exchange(connection, nobody, {});
         respond_error(exchange, error);
@@ -151,7 +151,8 @@ class HttpServer::Impl {
     return whole && exchange.keeps_alive();
   }
 
-  /// False if the client left or did not get all. ApiError: as serve() says, the connection ends.
+  /// False if the client left or did not receive everything. ApiError as for serve(): the
+  /// connection ends.
   bool answer(Connection& connection, const Head& head, Exchange& exchange) {
     access_.check(head);
     check_path(head, exchange);
@@ -171,7 +172,7 @@ class HttpServer::Impl {
     }
   }
 
-  /// What is known without generating.
+  /// Answers that need no generation.
   bool show(const std::string& path, Exchange& exchange) {
     if (path == kHealth) {
       const nlohmann::ordered_json body = {{"status", "ok"},

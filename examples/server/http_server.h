@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The paths of the server over HTTP: reads bodies within limits, hands them on, writes answers and
+// The HTTP paths of the server: reads bodies within limits, passes them on, writes answers and
 // errors.
 #pragma once
 
@@ -18,8 +18,9 @@ namespace server {
 
 struct HttpLimits {
   size_t body_bytes = size_t{4} << 20U;
-  size_t connections = 64;   // served at once; at least 2, one is kept for what needs no answer
-  int request_seconds = 30;  // a request must be there so soon after its first byte
+  size_t connections = 64;   // served at once; at least 2, one is reserved for requests without
+                             // generation
+  int request_seconds = 30;  // maximum time from a request's first byte to its last
   std::vector<std::string> hosts;    // as Access takes them
   std::vector<std::string> origins;  // as Access takes them
 };

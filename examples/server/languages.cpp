@@ -12,13 +12,13 @@
 namespace server {
 namespace {
 
-/// How often it is asked whether a client still waits.
+/// How often a waiting client is checked.
 constexpr auto kAskAgain = std::chrono::milliseconds(25);
 
-/// What is smaller is not worth a walk through the allocator's memory.
+/// Releasing memory for anything smaller is not worth a walk through the allocator's heap.
 constexpr size_t kLarge = size_t{8} << 20U;
 
-/// Equal for what is equal, and for nothing else.
+/// Equal keys if and only if the languages are equal.
 std::string key_of(const Language& language) {
   std::string key;
   const auto add = [&](const std::string& text) {
@@ -86,15 +86,16 @@ Languages::Made Languages::get(const Language& language, const std::function<boo
     return nullptr;
   }
   if (const auto& failure = job->outcome.failure) {
-    // With a message of its own: copies share one by a count that the thread sanitizer does not see.
+    // A fresh message: copies would share one by a reference count that the thread sanitizer does
+    // not see.
     throw ApiError(failure->status, failure->type, failure->code, failure->param, failure->what());
   }
   if (job->outcome.made == nullptr) throw stopping_ ? stopped() : out_of_memory();
-  // The last one leaves nothing behind.
+  // The last client takes the outcome.
   return --job->clients == 0 ? std::move(job->outcome.made) : job->outcome.made;
 }
 
-/// Who makes the language already, or will.
+/// The job that compiles the language already, or a new one.
 Languages::JobHandle Languages::join(const std::string& key, const Language& language) {
   if (const auto found = jobs_.find(key); found != jobs_.end()) return found->second;
   const auto job = std::make_shared<Job>();
@@ -137,7 +138,7 @@ Languages::Made Languages::find(const std::string& key) {
   return made;
 }
 
-/// What has to go for it, for the caller to free without the lock.
+/// Returns the evicted automata, for the caller to free without the lock.
 Languages::Kept Languages::keep(const std::string& key, const Made& made) {
   std::erase_if(used_, [](const auto& one) { return one.second.expired(); });
   used_[key] = made;
@@ -156,20 +157,20 @@ Languages::Kept Languages::keep(const std::string& key, const Made& made) {
 void Languages::give_up(const JobHandle& job) {
   ++counts_.given_up;
   job->stop.request_stop();
-  jobs_.erase(job->key);  // who comes now does not get what is given up
+  jobs_.erase(job->key);  // later clients must not join a cancelled job
   line_.remove(job);
 }
 
 void Languages::work(bool short_alone) {
   while (const JobHandle job = take(short_alone)) {
     Outcome outcome = make(*job);
-    // Making takes many times what is made.
+    // Compiling takes many times the memory of its result.
     if (outcome.failure || job->language.text.size() > kShortText) release_memory();
     finish(job, std::move(outcome));
   }
 }
 
-/// The next one to be made; null at the end.
+/// The next job; null at the end.
 Languages::JobHandle Languages::take(bool short_alone) {
   std::unique_lock lock(mutex_);
   auto next = line_.end();
@@ -207,7 +208,7 @@ void Languages::finish(const JobHandle& job, Outcome outcome) {
     try {
       dropped = keep(job->key, outcome.made);
     } catch (const std::bad_alloc&) {
-      // It is made anew another time.
+      // It is compiled again when it is needed.
     }
     lock.unlock();
     dropped.clear();  // may take long

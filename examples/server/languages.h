@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The languages of requests, made into automata by a few threads, since that may take seconds.
-// Equal ones are made once and shared; what nobody waits for any more is given up.
+// The languages of requests, compiled into automata by a few threads, because that may take
+// seconds. Equal ones are compiled once and shared; those that no client waits for any more are
+// cancelled.
 #pragma once
 
 #include <chrono>
@@ -25,12 +26,12 @@ namespace server {
 
 using Matcher = cli::Handle<gen_grammar_matcher, gen_grammar_matcher_free>;
 
-/// What a language is made into. Threads: any.
+/// A compiled language. Threads: any.
 class Automaton {
  public:
-  /// `start` stands at the beginning of a text; it takes about so many bytes.
+  /// `start` is at the beginning of a text; `bytes` is its approximate size.
   Automaton(Matcher start, size_t bytes) : start_(std::move(start)), bytes_(bytes) {}
-  /// What was large is given back to the system.
+  /// Returns the memory of a large automaton to the system.
   ~Automaton();
   Automaton(const Automaton&) = delete;
   Automaton& operator=(const Automaton&) = delete;
@@ -40,45 +41,44 @@ class Automaton {
   size_t bytes() const { return bytes_; }
 
  private:
-  mutable std::mutex mutex_;  // a matcher is one thread's at a time, be it only forked
+  mutable std::mutex mutex_;  // a matcher serves one thread at a time, even for a fork
   Matcher start_;
   const size_t bytes_;
 };
 
-/// Gives memory back that the allocator keeps after something large was freed.
+/// Returns memory to the system that the allocator keeps after something large was freed.
 void release_memory();
 
 /// Threads: any.
 class Languages {
  public:
   using Made = std::shared_ptr<const Automaton>;
-  /// Makes one, or throws an ApiError; soon after a stop is asked for, either.
+  /// Compiles a language, or throws an ApiError; returns or throws soon after a stop is requested.
   using Make = std::function<Made(const Language& language, std::stop_token stop)>;
 
-  /// Texts up to this size go their own way past longer ones.
+  /// Texts up to this size need not wait for longer ones.
   static constexpr size_t kShortText = 2048;
 
-  /// `makers` threads make languages in the order they came, and one more makes short ones alone:
-  /// they do not wait behind long ones. Of those that nobody uses the last `kept_bytes` are kept.
+  /// `makers` threads compile languages in the order of arrival, and one more compiles only short
+  /// ones, which so need not wait for long ones. The last `kept_bytes` of unused automata are kept.
   Languages(Make make, size_t makers, size_t kept_bytes);
-  /// As stop(), and waits for what is being made.
+  /// As stop(), and waits for running compilations.
   ~Languages();
   Languages(const Languages&) = delete;
   Languages& operator=(const Languages&) = delete;
 
-  /// The automaton of a language, as soon as it is made. Null if `waits` said meanwhile, asked
-  /// every few milliseconds, that nobody waits for it. ApiError if it cannot be made, or after
-  /// stop().
+  /// The automaton of a language, once it is compiled. Null if `waits`, asked every few
+  /// milliseconds, returned false meanwhile. ApiError if it cannot be compiled, or after stop().
   Made get(const Language& language, const std::function<bool()>& waits);
 
-  /// What is being made is given up, and who waits is told. Returns at once.
+  /// Cancels running compilations and notifies waiting clients. Returns at once.
   void stop();
 
   struct Counts {
-    size_t waiting = 0;   // that no thread has begun yet
-    size_t making = 0;    // also what is being given up
-    size_t made = 0;      // in all, refused ones included
-    size_t given_up = 0;  // in all, for nobody waited any more
+    size_t waiting = 0;   // not started by any thread yet
+    size_t making = 0;    // including cancelled ones that still run
+    size_t made = 0;      // in total, including refused ones
+    size_t given_up = 0;  // in total, because no client waited any more
   };
   Counts counts() const;
 
@@ -91,7 +91,7 @@ class Languages {
     Language language;
     std::string key;
     std::stop_source stop;
-    size_t clients = 0;  // that wait for it
+    size_t clients = 0;  // number of waiting clients
     bool done = false;   // there is an outcome
     Outcome outcome;
   };
@@ -113,13 +113,13 @@ class Languages {
   const size_t kept_bytes_;
 
   mutable std::mutex mutex_;
-  std::condition_variable added_;          // to line_, or the end
-  std::condition_variable finished_;       // a job
-  std::map<std::string, JobHandle> jobs_;  // that are wanted and not done, by key
-  std::list<JobHandle> line_;              // of these, those that no thread has
-  std::map<std::string, std::weak_ptr<const Automaton>> used_;  // and perhaps no more
-  Kept kept_;                                                   // used last in front
-  Counts counts_;                                               // but for waiting
+  std::condition_variable added_;          // notified of a new job, or the end
+  std::condition_variable finished_;       // notified of a finished job
+  std::map<std::string, JobHandle> jobs_;  // unfinished jobs by key
+  std::list<JobHandle> line_;              // of these, those that no thread has taken
+  std::map<std::string, std::weak_ptr<const Automaton>> used_;  // in use, or expired
+  Kept kept_;                                                   // most recently used first
+  Counts counts_;                                               // except waiting
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// generate-server: a model behind the HTTP API that OpenAI's clients speak. Prints one line with
-// its address once it can be reached; SIGINT or SIGTERM ends it with exit code 0.
+// generate-server: a model behind the HTTP API of OpenAI's clients. Prints one line with its
+// address once it accepts connections; SIGINT or SIGTERM ends it with exit code 0.
 #include <generate/generate.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -34,17 +34,17 @@ struct ServerChoice {
   int port = 8080;
   int parallel = 16;
   int queue = 64;
-  int connections = 0;  // 0: enough for all who are answered or wait, and some
+  int connections = 0;  // 0: enough for all running and waiting answers, and some more
   int body_kib = 4096;
   int request_seconds = 30;
-  std::vector<std::string> hosts;    // by which it may be called
+  std::vector<std::string> hosts;    // names that Host may have
   std::vector<std::string> origins;  // of pages that may use it
   std::string name;
   std::vector<std::string> settings;  // KEY=VALUE for gen_options_set
   server::Dialect dialect;
 };
 
-/// What is wrong with an --allow-origin; empty if a browser may send it as an Origin.
+/// The error in an --allow-origin; empty if a browser may send it as an Origin.
 std::string origin_problem(const std::string& text) {
   if (text == "*" || text == "null") return "";
   const size_t colon = text.find("://");
@@ -124,7 +124,7 @@ class SignalWatch {
       if (number == SIGUSR1) return;
       http.stop();
       sigwait(&set(), &number);
-      if (number != SIGUSR1) _exit(130);  // asked twice
+      if (number != SIGUSR1) _exit(130);  // second signal
     });
   }
   ~SignalWatch() {
@@ -134,7 +134,7 @@ class SignalWatch {
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;
 
-  /// Before any thread is started.
+  /// Call before any thread is started.
   static void block() { pthread_sigmask(SIG_BLOCK, &set(), nullptr); }
 
  private:
@@ -174,7 +174,7 @@ void serve(ServerChoice choice) {
   const server::Encoder encoder(model.get());
   server::Languages languages(server::language_maker(model.get()), 2, size_t{64} << 20U);
   server::HttpServer http({encoder, languages, engine, metrics, choice.dialect}, limits);
-  // An address of IPv6 stands in brackets before a port.
+  // An IPv6 address is in brackets before a port.
   const bool six = choice.host.find(':') != std::string::npos;
   const std::string host = six ? "[" + choice.host + "]" : choice.host;
   int port = 0;

@@ -29,21 +29,22 @@ class Metrics {
     std::atomic<int64_t>& value_;
   };
 
-  std::atomic<int64_t> clients{0};  // answers being given
+  std::atomic<int64_t> clients{0};  // being answered
   std::atomic<int64_t> prompt_tokens{0};
-  std::atomic<int64_t> cached_tokens{0};  // of these, not computed anew
+  std::atomic<int64_t> cached_tokens{0};  // of these, found in the prefix cache
   std::atomic<int64_t> drafted_tokens{0};
-  std::atomic<int64_t> accepted_tokens{0};  // of these, right
-  std::atomic<int64_t> disconnects{0};      // clients that left before their answer's end
+  std::atomic<int64_t> accepted_tokens{0};  // of these, accepted
+  std::atomic<int64_t> disconnects{0};      // clients that disconnected before the end of their
+                                            // answer
 
-  /// A response of HTTP. `path` must be one of a fixed set: it becomes a label.
+  /// Counts an HTTP response. `path` must be one of a fixed set: it becomes a label.
   void responded(const std::string& path, int status);
-  /// A choice's first token came after so many seconds of work.
+  /// Records the time to a choice's first token.
   void first_token(double seconds);
-  /// A choice ended, GEN_FINISH_….
+  /// Counts a finished choice, GEN_FINISH_….
   void finished(int32_t finish_reason, int64_t completion_tokens);
 
-  /// The page; what runs and waits is the engine's to say, and of languages theirs.
+  /// The page; the engine supplies the running and waiting answers, Languages its own counts.
   std::string page(size_t running, size_t waiting, const Languages::Counts& languages) const;
 
  private:

@@ -23,20 +23,21 @@ ApiError too_long(const std::string& param, size_t n_tokens, size_t context) {
                      "context_length_exceeded");
 }
 
-/// Texts above this are encoded one at a time: it takes hundreds of bytes for each of theirs.
+/// Longer texts are encoded one at a time, because encoding takes hundreds of bytes per byte of
+/// text.
 constexpr size_t kLongText = size_t{64} << 10U;
 
 using Grammar = cli::Handle<gen_grammar, gen_grammar_free>;
 using Cancel = cli::Handle<gen_cancel, gen_cancel_free>;
 using GrammarOptions = cli::Handle<gen_grammar_options, gen_grammar_options_free>;
 
-/// A grammar is a stranger's: it may cost less time and memory than the library would spend.
+/// Grammars are untrusted: these limits are lower than the library's own.
 constexpr std::pair<const char*, const char*> kGrammarLimits[] = {{"max_edges", "262144"},
                                                                   {"max_states", "10000"},
                                                                   {"max_items", "4096"},
                                                                   {"max_work", "1048576"},
                                                                   {"cache_memory", "4"}};
-constexpr size_t kMaskBytes = size_t{4} << 20U;  // what "cache_memory" says
+constexpr size_t kMaskBytes = size_t{4} << 20U;  // the value of "cache_memory"
 
 }  // namespace
 
@@ -47,7 +48,7 @@ Encoder::Encoder(const gen_model* model)
   const int32_t vocabulary = gen_tokenizer_vocab_size(gen_model_tokenizer(model));
   for (int32_t id = 0; id < vocabulary; ++id) {
     size_t n = 0;
-    // No room: only the length is asked for.
+    // No buffer: only the length is wanted.
     gen_tokenizer_piece(gen_model_tokenizer(model), id, nullptr, 0, &n, nullptr);
     longest_piece_ = std::max(longest_piece_, n);
   }
@@ -57,7 +58,7 @@ Tokens Encoder::encode(size_t n_bytes, const std::string& param, const Fill& fil
   const bool is_long = n_bytes > kLongText;
   std::unique_lock turn(long_texts_, std::defer_lock);
   if (is_long) turn.lock();
-  // One more than fits is enough to see that it does not.
+  // One token more than fits is enough to see that the text does not fit.
   Tokens ids(context_ + 1);
   size_t n = 0;
   gen_error error;
@@ -244,7 +245,7 @@ cli::Sampling make_sampling(const gen_model* model, const Request& request, size
 }
 
 std::vector<std::string> sampling_keys() {
-  // Those that the API has under another name or in another form.
+  // Settings that the API has under another name or in another form.
   static constexpr const char* kOthers[] = {"max_new_tokens", "seed",       "logprobs",
                                             "stop_string",    "stop_token", "logit_bias"};
   const auto sampling = cli::make<cli::Sampling>(gen_sampling_new);
@@ -275,7 +276,7 @@ std::string token_bytes(const gen_model* model, int32_t id) {
 }
 
 size_t token_characters(const gen_model* model, int32_t id) {
-  // Twice: at the beginning of a text some tokenizers drop a space.
+  // Twice, because some tokenizers drop a space at the beginning of a text.
   const int32_t twice[] = {id, id};
   size_t n = 0;
   gen_tokenizer_decode(gen_model_tokenizer(model), twice, 2, nullptr, 0, &n, nullptr);

@@ -16,7 +16,7 @@
 namespace server {
 namespace {
 
-/// How often a client that waits for its next token is looked after.
+/// How often a waiting client is checked.
 constexpr auto kPatience = std::chrono::milliseconds(25);
 
 const char* finish_name(int32_t reason) {
@@ -146,7 +146,7 @@ void Reply::count(const Event& end) {
   usage_.completion_tokens += end.end->completion_tokens;
   usage_.drafted_tokens += end.end->drafted_tokens;
   usage_.accepted_tokens += end.end->accepted_tokens;
-  // A prompt counts once, whatever the number of its answers.
+  // A prompt counts once, however many answers it has.
   if (end.choice % choices_of_prompt_ == 0) usage_.cached_tokens += end.end->cached_tokens;
 }
 

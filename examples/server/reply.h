@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One request being answered: begun at the engine, then written to a client, piece by piece or
-// whole. A client that leaves takes its answer with it. Knows nothing of HTTP.
+// One request being answered: submitted to the engine, then written to a client, streamed or whole.
+// If the client leaves, the answer is abandoned. Knows nothing of HTTP.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@
 
 namespace server {
 
-/// Who gets the answer.
+/// The receiver of the answer.
 class Client {
  public:
   virtual ~Client() = default;
   /// False if the client has gone.
   virtual bool write(std::string_view bytes) = 0;
-  /// The client is still there, as far as one can tell.
+  /// Whether the client is still connected, as far as can be told.
   virtual bool is_there() = 0;
 };
 
@@ -34,17 +34,17 @@ class Reply {
  public:
   struct Gone {};
 
-  /// Submits the request, once its language is made. ApiError if the model cannot take it or the
-  /// queue is full, Gone if the client left.
+  /// Submits the request, once its language is compiled. ApiError if the model cannot take it or
+  /// the queue is full, Gone if the client left.
   Reply(const Encoder& encoder, Languages& languages, Engine& engine, Metrics& metrics,
         const Request& request, Heading heading, Client& client);
-  /// An answer that is not over is abandoned.
+  /// Abandons an unfinished answer.
   ~Reply();
   Reply(const Reply&) = delete;
   Reply& operator=(const Reply&) = delete;
 
-  /// Waits until there is something to say. ApiError if that is a failure: no byte is written yet,
-  /// so it can still have a status of its own. False if the client left.
+  /// Waits for the first event. ApiError if that is a failure: no byte is written yet, so it can
+  /// still have its own status. False if the client left.
   bool wait_for_first_event(Client& client);
   /// Writes the answer as it comes, in server-sent events. False if the client left.
   bool stream_to(Client& client);
@@ -57,7 +57,7 @@ class Reply {
   ApiError failure(const End& end) const;
   void count(const Event& end);
   bool stream_event(Client& client, const Event& event);
-  /// What an event adds to its choice, its text aside.
+  /// The choice as changed by an event, without its text.
   Choice part(const Event& event);
 
   const Encoder& encoder_;
@@ -65,8 +65,8 @@ class Reply {
   Metrics& metrics_;
   const Metrics::Gauge counted_;
   Heading heading_;
-  std::string language_field_;  // which says what texts the answer may be; empty if any
-  Languages::Made language_;    // for others who want the same; null if any text will do
+  std::string language_field_;  // the field that constrains the answers; empty if none does
+  Languages::Made language_;    // shared with equal requests; null without a constraint
   size_t choices_of_prompt_;
   Usage usage_;
   std::shared_ptr<Answer> answer_;

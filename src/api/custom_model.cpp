@@ -14,7 +14,7 @@
 #include "api/caller_struct.h"
 #include "api/host_call.h"
 #include "base/json_text.h"
-#include "api/kv_cache_handle.h"
+#include "api/kv_cache_step.h"
 #include "api/model_handle.h"
 #include "base/in_use.h"
 #include "model/custom_model.h"
@@ -33,11 +33,11 @@ namespace {
 class LentCaches {
  public:
   explicit LentCaches(std::span<const graph::BatchSequence> sequences)
-      : handles_(sequences.empty() ? nullptr : new kv_cache[sequences.size()]),
+      : handles_(sequences.empty() ? nullptr : new StepHandle[sequences.size()]),
         pointers_(sequences.size()) {
     for (size_t i = 0; i < sequences.size(); ++i) {
-      lend_in_step(sequences[i].cache, &sequences[i].plan, &handles_[i]);
-      pointers_[i] = &handles_[i];
+      handles_[i].lend(sequences[i].cache, &sequences[i].plan);
+      pointers_[i] = &handles_[i].handle;
     }
   }
   /// [sequences], or null where there are none.
@@ -46,7 +46,7 @@ class LentCaches {
   }
 
  private:
-  std::unique_ptr<kv_cache[]> handles_;
+  std::unique_ptr<StepHandle[]> handles_;
   std::vector<const kv_cache*> pointers_;
 };
 
@@ -130,9 +130,8 @@ class CForward final : public model::CustomForward {
     gen_error said;  // not all of it is cleared, a kilobyte that hardly anybody reads
     said.code = GEN_OK;
     said.message[0] = '\0';
-    return host_status(*callbacks_, what, [&] { 
-      return host_outcome(function(&said), said, "the model's ", what);
-    });
+    return host_status(*callbacks_, what,
+                       [&] { return host_outcome(function(&said), said, "the model's ", what); });
   }
 
   gen_forward table_;

@@ -12,7 +12,7 @@
 #include "api/model_handle.h"
 #include "base/in_use.h"
 #include "base/json_text.h"
-#include "engine/cpu/peaks.h"
+#include "engine/trace/peaks.h"
 #include "graph/profile.h"
 
 struct gen_profile {
@@ -163,7 +163,7 @@ gen_status gen_measure_peaks(int32_t threads, const char* what, double* value, g
     GEN_TRY(not_null(what, "what"));
     GEN_TRY(not_null(value, "value"));
     GEN_ASSIGN(const auto pool, gen::ThreadPool::create(threads));
-    GEN_ASSIGN(*value, gen::engine::cpu::measure_peak(what, *pool));
+    GEN_ASSIGN(*value, gen::engine::measure_peak(what, *pool));
     return {};
   });
 }

@@ -25,7 +25,7 @@ class HeldCaches {
       }
       held_.emplace_back(handle);
       GEN_TRY(held_.back().entered("a cache"));
-      if (handle->lent != nullptr) {
+      if (handle->body->read_only() != nullptr) {
         return {Code::kState, "a session's cache is for reading only"};
       }
       GEN_ASSIGN(cache::CacheTrial cache, open_trial(*handle, model));

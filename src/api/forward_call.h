@@ -4,8 +4,7 @@
 
 #include <span>
 
-#include "api/kv_cache_handle.h"
-#include "api/model_handle.h"
+#include "api/kv_cache_trial.h"
 
 namespace gen::api {
 

@@ -3,6 +3,7 @@
 #include "api/generating_call.h"
 
 #include "api/boundary.h"
+#include "generate/loop/run.h"
 
 namespace gen::api {
 namespace {

@@ -20,17 +20,17 @@
 #include "engine/trace/trace_log.h"
 #include <generate/error.h>
 #include <generate/generator.h>
+#include "chat/chat_form.h"
 #include "generate/cache_choice.h"
-#include "generate/call_params.h"
 #include "generate/chat_session.h"
-#include "generate/generation.h"
-#include "generate/generator.h"
-#include "generate/session.h"
-#include "generate/speculative/draft_choice.h"
+#include "generate/draft_choice.h"
+#include "generate/loop/generation.h"
+#include "generate/loop/generator.h"
+#include "generate/loop/session.h"
+#include "generate/request/call_params.h"
 #include "grammar/grammar.h"
 #include "grammar/matcher/matcher.h"
 #include "template/request.h"
-#include "chat/chat_form.h"
 #include "tokenizer/tokenizer.h"
 
 struct gen_thread_pool {
@@ -139,9 +139,6 @@ generate::CallParams params_of(const gen_sampling* sampling);
 /// Makes `handle` one of a session.
 void fill_session(std::shared_ptr<generate::Session> session, const SharedCallbacks& callbacks,
                   gen_session* handle);
-/// What a handle around an engine cache of this generator says of it, and what it keeps alive.
-void describe_engine_cache(const generate::Generator& generator, const cache::KvCache& cache,
-                           kv_cache* handle);
 /// Makes `handle` lend a session's cache, sharing its in-use flag.
 void lend_cache(generate::Session& session, kv_cache* handle);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_cache_batch.h of the C API: caches of many sequences behind the handle of kv_cache_handle.h.
+// kv_cache_batch.h of the C API: caches of many sequences. The wrapper is made in
+// kv_cache_wrapper.cpp.
 #include <generate/kv_cache_batch.h>
 
 #include <algorithm>
@@ -11,51 +12,34 @@
 
 #include "api/boundary.h"
 #include "api/host_call.h"
-#include "api/kv_cache_handle.h"
+#include "api/kv_cache_many.h"
 #include "cache/batch/causal_store.h"
 #include "cache/batch/encoder_store.h"
 #include "cache/batch/row_codec.h"
-#include "cache/batch/wrapper_store.h"
 #include "cache/element_type.h"
 
 namespace {
 
 using gen::Code;
-using gen::DType;
 using gen::Result;
 using gen::Status;
 using gen::api::guard;
+using gen::api::ManySequences;
 using gen::api::not_null;
 using gen::api::with_cache;
 using gen::cache::CausalStore;
 using gen::cache::element_type_or_first;
 using gen::cache::HistoryShape;
 using gen::cache::SequenceStore;
-using gen::cache::WrapperStore;
-
-Status many(const kv_cache& cache, const char* call) {
-  if (cache.sequences != nullptr) return {};
-  if (cache.in_wrapper) return {Code::kState, "the cache has become part of a wrapper"};
-  return gen::api::other_family(Code::kState, call, "the batch family (causal, swa, ...)", cache);
-}
 
 /// What every call on these caches checks first.
 template <typename Cache, typename F>
 gen_status with_sequences(Cache* cache, const char* call, gen_error* error, F&& body) {
   return with_cache(cache, error, [&](Cache& c) -> Status {
-    GEN_TRY(many(c, call));
+    GEN_ASSIGN(ManySequences* const many, gen::api::many_sequences(c, call));
     if constexpr (!std::is_const_v<Cache>) GEN_TRY(gen::api::own(c));
-    return body(*c.sequences);
+    return body(many->store());
   });
-}
-
-std::unique_ptr<kv_cache> handle_of(std::shared_ptr<SequenceStore> store) {
-  auto made = std::make_unique<kv_cache>();
-  made->traits.kind = store->kind();
-  made->traits.can_clone = false;
-  made->traits.dtype = nullptr;  // kv_cache_init says
-  made->sequences = std::move(store);
-  return made;
 }
 
 /// `create` gives the store, or what is wrong with its numbers.
@@ -65,7 +49,7 @@ gen_status make(kv_cache** out, gen_error* error, F&& create) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(out, "out"));
     GEN_ASSIGN(auto store, create());
-    *out = handle_of(std::move(store)).release();
+    *out = gen::api::handle_of(std::make_shared<ManySequences>(std::move(store))).release();
     return {};
   });
 }
@@ -81,29 +65,6 @@ template <size_t kSize>
 void write_shape(const int32_t (&shape)[kSize], int32_t* out) {
   if (out != nullptr) std::copy(shape, shape + kSize, out);
 }
-
-void note_type(DType type, kv_cache& cache) {
-  cache.traits.lossy = type != DType::kF32;
-  cache.traits.dtype = gen::cache::element_type_name(type);
-}
-
-/// Holds the caches that go into a wrapper.
-class Held {
- public:
-  Status take(kv_cache* cache) {
-    GEN_TRY(not_null(cache, "one of the caches"));
-    if (std::find(caches_.begin(), caches_.end(), cache) != caches_.end()) {
-      return {Code::kInvalidArgument, "a cache was given twice"};
-    }
-    caches_.push_back(cache);
-    held_.emplace_back(cache);
-    return held_.back().entered("one of the caches");
-  }
-
- private:
-  std::vector<kv_cache*> caches_;
-  std::vector<gen::api::HeldCache> held_;
-};
 
 }  // namespace
 
@@ -126,38 +87,6 @@ gen_status kv_cache_chunked_new(int32_t chunk, kv_cache** out, gen_error* error)
 gen_status kv_cache_encoder_new(kv_cache** out, gen_error* error) {
   return make(out, error, []() -> Result<std::shared_ptr<SequenceStore>> {
     return std::shared_ptr<SequenceStore>(std::make_shared<gen::cache::EncoderStore>());
-  });
-}
-
-gen_status kv_cache_wrapper_new(kv_cache* const* caches, size_t n_caches, kv_cache** out,
-                                gen_error* error) {
-  if (out != nullptr) *out = nullptr;
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(caches, "caches"));
-    GEN_TRY(not_null(out, "out"));
-    Held held;
-    WrapperStore::Children children;
-    for (size_t i = 0; i < n_caches; ++i) {
-      GEN_TRY(held.take(caches[i]));
-      GEN_TRY(many(*caches[i], "kv_cache_wrapper_new"));
-      GEN_TRY(gen::api::own(*caches[i]));
-      children.push_back(caches[i]->sequences);
-    }
-    GEN_ASSIGN(auto store, WrapperStore::create(children));
-    auto made = handle_of(std::move(store));
-    for (auto& child : children) {
-      auto part = gen::api::part_of(*made);
-      part->traits = made->traits;
-      part->traits.kind = child->kind();
-      part->sequences = std::move(child);
-      made->underlying.push_back(std::move(part));
-    }
-    for (size_t i = 0; i < n_caches; ++i) {
-      caches[i]->sequences = nullptr;
-      caches[i]->in_wrapper = true;
-    }
-    *out = made.release();
-    return {};
   });
 }
 
@@ -201,17 +130,16 @@ gen_status kv_cache_set_quota(kv_cache* cache, int32_t entries, gen_error* error
 gen_status kv_cache_init(kv_cache* cache, const char* dtype, int32_t max_sequences,
                          int32_t capacity, int32_t max_batch, gen_error* error) {
   return with_cache(cache, error, [&](kv_cache& c) -> Status {
-    GEN_TRY(many(c, "kv_cache_init"));
+    GEN_ASSIGN(ManySequences* const many, gen::api::many_sequences(c, "kv_cache_init"));
     GEN_TRY(gen::api::own(c));
     gen::cache::SequenceLimits limits;
     GEN_ASSIGN(limits.type, element_type_or_first(dtype, gen::cache::kRowTypes, "rows"));
     limits.max_sequences = max_sequences;
     limits.capacity = capacity;
     limits.max_batch = max_batch;
-    GEN_TRY(
-        c.sequences->init(limits, c.allocator != nullptr ? *c.allocator : gen::system_allocator()));
-    note_type(limits.type, c);
-    for (const auto& part : c.underlying) note_type(limits.type, *part);
+    GEN_TRY(many->store().init(limits, many->allocator()));
+    many->note_type(limits.type);
+    for (const auto& part : c.underlying) part->body->many_sequences()->note_type(limits.type);
     return {};
   });
 }
@@ -333,10 +261,8 @@ gen_status kv_cache_encoder_cached(const kv_cache* cache, int32_t seq, int32_t* 
 }
 
 gen_status kv_cache_close(kv_cache* cache, gen_error* error) {
-  return with_cache(cache, error, [](kv_cache& c) -> Status {
-    GEN_TRY(many(c, "kv_cache_close"));
-    GEN_TRY(gen::api::own(c));
-    c.sequences->close();
+  return with_sequences(cache, __func__, error, [](SequenceStore& store) -> Status {
+    store.close();
     return {};
   });
 }

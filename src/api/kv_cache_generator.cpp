@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_cache_generator_new: a cache that is an engine's from the start.
+// kv_cache_generator_new: a cache that is a model's from the start.
 #include <memory>
 #include <utility>
 
@@ -24,12 +24,12 @@ gen_status kv_cache_generator_new(const gen_generator* generator, int32_t max_se
       return gen::error(gen::Code::kInvalidArgument, "max_seq_len %d outside [0, %d]", max_seq_len,
                         most);
     }
-    GEN_ASSIGN(auto engine, inner.make_cache(max_seq_len == 0 ? most : max_seq_len));
-    auto made = std::make_unique<kv_cache>();
-    gen::api::describe_engine_cache(inner, *engine, made.get());
+    GEN_ASSIGN(auto cache, inner.make_cache(max_seq_len == 0 ? most : max_seq_len));
+    const gen::api::CacheLabel label = gen::api::label_of(*cache);
+    auto body = std::make_shared<gen::api::ModelCacheBody>(label, std::move(cache));
+    body->keep(inner.shared_from_this());
+    auto made = gen::api::handle_of(std::move(body));
     made->callbacks = generator->shared.callbacks();
-    made->owned = std::move(engine);
-    made->seen_owned = made->owned.get();
     *out = made.release();
     return {};
   });

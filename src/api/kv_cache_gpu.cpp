@@ -3,7 +3,6 @@
 #include <generate/kv_cache_gpu.h>
 
 #include <memory>
-#include <string_view>
 #include <utility>
 
 #include "api/boundary.h"
@@ -19,22 +18,28 @@ using gen::Code;
 using gen::DType;
 using gen::Result;
 using gen::Status;
+using gen::api::CacheBody;
 using gen::api::guard;
 using gen::api::not_null;
 using gen::api::with_cache;
 using gen::cache::DeviceStore;
 
-bool is_gpu(const kv_cache& cache) {
-  return cache.store != nullptr &&
-         std::string_view(cache.store->traits().kind) == gen::cache::kGpuFp32Traits.kind;
-}
+class GpuCache final : public gen::api::StoredCache<DeviceStore> {
+ public:
+  using StoredCache::StoredCache;
+  [[nodiscard]] DeviceStore* gpu_rows() noexcept override { return &store(); }
+  [[nodiscard]] Result<std::shared_ptr<CacheBody>> clone() const override {
+    GEN_ASSIGN(auto copy, store().copied());
+    auto made = std::make_shared<GpuCache>(std::move(copy), label_.max_seq_len);
+    made->share_settings(*this);
+    return std::shared_ptr<CacheBody>(std::move(made));
+  }
+};
 
 /// kInvalidArgument for a cache of another kind.
 Result<DeviceStore*> gpu_store(const kv_cache& cache, const char* call) {
-  if (!is_gpu(cache)) {
-    return gen::api::other_family(Code::kInvalidArgument, call, "GPU caches", cache);
-  }
-  return static_cast<DeviceStore*>(cache.store.get());
+  if (DeviceStore* const store = cache.body->gpu_rows(); store != nullptr) return store;
+  return gen::api::other_family(Code::kInvalidArgument, call, "GPU caches", cache);
 }
 
 Status check_sizes(int32_t layers, int32_t heads, int32_t head_dim) {
@@ -73,7 +78,7 @@ gen_status kv_cache_gpu_new_typed(const gen_gpu_allocator* allocator, int32_t la
     GEN_ASSIGN(auto memory, gen::api::wrap_gpu_allocator(allocator));
     GEN_ASSIGN(auto store,
                DeviceStore::create_fixed(type, layers, max_seq_len, heads * head_dim, memory));
-    auto made = gen::api::handle_of(std::move(store), max_seq_len);
+    auto made = gen::api::handle_of(std::make_shared<GpuCache>(std::move(store), max_seq_len));
     made->callbacks = gen::api::joined({memory->callbacks()});
     *out = made.release();
     return {};
@@ -139,9 +144,8 @@ gen_status kv_cache_gpu_pointer_arrays(kv_cache* cache, const void** k, const vo
 }
 
 const int32_t* kv_cache_gpu_counter_ptr(const kv_cache* cache) {
-  return cache != nullptr && is_gpu(*cache)
-             ? static_cast<const DeviceStore&>(*cache->store).position_counter()
-             : nullptr;
+  const DeviceStore* const store = cache != nullptr ? cache->body->gpu_rows() : nullptr;
+  return store != nullptr ? store->position_counter() : nullptr;
 }
 
 gen_status kv_cache_gpu_sync_counter(kv_cache* cache, gen_error* error) {

@@ -3,6 +3,7 @@
 // states of their own; either goes into a cache that holds nothing yet, and gives it its form.
 #include <generate/kv_cache.h>
 
+#include <memory>
 #include <utility>
 
 #include "api/boundary.h"
@@ -16,74 +17,56 @@ using gen::Code;
 using gen::Status;
 using gen::api::not_null;
 using gen::api::one_sequence;
+using gen::api::OneSequence;
 using gen::api::own;
 using gen::api::with_cache;
-using gen::cache::KvCache;
 using gen::cache::StateContents;
 using gen::cache::StateKind;
 using gen::cache::StateReader;
-using gen::cache::StateWriter;
 
 /// Calls `write` with the kind and the contents of a cache's state.
 template <typename F>
 Status save(const kv_cache& cache, F&& write) {
-  GEN_TRY(one_sequence(cache, "kv_cache_save"));
-  if (cache.step != nullptr) return {Code::kState, "a cache within a step cannot be saved"};
-  if (cache.store != nullptr) {
-    const auto& store = *cache.store;
-    return write(StateKind::kTensors, [&store](StateWriter& to) { return store.save(to); });
-  }
-  KvCache* engine = cache.engine();
-  if (engine == nullptr) return {Code::kState, "the cache has not been written to"};
-  return write(StateKind::kModelCache, [engine](StateWriter& to) { return engine->save(to); });
+  GEN_ASSIGN(const OneSequence* const body, one_sequence(cache, "kv_cache_save"));
+  GEN_ASSIGN(const auto saved, body->form().saved());
+  return write(saved.kind, saved.contents);
 }
 
-bool holds_something(const kv_cache& cache) {
-  if (cache.store == nullptr) return cache.owned != nullptr && cache.owned->length() > 0;
-  for (int32_t layer = 0; layer < cache.num_layers; ++layer) {
-    if (cache.store->layer_seq_len(layer) > 0) return true;
-  }
-  return false;
-}
-
-Status load_tensors(kv_cache& cache, StateReader& reader) {
-  if (cache.owned != nullptr) {
-    return {Code::kState, "the state is of kv_cache_update, and a model shaped the cache"};
-  }
-  if (cache.store != nullptr) return cache.store->restore(reader);
-  GEN_ASSIGN(auto store, gen::api::make_store(cache));
-  GEN_TRY(store->restore(reader));
-  cache.store = std::move(store);
-  cache.seen_store.store(cache.store.get(), std::memory_order_release);
+Status load_tensors(OneSequence& body, StateReader& reader) {
+  GEN_TRY(body.form().takes_tensors());
+  if (body.shaped()) return body.form().tensors()->restore(reader);
+  GEN_ASSIGN(auto store, body.make_store(body.allocator()));
+  auto form = std::make_unique<gen::api::TensorForm>(std::move(store));
+  GEN_TRY(form->tensors()->restore(reader));
+  body.take(std::move(form));
   return {};
 }
 
-Status load_model_cache(kv_cache& cache, StateReader& reader) {
-  if (cache.store != nullptr) {
-    return {Code::kState, "the state is a model's, and the cache is one for kv_cache_update"};
-  }
-  if (cache.owned != nullptr) return cache.owned->restore(reader);
-  const auto make = [&cache](std::span<const gen::cache::LayerShape> layers) {
-    return gen::api::make_engine(cache, layers, cache.max_seq_len);
+Status load_model_cache(OneSequence& body, StateReader& reader) {
+  GEN_TRY(body.form().takes_model_cache());
+  if (body.shaped()) return body.form().model_cache()->restore(reader);
+  const auto& label = body.label();
+  const auto make = [&](std::span<const gen::cache::LayerShape> layers) {
+    return body.make_own_model_cache(layers, label.max_seq_len);
   };
-  GEN_ASSIGN(auto made, gen::cache::restored_cache(reader, cache.num_layers, make));
-  cache.owned = std::move(made);
-  cache.seen_owned.store(cache.owned.get(), std::memory_order_release);
+  GEN_ASSIGN(auto made, gen::cache::restored_cache(reader, label.num_layers, make));
+  if (made == nullptr) return {};  // no positions, so no form
+  body.take(std::make_unique<gen::api::OwnedForm>(std::move(made)));
   return {};
 }
 
 Status load(kv_cache& cache, std::span<const std::byte> state) {
   GEN_TRY(own(cache));
-  GEN_TRY(one_sequence(cache, "kv_cache_load"));
-  if (holds_something(cache)) {
+  GEN_ASSIGN(OneSequence* const body, one_sequence(cache, "kv_cache_load"));
+  if (body->form().holds_positions()) {
     return {Code::kState, "the cache holds positions; a state goes into an empty one"};
   }
   GEN_ASSIGN(StateReader reader, StateReader::open(state));
   switch (reader.kind()) {
     case StateKind::kTensors:
-      return load_tensors(cache, reader);
+      return load_tensors(*body, reader);
     case StateKind::kModelCache:
-      return load_model_cache(cache, reader);
+      return load_model_cache(*body, reader);
     case StateKind::kSession:
       break;
   }

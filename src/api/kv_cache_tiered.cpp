@@ -17,16 +17,30 @@ namespace {
 
 using gen::Code;
 using gen::Status;
+using gen::api::CacheBody;
 using gen::api::guard;
 using gen::api::not_null;
 using gen::cache::TieredStore;
 
+class TieredCache final : public gen::api::StoredCache<TieredStore> {
+ public:
+  using StoredCache::StoredCache;
+  [[nodiscard]] TieredStore* tiers() noexcept override { return &store(); }
+  [[nodiscard]] const char* tensors_only() const noexcept override {
+    return "a cache of kv_cache_tiered_new holds tensors; gen_options_set_tiered_kv and "
+           "kv_cache_generator_new make a tiered one for models";
+  }
+  [[nodiscard]] gen::Result<std::shared_ptr<CacheBody>> clone() const override {
+    GEN_ASSIGN(auto copy, store().copied());
+    auto made = std::make_shared<TieredCache>(std::move(copy), label_.max_seq_len);
+    made->share_settings(*this);
+    return std::shared_ptr<CacheBody>(std::move(made));
+  }
+};
+
 /// Null where there are no tiers.
 TieredStore* find_store(const kv_cache* cache) {
-  if (cache == nullptr) return nullptr;
-  const auto* const store = cache->seen_store.load(std::memory_order_acquire);
-  if (store == nullptr) return nullptr;
-  return dynamic_cast<TieredStore*>(const_cast<gen::cache::TensorProvider*>(&store->bare()));
+  return cache != nullptr ? cache->body->tiers() : nullptr;
 }
 
 template <typename F>
@@ -40,8 +54,8 @@ gen_status with_store(const kv_cache* cache, const char* call, gen_error* error,
       return gen::api::other_family(Code::kInvalidArgument, call, "caches of kv_cache_tiered_new",
                                     *cache);
     }
-    // What a tiered handle holds, it holds for good, so this needs no flag; it may go meanwhile.
-    const auto keeps = std::pair(cache->allocator, cache->store);
+    // A tiered handle keeps its body for good, so this needs no flag; the handle may go meanwhile.
+    const auto keeps = cache->body;
     return body(*store);
   });
 }
@@ -65,9 +79,10 @@ gen_status make(const kv_cache_tier_config* config, Maker maker, kv_cache** out,
         chosen.allocator != nullptr ? *chosen.allocator : gen::system_allocator();
     GEN_TRY(gen::api::check_for_stores(chosen));
     GEN_ASSIGN(auto store, maker(chosen.store, memory));
-    auto made = gen::api::handle_of(std::move(store), chosen.store.max_seq_len);
-    made->use_allocator(chosen.allocator);
-    if (of_device != nullptr) made->callbacks = gen::api::joined({of_device}, made->callbacks);
+    auto body = std::make_shared<TieredCache>(std::move(store), chosen.store.max_seq_len);
+    body->use_allocator(chosen.allocator);
+    auto made = gen::api::handle_of(std::move(body));
+    made->callbacks = gen::api::joined({table, of_device});
     *out = made.release();
     return {};
   });

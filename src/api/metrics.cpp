@@ -10,10 +10,10 @@
 #include "api/caller_struct.h"
 #include "api/handles.h"
 #include "api/host_call.h"
-#include "base/json_text.h"
 #include "api/option_table.h"
+#include "base/json_text.h"
 #include "base/metrics_memory.h"
-#include "generate/metric_names.h"
+#include "generate/request/metric_names.h"
 
 struct gen_metrics_memory {
   std::shared_ptr<gen::MetricsMemory> impl;

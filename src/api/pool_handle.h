@@ -20,6 +20,14 @@ struct PoolState {
   [[nodiscard]] cache::BlockPool& blocks() const { return pool->blocks(); }
 };
 
+/// A kv_cache_block is a cache::Block by its address.
+inline cache::Block* to_block(kv_cache_block* block) {
+  return reinterpret_cast<cache::Block*>(block);
+}
+inline kv_cache_block* from_block(cache::Block* block) {
+  return reinterpret_cast<kv_cache_block*>(block);
+}
+
 }  // namespace gen::api
 
 struct kv_cache_pool : gen::Postponed {

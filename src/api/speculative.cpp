@@ -13,7 +13,7 @@
 #include "api/handles.h"
 #include "api/model_handle.h"
 #include "api/option_table.h"
-#include "generate/speculative/draft_pair.h"
+#include "generate/draft_pair.h"
 #include "sampling/acceptance.h"
 
 struct gen_speculative : gen::Postponed {

@@ -7,9 +7,7 @@
 
 #include "api/boundary.h"
 #include "api/handles.h"
-#include "api/kv_cache_handle.h"
 #include "base/new_file.h"
-#include "cache/tensor/tracing_store.h"
 
 namespace {
 
@@ -17,7 +15,6 @@ using gen::Code;
 using gen::Status;
 using gen::api::guard;
 using gen::api::not_null;
-using gen::api::with_cache;
 
 }  // namespace
 
@@ -74,42 +71,6 @@ gen_status gen_options_set_tracer(gen_options* options, const gen_tracer* tracer
     options->trace = tracer != nullptr ? tracer->log : nullptr;
     options->trace_home.reset();
     if (tracer != nullptr) options->trace_home = tracer->home;
-    return {};
-  });
-}
-
-gen_status kv_cache_tracing_new(kv_cache* inner, const gen_tracer* tracer, kv_cache** out,
-                                gen_error* error) {
-  if (out != nullptr) *out = nullptr;
-  return with_cache(inner, error, [&](kv_cache& c) -> Status {
-    GEN_TRY(not_null(tracer, "tracer"));
-    GEN_TRY(not_null(out, "out"));
-    GEN_TRY(gen::api::own(c));
-    GEN_TRY(gen::api::one_sequence(c, "kv_cache_tracing_new"));
-    if (c.owned != nullptr) {
-      return {Code::kState, "the cache was filled by gen_model_forward"};
-    }
-    std::shared_ptr<gen::cache::TensorProvider> store = c.store;
-    if (store == nullptr) {
-      GEN_ASSIGN(store, gen::api::make_store(c));
-    }
-    auto made = gen::api::handle_of(std::make_unique<gen::cache::TracingStore>(store, tracer->log),
-                                    c.max_seq_len);
-    made->allocator = c.allocator;  // lives as long as what came from it
-    made->own_flag = c.own_flag;    // one store, one user at a time
-    made->in_use = c.in_use;
-    made->underlying.push_back(gen::api::part_of(*made));
-    made->underlying.back()->traits = c.traits;
-    made->underlying.back()->num_layers = c.num_layers;
-    made->underlying.back()->max_seq_len = c.max_seq_len;
-    made->underlying.back()->seen_store = store.get();
-    made->underlying.back()->store = store;
-    made->callbacks = c.callbacks;
-    if (c.store == nullptr) {
-      c.store = std::move(store);
-      c.seen_store.store(c.store.get(), std::memory_order_release);
-    }
-    *out = made.release();
     return {};
   });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where numbers about the running library go, each under a name. Names are in
-// generate/metric_names.h; metrics_memory.h is a collector.
+// generate/request/metric_names.h; metrics_memory.h is a collector.
 #pragma once
 
 #include <memory>

@@ -22,11 +22,11 @@ enum class KvFormat : int32_t {
 };
 constexpr int32_t kKvFormats = 5;
 
-/// In which form keys are stored; rope_append and attention both follow it.
+/// In which form keys are stored; rope_append and attention both follow it. Saved states have the
+/// numbers, of which 1 is for keys that are rotated when read: no engine has those.
 enum class KeyForm : int32_t {
-  kRotated = 0,    // rotary embedding applied before storing
-  kUnrotated = 1,  // stored as projected, rotated when read
-  kHadamard = 2,   // rotated and Hadamard-turned; attention turns q instead
+  kRotated = 0,   // rotary embedding applied before storing
+  kHadamard = 2,  // rotated and Hadamard-turned; attention turns q instead
 };
 
 /// A head's entries lie in tiles of sixteen. Sixteen, since a lane is then an entry when keys meet

@@ -250,7 +250,7 @@ struct MeanRowsArgs {
   friend bool operator==(const MeanRowsArgs&, const MeanRowsArgs&) = default;
 };
 
-/// What comes with a row of logits.
+/// What comes with a row of logits: a record in the engine's memory, which kernels read by row.
 struct BestRow {
   /// Token t is allowed if bit t % 32 of mask[t / 32] is set; those beyond `mask_words` are not.
   /// Null: all are.
@@ -420,7 +420,5 @@ using OpArgs = detail::VariantOf<void
 #define GEN_OP(name, ...) , name##Args
 #include "engine/op_list.inc"
                                  >;
-
-inline Op op_of(const OpArgs& args) noexcept { return static_cast<Op>(args.index()); }
 
 }  // namespace gen::engine

@@ -8,9 +8,10 @@
 #include <numeric>
 #include <utility>
 
-#include "generate/generator.h"
-#include "generate/scheduler.h"
-#include "generate/session.h"
+#include "generate/loop/generator.h"
+#include "generate/loop/run.h"
+#include "generate/loop/session.h"
+#include "generate/step/scheduler.h"
 
 namespace gen::generate {
 namespace {

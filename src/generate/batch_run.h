@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "generate/generation.h"
+#include "generate/loop/generation.h"
 
 namespace gen::generate {
 

@@ -7,8 +7,8 @@
 #include <numeric>
 #include <utility>
 
-#include "generate/generator.h"
-#include "generate/session.h"
+#include "generate/loop/generator.h"
+#include "generate/loop/session.h"
 
 namespace gen::generate {
 namespace {

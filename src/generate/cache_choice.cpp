@@ -11,7 +11,7 @@
 #include "cache/sequence/layer_memories.h"
 #include "cache/sequence/paged_cache.h"
 #include "engine/memory/host_memory.h"
-#include "generate/metric_names.h"
+#include "generate/request/metric_names.h"
 
 namespace gen::generate {
 namespace {

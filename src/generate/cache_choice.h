@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "cache/sequence/cache_format.h"
 #include "cache/sequence/tiered_cache.h"
-#include "generate/generator.h"
+#include "generate/loop/generator.h"
 #include "model/model.h"
 #include "tokenizer/tokenizer.h"
 

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "generate/loop/run.h"
+
 namespace gen::generate {
 namespace {
 

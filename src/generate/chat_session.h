@@ -13,12 +13,12 @@
 
 #include "base/in_use.h"
 #include "base/status.h"
-#include "generate/call_params.h"
-#include "generate/chat_window.h"
-#include "generate/generation.h"
-#include "generate/generator.h"
-#include "generate/session.h"
 #include "chat/chat_form.h"
+#include "generate/chat_window.h"
+#include "generate/loop/generation.h"
+#include "generate/loop/generator.h"
+#include "generate/loop/session.h"
+#include "generate/request/call_params.h"
 
 namespace gen::generate {
 
@@ -46,7 +46,7 @@ class ChatSession final : public std::enable_shared_from_this<ChatSession> {
   /// Generation::open().
   Result<std::unique_ptr<ChatTurn>> open(std::optional<std::string_view> message,
                                          const CallParams& params);
-  /// A whole turn; the rest as run() of generation.h.
+  /// A whole turn; the rest as run() of run.h.
   Status send(std::optional<std::string_view> message, const CallParams& params,
               EventCallback callback, void* user, std::optional<GenResult>* result);
 

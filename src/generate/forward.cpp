@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "generate/generator.h"
+#include "generate/loop/generator.h"
 #include "generate/split_rows.h"
 #include "graph/batch.h"
 

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "generate/call_params.h"
-#include "generate/result.h"
-#include "generate/session.h"
+#include "generate/loop/session.h"
+#include "generate/request/call_params.h"
+#include "generate/request/result.h"
 
 namespace gen::generate {
 namespace {

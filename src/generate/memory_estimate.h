@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "engine/memory/gpu_allocator.h"
 #include "generate/cache_choice.h"
-#include "generate/generator.h"
+#include "generate/loop/generator.h"
 
 namespace gen::generate {
 

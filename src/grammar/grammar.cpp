@@ -14,26 +14,26 @@ namespace gen::grammar {
 namespace {
 
 constexpr size_t kMaxVocabularies = 8;
-constexpr uint64_t kWorkPerEndless = 16;  // for each edge, to find what is endless
+constexpr uint64_t kWorkPerEndless = 16;  // per edge, to find infinite values
 
 Status check_size(std::string_view text, const GrammarLimits& limits) {
   if (text.size() <= limits.text_bytes) return {};
   return error(Code::kGrammar, "grammar of %zu bytes is above %zu", text.size(), limits.text_bytes);
 }
 
-// `made`, unless the building stopped under way: then it means nothing.
+// Returns `made`, unless the building stopped on the way: then it is meaningless.
 template <typename T>
 Result<T> told(const Building& building, Result<T> made, const char* place = "") {
   const Status why = building.status();
   if (why.ok()) return made;
   if (why.code() == Code::kCancelled) return why;
-  // Who counted may have said where.
+  // The stage that counted may have reported the position.
   const Status said = made.status();
   if (std::string_view(said.message()).find(why.message()) != std::string_view::npos) return made;
   return error(Code::kGrammar, "%s%s", place, why.message());
 }
 
-// What is kept beside the grammar of a schema.
+// The rules that a schema's texts follow beside the grammar.
 JsonRules rules_of(const SchemaReport& report, const JsonStyle& style, bool within) {
   return {true, report.items, style.in_order() && !report.any_order,
           style.plain || style.digits != kUnbounded, within};
@@ -107,7 +107,7 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_lark(std::string_view text,
   SchemaOptions contents = schemas;
   contents.automata = limits.automata;
   contents.automata.building = &building;
-  contents.watched = false;  // nobody knows where in a text its schemas begin
+  contents.watched = false;  // it is not known where in a text its schemas begin
   GEN_ASSIGN(const ExprId root, told(building, parse_lark(text, expressions, contents, report)));
   return from_expressions(expressions, root, limits);
 }
@@ -133,7 +133,7 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_tags(std::string_view text,
   SchemaOptions contents = schemas;
   contents.automata = limits.automata;
   contents.automata.building = &building;
-  contents.watched = false;  // but for schemas that are a tag's whole body, see parse_tags
+  contents.watched = false;  // except for schemas that are a tag's whole body, see parse_tags
   SchemaReport unused;
   if (report == nullptr) report = &unused;
   GEN_ASSIGN(const auto tags,
@@ -179,7 +179,8 @@ Result<std::shared_ptr<const TokenGrammar>> Grammar::over(
     const std::lock_guard lock(mutex_);
     if (auto known = known_over(vocabulary.get())) return known;
   }
-  // Made without the lock, so that nobody waits for another's; of two for one vocabulary one stays.
+  // Made without the lock, so that nobody waits for another's; if two are made for one vocabulary,
+  // one is kept.
   GEN_ASSIGN(auto made, once_over(vocabulary));
   const std::lock_guard lock(mutex_);
   if (auto known = known_over(vocabulary.get())) return known;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grammar: a compiled grammar, whatever it was written in. matcher.h runs it.
+// Grammar: a compiled grammar, whatever its notation. matcher.h runs it.
 #pragma once
 
 #include <cstddef>
@@ -26,10 +26,10 @@ namespace gen::grammar {
 struct GrammarLimits {
   size_t text_bytes = size_t{1} << 20U;
   size_t edges = size_t{4} << 20U;  // of its machines
-  DfaFuel automata;                 // of regular expressions that look around
+  DfaFuel automata;                 // of regular expressions with lookaround
   MaskLimits masks;
-  /// Raised: whoever makes the grammar, or prepares it for a vocabulary, stops with kCancelled. May
-  /// be null.
+  /// While it is raised, compiling the grammar or preparing it for a vocabulary stops with
+  /// kCancelled. May be null.
   std::shared_ptr<const CancelFlag> cancel = nullptr;
 };
 
@@ -56,8 +56,8 @@ class Grammar {
                                                           const GrammarLimits& limits = {},
                                                           const SchemaOptions& schemas = {},
                                                           SchemaReport* report = nullptr);
-  /// See tags.h; `make` adds bodies to the expressions it is given and says which tags there are.
-  /// What may stand in a body: parse_gbnf, parse_lark, parse_regex, any_json_expression.
+  /// See tags.h; `make` adds bodies to the expressions that it is given and returns the tags. A
+  /// body may be made by parse_gbnf, parse_lark, parse_regex or any_json_expression.
   using MakeTags = std::function<Result<std::vector<Tag>>(Expressions& to)>;
   static Result<std::shared_ptr<const Grammar>> from_tags(const MakeTags& make,
                                                           const TagOptions& options,
@@ -74,17 +74,17 @@ class Grammar {
 
   [[nodiscard]] const Machines& machines() const noexcept { return *machines_; }
 
-  /// The grammar over the tokens of a vocabulary; one and the same object for the same two, unless
-  /// many other vocabularies were asked for since. kGrammar if the grammar names a token that the
-  /// vocabulary lacks; kCancelled if it was not there yet, and GrammarLimits::cancel is raised.
+  /// The grammar over the tokens of a vocabulary; the same object for the same vocabulary, unless
+  /// it has been evicted by many others since. kGrammar if the grammar names a token that the
+  /// vocabulary lacks; kCancelled if it has to be made while GrammarLimits::cancel is raised.
   [[nodiscard]] Result<std::shared_ptr<const TokenGrammar>> over(
       const std::shared_ptr<const Vocabulary>& vocabulary) const;
 
-  /// The same, not kept.
+  /// The same, but not cached.
   [[nodiscard]] Result<std::shared_ptr<const TokenGrammar>> once_over(
       const std::shared_ptr<const Vocabulary>& vocabulary) const;
 
-  /// Where it was made: what it finds out it keeps behind locks.
+  /// The process that made it, whose locks guard its caches.
   [[nodiscard]] const HomeProcess& home() const noexcept { return home_; }
 
   Grammar(Machines machines, const GrammarLimits& limits);
@@ -100,8 +100,8 @@ class Grammar {
   const std::shared_ptr<const Machines> machines_;
   const MaskLimits limits_;
   const std::shared_ptr<const CancelFlag> cancel_;  // may be null
-  mutable std::mutex mutex_;                        // held to look, never to make
-  // The newest stay, so that their masks do.
+  mutable std::mutex mutex_;                        // held for lookups, never while compiling
+  // The newest are kept, with their masks.
   mutable std::vector<std::shared_ptr<const TokenGrammar>> over_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // All that reaches a model in one step: rows of tokens, the sequences they belong to, and where the
-// results go. Everything is borrowed for the duration of the call.
+// results go (row_query.h). Everything is borrowed for the duration of the call.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 #include "engine/engine_ptr.h"
 #include "engine/trace/tracer.h"
 #include "graph/adapter_table.h"
+#include "graph/row_query.h"
 
 namespace gen::graph {
 
@@ -44,42 +45,6 @@ struct Tap {
   engine::EnginePtr<float> at = {};  // [T, D] in the engine's
 };
 
-/// What a row answers with.
-enum Wants : uint8_t { kWantsNothing, kWantsLogits, kWantsBest };
-
-/// The k best tokens of each row that wants best, see engine::BestArgs; host memory.
-struct BestRows {
-  int32_t k = 1;
-  int32_t* tokens = nullptr;  // [rows that want best, k]
-  float* logits = nullptr;
-  size_t rows = 0;         // capacity in rows
-  double* mass = nullptr;  // [rows that want best, mass_parts]; for rows of Batch::masses
-  size_t mass_parts = 0;   // of a row of logits (base/mass_parts.h)
-  float* part = nullptr;   // [rows that want best, kMassPart]; for those that want a part
-};
-/// The tokens that a row may answer with: token t if bit t % 32 of bits[t / 32] is set.
-struct RowMask {
-  int32_t row = 0;  // of the batch; wants best
-  std::span<const uint32_t> bits;
-};
-/// Tokens that a row's best are not: their logits, as they came, come back instead. One may be
-/// there twice.
-struct RowAside {
-  int32_t row = 0;  // of the batch; wants best
-  std::span<const int32_t> tokens;
-};
-/// A row that wants its mass at a temperature, see engine::BestArgs.
-struct RowMass {
-  int32_t row = 0;  // of the batch; wants best
-  double temperature = 1.0;
-  double place = -1.0;  // of the part that it wants, too; below 0: none
-};
-/// A caller's own work while a pass runs. A failure fails the pass.
-struct During {
-  Status (*call)(void* context) noexcept = nullptr;  // null: none
-  void* context = nullptr;
-};
-
 struct Batch {
   std::span<const int32_t> tokens;     // [T]; -1 - i stands for row i of `embeddings`
   std::span<const float> embeddings;   // [E, D]
@@ -90,13 +55,10 @@ struct Batch {
   float* logits = nullptr;  // [rows that want logits, V], host memory
   size_t logits_rows = 0;   // capacity of `logits` in rows
   BestRows best;
-  std::span<const RowMask> masks;    // ascending by row, one for a row at most
-  std::span<const RowAside> asides;  // ascending by row, one for a row at most
-  std::span<const RowMass> masses;   // ascending by row, one for a row at most
-  float* aside_logits = nullptr;     // of all their tokens, one after another; host memory
+  std::span<const RowExtras> extras;  // ascending by row, one for a row at most
   /// Called once in a pass that does not fail before: when all has been enqueued that comes before
-  /// the first choice of a best token, and nothing has been waited for. The bits of `masks`, but
-  /// not how many they are, may be written until it returns.
+  /// the first choice of a best token, and nothing has been waited for. The bits of masks, but not
+  /// how many they are, may be written until it returns.
   During during;
   std::span<const Tap> taps;
   const AdapterTable* adapters = nullptr;  // that sequences name; null: none of them names one
@@ -113,9 +75,9 @@ struct Batch {
   /// Above 0: rows run one after another, so many of each sequence, and the token of a row behind
   /// the first is what the row before it has found best, whatever `tokens` has there: the engine
   /// does not wait for the host in between. Each row wants the best one; results come row by row,
-  /// [chained, sequences]. Plans may be of more rows. What rows are looked at by, and what goes
-  /// with them, is left out: parents, taps, masks, a tracer, states and their like.
-  int32_t chained = 0;
+  /// [multi_steps, sequences]. Plans may be of more rows. What rows are looked at by, and what goes
+  /// with them, is left out: parents, taps, extras, a tracer, states and their like.
+  int32_t multi_steps = 0;
 };
 
 }  // namespace gen::graph

@@ -72,12 +72,39 @@ Status check_outputs(const Batch& batch, const BatchLimits& limits) {
   return {};
 }
 
-/// Whether `row`, named by a mask or an edit after one of `last`, may have it.
-Status check_best_row(const Batch& batch, const char* what, int32_t last, int32_t row) {
+/// What one row that wants best has beside it; the last such row was before `first`.
+Status check_extras(const Batch& batch, const BatchLimits& limits, int32_t first,
+                    const RowExtras& extras) {
+  const int32_t row = extras.row;
   const bool there = row >= 0 && row < batch.rows();
-  if (there && row >= last && batch.wants[static_cast<size_t>(row)] == kWantsBest) return {};
-  return error(Code::kInvalidArgument,
-               "%s for row %d after %d: they ascend, and their rows want best", what, row, last);
+  if (!there || row < first || batch.wants[static_cast<size_t>(row)] != kWantsBest) {
+    return error(Code::kInvalidArgument,
+                 "extras for row %d, at least %d expected: they ascend, and their rows want best",
+                 row, first);
+  }
+  const BestRows& best = batch.best;
+  for (const int32_t token : extras.aside) {
+    if (token >= 0 && token < limits.logits) continue;
+    return error(Code::kOutOfRange, "token %d aside outside %lld logits", token,
+                 static_cast<long long>(limits.logits));
+  }
+  if (!extras.aside.empty() && best.aside_logits == nullptr) {
+    return error(Code::kInvalidArgument, "no room for the logits of tokens aside of row %d", row);
+  }
+  if (extras.temperature == 0.0) return {};
+  if (!(extras.temperature > 0.0)) {
+    return error(Code::kInvalidArgument, "the mass of row %d at temperature %g", row,
+                 extras.temperature);
+  }
+  const size_t parts = mass_parts(static_cast<size_t>(limits.logits));
+  if (best.mass == nullptr || best.mass_parts != parts) {
+    return error(Code::kInvalidArgument, "mass in %zu parts, there is room for %zu", parts,
+                 best.mass != nullptr ? best.mass_parts : size_t{0});
+  }
+  if (extras.place >= 0.0 && best.part == nullptr) {
+    return error(Code::kInvalidArgument, "row %d wants a part, there is no room for it", row);
+  }
+  return {};
 }
 
 Status check_best(const Batch& batch, const BatchLimits& limits) {
@@ -96,42 +123,10 @@ Status check_best(const Batch& batch, const BatchLimits& limits) {
     return error(Code::kInvalidArgument, "the best %d tokens of %lld", best.k,
                  static_cast<long long>(limits.logits));
   }
-  int32_t last = 0;
-  for (const RowMask& mask : batch.masks) {
-    GEN_TRY(check_best_row(batch, "a mask", last, mask.row));
-    last = mask.row + 1;
-  }
-  last = 0;
-  for (const RowAside& aside : batch.asides) {
-    GEN_TRY(check_best_row(batch, "tokens aside", last, aside.row));
-    last = aside.row + 1;
-    for (const int32_t token : aside.tokens) {
-      if (token >= 0 && token < limits.logits) continue;
-      return error(Code::kOutOfRange, "token %d aside outside %lld logits", token,
-                   static_cast<long long>(limits.logits));
-    }
-    if (!aside.tokens.empty() && batch.aside_logits == nullptr) {
-      return error(Code::kInvalidArgument, "no room for the logits of tokens aside of row %d",
-                   aside.row);
-    }
-  }
-  last = 0;
-  for (const RowMass& mass : batch.masses) {
-    GEN_TRY(check_best_row(batch, "a mass", last, mass.row));
-    last = mass.row + 1;
-    if (!(mass.temperature > 0.0)) {
-      return error(Code::kInvalidArgument, "the mass of row %d at temperature %g", mass.row,
-                   mass.temperature);
-    }
-    const size_t parts = mass_parts(static_cast<size_t>(limits.logits));
-    if (best.mass == nullptr || best.mass_parts != parts) {
-      return error(Code::kInvalidArgument, "mass in %zu parts, there is room for %zu", parts,
-                   best.mass != nullptr ? best.mass_parts : size_t{0});
-    }
-    if (mass.place >= 0.0 && best.part == nullptr) {
-      return error(Code::kInvalidArgument, "row %d wants a part, there is no room for it",
-                   mass.row);
-    }
+  int32_t first = 0;
+  for (const RowExtras& extras : batch.extras) {
+    GEN_TRY(check_extras(batch, limits, first, extras));
+    first = extras.row + 1;
   }
   return {};
 }
@@ -228,8 +223,8 @@ Status check_sequences(const Batch& batch, const BatchLimits& limits) {
     }
     GEN_TRY(check_cache(*sequence.cache, limits.layers));
     GEN_TRY(check_memories(*sequence.cache, limits, i));
-    const bool planned = batch.chained > 0 ? sequence.n_rows <= sequence.plan.count
-                                           : sequence.n_rows == sequence.plan.count;
+    const bool planned = batch.multi_steps > 0 ? sequence.n_rows <= sequence.plan.count
+                                               : sequence.n_rows == sequence.plan.count;
     if (!planned || sequence.plan.start < 0 ||
         sequence.plan.start > sequence.cache->capacity() - sequence.plan.count) {
       return error(Code::kInvalidArgument,
@@ -295,24 +290,24 @@ Status check_means(const Batch& batch, const BatchLimits& limits) {
   return {};
 }
 
-/// Of rows that run one after another.
-Status check_chains(const Batch& batch, const BatchLimits& limits) {
-  if (batch.chained == 0) return {};
-  if (!limits.chains) {
+/// Of several steps that run one after another.
+Status check_multi_steps(const Batch& batch, const BatchLimits& limits) {
+  if (batch.multi_steps == 0) return {};
+  if (!limits.multi_step) {
     return error(Code::kUnsupported, "chains of %d rows, the model runs rows together",
-                 batch.chained);
+                 batch.multi_steps);
   }
-  const bool plain = batch.parents.empty() && batch.embeddings.empty() && batch.masks.empty() &&
-                     batch.asides.empty() && batch.masses.empty() && batch.taps.empty() &&
-                     batch.during.call == nullptr && batch.tracer == nullptr && batch.best.k == 1;
+  const bool plain = batch.parents.empty() && batch.embeddings.empty() && batch.extras.empty() &&
+                     batch.taps.empty() && batch.during.call == nullptr &&
+                     batch.tracer == nullptr && batch.best.k == 1;
   if (!plain || std::cmp_not_equal(batch.wanting(kWantsBest), batch.rows())) {
     return error(Code::kInvalidArgument, "chains of %d rows that want more than the best token",
-                 batch.chained);
+                 batch.multi_steps);
   }
   for (size_t i = 0; i < batch.sequences.size(); ++i) {
-    if (batch.sequences[i].n_rows == batch.chained) continue;
+    if (batch.sequences[i].n_rows == batch.multi_steps) continue;
     return error(Code::kInvalidArgument, "sequence %zu has %d rows in chains of %d", i,
-                 batch.sequences[i].n_rows, batch.chained);
+                 batch.sequences[i].n_rows, batch.multi_steps);
   }
   return {};
 }
@@ -320,7 +315,7 @@ Status check_chains(const Batch& batch, const BatchLimits& limits) {
 }  // namespace
 
 Status check_batch(const Batch& batch, const BatchLimits& limits) {
-  GEN_TRY(check_chains(batch, limits));
+  GEN_TRY(check_multi_steps(batch, limits));
   GEN_TRY(check_rows(batch, limits));
   GEN_TRY(check_outputs(batch, limits));
   GEN_TRY(check_best(batch, limits));

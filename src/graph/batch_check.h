@@ -23,7 +23,7 @@ struct BatchLimits {
   int32_t max_seq_len = 0;                    // positions lie in [0, max_seq_len)
   int32_t n_taps = 0;                         // taps lie in [0, n_taps)
   bool best = false;                          // rows may want best
-  bool chains = false;                        // rows may be chained
+  bool multi_step = false;                    // Batch::multi_steps may be above 0
   bool means = false;                         // rows answer with means over their sequence
   bool far_logits = false;                    // they come from memory that is not the host's
   std::span<const cache::LayerShape> layers;  // what caches must hold

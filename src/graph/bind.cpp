@@ -163,16 +163,15 @@ engine::BestArgs Binder::best(const Instruction& instruction) const noexcept {
   const StepBlock::Best& best = block(instruction).best();
   const int64_t skipped = std::max<int64_t>(best.first - selected_.first, 0);
   const std::ptrdiff_t row = selected_.first + skipped - best.first;
-  engine::BestArgs args;
+  engine::BestArgs args = best.args;
   args.x = matrix(instruction.x[0]);
   args.x.data = args.x.data + skipped * args.x.stride;
   args.x.rows -= skipped;
-  if (best.rows) args.rows = best.rows + row;
-  args.k = best.k;
-  args.tokens = best.tokens + row * best.k;
-  args.values = best.values + row * best.k;
-  if (best.part) args.part = best.part + row * std::ptrdiff_t{kMassPart};
-  if (best.mass) args.mass = best.mass + row * static_cast<std::ptrdiff_t>(best.mass_parts);
+  if (args.rows) args.rows = args.rows + row;
+  args.tokens = args.tokens + row * args.k;
+  args.values = args.values + row * args.k;
+  if (args.part) args.part = args.part + row * std::ptrdiff_t{kMassPart};
+  if (args.mass) args.mass = args.mass + row * static_cast<std::ptrdiff_t>(best.mass_parts);
   return args;
 }
 

@@ -26,8 +26,8 @@ class PlanRunner {
     GEN_TRY(prepare(false));
     return guarded(work_, [this] { return run_all(); });
   }
-  /// A row of each chain, without waiting for it; `fed`: their tokens are the best of those before.
-  Status run_link(bool fed) {
+  /// One step of several, without waiting for it; `fed`: its tokens are the best of the one before.
+  Status run_one(bool fed) {
     GEN_TRY(prepare(fed));
     if (fed) GEN_TRY(feed());
     return run_all();
@@ -131,7 +131,7 @@ class PlanRunner {
   Status feed() {
     Side& of = work_.sides_[0];
     const auto n = static_cast<int64_t>(batch_.sequences.size());
-    const engine::ConstMatrixView best = {of.block.best().tokens.as<const float>(), n, 1, 1};
+    const engine::ConstMatrixView best = {of.block.best().args.tokens.as<const float>(), n, 1, 1};
     const engine::MatrixView tokens = {of.block.token_places().as<float>(), n, 1, 1};
     return run(of, engine::SelectRowsArgs{best, of.block.at(of.block.wanted_rows()), tokens});
   }
@@ -291,8 +291,8 @@ class PlanRunner {
     const StepBlock::Best all = of.block.best();
     const int64_t row = std::max<int64_t>(first_selected_row_ - all.first, 0);
     const auto rows = static_cast<size_t>(std::clamp<int64_t>(all.n - row, 0, args.x.rows));
-    const int64_t first = row * all.k;
-    const size_t n = rows * to_size(all.k);
+    const int64_t first = row * all.args.k;
+    const size_t n = rows * to_size(all.args.k);
     GEN_TRY(download(of, batch_.best.tokens + first, args.tokens.as<const std::byte>(),
                      n * sizeof(int32_t)));
     GEN_TRY(download(of, batch_.best.logits + first, args.values.as<const std::byte>(),
@@ -310,7 +310,8 @@ class PlanRunner {
     Side& of = side(plan_.instructions_.back());
     const size_t bytes = of.block.n_aside() * sizeof(float);
     if (bytes == 0) return {};
-    return download(of, batch_.aside_logits, of.block.aside_logits().as<const std::byte>(), bytes);
+    return download(of, batch_.best.aside_logits, of.block.aside_logits().as<const std::byte>(),
+                    bytes);
   }
 
   /// Through the host, which waits for what makes the rows.
@@ -415,26 +416,26 @@ class PlanRunner {
   std::vector<engine::TraceCache> traced_caches_;
 };
 
-/// Chains of rows, link by link, all enqueued before the first has run.
-class ChainRunner {
+/// Several steps, all enqueued before the first has run.
+class MultiStepRunner {
  public:
-  ChainRunner(const ExecutionPlan& plan, const Batch& batch, Workspace& workspace)
+  MultiStepRunner(const ExecutionPlan& plan, const Batch& batch, Workspace& workspace)
       : plan_(plan), batch_(batch), work_(workspace) {}
 
   Status run() {
     GEN_TRY(check_batch(batch_, plan_.limits()));
     return PlanRunner::guarded(work_, [this]() -> Status {
-      for (int32_t i = 0; i < batch_.chained; ++i) {
-        GEN_TRY(PlanRunner(plan_, link(i), work_).run_link(i > 0));
+      for (int32_t i = 0; i < batch_.multi_steps; ++i) {
+        GEN_TRY(PlanRunner(plan_, step(i), work_).run_one(i > 0));
       }
       return {};
     });
   }
 
  private:
-  /// Row i of each chain as a batch; the last one is of no use then.
-  const Batch& link(int32_t i) {
-    Workspace::Link& of = work_.link_;
+  /// Step i as a batch; the one before is of no use then.
+  const Batch& step(int32_t i) {
+    Workspace::Step& of = work_.step_;
     const size_t n = batch_.sequences.size();
     of.tokens.assign(n, 0);
     of.wants.assign(n, kWantsBest);
@@ -449,26 +450,26 @@ class ChainRunner {
       sequence.n_rows = 1;
       sequence.planned_before = i;
     }
-    link_ = batch_;
-    link_.chained = 0;
-    link_.tokens = of.tokens;
-    link_.positions = of.positions;
-    link_.wants = of.wants;
-    link_.sequences = of.sequences;
-    link_.best.tokens += to_size(i) * n;
-    link_.best.logits += to_size(i) * n;
-    link_.best.rows = n;
-    return link_;
+    step_ = batch_;
+    step_.multi_steps = 0;
+    step_.tokens = of.tokens;
+    step_.positions = of.positions;
+    step_.wants = of.wants;
+    step_.sequences = of.sequences;
+    step_.best.tokens += to_size(i) * n;
+    step_.best.logits += to_size(i) * n;
+    step_.best.rows = n;
+    return step_;
   }
 
   const ExecutionPlan& plan_;
   const Batch& batch_;
   Workspace& work_;
-  Batch link_;
+  Batch step_;
 };
 
 Status ExecutionPlan::run(const Batch& batch, Workspace& workspace) const {
-  if (batch.chained > 0) return ChainRunner(*this, batch, workspace).run();
+  if (batch.multi_steps > 0) return MultiStepRunner(*this, batch, workspace).run();
   return PlanRunner(*this, batch, workspace).run();
 }
 
@@ -483,7 +484,8 @@ BatchLimits ExecutionPlan::limits() const noexcept {
   engine::Engine& last = *engines_[to_size(instructions_.back().engine)];
   limits.best = scores_ && last.can(Op::kBest);
   limits.means = lists_.firsts;
-  limits.chains = limits.best && engines_.size() == 1 && states_ == nullptr && logits_ <= vocab_;
+  limits.multi_step =
+      limits.best && engines_.size() == 1 && states_ == nullptr && logits_ <= vocab_;
   limits.far_logits = !last.memory().in_host();
   limits.layers = layers_;
   limits.layer_engines = layer_engines_;

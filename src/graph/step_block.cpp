@@ -83,13 +83,17 @@ void StepBlock::reserve_best(const Batch& batch) {
   best_.clear();
   aside_.clear();
   k_ = batch.best.k;
-  if (batch.masks.empty() && batch.asides.empty() && batch.masses.empty()) return;
+  if (batch.extras.empty()) return;
   best_.assign(best_places(), {});
   best_at_ = reserve<engine::BestRow>(best_.size());
-  mass_parts_ = batch.masses.empty() ? 0 : batch.best.mass_parts;
+  bool any_mass = false;
+  bool any_part = false;
+  for (const RowExtras& extras : batch.extras) {
+    any_mass = any_mass || extras.temperature > 0.0;
+    any_part = any_part || (extras.temperature > 0.0 && extras.place >= 0.0);
+  }
+  mass_parts_ = any_mass ? batch.best.mass_parts : 0;
   mass_at_ = reserve<double>(best_.size() * mass_parts_);
-  const bool any_part = std::any_of(batch.masses.begin(), batch.masses.end(),
-                                    [](const RowMass& mass) { return mass.place >= 0.0; });
   part_at_ = reserve<float>(any_part ? best_.size() * kMassPart : 0);
 }
 
@@ -97,12 +101,12 @@ void StepBlock::reserve_best(const Batch& batch) {
 void StepBlock::add_best(const Batch& batch) {
   mask_bytes_ = 0;
   if (best_at_ == kNone) return;
-  for (const RowAside& each : batch.asides) {
-    aside_.insert(aside_.end(), each.tokens.begin(), each.tokens.end());
+  for (const RowExtras& extras : batch.extras) {
+    aside_.insert(aside_.end(), extras.aside.begin(), extras.aside.end());
+    mask_bytes_ += extras.mask.size_bytes();
   }
   aside_at_ = add(std::span<const int32_t>(aside_));
   aside_logits_at_ = reserve<float>(aside_.size());
-  for (const RowMask& mask : batch.masks) mask_bytes_ += mask.bits.size_bytes();
   masks_at_ = align_up(bytes_.size());
   bytes_.resize(masks_at_ + mask_bytes_);
   if (batch.during.call == nullptr) copy_masks(batch);
@@ -110,9 +114,9 @@ void StepBlock::add_best(const Batch& batch) {
 
 void StepBlock::copy_masks(const Batch& batch) noexcept {
   std::byte* to = bytes_.data() + masks_at_;
-  for (const RowMask& mask : batch.masks) {
-    to = std::copy_n(reinterpret_cast<const std::byte*>(mask.bits.data()), mask.bits.size_bytes(),
-                     to);
+  for (const RowExtras& extras : batch.extras) {
+    to = std::copy_n(reinterpret_cast<const std::byte*>(extras.mask.data()),
+                     extras.mask.size_bytes(), to);
   }
 }
 
@@ -122,30 +126,27 @@ void StepBlock::place_best(const Batch& batch) noexcept {
   engine::EnginePtr<const uint32_t> bits = at<uint32_t>(masks_at_);
   engine::EnginePtr<const int32_t> tokens = at<int32_t>(aside_at_);
   engine::EnginePtr<float> logits = aside_logits();
-  size_t mask = 0;
-  size_t aside = 0;
-  size_t mass = 0;
-  for (size_t i = 0; i < n_best_; ++i) {
-    const int32_t row = wanted_[n_logits_ + i];
+  size_t next = 0;
+  for (size_t i = 0; i < n_best_ && next < batch.extras.size(); ++i) {
+    const RowExtras& extras = batch.extras[next];
+    if (extras.row != wanted_[n_logits_ + i]) continue;
+    ++next;
     engine::BestRow& best = best_[i];
-    if (mask < batch.masks.size() && batch.masks[mask].row == row) {
-      const auto words = static_cast<std::ptrdiff_t>(batch.masks[mask++].bits.size());
+    if (!extras.mask.empty()) {
       best.mask = bits;
-      best.mask_words = static_cast<int32_t>(words);
-      bits = bits + words;
+      best.mask_words = static_cast<int32_t>(extras.mask.size());
+      bits = bits + static_cast<std::ptrdiff_t>(extras.mask.size());
     }
-    if (aside < batch.asides.size() && batch.asides[aside].row == row) {
-      const auto n = static_cast<std::ptrdiff_t>(batch.asides[aside++].tokens.size());
+    if (!extras.aside.empty()) {
+      const auto n = static_cast<std::ptrdiff_t>(extras.aside.size());
       best.aside = tokens;
       best.aside_logits = logits;
       best.n_aside = static_cast<int32_t>(n);
       tokens = tokens + n;
       logits = logits + n;
     }
-    if (mass < batch.masses.size() && batch.masses[mass].row == row) {
-      best.temperature = batch.masses[mass].temperature;
-      best.place = batch.masses[mass++].place;
-    }
+    best.temperature = extras.temperature;
+    best.place = extras.temperature > 0.0 ? extras.place : -1.0;
   }
   std::memcpy(bytes_.data() + best_at_, best_.data(), best_.size() * sizeof(best_[0]));
 }
@@ -162,15 +163,15 @@ StepBlock::Best StepBlock::best() const noexcept {
   Best best;
   best.first = static_cast<int64_t>(n_logits_);
   best.n = static_cast<int64_t>(n_best_);
-  best.k = k_;
-  if (results_at_ == kNone) return best;
-  best.rows = at<engine::BestRow>(best_at_);
-  best.tokens = place<int32_t>(results_at_);
-  const auto n = static_cast<std::ptrdiff_t>(best_places());
-  best.values = (best.tokens + n * k_).as<float>();
-  best.mass = place<double>(mass_at_);
   best.mass_parts = mass_parts_;
-  best.part = place<float>(part_at_);
+  best.args.k = k_;
+  if (results_at_ == kNone) return best;
+  best.args.rows = at<engine::BestRow>(best_at_);
+  best.args.tokens = place<int32_t>(results_at_);
+  const auto n = static_cast<std::ptrdiff_t>(best_places());
+  best.args.values = (best.args.tokens + n * k_).as<float>();
+  best.args.mass = place<double>(mass_at_);
+  best.args.part = place<float>(part_at_);
   return best;
 }
 

@@ -78,17 +78,12 @@ class StepBlock {
     return at<int32_t>(firsts_at_) + wanted.first;
   }
 
-  /// The rows that want best.
+  /// The rows that want best, and their operation's arguments for all of them, but the logits.
   struct Best {
     int64_t first = 0;  // of wanted_rows()
     int64_t n = 0;      // without those that were added
-    int32_t k = 1;
-    engine::EnginePtr<const engine::BestRow> rows;  // null: neither masks nor aside
-    engine::EnginePtr<int32_t> tokens;              // where results go, [rows, k]
-    engine::EnginePtr<float> values;
-    engine::EnginePtr<double> mass;  // [rows, mass_parts]; null: no row wants any
     size_t mass_parts = 0;
-    engine::EnginePtr<float> part;  // [rows, kMassPart]; null: no row wants any
+    engine::BestArgs args;
   };
   [[nodiscard]] Best best() const noexcept;
   /// Where the logits of all tokens aside go.

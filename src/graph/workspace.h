@@ -48,7 +48,7 @@ class Workspace {
  private:
   friend class Binder;
   friend class PlanRunner;
-  friend class ChainRunner;
+  friend class MultiStepRunner;
 
   /// On one engine.
   struct Side {
@@ -64,13 +64,13 @@ class Workspace {
 
   std::vector<Side> sides_;      // by engine
   std::vector<float> transfer_;  // rows on their way between engines
-  struct Link {
+  struct Step {
     std::vector<int32_t> tokens;
     std::vector<int32_t> positions;
     std::vector<uint8_t> wants;
     std::vector<BatchSequence> sequences;
   };
-  Link link_;                     // a row of each chain
+  Step step_;                     // of Batch::multi_steps
   std::atomic<size_t> bytes_{0};  // of arenas and step blocks
 };
 

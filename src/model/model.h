@@ -40,7 +40,7 @@ struct ModelTraits {
   bool can_shift = true;      // caches know how keys tell positions
   bool can_branch = true;     // rows may have parents (graph::Batch)
   int32_t max_best = 0;       // tokens that rows may want, where that is cheaper than all logits
-  bool chains = false;        // rows may be chained, where that saves waiting for the host
+  bool multi_step = false;    // takes Batch::multi_steps, which saves waiting for the host
   bool rules_best = false;    // they may have masks, tokens aside and mass, for the same reason
   /// Of the tensors, samples of their weights, and the metadata that the computation reads: tells
   /// whether a saved session is this model's.

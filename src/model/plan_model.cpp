@@ -20,11 +20,11 @@ PlanModel::PlanModel(std::shared_ptr<const graph::ExecutionPlan> plan, ModelTrai
       workspaces_(plan_->engines()),
       graph_(std::move(graph)) {
   traits_.max_best = 0;
-  traits_.rules_best = traits_.chains = false;
+  traits_.rules_best = traits_.multi_step = false;
   traits_.result = graph_->scores ? 0 : static_cast<int32_t>(graph_->logits);
   if (plan_->limits().best) {
     traits_.rules_best = plan_->limits().far_logits;
-    traits_.chains = traits_.rules_best && plan_->limits().chains;
+    traits_.multi_step = traits_.rules_best && plan_->limits().multi_step;
     traits_.max_best = traits_.rules_best ? traits_.vocab_size : 1;
   }
   if (plan_->engines().size() == 1) return;

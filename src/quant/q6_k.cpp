@@ -25,15 +25,6 @@ Q6_KBlock encode_block(const float* x) {
 
 }  // namespace
 
-int q6_k_level(const Q6_KBlock& block, int index) noexcept {
-  const int half = index / 128;
-  const int group = index % 128 / 32;
-  const int i = index % 32;
-  const int low = block.low[64 * half + 32 * (group % 2) + i] >> (group < 2 ? 0 : 4);
-  const int high = block.high[32 * half + i] >> (2 * group);
-  return (low & 15) | ((high & 3) << 4);
-}
-
 void unpack_q6_k(const std::byte* bytes, BlockParts& parts) {
   const auto block = load_block<Q6_KBlock>(bytes);
   parts.d = block.d;

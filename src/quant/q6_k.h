@@ -23,9 +23,6 @@ struct Q6_KBlock {
 };
 static_assert(sizeof(Q6_KBlock) == 210 && alignof(Q6_KBlock) == 2);
 
-/// The stored q of weight `index`, in [0, 63].
-int q6_k_level(const Q6_KBlock& block, int index) noexcept;
-
 void unpack_q6_k(const std::byte* block, BlockParts& parts);
 /// fit_signed of k_fit.h.
 void encode_q6_k(const float* x, std::byte* blocks, int64_t n);

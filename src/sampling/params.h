@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a chain reads, as plain data; values outside of what a stage knows read as the nearest "off"
 // value. What else a generating call is asked, and the table of ranges, names and help of these
-// fields, is in generate/call_params.h. Read next: chain.h.
+// fields, is in generate/request/call_params.h. Read next: chain.h.
 #pragma once
 
 #include <cstdint>

@@ -189,12 +189,53 @@ static void below_a_wrapper(void** state) {
   kv_cache_free(wrapper);
 }
 
+static gen_status take(void* user, size_t bytes, size_t align, void** out) {
+  ++*(long*)user;
+  *out = aligned_alloc(align, (bytes + align - 1) / align * align);
+  return *out != NULL ? GEN_OK : GEN_ERROR_OUT_OF_MEMORY;
+}
+static void give_back(void* user, void* ptr, size_t bytes) {
+  (void)bytes;
+  --*(long*)user;
+  free(ptr);
+}
+
+/* A copy of what is below has the allocator of the cache above, also when both are gone. */
+static void a_copy_of_what_is_below_keeps_the_allocator(void** state) {
+  (void)state;
+  long live = 0;
+  const gen_allocator table = {sizeof table, &live, take, give_back};
+  static const float x[16] = {1, 2, 3, 4, 5, 6, 7, 8};
+  gen_tracer* tracer = NULL;
+  kv_cache* cache = NULL;
+  kv_cache* tracing = NULL;
+  kv_cache* copy = NULL;
+  assert_ok(kv_cache_new(1, 8, &cache, &error), error);
+  assert_ok(kv_cache_set_allocator(cache, &table, &error), error);
+  assert_ok(kv_cache_update(cache, 0, x, x, 1, 2, 4, &error), error);
+  assert_ok(gen_tracer_new(&tracer, &error), error);
+  assert_ok(kv_cache_tracing_new(cache, tracer, &tracing, &error), error);
+  assert_ok(kv_cache_clone(kv_cache_underlying(tracing), &copy, &error), error);
+  kv_cache_free(tracing);
+  kv_cache_free(cache);
+  gen_tracer_free(tracer);
+  assert_true(live > 0);
+  assert_ok(kv_cache_reset(copy, &error), error);
+  assert_ok(kv_cache_update(copy, 0, x, x, 2, 2, 4, &error), error);
+  /* It is of the kind of the cache below. */
+  assert_fails(kv_cache_set_allocator(copy, NULL, &error), state_error, "has been written to",
+               error);
+  kv_cache_free(copy);
+  assert_int_equal(live, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_kind_has_a_type),
       cmocka_unit_test(a_sessions_cache_has_the_generators_type),
       cmocka_unit_test(below_a_tracing_cache),
       cmocka_unit_test(below_a_wrapper),
+      cmocka_unit_test(a_copy_of_what_is_below_keeps_the_allocator),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

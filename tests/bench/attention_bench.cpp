@@ -15,7 +15,7 @@
 
 #include "cache/sequence/registry.h"
 #include "engine/cpu/sequence/sequence_ops.h"
-#include "engine/cpu/peaks.h"
+#include "engine/trace/peaks.h"
 #include "engine/cpu_fixture.h"
 #include "engine/memory/host_memory.h"
 #include "support/host_view.h"

@@ -28,12 +28,12 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "generate/generation.h"
-#include "generate/generator.h"
+#include "generate/draft/ngram_lookup.h"
+#include "generate/draft/suffix_lookup.h"
 #include "generate/knowing_drafter.h"
-#include "generate/session.h"
-#include "generate/speculative/ngram_lookup.h"
-#include "generate/speculative/suffix_lookup.h"
+#include "generate/loop/generation.h"
+#include "generate/loop/generator.h"
+#include "generate/loop/session.h"
 #include "model/open_model.h"
 
 namespace gen::generate {

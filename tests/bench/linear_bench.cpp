@@ -18,7 +18,7 @@
 
 #include "engine/cpu/kernel_table.h"
 #include "engine/cpu/linear/linear_kernels.h"
-#include "engine/cpu/peaks.h"
+#include "engine/trace/peaks.h"
 #include "engine/linear_cases.h"
 
 namespace gen::engine {
@@ -40,15 +40,13 @@ struct Options {
 void print_peaks(int32_t threads) {
   auto pool = ThreadPool::create(threads);
   if (!pool.ok()) return;
-  const auto bandwidth = cpu::measure_read_bandwidth(*pool.value(), system_allocator());
+  const auto bandwidth = measure_read_bandwidth(*pool.value(), system_allocator());
   const CpuLevel level = detect_cpu_level();
-  const auto dot_bf16 = cpu::measure_dot_bf16(*pool.value(), level);
+  const auto dot_bf16 = measure_dot_bf16(*pool.value(), level);
   std::printf(
       "peaks: read %.1f GB/s, 8-bit dot %.0f GOP/s, bf16 dot %.0f GFLOP/s, float32 %.0f GFLOP/s\n",
-      bandwidth.ok() ? bandwidth.value() * 1e-9 : 0.0,
-      cpu::measure_dot_i8(*pool.value(), level) * 1e-9,
-      dot_bf16.ok() ? dot_bf16.value() * 1e-9 : 0.0,
-      cpu::measure_fma_f32(*pool.value(), level) * 1e-9);
+      bandwidth.ok() ? bandwidth.value() * 1e-9 : 0.0, measure_dot_i8(*pool.value(), level) * 1e-9,
+      dot_bf16.ok() ? dot_bf16.value() * 1e-9 : 0.0, measure_fma_f32(*pool.value(), level) * 1e-9);
 }
 
 // Wall time, or the time this thread computed: of use with one thread on a busy machine.

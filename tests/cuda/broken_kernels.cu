@@ -29,7 +29,7 @@ GEN_DEVICE void break_shared(Mistake what, float* data) {
   } else if (what == Mistake::kMisalignedShared) {
     tile[t] = 0.0f;
     sync_threads();
-    data[t] = static_cast<float>(static_cast<UInt4>(tile.part(2, 8).as<UInt4>()[0]).x);
+    data[t] = static_cast<float>(static_cast<UInt4>(tile.subspan(2, 8).as<UInt4>()[0]).x);
   } else if (what == Mistake::kNoBarrierInWarp) {
     if (t < 32) {
       tile[t] = 1.0f;

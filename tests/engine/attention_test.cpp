@@ -180,18 +180,5 @@ TEST_P(AttentionTest, ScoresOfMinusInfinityAndNan) {
   for (float value : c.run(GetParam())) EXPECT_TRUE(std::isnan(value));
 }
 
-TEST(Attention, RefusesOtherKeyForms) {
-  Case c({1, 1, 16, 16}, 3, 1);
-  SequenceRows rows = c.sequence(0, 1);
-  rows.view.key_form = KeyForm::kUnrotated;
-  AttendArgs args;
-  args.n_heads = args.n_kv_heads = 1;
-  args.sequences = {&rows, 1};
-  CpuBench bench;
-  const Status status = attend(*bench, args);
-  EXPECT_EQ(status.code(), Code::kUnsupported);
-  EXPECT_STREQ(status.message(), "the CPU engine does not read keys of form 1");
-}
-
 }  // namespace
 }  // namespace gen::engine::cpu

@@ -291,16 +291,5 @@ TEST_P(RopeAppendTest, BitsDependOnTheRowAlone) {
   }
 }
 
-TEST(RopeAppend, RefusesOtherKeyForms) {
-  SequenceRows sequence;
-  sequence.view.key_form = KeyForm::kUnrotated;
-  AppendArgs args;
-  args.sequences = {&sequence, 1};
-  CpuBench bench;
-  const Status status = append(*bench, args);
-  EXPECT_EQ(status.code(), Code::kUnsupported);
-  EXPECT_STREQ(status.message(), "the CPU engine does not store keys of form 1");
-}
-
 }  // namespace
 }  // namespace gen::engine::cpu

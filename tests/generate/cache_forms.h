@@ -11,14 +11,14 @@
 #include <utility>
 #include <vector>
 
+#include "cache/prefix/prefix_cache.h"
 #include "cache/sequence/compressed_cache.h"
 #include "cache/sequence/paged_cache.h"
-#include "cache/prefix/prefix_cache.h"
 #include "cache/sequence/tiered_cache.h"
 #include "engine/memory/host_memory.h"
-#include "generate/generator.h"
+#include "generate/loop/generator.h"
+#include "generate/loop/session.h"
 #include "generate/said.h"
-#include "generate/session.h"
 #ifdef GEN_FORMS_CUDA
 #include "cuda/engine/op_bench.h"
 #endif

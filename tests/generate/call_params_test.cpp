@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves the defaults and that every field of a call accepts its whole range, refuses what is
 // outside naming it, and then changes nothing.
-#include "generate/call_params.h"
+#include "generate/request/call_params.h"
 
 #include <gtest/gtest.h>
 

@@ -7,9 +7,9 @@
 #include <atomic>
 #include <thread>
 
-#include "generate/generation.h"
-#include "generate/generator.h"
-#include "generate/session.h"
+#include "generate/loop/generation.h"
+#include "generate/loop/generator.h"
+#include "generate/loop/session.h"
 #include "support/fake_model.h"
 
 namespace gen::generate {

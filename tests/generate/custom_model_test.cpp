@@ -2,8 +2,8 @@
 // A caller's own model in passes of many sequences: each says what a loop says for it alone, one
 // that fails does not disturb the others, and running out of memory anywhere leaves no state
 // behind. This program counts through its own operator new.
-#include "generate/generation.h"
-#include "generate/generator.h"
+#include "generate/loop/generation.h"
+#include "generate/loop/generator.h"
 #include "model/custom_model.h"
 
 #include <gtest/gtest.h>
@@ -16,9 +16,9 @@
 #include <thread>
 
 #include "generate/batch_run.h"
-#include "generate/knowing_drafter.h"
 #include "generate/digest_tokens.h"
-#include "generate/session.h"
+#include "generate/knowing_drafter.h"
+#include "generate/loop/session.h"
 #include "graph/plan_trace.h"
 #include "support/counting_new.h"
 

@@ -10,8 +10,8 @@
 #include <random>
 
 #include "generate/digest_tokens.h"
-#include "generate/generator.h"
 #include "generate/knowing_drafter.h"
+#include "generate/loop/generator.h"
 #include "generate/said.h"
 #include "model/custom_model.h"
 #include "support/counting_new.h"

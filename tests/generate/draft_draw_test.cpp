@@ -2,7 +2,7 @@
 // Drafts for calls that draw: a draft model that is the model itself draws the very same tokens,
 // whatever the sampler, which proves that both share seed, number and noise; and under rejection
 // texts are as likely as without drafts (chi-square), while guesses are kept more often.
-#include "generate/speculative/draft_draw.h"
+#include "generate/draft/draft_draw.h"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "generate/cache_forms.h"
+#include "generate/draft/model_drafter.h"
 #include "generate/knowing_drafter.h"
-#include "generate/speculative/model_drafter.h"
 
 namespace gen::generate {
 namespace {

@@ -12,11 +12,12 @@
 
 #include "base/metrics_memory.h"
 #include "generate/cache_forms.h"
-#include "generate/metric_names.h"
+#include "generate/draft/drafter_list.h"
+#include "generate/draft/ngram_lookup.h"
+#include "generate/draft/suffix_lookup.h"
+#include "generate/loop/run.h"
+#include "generate/request/metric_names.h"
 #include "generate/small_drafter.h"
-#include "generate/speculative/drafter_chain.h"
-#include "generate/speculative/ngram_lookup.h"
-#include "generate/speculative/suffix_lookup.h"
 #include "grammar/grammar.h"
 #include "grammar/matcher/matcher.h"
 #include "grammar/vocabularies.h"
@@ -138,7 +139,7 @@ std::shared_ptr<Drafter> drafter_of(int32_t kind, engine::EngineMemory& memory) 
     case 4:
       return layers_drafter(3, memory);
     default:
-      return std::make_shared<DrafterChain>(suffix, small_drafter(3, true, 8, memory));
+      return std::make_shared<DrafterList>(suffix, small_drafter(3, true, 8, memory));
   }
 }
 

@@ -2,7 +2,7 @@
 // How much is guessed: the rule of a window of outcomes, against one written out; times of passes;
 // the account of what guesses cost and bring, against sums; and the number of rows, against the
 // best of all numbers by the formula of what they bring. No clock but one that the tests set.
-#include "generate/speculative/draft_planner.h"
+#include "generate/step/draft_planner.h"
 
 #include <gtest/gtest.h>
 
@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "generate/draft/accept_tracker.h"
+#include "generate/draft/ngram_lookup.h"
 #include "generate/fake_world.h"
-#include "generate/speculative/accept_tracker.h"
-#include "generate/speculative/ngram_lookup.h"
 #include "support/counting_new.h"
 
 namespace gen::generate {
@@ -180,10 +180,10 @@ class Steps {
   }
   /// Tokens of one step; rows and time are added up.
   double step() {
-    std::vector<StepPlan::Part> parts;
-    for (StepRequest& request : requests_) parts.push_back({&request, 1, most_});
+    std::vector<StepPlan::Slice> slices;
+    for (StepRequest& request : requests_) slices.push_back({&request, 1, most_});
     news = test::news;
-    const bool looks = planner_.begin(parts);
+    const bool looks = planner_.begin(slices);
     if (looks) {
       for (size_t i = 0; finds && i < jobs_.size(); ++i) {
         const Found found = finds(i);
@@ -192,18 +192,18 @@ class Steps {
         grade_[i] = found.grade;
         if (found.chance >= 0) chances_[i] = found.chance;
       }
-      planner_.limit(parts, finds ? 0 : most_);
+      planner_.limit(slices, finds ? 0 : most_);
       planner_.note_looking(looking);
     } else {
-      for (StepPlan::Part& part : parts) part.drafts = 0;
+      for (StepPlan::Slice& slice : slices) slice.drafts = 0;
     }
     news = test::news - news;
     int32_t rows = 0;
     int32_t depth = 0;
     double said = 0;
     rows_.clear();
-    for (size_t i = 0; i < parts.size(); ++i) {
-      const int32_t n = parts[i].drafts;
+    for (size_t i = 0; i < slices.size(); ++i) {
+      const int32_t n = slices[i].drafts;
       EXPECT_LE(n, most_);
       rows_.push_back(n);
       rows += 1 + n;
@@ -215,7 +215,7 @@ class Steps {
       jobs_[i].record.accepted = right;
       said += 1 + right;
     }
-    drafts = rows - static_cast<int32_t>(parts.size());
+    drafts = rows - static_cast<int32_t>(slices.size());
     const double takes = seconds_(rows) * (guessed_ ? after_guesses : 1);
     guessed_ = drafts > 0;
     if (looks) {
@@ -443,18 +443,18 @@ TEST(DraftPlanner, CountsNoIdleTime) {
   // after it every tenth.
   int32_t drafted = 0;
   for (int32_t step = 0; step < 400; ++step) {
-    std::vector<StepPlan::Part> parts{{&requests[0], 1, 4}};
-    if (step % 10 == 9) parts.push_back({&requests[1], 1, 4});
-    if (planner.begin(parts)) {
-      planner.limit(parts, 4);
+    std::vector<StepPlan::Slice> slices{{&requests[0], 1, 4}};
+    if (step % 10 == 9) slices.push_back({&requests[1], 1, 4});
+    if (planner.begin(slices)) {
+      planner.limit(slices, 4);
     } else {
-      for (StepPlan::Part& part : parts) part.drafts = 0;
+      for (StepPlan::Slice& slice : slices) slice.drafts = 0;
     }
     int32_t rows = 0;
-    for (const StepPlan::Part& part : parts) {
-      rows += 1 + part.drafts;
-      part.request->draft->record.proposed = part.drafts;
-      part.request->draft->record.accepted = part.drafts;  // all are right
+    for (const StepPlan::Slice& slice : slices) {
+      rows += 1 + slice.drafts;
+      slice.request->draft->record.proposed = slice.drafts;
+      slice.request->draft->record.accepted = slice.drafts;  // all are right
     }
     if (step >= 100 && step % 10 != 9 && rows > 2) ++drafted;
     clock += 1 + 0.05 * (rows - 1);

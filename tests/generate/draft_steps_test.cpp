@@ -18,12 +18,13 @@
 
 #include "base/metrics_memory.h"
 #include "generate/cache_forms.h"
+#include "generate/draft/drafter_list.h"
+#include "generate/draft/ngram_lookup.h"
+#include "generate/draft/suffix_lookup.h"
 #include "generate/knowing_drafter.h"
-#include "generate/metric_names.h"
+#include "generate/loop/run.h"
+#include "generate/request/metric_names.h"
 #include "generate/small_drafter.h"
-#include "generate/speculative/drafter_chain.h"
-#include "generate/speculative/ngram_lookup.h"
-#include "generate/speculative/suffix_lookup.h"
 #include "support/counting_new.h"
 #include "support/sanitized.h"
 
@@ -51,7 +52,7 @@ std::vector<std::pair<const char*, std::shared_ptr<Drafter>>> all_drafters() {
           {"another model", small_drafter(4, false, 64)},
           {"first layers", layers_drafter(3)},
           {"suffix, then a model",
-           std::make_shared<DrafterChain>(suffix(), small_drafter(3, false, 64))}};
+           std::make_shared<DrafterList>(suffix(), small_drafter(3, false, 64))}};
 }
 
 std::shared_ptr<const Generator> generator_with(std::shared_ptr<Drafter> drafter,

@@ -3,7 +3,7 @@
 // what its cache holds are bit for bit those of plain decoding, for drafters that are right always,
 // half of the time or never, chains and trees, every form of cache, however a call ends, alone and
 // together; and for drafters that fail.
-#include "generate/drafter.h"
+#include "generate/draft/drafter.h"
 
 #include <gtest/gtest.h>
 
@@ -22,6 +22,7 @@
 #include "generate/cache_forms.h"
 #include "generate/fake_world.h"
 #include "generate/knowing_drafter.h"
+#include "generate/loop/run.h"
 #include "support/sanitized.h"
 
 namespace gen::generate {

@@ -2,7 +2,7 @@
 // Proves where repetitions end: in the token in which a text ends, however tokens cut it, found
 // anew for random texts by looking at all of them; and that a followed text and one seen at once
 // are the same.
-#include "generate/dry_breaks.h"
+#include "generate/text/dry_breaks.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "generate/fake_world.h"
-#include "generate/generation.h"
+#include "generate/loop/generation.h"
 
 namespace gen::generate {
 namespace {

@@ -2,7 +2,7 @@
 // Proves the decode loop: prompts, draws, failures at every step and what the session holds
 // afterwards. Ends of the text are in generation_stop_test.cpp, cancels in
 // generation_cancel_test.cpp.
-#include "generate/generation.h"
+#include "generate/loop/generation.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <new>
 
 #include "generate/fake_world.h"
-#include "generate/generator.h"
+#include "generate/loop/generator.h"
 
 namespace gen::generate {
 namespace {

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "generate/batch_run.h"
+#include "generate/draft/ngram_lookup.h"
 #include "generate/fake_world.h"
-#include "generate/generation.h"
 #include "generate/knowing_drafter.h"
-#include "generate/speculative/ngram_lookup.h"
+#include "generate/loop/generation.h"
 #include "grammar/grammar.h"
 
 namespace gen::generate {

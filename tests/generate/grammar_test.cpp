@@ -2,7 +2,7 @@
 // Proves that texts of calls with a grammar are its members, whatever the model would rather say,
 // that they are the same one by one, together, with drafts and in pieces, and how they end. Who is
 // a member is said by std::regex and by a parser of JSON.
-#include "generate/grammar_rule.h"
+#include "generate/text/grammar_rule.h"
 
 #include <gtest/gtest.h>
 
@@ -15,9 +15,9 @@
 
 #include "generate/batch_run.h"
 #include "generate/best_of.h"
+#include "generate/draft/ngram_lookup.h"
 #include "generate/fake_world.h"
 #include "generate/knowing_drafter.h"
-#include "generate/speculative/ngram_lookup.h"
 #include "grammar/grammar.h"
 #include "nlohmann/json.hpp"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "generate/drafter.h"
+#include "generate/draft/drafter.h"
 
 namespace gen::generate {
 

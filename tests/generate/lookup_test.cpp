@@ -13,11 +13,11 @@
 
 #include "base/rng.h"
 #include "generate/cache_forms.h"
+#include "generate/draft/drafter_list.h"
+#include "generate/draft/ngram_lookup.h"
+#include "generate/draft/suffix_lookup.h"
+#include "generate/draft/text_index.h"
 #include "generate/fake_world.h"
-#include "generate/speculative/drafter_chain.h"
-#include "generate/speculative/ngram_lookup.h"
-#include "generate/speculative/suffix_lookup.h"
-#include "generate/speculative/text_index.h"
 
 namespace gen::generate {
 namespace {
@@ -336,7 +336,7 @@ TEST(SuffixLookup, ForgetsBeyondItsMemory) {
 TEST(SuffixLookup, AsksTheSecondWhereTheFirstHasNothing) {
   const auto first = std::make_shared<SuffixLookup>(SuffixLookup::Options{.most = 4});
   const auto second = std::make_shared<NgramLookup>(1, 2);
-  DrafterChain chain(first, second);
+  DrafterList chain(first, second);
   EXPECT_EQ(chain.max_rows(), 4);
   const auto state = chain.begin();
   EXPECT_EQ(guess(chain, state.get(), {1, 2, 3, 4, 5, 1, 2}, 8), (Tokens{3, 4, 5, 1}));
@@ -349,7 +349,7 @@ std::vector<std::shared_ptr<Drafter>> lookups() {
   const auto suffix = std::make_shared<SuffixLookup>(SuffixLookup::Options{.recent = 1 << 12});
   const auto ngram = std::make_shared<NgramLookup>(3, 5);
   return {suffix, ngram, std::make_shared<NgramLookup>(1, 12),
-          std::make_shared<DrafterChain>(suffix, ngram)};
+          std::make_shared<DrafterList>(suffix, ngram)};
 }
 
 // Words that repeat, so that much of what is guessed is right, and some is not.
@@ -413,7 +413,7 @@ TEST(Lookups, LeaveTheRestToWhoProposes) {
   World world(64, 8);
   const auto proposer = std::make_shared<Proposer>();
   world.options.drafter =
-      std::make_shared<DrafterChain>(std::make_shared<NgramLookup>(2, 4), proposer);
+      std::make_shared<DrafterList>(std::make_shared<NgramLookup>(2, 4), proposer);
   EXPECT_EQ(world.options.drafter->max_proposed(), 3);
   const Tokens prompt = world.ids({"a", "b", "c", "foo", "a", "b"});
   const Tokens said = world.ids({"c", "foo", "a", "c", "c"});

@@ -2,7 +2,7 @@
 // A draft model: right where the same model draws the best token, in no result for any other, with
 // caches that follow their sessions; what it does under grammars, without memory, and which models
 // it may be.
-#include "generate/speculative/model_drafter.h"
+#include "generate/draft/model_drafter.h"
 
 #include <gtest/gtest.h>
 
@@ -15,10 +15,10 @@
 #include "base/metrics_memory.h"
 #include "generate/batch_run.h"
 #include "generate/cache_forms.h"
+#include "generate/draft/draft_vocabulary.h"
 #include "generate/fake_world.h"
-#include "generate/metric_names.h"
+#include "generate/request/metric_names.h"
 #include "generate/small_drafter.h"
-#include "generate/speculative/draft_vocabulary.h"
 #include "grammar/grammar.h"
 
 namespace gen::generate {

@@ -10,9 +10,9 @@
 
 #include "base/rng.h"
 #include "generate/batch_run.h"
-#include "generate/generation.h"
-#include "generate/generator.h"
-#include "generate/session.h"
+#include "generate/loop/generation.h"
+#include "generate/loop/generator.h"
+#include "generate/loop/session.h"
 #include "support/fake_model.h"
 
 namespace gen::generate {

@@ -7,12 +7,12 @@
 #include <string>
 #include <utility>
 
-#include "cache/sequence/paged_cache.h"
 #include "cache/prefix/prefix_cache.h"
+#include "cache/sequence/paged_cache.h"
 #include "engine/memory/host_memory.h"
-#include "generate/generator.h"
+#include "generate/loop/generator.h"
+#include "generate/loop/session.h"
 #include "generate/said.h"
-#include "generate/session.h"
 #include "generate/watched_model.h"
 #include "support/drift_model.h"
 

@@ -10,8 +10,8 @@
 #include "base/metrics_memory.h"
 #include "generate/batch_run.h"
 #include "generate/knowing_drafter.h"
-#include "generate/metric_names.h"
 #include "generate/prefix_world.h"
+#include "generate/request/metric_names.h"
 #include "support/counting_new.h"
 #include "support/sanitized.h"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "generate/batch_run.h"
-#include "generate/generator.h"
 #include "generate/knowing_drafter.h"
+#include "generate/loop/generator.h"
 #include "generate/said.h"
 #include "generate/watched_model.h"
 #include "support/drift_model.h"

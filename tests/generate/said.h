@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "cache/state/state_file.h"
-#include "generate/generation.h"
-#include "generate/session.h"
+#include "generate/loop/generation.h"
+#include "generate/loop/session.h"
 
 namespace gen::generate {
 

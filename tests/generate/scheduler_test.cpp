@@ -2,7 +2,7 @@
 // Proves a step's contract with a recording model: reserve, run, hand out; what ran is its owner's
 // to commit, and nobody else's; one sequence's failure is its own; concurrent sequences get what
 // they would get alone.
-#include "generate/scheduler.h"
+#include "generate/step/scheduler.h"
 
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ struct Stepper {
     made.tokens = tokens;
     made.first_position = cache.length();
     made.wants = wants;
-    made.logits = logits.data();
+    made.query.logits = logits.data();
     return made;
   }
 
@@ -181,7 +181,7 @@ TEST(Scheduler, DraftsOfAStarvedRequestAreGone) {
   request.tokens = token;
   request.first_position = 1;
   request.wants = wants;
-  request.logits = logits.data();
+  request.query.logits = logits.data();
   request.draft = &job;
   scheduler.submit(&request);
   for (int i = 0; i < 2; ++i) {
@@ -389,7 +389,7 @@ TEST(Scheduler, QuickParticipantsMeetAgain) {
   Scheduler scheduler(model, limits);
   constexpr int kSteps = 20;
   const std::vector<int32_t> token{1};
-  Participant participants[2] = {Participant(&scheduler), Participant(&scheduler)};
+  Participant participants[2] = {Participant(&scheduler.queue()), Participant(&scheduler.queue())};
   Stepper steppers[2];
   StepRequest first[2];
   for (int i : {0, 1}) {
@@ -423,8 +423,8 @@ TEST(Scheduler, QuickParticipantsMeetAgain) {
 TEST(Scheduler, PollingWaitsForCallsThatHaveTokensToGive) {
   const FakeModel model(kVocab);
   Scheduler scheduler(model, {8, 512, 512});
-  Participant quick(&scheduler);
-  Participant rich(&scheduler);
+  Participant quick(&scheduler.queue());
+  Participant rich(&scheduler.queue());
   Stepper one;
   Stepper two;
   const std::vector<int32_t> token{1};
@@ -459,7 +459,7 @@ TEST(Scheduler, PollingWaitsForCallsThatHaveTokensToGive) {
   scheduler.queue().note_said(&rich, true);
   scheduler.queue().note_ended(&rich);
   {
-    Participant leaves(&scheduler);
+    Participant leaves(&scheduler.queue());
     scheduler.queue().note_said(&leaves, true);
   }
   StepRequest back = two.request(token);

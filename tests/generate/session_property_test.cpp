@@ -19,11 +19,11 @@
 
 #include "generate/batch_run.h"
 #include "generate/cache_forms.h"
+#include "generate/draft/drafter_list.h"
+#include "generate/draft/ngram_lookup.h"
+#include "generate/draft/suffix_lookup.h"
 #include "generate/knowing_drafter.h"
 #include "generate/small_drafter.h"
-#include "generate/speculative/drafter_chain.h"
-#include "generate/speculative/ngram_lookup.h"
-#include "generate/speculative/suffix_lookup.h"
 #include "grammar/grammar.h"
 #include "support/sanitized.h"
 
@@ -185,7 +185,7 @@ class Program {
       case 6:
         return small_drafter(most, draw(random_, 0, 1) == 0, draw(random_, 2, 20));
       case 7:
-        return std::make_shared<DrafterChain>(suffix, small_drafter(most, true, 9));
+        return std::make_shared<DrafterList>(suffix, small_drafter(most, true, 9));
       case 8:
         return layers_drafter(most, far);
       default:

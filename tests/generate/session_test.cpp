@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves everything a session does beside generating, and the options of the generator behind it.
-#include "generate/generation.h"
-#include "generate/generator.h"
-#include "generate/session.h"
+#include "generate/loop/generation.h"
+#include "generate/loop/generator.h"
+#include "generate/loop/session.h"
 
 #include <gtest/gtest.h>
 

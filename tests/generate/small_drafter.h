@@ -7,7 +7,7 @@
 
 #include "engine/memory/host_memory.h"
 #include "generate/cache_forms.h"
-#include "generate/speculative/model_drafter.h"
+#include "generate/draft/model_drafter.h"
 
 namespace gen::generate {
 

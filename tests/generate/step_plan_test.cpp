@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves the rules by which a step is chosen: whoever is first always, then decoding, then prompts
 // cut to the rows that are left; priorities, and that nobody is passed over for ever.
-#include "generate/step_plan.h"
+#include "generate/step/step_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 namespace gen::generate {
 namespace {
 
-using Parts = std::vector<std::pair<size_t, int32_t>>;  // index of the request, rows of it
+using Slices = std::vector<std::pair<size_t, int32_t>>;  // index of the request, rows of it
 
 struct Waiting {
   explicit Waiting(const std::vector<size_t>& rows) : requests(rows.size()) {
@@ -24,61 +24,61 @@ struct Waiting {
       queue.push_back(&requests[i]);
     }
   }
-  Parts plan(StepLimits limits) {
+  Slices plan(StepLimits limits) {
     StepPlan made;
-    made.parts.push_back({nullptr, 77});  // leftovers of a former step
+    made.slices.push_back({nullptr, 77});  // leftovers of a former step
     plan_step(queue, limits, &made);
-    Parts parts;
-    for (const StepPlan::Part& part : made.parts) {
-      parts.emplace_back(static_cast<size_t>(part.request - requests.data()), part.rows);
+    Slices slices;
+    for (const StepPlan::Slice& slice : made.slices) {
+      slices.emplace_back(static_cast<size_t>(slice.request - requests.data()), slice.rows);
     }
-    return parts;
+    return slices;
   }
   std::vector<StepRequest> requests;
   std::vector<StepRequest*> queue;
 };
 
-Parts chosen(const std::vector<size_t>& rows, StepLimits limits) {
+Slices chosen(const std::vector<size_t>& rows, StepLimits limits) {
   return Waiting(rows).plan(limits);
 }
 
-TEST(StepPlan, NothingWaiting) { EXPECT_EQ(chosen({}, {4, 100, 100}), Parts{}); }
+TEST(StepPlan, NothingWaiting) { EXPECT_EQ(chosen({}, {4, 100, 100}), Slices{}); }
 
 TEST(StepPlan, OneSequenceTakesTheOldest) {
-  EXPECT_EQ(chosen({50, 1, 1}, {1, 100, 100}), (Parts{{0, 50}}));
-  EXPECT_EQ(chosen({1, 50, 1}, {1, 100, 100}), (Parts{{0, 1}}));
+  EXPECT_EQ(chosen({50, 1, 1}, {1, 100, 100}), (Slices{{0, 50}}));
+  EXPECT_EQ(chosen({1, 50, 1}, {1, 100, 100}), (Slices{{0, 1}}));
 }
 
 TEST(StepPlan, DecodingBeforePrompts) {
   EXPECT_EQ(chosen({1, 50, 1, 30, 1}, {8, 100, 100}),
-            (Parts{{0, 1}, {2, 1}, {4, 1}, {1, 50}, {3, 30}}));
+            (Slices{{0, 1}, {2, 1}, {4, 1}, {1, 50}, {3, 30}}));
 }
 
 TEST(StepPlan, TheFirstIsNeverPassedOver) {
-  EXPECT_EQ(chosen({90, 1, 1, 1}, {2, 100, 100}), (Parts{{1, 1}, {0, 90}}));
-  EXPECT_EQ(chosen({90, 1, 1, 1}, {8, 2, 100}), (Parts{{1, 1}, {0, 1}}));
-  EXPECT_EQ(chosen({90, 1, 1, 1}, {8, 1, 100}), (Parts{{0, 1}}));
-  EXPECT_EQ(chosen({1, 90, 1, 1}, {8, 3, 100}), (Parts{{0, 1}, {2, 1}, {3, 1}}));
+  EXPECT_EQ(chosen({90, 1, 1, 1}, {2, 100, 100}), (Slices{{1, 1}, {0, 90}}));
+  EXPECT_EQ(chosen({90, 1, 1, 1}, {8, 2, 100}), (Slices{{1, 1}, {0, 1}}));
+  EXPECT_EQ(chosen({90, 1, 1, 1}, {8, 1, 100}), (Slices{{0, 1}}));
+  EXPECT_EQ(chosen({1, 90, 1, 1}, {8, 3, 100}), (Slices{{0, 1}, {2, 1}, {3, 1}}));
 }
 
 TEST(StepPlan, PromptsAreCutToTheirBudget) {
-  EXPECT_EQ(chosen({200, 1}, {8, 512, 64}), (Parts{{1, 1}, {0, 64}}));
-  EXPECT_EQ(chosen({1, 60, 60, 30}, {8, 512, 100}), (Parts{{0, 1}, {1, 60}, {2, 40}}));
-  EXPECT_EQ(chosen({1, 60, 60, 30}, {8, 71, 100}), (Parts{{0, 1}, {1, 60}, {2, 10}}));
-  EXPECT_EQ(chosen({1, 1, 1}, {8, 2, 100}), (Parts{{0, 1}, {1, 1}}));
+  EXPECT_EQ(chosen({200, 1}, {8, 512, 64}), (Slices{{1, 1}, {0, 64}}));
+  EXPECT_EQ(chosen({1, 60, 60, 30}, {8, 512, 100}), (Slices{{0, 1}, {1, 60}, {2, 40}}));
+  EXPECT_EQ(chosen({1, 60, 60, 30}, {8, 71, 100}), (Slices{{0, 1}, {1, 60}, {2, 10}}));
+  EXPECT_EQ(chosen({1, 1, 1}, {8, 2, 100}), (Slices{{0, 1}, {1, 1}}));
 }
 
 TEST(StepPlan, PriorityBeforeAge) {
   Waiting waiting({1, 1, 40, 1});
   waiting.requests[1].urgency.priority = 1;
   waiting.requests[3].urgency.priority = 2;
-  EXPECT_EQ(waiting.plan({2, 100, 100}), (Parts{{3, 1}, {1, 1}}));
+  EXPECT_EQ(waiting.plan({2, 100, 100}), (Slices{{3, 1}, {1, 1}}));
   waiting.requests[2].urgency.priority = 9;
-  EXPECT_EQ(waiting.plan({2, 100, 100}), (Parts{{3, 1}, {2, 40}}));
+  EXPECT_EQ(waiting.plan({2, 100, 100}), (Slices{{3, 1}, {2, 40}}));
   waiting.requests[0].passed_over = kMaxPassedOver;
-  EXPECT_EQ(waiting.plan({2, 100, 100}), (Parts{{0, 1}, {3, 1}}));
-  EXPECT_EQ(waiting.plan({2, 100, 100, kMaxPassedOver + 1}), (Parts{{3, 1}, {2, 40}}));
-  EXPECT_EQ(waiting.plan({2, 100, 100, 0}), (Parts{{0, 1}, {1, 1}}));
+  EXPECT_EQ(waiting.plan({2, 100, 100}), (Slices{{0, 1}, {3, 1}}));
+  EXPECT_EQ(waiting.plan({2, 100, 100, kMaxPassedOver + 1}), (Slices{{3, 1}, {2, 40}}));
+  EXPECT_EQ(waiting.plan({2, 100, 100, 0}), (Slices{{0, 1}, {1, 1}}));
 }
 
 // Whatever comes: limits hold, nobody twice, and each request runs within a number of steps that
@@ -101,14 +101,14 @@ TEST(StepPlan, NobodyStarves) {
     };
     for (StepRequest& request : waiting.requests) renew(request);
     for (int step = 0; step < 300; ++step) {
-      const Parts parts = waiting.plan(limits);
-      ASSERT_FALSE(parts.empty());
-      ASSERT_LE(parts.size(), static_cast<size_t>(limits.max_sequences));
+      const Slices slices = waiting.plan(limits);
+      ASSERT_FALSE(slices.empty());
+      ASSERT_LE(slices.size(), static_cast<size_t>(limits.max_sequences));
       int32_t rows = 0;
       int32_t prompt_rows = 0;
       for (size_t i = 0; i < since.size(); ++i) ++since[i];
       for (StepRequest& request : waiting.requests) ++request.passed_over;
-      for (const auto& [index, taken] : parts) {
+      for (const auto& [index, taken] : slices) {
         StepRequest& request = waiting.requests[index];
         ASSERT_GE(taken, 1);
         ASSERT_LE(taken, request.rows());
@@ -141,7 +141,7 @@ TEST(StepPlan, DraftsGetWhatIsLeft) {
     StepPlan made;
     plan_step(waiting.queue, limits, &made);
     std::vector<int32_t> given;
-    for (const StepPlan::Part& part : made.parts) given.push_back(part.drafts);
+    for (const StepPlan::Slice& slice : made.slices) given.push_back(slice.drafts);
     return given;
   };
   using Given = std::vector<int32_t>;

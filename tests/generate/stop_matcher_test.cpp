@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that no byte of a stop string gets out and that nothing is held back longer than needed,
 // against searching and comparing the whole text at every step.
-#include "generate/stop_matcher.h"
+#include "generate/text/stop_matcher.h"
 
 #include <gtest/gtest.h>
 

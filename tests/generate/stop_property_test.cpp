@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "generate/fake_world.h"
-#include "generate/generation.h"
+#include "generate/loop/generation.h"
 
 namespace gen::generate {
 namespace {

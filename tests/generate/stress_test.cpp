@@ -12,13 +12,13 @@
 #include <random>
 #include <thread>
 
-#include "cache/sequence/paged_cache.h"
 #include "cache/prefix/prefix_cache.h"
+#include "cache/sequence/paged_cache.h"
 #include "engine/memory/host_memory.h"
 #include "generate/batch_run.h"
-#include "generate/generation.h"
-#include "generate/generator.h"
-#include "generate/session.h"
+#include "generate/loop/generation.h"
+#include "generate/loop/generator.h"
+#include "generate/loop/session.h"
 #include "support/fake_model.h"
 #include "support/loaded_tiny.h"
 

@@ -68,31 +68,30 @@ struct Fixture {
     owned.batch.best = {30, best_tokens.data(), best_logits.data(), 3};
     limits.best = true;
   }
-  void mask(std::vector<RowMask> given) {
-    masks = std::move(given);
-    owned.batch.masks = masks;
+  void mask(const std::vector<int32_t>& rows) {
+    for (const int32_t row : rows) extras.push_back({.row = row, .mask = bits});
+    owned.batch.extras = extras;
   }
   /// Tokens 0, `token` and 29 of each row.
-  void aside(std::vector<int32_t> rows, int32_t token = 3) {
+  void aside(const std::vector<int32_t>& rows, int32_t token = 3) {
     tokens_aside = {0, token, 29};
-    for (const int32_t row : rows) asides.push_back({row, tokens_aside});
-    owned.batch.asides = asides;
-    owned.batch.aside_logits = &hidden;
+    for (const int32_t row : rows) extras.push_back({.row = row, .aside = tokens_aside});
+    owned.batch.extras = extras;
+    owned.batch.best.aside_logits = &hidden;
   }
 
   std::vector<int32_t> best_tokens;
   std::vector<float> best_logits;
-  std::vector<RowMask> masks;
-  void mass(std::vector<RowMass> given) {
-    masses = std::move(given);
-    owned.batch.masses = masses;
+  void mass(std::vector<RowExtras> given) {
+    extras = std::move(given);
+    owned.batch.extras = extras;
     owned.batch.best.mass = masses_of_rows;
     owned.batch.best.mass_parts = 1;
   }
 
-  std::vector<RowMass> masses;
+  std::vector<RowExtras> extras;
+  const uint32_t bits[1] = {~uint32_t{0}};
   double masses_of_rows[3] = {};
-  std::vector<RowAside> asides;
   std::vector<int32_t> tokens_aside;
   std::vector<float> hidden_rows;
   float hidden = 0.0F;
@@ -144,8 +143,9 @@ const Case kCases[] = {
     {"good_masks_and_tokens_aside",
      [](F& f) {
        f.want_best();
-       f.mask({{1, {}}, {3, {}}});
-       f.aside({1, 4});
+       f.mask({1, 3});
+       f.extras[0].aside = f.tokens_aside = {0, 3, 29};
+       f.aside({4});
      },
      Code::kOk},
     {"good_without_logits",
@@ -218,86 +218,86 @@ const Case kCases[] = {
     {"mask_of_a_row_with_logits",
      [](F& f) {
        f.want_best();
-       f.mask({{2, {}}});
+       f.mask({2});
      },
-     Code::kInvalidArgument, "a mask for row 2"},
+     Code::kInvalidArgument, "extras for row 2"},
     {"mask_of_no_row",
      [](F& f) {
        f.want_best();
-       f.mask({{5, {}}});
+       f.mask({5});
      },
-     Code::kInvalidArgument, "a mask for row 5"},
+     Code::kInvalidArgument, "extras for row 5"},
     {"mask_before_the_first_row",
      [](F& f) {
        f.want_best();
-       f.mask({{-1, {}}});
+       f.mask({-1});
      },
-     Code::kInvalidArgument, "a mask for row -1"},
+     Code::kInvalidArgument, "extras for row -1"},
     {"two_masks_of_a_row",
      [](F& f) {
        f.want_best();
-       f.mask({{1, {}}, {1, {}}});
+       f.mask({1, 1});
      },
-     Code::kInvalidArgument, "a mask for row 1"},
+     Code::kInvalidArgument, "extras for row 1"},
     {"chains_of_rows_that_want_logits",
      [](F& f) {
-       f.limits.chains = true;
-       f.owned.batch.chained = 2;
+       f.limits.multi_step = true;
+       f.owned.batch.multi_steps = 2;
      },
      Code::kInvalidArgument, "chains of 2 rows that want more than the best token"},
     {"chains_of_another_length",
      [](F& f) {
        f.want_best();
-       f.limits.chains = true;
+       f.limits.multi_step = true;
        f.owned.wants.assign(5, kWantsBest);
        f.owned.batch.wants = f.owned.wants;
        f.owned.batch.best = {1, f.best_tokens.data(), f.best_logits.data(), 5};
-       f.owned.batch.chained = 4;
+       f.owned.batch.multi_steps = 4;
      },
      Code::kInvalidArgument, "rows in chains of 4"},
-    {"chains_where_rows_run_together", [](F& f) { f.owned.batch.chained = 2; }, Code::kUnsupported,
-     "chains of 2 rows, the model runs rows together"},
+    {"chains_where_rows_run_together", [](F& f) { f.owned.batch.multi_steps = 2; },
+     Code::kUnsupported, "chains of 2 rows, the model runs rows together"},
     {"good_masses",
      [](F& f) {
        f.want_best();
-       f.mass({{1, 0.5}, {4, 1.0}});
+       f.mass({{.row = 1, .temperature = 0.5}, {.row = 4, .temperature = 1.0}});
      },
      Code::kOk},
     {"mass_of_a_row_with_logits",
      [](F& f) {
        f.want_best();
-       f.mass({{2, 1.0}});
+       f.mass({{.row = 2, .temperature = 1.0}});
      },
-     Code::kInvalidArgument, "a mass for row 2"},
+     Code::kInvalidArgument, "extras for row 2"},
     {"mass_of_a_row_twice",
      [](F& f) {
        f.want_best();
-       f.mass({{1, 1.0}, {1, 1.0}});
+       f.mass({{.row = 1, .temperature = 1.0}, {.row = 1, .temperature = 1.0}});
      },
-     Code::kInvalidArgument, "a mass for row 1"},
+     Code::kInvalidArgument, "extras for row 1"},
     {"mass_at_no_temperature",
      [](F& f) {
        f.want_best();
-       f.mass({{1, std::numeric_limits<double>::quiet_NaN()}});
+       f.mass({{.row = 1, .temperature = std::numeric_limits<double>::quiet_NaN()}});
      },
      Code::kInvalidArgument, "the mass of row 1 at temperature nan"},
     {"mass_of_another_vocabulary",
      [](F& f) {
        f.want_best();
-       f.mass({{1, 1.0}});
+       f.mass({{.row = 1, .temperature = 1.0}});
        f.owned.batch.best.mass_parts = 2;
      },
      Code::kInvalidArgument, "mass in 1 parts, there is room for 2"},
     {"part_without_room",
      [](F& f) {
        f.want_best();
-       f.mass({{1, 1.0, 0.5}});
+       f.mass({{.row = 1, .temperature = 1.0, .place = 0.5}});
      },
      Code::kInvalidArgument, "row 1 wants a part"},
     {"mass_without_room",
      [](F& f) {
        f.want_best();
-       f.mass({{1, 1.0}});
+       f.mass({{.row = 1, .temperature = 1.0}});
        f.owned.batch.best.mass = nullptr;
      },
      Code::kInvalidArgument, "mass in 1 parts, there is room for 0"},
@@ -306,13 +306,13 @@ const Case kCases[] = {
        f.want_best();
        f.aside({3, 1});
      },
-     Code::kInvalidArgument, "tokens aside for row 1"},
+     Code::kInvalidArgument, "extras for row 1"},
     {"tokens_aside_of_a_row_twice",
      [](F& f) {
        f.want_best();
        f.aside({3, 3});
      },
-     Code::kInvalidArgument, "tokens aside for row 3"},
+     Code::kInvalidArgument, "extras for row 3"},
     {"aside_no_token",
      [](F& f) {
        f.want_best();
@@ -329,7 +329,7 @@ const Case kCases[] = {
      [](F& f) {
        f.want_best();
        f.aside({3});
-       f.owned.batch.aside_logits = nullptr;
+       f.owned.batch.best.aside_logits = nullptr;
      },
      Code::kInvalidArgument, "no room for the logits of tokens aside of row 3"},
     {"tap_at_two_places",

@@ -74,22 +74,18 @@ struct BestBatch : test::OwnedBatch {
     batch.best = {best_of, tokens_found.data(), logits_found.data(),
                   kRows,   mass_found.data(),   mass_parts(kVocab)};
     batch.best.part = part_found.data();
-    batch.masses = masses;
-    batch.masks = masks;
-    batch.asides = asides;
+    batch.extras = extras;
     size_t n_aside = 0;
-    for (const RowAside& aside : asides) n_aside += aside.tokens.size();
+    for (const RowExtras& each : extras) n_aside += each.aside.size();
     aside_found.assign(n_aside + 1, -77.0F);
-    batch.aside_logits = aside_found.data();
+    batch.best.aside_logits = aside_found.data();
     return batch;
   }
   int32_t best_of;
   std::vector<int32_t> tokens_found;
   std::vector<float> logits_found;
-  std::vector<RowMask> masks;
-  std::vector<RowAside> asides;
+  std::vector<RowExtras> extras;
   std::vector<float> aside_found;
-  std::vector<RowMass> masses;
   std::vector<double> mass_found;
   std::vector<float> part_found;
 };
@@ -108,19 +104,19 @@ void expect_sorted(const BestBatch& batch, std::span<const float> logits, size_t
                    size_t place) {
   std::vector<float> edited(logits.begin(), logits.end());
   size_t at = 0;
-  for (const RowAside& aside : batch.asides) {
-    for (const int32_t token : aside.tokens) {
+  for (const RowExtras& each : batch.extras) {
+    for (const int32_t token : each.aside) {
       const float found = batch.aside_found[at++];
-      if (aside.row != static_cast<int32_t>(row)) continue;
+      if (each.row != static_cast<int32_t>(row)) continue;
       EXPECT_EQ(found, logits[static_cast<size_t>(token)]) << "row " << row << ", " << token;
       edited[static_cast<size_t>(token)] = -INFINITY;
     }
   }
   EXPECT_EQ(batch.aside_found[at], -77.0F);
-  for (const RowMask& mask : batch.masks) {
-    if (mask.row != static_cast<int32_t>(row)) continue;
+  for (const RowExtras& each : batch.extras) {
+    if (each.row != static_cast<int32_t>(row) || each.mask.empty()) continue;
     for (size_t i = 0; i < edited.size(); ++i) {
-      const bool there = i / 32 < mask.bits.size() && (mask.bits[i / 32] >> (i % 32) & 1U) != 0;
+      const bool there = i / 32 < each.mask.size() && (each.mask[i / 32] >> (i % 32) & 1U) != 0;
       if (!there) edited[i] = -INFINITY;
     }
   }
@@ -129,8 +125,8 @@ void expect_sorted(const BestBatch& batch, std::span<const float> logits, size_t
   std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
     return edited[static_cast<size_t>(a)] > edited[static_cast<size_t>(b)];
   });
-  for (const RowMass& mass : batch.masses) {
-    if (mass.row != static_cast<int32_t>(row)) continue;
+  for (const RowExtras& mass : batch.extras) {
+    if (mass.row != static_cast<int32_t>(row) || mass.temperature == 0.0) continue;
     double want = 0.0;
     for (const float logit : edited) {
       const auto best = static_cast<double>(edited[static_cast<size_t>(order[0])]);
@@ -159,11 +155,13 @@ std::vector<float> check_mixed(Machine& machine, int32_t k, bool only_best) {
   }
   const std::vector<uint32_t> odd(3, 0xAAAAAAAAU);
   const std::vector<uint32_t> few = {0x00000110U};
-  batch.masks = {{1, odd}, {8, few}, {17, odd}};
   const std::vector<int32_t> many = {69, 4, 60, 4, 0};  // one of them twice
   const std::vector<int32_t> one = {7};
-  batch.asides = {{2, one}, {8, many}, {11, many}, {17, {}}};
-  batch.masses = {{1, 0.5, 0.2}, {8, 2.0}, {17, 1.0, 0.0}};
+  batch.extras = {{.row = 1, .mask = odd, .temperature = 0.5, .place = 0.2},
+                  {.row = 2, .aside = one},
+                  {.row = 8, .mask = few, .aside = many, .temperature = 2.0},
+                  {.row = 11, .aside = many},
+                  {.row = 17, .mask = odd, .temperature = 1.0, .place = 0.0}};
   if (!only_best) batch.wants[17] = kWantsBest;
   EXPECT_TRUE(machine.run(batch.finish_best()).ok());
   size_t n_logits = 0;
@@ -218,7 +216,7 @@ TEST(BestRows, OfAddedRowsNothingComesBack) {
                            : row < kBest + n_logits ? kWantsLogits
                                                     : kWantsNothing;
       }
-      batch.masses = {{0, 1.0}, {4, 0.5, 0.5}};
+      batch.extras = {{.row = 0, .temperature = 1.0}, {.row = 4, .temperature = 0.5, .place = 0.5}};
       batch.finish_best().best.rows = kBest;
       ASSERT_TRUE(machine.run(batch.batch).ok());
       for (size_t row = 0; row < kBest; ++row) {
@@ -282,7 +280,7 @@ TEST(During, MasksThatItWritesCount) {
     rule.batch = &batch;
     std::fill(batch.wants.begin(), batch.wants.end(), uint8_t{kWantsBest});
     batch.wants[0] = kWantsLogits;
-    batch.masks = {{3, rule.bits}, {18, rule.bits}};
+    batch.extras = {{.row = 3, .mask = rule.bits}, {.row = 18, .mask = rule.bits}};
     batch.finish_best().during = {Rule::write, &rule};
     ASSERT_TRUE(machine.run(batch.batch).ok());
     EXPECT_EQ(rule.calls, 1);  // of two chunks
@@ -411,9 +409,8 @@ TEST(BestRows, EveryFailedAllocationIsReportedAndTheStepCanBeMadeAgain) {
       BestBatch batch(*cache, 2);
       const std::vector<uint32_t> odd(3, 0xAAAAAAAAU);
       std::fill(batch.wants.begin(), batch.wants.end(), uint8_t{kWantsBest});
-      batch.masks = {{1, odd}};
       const std::vector<int32_t> aside = {4};
-      batch.asides = {{8, aside}};
+      batch.extras = {{.row = 1, .mask = odd}, {.row = 8, .aside = aside}};
       batch.finish_best();
       allocator.calls = 0;
       allocator.fail_at = n;

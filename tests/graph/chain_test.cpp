@@ -90,7 +90,7 @@ struct BestBatch : test::OwnedBatch {
     found.assign(tokens.size() + 1, -77);
     values.assign(tokens.size() + 1, -77.0F);
     batch.best = {1, found.data(), values.data(), tokens.size()};
-    batch.chained = links;
+    batch.multi_steps = links;
   }
   std::vector<int32_t> found;
   std::vector<float> values;
@@ -109,7 +109,7 @@ Said step_by_step(Machine& machine) {
             std::vector<std::vector<float>>(last.size())};
   for (size_t n = 0; n < kTokens; ++n) {
     BestBatch batch(machine, last, 1);
-    batch.batch.chained = 0;
+    batch.batch.multi_steps = 0;
     EXPECT_TRUE(machine.run(batch.batch).ok());
     batch.commit();
     for (size_t i = 0; i < last.size(); ++i) {

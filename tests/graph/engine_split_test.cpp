@@ -85,7 +85,7 @@ std::vector<float> live(Machine& machine, int64_t vocab, int64_t hidden, int32_t
       batch.wants = {kWantsBest, kWantsLogits, kWantsNothing, kWantsBest};
     }
     const std::vector<uint32_t> mask = {0x55555555U};
-    const RowMask masks[] = {{3, mask}};
+    const RowExtras extras[] = {{.row = 3, .mask = mask}};
     int32_t tokens[4] = {};
     float logits[4] = {};
     std::vector<float> taps_of(static_cast<size_t>(2 * rows * hidden));
@@ -93,7 +93,7 @@ std::vector<float> live(Machine& machine, int64_t vocab, int64_t hidden, int32_t
     batch.finish(vocab).embeddings = given;
     batch.batch.taps = taps;
     if (step == 2) {
-      batch.batch.masks = masks;
+      batch.batch.extras = extras;
       batch.batch.best = {2, tokens, logits, 2};
     }
     const Status status = machine.run(batch.batch);

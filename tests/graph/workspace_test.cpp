@@ -69,18 +69,14 @@ TEST(Workspace, SteadyStepsTakeNoMemory) {
   int32_t tokens[4] = {};
   float logits[4] = {};
   const uint32_t bits[] = {~uint32_t{0}};
-  const RowMask masks[] = {{3, bits}};
   const int32_t aside[] = {2, 5};
-  const RowAside asides[] = {{0, aside}};
+  const RowExtras extras[] = {{.row = 0, .aside = aside, .temperature = 0.5, .place = 0.5},
+                              {.row = 3, .mask = bits}};
   float aside_logits[2] = {};
-  const RowMass masses[] = {{0, 0.5, 0.5}};
   double mass[2] = {};
   std::vector<float> part(2 * kMassPart);
-  batch.batch.best = {2, tokens, logits, 2, mass, 1, part.data()};
-  batch.batch.masses = masses;
-  batch.batch.masks = masks;
-  batch.batch.asides = asides;
-  batch.batch.aside_logits = aside_logits;
+  batch.batch.best = {2, tokens, logits, 2, mass, 1, part.data(), aside_logits};
+  batch.batch.extras = extras;
   const auto step = [&] {
     auto workspace = pool.borrow();
     return workspace.ok() && plan.value()->run(batch.batch, **workspace).ok();

@@ -127,7 +127,7 @@ namespace LibGenerate
 
     internal static class Call
     {
-        /// <summary>Runs a call that gives a result; a failure has what there was by then.</summary>
+        /// <summary>Runs a call that gives a result; a failure has the partial result.</summary>
         internal static Result Run(Sampling sampling, CancellationToken token, Generating generate)
         {
             IntPtr result = IntPtr.Zero;

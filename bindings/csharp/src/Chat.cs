@@ -8,7 +8,7 @@ using System.Threading.Tasks;
 namespace LibGenerate
 {
     /// <summary>
-    /// A conversation, laid out as a model was trained to see it, by the chat template of its file. Only what the template
+    /// A conversation, rendered as a model was trained to see it, by the chat template of its file. Only what the template
     /// writes becomes special tokens: a message that holds "&lt;|im_end|&gt;" cannot end its turn. One thread at a time, a
     /// second one gets Status.Busy. Of a call that throws nothing has changed.
     /// </summary>
@@ -38,7 +38,7 @@ namespace LibGenerate
             return this;
         }
 
-        /// <summary>Sets who wrote the last message.</summary>
+        /// <summary>Sets the author of the last message.</summary>
         public Chat SetName(string name)
         {
             if (name == null) throw new ArgumentNullException("name");
@@ -46,7 +46,7 @@ namespace LibGenerate
             return this;
         }
 
-        /// <summary>Sets what the assistant thought before it gave the last message.</summary>
+        /// <summary>Sets the assistant's reasoning before the last message.</summary>
         public Chat SetReasoning(string text)
         {
             if (text == null) throw new ArgumentNullException("text");
@@ -70,7 +70,7 @@ namespace LibGenerate
         }
 
         /// <summary>
-        /// Adds what a tool returned. The id of the call that it answers and the name of the tool may be null.
+        /// Adds the result of a tool call. The id of the call that it answers and the name of the tool may be null.
         /// </summary>
         public Chat AddToolResult(string id, string name, string text)
         {
@@ -103,7 +103,7 @@ namespace LibGenerate
             return this;
         }
 
-        /// <summary>Keeps the first n messages, or takes the last -n back, to edit or regenerate what came behind them.</summary>
+        /// <summary>Keeps the first n messages, or removes the last -n, to edit or regenerate them.</summary>
         public Chat Truncate(int n)
         {
             Native.gen_chat_truncate(Handle, n);
@@ -175,7 +175,7 @@ namespace LibGenerate
             return Run(Utf8.Bytes(text), sampling, cancellationToken);
         }
 
-        /// <summary>The same on a thread of its own.</summary>
+        /// <summary>The same on a separate thread.</summary>
         public Task<Result> SendAsync(string text, Sampling sampling = null,
                                       CancellationToken cancellationToken = default(CancellationToken))
         {
@@ -248,7 +248,7 @@ namespace LibGenerate
         }
     }
 
-    /// <summary>A chat template by itself, to see what it makes of a conversation. Any number of threads share one.</summary>
+    /// <summary>A chat template by itself, to see how it renders a conversation. Any number of threads share one.</summary>
     public sealed class ChatTemplate : NativeObject
     {
         /// <summary>Compiles a template: Jinja, as the Transformers library evaluates it for chats.</summary>
@@ -280,7 +280,7 @@ namespace LibGenerate
         }
 
         /// <summary>
-        /// Renders a conversation, from JSON to JSON; gen_template_render of template.h tells the members of both.
+        /// Renders a conversation, from JSON to JSON; gen_template_render of template.h lists the members of both.
         /// </summary>
         public string Render(string request)
         {

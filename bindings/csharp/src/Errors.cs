@@ -11,7 +11,7 @@ namespace LibGenerate
     {
         /// <summary>It did not.</summary>
         Ok = Native.GEN_OK,
-        /// <summary>An argument is wrong in itself.</summary>
+        /// <summary>An argument is invalid in itself.</summary>
         InvalidArgument = Native.GEN_ERROR_INVALID_ARGUMENT,
         /// <summary>Memory could not be had.</summary>
         OutOfMemory = Native.GEN_ERROR_OUT_OF_MEMORY,

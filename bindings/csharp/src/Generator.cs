@@ -41,7 +41,7 @@ namespace LibGenerate
 
         /// <summary>
         /// Continues a prompt. A token that fires ends it within a token, also inside a long prompt, with a
-        /// GenerationCanceledException that has what there was by then.
+        /// GenerationCanceledException that has the partial result.
         /// </summary>
         public Result Generate(string prompt, Sampling sampling = null,
                                CancellationToken cancellationToken = default(CancellationToken))
@@ -52,7 +52,7 @@ namespace LibGenerate
                 Native.gen_generate(Handle, text, Utf8.Length(text), native, out result));
         }
 
-        /// <summary>The same on a thread of its own.</summary>
+        /// <summary>The same on a separate thread.</summary>
         public Task<Result> GenerateAsync(string prompt, Sampling sampling = null,
                                           CancellationToken cancellationToken = default(CancellationToken))
         {
@@ -117,7 +117,7 @@ namespace LibGenerate
             }
         }
 
-        /// <summary>The same on a thread of its own.</summary>
+        /// <summary>The same on a separate thread.</summary>
         public Task<IReadOnlyList<Result>> GenerateAsync(IEnumerable<Request> requests,
                                                          CancellationToken cancellationToken = default(CancellationToken))
         {
@@ -140,7 +140,7 @@ namespace LibGenerate
 
         /// <summary>
         /// Several texts from one prompt, which is run once: text i is what Generate gives with a seed that is larger by i. With
-        /// bestOf above n so many are generated, and the likeliest n given, best first. A token that fires ends all with a
+        /// bestOf above n so many are generated, and the n most probable returned, best first. A token that fires ends all with a
         /// GenerationCanceledException that has the results.
         /// </summary>
         public IReadOnlyList<Result> Generate(string prompt, int n, int bestOf, Sampling sampling = null,
@@ -176,14 +176,14 @@ namespace LibGenerate
             return new ChatSession(this, chat);
         }
 
-        /// <summary>What GeneratorOptions.PrefixCache has brought so far; Status.State without one.</summary>
+        /// <summary>Statistics of GeneratorOptions.PrefixCache so far; Status.State without one.</summary>
         public PrefixStats PrefixStats
         {
             get { return new PrefixStats(Handle); }
         }
 
         /// <summary>
-        /// What guesses have brought so far, by the key of a figure: see gen_generator_draft_stats of speculative.h.
+        /// Statistics of drafts so far, by key: see gen_generator_draft_stats of speculative.h.
         /// </summary>
         public double DraftStats(string key)
         {
@@ -192,7 +192,7 @@ namespace LibGenerate
             return value;
         }
 
-        /// <summary>Gives the blocks of GeneratorOptions.PrefixCache back, but for those that sessions use.</summary>
+        /// <summary>Gives the blocks of GeneratorOptions.PrefixCache back, except those that sessions use.</summary>
         public void ClearPrefixCache()
         {
             Native.gen_generator_prefix_clear(Handle);
@@ -207,7 +207,7 @@ namespace LibGenerate
         }
     }
 
-    /// <summary>What the prefix cache of a generator has brought.</summary>
+    /// <summary>Statistics of a generator's prefix cache.</summary>
     public struct PrefixStats
     {
         internal PrefixStats(Handle generator)
@@ -230,7 +230,7 @@ namespace LibGenerate
         public long Lookups { get; }
         /// <summary>Those that found one.</summary>
         public long Hits { get; }
-        /// <summary>Tokens that need not be evaluated again.</summary>
+        /// <summary>Tokens that were not evaluated again.</summary>
         public long Tokens { get; }
         /// <summary>Blocks held now.</summary>
         public long Blocks { get; }

@@ -14,7 +14,7 @@ namespace LibGenerate
 
         readonly List<KeyValuePair<string, string>> documents = new List<KeyValuePair<string, string>>();
 
-        /// <summary>A document that "$ref" of JSON Schemas can lead to, by its URI; nothing is fetched.</summary>
+        /// <summary>A document to which "$ref" of JSON Schemas may point, by its URI; nothing is fetched.</summary>
         public GrammarOptions AddSchema(string uri, string schema)
         {
             if (uri == null) throw new ArgumentNullException("uri");
@@ -95,7 +95,7 @@ namespace LibGenerate
 
         /// <summary>
         /// From a Lark file in llguidance's dialect, of which the rule start is the whole text; gen_grammar_from_lark of
-        /// grammar.h tells what there is.
+        /// grammar.h describes it.
         /// </summary>
         public static Grammar Lark(string text, GrammarOptions options = null)
         {
@@ -106,7 +106,7 @@ namespace LibGenerate
         }
 
         /// <summary>
-        /// From a regular expression as JavaScript has it, without slashes and flags. It is not a Regex of .NET: a class
+        /// From a regular expression in JavaScript's syntax, without slashes and flags. It is not a Regex of .NET: a class
         /// like \w is that of JavaScript.
         /// </summary>
         public static Grammar Regex(string pattern, GrammarOptions options = null)
@@ -148,7 +148,7 @@ namespace LibGenerate
             return new Grammar(options, Native.gen_grammar_any_json);
         }
 
-        /// <summary>What it is, as JSON: its kind, the states of its automata, their memory.</summary>
+        /// <summary>The grammar as JSON: its kind, the states of its automata, their memory.</summary>
         public string Describe()
         {
             return Sized.Text((byte[] buf, long capacity, out long n) =>
@@ -156,7 +156,7 @@ namespace LibGenerate
         }
 
         /// <summary>
-        /// Which strings, a vocabulary of one's own, can come behind a text. For a look at few places: a matcher is far
+        /// Which strings, such as a vocabulary of the caller's, may follow a text. Meant for a few positions: a matcher is far
         /// faster over many.
         /// </summary>
         public BitArray TokenMask(string text, IReadOnlyList<string> strings)

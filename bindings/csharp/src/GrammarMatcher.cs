@@ -6,7 +6,7 @@ using System.Collections;
 namespace LibGenerate
 {
     /// <summary>
-    /// Reads a text token by token and tells which tokens may come next, for programs that draw them themselves. One thread
+    /// Reads a text token by token and returns which tokens may come next, for programs that draw them themselves. One thread
     /// at a time. Of a call that throws nothing has changed.
     /// </summary>
     public sealed class GrammarMatcher : NativeObject
@@ -36,14 +36,14 @@ namespace LibGenerate
         }
 
         /// <summary>
-        /// Goes on by a token, or one that ends texts where the text may end; Status.Grammar if it cannot come.
+        /// Advances by a token, or by one that ends texts where the text may end; Status.Grammar if it is not allowed.
         /// </summary>
         public void AcceptToken(int token)
         {
             Native.gen_grammar_matcher_accept_token(Handle, token);
         }
 
-        /// <summary>Goes on by bytes, which need not be whole characters nor tokens.</summary>
+        /// <summary>Advances by bytes, which need not be whole characters or tokens.</summary>
         public void AcceptBytes(byte[] bytes)
         {
             if (bytes == null) throw new ArgumentNullException("bytes");
@@ -52,7 +52,7 @@ namespace LibGenerate
             Native.gen_grammar_matcher_accept_bytes(Handle, bytes, length);
         }
 
-        /// <summary>Goes on by text.</summary>
+        /// <summary>Advances by text.</summary>
         public void AcceptText(string text)
         {
             if (text == null) throw new ArgumentNullException("text");
@@ -76,7 +76,7 @@ namespace LibGenerate
             return Grammar.Set(bits, 256);
         }
 
-        /// <summary>Takes back what the last `count` accepting calls took.</summary>
+        /// <summary>Undoes the last `count` accepting calls.</summary>
         public void Rollback(int count)
         {
             if (count < 0) throw new ArgumentOutOfRangeException("count");

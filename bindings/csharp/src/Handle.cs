@@ -229,7 +229,7 @@ namespace LibGenerate
             get { return Handle.Closed; }
         }
 
-        /// <summary>Gives the native object up.</summary>
+        /// <summary>Releases the native object.</summary>
         public virtual void Dispose()
         {
             Handle.Dispose();

@@ -5,7 +5,7 @@ using System.Collections.Generic;
 
 namespace LibGenerate
 {
-    /// <summary>What the tokens of a pass may look at in a layer.</summary>
+    /// <summary>What the tokens of a pass may see in a layer.</summary>
     public sealed class KvMasked
     {
         internal KvMasked(float[] keys, float[] values, float[] mask, ushort[] halfMask, int[] keyShape, int[] valueShape,
@@ -24,7 +24,7 @@ namespace LibGenerate
         public float[] Keys { get; }
         /// <summary>Values.</summary>
         public float[] Values { get; }
-        /// <summary>0 where a token may look, else negative infinity; null with a binary16 mask.</summary>
+        /// <summary>0 where a token may see a cell, else negative infinity; null with a binary16 mask.</summary>
         public float[] Mask { get; }
         /// <summary>The same as bits of binary16, if SetConfig said so; else null.</summary>
         public ushort[] HalfMask { get; }
@@ -103,7 +103,7 @@ namespace LibGenerate
             return new KvBatchCache(cache);
         }
 
-        /// <summary>For what an encoder made of other input.</summary>
+        /// <summary>For the output of an encoder.</summary>
         public static KvBatchCache Encoder()
         {
             Loader.Ensure();
@@ -125,20 +125,20 @@ namespace LibGenerate
             return new KvBatchCache(cache) { parts = (KvBatchCache[])caches.Clone() };
         }
 
-        /// <summary>How GetMasked hands things out: padding, permuted values, "fp32" or "fp16" masks. Before Init.</summary>
+        /// <summary>The form of GetMasked's output: padding, permuted values, "fp32" or "fp16" masks. Before Init.</summary>
         public void SetConfig(int padding = 0, bool permutedValues = false, string maskType = null)
         {
             Native.kv_cache_set_config(Handle, padding, permutedValues ? 1 : 0, Utf8.Terminated(maskType, "maskType"));
             half = maskType == "fp16";
         }
 
-        /// <summary>A kv_cache_shift_fn that turns keys of shifted positions.</summary>
+        /// <summary>A kv_cache_shift_fn that rotates keys to shifted positions.</summary>
         public void SetShift(NativeSymbol shift, IntPtr user = default(IntPtr))
         {
             Native.kv_cache_set_shift(Handle, shift.Address, user);
         }
 
-        /// <summary>Most entries of one sequence; 0 for no quota.</summary>
+        /// <summary>Maximum entries of one sequence; 0 for no quota.</summary>
         public void SetQuota(int entries)
         {
             Native.kv_cache_set_quota(Handle, entries);
@@ -182,7 +182,7 @@ namespace LibGenerate
             Native.kv_cache_put(Handle, keys, keyHeads, keySize, values, valueHeads, valueSize, n);
         }
 
-        /// <summary>Copies what the tokens of this pass may look at in the chosen layer.</summary>
+        /// <summary>Copies what the tokens of this pass may see in the chosen layer.</summary>
         public unsafe KvMasked GetMasked()
         {
             var keyShape = new int[3];
@@ -228,13 +228,13 @@ namespace LibGenerate
             Native.kv_cache_set_causal(Handle, tokens, tokens == null ? 0 : tokens.Length);
         }
 
-        /// <summary>Makes a sequence begin as another does, without a copy.</summary>
+        /// <summary>Replaces a sequence by a prefix of another, without a copy.</summary>
         public void CopyPrefix(int source, int destination, int length)
         {
             Native.kv_cache_copy_prefix(Handle, source, destination, length);
         }
 
-        /// <summary>Whether a sequence may go on with a token at a position.</summary>
+        /// <summary>Whether a sequence may continue with a token at a position.</summary>
         public bool CanResume(int sequence, int position)
         {
             int can;
@@ -242,7 +242,7 @@ namespace LibGenerate
             return can != 0;
         }
 
-        /// <summary>Takes positions [begin, end) out of a sequence.</summary>
+        /// <summary>Removes positions [begin, end) from a sequence.</summary>
         public void Remove(int sequence, int begin = 0, int end = ToTheEnd)
         {
             Native.kv_cache_remove(Handle, sequence, begin, end);

@@ -23,7 +23,7 @@ namespace LibGenerate
         FullBuffer = Native.KV_CACHE_HAS_FULL_BUFFER
     }
 
-    /// <summary>A copy of what a layer holds: float32 [batch, seq, dim] in its own shape.</summary>
+    /// <summary>A copy of the content of a layer: float32 [batch, seq, dim] in its own shape.</summary>
     public sealed class KvLayer
     {
         internal KvLayer(float[] keys, float[] values, int[] keyShape, int[] valueShape)
@@ -44,7 +44,7 @@ namespace LibGenerate
         public IReadOnlyList<int> ValueShape { get; }
     }
 
-    /// <summary>A layer where it lies: addresses and strides in bytes, for as long as the cache says. All 0 for a miss.</summary>
+    /// <summary>A layer in place: addresses and strides in bytes, for as long as the cache says. All 0 for a miss.</summary>
     public struct KvSpan
     {
         internal KvSpan(long[] fields)
@@ -243,7 +243,7 @@ namespace LibGenerate
             }
         }
 
-        /// <summary>Copies what a layer holds.</summary>
+        /// <summary>Copies the content of a layer.</summary>
         public KvLayer Get(int layer)
         {
             var keyShape = new int[3];
@@ -265,7 +265,7 @@ namespace LibGenerate
             return size;
         }
 
-        /// <summary>Shows a layer where it lies.</summary>
+        /// <summary>Shows a layer in place.</summary>
         public KvSpan View(int layer)
         {
             var fields = new long[Native.GEN_BINDING_SPAN_FIELDS];
@@ -297,7 +297,7 @@ namespace LibGenerate
             get { return Native.kv_cache_num_layers(Handle); }
         }
 
-        /// <summary>Most positions of a layer.</summary>
+        /// <summary>Maximum positions of a layer.</summary>
         public int MaxSequenceLength
         {
             get { return Native.kv_cache_max_seq_len(Handle); }

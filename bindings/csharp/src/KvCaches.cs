@@ -21,7 +21,7 @@ namespace LibGenerate
             return cache;
         }
 
-        /// <summary>What an entry stands for: its first position and their number.</summary>
+        /// <summary>The positions of an entry: its first position and their number.</summary>
         public void Entry(int layer, int entry, out int first, out int positions)
         {
             Native.kv_cache_compressed_entry(Handle, layer, entry, out first, out positions);
@@ -103,7 +103,7 @@ namespace LibGenerate
         {
         }
 
-        /// <summary>What another left in the configured folder.</summary>
+        /// <summary>The cache that another left in the configured folder.</summary>
         public static TieredKvCache Open(TierConfig config)
         {
             return new TieredKvCache(Make(config, true));
@@ -140,7 +140,7 @@ namespace LibGenerate
             return Native.kv_cache_tiered_access_count(Handle, layer);
         }
 
-        /// <summary>Whether a warm form that loses something has been over what the layer holds.</summary>
+        /// <summary>Whether the content of the layer has been through a lossy warm form.</summary>
         public bool IsLayerLossy(int layer)
         {
             return Native.kv_cache_tiered_is_lossy(Handle, layer) != 0;

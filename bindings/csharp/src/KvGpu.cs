@@ -4,10 +4,10 @@ using System;
 
 namespace LibGenerate
 {
-    /// <summary>Where caches and models take memory on a device from. They keep what they use of it alive.</summary>
+    /// <summary>The source of device memory for caches and models. They keep what they use of it alive.</summary>
     public sealed class GpuAllocator : NativeObject
     {
-        /// <summary>One over host memory that poses as a device.</summary>
+        /// <summary>One over host memory that acts as a device.</summary>
         public GpuAllocator()
             : base(Make())
         {
@@ -41,7 +41,7 @@ namespace LibGenerate
             return new Handle(HandleKind.GpuAllocator, table);
         }
 
-        /// <summary>What is taken from an allocator of the library, and the most that was.</summary>
+        /// <summary>What is taken from an allocator of the library, and the maximum.</summary>
         public void Counters(out long allocations, out long bytes, out long peakBytes)
         {
             Native.gen_gpu_allocator_counters(Handle, out allocations, out bytes, out peakBytes);
@@ -87,7 +87,7 @@ namespace LibGenerate
         }
 
         /// <summary>
-        /// The same, enqueued on a CUDA stream: a cudaStream_t of the allocator's device, 0 in host memory that poses as one.
+        /// The same, enqueued on a CUDA stream: a cudaStream_t of the allocator's device, 0 in host memory that acts as one.
         /// Streams that are captured take it into their graph, whose replays move only the counter: SyncLength takes the
         /// length then. Make the stream wait before other methods look at the cache.
         /// </summary>

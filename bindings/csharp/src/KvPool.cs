@@ -81,7 +81,7 @@ namespace LibGenerate
         {
         }
 
-        /// <summary>Address of the keys [layers, block size, row size]. Whoever alone holds the block may write.</summary>
+        /// <summary>Address of the keys [layers, block size, row size]. The only holder of the block may write.</summary>
         public IntPtr Keys
         {
             get { return Native.kv_cache_block_k(Handle); }
@@ -191,7 +191,7 @@ namespace LibGenerate
         }
     }
 
-    /// <summary>Keys and values of beginnings of texts, kept for whoever begins alike. Any number of threads share one.</summary>
+    /// <summary>Keys and values of prompt prefixes, kept for later prompts that begin alike. Any number of threads share one.</summary>
     public sealed class PrefixCache : NativeObject
     {
         readonly KvPool pool;
@@ -221,7 +221,7 @@ namespace LibGenerate
             }
         }
 
-        /// <summary>The longest beginning of a sequence that is kept: its blocks, to be disposed of, and its length.</summary>
+        /// <summary>The longest cached prefix of a sequence: its blocks, to be disposed of, and its length.</summary>
         public IReadOnlyList<KvBlock> Match(ulong domain, int[] tokens, out int matched)
         {
             if (tokens == null) throw new ArgumentNullException("tokens");

@@ -118,7 +118,7 @@ namespace LibGenerate
             get { return Native.gen_model_config_vocab_size(config); }
         }
 
-        /// <summary>Most tokens of a sequence, prompt included.</summary>
+        /// <summary>Maximum tokens of a sequence, prompt included.</summary>
         public int MaxSequenceLength
         {
             get { return Native.gen_model_config_max_seq_len(config); }
@@ -180,7 +180,7 @@ namespace LibGenerate
                 Native.gen_model_config_describe(config, buf, capacity, out n));
         }
 
-        /// <summary>What the model is, as JSON.</summary>
+        /// <summary>The model's description as JSON.</summary>
         public string Describe()
         {
             return Sized.Text((byte[] buf, long capacity, out long n) =>
@@ -219,7 +219,7 @@ namespace LibGenerate
         }
 
         /// <summary>
-        /// Lays a conversation out as text, to show it. A message that holds the text of a special token is refused here.
+        /// Renders a conversation as text, for display. A message that contains the name of a special token is refused here.
         /// </summary>
         public string Format(Chat chat, bool addGenerationPrompt = true)
         {
@@ -228,7 +228,7 @@ namespace LibGenerate
                 Native.gen_chat_format(Handle, chat.Handle, addGenerationPrompt ? 1 : 0, buf, capacity, out n));
         }
 
-        /// <summary>Lays a conversation out as tokens, with begin-of-sequence where the model wants it.</summary>
+        /// <summary>Renders a conversation as tokens, with begin-of-sequence where the model wants it.</summary>
         public int[] Encode(Chat chat, bool addGenerationPrompt = true)
         {
             if (chat == null) throw new ArgumentNullException("chat");
@@ -263,7 +263,7 @@ namespace LibGenerate
         public long Workspace { get; }
         /// <summary>Keys and values of one session with a full context.</summary>
         public long Cache { get; }
-        /// <summary>The most at any time, loading included.</summary>
+        /// <summary>The maximum at any time, loading included.</summary>
         public long Peak { get; }
         /// <summary>Weights in a device's memory; those above are in the host's.</summary>
         public long DeviceWeights { get; }
@@ -271,9 +271,9 @@ namespace LibGenerate
         public long DeviceWorkspace { get; }
         /// <summary>Keys and values in a device's memory.</summary>
         public long DeviceCache { get; }
-        /// <summary>The most of a device's memory at any time.</summary>
+        /// <summary>The maximum of device memory at any time.</summary>
         public long DevicePeak { get; }
-        /// <summary>Pages of the file that the model goes on reading.</summary>
+        /// <summary>Pages of the file that the model keeps reading.</summary>
         public long Mapped { get; }
         /// <summary>Size of the file.</summary>
         public long File { get; }

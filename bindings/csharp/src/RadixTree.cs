@@ -33,7 +33,7 @@ namespace LibGenerate
             return Cut(ids, n);
         }
 
-        /// <summary>The longest beginning that is there, in whole blocks: its length and the ids.</summary>
+        /// <summary>The longest indexed prefix, in whole blocks: its length and the ids.</summary>
         public int[] Match(int[] tokens, out int matched)
         {
             var ids = Room(tokens);

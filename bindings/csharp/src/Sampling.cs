@@ -84,7 +84,7 @@ namespace LibGenerate
         public int? MinNewTokens { get; set; }
         /// <summary>Multiplier, base, allowed length and window (0: all tokens) of DRY; a multiplier of 0 is off.</summary>
         public Tuple<double, double, int, int> Dry { get; set; }
-        /// <summary>Texts over which no sequence goes on for DRY.</summary>
+        /// <summary>Texts that end a sequence for DRY.</summary>
         public List<string> DryBreakers { get; } = new List<string>();
         /// <summary>Probability and threshold: all tokens above it but the least probable one are left out.</summary>
         public Tuple<double, double> Xtc { get; set; }
@@ -115,8 +115,8 @@ namespace LibGenerate
         /// <summary>The model's end tokens no longer end a generation.</summary>
         public bool? IgnoreEnd { get; set; }
         /// <summary>
-        /// The text is a member of it: the model can end it only where it is one. What else ends it, MaxNewTokens first of
-        /// all, can leave a text that is none yet. It must not be disposed of when a call begins, but may be then.
+        /// The text is a member of it: the model can end it only where it is one. Any other end, above all MaxNewTokens,
+        /// can leave a text that is none yet. It must not be disposed of when a call begins, but may be then.
         /// </summary>
         public Grammar Grammar { get; set; }
         /// <summary>

@@ -43,7 +43,7 @@ namespace LibGenerate
                 Native.gen_session_generate(Handle, text, Utf8.Length(text), native, out result));
         }
 
-        /// <summary>The same on a thread of its own.</summary>
+        /// <summary>The same on a separate thread.</summary>
         public Task<Result> GenerateAsync(string prompt, Sampling sampling = null,
                                           CancellationToken cancellationToken = default(CancellationToken))
         {
@@ -184,7 +184,7 @@ namespace LibGenerate
             Native.gen_session_reset(Handle);
         }
 
-        /// <summary>A session of its own that goes on from the same tokens.</summary>
+        /// <summary>An independent session that continues from the same tokens.</summary>
         public Session Fork()
         {
             IntPtr session;
@@ -205,7 +205,7 @@ namespace LibGenerate
                 Native.gen_session_save_buffer(Handle, buf, capacity, out n));
         }
 
-        /// <summary>Goes on, in an empty session, from a saved one.</summary>
+        /// <summary>Continues a saved session in an empty one.</summary>
         public void Load(string path)
         {
             Native.gen_session_load(Handle, Utf8.Terminated(path, "path"));

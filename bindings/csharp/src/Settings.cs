@@ -82,7 +82,7 @@ namespace LibGenerate
         public NativeSymbol Progress { get; set; }
         /// <summary>Passed to Progress.</summary>
         public IntPtr ProgressUser { get; set; }
-        /// <summary>Caps the context below what the model was trained for.</summary>
+        /// <summary>Limits the context to fewer tokens than the model was trained for.</summary>
         public int? MaxSequenceLength { get; set; }
         /// <summary>Whether every weight is read and NaN and infinity refused.</summary>
         public bool? CheckTensors { get; set; }
@@ -142,7 +142,7 @@ namespace LibGenerate
         public int? PagedKvMemory { get; set; }
         /// <summary>Positions in a block of that pool.</summary>
         public int PagedKvBlockSize { get; set; } = 16;
-        /// <summary>Blocks of the pool to keep for prompts that begin alike.</summary>
+        /// <summary>Blocks of the pool to keep for prompts with a common prefix.</summary>
         public int? PrefixCache { get; set; }
         /// <summary>Positions of which the compressed cache makes one.</summary>
         public int? CompressedKv { get; set; }
@@ -162,13 +162,13 @@ namespace LibGenerate
         public int? Fairness { get; set; }
         /// <summary>The bits of a text depend on nothing that runs beside it, on a device too; on the CPU they never do.</summary>
         public bool? Deterministic { get; set; }
-        /// <summary>Tokens to look for in the text, whose continuation is guessed; results do not change. 0: none.</summary>
+        /// <summary>Tokens to match in the text, whose continuation is drafted; results do not change. 0: none.</summary>
         public int? PromptLookup { get; set; }
-        /// <summary>Tokens of a guess; 0 stands for 8.</summary>
+        /// <summary>Tokens of a draft; 0 means 8.</summary>
         public int PromptLookupLength { get; set; }
-        /// <summary>A smaller model that guesses how texts go on; results do not change.</summary>
+        /// <summary>A smaller model that drafts the next tokens; results do not change.</summary>
         public Model SpeculativeDraft { get; set; }
-        /// <summary>Tokens of a guess; 0 stands for 4.</summary>
+        /// <summary>Tokens of a draft; 0 means 4.</summary>
         public int SpeculativeDraftLength { get; set; }
         /// <summary>Where metrics are collected.</summary>
         public MetricsCollector Metrics { get; set; }
@@ -237,7 +237,7 @@ namespace LibGenerate
     {
         /// <summary>Number of layers.</summary>
         public int? Layers { get; set; }
-        /// <summary>Most positions of a layer.</summary>
+        /// <summary>Maximum positions of a layer.</summary>
         public int? MaxSequenceLength { get; set; }
         /// <summary>Positions that the warm form "mean" makes one of.</summary>
         public int? ChunkSize { get; set; }
@@ -313,12 +313,12 @@ namespace LibGenerate
         }
     }
 
-    /// <summary>Sizes of a model of one's own. What is left null is as the library has it.</summary>
+    /// <summary>Sizes of a custom model. What is left null is as the library has it.</summary>
     public sealed class CustomModelConfig : Settings
     {
         /// <summary>Tokens of the vocabulary. Must be set.</summary>
         public int? VocabularySize { get; set; }
-        /// <summary>Most tokens of a sequence. Must be set.</summary>
+        /// <summary>Maximum tokens of a sequence. Must be set.</summary>
         public int? MaxSequenceLength { get; set; }
         /// <summary>The token that ends a text, beside those that the tokenizer knows.</summary>
         public int? EndToken { get; set; }

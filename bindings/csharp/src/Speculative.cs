@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speculative decoding: a model that a smaller one guesses for, and the parts of such a loop.
+// Speculative decoding: a model with a smaller draft model, and the steps of the loop.
 using System;
 using System.Threading;
 using System.Threading.Tasks;
@@ -7,12 +7,12 @@ using System.Threading.Tasks;
 namespace LibGenerate
 {
     /// <summary>
-    /// A model that a smaller one guesses for: the same text as the model's own, sooner. Any number of threads use one.
+    /// A model with a smaller draft model: the same text as the model's own, in less time. Any number of threads use one.
     /// Sessions and batches with a draft model come from a Generator with GeneratorOptions.SpeculativeDraft.
     /// </summary>
     public sealed class Speculative : NativeObject
     {
-        /// <summary>Has draft guess for target, at most length tokens at a time; 0 stands for 4.</summary>
+        /// <summary>Combines target with a draft model, which drafts at most length tokens at a time; 0 means 4.</summary>
         public Speculative(Model draft, Model target, int length = 0, GeneratorOptions options = null)
             : base(Make(draft, target, length, options))
         {
@@ -42,21 +42,21 @@ namespace LibGenerate
                 Native.gen_speculative_generate(Handle, text, Utf8.Length(text), native, out result));
         }
 
-        /// <summary>The same on a thread of its own.</summary>
+        /// <summary>The same on a separate thread.</summary>
         public Task<Result> GenerateAsync(string prompt, Sampling sampling = null,
                                           CancellationToken cancellationToken = default(CancellationToken))
         {
             return Background.Run(() => Generate(prompt, sampling, cancellationToken), cancellationToken);
         }
 
-        /// <summary>Whether the number of guesses changes with what they bring, as it does unless this is called.</summary>
+        /// <summary>Whether the draft length adapts to the acceptance rate, as it does by default.</summary>
         public void SetAdaptive(bool adaptive)
         {
             Native.gen_speculative_set_adaptive(Handle, adaptive ? 1 : 0);
         }
 
         /// <summary>
-        /// What guesses have brought so far, by the key of a figure: see gen_generator_draft_stats of speculative.h.
+        /// Statistics of drafts so far, by key: see gen_generator_draft_stats of speculative.h.
         /// </summary>
         public double Stats(string key)
         {
@@ -67,14 +67,14 @@ namespace LibGenerate
     }
 
     /// <summary>
-    /// Guessing and judging as steps of their own, for a loop of one's own around them. One thread at a time, a second one gets
+    /// Drafting and verification as separate steps, for programs with their own loop. One thread at a time, a second one gets
     /// Status.Busy.
     /// </summary>
     public sealed class Draft : NativeObject
     {
         const int Most = 63;
 
-        /// <summary>Of a model that guesses, and one that judges, which may be null.</summary>
+        /// <summary>From a model that drafts, and one that verifies, which may be null.</summary>
         public Draft(Model draft, Model target = null, GeneratorOptions options = null)
             : base(Make(draft, target, -1, options))
         {
@@ -85,7 +85,7 @@ namespace LibGenerate
         {
         }
 
-        /// <summary>Of the model's own first layers; 0 stands for half of them.</summary>
+        /// <summary>From the model's own first layers; 0 means half of them.</summary>
         public static Draft OfLayers(Model model, int layers = 0, GeneratorOptions options = null)
         {
             return new Draft(Make(model, null, Math.Max(layers, 0), options));
@@ -104,13 +104,13 @@ namespace LibGenerate
             }
         }
 
-        /// <summary>Layers that guess.</summary>
+        /// <summary>Layers that draft.</summary>
         public int Depth
         {
             get { return Native.gen_draft_depth(Handle); }
         }
 
-        /// <summary>Guesses how tokens go on, with the log-probability of each guess.</summary>
+        /// <summary>Drafts the next tokens, with the log-probability of each.</summary>
         public int[] Generate(int[] tokens, int length, out float[] logprobs)
         {
             if (tokens == null) throw new ArgumentNullException("tokens");
@@ -124,7 +124,7 @@ namespace LibGenerate
         }
 
         /// <summary>
-        /// How many guesses are the target's own, and the token after these; -1 where its context is full.
+        /// How many draft tokens the target accepts, and its token after these; -1 where its context is full.
         /// </summary>
         public int Verify(int[] tokens, int[] guesses, out int correction)
         {
@@ -135,7 +135,7 @@ namespace LibGenerate
             return accepted;
         }
 
-        /// <summary>Guesses once, 4 tokens for a length of 0: the share of these that the target says, too.</summary>
+        /// <summary>Drafts once, 4 tokens for a length of 0: the acceptance rate.</summary>
         public double AcceptanceRate(int[] tokens, int length = 0)
         {
             if (tokens == null) throw new ArgumentNullException("tokens");

@@ -78,7 +78,7 @@ namespace LibGenerate
         public float LogProbability { get; }
     }
 
-    /// <summary>What a generation gave. Holds nothing native.</summary>
+    /// <summary>The outcome of a generation. Holds nothing native.</summary>
     public sealed class Result
     {
         static readonly byte[] prompt = Utf8.Bytes("prompt");
@@ -118,9 +118,9 @@ namespace LibGenerate
         public long CompletionTokens { get; }
         /// <summary>Oldest tokens of the session that made room.</summary>
         public long DroppedTokens { get; }
-        /// <summary>Tokens that were guessed and looked at.</summary>
+        /// <summary>Draft tokens that were verified.</summary>
         public long DraftedTokens { get; }
-        /// <summary>Of these, what the model then said.</summary>
+        /// <summary>Of these, accepted ones.</summary>
         public long AcceptedTokens { get; }
         /// <summary>Whether what was drawn is a member of the call's grammar; null without one.</summary>
         public bool? GrammarComplete { get; }

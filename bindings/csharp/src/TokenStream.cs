@@ -80,7 +80,7 @@ namespace LibGenerate
         }
 
         /// <summary>
-        /// The most probable tokens where that of the last piece was drawn, best first, with LogProbabilities above 0.
+        /// The most probable tokens at the position of the last piece, best first, with LogProbabilities above 0.
         /// </summary>
         public Candidate[] Alternatives()
         {

@@ -14,7 +14,7 @@ namespace LibGenerate
         AddBegin = Native.GEN_ENCODE_ADD_BOS,
         /// <summary>Texts of special tokens become those tokens.</summary>
         ParseSpecial = Native.GEN_ENCODE_PARSE_SPECIAL,
-        /// <summary>The text goes on from text encoded before, not from a special token.</summary>
+        /// <summary>The text continues text encoded before, not a special token.</summary>
         Continue = Native.GEN_ENCODE_CONTINUE
     }
 
@@ -97,7 +97,7 @@ namespace LibGenerate
                 Native.gen_tokenizer_decode(Handle, ids, ids.Length, buf, capacity, out n));
         }
 
-        /// <summary>The bytes that a token stands for, which need not be whole characters.</summary>
+        /// <summary>The bytes of a token, which need not be whole characters.</summary>
         public byte[] Piece(int id)
         {
             long length = 0;

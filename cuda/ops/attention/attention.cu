@@ -23,7 +23,7 @@ constexpr int32_t kLanes = 16;
 
 /// q . key, in the order of sums of the format.
 template <KvFormat kFormat>
-GEN_DEVICE float dot_key(const Shared<float>& q, const Place& place, int32_t dim) {
+GEN_DEVICE float dot_key(const Shared<float>& q, const KvPlace& place, int32_t dim) {
   if constexpr (kFormat == KvFormat::kFp8 || kFormat == KvFormat::kQ4) {
     float score = 0.0F;
     const int32_t group = scale_group(kFormat, dim);
@@ -48,7 +48,8 @@ GEN_DEVICE float dot_key(const Shared<float>& q, const Place& place, int32_t dim
   }
 }
 
-GEN_DEVICE float dot_any(KvFormat format, const Shared<float>& q, const Place& place, int32_t dim) {
+GEN_DEVICE float dot_any(KvFormat format, const Shared<float>& q, const KvPlace& place,
+                         int32_t dim) {
   switch (format) {
     case KvFormat::kF32:
       return dot_key<KvFormat::kF32>(q, place, dim);
@@ -67,13 +68,13 @@ GEN_DEVICE float dot_any(KvFormat format, const Shared<float>& q, const Place& p
 /// sum of weights times element d of the values of slots [from, to), slots ascending.
 template <KvFormat kFormat>
 GEN_DEVICE float weigh(const Shared<float>& weights, const Shared<int32_t>& entries,
-                       const Shared<Place>& places, int32_t from, int32_t to, int32_t dim,
+                       const Shared<KvPlace>& places, int32_t from, int32_t to, int32_t dim,
                        int32_t d) {
   float sum = 0.0F;
   for (int32_t i = from; i < to; ++i) {
     const int32_t entry = entries[i];
     if (entry < 0) continue;
-    const Place place = places[i];
+    const KvPlace place = places[i];
     float weight = weights[i];
     if constexpr (kFormat == KvFormat::kFp8 || kFormat == KvFormat::kQ4) {
       weight = weight * scale_at(kFormat, place, d / scale_group(kFormat, dim));
@@ -84,7 +85,7 @@ GEN_DEVICE float weigh(const Shared<float>& weights, const Shared<int32_t>& entr
 }
 
 GEN_DEVICE float weigh_any(KvFormat format, const Shared<float>& weights,
-                           const Shared<int32_t>& entries, const Shared<Place>& places,
+                           const Shared<int32_t>& entries, const Shared<KvPlace>& places,
                            int32_t from, int32_t to, int32_t dim, int32_t d) {
   switch (format) {
     case KvFormat::kF32:
@@ -106,7 +107,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_kernel(AttentionView of) {
   GEN_SHARED(int32_t, entries, kChunk);
   GEN_SHARED(int32_t, range, 2);
   GEN_SHARED(float, scores, kChunk);
-  GEN_SHARED(Place, values, kChunk);
+  GEN_SHARED(KvPlace, values, kChunk);
   GEN_SHARED(float, lanes, kThreads);
   const int64_t t = block_x();
   const int32_t head = block_y();
@@ -141,7 +142,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_kernel(AttentionView of) {
         scores[i] = 0.0F;
         continue;
       }
-      const Place key = head_place(of.layer.k, place_of(of.layer.k, blocks, entry), kv_head);
+      const KvPlace key = head_place(of.layer.k, place_of(of.layer.k, blocks, entry), kv_head);
       values[i] = head_place(of.layer.v, place_of(of.layer.v, blocks, entry), kv_head);
       const float raw = dot_any(of.layer.k.format, q, key, of.k_dim);
       scores[i] = raw;
@@ -177,21 +178,22 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_kernel(AttentionView of) {
     // Lanes (i, i + 8), (i, i + 4), (i, i + 2), (i, i + 1), by each thread for itself.
     const auto eight = [&](int32_t i) -> float { return lanes[i] + lanes[i + 8]; };
     const auto four = [&](int32_t i) -> float { return eight(i) + eight(i + 4); };
-    const float part_sum = (four(0) + four(2)) + (four(1) + four(3));
-    const float part_max = largest == minus_infinity() && part_sum != 0.0F ? part_sum : largest;
+    const float partial_sum = (four(0) + four(2)) + (four(1) + four(3));
+    const float partial_max =
+        largest == minus_infinity() && partial_sum != 0.0F ? partial_sum : largest;
     // The merge. A chunk whose scores are all -infinity adds nothing.
-    if (part_max != minus_infinity()) {
-      const float most = state_max > part_max ? state_max : part_max;
+    if (partial_max != minus_infinity()) {
+      const float most = state_max > partial_max ? state_max : partial_max;
       const float old_factor = exp2_weight(state_max - most);
-      const float new_factor = exp2_weight(part_max - most);
+      const float new_factor = exp2_weight(partial_max - most);
       const bool fresh = state_max == minus_infinity();
-      state_sum = multiply_add(fresh ? 0.0F : state_sum, old_factor, part_sum * new_factor);
+      state_sum = multiply_add(fresh ? 0.0F : state_sum, old_factor, partial_sum * new_factor);
       state_max = most;
       for (int32_t d = thread_x(); d < of.v_dim; d += kThreads) {
-        const float part =
+        const float partial =
             weigh_any(of.layer.v.format, scores, entries, values, from, to, of.v_dim, d);
         const float sum = sums[d];
-        sums[d] = multiply_add(fresh ? 0.0F : sum, old_factor, part * new_factor);
+        sums[d] = multiply_add(fresh ? 0.0F : sum, old_factor, partial * new_factor);
       }
     }
     sync_threads();
@@ -224,10 +226,7 @@ bool append_pairs(const OpContext& context, const engine::RopeAppendArgs& append
                     append.v_dim == attention.v_dim && append.layer == attention.layer &&
                     append.sequences == attention.sequences &&
                     append.n_sequences == attention.n_sequences;
-  if (!same || !append.k.data || !append.v.data ||
-      append.layer.key_form == engine::KeyForm::kUnrotated) {
-    return false;
-  }
+  if (!same || !append.k.data || !append.v.data) return false;
   // Blocks write results while others read the row.
   const RowLayout layout = row_layout(attention.packed.forms, attention.packed.cols);
   for (const ConstRowsView& read :
@@ -252,10 +251,6 @@ Status run_pair(const OpContext& context, const engine::RopeAppendArgs& append,
 }
 
 Status run(const OpContext& context, const engine::AttentionArgs& args) {
-  if (args.layer.key_form == engine::KeyForm::kUnrotated) {
-    return error(Code::kUnsupported, "the cuda engine does not read keys of form %d",
-                 static_cast<int>(args.layer.key_form));
-  }
   const AttentionView of = attention_view(args);
   if (const int32_t slots = attention_slots(context, of, args.max_chunks); slots > 0) {
     GEN_TRY(attention_split(context, of, slots));

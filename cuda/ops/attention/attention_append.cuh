@@ -105,7 +105,7 @@ class OwnRow {
   /// Into the cache, as entry `entry`.
   GEN_DEVICE void store(const Blocks& blocks, int32_t entry) const {
     const auto put = [&](const KvSideForm& form, const Shared<float>& from, bool keys) {
-      const Place place = head_place(form, place_of(form, blocks, entry), kv_head_);
+      const KvPlace place = head_place(form, place_of(form, blocks, entry), kv_head_);
       for (int32_t d = thread_x(); d < form.head_dim; d += kWarps * 32) {
         const int32_t at = keys ? d * kTile + place.lane : place.lane * form.head_dim + d;
         const float x = from[d];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kernels have in common that give each chunk of a row's text a block of its own: where a
-// chunk's part of the result lies, and how parts become the result.
+// chunk's partial result lies, and how partials become the result.
 #pragma once
 
 #include "cuda/device/memory.cuh"
@@ -11,15 +11,15 @@ namespace gen::cuda {
 
 struct SplitView {
   AttentionView of;
-  float* parts;  // [rows][heads][slots][v_dim + 2]
+  float* partials;  // [rows][heads][slots][v_dim + 2]
   int32_t slots;
   size_t shared_offset = 0;  // of q in dynamic shared memory
-  /// Where the last block of a row's heads merges their parts: who of them has come.
+  /// Where the last block of a row's heads merges their partials: who of them has come.
   uint32_t* counters = nullptr;
 
-  [[nodiscard]] GEN_HOST_DEVICE int32_t part_floats() const { return of.v_dim + 2; }
-  [[nodiscard]] GEN_DEVICE float* part(int64_t row, int32_t head, int32_t slot) const {
-    return parts + ((row * of.n_heads + head) * slots + slot) * part_floats();
+  [[nodiscard]] GEN_HOST_DEVICE int32_t partial_floats() const { return of.v_dim + 2; }
+  [[nodiscard]] GEN_DEVICE float* partial(int64_t row, int32_t head, int32_t slot) const {
+    return partials + ((row * of.n_heads + head) * slots + slot) * partial_floats();
   }
 };
 
@@ -33,7 +33,7 @@ GEN_DEVICE bool begin_walk(const AttentionView& of, int64_t t, RowWalk* walk, in
 }
 
 struct Weighed {
-  float max = 0.0F;  // as a part has it
+  float max = 0.0F;  // as a partial has it
   float sum = 0.0F;
 };
 
@@ -111,21 +111,21 @@ GEN_DEVICE Weighed make_weights(const AttentionView& of, const float* log_weight
   return {largest == minus_infinity() && sum != 0.0F ? sum : largest, sum};
 }
 
-/// What the parts of a row and head are merged to, one after another.
+/// What the partials of a row and head are merged to, one after another.
 struct Merged {
   float max = minus_infinity();
   float sum = 0.0F;
   float value = 0.0F;
 
   /// A chunk whose scores are all -infinity adds nothing.
-  GEN_DEVICE void add(float part_max, float part_sum, float part_value) {
-    if (part_max == minus_infinity()) return;
-    const float most = max > part_max ? max : part_max;
+  GEN_DEVICE void add(float partial_max, float partial_sum, float partial_value) {
+    if (partial_max == minus_infinity()) return;
+    const float most = max > partial_max ? max : partial_max;
     const float old_factor = exp2_weight(max - most);
-    const float new_factor = exp2_weight(part_max - most);
+    const float new_factor = exp2_weight(partial_max - most);
     const bool fresh = max == minus_infinity();
-    sum = multiply_add(fresh ? 0.0F : sum, old_factor, part_sum * new_factor);
-    value = multiply_add(fresh ? 0.0F : value, old_factor, part_value * new_factor);
+    sum = multiply_add(fresh ? 0.0F : sum, old_factor, partial_sum * new_factor);
+    value = multiply_add(fresh ? 0.0F : value, old_factor, partial_value * new_factor);
     max = most;
   }
   GEN_DEVICE void put(const AttentionView& of, int64_t t, int32_t head, int32_t d) const {
@@ -134,43 +134,44 @@ struct Merged {
   }
 };
 
-/// Element d of head `head` of row t, from the `n` chunks that the row looks at; several parts are
-/// on their way at once.
-template <int32_t kPartsAtOnce>
+/// Element d of head `head` of row t, from the `n` chunks that the row looks at; several partials
+/// are on their way at once.
+template <int32_t kPartialsAtOnce>
 GEN_DEVICE void merge_element(const SplitView& view, int64_t t, int32_t head, int32_t n,
                               int32_t d) {
   Merged merged;
-  for (int32_t first = 0; first < n; first += kPartsAtOnce) {
-    float maxima[static_cast<size_t>(kPartsAtOnce)];
-    float sums[static_cast<size_t>(kPartsAtOnce)];
-    float values[static_cast<size_t>(kPartsAtOnce)];
+  for (int32_t first = 0; first < n; first += kPartialsAtOnce) {
+    float maxima[static_cast<size_t>(kPartialsAtOnce)];
+    float sums[static_cast<size_t>(kPartialsAtOnce)];
+    float values[static_cast<size_t>(kPartialsAtOnce)];
     GEN_UNROLL
-    for (int32_t i = 0; i < kPartsAtOnce; ++i) {
+    for (int32_t i = 0; i < kPartialsAtOnce; ++i) {
       if (first + i >= n) continue;
-      const float* const part = view.part(t, head, first + i);
-      maxima[i] = part[0];
-      sums[i] = part[1];
-      values[i] = part[2 + d];
+      const float* const partial = view.partial(t, head, first + i);
+      maxima[i] = partial[0];
+      sums[i] = partial[1];
+      values[i] = partial[2 + d];
     }
     GEN_UNROLL
-    for (int32_t i = 0; i < kPartsAtOnce; ++i) {
+    for (int32_t i = 0; i < kPartialsAtOnce; ++i) {
       if (first + i < n) merged.add(maxima[i], sums[i], values[i]);
     }
   }
   merged.put(view.of, t, head, d);
 }
 
-/// Parts that a thread has at most where a block merges those of its heads by itself: with more,
+/// Partials that a thread has at most where a block merges those of its heads by itself: with more,
 /// blocks of their own are faster.
-constexpr int32_t kMaxOwnParts = 16;
+constexpr int32_t kMaxOwnPartials = 16;
 
 /// The results of heads [first, first + n) of row t, by the block that is the last of the
-/// `n_chunks` that have made parts of them; counter `place` counts these. All threads of a block.
+/// `n_chunks` that have made partials of them; counter `place` counts these. All threads of a
+/// block.
 GEN_DEVICE void merge_if_last(const SplitView& view, int64_t t, int32_t first, int32_t n,
                               int32_t n_chunks, int32_t place) {
   GEN_SHARED(uint32_t, before, 1);
   device::fence_device();
-  sync_threads();  // all have put their parts
+  sync_threads();  // all have put their partials
   if (thread_x() == 0) before[0] = device::add_acquire_release(view.counters + place, 1);
   sync_threads();
   if (before[0] + 1 != static_cast<uint32_t>(n_chunks)) return;
@@ -180,12 +181,12 @@ GEN_DEVICE void merge_if_last(const SplitView& view, int64_t t, int32_t first, i
   }
 }
 
-/// The parts of all chunks, or, where there is one, what comes of it; of plain numbers
+/// The partials of all chunks, or, where there is one, what comes of it; of plain numbers
 /// (attention_plain.cu), where the device has the shared memory. With `append` the row's rotation
 /// and its entry in the cache come of it, too.
 bool attention_plain_can(const OpContext& context, const AttentionView& of, bool appends = false);
 Status attention_plain(const OpContext& context, const SplitView& view, const AppendView* append);
-/// Whether its blocks had better merge the parts, too.
+/// Whether its blocks had better merge the partials, too.
 bool attention_plain_merges(const OpContext& context, const SplitView& view);
 
 }  // namespace gen::cuda

@@ -7,7 +7,7 @@
 //   float16 caches  q is rounded to float16 after a power of two that brings its largest element to
 //                   [1, 2), p is rounded to float16. Error of a score: 2^-12 |q| |k|; of a weight:
 //                   2^-12 of it.
-//   float32 caches  All factors are split into a high and a low part in bfloat16, x = h + l, and
+//   float32 caches  All factors are split into a high and a low term in bfloat16, x = h + l, and
 //                   the product is h h + h l + l h. Error: 2^-16 of each product.
 //   Sums are in float32. A row's bits depend on no other row: entries are taken 64 at a time, from
 //   multiples of 64 on, and tensor cores do not mix rows. But a value that is no number shows in
@@ -48,7 +48,7 @@ struct Piece {
   Slots seen;
   Shared<uint64_t> tiles;
 
-  [[nodiscard]] GEN_DEVICE Place place(const KvSideForm& form, int32_t slot) const {
+  [[nodiscard]] GEN_DEVICE KvPlace place(const KvSideForm& form, int32_t slot) const {
     return head_place(form, place_of(form, blocks, base + slot), kv_head);
   }
   [[nodiscard]] GEN_DEVICE bool whole() const { return blocks.cells == nullptr; }
@@ -70,7 +70,7 @@ struct Piece {
         const int32_t d = i / kKeys;
         T element = {};
         if (seen.has(slot)) {
-          const Place key = place(of.layer.k, slot);
+          const KvPlace key = place(of.layer.k, slot);
           element = reinterpret_cast<const T*>(key.tile)[d * kTile + key.lane];
         }
         to[d * stride + slot] = element;
@@ -84,11 +84,11 @@ struct Piece {
     for (int32_t i = warp_of_block(); i < n; i += kWarps) {
       const int32_t tile = i % kKeyTiles;
       const int32_t d = i / kKeyTiles * kElements + lane_of_warp() / kUnits;
-      const int32_t part = lane_of_warp() % kUnits * (kTile / kUnits);
+      const int32_t first = lane_of_warp() % kUnits * (kTile / kUnits);
       const uint64_t address = tiles[tile];
-      const auto within = static_cast<uint64_t>(d * kTile + part) * sizeof(T);
+      const auto within = static_cast<uint64_t>(d * kTile + first) * sizeof(T);
       const bool any = address != 0;
-      device::copy_async16(to, d * stride + tile * kTile + part,
+      device::copy_async16(to, d * stride + tile * kTile + first,
                            any ? reinterpret_cast<const void*>(address + within) : something(),
                            any);
     }
@@ -102,7 +102,7 @@ struct Piece {
         const int32_t d = i % of.v_dim;
         T element = {};
         if (seen.has(slot)) {
-          const Place value = place(of.layer.v, slot);
+          const KvPlace value = place(of.layer.v, slot);
           element = reinterpret_cast<const T*>(value.tile)[value.lane * of.v_dim + d];
         }
         to[slot * stride + d] = element;
@@ -130,13 +130,13 @@ struct Piece {
   [[nodiscard]] GEN_DEVICE const void* something() const { return blocks.blocks; }
 };
 
-/// A factor in 16 bits: of float16 one part; of float32 two in bfloat16.
+/// A factor in 16 bits: of float16 one term; of float32 two in bfloat16.
 struct OfF16 {
   using Stored = uint16_t;
-  static constexpr int32_t kParts = 1;
+  static constexpr int32_t kTerms = 1;
   static constexpr bool kFactors = true;
-  GEN_DEVICE static void split(float low, float high, uint32_t (&parts)[1]) {
-    parts[0] = device::pack_f16(low, high);
+  GEN_DEVICE static void split(float low, float high, uint32_t (&terms)[1]) {
+    terms[0] = device::pack_f16(low, high);
   }
   GEN_DEVICE static void multiply(float (&d)[4], const uint32_t (&a)[1][4],
                                   const uint32_t (&b)[1][2]) {
@@ -145,12 +145,12 @@ struct OfF16 {
 };
 struct OfF32 {
   using Stored = float;
-  static constexpr int32_t kParts = 2;
+  static constexpr int32_t kTerms = 2;
   static constexpr bool kFactors = false;
-  GEN_DEVICE static void split(float low, float high, uint32_t (&parts)[2]) {
-    parts[0] = device::pack_bf16(low, high);
-    parts[1] = device::pack_bf16(low - float_from_bits(parts[0] << 16),
-                                 high - float_from_bits(parts[0] & 0xFFFF0000U));
+  GEN_DEVICE static void split(float low, float high, uint32_t (&terms)[2]) {
+    terms[0] = device::pack_bf16(low, high);
+    terms[1] = device::pack_bf16(low - float_from_bits(terms[0] << 16),
+                                 high - float_from_bits(terms[0] & 0xFFFF0000U));
   }
   GEN_DEVICE static void multiply(float (&d)[4], const uint32_t (&a)[2][4],
                                   const uint32_t (&b)[2][2]) {
@@ -161,17 +161,17 @@ struct OfF32 {
 };
 
 /// Shared memory of a block, in elements of 16 bits: two pieces of float16, or a piece of float32
-/// and the parts of another. Heads have up to kDim elements.
+/// and the terms of another. Heads have up to kDim elements.
 template <typename Of, int32_t kDim>
 struct Room {
   static constexpr int32_t kValuesStride = kDim + 8;
   static constexpr int32_t kKeyPlane = kDim * kKeysStride;
   static constexpr int32_t kPlanes = kKeyPlane + kKeys * kValuesStride;
-  static constexpr int32_t kRawElements = Of::kParts == 2 ? 2 * kDim * kKeys : 0;
+  static constexpr int32_t kRawElements = Of::kTerms == 2 ? 2 * kDim * kKeys : 0;
   static constexpr size_t kBytes =
       2 * kPlanes * sizeof(uint16_t) + static_cast<size_t>(kRawElements) * sizeof(float);
 
-  /// Part or piece `i`, keys and values.
+  /// Term or piece `i`, keys and values.
   GEN_DEVICE static Shared<uint16_t> keys(int32_t i) {
     return dynamic_shared<uint16_t>(static_cast<size_t>(i * kPlanes) * sizeof(uint16_t), kKeyPlane);
   }
@@ -187,7 +187,7 @@ struct Room {
 };
 
 /// Splits four neighbouring numbers, the first of which is number `from`, to where `to` is in the
-/// planes of both parts.
+/// planes of both terms.
 GEN_DEVICE void split_four(const Shared<float>& raw, int32_t from, const Shared<uint16_t>& high,
                            const Shared<uint16_t>& low, int32_t to) {
   const UInt4 bits = raw.as<UInt4>()[from / 4];
@@ -220,7 +220,7 @@ GEN_DEVICE void split_piece(const AttentionView& of) {
 /// two rows was divided by.
 template <typename Of, int32_t kDim>
 struct Queries {
-  uint32_t parts[static_cast<size_t>(kDim / 16)][static_cast<size_t>(Of::kParts)][4];
+  uint32_t terms[static_cast<size_t>(kDim / 16)][static_cast<size_t>(Of::kTerms)][4];
   float factors[2];
 
   /// rows: null where there is no query.
@@ -255,10 +255,10 @@ struct Queries {
       for (int32_t i = 0; i < 4; ++i) {
         const int32_t r = i % 2;
         const int32_t d = k * 16 + i / 2 * 8 + 2 * t;
-        uint32_t each[static_cast<size_t>(Of::kParts)];
+        uint32_t each[static_cast<size_t>(Of::kTerms)];
         Of::split(at(r, d) * inverse[r], at(r, d + 1) * inverse[r], each);
         GEN_UNROLL
-        for (int32_t part = 0; part < Of::kParts; ++part) parts[k][part][i] = each[part];
+        for (int32_t term = 0; term < Of::kTerms; ++term) terms[k][term][i] = each[term];
       }
     }
   }
@@ -267,24 +267,24 @@ struct Queries {
 /// A plane from where this lane's row of the four matrices begins that multiply_sixteen() loads.
 GEN_DEVICE Shared<uint16_t> from_own_row(const Shared<uint16_t>& plane, int32_t stride, int32_t n) {
   const int32_t at = lane_of_warp() % 16 * stride + lane_of_warp() / 16 * 8;
-  return plane.part(at, static_cast<size_t>(n - at));
+  return plane.subspan(at, static_cast<size_t>(n - at));
 }
 
-/// low and high += a times sixteen rows by eight columns of a plane in each part, and by the next
+/// low and high += a times sixteen rows by eight columns of a plane in each term, and by the next
 /// eight; `at`: where they begin.
 template <typename Of>
 GEN_DEVICE void multiply_sixteen(float (&low)[4], float (&high)[4],
-                                 const uint32_t (&a)[static_cast<size_t>(Of::kParts)][4],
+                                 const uint32_t (&a)[static_cast<size_t>(Of::kTerms)][4],
                                  const Shared<uint16_t> (&planes)[2], int32_t at) {
-  uint32_t b[2][static_cast<size_t>(Of::kParts)][2];
+  uint32_t b[2][static_cast<size_t>(Of::kTerms)][2];
   GEN_UNROLL
-  for (int32_t part = 0; part < Of::kParts; ++part) {
+  for (int32_t term = 0; term < Of::kTerms; ++term) {
     uint32_t four[4];
-    device::load_matrices_transposed(four, planes[part], at);
-    b[0][part][0] = four[0];
-    b[0][part][1] = four[1];
-    b[1][part][0] = four[2];
-    b[1][part][1] = four[3];
+    device::load_matrices_transposed(four, planes[term], at);
+    b[0][term][0] = four[0];
+    b[0][term][1] = four[1];
+    b[1][term][0] = four[2];
+    b[1][term][1] = four[3];
   }
   Of::multiply(low, a, b[0]);
   Of::multiply(high, a, b[1]);
@@ -396,10 +396,10 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(32 * kWarps, 1) attention_mma_kernel(AttentionView 
     const Slots seen = {lowest - base, last + 1 - base};
     return Piece<kWarps>{of,      blocks_of(of.layer, rows),
                          kv_head, base,
-                         seen,    tiles.part(i % kFound * 2 * kKeyTiles, 2 * kKeyTiles)};
+                         seen,    tiles.subspan(i % kFound * 2 * kKeyTiles, 2 * kKeyTiles)};
   };
   const auto start = [&](int32_t i) {
-    if constexpr (Of::kParts == 1) {
+    if constexpr (Of::kTerms == 1) {
       piece(i).template copy_keys<uint16_t>(In::keys(i % 2), kKeysStride);
       piece(i).template copy_values<kDim, uint16_t>(In::values(i % 2), In::kValuesStride);
     } else {
@@ -436,7 +436,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(32 * kWarps, 1) attention_mma_kernel(AttentionView 
   for (int32_t i = 0; i < n; ++i) {
     device::wait_copies<0>();
     sync_threads();  // the piece is there, and nobody reads the one before any more
-    if constexpr (Of::kParts == 2) {
+    if constexpr (Of::kTerms == 2) {
       split_piece<kWarps, kDim>(of);
       sync_threads();
     }
@@ -445,12 +445,12 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(32 * kWarps, 1) attention_mma_kernel(AttentionView 
     device::commit_copies();
     const int32_t base = first + i * kKeys;
     if (base > sight.any_last || base + kKeys <= sight.any_lowest) continue;
-    const int32_t here = Of::kParts == 1 ? i % 2 : 0;
-    const auto own_keys = [](int32_t part) {
-      return from_own_row(In::keys(part), kKeysStride, In::kKeyPlane);
+    const int32_t here = Of::kTerms == 1 ? i % 2 : 0;
+    const auto own_keys = [](int32_t term) {
+      return from_own_row(In::keys(term), kKeysStride, In::kKeyPlane);
     };
-    const auto own_values = [](int32_t part) {
-      return from_own_row(In::values(part), In::kValuesStride, kKeys * In::kValuesStride);
+    const auto own_values = [](int32_t term) {
+      return from_own_row(In::values(term), In::kValuesStride, kKeys * In::kValuesStride);
     };
     const Shared<uint16_t> keys[2] = {own_keys(here), own_keys(1)};
     const Shared<uint16_t> values[2] = {own_values(here), own_values(1)};
@@ -461,7 +461,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(32 * kWarps, 1) attention_mma_kernel(AttentionView 
       if (k * 16 >= of.k_dim) continue;
       GEN_UNROLL
       for (int32_t j = 0; j < kKeys / 16; ++j) {
-        multiply_sixteen<Of>(scores[2 * j], scores[2 * j + 1], queries.parts[k], keys,
+        multiply_sixteen<Of>(scores[2 * j], scores[2 * j + 1], queries.terms[k], keys,
                              k * 16 * kKeysStride + j * 16);
       }
     }
@@ -476,14 +476,14 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(32 * kWarps, 1) attention_mma_kernel(AttentionView 
     }
     GEN_UNROLL
     for (int32_t k = 0; k < kKeys / 16; ++k) {
-      uint32_t weights[static_cast<size_t>(Of::kParts)][4];
+      uint32_t weights[static_cast<size_t>(Of::kTerms)][4];
       GEN_UNROLL
       for (int32_t e = 0; e < 4; ++e) {
-        uint32_t each[static_cast<size_t>(Of::kParts)];
+        uint32_t each[static_cast<size_t>(Of::kTerms)];
         const float(&from)[4] = scores[2 * k + e / 2];
         Of::split(from[e % 2 * 2], from[e % 2 * 2 + 1], each);
         GEN_UNROLL
-        for (int32_t part = 0; part < Of::kParts; ++part) weights[part][e] = each[part];
+        for (int32_t term = 0; term < Of::kTerms; ++term) weights[term][e] = each[term];
       }
       GEN_UNROLL
       for (int32_t j = 0; j < kDim / 16; ++j) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention_part of attention_split.cu for keys and values in float32 and float16: the same parts
-// in the same order of operations, so the same bits.
+// attention_split of attention_split.cu for keys and values in float32 and float16: the same
+// partials in the same order of operations, so the same bits.
 //
 //   Work    A block is a chunk, a head of keys, and two, four or eight of the query heads that
 //           share it, of one row. Keys and values come through shared memory as they lie in the
@@ -228,7 +228,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
   for (int32_t head = warp_of_block(); head < n; head += kWarps) {
     const Weighed made =
         make_weights(of, at(rows.log_weights), base, seen.from, seen.to,
-                     weights.part(head, static_cast<size_t>(kChunk * kHeads - head)), kHeads);
+                     weights.subspan(head, static_cast<size_t>(kChunk * kHeads - head)), kHeads);
     if (lane_of_warp() == 0) {
       results[2 * head] = made.max;
       results[2 * head + 1] = made.sum;
@@ -276,18 +276,18 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
   GEN_UNROLL
   for (int32_t k = 0; k < kHeads; ++k) {
     if (!works || k >= mine || head + k >= n) continue;
-    const float part_max = results[2 * (head + k)];
-    const float part_sum = results[2 * (head + k) + 1];
+    const float partial_max = results[2 * (head + k)];
+    const float partial_sum = results[2 * (head + k) + 1];
     if (view.slots == 1) {
       Merged merged;
-      merged.add(part_max, part_sum, sums[k]);
+      merged.add(partial_max, partial_sum, sums[k]);
       merged.put(of, t, first_head + head + k, d);
       continue;
     }
-    float* const part = view.part(t, first_head + head + k, block_x());
-    part[2 + d] = sums[k];
-    if (d < 2) part[d] = d == 0 ? part_max : part_sum;
-    if (of.v_dim == 1) part[1] = part_sum;
+    float* const partial = view.partial(t, first_head + head + k, block_x());
+    partial[2 + d] = sums[k];
+    if (d < 2) partial[d] = d == 0 ? partial_max : partial_sum;
+    if (of.v_dim == 1) partial[1] = partial_sum;
   }
   if (view.counters == nullptr) return;
   const auto place =
@@ -322,7 +322,7 @@ Status launch_plain(const OpContext& context, const SplitView& view, const Appen
       static_cast<unsigned>(view.of.n_kv_heads * ((group + heads - 1) / heads)),
       static_cast<unsigned>(view.of.q.rows)};
   const auto launch = [&](auto* kernel, int32_t threads) {
-    return run_kernel(context, "attention_part", kernel, grid, threads,
+    return run_kernel(context, "attention_split", kernel, grid, threads,
                       shared_bytes(view.of, heads, sizeof(T), append != nullptr), view,
                       append != nullptr ? *append : AppendView{});
   };
@@ -351,7 +351,7 @@ bool attention_plain_merges(const OpContext& context, const SplitView& view) {
   const int32_t threads = view.of.v_dim > kFewThreads ? kChunk : kFewThreads;
   const int32_t each = (std::min(heads, group) * view.of.v_dim + threads - 1) / threads;
   const int64_t counters = view.of.q.rows * view.of.n_kv_heads * ((group + heads - 1) / heads);
-  return each * view.slots <= kMaxOwnParts && counters <= kCounters;
+  return each * view.slots <= kMaxOwnPartials && counters <= kCounters;
 }
 
 Status attention_plain(const OpContext& context, const SplitView& view, const AppendView* append) {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention for few rows that look far back: each chunk of 256 positions has a block of its own.
-//   part[t, h, c] = (max, sum of weights, sum of weights times values) over chunk c of row t
-//   out[t, h, :] = the parts of t and h, merged in the order of chunks
+//   partial[t, h, c] = (max, sum of weights, sum of weights times values) over chunk c of row t
+//   out[t, h, :] = the partials of t and h, merged in the order of chunks
 //   The operations, and their order, are those of attention.cu, where one block goes through all
 //   chunks; so the bits do not tell which of them was taken. Nothing of it depends on the batch.
 //
-//   attention_part   Of formats with scales or codes; plain numbers: attention_plain.cu. A block is
-//   a chunk, a head of keys, and up to eight of the query heads that
+//   attention_split   Of formats with scales or codes; plain numbers: attention_plain.cu. A block
+//   is a chunk, a head of keys, and up to eight of the query heads that
 //           share it, of one row; blocks beyond a row's last chunk end at once, so the host says
 //           only how many there are at most. A thread is a slot for dot products: an element of a
 //           key is read once for all heads. Then a warp is a head for maximum, weights and sum,
 //           and a thread is an element of the values, of some of the heads.
 //   attention_merge  A block is a row and a query head.
 //   Bytes   keys and values once for every eight query heads of a group, and 4 (D + 2) bytes for
-//           each part, written and read: 1 in 64 of float16 keys and values of one query head.
+//           each partial, written and read: 1 in 64 of float16 keys and values of one query head.
 //   Shared  q of eight heads, 14 KiB for scores and places.
-#include "cuda/ops/attention/attention_parts.cuh"
+#include "cuda/ops/attention/attention_chunk.cuh"
 
 namespace gen::cuda {
 namespace {
@@ -23,9 +23,9 @@ namespace {
 constexpr int32_t kMergeThreads = 128;
 constexpr size_t kMaxScratch = size_t{64} << 20;
 
-GEN_KERNEL GEN_LAUNCH_BOUNDS(kPartThreads) attention_part_kernel(SplitView view) {
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kSplitThreads) attention_split_kernel(SplitView view) {
   after_predecessor();
-  attention_chunk(view, block_z(), block_x(), kPartHeads, block_y());
+  attention_chunk(view, block_z(), block_x(), kSplitHeads, block_y());
 }
 
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kMergeThreads) attention_merge_kernel(SplitView view) {
@@ -62,10 +62,10 @@ Status attention_split(const OpContext& context, const AttentionView& of, int32_
   const bool plain = attention_plain_can(context, of);
   if (plain && slots == 1) return attention_plain(context, view, append);
   uint8_t* scratch = nullptr;
-  const auto parts = static_cast<size_t>(of.q.rows) * static_cast<size_t>(of.n_heads * slots);
+  const auto partials = static_cast<size_t>(of.q.rows) * static_cast<size_t>(of.n_heads * slots);
   GEN_TRY(context.scratch->take_scratch(
-      parts * static_cast<size_t>(view.part_floats()) * sizeof(float), &scratch));
-  view.parts = reinterpret_cast<float*>(scratch);
+      partials * static_cast<size_t>(view.partial_floats()) * sizeof(float), &scratch));
+  view.partials = reinterpret_cast<float*>(scratch);
   const device::Dim3 merges = {static_cast<unsigned>(of.q.rows), static_cast<unsigned>(of.n_heads),
                                1};
   if (plain) {
@@ -77,13 +77,13 @@ Status attention_split(const OpContext& context, const AttentionView& of, int32_
                       view);
   }
   const int32_t group = of.n_heads / of.n_kv_heads;
-  const int32_t batches = (group + kPartHeads - 1) / kPartHeads;
+  const int32_t batches = (group + kSplitHeads - 1) / kSplitHeads;
   const device::Dim3 grid = {static_cast<unsigned>(slots),
                              static_cast<unsigned>(of.n_kv_heads * batches),
                              static_cast<unsigned>(of.q.rows)};
-  const size_t shared = part_shared(group < kPartHeads ? group : kPartHeads, of.k_dim);
-  GEN_TRY(run_kernel(context, "attention_part", attention_part_kernel, grid, kPartThreads, shared,
-                     view));
+  const size_t shared = split_shared(group < kSplitHeads ? group : kSplitHeads, of.k_dim);
+  GEN_TRY(run_kernel(context, "attention_split", attention_split_kernel, grid, kSplitThreads,
+                     shared, view));
   return run_kernel(context, "attention_merge", attention_merge_kernel, merges, kMergeThreads, 0,
                     view);
 }

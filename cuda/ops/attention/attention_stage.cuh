@@ -87,7 +87,7 @@ struct StagedChunk {
     return blocks.cells == nullptr && base % kTile == 0 && layer.block_size % kTile == 0 &&
            (offsets(layer.k) | offsets(layer.v)) % 16 == 0;
   }
-  [[nodiscard]] GEN_DEVICE Place place(const KvSideForm& form, int32_t slot) const {
+  [[nodiscard]] GEN_DEVICE KvPlace place(const KvSideForm& form, int32_t slot) const {
     return head_place(form, place_of(form, blocks, base + slot), kv_head);
   }
   /// What a lane of the first warp puts into `tiles` at its place; that comes, with a barrier,
@@ -110,7 +110,7 @@ struct StagedChunk {
     if (!whole()) {
       for (int32_t slot = thread_x(); slot < kChunk; slot += kWarps * 32) {
         const bool has = seen.has(slot);
-        const Place key = has ? place(layer.k, slot) : Place{};
+        const KvPlace key = has ? place(layer.k, slot) : KvPlace{};
         for (int32_t d = 0; d < n; ++d) {
           const int32_t at = (first + d) * kTile + key.lane;
           to[d * kKeyStride + slot] = has ? reinterpret_cast<const T*>(key.tile)[at] : T{};
@@ -141,7 +141,7 @@ struct StagedChunk {
       for (int32_t i = thread_x(); i < n * dim; i += kWarps * 32) {
         const int32_t slot = first + i / dim;
         if (!seen.has(slot)) continue;
-        const Place value = place(layer.v, slot);
+        const KvPlace value = place(layer.v, slot);
         to[i] = reinterpret_cast<const T*>(value.tile)[value.lane * dim + i % dim];
       }
       return;

@@ -28,7 +28,7 @@ struct TileView {
 };
 
 /// Elements [first, first + n) of the key of this thread's slot, zeros where nobody sees it.
-GEN_DEVICE void widen_key(const KvSideForm& form, const Place& key, bool seen, int32_t first,
+GEN_DEVICE void widen_key(const KvSideForm& form, const KvPlace& key, bool seen, int32_t first,
                           int32_t n, const Shared<float>& keys) {
   for_format(form.format, [&](auto format) {
     constexpr KvFormat kFormat = decltype(format)::kFormat;
@@ -74,7 +74,7 @@ GEN_DEVICE void widen_values(const AttentionView& of, const Blocks& blocks, int3
   for_format(form.format, [&](auto format) {
     constexpr KvFormat kFormat = decltype(format)::kFormat;
     for (int32_t i = warp_of_block(); i < n; i += kThreads / 32) {
-      const Place place = head_place(form, place_of(form, blocks, first + i), kv_head);
+      const KvPlace place = head_place(form, place_of(form, blocks, first + i), kv_head);
       GEN_UNROLL
       for (int32_t j = 0; j < kPer; ++j) {
         const int32_t d = j * 32 + lane;
@@ -178,14 +178,14 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_tile_kernel(TileView view) {
 
     // Scores.
     const bool key_seen = by_any.has(thread_x());
-    Place key = {};
+    KvPlace key = {};
     if (key_seen) {
       key = head_place(of.layer.k, place_of(of.layer.k, blocks, base + thread_x()), kv_head);
     }
     const KvFormat k_format = of.layer.k.format;
     const int32_t k_group = scaled_format(k_format) ? scale_group(k_format, of.k_dim) : of.k_dim;
     float scores[kOwn][kEntries] = {};
-    float part_scores[kOwn][kEntries] = {};
+    float group_scores[kOwn][kEntries] = {};
     for (int32_t d = 0; d < of.k_dim; d += kSlab) {
       const int32_t n = of.k_dim - d < kSlab ? of.k_dim - d : kSlab;
       const bool ends = (d + n) % k_group == 0 || d + n == of.k_dim;
@@ -199,16 +199,16 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_tile_kernel(TileView view) {
       sync_threads();
       if (!works) continue;
       if constexpr (kScaled) {
-        multiply_keys(q, keys, d, n, part_scores);
+        multiply_keys(q, keys, d, n, group_scores);
         if (!ends) continue;
         GEN_UNROLL
         for (int32_t j = 0; j < kEntries; ++j) {
           const float scale = key_scales[slot_of(j)];
           GEN_UNROLL
           for (int32_t i = 0; i < kOwn; ++i) {
-            const float part = part_scores[i][j];
-            scores[i][j] = g == 0 ? part * scale : multiply_add(part, scale, scores[i][j]);
-            part_scores[i][j] = 0.0F;
+            const float sum = group_scores[i][j];
+            scores[i][j] = g == 0 ? sum * scale : multiply_add(sum, scale, scores[i][j]);
+            group_scores[i][j] = 0.0F;
           }
         }
       } else {
@@ -219,15 +219,15 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_tile_kernel(TileView view) {
     float largest[kOwn];
     make_weights(of, log_weights, base, slots, scores, largest);
     sync_threads();  // all have read the keys
-    State parts[kOwn];
-    put_weights(keys, scores, largest, parts);
+    State partials[kOwn];
+    put_weights(keys, scores, largest, partials);
 
     // Values.
-    float part_sums[kOwn][static_cast<size_t>(kPer)];
+    float partial_sums[kOwn][static_cast<size_t>(kPer)];
     GEN_UNROLL
     for (int32_t i = 0; i < kOwn; ++i) {
       GEN_UNROLL
-      for (int32_t j = 0; j < kPer; ++j) part_sums[i][j] = 0.0F;
+      for (int32_t j = 0; j < kPer; ++j) partial_sums[i][j] = 0.0F;
     }
     for (int32_t slot = by_any.from; slot < by_any.to; slot += view.value_slab) {
       const int32_t left = by_any.to - slot;
@@ -237,11 +237,11 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_tile_kernel(TileView view) {
       sync_threads();
       if (works) {
         add_values<kPer, kScaled>(keys, values, value_scales, slot, n, slots.seen, slots.by_all,
-                                  part_sums);
+                                  partial_sums);
       }
     }
 
-    merge_parts(parts, part_sums, states, sums);
+    merge_partials(partials, partial_sums, states, sums);
   }
 
   GEN_UNROLL

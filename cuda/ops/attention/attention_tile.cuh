@@ -164,7 +164,7 @@ GEN_DEVICE void make_weights(const AttentionView& of, const float* log_weights, 
 /// Puts a warp's weights into its part of `to`, [warps][256 slots][4 queries], and gives the maxima
 /// and sums of the chunk.
 GEN_DEVICE void put_weights(const Shared<float>& to, const float (&weights)[kOwn][kEntries],
-                            const float (&largest)[kOwn], State (&parts)[kOwn]) {
+                            const float (&largest)[kOwn], State (&partials)[kOwn]) {
   const int32_t lane = lane_of_warp();
   const int32_t warp = warp_of_block();
   const Shared<UInt4> fours = to.as<UInt4>();
@@ -182,34 +182,35 @@ GEN_DEVICE void put_weights(const Shared<float>& to, const float (&weights)[kOwn
       sum = sum + to[(warp * kChunk + slot) * kOwn + i + lane / 16];
     }
     sum = sum_sixteen(sum);
-    parts[i].sum = shuffle(sum, 0);
-    parts[i + 1].sum = shuffle(sum, 16);
+    partials[i].sum = shuffle(sum, 0);
+    partials[i + 1].sum = shuffle(sum, 16);
   }
   GEN_UNROLL
   for (int32_t i = 0; i < kOwn; ++i) {
-    const bool nothing_but = largest[i] == minus_infinity() && parts[i].sum != 0.0F;
-    parts[i].max = nothing_but ? parts[i].sum : largest[i];
+    const bool nothing_but = largest[i] == minus_infinity() && partials[i].sum != 0.0F;
+    partials[i].max = nothing_but ? partials[i].sum : largest[i];
   }
 }
 
 /// Takes a chunk in. One whose scores are all -infinity adds nothing.
 template <size_t kPer>
-GEN_DEVICE void merge_parts(const State (&parts)[kOwn], const float (&part_sums)[kOwn][kPer],
-                            State (&states)[kOwn], float (&sums)[kOwn][kPer]) {
+GEN_DEVICE void merge_partials(const State (&partials)[kOwn],
+                               const float (&partial_sums)[kOwn][kPer], State (&states)[kOwn],
+                               float (&sums)[kOwn][kPer]) {
   GEN_UNROLL
   for (int32_t i = 0; i < kOwn; ++i) {
-    if (parts[i].max == minus_infinity()) continue;
-    const float most = states[i].max > parts[i].max ? states[i].max : parts[i].max;
+    if (partials[i].max == minus_infinity()) continue;
+    const float most = states[i].max > partials[i].max ? states[i].max : partials[i].max;
     const float old_factor = exp2_weight(states[i].max - most);
-    const float new_factor = exp2_weight(parts[i].max - most);
+    const float new_factor = exp2_weight(partials[i].max - most);
     const bool fresh = states[i].max == minus_infinity();
     states[i].sum =
-        multiply_add(fresh ? 0.0F : states[i].sum, old_factor, parts[i].sum * new_factor);
+        multiply_add(fresh ? 0.0F : states[i].sum, old_factor, partials[i].sum * new_factor);
     states[i].max = most;
     GEN_UNROLL
     for (int32_t j = 0; j < static_cast<int32_t>(kPer); ++j) {
       sums[i][j] =
-          multiply_add(fresh ? 0.0F : sums[i][j], old_factor, part_sums[i][j] * new_factor);
+          multiply_add(fresh ? 0.0F : sums[i][j], old_factor, partial_sums[i][j] * new_factor);
     }
   }
 }

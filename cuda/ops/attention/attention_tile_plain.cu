@@ -110,7 +110,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kPer < 8 ? 2 : 1)
                        kv_head,
                        base,
                        slots_of(base, range.lowest, range.last),
-                       tiles.part(chunk % 2 * 2 * kChunkTiles, 2 * kChunkTiles)};
+                       tiles.subspan(chunk % 2 * 2 * kChunkTiles, 2 * kChunkTiles)};
   };
   staged(range.first_chunk).find_tiles();
 
@@ -174,12 +174,12 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kPer < 8 ? 2 : 1)
       const int32_t left = of.k_dim - i * kElements;
       if (works) add_keys<T>(q, keys, i * kElements, left < kElements ? left : kElements, scores);
     }
-    State parts[kOwn];
-    float part_sums[kOwn][kPer] = {};
+    State partials[kOwn];
+    float partial_sums[kOwn][kPer] = {};
     if (works) {
       float largest[kOwn];
       make_weights(of, log_weights, base, range.slots(base), scores, largest);
-      put_weights(weights, scores, largest, parts);
+      put_weights(weights, scores, largest, partials);
     }
     GEN_NO_UNROLL
     for (int32_t i = key_pieces; i < pieces; ++i) {
@@ -191,12 +191,13 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kPer < 8 ? 2 : 1)
       const int32_t from = within(slots.by_all.from, here);
       const int32_t to = within(slots.by_all.to, {from, here.to});
       add_values<T, kPer, false>(weights, values, first, here.from, from, of.v_dim, slots.seen,
-                                 part_sums);
-      add_values<T, kPer, true>(weights, values, first, from, to, of.v_dim, slots.seen, part_sums);
+                                 partial_sums);
+      add_values<T, kPer, true>(weights, values, first, from, to, of.v_dim, slots.seen,
+                                partial_sums);
       add_values<T, kPer, false>(weights, values, first, to, here.to, of.v_dim, slots.seen,
-                                 part_sums);
+                                 partial_sums);
     }
-    if (works) merge_parts(parts, part_sums, states, sums);
+    if (works) merge_partials(partials, partial_sums, states, sums);
     sync_warp();  // the weights have been read
   }
 

@@ -59,7 +59,7 @@ GEN_DEVICE void put_result(const AttentionView& of, int64_t t, int32_t head, int
 
 /// The format as a type, so that no element asks for it.
 template <KvFormat kFormat, KvOrder kOrder>
-GEN_DEVICE float level(const Place& place, int32_t dim, int32_t d) {
+GEN_DEVICE float level(const KvPlace& place, int32_t dim, int32_t d) {
   return level_at<kOrder>(kFormat, place, dim, d);
 }
 

@@ -32,19 +32,19 @@ struct Blocks {
 };
 
 /// One entry of one side: head 0's tile, what heads share of it, and the lane in it.
-struct Place {
+struct KvPlace {
   uint8_t* tile;
   uint8_t* shared;
   int32_t lane;
 };
 
-GEN_DEVICE Place place_of(const KvSideForm& form, const Blocks& at, int32_t entry) {
+GEN_DEVICE KvPlace place_of(const KvSideForm& form, const Blocks& at, int32_t entry) {
   if (at.cells != nullptr) entry = at.cells[entry - at.first_cell];
   auto* const first = reinterpret_cast<uint8_t*>(at.blocks[entry / at.block_size]) +
                       static_cast<int64_t>(form.block_offset);
   const int32_t within = entry % at.block_size;
   const size_t tile = static_cast<size_t>(within / kTile);
-  Place place;
+  KvPlace place;
   place.tile = first + tile * form.tile_stride;
   place.shared =
       form.shared_stride != 0 ? first + form.shared_offset + tile * form.shared_stride : nullptr;
@@ -53,7 +53,7 @@ GEN_DEVICE Place place_of(const KvSideForm& form, const Blocks& at, int32_t entr
 }
 
 /// The place as one head sees it; q3 has groups of several heads, or several in a head.
-GEN_DEVICE Place head_place(const KvSideForm& form, Place place, int32_t head) {
+GEN_DEVICE KvPlace head_place(const KvSideForm& form, KvPlace place, int32_t head) {
   place.tile += static_cast<size_t>(head) * form.head_stride;
   if (form.format == KvFormat::kQ3) {
     const int32_t dim = form.head_dim;
@@ -104,16 +104,13 @@ GEN_DEVICE uint8_t e4m3_code(float value) {
 GEN_DEVICE int32_t scale_group(KvFormat format, int32_t dim) {
   return format == KvFormat::kQ4 ? kQ4Group : dim;
 }
-GEN_DEVICE bool has_scales(KvFormat format) {
-  return format == KvFormat::kFp8 || format == KvFormat::kQ4;
-}
-GEN_DEVICE float scale_at(KvFormat format, const Place& place, int32_t group) {
+GEN_DEVICE float scale_at(KvFormat format, const KvPlace& place, int32_t group) {
   if (format == KvFormat::kFp8) return load_float(place.tile + place.lane * 4);
   return load_half(place.tile + (group * kTile + place.lane) * 2);
 }
 
 /// Index of three bits of element d.
-GEN_DEVICE int32_t q3_index(KvOrder order, const Place& place, int32_t dim, int32_t d) {
+GEN_DEVICE int32_t q3_index(KvOrder order, const KvPlace& place, int32_t dim, int32_t d) {
   const int32_t octet = d / 8;
   const int32_t bit = 3 * (d % 8);
   const int32_t row = 3 * ((dim + 7) / 8);
@@ -128,7 +125,7 @@ GEN_DEVICE int32_t q3_index(KvOrder order, const Place& place, int32_t dim, int3
 
 /// Element d of a head: its value, or its level where the format has scales.
 template <KvOrder kOrder>
-GEN_DEVICE float level_at(KvFormat format, const Place& place, int32_t dim, int32_t d) {
+GEN_DEVICE float level_at(KvFormat format, const KvPlace& place, int32_t dim, int32_t d) {
   constexpr bool kKeys = kOrder == KvOrder::kKeys;
   const int32_t lane = place.lane;
   const int32_t plain = kKeys ? d * kTile + lane : lane * dim + d;
@@ -159,7 +156,7 @@ GEN_DEVICE float level_at(KvFormat format, const Place& place, int32_t dim, int3
 
 /// Element d of a head as kv_get decodes it.
 template <KvOrder kOrder>
-GEN_DEVICE float element_at(KvFormat format, const Place& place, int32_t dim, int32_t d) {
+GEN_DEVICE float element_at(KvFormat format, const KvPlace& place, int32_t dim, int32_t d) {
   const float level = level_at<kOrder>(format, place, dim, d);
   if (format == KvFormat::kFp8) return level * scale_at(format, place, 0);
   if (format == KvFormat::kQ4) {

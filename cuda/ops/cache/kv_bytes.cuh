@@ -69,7 +69,8 @@ GEN_DEVICE int32_t offset_of(const KvSideForm& form, int32_t lane, int32_t i) {
 }
 
 /// Byte i of an entry of all heads, those of the heads first and then what they share.
-GEN_DEVICE uint8_t* byte_of(const KvSideForm& form, const Place& place, int32_t heads, int32_t i) {
+GEN_DEVICE uint8_t* byte_of(const KvSideForm& form, const KvPlace& place, int32_t heads,
+                            int32_t i) {
   const int32_t own = entry_bytes(form);
   if (i < heads * own) {
     return place.tile + static_cast<size_t>(i / own) * form.head_stride +

@@ -23,8 +23,8 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
   const KvSideForm& to_form = keys ? target.k : target.v;
   const Blocks from_blocks = {from.blocks, from.cells, from.first_cell, source.block_size};
   const Blocks to_blocks = {to.blocks, to.cells, to.first_cell, target.block_size};
-  const Place at = place_of(form, from_blocks, run.from + block_x());
-  const Place there = place_of(to_form, to_blocks, run.to + block_x());
+  const KvPlace at = place_of(form, from_blocks, run.from + block_x());
+  const KvPlace there = place_of(to_form, to_blocks, run.to + block_x());
   const int32_t heads = source.kv_heads;
   const int32_t bytes = heads * entry_bytes(form) + shared_entry_bytes(form, heads);
   for (int32_t i = thread_x(); i < bytes; i += kThreads) {

@@ -16,7 +16,7 @@ constexpr int32_t kThreads = 128;
 constexpr int32_t kWarps = kThreads / 32;
 
 template <KvOrder kOrder>
-GEN_DEVICE double decoded(const KvSideForm& form, const Place& place, int32_t d) {
+GEN_DEVICE double decoded(const KvSideForm& form, const KvPlace& place, int32_t d) {
   return static_cast<double>(element_at<kOrder>(form.format, place, form.head_dim, d));
 }
 
@@ -34,7 +34,7 @@ GEN_DEVICE void pool_unit(const KvSideForm& form, const Blocks& blocks, const Tu
   double sum_a = 0.0;
   double sum_b = 0.0;
   for (int32_t r = 0; r < n; ++r) {
-    const Place place = head_place(form, place_of(form, blocks, first + r), head);
+    const KvPlace place = head_place(form, place_of(form, blocks, first + r), head);
     const double x = decoded<kOrder>(form, place, a);
     if (!turned) {
       sum_a += x;

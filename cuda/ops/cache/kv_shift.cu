@@ -18,12 +18,12 @@ struct Element {
   const KvSideForm& form;
   int32_t d;
 
-  [[nodiscard]] GEN_DEVICE double get(const Place& place) const {
+  [[nodiscard]] GEN_DEVICE double get(const KvPlace& place) const {
     const size_t index = static_cast<size_t>(d * kTile + place.lane);
     return static_cast<double>(form.format == KvFormat::kF32 ? load_float(place.tile + index * 4)
                                                              : load_half(place.tile + index * 2));
   }
-  GEN_DEVICE void put(const Place& place, double value) const {
+  GEN_DEVICE void put(const KvPlace& place, double value) const {
     const size_t index = static_cast<size_t>(d * kTile + place.lane);
     const auto rounded = static_cast<float>(value);
     if (form.format == KvFormat::kF32) {
@@ -52,8 +52,8 @@ GEN_DEVICE void shift_turned(const KvSideForm& form, const Blocks& blocks, const
   double cosine = 0.0;
   sincos_of(-static_cast<double>(n) * static_cast<double>(turn.inv_freq[unit]), &sine, &cosine);
   for (int32_t e = first + n; e < end; ++e) {
-    const Place from = head_place(form, place_of(form, blocks, e), head);
-    const Place to = head_place(form, place_of(form, blocks, e - n), head);
+    const KvPlace from = head_place(form, place_of(form, blocks, e), head);
+    const KvPlace to = head_place(form, place_of(form, blocks, e - n), head);
     const double x = a.get(from);
     const double y = b.get(from);
     a.put(to, x * cosine - y * sine);

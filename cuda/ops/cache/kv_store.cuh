@@ -36,11 +36,11 @@ GEN_DEVICE void put_value(uint8_t* at, T value) {
   *reinterpret_cast<T*>(at) = value;
 }
 
-GEN_DEVICE void store_plain(const KvSideForm& form, const Place& place, int32_t heads,
+GEN_DEVICE void store_plain(const KvSideForm& form, const KvPlace& place, int32_t heads,
                             Shared<float> row) {
   const int32_t dim = form.head_dim;
   for (int32_t i = thread_x(); i < heads * dim; i += block_threads()) {
-    const Place at = head_place(form, place, i / dim);
+    const KvPlace at = head_place(form, place, i / dim);
     const int32_t d = i % dim;
     const int32_t index = form.order == KvOrder::kKeys ? d * kTile + at.lane : at.lane * dim + d;
     const float x = row[i];
@@ -52,11 +52,11 @@ GEN_DEVICE void store_plain(const KvSideForm& form, const Place& place, int32_t 
   }
 }
 
-GEN_DEVICE void store_fp8(const KvSideForm& form, const Place& place, int32_t heads,
+GEN_DEVICE void store_fp8(const KvSideForm& form, const KvPlace& place, int32_t heads,
                           Shared<float> row) {
   const int32_t dim = form.head_dim;
   for (int32_t head = warp_of_block(); head < heads; head += block_threads() / 32) {
-    const Place at = head_place(form, place, head);
+    const KvPlace at = head_place(form, place, head);
     // Magnitudes are ordered as their bits are.
     int32_t largest = 0;
     for (int32_t d = lane_of_warp(); d < dim; d += 32) {
@@ -86,12 +86,12 @@ GEN_DEVICE void store_fp8(const KvSideForm& form, const Place& place, int32_t he
   }
 }
 
-GEN_DEVICE void store_q4(const KvSideForm& form, const Place& place, int32_t heads,
+GEN_DEVICE void store_q4(const KvSideForm& form, const KvPlace& place, int32_t heads,
                          Shared<float> row) {
   const int32_t dim = form.head_dim;
   const int32_t groups = groups_of(dim, kQ4Group);
   for (int32_t item = thread_x(); item < heads * groups; item += block_threads()) {
-    const Place at = head_place(form, place, item / groups);
+    const KvPlace at = head_place(form, place, item / groups);
     const int32_t g = item % groups;
     const int32_t first = item / groups * dim + g * kQ4Group;
     const int32_t n = dim - g * kQ4Group < kQ4Group ? dim - g * kQ4Group : kQ4Group;
@@ -232,7 +232,7 @@ GEN_DEVICE bool q3_fit(Shared<float> row, int32_t first, int32_t n, const Q3Spac
   return nan != 0;
 }
 
-GEN_DEVICE void store_q3(const KvSideForm& form, const Place& place, int32_t heads,
+GEN_DEVICE void store_q3(const KvSideForm& form, const KvPlace& place, int32_t heads,
                          Shared<float> row, size_t space_offset) {
   const int32_t dim = form.head_dim;
   const int32_t together = dim < kQ3Group ? kQ3Group / dim : 1;
@@ -248,7 +248,7 @@ GEN_DEVICE void store_q3(const KvSideForm& form, const Place& place, int32_t hea
     const int32_t all = here * dim;
     const int32_t n = all - g * kQ3Group < kQ3Group ? all - g * kQ3Group : kQ3Group;
     const bool nan = q3_fit(row, head * dim + g * kQ3Group, n, space);
-    const Place first = head_place(form, place, head);
+    const KvPlace first = head_place(form, place, head);
     const int32_t lane = lane_of_warp();
     if (lane < kQ3Centroids) {
       // What is not a number must not get lost, or a broken pass would look sound.
@@ -261,7 +261,7 @@ GEN_DEVICE void store_q3(const KvSideForm& form, const Place& place, int32_t hea
     const int32_t own = together == 1 ? n : dim;
     const int32_t octets = (own + 7) / 8;
     for (int32_t i = lane; i < heads_here * octets; i += 32) {
-      const Place at = head_place(form, place, head + i / octets);
+      const KvPlace at = head_place(form, place, head + i / octets);
       const int32_t octet = i % octets;
       uint32_t bits = 0;
       for (int32_t j = 0; j < 8 && octet * 8 + j < own; ++j) {
@@ -280,7 +280,7 @@ GEN_DEVICE void store_q3(const KvSideForm& form, const Place& place, int32_t hea
 
 /// Stores [heads, head_dim] as one entry. Threads see the row, which they may change afterwards
 /// only behind a barrier. q3 needs kQ3SpaceBytes for each warp from `space_offset` on.
-GEN_DEVICE void store_entry(const KvSideForm& form, const Place& place, int32_t heads,
+GEN_DEVICE void store_entry(const KvSideForm& form, const KvPlace& place, int32_t heads,
                             Shared<float> row, size_t space_offset) {
   switch (form.format) {
     case KvFormat::kF32:

@@ -129,7 +129,7 @@ class FewStream {
     device::commit_copies();
     filled_ = filled_ + 1 < Ring::steps ? filled_ + 1 : 0;
     const int32_t now = filled_;  // the ring is full but for one step
-    return ring_.part(now * Ring::step, Ring::step);
+    return ring_.subspan(now * Ring::step, Ring::step);
   }
 
  private:

@@ -86,15 +86,15 @@ struct LaneStep {
     if constexpr (t.minima) dmin = of.load2(dmin_offset(t) + 2 * at);
   }
 
-  /// Quad `quad` of part `part`: values, zero included, of four columns.
-  [[nodiscard]] GEN_DEVICE uint32_t values(int32_t part, int32_t quad) const {
+  /// Quad `quad` of sub-block `sub_block`: values, zero included, of four columns.
+  [[nodiscard]] GEN_DEVICE uint32_t values(int32_t sub_block, int32_t quad) const {
     constexpr int32_t kFirst = first_bits(t);
     constexpr int32_t kAbove = bits_above(t);
     if constexpr (kFirst == 8) return codes[quad];
-    uint32_t four = (codes[part * kFirst + quad % kFirst] >> (quad / kFirst * kFirst)) &
+    uint32_t four = (codes[sub_block * kFirst + quad % kFirst] >> (quad / kFirst * kFirst)) &
                     ((1U << kFirst) - 1) * 0x01010101U;
     if constexpr (kAbove > 0) {
-      const uint32_t word = upper[part * kAbove + quad % kAbove];
+      const uint32_t word = upper[sub_block * kAbove + quad % kAbove];
       four |= ((word >> (quad / kAbove * kAbove)) & ((1U << kAbove) - 1) * 0x01010101U) << kFirst;
     }
     return looked_up<t>(four);

@@ -130,13 +130,13 @@ GEN_DEVICE void clear_few_rows(const Shared<uint8_t>& stage, int32_t n) {
   constexpr FewStage at = few_stage(t);
   const auto clear = [&](int32_t first, int32_t end) {
     for (int32_t i = first + lane_of_warp() * 16; i < end; i += 32 * 16) {
-      stage.part(i, 16).template as<device::UInt4>()[0] = device::UInt4{};
+      stage.subspan(i, 16).template as<device::UInt4>()[0] = device::UInt4{};
     }
   };
   clear(at.x + n * few_x_stride(t), at.rest);
   clear(at.rest + n * few_rest_stride(t), at.scales);
   if (t.block != 32 && lane_of_warp() >= n && lane_of_warp() < kMatvecRows) {
-    stage.part(at.scales + lane_of_warp() * 4, 4).template as<float>()[0] = 0.0F;
+    stage.subspan(at.scales + lane_of_warp() * 4, 4).template as<float>()[0] = 0.0F;
   }
 }
 
@@ -243,16 +243,16 @@ struct FewTerms {
       uint32_t x[4];
       step.x_fragments(2 * quarter, x);
       GEN_UNROLL
-      for (int32_t part = 0; part < 2; ++part) {
+      for (int32_t sub_block = 0; sub_block < 2; ++sub_block) {
         UnitCodes<t> codes[kFewTiles];
         GEN_UNROLL
-        for (int32_t i = 0; i < kFewTiles; ++i) codes[i].load(step.tile(i), quarter, part);
+        for (int32_t i = 0; i < kFewTiles; ++i) codes[i].load(step.tile(i), quarter, sub_block);
         device::UInt2 x_sums[2] = {};
         if constexpr (t.minima) {
-          x_sums[0] = step.rest(0, 2 * quarter + part);
-          x_sums[1] = step.rest(1, 2 * quarter + part);
+          x_sums[0] = step.rest(0, 2 * quarter + sub_block);
+          x_sums[1] = step.rest(1, 2 * quarter + sub_block);
         }
-        add_runs(codes, runs, part, {x[2 * part], x[2 * part + 1]}, x_sums, minima);
+        add_runs(codes, runs, sub_block, {x[2 * sub_block], x[2 * sub_block + 1]}, x_sums, minima);
       }
     }
     GEN_UNROLL
@@ -269,8 +269,9 @@ struct FewTerms {
 
   /// Adds 32 columns to a block of 256.
   GEN_DEVICE void add_runs(const UnitCodes<t> (&codes)[kFewTiles],
-                           const uint32_t (&runs)[kFewTiles], int32_t part, const uint32_t (&x)[2],
-                           const device::UInt2 (&x_sums)[2], int32_t (&minima)[4]) {
+                           const uint32_t (&runs)[kFewTiles], int32_t sub_block,
+                           const uint32_t (&x)[2], const device::UInt2 (&x_sums)[2],
+                           int32_t (&minima)[4]) {
     uint32_t low[2];
     uint32_t high[2];
     codes[0].fragment(low);
@@ -283,7 +284,7 @@ struct FewTerms {
       } else {
         device::mma_s8_k16(product, {low[half], high[half]}, x[half], kExactSum);
       }
-      const int32_t run = part * (32 / t.run) + half;
+      const int32_t run = sub_block * (32 / t.run) + half;
       GEN_UNROLL
       for (int32_t i = 0; i < 4; ++i) {
         const auto scale = static_cast<float>(scale_of_run<t>(runs[i / 2], run));

@@ -66,16 +66,17 @@ GEN_DEVICE float level_of_byte(uint32_t four, int32_t i) {
          kZero;
 }
 
-/// 32 columns of a lane, part `part` of its quarter, in pairs.
+/// 32 columns of a lane, sub-block `sub_block` of its quarter, in pairs.
 template <Traits t>
-GEN_DEVICE void unpack_part(const LaneStep<t>& lane, int32_t part, uint32_t (&pairs)[16]) {
+GEN_DEVICE void unpack_sub_block(const LaneStep<t>& lane, int32_t sub_block,
+                                 uint32_t (&pairs)[16]) {
   constexpr int32_t kRunQuads = (t.block == 32 ? 32 : t.run) / 4;
   GEN_UNROLL
   for (int32_t quad = 0; quad < 8; ++quad) {
     float scale = lane.scale();
     float minimum = 0.0F;
     if constexpr (t.block == 256) {
-      const int32_t run = (part * 8 + quad) / kRunQuads;
+      const int32_t run = (sub_block * 8 + quad) / kRunQuads;
       scale = scale * static_cast<float>(lane.run_scale(run));
       if constexpr (t.minima) {
         minimum = lane.minimum_scale() * static_cast<float>(lane.run_minimum(run));
@@ -83,7 +84,7 @@ GEN_DEVICE void unpack_part(const LaneStep<t>& lane, int32_t part, uint32_t (&pa
     } else if constexpr (t.minima) {
       minimum = -lane.minimum_scale();
     }
-    const uint32_t four = lane.values(part, quad);
+    const uint32_t four = lane.values(sub_block, quad);
     GEN_UNROLL
     for (int32_t i = 0; i < 4; i += 2) {
       float low = scale * level_of_byte<t>(four, i);
@@ -100,7 +101,7 @@ GEN_DEVICE void unpack_part(const LaneStep<t>& lane, int32_t part, uint32_t (&pa
 template <size_t kIndex>
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) unpack_tiles_kernel(UnpackView of) {
   constexpr Traits t = quant::kTraits[kIndex];
-  constexpr int32_t kParts = lane_parts(t);
+  constexpr int32_t kSubBlocks = lane_sub_blocks(t);
   const int64_t index = int64_t{block_x()} * kWarps + warp_of_block();
   const bool any = index < of.all_steps;
   const int32_t lane = lane_of_warp();
@@ -114,9 +115,9 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) unpack_tiles_kernel(UnpackView of) {
   const bool odd = lane % 2 != 0;
   uint16_t* const row = of.to + output * of.cols + first;
   GEN_UNROLL
-  for (int32_t part = 0; part < kParts; ++part) {
+  for (int32_t sub_block = 0; sub_block < kSubBlocks; ++sub_block) {
     uint32_t pairs[16];
-    unpack_part<t>(step, part, pairs);
+    unpack_sub_block<t>(step, sub_block, pairs);
     // Pieces of eight columns: of the even lane's quarter, then of the odd one's.
     GEN_UNROLL
     for (int32_t piece = 0; piece < 4; piece += 2) {
@@ -131,8 +132,8 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) unpack_tiles_kernel(UnpackView of) {
       }
       GEN_UNROLL
       for (int32_t side = 0; side < 2; ++side) {
-        const int32_t column =
-            (quarter / 2 * 2 + side) * 32 * kParts + part * 32 + (piece + (odd ? 1 : 0)) * 8;
+        const int32_t column = (quarter / 2 * 2 + side) * 32 * kSubBlocks + sub_block * 32 +
+                               (piece + (odd ? 1 : 0)) * 8;
         if (first + column >= of.cols) continue;
         const bool mine = (side != 0) == odd;
         device::store16(row + column, {mine ? own[0] : other[0], mine ? own[1] : other[1],
@@ -175,24 +176,24 @@ Status linear_unpacked(const OpContext& context, const PackedRows& x, const Line
     *out = {DType::kBF16, product.weights() + at, 0, n, row_bytes};
     return unpack(context, x, end, of, first, n, product.weights() + at);
   };
-  const auto part_of = [&](int64_t first, int64_t n) {
-    LinearEnd part = end;
-    part.first_row += first;
-    part.rows = n;
-    return part;
+  const auto slice_end = [&](int64_t first, int64_t n) {
+    LinearEnd sliced = end;
+    sliced.first_row += first;
+    sliced.rows = n;
+    return sliced;
   };
   for (int64_t first = 0; first < weight.rows; first += each) {
     const int64_t n = weight.rows - first < each ? weight.rows - first : each;
     // A library takes one matrix after another, and both lie in one place.
     const auto by_library = [&]() -> Result<bool> {
-      const LinearEnd part = part_of(first, n);
+      const LinearEnd sliced = slice_end(first, n);
       for (const WeightSegment* of : {&weight, up}) {
         WeightSegment slice;
         if (of == nullptr) continue;
         GEN_TRY(unpacked(*of, first, n, 0, &slice));
-        if (!product.sum(part, slice, of == up)) return false;
+        if (!product.sum(sliced, slice, of == up)) return false;
       }
-      GEN_TRY(product.finish(part));
+      GEN_TRY(product.finish(sliced));
       return true;
     };
     if (product.has_library()) {
@@ -211,7 +212,7 @@ Status linear_unpacked(const OpContext& context, const PackedRows& x, const Line
         GEN_TRY(unpacked(*up, at, here, behind, &up_slice));
       }
       GEN_TRY(
-          product.multiply(part_of(at, here), slice, up != nullptr ? &up_slice : nullptr, true));
+          product.multiply(slice_end(at, here), slice, up != nullptr ? &up_slice : nullptr, true));
     }
   }
   return {};

@@ -77,10 +77,6 @@ bool rotates_only(const AppendView& of) noexcept {
 }  // namespace
 
 Status run(const OpContext& context, const engine::RopeAppendArgs& args) {
-  if (args.layer.key_form == engine::KeyForm::kUnrotated) {
-    return error(Code::kUnsupported, "the cuda engine does not store keys of form %d",
-                 static_cast<int>(args.layer.key_form));
-  }
   AppendView of = append_view(args);
   const size_t shared = append_shared(&of, 0, kWarps);
   int32_t q_blocks = (args.n_heads + kWarps - 1) / kWarps;

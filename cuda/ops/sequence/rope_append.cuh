@@ -187,7 +187,7 @@ GEN_DEVICE void append_side(const AppendView& of, int64_t t, bool keys) {
     for (int32_t g = warp; g < of.n_kv_heads; g += block_threads() / 32) {
       const float* const from = k + int64_t{g} * dim;
       if (g != warp) loaded = load_head(of, from, cs);
-      prepare_head(of, loaded, from, of.k_norm, cs, row.part(g * dim, static_cast<size_t>(dim)));
+      prepare_head(of, loaded, from, of.k_norm, cs, row.subspan(g * dim, static_cast<size_t>(dim)));
     }
   } else {
     for (int32_t i = thread_x(); i < all; i += block_threads()) {

@@ -26,15 +26,15 @@ struct LaneCodes {
   /// `first_quad` of the block is the lane's first.
   GEN_DEVICE void take(Bytes block, int32_t first_quad) {
     GEN_UNROLL
-    for (int32_t i = 0; i < 8 * lane_parts(kTraits); ++i) {
+    for (int32_t i = 0; i < 8 * lane_sub_blocks(kTraits); ++i) {
       const uint32_t four = Parts::quad(block, first_quad + i);
-      const int32_t part = i / 8;
+      const int32_t sub_block = i / 8;
       const int32_t quad = i % 8;
-      words[part * kFirst + quad % kFirst] |= (four & kFirstMask) << (quad / kFirst * kFirst);
+      words[sub_block * kFirst + quad % kFirst] |= (four & kFirstMask) << (quad / kFirst * kFirst);
       if constexpr (kAbove > 0) {
         constexpr uint32_t kAboveMask = ((1U << kAbove) - 1U) * 0x01010101U;
-        upper[part * kAbove + quad % kAbove] |= ((four >> kFirst) & kAboveMask)
-                                                << (quad / kAbove * kAbove);
+        upper[sub_block * kAbove + quad % kAbove] |= ((four >> kFirst) & kAboveMask)
+                                                     << (quad / kAbove * kAbove);
       }
     }
   }

@@ -66,7 +66,7 @@ GEN_DEVICE float stored_scale(uint32_t d) {
 /// Values at a byte of shared memory.
 template <typename T>
 GEN_DEVICE T shared_at(const Shared<uint8_t>& bytes, int32_t i) {
-  const T value = bytes.part(i, sizeof(T)).template as<T>()[0];
+  const T value = bytes.subspan(i, sizeof(T)).template as<T>()[0];
   return value;
 }
 

@@ -37,14 +37,16 @@ constexpr int32_t bits_above(const quant::Traits& t) noexcept { return t.bits - 
 
 constexpr int32_t step_cols(const quant::Traits& t) noexcept { return t.block == 32 ? 128 : 256; }
 /// Stretches of 32 columns that a lane has.
-constexpr int32_t lane_parts(const quant::Traits& t) noexcept { return t.block == 32 ? 1 : 2; }
-constexpr int32_t lane_runs(const quant::Traits& t) noexcept { return 32 * lane_parts(t) / t.run; }
+constexpr int32_t lane_sub_blocks(const quant::Traits& t) noexcept { return t.block == 32 ? 1 : 2; }
+constexpr int32_t lane_runs(const quant::Traits& t) noexcept {
+  return 32 * lane_sub_blocks(t) / t.run;
+}
 /// Words of a lane.
 constexpr int32_t code_words(const quant::Traits& t) noexcept {
-  return first_bits(t) * lane_parts(t);
+  return first_bits(t) * lane_sub_blocks(t);
 }
 constexpr int32_t upper_words(const quant::Traits& t) noexcept {
-  return bits_above(t) * lane_parts(t);
+  return bits_above(t) * lane_sub_blocks(t);
 }
 /// Scale and minimum of a run share a byte.
 constexpr bool shared_runs(const quant::Traits& t) noexcept { return t.minima && t.run == 16; }

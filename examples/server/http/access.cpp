@@ -19,8 +19,8 @@ ApiError refused(const std::string& code, const std::string& message) {
   return {403, "invalid_request_error", code, {}, message};
 }
 
-/// "name", "name:port" or "[address]:port" without the port; nothing if it is none of them. The port
-/// is not compared: a tunnel's is another than the server's.
+/// The host of "name", "name:port" or "[address]:port"; nothing for any other form. The port is not
+/// compared: a tunnel may use another one.
 std::string host_name(const std::string& host) {
   const size_t bracket = host.rfind(']');
   const size_t colon = host.find(':', bracket == std::string::npos ? 0 : bracket);
@@ -31,7 +31,7 @@ std::string host_name(const std::string& host) {
   return digits ? lower_case(host.substr(0, colon)) : "";
 }
 
-/// A numeric address is safe: no page can have a name that is one.
+/// A numeric address is safe: no page can have one as its name.
 bool is_address(const std::string& name) {
   in_addr four{};
   in6_addr six{};
@@ -109,7 +109,7 @@ HeaderFields Access::preflight_fields(const Head& head) {
   return out;
 }
 
-/// The page is not one that the server itself could have sent.
+/// Whether the page cannot be one of the server's own.
 bool Access::is_foreign(const Head& head, const std::string& origin) const {
   const std::string* host = head.find("host");
   if (host == nullptr) return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which web pages may talk to the server. A browser sends requests to this machine for any page that
-// asks; it says whose they are in Origin, and what name the page used for the server in Host.
+// Which web pages may use the server. A browser sends requests to this machine for any page that
+// asks; Origin names the page, and Host the name by which it reached the server.
 #pragma once
 
 #include <string>
@@ -16,21 +16,20 @@ using HeaderFields = std::vector<std::pair<std::string, std::string>>;
 
 class Access {
  public:
-  /// `hosts`: names by which the server may be called, beside localhost and numeric addresses.
-  /// `origins`: "https://example.org" and the like, pages from elsewhere that may use the server.
-  /// "*" is any.
+  /// `hosts`: names that may stand in Host, besides localhost and numeric addresses. `origins`:
+  /// pages from elsewhere that may use the server, such as "https://example.org"; "*" is any.
   Access(std::vector<std::string> hosts, std::vector<std::string> origins);
 
-  /// ApiError 403 for a request by another name or from another page, 400 for a Host that is none.
-  /// A page whose own name resolves to this machine shows in Host; it may not even read.
+  /// ApiError 403 for a request with another name or from another page, 400 for an invalid Host. A
+  /// page whose own name resolves to this machine is recognised by Host; it may not even read.
   void check(const Head& head) const;
-  /// ApiError 415 unless the body is said to be JSON. What `curl -d` sends, or nothing, will do too
-  /// from who is no browser: a page may send those anywhere without asking.
+  /// ApiError 415 unless the body is declared as JSON. Clients other than browsers may also use the
+  /// type that `curl -d` sends, or none: a page could send those anywhere without asking.
   static void check_type(const Head& head);
 
-  /// What lets the page that sent the request read the answer; empty for others.
+  /// The fields that let the page that sent the request read the answer; empty for others.
   HeaderFields fields(const Head& head) const;
-  /// What a request that asks whether the page may send another is told beside that.
+  /// Additional fields of the answer to a preflight request.
   static HeaderFields preflight_fields(const Head& head);
 
  private:

@@ -40,7 +40,7 @@ bool Connection::read_head(Head& head) {
     size_t n = 0;
     while (received_.compare(n, 2, "\r\n") == 0) n += 2;
     received_.erase(0, n);
-    return received_.empty() || received_ == "\r";  // the other half may come
+    return received_.empty() || received_ == "\r";  // the other half may follow
   };
   const Clock::time_point idle_until = Clock::now() + kIdleTime;
   while (drop_empty_lines()) {
@@ -138,7 +138,7 @@ Connection::Ready Connection::receive(Clock::time_point until) {
   for (;;) {
     const ssize_t n = ended_ ? 0 : ::recv(socket_, piece, sizeof piece, MSG_DONTWAIT);
     if (n > 0) {
-      // A client that sends without a pause does not get more time than one that does.
+      // A client that sends without a pause gets no more time than any other.
       if (Clock::now() >= until) return Ready::kTimeout;
       received_.append(piece, static_cast<size_t>(n));
       return Ready::kYes;

@@ -68,7 +68,7 @@ bool Exchange::respond(int status, const std::string& type, std::string_view bod
 bool Exchange::begin(const std::string& type, std::string_view probe) {
   status_ = 200;
   probe_ = probe;
-  // Without chunks it is the end of the connection that ends the body.
+  // Without chunks, closing the connection ends the body.
   if (!head_.version11) close();
   return connection_.write(
       response_head(200, type, head_.version11 ? "Transfer-Encoding: chunked\r\n" : ""));
@@ -85,7 +85,7 @@ bool Exchange::write(std::string_view bytes) {
 
 bool Exchange::is_there() {
   if (status_ == 0) {
-    // Before a response only an interim one means nothing, and only to those who know of them.
+    // Before a response only an interim response is without effect, and only for HTTP/1.1 clients.
     static constexpr std::string_view kInterim = "HTTP/1.1 100 Continue\r\n\r\n";
     if (!head_.version11) return true;
     return connection_.is_there([this] { return connection_.write(kInterim); });

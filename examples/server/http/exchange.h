@@ -23,21 +23,21 @@ class Exchange : public Client {
   void add(std::string name, std::string value) {
     fields_.emplace_back(std::move(name), std::move(value));
   }
-  /// The connection ends with the response.
+  /// Closes the connection after the response.
   void close() { keep_alive_ = false; }
 
   /// Writes a whole response. False if the client has left. A HEAD has no body.
   bool respond(int status, const std::string& type, std::string_view body);
 
-  /// Begins a response whose length is not known; `probe` is text that may stand anywhere between its
+  /// Begins a response of unknown length; `probe` is text that may occur anywhere between its
   /// pieces and means nothing.
   bool begin(const std::string& type, std::string_view probe);
   bool write(std::string_view bytes) override;
   bool is_there() override;
-  /// Ends it. Without that the client sees that something is missing.
+  /// Ends the response. Without it the client sees that the response is incomplete.
   bool finish();
 
-  /// Of the response; 0 before.
+  /// Status of the response; 0 before.
   int status() const { return status_; }
   /// The connection may serve another request.
   bool keeps_alive() const { return keep_alive_ && head_.keep_alive; }

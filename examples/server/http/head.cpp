@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See head.h. The rules are those of RFC 9112; where it leaves a choice between mending and
-// refusing, this refuses.
+// See head.h. The rules are those of RFC 9112; where it allows either repair or refusal, this
+// refuses.
 #include "head.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ bool is_token(std::string_view text) {
   });
 }
 
-/// What a field's value or a chunk's extension may hold: anything but control characters.
+/// Allowed in a field's value or a chunk's extension: anything except control characters.
 bool is_plain(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -69,7 +69,7 @@ void read_request_line(std::string_view line, Head& head) {
 void read_field(std::string_view line, Head& head) {
   const size_t colon = line.find(':');
   const std::string_view name = line.substr(0, colon);
-  // Neither a space before the colon nor a line that continues the one before.
+  // Refuses a space before the colon and a folded line.
   if (colon == std::string_view::npos || !is_token(name)) {
     throw malformed("the request has a header line without a proper name");
   }
@@ -85,7 +85,7 @@ void read_field(std::string_view line, Head& head) {
   head.fields.emplace_back(lower_case(name), value);
 }
 
-/// The value of a field that may be there once.
+/// The value of a field that may occur once.
 const std::string* single(const Head& head, std::string_view name) {
   const auto is_it = [&](const auto& field) { return field.first == name; };
   if (std::count_if(head.fields.begin(), head.fields.end(), is_it) > 1) {

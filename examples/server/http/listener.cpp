@@ -31,7 +31,7 @@ int listen_at(const addrinfo& address) {
   const int type = address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK;
   const int made = ::socket(address.ai_family, type, address.ai_protocol);
   if (made < 0) return -1;
-  // Not SO_REUSEPORT, which would let two servers share a port without a word.
+  // Not SO_REUSEPORT, which would silently let two servers share a port.
   const int yes = 1;
   setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (::bind(made, address.ai_addr, address.ai_addrlen) == 0 && ::listen(made, kBacklog) == 0) {
@@ -100,7 +100,7 @@ void Listener::stop() {
   const std::lock_guard lock(mutex_);
   stopping_ = true;
   const uint64_t one = 1;
-  // Cannot fail: nobody has written often enough for that.
+  // Cannot fail: the counter would have to overflow.
   if (::write(wake_, &one, sizeof one) < 0) return;
   changed_.notify_all();
   for (Connection* connection : served_) {
@@ -109,7 +109,7 @@ void Listener::stop() {
   }
 }
 
-/// False if it cannot go on.
+/// False if accepting cannot continue.
 bool Listener::accept_all() {
   pollfd poll_for[] = {{socket_, POLLIN, 0}, {wake_, POLLIN, 0}};
   for (;;) {
@@ -132,7 +132,7 @@ bool Listener::accept_all() {
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       ::poll(poll_for + 1, 1, kRetryMilliseconds);
     }
-    // Anything else is what became of one connection.
+    // Any other error concerns a single connection.
   }
 }
 
@@ -156,7 +156,7 @@ void Listener::work() {
   }
 }
 
-/// Ends as many waiting connections as there are new ones without a place. Under the lock.
+/// Evicts as many waiting connections as there are new ones without a place. Under the lock.
 void Listener::make_room() {
   while (accepted_.size() + served_.size() > places_ + leaving_) {
     Connection* longest = nullptr;

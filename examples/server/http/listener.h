@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accepts connections and serves each in a thread of its own, a bounded number at once. A connection
-// that waits for its client gives its place to a new one when all places are taken, who waits longest
-// first: clients that send nothing, or take nothing, keep nobody out.
+// Accepts connections and serves each in its own thread, up to a maximum number at once. When all
+// places are taken, a new connection replaces the one that has waited longest for its client:
+// clients that send nothing, or read nothing, keep nobody out.
 #pragma once
 
 #include <condition_variable>
@@ -20,7 +20,7 @@ namespace server {
 
 class Listener : private Waiting {
  public:
-  /// Talks to one client until either has had enough. Called by many threads.
+  /// Serves one client until either side ends. Called by many threads.
   using Serve = std::function<void(Connection&)>;
 
   Listener(size_t places, int request_seconds, Serve serve);
@@ -30,7 +30,7 @@ class Listener : private Waiting {
 
   /// Takes a port (0: a free one) and returns it. std::runtime_error with the reason.
   int bind(const std::string& host, int port);
-  /// Serves until stop(), then waits for those who are being answered. False if accepting failed.
+  /// Serves until stop(), then waits for answers in progress. False if accepting failed.
   bool run();
   /// Any thread, also before run(). Connections between or within requests end at once.
   void stop();
@@ -47,13 +47,13 @@ class Listener : private Waiting {
   const int request_seconds_;
   const Serve serve_;
   int socket_ = -1;
-  int wake_ = -1;  // an event to end the wait for connections
+  int wake_ = -1;  // an eventfd that ends the wait for connections
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<int> accepted_;  // sockets without a place yet
   std::set<Connection*> served_;
-  size_t leaving_ = 0;    // of served_, evicted
+  size_t leaving_ = 0;    // of served_, already evicted
   size_t last_place_ = 0;  // in line
   bool stopping_ = false;
   std::vector<std::thread> threads_;

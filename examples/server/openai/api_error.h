@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client is told when its request cannot be answered: an HTTP status and the error object of
-// the OpenAI API.
+// The answer to a request that fails: an HTTP status and the error object of the OpenAI API.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

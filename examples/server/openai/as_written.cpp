@@ -17,7 +17,7 @@ class Walk {
  public:
   explicit Walk(std::string_view text) : text_(text) {}
 
-  /// What `names` lead to from the object that comes next; nothing if no object comes next.
+  /// The value at the path `names` of the object that comes next; nothing if no object comes next.
   void object(std::span<const std::string_view> names) {
     if (!take('{')) return;
     while (at_ < text_.size() && !take('}')) {
@@ -26,7 +26,7 @@ class Walk {
       if (!is(name, names[0])) {
         value();
       } else {
-        taken_ = {};  // the field before this one, if there was one, does not count
+        taken_ = {};  // an earlier duplicate does not count
         if (names.size() == 1) {
           taken_ = value();
         } else {
@@ -51,7 +51,7 @@ class Walk {
 
   void skip_space() { at_ = std::min(text_.find_first_not_of(kSpace, at_), text_.size()); }
 
-  /// Whether this comes next, behind white space; then it is stepped over.
+  /// Skips white space, and then `c` if it comes next.
   bool take(char c) {
     skip_space();
     if (at_ >= text_.size() || text_[at_] != c) return false;
@@ -59,7 +59,7 @@ class Walk {
     return true;
   }
 
-  /// Steps over a value, to the bracket that closes the one it begins with.
+  /// Skips a value, up to the bracket that closes its first one.
   std::string_view value() {
     skip_space();
     const size_t begin = at_;

@@ -17,7 +17,7 @@ ApiError wrong_kind(const std::string& path, const std::string& wanted, const js
   return bad_request(path, "'" + path + "' must be " + wanted + ", not " + kind_of(value));
 }
 
-/// Names in messages are cut short: they are the client's.
+/// Names from the client are truncated in messages.
 std::string shortened(const std::string& name) {
   return name.size() <= 64 ? name : name.substr(0, 64) + "...";
 }
@@ -27,7 +27,7 @@ bool is_neutral(const json& value) {
   return (value.is_array() || value.is_object()) && value.empty();
 }
 
-/// Refuses what is no JSON or beyond a limit.
+/// Refuses invalid JSON and texts beyond a limit.
 class Limits : public nlohmann::json_sax<json> {
  public:
   explicit Limits(int max_depth) : max_depth_(max_depth) {}
@@ -79,8 +79,8 @@ class Limits : public nlohmann::json_sax<json> {
 }  // namespace
 
 json parse_json(std::string_view text, int max_depth) {
-  // Checked before any value is made. The parser's own callback, which could do that on the way,
-  // looks through the whole of an array after each of its elements.
+  // Checked before any value is made. The parser's own callback could check on the way, but it
+  // scans the whole array after each of its elements.
   Limits limits(max_depth);
   json::sax_parse(text.begin(), text.end(), &limits);
   return json::parse(text.begin(), text.end());
@@ -144,7 +144,7 @@ std::optional<int64_t> Fields::integer(const std::string& name, int64_t low, int
   const json* value = find(name);
   if (value == nullptr) return std::nullopt;
   if (!value->is_number_integer()) throw wrong_kind(path(name), "an integer", *value);
-  // Above the largest int64 there are only unsigned ones.
+  // Integers above the largest int64 are always unsigned.
   const bool huge = value->is_number_unsigned() && value->get<uint64_t>() > INT64_MAX;
   if (huge || value->get<int64_t>() < low || value->get<int64_t>() > high) {
     throw bad_request(path(name), "'" + path(name) + "' is " + value->dump() + ", outside " +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading JSON that a stranger wrote: text to a value with a limit on nesting, and fields by name
-// with their types checked. Whatever is wrong is an ApiError that names the field.
+// Reads untrusted JSON: text to a value with a limit on nesting, and fields by name with their
+// types checked. Every error is an ApiError that names the field.
 #pragma once
 
 #include <cstdint>
@@ -27,19 +27,19 @@ class Fields {
   Fields(const nlohmann::json& object, std::string where);
 
   const nlohmann::json* find(const std::string& name);
-  /// The field is there, be it as null.
+  /// Whether the field is present, even if null.
   bool has(const std::string& name) const { return object_.contains(name); }
   std::optional<std::string> text(const std::string& name);
   std::optional<bool> flag(const std::string& name);
   std::optional<int64_t> integer(const std::string& name, int64_t low, int64_t high);
   std::optional<double> number(const std::string& name);
 
-  /// Marks a field as known and of no effect.
+  /// Marks a field as known and without effect.
   void ignore(const std::string& name) { known_.push_back(name); }
-  /// ApiError for a field of another value than those that change nothing: null, false, empty, or
+  /// ApiError for a field with any value other than those without effect: null, false, empty, or
   /// one of `harmless`.
   void refuse(const std::string& name, std::initializer_list<nlohmann::json> harmless = {});
-  /// ApiError for a field that nobody asked for.
+  /// ApiError for a field that was not read.
   void refuse_rest() const;
   std::string path(const std::string& name) const;
 

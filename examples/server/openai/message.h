@@ -9,7 +9,7 @@
 
 namespace server {
 
-/// One of "messages". ApiError, naming the field behind `where`, if it is none that a template can be told.
+/// One of "messages". ApiError, naming the field after `where`, if a template cannot use it.
 Message read_message(const nlohmann::json& value, const std::string& where);
 
 }  // namespace server

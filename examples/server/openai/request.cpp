@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See request.h. Fields of the API that would change the answer and cannot be honoured are refused
-// unless they have the value that changes nothing; clients send many of them with that value.
+// See request.h. Fields of the API that would change the answer and are not supported are refused
+// unless they have a value without effect; many clients send them with that value.
 #include "request.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Notes for the operator of the API, of no effect on the answer.
+/// Notes for the operator of the API, without effect on the answer.
 constexpr const char* kIgnored[] = {"user",
                                     "metadata",
                                     "store",
@@ -31,11 +31,11 @@ constexpr const char* kIgnored[] = {"user",
 /// Options of grammars, about the JSON in answers.
 constexpr const char* kJsonOptions[] = {"json_style", "json_order", "json_space", "json_digits"};
 
-/// Sampling settings that the API has and every library key is named after.
+/// Sampling settings of the API whose names are also library keys.
 constexpr const char* kSampling[] = {"temperature",       "top_p",           "top_k", "min_p",
                                      "frequency_penalty", "presence_penalty"};
 
-/// A request, and what of it only the library reads.
+/// A request, and the parts of it that only the library reads.
 struct Body {
   json value;
   std::string schema;  // of response_format
@@ -141,7 +141,7 @@ void read_response_format(Fields& fields, const Body& body, const Dialect& diale
       throw bad_request(inside.path("schema"), "'" + inside.path("schema") + "' is missing");
     }
     set_language(kName, body.schema, dialect, request);
-    // Answers are valid under all of the schema, or the request is refused: "strict" says no more.
+    // Answers are valid under the whole schema, or the request is refused: "strict" adds nothing.
     static_cast<void>(inside.text("name"));
     static_cast<void>(inside.text("description"));
     static_cast<void>(inside.flag("strict"));
@@ -153,12 +153,12 @@ void read_response_format(Fields& fields, const Body& body, const Dialect& diale
   format.refuse_rest();
 }
 
-/// "grammar", "lark", "regex", "tags" or "response_format"; what is right in one only the library
-/// can tell.
+/// "grammar", "lark", "regex", "tags" or "response_format"; only the library can check their
+/// content.
 void read_language(Fields& fields, const Body& body, const Dialect& dialect, Request& request) {
   for (const char* name : {"grammar", "lark", "regex"}) {
     auto text = fields.text(name);
-    // No rule at all is how some clients say that any text will do.
+    // Some clients send an empty grammar to allow any text.
     if (!text || (*text == "" && std::string_view(name) == "grammar")) continue;
     set_language(name, *std::move(text), dialect, request);
   }
@@ -188,9 +188,9 @@ void read_setting(Fields& fields, const std::string& name, bool refusable, Reque
   if (value == nullptr) return;
   if (value->is_number()) {
     const auto number = value->get<double>();
-    // Zero changes nothing, so it need not be known to the library.
+    // Zero has no effect, so the library need not know the key.
     if (refusable && number == 0) return;
-    // Off for the library, but to clients of this API a wish for less than nothing.
+    // Off for the library, but an error in this API.
     const std::string is = "'" + name + "' is " + value->dump();
     if (name == "temperature" && number < 0) throw bad_request(name, is + ", below 0");
     if (name == "top_p" && number <= 0) throw bad_request(name, is + ", not above 0");
@@ -222,7 +222,7 @@ void read_sampling(Fields& fields, const Body& body, const Dialect& dialect, Req
   read_language(fields, body, dialect, request);
 }
 
-/// What both kinds of requests have.
+/// Fields of both kinds of requests.
 void read_common(Fields& fields, const Body& body, const Dialect& dialect, Request& request) {
   read_model(fields, dialect);
   request.n = static_cast<int32_t>(fields.integer("n", 1, dialect.max_choices).value_or(1));
@@ -260,7 +260,7 @@ void read_prompts(Fields& fields, const Dialect& dialect, Request& request) {
   const json* prompt = fields.find("prompt");
   if (prompt == nullptr) {
     if (!fields.has("prompt")) throw bad_request("prompt", "'prompt' is missing");
-    request.prompts.emplace_back(std::string());  // null: a text is begun from nothing
+    request.prompts.emplace_back(std::string());  // null: an empty text
     return;
   }
   if (prompt->is_string()) {
@@ -291,7 +291,7 @@ void read_prompts(Fields& fields, const Dialect& dialect, Request& request) {
   }
 }
 
-/// What comes behind the text that is wanted makes gaps of the prompts.
+/// A suffix turns prompts into gaps.
 void read_suffix(Fields& fields, Request& request) {
   auto suffix = fields.text("suffix");
   if (!suffix || suffix->empty()) return;
@@ -304,7 +304,7 @@ void read_suffix(Fields& fields, Request& request) {
   }
 }
 
-/// What the chat template is told beside the conversation.
+/// Variables of the chat template.
 void read_variables(Fields& fields, Request& request) {
   const json* given = fields.find("chat_template_kwargs");
   if (given != nullptr) {
@@ -376,7 +376,7 @@ Request parse_chat(std::string_view text, const Dialect& dialect) {
   for (const char* name : {"tools", "functions", "audio", "web_search_options", "moderation"}) {
     fields.refuse(name);
   }
-  // Without tools nothing is chosen.
+  // Without tools there is no choice.
   for (const char* name : {"tool_choice", "function_call"}) fields.refuse(name, {"none", "auto"});
   fields.refuse("modalities", {json::array({"text"})});
   fields.refuse("verbosity", {"medium"});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A request of the OpenAI API as plain values, with everything checked that needs no model. Knows
-// nothing of HTTP and of the library.
+// A request of the OpenAI API as plain values, with all checks that need no model. Knows nothing of
+// HTTP and of the library.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace server {
 
-/// What a request may ask for, and what the library understands.
+/// Limits of requests, and the keys that the library knows.
 struct Dialect {
   std::string model;                  // the one model's name
   std::vector<std::string> settings;  // keys of gen_sampling_set that requests may use as they are
@@ -23,8 +23,8 @@ struct Dialect {
   size_t max_stop_strings = 16;       // of "stop"
   size_t max_grammar = 64 << 10;      // bytes of "grammar" and the like
   int32_t max_choices = 8;            // "n"
-  int32_t max_tokens = 4096;          // the most "max_tokens" may say
-  int32_t default_tokens = 16;        // of a completion; a chat goes on to max_tokens
+  int32_t max_tokens = 4096;          // maximum of "max_tokens"
+  int32_t default_tokens = 16;        // of a completion; a chat has max_tokens
   int max_depth = 64;                 // of the JSON, schemas in it included
 };
 
@@ -42,17 +42,17 @@ struct Message {
   std::string tool_call_id;
   std::vector<ToolCall> tool_calls;
 
-  /// Of all its texts.
+  /// Size of all its texts.
   size_t bytes() const;
 };
 
-/// What stands before and behind the text that is wanted.
+/// The texts before and after the gap to fill.
 struct Gap {
   std::string prefix;
   std::string suffix;
 };
 
-/// Text, token ids to be taken as they are, or a gap in a text.
+/// Text, token ids, or a gap in a text.
 using Prompt = std::variant<std::string, std::vector<int32_t>, Gap>;
 
 /// One pair for gen_sampling_set, the key is the field's name too; or for gen_chat_set_variable.
@@ -61,7 +61,7 @@ struct Setting {
   std::string value;
 };
 
-/// Which texts an answer may be.
+/// A constraint on answers.
 struct Language {
   /// "grammar" is GBNF, "lark" a Lark file, "regex" a pattern, "tags" structural tags and
   /// "response_format" a JSON Schema, both as JSON.
@@ -75,12 +75,12 @@ struct Request {
   std::vector<Prompt> prompts;    // of a completion; at least one
   std::vector<Message> messages;  // of a chat; at least one
   std::vector<Setting> variables;  // of the chat template; values are JSON
-  int32_t n = 1;                  // answers to each prompt
+  int32_t n = 1;                  // answers per prompt
   int32_t max_tokens = 0;
   bool stream = false;
   bool include_usage = false;     // only with stream
-  std::optional<uint64_t> seed;   // answer i of a prompt takes seed + i
-  int32_t logprobs = -1;          // as gen_sampling_set_logprobs takes it
+  std::optional<uint64_t> seed;   // answer i of a prompt uses seed + i
+  int32_t logprobs = -1;          // as for gen_sampling_set_logprobs
   std::vector<std::string> stop;  // texts that end an answer
   std::vector<Setting> settings;  // temperature and the like
   std::vector<std::pair<int32_t, float>> logit_bias;

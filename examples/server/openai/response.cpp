@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// JSON has no infinity; the API writes this number for what cannot be.
+/// JSON has no infinity; the API writes this number for impossible tokens.
 double finite(float logprob) {
   return std::isfinite(logprob) ? static_cast<double>(logprob) : -9999.0;
 }
@@ -42,7 +42,7 @@ bool is_utf8(std::string_view bytes) {
     if (lead < 0x80U) continue;
     const size_t more = lead >= 0xF0U ? 3 : lead >= 0xE0U ? 2 : 1;
     if (lead < 0xC2U || lead > 0xF4U || bytes.size() - i < more) return false;
-    // Not longer than need be, no surrogate, and not beyond the last character.
+    // No overlong forms, no surrogates, nothing beyond the last character.
     const unsigned low = lead == 0xE0U ? 0xA0U : lead == 0xF0U ? 0x90U : 0x80U;
     const unsigned high = lead == 0xEDU ? 0x9FU : lead == 0xF4U ? 0x8FU : 0xBFU;
     if (at(i) < low || at(i) > high) return false;
@@ -65,8 +65,8 @@ std::string name_of(const ScoredPiece& piece) {
   return name;
 }
 
-/// The best tokens in one place and the one that was drawn, by name. Of those with one name the
-/// drawn one has it, else the best; the id stands before that of others.
+/// The best tokens at a position and the drawn one, by name. Of those with the same name the drawn
+/// one keeps it, else the best; the key of any other contains its id.
 Json top_by_name(const ScoredToken& token) {
   const auto drawn = [&](const ScoredPiece& piece) { return piece.id == token.piece.id; };
   const std::string drawn_name = name_of(token.piece);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers in the forms of the OpenAI API: whole ones, chunks of streams, the list of models. Knows
-// nothing of HTTP and of the library.
+// Answers in the formats of the OpenAI API: whole ones, chunks of streams, the list of models.
+// Knows nothing of HTTP and of the library.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct ScoredPiece {
   float logprob = 0;
 };
 
-/// A token of an answer with those that were most probable in its place.
+/// A token of an answer with the most probable tokens at its position.
 struct ScoredToken {
   ScoredPiece piece;
   std::vector<ScoredPiece> top;  // best first; `piece` need not be among them
@@ -33,16 +33,16 @@ struct ScoredToken {
 struct Choice {
   size_t index = 0;
   std::string text;
-  const char* finish_reason = nullptr;  // as the API has them; null before the end
+  const char* finish_reason = nullptr;  // as named in the API; null before the end
   std::vector<ScoredToken> tokens;      // if log-probabilities were asked for
 };
 
 struct Usage {
   int64_t prompt_tokens = 0;
   int64_t completion_tokens = 0;
-  int64_t cached_tokens = 0;    // of the prompts, not computed anew
-  int64_t drafted_tokens = 0;   // guessed
-  int64_t accepted_tokens = 0;  // of these, right
+  int64_t cached_tokens = 0;    // of the prompts, found in the prefix cache
+  int64_t drafted_tokens = 0;   // draft tokens
+  int64_t accepted_tokens = 0;  // of these, accepted
 };
 
 /// What all parts of one answer have in common.
@@ -63,16 +63,16 @@ nlohmann::ordered_json answer_json(const Heading& heading, const std::vector<Cho
 nlohmann::ordered_json role_chunk(const Heading& heading, size_t index);
 /// A piece of text, with the log-probabilities of its tokens.
 nlohmann::ordered_json text_chunk(const Heading& heading, const Choice& piece);
-/// The end of a choice, with the log-probabilities of tokens that no piece of text had.
+/// The end of a choice, with the log-probabilities of tokens without text.
 nlohmann::ordered_json end_chunk(const Heading& heading, const Choice& choice);
 /// The last chunk, if usage was asked for.
 nlohmann::ordered_json usage_chunk(const Heading& heading, const Usage& usage);
 
-/// One server-sent event. What is not UTF-8 is replaced.
+/// One server-sent event. Invalid UTF-8 is replaced.
 std::string event(const nlohmann::ordered_json& data);
 /// The event that ends a stream.
 std::string_view end_of_events();
-/// A body, by the same rule.
+/// A body, with the same replacement.
 std::string dump(const nlohmann::ordered_json& data);
 
 nlohmann::ordered_json model_json(const std::string& model, int64_t created);

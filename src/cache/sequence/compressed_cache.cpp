@@ -63,6 +63,7 @@ class CompressedCache final : public KvCache {
     traits_.layout = "compressed";
     traits_.cuts_exactly = false;
     traits_.lossy = true;
+    traits_.has_means = true;
     traits_.bytes_per_entry = entries_->traits().bytes_per_entry;
     const auto most = static_cast<size_t>(entries_->capacity());
     positions_.resize(most);

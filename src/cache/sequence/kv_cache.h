@@ -34,6 +34,7 @@ struct CacheTraits {
   bool cuts_exactly = true;        // truncate(n) of more than n positions leaves n
   bool pooled = false;             // what it lacks others may hold, and a cut gives its own to them
   bool lossy = false;              // stored values differ from those written
+  bool has_means = false;          // an entry may be the mean of several positions
   bool keeps_paths = false;        // commit() takes rows that are not the first of a plan
   bool one_row_one_result = true;  // false: exempt, results may depend on how rows came
   size_t bytes_per_entry = 0;      // over all layers

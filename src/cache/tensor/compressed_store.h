@@ -49,7 +49,7 @@ class CompressedStore final : public LayeredStore, public TensorCopies, public T
   /// Positions that an entry stands for: chunk for a mean, 1 for others, 0 where there is none. Its
   /// first position is *first.
   [[nodiscard]] int32_t entry_positions(int32_t layer, int32_t entry,
-                                        int32_t* first) const noexcept;
+                                        int32_t* first) const noexcept override;
 
  protected:
   [[nodiscard]] StateForm state_form() const noexcept override { return {"mean", chunk_}; }

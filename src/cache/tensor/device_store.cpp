@@ -373,7 +373,7 @@ MemoryUse DeviceStore::memory() const noexcept {
   return use;
 }
 
-Result<std::unique_ptr<TensorProvider>> DeviceStore::clone() const {
+Result<std::unique_ptr<DeviceStore>> DeviceStore::copied() const {
   std::unique_ptr<DeviceStore> copy(
       new DeviceStore(type_, num_layers(), max_seq_len(), fixed_dim_, allocator_));
   for (int32_t layer = 0; layer < num_layers(); ++layer) {
@@ -393,7 +393,12 @@ Result<std::unique_ptr<TensorProvider>> DeviceStore::clone() const {
   GEN_TRY(copy->take_counters());
   copy->copy_lengths(*this);
   GEN_TRY(copy->set_counters(position_, length_));
-  return std::unique_ptr<TensorProvider>(std::move(copy));
+  return copy;
+}
+
+Result<std::unique_ptr<TensorProvider>> DeviceStore::clone() const {
+  GEN_ASSIGN(std::unique_ptr<TensorProvider> made, copied());
+  return made;
 }
 
 Status DeviceStore::pointer_arrays(const void** k, const void** v) {

@@ -61,6 +61,8 @@ class DeviceStore final : public LayeredStore,
   [[nodiscard]] TensorSpan full_buffer(int32_t layer) const noexcept override;
   [[nodiscard]] const TensorCopies* copies() const noexcept override { return this; }
   [[nodiscard]] Result<std::unique_ptr<TensorProvider>> clone() const override;
+  /// The same with its type.
+  [[nodiscard]] Result<std::unique_ptr<DeviceStore>> copied() const;
   [[nodiscard]] TensorCounters* counters() noexcept override { return this; }
   [[nodiscard]] const TensorCounters* counters() const noexcept override { return this; }
   [[nodiscard]] const int32_t* position_counter() const noexcept override;

@@ -364,7 +364,7 @@ MemoryUse PagedStore::memory() const noexcept {
   return use;
 }
 
-Result<std::unique_ptr<TensorProvider>> PagedStore::clone() const {
+Result<std::unique_ptr<PagedStore>> PagedStore::copied() const {
   std::unique_ptr<PagedStore> copy(new PagedStore(pool_, num_layers()));
   copy->table_.reserve(table_.size());
   for (Block* block : table_) {
@@ -372,7 +372,12 @@ Result<std::unique_ptr<TensorProvider>> PagedStore::clone() const {
     copy->table_.push_back(block);
   }
   copy->copy_lengths(*this);
-  return std::unique_ptr<TensorProvider>(std::move(copy));
+  return copy;
+}
+
+Result<std::unique_ptr<TensorProvider>> PagedStore::clone() const {
+  GEN_ASSIGN(std::unique_ptr<TensorProvider> made, copied());
+  return made;
 }
 
 Status PagedStore::inject(std::span<Block* const> blocks, int32_t positions, int32_t batch,

@@ -100,6 +100,8 @@ class PagedStore final : public LayeredStore, public TensorCopies {
   /// A fork: shares all blocks. The cost is that of their number.
   [[nodiscard]] const TensorCopies* copies() const noexcept override { return this; }
   [[nodiscard]] Result<std::unique_ptr<TensorProvider>> clone() const override;
+  /// The same with its type.
+  [[nodiscard]] Result<std::unique_ptr<PagedStore>> copied() const;
 
   /// Block i holds positions [i * block_size, (i + 1) * block_size).
   [[nodiscard]] std::span<Block* const> block_table() const noexcept { return table_; }

@@ -27,7 +27,7 @@ inline constexpr TensorTraits kQ3Traits = {
 /// How a store keeps its elements: in groups that are encoded on their own.
 struct GroupFormat {
   TensorTraits traits;
-  size_t group = 0;        // elements of a group, at most kMaxGroup; 0: a row
+  size_t group = 0;        // elements of a group; 0: a row
   size_t scale_bytes = 0;  // scale or codebook of a group
   size_t (*code_bytes)(size_t n) noexcept = nullptr;
   void (*encode)(const float* x, size_t n, std::byte* scale, uint8_t* codes) noexcept = nullptr;
@@ -50,8 +50,6 @@ extern const GroupFormat kQ3Tensors;
 /// the layer's first write, never initialised, as in TensorStore.
 class QuantStore final : public LayeredStore, public TensorCopies {
  public:
-  static constexpr size_t kMaxGroup = 128;
-
   /// Checks as check(). `format` and `allocator` must outlive the store.
   static Result<std::unique_ptr<QuantStore>> create(const GroupFormat& format, int32_t num_layers,
                                                     int32_t max_seq_len, Allocator& allocator);

@@ -126,8 +126,6 @@ class TensorProvider {
 
   /// A number that is another after each change of what the layer holds; out of range: 0.
   [[nodiscard]] virtual uint64_t changes(int32_t layer) const noexcept = 0;
-  /// What a store that passes everything on has at its end; else the store itself.
-  [[nodiscard]] virtual const TensorProvider& bare() const noexcept { return *this; }
 
   /// Positions of the whole store: moves when all layers have come to the same length. 0 without
   /// layers.
@@ -137,6 +135,12 @@ class TensorProvider {
   /// Entries that attention reads, shape(layer).seq, from any thread.
   [[nodiscard]] virtual int32_t kv_len(int32_t layer) const noexcept {
     return layer_seq_len(layer);
+  }
+  /// Positions that an entry of a layer stands for, and the first of them; 0 where there is no such
+  /// entry, and in a store whose entries are its positions.
+  [[nodiscard]] virtual int32_t entry_positions(int32_t /*layer*/, int32_t /*entry*/,
+                                                int32_t* /*first*/) const noexcept {
+    return 0;
   }
   [[nodiscard]] virtual int32_t num_layers() const noexcept = 0;
   /// INT32_MAX where there is no limit of the store's own.

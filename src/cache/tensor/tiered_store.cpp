@@ -39,9 +39,8 @@ TieredStore::TieredStore(const TierOptions& options, const WarmForm& form, Alloc
       form_(form),
       traits_{.kind = kKind, .lossy = form.lossy, .one_row_one_result = !form.lossy},
       allocator_(allocator),
-      layers_(new Layer[to_size(options.num_layers)]) {
-  queue_.reserve(to_size(options.num_layers));
-}
+      layers_(new Layer[to_size(options.num_layers)]),
+      prefetcher_(options.num_layers) {}
 
 Result<std::unique_ptr<TieredStore>> TieredStore::make(const TierOptions& options, bool existing,
                                                        Allocator& allocator) {
@@ -69,12 +68,10 @@ Result<std::unique_ptr<TieredStore>> TieredStore::make(const TierOptions& option
     if (found.form->lossy) made->traits_.lossy = true;
     made->advance(layer, {found.shape.batch, found.kept, found.shape.dim});
   }
-  GEN_ASSIGN(made->thread_, Thread::start(
-                                [](void* store) -> void* {
-                                  static_cast<TieredStore*>(store)->serve();
-                                  return nullptr;
-                                },
-                                made.get()));
+  const auto fetch = [](void* store, int32_t layer) {
+    static_cast<TieredStore*>(store)->fetch(layer);
+  };
+  GEN_TRY(made->prefetcher_.start(fetch, made.get()));
   return made;
 }
 
@@ -383,10 +380,7 @@ Status TieredStore::truncate(int32_t n) {
 }
 
 Status TieredStore::reset() {
-  {
-    const std::lock_guard lock(queue_mutex_);
-    queue_.clear();
-  }
+  prefetcher_.clear();
   const AllLocked locks(*this);
   GEN_TRY(check_open());
   GEN_TRY(cold_->keep(std::vector<int32_t>(to_size(num_layers()), 0)));
@@ -406,7 +400,7 @@ Status TieredStore::reset() {
 MemoryUse TieredStore::memory() const noexcept {
   MemoryUse use;
   use.metadata = sizeof(*this) + bookkeeping_bytes() + to_size(num_layers()) * sizeof(Layer) +
-                 queue_.capacity() * sizeof(queue_[0]) + cold_->metadata_bytes();
+                 prefetcher_.queue_bytes() + cold_->metadata_bytes();
   for (int32_t i = 0; i < num_layers(); ++i) {
     const Layer& layer = at(i);
     const std::lock_guard lock(layer.mutex);
@@ -417,7 +411,7 @@ MemoryUse TieredStore::memory() const noexcept {
   return use;
 }
 
-Result<std::unique_ptr<TensorProvider>> TieredStore::clone() const {
+Result<std::unique_ptr<TieredStore>> TieredStore::copied() const {
   TierOptions options = options_;
   options.store_id.clear();
   GEN_ASSIGN(auto copy, create(options, allocator_));
@@ -468,7 +462,12 @@ Result<std::unique_ptr<TensorProvider>> TieredStore::clone() const {
   }
   copy->traits_ = traits_;
   copy->copy_lengths(*this);
-  return std::unique_ptr<TensorProvider>(std::move(copy));
+  return copy;
+}
+
+Result<std::unique_ptr<TensorProvider>> TieredStore::clone() const {
+  GEN_ASSIGN(std::unique_ptr<TensorProvider> made, copied());
+  return made;
 }
 
 Status TieredStore::save(StateWriter& to) const {
@@ -555,38 +554,10 @@ Status TieredStore::manage() {
 
 Status TieredStore::prefetch(std::span<const int32_t> layers) {
   GEN_TRY(check_open());
-  bool added = false;
-  {
-    const std::lock_guard lock(queue_mutex_);
-    for (const int32_t layer : layers) {
-      if (stop_ || queue_.size() >= to_size(num_layers())) break;
-      if (!has(layer) || at(layer).tier == Tier::kHot || at(layer).fetched) continue;
-      if (std::find(queue_.begin(), queue_.end(), layer) != queue_.end()) continue;
-      queue_.push_back(layer);  // there is room
-      added = true;
-    }
-  }
-  if (added) queue_changed_.notify_all();
+  prefetcher_.add(layers, [this](int32_t layer) {
+    return has(layer) && at(layer).tier != Tier::kHot && !at(layer).fetched;
+  });
   return {};
-}
-
-void TieredStore::serve() noexcept {
-  std::unique_lock lock(queue_mutex_);
-  for (;;) {
-    queue_changed_.wait(lock, [this] { return stop_ || !queue_.empty(); });
-    if (stop_) return;
-    const int32_t layer = queue_.front();
-    queue_.erase(queue_.begin());
-    busy_ = true;
-    lock.unlock();
-    try {
-      fetch(layer);
-    } catch (...) {  // no memory for a file's name: there is no copy, and get() will say why
-    }
-    lock.lock();
-    busy_ = false;
-    queue_changed_.notify_all();
-  }
 }
 
 /// What fails here fails again in get(), which reports it.
@@ -628,21 +599,10 @@ Status TieredStore::take_prefetched(int32_t index, float* k, size_t k_capacity, 
   return {};
 }
 
-void TieredStore::finish_prefetch() {
-  std::unique_lock lock(queue_mutex_);
-  queue_changed_.wait(lock, [this] { return stop_ || (queue_.empty() && !busy_); });
-}
+void TieredStore::finish_prefetch() { prefetcher_.finish(); }
 
 Status TieredStore::close() {
-  Thread thread;
-  {
-    const std::lock_guard lock(queue_mutex_);
-    stop_ = true;
-    queue_.clear();
-    thread = std::move(thread_);
-  }
-  queue_changed_.notify_all();
-  thread.join();
+  prefetcher_.stop();
   const AllLocked locks(*this);
   closed_ = true;
   for (int32_t i = 0; i < num_layers(); ++i) {

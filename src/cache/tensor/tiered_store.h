@@ -6,7 +6,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,10 +17,10 @@
 #include "base/allocator.h"
 #include "base/file_ops.h"
 #include "base/status.h"
-#include "base/thread.h"
 #include "cache/tensor/cold_folder.h"
 #include "cache/tensor/hot_layer.h"
 #include "cache/tensor/layered_store.h"
+#include "cache/tensor/prefetch_thread.h"
 #include "cache/tensor/warm_form.h"
 
 namespace gen::cache {
@@ -77,6 +76,8 @@ class TieredStore final : public LayeredStore, public TensorCopies {
   [[nodiscard]] MemoryUse memory() const noexcept override;
   [[nodiscard]] const TensorCopies* copies() const noexcept override { return this; }
   [[nodiscard]] Result<std::unique_ptr<TensorProvider>> clone() const override;
+  /// The same with its type.
+  [[nodiscard]] Result<std::unique_ptr<TieredStore>> copied() const;
   // These two may meet moves and prefetching of other threads, but no writing.
   Status save(StateWriter& to) const override;
   Status restore(StateReader& from) override;
@@ -167,7 +168,7 @@ class TieredStore final : public LayeredStore, public TensorCopies {
   Status to_hot(int32_t layer);
   void forget_copy(Layer& layer) const noexcept;
 
-  void serve() noexcept;
+  /// Makes a copy, for take_prefetched() or get().
   void fetch(int32_t layer);
 
   const TierOptions options_;
@@ -179,12 +180,7 @@ class TieredStore final : public LayeredStore, public TensorCopies {
   std::mutex lengths_mutex_;  // of what LayeredStore keeps about several layers
   std::atomic<bool> closed_ = false;
 
-  std::mutex queue_mutex_;
-  std::condition_variable queue_changed_;
-  std::vector<int32_t> queue_;  // first to serve first; room for all layers
-  bool busy_ = false;
-  bool stop_ = false;
-  Thread thread_;
+  PrefetchThread prefetcher_;
 };
 
 }  // namespace gen::cache

@@ -52,13 +52,16 @@ class TracingStore final : public TensorProvider {
   [[nodiscard]] uint64_t changes(int32_t layer) const noexcept override {
     return real_->changes(layer);
   }
-  [[nodiscard]] const TensorProvider& bare() const noexcept override { return real_->bare(); }
   [[nodiscard]] int32_t seq_len() const noexcept override { return real_->seq_len(); }
   [[nodiscard]] int32_t layer_seq_len(int32_t layer) const noexcept override {
     return real_->layer_seq_len(layer);
   }
   [[nodiscard]] int32_t kv_len(int32_t layer) const noexcept override {
     return real_->kv_len(layer);
+  }
+  [[nodiscard]] int32_t entry_positions(int32_t layer, int32_t entry,
+                                        int32_t* first) const noexcept override {
+    return real_->entry_positions(layer, entry, first);
   }
   [[nodiscard]] int32_t num_layers() const noexcept override { return real_->num_layers(); }
   [[nodiscard]] int32_t max_seq_len() const noexcept override { return real_->max_seq_len(); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building: what the making of one grammar has taken so far, and whether it may go on. Every stage
-// counts here as it goes, so that a text that comes to too much is refused before it was made, and
-// looks here whether somebody wants the grammar no more.
+// Building: the cost of compiling one grammar so far, and whether compilation may continue. Every
+// stage counts its work here as it goes, so that an oversized grammar is refused before it is
+// built, and checks here for cancellation.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@
 
 namespace gen::grammar {
 
-/// Once it has stopped it stays so: whoever counts then makes nothing more, and what comes out
-/// means nothing. Threads: one.
+/// Once stopped, it stays stopped: stages that count then make nothing more, and their results are
+/// meaningless. Threads: one.
 class Building {
  public:
-  /// The work that a grammar of so many edges may take, in nodes looked at.
+  /// Work allowed per edge, in visited nodes.
   static constexpr uint64_t kWorkPerEdge = 128;
   static constexpr uint64_t kLeastWork = uint64_t{1} << 22U;
 
@@ -29,14 +29,14 @@ class Building {
   Building(const Building&) = delete;
   Building& operator=(const Building&) = delete;
 
-  /// False once it must stop.
+  /// False once compilation must stop.
   bool spend(uint64_t work) noexcept {
     work_ += work;
     if (why_ == Why::kGoesOn && work_ > max_work_) why_ = Why::kWork;
     if (why_ == Why::kGoesOn && cancel_ != nullptr && cancel_->raised()) why_ = Why::kCancelled;
     return why_ == Why::kGoesOn;
   }
-  /// There are too many edges.
+  /// Stops because there are too many edges.
   void too_large() noexcept {
     if (why_ == Why::kGoesOn) why_ = Why::kEdges;
   }
@@ -44,7 +44,7 @@ class Building {
   [[nodiscard]] size_t max_edges() const noexcept { return max_edges_; }
   [[nodiscard]] uint64_t work() const noexcept { return work_; }
 
-  /// Why it has stopped: kGrammar for what is too much, kCancelled.
+  /// Why it has stopped: kGrammar for an exceeded limit, kCancelled.
   [[nodiscard]] Status status() const {
     switch (why_) {
       case Why::kGoesOn:
@@ -76,7 +76,7 @@ class Building {
   Why why_ = Why::kGoesOn;
 };
 
-/// Of null: nobody counts.
+/// Null: nothing is counted.
 inline bool goes_on(Building* building, uint64_t work) noexcept {
   return building == nullptr || building->spend(work);
 }

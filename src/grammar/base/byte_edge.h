@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a range of bytes leads to.
+// A transition on a range of bytes.
 #pragma once
 
 #include <cstdint>

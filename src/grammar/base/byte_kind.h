@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kinds of bytes that grammars mostly take or leave together: at most 64, so that sets of kinds are
-// words. Marks have a kind each, letters and digits few.
+// Classes of bytes that grammars usually accept or reject together: at most 64, so that sets of
+// classes fit into a word. Punctuation marks have a class each, letters and digits only a few.
 #pragma once
 
 #include <array>
@@ -8,7 +8,8 @@
 
 namespace gen::grammar {
 
-inline constexpr uint8_t kFirstMark = 11;  // space and marks of ASCII have kinds from here on
+inline constexpr uint8_t kFirstMark = 11;  // white space and ASCII punctuation have kinds from here
+                                           // on
 
 inline constexpr std::array<uint8_t, 256> kByteKinds = [] {
   std::array<uint8_t, 256> kinds{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strongly connected components of a graph, by Tarjan's algorithm with a stack of its own.
+// Strongly connected components of a graph: Tarjan's algorithm with an explicit stack.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace gen::grammar {
 
-/// Nodes in order, each closed after its targets were added.
+/// Nodes are added in order, each closed after its targets were added.
 class Graph {
  public:
   explicit Graph(uint32_t n_nodes) {
@@ -33,7 +33,7 @@ class Graph {
   std::vector<uint32_t> targets_;
 };
 
-/// Calls `visit` with the nodes of each component, after those of all that it leads to.
+/// Calls `visit` with the nodes of each component, after those of all components that it leads to.
 template <typename Visit>
 void components(const Graph& graph, Visit visit) {
   constexpr uint32_t kNew = UINT32_MAX;

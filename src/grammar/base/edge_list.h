@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a state has a few of while automata are made, its edges above all. Few stand in the list
-// itself: automata of thousands of states would else be as many blocks of memory.
+// Short lists, above all the edges of a state while automata are built. Up to a few elements are
+// stored inline; automata of thousands of states would otherwise need as many heap blocks.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace gen::grammar {
 
-/// Of what copies as bytes; up to `kInside` stand in the list.
+/// For trivially copyable elements; up to `kInside` are stored inline.
 template <typename T, uint32_t kInside>
 class ShortList {
  public:
@@ -46,13 +46,13 @@ class ShortList {
   [[nodiscard]] const T& operator[](size_t i) const noexcept { return begin()[i]; }
   [[nodiscard]] T& back() noexcept { return begin()[size_ - 1]; }
 
-  /// `one` may be one of the list.
+  /// `one` may refer to an element of the list.
   void push_back(T one) {
     if (size_ == capacity_) grow(size_t{capacity_} * 2);
     begin()[size_++] = one;
   }
   void pop_back() noexcept { --size_; }
-  /// Leaves the first `size`, which are there.
+  /// Keeps the first `size` elements, which must exist.
   void shrink(size_t size) noexcept { size_ = static_cast<uint32_t>(size); }
   void assign(std::span<const T> list) {
     size_ = 0;
@@ -74,7 +74,7 @@ class ShortList {
     outside_ = made;
     capacity_ = static_cast<uint32_t>(capacity);
   }
-  // Of what this held nothing is left.
+  // Discards the previous content.
   void take(ShortList* other) noexcept {
     size_ = other->size_;
     capacity_ = other->capacity_;
@@ -99,7 +99,7 @@ class ShortList {
 class EdgeList : public ShortList<ByteEdge, 3> {
  public:
   using ShortList::ShortList;
-  /// Behind the others; joined with the last one where it goes on to the same target.
+  /// Appends an edge; merges it with the last one if it continues that to the same target.
   void add(ByteEdge edge) {
     if (!empty() && back().target == edge.target && back().high + 1 == edge.low) {
       back().high = edge.high;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixing of words into a hash, for tables of this room.
+// Mixing words into a hash, for the tables of this room.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of things in a list of the caller's, found by hash: the list keeps the things.
+// A hash index over a list that the caller owns: it maps elements to their numbers.
 #pragma once
 
 #include <cstddef>

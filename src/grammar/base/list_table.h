@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of lists, equal ones having equal numbers. All lists stand in one block: automata have
-// thousands of sets of nodes, each of which would else be a block of memory or two.
+// Numbers for lists, equal for equal lists. All lists are stored in one block: automata have
+// thousands of node sets, each of which would otherwise need a heap block or two.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +19,12 @@ struct MixWord {
   uint64_t operator()(uint64_t hash, uint32_t word) const noexcept { return mix(hash, word); }
 };
 
-/// `Mix` takes an element into a hash.
+/// `Mix` mixes an element into a hash.
 template <typename T, typename Mix = MixWord>
 class ListTable {
  public:
-  /// The number of the list, from 0 on in the order in which they came, and whether it is new.
-  /// Lists are told apart by the word beside them, too.
+  /// The number of the list, counted from 0 in order of insertion, and whether it is new. `beside`
+  /// is part of the key.
   std::pair<uint32_t, bool> number_of(std::span<const T> list, uint32_t beside = 0) {
     uint64_t hash = mix(list.size(), beside);
     for (const T& one : list) hash = Mix()(hash, one);

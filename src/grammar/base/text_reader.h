@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A place in a text that is being read: what the readers of grammar notations share.
+// A cursor in a text: shared by the parsers of grammar notations.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class TextReader {
 
  protected:
   [[nodiscard]] bool done() const noexcept { return at_ >= text_.size(); }
-  /// NUL behind the end.
+  /// NUL beyond the end.
   [[nodiscard]] char peek(size_t ahead = 0) const noexcept {
     return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
   }
@@ -35,7 +35,7 @@ class TextReader {
     return error_at(text_, at_, message);
   }
 
-  /// Exactly so many digits.
+  /// Reads exactly `digits` digits.
   Result<uint32_t> hexadecimal(int digits) {
     uint32_t value = 0;
     for (int i = 0; i < digits; ++i, ++at_) {
@@ -67,7 +67,7 @@ class TextReader {
   size_t at_ = 0;
 };
 
-/// Repetitions that a notation may ask for.
+/// Maximum number of repetitions in a notation.
 inline constexpr uint32_t kMaxRepetitions = 1U << 30;
 
 }  // namespace gen::grammar

@@ -12,14 +12,15 @@ namespace {
 
 constexpr uint64_t kWorkPerExpression = 16;
 constexpr int kWideSet = 48;
-// Of a wide part: each copy would be a state with a mask of its own that is dear to make.
+// Limit for wide operands: each copy would be a state whose mask is expensive to compute.
 constexpr uint32_t kMaxWide = 4;
 constexpr uint8_t kMaxInlinedHeight = 80;
-// A diagram that is part of so many, as the name of a member is that has other values in other
-// alternatives, is called: a text is then read by one machine, not by a copy of it in each.
+// A diagram with this many users, such as the name of a member that has different values in
+// different alternatives, becomes a machine that is called: the text is then read by one machine
+// instead of a copy in each user.
 constexpr uint32_t kManyUsers = 4;
 
-// What an expression is made of; a rule, of its body.
+// Visits the operands of an expression; for a rule, its body.
 template <typename Visit>
 void each_part(const Expressions& all, ExprId id, Visit visit) {
   const Expr& expr = all.at(id);
@@ -42,7 +43,8 @@ void each_part(const Expressions& all, ExprId id, Visit visit) {
   }
 }
 
-// Those that are no bytes: of these all is known, and they are most parts.
+// Visits the operands that are not byte sets: byte sets are known completely, and are most
+// operands.
 template <typename Visit>
 void each_larger_part(const Expressions& all, ExprId id, Visit visit) {
   each_part(all, id, [&](ExprId part) {
@@ -59,7 +61,8 @@ Graph graph_of(const Expressions& all, uint32_t count) {
   return graph;
 }
 
-// An expression waits for one part (a choice, a rule, a repetition) or for all (a sequence).
+// An expression is nullable once one operand is (a choice, a rule, a repetition), or once all are
+// (a sequence).
 void find_nullable(const Expressions& all, Analysis* facts) {
   const auto count = static_cast<uint32_t>(facts->of.size());
   std::vector<uint32_t> begin(count + 1, 0);
@@ -103,14 +106,14 @@ uint32_t times(uint32_t a, uint32_t b) {
   return static_cast<uint32_t>(std::min<uint64_t>(product, UINT32_MAX));
 }
 
-// Whether a diagram may go on where it may end.
+// Whether a diagram may continue from a node where it may end.
 bool ends_open(const Expressions& all, const Expr& expr) {
   const Diagram& diagram = all.diagram_of(expr);
   return std::any_of(diagram.ways.begin(), diagram.ways.end(),
                      [&](const Diagram::Way& way) { return diagram.final[way.from]; });
 }
 
-// Its parts' facts are known.
+// The facts of its operands are known.
 void find_size(const Expressions& all, ExprId id, Analysis* facts) {
   const Expr& expr = all.at(id);
   Analysis::Facts& own = facts->of[id];
@@ -128,7 +131,7 @@ void find_size(const Expressions& all, ExprId id, Analysis* facts) {
         own.height = std::max(own.height, static_cast<uint8_t>(part.height + 1));
         own.wide |= part.wide;
         own.wide_loop |= part.wide_loop;
-        // In a sequence: of what may be followed by nothing.
+        // In a sequence: of an operand after which nothing need follow.
         const bool at_end = expr.kind == Kind::kChoice || part.nullable;
         own.open_end = (at_end && own.open_end) || part.open_end;
       }
@@ -170,8 +173,8 @@ void find_size(const Expressions& all, ExprId id, Analysis* facts) {
     }
     case Kind::kRule: {
       const Analysis::Facts& body = part_of(all.rules()[expr.first]);
-      // A loop over most bytes that something ends, such as a string, stays a machine: what is
-      // known of the tokens inside is then known for all places where it is used.
+      // A terminated loop over most bytes, such as a string, stays a machine, so that the knowledge
+      // about tokens inside it is shared by all of its uses.
       const bool shared = body.wide_loop && !body.open_end;
       own.inlined = !own.recursive && !shared && !all.is_apart(expr.first) &&
                     body.places <= kMaxInlined && body.height < kMaxInlinedHeight;
@@ -190,7 +193,7 @@ void find_size(const Expressions& all, ExprId id, Analysis* facts) {
   }
 }
 
-// Whether it matches something as far as is known of its parts.
+// Whether it matches a text, judging by the operands known so far.
 bool seems_to_match(const Expressions& all, const Expr& expr, const std::vector<bool>& known) {
   const auto parts = all.parts(expr);
   const auto matches = [&](ExprId part) { return known[part]; };
@@ -235,7 +238,7 @@ bool may_match(const Expressions& expressions, ExprId id) {
     known[one] = true;
     changed = true;
   };
-  // Parts are older than the whole, bodies of rules mostly newer.
+  // Operands are older than the whole; bodies of rules are mostly newer.
   do {
     if (!goes_on(expressions.building(), known.size())) break;
     changed = false;
@@ -260,7 +263,7 @@ Analysis analyse(const Expressions& expressions) {
   components(graph, [&](std::span<const uint32_t> component) {
     members.assign(component.begin(), component.end());
     const bool recursive = members.size() > 1 || graph.has(members[0], members[0]);
-    // Parts are older than the whole, but for rules, which need none here.
+    // Operands are older than the whole, except for rules, which do not matter here.
     std::sort(members.begin(), members.end(), [&](uint32_t a, uint32_t b) {
       const bool a_rule = expressions.at(a).kind == Kind::kRule;
       const bool b_rule = expressions.at(b).kind == Kind::kRule;

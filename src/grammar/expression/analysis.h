@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a compiler wants to know about expressions before it makes machines: which may be empty,
-// which contain themselves, which are small enough to be written out in place.
+// Facts about expressions that the compiler needs before it builds machines: which are nullable,
+// which are recursive, which are small enough to be expanded inline.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,24 @@
 
 namespace gen::grammar {
 
-/// A repetition of at most so many places is written out; a larger one is counted.
+/// A repetition of at most this many positions is unrolled; a larger one is counted.
 inline constexpr uint32_t kMaxWrittenOut = 16;
-/// A rule of at most so many places stands in place of its calls.
+/// A rule of at most this many positions is expanded inline.
 inline constexpr uint32_t kMaxInlined = 256;
 
 struct Analysis {
   struct Facts {
     bool nullable = false;
     bool recursive = false;    // contains itself
-    bool inlined = false;      // kRule: is written out where it is called
-    bool called = false;       // kDiagram: is a machine of its own
-    bool written_out = false;  // kRepeat: without a counter
+    bool inlined = false;      // kRule: is expanded inline
+    bool called = false;       // kDiagram: is a separate machine
+    bool written_out = false;  // kRepeat: is unrolled
     bool wide = false;         // reads a large set of bytes
-    bool wide_loop = false;    // ... as often as it likes
+    bool wide_loop = false;    // ... any number of times
     bool open_end = false;     // ... at its very end
     uint8_t height = 1;
     uint32_t places = 1;
-    uint32_t users = 0;  // expressions that it is a part of
+    uint32_t users = 0;  // number of expressions that contain it
   };
   std::vector<Facts> of;  // by expression
 };
@@ -35,8 +35,8 @@ struct Analysis {
 /// Cost: linear; nothing recurses.
 Analysis analyse(const Expressions& expressions);
 
-/// False only if the expression matches no text. Of members it is not asked how many there must be,
-/// nor of diagrams which ways lead to an end.
+/// False only if the expression matches no text. It does not check how many members are required,
+/// nor which transitions of diagrams lead to an end.
 bool may_match(const Expressions& expressions, ExprId id);
 
 }  // namespace gen::grammar

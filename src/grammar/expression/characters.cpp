@@ -16,10 +16,10 @@ namespace {
 
 constexpr uint32_t kFirstSurrogate = 0xD800;
 constexpr uint32_t kLastSurrogate = 0xDFFF;
-constexpr size_t kFew = 8;  // ranges that are added one by one
+constexpr size_t kFew = 8;  // ranges that are added individually
 
-// A stretch of characters whose encodings are all combinations of one set of bytes a place: same
-// length, and behind the first place where low and high differ every byte is possible.
+// A run of characters whose encodings are all combinations of one byte set per position: they have
+// the same length, and after the first position where low and high differ every byte is possible.
 ExprId stretch(Expressions& to, uint32_t low, uint32_t high) {
   std::string from;
   std::string until;
@@ -33,7 +33,7 @@ ExprId stretch(Expressions& to, uint32_t low, uint32_t high) {
   return to.sequence(parts);
 }
 
-// Cuts a range until stretch() can say it.
+// Splits a range until stretch() can express each piece.
 void cut(Expressions& to, CharRange range, std::vector<ExprId>* out) {
   static constexpr std::array<uint32_t, 3> kLengthEnds = {0x7F, 0x7FF, 0xFFFF};
   std::vector<CharRange> open = {range};
@@ -46,7 +46,7 @@ void cut(Expressions& to, CharRange range, std::vector<ExprId>* out) {
     }
     for (uint32_t bits = 6; bits <= 18 && border == 0 && high > 0x7F; bits += 6) {
       const uint32_t below = (uint32_t{1} << bits) - 1;
-      if ((low & ~below) == (high & ~below)) break;  // they differ only in the places behind
+      if ((low & ~below) == (high & ~below)) break;  // they differ only in later positions
       if ((low & below) != 0) {
         border = low | below;
       } else if ((high & below) != below) {

@@ -16,7 +16,7 @@ struct CharRange {
   uint32_t high;  // inclusive
 };
 
-/// Ranges in order, apart from each other, without surrogates.
+/// Ranges in ascending order, neither overlapping nor adjacent, without surrogates.
 class CharSet {
  public:
   void add(uint32_t low, uint32_t high);

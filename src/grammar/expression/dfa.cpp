@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Automata with one way for each byte, see dfa.h.
+// Deterministic automata, see dfa.h.
 #include "grammar/expression/dfa.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kNowhere = UINT32_MAX;
 constexpr size_t kMaxInTable = size_t{1} << 18U;  // pairs of states
-constexpr uint64_t kWorkPerState = 16;            // to make like states one
+constexpr uint64_t kWorkPerState = 16;            // to merge equivalent states
 
 }  // namespace
 
@@ -23,10 +23,10 @@ Status DfaWork::status() const {
                static_cast<unsigned long long>(fuel_.work));
 }
 
-// States that a start leads to and that lead to an end, the start first.
+// States that are reachable and lead to an end, the start first.
 Dfa trim(Dfa dfa) {
   const size_t count = dfa.states.size();
-  std::vector<uint32_t> begin(count + 1, 0);  // of those that lead to a state
+  std::vector<uint32_t> begin(count + 1, 0);  // number of states that lead to a state
   for (const Dfa::State& state : dfa.states) {
     for (const ByteEdge& edge : state.edges) ++begin[edge.target + size_t{1}];
   }
@@ -55,7 +55,7 @@ Dfa trim(Dfa dfa) {
   std::vector<uint32_t> number(count, kNowhere);
   std::vector<uint32_t> reached = {0};
   number[0] = 0;
-  bool in_order = true;  // and all of them are there
+  bool in_order = true;  // and all of them are present
   for (size_t i = 0; i < reached.size(); ++i) {
     in_order = in_order && reached[i] == i;
     for (const ByteEdge& edge : dfa.states[reached[i]].edges) {
@@ -91,13 +91,13 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel) {
         return of_a != of_b;
     }
   };
-  // Whether nothing can be a member any more once one has no way.
+  // Whether no text can be a member once `a` has no transition.
   const bool needs_a = how == Both::kAnd || how == Both::kNot;
   const bool needs_b = how == Both::kAnd;
   Dfa made;
   HashIndex known;
   std::vector<std::pair<uint32_t, uint32_t>> pairs;
-  // By both, where those are few.
+  // A direct table of pairs, if they are few.
   const size_t width = b.states.size() + 1;
   const bool few = (a.states.size() + 1) * width <= kMaxInTable;
   std::vector<uint32_t> table(few ? (a.states.size() + 1) * width : 0, kNowhere);
@@ -160,7 +160,7 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel) {
     }
     if (!goes_on(fuel.building, kWorkPerState) || work.is_over()) return work.status();
   }
-  // What has not grown is seldom much smaller with like states made one.
+  // A result that has not grown is seldom much smaller after minimisation.
   const bool grown = made.states.size() > a.states.size() + b.states.size();
   return grown ? minimise(std::move(made)) : trim(std::move(made));
 }
@@ -168,7 +168,7 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel) {
 Result<Dfa> unite(std::vector<Dfa> all, const DfaFuel& fuel) {
   if (all.empty()) return Dfa();
   DfaFuel more = fuel;
-  more.states *= 4;  // before like states are made one
+  more.states *= 4;  // before equivalent states are merged
   for (size_t apart = 1; apart < all.size(); apart *= 2) {
     for (size_t i = 0; i + apart < all.size(); i += 2 * apart) {
       GEN_ASSIGN(all[i], combine(all[i], all[i + apart], Both::kOr, more));

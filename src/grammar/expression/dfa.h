@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Automata with one way for each byte, for what only they can do exactly: conjunction, difference,
-// negation. Every state can be reached and leads to an end, so whatever such an automaton has read
-// can still become a member. dfa_builder.h makes them of expressions.
+// Deterministic automata, for the operations that need them: conjunction, difference, negation.
+// Every state is reachable and leads to an end, so every text that such an automaton has read can
+// still become a member. dfa_builder.h makes them from expressions.
 #pragma once
 
 #include <cstddef>
@@ -15,15 +15,15 @@
 
 namespace gen::grammar {
 
-/// What automata may take.
+/// Limits for building automata.
 struct DfaFuel {
   size_t states = 50'000;
-  uint64_t work = uint64_t{1} << 25U;  // nodes looked at
-  uint64_t* spent = nullptr;           // what others have looked at, if they share the work
-  Building* building = nullptr;        // of which they are a part, or null
+  uint64_t work = uint64_t{1} << 25U;  // nodes visited
+  uint64_t* spent = nullptr;           // nodes visited by others that share the limit
+  Building* building = nullptr;        // the grammar that they belong to, or null
 };
 
-/// The work on one automaton, told to all who count it. `fuel` outlives it.
+/// Counts the work on one automaton for all of its limits. `fuel` outlives it.
 class DfaWork {
  public:
   explicit DfaWork(const DfaFuel& fuel) noexcept
@@ -54,34 +54,34 @@ class DfaWork {
 
 struct Dfa {
   struct State {
-    EdgeList edges;  // by low, apart from each other
+    EdgeList edges;  // by low, disjoint
     bool final = false;
   };
-  std::vector<State> states;  // [0] is the start; none: no text is a member
+  std::vector<State> states;  // [0] is the start; empty: no text is a member
   [[nodiscard]] bool empty() const noexcept { return states.empty(); }
 };
 
 enum class Both {
   kAnd,  // members of both
-  kNot,  // members of the first that are not of the second; negation: the first is everything
-  kOr,   // members of any
+  kNot,  // members of the first that are not of the second; for a negation the first is everything
+  kOr,   // members of either
   kXor,  // members of exactly one
 };
 
-/// kGrammar if that takes more than the fuel, or what its building says, here and below.
+/// kGrammar if that exceeds the fuel, or the status of its building, here and below.
 Result<Dfa> combine(const Dfa& a, const Dfa& b, Both how, const DfaFuel& fuel = {});
 
-/// Members of any of them; none: nothing. Halves are joined first, so that many small ones cost no
-/// more than they have states, times the logarithm of their number.
+/// The union; of none: nothing. Combined pairwise in a tree, so that many small automata cost no
+/// more than their number of states times the logarithm of their number.
 Result<Dfa> unite(std::vector<Dfa> all, const DfaFuel& fuel = {});
 
-/// Without what cannot be reached or leads nowhere.
+/// Removes states that cannot be reached or lead to no end.
 Dfa trim(Dfa dfa);
 
-/// The same, and states that are alike made one.
+/// The same, with equivalent states merged.
 Dfa minimise(Dfa dfa);
 
-/// The same texts as an expression.
+/// The same language as an expression.
 ExprId expression_of(Expressions& to, const Dfa& dfa);
 
 }  // namespace gen::grammar

@@ -2,11 +2,12 @@
 // Automata of expressions, see dfa_builder.h.
 //
 // The expression and the body of each assertion become one graph of nodes (NodeGraph). A state of
-// the automaton is a set of cases. A case says where the expression may stand (`main`); where
-// bodies of assertions about what is behind stand, begun at every place so far; and what it has
-// promised of the text to come: that a body does, or does not, match from a place on. Whoever asks
-// what lies ahead makes a case for each answer and promises it. As promises are followed like the
-// expression itself, a case whose promise turns out false goes away.
+// the automaton is a set of cases. A case records the nodes where the expression may be (`main`);
+// the nodes where bodies of lookbehind assertions may be, started at every position so far; and its
+// promises about the rest of the text: that a body does, or does not, match from a position on. To
+// evaluate a lookahead, a case is split into one case per answer, each of which promises that
+// answer. Promises are tracked like the expression itself, so a case whose promise fails
+// disappears.
 #include "grammar/expression/dfa_builder.h"
 
 #include <algorithm>
@@ -44,7 +45,8 @@ struct NodeGraph {
   std::vector<bool> used;    // by assertion
 };
 
-// Writes an expression out. False if it takes more than `most` nodes, or names tokens.
+// Builds the node graph of an expression. False if it takes more than `most` nodes, or names
+// tokens.
 class Writer {
  public:
   Writer(const Expressions& all, size_t most, NodeGraph* out)
@@ -168,12 +170,12 @@ class Writer {
 struct Promise {
   uint32_t assertion = 0;
   bool matches = false;
-  Nodes nodes;  // where its body may stand
+  Nodes nodes;  // nodes where its body may be
   auto operator<=>(const Promise&) const = default;
 };
 
 struct Case {
-  std::vector<Nodes> behind;  // by assertion about what is behind
+  std::vector<Nodes> behind;  // by lookbehind assertion
   std::vector<Promise> promises;
   Nodes main;
   auto operator<=>(const Case&) const = default;
@@ -187,9 +189,9 @@ struct BuiltState {
 };
 
 constexpr uint32_t kTextEnd = 256;
-constexpr uint64_t kWorkPerList = 8;         // to copy one, in nodes looked at
-constexpr uint64_t kWorkPerBuiltState = 64;  // of what comes out
-constexpr ptrdiff_t kMaxLooks = 32;          // ahead and behind; they nest on the stack
+constexpr uint64_t kWorkPerList = 8;         // to copy one, in visited nodes
+constexpr uint64_t kWorkPerBuiltState = 64;  // per state of the result
+constexpr ptrdiff_t kMaxLooks = 32;          // lookaheads and lookbehinds; they nest on the stack
 
 bool is_word(uint32_t byte) {
   return (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') || byte == '_' ||
@@ -240,7 +242,7 @@ class Builder {
   }
 
  private:
-  // What is known of the answers at one place.
+  // Knowledge about the answers at one position.
   enum Answer : int8_t { kUnknown = -1, kNo = 0, kYes = 1, kNotAsked = 2 };
   using Answers = std::vector<int8_t>;
 
@@ -260,7 +262,7 @@ class Builder {
     return static_cast<uint32_t>(place->second);
   }
 
-  // Bytes that nothing here tells apart.
+  // Byte classes: bytes that no set here distinguishes.
   void find_classes() {
     std::vector<std::vector<bool>> marks(256);
     std::vector<bool> used;
@@ -286,7 +288,7 @@ class Builder {
     }
   }
 
-  // The state behind `byte`; for kTextEnd whether the text is a member.
+  // The state after `byte`; for kTextEnd whether the text is a member.
   bool next(const BuiltState& state, uint32_t byte, BuiltState* to) {
     bool member = false;
     std::vector<Case> cases;
@@ -298,7 +300,7 @@ class Builder {
     if (to == nullptr) return member;
     to->behind_word = is_word(byte);
     std::sort(cases.begin(), cases.end());
-    for (Case& one : cases) {  // of cases that differ only in `main`, one
+    for (Case& one : cases) {  // merges cases that differ only in `main`
       if (!to->cases.empty() && to->cases.back().behind == one.behind &&
           to->cases.back().promises == one.promises) {
         Nodes& main = to->cases.back().main;
@@ -312,8 +314,8 @@ class Builder {
     return member;
   }
 
-  // The nodes reached for nothing. An assertion about what lies ahead whose answer is not known
-  // stops it: that one is returned. `main` need not know: without an answer it has no way there.
+  // The epsilon closure. It stops at a lookahead whose answer is not known, and returns that
+  // assertion. `main` need not know: without an answer it has no transition there.
   std::optional<uint32_t> close(const Place& place, const Answers& answers, bool main,
                                 Nodes& nodes) {
     ++round_;
@@ -336,7 +338,7 @@ class Builder {
     return std::nullopt;
   }
 
-  // To the question itself, whether it is asked negated or not.
+  // The answer to the question itself, whether or not it is negated.
   int8_t answer_to(const Place& place, const Answers& answers, uint32_t assertion) {
     const bool word = place.next != kTextEnd && is_word(place.next);
     switch (all_.assertions()[assertion].ask) {
@@ -360,13 +362,14 @@ class Builder {
     }
   }
 
-  // Adds the cases that `one` becomes. Recursion is as deep as there are assertions, twice.
+  // Adds the cases into which `one` is split. Recursion is at most twice as deep as the number of
+  // assertions.
   void evaluate(const Place& place, const Case& one, Answers answers) {
     if (work_.is_over()) return;
     work_ += answers.size() + kWorkPerList * (2 + one.promises.size() + one.behind.size());
     for (const Nodes& nodes : one.behind) work_ += nodes.size();
     for (const Promise& promise : one.promises) work_ += promise.nodes.size();
-    // What is behind; bodies of assertions only ask older ones.
+    // Lookbehind; bodies of assertions only ask older assertions.
     std::vector<Nodes> behind = one.behind;
     for (size_t b = 0; b < behinds_.size(); ++b) {
       const NodeGraph::Ends& ends = graph_.bodies[behinds_[b]];
@@ -421,7 +424,7 @@ class Builder {
     place.out->push_back({std::move(behind), std::move(kept), std::move(main)});
   }
 
-  // The nodes behind one byte, in order.
+  // The nodes after one byte, in order.
   void move(uint32_t byte, Nodes* nodes) {
     Nodes to;
     for (const uint32_t node : *nodes) {
@@ -450,8 +453,8 @@ class Builder {
   uint64_t round_ = 0;
 };
 
-// Where nothing is asked but for the start and the end of the text, a state is a set of nodes: what
-// Builder does, several times as fast.
+// For expressions that only ask for the start and the end of the text: a state is then a plain set
+// of nodes. Same result as Builder, several times as fast.
 class PlainBuilder {
  public:
   PlainBuilder(const Expressions& all, const NodeGraph& graph, const DfaFuel& fuel)
@@ -503,8 +506,8 @@ class PlainBuilder {
   }
 
  private:
-  static constexpr uint32_t kEnd = UINT32_MAX;  // stands for an end among nodes
-  // The state of what these reach for nothing.
+  static constexpr uint32_t kEnd = UINT32_MAX;  // marks an end among nodes
+  // The state for the epsilon closure of these nodes.
   uint32_t number(const Nodes& from) {
     const auto [known, added] = from_.number_of(from);
     if (!added) return states_[known];
@@ -514,11 +517,11 @@ class PlainBuilder {
     return states_[known];
   }
 
-  // In order: nodes that read, and kEnd if the text may end here.
+  // In order: nodes that read a byte, and kEnd if the text may end here.
   void closed(const Nodes& from, bool at_start, Nodes* out) {
     Nodes& reached = *out;
     reached.clear();
-    Nodes asked;  // behind what asks for the end
+    Nodes asked;  // nodes after an assertion of the end
     const auto walk = [&](Nodes* nodes, bool at_end) {
       for (size_t i = 0; i < nodes->size(); ++i) {
         const auto& edges = graph_.from[(*nodes)[i]];
@@ -563,7 +566,7 @@ class PlainBuilder {
     if (end) reached.push_back(kEnd);
   }
 
-  // Bytes that nothing here tells apart.
+  // Byte classes: bytes that no set here distinguishes.
   void find_classes() {
     classes_of_.resize(1);
     std::vector<bool> used;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From expressions to automata with one way for each byte, with all that an expression may ask
-// about its surroundings: start, end, borders of words, and what lies ahead or behind, in any
-// nesting. All of that is regular, so the automaton is exact.
+// From expressions to deterministic automata, including all assertions: start, end, word
+// boundaries, lookahead and lookbehind, in any nesting. All of these are regular, so the automaton
+// is exact.
 #pragma once
 
 #include "base/status.h"
@@ -10,8 +10,8 @@
 
 namespace gen::grammar {
 
-/// The texts that `expr` matches from end to end. kGrammar if that takes more than the fuel, as it
-/// does for rules that contain themselves, or if the expression names tokens.
+/// The language of `expr`. kGrammar if that exceeds the fuel, as for recursive rules, or if the
+/// expression names tokens.
 Result<Dfa> build_dfa(const Expressions& all, ExprId expr, const DfaFuel& fuel = {});
 
 }  // namespace gen::grammar

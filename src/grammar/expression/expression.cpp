@@ -11,8 +11,7 @@ namespace gen::grammar {
 namespace {
 
 constexpr uint64_t kWorkPerNewNode = 4;
-// An edge may be written many times: what reads alike is made one, and some of it is never asked
-// for.
+// Expressions per edge of the limit: equal expressions are merged, and some are never used.
 constexpr size_t kPartsPerEdge = 4;
 constexpr size_t kWaysPerEdge = 2;
 
@@ -26,7 +25,7 @@ Expressions::Expressions(Building* building) : building_(building) {
   exprs_.push_back(empty);
 }
 
-// Whether so many parts and ways of diagrams more may be made.
+// Whether that many more expressions and transitions of diagrams may be made.
 bool Expressions::has_room(size_t parts, size_t ways) {
   if (building_ == nullptr) return true;
   const size_t most = building_->max_edges();
@@ -60,7 +59,7 @@ ExprId Expressions::intern(Expr expr, std::span<const ExprId> parts) {
   return id;
 }
 
-// What is tall becomes a rule.
+// Moves a tall expression into a rule.
 ExprId Expressions::low(ExprId id) {
   if (exprs_[id].height < kMaxHeight) return id;
   const RuleId rule = add_rule();
@@ -190,7 +189,7 @@ ExprId Expressions::diagram(Diagram diagram) {
 }
 
 ExprId Expressions::limited(ExprId diagram, uint32_t most) {
-  if (exprs_[diagram].kind != Kind::kDiagram) return diagram;  // empty, or nothing
+  if (exprs_[diagram].kind != Kind::kDiagram) return diagram;  // empty, or never matches
   Expr expr;
   expr.kind = Kind::kLimited;
   expr.first = diagram;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions: the byte-level form that every front end produces and machine_builder.h compiles.
-// Expressions are numbers into one store; equal ones have equal numbers. A rule is a name for an
-// expression that may be defined later, so rules may refer to each other and to themselves.
-// Heights are bounded: a tall expression is cut into rules of its own, so whoever walks an
-// expression may recurse. Conjunction and negation of what is regular, and what only asks about its
-// surroundings (kAssert), are made automata by dfa_builder.h and dfa.h, which come back as
-// diagrams.
+// Expressions: the byte-level intermediate form that every front end produces and machine_builder.h
+// compiles. An expression is a number in one store; equal expressions have equal numbers. A rule is
+// a name for an expression that may be defined later, so rules may refer to each other and to
+// themselves. Heights are bounded: a tall expression is split into rules, so algorithms over
+// expressions may recurse. Conjunctions and negations of regular expressions, and assertions
+// (kAssert), are turned into automata by dfa_builder.h and dfa.h, which are stored as diagrams.
 #pragma once
 
 #include <cstdint>
@@ -43,13 +42,13 @@ enum class Kind : uint8_t {
   kLimited,
 };
 
-/// What a regular expression may ask about a place without reading there.
+/// Assertions of regular expressions: questions about a position that read nothing.
 enum class Ask : uint8_t {
   kStart,   // of the text
   kEnd,     // of the text
-  kWord,    // a border of a word of [A-Za-z0-9_]
-  kAhead,   // the body matches from here on
-  kBehind,  // the body matches up to here
+  kWord,    // a boundary of a word of [A-Za-z0-9_]
+  kAhead,   // lookahead: the body matches from here on
+  kBehind,  // lookbehind: the body matches up to here
 };
 
 struct Assertion {
@@ -59,7 +58,7 @@ struct Assertion {
   bool operator==(const Assertion&) const = default;
 };
 
-/// Nodes with ways between them, each reading an expression. Node 0 is the start.
+/// An automaton whose transitions read expressions. Node 0 is the start.
 struct Diagram {
   struct Way {
     uint32_t from;
@@ -69,7 +68,7 @@ struct Diagram {
   };
   std::vector<bool> final;  // by node
   std::vector<Way> ways;
-  std::vector<bool> counted = {};  // by node: Expressions::limited(); empty: none is
+  std::vector<bool> counted = {};  // by node: Expressions::limited(); empty: no node is
   bool operator==(const Diagram&) const = default;
 };
 
@@ -79,49 +78,49 @@ struct TokenRange {
   bool operator==(const TokenRange&) const = default;
 };
 
-/// One token of the vocabulary, by its text as the vocabulary spells it, by ids, or by id; negated:
-/// any other token but those that end a text.
+/// One token of the vocabulary, by its text in the vocabulary, by ids, or by id; negated: any other
+/// token except those that end a text.
 struct TokenTerm {
   bool negated = false;
-  int32_t id = -1;                      // used if there are no ranges; -1: none
+  int32_t id = -1;                      // used if there are no ranges; -1: no token
   std::string name;                     // used if it is not empty
-  std::vector<TokenRange> ranges = {};  // by low, apart from each other; used if there is no name
+  std::vector<TokenRange> ranges = {};  // by low, disjoint; used if there is no name
   bool operator==(const TokenTerm&) const = default;
 };
 
-/// Parts in any order, each but the first behind a separator between them: what an object's members
-/// are. See members.h.
+/// Operands in any order with a separator between them, such as an object's members. See members.h.
 struct MemberList {
   struct Member {
     ExprId body = 0;        // not empty
-    MemberSet bits;         // what it puts into the set
-    bool once = true;       // may come once at most, and has a bit of its own
-    MemberSet before = {};  // bits that must have come before it
-    MemberSet after = {};   // bits that must not
+    MemberSet bits;         // the bits that it sets
+    bool once = true;       // may occur at most once, and has a bit of its own
+    MemberSet before = {};  // bits that must be set before it
+    MemberSet after = {};   // bits that must not be set before it
   };
   ExprId separator = 0;  // not empty
   std::vector<Member> members;
-  MemberSet required;     // bits that must be there at the end
-  bool in_order = false;  // `before` and `after` say something; the list is in that order
-  uint32_t min = 1;       // members, at least 1
+  MemberSet required;     // bits that must be set at the end
+  bool in_order = false;  // `before` and `after` apply; the list is in that order
+  uint32_t min = 1;       // minimum number of members, at least 1
   uint32_t max = kUnbounded;
 };
 
 struct Expr {
   Kind kind = Kind::kNever;
   uint8_t height = 1;
-  // kBytes: the set; kRule, kToken, kAssert: which; kRepeat, kLimited: what; else in the list
+  // kBytes: the set; kRule, kToken, kAssert: its number; kRepeat, kLimited: the operand; others:
+  // where the list begins
   uint32_t first = 0;
   uint32_t count = 0;  // of operands, kSequence, kChoice and kDiagram
-  uint32_t min = 0;    // kRepeat; which, kDiagram
+  uint32_t min = 0;    // kRepeat; the number of a kDiagram
   uint32_t max = 0;    // kRepeat, kLimited; kUnbounded
   bool operator==(const Expr&) const = default;
 };
 
 class Expressions {
  public:
-  /// `building`, if not null, outlives it and is told of what is made; once it has stopped,
-  /// whatever would be new is kNever.
+  /// `building`, if not null, outlives it and counts what is made; once it has stopped, every new
+  /// expression is kNever.
   explicit Expressions(Building* building = nullptr);
 
   [[nodiscard]] Building* building() const noexcept { return building_; }
@@ -135,21 +134,21 @@ class Expressions {
   ExprId choice(std::span<const ExprId> parts);
   ExprId repeat(ExprId what, uint32_t min, uint32_t max);
   ExprId token(TokenTerm term);
-  /// Only the start itself may be an end that is reached for nothing. Equal ones are one
+  /// Only the start itself may be an end that is reached without reading. Equal diagrams are one
   /// expression.
   ExprId diagram(Diagram diagram);
-  /// Only dfa_builder.h understands it. What it asks about in its body is made before it.
+  /// Only dfa_builder.h understands it. Assertions in its body are made before it.
   ExprId assertion(const Assertion& assertion);
 
-  /// Those texts of a diagram that come to its counted nodes at most `most` times. Only the
-  /// recogniser understands it.
+  /// The texts of a diagram that visit its counted nodes at most `most` times. Only the recogniser
+  /// understands it.
   ExprId limited(ExprId diagram, uint32_t most);
 
-  /// One or more members. Only the recogniser understands it: it is in no automaton.
+  /// One or more members. Only the recogniser understands it: it has no finite automaton.
   ExprId members(MemberList list);
 
-  /// A new rule, which matches nothing until it is defined. Apart: it is called wherever it stands,
-  /// however small it is.
+  /// A new rule, which matches nothing until it is defined. `apart`: it is always called, never
+  /// expanded inline, however small it is.
   RuleId add_rule(bool apart = false);
   [[nodiscard]] bool is_apart(RuleId rule) const noexcept { return apart_[rule]; }
   void define(RuleId rule, ExprId body) { rules_[rule] = body; }
@@ -157,7 +156,7 @@ class Expressions {
 
   [[nodiscard]] const Expr& at(ExprId id) const noexcept { return exprs_[id]; }
   [[nodiscard]] std::span<const ExprId> parts(const Expr& expr) const noexcept {
-    if (expr.count == 0) return {};  // `first` then means something else
+    if (expr.count == 0) return {};  // `first` has another meaning then
     return std::span(parts_).subspan(expr.first, expr.count);
   }
   [[nodiscard]] const ByteSet& set(uint32_t index) const noexcept { return sets_[index]; }
@@ -193,7 +192,7 @@ class Expressions {
   HashIndex known_sets_;
   HashIndex known_diagrams_;
   std::unordered_map<std::string, uint32_t> known_terms_;
-  std::vector<ExprId> kept_;  // of what is being made; for its memory
+  std::vector<ExprId> kept_;  // operands under construction; kept for its memory
 };
 
 }  // namespace gen::grammar

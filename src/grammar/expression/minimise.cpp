@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// States that are alike made one, see dfa.h: those that no ring lies behind by what is behind them,
-// from the ends on, the others by dividing blocks.
+// Merges equivalent states, see dfa.h: states that lead to no cycle by their successors, starting
+// from the ends; the others by partition refinement.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -24,7 +24,7 @@ uint64_t hash_of(const EdgeList& edges, bool final) {
   return hash;
 }
 
-// Edges by where they lead.
+// Edges by their targets.
 class Into {
  public:
   explicit Into(const Dfa& dfa) : begin_(dfa.states.size() + 1, 0) {
@@ -47,21 +47,21 @@ class Into {
   std::vector<uint32_t> from_;  // a state for each edge
 };
 
-// For each state one that is alike, in one pass. A state may lead to itself; what else leads into a
-// ring stays as it is.
+// For each state an equivalent representative, in one pass. A state may have a self-loop; states
+// that lead into any other cycle stay as they are.
 std::vector<uint32_t> alike_from_ends(const Dfa& dfa) {
   constexpr uint32_t kSelf = UINT32_MAX - 1;
   const auto count = static_cast<uint32_t>(dfa.states.size());
   const Into into(dfa);
   std::vector<uint32_t> one(count);
   std::iota(one.begin(), one.end(), 0);
-  std::vector<uint32_t> waits(count, 0);  // for edges whose targets are not known
+  std::vector<uint32_t> waits(count, 0);  // number of edges whose targets are not known yet
   std::vector<uint32_t> open;
   for (uint32_t s = 0; s < count; ++s) {
     for (const ByteEdge& edge : dfa.states[s].edges) waits[s] += edge.target != s ? 1 : 0;
     if (waits[s] == 0) open.push_back(s);
   }
-  std::vector<EdgeList> looks;  // of states that differ, as they were met
+  std::vector<EdgeList> looks;  // of distinct states, in the order in which they were met
   EdgeList look;
   std::vector<uint32_t> met;
   HashIndex known;
@@ -92,7 +92,7 @@ std::vector<uint32_t> alike_from_ends(const Dfa& dfa) {
   return one;
 }
 
-// With the states that stand for others only.
+// Keeps only the representatives.
 Dfa states_joined(const Dfa& dfa, const std::vector<uint32_t>& one) {
   Dfa made;
   std::vector<uint32_t> number(dfa.states.size(), kNoState);
@@ -115,9 +115,9 @@ Dfa states_joined(const Dfa& dfa, const std::vector<uint32_t>& one) {
   return made;
 }
 
-// Blocks of states that are alike as far as is known. A state whose edges lead to a block that was
-// divided is looked at again; the larger part of a block keeps its number, so that a state moves,
-// and those that lead to it are looked at, log n times at most.
+// Blocks of states that are not known to differ. A state with an edge into a block that was split
+// is examined again; the larger piece of a block keeps its number, so that a state changes its
+// block, and its predecessors are examined, at most log n times.
 class Blocks {
  public:
   explicit Blocks(const Dfa& dfa) : dfa_(dfa), into_(dfa), block_(dfa.states.size()) {
@@ -159,7 +159,7 @@ class Blocks {
     waiting_[block].push_back(state);
   }
 
-  // Edges of a state with blocks for targets; neighbours that lead to one block are one edge.
+  // Edges of a state with blocks as targets; adjacent edges to the same block are merged.
   void look(uint32_t state, EdgeList* out) const {
     out->shrink(0);
     for (ByteEdge edge : dfa_.states[state].edges) {
@@ -180,7 +180,7 @@ class Blocks {
     return std::equal(edges_.begin(), edges_.end(), other_edges_.begin(), other_edges_.end());
   }
 
-  // Of the members of a block those that wait may differ from the others, which are alike.
+  // Waiting members of a block may differ from the others, which are equivalent to one another.
   void divide(uint32_t block) {
     std::vector<uint32_t>& waiting = now_;
     waiting.clear();
@@ -194,7 +194,7 @@ class Blocks {
     std::sort(looked_.begin(), looked_.end(), [](const Looked& a, const Looked& b) {
       return a.hash != b.hash ? a.hash < b.hash : a.state < b.state;
     });
-    // Parts: stretches of `looked_`, and those that did not wait.
+    // Pieces: runs of `looked_`, and the members that did not wait.
     const uint32_t still = other_than(block, waiting);
     std::vector<Part>& parts = parts_;
     parts.clear();
@@ -207,7 +207,7 @@ class Blocks {
         parts.push_back({i, i + 1});
       }
     }
-    size_t keeps = parts.size();  // those that did not wait
+    size_t keeps = parts.size();  // the piece that did not wait
     size_t most = members_[block].size() - looked_.size();
     if (still != kNoState) {
       for (size_t p = 0; p < parts.size(); ++p) {
@@ -232,7 +232,7 @@ class Blocks {
       for (size_t i = parts[p].begin; i < parts[p].end; ++i) move(looked_[i].state, made);
     }
     if (keeps != parts.size() && with_still) {
-      // The rest moves, and what keeps the block's number stays.
+      // The other pieces move; the one that keeps the block's number stays.
       const uint32_t made = new_block();
       std::vector<uint32_t> rest;
       for (const uint32_t state : members_[block]) rest.push_back(state);
@@ -284,14 +284,14 @@ class Blocks {
   const Dfa& dfa_;
   const Into into_;
   std::vector<uint32_t> block_;
-  std::vector<uint32_t> place_;                 // in its block
+  std::vector<uint32_t> place_;                 // position within its block
   std::vector<std::vector<uint32_t>> members_;  // by block
   std::vector<std::vector<uint32_t>> waiting_;  // by block
   std::vector<bool> waits_;
   std::vector<uint32_t> open_;  // blocks with members that wait
   std::vector<Looked> looked_;
   std::vector<uint32_t> moved_;
-  // Of divide(), kept for their memory.
+  // Buffers of divide(), kept for their memory.
   std::vector<uint32_t> now_;
   std::vector<Part> parts_;
   EdgeList edges_;
@@ -307,7 +307,7 @@ Dfa minimise(Dfa dfa) {
   const Blocks blocks(trimmed);
   Dfa made;
   std::vector<uint32_t> number(blocks.count(), kNoState);
-  std::vector<uint32_t> member = {0};  // of each new state
+  std::vector<uint32_t> member = {0};  // a member of each new state
   number[blocks.of(0)] = 0;
   for (size_t i = 0; i < member.size(); ++i) {
     const Dfa::State& old = trimmed.states[member[i]];

@@ -9,11 +9,11 @@ namespace gen::grammar {
 
 /// Any value, with white space around it.
 ExprId any_json_expression(Expressions& to, const JsonStyle& style = {});
-/// White space in one place, perhaps none.
+/// White space in one place, possibly none.
 ExprId json_space(Expressions& to, const JsonStyle& style);
 /// One character of a string in plain style: escaped only where it has to be.
 ExprId plain_character(Expressions& to);
-/// A number of which nothing else is asked.
+/// An unconstrained number.
 ExprId json_number(Expressions& to, const JsonStyle& style);
 
 }  // namespace gen::grammar

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See json_canonical.h. Strings begin with their length, numbers end with a mark of their own, and
-// containers are closed, so no form is the beginning of another.
+// See json_canonical.h. Strings begin with their length, numbers end with a terminator, and
+// containers are closed, so no form is a prefix of another.
 #include "grammar/json/json_canonical.h"
 
 #include <algorithm>
@@ -19,8 +19,7 @@ unsigned hex_of(char c) {
                      : (static_cast<unsigned>(c) | 0x20U) - 'a' + 10U;
 }
 
-// The sum of a number of more digits than kSmallExponent and a small one of the same sign, or of
-// the other one.
+// The sum of a number with more digits than kSmallExponent and a small one, of either sign.
 std::string sum(std::string digits, int64_t small) {
   for (size_t i = digits.size(); i-- > 0 && small != 0;) {
     int64_t here = (digits[i] - '0') + small;
@@ -157,14 +156,14 @@ void JsonCanonical::read_escape() {
   }
 }
 
-// A sign, digits that begin and end with another than zero, and a power of ten.
+// A sign, digits that neither begin nor end with zero, and a power of ten.
 void JsonCanonical::read_number() {
   const bool negative = text_[at_] == '-';
   if (negative) ++at_;
   const size_t begin = out_->size();
   out_->append(negative ? "n-" : "n+");
   const size_t digits = out_->size();
-  int64_t shift = 0;  // of the point, against the digits kept
+  int64_t shift = 0;  // of the point, relative to the digits kept
   bool behind_point = false;
   for (; at_ < text_.size(); ++at_) {
     const char c = text_[at_];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One form for each JSON value: two texts stand for equal values exactly if their forms are the
-// same bytes. Numbers are compared by value, strings by their characters, objects whatever the
+// A canonical form for JSON values: two texts have equal values if and only if their forms are the
+// same bytes. Numbers are compared by value, strings by their characters, objects regardless of the
 // order of their members.
 #pragma once
 
@@ -16,14 +16,14 @@ namespace gen::grammar {
 /// Threads: not synchronised.
 class JsonCanonical {
  public:
-  /// Puts the form of a JSON text, which may have white space around it, into `*out`. Of what is no
-  /// JSON it makes something or other.
+  /// Writes the form of a JSON text, which may have white space around it, to `*out`. For invalid
+  /// JSON the result is unspecified.
   void write(std::string_view text, std::string* out);
-  /// Bytes before the characters of a string, which may lack its end.
+  /// Bytes before the characters of a string, which may be unterminated.
   static constexpr uint32_t kBeforeString = 5;
 
-  /// Of the text read last, if it is an object or array without its end: the members, or the items
-  /// together, behind which a comma came.
+  /// For the last text, if it is an unterminated object or array: the number of members, or of
+  /// items, that a comma follows.
   [[nodiscard]] size_t n_parts() const noexcept { return n_parts_; }
   [[nodiscard]] std::string_view part(size_t i) const noexcept {
     const size_t end = i + 1 < n_parts_ ? members_[i + 1] : end_of_parts_;

@@ -25,7 +25,7 @@ uint64_t JsonReader::finished(uint64_t hash) noexcept {
 
 void JsonText::shrink(const JsonState& to) noexcept {
   while (entries_.size() > to.n_entries) {
-    // The newest is the first of its place.
+    // The newest is the first in its bucket.
     const Entry& last = entries_.back();
     places_[last.hash & (places_.size() - 1)] = last.next;
     entries_.pop_back();
@@ -50,7 +50,7 @@ void JsonText::make_room(size_t entries) {
 
 void JsonText::append(std::span<const Container> containers, std::span<const Entry> entries,
                       std::string_view bytes, std::string_view raw) {
-  // What can fail comes first.
+  // Operations that can fail come first.
   make_room(entries_.size() + entries.size());
   containers_.insert(containers_.end(), containers.begin(), containers.end());
   bytes_.append(bytes);
@@ -94,7 +94,7 @@ int JsonReader::read(uint8_t byte) {
     raw_.push_back(static_cast<char>(byte));
     ++state_.n_raw;
   }
-  // Of a number the first byte is enough: nothing in it is looked at.
+  // For a number the first byte is enough: nothing in it is examined.
   const bool ends = state_.container == 0 && state_.in == In::kNothing && byte > ' ';
   state_.off = rules_.within && ends;
   return read;
@@ -195,7 +195,7 @@ int JsonReader::compare(uint32_t one, uint32_t other) const noexcept {
   return a.length < b.length ? -1 : a.length > b.length ? 1 : 0;
 }
 
-// A comma behind an item, or the end of its array.
+// A comma after an item, or the end of its array.
 int JsonReader::end_item(uint8_t byte) {
   const auto end = [&] { return state_.again ? kEndAgain : kEndApart; };
   if (state_.item == JsonState::kNone) return byte == ']' ? end() : byte;
@@ -231,7 +231,7 @@ JsonReader::NumberRead JsonReader::number() const noexcept {
   NumberRead read;
   read.begin = state_.n_raw;
   bool exponent = false;
-  bool any = false;  // a digit of the mantissa that is not zero
+  bool any = false;  // whether the mantissa has a non-zero digit
   uint32_t n_digits = 0;
   for (; read.begin > 0; --read.begin) {
     const char c = raw_at(read.begin - 1);

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What has been read of a JSON text, as far as rules need it that no grammar can express: the names
-// that each open object has, and the items of open arrays whose items must differ. A reader goes
-// over the bytes beside the recogniser. The texts it reads are JSON because the grammar says so; of
-// other bytes it makes something or other, which the grammar then refuses.
+// The state of a JSON text that is needed for rules beyond any grammar: the names in each open
+// object, and the items of open arrays whose items must differ. A reader processes the bytes beside
+// the recogniser. The grammar guarantees that the texts are JSON; for other bytes the result is
+// unspecified, and the grammar refuses them.
 //
-// Arrays: bytes that no text has tell reader and grammar about each other. An array whose items
-// must differ may go on with kDiffers behind its bracket; then it is watched. Behind an item that a
-// watched array has already the grammar is given kCommaAgain in place of the comma, which only
-// arrays take that may have an item twice; and in place of the bracket that ends it, kEndApart if
-// all items differ, else kEndAgain. So one array may be watched for one of several schemas that it
-// may still fit, and not for another.
+// Arrays: reader and grammar communicate through signal bytes that no text contains. An array whose
+// items must differ may continue with kDiffers after its bracket; it is then watched. After a
+// duplicate item, the grammar receives kCommaAgain instead of the comma, which only arrays that
+// allow duplicates accept. Instead of the closing bracket it receives kEndApart if all items
+// differ, else kEndAgain. So one array may be watched for one of several schemas that it may still
+// match, and not for another.
 //
-// Tags: where JSON is a part of a text, the grammar may go on with kBegins where it begins. The
-// reader is off until then, and again behind the value.
+// Tags: where JSON is only a section of a text, the grammar may continue with kBegins where it
+// begins. The reader is off until then, and again after the value.
 //
-// Entries only refer to older ones: taking bytes back is forgetting the newest.
+// Entries refer only to older ones, so undoing bytes means dropping the newest entries.
 #pragma once
 
 #include <algorithm>
@@ -29,40 +29,41 @@
 
 namespace gen::grammar {
 
-inline constexpr uint8_t kFirstSignal = 0xFB;  // no text has this byte, nor those above
+inline constexpr uint8_t kFirstSignal = 0xFB;  // no text contains this byte or a higher one
 inline constexpr uint8_t kEndApart = 0xFB;
 inline constexpr uint8_t kBegins = 0xFC;
 inline constexpr uint8_t kDiffers = 0xFD;
 inline constexpr uint8_t kCommaAgain = 0xFE;
 inline constexpr uint8_t kEndAgain = 0xFF;
 
-/// Which rules a grammar's texts follow beside the grammar.
+/// The rules that texts follow beside the grammar.
 struct JsonRules {
   bool names = false;          // the names of an object differ, by value
-  bool items = false;          // and the items of arrays that ask for it
+  bool items = false;          // likewise the items of arrays that ask for it
   bool in_order = false;       // members come as the schema lists them
-  bool short_numbers = false;  // not every number has a text without an exponent
-  bool within = false;         // JSON begins where the grammar says so, not with the text
+  bool short_numbers = false;  // some numbers can only be written with an exponent
+  bool within = false;         // JSON begins where the grammar signals it, not with the text
 };
 
-/// A place in a text.
+/// The reader's state at a position of a text.
 struct JsonState {
   enum class In : uint8_t { kNothing, kString, kEscape, kHex };
   static constexpr uint32_t kNone = UINT32_MAX;
 
-  uint32_t container = 0;     // the innermost open one, 0: none
+  uint32_t container = 0;     // the innermost open one, 0: none is open
   uint32_t newest = kNone;    // its newest entry
   uint32_t n_containers = 0;  // opened so far
   uint32_t n_entries = 0;
-  uint32_t n_bytes = 0;    // of names and items
+  uint32_t n_bytes = 0;    // stored bytes of names and items
   uint32_t begin = 0;      // of the name that is being read
   uint32_t n_raw = 0;      // bytes read in watched arrays
-  uint32_t item = kNone;   // where the item of this watched array begins in them, once it does
-  uint32_t n_here = 0;     // items of this watched array that have ended
-  uint32_t n_held = 0;     // of all open ones
-  uint32_t n_watched = 0;  // open ones
+  uint32_t item = kNone;   // where the current item of this watched array begins in them, kNone
+                           // before it does
+  uint32_t n_here = 0;     // items of this watched array that are complete
+  uint32_t n_held = 0;     // of all open watched arrays
+  uint32_t n_watched = 0;  // open watched arrays
   bool watched = false;    // the innermost container is
-  bool again = false;      // ... and has had an item twice
+  bool again = false;      // ... and has had a duplicate item
   bool off = false;        // outside of JSON
   In in = In::kNothing;
   uint8_t left = 0;   // of an escape
@@ -74,7 +75,7 @@ struct JsonState {
   uint64_t hash = 0;  // of the name that is being read
 };
 
-/// The names and items behind a text.
+/// The names and items of a text so far.
 /// Threads: not synchronised.
 class JsonText {
  public:
@@ -83,12 +84,12 @@ class JsonText {
     uint32_t before;  // in the same container
     uint32_t begin;   // of its bytes
     uint32_t length;
-    uint32_t next;  // with the same place in the table
+    uint32_t next;  // in the same hash bucket
     uint64_t hash;
   };
   struct Container {
     uint32_t parent;
-    uint32_t newest;  // what the parent had when it was opened
+    uint32_t newest;  // the parent's newest entry when it was opened
     uint32_t item;
     uint32_t n_here;
     bool object;
@@ -96,7 +97,7 @@ class JsonText {
     bool again;
   };
 
-  /// Forgets what came behind the place.
+  /// Drops everything after the position.
   void shrink(const JsonState& to) noexcept;
   void append(std::span<const Container> containers, std::span<const Entry> entries,
               std::string_view bytes, std::string_view raw);
@@ -105,7 +106,7 @@ class JsonText {
   [[nodiscard]] char byte(uint32_t i) const noexcept { return bytes_[i]; }
   [[nodiscard]] std::string_view bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::string_view raw() const noexcept { return raw_; }
-  /// The newest entry whose hash has the same place in the table, kNone if there is none.
+  /// The newest entry in the bucket of this hash, kNone if there is none.
   [[nodiscard]] uint32_t first(uint64_t hash) const noexcept {
     return places_.empty() ? JsonState::kNone : places_[hash & (places_.size() - 1)];
   }
@@ -120,17 +121,17 @@ class JsonText {
   std::vector<Container> containers_;
   std::string bytes_;
   std::string raw_;
-  std::vector<uint32_t> places_;  // a power of two of them
+  std::vector<uint32_t> places_;  // buckets; their number is a power of two
 };
 
-/// Reads on from a place without changing the text. Reused, so that it allocates nothing once its
-/// tables have grown.
+/// Reads on from a position without changing the text. Reused, so that it allocates nothing once
+/// its tables have grown.
 /// Threads: not synchronised.
 class JsonReader {
  public:
   static constexpr int kRefused = -1;
 
-  /// `text` stays as it is while it is read on from.
+  /// `text` must not change while the reader continues from it.
   void begin(const JsonText& text, const JsonState& at, JsonRules rules) {
     text_ = &text;
     rules_ = rules;
@@ -140,29 +141,29 @@ class JsonReader {
     bytes_.clear();
     raw_.clear();
   }
-  /// What the grammar is to read for the byte. kRefused for the end of a name that the object has,
-  /// and for bytes that no text has; then the reader is to begin anew.
+  /// The byte that the grammar must read for `byte`. kRefused for the end of a duplicate name, and
+  /// for signal bytes; the reader must then begin again.
   int read(uint8_t byte);
   /// A value begins here.
   void start() noexcept { state_.off = false; }
-  /// Of an array that has just been opened: its items must differ.
+  /// For an array that has just been opened: its items must differ.
   void watch() noexcept {
     state_.watched = true;
     state_.again = false;
     ++state_.n_watched;
   }
-  /// Forgets what came behind a state that it was in since it began.
+  /// Returns to a state that the reader had since it began.
   void go_back(const JsonState& to);
   [[nodiscard]] const JsonState& state() const noexcept { return state_; }
-  /// Puts what was read into the text, which becomes that to read on from.
+  /// Appends what was read to the text, from which the reader then continues.
   void commit(JsonText* text) {
     text->append(containers_, entries_, bytes_, raw_);
     begin(*text, state_, rules_);
   }
-  /// How much is to be put there.
+  /// Number of entries that commit() would append.
   [[nodiscard]] size_t pending() const noexcept { return entries_.size() + containers_.size(); }
 
-  /// Whether the name that is being read, at its end here, is in the object already.
+  /// Whether the current name, if it ended here, would be a duplicate.
   [[nodiscard]] bool name_is_taken() const noexcept {
     return state_.name && state_.in == JsonState::In::kString && state_.high == 0 &&
            has(
@@ -184,16 +185,17 @@ class JsonReader {
   [[nodiscard]] const JsonText::Entry& entry(uint32_t i) const noexcept {
     return i < start_.n_entries ? text_->entry(i) : entries_[i - start_.n_entries];
   }
-  /// Below 0, 0, above 0: of the bytes of two entries.
+  /// Compares the bytes of two entries: below 0, 0, above 0.
   [[nodiscard]] int compare(uint32_t one, uint32_t other) const noexcept;
-  /// The byte read last in a watched array, or `back` before it.
+  /// The last byte read in a watched array, or the one `back` before it.
   [[nodiscard]] char last(uint32_t back = 0) const noexcept {
     return raw_at(state_.n_raw - 1 - back);
   }
-  /// Of the items of the only watched array, from `from` on to older ones, the first that its
-  /// present item may still become: one that begins with the string that it is so far, or has the
-  /// members or items that it has already. kNone: it is sure to be new, whatever it becomes. `from`
-  /// where nothing is known. It changes only with a string that is an item and behind commas.
+  /// Searches the items of the only watched array, from `from` on towards older ones, for the first
+  /// that its current item may still become equal to: one that begins with the current string, or
+  /// that contains all its members or items so far. kNone: the item is certain to be new, whatever
+  /// follows. `from` is where the search starts if nothing is known. The result changes only with a
+  /// string that is an item, and after commas.
   [[nodiscard]] uint32_t rival(uint32_t from);
   static constexpr uint32_t kNewest = JsonState::kNone - 1;
   [[nodiscard]] const JsonRules& rules() const noexcept { return rules_; }

@@ -5,7 +5,7 @@
 namespace gen::grammar {
 namespace {
 
-// Above it digits are no longer counted.
+// Above it, digits are no longer counted.
 constexpr uint32_t kMaxCounted = 1024;
 
 class NumberWriter {
@@ -49,7 +49,7 @@ class NumberWriter {
     edge(from, 'e', 'e', to);
   }
 
-  // Up to `most` digits behind a state, at each of which `visit` may add more.
+  // Up to `most` digits after a state, at each of which `visit` may add more.
   template <typename F>
   void digits(uint32_t from, uint32_t most, F&& visit) {
     if (most > kMaxCounted) {
@@ -67,7 +67,7 @@ class NumberWriter {
     }
   }
 
-  // A state behind the point; with an exponent behind one place less.
+  // A state after the point; with an exponent there is one place less.
   uint32_t fraction(uint32_t behind_e) {
     const uint32_t point = state(false);
     uint32_t left = shape_.places;
@@ -77,18 +77,18 @@ class NumberWriter {
     return point;
   }
 
-  // A state behind the e.
+  // A state after the e.
   uint32_t exponent() {
     const uint32_t begin = state(false);
     const uint32_t sign = state(false);
     edge(begin, '+', '+', sign);
     edge(begin, '-', '-', sign);
     const uint32_t last = state(true);
-    const uint32_t two = state(true);  // one digit more may come
+    const uint32_t two = state(true);  // one more digit may follow
     edge(two, '0', '9', last);
     const uint32_t three = state(true);
     edge(three, '0', '9', two);
-    const uint32_t begins_three = state(true);  // behind a 3: up to 307
+    const uint32_t begins_three = state(true);  // after a 3: up to 307
     const uint32_t thirty = state(true);
     edge(begins_three, '0', '0', thirty);
     edge(begins_three, '1', '9', last);

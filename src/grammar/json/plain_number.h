@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers as programs write them: digits, a point and digits, or one digit before the point and a
-// short exponent. All are finite doubles unless they are asked to be larger.
+// short exponent. All are finite doubles unless larger ones are required.
 #pragma once
 
 #include <algorithm>
@@ -11,16 +11,17 @@
 namespace gen::grammar {
 
 struct PlainNumbers {
-  /// Any whole number of so many digits is one double alone, and so many places tell doubles apart.
+  /// Every whole number of this many digits is a distinct double, and this many places distinguish
+  /// doubles.
   static constexpr uint32_t kDigits = 15;
   static constexpr uint32_t kPlaces = 17;
 
   uint32_t digits = kDigits;     // before the point; kUnbounded: any number, here and below
-  uint32_t places = kPlaces;     // behind it
-  uint32_t exponent_digits = 2;  // at most 3, which go up to 307
+  uint32_t places = kPlaces;     // after the point
+  uint32_t exponent_digits = 2;  // at most 3, which allow up to 307
   bool whole = false;            // neither fraction nor exponent, and no -0
 
-  /// With at most so many digits in a row (JsonStyle::digits).
+  /// With at most `most` digits in a row (JsonStyle::digits).
   static PlainNumbers within(uint32_t most) {
     if (most == 0) return {};
     return {most, most, std::min(most, 2U), false};

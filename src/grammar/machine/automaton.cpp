@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From edges for nothing to an automaton, see automaton.h.
+// From an NFA with epsilon edges to an automaton, see automaton.h.
 #include "grammar/machine/automaton.h"
 
 #include <algorithm>
@@ -13,9 +13,9 @@
 namespace gen::grammar {
 namespace {
 
-constexpr uint64_t kWorkPerNode = 8;  // and for each edge of what is given
+constexpr uint64_t kWorkPerNode = 8;  // and per edge of the input
 
-// Edges by where they begin, and which nodes can be reached for nothing.
+// Edges by their source, and epsilon closures.
 class Reach {
  public:
   explicit Reach(const Nfa& nfa) : edges_(nfa.edges.size()), begins_(nfa.n_nodes + 1, 0) {
@@ -30,7 +30,7 @@ class Reach {
     return std::span(edges_).subspan(begins_[node], begins_[node + 1] - begins_[node]);
   }
 
-  // Nodes that matter (start and end, and those with an edge for something), in order.
+  // The relevant nodes of the closure (start, end, and nodes with a non-epsilon edge), in order.
   void close(std::span<const uint32_t> seeds, std::vector<uint32_t>* out) {
     ++round_;
     out->clear();
@@ -39,7 +39,7 @@ class Reach {
     while (!open_.empty()) {
       const uint32_t node = open_.back();
       open_.pop_back();
-      // The start does, so that nothing else comes to be the same.
+      // The start is relevant, so that no other node is merged with it.
       bool matters = node == Nfa::kFinal || node == Nfa::kStart;
       for (const Nfa::Edge& edge : from(node)) {
         if (edge.on != Nfa::On::kNothing) {
@@ -129,7 +129,7 @@ class Subsets {
     if (added) {
       Automaton::Node& made = out_.nodes.emplace_back();
       made.final = std::binary_search(closed_.begin(), closed_.end(), Nfa::kFinal);
-      // What is counted differs in what it reads, so that all nodes are, or none.
+      // Counted nodes read different things than others, so all nodes are counted or none.
       made.counted = std::any_of(closed_.begin(), closed_.end(),
                                  [&](uint32_t one) { return nfa_.is_counted(one); });
     }
@@ -159,7 +159,7 @@ class Subsets {
 
   using Labels = std::vector<std::pair<uint64_t, uint32_t>>;
 
-  // Each label once, in order, with the node that all its targets are.
+  // Each label once, in order, with the node for the set of its targets.
   template <typename Visit>
   void each_label(Labels* labels, Visit visit) {
     std::sort(labels->begin(), labels->end());
@@ -220,7 +220,7 @@ class Subsets {
     return edges;
   }
 
-  // Whether no byte is in two of the sets.
+  // Whether the sets are disjoint.
   [[nodiscard]] bool apart() const {
     ByteSet united;
     for (const auto& [set, target] : sets_) {
@@ -246,8 +246,8 @@ class Subsets {
   std::vector<uint32_t> targets_;
 };
 
-// A node for each node that an edge for something leads to, with the edges of all that it reaches
-// for nothing.
+// Epsilon removal: a node for each target of a non-epsilon edge, with the edges of its epsilon
+// closure.
 bool without_empty(const Nfa& nfa, Reach& reach, size_t max_edges, Automaton* out,
                    Building* building) {
   std::vector<uint32_t> number(nfa.n_nodes, UINT32_MAX);
@@ -294,8 +294,8 @@ bool without_empty(const Nfa& nfa, Reach& reach, size_t max_edges, Automaton* ou
   return true;
 }
 
-// What is an automaton already, as most diagrams are: no subsets need be told apart. The start may
-// go on for nothing to one node, and any node to the end. False for anything else.
+// Input that is already deterministic, as most diagrams are: no subsets are needed. Allowed epsilon
+// edges are one from the start, and those from any node to the end. False for anything else.
 class Plain {
  public:
   Plain(const Nfa& nfa, const Reach& reach, Automaton* out)
@@ -376,7 +376,7 @@ class Plain {
     return true;
   }
 
-  // In order; false if one of them goes two ways.
+  // In order; false if one of them has two targets.
   template <typename Edges, typename LabelOf>
   bool finish(Edges* edges, LabelOf label_of) {
     std::sort(edges->begin(), edges->end(),

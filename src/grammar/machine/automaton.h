@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One machine while it is made: first with edges for nothing (Nfa), then without (Automaton).
-// determinise() makes one way for each byte, token and call where that stays small; where it would
-// not, some states have several ways for a byte, and the recogniser follows them side by side.
+// One machine under construction: first with epsilon edges (Nfa), then without (Automaton).
+// determinise() makes transitions on bytes, tokens and calls unique where that stays small;
+// elsewhere some states keep several transitions on a byte, and the recogniser follows them in
+// parallel.
 #pragma once
 
 #include <array>
@@ -18,7 +19,7 @@
 
 namespace gen::grammar {
 
-/// A machine and its loop (0: none) in one word.
+/// A machine and its loop (0: none), packed into a word.
 using Call = uint64_t;
 inline Call make_call(uint32_t machine, uint32_t loop) noexcept {
   return static_cast<uint64_t>(machine) << 32 | loop;
@@ -26,7 +27,7 @@ inline Call make_call(uint32_t machine, uint32_t loop) noexcept {
 inline uint32_t callee(Call call) noexcept { return static_cast<uint32_t>(call >> 32); }
 inline uint32_t loop_of(Call call) noexcept { return static_cast<uint32_t>(call); }
 
-/// Loops by number; 0 is none.
+/// Loops by number; 0 means none.
 class Loops {
  public:
   uint32_t number(const Loop& loop) {
@@ -53,13 +54,13 @@ struct Nfa {
     On on;
     uint64_t label;  // index of the set; a Call; a token term
   };
-  static constexpr uint32_t kStart = 0;  // nothing may lead there
+  static constexpr uint32_t kStart = 0;  // no edge may lead there
   static constexpr uint32_t kFinal = 1;
 
   uint32_t n_nodes = 2;
   std::vector<Edge> edges;
   std::vector<ByteSet> sets;
-  std::vector<bool> counted;  // by node; those behind its end are not
+  std::vector<bool> counted;  // by node; missing ones are not counted
 
   void clear() {
     n_nodes = 2;
@@ -98,15 +99,15 @@ struct Automaton {
     ShortList<CallTo, 1> calls;
     ShortList<TokenEdge, 1> tokens;
     bool final = false;
-    bool several = false;  // ways for a byte
-    bool counted = false;  // of a diagram's counted nodes
+    bool several = false;  // several transitions on a byte
+    bool counted = false;  // one of a diagram's counted nodes
   };
-  std::vector<Node> nodes;  // [0] is the start: never final, nothing leads there
+  std::vector<Node> nodes;  // [0] is the start: never final, without incoming edges
   [[nodiscard]] size_t n_edges() const noexcept;
 };
 
-/// Whatever `nfa` accepts but the empty text. `max_edges` bounds the result: false if it takes
-/// more, or `building`, if not null, has stopped.
+/// The language of `nfa` without the empty text. `max_edges` limits the result: false if that is
+/// exceeded, or if `building`, which may be null, has stopped.
 [[nodiscard]] bool determinise(const Nfa& nfa, size_t max_edges, Automaton* out,
                                Building* building = nullptr);
 

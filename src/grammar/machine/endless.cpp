@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See endless.h. A value grows where its automaton has a ring: of letters (but e), which only
-// strings have; of digits from 1 to 9, in a number before its exponent or in the exponent of a
-// number that is not zero. What is being read of a number goes along with the states.
+// See endless.h. A value can grow where its automaton has a cycle: of letters (except e), which
+// only strings have; or of digits from 1 to 9, in a number before its exponent or in the exponent
+// of a non-zero number. The kind of the current number is tracked along with the states.
 #include "grammar/machine/endless.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 using Number = JsonReader::Number;
 
-// Numbers of JsonReader::Number, and behind a call: of a number or not.
+// Values of JsonReader::Number, and after a call: number or not.
 enum : uint8_t { kNone, kZero, kOther, kZeroE, kOtherE, kUnknown, kNumbers };
 static_assert(static_cast<int>(Number::kOtherWithExponent) == kOtherE);
 
@@ -30,8 +30,8 @@ constexpr uint8_t kNext[kNumbers][kClasses] = {
     {kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kNone},
 };
 
-constexpr uint32_t kRoomLeft = 4;           // of a loop that ends: letters that stay free
-constexpr uint32_t kManyTaken = 1'000'000;  // fewer than texts of that many letters
+constexpr uint32_t kRoomLeft = 4;           // for a bounded loop: letters that must remain free
+constexpr uint32_t kManyTaken = 1'000'000;  // less than the number of texts of that many letters
 
 bool covers(const ByteEdge& edge, int low, int high) {
   return edge.low <= high && edge.high >= low;
@@ -54,7 +54,7 @@ uint32_t classes_of(const ByteEdge& edge) {
   add(kPoint, '.', '.');
   add(kSign, '+', '+');
   add(kSign, '-', '-');
-  // All but what ends a value or a part of it: , ] }
+  // All bytes except those that end a value or a part of it: , ] }
   const std::array<std::array<int, 2>, 10> others = {{{0, '*'},
                                                       {'/', '/'},
                                                       {':', 'D'},
@@ -69,7 +69,7 @@ uint32_t classes_of(const ByteEdge& edge) {
   return classes;
 }
 
-// States on rings of edges for which `on` is true.
+// States on cycles of edges for which `on` is true.
 template <typename On>
 std::vector<bool> on_rings(const Machines& machines, uint32_t n_states, On on) {
   // Tarjan's algorithm, without recursion.
@@ -127,7 +127,7 @@ std::vector<bool> on_rings(const Machines& machines, uint32_t n_states, On on) {
   return ring;
 }
 
-// What is true from where it can be reached.
+// Propagates a property backwards along the edges.
 class Spread {
  public:
   explicit Spread(size_t n_nodes) : last_into_(n_nodes, kNo), true_(n_nodes, false) {}
@@ -161,7 +161,7 @@ class Spread {
   std::vector<uint32_t> open_;
 };
 
-// Whether any of fifty letters alone is what the machine reads.
+// Whether the machine reads any single one of fifty letters.
 bool reads_letters(const Machines& machines, uint32_t machine) {
   int letters = 0;
   for (const ByteEdge& edge : machines.bytes(machines.starts[machine])) {
@@ -181,7 +181,7 @@ Endless find_endless(const Machines& machines) {
   const bool watched =
       std::any_of(machines.byte_edges.begin(), machines.byte_edges.end(),
                   [](const ByteEdge& edge) { return covers(edge, kDiffers, kDiffers); });
-  if (!watched) return made;  // nobody will ask
+  if (!watched) return made;  // not needed
   made.states.assign(n_states, 0);
   for (const Loop& loop : machines.loops) {
     made.of_characters.push_back(loop.members == 0 && !made.of_characters.empty() &&
@@ -215,7 +215,7 @@ Endless find_endless(const Machines& machines) {
         spread.edge(from + n, edge.target * kNumbers + kUnknown);
       }
     }
-    if (machines.states[s].limit >= Limit::kLimited) continue;  // a ring comes to an end
+    if (machines.states[s].limit >= Limit::kLimited) continue;  // a limited cycle ends
     if (letters[s]) spread.set(from + kNone);
     if (digits[s]) spread.set(from + kOther);
     if (digits[s]) spread.set(from + kOtherE);
@@ -226,8 +226,8 @@ Endless find_endless(const Machines& machines) {
       if (spread.is(s * kNumbers + n)) made.states[s] |= static_cast<uint8_t>(1U << n);
     }
   }
-  // Not closed: what leads to a state that is not. Escapes may be called, and are looked at where
-  // they occur.
+  // The states that are not closed: those that lead to a state without the property. Escapes may be
+  // calls; they are examined where they occur.
   Spread open(n_states);
   for (StateId s = kFirstState; s < n_states; ++s) {
     if ((made.states[s] & 1U) == 0 || !machines.calls(s).empty()) open.set(s);

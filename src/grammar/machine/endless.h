@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From which states of a JSON grammar's machines a value can become endlessly many different ones,
-// so that it can always become one that an array does not have yet. Only what is sure is said.
+// Marks the states of a JSON grammar's machines from which a value can still become infinitely many
+// different ones, so that it can always become one that an array does not contain yet.
+// Conservative: only certain cases are marked.
 #pragma once
 
 #include <cstddef>
@@ -17,20 +18,21 @@ class ReturnLists;
 
 /// Threads: immutable.
 struct Endless {
-  /// By state, a bit for each JsonReader::Number that is being read there; the value goes on within
+  /// By state, a bit for each JsonReader::Number that may be current there; the value grows within
   /// the innermost open object or array, before its next comma.
   std::vector<uint8_t> states;
-  /// So are all states behind bytes other than quotation marks and backslashes.
+  /// All states reached by bytes other than quotation marks and backslashes have the property, too.
   static constexpr uint8_t kClosed = 0x80;
-  /// By loop: it calls characters of strings.
+  /// By loop: whether it calls string characters.
   std::vector<bool> of_characters;
 
-  /// Whether it is so from one of the items. Loops that end count where they leave more values than
+  /// Whether one of the items has the property. Bounded loops count if they allow more values than
   /// `n_taken`.
   [[nodiscard]] bool from(const Machines& machines, const ReturnLists& lists, const Item* items,
                           size_t n_items, JsonReader::Number number,
                           uint32_t n_taken) const noexcept;
-  /// In a string: behind so many bytes without a quotation mark or backslash it will still be so.
+  /// For an item in a string: the number of further bytes, without quotation marks and backslashes,
+  /// for which the property still holds.
   [[nodiscard]] uint32_t room(const Machines& machines, const ReturnLists& lists, const Item* items,
                               size_t n_items, uint32_t n_taken) const noexcept;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Left recursion into loops, see left_recursion.h.
+// Turns left recursion into loops, see left_recursion.h.
 #include "grammar/machine/left_recursion.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ Graph first_calls(const std::vector<Automaton>& machines) {
 
 constexpr uint32_t kNotInRing = UINT32_MAX;
 
-// `place` is kNotInRing for all machines, and is so again afterwards.
+// `place` is kNotInRing for all machines before and after.
 class Ring {
  public:
   Ring(const std::vector<Automaton>& machines, std::span<const uint32_t> members,
@@ -69,7 +69,7 @@ class Ring {
   }
 
  private:
-  // Behind the first call of the ring; of a counted one, once has been.
+  // After the first call of the cycle; if that is counted, one round is done.
   void rest(Nfa* nfa, uint32_t from, uint32_t to, Call call) {
     if (loop_of(call) == 0) {
       nfa->add_empty(from, to);
@@ -86,7 +86,7 @@ class Ring {
 
   const std::vector<Automaton>& machines_;
   std::span<const uint32_t> members_;
-  std::vector<uint32_t>& place_;  // among the members, by machine
+  std::vector<uint32_t>& place_;  // position among the members, by machine
   Loops& loops_;
 };
 

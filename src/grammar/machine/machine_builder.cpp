@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiler of expressions, see machine_builder.h: each machine's expression is written out as
-// an Nfa, made an Automaton, freed of left recursion with the others, and put into one table
-// (machine_table.h).
+// The compiler of expressions, see machine_builder.h: each machine's expression becomes an Nfa,
+// then an Automaton; left recursion is removed from all of them together, and they are put into one
+// table (machine_table.h).
 #include "grammar/machine/machine_builder.h"
 
 #include <algorithm>
@@ -18,12 +18,13 @@
 namespace gen::grammar {
 namespace {
 
-// Behind so many nodes rules are called instead of being written out.
+// Beyond this many nodes, rules are called instead of expanded inline.
 constexpr uint32_t kLargeMachine = 20'000;
-// ... as are choices of so many places, such as a property of characters: each is then made once.
+// ... and so are choices of this many positions, such as a character property, so that each is
+// built once.
 constexpr uint32_t kManyTargets = 64;
 
-// Whether how many members there are matters, and their bits do not tell it.
+// Whether the number of members matters and is not determined by their bits.
 bool is_counted(const MemberList& list) {
   if (list.min <= 1 && list.max == kUnbounded) return false;
   return !std::all_of(list.members.begin(), list.members.end(),
@@ -80,17 +81,17 @@ class MachineBuilder {
     nfa_.add_call(from, to, make_call(loop.machine, once ? 0 : loops_.number(loop)));
   }
 
-  // A rule that is not called.
+  // Whether it is a rule that is expanded inline.
   [[nodiscard]] bool is_written_inside(ExprId id) const {
     return all_.at(id).kind == Kind::kRule && facts_.of[id].inlined && nfa_.n_nodes < kLargeMachine;
   }
 
-  // All ways of the expression, between two nodes; `whole`: it is the body of a machine. Recursion
-  // is as deep as expressions may be high.
+  // Adds all paths of the expression between two nodes; `whole`: it is the body of a machine.
+  // Recursion is as deep as expressions may be high.
   void write(ExprId id, uint32_t from, uint32_t to, bool whole = false) {
     // run() refuses it
     if (nfa_.edges.size() > max_edges_ || !goes_on(building_, 1)) return;
-    // Height does not count rules in the place of rules, however many follow each other.
+    // Heights do not count rules whose body is a rule, however long the sequence.
     while (is_written_inside(id)) {
       if (!goes_on(building_, 1)) return;
       id = all_.rules()[all_.at(id).first];
@@ -106,7 +107,7 @@ class MachineBuilder {
     }
     switch (expr.kind) {
       case Kind::kNever:
-      case Kind::kAssert:  // not here: dfa_builder.h has made it an automaton
+      case Kind::kAssert:  // unreachable: dfa_builder.h has replaced it by an automaton
         break;
       case Kind::kEmpty:
         nfa_.add_empty(from, to);
@@ -188,13 +189,13 @@ class MachineBuilder {
     members_.push_back(std::move(made));
     const uint32_t number = loops_.number(loop);
     loop.separator = true;
-    (void)loops_.number(loop);  // right behind the other
+    (void)loops_.number(loop);  // directly after the other loop
     nfa_.add_call(from, to, make_call(loop.machine, number));
   }
 
   void repeat(const Expr& expr, const Analysis::Facts& facts, uint32_t from, uint32_t to) {
     if (!facts.written_out) {
-      // Only what is not empty counts; of what may be empty any number may be missing.
+      // Only non-empty rounds count; of a nullable body any number may be empty.
       const bool nullable = facts_.of[expr.first].nullable;
       const uint32_t min = nullable ? 0 : expr.min;
       if (min == 0) nfa_.add_empty(from, to);
@@ -226,7 +227,7 @@ class MachineBuilder {
     }
   }
 
-  // Once or more.
+  // One or more times.
   void repeat_freely(ExprId what, uint32_t from, uint32_t to) {
     const uint32_t begin = nfa_.add_node();
     const uint32_t end = nfa_.add_node();

@@ -10,8 +10,8 @@
 
 namespace gen::grammar {
 
-/// Perhaps no text matches (Machines::matches). kGrammar if the machines would have more than
-/// `max_edges`.
+/// The result may match no text at all (Machines::matches). kGrammar if the machines would have
+/// more than `max_edges`.
 Result<Machines> build_machines(const Expressions& expressions, ExprId root, size_t max_edges);
 
 }  // namespace gen::grammar

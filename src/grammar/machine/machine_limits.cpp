@@ -11,9 +11,10 @@
 namespace gen::grammar {
 namespace {
 
-constexpr uint64_t kWorkPerLimitedState = 32;  // in nodes looked at
+constexpr uint64_t kWorkPerLimitedState = 32;  // in visited nodes
 
-// Of the states from `first` on: how often a text comes to counted ones, at least, to an end.
+// For the states from `first` on: the minimum number of visits of counted states on a path to an
+// end.
 void find_fewest(Machines* table, StateId first, uint32_t n_states) {
   std::vector<std::vector<StateId>> back(n_states);
   std::deque<StateId> open;
@@ -24,7 +25,7 @@ void find_fewest(Machines* table, StateId first, uint32_t n_states) {
     table->fewest[state] = 0;
     open.push_back(state);
   }
-  while (!open.empty()) {  // what counts nothing first
+  while (!open.empty()) {  // states that count nothing first
     const StateId state = open.front();
     open.pop_front();
     const bool counts = table->states[state].limit == Limit::kCounted;
@@ -41,9 +42,9 @@ void find_fewest(Machines* table, StateId first, uint32_t n_states) {
   }
 }
 
-// Inside an escape only some characters are left, of which those on the way to the fewest counted
-// states need not be on the shortest one. At counted states they are, so that only what leads to
-// the next of them is looked at; that has no rings.
+// Inside an escape only some characters remain possible, and the path with the fewest counted
+// states may not be the shortest. At counted states it is, so only the states before the next
+// counted one are examined; these have no cycles.
 class MixedWays {
  public:
   explicit MixedWays(Machines* table) : table_(*table) {}

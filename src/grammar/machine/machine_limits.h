@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What limits have to do with each state of a table of machines: State::limit, Machines::fewest and
+// Computes how limits affect each state of a table of machines: State::limit, Machines::fewest and
 // mixed, Loop::farthest.
 #pragma once
 
@@ -11,7 +11,8 @@
 
 namespace gen::grammar {
 
-/// The table is that of the automata. Not whole if `building`, which may be null, has stopped.
+/// The table must be that of the automata. Incomplete if `building`, which may be null, has
+/// stopped.
 void find_limits(const std::vector<Automaton>& automata, Machines* table, Building* building);
 
 }  // namespace gen::grammar

@@ -17,16 +17,17 @@ namespace {
 
 constexpr uint32_t kNoEdge = UINT32_MAX;
 constexpr uint64_t kInfinite = UINT64_MAX;
-constexpr uint64_t kMost = uint64_t{1} << 31;  // longer ways are all alike
-// Of pairs of edges in one machine: calls that are not looked at keep their frames.
+constexpr uint64_t kMost = uint64_t{1} << 31;  // longer paths count as equal
+// Maximum pairs of edges compared per machine: calls beyond it keep their frames.
 constexpr size_t kMaxCompared = 1U << 20U;
-// In nodes looked at.
+// In visited nodes.
 constexpr uint64_t kWorkPerWay = 8;
 constexpr uint64_t kWorkPerMember = 24;
 constexpr uint64_t kWorkPerMachineState = 32;
 
-// Fewest bytes and named tokens from each state to the end of its machine, by Dijkstra's algorithm
-// in the form of Knuth: a call's way is known once its machine's and that of its target are.
+// Minimum number of bytes and named tokens from each state to the end of its machine, by Knuth's
+// generalisation of Dijkstra's algorithm: the length of a call is known once those of its machine
+// and of its target are.
 class Shortest {
  public:
   Shortest(const std::vector<Automaton>& automata, const std::vector<uint32_t>& bases,
@@ -50,7 +51,7 @@ class Shortest {
           add(bases[m] + edge.target, {from, kNoEdge, 1, kNoEdge});
         }
         for (const TokenEdge& edge : node.tokens) {
-          add(bases[m] + edge.target, {from, kNoEdge, 1, kNoEdge});  // a token counts one
+          add(bases[m] + edge.target, {from, kNoEdge, 1, kNoEdge});  // a token counts as one
         }
         for (const Automaton::CallTo& edge : node.calls) {
           const Edge way = {from, static_cast<uint32_t>(calls_.size()), 0, kNoEdge};
@@ -85,7 +86,7 @@ class Shortest {
     now_ = kMost;
   }
 
-  /// Keeps the members that can be finished, shortest first.
+  /// Keeps the members that can be completed, shortest first.
   static void complete(const Shortest& shortest, const std::vector<uint32_t>& bases,
                        Members* members, uint64_t separator) {
     for (Members::Member& member : members->list) {
@@ -117,18 +118,18 @@ class Shortest {
   struct Edge {
     uint32_t from;
     uint32_t call;   // kNoEdge for bytes and tokens
-    uint32_t count;  // how many bytes
+    uint32_t count;  // number of bytes
     uint32_t next;
   };
   struct CallWay {
     uint32_t start;  // of the machine called
     uint32_t target;
     uint32_t loop;
-    bool known = false;  // and nothing that is found later makes it shorter
+    bool known = false;  // final: nothing found later makes it shorter
   };
 
   void add(uint32_t to, Edge edge) {
-    // What leads there from one state comes one behind the other.
+    // Edges from one state to the same target are adjacent.
     const uint32_t last = last_into_[to];
     if (edge.call == kNoEdge && last != kNoEdge && edges_[last].from == edge.from &&
         edges_[last].call == kNoEdge) {
@@ -159,10 +160,10 @@ class Shortest {
     if (least != kInfinite) reach(edge.from, least + behind);
   }
 
-  // Whether nothing that is found later makes it shorter.
+  // Whether the length is final.
   bool is_known(uint32_t state) const { return of_[state] <= now_; }
 
-  // Whether there is a member for each required bit.
+  // Whether every required bit has a known member.
   bool required_known(const Members& members) const {
     MemberSet met;
     for (const Members::Member& member : members.list) {
@@ -171,7 +172,7 @@ class Shortest {
     return (members.required & ~met).none();
   }
 
-  // Of members and the separators between them, of what is known so far.
+  // The length of members and the separators between them, by what is known so far.
   uint64_t length_of(const Members& members, uint64_t separator, bool* final) const {
     Members known = members;
     complete(*this, bases_, &known, separator);
@@ -184,8 +185,8 @@ class Shortest {
       least = std::min(least, member.shortest - separator + missing_length(known, seen, &looked));
       if (!goes_on(building_, kWorkPerMember * std::exchange(looked, 1))) break;
     }
-    // Members come in by length: what can be done without those that are missing is no longer than
-    // with them, if none of them stands for several.
+    // Members become known in order of length: a list without the unknown ones is no longer than
+    // one with them, unless a member covers several bits.
     *final = least != kInfinite && known.shared.none() && !known.in_order;
     return least == kInfinite ? least : std::min(least, kMost);
   }
@@ -211,14 +212,14 @@ class Shortest {
   const std::vector<Loop>& loops_;
   const std::vector<Members>& members_;
   const std::vector<uint32_t>& bases_;
-  uint64_t now_ = 0;  // lengths up to here are known
+  uint64_t now_ = 0;  // lengths up to this are final
   std::vector<uint64_t> of_;
   std::vector<CallWay> calls_;
   std::vector<uint32_t> last_into_;
   std::vector<Edge> edges_;
-  // What is to be looked at: most is one byte longer than what was last, and needs no queue.
+  // States to visit: most are one byte longer than the last one, and need no queue.
   std::priority_queue<Open, std::vector<Open>, std::greater<>> open_;
-  std::vector<uint32_t> next_;  // all of next_length_
+  std::vector<uint32_t> next_;  // all of length next_length_
   size_t n_done_ = 0;
   uint64_t next_length_ = 0;
 };
@@ -230,7 +231,7 @@ bool within(std::span<const Edge> some, std::span<const Edge> all, Same same) {
   });
 }
 
-// Whether `other` can do whatever `one` can.
+// Whether every edge of `one` is also an edge of `other`.
 bool edges_within(const Machines& table, StateId one, StateId other) {
   return within(table.bytes(one), table.bytes(other),
                 [](const ByteEdge& x, const ByteEdge& y) {
@@ -249,15 +250,16 @@ size_t edges_of(const Machines& table, StateId state) {
   return 1 + table.bytes(state).size() + table.calls(state).size() + table.tokens(state).size();
 }
 
-// Nothing follows the call; or a machine calls itself and whatever may follow the call may as well
-// follow any of its ends, as in e ::= e "+" e, where the depth would say no more than the length.
+// A tail call: nothing follows it. Or a machine calls itself, and whatever may follow the call may
+// also follow any of its ends, as in e ::= e "+" e, where the depth would be as informative as the
+// length.
 void find_hand_overs(Machines* table, uint32_t machine, uint32_t n_states, Building* building) {
   const StateId first = table->starts[machine];
   std::vector<StateId> finals;
   for (StateId state = first; state < first + n_states; ++state) {
     if (table->states[state].final) finals.push_back(state);
   }
-  // By target: what was found last stays so for the calls that lead to the same place.
+  // By target: the last result is reused for calls with the same target.
   StateId asked = kEnd;
   bool repeats = false;
   size_t work = kMaxCompared;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Automata of all machines put into one table, without what leads nowhere.
+// Puts the automata of all machines into one table, without states that lead to no end.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace gen::grammar {
 
-/// Not whole if `building`, which may be null, has stopped.
+/// Incomplete if `building`, which may be null, has stopped.
 Machines make_table(const std::vector<Automaton>& automata, std::vector<Loop> loops,
                     std::vector<Members> members, uint32_t root, Building* building);
 

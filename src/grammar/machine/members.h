@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Members: machines called in any order with a separator between them, as the members of an object
-// are. Which have been called is a set of bits that travels in the frames of the calls, so n
-// members in any order take n machines and not 2^n states.
+// Members: machines called in any order with a separator between them, like the members of an
+// object. The set of members called so far is a bit set in the frames of the calls, so n members in
+// any order take n machines instead of 2^n states.
 //
-// A member that may come once, or that is required, has a bit; one that may come again may share
-// bits with others, of which each must be put in by some member. The count of members, where it is
-// limited and not known from the bits, travels beside them. A call of a member carries the set with
-// the member in it; when its machine ends, the whole may end if all required bits are there, and
-// the separator is called if another member can follow. Nothing is called behind which there is no
-// end.
+// A member that may occur once, or that is required, has a bit. Repeatable members may share bits,
+// each of which some member must set. The number of members, where it is limited and not determined
+// by the bits, is stored beside them. A call of a member carries the set including the member. When
+// its machine ends, the list may end if all required bits are set, and the separator is called if
+// another member can follow. Nothing is called from which no end can be reached.
 #pragma once
 
 #include <algorithm>
@@ -20,10 +19,10 @@
 
 namespace gen::grammar {
 
-/// What has been called.
+/// The members called so far.
 struct MembersSeen {
   MemberSet set;
-  uint32_t counted = 0;  // of a list that is counted: how many, as far as that matters
+  uint32_t counted = 0;  // for a counted list: their number, as far as it matters
 };
 
 inline MembersSeen members_seen(const Frame& frame) noexcept { return {frame.set, frame.low}; }
@@ -36,7 +35,7 @@ inline uint32_t member_count(const Members& members, const MembersSeen& seen) no
   return members.counted ? seen.counted : seen.set.count();
 }
 
-/// Above it all counts are alike.
+/// Counts above it are equivalent.
 inline uint32_t max_counted(const Members& members) noexcept {
   return members.max != kUnbounded ? members.max : members.min;
 }
@@ -45,7 +44,7 @@ inline MemberSet missing_bits(const Members& members, const MemberSet& set) noex
   return members.required & ~set;
 }
 
-/// The shared bits of a set side by side.
+/// The shared bits of a set, packed.
 inline uint32_t packed_bits(const Members& members, const MemberSet& set) noexcept {
   uint32_t packed = 0;
   uint32_t place = 0;
@@ -57,7 +56,7 @@ inline uint32_t packed_bits(const Members& members, const MemberSet& set) noexce
   return packed;
 }
 
-/// How many members it takes at least to put in what `set` lacks; kUnbounded: it cannot be.
+/// Minimum number of members that set the missing bits of `set`; kUnbounded: impossible.
 inline uint32_t missing_members(const Members& members, const MemberSet& set) noexcept {
   const MemberSet missing = missing_bits(members, set);
   const uint32_t own = (missing & ~members.shared).count();
@@ -67,7 +66,7 @@ inline uint32_t missing_members(const Members& members, const MemberSet& set) no
   return cover == UINT8_MAX ? kUnbounded : own + cover;
 }
 
-/// Where each required bit is that of one member, which comes once, in any order.
+/// For lists in any order in which each required bit belongs to one member, which occurs once.
 inline void find_shortest_of_bits(Members* members) {
   members->shortest_of_bits.clear();
   if (members->in_order || members->required.none()) return;
@@ -91,7 +90,7 @@ inline void find_shortest_of_bits(Members* members) {
   }
 }
 
-/// Finds out `shortest_of_bits`, `shared` and `cover`; the list and what is required are there.
+/// Computes `shortest_of_bits`, `shared` and `cover` from the list and the required bits.
 inline void find_cover(Members* members) {
   find_shortest_of_bits(members);
   members->shared = {};
@@ -111,13 +110,13 @@ inline void find_cover(Members* members) {
   }
 }
 
-/// Whether these may be all.
+/// Whether the list may end here.
 inline bool members_complete(const Members& members, const MembersSeen& seen) noexcept {
   if (!missing_bits(members, seen.set).none()) return false;
   return members.min <= 1 || member_count(members, seen) >= members.min;
 }
 
-/// One member more; false if it cannot be called.
+/// Adds a member; false if it cannot be called.
 inline bool add_member(const Members& members, const Members::Member& member,
                        MembersSeen* seen) noexcept {
   if (member.once && !(seen->set & member.bits).none()) return false;
@@ -148,8 +147,8 @@ inline bool member_can_follow(const Members& members, const MembersSeen& seen) n
   });
 }
 
-/// Fewest bytes of the members, each with a separator, that are lacking. `*looked`, if given, grows
-/// by the members that were looked at.
+/// Minimum number of bytes of the missing members, each with a separator. `*looked`, if given,
+/// grows by the number of examined members.
 inline uint64_t missing_length(const Members& members, MembersSeen seen,
                                uint64_t* looked = nullptr) noexcept {
   if (members_complete(members, seen)) return 0;
@@ -174,19 +173,19 @@ inline uint64_t missing_length(const Members& members, MembersSeen seen,
     }
   }
   if (members.in_order) {
-    // What stands before one that came cannot come any more.
+    // A member before one that was called cannot be called any more.
     for (const Members::Member& member : members.list) {
       while (!members_complete(members, seen) && take(member) && !member.once) {
       }
     }
     return length;
   }
-  // The shortest first; what cannot come now cannot come later.
+  // Shortest first; a member that cannot be called now cannot be called later.
   for (const Members::Member& member : members.list) {
     if (members_complete(members, seen)) break;
     if (!take(member) || member.once || !members.counted) continue;
     if (members_complete(members, seen)) break;
-    // It can come again as often as members are lacking.
+    // It can be repeated as often as members are missing.
     const uint64_t lacking = members.min - seen.counted;
     length += lacking * member.shortest;
     seen.counted = members.min;
@@ -194,7 +193,7 @@ inline uint64_t missing_length(const Members& members, MembersSeen seen,
   return length;
 }
 
-/// Whether all that is required can be called at all.
+/// Whether all required members can be called at all.
 inline bool members_possible(const Members& members) noexcept {
   MemberSet bits;
   uint64_t most = 0;

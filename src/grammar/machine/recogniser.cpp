@@ -19,10 +19,10 @@ auto key(const Frame& f) { return std::tie(f.ret, f.parent, f.loop, f.low, f.hig
 
 uint64_t item_hash(Item item) { return mix(item.state, item.list) >> 16; }
 
-// Of the member behind a separator, and of those missing then.
+// Length of the member after a separator, and of those missing then.
 uint64_t length_of_next(const Members& members, const MembersSeen& seen) {
   uint64_t least = kMaxLength;
-  // One of those missing is as good as another.
+  // Any of the missing members will do.
   const uint64_t enough = members.shortest_of_bits.empty() || members_complete(members, seen)
                               ? 0
                               : missing_length(members, seen) - members.separator_shortest;
@@ -37,7 +37,7 @@ uint64_t length_of_next(const Members& members, const MembersSeen& seen) {
   return least;
 }
 
-// Fewest bytes from the end of a call's machine to the end of all.
+// Minimum number of bytes from the end of a call's machine to the end of the text.
 uint64_t length_of(const Machines& machines, const ReturnLists& lists, const Frame& frame) {
   uint64_t length = machines.states[frame.ret].shortest;
   if (frame.parent != kNoFrame) length += lists.at(frame.parent).length;
@@ -55,7 +55,7 @@ uint64_t length_of(const Machines& machines, const ReturnLists& lists, const Fra
   return std::min(length, kMaxLength);
 }
 
-// Each limit leaves some of the ways.
+// Each limit excludes some of the paths.
 uint64_t shortest_of(const Machines& machines, const ReturnLists& lists, Item item,
                      std::span<const Machines::Way> ways) {
   uint64_t least = UINT64_MAX;
@@ -97,7 +97,7 @@ ListId ReturnLists::add(std::span<const Frame> frames, uint64_t length) {
     }
   }
   ListId& recent = recent_[(hash >> 16) % recent_.size()];
-  // Of a list that lies in the middle of another the length is not known: 0 tells.
+  // The length of a list inside another one is not known: it is 0.
   if (recent < size() && at(recent).length == length && equals(recent, frames)) {
     return recent;
   }
@@ -112,7 +112,7 @@ ListId ReturnLists::add(std::span<const Frame> frames, uint64_t length) {
 }
 
 void ReturnLists::compact(size_t from, std::span<Item> items) {
-  std::vector<uint32_t>& place = place_;  // then: where it went
+  std::vector<uint32_t>& place = place_;  // later: the new number
   std::vector<ListId>& open = open_;
   place.assign(frames_.size() - from, kNoFrame);
   open.clear();
@@ -201,7 +201,7 @@ void Step::arrive(ReturnLists& lists, StateId state, ListId list) {
   }
 }
 
-// Whether it is of a limit that can be come to.
+// Whether it belongs to a limit that can be reached.
 bool Step::counts(const Frame& frame) const noexcept {
   const Loop& loop = machines_->loops[frame.loop];
   return loop.limited &&
@@ -219,8 +219,8 @@ bool Step::can_come(const ReturnLists& lists, StateId state, ListId list) const 
   return false;
 }
 
-// With what has been counted once the item's state is come to, and without frames whose limits
-// leave no way on from there.
+// Updates the counts for reaching the item's state, and drops frames whose limits leave no path
+// from there.
 void Step::add_limited(ReturnLists& lists, Item item) {
   const bool counted = machines_->states[item.state].limit == Limit::kCounted;
   const uint64_t fewest = machines_->fewest[item.state];
@@ -261,7 +261,7 @@ void Step::leave(ReturnLists& lists, const Frame& frame) {
     return;
   }
   Frame again = frame;
-  // Above the minimum of a loop without an end all counts are alike.
+  // Above the minimum of an unbounded loop all counts are equivalent.
   const uint32_t most = loop.max == kUnbounded ? loop.min : loop.max;
   again.low = std::min(frame.low + 1, most);
   again.high = std::min(frame.high + 1, most);
@@ -289,7 +289,7 @@ void Step::leave_member(ReturnLists& lists, const Frame& frame, const Loop& loop
   call(members.separator, next);
 }
 
-// All that can come next; `frame` has the set so far.
+// Calls all members that can follow; `frame` has the set so far.
 void Step::call_members(const Frame& frame) {
   const Members& members = machines_->members[machines_->loops[frame.loop].members];
   for (const Members::Member& member : members.list) {
@@ -327,7 +327,7 @@ void Step::call_from(const ReturnLists& lists, Item item) {
   }
 }
 
-// Of all calls of the machine; they are pending.
+// Collects all pending calls of the machine.
 ListId Step::take_list(ReturnLists& lists, uint32_t order) {
   frames_.clear();
   while (!pending_.empty() && pending_.front().order == order) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JsonTokens: the tokens of a vocabulary with which a name of a JSON object may end, and those that
-// may begin an array and go on behind its first item.
+// JsonTokens: the tokens of a vocabulary that may end a name of a JSON object, and those that may
+// begin an array and continue beyond its first item.
 #pragma once
 
 #include <cstdint>
@@ -25,22 +25,22 @@ class JsonTokens {
       if (before_mark(one) == text) visit(one.token);
     }
   }
-  /// Those with a quotation mark; those with another character escaped before the first one.
+  /// Tokens with a quotation mark; tokens with another escaped character before the first one.
   [[nodiscard]] std::span<const int32_t> quoted() const noexcept { return quoted_; }
   [[nodiscard]] std::span<const int32_t> escaped() const noexcept { return escaped_; }
-  /// Those with at least two of them, which may hold a whole name, and with at least three, which
-  /// may even behind the end of a string.
+  /// Tokens with at least two quotation marks, which may contain a whole name, and with at least
+  /// three, which may do so even after the end of a string.
   [[nodiscard]] std::span<const int32_t> two() const noexcept { return two_; }
   [[nodiscard]] std::span<const int32_t> three() const noexcept { return three_; }
-  /// Those with a bracket that opens an array, and a comma behind it.
+  /// Tokens with a bracket that opens an array and a comma after it.
   [[nodiscard]] std::span<const int32_t> arrays() const noexcept { return arrays_; }
-  /// Those with bytes that no text has (kFirstSignal and above).
+  /// Tokens with signal bytes (kFirstSignal and above), which no text has.
   [[nodiscard]] std::span<const int32_t> special() const noexcept { return special_; }
 
  private:
   struct Closing {
     uint32_t hash;
-    uint32_t begin;  // of what comes before the mark, in texts_
+    uint32_t begin;  // of the text before the mark, in texts_
     uint32_t length;
     int32_t token;
   };

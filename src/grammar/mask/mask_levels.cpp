@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the body of a counted loop allows, by how often it has ended: all levels in one walk over
-// the vocabulary, in the order of its trie. See MaskMaker::levels().
+// The tokens that the body of a counted loop allows, by the number of completed rounds: all levels
+// in one walk over the vocabulary's trie. See MaskMaker::levels().
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +9,7 @@
 
 namespace gen::grammar {
 
-// Kinds of bytes of which each is the whole body, and of which nothing else can come.
+// Kinds of bytes that are a complete body by themselves, and of which no other body consists.
 uint64_t MaskMaker::whole_bodies(Id body) const {
   const SetAutomaton& sets = shared_.sets;
   uint64_t others = 0;
@@ -71,7 +71,7 @@ bool MaskMaker::levels(const StateMask& before, const Start& body, std::vector<L
         i = (vocabulary_.kinds_next(i) & state.reads) == 0 ? node.skip : i + 1;
         continue;
       }
-      if (state.count > 0) return false;  // it may end here or go on: levels overlap
+      if (state.count > 0) return false;  // it may end here or continue: levels overlap
       here.exits.push_back(i);
       if ((vocabulary_.kinds_below(i) & ~ends_at_once) == 0) {
         for (uint32_t k = i + 1; k < node.skip; ++k) {

@@ -11,22 +11,22 @@
 namespace gen::grammar {
 namespace {
 
-// With more exits, those before a mark are listed apart: that is what follows a word.
+// With more exits, those before a mark are listed separately: marks usually follow words.
 constexpr size_t kManyExits = 64;
 constexpr uint64_t kMarks = ~((uint64_t{1} << kFirstMark) - 1);
 constexpr size_t kManySorted = 2048;
 constexpr size_t kMaxFrames = size_t{1} << 18U;
 constexpr size_t kMaxKnown = 8;
 constexpr size_t kMaxAgreements = size_t{1} << 16U;
-// Sets are compared over texts of at most so many bytes, so many more than are needed now.
+// Sets are compared over texts of at most this many bytes, and a little beyond what is needed.
 constexpr uint32_t kMaxCompared = 48;
 constexpr uint32_t kFurther = 12;
-// Sets that are dear to expand, for one mask, only to compare them; and pairs that are compared.
+// Limits per mask: expensive sets that are expanded only for a comparison, and compared pairs.
 constexpr size_t kComparisons = 64;
 constexpr size_t kMaxPairs = 256;
-// Masks that differ in more tokens are not found beside each other.
+// Masks that differ in more tokens are not derived from each other.
 constexpr size_t kMaxDifferent = 4 * StateMask::kMaxRemoved;
-// To a state where it stays, and of how many bytes a state that most texts stay in is.
+// Maximum bytes to a stable state, and of the state in which most texts stay.
 constexpr int kMaxSteps = 2;
 constexpr uint32_t kManyBytes = 48;
 
@@ -79,7 +79,7 @@ Status MaskMaker::finish_step(Ground& ground, Start* start) {
   if (!step.finish(ground.lists, limits_.items)) return too_much();
   start->items.assign(step.items().begin(), step.items().end());
   start->outside = step.outside();
-  // Whether something may follow at once is the caller's to say: the set stands for what is read.
+  // Whether the text may end here is up to the caller: the set represents what is read.
   start->set =
       start->items.empty() ? std::nullopt : ground.sets.state_of(step.items(), false, false);
   return {};
@@ -110,7 +110,7 @@ StateId MaskMaker::settled(StateId state) const noexcept {
     if (!machines.states[at].simple || !machines.tokens(at).empty()) return state;
     StateId most = at;
     uint32_t max_bytes = 0;
-    // The edges to a target stand side by side for the most part.
+    // Edges to the same target are mostly adjacent.
     StateId target = kEnd;
     uint32_t bytes = 0;
     for (const ByteEdge& edge : machines.bytes(at)) {
@@ -167,11 +167,11 @@ Status MaskMaker::allow_behind(const StateMask& mask, Ground& ground, const Star
   return {};
 }
 
-// Allows all texts below `top` that can be read from there.
+// Allows all texts below the trie node `top` that can be read from the start.
 Status MaskMaker::walk_below(uint32_t top, Ground& ground, const Start& start,
                              std::vector<uint32_t>* exits) {
   if (start.set.has_value() && walk_sets(top, ground.sets, *start.set, exits)) return {};
-  // Step by step, where there are too many sets to keep.
+  // Step by step, if there are too many sets to store.
   const auto trie = vocabulary_.trie();
   const auto visit = [&](uint32_t place, const Behind& behind, bool whole) {
     const Vocabulary::Node& node = trie[place];
@@ -191,7 +191,7 @@ Status MaskMaker::walk_below(uint32_t top, Ground& ground, const Start& start,
   return {};
 }
 
-// False if there come to be too many sets; what was allowed till then is right.
+// False if there are too many sets; what was allowed up to then is correct.
 bool MaskMaker::walk_sets(uint32_t top, SetAutomaton& sets, Id from, std::vector<uint32_t>* exits) {
   if (!expand(sets, from)) return false;
   const auto trie = vocabulary_.trie();
@@ -232,7 +232,7 @@ bool MaskMaker::walk_sets(uint32_t top, SetAutomaton& sets, Id from, std::vector
   return true;
 }
 
-// Whether all that is below the place can be read from the set: the inside of a word, mostly.
+// Whether everything below the trie node can be read from the set: usually the inside of a word.
 bool MaskMaker::all_read_below(uint32_t place, SetAutomaton& sets, Id set) {
   const uint64_t kinds = vocabulary_.kinds_below(place);
   if ((kinds & ~sets.at(set).loops) == 0) return true;
@@ -251,8 +251,8 @@ const MaskMaker::Known* MaskMaker::similar_to(Id set) {
   return nullptr;
 }
 
-// Whether all texts of so many bytes or fewer that can be read from one can be read from the other,
-// and all shorter ones lead to what is not known from both or neither.
+// Whether the two sets read the same texts of at most `height` bytes, and all shorter ones lead to
+// unknown continuations from both or from neither.
 bool MaskMaker::agree(Id a, Id b, uint32_t height) {
   if (a == b) return true;
   if (a == SetAutomaton::kNone || b == SetAutomaton::kNone) return false;
@@ -275,7 +275,7 @@ bool MaskMaker::agree(Id a, Id b, uint32_t height) {
   Id last_a = SetAutomaton::kNone;
   Id last_b = SetAutomaton::kNone;
   for (size_t byte = 0; byte < 256 && same; ++byte) {
-    // Most lead to the same, and are skipped four at a time.
+    // Most targets are equal, and are skipped four at a time.
     if (byte % 4 == 0 && std::memcmp(&row_a[byte], &row_b[byte], 4 * sizeof(Id)) == 0) {
       byte += 3;
       continue;
@@ -305,7 +305,7 @@ bool MaskMaker::expand_cheaply(Id id) {
   return expand(sets, id);
 }
 
-// The next places need a little more than this one did: it is looked at at once.
+// The next trie nodes need slightly longer texts than this one: compares these at once.
 bool MaskMaker::agree_further(Id a, Id b, uint32_t height) {
   if (a == b) return true;
   out_of_work_ = false;
@@ -313,7 +313,7 @@ bool MaskMaker::agree_further(Id a, Id b, uint32_t height) {
          (!(out_of_work_ = false) && agree(a, b, height));
 }
 
-// The mask of a known set with what is different; null if there come to be too many sets.
+// The mask of a known set, corrected where the two differ; null if there are too many sets.
 std::shared_ptr<StateMask> MaskMaker::mask_beside(const Known& known, Id from) {
   added_.clear();
   removed_.clear();
@@ -332,20 +332,19 @@ std::shared_ptr<StateMask> MaskMaker::mask_beside(const Known& known, Id from) {
   }
   if (removed_.size() > StateMask::kMaxRemoved || added_.size() > vocabulary_.words() ||
       (mask.base != nullptr && !mask.bits.empty())) {
-    return nullptr;  // they are not alike
+    return nullptr;  // too different
   }
   made->removed = removed_;
   made->list = added_;
   made->any = true;
   made->exits = std::move(exits);
-  // From where the two agree the end may still be at another distance.
+  // Even where the two agree, the distance to the end may differ.
   made->worst = std::max(mask.worst, shared_.sets.greatest_least());
   list_marks(made.get());
   return made;
 }
 
-// Looks only below the places from which the two do not agree. False if there come to be too many
-// sets.
+// Walks only below the trie nodes from which the two differ. False if there are too many sets.
 bool MaskMaker::walk_beside(const Known& known, Id from, std::vector<uint32_t>* exits) {
   SetAutomaton& sets = shared_.sets;
   if (!expand(sets, from) || !expand(sets, known.set)) return false;
@@ -356,7 +355,7 @@ bool MaskMaker::walk_beside(const Known& known, Id from, std::vector<uint32_t>* 
   if (path_beside_.size() < depths) path_beside_.resize(depths);
   path_[0] = from;
   path_beside_[0] = known.set;
-  auto exit = mask.exits.begin();  // of the known mask, up to the place
+  auto exit = mask.exits.begin();  // of the known mask, up to the current node
   const auto keep_exits_before = [&](uint32_t place) {
     while (exit != mask.exits.end() && *exit < place) exits->push_back(*exit++);
   };
@@ -406,7 +405,7 @@ bool MaskMaker::walk_beside(const Known& known, Id from, std::vector<uint32_t>* 
   return true;
 }
 
-// Each once; many of them by a bit for each place of the trie.
+// Sorts and removes duplicates; with a bit per trie node if there are many.
 void MaskMaker::sort_places(std::vector<uint32_t>* places) {
   const bool sorted = std::is_sorted(places->begin(), places->end());
   if (sorted || places->size() < kManySorted) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// MaskMaker: finds out which tokens can be read from given items. What it has learnt of a grammar
-// serves the next mask: sets of items and what bytes lead them to (set_automaton.h), and the newest
-// masks, beside which one of a similar place is found by looking only where the two differ.
+// MaskMaker: computes which tokens can be read from given items. Results are reused for later
+// masks: sets of items and their transitions on bytes (set_automaton.h), and the newest masks, from
+// which a similar one is derived by examining only where the two differ.
 #pragma once
 
 #include <cstddef>
@@ -24,47 +24,48 @@
 namespace gen::grammar {
 
 struct MaskLimits {
-  size_t cache_bytes = size_t{64} << 20U;  // above it, masks are forgotten and made anew
-  size_t items = size_t{1} << 16U;         // of the recogniser at one place
-  uint64_t work = uint64_t{1} << 24U;      // items looked at for one mask
-  size_t sets = 4096;  // of items, kept to walk over; at most SetAutomaton::kMost
+  size_t cache_bytes = size_t{64} << 20U;  // above it, cached masks are dropped and computed again
+  size_t items = size_t{1} << 16U;         // of the recogniser at one position
+  uint64_t work = uint64_t{1} << 24U;      // items visited per mask
+  size_t sets = 4096;  // sets of items that are stored for walks; at most SetAutomaton::kMost
 };
 
 /// Threads: not synchronised.
 class MaskMaker {
  public:
-  /// Lists, and the sets of items over them.
+  /// Return lists, and the sets of items over them.
   struct Ground {
     Ground(const Machines& machines, size_t max_sets) : sets(machines, lists, max_sets) {}
     ReturnLists lists{ReturnLists::kManyRecent};
     SetAutomaton sets;
   };
-  /// Where walks begin.
+  /// The start of a walk.
   struct Start {
     std::vector<Item> items;
-    bool outside = false;  // nothing at all may follow
+    bool outside = false;  // anything may follow here
     std::optional<SetAutomaton::Id> set;
   };
 
   /// Both outlive it.
   MaskMaker(const Machines& machines, const Vocabulary& vocabulary, const MaskLimits& limits);
 
-  /// To be called before each mask that is asked for: it may be charged for anew.
+  /// Call it before each mask: it resets the work limit.
   void allow_work();
-  /// No token is allowed.
+  /// Resets the mask: no token is allowed.
   void begin();
 
-  /// The ground below which is the end of all (kEnd) or what is not known (kOutside).
+  /// The shared lists, whose bottom is the end of the text (kEnd) or an unknown continuation
+  /// (kOutside).
   [[nodiscard]] Ground& shared() noexcept { return shared_; }
   [[nodiscard]] ListId bottom(StateId ret) const noexcept { return ret == kEnd ? end_ : outside_; }
-  /// One on top of a matcher's lists, until the next call.
+  /// Lists on top of a matcher's lists, valid until the next call.
   Ground& over(const ReturnLists& lists);
 
-  /// The step's items become where walks begin. kGrammar if they are too many.
+  /// Makes the step's items the start of a walk. kGrammar if there are too many.
   Status finish_step(Ground& ground, Start* start);
-  /// The place behind a return to `state`, with what is not known below.
+  /// The start after a return to `state`, with an unknown continuation below it.
   Status come_to(StateId state, Start* start);
-  /// The same behind a frame that counts nothing.
+  /// The same after a frame that counts nothing.
   Status leave(Frame frame, Start* start);
 
   /// A state whose mask is known, null if there is none.
@@ -72,34 +73,33 @@ class MaskMaker {
     StateId state = 0;
     std::shared_ptr<const StateMask> mask;
   };
-  /// Where most texts lead from a state and stay: from within a word that is not to come, to the
-  /// inside of any other. The state itself if there is no such place.
+  /// The state in which most texts from `state` stay: for a state within an excluded word, the
+  /// inside of any other word. The state itself if there is none.
   [[nodiscard]] StateId settled(StateId state) const noexcept;
-  /// What is allowed so far, and all texts from a state with nothing called in it, with `list` of
-  /// shared() behind it; found beside what `like` allows with the same list.
+  /// The current mask together with all texts from a state without pending calls in it, with `list`
+  /// of shared() as its continuation; derived from the mask of `like` with the same list.
   Result<std::shared_ptr<const StateMask>> mask_of(StateId state, ListId list, const Like& like);
-  /// Allows what can be read from the item, whose list is one of the ground's.
+  /// Allows the tokens that can be read from the item, whose list is one of the ground's.
   Status allow_from(Ground& ground, Item item);
-  /// Allows what can be read from where the mask's states end.
+  /// Allows the tokens that can be read from the exits of the mask.
   Status allow_behind(const StateMask& mask, Ground& ground, const Start& start,
                       std::vector<uint32_t>* exits);
-  /// What the body of a loop allows from where it begins, behind each exit of `before`: (*out)[n]
-  /// is what is read of it once it has ended n times. False, and `out` means nothing, if a text can
-  /// be read as more bodies and as fewer, or that takes too many sets.
+  /// The tokens that the body of a loop allows from its start, after each exit of `before`:
+  /// (*out)[n] is what is read of it after n completed rounds. False, with `out` meaningless, if a
+  /// text can be read as different numbers of rounds, or if there are too many sets.
   struct Level {
     std::vector<int32_t> tokens;
     std::vector<uint32_t> exits;
     uint64_t worst = 0;
   };
   bool levels(const StateMask& before, const Start& body, std::vector<Level>* out);
-  /// A level as the set of tokens allowed.
+  /// Adds the tokens of a level.
   void allow_level(const Level& level) {
     begin();
     allowed.add(level.tokens);
     worst = level.worst;
   }
-  /// What is allowed now. It may serve to find those of similar places if it was found by
-  /// mask_of() alone.
+  /// The current mask. It can serve as the base of similar masks if mask_of() alone computed it.
   std::shared_ptr<const StateMask> finish(std::vector<uint32_t> exits);
   void remember(StateId state, ListId list, std::shared_ptr<const StateMask> mask);
 
@@ -107,7 +107,7 @@ class MaskMaker {
 
   TrieWalk walk;
   TokenSet allowed;
-  uint64_t worst = 0;  // of StateMask
+  uint64_t worst = 0;  // see StateMask
   [[nodiscard]] uint64_t max_work() const noexcept { return max_work_; }
 
  private:
@@ -116,8 +116,8 @@ class MaskMaker {
     Id set;
     std::shared_ptr<const StateMask> mask;
   };
-  /// How many bytes long the texts are that two sets are known to agree on, and the shortest on
-  /// which they are known to differ.
+  /// The length of texts on which two sets are known to agree, and the shortest length on which
+  /// they are known to differ.
   struct Agreement {
     uint16_t same = 0;
     uint16_t differ = UINT16_MAX;
@@ -139,7 +139,7 @@ class MaskMaker {
   [[nodiscard]] bool expand(SetAutomaton& sets, Id id) {
     return sets.expand(walk.step, id, limits_.items, max_work_);
   }
-  void allow(int32_t token) {  // and those of the same bytes
+  void allow(int32_t token) {  // and tokens with the same bytes
     for (; token >= 0; token = vocabulary_.twin(token)) allowed.add(token);
   }
 
@@ -147,18 +147,18 @@ class MaskMaker {
   const MaskLimits limits_;
   Ground shared_;
   Ground once_;
-  bool cleared_ = false;  // not while clearing has failed for lack of memory
+  bool cleared_ = false;  // false after clearing has failed for lack of memory
   ListId end_ = 0;
   ListId outside_ = 0;
   uint64_t max_work_ = 0;
   std::vector<uint64_t> sorted_;
   size_t comparisons_left_ = 0;
   size_t pairs_left_ = 0;
-  bool out_of_work_ = false;  // of a comparison: what was not found the same may still be
+  bool out_of_work_ = false;  // in a comparison: sets not found equal may still be equal
   std::vector<Id> path_;
   std::vector<Id> path_beside_;
   std::vector<uint32_t> level_path_;
-  std::vector<uint32_t> added_;  // beside a known mask
+  std::vector<uint32_t> added_;  // in addition to a known mask
   std::vector<uint32_t> removed_;
   std::vector<Known> newest_;
   std::unordered_map<uint32_t, Agreement> agreements_;

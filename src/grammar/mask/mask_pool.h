@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MaskPool: what states of automata allow, known by what the states do and not by which grammar
-// they are of. The inside of a string is the same in most grammars, and is the dearest to find out
-// about.
+// MaskPool: masks of automaton states, keyed by the behaviour of the states instead of their
+// grammar. The inside of a string is the same in most grammars, and its mask is the most expensive.
 #pragma once
 
 #include <bitset>
@@ -20,20 +19,21 @@ namespace gen::grammar {
 struct StateMask {
   static constexpr size_t kMaxRemoved = 512;
 
-  // The tokens allowed are those of `base`, which has none itself, without those removed; and
+  // The allowed tokens are those of `base`, which has no base itself, without the removed ones;
+  // plus
   std::shared_ptr<const StateMask> base;
   std::vector<uint32_t> removed;  // at most kMaxRemoved
   std::vector<uint64_t> bits;     // these, or
   std::vector<uint32_t> list;     // these, if they are few
-  // Places of the trie, with others below, behind which a list goes on; if they are many, also
+  // Trie nodes, with others below them, where the item's list continues; if there are many, also
   // those of them that a mark (byte_kind.h) may follow.
   std::vector<uint32_t> exits;
   std::vector<uint32_t> before_marks;
   bool any = false;    // tokens are allowed
-  uint64_t worst = 0;  // from behind each of them the list is reached within so many bytes
+  uint64_t worst = 0;  // after each allowed token the list is reached within this many bytes
   void add_to(std::span<uint64_t> out) const noexcept {
     if (base != nullptr) {
-      std::bitset<kMaxRemoved> kept;  // of those removed: was there before
+      std::bitset<kMaxRemoved> kept;  // removed tokens that were in the set before
       for (size_t i = 0; i < removed.size(); ++i) {
         kept[i] = (out[removed[i] / 64] >> (removed[i] % 64) & 1) != 0;
       }
@@ -45,18 +45,18 @@ struct StateMask {
     for (size_t word = 0; word < bits.size(); ++word) out[word] |= bits[word];
     for (const uint32_t token : list) out[token / 64] |= uint64_t{1} << (token % 64);
   }
-  /// Without that of `base`.
+  /// Without the memory of `base`.
   [[nodiscard]] size_t memory() const noexcept {
     return sizeof(*this) + bits.capacity() * 8 +
            (removed.capacity() + list.capacity() + exits.capacity() + before_marks.capacity()) * 4;
   }
 };
 
-/// What the body of a loop allows, again and again: level[0] is what was there before, level[n]
-/// begins where level[n - 1] went on (its exits). No counts: those choose among the levels.
+/// The masks of a loop's body, repeated: level[0] is the mask before it, level[n] starts at the
+/// exits of level[n - 1]. Independent of counts, which choose among the levels.
 struct LoopMasks {
   std::vector<std::shared_ptr<const StateMask>> level;
-  std::vector<std::vector<uint64_t>> within;  // tokens of the levels 1 to n
+  std::vector<std::vector<uint64_t>> within;  // tokens of levels 1 to n
   uint64_t worst = 0;                         // of all levels
   [[nodiscard]] size_t memory() const noexcept {
     size_t bytes = sizeof(*this);
@@ -76,12 +76,12 @@ class MaskPool {
   [[nodiscard]] std::shared_ptr<const LoopMasks> find_loop(const std::string& key) const {
     return find_in(loops_, key);
   }
-  /// How many there are, of loops not counted.
+  /// Number of masks, not counting those of loops.
   [[nodiscard]] size_t size() const {
     const std::lock_guard lock(mutex_);
     return masks_.size();
   }
-  /// Above the budget all earlier ones are forgotten.
+  /// Above the memory limit all earlier masks are dropped.
   void add(const std::string& key, std::shared_ptr<const StateMask> mask) {
     add_to(masks_, key, std::move(mask));
   }

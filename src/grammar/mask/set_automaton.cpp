@@ -43,7 +43,7 @@ std::optional<SetAutomaton::Id> SetAutomaton::state_of(std::span<const Item> ite
   const auto [begin, end] = known_.equal_range(hash);
   for (auto place = begin; place != end; ++place) {
     const State& one = states_[place->second];
-    // An end only matters to `least`.
+    // An end only affects `least`.
     if (one.outside == outside && one.least == least &&
         std::equal(sorted_.begin(), sorted_.end(), items_.begin() + one.first,
                    items_.begin() + one.first + one.count)) {
@@ -58,7 +58,8 @@ std::optional<SetAutomaton::Id> SetAutomaton::state_of(std::span<const Item> ite
   made.least = least;
   const auto id = static_cast<Id>(states_.size());
   items_.insert(items_.end(), sorted_.begin(), sorted_.end());
-  if (rows_.size() <= id) rows_.emplace_back();  // first: without memory for the state it stays
+  if (rows_.size() <= id) rows_.emplace_back();  // first: if memory runs out for the state, the row
+                                                 // stays unused
   states_.push_back(made);
   known_.emplace(hash, id);
   greatest_least_ = std::max(greatest_least_, least);
@@ -84,7 +85,7 @@ bool SetAutomaton::expand(Step& step, Id id, size_t max_items, uint64_t max_work
   if (states_[id].expanded) return true;
   const State from = states_[id];
   auto row = std::make_unique<Row>();
-  // Between two of these all bytes are alike.
+  // Between two consecutive ones all bytes are equivalent.
   std::bitset<257> begins;
   begins.set(0);
   for (uint32_t i = from.first; i < from.first + from.count; ++i) {

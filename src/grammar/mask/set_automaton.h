@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// SetAutomaton: the recogniser made an automaton step by step, as far as walks over tokens need it.
-// A state is a set of items; what a byte leads to is found out once. All walks over one grammar
-// share the states, for what is behind their lists is always the same: the end, or what is not
-// known.
+// SetAutomaton: the recogniser as a lazily built deterministic automaton, for walks over tokens. A
+// state is a set of items; its transitions are computed once. All walks over one grammar share the
+// states, because the bottom of their lists is always the same: the end of the text, or an unknown
+// continuation.
 #pragma once
 
 #include <algorithm>
@@ -25,20 +25,20 @@ namespace gen::grammar {
 class SetAutomaton {
  public:
   using Id = uint16_t;
-  static constexpr Id kNone = 0;  // where no text leads
+  static constexpr Id kNone = 0;  // no text leads anywhere
   static constexpr size_t kMost = UINT16_MAX;
 
   struct State {
-    uint64_t loops = 0;  // kinds of bytes (byte_kind.h) that all lead back to it
-    uint64_t reads = 0;  // kinds of which some lead on
-    uint64_t least = 0;  // fewest bytes to the end of all or to what is not known
+    uint64_t loops = 0;  // kinds of bytes (byte_kind.h) that all lead back to this state
+    uint64_t reads = 0;  // kinds of which some bytes can be read
+    uint64_t least = 0;  // minimum bytes to the end of the text or to an unknown continuation
     uint32_t first = 0;  // of its items
     uint32_t count = 0;
-    bool outside = false;   // what is not known begins here
+    bool outside = false;   // an unknown continuation begins here
     bool expanded = false;  // loops, reads, next, onward and row() are known
     Id next = kNone;        // where letters lead
-    uint64_t onward = 0;    // kinds of bytes that all lead there
-    // leads_on() is false for texts of some of these kinds that are longer.
+    uint64_t onward = 0;    // kinds of bytes that all lead to `next`
+    // leads_on() is false for longer texts of some of these kinds.
     uint64_t stops = 0;
     uint32_t stops_behind = 0;
   };
@@ -50,15 +50,15 @@ class SetAutomaton {
   }
   void clear();
 
-  /// The state of these items; no value once there are too many.
+  /// The state for these items; no value if there are too many states.
   std::optional<Id> state_of(std::span<const Item> items, bool ended, bool outside);
-  /// Makes sure that row() is known. False if that takes too many states, more than `max_items` in
-  /// one of them, or step.work() above `max_work`.
+  /// Computes row(). False if that takes too many states, more than `max_items` in one of them, or
+  /// step.work() above `max_work`.
   [[nodiscard]] bool expand(Step& step, Id id, size_t max_items, uint64_t max_work);
 
-  /// Whether all texts of bytes of these kinds that are at most so long lead on from there, each
-  /// byte of them to the same place, and none to what is not known; then `*worst` becomes `least`
-  /// of those places, if that is more. False, too, if to find out takes too much, as in expand().
+  /// Whether all texts of at most `length` bytes of these kinds can be read from there, each byte
+  /// leading to the same state, and none to an unknown continuation; `*worst` is then raised to
+  /// `least` of these states. Also false if the check takes too much, as in expand().
   [[nodiscard]] bool leads_on(Step& step, Id id, uint64_t kinds, uint32_t length, size_t max_items,
                               uint64_t max_work, uint64_t* worst);
 
@@ -69,7 +69,7 @@ class SetAutomaton {
     return states_[id].count == 1 && machines_.states[items_[states_[id].first].state].simple;
   }
   [[nodiscard]] bool full() const noexcept { return states_.size() >= max_states_; }
-  /// Of all states.
+  /// Over all states.
   [[nodiscard]] uint64_t greatest_least() const noexcept { return greatest_least_; }
   [[nodiscard]] const Machines& machines() const noexcept { return machines_; }
 

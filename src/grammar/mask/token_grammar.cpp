@@ -10,16 +10,16 @@ namespace gen::grammar {
 namespace {
 
 constexpr size_t kMaxKeyStates = 64;
-// In keys, where no number of a state can be.
+// Used in keys, where it cannot be the number of a state.
 constexpr char kNextState = '\xFF';
 constexpr char kCall = '\xFE';
 constexpr char kHandOver = '\xFD';
-// For one mask: ways back that are looked at one by one, and new ones among them.
+// Limits per mask: continuations that are examined individually, and new ones among them.
 constexpr size_t kMaxOpen = 96;
 constexpr size_t kMaxMade = 24;
-// Of a level of a loop: what follows it is then kept apart from what follows the others.
+// For a level of a loop with this many exits, continuations are cached separately.
 constexpr size_t kManyPlaces = 128;
-// More bytes to an end than any budget.
+// More bytes to an end than any limit.
 constexpr uint64_t kFarAway = uint64_t{1} << 62;
 
 }  // namespace
@@ -132,8 +132,8 @@ Status TokenGrammar::mask(const ReturnLists& lists, std::span<const Item> items,
   return {};
 }
 
-// For places with many ways back: frames of a list side by side, and nothing is kept but what the
-// states allow themselves, and the bodies of loops.
+// For positions with many continuations: all frames of a list are followed together, and nothing is
+// cached except the masks of the states themselves and the bodies of loops.
 Status TokenGrammar::mask_together(const ReturnLists& lists, std::span<const Item> items,
                                    std::span<uint64_t> out) const {
   const auto longest = static_cast<uint32_t>(vocabulary_->longest());
@@ -155,7 +155,7 @@ Status TokenGrammar::mask_together(const ReturnLists& lists, std::span<const Ite
       GEN_TRY(maker_.allow_from(ground, item));
       continue;
     }
-    GEN_ASSIGN(Entry * entry, entry_of(item.state));  // known by now, as are its loops
+    GEN_ASSIGN(Entry * entry, entry_of(item.state));  // known by now, and so are its loops
     const StateMask& mask = *entry->mask;
     mask.add_to(out);
     if (mask.exits.empty()) continue;
@@ -197,11 +197,11 @@ void TokenGrammar::allow_term(uint32_t term) const {
   }
 }
 
-// Those that the state asks for by name.
+// Allows the tokens that the state asks for by name.
 void TokenGrammar::allow_named(StateId state) const {
   for (const TokenEdge& edge : machines_->tokens(state)) {
     allow_term(edge.term);
-    maker_.worst = UINT64_MAX / 4;  // what calls it comes to is not looked at here
+    maker_.worst = UINT64_MAX / 4;  // calls after it are not examined here
   }
 }
 
@@ -230,11 +230,11 @@ Result<TokenGrammar::Entry*> TokenGrammar::entry_of(StateId state) const {
   return entries_.emplace(state, std::move(made)).first->second.get();
 }
 
-// What the state can do, written out, if that takes no loops, no tokens by name and few states: the
-// edges and calls of each, states numbered in the order in which they are met. Empty if not.
+// The behaviour of the state, serialised, if it has no loops, no tokens by name and few states: the
+// edges and calls of each state, numbered in the order in which they are met. Otherwise empty.
 std::string TokenGrammar::key_of(StateId state) const {
   std::vector<StateId> met;
-  std::array<uint8_t, 256> places{};  // a hash table of their numbers, from 1 on
+  std::array<uint8_t, 256> places{};  // a hash table of state numbers, from 1 on
   static_assert(places.size() > 2 * kMaxKeyStates);
   const auto number_of = [&](StateId one) {
     size_t at = one % places.size();
@@ -342,7 +342,7 @@ bool TokenGrammar::counts(uint32_t loop) const noexcept {
   return loop != 0 && machines_->loops[loop].members == 0 && !machines_->loops[loop].limited;
 }
 
-// Behind level n the body of a loop has been there low + 1 + n to high + 1 + n times.
+// After level n the body of a loop has completed low + 1 + n to high + 1 + n rounds.
 Result<TokenGrammar::Way> TokenGrammar::way_of(Entry* entry, const Frame& frame,
                                                uint64_t* missing) const {
   Way way;
@@ -374,7 +374,7 @@ Result<TokenGrammar::Way> TokenGrammar::way_of(Entry* entry, const Frame& frame,
   return way;
 }
 
-// The loop goes on where its count allows, and ends where it may.
+// The loop continues where its count allows, and ends where it may.
 Status TokenGrammar::allow_behind_loop(Entry* entry, const Way& way,
                                        std::vector<uint32_t>* exits) const {
   GEN_ASSIGN(const auto masks, loop_masks(entry, way.loop_machine));

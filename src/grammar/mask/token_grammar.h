@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// TokenGrammar: a grammar over the tokens of one vocabulary, with the masks known so far; shared by
-// all matchers of the two.
+// TokenGrammar: a grammar over the tokens of one vocabulary, with the masks computed so far; shared
+// by all matchers of the two.
 //
-// A mask is the union of the masks of the recogniser's items. What an item allows depends on its
-// state, and, only for tokens that go beyond the end of its machine, on where its return list
-// leads. So masks are kept in a tree: at its root by state, with the places of the trie where the
-// machine may have ended; below, by what those places come to (a frame), and so on as far as tokens
-// reach. Of a counter only matters which of the rounds that tokens can take it leaves.
+// A mask is the union of the masks of the recogniser's items. The mask of an item depends on its
+// state and, only for tokens that extend beyond the end of its machine, on its return list. Masks
+// are therefore cached in a tree: at its root by state, with the trie nodes where the machine may
+// have ended; below, by the continuations there (a frame), and so on as far as tokens reach. Of a
+// counter only the rounds that tokens can reach matter.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@
 
 namespace gen::grammar {
 
-/// Threads: any number may use one object; a lock keeps the masks.
+/// Threads: any number may use one object; a lock guards the masks.
 class TokenGrammar {
  public:
   /// kGrammar if a token that the grammar names is not in the vocabulary; kCancelled if the flag,
@@ -42,22 +42,22 @@ class TokenGrammar {
   [[nodiscard]] const MaskLimits& limits() const noexcept { return limits_; }
   [[nodiscard]] const HomeProcess& home() const noexcept { return home_; }
 
-  /// Whether the token is what a term asks for.
+  /// Whether the token matches a term.
   [[nodiscard]] bool matches(uint32_t term, int32_t token) const noexcept;
 
-  /// Ors into `out` the tokens that may come next, but for those that end a text.
-  /// kGrammar if that takes more than the limits.
-  /// `*worst`, if given: behind each of them the text can end within so many bytes, or fewer.
+  /// Adds to `out` the tokens that may come next, except those that end a text. kGrammar if that
+  /// exceeds the limits. `*worst`, if given: after each of them the text can end within that many
+  /// bytes.
   Status mask(const ReturnLists& lists, std::span<const Item> items, std::span<uint64_t> out,
               uint64_t* worst = nullptr) const;
-  /// The same, but only those behind which the text can end within `most` bytes, a named token
-  /// counting one. `lists` is as before afterwards.
+  /// The same, but only tokens after which the text can end within `most` bytes, where a named
+  /// token counts as one. `lists` is unchanged afterwards.
   Status mask_within(ReturnLists& lists, std::span<const Item> items, uint64_t most,
                      std::span<uint64_t> out) const;
-  /// A token that a term asks for; -1 if there is none.
+  /// Any token that matches a term; -1 if there is none.
   [[nodiscard]] int32_t some_token(uint32_t term) const noexcept;
 
-  /// Bytes of masks kept, and how often one had to be made.
+  /// Bytes of cached masks, and the number of computed ones.
   struct Statistics {
     size_t bytes = 0;
     uint64_t made = 0;
@@ -68,27 +68,26 @@ class TokenGrammar {
                std::shared_ptr<const Vocabulary> vocabulary, const MaskLimits& limits);
 
  private:
-  /// A return to a frame, as far as masks can tell it from others: of the count of a loop, what is
-  /// left of LoopMasks.
+  /// The part of a frame that masks depend on: of the count of a loop, the levels of LoopMasks that
+  /// remain.
   struct Way {
     StateId ret = 0;
     uint32_t loop_machine = UINT32_MAX;  // UINT32_MAX: no loop
     uint32_t further = 0;                // the last level that may still be read
-    uint32_t first_end = 0;              // the loop may end behind levels from here
+    uint32_t first_end = 0;              // the loop may end after levels from here
     uint32_t behind_ends = 0;            // to before here
-    uint32_t members_of = 0;             // a loop of members; then its frame's low and set
+    uint32_t members_of = 0;             // a loop of members; identified by its frame's low and set
     uint32_t low = 0;
     MemberSet set;
     bool operator==(const Way&) const = default;
   };
-  /// What may follow where a loop ends, behind each level of it; null: not known yet, or few
-  /// places.
+  /// The masks after the end of a loop, by level; null: not computed yet, or few exits.
   struct LoopEnds {
     uint32_t machine;
     StateId ret;
     std::vector<std::shared_ptr<const StateMask>> level;
   };
-  /// What one state, or the return to one frame, allows.
+  /// The mask of one state, or of the return to one frame.
   struct Entry {
     std::shared_ptr<const StateMask> mask;
     std::string key;  // in the vocabulary's pool; empty: not there
@@ -99,7 +98,7 @@ class TokenGrammar {
   struct Open {
     Entry* entry;
     ListId list;
-    uint64_t missing;  // fewest bytes of the rounds that a loop lacks
+    uint64_t missing;  // minimum bytes of the missing rounds of a loop
   };
 
   Result<Entry*> entry_of(StateId state) const;
@@ -122,12 +121,12 @@ class TokenGrammar {
   const std::shared_ptr<const Vocabulary> vocabulary_;
   const MaskLimits limits_;
   const HomeProcess home_;
-  std::vector<std::vector<TokenRange>> terms_;  // their tokens
-  // States of the root, if nothing calls it: behind it is the end of all.
+  std::vector<std::vector<TokenRange>> terms_;  // the tokens of each term
+  // States of the root, if nothing calls it: the end of the text follows it.
   StateId root_begin_ = 0;
   StateId root_end_ = 0;
 
-  mutable std::mutex mutex_;  // of all below
+  mutable std::mutex mutex_;  // guards everything below
   mutable std::unordered_map<StateId, std::unique_ptr<Entry>> entries_;
   mutable Statistics statistics_;
   mutable std::vector<Open> open_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TokenSet: a set of a vocabulary's tokens while a mask is made: a bit for each, and which were put
-// in as long as they are few, so that a small set costs little to empty and to list.
+// TokenSet: a set of a vocabulary's tokens under construction: a bit per token, and a list of the
+// tokens as long as they are few, so that a small set is cheap to clear and to list.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class TokenSet {
     uint64_t& word = bits_[number / 64];
     const uint64_t bit = uint64_t{1} << (number % 64);
     if ((word & bit) != 0) return;
-    if (!many_) few_.push_back(number);  // first: what is not in the list is not cleared
+    if (!many_) few_.push_back(number);  // first, because only listed tokens are cleared
     word |= bit;
     if (few_.size() > bits_.size()) become_many();
   }
@@ -34,14 +34,14 @@ class TokenSet {
     if (tokens.size() > bits_.size()) become_many();
     for (const int32_t token : tokens) add(token);
   }
-  /// The set's bits, to be changed in any way.
+  /// The set's bits, which may be changed in any way.
   std::span<uint64_t> all() {
     become_many();
     return bits_;
   }
 
   [[nodiscard]] std::span<const uint64_t> bits() const noexcept { return bits_; }
-  /// Whether its tokens are more than a list is worth; else few() has them.
+  /// Whether there are too many tokens for a list; otherwise few() has them.
   [[nodiscard]] bool many() const noexcept { return many_; }
   [[nodiscard]] const std::vector<uint32_t>& few() const noexcept { return few_; }
 

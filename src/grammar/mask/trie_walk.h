@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TrieWalk: reads all tokens of a vocabulary side by side, from given items of the recogniser.
+// TrieWalk: reads all tokens of a vocabulary in parallel, from given items of the recogniser.
 #pragma once
 
 #include <algorithm>
@@ -19,14 +19,14 @@
 
 namespace gen::grammar {
 
-/// Where a place of the trie leads.
+/// The recogniser's state at a trie node.
 struct Behind {
   std::span<const Item> items;
-  bool ended = false;    // the whole may end there
-  bool outside = false;  // came to kOutside
+  bool ended = false;    // the text may end there
+  bool outside = false;  // reached kOutside
 };
 
-/// Fewest bytes from there to the end of all; to the bottom, if that is outside.
+/// Minimum bytes from there to the end of the text; to the bottom, if that is outside.
 inline uint64_t least_behind(const Machines& machines, const ReturnLists& lists,
                              const Behind& behind) {
   if (behind.ended || behind.outside) return 0;
@@ -41,10 +41,10 @@ class TrieWalk {
   TrieWalk(const Machines& machines, const Vocabulary& vocabulary)
       : step(machines), machines_(machines), vocabulary_(vocabulary) {}
 
-  /// Visits the places below `top` that can be read from `from`, in the order of the trie:
-  /// visit(index of the place, Behind, whole). If `whole`, then all places below it lead to the
-  /// same and are not visited themselves. Lists are added to `lists` and taken away again. False if
-  /// one place takes more than `max_items` or the walk takes step.work() above `max_work`.
+  /// Visits the trie nodes below `top` that can be read from `from`, in the order of the trie:
+  /// visit(node, Behind, whole). `whole` means that all nodes below it lead to the same state; they
+  /// are not visited themselves. Lists are added to `lists` and removed again. False if one node
+  /// takes more than `max_items` or the walk takes step.work() above `max_work`.
   template <typename Visit>
   [[nodiscard]] bool run(ReturnLists& lists, uint32_t top, std::span<const Item> from,
                          size_t max_items, uint64_t max_work, Visit visit);
@@ -59,29 +59,29 @@ class TrieWalk {
   Step step;  // may be used between walks
 
  private:
-  static constexpr StateId kDead = UINT32_MAX;         // in a row: no way
+  static constexpr StateId kDead = UINT32_MAX;         // in a row: no transition
   static constexpr StateId kSeveral = UINT32_MAX - 1;  // more than one
   static constexpr size_t kMaxRows = 4096;
   struct Row {
     std::array<StateId, 256> to;
     uint64_t loops = 0;  // kinds of bytes that all lead back to the state
-    uint64_t reads = 0;  // kinds of which some lead on
+    uint64_t reads = 0;  // kinds of which some bytes can be read
   };
 
-  /// What was read on the way down to a place of the trie.
+  /// The recogniser's progress on the path to a trie node.
   struct Level {
     size_t first = 0;
     size_t count = 0;
     size_t frames = 0;
-    // All of it follows from this one item, if that has a state.
+    // If it has a state, everything follows from this single item.
     Item seed = {kDead, 0};
-    uint64_t loops = 0;  // kinds of bytes that lead the seed back to itself, and nothing else on
-    uint64_t reads = 0;  // kinds of which some lead on
+    uint64_t loops = 0;  // kinds of bytes that only lead the seed back to itself
+    uint64_t reads = 0;  // kinds of which some bytes can be read
     bool ended = false;
     bool outside = false;
   };
 
-  // Of a level that was just read, with its items.
+  // For a level that was just read, with its items.
   void find_loops(Level& level) {
     const Item* const begin = items_.data() + level.first;
     level.reads = reads({begin, level.count});
@@ -112,7 +112,7 @@ class TrieWalk {
       if (made->to[byte] != state) others |= uint64_t{1} << kByteKinds[byte];
       if (made->to[byte] != kDead) made->reads |= uint64_t{1} << kByteKinds[byte];
     }
-    // Where something is counted, nothing is the same again.
+    // Where something is counted, no state repeats.
     made->loops = machines_.states[state].limit < Limit::kLimited ? ~others : 0;
     const Row& kept = *rows_.emplace(state, std::move(made)).first->second;
     row_of_[state] = &kept;
@@ -124,7 +124,7 @@ class TrieWalk {
   std::unordered_map<StateId, std::unique_ptr<Row>> rows_;
   std::vector<const Row*> row_of_;
   std::vector<Item> items_;
-  std::vector<Level> levels_;  // down to the present place
+  std::vector<Level> levels_;  // down to the current node
 };
 
 template <typename Visit>
@@ -153,7 +153,8 @@ bool TrieWalk::run(ReturnLists& lists, uint32_t top, std::span<const Item> from,
         const Frame& frame = lists.at(item.list);
         const bool final = machines_.states[target].final;
         const bool bottom = frame.parent == kNoFrame && frame.next == kNoFrame && frame.loop == 0;
-        // A machine's end needs no step where only the end of all, or of what is known, follows.
+        // A machine's end needs no step if only the end of the text, or an unknown continuation,
+        // follows.
         if (!final || (bottom && (frame.ret == kEnd || frame.ret == kOutside))) {
           if (!machines_.states[target].reads) {
             visit(i, Behind{{}, frame.ret == kEnd, frame.ret != kEnd}, false);
@@ -172,7 +173,7 @@ bool TrieWalk::run(ReturnLists& lists, uint32_t top, std::span<const Item> from,
         }
       }
     }
-    // A seed that a byte leads back to itself, and nothing else on, makes the same again.
+    // A seed that a byte only leads back to itself gives the same level again.
     if ((above.loops >> kByteKinds[node.byte] & 1) != 0) {
       levels_[depth] = above;
       const Level& level = levels_[depth];

@@ -60,7 +60,7 @@ Result<std::shared_ptr<const Vocabulary>> Vocabulary::of(const tokenizer::Tokeni
       std::static_pointer_cast<const Vocabulary>(tokenizer.derived(tokenizer::Kept::kVocabulary));
   if (kept != nullptr && kept->home_.here()) return kept;
   GEN_ASSIGN(auto made, create(tokenizer));
-  if (kept != nullptr) return made;  // the locks of the other one are another process'
+  if (kept != nullptr) return made;  // the locks of the other one belong to another process
   return std::static_pointer_cast<const Vocabulary>(
       tokenizer.keep_derived(std::move(made), tokenizer::Kept::kVocabulary));
 }
@@ -74,7 +74,7 @@ void Vocabulary::build_trie() {
                    [&](int32_t a, int32_t b) { return bytes(a) < bytes(b); });
   twins_.assign(begins_.size() - 1, -1);
   trie_.push_back({0, -1, 0, 0, 0, 0});
-  std::vector<uint32_t> path = {0};  // nodes of the text before
+  std::vector<uint32_t> path = {0};  // nodes of the previous text
   std::string_view before;
   const auto close = [&](size_t depth) {
     for (; path.size() > depth + 1; path.pop_back()) {
@@ -104,7 +104,7 @@ void Vocabulary::build_trie() {
   kinds_.assign(count, {});
   path.clear();
   for (uint32_t i = count; i-- > 0;) {
-    // Nodes below are done: they come behind.
+    // Nodes below are done: they come later in the order.
     for (uint32_t k = i + 1; k < trie_[i].skip; k = trie_[k].skip) {
       kinds_[i].next |= uint64_t{1} << kByteKinds[trie_[k].byte];
       kinds_[i].below |= kinds_[k].below;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See item_search.h. The search goes deeper and deeper: each round looks at all ways to the end of
-// at most so many bytes. Of the texts of one value it looks at one, where it has the choice.
+// See item_search.h. Iterative deepening: each round examines all paths to an end within a number
+// of bytes. Where possible it examines one text per value.
 #include "grammar/matcher/item_search.h"
 
 #include <algorithm>
@@ -100,7 +100,7 @@ bool ItemSearch::advance(ReturnLists& lists, JsonReader& reader, uint8_t byte) {
   made.ended = step_.ended();
   made.escaping = escaping;
   made.apart = from.apart || read != byte;
-  // Of the same item: between two items of a watched array there is none.
+  // Within one item: there is none between two items of a watched array.
   if (!state.watched || state.item != JsonState::kNone) {
     const bool may_lose_it =
         byte == ',' || byte == ']' || (state.watched && state.in == In::kString);
@@ -132,8 +132,8 @@ bool ItemSearch::is_endless(const ReturnLists& lists, const JsonReader& reader) 
   return machines_.endless.from(machines_, lists, items.data(), items.size(), number, state.n_held);
 }
 
-// One text for each value: no space, characters escaped only where they must be, numbers without
-// an exponent. What was begun before the search may be finished in any way.
+// One text per value: no white space, characters escaped only where necessary, numbers without an
+// exponent. A value begun before the search may be completed in any way.
 ByteSet ItemSearch::ways_on(const JsonReader& reader) const {
   ByteSet ways;
   for (const Item& item : items_of_last()) {
@@ -164,7 +164,7 @@ ByteSet ItemSearch::ways_on(const JsonReader& reader) const {
       break;
   }
   remove_all(" \t\n\r", &ways);
-  // The array reads in their place what the reader says.
+  // The array reads the reader's signals instead.
   if (ways.has(kCommaAgain)) ways.add(static_cast<uint8_t>(','));
   if (ways.has(kEndAgain)) ways.add(static_cast<uint8_t>(']'));
   for (int byte = kFirstSignal; byte < 256; ++byte) ways.remove(static_cast<uint8_t>(byte));
@@ -172,7 +172,7 @@ ByteSet ItemSearch::ways_on(const JsonReader& reader) const {
   return ways;
 }
 
-// Of the ways on in a number those that say what no shorter one says.
+// Removes continuations of a number that a shorter one expresses as well.
 void ItemSearch::limit_number(const JsonReader& reader, ByteSet* ways) const {
   const JsonReader::NumberRead number = reader.number();
   if (number.kind == Number::kNone) return;
@@ -184,9 +184,9 @@ void ItemSearch::limit_number(const JsonReader& reader, ByteSet* ways) const {
   if (number.whole) return;
   const bool exponent =
       number.kind == Number::kZeroWithExponent || number.kind == Number::kOtherWithExponent;
-  const bool own = reader.state().n_raw > raw_;  // the last byte was put there by the search
+  const bool own = reader.state().n_raw > raw_;  // the search added the last byte
   if (!exponent) {
-    // Zeros behind the point would say nothing, but that one digit must be there.
+    // Zeros after the point are redundant, except for one mandatory digit.
     if (own && reader.last() == '0' && reader.last(1) != '.') remove_all("eE", ways);
     return;
   }
@@ -211,7 +211,7 @@ bool ItemSearch::viable(ReturnLists& lists, std::span<const Item> items, JsonRea
   return search(lists, reader, 0);
 }
 
-// From the last place, which has number `from`; it stays.
+// From the last position, which has number `from`; it stays.
 bool ItemSearch::search(ReturnLists& lists, JsonReader& reader, size_t from) {
   const JsonState start = reader.state();
   if (start.n_held == 0 || is_endless(lists, reader) || is_new(reader)) return true;
@@ -259,7 +259,7 @@ bool ItemSearch::search(ReturnLists& lists, JsonReader& reader, size_t from) {
       } else if (!comes_in_order(reader, start)) {
         leave(lists, reader);
       } else if (byte == '0' && is_same(depth - 1, depth) && !reader.number().whole) {
-        leave(lists, reader);  // a zero that says nothing
+        leave(lists, reader);  // a redundant zero
       } else {
         places_.back().open = ways_on(reader);
       }
@@ -271,15 +271,15 @@ bool ItemSearch::search(ReturnLists& lists, JsonReader& reader, size_t from) {
   return found;
 }
 
-// Names that the search puts into one object come in the order of their bytes; of the orders in
-// which they may come, one is enough.
+// Names that the search adds to one object come in the order of their bytes: of all possible orders
+// one is enough.
 bool ItemSearch::comes_in_order(const JsonReader& reader, const JsonState& start) const noexcept {
   const JsonState& state = reader.state();
   const JsonState& before = places_[places_.size() - 2].state;
   if (reader.rules().in_order || state.n_entries == before.n_entries || !state.object) return true;
   const uint32_t earlier = reader.entry(state.newest).before;
   if (earlier == JsonState::kNone || earlier < start.n_entries) return true;
-  // One that was begun before the search may come in any place.
+  // A name begun before the search may come in any position.
   if (start.name && reader.entry(earlier).begin == start.begin) return true;
   return reader.compare(earlier, state.newest) < 0;
 }
@@ -298,10 +298,10 @@ ByteSet ItemSearch::possible(const ReturnLists& lists, std::span<const Item> ite
   return made;
 }
 
-// Whether what is true of the place is true of all tokens below a node of the trie.
+// Whether all tokens below a trie node share the result of the current position.
 bool ItemSearch::can_be_skipped(const Vocabulary& vocabulary, JsonReader& reader, uint32_t node) {
   const Place& place = places_.back();
-  // The mask of the grammar may come from a schema that has been left.
+  // The grammar's mask may come from a schema that is no longer active.
   if (place.apart) return false;
   const Vocabulary::Node& at = vocabulary.trie()[node];
   const uint64_t kinds = vocabulary.kinds_below(node) | uint64_t{1} << kByteKinds[at.byte];
@@ -313,7 +313,7 @@ bool ItemSearch::can_be_skipped(const Vocabulary& vocabulary, JsonReader& reader
                          uint32_t{at.height} + 1 <= place.room;
     return endless || is_new(reader);
   }
-  // Only where an item ends can the next one be one that was there.
+  // Only after the end of an item can the next one be a duplicate.
   if (state.n_held == 0 && (kinds & kind_of(',')) == 0) return true;
   const bool may_end = (kinds & (kind_of(',') | kind_of(']'))) != 0;
   if (state.n_held > 0 && !may_end && is_new(reader)) return true;
@@ -328,7 +328,7 @@ void ItemSearch::set_room(const ReturnLists& lists, const JsonReader& reader) {
       machines_.endless.room(machines_, lists, items.data(), items.size(), state.n_held);
 }
 
-// From the first place, in lists_.
+// From the first position, in lists_.
 bool ItemSearch::reads(std::string_view token, JsonReader& reader) {
   bool alive = true;
   for (size_t i = 0; i < token.size() && alive; ++i) {
@@ -351,10 +351,10 @@ void ItemSearch::forbid(const Vocabulary& vocabulary, const ReturnLists& lists,
       if (has_any(bits, one) && !reads(vocabulary.bytes(token), reader)) remove_from(bits, one);
     }
   };
-  // A value that begins within a token may have a name twice there.
+  // A value that begins within a token may have a duplicate name there.
   if (reader.rules().within) read_each(tokens.three());
   if (reader.state().n_watched == 0) {
-    // Items that must differ have to begin, and to end.
+    // Items that must differ have to begin and to end.
     if (reader.rules().items) read_each(tokens.arrays());
     return;
   }
@@ -378,7 +378,7 @@ void ItemSearch::forbid(const Vocabulary& vocabulary, const ReturnLists& lists,
       continue;
     }
     if (trie[node].token >= 0 && !search(lists_, reader, places_.size() - 1)) {
-      remove_from(bits, below);  // nor is anything that begins with it
+      remove_from(bits, below);  // nor is any token that begins with it
       leave(lists_, reader);
       continue;
     }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ItemSearch: what follows from items that must differ, and from JSON that begins somewhere in a
-// text (json_text.h). Reads on with the recogniser
-// and the reader together, and finds out whether the items of watched arrays that are under way can
-// still become new ones.
+// ItemSearch: enforces items that must differ, and JSON that begins within a text (json_text.h). It
+// reads on with the recogniser and the reader together, and determines whether the current items of
+// watched arrays can still become new ones.
 #pragma once
 
 #include <cstddef>
@@ -23,51 +22,52 @@ namespace gen::grammar {
 /// Threads: not synchronised.
 class ItemSearch {
  public:
-  /// `machines` outlive it; `max_items` of the recogniser at one place.
+  /// `machines` must outlive it; `max_items` of the recogniser at one position.
   ItemSearch(const Machines& machines, size_t max_items)
       : machines_(machines), max_items_(max_items), step_(machines) {}
 
-  /// Whether the text can go on so that all its arrays can be finished, the shortest ways first.
-  /// What only a search of more than kFuel bytes finds is not found; then behind no way that was
-  /// found less is found, so that no text comes to a dead end. `lists` and `reader` are as before
-  /// afterwards.
+  /// Whether the text can continue so that all its arrays can be completed, shortest continuations
+  /// first. A continuation that needs a search of more than kFuel bytes is not found; the result is
+  /// consistent along every continuation that was found, so that no text runs into a dead end.
+  /// `lists` and `reader` are unchanged afterwards.
   bool viable(ReturnLists& lists, std::span<const Item> items, JsonReader& reader);
   static constexpr uint64_t kFuel = uint64_t{1} << 16U;
 
-  /// The bytes of `bytes` that can come; the lists are built on.
+  /// The bytes of `bytes` that are possible; builds on the lists.
   ByteSet possible(const ReturnLists& lists, std::span<const Item> items, JsonReader& reader,
                    const ByteSet& bytes);
-  /// Takes out of the mask of the grammar what cannot come.
+  /// Removes impossible tokens from the mask of the grammar.
   void forbid(const Vocabulary& vocabulary, const ReturnLists& lists, std::span<const Item> items,
               JsonReader& reader, std::span<uint64_t> bits);
 
-  /// What the items behind a byte tell the reader, which has read it: that a value begins there, or
-  /// that the items of the array that it opened must differ.
+  /// Passes the signals of the items after a byte to the reader, which has read the byte: that a
+  /// value begins there, or that the items of the array that it opened must differ.
   void follow(uint8_t byte, std::span<const Item> items, JsonReader& reader) const noexcept;
 
  private:
   struct Place {
     JsonState state;
-    size_t lists = 0;       // how many there were
-    size_t first = 0;       // of its items in items_; they end where those of the next place begin
+    size_t lists = 0;       // their number at this position
+    size_t first = 0;       // of its items in items_; they end where those of the next position
+                            // begin
     bool ended = false;     // the whole text may end
     bool escaping = false;  // in an escape that the search has begun
-    bool apart = false;     // reads what the grammar's mask did not
-    bool rival_known = false;              // else it is this one or an older one
+    bool apart = false;     // reads something that the grammar's mask did not
+    bool rival_known = false;              // otherwise it is `rival` or an older one
     uint32_t rival = JsonReader::kNewest;  // JsonReader::rival()
-    ByteSet open;                          // bytes to be tried; of a search
-    uint32_t node = 0;                     // of the trie; of a walk: the next one
+    ByteSet open;                          // bytes still to be tried, in a search
+    uint32_t node = 0;                     // the next trie node, in a walk
     uint32_t end = 0;
     uint32_t room = 0;
   };
-  /// One byte on from the last place, to a new one; false if there is none.
+  /// Reads one byte from the last position, to a new one; false if that is impossible.
   bool advance(ReturnLists& lists, JsonReader& reader, uint8_t byte);
   void leave(ReturnLists& lists, JsonReader& reader);
   void begin(const ReturnLists& lists, std::span<const Item> items, const JsonReader& reader);
   [[nodiscard]] std::span<const Item> items_of_last() const noexcept {
     return std::span(items_).subspan(places_.back().first);
   }
-  /// Whether the item is new, whatever it becomes.
+  /// Whether the item is certain to be new.
   [[nodiscard]] bool is_new(JsonReader& reader);
   [[nodiscard]] bool is_endless(const ReturnLists& lists, const JsonReader& reader) const noexcept;
   [[nodiscard]] ByteSet ways_on(const JsonReader& reader) const;
@@ -87,8 +87,8 @@ class ItemSearch {
   ReturnLists lists_;
   std::vector<Place> places_;
   std::vector<Item> items_;
-  uint32_t goal_ = 0;  // the container whose item is to end
-  uint32_t raw_ = 0;   // read in watched arrays before the search
+  uint32_t goal_ = 0;  // the container whose item must end
+  uint32_t raw_ = 0;   // bytes read in watched arrays before
 };
 
 }  // namespace gen::grammar

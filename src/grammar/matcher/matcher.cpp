@@ -10,11 +10,11 @@
 namespace gen::grammar {
 namespace {
 
-// So many new return lists are looked through for some that nothing needs.
+// After this many new return lists, unused ones are collected.
 constexpr size_t kManyLists = 4096;
-// What a byte of a long text may take beside the limit on all of it.
+// Work allowed per byte of a long text, in addition to the limit.
 constexpr uint64_t kWorkPerByte = 64;
-// Names of a long text that wait to be put where they are found fast.
+// For a long text, the number of names that may wait before they are indexed.
 constexpr size_t kManyPending = 32;
 
 }  // namespace
@@ -64,7 +64,8 @@ void Matcher::disown() noexcept {
   past_.reset();
 }
 
-// Before a change: what forks share is left to them. Drops what a failed call may have left.
+// Called before a change: makes a private copy of what forks share, and drops remains of a failed
+// call.
 void Matcher::own() {
   if (past_->n_owners.load(std::memory_order_acquire) > 1) {
     auto copy = std::make_shared<Past>();
@@ -114,7 +115,7 @@ void Matcher::push(std::span<const Item> items, bool ended, bool closed) {
   past.marks.push_back(mark);
 }
 
-// The items behind the bytes go to scratch_; false if there are none and the text may not end.
+// Puts the items after the bytes into scratch_; false if there are none and the text may not end.
 Result<bool> Matcher::read(std::string_view bytes, bool* ended) {
   scratch_.assign(items().begin(), items().end());
   const size_t from = past_->lists.size();
@@ -192,7 +193,7 @@ Result<bool> Matcher::accept_token(int32_t token) {
   }
   const std::string_view bytes = vocabulary.bytes(token);
   scratch_.clear();
-  // Where the bytes may go on, too, nobody can tell whose text it is.
+  // If the bytes may also continue otherwise, it is ambiguous whose text it is.
   if (bytes.empty() && differ_ != nullptr) differ_->follow(0, named_, reader_);
   if (!bytes.empty()) {
     bool ended_by_bytes = false;
@@ -264,7 +265,8 @@ bool Matcher::asks_for(int32_t token) const noexcept {
   return false;
 }
 
-// One that the grammar asks for goes on; whether it may is the grammar's own mask.
+// An end token that the grammar asks for continues the text; the grammar's own mask decides about
+// it.
 void Matcher::allow_ends(std::span<uint64_t> bits) const noexcept {
   for (const int32_t id : grammar_->vocabulary().ends()) {
     if (!asks_for(id)) bits[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
@@ -282,12 +284,12 @@ ByteSet Matcher::next_bytes(std::span<const Item> items) const {
   if (json_ != nullptr && reader_.name_is_taken()) valid.remove('"');
   if (differ_ == nullptr) return valid;
   if (reader_.state().n_held > 0) {
-    // They may stand for others.
+    // Signals may replace these bytes.
     for (const char c : std::string_view(",]")) valid.add(static_cast<uint8_t>(c));
     return differ_->possible(past_->lists, items, reader_, valid);
   }
   for (int byte = kFirstSignal; byte < 256; ++byte) valid.remove(static_cast<uint8_t>(byte));
-  // Behind a comma an item must come, which may be left none that is new.
+  // After a comma an item must follow, and there may be no new one left.
   if (reader_.state().n_watched == 0 || !valid.has(static_cast<uint8_t>(','))) return valid;
   valid.remove(static_cast<uint8_t>(','));
   const ByteSet comma = ByteSet::one(',');

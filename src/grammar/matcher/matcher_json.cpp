@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a matcher of JSON texts refuses beside its grammar: a name that the object has already. Few
-// tokens can end such a name, so they are taken out of the grammar's mask one by one. Items that an
-// array has already are seen to by ItemSearch.
+// The rules of JSON texts beyond the grammar: a matcher refuses duplicate names. Few tokens can end
+// such a name, so they are removed from the grammar's mask one by one. ItemSearch handles duplicate
+// items.
 #include <algorithm>
 #include <bit>
 #include <string_view>
@@ -35,7 +35,7 @@ void Matcher::forbid(std::span<uint64_t> bits) const {
   allow_named(before, bits);
 }
 
-// Tokens that the grammar asks for by name come whatever their texts are.
+// Tokens that the grammar asks for by name are allowed whatever their texts.
 void Matcher::allow_named(std::span<const uint64_t> before, std::span<uint64_t> bits) const {
   for (size_t word = 0; word < bits.size(); ++word) {
     for (uint64_t gone = before[word] & ~bits[word]; gone != 0; gone &= gone - 1) {
@@ -72,7 +72,7 @@ void Matcher::forbid_texts(std::span<uint64_t> bits) const {
   }
 }
 
-// Those of the tokens that the reader refuses.
+// Removes the tokens that the reader refuses.
 void Matcher::forbid_refused(std::span<const int32_t> tokens, std::span<uint64_t> bits) const {
   for (const int32_t token : tokens) {
     if (!has_token(token, bits)) continue;
@@ -85,7 +85,7 @@ void Matcher::forbid_refused(std::span<const int32_t> tokens, std::span<uint64_t
   }
 }
 
-// Those that spell the rest of a name that the object has, and end it.
+// Removes the tokens that complete a duplicate name.
 void Matcher::forbid_taken_names(std::span<uint64_t> bits) const {
   const JsonText& text = past_->json;
   const JsonState& at = place();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a matcher says about several tokens ahead, see matcher.h: budgets, draft trees, tokens that
-// are forced.
+// Lookahead over several tokens, see matcher.h: budgets, draft trees, forced tokens.
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -44,7 +43,7 @@ Result<bool> Matcher::mask_within(uint64_t n_tokens, std::span<uint64_t> bits) {
     return true;
   }
   if (!none(bits)) return true;
-  // Not byte by byte, but tokens of several bytes may still do.
+  // Single bytes are too many, but longer tokens may still suffice.
   FewestTokens known = min_tokens(0);
   if (known.tokens > n_tokens) known = min_tokens(std::min(grammar_->limits().work, kSearchWork));
   if (known.tokens > n_tokens) {
@@ -91,7 +90,7 @@ Status Matcher::masks_of_tree(std::span<const int32_t> parents, std::span<const 
     if (taken) GEN_TRY(mask(bits.subspan((row - 1) * words, words)));
     return taken;
   };
-  path_.assign(1, tree_[0][0]);  // the row to look at next, at each depth
+  path_.assign(1, tree_[0][0]);  // the next row to visit, at each depth
   while (!path_.empty()) {
     const uint32_t row = path_.back();
     if (row == kNoWord) {
@@ -139,7 +138,7 @@ Result<std::vector<int32_t>> Matcher::forced_tokens(const tokenizer::Tokenizer& 
                  tokenizer.vocab_size(), vocabulary.size());
   }
   GEN_ASSIGN(std::string bytes, forced_bytes(max_bytes));
-  // A character that is only begun cannot be encoded yet.
+  // An incomplete character cannot be encoded yet.
   bytes.resize(utf8_complete_prefix(bytes));
   std::vector<int32_t> tokens;
   if (bytes.empty() || !utf8_valid(bytes)) return tokens;
@@ -153,7 +152,7 @@ Result<std::vector<int32_t>> Matcher::forced_tokens(const tokenizer::Tokenizer& 
     ++taken;
   }
   tokens.resize(taken);
-  // What comes behind may join the last tokens: those from which on some longer token begins.
+  // Later text may merge with the last tokens: drops those from which on a longer token begins.
   const MatcherTry trial(*this);
   GEN_ASSIGN(const bool alive, accept_bytes(std::string_view(bytes).substr(0, read)));
   if (alive && is_finished()) return tokens;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fewest tokens to the end, see token_search.h.
+// The minimum number of tokens to the end, see token_search.h.
 #include "grammar/matcher/token_search.h"
 
 #include <algorithm>
@@ -14,14 +14,14 @@
 namespace gen::grammar {
 namespace {
 
-constexpr size_t kMaxPlaces = 4096;                        // of one number of tokens
-constexpr uint64_t kMaxBytesOfTexts = uint64_t{1} << 14U;  // that are looked through for one mask
-constexpr uint64_t kWorkOfItem = 16;  // looked at by the recogniser, in places of the trie
+constexpr size_t kMaxPlaces = 4096;                        // per number of tokens
+constexpr uint64_t kMaxBytesOfTexts = uint64_t{1} << 14U;  // of texts examined per mask
+constexpr uint64_t kWorkOfItem = 16;  // per visited item, in trie nodes
 
 // A byte, or a token by name as -1 - its id.
 using Unit = int32_t;
 
-// One step along a shortest way; the least byte of several, bytes before tokens.
+// Steps along a shortest path; of several bytes the smallest, bytes before tokens.
 class TokenWay {
  public:
   TokenWay(const TokenGrammar& grammar, ReturnLists& lists, std::span<const Item> items)
@@ -34,7 +34,7 @@ class TokenWay {
 
   [[nodiscard]] uint64_t left() const noexcept { return left_; }
 
-  /// False if the limits leave no way.
+  /// False if the limits leave no path.
   bool next(Unit* unit) {
     for (uint32_t low = 0; low < 256;) {
       uint32_t above = 256;
@@ -76,7 +76,7 @@ class TokenWay {
   }
 
  private:
-  // Whether the step led nearer to the end.
+  // Whether the step came closer to the end.
   bool arrive() {
     const size_t frames = lists_.size();
     if (step_.finish(lists_, grammar_.limits().items)) {
@@ -98,7 +98,7 @@ class TokenWay {
   Step step_;
   std::vector<Item> items_;
   uint64_t left_;
-  uint64_t looked_at_ = 0;  // items, beside those that the step looks at
+  uint64_t looked_at_ = 0;  // items, in addition to those that the step visits
 };
 
 }  // namespace
@@ -116,7 +116,7 @@ FewestTokens shortest_text(const TokenGrammar& grammar, ReturnLists& lists,
   lists.shrink(frames);
   if (!arrived) return {};
 
-  // From the back: the fewest tokens for the rest, and the first of them.
+  // From the end: the minimum number of tokens for the rest, and the first of them.
   std::vector<FewestTokens> from(units.size() + 1);
   from.back().tokens = 0;
   const Vocabulary& vocabulary = grammar.vocabulary();
@@ -164,7 +164,7 @@ std::string key_of(const Place& place) {
   return key;
 }
 
-// All ways, one token more at a time.
+// Breadth-first search over all token sequences.
 class Search {
  public:
   Search(const TokenGrammar& grammar, uint64_t work)
@@ -193,7 +193,7 @@ class Search {
   }
 
  private:
-  // False if the limits are reached.
+  // False if a limit is reached.
   bool expand(Place& place) {
     const Vocabulary& vocabulary = grammar_.vocabulary();
     simple_.clear();
@@ -237,12 +237,12 @@ class Search {
     if (std::all_of(behind.items.begin(), behind.items.end(), old)) {
       const Item item = behind.items[0];
       const uint64_t word = static_cast<uint64_t>(item.state) << 32 | item.list;
-      // Most texts of one token lead to few places.
+      // Most one-token texts lead to few distinct states.
       if (behind.items.size() == 1 && !simple_.insert(word).second) return true;
     }
     Place made = {from.lists, {behind.items.begin(), behind.items.end()}, first};
     made.lists.compact(0, made.items);
-    const uint64_t cost = 4 * from.lists.size() + 512;  // of the copy and its key, in places
+    const uint64_t cost = 4 * from.lists.size() + 512;  // of the copy and its key, in trie nodes
     if (left_ < cost || next_.size() >= kMaxPlaces) return false;
     left_ -= cost;
     if (known_.insert(key_of(made)).second) next_.push_back(std::move(made));
@@ -261,7 +261,7 @@ class Search {
   int32_t found_first_ = -1;
 };
 
-// Whether shortest texts from places behind tokens are of few tokens.
+// Whether the shortest texts after a token take few tokens.
 class Fitting {
  public:
   Fitting(const TokenGrammar& grammar, uint64_t most) : grammar_(grammar), most_(most) {}
@@ -269,7 +269,7 @@ class Fitting {
   bool fits(const ReturnLists& lists, size_t frames, const Behind& behind) {
     const uint64_t bytes = least_behind(grammar_.machines(), lists, behind);
     if (bytes <= most_) return true;
-    // Most texts of one token lead to few places.
+    // Most one-token texts lead to few distinct states.
     if (std::equal(last_.begin(), last_.end(), behind.items.begin(), behind.items.end())) {
       return last_fits_;
     }
@@ -308,7 +308,7 @@ class Fitting {
   const uint64_t most_;
   uint64_t left_ = kMaxBytesOfTexts;
   std::map<std::vector<Item>, bool, Before> known_;
-  std::vector<Item> last_;  // of known_, that of the place before as a rule
+  std::vector<Item> last_;  // of known_; usually those of the previous node
   bool last_fits_ = false;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reader of GBNF, see gbnf.h. Open groups are kept on a stack of its own.
+// The parser of GBNF, see gbnf.h. Open groups are on an explicit stack.
 #include "grammar/notation/gbnf.h"
 
 #include <algorithm>
@@ -100,7 +100,7 @@ class GbnfReader : TextReader {
   // Up to the end of the rule.
   Result<ExprId> alternatives() {
     std::vector<GbnfGroup> open(1);
-    ExprId last = Expressions::kEmpty;  // what an operator behind it repeats
+    ExprId last = Expressions::kEmpty;  // the operand of a following operator
     bool repeatable = false;
     const auto push = [&](ExprId expr) {
       open.back().sequence.push_back(expr);

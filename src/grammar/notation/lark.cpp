@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a Lark file's nodes to expressions, see lark.h. Nodes stand behind their parts, so one pass
-// over a body is enough; a terminal is written before those that name it.
+// From a Lark file's nodes to expressions, see lark.h. Operands precede their nodes, so one pass
+// over a body is enough; a terminal is compiled before those that name it.
 #include "grammar/notation/lark.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ constexpr size_t kMaxSchemas = 256;
 using Node = LarkNode;
 using NodeKind = LarkNode::Kind;
 
-// What all files of a text, the nested ones too, have in common.
+// State shared by all files of a text, including nested ones.
 struct LarkShared {
   std::string_view text;
   const std::vector<LarkPlace>& places;
@@ -68,7 +68,7 @@ class Lowering {
   [[nodiscard]] Status fail(uint32_t place, const std::string& message) const {
     return error_at(shared_.text, shared_.places[place].begin, message);
   }
-  // What went wrong in a part that is read on its own.
+  // The status of an error in a part that is parsed separately.
   [[nodiscard]] Status inside(uint32_t place, const std::string& what, const Status& status) const {
     if (status.code() != Code::kGrammar) return status;
     return fail(place, what + status.message());
@@ -120,7 +120,7 @@ class Lowering {
     return known->second;
   }
 
-  // Terminals that a body names.
+  // Compiles the terminals that a body names.
   Status terminals_of(const LarkBody& body) {
     for (uint32_t n = body.begin; n < body.end; ++n) {
       const Node& node = file_.nodes[n];
@@ -131,7 +131,7 @@ class Lowering {
     return {};
   }
 
-  // Writes a terminal, those that it names first.
+  // Compiles a terminal after those that it names.
   Status terminal(size_t first) {
     struct Open {
       size_t which;
@@ -187,7 +187,7 @@ class Lowering {
     return lexeme(whole.value());
   }
 
-  // With what is ignored behind it.
+  // With ignored text after it.
   ExprId lexeme(ExprId expr) {
     return expr == Expressions::kEmpty ? expr : sequence({expr, ignored_});
   }

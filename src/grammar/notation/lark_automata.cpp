@@ -16,10 +16,10 @@ namespace gen::grammar {
 namespace {
 
 constexpr uint32_t kNoPlace = UINT32_MAX;
-constexpr uint64_t kWorkPerAutomaton = 4096;  // however small
-constexpr uint64_t kWorkPerPair = 16;         // of edges, in nodes looked at
+constexpr uint64_t kWorkPerAutomaton = 4096;  // minimum
+constexpr uint64_t kWorkPerPair = 16;         // of edges, in visited nodes
 
-// Nothing comes behind an end.
+// Removes all transitions from ends.
 Dfa without_longer(Dfa dfa) {
   for (Dfa::State& state : dfa.states) {
     if (state.final) state.edges.shrink(0);
@@ -27,7 +27,7 @@ Dfa without_longer(Dfa dfa) {
   return minimise(dfa);
 }
 
-// By state of `a`: whether some text of `b` leads from it to an end.
+// By state of `a`: whether a text of `b` leads from it to an end.
 std::vector<bool> before(const Dfa& a, const Dfa& b) {
   const size_t width = b.states.size();
   std::vector<std::vector<size_t>> into(a.states.size() * width);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a Lark file only automata can say: & and ~, shortest matches, pieces of a text.
+// Constructs of a Lark file that need automata: & and ~, shortest matches, substrings of a text.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace gen::grammar {
 
-/// Makes the automata of one file. Each may have as many states as the fuel allows; the work is
-/// counted together. All expressions must be regular.
+/// Builds the automata of one file. Each may have as many states as the fuel allows; the work is
+/// limited in total. All expressions must be regular.
 class LarkAutomata {
  public:
   LarkAutomata(Expressions& to, const DfaFuel& fuel) : to_(to), fuel_(fuel) {
@@ -24,13 +24,13 @@ class LarkAutomata {
   LarkAutomata(const LarkAutomata&) = delete;
   LarkAutomata& operator=(const LarkAutomata&) = delete;
 
-  /// Texts that every part matches.
+  /// Texts that every operand matches.
   Result<ExprId> both(std::span<const ExprId> parts);
   /// UTF-8 texts that `expr` does not match.
   Result<ExprId> negation(ExprId expr);
-  /// Texts that `expr` matches and that no shorter text of `expr` begins.
+  /// Texts that `expr` matches and that have no shorter match of `expr` as a prefix.
   Result<ExprId> shortest(ExprId expr);
-  /// Texts of `body` up to the first place where a text of `stop` ends behind one of `body`.
+  /// Texts of `body` up to the first position where a text of `stop` ends after one of `body`.
   Result<ExprId> until(ExprId body, ExprId stop);
 
  private:
@@ -39,13 +39,13 @@ class LarkAutomata {
   Expressions& to_;
   DfaFuel fuel_;
   uint64_t spent_ = 0;
-  Dfa any_text_;  // once it was needed
+  Dfa any_text_;  // made on first use
 };
 
-/// Any run of consecutive pieces, the empty one included, as a suffix automaton. Cost: n log n.
+/// Any run of consecutive pieces, including the empty one, as a suffix automaton. Cost: n log n.
 ExprId stretches(Expressions& to, std::span<const std::string> pieces);
 
-/// Letters, digits and _ in a row are a piece; so are white space, and other characters.
+/// Splits text into runs of letters, digits and _; of white space; and of other characters.
 std::vector<std::string> words_of(std::string_view text);
 std::vector<std::string> characters_of(std::string_view text);
 

@@ -8,9 +8,9 @@
 
 namespace gen::grammar {
 
-/// Which terminal a name is; none for others.
+/// The number of a terminal; none for unknown names.
 std::optional<size_t> lark_common(std::string_view name) noexcept;
-/// As a pattern of Rust.
+/// Its pattern in Rust's syntax.
 std::string_view lark_common_pattern(size_t which) noexcept;
 
 }  // namespace gen::grammar

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Lark file as it was written: definitions, and their bodies as nodes that stand behind the nodes
-// they are made of.
+// The syntax tree of a Lark file: definitions, and their bodies as nodes in postorder.
 #pragma once
 
 #include <cstddef>
@@ -17,30 +16,30 @@ namespace gen::grammar {
 struct LarkNode {
   enum class Kind : uint8_t {
     kString,
-    kRange,  // place is the first string; min: where its other end stands among the places
+    kRange,  // place is the first string; min: the word of the second one
     kRegex,
     kName,    // of a rule or terminal
-    kCommon,  // min: which of the common terminals
+    kCommon,  // min: number of the common terminal
     kToken,
     kJson,       // %json
     kSubstring,  // %regex
-    kNested,     // %lark; min: which of the nested files
+    kNested,     // %lark; min: number of the nested file
     kSequence,
     kChoice,
-    kBoth,  // the & of all parts
+    kBoth,  // the & of all operands
     kNot,
     kRepeat,
   };
   Kind kind = Kind::kSequence;
-  bool in_terminal = false;  // where nothing is ignored and only what is regular may stand
+  bool in_terminal = false;  // nothing is ignored, and only regular constructs are allowed
   uint32_t place = 0;        // among the words
-  uint32_t first = 0;        // of its parts
+  uint32_t first = 0;        // of its operands
   uint32_t count = 0;
   uint32_t min = 0;
   uint32_t max = 0;
 };
 
-/// The nodes of a body, all of them, and the one that is the whole.
+/// All nodes of a body, and its root.
 struct LarkBody {
   uint32_t begin = 0;
   uint32_t end = 0;
@@ -70,8 +69,8 @@ struct LarkFile {
   bool ignore_once = false;
 };
 
-/// kGrammar with line and column, by name for what is refused. Cost: linear. Recurses only for
-/// %lark in %lark, a few times.
+/// kGrammar with line and column, naming refused constructs. Cost: linear. Recurses only for %lark
+/// inside %lark, a few levels.
 Result<std::unique_ptr<LarkFile>> parse_lark_file(std::string_view text,
                                                   const std::vector<LarkPlace>& places);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parser of Lark files, see lark_file.h. Open groups are kept on a stack of its own.
+// The parser of Lark files, see lark_file.h. Open groups are on an explicit stack.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -19,10 +19,10 @@ using Node = LarkNode;
 using NodeKind = LarkNode::Kind;
 
 struct OpenGroup {
-  char sign = 0;  // ( or [; none for the whole
+  char sign = 0;  // ( or [; none for the whole body
   uint32_t place = 0;
   bool in_terminal = false;
-  bool negated = false;  // a ~ stood before it
+  bool negated = false;  // after a ~
   std::vector<uint32_t> choices;
   std::vector<uint32_t> both;
   std::vector<uint32_t> sequence;
@@ -67,7 +67,7 @@ class Parser {
   }
   [[nodiscard]] Status expected(const std::string& what) const {
     const bool end = word() == LarkWord::kTextEnd;
-    const bool text = !end && spelled(at_).starts_with('"');  // has quotes of its own
+    const bool text = !end && spelled(at_).starts_with('"');  // a string that contains quotes
     const std::string found = word() == LarkWord::kNewline ? "the end of the line"
                               : end                        ? "the end"
                               : text                       ? "the text " + std::string(spelled(at_))
@@ -112,7 +112,7 @@ class Parser {
     if (is("{")) return fail(at_, "templates are not supported");
     if (take(".")) {
       if (word() != LarkWord::kNumber) return expected("a priority");
-      ++at_;  // all readings are followed, so that none goes before others
+      ++at_;  // priorities have no effect: all parses are followed
     }
     if (is("[")) {
       if (made.terminal) return fail(at_, "a terminal has no attributes, only a rule has");
@@ -137,7 +137,7 @@ class Parser {
         made->lazy = true;
       } else if (name == "capture" || name == "stop_capture") {
         if (take("=") && word() != LarkWord::kString) return expected("a name in quotes");
-        if (word() == LarkWord::kString) ++at_;  // it says nothing about texts
+        if (word() == LarkWord::kString) ++at_;  // an alias has no effect on texts
       } else if (name == "suffix" || name == "stop") {
         if (made->has_suffix || made->has_stop) return fail(place, "one of stop and suffix, once");
         if (!take("=")) return expected("=");
@@ -210,7 +210,7 @@ class Parser {
         out_->ignore_once = on;
       } else if (key == "allow_invalid_utf8") {
         if (on) return fail(place, "the option allow_invalid_utf8 is not supported");
-      } else if (key != "no_forcing") {  // whoever draws tokens decides whether to force any
+      } else if (key != "no_forcing") {  // forcing is up to the caller that draws tokens
         return fail(place, "no option " + quoted(key) +
                                "; there are allow_initial_skip, ignore_once, no_forcing");
       }
@@ -228,7 +228,7 @@ class Parser {
     return static_cast<uint32_t>(out_->nodes.size() - 1);
   }
 
-  // Of parts; one part is that part.
+  // A node for operands; a single operand stays as it is.
   uint32_t add(NodeKind kind, const std::vector<uint32_t>& parts, const OpenGroup& group) {
     if (parts.size() == 1) return parts[0];
     Node node;
@@ -262,7 +262,7 @@ class Parser {
     group->both.clear();
   }
 
-  // Up to the end of the line, or the } of a nested file.
+  // Up to the end of the line, or to the } of a nested file.
   Status alternatives(bool in_terminal, LarkBody* body) {
     body->begin = static_cast<uint32_t>(out_->nodes.size());
     std::vector<OpenGroup> open(1);
@@ -319,7 +319,7 @@ class Parser {
     return push(node, group.negated, group.place, &open->back());
   }
 
-  // A ~, if there is one, and what it is about: the begin of a group, or a leaf.
+  // An optional ~ and its operand: the begin of a group, or a leaf.
   Status part(std::vector<OpenGroup>* open) {
     const uint32_t place = at_;
     const bool negated = take("~");
@@ -337,7 +337,7 @@ class Parser {
     return push(node, negated, place, &open->back());
   }
 
-  // With what repeats it.
+  // Adds a node with its repetition operator.
   Status push(uint32_t node, bool negated, uint32_t place, OpenGroup* to) {
     if (negated) node = add_over(NodeKind::kNot, node, to->in_terminal, place);
     for (;;) {

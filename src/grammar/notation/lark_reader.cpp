@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of a Lark file, see lark_reader.h.
+// The lexer of Lark files, see lark_reader.h.
 #include "grammar/notation/lark_reader.h"
 
 #include <algorithm>
@@ -137,7 +137,7 @@ class WordReader : TextReader {
     return {};
   }
 
-  // A JSON object or array, as far as to find its end.
+  // Skips a JSON object or array, only to find its end.
   Status pass_value() {
     while (peek() == ' ' || peek() == '\t' || peek() == '\r' || peek() == '\n') ++at_;
     const size_t begin = at_;
@@ -163,7 +163,7 @@ class WordReader : TextReader {
     return {};
   }
 
-  // Letters of one case; a - that begins no arrow.
+  // Letters of one case; a - that does not begin an arrow.
   Status name() {
     if (peek() == '@') {
       place_.word = LarkWord::kGrammar;
@@ -266,8 +266,8 @@ Result<LarkPattern> lark_pattern(std::string_view text, const LarkPlace& place) 
       case 'x':
         made.flags.spaces_ignored = true;
         break;
-      case 'm':  // of ^ and $, which there are not
-      case 'u':  // always so
+      case 'm':  // for ^ and $, which are refused
+      case 'u':  // always on
         break;
       default:
         return error_at(text, i, "the flag " + quoted(text.substr(i, 1)) + " is not supported");

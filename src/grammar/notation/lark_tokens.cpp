@@ -12,7 +12,7 @@
 namespace gen::grammar {
 namespace {
 
-// In order, apart from each other.
+// Sorted and merged.
 std::vector<TokenRange> joined(std::vector<TokenRange> ranges) {
   std::sort(ranges.begin(), ranges.end(),
             [](const TokenRange& a, const TokenRange& b) { return a.low < b.low; });
@@ -38,7 +38,7 @@ class IdReader : TextReader {
     term.negated = take("^");
     if (!term.negated && take("*")) {
       if (!take("]>")) return fail("expected ]>");
-      term.negated = true;  // any but none
+      term.negated = true;  // any token: the negation of none
       return term;
     }
     do {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens of the vocabulary as Lark files name them.
+// Tokens of the vocabulary in Lark's notation.
 #pragma once
 
 #include <string_view>

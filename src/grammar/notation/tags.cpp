@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Structural tags, see tags.h. Free text is an Aho-Corasick automaton of the triggers, written out
-// as a diagram: where a trigger ends, its tags follow, and behind them free text begins anew.
+// Structural tags, see tags.h. Free text is an Aho-Corasick automaton of the triggers, expressed as
+// a diagram: at the end of a trigger its tags follow, and after them free text restarts.
 #include "grammar/notation/tags.h"
 
 #include <algorithm>
@@ -15,18 +15,18 @@ namespace gen::grammar {
 namespace {
 
 constexpr uint32_t kNoTag = UINT32_MAX;
-// Each byte of a trigger is a place of 1 KiB while the grammar is made, and each trigger is
-// compared with all others.
+// Each byte of a trigger takes a node of 1 KiB during compilation, and each trigger is compared
+// with all others.
 constexpr size_t kMaxTriggerBytes = 16'384;
 constexpr size_t kMaxTriggers = 1024;
 constexpr size_t kMaxTags = 1024;
 
-// Where each byte leads in free text; a trigger's last byte leads to the trigger.
+// The transitions of free text; a trigger's last byte leads to the trigger.
 class FreeText {
  public:
   struct Node {
     std::array<uint32_t, 256> to;
-    uint32_t trigger = kNoTag;  // that ends here
+    uint32_t trigger = kNoTag;  // the trigger that ends here
   };
 
   explicit FreeText(std::span<const std::string> triggers) {
@@ -43,7 +43,7 @@ class FreeText {
       }
       nodes_[node].trigger = t;
     }
-    // Breadth first: what a place lacks, the longest end of its text that is a place has.
+    // Breadth first: missing transitions are those of the longest suffix that is a node.
     std::vector<uint32_t> back(nodes_.size(), 0);
     std::vector<uint32_t> open = {0};
     for (size_t i = 0; i < open.size(); ++i) {
@@ -151,7 +151,7 @@ class TagWriter {
     return {};
   }
 
-  // Of a tag, behind so many bytes of its begin.
+  // The rest of a tag after the first `from` bytes of its begin.
   ExprId rest_of(const Tag& tag, size_t from) {
     std::vector<ExprId> parts = {to_.literal(std::string_view(tag.begin).substr(from)), tag.body,
                                  to_.literal(tag.end)};
@@ -165,7 +165,7 @@ class TagWriter {
     const FreeText free(triggers_);
     const auto count = static_cast<uint32_t>(free.nodes().size());
     Diagram diagram;
-    // Free text before the first tag, and that behind it if it is another.
+    // Free text before the first tag, and separately after it, if that differs.
     const bool again = options_.at_least_one || options_.stop_after_first;
     const uint32_t behind = again ? count : 0;
     add_free(free, 0, behind, !options_.at_least_one, &diagram);
@@ -177,7 +177,7 @@ class TagWriter {
     return to_.diagram(std::move(diagram));
   }
 
-  // Nodes from `base` on, which is as many as there are; tags lead to `behind`.
+  // Adds nodes from `base` on, which is the current number of nodes; tags lead to `behind`.
   void add_free(const FreeText& free, uint32_t base, uint32_t behind, bool final, Diagram* out) {
     for (uint32_t n = 0; n < free.nodes().size(); ++n) {
       const bool trigger = free.nodes()[n].trigger != kNoTag;
@@ -201,7 +201,7 @@ class TagWriter {
   Expressions& to_;
   std::vector<std::string> triggers_;
   std::vector<ExprId> behind_;    // what follows each trigger
-  std::vector<ExprId> by_token_;  // whole tags that a token begins
+  std::vector<ExprId> by_token_;  // whole tags that begin with a token
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Structural tags: free text in which triggers begin constrained parts, as tool calls do, or an
-// answer behind reasoning.
+// Structural tags: free text in which triggers begin constrained sections, such as tool calls, or
+// an answer after reasoning.
 #pragma once
 
 #include <optional>
@@ -13,8 +13,8 @@
 
 namespace gen::grammar {
 
-/// A constrained part: its begin, what `body` matches, its end. The begin is a text or a token, not
-/// both; the end may be either, both (the text first) or nothing.
+/// A constrained section: its begin, the content matched by `body`, its end. The begin is either a
+/// text or a token; the end is either, both (the text first) or empty.
 struct Tag {
   std::string begin;
   std::optional<TokenTerm> begin_token;
@@ -24,18 +24,19 @@ struct Tag {
 };
 
 struct TagOptions {
-  /// Texts from which on only tags that begin with one of them can follow. None: the begins.
+  /// Texts after which only tags that begin with one of them can follow. Empty: the begins.
   std::vector<std::string> triggers;
-  bool at_least_one = false;      // the text may not end before a tag has
-  bool stop_after_first = false;  // the text ends behind the first tag
-  bool free_text = true;          // else there is nothing but tags
-  bool watched = false;           // bodies have bytes that no text has (json_text.h)
+  bool at_least_one = false;      // the text may not end before a tag
+  bool stop_after_first = false;  // the text ends after the first tag
+  bool free_text = true;          // otherwise the text consists of tags only
+  bool watched = false;           // bodies have signal bytes, which no text has (json_text.h)
 };
 
-/// Free text is any bytes, or of watched ones those below kFirstSignal, in which no trigger occurs;
-/// tokens without bytes are no free text. A trigger that occurs is a trigger: whatever follows must
-/// be one of its tags. kGrammar, naming them, if there are no tags, one has no begin or no trigger,
-/// a trigger holds another, or there are more than 1024 of either or than 16 KiB of triggers.
+/// Free text is any bytes (if watched, those below kFirstSignal) without a trigger; tokens without
+/// bytes are not free text. Every occurrence of a trigger counts: what follows must be one of its
+/// tags. kGrammar, naming the culprit, if there are no tags, if a tag has no begin or no trigger,
+/// if a trigger contains another one, or if there are more than 1024 of either or more than 16 KiB
+/// of triggers.
 Result<ExprId> tags_expression(std::span<const Tag> tags, const TagOptions& options,
                                Expressions& to);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See tags_text.h. The form of the text is known, so it is read as it comes, without a tree.
+// See tags_text.h. The structure of the text is fixed, so it is read directly, without a tree.
 #include "grammar/notation/tags_text.h"
 
 #include <algorithm>
@@ -43,8 +43,8 @@ class TagsReader : public TextReader {
     size_t begin;  // of its text
     size_t end;
     bool watched = true;
-    std::string unwatched = {};  // why not
-    bool among_others = false;   // tags that begin with the same
+    std::string unwatched = {};  // the reason, for messages
+    bool among_others = false;   // other tags begin with the same text
   };
 
   Status whole_member(const std::string& key, size_t at) {
@@ -114,7 +114,7 @@ class TagsReader : public TextReader {
     return {};
   }
 
-  // Whether the begins may be read of the same text; `*same`: always together.
+  // Whether one text may match both begins; `*same`: always both.
   static bool begin_alike(const Tag& a, const Tag& b, bool* same) {
     if (a.begin_token && b.begin_token) {
       *same = *a.begin_token == *b.begin_token;
@@ -132,11 +132,11 @@ class TagsReader : public TextReader {
     });
   }
 
-  // Whether a tag that has ended may as well go on over the begin of another one, as ".*" does over
-  // its end: then that begins one in one way to read the text, and none in another.
+  // Whether a tag that has ended may also continue over the begin of another one, as ".*" does over
+  // its end: that begin would start a tag in one parse of the text, and not in another.
   bool may_go_on(const Tag& tag, bool is_json) {
     if (tag.end_token) return false;
-    if (is_json) {  // only a number goes on, and space
+    if (is_json) {  // only a number or white space can continue
       ByteSet more;
       for (const char c : std::string_view("0123456789+-.eE \t\n\r")) {
         more.add(static_cast<uint8_t>(c));
@@ -145,7 +145,7 @@ class TagsReader : public TextReader {
     }
     const ExprId parts[] = {tag.body, to_.literal(tag.end)};
     auto made = build_dfa(to_, to_.sequence(parts), schemas_.automata);
-    if (!made.ok()) return true;  // nobody knows
+    if (!made.ok()) return true;  // unknown: assume so
     std::vector<bool> known(made->states.size(), false);
     std::vector<uint32_t> open;
     for (uint32_t s = 0; s < made->states.size(); ++s) {
@@ -177,8 +177,8 @@ class TagsReader : public TextReader {
     return "tag " + std::to_string(tag) + ", " + quoted(begin) + ",";
   }
 
-  // A schema is watched (json_text.h) unless its text may as well be that of another tag, of which
-  // the reader knows nothing.
+  // A schema is watched (json_text.h) unless its text may also belong to another tag, which the
+  // reader does not know.
   void choose_watched() {
     std::vector<Schema*> of_tag(tags_.size(), nullptr);
     for (Schema& one : contents_) of_tag[one.tag] = &one;
@@ -234,9 +234,9 @@ class TagsReader : public TextReader {
     return error_at(text_, at, "unknown key " + quoted(key) + "; there are " + known);
   }
 
-  // Values. Each begins at its first character and ends behind its last one.
+  // Values. Each function starts at the value's first character and ends after its last one.
 
-  // Gives `member` each key and where it stood, with the reader at the value.
+  // Calls `member` with each key and its position, with the reader at the value.
   template <typename F>
   Status object(F&& member) {
     if (!take("{")) return fail("expected an object");
@@ -251,7 +251,7 @@ class TagsReader : public TextReader {
       if (!take(":")) return fail("expected a colon");
       space();
       GEN_TRY(member(key, at));
-      keys.push_back(std::move(key));  // all are known, so they are few
+      keys.push_back(std::move(key));  // all keys are known, so they are few
       return {};
     });
   }
@@ -303,7 +303,7 @@ class TagsReader : public TextReader {
     return {};
   }
 
-  /// Goes behind a value of any kind, which another reader checks.
+  /// Skips a value of any kind, which another parser checks.
   Status pass_value() {
     const size_t begin = at_;
     size_t depth = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Characters without regard to case, see case_folds.h.
+// Case-insensitive characters, see case_folds.h.
 #include "grammar/regex/case_folds.h"
 
 #include <algorithm>
@@ -7,7 +7,8 @@
 namespace gen::grammar {
 namespace {
 
-// Each `step`-th character from low to high is the same letter as the one as far behind `first`.
+// Every `step`-th character from low to high is the same letter as the one at the same distance
+// from `first`.
 struct Fold {
   uint32_t low;
   uint32_t high;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Characters without regard to case, by Unicode's simple case folding.
+// Case-insensitive characters, by Unicode's simple case folding.
 #pragma once
 
 #include "grammar/expression/characters.h"
 
 namespace gen::grammar {
 
-/// The set and every character that differs from a member by its case alone: of k, also K and the
+/// The set and every character that differs from a member only in case: for k, also K and the
 /// Kelvin sign. Cost: linear in the set for ASCII, else one pass over the table.
 CharSet without_case(const CharSet& set);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reader of regular expressions, see regex.h. Open groups are kept on a stack of its own.
+// The parser of regular expressions, see regex.h. Open groups are on an explicit stack.
 #include "grammar/regex/regex.h"
 
 #include <optional>
@@ -25,7 +25,7 @@ struct Alternative {
 
 struct Group {
   size_t begin = 0;
-  RegexFlags outside;  // the flags that hold again behind it
+  RegexFlags outside;  // the flags that apply again after the group
   std::optional<Assertion> asks;
   std::vector<ExprId> choices;
   Alternative now;
@@ -87,7 +87,7 @@ class RegexReader : RegexClassReader {
       if (rust())
         return fail(std::string(1, c) + " is not supported: a terminal is matched as a whole");
       const size_t begin = at_++;
-      // At the ends of the whole they need no automaton.
+      // At the ends of the whole pattern they need no automaton.
       const bool outside = open_.size() == 1;
       if (c == '^' && outside && now.parts.empty()) {
         now.from_start = true;
@@ -150,7 +150,7 @@ class RegexReader : RegexClassReader {
       if (!rust()) return error_at(text_, begin, "flags of a group are not supported");
       ++at_;
       GEN_TRY(group_flags());
-      if (take(")")) return {};  // until the end of the group around it
+      if (take(")")) return {};  // until the end of the surrounding group
       ++at_;
     }
     if (asks && rust()) return error_at(text_, begin, "lookaround is not supported");
@@ -161,7 +161,7 @@ class RegexReader : RegexClassReader {
     return {};
   }
 
-  // As Rust has them: up to a ) or :.
+  // Flags in Rust's syntax: up to a ) or :.
   Status group_flags() {
     bool on = true;
     for (; peek() != ':' && peek() != ')'; ++at_) {
@@ -178,14 +178,14 @@ class RegexReader : RegexClassReader {
         return fail("bytes, (?-u), are not supported");
       } else if (c == 'U') {
         return fail("lazy quantifiers, (?U), are not supported");
-      } else if (c != 'm' && c != 'u') {  // m: of ^ and $, which there are not
+      } else if (c != 'm' && c != 'u') {  // m: for ^ and $, which are refused
         return fail("unknown flag of a group");
       }
     }
     return {};
   }
 
-  // What is read without its surroundings: backreferences are told from octal escapes by it.
+  // A first pass over the pattern, to distinguish backreferences from octal escapes.
   void count_captures() {
     bool in_class = false;
     for (size_t i = at_; i < text_.size(); ++i) {
@@ -202,7 +202,7 @@ class RegexReader : RegexClassReader {
     }
   }
 
-  // A lookahead may be repeated; then it asks the same again, or nothing.
+  // A lookahead may be repeated; it then asks the same again, or nothing.
   Status push_assertion(const Assertion& assertion, size_t begin) {
     if (!first_assertion_) first_assertion_ = begin;
     uint32_t min = 1;
@@ -218,7 +218,7 @@ class RegexReader : RegexClassReader {
     return {};
   }
 
-  // With the quantifier behind it.
+  // Adds an atom with its quantifier.
   Status push(ExprId expr) {
     Alternative& now = open_.back().now;
     uint32_t min = 1;
@@ -236,7 +236,7 @@ class RegexReader : RegexClassReader {
     return {};
   }
 
-  // False, with nothing read, if there is none.
+  // False, without reading anything, if there is none.
   Result<bool> quantifier(uint32_t* min, uint32_t* max) {
     *min = 0;
     *max = kUnbounded;
@@ -255,7 +255,7 @@ class RegexReader : RegexClassReader {
     if (end < text_.size() && text_[end] == ',') ++end;
     while (end < text_.size() && is_digit(text_[end])) ++end;
     if (end >= text_.size() || text_[end] != '}') {
-      at_ = begin;  // stands for itself
+      at_ = begin;  // an ordinary character
       return false;
     }
     *min = 0;
@@ -288,7 +288,7 @@ class RegexReader : RegexClassReader {
   ExprId any_text_ = Expressions::kEmpty;
   const DfaFuel fuel_;
   std::vector<Group> open_;
-  std::optional<size_t> first_assertion_;  // where it stands
+  std::optional<size_t> first_assertion_;  // its position
 };
 
 }  // namespace

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regular expressions of ECMA-262, over whole characters as with its flag u: alternatives, groups
-// (captures capture nothing), classes, `.`, \d \w \s \b, \p{...}, escapes, greedy and lazy
-// quantifiers (for membership they are one), ^ and $, lookahead and lookbehind. Where the flag u
-// would refuse, Annex B is followed: a `{` that begins no quantifier, a `]` or `}` alone and
-// escapes without a meaning stand for themselves, \101 is octal, sets in ranges are sets (refused
-// beside \p{...} or \u{...}, which only that flag has), lookaheads may be repeated. Refused by
-// name: backreferences and flags of groups. Surrogates are no characters: in classes they add
-// nothing.
+// Regular expressions of ECMA-262, over whole characters as with the flag u: alternatives, groups
+// (captures have no effect), classes, `.`, \d \w \s \b, \p{...}, escapes, greedy and lazy
+// quantifiers (equivalent for membership), ^ and $, lookahead and lookbehind. Where the flag u
+// would refuse a pattern, Annex B applies: a `{` that begins no quantifier, a single `]` or `}` and
+// unknown escapes are ordinary characters, \101 is octal, sets in ranges are sets (refused beside
+// \p{...} or \u{...}, which need that flag), lookaheads may be repeated. Refused by name:
+// backreferences and flags of groups. Surrogates are not characters: in classes they add nothing.
 //
-// The same reader takes patterns as Rust has them, which Lark files hold: \d \w \s are Unicode's,
-// `.` is all but \n, groups have flags, \pL \p{Greek} \x{e9} \U0001F999, {,n}; letters have no
-// escape without a meaning. Refused by name there: ^ $ \b and the like, lookaround, lazy
-// quantifiers, bytes (?-u), classes in classes.
+// The same parser reads patterns in Rust's syntax, as in Lark files: \d \w \s are Unicode's, `.` is
+// any character except \n, groups have flags, \pL \p{Greek} \x{e9} \U0001F999, {,n}; unknown letter
+// escapes are errors. Refused by name there: ^ $ \b and the like, lookaround, lazy quantifiers,
+// bytes (?-u), nested classes.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +23,8 @@
 namespace gen::grammar {
 
 enum class RegexMatch {
-  kWhole,   // texts that match from end to end; ^ and $ say nothing new
-  kSearch,  // texts that hold a match, as JSON Schema's "pattern" has it
+  kWhole,   // texts that match as a whole; ^ and $ at the ends have no effect
+  kSearch,  // texts that contain a match, as for JSON Schema's "pattern"
 };
 
 enum class RegexSyntax { kEcma, kRust };
@@ -39,14 +38,13 @@ struct RegexFlags {
 
 class RegexSets;
 
-/// kGrammar with line and column. Cost: linear, but for patterns with lookaround, borders of words,
-/// or ^ and $ inside: these become an automaton, within the fuel.
+/// kGrammar with line and column. Cost: linear, except for patterns with lookaround, word
+/// boundaries, or ^ and $ inside: these become an automaton, within the fuel.
 Result<ExprId> parse_regex(std::string_view pattern, RegexMatch match, Expressions& to,
                            const DfaFuel& fuel = {});
 
-/// A pattern as Rust has it, from `begin` to the end of `text`, which is UTF-8 and matches from end
-/// to end.
-/// kGrammar with the line and column in `text`. Cost: linear; nothing recurses.
+/// A pattern in Rust's syntax, from `begin` to the end of `text`, which is UTF-8; it matches whole
+/// texts. kGrammar with the line and column in `text`. Cost: linear; no recursion.
 Result<ExprId> parse_rust_regex(std::string_view text, size_t begin, RegexFlags flags,
                                 RegexSets& sets);
 

@@ -75,7 +75,7 @@ void RegexClassReader::skip(bool in_class) {
   }
 }
 
-// Rust has sets in sets, which we have not.
+// Rust has nested classes, which are not supported.
 Status RegexClassReader::refuse_in_class() const {
   if (!rust()) return {};
   const char c = peek();
@@ -110,7 +110,7 @@ Result<CharSet> RegexClassReader::char_class() {
     if (done()) return error_at(text_, begin, "[ without ]");
     CharSet ignored;
     GEN_ASSIGN(const std::optional<uint32_t> high, atom(&ignored, true));
-    if (!low || !high) {  // a set is no end of a range: all three stand for themselves
+    if (!low || !high) {  // a set cannot be the end of a range: all three are ordinary characters
       if (rust()) return error_at(text_, first, kNoRange);
       if (!set_in_range_) set_in_range_ = first;
       set.add('-', '-');
@@ -176,7 +176,7 @@ Result<std::optional<uint32_t>> RegexClassReader::atom(CharSet* set, bool in_cla
   return std::optional<uint32_t>(value);
 }
 
-// {name}; as Rust has it also {^name} and one letter.
+// {name}; in Rust's syntax also {^name} and a single letter.
 Status RegexClassReader::property(size_t begin, CharSet* set) {
   RegexSets::Name name;
   name.negated = peek() == 'P';
@@ -199,7 +199,7 @@ Status RegexClassReader::property(size_t begin, CharSet* set) {
   return {};
 }
 
-// \1 and so on: of a group, or octal, or the digit itself.
+// \1 and so on: a backreference, an octal escape, or the digit itself.
 Result<uint32_t> RegexClassReader::digits_escape(size_t begin, bool in_class) {
   uint64_t group = 0;
   for (size_t i = 0; is_digit(peek(i)) && group <= n_captures_; ++i) {
@@ -220,7 +220,7 @@ bool RegexClassReader::hexadecimal_at(size_t ahead) const {
   const char lower = static_cast<char>(peek(ahead) | 0x20);
   return is_digit(peek(ahead)) || (lower >= 'a' && lower <= 'f');
 }
-// Whether so many hexadecimal digits come next.
+// Whether that many hexadecimal digits come next.
 bool RegexClassReader::hexadecimal_ahead(size_t digits) const {
   for (size_t i = 0; i < digits; ++i) {
     if (!hexadecimal_at(i)) return false;
@@ -246,7 +246,7 @@ Result<uint32_t> RegexClassReader::letter_escape(char c, size_t begin, bool in_c
       if (is_letter(peek()) || (in_class && (is_digit(peek()) || peek() == '_'))) {
         return static_cast<uint32_t>(text_[at_++]) % 32;
       }
-      at_ = begin + 1;  // the \ stands for itself, and so does the c
+      at_ = begin + 1;  // the \ and the c are ordinary characters
       return uint32_t{'\\'};
     case 'x':
       if (hexadecimal_ahead(2)) return hexadecimal(2);
@@ -280,7 +280,7 @@ Result<uint32_t> RegexClassReader::unicode() {
   return high;
 }
 
-// Behind the {.
+// After the {.
 Result<uint32_t> RegexClassReader::in_braces(size_t begin) {
   uint32_t value = 0;
   for (++at_; !take("}");) {
@@ -291,7 +291,7 @@ Result<uint32_t> RegexClassReader::in_braces(size_t begin) {
   return value;
 }
 
-// Letters without a meaning are refused.
+// Unknown letter escapes are refused.
 Result<uint32_t> RegexClassReader::rust_escape(char c, size_t begin) {
   if (is_digit(c)) {
     return error_at(text_, begin, "backreferences and octal codes are not supported");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one character of a pattern may be: escapes, and classes in brackets.
+// Single characters of a pattern: escapes, and classes in brackets.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ inline constexpr const char* kNoRange = "a set is no end of a range";
 
 class RegexClassReader : protected TextReader {
  protected:
-  /// `n_captures` tells backreferences from octal escapes.
+  /// `n_captures` distinguishes backreferences from octal escapes.
   RegexClassReader(std::string_view text, const RegexFlags& flags, RegexSets& sets)
       : TextReader(text), flags_(flags), sets_(sets) {}
 
@@ -29,16 +29,16 @@ class RegexClassReader : protected TextReader {
   Result<CharSet> char_class();
   /// A character, or none where a set such as \d was added to `set`.
   Result<std::optional<uint32_t>> atom(CharSet* set, bool in_class);
-  /// What `.` is.
+  /// The meaning of `.`.
   [[nodiscard]] CharSet any_but_line_ends() const;
-  /// With the flag x, what says nothing: white space, and comments outside of classes.
+  /// With the flag x: skips white space, and comments outside of classes.
   void skip(bool in_class = false);
 
-  RegexFlags flags_;  // those that hold here
+  RegexFlags flags_;  // the current flags
   RegexSets& sets_;
-  size_t n_captures_ = 0;  // with which a \1 is a backreference
-  // Of ECMA-262: something that only the flag u reads is there; where a set ends a range, which
-  // that flag refuses.
+  size_t n_captures_ = 0;  // up to which \1 and so on are backreferences
+  // For ECMA-262: whether the pattern has something that needs the flag u; and where a set ends a
+  // range, which that flag refuses.
   bool needs_flag_u_ = false;
   std::optional<size_t> set_in_range_;
 

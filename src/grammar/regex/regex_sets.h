@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets of characters that patterns name. They are kept, as those of properties are large, and a
-// file with many patterns repeats them.
+// Named sets of characters in patterns. They are cached, because those of properties are large, and
+// a file with many patterns repeats them.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ class RegexSets {
  public:
   explicit RegexSets(Expressions& to) : to_(to) {}
 
-  /// What \p{name} means, or \P{name}; null if it is not known. As Rust has it, the name may be
+  /// The meaning of \p{name} or \P{name}; null if it is unknown. In Rust's syntax the name may be
   /// that of a script alone, and "\\w" is Unicode's \w.
   struct Name {
     std::string text;
     bool negated = false;
     bool of_rust = false;
-    bool any_case = false;  // before it is negated
+    bool any_case = false;  // applied before negation
     auto operator<=>(const Name&) const = default;
   };
   const CharSet* named(const Name& name);

@@ -9,8 +9,8 @@
 
 namespace gen::grammar {
 
-/// What \p{text} means: "Lu", "Letter", "gc=Lu", "Script=Greek", "scx=Grek", "Alphabetic", "Any".
-/// None if it is not known. Surrogates are never members.
+/// The meaning of \p{text}: "Lu", "Letter", "gc=Lu", "Script=Greek", "scx=Grek", "Alphabetic",
+/// "Any". None if it is unknown. Surrogates are never members.
 std::optional<CharSet> unicode_set(std::string_view text);
 
 }  // namespace gen::grammar

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays as expressions: first items one by one, all others counted. Where items must be counted by
-// what they hold (contains), the counts are nodes of a diagram. Items that must differ are members
-// that come once if they can have few values, else the array is watched beside the grammar
-// (json_text.h).
+// Arrays as expressions: the first items individually, all others counted. Where items must be
+// counted by their content (contains), the counts are nodes of a diagram. Items that must differ
+// are members that occur once if they have few possible values; otherwise the array is watched
+// beside the grammar (json_text.h).
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -21,7 +21,7 @@ constexpr uint32_t kMaxNodes = 4096;
 constexpr size_t kMaxCounters = 16;
 constexpr size_t kMaxDistinct = MemberSet::kBits;
 
-// Items of which `rest` holds, counted from number `from` on.
+// The items that match `rest`, counted from number `from` on.
 struct Counter {
   Literals rest;
   uint32_t from = 0;
@@ -117,8 +117,8 @@ class ArrayBuilder {
     return why.empty() ? "" : ", " + why;
   }
 
-  // Whether items can be told apart beside the grammar: whatever items there are, one that must
-  // come can be another one.
+  // Whether the rule can be enforced beside the grammar: whatever the items so far, every mandatory
+  // item must be able to differ from them.
   Status check_watched() {
     if (!parts_.watched) {
       return maker_.refuse(unique_, "uniqueItems",
@@ -138,8 +138,8 @@ class ArrayBuilder {
     return {};
   }
 
-  // The items that the array lacks can always be other ones if each kind of them has enough values:
-  // what was taken of those that count was counted.
+  // Missing items can always differ if each kind of them has enough values: for items that count,
+  // the number of used values is known.
   Status check_counter() {
     const Counter& one = counters_[0];
     if (counters_.size() > 1 || n_first_ > 0 || one.rest.size() != 1) {
@@ -151,7 +151,7 @@ class ArrayBuilder {
     counted.push_back(one.rest[0]);
     if (one.max != kUnbounded) others.push_back(!one.rest[0]);
     const auto check = [&](const Literals& literals, uint32_t count, const char* which) -> Status {
-      if (count <= 1) return {};  // one that there is has not been taken
+      if (count <= 1) return {};  // a single item cannot be a duplicate
       GEN_ASSIGN(const bool enough, maker_.has_values(literals, count));
       if (enough) return {};
       return maker_.refuse(unique_, "uniqueItems",
@@ -162,10 +162,9 @@ class ArrayBuilder {
     return check(others, size_.min > one.min ? size_.min : 0, "need not count");
   }
 
-  // Whether an item can always come once more: the first one, if there may be as many as there
-  // will.
+  // Whether an item can always be repeated: the first one, if there may be as many as required.
   Status check_repeats() {
-    // Masks look at brackets behind items that are held alone: behind fewer none may come.
+    // Masks examine closing brackets after items that must differ; with fewer items none may occur.
     size_.min = std::max(size_.min, 2U);
     if (!parts_.watched) {
       return maker_.refuse(repeats_, "uniqueItems",
@@ -176,7 +175,8 @@ class ArrayBuilder {
                          "its negation together with maxItems, contains or single items");
   }
 
-  // Of first items with one value each, as those of const, it is known now whether they differ.
+  // For first items with one value each, such as const, it is decided at compile time whether they
+  // differ.
   Status settle() {
     const uint32_t last = std::min({n_first_, size_.max, uint32_t{kMaxDistinct}});
     std::vector<const JsonValue*> all;
@@ -187,7 +187,7 @@ class ArrayBuilder {
       const bool none = values.empty() || std::any_of(all.begin(), all.end(), [&](const auto* one) {
                           return json_equal(*one, *values[0]);
                         });
-      if (none) {  // and no array goes as far as there
+      if (none) {  // and no array is that long
         size_.max = settled_;
         n_first_ = settled_;
         break;
@@ -198,11 +198,11 @@ class ArrayBuilder {
     return {};
   }
 
-  // From the back: the rest, then one item more before it.
+  // From the end: the rest, then one more item before it.
   Result<ExprId> plain() {
     GEN_ASSIGN(const ExprId other, item(literals_of(n_first_)));
     const ExprId next = parts_.all({comma_, other});
-    ExprId behind = Expressions::kEmpty;  // of the items before
+    ExprId behind = Expressions::kEmpty;  // after the previous items
     const uint32_t min = size_.min > n_first_ ? size_.min - n_first_ : 0;
     const uint32_t max = size_.max == kUnbounded ? kUnbounded : size_.max - n_first_;
     if (n_first_ > 0) {
@@ -224,7 +224,7 @@ class ArrayBuilder {
   }
 
   Result<ExprId> counted() {
-    // Nodes: how many items there are, as far as that matters, and each counter's count.
+    // Nodes: the number of items, as far as it matters, and the count of each counter.
     const bool sized = size_.min > 0 || size_.max != kUnbounded;
     const uint32_t last =
         std::max(sized ? (size_.max != kUnbounded ? size_.max : size_.min) : 0, n_first_);
@@ -239,7 +239,8 @@ class ArrayBuilder {
       return maker_.refuse(clause_.done[0].schema, "contains", "too many counts");
     }
     Diagram diagram;
-    node(std::vector<uint32_t>(counters_.size() + 2, 0));  // the last: whether there are any
+    node(std::vector<uint32_t>(counters_.size() + 2, 0));  // the last element: whether there are
+                                                           // any items
     for (uint32_t at = 0; at < nodes.size(); ++at) {
       if (nodes.size() > kMaxNodes) {
         return maker_.refuse(clause_.done[0].schema, "contains", "too many counts");
@@ -251,7 +252,7 @@ class ArrayBuilder {
       diagram.final.push_back(final);
       if (size_.max != kUnbounded && state[0] == size_.max) continue;
       const ExprId begin = state.back() != 0 ? comma_ : Expressions::kEmpty;
-      // Which counters count this item, and which must not.
+      // All combinations of counters that count this item and counters that must not.
       const size_t n_ways = size_t{1} << counters_.size();
       for (size_t way = 0; way < n_ways; ++way) {
         GEN_TRY(maker_.spend(clause_.done[0].schema));
@@ -271,7 +272,7 @@ class ArrayBuilder {
             literals.insert(literals.end(), counter.rest.begin(), counter.rest.end());
             ++to[c + 1];
           } else if (limited) {
-            // What must not hold is one literal.
+            // What must not hold is a single literal.
             for (const Literal literal : counter.rest) {
               literals.push_back(!literal);
             }
@@ -287,7 +288,7 @@ class ArrayBuilder {
     return whole(to_.diagram(std::move(diagram)));
   }
 
-  // All items are of few values: members that come once, in any order.
+  // All items have few possible values: they become members that occur once, in any order.
   Result<std::optional<ExprId>> distinct() {
     using Made = std::optional<ExprId>;
     if (n_first_ > 0 || !counters_.empty()) return Made();
@@ -308,7 +309,7 @@ class ArrayBuilder {
     }
     const ExprId members = values.empty() ? Expressions::kNever : to_.members(std::move(list));
     ByteSet end = ByteSet::one(']');
-    end.add(kEndApart);  // of an array that is watched for another schema
+    end.add(kEndApart);  // for an array that is watched for another schema
     end_ = to_.bytes(end);
     unique_ = nullptr;  // needs no watching
     return Made(
@@ -323,9 +324,9 @@ class ArrayBuilder {
   uint32_t n_first_ = 0;
   std::vector<Counter> counters_;
   const JsonValue* unique_ = nullptr;
-  const JsonValue* repeats_ = nullptr;  // where two items must be equal
-  uint32_t settled_ = 0;                // items that differ whatever comes
-  ExprId comma_ = 0;                    // with space behind it
+  const JsonValue* repeats_ = nullptr;  // if two items must be equal
+  uint32_t settled_ = 0;                // items that differ in any case
+  ExprId comma_ = 0;                    // with white space after it
   ExprId end_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the builders of objects and arrays share with that of values (schema.cpp).
+// Interfaces shared by the builders of objects, arrays and values (schema.cpp).
 #pragma once
 
 #include <functional>
@@ -13,20 +13,20 @@
 
 namespace gen::grammar {
 
-/// Expressions that all values have in common.
+/// Expressions shared by all values.
 struct JsonParts {
   Expressions* to = nullptr;
-  ExprId space = Expressions::kEmpty;  // white space, perhaps none
+  ExprId space = Expressions::kEmpty;  // white space, possibly none
   ExprId character = 0;                // of a string
-  ExprId comma = 0;                    // with space behind it
-  ExprId colon = 0;                    // with space on both sides
-  bool watched = false;                // arrays may be, see json_text.h
-  bool names_watched = false;          // of objects: none comes twice, whatever the grammar says
-  /// Of a value for which the literals hold, without space.
+  ExprId comma = 0;                    // with white space after it
+  ExprId colon = 0;                    // with white space on both sides
+  bool watched = false;                // arrays may be watched, see json_text.h
+  bool names_watched = false;          // duplicate names are refused beside the grammar
+  /// The expression of a value for which the literals hold, without white space.
   std::function<Result<ExprId>(const Literals&)> value;
-  /// Any spelling of the strings, with their quotes.
+  /// The JSON texts of the strings, with their quotes.
   std::function<Result<ExprId>(const Dfa&)> strings;
-  /// ... that are patterns.
+  /// ... of strings that are patterns.
   std::function<Result<ExprId>()> patterns;
   /// ... of a name.
   std::function<Result<ExprId>(const std::string&)> key;
@@ -42,9 +42,9 @@ struct JsonParts {
   }
 };
 
-/// The texts of objects that fit the clause.
+/// The JSON texts of objects that satisfy the clause.
 Result<ExprId> object_expression(const JsonParts& parts, ClauseMaker& maker, const Clause& clause);
-/// The texts of arrays that fit the clause.
+/// The JSON texts of arrays that satisfy the clause.
 Result<ExprId> array_expression(const JsonParts& parts, ClauseMaker& maker, const Clause& clause);
 
 }  // namespace gen::grammar

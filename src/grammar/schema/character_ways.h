@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where characters lead to, by ranges, for automata that spell characters as digits or bytes.
+// Transitions on ranges of characters, for automata that write characters as digits or bytes.
 #pragma once
 
 #include <algorithm>
@@ -8,17 +8,17 @@
 
 namespace gen::grammar {
 
-/// Characters of a range that lead to one state.
+/// A transition on a range of characters.
 struct Way {
   uint32_t low;
   uint32_t high;
   uint32_t target;
   auto operator<=>(const Way&) const = default;
 };
-using Ways = std::vector<Way>;  // in order, apart
+using Ways = std::vector<Way>;  // sorted, disjoint
 
-/// Fills `part` with what `ways` say of [low, high], counted from `low`; neighbours that lead to
-/// one state are joined.
+/// Fills `part` with the transitions of `ways` on [low, high], relative to `low`; adjacent ranges
+/// with the same target are merged.
 inline void slice(const Ways& ways, uint32_t low, uint32_t high, Ways* part) {
   part->clear();
   for (const Way& way : ways) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clauses: what a schema, or several together, ask of a value of one JSON type. A literal is a
-// schema that must hold, or must not; literals are taken apart into constraints, and where a
-// keyword leaves a choice (anyOf, or the negation of what asks for several things) into several
-// clauses, of which a valid value fits at least one.
+// Clauses: the constraints of one or several schemas on a value of one JSON type. A literal is a
+// schema that must hold, or must not. Literals are decomposed into constraints and, where a keyword
+// leaves a choice (anyOf, or the negation of a conjunction), into several clauses; a valid value
+// satisfies at least one of them.
 #pragma once
 
 #include <compare>
@@ -22,7 +22,7 @@ namespace gen::grammar {
 struct Literal {
   const JsonValue* schema = nullptr;
   bool negated = false;
-  uint32_t scope = 0;  // what dynamic references lead to there (SchemaDocument::enter)
+  uint32_t scope = 0;  // determines the targets of dynamic references (SchemaDocument::enter)
   bool operator==(const Literal&) const = default;
   std::strong_ordering operator<=>(const Literal& other) const {
     const auto place = [](const JsonValue* value) { return value == nullptr ? 0 : value->order; };
@@ -31,29 +31,29 @@ struct Literal {
   }
   [[nodiscard]] Literal operator!() const { return {schema, !negated, scope}; }
 };
-/// All of them hold; in order, each once.
+/// A conjunction; sorted, without duplicates.
 using Literals = std::vector<Literal>;
 
 struct Constraint {
   enum class Kind : uint8_t {
     kDfa,         // string: the value is in `dfa`, or not
     kPattern,     // string: the value is a pattern (pattern_check.h), or not
-    kNumber,      // number: `number` is true of it, or not
+    kNumber,      // number: `number` holds for it, or not
     kSize,        // string, array, object: min to max characters, items, members
-    kItems,       // array: `literals` of the first items, `rest` of all others
-    kItem,        // array: `rest` of item number `min`, which is there
-    kContains,    // array: min to max items of which `rest` holds
-    kSomeBehind,  // array: `rest` of an item from number `min` on
-    kUnique,      // array: all items differ, or two do not
+    kItems,       // array: `literals` for the first items, `rest` for all others
+    kItem,        // array: `rest` for item number `min`, which exists
+    kContains,    // array: min to max items match `rest`
+    kSomeBehind,  // array: an item from number `min` on matches `rest`
+    kUnique,      // array: all items differ, or two are equal
     kMembers,     // object: properties and patternProperties of `schema`
-    kOthers,      // object: `rest` of members of which none of `named` speaks
-    kRequired,    // object: `name` is there
-    kAbsent,      // object: it is not
-    kMember,      // object: `rest` of member `name`, if it is there
-    kSomeMember,  // object: `rest` of a member that matches `pattern`, or of which none of `named`
-                  // speaks
-    kNames,       // object: `rest` of all names
-    kSomeName,    // object: `rest` of some name
+    kOthers,      // object: `rest` for members that no schema in `named` mentions
+    kRequired,    // object: member `name` exists
+    kAbsent,      // object: member `name` does not exist
+    kMember,      // object: `rest` for member `name`, if it exists
+    kSomeMember,  // object: a member that matches `pattern`, or that no schema in `named` mentions,
+                  // matches `rest`
+    kNames,       // object: `rest` for all names
+    kSomeName,    // object: `rest` for some name
   };
   Kind kind = Kind::kDfa;
   bool negated = false;
@@ -63,9 +63,9 @@ struct Constraint {
   std::shared_ptr<const NumberTerm> number;
   Literals literals;
   Literals rest;
-  const JsonValue* schema = nullptr;  // where it comes from
+  const JsonValue* schema = nullptr;  // its origin
   uint32_t scope = 0;                 // of `schema`
-  /// Schemas whose properties and patternProperties speak of members.
+  /// Schemas whose properties and patternProperties mention members.
   std::vector<const JsonValue*> named;
   std::string name;
   const std::string* pattern = nullptr;
@@ -75,11 +75,11 @@ struct Option {
   Literals literals;
   std::vector<Constraint> constraints;
 };
-/// At least one of them holds. None: nothing does.
+/// A disjunction; an empty one is false.
 using Options = std::vector<Option>;
 
 struct Clause {
-  Literals open;  // to be taken apart
+  Literals open;  // not decomposed yet
   Literals done;
   std::vector<Constraint> constraints;
   std::vector<Options> choices;

@@ -26,73 +26,72 @@ class ClauseMaker {
     document_.number(&never_);
   }
 
-  /// The clauses of values of the type; none if there is no such value. kGrammar for what is
-  /// refused.
+  /// The clauses for values of the type; none if there is no such value. kGrammar for refused
+  /// schemas.
   Result<std::vector<Clause>> clauses(JsonType type, const Literals& literals);
-  /// True if no value fits; where that takes too long to find out, false.
+  /// True if no value satisfies the literals; false if that takes too long to decide.
   Result<bool> is_empty(const Literals& literals);
-  /// In order, without those that always hold; `*never` if one never does.
+  /// Sorted, without those that always hold; sets `*never` if one never does.
   Literals normal(Literals literals, bool* never) const;
 
   using SharedDfa = std::shared_ptr<const Dfa>;
-  /// Of `keyword` ("pattern" or "patternProperties") of the schema.
+  /// The automaton of `keyword` ("pattern" or "patternProperties") of the schema.
   Result<SharedDfa> pattern(const JsonValue* schema, const char* keyword, const std::string& text);
   const SharedDfa& any_string();
-  /// What the string constraints of a clause leave, without their lengths: null for all strings.
-  /// Where they are few, kPattern is minded; else see must_be_patterns().
+  /// The strings that satisfy the string constraints of a clause, without their lengths: null for
+  /// all strings. kPattern is applied if they are few; otherwise see must_be_patterns().
   Result<SharedDfa> strings_of(const Clause& clause);
-  /// Whether the strings must be patterns beside being in `strings` (of strings_of), which then is
-  /// null. kGrammar if that is asked for together with something else.
+  /// Whether the strings must be patterns in addition to being in `strings` (of strings_of), which
+  /// is null then. kGrammar if that is combined with other constraints.
   Result<bool> must_be_patterns(const Clause& clause, const SharedDfa& strings);
   Result<SharedDfa> numbers_of(const Clause& clause);
-  /// Those of `numbers` (of numbers_of), of `strings` (of strings_of) that the plain style has; all
-  /// of them where it has none.
+  /// The plain texts of `numbers` (of numbers_of) or of `strings` (of strings_of); all of them if
+  /// none is plain.
   Result<SharedDfa> plain_numbers_of(const Clause& clause, const SharedDfa& numbers);
-  /// The same where the numbers are a few values, which makes no automaton of all their spellings;
-  /// else null.
+  /// The same for a short list of numbers, without an automaton of all their texts; otherwise null.
   SharedDfa plain_list_of(const Clause& clause);
   Result<SharedDfa> plain_strings_of(const Clause& clause, const SharedDfa& strings);
-  /// The same numbers by fewer clauses: those that list theirs become one.
+  /// The same numbers in fewer clauses: those that list their values become one.
   Result<std::vector<Clause>> join_lists(std::vector<Clause> clauses);
   /// Of the kSize constraints.
   static Lengths size_of(const Clause& clause);
-  /// Names that a schema asks for: strings for which the literals hold. With `patterns`, which
-  /// becomes true if so, they may be those that are patterns, too.
+  /// Names for which the literals hold. With `patterns`, which is set to true in this case, they
+  /// may be the names that are patterns.
   Result<SharedDfa> names_of(const Literals& literals, bool* patterns = nullptr);
   /// Whether the literals hold for this name.
   Result<bool> fits_name(const Literals& literals, const std::string& name);
   /// Literals of the member `name`.
   Result<Literals> member_literals(const Clause& clause, const std::string& name);
-  /// Of a schema that stands in another, or is referred to there, one with this scope.
+  /// A literal for a subschema, or a referenced schema, in this scope.
   Literal literal(const JsonValue& schema, uint32_t scope, bool negated = false) {
     return {&schema, negated, document_.enter(scope, &schema)};
   }
-  /// A schema of which at least one of these holds.
+  /// A schema that requires at least one of these.
   Literal any_of(Literals literals);
-  /// A schema that only this value fits.
+  /// A schema that only this value satisfies.
   Literal exactly(const JsonValue& value);
-  /// All values for which the literals hold, and perhaps some more, each once; false if they may be
-  /// more than `most`.
+  /// A superset of the values for which the literals hold, without duplicates; false if there may
+  /// be more than `most`.
   Result<bool> few_values(const Literals& literals, size_t most,
                           std::vector<const JsonValue*>* out);
-  /// Whether at least `count` values fit; false where that is not sure.
+  /// Whether at least `count` values satisfy the literals; false if that is not certain.
   Result<bool> has_values(const Literals& literals, uint32_t count);
   [[nodiscard]] Status refuse(const JsonValue* schema, std::string_view keyword,
                               std::string_view why) const;
-  /// A failure of what is made of the clause: with a keyword and its place if it has none yet.
+  /// Adds a keyword and its position to an error from a clause, if it has none yet.
   [[nodiscard]] Status placed(const Status& why, JsonType type, const Clause& clause) const;
   [[nodiscard]] Status placed(const Status& why, const JsonValue* schema,
                               std::string_view keyword) const;
-  /// Begins to look for what is empty anew.
+  /// Resets conflict().
   void forget() {
     empty_.clear();
     conflict_.clear();
     work_ = 0;
   }
-  /// What `is_empty` found first that cannot be; empty if nothing.
+  /// The first contradiction that `is_empty` found; empty if none.
   [[nodiscard]] const std::string& conflict() const noexcept { return conflict_; }
   Status spend(const JsonValue* schema, uint64_t work = 1);
-  /// Some object's members come in any order, though the style prefers one.
+  /// Records that the members of some object come in any order, although the style prefers one.
   void tell_any_order() noexcept { report_.any_order = true; }
   [[nodiscard]] SchemaDocument& document() const noexcept { return document_; }
   [[nodiscard]] const SchemaOptions& options() const noexcept { return options_; }
@@ -106,8 +105,8 @@ class ClauseMaker {
     uint32_t scope = 0;
     Draft draft = Draft::k2020;
   };
-  // Made by any_of() and exactly(), and understood in every draft. The text of a schema is UTF-8,
-  // so that it cannot have them.
+  // Keywords made by any_of() and exactly(), valid in every draft. They are not UTF-8, so no
+  // schema's text can contain them.
   static constexpr const char* kAnyOf =
       "\xFF"
       "any";
@@ -122,7 +121,6 @@ class ClauseMaker {
   Result<bool> possible(JsonType type, const Clause& clause);
   Result<bool> may_be(JsonType type, const Clause& clause);
   bool put(JsonType type, Options options, Clause* clause);
-  Result<bool> put_literal(JsonType type, Literal literal, Clause* clause);
   enum class Quick { kNever, kAlways, kOpen };
   Quick quick(JsonType type, Literal literal) const;
 
@@ -140,9 +138,9 @@ class ClauseMaker {
   // one_of.cpp
   struct Alternative {
     Literal literal;
-    std::vector<size_t> beside;  // others that may hold of the same value, by number
+    std::vector<size_t> beside;  // other alternatives that may hold for the same value, by number
   };
-  /// Those of `all` that a value of the type may fit.
+  /// The alternatives of `all` that a value of the type may satisfy.
   Result<std::vector<Alternative>> alternatives(const Keyword& k, const Literals& all);
   Result<Options> one_of(const Keyword& k);
   Status items_of(const Keyword& k, Constraint* out);
@@ -156,7 +154,6 @@ class ClauseMaker {
   Result<std::vector<Seen>> seen_both(const std::vector<Seen>& a, const std::vector<Seen>& b);
   static bool leads_items(const JsonValue* schema, const std::string& key);
   static bool leads_members(const JsonValue* schema, const std::string& key);
-  Status check_schema(const Keyword& k, const JsonValue& value) const;
   using SharedTerm = std::shared_ptr<const NumberTerm>;
   Result<SharedTerm> number_term(const Keyword& k);
 
@@ -174,13 +171,13 @@ class ClauseMaker {
   Result<bool> has_members(const Clause& clause, uint32_t count);
 
   JsonValue always_ = JsonValue::of_bool(true);
-  JsonValue never_ = JsonValue::of_bool(false);  // the schema of what may not come
+  JsonValue never_ = JsonValue::of_bool(false);  // the schema that no value satisfies
   std::string conflict_;
-  mutable bool refused_ = false;  // by refuse(), so that the failure under way names its place
+  mutable bool refused_ = false;  // set by refuse(), so that the current error names its position
   uint64_t work_ = 0;
   int depth_ = 0;
   const JsonValue& keep(JsonValue value);
-  /// How many of the string automata and number terms given so far were new before this one was.
+  /// How many distinct string automata and number terms were given before this one.
   uint32_t met_before(const void* automaton);
 
   std::deque<JsonValue> made_;
@@ -202,7 +199,7 @@ class ClauseMaker {
   SharedDfa plain_numbers_;
   std::map<std::string, SharedTerm> terms_;  // by keyword and value
   std::map<const JsonValue*, SharedTerm> value_terms_;
-  std::vector<SharedTerm> joined_;  // kept, so that addresses stay theirs
+  std::vector<SharedTerm> joined_;  // kept, so that their addresses stay unique
   std::map<std::pair<uint64_t, int64_t>, SharedTerm> multiples_;  // of join_multiples()
   std::map<std::vector<std::pair<const NumberTerm*, bool>>, SharedDfa> numbers_;
   std::map<std::pair<SharedDfa, SharedDfa>, SharedDfa> products_;  // of numbers that both have

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which texts of a clause the plain style has (json_style.h), see clause_maker.h.
+// The plain texts of a clause (json_style.h), see clause_maker.h.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -19,8 +19,8 @@ using TermKind = NumberTerm::Kind;
 
 // Numbers of more digits are written with an exponent, as JavaScript does.
 constexpr int64_t kMaxWritten = 21;
-constexpr int64_t kMaxZeros = 6;         // behind the point, before other digits
-constexpr int64_t kMaxWholeDigits = 40;  // that a bound of whole numbers may ask for
+constexpr int64_t kMaxZeros = 6;         // after the point, before other digits
+constexpr int64_t kMaxWholeDigits = 40;  // that a bound of whole numbers may require
 
 // The shortest text of a value; `whole`: without an exponent.
 std::string text_of(const Decimal& value, bool whole) {
@@ -56,14 +56,14 @@ bool is_whole(const NumberLiteral& one) {
   }
 }
 
-// What the limits leave room for.
+// The number format that the bounds allow.
 PlainNumbers shape_of(const std::vector<NumberLiteral>& terms) {
   PlainNumbers shape;
   shape.whole = std::any_of(terms.begin(), terms.end(), is_whole);
   uint32_t places = kUnbounded;
   for (const NumberLiteral& one : terms) {
     for (const Decimal& value : one.term->values) {
-      const int64_t size = value.exponent + 1;  // a number above a limit may be longer
+      const int64_t size = value.exponent + 1;  // a number beyond a bound may be longer
       if (shape.whole && size > PlainNumbers::kDigits && size <= kMaxWholeDigits) {
         shape.digits = std::max(shape.digits, static_cast<uint32_t>(size));
       }
@@ -107,7 +107,7 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::plain_numbers_of(const Clause& claus
   const uint32_t max_digits = options_.style.digits;
   std::vector<NumberLiteral> terms = number_literals(clause);
   PlainNumbers shape = shape_of(terms);
-  // Of values that are listed one text each.
+  // Listed values have one text each.
   if (SharedDfa list = plain_list_of(clause)) return known = std::move(list);
   if (max_digits != 0) {
     const bool whole = shape.whole;
@@ -116,8 +116,8 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::plain_numbers_of(const Clause& claus
     GEN_ASSIGN(Dfa made, combine(*numbers, plain_numbers(shape), Both::kAnd, options_.automata));
     return known = std::make_shared<const Dfa>(std::move(made));
   }
-  // Remainders may be too many to be counted along with digits. Where limits are far away nothing
-  // is plain.
+  // Remainders may be too many to be combined with digit counts. With distant bounds no text is
+  // plain.
   PlainNumbers long_ones = PlainNumbers::within(kUnbounded);
   long_ones.exponent_digits = 3;
   long_ones.whole = shape.whole;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strings and names that fit a clause, see clause_maker.h.
+// Strings and names that satisfy a clause, see clause_maker.h.
 #include <algorithm>
 #include <utility>
 
@@ -25,7 +25,7 @@ const ClauseMaker::SharedDfa& ClauseMaker::any_string() {
   return any_string_;
 }
 
-// Of the constraints that name an automaton; null if there are none.
+// The intersection of the constraints with automata; null if there are none.
 Result<ClauseMaker::SharedDfa> ClauseMaker::strings_of(const Clause& clause) {
   std::vector<std::pair<const Dfa*, bool>> all;
   for (const Constraint& one : clause.constraints) {
@@ -59,7 +59,7 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::strings_of(const Clause& clause) {
   return made;
 }
 
-// Whether that is plain for all of them: nothing in them has to fit something else.
+// Whether all of them are trivially patterns: no character in them needs a counterpart.
 Result<bool> ClauseMaker::are_patterns(const Dfa& strings) {
   std::vector<std::string> few;
   if (finite_strings(strings, kFewStrings, &few)) {
@@ -94,7 +94,7 @@ Result<bool> ClauseMaker::must_be_patterns(const Clause& clause, const SharedDfa
 }
 
 Result<ClauseMaker::SharedDfa> ClauseMaker::meet(std::vector<std::pair<const Dfa*, bool>> all) {
-  // Those that are not negated first.
+  // Non-negated ones first.
   std::sort(all.begin(), all.end(), [&](const auto& a, const auto& b) {
     return std::pair(a.second, met_before(a.first)) < std::pair(b.second, met_before(b.first));
   });
@@ -160,7 +160,7 @@ Result<ClauseMaker::SharedDfa> ClauseMaker::pattern(const JsonValue* schema, con
   if (!parsed.ok()) return refuse(schema, keyword, parsed.status().message());
   auto dfa = build_dfa(expressions, *parsed, options_.automata);
   if (!dfa.ok()) return refuse(schema, keyword, dfa.status().message());
-  // A pattern may match what is no character; strings hold none of that.
+  // A pattern may match bytes that are not characters; strings contain none.
   GEN_ASSIGN(Dfa strings, combine(*dfa, *any_string(), Both::kAnd, options_.automata));
   known = std::make_shared<const Dfa>(std::move(strings));
   return known;

@@ -12,7 +12,7 @@
 namespace gen::grammar {
 namespace {
 
-constexpr size_t kMaxMetaschemas = 8;  // each of the one before
+constexpr size_t kMaxMetaschemas = 8;  // each the metaschema of the previous one
 constexpr size_t kManyMembers = 32;
 constexpr size_t kLongestUri = 2048;  // of a resource
 
@@ -104,7 +104,7 @@ const std::string* text_of(const JsonValue& node, std::string_view name) {
   return found != nullptr && found->is(JsonType::kString) ? &found->text : nullptr;
 }
 
-// Of the metaschemas that json-schema.org publishes; nothing for those of others.
+// The draft of a metaschema published at json-schema.org; nothing for others.
 Result<std::optional<Draft>> draft_named(const std::string& uri) {
   using Named = std::optional<Draft>;
   const auto names = [&](const char* part) { return uri.find(part) != std::string::npos; };
@@ -131,7 +131,7 @@ Status SchemaDocument::add(std::string_view text, const std::string& uri, Draft 
   Relaxing without;
   GEN_TRY(find_dialect(read, &draft, &foreign, &without.ignored));
   if (!without.ignored.empty()) {
-    std::vector<std::string> untold;  // it is the metaschema that takes them away
+    std::vector<std::string> untold;  // not reported: the metaschema removes them
     relax(&read, without, &untold);
   }
   relax(&read, relaxing_, &told);
@@ -182,8 +182,8 @@ Result<SchemaDocument> SchemaDocument::read(std::string_view text, SchemaResolve
   return made;
 }
 
-// Of a document: what $schema names, a draft or a metaschema, and what the vocabularies of the
-// latter leave out. Without $schema it stays what it is.
+// For a document: the draft or metaschema that $schema names, and the keywords that the latter's
+// vocabularies omit. Without $schema nothing changes.
 Status SchemaDocument::find_dialect(const JsonValue& node, Draft* draft, bool* foreign,
                                     std::vector<std::string>* left_out) {
   const std::string* uri = text_of(node, "$schema");
@@ -220,11 +220,11 @@ Status SchemaDocument::find_dialect(const JsonValue& node, Draft* draft, bool* f
   return {};
 }
 
-// Identifiers of a node that is a schema; its place becomes that of what it holds.
+// Records the identifiers of a schema node; `place` becomes that of its children.
 Status SchemaDocument::identify(const JsonValue& node, Place* place) {
   const bool whole = place->parent == nullptr;
   const auto id_of = [&] { return text_of(node, place->draft == Draft::k4 ? "id" : "$id"); };
-  // A resource inside another may be of another draft.
+  // A nested resource may have another draft.
   if (!whole && (text_of(node, "$id") != nullptr || id_of() != nullptr)) {
     if (const std::string* schema = text_of(node, "$schema")) {
       const auto named = draft_named(*schema);
@@ -274,7 +274,7 @@ Status SchemaDocument::scan(const JsonValue& root, Place root_place) {
     Place place;
     bool is_schema;
   };
-  std::vector<Open> open;  // what comes first is last; nothing recurses
+  std::vector<Open> open;  // the next one is last; no recursion
   open.push_back({&root, std::move(root_place), true});
   while (!open.empty()) {
     if (!goes_on(building_, 1)) return building_->status();
@@ -337,7 +337,7 @@ std::string SchemaDocument::pointer_of(const JsonValue* node) const {
   return pointer;
 }
 
-// As find() does; where there are many, of a table.
+// Like find(), with a table if there are many members.
 const JsonValue* SchemaDocument::member(const JsonValue& node, const std::string& name) {
   if (node.members.size() < kManyMembers) return node.find(name);
   Members& table = members_[&node];
@@ -409,7 +409,7 @@ uint32_t SchemaDocument::enter(uint32_t scope, const JsonValue* node) {
   const auto anchors = dynamic_.find(place->second.resource);
   if (anchors == dynamic_.end()) return scope;
   Scope made = scopes_[scope];
-  made.insert(anchors->second.begin(), anchors->second.end());  // those further out win
+  made.insert(anchors->second.begin(), anchors->second.end());  // outer anchors take precedence
   const auto known = std::find(scopes_.begin(), scopes_.end(), made);
   if (known != scopes_.end()) return static_cast<uint32_t>(known - scopes_.begin());
   scopes_.push_back(std::move(made));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A schema document: its draft, its resources ($id) and anchors, and what a reference leads to.
+// A schema document: its draft, its resources ($id) and anchors, and the targets of references.
 #pragma once
 
 #include <cstdint>
@@ -20,42 +20,42 @@ namespace gen::grammar {
 
 enum class Draft : uint8_t { k4, k6, k7, k2019, k2020 };
 
-/// The text of the schema document with this URI (without fragment), or nothing if it is not
-/// known.
+/// The text of the schema document with this URI (without fragment), or nothing if it is unknown.
 using SchemaResolver = std::function<std::optional<std::string>(const std::string& uri)>;
 
-/// How messages call the root, whose pointer is empty.
+/// The name of the root in messages, because its pointer is empty.
 inline constexpr const char* kRoot = "#";
 
 class SchemaDocument {
  public:
-  /// kGrammar if the text is no JSON, no schema, or of an unknown draft. What references lead to
-  /// outside is asked of `resolver`. `relaxed`, which lives as long, gets what `relaxing` takes
-  /// from it and from those; `building`, which may be null, as well.
+  /// kGrammar if the text is not JSON, not a schema, or of an unknown draft. `resolver` is asked
+  /// for documents that references point to. `relaxed`, which must outlive this object, receives
+  /// the keywords that `relaxing` removes from this document and from those; the same holds for
+  /// `building`, which may be null.
   static Result<SchemaDocument> read(std::string_view text, SchemaResolver resolver = {},
                                      Relaxing relaxing = {},
                                      std::vector<std::string>* relaxed = nullptr,
                                      Building* building = nullptr);
 
   [[nodiscard]] const JsonValue& root() const noexcept { return *texts_[0]; }
-  /// 2020-12 for what is not of a document.
+  /// 2020-12 for nodes that belong to no document.
   [[nodiscard]] Draft draft_of(const JsonValue* node) const;
-  /// Where it stands, as a JSON pointer, behind URI and # in another document; empty for the root
-  /// and for what is of none.
+  /// The JSON pointer of a node, after URI and # in another document; empty for the root and for
+  /// nodes of no document.
   [[nodiscard]] std::string pointer_of(const JsonValue* node) const;
-  /// What `reference`, which stands in `from`, leads to; null if to nothing that is known. kGrammar
-  /// if it leads to a document that is no schema.
+  /// The target of `reference`, which occurs in `from`; null if it is unknown. kGrammar if it
+  /// points to a document that is not a schema.
   Result<const JsonValue*> resolve(const JsonValue* from, std::string_view reference);
 
-  /// Gives a value that is kept, and all in it, their places in the order of schemas: what is made
-  /// of a document does not depend on addresses.
+  /// Numbers a value and everything in it in the order of schemas, so that results do not depend on
+  /// addresses. The value must stay alive.
   void number(JsonValue* value);
 
-  /// Dynamic references lead to the anchor of the outermost resource that the way to them went
-  /// through. That is what a scope keeps: a number, 0 before anything; the one behind a way on to
+  /// A dynamic reference resolves to the anchor of the outermost resource on the path to it. A
+  /// scope records that path as a number, 0 at the start; this returns the scope after entering
   /// `node`.
   uint32_t enter(uint32_t scope, const JsonValue* node);
-  /// What a dynamic reference that would lead to `target` as a plain one leads to.
+  /// The target of a dynamic reference whose target as a plain reference is `target`.
   [[nodiscard]] const JsonValue* dynamic_target(const JsonValue* target, const std::string& name,
                                                 uint32_t scope) const;
 

@@ -9,7 +9,7 @@
 namespace gen::grammar {
 namespace {
 
-// Years divisible by 4 but for those by 100 that are not by 400 have a 29th of February.
+// Years divisible by 4, except those divisible by 100 but not by 400, have a 29th of February.
 std::string date() {
   const std::string leap =
       "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)";
@@ -22,8 +22,8 @@ std::string two_digits(int number) {
   return {static_cast<char>('0' + number / 10), static_cast<char>('0' + number % 10)};
 }
 
-// A leap second is the last of a day in UTC, whatever the clock shows there. Offsets are those of
-// whole quarters of an hour, as all have been since there are leap seconds.
+// A leap second is the last second of a day in UTC, whatever the local time. Offsets are whole
+// quarters of an hour, as all have been since leap seconds exist.
 std::string leap_second(const std::string& fraction) {
   std::string all = "23:59:60" + fraction + "[Zz]";
   for (int hour = 0; hour < 24; ++hour) {
@@ -57,7 +57,7 @@ std::string duration(const std::string& n) {
   return "P(?:" + parts("Y", "M", "D") + "(?:" + t + ")?|" + t + "|" + n + "W)";
 }
 
-// Nanoseconds at most, no leap second, and offsets up to the 14 hours that .NET has.
+// At most nanoseconds, no leap second, and offsets up to 14 hours, as in .NET.
 std::string plain_time() {
   return "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,9})?"
          "(?:Z|(?!-00:00)[+-](?:(?:0[0-9]|1[0-3]):[0-5][0-9]|14:00))";
@@ -78,9 +78,10 @@ std::string ipv6() {
          "|(?:(?:" + h + ":){0,5}" + h + ")?::" + h + "|(?:(?:" + h + ":){0,6}" + h + ")?::)";
 }
 
-// From draft 7 on labels with "--" in the third place are reserved for other alphabets' names. What
-// follows "xn--" is Punycode (RFC 3492), in which the weight of each letter depends on all before
-// it, so that no automaton knows which is valid: `open` takes all of it, else there is none.
+// From draft 7 on, labels with "--" in the third position are reserved for internationalised names.
+// The text after "xn--" is Punycode (RFC 3492), in which the weight of each letter depends on all
+// earlier ones, so no automaton can decide its validity: with `open` everything is accepted,
+// otherwise nothing.
 std::string hostname(Draft draft, bool open) {
   const std::string but = open ? "(?![Xx][Nn])" : "";
   const std::string reserved = draft >= Draft::k7 ? "(?!" + but + "[A-Za-z0-9-]{2}--)" : "";
@@ -104,7 +105,7 @@ constexpr const char* kUcs =
     "\\u{B0000}-\\u{BFFFD}\\u{C0000}-\\u{CFFFD}\\u{D0000}-\\u{DFFFD}\\u{E1000}-\\u{EFFFD}";
 constexpr const char* kPrivate = "\\uE000-\\uF8FF\\u{F0000}-\\u{FFFFD}\\u{100000}-\\u{10FFFD}";
 
-// `ucs`: characters beyond ASCII; `own`: for private use, in queries.
+// `ucs`: characters beyond ASCII; `own`: private-use characters, in queries.
 std::string reference(const std::string& ucs, const std::string& own, bool relative) {
   const std::string percent = "%[0-9A-Fa-f]{2}";
   const std::string free = "A-Za-z0-9._~" + ucs;
@@ -175,7 +176,7 @@ bool plain_format_pattern(std::string_view name, std::string* pattern) {
   const std::string day = "(?!0000)" + date();
   if (name == "date") *pattern = day;
   if (name == "time") *pattern = plain_time();
-  // In UTC, too, the year is one from 1 to 9999.
+  // In UTC, too, the year must be 1 to 9999.
   if (name == "date-time") {
     *pattern = "(?!0001-01-01T[^+]*\\+|9999-12-31T[^-]*-)" + day + "T" + plain_time();
   }

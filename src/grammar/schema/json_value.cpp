@@ -15,9 +15,10 @@ constexpr size_t kMany = 32;
 constexpr size_t kMaxDepth = 256;  // values are copied and freed level by level
 constexpr int64_t kMaxExponent = 1'000'000'000;
 
-constexpr uint64_t kWorkPerValue = 256;  // hundreds of bytes, its place in the document with it
+constexpr uint64_t kWorkPerValue = 256;  // hundreds of bytes, including its position in the
+                                         // document
 
-// Nothing recurses: a caller's stack may be small.
+// No recursion: a caller's stack may be small.
 class ValueReader : TextReader {
  public:
   ValueReader(std::string_view text, Building* building) : TextReader(text), building_(building) {}
@@ -47,7 +48,7 @@ class ValueReader : TextReader {
   // An array or object that is being read.
   struct Open {
     JsonValue value;
-    std::string name;  // of the member that is being read
+    std::string name;  // of the current member
     size_t name_begin = 0;
     std::unordered_set<std::string> names;
   };
@@ -71,7 +72,7 @@ class ValueReader : TextReader {
     return value.is(JsonType::kObject) ? "}" : "]";
   }
 
-  // True for an empty one, which is the value; another one is open then.
+  // True for an empty container, which is the value; otherwise it is now open.
   Result<bool> begin(JsonValue* value) {
     if (open_.size() >= kMaxDepth) return fail("nested deeper than " + std::to_string(kMaxDepth));
     *value = peek() == '{' ? JsonValue::object() : JsonValue::array();
@@ -83,7 +84,7 @@ class ValueReader : TextReader {
     return false;
   }
 
-  // Of the next member, if an object is open.
+  // Reads the name of the next member, if an object is open.
   Status name() {
     Open& open = open_.back();
     if (!open.value.is(JsonType::kObject)) return {};
@@ -95,7 +96,8 @@ class ValueReader : TextReader {
     return take(":") ? Status() : fail("expected ':'");
   }
 
-  // Puts the value where it belongs, and so all that end with it; true for the outermost one.
+  // Stores the value in its container, and closes all containers that end with it; true for the
+  // outermost one.
   Result<bool> end(JsonValue* value) {
     for (space(); !open_.empty(); space()) {
       Open& open = open_.back();
@@ -118,7 +120,7 @@ class ValueReader : TextReader {
       to.items.push_back(std::move(value));
       return {};
     }
-    // Where there are many, a table finds those that stand twice.
+    // If there are many, a table finds duplicates.
     if (to.members.size() == kMany) {
       for (const auto& [known, unused] : to.members) open->names.insert(known);
     }

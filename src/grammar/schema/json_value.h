@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON texts as values: what a schema is written in. Numbers keep their text, so that bounds are
-// exact; members keep their order.
+// JSON texts as values, for reading schemas. Numbers keep their text, so that bounds are exact;
+// members keep their order.
 #pragma once
 
 #include <cstddef>
@@ -40,11 +40,11 @@ struct JsonValue {
   JsonValue& add(std::string name, JsonValue value);
 };
 
-/// kGrammar with line and column: RFC 8259 without duplicate names and lone surrogates; what
-/// `building` says, which may be null, once it has stopped.
+/// kGrammar with line and column: RFC 8259 without duplicate names and lone surrogates; or the
+/// status of `building`, which may be null, once it has stopped.
 Result<JsonValue> read_json(std::string_view text, Building* building = nullptr);
 
-/// Equal as JSON Schema has it: numbers by value, objects in any order.
+/// Equality of JSON Schema: numbers by value, objects in any order.
 bool json_equal(const JsonValue& a, const JsonValue& b);
 
 /// A decimal number: 0.digits * 10^exponent; no digits: 0. No zeros at either end.
@@ -53,7 +53,7 @@ struct Decimal {
   std::string digits;
   int64_t exponent = 0;
   bool operator==(const Decimal&) const = default;
-  /// An order that has nothing to do with that of numbers: by digits, then by exponent.
+  /// An ordering key unrelated to the numeric order: by digits, then by exponent.
   [[nodiscard]] auto key() const { return std::tie(digits, exponent, negative); }
   [[nodiscard]] bool is_integer() const noexcept {
     return exponent >= static_cast<int64_t>(digits.size());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What keywords ask for: each gives constraints and literals, or, negated, the ways not to hold.
+// The meaning of keywords: each yields constraints and literals or, negated, the ways to violate
+// it.
 #include <algorithm>
 #include <utility>
 
@@ -265,7 +266,7 @@ Result<Options> ClauseMaker::scalar(const Keyword& k, bool negated, bool* known)
       auto& told = report_.relaxed;
       if (std::find(told.begin(), told.end(), note) == told.end()) told.push_back(note);
     };
-    // What they stand for decides whether labels in Punycode are valid.
+    // The format decides whether labels in Punycode are valid.
     if (k.value.text == "hostname" && k.draft >= Draft::k7) tell("labels with xn--");
     if (k.value.text == "regex") {
       tell("some back references, names of groups and ranges");
@@ -275,7 +276,7 @@ Result<Options> ClauseMaker::scalar(const Keyword& k, bool negated, bool* known)
       made.schema = k.schema;
       return one(std::move(made));
     }
-    // Hosts differ from draft to draft.
+    // Host names differ between drafts.
     const char* drafts = k.draft >= Draft::k7 ? " 7" : " 4";
     const bool open = negated && k.value.text == "hostname";
     SharedDfa& set = formats_[k.value.text + drafts + (open ? " open" : "")];
@@ -426,7 +427,7 @@ Result<std::vector<Options>> ClauseMaker::positive_group(const Keyword& k, bool*
     return All{one(with_rest(What::kNames, literal(k.value, k.scope)))};
   }
   const bool dependent = is_one_of(k.key, {"dependentRequired", "dependentSchemas"});
-  // Later drafts say the same in two keywords, and let the old one stay.
+  // Later drafts split this keyword into two, and keep the old one.
   if ((dependent && k.draft >= Draft::k2019) || k.key == "dependencies") {
     if (!object) return All();
     return dependencies(k);
@@ -528,7 +529,7 @@ Result<Options> ClauseMaker::negative_group(const Keyword& k, bool* known) {
   Options out;
   for (const Options& options : all) {
     if (options.empty()) return always();
-    // Of a dependency: the name is there, and what it asks for is not.
+    // For a dependency: the name exists, and its requirement does not hold.
     if (options.size() == 2) {
       const Option& then = options[1];
       const Constraint& name = then.constraints[0];
@@ -668,7 +669,7 @@ Result<Options> ClauseMaker::negative(const Keyword& k) {
     }
     return made;
   }
-  const Literal target = all[0][0].literals[0];  // of a reference
+  const Literal target = all[0][0].literals[0];  // for a reference
   return one(!target);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strings of an automaton whose length is limited, see string_dfa.h: its states with a count of
-// characters beside them. Where no way on can be too long or too short the count is dropped, so
-// that only what may go on without end is copied for each count.
+// Strings of an automaton with a limited length, see string_dfa.h: its states combined with a count
+// of characters. Where no continuation can be too long or too short the count is dropped, so that
+// only cyclic states are copied for each count.
 #include <algorithm>
 #include <deque>
 #include <functional>
@@ -15,13 +15,13 @@
 namespace gen::grammar {
 namespace {
 
-constexpr uint32_t kFree = UINT32_MAX;  // for a count: it no longer matters
+constexpr uint32_t kFree = UINT32_MAX;  // the count no longer matters
 constexpr uint64_t kWorkPerPair = 32;   // in nodes looked at
 
 // Characters are counted at their first bytes.
 bool begins(const ByteEdge& edge) { return (edge.low & 0xC0U) != 0x80U; }
 
-// Fewest and most characters from each state to an end; kUnbounded: no most.
+// Minimum and maximum characters from each state to an end; kUnbounded: no maximum.
 std::vector<Lengths> ways_on(const Dfa& dfa) {
   const size_t count = dfa.states.size();
   std::vector<std::vector<std::pair<uint32_t, bool>>> back(count);
@@ -53,7 +53,7 @@ std::vector<Lengths> ways_on(const Dfa& dfa) {
       }
     }
   }
-  // A state all of whose ways are known has a most; states on rings are never reached.
+  // A state whose paths are all known has a maximum; states on cycles are never reached.
   std::vector<uint32_t> most(count, 0);
   for (uint32_t s = 0; s < count; ++s) {
     if (out[s] == 0) open.push_back(s);
@@ -70,9 +70,10 @@ std::vector<Lengths> ways_on(const Dfa& dfa) {
   return made;
 }
 
-// Whether there are surely more than `most` pairs of a state and a count of at most `longest`.
-// Where the states behind one character more are the same ones, they are so behind all others. Only
-// what may go on without end is counted, as its count never stops to matter.
+// Whether there are certainly more than `most` pairs of a state and a count of at most `longest`.
+// If the states after one more character are the same ones, they stay the same for all further
+// ones. Only states with unbounded continuations are counted, because their count never ceases to
+// matter.
 bool are_too_many(const Dfa& strings, const std::vector<Lengths>& on, uint32_t longest,
                   size_t most) {
   constexpr uint32_t kMaxLevels = 64;
@@ -115,8 +116,8 @@ bool are_too_many(const Dfa& strings, const std::vector<Lengths>& on, uint32_t l
   return false;
 }
 
-// From each state to an end: the least sum of what a byte costs and `weight` for each character. In
-// JSON some characters take a backslash.
+// From each state to an end: the minimum sum of byte costs and `weight` per character. Some
+// characters need a backslash in JSON.
 std::vector<uint64_t> least_costs(const Dfa& dfa, uint64_t weight) {
   const auto bytes_of = [](const ByteEdge& edge) -> uint64_t {
     uint64_t least = 6;
@@ -175,7 +176,7 @@ Result<Dfa> with_length(const Dfa& strings, Lengths size, const DfaFuel& fuel) {
   };
   std::vector<Pair> pairs;
   HashIndex known;
-  // UINT32_MAX: nothing fits any more.
+  // UINT32_MAX: no valid continuation.
   const auto number = [&](uint32_t state, uint32_t count) {
     if (count != kFree) {
       const bool long_enough = count + uint64_t{on[state].min} >= size.min;
@@ -218,7 +219,7 @@ Result<Dfa> with_length(const Dfa& strings, Lengths size, const DfaFuel& fuel) {
       if (edge.target != UINT32_MAX) state.edges.push_back(edge);
     }
   }
-  // Ways of some lengths between the fewest and the most may be missing.
+  // Some lengths between the minimum and the maximum may be impossible.
   return trim(std::move(made));
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Automata of numbers, see number_dfa.h. States before the exponent are explored with what
-// number_digits.h follows; behind the e only the set of exponents matters. Both are numbered from
-// their ends backwards, equal ones alike, so that what comes out is minimal at once unless
-// remainders go round in rings.
+// Automata of numbers, see number_dfa.h. States before the exponent are explored with the words of
+// number_digits.h; after the e only the set of exponents matters. Both are numbered backwards from
+// their ends, with equal numbers for equivalent ones, so the result is minimal, unless remainders
+// form cycles.
 #include "grammar/schema/number_dfa.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ constexpr int64_t kMaxDfaExponent = 4096;
 constexpr uint64_t kWorkPerDigitState = 128;
 constexpr uint64_t kWorkPerTerm = 16;
 
-// States known by what they do.
+// States identified by their behaviour.
 class NumberNodes {
  public:
   struct Node {
@@ -33,7 +33,7 @@ class NumberNodes {
     bool final = false;
   };
 
-  // Edges in order, some perhaps to kDead or to kSelf; kDead if nothing can be reached.
+  // Edges in order, possibly to kDead or kSelf; kDead if no end can be reached.
   uint32_t number(std::vector<ByteEdge> edges, bool final) {
     std::erase_if(edges, [](const ByteEdge& edge) { return edge.target == kDead; });
     size_t kept = 0;
@@ -48,7 +48,7 @@ class NumberNodes {
     const bool only_self = std::all_of(edges.begin(), edges.end(),
                                        [](const ByteEdge& edge) { return edge.target == kSelf; });
     if (!final && only_self) return kDead;
-    // It may be what it leads to.
+    // It may be equivalent to its own target.
     for (const ByteEdge& edge : edges) {
       if (edge.target != kSelf && alike(edge.target, edges, final)) return edge.target;
     }
@@ -113,7 +113,7 @@ class NumberNodes {
   HashIndex known_;
 };
 
-// What may stand behind an e.
+// The texts after an e.
 class ExponentNodes {
  public:
   explicit ExponentNodes(NumberNodes* nodes) : nodes_(*nodes) {}
@@ -139,7 +139,7 @@ class ExponentNodes {
     return edges;
   }
 
-  // Behind digits of this value.
+  // After digits of this value.
   uint32_t value(const ExponentSet& set, int sign, int64_t number) {
     const int64_t reach = set.reach();
     if (number >= reach) {
@@ -160,7 +160,7 @@ class ExponentNodes {
   }
 
   NumberNodes& nodes_;
-  uint32_t any_ = kDead;  // any digits, or none
+  uint32_t any_ = kDead;  // any digits, including none
   std::map<ExponentSet, uint32_t> known_;
 };
 
@@ -257,7 +257,7 @@ class Explorer {
   }
 
   void expand(size_t index) {
-    const State state = states_[index];  // numbers move it
+    const State state = states_[index];  // a copy, because numbering reallocates the states
     now_.assign(words_.begin() + first_word(index), words_.begin() + first_word(index + 1));
     Edges made;
     const Phase phase = state.phase;
@@ -309,7 +309,7 @@ class Explorer {
     }
   }
 
-  // Those it leads to first; there are no rings but from a state to itself.
+  // Targets first; the only cycles are self-loops.
   uint32_t numbered() {
     std::vector<uint32_t> nodes(states_.size(), kSelf);
     std::vector<uint32_t> open = {0};
@@ -332,7 +332,7 @@ class Explorer {
     return nodes[0];
   }
 
-  // All states, and behind them the nodes of exponents.
+  // All states, followed by the nodes of exponents.
   [[nodiscard]] Dfa written_out() const {
     Dfa made;
     for (const Edges& edges : edges_) {
@@ -379,8 +379,8 @@ class Explorer {
   HashIndex known_;
   std::vector<State> states_;
   Words words_;   // of all states, in order
-  Words now_;     // of the state that is looked at
-  Words behind_;  // of one that it leads to
+  Words now_;     // of the current state
+  Words behind_;  // of one of its targets
   std::vector<Edges> edges_;
 };
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sets of numbers as automata over their JSON texts.
 //
-// A value has endlessly many texts: 1, 1.0, 10e-1, 0.00001e5. That digits and exponent make up for
-// each other over any distance is not regular, so texts with an exponent have at most kMaxWhole
-// digits before the point here and kMaxPlaces behind it, which all usual writers of doubles keep
-// to; without an exponent, and in exponents, any number of digits is fine. Where more than
-// kMaxFree values are listed, a number with an exponent has one digit before the point, which is
-// not 0 unless the number is: each value would else have states for every place where its point may
-// stand. Negation is taken within these texts.
+// A value has infinitely many texts: 1, 1.0, 10e-1, 0.00001e5. That digits and exponent compensate
+// each other over any distance is not regular; texts with an exponent therefore have at most
+// kMaxWhole digits before the point here and kMaxPlaces after it, which all usual writers of
+// doubles respect. Without an exponent, and in exponents, any number of digits is allowed. Where
+// more than kMaxFree values are listed, a number with an exponent has one digit before the point,
+// which is not 0 unless the number is: otherwise each value would need states for every possible
+// position of the point. Negation is relative to these texts.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,10 @@ inline constexpr size_t kMaxFree = 32;
 
 enum class Bound : uint8_t { kAtLeast, kAbove, kAtMost, kBelow };
 
-/// One thing asked of a number.
+/// One constraint on a number.
 struct NumberTerm {
   enum class Kind : uint8_t {
-    kInteger,   // a whole number, 1.0 and 1e2 among them
+    kInteger,   // a whole number, including 1.0 and 1e2
     kPlain,     // written without fraction and exponent
     kBound,     // on one side of values[0]
     kMultiple,  // of divisor * 10^-scale
@@ -41,12 +41,12 @@ struct NumberTerm {
   int64_t scale = 0;
   std::vector<Decimal> values;  // by Decimal::key()
 
-  /// kGrammar for a value beyond 10^4096, either way, here and below.
+  /// kGrammar for a value beyond 10^4096 or 10^-4096, here and below.
   static Result<NumberTerm> bounded(Decimal limit, Bound bound);
   static Result<NumberTerm> one_of(std::vector<Decimal> values);
-  /// kGrammar also for a divisor of more than 17 digits without its zeros.
+  /// kGrammar also for a divisor of more than 17 significant digits.
   static Result<NumberTerm> multiple(const Decimal& divisor);
-  /// Remainders of greater ones are too many: such multiples must be listed (number_values.h).
+  /// Larger divisors have too many remainders: such multiples must be listed (number_values.h).
   static constexpr uint64_t kMaxDivisor = 65'536;
   [[nodiscard]] bool must_be_listed() const noexcept {
     return kind == Kind::kMultiple && divisor > kMaxDivisor;
@@ -58,9 +58,9 @@ struct NumberLiteral {
   bool negated = false;
 };
 
-/// Texts of the numbers of which all of that is true. kGrammar if it takes more than the fuel.
+/// The texts of the numbers that satisfy all terms. kGrammar if that exceeds the fuel.
 Result<Dfa> number_texts(std::span<const NumberLiteral> all, const DfaFuel& fuel);
-/// Texts, of numbers or not, with at most so many digits in a row.
+/// All texts, not only numbers, with at most `most` digits in a row.
 Dfa short_digits(uint32_t most);
 
 }  // namespace gen::grammar

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Terms of numbers followed over digits, see number_digits.h.
+// Number constraints evaluated digit by digit, see number_digits.h.
 #include "grammar/schema/number_digits.h"
 
 #include <algorithm>
@@ -16,8 +16,8 @@ constexpr uint32_t kAnyDigit = 0x3FF;
 ExponentSet all_or_none(bool all) { return {all, {}}; }
 ExponentSet from(int64_t first) { return {false, {first}}; }
 
-// Whole numbers. Words: zeros at the end of what stands before the point; the last place behind it
-// that is not 0.
+// Whole numbers. Words: trailing zeros of the digits before the point; the last non-zero place
+// after it.
 void add_integer(int digit, bool fraction, const DigitCount& before, const DigitCount& now,
                  DigitWords* words) {
   auto& [zeros, last, unused] = *words;
@@ -31,8 +31,8 @@ void add_integer(int digit, bool fraction, const DigitCount& before, const Digit
   if (now.many) last = std::min(last, 1);
 }
 
-// Against 0.d1d2... * 10^exponent. Words: the number is 0.xyz * 10^size; how its digits compare so
-// far, or kSmaller or kLarger for what no digit changes any more; the next one to compare.
+// Comparison with 0.d1d2... * 10^exponent. Words: the number is 0.xyz * 10^size; the result so far,
+// or kSmaller or kLarger once no digit can change it; the next digit to compare.
 constexpr int32_t kSmaller = 2;
 constexpr int32_t kLarger = 3;
 
@@ -54,7 +54,7 @@ void add_bound(const Decimal& limit, int digit, bool fraction, const DigitCount&
     place = order != 0 ? 0 : std::min(place + 1, count);
   }
   if (!now.many) return;
-  // No exponent can come, so that the size alone may tell.
+  // No exponent can follow, so the size alone may decide.
   if (size > exponent) {
     *words = {0, kLarger, 0};
   } else if (size < exponent && fraction) {
@@ -108,9 +108,10 @@ uint32_t times_ten(uint32_t value, int64_t times, uint64_t divisor) {
   return static_cast<uint32_t>(made);
 }
 
-// Multiples. The number is rest * 10^(zeros - places), with no zeros at the end of `rest`, which is
-// known modulo the divisor. Once no exponent can come, only so many zeros and places are told apart
-// as the scale asks for. Words: rest; zeros; places, -1 for a number that cannot be a multiple.
+// Multiples. The number is rest * 10^(zeros - places), where `rest` has no trailing zeros and is
+// known modulo the divisor. Once no exponent can follow, only as many zeros and places are
+// distinguished as the scale needs. Words: rest; zeros; places, -1 for a number that cannot be a
+// multiple.
 void add_multiple(const NumberTerm& term, int digit, bool fraction, const DigitCount& before,
                   const DigitCount& now, DigitWords* words) {
   int32_t& rest = (*words)[0];  // no structured binding: clang 14 cannot capture one
@@ -165,7 +166,7 @@ ExponentSet multiple_exponents(const NumberTerm& term, const DigitCount& count,
     const bool whole = by >= 0;
     return all_or_none(whole && times_ten(static_cast<uint32_t>(rest), by, term.divisor) == 0);
   }
-  // The number over 10^-scale is rest * 10^(e + shift); from 0 on that is whole.
+  // The number divided by 10^-scale is rest * 10^(e + shift); it is whole from 0 on.
   const int64_t shift = term.scale - places + zeros;
   ExponentSet made;
   bool last = false;
@@ -179,9 +180,8 @@ ExponentSet multiple_exponents(const NumberTerm& term, const DigitCount& count,
   return made;
 }
 
-// One of several values, whose digits are in order. Words: those of which the digits so far are the
-// beginning, first and behind the last; the next digit. The size as for bounds is in the upper
-// half.
+// One of several values with sorted digits. Words: the range of values that begin with the digits
+// so far, first and past the last; the next digit. The size, as for bounds, is in the upper half.
 struct OneOf {
   int32_t first;
   int32_t last;
@@ -312,7 +312,7 @@ void DigitCount::add(bool fraction, int digit, bool scientific) {
   const bool small = digit != 0 && !nonzero && fraction;  // 0.01
   nonzero |= digit != 0;
   if (many) return;
-  // Once it has come to the point, what is before it matters no more.
+  // After the point, the digits before it no longer matter.
   if (fraction) whole = 0;
   ++(fraction ? places : whole);
   const uint32_t max_whole = scientific ? 1 : kMaxWhole;

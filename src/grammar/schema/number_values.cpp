@@ -13,7 +13,7 @@ using TermKind = NumberTerm::Kind;
 
 bool is_multiple(const NumberTerm& term, const Decimal& value) {
   if (value.digits.empty()) return true;
-  // The value is digits * 10^at of what it must be a whole multiple of the divisor in.
+  // The value is digits * 10^at in the unit of which it must be a multiple.
   const int64_t at = value.exponent - static_cast<int64_t>(value.digits.size()) + term.scale;
   if (at < 0) return false;  // its last digit is not 0
   uint64_t rest = 0;
@@ -60,12 +60,12 @@ using Wide = __int128;
 constexpr int64_t kMaxDigits = 36;  // of a Wide
 constexpr Wide kMaxListed = 4096;
 
-// Behind the point.
+// Places after the point.
 int64_t places_of(const Decimal& value) {
   return std::max<int64_t>(static_cast<int64_t>(value.digits.size()) - value.exponent, 0);
 }
 
-// In units of 10^-places, which leaves nothing behind the point. False if that is too long.
+// In units of 10^-places, so that the value is whole. False if that is too long.
 bool in_units(const Decimal& value, int64_t places, Wide* out) {
   if (value.exponent + places > kMaxDigits) return false;
   *out = 0;
@@ -147,7 +147,7 @@ bool list_multiples(std::vector<NumberLiteral>* all, NumberTerm* listed) {
   }
   if (high / step - low / step > kMaxListed) return false;
   std::vector<Decimal> values;
-  // One more at each end: what is asked of each value tells.
+  // One more at each end: the terms decide about each value.
   for (Wide k = low / step - 1; k <= high / step + 1; ++k) {
     values.push_back(from_units(k * step, places));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects as expressions. Names that the clause speaks of are members of their own, which come once
-// at most; all other names fall into regions by which patterns they match, and a region's members
-// may come again and again. A member that must show something (kSomeMember) is one more region.
+// Objects as expressions. Names that the clause mentions are separate members, which occur at most
+// once. All other names are partitioned into regions by the patterns they match, and a region's
+// members may be repeated. A member that must match something (kSomeMember) is one more region.
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -17,11 +17,11 @@ namespace {
 using What = Constraint::Kind;
 using SharedDfa = ClauseMaker::SharedDfa;
 
-constexpr size_t kMaxFinite = 32;  // names of a region that become members of their own
+constexpr size_t kMaxFinite = 32;  // names of a region that become separate members
 constexpr uint32_t kMaxBits = MemberSet::kBits;
 constexpr size_t kMaxWitnesses = 6;
 constexpr size_t kClausesPerState = 8;  // of a product, in clauses
-constexpr size_t kMaxNames = 4096;      // with those that cannot come
+constexpr size_t kMaxNames = 4096;      // including impossible ones
 
 struct Region {
   SharedDfa names;
@@ -56,14 +56,14 @@ class ObjectBuilder {
                          "the format regex together with other keywords about names");
   }
 
-  // Schemas whose properties and patternProperties matter to it.
+  // Schemas whose properties and patternProperties affect it.
   static std::vector<const JsonValue*> named_by(const Constraint& one) {
     if (one.kind == What::kMembers) return {one.schema};
     if (one.kind == What::kOthers) return one.named;
     return {};
   }
 
-  // Names that keywords speak of.
+  // Names that keywords mention.
   static std::set<std::string> names_in(const Clause& clause) {
     std::set<std::string> names;
     for (const Constraint& one : clause.constraints) {
@@ -79,7 +79,7 @@ class ObjectBuilder {
     return names;
   }
 
-  // The names that a constraint on some member speaks of.
+  // The names that a constraint on some member applies to.
   Result<SharedDfa> names_of_some(const Constraint& one) {
     if (one.kind == What::kSomeName) return maker_.names_of(one.rest);
     if (one.pattern != nullptr)
@@ -104,7 +104,7 @@ class ObjectBuilder {
     return SharedDfa(std::make_shared<const Dfa>(std::move(names)));
   }
 
-  // Some member: one of those with a name of its own, or one of the others.
+  // Some member: one with its own name, or one of the others.
   Status settle_witnesses() {
     const auto some = [](const Constraint& one) {
       return one.kind == What::kSomeMember || one.kind == What::kSomeName;
@@ -151,7 +151,7 @@ class ObjectBuilder {
     return settle(clause, witnesses, names, at + 1, std::move(found));
   }
 
-  // `witnesses`: regions of which a member must come.
+  // `witnesses`: regions of which a member must occur.
   Result<ExprId> build(const Clause& clause, const std::vector<Region>& witnesses) {
     const Lengths size = ClauseMaker::size_of(clause);
     MemberList list;
@@ -166,7 +166,7 @@ class ObjectBuilder {
     GEN_ASSIGN(std::vector<Region> regions, regions_of(clause, &names));
     uint32_t bits = 0;
     std::vector<std::string> listed;
-    // Where the bits do not suffice, names that need not come are told apart beside the grammar.
+    // If there are too few bits, duplicates of optional names are refused beside the grammar.
     const bool in_order = comes_in_order(names.size() + witnesses.size());
     const bool beside = parts_.names_watched && !in_order;
     const size_t other_bits = required.size() + witnesses.size();
@@ -205,7 +205,7 @@ class ObjectBuilder {
         bits + witnesses.size() + (in_order ? 1 : 0) > kMaxBits) {
       return maker_.refuse(some_schema(), "properties", "too many names in one object");
     }
-    // A member may show several things at once.
+    // A member may satisfy several constraints at once.
     const uint32_t first_bit = bits;
     bits += static_cast<uint32_t>(witnesses.size());
     for (uint64_t shown = 0; shown < uint64_t{1} << witnesses.size(); ++shown) {
@@ -236,7 +236,7 @@ class ObjectBuilder {
     return parts_.all({parts_.byte('{'), parts_.space, inside, parts_.byte('}')});
   }
 
-  // Of at most so many members of which it matters whether they are there.
+  // For at most that many members whose presence matters.
   [[nodiscard]] bool comes_in_order(size_t n_bits) const {
     const JsonStyle::Order order = maker_.options().style.order;
     if (order != JsonStyle::Order::kPreferred || n_bits < kMaxBits) {
@@ -246,8 +246,8 @@ class ObjectBuilder {
     return false;
   }
 
-  // The first members of the list are those of `listed`; they come as the schema lists them, names
-  // that it lists nowhere behind them, and then the others, which are shown by the bit `other`.
+  // The first members of the list are those of `listed`; they come as the schema lists them,
+  // followed by unlisted names, and then the others, which set the bit `other`.
   static void put_in_order(const Clause& clause, const std::vector<std::string>& listed,
                            uint32_t other, MemberList* list) {
     std::map<std::string_view, size_t> ranks;
@@ -284,7 +284,7 @@ class ObjectBuilder {
     }
   }
 
-  // By whether the names match.
+  // Splits regions by whether their names match.
   Status split_by(const JsonValue* schema, const std::string& text, std::vector<Region>* regions) {
     GEN_ASSIGN(const SharedDfa matching, maker_.pattern(schema, "patternProperties", text));
     const DfaFuel& fuel = maker_.options().automata;
@@ -307,7 +307,7 @@ class ObjectBuilder {
     return {};
   }
 
-  // What a constraint asks of members with the names of a region.
+  // Adds the constraint's literals for members with the names of a region.
   void add_literals(const Constraint& one, Region* region) {
     bool named = false;
     for (const JsonValue* schema : named_by(one)) {
@@ -325,7 +325,7 @@ class ObjectBuilder {
     region->literals.insert(region->literals.end(), one.rest.begin(), one.rest.end());
   }
 
-  // Whether no other names may come, whatever they are.
+  // Whether no other names are allowed.
   bool nothing_else(const Clause& clause) {
     Region any;
     for (const Constraint& one : clause.constraints) {
@@ -339,7 +339,7 @@ class ObjectBuilder {
     return never;
   }
 
-  // What names beside `names` must hold; a region of few names gives them to `names`.
+  // The regions of names other than `names`; a region of few names adds them to `names`.
   Result<std::vector<Region>> regions_of(const Clause& clause, std::set<std::string>* names) {
     if (nothing_else(clause)) return std::vector<Region>();
     const DfaFuel& fuel = maker_.options().automata;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneOf: which of its schemas may hold beside which. Schemas that list their values, as those of
-// documented enumerations do, are compared by these, so that a long list costs no pairs.
+// oneOf: which of its schemas may hold together. Schemas that list their values, as in documented
+// enumerations, are compared by these, so that a long list needs no pairwise comparison.
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
@@ -13,7 +13,7 @@ namespace {
 
 using Forms = std::vector<std::string>;
 
-// One for each value; nothing for a value of which there is none.
+// A canonical form of each value; nothing for a value that has none.
 std::optional<std::string> form_of(const JsonValue& value) {
   switch (value.type) {
     case JsonType::kArray:
@@ -30,7 +30,7 @@ std::optional<std::string> form_of(const JsonValue& value) {
   }
 }
 
-// Of the values of this type that the schema lists; nothing if it may have others.
+// The forms of the values of this type that the schema lists; nothing if it allows others.
 std::optional<Forms> listed(JsonType type, const JsonValue& schema, Draft draft) {
   if (!schema.is(JsonType::kObject)) return std::nullopt;
   if (draft <= Draft::k7 && schema.find("$ref") != nullptr) return std::nullopt;
@@ -57,7 +57,7 @@ Result<std::vector<ClauseMaker::Alternative>> ClauseMaker::alternatives(const Ke
                                                                         const Literals& all) {
   std::vector<Alternative> made;
   std::vector<std::optional<Forms>> values;
-  std::vector<size_t> open;  // that list none
+  std::vector<size_t> open;  // schemas that list no values
   std::unordered_map<std::string, std::vector<size_t>> by_value;
   for (const Literal one : all) {
     if (quick(k.type, one) == Quick::kNever) continue;
@@ -88,7 +88,7 @@ Result<std::vector<ClauseMaker::Alternative>> ClauseMaker::alternatives(const Ke
   return made;
 }
 
-// Exactly one: where two cannot hold together, the other need not be excluded.
+// Exactly one: if two cannot hold together, the other need not be excluded.
 Result<Options> ClauseMaker::one_of(const Keyword& k) {
   GEN_ASSIGN(const Literals all, schema_list(k));
   GEN_ASSIGN(const std::vector<Alternative> some, alternatives(k, all));

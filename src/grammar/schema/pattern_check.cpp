@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads patterns only to see whether they are any, see pattern_check.h. Section 21.2.1 of ECMA-262,
-// with the early errors. What regex.h reads is another language: without the flag u, and without
-// back references.
+// Validates patterns without compiling them, see pattern_check.h. Section 21.2.1 of ECMA-262, with
+// the early errors. regex.h reads another language: without the flag u, and without back
+// references.
 #include "grammar/schema/pattern_check.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace gen::grammar {
 namespace {
 
-constexpr uint32_t kNoCode = UINT32_MAX;  // of an escape that stands for a set
+constexpr uint32_t kNoCode = UINT32_MAX;  // for an escape that denotes a set
 
 bool is_decimal(uint32_t c) { return c >= '0' && c <= '9'; }
 bool is_syntax(uint32_t c) {
@@ -94,7 +94,7 @@ class PatternReader {
     return true;
   }
 
-  // True without one, too.
+  // Also true if there is none.
   bool quantifier() {
     if (take("{")) {
       const std::string least = digits();
@@ -113,7 +113,7 @@ class PatternReader {
     return true;
   }
 
-  // Without zeros before them, but for the last digit.
+  // Digits without leading zeros.
   std::string digits() {
     std::string all;
     for (; is_decimal(peek()); ++at_) {
@@ -138,7 +138,7 @@ class PatternReader {
     return escape().has_value();
   }
 
-  // Behind the backslash, in a class and outside.
+  // After the backslash, inside or outside a class.
   std::optional<uint32_t> escape() {
     if (at_ >= text_.size()) return std::nullopt;
     const uint32_t c = text_[at_++];
@@ -198,7 +198,7 @@ class PatternReader {
     return c < 0x80 && lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : kNoCode;
   }
 
-  // Behind \u.
+  // After \u.
   std::optional<uint32_t> unit() {
     if (take("{")) {
       uint32_t code = 0;
@@ -231,7 +231,7 @@ class PatternReader {
     return take("}") && unicode_set(name).has_value();
   }
 
-  // Up to the > behind it.
+  // Up to and including the >.
   std::optional<std::string> group_name() {
     std::string name;
     while (!take(">")) {
@@ -277,7 +277,7 @@ class PatternReader {
 
   std::vector<uint32_t> text_;
   size_t at_ = 0;
-  std::vector<bool> open_;  // whether the group is a look ahead or behind
+  std::vector<bool> open_;  // whether the group is a lookahead or lookbehind
   uint64_t n_groups_ = 0;
   uint64_t max_reference_ = 0;
   std::set<std::string> names_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is between the groups of patterns, see pattern_pieces.h. The automata are written by hand,
-// so that they need not be determinised: a class remembers its last character as far as a range
-// needs it.
+// The parts of patterns between groups, see pattern_pieces.h. The automata are constructed
+// directly, so that they need no determinisation: a class stores its last character as far as a
+// range needs it.
 #include "grammar/schema/pattern_pieces.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 constexpr std::string_view kSyntax = "^$\\.*+?()[]{}|/";
 constexpr uint32_t kNoTarget = UINT32_MAX;
 
-// Where ranges tell characters apart: each of ASCII, then 16 at a time, then by the first byte of
+// Resolution of characters in ranges: each of ASCII, then 16 at a time, then by the first byte of
 // their UTF-8.
 std::vector<uint32_t> bucket_starts() {
   std::vector<uint32_t> starts;
@@ -58,7 +58,7 @@ Dfa property_names() {
   return string_set(all);
 }
 
-// An automaton over characters while it is written.
+// An automaton over characters under construction.
 class Pieces {
  public:
   uint32_t state(bool final = false) {
@@ -82,8 +82,8 @@ class Pieces {
     }
   }
 
-  // Characters that stand for themselves; ways of more than one character of ASCII begin at
-  // borders of bucket_starts(). Those of `but` are left out.
+  // Ordinary characters; transitions on several ASCII characters begin at borders of
+  // bucket_starts(). Characters in `but` are left out.
   void raw(uint32_t from, const Ways& ways, std::string_view but) {
     std::map<uint32_t, Ways> leads;  // of two bytes
     for (const Way& way : ways) {
@@ -115,7 +115,7 @@ class Pieces {
     }
   }
 
-  // So many digits of the numbers; ways in order, apart.
+  // That many hexadecimal digits of the numbers; transitions are sorted and disjoint.
   uint32_t hex(const Ways& ways, uint32_t count) {
     if (count == 0) return ways[0].target;
     const auto [place, added] = hex_.try_emplace({ways, count}, 0);
@@ -137,8 +137,8 @@ class Pieces {
     return made;
   }
 
-  // What may follow a backslash. `sets`: behind what stands for a set; `braces`: behind \u{…};
-  // kNoTarget: not here. Neither are \0, \b and \-.
+  // The texts after a backslash. `sets`: target after an escape that denotes a set; `braces`:
+  // target after \u{…}; kNoTarget: not allowed here. \0, \b and \- are not included.
   uint32_t escape(const Ways& ways, uint32_t sets, uint32_t braces) {
     const uint32_t made = state();
     const auto at = [&](uint32_t code) {
@@ -170,7 +170,7 @@ class Pieces {
     for (const Way& way : ways) {
       if (way.low < 0x100)
         bytes.push_back({way.low, std::min<uint32_t>(way.high, 0xFF), way.target});
-      // No half of a surrogate pair alone.
+      // No lone half of a surrogate pair.
       if (way.low < 0xD800) {
         units.push_back({way.low, std::min<uint32_t>(way.high, 0xD7FF), way.target});
       }
@@ -207,7 +207,7 @@ class Pieces {
   }
 
  private:
-  // `count` bytes in the middle of a character.
+  // `count` continuation bytes of a character.
   uint32_t tail(int count, uint32_t target) {
     if (count == 0) return target;
     const auto [place, added] = tails_.try_emplace({count, target}, 0);
@@ -218,7 +218,7 @@ class Pieces {
     return place->second;
   }
 
-  // The second half of a surrogate pair, from its backslash on.
+  // The second half of a surrogate pair, including its backslash.
   uint32_t second(uint32_t target) {
     const auto [place, added] = seconds_.try_emplace(target, 0);
     if (added) {
@@ -230,10 +230,10 @@ class Pieces {
     return place->second;
   }
 
-  // Behind \u{: zeros, and then at most 10FFFF.
+  // After \u{: zeros, and then at most 10FFFF.
   uint32_t code_point(uint32_t target) {
     constexpr std::string_view kHex = "0123456789ABCDEFabcdef";
-    uint32_t rest[5];  // so many digits may follow
+    uint32_t rest[5];  // by number of digits that may follow
     for (uint32_t more = 0; more < 5; ++more) {
       rest[more] = state();
       letters(rest[more], "}", target);
@@ -254,7 +254,7 @@ class Pieces {
     return begin;
   }
 
-  // Behind \p.
+  // After \p.
   uint32_t property(uint32_t target) {
     const uint32_t made = state();
     const Dfa names = property_names();
@@ -276,13 +276,13 @@ class Pieces {
 
 constexpr std::string_view kDigits = "0123456789";
 
-// From behind the [ on.
+// A class after its [.
 uint32_t char_class(Pieces& to, uint32_t end) {
   const std::vector<uint32_t> starts = bucket_starts();
   const auto last_of = [&](size_t i) {
     return i + 1 < starts.size() ? starts[i + 1] - 1 : kLastCharacter;
   };
-  std::vector<uint32_t> behind;  // a character of the bucket
+  std::vector<uint32_t> behind;  // after a character of the bucket
   Ways all;
   for (size_t i = 0; i < starts.size(); ++i) {
     behind.push_back(to.state());
@@ -330,7 +330,7 @@ uint32_t char_class(Pieces& to, uint32_t end) {
 
 }  // namespace
 
-// What may be repeated, without groups, digits and \0.
+// Repeatable atoms, without groups, digits and \0.
 Dfa pattern_atoms() {
   Pieces to;
   const uint32_t begin = to.state();
@@ -344,7 +344,7 @@ Dfa pattern_atoms() {
 }
 
 Dfa pattern_quantifiers() {
-  constexpr uint32_t kSmall = 100;  // numbers from here on are only told apart by their lengths
+  constexpr uint32_t kSmall = 100;  // from here on numbers are only distinguished by their lengths
   constexpr size_t kLengths = 3;
   Pieces to;
   const uint32_t begin = to.state();
@@ -365,7 +365,7 @@ Dfa pattern_quantifiers() {
     to.letters(least[n], "}", end);
     to.letters(least[n], ",", comma);
     to.letters(comma, "}", end);
-    // The second number so far, which is less.
+    // The second number so far is smaller.
     std::vector<uint32_t> less;
     for (uint32_t m = 0; m < n; ++m) less.push_back(to.state());
     for (uint32_t d = 0; d < 10; ++d) digit(comma, d, d < n ? less[d] : enough);

@@ -6,11 +6,11 @@
 
 namespace gen::grammar {
 
-/// What may be repeated, without groups, digits, \0 and back references.
+/// Repeatable atoms, without groups, digits, \0 and back references.
 Dfa pattern_atoms();
-/// How often; of {n,m} with n from 100 on those of which m has more digits.
+/// Quantifiers; of {n,m} with n from 100 on, those in which m has more digits.
 Dfa pattern_quantifiers();
-/// What begins a group with a name, whose characters are ASCII: "(?<name>".
+/// The opening of a group with an ASCII name: "(?<name>".
 Dfa pattern_openings();
 
 }  // namespace gen::grammar

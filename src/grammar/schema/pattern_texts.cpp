@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The grammar of patterns, see pattern_texts.h. What is between groups are automata
+// The grammar of patterns, see pattern_texts.h. The parts between groups are automata
 // (pattern_pieces.h).
 #include "grammar/schema/pattern_texts.h"
 
@@ -47,7 +47,7 @@ Result<ExprId> pattern_texts(StringTexts& texts, Expressions& to, bool empty, co
     GEN_ASSIGN(named_by.emplace_back(), texts.parts_of(string_set({&opening, 1}), fuel));
     GEN_ASSIGN(back_to.emplace_back(), texts.parts_of(string_set({&reference, 1}), fuel));
   }
-  std::vector<ExprId> back = {Expressions::kNever};  // by how many groups there are
+  std::vector<ExprId> back = {Expressions::kNever};  // by number of groups
   std::vector<std::string> references;
   for (uint32_t i = 1; i < kMaxCounted; ++i) {
     references.push_back("\\" + std::to_string(i));
@@ -61,12 +61,12 @@ Result<ExprId> pattern_texts(StringTexts& texts, Expressions& to, bool empty, co
   GEN_ASSIGN(const ExprId look, written({"(?=", "(?!", "(?<=", "(?<!"}));
   GEN_ASSIGN(const ExprId close, written({")"}));
   const ExprId repeated = to.repeat(quantifier, 0, 1);
-  // Patterns without a group with a name, and with one.
+  // Patterns without a named group, and with one.
   const RuleId none = to.add_rule();
   const RuleId one = to.add_rule();
   const ExprId in_none = to.rule(none);
   const ExprId in_one = to.rule(one);
-  // What stands in many places is called there, not written out.
+  // Bodies used in many places are called, not expanded inline.
   const auto called = [&](ExprId body) {
     const RuleId rule = to.add_rule(true);
     to.define(rule, body);
@@ -83,8 +83,8 @@ Result<ExprId> pattern_texts(StringTexts& texts, Expressions& to, bool empty, co
   const ExprId counted_one = groups(counted, in_one);
   const ExprId any_digit = called(all({digit, repeated}));
 
-  // Behind \0 and a back reference no digit may come: each place is two nodes, the second one for
-  // that. Node 0 is the start, which nothing leads to.
+  // After \0 and a back reference no digit may follow: each position is therefore two nodes, the
+  // second one for that. Node 0 is the start, without incoming edges.
   Diagram made;
   const auto add = [&](uint32_t from, uint32_t to_place, ExprId reads, bool before_digit = false) {
     made.ways.push_back({from, 1 + 2 * to_place + (before_digit ? 1U : 0U), reads});
@@ -98,7 +98,7 @@ Result<ExprId> pattern_texts(StringTexts& texts, Expressions& to, bool empty, co
     made.final = std::move(final);
     return to.diagram(std::exchange(made, Diagram()));
   };
-  // Inside of groups: places for no name and for one.
+  // Inside groups: positions without a named group and with one.
   for (const uint32_t from : {0U, 1U, 2U}) {
     begin(from, 0);
     add(from, 0, counted_none);
@@ -119,8 +119,8 @@ Result<ExprId> pattern_texts(StringTexts& texts, Expressions& to, bool empty, co
   for (ExprId& reference : back_to) reference = called(all({reference, repeated}));
   const ExprId long_or_counted = any({groups(long_named, in_none), counted_one});
 
-  // Outside: places for so many groups that count, as far as they are not in others, without a name
-  // and with one; and for a name of one letter, which back references may name.
+  // Outside groups: positions by the number of counted groups (those that are not nested), without
+  // a named group and with one; and for a name of one letter, which back references may name.
   for (uint32_t place = 0; place < kLetterPlaces + kAlphabet.size(); ++place) {
     const bool of_letter = place >= kLetterPlaces;
     const uint32_t count = of_letter ? 1 : place % kMaxCounted;

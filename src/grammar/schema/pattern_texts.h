@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON strings that are patterns: what the format "regex" asks for. Groups nest, so this is a
-// grammar and no automaton.
+// The JSON strings that are patterns, as the format "regex" requires. Groups nest, so this is a
+// grammar, not an automaton.
 #pragma once
 
 #include "base/status.h"
@@ -10,15 +10,16 @@
 
 namespace gen::grammar {
 
-/// With their quotes; `empty`: whether the empty pattern is one of them. All of them are valid
-/// (is_pattern). These valid ones are left out, since no grammar can have them all:
-/// - more than one group with a name, and names with characters beyond ASCII;
-/// - back references but those outside of groups to one of the first nine groups before them that
-///   are not in others, and to the name of such a group if it is one small letter;
-/// - {n,m} of n from 100 on, unless m has more digits;
+/// The strings with their quotes; `empty`: whether the empty pattern is included. All of them are
+/// valid (is_pattern). The following valid ones are left out, because no grammar can express all of
+/// them:
+/// - more than one named group, and names with characters beyond ASCII;
+/// - back references other than those, outside of groups, to one of the first nine unnested groups
+///  before them, or to the name of such a group if it is one lower-case letter;
+/// - {n,m} with n from 100 on, unless m has more digits;
 /// - in classes: ranges of which both ends are beyond ASCII and close to each other, ends written
-///   as \u{…}, \0 behind a hyphen, and escaped halves of surrogate pairs.
-/// kGrammar if that takes more than the fuel.
+///  as \u{…}, \0 after a hyphen, and escaped halves of surrogate pairs.
+/// kGrammar if that exceeds the fuel.
 Result<ExprId> pattern_texts(StringTexts& texts, Expressions& to, bool empty, const DfaFuel& fuel);
 
 }  // namespace gen::grammar

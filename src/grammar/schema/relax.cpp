@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schemas that ask for less, see relax.h. What is a schema and what a name or a value is told by
-// the keyword it stands in; where a keyword holds something else than it should, the compiler says
-// so.
+// Relaxes schemas, see relax.h. The surrounding keyword decides whether a value is a schema, a name
+// or data; where a keyword has a value of the wrong kind, the compiler reports it.
 #include "grammar/schema/relax.h"
 
 #include <algorithm>
@@ -13,7 +12,7 @@
 namespace gen::grammar {
 namespace {
 
-// Those that hold no schemas.
+// Keywords without subschemas.
 constexpr std::array<std::string_view, 21> kScalars = {"type",
                                                        "enum",
                                                        "const",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From schemas to expressions, see schema.h: a rule for each set of literals that some value must
-// fit, and in it the clauses of each type.
+// satisfy, which contains the clauses of each type.
 #include "grammar/schema/schema.h"
 
 #include <algorithm>
@@ -23,10 +23,10 @@
 namespace gen::grammar {
 namespace {
 
-constexpr size_t kMaxUnited = 4096;        // states of automata that become one
-constexpr uint32_t kMaxTextLength = 4096;  // of strings that other keywords limit, too
+constexpr size_t kMaxUnited = 4096;        // states of automata that are united
+constexpr uint32_t kMaxTextLength = 4096;  // of strings that other keywords also constrain
 
-// Whether it asks for items that differ.
+// Whether it requires items that differ.
 bool asks_for_unique(const JsonValue& value) {
   const JsonValue* unique = value.find("uniqueItems");
   if (unique != nullptr && unique->is(JsonType::kTrue)) return true;
@@ -63,7 +63,7 @@ class SchemaBuilder {
   Result<ExprId> run(const JsonValue& root) {
     const Literals literals = {{&root, false, maker_.document().enter(0, &root)}};
     GEN_ASSIGN(const ExprId all, value(literals));
-    // Members and items wait in a queue, so that nothing recurses.
+    // Members and items are queued, to avoid recursion.
     while (!open_.empty()) {
       const Literals& first = open_.front().literals;
       GEN_TRY(maker_.spend(first.empty() ? nullptr : first[0].schema, 1));
@@ -146,7 +146,7 @@ class SchemaBuilder {
     if (clauses.size() > 1) {
       GEN_ASSIGN(clauses, maker_.join_lists(std::move(clauses)));
     }
-    // Many large automata are read side by side: one of them all would be as large as all of them.
+    // Many large automata are read in parallel: their union would be as large as all of them.
     std::vector<ExprId> ways;
     std::vector<Dfa> parts;
     size_t n_states = 0;
@@ -159,7 +159,7 @@ class SchemaBuilder {
       n_states = 0;
       return {};
     };
-    std::vector<ClauseMaker::SharedDfa> all;  // in the order of clauses, each once
+    std::vector<ClauseMaker::SharedDfa> all;  // in the order of clauses, without duplicates
     for (const Clause& clause : clauses) {
       ClauseMaker::SharedDfa some = options_.style.plain ? maker_.plain_list_of(clause) : nullptr;
       if (some != nullptr) {
@@ -167,7 +167,7 @@ class SchemaBuilder {
         continue;
       }
       GEN_ASSIGN(some, maker_.numbers_of(clause));
-      if (some == nullptr) return any_number();  // which keeps digits short itself
+      if (some == nullptr) return any_number();  // which limits digits itself
       if (options_.style.plain) {
         GEN_ASSIGN(some, maker_.plain_numbers_of(clause, some));
       }
@@ -236,13 +236,13 @@ class SchemaBuilder {
     return strings_[{sized.strings.get(), sized.most}] = named(texts);
   }
 
-  // Of the strings, those of at most so many characters.
+  // Strings with a maximum number of characters.
   struct Sized {
     ClauseMaker::SharedDfa strings;
     uint32_t most = kUnbounded;
   };
 
-  // Those of the strings that are as long as the clause asks for.
+  // The strings that have the length required by the clause.
   Result<Sized> with_size(const Clause& clause, ClauseMaker::SharedDfa strings) {
     Lengths size = ClauseMaker::size_of(clause);
     const Lengths lengths = lengths_of(*strings);
@@ -251,7 +251,7 @@ class SchemaBuilder {
     if (above && below) return Sized{std::move(strings)};
     if (above) size.min = 0;
     if (below) size.max = kUnbounded;
-    // A state for each count is fast to follow as long as there are few.
+    // A state per count is fast as long as there are few.
     const bool countable = !below && size.min <= kMaxTextLength;
     if (countable && takes_many_states(*strings, size.max, options_.counted_states)) {
       ClauseMaker::SharedDfa some = strings;
@@ -280,8 +280,9 @@ class SchemaBuilder {
   std::map<std::string, ExprId> keys_;
   std::deque<Open> open_;
   ExprId any_number_ = 0;
-  std::array<ExprId, 2> patterns_ = {};                            // without the empty one, with it
-  std::vector<ClauseMaker::SharedDfa> kept_;                       // so that addresses stay theirs
+  std::array<ExprId, 2> patterns_ = {};                            // without the empty pattern,
+                                                                   // with it
+  std::vector<ClauseMaker::SharedDfa> kept_;                       // so that addresses stay unique
   std::map<std::vector<ClauseMaker::SharedDfa>, ExprId> numbers_;  // of any of them
   std::map<std::pair<const Dfa*, uint32_t>, ExprId> strings_;      // and their limit
 };

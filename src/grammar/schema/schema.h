@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON Schema, drafts 4 to 2020-12, as expressions: the texts are those of the values that are
-// valid. Every keyword is exact or refused by name and JSON pointer.
+// JSON Schema, drafts 4 to 2020-12, as expressions: the language is the texts of all valid values.
+// Every keyword is exact, or refused by name and JSON pointer.
 #pragma once
 
 #include <cstddef>
@@ -20,32 +20,32 @@ namespace gen::grammar {
 struct SchemaOptions {
   bool assert_formats = true;
   bool one_of_as_any_of = false;
-  /// Keywords that are not looked at (see is_asking_keyword).
+  /// Ignored keywords (see is_asking_keyword).
   std::vector<std::string> ignored;
   JsonStyle style;
   DfaFuel automata;
-  uint64_t work = 200'000;  // alternatives looked at
-  /// A limit of length takes a state for each count of characters. Where these would be more,
-  /// characters are counted while a text is read.
+  uint64_t work = 200'000;  // alternatives examined
+  /// A length limit takes a state per character count. If these would be more, characters are
+  /// counted while a text is read.
   size_t counted_states = 2048;
-  /// Whether the texts can be read beside the grammar (JsonRules): arrays may rely on it.
+  /// Whether texts are also checked beside the grammar (JsonRules), which arrays may rely on.
   bool watched = true;
-  std::string unwatched = {};  // why not, for messages
-  /// They are also read for another schema, which may have arrays watched.
+  std::string unwatched = {};  // the reason why not, for messages
+  /// The texts are also read for another schema, which may watch arrays.
   bool among_others = false;
-  /// Documents that references lead to; without one, references out of the schema are refused.
+  /// Loads documents that references point to; without it, external references are refused.
   SchemaResolver resolver;
 };
 
-/// What a schema asks for that its texts do not show.
+/// Results of compiling a schema besides the expression.
 struct SchemaReport {
   std::vector<std::string> unknown_formats;
-  std::vector<std::string> relaxed;  // a JSON pointer and what was done there
-  bool items = false;                // JsonRules::items must be kept
-  bool any_order = false;            // of some object, though the style prefers one
+  std::vector<std::string> relaxed;  // JSON pointers and what was done there
+  bool items = false;                // JsonRules::items must be enforced
+  bool any_order = false;            // for some object, although the style prefers an order
 };
 
-/// kGrammar, with the pointer of what is wrong, refused, or can have no value.
+/// kGrammar, with the pointer of a schema that is invalid, refused, or without valid values.
 Result<ExprId> schema_expression(std::string_view text, const SchemaOptions& options,
                                  Expressions& to, SchemaReport* report = nullptr);
 

@@ -13,7 +13,7 @@ namespace gen::grammar {
 namespace {
 
 struct Utf8 {
-  // A state behind a whole character that leads `first` (a state) there.
+  // Adds a whole character after a state, whose first bytes lead to `first` (a state).
   static void add_character(Dfa* dfa, uint32_t from, uint32_t to) {
     const auto state = [&] {
       dfa->states.emplace_back();
@@ -59,7 +59,7 @@ Dfa any_string() {
   return made;
 }
 
-// States are made from the ends on, so that like ones are found at once.
+// States are made from the ends on, so that equivalent ones are merged at once.
 Dfa string_set(std::span<const std::string> strings) {
   std::vector<std::string_view> sorted(strings.begin(), strings.end());
   std::sort(sorted.begin(), sorted.end());
@@ -81,7 +81,7 @@ Dfa string_set(std::span<const std::string> strings) {
     made.push_back(std::move(*state));
     return static_cast<uint32_t>(made.size() - 1);
   };
-  std::vector<Dfa::State> open(1);  // along the string before; the last edge of each leads on
+  std::vector<Dfa::State> open(1);  // along the previous string; the last edge of each continues it
   const auto close_to = [&](size_t depth) {
     while (open.size() > depth + 1) {
       const uint32_t target = close(&open.back());
@@ -113,7 +113,7 @@ Dfa string_set(std::span<const std::string> strings) {
   Dfa all;
   if (sorted.empty()) return all;
   (void)close(&open[0]);
-  // The start, which was made last, comes first.
+  // The start was made last, and comes first.
   const auto last = static_cast<uint32_t>(made.size() - 1);
   for (auto state = made.rbegin(); state != made.rend(); ++state) {
     for (ByteEdge& edge : state->edges) edge.target = last - edge.target;
@@ -139,7 +139,7 @@ bool accepts(const Dfa& dfa, std::string_view text) {
 
 bool finite_strings(const Dfa& dfa, size_t most, std::vector<std::string>* out) {
   if (dfa.empty()) return true;
-  // Every state leads to an end, so a walk longer than the states goes round and round.
+  // Every state leads to an end, so a path longer than the number of states is in a cycle.
   struct Open {
     uint32_t state;
     std::string text;
@@ -180,7 +180,8 @@ Lengths lengths_of(const Dfa& dfa) {
   for (size_t i = 0; i < count; ++i) {
     if (dfa.states[i].final) made.min = std::min(made.min, least[i]);
   }
-  // The longest way, unless there is a ring: found by taking away states without ways into them.
+  // The longest path, unless there is a cycle: by repeatedly removing states without incoming
+  // edges.
   std::vector<uint32_t> into(count, 0);
   for (const auto& state : dfa.states) {
     for (const ByteEdge& edge : state.edges) ++into[edge.target];

@@ -18,17 +18,17 @@ namespace {
 
 constexpr uint32_t kNoText = UINT32_MAX;
 constexpr uint64_t kWorkPerNode = 32;
-// A place that goes on to more places than this has digits of its own for what it escapes: rules
-// would be read side by side.
+// A node with more targets than this has its own digits for escapes: otherwise many rules would be
+// followed in parallel.
 constexpr size_t kMaxRules = 4;
-// Characters from there on are mostly all alike: what escapes them is one rule that others call.
+// Characters from here on mostly have the same target: their escapes are one rule that others call.
 constexpr uint32_t kFirstOther = 0x80;
 
-// One letter behind a backslash, and what it means.
+// Single-letter escapes and their meanings.
 constexpr std::string_view kEscapeLetters = "\"\\/bfnrt";
 constexpr std::string_view kMeant = "\"\\/\b\f\n\r\t";
 
-// Characters that JSON has only escaped.
+// Lower characters must be escaped in JSON.
 constexpr uint32_t kFirstRaw = 0x20;
 constexpr bool must_be_escaped(uint32_t code) {
   return code < kFirstRaw || code == '"' || code == '\\';
@@ -43,10 +43,11 @@ struct MixWay {
   }
 };
 
-// Nodes by ways and a word beside them.
+// Nodes indexed by transitions and an additional word.
 class WayTable {
  public:
-  // Where the node of these ways stands, and whether they are new. It moves with the next ones.
+  // The slot for the node of these transitions, and whether it is new. Invalidated by later
+  // insertions.
   std::pair<uint32_t*, bool> node_of(const Ways& ways, uint32_t beside = 0) {
     const auto [number, added] = known_.number_of(ways, beside);
     if (added) nodes_.push_back(0);
@@ -58,7 +59,7 @@ class WayTable {
   std::vector<uint32_t> nodes_;
 };
 
-// What whole characters do from a state.
+// The transitions of a state on whole characters.
 class Characters {
  public:
   explicit Characters(const Dfa& dfa) : dfa_(dfa) {}
@@ -95,7 +96,7 @@ class Characters {
     if (low <= high) walk(target, low & bits, high & bits, tail);
   }
 
-  // Behind the beginnings `low` to `high` of characters, of which `tail` bytes are to come.
+  // After the partial characters `low` to `high`, of which `tail` bytes are missing.
   void walk(uint32_t state, uint32_t low, uint32_t high, int tail) {
     if (tail == 0) {
       ways_.push_back({low, high, state});
@@ -118,7 +119,7 @@ class Characters {
   Ways ways_;
 };
 
-// Texts while they are written.
+// The texts under construction.
 class TextGraph {
  public:
   uint32_t node(bool counted = false) {
@@ -136,13 +137,13 @@ class TextGraph {
   void end(uint32_t node) { final_[node] = true; }
   [[nodiscard]] size_t size() const { return final_.size(); }
 
-  // What may follow a backslash at `from`; ways in order, apart.
+  // Adds escapes after a backslash at `from`; transitions are sorted and disjoint.
   void escapes(uint32_t from, const Ways& ways) {
     letters(from, ways);
     edge(from, 'u', 'u', units(ways));
   }
 
-  // The same, `escaped` are ways of single characters that must be escaped.
+  // The same; `escaped` are transitions on single characters that must be escaped.
   void plain_escapes(uint32_t from, const Ways& escaped) {
     letters(from, escaped);
     Ways others = escaped;
@@ -156,7 +157,7 @@ class TextGraph {
     diagram.final = std::move(final_);
     diagram.counted = std::move(counted_);
     diagram.ways = std::move(calls_);
-    // By where they begin.
+    // By their sources.
     std::vector<uint32_t> begins(diagram.final.size() + 1, 0);
     for (const Edge& edge : edges_) ++begins[edge.from + 1];
     for (size_t i = 1; i < begins.size(); ++i) begins[i] += begins[i - 1];
@@ -196,10 +197,10 @@ class TextGraph {
     }
   }
 
-  // Four digits of the first unit.
+  // The four digits of the first unit.
   uint32_t units(const Ways& ways) {
     Ways small;
-    std::map<uint32_t, Ways> pairs;  // by first unit - 0xD800: of second units
+    std::map<uint32_t, Ways> pairs;  // by first unit - 0xD800: transitions on second units
     for (const Way& way : ways) {
       if (way.low <= 0xFFFF) {
         small.push_back({way.low, std::min<uint32_t>(way.high, 0xFFFF), way.target});
@@ -208,7 +209,7 @@ class TextGraph {
       const uint32_t low = std::max<uint32_t>(way.low, 0x10000) - 0x10000;
       const uint32_t high = way.high - 0x10000;
       const uint32_t target = way.target;
-      // First units of which all second ones lead there are a range.
+      // First units all of whose second units have this target form a range.
       uint32_t first = low >> 10U;
       uint32_t last = high >> 10U;
       const auto partly = [&](uint32_t unit, uint32_t begin, uint32_t end) {
@@ -242,7 +243,7 @@ class TextGraph {
     return begin;
   }
 
-  // `count` hexadecimal digits, whatever they are.
+  // Any `count` hexadecimal digits.
   uint32_t any_digits(uint32_t target, int count) {
     if (count == 0) return target;
     const auto [place, added] = any_digits_.try_emplace({target, count}, 0);
@@ -255,7 +256,7 @@ class TextGraph {
     return made;
   }
 
-  // `count` hexadecimal digits; ways in order, apart.
+  // `count` hexadecimal digits; transitions are sorted and disjoint.
   uint32_t digits(const Ways& ways, int count) {
     if (count == 0) return ways[0].target;
     const auto [known, added] = digits_.node_of(ways, static_cast<uint32_t>(count));
@@ -285,14 +286,14 @@ class TextGraph {
   std::vector<Diagram::Way> calls_;
   WayTable seconds_;
   WayTable digits_;
-  std::array<Ways, 5> below_;                                // by digits to come
+  std::array<Ways, 5> below_;                                // by number of missing digits
   std::map<std::pair<uint32_t, int>, uint32_t> any_digits_;  // by target and count
 };
 
-// Writes the texts of an automaton's strings.
+// Builds the texts of an automaton's strings.
 class Texts {
  public:
-  // Counted: it is between characters that texts are.
+  // `counted`: counted nodes are those between characters.
   Texts(const Dfa& strings, bool quoted, bool counted, StringTexts* rules)
       : strings_(strings),
         characters_(strings),
@@ -302,7 +303,7 @@ class Texts {
         borders_(strings.states.size(), kNoText),
         inside_(strings.states.size() * (kLongestTail + 1), kNoText) {}
 
-  // False if that takes more than so many nodes.
+  // False if that takes more than `most` nodes.
   bool run(size_t most) {
     if (quoted_) {
       const uint32_t start = graph_.node();
@@ -336,7 +337,7 @@ class Texts {
     return borders_[of];
   }
 
-  // Inside the UTF-8 of a character: as in `strings_`.
+  // Inside the UTF-8 of a character, as in `strings_`.
   uint32_t inside(uint32_t of, int tail) {
     if (tail == 0) return border(of);
     uint32_t& known = inside_[size_t{of} * (kLongestTail + 1) + static_cast<size_t>(tail)];
@@ -378,8 +379,9 @@ class Texts {
     graph_.edge(from, '\\', '\\', *known);
   }
 
-  // Characters that must be escaped, each for itself. Control characters without a letter are left
-  // out where many others lead to the same place: who writes \u wants something else.
+  // Characters that must be escaped individually. Control characters without a letter escape are
+  // left out where many other characters have the same target: a model that writes \u means
+  // something else.
   const Ways& needed(const Ways& ways) {
     constexpr uint32_t kManyOthers = 32;
     needed_.clear();
@@ -397,7 +399,7 @@ class Texts {
     return needed_;
   }
 
-  // A node behind a backslash.
+  // A node after a backslash.
   uint32_t escape(const Ways& ways) {
     const uint32_t made = graph_.node();
     if (rules_.plain()) {
@@ -434,14 +436,14 @@ class Texts {
   const bool counted_;
   StringTexts& rules_;
   TextGraph graph_;
-  size_t told_ = 0;  // nodes that were counted
+  size_t told_ = 0;  // nodes already counted as work
   uint32_t end_ = kNoText;
   std::vector<uint32_t> open_;
   std::vector<uint32_t> borders_;
-  static constexpr int kLongestTail = 3;  // bytes behind the first one of a character
+  static constexpr int kLongestTail = 3;  // bytes after the first one of a character
   std::vector<uint32_t> inside_;          // by state and tail
   WayTable escapes_;
-  // Of escape(); kept for their memory.
+  // Buffers of escape(), kept for their memory.
   std::vector<uint32_t> targets_;
   CharacterRanges ranges_;
   Ways there_;
@@ -453,7 +455,7 @@ ExprId letter_of(Expressions& to, uint32_t code) {
   return to.bytes(ByteSet::one(static_cast<uint8_t>(kEscapeLetters[letter])));
 }
 
-// What may follow the backslash of one character of one unit.
+// The escapes of one character of one unit.
 ExprId escapes_of_one(Expressions& to, uint32_t code) {
   std::vector<ExprId> parts = {to.bytes(ByteSet::one('u'))};
   for (int shift = 12; shift >= 0; shift -= 4) {
@@ -512,7 +514,7 @@ ExprId StringTexts::character(uint32_t code, std::string_view bytes) {
 }
 
 ExprId StringTexts::texts_of(std::string_view string) {
-  // A diagram, since one that many share is called.
+  // A diagram, because one with many users is called.
   Diagram diagram;
   const auto go_on = [&](ExprId reads) {
     const auto from = static_cast<uint32_t>(diagram.ways.size());
@@ -533,7 +535,7 @@ ExprId StringTexts::texts_of(std::string_view string) {
 
 Result<ExprId> StringTexts::texts_of(const Dfa& strings, const DfaFuel& fuel, uint32_t most) {
   GEN_ASSIGN(const ExprId texts, write(strings, true, most != kUnbounded, fuel));
-  // Behind the first quote, too, a text is between characters.
+  // The position after the first quote counts as between characters, too.
   return most == kUnbounded ? texts : to_.limited(texts, most + 1);
 }
 
@@ -571,7 +573,7 @@ ExprId json_character(Expressions& to) {
   };
   const ExprId hex = bytes("0123456789abcdefABCDEF");
   const ExprId d = bytes("dD");
-  // A first unit of a pair is only right before a second one.
+  // The first unit of a pair is valid only before a second one.
   const ExprId other =
       any({all({bytes("0123456789abcefABCEF"), hex}), all({d, bytes("01234567")})});
   const ExprId single = all({bytes("u"), other, hex, hex});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sets of strings as expressions of their JSON texts, where any character may be escaped: "\u0061"
-// is a. What may follow a backslash is a rule of its own for each set of characters, which all
-// strings of a grammar share, so that an escape takes one state beside that of the character.
+// is a. The escapes of each set of characters are a separate rule, shared by all strings of a
+// grammar, so that an escape takes one state besides that of the character.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +17,22 @@
 
 namespace gen::grammar {
 
-/// First and last; in order, apart.
+/// First and last; sorted, disjoint.
 using CharacterRanges = std::vector<std::pair<uint32_t, uint32_t>>;
 
 class StringTexts {
  public:
-  /// `plain`: one text of each string (JsonStyle::plain).
+  /// `plain`: one text per string (JsonStyle::plain).
   explicit StringTexts(Expressions& to, bool plain = false) : to_(to), plain_(plain) {}
 
-  /// Texts of the strings that have at most `most` characters, with their quotes. kGrammar if that
-  /// takes more than the fuel.
+  /// Texts of the strings of at most `most` characters, with their quotes. kGrammar if that exceeds
+  /// the fuel.
   Result<ExprId> texts_of(const Dfa& strings, const DfaFuel& fuel, uint32_t most = kUnbounded);
-  /// The same without quotes: parts of strings. No string of them is empty.
+  /// The same without quotes: parts of strings. No string may be empty.
   Result<ExprId> parts_of(const Dfa& strings, const DfaFuel& fuel);
   /// Texts of one string, in UTF-8.
   ExprId texts_of(std::string_view string);
-  /// What follows the backslash of a character in these ranges.
+  /// The texts after the backslash of a character in these ranges.
   ExprId escapes_of(const CharacterRanges& ranges);
   [[nodiscard]] bool plain() const noexcept { return plain_; }
   [[nodiscard]] Building* building() const noexcept { return to_.building(); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a schema holds other schemas.
+// The positions of subschemas in a schema.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,11 @@
 
 namespace gen::grammar {
 
-/// What a keyword's value is: one schema, a list of them, a map of names to them, or no schema.
+/// The kind of a keyword's value: one schema, a list of schemas, a map of names to schemas, or no
+/// schema.
 enum class Holds : uint8_t { kValue, kSchema, kList, kMap };
 
-/// Of the keyword of any draft; `items` may have a list.
+/// For keywords of any draft; `items` may have a list.
 Holds holds(std::string_view keyword, const JsonValue& value);
 
 }  // namespace gen::grammar

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// unevaluatedProperties and unevaluatedItems: what other keywords of the same value speak of
-// depends on which schemas beside them hold. Each way in which they may is looked at apart.
+// unevaluatedProperties and unevaluatedItems: the parts that other keywords of the same value have
+// evaluated depend on which adjacent schemas hold. Each combination is examined separately.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -11,15 +11,15 @@ namespace gen::grammar {
 
 using Asked = Constraint::Kind;
 
-// Schemas within each other that hold of one value: they are looked at one within the other.
+// Maximum nesting of schemas that apply to one value.
 constexpr size_t kMaxWithin = 32;
 
-// What is spoken of if `option` is true.
+// What is evaluated if `option` holds.
 struct ClauseMaker::Seen {
   Option option;
-  std::vector<const JsonValue*> named;  // schemas that speak of members by name
+  std::vector<const JsonValue*> named;  // schemas that mention members by name
   uint32_t first = 0;                   // items from the first on
-  Literals contains;                    // items of which one of these holds
+  Literals contains;                    // items that match one of these
   bool all = false;
 
   [[nodiscard]] bool nothing() const {
@@ -29,11 +29,12 @@ struct ClauseMaker::Seen {
 
 struct ClauseMaker::SeenWalk {
   bool items;
-  // Every way must then tell of all schemas whether they hold. Without it, more may hold than are
+  // Each combination must then decide for every schema whether it holds. Otherwise further schemas
+  // may hold, which only evaluate more.
   // told of: they only speak of more.
   bool exact;
   const JsonValue* origin;
-  std::vector<Literal> path;  // schemas that hold of the same value
+  std::vector<Literal> path;  // schemas that apply to the same value
 };
 
 Result<Options> ClauseMaker::unevaluated(const Keyword& k, bool negated) {
@@ -71,7 +72,7 @@ Result<Options> ClauseMaker::unevaluated(const Keyword& k, bool negated) {
   return made;
 }
 
-// What keywords of the schema itself speak of.
+// Adds what keywords of the schema itself evaluate.
 Status ClauseMaker::see_itself(const SeenWalk& walk, const JsonValue* schema, uint32_t scope,
                                Seen* seen) {
   const Draft draft = document_.draft_of(schema);
@@ -116,7 +117,7 @@ Result<std::vector<ClauseMaker::Seen>> ClauseMaker::seen_both(const std::vector<
   return made;
 }
 
-// Of a schema that holds.
+// For a schema that holds.
 Result<std::vector<ClauseMaker::Seen>> ClauseMaker::seen_in(const SeenWalk& walk,
                                                             const JsonValue* schema,
                                                             uint32_t scope) {
@@ -136,7 +137,7 @@ Result<std::vector<ClauseMaker::Seen>> ClauseMaker::seen_in(const SeenWalk& walk
     return {};
   };
   const auto of = [&](Literal one) { return seen_in(below, one.schema, one.scope); };
-  // `one` holds, and what it sees; nothing if that is nothing.
+  // The combinations in which `one` holds, with what it evaluates; none if it evaluates nothing.
   const auto if_holds = [&](Literal one) -> Result<std::vector<Seen>> {
     GEN_ASSIGN(std::vector<Seen> made, of(one));
     if (std::all_of(made.begin(), made.end(), [](const Seen& way) { return way.nothing(); })) {

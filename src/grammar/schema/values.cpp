@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many values fit, see clause_maker.h.
+// Counts valid values, see clause_maker.h.
 #include <algorithm>
 #include <utility>
 
@@ -15,11 +15,11 @@ using What = Constraint::Kind;
 
 constexpr size_t kFewNumbers = 32;  // that no keyword lists
 constexpr uint32_t kMaxSized = 4096;
-// Characters more than the shortest string has.
+// Characters beyond the length of the shortest string.
 constexpr uint32_t kFewLengths = 32;
 constexpr uint32_t kManyLengths = 512;
-constexpr int kMaxDeep = 3;  // members of members
-// One text of each number.
+constexpr int kMaxDeep = 3;  // nesting of members
+// One text per number.
 constexpr const char* kPlainNumbers = "0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\\.[0-9]*[1-9]";
 
 }  // namespace
@@ -159,7 +159,7 @@ Result<bool> ClauseMaker::has_values(JsonType type, const Clause& clause, uint32
         GEN_ASSIGN(const Dfa all, with_length(*strings, size, options_.automata));
         return !finite_strings(all, count, &texts) || texts.size() >= count;
       }
-      // Short ones are enough as a rule, and take fewer states.
+      // Short strings usually suffice, and take fewer states.
       for (const uint32_t more : {kFewLengths, kManyLengths, kMaxSized}) {
         const uint64_t longest =
             std::min<uint64_t>(size.max, std::min<uint64_t>(shortest + more, kMaxSized));
@@ -172,7 +172,7 @@ Result<bool> ClauseMaker::has_values(JsonType type, const Clause& clause, uint32
       return false;
     }
     case JsonType::kArray: {
-      // The first item alone.
+      // Only the first item.
       if (size.max == 0 || size.min > 1) return false;
       Literals first;
       for (const Constraint& one : clause.constraints) {
@@ -194,7 +194,7 @@ Result<bool> ClauseMaker::has_values(JsonType type, const Clause& clause, uint32
   }
 }
 
-// A member that may have so many values, or any name.
+// A member that may have that many values, or any name.
 Result<bool> ClauseMaker::has_members(const Clause& clause, uint32_t count) {
   const Lengths size = size_of(clause);
   std::vector<std::string> required;
@@ -214,7 +214,7 @@ Result<bool> ClauseMaker::has_members(const Clause& clause, uint32_t count) {
         break;
       case What::kOthers: {
         GEN_ASSIGN(const bool none, is_empty(one.rest));
-        // Where several must hold together it is not looked at whether they can.
+        // Whether several schemas can hold together is not examined.
         open = open && !none && (one.rest.empty() || one.rest[0].schema->is(JsonType::kTrue));
         break;
       }

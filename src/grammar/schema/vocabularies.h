@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vocabularies of metaschemas ($vocabulary, from 2019-09 on): which keywords a schema has that is
-// written for one.
+// Vocabularies of metaschemas ($vocabulary, from 2019-09 on): which keywords their schemas have.
 #pragma once
 
 #include <string>
@@ -11,9 +10,9 @@
 
 namespace gen::grammar {
 
-/// Adds the keywords of vocabularies that are not in `list`, the value of $vocabulary, to
-/// `keywords`. Whether format asks for anything is an option and not taken from there. Returns a
-/// vocabulary that is required and not known, or nothing.
+/// Adds the keywords of vocabularies that are missing from `list`, the value of $vocabulary, to
+/// `keywords`. Whether format is asserted is an option, independent of this. Returns a required
+/// vocabulary that is unknown, or nothing.
 std::string_view leave_out(const JsonValue& list, std::vector<std::string>* keywords);
 
 }  // namespace gen::grammar

@@ -11,6 +11,7 @@
 
 #include "cache/sequence/registry.h"
 #include "cuda/emulator/emulator.h"
+#include "cuda/engine/caller_stream.h"
 #include "cuda/engine/device_queue.h"
 #include "cuda/engine/op_bench.h"
 #include "cuda/engine/staging.h"
@@ -161,7 +162,7 @@ TEST(CudaAllocators, LackOfHostMemoryLosesNoneOfTheDevice) {
 /// Lists of numbers are laid out in it.
 TEST(CudaAllocators, PinnedMemoryAtOddAddressesIsRefusedAndGivenBack) {
   static int32_t live = 0;
-  engine::GpuTable table = cuda::host_gpu_allocator();
+  engine::GpuTable table = host_table();
   table.allocate_pinned = [](void*, size_t bytes, void** out) -> int32_t {
     *out = static_cast<std::byte*>(std::malloc(bytes + 8)) + 8;
     ++live;
@@ -203,25 +204,6 @@ TEST(CudaAllocators, TablesThatAreWrong) {
   EXPECT_EQ(PoolAllocator::create(7).status().code(), Code::kInvalidArgument);
 }
 
-TEST(CudaAllocators, HostMemoryPosesAsADevice) {
-  const engine::GpuTable& host = cuda::host_gpu_allocator();
-  EXPECT_EQ(engine::gpu_allocator_device(host), -1);
-  EXPECT_TRUE(engine::gpu_allocator_complete(host) && engine::gpu_allocator_pins(host));
-  TestGpuAllocator counting(host);
-  const engine::GpuTable& table = counting.table();
-  void* at = nullptr;
-  ASSERT_EQ(table.allocate(table.user, 100, &at), 0);
-  std::vector<uint8_t> sent(100, 0x5A);
-  std::vector<uint8_t> got(100);
-  EXPECT_EQ(table.copy(table.user, at, sent.data(), 100, 0), 0);
-  EXPECT_EQ(table.copy(table.user, got.data(), at, 100, 1), 0);
-  EXPECT_EQ(got, sent);
-  EXPECT_NE(table.copy(table.user, got.data(), at, 100, 3), 0);
-  EXPECT_EQ(table.release(table.user, at), 0);
-  void* none = nullptr;
-  EXPECT_EQ(host.allocate(host.user, SIZE_MAX, &none), static_cast<int32_t>(Code::kOutOfMemory));
-}
-
 TEST(CudaBackend, TablesOfOtherBuilds) {
   gen_backend_v1 table = cuda::cuda_backend();
   EXPECT_EQ(std::string(table.name), "cuda");
@@ -244,7 +226,7 @@ TEST(CudaAllocators, ADryRunTakesNothingOfTheDevice) {
   cuda::emulator::Options machine;
   machine.device_bytes = size_t{1} << 20;
   cuda::emulator::configure(machine);
-  engine::GpuTable table = cuda::host_gpu_allocator();
+  engine::GpuTable table = host_table();
   table.device = 0;
   engine::EngineOptions options;
   options.dry_run = true;

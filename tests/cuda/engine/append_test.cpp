@@ -111,14 +111,5 @@ TEST(CudaRopeAppend, NothingIsStoredWithoutKeys) {
   expect_same([&](OpBench& bench) { return append(bench, shape, options); });
 }
 
-TEST(CudaRopeAppend, RefusesKeysThatAreRotatedWhenRead) {
-  OpBench bench(cuda_engine());
-  engine::RopeAppendArgs args;
-  args.layer.key_form = KeyForm::kUnrotated;
-  const Status status = bench.try_run(args);
-  EXPECT_EQ(status.code(), Code::kUnsupported);
-  EXPECT_NE(std::string(status.message()).find("form 1"), std::string::npos) << status.message();
-}
-
 }  // namespace
 }  // namespace gen::test

@@ -451,12 +451,5 @@ TEST(CudaAttention, RowsBesideDoNotShow) {
   }
 }
 
-TEST(CudaAttention, RefusesKeysThatAreRotatedWhenRead) {
-  OpBench bench(cuda_engine());
-  engine::AttentionArgs args;
-  args.layer.key_form = KeyForm::kUnrotated;
-  EXPECT_EQ(bench.try_run(args).code(), Code::kUnsupported);
-}
-
 }  // namespace
 }  // namespace gen::test

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "cuda/emulator/emulator.h"
+#include "cuda/engine/caller_stream.h"
 #include "cuda/engine/linear_case.h"
 #include "support/gpu_allocator.h"
 #include "support/plan_side.h"
@@ -98,7 +99,7 @@ TEST(CudaDevices, NoContextOfAnotherDevice) {
   EXPECT_FALSE(cuda::emulator::has_context(0));
   {
     // A dry run has none at all until it asks how much memory there is.
-    const auto queue = cuda::DeviceQueue::create(2, cuda::host_gpu_allocator(), true).value();
+    const auto queue = cuda::DeviceQueue::create(2, host_table(), true).value();
     void* at = nullptr;
     ASSERT_TRUE(queue->take(1000, &at).ok());
     queue->give_back(at);

@@ -220,9 +220,9 @@ TEST(CudaGraphs, ManyListsAndFailures) {
   EXPECT_EQ(counts(bench.engine()).captured, kLists + 1);
   // A list that fails fails each time, and leaves the others as they are.
   std::vector<engine::OpArgs> broken = all[0].list;
-  engine::AttentionArgs attention;
-  attention.layer.key_form = engine::KeyForm::kUnrotated;
-  broken.push_back(attention);
+  engine::ActivateArgs ungated;
+  ungated.activation.kind = engine::Act::kClampedSwiglu;
+  broken.push_back(ungated);
   for (int32_t i = 0; i < 3; ++i) {
     EXPECT_EQ(bench.run_all(broken).code(), Code::kUnsupported);
     EXPECT_TRUE(bench.run_all(all[0].list).ok());

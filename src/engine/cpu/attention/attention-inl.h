@@ -66,8 +66,8 @@ inline void pack(const float* const* q, int32_t n_q, int32_t dims, float* packed
 
 /// A tile of which only `count` entries from `lane` on belong to the run.
 template <typename Reader, size_t kQ>
-HWY_INLINE void dot_part(const float* q, int64_t dims, const std::byte* tile,
-                         const std::byte* shared, int32_t lane, int32_t count, float* scores) {
+HWY_INLINE void dot_lanes(const float* q, int64_t dims, const std::byte* tile,
+                          const std::byte* shared, int32_t lane, int32_t count, float* scores) {
   constexpr auto kStep = static_cast<size_t>(kLanes);
   float sums[kQ * kStep];
   Reader::template dot_tiles<kQ, 1>(q, dims, tile, shared, 0, {tile, 0}, sums, kStep);
@@ -87,7 +87,7 @@ HWY_INLINE void dot_run(const float* q, int64_t dims, const KvRun& run, size_t s
   int32_t left = run.count;
   if (run.lane > 0) {
     const int32_t count = left < kKvTile - run.lane ? left : kKvTile - run.lane;
-    dot_part<Reader, kQ>(q, dims, tile, shared, run.lane, count, to);
+    dot_lanes<Reader, kQ>(q, dims, tile, shared, run.lane, count, to);
     tile += stride;
     shared += run.shared_stride;
     to += count;
@@ -113,7 +113,7 @@ HWY_INLINE void dot_run(const float* q, int64_t dims, const KvRun& run, size_t s
     tiles(std::integral_constant<size_t, kT>(), 0);
   }
   if constexpr (kT > 1) tiles(std::integral_constant<size_t, 1>(), 0);
-  if (left > 0) dot_part<Reader, kQ>(q, dims, tile, shared, 0, left, to);
+  if (left > 0) dot_lanes<Reader, kQ>(q, dims, tile, shared, 0, left, to);
 }
 
 template <typename Reader>
@@ -163,14 +163,14 @@ struct RuledScores {
 };
 
 /// For the groups of sixteen slots that [begin, end) touches: whole(slot) where all of a group is
-/// in it, part(slot, from, to) where only [from, to) is.
-template <typename Whole, typename Part>
-HWY_INLINE void each_group(SlotRange seen, Whole whole, Part part) {
+/// in it, masked(slot, from, to) where only [from, to) is.
+template <typename Whole, typename Masked>
+HWY_INLINE void each_group(SlotRange seen, Whole whole, Masked masked) {
   constexpr int32_t kStep = static_cast<int32_t>(kLanes);
   int32_t i = (seen.begin + kStep - 1) / kStep * kStep;
-  if (seen.begin < i) part(i - kStep, seen.begin, std::min(i, seen.end));
+  if (seen.begin < i) masked(i - kStep, seen.begin, std::min(i, seen.end));
   for (; i + kStep <= seen.end; i += kStep) whole(i);
-  if (i < seen.end) part(i, i, seen.end);
+  if (i < seen.end) masked(i, i, seen.end);
 }
 
 /// x where a slot of the group is in [from, to), `otherwise` beside it.
@@ -199,7 +199,8 @@ HWY_INLINE float largest_score(const float* scores, SlotRange seen, const Rule& 
 }
 
 template <typename Rule>
-HWY_INLINE SoftmaxPart softmax_row(float* scores, SlotRange seen, float largest, const Rule& rule) {
+HWY_INLINE SoftmaxPartial softmax_row(float* scores, SlotRange seen, float largest,
+                                      const Rule& rule) {
   constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
   // Without a largest score all are -infinity, or NaN, which the maximum may have passed over.
   const Lanes16 shift = splat(largest == kMinusInfinity ? 0.0F : largest);
@@ -219,7 +220,7 @@ HWY_INLINE SoftmaxPart softmax_row(float* scores, SlotRange seen, float largest,
 /// Largest scores of a few rows first: what a row waits for is then long there.
 template <typename Rule>
 HWY_INLINE void softmax_rows(float* scores, const SlotRange* seen, int32_t n_q, const Rule& rule,
-                             SoftmaxPart* parts) {
+                             SoftmaxPartial* partials) {
   constexpr int32_t kRows = 8;
   for (int32_t first = 0; first < n_q; first += kRows) {
     const int32_t end = std::min(n_q, first + kRows);
@@ -230,20 +231,20 @@ HWY_INLINE void softmax_rows(float* scores, const SlotRange* seen, int32_t n_q, 
     }
     for (int32_t j = first; j < end; ++j) {
       if (seen[j].begin >= seen[j].end) {
-        parts[j] = {-std::numeric_limits<float>::infinity(), 0.0F};
+        partials[j] = {-std::numeric_limits<float>::infinity(), 0.0F};
       } else {
-        parts[j] = softmax_row(scores + j * kAttentionChunk, seen[j], largest[j - first], rule);
+        partials[j] = softmax_row(scores + j * kAttentionChunk, seen[j], largest[j - first], rule);
       }
     }
   }
 }
 
 inline void softmax(float* scores, const SlotRange* seen, int32_t n_q, const ScoreRule& rule,
-                    SoftmaxPart* parts) {
+                    SoftmaxPartial* partials) {
   if (rule.soft_cap == 0.0F && rule.weights == nullptr && rule.scale >= 0.0F) {
-    softmax_rows(scores, seen, n_q, ScaledScores(rule), parts);
+    softmax_rows(scores, seen, n_q, ScaledScores(rule), partials);
   } else {
-    softmax_rows(scores, seen, n_q, RuledScores(rule), parts);
+    softmax_rows(scores, seen, n_q, RuledScores(rule), partials);
   }
 }
 
@@ -282,35 +283,36 @@ inline void weighted(const float* p, int32_t n_q, int32_t dims, const KvRun& run
 }
 
 /// The factors of several queries are found together.
-inline void merge(SoftmaxPart* states, float* sums, const SoftmaxPart* parts,
-                  const float* part_sums, int64_t stride, int32_t n_q, int32_t dims) {
+inline void merge(SoftmaxPartial* states, float* sums, const SoftmaxPartial* partials,
+                  const float* partial_sums, int64_t stride, int32_t n_q, int32_t dims) {
   constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
   constexpr int32_t kTogether = static_cast<int32_t>(kLanes) / 2;
   for (int32_t first = 0; first < n_q; first += kTogether) {
     const int32_t end = std::min(n_q, first + kTogether);
-    float factors[kLanes] = {};  // of the running sums, then of the parts
+    float factors[kLanes] = {};  // of the running sums, then of the partials
     float largest[kTogether];
     for (int32_t j = first; j < end; ++j) {
       const int32_t at = j - first;
-      const SoftmaxPart& state = states[j];
-      largest[at] = state.max > parts[j].max ? state.max : parts[j].max;
-      if (parts[j].max == kMinusInfinity) continue;
+      const SoftmaxPartial& state = states[j];
+      largest[at] = state.max > partials[j].max ? state.max : partials[j].max;
+      if (partials[j].max == kMinusInfinity) continue;
       factors[at] = state.max - largest[at];
-      factors[kTogether + at] = parts[j].max - largest[at];
+      factors[kTogether + at] = partials[j].max - largest[at];
     }
     store(exp2_weight(load(factors)), factors);
     for (int32_t j = first; j < end; ++j) {
-      if (parts[j].max == kMinusInfinity) continue;
+      if (partials[j].max == kMinusInfinity) continue;
       const int32_t at = j - first;
       const bool fresh = states[j].max == kMinusInfinity;
       const float old = fresh ? 0.0F : states[j].sum;
-      states[j] = {largest[at], std::fma(old, factors[at], parts[j].sum * factors[kTogether + at])};
+      states[j] = {largest[at],
+                   std::fma(old, factors[at], partials[j].sum * factors[kTogether + at])};
       const Lanes16 old_factor = splat(factors[at]);
       const Lanes16 new_factor = splat(factors[kTogether + at]);
       float* to = sums + j * stride;
-      const float* from = part_sums + j * stride;
-      const auto merged = [&](Lanes16 acc, Lanes16 part)
-                              HWY_ATTR { return fma(acc, old_factor, mul(part, new_factor)); };
+      const float* from = partial_sums + j * stride;
+      const auto merged = [&](Lanes16 acc, Lanes16 partial)
+                              HWY_ATTR { return fma(acc, old_factor, mul(partial, new_factor)); };
       int32_t i = 0;
       for (; i + kLanes <= dims; i += static_cast<int32_t>(kLanes)) {
         store(merged(fresh ? splat(0.0F) : load(to + i), load(from + i)), to + i);
@@ -324,7 +326,7 @@ inline void merge(SoftmaxPart* states, float* sums, const SoftmaxPart* parts,
   }
 }
 
-inline void finish(const SoftmaxPart& state, const float* sums, float* out, int32_t dims) {
+inline void finish(const SoftmaxPartial& state, const float* sums, float* out, int32_t dims) {
   if (state.max == -std::numeric_limits<float>::infinity()) {
     std::memset(out, 0, static_cast<size_t>(dims) * sizeof(float));
     return;

@@ -36,11 +36,11 @@ constexpr int64_t kSerialWork = 100000;
 /// What a thread works in; sizes are for the largest item and band.
 struct Workspace {
   ChunkSpace chunks;
-  float* packed;        // [band, queries, k_dim]
-  float* part_sums;     // [queries, v_stride]
-  SoftmaxPart* parts;   // [queries]
-  float* sums;          // [band, queries, v_stride]
-  SoftmaxPart* states;  // [band, queries]
+  float* packed;             // [band, queries, k_dim]
+  float* partial_sums;       // [queries, v_stride]
+  SoftmaxPartial* partials;  // [queries]
+  float* sums;               // [band, queries, v_stride]
+  SoftmaxPartial* states;    // [band, queries]
 };
 
 class Attention {
@@ -147,9 +147,9 @@ void Attention::whole_item(const AttentionItem& item, Workspace& space) const no
   for (bool more = walk.next(chunks.chunk); more; std::swap(chunks.chunk, chunks.next_chunk)) {
     more = walk.next(chunks.next_chunk);
     if (more) look_ahead(chunks.chunk, *chunks.next_chunk);
-    work_.part(item, walk, space.packed, chunks, space.parts, space.part_sums);
-    work_.kernels().merge(space.states, space.sums, space.parts, space.part_sums, work_.v_stride(),
-                          n_queries, args_.v_dim);
+    work_.partial(item, walk, space.packed, chunks, space.partials, space.partial_sums);
+    work_.kernels().merge(space.states, space.sums, space.partials, space.partial_sums,
+                          work_.v_stride(), n_queries, args_.v_dim);
   }
   for (int32_t j = 0; j < n_queries; ++j) {
     work_.kernels().finish(space.states[j], space.sums + j * work_.v_stride(),
@@ -179,11 +179,11 @@ void Attention::whole_band(const AttentionItem* items, int32_t n, Workspace& spa
       look_ahead(chunks.chunk, *chunks.next_chunk);
     }
     const int64_t at = unit % n;
-    work_.part(items[at], walk, space.packed + at * packed_floats, chunks, space.parts,
-               space.part_sums);
+    work_.partial(items[at], walk, space.packed + at * packed_floats, chunks, space.partials,
+                  space.partial_sums);
     work_.kernels().merge(space.states + at * n_queries,
-                          space.sums + at * n_queries * work_.v_stride(), space.parts,
-                          space.part_sums, work_.v_stride(), n_queries, args_.v_dim);
+                          space.sums + at * n_queries * work_.v_stride(), space.partials,
+                          space.partial_sums, work_.v_stride(), n_queries, args_.v_dim);
   }
   for (int32_t j = 0; j < n * n_queries; ++j) {
     work_.kernels().finish(space.states[j], space.sums + j * work_.v_stride(),
@@ -232,10 +232,10 @@ void Attention::carve(Carver& carver) noexcept {
     Workspace space;
     space.chunks = work_.take_space(carver, item_queries_);
     space.packed = carver.take<float>(queries * args_.k_dim);
-    space.part_sums = carver.take<float>(item_queries_ * work_.v_stride());
-    space.parts = carver.take<SoftmaxPart>(item_queries_);
+    space.partial_sums = carver.take<float>(item_queries_ * work_.v_stride());
+    space.partials = carver.take<SoftmaxPartial>(item_queries_);
     space.sums = carver.take<float>(queries * work_.v_stride());
-    space.states = carver.take<SoftmaxPart>(queries);
+    space.states = carver.take<SoftmaxPartial>(queries);
     if (carver.counts_only()) continue;
     spaces_[thread] = space;
     chunk_spaces_[thread] = &spaces_[thread].chunks;
@@ -304,10 +304,6 @@ Status run(CpuContext& context, const AttentionArgs& args) {
 
 Status attend(CpuContext& context, const AttendArgs& args) {
   for (const SequenceRows& sequence : args.sequences) {
-    if (sequence.view.key_form == KeyForm::kUnrotated) {
-      return error(Code::kUnsupported, "the CPU engine does not read keys of form %d",
-                   static_cast<int>(sequence.view.key_form));
-    }
     GEN_ASSERT(sequence.view.kv_heads == args.n_kv_heads);
     GEN_ASSERT(sequence.first_entry + sequence.n_rows <= sequence.view.entries);
   }

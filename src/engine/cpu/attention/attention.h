@@ -47,7 +47,7 @@ struct ScoreRule {
 };
 
 /// Scores in powers of two: log2(e) times those of the rule.
-struct SoftmaxPart {
+struct SoftmaxPartial {
   float max;  // -infinity if every score was
   float sum;  // of 2^(score - max)
 };
@@ -82,13 +82,13 @@ struct AttentionKernels {
   /// Turns scores[j][seen[j]] into 2^(score - max), for n_q rows; slots beside them within their
   /// groups of 16 become 0.
   void (*softmax)(float* scores, const SlotRange* seen, int32_t n_q, const ScoreRule& rule,
-                  SoftmaxPart* parts);
-  /// Adds a later chunk's parts to the running softmax of n_q queries; rows of sums are `stride`
+                  SoftmaxPartial* partials);
+  /// Adds a later chunk's partials to the running softmax of n_q queries; rows of sums are `stride`
   /// floats apart. A state's max starts at -infinity, with sums of anything.
-  void (*merge)(SoftmaxPart* states, float* sums, const SoftmaxPart* parts, const float* part_sums,
-                int64_t stride, int32_t n_q, int32_t dims);
+  void (*merge)(SoftmaxPartial* states, float* sums, const SoftmaxPartial* partials,
+                const float* partial_sums, int64_t stride, int32_t n_q, int32_t dims);
   /// out = sums / state.sum, zeros if nothing was visible.
-  void (*finish)(const SoftmaxPart& state, const float* sums, float* out, int32_t dims);
+  void (*finish)(const SoftmaxPartial& state, const float* sums, float* out, int32_t dims);
 };
 
 /// Enough for every format: levels, and a scale for each group of 32 or more.

@@ -96,8 +96,9 @@ void ChunkAttention::readable(const KvSide& side, const KvRun& run, int32_t n_qu
   }
 }
 
-void ChunkAttention::part(const AttentionItem& item, const RowWalk& walk, const float* packed,
-                          ChunkSpace& space, SoftmaxPart* parts, float* part_sums) const noexcept {
+void ChunkAttention::partial(const AttentionItem& item, const RowWalk& walk, const float* packed,
+                             ChunkSpace& space, SoftmaxPartial* partials,
+                             float* partial_sums) const noexcept {
   const KvView& view = item.sequence->view;
   const AttentionChunk& chunk = *space.chunk;
   const int32_t n_queries = item.rows * group_;
@@ -114,16 +115,16 @@ void ChunkAttention::part(const AttentionItem& item, const RowWalk& walk, const 
     std::fill_n(space.seen + r * group_, group_, walk.slots(chunk, r));
   }
   const ScoreRule rule = {args_.scale, args_.soft_cap, chunk.has_weights ? chunk.weights : nullptr};
-  kernels_.softmax(space.scores, space.seen, n_queries, rule, parts);
-  weighted_sums(item, space, part_sums);
+  kernels_.softmax(space.scores, space.seen, n_queries, rule, partials);
+  weighted_sums(item, space, partial_sums);
 }
 
 void ChunkAttention::weighted_sums(const AttentionItem& item, const ChunkSpace& space,
-                                   float* part_sums) const noexcept {
+                                   float* partial_sums) const noexcept {
   const KvView& view = item.sequence->view;
   const AttentionChunk& chunk = *space.chunk;
   const int32_t n_queries = item.rows * group_;
-  std::memset(part_sums, 0, static_cast<size_t>(n_queries * v_stride_) * sizeof(float));
+  std::memset(partial_sums, 0, static_cast<size_t>(n_queries * v_stride_) * sizeof(float));
   const auto tile_sums = [&](auto weighted, const KvRun& whole, size_t stride, int32_t j,
                              int32_t n) {
     const auto over = [&](int32_t first, int32_t rows, SlotRange range) {
@@ -131,7 +132,7 @@ void ChunkAttention::weighted_sums(const AttentionItem& item, const ChunkSpace& 
       const KvRun run = clip(whole, range, stride);
       if (run.count == 0) return;
       weighted(space.scores + first * kAttentionChunk, rows, args_.v_dim, run, stride,
-               part_sums + first * v_stride_, v_stride_);
+               partial_sums + first * v_stride_, v_stride_);
     };
     SlotRange shared = {0, kAttentionChunk};
     for (int32_t i = j; i < j + n; ++i) {

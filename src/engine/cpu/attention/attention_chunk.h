@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a few queries take from one chunk of a sequence: the kernels of attention.h over the runs
 // that attention_walk.h finds. attention.cpp and attention_split.cpp decide which chunks which
-// thread works on, and merge the parts.
+// thread works on, and merge the partials.
 #pragma once
 
 #include <cstdint>
@@ -53,18 +53,18 @@ class ChunkAttention {
   /// The item's queries side by side, queries * k_dim floats.
   void pack_queries(const AttentionItem& item, const float** queries, float* packed) const noexcept;
   /// Scores, softmax and weighted sums of space.chunk for all queries of the item.
-  void part(const AttentionItem& item, const RowWalk& walk, const float* packed, ChunkSpace& space,
-            SoftmaxPart* parts, float* part_sums) const noexcept;
+  void partial(const AttentionItem& item, const RowWalk& walk, const float* packed,
+               ChunkSpace& space, SoftmaxPartial* partials, float* partial_sums) const noexcept;
   [[nodiscard]] float* out_row(const AttentionItem& item, int32_t query) const noexcept;
 
   static RowWalk walk_of(const AttentionItem& item) noexcept {
     return {*item.sequence, item.row, item.rows, item.kv_head};
   }
-  static constexpr SoftmaxPart kNothingSeen = {-std::numeric_limits<float>::infinity(), 0.0F};
+  static constexpr SoftmaxPartial kNothingSeen = {-std::numeric_limits<float>::infinity(), 0.0F};
 
  private:
   void weighted_sums(const AttentionItem& item, const ChunkSpace& space,
-                     float* part_sums) const noexcept;
+                     float* partial_sums) const noexcept;
   /// Calls use(dots, weighted, run, stride), the kernels and what they can read of a run: the run
   /// itself, or pieces of it unpacked one after another.
   template <typename Use>

@@ -25,9 +25,9 @@ void SplitAttention::take_memory(Carver& carver) noexcept {
   const int64_t queries = n_items_ * item_queries_;
   packed_ = carver.take<float>(queries * work_.k_dim());
   chunks_left_ = carver.take<int32_t>(n_items_);
-  parts_ = carver.take<SoftmaxPart>(queries * round_chunks_);
-  part_sums_ = carver.take<float>(queries * round_chunks_ * work_.v_stride());
-  states_ = carver.take<SoftmaxPart>(queries);
+  partials_ = carver.take<SoftmaxPartial>(queries * round_chunks_);
+  partial_sums_ = carver.take<float>(queries * round_chunks_ * work_.v_stride());
+  states_ = carver.take<SoftmaxPartial>(queries);
   sums_ = carver.take<float>(queries * work_.v_stride());
 }
 
@@ -66,11 +66,11 @@ bool SplitAttention::take(const Turns& turns, std::atomic<int64_t>& taken,
 void SplitAttention::merge_round(int64_t item_index, int64_t round) const noexcept {
   const AttentionItem& item = items_[static_cast<size_t>(item_index)];
   const int64_t stride = work_.v_stride();
-  SoftmaxPart* states = states_ + item_index * item_queries_;
+  SoftmaxPartial* states = states_ + item_index * item_queries_;
   float* sums = sums_ + item_index * item_queries_ * stride;
   for (int64_t chunk = 0; chunk < round_chunks(item_index, round); ++chunk) {
-    const int64_t part = (item_index * round_chunks_ + chunk) * item_queries_;
-    work_.kernels().merge(states, sums, parts_ + part, part_sums_ + part * stride, stride,
+    const int64_t at = (item_index * round_chunks_ + chunk) * item_queries_;
+    work_.kernels().merge(states, sums, partials_ + at, partial_sums_ + at * stride, stride,
                           work_.queries(item), work_.v_dim());
   }
   if ((round + 1) * round_chunks_ < ChunkAttention::walk_of(item).n_chunks()) return;
@@ -98,11 +98,11 @@ void SplitAttention::run_round(ThreadPool& pool, const Turns& turns,
     for (bool more = next(space.chunk); more; std::swap(space.chunk, space.next_chunk)) {
       const Unit now = unit;
       const AttentionItem& item = items_[static_cast<size_t>(now.item)];
-      const int64_t part = (now.item * round_chunks_ + now.chunk) * item_queries_;
+      const int64_t at = (now.item * round_chunks_ + now.chunk) * item_queries_;
       more = next(space.next_chunk);
       if (more) look_ahead(space.chunk, *space.next_chunk);
-      work_.part(item, ChunkAttention::walk_of(item), packed(now.item), space, parts_ + part,
-                 part_sums_ + part * work_.v_stride());
+      work_.partial(item, ChunkAttention::walk_of(item), packed(now.item), space, partials_ + at,
+                    partial_sums_ + at * work_.v_stride());
       if (now.left > 0) continue;
       // Whoever finishes an item's last chunk sees what the others wrote. Once for all heads, since
       // a thread waits here for what it has under way.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of a few rows over long contexts: threads take single chunks, and whoever finishes an
-// item merges its parts in chunk order. Chunks go in rounds, so that parts need bounded memory.
+// item merges its partials in chunk order. Chunks go in rounds, so that partials need bounded
+// memory.
 #pragma once
 
 #include <algorithm>
@@ -58,12 +59,12 @@ class SplitAttention {
   const int64_t item_queries_;
   const int64_t round_chunks_;
   std::span<const AttentionItem> items_;
-  float* packed_ = nullptr;         // [items, queries, k_dim]
-  int32_t* chunks_left_ = nullptr;  // [items] of the round
-  SoftmaxPart* parts_ = nullptr;    // [items, round_chunks, queries]
-  float* part_sums_ = nullptr;      // [items, round_chunks, queries, v_stride]
-  SoftmaxPart* states_ = nullptr;   // [items, queries]
-  float* sums_ = nullptr;           // [items, queries, v_stride]
+  float* packed_ = nullptr;             // [items, queries, k_dim]
+  int32_t* chunks_left_ = nullptr;      // [items] of the round
+  SoftmaxPartial* partials_ = nullptr;  // [items, round_chunks, queries]
+  float* partial_sums_ = nullptr;       // [items, round_chunks, queries, v_stride]
+  SoftmaxPartial* states_ = nullptr;    // [items, queries]
+  float* sums_ = nullptr;               // [items, queries, v_stride]
 };
 
 }  // namespace gen::engine::cpu

@@ -33,13 +33,13 @@ inline KvRun clip(const KvRun& run, SlotRange range, size_t stride) noexcept {
   if (begin >= end) return {};
   const int32_t lane = run.lane + begin - run.slot;
   const auto tile = static_cast<size_t>(lane / kKvTile);
-  KvRun part = run;
-  part.tile += tile * stride;
-  if (run.shared != nullptr) part.shared += tile * run.shared_stride;
-  part.lane = lane % kKvTile;
-  part.slot = begin;
-  part.count = end - begin;
-  return part;
+  KvRun clipped = run;
+  clipped.tile += tile * stride;
+  if (run.shared != nullptr) clipped.shared += tile * run.shared_stride;
+  clipped.lane = lane % kKvTile;
+  clipped.slot = begin;
+  clipped.count = end - begin;
+  return clipped;
 }
 
 /// Tells the chunk's kernels to ask for `next`, if both lie in one piece.

@@ -26,7 +26,7 @@ constexpr size_t kTokensAtOnce = 8;
 
 // What a kernel does at a time: pairs [first, first + count) of tiles from `tile` on, rows from
 // `row` on.
-struct Part {
+struct Panel {
   int64_t tile;
   int64_t first;
   int64_t count;
@@ -40,22 +40,22 @@ GEN_BF16_INLINE __m512bh splat_pair(const std::byte* p) {
 }
 
 template <size_t kTiles, size_t kTokens, bool kFetch>
-void add_part(const TileJob& job, const Part& part) {
+void add_panel(const TileJob& job, const Panel& panel) {
   const std::byte* w =
-      job.tiles + static_cast<size_t>(part.tile) * job.tile_bytes + part.first * 64;
+      job.tiles + static_cast<size_t>(panel.tile) * job.tile_bytes + panel.first * 64;
   const std::byte* x[kTokens];
   __m512 acc[kTiles][kTokens];
-  float* out = job.acc + part.row * job.acc_stride + part.tile * kTileRows;
+  float* out = job.acc + panel.row * job.acc_stride + panel.tile * kTileRows;
   GEN_VNNI_UNROLL
   for (size_t b = 0; b < kTokens; ++b) {
-    x[b] = job.x + (static_cast<size_t>(part.row) + b) * job.x_stride + part.first * 4;
+    x[b] = job.x + (static_cast<size_t>(panel.row) + b) * job.x_stride + panel.first * 4;
     GEN_VNNI_UNROLL
     for (size_t a = 0; a < kTiles; ++a) {
       const float* sum = out + static_cast<int64_t>(b) * job.acc_stride + a * kTileRows;
-      acc[a][b] = part.first == 0 ? _mm512_setzero_ps() : _mm512_load_ps(sum);
+      acc[a][b] = panel.first == 0 ? _mm512_setzero_ps() : _mm512_load_ps(sum);
     }
   }
-  for (int64_t k = 0; k < part.count; ++k) {
+  for (int64_t k = 0; k < panel.count; ++k) {
     __m512bh weight[kTiles];
     GEN_VNNI_UNROLL
     for (size_t a = 0; a < kTiles; ++a) {
@@ -86,11 +86,11 @@ void add_part(const TileJob& job, const Part& part) {
 
 // The last rows, at most kTokens.
 template <size_t kTiles, size_t kTokens, bool kFetch>
-void last_rows(const TileJob& job, const Part& part) {
-  if (job.rows - part.row == static_cast<int64_t>(kTokens)) {
-    add_part<kTiles, kTokens, kFetch>(job, part);
+void last_rows(const TileJob& job, const Panel& panel) {
+  if (job.rows - panel.row == static_cast<int64_t>(kTokens)) {
+    add_panel<kTiles, kTokens, kFetch>(job, panel);
   } else if constexpr (kTokens > 1) {
-    last_rows<kTiles, kTokens - 1, kFetch>(job, part);
+    last_rows<kTiles, kTokens - 1, kFetch>(job, panel);
   }
 }
 
@@ -100,16 +100,16 @@ void run_tiles(const TileJob& job, int64_t tile) {
   constexpr auto kStep = static_cast<int64_t>(kTokensAtOnce);
   const int64_t pairs = (job.cols + 1) / 2;
   for (int64_t first = 0; first < pairs; first += kRunPairs) {
-    Part part = {tile, first, pairs - first < kRunPairs ? pairs - first : kRunPairs, 0};
+    Panel panel = {tile, first, pairs - first < kRunPairs ? pairs - first : kRunPairs, 0};
     if (job.rows < kStep) {
-      last_rows<kTiles, kTokensAtOnce, true>(job, part);
+      last_rows<kTiles, kTokensAtOnce, true>(job, panel);
       continue;
     }
-    add_part<kTiles, kTokensAtOnce, true>(job, part);
-    for (part.row = kStep; part.row + kStep <= job.rows; part.row += kStep) {
-      add_part<kTiles, kTokensAtOnce, false>(job, part);
+    add_panel<kTiles, kTokensAtOnce, true>(job, panel);
+    for (panel.row = kStep; panel.row + kStep <= job.rows; panel.row += kStep) {
+      add_panel<kTiles, kTokensAtOnce, false>(job, panel);
     }
-    last_rows<kTiles, kTokensAtOnce, false>(job, part);
+    last_rows<kTiles, kTokensAtOnce, false>(job, panel);
   }
 }
 
@@ -120,7 +120,7 @@ void linear_bf16_dots(const TileJob& job) {
   if (job.rows == 1) {
     // Several tiles at once, since a single chain of sums would wait for itself.
     for (; tile + 4 <= job.n_tiles; tile += 4) {
-      add_part<4, 1, true>(job, {tile, 0, (job.cols + 1) / 2, 0});
+      add_panel<4, 1, true>(job, {tile, 0, (job.cols + 1) / 2, 0});
     }
   }
   for (; tile + 2 <= job.n_tiles; tile += 2) run_tiles<2>(job, tile);

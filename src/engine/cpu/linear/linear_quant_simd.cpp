@@ -39,7 +39,7 @@ using Bytes = hn::Vec<U8>;
 using quant::Traits;
 
 constexpr int64_t kLanesHere = HWY_MAX_BYTES / 4 < 16 ? HWY_MAX_BYTES / 4 : 16;
-constexpr int64_t kPartBytes = kLanesHere * 4;
+constexpr int64_t kLaneGroupBytes = kLanesHere * 4;
 // Rows of x at a time: two or three registers each, of 16 or 32.
 constexpr size_t kRowsAtOnce = kLanesHere == 16 ? 8 : 4;
 
@@ -142,7 +142,7 @@ HWY_INLINE Bytes shift_bytes(Bytes w) {
   }
 }
 
-/// Values of quad kQuad of 32 columns; `codes` points at this lane part's bytes of vector 0.
+/// Values of quad kQuad of 32 columns; `codes` points at this group of lanes' bytes of vector 0.
 template <Traits t, int kQuad>
 HWY_INLINE Bytes values_of(const uint8_t* codes) {
   constexpr int kBase = base_bits(t.bits);
@@ -197,7 +197,7 @@ HWY_INLINE void store_rows(const TileJob& job, int64_t row, int64_t column, cons
   }
 }
 
-// Each kernel below handles lanes [part * kLanesHere, ...) of one tile for kRows rows of x.
+// Each kernel below handles lanes [lane_group * kLanesHere, ...) of one tile for kRows rows of x.
 
 template <Traits t>
 struct BlocksOf32 {
@@ -216,12 +216,12 @@ struct BlocksOf32 {
   }
 
   template <size_t kRows>
-  static HWY_INLINE void run(const TileJob& job, const std::byte* tile, int64_t part, int64_t row,
-                             int64_t column) {
-    const int64_t lane = part * kLanesHere;
+  static HWY_INLINE void run(const TileJob& job, const std::byte* tile, int64_t lane_group,
+                             int64_t row, int64_t column) {
+    const int64_t lane = lane_group * kLanesHere;
     const auto* dmin = reinterpret_cast<const uint16_t*>(tile + dmin_offset(t, job.cols));
-    const auto* codes =
-        reinterpret_cast<const uint8_t*>(tile + blocks_offset(t, job.cols)) + part * kPartBytes;
+    const auto* codes = reinterpret_cast<const uint8_t*>(tile + blocks_offset(t, job.cols)) +
+                        lane_group * kLaneGroupBytes;
     const Block* x[kRows];
     rows_of<Block, kRows>(job, row, x);
     Floats acc[kRows];
@@ -258,7 +258,7 @@ template <Traits t>
 struct BlocksOf256 {
   using Block = ActQ8KBlock;
 
-  /// Scales of run `run` of this lane part, `lane` on.
+  /// Scales of run `run` of this group of lanes, `lane` on.
   static HWY_INLINE Floats scales(const uint8_t* block, int64_t run, int64_t lane) {
     if constexpr (packed_minima(t)) {
       const auto pairs = hn::BitCast(I32(), load_pairs(block, run / 2, lane));
@@ -278,18 +278,18 @@ struct BlocksOf256 {
     return hn::PromoteTo(I16(), hn::LoadU(bytes, p));
   }
 
-  /// scaled += scale * sum for run kRun % kPerPart of 32 columns.
+  /// scaled += scale * sum for run kRun % kPerSubBlock of 32 columns.
   template <size_t kRows, int kRunHere>
-  static HWY_INLINE void add_run(const uint8_t* block, const uint8_t* codes, int64_t part,
+  static HWY_INLINE void add_run(const uint8_t* block, const uint8_t* codes, int64_t sub_block,
                                  int64_t lane, const Block* const* x, int64_t b, Floats* scaled) {
-    constexpr int kPerPart = 32 / t.run;
-    if constexpr (kRunHere < kPerPart) {
-      const int64_t run = part * kPerPart + kRunHere;
+    constexpr int kPerSubBlock = 32 / t.run;
+    if constexpr (kRunHere < kPerSubBlock) {
+      const int64_t run = sub_block * kPerSubBlock + kRunHere;
       Sum sums[kRows];
       GEN_UNROLL
       for (size_t i = 0; i < kRows; ++i) sums[i].clear();
       constexpr int kFirst = kRunHere * t.run / 4;
-      add_quads<t, kRows, kFirst, kFirst + t.run / 4>(sums, codes, x, b, part * 32);
+      add_quads<t, kRows, kFirst, kFirst + t.run / 4>(sums, codes, x, b, sub_block * 32);
       const Floats scale = scales(block, run, lane);
       GEN_UNROLL
       for (size_t i = 0; i < kRows; ++i) {
@@ -300,7 +300,7 @@ struct BlocksOf256 {
         }
         scaled[i] = hn::MulAdd(hn::ConvertTo(F32(), total), scale, scaled[i]);
       }
-      add_run<kRows, kRunHere + 1>(block, codes, part, lane, x, b, scaled);
+      add_run<kRows, kRunHere + 1>(block, codes, sub_block, lane, x, b, scaled);
     }
   }
 
@@ -331,9 +331,9 @@ struct BlocksOf256 {
   }
 
   template <size_t kRows>
-  static HWY_INLINE void run(const TileJob& job, const std::byte* tile, int64_t part, int64_t row,
-                             int64_t column) {
-    const int64_t lane = part * kLanesHere;
+  static HWY_INLINE void run(const TileJob& job, const std::byte* tile, int64_t lane_group,
+                             int64_t row, int64_t column) {
+    const int64_t lane = lane_group * kLanesHere;
     const auto* d = reinterpret_cast<const uint16_t*>(tile) + lane;
     const auto* dmin = reinterpret_cast<const uint16_t*>(tile + dmin_offset(t, job.cols)) + lane;
     const auto* block = reinterpret_cast<const uint8_t*>(tile + blocks_offset(t, job.cols));
@@ -343,11 +343,11 @@ struct BlocksOf256 {
     GEN_UNROLL
     for (size_t i = 0; i < kRows; ++i) acc[i] = hn::Zero(F32());
     for (int64_t b = 0; b < job.cols / 256; ++b, block += block_bytes(t)) {
-      const uint8_t* codes = block + codes_offset(t) + part * kPartBytes;
+      const uint8_t* codes = block + codes_offset(t) + lane_group * kLaneGroupBytes;
       Floats scaled[kRows];
       GEN_UNROLL
       for (size_t i = 0; i < kRows; ++i) scaled[i] = hn::Zero(F32());
-      for (int64_t cols32 = 0; cols32 < 8; ++cols32, codes += part_bytes(t)) {
+      for (int64_t cols32 = 0; cols32 < 8; ++cols32, codes += sub_block_bytes(t)) {
         add_run<kRows, 0>(block, codes, cols32, lane, x, b, scaled);
       }
       const Floats scale = load_halves(d + b * kTileRows);
@@ -368,13 +368,13 @@ HWY_INLINE void run_kernel(const TileJob& job) {
   constexpr auto kStep = static_cast<int64_t>(kRowsAtOnce);
   for (int64_t i = 0; i < job.n_tiles; ++i) {
     const std::byte* tile = job.tiles + static_cast<size_t>(i) * job.tile_bytes;
-    for (int64_t part = 0; part < kTileRows / kLanesHere; ++part) {
-      const int64_t column = i * kTileRows + part * kLanesHere;
+    for (int64_t lane_group = 0; lane_group < kTileRows / kLanesHere; ++lane_group) {
+      const int64_t column = i * kTileRows + lane_group * kLanesHere;
       int64_t t = 0;
       for (; t + kStep <= job.rows; t += kStep) {
-        Kernel::template run<kRowsAtOnce>(job, tile, part, t, column);
+        Kernel::template run<kRowsAtOnce>(job, tile, lane_group, t, column);
       }
-      for (; t < job.rows; ++t) Kernel::template run<1>(job, tile, part, t, column);
+      for (; t < job.rows; ++t) Kernel::template run<1>(job, tile, lane_group, t, column);
     }
   }
 }

@@ -78,7 +78,7 @@ float sum_blocks_of_32(const std::byte* tile, int64_t cols, const std::byte* x_r
 template <Traits t>
 float sum_blocks_of_256(const std::byte* tile, int64_t cols, const std::byte* x_row,
                         int r) noexcept {
-  constexpr int kPerPart = 32 / t.run;  // runs in 32 columns
+  constexpr int kPerSubBlock = 32 / t.run;  // runs in 32 columns
   const auto* d = reinterpret_cast<const uint16_t*>(tile);
   const auto* dmin = reinterpret_cast<const uint16_t*>(tile + dmin_offset(t, cols));
   const auto* block = reinterpret_cast<const uint8_t*>(tile + blocks_offset(t, cols));
@@ -94,8 +94,9 @@ float sum_blocks_of_256(const std::byte* tile, int64_t cols, const std::byte* x_
       const int scale =
           packed_minima(t) ? pair & 15 : static_cast<int8_t>(block[run * kTileRows + r]);
       const int sum16_first = run * t.run / 16;
-      int32_t sum = dot<t>(codes + static_cast<size_t>(run / kPerPart) * part_bytes(t),
-                           run % kPerPart * t.run / 4, t.run / 4, r, x->q + run / kPerPart * 32);
+      int32_t sum =
+          dot<t>(codes + static_cast<size_t>(run / kPerSubBlock) * sub_block_bytes(t),
+                 run % kPerSubBlock * t.run / 4, t.run / 4, r, x->q + run / kPerSubBlock * 32);
       for (int i = 0; i < t.run / 16; ++i) sum -= t.zero * x->sum16[sum16_first + i];
       scaled = std::fma(static_cast<float>(sum), static_cast<float>(scale), scaled);
       if constexpr (t.minima) {

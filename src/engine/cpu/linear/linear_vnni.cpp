@@ -91,9 +91,10 @@ void decode_chunk(const std::byte* tile, int64_t tile_cols, int64_t first, int64
     }
     if constexpr (t.bits < 8) {
       const uint8_t* codes = block + codes_offset(t);
-      for (int part = 0; part < t.block / 32; ++part, codes += part_bytes(t), out += 512) {
+      for (int sub_block = 0; sub_block < t.block / 32;
+           ++sub_block, codes += sub_block_bytes(t), out += 512) {
         __m512i w[8];
-        decode_part<t>(codes, w);
+        decode_sub_block<t>(codes, w);
         GEN_VNNI_UNROLL
         for (int quad = 0; quad < 8; ++quad) {
           _mm512_store_si512(out + quad * 64, _mm512_add_epi8(w[quad], move));

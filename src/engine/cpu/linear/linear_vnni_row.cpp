@@ -67,10 +67,10 @@ template <Traits t>
 GEN_VNNI_INLINE __m512 add_block(const std::byte* tile, int64_t cols, int64_t b,
                                  const ActQ8Block& x, Ahead ahead, __m512 acc) {
   const uint8_t* codes = reinterpret_cast<const uint8_t*>(tile + blocks_offset(t, cols)) +
-                         static_cast<size_t>(b) * part_bytes(t);
+                         static_cast<size_t>(b) * sub_block_bytes(t);
   __m512i sum = start_of<t>(x);
   __m512i w[8];
-  decode_part<t>(codes, w);
+  decode_sub_block<t>(codes, w);
   GEN_VNNI_UNROLL
   for (int quad = 0; quad < 8; ++quad) {
     fetch_share<t>(ahead, codes, quad);
@@ -114,23 +114,24 @@ GEN_VNNI_INLINE __m512i start_of(const ActQ8KBlock& x, int run) {
   }
 }
 
-// scaled += scale * sum for the runs of columns [32 * part, 32 * part + 32).
+// scaled += scale * sum for the runs of columns [32 * sub_block, 32 * sub_block + 32).
 template <Traits t>
-GEN_VNNI_INLINE __m512 add_part(const uint8_t* block, int part, const ActQ8KBlock& x, Ahead ahead,
-                                __m512 scaled) {
-  constexpr int kPerPart = 32 / t.run;
+GEN_VNNI_INLINE __m512 add_sub_block(const uint8_t* block, int sub_block, const ActQ8KBlock& x,
+                                     Ahead ahead, __m512 scaled) {
+  constexpr int kPerSubBlock = 32 / t.run;
   constexpr int kQuads = t.run / 4;
-  const uint8_t* codes = block + codes_offset(t) + static_cast<size_t>(part) * part_bytes(t);
+  const uint8_t* codes =
+      block + codes_offset(t) + static_cast<size_t>(sub_block) * sub_block_bytes(t);
   __m512i w[8];
-  decode_part<t>(codes, w);
+  decode_sub_block<t>(codes, w);
   GEN_VNNI_UNROLL
-  for (int i = 0; i < kPerPart; ++i) {
-    const int run = part * kPerPart + i;
+  for (int i = 0; i < kPerSubBlock; ++i) {
+    const int run = sub_block * kPerSubBlock + i;
     __m512i sum = start_of<t>(x, run);
     GEN_VNNI_UNROLL
     for (int quad = i * kQuads; quad < (i + 1) * kQuads; ++quad) {
       fetch_share<t>(ahead, codes, quad);
-      sum = _mm512_dpbusd_epi32(sum, w[quad], splat4(x.q + part * 32 + quad * 4));
+      sum = _mm512_dpbusd_epi32(sum, w[quad], splat4(x.q + sub_block * 32 + quad * 4));
     }
     scaled = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), load_scales<t>(block, run), scaled);
   }
@@ -171,10 +172,10 @@ GEN_VNNI_INLINE void sum_blocks_of_256(const std::byte* const* tiles, const Tile
       scaled[i] = _mm512_setzero_ps();
       for (size_t line = 0; line < codes_offset(t); line += 64) ahead.fetch(blocks[i] + line);
     }
-    for (int part = 0; part < 8; ++part) {
+    for (int sub_block = 0; sub_block < 8; ++sub_block) {
       GEN_VNNI_UNROLL
       for (size_t i = 0; i < kTiles; ++i)
-        scaled[i] = add_part<t>(blocks[i], part, *x, ahead, scaled[i]);
+        scaled[i] = add_sub_block<t>(blocks[i], sub_block, *x, ahead, scaled[i]);
     }
     GEN_VNNI_UNROLL
     for (size_t i = 0; i < kTiles; ++i) {

@@ -72,18 +72,13 @@ void store_row(const ElementwiseKernels& kernels, const float* x, int32_t heads,
   }
 }
 
-Status check(const AppendArgs& args) {
+void check(const AppendArgs& args) {
   for (const SequenceRows& sequence : args.sequences) {
-    if (sequence.view.key_form == KeyForm::kUnrotated) {
-      return error(Code::kUnsupported, "the CPU engine does not store keys of form %d",
-                   static_cast<int>(sequence.view.key_form));
-    }
     GEN_ASSERT(sequence.view.kv_heads == args.n_kv_heads);
     GEN_ASSERT(sequence.view.k.head_dim == args.k_dim && sequence.view.v.head_dim == args.v_dim);
     GEN_ASSERT(sequence.first_entry + sequence.n_rows <= sequence.view.entries);
   }
   GEN_ASSERT(args.rope_dims % 2 == 0 && args.rope_dims <= args.k_dim);
-  return {};
 }
 
 /// One row of the batch: all its heads.
@@ -143,7 +138,7 @@ Status run(CpuContext& context, const RopeAppendArgs& args) {
 }
 
 Status append(CpuContext& context, const AppendArgs& args) {
-  GEN_TRY(check(args));
+  check(args);
   const int64_t row_elements =
       int64_t{args.n_heads + args.n_kv_heads} * args.k_dim + int64_t{args.n_kv_heads} * args.v_dim;
   constexpr int64_t kAlign = 16;  // floats of a cache line

@@ -78,7 +78,7 @@ GEN_VNNI_INLINE __m512i shift_bytes(__m512i w) {
 
 // Values, zero included, of quads kQuad to 7 of 32 columns.
 template <Traits t, int kQuad = 0>
-GEN_VNNI_INLINE void decode_part(const uint8_t* codes, __m512i (&out)[8]) {
+GEN_VNNI_INLINE void decode_sub_block(const uint8_t* codes, __m512i (&out)[8]) {
   if constexpr (kQuad < 8) {
     constexpr int kBase = base_bits(t.bits);
     constexpr int kUpper = upper_bits(t.bits);
@@ -101,6 +101,6 @@ GEN_VNNI_INLINE void decode_part(const uint8_t* codes, __m512i (&out)[8]) {
       code = _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128(values)), code);
     }
     out[kQuad] = code;
-    decode_part<t, kQuad + 1>(codes, out);
+    decode_sub_block<t, kQuad + 1>(codes, out);
   }
 }

@@ -46,7 +46,7 @@ constexpr bool packed_minima(const quant::Traits& t) noexcept { return t.minima 
 constexpr int runs_of(const quant::Traits& t) noexcept { return t.block / t.run; }
 
 /// Bytes of 32 columns of codes.
-constexpr size_t part_bytes(const quant::Traits& t) noexcept {
+constexpr size_t sub_block_bytes(const quant::Traits& t) noexcept {
   return static_cast<size_t>(t.bits * kQuadBytes);
 }
 
@@ -59,7 +59,7 @@ constexpr size_t codes_offset(const quant::Traits& t) noexcept {
   return minima_offset(t) + (t.minima ? static_cast<size_t>(runs_of(t) * kTileRows) : 0);
 }
 constexpr size_t block_bytes(const quant::Traits& t) noexcept {
-  return codes_offset(t) + static_cast<size_t>(t.block / 32) * part_bytes(t);
+  return codes_offset(t) + static_cast<size_t>(t.block / 32) * sub_block_bytes(t);
 }
 
 /// Bytes of 16 scales.

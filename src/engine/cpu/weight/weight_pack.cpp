@@ -47,7 +47,7 @@ void pack_bits(const uint8_t* codes, int shift, uint8_t* out) noexcept {
 
 // 32 codes of one row to that row's words, as many as bits: 2 to 6, as those of 8 are copied.
 template <int kBits>
-void pack_part(const uint8_t* codes, uint8_t* out) noexcept {
+void pack_sub_block(const uint8_t* codes, uint8_t* out) noexcept {
   constexpr int kBase = base_bits(kBits);
   constexpr int kUpper = upper_bits(kBits);
   pack_bits<kBase>(codes, 0, out);
@@ -55,23 +55,23 @@ void pack_part(const uint8_t* codes, uint8_t* out) noexcept {
 }
 
 template <int kBits>
-void pack_parts(const uint8_t* codes, int n, uint8_t* out) noexcept {
-  for (int part = 0; part < n; ++part, codes += 32, out += static_cast<size_t>(kBits) * 4)
-    pack_part<kBits>(codes, out);
+void pack_sub_blocks(const uint8_t* codes, int n, uint8_t* out) noexcept {
+  for (int i = 0; i < n; ++i, codes += 32, out += static_cast<size_t>(kBits) * 4)
+    pack_sub_block<kBits>(codes, out);
 }
 
-void pack_codes(int bits, const uint8_t* codes, int n_parts, uint8_t* out) noexcept {
+void pack_codes(int bits, const uint8_t* codes, int n_sub_blocks, uint8_t* out) noexcept {
   switch (bits) {
     case 2:
-      return pack_parts<2>(codes, n_parts, out);
+      return pack_sub_blocks<2>(codes, n_sub_blocks, out);
     case 3:
-      return pack_parts<3>(codes, n_parts, out);
+      return pack_sub_blocks<3>(codes, n_sub_blocks, out);
     case 4:
-      return pack_parts<4>(codes, n_parts, out);
+      return pack_sub_blocks<4>(codes, n_sub_blocks, out);
     case 5:
-      return pack_parts<5>(codes, n_parts, out);
+      return pack_sub_blocks<5>(codes, n_sub_blocks, out);
     default:
-      return pack_parts<6>(codes, n_parts, out);
+      return pack_sub_blocks<6>(codes, n_sub_blocks, out);
   }
 }
 
@@ -125,7 +125,7 @@ struct SourceRows {
 };
 
 // Where the 16 rows' parts of one block go.
-struct Places {
+struct BlockTargets {
   std::byte* d;
   std::byte* dmin;
   std::byte* block;
@@ -137,7 +137,7 @@ void gather_halves(const SourceRows& rows, size_t offset, std::byte* out) noexce
 }
 
 void copy_block(const quant::Traits& t, size_t file_block, const SourceRows& rows,
-                const Places& to) noexcept {
+                const BlockTargets& to) noexcept {
   if (t.scale == quant::ScaleKind::kE8M0) {
     for (size_t r = 0; r < rows.n; ++r) to.d[r] = rows.at[r * rows.stride];
   } else {
@@ -151,20 +151,20 @@ void copy_block(const quant::Traits& t, size_t file_block, const SourceRows& row
 }
 
 void unpack_block(const quant::Traits& t, const quant::Format& format, const SourceRows& rows,
-                  const Places& to) noexcept {
+                  const BlockTargets& to) noexcept {
   constexpr size_t kMaxWords = size_t{256} / 32 * 6;
   uint8_t words[kRows][kMaxWords * sizeof(uint32_t)];
   Runs runs = {};
   quant::BlockParts parts = {};
-  const int n_parts = t.block / 32;
-  const auto n_words = static_cast<size_t>(n_parts) * static_cast<size_t>(t.bits);
+  const int n_sub_blocks = t.block / 32;
+  const auto n_words = static_cast<size_t>(n_sub_blocks) * static_cast<size_t>(t.bits);
   const std::byte* from = rows.at;
   for (size_t r = 0; r < rows.n; ++r, from += rows.stride) {
     format.unpack(from, parts);
     std::memcpy(to.d + r * 2, &parts.d, sizeof(parts.d));
     if (t.minima) std::memcpy(to.dmin + r * 2, &parts.dmin, sizeof(parts.dmin));
     if (t.block == 256) runs.set(t, parts, r);
-    pack_codes(t.bits, parts.codes, n_parts, words[r]);
+    pack_codes(t.bits, parts.codes, n_sub_blocks, words[r]);
   }
   transpose_words(reinterpret_cast<const std::byte*>(words), sizeof(words[0]), rows.n, n_words, 0,
                   to.block + codes_offset(t));
@@ -223,7 +223,7 @@ void pack_pairs(const SourceRows& rows, size_t cols, NextTile next, std::byte* o
 void pack_blocks(const quant::Traits& t, const quant::Format& format, SourceRows rows, int64_t cols,
                  NextTile next, std::byte* out) noexcept {
   const size_t file_block = dtype_info(t.type)->block_bytes;
-  Places to = {out, out + dmin_offset(t, cols), out + blocks_offset(t, cols)};
+  BlockTargets to = {out, out + dmin_offset(t, cols), out + blocks_offset(t, cols)};
   for (int64_t b = 0; b < cols / t.block; ++b) {
     next.ask_for(file_block * kRows);
     if (lies_as_in_tiles(t)) {

@@ -13,7 +13,7 @@ public final class BatchKvCache extends Handle {
   public static final int TO_THE_END = Integer.MAX_VALUE;
 
   /**
-   * What the tokens of a pass may look at.
+   * What the tokens of a pass may see.
    *
    * @param keys [kDim, kHeads, length] by its shape
    * @param values [vDim, vHeads, length], or permuted
@@ -51,7 +51,7 @@ public final class BatchKvCache extends Handle {
     return new BatchKvCache(make(out -> Native.kv_cache_chunked_new(chunk, out)));
   }
 
-  /** For what an encoder made of other input, for cross attention. */
+  /** For the output of an encoder, for cross attention. */
   public static BatchKvCache encoder() {
     return new BatchKvCache(make(Native::kv_cache_encoder_new));
   }
@@ -71,7 +71,7 @@ public final class BatchKvCache extends Handle {
     });
   }
 
-  /** How {@link #get} hands things out, before {@link #init}: "fp32" or "fp16" masks. */
+  /** The form of the output of {@link #get}, before {@link #init}: "fp32" or "fp16" masks. */
   public void setConfig(int padding, boolean permutedValues, String maskDtype) {
     byte[] type = Text.name(maskDtype);
     run(c -> Native.kv_cache_set_config(c, padding, permutedValues ? 1 : 0, type));
@@ -88,7 +88,7 @@ public final class BatchKvCache extends Handle {
     run(c -> Native.kv_cache_set_allocator(c, table.address()));
   }
 
-  /** Most entries that one sequence may hold; 0 for no quota. */
+  /** Maximum entries of one sequence; 0 for no quota. */
   public void setQuota(int entries) {
     run(c -> Native.kv_cache_set_quota(c, entries));
   }
@@ -135,7 +135,7 @@ public final class BatchKvCache extends Handle {
     run(c -> Native.kv_cache_put(c, k, kHeads, kDim, v, vHeads, vDim, n));
   }
 
-  /** What the tokens of this pass may look at in the chosen layer. */
+  /** What the tokens of this pass may see in the chosen layer. */
   public Masked get() {
     return ask(c -> {
       int[] ks = new int[3];
@@ -156,12 +156,12 @@ public final class BatchKvCache extends Handle {
     run(c -> Native.kv_cache_set_causal(c, tokens, tokens.length));
   }
 
-  /** Makes a sequence begin as another does, without a copy. */
+  /** Replaces a sequence by a prefix of another, without a copy. */
   public void copyPrefix(int from, int to, int length) {
     run(c -> Native.kv_cache_copy_prefix(c, from, to, length));
   }
 
-  /** Whether a sequence may go on with a token at a position. */
+  /** Whether a sequence may continue with a token at a position. */
   public boolean canResume(int sequence, int position) {
     int[] can = new int[1];
     run(c -> Native.kv_cache_can_resume(c, sequence, position, can));

@@ -60,7 +60,7 @@ public final class Block extends Handle {
     });
   }
 
-  /** Writes keys and values; whoever alone holds the block may. */
+  /** Writes keys and values; the only holder of the block may. */
   public void write(byte[] keys, byte[] values) {
     if (keys.length != pool.bytes() || values.length != pool.bytes()) {
       throw new GenerateException(Status.INVALID_ARGUMENT, "a block has " + pool.bytes() + " bytes of keys and of values");

@@ -5,9 +5,9 @@ import java.time.LocalDateTime;
 import java.time.format.DateTimeFormatter;
 
 /**
- * A conversation, laid out as a model was trained to see it, by the chat template of its file. Only what the template writes
+ * A conversation, rendered as a model was trained to see it, by the chat template of its file. Only what the template writes
  * becomes special tokens: a message that holds {@code <|im_end|>} cannot end its turn. One thread at a time, a second one is
- * {@link Status#BUSY}. Of a call that fails nothing has changed.
+ * {@link Status#BUSY}. A call that fails changes nothing.
  */
 public final class Chat extends Handle {
   private static final DateTimeFormatter TIME = DateTimeFormatter.ofPattern("uuuu-MM-dd'T'HH:mm:ss");
@@ -40,14 +40,14 @@ public final class Chat extends Handle {
     return add("assistant", text);
   }
 
-  /** Sets who wrote the last message. */
+  /** Sets the author of the last message. */
   public Chat name(String name) {
     byte[] bytes = Text.name(name);
     run(c -> Native.gen_chat_set_name(c, bytes));
     return this;
   }
 
-  /** Sets what the assistant thought before it gave the last message. */
+  /** Sets the assistant's reasoning before the last message. */
   public Chat reasoning(String text) {
     byte[] bytes = Text.bytes(text);
     run(c -> Native.gen_chat_set_reasoning(c, bytes, bytes.length));
@@ -70,7 +70,7 @@ public final class Chat extends Handle {
   }
 
   /**
-   * Adds what a tool returned.
+   * Adds the result of a tool call.
    *
    * @param id of the call that it answers; null if there is none
    * @param name of the function; null if the template does not ask for it
@@ -107,7 +107,7 @@ public final class Chat extends Handle {
     return this;
   }
 
-  /** Keeps the first {@code n} messages, or takes the last {@code -n} back, to edit or regenerate them. */
+  /** Keeps the first {@code n} messages, or removes the last {@code -n}, to edit or regenerate them. */
   public Chat truncate(int n) {
     run(c -> Native.gen_chat_truncate(c, n));
     return this;

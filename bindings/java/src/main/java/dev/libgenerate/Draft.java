@@ -4,22 +4,22 @@ package dev.libgenerate;
 import java.util.Arrays;
 
 /**
- * Guessing and judging as steps of their own, for a loop of one's own around them. One call at a time, a second one is
+ * Drafting and verification as separate steps, for programs with their own loop. One call at a time, a second one is
  * {@link Status#BUSY}.
  */
 public final class Draft extends Handle {
   private static final int MOST = 63;
 
   /**
-   * Guesses.
+   * A draft.
    *
-   * @param tokens what the draft model says
+   * @param tokens the draft
    * @param logprobs the log-probability of each
    */
   public record Guesses(int[] tokens, float[] logprobs) {}
 
   /**
-   * What the target says of guesses.
+   * The target's verdict on a draft.
    *
    * @param accepted how many of them are its own
    * @param correction the token after these; -1 where its context is full
@@ -27,9 +27,9 @@ public final class Draft extends Handle {
   public record Verdict(int accepted, int correction) {}
 
   /**
-   * What came of a proposal.
+   * The outcome of speculative sampling.
    *
-   * @param tokens that are said
+   * @param tokens the output tokens
    * @param rate the share of the proposal that was kept
    */
   public record Accepted(int[] tokens, double rate) {}
@@ -39,7 +39,7 @@ public final class Draft extends Handle {
   }
 
   /**
-   * Makes a drafter of a model that guesses, and one that judges. Both may be closed afterwards.
+   * Makes a drafter from a model that drafts, and one that verifies. Both may be closed afterwards.
    *
    * @param target null for none
    * @param options null for the defaults
@@ -49,18 +49,18 @@ public final class Draft extends Handle {
         d -> makeWith(target, (t, out) -> Native.gen_draft_new(d, t, o, out)))));
   }
 
-  /** Makes a drafter of the model's own first layers; 0 stands for half of them. */
+  /** Makes a drafter from the model's own first layers; 0 means half of them. */
   public static Draft ofLayers(Model model, int layers, GeneratorOptions options) {
     return new Draft(Settings.use(options,
         o -> makeWith(model, (m, out) -> Native.gen_draft_new_self(m, layers, o, out))));
   }
 
-  /** Layers that guess. */
+  /** Layers that draft. */
   public int depth() {
     return number(Native::gen_draft_depth);
   }
 
-  /** Guesses how tokens go on. */
+  /** Drafts the next tokens. */
   public Guesses generate(int[] tokens, int length) {
     return ask(d -> {
       int[] ids = new int[MOST];
@@ -71,7 +71,7 @@ public final class Draft extends Handle {
     });
   }
 
-  /** Judges guesses at what follows tokens. */
+  /** Verifies a draft of what follows tokens. */
   public Verdict verify(int[] tokens, int[] guesses) {
     return ask(d -> {
       int[] accepted = new int[1];
@@ -81,7 +81,7 @@ public final class Draft extends Handle {
     });
   }
 
-  /** Guesses once, 4 tokens for a length of 0: the share of these that the target says, too. */
+  /** Drafts once, 4 tokens for a length of 0: the acceptance rate. */
   public double acceptanceRate(int[] tokens, int length) {
     return ask(d -> {
       double[] rate = new double[1];

@@ -5,7 +5,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Optional;
 
-/** A call failed: {@link #status} tells how, the message names the thing and the limit. */
+/** A call failed: {@link #status} tells how, the message names the value and the limit. */
 public class GenerateException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 

@@ -117,7 +117,7 @@ public final class Generator extends Handle {
    * Generates several texts from one prompt, which is run once: text i is what {@link #generate(String, Sampling)} gives with
    * a seed that is larger by i.
    *
-   * @param bestOf texts that are generated, at least n: with more, the likeliest n are given, best first
+   * @param bestOf texts that are generated, at least n: with more, the n most probable are returned, best first
    * @param cancel stops all of them; null for none
    * @throws GenerateCancelledException with all results if the call was cancelled before every text had ended
    */
@@ -151,17 +151,17 @@ public final class Generator extends Handle {
   }
 
   /**
-   * What {@link GeneratorOptions#prefixCache} has brought so far.
+   * Statistics of {@link GeneratorOptions#prefixCache} so far.
    *
-   * @param lookups calls that looked for a beginning of theirs
+   * @param lookups calls that searched for a cached prefix
    * @param hits those that found one
-   * @param tokens that need not be evaluated again
+   * @param tokens that were not evaluated again
    * @param blocks held now
-   * @param evictions blocks that had to go
+   * @param evictions evicted blocks
    */
   public record PrefixStats(long lookups, long hits, long tokens, long blocks, long evictions) {}
 
-  /** What {@link GeneratorOptions#prefixCache} has brought so far; {@link Status#STATE} without one. */
+  /** Statistics of {@link GeneratorOptions#prefixCache} so far; {@link Status#STATE} without one. */
   public PrefixStats prefixStats() {
     return ask(g -> new PrefixStats(prefixStat(g, "lookups"), prefixStat(g, "hits"), prefixStat(g, "tokens"),
         prefixStat(g, "blocks"), prefixStat(g, "evictions")));
@@ -173,7 +173,7 @@ public final class Generator extends Handle {
     return value[0];
   }
 
-  /** What guesses have brought so far, by the key of a figure: see gen_generator_draft_stats of speculative.h. */
+  /** Statistics of drafts so far, by key: see gen_generator_draft_stats of speculative.h. */
   public double draftStats(String key) {
     return ask(g -> {
       double[] value = new double[1];
@@ -182,7 +182,7 @@ public final class Generator extends Handle {
     });
   }
 
-  /** Gives the blocks of {@link GeneratorOptions#prefixCache} back, but for those that sessions use. */
+  /** Gives the blocks of {@link GeneratorOptions#prefixCache} back, except those that sessions use. */
   public void clearPrefixCache() {
     run(Native::gen_generator_prefix_clear);
   }

@@ -39,7 +39,7 @@ public final class GeneratorOptions extends Settings<GeneratorOptions> {
     return add(o -> Native.gen_options_set_paged_kv(o, maxMemoryMb, blockSize));
   }
 
-  /** Keeps up to that many blocks of the pool for prompts that begin alike; 0 for none. */
+  /** Keeps up to that many blocks of the pool for prompts with a common prefix; 0 for none. */
   public GeneratorOptions prefixCache(int blocks) {
     return add(o -> Native.gen_options_set_prefix_cache(o, blocks));
   }
@@ -86,7 +86,7 @@ public final class GeneratorOptions extends Settings<GeneratorOptions> {
   }
 
   /**
-   * Guesses up to {@code length} tokens (0 stands for 8) where the last {@code ngram} ones stand in the text already.
+   * Drafts up to {@code length} tokens (0 means 8) where the last {@code ngram} tokens occurred earlier in the text.
    * Results do not change.
    */
   public GeneratorOptions promptLookup(int ngram, int length) {
@@ -94,7 +94,7 @@ public final class GeneratorOptions extends Settings<GeneratorOptions> {
   }
 
   /**
-   * Has a smaller model guess up to {@code length} tokens (0 stands for 4) at a time. Results do not change. It must be
+   * Lets a smaller model draft up to {@code length} tokens (0 means 4) at a time. Results do not change. It must be
    * open when the generator is made, and may be closed then.
    */
   public GeneratorOptions speculativeDraft(Model draft, int length) {

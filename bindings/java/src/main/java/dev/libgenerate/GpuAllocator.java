@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.libgenerate;
 
-/** Where caches and models take memory on a device from; they keep what they use of it alive. */
+/** The source of device memory for caches and models; they keep what they use of it alive. */
 public final class GpuAllocator extends Handle {
   /** What is taken from an allocator of the library. */
   public record Counters(long allocations, long bytes, long peakBytes) {}
@@ -10,7 +10,7 @@ public final class GpuAllocator extends Handle {
     super("GPU allocator", address, Native::gen_gpu_allocator_release);
   }
 
-  /** One over host memory that poses as a device. */
+  /** One over host memory that acts as a device. */
   public static GpuAllocator host() {
     return new GpuAllocator(make(Native::gen_gpu_allocator_host));
   }

@@ -46,7 +46,7 @@ public final class GpuKvCache extends KvCache {
   }
 
   /**
-   * The same, enqueued on a CUDA stream: a cudaStream_t of the allocator's device, 0 in host memory that poses as one. Streams
+   * The same, enqueued on a CUDA stream: a cudaStream_t of the allocator's device, 0 in host memory that acts as one. Streams
    * that are captured take it into their graph, whose replays move only the counter: {@link #syncLength} takes the length then.
    * Make the stream wait before other methods look at the cache.
    */

@@ -31,7 +31,7 @@ public final class Grammar extends Handle {
 
   /**
    * From a Lark file in llguidance's dialect, of which the rule start is the whole text; gen_grammar_from_lark of grammar.h
-   * tells what there is.
+   * describes it.
    */
   public static Grammar lark(String text) {
     return lark(text, null);
@@ -44,7 +44,7 @@ public final class Grammar extends Handle {
   }
 
   /**
-   * From a regular expression as JavaScript has it, without slashes and flags. It is not one of java.util.regex: a class
+   * From a regular expression in JavaScript's syntax, without slashes and flags. It is not one of java.util.regex: a class
    * like \w is that of JavaScript.
    */
   public static Grammar regex(String pattern) {
@@ -96,7 +96,7 @@ public final class Grammar extends Handle {
     return new Grammar(options, Native::gen_grammar_any_json);
   }
 
-  /** What it is, as JSON: its kind, the states of its automata, their memory. */
+  /** The grammar as JSON: its kind, the states of its automata, their memory. */
   public String describe() {
     return ask(g -> Text.ask((buf, capacity, n) -> Native.gen_grammar_describe(g, buf, capacity, n)));
   }
@@ -108,7 +108,7 @@ public final class Grammar extends Handle {
   }
 
   /**
-   * Which strings, a vocabulary of one's own, can come behind a text, by their index. For a look at few places: a matcher
+   * Which strings, such as a vocabulary of the caller's, may follow a text, by their index. Meant for a few positions: a matcher
    * is far faster over many.
    */
   public BitSet tokenMask(String text, List<String> strings) {

@@ -4,7 +4,7 @@ package dev.libgenerate;
 import java.util.BitSet;
 
 /**
- * Reads a text token by token and tells which tokens may come next, for programs that draw them themselves. One thread at a
+ * Reads a text token by token and returns which tokens may come next, for programs that draw them themselves. One thread at a
  * time. Of a call that throws nothing has changed.
  */
 public final class GrammarMatcher extends Handle {
@@ -15,17 +15,17 @@ public final class GrammarMatcher extends Handle {
     this.vocabSize = vocabSize;
   }
 
-  /** Goes on by a token, or one that ends texts where the text may end; {@link Status#GRAMMAR} if it cannot come. */
+  /** Advances by a token, or by one that ends texts where the text may end; {@link Status#GRAMMAR} if it is not allowed. */
   public void acceptToken(int token) {
     run(m -> Native.gen_grammar_matcher_accept_token(m, token));
   }
 
-  /** Goes on by bytes, which need not be whole characters nor tokens. */
+  /** Advances by bytes, which need not be whole characters or tokens. */
   public void acceptBytes(byte[] bytes) {
     run(m -> Native.gen_grammar_matcher_accept_bytes(m, bytes, bytes.length));
   }
 
-  /** Goes on by text. */
+  /** Advances by text. */
   public void acceptText(String text) {
     acceptBytes(Text.bytes(text));
   }
@@ -44,7 +44,7 @@ public final class GrammarMatcher extends Handle {
     return Grammar.set(bits);
   }
 
-  /** Takes back what the last {@code n} accepting calls took. */
+  /** Undoes the last {@code n} accepting calls. */
   public void rollback(int n) {
     if (n < 0) throw new GenerateException(Status.INVALID_ARGUMENT, n + " calls cannot be taken back");
     run(m -> Native.gen_grammar_matcher_rollback(m, n));

@@ -22,7 +22,7 @@ public final class GrammarOptions extends Settings<GrammarOptions> {
     return set("regex_match", search ? "search" : "whole");
   }
 
-  /** A document that "$ref" of JSON Schemas can lead to, by its URI; nothing is fetched. */
+  /** A document to which "$ref" of JSON Schemas may point, by its URI; nothing is fetched. */
   public GrammarOptions schemaDocument(String uri, String schema) {
     byte[] name = Text.name(uri);
     byte[] text = Text.bytes(schema);

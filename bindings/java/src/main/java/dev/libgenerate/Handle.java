@@ -90,7 +90,7 @@ public abstract class Handle implements AutoCloseable {
     return state.isClosed();
   }
 
-  /** Gives the native object up. Of one that belongs to another object nothing happens: it ends with that. */
+  /** Releases the native object. Of one that belongs to another object nothing happens: it ends with that. */
   @Override
   public void close() {
     if (owner == null) cleanable.clean();

@@ -28,7 +28,7 @@ public class KvCache extends Handle {
   /** Bytes: allocated, taken by keys and values, taken by scales and bookkeeping. */
   public record Memory(long resident, long payload, long metadata) {}
 
-  /** Positions that an entry of a compressed cache stands for. */
+  /** Positions of an entry of a compressed cache. */
   public record Entry(int first, int positions) {}
 
   KvCache(long address) {
@@ -138,7 +138,7 @@ public class KvCache extends Handle {
     run(Native::kv_cache_sync_counter);
   }
 
-  /** What an entry of a {@link #compressed} cache stands for. */
+  /** The positions of an entry of a {@link #compressed} cache. */
   public Entry compressedEntry(int layer, int entry) {
     return ask(c -> {
       int[] first = new int[1];
@@ -168,7 +168,7 @@ public class KvCache extends Handle {
     return number(Native::kv_cache_num_layers);
   }
 
-  /** Most positions a layer can hold. */
+  /** Maximum positions of a layer. */
   public int maxSequenceLength() {
     return number(Native::kv_cache_max_seq_len);
   }
@@ -224,7 +224,7 @@ public class KvCache extends Handle {
     return number(Native::kv_cache_is_lossy) != 0;
   }
 
-  /** Saves what the cache holds to a file. */
+  /** Saves the content of the cache to a file. */
   public void save(Path path) {
     run(c -> Native.kv_cache_save(c, Text.name(path)));
   }
@@ -234,7 +234,7 @@ public class KvCache extends Handle {
     return ask(c -> Text.askBytes((buf, capacity, n) -> Native.kv_cache_save_buffer(c, buf, capacity, n)));
   }
 
-  /** Takes what {@link #save(Path)} wrote; this cache must be empty. */
+  /** Loads what {@link #save(Path)} wrote; this cache must be empty. */
   public void load(Path path) {
     run(c -> Native.kv_cache_load(c, Text.name(path)));
   }

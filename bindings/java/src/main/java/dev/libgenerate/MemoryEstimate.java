@@ -9,12 +9,12 @@ import java.nio.file.Path;
  * @param weights of the loaded model
  * @param workspace scratch of its forward passes
  * @param cache keys and values of one session with a full context
- * @param peak the most that is held at any time
+ * @param peak the maximum held at any time
  * @param deviceWeights weights in a device's memory; those above are in the host's
  * @param deviceWorkspace scratch in a device's memory
  * @param deviceCache keys and values in a device's memory
- * @param devicePeak the most that is held of a device's memory at any time
- * @param mapped pages of the file that the model goes on reading
+ * @param devicePeak the maximum of device memory held at any time
+ * @param mapped pages of the file that the model keeps reading
  * @param file size of the file
  */
 public record MemoryEstimate(long weights, long workspace, long cache, long peak, long deviceWeights,

@@ -107,7 +107,7 @@ public final class Model extends Handle {
     return config(Native::gen_model_config_vocab_size);
   }
 
-  /** Most tokens a sequence can hold, prompt included. */
+  /** Maximum tokens of a sequence, prompt included. */
   public int maxSequenceLength() {
     return config(Native::gen_model_config_max_seq_len);
   }
@@ -178,7 +178,7 @@ public final class Model extends Handle {
     return ask(m -> Text.ask((buf, capacity, n) -> Native.gen_model_metadata_value(m, name, buf, capacity, n)));
   }
 
-  /** What the model is, as one JSON object. */
+  /** The model's description as one JSON object. */
   public String describe() {
     return ask(m -> Text.ask((buf, capacity, n) -> Native.gen_model_describe(m, buf, capacity, n)));
   }
@@ -202,7 +202,7 @@ public final class Model extends Handle {
   }
 
   /**
-   * Lays a conversation out as text, to show it. A message that holds the text of a special token is refused here.
+   * Renders a conversation as text, for display. A message that contains the name of a special token is refused here.
    *
    * @param addGenerationPrompt end with the opening of an assistant's turn
    */
@@ -212,7 +212,7 @@ public final class Model extends Handle {
         Native.gen_chat_format(m, c, open, buf, capacity, n))));
   }
 
-  /** Lays a conversation out as tokens, with begin-of-sequence where the model wants it. */
+  /** Renders a conversation as tokens, with begin-of-sequence where the model wants it. */
   public int[] encode(Chat chat, boolean addGenerationPrompt) {
     int open = addGenerationPrompt ? 1 : 0;
     return ask(m -> chat.ask(c -> {

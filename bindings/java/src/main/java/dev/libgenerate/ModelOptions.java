@@ -75,7 +75,7 @@ public final class ModelOptions extends Settings<ModelOptions> {
     return options.withProgress();
   }
 
-  /** Caps the context below what the model was trained for; 0 takes the model's own. */
+  /** Limits the context to fewer tokens than the model was trained for; 0 takes the model's own. */
   public ModelOptions maxSequenceLength(int tokens) {
     return add(o -> Native.gen_model_options_set_max_seq_len(o, tokens));
   }

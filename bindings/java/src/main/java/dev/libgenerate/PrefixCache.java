@@ -35,7 +35,7 @@ public final class PrefixCache extends Handle {
     });
   }
 
-  /** Finds the longest beginning of a sequence that is kept, and lends its blocks. */
+  /** Finds the longest cached prefix of a sequence, and lends its blocks. */
   public Match match(long domain, int[] tokens) {
     return ask(c -> {
       int capacity = tokens.length / pool.blockSize() + 1;

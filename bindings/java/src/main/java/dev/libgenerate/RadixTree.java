@@ -31,7 +31,7 @@ public final class RadixTree extends Handle {
         Native.kv_cache_radix_insert(r, tokens, tokens.length, ids, capacity, n))).ids();
   }
 
-  /** Finds the longest beginning of a sequence that is there. */
+  /** Finds the longest cached prefix of a sequence. */
   public Match match(int... tokens) {
     return ask(r -> find(tokens, (matched, ids, capacity, n) ->
         Native.kv_cache_radix_match(r, tokens, tokens.length, matched, ids, capacity, n)));

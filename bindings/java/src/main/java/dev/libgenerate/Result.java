@@ -9,7 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/** What a generation gave, also one that was stopped or failed half way. Immutable, and nothing to close. */
+/** The outcome of a generation, also of one that was stopped or failed halfway. Immutable, and nothing to close. */
 public final class Result {
   /** A token and how probable it was. */
   public record Candidate(int id, float logprob) {}
@@ -144,12 +144,12 @@ public final class Result {
     return usage[3];
   }
 
-  /** Tokens that were guessed and looked at. */
+  /** Draft tokens that were verified. */
   public long draftedTokens() {
     return usage[4];
   }
 
-  /** Of these, what the model then said. */
+  /** Of these, accepted ones. */
   public long acceptedTokens() {
     return usage[5];
   }

@@ -139,7 +139,7 @@ public final class Sampling extends Settings<Sampling> {
     return add(s -> Native.gen_sampling_set_dry(s, multiplier, base, allowedLength, window));
   }
 
-  /** A text over which no sequence goes on for {@link #dry}. */
+  /** A text that ends a sequence for {@link #dry}. */
   public Sampling dryBreaker(String text) {
     byte[] bytes = Text.bytes(text);
     return add(s -> Native.gen_sampling_add_dry_breaker(s, bytes, bytes.length));
@@ -160,7 +160,7 @@ public final class Sampling extends Settings<Sampling> {
     return add(s -> Native.gen_sampling_set_mirostat(s, tau, eta));
   }
 
-  /** Lets nothing that stops a text be drawn before so many tokens, if there is anything else. */
+  /** Draws no token that ends a text before that many tokens, if any other is possible. */
   public Sampling minNewTokens(int tokens) {
     return add(s -> Native.gen_sampling_set_min_new_tokens(s, tokens));
   }

@@ -160,7 +160,7 @@ public final class Session extends Handle {
     run(Native::gen_session_reset);
   }
 
-  /** Another session that goes on from the same tokens. */
+  /** An independent session that continues from the same tokens. */
   public Session fork() {
     return ask(s -> new Session(make(out -> Native.gen_session_fork(s, out))));
   }
@@ -175,7 +175,7 @@ public final class Session extends Handle {
     return ask(s -> Text.askBytes((buf, capacity, n) -> Native.gen_session_save_buffer(s, buf, capacity, n)));
   }
 
-  /** Goes on from a saved session; this one must be empty. */
+  /** Continues a saved session; this one must be empty. */
   public void load(Path path) {
     run(s -> Native.gen_session_load(s, Text.name(path)));
   }

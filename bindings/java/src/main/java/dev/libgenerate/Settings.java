@@ -52,7 +52,7 @@ abstract class Settings<S extends Settings<S>> {
     }
   }
 
-  /** With a native object, or 0 for null, which stands for the defaults. */
+  /** With a native object, or 0 for null, which means the defaults. */
   static <T> T use(Settings<?> settings, LongFunction<T> body) {
     return settings != null ? settings.use(body) : body.apply(0);
   }

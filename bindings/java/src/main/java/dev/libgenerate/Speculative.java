@@ -5,7 +5,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 
 /**
- * A model that a smaller one guesses for: the same text as the model's own, sooner. Calls from many threads run side by side.
+ * A model with a smaller draft model: the same text as the model's own, in less time. Calls from many threads run side by side.
  * Sessions and batches with a draft model come from a {@link Generator} with {@link GeneratorOptions#speculativeDraft}.
  */
 public final class Speculative extends Handle {
@@ -13,15 +13,15 @@ public final class Speculative extends Handle {
     super("speculative generator", address, Native::gen_speculative_free);
   }
 
-  /** Has draft guess for target with the default options. */
+  /** Combines target with a draft model with the default options. */
   public static Speculative of(Model draft, Model target) {
     return of(draft, target, 0, null);
   }
 
   /**
-   * Has draft guess for target. Both may be closed afterwards.
+   * Combines target with a draft model. Both may be closed afterwards.
    *
-   * @param length most tokens of a guess; 0 stands for 4
+   * @param length maximum tokens of a draft; 0 means 4
    * @param options null for the defaults
    */
   public static Speculative of(Model draft, Model target, int length, GeneratorOptions options) {
@@ -46,12 +46,12 @@ public final class Speculative extends Handle {
     return Call.async(executor, cancel -> generate(prompt, sampling, cancel));
   }
 
-  /** Whether the number of guesses changes with what they bring, as it does unless this is called. */
+  /** Whether the draft length adapts to the acceptance rate, as it does by default. */
   public void setAdaptive(boolean adaptive) {
     run(s -> Native.gen_speculative_set_adaptive(s, adaptive ? 1 : 0));
   }
 
-  /** What guesses have brought so far, by the key of a figure: see gen_generator_draft_stats of speculative.h. */
+  /** Statistics of drafts so far, by key: see gen_generator_draft_stats of speculative.h. */
   public double stats(String key) {
     return ask(s -> {
       double[] value = new double[1];

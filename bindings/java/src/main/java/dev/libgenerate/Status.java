@@ -4,7 +4,7 @@ package dev.libgenerate;
 /** Outcome of a call. Every failure is a {@link GenerateException} with one of these; numbers are frozen. */
 public enum Status {
   OK(0),
-  /** An argument is wrong in itself. */
+  /** An argument is invalid in itself. */
   INVALID_ARGUMENT(-1),
   OUT_OF_MEMORY(-2),
   IO(-3),

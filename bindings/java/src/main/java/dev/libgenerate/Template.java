@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.libgenerate;
 
-/** A chat template by itself, to see what it makes of a conversation. Any number of threads may use one. */
+/** A chat template by itself, to see how it renders a conversation. Any number of threads may use one. */
 public final class Template extends Handle {
   /** Compiles a template: Jinja, as the Transformers library evaluates it for chats. */
   public Template(String text) {
@@ -16,7 +16,7 @@ public final class Template extends Handle {
     return make(out -> Native.gen_template_new(text, text.length, out));
   }
 
-  /** Renders a conversation, from JSON to JSON; gen_template_render of template.h tells the members of both. */
+  /** Renders a conversation, from JSON to JSON; gen_template_render of template.h lists the members of both. */
   public String render(String request) {
     byte[] json = Text.bytes(request);
     return ask(t -> Text.ask((buf, capacity, n) ->

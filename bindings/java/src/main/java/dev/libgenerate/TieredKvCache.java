@@ -17,7 +17,7 @@ public final class TieredKvCache extends KvCache {
     return new TieredKvCache(options.use(o -> make(out -> Native.kv_cache_tiered_new(o, out))));
   }
 
-  /** Makes a cache of what another left in the configured folder. */
+  /** Opens the cache that another left in the configured folder. */
   public static TieredKvCache open(TieredOptions options) {
     return new TieredKvCache(options.use(o -> make(out -> Native.kv_cache_tiered_open(o, out))));
   }
@@ -32,7 +32,7 @@ public final class TieredKvCache extends KvCache {
     return ask(c -> Native.kv_cache_tiered_access_count(c, layer));
   }
 
-  /** Whether a warm form that loses something has been over what the layer holds. */
+  /** Whether the content of the layer has been through a lossy warm form. */
   public boolean isLossy(int layer) {
     return number(c -> Native.kv_cache_tiered_is_lossy(c, layer)) != 0;
   }

@@ -16,12 +16,12 @@ public final class TieredOptions extends Settings<TieredOptions> {
     return new TieredOptions(List.of());
   }
 
-  /** Number of layers; 0 stands for the model's where there is one. */
+  /** Number of layers; 0 means the model's where there is one. */
   public TieredOptions numLayers(int layers) {
     return add(c -> Native.kv_cache_tier_config_set_num_layers(c, layers));
   }
 
-  /** Most positions of a layer; 0 stands for the model's context where there is one. */
+  /** Maximum positions of a layer; 0 means the model's context where there is one. */
   public TieredOptions maxSequenceLength(int positions) {
     return add(c -> Native.kv_cache_tier_config_set_max_seq_len(c, positions));
   }

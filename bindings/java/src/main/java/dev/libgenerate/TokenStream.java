@@ -93,7 +93,7 @@ public final class TokenStream extends Handle implements Iterator<Token>, Iterab
   }
 
   /**
-   * The most probable tokens where that of the last piece was drawn, best first, with {@link Sampling#logprobs} above 0. It is
+   * The most probable tokens at the position of the last piece, best first, with {@link Sampling#logprobs} above 0. It is
    * for before {@link #hasNext} runs the model again.
    */
   public List<Result.Candidate> alternatives() {

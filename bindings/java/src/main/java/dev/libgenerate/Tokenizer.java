@@ -40,7 +40,7 @@ public final class Tokenizer extends Handle {
     return encode(text, (addBos ? ADD_BOS : 0) | (parseSpecial ? PARSE_SPECIAL : 0));
   }
 
-  /** The ids of text that goes on from text encoded before, not from a special token. */
+  /** The ids of text that continues text encoded before, not a special token. */
   public int[] encodeMore(String text, boolean parseSpecial) {
     return encode(text, CONTINUE | (parseSpecial ? PARSE_SPECIAL : 0));
   }
@@ -83,7 +83,7 @@ public final class Tokenizer extends Handle {
         Native.gen_tokenizer_decode(t, ids, ids.length, buf, capacity, n)));
   }
 
-  /** The bytes that one token stands for, which need not be whole characters. */
+  /** The bytes of one token, which need not be whole characters. */
   public byte[] piece(int id) {
     return ask(t -> {
       long[] n = new long[1];

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a cache of one sequence holds: tensors, or what a model wrote. kv_cache_body.h says who has
+// one.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "base/status.h"
+#include "cache/memory_use.h"
+#include "cache/sequence/kv_cache.h"
+#include "cache/state/state_file.h"
+#include "cache/tensor/tensor_provider.h"
+
+namespace gen::api {
+
+struct CacheLabel;
+
+/// How errors name a cache: "this is a <whose><kind> cache".
+struct CacheName {
+  const char* whose = "";
+  const char* kind = "";
+};
+
+struct LayerShapes {
+  cache::TensorShape k;
+  cache::TensorShape v;
+};
+
+/// What is saved of a cache. The cache must stay.
+struct SavedForm {
+  cache::StateKind kind;
+  cache::StateContents contents;
+};
+
+/// This class is the form of a cache before its first write, which holds nothing.
+class CacheForm {
+ public:
+  CacheForm() = default;
+  virtual ~CacheForm() = default;
+  CacheForm(const CacheForm&) = delete;
+  CacheForm& operator=(const CacheForm&) = delete;
+
+  // From any thread. Layers are those of the label.
+  [[nodiscard]] virtual int32_t seq_len() const noexcept { return 0; }
+  [[nodiscard]] virtual int32_t layer_seq_len(int32_t /*layer*/) const noexcept { return 0; }
+  [[nodiscard]] virtual int32_t kv_len(int32_t /*layer*/) const noexcept { return 0; }
+  [[nodiscard]] virtual int32_t max_seq_len(const CacheLabel& label) const noexcept;
+  [[nodiscard]] virtual CacheName name(const CacheLabel& label) const noexcept;
+
+  // During a call on the cache, for any layer:
+  /// What get() copies; all 0 for a layer that is empty or not there.
+  [[nodiscard]] virtual Result<LayerShapes> shapes(int32_t /*layer*/) const {
+    return LayerShapes();
+  }
+  virtual Status get(int32_t /*layer*/, float* /*k*/, float* /*v*/) const { return {}; }
+  [[nodiscard]] virtual Result<cache::TensorSpan> view(int32_t /*layer*/) const {
+    return cache::TensorSpan();
+  }
+  [[nodiscard]] virtual Result<cache::TensorSpan> full_buffer(int32_t layer,
+                                                              const CacheLabel& label) const;
+  /// count is 0 where there is no such entry.
+  [[nodiscard]] virtual cache::EntryPositions positions_of(int32_t /*layer*/,
+                                                           int32_t /*entry*/) const {
+    return {0, 0};
+  }
+  virtual Status truncate(int32_t /*n*/) { return {}; }
+  virtual Status reset() { return truncate(0); }
+  [[nodiscard]] virtual cache::MemoryUse memory() const noexcept { return {}; }
+  [[nodiscard]] virtual bool holds_positions() const noexcept { return false; }
+  [[nodiscard]] virtual Result<std::unique_ptr<CacheForm>> clone() const {
+    return std::make_unique<CacheForm>();
+  }
+  [[nodiscard]] virtual Result<SavedForm> saved() const {
+    return Status(Code::kState, "the cache has not been written to");
+  }
+  /// kState if kv_cache_update cannot write it, or a state of tensors or of a model cannot go into
+  /// it.
+  [[nodiscard]] virtual Status takes_rows() const { return {}; }
+  [[nodiscard]] virtual Status takes_tensors() const { return {}; }
+  [[nodiscard]] virtual Status takes_model_cache() const { return {}; }
+
+  /// Of a form that owns a model's cache: puts another in its place.
+  virtual void replace(std::unique_ptr<cache::KvCache> /*cache*/) noexcept {}
+  /// What it is made of; exactly one is there, or, before the first write, none.
+  [[nodiscard]] virtual cache::TensorProvider* tensors() const noexcept { return nullptr; }
+  [[nodiscard]] virtual cache::KvCache* model_cache() const noexcept { return nullptr; }
+};
+
+class TensorForm final : public CacheForm {
+ public:
+  explicit TensorForm(std::unique_ptr<cache::TensorProvider> store) noexcept
+      : store_(std::move(store)) {}
+
+  [[nodiscard]] int32_t seq_len() const noexcept override { return store_->seq_len(); }
+  [[nodiscard]] int32_t layer_seq_len(int32_t layer) const noexcept override {
+    return store_->layer_seq_len(layer);
+  }
+  [[nodiscard]] int32_t kv_len(int32_t layer) const noexcept override {
+    return store_->kv_len(layer);
+  }
+  [[nodiscard]] Result<LayerShapes> shapes(int32_t layer) const override {
+    return LayerShapes{store_->shape(layer), store_->shape(layer)};
+  }
+  Status get(int32_t layer, float* k, float* v) const override { return store_->get(layer, k, v); }
+  [[nodiscard]] Result<cache::TensorSpan> view(int32_t layer) const override;
+  [[nodiscard]] Result<cache::TensorSpan> full_buffer(int32_t layer,
+                                                      const CacheLabel& label) const override;
+  [[nodiscard]] cache::EntryPositions positions_of(int32_t layer, int32_t entry) const override;
+  Status truncate(int32_t n) override { return store_->truncate(n); }
+  Status reset() override { return store_->reset(); }
+  [[nodiscard]] cache::MemoryUse memory() const noexcept override { return store_->memory(); }
+  [[nodiscard]] bool holds_positions() const noexcept override;
+  [[nodiscard]] Result<std::unique_ptr<CacheForm>> clone() const override;
+  [[nodiscard]] Result<SavedForm> saved() const override;
+  [[nodiscard]] Status takes_model_cache() const override;
+  [[nodiscard]] cache::TensorProvider* tensors() const noexcept override { return store_.get(); }
+
+ private:
+  std::unique_ptr<cache::TensorProvider> store_;
+};
+
+/// What a model wrote, wherever it lies.
+class ModelForm : public CacheForm {
+ public:
+  [[nodiscard]] int32_t seq_len() const noexcept override { return model_cache()->length(); }
+  [[nodiscard]] int32_t layer_seq_len(int32_t /*layer*/) const noexcept override {
+    return model_cache()->length();
+  }
+  [[nodiscard]] int32_t kv_len(int32_t /*layer*/) const noexcept override {
+    return model_cache()->entries();
+  }
+  [[nodiscard]] Result<LayerShapes> shapes(int32_t layer) const override;
+  Status get(int32_t layer, float* k, float* v) const override;
+  [[nodiscard]] Result<cache::TensorSpan> view(int32_t layer) const override;
+  [[nodiscard]] Result<cache::TensorSpan> full_buffer(int32_t layer,
+                                                      const CacheLabel& label) const override;
+  [[nodiscard]] cache::EntryPositions positions_of(int32_t layer, int32_t entry) const override;
+  Status truncate(int32_t n) override { return model_cache()->truncate(n); }
+  [[nodiscard]] cache::MemoryUse memory() const noexcept override {
+    return model_cache()->memory();
+  }
+  [[nodiscard]] bool holds_positions() const noexcept override {
+    return model_cache()->length() > 0;
+  }
+  [[nodiscard]] Result<std::unique_ptr<CacheForm>> clone() const override;
+  [[nodiscard]] Result<SavedForm> saved() const override;
+  [[nodiscard]] Status takes_rows() const override;
+  [[nodiscard]] Status takes_tensors() const override;
+
+ protected:
+  /// A plan for reading what is committed.
+  [[nodiscard]] virtual Result<cache::CachePlan> committed() const {
+    return model_cache()->plan(0);
+  }
+
+ private:
+  [[nodiscard]] bool holds(int32_t layer) const noexcept;
+};
+
+/// A model's cache that is the handle's.
+class OwnedForm final : public ModelForm {
+ public:
+  /// Null: replace() comes before all else.
+  explicit OwnedForm(std::unique_ptr<cache::KvCache> cache) noexcept
+      : cache_(std::move(cache)), seen_(cache_.get()) {}
+  void replace(std::unique_ptr<cache::KvCache> cache) noexcept override {
+    seen_.store(cache.get(), std::memory_order_release);
+    cache_ = std::move(cache);
+  }
+
+  [[nodiscard]] int32_t max_seq_len(const CacheLabel& label) const noexcept override;
+  [[nodiscard]] CacheName name(const CacheLabel& label) const noexcept override;
+  [[nodiscard]] cache::KvCache* model_cache() const noexcept override {
+    return seen_.load(std::memory_order_acquire);
+  }
+
+ private:
+  std::unique_ptr<cache::KvCache> cache_;
+  std::atomic<cache::KvCache*> seen_;  // as the length getters see it, from any thread
+};
+
+}  // namespace gen::api

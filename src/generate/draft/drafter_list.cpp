@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// See drafter_list.h.
+#include "generate/draft/drafter_list.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gen::generate {
+
+/// Either may be null: that drafter could not begin, and is done without.
+struct DrafterList::State final : DraftState {
+  void accepted(std::span<const int32_t> path) noexcept override {
+    DraftState* const of = by_second ? second.get() : first.get();
+    if (of != nullptr) of->accepted(path);
+  }
+  void ended(std::span<const int32_t> text) noexcept override {
+    if (first != nullptr) first->ended(text);
+    if (second != nullptr) second->ended(text);
+  }
+  [[nodiscard]] std::unique_ptr<DraftState> fork() const override {
+    auto copy = std::make_unique<State>();
+    if (first != nullptr) copy->first = first->fork();
+    if (second != nullptr) copy->second = second->fork();
+    return copy;
+  }
+
+  std::unique_ptr<DraftState> first;
+  std::unique_ptr<DraftState> second;
+  bool by_second = false;  // the last proposal
+};
+
+namespace {
+
+std::unique_ptr<DraftState> begun(Drafter& drafter) noexcept {
+  try {
+    return drafter.begin();
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+DrafterList::DrafterList(std::shared_ptr<Drafter> first, std::shared_ptr<Drafter> second) noexcept
+    : first_(std::move(first)), second_(std::move(second)) {}
+
+int32_t DrafterList::max_rows() const noexcept {
+  return std::max(first_->max_rows(), second_->max_rows());
+}
+
+int32_t DrafterList::max_proposed() const noexcept {
+  return std::max(first_->max_proposed(), second_->max_proposed());
+}
+
+std::unique_ptr<DraftState> DrafterList::begin() {
+  auto state = std::make_unique<State>();
+  state->first = begun(*first_);
+  state->second = begun(*second_);
+  if (state->first == nullptr && state->second == nullptr) return nullptr;
+  return state;
+}
+
+// Each drafter finds its own state in its jobs; they go back as they came, whatever throws.
+void DrafterList::ask(std::span<DraftJob* const> jobs,
+                      void (Drafter::*what)(std::span<DraftJob* const>)) {
+  struct Restore {
+    ~Restore() {
+      for (size_t i = 0; i < states.size(); ++i) jobs[i]->state = states[i];
+    }
+    std::span<DraftJob* const> jobs;
+    std::vector<DraftState*>& states;
+  };
+  states_.clear();
+  states_.reserve(jobs.size());
+  for (const DraftJob* job : jobs) states_.push_back(job->state);
+  const Restore restore{jobs, states_};
+  const auto ask_one = [&](Drafter& drafter, std::unique_ptr<DraftState> State::*own, bool second) {
+    left_.clear();
+    for (size_t i = 0; i < jobs.size(); ++i) {
+      auto* const state = static_cast<State*>(states_[i]);
+      if (jobs[i]->tree.rows() > 1) continue;
+      if (state->*own == nullptr) {  // a fork whose drafter starts anew, or no memory before
+        state->*own = begun(drafter);
+        if (state->*own == nullptr) continue;
+      }
+      state->by_second = second;
+      jobs[i]->state = (state->*own).get();
+      left_.push_back(jobs[i]);
+    }
+    if (!left_.empty()) (drafter.*what)(left_);
+  };
+  ask_one(*first_, &State::first, false);
+  ask_one(*second_, &State::second, true);
+}
+
+}  // namespace gen::generate

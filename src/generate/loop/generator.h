@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generator: a model, its tokenizer and the options that all sessions made from it share. Sessions
+// do the work (session.h); the scheduler here is where they meet.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/metrics.h"
+#include "base/status.h"
+#include "cache/prefix/prefix_cache.h"
+#include "cache/sequence/kv_cache.h"
+#include "engine/memory.h"
+#include "engine/trace/tracer.h"
+#include "generate/draft/drafter.h"
+#include "generate/request/prompt.h"
+#include "generate/step/step_plan.h"
+#include "generate/text/text_spec.h"
+#include "model/model.h"
+#include "tokenizer/tokenizer.h"
+
+namespace gen::generate {
+
+class Scheduler;
+class Session;
+struct CallParams;
+struct GenResult;
+
+/// Makes an empty cache of `capacity` entries.
+using CacheFactory = std::function<Result<std::unique_ptr<cache::KvCache>>(
+    std::span<const cache::LayerShape> shapes, int32_t capacity)>;
+
+constexpr int32_t kDefaultPrefillChunk = 256;
+/// What a prefill_chunk comes to for a model.
+inline int32_t prefill_rows(int32_t chunk, const model::ModelTraits& traits) noexcept {
+  if (chunk == 0) chunk = traits.prompt_rows > 0 ? traits.prompt_rows : kDefaultPrefillChunk;
+  return std::min(chunk, traits.max_batch_rows);
+}
+constexpr int32_t kDefaultMaxSequences = 64;
+
+constexpr int32_t kDefaultContextKeep = 4;  // models lean on the very first tokens
+
+struct GeneratorOptions {
+  std::string kv_dtype = "fp32";  // as in cache/sequence/cache_format.h
+  int32_t max_seq_len = 0;        // 0: the model's; never more than that
+  int32_t prefill_chunk = 0;      // rows per forward pass; 0: the model's wish, or the default
+  bool parse_special = false;     // as Prompt::parse_special, for every prompt
+  bool shift_context = false;     // a full context drops its oldest tokens instead of ending
+  int32_t context_keep = kDefaultContextKeep;    // first tokens that are never dropped
+  int32_t max_sequences = kDefaultMaxSequences;  // sequences in one forward pass
+  int32_t max_queue = 0;  // calls beyond max_sequences that may wait, 0: any number
+  int32_t max_passed_over = kMaxPassedOver;  // StepLimits
+  bool deterministic = false;                // graph::Batch
+  /// For caches, where the model's engine can reach it; null: the process' heap; must outlive all
+  /// sessions.
+  engine::EngineMemory* memory = nullptr;
+  CacheFactory cache_factory = nullptr;  // instead of kv_dtype, for caches of one's own
+  /// Over the pool that the factory's caches take their blocks from; null: texts share nothing.
+  std::shared_ptr<cache::PrefixCache> prefix_cache = nullptr;
+  std::shared_ptr<engine::Tracer> tracer =
+      nullptr;  // sees each forward pass of all sessions, one at a time
+  std::shared_ptr<Drafter> drafter = nullptr;  // null: every step draws one token of a text
+  DraftPolicy draft_policy = {};
+  std::shared_ptr<Metrics> metrics = nullptr;  // null: nobody listens
+  /// Sets the gauges of what sessions have in common, after a step; null: there is nothing.
+  std::function<void(Metrics& metrics)> measure_caches = nullptr;
+};
+
+/// Calls that looked for a beginning of theirs in the prefix cache, those that found one, and the
+/// tokens that it had.
+struct PrefixUse {
+  std::atomic<int64_t> lookups{0};
+  std::atomic<int64_t> hits{0};
+  std::atomic<int64_t> tokens{0};
+};
+
+/// What drafts have brought to all calls.
+struct DraftUse {
+  std::atomic<int64_t> passes{0};  // of a sequence, that said something
+  std::atomic<int64_t> tokens{0};  // that they said
+  std::atomic<int64_t> drafted{0};
+  std::atomic<int64_t> accepted{0};
+  std::array<std::atomic<int64_t>, kMaxDraftRows> tried{};  // by position, all before being right
+  std::array<std::atomic<int64_t>, kMaxDraftRows> right{};
+
+  void note_pass(size_t n) noexcept {
+    passes.fetch_add(1, std::memory_order_relaxed);
+    tokens.fetch_add(static_cast<int64_t>(n), std::memory_order_relaxed);
+  }
+  void note_drafts(int32_t n_drafted, int32_t n_accepted) noexcept {
+    drafted.fetch_add(n_drafted, std::memory_order_relaxed);
+    accepted.fetch_add(n_accepted, std::memory_order_relaxed);
+    for (int32_t i = 0; i < std::min(n_drafted, n_accepted + 1); ++i) {
+      tried[static_cast<size_t>(i)].fetch_add(1, std::memory_order_relaxed);
+      if (i < n_accepted) right[static_cast<size_t>(i)].fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+};
+
+/// Threads: immutable; any number of threads may use one object. Held by shared_ptr, so a session
+/// keeps it alive, and the model with it.
+class Generator : public std::enable_shared_from_this<Generator> {
+ public:
+  /// `tokenizer` may be null: then prompts are tokens and texts are empty. Errors: kInvalidArgument
+  /// for an unknown kv dtype or one that the model's heads do not fit, a negative option or a
+  /// context longer than the model's.
+  static Result<std::shared_ptr<const Generator>> create(
+      std::shared_ptr<const model::Model> model,
+      std::shared_ptr<const tokenizer::Tokenizer> tokenizer, GeneratorOptions options = {});
+  ~Generator();
+  Generator(const Generator&) = delete;
+  Generator& operator=(const Generator&) = delete;
+
+  [[nodiscard]] const model::Model& model() const noexcept { return *model_; }
+  /// Null if there is none.
+  [[nodiscard]] const tokenizer::Tokenizer* tokenizer() const noexcept { return tokenizer_.get(); }
+  [[nodiscard]] const GeneratorOptions& options() const noexcept { return options_; }
+  [[nodiscard]] int32_t max_seq_len() const noexcept { return options_.max_seq_len; }
+  /// Rows of a forward pass, as capped by the model.
+  [[nodiscard]] int32_t prefill_chunk() const noexcept { return options_.prefill_chunk; }
+  /// Tokens that may be sampled and prompted: the model's, or the tokenizer's where that has fewer.
+  [[nodiscard]] int32_t vocab_size() const noexcept { return vocab_size_; }
+  /// Tokens that end a text: the tokenizer's and the model's.
+  [[nodiscard]] std::span<const int32_t> end_tokens() const noexcept { return end_tokens_; }
+  /// What all texts have in common.
+  [[nodiscard]] TextSpec text_spec() const noexcept {
+    return {tokenizer(), end_tokens_, vocab_size_, max_seq_len(), options_.shift_context};
+  }
+  /// Null if there is none.
+  [[nodiscard]] cache::PrefixCache* prefix_cache() const noexcept {
+    return options_.prefix_cache.get();
+  }
+  /// What keys and values depend on beside tokens: model and format. An adapter needs one more.
+  [[nodiscard]] uint64_t prefix_domain() const noexcept { return prefix_domain_; }
+  /// Null if there is none.
+  [[nodiscard]] Drafter* drafter() const noexcept { return options_.drafter.get(); }
+  [[nodiscard]] Scheduler& scheduler() const noexcept { return *scheduler_; }
+  /// Generating calls begun and not ended.
+  [[nodiscard]] std::atomic<int32_t>& open_calls() const noexcept { return open_calls_; }
+  /// What the prefix cache has brought.
+  [[nodiscard]] PrefixUse& prefix_use() const noexcept { return prefix_use_; }
+  [[nodiscard]] DraftUse& draft_use() const noexcept { return draft_use_; }
+  [[nodiscard]] Metrics& metrics() const noexcept {
+    return options_.metrics != nullptr ? *options_.metrics : no_metrics();
+  }
+  /// 1, 2, 3, … for what tracers shall tell from one another.
+  [[nodiscard]] int64_t new_trace_id() const noexcept { return ++trace_ids_; }
+
+  /// An empty cache for `capacity` tokens, as sessions have one.
+  [[nodiscard]] Result<std::unique_ptr<cache::KvCache>> make_cache(int32_t capacity) const;
+  [[nodiscard]] Result<std::shared_ptr<Session>> new_session() const;
+
+  /// One call on a session of its own; see generate::run in run.h.
+  Status generate(const Prompt& prompt, const CallParams& params, EventCallback callback,
+                  void* user, std::optional<GenResult>* result) const;
+
+ private:
+  Generator(std::shared_ptr<const model::Model> model,
+            std::shared_ptr<const tokenizer::Tokenizer> tokenizer, GeneratorOptions options);
+
+  std::shared_ptr<const model::Model> model_;
+  std::shared_ptr<const tokenizer::Tokenizer> tokenizer_;
+  GeneratorOptions options_;
+  int32_t vocab_size_;
+  std::vector<int32_t> end_tokens_;
+  uint64_t prefix_domain_ = 0;
+  std::unique_ptr<Scheduler> scheduler_;
+  mutable std::atomic<int64_t> trace_ids_{0};
+  mutable std::atomic<int32_t> open_calls_{0};
+  mutable PrefixUse prefix_use_;
+  mutable DraftUse draft_use_;
+};
+
+}  // namespace gen::generate

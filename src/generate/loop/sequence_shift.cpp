@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a sequence goes on when its context is full: the oldest tokens after the kept ones go. See
+// sequence.h.
+#include <algorithm>
+
+#include "generate/loop/generator.h"
+#include "generate/loop/sequence.h"
+
+namespace gen::generate {
+
+bool Sequence::shifts() const noexcept {
+  return generator_->options().shift_context && generator_->model().traits().can_shift &&
+         state_ == nullptr && cache_->shifting() != nullptr;
+}
+
+int32_t Sequence::first_kept() const noexcept {
+  return std::max(generator_->options().context_keep, more_kept_);
+}
+
+Status Sequence::make_room(size_t n) {
+  const int32_t context = generator_->max_seq_len();
+  if (n <= static_cast<size_t>(context - length())) return {};
+  const int32_t keep = std::min(first_kept(), length());
+  if (n > static_cast<size_t>(context - keep)) {
+    return error(Code::kContextFull, "the prompt has %zu tokens, %d are kept, the context only %d",
+                 n, keep, context);
+  }
+  const int32_t needed = length() - (context - static_cast<int32_t>(n));
+  return drop(keep, std::max(needed, (length() - keep) / 2));
+}
+
+Status Sequence::drop(int32_t first, int32_t n) {
+  if (evaluated() > first + n && !stale_ && shifts()) {
+    // A failure, too, for lack of memory: evaluated anew, the entries would be other ones.
+    GEN_TRY(cache_->shifting()->shift(first, n));
+    genuine_ = false;
+  } else {
+    forget(first);
+  }
+  const auto at = tokens_.begin() + first;
+  tokens_.erase(at, at + n);
+  dropped_ += n;
+  trace_id_ = generator_->new_trace_id();  // positions mean other tokens now
+  return {};
+}
+
+// What was dropped began behind the kept tokens each time.
+Sequence::Mark Sequence::moved(const Mark& mark) const noexcept {
+  const int64_t n = dropped_ - mark.dropped;
+  const int32_t keep = first_kept();
+  const auto where = [&](int32_t at) {
+    return static_cast<int32_t>(std::max<int64_t>(std::min(at, keep), at - n));
+  };
+  return {where(mark.length), where(mark.evaluated), dropped_};
+}
+
+}  // namespace gen::generate

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// See admission.h.
+#include "generate/step/admission.h"
+
+#include <algorithm>
+#include <new>
+
+namespace gen::generate {
+
+void Admission::add(Evictable* idle) {
+  const RequestQueue::Lock lock = queue_.lock();
+  idle_.push_back(idle);
+}
+
+void Admission::remove(Evictable* idle) noexcept {
+  const RequestQueue::Lock lock = queue_.lock();
+  // Blocks must not be with somebody who is going but not gone.
+  (void)idle->evict();
+  idle_.erase(std::find(idle_.begin(), idle_.end(), idle));
+  queue_.note_change();
+}
+
+void Admission::choose() {
+  const std::span<StepRequest* const> waiting = queue_.waiting();
+  try {
+    plan_step(waiting, limits_, &plan_);
+  } catch (const std::bad_alloc&) {
+    // The others try again.
+    plan_.slices.clear();
+    queue_.fail_first(error(Code::kOutOfMemory, "no memory to plan a step for %zu waiting sessions",
+                            waiting.size()));
+  }
+  std::sort(plan_.slices.begin(), plan_.slices.end(),
+            [this](const StepPlan::Slice& a, const StepPlan::Slice& b) {
+              return queue_.comes_before(*a.request, *b.request);
+            });
+  for (StepRequest* request : queue_.waiting()) ++request->passed_over;
+  for (const StepPlan::Slice& slice : plan_.slices) slice.request->running = true;
+}
+
+bool Admission::reserve(const StepPlan::Slice& slice, SteadyClock::time_point now,
+                        cache::CachePlan* plan) {
+  StepRequest* const request = slice.request;
+  if (request->evicted) return false;
+  request->status = check_wanted(*request, now);
+  if (!request->status.ok()) return false;
+  Result<cache::CachePlan> made = make_room(slice);
+  const bool starved = made.status().code() == Code::kPoolExhausted;
+  if (starved && !request->starved) request->starved_since = now;
+  request->starved = starved;
+  if (!made.ok()) {
+    request->status = made.status();
+    return false;
+  }
+  *plan = *made;
+  if (request->state == nullptr) return true;
+  const cache::Keep keep =
+      slice.drafts > 0 && made->count > 1 ? cache::Keep::kSome : cache::Keep::kAll;
+  const Result<cache::StatePlan> state = request->state->plan(made->count, keep);
+  request->status = state.status();
+  if (state.ok()) request->state_plan = state.value();
+  return state.ok();
+}
+
+// Reserves the rows of a slice. What begins in a pool must find room for all it is going to need.
+Result<cache::CachePlan> Admission::make_room(const StepPlan::Slice& slice) {
+  StepRequest& request = *slice.request;
+  cache::KvCache& cache = *request.cache;
+  int32_t rows = slice.rows;
+  if (slice.drafts > 0 && rows > 1) {
+    if (cache.length() > 0 || !cache.traits().pooled) {
+      Result<cache::CachePlan> plan = cache.plan(rows);
+      if (plan.ok()) return plan;
+    }
+    rows = 1;
+  }
+  if (cache.length() == 0 && cache.traits().pooled) {
+    const int32_t wanted = std::min(std::max(request.room, rows), cache.capacity());
+    int32_t room = cache.room();
+    while (room < wanted && evict_for(request)) room = cache.room();
+    if (room < wanted) {
+      return error(Code::kPoolExhausted, "%d tokens to evaluate, the pool has room for %d", wanted,
+                   room);
+    }
+  }
+  Result<cache::CachePlan> plan = cache.plan(rows);
+  while (plan.status().code() == Code::kPoolExhausted && evict_for(request)) {
+    plan = cache.plan(rows);
+  }
+  return plan;
+}
+
+bool Admission::evict_idle() noexcept {
+  for (size_t tries = 0; tries < idle_.size(); ++tries) {
+    Evictable* oldest = nullptr;
+    int64_t used = Evictable::kNothing;
+    for (Evictable* idle : idle_) {
+      const int64_t last = idle->last_used();
+      if (last >= used) continue;
+      used = last;
+      oldest = idle;
+    }
+    if (oldest == nullptr) return false;
+    if (oldest->evict()) return true;
+  }
+  return false;
+}
+
+// Takes the blocks of one sequence that can do without; false if there is none left.
+bool Admission::evict_for(const StepRequest& request) noexcept {
+  const RequestQueue::Lock lock = queue_.lock();
+  if (evict_idle()) {
+    ++preempted_;
+    return true;
+  }
+  StepRequest* const last = queue_.last_holder_behind(request);
+  if (last == nullptr || !last->cache->truncate(0).ok()) return false;
+  ++preempted_;
+  queue_.note_evicted(last, request);
+  return true;
+}
+
+}  // namespace gen::generate
