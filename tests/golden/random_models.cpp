@@ -97,7 +97,7 @@ std::vector<Spec> specs() {
        {"gemma2",     "granite",  "olmo2",        "glm4",     "phi3",     "smollm3",   "arcee",
         "gemma",      "gemma3",   "exaone4",      "ernie4_5", "seed_oss", "command-r", "cohere2",
         "starcoder2", "nemotron", "stablelm",     "apertus",  "phi2",     "gptneox",   "olmo",
-        "qwen2vl",    "qwen3vl",  "muse-glimmer", "minicpm"}) {
+        "qwen2vl",    "qwen3vl",  "muse-glimmer", "minicpm",  "mistral3", "gemma4"}) {
     Spec spec;
     spec.arch = arch;
     spec.layers = 4;

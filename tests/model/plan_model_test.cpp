@@ -106,7 +106,7 @@ std::vector<ValueCase> value_cases() {
        {"gemma2",     "granite",  "olmo2",        "glm4",     "phi3",     "smollm3",   "arcee",
         "gemma",      "gemma3",   "exaone4",      "ernie4_5", "seed_oss", "command-r", "cohere2",
         "starcoder2", "nemotron", "stablelm",     "apertus",  "phi2",     "gptneox",   "olmo",
-        "qwen2vl",    "qwen3vl",  "muse-glimmer", "minicpm"}) {
+        "qwen2vl",    "qwen3vl",  "muse-glimmer", "minicpm",  "mistral3", "gemma4"}) {
     TinyModelSpec plain = spec_of(family);
     plain.layers = 5;
     cases.push_back({family, plain, kFloat});
@@ -124,6 +124,22 @@ std::vector<ValueCase> value_cases() {
   gemma3.rope_base = 500.0F;
   gemma3.linear_factor = 4.0F;
   cases.push_back({"gemma3_window", gemma3, kFloat});
+  TinyModelSpec mistral = spec_of("mistral3");
+  mistral.original_context = 5;
+  cases.push_back({"mistral3_temperature", mistral, kFloat});
+  TinyModelSpec gemma4 = spec_of("gemma4");
+  gemma4.layers = 12;
+  gemma4.window = 4;
+  gemma4.shared_layers = 6;
+  gemma4.head_dim = 24;
+  gemma4.local_head_dim = 16;
+  gemma4.freq_factors.assign(12, 3.0F);
+  gemma4.rope_base = 500.0F;
+  gemma4.keys_as_values = true;
+  cases.push_back({"gemma4_shared", gemma4, kFloat});
+  gemma4.shared_layers = 0;
+  gemma4.layer_input = 0;
+  cases.push_back({"gemma4_large", gemma4, kFloat});
   TinyModelSpec muse = spec_of("muse-glimmer");
   muse.layers = 5;
   muse.window = 4;

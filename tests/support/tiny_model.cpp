@@ -36,9 +36,17 @@ TinyModel::TinyModel(const TinyModelSpec& spec)
       random_(spec.seed) {
   if (spec.experts < 0) spec_.experts = style_.experts.has == Experts::kRequired ? 6 : 0;
   if (style_.experts.shared == SharedExpert::kNone) spec_.shared_width = 0;
+  if (!style_.layer_inputs) spec_.layer_input = 0;
+  if (!style_.query_temperature) spec_.query_temperature = 0.0F;
   keys();
   matrix("token_embd.weight", spec.vocab, spec.hidden, spec.type);
   for (int32_t i = 0; i < spec.layers; ++i) block(i);
+  if (spec_.layer_input > 0) {
+    const int32_t all = spec_.layer_input * spec.layers;
+    matrix("per_layer_token_embd.weight", spec.vocab, all, spec.type);
+    matrix("per_layer_model_proj.weight", all, spec.hidden, spec.type);
+    vector("per_layer_proj_norm.weight", spec_.layer_input, 1.0F);
+  }
   norm_tensors("output_norm");
   if (!spec.tied) matrix("output.weight", spec.vocab, spec.hidden, spec.type);
   if (has(style_.head_bias, spec.biases)) vector("output.bias", spec.vocab, 0.0F);
@@ -109,6 +117,14 @@ void TinyModel::keys() {
       writer_.set_array(std::string("xielu.") + key, each);
     }
   }
+  const auto set_positive = [&](const char* key, int32_t value) {
+    if (value > 0) writer_.set(a + key, u32(value));
+  };
+  set_positive("embedding_length_per_layer_input", spec_.layer_input);
+  set_positive("attention.shared_kv_layers", spec_.shared_layers);
+  set_positive("attention.key_length_swa", spec_.local_head_dim);
+  set_positive("attention.value_length_swa", spec_.local_head_dim);
+  set_number(true, "attention.temperature_scale", &spec_.query_temperature);
   if (spec_.sequential) writer_.set(a + "use_parallel_residual", false);
   spec_.unrotated = spec_.unrotated && style_.rope_switch;
   if (spec_.unrotated) writer_.set(a + "rope.scaling.finetuned", false);
@@ -164,12 +180,12 @@ void TinyModel::expert_tensors(int32_t i) {
 void TinyModel::block(int32_t i) {
   const TinyModelSpec& spec = spec_;
   const int32_t d = spec.hidden;
-  const int32_t q = spec.heads * spec.head_dim;
+  const int32_t q = spec.heads * head_dim(i);
   const DType v_type = spec.v_type == DType::kF32 ? spec.type : spec.v_type;
   const bool input_biases = has(style_.input_bias, spec.biases);
   const bool inner_biases = has(style_.inner_bias, spec.biases);
   const int32_t q_tensor = style_.attention_gate == AttentionGate::kInQ ? 2 * q : q;
-  const int32_t kv = kv_heads(i) * spec.head_dim;
+  const int32_t kv = kv_heads(i) * head_dim(i);
   const int32_t ff = feed_forward(i);
   const bool stores = kv > 0 && !shares(i);
   const bool gated = style_.feed_forward == FeedForward::kGated;
@@ -181,7 +197,7 @@ void TinyModel::block(int32_t i) {
   }
   if (stores && !spec.fused_qkv) {
     matrix(in_layer(i, "attn_k.weight"), kv, d, spec.type);
-    matrix(in_layer(i, "attn_v.weight"), kv, d, v_type);
+    if (!spec.keys_as_values || has_window(i)) matrix(in_layer(i, "attn_v.weight"), kv, d, v_type);
   }
   if (kv > 0) matrix(in_layer(i, "attn_output.weight"), d, q, spec.type);
   if (input_biases && spec.fused_qkv) {
@@ -207,8 +223,8 @@ void TinyModel::block(int32_t i) {
   }
   if (style_.head_norms == HeadNorms::kEachHead || style_.head_norms == HeadNorms::kAllHeads) {
     const bool all = style_.head_norms == HeadNorms::kAllHeads;
-    vector(in_layer(i, "attn_q_norm.weight"), all ? q : spec.head_dim, 1.0F);
-    vector(in_layer(i, "attn_k_norm.weight"), all ? kv : spec.head_dim, 1.0F);
+    vector(in_layer(i, "attn_q_norm.weight"), all ? q : head_dim(i), 1.0F);
+    vector(in_layer(i, "attn_k_norm.weight"), all ? kv : head_dim(i), 1.0F);
   }
   if (recurs(i)) {
     vector(in_layer(i, "mix_norm.weight"), d, 1.0F);
@@ -228,6 +244,11 @@ void TinyModel::block(int32_t i) {
     matrix(in_layer(i, "ffn_down.weight"), d, ff, v_type);
   }
   if (style_.norm_after) norm_tensors(in_layer(i, "post_ffw_norm"));
+  if (style_.layer_scale) vector(in_layer(i, "layer_output_scale.weight"), 1, 1.0F);
+  if (spec.layer_input == 0) return;
+  matrix(in_layer(i, "inp_gate.weight"), spec.layer_input, d, spec.type);
+  matrix(in_layer(i, "proj.weight"), d, spec.layer_input, spec.type);
+  norm_tensors(in_layer(i, "post_norm"));
 }
 
 void TinyModel::norm_tensors(const std::string& name) {

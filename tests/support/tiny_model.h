@@ -58,7 +58,13 @@ struct TinyModelSpec {
   std::vector<float> long_factors;   // [head_dim / 2] or empty, of families that have such
   std::vector<float> short_factors;  // used as long as original_context is not below context
   int32_t original_context = 0;      // 0: the file does not say
-  int32_t experts = -1;              // below 0: 6 where the family must have some, else none
+  // Of families that have such.
+  int32_t layer_input = 24;        // 0: layers have no embeddings of their own
+  int32_t shared_layers = 0;       // the last ones, which look at an earlier one's keys and values
+  int32_t local_head_dim = 0;      // of layers with a window; 0: as all
+  bool keys_as_values = false;     // layers without a window have no attn_v
+  float query_temperature = 0.7F;  // by original_context
+  int32_t experts = -1;            // below 0: 6 where the family must have some, else none
   int32_t experts_used = 2;
   int32_t expert_width = 64;
   int32_t shared_width = 96;        // of families that have a shared expert
@@ -120,7 +126,14 @@ class TinyModel {
 
   [[nodiscard]] int32_t kv_heads(int32_t index) const;
   [[nodiscard]] int32_t feed_forward(int32_t index) const;
-  [[nodiscard]] bool shares(int32_t index) const;
+  [[nodiscard]] int32_t head_dim(int32_t index) const;
+  /// The layer whose keys and values it looks at; itself where they are its own.
+  [[nodiscard]] int32_t shared_from(int32_t index) const;
+  [[nodiscard]] bool shares(int32_t index) const { return shared_from(index) != index; }
+  [[nodiscard]] bool has_window(int32_t index) const { return spec_.window > 0 && is_local(index); }
+  [[nodiscard]] Row values(int32_t index, const Row& x) const;
+  void add_layer_input(int32_t index, const std::vector<int32_t>& tokens,
+                       const std::vector<Row>& embeddings, std::vector<Row>* hidden) const;
   [[nodiscard]] bool recurs(int32_t index) const;
   [[nodiscard]] bool one_norm(int32_t index) const;
   [[nodiscard]] engine::Activation activation(int32_t index) const;

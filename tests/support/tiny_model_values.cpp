@@ -49,8 +49,8 @@ TinyModel::Row TinyModel::input(int32_t index, const char* name, const Row& x) c
     return half_of_q(index, x, false);
   }
   if (!spec_.fused_qkv) return product(in_layer(index, name), x);
-  const int32_t q = spec_.heads * spec_.head_dim;
-  const int32_t kv = kv_heads(index) * spec_.head_dim;
+  const int32_t q = spec_.heads * head_dim(index);
+  const int32_t kv = kv_heads(index) * head_dim(index);
   const std::string qkv = in_layer(index, "attn_qkv");
   switch (name[5]) {
     case 'q':
@@ -94,8 +94,60 @@ int32_t TinyModel::feed_forward(int32_t index) const {
                                           : static_cast<int32_t>(spec_.layer_feed_forward[i]);
 }
 
-bool TinyModel::shares(int32_t index) const {
-  return !spec_.shares.empty() && spec_.shares[static_cast<size_t>(index)] != 0;
+int32_t TinyModel::head_dim(int32_t index) const {
+  return has_window(index) && spec_.local_head_dim > 0 ? spec_.local_head_dim : spec_.head_dim;
+}
+
+int32_t TinyModel::shared_from(int32_t index) const {
+  const int32_t first = spec_.layers - spec_.shared_layers;
+  if (index >= first) {
+    int32_t from = first - 1;
+    while (has_window(from) != has_window(index)) --from;
+    return from;
+  }
+  const bool other = !spec_.shares.empty() && spec_.shares[static_cast<size_t>(index)] != 0;
+  return other ? static_cast<int32_t>(spec_.shares[static_cast<size_t>(index)]) - 1 : index;
+}
+
+/// Values of a row: normalised, and of keys, where the family has it so.
+TinyModel::Row TinyModel::values(int32_t index, const Row& x) const {
+  const bool keys = spec_.keys_as_values && !has_window(index);
+  Row v = input(index, keys ? "attn_k" : "attn_v", x);
+  const auto dim = static_cast<size_t>(head_dim(index));
+  for (size_t first = 0; style_.value_norm && first < v.size(); first += dim) {
+    const auto begin = v.begin() + static_cast<std::ptrdiff_t>(first);
+    const Row head = norm("", Row(begin, begin + static_cast<std::ptrdiff_t>(dim)));
+    std::copy(head.begin(), head.end(), begin);
+  }
+  return v;
+}
+
+/// `embeddings`: what went into the first layer.
+void TinyModel::add_layer_input(int32_t index, const std::vector<int32_t>& tokens,
+                                const std::vector<Row>& embeddings,
+                                std::vector<Row>* hidden) const {
+  const auto size = static_cast<size_t>(spec_.layer_input);
+  const size_t first = size * static_cast<size_t>(index);
+  const Row& table = *find("per_layer_token_embd.weight");
+  const size_t all = size * static_cast<size_t>(spec_.layers);
+  for (size_t t = 0; t < hidden->size(); ++t) {
+    const Row projected = product("per_layer_model_proj", embeddings[t]);
+    Row own(projected.begin() + static_cast<std::ptrdiff_t>(first),
+            projected.begin() + static_cast<std::ptrdiff_t>(first + size));
+    for (double& value : own) value /= std::sqrt(static_cast<double>(spec_.hidden));
+    own = norm("per_layer_proj_norm", own);
+    const size_t row = static_cast<size_t>(tokens[t]) * all + first;
+    for (size_t i = 0; i < size; ++i) {
+      own[i] += table[row + i] * std::sqrt(static_cast<double>(size));
+      own[i] /= std::sqrt(2.0);
+    }
+    const Row gate = product(in_layer(index, "inp_gate"), (*hidden)[t]);
+    for (size_t i = 0; i < size; ++i) {
+      own[i] = reference_gated({.kind = style_.activation}, gate[i], own[i]);
+    }
+    const Row made = norm(in_layer(index, "post_norm"), product(in_layer(index, "proj"), own));
+    for (size_t i = 0; i < made.size(); ++i) (*hidden)[t][i] += made[i];
+  }
 }
 
 bool TinyModel::recurs(int32_t index) const {
@@ -152,15 +204,15 @@ void TinyModel::rotate(double* head, int32_t index, int32_t position) const {
   if (local && spec_.local_rope_base != 0.0F) base = static_cast<double>(spec_.local_rope_base);
   // The test's local layers without a window are as all others.
   const bool scaled = !(style_.local_unscaled && local && spec_.window > 0);
-  const int32_t half = spec_.head_dim / 2;
+  const int32_t half = head_dim(index) / 2;
   const bool adjacent = style_.rope.kind == engine::RopeKind::kAdjacent;
   for (int32_t i = 0; i < half; ++i) {
-    double angle = position * std::pow(base, -2.0 * i / spec_.head_dim);
+    double angle = position * std::pow(base, -2.0 * i / head_dim(index));
     const bool longer = spec_.original_context > 0 && spec_.context > spec_.original_context;
     const std::vector<float>& factors = !spec_.freq_factors.empty() ? spec_.freq_factors
                                         : longer                    ? spec_.long_factors
                                                                     : spec_.short_factors;
-    if (!factors.empty()) angle /= static_cast<double>(factors[static_cast<size_t>(i)]);
+    if (scaled && !factors.empty()) angle /= static_cast<double>(factors[static_cast<size_t>(i)]);
     if (scaled) angle /= static_cast<double>(spec_.linear_factor);
     double& a = head[adjacent ? 2 * i : i];
     double& b = head[adjacent ? 2 * i + 1 : i + half];
@@ -174,7 +226,7 @@ void TinyModel::rotate(double* head, int32_t index, int32_t position) const {
 /// Normalises and rotates a row of queries or keys, head by head.
 void TinyModel::turn_heads(int32_t index, const char* norm_name, int32_t position,
                            Row* heads) const {
-  const auto dim = static_cast<size_t>(spec_.head_dim);
+  const auto dim = static_cast<size_t>(head_dim(index));
   if (style_.head_norms == HeadNorms::kAllHeads) *heads = norm(in_layer(index, norm_name), *heads);
   for (size_t first = 0; first < heads->size(); first += dim) {
     Row head(heads->begin() + static_cast<std::ptrdiff_t>(first),
@@ -191,7 +243,7 @@ void TinyModel::turn_heads(int32_t index, const char* norm_name, int32_t positio
 }
 
 void TinyModel::attend(int32_t index, std::vector<Kept>* kept, std::vector<Row>* hidden) const {
-  const auto dim = static_cast<size_t>(spec_.head_dim);
+  const auto dim = static_cast<size_t>(head_dim(index));
   std::vector<Row> queries;
   Kept& own = (*kept)[static_cast<size_t>(index)];
   for (size_t t = 0; t < hidden->size(); ++t) {
@@ -199,14 +251,19 @@ void TinyModel::attend(int32_t index, std::vector<Kept>* kept, std::vector<Row>*
     const auto position = static_cast<int32_t>(t);
     queries.push_back(input(index, "attn_q", x));
     turn_heads(index, "attn_q_norm", position, &queries.back());
+    const int32_t every = spec_.original_context > 0 ? spec_.original_context : spec_.context;
+    for (double& q : queries.back()) {
+      q *= 1.0 + static_cast<double>(spec_.query_temperature) * std::log(1.0 + position / every);
+    }
     if (shares(index)) continue;
     own.keys.push_back(input(index, "attn_k", x));
-    own.values.push_back(input(index, "attn_v", x));
+    own.values.push_back(values(index, x));
     turn_heads(index, "attn_k_norm", position, &own.keys.back());
   }
-  if (shares(index)) own = (*kept)[spec_.shares[static_cast<size_t>(index)] - 1];
-  const double scale = spec_.attention_scale != 0.0F ? static_cast<double>(spec_.attention_scale)
-                                                     : 1.0 / std::sqrt(static_cast<double>(dim));
+  if (shares(index)) own = (*kept)[static_cast<size_t>(shared_from(index))];
+  double scale = spec_.attention_scale != 0.0F ? static_cast<double>(spec_.attention_scale)
+                                               : 1.0 / std::sqrt(static_cast<double>(dim));
+  if (style_.undivided_scores) scale = 1.0;
   const auto cap = static_cast<double>(spec_.score_cap);
   const std::vector<Row> in = *hidden;
   for (size_t t = 0; t < hidden->size(); ++t) {
@@ -400,12 +457,19 @@ std::vector<double> TinyModel::logits(const std::vector<int32_t>& tokens, int32_
     for (double& value : hidden.back()) value *= factor;
     if (style_.norm_embedding) hidden.back() = norm("", hidden.back());
   }
+  const std::vector<Row> embeddings = hidden;
   std::vector<Kept> kept(static_cast<size_t>(spec_.layers));
   for (int32_t i = 0; i < (layers > 0 ? layers : spec_.layers); ++i) {
     const std::vector<Row> in = hidden;
     if (kv_heads(i) > 0) attend(i, &kept, &hidden);
     if (recurs(i)) recur(i, &hidden);
     mix(i, in, &hidden);
+    if (spec_.layer_input > 0) add_layer_input(i, tokens, embeddings, &hidden);
+    const Row* factor =
+        style_.layer_scale ? find(in_layer(i, "layer_output_scale.weight")) : nullptr;
+    for (Row& row : hidden) {
+      for (double& value : row) value *= factor != nullptr ? (*factor)[0] : 1.0;
+    }
   }
   std::vector<double> all;
   for (const Row& x : hidden) {

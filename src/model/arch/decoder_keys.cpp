@@ -224,6 +224,7 @@ Status read_local_rope(KeyReader& keys, LocalRope family, HParams* h) {
     rope.scaling = RopeScaling::kNone;
     rope.factor = 1.0;
     rope.attn_factor = 1.0;
+    rope.freq_factors = false;
   }
   return {};
 }

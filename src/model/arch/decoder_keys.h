@@ -32,7 +32,7 @@ Status read_rope(KeyReader& keys, const RopeParams& family, HParams* h);
 /// rope.freq_base_swa, the base of blocks with a window. After read_windows and read_rope.
 struct LocalRope {
   double base = 0.0;      // without the key; 0: that of all
-  bool unscaled = false;  // they turn without rope.scaling
+  bool unscaled = false;  // they turn without rope.scaling and rope_freqs
 };
 Status read_local_rope(KeyReader& keys, LocalRope family, HParams* h);
 /// attention.temperature_scale and rope.scaling.yarn_log_multiplier. After read_rope.

@@ -66,6 +66,9 @@ Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) 
   GEN_TRY(read_rope(keys, style.rope, h));
   if (style.global_every > 0)
     GEN_TRY(read_local_rope(keys, {style.local_base, style.local_unscaled}, h));
+  for (LayerParams& layer : h->layers) {
+    if (style.undivided_scores) layer.attention.scale = 1.0F;
+  }
   if (style.local_heads) GEN_TRY(read_local_heads(keys, h));
   if (style.shared_layers) GEN_TRY(read_shared_layers(keys, h));
   if (style.query_temperature) GEN_TRY(read_query_temperature(keys, h));

@@ -75,10 +75,11 @@ struct DenseStyle {
   int32_t window = 0;        // without attention.sliding_window; 0: all is seen
   int32_t global_every = 0;  // the last of so many layers sees all; 0: as the file says
   double local_base = 0.0;   // of layers with a window, without rope.freq_base_swa; 0: that of all
-  bool local_unscaled = false;  // layers with a window turn without rope.scaling
+  bool local_unscaled = false;  // layers with a window turn without rope.scaling and rope_freqs
   int32_t unrotated_every = 0;  // the last of so many layers turns nothing; 0: all turn
   bool rotate_local = false;    // layers without a window turn nothing
 
+  bool undivided_scores = false;   // 1 in place of attention.scale, whatever the file says
   bool query_temperature = false;  // what read_query_temperature reads
   bool shared_layers = false;      // what read_shared_layers reads
   bool local_heads = false;        // what read_local_heads reads
