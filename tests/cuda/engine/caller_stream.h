@@ -10,12 +10,11 @@
 #include <new>
 #include <utility>
 
+#include "engine/backend/registry.h"
 #include "engine/memory/gpu_allocator.h"
 #include "engine/memory/gpu_memory.h"
 #ifdef GEN_ON_DEVICE
 #include <dlfcn.h>
-
-#include "engine/backend/registry.h"
 #else
 #include "cuda/engine/cuda_engine.h"
 #include "engine/backend/backend.h"
