@@ -145,14 +145,14 @@ Status TokenGrammar::mask_together(const ReturnLists& lists, std::span<const Ite
       if (counts(loop)) GEN_TRY(loop_masks(entry, machines_->loops[loop].machine).status());
     }
   }
-  MaskMaker::Ground& ground = maker_.over(lists);
-  MaskMaker::Start start;
+  MaskMaker::StackContext& context = maker_.over(lists);
+  MaskMaker::WalkStart start;
   maker_.begin();
   std::vector<uint32_t> unused;
   Step& step = maker_.walk.step;
   for (const Item item : items) {
     if (is_near_limit(*machines_, lists, item, longest)) {
-      GEN_TRY(maker_.allow_from(ground, item));
+      GEN_TRY(maker_.allow_from(context, item));
       continue;
     }
     GEN_ASSIGN(Entry * entry, entry_of(item.state));  // known by now, and so are its loops
@@ -161,10 +161,10 @@ Status TokenGrammar::mask_together(const ReturnLists& lists, std::span<const Ite
     if (mask.exits.empty()) continue;
     step.begin();
     for (ListId id = item.list; id != kNoFrame; id = lists.at(id).next) {
-      if (!counts(lists.at(id).loop)) step.leave(ground.lists, lists.at(id));
+      if (!counts(lists.at(id).loop)) step.leave(context.lists, lists.at(id));
     }
-    GEN_TRY(maker_.finish_step(ground, &start));
-    GEN_TRY(maker_.allow_behind(mask, ground, start, &unused));
+    GEN_TRY(maker_.finish_step(context, &start));
+    GEN_TRY(maker_.allow_behind(mask, context, start, &unused));
     for (ListId id = item.list; id != kNoFrame; id = lists.at(id).next) {
       const Frame& frame = lists.at(id);
       if (!counts(frame.loop)) continue;
@@ -174,10 +174,10 @@ Status TokenGrammar::mask_together(const ReturnLists& lists, std::span<const Ite
       const std::vector<uint64_t>& within = masks->within[way.further];
       for (size_t word = 0; word < out.size(); ++word) out[word] |= within[word];
       step.begin();
-      step.arrive(ground.lists, frame.ret, frame.parent);
-      GEN_TRY(maker_.finish_step(ground, &start));
+      step.arrive(context.lists, frame.ret, frame.parent);
+      GEN_TRY(maker_.finish_step(context, &start));
       for (size_t n = way.first_end; n < way.behind_ends; ++n) {
-        GEN_TRY(maker_.allow_behind(*masks->level[n], ground, start, &unused));
+        GEN_TRY(maker_.allow_behind(*masks->level[n], context, start, &unused));
       }
     }
   }
@@ -214,15 +214,15 @@ Result<TokenGrammar::Entry*> TokenGrammar::entry_of(StateId state) const {
   if (!key.empty()) made->mask = vocabulary_->pool().find(key);
   const ListId bottom = maker_.bottom(of_root ? kEnd : kOutside);
   if (made->mask == nullptr) {
-    MaskMaker::Like like;
+    MaskMaker::BaseMask base;
     const StateId settled = maker_.settled(state);
     if (settled != state) {
       GEN_ASSIGN(const Entry* other, entry_of(settled));
-      like = {settled, other->mask};
+      base = {settled, other->mask};
     }
     maker_.begin();
     allow_named(state);
-    GEN_ASSIGN(made->mask, maker_.mask_of(state, bottom, like));
+    GEN_ASSIGN(made->mask, maker_.mask_of(state, bottom, base));
     if (!key.empty() && made->mask->base == nullptr) vocabulary_->pool().add(key, made->mask);
   }
   if (machines_->tokens(state).empty()) maker_.remember(state, bottom, made->mask);
@@ -283,7 +283,7 @@ Result<TokenGrammar::Entry*> TokenGrammar::entry_behind(Entry* entry, const Fram
     GEN_TRY(allow_behind_loop(entry, way, &exits));
   } else {
     maker_.begin();
-    MaskMaker::Start start;
+    MaskMaker::WalkStart start;
     GEN_TRY(maker_.leave(frame, &start));
     if (start.outside) exits = entry->mask->exits;
     GEN_TRY(maker_.allow_behind(*entry->mask, maker_.shared(), start, &exits));
@@ -308,7 +308,7 @@ Result<std::shared_ptr<const LoopMasks>> TokenGrammar::loop_masks(Entry* entry,
     auto made = std::make_shared<LoopMasks>();
     made->level.push_back(entry->mask);
     made->within.emplace_back(vocabulary_->words(), 0);
-    MaskMaker::Start begin;
+    MaskMaker::WalkStart begin;
     GEN_TRY(maker_.come_to(start, &begin));
     GEN_ASSERT(!begin.outside);
     std::vector<MaskMaker::Level> levels;
@@ -378,7 +378,7 @@ Result<TokenGrammar::Way> TokenGrammar::way_of(Entry* entry, const Frame& frame,
 Status TokenGrammar::allow_behind_loop(Entry* entry, const Way& way,
                                        std::vector<uint32_t>* exits) const {
   GEN_ASSIGN(const auto masks, loop_masks(entry, way.loop_machine));
-  MaskMaker::Start start;
+  MaskMaker::WalkStart start;
   GEN_TRY(maker_.come_to(way.ret, &start));
   const auto is_large = [&](size_t n) { return masks->level[n]->exits.size() > kManyPlaces; };
   std::vector<const StateMask*> known;
@@ -407,7 +407,7 @@ Status TokenGrammar::allow_behind_loop(Entry* entry, const Way& way,
 
 Result<const StateMask*> TokenGrammar::behind_level(Entry* entry, const Way& way, size_t n,
                                                     const LoopMasks& masks,
-                                                    const MaskMaker::Start& start) const {
+                                                    const MaskMaker::WalkStart& start) const {
   auto known = std::find_if(entry->ends.begin(), entry->ends.end(), [&](const LoopEnds& ends) {
     return ends.machine == way.loop_machine && ends.ret == way.ret;
   });

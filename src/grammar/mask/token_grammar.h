@@ -109,7 +109,7 @@ class TokenGrammar {
   Status allow_behind_loop(Entry* entry, const Way& way, std::vector<uint32_t>* exits) const;
   Result<const StateMask*> behind_level(Entry* entry, const Way& way, size_t n,
                                         const LoopMasks& masks,
-                                        const MaskMaker::Start& start) const;
+                                        const MaskMaker::WalkStart& start) const;
   Status mask_together(const ReturnLists& lists, std::span<const Item> items,
                        std::span<uint64_t> out) const;
   void allow_named(StateId state) const;
