@@ -156,7 +156,7 @@ class TextGraph {
     if (!counted_.empty()) counted_.resize(final_.size(), false);
     diagram.final = std::move(final_);
     diagram.counted = std::move(counted_);
-    diagram.ways = std::move(calls_);
+    diagram.transitions = std::move(calls_);
     // By their sources.
     std::vector<uint32_t> begins(diagram.final.size() + 1, 0);
     for (const Edge& edge : edges_) ++begins[edge.from + 1];
@@ -174,7 +174,8 @@ class TextGraph {
         if (place == sets.end()) place = sets.insert(sets.end(), {edge.to, ByteSet()});
         place->second.add(ByteSet::range(edge.low, edge.high));
       }
-      for (const auto& [target, set] : sets) diagram.ways.push_back({from, target, to.bytes(set)});
+      for (const auto& [target, set] : sets)
+        diagram.transitions.push_back({from, target, to.bytes(set)});
     }
     return to.diagram(std::move(diagram));
   }
@@ -283,7 +284,7 @@ class TextGraph {
   std::vector<bool> final_;    // by node
   std::vector<bool> counted_;  // by node; empty if none is
   std::vector<Edge> edges_;
-  std::vector<Diagram::Way> calls_;
+  std::vector<Diagram::Transition> calls_;
   WayTable seconds_;
   WayTable digits_;
   std::array<Ways, 5> below_;                                // by number of missing digits
@@ -517,8 +518,8 @@ ExprId StringTexts::texts_of(std::string_view string) {
   // A diagram, because one with many users is called.
   Diagram diagram;
   const auto go_on = [&](ExprId reads) {
-    const auto from = static_cast<uint32_t>(diagram.ways.size());
-    diagram.ways.push_back({from, from + 1, reads});
+    const auto from = static_cast<uint32_t>(diagram.transitions.size());
+    diagram.transitions.push_back({from, from + 1, reads});
   };
   const ExprId quote = to_.bytes(ByteSet::one('"'));
   go_on(quote);
@@ -528,7 +529,7 @@ ExprId StringTexts::texts_of(std::string_view string) {
     go_on(character(code, string.substr(begin, i - begin)));
   }
   go_on(quote);
-  diagram.final.resize(diagram.ways.size() + 1);
+  diagram.final.resize(diagram.transitions.size() + 1);
   diagram.final.back() = true;
   return to_.diagram(std::move(diagram));
 }
