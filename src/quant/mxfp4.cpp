@@ -38,7 +38,7 @@ Mxfp4Block encode_block(const float* x) {
   const double error = round_with(exponent, x, codes);
   block.e = static_cast<uint8_t>(exponent);
   pack_halves(codes, 16, block.qs);
-  // One more would stand for infinities.
+  // A larger exponent would give infinities.
   if (exponent < kLargestExponent && round_with(exponent + 1, x, codes) < error) {
     block.e = static_cast<uint8_t>(exponent + 1);
     pack_halves(codes, 16, block.qs);

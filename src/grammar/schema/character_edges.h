@@ -9,21 +9,22 @@
 namespace gen::grammar {
 
 /// A transition on a range of characters.
-struct Way {
+struct CharacterEdge {
   uint32_t low;
   uint32_t high;
   uint32_t target;
-  auto operator<=>(const Way&) const = default;
+  auto operator<=>(const CharacterEdge&) const = default;
 };
-using Ways = std::vector<Way>;  // sorted, disjoint
+using CharacterEdges = std::vector<CharacterEdge>;  // sorted, disjoint
 
-/// Fills `part` with the transitions of `ways` on [low, high], relative to `low`; adjacent ranges
+/// Fills `part` with the transitions of `edges` on [low, high], relative to `low`; adjacent ranges
 /// with the same target are merged.
-inline void slice(const Ways& ways, uint32_t low, uint32_t high, Ways* part) {
+inline void slice(const CharacterEdges& edges, uint32_t low, uint32_t high, CharacterEdges* part) {
   part->clear();
-  for (const Way& way : ways) {
-    if (way.high < low || way.low > high) continue;
-    const Way one = {std::max(way.low, low) - low, std::min(way.high, high) - low, way.target};
+  for (const CharacterEdge& range : edges) {
+    if (range.high < low || range.low > high) continue;
+    const CharacterEdge one = {std::max(range.low, low) - low, std::min(range.high, high) - low,
+                               range.target};
     if (!part->empty() && part->back().target == one.target && part->back().high + 1 == one.low) {
       part->back().high = one.high;
     } else {
