@@ -122,11 +122,11 @@ inline const engine::GpuTable& host_table() {
       sizeof(engine::GpuTable),
       nullptr,
       [](void*, size_t bytes, void** out) -> int32_t {
-        *out = ::operator new(bytes);
+        *out = ::operator new(bytes, std::align_val_t{256});
         return 0;
       },
       [](void*, void* at) -> int32_t {
-        ::operator delete(at);
+        ::operator delete(at, std::align_val_t{256});
         return 0;
       },
       [](void*, void* to, const void* from, size_t bytes, int32_t) -> int32_t {
