@@ -10,6 +10,8 @@
 #include "api/handles.h"
 #include "api/model_handle.h"
 #include "api/option_table.h"
+#include "base/json_text.h"
+#include "cache/sequence/registry.h"
 #include "graph/plan_trace.h"
 
 namespace {
@@ -21,6 +23,18 @@ using gen::api::guard;
 using gen::api::ModelParts;
 using gen::api::not_null;
 using gen::generate::GeneratorOptions;
+
+/// The cache kinds of this build as JSON.
+std::string kv_kinds_json() {
+  std::string out = "[";
+  for (const auto& row : gen::cache::cache_kinds()) {
+    out += (out.size() > 1 ? "," : "");
+    out += "{\"name\":" + gen::json_quote(row.name) +
+           ",\"bits_per_value\":" + std::to_string(row.bits_per_value) +
+           ",\"lossy\":" + (row.lossy ? "true" : "false") + "}";
+  }
+  return out + "]";
+}
 
 gen::Result<gen::cache::PrefixCache*> prefix_cache_of(const gen::generate::Generator& generator) {
   gen::cache::PrefixCache* const prefixes = generator.prefix_cache();
@@ -82,8 +96,7 @@ Result<std::unique_ptr<gen_generator>> gen::api::create_generator(const gen_mode
 
 gen_status gen_kv_kind_describe(char* buf, size_t capacity, size_t* n, gen_error* error) {
   if (n != nullptr) *n = 0;
-  return guard(error,
-               [&] { return gen::api::text_out(gen::api::kv_kinds_json(), buf, capacity, n); });
+  return guard(error, [&] { return gen::api::text_out(kv_kinds_json(), buf, capacity, n); });
 }
 
 gen_status gen_create(const gen_model* model, const gen_options* options, gen_generator** out,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// grammar.h of the C API: grammars, matchers, and settings that name them.
+// grammar.h of the C API: grammars and matchers.
 #include <generate/grammar.h>
 
 #include <array>
@@ -12,7 +12,8 @@
 
 #include "api/boundary.h"
 #include "api/grammar_options.h"
-#include "api/handles.h"
+#include "api/text_handles.h"
+#include "api/grammar_handle.h"
 #include "base/json_text.h"
 #include "grammar/mask/vocabulary.h"
 
@@ -27,7 +28,7 @@ using gen::api::limits_of;
 using gen::api::not_null;
 using gen::api::schema_options_of;
 using gen::api::usable;
-using gen::generate::StopRules;
+using gen::api::with_matcher;
 using gen::grammar::Grammar;
 using gen::grammar::Matcher;
 using gen::grammar::RegexMatch;
@@ -35,18 +36,6 @@ using gen::grammar::SchemaReport;
 using gen::grammar::Vocabulary;
 
 constexpr size_t kMaxForced = 1024;
-
-void end(gen_grammar_matcher* matcher) { end_handle(matcher); }
-
-/// `body` runs while the matcher is held.
-template <typename F>
-Status with_matcher(const gen_grammar_matcher* matcher, F&& body) {
-  GEN_TRY(not_null(matcher, "matcher"));
-  auto* const own = const_cast<gen_grammar_matcher*>(matcher);  // its flag; only read if const
-  const gen::api::HeldHandle<gen_grammar_matcher> held(own, &own->in_use, end);
-  GEN_TRY(held.entered("the matcher"));
-  return body(own->impl);
-}
 
 /// What the functions that make a grammar have in common.
 template <typename F>
@@ -348,42 +337,7 @@ gen_status gen_grammar_matcher_min_tokens(gen_grammar_matcher* matcher, int64_t*
 }
 
 void gen_grammar_matcher_free(gen_grammar_matcher* matcher) {
-  if (usable(matcher) && matcher->in_use.retire()) end(matcher);
-}
-
-gen_status gen_sampling_set_grammar(gen_sampling* sampling, const gen_grammar* grammar,
-                                    gen_error* error) {
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(sampling, "sampling"));
-    if (grammar != nullptr) GEN_TRY(grammar->home.check("grammar"));
-    sampling->params.grammar = grammar != nullptr ? grammar->impl : nullptr;
-    sampling->params.matcher = nullptr;
-    return {};
-  });
-}
-
-gen_status gen_sampling_set_grammar_matcher(gen_sampling* sampling,
-                                            const gen_grammar_matcher* matcher, gen_error* error) {
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(sampling, "sampling"));
-    std::shared_ptr<const Matcher> fork;
-    if (matcher != nullptr) {
-      GEN_TRY(with_matcher(matcher, [&](const Matcher& impl) -> Status {
-        fork = std::make_shared<const Matcher>(impl.fork());
-        return {};
-      }));
-    }
-    sampling->params.matcher = std::move(fork);
-    sampling->params.grammar = nullptr;
-    return {};
-  });
-}
-
-gen_status gen_sampling_set_fit_grammar(gen_sampling* sampling, int32_t fit, gen_error* error) {
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(sampling, "sampling"));
-    return sampling->params.set(&StopRules::fit_grammar, fit != 0);
-  });
+  if (usable(matcher) && matcher->in_use.retire()) end_handle(matcher);
 }
 
 gen_status gen_token_mask(const gen_grammar* grammar, const char* text, size_t len,

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "api/boundary.h"
-#include "api/handles.h"
+#include "api/run_handles.h"
 #include "grammar/schema/relax.h"
 
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the opaque handles of the public headers are. Each holds shared pointers to the rooms'
-// objects, so freeing a handle never pulls anything away from under somebody else; what may call
-// the host is reached through Shared::enter() of entry.h.
+// The handles of what generates, and of what says how. As all handles they hold shared pointers to
+// the rooms' objects, so freeing a handle never pulls anything away from under somebody else; what
+// may call the host is reached through Shared::enter() of entry.h.
 #pragma once
 
 #include <memory>
@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "api/entry.h"
+#include "api/run_handles.h"
+#include "api/text_handles.h"
 #include "api/kv_cache_handle.h"
+#include "api/model_handle.h"
 #include "api/tier_config.h"
-#include "base/cancel.h"
 #include "base/home_process.h"
-#include "base/in_use.h"
-#include "base/thread_pool.h"
 #include "engine/trace_log.h"
 #include <generate/error.h>
 #include <generate/generator.h>
@@ -27,66 +27,14 @@
 #include "generate/generator.h"
 #include "generate/session.h"
 #include "generate/speculative/draft_choice.h"
-#include "grammar/grammar.h"
-#include "grammar/matcher/matcher.h"
-#include "template/request.h"
-#include "chat/chat_form.h"
-#include "tokenizer/tokenizer.h"
-
-struct gen_thread_pool {
-  std::shared_ptr<gen::ThreadPool> pool;
-  gen::HomeProcess home;
-};
-
-struct gen_cancel {
-  std::shared_ptr<gen::CancelFlag> flag;
-};
-
-struct gen_tokenizer {
-  std::shared_ptr<const gen::tokenizer::Tokenizer> impl;
-};
 
 struct gen_chat {
   std::shared_ptr<gen::generate::Chat> impl = std::make_shared<gen::generate::Chat>();
 };
 
-struct gen_template {
-  std::shared_ptr<const gen::templates::Template> impl;
-  gen::templates::RequestDefaults defaults;
-};
-
 struct gen_sampling {
   gen::generate::CallParams params;
 };
-
-struct gen_grammar {
-  std::shared_ptr<const gen::grammar::Grammar> impl;
-  const char* kind;
-  std::string notes;  // members of its description, each behind a comma
-  gen::HomeProcess home;
-  bool forced_by_tokenizer = false;
-};
-
-struct gen_grammar_matcher {
-  gen::grammar::Matcher impl;
-  /// Who spells forced bytes as tokens; null if only tokens without an alternative are forced.
-  std::shared_ptr<const gen::tokenizer::Tokenizer> speller;
-  gen::HomeProcess home;
-  gen::InUseFlag in_use;
-
-  gen_grammar_matcher(gen::grammar::Matcher matcher,
-                      std::shared_ptr<const gen::tokenizer::Tokenizer> spells)
-      : impl(std::move(matcher)), speller(std::move(spells)) {}
-};
-
-struct gen_tracer {
-  std::shared_ptr<gen::engine::TraceLog> log;
-  gen::HomeProcess home;
-};
-
-namespace gen::api {
-struct ModelParts;
-}
 
 struct gen_options {
   gen_options() { generator.draft_policy.kind = gen::generate::DraftPolicy::Kind::kAuto; }
@@ -142,8 +90,13 @@ void fill_session(std::shared_ptr<generate::Session> session, const SharedCallba
 /// Makes `handle` lend a session's cache, sharing its in-use flag.
 void lend_cache(generate::Session& session, kv_cache* handle);
 
-/// The cache kinds of this build as JSON.
-std::string kv_kinds_json();
+/// What generators are made over, which keeps all the parts.
+generate::ModelInUse in_use(const std::shared_ptr<const ModelParts>& parts);
+/// Of options as C sees them.
+generate::CacheChoice cache_choice(const gen_options& options);
+/// gen_create for what stands behind the border.
+Result<std::unique_ptr<gen_generator>> create_generator(const gen_model& model,
+                                                        const gen_options& options);
 
 /// Fills `token` from an event, whose text it borrows.
 void fill_token(const generate::Event& event, gen_token* token) noexcept;

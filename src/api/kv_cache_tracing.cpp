@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "api/boundary.h"
-#include "api/handles.h"
 #include "api/kv_cache_handle.h"
+#include "api/run_handles.h"
 #include "cache/tensor/tracing_store.h"
 #include <generate/trace.h>
 

@@ -4,7 +4,7 @@
 #include <generate/error.h>
 
 #include "api/boundary.h"
-#include "api/handles.h"
+#include "api/run_handles.h"
 #include "base/json_text.h"
 #include "api/option_table.h"
 #include "base/cpu.h"
@@ -19,21 +19,6 @@
 #define GEN_TEXT(x) GEN_TEXT_INNER(x)
 #define GEN_VERSION_TEXT \
   GEN_TEXT(GEN_VERSION_MAJOR) "." GEN_TEXT(GEN_VERSION_MINOR) "." GEN_TEXT(GEN_VERSION_PATCH)
-
-namespace gen::api {
-
-std::string kv_kinds_json() {
-  std::string out = "[";
-  for (const auto& row : cache::cache_kinds()) {
-    out += (out.size() > 1 ? "," : "");
-    out += "{\"name\":" + json_quote(row.name) +
-           ",\"bits_per_value\":" + std::to_string(row.bits_per_value) +
-           ",\"lossy\":" + (row.lossy ? "true" : "false") + "}";
-  }
-  return out + "]";
-}
-
-}  // namespace gen::api
 
 namespace {
 

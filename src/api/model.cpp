@@ -7,7 +7,6 @@
 #include <functional>
 
 #include "api/boundary.h"
-#include "api/forward_call.h"
 #include "api/host_call.h"
 #include "base/json_text.h"
 #include "api/model_handle.h"
@@ -227,17 +226,4 @@ gen_status gen_model_memory(const gen_model* model, const char* key, size_t* byt
 const gen_tokenizer* gen_model_tokenizer(const gen_model* model) {
   if (model == nullptr || model->tokenizer.impl == nullptr) return nullptr;
   return &model->tokenizer;
-}
-
-gen_status gen_model_forward(const gen_model* model, const int32_t* tokens, size_t n,
-                             kv_cache* cache, float* logits, size_t capacity, gen_error* error) {
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(model, "model"));
-    GEN_TRY(not_null(tokens, "tokens"));
-    GEN_TRY(not_null(cache, "cache"));
-    GEN_TRY(not_null(logits, "logits"));
-    GEN_ASSIGN(const auto used, model->shared.enter("the model"));
-    return gen::api::forward_one({used.shared(), model->shared.callbacks()}, {tokens, n}, *cache,
-                                 logits, capacity);
-  });
 }

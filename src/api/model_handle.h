@@ -8,7 +8,8 @@
 #include <string>
 
 #include "api/entry.h"
-#include "api/handles.h"
+#include "api/text_handles.h"
+#include "base/home_process.h"
 #include "model/open_model.h"
 
 struct gen_model_config {
@@ -57,14 +58,7 @@ struct gen_model : gen::Postponed {
 
 namespace gen::api {
 
-/// What generators are made over, which keeps all the parts.
-generate::ModelInUse in_use(const std::shared_ptr<const ModelParts>& parts);
-/// Of options as C sees them.
-generate::CacheChoice cache_choice(const gen_options& options);
-
-/// gen_model_load and gen_create for what stands behind the border.
+/// gen_model_load for what stands behind the border.
 Result<std::unique_ptr<gen_model>> load_model(const char* path, const gen_model_options& options);
-Result<std::unique_ptr<gen_generator>> create_generator(const gen_model& model,
-                                                        const gen_options& options);
 
 }  // namespace gen::api

@@ -10,6 +10,7 @@
 #include "api/c_gpu_allocator.h"
 #include "api/model_handle.h"
 #include "api/option_table.h"
+#include "api/run_handles.h"
 #include "engine/registry.h"
 
 namespace {

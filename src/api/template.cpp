@@ -3,8 +3,7 @@
 #include <generate/template.h>
 
 #include "api/boundary.h"
-#include "api/handles.h"
-#include "api/model_handle.h"
+#include "api/text_handles.h"
 #include "template/request.h"
 #include "chat/builtin_forms.h"
 

@@ -3,8 +3,7 @@
 #include <generate/tokenizer.h>
 
 #include "api/boundary.h"
-#include "api/handles.h"
-#include "api/model_handle.h"
+#include "api/text_handles.h"
 #include "base/io_error.h"
 #include "model/gguf/tokenizer_file.h"
 #include "tokenizer/fill_in_middle.h"
