@@ -39,9 +39,9 @@ struct gen_sampling {
 struct gen_options {
   gen_options() { generator.draft_policy.kind = gen::generate::DraftPolicy::Kind::kAuto; }
 
-  gen::generate::CacheChoice caches;                   // but for `tiered`
+  gen::generate::CacheChoice caches;                   // without `tiered`
   std::shared_ptr<const kv_cache_tier_config> tiered;  // null: everything stays in memory
-  gen::generate::DraftChoice drafts;                   // but for the model, which is `draft`
+  gen::generate::DraftChoice drafts;                   // without the model, which is `draft`
   std::shared_ptr<const gen::api::ModelParts> draft;   // null: none
   gen::SharedCallbacks draft_callbacks;                // its own
   gen::generate::GeneratorOptions generator;           // numbers and switches; the rest stands here

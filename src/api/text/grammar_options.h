@@ -28,7 +28,7 @@ struct gen_grammar_options {
   int32_t max_digits = 0;  // as the style has it
   Order order = Order::kOfStyle;
   bool forced_by_tokenizer = false;               // what gen_grammar_matcher_forced gives
-  gen::grammar::SchemaOptions schemas;            // but for what is above and below
+  gen::grammar::SchemaOptions schemas;            // without what is above and below
   std::map<std::string, std::string> documents;   // by URI
   std::shared_ptr<const gen::CancelFlag> cancel;  // may be null
 };
