@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which threads are inside a function of the host, so that what such a function may not call can
 // say so instead of waiting for itself. Every table of the host's functions has one Callbacks
-// object; whoever calls a function of the table holds an Inside. See api/entry.h for who asks.
+// object; whoever calls a function of the table holds an Inside. See api/boundary/entry.h for who
+// asks.
 #pragma once
 
 #include <atomic>
