@@ -15,7 +15,7 @@ namespace gen::templates {
 
 class Evaluator;
 
-/// Of **arguments the name is whoever wrote the key.
+/// For **arguments, the name is that of the key's text.
 struct NamedArg {
   std::string_view name;
   Value value;

@@ -21,7 +21,7 @@ namespace gen::templates {
 using Variables = std::vector<std::pair<std::string, Value>>;
 
 struct Limits {
-  uint64_t steps = 20'000'000;        // nodes walked and stretches of 64 bytes looked at
+  uint64_t steps = 20'000'000;        // nodes evaluated, and runs of 64 bytes read
   uint32_t depth = 400;               // nodes and macros in one another
   size_t memory = size_t{256} << 20;  // bytes of all values made, and of the output
 };
@@ -74,7 +74,7 @@ class Evaluator {
   [[nodiscard]] const LocalTime& now() const noexcept { return now_; }
   /// Whether nothing may be nested deeper on this thread's stack.
   [[nodiscard]] bool near_stack_end() const noexcept { return stack_.near_end(); }
-  /// Counts work: `bytes` looked at.
+  /// Counts work: `bytes` read.
   Status work(size_t bytes = 0) noexcept {
     const uint64_t cost = 1 + bytes / 64;
     if (cost > steps_left_) {
@@ -85,10 +85,10 @@ class Evaluator {
     steps_left_ -= cost;
     return {};
   }
-  /// What a loop goes through. `storage` holds what is not there as a row. A generator is empty
-  /// afterwards, but for what is given back to it.
+  /// The values that a loop iterates over. `storage` holds them if they are not stored as a row.
+  /// This empties a generator, except for values that are given back to it.
   Result<std::span<const Value>> items(const Value& value, std::vector<Value>* storage);
-  /// The last `n` of items() were not looked at.
+  /// Returns the last `n` of items(), which were not used.
   static void give_back(const Value& value, size_t n) noexcept;
   Result<Value> attribute(const Value& object, const std::string& name);
   Result<Value> item(const Value& object, const Value& key);
