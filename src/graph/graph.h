@@ -26,14 +26,14 @@ struct ValueId {
   friend bool operator==(ValueId, ValueId) = default;
 };
 
-/// Where an adapter may add to a product: layer * kSitesPerLayer + kind.
+/// The product that an adapter may add to: layer * kSitesPerLayer + kind.
 enum class SiteKind : int32_t { kQ, kK, kV, kAttnOut, kGate, kUp, kDown, kLogits, kAttnGate };
 inline constexpr int32_t kSitesPerLayer = 16;
 constexpr int32_t site_id(int32_t layer, SiteKind kind) noexcept {
   return layer * kSitesPerLayer + static_cast<int32_t>(kind);
 }
 
-/// Where the keys and values come from that a block looks at.
+/// The source of the keys and values that a block attends to.
 enum class CacheUse : uint8_t {
   kOwn,     // a cache layer of its own, which the block writes
   kShared,  // the cache layer of an earlier block
@@ -163,9 +163,9 @@ class GraphBuilder {
   /// Keeps a rotary table for the layers that name it.
   int32_t rope_table(RopeSpec spec);
   /// Normalises heads (q_norm, k_norm: [k_dim] or empty), rotates, stores k and v in the block's
-  /// cache layer; the value is the rotated q. Blocks ascend; those that do not attend are not named
-  /// and have no cache layer. A block that shares the layer of another gives no k and no v, and its
-  /// geometry is that block's but for the number of heads; without values of its own (v_in_k) it
+  /// cache layer; the value is the rotated q. Blocks ascend; those without attention are not named
+  /// and have no cache layer. A block that shares the layer of another gives no k and no v, and has
+  /// that block's geometry except for the number of heads; without values of its own (v_in_k) it
   /// gives no v. The given q must have no other use.
   ValueId rope_append(ValueId q, ValueId k, ValueId v, int32_t block, const AttentionSpec& spec,
                       std::span<const float> q_norm = {}, std::span<const float> k_norm = {},
