@@ -17,8 +17,8 @@
 
 namespace gen::model {
 
-/// What the caller brings. A state is whatever a pointer says, never looked at here; null is one
-/// as good as any.
+/// The caller's functions. A state is an opaque pointer, never dereferenced here; null is as valid
+/// as any other.
 /// Threads: forward may be called from several at once, never with the same state.
 class CustomForward {
  public:

@@ -22,7 +22,7 @@ struct NormStyle {
   enum class Kind : uint8_t { kRms, kLayer };
   Kind kind = Kind::kRms;   // each has a key of its own for epsilon
   bool weight = true;       // "<name>.weight"; without, nothing is multiplied
-  Bias bias = Bias::kNone;  // "<name>.bias" of layer norms, but for those of heads
+  Bias bias = Bias::kNone;  // "<name>.bias" of layer norms, except those of heads
 };
 
 /// What attends may be multiplied by sigmoid(gate x), element by element.

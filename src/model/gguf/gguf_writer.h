@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // HeaderWriter: everything of a GGUF file, version 3, that comes before the tensors' data. The data
-// is not held: whoever writes a file appends it tensor by tensor, padded as padding() says.
+// is not kept: the caller appends it tensor by tensor, padded as padding() says.
 #pragma once
 
 #include <cstddef>
