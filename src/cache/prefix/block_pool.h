@@ -96,7 +96,7 @@ class BlockPool {
   Result<Block*> allocate();
   /// Fills `out` or, on failure, takes none. Savers give up blocks if that is enough.
   Status allocate(std::span<Block*> out);
-  /// What allocate() would say now about so many blocks, but for memory.
+  /// What allocate() would return now for that many blocks, not counting memory.
   [[nodiscard]] Status make_available(size_t wanted);
   /// One more holder. kState unless the block is allocated and this pool's.
   Status retain(Block* block) { return retain(std::span(&block, 1)); }

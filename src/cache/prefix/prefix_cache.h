@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys and values of beginnings of texts, kept for whoever begins alike: a tree of token sequences
-// over the blocks of a pool, which it shares by reference with the caches that wrote them and those
-// that go on from them. Nothing is copied; a cache that goes on within a block copies that block
-// when it first writes (paged_cache.h, paged_store.h).
+// Keys and values of prefixes, kept for later texts with a common prefix: a tree of token sequences
+// over the blocks of a pool. It shares the blocks by reference with the caches that wrote them and
+// those that continue them. Nothing is copied; a cache that continues within a block copies that
+// block when it first writes (paged_cache.h, paged_store.h).
 #pragma once
 
 #include <atomic>

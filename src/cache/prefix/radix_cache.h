@@ -28,8 +28,8 @@ class RadixCache {
  public:
   using Tokens = std::span<const int32_t>;
   using Hash = uint64_t (*)(Tokens tokens) noexcept;
-  /// Told of each id that is free again, before it can be given out anew, on the thread whose call
-  /// frees it. Calls on the index from in there are kBusy; what it throws is dropped.
+  /// Called for each id that has become free, before it can be reused, on the thread whose call
+  /// frees it. Calls on the index within it are kBusy; exceptions are dropped.
   using OnFree = void (*)(void* user, int32_t id);
 
   /// Where ids go: one for each block, from the first token on.

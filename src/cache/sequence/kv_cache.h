@@ -50,7 +50,7 @@ struct CachePlan {
 /// kept.
 constexpr int32_t kMaxTreeRows = 64;
 
-/// The positions that an entry stands for.
+/// The positions that an entry covers.
 struct EntryPositions {
   int32_t first = 0;
   int32_t count = 1;
@@ -84,7 +84,7 @@ class Shifts {
   ~Shifts() = default;
 };
 
-/// Threads: not synchronised; whoever leads the current step is the only writer.
+/// Threads: not synchronised; the leader of the current step is the only writer.
 class KvCache {
  public:
   virtual ~KvCache() = default;
