@@ -102,7 +102,7 @@ class EncoderStore final : public LoneStore, private EncoderItems {
   const Seen& find_seen();
   [[nodiscard]] size_t place_of(int32_t sequence, int32_t position) const noexcept;
   Result<std::unique_ptr<Part>> new_part(const PutRows& k, const PutRows& v, int32_t n) const;
-  /// Items of a sequence in this layer, but one, must have the same heads.
+  /// Items of a sequence in this layer, except one, must have the same heads.
   Status check_part(const Part& part, int32_t sequence, const Item* but) const;
   static Status check_same(const Part& part, const Part& other);
 

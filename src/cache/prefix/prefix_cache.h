@@ -23,7 +23,7 @@
 
 namespace gen::cache {
 
-/// Blocks that hold the beginning of a text, with one reference to each.
+/// Blocks of a cached prefix, with one reference to each.
 class PrefixHit {
  public:
   PrefixHit() = default;
