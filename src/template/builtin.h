@@ -15,7 +15,7 @@ namespace gen::templates {
 
 class Evaluator;
 
-/// For **arguments, the name is that of the key's text.
+/// A named argument; one from **arguments has `key`, which keeps the writer of the name.
 struct NamedArg {
   std::string_view name;
   Value value;
