@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that changes from step to step and that operations read: tokens, positions, rows to select,
-// and where the sequences of the step lie. Put together in host memory, then copied to the engine's
-// in one piece, once a step; arguments of operations point there.
+// Everything that changes from step to step and that operations read: tokens, positions, rows to
+// select, and the locations of the step's sequences. It is assembled in host memory, then copied to
+// the engine in one piece, once a step; arguments of operations point there.
 #pragma once
 
 #include <cstddef>
