@@ -40,7 +40,7 @@ class HeaderWriter {
   uint64_t entries_ = 0;
   uint64_t tensors_ = 0;
   uint64_t data_bytes_ = 0;  // of all tensors, padded
-  std::string metadata_;  // bytes, as infos_
+  std::string metadata_;     // bytes, as infos_
   std::string infos_;
 };
 
