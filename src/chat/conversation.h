@@ -26,7 +26,7 @@ struct ToolCall {
 
 struct ChatMessage {
   std::string role;     // "system", "user", "assistant", …
-  std::string content;  // any UTF-8, as everything here
+  std::string content;  // any UTF-8, like all texts here
   std::string reasoning = {};
   std::string name = {};
   std::string tool_call_id = {};

@@ -14,7 +14,7 @@ namespace gen::quant {
 namespace {
 
 constexpr Traits kTrait = *find_traits(DType::kMXFP4);
-constexpr int kLargestExponent = 252;  // level 12 stands for 1.5 * 2^127
+constexpr int kLargestExponent = 252;  // level 12 means 1.5 * 2^127
 
 // Rounds 32 weights with the scale of `exponent`; returns the squared error.
 double round_with(int exponent, const float* x, uint8_t* codes) {

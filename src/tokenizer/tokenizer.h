@@ -20,7 +20,7 @@
 namespace gen::tokenizer {
 
 enum EncodeFlag : uint32_t {
-  kAddBos = 1U << 0,  // begin with BOS, if there is one and the text does not begin with it
+  kAddBos = 1U << 0,        // begin with BOS, if there is one and the text does not begin with it
   kParseSpecial = 1U << 1,  // names of control tokens become these tokens; otherwise they are plain
                             // text
 };
