@@ -73,7 +73,7 @@ func (b Block) Used() int {
 	return int(get(&b.pool.object, func(uintptr) int32 { return native.KvCacheBlockUsed(b.address) }))
 }
 
-// View shows keys and values in place while use runs: [layers, blockSize, rowDim] of the pool's type. Whoever alone holds
+// View shows keys and values in place while use runs: [layers, blockSize, rowDim] of the pool's type. The only holder of
 // the block may write. Of a pool on a device both are empty.
 func (b Block) View(use func(k, v []byte) error) error {
 	return b.pool.with(func(uintptr) error {

@@ -252,40 +252,47 @@ void add_bench(CLI::App& app) {
   command->add_option("-n,--tokens", options->shape.tokens, "tokens to decode")
       ->check(tokens)
       ->capture_default_str();
-  command->add_option("-r,--repeat", options->shape.repeat, "counted runs, after one to warm up")
+  command
+      ->add_option("-r,--repeat", options->shape.repeat,
+                   "number of counted runs, after one to warm up")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command
       ->add_option("-t,--threads", options->threads,
-                   "threads, one or several as 1,2 (one per usable CPU if not given)")
+                   "numbers of threads, such as 1,2 (default: one per usable CPU)")
       ->delimiter(',')
       ->check(CLI::Range(1, 1024));
-  command->add_option("--depth", options->depths, "tokens in the cache before, one or several")
+  command
+      ->add_option("--depth", options->depths,
+                   "tokens already in the cache, one or several numbers")
       ->delimiter(',')
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
-  command->add_option("--batch", options->batches, "sequences decoded together, one or several")
+  command
+      ->add_option("--batch", options->batches,
+                   "sequences decoded together, one or several numbers")
       ->delimiter(',')
       ->check(CLI::Range(1, 512))
       ->capture_default_str();
   CLI::Option* sessions =
       command
-          ->add_option("--sessions", options->sessions.counts,
-                       "instead: that many sessions at once, each in its thread, then as one batch")
+          ->add_option(
+              "--sessions", options->sessions.counts,
+              "measure that many sessions at once instead, each in its thread, then as one batch")
           ->delimiter(',')
           ->check(CLI::Range(1, 1024));
   command
       ->add_flag("--mixed", options->sessions.mixed,
-                 "with --sessions: lengths and arrivals at random, beside one after another")
+                 "with --sessions: random lengths and arrivals, compared with one after another")
       ->needs(sessions);
   command
       ->add_option("--long-prompt", options->sessions.long_prompt,
-                   "with --sessions: one more brings a prompt of that many tokens meanwhile")
+                   "with --sessions: one more session adds a prompt of that many tokens meanwhile")
       ->needs(sessions)
       ->check(tokens);
   command
       ->add_option("--chunk", options->sessions.prefill_chunk,
-                   "with --sessions: prompt tokens in one step, 0: as the backend likes")
+                   "with --sessions: prompt tokens per step; 0: chosen by the backend")
       ->needs(sessions)
       ->check(CLI::Range(0, 2048))
       ->capture_default_str();
@@ -293,19 +300,20 @@ void add_bench(CLI::App& app) {
   CLI::Option* const draft = command->get_option("--draft");
   command
       ->add_option("--text", options->drafts.text,
-                   "with --draft: prompts are pieces of this file, not made-up tokens")
+                   "with --draft: take prompts from this file instead of arbitrary tokens")
       ->needs(draft);
   command
-      ->add_option("--temp", options->drafts.temperature, "with --draft: 0 takes the best token")
+      ->add_option("--temp", options->drafts.temperature,
+                   "with --draft: temperature; 0 takes the most probable token")
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str()
       ->needs(draft);
   command
-      ->add_flag("--gumbel", options->drafts.gumbel, "with --draft: draws by noise of each token")
+      ->add_flag("--gumbel", options->drafts.gumbel, "with --draft: draw with the Gumbel-max trick")
       ->needs(draft);
-  command->add_flag("--profile", options->profile, "also show where the time goes");
-  command->add_option("--profile-svg", options->svg, "draw the profile into this file");
-  command->add_flag("--json", options->json, "print one JSON object on a line for each case");
+  command->add_flag("--profile", options->profile, "also show the time of each kind of operation");
+  command->add_option("--profile-svg", options->svg, "write the profile to this file as SVG");
+  command->add_flag("--json", options->json, "print one JSON object per case, each on a line");
   command->callback([options, command] {
     options->draws = command->count("--profile-svg") > 0;
     bench(*options);

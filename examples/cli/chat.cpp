@@ -38,7 +38,7 @@ struct ChatRun {
 /// Answers usually end by themselves; this limits those that do not.
 constexpr int32_t kMaxTokens = 4096;
 
-constexpr const char* kHelp = "/reset starts anew, /exit leaves, Ctrl-C stops an answer";
+constexpr const char* kHelp = "/reset restarts, /exit quits, Ctrl-C stops an answer";
 
 /// An empty conversation.
 Chat new_chat(const ChatRun& options) {
@@ -53,7 +53,7 @@ Chat new_chat(const ChatRun& options) {
   }
   for (const std::string& variable : options.variables) {
     const size_t at = variable.find('=');
-    if (at == std::string::npos) throw Failure("--variable: '" + variable + "' lacks a =", 2);
+    if (at == std::string::npos) throw Failure("--variable: '" + variable + "' has no '='", 2);
     const std::string value = variable.substr(at + 1);
     check_option("--variable",
                  gen_chat_set_variable(chat.get(), variable.substr(0, at).c_str(), value.data(),
@@ -63,7 +63,7 @@ Chat new_chat(const ChatRun& options) {
   if (!options.tools.empty()) {
     const auto tools =
         nlohmann::ordered_json::parse(text_of_file(options.tools), nullptr, /*exceptions=*/false);
-    if (!tools.is_array()) throw Failure("--tools: " + options.tools + " is no JSON array", 2);
+    if (!tools.is_array()) throw Failure("--tools: " + options.tools + " is not a JSON array", 2);
     for (const auto& tool : tools) {
       const std::string text = tool.dump();
       check_option("--tools", gen_chat_add_tool(chat.get(), text.data(), text.size(), &error),
@@ -154,7 +154,7 @@ void chat(ChatRun options) {
     if (options.terminal) std::cerr << "> ";
     const Line got = options.terminal ? read_line_at_terminal(&line) : read_line(&line);
     if (got == Line::kInterrupted) {
-      std::cerr << "\nCtrl-C again or /exit leaves\n";
+      std::cerr << "\nCtrl-C again or /exit quits\n";
       continue;
     }
     if (got == Line::kEnd) break;
@@ -182,7 +182,7 @@ void chat(ChatRun options) {
       if (failure.status == GEN_ERROR_CONTEXT_FULL) {
         // With "shift" all earlier turns have been left out already.
         said += options.model.context == "stop"
-                    ? "; /reset starts anew, --context-policy shift makes room"
+                    ? "; /reset restarts, --context-policy shift makes room"
                     : "; shorten the message, or give a larger --ctx";
       }
       if (!options.terminal) said = "message " + std::to_string(n_messages) + ": " + said;
@@ -220,7 +220,7 @@ void add_chat(CLI::App& app) {
   command->add_option("--system", options->system, "the system message");
   command
       ->add_option("--chat-template", options->form,
-                   "a file with a Jinja template to use in place of the model's, or the name of a "
+                   "a file with a Jinja template to use instead of the model's, or the name of a "
                    "built-in form: chatml, llama3, gemma, phi3, mistral")
       ->type_name("FILE|NAME");
   command

@@ -39,10 +39,10 @@ void estimate(const Estimate& choice) {
 void add_estimate(CLI::App& app) {
   auto choice = std::make_shared<Estimate>();
   CLI::App* command = app.add_subcommand(
-      "estimate", "what loading a model and filling a session would take, without loading it");
+      "estimate", "estimate the memory of a model and a full session, without loading the model");
   add_model_options(*command, choice->model, true);
   add_kv_option(*command, choice->model);
-  command->add_flag("--json", choice->json, "print one JSON object, in bytes");
+  command->add_flag("--json", choice->json, "print one JSON object, sizes in bytes");
   command->callback([choice] { estimate(*choice); });
 }
 

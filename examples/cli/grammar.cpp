@@ -252,7 +252,7 @@ void bench(const GrammarTask& options, const gen_tokenizer* tokenizer) {
       times.push_back(microseconds_since(begin));
     }
   }
-  if (left > 0) std::cerr << "documents that are no members: " << left << "\n";
+  if (left > 0) std::cerr << "documents that are not members: " << left << "\n";
   if (times.empty()) throw Failure("no token of a document on standard input is allowed");
   std::sort(times.begin(), times.end());
   double sum = 0;
@@ -300,12 +300,14 @@ void run_grammar(const GrammarTask& options) {
 
 void add_grammar(CLI::App& app) {
   auto options = std::make_shared<GrammarTask>();
-  CLI::App* command = app.add_subcommand("grammar", "try a grammar on documents of standard input");
+  CLI::App* command =
+      app.add_subcommand("grammar", "try a grammar on documents from standard input");
   command
-      ->add_option("ACTION", options->action,
-                   "check: which lines are members; test: where all of the input, one document, "
-                   "stops being one; explain: what the grammar is; bench: how long masks take "
-                   "over lines")
+      ->add_option(
+          "ACTION", options->action,
+          "check: which lines are members; test: where the input, one document, "
+          "violates the grammar; explain: properties of the grammar; bench: how long masks "
+          "take per line")
       ->required()
       ->check(CLI::IsMember({"check", "test", "explain", "bench"}));
   add_grammar_options(*command, options->grammar);
@@ -316,9 +318,9 @@ void add_grammar(CLI::App& app) {
       "by token, without it byte by byte");
   command->add_flag("--json", options->json, "print one JSON object");
   command->footer(
-      "Options of grammars, for --grammar-set (json_style is any here, unless set: documents are "
-      "not a "
-      "model's):\n" +
+      "Options of grammars, for --grammar-set (json_style is any here unless set, because "
+      "documents "
+      "need not come from a model):\n" +
       grammar_options_help());
   command->callback([options] { run_grammar(*options); });
 }

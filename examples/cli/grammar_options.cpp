@@ -29,22 +29,21 @@ void add_grammar_options(CLI::App& command, GrammarChoice& choice) {
   CLI::Option* const tags =
       command
           .add_option("--tags", choice.tags,
-                      "file with structural tags in JSON: what constrains parts of free texts")
+                      "file with structural tags in JSON, which constrain sections of free text")
           ->type_name("FILE");
-  CLI::Option* const schema =
-      command
-          .add_option("--json-schema,--schema", choice.schema,
-                      "file with a JSON Schema under which texts must be valid")
-          ->type_name("FILE");
+  CLI::Option* const schema = command
+                                  .add_option("--json-schema,--schema", choice.schema,
+                                              "file with a JSON Schema that texts must satisfy")
+                                  ->type_name("FILE");
   command
       .add_option("--resolve", choice.documents,
-                  "URI=FILE: the schema that references to this URI lead to; again for others")
+                  "URI=FILE: the schema for references to this URI; may be repeated")
       ->type_name("URI=FILE");
   command
       .add_option("--grammar-set", choice.settings,
                   "KEY=VALUE: an option of grammars, as 'generate help grammar' lists them "
-                  "(json_style=any, json_one_of=any_of, json_ignore=format,pattern); again for "
-                  "others")
+                  "(json_style=any, json_one_of=any_of, json_ignore=format,pattern); may be "
+                  "repeated")
       ->type_name("KEY=VALUE");
   const std::initializer_list<CLI::Option*> all = {gbnf, lark, regex, json, tags, schema};
   for (CLI::Option* one : all) {

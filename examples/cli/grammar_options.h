@@ -16,15 +16,15 @@ using GrammarOptions = Handle<gen_grammar_options, gen_grammar_options_free>;
 using GrammarMatcher = Handle<gen_grammar_matcher, gen_grammar_matcher_free>;
 
 struct GrammarChoice {
-  std::optional<std::string> gbnf;   // a file
-  std::optional<std::string> lark;   // a file
-  std::optional<std::string> regex;  // the pattern itself
+  std::optional<std::string> gbnf;    // a file
+  std::optional<std::string> lark;    // a file
+  std::optional<std::string> regex;   // the pattern itself
   std::optional<std::string> tags;    // a file
   std::optional<std::string> schema;  // a file
   bool any_json = false;
   std::vector<std::string> documents;  // URI=FILE, for the schema's references
   std::vector<std::string> settings;   // KEY=VALUE, of gen_grammar_options_set
-  bool any_style = false;  // of JSON, unless a setting overrides it
+  bool any_style = false;              // of JSON, unless a setting overrides it
 
   [[nodiscard]] bool given() const { return gbnf || lark || regex || tags || schema || any_json; }
 };

@@ -127,11 +127,11 @@ void inspect(const Inspect& options) {
 
 void add_inspect(CLI::App& app) {
   auto options = std::make_shared<Inspect>();
-  CLI::App* command = app.add_subcommand("inspect", "show what a model file holds");
+  CLI::App* command = app.add_subcommand("inspect", "show the contents of a model file");
   add_model_options(*command, options->model, true);
   command->add_option(
       "--graph", options->graph,
-      "draw what a token's pass does: .svg, .png and the like need Graphviz, .dot and "
+      "draw the forward pass of a token: .svg, .png and so on need Graphviz, .dot and "
       ".json do not");
   command->add_flag("--json", options->json, "print one JSON object");
   command->callback([options, command] {

@@ -88,7 +88,7 @@ void add_logits(CLI::App& app) {
       ->check([](const std::string& text) {
         const bool digits =
             !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-        return digits ? std::string() : "'" + text + "' is no token id";
+        return digits ? std::string() : "'" + text + "' is not a token id";
       });
   takes_count(command->add_option("--top", options->top, "how many tokens to show"), 0)
       ->capture_default_str();

@@ -65,7 +65,7 @@ int main(int argc, char** argv) {
   app.footer(
       "'generate help COMMAND' lists the options of a command.\n"
       "Exit status: 0, 1 after an error, 2 for a wrong command line, 3 for a text cut off by a "
-      "limit before it follows its grammar, 130 after Ctrl-C.");
+      "limit before it was complete under its grammar, 130 after Ctrl-C.");
   app.failure_message(cli::parse_failure);
   app.require_subcommand(1);
   cli::add_run(app);

@@ -124,10 +124,11 @@ std::string manual_page(const CLI::App& app, const std::string& version,
              synopsis(*command, whole) + options_page(*command);
     }
   }
-  out += ".SH EXIT STATUS\n0, 1 after an error, 2 for a wrong command line, 3 for a text that a "
-      "limit has cut off before it follows its grammar, 130 after Ctrl-C.\n";
   out +=
-      ".SH ENVIRONMENT\n.TP\n.B GEN_MODEL\nthe model where \\-m is not given\n.TP\n"
+      ".SH EXIT STATUS\n0, 1 after an error, 2 for a wrong command line, 3 for a text that a "
+      "limit cut off before it was complete under its grammar, 130 after Ctrl-C.\n";
+  out +=
+      ".SH ENVIRONMENT\n.TP\n.B GEN_MODEL\nthe model to use without \\-m\n.TP\n"
       ".B GEN_CPU\nforces a CPU level: scalar, avx2, avx512, avx512_vnni, avx512_bf16 or neon\n";
   if (!examples.empty()) out += ".SH EXAMPLES\n.nf\n" + escaped(examples) + ".fi\n";
   return out + ".SH SEE ALSO\nThe pages in /usr/share/doc/generate.\n";

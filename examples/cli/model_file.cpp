@@ -120,8 +120,9 @@ void add_file_options(CLI::App& command, ModelChoice& choice, bool positional) {
                      "GGUF file (the bundled model if not given)");
   command.add_flag("--in-place", choice.in_place,
                    "leave weights in the mapped file: no copy in memory, but slower");
-  takes_count(command.add_option("--ctx", choice.max_seq_len,
-                                 "longest context; without it the model's own, which is the most"));
+  takes_count(
+      command.add_option("--ctx", choice.max_seq_len,
+                         "maximum context; by default the model's own, which is the limit"));
 }
 
 std::string kv_problem(const std::string& text) {
@@ -138,10 +139,10 @@ void add_kv_option(CLI::App& command, ModelChoice& choice) {
   command.add_option("--paged", choice.paged, generator_help("paged_kv"));
   takes_count(command.add_option(
       "--prefix-cache", choice.prefix_cache,
-      "blocks of the pool kept for prompts that begin as an earlier one did; without it none"));
+      "blocks of the pool kept for prompts with a common prefix; by default none"));
   takes_count(command.add_option(
       "--compressed", choice.compressed,
-      "makes every full chunk of so many positions one entry, their mean; without it none"));
+      "replaces every full chunk of N positions by one entry, their mean; by default off"));
   command.add_option("--tiered", choice.tiered, generator_help("tiered_kv"));
 }
 
@@ -169,18 +170,19 @@ void add_deterministic_option(CLI::App& command, ModelChoice& choice) {
 void add_draft_options(CLI::App& command, ModelChoice& choice) {
   CLI::Option* const draft =
       command
-          .add_option("--draft", choice.draft,
-                      "guesses ahead; what is said stays the same: lookup (from the text itself), "
-                      "suffix (the same by longer agreements), layers:N (by the model's first N "
-                      "layers), or the GGUF file of a smaller model; several with commas, as "
-                      "suffix,FILE, where the later guess what the earlier cannot")
+          .add_option(
+              "--draft", choice.draft,
+              "speculative decoding, which does not change the text: lookup (drafts from the "
+              "text itself), suffix (the same with longer matches), layers:N (the model's "
+              "first N layers), or the GGUF file of a smaller model; several separated by "
+              "commas, such as suffix,FILE, are tried in order")
           ->check([](const std::string& text) {
             DraftParts parts;
             return read_draft_parts(text, &parts);
           });
   command
       .add_option("--draft-len", choice.draft_len,
-                  "most tokens of a guess; 0: 8 from texts, 4 from a model")
+                  "maximum tokens of a draft; 0: 8 for lookups, 4 for models")
       ->check(CLI::Range(0, 63))
       ->needs(draft);
   command

@@ -12,24 +12,24 @@ namespace cli {
 
 /// The options that every command with a model has.
 struct ModelChoice {
-  std::string path;              // -m; empty means the bundled model
-  int32_t threads = 0;           // -t; 0 means one per usable CPU
-  std::string backend;           // --backend; empty means the default
-  std::string device;            // --device, as the option; empty means the first
-  std::string gpu_layers;        // --gpu-layers, as the option; empty means all
-  bool in_place = false;         // --in-place
-  int32_t max_seq_len = 0;       // --ctx; 0 means the model's own
-  std::string kv = "fp32";       // --kv
-  std::string paged;             // --paged, as the option paged_kv
-  int32_t prefix_cache = 0;      // --prefix-cache; 0 for none
-  int32_t compressed = 0;        // --compressed
-  std::string context = "stop";  // --context-policy, as the option
-  std::string tiered;            // --tiered; empty means that all is in memory
-  bool deterministic = false;    // --deterministic
-  bool special = false;          // --special
-  std::string draft;             // --draft; empty means none
-  int32_t draft_len = 0;         // --draft-len; 0 means the drafter's own
-  std::string draft_policy = "auto";  // --draft-policy, as the option
+  std::string path;                        // -m; empty means the bundled model
+  int32_t threads = 0;                     // -t; 0 means one per usable CPU
+  std::string backend;                     // --backend; empty means the default
+  std::string device;                      // --device, as the option; empty means the first
+  std::string gpu_layers;                  // --gpu-layers, as the option; empty means all
+  bool in_place = false;                   // --in-place
+  int32_t max_seq_len = 0;                 // --ctx; 0 means the model's own
+  std::string kv = "fp32";                 // --kv
+  std::string paged;                       // --paged, as the option paged_kv
+  int32_t prefix_cache = 0;                // --prefix-cache; 0 for none
+  int32_t compressed = 0;                  // --compressed
+  std::string context = "stop";            // --context-policy, as the option
+  std::string tiered;                      // --tiered; empty means that all is in memory
+  bool deterministic = false;              // --deterministic
+  bool special = false;                    // --special
+  std::string draft;                       // --draft; empty means none
+  int32_t draft_len = 0;                   // --draft-len; 0 means the drafter's own
+  std::string draft_policy = "auto";       // --draft-policy, as the option
   std::string draft_acceptance = "exact";  // --draft-acceptance, as the option
 };
 

@@ -206,8 +206,7 @@ void add_perplexity(CLI::App& app) {
       ->add_option("--against", options->against,
                    "compare with this kind of cache: KL divergence and top-1 agreement")
       ->check(kv_problem);
-  command
-      ->add_option("--window", options->window, "tokens in a window, at most the model's context")
+  command->add_option("--window", options->window, "tokens per window, at most the model's context")
       ->check(CLI::Range(2, 1 << 20))
       ->capture_default_str();
   command->add_flag("--json", options->json, "print one JSON object");

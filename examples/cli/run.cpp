@@ -173,20 +173,19 @@ void add_run(CLI::App& app) {
       command->add_flag("--special", options->model.special, generator_help("parse_special"));
   command
       ->add_option("--suffix", options->suffix,
-                   "text behind the gap that is to be filled, for models of code; --prompt is what "
-                   "comes before")
+                   "text after the gap to fill, for code models; --prompt is the text before it")
       ->needs(prompt)
       ->excludes(special);
   CLI::Option* load = command->add_option("--load-session", options->load_session,
-                                          "go on from a saved session; the prompt may be left out");
+                                          "continue a saved session; the prompt may be omitted");
   command->add_option("--save-session", options->save_session,
-                      "save the session afterwards, to go on from it later");
+                      "save the session afterwards, to continue it later");
   command->add_flag("--json", options->json, "print one JSON object at the end");
   command->add_flag("--echo", options->echo, "print the prompt before its continuation");
   command->add_flag("--stats", options->stats, "print speeds to standard error");
   command
       ->add_flag("--draft-stats", options->draft_stats,
-                 "print what --draft brought to standard error")
+                 "print the statistics of drafts to standard error")
       ->needs(command->get_option("--draft"));
   command->allow_extras();
   command->callback([options, prompt, load, command] {

@@ -38,8 +38,8 @@ constexpr std::pair<const char*, const char*> kByName[] = {
 }  // namespace
 
 void add_sampling_options(CLI::App& command, SamplingChoice& choice) {
-  takes_count(
-      command.add_option("-n,--tokens", choice.max_new_tokens, "most tokens of a text or answer"))
+  takes_count(command.add_option("-n,--tokens", choice.max_new_tokens,
+                                 "maximum tokens of a text or answer"))
       ->capture_default_str();
   command.add_option("--temp", choice.temperature, sampling_help("temperature"))
       ->check([](const std::string& text) {
@@ -67,7 +67,7 @@ void add_sampling_options(CLI::App& command, SamplingChoice& choice) {
   command
       .add_option_function<std::string>(
           "-s,--seed", [&choice](const std::string& text) { choice.seed = parse_seed(text); },
-          "seed of the draws: a number, or random (-1), which is told")
+          "seed of the draws: a number, or random (-1), which is then printed")
       ->default_str(choice.seed ? std::to_string(*choice.seed) : "random");
   command.add_option("--stop", choice.stop, sampling_help("stop_string"));
   command.add_flag("--ignore-eos", choice.ignore_eos, sampling_help("ignore_eos"));

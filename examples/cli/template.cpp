@@ -54,7 +54,7 @@ void render(const Rendering& options) {
 
 void add_template(CLI::App& app) {
   auto options = std::make_shared<Rendering>();
-  CLI::App* command = app.add_subcommand("template", "lay out a conversation by a chat template");
+  CLI::App* command = app.add_subcommand("template", "render a conversation with a chat template");
   CLI::Option* model = command->add_option("-m,--model", options->model.path,
                                            "use the template of this GGUF file (the bundled model "
                                            "if not given)");
@@ -64,7 +64,7 @@ void add_template(CLI::App& app) {
       "--json", options->json,
       "print {\"text\":…,\"segments\":[{\"text\":…,\"special\":…},…]}, or {\"error\":…}");
   command->footer(
-      "Standard input is a JSON object with \"messages\", and as wanted \"tools\", "
+      "Standard input is a JSON object with \"messages\", and optionally \"tools\", "
       "\"add_generation_prompt\", \"bos_token\", \"eos_token\", \"variables\" (an object) and "
       "\"now\" (ISO 8601).");
   command->callback([options] { render(*options); });

@@ -50,7 +50,7 @@ std::string origin_problem(const std::string& text) {
   const size_t colon = text.find("://");
   const bool named = colon != std::string::npos && colon > 0 && colon + 3 < text.size() &&
                      text.find_first_of("/ ?#", colon + 3) == std::string::npos;
-  return named ? "" : "'" + text.substr(0, 100) + "' is no SCHEME://NAME or SCHEME://NAME:PORT";
+  return named ? "" : "'" + text.substr(0, 100) + "' is not SCHEME://NAME or SCHEME://NAME:PORT";
 }
 
 void add_options(CLI::App& app, ServerChoice& choice) {
@@ -66,36 +66,36 @@ void add_options(CLI::App& app, ServerChoice& choice) {
   app.add_option("--parallel", choice.parallel, "answers generated at once")
       ->check(CLI::Range(1, 512))
       ->capture_default_str();
-  app.add_option("--queue", choice.queue, "answers that may wait; more are told to come later")
+  app.add_option("--queue", choice.queue, "answers that may wait; more are refused with 503")
       ->check(CLI::Range(0, 65536))
       ->capture_default_str();
   app.add_option("--connections", choice.connections,
-                 "connections served at once (enough for --parallel and --queue if not given)")
+                 "connections served at once (by default enough for --parallel and --queue)")
       ->check(CLI::Range(2, 65536));
-  app.add_option("--max-tokens", choice.dialect.max_tokens, "most tokens of one answer")
+  app.add_option("--max-tokens", choice.dialect.max_tokens, "maximum tokens of an answer")
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
-  app.add_option("--max-prompts", choice.dialect.max_prompts, "most prompts of one request")
+  app.add_option("--max-prompts", choice.dialect.max_prompts, "maximum prompts of a request")
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
-  app.add_option("--max-body", choice.body_kib, "most KiB of one request")
+  app.add_option("--max-body", choice.body_kib, "maximum KiB of a request")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--request-timeout", choice.request_seconds,
-                 "most seconds from a request's first byte to its last")
+                 "maximum seconds from a request's first byte to its last")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
   app.add_option("--allow-host", choice.hosts,
-                 "a name that clients may call the server by, beside localhost, addresses and "
+                 "a name that clients may use for the server, besides localhost, addresses and "
                  "--host; \"*\" is any")
       ->allow_extra_args(false);
   app.add_option("--allow-origin", choice.origins,
-                 "whose web pages may use the server: https://example.org; \"*\" is any")
+                 "an origin whose web pages may use the server: https://example.org; \"*\" is any")
       ->check(origin_problem)
       ->allow_extra_args(false);
   app.add_option("--name", choice.name, "the model's name for clients (its file's if not given)");
   app.add_option("--set", choice.settings,
-                 "KEY=VALUE: an option of the generator by name; may be given again");
+                 "KEY=VALUE: an option of the generator by name; may be repeated");
 }
 
 cli::Generator make_generator(const cli::Model& model, const ServerChoice& choice) {

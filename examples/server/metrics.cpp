@@ -72,27 +72,29 @@ std::string Metrics::page(size_t running, size_t waiting,
     out << "generate_finished_total{reason=\"" << reason << "\"} " << count << '\n';
   }
   single(out, "prompt_tokens_total", "counter", "Tokens of prompts.", prompt_tokens);
-  single(out, "prompt_cached_tokens_total", "counter", "Tokens of prompts not computed anew.",
-         cached_tokens);
+  single(out, "prompt_cached_tokens_total", "counter",
+         "Tokens of prompts found in the prefix cache.", cached_tokens);
   single(out, "completion_tokens_total", "counter", "Tokens drawn.", completion_tokens_);
-  single(out, "drafted_tokens_total", "counter", "Tokens that were guessed.", drafted_tokens);
-  single(out, "accepted_tokens_total", "counter", "Of these, tokens that were right.",
+  single(out, "drafted_tokens_total", "counter", "Draft tokens that were verified.",
+         drafted_tokens);
+  single(out, "accepted_tokens_total", "counter", "Of these, tokens that were accepted.",
          accepted_tokens);
-  single(out, "disconnects_total", "counter", "Clients that left before their answer's end.",
-         disconnects);
+  single(out, "disconnects_total", "counter",
+         "Clients that disconnected before the end of their answer.", disconnects);
   single(out, "running", "gauge", "Answers being generated.", static_cast<int64_t>(running));
   single(out, "waiting", "gauge", "Answers waiting for their turn.", static_cast<int64_t>(waiting));
   single(out, "clients", "gauge", "Clients being answered.", clients);
   const auto of_grammars = [&](const char* name, const char* type, const char* help, size_t n) {
     single(out, name, type, help, static_cast<int64_t>(n));
   };
-  of_grammars("grammars_made_total", "counter", "Grammars read, refused ones included.",
+  of_grammars("grammars_made_total", "counter", "Grammars compiled, including refused ones.",
               languages.made);
-  of_grammars("grammars_given_up_total", "counter", "Grammars that nobody waited for any more.",
-              languages.given_up);
-  of_grammars("grammars_making", "gauge", "Grammars being read.", languages.making);
+  of_grammars("grammars_given_up_total", "counter",
+              "Grammars whose clients left before they were compiled.", languages.given_up);
+  of_grammars("grammars_making", "gauge", "Grammars being compiled.", languages.making);
   of_grammars("grammars_waiting", "gauge", "Grammars waiting for their turn.", languages.waiting);
-  head(out, "first_token_seconds", "summary", "Seconds of work until an answer's first token.");
+  head(out, "first_token_seconds", "summary",
+       "Seconds from the start of an answer to its first token.");
   out << "generate_first_token_seconds_sum " << first_token_seconds_ << '\n';
   out << "generate_first_token_seconds_count " << first_tokens_ << '\n';
   return out.str();

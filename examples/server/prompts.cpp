@@ -137,7 +137,7 @@ void Encoder::check_size(size_t n_bytes, const std::string& param) const {
 
 std::shared_ptr<const Tokens> Encoder::checked(Tokens ids, const std::string& param) const {
   const int32_t vocabulary = gen_model_config_vocab_size(gen_model_get_config(model_));
-  if (ids.empty()) throw bad_request(param, "'" + param + "' gives no token");
+  if (ids.empty()) throw bad_request(param, "'" + param + "' has no tokens");
   if (ids.size() >= context_) throw too_long(param, ids.size(), context_);
   for (const int32_t id : ids) {
     if (id >= vocabulary) {

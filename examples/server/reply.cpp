@@ -84,7 +84,7 @@ Reply::Reply(const Encoder& encoder, Languages& languages, Engine& engine, Metri
       return;
     case Engine::Admission::kFull:
       throw server_error(503,
-                         "no room beside the answers that run and wait, at most " +
+                         "the queue is full: the server runs and queues at most " +
                              std::to_string(engine_.capacity()) + " answers; try again later",
                          "overloaded");
     case Engine::Admission::kStopping:

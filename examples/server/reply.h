@@ -71,7 +71,7 @@ class Reply {
   Usage usage_;
   std::shared_ptr<Answer> answer_;
   std::optional<Event> first_;
-  std::vector<bool> begun_;  // the choice's role was written
+  std::vector<bool> begun_;      // the choice's role was written
   std::vector<size_t> offsets_;  // characters of each choice's prompt and text so far
 };
 

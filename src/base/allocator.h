@@ -32,9 +32,9 @@ class Allocator {
 /// memory only where it is written. The object is stateless and lives for ever.
 Allocator& system_allocator() noexcept;
 
-/// What memory for numbers begins at a multiple of: a cache line, and the widest vector.
+/// Alignment of memory for numbers: a cache line, and the widest vector.
 inline constexpr size_t kBufferAlign = 64;
-/// The next multiple of it.
+/// Rounds up to the next multiple of it.
 constexpr size_t align_up(size_t bytes) noexcept {
   return (bytes + kBufferAlign - 1) / kBufferAlign * kBufferAlign;
 }
@@ -56,13 +56,13 @@ class Buffer {
   /// `allocator` must outlive the buffer.
   static Result<Buffer> allocate(Allocator& allocator, size_t bytes,
                                  size_t align = kBufferAlign) noexcept;
-  /// For what a decode step reads from end to end: from 4 MiB up on a 2 MiB border, and the kernel
-  /// is asked for huge pages there, since with small ones a third of such a step goes into address
-  /// translation. Pages still come as they are written.
+  /// For memory that a decode step reads from end to end. From 4 MiB up it is aligned to 2 MiB, and
+  /// the kernel is asked for huge pages there: with small ones a third of such a step goes into
+  /// address translation. Pages are still allocated as they are written.
   static Result<Buffer> allocate_large(Allocator& allocator, size_t bytes) noexcept;
 
   void reset() noexcept;
-  /// Gives the memory up to the caller, who releases it.
+  /// Passes the memory to the caller, who releases it.
   [[nodiscard]] std::byte* detach() noexcept;
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   template <typename T>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which threads are inside a function of the host, so that what such a function may not call can
-// say so instead of waiting for itself. Every table of the host's functions has one Callbacks
-// object; whoever calls a function of the table holds an Inside. See api/entry.h for who asks.
+// Which threads are inside a function of the host, so that calls which such a function must not
+// make can fail instead of deadlocking. Every table of the host's functions has one Callbacks
+// object; code that calls a function of the table holds an Inside. See
+// api/boundary/entry.h for the checks.
 #pragma once
 
 #include <atomic>
@@ -13,8 +14,8 @@
 
 namespace gen {
 
-/// Something whose end was asked for in a callback, and comes after it. A base of the objects
-/// concerned, so that putting the end off needs no memory.
+/// An object whose destruction was requested in a callback and is postponed until after it. It is a
+/// base class of such objects, so that postponing needs no memory.
 struct Postponed {
   void (*end)(Postponed* self) noexcept = nullptr;
   Postponed* next = nullptr;
@@ -51,8 +52,8 @@ class Callbacks {
 
   /// Ends `object` at the first settle() after this thread has left the table's functions.
   void postpone(Postponed* object) noexcept;
-  /// Ends what was postponed by threads that have left. No lock may be held, and nothing may be in
-  /// the middle of a change. One relaxed load where nothing was.
+  /// Ends the objects postponed by threads that have left. No lock may be held, and no change may
+  /// be in progress. One relaxed load if none was postponed.
   void settle() noexcept {
     if (waiting_.load(std::memory_order_relaxed)) end_waiting();
   }

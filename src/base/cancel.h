@@ -11,13 +11,13 @@ namespace gen {
 class CancelFlag {
  public:
   CancelFlag() noexcept = default;
-  /// Counts as raised while either of these is, too: for work that two parties may stop. Null is
-  /// nobody; both must outlive this flag.
+  /// Also counts as raised while either of these is: for work that two parties may stop. Null means
+  /// none; both must outlive this flag.
   CancelFlag(const CancelFlag* first, const CancelFlag* second) noexcept
       : first_(first), second_(second) {}
 
   void fire() noexcept { raised_.store(true, std::memory_order_relaxed); }
-  /// Lowers it; whether it was raised.
+  /// Lowers it; returns whether it was raised.
   bool take() noexcept { return raised_.exchange(false, std::memory_order_relaxed); }
   void reset() noexcept { raised_.store(false, std::memory_order_relaxed); }
   [[nodiscard]] bool raised() const noexcept {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic that tells about overflow, for every size and offset that comes from a file or a
-// caller.
+// Arithmetic that reports overflow, for every size and offset from a file or a caller.
 #pragma once
 
 #include <concepts>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// XXH64, a published 64-bit hash: tells damaged files from sound ones, and one model from another.
-// Not for secrets: whoever can change the bytes can change the sum.
+// XXH64, a published 64-bit hash: detects damaged files and distinguishes models. Not for security:
+// anyone who can change the bytes can change the sum.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class Checksum {
   void take_stripe(const std::byte* stripe) noexcept;
 
   uint64_t lanes_[4] = {0x60EA27EEADC0B5D6, 0xC2B2AE3D27D4EB4F, 0, 0x61C8864E7A143579};
-  std::byte rest_[kStripe];  // [total_ % kStripe] bytes that make no stripe yet
+  std::byte rest_[kStripe];  // [total_ % kStripe] bytes that do not fill a stripe yet
   uint64_t total_ = 0;
 };
 

@@ -19,9 +19,9 @@ enum CpuFeature : uint32_t {
   kCpuNeon = 1U << 4,
 };
 
-/// A set of features: what a machine has, what kernels may use, what a kernel needs. Sets have no
-/// order; cpu_level_runs() compares them. Those with a name are the constants, but a machine may
-/// have others: any unit beside any else.
+/// A set of features: those that a machine has, that kernels may use, or that a kernel needs. Sets
+/// are not ordered; cpu_level_runs() compares them. The constants are the named sets, but a machine
+/// may have any combination of units.
 struct CpuLevel {
   uint32_t features = 0;  // bits of CpuFeature
 
@@ -46,11 +46,12 @@ inline constexpr NamedCpuLevel kCpuLevels[] = {
     {"avx512_bf16", CpuLevel::kAvx512Bf16}, {"neon", CpuLevel::kNeon},
 };
 
-/// All that the processor has and the operating system saves the registers of; at most kAvx2 where
-/// the library is built without AVX-512 (CMake's GEN_AVX512=OFF).
+/// All units that the processor has and whose registers the operating system saves; at most kAvx2
+/// if the library is built without AVX-512 (CMake's GEN_AVX512=OFF).
 CpuLevel detect_cpu_level() noexcept;
 
-/// True if kernels that need `level` run where `has` is there: all of one is in the other.
+/// True if kernels that need `level` run where `has` is present, that is, if `level` is a subset of
+/// it.
 constexpr bool cpu_level_runs(CpuLevel level, CpuLevel has) noexcept {
   return (level.features & ~has.features) == 0;
 }
@@ -64,10 +65,10 @@ CpuLevel default_cpu_level() noexcept;
 /// kInvalidArgument for an unknown name or a level that this machine lacks.
 Result<CpuLevel> chosen_cpu_level();
 
-/// The name in kCpuLevels, for a set that has none that of the best level in it.
+/// The name in kCpuLevels; for a set without a name, that of the best level in it.
 const char* cpu_level_name(CpuLevel level) noexcept;
 
-/// Bytes of memory that the machine has; 0 if it does not say.
+/// Bytes of memory of the machine; 0 if unknown.
 uint64_t machine_memory() noexcept;
 
 }  // namespace gen

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the exponentials of host and device share, so that their bits are the same: x = k ln(2) + r
-// with |r| <= ln(2) / 2, then Taylor's series of exp(r). V is double, or a vector of them; nothing
-// may be fused. The functions may run on a device, too.
+// The common part of the exponentials of host and device, so that their bits are the same: x = k
+// ln(2) + r with |r| <= ln(2) / 2, then Taylor's series of exp(r). V is double or a vector of
+// doubles; nothing may be fused. The functions may run on a device, too.
 #pragma once
 
 namespace gen {

@@ -18,13 +18,13 @@ namespace gen {
 /// Failures are kIo and name the path and the reason. Threads: any.
 class FileOps {
  public:
-  /// An empty file for reading and writing, only for this user; one that is there is emptied, a
-  /// link is not followed.
+  /// Opens an empty file for reading and writing, accessible to this user only. An existing file is
+  /// truncated; a link is not followed.
   virtual Result<int> create(const std::string& path) = 0;
   /// For reading. Regular files only, and no link.
   virtual Result<int> open(const std::string& path) = 0;
   virtual Result<uint64_t> size(int file, const std::string& path) = 0;
-  /// All of the bytes or a failure. Any number of threads at once.
+  /// Reads or writes all of the bytes, or fails. Any number of threads at once.
   virtual Status read(int file, uint64_t offset, std::span<std::byte> to,
                       const std::string& path) = 0;
   /// So many bytes will be read soon: the system may begin now. Only advice.
@@ -33,21 +33,21 @@ class FileOps {
                        const std::string& path) = 0;
   /// Returns when what was written is on the disk.
   virtual Status sync(int file, const std::string& path) = 0;
-  /// The descriptor is gone afterwards, whatever is returned.
+  /// The descriptor is closed afterwards, whatever is returned.
   virtual Status close(int file, const std::string& path) = 0;
   virtual Status rename(const std::string& from, const std::string& to) = 0;
-  /// Fine if there is no such file.
+  /// Succeeds if there is no such file.
   virtual Status remove(const std::string& path) = 0;
 
-  /// A new folder, only for this user; kIo if anything of that name is there.
+  /// Creates a folder, accessible to this user only; kIo if anything of that name exists.
   virtual Status make_folder(const std::string& path) = 0;
-  /// A new one of a name of its own where the system keeps temporary files.
+  /// Creates one with a unique name where the system keeps temporary files.
   virtual Result<std::string> make_temporary_folder() = 0;
-  /// Fine if there is none, or if something is left in it.
+  /// Succeeds if it does not exist, or if it is not empty.
   virtual Status remove_folder(const std::string& path) = 0;
   /// Returns when creations, renames and removals in it are on the disk.
   virtual Status sync_folder(const std::string& path) = 0;
-  /// Holds the folder until the descriptor is closed; kBusy if somebody else does. A link is not
+  /// Locks the folder until the descriptor is closed; kBusy if it is locked already. A link is not
   /// followed.
   virtual Result<int> lock_folder(const std::string& path) = 0;
   /// Names in a folder, in order.
@@ -92,7 +92,7 @@ class OpenFile {
     return files_->write(file_, offset, bytes, path_);
   }
   [[nodiscard]] Status sync() const { return files_->sync(file_, path_); }
-  /// Nothing may be called afterwards. Some file systems tell of a full disk only now.
+  /// Nothing may be called afterwards. Some file systems report a full disk only here.
   Status close() noexcept;
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// After fork() the child has copies of all objects, but none of their threads, and of their locks
-// those that some thread of the parent held at that moment will never be released. So an object
-// with threads or locks remembers the process it was made in, and is of no use to another one.
+// After fork() the child has copies of all objects, but none of their threads, and locks that a
+// thread of the parent held at that moment are never released. So an object with threads or locks
+// remembers the process that made it, and refuses to work in another one.
 #pragma once
 
 #include <unistd.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// "One thread at a time", checked: a second entry, from another thread or from a callback, is told
-// kBusy instead of waiting. For sessions, streams, caches and whatever else the C API calls so.
+// "One thread at a time", checked: a second entry, from another thread or from a callback, gets
+// kBusy instead of waiting. For sessions, streams, caches and all else that the C API uses in this
+// way.
 #pragma once
 
 #include <atomic>
@@ -19,7 +20,7 @@ class InUseFlag {
   InUseFlag(const InUseFlag&) = delete;
   InUseFlag& operator=(const InUseFlag&) = delete;
 
-  /// False if somebody uses the object; waits out a housekeeper.
+  /// False if the object is in use; waits for housekeeping to end.
   [[nodiscard]] bool try_enter() noexcept {
     State seen = State::kFree;
     while (!state_.compare_exchange_weak(seen, State::kHeld, std::memory_order_acquire,
@@ -30,11 +31,12 @@ class InUseFlag {
     }
     return true;
   }
-  /// True if retire() was called meanwhile: the object is then its user's to end.
+  /// True if retire() was called meanwhile: the user must then destroy the object.
   bool leave() noexcept {
     return state_.exchange(State::kFree, std::memory_order_acq_rel) == State::kRetired;
   }
-  /// For who ends the object: true if nobody uses it, else it is up to the user, see leave().
+  /// For the destruction of the object: true if it is not in use; otherwise its user destroys it,
+  /// see leave().
   [[nodiscard]] bool retire() noexcept {
     State seen = State::kHeld;
     return !state_.compare_exchange_strong(seen, State::kRetired, std::memory_order_acq_rel,
@@ -50,7 +52,7 @@ class InUseFlag {
   }
   void end_keep() noexcept { state_.store(State::kFree, std::memory_order_release); }
 
-  /// Whether a call uses the object; may be old by the time it is looked at.
+  /// Whether a call uses the object; the answer may be outdated at once.
   [[nodiscard]] bool held() const noexcept {
     const State state = state_.load(std::memory_order_relaxed);
     return state == State::kHeld || state == State::kRetired;

@@ -11,8 +11,8 @@ namespace gen {
 /// kIo "cannot <verb> '<path>': <what errno `number` means>"; kOutOfMemory for ENOMEM.
 Status io_error(const char* verb, const std::string& path, int number) noexcept;
 
-/// A failure of reading a file: one about what is in it (kFormat, kUnsupported) gets the file's
-/// name in front, which only kIo has by itself. To be called once, where the path is known.
+/// A failure of reading a file. Failures about its contents (kFormat, kUnsupported) get the file's
+/// name in front, which only kIo includes already. Call it once, where the path is known.
 Status in_file(const std::string& path, Status status) noexcept;
 
 }  // namespace gen

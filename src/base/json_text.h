@@ -10,8 +10,8 @@
 
 namespace gen {
 
-/// `text` as a JSON string with its quotes; characters above 127 pass as they are, and each byte
-/// that is none of UTF-8, which JSON cannot hold, becomes U+FFFD.
+/// `text` as a JSON string with its quotes. Characters above 127 are kept; each byte that is not
+/// valid UTF-8, which JSON cannot hold, becomes U+FFFD.
 inline std::string json_quote(std::string_view text) {
   std::string out = "\"";
   size_t valid = utf8_valid_prefix(text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that the system may not move to disk, or drop because it can be read again.
+// Memory that the system may not page out or drop.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ class LockedMemory {
   LockedMemory& operator=(const LockedMemory&) = delete;
   ~LockedMemory();
 
-  /// The pages that any of `parts` lie on; those that are not there yet come now. kOutOfMemory
-  /// naming the limit if the system refuses some of them; then none are held.
+  /// Locks the pages that any of `parts` lie on, and loads those that are not resident yet.
+  /// kOutOfMemory naming the limit if the system refuses some of them; then none are locked.
   static Result<LockedMemory> lock(std::vector<Part> parts);
 
  private:

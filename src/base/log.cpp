@@ -19,7 +19,7 @@ struct Settings {
   LogLevel level = LogLevel::kOff;
 };
 
-struct State {
+struct LogState {
   std::mutex mutex;
   Settings now;
   Settings next;  // what the sink that is being called has set
@@ -31,7 +31,7 @@ struct State {
   }
 };
 
-constinit State state;  // no code runs at load or at exit
+constinit LogState state;  // no code runs at load or at exit
 
 // Changes the settings now, or after the sink that this thread is in.
 template <typename F>

@@ -10,12 +10,13 @@ namespace gen {
 /// Ascending detail; numbers are those of the public header.
 enum class LogLevel : int32_t { kOff = 0, kError = 1, kWarning = 2, kInfo = 3, kDebug = 4 };
 
-/// Receives one line without its end. Calls come from any thread, one at a time. What it logs
-/// itself is dropped, what it sets holds after it, and what it throws goes nowhere.
+/// Receives one line without its line break. Calls come from any thread, one at a time. Lines
+/// logged within the sink are dropped, settings changed within it apply after it, and exceptions
+/// are swallowed.
 using LogSink = void (*)(void* user, int32_t level, const char* message);
 
 /// Replaces the sink; null silences. Once this returns, the former sink is not called any more;
-/// within a sink, once that returns.
+/// when called within a sink, once that sink returns.
 void set_log_sink(LogSink sink, void* user) noexcept;
 
 /// Lines above `level` are dropped; kOff at first.

@@ -33,7 +33,7 @@ class MappedFile {
 
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
   /// kIo if a mapped file has been written to or shortened since it was opened, as far as its size
-  /// and time tell; one that was put in its place does not matter.
+  /// and time tell; a file that replaced it does not matter.
   [[nodiscard]] Status check_unchanged() const;
   /// Tells the kernel that a range will not be read again (mapped files only; a hint, pages come
   /// back on access).
@@ -57,8 +57,8 @@ class MappedFile {
   bool mapped_ = false;
 };
 
-/// A hint that all of `bytes` will be read soon, by this thread: what a mapping lacks of their
-/// pages comes at once, and not page by page. Where the system knows no such hint it does nothing.
+/// A hint that this thread will soon read all of `bytes`: missing pages of a mapping are loaded at
+/// once, not one by one. Does nothing where the system has no such hint.
 void fault_in(std::span<const std::byte> bytes) noexcept;
 
 }  // namespace gen

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of what tokens of a vocabulary weigh, in the order of mass_parts.h.
+// Sums of the weights of a vocabulary's tokens, in the order of mass_parts.h.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class MassLanes {
   double lanes_[kMassLanes] = {};
 };
 
-/// Of tokens that come in ascending order; those that are left out weigh nothing.
+/// Of tokens in ascending order; tokens left out weigh nothing.
 class MassSum {
  public:
   void add(int32_t token, double weight) noexcept {

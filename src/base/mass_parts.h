@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order in which the host and engines add up what tokens of a vocabulary weigh, so that their
-// sums have the same bits: by parts of the vocabulary, in a part by lanes, in a lane by token; then
-// the lanes of a part by halves, and the parts one after another. Devices add parts and lanes at
-// once, hosts lanes. For device code, too.
+// The order in which the host and engines add up the weights of a vocabulary's tokens, so that
+// their sums have the same bits: first each lane of a part of the vocabulary by token, then the
+// lanes of a part by halves, then the parts one after another. Devices add parts and lanes in
+// parallel, hosts lanes. For device code, too.
 #pragma once
 
 #include <cstddef>

@@ -14,9 +14,9 @@
 
 namespace gen {
 
-/// Upper bounds of a histogram's buckets, ascending; a value counts where it is first not above the
-/// bound, and above all of them in one bucket more. Names that end in "_seconds" have 1, 2, 5 times
-/// powers of ten from 0.0001 to 100, all others the powers of two from 1 to 4096.
+/// Upper bounds of a histogram's buckets, ascending. A value counts in the first bucket whose bound
+/// it does not exceed, or in one more bucket if it exceeds all. Names that end in "_seconds" have
+/// 1, 2, 5 times powers of ten from 0.0001 to 100, all others the powers of two from 1 to 4096.
 std::span<const double> histogram_bounds(std::string_view name) noexcept;
 
 struct HistogramValues {
@@ -35,8 +35,8 @@ struct MetricsSnapshot {
   [[nodiscard]] double value(std::string_view name) const;
 };
 
-/// Nothing is lost or counted twice. A name that there is no memory for is left out. Values that
-/// are NaN are left out, too.
+/// Nothing is lost or counted twice. A name for which there is no memory is left out. So are values
+/// that are NaN.
 /// Threads: any.
 class MetricsMemory final : public Metrics {
  public:

@@ -18,16 +18,16 @@ namespace gen {
 /// Movable only; ends with finish(), or leaves nothing behind. Threads: one at a time.
 class NewFile {
  public:
-  /// Who may read a file that was not there before.
+  /// Who may read a file that did not exist before.
   enum class Access {
     kUmask,   // whom the process' umask lets
     kPrivate  // this user: for what holds somebody's texts
   };
 
-  /// A file that is there keeps its permissions, whatever `access` says. Until the end nobody else
-  /// can read more than at the end. Errors: kIo naming the path if its folder cannot be written to
-  /// or if it is there already as anything but a regular file. A symbolic link is followed, so that
-  /// the link stays.
+  /// An existing file keeps its permissions, whatever `access` says. While the file is written,
+  /// nobody can read it who cannot read it at the end. Errors: kIo naming the path if its folder
+  /// cannot be written to or if the path exists as anything but a regular file. A symbolic link is
+  /// followed, so that the link stays.
   static Result<NewFile> create(const std::string& path, Access access = Access::kUmask);
 
   NewFile(NewFile&& other) noexcept;
@@ -36,11 +36,11 @@ class NewFile {
   NewFile& operator=(const NewFile&) = delete;
   ~NewFile();
 
-  /// Appends. Errors: kIo naming the path and the reason ("no space left", …). A limit on the size
-  /// of files is such an error, too, and not the end of the process by SIGXFSZ.
+  /// Appends. Errors: kIo naming the path and the reason ("no space left", …). Reaching a limit on
+  /// the size of files is such an error, too; it does not end the process by SIGXFSZ.
   Status write(std::span<const std::byte> bytes);
-  /// Waits until the bytes are on the disk and puts the file in its place; a file that was there is
-  /// replaced. Nothing may be called afterwards.
+  /// Waits until the bytes are on the disk and renames the file; an existing file is replaced.
+  /// Nothing may be called afterwards.
   Status finish();
 
  private:
@@ -59,7 +59,7 @@ class NewFile {
   std::optional<Permissions> replaced_;  // of the file that was there
 };
 
-/// A file of this text, whole or not at all.
+/// Writes a file with this text, whole or not at all.
 Status write_file(const std::string& path, std::string_view text);
 
 }  // namespace gen

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The largest value of a row of floats in one pass, and whether the row is one to choose from.
+// The largest value of a row of floats in one pass, and whether the row is valid.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@ namespace gen {
 /// Of some values that follow one another.
 struct Peak {
   float max = -std::numeric_limits<float>::infinity();
-  bool bad = false;  // holds a NaN or +inf; `max` is then of no use
+  bool bad = false;  // holds a NaN or +inf; `max` is then meaningless
 };
 constexpr size_t kPeakBlock = 128;
 
-// Several maxima at a time, because each has to wait for the one before. A NaN is never larger, so
-// it would pass unseen through the maxima alone.
+// Keeps several maxima, because each depends on the one before. A NaN is never larger, so the
+// maxima alone would miss it.
 inline Peak whole_block_peak(const float* values) noexcept {
   // Compilers lower these for any CPU.
   using Float4 = float __attribute__((vector_size(16)));

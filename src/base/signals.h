@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signals, which are the host's: no thread of ours takes one, and a write of ours causes none.
+// Signals belong to the host: no thread of the library receives one, and no write of it raises one.
 #pragma once
 
 #include <signal.h>
 
 namespace gen {
 
-/// While it lives no signal comes to this thread. A thread that is started meanwhile has them
+/// Blocks all signals on this thread during its lifetime. A thread started meanwhile has them
 /// blocked for good.
 class SignalsBlocked {
  public:
@@ -23,8 +23,8 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-/// While it lives a write beyond the limit on the size of files only fails, with EFBIG: the
-/// SIGXFSZ that comes with it, and ends a process that does not expect it, is taken away.
+/// During its lifetime a write beyond the limit on the size of files only fails, with EFBIG: the
+/// SIGXFSZ that it raises, which would end an unprepared process, is discarded.
 class SizeSignalHeld {
  public:
   SizeSignalHeld() noexcept;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread of the library: signals are for the host's own threads, so it starts with all of them
-// blocked, and it does not keep a child of fork(), where it does not exist, from going on.
+// A thread of the library. All its signals are blocked, because signals belong to the host's
+// threads, and it does not block a child of fork(), in which it does not exist.
 #pragma once
 
 #include <pthread.h>
@@ -26,8 +26,8 @@ class Thread {
   Thread& operator=(const Thread&) = delete;
   ~Thread() { join(); }
 
-  /// Runs body(argument), whose result nobody sees, in a new thread. kOutOfMemory if the system
-  /// gives none.
+  /// Runs body(argument) in a new thread and ignores its result. kOutOfMemory if the system cannot
+  /// create one.
   static Result<Thread> start(void* (*body)(void*), void* argument);
 
   [[nodiscard]] bool running() const noexcept { return running_; }

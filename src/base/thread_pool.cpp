@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fork-join pool. Each worker has one atomic word: the number of a job and how far the worker's
-// share of it is. The caller offers shares; a worker begins its own, and so may the caller once it
-// is free, whoever is first; what is begun is waited for. Both sides spin for a moment, because the
-// next job of a forward pass comes within microseconds, then sleep on a condition variable. See
-// thread_pool.h.
+// The fork-join pool. Each worker has one atomic word: the number of a job and the progress of the
+// worker's share of it. The caller offers shares. A worker begins its own share, unless the caller,
+// once it is free, has taken it first; the caller waits for shares that were begun. Both sides spin
+// for a moment, because the next job of a forward pass comes within microseconds, then sleep on a
+// condition variable. See thread_pool.h.
 //
 // No wake-up is lost: a sleeper announces itself, then looks at the awaited value once more; the
 // other side changes the value, then looks for sleepers. All four are sequentially consistent, so
@@ -159,7 +159,7 @@ struct ThreadPool::Impl {
     return workers[static_cast<size_t>(index) - 1]->word;
   }
 
-  // Whether whoever asks is the one to do the share, which was offered when its word was `seen`.
+  // Claims the share that was offered when its word was `seen`; false if it is taken.
   static bool begin(std::atomic<uint64_t>& word, uint64_t seen) {
     return word.compare_exchange_strong(seen, seen + kBegun, std::memory_order_seq_cst);
   }

@@ -14,8 +14,8 @@
 
 namespace gen {
 
-/// What tests put in the place of time and of workers that get no CPU. Null: the steady clock, and
-/// nothing.
+/// Test hooks in place of the clock and for workers that get no CPU. Null: the steady clock, and no
+/// hook.
 struct ThreadPoolHooks {
   int64_t (*now)(void* user) = nullptr;  // nanoseconds; called by callers alone
   /// Called by a worker that has seen an offer, before it takes it.
@@ -41,16 +41,15 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   [[nodiscard]] int32_t size() const noexcept;
-  /// kState in a child of the process it was made in: its threads are not there, and its memory
-  /// goes with the process.
+  /// kState in a child of the process that made it: its threads do not exist there, and its memory
+  /// is freed with the process.
   [[nodiscard]] Status check_home() const noexcept { return home_.check("the thread pool"); }
 
   /// Splits a job: calls function(index, shares), `void(int32_t, int32_t)`, once for every index in
   /// [0, shares), and returns when all have returned. The pool chooses `shares`, 1 to size(), so a
-  /// result must not depend on it. The caller does share 0, a worker each of the others, but for
-  /// those that no worker has begun when the caller is free: these it does itself, one after
-  /// another, so no share may wait for another one. `function` must not throw and must not use the
-  /// same pool.
+  /// result must not depend on it. The caller runs share 0 and workers the others; shares that no
+  /// worker has begun when the caller is free are run by the caller, one after another, so no share
+  /// may wait for another one. `function` must not throw and must not use the same pool.
   template <typename F>
   void share(F&& function) noexcept {
     using Function = std::remove_reference_t<F>;
@@ -61,7 +60,7 @@ class ThreadPool {
   }
 
   /// Calls function(index), `void(int32_t)`, for every index in [0, size()) at once, one per
-  /// thread, whatever that costs: shares may wait for each other. Otherwise as share().
+  /// thread, at any cost: shares may wait for each other. Otherwise like share().
   template <typename F>
   void run(F&& function) noexcept {
     using Function = std::remove_reference_t<F>;

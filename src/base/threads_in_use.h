@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many of a pool's threads work on its next job. A thread whose CPU has gone to another process
-// comes back a time slice later, which is a thousand small jobs, so on a busy machine a thread less
-// is faster. See thread_pool.h, which has the clock, and docs/speed.md.
+// Chooses how many of a pool's threads work on its next job. A thread that loses its CPU to another
+// process returns a time slice later, as long as a thousand small jobs take, so on a busy machine
+// one thread less is faster. See thread_pool.h, which has the clock, and docs/speed.md.
 #pragma once
 
 #include <cstdint>
 
 namespace gen {
 
-/// An account of what waiting has cost: the time that a caller waited for others beyond the time
-/// that its own share took, for which it could have done another one. Time pays the debt off, a
-/// sixteenth of a second each second; with a debt of more than kPatience one thread rests for
-/// kFirstRest, and for four times as long as before each time that this was too early. So small
-/// losses cost at most a sixteenth of the time, and time slices a few of them a second.
+/// Keeps an account of the cost of waiting: the time that a caller waited for others beyond the
+/// time of its own share, in which it could have run another share. The debt shrinks by a sixteenth
+/// of a second each second. With a debt above kPatience one thread rests for kFirstRest, and four
+/// times as long each time that resuming was too early. So small losses cost at most a sixteenth of
+/// the time, and time slices a few of them a second.
 /// All times are nanoseconds of one clock that never goes back.
 /// Threads: one at a time.
 class ThreadsInUse {
@@ -35,7 +35,7 @@ class ThreadsInUse {
   int32_t used_;
   int32_t more_ = 1;  // threads to try at once, the next time
   int64_t debt_ = 0;
-  int64_t noted_ = 0;  // when it was that large
+  int64_t noted_ = 0;  // when it had that size
   int64_t rest_ = 0;   // how long a thread rests, or did before the last trial
   int64_t next_ = 0;   // when the next one begins, and this one has lasted
   bool trying_ = false;

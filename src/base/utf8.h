@@ -15,8 +15,8 @@ inline bool utf8_valid(std::string_view text) noexcept {
   return utf8_valid_prefix(text) == text.size();
 }
 
-/// Length of the longest prefix that ends on a character border, where only an unfinished but so
-/// far well-formed character at the very end is left out. Malformed bytes count as finished.
+/// Length of the longest prefix that ends on a character boundary: only an incomplete but so far
+/// well-formed character at the very end is left out. Malformed bytes count as complete.
 size_t utf8_complete_prefix(std::string_view text) noexcept;
 
 /// Decodes the character at `*offset` and moves past it; a malformed byte gives 0xFFFD and moves

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cache must know of a layer. For models that are plans the graph's attention nodes say it
-// (graph/cache_layers.h).
+// What a cache needs to know about a layer. For models that are plans it comes from the graph's
+// attention nodes (graph/cache_layers.h).
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace gen::cache {
 
-/// What a cache must know of a layer; it never sees a model.
+/// What a cache needs to know about a layer; it never sees a model.
 struct LayerShape {
   int32_t kv_heads = 0;
   int32_t k_dim = 0;
@@ -18,7 +18,7 @@ struct LayerShape {
   engine::RopeKind rope = engine::RopeKind::kNone;
   int32_t rope_dims = 0;
   int32_t chunk = 0;  // positions p with p / chunk as the row's are visible; 0 means all
-  /// The model's angles, for caches that move keys; the model owns it. Null where it is not known.
+  /// The model's angles, for caches that move keys; the model owns them. Null if unknown.
   const engine::RopeTable* rope_table = nullptr;
 };
 
@@ -31,7 +31,7 @@ struct ShapeDifference {
 };
 
 /// The first number in which they differ. Angles are not compared: a cache may have been made
-/// without.
+/// without them.
 ShapeDifference shape_difference(const LayerShape& first, const LayerShape& second) noexcept;
 
 }  // namespace gen::cache

@@ -6,7 +6,8 @@
 
 namespace gen::cache {
 
-/// Layers of a cache: more than any model has, and few enough for a table of each.
+/// The maximum number of layers of a cache: more than any model has, and few enough for a table of
+/// each.
 inline constexpr int32_t kMaxLayers = 65536;
 
 }  // namespace gen::cache

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cache of any kind takes.
+// The memory of a cache of any kind.
 #pragma once
 
 #include <cstddef>

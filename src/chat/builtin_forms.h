@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forms of conversations for files without a template of their own.
+// Chat formats for files without a template.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace gen::chat {
 
 struct BuiltinForm {
   std::string_view name;
-  std::string_view marks[2];  // special tokens that a vocabulary of this form has; "" for none
+  std::string_view marks[2];  // special tokens that indicate this form; "" for none
   std::string_view source;    // a template
 };
 
@@ -20,12 +20,12 @@ const BuiltinForm* recognise_form(const tokenizer::VocabSpec& spec) noexcept;
 
 /// The form of that name, or null.
 const BuiltinForm* form_named(std::string_view name) noexcept;
-/// The first mark of the form <|word|> in the source of a template that is no special token of the
-/// vocabulary, and so only text to the model; empty if there is none.
+/// The first mark of the form <|word|> in a template's source that is not a special token of the
+/// vocabulary, and therefore only text for the model; empty if there is none.
 std::string_view missing_mark(const tokenizer::VocabSpec& spec, std::string_view source);
 /// Whether a form has that mark.
 bool is_form_mark(std::string_view text) noexcept;
-/// All names, with commas between them.
+/// All names, separated by commas.
 std::string form_names();
 
 }  // namespace gen::chat

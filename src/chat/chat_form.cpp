@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversations through templates, see chat_form.h.
+// Renders conversations with templates, see chat_form.h.
 #include "chat/chat_form.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ Status check_role(std::string_view role) {
                static_cast<int>(std::min<size_t>(role.size(), 64)), role.data());
 }
 
-// `where` names what holds the text.
+// `where` names the owner of the text.
 Status check_controls(const Tokenizer& tokenizer, const std::string& where,
                       std::string_view written) {
   std::vector<int32_t> ids;
@@ -49,7 +49,8 @@ Status check_controls(const Tokenizer& tokenizer, const std::string& where,
   return {};
 }
 
-// A role that is no word of the form must not become a token with what templates put around it.
+// A role that is not a word of the form must not combine into a token with the template's text
+// around it.
 Status check_message(const Tokenizer& tokenizer, const ChatMessage& message) {
   GEN_TRY(check_role(message.role));
   const std::string where = "a message of role " + message.role.substr(0, 40);
@@ -71,7 +72,7 @@ std::string token_text(const Tokenizer& tokenizer, Special kind) {
   return id < 0 ? std::string() : tokenizer.spec().tokens[static_cast<size_t>(id)];
 }
 
-// Which word templates know what the assistant thought by.
+// The key under which templates expect the assistant's reasoning.
 std::string_view reasoning_key(std::string_view source) {
   for (const std::string_view key : {"reasoning_content", "thinking", "reasoning"}) {
     if (source.find(key) != std::string_view::npos) return key;
@@ -87,7 +88,7 @@ bool looks_like_mark(const Tokenizer& tokenizer, int32_t id) {
   return text.size() >= 3 && (text.front() == '<' || text.front() == '[');
 }
 
-// One that orders turns, as control tokens do elsewhere.
+// A user-defined token that delimits turns, as control tokens do elsewhere.
 bool is_user_mark(const Tokenizer& tokenizer, int32_t id) {
   if (!looks_like_mark(tokenizer, id)) return false;
   const std::string_view text = tokenizer.spec().tokens[static_cast<size_t>(id)];
@@ -100,7 +101,7 @@ Status unusable(const Status& status) {
   return error(Code::kUnsupported, "the chat template cannot be used: %s", status.message());
 }
 
-/// Values of one conversation for a template.
+/// Builds the values of one conversation for a template.
 class Filler {
  public:
   explicit Filler(Heap* heap) : heap_(heap) {}
@@ -180,7 +181,7 @@ Result<std::shared_ptr<const ChatForm>> ChatForm::make(
   for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
     if (!looks_like_mark(tokenizer, id)) continue;
     const std::string& text = tokenizer.spec().tokens[static_cast<size_t>(id)];
-    // What the template itself writes between marks, such as <tool_response>, nobody else does.
+    // Marks that the template itself writes, such as <tool_response>, are reserved for it.
     if (is_user_mark(tokenizer, id) || source.find(text) != std::string_view::npos) {
       made->mark_texts_.push_back(text);
     }
@@ -220,9 +221,9 @@ Result<std::shared_ptr<const ChatForm>> ChatForm::of(const Tokenizer& tokenizer,
                                       : make(tokenizer, conversation.source, conversation.form);
 }
 
-// A template drops a call without a word where it expects another form of it than it is given:
-// "content" as none beside calls, or arguments as text. So the forms are tried on a small
-// conversation; what most templates take comes first.
+// A template silently drops a call if it expects another form of it: "content" as none beside
+// calls, or arguments as text. The forms are therefore tried on a small conversation, the most
+// common one first.
 std::optional<ChatForm::CallStyle> ChatForm::call_style(const Conversation& conversation) const {
   constexpr int kStyles = 4;
   const auto style_of = [](int n) { return CallStyle{n % 2 == 1, n >= 2}; };
@@ -281,8 +282,8 @@ void ChatForm::add_user_text(std::string_view text, std::vector<ChatSegment>* ou
 
 Result<templates::Text> ChatForm::render(const Conversation& conversation, const CallStyle& style,
                                          bool add_generation_prompt, Heap* heap) const {
-  // Transformers gives templates none where there are no tools or documents. Some go through them
-  // unasked all the same, which they can if they are undefined.
+  // Transformers passes none to templates if there are no tools or documents. Some templates
+  // iterate over them without a check, which works if they are undefined.
   templates::Variables variables = {{"tools", Value::none()}, {"documents", Value::none()}};
   const auto absent = static_cast<ptrdiff_t>(variables.size());
   GEN_TRY(fill(conversation, style, heap, &variables));
@@ -345,7 +346,7 @@ ChatMatch match_chat(const Tokenizer& tokenizer, std::span<const int32_t> held,
     return at > 0 ? ids[at - 1] : kTextStart;
   };
   const auto known = [&](int32_t id) { return id >= 0 && id < tokenizer.vocab_size(); };
-  // A piece depends on the token before it, which may differ where the texts are equal.
+  // A piece depends on the token before it, which may differ although the texts are equal.
   const auto alike_behind = [&](int32_t id, int32_t left, int32_t right) {
     if (left == right || atomic(id)) return true;
     std::string pieces[2];
@@ -355,7 +356,7 @@ ChatMatch match_chat(const Tokenizer& tokenizer, std::span<const int32_t> held,
   ChatMatch match;
   size_t left = 0;
   size_t right = 0;
-  std::string left_text;  // what one side is ahead by
+  std::string left_text;  // the surplus of one side
   std::string right_text;
   for (;;) {
     if (left_text.empty() && right_text.empty()) {
@@ -371,7 +372,7 @@ ChatMatch match_chat(const Tokenizer& tokenizer, std::span<const int32_t> held,
         continue;
       }
     }
-    // The side that is behind goes on by a token.
+    // The shorter side advances by a token.
     const bool go_left = left_text.size() <= right_text.size();
     if (go_left ? left == held.size() : right == wanted.size()) return match;
     const int32_t previous = go_left ? before(held, left) : before(wanted, right);

@@ -15,7 +15,7 @@ namespace {
 
 using templates::Kind;
 
-// What the library itself tells a template.
+// Variables that the library itself sets.
 constexpr std::string_view kOwnVariables[] = {"messages", "tools", "add_generation_prompt",
                                               "bos_token", "eos_token"};
 
@@ -26,7 +26,7 @@ Status check_utf8(std::string_view text, const char* what) {
                text.size());
 }
 
-// What Python's JSON has beyond JSON. Values from a text are no deeper than that may be.
+// Values that Python's JSON has beyond standard JSON. The depth of values from a text is limited.
 bool has_nonfinite(const templates::Value& value) {
   if (value.is(Kind::kFloat)) return !std::isfinite(value.number);
   if (value.is(Kind::kSequence)) {
@@ -65,7 +65,7 @@ bool is_name(std::string_view name) {
                      [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
-// With the members that templates see.
+// A message as JSON, with the members that templates see.
 std::string described(const ChatMessage& message) {
   std::string out =
       "{\"role\":" + json_quote(message.role) + ",\"content\":" + json_quote(message.content);

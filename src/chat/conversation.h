@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A conversation as plain data: messages, tools and what else a template is told. chat_form.h lays
-// it out.
+// A conversation as plain data: messages, tools and variables of the template. chat_form.h renders
+// it.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ struct ToolCall {
 
 struct ChatMessage {
   std::string role;     // "system", "user", "assistant", …
-  std::string content;  // any UTF-8, as everything here
+  std::string content;  // any UTF-8, like all texts here
   std::string reasoning = {};
   std::string name = {};
   std::string tool_call_id = {};
@@ -37,34 +37,34 @@ struct ChatMessage {
 /// kInvalidArgument for a role that is empty, and for what is not UTF-8.
 Result<ChatMessage> chat_message(std::string_view role, std::string_view content);
 
-/// Threads: a value. What is added is checked first; a failure changes nothing.
+/// Threads: a value type. Additions are checked first; a failure changes nothing.
 struct Conversation {
   std::vector<ChatMessage> messages;
   std::vector<std::string> tools;                              // JSON
   std::vector<std::pair<std::string, std::string>> variables;  // names and their JSON
   std::string source;                                          // of `form`
   std::shared_ptr<const templates::Template> form;             // null: the model's own
-  std::optional<templates::LocalTime> now;                     // without it the machine's clock
+  std::optional<templates::LocalTime> now;                     // by default the machine's clock
 
-  /// A call that the assistant made: in the last message if that is the assistant's, else in a new
-  /// one without text. kInvalidArgument for an empty name, what is not UTF-8, or arguments that are
-  /// no JSON object.
+  /// Adds a call by the assistant: to the last message if that is the assistant's, else to a new
+  /// one without text. kInvalidArgument for an empty name, invalid UTF-8, or arguments that are not
+  /// a JSON object.
   Status add_tool_call(std::string_view id, std::string_view name, std::string_view arguments);
-  /// What a tool answered. `id` and `name` may be empty. kInvalidArgument as chat_message().
+  /// Adds a tool's result. `id` and `name` may be empty. kInvalidArgument as chat_message().
   Status add_tool_result(std::string_view id, std::string_view name, std::string_view content);
-  /// A description. kInvalidArgument for what is no JSON object.
+  /// Adds a description. kInvalidArgument if it is not a JSON object.
   Status add_tool(std::string_view description);
-  /// In place of an earlier value. kInvalidArgument for a name that is none or the library's, and
-  /// for what is no JSON.
+  /// Sets or replaces a value. kInvalidArgument for an invalid or reserved name, and for invalid
+  /// JSON.
   Status set_variable(std::string_view name, std::string_view value);
-  /// A template, or the name of a built-in form; empty: the model's own. kInvalidArgument for a
-  /// name that is not known; else as Template::compile.
+  /// A template, or the name of a built-in form; empty: the model's own. kInvalidArgument for an
+  /// unknown name; else as Template::compile.
   Status set_template(std::string_view text);
-  /// Keeps the first n messages, or takes the last -n back. kOutOfRange if there are fewer.
+  /// Keeps the first n messages, or removes the last -n. kOutOfRange if there are fewer.
   Status truncate(int64_t n);
   /// Messages, tools and variables as a JSON object.
   [[nodiscard]] std::string describe() const;
-  /// Of the last message. kState if there is none, kInvalidArgument for what is not UTF-8.
+  /// Of the last message. kState if there is none, kInvalidArgument for invalid UTF-8.
   Status set_name(std::string_view name);
   Status set_reasoning(std::string_view text);
   /// As LocalTime::from_iso; empty: the machine's clock.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adapters in engine memory: what they add to a model's products, and which of them a row has. A
-// site is a product as the architecture named it (site_id()); a mix is what one row may have at
-// once. Where they come from is not known here.
+// Adapters in engine memory: what they add to a model's products, and which adapters each row uses.
+// A site is a product as the architecture named it (site_id()); a mix is the set of adapters that
+// one row uses. This code does not know where adapters come from.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ struct AdapterSite {
 /// Immutable. Threads: any.
 class Adapter {
  public:
-  /// Copies what it is given. `sites` are those of the model. kInvalidArgument for a site that it
-  /// has not or that is given twice, a rank below 1 and matrices of another size; kOutOfMemory.
+  /// Copies the matrices. `sites` are those of the model. kInvalidArgument for a site that is not
+  /// among them or is given twice, a rank below 1 and matrices of another size; kOutOfMemory.
   static Result<std::shared_ptr<const Adapter>> create(engine::Engine& engine,
                                                        std::span<const SiteShape> sites,
                                                        std::span<const AdapterSite> parts);
@@ -56,7 +56,7 @@ struct AdapterUse {
   float scale = 1.0F;
 };
 
-/// The mixes that rows of a step may have, by their number. Immutable. Threads: any.
+/// The mixes that rows of a step may use, by number. Immutable. Threads: any.
 class AdapterTable {
  public:
   /// kInvalidArgument for a mix of more than engine::kMaxMixed; kOutOfMemory.
@@ -65,7 +65,7 @@ class AdapterTable {
       std::span<const std::vector<AdapterUse>> mixes);
 
   [[nodiscard]] int32_t mixes() const noexcept { return static_cast<int32_t>(mixes_.size()); }
-  /// The most ranks that a mix has at one site.
+  /// The largest total rank of a mix at one site.
   [[nodiscard]] int32_t rank() const noexcept { return rank_; }
   [[nodiscard]] engine::EnginePtr<const engine::LowRankMix> data() const noexcept {
     return memory_.data().as<const engine::LowRankMix>();

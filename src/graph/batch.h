@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that reaches a model in one step: rows of tokens, the sequences they belong to, and where the
+// The input of a model in one step: rows of tokens, the sequences they belong to, and where the
 // results go (row_query.h). Everything is borrowed for the duration of the call.
 #pragma once
 
@@ -19,9 +19,9 @@
 
 namespace gen::graph {
 
-/// Rows that a step has room for, unless a plan is made for another number.
+/// The number of rows that a step has room for, unless a plan is made for another.
 inline constexpr int32_t kStepRows = 512;
-/// And the most that an engine may like to have.
+/// The largest number of rows that an engine may prefer.
 inline constexpr int32_t kMaxStepRows = 2048;
 
 /// One sequence of the step; its rows are contiguous.
@@ -46,19 +46,19 @@ struct Tap {
 };
 
 struct Batch {
-  std::span<const int32_t> tokens;     // [T]; -1 - i stands for row i of `embeddings`
+  std::span<const int32_t> tokens;     // [T]; -1 - i means row i of `embeddings`
   std::span<const float> embeddings;   // [E, D]
   std::span<const int32_t> positions;  // [T]; separate from the entry a row is stored in
-  std::span<const int32_t> parents;    // [T] row looked back at, or empty: the previous row (trees)
+  std::span<const int32_t> parents;    // [T] the row's parent, or empty: the previous row (trees)
   std::span<const uint8_t> wants;      // [T] of Wants
   std::span<const BatchSequence> sequences;
   float* logits = nullptr;  // [rows that want logits, V], host memory
   size_t logits_rows = 0;   // capacity of `logits` in rows
   BestRows best;
   std::span<const RowExtras> extras;  // ascending by row, one for a row at most
-  /// Called once in a pass that does not fail before: when all has been enqueued that comes before
-  /// the first choice of a best token, and nothing has been waited for. The bits of masks, but not
-  /// how many they are, may be written until it returns.
+  /// Called once in a pass, unless it fails earlier: when everything before the first choice of a
+  /// best token has been enqueued, and before any wait. Until it returns, the bits of masks may be
+  /// written, but not their number.
   During during;
   std::span<const Tap> taps;
   const AdapterTable* adapters = nullptr;  // that sequences name; null: none of them names one
@@ -69,14 +69,14 @@ struct Batch {
   [[nodiscard]] size_t wanting(Wants what) const noexcept {
     return static_cast<size_t>(std::count(wants.begin(), wants.end(), uint8_t{what}));
   }
-  /// Logits of a row depend on its sequence alone to the bit, not on the rows beside it, in engines
-  /// where that has a price; in the CPU engine they always do.
+  /// Logits of a row depend on its sequence alone to the bit, not on the other rows, in engines
+  /// where this costs time; in the CPU engine they always do.
   bool deterministic = false;
-  /// Above 0: rows run one after another, so many of each sequence, and the token of a row behind
-  /// the first is what the row before it has found best, whatever `tokens` has there: the engine
-  /// does not wait for the host in between. Each row wants the best one; results come row by row,
-  /// [multi_steps, sequences]. Plans may be of more rows. What rows are looked at by, and what goes
-  /// with them, is left out: parents, taps, extras, a tracer, states and their like.
+  /// Above 0: the number of rows of each sequence, which run one after another. The token of each
+  /// row after the first is the best token of the row before it, and its entry in `tokens` is
+  /// ignored: the engine does not wait for the host in between. Each row wants the best token;
+  /// results come row by row, [multi_steps, sequences]. Plans may be of more rows. Parents, taps,
+  /// extras, a tracer, states and the like are not supported.
   int32_t multi_steps = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a batch keeps the contract of batch.h. Everything is checked before anything runs, so
+// Checks that a batch keeps the contract of batch.h. Everything is checked before anything runs, so
 // that kernels need no checks and a refused batch changes nothing.
 #pragma once
 
@@ -25,9 +25,9 @@ struct BatchLimits {
   bool best = false;                          // rows may want best
   bool multi_step = false;                    // Batch::multi_steps may be above 0
   bool means = false;                         // rows answer with means over their sequence
-  bool far_logits = false;                    // they come from memory that is not the host's
+  bool far_logits = false;                    // logits come from memory that is not the host's
   std::span<const cache::LayerShape> layers;  // what caches must hold
-  std::span<const int32_t> layer_engines;     // who works on each of them, by number
+  std::span<const int32_t> layer_engines;     // the engine of each of them, by number
   std::span<const std::shared_ptr<engine::Engine>> engines;
   std::span<const cache::StateShape> states;  // what states must hold
   int32_t adapter_rank = 0;   // ranks that a row's adapters may have at one site; 0: it has none

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From an instruction to the arguments of its operation: values become places in the arenas,
-// indices become weights and vectors, sequences their records in the step block. One switch, and
-// the only one over operations (engine/op.h).
+// Converts an instruction to the arguments of its operation: values become addresses in the arenas,
+// indices become weights and vectors, sequences their records in the step block. This is the only
+// switch over operations (engine/op.h).
 #pragma once
 
 #include <cstddef>
@@ -20,10 +20,10 @@ class Binder {
   Binder(const ExecutionPlan& plan, const Batch& batch, Workspace& workspace) noexcept
       : plan_(plan), batch_(batch), work_(workspace) {}
 
-  /// Selected values have these rows of the batch from here on.
+  /// From here on, selected values have these rows of the batch.
   void select(const StepBlock::RowList& rows) noexcept { selected_ = rows; }
 
-  /// In how many operations an instruction is run: one, or one for each group of sequences.
+  /// The number of operations that an instruction takes: one, or one for each group of sequences.
   [[nodiscard]] size_t calls(const Instruction& instruction) const noexcept {
     return instruction.attention.n_heads > 0 ? work_.sides_[0].block.groups().size() : 1;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layers that a cache for a graph has: the only maker of cache::LayerShape outside of tests. A
-// graph's attention nodes say how each block attends; what a cache must know of it is taken from
-// there and stated nowhere else.
+// The layers of a cache for a graph: the only maker of cache::LayerShape outside of tests. A
+// graph's attention nodes say how each block attends; the facts that a cache needs are derived from
+// them and stated nowhere else.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@
 
 namespace gen::graph {
 
-/// What a cache must know of attention with these angles, null for none.
+/// What a cache needs to know about attention with these angles; null for none.
 cache::LayerShape cache_layer(const AttentionSpec& spec, const engine::RopeTable* table);
 
 /// One for each cache layer, by its number. `tables` are those of graph.ropes; shapes point at

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first blocks of a model, and then what comes after its last one: a smaller model of the same
-// weights, whose guesses the whole one may judge.
+// The first blocks of a model, followed by what comes after its last one: a smaller model with the
+// same weights, whose drafts the whole model may verify.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A graph on several engines: which one runs a node, and transfers where a value is made on one and
-// read on another.
+// A graph on several engines: which engine runs each node, and transfers where a value is made on
+// one engine and read on another.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace gen::graph {
 
-/// The engine of each block of the model, by number. What comes before the first block is run where
-/// that is, what comes after the last one in the list where that is. Empty: all on engine 0.
+/// The engine of each block of the model, by number. Nodes before the first block run on that
+/// block's engine, nodes after the last one on the last block's. Empty: all on engine 0.
 using EngineOfBlock = std::span<const int32_t>;
 
 int32_t engine_for(EngineOfBlock engines, int32_t block) noexcept;

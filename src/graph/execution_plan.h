@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A compiled graph: weights in the engine's layout, constants, a flat list of instructions, and
-// where every intermediate value lies. compile.cpp makes it, plan_runner.cpp walks it. Immutable:
-// everything that a run writes is in its Workspace, its caches and its batch's outputs.
+// A compiled graph: weights in the engine's layout, constants, a flat list of instructions, and the
+// address of every intermediate value. compile.cpp makes it, plan_runner.cpp executes it.
+// Immutable: a run writes only to its Workspace, its caches and its batch's outputs.
 #pragma once
 
 #include <cstddef>
@@ -30,16 +30,16 @@ class ExecutionPlan;
 struct CompileOptions {
   int32_t max_rows = kStepRows;  // rows a batch may have
   int32_t max_seq_len = 0;       // positions lie in [0, max_seq_len)
-  /// Memory for selected rows (logits are the widest rows of all); what needs more runs in chunks.
+  /// Memory for selected rows (logits are the widest of all rows); larger selections run in chunks.
   size_t selected_arena_bytes = size_t{64} << 20;
   FusionOptions fusion;
   /// Called with the fraction of weight bytes done, ascending, ending with 1; false cancels.
   std::function<bool(double fraction)> progress;
   const CancelFlag* cancel = nullptr;  // polled between weights
-  /// Above 0: rows may have adapters, of so many ranks together at one site.
+  /// Above 0: rows may have adapters, with at most this total rank at one site.
   int32_t adapter_rank = 0;
-  /// A plan of the same graph for the same engine, or of one that the graph is cut from
-  /// (early_exit.h), whose weights serve again: those of the graph are not read.
+  /// A plan of the same graph for the same engine, or of a graph that this one is cut from
+  /// (early_exit.h). Its weights are shared; those of the graph are not read.
   std::shared_ptr<const ExecutionPlan> base = nullptr;
   /// Called once for a source's bytes when no weight will read them again.
   std::function<void(std::span<const std::byte> data)> release;
@@ -51,8 +51,8 @@ class ExecutionPlan {
   ExecutionPlan(const ExecutionPlan&) = delete;
   ExecutionPlan& operator=(const ExecutionPlan&) = delete;
 
-  /// Runs a batch, see batch.h. Errors: as check_batch; kCancelled; what a cache or the engine
-  /// reports. After a failure logits and taps hold anything, caches are as uncommitted as before.
+  /// Runs a batch, see batch.h. Errors: as check_batch; kCancelled; those of caches and the engine.
+  /// After a failure logits and taps are undefined, and caches are as uncommitted as before.
   Status run(const Batch& batch, Workspace& workspace) const;
 
   [[nodiscard]] BatchLimits limits() const noexcept;
@@ -69,9 +69,10 @@ class ExecutionPlan {
   [[nodiscard]] size_t resident_bytes() const noexcept { return resident_bytes_; }
   /// Weight bytes that a decode step reads: all products, without the embedding.
   [[nodiscard]] size_t stream_bytes() const noexcept { return stream_bytes_; }
-  /// Some weight goes on reading the bytes it was made from.
+  /// True if some weight keeps reading the bytes it was made from.
   [[nodiscard]] bool borrows_sources() const noexcept { return borrows_sources_; }
-  /// Weights and constants that lie in the host's memory, their sources where they are read still.
+  /// Weights and constants in the host's memory, including their sources where these are still
+  /// read.
   [[nodiscard]] std::vector<std::span<const std::byte>> host_bytes() const;
   /// Arena bytes of one row, and of one selected row, in an engine's memory.
   [[nodiscard]] size_t row_bytes(size_t engine = 0) const noexcept { return row_bytes_[engine]; }
@@ -81,10 +82,10 @@ class ExecutionPlan {
   /// Selected rows that are run at once.
   [[nodiscard]] int64_t selected_chunk() const noexcept { return selected_chunk_; }
 
-  /// What a cache for this plan is made of. The plan owns the angles that they point at.
+  /// The layers of a cache for this plan. The plan owns the angles that they point to.
   [[nodiscard]] std::span<const cache::LayerShape> cache_layers() const noexcept { return layers_; }
 
-  /// What a state for this plan is made of; null if its caches are all that it keeps.
+  /// The layers of a state for this plan; null if it needs only caches.
   [[nodiscard]] const std::shared_ptr<const cache::StateLayout>& states() const noexcept {
     return states_;
   }
@@ -94,10 +95,10 @@ class ExecutionPlan {
 
   /// Products that adapters may add to.
   [[nodiscard]] std::span<const SiteShape> site_shapes() const noexcept { return site_shapes_; }
-  /// Ranks that a row's adapters may have at one site; 0: rows have none.
+  /// The total rank that a row's adapters may have at one site; 0: rows have no adapters.
   [[nodiscard]] int32_t adapter_rank() const noexcept { return adapter_rank_; }
 
-  // For people and tools.
+  // For humans and tools.
   [[nodiscard]] std::span<const Instruction> instructions() const noexcept { return instructions_; }
   [[nodiscard]] std::span<const ProgramValue> values() const noexcept { return values_; }
   [[nodiscard]] std::span<const SiteSlice> sites(const Instruction& instruction) const noexcept;
@@ -155,11 +156,10 @@ class ExecutionPlan {
   bool borrows_sources_ = false;
 };
 
-/// For several engines: block b of the model is run by engines[engine_of_block[b]], see
-/// engine_split.h; what is read on another engine than it was made on goes through the host.
-/// Errors: kUnsupported naming a weight type without a kernel, or a block that shares the cache
-/// layer of another engine's; kInvalidArgument for engines that are not there; kOutOfMemory,
-/// kCancelled.
+/// For several engines: engines[engine_of_block[b]] runs block b of the model, see engine_split.h;
+/// a value that is read on another engine than it was made on goes through the host. Errors:
+/// kUnsupported naming a weight type without a kernel, or a block that shares the cache layer of
+/// another engine's; kInvalidArgument for engines that do not exist; kOutOfMemory, kCancelled.
 Result<std::shared_ptr<const ExecutionPlan>> compile(const Graph& graph, Engines engines,
                                                      EngineOfBlock engine_of_block,
                                                      const CompileOptions& options);

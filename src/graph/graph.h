@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model's computation as plain data: nodes in the order they were named, each making one value of
-// T rows. GraphBuilder is all that an architecture file sees: no memory, threads or devices. What
-// is made of it: fusion.h turns nodes into instructions, execution_plan.h compiles and runs them.
+// A model's computation as plain data: nodes in the order they were named, each of which makes one
+// value of T rows. An architecture file sees only GraphBuilder: no memory, threads or devices.
+// fusion.h turns nodes into instructions; execution_plan.h compiles and runs them.
 #pragma once
 
 #include <algorithm>
@@ -19,28 +19,28 @@
 
 namespace gen::graph {
 
-/// The value a node makes; -1 for none.
+/// The value of a node; -1 for none.
 struct ValueId {
   int32_t index = -1;
   [[nodiscard]] bool valid() const noexcept { return index >= 0; }
   friend bool operator==(ValueId, ValueId) = default;
 };
 
-/// Where an adapter may add to a product: layer * kSitesPerLayer + kind.
+/// The product that an adapter may add to: layer * kSitesPerLayer + kind.
 enum class SiteKind : int32_t { kQ, kK, kV, kAttnOut, kGate, kUp, kDown, kLogits, kAttnGate };
 inline constexpr int32_t kSitesPerLayer = 16;
 constexpr int32_t site_id(int32_t layer, SiteKind kind) noexcept {
   return layer * kSitesPerLayer + static_cast<int32_t>(kind);
 }
 
-/// Where the keys and values come from that a block looks at.
+/// The source of the keys and values that a block attends to.
 enum class CacheUse : uint8_t {
   kOwn,     // a cache layer of its own, which the block writes
   kShared,  // the cache layer of an earlier block
   kStep,    // the rows of the step, and no cache (encoders)
 };
 
-/// How a block attends: the one place that says so. Caches' shapes come from it, cache_layers.h.
+/// How a block attends, stated only here. cache_layers.h derives the shapes of caches from it.
 struct AttentionSpec {
   int32_t n_heads = 0;
   int32_t n_kv_heads = 0;
@@ -57,14 +57,14 @@ struct AttentionSpec {
   int32_t shared = -1;  // kShared: the block whose cache layer it is
 };
 
-/// Where an embedding takes the index of a table's row from.
+/// The source of the row index of an embedding.
 enum class Lookup : uint8_t {
-  kTokens,     // its token; 0 where the caller gives the row
-  kPositions,  // its position
-  kConstant,   // the same for all
+  kTokens,     // the row's token; 0 where the caller gives the embedding
+  kPositions,  // the row's position
+  kConstant,   // the same index for all rows
 };
 
-/// A rotary table in double precision results rounded once; owned by graph and plan.
+/// A rotary table, computed in double precision and rounded once; owned by graph and plan.
 struct RopeSpec {
   engine::RopeKind kind = engine::RopeKind::kNone;
   int32_t n_dims = 0;
@@ -72,7 +72,7 @@ struct RopeSpec {
   float magnitude = 1.0F;
 };
 
-/// Values that a node reads, -1 for none. The operation says what stands where.
+/// Values that a node reads, -1 for none. The operation defines their meaning.
 struct NodeInputs : std::array<int32_t, engine::kMaxInputs> {
   NodeInputs(std::initializer_list<ValueId> given = {}) {
     fill(-1);
@@ -91,8 +91,8 @@ struct Node {
   int32_t weight = -1;    // index into Graph::weights
   int32_t vector = -1;    // index into Graph::vectors: norm weight, bias, norm of q
   int32_t vector2 = -1;   // bias of a norm, norm of k
-  int32_t block = -1;     // of the model; -1 for what comes before the first
-  int32_t engine = 0;     // that runs it, see split_engines()
+  int32_t block = -1;     // of the model; -1 before the first block
+  int32_t engine = 0;     // which runs it, see split_engines()
   int32_t layer = -1;     // cache layer, state layer, or the layer of a tap
   int32_t site = -1;
   Lookup lookup = Lookup::kTokens;  // of an embedding
@@ -117,17 +117,17 @@ struct Graph {
   int32_t n_taps = 0;                     // layer borders offered, [0, n_taps)
   int64_t hidden = 0;                     // D
   int64_t vocab = 0;                      // rows of the embedding
-  int64_t logits = 0;                     // V, or what a row answers with in place of logits
-  bool scores = true;                     // it answers with logits, which the best are chosen of
+  int64_t logits = 0;                     // V, or the width of a row's other result
+  bool scores = true;                     // the result is logits, from which best tokens are chosen
   int32_t last_hidden = -1;               // the value that heads read, of all rows; -1: not named
 };
 
-/// Names the operations of a model one after another. The first mistake is kept and reported by
-/// finish(), so an architecture reads as a plain list. Values made after a mistake are invalid.
+/// Names the operations of a model one after another. The first error is kept and reported by
+/// finish(), so an architecture reads as a plain list. Values made after an error are invalid.
 class GraphBuilder {
  public:
-  /// What is named from here on belongs to this block of the model; blocks ascend, and what comes
-  /// after the last one may be named as one more. Plans on several engines are cut between blocks.
+  /// Operations from here on belong to this block of the model. Blocks ascend; operations after the
+  /// last block may be named as one more. Plans on several engines are cut between blocks.
   void begin_block(int32_t block) { block_ = block; }
   /// y[t, :] = table[index, :] * scale. A graph begins with one by tokens. Its table has the size
   /// of the vocabulary, and a caller may give its rows in place of tokens. The tables of others
@@ -156,8 +156,8 @@ class GraphBuilder {
   ValueId apply(engine::Op op, std::initializer_list<ValueId> inputs,
                 engine::Activation activation = {});
   ValueId add(ValueId a, ValueId b) { return apply(engine::Op::kAdd, {a, b}); }
-  /// Which experts each row of logits [T, E] is given to, and with which weights: a value that only
-  /// experts() and combine() read. `bias` is [E] or empty, copied, and of the choice alone.
+  /// Assigns experts and their weights to each row of logits [T, E]: a value that only experts()
+  /// and combine() read. `bias` is [E] or empty, copied, and affects only the choice.
   ValueId route(ValueId logits, const engine::Routing& routing, std::span<const float> bias = {});
   /// Products of each row with the matrices of its experts: the value has n_used rows for each row
   /// of `routes`, in the order of rank. x has one row for each of its rows, or is such a value
@@ -170,22 +170,23 @@ class GraphBuilder {
   /// Keeps a rotary table for the layers that name it.
   int32_t rope_table(RopeSpec spec);
   /// Normalises heads (q_norm, k_norm: [k_dim] or empty), rotates, stores k and v in the block's
-  /// cache layer; the value is the rotated q. Blocks ascend; those that do not attend are not named
-  /// and have no cache layer. A block that shares the layer of another gives no k and no v, and its
-  /// geometry is that block's but for the number of heads; without values of its own (v_in_k) it
+  /// cache layer; the value is the rotated q. Blocks ascend; those without attention are not named
+  /// and have no cache layer. A block that shares the layer of another gives no k and no v, and has
+  /// that block's geometry except for the number of heads; without values of its own (v_in_k) it
   /// gives no v. The given q must have no other use.
   ValueId rope_append(ValueId q, ValueId k, ValueId v, int32_t block, const AttentionSpec& spec,
                       std::span<const float> q_norm = {}, std::span<const float> k_norm = {},
                       float norm_eps = 0.0F);
-  /// Looks at what rope_append stored or shares; the value is [T, n_heads * v_dim].
+  /// Attends to the keys and values that rope_append stored or shares; the value is [T, n_heads *
+  /// v_dim].
   ValueId attention(ValueId q, int32_t block);
   /// h = a[t] h + b[t] x[t], row after row of a sequence, see engine::ScanArgs: the value is h
   /// after each row. h is a state layer of its own, zeros at the beginning.
   ValueId scan(ValueId a, ValueId b, ValueId x);
-  /// Only the rows that want logits go on from here.
+  /// From here on, only the rows that want logits are computed.
   ValueId select_rows(ValueId x);
-  /// For each row that wants a result: the mean of x over the rows of its sequence up to and with
-  /// it. All of them must come in one step.
+  /// For each row that wants a result: the mean of x over the rows of its sequence up to and
+  /// including it. All of them must be in one step.
   ValueId mean_rows(ValueId x);
   /// Names the hidden state after the final norm, which heads read. Once, of all rows.
   void last_hidden(ValueId x);
@@ -196,8 +197,8 @@ class GraphBuilder {
   /// The same for a result other than logits.
   void result(ValueId x);
 
-  /// The graph, or the first mistake: kFormat for shapes that do not fit (naming the weight),
-  /// kInternal for a graph that makes no sense.
+  /// The graph, or the first error: kFormat for shapes that do not fit (naming the weight),
+  /// kInternal for an invalid graph.
   Result<Graph> finish();
 
  private:

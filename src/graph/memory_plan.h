@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where intermediate values lie: each gets an offset in one arena such that values alive at the
-// same time never overlap. Sizes and offsets are bytes for one row; at run time both are multiplied
-// by the number of rows, so one placement serves every batch.
+// The addresses of intermediate values: each gets an offset in one arena such that values alive at
+// the same time never overlap. Sizes and offsets are bytes for one row; at run time both are
+// multiplied by the number of rows, so one placement serves every batch.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace gen::graph {
 
-/// A value is written by instruction `first` and last read by instruction `last` (inclusive: what
-/// an instruction reads never shares bytes with what it writes).
+/// A value is written by instruction `first` and last read by instruction `last` (inclusive: an
+/// instruction's inputs never share bytes with its outputs).
 struct Lifetime {
   int32_t first = 0;
   int32_t last = 0;
@@ -24,7 +24,7 @@ struct Placement {
   size_t row_bytes = 0;         // of the whole arena
 };
 
-/// Largest first, each at the lowest offset that is free for all of its life.
+/// Places the largest first, each at the lowest offset that is free during its lifetime.
 Placement place(std::span<const Lifetime> lifetimes);
 
 }  // namespace gen::graph

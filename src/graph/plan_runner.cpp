@@ -136,7 +136,7 @@ class PlanRunner {
     return run(of, engine::SelectRowsArgs{best, of.block.at(of.block.wanted_rows()), tokens});
   }
 
-  /// Whether rows may be added that nobody asks for. Whoever looks into a step sees its own rows.
+  /// Whether padding rows may be added. A step that is observed has only its own rows.
   [[nodiscard]] bool may_be_padded() const {
     return plan_.engines_.size() == 1 && batch_.taps.empty() && batch_.embeddings.empty() &&
            batch_.tracer == nullptr &&

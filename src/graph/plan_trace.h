@@ -51,11 +51,11 @@ class PlanTrace final : public engine::Tracer {
   void add_appends(const engine::TraceEvent& event, int64_t k_rows, int64_t v_rows);
   void add_append(const char* name, int32_t layer, int64_t before, int64_t rows, int64_t after);
   int64_t add_read(const char* name, int32_t layer, int64_t side);
-  /// What a layer of a sequence holds now, which is `length` entries.
+  /// The content of a layer of a sequence, which is `length` entries.
   Sides& sides(const engine::TraceCache& cache, int32_t layer, int32_t length);
   /// Both or, without memory, none.
   Sides new_sides(const engine::TraceCache& cache, int32_t length);
-  /// The tensor that a value is; a new one if it was not made before.
+  /// The tensor of a value; a new one if the value was not made before.
   int64_t tensor(const engine::TraceValue& value);
   int64_t make(const engine::TraceValue& value);
 

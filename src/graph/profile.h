@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of a plan's runs goes: a tracer with a clock, one entry for each instruction,
-// summed over any number of runs. Read next: engine/trace/tracer.h.
+// Where the time of a plan's runs is spent: a tracer with a clock and one entry for each
+// instruction, summed over any number of runs. Read next: engine/trace/tracer.h.
 #pragma once
 
 #include <chrono>
@@ -36,16 +36,16 @@ class Profile final : public engine::Tracer {
  public:
   void record(const engine::TraceEvent& event) noexcept override;
   void done() noexcept override;
-  /// A caller's own function is an entry, too: what it takes without the instructions within it.
+  /// A caller's own function is an entry, too, with its time without the instructions within it.
   void enter() noexcept override;
   void leave(const engine::TraceEvent& event) noexcept override;
 
   [[nodiscard]] std::span<const ProfileEntry> entries() const noexcept { return entries_; }
-  /// Of the first runs, up to kMaxSpans: a timeline. A caller's own function is none of them, but
-  /// what runs within it is.
+  /// The first runs as a timeline of up to kMaxSpans. A caller's own function has no span, but the
+  /// operations within it have.
   [[nodiscard]] std::span<const ProfileSpan> spans() const noexcept { return spans_; }
   static constexpr size_t kMaxSpans = size_t{1} << 18;
-  /// Memory for an entry was missing: what has been measured is not all.
+  /// Memory for an entry was missing, so the measurements are incomplete.
   [[nodiscard]] bool incomplete() const noexcept { return incomplete_; }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program: the flat list of instructions that a graph becomes, with the values they read and
-// write. fusion.h makes it, compile (execution_plan.h) brings weights in and places the values, and
-// the runner walks it. Everything is plain data, so a test or a person can look at it.
+// A program: the flat list of instructions of a graph, with the values they read and write.
+// fusion.h makes it, compile (execution_plan.h) prepares weights and places the values, and the
+// runner executes it. Everything is plain data, so that tests and people can inspect it.
 #pragma once
 
 #include <algorithm>

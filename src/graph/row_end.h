@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models that answer with hidden states in place of logits, for embeddings and rankings.
+// Models that return hidden states instead of logits, for embeddings and rankings.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@
 
 namespace gen::graph {
 
-/// What a row answers with. For one vector a sequence, callers want the first row, the last row, or
+/// The result of a row. For one vector per sequence, callers use the first row, the last row, or
 /// the mean at the last row.
 enum class RowEnd : uint8_t {
   kHidden,  // the hidden state after the final norm
   kMean,    // the mean of these, of the rows of its sequence up to it, which come in one step
 };
 
-/// The graph without its head, whose rows answer so; weights are those of `graph`, by their number.
-/// A plan of it can be compiled with the whole graph's plan as base, and then shares its weights.
-/// kUnsupported for a graph that names no hidden state.
+/// The graph without its head, whose rows have that result; weights are those of `graph`, by their
+/// number. A plan of it can be compiled with the whole graph's plan as base, and then shares its
+/// weights. kUnsupported for a graph that names no hidden state.
 Result<Graph> end_rows(const Graph& graph, RowEnd end);
 
 }  // namespace gen::graph

@@ -15,7 +15,7 @@ using engine::Op;
 /// Whether a node works on all rows, whatever its own are.
 bool takes_all(const Node& node) { return node.op == Op::kMeanRows || !node.selected; }
 
-/// Nodes whose value is needed for selected rows only, but for taps.
+/// Nodes whose value, except for taps, is needed for selected rows only.
 std::vector<bool> movable(const Graph& graph) {
   const size_t count = graph.nodes.size();
   std::vector<bool> needed_whole(count, false);  // by a node that works on all rows

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Early selection: what comes after the last attention is done row by row, and only rows that want
-// logits need it. This moves select_rows up the graph as far as that holds, so that a prompt's rows
-// skip most of the last layer. No row's result changes by a bit.
+// Early selection: everything after the last attention is computed row by row, and only rows that
+// want logits need it. This moves select_rows up the graph as far as possible, so that a prompt's
+// rows skip most of the last layer. No row's result changes by a bit.
 #pragma once
 
 #include "graph/graph.h"

@@ -327,7 +327,8 @@ Status StepBlock::fill(const Batch& batch, const Lists& lists, bool padded, bool
   if (size > buffer_.size()) {
     if (fed) return error(Code::kInternal, "a step's block grew to %zu bytes in a chain", size);
     buffer_.reset();
-    // Tables grow with their sequences: room for more, so that it is not taken anew step by step.
+    // Tables grow with their sequences: reserve more, so that they are not reallocated at each
+    // step.
     // And for as many rows like these as the engine wants room for, while that is little.
     const size_t more = size + size / 2;
     const auto times = static_cast<size_t>(engine.room_rows(rows_) / std::max<int64_t>(rows_, 1));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that changes from step to step and that operations read: tokens, positions, rows to select,
-// and where the sequences of the step lie. Put together in host memory, then copied to the engine's
-// in one piece, once a step; arguments of operations point there.
+// Everything that changes from step to step and that operations read: tokens, positions, rows to
+// select, and the locations of the step's sequences. It is assembled in host memory, then copied to
+// the engine in one piece, once a step; arguments of operations point there.
 #pragma once
 
 #include <cstddef>
@@ -27,12 +27,12 @@ class StepBlock {
     bool firsts = false;  // the first row of the sequence that each wanted row is of
   };
 
-  /// Takes the batch's rows and asks its caches where they lie; all is in engine memory when what
-  /// was enqueued so far has run. A row that stands for no token has token 0. `padded`: rows,
-  /// sequences and wanted rows are as many as Engine::step_rows() says; those that are added are
-  /// token 0 of no sequence. `fed`: the batch is as the one before, a row further on; results and
-  /// tokens stay as they are. kOutOfMemory, and what caches say; the block is then of no use until
-  /// the next fill().
+  /// Takes the batch's rows and asks its caches where they are; all is in engine memory when the
+  /// operations enqueued so far have run. A row without a token has token 0. `padded`: rows,
+  /// sequences and wanted rows are as many as Engine::step_rows() says; added rows are token 0 of
+  /// no sequence. `fed`: the batch equals the one before, advanced by one row; results and tokens
+  /// are kept. kOutOfMemory, and the errors of caches; the block is then unusable until the next
+  /// fill().
   Status fill(const Batch& batch, const Lists& lists, bool padded, bool fed, engine::Engine& engine,
               engine::Stream& stream);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention for a caller's own model: what it computes of its rows goes into the sequences' caches,
-// and comes back weighted, by the engine's operations and in any kind of cache. One object serves
-// one forward pass.
+// Attention for a caller's own model: it stores the model's keys and values in the sequences'
+// caches and attends to them, with the engine's operations and in any kind of cache. One object
+// serves one forward pass.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,12 @@ class CustomAttention {
                   const graph::AttentionSpec& spec, int32_t layers)
       : engine_(engine), batch_(batch), spec_(spec), seen_(static_cast<size_t>(layers)) {}
 
-  /// Keeps keys and values [T, G, K] of all rows, and writes [T, H, K] what they see: themselves
-  /// and what their sequences had before. kOutOfRange for a layer that is none, kInvalidArgument
-  /// for one that has been run; what caches and engine say.
+  /// Stores keys and values [T, G, K] of all rows, and writes [T, H, K], the result of attention to
+  /// these and the earlier entries of their sequences. kOutOfRange for an invalid layer,
+  /// kInvalidArgument for one that has been run; errors of caches and engine.
   Status run(int32_t layer, const float* q, const float* k, const float* v, float scale,
              float* out);
-  /// kModel naming a layer that was not run: its cache would hold anything.
+  /// kModel naming a layer that was not run: its cache would be undefined.
   [[nodiscard]] Status check_all_run() const;
 
  private:

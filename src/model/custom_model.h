@@ -17,8 +17,8 @@
 
 namespace gen::model {
 
-/// What the caller brings. A state is whatever a pointer says, never looked at here; null is one
-/// as good as any.
+/// The caller's functions. A state is an opaque pointer, never dereferenced here; null is as valid
+/// as any other.
 /// Threads: forward may be called from several at once, never with the same state.
 class CustomForward {
  public:
@@ -32,8 +32,8 @@ class CustomForward {
   virtual Result<void*> new_state() const = 0;
   virtual Result<void*> clone_state(const void* state) const = 0;
   /// Back to `n` positions; a state that has no more than that stays. Freed after a failure. Where
-  /// there is only copying, a state is copied before each pass over drafts, and replaced by its copy
-  /// where not all of them were right.
+  /// there is only copying, a state is copied before each pass over drafts, and replaced by its
+  /// copy where not all of them were right.
   virtual Status truncate_state(void* state, int32_t n) const = 0;
   virtual void free_state(void* state) const noexcept = 0;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a batch's tracer is told of a model that is a function of the caller's: one operation for a
-// call of the function, and the same two for each attention as of any model. What the function
-// computes by itself is not known; keys, values and queries come from outside.
+// The operations that a batch's tracer sees of a custom model: one for a call of the function, and
+// the usual two for each attention. The function's own computation is unknown; keys, values and
+// queries come from outside.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace gen::model {
 
-/// Keys and values of a layer are about to be kept.
+/// Called before keys and values of a layer are stored.
 void trace_append(const graph::Batch& batch, const graph::AttentionSpec& spec, int32_t layer);
 
-/// Attention of a layer is about to begin.
+/// Called before attention of a layer.
 void trace_attention(const graph::Batch& batch, const graph::AttentionSpec& spec, int32_t layer,
                      const engine::OpCost& cost);
 
-/// A call has succeeded, in which each of so many layers was run. `hidden` is the width of
-/// features.
+/// Called after a successful call, in which each of that many layers was run. `hidden` is the width
+/// of features.
 void trace_forward(const graph::Batch& batch, const graph::AttentionSpec& spec, int32_t layers,
                    int32_t vocab, int32_t hidden);
 

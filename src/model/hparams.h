@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers that shape a transformer, read from a file's metadata and checked: whoever has
-// HParams may multiply them without fear. What all models share is here; how the blocks are made is
-// a list, one for each, which the architecture's own `read` fills (arch/registry.h).
+// The hyperparameters of a transformer, read from a file's metadata and checked, so that they can
+// be multiplied without overflow. This file has what all models share; the blocks are a list with
+// one element per block, which the architecture's own `read` fills (arch/registry.h).
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ struct RopeParams {
 enum class MixerKind : uint8_t {
   kNone,
   kAttention,  // with a cache layer of its own, or an earlier block's
-  kRecurrent,  // a recurrence of the family's, whose state stands for all that came before
+  kRecurrent,  // the family's recurrence, whose state summarises all earlier tokens
 };
 
 /// The experts of a block. The comments give keys, as those of RopeParams do.
@@ -89,7 +89,7 @@ struct HParams {
   int32_t vocab_size = 0;  // rows of token_embd.weight, set by the loader
 };
 
-/// Fills HParams but for the architecture's name. See arch/decoder_keys.h for what most share.
+/// Fills HParams except for the architecture's name. See arch/decoder_keys.h for common keys.
 using ReadHParams = std::function<Status(KeyReader& keys, HParams* hparams)>;
 
 /// Errors: kFormat for a missing key, a wrong type or a value outside its range, kUnsupported for

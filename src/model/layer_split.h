@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which layers of a model a device's engine runs and which the host's: the last ones and the end of
-// the model are on the device, so that rows go there once and only what they want comes back.
+// Which layers of a model run on a device's engine and which on the host's: the last ones and the
+// end of the model are on the device, so that rows are copied there once and only results are
+// copied back.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +32,7 @@ class LayerSplit {
   using Plan = std::shared_ptr<const graph::ExecutionPlan>;
   Result<Plan> compile_with(int32_t layers, const graph::CompileOptions& options) const;
   Result<Plan> compile_fitting(const graph::CompileOptions& options, int32_t* done) const;
-  /// The engine of each block and of what comes after them, of {device, host}.
+  /// The engine of each block and of what follows them, of {device, host}.
   [[nodiscard]] std::vector<int32_t> engine_of_block(int32_t layers) const;
   [[nodiscard]] bool fits(int32_t layers, const graph::CompileOptions& options) const;
   /// Of keys and values of a full context in float32, in the last `layers`.

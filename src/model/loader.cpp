@@ -176,7 +176,7 @@ class Loader {
     return traits;
   }
 
-  /// Names of models and authors may change, so general.* is left out but for the architecture.
+  /// Of general.* only the architecture counts, because names of models and authors may change.
   [[nodiscard]] uint64_t fingerprint() const {
     Checksum sum;
     const auto add_text = [&sum](std::string_view text) {

@@ -25,12 +25,12 @@ inline constexpr int32_t kFittingLayers = -2;
 
 struct LoadOptions {
   std::shared_ptr<engine::Engine> engine;  // required; kept by the model
-  /// Runs the first layers where the engine, a device's, runs `device_layers` of them only: the
-  /// last ones, and the end of the model. Kept by a model that needs it.
+  /// Runs the first layers if `engine`, a device's, runs only `device_layers` of them: the last
+  /// ones and the end of the model. Kept by a model that needs it.
   std::shared_ptr<engine::Engine> host;
-  /// kAllLayers; a number, of which what goes beyond the model's layers is all; or kFittingLayers:
-  /// as many as the device has memory for beside one sequence of float32 keys and values with its
-  /// context full, which may be none. Without a host all are on the engine.
+  /// kAllLayers; a number, which is capped at the number of layers; or kFittingLayers: as many as
+  /// fit in the device's memory beside one sequence of float32 keys and values with a full context,
+  /// possibly none. Without a host all are on the engine.
   int32_t device_layers = kAllLayers;
   int32_t max_seq_len = 0;                    // caps the file's context; 0 keeps it
   int32_t max_batch_rows = graph::kStepRows;  // rows a single forward accepts
@@ -41,8 +41,8 @@ struct LoadOptions {
   bool check_tensors = false;  // looks for NaN and infinity in every weight (reads all of them)
   /// Those that a file may name.
   arch::Architectures architectures = arch::architectures();
-  /// The file's bytes stay as long as the GgufFile does, so weights may point at them; the model
-  /// then keeps the GgufFile. False: everything is copied and the file may go after loading.
+  /// The file's bytes live as long as the GgufFile, so weights may point to them; the model then
+  /// keeps the GgufFile. False: everything is copied and the file may be closed after loading.
   bool lasting = true;
 };
 

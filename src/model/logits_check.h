@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every model looks at before it hands out logits.
+// The check of every model before it returns logits.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace gen::model {
 /// token that is never drawn.
 Status check_logits(const graph::Batch& batch, size_t vocab);
 
-/// The same for rows of `width` numbers that are no logits, of which -inf is none either.
+/// The same for rows of `width` numbers that are not logits; -inf is not allowed in them either.
 Status check_rows(const graph::Batch& batch, size_t width);
 
 }  // namespace gen::model

@@ -18,7 +18,7 @@
 
 namespace gen::model {
 
-/// Bytes of a model's name: what a saved session has room for, and a 0 behind it.
+/// Bytes of a model's name: as many as a saved session has room for, with a trailing 0.
 inline constexpr size_t kMaxModelName = 31;
 
 struct ModelTraits {
@@ -30,20 +30,21 @@ struct ModelTraits {
   int32_t num_kv_heads = 0;                   // G, the most of a layer
   int32_t head_dim = 0;                       // K, the most of a layer
   int32_t hidden = 0;                         // D
-  int32_t result = 0;                         // width of what is no logits; 0: rows give logits
+  int32_t result = 0;                         // width of results other than logits; 0: logits
   int32_t max_batch_rows = graph::kStepRows;  // rows a single forward accepts
-  int32_t prompt_rows = 0;                    // that a pass had better have; 0: it does not matter
+  int32_t prompt_rows = 0;                    // rows that a pass should preferably have; 0: any
   int32_t max_batch_sequences = std::numeric_limits<int32_t>::max();
-  int32_t eos = -1;  // ends a text beside those of the tokenizer; -1 for none
+  int32_t eos = -1;  // ends a text, too, beside those of the tokenizer; -1: none
   bool can_truncate = true;
-  bool can_keep_some = true;  // states can do without rows that were guessed wrong
-  bool can_shift = true;      // caches know how keys tell positions
+  bool can_keep_some = true;  // states can drop rows of rejected drafts
+  bool can_shift = true;      // caches know how keys encode positions
   bool can_branch = true;     // rows may have parents (graph::Batch)
-  int32_t max_best = 0;       // tokens that rows may want, where that is cheaper than all logits
-  bool multi_step = false;    // takes Batch::multi_steps, which saves waiting for the host
-  bool rules_best = false;    // they may have masks, tokens aside and mass, for the same reason
-  /// Of the tensors, samples of their weights, and the metadata that the computation reads: tells
-  /// whether a saved session is this model's.
+  int32_t max_best = 0;       // best tokens that a row may want, where that is cheaper than all
+                              // logits
+  bool multi_step = false;    // takes Batch::multi_steps, which avoids waits for the host
+  bool rules_best = false;    // they may have masks, excluded tokens and mass, for the same reason
+  /// A checksum of the tensors, samples of their weights, and the metadata that the computation
+  /// reads: tells whether a saved session belongs to this model.
   uint64_t fingerprint = 0;
 };
 
@@ -52,36 +53,36 @@ class Model {
  public:
   virtual ~Model() = default;
   [[nodiscard]] virtual const ModelTraits& traits() const noexcept = 0;
-  /// What a cache for this model is built from: a layer for each block that keeps keys and values,
-  /// which need not be all of them.
+  /// The layers of a cache for this model: one for each block that keeps keys and values, which
+  /// need not be all of them.
   [[nodiscard]] virtual std::span<const cache::LayerShape> layer_shapes() const noexcept = 0;
-  /// The memory that each of these layers must lie in; empty where any that the model's engine
-  /// reaches will do, which is so unless layers run on several engines.
+  /// The memory of each of these layers; empty if any memory that the model's engine reaches will
+  /// do, which is so unless layers run on several engines.
   [[nodiscard]] virtual std::span<engine::EngineMemory* const> layer_memories() const noexcept {
     return {};
   }
-  /// Null for models whose whole state is the KV cache.
+  /// Null for models whose only state is the KV cache.
   virtual Result<std::unique_ptr<cache::SequenceState>> new_sequence_state() const = 0;
-  /// Runs the rows and writes what they want, in row order. Caches hold the planned rows but are
-  /// not committed, nor are states, whose plans are to be dropped after a failure. Errors:
+  /// Runs the rows and writes the results they want, in row order. Caches hold the planned rows but
+  /// are not committed, nor are states, whose plans must be dropped after a failure. Errors:
   /// kOutOfRange for a token or position outside the model, kInvalidArgument for an inconsistent
   /// batch, kCancelled, kModel when logits are NaN or +inf (naming row and token).
   virtual Status forward(const graph::Batch& batch) const = 0;
-  /// A model of the first `n` layers and the end of this one, which shares its weights; it may
-  /// outlive this one. kInvalidArgument for n outside [1, layers), kUnsupported for models without
-  /// layers to leave out.
+  /// A model of the first `n` layers and the end of this one, which shares its weights and may
+  /// outlive it. kInvalidArgument for n outside [1, layers), kUnsupported for models that cannot
+  /// leave out layers.
   virtual Result<std::shared_ptr<const Model>> first_layers(int32_t n) const {
     return error(Code::kUnsupported, "model %.40s has no exit after layer %d",
                  traits().architecture.c_str(), n);
   }
-  /// A model of the same layers and weights without its head, whose rows answer with hidden states
-  /// or means of them; it may outlive this one. kUnsupported for models that name none.
+  /// A model with the same layers and weights but without a head, whose rows give hidden states or
+  /// means of them; it may outlive this one. kUnsupported for models without named hidden states.
   virtual Result<std::shared_ptr<const Model>> hidden_rows(graph::RowEnd) const {
     return error(Code::kUnsupported, "model %.40s gives no hidden states",
                  traits().architecture.c_str());
   }
-  /// Memory by key: "weights", "workspace", "mapped"; "stream" is what one token reads of the
-  /// weights.
+  /// Memory by key: "weights", "workspace", "mapped"; "stream" is the bytes of weights read per
+  /// token.
   virtual Result<size_t> memory(std::string_view key) const = 0;
 };
 

@@ -21,19 +21,20 @@ struct OpenOptions {
   int32_t device = 0;
   int32_t device_layers = kAllLayers;                     // LoadOptions::device_layers
   int32_t threads = 0;                                    // 0: one per usable CPU
-  std::shared_ptr<ThreadPool> pool;                       // in place of threads of its own
+  std::shared_ptr<ThreadPool> pool;                       // instead of threads of its own
   std::shared_ptr<Allocator> allocator;                   // null: the system's
   std::shared_ptr<const engine::GpuTable> gpu_allocator;  // EngineOptions::gpu_allocator
   bool repack = true;                                     // EngineOptions::repack
   bool dry_run = false;                                   // for estimates; EngineOptions::dry_run
-  int32_t max_seq_len = 0;                                // 0: the model's own, which is the most
+  int32_t max_seq_len = 0;                                // 0: the model's own, which is the
+                                                          // maximum
   bool lock = false;                                      // LoadOptions::lock
   bool check_tensors = false;
   std::function<bool(double)> progress;  // LoadOptions::progress
   bool lasting = true;                   // LoadOptions::lasting
 };
 
-/// Members are destroyed from the bottom up, each before what it stands on.
+/// Members are destroyed from the bottom up, each before those it depends on.
 struct OpenModel {
   std::shared_ptr<Allocator> allocator;  // null: the system's
   std::shared_ptr<ThreadPool> pool;
@@ -46,14 +47,14 @@ struct OpenModel {
   [[nodiscard]] Allocator& memory() const noexcept {
     return allocator != nullptr ? *allocator : system_allocator();
   }
-  /// Of `options`, but for what is loaded.
+  /// Makes what `options` ask for, except the model and its tokenizer.
   Status start(const OpenOptions& options);
 };
 
 /// Loads the file's model and its tokenizer, which it must have. kInvalidArgument for threads
-/// beside a pool and for a number of device layers on a backend without devices, kOutOfRange for a
-/// device or a context that there is not, kFormat without a tokenizer; kIo if the file changed
-/// meanwhile; what engines and load_model say.
+/// together with a pool and for a number of device layers on a backend without devices, kOutOfRange
+/// for a device that does not exist or a context above the model's, kFormat without a tokenizer;
+/// kIo if the file changed meanwhile; the errors of engines and load_model.
 Status open_model(std::shared_ptr<const gguf::GgufFile> file, const OpenOptions& options,
                   OpenModel* out);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences of different lengths as a rectangle, for models of the caller's that want one.
+// Sequences of different lengths as a rectangle, for the caller's models that need one.
 #pragma once
 
 #include <cstddef>

@@ -48,15 +48,14 @@ class PlanModel final : public Model {
   [[nodiscard]] graph::CompileOptions on_these_weights() const;
   /// A model of a graph that is made of this one's.
   Result<std::shared_ptr<const Model>> with(graph::Graph graph, ModelTraits traits) const;
-  /// For rows that have adapters: made when the first does, and again when
-  /// some are of a higher rank.
+  /// For rows with adapters: made when the first adapter is, and again for one of a higher rank.
   Result<Plan> adapter_plan(int32_t rank) const;
 
   ModelTraits traits_;
   std::shared_ptr<const void> source_;  // outlives plan_
   size_t mapped_bytes_;
   std::shared_ptr<const graph::ExecutionPlan> plan_;
-  mutable graph::WorkspacePool workspaces_;  // synchronised by itself
+  mutable graph::WorkspacePool workspaces_;  // synchronises itself
   std::shared_ptr<const graph::Graph> graph_;
   std::vector<engine::EngineMemory*> layer_memories_;  // of plans on several engines
   mutable std::mutex mutex_;

@@ -21,13 +21,13 @@ struct QuantRecipe {
   uint32_t file_type;  // general.file_type
 };
 
-/// nullptr for a name that is none.
+/// nullptr for an unknown name.
 const QuantRecipe* find_recipe(std::string_view name) noexcept;
 /// All names, "F32, F16, …", for messages.
 std::string recipe_names();
 
 /// A line for each pair of types where rows could not be stored as the recipe says: which tensors,
-/// what they become and why.
+/// their type instead and why.
 std::vector<std::string> misfits(const QuantRecipe& recipe, const gguf::GgufFile& file);
 
 /// What a recipe makes of the tensors of one file.
@@ -35,9 +35,9 @@ class TypeChooser {
  public:
   TypeChooser(const QuantRecipe& recipe, const gguf::GgufFile& file);
 
-  /// Vectors become F32 and matrices what the recipe says, or the nearest type that rows of their
-  /// length can be stored as. What is not a weight (integers, F64) stays as it is, and so do types
-  /// without a codec, which the caller must refuse.
+  /// Vectors become F32. Matrices get the recipe's type, or the nearest type that can store rows of
+  /// their length. Tensors that are not weights (integers, F64) are kept, and so are types without
+  /// a codec, which the caller must refuse.
   [[nodiscard]] DType choose(const gguf::TensorInfo& tensor) const;
   /// What the recipe says, whether or not rows of that length can be stored so.
   [[nodiscard]] DType wanted(const gguf::TensorInfo& tensor) const;

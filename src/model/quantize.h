@@ -13,13 +13,12 @@
 
 namespace gen::model {
 
-/// Writes all of the new file to `out` and leaves finishing it to the caller. The bytes depend on
-/// the model and the recipe alone, not on the number of threads. Metadata is kept, but for the file
-/// type and version of quantisation, which are set, and what says that the model was split. The
-/// file type is the recipe's, also where rows do not fit its types: a warning in the log says so.
-/// `progress` is called on this thread with 0..1, ascending; false cancels.
-/// Errors: kIo; kFormat for a weight that is not finite; kUnsupported for a type without a codec;
-/// kCancelled.
+/// Writes all of the new file to `out`; the caller finishes it. The bytes depend only on the model
+/// and the recipe, not on the number of threads. Metadata is kept, except that file type and
+/// version of quantisation are set, and keys of a split model are dropped. The file type is the
+/// recipe's even if rows do not fit its types: a warning in the log says so. `progress` is called
+/// on this thread with 0..1, ascending; false cancels. Errors: kIo; kFormat for a weight that is
+/// not finite; kUnsupported for a type without a codec; kCancelled.
 Status quantize(const gguf::GgufFile& file, const QuantRecipe& recipe, ThreadPool& pool,
                 const std::function<bool(double)>& progress, NewFile& out);
 

@@ -24,10 +24,9 @@ class Weights {
   Weights(const gguf::GgufFile& file, bool lasting) : file_(file), lasting_(lasting) {}
 
   [[nodiscard]] bool has(std::string_view name) const;
-  /// A matrix of `rows` outputs by `cols` inputs, with its scale where the file has one number
-  /// beside it: "w.scale" or "w.weight.scale" beside "w.weight". Scales of inputs are passed over:
-  /// they serve those that round inputs to 4 bits. After a mistake a matrix of that shape without
-  /// data.
+  /// A matrix of `rows` outputs by `cols` inputs, with its scale if the file has a number for it:
+  /// "w.scale" or "w.weight.scale" beside "w.weight". Scales of inputs are ignored: they are for
+  /// programs that round inputs to 4 bits. After an error a matrix of that shape without data.
   engine::WeightSource matrix(const std::string& name, int64_t rows, int64_t cols);
   /// Rows [first, first + n) of a matrix of `total`, where a file has several as one.
   engine::WeightSource rows(const std::string& name, int64_t total, int64_t first, int64_t n,
@@ -36,8 +35,8 @@ class Weights {
   /// one piece behind the other: a copy, which lives as long as this object.
   engine::WeightSource rows_of_each(const std::string& name, int64_t count, int64_t total,
                                     int64_t first, int64_t n, int64_t cols);
-  /// `count` matrices of `rows` by `cols`, one behind the other. Numbers beside them are not known
-  /// yet: a file that has such is refused.
+  /// `count` matrices of `rows` by `cols`, one after the other. Scales for them are not supported
+  /// yet: a file with such scales is refused.
   engine::WeightSource stack(const std::string& name, int64_t count, int64_t rows, int64_t cols);
   /// Rows [first, first + n) of each matrix of such a stack.
   engine::WeightSource stack_rows(const std::string& name, int64_t count, int64_t total,
@@ -52,7 +51,7 @@ class Weights {
   }
   /// Of `count` such vectors, one behind the other.
   std::vector<float> optional_vector(const std::string& name, int64_t size, int64_t count);
-  /// Names a tensor that other models of the family use and this one does not need.
+  /// Names a tensor that other models of the family use but this one does not need.
   void ignore(std::string_view name) { used_.insert(std::string(name)); }
 
   /// Errors: kFormat for a tensor that is missing or has another shape, kUnsupported for an element

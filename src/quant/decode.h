@@ -26,7 +26,7 @@ constexpr float e8m0_to_f32(int exponent) noexcept {
   return std::bit_cast<float>(bits);
 }
 
-/// The float that the d of a block stands for.
+/// The float value of a block's d.
 constexpr float scale_to_f32(const Traits& traits, uint16_t d) noexcept {
   return traits.scale == ScaleKind::kE8M0 ? e8m0_to_f32(d & 255) : f16_to_f32(d);
 }

@@ -18,12 +18,12 @@ namespace gen::quant {
 /// Threads: all functions are pure.
 struct Format {
   DType type;
-  /// Writes the n floats that `blocks` stand for.
+  /// Writes the n floats of `blocks`.
   void (*decode)(const std::byte* blocks, float* out, int64_t n);
-  /// Writes the blocks that stand for n finite floats. Magnitudes beyond the format saturate.
+  /// Writes the blocks of n finite floats. Magnitudes beyond the format saturate.
   void (*encode)(const float* x, std::byte* blocks, int64_t n);
-  /// Takes one block apart; nullptr for plain types. Writes the codes of the block's elements and
-  /// what the type has of the other parts, and leaves the rest of `parts` as it was.
+  /// Splits one block into its parts; nullptr for plain types. Writes the codes of the block's
+  /// elements and the other parts that the type has, and leaves the rest of `parts` unchanged.
   void (*unpack)(const std::byte* block, BlockParts& parts);
 };
 

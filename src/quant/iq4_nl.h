@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// IQ4_NL: 32 weights of 4 bits with one scale; the codes stand for uneven levels, closer to each
-// other near zero, where most weights are. 4.5 bits per weight.
+// IQ4_NL: 32 weights of 4 bits with one scale; the codes denote uneven levels, closer to each other
+// near zero, where most weights are. 4.5 bits per weight.
 #pragma once
 
 #include <cstddef>

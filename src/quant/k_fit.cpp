@@ -135,8 +135,8 @@ Fit RunFit::best() const {
   return best;
 }
 
-// For twice an offset level, cut to an integer: the nearest code of a table. Borders between codes
-// are halves, so that nothing is lost by the cut.
+// For twice an offset level, truncated to an integer: the nearest code of a table. Borders between
+// codes are halves, so the truncation loses nothing.
 template <size_t kSize>
 constexpr std::array<uint8_t, kSize> nearest_codes(const uint8_t (&values)[16]) {
   std::array<uint8_t, kSize> nearest = {};
@@ -206,7 +206,7 @@ auto with_levels(const Traits& traits, Function&& function) {
   return function(Levels<CodeTable::kNone>(traits));
 }
 
-// The best scale for levels that a first scale gives, and what it gains.
+// The best scale for the levels of a first scale, and its gain.
 struct Gain {
   float scale = 0.0F;
   float gain = -1.0F;
@@ -278,7 +278,7 @@ float error_with_scale(const SomeLevels& levels, const float* x, int n, float sc
   return sum;
 }
 
-// The scale of a run in units of d: the one nearest to `wanted`, or one beside it that rounds
+// The scale of a run in units of d: the one nearest to `wanted`, or an adjacent one that rounds
 // better.
 int round_scale(const Traits& traits, int top, const float* x, float d, float wanted) {
   const int near = round_within(wanted * inverse_or_zero(d), -top, top - 1);
@@ -333,7 +333,7 @@ void fit_with_minima(const Traits& traits, int top, const float* x, BlockParts& 
     const RunFit run(x + s * traits.run, traits.run, top_code);
     const int near_scale = round_within(fits[s].scale * inverse_or_zero(d), 0, top);
     const int near_minimum = round_within(fits[s].minimum * inverse_or_zero(dmin), 0, top);
-    // A scale and a minimum are rounded together: what one misses the other can make up for.
+    // A scale and a minimum are rounded together: one can compensate for the error of the other.
     int scale = near_scale;
     int minimum = near_minimum;
     float least = run.error_of(d * static_cast<float>(scale), dmin * static_cast<float>(minimum));

@@ -13,7 +13,7 @@ namespace gen::quant {
 
 float kv_fp8_scale(const float* x, size_t n) noexcept {
   const float scale = kv_largest(x, n) / kE4m3Max;
-  // One NaN for all: machines differ in what a division makes of one.
+  // A canonical NaN: machines differ in the NaN of a division.
   return std::isnan(scale) ? std::numeric_limits<float>::quiet_NaN() : scale;
 }
 

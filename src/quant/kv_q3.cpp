@@ -17,7 +17,8 @@ namespace {
 constexpr int kRounds = 8;
 constexpr float kLargest = 65504.0F;
 
-// Four numbers at once, as every machine of ours can; gcc does not find them by itself.
+// Four numbers at once, which every supported machine can process: gcc does not vectorise this code
+// by itself.
 using Floats [[gnu::vector_size(16)]] = float;
 using Ints [[gnu::vector_size(16)]] = int32_t;
 constexpr size_t kLanes = 4;

@@ -15,14 +15,13 @@
 namespace gen::quant {
 
 inline constexpr size_t kKvQ3Centroids = 8;
-/// Most elements of a group.
+/// Maximum elements of a group.
 inline constexpr size_t kKvQ3Group = 256;
 
 constexpr size_t kv_q3_bytes(size_t n) noexcept { return (3 * n + 7) / 8; }
 
-/// n in [1, kKvQ3Group]. Infinities are kept as 65504 with their sign; a NaN is taken for 0.
-/// Fills centroids[8], ascending binary16, and codes[kv_q3_bytes(n)]; bits after the
-/// last index are 0.
+/// n in [1, kKvQ3Group]. Infinities are stored as 65504 with their sign; a NaN counts as 0. Fills
+/// centroids[8], ascending binary16, and codes[kv_q3_bytes(n)]; bits after the last index are 0.
 void kv_q3_encode(const float* x, size_t n, uint16_t* centroids, uint8_t* codes) noexcept;
 void kv_q3_decode(const uint16_t* centroids, const uint8_t* codes, size_t n, float* x) noexcept;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the codecs of keys and values with one scale share.
+// The common part of the key and value codecs with one scale.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace gen::quant {
 
-/// The largest magnitude of n finite numbers. Magnitudes are compared by their bits, which order
-/// alike, since compilers make vectors of integers where they would not of floats.
+/// The largest magnitude of n finite numbers. Magnitudes are compared by their bits, which have the
+/// same order, because compilers vectorise integers where they would not vectorise floats.
 inline float kv_largest(const float* x, size_t n) noexcept {
   int32_t largest = 0;
   for (size_t i = 0; i < n; ++i) {
@@ -20,7 +20,7 @@ inline float kv_largest(const float* x, size_t n) noexcept {
   return std::bit_cast<float>(largest);
 }
 
-/// Calls put(i, x[i] / scale) for each element; scale > 0. It multiplies by the inverse, save for
+/// Calls put(i, x[i] / scale) for each element; scale > 0. It multiplies by the inverse, except for
 /// scales so small that the inverse overflows.
 template <typename F>
 void kv_scaled(const float* x, size_t n, float scale, F&& put) noexcept {

@@ -14,7 +14,7 @@ namespace gen::quant {
 namespace {
 
 constexpr Traits kTrait = *find_traits(DType::kMXFP4);
-constexpr int kLargestExponent = 252;  // level 12 stands for 1.5 * 2^127
+constexpr int kLargestExponent = 252;  // level 12 means 1.5 * 2^127
 
 // Rounds 32 weights with the scale of `exponent`; returns the squared error.
 double round_with(int exponent, const float* x, uint8_t* codes) {
@@ -38,7 +38,7 @@ Mxfp4Block encode_block(const float* x) {
   const double error = round_with(exponent, x, codes);
   block.e = static_cast<uint8_t>(exponent);
   pack_halves(codes, 16, block.qs);
-  // One more would stand for infinities.
+  // A larger exponent would give infinities.
   if (exponent < kLargestExponent && round_with(exponent + 1, x, codes) < error) {
     block.e = static_cast<uint8_t>(exponent + 1);
     pack_halves(codes, 16, block.qs);

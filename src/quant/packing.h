@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How codes of a few bits lie in bytes, as several types share it, and the walk from block to
-// block. Blocks lie at any address, so they are copied, never pointed to.
+// Packing of codes of a few bits into bytes, as several types share it, and iteration over blocks.
+// Blocks may be unaligned, so they are copied, never accessed through pointers.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ inline void unpack_halves(const uint8_t* bytes, int count, uint8_t* codes) noexc
   }
 }
 
-/// The other way; of codes of more bits, the low 4.
+/// The inverse; of codes of more bits, the low 4.
 inline void pack_halves(const uint8_t* codes, int count, uint8_t* bytes) noexcept {
   for (int i = 0; i < count; ++i) {
     bytes[i] = static_cast<uint8_t>((codes[i] & 15) | ((codes[i + count] & 15) << 4));
@@ -52,7 +52,7 @@ inline void add_quarters(const uint8_t* bytes, int shift, uint8_t* codes) noexce
   }
 }
 
-/// The other way: takes the 2 bits above `shift` of each code.
+/// The inverse: takes the 2 bits above `shift` of each code.
 inline void pack_quarters(const uint8_t* codes, int shift, uint8_t* bytes) noexcept {
   for (int i = 0; i < 32; ++i) {
     int byte = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plain formats. Elements are copied byte-wise, because files align them as they like.
+// The plain formats. Elements are copied byte-wise, because files may align them in any way.
 #include "quant/plain.h"
 
 #include <algorithm>

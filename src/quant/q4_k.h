@@ -31,7 +31,7 @@ struct ScaleMin {
   uint8_t minimum;
 };
 ScaleMin q4_k_scale_min(const uint8_t* packed, int s) noexcept;
-/// Takes the eight scales and minima from `packed` to `parts`, and back.
+/// Unpacks the eight scales and minima from `packed` to `parts`, and packs them.
 void unpack_scale_mins(const uint8_t* packed, BlockParts& parts) noexcept;
 void pack_scale_mins(const BlockParts& parts, uint8_t* packed) noexcept;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the encoders share: rounding to binary16 and to integers, and the encoding of a block of 32
-// by rounding to nearest. Fits that search are in k_fit.h.
+// The common part of the encoders: rounding to binary16 and to integers, and the encoding of a
+// block of 32 by rounding to nearest. Fits that search are in k_fit.h.
 #pragma once
 
 #include <algorithm>
@@ -37,8 +37,8 @@ inline float inverse_or_zero(float scale) noexcept {
 }
 
 /// Nearest integer (ties to even) within [low, high], as a float; NaN gives `low`. The limits are
-/// below 2^22: adding 1.5 * 2^23 then leaves no room for a fraction. Compilers make vectors of this
-/// where they would call a function for std::nearbyint.
+/// below 2^22: adding 1.5 * 2^23 then leaves no room for a fraction. Compilers vectorise this where
+/// they would call a function for std::nearbyint.
 inline float round_float_within(float x, float low, float high) noexcept {
   const float raised = x > low ? x : low;
   const float limited = raised < high ? raised : high;
@@ -64,7 +64,7 @@ inline uint16_t round_signed(const float* x, int zero, uint8_t* codes) noexcept 
 inline void round_between(const float* x, int top, uint16_t* d, uint16_t* m,
                           uint8_t* codes) noexcept {
   const auto [least, most] = std::minmax_element(x, x + 32);
-  // Divided one by one, since the width of two huge weights would overflow.
+  // Divided separately, because the difference of two huge weights would overflow.
   *d = scale_to_f16(*most / static_cast<float>(top) - *least / static_cast<float>(top));
   *m = scale_to_f16(*least);
   const float inverse = inverse_or_zero(f16_to_f32(*d));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantised types seen alike: codes of a few bits, runs that share a scale, blocks. Whoever repacks
-// or multiplies weights (engines) works from these facts and from BlockParts, so that a type adds
-// its codec file and a row here, and no kernel of its own. Read next: format.h.
+// A uniform description of quantised types: codes of a few bits, runs that share a scale, blocks.
+// Engines repack and multiply weights using only these facts and BlockParts, so a type adds its
+// codec file and a row here, but no kernel of its own. Read next: format.h.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace gen::quant {
 
-/// Sixteen values that codes of 4 bits stand for, each with the type's zero added.
+/// Sixteen values of 4-bit codes, each with the type's zero added.
 /// kNonLinear: IQ4_NL and IQ4_XS, -127 to 113, plus 128. kE2M1: MXFP4, twice the value of a float
 /// with 2 bits of exponent and 1 of mantissa, plus 16.
 enum class CodeTable : int32_t { kNone, kNonLinear, kE2M1 };
@@ -64,8 +64,8 @@ constexpr const Traits* find_traits(DType type) noexcept {
   return nullptr;
 }
 
-/// One block taken apart. Blocks of 32 have no scales or minima; d and dmin are binary16, except
-/// that kE8M0 puts its exponent in d. Of blocks of 32 with minima, dmin is m.
+/// One block split into its parts. Blocks of 32 have no scales or minima; d and dmin are binary16,
+/// except that kE8M0 puts its exponent in d. For blocks of 32 with minima, dmin is m.
 struct BlockParts {
   uint8_t codes[256];  // in the order of the elements
   uint16_t d;

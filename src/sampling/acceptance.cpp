@@ -11,8 +11,8 @@
 namespace gen::sampling {
 namespace {
 
-/// The first of `n` places whose cumulated share exceeds `uniform`; the last one of a weight above
-/// zero where rounding leaves none, `n` where there is no weight.
+/// The first of `n` indices whose cumulated share exceeds `uniform`; the last one with a positive
+/// weight if rounding leaves none, `n` if all weights are 0.
 template <typename Weight>
 size_t place_by(size_t n, Weight weight, double uniform) noexcept {
   double total = 0.0;
@@ -89,7 +89,7 @@ int32_t accept_or_draw(std::span<const Candidate> candidates, const Proposal& pr
         return std::max(0.0, candidates[i].weight / p_total - q_of(candidates[i].token));
       },
       draws);
-  // Nothing is left where p and q are equal but for rounding.
+  // Nothing is left if p and q are equal except for rounding.
   if (place == candidates.size()) {
     place = place_by(
         candidates.size(), [&](size_t i) { return candidates[i].weight; }, draws);
@@ -137,7 +137,7 @@ Status accept_tokens(std::span<const int32_t> draft, std::span<const float> draf
         if (said == vocab)
           said = place_by(
               vocab, [&](size_t t) { return double{p[t]}; }, uniform);
-        // A guess that was refused, drawn all the same, ends the proposal as any other does.
+        // A rejected guess that is drawn again ends the proposal like any other token.
         out->push_back(static_cast<int32_t>(said));
         return {};
       }

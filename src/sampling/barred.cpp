@@ -20,7 +20,7 @@ void apply_barred(std::span<const int32_t> tokens, std::span<float> logits, RowP
   }
   peaks->refresh(logits);
   if (peaks->max() != kOut) return;
-  // Backwards, since a token may be there twice.
+  // Backwards, because a token may occur twice.
   while (edits->size() > before) {
     const LogitEdit& edit = edits->back();
     logits[static_cast<size_t>(edit.token)] = edit.before;

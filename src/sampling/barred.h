@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stage that takes out tokens that may come later, but not yet: what ends a text, before it is
-// as long as was asked for.
+// The stage that suppresses tokens for now: those that end a text before its minimum length.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@
 
 namespace gen::sampling {
 
-/// Sets the logits of `tokens` to -inf and notes them in `edits`, unless nothing would be left:
+/// Sets the logits of `tokens` to -inf and records them in `edits`, unless no token would be left:
 /// then nothing changes. Tokens outside the row are ignored; `peaks` are those of the row, before
 /// and after.
 void apply_barred(std::span<const int32_t> tokens, std::span<float> logits, RowPeaks* peaks,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tokens that are still possible, between the stages of the chain.
+// The remaining tokens, between the stages of the chain.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace gen::sampling {
 
-/// `weight` is exp((logit - max) / temperature): the best token weighs 1, and no stage needs
+/// `weight` is exp((logit - max) / temperature): the best token has weight 1, and no stage needs
 /// normalised probabilities.
 struct Candidate {
   int32_t token = 0;

@@ -23,12 +23,12 @@ constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
 bool cuts(double p) noexcept { return p > 0.0 && p < 1.0; }
 
-/// Min-p cuts by the largest logit alone: no stage before it asks for all the weight.
+/// Min-p can filter by the largest logit alone: no stage before it needs the total weight.
 bool min_p_bars(const SamplingParams& params) noexcept {
   return params.min_p > 0.0 && !cuts(params.typical_p) && !cuts(params.top_p);
 }
 
-/// Top-p cuts the whole row.
+/// Whether top-p filters the whole row.
 bool mass_cuts(const SamplingParams& params) noexcept {
   return params.top_k <= 0 && !cuts(params.typical_p) && cuts(params.top_p);
 }
@@ -45,10 +45,10 @@ Result<Choice> Chain::sample(std::span<float> logits, std::span<const int32_t> s
 
   const size_t bad = peaks_.read(logits);
   GEN_TRY(check_read(logits, row, bad, peaks_.max()));
-  // The sum costs more than all the rest, so it is left out where nobody asked for it.
+  // The sum costs more than everything else, so it is omitted unless asked for.
   const double log_sum = reports ? log_sum_exp(logits, peaks_.max()) : 0.0;
   if (reports) top_logprobs(logits, log_sum, params_->logprobs, &scratch_, &top_);
-  // Of the model's own logits, before anything is done to them.
+  // Of the model's own logits, before any edit.
   const bool by_sigma = draws && params_->top_n_sigma > 0.0;
   const double deviation = by_sigma ? logit_deviation(logits) : 0.0;
   edits_.clear();
@@ -92,7 +92,7 @@ bool Chain::only_best() const noexcept {
   return !edits() && !(params_->temperature > 0.0) && params_->logprobs < 0;
 }
 
-// Mass is of the logits that are left, and log-probabilities are of the model's own.
+// Mass is that of the edited logits, and log-probabilities are those of the model's own.
 ShortRowNeed Chain::short_row(bool edited, bool masked) const noexcept {
   const bool reports = params_->logprobs >= 0;
   const bool draws = params_->temperature > 0.0;
@@ -115,7 +115,7 @@ ShortRowNeed Chain::short_row(bool edited, bool masked) const noexcept {
   return need;
 }
 
-// No stage looks at other tokens than the draw itself does.
+// Whether no stage filters tokens before the draw.
 bool Chain::draws_from_all() const noexcept {
   const SamplingParams& params = *params_;
   return params.temperature > 0.0 && params.top_k <= 0 && !cuts(params.typical_p) &&
@@ -146,7 +146,7 @@ void Chain::list_edited(std::span<const int32_t> said, size_t vocab, const Furth
       *tokens, [vocab](int32_t token) { return token < 0 || static_cast<size_t>(token) >= vocab; });
 }
 
-// As edit(), of the tokens aside alone; they become candidates.
+// As edit(), only for the tokens aside, which become candidates.
 void Chain::edit_aside(const ShortRow& best, size_t n, std::span<const int32_t> said,
                        const TokenMask* mask, const Further& further) {
   aside_.resize(n);
@@ -170,12 +170,12 @@ void Chain::edit_aside(const ShortRow& best, size_t n, std::span<const int32_t> 
   for (const int32_t token : best.aside) {
     float& logit = aside_[static_cast<size_t>(token)];
     if (logit != kNothing) candidates_.push_back({token, logit});
-    logit = kNothing;  // it may come again
+    logit = kNothing;  // it may occur again
   }
 }
 
-// The candidates are all tokens that may be chosen where none but those of the row and aside can be
-// at least the bar: the others are no larger than the row's last.
+// Requires that only tokens of the row and aside can reach the bar, because the others are no
+// larger than the row's last: the candidates are then all tokens that may be chosen.
 Result<Choice> Chain::sample_short(const ShortRow& best, size_t n, std::span<const int32_t> said,
                                    uint64_t step, int64_t row, const TokenMask* mask,
                                    const Further& further) {
@@ -185,7 +185,7 @@ Result<Choice> Chain::sample_short(const ShortRow& best, size_t n, std::span<con
   }
   if (!best.aside.empty()) edit_aside(best, n, said, mask, further);
   Choice choice;
-  if (candidates_.empty()) {  // what is barred may come all the same, and errors say why
+  if (candidates_.empty()) {  // barred tokens may be drawn after all, and errors explain why
     if (best.aside.empty() && mask == nullptr) return all_impossible(row, n);
     return choice;
   }
@@ -213,7 +213,7 @@ Result<Choice> Chain::sample_short(const ShortRow& best, size_t n, std::span<con
   const float last = best.logits.back();
   if (last != kNothing && last >= bar && !mass_cuts(*params_)) return choice;
   std::erase_if(candidates_, [bar](const Candidate& one) { return one.logit < bar; });
-  // Sums go by token, as in a whole row.
+  // Sums are taken in token order, as in a whole row.
   std::sort(candidates_.begin(), candidates_.end(),
             [](const Candidate& a, const Candidate& b) { return a.token < b.token; });
   if (!cut_short(best, top.logit, step)) return choice;
@@ -222,8 +222,8 @@ Result<Choice> Chain::sample_short(const ShortRow& best, size_t n, std::span<con
   return choice;
 }
 
-// False where the row does not say which candidates top-p keeps. What is not in it weighs no more
-// than its last: what is kept is decided as long as all of that weighs more.
+// False if the row does not determine which candidates top-p keeps. Tokens outside the row weigh no
+// more than its last, so the kept ones are determined as long as all of them weigh more.
 bool Chain::cut_short(const ShortRow& best, float max, uint64_t step) {
   if (!mass_cuts(*params_)) {
     cut_candidates(max, step);
@@ -243,7 +243,7 @@ bool Chain::cut_short(const ShortRow& best, float max, uint64_t step) {
   return true;
 }
 
-// The token is in the part that the sums of all parts say.
+// The sums of all parts determine the part that contains the token.
 Choice Chain::draw_from_part(const ShortRow& best, uint64_t step) {
   Choice choice;
   const double target = draw_place(step) * mass_total(best.mass);
@@ -261,7 +261,7 @@ Choice Chain::draw_from_part(const ShortRow& best, uint64_t step) {
   return choice;
 }
 
-// As sample() does. Nothing is edited where it does.
+// As sample() does. Nothing is edited in that case.
 void Chain::report(const ShortRow& best, Choice* choice) {
   if (params_->logprobs < 0) return;
   const double log_sum = log_sum_exp(best.logits.front(), mass_total(best.mass));
@@ -281,7 +281,7 @@ void Chain::report(const ShortRow& best, Choice* choice) {
   choice->top = top_;
 }
 
-// Keeps nothing, so that the commonest setting costs one pass and no memory.
+// Stores nothing, so that the most common setting costs one pass and no memory.
 Result<Choice> Chain::greedy(std::span<const float> logits, int64_t row) {
   float max = 0.0F;
   size_t bad = 0;
@@ -319,14 +319,14 @@ Status Chain::edit(std::span<float> logits, std::span<const int32_t> said,
                static_cast<long long>(row));
 }
 
-// Top-n-sigma, temperature, top-k and the rest: leaves in candidates_ what may be drawn.
+// Top-n-sigma, temperature, top-k and the rest: leaves the remaining tokens in candidates_.
 void Chain::cut(std::span<const float> logits, float max, double deviation, uint64_t step) {
   const double temperature = params_->temperature;
   const auto top_k = static_cast<size_t>(std::max(params_->top_k, 0));
   const double min_p = std::min(params_->min_p, 1.0);
   float bar = kNothing;
   if (top_k > 0 && top_k < logits.size()) bar = peaks_.kth_largest(logits, top_k, &scratch_);
-  // What min-p will take out need not be weighed, if nothing before it asks for all the weight.
+  // Tokens that min-p removes need no weight, unless a stage before it needs the total weight.
   if (min_p_bars(*params_)) bar = std::max(bar, min_p_bar(min_p, max, temperature));
   if (params_->top_n_sigma > 0.0) {
     bar = std::max(bar, top_n_sigma_bar(params_->top_n_sigma, deviation, max));

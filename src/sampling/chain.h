@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chain: from a row of logits to a token, in the fixed order bias, mask, penalties (DRY last),
 // barred tokens, greedy?, top-n-sigma, temperature, top-k, typical-p, top-p, min-p, XTC, mirostat,
-// draw; each stage is a file of this room. The result depends on the logits, the parameters, the
-// mask, the tokens said so far, the seed and the step only: not on the machine, the standard
-// library, threads or batches. Mirostat alone has a memory, of the draws of this text: it is in the
-// chain, so steps come in their order, each once, and a draw that is made is a token that is said.
+// draw; each stage is a file of this room. The result depends only on the logits, the parameters,
+// the mask, the tokens so far, the seed and the step: not on the machine, the standard library,
+// threads or batches. Only mirostat has state, from the draws of this text: the chain holds it, so
+// steps must come in order, each once, and every drawn token must become part of the text.
 //
-// Users of llama.cpp will find the same stages, with these differences: there the temperature comes
-// last by default, so that the cuts see probabilities at temperature 1; the deviation of
-// top-n-sigma is that of the edited logits, here of the model's own, as a large penalty on one
-// token is no news about the others; a grammar is asked after the draw; and mirostat leaves out
-// every cut, while here those that are set act.
+// Differences from llama.cpp, which has the same stages: there the temperature comes last by
+// default, so that the filters see probabilities at temperature 1; the deviation of top-n-sigma is
+// that of the edited logits, here of the model's own, because a large penalty on one token says
+// nothing about the others; a grammar is checked after the draw; and mirostat disables every other
+// filter, while here those that are set act.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@
 
 namespace gen::sampling {
 
-/// A sampled token. `top` is valid until the next sample(); it and `logprob` are there if the
+/// A sampled token. `top` is valid until the next sample(); it and `logprob` are present if the
 /// parameters ask for log-probabilities.
 struct Choice {
   int32_t token = -1;
@@ -39,11 +39,11 @@ struct Choice {
   std::span<const TokenLogprob> top;
 };
 
-/// What there may be beside logits and parameters at a step.
+/// Optional inputs of a step besides logits and parameters.
 struct Further {
   std::span<const TokenPenalty> penalties = {};  // subtracted after the other penalties: DRY's
-  std::span<const int32_t> barred = {};          // not drawn while anything else is possible
-  /// A draw keeps this or replaces it (acceptance.h), in place of drawing; null: there is none.
+  std::span<const int32_t> barred = {};          // not drawn while any other token is possible
+  /// A proposal to accept or replace (acceptance.h) instead of drawing; null: none.
   const Proposal* proposal = nullptr;
   uint64_t draw_stream = kDrawStream;  // of draws without gumbel
   [[nodiscard]] bool any() const noexcept { return !penalties.empty() || !barred.empty(); }
@@ -57,30 +57,29 @@ class Chain {
   explicit Chain(const SamplingParams& params) : params_(&params), mirostat_(params) {}
 
   /// Samples from `logits`, [V], which are overwritten. `said` are the tokens that penalties count,
-  /// in order: those of this call so far, after the session's if the parameters want that. `step`
-  /// is the number of tokens drawn before; `row` is only named in errors; `mask` may be null.
-  /// kModel, naming row and token, for a logit that is NaN or +inf, and when no token is possible
-  /// because all are -inf; kGrammar if there was a mask and it or what came with it left none.
+  /// in order: those of this call so far, preceded by the session's if the parameters want that.
+  /// `step` is the number of tokens drawn before; `row` is only named in errors; `mask` may be
+  /// null. kModel, naming row and token, for a logit that is NaN or +inf, and if all logits are
+  /// -inf; kGrammar if a mask, alone or with other stages, left no token.
   Result<Choice> sample(std::span<float> logits, std::span<const int32_t> said, uint64_t step,
                         int64_t row, const TokenMask* mask = nullptr, const Further& further = {});
 
-  /// What the last token that was drawn was drawn from, in no certain order.
+  /// The candidates from which the last token was drawn, in no particular order.
   [[nodiscard]] std::span<const Candidate> candidates() const noexcept { return candidates_; }
 
-  /// What sample_short() needs; `edited`: some tokens may be aside, `masked`: there is a mask.
+  /// What sample_short() needs; `edited`: some tokens may be aside; `masked`: there is a mask.
   [[nodiscard]] ShortRowNeed short_row(bool edited, bool masked) const noexcept;
-  /// Where the draw of a step lies, as a share of all mass.
+  /// The position of a step's draw, as a fraction of the total mass.
   [[nodiscard]] double draw_place(uint64_t step) const noexcept;
   /// Whether bias or penalties may change logits.
   [[nodiscard]] bool edits() const noexcept;
-  /// The tokens whose logits sample() may change, other than by the mask, in any order; one may be
-  /// there twice.
+  /// The tokens whose logits sample() may change, apart from the mask, in any order; one may occur
+  /// twice.
   void list_edited(std::span<const int32_t> said, size_t vocab, const Further& further,
                    std::vector<int32_t>* tokens);
-  /// What sample() gives for the row of `n` logits that `best` is of, with what short_row() says
-  /// and all of list_edited() aside; token -1, and nothing has changed, where that takes the whole
-  /// row.
-  /// Errors: as sample.
+  /// The result of sample() for the row of `n` logits whose largest ones are `best`, with the parts
+  /// that short_row() asks for and all of list_edited() aside; token -1, with nothing changed, if
+  /// that needs the whole row. Errors: as sample.
   Result<Choice> sample_short(const ShortRow& best, size_t n, std::span<const int32_t> said,
                               uint64_t step, int64_t row, const TokenMask* mask = nullptr,
                               const Further& further = {});
@@ -109,7 +108,7 @@ class Chain {
   std::vector<Candidate> candidates_;
   std::vector<Candidate> border_;
   std::vector<float> scratch_;
-  std::vector<float> aside_;  // [V], of which only the tokens aside are looked at
+  std::vector<float> aside_;  // [V], of which only the tokens aside are read
   std::vector<TokenLogprob> top_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last stage: one token by weight.
+// The last stage: draws one token by weight.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,14 @@
 
 namespace gen::sampling {
 
-/// The first candidate whose cumulated share exceeds `uniform` (in [0, 1)), in the order given,
-/// which ascends by token: of the first part (base/mass_parts.h) whose sum does. The last one of
-/// non-zero weight if rounding leaves none. At least one weight is not zero.
+/// The first candidate whose cumulated share exceeds `uniform` (in [0, 1)), in the given order,
+/// which is ascending by token: it is searched in the first part (base/mass_parts.h) whose sum
+/// exceeds it. The last one of non-zero weight if rounding leaves none. At least one weight must
+/// not be zero.
 int32_t draw(std::span<const Candidate> candidates, double uniform) noexcept;
 
-/// The same in one part, where those of the parts before it weigh `before` and `target` is the mass
-/// to exceed.
+/// The same within one part, where `before` is the weight of earlier parts and `target` the mass to
+/// exceed.
 int32_t draw_in_part(std::span<const Candidate> candidates, double before, double target) noexcept;
 
 }  // namespace gen::sampling

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See dry.h. Runs that end at different places but equal the end of the text are common beginnings
-// of the reversed text and its tails, which the Z algorithm finds in linear time.
+// See dry.h. Runs that end at different positions but equal the end of the text are common prefixes
+// of the reversed text and its suffixes, which the Z algorithm finds in linear time.
 #include "sampling/dry.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::span<TokenPenalty> Dry::find(std::span<const int32_t> text, size_t unbroken
   if (params.dry_window > 0 && static_cast<size_t>(params.dry_window) < text.size()) {
     text = text.last(static_cast<size_t>(params.dry_window));
   }
-  // A run and what came after it take one token more than is allowed.
+  // A run and the token after it take one token more than is allowed.
   if (text.size() <= allowed || unbroken < allowed) return {};
   if (marks_.size() < vocab) marks_.resize(vocab, 0);
   measure(text, unbroken);
@@ -55,14 +55,14 @@ std::span<TokenPenalty> Dry::find(std::span<const int32_t> text, size_t unbroken
   return found_;
 }
 
-// lengths_[back]: how many tokens before `back` tokens from the end equal those at the end, `most`
-// at most.
+// lengths_[back]: number of tokens, at most `most`, before `back` tokens from the end that equal
+// those at the end.
 void Dry::measure(std::span<const int32_t> text, size_t most) {
   const size_t size = text.size();
   const auto reversed = [&](size_t i) { return text[size - 1 - i]; };
   lengths_.assign(size, 0);
-  size_t begin = 0;  // of the match that reaches farthest,
-  size_t end = 0;    // and where it ends
+  size_t begin = 0;  // of the match that extends farthest,
+  size_t end = 0;    // and its end
   for (size_t i = 1; i < size; ++i) {
     size_t length = 0;
     if (i < end) length = std::min(static_cast<size_t>(lengths_[i - begin]), end - i);

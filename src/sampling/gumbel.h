@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The other last stage: one token by weight, with noise of its own for each token.
+// The alternative last stage: draws one token by weight, with independent noise per token.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace gen::sampling {
 
-/// The candidate of the largest log(weight) + noise, where the noise has Gumbel's distribution and
-/// depends on seed, step and token alone (Gumbel-max: each token is drawn with the probability that
-/// draw() gives it). So who draws with the same seed and step from a similar distribution mostly
-/// draws the same token, and leaving out tokens that would not have been drawn changes nothing. At
-/// least one weight is not zero. Cost: a block of random numbers and a logarithm for each
-/// candidate.
+/// The candidate with the largest log(weight) + noise, where the noise has Gumbel's distribution
+/// and depends only on seed, step and token (Gumbel-max: each token is drawn with the same
+/// probability as by draw()). Draws with the same seed and step from similar distributions
+/// therefore mostly give the same token, and removing tokens that would not have been drawn changes
+/// nothing. At least one weight must not be zero. Cost: a block of random numbers and a logarithm
+/// per candidate.
 int32_t draw_gumbel(std::span<const Candidate> candidates, uint64_t seed, uint64_t step) noexcept;
 
 }  // namespace gen::sampling

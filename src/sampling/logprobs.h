@@ -25,9 +25,8 @@ double log_sum_exp(float max, double mass) noexcept;
 /// Log-softmax of one token of a row. kModel, naming row and token, for NaN, +inf or a row of -inf.
 Result<float> token_logprob(std::span<const float> logits, size_t token, int64_t row);
 
-/// What makes a row unusable: kModel, naming row and token, for NaN, +inf or nothing but -inf.
-/// `bad` is the first index of a NaN or +inf, logits.size() if there is none, and `max` then the
-/// largest logit.
+/// Checks a row: kModel, naming row and token, for NaN, +inf or a row of only -inf. `bad` is the
+/// first index of a NaN or +inf, logits.size() if there is none, and `max` then the largest logit.
 Status check_read(std::span<const float> logits, int64_t row, size_t bad, float max);
 
 /// The failure of a row of `n` logits that are all -inf.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What top-p and typical-p have in common: in some order of merit, keep as many candidates as it
-// takes to make up a wanted mass. Only those near the border are sorted.
+// The common part of top-p and typical-p: in some order of merit, keep as many candidates as are
+// needed for a wanted mass. Only those near the border are sorted.
 #pragma once
 
 #include <algorithm>
@@ -15,14 +15,14 @@ namespace gen::sampling {
 
 /// Keeps the shortest run of best candidates whose weights sum to `wanted`, at least one, all if
 /// they do not reach it; wanted > 0. `merit(candidate)` are the bits of a double, or their
-/// complement, larger is better; equals go by more_probable(). Keeps the order of `candidates`.
-/// `border` is overwritten.
-/// Sums go from bucket to bucket, and in a bucket by token: the same in every standard library.
+/// complement, larger is better; ties are broken by more_probable(). Keeps the order of
+/// `candidates`. `border` is overwritten. Sums are taken by bucket, and within a bucket by token:
+/// the same in every standard library.
 template <typename Merit>
 void keep_best_mass(double wanted, const Merit& merit, std::vector<Candidate>* candidates,
                     std::vector<Candidate>* border) {
   // Positive doubles order as their bits do. Buckets share the 64 octaves next to the best; the
-  // last bucket takes what lies beyond.
+  // last bucket takes everything beyond.
   constexpr uint64_t kBuckets = 2048;
   constexpr uint64_t kOctaves = 64;
   constexpr int kShift = 52 - 5;  // 32 buckets an octave

@@ -31,7 +31,7 @@ Mirostat::Mirostat(const SamplingParams& params) noexcept {
 void Mirostat::cut(std::vector<Candidate>* candidates) const {
   const auto best = std::min_element(candidates->begin(), candidates->end(), more_probable);
   const int32_t kept = best->token;
-  // Below 0 bits there is nothing, and at 0 only what is certain.
+  // Below 0 bits there is no token, and at 0 only a certain one.
   const bool only_best = bar_ <= 0.0;
   const double least = only_best ? 0.0 : total_of(*candidates) * portable_exp(-bar_ * kLn2);
   std::erase_if(*candidates, [&](const Candidate& one) {
@@ -42,7 +42,7 @@ void Mirostat::cut(std::vector<Candidate>* candidates) const {
 void Mirostat::drawn(int32_t token, std::span<const Candidate> candidates) noexcept {
   const auto at = std::find_if(candidates.begin(), candidates.end(),
                                [&](const Candidate& one) { return one.token == token; });
-  // Weights are normal numbers, their quotient need not be.
+  // Weights are normal numbers; their quotient may not be.
   const double surprise = (portable_log(total_of(candidates)) - portable_log(at->weight)) / kLn2;
   bar_ -= eta_ * (surprise - tau_);
 }

@@ -9,7 +9,8 @@
 namespace gen::sampling {
 namespace {
 
-// Strong settings may leave the range of float, and +inf would later read as a fault of the model.
+// Strong settings may exceed the range of float, and +inf would later look like a fault of the
+// model.
 float to_float(double value) noexcept {
   constexpr double kMax = std::numeric_limits<float>::max();
   if (value > kMax) return std::numeric_limits<float>::max();
@@ -83,7 +84,7 @@ Penalties Penalties::of(const SamplingParams& params) noexcept {
 
 float penalised(float logit, int32_t count, const Penalties& penalties) noexcept {
   constexpr float kOut = -std::numeric_limits<float>::infinity();
-  if (logit == kOut) return kOut;  // what is impossible stays so
+  if (logit == kOut) return kOut;  // an impossible token stays impossible
   double value = static_cast<double>(logit);
   if (penalties.repetition != 1.0) {
     const int32_t times = penalties.compound ? count : 1;

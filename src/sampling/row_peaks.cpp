@@ -54,8 +54,8 @@ size_t RowPeaks::first_index_of(std::span<const float> row, float value) const n
 
 float RowPeaks::kth_largest(std::span<const float> row, size_t k,
                             std::vector<float>* scratch) const {
-  // k blocks have a value of at least the k-th largest peak, so the answer is no smaller. Where
-  // nearly every block would have to be looked at, looking at all of the row is cheaper.
+  // k blocks have a value of at least the k-th largest peak, so the answer is no smaller. If nearly
+  // every block would have to be scanned, scanning the whole row is cheaper.
   if (k > peaks_.size() / 4) return sampling::kth_largest(row, k, scratch);
   const float low = sampling::kth_largest(peaks_, k, scratch);
   if (low == -kEndless) return sampling::kth_largest(row, k, scratch);
@@ -77,7 +77,7 @@ void RowPeaks::collect(std::span<const float> row, float bar,
   candidates->clear();
   for (size_t i = 0; i < peaks_.size(); ++i) {
     if (peaks_[i] < bar) continue;
-    // By way of an array, so that a value is kept or passed over without a branch.
+    // Through an array, so that a value is kept or skipped without a branch.
     std::array<Candidate, kBlock> some;
     const std::span<const float> block = block_of(row, i);
     const auto first = static_cast<int32_t>(i * kBlock);

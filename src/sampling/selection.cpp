@@ -17,8 +17,8 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 }  // namespace
 
 float kth_largest(std::span<const float> values, size_t k, std::vector<float>* scratch) {
-  // The scratch holds the candidates for the k best; when it is full it is cut to the k best and
-  // the smallest of these becomes the bar for what follows.
+  // The scratch buffer holds the candidates for the k best; when it is full it is cut to the k
+  // best, and the smallest of these becomes the bar for the rest.
   const size_t room = std::min(values.size(), std::max<size_t>(4 * k, 1024));
   scratch->clear();
   scratch->reserve(room);

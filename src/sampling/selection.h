@@ -8,9 +8,9 @@
 
 namespace gen::sampling {
 
-/// The k-th largest value, counting equal ones as often as they are there; k in [1, values.size()].
-/// `values` may hold -inf but no NaN. One pass; only values above the k best so far are looked at
-/// twice. `scratch` is overwritten.
+/// The k-th largest value, counting ties separately; k in [1, values.size()]. `values` may contain
+/// -inf but no NaN. One pass; only values above the k best so far are examined twice. `scratch` is
+/// overwritten.
 float kth_largest(std::span<const float> values, size_t k, std::vector<float>* scratch);
 
 /// Largest value; -inf for an empty row. No NaN.

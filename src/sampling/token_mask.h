@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stage that takes out what a grammar, or any other rule of the caller, forbids at a step.
+// The stage that removes tokens forbidden by a grammar, or by any other rule of the caller.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stage top-n-sigma: what lies more than n standard deviations of all logits below the best is
-// noise (Tang, Liu, Xu, Liu, "Top-nσ: not all logits are you need", 2024).
+// The stage top-n-sigma: logits more than n standard deviations below the best one are noise (Tang,
+// Liu, Xu, Liu, "Top-nσ: not all logits are you need", 2024).
 #pragma once
 
 #include <span>
@@ -11,8 +11,8 @@ namespace gen::sampling {
 /// Sums are in a fixed order: the same on every machine.
 double logit_deviation(std::span<const float> logits) noexcept;
 
-/// The least logit that stays beside a best one of `max`: max - n * deviation. n > 0. Never above
-/// `max`.
+/// The smallest logit that is kept with a best one of `max`: max - n * deviation. n > 0. Never
+/// above `max`.
 float top_n_sigma_bar(double n, double deviation, float max) noexcept;
 
 }  // namespace gen::sampling

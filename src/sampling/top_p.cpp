@@ -36,7 +36,7 @@ void apply_top_p(double p, double mass, std::vector<Candidate>* candidates,
 }
 
 void apply_min_p(double min_p, std::vector<Candidate>* candidates) {
-  double best = 0.0;  // typical-p may have taken out the one that weighs 1
+  double best = 0.0;  // typical-p may have removed the one of weight 1
   for (const Candidate& one : *candidates) best = std::max(best, one.weight);
   std::erase_if(*candidates, [&](const Candidate& one) { return one.weight < min_p * best; });
 }

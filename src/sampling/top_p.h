@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stages that cut by probability: top-p (nucleus) and min-p.
+// The stages that filter by probability: top-p (nucleus) and min-p.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@ namespace gen::sampling {
 /// Keeps the shortest run of most probable candidates (ties: lower id first) whose share of all
 /// weight reaches `p`, at least one. 0 < p < 1. In and out ascending by token. `border` is scratch.
 void apply_top_p(double p, std::vector<Candidate>* candidates, std::vector<Candidate>* border);
-/// The same where the candidates are not all, and all weigh `mass`.
+/// The same if the candidates are only some of all tokens, whose total weight is `mass`.
 void apply_top_p(double p, double mass, std::vector<Candidate>* candidates,
                  std::vector<Candidate>* border);
 

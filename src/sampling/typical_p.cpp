@@ -15,7 +15,7 @@ namespace gen::sampling {
 
 void apply_typical_p(double p, float max, double temperature, std::vector<Candidate>* candidates,
                      std::vector<Candidate>* border) {
-  // A weight of 0 would be drawn never, and its x may be infinite.
+  // A weight of 0 is never drawn, and its x may be infinite.
   std::erase_if(*candidates, [](const Candidate& one) { return !(one.weight > 0.0); });
   const auto x = [&](const Candidate& one) {
     return (static_cast<double>(one.logit) - static_cast<double>(max)) / temperature;

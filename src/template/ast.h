@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A template as a tree: what parser.h makes and evaluator.h walks. Chains (a + b - c, a and b,
-// if/elif) are flat, so that the depth of a tree is the depth of brackets and blocks.
+// A template as a tree: parser.h builds it, evaluator.h evaluates it. Chains (a + b - c, a and b,
+// if/elif) are flat, so that the depth of the tree is the depth of brackets and blocks.
 #pragma once
 
 #include <cstdint>
@@ -95,7 +95,7 @@ enum class StmtKind : uint8_t {
 struct Stmt;
 using Body = std::vector<std::unique_ptr<Stmt>>;
 
-/// What is assigned to.
+/// The target of an assignment.
 struct Target {
   enum class Form : uint8_t { kName, kTuple, kNamespace } form = Form::kName;
   uint32_t name = 0;
@@ -115,7 +115,7 @@ struct Stmt {
   bool keeps_scope = false;  // a macro or block may hold on to the scope of the body
   bool recursive = false;    // of kFor
   bool scoped = false;       // of kBlock: it sees the names around it, too
-  bool required = false;     // of kBlock: another template was to fill it
+  bool required = false;     // of kBlock: another template should have filled it
   bool uses_caller = false, uses_varargs = false, uses_kwargs = false;  // of kMacro
   uint32_t name = 0;
   std::string text;
@@ -130,12 +130,12 @@ struct Stmt {
 /// A compiled template. Threads: immutable once parsed.
 struct Program {
   Heap constants;
-  std::vector<std::string> names;  // a name's number is its place
+  std::vector<std::string> names;  // a name's number is its index
   Body body;
   std::unordered_map<std::string_view, const Stmt*> blocks;  // by name, wherever they stand
 };
 
-/// Bounds on the depth of a tree and of blocks in one another.
+/// Limits of the depth of a tree and of nested blocks.
 inline constexpr uint32_t kDeepestTree = 96;
 inline constexpr size_t kMaxArguments = 1024;
 

@@ -15,7 +15,7 @@ namespace gen::templates {
 
 class Evaluator;
 
-/// Of **arguments the name is whoever wrote the key.
+/// A named argument; one from **arguments has `key`, which keeps the writer of the name.
 struct NamedArg {
   std::string_view name;
   Value value;
@@ -31,8 +31,8 @@ struct Args {
   std::vector<NamedArg> named;
 };
 
-/// What a call gives its function: parameters by place (kMissing: not given). Of a filter, a test
-/// and a method the first is what it is of.
+/// The arguments that a function gets: parameters by index (kMissing: not given). The first one of
+/// a filter, a test or a method is the value it is applied to.
 struct Call {
   Evaluator& evaluator;
   std::span<const Value> params;
@@ -44,8 +44,8 @@ struct Call {
 
 inline constexpr size_t kMaxParams = 6;
 
-/// Names of parameters, in place: what an initializer_list is of would be made as the library is
-/// loaded.
+/// Names of parameters, stored in place: the elements of an initializer_list would be constructed
+/// while the library is loaded.
 class ParamNames {
  public:
   constexpr ParamNames(std::initializer_list<std::string_view> names) : size_(names.size()) {
@@ -66,17 +66,17 @@ struct Builtin {
   Result<Value> (*run)(const Call&);
   uint8_t required = 0;    // of the parameters
   bool any = false;        // more arguments than parameters, and any names
-  ParamNames params = {};  // what it is of is not among them
+  ParamNames params = {};  // without the value it is applied to
 };
 
-/// Null if there is none of that name.
+/// Null if none has that name.
 const Builtin* find_filter(std::string_view name) noexcept;
 const Builtin* find_test(std::string_view name) noexcept;
 const Builtin* find_function(std::string_view name) noexcept;
 const Builtin* find_text_method(std::string_view name) noexcept;
 const Builtin* find_dict_method(std::string_view name) noexcept;
 const Builtin* find_sequence_method(std::string_view name) noexcept;
-/// Whether a method of that name would change what it is of, which templates may not.
+/// Whether a method of that name would change its object, which templates must not.
 bool changes_its_object(const Value& object, std::string_view name) noexcept;
 
 }  // namespace gen::templates

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time that strftime_now tells, and Python's strftime in the C locale.
+// The time for strftime_now, and Python's strftime in the C locale.
 #pragma once
 
 #include <ctime>
@@ -17,8 +17,8 @@ struct LocalTime {
   static LocalTime of(const std::tm& time) noexcept;
   /// The machine's clock in its time zone.
   static LocalTime system();
-  /// "2024-07-26", "2024-07-26T13:05:00", with or without fractions and a trailing zone, which is
-  /// left out of account. kInvalidArgument for anything else.
+  /// "2024-07-26", "2024-07-26T13:05:00", with or without fractions and a trailing time zone, which
+  /// is ignored. kInvalidArgument for anything else.
   static Result<LocalTime> from_iso(std::string_view text);
   [[nodiscard]] int weekday() const noexcept;      // 0: Sunday
   [[nodiscard]] int day_of_year() const noexcept;  // from 1

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks a compiled template. Errors are kInvalidArgument for what the template does not take (a
-// type, raise_exception), kOutOfRange for what exceeds the limits; each names the line.
+// Evaluates a compiled template. Errors are kInvalidArgument for errors of the template (a wrong
+// type, raise_exception), kOutOfRange when a limit is exceeded; each names the line.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ namespace gen::templates {
 using Variables = std::vector<std::pair<std::string, Value>>;
 
 struct Limits {
-  uint64_t steps = 20'000'000;        // nodes walked and stretches of 64 bytes looked at
-  uint32_t depth = 400;               // nodes and macros in one another
+  uint64_t steps = 20'000'000;        // nodes evaluated, and runs of 64 bytes read
+  uint32_t depth = 400;               // nested nodes and macros
   size_t memory = size_t{256} << 20;  // bytes of all values made, and of the output
 };
 
@@ -72,9 +72,9 @@ class Evaluator {
   // For filters, tests, functions and methods.
   [[nodiscard]] Heap& heap() noexcept { return heap_; }
   [[nodiscard]] const LocalTime& now() const noexcept { return now_; }
-  /// Whether nothing may be nested deeper on this thread's stack.
+  /// Whether this thread's stack allows no deeper nesting.
   [[nodiscard]] bool near_stack_end() const noexcept { return stack_.near_end(); }
-  /// Counts work: `bytes` looked at.
+  /// Counts work: `bytes` read.
   Status work(size_t bytes = 0) noexcept {
     const uint64_t cost = 1 + bytes / 64;
     if (cost > steps_left_) {
@@ -85,10 +85,10 @@ class Evaluator {
     steps_left_ -= cost;
     return {};
   }
-  /// What a loop goes through. `storage` holds what is not there as a row. A generator is empty
-  /// afterwards, but for what is given back to it.
+  /// The values that a loop iterates over. `storage` holds them if they are not stored as a row.
+  /// This empties a generator, except for values that are given back to it.
   Result<std::span<const Value>> items(const Value& value, std::vector<Value>* storage);
-  /// The last `n` of items() were not looked at.
+  /// Returns the last `n` of items(), which were not used.
   static void give_back(const Value& value, size_t n) noexcept;
   Result<Value> attribute(const Value& object, const std::string& name);
   Result<Value> item(const Value& object, const Value& key);
@@ -98,7 +98,7 @@ class Evaluator {
   Status append_text(const Value& value, Text* out);
   Result<Value> to_text(const Value& value);
   Result<Value> compare(Operator op, const Value& left, const Value& right);
-  /// equal() and less() of value.h with the steps that are left.
+  /// equal() and less() of value.h with the remaining steps.
   Result<bool> equals(const Value& left, const Value& right);
   Result<bool> precedes(const Value& left, const Value& right);
 
@@ -126,7 +126,7 @@ class Evaluator {
   Status exec_loop(const Stmt& stmt, const Value& over, size_t depth, Flow* flow);
   Status exec_with(const Stmt& stmt, Flow* flow);
   Status exec_call_block(const Stmt& stmt);
-  /// A body in a scope of its own, its output as a value.
+  /// Evaluates a body in its own scope; the output as a value.
   Result<Value> captured(const Stmt& stmt, const Body& body);
   Status in_scope(const Stmt& stmt, const Body& body, Flow* flow) {
     return in_scope(stmt, body, scope_, flow);
@@ -156,7 +156,7 @@ class Evaluator {
   Value filtered_;  // what {% filter %} and {% set | filter %} give their filters
 };
 
-/// Binary arithmetic as Python has it.
+/// Binary arithmetic with Python's rules.
 Result<Value> arithmetic(Evaluator& evaluator, Operator op, const Value& left, const Value& right);
 /// text % values.
 Result<Value> percent_format(Evaluator& evaluator, const Value& format, const Value& values);
@@ -165,7 +165,7 @@ Result<Value> escape_html(Evaluator& evaluator, const Value& value);
 /// values[begin:end:step], of texts and rows.
 Result<Value> slice(Evaluator& evaluator, const Value& object, const Value& begin, const Value& end,
                     const Value& step);
-/// repr() of a value. kInvalidArgument for what has no text.
+/// repr() of a value. kInvalidArgument for values without a text.
 Status append_repr(Evaluator& evaluator, const Value& value, Text* out, int depth = 0);
 /// repr() of a float.
 std::string float_text(double number);

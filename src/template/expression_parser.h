@@ -14,7 +14,7 @@
 
 namespace gen::templates {
 
-/// That no filter or test has the name of the node.
+/// Means that no filter or test has the node's name.
 Status unknown(const char* what, const Expr& node);
 
 class ExpressionParser {
@@ -64,11 +64,11 @@ class ExpressionParser {
     return nesting_ > kDeepestTree || stack_.near_end();
   }
   uint32_t name_number(std::string_view name);
-  /// Makes sure that a node is not too deep for those that walk it.
+  /// Checks that a node is not too deep for the functions that walk it.
   Result<ExprPtr> finish(ExprPtr node) const;
   ExprPtr make(ExprKind kind) const;
 
-  /// Counts nesting while it lives.
+  /// Counts nesting during its lifetime.
   class Nested {
    public:
     explicit Nested(uint32_t* depth) : depth_(depth) { ++*depth_; }
@@ -83,12 +83,13 @@ class ExpressionParser {
   Program* program_;
   StackBound stack_;
   uint32_t nesting_ = 0;
-  /// Blocks around that may not be walked. There an unknown filter or test is an error only when it
-  /// is met, as it is in Jinja2: templates ask for what only some engines have.
+  /// Number of enclosing blocks that may not run. Within them an unknown filter or test is an error
+  /// only when it is evaluated, as in Jinja2: templates test for features that only some engines
+  /// have.
   uint32_t conditional_ = 0;
-  /// Of the statement that is read: what is an error unless it turns out to be conditional.
+  /// Of the current statement: an error unless the statement turns out to be conditional.
   std::vector<Status> unknowns_;
-  /// Names read so far, that a macro may know which of its own it uses.
+  /// Names read so far, so that a macro knows which of its own it uses.
   std::vector<std::string>* read_names_ = nullptr;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON to values and back, as Python's json module reads and writes it.
+// Conversion between JSON and values, with the rules of Python's json module.
 #pragma once
 
 #include <string_view>
@@ -9,9 +9,9 @@
 
 namespace gen::templates {
 
-/// The value of a JSON text, in `heap`; its texts and numbers are of `writer`. Of a key that comes
-/// twice the last value counts. kInvalidArgument, naming the byte, for what is no JSON (RFC 8259,
-/// or NaN and Infinity as Python has them) or nested deeper than 100.
+/// The value of a JSON text, in `heap`; its texts and numbers belong to `writer`. If a key comes
+/// twice, the last value counts. kInvalidArgument, naming the byte, for invalid JSON (RFC 8259, and
+/// NaN and Infinity as in Python) or nesting deeper than 100.
 Result<Value> read_json(std::string_view text, Heap* heap, Writer writer);
 
 struct JsonForm {
@@ -23,8 +23,8 @@ struct JsonForm {
   std::string key_separator = ": ";
 };
 
-/// json.dumps. What was a text stays its writer's; brackets, quotes and escapes are the user's.
-/// kInvalidArgument for what JSON does not have.
+/// json.dumps. Texts keep their writer; brackets, quotes and escapes are the user's.
+/// kInvalidArgument for values that JSON does not have.
 Status write_json(Evaluator& evaluator, const Value& value, const JsonForm& form, Text* out,
                   int depth = 0);
 

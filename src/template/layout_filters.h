@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters that lay texts out anew: lines of a width, values over several lines, links.
+// Filters that lay out texts: wrapped lines, values over several lines, links.
 #pragma once
 
 #include "template/builtin.h"

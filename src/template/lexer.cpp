@@ -304,7 +304,7 @@ class Lexer {
     return {};
   }
 
-  // Python's escapes but for \N.
+  // Python's escapes, except \N.
   Status string() {
     const char quote = peek();
     std::string text;

@@ -34,7 +34,7 @@ struct Token {
   int64_t integer = 0;
 };
 
-/// The last token is kEnd. kFormat, naming the line, for what cannot be read.
+/// The last token is kEnd. kFormat, naming the line, for invalid source.
 Result<std::vector<Token>> tokenize(std::string_view source);
 
 /// Python's str.isspace for one character.

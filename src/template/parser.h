@@ -10,8 +10,8 @@
 
 namespace gen::templates {
 
-/// kFormat, naming the line, for what is no template; kUnsupported for a tag, filter or test that
-/// is not known, naming it, and for brackets or blocks nested deeper than kDeepestTree.
+/// kFormat, naming the line, for an invalid template; kUnsupported, naming it, for an unknown tag,
+/// filter or test, and for brackets or blocks nested deeper than kDeepestTree.
 Result<std::unique_ptr<const Program>> parse(std::string_view source);
 
 }  // namespace gen::templates

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rendering that one JSON object asks for, as JSON: what programs and people try templates with.
+// A rendering described by one JSON object and answered with JSON: for programs and people that try
+// out templates.
 #pragma once
 
 #include <string>
@@ -9,8 +10,8 @@
 
 namespace gen::templates {
 
-/// What a request need not say. Empty: undefined, as Transformers has it for a vocabulary without
-/// that token.
+/// Optional parts of a request. Empty: undefined, as in Transformers for a vocabulary without that
+/// token.
 struct RequestDefaults {
   std::string bos_token;
   std::string eos_token;

@@ -258,7 +258,7 @@ Status Evaluator::exec_loop(const Stmt& stmt, const Value& over, size_t depth, F
     enter();
     status = exec(stmt.bodies[1], flow);
   }
-  loop->values = {};  // what it looked at, and the scope around, end here
+  loop->values = {};  // its values and the outer scope end here
   loop->stmt = nullptr;
   scope_ = outer;
   return status;

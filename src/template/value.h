@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a template computes with: JSON's values, undefined, and what its own statements make
+// What a template computes with: JSON's values, undefined, and the objects its own statements make
 // (namespaces, macros, loops). A Value is small and copied freely; what it points to lives in a
-// Heap and nothing but namespaces, loops, generators, cyclers and joiners ever changes, none of
-// which comes from outside a rendering. So values of one heap may be used by many renderings at
-// once, and cycles cost nothing: a heap is freed as a whole.
+// Heap. Only namespaces, loops, generators, cyclers and joiners ever change, and none of them comes
+// from outside a rendering. So many renderings may use values of one heap at once, and cycles cost
+// nothing: a heap is freed as a whole.
 #pragma once
 
 #include <cstdint>
@@ -228,7 +228,7 @@ class Heap {
 bool truthy(const Value& value) noexcept;
 /// What a comparison may take. Values may share parts, so that small ones can take forever.
 struct Comparison {
-  uint64_t steps = 1'000'000;  // values and stretches of 64 bytes that may still be looked at
+  uint64_t steps = 1'000'000;  // values and runs of 64 bytes that may still be read
   int depth = 0;
   StackBound stack = StackBound::none();
   bool too_many = false;  // then the answer means nothing

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scalar conversions between float32 and E4M3: one sign bit, four of exponent (bias 7), three of
-// mantissa; no infinity. Round to nearest even with gradual underflow; what is above 448, and NaN,
-// becomes 448. So the encoder never gives 0x7F or 0xFF, which other readers take for NaN.
+// mantissa; no infinity. Rounds to nearest even with gradual underflow; values above 448, and NaN,
+// become 448. The encoder therefore never produces 0x7F or 0xFF, which other readers treat as NaN.
 #pragma once
 
 #include <bit>

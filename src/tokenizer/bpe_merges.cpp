@@ -69,7 +69,7 @@ void WordMerger::finish(std::vector<int32_t>* out) {
     const auto index = static_cast<uint32_t>(top);
     Symbol& symbol = symbols_[index];
     if (symbol.merge.rank != static_cast<uint32_t>(top >> 32)) continue;
-    // A rank belongs to one pair, so an old entry with the right rank tells the truth again.
+    // A rank belongs to one pair, so an old entry with the right rank is valid again.
     Symbol& gone = symbols_[symbol.next];
     symbol.token = symbol.merge.token;
     symbol.next = gone.next;

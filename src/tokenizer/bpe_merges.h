@@ -9,7 +9,7 @@
 
 namespace gen::tokenizer {
 
-/// What two neighbouring tokens become.
+/// The result of merging two adjacent tokens.
 struct Merge {
   uint32_t rank;
   int32_t token;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// BpeTokenizer, see bpe_tokenizer.h. Words repeat, so a long text keeps a small table of words it
-// has met and copies their ids from where they were written first.
+// BpeTokenizer, see bpe_tokenizer.h. Words repeat, so a long text keeps a small table of earlier
+// words and copies their ids from the output.
 #include "tokenizer/bpe_tokenizer.h"
 
 #include <array>
@@ -186,7 +186,7 @@ Result<std::shared_ptr<const Tokenizer>> create_bpe_tokenizer(VocabSpec spec) {
     GEN_TRY(read_merges(spec, ids, &parts.merges));
     parts.byte_tokens = find_byte_tokens(spec, ids, alphabet);
   }
-  // Only here for what a file gave, no longer needed and often as large as the tokens.
+  // Only used during construction, and often as large as the tokens.
   spec.merges = {};
   return std::shared_ptr<const Tokenizer>(std::make_shared<BpeTokenizer>(
       std::move(spec), std::move(pretokenizer), std::move(parts), alphabet));

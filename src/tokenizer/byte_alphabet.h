@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The alphabet of byte-level BPE vocabularies, as GPT-2 set it: every byte is written as one
-// visible character. Printable bytes of Latin-1 stand for themselves, the others get U+0100 and up
-// in order.
+// The alphabet of byte-level BPE vocabularies, as defined by GPT-2: every byte is written as one
+// visible character. Printable bytes of Latin-1 map to themselves, the others to U+0100 and up in
+// order.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace gen::tokenizer {
 
-/// The characters of the bytes, and the way back.
+/// The characters of the bytes, and the inverse.
 class ByteAlphabet {
  public:
   ByteAlphabet() noexcept;
@@ -21,8 +21,8 @@ class ByteAlphabet {
   [[nodiscard]] int32_t byte(uint32_t character) const noexcept {
     return character < bytes_.size() ? bytes_[character] : -1;
   }
-  /// The bytes that a vocabulary text (UTF-8) stands for; characters outside the alphabet stand for
-  /// their own UTF-8.
+  /// The bytes of a vocabulary text (UTF-8); characters outside the alphabet map to their own
+  /// UTF-8.
   [[nodiscard]] std::string to_bytes(std::string_view text) const;
 
  private:

@@ -14,12 +14,12 @@ constexpr std::array<std::string_view, 11> kControlTexts = {
     "<|endoftext|>",   "<|end|>",    "<|end_of_text|>",      "<end_of_turn>",
     "<start_of_turn>", "<|return|>", "<｜end▁of▁sentence｜>"};
 
-// End a turn if they are control tokens.
+// These end a turn if they are control tokens.
 constexpr std::array<std::string_view, 22> kEndTexts = {
     "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<|end|>", "<|end_of_text|>",
     "<end_of_turn>", "<|return|>", "<｜end▁of▁sentence｜>", "<|call|>", "<end_of_utterance>",
     "<EOT>", "[EOT]", "[EOS]",
-    // What comes after a text that was filled in.
+    // They follow a text that was filled in.
     "<|fim_pad|>", "<fim_pad>", "<fim-pad>", "<|repo_name|>", "<repo_name>", "<reponame>",
     "<|file_sep|>", "<|file_separator|>"};
 

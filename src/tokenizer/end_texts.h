@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Token texts with a fixed meaning across model families. Model files often leave out which tokens
-// end a turn, or give such tokens the wrong type; their texts tell.
+// Token texts with a fixed meaning across model families. Model files often omit which tokens end a
+// turn, or give such tokens the wrong type; their texts identify them.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prompts that ask for what stands between a prefix and a suffix, with the special tokens that
-// models of code were trained with: prefix mark, prefix, suffix mark, suffix, middle mark
-// (Bavarian et al. 2022, arXiv:2207.14255, "PSM").
+// Fill-in-the-middle prompts, with the special tokens that code models were trained with: prefix
+// mark, prefix, suffix mark, suffix, middle mark (Bavarian et al. 2022, arXiv:2207.14255, "PSM").
 #pragma once
 
 #include <cstdint>
@@ -22,9 +21,9 @@ struct FillMarks {
 };
 FillMarks find_fill_marks(const VocabSpec& spec) noexcept;
 
-/// Appends the ids of such a prompt; texts of special tokens are plain text. `flags`: kAddBos.
-/// kUnsupported for a vocabulary without the marks, kTokenizer for what is not UTF-8; appends
-/// nothing then.
+/// Appends the ids of such a prompt; names of special tokens are plain text. `flags`: kAddBos.
+/// kUnsupported for a vocabulary without the marks, kTokenizer for invalid UTF-8; nothing is
+/// appended then.
 Status encode_fill_in_middle(const Tokenizer& tokenizer, std::string_view prefix,
                              std::string_view suffix, uint32_t flags, std::vector<int32_t>* out);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See nfc.h. The algorithm is that of the Unicode standard, chapter 3.11: take apart, put marks in
-// order, put together. Texts without any character that this could touch are not touched.
+// See nfc.h. The algorithm of the Unicode standard, chapter 3.11: decompose, sort marks, compose.
+// Texts without any affected character are returned unchanged.
 #include "tokenizer/nfc.h"
 
 #include <algorithm>
@@ -15,10 +15,10 @@
 namespace gen::tokenizer {
 namespace {
 
-// Below it nothing is taken apart, is a mark, or becomes another character with what follows.
+// Lower characters neither decompose nor are marks, and never compose with what follows.
 constexpr uint32_t kFirstTouched = 0x300;
 
-// Long texts are formed in stretches of about so many characters.
+// Long texts are normalised in stretches of about this many characters.
 constexpr size_t kStretch = 256;
 
 constexpr uint32_t kSyllables = 0xAC00;
@@ -30,7 +30,7 @@ constexpr uint32_t kNVowels = 21;
 constexpr uint32_t kNTails = 28;
 constexpr uint32_t kNSyllables = kNLeads * kNVowels * kNTails;
 
-/// A character with its combining class, by which marks are ordered; 0: no mark.
+/// A character with its combining class, by which marks are sorted; 0: not a mark.
 struct Placed {
   uint32_t character;
   uint8_t order;
@@ -54,7 +54,8 @@ void take_apart(uint32_t character, std::vector<Placed>* out) {
     if (at % kNTails != 0) out->push_back({kTails + at % kNTails, 0});
     return;
   }
-  // The second of two is never taken apart further, and none of them goes deeper than three.
+  // The second character of a pair never decomposes further, and no decomposition is deeper than
+  // three.
   std::array<uint32_t, 4> marks{};
   size_t n_marks = 0;
   const auto all = decompositions();
@@ -70,7 +71,7 @@ void take_apart(uint32_t character, std::vector<Placed>* out) {
   while (n_marks-- > 0) out->push_back({marks[n_marks], order_of(marks[n_marks])});
 }
 
-// 0 where the two stay two.
+// 0 if the two do not compose.
 uint32_t together(uint32_t first, uint32_t second) noexcept {
   if (first - kLeads < kNLeads && second - kVowels < kNVowels) {
     return kSyllables + ((first - kLeads) * kNVowels + (second - kVowels)) * kNTails;
@@ -101,8 +102,8 @@ void put_in_order(std::vector<Placed>* all) {
   }
 }
 
-// A mark joins the last character that is none, unless one of its own class or a higher one stands
-// between.
+// A mark composes with the last character that is not a mark, unless a mark of its own class or a
+// higher one is between them.
 void put_together(std::vector<Placed>* all) {
   size_t kept = 0;
   size_t base = SIZE_MAX;
@@ -123,7 +124,7 @@ void put_together(std::vector<Placed>* all) {
   all->resize(kept);
 }
 
-// Not all of them: where a stretch may end. What begins anew joins nothing before it.
+// Possible ends of a stretch (not all of them): such a character composes with nothing before it.
 bool begins_anew(uint32_t character) noexcept {
   return character < kFirstTouched || (character >= 0x3400 && character < 0xA000) ||
          (character >= 0x3041 && character < 0x3097) || character - kSyllables < kNSyllables;
@@ -139,7 +140,7 @@ void form(std::vector<Placed>* all, std::string* out) {
 }  // namespace
 
 std::string_view to_nfc(std::string_view text, std::string* made) {
-  size_t begin = 0;  // of the last character that what follows may touch
+  size_t begin = 0;  // of the last character that following ones may affect
   size_t at = 0;
   bool touched = false;
   while (at < text.size() && !touched) {

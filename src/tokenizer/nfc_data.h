@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Unicode data of nfc.cpp, without Hangul syllables, which go by a formula.
+// The Unicode data of nfc.cpp, without Hangul syllables, which follow a formula.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace gen::tokenizer {
 
-/// A character and what it is taken apart to, one step deep; `second` is 0 where that is one.
+/// A character and its decomposition by one step; `second` is 0 if that is a single character.
 struct Decomposition {
   uint32_t character, first, second;
-  bool composes;  // the two become the character again
+  bool composes;  // the two compose to the character again
 };
-/// Characters of one combining class that is not 0.
+/// Characters of one non-zero combining class.
 struct CombiningRange {
   uint32_t first, last;
   uint8_t order;
@@ -22,7 +22,7 @@ struct CombiningRange {
 std::span<const Decomposition> decompositions() noexcept;
 /// By first.
 std::span<const CombiningRange> combining_ranges() noexcept;
-/// Places in decompositions() of those that compose, by first and second.
+/// Indices in decompositions() of those that compose, by first and second.
 std::span<const uint16_t> compositions() noexcept;
 
 }  // namespace gen::tokenizer

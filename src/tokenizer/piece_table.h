@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PieceTable: from a piece's text to its id, made for asking about two neighbouring texts: the hash
-// of both together comes from the hashes of the two. Used by sentencepiece_bpe.cpp.
+// PieceTable: from a piece's text to its id, optimised for looking up two adjacent texts together:
+// the hash of both is computed from their hashes. Used by sentencepiece_bpe.cpp.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace gen::tokenizer {
 
-/// Storage: open addressing, at most half full; the texts stay where they are.
+/// Storage: open addressing, at most half full; the texts are not copied.
 /// Threads: immutable once filled.
 class PieceTable {
  public:
@@ -20,7 +20,7 @@ class PieceTable {
   /// each.
   PieceTable(std::span<const std::string> texts, size_t count, size_t max_bytes);
 
-  /// To be called once for a text, `count` times at most.
+  /// Call it once per text, at most `count` times.
   void add(size_t id) noexcept;
 
   [[nodiscard]] static uint64_t hash(std::string_view text) noexcept {

@@ -16,10 +16,9 @@ struct TriePiece {
   int32_t id;
 };
 
-/// Storage: nodes level by level, so that the children of a node lie side by side, and the byte
-/// that leads to each node apart from them, for a fast search. 9 bytes a node, no more nodes than
-/// the pieces have bytes.
-/// Threads: immutable.
+/// Storage: nodes level by level, so that the children of a node are adjacent; the bytes that lead
+/// to nodes are in a separate array, for a fast search. 9 bytes per node, at most as many nodes as
+/// the pieces have bytes. Threads: immutable.
 class PieceTrie {
  public:
   static constexpr uint32_t kRoot = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pretokenizer, see pretokenizer.h. Expressions nest: each cuts what the one before it left.
+// Pretokenizer, see pretokenizer.h. Expressions nest: each splits what the previous one left.
 #include "tokenizer/pretokenizer.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -83,7 +83,7 @@ class Pretokenizer::Run {
   }
 
  private:
-  // The first match at or behind *begin. No expression of the table matches nothing.
+  // The first match at or after *begin. No expression of the table matches the empty text.
   Status match(size_t level, std::string_view text, size_t* begin, size_t* end, bool* found) {
     const int rc =
         pcre2_match(owner_.expressions_[level].code(), reinterpret_cast<PCRE2_SPTR>(text.data()),
@@ -134,7 +134,8 @@ Result<Pretokenizer> Pretokenizer::create(std::string_view name) {
       return error(Code::kInternal, "word expression at %zu: %s", offset,
                    pcre2_message(code).c_str());
     }
-    // Without it (a system that forbids writable code) the interpreter does the same, slower.
+    // Without it (on a system that forbids writable code) the interpreter does the same, only
+    // slower.
     pcre2_jit_compile(const_cast<pcre2_code*>(expression.code()), PCRE2_JIT_COMPLETE);
     made.expressions_.push_back(std::move(expression));
   }

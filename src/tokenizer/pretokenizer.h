@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pretokenizer: cuts a text into the words inside which merges happen, by the family's regular
+// Pretokenizer: splits a text into the words within which merges happen, by the family's regular
 // expressions (pretokenizer_data.h), run by PCRE2 with its just-in-time compiler where the system
 // allows one.
 #pragma once
@@ -28,12 +28,12 @@ class Pretokenizer {
   Pretokenizer& operator=(Pretokenizer&&) noexcept;
   ~Pretokenizer();
 
-  /// Whether a word that is a token itself is not put together by merges.
+  /// Whether a word that is itself a token is used without merging.
   [[nodiscard]] bool whole_words_first() const noexcept { return whole_words_first_; }
-  /// Whether texts are to be in Unicode's form C (nfc.h) before they are split.
+  /// Whether texts must be normalised to NFC (nfc.h) before they are split.
   [[nodiscard]] bool wants_form_c() const noexcept { return form_c_; }
 
-  /// Gives the words of `text` (valid UTF-8) to `sink`. kTokenizer if the expressions run into the
+  /// Passes the words of `text` (valid UTF-8) to `sink`. kTokenizer if the expressions exceed the
   /// limits of PCRE2, else the sink's own error.
   Status split(std::string_view text, WordSink* sink) const;
 

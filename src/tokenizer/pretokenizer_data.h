@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which regular expressions cut a text into words, by the name that GGUF files give a model
+// The regular expressions that split a text into words, by the name that GGUF files give a model
 // family's pre-tokenizer (tokenizer.ggml.pre). To add a family, add its rules and names in
 // pretokenizer_data.cpp and a line to pretokenizer_test.cpp.
 #pragma once
@@ -10,13 +10,12 @@
 namespace gen::tokenizer {
 
 struct PretokenizerRules {
-  /// PCRE2 syntax with UTF. Each expression cuts every stretch the one before it left into its
-  /// matches and what is between them.
+  /// PCRE2 syntax with UTF. Each expression splits every stretch left by the previous one into its
+  /// matches and the texts between them.
   std::span<const char* const> expressions;
-  /// A word that is a token itself is not put together by merges.
+  /// A word that is itself a token is used without merging.
   bool whole_words_first;
-  /// Texts are brought into Unicode's form C before anything else. Only for families whose own
-  /// tokenizer is known to do that.
+  /// Texts are normalised to NFC first. Only for families whose own tokenizer is known to do so.
   bool form_c = false;
 };
 

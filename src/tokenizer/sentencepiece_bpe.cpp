@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Byte-pair encoding by scores, see sentencepiece_encoder.h. A text is cut where no merge can cross
-// (word_cuts.h); a long text copies the ids of words that it has met before.
+// Byte-pair encoding by scores, see sentencepiece_encoder.h. A text is split where no merge can
+// cross (word_cuts.h); a long text copies the ids of earlier equal words.
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -15,7 +15,7 @@
 namespace gen::tokenizer {
 namespace {
 
-// Smaller is better, as in a heap of ranks. No finite score gives kNone.
+// Smaller is better, as for ranks in a heap. No finite score gives kNone.
 constexpr uint32_t kNone = UINT32_MAX;
 uint32_t rank_of(float score) noexcept {
   const auto bits = std::bit_cast<uint32_t>(score + 0.0F);  // -0 equals 0
@@ -35,9 +35,9 @@ class Bpe final : public SpEncoder {
   WordCuts cuts_;
 };
 
-// The words of one text. An unused piece comes apart into the two that made it. Those are always
-// the same: what a stretch of text is merged into does not depend on what stands around it, as long
-// as nothing is merged across its ends.
+// The words of one text. An unused piece is split into the two pieces that formed it. These are
+// always the same: the merges of a stretch of text do not depend on its context, as long as nothing
+// is merged across its ends.
 class Bpe::Merger {
  public:
   Merger(const Bpe& owner, std::string_view text, std::vector<int32_t>* out)
@@ -53,7 +53,7 @@ class Bpe::Merger {
                         .previous = index == 0 ? kEnd : index - 1,
                         .next = index + 1});
   }
-  /// Merges and writes what was pushed, and forgets it.
+  /// Merges the pushed symbols, writes the ids, and clears the symbols.
   Status finish();
 
  private:
@@ -66,7 +66,7 @@ class Bpe::Merger {
     uint32_t bytes;
     uint32_t previous;
     uint32_t next;          // kEnd for the last
-    uint32_t rank = kNone;  // of the piece that this and the next one make
+    uint32_t rank = kNone;  // of the piece formed by this symbol and the next one
     int32_t joined = -1;    // that piece
     int32_t id = -1;        // -1: not looked up yet
   };
@@ -88,7 +88,7 @@ class Bpe::Merger {
   size_t first_;
   std::vector<Symbol> symbols_;
   std::vector<uint64_t> heap_;  // rank << 32 | symbol; entries that no longer hold are skipped
-  std::unordered_map<int32_t, uint32_t> parts_;  // unused piece -> bytes of its left part
+  std::unordered_map<int32_t, uint32_t> parts_;  // unused piece -> bytes of its left half
 };
 
 Status Bpe::Merger::finish() {
@@ -100,7 +100,7 @@ Status Bpe::Merger::finish() {
   return {};
 }
 
-// Looks up the symbol and its next one; whether they make a piece.
+// Looks up whether the symbol and the next one form a piece.
 bool Bpe::Merger::update(uint32_t index) {
   Symbol& symbol = symbols_[index];
   symbol.rank = kNone;
@@ -155,7 +155,7 @@ void Bpe::Merger::merge_many() {
     std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
     heap_.pop_back();
     const auto index = static_cast<uint32_t>(top);
-    // An old entry whose rank is right again stands where the new one does.
+    // An old entry whose rank is right again is equal to the new one.
     if (symbols_[index].rank != static_cast<uint32_t>(top >> 32)) continue;
     join(index);
     if (symbols_[index].previous != kEnd) push_heap(symbols_[index].previous);
@@ -195,7 +195,7 @@ Status Bpe::Merger::take_apart(const Symbol& symbol, int32_t id) {
       out_->push_back(part.id);
       continue;
     }
-    // The left one comes first.
+    // The left half comes first.
     for (const std::string_view text :
          {part.text.substr(parts->second), part.text.substr(0, parts->second)}) {
       open.push_back({text, owner_.table_.find(PieceTable::hash(text), text)});
@@ -235,7 +235,7 @@ Bpe::Bpe(const SpPieces& pieces)
 
 Status Bpe::encode(std::string_view text, std::vector<int32_t>* out) const {
   Merger merger(*this, text, out);
-  // Words of unknown characters are not copied, since runs of those become one token.
+  // Words of unknown characters are not copied, because runs of those become one token.
   WordCache cache(pieces_.unknown.by_bytes ? text.size() : 0);
   const auto word = [&](size_t begin, size_t end) -> Status {
     const std::string_view characters = text.substr(begin, end - begin);

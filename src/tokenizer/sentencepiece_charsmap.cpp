@@ -37,20 +37,21 @@ struct Unit {
 
 enum class Mark : uint8_t { kNew, kOpen, kDone };
 
-// What is known of a position: the walk's mark, and the bytes of the longest way on from here.
+// The knowledge about a position: the mark of the walk, and the bytes of the longest path from
+// here.
 struct Known {
   Mark mark = Mark::kNew;
   uint16_t bytes = 0;
 };
 
-// Visits every position that some text can lead to. Ways may meet (the builder shares equal ends of
-// keys) but not go round; a position is left when all its bytes have been tried.
+// Visits every position that some text can reach. Paths may meet (the builder shares equal suffixes
+// of keys) but must not form cycles; a position is left when all its bytes have been tried.
 class Walk {
  public:
   Walk(std::span<const uint32_t> units, std::string_view texts)
       : units_(units), texts_(texts), known_(units.size()) {}
 
-  /// What is wrong, or null.
+  /// The error, or null.
   const char* run() {
     if (const char* wrong = enter(unit(0).offset())) return wrong;
     while (!open_.empty()) {
@@ -78,7 +79,7 @@ class Walk {
 
   [[nodiscard]] Unit unit(size_t index) const noexcept { return Unit{units_[index]}; }
 
-  // From the top place to `position`, where a key ends if `has_value`.
+  // From the top of the stack to `position`, where a key ends if `has_value`.
   const char* step(bool has_value, size_t position) {
     if (position >= known_.size()) return "trie leads outside";
     if (has_value) {
@@ -105,7 +106,7 @@ class Walk {
     return open_.empty() ? nullptr : count(open_.back().position, done);
   }
 
-  // Takes over what is known of `to` into `from`, one step before it.
+  // Propagates the knowledge about `to` to `from`, one step before it.
   const char* count(size_t from, size_t to) noexcept {
     const auto bytes = static_cast<uint16_t>(known_[to].bytes + 1);
     if (bytes > Charsmap::kMaxKeyBytes) return "key too long";
@@ -119,7 +120,7 @@ class Walk {
   std::vector<Place> open_;
 };
 
-// What is wrong with the replacements, or null.
+// The error in the replacements, or null.
 const char* check_texts(std::string_view texts) noexcept {
   if (texts.back() != '\0') return "texts do not end with a zero byte";
   if (!utf8_valid(texts)) return "texts are not utf-8";

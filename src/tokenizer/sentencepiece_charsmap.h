@@ -28,9 +28,9 @@ class Charsmap {
 
   /// Replaces nothing.
   Charsmap() = default;
-  /// `file` is the map as a model file holds it; an empty one replaces nothing. kFormat unless the
-  /// whole trie is sound: every way stays inside and ends after kMaxKeyBytes at the latest, every
-  /// value is where a replacement begins, replacements are UTF-8 of up to kMaxReplacementBytes.
+  /// `file` is the map as stored in a model file; an empty one replaces nothing. kFormat unless the
+  /// whole trie is sound: every path stays inside and ends after at most kMaxKeyBytes, every value
+  /// is the beginning of a replacement, and replacements are UTF-8 of at most kMaxReplacementBytes.
   static Result<Charsmap> create(std::string_view file);
 
   [[nodiscard]] bool empty() const noexcept { return units_.empty(); }

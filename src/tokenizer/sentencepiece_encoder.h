@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SpEncoder: from a normalized text to ids, the part in which SentencePiece's kinds of model
-// differ; and what both kinds are made from. Used by sentencepiece_tokenizer.cpp.
+// SpEncoder: from a normalised text to ids, the part in which the kinds of SentencePiece models
+// differ; and the input of both kinds. Used by sentencepiece_tokenizer.cpp.
 #pragma once
 
 #include <array>
@@ -18,31 +18,31 @@
 
 namespace gen::tokenizer {
 
-/// What is no piece becomes its bytes, or one unknown token for any number of such in a row.
+/// Text that is not a piece becomes its bytes, or one unknown token for any run of such characters.
 struct UnknownRule {
   int32_t id = -1;                      // the unknown token, -1 for none
-  bool by_bytes = false;                // all of `bytes` are there
+  bool by_bytes = false;                // `bytes` is complete
   std::array<int32_t, 256> bytes = {};  // [byte]
 
-  /// Appends what `text` becomes; the ids of the whole text begin at (*out)[first]. kTokenizer if
-  /// there is nothing for it.
+  /// Appends the ids of `text`; the ids of the whole text begin at (*out)[first]. kTokenizer if
+  /// there is no rule for it.
   Status append(std::string_view text, size_t first, std::vector<int32_t>* out) const;
 };
 
-/// A user-defined token as it stands in a normalized text.
+/// A user-defined token as it appears in a normalised text.
 struct KeptToken {
   std::string text;
   int32_t id;
 };
 
-/// All of it must outlive what is made from it.
+/// Must outlive everything that is made from it.
 struct SpPieces {
   const VocabSpec& spec;
-  std::span<const KeptToken> kept;  // if there are none, user-defined tokens are like normal ones
+  std::span<const KeptToken> kept;  // if empty, user-defined tokens are treated like normal ones
   const SpecialMatcher& kept_texts;
   const UnknownRule& unknown;
 
-  /// Whether the token is a piece by its text in `spec`.
+  /// Whether the token is a piece with its text in `spec`.
   [[nodiscard]] bool holds(size_t id) const noexcept {
     const TokenType type = spec.types[id];
     return type == TokenType::kNormal || type == TokenType::kUnused ||
@@ -54,13 +54,13 @@ struct SpPieces {
 class SpEncoder {
  public:
   virtual ~SpEncoder() = default;
-  /// Appends the ids of `text`, which is UTF-8 of less than 4 GiB. May leave a part behind on
-  /// failure.
+  /// Appends the ids of `text`, UTF-8 of less than 4 GiB. On failure some ids may have been
+  /// appended.
   virtual Status encode(std::string_view text, std::vector<int32_t>* out) const = 0;
 };
 
-/// Byte-pair encoding: of all neighbours that together are a piece, those with the best score are
-/// joined first, the leftmost of equals. Kept tokens stay whole. O(n log n).
+/// Byte-pair encoding: of all adjacent pairs that form a piece, the one with the best score is
+/// merged first, the leftmost of equals. Kept tokens stay whole. O(n log n).
 std::unique_ptr<const SpEncoder> make_sp_bpe(const SpPieces& pieces);
 
 /// The pieces with the best sum of scores. O(n * bytes of the longest piece).

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wire format of ModelProto, see sentencepiece_model_file.h. A message is a row of fields: a key
-// (number
-// * 8 + wire type) and a value; wire types: 0 varint, 1 eight bytes, 2 length and bytes, 5 four
-// bytes.
+// Wire format of ModelProto, see sentencepiece_model_file.h. A message is a sequence of fields: a
+// key (number * 8 + wire type) and a value; wire types: 0 varint, 1 eight bytes, 2 length and
+// bytes, 5 four bytes.
 #include "tokenizer/sentencepiece_model_file.h"
 
 #include <bit>

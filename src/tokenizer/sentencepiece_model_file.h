@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SentencePiece's `.model` file, a protobuf message (ModelProto): the fields that matter, read from
-// the wire format by hand. Used by sentencepiece_tokenizer.cpp.
+// SentencePiece's `.model` file, a protobuf message (ModelProto): the relevant fields, parsed
+// directly from the wire format. Used by sentencepiece_tokenizer.cpp.
 #pragma once
 
 #include <cstddef>

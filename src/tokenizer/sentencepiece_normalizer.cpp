@@ -10,7 +10,7 @@ namespace gen::tokenizer {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-// Places in a normalized text are kept in 32 bits.
+// Positions in a normalised text are stored in 32 bits.
 constexpr size_t kMaxBytes = UINT32_MAX - size_t{Charsmap::kMaxReplacementBytes} * 4;
 
 Status check_size(size_t bytes) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SpNormalizer: what SentencePiece does to a text before it looks for pieces. Used by
+// SpNormalizer: SentencePiece's normalisation of a text before it is split into pieces. Used by
 // sentencepiece_tokenizer.cpp.
 #pragma once
 
@@ -14,12 +14,12 @@
 
 namespace gen::tokenizer {
 
-/// U+2581, which stands for a space in pieces.
+/// U+2581, which represents a space in pieces.
 inline constexpr std::string_view kSpaceSign = "\xE2\x96\x81";
 
 struct SpNormalizerRules {
   bool add_dummy_prefix = false;          // a space before the text
-  bool remove_extra_whitespaces = false;  // at both ends, and of several in a row all but one
+  bool remove_extra_whitespaces = false;  // at both ends, and all but one of several in a row
   bool escape_whitespaces = true;         // spaces become kSpaceSign
 };
 
@@ -28,9 +28,9 @@ class SpNormalizer {
  public:
   SpNormalizer(SpNormalizerRules rules, Charsmap map) : rules_(rules), map_(std::move(map)) {}
 
-  /// Appends `text` as pieces are looked for in it, always UTF-8. Where a text of `kept` begins, it
-  /// is not replaced. If `goes_on`, the text follows another one: no space is put before it and
-  /// none is removed at its ends. kInvalidArgument for more than 4 GiB.
+  /// Appends the normalised `text`, always UTF-8. A text of `kept` is not replaced. If `goes_on`,
+  /// the text follows another one: no space is inserted before it and none is removed at its ends.
+  /// kInvalidArgument for more than 4 GiB.
   Status normalize(std::string_view text, bool goes_on, const SpecialMatcher& kept,
                    std::string* out) const;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The SentencePiece kind: a text is normalized (sentencepiece_normalizer.h), then made of pieces
-// (sentencepiece_encoder.h), as the library of that name does it.
+// The SentencePiece kind: a text is normalised (sentencepiece_normalizer.h), then split into pieces
+// (sentencepiece_encoder.h), like in the library of that name.
 #pragma once
 
 #include <memory>

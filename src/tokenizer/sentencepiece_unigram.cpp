@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The best path through a text, see sentencepiece_encoder.h: for each place, from the front on, the
-// best sum of scores of pieces that end there. Sums are rounded and compared as in the library that
-// defines these models, so that near ties fall the same way.
+// The best path through a text, see sentencepiece_encoder.h: for each position, from the front on,
+// the best sum of scores of pieces that end there. Sums are rounded and compared as in the library
+// that defines these models, so that near ties are decided alike.
 #include <algorithm>
 #include <cfloat>
 
@@ -21,12 +21,12 @@ class Unigram final : public SpEncoder {
  private:
   static constexpr uint32_t kNoPath = UINT32_MAX;
   struct Place {
-    uint32_t from = kNoPath;  // where the last piece of the best path to here begins
+    uint32_t from = kNoPath;  // where the last piece of the best path to this position begins
     int32_t piece = -1;       // -1: unknown
     float score = 0;          // of the path
   };
 
-  // The sum is a double where a kept token has a part in it, as in `score`.
+  // The sum is a double if a kept token is involved, as in `score`.
   static void offer(double score, uint32_t from, int32_t piece, Place* place) noexcept {
     if (place->from != kNoPath && !(score > double{place->score})) return;
     *place = {from, piece, static_cast<float>(score)};
@@ -35,8 +35,8 @@ class Unigram final : public SpEncoder {
 
   SpPieces pieces_;
   PieceTrie trie_;
-  float best_ = FLT_MIN;     // of a normal piece; the library begins with this, the least above 0
-  float unknown_ = FLT_MAX;  // what a character that is no piece scores
+  float best_ = FLT_MIN;     // of a normal piece; the library starts with this, the least above 0
+  float unknown_ = FLT_MAX;  // score of a character that is not a piece
 };
 
 std::vector<TriePiece> trie_pieces(const SpPieces& pieces) {
@@ -61,7 +61,7 @@ Unigram::Unigram(const SpPieces& pieces) : pieces_(pieces), trie_(trie_pieces(pi
 double Unigram::score_of(int32_t piece, size_t bytes) const noexcept {
   const auto id = static_cast<size_t>(piece);
   if (pieces_.spec.types[id] != TokenType::kUserDefined) return double{pieces_.spec.scores[id]};
-  return double{static_cast<float>(bytes) * best_} - 0.1;  // so good that it is always taken
+  return double{static_cast<float>(bytes) * best_} - 0.1;  // so good that it is always chosen
 }
 
 Status Unigram::encode(std::string_view text, std::vector<int32_t>* out) const {
@@ -88,7 +88,7 @@ Status Unigram::encode(std::string_view text, std::vector<int32_t>* out) const {
     if (!is_piece) offer(double{unknown_ + here}, from, -1, &places[begin + character]);
     begin += character;
   }
-  // The way back, from the end to the front, then turned round.
+  // The path is followed back from the end, then reversed.
   std::vector<uint32_t> ends;
   for (auto end = static_cast<uint32_t>(text.size()); end > 0; end = places[end].from) {
     ends.push_back(end);

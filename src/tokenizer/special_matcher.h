@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the texts of special tokens in a text: leftmost first, the longest of those that start
+// Finds the names of special tokens in a text: leftmost first, the longest of those that start
 // there. Used by vocab_tokenizer.cpp and where SentencePiece keeps user-defined tokens whole.
 #pragma once
 
@@ -25,10 +25,11 @@ class SpecialMatcher {
   SpecialMatcher() = default;
   /// `text` must outlive the matcher.
   void add(std::string_view text, int32_t id) { entries_.push_back({text, id}); }
-  /// To be called once, after the last add.
+  /// Call it once, after the last add.
   void finish();
 
-  /// The first match at or behind `offset`. Cost: one table look-up per byte that starts no text.
+  /// The first match at or after `offset`. Cost: one table look-up per byte at which no text
+  /// begins.
   [[nodiscard]] std::optional<SpecialMatch> find(std::string_view text,
                                                  size_t offset) const noexcept;
 

@@ -7,7 +7,7 @@
 namespace gen::tokenizer {
 namespace {
 
-// Appends `text`, each byte that is no part of a character as U+FFFD.
+// Appends `text`, with U+FFFD for each byte that is not part of a character.
 void append_repaired(std::string_view text, std::string* out) {
   size_t offset = 0;
   while (offset < text.size()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of Tokenizer that hold for every kind, and the choice of the kind. See tokenizer.h.
+// The parts of Tokenizer common to all kinds, and the choice of the kind. See tokenizer.h.
 #include "tokenizer/tokenizer.h"
 
 #include <utility>

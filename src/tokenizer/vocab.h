@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// VocabSpec: a vocabulary as plain data, before anything about it was checked. A reader of model
-// files or a test fills it; create_tokenizer (tokenizer.h) validates it and builds the tokenizer.
+// VocabSpec: a vocabulary as plain data, before any checks. A reader of model files or a test fills
+// it; create_tokenizer (tokenizer.h) validates it and builds the tokenizer.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ enum class TokenType : int32_t {
   kByte = 6,
 };
 
-/// The GGUF key that fills a field stands beside it; a missing key leaves the default.
+/// Each field has the GGUF key that fills it beside it; without the key it keeps its default.
 struct VocabSpec {
   VocabKind kind = VocabKind::kSentencePiece;  // tokenizer.ggml.model
   std::vector<std::string> tokens;             // tokenizer.ggml.tokens
@@ -33,7 +33,7 @@ struct VocabSpec {
   std::vector<std::string> merges;  // .merges, "left right", best first (BPE only)
   std::string pre = "default";      // .pre: whose pre-tokenizer (BPE only)
 
-  // -1: there is none. A reader that finds no key must put the family's default here itself.
+  // -1: none. If the key is missing, the reader must set the family's default here.
   int32_t bos = -1;         // .bos_token_id
   int32_t eos = -1;         // .eos_token_id
   int32_t unk = -1;         // .unknown_token_id
@@ -45,13 +45,13 @@ struct VocabSpec {
   int32_t fim_suffix = -1;  // .fim_suf_token_id, .suffix_token_id
   int32_t fim_middle = -1;  // .fim_mid_token_id, .middle_token_id
 
-  bool add_bos = false;  // .add_bos_token: what callers do unless told otherwise
+  bool add_bos = false;  // .add_bos_token: the default for callers
   bool add_space_prefix =
       false;  // .add_space_prefix; the reader's default is true for SentencePiece
   bool remove_extra_whitespaces = false;  // .remove_extra_whitespaces
   bool escape_whitespaces = true;         // spaces are U+2581 in the pieces (SentencePiece)
-  // White space right of a special token belongs to it and gives no tokens. True of Phi-3, whose
-  // GGUF says so only through general.name.
+  // White space to the right of a special token belongs to it and gives no tokens. True for Phi-3,
+  // whose GGUF indicates it only through general.name.
   bool special_strips_right = false;
 
   std::string chat_template;  // tokenizer.chat_template

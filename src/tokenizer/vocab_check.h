@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold of a VocabSpec before any tokenizer is built from it. Vocabularies come from files
-// that may be hostile, so nothing here is assumed. Used by tokenizer.cpp only.
+// Invariants of a VocabSpec that are checked before any tokenizer is built from it. Vocabularies
+// come from files that may be hostile, so nothing is assumed. Used by tokenizer.cpp only.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@
 namespace gen::tokenizer {
 
 inline constexpr size_t kMaxTokens = size_t{1} << 24;
-/// Of one token's text. The longest in use are runs of some hundred spaces. Encoding a byte may
-/// take as long as this.
+/// Maximum length of a token's text. The longest in use are runs of some hundred spaces. The time
+/// to encode a byte may be proportional to it.
 inline constexpr size_t kMaxTokenBytes = 4096;
 
-/// The byte that a text of the form <0x0A> stands for (two upper-case digits), or -1.
+/// The byte denoted by a text of the form <0x0A> (two upper-case digits), or -1.
 int32_t parse_byte_token(std::string_view text) noexcept;
 
 /// Checks all tables and ids (kFormat naming the entry) and completes the spec: missing scores and

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// VocabTokenizer, see vocab_tokenizer.h. Encoding goes in three steps: cut the segments at special
-// tokens, join what is left of neighbouring segments, hand each stretch of text to the kind.
+// VocabTokenizer, see vocab_tokenizer.h. Encoding has three steps: split the segments at special
+// tokens, join the remaining text of adjacent segments, pass each stretch of text to the kind.
 #include "tokenizer/vocab_tokenizer.h"
 
 #include <utility>
@@ -16,7 +16,7 @@ constexpr uint32_t kAllFlags = kAddBos | kParseSpecial;
 
 constexpr bool is_ascii_space(char c) noexcept { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-// Takes back what was appended unless told that all went well; also when an allocation throws.
+// Removes what was appended, unless told that all went well; also if an allocation throws.
 class AppendGuard {
  public:
   explicit AppendGuard(std::vector<int32_t>* out) : out_(out), size_(out->size()) {}

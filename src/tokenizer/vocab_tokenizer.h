@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// VocabTokenizer: what both kinds of tokenizer share: special tokens in texts, BOS, the bytes of
-// each token. A kind adds how plain text becomes ids. See tokenizer.h for the contract.
+// VocabTokenizer: the common part of both kinds of tokenizer: special tokens in texts, BOS, the
+// bytes of each token. A kind adds the encoding of plain text. See tokenizer.h for the contract.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,11 @@ namespace gen::tokenizer {
 
 /// How a kind differs where plain text and special tokens meet.
 struct SpecialRules {
-  bool space_prefix = false;  // encode_text puts a space before its text unless that goes on
-  bool space_after_user_tokens = true;  // also behind user-defined tokens, not only control tokens
-  bool split_user_tokens = true;  // user-defined tokens are found here; else encode_text does it
+  bool space_prefix = false;  // encode_text inserts a space before its text unless that continues
+                              // another
+  bool space_after_user_tokens = true;  // also after user-defined tokens, not only control tokens
+  bool split_user_tokens = true;  // user-defined tokens are recognised here; otherwise encode_text
+                                  // does it
 };
 
 class VocabTokenizer : public Tokenizer {
@@ -37,11 +39,11 @@ class VocabTokenizer : public Tokenizer {
   VocabTokenizer(VocabSpec spec, SpecialRules rules);
 
   /// Appends the ids of a stretch without special tokens: not empty, valid UTF-8. If `goes_on`, it
-  /// follows text. May leave a part behind on failure.
+  /// follows text. On failure some ids may have been appended.
   virtual Status encode_text(std::string_view text, bool goes_on,
                              std::vector<int32_t>* out) const = 0;
 
-  /// To be called by the constructor of a kind for every id in order: the bytes it stands for.
+  /// Called by the constructor of a kind for every id in order, with the token's bytes.
   void add_piece(std::string_view bytes);
 
  private:

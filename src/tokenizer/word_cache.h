@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// WordCache: the words of the text that is being encoded and where their ids are in the output, so
-// that a word that comes again is copied. It lives as long as one call, so there is nothing to
-// share.
+// WordCache: the words of the current text and the positions of their ids in the output, so that
+// the ids of a repeated word are copied. It lives for one call, so nothing is shared.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +14,7 @@
 namespace gen::tokenizer {
 
 /// Storage: one slot per hash value, the newer word wins: no search, no growth, and a text made of
-/// words of equal hash costs no more than no cache.
+/// words of equal hash costs no more than without a cache.
 class WordCache {
  public:
   struct Slot {

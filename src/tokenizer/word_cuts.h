@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// WordCuts: where a normalized text may be cut so that each part can be encoded by itself: between
-// two characters that no piece holds side by side, since no merge can ever join them. Used by
-// sentencepiece_bpe.cpp.
+// WordCuts: positions where a normalised text may be split so that each part can be encoded
+// separately: between two characters that are not adjacent in any piece, because no merge can ever
+// join them. Used by sentencepiece_bpe.cpp.
 #pragma once
 
 #include <bitset>
@@ -13,16 +13,16 @@
 namespace gen::tokenizer {
 
 /// Storage: a bit for each last byte of a character and first byte of the next one, so characters
-/// share theirs. The sign for a space counts as a space, for it begins most words.
+/// share bits. The sign for a space counts as a space, because it begins most words.
 class WordCuts {
  public:
-  /// Never cut between characters that stand side by side in `piece`, which is UTF-8.
+  /// Forbids splits between characters that are adjacent in `piece`, which is UTF-8.
   void forbid(std::string_view piece) noexcept {
     for (size_t at = 1; at < piece.size(); ++at) {
       if (begins_character(piece[at])) joined_.set(pair_at(piece, at));
     }
   }
-  /// Whether to cut before text[at], where a character begins that is not the first.
+  /// Whether to split before text[at], where a character other than the first begins.
   [[nodiscard]] bool may_cut(std::string_view text, size_t at) const noexcept {
     return !joined_[pair_at(text, at)];
   }

@@ -2,7 +2,7 @@
 // Proves what becomes of a caller's struct of any size: a struct of ours that has grown since, since
 // no public one has yet. struct_size_test.c goes through the public ones.
 // Compiled alone: a specialisation names what is in the unnamed namespace.
-#include "api/caller_struct.h"
+#include "api/boundary/caller_struct.h"
 
 #include <gtest/gtest.h>
 

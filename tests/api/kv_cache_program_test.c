@@ -55,7 +55,7 @@ static gen_status host_allocate(void* user, size_t bytes, size_t align, void** o
   if (host->asked != NULL) {
     gen_error told = {0};
     host->answer = kv_cache_truncate(host->asked, 1, &told);
-    snprintf(host->answered, sizeof host->answered, "%s", told.message);
+    snprintf(host->answered, sizeof host->answered, "%.100s", told.message);
   }
   if (++host->calls == host->fail_at) return GEN_ERROR_OUT_OF_MEMORY;
   *out = aligned_alloc(align, (bytes + align - 1) / align * align);

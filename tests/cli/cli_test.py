@@ -385,7 +385,7 @@ class Forms(unittest.TestCase):
         self.assertNotIn("/reset", said)
         lines = b"Tell me a story about a fox.\n" * 6
         talk = generate("chat", "-m", DRAFT, "--ctx", "48", "-n", "12", "--ignore-eos", "--context-policy", "stop", stdin=lines)
-        self.assertIn("; /reset starts anew, --context-policy shift makes room", talk.stderr.decode().splitlines()[0])
+        self.assertIn("; /reset restarts, --context-policy shift makes room", talk.stderr.decode().splitlines()[0])
 
     def test_chat_takes_a_template_tools_and_variables(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -400,8 +400,8 @@ class Forms(unittest.TestCase):
             told = generate(*base, "--tools", tools, "--variable", 'level="high"', stdin=b"Hi\n")
             self.assertEqual((told.returncode, told.stderr), (0, b""))
             self.assertIn(b"not told", generate(*base, "--tools", tools, stdin=b"Hi\n").stderr)
-            for wrong, part in ((["--variable", "x"], b"lacks a ="), (["--variable", "x=y"], b"--variable"),
-                                (["--tools", form], b"no JSON array"), (["--chat-template", "alpaca"], b"alpaca")):
+            for wrong, part in ((["--variable", "x"], b"has no '='"), (["--variable", "x=y"], b"--variable"),
+                                (["--tools", form], b"not a JSON array"), (["--chat-template", "alpaca"], b"alpaca")):
                 done = generate("chat", "-m", DRAFT, *wrong, stdin=b"")
                 self.assertEqual(done.returncode, 2)
                 self.assertIn(part, done.stderr)
@@ -736,7 +736,7 @@ class Interrupts(unittest.TestCase):
                 said += os.read(master, 1)
             return said
 
-        notice = b"Ctrl-C again or /exit leaves\r\n> "
+        notice = b"Ctrl-C again or /exit quits\r\n> "
         read_until(b"\n> ")
         for _ in range(20):
             os.write(master, b"not this\x03")  # while the prompt is being written

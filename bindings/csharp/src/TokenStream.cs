@@ -20,7 +20,7 @@ namespace LibGenerate
 
     /// <summary>
     /// One generation as a sequence of pieces, which can be gone through once. A loop that is left early ends the
-    /// generation; the session keeps the tokens committed so far. One thread at a time, but for Dispose.
+    /// generation; the session keeps the tokens committed so far. One thread at a time, except Dispose.
     /// </summary>
     public sealed partial class TokenStream : NativeObject, IEnumerable<Token>
     {
@@ -56,7 +56,7 @@ namespace LibGenerate
                 {
                     IntPtr stream;
                     open(native, out stream);
-                    // The flag stays until the stream is closed, whoever does that.
+                    // The flag stays until some thread closes the stream.
                     return new TokenStream(new Handle(HandleKind.TokenStream, stream, cancel.Handle), cancel);
                 }
             }

@@ -59,7 +59,7 @@ Access::Access(std::vector<std::string> hosts, std::vector<std::string> origins)
 void Access::check(const Head& head) const {
   if (const std::string* host = head.find("host")) {
     const std::string name = host_name(*host);
-    if (name.empty()) throw bad_request({}, "the request's Host is no name or address");
+    if (name.empty()) throw bad_request({}, "the request's Host is neither a name nor an address");
     if (!is_address(name) && !is_loopback_name(name) && !has(hosts_, name) && !has(hosts_, "*")) {
       throw refused("host_not_allowed",
                     "the server does not answer to the name " + shown(name) + " (--allow-host)");

@@ -24,7 +24,7 @@ constexpr size_t kLingerBytes = size_t{64} << 20U;
 constexpr size_t kPiece = 65536;
 
 ApiError too_slow() {
-  return {408, "invalid_request_error", {}, {}, "the request did not come in time"};
+  return {408, "invalid_request_error", {}, {}, "the request did not arrive in time"};
 }
 ApiError cut_short() { return bad_request({}, "the request ends too early"); }
 

@@ -44,18 +44,18 @@ void read_request_line(std::string_view line, Head& head) {
   const size_t first = line.find(' ');
   const size_t last = line.rfind(' ');
   if (first == std::string_view::npos || first == last) {
-    throw malformed("the request's first line is no method, target and version");
+    throw malformed("the request's first line is not a method, a target and a version");
   }
   head.method = line.substr(0, first);
   const std::string_view target = line.substr(first + 1, last - first - 1);
   const std::string_view version = line.substr(last + 1);
   if (!std::all_of(head.method.begin(), head.method.end(), is_upper) || head.method.empty()) {
-    throw malformed("the request's method is no word in capitals");
+    throw malformed("the request's method is not a word in capitals");
   }
   const bool visible = std::all_of(target.begin(), target.end(),
                                    [](char c) { return c > 0x20 && c < 0x7f && c != '#'; });
   if (!visible || target.empty() || target.front() != '/') {
-    throw malformed("the request's target is no path");
+    throw malformed("the request's target is not a path");
   }
   head.path = target.substr(0, target.find('?'));
   if (version != "HTTP/1.1" && version != "HTTP/1.0") {
@@ -71,7 +71,7 @@ void read_field(std::string_view line, Head& head) {
   const std::string_view name = line.substr(0, colon);
   // Refuses a space before the colon and a folded line.
   if (colon == std::string_view::npos || !is_token(name)) {
-    throw malformed("the request has a header line without a proper name");
+    throw malformed("the request has a header line without a valid name");
   }
   const std::string_view value = trimmed(line.substr(colon + 1));
   if (!is_plain(value)) {
@@ -103,7 +103,7 @@ void read_framing(Head& head) {
     const auto [stop, failure] = std::from_chars(length->data(), end, head.content_length);
     // No sign, no list, no number beyond size_t.
     if (failure != std::errc() || stop != end || !is_digit(length->front())) {
-      throw malformed("the request's Content-Length is no number of bytes");
+      throw malformed("the request's Content-Length is not a number of bytes");
     }
     head.has_length = true;
   }
@@ -143,7 +143,7 @@ void read_connection(Head& head) {
   head.keep_alive = head.version11 && !has_word(head, "connection", "close");
   if (const std::string* expected = single(head, "expect")) {
     if (lower_case(*expected) != "100-continue") {
-      throw ApiError(417, "invalid_request_error", {}, {}, "the request expects what is unknown");
+      throw ApiError(417, "invalid_request_error", {}, {}, "the request has an unknown Expect");
     }
     head.expects_continue = head.version11;
   }
@@ -252,7 +252,7 @@ bool ChunkReader::read_line(std::string_view& bytes) {
     if (line_.size() > most || trailer_bytes_ > kMaxHeadBytes) break;
     if (bytes.empty()) return false;
   }
-  throw malformed("the request's body is not in proper chunks");
+  throw malformed("the request's body is not in valid chunks");
 }
 
 void ChunkReader::end_line() {
@@ -263,11 +263,12 @@ void ChunkReader::end_line() {
     const size_t digits = static_cast<size_t>(stop - line.data());
     const bool ended = digits == line.size() || line[digits] == ';';
     if (failure != std::errc() || digits == 0 || line.front() == '-' || !ended) {
-      throw malformed("the request's body has a chunk without a proper size");
+      throw malformed("the request's body has a chunk without a valid size");
     }
     state_ = left_ == 0 ? State::kTrailer : State::kData;
   } else if (state_ == State::kDataEnd) {
-    if (!line.empty()) throw malformed("the request's body has a chunk of another size than said");
+    if (!line.empty())
+      throw malformed("the request's body has a chunk of another size than declared");
     state_ = State::kSize;
   } else if (line.empty()) {
     state_ = State::kDone;

@@ -60,7 +60,7 @@ Listener::Listener(size_t places, int request_seconds, Serve serve)
       request_seconds_(request_seconds),
       serve_(std::move(serve)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (wake_ < 0) throw std::runtime_error("no event to wake up by: " + reason(errno));
+  if (wake_ < 0) throw std::runtime_error("cannot create an eventfd: " + reason(errno));
 }
 
 Listener::~Listener() {

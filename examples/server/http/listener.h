@@ -53,7 +53,7 @@ class Listener : private Waiting {
   std::condition_variable changed_;
   std::deque<int> accepted_;  // sockets without a place yet
   std::set<Connection*> served_;
-  size_t leaving_ = 0;    // of served_, already evicted
+  size_t leaving_ = 0;     // of served_, already evicted
   size_t last_place_ = 0;  // in line
   bool stopping_ = false;
   std::vector<std::thread> threads_;

@@ -98,7 +98,7 @@ void read_logit_bias(Fields& fields, Request& request) {
     int32_t token = 0;
     const auto [end, failure] = std::from_chars(name.data(), name.data() + name.size(), token);
     if (failure != std::errc() || end != name.data() + name.size() || token < 0) {
-      throw bad_request("logit_bias", "'logit_bias' has a key that is no token id");
+      throw bad_request("logit_bias", "'logit_bias' has a key that is not a token id");
     }
     if (!value.is_number() || value.get<double>() < -100 || value.get<double>() > 100) {
       throw bad_request(checked.path(name),
@@ -112,7 +112,7 @@ void set_language(const std::string& name, std::string text, const Dialect& dial
                   Request& request) {
   const std::string quoted = "'" + name + "'";
   if (request.language) {
-    throw bad_request(name, quoted + " cannot be beside '" + request.language->field + "'");
+    throw bad_request(name, quoted + " cannot be combined with '" + request.language->field + "'");
   }
   if (text.size() > dialect.max_grammar) {
     throw bad_request(name, quoted + " has " + std::to_string(text.size()) + " bytes, above " +

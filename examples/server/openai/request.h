@@ -72,10 +72,10 @@ struct Language {
 
 struct Request {
   bool chat = false;
-  std::vector<Prompt> prompts;    // of a completion; at least one
-  std::vector<Message> messages;  // of a chat; at least one
+  std::vector<Prompt> prompts;     // of a completion; at least one
+  std::vector<Message> messages;   // of a chat; at least one
   std::vector<Setting> variables;  // of the chat template; values are JSON
-  int32_t n = 1;                  // answers per prompt
+  int32_t n = 1;                   // answers per prompt
   int32_t max_tokens = 0;
   bool stream = false;
   bool include_usage = false;     // only with stream

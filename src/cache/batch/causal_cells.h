@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of causal attention for many sequences in one memory: which cells a batch takes, which
-// entries may be dropped, seen, shared, removed and moved. Each change comes in two parts, so that
-// several caches can agree: plan_...() finds out whether it is possible and takes the memory that
-// it needs, and the second part cannot fail. What lies in the cells is the business of whoever
-// holds these: causal_store.h, lane_store.h.
+// The rules of causal attention for many sequences in one memory: which cells a batch takes, and
+// which entries may be dropped, seen, shared, removed and moved. Each change has two parts, so that
+// several caches can agree: plan_...() checks whether it is possible and takes the memory that it
+// needs; the second part cannot fail. The owner decides what the cells contain: causal_store.h,
+// lane_store.h.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,7 @@ class CausalCells {
 
   /// The first position that a token at `position` sees.
   [[nodiscard]] int32_t first_seen(int32_t position) const noexcept;
-  /// The last one that it sees where later ones are no secret.
+  /// The last position that it sees if later ones are visible.
   [[nodiscard]] int32_t last_seen(int32_t position) const noexcept;
 
   /// Tokens of one sequence in a batch.
@@ -67,23 +67,24 @@ class CausalCells {
     std::vector<Group> groups;                       // by id
     std::vector<std::pair<int32_t, int32_t>> drops;  // slot, entries from the front
   };
-  /// Free cells in ascending order, those included that fall out of memory by this batch. Errors:
-  /// kInvalidArgument for a batch that is none; kCacheFull if cells or sequences are missing, or a
-  /// quota would be passed. Cost: O(batch * log + sequences + dropped).
+  /// Plans free cells in ascending order, including those that this batch drops from the memory
+  /// window. Errors: kInvalidArgument for an invalid batch; kCacheFull if cells or sequences are
+  /// missing, or a quota would be exceeded. Cost: O(batch * log + sequences + dropped).
   Result<BatchPlan> plan_batch(std::span<const int32_t> positions,
                                std::span<const int32_t> sequences);
   void commit(const BatchPlan& plan) noexcept;
 
-  /// Cells for n entries at `position` and after it, which must come after all others: those that
-  /// follow the last one, or an empty run, so that what is read together lies together. They stay
-  /// planned until commit_planned(), drop_planned() or the next plan. Entries that may be dropped
-  /// are, where cells are short. kCacheFull.
+  /// Plans cells for n entries at `position` and after it, which must come after all others. The
+  /// cells follow the last one or are an empty run, so that entries read together are contiguous.
+  /// They stay planned until commit_planned(), drop_planned() or the next plan. If cells are short,
+  /// droppable entries are dropped. kCacheFull.
   Status plan_more(int32_t slot, int32_t position, int32_t n);
   void commit_planned(int32_t slot, int32_t position) noexcept;
   void drop_planned(int32_t slot) noexcept { map_.drop_planned(slot); }
-  /// Entries that may come after those of a slot, over several plans, while nobody else takes any.
+  /// The number of entries that can follow those of a slot, over several plans, if nobody else
+  /// takes any.
   [[nodiscard]] int32_t room(int32_t slot) const noexcept;
-  /// A slot must be left.
+  /// A free slot must exist.
   int32_t open(int32_t id) noexcept { return map_.open(id); }
   void close(int32_t slot) noexcept;
   /// Keeps the entries before `position`, and nothing planned; the sequence stays open.
@@ -97,12 +98,12 @@ class CausalCells {
   void plan_share(int32_t from, int32_t to, int32_t length);
   void share(int32_t from, int32_t to, int32_t length) noexcept;
 
-  /// Whether a sequence may go on at `position` with what is held.
+  /// Whether a sequence may continue at `position` with the entries it has.
   [[nodiscard]] bool can_resume(int32_t id, int32_t position) const noexcept;
-  /// Whether nothing was dropped that a token at `position` sees.
+  /// Whether all entries that a token at `position` sees are still there.
   [[nodiscard]] bool holds_past_of(int32_t slot, int32_t position) const noexcept;
 
-  /// Entries of a sequence to go, and those after them to come closer by `by`.
+  /// A removal of entries from a sequence; the entries after them move closer by `by`.
   struct Removal {
     int32_t slot = -1;  // -1: nothing to do
     int32_t from = 0;   // entries [from, to) go
@@ -111,9 +112,9 @@ class CausalCells {
     int32_t by = 0;                // and those from `to` on are moved by this, 0 or below
     std::vector<CellMove> copies;  // shared cells that are moved need a copy first
   };
-  /// Positions [begin, end) of a sequence; kNoLimit as end: all from begin on. Errors:
-  /// kInvalidArgument for a range that is none; kUnsupported if positions must be shifted and
-  /// cannot be, or would come beside dropped ones; kCacheFull without room for copies.
+  /// Plans the removal of positions [begin, end) of a sequence; kNoLimit as end: all from begin on.
+  /// Errors: kInvalidArgument for an invalid range; kUnsupported if positions must be shifted but
+  /// cannot be, or would be next to dropped ones; kCacheFull without room for copies.
   Result<Removal> plan_remove(int32_t id, int32_t begin, int32_t end, bool can_shift) const;
   /// The entries that move are those from removal.from on afterwards.
   void remove(const Removal& removal) noexcept;
@@ -135,7 +136,7 @@ class CausalCells {
 
   Result<std::vector<Group>> group(std::span<const int32_t> positions,
                                    std::span<const int32_t> sequences) const;
-  /// Entries from the front of a list that are no longer needed when `position` comes next.
+  /// The number of entries at the front of a list that are not needed when `position` comes next.
   [[nodiscard]] int32_t droppable(int32_t slot, int32_t position) const noexcept;
   [[nodiscard]] int32_t next_position(int32_t slot) const noexcept;
   void drop(int32_t slot, int32_t count) noexcept;

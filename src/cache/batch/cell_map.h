@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which cells of a shared memory belong to which sequences. A cell is a place for one position's
-// keys and values; a sequence is a list of (position, cell) in the order of positions; a cell may
-// be on the lists of several sequences, as after a prefix was copied. The rules that say what may
-// be dropped or seen are causal_cells.h.
+// Which cells of a shared memory belong to which sequences. A cell has room for one position's keys
+// and values; a sequence is a list of (position, cell) in the order of positions; a cell may be in
+// the lists of several sequences, for example after a prefix was copied. causal_cells.h has the
+// rules for dropping and visibility.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@
 
 namespace gen::cache {
 
-/// What lies in `from` goes to `to`.
+/// A move of the contents of `from` to `to`.
 struct CellMove {
   int32_t from;
   int32_t to;
 };
 
-/// Sequences have a number of the caller's and, while they are open, a slot in [0,
+/// A sequence has a number chosen by the caller and, while it is open, a slot in [0,
 /// max_sequences()).
 /// Invariant: a cell is free, or on at least one list, or planned by one sequence.
 /// Threads: not synchronised. Only the constructor and reserve() allocate (and may throw); all else
@@ -44,9 +44,9 @@ class CellMap {
   [[nodiscard]] int32_t max_sequences() const noexcept { return max_sequences_; }
   /// The slot of an open sequence, or -1. Cost: O(log sequences).
   [[nodiscard]] int32_t find(int32_t id) const noexcept;
-  /// The slot that the open() after `later` others will give, or -1.
+  /// The slot that open() will return after `later` further calls, or -1.
   [[nodiscard]] int32_t next_slot(int32_t later) const noexcept;
-  /// Opens an empty sequence; a slot must be left.
+  /// Opens an empty sequence; a free slot must exist.
   int32_t open(int32_t id) noexcept;
   /// Drops the whole list and the slot.
   void close(int32_t slot) noexcept;
@@ -69,8 +69,8 @@ class CellMap {
 
   /// Makes room for n more entries of a slot, open or not.
   void reserve(int32_t slot, int32_t n);
-  /// Adds an entry after those of the same position; cell is free, or shared from now on. There
-  /// must be room, and nothing planned.
+  /// Adds an entry after those of the same position; the cell is free, or shared from now on. There
+  /// must be room, and no planned cells.
   void insert(int32_t slot, int32_t position, int32_t cell) noexcept;
   /// Removes entries [from, to).
   void erase(int32_t slot, int32_t from, int32_t to) noexcept;
@@ -95,7 +95,7 @@ class CellMap {
   [[nodiscard]] size_t bytes() const noexcept;
 
  private:
-  /// Entries from `head` on; what lies before was dropped from the front.
+  /// Entries from `head` on; earlier ones were dropped from the front.
   struct List {
     std::vector<int32_t> positions;
     std::vector<int32_t> cells;

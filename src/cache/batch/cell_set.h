@@ -69,7 +69,7 @@ class CellSet {
     }
     return -1;
   }
-  /// The last cell before `end` that is no member, or -1. Cost: O(size / 64).
+  /// The last cell before `end` that is not a member, or -1. Cost: O(size / 64).
   [[nodiscard]] int32_t last_missing(int32_t end) const noexcept {
     for (auto i = static_cast<size_t>(end); i > 0;) {
       const size_t word = (i - 1) / 64;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The encoder kind of sequence_store.h: keys and values that have no positions, as what an image
-// became, for cross attention. Items belong to the position of the token that stands for them, in
-// as many sequences as share them, and keep the shape they came with.
+// The encoder kind of sequence_store.h: keys and values without positions, such as those of an
+// encoded image, for cross attention. Items belong to the position of their placeholder token in
+// all sequences that share them, and keep their shape.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,12 @@
 
 namespace gen::cache {
 
-/// In a pass with multimodal tokens the i-th put of a layer is the item of the i-th of them; an
-/// item that was at its place goes. get() gives all items of the batch's sequences one after
-/// another, and a mask if some token comes before an item, or in another sequence. Items of a
-/// sequence have the same heads in a layer; those of several may be read together only if they
-/// have. Storage: rows as in causal_store.h, a buffer for each item and layer.
+/// In a pass with multimodal tokens the i-th put of a layer is the item of the i-th of them, and
+/// replaces an item at the same position. get() returns all items of the batch's sequences one
+/// after another, and a mask if some token comes before an item or belongs to another sequence.
+/// Items of a sequence have the same heads in a layer; items of several sequences can be read
+/// together only if their heads agree. Storage: rows as in causal_store.h, a buffer for each item
+/// and layer.
 class EncoderStore final : public LoneStore, private EncoderItems {
  public:
   static constexpr const char* kKind = "encoder";
@@ -25,7 +26,7 @@ class EncoderStore final : public LoneStore, private EncoderItems {
   /// kUnsupported for a padding above 1.
   Status configure(const SequenceConfig& config) override;
   void close() noexcept override;
-  /// Nothing has to be turned.
+  /// Shifting is never needed.
   Status set_shift(ShiftKeys /*shift*/) override { return open(); }
   Status plan_start(const SequenceBatch& batch) override;
   void commit_start() noexcept override;
@@ -45,7 +46,7 @@ class EncoderStore final : public LoneStore, private EncoderItems {
   [[nodiscard]] MemoryUse memory() const noexcept override;
 
  protected:
-  /// The capacity says nothing here, and neither does a quota: items are no entries.
+  /// Capacity and quota are ignored: items are not entries.
   Status prepare(const SequenceLimits& limits) override;
 
  private:
@@ -101,7 +102,7 @@ class EncoderStore final : public LoneStore, private EncoderItems {
   const Seen& find_seen();
   [[nodiscard]] size_t place_of(int32_t sequence, int32_t position) const noexcept;
   Result<std::unique_ptr<Part>> new_part(const PutRows& k, const PutRows& v, int32_t n) const;
-  /// Items of a sequence in this layer, but one, must have the same heads.
+  /// Items of a sequence in this layer, except one, must have the same heads.
   Status check_part(const Part& part, int32_t sequence, const Item* but) const;
   static Status check_same(const Part& part, const Part& other);
 

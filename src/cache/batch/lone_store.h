@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the stores of sequence_store.h share that are one cache each, and no wrapper: what they were
-// told before their first pass, and what all calls check.
+// The common part of those stores of sequence_store.h that are one cache and not a wrapper:
+// settings before their first pass, and the checks of all calls.
 #pragma once
 
 #include "cache/batch/sequence_store.h"
@@ -24,7 +24,7 @@ class LoneStore : public SequenceStore {
   /// `kind` is static text.
   explicit LoneStore(const char* kind) noexcept : kind_(kind) {}
 
-  /// The last part of init(): whether the store can be had with these limits.
+  /// The last part of init(): checks that the store is possible with these limits.
   virtual Status prepare(const SequenceLimits& limits) = 0;
 
   [[nodiscard]] Status open() const;   // kState once closed

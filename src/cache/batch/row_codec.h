@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of float32 kept as an element type of tensor/dtype.h: the blocks of quantised types run
-// along a row, whose last block is filled up with zeros.
+// Rows of float32 stored as an element type of tensor/dtype.h. Blocks of quantised types run along
+// a row; its last block is padded with zeros.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace gen::cache {
 
-/// What rows may be kept as; the first is the default.
+/// Types that rows may be stored as; the first is the default.
 inline constexpr DType kRowTypes[] = {DType::kF16, DType::kF32, DType::kQ8_0, DType::kQ4_0};
 /// One of them.
 bool keeps_rows(DType type) noexcept;

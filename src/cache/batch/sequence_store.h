@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The interface behind kv_cache_batch.h of the C API: keys and values of many sequences, written
 // and read a batch at a time as float32 [tokens, heads, dim]. A pass is start_forward, then put and
-// get for each layer. What several stores must do together comes in two parts, a plan that may fail
-// and changes nothing that shows, and a commit that cannot fail. A new variant is one file that
-// implements this; what attention reads in place is lane_store.h.
+// get for each layer. Operations that several stores must do together have two parts: a plan, which
+// may fail and changes nothing visible, and a commit, which cannot fail. A new variant is one file
+// that implements this; lane_store.h is for attention that reads in place.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@
 
 namespace gen::cache {
 
-/// What masks may be; the first is the default.
+/// Types of masks; the first is the default.
 inline constexpr DType kMaskTypes[] = {DType::kF32, DType::kF16};
 
-/// How get() hands out what is held.
+/// The layout of what get() returns.
 struct SequenceConfig {
   int32_t padding = 1;      // histories begin and end at multiples of this
   bool permuted_v = false;  // values as [heads, dim, entries]
@@ -38,12 +38,12 @@ struct SequenceLimits {
 struct SequenceBatch {
   std::span<const int32_t> positions;   // [n], in its sequence
   std::span<const int32_t> sequences;   // [n]
-  std::span<const int32_t> multimodal;  // indices of tokens that stand for encoder items
+  std::span<const int32_t> multimodal;  // indices of placeholder tokens of encoder items
   bool reserve = false;                 // for the worst case; nothing is stored
 };
 
-/// What every store checks of a batch. kInvalidArgument for another number of tokens than 1 to
-/// max_batch and for numbers outside their range; kOutOfRange for an index that is no token.
+/// The checks of a batch in every store. kInvalidArgument for a number of tokens outside [1,
+/// max_batch] and for numbers outside their range; kOutOfRange for an index of no token.
 Status check_batch(const SequenceBatch& batch, int32_t max_batch);
 
 /// Keys or values of a pass: float32 [n, heads, dim].
@@ -62,15 +62,14 @@ struct HistoryShape {
   int32_t mask[2] = {0, 0};
 };
 
-/// Turns keys [n, heads, dim] of a layer by an offset for each: what their positions were shifted
-/// by.
+/// Rotates keys [n, heads, dim] of a layer by one offset each: the shift of its position.
 using ShiftKeys = std::function<Status(int32_t layer, float* keys, int32_t dim, int32_t heads,
                                        int32_t n, const int32_t* offsets)>;
 
 /// Of a store that has a child for each type of layer.
 class LayerTypes {
  public:
-  /// The child that put and get are about. kOutOfRange.
+  /// Selects the child for put and get. kOutOfRange.
   virtual Status set_layer_type(int32_t type) = 0;
   [[nodiscard]] virtual size_t layer_type() const noexcept = 0;
 
@@ -78,10 +77,10 @@ class LayerTypes {
   ~LayerTypes() = default;
 };
 
-/// Of a store that keeps what an encoder made.
+/// Of a store for an encoder's output.
 class EncoderItems {
  public:
-  /// Whether an encoder's output is held for the sequence.
+  /// Whether the sequence has an encoder's output.
   [[nodiscard]] virtual Result<bool> encoder_cached(int32_t sequence) const = 0;
 
  protected:
@@ -101,14 +100,14 @@ class SequenceStore {
   [[nodiscard]] virtual bool configured() const noexcept = 0;
   /// Once. `allocator` must outlive the store; memory is taken by the first put of a layer.
   virtual Status init(const SequenceLimits& limits, Allocator& allocator) = 0;
-  /// As before init(), which was the last call.
+  /// Returns to the state before init(), if that was the last call.
   virtual void undo_init() noexcept = 0;
   /// Initialised or closed.
   [[nodiscard]] virtual bool begun() const noexcept = 0;
-  /// Gives everything back. May be called again; all that can fail is kState from then on.
+  /// Frees everything. May be called again; afterwards every call that can fail is kState.
   virtual void close() noexcept = 0;
 
-  /// The layer that put and get are about, 0 and up.
+  /// Selects the layer of put and get, 0 and up.
   virtual Status set_layer(int32_t layer) = 0;
   virtual Status set_shift(ShiftKeys shift) = 0;
   /// 0 for none.
@@ -122,12 +121,13 @@ class SequenceStore {
     return {};
   }
 
-  /// Stores the rows of this pass in the layer; n as in start_forward. kInvalidArgument for another
-  /// shape than the layer has, and for what is not finite where the type cannot keep it.
+  /// Stores the rows of this pass in the layer; n as in start_forward. kInvalidArgument for a shape
+  /// that differs from the layer's, and for non-finite values that the type cannot store.
   virtual Status put(const PutRows& k, const PutRows& v, int32_t n) = 0;
   /// kState outside a pass and before the layer's first put.
   [[nodiscard]] virtual Result<HistoryShape> shape() = 0;
-  /// Writes what shape() told; each may be null. A failure of ShiftKeys leaves `k` undefined.
+  /// Writes data in the shape that shape() returned; each may be null. A failure of ShiftKeys
+  /// leaves `k` undefined.
   virtual Status get(float* k, float* v, void* mask) = 0;
   [[nodiscard]] virtual DType mask_type() const noexcept = 0;
   /// Lifts the causal rule for these tokens of the pass.

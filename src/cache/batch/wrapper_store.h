@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wrapper of sequence_store.h: one cache for each type of layer, driven together. What all of
-// them must do is planned by all before any does it, so that none is ahead of the others when one
-// cannot.
+// The wrapper of sequence_store.h: one cache for each type of layer, driven together. All of them
+// plan an operation before any commits it, so that none is ahead of the others when one fails.
 #pragma once
 
 #include <memory>
@@ -14,7 +13,7 @@ namespace gen::cache {
 class WrapperStore final : public SequenceStore, private LayerTypes, private EncoderItems {
  public:
   using Children = std::vector<std::shared_ptr<SequenceStore>>;
-  /// kInvalidArgument for no child, kState for one that was initialised or closed before.
+  /// kInvalidArgument without children, kState for a child that was initialised or closed before.
   static Result<std::shared_ptr<WrapperStore>> create(Children children);
 
   [[nodiscard]] const char* kind() const noexcept override { return "wrapper"; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A fixed number of equal blocks of raw bytes with reference counts, shared by the sequences of
-// paged caches: forks, prefixes and beams hold the same block instead of copies. What lies in a
-// block is its users' affair; of its contents the pool knows only how many positions are written.
+// paged caches: forks, prefixes and beams hold the same block instead of copies. The users of a
+// block define its contents; the pool only knows how many positions are written.
 #pragma once
 
 #include <array>
@@ -30,18 +30,18 @@ struct BlockPart {
   engine::EngineMemory* memory = nullptr;
 };
 
-/// One block; its address names it for as long as its pool lives. Who holds the only reference may
-/// write; a block with several is read only.
+/// One block, identified by its address while its pool lives. The holder of the only reference may
+/// write; a block with several references is read-only.
 class Block {
  public:
   /// pool().part_bytes(part) bytes of pool().memory(part). Undefined after an allocation.
   [[nodiscard]] engine::EnginePtr<std::byte> data(size_t part = 0) const noexcept {
     return data_[part];
   }
-  /// Positions written, as its users say.
+  /// Positions written, as its users report.
   [[nodiscard]] int32_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
-  /// 0 for a free block. A holder that sees 1 is alone, and whatever others did with the block has
-  /// happened before.
+  /// 0 for a free block. A holder that sees 1 is the only one, and everything that others did with
+  /// the block happened before.
   [[nodiscard]] int32_t references() const noexcept {
     return references_.load(std::memory_order_acquire);
   }
@@ -56,13 +56,14 @@ class Block {
   std::atomic<int32_t> used_ = 0;
 };
 
-/// Who holds blocks only to have them again, and gives them up before a pool runs out. Called by
-/// the thread that wants blocks, one such call at a time, while the pool itself is not locked.
+/// A holder that keeps blocks only for later reuse, and gives them up before a pool runs out.
+/// Called by the thread that needs blocks, one such call at a time, while the pool itself is not
+/// locked.
 class BlockSaver {
  public:
-  /// Blocks that nobody but this one holds.
+  /// Blocks that only this saver holds.
   [[nodiscard]] virtual size_t spare() const noexcept = 0;
-  /// Releases as many of these as are wanted, or all, and tells how many.
+  /// Releases as many of these as are wanted, or all, and returns the number.
   virtual size_t give_up(size_t wanted) noexcept = 0;
 
  protected:
@@ -96,20 +97,20 @@ class BlockPool {
   Result<Block*> allocate();
   /// Fills `out` or, on failure, takes none. Savers give up blocks if that is enough.
   Status allocate(std::span<Block*> out);
-  /// What allocate() would say now about so many blocks, but for memory.
+  /// What allocate() would return now for that many blocks, not counting memory.
   [[nodiscard]] Status make_available(size_t wanted);
-  /// One more holder. kState unless the block is allocated and this pool's.
+  /// Adds a reference. kState unless the block is allocated and this pool's.
   Status retain(Block* block) { return retain(std::span(&block, 1)); }
-  /// The same for each of them, or for none.
+  /// Adds a reference to each of them, or to none.
   Status retain(std::span<Block* const> blocks);
-  /// One holder less; without holders the block is free. kState for null, a block of another pool
-  /// and a block that is free already.
+  /// Removes a reference; without references the block is free. kState for null, a block of another
+  /// pool and a block that is free already.
   Status release(Block* block);
-  /// Says how many positions are written, in [0, block_size]. The caller alone holds the block.
+  /// Sets the number of written positions, in [0, block_size]. The caller is the only holder.
   void set_used(Block& block, int32_t positions) noexcept;
-  /// The same, unless that many are known to be written; for a block that others may hold, too.
+  /// The same, unless at least that many are written already; also for a shared block.
   void raise_used(Block& block, int32_t positions) noexcept;
-  /// Whether `block` is one of this pool's, and allocated.
+  /// Whether `block` is this pool's and allocated.
   [[nodiscard]] bool holds(const Block* block) const;
 
   /// Whether blocks lie as BlockShape of paged_store.h says, which who is shown them may read.
@@ -129,7 +130,7 @@ class BlockPool {
   /// Bytes taken from the memory.
   [[nodiscard]] size_t resident_bytes() const noexcept;
 
-  /// A saver must go before it ends, and not while it is locked.
+  /// A saver must be removed before its lifetime ends, and not while it is locked.
   void add_saver(BlockSaver& saver);
   void remove_saver(const BlockSaver& saver) noexcept;
 
@@ -149,7 +150,8 @@ class BlockPool {
 
   [[nodiscard]] Status check_free(size_t wanted) const;  // mutex_ held
   Status take(std::span<Block*> out);                    // mutex_ held; they are free
-  /// Whether savers have given up some of the blocks that `wanted` lack. No lock is held.
+  /// Whether savers have given up some of the blocks that are missing for `wanted`. No lock is
+  /// held.
   bool reclaim(size_t wanted);
   [[nodiscard]] Block* find(const Block* block) const;  // mutex_ held; null if not this pool's
   Status add_segment();                                 // mutex_ held

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What prefix caches and radix indices are made of: a tree of token sequences with one level for
+// The common part of prefix caches and radix indices: a tree of token sequences with one level for
 // each block of tokens, which remembers the order in which its nodes were used. A node's children
-// are sorted by a key that the caller gives (a hash, or nothing) and then by their tokens, so that
-// a block is found by both and neighbours have the most tokens in common. Read next: radix_cache.h,
+// are sorted by a key of the caller's (a hash, or none) and then by their tokens, so that a block
+// is found by both, and neighbours have the longest common prefixes. Read next: radix_cache.h,
 // prefix_cache.h.
 #pragma once
 
@@ -17,10 +17,10 @@ namespace gen::cache {
 class Block;
 class StateSnapshot;
 
-/// Invariants: only a node of block_size() tokens has children. Nodes that nobody holds stand in
-/// the order of use; who uses a node uses its ancestors after it, so a node comes before its parent
-/// there and the first one has no children. Held are a node's ancestors, too.
-/// Threads: not synchronised.
+/// Invariants: only a node of block_size() tokens has children. Nodes that nobody holds are in a
+/// list in the order of use. Using a node uses its ancestors after it, so a node comes before its
+/// parent in the list, and the first one has no children. The ancestors of a held node are held,
+/// too. Threads: not synchronised.
 class BlockTree {
  public:
   using Tokens = std::span<const int32_t>;
@@ -30,7 +30,8 @@ class BlockTree {
     Block* block = nullptr;  // this and the next two are for the tree's owner
     std::shared_ptr<const StateSnapshot> snapshot;
     size_t pins = 0;
-    std::vector<int32_t> tokens;  // the owner may add some where no sibling begins with these
+    std::vector<int32_t> tokens;  // the owner may append some if no sibling begins with the new
+                                  // tokens
 
    private:
     friend class BlockTree;
@@ -54,7 +55,7 @@ class BlockTree {
   [[nodiscard]] size_t block_size() const noexcept { return block_size_; }
   [[nodiscard]] int32_t max_blocks() const noexcept { return max_blocks_; }
   [[nodiscard]] int32_t size() const noexcept { return size_; }
-  /// Stands for no tokens; has no id, and is never in the order of use.
+  /// The root: has no tokens and no id, and is never in the order of use.
   [[nodiscard]] Node& root() noexcept { return root_; }
   [[nodiscard]] static Node* parent(const Node& node) noexcept { return node.parent_; }
   [[nodiscard]] static bool held(const Node& node) noexcept { return node.holds_ > 0; }
@@ -62,7 +63,8 @@ class BlockTree {
     return node.children_;
   }
 
-  /// Blocks that `n` tokens fill, the last perhaps in part; and what lies in one of them.
+  /// The number of blocks for `n` tokens, of which the last may be partly filled; and the tokens in
+  /// one of them.
   [[nodiscard]] size_t pieces(size_t n) const noexcept {
     return n / block_size_ + (n % block_size_ != 0 ? 1 : 0);
   }
@@ -78,9 +80,10 @@ class BlockTree {
   };
   [[nodiscard]] Near nearest(const Node& parent, uint64_t key, Tokens tokens) const noexcept;
 
-  /// How many nodes may come below `parent` if all go that neither are held nor lead to it.
+  /// How many nodes can be added below `parent` if all nodes are evicted that are neither held nor
+  /// on the path to it.
   [[nodiscard]] size_t room_below(const Node& parent) const noexcept;
-  /// Nodes for one piece after the other, to be added below `parent`. All that can fail is here.
+  /// Prepares nodes, one for each piece, to be added below `parent`. Only this step can fail.
   struct Piece {
     uint64_t key = 0;
     Tokens tokens;
@@ -88,14 +91,14 @@ class BlockTree {
   [[nodiscard]] Chain prepare(Node& parent, std::span<const Piece> pieces);
   /// Adds a prepared node, held once. size() is below max_blocks().
   Node& add(Node& parent, std::unique_ptr<Node> node) noexcept;
-  /// Takes a node out that has no children and is not held.
+  /// Removes a node that has no children and is not held.
   void remove(Node& node) noexcept;
 
-  /// Keeps a node and its ancestors, as often as that is called; to release one is to use it.
+  /// Holds a node and its ancestors; calls nest. Releasing a node counts as a use.
   void hold(Node& node) noexcept;
   void release(Node& node) noexcept;
   void touch(Node& node) noexcept;
-  /// The node that was used longest ago, or null; and the one after it.
+  /// The least recently used node, or null; and the one after it.
   [[nodiscard]] Node* oldest() const noexcept { return oldest_; }
   [[nodiscard]] static Node* newer(const Node& node) noexcept { return node.newer_; }
 

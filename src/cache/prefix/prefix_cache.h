@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys and values of beginnings of texts, kept for whoever begins alike: a tree of token sequences
-// over the blocks of a pool, which it shares by reference with the caches that wrote them and those
-// that go on from them. Nothing is copied; a cache that goes on within a block copies that block
-// when it first writes (paged_cache.h, paged_store.h).
+// Keys and values of prefixes, kept for later texts with a common prefix: a tree of token sequences
+// over the blocks of a pool. It shares the blocks by reference with the caches that wrote them and
+// those that continue them. Nothing is copied; a cache that continues within a block copies that
+// block when it first writes (paged_cache.h, paged_store.h).
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@
 
 namespace gen::cache {
 
-/// Blocks that hold the beginning of a text, with one reference to each.
+/// Blocks of a cached prefix, with one reference to each.
 class PrefixHit {
  public:
   PrefixHit() = default;
@@ -31,18 +31,17 @@ class PrefixHit {
   PrefixHit& operator=(PrefixHit&&) = delete;
   ~PrefixHit();
 
-  /// Positions that are held. Block i has those from i * block_size on; what lies in the last block
-  /// behind them is another text's.
+  /// Cached positions. Block i has those from i * block_size on; later positions of the last block
+  /// belong to another text.
   [[nodiscard]] size_t tokens() const noexcept { return tokens_; }
   [[nodiscard]] std::span<Block* const> blocks() const noexcept { return blocks_; }
-  /// The references are somebody else's now.
+  /// Passes the references to the caller.
   void taken() noexcept { blocks_.clear(); }
-  /// What the state of a sequence was after tokens(), where that was asked for; null if they are
-  /// none.
+  /// The sequence's state after tokens(), if it was requested; null if there are no tokens.
   [[nodiscard]] const std::shared_ptr<const StateSnapshot>& snapshot() const noexcept {
     return snapshot_;
   }
-  /// Positions of which there are blocks; more than tokens() where they have no snapshot.
+  /// Positions that have blocks; more than tokens() where they have no snapshot.
   [[nodiscard]] size_t known() const noexcept { return known_; }
 
  private:
@@ -54,11 +53,11 @@ class PrefixHit {
   size_t known_ = 0;
 };
 
-/// At most `capacity` blocks, each with one reference; one that is held by nobody else is given
-/// back when the pool has no other left. The least recently used go first, from the ends of texts.
-/// Sequences of different domains have nothing in common: a domain is whatever keys and values
-/// depend on beside tokens, as model, adapter and format.
-/// Threads: any, at the same time. Its lock is taken before the pool's.
+/// At most `capacity` blocks, each with one reference; a block that nobody else holds is returned
+/// when the pool has no other left. The least recently used are evicted first, from the ends of
+/// texts. Sequences of different domains share nothing: a domain is everything besides tokens that
+/// keys and values depend on, such as model, adapter and format. Threads: any, at the same time.
+/// Its lock is taken before the pool's.
 class PrefixCache final : public BlockSaver {
  public:
   using Tokens = std::span<const int32_t>;
@@ -70,29 +69,28 @@ class PrefixCache final : public BlockSaver {
   PrefixCache& operator=(const PrefixCache&) = delete;
   ~PrefixCache();
 
-  /// A number for a name, the same each time, of no other name.
+  /// A unique number for a name, the same each time.
   uint64_t domain(std::string_view name);
 
-  /// Keeps the blocks that hold `tokens`, in order; they must be committed and not written any
-  /// more. What is known stays as it is and counts as used; nothing happens without tokens or
-  /// blocks. Where there is no room less recently used blocks go, and what does not fit even then
-  /// is not kept. A snapshot of the state after all of the tokens, which then fill their blocks,
-  /// is kept beside the last of these, and goes with it; what it lies in must outlive the cache.
-  /// Changes nothing on failure: kInvalidArgument for too few blocks, for one of which fewer
-  /// positions are written, and for a snapshot within a block; kState for one that is not an
-  /// allocated one of the pool.
+  /// Keeps the blocks of `tokens`, in order; they must be committed and never written again. Known
+  /// blocks are kept and count as used; nothing happens without tokens or blocks. If there is no
+  /// room, less recently used blocks are evicted, and blocks that still do not fit are not kept. A
+  /// snapshot of the state after all of the tokens, which then fill their blocks, is kept with the
+  /// last block and evicted with it; its memory must outlive the cache. Changes nothing on failure:
+  /// kInvalidArgument for too few blocks, for a block with fewer written positions, and for a
+  /// snapshot within a block; kState for a block that is not an allocated one of the pool.
   Status insert(uint64_t domain, Tokens tokens, std::span<Block* const> blocks,
                 std::shared_ptr<const StateSnapshot> after = nullptr);
-  /// The longest beginning of `tokens` that is kept, to a token; for a sequence with a state the
-  /// longest at whose end there is a snapshot.
+  /// The longest cached prefix of `tokens`, to a token; for a sequence with a state, the longest
+  /// one with a snapshot at its end.
   PrefixHit match(uint64_t domain, Tokens tokens, bool with_state = false);
 
-  /// Lets all blocks go; those do not count as evicted.
+  /// Releases all blocks; they do not count as evicted.
   void clear() noexcept;
 
   /// Blocks held; any thread.
   [[nodiscard]] int32_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
-  /// Blocks that had to go so far, any thread.
+  /// Blocks evicted so far; any thread.
   [[nodiscard]] uint64_t evicted() const noexcept {
     return evicted_.load(std::memory_order_relaxed);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An index from token sequences to block ids, for programs that keep the blocks themselves: which
-// of them hold the beginning of a prompt, and which one to give up next. It holds no keys or
-// values; prefix_cache.h does that for the blocks of a pool.
+// blocks hold the prefix of a prompt, and which one to evict next. It holds no keys or values;
+// prefix_cache.h does that for the blocks of a pool.
 #pragma once
 
 #include <atomic>
@@ -28,15 +28,15 @@ class RadixCache {
  public:
   using Tokens = std::span<const int32_t>;
   using Hash = uint64_t (*)(Tokens tokens) noexcept;
-  /// Told of each id that is free again, before it can be given out anew, on the thread whose call
-  /// frees it. Calls on the index from in there are kBusy; what it throws is dropped.
+  /// Called for each id that has become free, before it can be reused, on the thread whose call
+  /// frees it. Calls on the index within it are kBusy; exceptions are dropped.
   using OnFree = void (*)(void* user, int32_t id);
 
-  /// Where ids go: one for each block, from the first token on.
+  /// Output for ids: one for each block, from the first token on.
   struct Ids {
-    int32_t* to = nullptr;  // [capacity], or null: nobody wants to know
+    int32_t* to = nullptr;  // [capacity], or null: ids are not needed
     size_t capacity = 0;
-    size_t count = 0;  // out; with kOutOfRange what is needed
+    size_t count = 0;  // out; with kOutOfRange the number needed
   };
   struct Stats {
     uint64_t hits = 0;  // matches of at least one block
@@ -48,15 +48,15 @@ class RadixCache {
   static Result<std::unique_ptr<RadixCache>> create(int32_t block_size, int32_t max_blocks,
                                                     Hash hash = block_hash);
 
-  /// Adds the blocks of a sequence that are not there yet. Where there is no room, the least
-  /// recently used leaves go, but nothing that is pinned and nothing of this sequence: it is then
-  /// added as far as it fits, and ids tell how far. kOutOfRange if the ids do not fit.
+  /// Adds the missing blocks of a sequence. If there is no room, the least recently used leaves are
+  /// evicted, but no pinned ones and none of this sequence: the sequence is then added as far as it
+  /// fits, and ids tell how far. kOutOfRange if the ids do not fit.
   Status insert(Tokens tokens, Ids* ids);
-  /// The longest beginning of `tokens` that is there, in whole blocks. kOutOfRange as insert().
+  /// The longest indexed prefix of `tokens`, in whole blocks. kOutOfRange as insert().
   Status match(Tokens tokens, size_t* matched, Ids* ids) {
     return look_up(tokens, false, matched, ids);
   }
-  /// The same, and it stays until unpinned as often; not counted as a match.
+  /// The same, and pins it until it is unpinned as often; not counted as a match.
   Status pin(Tokens tokens, size_t* matched, Ids* ids) {
     return look_up(tokens, true, matched, ids);
   }
@@ -64,11 +64,11 @@ class RadixCache {
   Status unpin(Tokens tokens);
   /// Removes the least recently used leaf that is not pinned; -1 if there is none.
   Status evict(int32_t* id);
-  /// Removes the blocks of all sequences that begin with `tokens`, but not those before the block
-  /// that the last of these is in. kBusy if one is pinned.
+  /// Removes the blocks of all sequences with the prefix `tokens`, but not those before the block
+  /// of its last token. kBusy if one is pinned.
   Status remove(Tokens tokens, size_t* removed);
 
-  /// Blocks that are there; any thread, in callbacks too.
+  /// The number of blocks; any thread, also in callbacks.
   [[nodiscard]] int32_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
   Status stats(Stats* out) const;
   /// Of on_free.

@@ -11,8 +11,8 @@
 
 namespace gen::cache {
 
-/// Until keep(), the end of this object cuts off what was committed meanwhile, so a pass that fails
-/// leaves no trace. Needs a cache that can be cut.
+/// Unless keep() is called, the destructor cuts off what was committed meanwhile, so a pass that
+/// fails leaves no trace. Needs a cache that can be cut.
 class CacheTrial {
  public:
   /// Of a cache that must stay.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings spilled blocks back into memory, layer by layer in the order of a forward pass: the layer
-// that is needed now, while a thread of its own reads those that come next. There is room for a few
-// layers; the rest must be read again each time.
+// Loads spilled blocks back into memory, layer by layer in the order of a forward pass: the caller
+// needs one layer now, while a separate thread reads the next ones. There is room for a few layers;
+// the rest must be read again each time.
 #pragma once
 
 #include <atomic>
@@ -21,8 +21,8 @@
 namespace gen::cache {
 
 /// With one room nothing is read ahead, and the thread only helps.
-/// A copy is known by the blocks it was made of, which it keeps, so that it can never be taken for
-/// what has come in their place.
+/// A copy is identified by its source blocks, which it keeps alive, so that it can never be
+/// mistaken for a copy of later blocks.
 /// Threads: one caller.
 class LayerStager {
  public:

@@ -56,7 +56,7 @@ class CachePool {
 
 /// An empty sequence of at most `capacity` entries, 1 and up. Its plan() fails with kPoolExhausted
 /// when the pool has no block left, and nothing has changed then; fork() shares its blocks.
-/// Threads: as every cache; caches of one pool may be used by different threads at once.
+/// Threads: like every cache; caches of one pool may be used by different threads at once.
 Result<std::unique_ptr<KvCache>> make_paged_cache(std::shared_ptr<CachePool> pool,
                                                   int32_t capacity);
 

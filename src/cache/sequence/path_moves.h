@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a commit of rows that are not the first of their plan (Kept::rows) leaves to be done:
-// entries that move down to where they belong. Noting it takes no memory and cannot fail.
+// The pending moves after a commit of rows that are not the first of their plan (Kept::rows):
+// entries that move down to their places. Noting them takes no memory and cannot fail.
 #pragma once
 
 #include <algorithm>

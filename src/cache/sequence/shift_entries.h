@@ -10,9 +10,9 @@
 
 namespace gen::cache {
 
-/// Whether entries of these layers can be moved so that it costs a key one more rounding and
-/// nothing else: keys as float32 or binary16, rotated as they are or not at all, by angles that are
-/// known. Layers that see chunks cannot: what is in one chunk would not be afterwards.
+/// Whether entries of these layers can be moved at the cost of one more rounding of each key: keys
+/// as float32 or binary16, rotated as they are or not at all, by known angles. Layers with chunks
+/// cannot: entries of one chunk would not stay in one chunk.
 [[nodiscard]] bool can_shift_entries(const CacheFormat& format,
                                      std::span<const LayerShape> layers) noexcept;
 

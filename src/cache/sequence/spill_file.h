@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file for blocks of memory that a cache can do without for a while. It has no name once it is
-// open: nobody else can read or change it, it is gone with its last user however that ends, and
+// A file for blocks of memory that a cache does not need for a while. It has no name once it is
+// open: nobody else can read or change it, it disappears with its last user however that ends, and
 // nothing can be found in it later. Files that outlive their store are cold_folder.h.
 #pragma once
 

@@ -10,7 +10,7 @@ namespace gen::cache {
 namespace {
 
 /// A layer or a part of the whole, and what it is in its cache.
-struct Place {
+struct CacheIndex {
   size_t cache;
   int32_t index;
 };
@@ -18,21 +18,21 @@ struct Place {
 class SplitCache final : public KvCache {
  public:
   /// Layers are those of the caches.
-  SplitCache(std::vector<std::unique_ptr<KvCache>> caches, std::vector<Place> layers)
-      : caches_(std::move(caches)), layer_places_(std::move(layers)) {
+  SplitCache(std::vector<std::unique_ptr<KvCache>> caches, std::vector<CacheIndex> layers)
+      : caches_(std::move(caches)), layer_indices_(std::move(layers)) {
     std::vector<int32_t> first_part;
     for (size_t c = 0; c < caches_.size(); ++c) {
-      first_part.push_back(static_cast<int32_t>(part_places_.size()));
-      for (int32_t part = 0; part < caches_[c]->parts(); ++part) part_places_.push_back({c, part});
+      first_part.push_back(static_cast<int32_t>(part_indices_.size()));
+      for (int32_t part = 0; part < caches_[c]->parts(); ++part) part_indices_.push_back({c, part});
     }
     traits_ = caches_[0]->traits();
     traits_.bytes_per_entry = 0;
     for (const auto& cache : caches_) traits_.bytes_per_entry += cache->traits().bytes_per_entry;
-    for (const Place& place : layer_places_) {
-      const auto index = static_cast<size_t>(place.index);
-      shapes_.push_back(caches_[place.cache]->layers()[index]);
-      kv_layers_.push_back(caches_[place.cache]->kv_layers()[index]);
-      kv_layers_.back().part += first_part[place.cache];
+    for (const CacheIndex& at : layer_indices_) {
+      const auto index = static_cast<size_t>(at.index);
+      shapes_.push_back(caches_[at.cache]->layers()[index]);
+      kv_layers_.push_back(caches_[at.cache]->kv_layers()[index]);
+      kv_layers_.back().part += first_part[at.cache];
     }
   }
 
@@ -66,19 +66,19 @@ class SplitCache final : public KvCache {
     return kv_layers_;
   }
   [[nodiscard]] int32_t parts() const noexcept override {
-    return static_cast<int32_t>(part_places_.size());
+    return static_cast<int32_t>(part_indices_.size());
   }
   [[nodiscard]] engine::EngineMemory& engine_memory(int32_t part) const noexcept override {
-    const Place place = part_places_[static_cast<size_t>(part)];
-    return caches_[place.cache]->engine_memory(place.index);
+    const CacheIndex at = part_indices_[static_cast<size_t>(part)];
+    return caches_[at.cache]->engine_memory(at.index);
   }
   [[nodiscard]] Result<engine::KvTables> tables(int32_t part, const CachePlan& plan) override {
-    const Place place = part_places_[static_cast<size_t>(part)];
-    return caches_[place.cache]->tables(place.index, plan);
+    const CacheIndex at = part_indices_[static_cast<size_t>(part)];
+    return caches_[at.cache]->tables(at.index, plan);
   }
   Status stage(int32_t layer, const CachePlan& plan) override {
-    const Place place = layer_places_[static_cast<size_t>(layer)];
-    return caches_[place.cache]->stage(place.index, plan);
+    const CacheIndex at = layer_indices_[static_cast<size_t>(layer)];
+    return caches_[at.cache]->stage(at.index, plan);
   }
   [[nodiscard]] bool stages(const CachePlan& plan) const noexcept override {
     return std::any_of(caches_.begin(), caches_.end(),
@@ -124,7 +124,7 @@ class SplitCache final : public KvCache {
       GEN_ASSIGN(auto made, cache->fork());
       forks.push_back(std::move(made));
     }
-    return std::unique_ptr<KvCache>(std::make_unique<SplitCache>(std::move(forks), layer_places_));
+    return std::unique_ptr<KvCache>(std::make_unique<SplitCache>(std::move(forks), layer_indices_));
   }
 
  private:
@@ -136,8 +136,8 @@ class SplitCache final : public KvCache {
   }
 
   std::vector<std::unique_ptr<KvCache>> caches_;  // at least one
-  std::vector<Place> layer_places_;
-  std::vector<Place> part_places_;
+  std::vector<CacheIndex> layer_indices_;
+  std::vector<CacheIndex> part_indices_;
   CacheTraits traits_;
   std::vector<LayerShape> shapes_;
   std::vector<engine::KvLayer> kv_layers_;
@@ -148,7 +148,7 @@ class SplitCache final : public KvCache {
 Result<std::unique_ptr<KvCache>> make_split_cache(std::vector<std::unique_ptr<KvCache>> caches,
                                                   std::span<const int32_t> cache_of_layer) {
   std::vector<size_t> taken(caches.size());
-  std::vector<Place> layers;
+  std::vector<CacheIndex> layers;
   for (const int32_t cache : cache_of_layer) {
     const auto c = static_cast<size_t>(cache);
     if (cache < 0 || c >= caches.size() || taken[c] == caches[c]->layers().size()) {

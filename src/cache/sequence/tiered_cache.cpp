@@ -40,8 +40,8 @@ struct Budget {
   }
 };
 
-/// A block in memory that forks hold together until one of them writes into it. Unlike a
-/// shared_ptr it can tell a writer that whoever held it too has finished reading.
+/// A block in memory that forks share until one of them writes to it. Unlike a shared_ptr it can
+/// tell a writer that the other holders have finished reading.
 class HotBlock {
  public:
   HotBlock() noexcept = default;

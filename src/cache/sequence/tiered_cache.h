@@ -50,8 +50,8 @@ struct TieredCacheOptions {
 /// and the sequence stays usable. view() fails with kIo or kFormat if a block cannot be read back;
 /// the step may be made again. A view is valid until the view of another layer. fork() shares all
 /// blocks. kInvalidArgument for numbers below 1 (hot_blocks, prefetch_layers: below 0) and for
-/// hot_bytes that `capacity` entries cannot do with, telling what they take; kIo if there can be no
-/// file. Threads: as every cache; forks may be used by different threads at once. `memory` and
+/// hot_bytes that are too few for `capacity` entries, naming the bytes needed; kIo if no file can
+/// be made. Threads: like every cache; forks may be used by different threads at once. `memory` and
 /// files must outlive all of them.
 Result<std::unique_ptr<KvCache>> make_tiered_cache(const TieredCacheOptions& options,
                                                    std::span<const LayerShape> layers,

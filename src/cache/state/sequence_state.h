@@ -60,8 +60,7 @@ class StateSnapshots {
   virtual Status load(StateReader& from) = 0;
 };
 
-/// Owned by the session. Threads: not synchronised; whoever leads the current step is the only one
-/// to use it.
+/// Owned by the session. Threads: not synchronised; only the leader of the current step may use it.
 class SequenceState {
  public:
   virtual ~SequenceState() = default;
@@ -88,8 +87,8 @@ class SequenceState {
   /// The caller runs the rest again. Nothing happens if it has no more than `n`. After a failure it
   /// is lost.
   virtual Result<int32_t> rewind(int32_t n) = 0;
-  /// Of no further use: to be made anew, and its tokens run again. commit() and drop() may lose
-  /// it, where taking rows back can fail.
+  /// True if it is unusable: it must be made again, and its tokens run again. commit() and drop()
+  /// may lose it, where undoing rows can fail.
   [[nodiscard]] virtual bool lost() const noexcept { return false; }
 
   /// Null where there is no copying.

@@ -46,8 +46,8 @@ class CompressedStore final : public LayeredStore, public TensorCopies, public T
   [[nodiscard]] const TensorCopies* copies() const noexcept override { return this; }
   [[nodiscard]] Result<std::unique_ptr<TensorProvider>> clone() const override;
 
-  /// Positions that an entry stands for: chunk for a mean, 1 for others, 0 where there is none. Its
-  /// first position is *first.
+  /// The number of positions that an entry covers: chunk for a mean, 1 for others, 0 if there is
+  /// none. Its first position is *first.
   [[nodiscard]] int32_t entry_positions(int32_t layer, int32_t entry,
                                         int32_t* first) const noexcept override;
 

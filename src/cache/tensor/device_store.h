@@ -24,11 +24,11 @@ inline constexpr TensorTraits kGpuFp16Traits = {
     .kind = "gpu", .dtype = "fp16", .lossy = true, .has_full_buffer = true};
 
 /// Storage: per layer one buffer of keys and one of values, each [batch, max_seq_len, dim]. Beside
-/// them the position that is written next, an int32. Behind it lies, in a store that is not fixed,
-/// the number of positions that attention reads; in a fixed one the rest of engine::AppendCounter.
-/// At rest both numbers are seq_len(); while a pass goes from layer to layer the second is already
-/// that of layer 0. They change with the lengths or not at all, but for replays of append_stream()
-/// in a graph of the caller's, which move the position until sync_counter().
+/// them is the position that is written next, an int32. In a store that is not fixed it is followed
+/// by the number of positions that attention reads; in a fixed one by the rest of
+/// engine::AppendCounter. At rest both numbers are seq_len(); during a pass over the layers the
+/// second is already that of layer 0. They change only with the lengths, except that replays of
+/// append_stream() in the caller's graph move the position until sync_counter().
 class DeviceStore final : public LayeredStore,
                           public TensorCopies,
                           public TensorBuffers,
@@ -116,8 +116,8 @@ class DeviceStore final : public LayeredStore,
               std::vector<std::byte>* to) const;
   /// The same as float32.
   void decode(const std::vector<std::byte>& from, float* to) const;
-  /// On the device and here; nothing is done if they say so already. `anew`: whatever the device
-  /// may have made of them, and what was dropped is forgotten.
+  /// Sets the counters on the device and here, if they differ. `anew`: writes them even if they
+  /// seem equal, because the device may have changed them; what was dropped is forgotten.
   Status set_counters(int32_t position, int32_t length, bool anew = false);
   /// Of a fixed store.
   [[nodiscard]] engine::AppendCounter* append_counter() const noexcept {

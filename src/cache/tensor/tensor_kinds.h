@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of tensor stores that need nothing but a number of layers and a length. A new one is a
-// file that implements TensorProvider and a row in tensor_kinds.cpp. Stores with more to say, as
-// paged ones with their pool, are made by their own create().
+// The table of tensor stores that need only a number of layers and a length. A new one is a file
+// that implements TensorProvider and a row in tensor_kinds.cpp. Stores with more parameters, such
+// as paged ones with their pool, are made by their own create().
 #pragma once
 
 #include <memory>

@@ -97,7 +97,7 @@ struct TensorTraits {
 };
 
 /// Any failing call leaves the object as it was.
-/// Threads: not synchronised, but for the lengths, which may be asked from any thread.
+/// Threads: not synchronised, except that any thread may ask for the lengths.
 class TensorProvider {
  public:
   virtual ~TensorProvider() = default;

@@ -33,7 +33,7 @@ class TensorStore final : public LayeredStore,
                           public TensorBuffers {
  public:
   static constexpr DType kTypes[] = {DType::kF32, DType::kF16};
-  /// What a store in host memory is called that stands for one on a device.
+  /// The traits of a store in host memory that replaces one on a device.
   static const TensorTraits& device_traits(DType type) noexcept {
     return type == DType::kF32 ? kTensorFp32Traits : kTensorFp16Traits;
   }

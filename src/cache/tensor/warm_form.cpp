@@ -79,7 +79,7 @@ void decode_means(const TensorShape& shape, int32_t chunk, const float* from, fl
 }  // namespace
 
 bool WarmForm::lane_bytes(const TensorShape& shape, int32_t chunk, size_t* bytes) const noexcept {
-  size_t dense = 0;  // a lane as float32 is the longest form but for scales, which are no longer
+  size_t dense = 0;  // a lane as float32 is the longest form except scales, which are no longer
   if (!checked_mul(to_size(shape.seq), to_size(shape.dim), &dense) ||
       !checked_mul(dense, size_t{16}, &dense)) {
     return false;

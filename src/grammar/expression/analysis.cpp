@@ -109,8 +109,8 @@ uint32_t times(uint32_t a, uint32_t b) {
 // Whether a diagram may continue from a node where it may end.
 bool ends_open(const Expressions& all, const Expr& expr) {
   const Diagram& diagram = all.diagram_of(expr);
-  return std::any_of(diagram.ways.begin(), diagram.ways.end(),
-                     [&](const Diagram::Way& way) { return diagram.final[way.from]; });
+  return std::any_of(diagram.transitions.begin(), diagram.transitions.end(),
+                     [&](const Diagram::Transition& way) { return diagram.final[way.from]; });
 }
 
 // The facts of its operands are known.

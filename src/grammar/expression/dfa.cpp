@@ -193,7 +193,8 @@ ExprId expression_of(Expressions& to, const Dfa& dfa) {
       if (place == sets.end()) place = sets.insert(sets.end(), {edge.target, ByteSet()});
       place->second.add(ByteSet::range(edge.low, edge.high));
     }
-    for (const auto& [target, set] : sets) diagram.ways.push_back({s, target, to.bytes(set)});
+    for (const auto& [target, set] : sets)
+      diagram.transitions.push_back({s, target, to.bytes(set)});
   }
   return to.diagram(std::move(diagram));
 }

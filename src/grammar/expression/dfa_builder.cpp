@@ -122,7 +122,7 @@ class Writer {
         for (uint32_t k = 0; k < diagram.final.size(); ++k) {
           if (diagram.final[k]) nothing(first + k, part.to);
         }
-        for (const Diagram::Way& way : diagram.ways) {
+        for (const Diagram::Transition& way : diagram.transitions) {
           open_.push_back({way.reads, first + way.from, first + way.to});
         }
         return true;

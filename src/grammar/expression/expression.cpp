@@ -168,12 +168,12 @@ ExprId Expressions::diagram(Diagram diagram) {
   std::vector<ExprId>& reads = kept_;
   reads.clear();
   uint64_t hash = diagram.final.size();
-  for (Diagram::Way& way : diagram.ways) {
+  for (Diagram::Transition& way : diagram.transitions) {
     way.reads = low(way.reads);
     reads.push_back(way.reads);
     hash = mix(mix(hash, static_cast<uint64_t>(way.from) << 32 | way.to), way.reads);
   }
-  if (diagram.ways.empty()) return diagram.final[0] ? kEmpty : kNever;
+  if (diagram.transitions.empty()) return diagram.final[0] ? kEmpty : kNever;
   Expr expr;
   expr.kind = Kind::kDiagram;
   expr.height = height_above(reads);

@@ -60,14 +60,14 @@ struct Assertion {
 
 /// An automaton whose transitions read expressions. Node 0 is the start.
 struct Diagram {
-  struct Way {
+  struct Transition {
     uint32_t from;
     uint32_t to;
     ExprId reads;
-    bool operator==(const Way&) const = default;
+    bool operator==(const Transition&) const = default;
   };
   std::vector<bool> final;  // by node
-  std::vector<Way> ways;
+  std::vector<Transition> transitions;
   std::vector<bool> counted = {};  // by node: Expressions::limited(); empty: no node is
   bool operator==(const Diagram&) const = default;
 };

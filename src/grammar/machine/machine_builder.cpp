@@ -146,7 +146,7 @@ class MachineBuilder {
         for (uint32_t k = 0; k < diagram.counted.size(); ++k) {
           if (diagram.counted[k]) nfa_.count(first + k);
         }
-        for (const Diagram::Way& way : diagram.ways) {
+        for (const Diagram::Transition& way : diagram.transitions) {
           write(way.reads, first + way.from, first + way.to);
         }
         break;

@@ -53,45 +53,45 @@ class MixedWays {
     for (StateId state = first; state < first + n_states; ++state) {
       if (table_.states[state].limit == Limit::kLimited) (void)from(state);
     }
-    for (const auto& [state, ways] : known_) {
-      if (ways.size() > 1) table_.mixed.emplace(state, ways);
+    for (const auto& [state, paths] : known_) {
+      if (paths.size() > 1) table_.mixed.emplace(state, paths);
     }
     known_.clear();
   }
 
  private:
-  using Ways = std::vector<Machines::Way>;
+  using LimitedPaths = std::vector<Machines::LimitedPath>;
 
-  const Ways& from(StateId state) {
+  const LimitedPaths& from(StateId state) {
     const auto known = known_.find(state);
     if (known != known_.end()) return known->second;
-    Ways all;
+    LimitedPaths all;
     if (table_.states[state].final) all.push_back({0, 0});
     for (const ByteEdge& edge : table_.bytes(state)) add(edge.target, 1, &all);
     for (const CallEdge& edge : table_.calls(state)) {
       add(edge.target, table_.shortest(edge.machine), &all);
     }
     std::sort(all.begin(), all.end());
-    Ways kept;
-    for (const Machines::Way& way : all) {
-      if (kept.empty() || way.bytes < kept.back().bytes) kept.push_back(way);
+    LimitedPaths kept;
+    for (const Machines::LimitedPath& path : all) {
+      if (kept.empty() || path.bytes < kept.back().bytes) kept.push_back(path);
     }
     return known_[state] = std::move(kept);
   }
 
-  void add(StateId target, uint32_t bytes, Ways* all) {
+  void add(StateId target, uint32_t bytes, LimitedPaths* all) {
     if (table_.fewest[target] == kFar) return;
     if (table_.states[target].limit == Limit::kCounted) {
       all->push_back({table_.fewest[target] + 1, table_.states[target].shortest + bytes});
       return;
     }
-    for (const Machines::Way& way : from(target)) {
-      all->push_back({way.counted, way.bytes + bytes});
+    for (const Machines::LimitedPath& path : from(target)) {
+      all->push_back({path.counted, path.bytes + bytes});
     }
   }
 
   Machines& table_;
-  std::unordered_map<StateId, Ways> known_;
+  std::unordered_map<StateId, LimitedPaths> known_;
 };
 
 }  // namespace

@@ -120,15 +120,15 @@ struct Machines {
   // end. Empty if no machine is limited.
   std::vector<uint32_t> fewest;
   /// A path to an end of a limited machine with that many visits of counted states.
-  struct Way {
+  struct LimitedPath {
     uint32_t counted;
     uint32_t bytes;
-    std::strong_ordering operator<=>(const Way&) const = default;
+    std::strong_ordering operator<=>(const LimitedPath&) const = default;
   };
   // For states from which more counted states allow a shorter text: paths with increasing counts
   // and decreasing bytes. From all other states the path with the fewest counted states is also the
   // shortest.
-  std::unordered_map<StateId, std::vector<Way>> mixed;
+  std::unordered_map<StateId, std::vector<LimitedPath>> mixed;
   std::vector<TokenTerm> terms;  // of token edges
   uint32_t root = 0;
   bool root_matches = false;  // anything but the empty text

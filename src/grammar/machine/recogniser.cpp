@@ -57,15 +57,15 @@ uint64_t length_of(const Machines& machines, const ReturnLists& lists, const Fra
 
 // Each limit excludes some of the paths.
 uint64_t shortest_of(const Machines& machines, const ReturnLists& lists, Item item,
-                     std::span<const Machines::Way> ways) {
+                     std::span<const Machines::LimitedPath> paths) {
   uint64_t least = UINT64_MAX;
   for (ListId id = item.list; id != kNoFrame; id = lists.at(id).next) {
     const Frame& frame = lists.at(id);
     const Loop& loop = machines.loops[frame.loop];
     const uint32_t left = loop.limited ? loop.max - frame.low : UINT32_MAX;
     const uint64_t behind = length_of(machines, lists, frame);
-    for (const Machines::Way& way : ways) {
-      if (way.counted <= left) least = std::min(least, behind + way.bytes);
+    for (const Machines::LimitedPath& path : paths) {
+      if (path.counted <= left) least = std::min(least, behind + path.bytes);
     }
   }
   return least;

@@ -20,7 +20,7 @@ uint64_t MaskMaker::whole_bodies(Id body) const {
   return ~others;
 }
 
-bool MaskMaker::levels(const StateMask& before, const Start& body, std::vector<Level>* out) {
+bool MaskMaker::levels(const StateMask& before, const WalkStart& body, std::vector<Level>* out) {
   SetAutomaton& sets = shared_.sets;
   if (!body.set.has_value() || !expand(sets, *body.set)) return false;
   const Id begin = *body.set;

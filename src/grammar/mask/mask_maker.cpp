@@ -68,30 +68,30 @@ void MaskMaker::begin() {
   worst = 0;
 }
 
-MaskMaker::Ground& MaskMaker::over(const ReturnLists& lists) {
+MaskMaker::StackContext& MaskMaker::over(const ReturnLists& lists) {
   once_.sets.clear();
   once_.lists.build_on(lists);
   return once_;
 }
 
-Status MaskMaker::finish_step(Ground& ground, Start* start) {
+Status MaskMaker::finish_step(StackContext& context, WalkStart* start) {
   Step& step = walk.step;
-  if (!step.finish(ground.lists, limits_.items)) return too_much();
+  if (!step.finish(context.lists, limits_.items)) return too_much();
   start->items.assign(step.items().begin(), step.items().end());
   start->outside = step.outside();
   // Whether the text may end here is up to the caller: the set represents what is read.
   start->set =
-      start->items.empty() ? std::nullopt : ground.sets.state_of(step.items(), false, false);
+      start->items.empty() ? std::nullopt : context.sets.state_of(step.items(), false, false);
   return {};
 }
 
-Status MaskMaker::come_to(StateId state, Start* start) {
+Status MaskMaker::come_to(StateId state, WalkStart* start) {
   walk.step.begin();
   walk.step.arrive(shared_.lists, state, outside_);
   return finish_step(shared_, start);
 }
 
-Status MaskMaker::leave(Frame frame, Start* start) {
+Status MaskMaker::leave(Frame frame, WalkStart* start) {
   frame.parent = outside_;
   walk.step.begin();
   walk.step.leave(shared_.lists, frame);
@@ -128,16 +128,16 @@ StateId MaskMaker::settled(StateId state) const noexcept {
 }
 
 Result<std::shared_ptr<const StateMask>> MaskMaker::mask_of(StateId state, ListId list,
-                                                            const Like& like) {
+                                                            const BaseMask& base) {
   const Item item = {state, list};
-  const Start start = {{item}, false, shared_.sets.state_of({&item, 1}, false, false)};
+  const WalkStart start = {{item}, false, shared_.sets.state_of({&item, 1}, false, false)};
   const bool alone = !allowed.many() && allowed.few().empty();
   if (start.set.has_value() && alone) {
     std::shared_ptr<StateMask> made;
-    if (like.mask != nullptr) {
-      const Item other = {like.state, list};
+    if (base.mask != nullptr) {
+      const Item other = {base.state, list};
       const auto set = shared_.sets.state_of({&other, 1}, false, false);
-      if (set.has_value()) made = mask_beside({*set, like.mask}, *start.set);
+      if (set.has_value()) made = mask_beside({*set, base.mask}, *start.set);
     }
     const Known* known = made == nullptr ? similar_to(*start.set) : nullptr;
     if (known != nullptr) made = mask_beside(*known, *start.set);
@@ -148,29 +148,29 @@ Result<std::shared_ptr<const StateMask>> MaskMaker::mask_of(StateId state, ListI
   return finish(std::move(exits));
 }
 
-Status MaskMaker::allow_from(Ground& ground, Item item) {
-  const Start start = {{item}, false, ground.sets.state_of({&item, 1}, false, false)};
+Status MaskMaker::allow_from(StackContext& context, Item item) {
+  const WalkStart start = {{item}, false, context.sets.state_of({&item, 1}, false, false)};
   std::vector<uint32_t> unused;
-  return walk_below(0, ground, start, &unused);
+  return walk_below(0, context, start, &unused);
 }
 
-Status MaskMaker::allow_behind(const StateMask& mask, Ground& ground, const Start& start,
+Status MaskMaker::allow_behind(const StateMask& mask, StackContext& context, const WalkStart& start,
                                std::vector<uint32_t>* exits) {
   if (start.items.empty()) return {};
   const uint64_t kinds = walk.reads(start.items);
   const bool marks = mask.exits.size() > kManyExits && (kinds & ~kMarks) == 0;
   for (const uint32_t place : marks ? mask.before_marks : mask.exits) {
     if ((vocabulary_.kinds_next(place) & kinds) != 0) {
-      GEN_TRY(walk_below(place, ground, start, exits));
+      GEN_TRY(walk_below(place, context, start, exits));
     }
   }
   return {};
 }
 
 // Allows all texts below the trie node `top` that can be read from the start.
-Status MaskMaker::walk_below(uint32_t top, Ground& ground, const Start& start,
+Status MaskMaker::walk_below(uint32_t top, StackContext& context, const WalkStart& start,
                              std::vector<uint32_t>* exits) {
-  if (start.set.has_value() && walk_sets(top, ground.sets, *start.set, exits)) return {};
+  if (start.set.has_value() && walk_sets(top, context.sets, *start.set, exits)) return {};
   // Step by step, if there are too many sets to store.
   const auto trie = vocabulary_.trie();
   const auto visit = [&](uint32_t place, const Behind& behind, bool whole) {
@@ -181,11 +181,11 @@ Status MaskMaker::walk_below(uint32_t top, Ground& ground, const Start& start,
       allow(node.token);
     }
     if (whole || node.token >= 0) {
-      worst = std::max(worst, least_behind(shared_.sets.machines(), ground.lists, behind));
+      worst = std::max(worst, least_behind(shared_.sets.machines(), context.lists, behind));
     }
     if (behind.outside && node.skip > place + 1) exits->push_back(place);
   };
-  if (!walk.run(ground.lists, top, start.items, limits_.items, max_work_, visit)) {
+  if (!walk.run(context.lists, top, start.items, limits_.items, max_work_, visit)) {
     return too_much();
   }
   return {};

@@ -34,13 +34,13 @@ struct MaskLimits {
 class MaskMaker {
  public:
   /// Return lists, and the sets of items over them.
-  struct Ground {
-    Ground(const Machines& machines, size_t max_sets) : sets(machines, lists, max_sets) {}
+  struct StackContext {
+    StackContext(const Machines& machines, size_t max_sets) : sets(machines, lists, max_sets) {}
     ReturnLists lists{ReturnLists::kManyRecent};
     SetAutomaton sets;
   };
   /// The start of a walk.
-  struct Start {
+  struct WalkStart {
     std::vector<Item> items;
     bool outside = false;  // anything may follow here
     std::optional<SetAutomaton::Id> set;
@@ -56,20 +56,20 @@ class MaskMaker {
 
   /// The shared lists, whose bottom is the end of the text (kEnd) or an unknown continuation
   /// (kOutside).
-  [[nodiscard]] Ground& shared() noexcept { return shared_; }
+  [[nodiscard]] StackContext& shared() noexcept { return shared_; }
   [[nodiscard]] ListId bottom(StateId ret) const noexcept { return ret == kEnd ? end_ : outside_; }
   /// Lists on top of a matcher's lists, valid until the next call.
-  Ground& over(const ReturnLists& lists);
+  StackContext& over(const ReturnLists& lists);
 
   /// Makes the step's items the start of a walk. kGrammar if there are too many.
-  Status finish_step(Ground& ground, Start* start);
+  Status finish_step(StackContext& context, WalkStart* start);
   /// The start after a return to `state`, with an unknown continuation below it.
-  Status come_to(StateId state, Start* start);
+  Status come_to(StateId state, WalkStart* start);
   /// The same after a frame that counts nothing.
-  Status leave(Frame frame, Start* start);
+  Status leave(Frame frame, WalkStart* start);
 
   /// A state whose mask is known, null if there is none.
-  struct Like {
+  struct BaseMask {
     StateId state = 0;
     std::shared_ptr<const StateMask> mask;
   };
@@ -77,12 +77,13 @@ class MaskMaker {
   /// inside of any other word. The state itself if there is none.
   [[nodiscard]] StateId settled(StateId state) const noexcept;
   /// The current mask together with all texts from a state without pending calls in it, with `list`
-  /// of shared() as its continuation; derived from the mask of `like` with the same list.
-  Result<std::shared_ptr<const StateMask>> mask_of(StateId state, ListId list, const Like& like);
-  /// Allows the tokens that can be read from the item, whose list is one of the ground's.
-  Status allow_from(Ground& ground, Item item);
+  /// of shared() as its continuation; derived from the mask of `base` with the same list.
+  Result<std::shared_ptr<const StateMask>> mask_of(StateId state, ListId list,
+                                                   const BaseMask& base);
+  /// Allows the tokens that can be read from the item, whose list is one of the context's.
+  Status allow_from(StackContext& context, Item item);
   /// Allows the tokens that can be read from the exits of the mask.
-  Status allow_behind(const StateMask& mask, Ground& ground, const Start& start,
+  Status allow_behind(const StateMask& mask, StackContext& context, const WalkStart& start,
                       std::vector<uint32_t>* exits);
   /// The tokens that the body of a loop allows from its start, after each exit of `before`:
   /// (*out)[n] is what is read of it after n completed rounds. False, with `out` meaningless, if a
@@ -92,7 +93,7 @@ class MaskMaker {
     std::vector<uint32_t> exits;
     uint64_t worst = 0;
   };
-  bool levels(const StateMask& before, const Start& body, std::vector<Level>* out);
+  bool levels(const StateMask& before, const WalkStart& body, std::vector<Level>* out);
   /// Adds the tokens of a level.
   void allow_level(const Level& level) {
     begin();
@@ -125,7 +126,8 @@ class MaskMaker {
 
   void clear_shared();
   [[nodiscard]] uint64_t whole_bodies(Id body) const;
-  Status walk_below(uint32_t top, Ground& ground, const Start& start, std::vector<uint32_t>* exits);
+  Status walk_below(uint32_t top, StackContext& context, const WalkStart& start,
+                    std::vector<uint32_t>* exits);
   bool walk_sets(uint32_t top, SetAutomaton& sets, Id from, std::vector<uint32_t>* exits);
   bool all_read_below(uint32_t place, SetAutomaton& sets, Id set);
   const Known* similar_to(Id set);
@@ -145,8 +147,8 @@ class MaskMaker {
 
   const Vocabulary& vocabulary_;
   const MaskLimits limits_;
-  Ground shared_;
-  Ground once_;
+  StackContext shared_;
+  StackContext once_;
   bool cleared_ = false;  // false after clearing has failed for lack of memory
   ListId end_ = 0;
   ListId outside_ = 0;

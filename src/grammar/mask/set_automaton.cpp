@@ -58,8 +58,9 @@ std::optional<SetAutomaton::Id> SetAutomaton::state_of(std::span<const Item> ite
   made.least = least;
   const auto id = static_cast<Id>(states_.size());
   items_.insert(items_.end(), sorted_.begin(), sorted_.end());
-  if (rows_.size() <= id) rows_.emplace_back();  // first: if memory runs out for the state, the row
-                                                 // stays unused
+  if (rows_.size() <= id)
+    rows_.emplace_back();  // first: if memory runs out for the state, the row
+                           // stays unused
   states_.push_back(made);
   known_.emplace(hash, id);
   greatest_least_ = std::max(greatest_least_, least);

@@ -145,14 +145,14 @@ Status TokenGrammar::mask_together(const ReturnLists& lists, std::span<const Ite
       if (counts(loop)) GEN_TRY(loop_masks(entry, machines_->loops[loop].machine).status());
     }
   }
-  MaskMaker::Ground& ground = maker_.over(lists);
-  MaskMaker::Start start;
+  MaskMaker::StackContext& context = maker_.over(lists);
+  MaskMaker::WalkStart start;
   maker_.begin();
   std::vector<uint32_t> unused;
   Step& step = maker_.walk.step;
   for (const Item item : items) {
     if (is_near_limit(*machines_, lists, item, longest)) {
-      GEN_TRY(maker_.allow_from(ground, item));
+      GEN_TRY(maker_.allow_from(context, item));
       continue;
     }
     GEN_ASSIGN(Entry * entry, entry_of(item.state));  // known by now, and so are its loops
@@ -161,23 +161,23 @@ Status TokenGrammar::mask_together(const ReturnLists& lists, std::span<const Ite
     if (mask.exits.empty()) continue;
     step.begin();
     for (ListId id = item.list; id != kNoFrame; id = lists.at(id).next) {
-      if (!counts(lists.at(id).loop)) step.leave(ground.lists, lists.at(id));
+      if (!counts(lists.at(id).loop)) step.leave(context.lists, lists.at(id));
     }
-    GEN_TRY(maker_.finish_step(ground, &start));
-    GEN_TRY(maker_.allow_behind(mask, ground, start, &unused));
+    GEN_TRY(maker_.finish_step(context, &start));
+    GEN_TRY(maker_.allow_behind(mask, context, start, &unused));
     for (ListId id = item.list; id != kNoFrame; id = lists.at(id).next) {
       const Frame& frame = lists.at(id);
       if (!counts(frame.loop)) continue;
       uint64_t missing = 0;
-      GEN_ASSIGN(const Way way, way_of(entry, frame, &missing));
-      GEN_ASSIGN(const auto masks, loop_masks(entry, way.loop_machine));
-      const std::vector<uint64_t>& within = masks->within[way.further];
+      GEN_ASSIGN(const ReturnKey return_key, return_key_of(entry, frame, &missing));
+      GEN_ASSIGN(const auto masks, loop_masks(entry, return_key.loop_machine));
+      const std::vector<uint64_t>& within = masks->within[return_key.further];
       for (size_t word = 0; word < out.size(); ++word) out[word] |= within[word];
       step.begin();
-      step.arrive(ground.lists, frame.ret, frame.parent);
-      GEN_TRY(maker_.finish_step(ground, &start));
-      for (size_t n = way.first_end; n < way.behind_ends; ++n) {
-        GEN_TRY(maker_.allow_behind(*masks->level[n], ground, start, &unused));
+      step.arrive(context.lists, frame.ret, frame.parent);
+      GEN_TRY(maker_.finish_step(context, &start));
+      for (size_t n = return_key.first_end; n < return_key.behind_ends; ++n) {
+        GEN_TRY(maker_.allow_behind(*masks->level[n], context, start, &unused));
       }
     }
   }
@@ -214,15 +214,15 @@ Result<TokenGrammar::Entry*> TokenGrammar::entry_of(StateId state) const {
   if (!key.empty()) made->mask = vocabulary_->pool().find(key);
   const ListId bottom = maker_.bottom(of_root ? kEnd : kOutside);
   if (made->mask == nullptr) {
-    MaskMaker::Like like;
+    MaskMaker::BaseMask base;
     const StateId settled = maker_.settled(state);
     if (settled != state) {
       GEN_ASSIGN(const Entry* other, entry_of(settled));
-      like = {settled, other->mask};
+      base = {settled, other->mask};
     }
     maker_.begin();
     allow_named(state);
-    GEN_ASSIGN(made->mask, maker_.mask_of(state, bottom, like));
+    GEN_ASSIGN(made->mask, maker_.mask_of(state, bottom, base));
     if (!key.empty() && made->mask->base == nullptr) vocabulary_->pool().add(key, made->mask);
   }
   if (machines_->tokens(state).empty()) maker_.remember(state, bottom, made->mask);
@@ -273,24 +273,24 @@ void TokenGrammar::count(const Entry& entry) const noexcept {
 
 Result<TokenGrammar::Entry*> TokenGrammar::entry_behind(Entry* entry, const Frame& frame,
                                                         uint64_t* missing) const {
-  GEN_ASSIGN(const Way way, way_of(entry, frame, missing));
+  GEN_ASSIGN(const ReturnKey return_key, return_key_of(entry, frame, missing));
   for (const auto& [known, next] : entry->next) {
-    if (known == way) return next.get();
+    if (known == return_key) return next.get();
   }
   auto made = std::make_unique<Entry>();
   std::vector<uint32_t> exits;
   if (counts(frame.loop)) {
-    GEN_TRY(allow_behind_loop(entry, way, &exits));
+    GEN_TRY(allow_behind_loop(entry, return_key, &exits));
   } else {
     maker_.begin();
-    MaskMaker::Start start;
+    MaskMaker::WalkStart start;
     GEN_TRY(maker_.leave(frame, &start));
     if (start.outside) exits = entry->mask->exits;
     GEN_TRY(maker_.allow_behind(*entry->mask, maker_.shared(), start, &exits));
   }
   made->mask = maker_.finish(std::move(exits));
   count(*made);
-  entry->next.emplace_back(way, std::move(made));
+  entry->next.emplace_back(return_key, std::move(made));
   return entry->next.back().second.get();
 }
 
@@ -308,7 +308,7 @@ Result<std::shared_ptr<const LoopMasks>> TokenGrammar::loop_masks(Entry* entry,
     auto made = std::make_shared<LoopMasks>();
     made->level.push_back(entry->mask);
     made->within.emplace_back(vocabulary_->words(), 0);
-    MaskMaker::Start begin;
+    MaskMaker::WalkStart begin;
     GEN_TRY(maker_.come_to(start, &begin));
     GEN_ASSERT(!begin.outside);
     std::vector<MaskMaker::Level> levels;
@@ -343,60 +343,62 @@ bool TokenGrammar::counts(uint32_t loop) const noexcept {
 }
 
 // After level n the body of a loop has completed low + 1 + n to high + 1 + n rounds.
-Result<TokenGrammar::Way> TokenGrammar::way_of(Entry* entry, const Frame& frame,
-                                               uint64_t* missing) const {
-  Way way;
-  way.ret = frame.ret;
+Result<TokenGrammar::ReturnKey> TokenGrammar::return_key_of(Entry* entry, const Frame& frame,
+                                                            uint64_t* missing) const {
+  ReturnKey return_key;
+  return_key.ret = frame.ret;
   *missing = 0;
-  if (frame.loop == 0) return way;
+  if (frame.loop == 0) return return_key;
   const Loop& loop = machines_->loops[frame.loop];
-  if (loop.limited) return way;  // far from its limit
+  if (loop.limited) return return_key;  // far from its limit
   if (!counts(frame.loop)) {
-    way.members_of = frame.loop;
-    way.low = frame.low;
-    way.set = frame.set;
-    return way;
+    return_key.members_of = frame.loop;
+    return_key.low = frame.low;
+    return_key.set = frame.set;
+    return return_key;
   }
   GEN_ASSIGN(const auto masks, loop_masks(entry, loop.machine));
   const uint64_t most = loop.max == kUnbounded ? UINT64_MAX : loop.max;
   const uint64_t low = std::min(frame.low + uint64_t{1}, most);
   const uint64_t high = frame.high + uint64_t{1};
-  way.loop_machine = loop.machine;
-  way.further = static_cast<uint32_t>(std::min<uint64_t>(most - low, masks->within.size() - 1));
+  return_key.loop_machine = loop.machine;
+  return_key.further =
+      static_cast<uint32_t>(std::min<uint64_t>(most - low, masks->within.size() - 1));
   const uint64_t first_end = loop.min > high ? loop.min - high : 0;
-  if (first_end <= way.further) {
-    way.first_end = static_cast<uint32_t>(first_end);
-    way.behind_ends = way.further + 1;
+  if (first_end <= return_key.further) {
+    return_key.first_end = static_cast<uint32_t>(first_end);
+    return_key.behind_ends = return_key.further + 1;
   }
   if (loop.min > low) {
     *missing = std::min<uint64_t>((loop.min - low) * machines_->shortest(loop.machine), kFarAway);
   }
-  return way;
+  return return_key;
 }
 
 // The loop continues where its count allows, and ends where it may.
-Status TokenGrammar::allow_behind_loop(Entry* entry, const Way& way,
+Status TokenGrammar::allow_behind_loop(Entry* entry, const ReturnKey& return_key,
                                        std::vector<uint32_t>* exits) const {
-  GEN_ASSIGN(const auto masks, loop_masks(entry, way.loop_machine));
-  MaskMaker::Start start;
-  GEN_TRY(maker_.come_to(way.ret, &start));
+  GEN_ASSIGN(const auto masks, loop_masks(entry, return_key.loop_machine));
+  MaskMaker::WalkStart start;
+  GEN_TRY(maker_.come_to(return_key.ret, &start));
   const auto is_large = [&](size_t n) { return masks->level[n]->exits.size() > kManyPlaces; };
   std::vector<const StateMask*> known;
-  for (size_t n = way.first_end; n < way.behind_ends; ++n) {
+  for (size_t n = return_key.first_end; n < return_key.behind_ends; ++n) {
     if (!is_large(n)) continue;
-    GEN_ASSIGN(const StateMask* end, behind_level(entry, way, n, *masks, start));
+    GEN_ASSIGN(const StateMask* end, behind_level(entry, return_key, n, *masks, start));
     known.push_back(end);
   }
   maker_.begin();
   const std::span<uint64_t> allowed = maker_.allowed.all();
-  std::copy(masks->within[way.further].begin(), masks->within[way.further].end(), allowed.begin());
-  maker_.worst = masks->worst + machines_->states[way.ret].shortest;
+  std::copy(masks->within[return_key.further].begin(), masks->within[return_key.further].end(),
+            allowed.begin());
+  maker_.worst = masks->worst + machines_->states[return_key.ret].shortest;
   for (const StateMask* end : known) {
     end->add_to(allowed);
     maker_.worst = std::max(maker_.worst, end->worst);
     exits->insert(exits->end(), end->exits.begin(), end->exits.end());
   }
-  for (size_t n = way.first_end; n < way.behind_ends; ++n) {
+  for (size_t n = return_key.first_end; n < return_key.behind_ends; ++n) {
     if (is_large(n)) continue;
     const StateMask& level = *masks->level[n];
     if (start.outside) exits->insert(exits->end(), level.exits.begin(), level.exits.end());
@@ -405,14 +407,14 @@ Status TokenGrammar::allow_behind_loop(Entry* entry, const Way& way,
   return {};
 }
 
-Result<const StateMask*> TokenGrammar::behind_level(Entry* entry, const Way& way, size_t n,
-                                                    const LoopMasks& masks,
-                                                    const MaskMaker::Start& start) const {
+Result<const StateMask*> TokenGrammar::behind_level(Entry* entry, const ReturnKey& return_key,
+                                                    size_t n, const LoopMasks& masks,
+                                                    const MaskMaker::WalkStart& start) const {
   auto known = std::find_if(entry->ends.begin(), entry->ends.end(), [&](const LoopEnds& ends) {
-    return ends.machine == way.loop_machine && ends.ret == way.ret;
+    return ends.machine == return_key.loop_machine && ends.ret == return_key.ret;
   });
   if (known == entry->ends.end()) {
-    entry->ends.push_back({way.loop_machine, way.ret, {}});
+    entry->ends.push_back({return_key.loop_machine, return_key.ret, {}});
     known = entry->ends.end() - 1;
   }
   if (known->level.empty()) known->level.resize(masks.level.size());

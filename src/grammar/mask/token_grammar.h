@@ -70,7 +70,7 @@ class TokenGrammar {
  private:
   /// The part of a frame that masks depend on: of the count of a loop, the levels of LoopMasks that
   /// remain.
-  struct Way {
+  struct ReturnKey {
     StateId ret = 0;
     uint32_t loop_machine = UINT32_MAX;  // UINT32_MAX: no loop
     uint32_t further = 0;                // the last level that may still be read
@@ -79,7 +79,7 @@ class TokenGrammar {
     uint32_t members_of = 0;             // a loop of members; identified by its frame's low and set
     uint32_t low = 0;
     MemberSet set;
-    bool operator==(const Way&) const = default;
+    bool operator==(const ReturnKey&) const = default;
   };
   /// The masks after the end of a loop, by level; null: not computed yet, or few exits.
   struct LoopEnds {
@@ -91,7 +91,7 @@ class TokenGrammar {
   struct Entry {
     std::shared_ptr<const StateMask> mask;
     std::string key;  // in the vocabulary's pool; empty: not there
-    std::vector<std::pair<Way, std::unique_ptr<Entry>>> next;
+    std::vector<std::pair<ReturnKey, std::unique_ptr<Entry>>> next;
     std::vector<std::pair<uint32_t, std::shared_ptr<const LoopMasks>>> loops;  // by machine
     std::vector<LoopEnds> ends;
   };
@@ -105,11 +105,12 @@ class TokenGrammar {
   Result<Entry*> entry_behind(Entry* entry, const Frame& frame, uint64_t* missing) const;
   Result<std::shared_ptr<const LoopMasks>> loop_masks(Entry* entry, uint32_t machine) const;
   [[nodiscard]] bool counts(uint32_t loop) const noexcept;
-  Result<Way> way_of(Entry* entry, const Frame& frame, uint64_t* missing) const;
-  Status allow_behind_loop(Entry* entry, const Way& way, std::vector<uint32_t>* exits) const;
-  Result<const StateMask*> behind_level(Entry* entry, const Way& way, size_t n,
+  Result<ReturnKey> return_key_of(Entry* entry, const Frame& frame, uint64_t* missing) const;
+  Status allow_behind_loop(Entry* entry, const ReturnKey& return_key,
+                           std::vector<uint32_t>* exits) const;
+  Result<const StateMask*> behind_level(Entry* entry, const ReturnKey& return_key, size_t n,
                                         const LoopMasks& masks,
-                                        const MaskMaker::Start& start) const;
+                                        const MaskMaker::WalkStart& start) const;
   Status mask_together(const ReturnLists& lists, std::span<const Item> items,
                        std::span<uint64_t> out) const;
   void allow_named(StateId state) const;

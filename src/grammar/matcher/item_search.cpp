@@ -64,18 +64,18 @@ void ItemSearch::follow(uint8_t byte, std::span<const Item> items,
 
 void ItemSearch::begin(const ReturnLists& lists, std::span<const Item> items,
                        const JsonReader& reader) {
-  places_.clear();
+  positions_.clear();
   items_.assign(items.begin(), items.end());
-  Place first;
+  Position first;
   first.state = reader.state();
   first.lists = lists.size();
-  places_.push_back(first);
+  positions_.push_back(first);
 }
 
 bool ItemSearch::advance(ReturnLists& lists, JsonReader& reader, uint8_t byte) {
   const size_t first = items_.size();
   const size_t n_lists = lists.size();
-  const Place& from = places_.back();
+  const Position& from = positions_.back();
   const bool begins_escape = reader.state().in == In::kString && byte == '\\';
   const bool escaping = begins_escape || (from.escaping && reader.state().in != In::kString);
   const int read = reader.read(byte);
@@ -93,7 +93,7 @@ bool ItemSearch::advance(ReturnLists& lists, JsonReader& reader, uint8_t byte) {
   follow(byte, step_.items(), reader);
   items_.insert(items_.end(), step_.items().begin(), step_.items().end());
   const JsonState& state = reader.state();
-  Place made;
+  Position made;
   made.state = state;
   made.lists = lists.size();
   made.first = first;
@@ -107,22 +107,22 @@ bool ItemSearch::advance(ReturnLists& lists, JsonReader& reader, uint8_t byte) {
     made.rival = from.rival;
     made.rival_known = from.rival == JsonState::kNone || (from.rival_known && !may_lose_it);
   }
-  places_.push_back(made);
+  positions_.push_back(made);
   return true;
 }
 
 void ItemSearch::leave(ReturnLists& lists, JsonReader& reader) {
-  items_.resize(places_.back().first);
-  places_.pop_back();
-  lists.shrink(places_.back().lists);
-  reader.go_back(places_.back().state);
+  items_.resize(positions_.back().first);
+  positions_.pop_back();
+  lists.shrink(positions_.back().lists);
+  reader.go_back(positions_.back().state);
 }
 
 bool ItemSearch::is_new(JsonReader& reader) {
-  Place& place = places_.back();
-  if (!place.rival_known) place.rival = reader.rival(place.rival);
-  place.rival_known = true;
-  return place.rival == JsonState::kNone;
+  Position& position = positions_.back();
+  if (!position.rival_known) position.rival = reader.rival(position.rival);
+  position.rival_known = true;
+  return position.rival == JsonState::kNone;
 }
 
 bool ItemSearch::is_endless(const ReturnLists& lists, const JsonReader& reader) const noexcept {
@@ -151,7 +151,7 @@ ByteSet ItemSearch::ways_on(const JsonReader& reader) const {
       return ways;
     case In::kEscape:
     case In::kHex:
-      if (!places_.back().escaping || state.high != 0) return ways;
+      if (!positions_.back().escaping || state.high != 0) return ways;
       if (state.in == In::kEscape) {
         keep("\"\\bfnrtu");
       } else if (state.left > 2) {
@@ -200,8 +200,9 @@ void ItemSearch::limit_number(const JsonReader& reader, ByteSet* ways) const {
 
 bool ItemSearch::is_same(size_t one, size_t other) const noexcept {
   const auto all = std::span(items_);
-  const auto a = all.subspan(places_[one].first, places_[other].first - places_[one].first);
-  const auto b = all.subspan(places_[other].first);
+  const auto a =
+      all.subspan(positions_[one].first, positions_[other].first - positions_[one].first);
+  const auto b = all.subspan(positions_[other].first);
   return std::equal(a.begin(), a.end(), b.begin(), b.end());
 }
 
@@ -216,7 +217,7 @@ bool ItemSearch::search(ReturnLists& lists, JsonReader& reader, size_t from) {
   const JsonState start = reader.state();
   if (start.n_held == 0 || is_endless(lists, reader) || is_new(reader)) return true;
   raw_ = start.n_raw;
-  places_.back().escaping = false;
+  positions_.back().escaping = false;
   // The outermost array that has items.
   goal_ = start.container;
   bool watched = start.watched;
@@ -233,22 +234,22 @@ bool ItemSearch::search(ReturnLists& lists, JsonReader& reader, size_t from) {
   bool found = false;
   while (!found) {
     uint64_t next = UINT64_MAX;
-    places_.back().open = ways_on(reader);
+    positions_.back().open = ways_on(reader);
     while (!found) {
-      Place& place = places_.back();
-      if (place.open.empty()) {
-        if (places_.size() == from + 1) break;
+      Position& position = positions_.back();
+      if (position.open.empty()) {
+        if (positions_.size() == from + 1) break;
         leave(lists, reader);
         continue;
       }
       unsigned byte = 0;
-      while (!place.open.has(static_cast<uint8_t>(byte))) ++byte;
-      place.open.remove(static_cast<uint8_t>(byte));
+      while (!position.open.has(static_cast<uint8_t>(byte))) ++byte;
+      position.open.remove(static_cast<uint8_t>(byte));
       if (++steps > kFuel) break;
       const bool ends = reader.state().in == In::kNothing && reader.state().container == goal_ &&
                         (byte == ',' || byte == ']');
       if (!advance(lists, reader, static_cast<uint8_t>(byte))) continue;
-      const size_t depth = places_.size() - 1;
+      const size_t depth = positions_.size() - 1;
       uint64_t length = depth - from;
       if (!items_of_last().empty()) length += shortest(machines_, lists, items_of_last());
       if (length > bound) {
@@ -261,10 +262,10 @@ bool ItemSearch::search(ReturnLists& lists, JsonReader& reader, size_t from) {
       } else if (byte == '0' && is_same(depth - 1, depth) && !reader.number().whole) {
         leave(lists, reader);  // a redundant zero
       } else {
-        places_.back().open = ways_on(reader);
+        positions_.back().open = ways_on(reader);
       }
     }
-    while (places_.size() > from + 1) leave(lists, reader);
+    while (positions_.size() > from + 1) leave(lists, reader);
     if (found || steps > kFuel || next == UINT64_MAX) break;
     bound = next;
   }
@@ -275,11 +276,11 @@ bool ItemSearch::search(ReturnLists& lists, JsonReader& reader, size_t from) {
 // one is enough.
 bool ItemSearch::comes_in_order(const JsonReader& reader, const JsonState& start) const noexcept {
   const JsonState& state = reader.state();
-  const JsonState& before = places_[places_.size() - 2].state;
+  const JsonState& before = positions_[positions_.size() - 2].state;
   if (reader.rules().in_order || state.n_entries == before.n_entries || !state.object) return true;
   const uint32_t earlier = reader.entry(state.newest).before;
   if (earlier == JsonState::kNone || earlier < start.n_entries) return true;
-  // A name begun before the search may come in any position.
+  // A name begun before the search may come in any place.
   if (start.name && reader.entry(earlier).begin == start.begin) return true;
   return reader.compare(earlier, state.newest) < 0;
 }
@@ -292,7 +293,7 @@ ByteSet ItemSearch::possible(const ReturnLists& lists, std::span<const Item> ite
   for (unsigned byte = 0; byte < 256; ++byte) {
     if (!bytes.has(static_cast<uint8_t>(byte))) continue;
     if (!advance(lists_, reader, static_cast<uint8_t>(byte))) continue;
-    if (search(lists_, reader, places_.size() - 1)) made.add(static_cast<uint8_t>(byte));
+    if (search(lists_, reader, positions_.size() - 1)) made.add(static_cast<uint8_t>(byte));
     leave(lists_, reader);
   }
   return made;
@@ -300,17 +301,17 @@ ByteSet ItemSearch::possible(const ReturnLists& lists, std::span<const Item> ite
 
 // Whether all tokens below a trie node share the result of the current position.
 bool ItemSearch::can_be_skipped(const Vocabulary& vocabulary, JsonReader& reader, uint32_t node) {
-  const Place& place = places_.back();
+  const Position& position = positions_.back();
   // The grammar's mask may come from a schema that is no longer active.
-  if (place.apart) return false;
+  if (position.apart) return false;
   const Vocabulary::Node& at = vocabulary.trie()[node];
   const uint64_t kinds = vocabulary.kinds_below(node) | uint64_t{1} << kByteKinds[at.byte];
-  const JsonState& state = place.state;
+  const JsonState& state = position.state;
   if (state.in != In::kNothing && (kinds & kind_of('"')) == 0) {
     // It stays in the string.
     if (state.n_held == 0) return true;
     const bool endless = (kinds & kind_of('\\')) == 0 && at.height < Vocabulary::kMaxHeight &&
-                         uint32_t{at.height} + 1 <= place.room;
+                         uint32_t{at.height} + 1 <= position.room;
     return endless || is_new(reader);
   }
   // Only after the end of an item can the next one be a duplicate.
@@ -324,7 +325,7 @@ void ItemSearch::set_room(const ReturnLists& lists, const JsonReader& reader) {
   const JsonState& state = reader.state();
   if (state.n_held == 0 || state.in == In::kNothing) return;
   const auto items = items_of_last();
-  places_.back().room =
+  positions_.back().room =
       machines_.endless.room(machines_, lists, items.data(), items.size(), state.n_held);
 }
 
@@ -334,8 +335,8 @@ bool ItemSearch::reads(std::string_view token, JsonReader& reader) {
   for (size_t i = 0; i < token.size() && alive; ++i) {
     alive = advance(lists_, reader, static_cast<uint8_t>(token[i]));
   }
-  alive = alive && search(lists_, reader, places_.size() - 1);
-  while (places_.size() > 1) leave(lists_, reader);
+  alive = alive && search(lists_, reader, positions_.size() - 1);
+  while (positions_.size() > 1) leave(lists_, reader);
   return alive;
 }
 
@@ -359,17 +360,17 @@ void ItemSearch::forbid(const Vocabulary& vocabulary, const ReturnLists& lists,
     return;
   }
   set_room(lists_, reader);
-  places_.back().node = 1;
-  places_.back().end = trie[0].skip;
+  positions_.back().node = 1;
+  positions_.back().end = trie[0].skip;
   while (true) {
-    Place& place = places_.back();
-    if (place.node >= place.end) {
-      if (places_.size() == 1) return;
+    Position& position = positions_.back();
+    if (position.node >= position.end) {
+      if (positions_.size() == 1) return;
       leave(lists_, reader);
       continue;
     }
-    const uint32_t node = place.node;
-    place.node = trie[node].skip;
+    const uint32_t node = position.node;
+    position.node = trie[node].skip;
     if (can_be_skipped(vocabulary, reader, node)) continue;
     const auto below = vocabulary.tokens_from(node);
     if (!has_any(bits, below)) continue;
@@ -377,14 +378,14 @@ void ItemSearch::forbid(const Vocabulary& vocabulary, const ReturnLists& lists,
       remove_from(bits, below);
       continue;
     }
-    if (trie[node].token >= 0 && !search(lists_, reader, places_.size() - 1)) {
+    if (trie[node].token >= 0 && !search(lists_, reader, positions_.size() - 1)) {
       remove_from(bits, below);  // nor is any token that begins with it
       leave(lists_, reader);
       continue;
     }
     set_room(lists_, reader);
-    places_.back().node = node + 1;
-    places_.back().end = trie[node].skip;
+    positions_.back().node = node + 1;
+    positions_.back().end = trie[node].skip;
   }
 }
 

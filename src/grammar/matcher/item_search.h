@@ -45,15 +45,15 @@ class ItemSearch {
   void follow(uint8_t byte, std::span<const Item> items, JsonReader& reader) const noexcept;
 
  private:
-  struct Place {
+  struct Position {
     JsonState state;
-    size_t lists = 0;       // their number at this position
-    size_t first = 0;       // of its items in items_; they end where those of the next position
-                            // begin
-    bool ended = false;     // the whole text may end
-    bool escaping = false;  // in an escape that the search has begun
-    bool apart = false;     // reads something that the grammar's mask did not
-    bool rival_known = false;              // otherwise it is `rival` or an older one
+    size_t lists = 0;          // their number at this position
+    size_t first = 0;          // of its items in items_; they end where those of the next position
+                               // begin
+    bool ended = false;        // the whole text may end
+    bool escaping = false;     // in an escape that the search has begun
+    bool apart = false;        // reads something that the grammar's mask did not
+    bool rival_known = false;  // otherwise it is `rival` or an older one
     uint32_t rival = JsonReader::kNewest;  // JsonReader::rival()
     ByteSet open;                          // bytes still to be tried, in a search
     uint32_t node = 0;                     // the next trie node, in a walk
@@ -65,7 +65,7 @@ class ItemSearch {
   void leave(ReturnLists& lists, JsonReader& reader);
   void begin(const ReturnLists& lists, std::span<const Item> items, const JsonReader& reader);
   [[nodiscard]] std::span<const Item> items_of_last() const noexcept {
-    return std::span(items_).subspan(places_.back().first);
+    return std::span(items_).subspan(positions_.back().first);
   }
   /// Whether the item is certain to be new.
   [[nodiscard]] bool is_new(JsonReader& reader);
@@ -85,7 +85,7 @@ class ItemSearch {
   size_t max_items_;
   Step step_;
   ReturnLists lists_;
-  std::vector<Place> places_;
+  std::vector<Position> positions_;
   std::vector<Item> items_;
   uint32_t goal_ = 0;  // the container whose item must end
   uint32_t raw_ = 0;   // bytes read in watched arrays before

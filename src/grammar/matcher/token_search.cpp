@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMaxPlaces = 4096;                        // per number of tokens
 constexpr uint64_t kMaxBytesOfTexts = uint64_t{1} << 14U;  // of texts examined per mask
-constexpr uint64_t kWorkOfItem = 16;  // per visited item, in trie nodes
+constexpr uint64_t kWorkOfItem = 16;                       // per visited item, in trie nodes
 
 // A byte, or a token by name as -1 - its id.
 using Unit = int32_t;
@@ -142,19 +142,19 @@ FewestTokens shortest_text(const TokenGrammar& grammar, ReturnLists& lists,
 
 namespace {
 
-struct Place {
+struct SearchNode {
   ReturnLists lists;
   std::vector<Item> items;
   int32_t first;
 };
 
-std::string key_of(const Place& place) {
+std::string key_of(const SearchNode& node) {
   std::string key;
   const auto add = [&](uint64_t word) { key.append(reinterpret_cast<const char*>(&word), 8); };
-  for (const Item item : place.items) add(static_cast<uint64_t>(item.state) << 32 | item.list);
+  for (const Item item : node.items) add(static_cast<uint64_t>(item.state) << 32 | item.list);
   add(UINT64_MAX);
-  for (ListId id = 0; id < place.lists.size(); ++id) {
-    const Frame& frame = place.lists.at(id);
+  for (ListId id = 0; id < node.lists.size(); ++id) {
+    const Frame& frame = node.lists.at(id);
     add(static_cast<uint64_t>(frame.ret) << 32 | frame.parent);
     add(static_cast<uint64_t>(frame.low) << 32 | frame.high);
     add(static_cast<uint64_t>(frame.loop) << 32 | frame.next);
@@ -174,16 +174,16 @@ class Search {
         left_(work) {}
 
   FewestTokens run(const ReturnLists& lists, std::span<const Item> items, FewestTokens known) {
-    std::vector<Place> open;
+    std::vector<SearchNode> open;
     open.push_back({lists, {items.begin(), items.end()}, -1});
     open[0].lists.compact(0, open[0].items);
     (void)known_.insert(key_of(open[0]));
     for (uint64_t tokens = 1; tokens < known.tokens; ++tokens) {
       if (open.empty()) break;
       next_.clear();
-      for (Place& place : open) {
+      for (SearchNode& node : open) {
         last_round_ = tokens + 1 >= known.tokens;
-        if (!expand(place)) return known;
+        if (!expand(node)) return known;
         if (found_) return {tokens, true, found_first_};
       }
       std::swap(open, next_);
@@ -194,20 +194,20 @@ class Search {
 
  private:
   // False if a limit is reached.
-  bool expand(Place& place) {
+  bool expand(SearchNode& from) {
     const Vocabulary& vocabulary = grammar_.vocabulary();
     simple_.clear();
-    const size_t frames = place.lists.size();
+    const size_t frames = from.lists.size();
     bool within = true;
-    for (const Item item : std::vector<Item>(place.items)) {
+    for (const Item item : std::vector<Item>(from.items)) {
       for (const TokenEdge& edge : machines_.tokens(item.state)) {
         const int32_t token = grammar_.some_token(edge.term);
         if (token < 0 || found_) continue;
         walk_.step.begin();
-        walk_.step.arrive(place.lists, edge.target, item.list);
-        if (!walk_.step.finish(place.lists, grammar_.limits().items)) return false;
-        within &= add(place, frames, token, {walk_.step.items(), walk_.step.ended(), false});
-        place.lists.shrink(frames);
+        walk_.step.arrive(from.lists, edge.target, item.list);
+        if (!walk_.step.finish(from.lists, grammar_.limits().items)) return false;
+        within &= add(from, frames, token, {walk_.step.items(), walk_.step.ended(), false});
+        from.lists.shrink(frames);
       }
     }
     const auto trie = vocabulary.trie();
@@ -215,17 +215,17 @@ class Search {
       if (left_ > 0) --left_;
       const int32_t token = whole ? vocabulary.tokens_from(node)[0] : trie[node].token;
       if (token < 0 || found_ || !within) return;
-      within &= add(place, frames, token, behind);
+      within &= add(from, frames, token, behind);
     };
     const uint64_t before = walk_.step.work();
     if (found_ || !within) return within;
-    const bool walked = walk_.run(place.lists, 0, place.items, grammar_.limits().items,
+    const bool walked = walk_.run(from.lists, 0, from.items, grammar_.limits().items,
                                   before + left_ / kWorkOfItem, visit);
     left_ -= std::min(left_, kWorkOfItem * (walk_.step.work() - before));
     return found_ || (walked && within && left_ > 0);
   }
 
-  bool add(const Place& from, size_t frames, int32_t token, const Behind& behind) {
+  bool add(const SearchNode& from, size_t frames, int32_t token, const Behind& behind) {
     const int32_t first = from.first < 0 ? token : from.first;
     if (behind.ended) {
       found_ = true;
@@ -240,7 +240,7 @@ class Search {
       // Most one-token texts lead to few distinct states.
       if (behind.items.size() == 1 && !simple_.insert(word).second) return true;
     }
-    Place made = {from.lists, {behind.items.begin(), behind.items.end()}, first};
+    SearchNode made = {from.lists, {behind.items.begin(), behind.items.end()}, first};
     made.lists.compact(0, made.items);
     const uint64_t cost = 4 * from.lists.size() + 512;  // of the copy and its key, in trie nodes
     if (left_ < cost || next_.size() >= kMaxPlaces) return false;
@@ -253,7 +253,7 @@ class Search {
   const Machines& machines_;
   TrieWalk walk_;
   uint64_t left_;
-  std::vector<Place> next_;
+  std::vector<SearchNode> next_;
   std::set<std::string> known_;
   std::unordered_set<uint64_t> simple_;
   bool last_round_ = false;

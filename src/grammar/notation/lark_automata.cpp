@@ -167,7 +167,7 @@ ExprId stretches(Expressions& to, std::span<const std::string> pieces) {
   diagram.final.assign(states.size(), true);
   for (uint32_t s = 0; s < states.size(); ++s) {
     for (const auto& [letter, target] : states[s].next) {
-      diagram.ways.push_back({s, target, written[letter]});
+      diagram.transitions.push_back({s, target, written[letter]});
     }
   }
   return to.diagram(std::move(diagram));

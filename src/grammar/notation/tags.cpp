@@ -183,7 +183,7 @@ class TagWriter {
       const bool trigger = free.nodes()[n].trigger != kNoTag;
       out->final.push_back(final && !trigger);
       if (trigger) {
-        out->ways.push_back({base + n, behind, behind_[free.nodes()[n].trigger]});
+        out->transitions.push_back({base + n, behind, behind_[free.nodes()[n].trigger]});
         continue;
       }
       std::map<uint32_t, ByteSet> sets;
@@ -191,8 +191,9 @@ class TagWriter {
       for (uint32_t byte = 0; byte < n_bytes; ++byte) {
         sets[free.nodes()[n].to[byte]].add(static_cast<uint8_t>(byte));
       }
-      for (const auto& [to, set] : sets) out->ways.push_back({base + n, base + to, to_.bytes(set)});
-      if (!by_token_.empty()) out->ways.push_back({base + n, behind, to_.choice(by_token_)});
+      for (const auto& [to, set] : sets)
+        out->transitions.push_back({base + n, base + to, to_.bytes(set)});
+      if (!by_token_.empty()) out->transitions.push_back({base + n, behind, to_.choice(by_token_)});
     }
   }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: Apache-2.0
-// Writes case_folds_data.inc: which characters are one letter but for its case, as the flags i and u
+// Writes case_folds_data.inc: which characters differ only in case, as the flags i and u
 // of the ECMAScript engine that runs this script have it (Unicode's simple case folding).
 //
 // usage: node case_folds.mjs > case_folds_data.inc
@@ -49,6 +49,6 @@ for (const c of known) {
   }
   rows.push([c, c, 1, to]);
 }
-process.stdout.write(`// Characters that are one letter but for its case, Unicode ${process.versions.unicode}. Written by case_folds.mjs.
+process.stdout.write(`// Characters that differ only in case, Unicode ${process.versions.unicode}. Written by case_folds.mjs.
 ${rows.map((row) => `{${row.join(", ")}},`).join("\n")}
 `);

@@ -282,7 +282,7 @@ class ArrayBuilder {
         GEN_ASSIGN(const ExprId here, item(literals));
         if (here == Expressions::kNever) continue;
         const uint32_t target = node(std::move(to));
-        diagram.ways.push_back({at, target, parts_.all({begin, here})});
+        diagram.transitions.push_back({at, target, parts_.all({begin, here})});
       }
     }
     return whole(to_.diagram(std::move(diagram)));

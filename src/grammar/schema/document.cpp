@@ -145,13 +145,13 @@ Status SchemaDocument::add(std::string_view text, const std::string& uri, Draft 
   if (!node.is_boolean() && !node.is(JsonType::kObject)) {
     return error(Code::kGrammar, "#: a schema is an object or a boolean");
   }
-  Place place;
-  place.base = std::make_shared<const std::string>(uri);
-  if (!is_first) place.name = uri + "#";
-  place.draft = draft;
-  place.resource = &node;
+  Location location;
+  location.base = std::make_shared<const std::string>(uri);
+  if (!is_first) location.name = uri + "#";
+  location.draft = draft;
+  location.resource = &node;
   resources_.try_emplace(uri, &node);
-  GEN_TRY(scan(node, std::move(place)));
+  GEN_TRY(scan(node, std::move(location)));
   *out = &node;
   return {};
 }
@@ -220,72 +220,72 @@ Status SchemaDocument::find_dialect(const JsonValue& node, Draft* draft, bool* f
   return {};
 }
 
-// Records the identifiers of a schema node; `place` becomes that of its children.
-Status SchemaDocument::identify(const JsonValue& node, Place* place) {
-  const bool whole = place->parent == nullptr;
-  const auto id_of = [&] { return text_of(node, place->draft == Draft::k4 ? "id" : "$id"); };
+// Records the identifiers of a schema node; `location` becomes that of its children.
+Status SchemaDocument::identify(const JsonValue& node, Location* location) {
+  const bool whole = location->parent == nullptr;
+  const auto id_of = [&] { return text_of(node, location->draft == Draft::k4 ? "id" : "$id"); };
   // A nested resource may have another draft.
   if (!whole && (text_of(node, "$id") != nullptr || id_of() != nullptr)) {
     if (const std::string* schema = text_of(node, "$schema")) {
       const auto named = draft_named(*schema);
-      if (named.ok() && named.value()) place->draft = *named.value();
+      if (named.ok() && named.value()) location->draft = *named.value();
     }
   }
   const std::string* id = id_of();
-  if (place->draft <= Draft::k7 && node.find("$ref") != nullptr) id = nullptr;
+  if (location->draft <= Draft::k7 && node.find("$ref") != nullptr) id = nullptr;
   if (id != nullptr) {
     const auto [uri, fragment] = split(*id);
     if (!uri.empty()) {
       const bool fits = uri.size() <= kLongestUri;
-      std::string base = fits ? resolve_uri(*place->base, uri) : "";
+      std::string base = fits ? resolve_uri(*location->base, uri) : "";
       if (!fits || base.size() > kLongestUri) {
         return error(Code::kGrammar, "%.300s/%s: a URI of more than %zu bytes",
-                     pointer_of(&node).c_str(), place->draft == Draft::k4 ? "id" : "$id",
+                     pointer_of(&node).c_str(), location->draft == Draft::k4 ? "id" : "$id",
                      kLongestUri);
       }
-      place->base = std::make_shared<const std::string>(std::move(base));
-      place->resource = &node;
-      resources_.try_emplace(*place->base, &node);
+      location->base = std::make_shared<const std::string>(std::move(base));
+      location->resource = &node;
+      resources_.try_emplace(*location->base, &node);
     }
-    if (!fragment.empty() && place->draft <= Draft::k7) {
-      anchors_.try_emplace(*place->base + "#" + std::string(fragment), &node);
+    if (!fragment.empty() && location->draft <= Draft::k7) {
+      anchors_.try_emplace(*location->base + "#" + std::string(fragment), &node);
     }
   }
-  if (place->draft < Draft::k2019) return {};
+  if (location->draft < Draft::k2019) return {};
   for (const char* key : {"$anchor", "$dynamicAnchor"}) {
     if (const std::string* anchor = text_of(node, key)) {
-      anchors_.try_emplace(*place->base + "#" + *anchor, &node);
+      anchors_.try_emplace(*location->base + "#" + *anchor, &node);
     }
   }
-  if (place->draft == Draft::k2019) {
+  if (location->draft == Draft::k2019) {
     const JsonValue* recursive = node.find("$recursiveAnchor");
-    if (recursive != nullptr && recursive->is(JsonType::kTrue) && place->resource == &node) {
+    if (recursive != nullptr && recursive->is(JsonType::kTrue) && location->resource == &node) {
       dynamic_[&node].emplace("", &node);
     }
   } else if (const std::string* anchor = text_of(node, "$dynamicAnchor")) {
-    dynamic_[place->resource].emplace(*anchor, &node);
+    dynamic_[location->resource].emplace(*anchor, &node);
   }
   return {};
 }
 
-Status SchemaDocument::scan(const JsonValue& root, Place root_place) {
+Status SchemaDocument::scan(const JsonValue& root, Location root_location) {
   struct Open {
     const JsonValue* node;
-    Place place;
+    Location location;
     bool is_schema;
   };
   std::vector<Open> open;  // the next one is last; no recursion
-  open.push_back({&root, std::move(root_place), true});
+  open.push_back({&root, std::move(root_location), true});
   while (!open.empty()) {
     if (!goes_on(building_, 1)) return building_->status();
     Open now = std::move(open.back());
     open.pop_back();
     const JsonValue& node = *now.node;
-    Place inside = now.place;
-    places_[&node] = now.place;
+    Location inside = now.location;
+    locations_[&node] = now.location;
     if (node.is(JsonType::kObject) && now.is_schema) GEN_TRY(identify(node, &inside));
-    places_[&node] = {inside.base, now.place.parent, std::move(now.place.name), inside.draft,
-                      inside.resource};
+    locations_[&node] = {inside.base, now.location.parent, std::move(now.location.name),
+                         inside.draft, inside.resource};
     inside.parent = &node;
     const auto first = static_cast<std::ptrdiff_t>(open.size());
     for (size_t i = 0; i < node.items.size(); ++i) {
@@ -299,8 +299,8 @@ Status SchemaDocument::scan(const JsonValue& root, Place root_place) {
         open.push_back({&value, inside, what == Holds::kSchema});
         continue;
       }
-      places_[&value] = inside;
-      Place below = inside;
+      locations_[&value] = inside;
+      Location below = inside;
       below.parent = &value;
       for (size_t i = 0; i < value.items.size(); ++i) {
         below.name = std::to_string(i);
@@ -318,11 +318,11 @@ Status SchemaDocument::scan(const JsonValue& root, Place root_place) {
 
 std::string SchemaDocument::pointer_of(const JsonValue* node) const {
   std::string pointer;
-  for (auto place = places_.find(node); place != places_.end();
-       place = places_.find(place->second.parent)) {
-    if (place->second.parent == nullptr) return pointer.insert(0, place->second.name);
+  for (auto location = locations_.find(node); location != locations_.end();
+       location = locations_.find(location->second.parent)) {
+    if (location->second.parent == nullptr) return pointer.insert(0, location->second.name);
     std::string name = "/";
-    for (const char c : place->second.name) {
+    for (const char c : location->second.name) {
       if (c == kIgnoredMark) continue;
       if (c == '~') {
         name += "~0";
@@ -375,8 +375,8 @@ const JsonValue* SchemaDocument::at_pointer(const JsonValue* node, std::string_v
 
 Result<const JsonValue*> SchemaDocument::resolve(const JsonValue* from,
                                                  std::string_view reference) {
-  const auto place = places_.find(from);
-  const std::string base = place != places_.end() ? *place->second.base : "";
+  const auto location = locations_.find(from);
+  const std::string base = location != locations_.end() ? *location->second.base : "";
   const auto [uri, raw] = split(reference);
   const std::string target = resolve_uri(base, uri);
   const std::string fragment = decoded(raw);
@@ -392,21 +392,21 @@ Result<const JsonValue*> SchemaDocument::resolve(const JsonValue* from,
   }
   if (fragment.empty() || node == nullptr) return node;
   if (fragment[0] == '/') return at_pointer(node, fragment);
-  const auto found = places_.find(node);
+  const auto found = locations_.find(node);
   const auto anchor = anchors_.find(*found->second.base + "#" + fragment);
   return anchor != anchors_.end() ? anchor->second : nullptr;
 }
 
 Draft SchemaDocument::draft_of(const JsonValue* node) const {
-  const auto place = places_.find(node);
-  return place != places_.end() ? place->second.draft : Draft::k2020;
+  const auto location = locations_.find(node);
+  return location != locations_.end() ? location->second.draft : Draft::k2020;
 }
 
 uint32_t SchemaDocument::enter(uint32_t scope, const JsonValue* node) {
   if (dynamic_.empty()) return 0;
-  const auto place = places_.find(node);
-  if (place == places_.end()) return scope;
-  const auto anchors = dynamic_.find(place->second.resource);
+  const auto location = locations_.find(node);
+  if (location == locations_.end()) return scope;
+  const auto anchors = dynamic_.find(location->second.resource);
   if (anchors == dynamic_.end()) return scope;
   Scope made = scopes_[scope];
   made.insert(anchors->second.begin(), anchors->second.end());  // outer anchors take precedence
@@ -418,9 +418,9 @@ uint32_t SchemaDocument::enter(uint32_t scope, const JsonValue* node) {
 
 const JsonValue* SchemaDocument::dynamic_target(const JsonValue* target, const std::string& name,
                                                 uint32_t scope) const {
-  const auto place = places_.find(target);
-  if (place == places_.end()) return target;
-  const auto own = dynamic_.find(place->second.resource);
+  const auto location = locations_.find(target);
+  if (location == locations_.end()) return target;
+  const auto own = dynamic_.find(location->second.resource);
   if (own == dynamic_.end()) return target;
   const auto anchor = own->second.find(name);
   if (anchor == own->second.end() || anchor->second != target) return target;

@@ -60,7 +60,7 @@ class SchemaDocument {
                                                 uint32_t scope) const;
 
  private:
-  struct Place {
+  struct Location {
     std::shared_ptr<const std::string> base;  // URI
     const JsonValue* parent = nullptr;
     std::string name;  // in the parent
@@ -72,8 +72,8 @@ class SchemaDocument {
   Status add(std::string_view text, const std::string& uri, Draft draft, const JsonValue** out);
   Status find_dialect(const JsonValue& node, Draft* draft, bool* foreign,
                       std::vector<std::string>* left_out);
-  Status identify(const JsonValue& node, Place* place);
-  Status scan(const JsonValue& root, Place root_place);
+  Status identify(const JsonValue& node, Location* location);
+  Status scan(const JsonValue& root, Location root_location);
   const JsonValue* member(const JsonValue& node, const std::string& name);
   const JsonValue* at_pointer(const JsonValue* node, std::string_view pointer);
 
@@ -83,7 +83,7 @@ class SchemaDocument {
   Building* building_ = nullptr;
   std::vector<std::unique_ptr<const JsonValue>> texts_;
   std::vector<std::unique_ptr<const JsonValue>> texts_of_metaschemas_;
-  std::unordered_map<const JsonValue*, Place> places_;
+  std::unordered_map<const JsonValue*, Location> locations_;
   std::unordered_map<std::string, const JsonValue*> resources_;
   std::unordered_map<std::string, const JsonValue*> anchors_;  // URI#name
   std::unordered_map<const JsonValue*, Scope> dynamic_;        // by resource

@@ -16,7 +16,7 @@ namespace gen::grammar {
 namespace {
 
 constexpr uint32_t kFree = UINT32_MAX;  // the count no longer matters
-constexpr uint64_t kWorkPerPair = 32;   // in nodes looked at
+constexpr uint64_t kWorkPerPair = 32;   // in nodes visited
 
 // Characters are counted at their first bytes.
 bool begins(const ByteEdge& edge) { return (edge.low & 0xC0U) != 0x80U; }

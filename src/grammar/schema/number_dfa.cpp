@@ -21,7 +21,7 @@ namespace {
 constexpr uint32_t kDead = UINT32_MAX;
 constexpr uint32_t kSelf = UINT32_MAX - 1;
 constexpr int64_t kMaxDfaExponent = 4096;
-// In nodes looked at.
+// In nodes visited.
 constexpr uint64_t kWorkPerDigitState = 128;
 constexpr uint64_t kWorkPerTerm = 16;
 

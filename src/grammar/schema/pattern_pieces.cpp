@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "grammar/expression/characters.h"
-#include "grammar/schema/character_ways.h"
+#include "grammar/schema/character_edges.h"
 #include "grammar/schema/string_dfa.h"
 #include "grammar/regex/unicode_sets_data.h"
 
@@ -84,47 +84,49 @@ class Pieces {
 
   // Ordinary characters; transitions on several ASCII characters begin at borders of
   // bucket_starts(). Characters in `but` are left out.
-  void raw(uint32_t from, const Ways& ways, std::string_view but) {
-    std::map<uint32_t, Ways> leads;  // of two bytes
-    for (const Way& way : ways) {
-      for (uint32_t c = way.low; c <= std::min<uint32_t>(way.high, 0x7F); ++c) {
-        if (but.find(static_cast<char>(c)) == std::string_view::npos) edge(from, c, c, way.target);
+  void raw(uint32_t from, const CharacterEdges& edges, std::string_view but) {
+    std::map<uint32_t, CharacterEdges> leads;  // of two bytes
+    for (const CharacterEdge& range : edges) {
+      for (uint32_t c = range.low; c <= std::min<uint32_t>(range.high, 0x7F); ++c) {
+        if (but.find(static_cast<char>(c)) == std::string_view::npos)
+          edge(from, c, c, range.target);
       }
       for (uint32_t lead = 0xC2; lead < 0xE0; ++lead) {
         const uint32_t begin = (lead & 0x1FU) << 6U;
-        const uint32_t low = std::max(way.low, begin);
-        const uint32_t high = std::min(way.high, begin + 63);
-        if (low <= high) leads[lead].push_back({low - begin, high - begin, way.target});
+        const uint32_t low = std::max(range.low, begin);
+        const uint32_t high = std::min(range.high, begin + 63);
+        if (low <= high) leads[lead].push_back({low - begin, high - begin, range.target});
       }
       for (uint32_t lead = 0xE0; lead < 0xF5; ++lead) {
         const bool three = lead < 0xF0;
         const uint32_t begin =
             three ? std::max((lead & 0xFU) << 12U, 0x800U) : std::max((lead & 7U) << 18U, 0x10000U);
-        if (way.low > begin || way.high < begin) continue;
+        if (range.low > begin || range.high < begin) continue;
         const uint32_t next = state();
         edge(from, lead, lead, next);
         const uint32_t first = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
         const uint32_t last = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
-        edge(next, first, last, tail(three ? 1 : 2, way.target));
+        edge(next, first, last, tail(three ? 1 : 2, range.target));
       }
     }
     for (const auto& [lead, parts] : leads) {
       const uint32_t next = state();
       edge(from, lead, lead, next);
-      for (const Way& part : parts) edge(next, 0x80 + part.low, 0x80 + part.high, part.target);
+      for (const CharacterEdge& part : parts)
+        edge(next, 0x80 + part.low, 0x80 + part.high, part.target);
     }
   }
 
   // That many hexadecimal digits of the numbers; transitions are sorted and disjoint.
-  uint32_t hex(const Ways& ways, uint32_t count) {
-    if (count == 0) return ways[0].target;
-    const auto [place, added] = hex_.try_emplace({ways, count}, 0);
+  uint32_t hex(const CharacterEdges& edges, uint32_t count) {
+    if (count == 0) return edges[0].target;
+    const auto [place, added] = hex_.try_emplace({edges, count}, 0);
     if (!added) return place->second;
     const uint32_t made = place->second = state();
     const uint32_t size = uint32_t{1} << (4U * (count - 1));
-    Ways below;
+    CharacterEdges below;
     for (uint32_t digit = 0; digit < 16; ++digit) {
-      slice(ways, digit * size, digit * size + size - 1, &below);
+      slice(edges, digit * size, digit * size + size - 1, &below);
       if (below.empty()) continue;
       const uint32_t next = hex(below, count - 1);
       if (digit < 10) {
@@ -139,13 +141,13 @@ class Pieces {
 
   // The texts after a backslash. `sets`: target after an escape that denotes a set; `braces`:
   // target after \u{…}; kNoTarget: not allowed here. \0, \b and \- are not included.
-  uint32_t escape(const Ways& ways, uint32_t sets, uint32_t braces) {
+  uint32_t escape(const CharacterEdges& edges, uint32_t sets, uint32_t braces) {
     const uint32_t made = state();
     const auto at = [&](uint32_t code) {
-      const auto way = std::find_if(ways.begin(), ways.end(), [&](const Way& one) {
+      const auto range = std::find_if(edges.begin(), edges.end(), [&](const CharacterEdge& one) {
         return one.low <= code && code <= one.high;
       });
-      return way == ways.end() ? kNoTarget : way->target;
+      return range == edges.end() ? kNoTarget : range->target;
     };
     const auto stands_for = [&](char letter, uint32_t code) {
       if (at(code) != kNoTarget) letters(made, {&letter, 1}, at(code));
@@ -165,26 +167,26 @@ class Pieces {
       const char small = static_cast<char>(c | 0x20);
       letters(control, {&small, 1}, target);
     }
-    Ways bytes;
-    Ways units;
-    for (const Way& way : ways) {
-      if (way.low < 0x100)
-        bytes.push_back({way.low, std::min<uint32_t>(way.high, 0xFF), way.target});
+    CharacterEdges bytes;
+    CharacterEdges units;
+    for (const CharacterEdge& range : edges) {
+      if (range.low < 0x100)
+        bytes.push_back({range.low, std::min<uint32_t>(range.high, 0xFF), range.target});
       // No lone half of a surrogate pair.
-      if (way.low < 0xD800) {
-        units.push_back({way.low, std::min<uint32_t>(way.high, 0xD7FF), way.target});
+      if (range.low < 0xD800) {
+        units.push_back({range.low, std::min<uint32_t>(range.high, 0xD7FF), range.target});
       }
     }
-    for (const Way& way : ways) {
-      if (way.high < 0x10000) continue;
-      const uint32_t low = std::max<uint32_t>(way.low, 0x10000) - 0x10000;
+    for (const CharacterEdge& range : edges) {
+      if (range.high < 0x10000) continue;
+      const uint32_t low = std::max<uint32_t>(range.low, 0x10000) - 0x10000;
       units.push_back(
-          {0xD800 + (low >> 10U), 0xD800 + ((way.high - 0x10000) >> 10U), second(way.target)});
+          {0xD800 + (low >> 10U), 0xD800 + ((range.high - 0x10000) >> 10U), second(range.target)});
     }
-    for (const Way& way : ways) {
-      const uint32_t low = std::max<uint32_t>(way.low, 0xE000);
-      const uint32_t high = std::min<uint32_t>(way.high, 0xFFFF);
-      if (low <= high) units.push_back({low, high, way.target});
+    for (const CharacterEdge& range : edges) {
+      const uint32_t low = std::max<uint32_t>(range.low, 0xE000);
+      const uint32_t high = std::min<uint32_t>(range.high, 0xFFFF);
+      if (low <= high) units.push_back({low, high, range.target});
     }
     if (!bytes.empty()) letters(made, "x", hex(bytes, 2));
     const uint32_t unit = state();
@@ -261,7 +263,7 @@ class Pieces {
     const auto first = static_cast<uint32_t>(dfa_.states.size());
     for (const Dfa::State& one : names.states) {
       const uint32_t at = state();
-      for (const ByteEdge& way : one.edges) edge(at, way.low, way.high, first + way.target);
+      for (const ByteEdge& range : one.edges) edge(at, range.low, range.high, first + range.target);
       if (one.final) letters(at, "}", target);
     }
     letters(made, "{", first);
@@ -269,7 +271,7 @@ class Pieces {
   }
 
   Dfa dfa_;
-  std::map<std::pair<Ways, uint32_t>, uint32_t> hex_;
+  std::map<std::pair<CharacterEdges, uint32_t>, uint32_t> hex_;
   std::map<std::pair<int, uint32_t>, uint32_t> tails_;
   std::map<uint32_t, uint32_t> seconds_;
 };
@@ -283,7 +285,7 @@ uint32_t char_class(Pieces& to, uint32_t end) {
     return i + 1 < starts.size() ? starts[i + 1] - 1 : kLastCharacter;
   };
   std::vector<uint32_t> behind;  // after a character of the bucket
-  Ways all;
+  CharacterEdges all;
   for (size_t i = 0; i < starts.size(); ++i) {
     behind.push_back(to.state());
     all.push_back({starts[i], last_of(i), behind[i]});
@@ -311,7 +313,7 @@ uint32_t char_class(Pieces& to, uint32_t end) {
     to.letters(dash, "]", end);
     const size_t least = starts[i] < 0x80 ? i : i + 1;
     if (least == starts.size()) continue;
-    const Ways above = {{starts[least], kLastCharacter, fresh}};
+    const CharacterEdges above = {{starts[least], kLastCharacter, fresh}};
     to.raw(dash, above, "\\]");
     const auto if_above = [&](char c) {
       return static_cast<uint32_t>(c) >= starts[least] ? fresh : kNoTarget;
@@ -335,7 +337,7 @@ Dfa pattern_atoms() {
   Pieces to;
   const uint32_t begin = to.state();
   const uint32_t end = to.state(true);
-  const Ways all = {{0, kLastCharacter, end}};
+  const CharacterEdges all = {{0, kLastCharacter, end}};
   to.raw(begin, all, "^$\\.*+?()[]{}|0123456789");
   to.letters(begin, ".", end);
   to.letters(begin, "[", char_class(to, end));

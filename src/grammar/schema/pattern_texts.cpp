@@ -87,7 +87,7 @@ Result<ExprId> pattern_texts(StringTexts& texts, Expressions& to, bool empty, co
   // second one for that. Node 0 is the start, without incoming edges.
   Diagram made;
   const auto add = [&](uint32_t from, uint32_t to_place, ExprId reads, bool before_digit = false) {
-    made.ways.push_back({from, 1 + 2 * to_place + (before_digit ? 1U : 0U), reads});
+    made.transitions.push_back({from, 1 + 2 * to_place + (before_digit ? 1U : 0U), reads});
   };
   const auto begin = [&](uint32_t from, uint32_t place) {
     if (from == 0 || from % 2 == 1) add(from, place, any_digit);

@@ -11,7 +11,7 @@
 #include "grammar/expression/characters.h"
 #include "grammar/base/hash.h"
 #include "grammar/base/list_table.h"
-#include "grammar/schema/character_ways.h"
+#include "grammar/schema/character_edges.h"
 
 namespace gen::grammar {
 namespace {
@@ -37,9 +37,9 @@ constexpr bool has_letter(uint32_t code) {
   return code < 0x80 && kMeant.find(static_cast<char>(code)) != std::string_view::npos;
 }
 
-struct MixWay {
-  uint64_t operator()(uint64_t hash, const Way& way) const noexcept {
-    return mix(hash, mix(static_cast<uint64_t>(way.low) << 32U | way.high, way.target));
+struct MixEdge {
+  uint64_t operator()(uint64_t hash, const CharacterEdge& range) const noexcept {
+    return mix(hash, mix(static_cast<uint64_t>(range.low) << 32U | range.high, range.target));
   }
 };
 
@@ -48,14 +48,14 @@ class WayTable {
  public:
   // The slot for the node of these transitions, and whether it is new. Invalidated by later
   // insertions.
-  std::pair<uint32_t*, bool> node_of(const Ways& ways, uint32_t beside = 0) {
-    const auto [number, added] = known_.number_of(ways, beside);
+  std::pair<uint32_t*, bool> node_of(const CharacterEdges& edges, uint32_t beside = 0) {
+    const auto [number, added] = known_.number_of(edges, beside);
     if (added) nodes_.push_back(0);
     return {&nodes_[number], added};
   }
 
  private:
-  ListTable<Way, MixWay> known_;
+  ListTable<CharacterEdge, MixEdge> known_;
   std::vector<uint32_t> nodes_;
 };
 
@@ -65,8 +65,8 @@ class Characters {
   explicit Characters(const Dfa& dfa) : dfa_(dfa) {}
 
   // Valid until the next call.
-  const Ways& from(uint32_t state) {
-    ways_.clear();
+  const CharacterEdges& from(uint32_t state) {
+    outgoing_.clear();
     for (const ByteEdge& edge : dfa_.states[state].edges) {
       const uint32_t low = edge.low;
       const uint32_t high = edge.high;
@@ -75,17 +75,18 @@ class Characters {
       part(low, high, 0xE0, 0xEF, 0x0F, 2, edge.target);
       part(low, high, 0xF0, 0xF7, 0x07, 3, edge.target);
     }
-    std::sort(ways_.begin(), ways_.end());
+    std::sort(outgoing_.begin(), outgoing_.end());
     size_t kept = 0;
-    for (const Way& way : ways_) {
-      if (kept > 0 && ways_[kept - 1].target == way.target && ways_[kept - 1].high + 1 == way.low) {
-        ways_[kept - 1].high = way.high;
+    for (const CharacterEdge& range : outgoing_) {
+      if (kept > 0 && outgoing_[kept - 1].target == range.target &&
+          outgoing_[kept - 1].high + 1 == range.low) {
+        outgoing_[kept - 1].high = range.high;
       } else {
-        ways_[kept++] = way;
+        outgoing_[kept++] = range;
       }
     }
-    ways_.resize(kept);
-    return ways_;
+    outgoing_.resize(kept);
+    return outgoing_;
   }
 
  private:
@@ -99,7 +100,7 @@ class Characters {
   // After the partial characters `low` to `high`, of which `tail` bytes are missing.
   void walk(uint32_t state, uint32_t low, uint32_t high, int tail) {
     if (tail == 0) {
-      ways_.push_back({low, high, state});
+      outgoing_.push_back({low, high, state});
       return;
     }
     for (const ByteEdge& edge : dfa_.states[state].edges) {
@@ -116,7 +117,7 @@ class Characters {
   }
 
   const Dfa& dfa_;
-  Ways ways_;
+  CharacterEdges outgoing_;
 };
 
 // The texts under construction.
@@ -138,16 +139,16 @@ class TextGraph {
   [[nodiscard]] size_t size() const { return final_.size(); }
 
   // Adds escapes after a backslash at `from`; transitions are sorted and disjoint.
-  void escapes(uint32_t from, const Ways& ways) {
-    letters(from, ways);
-    edge(from, 'u', 'u', units(ways));
+  void escapes(uint32_t from, const CharacterEdges& edges) {
+    letters(from, edges);
+    edge(from, 'u', 'u', units(edges));
   }
 
   // The same; `escaped` are transitions on single characters that must be escaped.
-  void plain_escapes(uint32_t from, const Ways& escaped) {
+  void plain_escapes(uint32_t from, const CharacterEdges& escaped) {
     letters(from, escaped);
-    Ways others = escaped;
-    std::erase_if(others, [](const Way& way) { return has_letter(way.low); });
+    CharacterEdges others = escaped;
+    std::erase_if(others, [](const CharacterEdge& range) { return has_letter(range.low); });
     if (!others.empty()) edge(from, 'u', 'u', units(others));
   }
 
@@ -156,7 +157,7 @@ class TextGraph {
     if (!counted_.empty()) counted_.resize(final_.size(), false);
     diagram.final = std::move(final_);
     diagram.counted = std::move(counted_);
-    diagram.ways = std::move(calls_);
+    diagram.transitions = std::move(calls_);
     // By their sources.
     std::vector<uint32_t> begins(diagram.final.size() + 1, 0);
     for (const Edge& edge : edges_) ++begins[edge.from + 1];
@@ -174,7 +175,8 @@ class TextGraph {
         if (place == sets.end()) place = sets.insert(sets.end(), {edge.to, ByteSet()});
         place->second.add(ByteSet::range(edge.low, edge.high));
       }
-      for (const auto& [target, set] : sets) diagram.ways.push_back({from, target, to.bytes(set)});
+      for (const auto& [target, set] : sets)
+        diagram.transitions.push_back({from, target, to.bytes(set)});
     }
     return to.diagram(std::move(diagram));
   }
@@ -187,28 +189,29 @@ class TextGraph {
     uint8_t high;
   };
 
-  void letters(uint32_t from, const Ways& ways) {
+  void letters(uint32_t from, const CharacterEdges& edges) {
     for (size_t i = 0; i < kEscapeLetters.size(); ++i) {
       const auto code = static_cast<uint32_t>(kMeant[i]);
-      for (const Way& way : ways) {
+      for (const CharacterEdge& range : edges) {
         const auto byte = static_cast<uint8_t>(kEscapeLetters[i]);
-        if (way.low <= code && code <= way.high) edge(from, byte, byte, way.target);
+        if (range.low <= code && code <= range.high) edge(from, byte, byte, range.target);
       }
     }
   }
 
   // The four digits of the first unit.
-  uint32_t units(const Ways& ways) {
-    Ways small;
-    std::map<uint32_t, Ways> pairs;  // by first unit - 0xD800: transitions on second units
-    for (const Way& way : ways) {
-      if (way.low <= 0xFFFF) {
-        small.push_back({way.low, std::min<uint32_t>(way.high, 0xFFFF), way.target});
+  uint32_t units(const CharacterEdges& edges) {
+    CharacterEdges small;
+    std::map<uint32_t, CharacterEdges>
+        pairs;  // by first unit - 0xD800: transitions on second units
+    for (const CharacterEdge& range : edges) {
+      if (range.low <= 0xFFFF) {
+        small.push_back({range.low, std::min<uint32_t>(range.high, 0xFFFF), range.target});
       }
-      if (way.high < 0x10000) continue;
-      const uint32_t low = std::max<uint32_t>(way.low, 0x10000) - 0x10000;
-      const uint32_t high = way.high - 0x10000;
-      const uint32_t target = way.target;
+      if (range.high < 0x10000) continue;
+      const uint32_t low = std::max<uint32_t>(range.low, 0x10000) - 0x10000;
+      const uint32_t high = range.high - 0x10000;
+      const uint32_t target = range.target;
       // First units all of whose second units have this target form a range.
       uint32_t first = low >> 10U;
       uint32_t last = high >> 10U;
@@ -233,13 +236,13 @@ class TextGraph {
     return digits(small, 4);
   }
 
-  uint32_t second_unit(const Ways& ways) {
-    const auto [known, added] = seconds_.node_of(ways);
+  uint32_t second_unit(const CharacterEdges& edges) {
+    const auto [known, added] = seconds_.node_of(edges);
     if (!added) return *known;
     const uint32_t begin = *known = node();
     const uint32_t escape = node();
     edge(begin, '\\', '\\', escape);
-    edge(escape, 'u', 'u', digits(ways, 4));
+    edge(escape, 'u', 'u', digits(edges, 4));
     return begin;
   }
 
@@ -257,15 +260,15 @@ class TextGraph {
   }
 
   // `count` hexadecimal digits; transitions are sorted and disjoint.
-  uint32_t digits(const Ways& ways, int count) {
-    if (count == 0) return ways[0].target;
-    const auto [known, added] = digits_.node_of(ways, static_cast<uint32_t>(count));
+  uint32_t digits(const CharacterEdges& edges, int count) {
+    if (count == 0) return edges[0].target;
+    const auto [known, added] = digits_.node_of(edges, static_cast<uint32_t>(count));
     if (!added) return *known;
     const uint32_t made = *known = node();
     const uint32_t size = uint32_t{1} << (4U * static_cast<uint32_t>(count - 1));
-    Ways& below = below_[static_cast<size_t>(count)];
+    CharacterEdges& below = below_[static_cast<size_t>(count)];
     for (uint32_t digit = 0; digit < 16; ++digit) {
-      slice(ways, digit * size, digit * size + size - 1, &below);
+      slice(edges, digit * size, digit * size + size - 1, &below);
       if (below.empty()) continue;
       const bool all = below[0].low == 0 && below[0].high == size - 1;
       const uint32_t target =
@@ -283,10 +286,10 @@ class TextGraph {
   std::vector<bool> final_;    // by node
   std::vector<bool> counted_;  // by node; empty if none is
   std::vector<Edge> edges_;
-  std::vector<Diagram::Way> calls_;
+  std::vector<Diagram::Transition> calls_;
   WayTable seconds_;
   WayTable digits_;
-  std::array<Ways, 5> below_;                                // by number of missing digits
+  std::array<CharacterEdges, 5> below_;                      // by number of missing digits
   std::map<std::pair<uint32_t, int>, uint32_t> any_digits_;  // by target and count
 };
 
@@ -343,16 +346,16 @@ class Texts {
     uint32_t& known = inside_[size_t{of} * (kLongestTail + 1) + static_cast<size_t>(tail)];
     if (known != kNoText) return known;
     const uint32_t made = known = graph_.node();
-    for (const ByteEdge& way : strings_.states[of].edges) {
-      graph_.edge(made, way.low, way.high, inside(way.target, tail - 1));
+    for (const ByteEdge& range : strings_.states[of].edges) {
+      graph_.edge(made, range.low, range.high, inside(range.target, tail - 1));
     }
     return made;
   }
 
-  void raw(uint32_t from, const ByteEdge& way, uint32_t first, uint32_t last, int tail) {
-    const uint32_t low = std::max<uint32_t>(way.low, first);
-    const uint32_t high = std::min<uint32_t>(way.high, last);
-    if (low <= high) graph_.edge(from, low, high, inside(way.target, tail));
+  void raw(uint32_t from, const ByteEdge& range, uint32_t first, uint32_t last, int tail) {
+    const uint32_t low = std::max<uint32_t>(range.low, first);
+    const uint32_t high = std::min<uint32_t>(range.high, last);
+    if (low <= high) graph_.edge(from, low, high, inside(range.target, tail));
   }
 
   void write(uint32_t of) {
@@ -364,66 +367,67 @@ class Texts {
         graph_.end(from);
       }
     }
-    for (const ByteEdge& way : strings_.states[of].edges) {
-      raw(from, way, 0x20, 0x21, 0);
-      raw(from, way, 0x23, 0x5B, 0);
-      raw(from, way, 0x5D, 0x7F, 0);
-      raw(from, way, 0xC0, 0xDF, 1);
-      raw(from, way, 0xE0, 0xEF, 2);
-      raw(from, way, 0xF0, 0xF7, 3);
+    for (const ByteEdge& range : strings_.states[of].edges) {
+      raw(from, range, 0x20, 0x21, 0);
+      raw(from, range, 0x23, 0x5B, 0);
+      raw(from, range, 0x5D, 0x7F, 0);
+      raw(from, range, 0xC0, 0xDF, 1);
+      raw(from, range, 0xE0, 0xEF, 2);
+      raw(from, range, 0xF0, 0xF7, 3);
     }
-    const Ways& ways = rules_.plain() ? needed(characters_.from(of)) : characters_.from(of);
-    if (ways.empty()) return;
-    const auto [known, added] = escapes_.node_of(ways);
-    if (added) *known = escape(ways);
+    const CharacterEdges& edges =
+        rules_.plain() ? needed(characters_.from(of)) : characters_.from(of);
+    if (edges.empty()) return;
+    const auto [known, added] = escapes_.node_of(edges);
+    if (added) *known = escape(edges);
     graph_.edge(from, '\\', '\\', *known);
   }
 
   // Characters that must be escaped individually. Control characters without a letter escape are
   // left out where many other characters have the same target: a model that writes \u means
   // something else.
-  const Ways& needed(const Ways& ways) {
+  const CharacterEdges& needed(const CharacterEdges& edges) {
     constexpr uint32_t kManyOthers = 32;
     needed_.clear();
-    for (const Way& way : ways) {
+    for (const CharacterEdge& range : edges) {
       uint32_t others = 0;
-      for (const Way& other : ways) {
-        if (other.target != way.target || other.high < kFirstRaw) continue;
+      for (const CharacterEdge& other : edges) {
+        if (other.target != range.target || other.high < kFirstRaw) continue;
         others += other.high - std::max(other.low, kFirstRaw) + 1;
       }
-      for (uint32_t code = way.low; code <= std::min<uint32_t>(way.high, '\\'); ++code) {
+      for (uint32_t code = range.low; code <= std::min<uint32_t>(range.high, '\\'); ++code) {
         if (!must_be_escaped(code) || (others >= kManyOthers && !has_letter(code))) continue;
-        needed_.push_back({code, code, way.target});
+        needed_.push_back({code, code, range.target});
       }
     }
     return needed_;
   }
 
   // A node after a backslash.
-  uint32_t escape(const Ways& ways) {
+  uint32_t escape(const CharacterEdges& edges) {
     const uint32_t made = graph_.node();
     if (rules_.plain()) {
-      there_ = ways;
-      for (Way& way : there_) way.target = border(way.target);
+      there_ = edges;
+      for (CharacterEdge& range : there_) range.target = border(range.target);
       graph_.plain_escapes(made, there_);
       return made;
     }
     targets_.clear();
-    for (const Way& way : ways) {
-      if (std::find(targets_.begin(), targets_.end(), way.target) != targets_.end()) continue;
-      targets_.push_back(way.target);
+    for (const CharacterEdge& range : edges) {
+      if (std::find(targets_.begin(), targets_.end(), range.target) != targets_.end()) continue;
+      targets_.push_back(range.target);
       if (targets_.size() > kMaxRules) break;
     }
     if (targets_.size() > kMaxRules) {
-      there_ = ways;
-      for (Way& way : there_) way.target = border(way.target);
+      there_ = edges;
+      for (CharacterEdge& range : there_) range.target = border(range.target);
       graph_.escapes(made, there_);
       return made;
     }
     for (const uint32_t target : targets_) {
       ranges_.clear();
-      for (const Way& way : ways) {
-        if (way.target == target) ranges_.emplace_back(way.low, way.high);
+      for (const CharacterEdge& range : edges) {
+        if (range.target == target) ranges_.emplace_back(range.low, range.high);
       }
       graph_.call(made, rules_.escapes_of(ranges_), border(target));
     }
@@ -446,8 +450,8 @@ class Texts {
   // Buffers of escape(), kept for their memory.
   std::vector<uint32_t> targets_;
   CharacterRanges ranges_;
-  Ways there_;
-  Ways needed_;
+  CharacterEdges there_;
+  CharacterEdges needed_;
 };
 
 ExprId letter_of(Expressions& to, uint32_t code) {
@@ -464,9 +468,9 @@ ExprId escapes_of_one(Expressions& to, uint32_t code) {
     if (digit >= 'a') both.add(static_cast<uint8_t>(digit - 'a' + 'A'));
     parts.push_back(to.bytes(both));
   }
-  std::vector<ExprId> ways = {to.sequence(parts)};
-  if (has_letter(code)) ways.push_back(letter_of(to, code));
-  return to.choice(ways);
+  std::vector<ExprId> choices = {to.sequence(parts)};
+  if (has_letter(code)) choices.push_back(letter_of(to, code));
+  return to.choice(choices);
 }
 
 }  // namespace
@@ -484,18 +488,18 @@ ExprId StringTexts::escapes_of(const CharacterRanges& ranges) {
   const uint32_t start = graph.node();
   const uint32_t end = graph.node();
   graph.end(end);
-  Ways ways;
+  CharacterEdges edges;
   CharacterRanges others;
   for (const auto& [low, high] : ranges) {
-    if (low < kFirstOther) ways.push_back({low, std::min(high, kFirstOther - 1), end});
+    if (low < kFirstOther) edges.push_back({low, std::min(high, kFirstOther - 1), end});
     if (high >= kFirstOther) others.emplace_back(std::max(low, kFirstOther), high);
   }
-  if (ways.empty()) {
-    for (const auto& [low, high] : others) ways.push_back({low, high, end});
+  if (edges.empty()) {
+    for (const auto& [low, high] : others) edges.push_back({low, high, end});
   } else if (!others.empty()) {
     graph.call(start, escapes_of(others), end);
   }
-  graph.escapes(start, ways);
+  graph.escapes(start, edges);
   const ExprId made = place->second;  // a rule
   to_.define(rule, std::move(graph).expression(to_));
   return made;
@@ -508,17 +512,17 @@ ExprId StringTexts::character(uint32_t code, std::string_view bytes) {
   const std::array<ExprId, 2> escaped = {
       to_.bytes(ByteSet::one('\\')),
       plain_ && has_letter(code) ? letter_of(to_, code) : escapes_of({{code, code}})};
-  std::vector<ExprId> ways = {to_.sequence(escaped)};
-  if (!must_be_escaped(code)) ways.push_back(to_.literal(bytes));
-  return known = to_.choice(ways);
+  std::vector<ExprId> choices = {to_.sequence(escaped)};
+  if (!must_be_escaped(code)) choices.push_back(to_.literal(bytes));
+  return known = to_.choice(choices);
 }
 
 ExprId StringTexts::texts_of(std::string_view string) {
   // A diagram, because one with many users is called.
   Diagram diagram;
   const auto go_on = [&](ExprId reads) {
-    const auto from = static_cast<uint32_t>(diagram.ways.size());
-    diagram.ways.push_back({from, from + 1, reads});
+    const auto from = static_cast<uint32_t>(diagram.transitions.size());
+    diagram.transitions.push_back({from, from + 1, reads});
   };
   const ExprId quote = to_.bytes(ByteSet::one('"'));
   go_on(quote);
@@ -528,7 +532,7 @@ ExprId StringTexts::texts_of(std::string_view string) {
     go_on(character(code, string.substr(begin, i - begin)));
   }
   go_on(quote);
-  diagram.final.resize(diagram.ways.size() + 1);
+  diagram.final.resize(diagram.transitions.size() + 1);
   diagram.final.back() = true;
   return to_.diagram(std::move(diagram));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of this folder are written with: a decoder's parts, each one call that fetches its
-// tensors by their usual names and names the operation. Nothing here knows an architecture.
+// Helpers for the files of this folder: a decoder's parts, each of which is one call that fetches
+// its tensors by their usual names and names the operation. Nothing here depends on an
+// architecture.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +18,15 @@ namespace gen::model::arch {
 /// Whether a product has a bias tensor.
 enum class Bias { kNone, kOptional, kRequired };
 
-/// What a family's norms are: those of blocks, of heads and the last one.
+/// The kind of a family's norms: those of blocks, of heads and the last one.
 struct NormStyle {
   enum class Kind : uint8_t { kRms, kLayer };
   Kind kind = Kind::kRms;   // each has a key of its own for epsilon
   bool weight = true;       // "<name>.weight"; without, nothing is multiplied
-  Bias bias = Bias::kNone;  // "<name>.bias" of layer norms, but for those of heads
+  Bias bias = Bias::kNone;  // "<name>.bias" of layer norms, except those of heads
 };
 
-/// What attends may be multiplied by sigmoid(gate x), element by element.
+/// The output of attention may be multiplied by sigmoid(gate x), element by element.
 enum class AttentionGate : uint8_t {
   kNone,
   kOwn,  // the gate is attn_gate

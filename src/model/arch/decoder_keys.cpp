@@ -90,7 +90,7 @@ Status read_scaling(KeyReader& keys, const HParams& h, RopeParams* rope) {
   return {};
 }
 
-/// Not below 1e-6, so that quotients by it are finite; 0 stands for 1.
+/// Not below 1e-6, so that quotients by it are finite; 0 means 1.
 Status read_factor(KeyReader& keys, const char* name, float* out) {
   double value = 0.0;
   GEN_TRY(keys.number_or(name, 1.0, 0.0, 1e6, &value));
@@ -112,7 +112,7 @@ Status read_cap(KeyReader& keys, const char* name, float absent, float* out) {
   return {};
 }
 
-/// How a router chooses, but for how many.
+/// How a router chooses experts, except their number.
 Status read_gating(KeyReader& keys, ExpertDefaults absent, engine::Routing* routing) {
   constexpr engine::Gating kGatings[] = {engine::Gating::kSoftmax, engine::Gating::kSigmoid,
                                          engine::Gating::kSoftmaxChosen};

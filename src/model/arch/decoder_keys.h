@@ -26,8 +26,8 @@ struct WindowDefaults {
   int32_t pattern = 0;
 };
 Status read_windows(KeyReader& keys, WindowDefaults absent, HParams* h);
-/// rope.*: the same for all blocks, but for n_dims where heads differ. `family` has what no file
-/// says.
+/// rope.*: the same for all blocks, except n_dims where heads differ. `family` has the values that
+/// no file states.
 Status read_rope(KeyReader& keys, const RopeParams& family, HParams* h);
 /// rope.freq_base_swa, the base of blocks with a window. After read_windows and read_rope.
 struct LocalRope {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decoder that most architectures are: layers of attention and a gated feed-forward, each added
-// to what went in. What sets them apart is data, a DenseStyle; an architecture of another build
-// writes its own loop with decoder_builder.h.
+// The decoder of most architectures: layers of attention and a gated feed-forward, each added to
+// its input. Differences are data, a DenseStyle; an architecture with another structure writes its
+// own loop with decoder_builder.h.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@
 
 namespace gen::model::arch {
 
-/// What follows attention.
+/// The block's part after attention.
 enum class FeedForward : uint8_t {
   kGated,  // ffn_down(act(ffn_gate x) * ffn_up x)
   kFused,  // the same, with the rows of ffn_gate above those of ffn_up in one tensor, ffn_up
   kPlain,  // ffn_down(act(ffn_up x))
 };
 
-/// Whether a block's feed-forward reads what goes into the block, as attention does, and both are
-/// added to that.
+/// Whether a block's feed-forward reads the block's input, as attention does, and both are added to
+/// it.
 enum class Parallel : uint8_t {
   kNever,
   kOneNorm,      // both read attn_norm's rows
@@ -35,7 +35,7 @@ enum class Parallel : uint8_t {
 /// Whether files have expert_count.
 enum class Experts : uint8_t { kNone, kOptional, kRequired };
 
-/// Experts in the place of the feed-forward, where a file has such.
+/// Experts instead of the feed-forward, if a file has them.
 struct ExpertStyle {
   Experts has = Experts::kNone;
   engine::Gating gating = engine::Gating::kSoftmax;  // without expert_gating_func
@@ -43,7 +43,7 @@ struct ExpertStyle {
   SharedExpert shared = SharedExpert::kNone;
 };
 
-/// What no file says. Keys are those below "<architecture>.".
+/// Values that no file states. Keys are those below "<architecture>.".
 struct DenseStyle {
   RopeParams rope;
   /// rope.scaling.finetuned, where it is false, says that nothing is rotated.
@@ -96,14 +96,14 @@ struct DenseStyle {
   static constexpr float kNoCap = -1.0F;
   float score_cap = kNoCap;
   float logit_cap = kNoCap;
-  /// Models of so many layers, which no other has, divide scores by the root of a head's share of
-  /// the width and not of a head's width; no key says so.
+  /// Models with this number of layers, which no others have, divide scores by the root of a head's
+  /// share of the width instead of a head's width; no key states this.
   int32_t share_scaled_layers = 0;
 
   ExpertStyle experts = {};
 };
 
-/// Reads all that a file of this style may say.
+/// Reads all keys of files of this style.
 Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h);
 /// Names its tensors and operations.
 void build_dense_decoder(const DenseStyle& style, const HParams& hparams, Weights& weights,

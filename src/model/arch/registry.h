@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The architectures that can be built. A new one is a file that defines one Architecture, which is
-// declared here and listed in registry.cpp. What sets a family apart is the data of its style; what
-// no style can say yet is a member of DenseStyle (dense_decoder.h), or a `read` or `build` of its
-// own. A number of the file that `build` needs is a member of HParams (model/hparams.h).
+// declared here and listed in registry.cpp. A family's differences are the data of its style; what
+// no style can express yet is a member of DenseStyle (dense_decoder.h), or a `read` or `build` of
+// its own. A number of the file that `build` needs is a member of HParams (model/hparams.h).
 #pragma once
 
 #include <span>
@@ -19,10 +19,10 @@ namespace gen::model::arch {
 struct Architecture {
   const char* name;  // general.architecture
   DenseStyle style;
-  /// Asks for every key that it computes by; a file whose other keys change the computation is
-  /// refused afterwards.
+  /// Asks for every key that it uses; a file with other keys that change the computation is refused
+  /// afterwards.
   Status (*read)(const DenseStyle& style, KeyReader& keys, HParams* hparams) = read_dense_decoder;
-  /// Names tensors and operations; what goes wrong stays in the two objects.
+  /// Names tensors and operations; errors stay in the two objects.
   void (*build)(const DenseStyle& style, const HParams& hparams, Weights& weights,
                 graph::GraphBuilder& graph) = build_dense_decoder;
 };
@@ -30,7 +30,7 @@ struct Architecture {
 using Architectures = std::span<const Architecture* const>;
 
 Architectures architectures() noexcept;
-/// One of `known`. kUnsupported naming it and those that are.
+/// One of `known`. kUnsupported naming it and all known ones.
 Result<const Architecture*> find_architecture(Architectures known, const std::string& name);
 
 extern const Architecture kLlama;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names in a GGUF file (metadata keys, tensors) and how they are shown in one-line messages.
+// Names in a GGUF file (metadata keys, tensors) and their form in one-line messages.
 #pragma once
 
 #include <algorithm>

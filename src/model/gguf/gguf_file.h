@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GgufFile: an opened GGUF model, version 2 or 3, of one or several parts. The file is assumed to
 // be hostile: when open or parse succeeds, every tensor's name is unique, its shape and size are
-// free of overflow and its bytes lie aligned and unshared inside the file. Whether the tensors are
-// those that an architecture needs is the model room's question. Typed metadata: metadata.h.
+// free of overflow and its bytes are aligned and unshared inside the file. The model room checks
+// whether these are the tensors that an architecture needs. Typed metadata: metadata.h.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // HeaderWriter: everything of a GGUF file, version 3, that comes before the tensors' data. The data
-// is not held: whoever writes a file appends it tensor by tensor, padded as padding() says.
+// is not kept: the caller appends it tensor by tensor, padded as padding() says.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ class HeaderWriter {
   uint64_t entries_ = 0;
   uint64_t tensors_ = 0;
   uint64_t data_bytes_ = 0;  // of all tensors, padded
-  std::string metadata_;  // bytes, as infos_
+  std::string metadata_;     // bytes, as infos_
   std::string infos_;
 };
 

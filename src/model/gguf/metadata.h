@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Metadata: the typed key-value pairs of a GGUF file. It owns a copy of that part of the file, so
 // it outlives the file and the memory it was parsed from. Every entry was checked when it was
-// parsed: types are known, lengths lie inside the file, keys are unique printable UTF-8 without
-// NUL. What a string value holds is anybody's guess. The parser is metadata_parser.cpp; vocab.h
-// reads a tokenizer from it.
+// parsed: types are known, lengths are inside the file, keys are unique printable UTF-8 without
+// NUL. Contents of string values are not checked. The parser is metadata_parser.cpp; vocab.h reads
+// a tokenizer from it.
 #pragma once
 
 #include <cstddef>
@@ -39,8 +39,8 @@ enum class ValueType : uint8_t {
 /// "u8", …, "string", "array"; "unknown" outside the enumeration.
 const char* value_type_name(ValueType type) noexcept;
 
-/// One entry: its key and where its value lies. Small, because a file of tiny entries must not cost
-/// many times its size.
+/// One entry: its key and the location of its value. Small, because a file of tiny entries must not
+/// need many times its size.
 class Value {
  public:
   /// Ends with a NUL that the view does not count.
@@ -52,7 +52,7 @@ class Value {
   [[nodiscard]] uint64_t count() const noexcept { return count_; }
   /// "u32", "array of string": for messages.
   [[nodiscard]] std::string type_text() const;
-  /// As a person reads it. Arrays show their first `max_elements` and their length; malformed UTF-8
+  /// A text for humans. Arrays show their first `max_elements` and their length; malformed UTF-8
   /// and NUL become U+FFFD.
   [[nodiscard]] std::string text(size_t max_elements = 8) const;
   /// As in the file, of an array without its type and length. Lives as long as the Metadata.

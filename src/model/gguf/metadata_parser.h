@@ -17,7 +17,7 @@ class MetadataParser {
   static constexpr uint64_t kMinEntryBytes = 8 + 1 + 4 + 1;
   static constexpr uint64_t kMaxKeyBytes = 65535;
 
-  /// Leaves `reader` behind `count` entries, which were checked one by one. Allocates nothing.
+  /// Leaves `reader` after `count` entries, each of which was checked. Allocates nothing.
   static Status skip(ByteReader& reader, uint64_t count);
   /// Reads `count` entries and leaves `reader`, which reads `*head`, behind them. The metadata
   /// keeps these bytes, and puts a NUL behind each key. What is allocated stays within a small

@@ -237,8 +237,8 @@ bool begins_as_gguf(std::span<const std::byte> bytes) noexcept {
          std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
 }
 
-// Somebody may write to a mapped file at any time, so what is looked at in it only tells how much
-// there is to copy; what counts is what the copy holds.
+// Another process may write to a mapped file at any time, so its own bytes only tell how much to
+// copy; all checks are made on the copy.
 Result<Part> parse_part(std::span<const std::byte> bytes) {
   GEN_ASSIGN(const size_t size, head_size(bytes));
   const auto copied = bytes.first(size);

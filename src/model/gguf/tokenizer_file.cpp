@@ -17,8 +17,8 @@ Result<std::shared_ptr<const tokenizer::Tokenizer>> load_tokenizer_file(const st
     is_gguf = begins_as_gguf(file.bytes());
   }
   if (!is_gguf) {
-    // Read, not mapped: what was checked must be what is used, whoever writes to the file
-    // meanwhile.
+    // Read, not mapped: the checked bytes must be the used ones, even if another process writes to
+    // the file meanwhile.
     GEN_ASSIGN(const MappedFile file, MappedFile::open(path, MappedFile::Mode::kRead));
     return tokenizer::load_sentencepiece_model(file.bytes());
   }

@@ -10,12 +10,11 @@
 #include <new>
 #include <utility>
 
+#include "engine/backend/registry.h"
 #include "engine/memory/gpu_allocator.h"
 #include "engine/memory/gpu_memory.h"
 #ifdef GEN_ON_DEVICE
 #include <dlfcn.h>
-
-#include "engine/backend/registry.h"
 #else
 #include "cuda/engine/cuda_engine.h"
 #include "engine/backend/backend.h"
@@ -123,11 +122,11 @@ inline const engine::GpuTable& host_table() {
       sizeof(engine::GpuTable),
       nullptr,
       [](void*, size_t bytes, void** out) -> int32_t {
-        *out = ::operator new(bytes);
+        *out = ::operator new(bytes, std::align_val_t{256});
         return 0;
       },
       [](void*, void* at) -> int32_t {
-        ::operator delete(at);
+        ::operator delete(at, std::align_val_t{256});
         return 0;
       },
       [](void*, void* to, const void* from, size_t bytes, int32_t) -> int32_t {

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// See forward_call.h. What runs is generate/forward.h's; here handles are opened and held.
+#include "api/forward/forward_call.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "generate/forward.h"
+
+namespace gen::api {
+namespace {
+
+/// The caches of a call, each held for its duration. Unless kept they end as they began.
+class HeldCaches {
+ public:
+  Status hold(const ModelInCall& model, std::span<kv_cache* const> handles) {
+    held_.reserve(handles.size());
+    caches_.reserve(handles.size());
+    by_.reserve(handles.size());
+    for (kv_cache* handle : handles) {
+      GEN_TRY(not_null(handle, "a cache"));
+      if (std::count(handles.begin(), handles.end(), handle) > 1) {
+        return {Code::kBusy, "a cache is given twice"};
+      }
+      held_.emplace_back(handle);
+      GEN_TRY(held_.back().entered("a cache"));
+      if (handle->body->read_only() != nullptr) {
+        return {Code::kState, "a session's cache is for reading only"};
+      }
+      GEN_ASSIGN(cache::CacheTrial cache, open_trial(*handle, model));
+      by_.push_back(shaped_by(*handle, model));
+      caches_.push_back(std::move(cache));
+    }
+    handles_ = handles;
+    return {};
+  }
+  HeldCaches() = default;
+  HeldCaches(const HeldCaches&) = delete;
+  HeldCaches& operator=(const HeldCaches&) = delete;
+  [[nodiscard]] std::span<cache::CacheTrial> caches() noexcept { return caches_; }
+  void keep() noexcept {
+    for (size_t i = 0; i < caches_.size(); ++i)
+      keep_trial(*handles_[i], std::move(by_[i]), caches_[i]);
+  }
+
+ private:
+  std::span<kv_cache* const> handles_;
+  std::vector<HeldCache> held_;
+  std::vector<ShapedBy> by_;
+  std::vector<cache::CacheTrial> caches_;  // end before they are given back
+};
+
+Status check_capacity(size_t rows, int32_t vocab, size_t capacity) {
+  const size_t needed = rows * static_cast<size_t>(vocab);
+  if (capacity >= needed) return {};
+  return error(Code::kOutOfRange, "%zu rows of %d logits need %zu values, the buffer has %zu", rows,
+               vocab, needed, capacity);
+}
+
+}  // namespace
+
+Status forward_one(const ModelInCall& of, std::span<const int32_t> tokens, kv_cache& cache,
+                   float* logits, size_t capacity) {
+  const model::Model& model = *of.parts->loaded->model;
+  const int32_t vocab = model.traits().vocab_size;
+  GEN_TRY(generate::check_tokens(tokens, vocab));
+  GEN_TRY(check_capacity(1, vocab, capacity));
+  kv_cache* const handles[] = {&cache};
+  HeldCaches held;
+  GEN_TRY(held.hold(of, handles));
+  GEN_ASSIGN(const std::vector<float> row, generate::forward_one(model, tokens, held.caches()[0]));
+  held.keep();
+  std::copy(row.begin(), row.end(), logits);
+  return {};
+}
+
+Status forward_rows(const ModelInCall& of, std::span<const int32_t> tokens,
+                    const int32_t* sequences, const uint8_t* wants_logits,
+                    std::span<kv_cache* const> caches, float* logits, size_t capacity,
+                    engine::Tracer* tracer) {
+  const model::Model& model = *of.parts->loaded->model;
+  const model::ModelTraits& traits = model.traits();
+  GEN_ASSIGN(const auto rows,
+             generate::ForwardRows::create(traits, tokens, sequences, wants_logits, caches.size()));
+  if (rows.wanted() > 0 && logits == nullptr) return {Code::kInvalidArgument, "logits is NULL"};
+  GEN_TRY(check_capacity(rows.wanted(), traits.vocab_size, capacity));
+  HeldCaches held;
+  GEN_TRY(held.hold(of, caches));
+  GEN_ASSIGN(const std::vector<float> all, rows.run(model, held.caches(), tracer));
+  held.keep();
+  std::copy(all.begin(), all.end(), logits);
+  return {};
+}
+
+}  // namespace gen::api

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// result.h of the C API, and what generating calls share: parameters in, events and results out.
+#include <generate/result.h>
+
+#include <cstddef>
+#include <cstring>
+
+#include "api/boundary/boundary.h"
+#include "api/generate/handles.h"
+#include <generate/generator.h>
+
+namespace gen::api {
+
+void fill_result(generate::GenResult&& result, gen_result* handle) noexcept {
+  ResultData& data = handle->data;
+  data.result = std::move(result);
+  report(data.result.status, &data.failure);
+}
+
+generate::CallParams params_of(const gen_sampling* sampling) {
+  return sampling != nullptr ? sampling->params : generate::CallParams();
+}
+
+void fill_token(const generate::Event& event, gen_token* token) noexcept {
+  token->struct_size = sizeof(gen_token);
+  token->id = event.token;
+  token->text = event.text.data();
+  token->text_len = event.text.size();
+  token->logprob = event.logprob;
+  token->done = event.done ? 1 : 0;
+  token->finish_reason = static_cast<int32_t>(event.finish_reason);
+  token->index = event.index;
+  static_assert(sizeof(gen_token_logprob) == sizeof(sampling::TokenLogprob) &&
+                offsetof(gen_token_logprob, logprob) == offsetof(sampling::TokenLogprob, logprob));
+  token->top = reinterpret_cast<const gen_token_logprob*>(event.top.data());
+  token->top_count = static_cast<int32_t>(event.top.size());
+}
+
+}  // namespace gen::api
+
+namespace {
+
+template <typename T>
+const T* lend(const std::vector<T>& values, size_t* n) {
+  if (n != nullptr) *n = values.size();
+  return values.empty() ? nullptr : values.data();
+}
+
+template <typename T>
+const T* lend_nothing(size_t* n) {
+  if (n != nullptr) *n = 0;
+  return nullptr;
+}
+
+using gen::Code;
+using gen::Status;
+using gen::api::guard;
+using gen::api::not_null;
+
+template <typename T, size_t N>
+Status find_value(const std::pair<const char*, T> (&rows)[N], const char* key, T* value) {
+  for (const auto& [name, number] : rows) {
+    if (std::strcmp(name, key) == 0) {
+      *value = number;
+      return {};
+    }
+  }
+  std::string known;
+  for (const auto& [name, number] : rows) known.append(known.empty() ? "" : ", ").append(name);
+  return gen::error(Code::kInvalidArgument, "unknown key \"%.60s\", known are %s", key,
+                    known.c_str());
+}
+
+}  // namespace
+
+const char* gen_result_text(const gen_result* result, size_t* n) {
+  if (result == nullptr) return lend_nothing<char>(n);
+  const std::string& text = result->data.result.text;
+  if (n != nullptr) *n = text.size();
+  return text.c_str();
+}
+
+const int32_t* gen_result_tokens(const gen_result* result, size_t* n) {
+  return result != nullptr ? lend(result->data.result.tokens, n) : lend_nothing<int32_t>(n);
+}
+
+const float* gen_result_logprobs(const gen_result* result, size_t* n) {
+  return result != nullptr ? lend(result->data.result.logprobs, n) : lend_nothing<float>(n);
+}
+
+size_t gen_result_top_logprobs(const gen_result* result, size_t index, const int32_t** ids,
+                               const float** logprobs) {
+  if (ids != nullptr) *ids = nullptr;
+  if (logprobs != nullptr) *logprobs = nullptr;
+  if (result == nullptr) return 0;
+  const gen::generate::GenResult& held = result->data.result;
+  const auto count = static_cast<size_t>(held.top_count);
+  if (count == 0 || index >= held.top_ids.size() / count) return 0;
+  if (ids != nullptr) *ids = held.top_ids.data() + index * count;
+  if (logprobs != nullptr) *logprobs = held.top_logprobs.data() + index * count;
+  return count;
+}
+
+int32_t gen_result_finish_reason(const gen_result* result) {
+  return result != nullptr ? static_cast<int32_t>(result->data.result.finish_reason)
+                           : GEN_FINISH_NONE;
+}
+
+gen_status gen_result_usage(const gen_result* result, const char* key, int64_t* value,
+                            gen_error* error) {
+  if (value != nullptr) *value = 0;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(result, "result"));
+    GEN_TRY(not_null(key, "key"));
+    GEN_TRY(not_null(value, "value"));
+    const auto& held = result->data.result;
+    const auto& usage = held.usage;
+    const std::pair<const char*, int64_t> rows[] = {{"prompt", usage.prompt},
+                                                    {"prompt_cached", usage.prompt_cached},
+                                                    {"completion", usage.completion},
+                                                    {"dropped", usage.dropped},
+                                                    {"drafted", usage.drafted},
+                                                    {"accepted", usage.accepted},
+                                                    {"grammar_complete", held.grammar_complete}};
+    return find_value(rows, key, value);
+  });
+}
+
+gen_status gen_result_timings(const gen_result* result, const char* key, double* seconds,
+                              gen_error* error) {
+  if (seconds != nullptr) *seconds = 0;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(result, "result"));
+    GEN_TRY(not_null(key, "key"));
+    GEN_TRY(not_null(seconds, "seconds"));
+    const auto& timings = result->data.result.timings;
+    const std::pair<const char*, double> rows[] = {{"prefill", timings.prefill},
+                                                   {"first_token", timings.first_token},
+                                                   {"decode", timings.decode},
+                                                   {"total", timings.first_token + timings.decode}};
+    return find_value(rows, key, seconds);
+  });
+}
+
+const gen_error* gen_result_error(const gen_result* result) {
+  if (result == nullptr || result->data.result.status.ok()) return nullptr;
+  return &result->data.failure;
+}
+
+int32_t gen_result_user_code(const gen_result* result) {
+  return result != nullptr ? result->data.result.user_code : 0;
+}
+
+void gen_result_free(gen_result* result) { delete result; }

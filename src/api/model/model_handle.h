@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What gen_model is: the loaded model with everything it runs on, shared by all that use it.
+#pragma once
+
+#include <generate/model.h>
+
+#include <memory>
+#include <string>
+
+#include "api/boundary/entry.h"
+#include "api/text/text_handles.h"
+#include "base/home_process.h"
+#include "model/open_model.h"
+
+struct gen_model_config {
+  int32_t vocab_size = 0;
+  int32_t max_seq_len = 0;
+  int32_t eos = -1;
+  int32_t bos = -1;
+  int32_t num_layers = 0;
+  int32_t num_heads = 0;
+  int32_t num_kv_heads = 0;
+  int32_t head_dim = 0;
+  int32_t hidden = 0;
+  int32_t cache_layers = 0;     // those that keep keys and values in the library's caches
+  std::string name = "custom";  // of a model of the caller's; else its architecture
+};
+
+/// `progress` of the base is made of the callback when a file is loaded.
+struct gen_model_options : gen::model::OpenOptions {
+  std::shared_ptr<gen::Callbacks> gpu_callbacks;  // behind the GPU allocator; null without one
+  bool use_mmap = true;
+  gen_progress_callback callback = nullptr;
+  void* callback_user = nullptr;
+};
+
+namespace gen::api {
+
+/// A model of the caller's has a pool and an engine only if it keeps keys and values.
+struct ModelParts : model::OpenModel {
+  std::string description;  // JSON
+};
+
+/// The model alone, keeping all its parts.
+inline std::shared_ptr<const model::Model> model_of(
+    const std::shared_ptr<const ModelParts>& parts) {
+  return {parts, parts->loaded->model.get()};
+}
+
+}  // namespace gen::api
+
+struct gen_model : gen::Postponed {
+  gen::api::Shared<const gen::api::ModelParts> shared;
+  gen_tokenizer tokenizer;
+  gen_model_config config;
+  gen::HomeProcess home;
+};
+
+namespace gen::api {
+
+/// gen_model_load for what stands behind the border.
+Result<std::unique_ptr<gen_model>> load_model(const char* path, const gen_model_options& options);
+
+}  // namespace gen::api
