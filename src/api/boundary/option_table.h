@@ -40,7 +40,7 @@ struct WholeOption {
   int32_t& (*field)(T& object);
   int32_t least;
   int32_t most;
-  int32_t instead = 0;  // what is shown for 0 and less, which stand for it
+  int32_t instead = 0;  // what is shown for 0 or less, which means it
 };
 
 /// On or off.

@@ -44,17 +44,17 @@ constexpr OptionRow<Config> kChunk = {
     "chunk_size",
     WholeOption<Config>{[](Config& c) -> int32_t& { return c.store.chunk_size; }, kAnyLeast,
                         kAnyMost, TierOptions::kDefaultChunk},
-    "positions of a mean; 0 and less stand for the default"};
+    "positions of a mean; 0 or less means the default"};
 constexpr OptionRow<Config> kDemote = {
     "demote_threshold",
     WholeOption<Config>{[](Config& c) -> int32_t& { return c.store.demote_threshold; }, kAnyLeast,
                         kAnyMost, TierOptions::kDefaultDemote},
-    "uses below which a layer of a store goes down a tier; 0 and less stand for the default"};
+    "uses below which a layer of a store goes down a tier; 0 or less means the default"};
 constexpr OptionRow<Config> kPromote = {
     "promote_threshold",
     WholeOption<Config>{[](Config& c) -> int32_t& { return c.store.promote_threshold; }, kAnyLeast,
                         kAnyMost, TierOptions::kDefaultPromote},
-    "uses from which a layer of a store goes up a tier; 0 and less stand for the default"};
+    "uses from which a layer of a store goes up a tier; 0 or less means the default"};
 constexpr OptionRow<Config> kHotMemory = {
     "hot_memory",
     WholeOption<Config>{[](Config& c) -> int32_t& { return c.sessions.hot_mb; }, 1, kAnyMost},
