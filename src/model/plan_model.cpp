@@ -74,8 +74,14 @@ Result<std::shared_ptr<const Model>> PlanModel::hidden_rows(graph::RowEnd end) c
 }
 
 Result<std::shared_ptr<const Model>> PlanModel::with(graph::Graph graph, ModelTraits traits) const {
-  GEN_ASSIGN(Plan plan,
-             graph::compile(graph, plan_->engines(), plan_->engine_of_block(), on_these_weights()));
+  graph::CompileOptions options = on_these_weights();
+  auto compiled = graph::compile(graph, plan_->engines(), plan_->engine_of_block(), options);
+  if (!compiled.ok() && compiled.status().code() == Code::kUnsupported) {
+    // A product of selected rows may be part of a stack of all rows in the whole model.
+    options.fusion.select_early = false;
+    compiled = graph::compile(graph, plan_->engines(), plan_->engine_of_block(), options);
+  }
+  GEN_ASSIGN(Plan plan, std::move(compiled));
   return std::shared_ptr<const Model>(
       std::make_shared<PlanModel>(std::move(plan), std::move(traits), source_, 0,
                                   std::make_shared<const graph::Graph>(std::move(graph))));

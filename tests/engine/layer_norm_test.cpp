@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves layer norm against double precision, with and without weight and bias, whole rows and
-// groups; equal bits on every level and thread count; and that a packed row is the packing of the
-// float row.
+// Proves layer norm against double precision, with and without weight, bias and mean, whole rows
+// and groups; equal bits on every level and thread count; and that a packed row is the packing of
+// the float row.
 #include <cmath>
 #include <cstring>
 
@@ -30,6 +30,7 @@ struct Case {
   int32_t groups;
   bool weight;
   bool bias;
+  bool centred = true;
 };
 std::vector<Case> cases() {
   std::vector<Case> all;
@@ -41,8 +42,11 @@ std::vector<Case> cases() {
       all.push_back({100, 1, weight, bias});
       all.push_back({100, 5, weight, bias});  // of 20
       all.push_back({96, 3, weight, bias});
+      all.push_back({96, 3, weight, bias, false});
     }
   }
+  all.push_back({1, 1, false, false, false});
+  all.push_back({257, 1, true, false, false});
   return all;
 }
 
@@ -60,6 +64,7 @@ struct Operands {
     if (of.bias) args.b = engine_ptr(std::as_const(b).data());
     args.eps = 1e-5F;
     args.groups = of.groups;
+    args.centred = of.centred;
     args.y = {engine_ptr(y.data() + 1), rows, cols, cols + kGap};
   }
   int64_t rows;
@@ -87,7 +92,7 @@ TEST_P(LayerNormTest, MatchesDoublePrecision) {
         double variance = 0.0;
         double size = 0.0;
         for (int64_t d = first; d < first + n; ++d) {
-          mean += at(operands.x, d) / static_cast<double>(n);
+          if (of.centred) mean += at(operands.x, d) / static_cast<double>(n);
           size += std::fabs(at(operands.x, d)) / static_cast<double>(n);
         }
         for (int64_t d = first; d < first + n; ++d) {

@@ -46,6 +46,9 @@ struct Spec {
   uint64_t original_context = 0;  // 0: the file does not say
   bool parallel = true;           // what a file may say of blocks
   uint64_t window = 0;            // of the layers that the family has such for
+  uint64_t local_head_dim = 0;    // of layers with a window; 0: head_dim
+  uint64_t shared_layers = 0;     // the last layers, which have no keys and values of their own
+  uint64_t layer_input = 0;       // width of each layer's own embeddings
   uint64_t experts = 0;
 };
 
@@ -108,6 +111,21 @@ std::vector<Spec> specs() {
     if (spec.arch == "gemma3") {
       spec.layers = 7;
       spec.rope_scaling = "linear";
+    }
+    if (spec.arch == "mistral3") {
+      spec.rope_scaling = "yarn";
+      spec.original_context = 16;
+    }
+    if (spec.arch == "gemma4") {
+      spec.layers = 6;
+      spec.window = 7;
+      spec.head_dim = 96;
+      spec.local_head_dim = 64;
+      spec.rope_scaling = "llama3";
+      spec.name = "gemma4-large";
+      out.push_back(spec);
+      spec.shared_layers = 3;
+      spec.layer_input = 32;
     }
     spec.name = spec.arch + "-f32";
     out.push_back(spec);
@@ -183,9 +201,15 @@ class ModelWriter {
     matrix("token_embd.weight", kWidth, vocab_, spec_.tied ? tied : 1.0);
     norm("output_norm");
     if (!spec_.tied) matrix("output.weight", kWidth, vocab_, quantised ? 0.06 : 0.085);
+    if (spec_.layer_input > 0) {
+      const uint64_t all = spec_.layer_input * spec_.layers;
+      matrix("per_layer_token_embd.weight", all, vocab_, 0.3);
+      product("per_layer_model_proj.weight", kWidth, all, 1.0);
+      vector("per_layer_proj_norm.weight", spec_.layer_input, 1.0, 0.2);
+    }
     if (style_.head_bias == Bias::kRequired) vector("output.bias", vocab_, 0.0, 0.3);
     if (spec_.rope_scaling == "llama3") rope_factors("rope_freqs.weight", 7.0F);
-    if (style_.rope.long_factors) {
+    if (style_.rope.long_factors && spec_.rope_scaling.empty()) {
       rope_factors("rope_factors_long.weight", 5.0F);
       rope_factors("rope_factors_short.weight", 0.5F);
     }
@@ -242,15 +266,31 @@ class ModelWriter {
       gguf_.set(key("rope.scaling.factor"), 4.0F);
     }
     if (style_.rope_sections && spec_.arch != "glm4") {
-      const auto pairs = static_cast<uint32_t>(spec_.head_dim / 2);
-      gguf_.set_array<uint32_t>(key("rope.dimension_sections"),
-                                {pairs / 2, pairs / 4, pairs - pairs / 2 - pairs / 4, 0});
+      // Those of qwen3vl take turns. The other program does not rotate pairs that are left over,
+      // which are of time in the model's own code.
+      gguf_.set_array<uint32_t>(key("rope.dimension_sections"), {11, 11, 10, 0});
     }
     if (spec_.arch == "minicpm") gguf_.set_string(key("rope.scaling.type"), "longrope");
-    if (spec_.rope_scaling == "yarn") number("rope.scaling.original_context_length", 512);
+    if (style_.query_temperature) {
+      gguf_.set(key("attention.temperature_scale"), 0.6F);
+      gguf_.set(key("rope.scaling.yarn_log_multiplier"), 0.7F);
+    }
     if (spec_.original_context > 0) {
       number("rope.scaling.original_context_length", spec_.original_context);
-      gguf_.set(key("rope.scaling.attn_factor"), 1.19F);
+      if (style_.rope.long_factors) gguf_.set(key("rope.scaling.attn_factor"), 1.19F);
+    } else if (spec_.rope_scaling == "yarn") {
+      number("rope.scaling.original_context_length", 512);
+    }
+    if (spec_.arch == "gemma4") {
+      std::vector<bool> local;
+      for (uint64_t i = 0; i < spec_.layers; ++i) local.push_back(has_window(i));
+      gguf_.set_array(key("attention.sliding_window_pattern"), local);
+      gguf_.set(key("rope.freq_base_swa"), 2000.0F);
+      number("rope.dimension_count_swa", spec_.local_head_dim);
+      number("attention.key_length_swa", spec_.local_head_dim);
+      number("attention.value_length_swa", spec_.local_head_dim);
+      number("attention.shared_kv_layers", spec_.shared_layers);
+      number("embedding_length_per_layer_input", spec_.layer_input);
     }
     if (spec_.window > 0) number("attention.sliding_window", spec_.window);
     if (style_.factors) {
@@ -319,15 +359,21 @@ class ModelWriter {
 
   void block(uint64_t layer) {
     const std::string prefix = "blk." + std::to_string(layer) + ".";
-    const uint64_t q_size = spec_.head_dim * kHeads;
-    const uint64_t kv_size = spec_.head_dim * kv_heads();
+    const uint64_t head_dim =
+        spec_.local_head_dim > 0 && has_window(layer) ? spec_.local_head_dim : spec_.head_dim;
+    const uint64_t q_size = head_dim * kHeads;
+    const uint64_t kv_size = head_dim * kv_heads();
+    const bool shares = layer + spec_.shared_layers >= spec_.layers;
     if (style_.norm_before) norm(prefix + "attn_norm");
     if (spec_.arch == "phi3" || spec_.arch == "gptneox") {
       product(prefix + "attn_qkv.weight", kWidth, q_size + 2 * kv_size, 1.2);
     } else {
       product(prefix + "attn_q.weight", kWidth, q_size, 1.2);
-      product(prefix + "attn_k.weight", kWidth, kv_size, 1.2);
-      product(prefix + "attn_v.weight", kWidth, kv_size, 1.0);
+      if (!shares) product(prefix + "attn_k.weight", kWidth, kv_size, 1.2);
+      // Values of global layers of gemma4 are its keys.
+      if (!shares && (!style_.value_norm || has_window(layer))) {
+        product(prefix + "attn_v.weight", kWidth, kv_size, 1.0);
+      }
     }
     // Where norms have biases, all has.
     const bool biases = style_.norms.bias == Bias::kRequired;
@@ -344,8 +390,10 @@ class ModelWriter {
     }
     if (style_.head_norms == HeadNorms::kEachHead || style_.head_norms == HeadNorms::kAllHeads) {
       const bool all = style_.head_norms == HeadNorms::kAllHeads;
-      vector(prefix + "attn_q_norm.weight", all ? q_size : spec_.head_dim, 1.2, 0.3);
-      vector(prefix + "attn_k_norm.weight", all ? kv_size : spec_.head_dim, 1.2, 0.3);
+      // Without a divisor of the scores, queries and keys are smaller.
+      const double mean = style_.undivided_scores ? 0.45 : 1.2;
+      vector(prefix + "attn_q_norm.weight", all ? q_size : head_dim, mean, 0.3);
+      if (!shares) vector(prefix + "attn_k_norm.weight", all ? kv_size : head_dim, mean, 0.3);
     }
     if (style_.attention_gate == AttentionGate::kOwn) {
       product(prefix + "attn_gate.weight", kWidth, q_size, 1.2);
@@ -367,6 +415,12 @@ class ModelWriter {
     product(prefix + "ffn_up.weight", kWidth, fused ? 2 * kFeedForward : kFeedForward, 1.0);
     product(prefix + "ffn_down.weight", kFeedForward, kWidth, 0.8);
     if (style_.norm_after) norm(prefix + "post_ffw_norm");
+    if (style_.layer_scale) vector(prefix + "layer_output_scale.weight", 1, 0.8, 0.2);
+    if (spec_.layer_input > 0) {
+      product(prefix + "inp_gate.weight", kWidth, spec_.layer_input, 1.2);
+      product(prefix + "proj.weight", spec_.layer_input, kWidth, 1.0);
+      norm(prefix + "post_norm");
+    }
     if (!biases) return;
     vector(prefix + "attn_output.bias", kWidth, 0.0, 0.2);
     vector(prefix + "ffn_up.bias", kFeedForward, 0.0, 0.2);
@@ -384,6 +438,8 @@ class ModelWriter {
         random_values(spec_, name, spec_.head_dim * heads, 1.2, 0.3));
   }
 
+  /// Of gemma4, where the file says which layers have one.
+  [[nodiscard]] bool has_window(uint64_t layer) const { return spec_.window > 0 && layer % 3 != 2; }
   /// The other program takes no others of olmoe.
   [[nodiscard]] uint64_t kv_heads() const { return spec_.arch == "olmoe" ? kHeads : kKvHeads; }
   /// Of some families it takes the width of the feed-forward.

@@ -34,6 +34,9 @@ TEST(ModelAdapters, EveryProductIsASite) {
     }
     std::vector<int32_t> want;
     for (int32_t layer = 0; layer < spec.layers; ++layer) {
+      if (row->style.attention_gate == arch::AttentionGate::kOwn) {
+        want.push_back(graph::site_id(layer, graph::SiteKind::kAttnGate));
+      }
       for (int32_t kind = 0; kind < 7; ++kind) {
         const bool gate = static_cast<graph::SiteKind>(kind) == graph::SiteKind::kGate;
         if (gate && row->style.feed_forward == arch::FeedForward::kPlain) continue;
@@ -44,6 +47,7 @@ TEST(ModelAdapters, EveryProductIsASite) {
       }
     }
     want.push_back(graph::site_id(spec.layers, graph::SiteKind::kLogits));
+    std::sort(want.begin(), want.end());
     std::sort(sites.begin(), sites.end());
     EXPECT_EQ(sites, want);
     std::vector<int32_t> shapes;

@@ -429,6 +429,15 @@ bool is_idle(const arch::Architecture& family, std::string_view key, int32_t win
   if (key.starts_with("expert_w") || key.starts_with("expert_g") || key.starts_with("leading_")) {
     return family.style.experts.has != arch::Experts::kRequired;
   }
+  const arch::DenseStyle& style = family.style;
+  // Layers without a window are not rotated.
+  if (key.starts_with("rope.") && style.rotate_local && window == 0) return true;
+  // Of YaRN alone.
+  if (key == "rope.scaling.yarn_log_multiplier") return style.query_temperature;
+  // Positions are one in texts, and pairs lie as if there were none.
+  if (key == "rope.dimension_sections") {
+    return style.rope_sections && style.rope.kind == engine::RopeKind::kHalves;
+  }
   // Of those with windows in some layers, should there be none.
   if (key == "rope.freq_base_swa") return family.style.global_every > 0 && window == 0;
   // What converters write that the models do not have.

@@ -160,7 +160,8 @@ class ReferenceEngine final : public engine::Engine {
       for (int64_t first = 0; first < args.x.cols; first += n) {
         const std::span<float> part(row.data() + first, static_cast<size_t>(n));
         double mean = 0.0;
-        for (const float x : args.centred ? part : std::span<const float>()) mean += static_cast<double>(x) / static_cast<double>(n);
+        for (const float x : args.centred ? part : std::span<const float>())
+          mean += static_cast<double>(x) / static_cast<double>(n);
         double variance = static_cast<double>(args.eps);
         for (const float x : part) {
           const double off = static_cast<double>(x) - mean;

@@ -261,6 +261,7 @@ float TinyModel::next() { return static_cast<float>(random_() >> 8) * 0x1p-24F -
 
 void TinyModel::matrix(const std::string& name, int32_t rows, int32_t cols, DType type,
                        int32_t matrices) {
+  if (static_cast<uint32_t>(cols) % dtype_info(type)->block_elements != 0) type = DType::kF32;
   const auto count = static_cast<size_t>(rows) * static_cast<size_t>(cols) *
                      static_cast<size_t>(std::max(matrices, 1));
   std::vector<float> values(count);

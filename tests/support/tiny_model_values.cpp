@@ -263,7 +263,7 @@ void TinyModel::attend(int32_t index, std::vector<Kept>* kept, std::vector<Row>*
   if (shares(index)) own = (*kept)[static_cast<size_t>(shared_from(index))];
   double scale = spec_.attention_scale != 0.0F ? static_cast<double>(spec_.attention_scale)
                                                : 1.0 / std::sqrt(static_cast<double>(dim));
-  if (style_.undivided_scores) scale = 1.0;
+  if (style_.undivided_scores && spec_.attention_scale == 0.0F) scale = 1.0;
   const auto cap = static_cast<double>(spec_.score_cap);
   const std::vector<Row> in = *hidden;
   for (size_t t = 0; t < hidden->size(); ++t) {

@@ -79,7 +79,7 @@ struct DenseStyle {
   int32_t unrotated_every = 0;  // the last of so many layers turns nothing; 0: all turn
   bool rotate_local = false;    // layers without a window turn nothing
 
-  bool undivided_scores = false;   // 1 in place of attention.scale, whatever the file says
+  bool undivided_scores = false;   // without attention.scale it is 1
   bool query_temperature = false;  // what read_query_temperature reads
   bool shared_layers = false;      // what read_shared_layers reads
   bool local_heads = false;        // what read_local_heads reads

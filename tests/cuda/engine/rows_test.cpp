@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves operations over whole rows of the CUDA engine, to the bit against the CPU engine: embed in
 // every format, rms_norm, best with masks and edits, scan with rows that stay and go, adapter_in,
-// mean_rows.
+// mean_rows, position_scale.
 #include <cmath>
 #include <limits>
 
@@ -78,8 +78,8 @@ TEST(CudaRmsNorm, Rows) {
   }
 }
 
-/// Of rows that do not fit shared memory, too; whole ones and groups, with weight and bias and
-/// without.
+/// Of rows that do not fit shared memory, too; whole ones and groups, with weight, bias and mean
+/// and without.
 TEST(CudaLayerNorm, Rows) {
   struct Case {
     int64_t cols;
@@ -88,7 +88,7 @@ TEST(CudaLayerNorm, Rows) {
   for (const Case& of : {Case{1, 1}, Case{15, 1}, Case{17, 1}, Case{96, 3}, Case{100, 20},
                          Case{1000, 1}, Case{8192 + 37, 1}, Case{8192 + 512, 17}}) {
     const int64_t cols = of.cols;
-    for (const int32_t which : {0, 1, 2, 3}) {
+    for (const int32_t which : {0, 1, 2, 3, 4, 5}) {
       SCOPED_TRACE(testing::Message() << cols << ' ' << of.groups << ' ' << which);
       expect_same([&](OpBench& bench) {
         const int64_t stride = cols + 5;
@@ -98,9 +98,10 @@ TEST(CudaLayerNorm, Rows) {
         for (float& value : x) value += 1.0F;
         args.x = {bench.put(x), kRows, cols, stride};
         if (which % 2 != 0) args.w = bench.put(random_row(static_cast<size_t>(cols), 2));
-        if (which >= 2) args.b = bench.put(random_row(static_cast<size_t>(cols), 3));
+        if (which == 2 || which == 3) args.b = bench.put(random_row(static_cast<size_t>(cols), 3));
         args.eps = 1e-5F;
         args.groups = of.groups;
+        args.centred = which < 4;
         args.y = {bench.room(kRows * stride), kRows, cols, stride};
         bench.run(args);
         return bench.get(args.y.data, kRows * stride);
@@ -199,6 +200,24 @@ TEST(CudaMeanRows, OfRunsOfRows) {
       args.y = {bench.room(5 * (cols + 2)), 5, cols, cols + 2};
       bench.run(args);
       return bench.get(args.y.data, 5 * (cols + 2));
+    });
+  }
+}
+
+TEST(CudaPositionScale, Rows) {
+  for (const int64_t cols : {1, 63, 300}) {
+    SCOPED_TRACE(cols);
+    expect_same([&](OpBench& bench) {
+      const int64_t stride = cols + 5;
+      engine::PositionScaleArgs args;
+      args.x = {bench.put(random_row(static_cast<size_t>(7 * stride), 1, 3.0F)), 7, cols, stride};
+      args.positions = bench.put(std::vector<int32_t>{0, 6, 7, 20, 21, 500, 2147483647});
+      args.factors = bench.put(std::vector<float>{1.0F, 1.3F, 1.7F});
+      args.n_factors = 3;
+      args.every = 7;
+      args.y = {bench.room(7 * (cols + 2)), 7, cols, cols + 2};
+      bench.run(args);
+      return bench.get(args.y.data, 7 * (cols + 2));
     });
   }
 }
