@@ -51,6 +51,43 @@ Merge MergeTable::find(int32_t left, int32_t right) const noexcept {
   return slots_[slot].merge;
 }
 
+TokenIds ids_of(std::span<const std::string> tokens) {
+  TokenIds ids;
+  ids.reserve(tokens.size());
+  for (size_t i = 0; i < tokens.size(); ++i) ids.emplace(tokens[i], static_cast<int32_t>(i));
+  return ids;
+}
+
+Status read_merges(std::span<const std::string> merges, const TokenIds& ids, MergeTable* table) {
+  const auto find = [&](std::string_view text) {
+    const auto found = ids.find(text);
+    return found == ids.end() ? -1 : found->second;
+  };
+  std::string joined;
+  for (size_t rank = 0; rank < merges.size(); ++rank) {
+    const std::string_view merge = merges[rank];
+    // The first of the two is never empty, so a space at the very start belongs to it.
+    const size_t space = merge.find(' ', 1);
+    if (space == std::string_view::npos || space + 1 == merge.size()) {
+      return error(Code::kFormat, "merge %zu is not two tokens", rank);
+    }
+    const std::string_view left = merge.substr(0, space);
+    const std::string_view right = merge.substr(space + 1);
+    joined.assign(left).append(right);
+    const int32_t left_id = find(left);
+    const int32_t right_id = find(right);
+    const int32_t joined_id = find(joined);
+    if (left_id < 0 || right_id < 0 || joined_id < 0) {
+      return error(Code::kFormat, "merge %zu: its %s is not in the vocabulary", rank,
+                   left_id < 0    ? "left token"
+                   : right_id < 0 ? "right token"
+                                  : "result");
+    }
+    table->add(left_id, right_id, {static_cast<uint32_t>(rank), joined_id});
+  }
+  return {};
+}
+
 void WordMerger::finish(std::vector<int32_t>* out) {
   if (symbols_.size() <= kShortWord) {
     finish_short(out);

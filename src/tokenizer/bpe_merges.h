@@ -5,7 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
+
+#include "base/status.h"
 
 namespace gen::tokenizer {
 
@@ -38,6 +44,13 @@ class MergeTable {
   std::vector<Slot> slots_;
   uint32_t shift_ = 0;
 };
+
+/// Ids by text. The texts live on.
+using TokenIds = std::unordered_map<std::string_view, int32_t>;
+TokenIds ids_of(std::span<const std::string> tokens);
+
+/// Adds merges, "left right", best first. kFormat for one that is not two tokens making a third.
+Status read_merges(std::span<const std::string> merges, const TokenIds& ids, MergeTable* table);
 
 /// Merges words, one after another, with scratch space that is kept.
 /// Threads: one at a time.

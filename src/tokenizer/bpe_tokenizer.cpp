@@ -19,44 +19,12 @@
 namespace gen::tokenizer {
 namespace {
 
-using TextMap = std::unordered_map<std::string_view, int32_t>;
-
 struct Parts {
   MergeTable merges;
   std::array<int32_t, 256> byte_tokens;  // -1: the vocabulary cannot express the byte
 };
 
-Status read_merges(const VocabSpec& spec, const TextMap& ids, MergeTable* table) {
-  const auto find = [&](std::string_view text) {
-    const auto found = ids.find(text);
-    return found == ids.end() ? -1 : found->second;
-  };
-  std::string joined;
-  for (size_t rank = 0; rank < spec.merges.size(); ++rank) {
-    const std::string_view merge = spec.merges[rank];
-    // The first of the two is never empty, so a space at the very start belongs to it.
-    const size_t space = merge.find(' ', 1);
-    if (space == std::string_view::npos || space + 1 == merge.size()) {
-      return error(Code::kFormat, "merge %zu is not two tokens", rank);
-    }
-    const std::string_view left = merge.substr(0, space);
-    const std::string_view right = merge.substr(space + 1);
-    joined.assign(left).append(right);
-    const int32_t left_id = find(left);
-    const int32_t right_id = find(right);
-    const int32_t joined_id = find(joined);
-    if (left_id < 0 || right_id < 0 || joined_id < 0) {
-      return error(Code::kFormat, "merge %zu: its %s is not in the vocabulary", rank,
-                   left_id < 0    ? "left token"
-                   : right_id < 0 ? "right token"
-                                  : "result");
-    }
-    table->add(left_id, right_id, {static_cast<uint32_t>(rank), joined_id});
-  }
-  return {};
-}
-
-std::array<int32_t, 256> find_byte_tokens(const VocabSpec& spec, const TextMap& ids,
+std::array<int32_t, 256> find_byte_tokens(const VocabSpec& spec, const TokenIds& ids,
                                           const ByteAlphabet& alphabet) {
   std::array<int32_t, 256> tokens{};
   tokens.fill(-1);
@@ -178,12 +146,8 @@ Result<std::shared_ptr<const Tokenizer>> create_bpe_tokenizer(VocabSpec spec) {
   const ByteAlphabet alphabet;
   Parts parts{MergeTable(spec.merges.size()), {}};
   {
-    TextMap ids;
-    ids.reserve(spec.tokens.size());
-    for (size_t i = 0; i < spec.tokens.size(); ++i) {
-      ids.emplace(spec.tokens[i], static_cast<int32_t>(i));
-    }
-    GEN_TRY(read_merges(spec, ids, &parts.merges));
+    const TokenIds ids = ids_of(spec.tokens);
+    GEN_TRY(read_merges(spec.merges, ids, &parts.merges));
     parts.byte_tokens = find_byte_tokens(spec, ids, alphabet);
   }
   // Only used during construction, and often as large as the tokens.

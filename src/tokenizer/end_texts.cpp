@@ -9,16 +9,25 @@ namespace gen::tokenizer {
 namespace {
 
 // Always control tokens: nobody writes these by accident.
-constexpr std::array<std::string_view, 11> kControlTexts = {
-    "<|im_start|>",    "<|im_end|>", "<|eot_id|>",           "<|eom_id|>",
-    "<|endoftext|>",   "<|end|>",    "<|end_of_text|>",      "<end_of_turn>",
-    "<start_of_turn>", "<|return|>", "<｜end▁of▁sentence｜>"};
+constexpr std::array<std::string_view, 13> kControlTexts = {"<|im_start|>",
+                                                            "<|im_end|>",
+                                                            "<|eot_id|>",
+                                                            "<|eom_id|>",
+                                                            "<|endoftext|>",
+                                                            "<|end|>",
+                                                            "<|end_of_text|>",
+                                                            "<end_of_turn>",
+                                                            "<start_of_turn>",
+                                                            "<|return|>",
+                                                            "<｜end▁of▁sentence｜>",
+                                                            "<turn|>",
+                                                            "<|tool_response>"};
 
 // These end a turn if they are control tokens.
-constexpr std::array<std::string_view, 22> kEndTexts = {
+constexpr std::array<std::string_view, 25> kEndTexts = {
     "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<|end|>", "<|end_of_text|>",
     "<end_of_turn>", "<|return|>", "<｜end▁of▁sentence｜>", "<|call|>", "<end_of_utterance>",
-    "<EOT>", "[EOT]", "[EOS]",
+    "<EOT>", "[EOT]", "[EOS]", "<turn|>", "<|tool_response>", "<eos>",
     // They follow a text that was filled in.
     "<|fim_pad|>", "<fim_pad>", "<fim-pad>", "<|repo_name|>", "<repo_name>", "<reponame>",
     "<|file_sep|>", "<|file_separator|>"};

@@ -7,6 +7,7 @@
 #include "tokenizer/bpe_tokenizer.h"
 #include "tokenizer/sentencepiece_tokenizer.h"
 #include "tokenizer/stream_decoder.h"
+#include "tokenizer/text_bpe_tokenizer.h"
 #include "tokenizer/vocab_check.h"
 
 namespace gen::tokenizer {
@@ -24,7 +25,7 @@ std::shared_ptr<const Derived> Tokenizer::derived(Kept place) const noexcept {
 }
 
 std::shared_ptr<const Derived> Tokenizer::keep_derived(std::shared_ptr<const Derived> made,
-                                                        Kept place) const {
+                                                       Kept place) const {
   auto mine = std::make_unique<const std::shared_ptr<const Derived>>(std::move(made));
   const std::shared_ptr<const Derived>* kept = nullptr;
   auto& at = derived_[static_cast<size_t>(place)];
@@ -59,6 +60,7 @@ Status Tokenizer::decode_bytes(std::span<const int32_t> ids, bool special_as_tex
 Result<std::shared_ptr<const Tokenizer>> create_tokenizer(VocabSpec spec) {
   GEN_TRY(check_and_complete(&spec));
   if (spec.kind == VocabKind::kByteBpe) return create_bpe_tokenizer(std::move(spec));
+  if (spec.kind == VocabKind::kTextBpe) return create_text_bpe_tokenizer(std::move(spec));
   return create_sentencepiece_tokenizer(std::move(spec));
 }
 

@@ -12,6 +12,7 @@ namespace gen::tokenizer {
 enum class VocabKind : int32_t {
   kSentencePiece,  // GGUF tokenizer.ggml.model "llama"
   kByteBpe,        // GGUF tokenizer.ggml.model "gpt2"
+  kTextBpe,        // GGUF tokenizer.ggml.model "gemma4"
 };
 
 /// Numbers are those of SentencePiece and of tokenizer.ggml.token_type.
@@ -29,9 +30,9 @@ struct VocabSpec {
   VocabKind kind = VocabKind::kSentencePiece;  // tokenizer.ggml.model
   std::vector<std::string> tokens;             // tokenizer.ggml.tokens
   std::vector<float> scores;        // .scores; SentencePiece needs them, BPE may leave it empty
-  std::vector<TokenType> types;     // .token_type; empty means all normal (BPE only)
-  std::vector<std::string> merges;  // .merges, "left right", best first (BPE only)
-  std::string pre = "default";      // .pre: whose pre-tokenizer (BPE only)
+  std::vector<TokenType> types;     // .token_type; empty means all normal (BPE)
+  std::vector<std::string> merges;  // .merges, "left right", best first (BPE)
+  std::string pre = "default";      // .pre: whose pre-tokenizer (BPE)
 
   // -1: none. If the key is missing, the reader must set the family's default here.
   int32_t bos = -1;         // .bos_token_id

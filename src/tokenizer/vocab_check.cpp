@@ -47,7 +47,7 @@ Status check_texts(const VocabSpec& spec) {
 }
 
 Status check_scores(VocabSpec* spec) {
-  if (spec->scores.empty() && spec->kind == VocabKind::kByteBpe) {
+  if (spec->scores.empty() && spec->kind != VocabKind::kSentencePiece) {
     spec->scores.resize(spec->tokens.size());
   }
   if (spec->scores.size() != spec->tokens.size()) {
@@ -63,7 +63,7 @@ Status check_scores(VocabSpec* spec) {
 }
 
 Status check_types(VocabSpec* spec) {
-  if (spec->types.empty() && spec->kind == VocabKind::kByteBpe) {
+  if (spec->types.empty() && spec->kind != VocabKind::kSentencePiece) {
     spec->types.resize(spec->tokens.size(), TokenType::kNormal);
   }
   if (spec->types.size() != spec->tokens.size()) {
@@ -86,7 +86,7 @@ Status check_types(VocabSpec* spec) {
     }
   }
   const auto bytes = std::count(byte_seen.begin(), byte_seen.end(), true);
-  if (spec->kind == VocabKind::kSentencePiece && bytes != 0 && bytes != 256) {
+  if (spec->kind != VocabKind::kByteBpe && bytes != 0 && bytes != 256) {
     return error(Code::kFormat, "vocabulary has byte tokens for %d of 256 bytes",
                  static_cast<int>(bytes));
   }
@@ -116,7 +116,7 @@ int32_t parse_byte_token(std::string_view text) noexcept {
 }
 
 Status check_and_complete(VocabSpec* spec) {
-  if (spec->kind != VocabKind::kSentencePiece && spec->kind != VocabKind::kByteBpe) {
+  if (spec->kind < VocabKind::kSentencePiece || spec->kind > VocabKind::kTextBpe) {
     return error(Code::kInvalidArgument, "vocabulary kind %d is not known",
                  static_cast<int>(spec->kind));
   }

@@ -12,13 +12,14 @@ import sys
 from gguf_seeds import gguf
 
 WIDTH, HEADS, KV_HEADS, HEAD, FEED_FORWARD, VOCAB = 32, 2, 1, 16, 32, 20
-# What of a family differs from a llama: norms (before, after), q and k norms, the feed-forward, biases.
+# What of a family differs from a llama: norms (before, after), q and k norms, a gate, the feed-forward, biases.
 FAMILIES = {
     "llama": {}, "granite": {}, "smollm3": {}, "ernie4_5": {}, "gemma": {}, "qwen2": {"bias": True}, "qwen3": {"norms": HEAD},
     "gemma2": {"after": True}, "gemma3": {"after": True, "norms": HEAD},
     "olmo2": {"before": False, "after": True, "norms": None}, "exaone4": {"before": False, "after": True, "norms": HEAD},
     "glm4": {"after": True, "fused": True}, "phi3": {"fused": True}, "arcee": {"plain": True},
-    "seed_oss": {"ffn_norm": "post_attention_norm"},
+    "seed_oss": {"ffn_norm": "post_attention_norm"}, "minicpm": {}, "mistral3": {}, "qwen2vl": {"bias": True},
+    "qwen3vl": {"norms": HEAD}, "muse-glimmer": {"after": True, "norms": HEAD, "gate": True}, "gemma4": {"after": True, "norms": HEAD},
 }
 ODD = [
     [("attention.sliding_window", "u32", 3), ("attention.sliding_window_pattern", "[u32]", [1, 0])],
@@ -26,6 +27,8 @@ ODD = [
      ("rope.scaling.original_context_length", "u32", 8)],
     [("rope.scaling.type", "string", "llama3"), ("rope.scaling.factor", "f32", 4.0), ("attention.scale", "f32", 0.5)],
     [("rope.scaling.factor", "f32", 2e-6), ("attention.chunk_size", "u32", 2)],
+    [("attention.temperature_scale", "f32", 0.5), ("rope.scaling.original_context_length", "u32", 4)],
+    [("attention.shared_kv_layers", "u32", 1), ("attention.key_length_swa", "u32", 8), ("attention.value_length_swa", "u32", 8)],
     [("attn_logit_softcapping", "f32", 2.0), ("final_logit_softcapping", "f32", 0.0), ("rope.dimension_sections", "[u32]", [4, 4])],
 ]
 
@@ -56,6 +59,8 @@ def model(family, odd=()):
         if "norms" in has:
             add(block + "attn_q_norm.weight", has["norms"] or q)
             add(block + "attn_k_norm.weight", has["norms"] or kv)
+        if has.get("gate"):
+            add(block + "attn_gate.weight", WIDTH, q)
         add(block + "attn_output.weight", q, WIDTH)
         if has.get("after"):
             add(block + "post_attention_norm.weight", WIDTH)

@@ -96,7 +96,9 @@ VocabSpec sentencepiece_vocab(Input* input) {
 VocabSpec bpe_vocab(Input* input) {
   static constexpr const char* kFamilies[] = {"gpt-2",  "llama-bpe", "qwen2",       "falcon",
                                               "tekken", "default",   "deepseek-v3", "none"};
-  VocabSpec spec = test::bpe_vocab({"a b", "t h"}, kFamilies[input->byte() % 8]);
+  const uint32_t family = input->byte();
+  VocabSpec spec = test::bpe_vocab({"a b", "t h"}, kFamilies[family % 8]);
+  if (family >= 192) spec.kind = VocabKind::kTextBpe;
   add_tokens(input, &spec);
   set_options(input, &spec);
   const uint32_t merges = input->byte() % 32;

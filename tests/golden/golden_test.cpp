@@ -99,7 +99,7 @@ class Golden : public ::testing::TestWithParam<std::string> {
     vocab_size_ = static_cast<size_t>(gen_model_config_vocab_size(config));
     kv_cache* cache = nullptr;
     const auto new_cache = golden_.kind == "dequantised" ? kv_cache_new : kv_cache_fp16_new;
-    ASSERT_EQ(new_cache(gen_model_config_num_layers(config), 1024, &cache, &error_), GEN_OK)
+    ASSERT_EQ(new_cache(gen_model_config_num_cache_layers(config), 1024, &cache, &error_), GEN_OK)
         << error_.message;
     cache_.reset(cache);
   }

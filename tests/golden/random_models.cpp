@@ -314,6 +314,23 @@ class ModelWriter {
       gguf_.set(key("final_logit_softcapping"), 5.0F);
   }
 
+  /// Pairs of tokens that make one, of each token the first.
+  static std::vector<std::string> merges_of(const std::vector<std::string>& tokens) {
+    const auto known = [&](std::string_view text) {
+      return std::find(tokens.begin() + 259, tokens.end(), text) != tokens.end();
+    };
+    std::vector<std::string> merges;
+    for (const std::string& token : tokens) {
+      for (size_t cut = 1; cut < token.size(); ++cut) {
+        const std::string left = token.substr(0, cut);
+        if (!known(left) || !known(token.substr(cut))) continue;
+        merges.push_back(left + " " + token.substr(cut));
+        break;
+      }
+    }
+    return merges;
+  }
+
   /// SentencePiece with bytes, letters, frequent groups of letters.
   void vocabulary() {
     std::vector<std::string> tokens = {"<unk>", "<s>", "</s>"};
@@ -345,9 +362,10 @@ class ModelWriter {
       types.push_back(3);
     }
     vocab_ = tokens.size();
+    if (spec_.arch == "gemma4") gguf_.set_strings("tokenizer.ggml.merges", merges_of(tokens));
     std::vector<float> scores(tokens.size(), 0.0F);
     for (size_t i = 259; i < scores.size(); ++i) scores[i] = -static_cast<float>(i - 258);
-    gguf_.set_string("tokenizer.ggml.model", "llama");
+    gguf_.set_string("tokenizer.ggml.model", spec_.arch == "gemma4" ? "gemma4" : "llama");
     gguf_.set_strings("tokenizer.ggml.tokens", tokens);
     gguf_.set_array("tokenizer.ggml.scores", scores);
     gguf_.set_array("tokenizer.ggml.token_type", types);

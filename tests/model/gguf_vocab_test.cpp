@@ -113,6 +113,23 @@ TEST(GgufVocab, ByteBpe) {
   EXPECT_TRUE(llama3.value().add_bos);
 }
 
+TEST(GgufVocab, TextBpe) {
+  const auto writer = [] {
+    GgufWriter made;
+    made.set_string("tokenizer.ggml.model", "gemma4")
+        .set_strings("tokenizer.ggml.tokens", {"a", "b", "ab"})
+        .set_strings("tokenizer.ggml.merges", {"a b"});
+    return made;
+  };
+  const auto spec = read(writer().set("tokenizer.ggml.add_bos_token", false));
+  ASSERT_TRUE(spec.ok()) << spec.status().message();
+  EXPECT_EQ(spec.value().kind, VocabKind::kTextBpe);
+  EXPECT_EQ(spec.value().merges, std::vector<std::string>{"a b"});
+  EXPECT_TRUE(spec.value().add_bos);  // whatever the file says
+  EXPECT_FALSE(spec.value().add_space_prefix);
+  EXPECT_TRUE(spec.value().types.empty());
+}
+
 struct Bad {
   const char* name;
   std::function<GgufWriter()> writer;
@@ -145,7 +162,7 @@ TEST(GgufVocab, BadOnesAreNamed) {
        "metadata 'tokenizer.ggml.model' is missing (string wanted)"},
       {"other model", [] { return GgufWriter().set_string("tokenizer.ggml.model", "bert"); },
        Code::kUnsupported,
-       "metadata 'tokenizer.ggml.model': 'bert' is not supported (llama and gpt2 are)"},
+       "metadata 'tokenizer.ggml.model': 'bert' is not supported (llama, gpt2 and gemma4 are)"},
       {"no tokens", [] { return GgufWriter().set_string("tokenizer.ggml.model", "llama"); },
        Code::kFormat, "metadata 'tokenizer.ggml.tokens' is missing (array of string wanted)"},
       {"no token at all",

@@ -98,6 +98,111 @@ TEST(HParams, OfGranite) {
   }
 }
 
+TEST(HParams, OfGemma4) {
+  auto h = read_as(arch::kGemma4, [](GgufWriter& w) {
+    w.set_array<bool>("llama.attention.sliding_window_pattern", {true, false, true})
+        .set("llama.attention.sliding_window", uint32_t{5})
+        .set("llama.attention.key_length", uint32_t{32})
+        .set("llama.attention.value_length", uint32_t{32})
+        .set("llama.attention.key_length_swa", uint32_t{16})
+        .set("llama.attention.value_length_swa", uint32_t{16})
+        .set("llama.rope.dimension_count_swa", uint32_t{8})
+        .set("llama.rope.freq_base", 1e6F)
+        .set("llama.rope.freq_base_swa", 500.0F)
+        .set("llama.attention.shared_kv_layers", uint32_t{1})
+        .set("llama.embedding_length_per_layer_input", uint32_t{24})
+        .set("llama.final_logit_softcapping", 30.0F);
+  });
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(each(h.value(), &graph::AttentionSpec::window), (Numbers{5, 0, 5}));
+  EXPECT_EQ(each(h.value(), &graph::AttentionSpec::k_dim), (Numbers{16, 32, 16}));
+  EXPECT_EQ(each(h.value(), &graph::AttentionSpec::v_dim), (Numbers{16, 32, 16}));
+  const std::vector<LayerParams>& layers = h.value().layers;
+  EXPECT_EQ(layers[0].rope.n_dims, 8);
+  EXPECT_EQ(layers[1].rope.n_dims, 32);
+  EXPECT_EQ(layers[0].rope.base, 500.0);
+  EXPECT_EQ(layers[1].rope.base, 1e6);
+  EXPECT_FALSE(layers[0].rope.freq_factors);
+  EXPECT_TRUE(layers[1].rope.freq_factors);
+  EXPECT_EQ(layers[1].attention.scale, 1.0F);
+  EXPECT_EQ(layers[2].attention.use, graph::CacheUse::kShared);
+  EXPECT_EQ(layers[2].attention.shared, 0);  // the last one with a window
+  EXPECT_EQ(h.value().layer_input, 24);
+  EXPECT_EQ(h.value().logit_cap, 30.0F);
+  EXPECT_EQ(h.value().embedding_factor, 8.0F);
+  // The first layer that shares needs one of its kind before it.
+  h = read_as(arch::kGemma4, [](GgufWriter& w) {
+    w.set_array<bool>("llama.attention.sliding_window_pattern", {true, false, true})
+        .set("llama.attention.sliding_window", uint32_t{5})
+        .set("llama.attention.shared_kv_layers", uint32_t{2});
+  });
+  EXPECT_EQ(std::string(h.status().message()),
+            "llama.attention.shared_kv_layers is 2, but layer 1 has no earlier one of its kind");
+}
+
+TEST(HParams, OfMistral3) {
+  const auto read = [](float temperature) {
+    return read_as(arch::kMistral3, [&](GgufWriter& w) {
+      w.set("llama.attention.temperature_scale", temperature)
+          .set_string("llama.rope.scaling.type", "yarn")
+          .set("llama.rope.scaling.factor", 16.0F)
+          .set("llama.rope.scaling.yarn_log_multiplier", 1.0F)
+          .set("llama.rope.scaling.original_context_length", uint32_t{40});
+    });
+  };
+  auto h = read(0.1F);
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().layers[2].query_temperature, 0.1F);
+  EXPECT_EQ(h.value().layers[2].temperature_every, 40);
+  EXPECT_EQ(h.value().layers[2].rope.yarn_log_multiplier, 1.0);
+  EXPECT_EQ(read(-0.1F).status().code(), Code::kFormat);
+  EXPECT_EQ(read_as(arch::kLlama, f32("attention.temperature_scale", 0.1F)).status().code(),
+            Code::kUnsupported);
+}
+
+TEST(HParams, OfMiniCpm) {
+  auto h = read_as(arch::kMiniCpm, [](GgufWriter&) {});
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().embedding_factor, 12.0F);
+  EXPECT_FLOAT_EQ(h.value().residual_factor, 1.4F / std::sqrt(3.0F));
+  EXPECT_EQ(h.value().logit_factor, 4.0F);  // 256 / 64
+  h = read_as(arch::kMiniCpm, [](GgufWriter& w) {
+    w.set("llama.embedding_scale", 2.0F)
+        .set("llama.residual_scale", 0.25F)
+        .set("llama.logit_scale", 8.0F);
+  });
+  EXPECT_EQ(h.value().embedding_factor, 2.0F);
+  EXPECT_EQ(h.value().residual_factor, 0.25F);
+  EXPECT_EQ(h.value().logit_factor, 0.125F);
+}
+
+TEST(HParams, OfMuseGlimmer) {
+  const auto h = read_as(arch::kMuseGlimmer, [](GgufWriter& w) {
+    w.set("llama.attention.sliding_window", uint32_t{5}).set("llama.logit_scale", 0.5F);
+  });
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(each(h.value(), &graph::AttentionSpec::window), (Numbers{5, 5, 5}));
+  EXPECT_EQ(h.value().layers[0].rope.kind, engine::RopeKind::kAdjacent);
+  EXPECT_EQ(h.value().logit_factor, 0.5F);
+  const auto all = read_as(arch::kMuseGlimmer, [](GgufWriter&) {});
+  EXPECT_EQ(all.value().layers[0].rope.kind, engine::RopeKind::kNone);
+}
+
+TEST(HParams, OfRopeSections) {
+  for (const arch::Architecture* row : {&arch::kQwen2Vl, &arch::kQwen3Vl, &arch::kGlm4}) {
+    const auto read = [&](const std::vector<uint32_t>& sections) {
+      return read_as(*row, [&](GgufWriter& w) {
+        w.set_array("llama.rope.dimension_sections", sections);
+      });
+    };
+    const auto h = read({4, 2, 2, 0});
+    ASSERT_TRUE(h.ok()) << h.status().message();
+    EXPECT_EQ(h.value().layers[0].rope.kind, engine::RopeKind::kHalves);
+    EXPECT_EQ(read({4, 2, 2, 1}).status().code(), Code::kUnsupported);
+    EXPECT_EQ(read({4, 0, 2, 0}).status().code(), Code::kUnsupported);
+  }
+}
+
 TEST(HParams, OfExperts) {
   auto h = read_as(arch::kQwen2Moe, experts(60, 4));
   ASSERT_TRUE(h.ok()) << h.status().message();

@@ -37,6 +37,16 @@ TEST(EndTexts, KnownTextsOfControlTokens) {
   EXPECT_EQ(end_tokens_of(spec), (Ids{256, 258, 259}));
 }
 
+TEST(EndTexts, OfGemma4) {
+  VocabSpec spec = test::bpe_vocab({});
+  spec.eos = add_token(&spec, "<eos>", TokenType::kControl);
+  add_token(&spec, "<|turn>", TokenType::kControl);
+  add_token(&spec, "<turn|>", TokenType::kControl);
+  add_token(&spec, "<|tool_response>", TokenType::kUserDefined);
+  add_token(&spec, "</s>", TokenType::kNormal);
+  EXPECT_EQ(end_tokens_of(spec), (Ids{256, 258, 259}));
+}
+
 TEST(EndTexts, MarkersAreControlTokensWhateverTheFileSays) {
   VocabSpec spec = test::bpe_vocab({});
   add_token(&spec, "<|im_start|>", TokenType::kUserDefined);

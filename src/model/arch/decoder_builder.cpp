@@ -175,7 +175,7 @@ DecoderBuilder::Inputs DecoderBuilder::inputs(graph::ValueId x, Bias bias, Atten
     }
     return {linear(x, "attn_q", q_rows(), graph::SiteKind::kQ, bias), {}, {}};
   }
-  if (keys_as_values && !has("attn_v")) {
+  if (keys_as_values && !has("attn_v") && !has("attn_qkv")) {
     const graph::ValueId q = linear(x, "attn_q", q_rows(), graph::SiteKind::kQ, bias);
     const graph::ValueId k = linear(x, "attn_k", k_rows(), graph::SiteKind::kK, bias);
     return {q, k, k};

@@ -22,8 +22,9 @@ Result<VocabKind> read_kind(const Metadata& metadata) {
   GEN_ASSIGN(const std::string model, metadata.get_string("tokenizer.ggml.model"));
   if (model == "llama") return VocabKind::kSentencePiece;
   if (model == "gpt2") return VocabKind::kByteBpe;
+  if (model == "gemma4") return VocabKind::kTextBpe;
   return error(Code::kUnsupported,
-               "metadata 'tokenizer.ggml.model': '%.*s' is not supported (llama and gpt2 are)",
+               "metadata 'tokenizer.ggml.model': '%.*s' is not supported (llama, gpt2 and gemma4 are)",
                is_clean_name(model) ? shown_length(model) : 0, model.data());
 }
 
@@ -149,6 +150,8 @@ Status read_flags(const Metadata& metadata, VocabSpec* spec) {
   for (const Row& row : rows) {
     GEN_ASSIGN(*row.flag, metadata.get_bool(row.key, *row.flag));
   }
+  // Many files of Gemma 4 say that it does not begin with BOS, without which it writes nonsense.
+  if (spec->kind == VocabKind::kTextBpe) spec->add_bos = true;
   return {};
 }
 
@@ -158,8 +161,10 @@ Result<VocabSpec> read_vocab(const Metadata& metadata) {
   VocabSpec spec;
   GEN_ASSIGN(spec.kind, read_kind(metadata));
   GEN_TRY(read_tokens(metadata, &spec));
-  if (spec.kind == VocabKind::kByteBpe) {
+  if (spec.kind != VocabKind::kSentencePiece) {
     GEN_TRY(copy_strings(metadata, "tokenizer.ggml.merges", &spec.merges));
+  }
+  if (spec.kind == VocabKind::kByteBpe) {
     constexpr const char* kPre = "tokenizer.ggml.pre";
     GEN_ASSIGN(spec.pre, metadata.get_string(kPre, spec.pre));
     if (!metadata.has(kPre)) {

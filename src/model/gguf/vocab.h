@@ -10,7 +10,7 @@
 namespace gen::gguf {
 
 /// Errors: kFormat naming the key that is missing, of a wrong type or of a length that differs from
-/// the tokens'; kUnsupported naming a tokenizer.ggml.model other than "llama" and "gpt2".
+/// the tokens'; kUnsupported naming a tokenizer.ggml.model other than "llama", "gpt2" and "gemma4".
 Result<tokenizer::VocabSpec> read_vocab(const Metadata& metadata);
 
 }  // namespace gen::gguf
