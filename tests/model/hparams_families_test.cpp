@@ -191,9 +191,8 @@ TEST(HParams, OfMuseGlimmer) {
 TEST(HParams, OfRopeSections) {
   for (const arch::Architecture* row : {&arch::kQwen2Vl, &arch::kQwen3Vl, &arch::kGlm4}) {
     const auto read = [&](const std::vector<uint32_t>& sections) {
-      return read_as(*row, [&](GgufWriter& w) {
-        w.set_array("llama.rope.dimension_sections", sections);
-      });
+      return read_as(
+          *row, [&](GgufWriter& w) { w.set_array("llama.rope.dimension_sections", sections); });
     };
     const auto h = read({4, 2, 2, 0});
     ASSERT_TRUE(h.ok()) << h.status().message();

@@ -23,9 +23,10 @@ Result<VocabKind> read_kind(const Metadata& metadata) {
   if (model == "llama") return VocabKind::kSentencePiece;
   if (model == "gpt2") return VocabKind::kByteBpe;
   if (model == "gemma4") return VocabKind::kTextBpe;
-  return error(Code::kUnsupported,
-               "metadata 'tokenizer.ggml.model': '%.*s' is not supported (llama, gpt2 and gemma4 are)",
-               is_clean_name(model) ? shown_length(model) : 0, model.data());
+  return error(
+      Code::kUnsupported,
+      "metadata 'tokenizer.ggml.model': '%.*s' is not supported (llama, gpt2 and gemma4 are)",
+      is_clean_name(model) ? shown_length(model) : 0, model.data());
 }
 
 Status check_length(const char* key, size_t length, size_t tokens) noexcept {
