@@ -199,6 +199,7 @@ struct RopeAppendArgs {
   EnginePtr<const float> q_norm;  // [K] or null: RMS norm of each head before rotation
   EnginePtr<const float> k_norm;  // [K] or null
   float norm_eps = 0.0F;
+  bool norm_last = false;  // norms come after rotation
   RopeKind rope = RopeKind::kNone;
   int32_t rope_dims = 0;
   ConstMatrixView cs;  // [T, rope_dims], see RopeAnglesArgs

@@ -135,6 +135,7 @@ engine::RopeAppendArgs Binder::rope_append(const Instruction& instruction,
   args.q_norm = vector(instruction.vector);
   args.k_norm = vector(instruction.vector2);
   args.norm_eps = instruction.factor;
+  args.norm_last = spec.norm_last;
   if (spec.rope >= 0) {
     args.rope = plan_.tables_[to_size(spec.rope)].kind;
     args.rope_dims = plan_.tables_[to_size(spec.rope)].n_dims;

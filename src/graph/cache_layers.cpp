@@ -14,7 +14,8 @@ cache::LayerShape cache_layer(const AttentionSpec& spec, const engine::RopeTable
   if (table != nullptr) {
     shape.rope = table->kind;
     shape.rope_dims = table->n_dims;
-    shape.rope_table = table;
+    // Keys whose norm came after rotation cannot be rotated further.
+    shape.rope_table = spec.norm_last ? nullptr : table;
   }
   return shape;
 }

@@ -51,8 +51,9 @@ struct AttentionSpec {
   int32_t chunk = 0;   // positions p with p / chunk as the row's are visible; 0 means all
   float scale = 1.0F;
   float soft_cap = 0.0F;
-  bool causal = true;   // false: rows also see those after them in the step
-  bool v_in_k = false;  // values are the first v_dim elements of keys and are not kept
+  bool norm_last = false;  // norms of q's and k's heads come after rotation
+  bool causal = true;      // false: rows also see those after them in the step
+  bool v_in_k = false;     // values are the first v_dim elements of keys and are not kept
   CacheUse use = CacheUse::kOwn;
   int32_t shared = -1;  // kShared: the block whose cache layer it is
 };

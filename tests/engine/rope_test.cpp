@@ -108,6 +108,7 @@ struct AppendCase {
   RopeKind kind = RopeKind::kHalves;
   int32_t rope_dims = 16;
   bool norms = false;
+  bool norm_last = false;
   KvFormat format = KvFormat::kF32;
   int32_t block_size = 0;
   int32_t first_entry = 3;
@@ -184,6 +185,7 @@ struct AppendCase {
         args.q_norm = weights_q.data();
         args.k_norm = weights_k.data();
         args.norm_eps = 1e-6F;
+        args.norm_last = norm_last;
       }
       args.rope = kind;
       args.rope_dims = kind == RopeKind::kNone ? 0 : rope_dims;
@@ -208,10 +210,12 @@ struct AppendCase {
           head.push_back(in[static_cast<size_t>((t * n_heads + h) * k_dim + d)]);
           squares += head.back() * head.back();
         }
-        if (norms) {
-          const double factor = 1.0 / std::sqrt(squares / k_dim + 1e-6F);
+        // Rotation keeps the sum of squares.
+        const double factor = 1.0 / std::sqrt(squares / k_dim + 1e-6F);
+        const auto normalise = [&] {
           for (size_t d = 0; d < head.size(); ++d) head[d] *= factor * norm[d];
-        }
+        };
+        if (norms && !norm_last) normalise();
         const int32_t pairs = kind == RopeKind::kNone ? 0 : rope_dims / 2;
         for (int32_t i = 0; i < pairs; ++i) {
           const bool adjacent = kind == RopeKind::kAdjacent;
@@ -223,6 +227,7 @@ struct AppendCase {
           y = x * std::sin(angle) + y * std::cos(angle);
           x = turned;
         }
+        if (norms && norm_last) normalise();
         out.insert(out.end(), head.begin(), head.end());
       }
     }
@@ -242,12 +247,13 @@ INSTANTIATE_TEST_SUITE_P(Levels, RopeAppendTest, ::testing::ValuesIn(levels_here
 TEST_P(RopeAppendTest, RotatesAndStores) {
   for (RopeKind kind : {RopeKind::kNone, RopeKind::kAdjacent, RopeKind::kHalves}) {
     for (int32_t rope_dims : {2, 16, 20}) {
-      for (bool norms : {false, true}) {
+      for (const int norms : {0, 1, 2}) {
         for (KvFormat format : {KvFormat::kF32, KvFormat::kF16}) {
           AppendCase c;
           c.kind = kind;
           c.rope_dims = rope_dims;
-          c.norms = norms;
+          c.norms = norms > 0;
+          c.norm_last = norms == 2;
           c.format = format;
           c.run(GetParam(), 1, c.rows);
           // Values up to 5 after a norm: a handful of float roundings, and half's own.

@@ -97,10 +97,11 @@ std::vector<Spec> specs() {
   out.push_back(variant);
   // What sets these families apart is beside the products.
   for (const char* arch :
-       {"gemma2",     "granite",  "olmo2",        "glm4",     "phi3",     "smollm3",   "arcee",
-        "gemma",      "gemma3",   "exaone4",      "ernie4_5", "seed_oss", "command-r", "cohere2",
-        "starcoder2", "nemotron", "stablelm",     "apertus",  "phi2",     "gptneox",   "olmo",
-        "qwen2vl",    "qwen3vl",  "muse-glimmer", "minicpm",  "mistral3", "gemma4"}) {
+       {"gemma2",    "granite",  "olmo2",      "glm4",         "phi3",     "smollm3",
+        "arcee",     "gemma",    "gemma3",     "exaone4",      "ernie4_5", "seed_oss",
+        "command-r", "cohere2",  "starcoder2", "nemotron",     "stablelm", "apertus",
+        "phi2",      "gptneox",  "olmo",       "qwen2vl",      "qwen3vl",  "muse-glimmer",
+        "minicpm",   "mistral3", "gemma4",     "hunyuan-dense"}) {
     Spec spec;
     spec.arch = arch;
     spec.layers = 4;
@@ -406,7 +407,7 @@ class ModelWriter {
       own_norms(prefix + "attn_q_norm.weight", kHeads);
       own_norms(prefix + "attn_k_norm.weight", kKvHeads);
     }
-    if (style_.head_norms == HeadNorms::kEachHead || style_.head_norms == HeadNorms::kAllHeads) {
+    if (style_.head_norms != HeadNorms::kNone && style_.head_norms != HeadNorms::kOwnOfEach) {
       const bool all = style_.head_norms == HeadNorms::kAllHeads;
       // Without a divisor of the scores, queries and keys are smaller.
       const double mean = style_.undivided_scores ? 0.45 : 1.2;

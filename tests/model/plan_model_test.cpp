@@ -103,10 +103,11 @@ std::vector<ValueCase> value_cases() {
   uneven.layer_feed_forward = {64, 128};
   cases.push_back({"uneven_layers", uneven, kFloat});
   for (const char* family :
-       {"gemma2",     "granite",  "olmo2",        "glm4",     "phi3",     "smollm3",   "arcee",
-        "gemma",      "gemma3",   "exaone4",      "ernie4_5", "seed_oss", "command-r", "cohere2",
-        "starcoder2", "nemotron", "stablelm",     "apertus",  "phi2",     "gptneox",   "olmo",
-        "qwen2vl",    "qwen3vl",  "muse-glimmer", "minicpm",  "mistral3", "gemma4"}) {
+       {"gemma2",    "granite",  "olmo2",      "glm4",         "phi3",     "smollm3",
+        "arcee",     "gemma",    "gemma3",     "exaone4",      "ernie4_5", "seed_oss",
+        "command-r", "cohere2",  "starcoder2", "nemotron",     "stablelm", "apertus",
+        "phi2",      "gptneox",  "olmo",       "qwen2vl",      "qwen3vl",  "muse-glimmer",
+        "minicpm",   "mistral3", "gemma4",     "hunyuan-dense"}) {
     TinyModelSpec plain = spec_of(family);
     plain.layers = 5;
     cases.push_back({family, plain, kFloat});

@@ -243,16 +243,24 @@ class ReferenceEngine final : public engine::Engine {
         const int64_t t = rows.first_row + i;
         for (int32_t h = 0; h < args.n_heads; ++h) {
           float* q = at(args.q.data) + t * args.q.stride + int64_t{h} * args.k_dim;
-          if (args.q_norm) normalise(q, args.k_dim, at(args.q_norm), args.norm_eps);
+          if (args.q_norm && !args.norm_last) {
+            normalise(q, args.k_dim, at(args.q_norm), args.norm_eps);
+          }
           rotate(q, args, t);
+          if (args.q_norm && args.norm_last) {
+            normalise(q, args.k_dim, at(args.q_norm), args.norm_eps);
+          }
         }
         for (int32_t g = 0; args.k.data && g < args.n_kv_heads; ++g) {
           const float* k = at(args.k.data) + t * args.k.stride + int64_t{g} * args.k_dim;
           std::vector<float> head(k, k + args.k_dim);
-          if (args.k_norm) {
+          if (args.k_norm && !args.norm_last) {
             normalise(head.data(), args.k_dim, at(args.k_norm), args.norm_eps);
           }
           rotate(head.data(), args, t);
+          if (args.k_norm && args.norm_last) {
+            normalise(head.data(), args.k_dim, at(args.k_norm), args.norm_eps);
+          }
           const float* v = at(args.v.data) + t * args.v.stride + int64_t{g} * args.v_dim;
           put(rows.view.k, rows.first_entry + i, g, head.data());
           put(rows.view.v, rows.first_entry + i, g, v);

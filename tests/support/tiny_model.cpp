@@ -221,7 +221,7 @@ void TinyModel::block(int32_t i) {
     matrix(in_layer(i, "attn_q_norm.weight"), spec.heads, spec.head_dim, DType::kF32);
     matrix(in_layer(i, "attn_k_norm.weight"), kv_heads(i), spec.head_dim, DType::kF32);
   }
-  if (style_.head_norms == HeadNorms::kEachHead || style_.head_norms == HeadNorms::kAllHeads) {
+  if (style_.head_norms != HeadNorms::kNone && style_.head_norms != HeadNorms::kOwnOfEach) {
     const bool all = style_.head_norms == HeadNorms::kAllHeads;
     vector(in_layer(i, "attn_q_norm.weight"), all ? q : head_dim(i), 1.0F);
     vector(in_layer(i, "attn_k_norm.weight"), all ? kv : head_dim(i), 1.0F);

@@ -238,6 +238,7 @@ void TinyModel::turn_heads(int32_t index, const char* norm_name, int32_t positio
       for (size_t i = 0; i < dim; ++i) head[i] *= (*own)[first + i];
     }
     rotate(head.data(), index, position);
+    if (style_.head_norms == HeadNorms::kRotated) head = norm(in_layer(index, norm_name), head);
     std::copy(head.begin(), head.end(), heads->begin() + static_cast<std::ptrdiff_t>(first));
   }
 }

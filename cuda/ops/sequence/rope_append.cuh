@@ -22,6 +22,7 @@ struct AppendView {
   const float* q_norm;
   const float* k_norm;
   float eps;
+  bool norm_last;
   engine::RopeKind rope;
   int32_t rope_dims;
   ConstRowsView cs;
@@ -56,6 +57,7 @@ inline AppendView append_view(const engine::RopeAppendArgs& args) noexcept {
           pointer(args.q_norm),
           pointer(args.k_norm),
           args.norm_eps,
+          args.norm_last,
           args.rope,
           args.rope_dims,
           view(args.cs),
@@ -118,7 +120,7 @@ GEN_DEVICE void prepare_head(const AppendView& of, const LoadedHead& loaded, con
   }
   for (int32_t d = lane + 128; d < n; d += 32) head[d] = from[d];
   sync_warp();
-  if (norm != nullptr) {
+  const auto normalise = [&] {
     float squares = 0.0F;
     if (lane < 16) {
       for (int32_t d = lane; d < n; d += 16) {
@@ -131,7 +133,8 @@ GEN_DEVICE void prepare_head(const AppendView& of, const LoadedHead& loaded, con
     sync_warp();  // all have read what changes now
     for (int32_t d = lane; d < n; d += 32) head[d] = head[d] * factor * norm[d];
     sync_warp();
-  }
+  };
+  if (norm != nullptr && !of.norm_last) normalise();
   if (of.rope != engine::RopeKind::kNone) {
     const int32_t pairs = of.rope_dims / 2;
     const bool adjacent = of.rope == engine::RopeKind::kAdjacent;
@@ -150,6 +153,7 @@ GEN_DEVICE void prepare_head(const AppendView& of, const LoadedHead& loaded, con
     for (int32_t i = lane + 64; i < pairs; i += 32) turn(i, cs[2 * i], cs[2 * i + 1]);
     sync_warp();
   }
+  if (norm != nullptr && of.norm_last) normalise();
   if (of.layer.key_form == engine::KeyForm::kHadamard) hadamard(head, n);
 }
 

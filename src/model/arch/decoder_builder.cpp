@@ -228,7 +228,7 @@ graph::ValueId DecoderBuilder::attend(graph::ValueId q, graph::ValueId k, graph:
                                       HeadNorms norms) {
   std::vector<float> q_norm;
   std::vector<float> k_norm;
-  if (norms == HeadNorms::kEachHead) {
+  if (norms == HeadNorms::kEachHead || norms == HeadNorms::kRotated) {
     q_norm = weights_.vector(name("attn_q_norm", ".weight"), spec().k_dim);
     if (k.valid()) k_norm = weights_.vector(name("attn_k_norm", ".weight"), spec().k_dim);
   }
@@ -242,6 +242,7 @@ graph::ValueId DecoderBuilder::attend(graph::ValueId q, graph::ValueId k, graph:
   }
   graph::AttentionSpec attention = spec();
   attention.rope = rope_table();
+  attention.norm_last = norms == HeadNorms::kRotated;
   if (layer().query_temperature > 0.0F)
     q = graph_.position_scale(q, query_factors(), layer().temperature_every);
   q = graph_.rope_append(q, k, v, layer_, attention, q_norm, k_norm, h_.norm_eps);

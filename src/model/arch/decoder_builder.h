@@ -33,10 +33,11 @@ enum class AttentionGate : uint8_t {
   kInQ,  // behind each head's rows of attn_q come as many of its gate
 };
 
-/// Norms of q and k before they are rotated, with the tensors attn_q_norm and attn_k_norm.
+/// Norms of q and k, before they are rotated where nothing else is said, with the tensors attn_q_norm and attn_k_norm.
 enum class HeadNorms : uint8_t {
   kNone,
   kEachHead,   // RMS norms of each head, with a tensor of its width
+  kRotated,    // the same after the rotation
   kAllHeads,   // of all heads together
   kOwnOfEach,  // layer norms of each head, with a row of a matrix for each; where the file has it
 };

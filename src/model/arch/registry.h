@@ -63,6 +63,7 @@ extern const Architecture kMuseGlimmer;
 extern const Architecture kMiniCpm;
 extern const Architecture kMistral3;
 extern const Architecture kGemma4;
+extern const Architecture kHunyuanDense;
 extern const Architecture kQwen3Moe;
 extern const Architecture kQwen2Moe;
 extern const Architecture kOlmoe;

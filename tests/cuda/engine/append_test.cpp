@@ -43,6 +43,7 @@ TEST(CudaRopeAppend, EveryFormatByteForByte) {
       AppendOptions options;
       options.n_heads = 2 * kv_heads;
       options.norms = k_dim != 20;
+      options.norm_last = k_dim != 33;
       options.rope = k_dim == 33 ? RopeKind::kHalves : RopeKind::kAdjacent;
       options.rope_dims = k_dim == 20 ? 20 : 8;
       expect_same([&](OpBench& bench) { return append(bench, shape, options); });

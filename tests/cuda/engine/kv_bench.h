@@ -121,6 +121,7 @@ struct AppendOptions {
   engine::RopeKind rope = engine::RopeKind::kAdjacent;
   int32_t rope_dims = 8;
   bool norms = true;
+  bool norm_last = false;
   float scale = 2.0F;
   uint32_t seed = 1;
   bool store = true;
@@ -150,6 +151,7 @@ inline std::vector<float> append_rows(OpBench& bench, const KvShape& shape,
   args.n_kv_heads = shape.kv_heads;
   args.k_dim = shape.k_dim;
   args.v_dim = shape.v_dim;
+  args.norm_last = options.norm_last;
   if (options.norms) {
     args.q_norm = bench.put(random_row(static_cast<size_t>(shape.k_dim), 4));
     args.k_norm = bench.put(random_row(static_cast<size_t>(shape.k_dim), 5));

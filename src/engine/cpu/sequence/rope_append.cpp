@@ -81,34 +81,39 @@ void check(const AppendArgs& args) {
   GEN_ASSERT(args.rope_dims % 2 == 0 && args.rope_dims <= args.k_dim);
 }
 
+/// to[...] = a head, normalised and rotated. `to` may be `from`, and norm may be null.
+void prepare_head(const CpuContext& context, const AppendArgs& args, const float* norm,
+                  const float* cs, const float* from, float* to) {
+  const auto normalise = context.kernels.rms_norm->row;
+  if (norm != nullptr && !args.norm_last) {
+    normalise(from, norm, args.norm_eps, to, args.k_dim);
+    from = to;
+  }
+  rotate_head(args.rope, args.rope_dims, cs, from, to, args.k_dim);
+  if (norm != nullptr && args.norm_last) normalise(to, norm, args.norm_eps, to, args.k_dim);
+}
+
 /// One row of the batch: all its heads.
 void append_row(const CpuContext& context, const AppendArgs& args, const SequenceRows& sequence,
                 int32_t index, float* keys, uint16_t* halves) {
   const int64_t row = sequence.first_row + index;
   const int64_t entry = int64_t{sequence.first_entry} + index;
-  const int32_t dims = args.rope_dims;
-  const float* cs =
-      args.rope != RopeKind::kNone && dims > 0 ? args.cs.data + row * args.cs.stride : nullptr;
-  const auto norm = context.kernels.rms_norm->row;
+  const float* cs = args.rope != RopeKind::kNone && args.rope_dims > 0
+                        ? args.cs.data + row * args.cs.stride
+                        : nullptr;
   const ElementwiseKernels& elementwise = *context.kernels.elementwise;
 
   const bool turned = sequence.view.key_form == KeyForm::kHadamard;
   float* q = args.q.data + row * args.q.stride;
   for (int32_t h = 0; h < args.n_heads; ++h, q += args.k_dim) {
-    if (args.q_norm != nullptr) norm(q, args.q_norm, args.norm_eps, q, args.k_dim);
-    rotate_head(args.rope, dims, cs, q, q, args.k_dim);
+    prepare_head(context, args, args.q_norm, cs, q, q);
     if (turned) kv_hadamard(q, args.k_dim);
   }
   if (args.k.data == nullptr) return;
   const float* k = args.k.data + row * args.k.stride;
   for (int32_t g = 0; g < args.n_kv_heads; ++g, k += args.k_dim) {
     float* head = keys + int64_t{g} * args.k_dim;
-    const float* from = k;
-    if (args.k_norm != nullptr) {
-      norm(k, args.k_norm, args.norm_eps, head, args.k_dim);
-      from = head;
-    }
-    rotate_head(args.rope, dims, cs, from, head, args.k_dim);
+    prepare_head(context, args, args.k_norm, cs, k, head);
     if (turned) kv_hadamard(head, args.k_dim);
   }
   store_row(elementwise, keys, args.n_kv_heads, sequence.view.k, entry, halves);
@@ -130,6 +135,7 @@ Status run(CpuContext& context, const RopeAppendArgs& args) {
   own.q_norm = context.at(args.q_norm);
   own.k_norm = context.at(args.k_norm);
   own.norm_eps = args.norm_eps;
+  own.norm_last = args.norm_last;
   own.rope = args.rope;
   own.rope_dims = args.rope_dims;
   own.cs = context.at(args.cs);

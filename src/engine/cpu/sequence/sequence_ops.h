@@ -21,6 +21,7 @@ struct AppendArgs {
   const float* q_norm = nullptr;
   const float* k_norm = nullptr;
   float norm_eps = 0.0F;
+  bool norm_last = false;
   RopeKind rope = RopeKind::kNone;
   int32_t rope_dims = 0;
   ConstRows cs;
