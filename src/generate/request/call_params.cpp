@@ -77,7 +77,7 @@ constexpr ParamRow kRows[] = {
 };
 static_assert(kDefaultMaxNewTokens == 256, "the help of max_new_tokens");
 
-// Every number of a call has a row.
+// Every number of a call has a row in the table.
 const ParamRow& row_of(const ParamRow::Field& field) noexcept {
   size_t i = 0;
   while (kRows[i].field != field) ++i;
