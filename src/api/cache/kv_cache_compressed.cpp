@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compressed caches of kv_cache.h, whose entries may be means of positions.
+// Compressed caches of kv_cache.h, whose entries may be means of several positions.
 #include <memory>
 #include <utility>
 
@@ -56,7 +56,7 @@ gen_status kv_cache_compressed_new(int32_t layers, int32_t heads, int32_t dim, i
       return gen::error(Code::kInvalidArgument, "%d heads of %d elements: hints are 0 and up",
                         heads, dim);
     }
-    // An empty store is cheap, and checks the rest.
+    // Making an empty store is cheap and checks the other arguments.
     GEN_TRY(CompressedStore::create(layers, chunk_size, gen::system_allocator()).status());
     const CacheLabel label = {gen::cache::kCompressedTraits, layers, INT32_MAX};
     *out = gen::api::handle_of(std::make_shared<CompressedCache>(label, chunk_size)).release();

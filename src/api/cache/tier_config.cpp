@@ -118,8 +118,8 @@ const OptionRow<Config> kRows[] = {
     kPrefetch,
 };
 
-// Chunk and thresholds are not among them: a configuration for both uses has them, and sessions,
-// which lose nothing and move what is oldest, are no worse without.
+// Chunk and thresholds are missing here on purpose: a configuration for both uses may set them.
+// Sessions ignore them safely, because they lose nothing and move the oldest entries.
 constexpr std::string_view kOfStores[] = {"store_id", "warm_form"};
 constexpr std::string_view kOfSessions[] = {"hot_memory", "hot_blocks", "block_size",
                                             "prefetch_layers"};

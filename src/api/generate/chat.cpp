@@ -19,7 +19,7 @@ using gen::chat::Conversation;
 using gen::generate::ChatSession;
 using gen::tokenizer::Tokenizer;
 
-/// Has `change` change the conversation while nobody else uses it.
+/// Runs `change` on the conversation while no other call uses it.
 template <typename F>
 gen_status edit(gen_chat* chat, gen_error* error, F change) {
   return guard(error, [&]() -> Status {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gen_options of generator.h in the C API: how to generate. What it leads to is generator.cpp's.
+// gen_options of generator.h in the C API. generator.cpp uses them.
 #include <generate/generator.h>
 
 #include <algorithm>
@@ -87,7 +87,7 @@ Status set_paged_kv(gen_options& options, int64_t max_memory_mb, int64_t block_s
   return {};
 }
 
-/// "512" or "512,32".
+/// Parses "512" or "512,32".
 Status paged_kv_from_text(gen_options& options, const char* text) {
   const std::string_view all = text;
   const size_t comma = all.find(',');
@@ -99,7 +99,7 @@ Status paged_kv_from_text(gen_options& options, const char* text) {
   return set_paged_kv(options, mib, block_size);
 }
 
-/// "512" or "folder,512"; empty or "0" for none. A folder may hold commas.
+/// Parses "512" or "folder,512"; empty or "0" for none. The folder name may contain commas.
 Status tiered_kv_from_text(gen_options& options, const char* text) {
   const std::string_view all = text;
   if (all.empty() || all == "0") {
@@ -133,7 +133,7 @@ Status set_context_policy(gen_options& options, std::string_view name, int64_t k
   return {};
 }
 
-/// "stop", "shift" or "shift,4".
+/// Parses "stop", "shift" or "shift,4".
 Status context_policy_from_text(gen_options& options, const char* text) {
   const std::string_view all = text;
   const size_t comma = all.find(',');
@@ -215,7 +215,7 @@ std::string draft_policy_text(const gen_options& options) {
   return text.append(",").append(gen::api::number_text(policy.fall_back));
 }
 
-/// "3" or "3,8": one or two whole numbers, of which the second is 0 if it is not there.
+/// Parses "3" or "3,8"; a missing second number is 0.
 template <Status (*kSet)(gen_options&, int64_t, int64_t)>
 Status pair_from_text(gen_options& options, const char* text) {
   const std::string_view all = text;

@@ -58,7 +58,7 @@ Status set_gpu_layers_text(O& o, const char* value) {
   if (std::strcmp(value, "all") == 0) return set_gpu_layers(o, GEN_GPU_LAYERS_ALL);
   if (std::strcmp(value, "auto") == 0) return set_gpu_layers(o, GEN_GPU_LAYERS_AUTO);
   auto layers = gen::api::parse_int(value);
-  // -1 and -2 stand for all and auto; the message for "-3" does not name these numbers.
+  // -1 and -2 mean all and auto; the error message does not mention these numbers.
   if (!layers.ok() || *layers < GEN_GPU_LAYERS_AUTO) {
     return gen::error(Code::kInvalidArgument, "\"%.60s\" is not all, auto or a whole number from 0",
                       value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of grammars in the C API, see grammar_options.h.
+// Options of grammars in the C API, see grammar_options.h.
 #include "api/text/grammar_options.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ using Options = gen_grammar_options;
 
 constexpr std::string_view kOrders[] = {"style", "any", "definition"};  // by Options::Order
 
-/// One of two words; `*second` tells which.
+/// Parses one of two words; `*second` tells which.
 Status choose(const char* text, std::string_view one, std::string_view two, bool* second) {
   if (text != one && text != two) {
     return gen::error(Code::kInvalidArgument, "%.40s is neither %.*s nor %.*s", text,
@@ -200,7 +200,7 @@ grammar::SchemaOptions schema_options_of(const gen_grammar_options* options) {
   grammar::SchemaOptions made = options->schemas;
   made.style = json_style_of(options);
   made.automata.states = static_cast<size_t>(options->max_states);
-  // It is asked during the call that makes a grammar, and the options are not free before it ends.
+  // It is called while a grammar is made; the options are not freed before that call ends.
   if (!options->documents.empty()) {
     made.resolver = [documents = &options->documents](const std::string& uri) {
       const auto found = documents->find(uri);
