@@ -32,7 +32,7 @@ inline Status host_outcome(gen_status given, gen_error& said, const char* whose,
   said.message[sizeof said.message - 1] = '\0';
   const char* const colon = said.message[0] != '\0' ? ": " : "";
   if (given > GEN_OK || given < GEN_ERROR_INTERNAL) {
-    return error(Code::kModel, "%s%s gave %d, which is no status%s%s", whose, function, given,
+    return error(Code::kModel, "%s%s gave %d, which is not a status%s%s", whose, function, given,
                  colon, said.message);
   }
   const Code code{given};

@@ -53,8 +53,8 @@ gen_status kv_cache_compressed_new(int32_t layers, int32_t heads, int32_t dim, i
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(out, "out"));
     if (heads < 0 || dim < 0) {
-      return gen::error(Code::kInvalidArgument, "%d heads of %d elements: hints are 0 and up",
-                        heads, dim);
+      return gen::error(Code::kInvalidArgument,
+                        "%d heads of %d elements: hints must not be negative", heads, dim);
     }
     // Making an empty store is cheap and checks the other arguments.
     GEN_TRY(CompressedStore::create(layers, chunk_size, gen::system_allocator()).status());

@@ -256,7 +256,8 @@ gen_status gen_forward_attention(const gen_forward_batch* batch, int32_t layer, 
     GEN_TRY(not_null(v, "v"));
     GEN_TRY(not_null(out, "out"));
     if (!std::isfinite(scale)) {
-      return gen::error(Code::kInvalidArgument, "a scale of %g", static_cast<double>(scale));
+      return gen::error(Code::kInvalidArgument, "scale %g is not finite",
+                        static_cast<double>(scale));
     }
     if (batch->call->attention == nullptr) {
       return {Code::kUnsupported, "the model has no layers that keep keys and values: kv_layers"};

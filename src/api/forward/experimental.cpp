@@ -130,7 +130,7 @@ gen_status gen_profile_get(const gen_profile* profile, size_t index, const char*
     GEN_TRY(readable(*profile));
     const auto entries = profile->impl.entries();
     if (index >= entries.size()) {
-      return gen::error(Code::kOutOfRange, "instruction %zu of %zu", index, entries.size());
+      return gen::error(Code::kOutOfRange, "instruction %zu: there are %zu", index, entries.size());
     }
     const gen::graph::ProfileEntry& entry = entries[index];
     const std::pair<const char*, double> figures[] = {{"seconds", entry.seconds},

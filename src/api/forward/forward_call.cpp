@@ -26,7 +26,7 @@ class HeldCaches {
       held_.emplace_back(handle);
       GEN_TRY(held_.back().entered("a cache"));
       if (handle->body->read_only() != nullptr) {
-        return {Code::kState, "a session's cache is for reading only"};
+        return {Code::kState, "a session's cache is read-only"};
       }
       GEN_ASSIGN(cache::CacheTrial cache, open_trial(*handle, model));
       by_.push_back(shaped_by(*handle, model));

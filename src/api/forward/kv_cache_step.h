@@ -45,7 +45,7 @@ class StepCache final : public OneSequence {
     OneSequence::lend(&form_);
   }
   [[nodiscard]] const char* read_only() const noexcept override {
-    return "a cache within a step is for reading only";
+    return "a cache within a step is read-only";
   }
   [[nodiscard]] bool has_means() const noexcept override {
     return form_.model_cache()->traits().has_means;

@@ -34,7 +34,7 @@ class SessionCache final : public OneSequence {
     lend(&form_);
   }
   [[nodiscard]] const char* read_only() const noexcept override {
-    return "a session's cache is for reading only";
+    return "a session's cache is read-only";
   }
   [[nodiscard]] bool has_means() const noexcept override {
     return form_.model_cache()->traits().has_means;

@@ -103,14 +103,14 @@ const OptionRow<S> kLists[] = {
                      return s.params.stops.add_token(token);
                    },
                    joined_tokens, "int"},
-     "a token that ends a generation; each one is added"},
+     "a token that ends the generation; may be repeated"},
     {"stop_string",
      TextOption<S>{
          [] {
            return "UTF-8, at most " + std::to_string(gen::generate::kMaxStopStringBytes) + " bytes";
          },
          [](S& s, const char* text) -> Status { return s.params.stops.add_string(text); }, joined},
-     "a text that ends a generation and is left out; each one is added"},
+     "a text that ends the generation and is left out; may be repeated"},
     {"dry_breaker",
      TextOption<S>{[] {
                      return "UTF-8, at most " + std::to_string(gen::generate::kMaxDryBreakerBytes) +
@@ -118,8 +118,8 @@ const OptionRow<S> kLists[] = {
                    },
                    [](S& s, const char* text) -> Status { return s.params.add_dry_breaker(text); },
                    joined_breakers},
-     "a text over which DRY sees no repetition; the first one takes the place of the default ones, "
-     "an empty one leaves none"},
+     "a text at which DRY stops matching; the first one replaces the defaults, an empty one "
+     "removes them"},
 };
 
 Status set_by_key(S& s, std::string_view key, const char* text) {

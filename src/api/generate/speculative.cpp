@@ -286,7 +286,7 @@ gen_status gen_draft_verify(gen_draft* draft, const int32_t* tokens, size_t coun
     GEN_TRY(not_null(accepted, "accepted"));
     GEN_TRY(not_null(correction, "correction"));
     if (n_guesses > static_cast<size_t>(kMaxDraftLength)) {
-      return gen::error(Code::kInvalidArgument, "%zu guesses, and %d is the most", n_guesses,
+      return gen::error(Code::kInvalidArgument, "%zu guesses exceed the limit of %d", n_guesses,
                         kMaxDraftLength);
     }
     GEN_ASSIGN(const auto used, draft->shared.enter("the draft"));
@@ -330,7 +330,8 @@ gen_status gen_draft_accept_tokens(const int32_t* tokens, size_t n_tokens, const
     GEN_TRY(not_null(target_probs, "target_probs"));
     if (vocab == 0) return gen::error(Code::kInvalidArgument, "vocab is 0: a row has no tokens");
     if (n_tokens >= SIZE_MAX / sizeof(float) / vocab) {
-      return gen::error(Code::kInvalidArgument, "%zu rows of %zu probabilities", n_tokens, vocab);
+      return gen::error(Code::kInvalidArgument, "%zu rows of %zu probabilities are too many",
+                        n_tokens, vocab);
     }
     if (capacity <= n_tokens) {
       *n = n_tokens + 1;

@@ -80,11 +80,11 @@ constexpr OptionRow<O> kThreads = {
     "CPU threads; 0: one per usable CPU"};
 constexpr OptionRow<O> kMaxSeqLen = {
     "max_seq_len", WholeOption<O>{[](O& o) -> int32_t& { return o.max_seq_len; }, 0, kAnyMost},
-    "longest context; 0 is the model's own, which is the most"};
+    "longest context; 0: the model's, which is the maximum"};
 
 const OptionRow<O> kRows[] = {
     {"backend", TextOption<O>{backend_names, set_backend, [](const O& o) { return o.backend; }},
-     "the engine that computes"},
+     "engine that runs the model"},
     kDevice,
     {"gpu_layers", TextOption<O>{gpu_layers_range, set_gpu_layers_text, gpu_layers_text},
      "last layers that run on the backend's device, the others on the CPU; auto: as many as it has "
@@ -93,12 +93,12 @@ const OptionRow<O> kRows[] = {
     {"mmap", SwitchOption<O>{[](O& o) -> bool& { return o.use_mmap; }},
      "maps the file instead of reading it"},
     {"mlock", SwitchOption<O>{[](O& o) -> bool& { return o.lock; }},
-     "keeps the weights on the host from being moved out of memory"},
+     "locks the weights on the host in memory"},
     {"repack", SwitchOption<O>{[](O& o) -> bool& { return o.repack; }},
-     "copies weights into the engine's own order, which is faster; 0 leaves them in the file"},
+     "copies weights into the engine's layout, which is faster; 0: used as they are in the file"},
     kMaxSeqLen,
     {"check_tensors", SwitchOption<O>{[](O& o) -> bool& { return o.check_tensors; }},
-     "looks for NaN and infinity in every weight, which reads all of the file"},
+     "checks every weight for NaN and infinity, which reads the whole file"},
 };
 
 template <typename F>

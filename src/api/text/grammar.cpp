@@ -92,11 +92,12 @@ Status refused(Matcher& matcher, std::string_view bytes, const char* why = "") {
     const Result<bool> taken = matcher.accept_bytes(bytes.substr(at, 1));
     if (!taken.ok() || !taken.value()) break;
   }
-  if (at == bytes.size()) return gen::error(Code::kGrammar, "%sthe bytes cannot come here", why);
+  if (at == bytes.size())
+    return gen::error(Code::kGrammar, "%sthe bytes are not allowed here", why);
   const auto byte = static_cast<unsigned char>(bytes[at]);
   char name[8];
   std::snprintf(name, sizeof name, byte >= 0x20 && byte < 0x7F ? "'%c'" : "0x%02X", byte);
-  return gen::error(Code::kGrammar, "%s%s cannot come here, byte %zu of %zu", why, name, at,
+  return gen::error(Code::kGrammar, "%s%s is not allowed here, byte %zu of %zu", why, name, at,
                     bytes.size());
 }
 
@@ -224,7 +225,7 @@ gen_status gen_grammar_matcher_accept_token(gen_grammar_matcher* matcher, int32_
   return guard(error, [&] {
     return with_matcher(matcher, [&](Matcher& impl) -> Status {
       GEN_ASSIGN(const bool taken, within_limits(impl.accept_token(token)));
-      return taken ? Status() : gen::error(Code::kGrammar, "token %d cannot come here", token);
+      return taken ? Status() : gen::error(Code::kGrammar, "token %d is not allowed here", token);
     });
   });
 }
