@@ -10,7 +10,7 @@
 namespace gen::cache {
 namespace {
 
-/// Room for `size` elements, taken as a growing vector does.
+/// Reserves memory for `size` elements with geometric growth.
 template <typename T>
 void make_room(std::vector<T>& vector, size_t size) {
   if (vector.capacity() < size) vector.reserve(std::max(size, 2 * vector.capacity()));
@@ -24,7 +24,7 @@ size_t common_beginning(BlockTree::Tokens a, BlockTree::Tokens b) noexcept {
 }  // namespace
 
 BlockTree::~BlockTree() {
-  // One by one: a path may be deeper than the stack.
+  // Iterative, because a path may be deeper than the stack.
   Node* node = &root_;
   while (node != nullptr) {
     if (!node->children_.empty()) {
