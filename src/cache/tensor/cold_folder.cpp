@@ -163,9 +163,9 @@ size_t ColdFolder::metadata_bytes() const noexcept {
   return sizeof(*this) + layers_.capacity() * sizeof(ColdLayer);
 }
 
-Result<std::unique_ptr<ColdFolder>> ColdFolder::create(const Place& place, int32_t num_layers) {
-  GEN_TRY(check_id(place.id));
-  std::unique_ptr<ColdFolder> made(new ColdFolder(place, num_layers));
+Result<std::unique_ptr<ColdFolder>> ColdFolder::create(const Options& options, int32_t num_layers) {
+  GEN_TRY(check_id(options.id));
+  std::unique_ptr<ColdFolder> made(new ColdFolder(options, num_layers));
   made->closed_ = true;  // there are no files to remove yet
   made->litter_.reserve(static_cast<size_t>(num_layers));
   if (::getentropy(made->owner_.data(), made->owner_.size()) != 0) {
@@ -175,8 +175,8 @@ Result<std::unique_ptr<ColdFolder>> ColdFolder::create(const Place& place, int32
     GEN_ASSIGN(std::string path, made->files_.make_temporary_folder());
     made->set_path(std::move(path));
   } else {
-    const std::string id = place.id.empty() ? hex(std::span(made->owner_).first(8)) : place.id;
-    std::string path = place.folder + "/" + kPrefix + id;
+    const std::string id = options.id.empty() ? hex(std::span(made->owner_).first(8)) : options.id;
+    std::string path = options.folder + "/" + kPrefix + id;
     GEN_TRY(made->files_.make_folder(path));
     made->set_path(std::move(path));
   }
@@ -184,14 +184,14 @@ Result<std::unique_ptr<ColdFolder>> ColdFolder::create(const Place& place, int32
   return made;
 }
 
-Result<std::unique_ptr<ColdFolder>> ColdFolder::open(const Place& place, int32_t num_layers) {
-  GEN_TRY(check_id(place.id));
-  if (place.folder.empty()) {
+Result<std::unique_ptr<ColdFolder>> ColdFolder::open(const Options& options, int32_t num_layers) {
+  GEN_TRY(check_id(options.id));
+  if (options.folder.empty()) {
     return Status(Code::kInvalidArgument, "a cold folder to open has no default");
   }
-  std::string id = place.id;
+  std::string id = options.id;
   if (id.empty()) {
-    GEN_ASSIGN(const auto names, place.files->list(place.folder));
+    GEN_ASSIGN(const auto names, options.files->list(options.folder));
     size_t found = 0;
     for (const std::string& name : names) {
       const std::string_view rest = std::string_view(name).substr(std::min(name.size(), size_t{3}));
@@ -201,13 +201,13 @@ Result<std::unique_ptr<ColdFolder>> ColdFolder::open(const Place& place, int32_t
     }
     if (found != 1) {
       return error(Code::kIo, "'%.600s' holds %zu stores, not the one to open",
-                   place.folder.c_str(), found);
+                   options.folder.c_str(), found);
     }
   }
-  std::unique_ptr<ColdFolder> made(new ColdFolder(place, num_layers));
+  std::unique_ptr<ColdFolder> made(new ColdFolder(options, num_layers));
   made->closed_ = true;
   made->litter_.reserve(static_cast<size_t>(num_layers));
-  made->set_path(place.folder + "/" + kPrefix + id);
+  made->set_path(options.folder + "/" + kPrefix + id);
   made->closed_ = true;  // do not remove files before they are checked
   GEN_ASSIGN(made->lock_, OpenFile::lock(made->files_, made->path_));
   GEN_TRY(made->read_manifest());

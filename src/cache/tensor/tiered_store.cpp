@@ -50,11 +50,11 @@ Result<std::unique_ptr<TieredStore>> TieredStore::make(const TierOptions& option
   }
   GEN_ASSIGN(const WarmForm* form, find_warm_form(options.warm));
   std::unique_ptr<TieredStore> made(new TieredStore(options, *form, allocator));
-  const ColdFolder::Place place = {made->options_.files, options.cold_dir, options.store_id};
+  const ColdFolder::Options folder = {made->options_.files, options.cold_dir, options.store_id};
   if (existing) {
-    GEN_ASSIGN(made->cold_, ColdFolder::open(place, options.num_layers));
+    GEN_ASSIGN(made->cold_, ColdFolder::open(folder, options.num_layers));
   } else {
-    GEN_ASSIGN(made->cold_, ColdFolder::create(place, options.num_layers));
+    GEN_ASSIGN(made->cold_, ColdFolder::create(folder, options.num_layers));
   }
   for (int32_t layer = 0; layer < options.num_layers; ++layer) {
     const ColdLayer found = made->cold_->layer(layer);
