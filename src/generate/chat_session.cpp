@@ -59,14 +59,14 @@ Result<std::unique_ptr<Generation>> ChatSession::answer(const CallParams& params
   }
   if (shifts) keep_ = window_.lead_tokens(all);
   GEN_TRY(session_->set_keep(keep_));
-  return session_->open({.tokens = ids, .place = Prompt::Place::kWholeChat}, params);
+  return session_->open({.tokens = ids, .kind = Prompt::Kind::kWholeChat}, params);
 }
 
 Result<std::unique_ptr<Generation>> ChatSession::go_on(const CallParams& params) {
   keep_ = cut_->keep;
   GEN_TRY(session_->set_keep(keep_));
   return session_->open(
-      {.tokens = cut_->held, .place = Prompt::Place::kWhole, .unsaid = cut_->unsaid}, params);
+      {.tokens = cut_->held, .kind = Prompt::Kind::kWhole, .unsaid = cut_->unsaid}, params);
 }
 
 Result<std::unique_ptr<ChatTurn>> ChatSession::open(std::optional<std::string_view> message,

@@ -72,7 +72,7 @@ Status Generation::start(const Prompt& prompt) {
 
   std::vector<int32_t> tokens;
   std::string unsaid(prompt.unsaid);
-  if (prompt.place == Prompt::Place::kBehind) {
+  if (prompt.kind == Prompt::Kind::kAppended) {
     bool bos = false;
     GEN_TRY(session_->encode(prompt, &tokens, &bos));
     if (tokens.empty() && sequence.length() == 0) {
@@ -85,9 +85,9 @@ Status Generation::start(const Prompt& prompt) {
   }
   GEN_ASSIGN(rule_, GrammarRule::begin(params_, generator.tokenizer()));
   note_member();
-  if (prompt.place != Prompt::Place::kBehind) {
+  if (prompt.kind != Prompt::Kind::kAppended) {
     GEN_ASSIGN(const std::span<const int32_t> rest,
-               session_->cut_to_common(prompt.tokens, prompt.place));
+               session_->cut_to_common(prompt.tokens, prompt.kind));
     tokens.assign(rest.begin(), rest.end());
     before_ = sequence.mark();
     answered_ = session_->answered_;

@@ -123,12 +123,12 @@ Status Session::append_prompt(const Prompt& prompt) {
 }
 
 Result<std::span<const int32_t>> Session::cut_to_common(std::span<const int32_t> wanted,
-                                                        Prompt::Place place) {
+                                                        Prompt::Kind kind) {
   const std::span<const int32_t> held = sequence_.tokens();
   const auto same = std::mismatch(held.begin(), held.end(), wanted.begin(), wanted.end());
   const auto exact = static_cast<size_t>(same.first - held.begin());
   chat::ChatMatch match{exact, exact};
-  if (place == Prompt::Place::kWholeChat) {
+  if (kind == Prompt::Kind::kWholeChat) {
     match = chat::match_chat(*generator_->tokenizer(), held, wanted);
     // The tokenization that the session holds may be longer than the new one and leave no room.
     const size_t whole = match.held + (wanted.size() - match.wanted);
@@ -155,7 +155,7 @@ Status Session::append_chat(std::span<const int32_t> wanted) {
     }
     const std::vector<int32_t> held(sequence_.tokens().begin(), sequence_.tokens().end());
     Prompt prompt;
-    GEN_ASSIGN(prompt.tokens, cut_to_common(wanted, Prompt::Place::kWholeChat));
+    GEN_ASSIGN(prompt.tokens, cut_to_common(wanted, Prompt::Kind::kWholeChat));
     const auto kept = static_cast<size_t>(sequence_.length());
     Status status;
     const auto give_back = [&] {

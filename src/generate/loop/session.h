@@ -110,7 +110,7 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   /// are no more than `wanted` has, or than there is room for. A model that cannot be cut starts
   /// from scratch.
   Result<std::span<const int32_t>> cut_to_common(std::span<const int32_t> wanted,
-                                                 Prompt::Place place);
+                                                 Prompt::Kind kind);
   Status score_prompt(const Prompt& prompt, std::vector<float>* logprobs,
                       std::vector<int32_t>* tokens);
   Status score_tail(int32_t first, Participant* participant, std::vector<float>* scores);

@@ -13,16 +13,16 @@ struct Event;
 /// Input of a call: `text`, or `tokens` used as they are if there are any. BOS is put before text
 /// if the session is empty and the tokenizer adds it.
 struct Prompt {
-  /// Whether the input is appended to the session's tokens (kBehind), or is everything the session
-  /// is to hold. In the latter case the common beginning stays, compared as the texts of a chat
-  /// (kWholeChat, match_chat()) or token by token (kWhole). The rest of the session is dropped,
-  /// even if the call fails.
-  enum class Place : uint8_t { kBehind, kWholeChat, kWhole };
+  /// Whether the input is appended to the session's tokens (kAppended), or is everything the
+  /// session is to hold. In the latter case the common beginning stays, compared as the texts of a
+  /// chat (kWholeChat, match_chat()) or token by token (kWhole). The rest of the session is
+  /// dropped, even if the call fails.
+  enum class Kind : uint8_t { kAppended, kWholeChat, kWhole };
   std::string_view text = {};
   std::span<const int32_t> tokens = {};
   bool parse_special = false;  // text of control tokens in `text` becomes these tokens
-  Place place = Place::kBehind;
-  /// With Place::kWhole: the Answered::unsaid that belongs to these tokens.
+  Kind kind = Kind::kAppended;
+  /// With Kind::kWhole: the Answered::unsaid that belongs to these tokens.
   std::string_view unsaid = {};
 };
 
