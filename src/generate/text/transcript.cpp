@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kMaxFlushed = 9;
 static_assert(kMaxFlushed <= StopMatcher::kShortPiece);
 
-// As reserve(), with geometric growth for strings that grow in small steps.
+// As reserve(), with geometric growth for containers that grow in small steps.
 template <typename T>
 void make_room_for(size_t more, T* container) {
   const size_t wanted = container->size() + more;
