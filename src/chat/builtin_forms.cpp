@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See builtin_forms.h. Each is the common format of its family, without tools.
+// See builtin_forms.h. Each form is the common format of its family, without tools.
 #include "chat/builtin_forms.h"
 
 #include <algorithm>

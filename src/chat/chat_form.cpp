@@ -49,8 +49,8 @@ Status check_controls(const Tokenizer& tokenizer, const std::string& where,
   return {};
 }
 
-// A role that is not a word of the form must not combine into a token with the template's text
-// around it.
+// A role that the form does not know must not merge into a token with the template's text around
+// it.
 Status check_message(const Tokenizer& tokenizer, const ChatMessage& message) {
   GEN_TRY(check_role(message.role));
   const std::string where = "a message of role " + message.role.substr(0, 40);
@@ -101,7 +101,7 @@ Status unusable(const Status& status) {
   return error(Code::kUnsupported, "the chat template cannot be used: %s", status.message());
 }
 
-/// Builds the values of one conversation for a template.
+/// Builds the template values of one conversation.
 class Filler {
  public:
   explicit Filler(Heap* heap) : heap_(heap) {}
@@ -221,9 +221,9 @@ Result<std::shared_ptr<const ChatForm>> ChatForm::of(const Tokenizer& tokenizer,
                                       : make(tokenizer, conversation.source, conversation.form);
 }
 
-// A template silently drops a call if it expects another form of it: "content" as none beside
-// calls, or arguments as text. The forms are therefore tried on a small conversation, the most
-// common one first.
+// A template silently drops a call that is not in the style it expects, such as "content" set to
+// none beside calls, or arguments as text. The styles are therefore tried on a small conversation,
+// the most common one first.
 std::optional<ChatForm::CallStyle> ChatForm::call_style(const Conversation& conversation) const {
   constexpr int kStyles = 4;
   const auto style_of = [](int n) { return CallStyle{n % 2 == 1, n >= 2}; };
@@ -356,7 +356,7 @@ ChatMatch match_chat(const Tokenizer& tokenizer, std::span<const int32_t> held,
   ChatMatch match;
   size_t left = 0;
   size_t right = 0;
-  std::string left_text;  // the surplus of one side
+  std::string left_text;  // the part of one side that is ahead of the other
   std::string right_text;
   for (;;) {
     if (left_text.empty() && right_text.empty()) {

@@ -61,11 +61,11 @@ class BatchRun {
     size_t index;
     std::unique_ptr<Generation> generation;  // null once it has ended
     StepRequest* request = nullptr;          // with the scheduler
-    bool ran = false;                        // a request has, and is to be accounted for
+    bool ran = false;                        // the request has run and take() is due
   };
 
-  // Ends requests that are cancelled or late before they could begin. What their callbacks do may
-  // end others.
+  // Refuses requests that were cancelled, or whose deadline passed, before they began. Their
+  // callbacks may cancel further requests, so it repeats until nothing changes.
   void drop_unwanted() noexcept {
     bool dropped = true;
     const auto unwanted = [&](size_t index) {
@@ -82,7 +82,7 @@ class BatchRun {
     }
   }
 
-  // Begins the next request; false if the generator's queue has no room for it now.
+  // Begins the next request. False if the generator's queue has no room for it yet.
   bool begin() noexcept {
     if (!live_.empty() && !OpenCall::has_room(generator_)) return false;
     const size_t index = order_[begun_];
@@ -118,11 +118,11 @@ class BatchRun {
     if (callback_ == nullptr) return;
     try {
       result.user_code = callback_(user_, index, event);
-    } catch (...) {  // the request has failed already
+    } catch (...) {  // the request has already failed
     }
   }
 
-  // Accounts for what has run, hands out events, and queues what is wanted next.
+  // Takes the result of the last request, delivers events, and submits the next request.
   void proceed(Live* live) noexcept {
     Generation& generation = *live->generation;
     for (;;) {
@@ -162,7 +162,7 @@ class BatchRun {
   const BatchCallback callback_;
   void* const user_;
   std::vector<GenResult> results_;
-  std::vector<size_t> order_;  // in which requests begin
+  std::vector<size_t> order_;  // the order in which requests begin
   size_t begun_ = 0;
   std::vector<Live> live_;
   std::vector<StepRequest*> queued_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many requests from one thread: each is a generation on a session of its own, and what they want
-// next runs in common steps. Streams that several threads drive meet in the scheduler instead.
+// Runs many requests from one thread. Each request is a generation on its own session; their rows
+// run in common steps. Streams driven by several threads meet in the scheduler instead.
 #pragma once
 
 #include <cstddef>
@@ -20,17 +20,17 @@ class Session;
 struct BatchRequest {
   Prompt prompt;
   CallParams params;
-  Urgency urgency;  // a priority also decides who begins where not all can at once
-  std::shared_ptr<const Session> from = {};  // goes on from what this holds; null: a new session
+  Urgency urgency;                           // the priority also decides which requests begin first
+  std::shared_ptr<const Session> from = {};  // continues a fork of it; null: a new session
 };
 
-/// As EventCallback, for the request at `index`; a non-zero answer stops that request alone.
+/// EventCallback for the request at `index`. A non-zero return value stops that request only.
 using BatchCallback = int32_t (*)(void* user, size_t index, const Event& event);
 
-/// Runs all requests and gives one result each, in their order; how a request ended is in its
-/// result, also where it could not begin (then nothing is in it but the status). Each request gets
-/// exactly one done event. At most as many as fit into one step are under way at once.
-/// Throws std::bad_alloc before anything has begun, and then nothing has.
+/// Runs all requests and returns one result each, in the same order. A result holds the status of
+/// its request; a request that could not begin has the status alone. Each request gets exactly one
+/// done event. At most as many requests as fit into one step run at once. Throws std::bad_alloc
+/// only before the first request begins.
 std::vector<GenResult> run_batch(const Generator& generator, std::span<const BatchRequest> requests,
                                  BatchCallback callback, void* user);
 

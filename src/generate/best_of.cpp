@@ -16,21 +16,21 @@ namespace {
 double mean_logprob(const GenResult& result) {
   constexpr double kWorst = -std::numeric_limits<double>::infinity();
   if (!result.status.ok()) return kWorst;
-  if (result.logprobs.empty()) return 0.0;  // ended at once
+  if (result.logprobs.empty()) return 0.0;  // no tokens were generated
   return std::accumulate(result.logprobs.begin(), result.logprobs.end(), 0.0) /
          static_cast<double>(result.logprobs.size());
 }
 
-/// What was asked for to rank, and by nobody else.
+/// Removes log-probabilities that were computed for the ranking only.
 void forget_logprobs(GenResult* result) {
   result->logprobs.clear();
   result->top_ids.clear();
   result->top_logprobs.clear();
 }
 
-/// A session with the prompt, and what is left of that for each of the texts.
+/// A session that holds the evaluated prompt, and the rest of the prompt for each text.
 struct Start {
-  std::shared_ptr<const Session> session;  // null: each evaluates the whole prompt
+  std::shared_ptr<const Session> session;  // null: each text evaluates the whole prompt
   Prompt rest;
 };
 
@@ -38,9 +38,9 @@ Result<Start> start_of(const Generator& generator, const Prompt& prompt, const C
   GEN_ASSIGN(const auto session, generator.new_session());
   GEN_TRY(session->set_cancel(params.cancel));
   GEN_TRY(session->append(prompt));
-  if (session->length() == 0) return Start{nullptr, prompt};  // they say what is wrong with it
+  if (session->length() == 0) return Start{nullptr, prompt};  // the calls report the error
   GEN_TRY(session->set_cancel(nullptr));
-  // A model whose state cannot be copied.
+  // The model's state cannot be copied.
   if (session->fork().status().code() == Code::kUnsupported) return Start{nullptr, prompt};
   return Start{session, {}};
 }
@@ -72,7 +72,7 @@ Result<std::vector<GenResult>> best_of(const Generator& generator, const Prompt&
   std::stable_sort(results.begin(), results.end(), [](const GenResult& a, const GenResult& b) {
     return mean_logprob(a) > mean_logprob(b);
   });
-  // Those between the best and the failures go.
+  // Keeps the best texts and the failed ones; drops those in between.
   const auto failed = std::find_if(results.begin(), results.end(),
                                    [](const GenResult& result) { return !result.status.ok(); });
   const auto good = n - std::min<std::ptrdiff_t>(results.end() - failed, n);

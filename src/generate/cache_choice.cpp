@@ -16,14 +16,14 @@
 namespace gen::generate {
 namespace {
 
-/// Of each layer.
+/// The memory of each layer's cache.
 std::vector<engine::EngineMemory*> memories_of(const model::Model& model,
                                                const GeneratorOptions& options) {
   return model::memories_of_layers(
       model, options.memory != nullptr ? *options.memory : engine::system_memory());
 }
 
-/// What does not go together.
+/// Refuses options that exclude each other.
 Status check_together(const CacheChoice& choice, const model::Model& model) {
   const bool paged = choice.paged_mb > 0;
   const bool compressed = choice.compressed_chunk > 0;
@@ -63,7 +63,7 @@ Status use_chunks(int32_t chunk, const model::Model& model, GeneratorOptions* op
   return {};
 }
 
-/// What has been counted since `told`.
+/// Adds what the counters gained since `told` to the metrics.
 void measure_tiers(const cache::TierCounts& counts, std::array<uint64_t, 6>& told,
                    Metrics& metrics) {
   const std::pair<const char*, const std::atomic<uint64_t>&> all[] = {
@@ -81,7 +81,7 @@ void measure_tiers(const cache::TierCounts& counts, std::array<uint64_t, 6>& tol
   }
 }
 
-/// The part of a budget for all layers that some of them have.
+/// The share of the memory budget of all layers that `some` layers get.
 cache::TieredCacheOptions share_of(const cache::TieredCacheOptions& tiers,
                                    std::span<const cache::LayerShape> some,
                                    std::span<const cache::LayerShape> all) {
@@ -99,7 +99,7 @@ cache::TieredCacheOptions share_of(const cache::TieredCacheOptions& tiers,
   return share;
 }
 
-/// Sessions whose caches are made as `options` say by now, but tiered.
+/// Makes the caches of sessions tiered; the other options stay.
 Status use_tiers(const TierChoice& choice, const ModelInUse& in_use, GeneratorOptions* options) {
   const model::Model& model = *in_use.model;
   const auto shapes = model.layer_shapes();
@@ -125,7 +125,7 @@ Status use_tiers(const TierChoice& choice, const ModelInUse& in_use, GeneratorOp
           return cache::make_tiered_cache(share_of(tiers, layers, all), layers, capacity, memory);
         });
   };
-  // What cannot be had is said now and not by each session.
+  // Makes one cache now, so that an error is reported here and not by each session.
   const int32_t context =
       options->max_seq_len != 0 ? options->max_seq_len : model.traits().max_seq_len;
   GEN_TRY(options->cache_factory(shapes, context).status());
@@ -144,7 +144,7 @@ void measure_pool(cache::CachePool& pool, Metrics& metrics) {
   metrics.set(metric::kCacheFragmentation, blocks.fragmentation());
 }
 
-/// One pool for all sessions and, if asked for, what earlier ones began with.
+/// Sets up one block pool for all sessions and, if requested, the prefix cache.
 Status use_pool(const CacheChoice& choice, const model::Model& model, GeneratorOptions* options) {
   GEN_ASSIGN(auto pool, cache::CachePool::create(options->kv_dtype, model.layer_shapes(),
                                                  choice.paged_block_size, choice.paged_mb,

@@ -59,14 +59,14 @@ Result<std::unique_ptr<Generation>> ChatSession::answer(const CallParams& params
   }
   if (shifts) keep_ = window_.lead_tokens(all);
   GEN_TRY(session_->set_keep(keep_));
-  return session_->open({.tokens = ids, .place = Prompt::Place::kWholeChat}, params);
+  return session_->open({.tokens = ids, .kind = Prompt::Kind::kWholeChat}, params);
 }
 
 Result<std::unique_ptr<Generation>> ChatSession::go_on(const CallParams& params) {
   keep_ = cut_->keep;
   GEN_TRY(session_->set_keep(keep_));
   return session_->open(
-      {.tokens = cut_->held, .place = Prompt::Place::kWhole, .unsaid = cut_->unsaid}, params);
+      {.tokens = cut_->held, .kind = Prompt::Kind::kWhole, .unsaid = cut_->unsaid}, params);
 }
 
 Result<std::unique_ptr<ChatTurn>> ChatSession::open(std::optional<std::string_view> message,
@@ -111,7 +111,8 @@ ChatTurn::~ChatTurn() {
 Status ChatTurn::note_end() noexcept {
   if (noted_ || (generation_ != nullptr && !generation_->ended())) return {};
   noted_ = true;
-  // A model may have nothing to say; a full context is no answer.
+  // An empty answer of the model is an answer; one that is empty because the context is full is
+  // not.
   const GenResult* const result = generation_ != nullptr ? &generation_->result() : nullptr;
   const bool answered =
       result != nullptr && result->finish_reason != FinishReason::kError &&
@@ -130,7 +131,7 @@ Status ChatTurn::note_end() noexcept {
   return answered ? generation_->result().status : Status();
 }
 
-// What needs memory comes first.
+// Allocates first, so that a failure changes nothing.
 void ChatTurn::add_answer() {
   const GenResult& result = generation_->result();
   std::vector<ChatMessage>& messages = session_->chat_->conversation.messages;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ChatSession: a conversation and the session that holds it. It takes a message and answers; each
-// turn evaluates what is new, and is pulled or pushed (ChatTurn, send()). How a conversation
-// becomes tokens is in chat/chat_form.h.
+// ChatSession: a conversation and the session that holds its tokens. A turn adds a message,
+// evaluates only the new tokens and generates the answer, pulled (ChatTurn) or pushed (send()).
+// chat/chat_form.h turns a conversation into tokens.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace gen::generate {
 
-/// A conversation that several may hold, one of whom uses it at a time.
+/// A conversation that several owners may hold; only one uses it at a time.
 struct Chat {
   chat::Conversation conversation;
   InUseFlag in_use;
@@ -30,7 +30,8 @@ struct Chat {
 
 class ChatTurn;
 
-/// Threads: one call at a time, a second one gets kBusy, as does one that finds the chat in use.
+/// Threads: one call at a time. A concurrent call, or one that finds the conversation in use, gets
+/// kBusy.
 class ChatSession final : public std::enable_shared_from_this<ChatSession> {
  public:
   /// kUnsupported for a model without a tokenizer; as Generator::new_session().
@@ -39,14 +40,14 @@ class ChatSession final : public std::enable_shared_from_this<ChatSession> {
   ChatSession(const ChatSession&) = delete;
   ChatSession& operator=(const ChatSession&) = delete;
 
-  /// Begins the answer to the user's message, if there is one. Without one where the conversation
-  /// is the one that this session's last answer ended, and a limit, a cancel or a callback cut
-  /// that, it goes on, whatever the session holds by now; where it ends with another answer,
-  /// kState. A failure changes nothing; errors as encode_chat(), Session::append_chat() and
-  /// Generation::open().
+  /// Begins the answer to the user's message. Without a message it continues this session's last
+  /// answer if a limit, a cancel or a callback cut that answer and the conversation still ends with
+  /// it; the session may hold other tokens by now. It is kState if the conversation ends with a
+  /// different answer. A failure changes nothing. Errors as encode_chat(), Session::append_chat()
+  /// and Generation::open().
   Result<std::unique_ptr<ChatTurn>> open(std::optional<std::string_view> message,
                                          const CallParams& params);
-  /// A whole turn; the rest as run() of run.h.
+  /// Runs a whole turn, as run() in run.h.
   Status send(std::optional<std::string_view> message, const CallParams& params,
               EventCallback callback, void* user, std::optional<GenResult>* result);
 
@@ -63,19 +64,20 @@ class ChatSession final : public std::enable_shared_from_this<ChatSession> {
   std::shared_ptr<Chat> chat_;
   std::shared_ptr<Session> session_;
   ChatWindow window_;
-  int32_t keep_ = 0;  // tokens with which what was last laid out began
-  /// The last answer that may go on: where the conversation is these messages, its end.
+  int32_t keep_ = 0;  // number of tokens that the last formatted conversation began with
+  /// The last answer, if it was cut and can be continued. It applies while the conversation is
+  /// `messages`.
   struct Cut {
     std::vector<chat::ChatMessage> messages;
-    std::vector<int32_t> held;  // by the session at that time
+    std::vector<int32_t> held;  // tokens of the session at that time
     std::string unsaid;         // Answered::unsaid
     int32_t keep = 0;
   };
   std::optional<Cut> cut_;
 };
 
-/// The answer to one message, pulled from its generation. While it lives the chat session and the
-/// conversation are in use. Destroying it before its end stops it as a callback does.
+/// The answer to one message, pulled from its generation. The chat session and the conversation are
+/// in use while it exists. Destroying it before its end stops it as a callback does.
 class ChatTurn {
  public:
   ~ChatTurn();
@@ -83,10 +85,10 @@ class ChatTurn {
   ChatTurn& operator=(const ChatTurn&) = delete;
 
   [[nodiscard]] Generation& generation() noexcept { return *generation_; }
-  /// To be called when the generation may have ended. Then the message and the answer, if it was
-  /// cut as far as it came, are in the conversation; where no token came, and after a failure, that
-  /// is as before. Does nothing before the end and the second time. Without memory for it the
-  /// generation fails, which this returns.
+  /// Call it when the generation may have ended. At the end it adds the message and the answer to
+  /// the conversation; a cut answer is added as far as it came. If no token was generated, or after
+  /// a failure, the conversation is unchanged. Before the end, and after the first call at the end,
+  /// it does nothing. If memory runs out the generation fails, and that status is returned.
   Status note_end() noexcept;
 
  private:
@@ -95,8 +97,8 @@ class ChatTurn {
   void add_answer();
 
   std::shared_ptr<ChatSession> session_;
-  InUseGuard guard_;  // of the conversation
-  size_t before_;     // messages
+  InUseGuard guard_;  // the conversation is in use
+  size_t before_;     // number of messages before the turn
   bool goes_on_ = false;
   bool noted_ = false;
   std::unique_ptr<Generation> generation_;

@@ -12,7 +12,7 @@ namespace {
 using chat::ChatMessage;
 using chat::Conversation;
 
-/// Messages at the beginning that tell the model what it is: they always stay.
+/// Number of leading messages that instruct the model. They are always kept.
 size_t lead_of(const Conversation& conversation) {
   size_t n = 0;
   for (const ChatMessage& message : conversation.messages) {
@@ -22,7 +22,8 @@ size_t lead_of(const Conversation& conversation) {
   return n;
 }
 
-/// The beginning of the next turn after message `from`, or nothing: the last turn always stays.
+/// The start of the next turn after message `from`; nullopt if there is none before `end`. The last
+/// turn is always kept.
 std::optional<size_t> next_turn(const Conversation& conversation, size_t from, size_t end) {
   for (size_t i = from + 1; i < end; ++i) {
     if (conversation.messages[i].role == "user") return i;
@@ -30,7 +31,7 @@ std::optional<size_t> next_turn(const Conversation& conversation, size_t from, s
   return std::nullopt;
 }
 
-/// The lead and messages from `first` to `end`.
+/// The leading messages and the messages [first, end).
 Conversation part_of(const Conversation& all, size_t first, size_t end) {
   Conversation part;
   part.tools = all.tools;
@@ -50,7 +51,7 @@ bool differ_in_more_than_messages(const Conversation& a, const Conversation& b) 
 
 }  // namespace
 
-// Moves `*first` on until the messages from there to `end` fit; changes nothing on failure.
+// Advances `*first` until the messages [*first, end) fit. Changes nothing on failure.
 Status ChatWindow::advance(const Conversation& all, size_t end, size_t room, size_t* first,
                            std::vector<int32_t>* ids) const {
   const auto encode = [&](size_t from) {
@@ -71,7 +72,7 @@ Status ChatWindow::advance(const Conversation& all, size_t end, size_t room, siz
   return {};
 }
 
-// What is known of the answers that this conversation, too, has.
+// The known answers that belong to this conversation as well.
 std::vector<ChatWindow::Answer> ChatWindow::known_of(const Conversation& all, size_t lead,
                                                      size_t room) const {
   if (room != room_ || differ_in_more_than_messages(all, known_)) return {};
@@ -96,7 +97,7 @@ Result<std::vector<int32_t>> ChatWindow::fit(const Conversation& conversation, s
   std::vector<int32_t> ids;
   for (size_t end = last.end + 1; end < messages.size(); ++end) {
     if (messages[end].role != "assistant") continue;
-    // A template that does not take this part may take the whole.
+    // A template that refuses this part of the conversation may accept all of it.
     const Status status = advance(conversation, end, room, &last.first, &ids);
     if (status.code() == Code::kOutOfMemory) return status;
     answers.push_back({end, last.first});

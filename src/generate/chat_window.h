@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ChatWindow: which turns of a conversation are laid out where a context has no room for all.
+// ChatWindow: selects the turns of a conversation that fit into the context.
 #pragma once
 
 #include <cstddef>
@@ -11,29 +11,28 @@
 
 namespace gen::generate {
 
-/// Turns go from the oldest on, and half of the context is free then, so that it does not happen
-/// again at once; so which ones go depends on all answers before. It is found out by going through
-/// them from the first one, and is a function of the conversation and the room: what an object has
-/// found out serves for what the next conversation begins with, and changes nothing. Threads: one
-/// at a time.
+/// Turns are dropped from the oldest on, until half of the context is free, so that the next turn
+/// does not drop again. What is dropped therefore depends on every earlier answer; it is computed
+/// by going through them from the first one. The result is a function of the conversation and the
+/// room. What an object has computed is reused for a conversation with the same beginning and does
+/// not change the result. Threads: one at a time.
 class ChatWindow {
  public:
   /// The tokenizer must outlive it.
   ChatWindow(const tokenizer::Tokenizer* tokenizer, int32_t context) noexcept
       : tokenizer_(*tokenizer), context_(static_cast<size_t>(context)) {}
 
-  /// The ids of the conversation with the opening of an answer, without its oldest turns where less
-  /// than `room` tokens of the context are left. The messages before the first turn that tell the
-  /// model what it is stay, and so does the last turn, whether it fits or not. Errors as
-  /// encode_chat().
+  /// The ids of the conversation with the opening of an answer. The oldest turns are left out if
+  /// fewer than `room` tokens of the context would be left. The leading messages that instruct the
+  /// model always stay, and so does the last turn, whether it fits or not. Errors as encode_chat().
   Result<std::vector<int32_t>> fit(const chat::Conversation& conversation, size_t room);
 
-  /// How many tokens any conversation of this system message and these tools begins with; 0 if that
-  /// is more than half of the context.
+  /// How many tokens every conversation with this system message and these tools begins with; 0 if
+  /// that exceeds half of the context.
   [[nodiscard]] int32_t lead_tokens(const chat::Conversation& conversation) const;
 
  private:
-  /// An answer began behind `end` messages, and messages from `first` on were laid out for it.
+  /// An answer that began after `end` messages, with the messages from `first` on in the prompt.
   struct Answer {
     size_t end = 0;
     size_t first = 0;
@@ -45,7 +44,7 @@ class ChatWindow {
 
   const tokenizer::Tokenizer& tokenizer_;
   size_t context_;
-  // Of the last conversation.
+  // The last conversation.
   chat::Conversation known_;
   size_t room_ = 0;
   std::vector<Answer> answers_;

@@ -26,7 +26,7 @@ Result<std::shared_ptr<Drafter>> make_drafter(const DraftChoice& choice, const M
     SuffixLookup::Options suffix;
     suffix.most = choice.suffix_length;
     suffix.recent = choice.suffix_recent;
-    // A model knows better what comes behind what is new.
+    // After new tokens a model drafts better.
     if (choice.draft.model != nullptr || choice.self_layers > 0) suffix.gap = 0;
     behind(std::make_shared<SuffixLookup>(suffix));
   }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which drafters the sessions of a generator have: lookups in texts, a model, the first
-// layers of the same one, or nothing. Each is asked where those before it have no guess: first the
-// suffix lookup, which knows more than the one by n-grams, and models last, since they alone cost
-// anything.
+// The drafters of a generator's sessions: lookups in texts, a model, the first layers of the
+// target, or none. Each is asked where those before it found nothing: suffix lookup first, because
+// it knows more than n-gram lookup, and models last, because only they cost time.
 #pragma once
 
 #include <cstdint>
@@ -21,20 +20,20 @@ constexpr int32_t kDefaultLookupLength = 8;
 constexpr int32_t kMaxDraftLength = kMaxDraftRows - 1;
 
 struct DraftChoice {
-  int32_t ngram = 0;                             // tokens looked for in the text; 0: none are
-  int32_t ngram_length = kDefaultLookupLength;   // tokens of a guess
-  int32_t suffix_length = 0;                     // the same of suffix lookup; 0: none
-  int32_t suffix_recent = 0;                     // tokens of ended texts that it keeps
-  ModelInUse draft = {};                         // its model is null: none
-  engine::EngineMemory* draft_memory = nullptr;  // for its caches; null: the process' heap
+  int32_t ngram = 0;                             // n-gram length of the lookup in the text; 0: off
+  int32_t ngram_length = kDefaultLookupLength;   // draft tokens at a time
+  int32_t suffix_length = 0;                     // draft tokens of suffix lookup; 0: off
+  int32_t suffix_recent = 0;                     // tokens of ended texts that suffix lookup keeps
+  ModelInUse draft = {};                         // draft model; its model is null: none
+  engine::EngineMemory* draft_memory = nullptr;  // for its caches; null: the process heap
   int32_t draft_length = kDefaultDraftLength;
-  int32_t self_layers = 0;  // first layers that draft for all; 0: none
+  int32_t self_layers = 0;  // first layers of the target that draft; 0: off
   int32_t self_length = kDefaultDraftLength;
 };
 
-/// For a generator over `target` with these caches and options. Null where nothing is chosen.
-/// Errors as common_vocabulary, ModelDrafter::create and Model::first_layers; kUnsupported for a
-/// target with a state that can neither go back nor be copied.
+/// Makes the drafter for a generator over `target` with these caches and options. Null if none is
+/// chosen. Errors as common_vocabulary, ModelDrafter::create and Model::first_layers; kUnsupported
+/// for a target whose state can be neither cut nor copied.
 Result<std::shared_ptr<Drafter>> make_drafter(const DraftChoice& choice, const ModelInUse& target,
                                               const CacheChoice& caches,
                                               const GeneratorOptions& options);

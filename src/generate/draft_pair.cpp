@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See draft_pair.h. Both sides are sessions, so that any model and cache will do; the target's
-// drafter proposes what it was given.
+// See draft_pair.h. Both sides are sessions, so any model and cache will do. The target's drafter
+// proposes the tokens that the caller passed.
 #include "generate/draft_pair.h"
 
 #include <algorithm>
@@ -23,16 +23,16 @@ CallParams greedy_params(int32_t most) {
 
 Result<std::shared_ptr<Session>> session_over(const ModelInUse& model, const CacheChoice& caches,
                                               GeneratorOptions options) {
-  // The draft model's context may be another one. A text that does not fit is refused: where the
-  // oldest tokens go, what comes next would depend on what was asked before.
+  // The draft model may have a smaller context. A text that does not fit is refused: if the context
+  // shifted, the result would depend on earlier calls.
   options.max_seq_len = std::min(options.max_seq_len, model.model->traits().max_seq_len);
   options.shift_context = false;
   GEN_ASSIGN(const auto generator, create_generator(model, caches, std::move(options)));
   return generator->new_session();
 }
 
-/// Has the session hold the text, all but its last token evaluated. What it has in common with it
-/// stays, where the model can go back.
+/// Makes the session hold the text, with all but its last token evaluated. The common prefix stays
+/// if the model can be cut.
 Status hold(Session& session, std::span<const int32_t> text) {
   if (text.empty()) return {Code::kInvalidArgument, "the text has no tokens"};
   GEN_ASSIGN(const auto held, session.tokens());
@@ -53,7 +53,7 @@ Status hold(Session& session, std::span<const int32_t> text) {
 
 }  // namespace
 
-/// Proposes the tokens behind a text that it was given.
+/// Proposes the tokens that it was given.
 class DraftPair::Given final : public Drafter {
  public:
   void set(std::span<const int32_t> text, std::span<const int32_t> guesses) {
@@ -134,7 +134,7 @@ Result<Guesses> DraftPair::generate_held(std::span<const int32_t> text, int32_t 
       GEN_TRY(call->result().status);
       break;
     }
-    if (event->token >= vocab_) break;  // padding, which the target may not have
+    if (event->token >= vocab_) break;  // outside the target's vocabulary
     guesses.tokens.push_back(event->token);
     guesses.logprobs.push_back(event->logprob);
     if (std::find(ends.begin(), ends.end(), event->token) != ends.end()) break;

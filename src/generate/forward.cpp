@@ -12,7 +12,7 @@
 namespace gen::generate {
 namespace {
 
-/// Rows for one cache after another, with their positions and plans.
+/// Rows of one cache after another, with their positions and plans.
 struct Step {
   std::vector<int32_t> positions;
   std::vector<uint8_t> wants;

@@ -19,8 +19,8 @@
 namespace gen::generate {
 namespace {
 
-/// Counts what is held. Large blocks are addresses only, however much memory the machine has, until
-/// somebody writes to them, which a dry run does not.
+/// Counts allocated bytes. Large blocks reserve address space only, which takes no memory until it
+/// is written; a dry run does not write it.
 class CountingReserve final : public Allocator {
  public:
   Status allocate(size_t bytes, size_t align, void** out) noexcept override {
@@ -60,7 +60,7 @@ class CountingReserve final : public Allocator {
     auto* begin = static_cast<std::byte*>(mapped);
     const size_t past = reinterpret_cast<uintptr_t>(begin) % align;
     const size_t skipped = past == 0 ? 0 : align - past;
-    // Mappings are cut at pages, and `align` is no smaller or divides one.
+    // Mappings are cut at page borders; `align` is a multiple of the page size or divides it.
     if (skipped > 0) munmap(begin, skipped);
     *out = begin + skipped;
     const size_t page = 4096;
@@ -73,7 +73,7 @@ class CountingReserve final : public Allocator {
   std::atomic<size_t> peak_{0};
 };
 
-/// A device's memory, of which there are addresses only, and pinned memory of the host.
+/// Device memory, as address space only, and pinned host memory.
 class DeviceReserve {
  public:
   DeviceReserve(int32_t device, CountingReserve& host) : host_(host) {
@@ -141,8 +141,8 @@ struct Reserves {
   explicit Reserves(int32_t number) : device(number, host) {}
 };
 
-/// One session, filled with `context` tokens, 0 for all that it takes; the last one comes alone,
-/// since a single row splits its attention in another way than a prompt.
+/// Fills one session with `context` tokens (0: its maximum). The last token is evaluated alone,
+/// because a single row splits its attention differently from a prompt.
 Status fill(const Generator& generator, const Reserves& reserves, int32_t context,
             MemoryEstimate* estimate) {
   GEN_ASSIGN(const auto session, generator.new_session());
@@ -152,7 +152,7 @@ Status fill(const Generator& generator, const Reserves& reserves, int32_t contex
   prompt.tokens = tokens;
   CallParams params;
   params.stops.max_new_tokens = 2;
-  params.stops.ignore_eos = true;  // without logits any token is chosen
+  params.stops.ignore_eos = true;  // a dry run has no logits: any token may be sampled
   std::optional<GenResult> result;
   GEN_TRY(session->generate(prompt, params, nullptr, nullptr, &result));
   MemoryFigures& host = estimate->host;
@@ -186,8 +186,8 @@ Result<MemoryEstimate> estimate_memory(const DryLoad& load, int32_t device,
   size_t device_tiers = 0;
   int32_t context = 0;
   if (choice.tiered.has_value()) {
-    // A dry run would write blocks to a file to no purpose: the context is filled in memory, and
-    // the tiers tell what they would hold of it.
+    // A dry run need not write blocks to a file: the context is filled in memory, and the size of
+    // the tiers is computed.
     GEN_ASSIGN(const auto generator, create_generator(model.in_use, choice, dry));
     GEN_ASSIGN(const auto cache, generator->make_cache(generator->max_seq_len()));
     device_tiers = cache->max_on_device();

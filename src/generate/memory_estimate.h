@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model and one session would take: a load and a session in a dry run
-// (EngineOptions::dry_run) on memory that is reserved and counted but never touched, so the figures
-// come from the code that will allocate.
+// Memory that a model and one session would take. It loads the model and fills a session in a dry
+// run (EngineOptions::dry_run) on memory that is reserved and counted but never written, so the
+// figures come from the code that will allocate.
 #pragma once
 
 #include <cstddef>
@@ -21,29 +21,30 @@ namespace gen::generate {
 struct MemoryFigures {
   size_t weights = 0;
   size_t workspace = 0;
-  size_t cache = 0;  // of a session with its context full
+  size_t cache = 0;  // of a session with a full context
   size_t peak = 0;
 };
 struct MemoryEstimate {
-  MemoryFigures host;    // pinned memory with it
-  MemoryFigures device;  // 0 where none is used
-  size_t mapped = 0;     // of the file, instead of copied
+  MemoryFigures host;    // including pinned memory
+  MemoryFigures device;  // 0 if no device is used
+  size_t mapped = 0;     // bytes of the file that are mapped, not copied
 };
 
-/// A model and the memory that its caches lie in.
+/// A model and the memory for its caches.
 struct DryModel {
   ModelInUse in_use;
   engine::EngineMemory* memory = nullptr;
 };
 
-/// Loads a model for a dry run, with all it needs in the memory given; a model on a device takes
-/// the device's memory from the table.
+/// Loads a model for a dry run into the given memory; a model on a device takes the device's memory
+/// from the table.
 using DryLoad =
     std::function<Result<DryModel>(const std::shared_ptr<Allocator>& memory,
                                    const std::shared_ptr<const engine::GpuTable>& device)>;
 
-/// `options` need no allocator, and nobody hears of the run. Errors: those of loading and of
-/// create_generator; kOutOfMemory for what no machine can address. `device` is the table's number.
+/// `options` need no allocator; metrics and tracers see nothing of the run. Errors: those of
+/// loading and of create_generator; kOutOfMemory if the sizes exceed the address space. `device` is
+/// the number of the device table.
 Result<MemoryEstimate> estimate_memory(const DryLoad& load, int32_t device,
                                        const CacheChoice& choice, const GeneratorOptions& options);
 

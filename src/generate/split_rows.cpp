@@ -42,7 +42,7 @@ bool SplitRows::next(const std::function<int32_t(size_t cache)>& limit) {
 }
 
 void SplitRows::collect() {
-  if (places_.size() == n_wanted_) {  // one step has them all
+  if (places_.size() == n_wanted_) {  // one step has all rows
     logits_.swap(step_logits_);
     return;
   }

@@ -14,10 +14,10 @@ namespace {
 
 constexpr size_t kShortNeedle = 32;
 
-// Knuth, Morris and Pratt's: linear whatever the texts are.
+// The algorithm of Knuth, Morris and Pratt: linear for all texts.
 template <typename Iterator>
 size_t find_long(Iterator text, size_t n, Iterator needle, size_t m) {
-  std::vector<size_t> back(m, 0);  // how much of the needle's beginning its first i + 1 end with
+  std::vector<size_t> back(m, 0);  // [i]: longest proper border of the first i + 1
   const auto at = [](Iterator begin, size_t i) { return begin[static_cast<std::ptrdiff_t>(i)]; };
   for (size_t i = 1, k = 0; i < m; ++i) {
     while (k > 0 && at(needle, i) != at(needle, k)) k = back[k - 1];
@@ -125,7 +125,7 @@ Text replace(const Text& text, const Text& from, const Text& to, int64_t most) {
   Text made;
   size_t done = 0;
   const std::string_view view = text.view();
-  if (from.empty()) {  // before every character and at the end
+  if (from.empty()) {  // an empty needle matches before every character and at the end
     for (size_t at = 0; most != 0; --most) {
       made.append(to);
       if (at >= view.size()) break;

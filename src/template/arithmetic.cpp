@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic and slices as Python has them; see evaluator.h.
+// Arithmetic and slices with Python's semantics; see evaluator.h.
 #include <algorithm>
 #include <cmath>
 
@@ -61,7 +61,7 @@ Result<Value> integers(Operator op, int64_t a, int64_t b) {
   if (op == Operator::kDivide) {
     return Value::of(static_cast<double>(a) / static_cast<double>(b));
   }
-  if (b == -1) {  // the one quotient that may overflow
+  if (b == -1) {  // the only divisor that can overflow
     if (op == Operator::kModulo) return Value::of(int64_t{0});
     if (a == INT64_MIN) return overflow();
     return Value::of(-a);
@@ -161,7 +161,7 @@ Result<Value> join(Evaluator& evaluator, Value left, Value right) {
   return heap.sequence(left.sequence().form, std::move(values));
 }
 
-// Where a slice of `size` elements begins and ends; as PySlice_AdjustIndices.
+// Start and end of a slice of `size` elements, as PySlice_AdjustIndices computes them.
 Status bounds(const Value& begin, const Value& end, const Value& step, int64_t size, int64_t* from,
               int64_t* to, int64_t* by) {
   const auto number = [](const Value& value, int64_t standard, int64_t* out) -> Status {
@@ -233,7 +233,7 @@ Result<Value> slice(Evaluator& evaluator, const Value& object, const Value& begi
     GEN_TRY(evaluator.work(text.size()));
     const bool plain = std::all_of(text.view().begin(), text.view().end(),
                                    [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-    std::vector<size_t> starts;  // of characters, and the end
+    std::vector<size_t> starts;  // offsets of the characters and of the end
     if (!plain) {
       GEN_TRY(evaluator.heap().charge(text.size() * sizeof(size_t)));
       for (size_t at = 0; at < text.size();) {

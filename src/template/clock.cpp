@@ -114,7 +114,7 @@ std::string format_time(std::string_view format, const LocalTime& t) {
       continue;
     }
     char c = format[++i];
-    bool bare = false;  // %-d: without zeros
+    bool bare = false;  // %-d: no leading zeros
     if (c == '-' && i + 1 < format.size()) {
       bare = true;
       c = format[++i];
@@ -222,7 +222,7 @@ std::string format_time(std::string_view format, const LocalTime& t) {
         break;
       case 'z':
       case 'Z':
-        break;  // as for Python's times without a zone
+        break;  // empty, as for Python's times without a zone
       case 'n':
         out += '\n';
         break;

@@ -16,7 +16,7 @@ uint32_t number_of(const Program& program, std::string_view name) {
   return static_cast<uint32_t>(found - program.names.begin());
 }
 
-// The line of the innermost node that failed.
+// Adds the line of the innermost node that failed.
 Status at_line(uint32_t line, const Status& status) {
   if (std::strncmp(status.message(), "template line ", 14) == 0) return status;
   std::string message = status.message();
@@ -77,7 +77,7 @@ Value Evaluator::look_up(uint32_t name, size_t* passed) const noexcept {
   return Value::undefined(&program_.names[name]);
 }
 
-// So many are looked through without counting it as work.
+// Look-ups that pass no more names than this do not count as work.
 constexpr size_t kFewNames = 64;
 
 Result<Value> Evaluator::eval(const Expr& node) {
@@ -237,7 +237,7 @@ Status Evaluator::eval_args(const Expr& node, Args* args) {
 Result<Value> Evaluator::eval_call(const Expr& node) {
   const Expr& callee = *node.args[0];
   Args args;
-  if (callee.kind == ExprKind::kAttribute) {  // a method, without making a value of it
+  if (callee.kind == ExprKind::kAttribute) {  // a method call, without a method value
     GEN_ASSIGN(const Value object, eval(*callee.args[0]));
     if (const Builtin* method = find_method(object, callee.text)) {
       GEN_TRY(eval_args(node, &args));
@@ -373,7 +373,7 @@ Result<Value> Evaluator::compare(Operator op, const Value& left, const Value& ri
   const bool swap = op == Operator::kGreater || op == Operator::kLessEqual;
   GEN_ASSIGN(const bool below, swap ? precedes(right, left) : precedes(left, right));
   if (op == Operator::kLess || op == Operator::kGreater) return Value::of(below);
-  // Not a number has no order.
+  // NaN is unordered.
   const bool nan = (left.is(Kind::kFloat) && left.number != left.number) ||
                    (right.is(Kind::kFloat) && right.number != right.number);
   return Value::of(!below && !nan);

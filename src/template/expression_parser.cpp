@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions of a template, see expression_parser.h. One function per level of binding.
+// Expressions of a template, see expression_parser.h. One function per level of precedence.
 #include "template/expression_parser.h"
 
 #include <algorithm>
@@ -118,7 +118,7 @@ Result<ExprPtr> ExpressionParser::tuple(bool conditional, bool may_be_empty) {
       if (!take_symbol(",")) break;
       is_tuple = true;
     }
-    // A loop's `in`, `if` and `recursive` end the list as brackets do.
+    // In a loop, `in`, `if` and `recursive` end the list as a bracket does.
     if (tuple_ends() || (!conditional && (is_word("if") || is_word("recursive")))) break;
     GEN_ASSIGN(ExprPtr one, expression(conditional));
     made->args.push_back(std::move(one));
@@ -389,7 +389,7 @@ Result<ExprPtr> ExpressionParser::index_or_slice(ExprPtr node) {
     } else {
       if (parts[colons]) return unexpected();
       GEN_ASSIGN(parts[colons], expression());
-      if (colons == 0 && is_symbol(",")) {  // x[1, 2]: a tuple
+      if (colons == 0 && is_symbol(",")) {  // x[1, 2]: the key is a tuple
         ExprPtr pair = make(ExprKind::kTuple);
         pair->args.push_back(std::move(parts[0]));
         while (take_symbol(",")) {

@@ -145,8 +145,7 @@ Result<Value> strftime_now(const Call& call) {
                                       call[0].text().writer_of_all());
 }
 
-// Names that begin with a space cannot be called by a template; the evaluator makes methods of
-// them.
+// A template cannot call names that begin with a space; the evaluator turns them into methods.
 constexpr Builtin kFunctions[] = {
     {"cycler", cycler, 0, true},
     {"dict", dict, 0, true},
@@ -182,7 +181,7 @@ Result<Value> dict_values(const Call& call) {
   return call.evaluator.heap().sequence(Form::kValues, std::move(values));
 }
 
-Result<Value> copy(const Call& call) { return call[0]; }  // nothing can change either
+Result<Value> copy(const Call& call) { return call[0]; }  // both are immutable
 
 constexpr Builtin kDictMethods[] = {
     {"copy", copy}, {"get", get, 1, false, {"", ""}}, {"items", items},

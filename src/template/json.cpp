@@ -196,7 +196,7 @@ class Reader {
         if (low >= 0xDC00 && low < 0xE000) {
           code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
         } else {
-          utf8_append(code, out);  // half a pair
+          utf8_append(code, out);  // a lone surrogate
           code = low;
         }
       }

@@ -108,7 +108,8 @@ class Lexer {
     return std::string::npos;
   }
 
-  // The text before a construct, by the construct's mark. `print`: lstrip_blocks is not for those.
+  // The text before a construct, trimmed according to the construct's mark. `print`: lstrip_blocks
+  // does not apply to print statements.
   std::string_view before(std::string_view data, char mark, bool print) const noexcept {
     if (mark == '-') return data.substr(0, stripped_end(data));
     if (mark == '+' || print) return data;
@@ -118,7 +119,7 @@ class Lexer {
     return stripped_end(last) == 0 ? data.substr(0, line) : data;
   }
 
-  // Behind `-` all white space goes, behind a block's or comment's end one line break.
+  // After `-` all white space is skipped; after the end of a block or comment, one line break.
   void after(char mark, bool trim) {
     const size_t begin = at_;
     if (mark == '-') {
@@ -157,7 +158,7 @@ class Lexer {
     return {};
   }
 
-  // Offset behind `raw %}` if the block is that, else 0.
+  // Offset after `raw %}` if the block is one, else 0.
   [[nodiscard]] size_t raw_begin() const noexcept {
     const std::string_view all = text_;
     size_t to = at_ + stripped_begin(all.substr(at_));
@@ -304,7 +305,7 @@ class Lexer {
     return {};
   }
 
-  // Python's escapes, except \N.
+  // Escapes of Python strings, except \N.
   Status string() {
     const char quote = peek();
     std::string text;
@@ -345,7 +346,7 @@ class Lexer {
       return {};
     }
     const size_t wanted = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
-    if (wanted == 0) {  // kept as it is
+    if (wanted == 0) {  // an unknown escape stays as it is
       if (c == 'N') return fail("\\N is not supported");
       *text += '\\';
       *text += c;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The filter urlize: addresses in a text become HTML links, by the rules of Jinja2's.
+// The filter urlize: turns addresses in a text into HTML links by the rules of Jinja2.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -15,14 +15,14 @@
 namespace gen::templates {
 namespace {
 
-/// What addresses are made of, over the characters of one word.
+/// Recognises addresses in the characters of one word.
 class Address {
  public:
   explicit Address(std::string_view text) {
     for (size_t at = 0; at < text.size();) characters_.push_back(utf8_next(text, &at));
   }
 
-  /// http://…, www.…, a.b.org and the like, to the end of the word.
+  /// http://…, www.…, a.b.org and the like, up to the end of the word.
   [[nodiscard]] bool is_web() const {
     size_t at = 0;
     const bool scheme = take_scheme(&at);
@@ -53,7 +53,7 @@ class Address {
   }
 
  private:
-  // A letter as it is compared without regard to its case.
+  // The letter in lower case, for comparison without regard to case.
   static uint32_t folded(uint32_t c) noexcept {
     if (c >= 'A' && c <= 'Z') return c | 0x20;
     if (c == 0x130 || c == 0x131) return 'i';
@@ -88,7 +88,7 @@ class Address {
     return take("http://", from) || take("https://", from);
   }
 
-  // Behind the host: a port, a path, and the end.
+  // After the host: an optional port and path, then the end of the word.
   [[nodiscard]] bool ends(size_t from) const noexcept {
     const auto path = [&](size_t i) {
       return i == characters_.size() || at(i) == '/' || at(i) == '?' || at(i) == '#';
@@ -105,7 +105,7 @@ class Address {
     return from;
   }
 
-  // Labels and a top level of two letters or more.
+  // Labels and a top-level domain of at least two letters.
   [[nodiscard]] bool named_host(size_t from) const {
     for (;;) {
       size_t end = from;
@@ -130,7 +130,7 @@ class Address {
     }
   }
 
-  // Without a scheme: only under the old top levels.
+  // Without a scheme only the original top-level domains count.
   [[nodiscard]] bool known_host() const {
     static constexpr std::string_view kTops[] = {"com", "net", "int",  "edu",
                                                  "gov", "org", "info", "mil"};
@@ -163,7 +163,8 @@ class Address {
     return false;
   }
 
-  // Two groups with colons, then one to six with or without, and a bracket.
+  // An IPv6 address as Jinja2 matches it: two groups with colons, one to six with or without, and a
+  // closing bracket.
   [[nodiscard]] bool six(size_t from) const {
     const auto group = [&](size_t i) {
       size_t end = i;
@@ -187,8 +188,8 @@ class Address {
 };
 
 struct LinkForm {
-  std::optional<int64_t> limit;  // characters that are shown of an address
-  Text attributes;               // rel and target
+  std::optional<int64_t> limit;  // most characters shown of an address
+  Text attributes;               // rel and target attributes
   std::vector<std::string> schemes;
 };
 
@@ -201,7 +202,7 @@ size_t count(std::string_view text, std::string_view what) {
   return times;
 }
 
-// A word's brackets and punctuation do not belong to the address in it.
+// A word, without the brackets and punctuation around the address in it.
 struct Word {
   Text head;
   Text middle;
@@ -305,7 +306,7 @@ bool is_scheme(std::string_view text) {
   return letters >= 2 && (rest == ":" || rest == ":/" || rest == "://");
 }
 
-// rel and target as attributes; words of rel in order, and noopener among them.
+// The rel and target attributes; the words of rel are sorted and include noopener.
 Status read_attributes(const Call& call, LinkForm* form) {
   GEN_ASSIGN(const bool nofollow, truth_argument(call, 2, false));
   std::vector<std::string> words = {"noopener"};

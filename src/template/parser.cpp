@@ -29,7 +29,7 @@ class Parser final : ExpressionParser {
   }
 
  private:
-  /// Reads to a tag of `ends`, which it leaves behind it, or to the end of the template.
+  /// Parses up to and including a tag of `ends`, or to the end of the template.
   Status body(Body* out, std::initializer_list<std::string_view> ends, std::string* end) {
     const Nested nested(&nesting_);
     if (stack_.near_end()) return too_deep();
@@ -77,7 +77,7 @@ class Parser final : ExpressionParser {
     return {};
   }
 
-  /// A block's body up to `end`, which stays to be closed by block_end().
+  /// Parses the body of a block up to `end`; block_end() closes it.
   Status inner(Body* out, std::string_view end) {
     GEN_TRY(block_end());
     std::string found;
@@ -187,7 +187,7 @@ class Parser final : ExpressionParser {
 
   Status scoped_body(Stmt* made, std::string_view end) {
     const uint32_t held = held_scopes_;
-    // Jinja2 makes a function of the others: a loop around is out of reach.
+    // In Jinja2 the other bodies are functions: an outer loop is out of reach in them.
     const bool inline_body = made->kind == StmtKind::kWith || made->kind == StmtKind::kAutoescape;
     const uint32_t loops = std::exchange(loops_, inline_body ? loops_ : 0);
     Status status = inner(&made->bodies.emplace_back(), end);
@@ -223,7 +223,7 @@ class Parser final : ExpressionParser {
       return fail("block '" + made->text + "' is there twice");
     }
     made->scoped = take_word("scoped");
-    // Blocks that it calls by self, wherever they stand and what macros they have, see it.
+    // Blocks that it calls by self, and the macros in them, see its scope.
     if (made->scoped) ++held_scopes_;
     made->required = take_word("required");
     GEN_TRY(scoped_body(made, "endblock"));
@@ -266,7 +266,7 @@ class Parser final : ExpressionParser {
     return expect_symbol(")");
   }
 
-  // What the body of a macro or caller reads decides which arguments it takes.
+  // The names that the body of a macro or caller reads decide which arguments it takes.
   Status macro_body(Stmt* made, std::string_view end) {
     std::vector<std::string> names;
     std::vector<std::string>* const outer = std::exchange(read_names_, &names);
@@ -343,7 +343,7 @@ class Parser final : ExpressionParser {
   }
 
   uint32_t loops_ = 0;
-  uint32_t held_scopes_ = 0;  // macros and scoped blocks so far
+  uint32_t held_scopes_ = 0;  // macros and scoped blocks parsed so far
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The filter pprint: repr() of a value over as many lines as keep it within 80 columns, as Python's
-// pprint lays it out.
+// The filter pprint: repr() of a value, broken into lines to stay within 80 columns, in the layout
+// of Python's pprint.
 #include <algorithm>
 
 #include "base/utf8.h"
@@ -20,7 +20,7 @@ int64_t width_of(const Text& text) noexcept {
   return static_cast<int64_t>(count_characters(text.view()));
 }
 
-// Keys that have no order among one another are in that of their types' names.
+// Keys that cannot be compared are ordered by the names of their types.
 int rank_of(const Value& key) noexcept {
   if (key.is(Kind::kNone)) return 0;
   if (key.is_number()) return 1;
@@ -35,7 +35,7 @@ class Printer {
  public:
   explicit Printer(Evaluator& evaluator) : evaluator_(evaluator) {}
 
-  /// `allowance`: columns that what closes the values around needs behind this one.
+  /// `allowance`: columns needed after this value to close the values around it.
   Status print(const Value& value, int64_t indent, int64_t allowance, int level) {
     if (level > kDeepest || evaluator_.near_stack_end())
       return error(Code::kOutOfRange, "a value is nested too deep");
@@ -76,7 +76,7 @@ class Printer {
     return entries;
   }
 
-  /// repr() with keys in order.
+  /// repr() with sorted keys.
   Result<Text> repr(const Value& value, int level) {
     Text made;
     GEN_TRY(append(value, &made, level));
@@ -154,7 +154,7 @@ class Printer {
     return repr(value, 0);
   }
 
-  // Words with the white space behind them.
+  // Words, each with the white space after it.
   static std::vector<Text> words(const Text& text) {
     std::vector<Text> made;
     for (size_t at = 0; at < text.size();) {
@@ -172,7 +172,7 @@ class Printer {
     return made;
   }
 
-  // A text in quoted parts, one a line: its lines, and their words where a line is too long.
+  // A string as quoted parts, one per line: its lines, and the words of a line that is too long.
   Status print_text(const Text& text, int64_t indent, int64_t allowance, bool alone) {
     if (alone) {
       ++indent;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kDeepestText = 100;
 
-// Quotes and what cannot be printed are the template's, the rest is whose it was.
+// Quotes and escapes count as written by the template; the rest keeps its writer.
 void append_quoted(const Text& text, Text* out) {
   const std::string_view view = text.view();
   const bool single = view.find('\'') != std::string_view::npos;

@@ -35,7 +35,7 @@ Status wants(const Value& value, Kind kind, const char* name, const char* what) 
   return error(Code::kInvalidArgument, "%s is not %s", name, what);
 }
 
-/// The messages, with the roles that templates know as the template's words.
+/// The messages. Roles that templates know count as written by the template.
 Result<Value> messages_of(const Value& given, Heap* heap) {
   GEN_TRY(wants(given, Kind::kSequence, "messages", "an array"));
   std::vector<Value> rows;

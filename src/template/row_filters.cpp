@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters that take or make rows and numbers.
+// Filters that take or return sequences and numbers.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -14,7 +14,7 @@ Result<Value> row(const Call& call, Form form, std::vector<Value> values) {
   return call.evaluator.heap().sequence(form, std::move(values));
 }
 
-/// The values a filter goes through.
+/// The values that a filter iterates over.
 Result<std::vector<Value>> values_of(const Call& call, const Value& of) {
   std::vector<Value> storage;
   GEN_ASSIGN(const auto values, call.evaluator.items(of, &storage));
@@ -24,7 +24,7 @@ Result<std::vector<Value>> values_of(const Call& call, const Value& of) {
   return std::vector<Value>(values.begin(), values.end());
 }
 
-/// value.a.0.b, a path as filters take it. `standard` in the place of what is undefined.
+/// value.a.0.b: an attribute path as filters take it. `standard` replaces an undefined value.
 Result<Value> at_path(const Call& call, Value value, const Value& path, const Value& standard) {
   if (path.is(Kind::kMissing) || path.is(Kind::kNone)) return value;
   if (path.is(Kind::kInt)) return call.evaluator.item(value, path);
@@ -53,7 +53,7 @@ Result<Value> folded(const Call& call, const Value& value, bool case_sensitive) 
   return call.evaluator.heap().string(in_case(value.text(), false));
 }
 
-/// Stable, by keys in their order. An error of a comparison ends it.
+/// Stable sort by keys; an error of a comparison ends it.
 Status sort_by(const Call& call, std::vector<std::pair<Value, Value>>* keyed, bool reverse) {
   Status status;
   const auto before = [&](const auto& a, const auto& b) {
@@ -80,7 +80,7 @@ Result<Value> length(const Call& call) {
     return Value::of(static_cast<int64_t>(of.sequence().values.size()));
   }
   if (of.is(Kind::kLoop)) {
-    const std::string length = "length";  // every loop has one, so nothing keeps the name
+    const std::string length = "length";  // every loop has one, so no name needs to be kept
     return call.evaluator.attribute(of, length);
   }
   return error(Code::kInvalidArgument, "%s has no length", type_name(of));
@@ -255,14 +255,15 @@ Result<Value> sum(const Call& call) {
   return total;
 }
 
-/// A call of a filter or test that map, select and their kin name: their arguments behind the name.
+/// A call of a filter or test that map, select and similar filters name, with the arguments after
+/// the name.
 struct Inner {
   const Builtin* builtin = nullptr;
   Args args;
 };
 
 Result<Value> map(const Call& call) {
-  if (!truthy(call[0])) return row(call, Form::kGenerator, {});  // none, too
+  if (!truthy(call[0])) return row(call, Form::kGenerator, {});  // includes none
   GEN_ASSIGN(auto values, values_of(call, call[0]));
   Inner inner;
   Value path = Value::missing();
@@ -303,7 +304,7 @@ Result<Value> map(const Call& call) {
 }
 
 Result<Value> choose(const Call& call, bool wanted, bool by_attribute) {
-  if (!truthy(call[0])) return row(call, Form::kGenerator, {});  // none, too
+  if (!truthy(call[0])) return row(call, Form::kGenerator, {});  // includes none
   GEN_ASSIGN(auto values, values_of(call, call[0]));
   size_t at = 0;
   Value path = Value::missing();
@@ -384,7 +385,7 @@ Result<Value> slices(const Call& call) {
   return row(call, Form::kGenerator, std::move(rows));
 }
 
-// Groups print as pairs; jinja's .grouper and .list are namespaces' entries here.
+// Groups print as pairs; Jinja's .grouper and .list are entries of a namespace here.
 Result<Value> groupby(const Call& call) {
   GEN_ASSIGN(const auto values, values_of(call, call[0]));
   GEN_ASSIGN(const bool sensitive, truth_argument(call, 3, false));
@@ -472,7 +473,7 @@ Result<Value> round(const Call& call) {
       made = Value::of(static_cast<int64_t>(std::nearbyint(value / scale) * scale));
     }
   } else if (precision >= 0 && std::isfinite(value)) {
-    char buffer[700];  // correctly rounded, halves to even of the exact value
+    char buffer[700];  // exactly rounded, ties to even
     std::snprintf(buffer, sizeof buffer, "%.*f", static_cast<int>(precision), value);
     made = Value::of(std::strtod(buffer, nullptr));
   } else {
@@ -483,7 +484,7 @@ Result<Value> round(const Call& call) {
   return made;
 }
 
-// The number that a text is to Python; the rest of it must be white space.
+// Parses a number as Python's float() does; only white space may follow.
 bool parse_float(std::string_view view, double* out) {
   const Text stripped = strip(Text(view, Writer::kUser), nullptr, true, true);
   std::string text;

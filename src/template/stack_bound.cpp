@@ -16,21 +16,21 @@
 namespace gen::templates {
 namespace {
 
-// For what does not look itself: printf with hundreds of digits, sorting, an allocation.
+// For code that does not check: printf with hundreds of digits, sorting, an allocation.
 constexpr size_t kReserve = 20 << 10;
-// Taken of a stack that is not the system's (a coroutine's), where its size is unknown.
+// Assumed size of a stack that the system did not make (a coroutine's), since it is unknown.
 constexpr size_t kUnknown = 32 << 10;
 
 #if defined(__linux__)
 struct Stack {
   uintptr_t base = 0;
-  size_t size = 0;  // 0: not known
+  size_t size = 0;  // 0: unknown
 };
 
 Stack stack_of_thread() noexcept {
   if (syscall(SYS_gettid) == getpid()) {
-    // The first thread's, of which pthread_getattr_np reads all mappings of the process. Arguments
-    // and the environment are above and count for the limit, with a quarter of it at most.
+    // The main thread: pthread_getattr_np would read all mappings of the process. Arguments and the
+    // environment are at the top of the stack and count towards its limit, at most a quarter of it.
     constexpr rlim_t kEnough = 4 << 20;
     rlimit limit{};
     const uintptr_t top = getauxval(AT_RANDOM);

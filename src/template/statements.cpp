@@ -184,7 +184,7 @@ Result<Value> Evaluator::captured(const Stmt& stmt, const Body& body) {
 
 Status Evaluator::exec_with(const Stmt& stmt, Flow* flow) {
   std::vector<Value> values;
-  for (const ExprPtr& one : stmt.exprs) {  // in the scope around
+  for (const ExprPtr& one : stmt.exprs) {  // in the outer scope
     GEN_ASSIGN(const Value value, eval(*one));
     values.push_back(value);
   }
@@ -213,7 +213,7 @@ Status Evaluator::exec_loop(const Stmt& stmt, const Value& over, size_t depth, F
   Scope local;
   Scope* const outer = scope_;
   Scope* scope = &local;
-  // The scope of an iteration; a new one where a macro may hold the last.
+  // Enters the scope of an iteration; a new one if a macro may hold the last.
   const auto enter = [&] {
     if (stmt.keeps_scope) scope = heap_.make<Scope>();
     scope->enter(outer);
@@ -239,7 +239,7 @@ Status Evaluator::exec_loop(const Stmt& stmt, const Value& over, size_t depth, F
   loop->depth = depth;
   loop->stmt = stmt.recursive ? &stmt : nullptr;
   loop->scope = outer;
-  bool completed = false;  // an iteration without break and continue: the else is for none
+  bool completed = false;  // an iteration ran without break and continue, so else is skipped
   for (size_t i = 0; i < values.size() && status.ok(); ++i) {
     loop->index = i;
     enter();
@@ -258,7 +258,7 @@ Status Evaluator::exec_loop(const Stmt& stmt, const Value& over, size_t depth, F
     enter();
     status = exec(stmt.bodies[1], flow);
   }
-  loop->values = {};  // its values and the outer scope end here
+  loop->values = {};  // values and outer scope are not valid after the loop
   loop->stmt = nullptr;
   scope_ = outer;
   return status;
@@ -321,10 +321,10 @@ Result<Value> Evaluator::call_macro(const Macro& macro, const Args& args) {
   };
   if (depth_left_ < 4 || near_stack_end())
     return error(Code::kOutOfRange, "macros are nested too deep");
-  // Names are looked for one by one.
+  // Names are searched linearly.
   const size_t names = stmt.params.size() + args.named.size();
   GEN_TRY(work(8 * names * names));
-  // A macro may be held by what the scope's owner leaves behind, so its own scope is of the heap.
+  // What the call leaves behind may hold a macro of its scope, so the scope is on the heap.
   GEN_TRY(heap_.charge(sizeof(Scope)));
   Scope* const scope = heap_.make<Scope>();
   scope->enter(macro.scope);

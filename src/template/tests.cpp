@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests: what may stand behind `is`.
+// Tests: the names that may follow `is`.
 #include "base/utf8.h"
 #include "template/arguments.h"
 #include "template/text_filters.h"
@@ -40,7 +40,7 @@ Result<Value> iterable(const Call& call) {
                    of.is(Kind::kUndefined) || of.is(Kind::kLoop));
 }
 
-// An undefined value can be called, which is an error then.
+// An undefined value counts as callable; calling it is an error.
 Result<Value> callable(const Call& call) {
   switch (call[0].kind) {
     case Kind::kUndefined:

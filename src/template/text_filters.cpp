@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters that make texts.
+// Filters that return strings.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -36,7 +36,7 @@ Result<Value> capitalize(const Call& call) {
   return same_kind(call, capitalized(of.text()), of);
 }
 
-// Words begin after a space, a hyphen or an opening bracket.
+// A word begins after a space, a hyphen or an opening bracket.
 Result<Value> title(const Call& call) {
   GEN_ASSIGN(const Value of, text_argument(call, 0));
   const Text& text = of.text();
@@ -115,7 +115,7 @@ Result<Value> indent(const Call& call) {
   Text with_end = call[0].text();
   with_end.append("\n", Writer::kTemplate);
   const std::vector<Text> lines = split_lines(with_end);
-  const std::vector<Text> whole = split_lines(with_end, true);  // a break stays its writer's
+  const std::vector<Text> whole = split_lines(with_end, true);  // a line break keeps its writer
   GEN_TRY(call.evaluator.heap().charge(lines.size() * indention.size() + with_end.size()));
   Text made;
   for (size_t i = 0; i < lines.size(); ++i) {
@@ -159,7 +159,7 @@ Result<Value> truncate(const Call& call) {
   return same_kind(call, std::move(made), of);
 }
 
-// Words of letters, digits and underscores, as the regular expression \w+ finds them.
+// Words of letters, digits and underscores, as the regular expression \w+ matches them.
 Result<Value> wordcount(const Call& call) {
   GEN_ASSIGN(const Value of, text_argument(call, 0));
   int64_t words = 0;
@@ -178,7 +178,7 @@ Result<Value> center(const Call& call) {
   return centered(call, of, width, Text(" ", Writer::kTemplate));
 }
 
-// Comments and tags out, white space to single spaces, entities back.
+// Removes comments and tags, collapses white space, decodes entities.
 Result<Value> striptags(const Call& call) {
   GEN_ASSIGN(const Value of, text_argument(call, 0));
   Text text = of.text();
@@ -295,7 +295,7 @@ Result<Value> filesizeformat(const Call& call) {
     made = "1 Byte";
   } else if (bytes < base) {
     if (!std::isfinite(bytes)) return error(Code::kInvalidArgument, "no finite number of bytes");
-    // Whole digits, of any size, and no minus before a zero.
+    // An integer of any size; no minus before a zero.
     char digits[std::numeric_limits<double>::max_exponent10 + 16];
     std::snprintf(digits, sizeof digits, "%.0f Bytes", std::trunc(bytes) + 0.0);
     made = digits;
@@ -463,12 +463,12 @@ Result<Value> escape_html(Evaluator& evaluator, const Value& value) {
 Result<Value> replace_text(const Call& call, const Value& of, const Value& from, const Value& to,
                            int64_t most) {
   const size_t size = of.view().size();
-  // What it may grow to is taken off the budget before it is there.
+  // The budget is charged before the text grows.
   const size_t places = from.view().empty() ? size + 1 : size / from.view().size();
   const size_t times = most < 0 ? places : std::min(places, static_cast<size_t>(most));
   size_t grown = 0;
   if (__builtin_mul_overflow(times, to.view().size(), &grown)) grown = SIZE_MAX / 2;
-  if (grown > size) {  // a bound only: count where it matters
+  if (grown > size) {  // only an upper bound: count the occurrences if it matters
     size_t found = from.view().empty() ? places : 0;
     for (size_t at = find_text(of.view(), from.view());
          !from.view().empty() && at != std::string_view::npos;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts with places for values: "%s of %d" and "{} of {name:>5}". What stands between the places
-// stays its writer's, what fills them stays its own.
+// Format strings: "%s of %d" and "{} of {name:>5}". The text between the fields keeps its writer,
+// and so do the values.
 #include "template/text_format.h"
 
 #include <algorithm>
@@ -17,9 +17,9 @@ namespace {
 
 constexpr int64_t kWidest = 100'000;
 
-/// What stands between % or : and the letter of a form.
+/// The flags between % or : and the conversion letter.
 struct Layout {
-  Writer writer = Writer::kTemplate;  // of the form: what it adds to a value is its own
+  Writer writer = Writer::kTemplate;  // of the format: padding and signs count as written by it
   std::string fill = " ";
   char align = '\0';  // < > ^ =
   char sign = '\0';   // + or space
@@ -38,7 +38,7 @@ void pad(Text body, const Layout& form, char standard, Text* out) {
   const int64_t missing = std::max<int64_t>(form.width - size, 0);
   const char align = form.align == '\0' ? standard : form.align;
   const int64_t left = align == '<' ? 0 : align == '^' ? missing / 2 : missing;
-  size_t head = 0;  // a sign stays before the zeros
+  size_t head = 0;  // the sign stays before the padding
   if (align == '=' && !body.empty() &&
       std::string_view("+- ").find(body.view()[0]) != std::string_view::npos)
     head = 1;
@@ -52,7 +52,7 @@ void pad(Text body, const Layout& form, char standard, Text* out) {
   for (int64_t i = left; i < missing; ++i) out->append(form.fill, form.writer);
 }
 
-/// Whole digits in groups behind a prefix, with zeros before them up to a width.
+/// An integer with group separators after a prefix, padded with zeros to a width.
 std::string grouped(const std::string& digits, const Layout& form, int64_t width) {
   const size_t prefix = form.alternate && digits.size() > 1 && digits[0] == '0' &&
                                 std::string_view("xXob").find(digits[1]) != std::string_view::npos
@@ -121,8 +121,7 @@ Result<std::string> float_digits(double number, const Layout& form) {
   return digits;
 }
 
-/// A float in a form without a letter: as str() has it, or with so many digits and a point in any
-/// case.
+/// A float without conversion letter: as str() writes it, or with a precision and always a point.
 std::string plain_digits(double number, int64_t precision, bool alternate) {
   if (precision < 0 || !std::isfinite(number)) {
     std::string shown = float_text(number);
@@ -151,7 +150,7 @@ std::string plain_digits(double number, int64_t precision, bool alternate) {
   return made;
 }
 
-/// Digits with their sign, in their place.
+/// Digits with sign and padding.
 void append_digits(const Value& value, std::string digits, bool negative, const Layout& form,
                    Text* out) {
   if (form.commas) {
@@ -166,7 +165,7 @@ void append_digits(const Value& value, std::string digits, bool negative, const 
   pad(Text(digits, value.by_user ? Writer::kUser : form.writer), form, '>', out);
 }
 
-/// A number in a form; `d` of a float is its whole part where `percent` says so.
+/// A number with a conversion; with `percent`, `d` takes the integer part of a float.
 Status append_number(const Value& value, Layout form, bool percent, Text* out) {
   const bool whole = std::string_view("dxXobn").find(form.letter) != std::string_view::npos;
   Value number = value;
@@ -197,7 +196,7 @@ Status append_number(const Value& value, Layout form, bool percent, Text* out) {
   return {};
 }
 
-/// The character of an integer's or a truth value's number.
+/// The character whose code is an integer or a bool.
 Result<Text> character_of(const Value& value, const Layout& form) {
   const int64_t code = value.is(Kind::kInt)    ? value.integer
                        : value.is(Kind::kBool) ? value.truth
@@ -277,7 +276,7 @@ class Percent {
 
   Status place() {
     const std::string_view view = format_.view();
-    const size_t begin = at_ - 1;  // the %
+    const size_t begin = at_ - 1;  // position of the %
     Layout form;
     Value value;
     bool named = false;
@@ -588,7 +587,7 @@ class Braces {
     return {};
   }
 
-  // What Python refuses to do with a number.
+  // Combinations that Python refuses for a number.
   static Status check_number(const Value& value, const Layout& form, bool minus) {
     const std::string_view whole = "dxXobc";
     const std::string_view letters = value.is(Kind::kFloat) ? "neEfFgG%" : "dxXobcneEfFgG%";

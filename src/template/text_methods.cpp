@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Methods of texts, as Python's str has them.
+// Methods of strings, as Python's str has them.
 #include <algorithm>
 #include <utility>
 
@@ -83,7 +83,7 @@ Result<Value> swapcase(const Call& call) {
   return made(call, std::move(out));
 }
 
-// Words between white space; from the right with `right`.
+// Words separated by white space; splits from the right if `right`.
 std::vector<Text> split_words(const Text& text, int64_t most, bool right) {
   std::vector<Text> words;
   const std::string_view view = text.view();
@@ -187,7 +187,8 @@ Result<Value> partition_at(const Call& call, bool right) {
 Result<Value> partition(const Call& call) { return partition_at(call, false); }
 Result<Value> rpartition(const Call& call) { return partition_at(call, true); }
 
-/// The part of the text that arguments `i` and `i + 1` choose, as offsets; false: past the end.
+/// The range of the text given by arguments `i` and `i + 1`, as offsets; false if it starts past
+/// the end.
 Result<bool> part(const Call& call, size_t i, size_t* begin, size_t* end) {
   const std::string_view view = call[0].view();
   const auto size = static_cast<int64_t>(count_characters(view));
@@ -390,7 +391,7 @@ Result<Value> isidentifier(const Call& call) {
     return in_class(start ? CharacterClass::kIdentifierStart : CharacterClass::kIdentifierPart, c);
   });
 }
-// A capital begins every word, and there is no other.
+// True if every word begins with a capital and has no other.
 Result<Value> istitle(const Call& call) {
   bool inside = false;
   bool any = false;
@@ -422,7 +423,7 @@ Result<Value> casefold(const Call& call) {
   return made(call, std::move(out));
 }
 
-// Tabs to spaces up to the next column that is a multiple of the size.
+// Expands tabs to spaces up to the next multiple of the tab size.
 Result<Value> expandtabs(const Call& call) {
   GEN_ASSIGN(const int64_t size, integer_argument(call, 1, 8));
   const Text& text = call[0].text();

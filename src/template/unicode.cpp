@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Look-ups in the tables, see unicode.h.
+// Look-up in the tables, see unicode.h.
 #include "template/unicode.h"
 
 #include <algorithm>

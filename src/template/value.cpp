@@ -8,9 +8,9 @@
 namespace gen::templates {
 namespace {
 
-constexpr size_t kIndexedFrom = 12;  // entries; below, a walk is faster
+constexpr size_t kIndexedFrom = 12;  // entries; a linear search is faster below
 constexpr int kDeepestValue = 200;
-constexpr int kDeepestKey = 32;  // keys are compared without a look at the stack
+constexpr int kDeepestKey = 32;  // key comparison does not check the stack
 
 }  // namespace
 

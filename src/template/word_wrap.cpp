@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The filter wordwrap: lines of at most a width, cut where Python's textwrap cuts them.
+// The filter wordwrap: breaks lines to a width where Python's textwrap breaks them.
 #include <algorithm>
 
 #include "base/utf8.h"
@@ -21,11 +21,11 @@ struct Piece {
 struct WrapForm {
   size_t width = 79;
   bool break_long_words = true;
-  bool at_hyphens = true;       // words are cut into pieces behind their hyphens
-  bool break_at_hyphen = true;  // a word that is too long is cut behind a hyphen if there is one
+  bool at_hyphens = true;       // words may be broken after hyphens
+  bool break_at_hyphen = true;  // a word that is too long is broken after a hyphen if it has one
 };
 
-/// One line without its break.
+/// One line, without its line break.
 class Wrapper {
  public:
   Wrapper(const Text& line, const WrapForm& form) : line_(line), form_(form) {
@@ -50,7 +50,7 @@ class Wrapper {
     const size_t before = out->size();
     for (size_t i = 0; i < pieces.size();) {
       if (out->size() > before && blank(pieces[i])) ++i;
-      // Pieces follow one another, so those of a row are one stretch.
+      // Pieces are consecutive, so those of a line are one range.
       std::vector<Piece> row;
       size_t used = 0;
       for (; i < pieces.size() && used + pieces[i].size() <= form_.width; ++i) {
@@ -77,7 +77,7 @@ class Wrapper {
   [[nodiscard]] bool is(size_t i, uint32_t c) const noexcept {
     return i < characters_.size() && characters_[i] == c;
   }
-  // What textwrap takes for white space, which is less than Unicode does.
+  // White space as textwrap defines it, which is less than Unicode's.
   [[nodiscard]] bool space(size_t i) const noexcept {
     return characters_[i] == ' ' || (characters_[i] >= '\t' && characters_[i] <= '\r');
   }
@@ -87,7 +87,7 @@ class Wrapper {
   [[nodiscard]] bool letter(size_t i) const noexcept {
     return word(i) && !in_class(CharacterClass::kDecimal, characters_[i]);
   }
-  // A word's character or what may stand at its end before a dash.
+  // A character of a word, or one that may end a word before a dash.
   [[nodiscard]] bool before_dash(size_t i) const noexcept {
     const uint32_t c = characters_[i];
     return word(i) || c == '!' || c == '"' || c == '\'' || c == '&' || c == '.' || c == ',' ||
@@ -101,7 +101,7 @@ class Wrapper {
                        characters_.begin() + static_cast<ptrdiff_t>(piece.end), is_space);
   }
 
-  // Whether a word may be cut behind the hyphen at `i`: letters on both sides, as in a-b or ab-c.
+  // Whether a word may be broken after the hyphen at `i`: letters on both sides, as in a-b or ab-c.
   [[nodiscard]] bool cut_behind(size_t i) const noexcept {
     if (!is(i, '-') || i < 2 || !letter(i - 1)) return false;
     const bool left = letter(i - 2) || (i >= 3 && is(i - 2, '-') && letter(i - 3));
@@ -128,7 +128,7 @@ class Wrapper {
     return end;
   }
 
-  // How much of a word that is too long goes where `room` characters are left.
+  // How many characters of a word that is too long fit if `room` are left.
   [[nodiscard]] size_t cut_of(const Piece& piece, size_t room) const noexcept {
     if (!form_.break_at_hyphen || piece.size() <= room) return room;
     for (size_t i = room; i-- > 1;) {
@@ -144,8 +144,8 @@ class Wrapper {
   const Text& line_;
   const WrapForm& form_;
   std::vector<uint32_t> characters_;
-  std::vector<size_t> offsets_;  // in the text, and its end
-  std::vector<size_t> hyphens_;  // how many hyphens begin at a character
+  std::vector<size_t> offsets_;  // byte offsets of the characters and of the end
+  std::vector<size_t> hyphens_;  // number of hyphens that start at a character
 };
 
 }  // namespace
@@ -173,7 +173,7 @@ Result<Value> word_wrap(const Call& call) {
   for (const Text& line : split_lines(text)) {
     const size_t before = lines.size();
     Wrapper(line, form).run(&lines);
-    if (lines.size() == before) lines.emplace_back();  // nothing but white space
+    if (lines.size() == before) lines.emplace_back();  // white space only
   }
   GEN_TRY(call.evaluator.heap().charge(lines.size() * (between.size() + sizeof(Text))));
   Text made;

@@ -55,14 +55,14 @@ class Walk {
   const char* run() {
     if (const char* wrong = enter(unit(0).offset())) return wrong;
     while (!open_.empty()) {
-      Place& place = open_.back();
-      if (place.byte == 256) {
+      SearchFrame& frame = open_.back();
+      if (frame.byte == 256) {
         if (const char* wrong = leave()) return wrong;
         continue;
       }
-      const size_t index = place.position ^ place.byte;
-      const bool leads_on = unit(index).label() == place.byte;
-      ++place.byte;
+      const size_t index = frame.position ^ frame.byte;
+      const bool leads_on = unit(index).label() == frame.byte;
+      ++frame.byte;
       if (!leads_on) continue;
       if (const char* wrong = step(unit(index).has_value(), index ^ unit(index).offset())) {
         return wrong;
@@ -72,7 +72,7 @@ class Walk {
   }
 
  private:
-  struct Place {
+  struct SearchFrame {
     size_t position;
     size_t byte;  // the next to try
   };
@@ -117,7 +117,7 @@ class Walk {
   std::span<const uint32_t> units_;
   std::string_view texts_;
   std::vector<Known> known_;  // [unit]
-  std::vector<Place> open_;
+  std::vector<SearchFrame> open_;
 };
 
 // The error in the replacements, or null.

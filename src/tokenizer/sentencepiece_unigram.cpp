@@ -20,16 +20,16 @@ class Unigram final : public SpEncoder {
 
  private:
   static constexpr uint32_t kNoPath = UINT32_MAX;
-  struct Place {
+  struct BestPath {
     uint32_t from = kNoPath;  // where the last piece of the best path to this position begins
     int32_t piece = -1;       // -1: unknown
     float score = 0;          // of the path
   };
 
   // The sum is a double if a kept token is involved, as in `score`.
-  static void offer(double score, uint32_t from, int32_t piece, Place* place) noexcept {
-    if (place->from != kNoPath && !(score > double{place->score})) return;
-    *place = {from, piece, static_cast<float>(score)};
+  static void offer(double score, uint32_t from, int32_t piece, BestPath* path) noexcept {
+    if (path->from != kNoPath && !(score > double{path->score})) return;
+    *path = {from, piece, static_cast<float>(score)};
   }
   [[nodiscard]] double score_of(int32_t piece, size_t bytes) const noexcept;
 
@@ -67,9 +67,9 @@ double Unigram::score_of(int32_t piece, size_t bytes) const noexcept {
 Status Unigram::encode(std::string_view text, std::vector<int32_t>* out) const {
   if (text.empty()) return {};
   const size_t first = out->size();
-  std::vector<Place> places(text.size() + 1);
+  std::vector<BestPath> paths(text.size() + 1);
   for (size_t begin = 0; begin < text.size();) {
-    const float here = places[begin].score;
+    const float here = paths[begin].score;
     const auto from = static_cast<uint32_t>(begin);
     const size_t character = character_bytes(text.substr(begin));
     bool is_piece = false;
@@ -82,26 +82,26 @@ Status Unigram::encode(std::string_view text, std::vector<int32_t>* out) const {
       if (piece < 0 || pieces_.spec.types[static_cast<size_t>(piece)] == TokenType::kUnused) {
         continue;
       }
-      offer(score_of(piece, end - begin) + double{here}, from, piece, &places[end]);
+      offer(score_of(piece, end - begin) + double{here}, from, piece, &paths[end]);
       is_piece = is_piece || end - begin == character;
     }
-    if (!is_piece) offer(double{unknown_ + here}, from, -1, &places[begin + character]);
+    if (!is_piece) offer(double{unknown_ + here}, from, -1, &paths[begin + character]);
     begin += character;
   }
   // The path is followed back from the end, then reversed.
   std::vector<uint32_t> ends;
-  for (auto end = static_cast<uint32_t>(text.size()); end > 0; end = places[end].from) {
+  for (auto end = static_cast<uint32_t>(text.size()); end > 0; end = paths[end].from) {
     ends.push_back(end);
   }
   while (!ends.empty()) {
     const uint32_t end = ends.back();
     ends.pop_back();
-    const Place& place = places[end];
-    if (place.piece >= 0) {
-      out->push_back(place.piece);
+    const BestPath& path = paths[end];
+    if (path.piece >= 0) {
+      out->push_back(path.piece);
       continue;
     }
-    GEN_TRY(pieces_.unknown.append(text.substr(place.from, end - place.from), first, out));
+    GEN_TRY(pieces_.unknown.append(text.substr(path.from, end - path.from), first, out));
   }
   return {};
 }

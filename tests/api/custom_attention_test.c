@@ -100,10 +100,11 @@ static void look(struct noise* toy, const gen_forward_batch* batch) {
   const float one[KV_HEADS * DIM] = {1};
   size_t n = 0;
   kv_cache* copy = NULL;
-  assert_fails(kv_cache_truncate(writable, 0, &local), state, "reading", local);
-  assert_fails(kv_cache_reset(writable, &local), state, "reading", local);
-  assert_fails(kv_cache_update(writable, 0, one, one, 1, 1, DIM, &local), state, "reading", local);
-  assert_fails(kv_cache_load_buffer(writable, one, sizeof one, &local), state, "reading", local);
+  assert_fails(kv_cache_truncate(writable, 0, &local), state, "read-only", local);
+  assert_fails(kv_cache_reset(writable, &local), state, "read-only", local);
+  assert_fails(kv_cache_update(writable, 0, one, one, 1, 1, DIM, &local), state, "read-only",
+               local);
+  assert_fails(kv_cache_load_buffer(writable, one, sizeof one, &local), state, "read-only", local);
   assert_fails(kv_cache_save_buffer(cache, NULL, 0, &n, &local), state, "step", local);
   assert_fails(kv_cache_clone(cache, &copy, &local), GEN_ERROR_UNSUPPORTED, "step", local);
   kv_cache_free(writable); /* it is not theirs to free */

@@ -104,7 +104,7 @@ static void every_status_at_every_step(void** state) {
         assert_ok(gen_session_append_tokens(session, prompt, PROMPT, &error), error);
         const int known = status < 0 && status >= GEN_ERROR_INTERNAL;
         char part[40];
-        snprintf(part, sizeof part, "gave %d, which is no status", status);
+        snprintf(part, sizeof part, "gave %d, which is not a status", status);
         if (known) snprintf(part, sizeof part, "%s", gen_status_name(status));
         assert_fails_and_goes_on(session, &toy, known ? status : GEN_ERROR_MODEL, part);
         gen_session_free(session);
@@ -125,7 +125,7 @@ static void messages_are_passed_on(void** state) {
     const char *said, *part;
   } cases[] = {
       {GEN_ERROR_DEVICE, GEN_ERROR_DEVICE, "the oven is cold", "the oven is cold"},
-      {77, GEN_ERROR_MODEL, "the oven is cold", "77, which is no status: the oven is cold"},
+      {77, GEN_ERROR_MODEL, "the oven is cold", "77, which is not a status: the oven is cold"},
       {GEN_ERROR_IO, GEN_ERROR_IO, "two\nlines", "two lines"},
       {GEN_ERROR_IO, GEN_ERROR_IO, all_of_it, "xxxxxxxxxxxxxxxxxxxxxxxxxx"}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {

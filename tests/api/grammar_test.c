@@ -264,7 +264,7 @@ static void tags_constrain_parts_of_texts(void** state) {
             error);
   accept(matcher, "[1]");
   assert_fails(gen_grammar_matcher_accept_bytes(matcher, "x", 1, &error), GEN_ERROR_GRAMMAR,
-               "cannot come here", error);
+               "not allowed here", error);
   assert_ok(gen_grammar_matcher_accept_token(matcher, 7, &error), error);
   assert_int_equal(gen_grammar_matcher_complete(matcher), 2);
   gen_grammar_matcher_free(matcher);
@@ -305,7 +305,7 @@ static void lark_files_are_read(void** state) {
   assert_int_equal(gen_grammar_matcher_complete(matcher), 1);
   accept(matcher, ": \"late\"");
   assert_fails(gen_grammar_matcher_accept_bytes(matcher, "x", 1, &error), GEN_ERROR_GRAMMAR,
-               "cannot come here", error);
+               "not allowed here", error);
   assert_ok(gen_grammar_matcher_accept_token(matcher, 7, &error), error);
   assert_int_equal(gen_grammar_matcher_complete(matcher), 1);
   gen_grammar_matcher_free(matcher);

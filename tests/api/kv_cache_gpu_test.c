@@ -109,7 +109,7 @@ static void new_takes_what_it_says(void** state) {
                "65537 layers are outside [1, 65536]", error);
   assert_fails(kv_cache_gpu_new(&table, 1, 0, 1, 1, &cache, &error), bad, "max_seq_len 0", error);
   assert_fails(kv_cache_gpu_new(&table, 1, 1, 0, 1, &cache, &error), bad,
-               "0 heads of 1 elements: both are 1 and up", error);
+               "0 heads of 1 elements: both must be at least 1", error);
   assert_fails(kv_cache_gpu_new(&table, 1, 1, 65536, 65536, &cache, &error), bad,
                "at most 2147483647", error);
   assert_fails(kv_cache_gpu_new(&table, 1, 1, 1, 1, NULL, &error), bad, "out", error);

@@ -27,7 +27,7 @@ static void configurations(void** state) {
   assert_ok(kv_cache_tier_config_describe(c, text, sizeof text, &n, &error), error);
   assert_non_null(strstr(text,
                          "\"key\":\"chunk_size\",\"type\":\"int\",\"range\":\"any number\","
-                         "\"default\":\"64\",\"help\":\"positions of a mean"));
+                         "\"default\":\"64\",\"help\":\"positions per mean"));
   assert_int_equal(n, strlen(text));
   assert_fails(kv_cache_tier_config_describe(c, text, 3, &n, &error), range, "3", error);
   assert_fails(kv_cache_tier_config_describe(NULL, text, 3, &n, &error), bad, "config", error);

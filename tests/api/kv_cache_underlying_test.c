@@ -123,12 +123,12 @@ static void below_a_tracing_cache(void** state) {
   assert_int_equal(kv_cache_seq_len(below), 2);
   kv_cache_free(copy);
   /* For reading only. */
-  assert_fails(kv_cache_update(lend(below), 0, x, x, 1, 1, 2, &error), state_error, "reading",
+  assert_fails(kv_cache_update(lend(below), 0, x, x, 1, 1, 2, &error), state_error, "read-only",
                error);
-  assert_fails(kv_cache_truncate(lend(below), 0, &error), state_error, "reading", error);
-  assert_fails(kv_cache_reset(lend(below), &error), state_error, "reading", error);
-  assert_fails(kv_cache_set_allocator(lend(below), NULL, &error), state_error, "reading", error);
-  assert_fails(kv_cache_tracing_new(lend(below), tracer, &outer, &error), state_error, "reading",
+  assert_fails(kv_cache_truncate(lend(below), 0, &error), state_error, "read-only", error);
+  assert_fails(kv_cache_reset(lend(below), &error), state_error, "read-only", error);
+  assert_fails(kv_cache_set_allocator(lend(below), NULL, &error), state_error, "read-only", error);
+  assert_fails(kv_cache_tracing_new(lend(below), tracer, &outer, &error), state_error, "read-only",
                error);
   kv_cache_free(lend(below));
   assert_int_equal(kv_cache_seq_len(below), 2);
@@ -170,15 +170,15 @@ static void below_a_wrapper(void** state) {
     if (i < 2) assert_ok(kv_cache_can_resume(below, 0, 0, &can, &error), error);
     /* Only the wrapper drives it. */
     const int32_t zero = 0;
-    assert_fails(kv_cache_init(lend(below), "fp32", 1, 8, 4, &error), state_error, "reading",
+    assert_fails(kv_cache_init(lend(below), "fp32", 1, 8, 4, &error), state_error, "read-only",
                  error);
     assert_fails(kv_cache_start_forward(lend(below), &zero, &zero, 1, 0, NULL, 0, &error),
-                 state_error, "reading", error);
-    assert_fails(kv_cache_remove(lend(below), 0, 0, 1, &error), state_error, "reading", error);
-    assert_fails(kv_cache_close(lend(below), &error), state_error, "reading", error);
+                 state_error, "read-only", error);
+    assert_fails(kv_cache_remove(lend(below), 0, 0, 1, &error), state_error, "read-only", error);
+    assert_fails(kv_cache_close(lend(below), &error), state_error, "read-only", error);
     kv_cache* other = lend(below);
     kv_cache* outer = NULL;
-    assert_fails(kv_cache_wrapper_new(&other, 1, &outer, &error), state_error, "reading", error);
+    assert_fails(kv_cache_wrapper_new(&other, 1, &outer, &error), state_error, "read-only", error);
     kv_cache_free(lend(below));
   }
   /* A pass goes back to layer type 0. */

@@ -175,8 +175,8 @@ static void failures_end_the_call(void** state) {
     const char* part;
   } cases[] = {{GEN_ERROR_IO, "no such table", GEN_ERROR_IO, "no such table"},
                {GEN_ERROR_GRAMMAR, NULL, GEN_ERROR_GRAMMAR, "the logits callback gave"},
-               {5, "five", GEN_ERROR_MODEL, "gave 5, which is no status: five"},
-               {-1000, NULL, GEN_ERROR_MODEL, "gave -1000, which is no status"}};
+               {5, "five", GEN_ERROR_MODEL, "gave 5, which is not a status: five"},
+               {-1000, NULL, GEN_ERROR_MODEL, "gave -1000, which is not a status"}};
   gen_session* session = NULL;
   gen_sampling* plain = settings(NULL, 1);
   gen_result *expected = NULL, *result = NULL;

@@ -57,9 +57,9 @@ static void matchers_go_back_and_fork(void** state) {
   assert_fails(gen_grammar_matcher_rollback(matcher, 1, &error), GEN_ERROR_OUT_OF_RANGE, "1",
                error);
   assert_fails(gen_grammar_matcher_accept_bytes(matcher, "]", 1, &error), GEN_ERROR_GRAMMAR,
-               "']' cannot come here, byte 0 of 1", error);
+               "']' is not allowed here, byte 0 of 1", error);
   assert_fails(gen_grammar_matcher_accept_bytes(matcher, "[1\n", 3, &error), GEN_ERROR_GRAMMAR,
-               "0x0A cannot come here, byte 2 of 3", error);
+               "0x0A is not allowed here, byte 2 of 3", error);
   assert_fails(gen_grammar_matcher_rollback(matcher, 1, &error), GEN_ERROR_OUT_OF_RANGE,
                "0 were accepted", error);
   assert_fails(gen_grammar_matcher_accept_token(matcher, (int32_t)vocab, &error),

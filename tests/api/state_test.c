@@ -373,8 +373,8 @@ static void caches_refuse(void** state) {
   const kv_cache* lent = gen_session_cache(session);
   assert_ok(gen_session_save(session, at("session"), &error), error);
   assert_fails(kv_cache_load(cache, at("session"), &error), bad, "gen_session_load", error);
-  assert_fails(kv_cache_load((kv_cache*)lent, at("session"), &error), GEN_ERROR_STATE,
-               "reading only", error);
+  assert_fails(kv_cache_load((kv_cache*)lent, at("session"), &error), GEN_ERROR_STATE, "read-only",
+               error);
   gen_session_free(session);
   kv_cache_free(cache);
 }

@@ -51,7 +51,7 @@ static void operations_are_recorded(void** state) {
   assert_fails(gen_tracer_op(tracer, 0, text, n, &n, &error), GEN_ERROR_OUT_OF_RANGE, "", error);
   assert_int_equal(n, strlen(text));
   assert_fails(gen_tracer_op(tracer, 3, text, 256, &n, &error), GEN_ERROR_OUT_OF_RANGE,
-               "operation 3 of 3", error);
+               "operation 3: there are 3", error);
   assert_fails(gen_tracer_op(NULL, 0, text, 256, &n, &error), bad, "tracer", error);
   assert_fails(gen_tracer_op(tracer, 0, text, 256, NULL, &error), bad, "n is NULL", error);
   assert_ok(gen_tracer_op(tracer, 2, text, 256, &n, &error), error);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors and texts across the border. See boundary.h.
+// Errors and texts across the C boundary. See boundary.h.
 #include "api/boundary/boundary.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ gen_status report(const Status& status, gen_error* error) noexcept {
   const auto code = static_cast<gen_status>(status.code());
   if (code != GEN_OK && error != nullptr) {
     const char* message = status.message();
-    // A failure without text is one that had no memory for it.
+    // A status without a message means that there was no memory for one.
     if (*message == '\0')
       message = code == GEN_ERROR_OUT_OF_MEMORY ? "out of memory" : gen_status_name(code);
     const size_t length = std::min(std::strlen(message), sizeof error->message - 1);

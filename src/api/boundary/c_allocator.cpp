@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The adapter from gen_allocator. See c_allocator.h.
+// Wraps gen_allocator. See c_allocator.h.
 #include "api/boundary/c_allocator.h"
 
 #include "api/boundary/caller_struct.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A caller's gen_allocator table as the Allocator the rooms know.
+// A caller's gen_allocator table as an Allocator.
 #pragma once
 
 #include <memory>

@@ -73,7 +73,7 @@ class CGpuAllocator final : public engine::GpuAllocator {
   std::shared_ptr<Callbacks> callbacks_ = std::make_shared<Callbacks>();
 };
 
-/// The caller's table as engines have it: with failures in the statuses that its comment names.
+/// Presents the caller's table to engines and maps its failures to the documented statuses.
 class EngineTable {
  public:
   explicit EngineTable(const gen_gpu_allocator& theirs)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A gen_gpu_allocator table as the allocator the rooms know.
+// A caller's gen_gpu_allocator table as an engine's allocator.
 #pragma once
 
 #include <memory>
@@ -10,15 +10,15 @@
 
 namespace gen::api {
 
-/// A table for EngineOptions, and the host's functions behind it.
+/// A table for EngineOptions, and the caller's functions behind it.
 struct EngineGpu {
   std::shared_ptr<const engine::GpuTable> table;
   std::shared_ptr<Callbacks> callbacks;
 };
 
-/// Both check and copy the table; one that the library has made stays for as long as what is given
-/// out. kInvalidArgument for null, a wrong struct_size, a missing function, a device below
-/// -1, or one of the functions for pinned memory without the other.
+/// Checks and copies the table; an allocator of the library is kept alive by the result.
+/// kInvalidArgument for null, a wrong struct_size, a missing function, a device below -1, or only
+/// one of the functions for pinned memory.
 Result<EngineGpu> engine_gpu_allocator(const gen_gpu_allocator& table);
 Result<std::shared_ptr<engine::GpuAllocator>> wrap_gpu_allocator(const gen_gpu_allocator* table);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables and views that a caller hands over: structs that begin with `uint32_t struct_size` and
-// only grow at the end. A caller may have been built with older or newer headers than the library:
-// what its struct lacks counts as zero, what it has beyond ours is neither read nor written. Less
-// than version 0.1 had cannot be right.
+// Structs that a caller passes: they begin with `uint32_t struct_size` and only grow at the end.
+// The caller may have been built with older or newer headers than the library: members that its
+// struct lacks count as zero; members beyond ours are neither read nor written. A struct smaller
+// than in version 0.1 is an error.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@
 
 namespace gen::api {
 
-/// What a struct is called, and how many bytes it had in version 0.1: up to the end of the member
-/// that was its last one then. Each struct of this form has one; the numbers never change.
+/// Name of a struct, and its size in version 0.1: up to the end of its last member then. Each such
+/// struct has a specialisation; the sizes never change.
 template <typename T>
 struct CallerStruct;
 
@@ -67,7 +67,7 @@ Status check_struct(const T& given) {
                CallerStruct<T>::kName, given.struct_size, CallerStruct<T>::kFirstSize);
 }
 
-/// What the caller's struct says, in the form of ours.
+/// Copies the caller's struct into the library's form.
 template <typename T>
 Result<T> read_struct(const T& given) {
   GEN_TRY(check_struct(given));
@@ -77,7 +77,7 @@ Result<T> read_struct(const T& given) {
   return ours;
 }
 
-/// Fills a struct that check_struct() has passed; its struct_size stays the caller's.
+/// Fills a struct that check_struct() has accepted. Its struct_size stays the caller's.
 template <typename T>
 void write_struct(T ours, T* out) {
   ours.struct_size = out->struct_size;

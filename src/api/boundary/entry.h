@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How calls enter the objects behind handles and how handles end, in and out of callbacks.
+// How calls enter the objects of handles and how handles are freed, inside and outside of
+// callbacks.
 //
-// Objects are reached through Shared::enter(), which refuses a thread that is inside a function of
-// the host which this object may be calling just now: kBusy, instead of waiting for itself. What
-// enter() gives keeps the object, so that its handle may be freed meanwhile. Handles are freed by
-// end_handle(), which returns without waiting: inside such a function, and while a call uses the
-// object, the end comes after it.
+// Calls reach objects through Shared::enter(). It returns kBusy to a thread that runs inside a host
+// function which this object may be calling, because the call would wait for itself. The returned
+// object stays alive even if its handle is freed meanwhile. end_handle() frees handles and returns
+// without waiting: inside such a host function, or while a call uses the object, the object is
+// destroyed afterwards.
 #pragma once
 
 #include <memory>
@@ -18,7 +19,7 @@
 
 namespace gen::api {
 
-/// The tables of several objects as one; null if there are none.
+/// Joins the tables of several objects; null if there are none.
 inline SharedCallbacks joined(std::initializer_list<std::shared_ptr<Callbacks>> tables,
                               const SharedCallbacks& more = nullptr) {
   CallbackList all;
@@ -29,8 +30,8 @@ inline SharedCallbacks joined(std::initializer_list<std::shared_ptr<Callbacks>> 
   return all.empty() ? nullptr : std::make_shared<const CallbackList>(std::move(all));
 }
 
-/// The scope of a call that may reach functions of the host: refuses to run inside of them, and
-/// ends what was freed in them.
+/// The scope of a call that may reach functions of the host. It refuses to run inside them and
+/// destroys what was freed in them.
 class Entry {
  public:
   explicit Entry(SharedCallbacks callbacks) noexcept : callbacks_(std::move(callbacks)) {}
@@ -41,7 +42,7 @@ class Entry {
     for (const auto& table : *callbacks_) table->settle();
   }
 
-  /// The table that this thread is inside of, or null.
+  /// The table whose function this thread is running, or null.
   [[nodiscard]] Callbacks* inside() const noexcept {
     if (callbacks_ == nullptr) return nullptr;
     for (const auto& table : *callbacks_) {
@@ -49,7 +50,7 @@ class Entry {
     }
     return nullptr;
   }
-  /// kBusy naming `what` inside of one.
+  /// kBusy, naming `what`, inside such a function.
   [[nodiscard]] Status entered(const char* what) const noexcept {
     if (inside() == nullptr) return {};
     return error(Code::kBusy, "%s cannot be used inside a callback that it may call", what);
@@ -59,7 +60,7 @@ class Entry {
   SharedCallbacks callbacks_;
 };
 
-/// An object that a call has entered, until the call is over.
+/// An object that a call has entered, for the duration of the call.
 template <typename T>
 class Used {
  public:
@@ -70,11 +71,11 @@ class Used {
   [[nodiscard]] const std::shared_ptr<T>& shared() const noexcept { return object_; }
 
  private:
-  Entry entry_;  // ends after the object
+  Entry entry_;  // destroyed after the object
   std::shared_ptr<T> object_;
 };
 
-/// What a handle holds of an object that others may hold, too.
+/// A handle's reference to an object that may have other owners.
 template <typename T>
 class Shared {
  public:
@@ -82,13 +83,14 @@ class Shared {
   explicit Shared(std::shared_ptr<T> object, SharedCallbacks callbacks = nullptr) noexcept
       : object_(std::move(object)), callbacks_(std::move(callbacks)) {}
 
-  /// For every call but those that are free in callbacks.
+  /// For every call that is not allowed in callbacks.
   [[nodiscard]] Result<Used<T>> enter(const char* what) const {
     Entry entry(callbacks_);
     GEN_TRY(entry.entered(what));
     return Used<T>(std::move(entry), object_);
   }
-  /// For what neither changes nor waits: immutable members, and getters that are free everywhere.
+  /// For access that neither changes nor waits: immutable members and getters that are allowed
+  /// everywhere.
   [[nodiscard]] std::shared_ptr<T> keep() const noexcept { return object_; }
   [[nodiscard]] T& peek() const noexcept { return *object_; }
   [[nodiscard]] const SharedCallbacks& callbacks() const noexcept { return callbacks_; }
@@ -98,8 +100,8 @@ class Shared {
   SharedCallbacks callbacks_;
 };
 
-/// The body of every function that frees a handle whose end may call the host or wait. As
-/// end_handle() of boundary.h, nothing happens in a child of fork().
+/// The body of every function that frees a handle whose destruction may call the host or wait. Like
+/// end_handle() of boundary.h it does nothing in a child of fork().
 template <typename H>
 void end_handle(H* handle, const SharedCallbacks& callbacks) noexcept {
   if (!usable(handle)) return;
@@ -112,8 +114,8 @@ void end_handle(H* handle, const SharedCallbacks& callbacks) noexcept {
   delete handle;
 }
 
-/// Holds the in-use flag of a handle for a scope. A handle that is freed meanwhile, in a callback
-/// or by another thread, ends with the scope.
+/// Holds the in-use flag of a handle for a scope. If the handle is freed meanwhile, in a callback
+/// or by another thread, it is destroyed at the end of the scope.
 template <typename H>
 class HeldHandle {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of the host's functions. Whatever such a function throws ends here: it becomes a failure of
-// the call around it, or nothing where nobody can be told.
+// Calls of host functions. Exceptions stop here: they become a failure of the surrounding call, or
+// are dropped if it cannot fail.
 #pragma once
 
 #include <exception>
@@ -13,7 +13,7 @@
 
 namespace gen::api {
 
-/// kInternal with what the exception being handled says. Call in a catch block only.
+/// kInternal with the message of the current exception. Call it in a catch block only.
 inline Status thrown_by(const char* function) noexcept {
   try {
     throw;
@@ -24,15 +24,15 @@ inline Status thrown_by(const char* function) noexcept {
   }
 }
 
-/// What a function of the host says with a status and a message, of which it may have written
-/// neither. `whose` and `function` name it where it gives no message of its own.
+/// The Status for a status and a message returned by a host function, which may have written
+/// neither. `whose` and `function` name it if it gave no message.
 inline Status host_outcome(gen_status given, gen_error& said, const char* whose,
                            const char* function) {
   if (given == GEN_OK) return {};
   said.message[sizeof said.message - 1] = '\0';
   const char* const colon = said.message[0] != '\0' ? ": " : "";
   if (given > GEN_OK || given < GEN_ERROR_INTERNAL) {
-    return error(Code::kModel, "%s%s gave %d, which is no status%s%s", whose, function, given,
+    return error(Code::kModel, "%s%s gave %d, which is not a status%s%s", whose, function, given,
                  colon, said.message);
   }
   const Code code{given};
@@ -40,13 +40,13 @@ inline Status host_outcome(gen_status given, gen_error& said, const char* whose,
   return error(code, "%s%s gave %s", whose, function, gen_status_name(given));
 }
 
-/// A progress callback of the host, which may be null. It runs where nothing is held and belongs to
-/// no object, so it may call everything.
+/// A progress callback of the host; may be null. It runs without locks and belongs to no object, so
+/// it may call any function.
 class Progress {
  public:
   Progress(gen_progress_callback function, void* user) noexcept
       : function_(function), user_(user) {}
-  /// False if the host wants to stop, or threw.
+  /// False if the callback asked to stop or threw.
   bool operator()(double share) noexcept {
     if (function_ == nullptr) return true;
     try {
@@ -56,7 +56,7 @@ class Progress {
       return false;
     }
   }
-  /// OK unless it threw.
+  /// OK unless the callback threw.
   [[nodiscard]] const Status& thrown() const noexcept { return thrown_; }
 
  private:
@@ -65,7 +65,7 @@ class Progress {
   Status thrown_;
 };
 
-/// Runs `call`, which calls a function of the table and gives a Status.
+/// Runs `call`, which calls a function of the table and returns a Status.
 template <typename F>
 Status host_status(Callbacks& callbacks, const char* function, F&& call) noexcept {
   const Callbacks::Inside inside(callbacks);
@@ -82,7 +82,7 @@ void host_notice(Callbacks& callbacks, F&& call) noexcept {
   const Callbacks::Inside inside(callbacks);
   try {
     call();
-  } catch (...) {  // nobody to tell
+  } catch (...) {  // the function has no way to report it
   }
 }
 

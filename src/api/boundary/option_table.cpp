@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parsing option values, independent of the process' locale, and their description. See
+// Parses option values, independent of the process locale, and describes options. See
 // option_table.h.
 #include "api/boundary/option_table.h"
 
@@ -71,7 +71,7 @@ std::string range_text(double least, double most) {
 
 Status check_range(const char* what, int64_t value, int64_t least, int64_t most) {
   if (value >= least && value <= most) return {};
-  if (least == kAnyLeast) {  // less stands for a default
+  if (least == kAnyLeast) {  // lower values mean the default
     return error(Code::kInvalidArgument, "%s %lld is above %lld", what,
                  static_cast<long long>(value), static_cast<long long>(most));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options: all that is ever said of one is a row. From rows come the checks of typed setters, *_set
-// by name, and *_describe with range, default and help; and what *_describe says is what the
-// `generate` program's help and docs/options.md say.
+// Option tables: each option is one row. The rows drive the checks of typed setters, *_set by name,
+// and *_describe with range, default and help. The help of the `generate` program and
+// docs/options.md are made from *_describe.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@
 
 namespace gen::api {
 
-/// Whole numbers and finite or infinite decimals, the whole text and nothing else.
+/// Parses a whole number, or a finite or infinite decimal; the text must contain nothing else.
 Result<int64_t> parse_int(const char* text);
 Result<uint64_t> parse_uint(const char* text);
 Result<double> parse_double(const char* text);
-/// "0"/"1", "false"/"true".
+/// Parses "0"/"1" or "false"/"true".
 Result<bool> parse_bool(const char* text);
 
-/// Text of a decimal that parses back to the same number.
+/// Decimal text that parses back to the same number.
 std::string number_text(double value);
-/// "0 to 1", "up to 1000", "0 and up", "any number"; infinity is no bound.
+/// "0 to 1", "up to 1000", "0 and up", "any number"; an infinite limit is left out.
 std::string range_text(double least, double most);
 
 constexpr int32_t kAnyLeast = std::numeric_limits<int32_t>::min();
@@ -34,13 +34,13 @@ constexpr int32_t kAnyMost = std::numeric_limits<int32_t>::max();
 /// kInvalidArgument "<what> <value> is outside [<least>, <most>]".
 Status check_range(const char* what, int64_t value, int64_t least, int64_t most);
 
-/// A whole number with bounds.
+/// A whole number with a range.
 template <typename T>
 struct WholeOption {
   int32_t& (*field)(T& object);
   int32_t least;
   int32_t most;
-  int32_t instead = 0;  // what is shown for 0 or less, which means it
+  int32_t instead = 0;  // the default that 0 or less stands for, shown in its place
 };
 
 /// On or off.
@@ -49,7 +49,7 @@ struct SwitchOption {
   bool& (*field)(T& object);
 };
 
-/// Anything else, as text.
+/// An option in any other textual form.
 template <typename T>
 struct TextOption {
   std::string (*range)();
@@ -64,7 +64,7 @@ struct OptionRow {
   std::variant<WholeOption<T>, SwitchOption<T>, TextOption<T>> form;
   const char* help;  // one phrase
 
-  /// What typed setters of whole numbers do.
+  /// Implements typed setters of whole numbers.
   Status set(T& object, int64_t value) const {
     const auto& whole = std::get<WholeOption<T>>(form);
     GEN_TRY(check_range(key, value, whole.least, whole.most));
@@ -108,13 +108,13 @@ struct OptionRow {
   }
 };
 
-/// What a setter gave, with the key in its message; parsing knows only the value.
+/// Adds the key to a setter's message, since parsing knows only the value.
 Status named(const char* key, Status status);
 
-/// For a key that is none of the known ones.
+/// The error for an unknown key.
 Status unknown_option(const char* key, std::span<const std::string_view> known);
 
-/// `others` are keys that were looked for before, for the message.
+/// `others` are further valid keys, for the message.
 template <typename T>
 Status set_by_name(std::span<const OptionRow<T>> rows, T& object, const char* key,
                    const char* value, std::vector<std::string_view> others = {}) {
@@ -125,10 +125,10 @@ Status set_by_name(std::span<const OptionRow<T>> rows, T& object, const char* ke
   return unknown_option(key, others);
 }
 
-/// What *_describe says of an option.
+/// The description of an option in *_describe.
 struct OptionText {
   std::string key, type, range, initial, value, help;
-  std::string off;  // values that do nothing; empty: not said
+  std::string off;  // values that turn it off; empty: not shown
 };
 
 /// As JSON.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocators of GPU memory that the library makes: they count what a table behind them gives.
+// The library's own allocators of GPU memory: they count the allocations of an underlying table.
 #pragma once
 
 #include <atomic>
@@ -15,14 +15,14 @@
 
 namespace gen::api {
 
-/// Its table is what the caller has. Threads: any.
+/// The caller gets its table. Threads: any.
 class OwnGpu {
  public:
   explicit OwnGpu(std::shared_ptr<const engine::GpuTable> behind);
   OwnGpu(const OwnGpu&) = delete;
   OwnGpu& operator=(const OwnGpu&) = delete;
 
-  /// Null for a table that is none of ours.
+  /// Null if the library did not make the table.
   static OwnGpu* of(const gen_gpu_allocator& table) noexcept;
 
   gen_gpu_allocator table = {};
@@ -47,7 +47,7 @@ class OwnGpu {
   std::unordered_map<void*, size_t> sizes_;
 };
 
-/// Keeps an allocator of the library for as long as it is used; of one that is none, nothing.
+/// Keeps an allocator of the library alive while it is used; does nothing for any other table.
 class OwnGpuRef {
  public:
   explicit OwnGpuRef(OwnGpu* own) noexcept : own_(own) {
@@ -65,7 +65,7 @@ class OwnGpuRef {
   OwnGpu* own_;
 };
 
-/// Host memory that poses as device -1.
+/// Host memory presented as device -1.
 std::shared_ptr<const engine::GpuTable> host_gpu_table() noexcept;
 
 }  // namespace gen::api

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handles of what runs are given, beside what they run.
+// The handles passed to calls besides the object they run.
 #pragma once
 
 #include <memory>

@@ -30,7 +30,8 @@ Status state_to_buffer(cache::StateKind kind, const cache::StateContents& conten
 
 Status state_from_file(const char* path,
                        const std::function<Status(std::span<const std::byte> state)>& take) {
-  // Read, not mapped: what was checked must be what is used, whoever writes to the file meanwhile.
+  // Read, not mapped: the checked bytes must be the bytes used, even if another process writes to
+  // the file meanwhile.
   GEN_ASSIGN(const MappedFile file, MappedFile::open(path, MappedFile::Mode::kRead));
   Status status = take(file.bytes());
   return status.ok() ? status : in_file(path, std::move(status));

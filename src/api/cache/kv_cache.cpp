@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of kv_cache.h that caches of any kind take; those that make caches are with their
-// kinds.
+// Functions of kv_cache.h for caches of any kind. The functions that make caches are in the files
+// of their kinds.
 #include <generate/kv_cache.h>
 
 #include <utility>
@@ -35,13 +35,13 @@ void write_shape(const TensorShape& shape, int32_t* out) {
   out[2] = shape.dim;
 }
 
-/// From any thread; null for no cache of one sequence.
+/// May be called from any thread. Null if the cache is not of one sequence.
 const CacheForm* form_of(const kv_cache* cache) {
   OneSequence* const body = cache != nullptr ? cache->body->one_sequence() : nullptr;
   return body != nullptr ? &body->form() : nullptr;
 }
 
-/// The same for a layer that the cache has.
+/// The same; null if the cache does not have the layer.
 const CacheForm* form_of(const kv_cache* cache, int32_t layer) {
   const CacheForm* const form = form_of(cache);
   return form != nullptr && layer >= 0 && layer < cache->body->label().num_layers ? form : nullptr;
@@ -81,7 +81,8 @@ gen_status kv_cache_update(kv_cache* cache, int32_t layer, const float* k, const
     }
     const TensorShape shape = {batch, seq, dim};
     if (body->shaped()) return body->form().tensors()->update(layer, k, v, shape);
-    // The first write: a store that takes it becomes the cache's form, any other is dropped.
+    // The first write: if the store accepts it, it becomes the cache's form, otherwise it is
+    // dropped.
     GEN_ASSIGN(auto store, body->make_store(body->allocator()));
     auto form = std::make_unique<gen::api::TensorForm>(std::move(store));
     GEN_TRY(form->tensors()->update(layer, k, v, shape));

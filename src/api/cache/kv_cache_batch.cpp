@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_cache_batch.h of the C API: caches of many sequences. The wrapper is made in
-// kv_cache_wrapper.cpp.
+// kv_cache_batch.h of the C API: caches of many sequences. kv_cache_wrapper.cpp makes the wrapper.
 #include <generate/kv_cache_batch.h>
 
 #include <algorithm>
@@ -32,7 +31,7 @@ using gen::cache::element_type_or_first;
 using gen::cache::HistoryShape;
 using gen::cache::SequenceStore;
 
-/// What every call on these caches checks first.
+/// The checks of every call on these caches.
 template <typename Cache, typename F>
 gen_status with_sequences(Cache* cache, const char* call, gen_error* error, F&& body) {
   return with_cache(cache, error, [&](Cache& c) -> Status {
@@ -42,7 +41,7 @@ gen_status with_sequences(Cache* cache, const char* call, gen_error* error, F&& 
   });
 }
 
-/// `create` gives the store, or what is wrong with its numbers.
+/// `create` returns the store, or the error in its numbers.
 template <typename F>
 gen_status make(kv_cache** out, gen_error* error, F&& create) {
   if (out != nullptr) *out = nullptr;

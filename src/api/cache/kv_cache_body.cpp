@@ -65,7 +65,7 @@ CacheLabel label_of(const cache::TensorProvider& store, int32_t max_seq_len) {
 
 CacheLabel label_of(const cache::KvCache& cache) {
   const cache::CacheTraits& traits = cache.traits();
-  // Those that are no format of their own keep float32.
+  // Kinds that are not formats keep float32.
   const bool format = cache::parse_cache_format(traits.kind).ok();
   const bool contiguous = std::string_view(traits.layout) == cache::CacheTraits().layout;
   return {{.kind = contiguous ? traits.kind : traits.layout,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kv_cache handle owns. A kind of cache is a file with a class that derives from OneSequence
-// or CacheBody and says what it can do by overriding members here, and with the public functions
-// that make it or are for it alone.
+// The body of a kv_cache handle. Each kind of cache has a file with a class that derives from
+// OneSequence or CacheBody and overrides the members for what it supports, and with the public
+// functions that make it or are specific to it.
 #pragma once
 
 #include <atomic>
@@ -35,17 +35,17 @@ namespace gen::api {
 class ManySequences;
 class OneSequence;
 
-/// What a cache tells of itself outside of calls on it.
+/// Properties of a cache that can be read without a call on it.
 struct CacheLabel {
-  cache::TensorTraits traits;  // of a model's cache kind, dtype and lossy
+  cache::TensorTraits traits;  // only kind, dtype and lossy for a model's cache
   int32_t num_layers = 0;
   int32_t max_seq_len = 0;
 };
 
-/// Of a cache that can be given a device's memory.
+/// Capability: a cache that can use a device's memory.
 class TakesGpuMemory {
  public:
-  /// Adds those of the device's functions to `callbacks`.
+  /// Adds the device's functions to `callbacks`.
   virtual Status take_gpu(const gen_gpu_allocator* allocator, SharedCallbacks* callbacks) = 0;
 
  protected:
@@ -60,22 +60,22 @@ class CacheBody {
   CacheBody& operator=(const CacheBody&) = delete;
 
   [[nodiscard]] const CacheLabel& label() const noexcept { return label_; }
-  /// Of what the body holds; handles that share this share the flag.
+  /// The in-use flag of the body; all handles of this body share it.
   [[nodiscard]] InUseFlag& in_use() noexcept { return in_use_; }
-  /// Why no call may change the cache, of one that is lent out; else null.
+  /// Why no call may change the cache, if it is lent out; else null.
   [[nodiscard]] virtual const char* read_only() const noexcept { return nullptr; }
   [[nodiscard]] virtual CacheName name() const noexcept = 0;
   [[nodiscard]] virtual cache::MemoryUse memory() const noexcept = 0;
-  /// Bits of kv_cache_capabilities for a cache that may be changed.
+  /// Bits of kv_cache_capabilities, for a cache that may be changed.
   [[nodiscard]] virtual uint32_t capabilities() const noexcept = 0;
-  /// Which of a handle's underlying caches the next call is about.
+  /// Index of the underlying cache that the next call uses.
   [[nodiscard]] virtual size_t underlying() const noexcept { return 0; }
 
-  /// The system's unless one was given.
+  /// The allocator that was set, or the system's.
   [[nodiscard]] Allocator& allocator() const noexcept {
     return allocator_ != nullptr ? *allocator_ : system_allocator();
   }
-  /// kState unless an allocator may still be given.
+  /// kState if an allocator can no longer be set.
   [[nodiscard]] virtual Status takes_allocator() const = 0;
   /// Null: the system's.
   void use_allocator(std::shared_ptr<Allocator> given) {
@@ -83,23 +83,23 @@ class CacheBody {
     allocator_ = std::move(given);
   }
 
-  // The family that the cache is of, one of these.
+  // The family of the cache; one of these is not null.
   [[nodiscard]] virtual OneSequence* one_sequence() noexcept { return nullptr; }
   [[nodiscard]] virtual ManySequences* many_sequences() noexcept { return nullptr; }
-  // What only some kinds can do; null, or false, for the others.
+  // Capabilities of some kinds; null or false for the others.
   [[nodiscard]] virtual TakesGpuMemory* takes_gpu() noexcept { return nullptr; }
   [[nodiscard]] virtual cache::DeviceStore* gpu_rows() noexcept { return nullptr; }
   [[nodiscard]] virtual cache::PagedStore* takes_blocks() noexcept { return nullptr; }
   [[nodiscard]] virtual std::optional<std::span<cache::Block* const>> block_table() const noexcept {
     return std::nullopt;
   }
-  /// From any thread.
+  /// May be called from any thread.
   [[nodiscard]] virtual cache::TieredStore* tiers() noexcept { return nullptr; }
-  /// Whether entries may be means of positions.
+  /// Whether an entry may be the mean of several positions.
   [[nodiscard]] virtual bool has_means() const noexcept { return false; }
 
  protected:
-  /// Of a cache with a given allocator; null: the process' heap.
+  /// The memory of the allocator that was set; null: the process heap.
   [[nodiscard]] engine::HostMemory* host_memory() const noexcept { return memory_.get(); }
   void share_allocator(const CacheBody& other) {
     allocator_ = other.allocator_;
@@ -109,12 +109,12 @@ class CacheBody {
 
  private:
   std::shared_ptr<Allocator> allocator_;
-  std::shared_ptr<engine::HostMemory> memory_;  // of `allocator_`, null with it
+  std::shared_ptr<engine::HostMemory> memory_;  // memory of `allocator_`; null if that is
   InUseFlag in_use_;
 };
 
-/// A cache of one sequence. One without a form takes it from its first write: kv_cache_update makes
-/// tensors of it, a model's pass a model's cache. It keeps that form for good.
+/// A cache of one sequence. If it has no form yet, its first write decides: kv_cache_update makes
+/// it a cache of tensors, a model's pass makes it the model's cache. It keeps that form.
 class OneSequence : public CacheBody {
  public:
   using Store = std::unique_ptr<cache::TensorProvider>;
@@ -127,48 +127,48 @@ class OneSequence : public CacheBody {
   [[nodiscard]] cache::MemoryUse memory() const noexcept override { return form().memory(); }
   [[nodiscard]] uint32_t capabilities() const noexcept override;
   [[nodiscard]] Status takes_allocator() const override;
-  /// Of those that have one in their form.
+  /// The block table, if the form has one.
   [[nodiscard]] std::optional<std::span<cache::Block* const>> block_table() const noexcept override;
 
-  /// From any thread.
+  /// May be called from any thread.
   [[nodiscard]] CacheForm& form() const noexcept { return *form_.load(std::memory_order_acquire); }
   [[nodiscard]] bool shaped() const noexcept { return &form() != &none_; }
-  /// Once.
+  /// Sets the form. Call it once.
   void take(std::unique_ptr<CacheForm> form) noexcept {
     own_form_ = std::move(form);
     form_.store(own_form_.get(), std::memory_order_release);
   }
-  /// Keeps what the form is made of.
+  /// Keeps alive what the form depends on.
   void keep(std::shared_ptr<const void> what) noexcept { keeps_ = std::move(what); }
 
-  /// What the first write makes, of a cache that can be without form.
+  /// Makes the tensor store for the first write of a cache without form.
   [[nodiscard]] virtual Result<Store> make_store(Allocator& memory) const;
-  /// The same of a model's pass.
+  /// Makes the model's cache for a first pass of a model.
   [[nodiscard]] virtual Result<ModelCache> make_model_cache(
       std::span<const cache::LayerShape> layers, int32_t capacity,
       engine::EngineMemory& memory) const;
-  /// In the cache's own memory.
+  /// Makes it in the cache's own memory.
   [[nodiscard]] Result<ModelCache> make_own_model_cache(std::span<const cache::LayerShape> layers,
                                                         int32_t capacity) const;
 
-  /// The same kind with the same content.
+  /// A cache of the same kind with a copy of the content.
   [[nodiscard]] virtual Result<std::shared_ptr<CacheBody>> clone() const = 0;
-  /// Why no model can write this cache of tensors, and what to do about it.
+  /// Why no model can write this cache, and what to use instead.
   [[nodiscard]] virtual const char* tensors_only() const noexcept {
     return "the cache holds tensors since kv_cache_update or kv_cache_tracing_new";
   }
 
  protected:
-  /// Whether the form's memory came with it, so that no allocator can be set.
+  /// True if the form came with its memory, so that no allocator can be set.
   [[nodiscard]] virtual bool brought_memory() const noexcept { return false; }
-  /// For clone(): what the other has beside its form.
+  /// For clone(): copies everything except the form.
   void share_settings(const OneSequence& other) {
     share_allocator(other);
     keeps_ = other.keeps_;
   }
-  /// For clone(): that, and a copy of the form.
+  /// For clone(): the same, and a copy of the form.
   Status copy(const OneSequence& other);
-  /// A form that somebody else owns, and that must stay.
+  /// Uses a form with another owner; it must outlive this object.
   void lend(CacheForm* form) noexcept { form_.store(form, std::memory_order_release); }
 
  private:
@@ -178,12 +178,12 @@ class OneSequence : public CacheBody {
   std::atomic<CacheForm*> form_{&none_};
 };
 
-/// The label of a cache whose store is there from the start.
+/// The label of a cache that has a store from the start.
 CacheLabel label_of(const cache::TensorProvider& store, int32_t max_seq_len);
-/// What a handle says of a model's cache.
+/// The label of a model's cache.
 CacheLabel label_of(const cache::KvCache& cache);
 
-/// A cache whose store is there from the start: the base of such kinds.
+/// Base of the kinds that have a store from the start.
 template <typename Kind>
 class StoredCache : public OneSequence {
  public:
@@ -200,20 +200,20 @@ class StoredCache : public OneSequence {
   Kind& store_;
 };
 
-/// One that a model made: a generator's, and clones of what a session lends.
+/// A model's cache: a generator's, or a clone of one that a session lends.
 class ModelCacheBody final : public OneSequence {
  public:
   ModelCacheBody(const CacheLabel& label, std::unique_ptr<cache::KvCache> cache)
       : OneSequence(label) {
     take(std::make_unique<OwnedForm>(std::move(cache)));
   }
-  /// Without content, for copy().
+  /// Empty, for copy().
   explicit ModelCacheBody(const OneSequence& other) : OneSequence(other.label()) {}
   [[nodiscard]] bool has_means() const noexcept override {
     return form().model_cache()->traits().has_means;
   }
   [[nodiscard]] Result<std::shared_ptr<CacheBody>> clone() const override { return copy_of(*this); }
-  /// A copy of any model's cache.
+  /// A copy of a model's cache.
   static Result<std::shared_ptr<CacheBody>> copy_of(const OneSequence& other) {
     auto copy = std::make_shared<ModelCacheBody>(other);
     GEN_TRY(copy->copy(other));

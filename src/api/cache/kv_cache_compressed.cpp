@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compressed caches of kv_cache.h, whose entries may be means of positions.
+// Compressed caches of kv_cache.h, whose entries may be means of several positions.
 #include <memory>
 #include <utility>
 
@@ -53,10 +53,10 @@ gen_status kv_cache_compressed_new(int32_t layers, int32_t heads, int32_t dim, i
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(out, "out"));
     if (heads < 0 || dim < 0) {
-      return gen::error(Code::kInvalidArgument, "%d heads of %d elements: hints are 0 and up",
-                        heads, dim);
+      return gen::error(Code::kInvalidArgument,
+                        "%d heads of %d elements: hints must not be negative", heads, dim);
     }
-    // An empty store is cheap, and checks the rest.
+    // Making an empty store is cheap and checks the other arguments.
     GEN_TRY(CompressedStore::create(layers, chunk_size, gen::system_allocator()).status());
     const CacheLabel label = {gen::cache::kCompressedTraits, layers, INT32_MAX};
     *out = gen::api::handle_of(std::make_shared<CompressedCache>(label, chunk_size)).release();

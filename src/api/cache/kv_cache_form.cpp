@@ -54,7 +54,8 @@ bool TensorForm::holds_positions() const noexcept {
 Result<std::unique_ptr<CacheForm>> TensorForm::clone() const {
   const cache::TensorCopies* const copies = store_->copies();
   if (copies == nullptr) {
-    return error(Code::kUnsupported, "a %s cache has no clone; what it wraps may have",
+    return error(Code::kUnsupported,
+                 "a %s cache has no clone; the cache that it wraps may have one",
                  store_->traits().kind);
   }
   GEN_ASSIGN(auto copy, copies->clone());
@@ -106,7 +107,8 @@ Result<TensorSpan> ModelForm::view(int32_t layer) const {
 Result<TensorSpan> ModelForm::full_buffer(int32_t layer, const CacheLabel& /*label*/) const {
   if (!holds(layer)) return TensorSpan();
   return error(Code::kUnsupported,
-               "layer %d was written by a model and is no tensor; kv_cache_get copies it", layer);
+               "layer %d was written by a model and is not a tensor; kv_cache_get copies it",
+               layer);
 }
 
 EntryPositions ModelForm::positions_of(int32_t layer, int32_t entry) const {

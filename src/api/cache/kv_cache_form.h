@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cache of one sequence holds: tensors, or what a model wrote. kv_cache_body.h says who has
-// one.
+// The content of a cache of one sequence: tensors, or a model's cache. kv_cache_body.h owns it.
 #pragma once
 
 #include <atomic>
@@ -18,7 +17,7 @@ namespace gen::api {
 
 struct CacheLabel;
 
-/// How errors name a cache: "this is a <whose><kind> cache".
+/// The name of a cache in errors: "this is a <whose><kind> cache".
 struct CacheName {
   const char* whose = "";
   const char* kind = "";
@@ -29,13 +28,13 @@ struct LayerShapes {
   cache::TensorShape v;
 };
 
-/// What is saved of a cache. The cache must stay.
+/// The kind and contents of a saved state. The cache must outlive it.
 struct SavedForm {
   cache::StateKind kind;
   cache::StateContents contents;
 };
 
-/// This class is the form of a cache before its first write, which holds nothing.
+/// The base class itself is the form of a cache before its first write; it holds nothing.
 class CacheForm {
  public:
   CacheForm() = default;
@@ -43,15 +42,15 @@ class CacheForm {
   CacheForm(const CacheForm&) = delete;
   CacheForm& operator=(const CacheForm&) = delete;
 
-  // From any thread. Layers are those of the label.
+  // May be called from any thread. Layers are those of the label.
   [[nodiscard]] virtual int32_t seq_len() const noexcept { return 0; }
   [[nodiscard]] virtual int32_t layer_seq_len(int32_t /*layer*/) const noexcept { return 0; }
   [[nodiscard]] virtual int32_t kv_len(int32_t /*layer*/) const noexcept { return 0; }
   [[nodiscard]] virtual int32_t max_seq_len(const CacheLabel& label) const noexcept;
   [[nodiscard]] virtual CacheName name(const CacheLabel& label) const noexcept;
 
-  // During a call on the cache, for any layer:
-  /// What get() copies; all 0 for a layer that is empty or not there.
+  // May be called during a call on the cache, for any layer.
+  /// The shapes that get() copies; all 0 for a layer that is empty or does not exist.
   [[nodiscard]] virtual Result<LayerShapes> shapes(int32_t /*layer*/) const {
     return LayerShapes();
   }
@@ -61,7 +60,7 @@ class CacheForm {
   }
   [[nodiscard]] virtual Result<cache::TensorSpan> full_buffer(int32_t layer,
                                                               const CacheLabel& label) const;
-  /// count is 0 where there is no such entry.
+  /// count is 0 if there is no such entry.
   [[nodiscard]] virtual cache::EntryPositions positions_of(int32_t /*layer*/,
                                                            int32_t /*entry*/) const {
     return {0, 0};
@@ -76,15 +75,15 @@ class CacheForm {
   [[nodiscard]] virtual Result<SavedForm> saved() const {
     return Status(Code::kState, "the cache has not been written to");
   }
-  /// kState if kv_cache_update cannot write it, or a state of tensors or of a model cannot go into
-  /// it.
+  /// kState if the form cannot take rows of kv_cache_update, a state of tensors, or a state of a
+  /// model's cache.
   [[nodiscard]] virtual Status takes_rows() const { return {}; }
   [[nodiscard]] virtual Status takes_tensors() const { return {}; }
   [[nodiscard]] virtual Status takes_model_cache() const { return {}; }
 
-  /// Of a form that owns a model's cache: puts another in its place.
+  /// Replaces the model's cache, for a form that owns it.
   virtual void replace(std::unique_ptr<cache::KvCache> /*cache*/) noexcept {}
-  /// What it is made of; exactly one is there, or, before the first write, none.
+  /// The content. Exactly one of these is not null; none before the first write.
   [[nodiscard]] virtual cache::TensorProvider* tensors() const noexcept { return nullptr; }
   [[nodiscard]] virtual cache::KvCache* model_cache() const noexcept { return nullptr; }
 };
@@ -122,7 +121,7 @@ class TensorForm final : public CacheForm {
   std::unique_ptr<cache::TensorProvider> store_;
 };
 
-/// What a model wrote, wherever it lies.
+/// A model's cache, whoever owns it.
 class ModelForm : public CacheForm {
  public:
   [[nodiscard]] int32_t seq_len() const noexcept override { return model_cache()->length(); }
@@ -151,7 +150,7 @@ class ModelForm : public CacheForm {
   [[nodiscard]] Status takes_tensors() const override;
 
  protected:
-  /// A plan for reading what is committed.
+  /// A plan for reading the committed entries.
   [[nodiscard]] virtual Result<cache::CachePlan> committed() const {
     return model_cache()->plan(0);
   }
@@ -160,10 +159,10 @@ class ModelForm : public CacheForm {
   [[nodiscard]] bool holds(int32_t layer) const noexcept;
 };
 
-/// A model's cache that is the handle's.
+/// A model's cache owned by the handle.
 class OwnedForm final : public ModelForm {
  public:
-  /// Null: replace() comes before all else.
+  /// `cache` may be null if replace() is called before any other function.
   explicit OwnedForm(std::unique_ptr<cache::KvCache> cache) noexcept
       : cache_(std::move(cache)), seen_(cache_.get()) {}
   void replace(std::unique_ptr<cache::KvCache> cache) noexcept override {
@@ -179,7 +178,7 @@ class OwnedForm final : public ModelForm {
 
  private:
   std::unique_ptr<cache::KvCache> cache_;
-  std::atomic<cache::KvCache*> seen_;  // as the length getters see it, from any thread
+  std::atomic<cache::KvCache*> seen_;  // the cache as length getters read it, from any thread
 };
 
 }  // namespace gen::api

@@ -48,8 +48,8 @@ Status check_sizes(int32_t layers, int32_t heads, int32_t head_dim) {
                       gen::cache::kMaxLayers);
   }
   if (heads < 1 || head_dim < 1) {
-    return gen::error(Code::kInvalidArgument, "%d heads of %d elements: both are 1 and up", heads,
-                      head_dim);
+    return gen::error(Code::kInvalidArgument, "%d heads of %d elements: both must be at least 1",
+                      heads, head_dim);
   }
   if (heads > INT32_MAX / head_dim) {
     return gen::error(Code::kInvalidArgument, "%d heads of %d elements: a position has at most %d",

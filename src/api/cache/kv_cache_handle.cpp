@@ -26,7 +26,7 @@ std::unique_ptr<kv_cache> part_of(const kv_cache& whole, std::shared_ptr<CacheBo
 
 Status own(const kv_cache& cache) {
   if (const char* why = cache.body->read_only(); why != nullptr) return {Code::kState, why};
-  if (cache.borrowed) return {Code::kState, "a borrowed cache is for reading only"};
+  if (cache.borrowed) return {Code::kState, "a borrowed cache is read-only"};
   return {};
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handle behind kv_cache: who owns it, who may use it when, and what it goes over. What it can
-// do is its body's, see kv_cache_body.h.
+// The handle behind kv_cache: ownership, concurrent use, and its underlying caches. The body has
+// the functions, see kv_cache_body.h.
 #pragma once
 
 #include <memory>
@@ -15,21 +15,21 @@
 #include <generate/kv_cache.h>
 
 struct kv_cache : gen::Postponed {
-  gen::SharedCallbacks callbacks;  // of the functions of the host that calls on it may reach
-  std::shared_ptr<gen::api::CacheBody> body;  // set before the handle is given out
-  gen::InUseFlag* in_use = nullptr;           // of what the body holds
-  /// Belongs to what lends it out: for reading only, and not for kv_cache_free.
+  gen::SharedCallbacks callbacks;             // host functions that calls on it may reach
+  std::shared_ptr<gen::api::CacheBody> body;  // set before the handle is returned
+  gen::InUseFlag* in_use = nullptr;           // the flag of the body
+  /// Lent out by its owner: read-only, and not to be passed to kv_cache_free.
   bool borrowed = false;
-  kv_cache* whole = nullptr;  // of an underlying one: what it shares its in-use flag with
-  /// What a tracing cache or a wrapper (in the order of layer types) goes over, lent out.
+  kv_cache* whole = nullptr;  // the cache that lends this one and shares its in-use flag
+  /// The caches under a tracing cache or a wrapper (in the order of layer types), lent out.
   std::vector<std::unique_ptr<kv_cache>> underlying;
   gen::HomeProcess home;
-  gen::InUseFlag in_call;  // this handle is, which kv_cache_free asks
+  gen::InUseFlag in_call;  // a call uses this handle; checked by kv_cache_free
 };
 
 namespace gen::api {
 
-/// A cache during a call on it.
+/// Holds a cache during a call.
 class HeldCache {
  public:
   explicit HeldCache(const kv_cache* cache)
@@ -54,7 +54,7 @@ class HeldCache {
   InUseGuard use_;
 };
 
-/// What every call on a cache checks first; `body` runs while the cache is held.
+/// The checks of every call on a cache; `body` runs while the cache is held.
 template <typename Cache, typename F>
 gen_status with_cache(Cache* cache, gen_error* error, F&& body) {
   return guard(error, [&]() -> Status {
@@ -65,21 +65,21 @@ gen_status with_cache(Cache* cache, gen_error* error, F&& body) {
   });
 }
 
-/// A handle that owns its cache alone.
+/// Makes a handle that owns its cache.
 std::unique_ptr<kv_cache> handle_of(std::shared_ptr<CacheBody> body);
-/// A handle that `whole` lends out, for a part of what it goes over; the body may be others', too.
+/// Makes a handle for an underlying cache of `whole`, lent out; the body may have other owners.
 std::unique_ptr<kv_cache> part_of(const kv_cache& whole, std::shared_ptr<CacheBody> body);
 
-/// kState for a cache that is lent out.
+/// kState if the cache is lent out.
 Status own(const kv_cache& cache);
-/// kState for a cache of many sequences, which `call` is not for.
+/// kState if the cache holds many sequences, which `call` does not support.
 Result<OneSequence*> one_sequence(const kv_cache& cache, const char* call);
-/// `call` is for `family`, and this cache is another.
+/// The error for a cache that is not of the `family` that `call` supports.
 Status other_family(Code code, const char* call, const char* family, const kv_cache& cache);
 
-/// kInvalidArgument for a span that cannot be filled.
+/// kInvalidArgument if the span cannot be filled.
 Status check_span(const kv_cache_span* span);
-/// As C sees it, but without struct_size; all zero for a miss.
+/// Converts to the C struct, without struct_size; all zero for a miss.
 kv_cache_span span_of(const cache::TensorSpan& from);
 
 }  // namespace gen::api

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The body of kv_cache handles of many sequences, see kv_cache_body.h.
+// The body of kv_cache handles with many sequences, see kv_cache_body.h.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ class ManySequences final : public CacheBody {
  public:
   using Store = std::shared_ptr<cache::SequenceStore>;
 
-  /// The kind is the store's, the rest of the label as given.
+  /// Takes the kind from the store and the rest of the label from `label`.
   explicit ManySequences(Store store, const CacheLabel& label = before_init()) noexcept
       : CacheBody(label), store_(std::move(store)) {
     label_.traits.kind = store_->kind();
@@ -36,7 +36,7 @@ class ManySequences final : public CacheBody {
     return {Code::kState, "the cache is initialised; its allocator is set before that"};
   }
 
-  /// kState once the store has been given away.
+  /// kState if the store has been given away.
   [[nodiscard]] Status there() const {
     if (store_ != nullptr) return {};
     return {Code::kState, "the cache has become part of a wrapper"};
@@ -44,7 +44,7 @@ class ManySequences final : public CacheBody {
   [[nodiscard]] cache::SequenceStore& store() const noexcept { return *store_; }
   [[nodiscard]] const Store& shared_store() const noexcept { return store_; }
   void give_store_away() noexcept { store_ = nullptr; }
-  /// kv_cache_init has said what elements are kept as.
+  /// Records the element type that kv_cache_init has set.
   void note_type(DType type) noexcept {
     label_.traits.lossy = type != DType::kF32;
     label_.traits.dtype = cache::element_type_name(type);
@@ -58,7 +58,7 @@ class ManySequences final : public CacheBody {
   Store store_;  // null once it is part of a wrapper
 };
 
-/// kState naming `call` for a cache of one sequence, and for one that has become part of a wrapper.
+/// kState, naming `call`, for a cache of one sequence or one that is part of a wrapper.
 Result<ManySequences*> many_sequences(const kv_cache& cache, const char* call);
 
 }  // namespace gen::api

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Caches of kv_cache.h that are made with a number of layers and a length, and take their form from
-// their first write.
+// Caches of kv_cache.h that are made from a number of layers and a length. Their first write
+// decides their form.
 #include <generate/kv_cache.h>
 
 #include <memory>

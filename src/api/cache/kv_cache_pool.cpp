@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_cache_pool.h of the C API. A kv_cache_block is a cache::Block by its address.
+// kv_cache_pool.h of the C API. A kv_cache_block is the address of a cache::Block.
 #include <generate/kv_cache_pool.h>
 
 #include <memory>
@@ -30,14 +30,14 @@ gen::Result<gen::DType> element_type(const char* dtype) {
   return gen::cache::find_element_type(dtype, TensorPool::kTypes, "a pool");
 }
 
-/// Keys lie in the first half of a block, values in the second.
+/// The first half of a block holds keys, the second values.
 void* half_of(const kv_cache_block* block, size_t half) {
   if (block == nullptr) return nullptr;
   const auto& own = *reinterpret_cast<const Block*>(block);
-  if (!own.pool().holds_tensors()) return nullptr;  // a session's: tiles
+  if (!own.pool().holds_tensors()) return nullptr;  // a session's pool holds tiles
   const size_t offset = half * (own.pool().block_bytes() / 2);
   if (std::byte* const at = own.pool().memory().host(own.data()); at != nullptr) return at + offset;
-  return reinterpret_cast<void*>(own.data().address() + offset);  // on a device
+  return reinterpret_cast<void*>(own.data().address() + offset);  // may be a device address
 }
 
 }  // namespace

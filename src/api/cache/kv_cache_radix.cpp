@@ -21,7 +21,7 @@ using gen::api::guard;
 using gen::api::not_null;
 using gen::cache::RadixCache;
 
-/// What every call on tokens checks; `body` gets them as a span.
+/// The checks of every call with tokens; `body` gets them as a span.
 template <typename F>
 gen_status with_tokens(const kv_cache_radix* radix, const int32_t* tokens, size_t n_tokens,
                        gen_error* error, F&& body) {

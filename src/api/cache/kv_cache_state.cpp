@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Saving and loading of kv_cache.h. A cache in the form of tensors and one that a model wrote have
-// states of their own; either goes into a cache that holds nothing yet, and gives it its form.
+// Saving and loading of kv_cache.h. Caches of tensors and of models have different states. Either
+// is loaded into a cache without content and decides its form.
 #include <generate/kv_cache.h>
 
 #include <memory>
@@ -24,7 +24,7 @@ using gen::cache::StateContents;
 using gen::cache::StateKind;
 using gen::cache::StateReader;
 
-/// Calls `write` with the kind and the contents of a cache's state.
+/// Calls `write` with the kind and contents of a cache's state.
 template <typename F>
 Status save(const kv_cache& cache, F&& write) {
   GEN_ASSIGN(const OneSequence* const body, one_sequence(cache, "kv_cache_save"));
@@ -50,7 +50,7 @@ Status load_model_cache(OneSequence& body, StateReader& reader) {
     return body.make_own_model_cache(layers, label.max_seq_len);
   };
   GEN_ASSIGN(auto made, gen::cache::restored_cache(reader, label.num_layers, make));
-  if (made == nullptr) return {};  // no positions, so no form
+  if (made == nullptr) return {};  // the state has no positions, so the cache stays without form
   body.take(std::make_unique<gen::api::OwnedForm>(std::move(made)));
   return {};
 }

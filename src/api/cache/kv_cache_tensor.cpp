@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_cache_tensor.h of the C API. Tensor caches are tensor stores on the host, whatever model they
-// are for, until they are given a device's memory.
+// kv_cache_tensor.h of the C API. Tensor caches are stores on the host, whatever their model, until
+// they are given a device's memory.
 #include <generate/kv_cache_tensor.h>
 
 #include <memory>
@@ -81,7 +81,7 @@ class TensorCache final : public OneSequence, private TakesGpuMemory {
   bool on_device_ = false;
 };
 
-/// Null without a device. From any thread.
+/// Null without a device. May be called from any thread.
 TensorCounters* counters_of(const kv_cache& cache) {
   OneSequence* const body = cache.body->one_sequence();
   gen::cache::TensorProvider* const store = body != nullptr ? body->form().tensors() : nullptr;

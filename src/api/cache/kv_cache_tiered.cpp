@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiered caches of kv_cache_tiered.h; their configuration is in tier_config.cpp. A handle has its
-// store from the start and for good, and the store may be used from any thread, so these calls do
-// not take the handle's in-use flag.
+// Tiered caches of kv_cache_tiered.h; tier_config.cpp has their configuration. A handle has the
+// same store all its life, and any thread may use the store, so these calls do not take the
+// handle's in-use flag.
 #include <generate/kv_cache_tiered.h>
 
 #include <memory>
@@ -38,7 +38,7 @@ class TieredCache final : public gen::api::StoredCache<TieredStore> {
   }
 };
 
-/// Null where there are no tiers.
+/// Null if the cache has no tiers.
 TieredStore* find_store(const kv_cache* cache) {
   return cache != nullptr ? cache->body->tiers() : nullptr;
 }
@@ -54,7 +54,8 @@ gen_status with_store(const kv_cache* cache, const char* call, gen_error* error,
       return gen::api::other_family(Code::kInvalidArgument, call, "caches of kv_cache_tiered_new",
                                     *cache);
     }
-    // A tiered handle keeps its body for good, so this needs no flag; the handle may go meanwhile.
+    // A tiered handle never changes its body, so no flag is needed. The handle may be freed
+    // meanwhile.
     const auto keeps = cache->body;
     return body(*store);
   });
@@ -68,7 +69,7 @@ gen_status make(const kv_cache_tier_config* config, Maker maker, kv_cache** out,
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(config, "config"));
     GEN_TRY(not_null(out, "out"));
-    // A copy: the configuration may be freed in a callback.
+    // A copy, because a callback may free the configuration.
     const kv_cache_tier_config chosen = *config;
     const auto table = chosen.allocator != nullptr ? chosen.allocator->callbacks() : nullptr;
     const auto& device = chosen.store.device;

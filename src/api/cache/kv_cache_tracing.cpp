@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_cache_tracing_new of trace.h: a cache that records what is done to another. Both are one
-// object to their users, and the other can also be read through kv_cache_underlying.
+// kv_cache_tracing_new of trace.h: a cache that records the calls on another one. Both are one
+// object to their users, but the other can also be read through kv_cache_underlying.
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,7 +24,7 @@ using gen::cache::TracingStore;
 
 class TracingCache final : public gen::api::StoredCache<TracingStore> {
  public:
-  /// `real` stays with what it goes over.
+  /// `real` is the body of the traced cache; it is kept alive.
   TracingCache(std::unique_ptr<TracingStore> store, std::shared_ptr<CacheBody> real)
       : StoredCache(std::move(store), real->label().max_seq_len), real_(std::move(real)) {}
 
@@ -37,7 +37,7 @@ class TracingCache final : public gen::api::StoredCache<TracingStore> {
   [[nodiscard]] const char* tensors_only() const noexcept override {
     return "a tracing cache records tensors; gen_options_set_tracer records the passes of a model";
   }
-  /// No: two recorders of one store would not agree.
+  /// Not supported: two recorders of one store would disagree.
   [[nodiscard]] Result<std::shared_ptr<CacheBody>> clone() const override {
     return form().clone().status();
   }
@@ -57,7 +57,7 @@ gen_status kv_cache_tracing_new(kv_cache* inner, const gen_tracer* tracer, kv_ca
     GEN_TRY(gen::api::own(c));
     GEN_ASSIGN(OneSequence* const real, gen::api::one_sequence(c, "kv_cache_tracing_new"));
     GEN_TRY(real->form().takes_rows());
-    std::unique_ptr<TensorForm> form;  // what the other becomes if it has none yet
+    std::unique_ptr<TensorForm> form;  // form for the traced cache if it has none yet
     if (!real->shaped()) {
       GEN_ASSIGN(auto store, real->make_store(real->allocator()));
       form = std::make_unique<TensorForm>(std::move(store));

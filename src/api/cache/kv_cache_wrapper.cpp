@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wrapper of kv_cache_batch.h, and what goes into one.
+// The wrapper of kv_cache_batch.h.
 #include <generate/kv_cache_batch.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ using gen::Status;
 using gen::api::ManySequences;
 using gen::api::not_null;
 
-/// Holds the caches that go into a wrapper.
+/// Holds the caches that become part of a wrapper.
 class HeldChildren {
  public:
   Status take(kv_cache* cache) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handle behind kv_cache_pool, for what is made over a pool.
+// The handle behind kv_cache_pool, for objects that use a pool.
 #pragma once
 
 #include <memory>
@@ -12,15 +12,15 @@
 
 namespace gen::api {
 
-/// A pool with what its memory comes from, which must go last.
+/// A pool and the allocator of its memory, which must be destroyed last.
 struct PoolState {
-  std::shared_ptr<Allocator> allocator;  // null: the system's, or a device's, which the pool keeps
+  std::shared_ptr<Allocator> allocator;  // null: the system's, or a device's that the pool keeps
   std::shared_ptr<cache::TensorPool> pool;
 
   [[nodiscard]] cache::BlockPool& blocks() const { return pool->blocks(); }
 };
 
-/// A kv_cache_block is a cache::Block by its address.
+/// A kv_cache_block is the address of a cache::Block.
 inline cache::Block* to_block(kv_cache_block* block) {
   return reinterpret_cast<cache::Block*>(block);
 }

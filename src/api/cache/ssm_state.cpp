@@ -22,7 +22,7 @@ using gen::Status;
 using gen::api::guard;
 using gen::api::not_null;
 
-/// What every call on a state checks first; `body` runs while the state is held.
+/// The checks of every call on a state; `body` runs while the state is held.
 template <typename F>
 gen_status with(const gen_ssm_state* state, gen_error* error, F&& body) {
   return guard(error, [&]() -> Status {

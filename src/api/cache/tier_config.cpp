@@ -44,17 +44,17 @@ constexpr OptionRow<Config> kChunk = {
     "chunk_size",
     WholeOption<Config>{[](Config& c) -> int32_t& { return c.store.chunk_size; }, kAnyLeast,
                         kAnyMost, TierOptions::kDefaultChunk},
-    "positions of a mean; 0 or less means the default"};
+    "positions per mean; 0 or less: the default"};
 constexpr OptionRow<Config> kDemote = {
     "demote_threshold",
     WholeOption<Config>{[](Config& c) -> int32_t& { return c.store.demote_threshold; }, kAnyLeast,
                         kAnyMost, TierOptions::kDefaultDemote},
-    "uses below which a layer of a store goes down a tier; 0 or less means the default"};
+    "uses below which a layer of a store moves down a tier; 0 or less: the default"};
 constexpr OptionRow<Config> kPromote = {
     "promote_threshold",
     WholeOption<Config>{[](Config& c) -> int32_t& { return c.store.promote_threshold; }, kAnyLeast,
                         kAnyMost, TierOptions::kDefaultPromote},
-    "uses from which a layer of a store goes up a tier; 0 or less means the default"};
+    "uses from which a layer of a store moves up a tier; 0 or less: the default"};
 constexpr OptionRow<Config> kHotMemory = {
     "hot_memory",
     WholeOption<Config>{[](Config& c) -> int32_t& { return c.sessions.hot_mb; }, 1, kAnyMost},
@@ -66,12 +66,12 @@ constexpr OptionRow<Config> kHotBlocks = {
 constexpr OptionRow<Config> kBlockSize = {
     "block_size",
     WholeOption<Config>{[](Config& c) -> int32_t& { return c.sessions.block_size; }, 1, kMaxBlock},
-    "positions of a block"};
+    "positions per block"};
 constexpr OptionRow<Config> kPrefetch = {
     "prefetch_layers",
     WholeOption<Config>{[](Config& c) -> int32_t& { return c.sessions.prefetch_layers; }, -1,
                         kAnyMost},
-    "layers that are read ahead of the one in use; -1: 1 if a CPU is free, else 0"};
+    "layers read ahead of the one in use; -1: 1 if a CPU is free, else 0"};
 
 Status set_cold_dir(Config& config, const char* path) {
   config.store.cold_dir = path;
@@ -104,22 +104,22 @@ const OptionRow<Config> kRows[] = {
     {"cold_dir",
      TextOption<Config>{[] { return std::string("a folder"); }, set_cold_dir,
                         [](const Config& c) { return c.store.cold_dir; }},
-     "where files lie; empty: a temporary folder"},
+     "folder of the files; empty: a temporary folder"},
     {"store_id",
      TextOption<Config>{[] { return std::string("letters, digits, - and _"); }, set_store_id,
                         [](const Config& c) { return c.store.store_id; }},
-     "begins the names of the store's files; empty: random"},
+     "prefix of the names of the store's files; empty: random"},
     {"warm_form",
      TextOption<Config>{warm_names, set_warm_form, [](const Config& c) { return c.store.warm; }},
-     "how layers are kept that are not hot"},
+     "how layers are stored that are not hot"},
     kHotMemory,
     kHotBlocks,
     kBlockSize,
     kPrefetch,
 };
 
-// Chunk and thresholds are not among them: a configuration for both uses has them, and sessions,
-// which lose nothing and move what is oldest, are no worse without.
+// Chunk and thresholds are missing here on purpose: a configuration for both uses may set them.
+// Sessions ignore them safely, because they lose nothing and move the oldest entries.
 constexpr std::string_view kOfStores[] = {"store_id", "warm_form"};
 constexpr std::string_view kOfSessions[] = {"hot_memory", "hot_blocks", "block_size",
                                             "prefetch_layers"};
@@ -130,7 +130,7 @@ Status refuse(const Config& config, std::span<const std::string_view> fields, co
   for (const OptionRow<Config>& row : kRows) {
     if (std::find(fields.begin(), fields.end(), row.key) == fields.end()) continue;
     if (row.text(config) == row.text(initial)) continue;
-    return gen::error(Code::kInvalidArgument, "%s %.40s is a field of %s and says nothing to %s",
+    return gen::error(Code::kInvalidArgument, "%s %.40s is a field of %s and has no effect on %s",
                       row.key, row.text(config).c_str(), of, use);
   }
   return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handle behind kv_cache_tier_config: what tiered stores and sessions are made from.
+// The handle behind kv_cache_tier_config, the configuration of tiered stores and sessions.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,21 @@
 
 struct kv_cache_tier_config {
   gen::cache::TierOptions store;  // num_layers and max_seq_len 0: the model's
-  /// What stores know nothing of; layers, length and folder are those of `store`.
+  /// Fields for sessions only; layers, length and folder are in `store`.
   gen::generate::TierChoice sessions;
-  std::shared_ptr<gen::Allocator> allocator;  // of stores; null: the system's
+  std::shared_ptr<gen::Allocator> allocator;  // allocator of stores; null: the system's
 };
 
 namespace gen::api {
 
-/// kInvalidArgument for a field that has another value than its default and says something about
-/// sessions only, or about stores.
+/// kInvalidArgument if a field that only sessions (or only stores) use differs from its default.
 Status check_for_stores(const kv_cache_tier_config& config);
 Status check_for_sessions(const kv_cache_tier_config& config);
 
-/// Checks shared by the typed setter and the one by name.
+/// The checks of the typed setter and of the one by name.
 Status set_hot_memory(kv_cache_tier_config& config, int64_t mebibytes);
 
-/// What sessions take from a configuration.
+/// The fields of a configuration that sessions use.
 generate::TierChoice tier_choice(const kv_cache_tier_config& config);
 
 }  // namespace gen::api

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// custom_model.h of the C API: a caller's table of functions as the CustomForward that the model
-// room knows, and the model made of it.
+// custom_model.h of the C API: a caller's table of functions as a CustomForward, and the model made
+// of it.
 #include <generate/custom_model.h>
 
 #include <algorithm>
@@ -22,14 +22,14 @@
 
 struct gen_forward_call {
   const gen::CancelFlag* cancel = nullptr;
-  gen::model::CustomAttention* attention = nullptr;  // null: no layer keeps keys and values
-  mutable gen::InUseFlag in_use;                     // of `attention`, which may call an allocator
+  gen::model::CustomAttention* attention = nullptr;  // null: no layer has keys and values
+  mutable gen::InUseFlag in_use;  // guards `attention`, which may call an allocator
 };
 
 namespace gen::api {
 namespace {
 
-/// Handles for the caches of a step, for as long as it runs.
+/// Handles for the caches of a step, valid while the step runs.
 class LentCaches {
  public:
   explicit LentCaches(std::span<const graph::BatchSequence> sequences)
@@ -40,7 +40,7 @@ class LentCaches {
       pointers_[i] = &handles_[i].handle;
     }
   }
-  /// [sequences], or null where there are none.
+  /// [sequences], or null if there are none.
   [[nodiscard]] const kv_cache* const* get() const noexcept {
     return pointers_.empty() ? nullptr : pointers_.data();
   }
@@ -60,7 +60,7 @@ class CForward final : public model::CustomForward {
     host_notice(*callbacks_, [&] { table_.release(table_.user); });
   }
 
-  /// From here on the end of this object is told to the caller.
+  /// From here on the destructor notifies the caller.
   void begin_use() noexcept { in_use_ = true; }
   [[nodiscard]] const std::shared_ptr<Callbacks>& callbacks() const noexcept { return callbacks_; }
   [[nodiscard]] model::CustomStates states() const noexcept {
@@ -87,10 +87,10 @@ class CForward final : public model::CustomForward {
     view.tokens = batch.tokens.data();
     view.positions = batch.positions.data();
     view.sequences = sequence_of.data();
-    view.wants_logits = batch.wants.data();  // logits or nothing
+    view.wants_logits = batch.wants.data();  // either kWantsLogits or 0
     view.states = states.data();
     view.call = &call;
-    // A function that keeps nothing in caches of the library has none to look at.
+    // Without attention the function uses no caches of the library.
     const LentCaches lent(attention != nullptr ? batch.sequences
                                                : std::span<const graph::BatchSequence>());
     view.caches = lent.get();
@@ -127,7 +127,7 @@ class CForward final : public model::CustomForward {
  private:
   template <typename F>
   Status ask(const char* what, F&& function) const noexcept {
-    gen_error said;  // not all of it is cleared, a kilobyte that hardly anybody reads
+    gen_error said;  // cleared only in part: it has a kilobyte that is rarely read
     said.code = GEN_OK;
     said.message[0] = '\0';
     return host_status(*callbacks_, what,
@@ -149,7 +149,7 @@ Status check_table(const gen_forward& table) {
   return {};
 }
 
-/// What the configuration leaves to the tokenizer, and whether tokens are tokens.
+/// Fills in what the configuration leaves to the tokenizer, and checks token ids.
 Status complete(gen_model_config* config, const tokenizer::Tokenizer* tokenizer) {
   const struct {
     const char* name;
@@ -256,7 +256,8 @@ gen_status gen_forward_attention(const gen_forward_batch* batch, int32_t layer, 
     GEN_TRY(not_null(v, "v"));
     GEN_TRY(not_null(out, "out"));
     if (!std::isfinite(scale)) {
-      return gen::error(Code::kInvalidArgument, "a scale of %g", static_cast<double>(scale));
+      return gen::error(Code::kInvalidArgument, "scale %g is not finite",
+                        static_cast<double>(scale));
     }
     if (batch->call->attention == nullptr) {
       return {Code::kUnsupported, "the model has no layers that keep keys and values: kv_layers"};

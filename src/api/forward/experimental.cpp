@@ -16,7 +16,7 @@
 #include "graph/profile.h"
 
 struct gen_profile {
-  std::shared_ptr<const gen::api::ModelParts> model;  // of the first pass
+  std::shared_ptr<const gen::api::ModelParts> model;  // the model of the first pass
   gen::graph::Profile impl;
   gen::HomeProcess home;
   gen::InUseFlag in_use;
@@ -38,7 +38,7 @@ Status readable(const gen_profile& profile) {
   return {};
 }
 
-/// One process with one thread; times in microseconds, to the nanosecond.
+/// Trace events of one process with one thread; times are microseconds with three decimals.
 std::string chrome_trace(const gen::graph::Profile& profile) {
   std::vector<std::string> names;
   for (const gen::graph::ProfileEntry& entry : profile.entries()) {
@@ -130,7 +130,7 @@ gen_status gen_profile_get(const gen_profile* profile, size_t index, const char*
     GEN_TRY(readable(*profile));
     const auto entries = profile->impl.entries();
     if (index >= entries.size()) {
-      return gen::error(Code::kOutOfRange, "instruction %zu of %zu", index, entries.size());
+      return gen::error(Code::kOutOfRange, "instruction %zu: there are %zu", index, entries.size());
     }
     const gen::graph::ProfileEntry& entry = entries[index];
     const std::pair<const char*, double> figures[] = {{"seconds", entry.seconds},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See forward_call.h. What runs is generate/forward.h's; here handles are opened and held.
+// See forward_call.h. generate/forward.h runs the passes; this file opens and holds the handles.
 #include "api/forward/forward_call.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace gen::api {
 namespace {
 
-/// The caches of a call, each held for its duration. Unless kept they end as they began.
+/// Holds the caches of a call for its duration. If the pass fails they are restored.
 class HeldCaches {
  public:
   Status hold(const ModelInCall& model, std::span<kv_cache* const> handles) {
@@ -26,7 +26,7 @@ class HeldCaches {
       held_.emplace_back(handle);
       GEN_TRY(held_.back().entered("a cache"));
       if (handle->body->read_only() != nullptr) {
-        return {Code::kState, "a session's cache is for reading only"};
+        return {Code::kState, "a session's cache is read-only"};
       }
       GEN_ASSIGN(cache::CacheTrial cache, open_trial(*handle, model));
       by_.push_back(shaped_by(*handle, model));
@@ -48,7 +48,7 @@ class HeldCaches {
   std::span<kv_cache* const> handles_;
   std::vector<HeldCache> held_;
   std::vector<ShapedBy> by_;
-  std::vector<cache::CacheTrial> caches_;  // end before they are given back
+  std::vector<cache::CacheTrial> caches_;  // destroyed before the flags are released
 };
 
 Status check_capacity(size_t rows, int32_t vocab, size_t capacity) {

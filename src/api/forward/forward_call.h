@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forward passes asked for directly by C callers, over caches of theirs.
+// Forward passes requested by C callers over their own caches.
 #pragma once
 
 #include <span>
@@ -8,12 +8,13 @@
 
 namespace gen::api {
 
-/// Any number of tokens of one sequence, in as many passes as it takes; logits [V] of the last one.
+/// Evaluates tokens of one sequence in as many passes as needed; returns the logits [V] of the last
+/// token.
 Status forward_one(const ModelInCall& of, std::span<const int32_t> tokens, kv_cache& cache,
                    float* logits, size_t capacity);
 
-/// One pass over rows of several sequences. `sequences` and `wants_logits` may be null, see
-/// experimental.h. `tracer` sees the pass, unless it is null.
+/// Runs one pass over rows of several sequences. `sequences` and `wants_logits` may be null, see
+/// experimental.h. `tracer` may be null; it sees the pass.
 Status forward_rows(const ModelInCall& of, std::span<const int32_t> tokens,
                     const int32_t* sequences, const uint8_t* wants_logits,
                     std::span<kv_cache* const> caches, float* logits, size_t capacity,

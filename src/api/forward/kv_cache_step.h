@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sequence's cache as the forward function of a caller's model sees it: lent for reading, for one
-// step.
+// A sequence's cache, lent to the forward function of a caller's model for reading during one step.
 #pragma once
 
 #include <memory>
@@ -27,7 +26,7 @@ class StepForm final : public ModelForm {
   }
 
  protected:
-  /// Any other plan would end the step's.
+  /// A new plan would end the plan of the step.
   [[nodiscard]] Result<cache::CachePlan> committed() const override { return *step_; }
 
  private:
@@ -38,7 +37,7 @@ class StepForm final : public ModelForm {
 class StepCache final : public OneSequence {
  public:
   StepCache() noexcept : OneSequence(CacheLabel()) {}
-  /// `cache` and what its step has planned must stay.
+  /// `cache` and the plan of its step must outlive the object.
   void lend(cache::KvCache* cache, const cache::CachePlan* step) {
     label_ = label_of(*cache);
     label_.traits.can_clone = false;
@@ -46,7 +45,7 @@ class StepCache final : public OneSequence {
     OneSequence::lend(&form_);
   }
   [[nodiscard]] const char* read_only() const noexcept override {
-    return "a cache within a step is for reading only";
+    return "a cache within a step is read-only";
   }
   [[nodiscard]] bool has_means() const noexcept override {
     return form_.model_cache()->traits().has_means;
@@ -59,7 +58,7 @@ class StepCache final : public OneSequence {
   StepForm form_;
 };
 
-/// A handle with its body in one piece, since each step makes one for each sequence.
+/// A handle and its body in one object, since each step makes one for each sequence.
 struct StepHandle {
   StepCache body;
   kv_cache handle;

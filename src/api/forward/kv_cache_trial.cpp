@@ -10,12 +10,12 @@
 namespace gen::api {
 namespace {
 
-/// Its engine cannot reach what lies in the host's memory.
+/// True if its engine cannot access host memory.
 bool on_device(const ModelParts& parts) {
   return parts.engine != nullptr && !parts.engine->memory().in_host();
 }
 
-/// Where the model computes.
+/// Makes a cache in the memory where the model computes.
 Result<std::unique_ptr<cache::KvCache>> make_for(const OneSequence& cache,
                                                  const ModelParts& parts) {
   const model::Model& model = *parts.loaded->model;
@@ -51,7 +51,7 @@ Result<cache::CacheTrial> open_trial(const kv_cache& handle, const ModelInCall& 
   if (!std::equal(own.begin(), own.end(), layers.begin(), layers.end(), same_shape)) {
     return Status(Code::kInvalidArgument, "the cache was shaped by another model's layers");
   }
-  // Caches of a C handle can always be cut, see KV_CACHE_CAN_TRUNCATE.
+  // Every cache of a C handle can be cut, see KV_CACHE_CAN_TRUNCATE.
   return cache::CacheTrial(*held);
 }
 

@@ -11,26 +11,27 @@
 
 namespace gen::api {
 
-/// A model in a call that has entered it, whose handle may be freed meanwhile.
+/// A model that a call has entered; its handle may be freed meanwhile.
 struct ModelInCall {
   std::shared_ptr<const ModelParts> parts;
   SharedCallbacks callbacks;
 };
 
-/// The model's form of a cache for one forward pass, made now if the cache has none yet, in memory
-/// of the model's device if it is on one: then it is the handle's from keep_trial() on. kState for
-/// a cache of tensors or of many sequences, kInvalidArgument if it was shaped for other layers. The
-/// caller holds the in-use flag for as long as the trial lives.
+/// The model's cache of a handle for one forward pass. If the cache has no form yet it is made now,
+/// in the memory of the model's device if there is one; keep_trial() then gives it to the handle.
+/// kState for a cache of tensors or of many sequences, kInvalidArgument if it was shaped for other
+/// layers. The caller holds the in-use flag while the trial exists.
 Result<cache::CacheTrial> open_trial(const kv_cache& handle, const ModelInCall& model);
 
-/// What a cache takes that gets its form in this pass: made before it, so that keeping cannot fail.
+/// What a cache without form keeps after the pass; allocated before it, so that keep_trial() cannot
+/// fail.
 struct ShapedBy {
-  std::unique_ptr<CacheForm> form;          // null: it has one
-  std::shared_ptr<const ModelParts> model;  // where it lies on a device
+  std::unique_ptr<CacheForm> form;          // null: the cache has a form already
+  std::shared_ptr<const ModelParts> model;  // set if the cache is in device memory
   SharedCallbacks callbacks;
 };
 ShapedBy shaped_by(const kv_cache& handle, const ModelInCall& model);
-/// The pass has succeeded: the cache keeps its form and what is in it.
+/// To be called after a successful pass: the cache keeps its form and the new entries.
 void keep_trial(kv_cache& handle, ShapedBy by, cache::CacheTrial& trial) noexcept;
 
 }  // namespace gen::api

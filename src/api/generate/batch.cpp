@@ -12,10 +12,10 @@
 
 struct gen_request {
   std::string prompt;
-  std::vector<int32_t> tokens;  // instead of `prompt`, if there are any
+  std::vector<int32_t> tokens;  // used instead of `prompt` if not empty
   gen::generate::CallParams params;
   int32_t priority = 0;
-  int64_t deadline_ms = 0;  // 0: none
+  int64_t deadline_ms = 0;  // 0: no deadline
 };
 
 namespace {
@@ -27,7 +27,7 @@ using gen::api::not_null;
 using gen::generate::BatchRequest;
 using gen::generate::SteadyClock;
 
-// Later than this is never: sums of times must not overflow.
+// Longer deadlines are limited to this, so that sums of times do not overflow.
 constexpr int64_t kLongestDeadlineMs = int64_t{1} << 40;
 
 struct Bridge {
@@ -42,7 +42,7 @@ int32_t forward_event(void* user, size_t index, const gen::generate::Event& even
   return bridge.callback(bridge.user, index, &token);
 }
 
-/// `request` is a copy that lasts: the caller's may be changed or freed in a callback.
+/// `request` is a copy that lasts: a callback may change or free the caller's.
 BatchRequest batch_request(gen_request& request, SteadyClock::time_point now) {
   BatchRequest made;
   made.prompt.text = request.prompt;
@@ -74,7 +74,7 @@ Status run_batch(gen_generator* generator, const gen_request* const* requests, s
     copies.push_back(*requests[i]);
     batch.push_back(batch_request(copies.back(), now));
   }
-  // Before anything runs, so that what has run is not lost for want of memory.
+  // Allocated before anything runs, so that no result is lost for lack of memory.
   std::vector<std::unique_ptr<gen_result>> made(count);
   for (auto& handle : made) handle = std::make_unique<gen_result>();
   Bridge bridge{callback, user};

@@ -27,7 +27,7 @@ Status generating_call(
                                void* user, std::optional<generate::GenResult>* outcome)>& run,
     const gen_sampling* sampling, gen_token_callback callback, void* user, gen_result** result) {
   Bridge bridge{callback, user};
-  // Before anything runs, so that what has run is not lost for want of memory.
+  // Allocated before anything runs, so that no result is lost for lack of memory.
   std::unique_ptr<gen_result> handle;
   if (result != nullptr) handle = std::make_unique<gen_result>();
   std::optional<generate::GenResult> outcome;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one generating call behind gen_generate, gen_generate_stream and their session forms.
+// The generating call behind gen_generate, gen_generate_stream and their session forms.
 #pragma once
 
 #include <generate/generator.h>
@@ -11,13 +11,13 @@
 
 namespace gen::api {
 
-/// Runs a call on `session`; `callback` may be null, `result` too. Once generation has begun
-/// *result is set, whatever the status.
+/// Runs a call on `session`; `callback` and `result` may be null. Once generation has begun *result
+/// is set, whatever the status.
 Status generating_call(const std::shared_ptr<generate::Session>& session, const char* prompt,
                        size_t len, const gen_sampling* sampling, gen_token_callback callback,
                        void* user, gen_result** result);
 
-/// The same for any call: `run` runs it.
+/// The same for any kind of call, which `run` performs.
 Status generating_call(
     const std::function<Status(const generate::CallParams& params, generate::EventCallback callback,
                                void* user, std::optional<generate::GenResult>* outcome)>& run,

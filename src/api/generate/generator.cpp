@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// generator.h of the C API: generators and one-shot generation; its options are in options.cpp.
+// generator.h of the C API: generators and one-shot generation. options.cpp has the options.
 #include <generate/generator.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ using gen::api::ModelParts;
 using gen::api::not_null;
 using gen::generate::GeneratorOptions;
 
-/// The cache kinds of this build as JSON.
+/// The cache kinds of this build, as JSON.
 std::string kv_kinds_json() {
   std::string out = "[";
   for (const auto& row : gen::cache::cache_kinds()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handles of what generates, and of what says how. As all handles they hold shared pointers to
-// the rooms' objects, so freeing a handle never pulls anything away from under somebody else; what
-// may call the host is reached through Shared::enter() of entry.h.
+// The handles of generators, sessions and their options. Like all handles they hold shared pointers
+// to objects, so freeing a handle never invalidates an object in use elsewhere. Objects that may
+// call the host are reached through Shared::enter() of entry.h.
 #pragma once
 
 #include <memory>
@@ -39,16 +39,16 @@ struct gen_sampling {
 struct gen_options {
   gen_options() { generator.draft_policy.kind = gen::generate::DraftPolicy::Kind::kAuto; }
 
-  gen::generate::CacheChoice caches;                   // without `tiered`
+  gen::generate::CacheChoice caches;                   // its `tiered` stays empty
   std::shared_ptr<const kv_cache_tier_config> tiered;  // null: everything stays in memory
-  gen::generate::DraftChoice drafts;                   // without the model, which is `draft`
+  gen::generate::DraftChoice drafts;                   // the draft model is in `draft`
   std::shared_ptr<const gen::api::ModelParts> draft;   // null: none
-  gen::SharedCallbacks draft_callbacks;                // its own
-  gen::generate::GeneratorOptions generator;           // numbers and switches; the rest stands here
+  gen::SharedCallbacks draft_callbacks;                // callbacks of the draft model
+  gen::generate::GeneratorOptions generator;           // numbers and switches only
   std::shared_ptr<gen::engine::TraceLog> trace;        // null: none
-  std::optional<gen::HomeProcess> trace_home;          // of `trace`
-  std::shared_ptr<gen::Metrics> metrics;               // null: nobody listens
-  std::optional<gen::HomeProcess> metrics_home;        // of a collector of the library's
+  std::optional<gen::HomeProcess> trace_home;          // process of `trace`
+  std::shared_ptr<gen::Metrics> metrics;               // null: no metrics
+  std::optional<gen::HomeProcess> metrics_home;        // process of a collector made by the library
 };
 
 struct gen_generator : gen::Postponed {
@@ -58,47 +58,46 @@ struct gen_generator : gen::Postponed {
 
 struct gen_session : gen::Postponed {
   gen::api::Shared<gen::generate::Session> shared;
-  kv_cache cache;     // lends the session's
-  bool lent = false;  // it is part of another handle
+  kv_cache cache;     // lends the session's cache
+  bool lent = false;  // part of another handle
   gen::HomeProcess home;
 };
 
 struct gen_chat_session : gen::Postponed {
   gen::api::Shared<gen::generate::ChatSession> shared;
-  gen_session session;  // lends the chat session's
+  gen_session session;  // lends the chat session's session
   gen::HomeProcess home;
 };
 
 namespace gen::api {
 
-/// A result as C sees it.
+/// The C form of a result.
 struct ResultData {
   generate::GenResult result;
   gen_error failure{};
 };
 
-/// Puts a result into a handle that was made before there was any, so that handing it out cannot
-/// fail.
+/// Moves a result into a handle that was allocated before, so that it cannot fail.
 void fill_result(generate::GenResult&& result, gen_result* handle) noexcept;
 
-/// The parameters of a call: a copy of `sampling`, or defaults for null.
+/// The parameters of a call: a copy of `sampling`, or the defaults for null.
 generate::CallParams params_of(const gen_sampling* sampling);
 
-/// Makes `handle` one of a session.
+/// Sets `handle` to a session.
 void fill_session(std::shared_ptr<generate::Session> session, const SharedCallbacks& callbacks,
                   gen_session* handle);
-/// Makes `handle` lend a session's cache, sharing its in-use flag.
+/// Makes `handle` lend a session's cache; it shares the session's in-use flag.
 void lend_cache(generate::Session& session, kv_cache* handle);
 
-/// What generators are made over, which keeps all the parts.
+/// The model that a generator is made for; it keeps all its parts alive.
 generate::ModelInUse in_use(const std::shared_ptr<const ModelParts>& parts);
-/// Of options as C sees them.
+/// The cache options of a C handle.
 generate::CacheChoice cache_choice(const gen_options& options);
-/// gen_create for what stands behind the border.
+/// gen_create for callers inside the library.
 Result<std::unique_ptr<gen_generator>> create_generator(const gen_model& model,
                                                         const gen_options& options);
 
-/// Fills `token` from an event, whose text it borrows.
+/// Fills `token` from an event; its text is borrowed from the event.
 void fill_token(const generate::Event& event, gen_token* token) noexcept;
 
 }  // namespace gen::api

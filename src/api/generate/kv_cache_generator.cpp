@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_cache_generator_new: a cache that is a model's from the start.
+// kv_cache_generator_new: a cache that has a model's form from the start.
 #include <memory>
 #include <utility>
 

@@ -16,7 +16,7 @@ class SessionForm final : public ModelForm {
   [[nodiscard]] CacheName name(const CacheLabel& label) const noexcept override {
     return {"session's ", label.traits.kind};
   }
-  /// A session may put a new cache in place of its own, so it is asked each time. What writes asks
+  /// A session may replace its cache, so it is looked up on every call. Calls that write check
   /// read_only() first.
   [[nodiscard]] cache::KvCache* model_cache() const noexcept override {
     return const_cast<cache::KvCache*>(&session_.cache());
@@ -34,7 +34,7 @@ class SessionCache final : public OneSequence {
     lend(&form_);
   }
   [[nodiscard]] const char* read_only() const noexcept override {
-    return "a session's cache is for reading only";
+    return "a session's cache is read-only";
   }
   [[nodiscard]] bool has_means() const noexcept override {
     return form_.model_cache()->traits().has_means;

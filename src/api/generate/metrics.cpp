@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// metrics.h of the C API: a caller's table as the Metrics that the rooms know, and the collector.
+// metrics.h of the C API: a caller's table as Metrics, and the collector.
 #include <generate/metrics.h>
 
 #include <cmath>
@@ -77,14 +77,14 @@ bool is_ours(const gen_metrics_sink& sink) {
 
 gen::Result<std::shared_ptr<gen::Metrics>> wrap(const gen_metrics_sink& given) {
   GEN_ASSIGN(const gen_metrics_sink sink, gen::api::read_struct(given));
-  // A collector of ours is kept itself, so that its handle may go.
+  // The library's own collector is kept directly, so that its handle may be freed.
   if (is_ours(sink)) {
     return std::shared_ptr<gen::Metrics>(static_cast<gen_metrics_memory*>(sink.user)->impl);
   }
   return std::shared_ptr<gen::Metrics>(std::make_shared<CMetrics>(sink));
 }
 
-/// JSON has no infinity.
+/// JSON cannot represent infinity.
 std::string number(double value) {
   return std::isfinite(value) ? gen::api::number_text(value) : std::string("null");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gen_options of generator.h in the C API: how to generate. What it leads to is generator.cpp's.
+// gen_options of generator.h in the C API. generator.cpp uses them.
 #include <generate/generator.h>
 
 #include <algorithm>
@@ -37,11 +37,11 @@ constexpr int32_t kMaxRecent = 1 << 28;
 constexpr OptionRow<O> kPrefixCache = {
     "prefix_cache",
     WholeOption<O>{[](O& o) -> int32_t& { return o.caches.prefix_blocks; }, 0, kAnyMost},
-    "blocks of the pool kept for prompts that begin as an earlier one did; 0: none"};
+    "blocks of the pool kept for prompts that share a prefix with an earlier one; 0: none"};
 constexpr OptionRow<O> kCompressedKv = {
     "compressed_kv",
     WholeOption<O>{[](O& o) -> int32_t& { return o.caches.compressed_chunk; }, 0, kAnyMost},
-    "makes every full chunk of so many positions one entry, their mean; 0: none"};
+    "replaces every full chunk of this many positions by one entry, their mean; 0: off"};
 constexpr OptionRow<O> kPrefillChunk = {
     "prefill_chunk",
     WholeOption<O>{[](O& o) -> int32_t& { return o.generator.prefill_chunk; }, 0, kMaxStepRows},
@@ -53,11 +53,11 @@ constexpr OptionRow<O> kMaxBatch = {
 constexpr OptionRow<O> kMaxQueue = {
     "max_queue",
     WholeOption<O>{[](O& o) -> int32_t& { return o.generator.max_queue; }, 0, kAnyMost},
-    "calls beyond max_batch that may wait; 0: any number"};
+    "calls beyond max_batch that may wait; 0: no limit"};
 constexpr OptionRow<O> kFairness = {
     "fairness",
     WholeOption<O>{[](O& o) -> int32_t& { return o.generator.max_passed_over; }, 0, kAnyMost},
-    "passes that a waiting call may be left out of for more urgent ones"};
+    "passes in which a waiting call may be passed over for more urgent ones"};
 constexpr OptionRow<O> kDeterministic = {
     "deterministic", SwitchOption<O>{[](O& o) -> bool& { return o.generator.deterministic; }},
     "the bits of a text depend on nothing that runs beside it, on a device too; the CPU's never "
@@ -87,7 +87,7 @@ Status set_paged_kv(gen_options& options, int64_t max_memory_mb, int64_t block_s
   return {};
 }
 
-/// "512" or "512,32".
+/// Parses "512" or "512,32".
 Status paged_kv_from_text(gen_options& options, const char* text) {
   const std::string_view all = text;
   const size_t comma = all.find(',');
@@ -99,7 +99,7 @@ Status paged_kv_from_text(gen_options& options, const char* text) {
   return set_paged_kv(options, mib, block_size);
 }
 
-/// "512" or "folder,512"; empty or "0" for none. A folder may hold commas.
+/// Parses "512" or "folder,512"; empty or "0" for none. The folder name may contain commas.
 Status tiered_kv_from_text(gen_options& options, const char* text) {
   const std::string_view all = text;
   if (all.empty() || all == "0") {
@@ -133,7 +133,7 @@ Status set_context_policy(gen_options& options, std::string_view name, int64_t k
   return {};
 }
 
-/// "stop", "shift" or "shift,4".
+/// Parses "stop", "shift" or "shift,4".
 Status context_policy_from_text(gen_options& options, const char* text) {
   const std::string_view all = text;
   const size_t comma = all.find(',');
@@ -215,7 +215,7 @@ std::string draft_policy_text(const gen_options& options) {
   return text.append(",").append(gen::api::number_text(policy.fall_back));
 }
 
-/// "3" or "3,8": one or two whole numbers, of which the second is 0 if it is not there.
+/// Parses "3" or "3,8"; a missing second number is 0.
 template <Status (*kSet)(gen_options&, int64_t, int64_t)>
 Status pair_from_text(gen_options& options, const char* text) {
   const std::string_view all = text;
@@ -249,27 +249,27 @@ const OptionRow<O> kRows[] = {
                      const CacheFormat& kv = o.caches.format;
                      return std::string(CacheFormat{kv.keys, kv.values}.name());
                    }},
-     "what keys and values are stored as"},
+     "storage format of keys and values"},
     {"kv_key_form",
      TextOption<O>{
          key_forms, set_kv_key_form,
          [](const O& o) { return std::string(key_choice_name(o.caches.format.key_choice)); }},
-     "the form in which keys are stored"},
+     "how keys are stored"},
     {"paged_kv",
      TextOption<O>{[] { return std::string("MIB or MIB,POSITIONS"); }, paged_kv_from_text,
                    [](const O& o) {
                      return std::to_string(o.caches.paged_mb) + "," +
                             std::to_string(o.caches.paged_block_size);
                    }},
-     "keeps keys and values in blocks of so many positions, of a pool of so many MiB; 0: in memory "
-     "of each session"},
+     "keeps keys and values in blocks of POSITIONS positions from a pool of MIB; 0: each session "
+     "has its own memory"},
     kPrefixCache,
     kCompressedKv,
     {"tiered_kv",
      TextOption<O>{[] { return std::string("MIB or FOLDER,MIB"); }, tiered_kv_from_text,
                    tiered_kv_text},
-     "keeps the newest keys and values in so much memory and the rest in a file there; empty or 0: "
-     "all in memory"},
+     "keeps the newest keys and values in MIB of memory and the rest in a file in FOLDER; empty or "
+     "0: all in memory"},
     {"context_policy",
      TextOption<O>{
          [] { return std::string("stop, shift or shift,KEEP"); }, context_policy_from_text,
@@ -277,9 +277,9 @@ const OptionRow<O> kRows[] = {
            return o.generator.shift_context ? "shift," + std::to_string(o.generator.context_keep)
                                             : std::string("stop");
          }},
-     "when the context is full: ends, or goes on without the oldest tokens after the first KEEP"},
+     "when the context is full: stop, or drop the oldest tokens after the first KEEP"},
     {"parse_special", SwitchOption<O>{[](O& o) -> bool& { return o.generator.parse_special; }},
-     "texts of special tokens in prompts become those tokens; 0: they are text"},
+     "special tokens written in prompts are parsed as such; 0: they are text"},
     {"prompt_lookup",
      TextOption<O>{[] { return std::string("NGRAM or NGRAM,LENGTH"); },
                    pair_from_text<set_prompt_lookup>,
@@ -288,7 +288,7 @@ const OptionRow<O> kRows[] = {
                                                 : std::to_string(o.drafts.ngram) + "," +
                                                       std::to_string(o.drafts.ngram_length);
                    }},
-     "guesses so many tokens where the last NGRAM of the text stand in it already; 0: none"},
+     "drafts LENGTH tokens where the last NGRAM tokens occurred before in the text; 0: off"},
     {"suffix_lookup",
      TextOption<O>{
          [] { return std::string("LENGTH or LENGTH,RECENT"); }, pair_from_text<set_suffix_lookup>,
@@ -297,8 +297,8 @@ const OptionRow<O> kRows[] = {
                                               : std::to_string(o.drafts.suffix_length) + "," +
                                                     std::to_string(o.drafts.suffix_recent);
          }},
-     "guesses up to so many tokens from where the text's end stands in it, and in RECENT tokens of "
-     "other sessions' texts that have ended; 0: none"},
+     "drafts up to LENGTH tokens from places where the end of the text occurred before, in it or "
+     "in the last RECENT tokens of ended texts of other sessions; 0: off"},
     {"self_draft",
      TextOption<O>{[] { return std::string("LAYERS or LAYERS,LENGTH"); },
                    pair_from_text<set_self_draft>,
@@ -307,23 +307,21 @@ const OptionRow<O> kRows[] = {
                                                       : std::to_string(o.drafts.self_layers) + "," +
                                                             std::to_string(o.drafts.self_length);
                    }},
-     "guesses up to so many tokens by the model's first LAYERS and its end, where lookups and a "
-     "draft model have no guess; 0: none"},
+     "drafts up to LENGTH tokens with the model's first LAYERS and its output layer, where lookups "
+     "and a draft model find nothing; 0: off"},
     {"draft_acceptance",
      TextOption<O>{[] { return std::string("exact or distribution"); }, set_draft_acceptance,
                    [](const O& o) {
                      return std::string(o.generator.draft_policy.rejects ? "distribution"
                                                                          : "exact");
                    }},
-     "exact: the text is that of plain decoding; distribution: more guesses of a draft model are "
-     "kept where tokens are drawn, and the text is another one of the same probability"},
+     "exact: the text is that of plain decoding; distribution: keeps more drafts of a draft model "
+     "when sampling, and the text differs but has the same distribution"},
     {"draft_policy",
      TextOption<O>{[] { return std::string("auto, always, adaptive or adaptive,SHARE"); },
                    set_draft_policy, draft_policy_text},
-     "how many tokens are guessed at a time; auto: what measured times say pays; always: as many "
-     "as "
-     "allowed; adaptive: more while most are right, fewer while few are, none for a while when "
-     "fewer "
+     "how many tokens are drafted at a time; auto: by measured times; always: as many as allowed; "
+     "adaptive: more while most are accepted, fewer while few are, none for a while when fewer "
      "than SHARE are"},
     kPrefillChunk,
     kMaxBatch,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// result.h of the C API, and what generating calls share: parameters in, events and results out.
+// result.h of the C API, and the conversion of parameters, events and results for generating calls.
 #include <generate/result.h>
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sampling.h of the C API. Numbers and switches are rows of generate::param_rows(), from which
-// their setters, their names and what describes them come.
+// sampling.h of the C API. Numbers and switches are rows of generate::param_rows(), which drive
+// their setters, names and descriptions.
 #include <generate/sampling.h>
 
 #include <limits>
@@ -41,7 +41,7 @@ Result<int32_t> parse(const char* text, int32_t) { return parse_int32(text); }
 Result<uint64_t> parse(const char* text, uint64_t) { return gen::api::parse_uint(text); }
 Result<bool> parse(const char* text, bool) { return gen::api::parse_bool(text); }
 
-/// The value of `text` for a field, checked by its row.
+/// Parses `text` for a field and checks it against the field's row.
 template <typename Part, typename T>
 Status set_text(gen_sampling& s, T Part::*field, const char* text) {
   GEN_ASSIGN(const T value, parse(text, T()));
@@ -53,7 +53,7 @@ std::string value_text(int32_t value) { return std::to_string(value); }
 std::string value_text(uint64_t value) { return std::to_string(value); }
 std::string value_text(bool value) { return value ? "1" : "0"; }
 
-/// Whether the row is of a number or switch of type T.
+/// Whether the row describes a number or switch of type T.
 template <typename T>
 bool holds(const ParamRow& row) {
   const auto is_it = []<typename Part, typename U>(U Part::*) { return std::is_same_v<T, U>; };
@@ -77,7 +77,7 @@ std::string joined(const gen_sampling& s) {
   for (const std::string& text : s.params.stops.strings) out += (out.empty() ? "" : "\n") + text;
   return out;
 }
-// As a JSON array, since the texts are line ends and quotes.
+// A JSON array, since the texts contain line ends and quotes.
 std::string joined_breakers(const gen_sampling& s) {
   std::string out = "[";
   for (const std::string& text : s.params.dry_breakers()) {
@@ -94,7 +94,7 @@ std::string joined_tokens(const gen_sampling& s) {
 }
 
 using S = gen_sampling;
-/// What is no number of its own; the numbers are param_rows().
+/// Lists; numbers are in param_rows().
 const OptionRow<S> kLists[] = {
     {"stop_token",
      TextOption<S>{[] { return std::string("a token id"); },
@@ -103,14 +103,14 @@ const OptionRow<S> kLists[] = {
                      return s.params.stops.add_token(token);
                    },
                    joined_tokens, "int"},
-     "a token that ends a generation; each one is added"},
+     "a token that ends the generation; may be repeated"},
     {"stop_string",
      TextOption<S>{
          [] {
            return "UTF-8, at most " + std::to_string(gen::generate::kMaxStopStringBytes) + " bytes";
          },
          [](S& s, const char* text) -> Status { return s.params.stops.add_string(text); }, joined},
-     "a text that ends a generation and is left out; each one is added"},
+     "a text that ends the generation and is left out; may be repeated"},
     {"dry_breaker",
      TextOption<S>{[] {
                      return "UTF-8, at most " + std::to_string(gen::generate::kMaxDryBreakerBytes) +
@@ -118,8 +118,8 @@ const OptionRow<S> kLists[] = {
                    },
                    [](S& s, const char* text) -> Status { return s.params.add_dry_breaker(text); },
                    joined_breakers},
-     "a text over which DRY sees no repetition; the first one takes the place of the default ones, "
-     "an empty one leaves none"},
+     "a text at which DRY stops matching; the first one replaces the defaults, an empty one "
+     "removes them"},
 };
 
 Status set_by_key(S& s, std::string_view key, const char* text) {
@@ -128,7 +128,7 @@ Status set_by_key(S& s, std::string_view key, const char* text) {
     return gen::api::named(
         row.key, std::visit([&](auto field) { return set_text(s, field, text); }, row.field));
   }
-  if (key == "num_beams") {  // known elsewhere, and nothing here
+  if (key == "num_beams") {  // an option of other libraries; only 1 is accepted
     const Result<int32_t> beams = parse_int32(text);
     if (!beams.ok()) return gen::api::named("num_beams", beams.status());
     if (beams.value() > 1) {
@@ -157,11 +157,11 @@ std::string described(const S& s) {
   return gen::api::describe_rows(rows);
 }
 
-/// What the host's callback makes of a row.
+/// Calls the host's callback on a row of logits.
 Status ask(gen_logits_callback callback, void* user, std::span<float> logits,
            std::span<const int32_t> held, size_t said) noexcept {
   constexpr const char* kName = "the logits callback";
-  gen_error failure;  // not all of it is cleared
+  gen_error failure;  // cleared only in part
   failure.code = GEN_OK;
   failure.message[0] = '\0';
   try {
@@ -173,7 +173,7 @@ Status ask(gen_logits_callback callback, void* user, std::span<float> logits,
   }
 }
 
-/// Sets several values or, if one of them is refused, none.
+/// Sets several values, or none if one of them is refused.
 template <typename F>
 Status set_all(S& s, F&& set) {
   CallParams trial;
@@ -181,7 +181,7 @@ Status set_all(S& s, F&& set) {
   return set(s.params);
 }
 
-/// A setter's frame: a NULL object is an argument error, anything else is `set`'s to say.
+/// Frame of a setter: refuses a NULL object, otherwise runs `set`.
 template <typename F>
 gen_status with(gen_sampling* sampling, gen_error* error, F&& set) {
   return guard(error, [&]() -> Status {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sampling settings of grammar.h: grammars and matchers that a call obeys.
+// Sampling settings of grammar.h: the grammar or matcher of a call.
 #include <generate/grammar.h>
 
 #include <memory>

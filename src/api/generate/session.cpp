@@ -100,7 +100,7 @@ gen_status gen_session_score(gen_session* session, const char* text, size_t len,
     Prompt prompt;
     GEN_ASSIGN(prompt.text, gen::api::text_in(text, len, "text"));
     GEN_ASSIGN(const auto used, session->shared.enter("the session"));
-    // Whether there is room is known before the model runs.
+    // The size of the buffer is checked before the model runs.
     GEN_ASSIGN(*n, used->score_length(prompt));
     if (logprobs == nullptr) return {};
     if (*n > capacity) {

@@ -18,7 +18,7 @@
 
 struct gen_speculative : gen::Postponed {
   gen::api::Shared<const gen::generate::Generator> shared;
-  std::shared_ptr<std::atomic<bool>> fixed;  // guesses have their full length
+  std::shared_ptr<std::atomic<bool>> fixed;  // drafts always have their full length
   gen::HomeProcess home;
 };
 
@@ -63,7 +63,7 @@ Status draft_stats(const DraftUse& use, std::string_view key, double* value) {
     int32_t at = 0;
     const char* const end = key.data() + key.size();
     const auto read = std::from_chars(key.data() + kAt.size(), end, at);
-    const bool padded = key[kAt.size()] == '0';  // one name for each
+    const bool padded = key[kAt.size()] == '0';  // each key has one spelling
     if (read.ec == std::errc() && read.ptr == end && !padded && at >= 1 && at <= kMaxDraftLength) {
       const auto i = static_cast<size_t>(at - 1);
       *value = share(number(use.right[i]), number(use.tried[i]));
@@ -89,7 +89,7 @@ gen::SharedCallbacks callbacks_of(const gen_model* draft, const gen_model& targe
   return all.empty() ? nullptr : std::make_shared<const gen::CallbackList>(std::move(all));
 }
 
-/// Options for the two sides of a pair; metrics and tracers are a generator's.
+/// Options for the two models of a pair; metrics and tracers belong to generators only.
 gen::generate::GeneratorOptions pair_options(const gen_options& options, const gen_model& model) {
   gen::generate::GeneratorOptions inner = options.generator;
   const auto parts = model.shared.keep();
@@ -286,7 +286,7 @@ gen_status gen_draft_verify(gen_draft* draft, const int32_t* tokens, size_t coun
     GEN_TRY(not_null(accepted, "accepted"));
     GEN_TRY(not_null(correction, "correction"));
     if (n_guesses > static_cast<size_t>(kMaxDraftLength)) {
-      return gen::error(Code::kInvalidArgument, "%zu guesses, and %d is the most", n_guesses,
+      return gen::error(Code::kInvalidArgument, "%zu guesses exceed the limit of %d", n_guesses,
                         kMaxDraftLength);
     }
     GEN_ASSIGN(const auto used, draft->shared.enter("the draft"));
@@ -330,7 +330,8 @@ gen_status gen_draft_accept_tokens(const int32_t* tokens, size_t n_tokens, const
     GEN_TRY(not_null(target_probs, "target_probs"));
     if (vocab == 0) return gen::error(Code::kInvalidArgument, "vocab is 0: a row has no tokens");
     if (n_tokens >= SIZE_MAX / sizeof(float) / vocab) {
-      return gen::error(Code::kInvalidArgument, "%zu rows of %zu probabilities", n_tokens, vocab);
+      return gen::error(Code::kInvalidArgument, "%zu rows of %zu probabilities are too many",
+                        n_tokens, vocab);
     }
     if (capacity <= n_tokens) {
       *n = n_tokens + 1;

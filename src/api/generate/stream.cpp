@@ -8,14 +8,14 @@
 
 struct gen_stream : gen::Postponed {
   gen::SharedCallbacks callbacks;
-  std::unique_ptr<gen::generate::Generation> own;  // null for a chat session's
-  std::unique_ptr<gen::generate::ChatTurn> turn;   // null for a session's
+  std::unique_ptr<gen::generate::Generation> own;  // null for a chat session's stream
+  std::unique_ptr<gen::generate::ChatTurn> turn;   // null for a session's stream
   gen::HomeProcess home;
   gen::InUseFlag in_use;
   gen_token token{};
 
   gen::generate::Generation& generation() { return turn != nullptr ? turn->generation() : *own; }
-  /// What follows each event.
+  /// Called after each event.
   gen::Status note() noexcept { return turn != nullptr ? turn->note_end() : gen::Status(); }
 };
 
@@ -28,7 +28,7 @@ using gen::api::not_null;
 
 void end(gen_stream* stream) { gen::api::end_handle(stream, stream->callbacks); }
 
-/// What every call on a stream checks first; `body` runs while the stream is held.
+/// The checks of every call on a stream; `body` runs while the stream is held.
 template <typename F>
 Status with_stream(gen_stream* stream, F&& body) {
   GEN_TRY(not_null(stream, "stream"));

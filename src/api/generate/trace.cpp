@@ -39,7 +39,7 @@ gen_status gen_tracer_op(const gen_tracer* tracer, size_t index, char* buf, size
     GEN_TRY(not_null(n, "n"));
     const size_t count = tracer->log->ops().size();
     if (index >= count) {
-      return gen::error(Code::kOutOfRange, "operation %zu of %zu", index, count);
+      return gen::error(Code::kOutOfRange, "operation %zu: there are %zu", index, count);
     }
     return gen::api::text_out(tracer->log->op_json(index), buf, capacity, n);
   });

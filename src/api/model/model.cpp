@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// model.h of the C API: loading, questions, and a forward pass of one sequence.
+// model.h of the C API: loading, properties, and a forward pass of one sequence.
 #include <generate/model.h>
 
 #include <cstdio>
@@ -54,7 +54,7 @@ Result<std::string> describe(const GgufFile& file, const ModelParts& parts) {
          ",\"gguf_version\":" + std::to_string(file.version()) + "}";
 }
 
-/// Everything after the file is open. `lasting`: its bytes stay as long as it is open.
+/// Completes loading once the file is open. `lasting`: its bytes stay valid while it is open.
 Result<std::unique_ptr<gen_model>> finish_load(std::shared_ptr<const GgufFile> file,
                                                const gen_model_options& options, bool lasting) {
   auto parts = std::make_shared<ModelParts>();
@@ -85,7 +85,7 @@ Result<std::unique_ptr<gen_model>> finish_load(std::shared_ptr<const GgufFile> f
   return handle;
 }
 
-/// A copy: the options may be freed or changed in a callback.
+/// A copy, because a callback may free or change the options.
 gen_model_options options_or_defaults(const gen_model_options* options) {
   return options != nullptr ? *options : gen_model_options();
 }

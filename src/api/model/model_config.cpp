@@ -38,7 +38,7 @@ constexpr OptionRow<C> kBos = {"bos",
                                "the token that begins a text; -1 for none"};
 constexpr OptionRow<C> kNumLayers = {
     "num_layers", WholeOption<C>{[](C& c) -> int32_t& { return c.num_layers; }, 0, kAnyMost},
-    "layers, for those who ask the model"};
+    "layers, as the model reports them"};
 constexpr OptionRow<C> kNumHeads = {
     "num_heads", WholeOption<C>{[](C& c) -> int32_t& { return c.num_heads; }, 0, kAnyMost},
     "query heads of a layer"};
@@ -50,7 +50,7 @@ constexpr OptionRow<C> kHeadDim = {
     "elements of a head"};
 constexpr OptionRow<C> kHidden = {
     "hidden", WholeOption<C>{[](C& c) -> int32_t& { return c.hidden; }, 0, kAnyMost},
-    "width of the features that the function gives; 0: none"};
+    "width of the features that the function returns; 0: none"};
 constexpr OptionRow<C> kKvLayers = {
     "kv_layers",
     WholeOption<C>{[](C& c) -> int32_t& { return c.cache_layers; }, 0, gen::cache::kMaxLayers},

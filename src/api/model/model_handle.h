@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What gen_model is: the loaded model with everything it runs on, shared by all that use it.
+// The handle gen_model: the loaded model and everything it runs on, shared by all users.
 #pragma once
 
 #include <generate/model.h>
@@ -22,13 +22,13 @@ struct gen_model_config {
   int32_t num_kv_heads = 0;
   int32_t head_dim = 0;
   int32_t hidden = 0;
-  int32_t cache_layers = 0;     // those that keep keys and values in the library's caches
-  std::string name = "custom";  // of a model of the caller's; else its architecture
+  int32_t cache_layers = 0;     // layers that keep keys and values in the library's caches
+  std::string name = "custom";  // the architecture, or "custom" for a caller's model
 };
 
-/// `progress` of the base is made of the callback when a file is loaded.
+/// `progress` of the base is set from the callback when a file is loaded.
 struct gen_model_options : gen::model::OpenOptions {
-  std::shared_ptr<gen::Callbacks> gpu_callbacks;  // behind the GPU allocator; null without one
+  std::shared_ptr<gen::Callbacks> gpu_callbacks;  // of the GPU allocator, or null
   bool use_mmap = true;
   gen_progress_callback callback = nullptr;
   void* callback_user = nullptr;
@@ -36,12 +36,12 @@ struct gen_model_options : gen::model::OpenOptions {
 
 namespace gen::api {
 
-/// A model of the caller's has a pool and an engine only if it keeps keys and values.
+/// A caller's model has a pool and an engine only if it keeps keys and values.
 struct ModelParts : model::OpenModel {
   std::string description;  // JSON
 };
 
-/// The model alone, keeping all its parts.
+/// The model alone; it keeps all its parts alive.
 inline std::shared_ptr<const model::Model> model_of(
     const std::shared_ptr<const ModelParts>& parts) {
   return {parts, parts->loaded->model.get()};
@@ -58,7 +58,7 @@ struct gen_model : gen::Postponed {
 
 namespace gen::api {
 
-/// gen_model_load for what stands behind the border.
+/// gen_model_load for callers inside the library.
 Result<std::unique_ptr<gen_model>> load_model(const char* path, const gen_model_options& options);
 
 }  // namespace gen::api

@@ -58,7 +58,7 @@ Status set_gpu_layers_text(O& o, const char* value) {
   if (std::strcmp(value, "all") == 0) return set_gpu_layers(o, GEN_GPU_LAYERS_ALL);
   if (std::strcmp(value, "auto") == 0) return set_gpu_layers(o, GEN_GPU_LAYERS_AUTO);
   auto layers = gen::api::parse_int(value);
-  // -1 and -2 stand for all and auto; the message for "-3" does not name these numbers.
+  // -1 and -2 mean all and auto; the error message does not mention these numbers.
   if (!layers.ok() || *layers < GEN_GPU_LAYERS_AUTO) {
     return gen::error(Code::kInvalidArgument, "\"%.60s\" is not all, auto or a whole number from 0",
                       value);
@@ -80,11 +80,11 @@ constexpr OptionRow<O> kThreads = {
     "CPU threads; 0: one per usable CPU"};
 constexpr OptionRow<O> kMaxSeqLen = {
     "max_seq_len", WholeOption<O>{[](O& o) -> int32_t& { return o.max_seq_len; }, 0, kAnyMost},
-    "longest context; 0 is the model's own, which is the most"};
+    "longest context; 0: the model's, which is the maximum"};
 
 const OptionRow<O> kRows[] = {
     {"backend", TextOption<O>{backend_names, set_backend, [](const O& o) { return o.backend; }},
-     "the engine that computes"},
+     "engine that runs the model"},
     kDevice,
     {"gpu_layers", TextOption<O>{gpu_layers_range, set_gpu_layers_text, gpu_layers_text},
      "last layers that run on the backend's device, the others on the CPU; auto: as many as it has "
@@ -93,12 +93,12 @@ const OptionRow<O> kRows[] = {
     {"mmap", SwitchOption<O>{[](O& o) -> bool& { return o.use_mmap; }},
      "maps the file instead of reading it"},
     {"mlock", SwitchOption<O>{[](O& o) -> bool& { return o.lock; }},
-     "keeps the weights on the host from being moved out of memory"},
+     "locks the weights on the host in memory"},
     {"repack", SwitchOption<O>{[](O& o) -> bool& { return o.repack; }},
-     "copies weights into the engine's own order, which is faster; 0 leaves them in the file"},
+     "copies weights into the engine's layout, which is faster; 0: used as they are in the file"},
     kMaxSeqLen,
     {"check_tensors", SwitchOption<O>{[](O& o) -> bool& { return o.check_tensors; }},
-     "looks for NaN and infinity in every weight, which reads all of the file"},
+     "checks every weight for NaN and infinity, which reads the whole file"},
 };
 
 template <typename F>

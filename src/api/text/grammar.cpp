@@ -37,7 +37,7 @@ using gen::grammar::Vocabulary;
 
 constexpr size_t kMaxForced = 1024;
 
-/// What the functions that make a grammar have in common.
+/// The common part of the functions that make a grammar.
 template <typename F>
 gen_status made(const char* kind, const gen_grammar_options* options, gen_grammar** out,
                 gen_error* error, F&& make) {
@@ -60,7 +60,7 @@ std::string json_list(const std::vector<std::string>& texts) {
   return list + "]";
 }
 
-/// The same of what holds schemas; the description tells what of them texts do not show.
+/// The same for schemas; the description lists what the grammar does not check.
 template <typename F>
 gen_status made_of_schemas(const char* kind, const gen_grammar_options* options, gen_grammar** out,
                            gen_error* error, F&& make) {
@@ -77,13 +77,14 @@ gen_status made_of_schemas(const char* kind, const gen_grammar_options* options,
   return status;
 }
 
-/// What takes more than a limit may be a member or not: a status of its own.
+/// A limit that was exceeded leaves the answer open: it is a status of its own.
 Result<bool> within_limits(Result<bool> taken) {
   if (taken.ok() || taken.status().code() != Code::kGrammar) return taken;
   return gen::error(Code::kUnsupported, "%s", taken.status().message());
 }
 
-/// What to say of bytes that a matcher has refused: the first that cannot come, and which it is.
+/// The error for bytes that a matcher refused: names the first byte that is not allowed, and its
+/// place.
 Status refused(Matcher& matcher, std::string_view bytes, const char* why = "") {
   const gen::grammar::MatcherTry trial(matcher);
   size_t at = 0;
@@ -91,11 +92,12 @@ Status refused(Matcher& matcher, std::string_view bytes, const char* why = "") {
     const Result<bool> taken = matcher.accept_bytes(bytes.substr(at, 1));
     if (!taken.ok() || !taken.value()) break;
   }
-  if (at == bytes.size()) return gen::error(Code::kGrammar, "%sthe bytes cannot come here", why);
+  if (at == bytes.size())
+    return gen::error(Code::kGrammar, "%sthe bytes are not allowed here", why);
   const auto byte = static_cast<unsigned char>(bytes[at]);
   char name[8];
   std::snprintf(name, sizeof name, byte >= 0x20 && byte < 0x7F ? "'%c'" : "0x%02X", byte);
-  return gen::error(Code::kGrammar, "%s%s cannot come here, byte %zu of %zu", why, name, at,
+  return gen::error(Code::kGrammar, "%s%s is not allowed here, byte %zu of %zu", why, name, at,
                     bytes.size());
 }
 
@@ -106,7 +108,7 @@ Status check_words(size_t words, size_t count, const char* what) {
                     what, wanted, words);
 }
 
-/// The mask of a matcher over `count` tokens.
+/// Writes the mask of a matcher over `count` tokens.
 Status write_mask(const Matcher& matcher, size_t count, uint32_t* bits, size_t words) {
   std::vector<uint64_t> mask(matcher.grammar().vocabulary().words());
   GEN_TRY(matcher.mask(mask));
@@ -223,7 +225,7 @@ gen_status gen_grammar_matcher_accept_token(gen_grammar_matcher* matcher, int32_
   return guard(error, [&] {
     return with_matcher(matcher, [&](Matcher& impl) -> Status {
       GEN_ASSIGN(const bool taken, within_limits(impl.accept_token(token)));
-      return taken ? Status() : gen::error(Code::kGrammar, "token %d cannot come here", token);
+      return taken ? Status() : gen::error(Code::kGrammar, "token %d is not allowed here", token);
     });
   });
 }
@@ -310,11 +312,11 @@ gen_status gen_grammar_matcher_forced(gen_grammar_matcher* matcher, int32_t* ids
       GEN_TRY(not_null(n, "n"));
       std::vector<int32_t> tokens;
       if (matcher->speller != nullptr) {
-        // At least a byte each, so that there are no more than kMaxForced.
+        // A token has at least one byte, so there are at most kMaxForced.
         GEN_ASSIGN(tokens,
                    impl.forced_tokens(*matcher->speller, gen::tokenizer::kInText, kMaxForced));
       }
-      // A token that is asked for by name stands for no bytes.
+      // A token that the grammar asks for by name has no bytes.
       if (tokens.empty()) {
         GEN_ASSIGN(tokens, impl.forced_tokens(kMaxForced));
       }

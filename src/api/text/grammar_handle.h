@@ -18,14 +18,14 @@
 struct gen_grammar {
   std::shared_ptr<const gen::grammar::Grammar> impl;
   const char* kind;
-  std::string notes;  // members of its description, each behind a comma
+  std::string notes;  // members of its description, each after a comma
   gen::HomeProcess home;
   bool forced_by_tokenizer = false;
 };
 
 struct gen_grammar_matcher {
   gen::grammar::Matcher impl;
-  /// Who spells forced bytes as tokens; null if only tokens without an alternative are forced.
+  /// Spells forced bytes as tokens; null: only tokens without alternative are forced.
   std::shared_ptr<const gen::tokenizer::Tokenizer> speller;
   gen::HomeProcess home;
   gen::InUseFlag in_use;
@@ -37,11 +37,11 @@ struct gen_grammar_matcher {
 
 namespace gen::api {
 
-/// `body` runs while the matcher is held.
+/// Runs `body` while the matcher is held.
 template <typename F>
 Status with_matcher(const gen_grammar_matcher* matcher, F&& body) {
   GEN_TRY(not_null(matcher, "matcher"));
-  auto* const own = const_cast<gen_grammar_matcher*>(matcher);  // its flag; only read if const
+  auto* const own = const_cast<gen_grammar_matcher*>(matcher);  // for its flag only
   const gen::api::HeldHandle<gen_grammar_matcher> held(
       own, &own->in_use, [](gen_grammar_matcher* ended) { end_handle(ended); });
   GEN_TRY(held.entered("the matcher"));

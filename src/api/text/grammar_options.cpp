@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of grammars in the C API, see grammar_options.h.
+// Options of grammars in the C API, see grammar_options.h.
 #include "api/text/grammar_options.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ using Options = gen_grammar_options;
 
 constexpr std::string_view kOrders[] = {"style", "any", "definition"};  // by Options::Order
 
-/// One of two words; `*second` tells which.
+/// Parses one of two words; `*second` tells which.
 Status choose(const char* text, std::string_view one, std::string_view two, bool* second) {
   if (text != one && text != two) {
     return gen::error(Code::kInvalidArgument, "%.40s is neither %.*s nor %.*s", text,
@@ -63,8 +63,7 @@ Status set_order(Options& options, const char* text) {
   const std::string_view name = text;
   const auto* const found = std::find(std::begin(kOrders), std::end(kOrders), name);
   if (found == std::end(kOrders)) {
-    return gen::error(Code::kInvalidArgument, "%.40s is neither style nor any nor definition",
-                      text);
+    return gen::error(Code::kInvalidArgument, "%.40s is not style, any or definition", text);
   }
   options.order = static_cast<Options::Order>(found - std::begin(kOrders));
   return {};
@@ -80,7 +79,7 @@ Status set_ignored(Options& options, const char* text) {
     const size_t end = std::min(rest.find(','), rest.size());
     std::string name(rest.substr(0, end));
     if (!gen::grammar::is_asking_keyword(name)) {
-      return gen::error(Code::kInvalidArgument, "%.60s is no keyword that can be ignored",
+      return gen::error(Code::kInvalidArgument, "%.60s is not a keyword that can be ignored",
                         name.c_str());
     }
     names.push_back(std::move(name));
@@ -105,52 +104,51 @@ const OptionRow<Options> kRows[] = {
                          [](const Options& o) {
                            return std::string(o.match == RegexMatch::kWhole ? "whole" : "search");
                          }},
-     "whether a text matches a regular expression from end to end, or holds a match"},
+     "whether a text must match a regular expression as a whole, or contain a match"},
     {"forced_tokens",
      TextOption<Options>{[] { return std::string("only, tokenizer"); }, set_forced,
                          [](const Options& o) {
                            return std::string(o.forced_by_tokenizer ? "tokenizer" : "only");
                          }},
-     "whether gen_grammar_matcher_forced gives tokens that are the only ones that may come, or "
-     "those that the tokenizer makes of the bytes that must come"},
+     "what gen_grammar_matcher_forced returns: tokens without an alternative, or the tokenizer's "
+     "tokens for the bytes without an alternative"},
     {"json_formats",
      TextOption<Options>{[] { return std::string("assert, annotate"); }, set_formats,
                          [](const Options& o) {
                            return std::string(o.schemas.assert_formats ? "assert" : "annotate");
                          }},
-     "whether a JSON Schema's \"format\" must hold, or says nothing"},
+     "whether a JSON Schema's \"format\" is enforced or ignored"},
     {"json_one_of",
      TextOption<Options>{[] { return std::string("exact, any_of"); }, set_one_of,
                          [](const Options& o) {
                            return std::string(o.schemas.one_of_as_any_of ? "any_of" : "exact");
                          }},
-     "whether \"oneOf\" of a JSON Schema means one exactly, or at least one, as \"anyOf\" does"},
+     "whether \"oneOf\" of a JSON Schema means exactly one, or at least one as \"anyOf\" does"},
     {"json_ignore",
      TextOption<Options>{[] { return std::string("keywords with commas between them"); },
                          set_ignored, ignored_of},
-     "keywords of a JSON Schema that are not looked at"},
+     "keywords of a JSON Schema that are ignored"},
     {"json_style",
      TextOption<Options>{
          [] { return std::string("plain, any"); }, set_style,
          [](const Options& o) { return std::string(o.any_style ? "any" : "plain"); }},
-     "how JSON is spelled: as programs write it, which all usual decoders take, or in any way that "
-     "JSON has"},
+     "spelling of JSON: plain, as programs write it and all usual decoders accept, or any that "
+     "JSON allows"},
     {"json_order",
      TextOption<Options>{
          [] { return std::string("style, any, definition"); }, set_order,
          [](const Options& o) { return std::string(kOrders[static_cast<size_t>(o.order)]); }},
-     "whether the members of a JSON Schema's objects come in any order, or in that of its "
-     "\"properties\", others behind them; style: the latter with the style plain, where an object "
-     "has at most 255 names"},
+     "order of the members of a JSON Schema's objects: any, or definition, that of \"properties\" "
+     "with other members after them; style: definition if the style is plain and an object has at "
+     "most 255 names"},
     {"json_space",
      WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_space; }, -1, kAnyMost},
-     "characters of white space in one place of JSON texts, 0 for compact ones; the most is any "
-     "number; -1: as the style has it, a blank with plain"},
+     "most white space in one place of JSON texts, in characters; 0: compact; the largest value: "
+     "no limit; -1: as the style has it, one space with plain"},
     {"json_digits",
      WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_digits; }, 0, kAnyMost},
-     "digits in a row of the numbers of JSON texts; the most is any number; 0: as the style has "
-     "it, "
-     "15 and 17 places with plain"},
+     "most digits in a row in numbers of JSON texts; the largest value: no limit; 0: as the style "
+     "has it, 15 and 17 places with plain"},
     {"max_text", WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_text; }, 1, 1024},
      "MiB of a grammar's source"},
     {"max_edges",
@@ -158,10 +156,10 @@ const OptionRow<Options> kRows[] = {
      "edges of a grammar's automata"},
     {"max_states",
      WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_states; }, 1, kAnyMost},
-     "states of a regular expression that looks around"},
+     "states of a regular expression with lookaround"},
     {"max_items",
      WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_items; }, 1, kAnyMost},
-     "ways to read a text that are followed at once"},
+     "parses of a text that are followed at once"},
     {"max_work",
      WholeOption<Options>{[](Options& o) -> int32_t& { return o.max_work; }, 1, kAnyMost},
      "steps for one mask"},
@@ -200,7 +198,7 @@ grammar::SchemaOptions schema_options_of(const gen_grammar_options* options) {
   grammar::SchemaOptions made = options->schemas;
   made.style = json_style_of(options);
   made.automata.states = static_cast<size_t>(options->max_states);
-  // It is asked during the call that makes a grammar, and the options are not free before it ends.
+  // It is called while a grammar is made; the options are not freed before that call ends.
   if (!options->documents.empty()) {
     made.resolver = [documents = &options->documents](const std::string& uri) {
       const auto found = documents->find(uri);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gen_grammar_options, and what the functions that make grammars take from it.
+// gen_grammar_options, and the conversions for functions that make grammars.
 #pragma once
 
 #include <generate/grammar.h>
@@ -23,19 +23,19 @@ struct gen_grammar_options {
   int32_t max_work = 1 << 24;
   int32_t cache_memory = 64;
   enum class Order : uint8_t { kOfStyle, kAny, kDefinition };
-  bool any_style = false;  // of JSON: all spellings
-  int32_t max_space = -1;  // as the style has it
-  int32_t max_digits = 0;  // as the style has it
+  bool any_style = false;  // JSON in any spelling
+  int32_t max_space = -1;  // -1: as the style says
+  int32_t max_digits = 0;  // 0: as the style says
   Order order = Order::kOfStyle;
-  bool forced_by_tokenizer = false;               // what gen_grammar_matcher_forced gives
-  gen::grammar::SchemaOptions schemas;            // without what is above and below
+  bool forced_by_tokenizer = false;     // gen_grammar_matcher_forced spells with the tokenizer
+  gen::grammar::SchemaOptions schemas;  // other options of schemas
   std::map<std::string, std::string> documents;   // by URI
   std::shared_ptr<const gen::CancelFlag> cancel;  // may be null
 };
 
 namespace gen::api {
 
-/// Of NULL: the defaults, here and below.
+/// NULL means the defaults, here and below.
 grammar::JsonStyle json_style_of(const gen_grammar_options* options);
 grammar::SchemaOptions schema_options_of(const gen_grammar_options* options);
 grammar::GrammarLimits limits_of(const gen_grammar_options* options);

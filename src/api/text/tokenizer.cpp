@@ -99,8 +99,8 @@ gen_status gen_tokenizer_piece(const gen_tokenizer* tokenizer, int32_t id, char*
     GEN_TRY(not_null(tokenizer, "tokenizer"));
     GEN_TRY(not_null(n, "n"));
     std::string text;
-    // As in the middle of a text, where no leading space is taken away: any ordinary token before
-    // it will do.
+    // Decoded as in the middle of a text, where the leading space stays: any ordinary token may
+    // come before it.
     GEN_TRY(tokenizer->impl->append_piece(id, id, true, &text));
     return gen::api::text_out(text, buf, capacity, n);
   });

@@ -11,7 +11,7 @@
 namespace gen::cache {
 namespace {
 
-/// Cells of a tile: a run that begins with one is read fastest.
+/// Cells per tile. A run of cells that starts at a tile border is read fastest.
 constexpr int32_t kRun = 16;
 
 
@@ -100,7 +100,7 @@ Result<std::vector<CausalCells::Group>> CausalCells::group(
   std::vector<Group> groups;
   groups.reserve(n);
   for (size_t i = 0; i < n; ++i) {
-    // The last position leaves room for a next one.
+    // The last position must have a successor.
     if (positions[i] < 0 || positions[i] == kNoLimit || sequences[i] < 0) {
       return error(Code::kInvalidArgument, "token %zu is at position %d of sequence %d", i,
                    positions[i], sequences[i]);
@@ -141,7 +141,7 @@ Result<CausalCells::BatchPlan> CausalCells::plan_batch(std::span<const int32_t> 
                             [](const Group& g, int32_t key) { return g.id < key; });
   };
 
-  // What falls out of memory, and the cells that nobody holds then.
+  // Entries that leave the memory limit, and the cells that become free.
   std::vector<int32_t> freed;
   if (rules_.memory != kNoLimit) {
     for (const CellMap::Sequence& open : map_.sequences()) {
@@ -220,7 +220,7 @@ void CausalCells::trim_all() noexcept {
   }
 }
 
-/// The first cell of a tile that is free as a whole, or -1.
+/// The first cell of an entirely free tile, or -1.
 int32_t CausalCells::empty_tile() const noexcept {
   const CellSet& free = map_.free_cells();
   for (int32_t cell = free.next(0); cell >= 0; cell = free.next(cell)) {
@@ -254,7 +254,7 @@ Status CausalCells::plan_more(int32_t slot, int32_t position, int32_t n) {
                  map_.free_cells().count());
   }
   const CellSet& free = map_.free_cells();
-  bool tiles = true;  // until there are none
+  bool tiles = true;  // until there is no free tile
   for (int32_t i = 0; i < n; ++i) {
     const int32_t after = last_of(map_.cells(slot)) + 1;
     int32_t cell = after > 0 && after < n_cells() && free.has(after) ? after : -1;
@@ -270,7 +270,8 @@ Status CausalCells::plan_more(int32_t slot, int32_t position, int32_t n) {
 }
 
 int32_t CausalCells::room(int32_t slot) const noexcept {
-  // With a limited memory old entries make way for new ones: every slot and a batch have cells.
+  // With a memory limit old entries are replaced by new ones; the cells suffice for every slot and
+  // one batch.
   const bool rolls = rules_.memory != kNoLimit;
   int32_t room = rolls ? kNoLimit : map_.free_cells().count() + map_.planned(slot);
   if (quota_ > 0 && !(rolls && quota_ > rules_.memory)) {
@@ -362,7 +363,7 @@ Result<CausalCells::Removal> CausalCells::plan_remove(int32_t id, int32_t begin,
     return error(Code::kUnsupported, "positions after %d of sequence %d cannot be shifted here",
                  end, id);
   }
-  // Dropped positions must not come back into the window of what follows.
+  // Dropped positions must not enter the window of later tokens again.
   if (removal.dropped > begin) {
     removal.dropped = removal.dropped < end ? begin : removal.dropped + removal.by;
   }
@@ -408,7 +409,7 @@ std::vector<CellMove> CausalCells::plan_compact(int32_t budget) const {
   int32_t to = free.next(0);
   int32_t from = free.last_missing(n_cells());
   while (std::cmp_less(moves.size(), budget) && to >= 0 && from > to) {
-    if (map_.references(from) > 0) {  // and not only planned
+    if (map_.references(from) > 0) {  // only planned cells have no references
       moves.push_back({from, to});
       to = free.next(to + 1);
     }

@@ -184,7 +184,7 @@ Status CausalStore::put(const PutRows& k, const PutRows& v, int32_t n) {
   return {};
 }
 
-/// From the first to the last cell that a token of the pass may see, rounded out.
+/// The range from the first to the last cell that a token of the pass may see, rounded to tiles.
 void CausalStore::find_range() noexcept {
   if (pass_->ranged) return;
   int32_t first = cells_->n_cells();
@@ -192,7 +192,7 @@ void CausalStore::find_range() noexcept {
   const CellMap& map = cells_->map();
   for (const CausalCells::Group& one : pass_->plan.groups) {
     const CausalRules& rules = cells_->rules();
-    // With unlimited memory the range is that of the whole sequence.
+    // Without a memory limit the range covers the whole sequence.
     const int32_t lowest = rules.memory == kNoLimit ? 0 : cells_->first_seen(one.lowest);
     const auto cells = map.cells(one.slot);
     for (size_t i = to_size(map.lower_bound(one.slot, lowest)); i < cells.size(); ++i) {
@@ -207,7 +207,7 @@ void CausalStore::find_range() noexcept {
   pass_->ranged = true;
 }
 
-/// O(tokens * length) to fill, and what each token sees.
+/// Fills the mask and the cells that each token sees; O(tokens * length).
 void CausalStore::make_mask() {
   if (!pass_->mask.empty()) return;
   const size_t n = pass_->except.size();
@@ -326,7 +326,7 @@ Status CausalStore::plan_copy_prefix(int32_t src, int32_t dst, int32_t length) {
     return error(Code::kInvalidArgument, "a prefix of %d from sequence %d to %d", length, src, dst);
   }
   copying_ = {src, dst, length};
-  // A sequence copied to itself keeps its prefix.
+  // Copying a sequence to itself keeps its prefix.
   if (src == dst) return plan_remove(dst, length, kNoLimit);
   return cells_->plan_copy(src, dst, length);
 }

@@ -58,7 +58,7 @@ void CellMap::reserve(int32_t slot, int32_t n) {
   List& list = lists_[to_size(slot)];
   const size_t wanted = list.cells.size() - list.head + to_size(n);
   if (list.head + wanted <= std::min(list.positions.capacity(), list.cells.capacity())) return;
-  // Room for twice as many, so that lists whose front is dropped are moved once in as many steps.
+  // Doubles the capacity, so that a list whose front is dropped moves only after as many steps.
   if (2 * wanted > std::min(list.positions.capacity(), list.cells.capacity())) {
     list.positions.reserve(list.head + 2 * wanted);
     list.cells.reserve(list.head + 2 * wanted);

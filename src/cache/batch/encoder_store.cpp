@@ -59,7 +59,7 @@ void EncoderStore::close() noexcept {
   planned_.reset();
 }
 
-/// Index of the first link at or after a place.
+/// Index of the first link at or after a position.
 size_t EncoderStore::place_of(int32_t sequence, int32_t position) const noexcept {
   const auto found = std::lower_bound(
       links_.begin(), links_.end(), std::pair(sequence, position),
@@ -405,7 +405,8 @@ MemoryUse EncoderStore::memory() const noexcept {
     if (std::none_of(links_.begin(), here, same)) count(*links_[i].item);
   }
   use.payload = use.resident;
-  // What is only reserved, or was replaced by a later item of its pass, is held until the next one.
+  // Items that are only reserved, or replaced by a later item of the pass, are held until the next
+  // pass.
   for (size_t i = 0; pass_ && i < pass_->items.size(); ++i) {
     const std::shared_ptr<Item>& item = pass_->items[i].item;
     const auto same = [&](const Link& link) { return link.item == item; };

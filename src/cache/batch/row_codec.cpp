@@ -25,8 +25,7 @@ size_t row_bytes(DType type, size_t n) noexcept {
 }
 
 void encode_row(DType type, const float* x, size_t n, std::byte* row) noexcept {
-  if (type ==
-      DType::kF16) {  // as other caches do: infinity above the format, where weights saturate
+  if (type == DType::kF16) {  // infinity if out of range, as in other caches; weights saturate
     for (size_t i = 0; i < n; ++i) {
       const uint16_t half = f32_to_f16(x[i]);
       std::memcpy(row + i * sizeof(half), &half, sizeof(half));

@@ -12,7 +12,7 @@ Status check_batch(const SequenceBatch& batch, int32_t max_batch) {
     return error(Code::kInvalidArgument, "a batch of %zu tokens, outside [1, %d]", n, max_batch);
   }
   for (size_t i = 0; i < n; ++i) {
-    // The last position leaves room for a next one.
+    // The last position must have a successor.
     if (batch.positions[i] < 0 || batch.sequences[i] < 0 ||
         batch.positions[i] == std::numeric_limits<int32_t>::max()) {
       return error(Code::kInvalidArgument, "token %zu is at position %d of sequence %d", i,

@@ -21,7 +21,7 @@ Result<std::shared_ptr<WrapperStore>> WrapperStore::create(Children children) {
 Status WrapperStore::configure(const SequenceConfig& config) {
   if (configured_ || begun_)
     return error(Code::kState, "the wrapper cache has its configuration already");
-  // Encoders pad nothing, whatever the others do.
+  // Encoder stores do not pad, whatever the others do.
   for (const auto& child : children_) {
     if (child->configured()) continue;
     SequenceConfig own = config;

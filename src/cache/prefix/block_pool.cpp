@@ -44,7 +44,7 @@ Status BlockPool::add_segment() {
   Block* first = segment.blocks.get();
   const size_t count = segment.count;
   const auto& data = segments_.emplace(first, std::move(segment)).first->second.data;
-  // The last is put back first, so that they are taken in order.
+  // In reverse, so that blocks are allocated in order.
   for (size_t i = count; i-- > 0;) {
     first[i].pool_ = this;
     for (size_t part = 0; part < parts_; ++part) {
@@ -80,7 +80,7 @@ Status BlockPool::allocate(std::span<Block*> out) {
 }
 
 Status BlockPool::take(std::span<Block*> out) {
-  // Segments first: a failure leaves them to the next call, and no block is taken.
+  // Adds segments first: on a failure they stay for the next call, and no block is taken.
   while (made_ - allocated_ < out.size()) GEN_TRY(add_segment());
   for (Block*& block : out) {
     block = std::exchange(free_, free_->next_free_);
@@ -112,11 +112,11 @@ bool BlockPool::reclaim(size_t wanted) {
   const std::lock_guard lock(savers_mutex_);
   if (savers_.empty()) return false;
   const size_t free = available();
-  if (free >= wanted) return true;  // the one who was here before has seen to it
+  if (free >= wanted) return true;  // another thread has freed enough meanwhile
   size_t lacking = wanted - free;
   size_t spare = 0;
   for (const BlockSaver* saver : savers_) spare += saver->spare();
-  if (spare < lacking) return false;  // nothing is given up for nothing
+  if (spare < lacking) return false;  // evicts nothing if that would not suffice
   size_t given = 0;
   for (BlockSaver* saver : savers_) {
     const size_t more = lacking > 0 ? saver->give_up(lacking) : 0;
@@ -147,7 +147,7 @@ Block* BlockPool::find(const Block* block) const {
   const auto after = segments_.upper_bound(block);
   if (after == segments_.begin()) return nullptr;
   const auto& [first, segment] = *std::prev(after);
-  // Addresses are compared as numbers: a foreign one may be anything.
+  // Compares addresses as integers: a foreign pointer may have any value.
   const auto offset = reinterpret_cast<uintptr_t>(block) - reinterpret_cast<uintptr_t>(first);
   if (offset % sizeof(Block) != 0 || offset / sizeof(Block) >= segment.count) return nullptr;
   return &segment.blocks[offset / sizeof(Block)];
@@ -183,7 +183,7 @@ Status BlockPool::release(Block* block) {
         static_cast<void>(
             memory(part).fill(own->data_[part], std::byte{kPoison}, part_bytes_[part]));
       }
-    } catch (...) {  // no memory to enqueue it: caches give blocks back where nothing may throw
+    } catch (...) {  // no memory for the queue; caches release blocks where nothing may throw
     }
   }
   put_back(own);

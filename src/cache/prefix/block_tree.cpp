@@ -10,7 +10,7 @@
 namespace gen::cache {
 namespace {
 
-/// Room for `size` elements, taken as a growing vector does.
+/// Reserves memory for `size` elements with geometric growth.
 template <typename T>
 void make_room(std::vector<T>& vector, size_t size) {
   if (vector.capacity() < size) vector.reserve(std::max(size, 2 * vector.capacity()));
@@ -24,7 +24,7 @@ size_t common_beginning(BlockTree::Tokens a, BlockTree::Tokens b) noexcept {
 }  // namespace
 
 BlockTree::~BlockTree() {
-  // One by one: a path may be deeper than the stack.
+  // Iterative, because a path may be deeper than the stack.
   Node* node = &root_;
   while (node != nullptr) {
     if (!node->children_.empty()) {
@@ -41,7 +41,8 @@ BlockTree::Tokens BlockTree::piece(Tokens tokens, size_t index) const noexcept {
   return rest.first(std::min(rest.size(), block_size_));
 }
 
-BlockTree::Place BlockTree::place_of(const Node& parent, uint64_t key, Tokens tokens) noexcept {
+BlockTree::ChildIterator BlockTree::lower_bound(const Node& parent, uint64_t key,
+                                                Tokens tokens) noexcept {
   return std::lower_bound(parent.children_.begin(), parent.children_.end(), tokens,
                           [key](const std::unique_ptr<Node>& child, Tokens wanted) {
                             if (child->key_ != key) return child->key_ < key;
@@ -52,9 +53,9 @@ BlockTree::Place BlockTree::place_of(const Node& parent, uint64_t key, Tokens to
 }
 
 BlockTree::Node* BlockTree::find(const Node& parent, uint64_t key, Tokens tokens) const noexcept {
-  const Place place = place_of(parent, key, tokens);
-  if (place == parent.children_.end()) return nullptr;
-  Node* const child = place->get();
+  const ChildIterator at = lower_bound(parent, key, tokens);
+  if (at == parent.children_.end()) return nullptr;
+  Node* const child = at->get();
   const bool same = child->key_ == key && std::equal(child->tokens.begin(), child->tokens.end(),
                                                      tokens.begin(), tokens.end());
   return same ? child : nullptr;
@@ -67,9 +68,9 @@ BlockTree::Near BlockTree::nearest(const Node& parent, uint64_t key, Tokens toke
     const size_t common = common_beginning(child.tokens, tokens);
     if (common > best.common) best = {&child, common};
   };
-  const Place place = place_of(parent, key, tokens);
-  if (place != parent.children_.end()) look(**place);
-  if (place != parent.children_.begin()) look(**std::prev(place));
+  const ChildIterator at = lower_bound(parent, key, tokens);
+  if (at != parent.children_.end()) look(**at);
+  if (at != parent.children_.begin()) look(**std::prev(at));
   return best;
 }
 
@@ -107,7 +108,7 @@ BlockTree::Node& BlockTree::add(Node& parent, std::unique_ptr<Node> node) noexce
   }
   added.parent_ = &parent;
   added.holds_ = 1;
-  parent.children_.insert(place_of(parent, added.key_, added.tokens), std::move(node));
+  parent.children_.insert(lower_bound(parent, added.key_, added.tokens), std::move(node));
   ++size_;
   return added;
 }
@@ -118,7 +119,7 @@ void BlockTree::remove(Node& node) noexcept {
   free_ids_.push_back(node.id);
   --size_;
   Node& parent = *node.parent_;
-  parent.children_.erase(place_of(parent, node.key_, node.tokens));
+  parent.children_.erase(lower_bound(parent, node.key_, node.tokens));
 }
 
 void BlockTree::hold(Node& last) noexcept {

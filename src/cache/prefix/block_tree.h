@@ -103,9 +103,9 @@ class BlockTree {
   [[nodiscard]] static Node* newer(const Node& node) noexcept { return node.newer_; }
 
  private:
-  using Place = std::vector<std::unique_ptr<Node>>::const_iterator;
+  using ChildIterator = std::vector<std::unique_ptr<Node>>::const_iterator;
 
-  static Place place_of(const Node& parent, uint64_t key, Tokens tokens) noexcept;
+  static ChildIterator lower_bound(const Node& parent, uint64_t key, Tokens tokens) noexcept;
   void link(Node& node) noexcept;
   void unlink(Node& node) noexcept;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See prefix_cache.h. No child of a node begins with all tokens of another: a last, unfinished
-// block is replaced by one that goes on, and not added to one that does already.
+// See prefix_cache.h. The tokens of one child of a node are never a prefix of another's: an
+// incomplete last block is replaced by one that continues it, and not added if such a block exists.
 #include "cache/prefix/prefix_cache.h"
 
 #include <algorithm>
@@ -59,7 +59,7 @@ void PrefixCache::clear() noexcept {
   while (Node* const node = tree_.oldest()) drop(*node);
 }
 
-// A block that was written by hand says 0, and its writer knows.
+// A block written by the caller has 0 entries here; the caller is responsible for it.
 Status PrefixCache::check_written(const Block& block, size_t tokens) const {
   const auto used = static_cast<size_t>(block.used());
   if (used == 0 || used >= tokens) return {};
@@ -82,7 +82,7 @@ Status PrefixCache::insert(uint64_t domain, Tokens tokens, std::span<Block* cons
   const std::lock_guard lock(mutex_);
   Node* known = &tree_.root();
   Node* unfinished = nullptr;  // a child that the next block replaces
-  size_t first = 0;            // the first block that is not known
+  size_t first = 0;            // index of the first unknown block
   for (; first < pieces; ++first) {
     const Tokens piece = tree_.piece(tokens, first);
     const BlockTree::Near near = tree_.nearest(*known, key(*known, domain), piece);
@@ -118,7 +118,7 @@ Status PrefixCache::insert(uint64_t domain, Tokens tokens, std::span<Block* cons
     }
   }
 
-  // Nothing fails from here on.
+  // Nothing below can fail.
   for (size_t i = 0; i < kept.size(); ++i) {
     pool_->raise_used(*kept[i], static_cast<int32_t>(tree_.piece(tokens, first + i).size()));
   }
@@ -146,7 +146,7 @@ PrefixHit PrefixCache::match(uint64_t domain, Tokens tokens, bool with_state) {
   const std::lock_guard lock(mutex_);
   std::vector<Block*> blocks;
   Node* last = &tree_.root();
-  size_t with_snapshot = 0;  // blocks
+  size_t with_snapshot = 0;  // number of blocks
   for (size_t i = 0; i < tree_.pieces(tokens.size()); ++i) {
     const Tokens piece = tree_.piece(tokens, i);
     const BlockTree::Near near = tree_.nearest(*last, key(*last, domain), piece);
@@ -181,8 +181,8 @@ size_t PrefixCache::spare() const noexcept {
   return count;
 }
 
-// First those that nobody else holds, as far as nothing stands below them; only if that is not
-// enough, what others hold goes as well, for the sake of what is above it.
+// Evicts leaf blocks that no one else holds first. If these are not enough, shared ones follow, so
+// that the blocks above them can be evicted.
 size_t PrefixCache::give_up(size_t wanted) noexcept {
   const std::lock_guard lock(mutex_);
   size_t given = 0;

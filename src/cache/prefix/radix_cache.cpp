@@ -87,7 +87,7 @@ Status RadixCache::insert(Tokens tokens, Ids* ids) {
   }
   BlockTree::Chain chain = tree_.prepare(*known.last, pieces);
 
-  // Nothing fails from here on.
+  // Nothing below can fail.
   tree_.hold(*known.last);
   Node* last = known.last;
   for (auto& node : chain) {
@@ -125,7 +125,7 @@ Status RadixCache::look_up(Tokens tokens, bool pins, size_t* matched, Ids* ids) 
 Status RadixCache::unpin(Tokens tokens) {
   const Entry entry(*this);
   GEN_TRY(entry.entered());
-  if (tokens.empty()) return {};  // as pin() says where nothing matches
+  if (tokens.empty()) return {};  // as pin() if nothing matches
   const Walk found = walk(tokens);
   if (found.tokens != tokens.size() || found.last->pins == 0) {
     return error(Code::kState, "%zu tokens to unpin are not pinned", tokens.size());
@@ -192,7 +192,7 @@ void RadixCache::drop(Node& node) noexcept {
   const Callbacks::Inside inside(*callbacks_);
   try {
     on_free_(user_, id);
-  } catch (...) {  // the block is gone all the same
+  } catch (...) {  // the block is removed nevertheless
   }
 }
 

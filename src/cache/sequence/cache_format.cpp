@@ -19,14 +19,14 @@ constexpr auto kCount = static_cast<int32_t>(std::size(kKinds));
 static_assert(kCount == engine::kKvFormats);
 constexpr const char* kChoices[kKeyChoices] = {"best", "rotated", "hadamard"};
 
-/// The row of a format; rows may stand in any order.
+/// The table row of a format, in any order.
 constexpr int32_t row_of(engine::KvFormat format) {
   int32_t row = 0;
   while (kKinds[row].format != format) ++row;
   return row;
 }
 
-/// Names are static, since they outlive the caches that tell them.
+/// The names are static, because they must outlive the caches that return them.
 struct Name {
   char text[24] = {};
   int32_t size = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See cache_state.h. A layer is read and written a row of tiles at a time: sixteen entries of all
-// heads, then what heads share of them.
+// See cache_state.h. A layer is read and written by rows of tiles: sixteen entries of all heads,
+// then the data that heads share.
 #include "cache/sequence/cache_state.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ constexpr size_t kLayerNumbers = 10;
 /// False on overflow.
 bool side_bytes(engine::KvFormat format, engine::KvOrder order, int32_t heads, int32_t dim,
                 int32_t entries, size_t* bytes) {
-  // No element takes more than four bytes, and no tile more than thrice that for the filling up.
+  // An upper bound: no element takes more than four bytes, and padding at most triples a tile.
   size_t most = 16 * sizeof(float) * engine::kKvTile;
   if (!checked_mul(most, static_cast<size_t>(heads), &most) ||
       !checked_mul(most, static_cast<size_t>(dim) + 64, &most)) {
@@ -47,7 +47,7 @@ Status save_side(KvCache& cache, int32_t layer, const CachePlan& plan, KvOrder o
   GEN_ASSIGN(StagedSide side, StagedSide::create(cache, layer, plan, order));
   for (int32_t first = 0; first < plan.start; first += StagedSide::kMost) {
     const int32_t n = std::min(plan.start - first, StagedSide::kMost);
-    // Lanes that hold nothing are zeros, so that equal caches give equal states.
+    // Unused lanes are zeros, so that equal caches give equal states.
     GEN_ASSIGN(const auto bytes, side.read(first, n));
     GEN_TRY(to.write(bytes));
   }
@@ -65,14 +65,14 @@ Status save_layer(const SavedLayer& layer, KvCache& cache, int32_t index, const 
   return save_side(cache, index, plan, KvOrder::kValues, to);
 }
 
-/// `bytes` are of entries [0, n); those of the plan go to the cache.
+/// `bytes` hold the entries [0, n); the entries of the plan are written to the cache.
 Status restore_side(std::span<const std::byte> bytes, KvCache& cache, int32_t layer,
                     const CachePlan& plan, KvOrder order) {
   GEN_ASSIGN(StagedSide side, StagedSide::create(cache, layer, plan, order));
   const size_t row = side.rows().row_bytes;
   const int32_t end = plan.start + plan.count;
   for (int32_t first = plan.start; first < end;) {
-    const int32_t skip = first % engine::kKvTile;  // entries of the tile that are there already
+    const int32_t skip = first % engine::kKvTile;  // entries of the tile that exist already
     const int32_t n = std::min(end - first, StagedSide::kMost - skip);
     const size_t tile = static_cast<size_t>(first / engine::kKvTile);
     GEN_TRY(side.write(bytes.subspan(tile * row, tile_count(skip + n) * row), skip, first, n));
@@ -153,7 +153,7 @@ Status check_same(const SavedLayer& saved, const LayerShape& shape, const engine
   return check_same_name(layer, "key form", form_name(saved.form), form_name(own.key_form));
 }
 
-/// As many entries as one plan may bring. Nothing is committed on failure.
+/// Restores as many entries as fit into one plan. A failure commits nothing.
 Status restore_some(const SavedEntries& saved, int32_t count, KvCache& cache) {
   GEN_ASSIGN(const CachePlan plan, cache.plan(count));
   for (size_t i = 0; i < saved.layers.size(); ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See compressed_cache.h. Two plain caches do the keeping: one holds the pooled entries and then
-// the rows of the current chunk, the other the rows of the chunk closed last. A chunk that a commit
+// See compressed_cache.h. It consists of two plain caches: one holds the pooled entries followed by
+// the rows of the current chunk, the other the rows of the last closed chunk. A chunk that a commit
 // has filled is closed by the next plan.
 #include "cache/sequence/compressed_cache.h"
 
@@ -18,7 +18,8 @@
 namespace gen::cache {
 namespace {
 
-/// The angles of layers' keys. A chunk may be pooled when the model that they came from has ended.
+/// The rotation angles of the layers' keys. Owned, because a chunk may be pooled after the model is
+/// gone.
 class OwnAngles {
  public:
   explicit OwnAngles(std::span<const LayerShape> layers) : pointers_(turning_tables(layers)) {
@@ -45,11 +46,11 @@ class OwnAngles {
  private:
   std::vector<std::vector<float>> frequencies_;
   std::vector<engine::RopeTable> tables_;
-  std::vector<const engine::RopeTable*> pointers_;  // of each layer
+  std::vector<const engine::RopeTable*> pointers_;  // by layer
 };
 
-/// Invariants: entries_ holds chunks_ pooled entries and then rows, at most those of one chunk;
-/// kept_ holds the rows of chunk chunks_ - 1, or nothing.
+/// Invariants: entries_ holds chunks_ pooled entries followed by at most one chunk of rows; kept_
+/// is empty or holds the rows of chunk chunks_ - 1.
 class CompressedCache final : public KvCache {
  public:
   CompressedCache(std::unique_ptr<KvCache> entries, std::unique_ptr<KvCache> kept, int32_t capacity,
@@ -120,8 +121,7 @@ class CompressedCache final : public KvCache {
   }
 
   void commit(const CachePlan& plan, Kept kept) noexcept override {
-    GEN_ASSERT(kept.rows ==
-               nullptr);  // positions of its entries are listed, those of a tree are not
+    GEN_ASSERT(kept.rows == nullptr);  // entries have listed positions, which trees do not support
     entries_->commit(plan, kept);
     length_ += kept.n;
   }
@@ -131,7 +131,8 @@ class CompressedCache final : public KvCache {
     if (n >= length_) return {};
     const int32_t full = n / chunk_;
     int32_t rest = n % chunk_;
-    // A chunk that is full but not closed is cut as if it were, so that it shows in nothing.
+    // A full chunk that is not closed yet is cut as if it were, so that the difference is not
+    // visible.
     const bool open = filled();
     if (full == chunks_) {
       GEN_TRY(entries_->truncate(full + rest));
@@ -207,7 +208,7 @@ class CompressedCache final : public KvCache {
     GEN_TRY(check_entries(entries, *entries_));
     GEN_TRY(kept_->truncate(0));
     GEN_TRY(check_entries(kept, *kept_));
-    CacheTrial rows(*kept_);  // a failure of what follows takes them back
+    CacheTrial rows(*kept_);  // undone if a later step fails
     GEN_TRY(restore_entries(kept, *kept_));
     GEN_TRY(restore_entries(entries, *entries_));
     static_cast<void>(rows.keep());
@@ -217,10 +218,10 @@ class CompressedCache final : public KvCache {
   }
 
  private:
-  /// Whether a chunk waits to be closed.
+  /// Whether a full chunk is not closed yet.
   [[nodiscard]] bool filled() const noexcept { return length_ / chunk_ > chunks_; }
 
-  /// The first `n` entries are chunks, which count as often as they have positions.
+  /// The first `n` entries are pooled chunks, each weighted by its number of positions.
   void set_chunks(int32_t n) noexcept {
     for (int32_t c = 0; c < std::max(n, chunks_); ++c) {
       const auto at = static_cast<size_t>(c);
@@ -230,7 +231,7 @@ class CompressedCache final : public KvCache {
     chunks_ = n;
   }
 
-  /// The committed entries of a plain cache and those of a plan.
+  /// The committed entries of a plain cache and the entries of a plan.
   static Result<engine::KvEntries> entries_of(KvCache& cache, const CachePlan& plan) {
     GEN_ASSIGN(const engine::KvTables tables, cache.tables(0, plan));
     return engine::KvEntries{cache.kv_layers(), tables};
@@ -248,8 +249,8 @@ class CompressedCache final : public KvCache {
     return {};
   }
 
-  /// The first `n` kept rows become entries [at, at + n), where pooled ones may be. A failure
-  /// changes nothing.
+  /// Copies the first `n` kept rows to entries [at, at + n), over pooled entries. A failure changes
+  /// nothing.
   Status bring_back(int32_t n, int32_t at) {
     GEN_ASSIGN(const CachePlan held, kept_->plan(0));
     GEN_ASSIGN(const CachePlan added, entries_->plan(std::max(at + n - entries_->length(), 0)));
@@ -261,8 +262,7 @@ class CompressedCache final : public KvCache {
     return {};
   }
 
-  /// Where a chunk is full, its rows become one more of the pooled entries. After a failure it may
-  /// be tried again.
+  /// Pools a full chunk into one entry. After a failure it can be called again.
   Status settle() {
     if (!filled()) return {};
     GEN_TRY(kept_->truncate(0));
@@ -280,9 +280,9 @@ class CompressedCache final : public KvCache {
   std::unique_ptr<KvCache> kept_;
   int32_t capacity_;
   int32_t chunk_;
-  std::shared_ptr<const OwnAngles> angles_;  // immutable, so forks share them
+  std::shared_ptr<const OwnAngles> angles_;  // immutable, shared by forks
   int32_t chunks_ = 0;
-  std::atomic<int32_t> length_ = 0;  // one writer; a length may be asked from any thread
+  std::atomic<int32_t> length_ = 0;  // one writer; any thread may read it
   CacheTraits traits_;
   std::vector<int32_t> positions_;  // [capacity of entries_]
   std::vector<float> log_weights_;

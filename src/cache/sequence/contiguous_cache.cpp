@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One buffer for everything, in segments of up to 256 positions that
-// lie as tile_layout.h says. The whole capacity is reserved at once but never initialised: growing
-// moves nothing and allocates nothing, and the kernel gives pages as entries are written.
+// One buffer for all layers, in segments of up to 256 positions laid out as in tile_layout.h. The
+// whole capacity is reserved at once but not initialised: growing neither moves nor allocates, and
+// the kernel provides pages when entries are written.
 #include "cache/sequence/contiguous_cache.h"
 
 #include <algorithm>
@@ -18,8 +18,8 @@ namespace {
 
 constexpr int32_t divide_up(int32_t a, int32_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
-/// Positions of a segment, which a chunk of attention reads: as few segments as hold the capacity,
-/// as even as tiles allow.
+/// Positions per segment, the unit that a chunk of attention reads: the fewest segments that hold
+/// the capacity, of sizes as equal as tiles allow.
 int32_t segment_size(int32_t capacity) {
   const int32_t tiles = divide_up(capacity, engine::kKvTile);
   const int32_t segments = divide_up(tiles, engine::kKvChunk / engine::kKvTile);
@@ -149,7 +149,7 @@ class ContiguousCache final : public KvCache, public Shifts {
   engine::EngineMemory& memory_;
   PathMoves moves_;
   std::vector<engine::EnginePtr<std::byte>> segments_;
-  std::atomic<int32_t> length_ = 0;  // one writer; a length may be asked from any thread
+  std::atomic<int32_t> length_ = 0;  // one writer; any thread may read it
   CacheTraits traits_;
   engine::EngineBuffer buffer_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See lane_store.h. Every group opens and closes the same sequences in the same order, so that a
+// See lane_store.h. Every group opens and closes the same sequences in the same order, so a
 // sequence has the same slot in all of them.
 #include "cache/sequence/lane_store.h"
 
@@ -13,11 +13,11 @@
 namespace gen::cache {
 namespace {
 
-/// What a group holds: the window of its layers, and `rewind` positions more.
+/// What a group keeps: the window of its layers and `rewind` more positions.
 CausalRules rules_of(const LayerShape& shape, int32_t rewind) {
   CausalRules rules;
-  // A row of window w sees w - 1 earlier positions, as does the last row of a chunk of w. The rules
-  // know no window of nothing.
+  // With window w a row sees w - 1 earlier positions, and so does the last row of a chunk of w. The
+  // rules do not support a window of 0.
   if (shape.window > 0) rules.window = std::max(shape.window - 1, 1);
   if (shape.chunk > 0) rules.window = std::min(rules.window, std::max(shape.chunk - 1, 1));
   if (rules.window == kNoLimit) return rules;
@@ -28,7 +28,7 @@ CausalRules rules_of(const LayerShape& shape, int32_t rewind) {
 
 }  // namespace
 
-/// One sequence. Invariant: what its groups hold ends with position length_ - 1.
+/// One sequence. Invariant: the entries of its groups end at position length_ - 1.
 class Lane final : public KvCache {
  public:
   explicit Lane(std::shared_ptr<LaneStore> store) : store_(std::move(store)) {}
@@ -64,7 +64,7 @@ class Lane final : public KvCache {
                    length(), capacity(), n);
     }
     const std::lock_guard lock(store_->mutex_);
-    Unplanned undo(this);  // also when there is no memory for a list
+    Unplanned undo(this);  // also if there is no memory for a list
     for (LaneStore::Group& group : store_->groups_) {
       GEN_TRY(group.cells.plan_more(slot_, length(), n));
     }
@@ -140,7 +140,7 @@ class Lane final : public KvCache {
  private:
   friend class LaneStore;
 
-  /// Drops what is planned when it ends, unless told otherwise.
+  /// Drops the plan when it goes out of scope, unless it is kept.
   struct Unplanned {
     explicit Unplanned(Lane* own) noexcept : lane(own) {}
     Unplanned(const Unplanned&) = delete;
@@ -155,8 +155,8 @@ class Lane final : public KvCache {
 
   std::shared_ptr<LaneStore> store_;
   int32_t sequence_ = 0;
-  int32_t slot_ = -1;                // below 0: not open
-  std::atomic<int32_t> length_ = 0;  // one writer; a length may be asked from any thread
+  int32_t slot_ = -1;                // negative: not open
+  std::atomic<int32_t> length_ = 0;  // one writer; any thread may read it
 };
 
 LaneStore::LaneStore(const CacheFormat& format, std::span<const LayerShape> layers,
@@ -234,7 +234,7 @@ Result<std::unique_ptr<KvCache>> LaneStore::lane(int32_t sequence) {
 
 Result<std::unique_ptr<KvCache>> LaneStore::make_lane(int32_t* sequence) {
   if (groups_.empty()) return error(Code::kInvalidArgument, "lanes of a store without layers");
-  // Before the lock, which the end of a lane takes.
+  // Outside the lock, which the destructor of a lane takes.
   auto made = std::make_unique<Lane>(shared_from_this());
   const std::lock_guard lock(mutex_);
   const CellMap& map = groups_[0].cells.map();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See layer_stager.h. Reads are claimed block by block under the mutex and made without it, so that
-// the caller, who would only wait, and the thread share the work.
+// See layer_stager.h. Threads claim blocks under the mutex and read them without it, so the caller,
+// who would only wait, shares the work with the stager's thread.
 #include "cache/sequence/layer_stager.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ Status LayerStager::prepare(Room& room, int32_t layer, Blocks blocks) {
       std::mismatch(blocks.begin(), blocks.end(), room.blocks.begin(), room.blocks.end());
   const auto kept = static_cast<size_t>(same.first - blocks.begin());
   const size_t next = room.failure.ok() && room.layer == layer ? std::min(kept, room.next) : 0;
-  room.layer = -1;  // until it is whole again
+  room.layer = -1;  // invalid until all blocks are read
   room.next = 0;
   room.failure = {};
   room.blocks.clear();
@@ -77,7 +77,7 @@ Status LayerStager::read_block(const SpilledBlock& block,
 void LayerStager::read_next(Room& room, std::unique_lock<std::mutex>& lock) {
   const size_t index = room.next++;
   ++room.reading;
-  // Neither goes away while `reading` counts it.
+  // `reading` keeps both alive.
   const SpilledBlock& block = *room.blocks[index];
   const engine::EnginePtr<std::byte> to = room.buffers[index].data();
   lock.unlock();

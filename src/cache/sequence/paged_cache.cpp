@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See paged_cache.h. A plan takes all blocks it needs before anything is written, and makes the
-// last block this sequence's own if others hold it too; a plan that is dropped leaves blocks that
-// the next one uses or gives back.
+// See paged_cache.h. A plan allocates all blocks that it needs before anything is written, and
+// copies the last block if other sequences hold it. A dropped plan leaves its blocks to the next
+// one, which uses or releases them.
 #include "cache/sequence/paged_cache.h"
 
 #include <algorithm>
@@ -16,7 +16,8 @@
 namespace gen::cache {
 namespace {
 
-/// Invariant: blocks_ hold at least the committed entries; tables_ have their bytes, by part.
+/// Invariant: blocks_ hold at least the committed entries; tables_ have the addresses of their
+/// bytes, by part.
 class PagedCache final : public KvCache, public SharesBlocks {
  public:
   PagedCache(std::shared_ptr<CachePool> pool, int32_t capacity)
@@ -47,7 +48,7 @@ class PagedCache final : public KvCache, public SharesBlocks {
       --more;
     }
     const auto left = static_cast<size_t>(capacity_ - length());
-    // Compared as blocks, which cannot overflow.
+    // Compared in blocks, which cannot overflow.
     if (own >= left || more >= (left - own + block_size() - 1) / block_size()) {
       return static_cast<int32_t>(left);
     }
@@ -117,10 +118,10 @@ class PagedCache final : public KvCache, public SharesBlocks {
   Status truncate(int32_t n) override {
     if (n >= length()) return {};
     n = std::max(n, 0);
-    if (pool_->blocks().parts() > 1) GEN_TRY(settle());  // all of it, or a part could fail alone
+    if (pool_->blocks().parts() > 1) GEN_TRY(settle());  // all parts, so that none fails alone
     PathMoves left = moves_[0];
     left.cut(n);
-    GEN_TRY(left.move(engine_memory(0), entries_of(0)));  // from blocks that go
+    GEN_TRY(left.move(engine_memory(0), entries_of(0)));  // out of blocks that are released below
     moves_[0].clear();
     length_ = n;
     keep_blocks(blocks_of(length()));
@@ -172,7 +173,7 @@ class PagedCache final : public KvCache, public SharesBlocks {
         return {Code::kState, "a block is not one of the cache's pool"};
       }
     }
-    const std::vector<Block*> taken(blocks.begin(), blocks.end());  // they may be the cache's own
+    const std::vector<Block*> taken(blocks.begin(), blocks.end());  // may be the cache's own
     reserve(taken.size());
     keep_blocks(0);
     for (PathMoves& moves : moves_) moves.clear();
@@ -182,7 +183,7 @@ class PagedCache final : public KvCache, public SharesBlocks {
   }
 
  private:
-  /// Releases the blocks when it ends.
+  /// Releases the blocks when it goes out of scope.
   struct GivenBack {
     GivenBack(PagedCache* cache, std::span<Block* const> taken) noexcept
         : own(cache), blocks(taken) {}
@@ -197,14 +198,14 @@ class PagedCache final : public KvCache, public SharesBlocks {
 
   using Table = std::vector<engine::EnginePtr<std::byte>>;
 
-  /// Of the layers that lie in a part.
+  /// The entries of the layers in a part.
   [[nodiscard]] engine::KvEntries entries_of(size_t part) const noexcept {
     return {pool_->layout(part).kv_layers(), {tables_[part]}};
   }
   [[nodiscard]] bool settled() const noexcept {
     return std::all_of(moves_.begin(), moves_.end(), [](const auto& each) { return each.empty(); });
   }
-  /// A part that has been moved is not moved again when another fails.
+  /// Finishes pending moves. A part that has been moved is not moved again if another one fails.
   Status settle() {
     for (size_t part = 0; part < pool_->blocks().parts(); ++part) {
       GEN_TRY(moves_[part].move(pool_->blocks().memory(part), entries_of(part)));
@@ -216,14 +217,14 @@ class PagedCache final : public KvCache, public SharesBlocks {
     blocks_.reserve(blocks);
     for (size_t part = 0; part < pool_->blocks().parts(); ++part) tables_[part].reserve(blocks);
   }
-  /// There is room for it.
+  /// Memory for it must be reserved.
   void push(Block* block) noexcept {
     blocks_.push_back(block);
     for (size_t part = 0; part < pool_->blocks().parts(); ++part) {
       tables_[part].push_back(block->data(part));
     }
   }
-  /// Whether `n` more entries begin in a block that others hold, too.
+  /// Whether `n` more entries start in a block that other sequences hold.
   [[nodiscard]] bool copies(int32_t n) const noexcept {
     const size_t last = static_cast<size_t>(length()) / block_size();
     return n > 0 && last < blocks_.size() && blocks_[last]->references() > 1;
@@ -251,7 +252,7 @@ class PagedCache final : public KvCache, public SharesBlocks {
   std::array<PathMoves, kMaxBlockParts> moves_;
   std::vector<Block*> blocks_;
   std::array<Table, kMaxBlockParts> tables_;
-  std::atomic<int32_t> length_ = 0;  // one writer; a length may be asked from any thread
+  std::atomic<int32_t> length_ = 0;  // one writer; any thread may read it
   CacheTraits traits_;
 };
 

@@ -16,7 +16,7 @@
 namespace gen::cache {
 namespace {
 
-constexpr size_t kPage = 4096;  // places begin at pages, so that no two share one on the disk
+constexpr size_t kPage = 4096;  // places start at page borders, so that no two share a page
 
 Result<OpenFile> open_unnamed(FileOps& files, const std::string& folder) {
   uint64_t random = 0;
@@ -33,7 +33,7 @@ Result<OpenFile> open_unnamed(FileOps& files, const std::string& folder) {
   return file;
 }
 
-/// The same in a folder that is removed then, whatever happens.
+/// The same in a folder that is removed in any case.
 Result<OpenFile> open_unnamed_and_remove(FileOps& files, const std::string& folder) {
   Result<OpenFile> file = Status(Code::kOutOfMemory, "no memory for the name of a spill file");
   try {
@@ -93,7 +93,7 @@ Result<uint64_t> SpillFile::take_place() {
     free_.pop_back();
     return place;
   }
-  // So that giving a place back needs no memory.
+  // Reserved now, so that releasing a place does not allocate.
   if (free_.capacity() <= places_) free_.reserve(2 * static_cast<size_t>(places_) + 64);
   return places_++;
 }
@@ -127,7 +127,7 @@ Result<std::shared_ptr<const SpilledBlock>> SpillFile::put(std::span<const std::
     free_place(place);
     throw;
   }
-  // From here on the block gives its place back, whatever happens.
+  // From here on the block releases its place even if the write fails.
   GEN_TRY(file_.write(place * place_bytes_, bytes));
   return block;
 }

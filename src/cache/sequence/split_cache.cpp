@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See split_cache.h. All caches are planned, committed and cut alike, so that they always hold the
+// See split_cache.h. All caches are planned, committed and cut together, so they always hold the
 // same positions.
 #include "cache/sequence/split_cache.h"
 
@@ -9,7 +9,7 @@
 namespace gen::cache {
 namespace {
 
-/// A layer or a part of the whole, and what it is in its cache.
+/// A cache and the index of a layer or part within it.
 struct CacheIndex {
   size_t cache;
   int32_t index;
@@ -17,7 +17,7 @@ struct CacheIndex {
 
 class SplitCache final : public KvCache {
  public:
-  /// Layers are those of the caches.
+  /// `layers` maps each layer to its cache.
   SplitCache(std::vector<std::unique_ptr<KvCache>> caches, std::vector<CacheIndex> layers)
       : caches_(std::move(caches)), layer_indices_(std::move(layers)) {
     std::vector<int32_t> first_part;
@@ -52,7 +52,7 @@ class SplitCache final : public KvCache {
   [[nodiscard]] int32_t room() const noexcept override {
     return least([](const KvCache& cache) { return cache.room(); });
   }
-  /// A plan of some caches is dropped when another refuses.
+  /// If one cache refuses, the plans of the others are dropped.
   [[nodiscard]] Result<CachePlan> plan(int32_t n) override {
     GEN_ASSIGN(const CachePlan plan, caches_[0]->plan(n));
     for (size_t c = 1; c < caches_.size(); ++c) {
@@ -88,7 +88,8 @@ class SplitCache final : public KvCache {
   void commit(const CachePlan& plan, Kept kept) noexcept override {
     for (const auto& cache : caches_) cache->commit(plan, kept);
   }
-  /// What commits have left to move is moved first, in all: then no cut fails after another.
+  /// Finishes the pending moves of all caches first: then no cut can fail after another has
+  /// succeeded.
   Status truncate(int32_t n) override {
     if (n >= length()) return {};
     if (n > 0) GEN_TRY(plan(0).status());

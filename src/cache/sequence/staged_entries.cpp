@@ -45,7 +45,7 @@ Result<StagedSide> StagedSide::create(KvCache& cache, int32_t layer, const Cache
 }
 
 Status StagedSide::copy(int32_t first, int32_t staged, int32_t n, Way way) const {
-  // The other side of the form is never read.
+  // The other side of this layout is never read.
   engine::KvLayer form = *layer_;
   form.block_size = kMost;
   (order_ == KvOrder::kKeys ? form.k : form.v) = rows_.form;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See tiered_cache.h. All that moves, moves in plan(): before anything is written it spills the
-// oldest blocks, brings the block back that is written next if that is in the file, makes it this
-// sequence's own if forks hold it too, and takes new ones. Every step leaves a cache that holds
-// what it held.
+// See tiered_cache.h. Blocks move in plan() only. Before anything is written it spills the oldest
+// blocks, reads the block that is written next back from the file, copies it if forks hold it too,
+// and allocates new ones. The content of the cache is intact after every step.
 #include "cache/sequence/tiered_cache.h"
 
 #include <algorithm>
@@ -20,17 +19,17 @@
 namespace gen::cache {
 namespace {
 
-/// How much memory a number of blocks takes, some of them cold.
+/// Computes the memory of a number of blocks, some of them cold.
 struct Budget {
   size_t hot_bytes = 0;
   size_t block = 0;   // of all layers
-  size_t staged = 0;  // room to read the same block of the layers that are read at once
-  size_t newest = 0;  // blocks that are kept, 0: as many as fit
+  size_t staged = 0;  // buffers to read a block of the layers that are read at once
+  size_t newest = 0;  // blocks kept in memory; 0: as many as fit
 
   [[nodiscard]] size_t resident(size_t blocks, size_t cold) const noexcept {
     return (blocks - cold) * block + cold * staged;
   }
-  /// The fewest of `blocks` that must be cold.
+  /// The least number of `blocks` that must be cold.
   [[nodiscard]] size_t cold_of(size_t blocks) const noexcept {
     if (newest > 0) return blocks - std::min(blocks, newest);
     if (blocks * block <= hot_bytes) return 0;
@@ -40,8 +39,8 @@ struct Budget {
   }
 };
 
-/// A block in memory that forks share until one of them writes to it. Unlike a shared_ptr it can
-/// tell a writer that the other holders have finished reading.
+/// A block in memory that forks share until one of them writes to it. Unlike a shared_ptr it lets a
+/// writer know that the other holders have finished reading.
 class HotBlock {
  public:
   HotBlock() noexcept = default;
@@ -78,17 +77,17 @@ class HotBlock {
   Shared* shared_ = nullptr;
 };
 
-/// Invariant: each layer has held_ blocks: cold_ in the file, then hot ones, that hold at least the
-/// committed entries.
+/// Invariant: each layer has held_ blocks, cold_ of them in the file followed by hot ones. They
+/// hold at least the committed entries.
 class TieredCache final : public KvCache {
  public:
   struct Shared {
     std::vector<LayerShape> shapes;
-    std::vector<TileLayout> layouts;  // of each layer alone
+    std::vector<TileLayout> layouts;  // by layer
     std::vector<engine::KvLayer> kv_layers;
     Budget budget;
-    size_t max_block = 0;  // bytes of a layer's block
-    int32_t rooms = 1;     // layers in memory for reading
+    size_t max_block = 0;  // size of the largest block of a layer, in bytes
+    int32_t rooms = 1;     // layers that have a read buffer
     int32_t block_size = 0;
     int32_t capacity = 0;
     size_t table_bytes = 0;
@@ -120,7 +119,7 @@ class TieredCache final : public KvCache {
   [[nodiscard]] int32_t length() const noexcept override { return length_; }
   [[nodiscard]] int32_t capacity() const noexcept override { return shared_->capacity; }
 
-  /// With it no plan is in more than two blocks, which the budget counts on.
+  /// So a plan spans at most two blocks, which the budget relies on.
   [[nodiscard]] int32_t plan_limit() const noexcept override { return shared_->block_size; }
   [[nodiscard]] Result<CachePlan> plan(int32_t n) override {
     if (n < 0) return error(Code::kInvalidArgument, "a plan for %d entries", n);
@@ -132,11 +131,11 @@ class TieredCache final : public KvCache {
       return error(Code::kInvalidArgument, "a plan for %d entries, over %d pass the budget", n,
                    plan_limit());
     }
-    GEN_TRY(settle());  // before anything goes to the file
+    GEN_TRY(settle());  // before anything is spilled
     if (n > 0) {
       const size_t needed = blocks_of(length() + n);
-      const size_t first = block_of(length());  // that is written
-      if (needed < held_) keep_blocks(needed);  // of a plan that was dropped
+      const size_t first = block_of(length());  // the first block that is written
+      if (needed < held_) keep_blocks(needed);  // drops blocks of an abandoned plan
       if (first < cold_) {
         GEN_TRY(fetch());
       } else {
@@ -151,7 +150,7 @@ class TieredCache final : public KvCache {
   [[nodiscard]] std::span<const engine::KvLayer> kv_layers() const noexcept override {
     return shared_->kv_layers;
   }
-  /// A layer is a part.
+  /// Each layer is a part.
   [[nodiscard]] int32_t parts() const noexcept override {
     return static_cast<int32_t>(layers_.size());
   }
@@ -164,7 +163,8 @@ class TieredCache final : public KvCache {
     Layer& own = layers_[static_cast<size_t>(layer)];
     const size_t seen = cold_blocks(layer, plan).size();
     if (seen > 0) GEN_TRY(stager_.places(layer, std::span(own.table).subspan(cold_ - seen, seen)));
-    // What no row of the plan sees is not read; it must only be somewhere.
+    // Blocks that no row of the plan sees are not read; their table entries only need a valid
+    // address.
     for (size_t i = 0; i < cold_ - seen; ++i) own.table[i] = own.table.back();
     return engine::KvTables{std::span<const engine::EnginePtr<std::byte>>(own.table).first(held)};
   }
@@ -192,7 +192,7 @@ class TieredCache final : public KvCache {
     n = std::max(n, 0);
     PathMoves left = moves_;
     left.cut(n);
-    if (!left.empty()) GEN_TRY(settle());  // from blocks that go
+    if (!left.empty()) GEN_TRY(settle());  // out of blocks that are released below
     drop_moves();
     length_ = n;
     keep_blocks(blocks_of(length()));
@@ -241,13 +241,14 @@ class TieredCache final : public KvCache {
 
  private:
   struct Layer {
-    std::vector<HotBlock> hot;                              // [held_], null for cold ones
+    std::vector<HotBlock> hot;                              // [held_], null for cold blocks
     std::vector<std::shared_ptr<const SpilledBlock>> cold;  // [cold_]
-    std::vector<engine::EnginePtr<std::byte>> table;        // [held_], as attention reads it
+    std::vector<engine::EnginePtr<std::byte>> table;  // [held_], addresses that attention reads
   };
 
-  /// What a plan wrote is in memory until the next. After a failure it goes on with the layer that
-  /// failed: moving entries twice would move others.
+  /// Finishes pending moves; the blocks that a plan wrote stay in memory until the next plan. After
+  /// a failure it continues with the layer that failed, because moving entries twice would move
+  /// wrong ones.
   Status settle() {
     const std::span<const engine::KvLayer> layers = shared_->kv_layers;
     for (; !moves_.empty() && moved_ < layers_.size(); ++moved_) {
@@ -267,7 +268,7 @@ class TieredCache final : public KvCache {
     return block_of(entries) + (entries % shared_->block_size != 0 ? 1 : 0);
   }
 
-  /// Cold blocks of a layer that a plan's rows see; plan(0) sees all.
+  /// Cold blocks of a layer that the rows of a plan see; with plan(0) all of them.
   [[nodiscard]] LayerStager::Blocks cold_blocks(int32_t layer,
                                                 const CachePlan& plan) const noexcept {
     const LayerShape& shape = shared_->shapes[static_cast<size_t>(layer)];
@@ -278,7 +279,8 @@ class TieredCache final : public KvCache {
     return LayerStager::Blocks(layers_[static_cast<size_t>(layer)].cold).subspan(first);
   }
 
-  /// The layers after `layer` are read by the stager's thread or at least brought from the disk.
+  /// Starts reading the layers after `layer`: by the stager's thread, or at least into the page
+  /// cache.
   void prepare_next(int32_t layer, const CachePlan& plan) {
     if (cold_ == 0) return;
     const auto count = static_cast<int32_t>(layers_.size());
@@ -294,7 +296,7 @@ class TieredCache final : public KvCache {
     return HotBlock::allocate(memory_, shared_->layouts[layer].block_bytes());
   }
 
-  /// Blocks [cold_, target) go to the file; their memory goes when they are there.
+  /// Writes blocks [cold_, target) to the file, then frees their memory.
   Status spill(size_t target) {
     if (target <= cold_) return {};
     std::vector<std::shared_ptr<const SpilledBlock>> written;
@@ -321,10 +323,10 @@ class TieredCache final : public KvCache {
     return {};
   }
 
-  /// The last cold block, which is the sequence's last, comes back into memory.
+  /// Reads the last cold block, which is the last block of the sequence, back into memory.
   Status fetch() {
     GEN_ASSERT(cold_ == held_);
-    stager_.forget();  // first, for the budget
+    stager_.forget();  // frees its buffers first, for the budget
     std::vector<HotBlock> blocks(layers_.size());
     for (size_t i = 0; i < layers_.size(); ++i) {
       GEN_ASSIGN(blocks[i], allocate(i));
@@ -341,7 +343,7 @@ class TieredCache final : public KvCache {
     return {};
   }
 
-  /// No fork sees what is written into a block.
+  /// Copies a block that forks share, so that they do not see writes to it.
   Status make_own(size_t block) {
     for (size_t i = 0; i < layers_.size(); ++i) {
       HotBlock& held = layers_[i].hot[block];
@@ -390,10 +392,10 @@ class TieredCache final : public KvCache {
   engine::EngineMemory& memory_;
   std::vector<Layer> layers_;
   PathMoves moves_;
-  size_t moved_ = 0;  // layers whose entries have moved
+  size_t moved_ = 0;  // number of layers whose entries have been moved
   size_t held_ = 0;
   size_t cold_ = 0;
-  std::atomic<int32_t> length_ = 0;  // one writer; a length may be asked from any thread
+  std::atomic<int32_t> length_ = 0;  // one writer; any thread may read it
   CacheTraits traits_;
   LayerStager stager_;
 };
@@ -403,11 +405,11 @@ Status lanes_too_large(int32_t capacity, size_t layers) {
                capacity, layers, 8 * sizeof(size_t));
 }
 
-/// The most that the whole context can take must be allowed.
+/// The budget must allow for a full context.
 Status check_budget(const Budget& budget, size_t blocks, int32_t capacity) {
   if (budget.newest > 0) return {};
   constexpr size_t kMebibyte = size_t{1} << 20;
-  const size_t fewest_hot = std::min<size_t>(blocks, 2);  // one is full when the next is begun
+  const size_t fewest_hot = std::min<size_t>(blocks, 2);  // a full one and the next
   const size_t least =
       std::min(budget.resident(blocks, 0), budget.resident(blocks, blocks - fewest_hot));
   if (least <= budget.hot_bytes) return {};

@@ -25,7 +25,7 @@ constexpr const char* kSection = "RECU";
 
 size_t bytes_of(int64_t floats) { return static_cast<size_t>(floats) * sizeof(float); }
 
-/// Calls visit(floats before, floats) for what layers have of a state, or of a kept row.
+/// Calls visit(floats before, floats) for each layer of a state or of a kept row.
 template <typename Visit>
 Status each_layer(const StateLayout& layout, bool kept, const Visit& visit) {
   for (size_t i = 0; i < layout.layers.size(); ++i) {
@@ -89,7 +89,7 @@ void RecurrentState::drop(const StatePlan& /*plan*/) noexcept {}
 
 Result<int32_t> RecurrentState::rewind(int32_t n) {
   if (n >= length_) return length_;
-  // Those behind are of tokens that will be others.
+  // Snapshots beyond the length belong to tokens that will be replaced.
   while (!snapshots_.empty() && snapshots_.back()->length() > n) snapshots_.pop_back();
   if (!snapshots_.empty()) {
     take(*snapshots_.back());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See state_file.h. Bytes go to a file in pieces of a megabyte; what is larger goes as it is.
+// See state_file.h. The file is written in pieces of a megabyte; larger spans are written directly.
 #include "cache/state/state_file.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ static_assert(std::endian::native == std::endian::little, "numbers are written a
 
 constexpr char kMagic[8] = {'G', 'E', 'N', 'S', 'T', 'A', 'T', 'E'};
 constexpr uint32_t kVersion = 1;
-constexpr size_t kHeaderBytes = 24;  // magic, version, kind, size of the whole
+constexpr size_t kHeaderBytes = 24;  // magic, version, kind, total size
 constexpr size_t kSectionHeaderBytes = 16;
 constexpr size_t kSumBytes = 8;
 constexpr size_t kPiece = size_t{1} << 20;

@@ -5,7 +5,7 @@
 namespace gen::cache {
 namespace {
 
-constexpr int64_t kFloats = 16;  // of 64 bytes
+constexpr int64_t kFloats = 16;  // floats per 64 bytes
 
 int64_t aligned(int64_t floats) { return (floats + kFloats - 1) / kFloats * kFloats; }
 

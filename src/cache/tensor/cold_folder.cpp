@@ -28,7 +28,7 @@ constexpr char kManifestMagic[] = "GENKVMAN";
 constexpr char kPrefix[] = "kv-";
 constexpr char kPart[] = ".part";
 
-/// Numbers one after the other.
+/// Writes numbers in sequence.
 class Writer {
  public:
   void text(const char* eight) { raw(std::as_bytes(std::span(eight, 8))); }
@@ -48,7 +48,7 @@ class Writer {
   std::vector<std::byte> bytes_;
 };
 
-/// The same backwards; the caller knows that there is enough.
+/// Reads them; the caller has checked the size.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -113,7 +113,7 @@ std::string hex(std::span<const std::byte> bytes) {
   return text;
 }
 
-/// What throws for lack of memory fails instead, and what was begun can be taken back.
+/// Turns std::bad_alloc into a status, so that the caller can undo what it began.
 template <typename F>
 Status contain(F&& work) {
   try {
@@ -128,14 +128,14 @@ Status contain(F&& work) {
 ColdFolder::~ColdFolder() {
   try {
     if (!close().ok()) static_cast<void>(close());
-  } catch (...) {  // no memory for the manifest: the one that is there stays
+  } catch (...) {  // no memory for the manifest: the previous one stays
   }
 }
 
 void ColdFolder::set_path(std::string path) {
   constexpr size_t kLongestName = sizeof "/layer_-2147483648.bin";
   path_ = std::move(path);
-  closed_ = false;  // there is something to remove
+  closed_ = false;  // there are files to remove now
   name_.reserve(path_.size() + kLongestName);
 }
 
@@ -163,10 +163,10 @@ size_t ColdFolder::metadata_bytes() const noexcept {
   return sizeof(*this) + layers_.capacity() * sizeof(ColdLayer);
 }
 
-Result<std::unique_ptr<ColdFolder>> ColdFolder::create(const Place& place, int32_t num_layers) {
-  GEN_TRY(check_id(place.id));
-  std::unique_ptr<ColdFolder> made(new ColdFolder(place, num_layers));
-  made->closed_ = true;  // until there is something to remove
+Result<std::unique_ptr<ColdFolder>> ColdFolder::create(const Options& options, int32_t num_layers) {
+  GEN_TRY(check_id(options.id));
+  std::unique_ptr<ColdFolder> made(new ColdFolder(options, num_layers));
+  made->closed_ = true;  // there are no files to remove yet
   made->litter_.reserve(static_cast<size_t>(num_layers));
   if (::getentropy(made->owner_.data(), made->owner_.size()) != 0) {
     return io_error("open", "the system's random numbers", errno);
@@ -175,8 +175,8 @@ Result<std::unique_ptr<ColdFolder>> ColdFolder::create(const Place& place, int32
     GEN_ASSIGN(std::string path, made->files_.make_temporary_folder());
     made->set_path(std::move(path));
   } else {
-    const std::string id = place.id.empty() ? hex(std::span(made->owner_).first(8)) : place.id;
-    std::string path = place.folder + "/" + kPrefix + id;
+    const std::string id = options.id.empty() ? hex(std::span(made->owner_).first(8)) : options.id;
+    std::string path = options.folder + "/" + kPrefix + id;
     GEN_TRY(made->files_.make_folder(path));
     made->set_path(std::move(path));
   }
@@ -184,14 +184,14 @@ Result<std::unique_ptr<ColdFolder>> ColdFolder::create(const Place& place, int32
   return made;
 }
 
-Result<std::unique_ptr<ColdFolder>> ColdFolder::open(const Place& place, int32_t num_layers) {
-  GEN_TRY(check_id(place.id));
-  if (place.folder.empty()) {
+Result<std::unique_ptr<ColdFolder>> ColdFolder::open(const Options& options, int32_t num_layers) {
+  GEN_TRY(check_id(options.id));
+  if (options.folder.empty()) {
     return Status(Code::kInvalidArgument, "a cold folder to open has no default");
   }
-  std::string id = place.id;
+  std::string id = options.id;
   if (id.empty()) {
-    GEN_ASSIGN(const auto names, place.files->list(place.folder));
+    GEN_ASSIGN(const auto names, options.files->list(options.folder));
     size_t found = 0;
     for (const std::string& name : names) {
       const std::string_view rest = std::string_view(name).substr(std::min(name.size(), size_t{3}));
@@ -201,14 +201,14 @@ Result<std::unique_ptr<ColdFolder>> ColdFolder::open(const Place& place, int32_t
     }
     if (found != 1) {
       return error(Code::kIo, "'%.600s' holds %zu stores, not the one to open",
-                   place.folder.c_str(), found);
+                   options.folder.c_str(), found);
     }
   }
-  std::unique_ptr<ColdFolder> made(new ColdFolder(place, num_layers));
+  std::unique_ptr<ColdFolder> made(new ColdFolder(options, num_layers));
   made->closed_ = true;
   made->litter_.reserve(static_cast<size_t>(num_layers));
-  made->set_path(place.folder + "/" + kPrefix + id);
-  made->closed_ = true;  // not ours to remove until it is understood
+  made->set_path(options.folder + "/" + kPrefix + id);
+  made->closed_ = true;  // do not remove files before they are checked
   GEN_ASSIGN(made->lock_, OpenFile::lock(made->files_, made->path_));
   GEN_TRY(made->read_manifest());
   made->manifest_there_ = true;
@@ -396,7 +396,7 @@ Status ColdFolder::read(int32_t layer, std::span<std::byte> payload) const {
 void ColdFolder::forget(int32_t layer) {
   if (files_.remove(name_of_layer(layer)).ok()) return;
   if (std::find(litter_.begin(), litter_.end(), layer) == litter_.end()) {
-    litter_.push_back(layer);  // reserved: one of each layer
+    litter_.push_back(layer);  // reserved, one entry per layer
   }
 }
 

@@ -48,7 +48,7 @@ struct ColdLayer {
 /// was, but perhaps for a file that the next close() removes.
 class ColdFolder {
  public:
-  struct Place {
+  struct Options {
     FileOps* files = nullptr;
     std::string folder;  // empty: a temporary folder, removed by close()
     std::string id;      // of the store among those in `folder`; empty: a random one
@@ -56,11 +56,11 @@ class ColdFolder {
 
   /// Makes folder/kv-<id>, or a temporary folder. kIo; kInvalidArgument for an id with other signs
   /// than letters, digits, '-' and '_'.
-  static Result<std::unique_ptr<ColdFolder>> create(const Place& place, int32_t num_layers);
+  static Result<std::unique_ptr<ColdFolder>> create(const Options& options, int32_t num_layers);
   /// Takes over a folder that close() has left, and holds it alone: kBusy while another does. With
   /// an empty id, the only one in `folder`. kIo if there is none; kFormat for a manifest that is
   /// damaged or of another number of layers.
-  static Result<std::unique_ptr<ColdFolder>> open(const Place& place, int32_t num_layers);
+  static Result<std::unique_ptr<ColdFolder>> open(const Options& options, int32_t num_layers);
   ~ColdFolder();
   ColdFolder(const ColdFolder&) = delete;
   ColdFolder& operator=(const ColdFolder&) = delete;
@@ -86,9 +86,9 @@ class ColdFolder {
  private:
   using Owner = std::array<std::byte, 16>;
 
-  ColdFolder(const Place& place, int32_t num_layers)
-      : files_(*place.files),
-        temporary_(place.folder.empty()),
+  ColdFolder(const Options& options, int32_t num_layers)
+      : files_(*options.files),
+        temporary_(options.folder.empty()),
         layers_(static_cast<size_t>(num_layers)) {}
 
   /// Makes room for the names in it, so that what was made can be removed without memory.

@@ -38,7 +38,7 @@ Status CompressedStore::grow(int32_t index, const TensorShape& shape, int32_t wa
     layer.room = reused;
     return {};
   }
-  // Twice what there is, so that a position is moved a bounded number of times.
+  // Doubles the room, so that each position is moved a bounded number of times.
   const size_t room = std::max(to_size(wanted), same ? 2 * layer.room : size_t{16});
   size_t half = sizeof(float);
   if (!checked_mul(half, to_size(shape.batch), &half) || !checked_mul(half, room, &half) ||
@@ -88,7 +88,7 @@ void CompressedStore::append(float* lane, size_t dim, int32_t length, int32_t se
   while (seq > 0) {
     const size_t open = to_size(length % chunk_);
     const int32_t taken = std::min(seq, chunk_ - length % chunk_);
-    float* first = lane + to_size(length / chunk_) * dim;  // of the open chunk, then its mean
+    float* first = lane + to_size(length / chunk_) * dim;  // rows of the open chunk, later its mean
     if (open + to_size(taken) < to_size(chunk_)) {
       std::memcpy(first + open * dim, x, to_size(taken) * dim * sizeof(float));
     } else {
@@ -208,7 +208,7 @@ Result<std::unique_ptr<TensorProvider>> CompressedStore::clone() const {
   std::unique_ptr<CompressedStore> copy(new CompressedStore(num_layers(), chunk_, allocator_));
   for (int32_t index = 0; index < num_layers(); ++index) {
     const TensorShape all = shape(index);
-    if (all.seq == 0) continue;  // nothing to keep, and the next write may bring a new shape
+    if (all.seq == 0) continue;  // empty; the next write may have another shape
     const Layer& from = layers_[to_size(index)];
     Layer& to = copy->layers_[to_size(index)];
     GEN_ASSIGN(to.buffer, Buffer::allocate(allocator_, from.buffer.size()));

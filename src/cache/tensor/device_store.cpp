@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See device_store.h. An update copies rows behind those that count, then the counters, and only
-// then moves the lengths: a copy that fails leaves what counts as it was.
+// See device_store.h. An update first copies rows after the valid ones, then the counters, and only
+// then changes the lengths: if a copy fails, the valid rows are unchanged.
 #include "cache/tensor/device_store.h"
 
 #include <algorithm>
@@ -95,10 +95,10 @@ Status DeviceStore::write(const engine::GpuBuffer& to, int32_t start, const void
 }
 
 Status DeviceStore::write_halves(std::byte* to, const float* from, size_t count, From where) {
-  constexpr size_t kAtOnce = size_t{1} << 16;  // what is kept for it stays small
+  constexpr size_t kAtOnce = size_t{1} << 16;  // limits the size of the buffer
   const size_t most = std::min(count, kAtOnce);
   if (halves_.size() < most) halves_.resize(most);
-  // No engine is there that rounds: what lies on the device comes to the host and goes back.
+  // There is no engine to round values: data on the device is copied to the host and back.
   if (where == From::kDevice && floats_.size() < most) floats_.resize(most);
   for (size_t done = 0; done < count; done += most) {
     const size_t n = std::min(most, count - done);
@@ -142,9 +142,10 @@ Status DeviceStore::set_counters(int32_t position, int32_t length, bool anew) {
   const bool same = position == position_ && (one_word() || length == length_);
   if (same && counters_known_ && !anew) return {};
   const int32_t words[3] = {position, one_word() ? 0 : length, 0};
-  // What was dropped is told by sync_counter(), also if a copy fails or more is appended before.
+  // Leaves the word of dropped appends alone: sync_counter() reports them even if a copy fails or
+  // more rows are appended first.
   const size_t bytes = one_word() && !anew ? sizeof(int32_t) : counters_.size();
-  counters_known_ = false;  // what a failed copy leaves is not
+  counters_known_ = false;  // unknown if the copy fails
   GEN_TRY(allocator_->copy_up(counters_.at(), words, bytes));
   counters_known_ = true;
   position_ = position;
@@ -172,7 +173,7 @@ Status DeviceStore::append_rows(int32_t layer, const void* k, const void* v,
   GEN_TRY(write(of.v, start, v, shape, from));
   const int32_t length = start + shape.seq;
   const int32_t agreed = agreement(std::numeric_limits<int32_t>::max(), layer, length);
-  const bool together = agreed == length;  // the last layer of a pass
+  const bool together = agreed == length;  // true after the last layer of a pass
   GEN_TRY(set_counters(agreed, together || layer == 0 ? length : length_));
   advance(layer, shape);
   return {};
@@ -180,7 +181,7 @@ Status DeviceStore::append_rows(int32_t layer, const void* k, const void* v,
 
 Status DeviceStore::update(int32_t layer, const float* k, const float* v,
                            const TensorShape& shape) {
-  // A fixed store's layer has its shape from the beginning, which is checked before its room.
+  // A layer of a fixed store has its shape from the start; it is checked before the room.
   const bool is_one = shape.batch >= 1 && shape.seq >= 1 && shape.dim >= 1;
   if (has(layer) && is_one) GEN_TRY(check_shape(shape));
   GEN_TRY(check_update(layer, shape));
@@ -245,7 +246,8 @@ Status DeviceStore::get(int32_t layer, float* k, float* v) const {
   const TensorShape all = shape(layer);
   if (all.seq == 0) return {};
   const Layer& of = layers_[static_cast<size_t>(layer)];
-  // All of it before anything is given: a copy that fails leaves the caller's buffers alone.
+  // Copied completely before anything is returned: if a copy fails, the caller's buffers are
+  // unchanged.
   std::vector<std::byte> keys;
   std::vector<std::byte> values;
   if (k != nullptr) GEN_TRY(read(of.k, all, &keys));
@@ -287,7 +289,7 @@ Status DeviceStore::sync_counter() {
     return error(Code::kDevice, "the counter holds %d, outside [0, %d]", found, max_seq_len());
   }
   if (one_word() && words[1] != 0) {
-    // Told once: the next call takes the length.
+    // Reported once: the next call takes the length.
     constexpr int32_t kNone = 0;
     GEN_TRY(allocator_->copy_up(&append_counter()->dropped, &kNone, sizeof kNone));
     return error(Code::kCacheFull, "appends on a stream were dropped, the counter holds %d of %d",
@@ -298,7 +300,7 @@ Status DeviceStore::sync_counter() {
     return error(Code::kState, "the counter holds %d, and layer %d was never written", found,
                  layer);
   }
-  counters_known_ = one_word();  // what ran there may have left the other word behind
+  counters_known_ = one_word();  // the device's program may not have set the other word
   position_ = found;
   GEN_TRY(set_counters(found, found));
   grow_to(found, fixed_dim_);

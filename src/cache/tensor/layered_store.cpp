@@ -21,7 +21,7 @@ bool is_finite(float x) noexcept {
 
 /// Index of the first element that is not finite, or count.
 size_t first_not_finite(const float* x, size_t count) noexcept {
-  uint32_t found = 0;  // without a branch, so that the usual case runs in vectors
+  uint32_t found = 0;  // without a branch, so that the loop can be vectorised
   for (size_t i = 0; i < count; ++i) found |= is_finite(x[i]) ? 0U : 1U;
   if (found == 0) return count;
   size_t at = 0;
@@ -29,7 +29,7 @@ size_t first_not_finite(const float* x, size_t count) noexcept {
   return at;
 }
 
-/// As it stands in a state, zeros behind.
+/// As in a state, padded with zeros.
 using FormName = std::array<char, 8>;
 FormName form_name(const char* name) {
   FormName padded{};
@@ -144,7 +144,7 @@ void LayeredStore::grow_to(int32_t n, int32_t dim) noexcept {
 void LayeredStore::copy_lengths(const LayeredStore& from) noexcept {
   for (size_t i = 0; i < lengths_.size(); ++i) {
     const Length& source = from.lengths_[i];
-    if (source.positions == 0) continue;  // the next write may bring a new shape
+    if (source.positions == 0) continue;  // the next write may have another shape
     lengths_[i].batch = source.batch;
     lengths_[i].dim = source.dim;
     lengths_[i].positions = source.positions.load();
@@ -199,7 +199,7 @@ Result<std::vector<LayeredStore::SavedLayer>> LayeredStore::read_layers(StateRea
                  num_layers());
   }
   std::vector<SavedLayer> found;
-  TensorShape one;  // of the last layer that has positions
+  TensorShape one;  // shape of the last layer with positions
   bool agree = true;
   int32_t least = std::numeric_limits<int32_t>::max();
   for (int32_t layer = 0; layer < layers; ++layer) {

@@ -37,7 +37,7 @@ void decode(DType type, const std::byte* from, size_t count, float* to) noexcept
   for (size_t i = 0; i < count; ++i) to[i] = f16_to_f32(halves[i]);
 }
 
-/// Room in a table for blocks that may not come, by an exception either.
+/// Table entries for blocks whose allocation may fail or throw; they are removed in that case.
 struct Names {
   std::vector<Block*>* table;
   size_t keep;
@@ -137,7 +137,7 @@ Status PagedStore::update(int32_t layer, const float* k, const float* v, const T
     return written;
   }
   advance(layer, added);
-  // A block's count is that of its longest layer.
+  // The number of blocks is that of the longest layer.
   const size_t blocks = blocks_for(longest(), pool_->shape().block_size);
   for (size_t i = to_size(start / pool_->shape().block_size); i < blocks; ++i) {
     if (table_[i]->references() == 1) pool_->blocks().set_used(*table_[i], covered(i, longest()));
@@ -156,10 +156,10 @@ Status PagedStore::make_writable(int32_t start, int32_t end) {
   const size_t grown = last - known;
   if (shared.empty() && grown == 0) return {};
   BlockPool& blocks = pool_->blocks();
-  GEN_TRY(blocks.make_available(shared.size() + grown));  // before making room for their names
+  GEN_TRY(blocks.make_available(shared.size() + grown));  // before the table grows
   if (shared.empty()) {
     Names names{&table_, known};
-    table_.resize(last);  // by factors, so that a sequence that grows seldom does it
+    table_.resize(last);  // grows geometrically
     GEN_TRY(blocks.allocate(std::span(table_).subspan(known)));
     names.keep = last;
     return {};
@@ -192,7 +192,7 @@ int32_t PagedStore::covered(size_t block, int32_t length) const noexcept {
 
 void PagedStore::drop_blocks(size_t keep) noexcept {
   while (table_.size() > keep) {
-    // Fails only if somebody gave away a reference that was not theirs.
+    // Fails only if a caller released a reference that it did not own.
     static_cast<void>(pool_->blocks().release(table_.back()));
     table_.pop_back();
   }
@@ -228,7 +228,7 @@ Status PagedStore::write(int32_t layer, size_t half, const TensorShape& added, i
       if (rows.size() < bytes) rows.resize(bytes);
       to = rows.data();
     }
-    // With one channel rows follow each other on both sides.
+    // With one channel rows are contiguous on both sides.
     const int32_t together = added.batch == 1 ? run : 1;
     for (int32_t i = 0; i < run; i += together) {
       for (size_t channel = 0; channel < to_size(added.batch); ++channel) {
@@ -306,7 +306,7 @@ Status PagedStore::save_layer(int32_t layer, StateWriter& to) const {
   const size_t row_bytes = pool_->shape().row_bytes();
   const size_t bytes = to_size(all.dim) * pool_->shape().element_bytes();
   for (size_t half : {size_t{0}, size_t{1}}) {
-    std::vector<std::byte> rows;  // of a device
+    std::vector<std::byte> rows;  // host copy of device rows
     if (!memory.in_host()) rows.resize(to_size(all.seq) * row_bytes);
     for (int32_t done = 0, run = 0; !rows.empty() && done < all.seq; done += run) {
       run = run_at(done, all.seq - done);
@@ -332,7 +332,7 @@ Status PagedStore::restore_layer(int32_t layer, const TensorShape& shape,
   const size_t row_bytes = pool_->shape().row_bytes();
   const size_t part = to_size(shape.dim) * pool_->shape().element_bytes();
   for (size_t half : {size_t{0}, size_t{1}}) {
-    std::vector<std::byte> rows;  // for a device
+    std::vector<std::byte> rows;  // host copy for device rows
     if (!memory.in_host()) rows.resize(to_size(shape.seq) * row_bytes);
     for (size_t channel = 0; channel < to_size(shape.batch); ++channel) {
       for (int32_t position = 0; position < shape.seq; ++position, bytes = bytes.subspan(part)) {

@@ -33,7 +33,7 @@ void PrefetchThread::serve() noexcept {
     lock.unlock();
     try {
       fetch_(store_, layer);
-    } catch (...) {  // who needs the layer meets the same failure, and reports it
+    } catch (...) {  // the reader of the layer meets the same failure and reports it
     }
     lock.lock();
     busy_ = false;

@@ -18,7 +18,7 @@ namespace {
 using ScaleEncoder = float (*)(const float*, size_t, uint8_t*) noexcept;
 using ScaleDecoder = void (*)(const uint8_t*, size_t, float, float*) noexcept;
 
-/// Codecs whose groups have one float32 scale.
+/// Adapter for codecs with one float32 scale per group.
 template <ScaleEncoder kEncode>
 void encode_scaled(const float* x, size_t n, std::byte* scale, uint8_t* codes) noexcept {
   const float value = kEncode(x, n, codes);
@@ -31,7 +31,7 @@ void decode_scaled(const std::byte* scale, const uint8_t* codes, size_t n, float
   kDecode(codes, n, value, x);
 }
 
-// Codebooks start on multiples of their size in a buffer that is aligned to more.
+// Codebooks start at multiples of their size in a buffer with a larger alignment.
 void encode_q3(const float* x, size_t n, std::byte* scale, uint8_t* codes) noexcept {
   quant::kv_q3_encode(x, n, reinterpret_cast<uint16_t*>(scale), codes);
 }
@@ -126,7 +126,7 @@ QuantStore::Extent QuantStore::extent(const Layout& layout, size_t count) const 
   held.groups = count / layout.group;
   held.open = count % layout.group;
   held.code_bytes = held.groups * format_.code_bytes(layout.group);
-  if (count == layout.lane_elements && held.open != 0) {  // the shorter last group is full, too
+  if (count == layout.lane_elements && held.open != 0) {  // the shorter last group can be full
     held.code_bytes += format_.code_bytes(held.open);
     held.open = 0;
     ++held.groups;
@@ -334,7 +334,7 @@ Result<std::unique_ptr<TensorProvider>> QuantStore::clone() const {
       new QuantStore(format_, num_layers(), max_seq_len(), allocator_));
   for (int32_t index = 0; index < num_layers(); ++index) {
     const TensorShape all = shape(index);
-    if (all.seq == 0) continue;  // nothing to keep, and the next write may bring a new shape
+    if (all.seq == 0) continue;  // empty; the next write may have another shape
     const Layer& from = layers_[to_size(index)];
     Layer& to = copy->layers_[to_size(index)];
     GEN_ASSIGN(to.buffer, Buffer::allocate(allocator_, from.buffer.size()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See tensor_store.h. binary16 rounds to nearest even, with gradual underflow, overflow to infinity
-// and a quiet NaN (tensor/half.h).
+// See tensor_store.h. Conversion to binary16 rounds to nearest even, with gradual underflow,
+// overflow to infinity and a quiet NaN (tensor/half.h).
 #include "cache/tensor/tensor_store.h"
 
 #include <algorithm>
@@ -183,7 +183,7 @@ Result<std::unique_ptr<TensorProvider>> TensorStore::clone() const {
       new TensorStore(type_, traits_, num_layers(), max_seq_len(), allocator_));
   for (int32_t layer = 0; layer < num_layers(); ++layer) {
     const TensorShape all = shape(layer);
-    if (all.seq == 0) continue;  // nothing to keep, and the next write may bring a new shape
+    if (all.seq == 0) continue;  // empty; the next write may have another shape
     const Buffer& from = buffers_[static_cast<size_t>(layer)];
     Buffer& to = copy->buffers_[static_cast<size_t>(layer)];
     GEN_ASSIGN(to, Buffer::allocate(allocator_, from.size()));

@@ -50,11 +50,11 @@ Result<std::unique_ptr<TieredStore>> TieredStore::make(const TierOptions& option
   }
   GEN_ASSIGN(const WarmForm* form, find_warm_form(options.warm));
   std::unique_ptr<TieredStore> made(new TieredStore(options, *form, allocator));
-  const ColdFolder::Place place = {made->options_.files, options.cold_dir, options.store_id};
+  const ColdFolder::Options folder = {made->options_.files, options.cold_dir, options.store_id};
   if (existing) {
-    GEN_ASSIGN(made->cold_, ColdFolder::open(place, options.num_layers));
+    GEN_ASSIGN(made->cold_, ColdFolder::open(folder, options.num_layers));
   } else {
-    GEN_ASSIGN(made->cold_, ColdFolder::create(place, options.num_layers));
+    GEN_ASSIGN(made->cold_, ColdFolder::create(folder, options.num_layers));
   }
   for (int32_t layer = 0; layer < options.num_layers; ++layer) {
     const ColdLayer found = made->cold_->layer(layer);
@@ -88,8 +88,8 @@ Result<std::unique_ptr<TieredStore>> TieredStore::open(const TierOptions& option
 TieredStore::~TieredStore() {
   if (cold_ == nullptr) return;
   try {
-    static_cast<void>(close());  // the folder's own end tries again
-  } catch (...) {                // no memory for the folder's manifest; everything else is done
+    static_cast<void>(close());  // the destructor of the folder tries again
+  } catch (...) {                // no memory for the manifest; everything else is done
   }
 }
 
@@ -110,7 +110,7 @@ TieredStore::AllLocked::~AllLocked() {
   for (int32_t layer = 0; layer < store_.num_layers(); ++layer) store_.at(layer).mutex.unlock();
 }
 
-// --- one layer, its mutex held
+// --- one layer, with its mutex held
 
 Status TieredStore::reserve_hot(const TensorShape& shape, HotLayer* hot) const {
   size_t half = sizeof(float);
@@ -155,7 +155,7 @@ Status TieredStore::encode(int32_t index, Buffer* coded, ColdLayer* what) const 
   size_t stride = to_size(max_seq_len()) * to_size(what->shape.dim);
   const float* keys = layer.hot.host();
   const float* values = nullptr;
-  Buffer dense;  // of a layer on a device
+  Buffer dense;  // for a layer on a device
   if (keys != nullptr) {
     values = keys + layer.hot.size() / sizeof(float) / 2;
   } else {
@@ -172,7 +172,7 @@ Status TieredStore::encode(int32_t index, Buffer* coded, ColdLayer* what) const 
     }
   }
   GEN_ASSIGN(*coded, Buffer::allocate(allocator_, bytes));
-  std::memset(coded->data(), 0, bytes);  // what nobody writes may go to a file, too
+  std::memset(coded->data(), 0, bytes);  // unwritten bytes may go to a file as well
   std::byte* to = coded->data();
   for (const float* half : {keys, values}) {
     for (size_t b = 0; b < to_size(what->shape.batch); ++b, to += lane) {
@@ -191,7 +191,7 @@ Status TieredStore::decode(int32_t index, float* k, float* v, size_t stride, boo
   size_t bytes = 0;
   const bool fits = coded.form->lane_bytes(shape, coded.chunk, &lane) &&
                     coded.form->layer_bytes(shape, coded.chunk, &bytes);
-  GEN_ASSERT(fits);  // it was encoded once
+  GEN_ASSERT(fits);  // the layer has been encoded before
   static_cast<void>(fits);
   Buffer file;
   if (cold) {
@@ -425,7 +425,7 @@ Result<std::unique_ptr<TieredStore>> TieredStore::copied() const {
     if (all.seq > 0 && from.tier == Tier::kHot) {
       GEN_TRY(reserve_hot(all, &to.hot));
       const size_t n = to_size(all.seq) * to_size(all.dim);
-      Buffer lane;  // of a device's
+      Buffer lane;  // for a layer on a device
       if (from.hot.host() == nullptr) {
         GEN_ASSIGN(lane, Buffer::allocate(allocator_, n * sizeof(float)));
       }
@@ -471,7 +471,7 @@ Result<std::unique_ptr<TensorProvider>> TieredStore::clone() const {
 }
 
 Status TieredStore::save(StateWriter& to) const {
-  GEN_TRY(check_open());  // no layer tells if all are empty
+  GEN_TRY(check_open());  // an empty store has no layer that would check
   return LayeredStore::save(to);
 }
 
@@ -560,7 +560,7 @@ Status TieredStore::prefetch(std::span<const int32_t> layers) {
   return {};
 }
 
-/// What fails here fails again in get(), which reports it.
+/// A failure here occurs again in get(), which reports it.
 void TieredStore::fetch(int32_t index) {
   Layer& layer = at(index);
   const std::lock_guard lock(layer.mutex);

@@ -11,7 +11,7 @@ namespace {
 using engine::TracedOp;
 using engine::TraceShape;
 
-/// With room for its tensors, so that what comes after the call cannot fail.
+/// Reserves its tensors, so that nothing after the call can fail.
 TracedOp make_op(const char* name, int32_t layer, size_t inputs) {
   TracedOp op;
   op.name = name;
@@ -27,7 +27,7 @@ TraceShape traced(const TensorShape& shape) { return {shape.batch, shape.seq, sh
 
 const TracingStore::Sides& TracingStore::name_sides(int32_t layer) const {
   Sides& sides = sides_[static_cast<size_t>(layer)];
-  // Written before it was traced, or not through this object.
+  // Written before tracing began, or not through this object.
   if (sides.k == 0 || sides.changes != changes(layer)) {
     const TraceShape shape = traced(real_->shape(layer));
     const int64_t k = log_->add_tensor(shape);
@@ -44,7 +44,7 @@ Status TracingStore::update(int32_t layer, const float* k, const float* v,
   TracedOp keys = make_op("KVCacheAppendK", layer, 2);
   TracedOp values = make_op("KVCacheAppendV", layer, 2);
   const bool had_some = layer_seq_len(layer) > 0;
-  // Named now, since the layer cannot be asked afterwards; a failure leaves a number unused.
+  // Named now, because the layer cannot be read afterwards. A failure only wastes a number.
   const Sides before = had_some ? name_sides(layer) : Sides();
   GEN_TRY(real_->update(layer, k, v, shape));
   const int64_t k_rows = log_->add_tensor(traced(shape));

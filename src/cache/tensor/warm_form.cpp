@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See warm_form.h. Grouped forms keep all scales of a lane before its codes.
+// See warm_form.h. Grouped forms store all scales of a lane before its codes.
 #include "cache/tensor/warm_form.h"
 
 #include <algorithm>
@@ -21,8 +21,7 @@ constexpr WarmForm kForms[] = {
     {"q3", Code::kQ3, true, true, &kQ3Tensors},    {"mean", Code::kMean, true, false, nullptr},
 };
 
-
-/// How the elements of a lane fall into groups.
+/// The division of a lane into groups.
 struct Groups {
   Groups(const GroupFormat& format, const TensorShape& shape) noexcept
       : count(to_size(shape.seq) * to_size(shape.dim)),
@@ -79,7 +78,7 @@ void decode_means(const TensorShape& shape, int32_t chunk, const float* from, fl
 }  // namespace
 
 bool WarmForm::lane_bytes(const TensorShape& shape, int32_t chunk, size_t* bytes) const noexcept {
-  size_t dense = 0;  // a lane as float32 is the longest form except scales, which are no longer
+  size_t dense = 0;  // float32 is the longest form; scales are no longer than that
   if (!checked_mul(to_size(shape.seq), to_size(shape.dim), &dense) ||
       !checked_mul(dense, size_t{16}, &dense)) {
     return false;

@@ -3,7 +3,7 @@
 // read one at a time by that. What is written depends on the entry's own row only, and each byte
 // belongs to one entry, so entries may be written by several threads. A new format is a number in
 // KvFormat, a file with its codec, a line in codec.cpp, a row in cache/sequence/cache_format.cpp,
-// and for attention a reader (cpu/attention_read-inl.h) or an unpacking kernel
+// and for attention a reader (cpu/attention/attention_read-inl.h) or an unpacking kernel
 // (cpu/kv_unpack-inl.h), as an element of each table by KvFormat in cpu/attention-inl.h: without a
 // reader a tile is unpacked, and dots<Floats> and weighted<Floats> read what is float32 then. Pages
 // that list formats: docs/caches.md, docs/state-format.md, gen_options_set_kv_dtype.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AcceptTracker: how many of the last guesses were right, and the length of guesses that follows
-// from it by a simple rule: longer while nearly all are, shorter while few are.
+// AcceptTracker: counts how many of the last draft tokens were accepted and adapts the draft
+// length: longer while nearly all are accepted, shorter while few are.
 #pragma once
 
 #include <algorithm>
@@ -13,27 +13,26 @@ namespace gen::generate {
 /// Threads: one at a time.
 class AcceptTracker {
  public:
-  static constexpr int32_t kOutcomes = 32;  // that count
+  static constexpr int32_t kOutcomes = 32;  // last outcomes that are counted
   static constexpr int32_t kLongest = 8;
   static constexpr int32_t kFirstChange = 16;  // outcomes before the length changes
 
   explicit AcceptTracker(int32_t length) noexcept : length_(std::clamp(length, 1, kLongest)) {}
 
-  /// Of `proposed` tokens the first `accepted` were right. Changes the length by one at most: up
-  /// above 4 of 5, down below 2 of 5.
+  /// The first `accepted` of `proposed` tokens were accepted. Changes the length by at most one: up
+  /// if the rate is above 4/5, down if it is below 2/5.
   void record(int32_t accepted, int32_t proposed) noexcept {
     for (int32_t i = 0; i < proposed; ++i) push(i < accepted);
     if (count_ < kFirstChange) return;
     if (rate() > 0.80) length_ = std::min(length_ + 1, kLongest);
     if (rate() < 0.40) length_ = std::max(length_ - 1, 1);
   }
-  /// Share of the outcomes that count; 1 where there are none.
+  /// Accepted share of the counted outcomes; 1 if there are none.
   [[nodiscard]] double rate() const noexcept {
     return count_ == 0 ? 1.0 : static_cast<double>(right_) / static_cast<double>(count_);
   }
   [[nodiscard]] int32_t count() const noexcept { return count_; }
   [[nodiscard]] int32_t length() const noexcept { return length_; }
-  /// Forgets the outcomes.
   void clear() noexcept { count_ = right_ = next_ = 0; }
 
  private:

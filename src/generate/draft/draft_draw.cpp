@@ -8,7 +8,8 @@
 namespace gen::generate {
 namespace {
 
-// What is left out costs guesses, never a result: mirostat's memory is the call's own.
+// Mirostat is left out: its state belongs to the call. That may cost accepted drafts, never a
+// correct result.
 sampling::SamplingParams for_drafts(sampling::SamplingParams params, bool rejects) {
   params.logprobs = -1;
   params.mirostat_tau = 0.0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// DraftDraw: how a drafter that knows how likely each token is draws its guesses for a call that
-// draws. It draws as the call will: with the same parameters, seed and number of the token, so that
-// where the two models agree in what is likely they mostly agree in what is drawn. Under rejection
-// (sampling/acceptance.h) it draws with numbers of its own and keeps what it drew from.
+// DraftDraw: samples draft tokens for a call that samples. It uses the call's parameters, seed and
+// token index, so that two models with similar distributions mostly draw the same token. With
+// rejection sampling (sampling/acceptance.h) it uses random numbers of its own and keeps the
+// distribution of each draw.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +20,23 @@ namespace gen::generate {
 /// Threads: one at a time: the leader of a step, or the call between steps.
 class DraftDraw {
  public:
-  /// Of a call that draws; `rows` is the most that a tree of it has. May throw std::bad_alloc.
+  /// For a call that samples; `rows` is the most rows that its tree can have. May throw
+  /// std::bad_alloc.
   DraftDraw(const sampling::SamplingParams& params, bool rejects, int32_t rows);
   DraftDraw(const DraftDraw&) = delete;
   DraftDraw& operator=(const DraftDraw&) = delete;
 
-  /// Makes room for a text of so many tokens. A longer one makes more. May throw std::bad_alloc.
+  /// Reserves memory for a text of `tokens` tokens; a longer text allocates. May throw
+  /// std::bad_alloc.
   void reserve(size_t tokens);
-  /// For a new proposal: the session's tokens, the last `said` of which the call has drawn.
+  /// Begins a new proposal. `held` are the session's tokens; the call sampled the last `said` of
+  /// them.
   void begin(std::span<const int32_t> held, size_t said);
-  /// Draws the token after the last row of a chain; `logits`, [V of the draft], are overwritten.
-  /// The mask may be null. -1 where nothing can be drawn.
+  /// Draws the token after the last row of a chain. `logits`, [V of the draft], are overwritten;
+  /// the mask may be null. Returns -1 if nothing can be drawn.
   int32_t draw(const DraftTree& tree, std::span<float> logits, const sampling::TokenMask* mask);
 
-  /// Where calls judge by rejection: the guess behind a row of a tree, and what it was drawn from.
+  /// For rejection sampling: the draft token after `row` and the distribution it was drawn from.
   [[nodiscard]] std::optional<sampling::Proposal> proposal(const DraftTree& tree,
                                                            int32_t row) const noexcept;
 
@@ -43,9 +46,9 @@ class DraftDraw {
   const bool looks_back_;  // penalties count tokens
   sampling::Chain chain_;
   std::vector<int32_t> counted_;  // tokens that penalties count
-  size_t before_ = 0;             // of these, those before the proposal
+  size_t before_ = 0;             // of these, how many come before the proposal
   uint64_t step_ = 0;             // tokens drawn before the proposal
-  /// By row, what the token of the row was drawn from; empty: it was not drawn.
+  /// By row: the distribution that its token was drawn from; empty if it was not drawn.
   std::vector<std::vector<sampling::Candidate>> from_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much is guessed.
+// How many tokens are drafted.
 #pragma once
 
 #include <algorithm>
@@ -16,20 +16,20 @@ namespace gen::generate {
 
 struct DraftPolicy {
   enum class Kind : int32_t {
-    kAlways,    // as much as drafters have
-    kAdaptive,  // by AcceptTracker, and nothing for a while where too little of it is right
-    kAuto,      // what pays, by measured times (draft_planner.h)
+    kAlways,    // as many as the drafters offer
+    kAdaptive,  // by AcceptTracker; pauses when too few are accepted
+    kAuto,      // what pays according to measured times (draft_planner.h)
   };
   Kind kind = Kind::kAlways;
-  /// While it is set, kAlways; may change at any time. Null: never.
+  /// While the flag is set the policy is kAlways. It may change at any time. Null: never set.
   std::shared_ptr<const std::atomic<bool>> fixed = nullptr;
-  /// Guesses are judged by rejection sampling: what is said has the model's distribution, and is
-  /// not the text of the seed (sampling/acceptance.h).
+  /// Drafts are verified by rejection sampling: the output has the model's distribution but differs
+  /// from the text that the seed gives without drafts (sampling/acceptance.h).
   bool rejects = false;
-  double fall_back = 0.4;     // of kAdaptive: below that share nothing is guessed; 0: never
-  int32_t fall_back_at = 8;   // outcomes that must be known for it
-  int32_t probe_tokens = 64;  // tokens after which it is tried again
-  /// Seconds; null: the steady clock. For tests that shall not depend on time.
+  double fall_back = 0.4;     // kAdaptive: accepted share below which drafting pauses; 0: never
+  int32_t fall_back_at = 8;   // outcomes needed before it can pause
+  int32_t probe_tokens = 64;  // tokens after which it tries again
+  /// Time in seconds; null: the steady clock. Tests use it to be independent of time.
   std::function<double()> clock = nullptr;
 
   [[nodiscard]] Kind now() const noexcept {
@@ -37,15 +37,15 @@ struct DraftPolicy {
   }
 };
 
-/// Classes of guesses by how sure a drafter is of them.
+/// Number of confidence classes that drafters sort their tokens into.
 constexpr int32_t kDraftGrades = 5;
 
-/// How often the guesses of each grade at each position were right, those before it being right;
-/// the newest count most.
+/// Acceptance rate of draft tokens by grade and position, given that all before them were accepted.
+/// Recent tokens weigh most.
 class DraftAcceptance {
  public:
-  /// What is believed of each grade before anything is known, and how many guesses that is worth.
-  /// Guesses behind what is new are mostly wrong in prose, and mostly right in lists of records.
+  /// Prior rate of each grade, and the number of observations that it counts as. Tokens drafted
+  /// after a gap are mostly wrong in prose and mostly right in lists of records.
   static constexpr std::array<double, kDraftGrades> kPriors = {0.7, 0.7, 0.7, 0.7, 0.4};
   static constexpr double kWeight = 6.0;
 
@@ -54,12 +54,12 @@ class DraftAcceptance {
     add(&of.positions[index(position, kPositions)], right);
     add(&of.all, right);
   }
-  /// Of all positions together.
+  /// Rate over all positions.
   [[nodiscard]] double chance(int32_t grade) const noexcept {
     const size_t at = index(grade, kDraftGrades);
     return grades_[at].all.chance(kPriors[at]);
   }
-  /// Of the guess at a position, where `believed` is what others say.
+  /// Rate at one position; `believed` is the prior.
   [[nodiscard]] double chance(int32_t grade, int32_t position, double believed) const noexcept {
     const Grade& of = grades_[index(grade, kDraftGrades)];
     return of.positions[index(position, kPositions)].chance(believed);
@@ -90,13 +90,13 @@ class DraftAcceptance {
   std::array<Grade, kDraftGrades> grades_{};
 };
 
-/// What a job knows of its own guesses; the planner reads it, the call writes it between steps.
+/// Statistics of one job's drafts. The call writes them between steps, the planner reads them.
 struct DraftRecord {
   DraftAcceptance acceptance;
-  double worth = 0;      // plain steps that a right one saves
-  int32_t proposed = 0;  // by the last step, not yet taken in; 0: nothing
+  double worth = 0;      // plain steps that an accepted token saves
+  int32_t proposed = 0;  // tokens that the last step verified and the planner has not seen; 0: none
   int32_t accepted = 0;
-  std::array<uint8_t, cache::kMaxTreeRows> grades{};  // of those proposed
+  std::array<uint8_t, cache::kMaxTreeRows> grades{};  // grades of the proposed tokens
 };
 
 }  // namespace gen::generate

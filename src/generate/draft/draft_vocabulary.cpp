@@ -15,7 +15,7 @@ TokenType type_of(const VocabSpec& spec, size_t token) {
   return token < spec.types.size() ? spec.types[token] : TokenType::kNormal;
 }
 
-/// Converters write such texts for rows of a matrix that no token has.
+/// Converters write such texts for embedding rows without a token.
 bool is_padding(const VocabSpec& spec, size_t token) {
   return type_of(spec, token) == TokenType::kUnused || spec.tokens[token].starts_with("[PAD");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether two models speak of the same tokens.
+// Whether two models share a vocabulary.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace gen::generate {
 
-/// How many tokens a draft model has in common with the one that it drafts for: all of the smaller
-/// vocabulary, to which the other one adds nothing but padding (unused tokens, rows without a token).
-/// Either tokenizer may be null; the models' sizes must then be the same. kInvalidArgument naming
-/// the first token that differs.
+/// Number of tokens that a draft model shares with its target: the size of the smaller vocabulary,
+/// to which the larger one may add only padding (unused tokens or rows without a token). Either
+/// tokenizer may be null; then the sizes must be equal. Otherwise kInvalidArgument, naming the
+/// first token that differs.
 Result<int32_t> common_vocabulary(const model::Model& draft,
                                   const tokenizer::Tokenizer* draft_tokenizer,
                                   const model::Model& target,

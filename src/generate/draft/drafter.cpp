@@ -68,7 +68,7 @@ bool ends_here(const DraftJob& job, int32_t token) {
 
 void cut_to_rule(DraftJob* job) {
   if (!job->tree.is_chain()) return;
-  // Takes back what the matcher has accepted, also where that throws.
+  // Takes back the tokens that the matcher accepted, even after an exception.
   std::optional<grammar::MatcherTry> back;
   if (job->matcher != nullptr) back.emplace(*job->matcher);
   int32_t rows = 1;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drafts: tokens with which a text may go on, guessed at little cost, so that one pass of the model
-// looks at several. A row's token is drawn from that row's logits whatever was guessed, and the
-// next row is looked at only if it is that token's: so drafts show in no result, whatever a drafter
-// says. A new way of guessing is a Drafter in a file of its own, which GeneratorOptions::drafter
-// holds; those of the library lie beside this file. Read next: generate/loop/draft_controller.h.
+// Drafts: cheap guesses at the next tokens of a text, so that one pass of the model verifies
+// several. The token of a row is always sampled from that row's logits, and the next row is used
+// only if it drafted that token: drafts never change a result, whatever a drafter returns. A new
+// way of drafting is a Drafter in a file of its own that GeneratorOptions::drafter holds; the
+// library's drafters are beside this file. Read next: generate/loop/draft_controller.h.
 #pragma once
 
 #include <cstdint>
@@ -20,40 +20,40 @@ class Matcher;
 
 namespace gen::generate {
 
-/// Most rows of a tree, its first included.
+/// Most rows of a tree, including the first.
 constexpr int32_t kMaxDraftRows = cache::kMaxTreeRows;
-/// Steps that run without the host (see StepRunner): more would save little and keep those waiting
-/// longer that come or are cancelled meanwhile. And the seconds that they may take; a single one is
-/// none of them.
+/// Limits of a run of steps without the host (see StepRunner): the number of steps, and their
+/// seconds; a single step may take longer. Longer runs would save little and would delay new and
+/// cancelled calls.
 constexpr int32_t kMaxMultiSteps = 4;
 constexpr double kMaxMultiStepSeconds = 0.01;
 
-/// Row 0 is the pending token, the last of the text; every other row is a guess at what follows the
-/// row that it names, one before it. Where each follows the row before it the tree is a chain.
+/// Row 0 is the pending token, the last one of the text. Every other row drafts the token after its
+/// parent, an earlier row. A tree in which each row's parent is the row before it is a chain.
 class DraftTree {
  public:
-  /// Makes room for so many rows; without it adding may throw std::bad_alloc.
+  /// Reserves memory for `rows` rows; without it add() may throw std::bad_alloc.
   void reserve(int32_t rows);
-  /// Only the pending token.
+  /// Resets the tree to the pending token.
   void begin(int32_t pending);
-  /// Adds a row; its number. `grade`, below kDraftGrades, is a class of guesses that are right
-  /// about equally often, which the drafter chooses.
+  /// Adds a row and returns its index. `grade`, below kDraftGrades, is the drafter's confidence
+  /// class: tokens of one grade are accepted about equally often.
   int32_t add(int32_t token, int32_t parent, int32_t grade = 0);
-  /// Says what a row guesses.
+  /// Sets the token of a row.
   void set(int32_t row, int32_t token) noexcept { tokens_[static_cast<size_t>(row)] = token; }
-  /// Drops all but the first rows.
+  /// Keeps the first `rows` rows.
   void cut(int32_t rows) noexcept;
 
   [[nodiscard]] int32_t rows() const noexcept { return static_cast<int32_t>(tokens_.size()); }
   [[nodiscard]] std::span<const int32_t> tokens() const noexcept { return tokens_; }
-  /// Of row 0: -1.
+  /// The parent of each row; -1 for row 0.
   [[nodiscard]] std::span<const int32_t> parents() const noexcept { return parents_; }
   [[nodiscard]] std::span<const uint8_t> grades() const noexcept { return grades_; }
-  /// The first row that guesses `token` after `row`, or -1.
+  /// The first child of `row` with this token, or -1.
   [[nodiscard]] int32_t child(int32_t row, int32_t token) const noexcept;
   [[nodiscard]] bool is_chain() const noexcept;
-  /// How many of the first rows are as they should be: tokens below `vocab`, parents before them,
-  /// and with `chain` the row before.
+  /// Number of leading rows that are valid: tokens below `vocab`, parents before their children
+  /// and, for a `chain`, each parent the row before.
   [[nodiscard]] int32_t valid_rows(int32_t vocab, bool chain) const noexcept;
 
  private:
@@ -62,70 +62,72 @@ class DraftTree {
   std::vector<uint8_t> grades_;
 };
 
-/// What a drafter keeps of one session. A call takes it from its session and gives it back. What
-/// happens to the text meanwhile (forks aside) it is not told: each job has the whole text, and a
-/// state finds out how far what it has is still of use. So a session that was cut, reset, loaded or
-/// whose context has shifted needs nothing done to it.
+/// What a drafter keeps of one session. A call takes it from its session and returns it. It is not
+/// told of changes to the text (except forks): each job has the whole text, and the state finds out
+/// how much of what it holds still matches. So truncating, resetting, loading or shifting a session
+/// needs no call here.
 class DraftState {
  public:
   virtual ~DraftState() = default;
-  /// Of the last proposal these rows, from row 0 down, were what the text says; then the model said
-  /// something else, or the text ended.
+  /// The rows of `path` of the last proposal, from row 0 on, were accepted. After them the model
+  /// sampled another token, or the text ended.
   virtual void accepted(std::span<const int32_t> /*path*/) noexcept {}
   /// A call has ended with this text.
   virtual void ended(std::span<const int32_t> /*text*/) noexcept {}
-  /// For a fork of the session, which begins with the same text; null: it begins anew. May throw
-  /// std::bad_alloc.
+  /// The state for a fork of the session, which begins with the same text; null: it begins empty.
+  /// May throw std::bad_alloc.
   [[nodiscard]] virtual std::unique_ptr<DraftState> fork() const { return nullptr; }
 };
 
 class DraftDraw;
 
-/// One sequence's part of a proposal. Its owner fills it in and keeps it until the step is over.
+/// The draft of one sequence. Its owner fills it in and keeps it until the step is over.
 struct DraftJob {
-  DraftState* state = nullptr;  // null where there is no drafter: several steps run, see StepRunner
-  std::span<const int32_t> tokens;  // the text, with its pending token
-  int32_t most = 0;                 // rows to add; a step may lower it
-  bool branches = false;            // a row may have several that follow it
-  std::span<const int32_t> stops;   // tokens that end the text, but see ends_here()
-  /// Where the text stands in its grammar, or null. A drafter may accept tokens with it, and takes
-  /// them back before it returns.
+  DraftState* state = nullptr;      // null without a drafter: several steps run, see StepRunner
+  std::span<const int32_t> tokens;  // the text, including its pending token
+  int32_t most = 0;                 // most rows to add; a step may lower it
+  bool branches = false;            // rows may have several children
+  std::span<const int32_t> stops;   // tokens that end the text; see ends_here()
+  /// The grammar state of the text, or null. A drafter may accept tokens with it and takes them
+  /// back before it returns.
   grammar::Matcher* matcher = nullptr;
-  /// How the call draws its tokens, for guesses that are drawn, too; null: it takes the best.
+  /// How the call samples, for drafts that are sampled as well; null: the call is greedy.
   DraftDraw* draw = nullptr;
-  DraftTree tree;  // in: the pending token; out: what is guessed, too
+  DraftTree tree;  // in: the pending token; out: with the draft tokens
 
-  int32_t failures = 0;  // out: what the drafter could not do, for metrics
-  DraftRecord record;    // what came of it so far; the planner's and the call's
+  int32_t failures = 0;  // out: failures of the drafter, for metrics
+  DraftRecord record;    // statistics, used by the planner and the call
 
-  // Of the tree, for the step.
+  // Derived from the tree for the step.
   std::vector<int32_t> positions;
   std::vector<uint8_t> wants;
 };
 
-/// The token ends the text where the job's matcher stands, or where there is none; nothing follows
-/// it then. No matcher takes it.
+/// The token ends the text at the job's matcher state, or at any place without a matcher. No
+/// matcher accepts such a token, and nothing follows it.
 bool ends_here(const DraftJob& job, int32_t token);
 
-/// Keeps the first rows of a chain that can come in the job's grammar, and none behind a token that
-/// ends the text. Nothing happens to a tree. What the grammar cannot say in its limits is cut.
+/// Cuts a chain at the first token that the job's grammar does not allow, and after a token that
+/// ends the text. Trees are left alone. Tokens that the grammar's limits leave undecided are cut.
 void cut_to_rule(DraftJob* job);
 
-/// A drafter looks up, proposes, or does both. Threads: both from one at a time, the leader of a
-/// step, which holds no lock; begin() from any.
+/// A drafter looks up, proposes, or does both. Threads: the leader of a step calls look_up() and
+/// propose(), one at a time and without a lock; begin() may be called from any thread.
 class Drafter {
  public:
   virtual ~Drafter() = default;
-  /// Rows that it may add to one pending token, below kMaxDraftRows.
+  /// Most rows that it adds to one pending token; below kMaxDraftRows.
   [[nodiscard]] virtual int32_t max_rows() const noexcept = 0;
-  /// Of these, those that propose() may add; 0: it adds none.
+  /// Most rows that propose() adds; 0: none.
   [[nodiscard]] virtual int32_t max_proposed() const noexcept { return max_rows(); }
-  /// For the first call of a session. A failure, std::bad_alloc or null mean a call without drafts.
+  /// Called for the first call of a session. On a failure, std::bad_alloc or null, the call runs
+  /// without drafts.
   virtual std::unique_ptr<DraftState> begin() = 0;
-  /// Adds guesses that cost next to nothing to the trees of all jobs of a step, before the step
-  /// decides how many of them it looks at. What throws has guessed nothing, here and below.
+  /// Adds drafts of negligible cost to the trees of all jobs of a step, before the step decides how
+  /// many rows it verifies. If it throws, the step uses no drafts of it; the same holds for
+  /// propose().
   virtual void look_up(std::span<DraftJob* const> /*jobs*/) {}
-  /// Adds guesses to the trees of those jobs that are to have some and for which nothing was found.
+  /// Adds drafts to the jobs selected by the step for which look_up() found nothing.
   virtual void propose(std::span<DraftJob* const> /*jobs*/) {}
 };
 

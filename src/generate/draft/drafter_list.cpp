@@ -7,7 +7,7 @@
 
 namespace gen::generate {
 
-/// Either may be null: that drafter could not begin, and is done without.
+/// Either may be null: that drafter failed to begin and is skipped.
 struct DrafterList::State final : DraftState {
   void accepted(std::span<const int32_t> path) noexcept override {
     DraftState* const of = by_second ? second.get() : first.get();
@@ -26,7 +26,7 @@ struct DrafterList::State final : DraftState {
 
   std::unique_ptr<DraftState> first;
   std::unique_ptr<DraftState> second;
-  bool by_second = false;  // the last proposal
+  bool by_second = false;  // the second drafter made the last proposal
 };
 
 namespace {
@@ -60,7 +60,8 @@ std::unique_ptr<DraftState> DrafterList::begin() {
   return state;
 }
 
-// Each drafter finds its own state in its jobs; they go back as they came, whatever throws.
+// Sets each job to this drafter's own state for the call and restores it afterwards, even after an
+// exception.
 void DrafterList::ask(std::span<DraftJob* const> jobs,
                       void (Drafter::*what)(std::span<DraftJob* const>)) {
   struct Restore {
@@ -79,7 +80,7 @@ void DrafterList::ask(std::span<DraftJob* const> jobs,
     for (size_t i = 0; i < jobs.size(); ++i) {
       auto* const state = static_cast<State*>(states_[i]);
       if (jobs[i]->tree.rows() > 1) continue;
-      if (state->*own == nullptr) {  // a fork whose drafter starts anew, or no memory before
+      if (state->*own == nullptr) {  // a fork that begins empty, or an earlier allocation failure
         state->*own = begun(drafter);
         if (state->*own == nullptr) continue;
       }

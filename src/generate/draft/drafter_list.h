@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DrafterList: one drafter, and another for the texts that the first has no guess for. What costs
-// least comes first.
+// DrafterList: a first drafter, and a second one for texts that the first finds nothing for. The
+// cheaper one comes first.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace gen::generate {
 
 class DrafterList final : public Drafter {
  public:
-  /// Neither is null.
+  /// Neither may be null.
   DrafterList(std::shared_ptr<Drafter> first, std::shared_ptr<Drafter> second) noexcept;
 
   [[nodiscard]] int32_t max_rows() const noexcept override;
@@ -29,7 +29,7 @@ class DrafterList final : public Drafter {
 
   const std::shared_ptr<Drafter> first_;
   const std::shared_ptr<Drafter> second_;
-  std::vector<DraftJob*> left_;  // for the second
+  std::vector<DraftJob*> left_;  // jobs for the second drafter
   std::vector<DraftState*> states_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FollowedText: an index over the text of one session, brought up to date whenever it is asked, and
-// guesses copied from where the text has come by before.
+// FollowedText: an index over the text of one session, updated on each use. Drafts are copied from
+// earlier occurrences in the text.
 #pragma once
 
 #include <cstddef>
@@ -17,26 +17,26 @@ class FollowedText {
  public:
   explicit FollowedText(int32_t key) noexcept : index_(key, kMost) {}
 
-  /// Takes in what has come since, or the whole text where it is another one. True for that.
-  /// std::bad_alloc, and then the text is begun again next time.
+  /// Adds the new tokens, or the whole text if it is a different one; returns true in that case.
+  /// May throw std::bad_alloc; the next call then starts over.
   bool follow(std::span<const int32_t> text);
   [[nodiscard]] const TextIndex& index() const noexcept { return index_; }
-  /// The token at a place of the text as `tree` goes on with it, -1 for one beyond that.
+  /// The token at `place` of the text continued by `tree`; -1 beyond its end.
   [[nodiscard]] int32_t at(int64_t place, const DraftTree& tree) const noexcept;
-  /// Of a guess from places where so many tokens agree and this share says the same. 0 is left to
-  /// what does not look up.
+  /// The grade of a token whose places agree in `agreement` tokens and of which this share votes
+  /// for it. Grade 0 is reserved for drafters that do not look up.
   [[nodiscard]] static constexpr int32_t grade(int32_t agreement, double share) noexcept {
     const int32_t length = agreement < 4 ? 1 : agreement < 10 ? 2 : 3;
     return share > 0.5 || length == 1 ? length : length - 1;
   }
-  /// Of a guess behind tokens that are new.
+  /// The grade of a token drafted after a gap.
   static constexpr int32_t kGapGrade = 4;
 
  private:
-  /// Tokens of a text that are remembered. Contexts are shorter, but for a few.
+  /// Most tokens of a text that are indexed; nearly all contexts are shorter.
   static constexpr size_t kMost = size_t{1} << 20U;
-  /// A text whose last tokens agree with the old one's is taken for its continuation. Where it is
-  /// not, a few guesses are worse.
+  /// A text is taken for a continuation if its last tokens match those of the old one. A wrong
+  /// match only makes some drafts worse.
   static constexpr int64_t kCompared = 16;
 
   TextIndex index_;

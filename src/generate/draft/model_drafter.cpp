@@ -17,14 +17,14 @@
 namespace gen::generate {
 namespace {
 
-/// Proposals that a session is left out of when there was no memory for it.
+/// Proposals during which a session is skipped after an allocation failure.
 constexpr int32_t kRest = 64;
 
 }  // namespace
 
 struct ModelDrafter::State final : DraftState {
   explicit State(size_t capacity) { tokens.reserve(capacity); }
-  // What cannot be copied is made anew, when it is needed.
+  // A state that cannot be copied is made anew when it is needed.
   [[nodiscard]] std::unique_ptr<DraftState> fork() const override {
     auto copy = std::make_unique<State>(tokens.capacity());
     if (cache == nullptr) return copy;
@@ -49,13 +49,13 @@ struct ModelDrafter::State final : DraftState {
     tokens.clear();
   }
 
-  std::unique_ptr<cache::KvCache> cache;      // made when first needed
-  std::unique_ptr<cache::SequenceState> own;  // the model's own, where it has one
-  std::vector<int32_t> tokens;                // that they hold
-  int32_t resting = 0;                        // proposals that it is still left out of
+  std::unique_ptr<cache::KvCache> cache;      // created on first use
+  std::unique_ptr<cache::SequenceState> own;  // the model's sequence state, if it has one
+  std::vector<int32_t> tokens;                // tokens that cache and state hold
+  int32_t resting = 0;                        // proposals for which it is still skipped
 };
 
-/// Takes back what matchers have accepted, however a proposal ends.
+/// Takes back the tokens that matchers accepted, however a proposal ends.
 class ModelDrafter::GiveBack {
  public:
   explicit GiveBack(std::vector<Running>* running) noexcept : running_(*running) {}
@@ -72,7 +72,7 @@ class ModelDrafter::GiveBack {
   std::vector<Running>& running_;
 };
 
-/// Takes back what a pass that fails, or throws, has done to states.
+/// Restores the states if a pass fails or throws.
 class ModelDrafter::DropStates {
  public:
   explicit DropStates(std::span<const graph::BatchSequence> sequences) noexcept
@@ -100,7 +100,7 @@ ModelDrafter::ModelDrafter(std::shared_ptr<const model::Model> model, Options op
 Result<std::shared_ptr<ModelDrafter>> ModelDrafter::create(
     std::shared_ptr<const model::Model> model, Options options) {
   GEN_ASSIGN(const auto state, model->new_sequence_state());
-  // One that goes back to few points alone would run much of the text again for each guess.
+  // A state with few snapshots would run much of the text again for each draft.
   const bool few_points = state != nullptr && state->snapshots() != nullptr;
   if (few_points || !model->traits().can_truncate) {
     return error(Code::kUnsupported,
@@ -138,13 +138,14 @@ void ModelDrafter::propose(std::span<DraftJob* const> jobs) {
   }
 }
 
-// The first pass runs what the caches lack, the others what the last one said.
+// The first pass evaluates what the caches lack; each further pass evaluates the token that the
+// previous one gave.
 void ModelDrafter::propose_group(std::span<DraftJob* const> jobs) {
   const GiveBack give_back(&running_);
   begin_pass();
   int32_t room = std::max(options_.prompt_rows, static_cast<int32_t>(jobs.size()));
   reserve(jobs.size(), static_cast<size_t>(room));
-  auto waiting = static_cast<int32_t>(jobs.size());  // each of whom has a row in any case
+  auto waiting = static_cast<int32_t>(jobs.size());  // each of these needs one row in any case
   for (DraftJob* const job : jobs) {
     auto* const state = static_cast<State*>(job->state);
     --waiting;
@@ -163,7 +164,8 @@ void ModelDrafter::propose_group(std::span<DraftJob* const> jobs) {
       continue;
     }
     const auto missing = job->tokens.subspan(state->tokens.size());
-    // Padding of the other model's vocabulary would fail the pass, and with it all others' guesses.
+    // A token outside the draft model's vocabulary would fail the pass and with it the drafts of
+    // all jobs.
     const auto unknown = [this](int32_t token) { return token >= model_->traits().vocab_size; };
     if (std::any_of(missing.begin(), missing.end(), unknown)) {
       rest(&running);
@@ -181,7 +183,7 @@ void ModelDrafter::propose_group(std::span<DraftJob* const> jobs) {
   }
   while (!sequences_.empty()) {
     if (!run_pass()) {
-      // Those, too, whose text it was to catch up with.
+      // Includes jobs whose text the pass was to catch up with.
       for (const Running& running : running_) {
         const auto ran = std::find(in_pass_.begin(), in_pass_.end(), running.state);
         if (ran != in_pass_.end()) ++running.job->failures;
@@ -208,7 +210,7 @@ void ModelDrafter::rest(Running* running) noexcept {
   ++running->job->failures;
 }
 
-// Leaves the beginning that the cache and the text have in common, but the last token of the text.
+// Keeps the common prefix of cache and text, without the last token of the text.
 bool ModelDrafter::catch_up(State* state, std::span<const int32_t> text) {
   if (state->own != nullptr && state->own->lost()) state->forget();
   if (state->cache == nullptr) {
@@ -233,7 +235,7 @@ bool ModelDrafter::catch_up(State* state, std::span<const int32_t> text) {
   return true;
 }
 
-// A cache may have to let go of more, and then so has a state.
+// A cache may drop more than asked; the state is then cut to the same length.
 Status ModelDrafter::cut(State* state, int32_t n) {
   GEN_TRY(state->cache->truncate(n));
   if (state->own == nullptr) return {};
@@ -241,7 +243,7 @@ Status ModelDrafter::cut(State* state, int32_t n) {
   return state->cache->truncate(left);
 }
 
-// For the largest pass that there may be, whatever this one has.
+// Reserves for the largest possible pass.
 void ModelDrafter::reserve(size_t sequences, size_t rows) {
   tokens_.reserve(rows);
   positions_.reserve(rows);
@@ -261,7 +263,7 @@ void ModelDrafter::begin_pass() noexcept {
   n_best_ = 0;
 }
 
-// False where there is no room. With `wants` the last row says what comes next.
+// False if the rows do not fit. With `wants` the last row returns the next token.
 bool ModelDrafter::add_rows(Running* running, std::span<const int32_t> tokens, bool wants) {
   State& state = *running->state;
   Result<cache::CachePlan> plan = state.cache->plan(static_cast<int32_t>(tokens.size()));
@@ -290,7 +292,7 @@ bool ModelDrafter::add_rows(Running* running, std::span<const int32_t> tokens, b
   return true;
 }
 
-// One sequence that fails fails the pass; drafts are not worth more than that.
+// A sequence that fails fails the whole pass: drafts do not justify running it again.
 bool ModelDrafter::run_pass() {
   DropStates drop(sequences_);
   logits_.resize(static_cast<size_t>(n_logits_) * static_cast<size_t>(model_->traits().vocab_size));
@@ -321,7 +323,7 @@ bool ModelDrafter::run_pass() {
   return true;
 }
 
-// The best token that may come, or one drawn from those; or -1.
+// The best allowed token, or a sampled one; -1 if there is none.
 int32_t ModelDrafter::pick(Running* running) {
   const auto row = static_cast<size_t>(running->row);
   if (!running->logits) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// ModelDrafter: a second, smaller model says how a text goes on. Its passes are part of the steps
-// of the model that it drafts for: one for each further token, with the rows of all sequences of
-// the step. Each session has a cache of its own for it, which is brought to the session's text
-// whenever something is guessed: what the text no longer has is cut, what is new is run, a long
-// prompt over several steps. Where there is no memory for that a session goes on without drafts.
+// ModelDrafter: a second, smaller model drafts. Its passes are part of the target's steps: one pass
+// for each draft token, with the rows of all sequences of the step. Each session has its own cache
+// of the draft model. It is brought up to date before each proposal: tokens that the text no longer
+// has are cut, new ones are evaluated, a long prompt over several steps. If there is no memory for
+// the cache, the session runs without drafts.
 #pragma once
 
 #include <cstdint>
@@ -28,16 +28,16 @@ class ModelDrafter final : public Drafter {
   using MakeCache = std::function<Result<std::unique_ptr<cache::KvCache>>(
       std::span<const cache::LayerShape> shapes, int32_t capacity)>;
   struct Options {
-    int32_t most = 4;         // tokens of a guess
-    int32_t vocab = 0;        // tokens that both models have: the first so many
-    int32_t context = 0;      // of the model that it drafts for
-    int32_t prompt_rows = 0;  // most rows of texts that are caught up with in a step
+    int32_t most = 4;         // draft tokens at a time
+    int32_t vocab = 0;        // size of the shared vocabulary: the first tokens of both models
+    int32_t context = 0;      // context of the target
+    int32_t prompt_rows = 0;  // most rows per step that catch up with texts
     std::string kv_dtype = "fp32";
-    engine::EngineMemory* memory = nullptr;  // for caches; outlives all sessions
+    engine::EngineMemory* memory = nullptr;  // for caches; must outlive all sessions
     MakeCache cache_factory = nullptr;       // instead of kv_dtype and memory
   };
-  /// kUnsupported for a model that cannot go back to any place, kInvalidArgument for
-  /// a format that its heads do not fit.
+  /// kUnsupported for a model that cannot be cut to any length, kInvalidArgument for a format that
+  /// its heads do not fit.
   static Result<std::shared_ptr<ModelDrafter>> create(std::shared_ptr<const model::Model> model,
                                                       Options options);
 
@@ -47,15 +47,15 @@ class ModelDrafter final : public Drafter {
 
  private:
   struct State;
-  /// A job that has rows in the next pass.
+  /// A job with rows in the next pass.
   struct Running {
     DraftJob* job;
     State* state;
-    size_t accepted = 0;  // tokens that its matcher has taken for us
-    int32_t row = 0;      // of those that want something, in the pass
+    size_t accepted = 0;  // tokens that this proposal made its matcher accept
+    int32_t row = 0;      // its row among those of the pass that return a token
     bool wants = false;
-    bool logits = false;  // it wants those, for a mask
-    bool ends = false;    // nothing more is guessed
+    bool logits = false;  // it needs logits, for a mask
+    bool ends = false;    // it drafts nothing more
   };
   class GiveBack;
   class DropStates;
@@ -74,16 +74,16 @@ class ModelDrafter final : public Drafter {
 
   const std::shared_ptr<const model::Model> model_;
   const Options options_;
-  const int32_t capacity_;  // tokens of a text
+  const int32_t capacity_;  // most tokens of a text
 
-  // Scratch of the leader's.
+  // Scratch memory of the leader.
   std::vector<Running> running_;
   std::vector<int32_t> tokens_;
   std::vector<int32_t> positions_;
   std::vector<uint8_t> wants_;
   std::vector<graph::BatchSequence> sequences_;
-  std::vector<State*> in_pass_;  // whose sequences they are
-  std::vector<float> logits_;    // [rows that want them, V]
+  std::vector<State*> in_pass_;  // states of the sequences in the pass
+  std::vector<float> logits_;    // [rows that need them, V]
   std::vector<int32_t> best_tokens_;
   std::vector<float> best_logits_;
   std::vector<uint64_t> mask_;

@@ -18,7 +18,7 @@ struct NgramState final : DraftState {
   FollowedText text;
 };
 
-constexpr size_t kPlaces = 16;  // looked at for a longer agreement
+constexpr size_t kPlaces = 16;  // places that are compared for a longer match
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// NgramLookup: prompt lookup. Where the last tokens of a text stand in it already, what came then
-// is the guess: answers that quote their prompt, edited source code, lists.
+// NgramLookup: prompt lookup. If the last tokens of a text occur earlier in it, the tokens after
+// that place are the draft. It works for answers that quote their prompt, edited source code and
+// lists.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@ namespace gen::generate {
 
 class NgramLookup final : public Drafter {
  public:
-  /// Looks for the last `ngram` tokens, and for fewer, but not for less than 2 unless `ngram` is 1;
-  /// guesses `most` tokens at a time. The longest agreement counts, then the newest.
+  /// Searches for the last `ngram` tokens, then for fewer, down to 2 (1 if `ngram` is 1). Drafts
+  /// `most` tokens at a time. The longest match wins, then the newest.
   NgramLookup(int32_t ngram, int32_t most) noexcept;
 
   [[nodiscard]] int32_t max_rows() const noexcept override { return most_; }

@@ -11,12 +11,12 @@
 namespace gen::generate {
 namespace {
 
-constexpr size_t kPlacesOfText = 16;  // of the text, and as many of others
-// Behind gaps.
-constexpr size_t kPlacesOfGap = 6;  // for each length of the gap
+constexpr size_t kPlacesOfText = 16;  // in the session's own text, and as many in others
+// Lookup across a gap of new tokens.
+constexpr size_t kPlacesOfGap = 6;  // places for each length of the gap
 constexpr int32_t kMaxGap = 3;
-constexpr int32_t kLeastBefore = 4;  // tokens that agree before it
-constexpr double kGapShare = 0.1;    // as least_share: what else may come there has votes, too
+constexpr int32_t kLeastBefore = 4;  // matching tokens before the gap
+constexpr double kGapShare = 0.1;    // as least_share; lower, since other places vote as well
 constexpr size_t kMaxVoters = kPlacesOfGap * kMaxGap * kMaxGap;
 static_assert(kMaxVoters >= 2 * kPlacesOfText);
 
@@ -29,10 +29,10 @@ SuffixLookup::Options checked(SuffixLookup::Options options) noexcept {
 
 }  // namespace
 
-/// Places that agree with the text and with what has been guessed.
+/// Places that match the text and the tokens drafted so far.
 class SuffixLookup::Voters {
  public:
-  /// `length` tokens before it agree, in the text itself or in those of others.
+  /// Adds a place before which `length` tokens match, in the session's own text or in another one.
   void add(int64_t next, int32_t length, bool own) noexcept {
     voters_[count_++] = {next, length, own};
     longest_ = std::max(longest_, length);
@@ -41,8 +41,8 @@ class SuffixLookup::Voters {
   void drop_shorter(int32_t length) noexcept {
     keep([length](const Voter& voter) { return voter.length >= length; });
   }
-  /// Adds what most of them say to the job's tree, as long as that is `share` of those there were.
-  /// `graded` makes a grade of the share.
+  /// Adds the tokens with the most votes to the job's tree, while they have at least `share` of all
+  /// voters. `graded` turns the share into a grade.
   template <typename Graded>
   void guess(DraftJob* job, const FollowedText& text, const TextIndex& others, int32_t most,
              double share, const Graded& graded) {
@@ -94,11 +94,11 @@ class SuffixLookup::Voters {
   int32_t longest_ = 0;
 };
 
-/// The drafter may be gone before it, with the sessions' generator.
+/// It may outlive the drafter, which goes with the generator.
 struct SuffixLookup::State final : DraftState {
   State(SuffixLookup* owner, int32_t key) noexcept : drafter(owner), text(key) {}
   void ended(std::span<const int32_t> said) noexcept override {
-    // Another text than before, or cut: what others know of it may come twice.
+    // The text was replaced or cut. Parts of it may then be remembered twice.
     if (given > said.size()) given = 0;
     if (drafter->options_.recent == 0 || given == said.size()) return;
     const auto before = static_cast<size_t>(drafter->options_.depth);
@@ -111,7 +111,7 @@ struct SuffixLookup::State final : DraftState {
 
   SuffixLookup* const drafter;
   FollowedText text;
-  size_t given = 0;  // tokens of the text that the drafter remembers
+  size_t given = 0;  // tokens of the text that the drafter has stored
 };
 
 SuffixLookup::SuffixLookup(const Options& options) noexcept
@@ -124,7 +124,7 @@ size_t SuffixLookup::memory() const {
   return recent_.memory();
 }
 
-// Without memory there is nothing to remember.
+// Does nothing if memory runs out.
 void SuffixLookup::remember(std::span<const int32_t> text) noexcept {
   try {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -159,18 +159,19 @@ void SuffixLookup::guess(DraftJob* job) {
   const int32_t longest = voters.longest();
   if (longest < options_.least_depth) return guess_behind_gap(job);
   voters.drop_shorter(longest);
-  // An agreement that is short promises a short continuation.
+  // A short match predicts a short continuation.
   voters.guess(job, text, recent_, std::min({job->most, options_.most, 2 * longest}),
                options_.least_share,
                [longest](double share) { return FollowedText::grade(longest, share); });
 }
 
-// What stood in the place of the new tokens may have been shorter or longer. Where it ended the
-// places agree, and elsewhere they hardly do: so votes tell.
+// The tokens that stood at the place of the new ones may have been fewer or more. All lengths are
+// tried: where the alignment is right the places agree, elsewhere they hardly do, so the vote
+// decides.
 void SuffixLookup::guess_behind_gap(DraftJob* job) const {
   const FollowedText& text = static_cast<State*>(job->state)->text;
   const auto n = static_cast<int64_t>(job->tokens.size());
-  std::array<TextIndex::Match, kPlacesOfGap + 1> places;  // the gap itself is one
+  std::array<TextIndex::Match, kPlacesOfGap + 1> places;  // the gap itself is one of them
   Voters voters;
   for (int32_t gap = 1; gap <= options_.gap && gap < n; ++gap) {
     const auto before = job->tokens.first(static_cast<size_t>(n - gap));

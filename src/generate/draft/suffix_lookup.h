@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// SuffixLookup: suffix decoding. The places where the last tokens of a text stand already, in it
-// and in texts of other sessions that ended lately, vote on what comes next, the longest agreements
-// alone; a guess ends where they part, so texts that only look alike cost little. Where the last
-// tokens are new, a value in a list of records or a name that was changed, those places of the text
-// vote where it agrees before them and then had something else, of any few tokens.
+// SuffixLookup: suffix decoding. The places where the last tokens of a text occur earlier, in it
+// and in recently ended texts of other sessions, vote on the next token; only the longest matches
+// vote. A draft ends where the votes split, so texts that are only similar cost little. If the last
+// tokens are new (a value in a list of records, a renamed variable), the places that match before
+// these tokens vote, whatever short sequence they have instead.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ namespace gen::generate {
 class SuffixLookup final : public Drafter {
  public:
   struct Options {
-    int32_t most = 8;           // tokens of a guess
-    int32_t depth = 24;         // tokens of an agreement that count
-    int32_t least_depth = 2;    // fewer are chance
-    double least_share = 0.25;  // of the votes, for all tokens of a guess up to one
-    int32_t gap = 3;            // new tokens behind an agreement, at most; 0: none
-    /// Tokens of ended texts that are kept, of all sessions together; 0: none. How quickly a
-    /// session gets on may then tell another what the text of a third was like.
+    int32_t most = 8;           // draft tokens at a time
+    int32_t depth = 24;         // longest match, in tokens
+    int32_t least_depth = 2;    // shortest match; a shorter one is chance
+    double least_share = 0.25;  // least share of the votes, for all tokens of a draft
+    int32_t gap = 3;            // most new tokens after a match; 0: no lookup across gaps
+    /// Tokens of ended texts that are kept, over all sessions; 0: none. The speed of one session
+    /// can then reveal to its user what another session's text was like.
     int32_t recent = 0;
   };
   explicit SuffixLookup(const Options& options) noexcept;
@@ -35,7 +35,7 @@ class SuffixLookup final : public Drafter {
   std::unique_ptr<DraftState> begin() override;
   void look_up(std::span<DraftJob* const> jobs) override;
 
-  /// Bytes of the texts that have ended.
+  /// Bytes used for the texts that have ended.
   [[nodiscard]] size_t memory() const;
 
  private:

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See text_index.h. A place is the number of the token that came next, so it is found by the tokens
-// before it.
+// See text_index.h. A place is the index of the next token, so the tokens before it are its key.
 #include "generate/draft/text_index.h"
 
 #include <algorithm>
@@ -22,7 +21,7 @@ void TextIndex::reserve(size_t tokens) {
   if (tokens > tokens_.size() && tokens_.size() < most_) grow(tokens);
 }
 
-// Everything is put in again, as slots and places in the ring are others then.
+// Inserts everything again, since hash slots and ring positions change.
 void TextIndex::grow(size_t tokens) {
   const size_t size = std::min(std::bit_ceil(std::max(tokens, kFewest)), most_);
   TextIndex larger(key_, most_);
@@ -61,7 +60,7 @@ size_t TextIndex::slot(int32_t first, int32_t second) const noexcept {
   return static_cast<size_t>(key >> 32U) & mask_;
 }
 
-// The token, and then the place behind it.
+// Stores the token, then the place after it.
 void TextIndex::put(int32_t token) noexcept {
   tokens_[static_cast<size_t>(size_) & mask_] = token;
   ++size_;
@@ -81,7 +80,7 @@ size_t TextIndex::find(std::span<const int32_t> text, int32_t depth,
   int64_t place = heads_[slot(text[n - 1], key_ > 1 ? text[n - 2] : 0)] - 1;
   size_t count = 0;
   const auto ring = static_cast<int64_t>(tokens_.size());
-  // Places whose tokens share a slot by chance are looked at, too, so there is a limit.
+  // Places of other keys can share the slot, so the search is limited.
   for (size_t looks = 0; looks < 4 * found.size() && count < found.size(); ++looks) {
     if (place <= 0 || size_ - place >= ring) break;
     const auto deepest = std::min<int64_t>({depth, static_cast<int64_t>(n), place,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// TextIndex: where in a text its last tokens have stood before. Tokens go into a ring; a hash of
-// every few of them leads to the newest place where they stand, and each place to the one before
-// it, as in match finders of Lempel-Ziv compressors. Memory is bounded by the ring, adding a token
-// and finding places take time that does not depend on the text's length.
+// TextIndex: finds earlier occurrences of the last tokens of a text. Tokens are stored in a ring. A
+// hash of the last few tokens leads to the newest place where they occur, and each place links to
+// the previous one, as in match finders of Lempel-Ziv compressors. Memory is bounded by the ring;
+// adding a token and finding places take time independent of the text's length.
 #pragma once
 
 #include <cstddef>
@@ -15,21 +15,21 @@ namespace gen::generate {
 /// Threads: one at a time.
 class TextIndex {
  public:
-  /// Places are found by the `key` tokens before them, 1 or 2; the oldest of more than `most`
-  /// tokens are forgotten. Nothing is allocated yet.
+  /// Places are keyed by the `key` tokens before them, 1 or 2. Keeps at most `most` tokens, the
+  /// newest. Allocates nothing yet.
   TextIndex(int32_t key, size_t most) noexcept;
 
-  /// Makes room for so many tokens in all. A text that outgrows it makes more. std::bad_alloc.
+  /// Reserves memory for `tokens` tokens in all; a longer text allocates. May throw std::bad_alloc.
   void reserve(size_t tokens);
-  /// Adds to the text. std::bad_alloc, and then nothing is added.
+  /// Appends tokens. May throw std::bad_alloc; then nothing is added.
   void add(std::span<const int32_t> tokens);
-  /// What comes next does not follow what came last.
+  /// Marks a border: the next token does not continue the last one.
   void part() { add(std::span(&kGap, 1)); }
   void clear() noexcept;
 
-  /// Tokens added so far, forgotten ones and gaps included.
+  /// Tokens added so far, including forgotten ones and borders.
   [[nodiscard]] int64_t size() const noexcept { return size_; }
-  /// A token that is not forgotten: one of the last `ring`, or kGap.
+  /// A token among the last `ring` ones, or kGap.
   [[nodiscard]] int32_t at(int64_t place) const noexcept {
     return tokens_[static_cast<size_t>(place) & mask_];
   }
@@ -41,14 +41,14 @@ class TextIndex {
 
   static constexpr int32_t kGap = -1;
 
-  /// A place where the text went on, behind `length` tokens that are the last ones of a text.
+  /// A place after which the text continued; the `length` tokens before it match.
   struct Match {
-    int64_t next;  // the token that came then
+    int64_t next;  // index of the token that followed
     int32_t length;
   };
-  /// Finds places behind what `text` ends with, the newest first, each with how many tokens agree,
-  /// `depth` at most. Looks at no more places than there is room for; how many were found. Where
-  /// the text is the index's own its end is not found.
+  /// Finds places that the last tokens of `text` lead to, newest first, each with the number of
+  /// matching tokens, at most `depth`. Returns how many were written to `found`. If the index holds
+  /// `text` itself, its end is not among them.
   size_t find(std::span<const int32_t> text, int32_t depth, std::span<Match> found) const noexcept;
 
  private:
@@ -57,11 +57,11 @@ class TextIndex {
   void put(int32_t token) noexcept;
 
   const int32_t key_;
-  const size_t most_;           // a power of two
-  size_t mask_ = 0;             // of the ring
+  const size_t most_;  // a power of two
+  size_t mask_ = 0;    // ring size - 1
   int64_t size_ = 0;
   std::vector<int32_t> tokens_;  // ring
-  std::vector<int32_t> back_;    // ring: how far back the place before this one is, 0: none
+  std::vector<int32_t> back_;    // ring: distance to the previous place with this hash, 0: none
   std::vector<int64_t> heads_;   // by hash: the newest place + 1, 0: none
 };
 

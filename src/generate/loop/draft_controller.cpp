@@ -64,7 +64,7 @@ bool DraftController::begin_drafter(const Call& call, std::unique_ptr<DraftState
   }
 }
 
-// Without memory for them the call does without.
+// If memory runs out the call runs without drafts.
 void DraftController::begin_runs(RowResult* result) noexcept {
   try {
     make_room(static_cast<size_t>(kMaxDraftRows), result);
@@ -95,7 +95,7 @@ DraftJob* DraftController::offer(std::span<const int32_t> held, size_t said,
   return &job_;
 }
 
-// As the adaptive policy has it; the planner of steps asks for less by itself.
+// The limit of the adaptive policy. Under kAuto the planner of steps lowers it by itself.
 int32_t DraftController::max_drafts(int32_t said) noexcept {
   const DraftPolicy& policy = generator_.options().draft_policy;
   if (policy.now() != DraftPolicy::Kind::kAdaptive) return max_drafts_;
@@ -108,7 +108,7 @@ int32_t DraftController::max_drafts(int32_t said) noexcept {
   return std::min(max_drafts_, tracker_.length());
 }
 
-// Without memory for that the step does without drafts.
+// If memory runs out the step runs without drafts.
 void DraftController::begin_draws(std::span<const int32_t> held, size_t said) noexcept {
   if (job_.most <= 0 || !draw_.has_value()) return;
   try {
@@ -149,7 +149,7 @@ void DraftController::keep_row(Sequence* sequence) noexcept {
 
 void DraftController::end_step(Sequence* sequence) noexcept {
   sequence->keep(path_);
-  // Each row of a run is a pass of the model.
+  // In a run of several steps each row is a pass of the model.
   const size_t passes =
       source_ == Source::kModel ? path_.size() : std::min<size_t>(path_.size(), 1);
   for (size_t i = 0; i < passes; ++i) generator_.draft_use().note_pass(path_.size() / passes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// DraftController: the guesses of one call. It says how many a step may add behind the call's next
-// token, follows the rows of the step along the tokens that are drawn, and tells the sequence, the
-// drafter, the policy and the metrics what came of them. A call without drafts has trees of one
+// DraftController: the drafts of one call. It limits how many a step may add after the call's next
+// token, follows the rows of the step along the sampled tokens, and reports the accepted ones to
+// the sequence, the drafter, the policy and the metrics. A call without drafts has trees of one
 // row.
 #pragma once
 
@@ -30,53 +30,55 @@ class GrammarRule;
 class RowResult;
 class Sequence;
 
-/// Owns the job that a step fills, the path through its tree, and while the call is open the state
-/// that the session's drafter keeps. Threads: one at a time; the job is the step's while it runs.
+/// Owns the job that a step fills, the path through its tree and, while the call is open, the state
+/// that the session's drafter keeps. Threads: one at a time; while a step runs, the job belongs to
+/// the step.
 class DraftController {
  public:
-  /// Both must outlive it; of `usage` it writes what was drafted and accepted.
+  /// Both must outlive it. It writes the drafted and accepted counts of `usage`.
   DraftController(const Generator& generator, Usage* usage) noexcept;
   ~DraftController();
   DraftController(const DraftController&) = delete;
   DraftController& operator=(const DraftController&) = delete;
 
-  /// What it needs to know of a call.
+  /// What it needs to know about a call.
   struct Call {
     const sampling::SamplingParams& sampling;
     const GrammarRule* rule;  // may be null
-    size_t max_tokens;        // of its text, with all that the session holds before
+    size_t max_tokens;        // of the whole text, with what the session holds before
   };
-  /// Finds out who guesses for the call: the generator's drafter, which goes on from `*kept` (may
-  /// be null), or the model by itself, in runs of several steps; and makes room in `result`.
-  /// Without memory for drafts the call does without. May throw std::bad_alloc for a single row.
+  /// Chooses the source of drafts: the generator's drafter, which continues from `*kept` (may be
+  /// null), or the model itself in runs of several steps. Reserves memory in `result`. If there is
+  /// no memory for drafts the call runs without. May throw std::bad_alloc if there is none for a
+  /// single row.
   void begin(const Call& call, std::unique_ptr<DraftState>* kept, RowResult* result);
-  /// There may be guesses.
+  /// True if the call may have drafts.
   [[nodiscard]] bool guesses() const noexcept { return source_ != Source::kNobody; }
-  /// The text has ended, or stands here for now.
+  /// The text has ended or pauses here.
   void ended(std::span<const int32_t> text) noexcept;
-  /// The drafter's state, for the next call; null if there is none.
+  /// Returns the drafter's state for the next call; null if there is none.
   [[nodiscard]] std::unique_ptr<DraftState> take_state() noexcept { return std::move(state_); }
 
-  // A step.
+  // One step.
 
-  /// The job for a step in which `left` tokens may still be said: after `held`, the last `said` of
-  /// which are the call's, which `stops` end.
+  /// The job for a step in which `left` more tokens may be generated. `held` is the session's text,
+  /// its last `said` tokens are the call's; `stops` end it.
   DraftJob* offer(std::span<const int32_t> held, size_t said, std::span<const int32_t> stops,
                   int32_t left) noexcept;
-  /// Row of the tree whose token is next; 0 before rows have come, and between steps.
+  /// The row of the tree whose token is sampled next; 0 before the step has run and between steps.
   [[nodiscard]] int32_t row() const noexcept { return row_; }
-  /// Under rejection: what was guessed behind that row, and from what it was drawn.
+  /// With rejection sampling: the token drafted after that row and its distribution.
   [[nodiscard]] std::optional<sampling::Proposal> proposal() const noexcept;
-  /// The grammar has taken a token. Where the drafter's own copy cannot there are no more drafts.
+  /// The grammar has accepted a token. If the drafter's own matcher cannot follow, drafting ends.
   void follow_rule(int32_t token) noexcept;
-  /// The text goes through the row that is next.
+  /// Adds the current row to the path.
   void enter() noexcept { path_.push_back(row_); }  // begin() made room
-  /// It goes on with a token, to the row that guessed it, or ends with it; false if no row of the
-  /// step is next.
+  /// Moves to the row that drafted `token`. False if there is none in this step, or if the text
+  /// ends with the token (`goes_on` is false).
   bool advance(int32_t token, bool goes_on) noexcept;
-  /// Keeps what the text went through, the row that is next with it, which nothing follows.
+  /// Keeps the rows of the path and the current one; nothing follows it.
   void keep_row(Sequence* sequence) noexcept;
-  /// The rows of the step that the text went through are evaluated, the others have never been.
+  /// Ends the step: the rows of the path count as evaluated, the others are discarded.
   void end_step(Sequence* sequence) noexcept;
 
  private:
@@ -92,17 +94,17 @@ class DraftController {
   const Generator& generator_;
   Usage& usage_;
   Source source_ = Source::kNobody;
-  std::unique_ptr<DraftState> state_;       // null where no drafter guesses
-  std::unique_ptr<grammar::Matcher> rule_;  // where the call's is, for the drafter; null without
-  std::optional<DraftDraw> draw_;           // none where the best token is taken
-  int32_t max_drafts_ = 0;                  // of the drafter
+  std::unique_ptr<DraftState> state_;       // null if no drafter is used
+  std::unique_ptr<grammar::Matcher> rule_;  // copy of the call's; null without a grammar
+  std::optional<DraftDraw> draw_;           // empty for a greedy call
+  int32_t max_drafts_ = 0;                  // limit of the drafter
   AcceptTracker tracker_{0};
-  int32_t paused_until_ = 0;  // tokens of the text; nothing is guessed before
+  int32_t paused_until_ = 0;  // length of the text up to which drafting pauses
 
   DraftJob job_;
   int32_t row_ = 0;
-  std::vector<int32_t> path_;  // rows of the tree that the text went through
-  int32_t hits_ = 0;           // rows that guessed what was drawn, one that ended the text included
+  std::vector<int32_t> path_;  // rows of the tree along the sampled tokens
+  int32_t hits_ = 0;           // accepted rows, including one that ended the text
 };
 
 }  // namespace gen::generate

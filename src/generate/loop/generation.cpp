@@ -37,7 +37,7 @@ Generation::~Generation() {
   take_back();
   if (state_ == State::kOpening) {
     session_->sequence_.rewind(before_);
-    session_->publish_length();  // what was dropped to make room stays dropped
+    session_->publish_length();  // tokens dropped by a shift stay dropped
   } else if (state_ != State::kEnded) {
     settle(FinishReason::kCancelled);
   }
@@ -72,7 +72,7 @@ Status Generation::start(const Prompt& prompt) {
 
   std::vector<int32_t> tokens;
   std::string unsaid(prompt.unsaid);
-  if (prompt.place == Prompt::Place::kBehind) {
+  if (prompt.kind == Prompt::Kind::kAppended) {
     bool bos = false;
     GEN_TRY(session_->encode(prompt, &tokens, &bos));
     if (tokens.empty() && sequence.length() == 0) {
@@ -85,16 +85,16 @@ Status Generation::start(const Prompt& prompt) {
   }
   GEN_ASSIGN(rule_, GrammarRule::begin(params_, generator.tokenizer()));
   note_member();
-  if (prompt.place != Prompt::Place::kBehind) {
+  if (prompt.kind != Prompt::Kind::kAppended) {
     GEN_ASSIGN(const std::span<const int32_t> rest,
-               session_->cut_to_common(prompt.tokens, prompt.place));
+               session_->cut_to_common(prompt.tokens, prompt.kind));
     tokens.assign(rest.begin(), rest.end());
     before_ = sequence.mark();
     answered_ = session_->answered_;
   }
   GEN_TRY(sequence.extend(tokens, true));
 
-  // From here on only memory can fail, and the destructor then takes back what was added.
+  // From here on only memory can run out; the destructor then removes what was added.
   GEN_TRY(transcript_.begin(generator.text_spec(), sequence.tokens(), std::move(unsaid)));
   if (rule_ != nullptr) rule_->set_stops(transcript_.stop_tokens());
   sequence.reserve(transcript_.most());
@@ -108,7 +108,7 @@ Status Generation::start(const Prompt& prompt) {
   return {};
 }
 
-// What the model is asked for each token, and who guesses what comes behind it.
+// Decides what each row must answer and which source drafts.
 void Generation::begin_rows() {
   row_.begin(picker_, rule_ != nullptr, session_->generator().drafter() != nullptr);
   const size_t held = session_->sequence_.tokens().size();
@@ -143,14 +143,15 @@ const Event* Generation::poll() noexcept {
     event = take();
   }
   if (event == nullptr && !queue()) event = take();
-  // Where a step says one token only, its session is back with the next call.
+  // Without drafts a step gives one token, and the next poll() submits a request: the queue need
+  // not wait for further tokens.
   if (event != nullptr && !event->done && drafts_.guesses()) {
     session_->generator().scheduler().queue().note_said(call_->participant(), drafts_.row() > 0);
   }
   return event;
 }
 
-// Queues what is wanted; false if there is nothing to wait for.
+// Submits the next request. False if nothing needs to run.
 bool Generation::queue() noexcept {
   StepRequest* const request = want();
   if (request == nullptr) return false;
@@ -159,7 +160,7 @@ bool Generation::queue() noexcept {
     asked_ = Asked::kQueued;
     return {};
   });
-  // While another thread may run the step. What fails here fails again when the mask is needed.
+  // Another thread may run the step meanwhile. A failure here is reported when the mask is needed.
   const bool queued = asked_ == Asked::kQueued;
   if (queued && rule_ != nullptr && !row_.is_short()) {
     static_cast<void>(contain([&] { return rule_->prepare(left()); }));
@@ -167,7 +168,7 @@ bool Generation::queue() noexcept {
   return queued;
 }
 
-// Runs what may throw; the message says how far the text has come.
+// Runs code that may throw; the error message contains the length of the text so far.
 template <typename F>
 Status Generation::contain(F&& work) noexcept {
   try {
@@ -188,7 +189,7 @@ StepRequest* Generation::want() noexcept {
   return request_;
 }
 
-// Leaves `*request` null where nothing needs to run: the end is decided, or about to be.
+// Leaves `*request` null if nothing needs to run: the end is decided or will be by take().
 Status Generation::prepare(StepRequest** request) {
   *request = nullptr;
   GEN_TRY(check_wanted(&cancel_, urgency_.deadline, result_.tokens.size()));
@@ -198,14 +199,14 @@ Status Generation::prepare(StepRequest** request) {
   return {};
 }
 
-// Has the sequence evaluate what it holds; the last row is for the token that is next.
+// Starts the evaluation of the pending tokens; the last row gives the next token.
 Status Generation::begin_work() {
   Sequence& sequence = session_->sequence_;
   Work work = Work::kRow;
   int32_t end = sequence.length();
   if (end == session_->generator().max_seq_len()) {
-    // The last token alone is evaluated after the shift, so that a prompt gives what it gives if it
-    // is appended before.
+    // The last token is evaluated alone after the shift, so that a prompt gives the same result
+    // whether or not it was appended before.
     if (sequence.shifts() && sequence.evaluated() < end - 1) {
       work = Work::kCatchUp;
       --end;
@@ -234,7 +235,7 @@ Status Generation::begin_work() {
   return {};
 }
 
-// By whoever runs the step, while it runs; nobody else looks at the rule then.
+// Called by the thread that runs the step, while it runs; no other thread uses the rule then.
 Status Generation::make_mask(void* self) noexcept {
   auto& own = *static_cast<Generation*>(self);
   own.row_.note_mask(own.contain([&] { return own.rule_->prepare(own.left()); }).ok());
@@ -259,7 +260,7 @@ const Event* Generation::take() noexcept {
   return &transcript_.event();
 }
 
-// `prefill`: it came with the prompt.
+// `prefill`: the event is the first one after the prompt.
 void Generation::note_event(bool prefill) noexcept {
   const double took = seconds_since(asked_at_);
   (prefill ? result_.timings.first_token : result_.timings.decode) += took;
@@ -273,7 +274,7 @@ void Generation::note_event(bool prefill) noexcept {
   }
 }
 
-// Sets `*event` to false if more of the prompt must run first.
+// Sets `*event` to false if more of the prompt must be evaluated first.
 Status Generation::advance(bool* event) {
   if (request_ == nullptr) {
     if (transcript_.end() == FinishReason::kNone) return choose(event);
@@ -301,7 +302,7 @@ Status Generation::advance(bool* event) {
   return choose(event);
 }
 
-// Nothing runs for this call any more; what has run stays in the session.
+// Withdraws the request of this call; rows that have run stay in the session.
 void Generation::take_back() noexcept {
   session_->sequence_.withdraw();
   drafts_.end_step(&session_->sequence_);
@@ -315,7 +316,7 @@ void Generation::leave_queue() noexcept {
 
 // ---- A token ----
 
-// Of the token that is next.
+// The position of the next token.
 TokenPicker::At Generation::where() const noexcept {
   return {.held = session_->sequence_.tokens(),
           .said = result_.tokens,
@@ -335,8 +336,8 @@ Result<sampling::Choice> Generation::pick() {
   return row_.pick(&picker_, drafts_.row(), at);
 }
 
-// Draws a token from the logits of a row, and keeps it unless it ends the text. Sets `*event` to
-// false if the row must be run again first.
+// Samples a token from the logits of a row and keeps it unless it ends the text. Sets `*event` to
+// false if the row must be run again.
 Status Generation::choose(bool* event) {
   if (rule_ != nullptr) {
     GEN_TRY(rule_->prepare(left()));
@@ -367,7 +368,7 @@ Status Generation::choose(bool* event) {
   return say(choice, role);
 }
 
-// Walks the grammar on by the token that was drawn.
+// Advances the grammar by the sampled token.
 Result<Transcript::Role> Generation::accept(int32_t token) {
   if (rule_ == nullptr) return Transcript::Role::kAny;
   GEN_ASSIGN(const bool part, rule_->accept(token));
@@ -377,8 +378,8 @@ Result<Transcript::Role> Generation::accept(int32_t token) {
   return role;
 }
 
-// Whether it was the last token is decided here, the done event comes with the next call. Where it
-// had been guessed the logits of the next row are there.
+// Decides whether this was the last token; the done event follows with the next call. If the token
+// had been drafted, the logits of the next row are already available.
 Status Generation::say(const sampling::Choice& choice, Transcript::Role role) {
   Sequence& sequence = session_->sequence_;
   sequence.push(choice.token);
@@ -396,14 +397,15 @@ void Generation::note_member() noexcept {
   if (rule_ != nullptr) result_.grammar_complete = rule_->is_complete() ? 1 : 0;
 }
 
-// Tokens that may still be kept. A context that shifts has room for any number.
+// Tokens that may still be generated. A context that shifts has no limit.
 int32_t Generation::left() const noexcept {
   const bool shifts = session_->generator().options().shift_context;
   const int32_t most = shifts ? params_.stops.effective_max_new_tokens() : transcript_.most();
   return most - static_cast<int32_t>(result_.tokens.size());
 }
 
-// No token can come. The text may be a member all the same, where none of the vocabulary ends it.
+// The grammar allows no token. The text may be complete nevertheless, if no token of the vocabulary
+// ends it.
 void Generation::end_at_grammar() noexcept {
   drafts_.keep_row(&session_->sequence_);
   if (rule_->is_complete()) return finish(FinishReason::kGrammarComplete, Status());
@@ -474,7 +476,8 @@ void Generation::finish(FinishReason reason, Status status, bool told) noexcept 
   state_ = State::kEnded;
 }
 
-// What the session is left with. A cancelled prompt stays as far as it was evaluated.
+// Settles what the session keeps. After a cancel during prefill the evaluated part of the prompt
+// stays.
 void Generation::settle(FinishReason reason) noexcept {
   Sequence& sequence = session_->sequence_;
   if (reason == FinishReason::kError) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generation: the one decode loop. It is pulled event by event; a callback, a whole text and a
-// stream are all this loop. The push form is run.h. What it leaves in the session is in session.h;
-// row_result.h has what the model answers for a token, draft_controller.h the rows behind it.
+// Generation: the decode loop. It is pulled event by event; callbacks, whole texts and streams all
+// use it. run.h has the push form and session.h what a call leaves in the session. row_result.h
+// holds the model's answer for a token, draft_controller.h the drafted rows after it.
 #pragma once
 
 #include <cstdint>
@@ -28,26 +28,28 @@ namespace gen::generate {
 class GrammarRule;
 class Session;
 
-/// One generating call on a session, from open() until it is destroyed; all that time the session
-/// is in use. Nothing is evaluated before the first next(). Ends, in the order in which they are
-/// looked at: cancel, a grammar that allows no token, a stop token that the grammar does not ask
-/// for, a stop string, a grammar that is at its end, max_new_tokens, the context where it does not
-/// shift (Sequence::make_room). After a cancel, a callback's stop or a stop condition the session
-/// keeps what was evaluated and sampled; after any other failure it is as before open(), but for
-/// what a shift dropped. Destroying an unfinished generation is a cancel. Where the generator
-/// drafts, a step runs several rows; each event walks on by one of them as long as what was drawn
-/// had been guessed (plain decoding has trees of one row), so that what ends a call between two
-/// events ends it where it would without drafts. Texts are whole characters. One that an end other
-/// than a stop token cuts is left out, and comes whole with the next call that goes on from there;
-/// before a stop token it becomes U+FFFD. So it is with what is held back as a possible stop string
-/// where no done event tells it. Who drives many generations from one thread uses want() and take()
-/// in place of next(). Threads: one at a time, not necessarily the same.
+/// One generating call on a session, from open() to its destruction; the session is in use all that
+/// time. Nothing is evaluated before the first next().
+/// Reasons to end, in the order in which they are checked: cancel, a grammar that allows no token,
+/// a stop token that the grammar does not ask for, a stop string, the end of the grammar,
+/// max_new_tokens, a full context that does not shift (Sequence::make_room). After a cancel, a stop
+/// by the callback or a stop condition the session keeps the evaluated and sampled tokens; after
+/// any other failure it is as before open(), except for tokens dropped by a shift. Destroying an
+/// unfinished generation cancels it.
+/// With drafts a step runs several rows. Each event advances by one row while the sampled tokens
+/// match the drafts; a call that ends between two events ends where it would without drafts.
+/// Texts consist of whole characters. A character that is cut by any end except a stop token is
+/// left out and delivered whole by the next call that continues there; before a stop token it
+/// becomes U+FFFD. The same holds for a possible stop string that is held back when no done event
+/// delivers it.
+/// A thread that drives many generations uses want() and take() instead of next(). Threads: one at
+/// a time, not necessarily the same one.
 class Generation {
  public:
-  /// Failures change nothing: kBusy; kInvalidArgument for a prompt without tokens on an empty
-  /// session; kTokenizer; kContextFull naming both numbers; kOutOfRange for a prompt token, stop
-  /// token or bias outside the vocabulary; as GrammarRule::begin; kBusy also when the generator's
-  /// queue is full.
+  /// Errors: kBusy if the session is in use or the generator's queue is full; kInvalidArgument for
+  /// a prompt without tokens on an empty session; kTokenizer; kContextFull, naming both numbers;
+  /// kOutOfRange for a prompt token, stop token or bias outside the vocabulary; as
+  /// GrammarRule::begin. A failure changes nothing.
   static Result<std::unique_ptr<Generation>> open(std::shared_ptr<Session> session,
                                                   const Prompt& prompt, CallParams params,
                                                   Urgency urgency = {});
@@ -55,54 +57,53 @@ class Generation {
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
 
-  /// The next event: every kept token, then exactly one done event, whatever ended the call; from
-  /// then on null if it ended well, else the failure, both as often as asked. The event is valid
-  /// until the next call.
+  /// The next event: one for every kept token, then exactly one done event, whatever ended the
+  /// call. After that it returns null if the call ended well, otherwise the failure, on every call.
+  /// The event is valid until the next call.
   Result<const Event*> next();
 
-  /// What the scheduler has to run before there is more to say: submit it, and call take() when it
-  /// is done. Null when there is nothing to run: take() then has the event, or null where a row
-  /// must run again first.
+  /// The request that must run before there is a next event: submit it and call take() when it is
+  /// done. Null if nothing needs to run; take() then returns the event, or null if a row must run
+  /// again.
   StepRequest* want() noexcept;
-  /// In place of running what was wanted: take() reports this failure.
+  /// Reports a failure instead of running the request; take() returns it.
   void fail(Status failure) noexcept { failure_ = std::move(failure); }
-  /// Accounts for what has run. The event, or null if more must run first; only before the end.
+  /// Takes the results of the request. Returns the event, or null if more must run first. Not to be
+  /// called after the end.
   const Event* take() noexcept;
 
-  /// As next(), never waiting for another thread: null while there is no event. The first call
-  /// queues what is wanted; a later one runs a step for all that is queued, unless another thread
-  /// does that. Only before the end.
+  /// As next() but never waits for another thread: returns null while there is no event. The first
+  /// call submits a request; later calls run a step for all queued requests unless another thread
+  /// runs one. Not to be called after the end.
   const Event* poll() noexcept;
 
-  /// Ends the call as a callback's non-zero answer does: kCancelled, reason kCallback, no further
-  /// event. After an end that was a failure only the code is noted.
+  /// Ends the call as a non-zero return value of a callback does: kCancelled, reason kCallback, no
+  /// further event. If the call has already failed, only the code is recorded.
   void stop(int32_t user_code) noexcept;
 
-  /// Ends the call with a failure, and the session is as before open(), also after an end that was
-  /// none. No further event.
+  /// Fails the call, even if it has ended well. The session is as before open(). No further event.
   void break_off(Status failure) noexcept;
 
-  /// The done event was given, or stop() or break_off() was called.
+  /// The done event was delivered, or stop() or break_off() was called.
   [[nodiscard]] bool ended() const noexcept { return state_ == State::kEnded; }
-  /// What there is so far; final once ended().
+  /// The result so far; final once ended().
   [[nodiscard]] const GenResult& result() const noexcept { return result_; }
-  /// All tokens of the session; for after the end.
+  /// All tokens of the session. Call it after the end.
   [[nodiscard]] std::span<const int32_t> held() const noexcept;
-  /// A stop token, a stop string or a grammar has ended the text, whatever ended the call.
+  /// True if a stop token, a stop string or the grammar ended the text, whatever ended the call.
   [[nodiscard]] bool text_is_whole() const noexcept;
-  /// Answered::unsaid; for after the end.
+  /// As Answered::unsaid. Call it after the end.
   [[nodiscard]] const std::string& unsaid() const noexcept;
-  /// Leaves an empty result behind; for after the end.
+  /// Moves the result out. Call it after the end.
   [[nodiscard]] GenResult take_result() noexcept { return std::move(result_); }
 
  private:
-  /// kNew: the session is not this call's yet.
+  /// kNew: the call does not own the session yet.
   enum class State : int32_t { kNew, kOpening, kPrefill, kDecode, kEnded };
-  /// What the sequence evaluates: nothing; all but its last token, before the context shifts; all,
-  /// for the token that is next.
+  /// What the sequence evaluates: nothing; all but its last token, before the context shifts;
+  /// everything, for the next token.
   enum class Work : int32_t { kNone, kCatchUp, kRow };
-  /// The event that is next: nobody has asked for it; it is asked for; the request that it needs is
-  /// queued.
+  /// State of the next event: not requested; requested; its step request is queued.
   enum class Asked : int32_t { kNot, kYes, kQueued };
 
   Generation(std::shared_ptr<Session> session, CallParams params, Urgency urgency);
@@ -126,7 +127,7 @@ class Generation {
   void leave_queue() noexcept;
   template <typename F>
   Status contain(F&& work) noexcept;
-  /// `told`: the done event is given.
+  /// `told`: the done event is delivered.
   void finish(FinishReason reason, Status status, bool told = true) noexcept;
   void settle(FinishReason reason) noexcept;
 
@@ -135,24 +136,24 @@ class Generation {
   GenResult result_;
   TokenPicker picker_;
   Transcript transcript_;
-  std::unique_ptr<GrammarRule> rule_;  // null without
+  std::unique_ptr<GrammarRule> rule_;  // null without a grammar
   RowResult row_;
   DraftController drafts_;
   CancelFlag cancel_;  // the session's or the caller's
   Urgency urgency_;
   std::optional<OpenCall> call_;
   StepRequest* request_ = nullptr;    // with the scheduler
-  Status failure_;                    // of preparing a request, for take() to report
-  SteadyClock::time_point asked_at_;  // when the event under way was asked for
-  Sequence::Mark before_;             // the session as open() found it
-  Answered answered_;                 // and what it had answered
+  Status failure_;                    // of prepare(); reported by take()
+  SteadyClock::time_point asked_at_;  // when the current event was requested
+  Sequence::Mark before_;             // state of the session before open()
+  Answered answered_;                 // the session's last answer before open()
   State state_ = State::kNew;
   Work work_ = Work::kNone;
   Asked asked_ = Asked::kNot;
 };
 
-/// OK while a call that has said `tokens` tokens is wanted; kCancelled where `cancel` (may be null)
-/// is raised or the deadline has passed.
+/// OK while a call that has generated `tokens` tokens should go on; kCancelled if `cancel` (may be
+/// null) is raised or the deadline has passed.
 Status check_wanted(const CancelFlag* cancel, SteadyClock::time_point deadline, size_t tokens);
 
 }  // namespace gen::generate

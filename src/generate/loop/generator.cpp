@@ -14,7 +14,8 @@
 namespace gen::generate {
 namespace {
 
-/// Names of models that give the same tokens other keys or values differ.
+/// Identifies the model and cache format. Models that compute different keys or values for the same
+/// tokens have different names.
 std::string domain_name(const model::ModelTraits& traits, const std::string& kv_dtype) {
   std::string name = traits.architecture;
   name.append("/").append(std::to_string(traits.fingerprint)).append("/").append(kv_dtype);
@@ -37,7 +38,7 @@ Generator::Generator(std::shared_ptr<const model::Model> model,
                      options_.max_passed_over, options_.deterministic},
           options_.tracer.get(), metrics(), &options_.measure_caches, options_.drafter.get(),
           &options_.draft_policy)) {
-  // Rows beyond the vocabulary pad some models' matrices; they stand for no text.
+  // Some models pad their matrices with rows beyond the vocabulary; these have no text.
   if (tokenizer_ != nullptr) {
     vocab_size_ = std::min(vocab_size_, tokenizer_->vocab_size());
     end_tokens_.assign(tokenizer_->end_tokens().begin(), tokenizer_->end_tokens().end());
@@ -78,7 +79,7 @@ Result<std::shared_ptr<const Generator>> Generator::create(
     return error(Code::kInvalidArgument, "context_policy keeps %d tokens, outside [0, %d]",
                  options.context_keep, options.max_seq_len - 2);
   }
-  // A queue of half of that is as good as none, and sums with max_sequences fit.
+  // Half of the range is practically unlimited, and its sum with max_sequences does not overflow.
   options.max_queue = std::min(options.max_queue, std::numeric_limits<int32_t>::max() / 2);
   options.prefill_chunk = prefill_rows(options.prefill_chunk, traits);
   if (options.memory == nullptr) options.memory = &engine::system_memory();

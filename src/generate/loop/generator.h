@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generator: a model, its tokenizer and the options that all sessions made from it share. Sessions
-// do the work (session.h); the scheduler here is where they meet.
+// Generator: a model, its tokenizer and the options shared by all sessions made from it. Sessions
+// do the work (session.h); the scheduler here joins their steps.
 #pragma once
 
 #include <algorithm>
@@ -39,56 +39,55 @@ using CacheFactory = std::function<Result<std::unique_ptr<cache::KvCache>>(
     std::span<const cache::LayerShape> shapes, int32_t capacity)>;
 
 constexpr int32_t kDefaultPrefillChunk = 256;
-/// What a prefill_chunk comes to for a model.
+/// The rows per forward pass that a prefill_chunk means for a model.
 inline int32_t prefill_rows(int32_t chunk, const model::ModelTraits& traits) noexcept {
   if (chunk == 0) chunk = traits.prompt_rows > 0 ? traits.prompt_rows : kDefaultPrefillChunk;
   return std::min(chunk, traits.max_batch_rows);
 }
 constexpr int32_t kDefaultMaxSequences = 64;
 
-constexpr int32_t kDefaultContextKeep = 4;  // models lean on the very first tokens
+constexpr int32_t kDefaultContextKeep = 4;  // attention relies on the very first tokens
 
 struct GeneratorOptions {
   std::string kv_dtype = "fp32";  // as in cache/sequence/cache_format.h
-  int32_t max_seq_len = 0;        // 0: the model's; never more than that
-  int32_t prefill_chunk = 0;      // rows per forward pass; 0: the model's wish, or the default
-  bool parse_special = false;     // as Prompt::parse_special, for every prompt
-  bool shift_context = false;     // a full context drops its oldest tokens instead of ending
+  int32_t max_seq_len = 0;        // 0: the model's, which is also the maximum
+  int32_t prefill_chunk = 0;   // rows per forward pass; 0: the model's preference, or the default
+  bool parse_special = false;  // as Prompt::parse_special, for every prompt
+  bool shift_context = false;  // a full context drops its oldest tokens instead of ending
   int32_t context_keep = kDefaultContextKeep;    // first tokens that are never dropped
   int32_t max_sequences = kDefaultMaxSequences;  // sequences in one forward pass
-  int32_t max_queue = 0;  // calls beyond max_sequences that may wait, 0: any number
+  int32_t max_queue = 0;  // calls that may wait beyond max_sequences; 0: no limit
   int32_t max_passed_over = kMaxPassedOver;  // StepLimits
   bool deterministic = false;                // graph::Batch
-  /// For caches, where the model's engine can reach it; null: the process' heap; must outlive all
-  /// sessions.
+  /// Memory for caches that the model's engine can access; null: the process heap. It must outlive
+  /// all sessions.
   engine::EngineMemory* memory = nullptr;
-  CacheFactory cache_factory = nullptr;  // instead of kv_dtype, for caches of one's own
-  /// Over the pool that the factory's caches take their blocks from; null: texts share nothing.
+  CacheFactory cache_factory = nullptr;  // replaces kv_dtype: the caller's own caches
+  /// Uses the block pool of the factory's caches; null: sessions share no prefixes.
   std::shared_ptr<cache::PrefixCache> prefix_cache = nullptr;
   std::shared_ptr<engine::Tracer> tracer =
       nullptr;  // sees each forward pass of all sessions, one at a time
-  std::shared_ptr<Drafter> drafter = nullptr;  // null: every step draws one token of a text
+  std::shared_ptr<Drafter> drafter = nullptr;  // null: no drafts, each step gives one token
   DraftPolicy draft_policy = {};
-  std::shared_ptr<Metrics> metrics = nullptr;  // null: nobody listens
-  /// Sets the gauges of what sessions have in common, after a step; null: there is nothing.
+  std::shared_ptr<Metrics> metrics = nullptr;  // null: no metrics
+  /// Sets the gauges of shared caches after a step; null: there are none.
   std::function<void(Metrics& metrics)> measure_caches = nullptr;
 };
 
-/// Calls that looked for a beginning of theirs in the prefix cache, those that found one, and the
-/// tokens that it had.
+/// Use of the prefix cache: calls that searched it, calls that found a prefix, and tokens found.
 struct PrefixUse {
   std::atomic<int64_t> lookups{0};
   std::atomic<int64_t> hits{0};
   std::atomic<int64_t> tokens{0};
 };
 
-/// What drafts have brought to all calls.
+/// Use of drafts over all calls.
 struct DraftUse {
-  std::atomic<int64_t> passes{0};  // of a sequence, that said something
-  std::atomic<int64_t> tokens{0};  // that they said
+  std::atomic<int64_t> passes{0};  // passes per sequence that generated tokens
+  std::atomic<int64_t> tokens{0};  // tokens that these passes generated
   std::atomic<int64_t> drafted{0};
   std::atomic<int64_t> accepted{0};
-  std::array<std::atomic<int64_t>, kMaxDraftRows> tried{};  // by position, all before being right
+  std::array<std::atomic<int64_t>, kMaxDraftRows> tried{};  // by position in the draft
   std::array<std::atomic<int64_t>, kMaxDraftRows> right{};
 
   void note_pass(size_t n) noexcept {
@@ -105,12 +104,12 @@ struct DraftUse {
   }
 };
 
-/// Threads: immutable; any number of threads may use one object. Held by shared_ptr, so a session
-/// keeps it alive, and the model with it.
+/// Threads: immutable; any number of threads may use one object. A session holds it by shared_ptr
+/// and so keeps it and the model alive.
 class Generator : public std::enable_shared_from_this<Generator> {
  public:
-  /// `tokenizer` may be null: then prompts are tokens and texts are empty. Errors: kInvalidArgument
-  /// for an unknown kv dtype or one that the model's heads do not fit, a negative option or a
+  /// `tokenizer` may be null: prompts are then tokens and texts are empty. Errors: kInvalidArgument
+  /// for an unknown kv dtype or one that the model's heads do not fit, a negative option, or a
   /// context longer than the model's.
   static Result<std::shared_ptr<const Generator>> create(
       std::shared_ptr<const model::Model> model,
@@ -124,13 +123,14 @@ class Generator : public std::enable_shared_from_this<Generator> {
   [[nodiscard]] const tokenizer::Tokenizer* tokenizer() const noexcept { return tokenizer_.get(); }
   [[nodiscard]] const GeneratorOptions& options() const noexcept { return options_; }
   [[nodiscard]] int32_t max_seq_len() const noexcept { return options_.max_seq_len; }
-  /// Rows of a forward pass, as capped by the model.
+  /// Rows per forward pass, limited by the model.
   [[nodiscard]] int32_t prefill_chunk() const noexcept { return options_.prefill_chunk; }
-  /// Tokens that may be sampled and prompted: the model's, or the tokenizer's where that has fewer.
+  /// Number of tokens that may be prompted and sampled: the model's, or the tokenizer's if that is
+  /// smaller.
   [[nodiscard]] int32_t vocab_size() const noexcept { return vocab_size_; }
-  /// Tokens that end a text: the tokenizer's and the model's.
+  /// Tokens that end a text, from the tokenizer and the model.
   [[nodiscard]] std::span<const int32_t> end_tokens() const noexcept { return end_tokens_; }
-  /// What all texts have in common.
+  /// Properties shared by all texts.
   [[nodiscard]] TextSpec text_spec() const noexcept {
     return {tokenizer(), end_tokens_, vocab_size_, max_seq_len(), options_.shift_context};
   }
@@ -138,27 +138,27 @@ class Generator : public std::enable_shared_from_this<Generator> {
   [[nodiscard]] cache::PrefixCache* prefix_cache() const noexcept {
     return options_.prefix_cache.get();
   }
-  /// What keys and values depend on beside tokens: model and format. An adapter needs one more.
+  /// Identifies what keys and values depend on besides the tokens: model and format. An adapter
+  /// needs a different one.
   [[nodiscard]] uint64_t prefix_domain() const noexcept { return prefix_domain_; }
   /// Null if there is none.
   [[nodiscard]] Drafter* drafter() const noexcept { return options_.drafter.get(); }
   [[nodiscard]] Scheduler& scheduler() const noexcept { return *scheduler_; }
-  /// Generating calls begun and not ended.
+  /// Number of generating calls in progress.
   [[nodiscard]] std::atomic<int32_t>& open_calls() const noexcept { return open_calls_; }
-  /// What the prefix cache has brought.
   [[nodiscard]] PrefixUse& prefix_use() const noexcept { return prefix_use_; }
   [[nodiscard]] DraftUse& draft_use() const noexcept { return draft_use_; }
   [[nodiscard]] Metrics& metrics() const noexcept {
     return options_.metrics != nullptr ? *options_.metrics : no_metrics();
   }
-  /// 1, 2, 3, … for what tracers shall tell from one another.
+  /// 1, 2, 3, … : ids that tracers tell sequences apart by.
   [[nodiscard]] int64_t new_trace_id() const noexcept { return ++trace_ids_; }
 
-  /// An empty cache for `capacity` tokens, as sessions have one.
+  /// An empty cache for `capacity` tokens, of the kind that sessions have.
   [[nodiscard]] Result<std::unique_ptr<cache::KvCache>> make_cache(int32_t capacity) const;
   [[nodiscard]] Result<std::shared_ptr<Session>> new_session() const;
 
-  /// One call on a session of its own; see generate::run in run.h.
+  /// One call on a new session; see generate::run in run.h.
   Status generate(const Prompt& prompt, const CallParams& params, EventCallback callback,
                   void* user, std::optional<GenResult>* result) const;
 

@@ -14,7 +14,7 @@ bool OpenCall::has_room(const Generator& generator) noexcept {
 
 Status OpenCall::enter(const Generator& generator, std::optional<OpenCall>* call) {
   const int32_t queue = generator.options().max_queue;
-  // Counted only if let in, so that a refusal takes nobody's place.
+  // Counted only if admitted, so that a refused call takes no place.
   int32_t open = generator.open_calls();
   do {
     if (queue > 0 && open >= generator.options().max_sequences + queue) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a generator counts of its generating calls, so that the work it has accepted stays within
-// its queue.
+// OpenCall: counts a generator's calls in progress, so that accepted work stays within its queue.
 #pragma once
 
 #include <optional>
@@ -12,10 +11,10 @@ namespace gen::generate {
 
 class Generator;
 
-/// A generating call between its beginning and its end. Threads: one at a time.
+/// A generating call in progress. Threads: one at a time.
 class OpenCall {
  public:
-  /// Fills `*call`. kBusy naming the limit when the generator has as many calls as it takes. The
+  /// Fills `*call`. kBusy, naming the limit, if the generator has as many calls as it accepts. The
   /// generator must outlive the call.
   static Status enter(const Generator& generator, std::optional<OpenCall>* call);
   /// Whether enter() would succeed now.
@@ -25,7 +24,7 @@ class OpenCall {
   OpenCall(const OpenCall&) = delete;
   OpenCall& operator=(const OpenCall&) = delete;
 
-  /// Makes room for another call, and nobody waits for this one. The participant stays, for its
+  /// Frees the call's place, and the queue no longer expects it. The participant stays, because the
   /// session is still in use.
   void end() noexcept;
 

@@ -11,7 +11,7 @@
 namespace gen::generate {
 namespace {
 
-/// A row is brought in whole where more than the vocabulary's size by this is set aside.
+/// If more than 1/kMaxAside of the vocabulary is set aside, all logits of the row are transferred.
 constexpr size_t kMaxAside = 8;
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// RowResult: what the model answers for the token of a call that is next, and for the drafts behind
-// it. Where the best tokens of a row decide nearly every choice only those are asked for, with what
-// a grammar, penalties and a draw need beside them; a row that they do not decide is run again for
-// all of its logits.
+// RowResult: the model's answer for the next token of a call and for the drafts after it. If the
+// best tokens of a row nearly always decide the choice, only these are requested, along with what a
+// grammar, penalties and a random draw need. A row that they do not decide is run again for all of
+// its logits.
 #pragma once
 
 #include <cstddef>
@@ -19,43 +19,43 @@ namespace gen::generate {
 
 class GrammarRule;
 
-/// Owns the memory of the answers, from which a token is picked. Threads: one at a time, and
-/// note_mask() from who runs the step.
+/// Owns the memory of the answers. Threads: one at a time; note_mask() is called by the thread that
+/// runs the step.
 class RowResult {
  public:
-  /// `vocab` tokens may be picked, the first of the model's.
+  /// Tokens below `vocab` may be picked.
   RowResult(const model::ModelTraits& traits, int32_t vocab) noexcept
       : traits_(traits), vocab_(static_cast<size_t>(vocab)) {}
   RowResult(const RowResult&) = delete;
   RowResult& operator=(const RowResult&) = delete;
 
-  /// Decides what rows of the call are asked for: `ruled` ones have masks, `drafted` ones have
-  /// guesses behind them, each with a text and a mask of its own.
+  /// Decides what the rows of the call request: `ruled` rows have masks, `drafted` rows have drafts
+  /// after them, each with its own text and mask.
   void begin(const TokenPicker& picker, bool ruled, bool drafted) noexcept;
-  /// Makes room for the rows of a step. May throw std::bad_alloc.
+  /// Reserves memory for the rows of a step. May throw std::bad_alloc.
   void make_room(size_t rows);
 
-  /// The next row answers with its best tokens, not with all logits.
+  /// The next row returns its best tokens, not all logits.
   [[nodiscard]] bool is_short() const noexcept { return need_.k > 0 && !whole_; }
-  /// A row is run again, for all of its logits; no drafts come behind it.
+  /// The row is run again for all of its logits, without drafts.
   [[nodiscard]] bool is_whole_again() const noexcept { return whole_; }
-  /// The best token of each row is all that the call ever looks at.
+  /// The call only ever uses the best token of each row.
   [[nodiscard]] bool is_best_alone() const noexcept { return best_alone_; }
 
-  /// Fills in what the row of the token `at` is asked, and where its answer goes; `make_mask`
-  /// writes the mask of `rule` (may be null) while it runs. Where many tokens are set aside the
-  /// whole row costs no more.
+  /// Fills in the query of the row for the token `at` and where its answer goes. `make_mask` writes
+  /// the mask of `rule` (may be null) while the row runs. If many tokens are set aside the query
+  /// asks for all logits, which costs no more.
   Status ask(TokenPicker* picker, const TokenPicker::At& at, const GrammarRule* rule,
              graph::During make_mask, graph::RowQuery* query);
-  /// The mask was made in time, and the best tokens are those that it allows; or it was not.
+  /// Whether the mask was ready in time, so that the best tokens are the best allowed ones.
   void note_mask(bool made) noexcept { masked_ = made; }
 
-  /// Picks from a row of the step; token -1 where its best tokens do not decide it, see
+  /// Picks a token from a row of the step; token -1 if its best tokens do not decide, see
   /// ask_again().
   Result<sampling::Choice> pick(TokenPicker* picker, int32_t row, const TokenPicker::At& at);
-  /// The next ask() is for all logits.
+  /// Makes the next ask() request all logits.
   void ask_again() noexcept { whole_ = true; }
-  /// The row has been picked from.
+  /// A token was picked from the row.
   void taken() noexcept { whole_ = false; }
 
  private:
@@ -63,16 +63,16 @@ class RowResult {
 
   const model::ModelTraits& traits_;
   const size_t vocab_;
-  sampling::ShortRowNeed need_;  // k = 0: all logits, always
+  sampling::ShortRowNeed need_;  // k = 0: always all logits
   bool best_alone_ = false;
-  bool whole_ = false;               // the row at hand is asked for all logits instead
-  bool masked_ = false;              // note_mask()
-  std::vector<float> logits_;        // [rows, V], or those of best_
+  bool whole_ = false;               // the current row requests all logits instead
+  bool masked_ = false;              // the row was masked, see note_mask()
+  std::vector<float> logits_;        // [rows, V], or the logits of best_
   std::vector<int32_t> best_;        // [rows, need_.k]
   std::vector<int32_t> aside_;       // tokens whose logits the call changes
-  std::vector<float> aside_logits_;  // of these, as they came
-  std::vector<double> mass_;         // of the row, in parts
-  std::vector<float> part_;          // its part in which the draw lies
+  std::vector<float> aside_logits_;  // their unmodified logits
+  std::vector<double> mass_;         // probability mass of the row, by part
+  std::vector<float> part_;          // the part of the row that contains the draw
 };
 
 }  // namespace gen::generate

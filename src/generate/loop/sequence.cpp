@@ -32,7 +32,7 @@ Status Sequence::extend(std::span<const int32_t> tokens, bool make_room) {
   }
   const int32_t context = generator_->max_seq_len();
   if (make_room && generator_->options().shift_context) {
-    // Before anything is dropped, so that a failure drops nothing.
+    // Checked before anything is dropped, so that a failure drops nothing.
     const auto most = static_cast<size_t>(context);
     const size_t wanted = std::min(most, tokens_.size() + std::min(most, tokens.size()));
     if (wanted > tokens_.capacity()) tokens_.reserve(std::max(wanted, 2 * tokens_.capacity()));
@@ -66,7 +66,7 @@ Status Sequence::evaluate(int32_t end, const Pass& pass) {
 }
 
 Status Sequence::start(int32_t end, const Pass& pass) {
-  end_ = 0;  // done, if this fails
+  end_ = 0;  // a failure leaves it done
   out_ = false;
   if (pass.query.wants() != graph::kWantsNothing) forget(pass.results_from);
   if (stale_) GEN_TRY(rebuild());
@@ -83,7 +83,7 @@ Status Sequence::start(int32_t end, const Pass& pass) {
 }
 
 StepRequest* Sequence::next() {
-  // Asked again before every chunk, since another session may be ahead with the same prompt.
+  // Repeated before every chunk, since another session may have evaluated more of the same prompt.
   if (!stepped_back_) reuse(std::min(end_ - 1, quiet_end()));
   const int32_t at = evaluated();
   const int32_t rows =
@@ -99,10 +99,10 @@ StepRequest* Sequence::next() {
       drafts && (state_ == nullptr || state_->keeps_some()) ? pass_.draft : nullptr;
   if (draft != nullptr) {
     const int32_t most = std::min(cache_->plan_limit(), generator_->prefill_chunk()) - 1;
-    // After a row that fills the context plain decoding would shift it.
+    // Drafts stay below the row that fills the context: without drafts that row would shift it.
     draft->most = std::min({draft->most, most, generator_->max_seq_len() - at - 2});
     draft->tokens = tokens();
-    // A state has taken in what came before, so it has no branches.
+    // A recurrent state includes all rows before it, so it cannot branch.
     draft->branches = state_ == nullptr && cache_->traits().keeps_paths &&
                       generator_->model().traits().can_branch;
     draft->tree.begin(tokens_[static_cast<size_t>(at)]);
@@ -134,7 +134,7 @@ Status Sequence::take() {
   if (request_.evicted) {
     begin_ = remembered_ = 0;
     genuine_ = true;
-    evicted_ = true;  // what is found again has been counted, or computed
+    evicted_ = true;  // tokens reused from now on were already counted or computed
     GEN_TRY(renew_state());
   }
   if (request_.status.code() == Code::kPoolExhausted && leave_shared_block()) return {};
@@ -162,7 +162,7 @@ Status Sequence::take() {
 void Sequence::keep(std::span<const int32_t> path) noexcept {
   if (!open_) return;
   open_ = false;
-  bool first = true;  // rows of the plan
+  bool first = true;  // the path is the first rows of the plan
   for (size_t i = 0; i < path.size(); ++i) first = first && path[i] == static_cast<int32_t>(i);
   commit({static_cast<int32_t>(path.size()), first ? nullptr : path.data()});
   remember();
@@ -173,7 +173,7 @@ void Sequence::commit(cache::Kept kept) noexcept {
   if (state_ != nullptr) {
     state_->commit(request_.state_plan, kept);
     if (state_->lost()) stale_ = true;
-    // Back where the rows began, it has them run again: they are pending.
+    // The state is back at the start of the rows: they are pending again.
     if (state_->length() == request_.state_plan.start) kept = {};
   }
   cache_->commit(request_.plan, kept);
@@ -183,7 +183,7 @@ void Sequence::remember_state() noexcept {
   if (state_ == nullptr || stale_ || state_->snapshots() == nullptr) return;
   try {
     (void)state_->snapshots()->snapshot();
-  } catch (...) {  // no memory: going back takes longer
+  } catch (...) {  // no memory for a snapshot: going back takes longer
   }
 }
 
@@ -191,8 +191,8 @@ void Sequence::withdraw() noexcept {
   if (!out_) return;
   generator_->scheduler().withdraw(&request_);
   try {
-    (void)take();  // how it ended concerns nobody any more
-  } catch (...) {  // no memory for a new state, which is made when it is needed
+    (void)take();  // the status no longer matters
+  } catch (...) {  // no memory for a new state: it is made when needed
   }
 }
 
@@ -200,7 +200,7 @@ bool Sequence::evictable() const noexcept {
   return cache_->length() > 0 && cache_->traits().pooled;
 }
 
-// The cache alone: a state may be a caller's, whose functions are not called in here.
+// Evicts the cache only: the state may be a caller's, whose functions must not be called here.
 bool Sequence::evict() noexcept {
   if (!evictable()) return false;
   bool cut = false;
@@ -264,7 +264,7 @@ void Sequence::reuse(int32_t end) noexcept {
     if (!evicted_) reused_ += found - std::clamp(pass_.count_from, had, found);
     remembered_ = found / size;
     trace_id_ = generator_->new_trace_id();
-  } catch (...) {  // no memory for a list of blocks: they are computed
+  } catch (...) {  // no memory for the list of blocks: the tokens are computed
   }
 }
 
@@ -286,7 +286,7 @@ void Sequence::remember() noexcept {
     const Status kept =
         prefixes->insert(generator_->prefix_domain(), held, blocks.first(count), std::move(after));
     if (kept.ok()) remembered_ = full;
-  } catch (...) {  // no memory: it is not remembered
+  } catch (...) {  // no memory: the blocks are not shared
   }
 }
 
@@ -326,9 +326,9 @@ void Sequence::forget(int32_t n) noexcept {
   if (cache_->length() <= n) return;
   bool cut = false;
   try {
-    // What is to be made anew is emptied, for those who look at it.
+    // A cache that must be made anew is emptied, for those who read it.
     cut = (stale_ ? cache_->truncate(0) : cut_to(n)).ok() && !stale_;
-  } catch (...) {  // the cache is then not to be trusted, and made anew
+  } catch (...) {  // the cache is unusable now and is made anew
     cut = false;
   }
   stale_ = !cut;
@@ -336,8 +336,8 @@ void Sequence::forget(int32_t n) noexcept {
   remembered_ = 0;
 }
 
-// A cache that pools chunks may have to let go more than it was told, and so may a state: both end
-// where both can.
+// A cache that compresses chunks may have to drop more than asked, and so may a state. Both are cut
+// to a length that both support.
 Status Sequence::cut_to(int32_t n) {
   GEN_TRY(cache_->truncate(n));
   while (state_ != nullptr && state_->length() > cache_->length()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a sequence goes on when its context is full: the oldest tokens after the kept ones go. See
-// sequence.h.
+// How a sequence continues when its context is full: the oldest tokens after the kept ones are
+// dropped. See sequence.h.
 #include <algorithm>
 
 #include "generate/loop/generator.h"
@@ -31,7 +31,8 @@ Status Sequence::make_room(size_t n) {
 
 Status Sequence::drop(int32_t first, int32_t n) {
   if (evaluated() > first + n && !stale_ && shifts()) {
-    // A failure, too, for lack of memory: evaluated anew, the entries would be other ones.
+    // An allocation failure is returned as well: evaluating the tokens again would give different
+    // entries.
     GEN_TRY(cache_->shifting()->shift(first, n));
     genuine_ = false;
   } else {
@@ -40,11 +41,11 @@ Status Sequence::drop(int32_t first, int32_t n) {
   const auto at = tokens_.begin() + first;
   tokens_.erase(at, at + n);
   dropped_ += n;
-  trace_id_ = generator_->new_trace_id();  // positions mean other tokens now
+  trace_id_ = generator_->new_trace_id();  // positions belong to other tokens now
   return {};
 }
 
-// What was dropped began behind the kept tokens each time.
+// Each shift dropped tokens right after the kept ones.
 Sequence::Mark Sequence::moved(const Mark& mark) const noexcept {
   const int64_t n = dropped_ - mark.dropped;
   const int32_t keep = first_kept();

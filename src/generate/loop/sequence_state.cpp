@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kModelSection = "MODL";
 constexpr const char* kTokenSection = "TOKS";
 
-/// Which model a state is of; the name is for messages.
+/// Identifies the model of a state; the name is for messages.
 struct ModelMark {
   uint64_t fingerprint = 0;
   int32_t vocab_size = 0;
@@ -169,7 +169,7 @@ Status Sequence::restore(cache::StateReader& from) {
   }
   tokens_ = std::move(tokens);
   remembered_ = 0;
-  genuine_ = evaluated == 0;  // anything may be in a file
+  genuine_ = evaluated == 0;  // a file may hold anything
   return {};
 }
 

@@ -14,9 +14,10 @@
 namespace gen::generate {
 namespace {
 
-constexpr size_t kScoreBytes = size_t{16} << 20;  // logits held at once while scoring
+constexpr size_t kScoreBytes = size_t{16} << 20;  // size of the logits buffer while scoring
 
-/// A cancel of before this call is the next generating one's: it is raised again after this one.
+/// A cancel raised before this call is meant for the next generating call: it is raised again after
+/// this one.
 class EarlierCancel {
  public:
   explicit EarlierCancel(CancelFlag* flag) noexcept : flag_(*flag), raised_(flag->take()) {}
@@ -33,7 +34,7 @@ class EarlierCancel {
 
 }  // namespace
 
-// Declared in generator.h, which knows no more of a session than its name.
+// Declared in generator.h, where Session is incomplete.
 Result<std::shared_ptr<Session>> Generator::new_session() const {
   GEN_ASSIGN(Sequence sequence, Sequence::create(*this));
   return std::shared_ptr<Session>(new Session(shared_from_this(), std::move(sequence)));
@@ -84,7 +85,7 @@ Status Session::encode(const Prompt& prompt, std::vector<int32_t>* out, bool* bo
   if (!tokenizer->spec().add_bos) return tokenizer->encode(prompt.text, flags, out);
   GEN_TRY(tokenizer->encode(prompt.text, flags | tokenizer::kAddBos, out));
   *bos = !out->empty() && out->front() == tokenizer->special(tokenizer::Special::kBos);
-  if (*bos && out->size() == 1) {  // is there anything but what was put first?
+  if (*bos && out->size() == 1) {  // BOS alone is no prompt
     out->clear();
     *bos = false;
     return tokenizer->encode(prompt.text, flags, out);
@@ -115,21 +116,21 @@ Status Session::append(const Prompt& prompt) {
 
 Status Session::append_prompt(const Prompt& prompt) {
   Participant participant(
-      &generator_->scheduler().queue());  // until the session is out of use again
+      &generator_->scheduler().queue());  // expected until the session is free again
   const InUseGuard guard(&in_use_);
   GEN_TRY(guard.entered("session"));
   return append_held(prompt, &participant);
 }
 
 Result<std::span<const int32_t>> Session::cut_to_common(std::span<const int32_t> wanted,
-                                                        Prompt::Place place) {
+                                                        Prompt::Kind kind) {
   const std::span<const int32_t> held = sequence_.tokens();
   const auto same = std::mismatch(held.begin(), held.end(), wanted.begin(), wanted.end());
   const auto exact = static_cast<size_t>(same.first - held.begin());
   chat::ChatMatch match{exact, exact};
-  if (place == Prompt::Place::kWholeChat) {
+  if (kind == Prompt::Kind::kWholeChat) {
     match = chat::match_chat(*generator_->tokenizer(), held, wanted);
-    // Its own cut of the texts may have more tokens, and then leave no room.
+    // The tokenization that the session holds may be longer than the new one and leave no room.
     const size_t whole = match.held + (wanted.size() - match.wanted);
     if (whole > wanted.size() && whole >= static_cast<size_t>(generator_->max_seq_len())) {
       match = {exact, exact};
@@ -154,12 +155,12 @@ Status Session::append_chat(std::span<const int32_t> wanted) {
     }
     const std::vector<int32_t> held(sequence_.tokens().begin(), sequence_.tokens().end());
     Prompt prompt;
-    GEN_ASSIGN(prompt.tokens, cut_to_common(wanted, Prompt::Place::kWholeChat));
+    GEN_ASSIGN(prompt.tokens, cut_to_common(wanted, Prompt::Kind::kWholeChat));
     const auto kept = static_cast<size_t>(sequence_.length());
     Status status;
     const auto give_back = [&] {
       if (static_cast<size_t>(sequence_.length()) != kept) return;
-      // There is memory for what was held before.
+      // The capacity for these tokens is still allocated.
       (void)sequence_.extend(std::span(held).subspan(std::min(kept, held.size())));
       publish_length();
     };
@@ -186,7 +187,7 @@ Status Session::append_held(const Prompt& prompt, Participant* participant) {
   bool bos = false;
   GEN_TRY(encode(prompt, &tokens, &bos));
   if (tokens.empty()) return {};
-  // Asked here, too: a single token is not evaluated before it is needed.
+  // Checked here as well: a single token is not evaluated before it is needed.
   if (given_cancel_ != nullptr && given_cancel_->raised())
     return {Code::kCancelled, "cancelled before the first token"};
   const Sequence::Mark before = sequence_.mark();
@@ -266,7 +267,7 @@ Result<size_t> Session::score_length(const Prompt& prompt) const {
   return given.size() - static_cast<size_t>(bos);
 }
 
-// The logits of row i are about token i + 1; they are taken in windows of bounded size.
+// The logits of row i predict token i + 1. They are computed in windows of bounded size.
 Status Session::score_tail(int32_t first, Participant* participant, std::vector<float>* scores) {
   const int32_t length = sequence_.length();
   if (first == 0 && length > 0) scores->push_back(0.0F);

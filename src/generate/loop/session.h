@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Session: one growing text. It owns a sequence (sequence.h: tokens and their cache) and is made by
-// Generator::new_session. Generating is in generation.h, everything else is here.
+// Session: one growing text. It owns a sequence (sequence.h: tokens and their cache);
+// Generator::new_session makes it. generation.h generates; everything else is here.
 #pragma once
 
 #include <atomic>
@@ -27,69 +27,70 @@ class Generator;
 struct CallParams;
 struct GenResult;
 
-/// Threads: one call at a time, a second one gets kBusy; cancel(), progress() and length() at any
-/// time from any thread. Held by shared_ptr: an open generation keeps it alive.
+/// Threads: one call at a time; a concurrent call gets kBusy. cancel(), progress() and length() may
+/// be called at any time from any thread. Held by shared_ptr: an open generation keeps it alive.
 class Session final : public Evictable, public std::enable_shared_from_this<Session> {
  public:
   ~Session() override;
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  /// Whole text or callback form, see run() in run.h.
+  /// Whole text or callback form; see run() in run.h.
   Status generate(const Prompt& prompt, const CallParams& params, EventCallback callback,
                   void* user, std::optional<GenResult>* result);
   /// Pull form.
   Result<std::unique_ptr<Generation>> open(const Prompt& prompt, CallParams params);
 
-  /// Adds a prompt without generating; evaluates all but its last token, which the next call needs
-  /// anyway. An empty prompt does nothing. Errors as Generation::open and of the model; after a
-  /// cancel the evaluated part stays, after any other failure nothing has changed.
+  /// Adds a prompt without generating. Evaluates all but its last token, which the next call needs
+  /// anyway. An empty prompt does nothing. Errors as Generation::open and of the model. After a
+  /// cancel the evaluated part stays; after any other failure nothing has changed.
   Status append(const Prompt& prompt);
 
-  /// Makes it hold a conversation, `wanted`: what it has in common with that stays (match_chat()),
-  /// the rest is evaluated as by append(). kContextFull, shifting or not. After a cancel the
-  /// evaluated part stays; after any other failure it holds the same tokens, some of them pending.
+  /// Makes the session hold the conversation `wanted`: the common beginning stays (match_chat()),
+  /// the rest is evaluated as by append(). kContextFull if it exceeds the context, even one that
+  /// shifts. After a cancel the evaluated part stays; after any other failure the session holds the
+  /// same tokens, some of them pending.
   Status append_chat(std::span<const int32_t> wanted);
-  /// First tokens that shifting never drops, if that is more than the generator says.
+  /// Raises the number of first tokens that a shift never drops above the generator's.
   Status set_keep(int32_t n);
 
-  /// Log-probability of each token of the prompt, given all before it; BOS, where it is put first,
-  /// is not scored, and a token with nothing before it scores 0. Changes nothing. `tokens` (may be
-  /// null) receives the scored tokens.
+  /// Log-probability of each token of the prompt, given all before it. A BOS that is added to the
+  /// prompt is not scored; a token with nothing before it scores 0. Changes nothing. `tokens` (may
+  /// be null) receives the scored tokens.
   Status score(const Prompt& prompt, std::vector<float>* logprobs, std::vector<int32_t>* tokens);
-  /// How many log-probabilities score() would give, from encoding alone.
+  /// Number of log-probabilities that score() would return; needs no evaluation.
   Result<size_t> score_length(const Prompt& prompt) const;
 
-  /// Keeps the first `n` tokens; nothing happens if there are no more than that. Errors:
-  /// kInvalidArgument for n < 0, kUnsupported for a model that cannot go back.
+  /// Keeps the first `n` tokens; does nothing if there are no more. Errors: kInvalidArgument for n
+  /// < 0, kUnsupported for a model that cannot be cut.
   Status truncate(int32_t n);
   /// Empties the session and clears a cancel.
   Status reset();
-  /// Calls `write` with the contents of the session's state, to be written while the session is in
-  /// use. kUnsupported for a model with a state of its own.
+  /// Calls `write` with the contents of the session's state, while the session is in use.
+  /// kUnsupported for a model with a sequence state.
   Status save(const std::function<Status(const cache::StateContents& contents)>& write) const;
-  /// Goes on from a state, which must be of the same model and kind of cache; the session is empty.
-  /// Changes nothing on failure: kState if it is not empty; errors as Sequence::restore.
+  /// Loads a state into the empty session; it must be of the same model and kind of cache. Changes
+  /// nothing on failure: kState if the session is not empty; errors as Sequence::restore.
   Status load(std::span<const std::byte> state);
-  /// A session of its own that goes on from the same tokens; caches share blocks where they can.
+  /// A new session with the same tokens; the caches share blocks if they can.
   Result<std::shared_ptr<Session>> fork() const;
-  /// All tokens, sampled stop tokens included.
+  /// All tokens, including sampled stop tokens.
   Result<std::vector<int32_t>> tokens() const;
 
   [[nodiscard]] int32_t length() const noexcept { return length_.load(std::memory_order_relaxed); }
-  /// A flag that stops append() and score() beside cancel(), and never what comes after; null for
+  /// Sets a flag that stops append() and score() in addition to cancel(), and no other call; null:
   /// none. kBusy while a call runs.
   Status set_cancel(std::shared_ptr<const CancelFlag> cancel);
-  /// Stops the running call, or else the next generating one: sticky until such a call consumes it
-  /// or reset() clears it. A signal handler may call it.
+  /// Stops the running call, otherwise the next generating one: the flag stays until such a call
+  /// consumes it or reset() clears it. A signal handler may call it.
   void cancel() noexcept { cancel_.fire(); }
-  /// Share of the current prompt that is evaluated, 0 to 1; 1 where none is being evaluated.
+  /// Evaluated share of the current prompt, 0 to 1; 1 if none is being evaluated.
   [[nodiscard]] float progress() const noexcept {
     return progress_.load(std::memory_order_relaxed);
   }
 
   [[nodiscard]] const Generator& generator() const noexcept { return *generator_; }
-  /// For reading only, and only while holding in_use().
+  /// Read-only, and only while holding in_use().
   [[nodiscard]] const cache::KvCache& cache() const noexcept { return sequence_.cache(); }
   [[nodiscard]] InUseFlag& in_use() const noexcept { return in_use_; }
 
@@ -100,34 +101,35 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   Session(std::shared_ptr<const Generator> generator, Sequence sequence);
   bool evict() noexcept override;
   [[nodiscard]] int64_t last_used() const noexcept override;
-  /// Tokens of the prompt, BOS included where it belongs; `*bos` tells whether it was put first.
+  /// Tokens of the prompt, with BOS if it belongs there; `*bos` tells whether BOS was added.
   Status encode(const Prompt& prompt, std::vector<int32_t>* out, bool* bos) const;
   Status append_prompt(const Prompt& prompt);
   Status append_held(const Prompt& prompt, Participant* participant);
   Status cut_to(int32_t n);
-  /// Cuts what it does not have in common with `wanted`, and gives what then is to come behind it;
-  /// no more than `wanted` has, or there is room for. A model that cannot go back starts anew.
+  /// Cuts the session to its common beginning with `wanted` and returns the tokens to append. These
+  /// are no more than `wanted` has, or than there is room for. A model that cannot be cut starts
+  /// from scratch.
   Result<std::span<const int32_t>> cut_to_common(std::span<const int32_t> wanted,
-                                                 Prompt::Place place);
+                                                 Prompt::Kind kind);
   Status score_prompt(const Prompt& prompt, std::vector<float>* logprobs,
                       std::vector<int32_t>* tokens);
   Status score_tail(int32_t first, Participant* participant, std::vector<float>* scores);
-  /// Tells what the prefix cache had of the prompt that was evaluated.
+  /// Reports the prompt tokens that came from the prefix cache.
   void tell_reused() const;
   void publish_length() noexcept;
-  /// Notes that what it holds is answered: the next prompt begins here.
+  /// Records that the contents are answered: the next prompt begins here.
   void note_answered(std::string unsaid = {}) noexcept;
 
   std::shared_ptr<const Generator> generator_;
   Sequence sequence_;
   mutable InUseFlag in_use_;
   CancelFlag cancel_;
-  std::shared_ptr<const CancelFlag> given_cancel_;  // of set_cancel(); may be null
+  std::shared_ptr<const CancelFlag> given_cancel_;  // set by set_cancel(); may be null
   std::atomic<int32_t> length_{0};
   std::atomic<float> progress_{1.0F};
   Answered answered_;
   std::atomic<int64_t> last_used_{kNothing};
-  std::unique_ptr<DraftState> drafts_;  // of the generator's drafter, between two calls; or null
+  std::unique_ptr<DraftState> drafts_;  // drafter state between two calls; may be null
 };
 
 }  // namespace gen::generate

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a generating call is asked to do, as plain data: how tokens are drawn (sampling/params.h),
-// what ends the text, what it must be a member of, and who may stop it. A call copies it on entry,
-// so one object may serve many calls. Adapters and drafts belong here, too, beside `sampling`; each
-// is a member and, where it has numbers, rows of param_rows(). Read next: generation.h.
+// Parameters of a generating call, as plain data: sampling (sampling/params.h), stop conditions,
+// the grammar, and the cancel flag. A call copies them on entry, so one object may serve many
+// calls. Adapters and drafts would be further members beside `sampling`; their numbers need rows in
+// param_rows(). Read next: generation.h.
 #pragma once
 
 #include <cstdint>
@@ -36,15 +36,15 @@ constexpr size_t kMaxDryBreakerBytes = 256;
 /// What ends a text.
 struct StopRules {
   int32_t max_new_tokens = kDefaultMaxNewTokens;  // <= 0: the default
-  int32_t min_new_tokens = 0;  // before so many no token that stops is drawn, if there is another
+  int32_t min_new_tokens = 0;  // no stop token is sampled before, if any other token is allowed
   bool ignore_eos = false;     // the model's end tokens do not stop
-  bool fit_grammar = true;     // a text under a grammar takes a way to its end that is short enough
+  bool fit_grammar = true;     // a text under a grammar is kept short enough to be complete
   std::vector<int32_t> tokens;
   std::vector<std::string> strings;  // empty ones are ignored
 
-  Status add_token(int32_t token);  // >= 0; twice is once
-  /// At most kMaxStopStrings of kMaxStopStringBytes. Must be UTF-8, since text that is not never
-  /// comes out.
+  Status add_token(int32_t token);  // >= 0; a duplicate is ignored
+  /// At most kMaxStopStrings strings of kMaxStopStringBytes each. They must be UTF-8, because
+  /// generated text always is.
   Status add_string(std::string_view text);
   [[nodiscard]] int32_t effective_max_new_tokens() const noexcept {
     return max_new_tokens > 0 ? max_new_tokens : kDefaultMaxNewTokens;
@@ -54,21 +54,20 @@ struct StopRules {
 struct CallParams {
   sampling::SamplingParams sampling;
   StopRules stops;
-  /// Texts over which DRY sees no repetition; none of one's own: the default ones.
+  /// Texts at which DRY stops matching; nullopt: the default ones.
   std::optional<std::vector<std::string>> own_dry_breakers;
-  /// Edits a row, [V], before the chain sees it, once for each token that is drawn; null: nothing
-  /// does. `held` are all tokens of the session, the last `said` of them are from this call. What
-  /// fails ends the call.
+  /// Edits the logits, [V], before the chain, once for each sampled token; may be null. `held` are
+  /// all tokens of the session, the last `said` of them from this call. A failure ends the call.
   std::function<Status(std::span<float> logits, std::span<const int32_t> held, size_t said)>
       edit_logits;
-  std::shared_ptr<const CancelFlag> cancel;  // stops the call when raised; may be null
-  /// What the text of the call is to be a member of; null: anything. With `matcher` the text goes
-  /// on where that stands, which nobody moves any more.
+  std::shared_ptr<const CancelFlag> cancel;  // the call stops when it is raised; may be null
+  /// The grammar of the call's text; null: no grammar. With `matcher` the text continues from its
+  /// state; the matcher must no longer change.
   std::shared_ptr<const grammar::Grammar> grammar;
   std::shared_ptr<const grammar::Matcher> matcher;
 
-  /// Sets a field that has a row in param_rows(), which says what it may be. kInvalidArgument
-  /// naming the value and the range; then nothing has changed.
+  /// Sets a field that has a row in param_rows(). kInvalidArgument, naming the value and the range;
+  /// then nothing has changed.
   template <typename Part, typename T>
   Status set(T Part::*field, T value);
 
@@ -81,30 +80,30 @@ struct CallParams {
     return stops.*field;
   }
 
-  /// The first one takes the place of the default ones, and leaves none at all if it is empty. At
-  /// most kMaxDryBreakers of kMaxDryBreakerBytes, UTF-8; twice is once.
+  /// Adds a DRY breaker. The first one replaces the default ones; an empty one just removes them.
+  /// At most kMaxDryBreakers of kMaxDryBreakerBytes each, UTF-8; a duplicate is ignored.
   Status add_dry_breaker(std::string_view text);
   [[nodiscard]] std::vector<std::string> dry_breakers() const;
 
-  /// kOutOfRange for a stop token or a bias outside the vocabulary. Called when a call begins.
+  /// kOutOfRange for a stop token or a bias outside the vocabulary. Called at the start of a call.
   [[nodiscard]] Status check_vocab(int32_t vocab_size) const;
 };
 
-/// A number or a switch of a call: what it is called and what it may be. Fields that are filled by
-/// hand may hold anything, out-of-range values then read as the nearest "off" value.
+/// Name and range of a number or switch of a call. Fields set directly may hold anything; a value
+/// out of range then counts as the nearest value that turns the option off.
 struct ParamRow {
   using Sampling = sampling::SamplingParams;
   using Field = std::variant<double Sampling::*, int32_t Sampling::*, uint64_t Sampling::*,
                              bool Sampling::*, int32_t StopRules::*, bool StopRules::*>;
   const char* key;
   Field field;
-  double least;      // both are allowed; infinite: any finite number of the type
-  double most;       // not used for switches and 64 bits, which may be anything
-  const char* off;   // values that do nothing, for people; empty where there is none
+  double least;      // inclusive range; infinite: any finite number of the type
+  double most;       // not used for switches and 64-bit numbers, which have no range
+  const char* off;   // values that turn it off, as text; empty if there are none
   const char* help;  // one phrase
 };
 
-/// All of them, in the order in which they are shown.
+/// All rows, in display order.
 std::span<const ParamRow> param_rows() noexcept;
 
 }  // namespace gen::generate

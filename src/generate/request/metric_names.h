@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names under which generation tells its numbers; metrics.h of the C API says what each means.
+// Names of the metrics of generation; metrics.h of the C API describes them.
 #pragma once
 
 #include <new>
@@ -36,7 +36,7 @@ inline constexpr const char* kRowsAgain = "rows_again";
 const char* finished(FinishReason reason) noexcept;
 /// "errors_model" and so on; null for OK.
 const char* errors(Code code) noexcept;
-/// Makes a call and counts its failure; a cancel is none.
+/// Makes a call and counts its failure. A cancel is not counted.
 template <typename F>
 Status count_failure(Metrics& metrics, F&& call) {
   Status status;
@@ -73,7 +73,6 @@ struct Metric {
   const char* help;  // one sentence
 };
 
-/// All of them.
 std::span<const Metric> all() noexcept;
 
 }  // namespace gen::generate::metric

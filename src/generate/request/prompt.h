@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a generating call is given beside its parameters, and whom its events go to.
+// The prompt of a generating call and the receiver of its events.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,24 @@ namespace gen::generate {
 
 struct Event;
 
-/// What to go on with: `text`, or `tokens` taken as they are if there are any. BOS goes before text
-/// when the session is empty and the tokenizer wants it.
+/// Input of a call: `text`, or `tokens` used as they are if there are any. BOS is put before text
+/// if the session is empty and the tokenizer adds it.
 struct Prompt {
-  /// Whether `tokens` come behind what the session holds, or are all that it is to hold: what both
-  /// begin with stays then, as the texts of a chat (match_chat()) or token by token, and the rest
-  /// of the session goes, even if the call fails.
-  enum class Place : uint8_t { kBehind, kWholeChat, kWhole };
+  /// Whether the input is appended to the session's tokens (kAppended), or is everything the
+  /// session is to hold. In the latter case the common beginning stays, compared as the texts of a
+  /// chat (kWholeChat, match_chat()) or token by token (kWhole). The rest of the session is
+  /// dropped, even if the call fails.
+  enum class Kind : uint8_t { kAppended, kWholeChat, kWhole };
   std::string_view text = {};
   std::span<const int32_t> tokens = {};
-  bool parse_special = false;  // texts of control tokens in `text` become those tokens
-  Place place = Place::kBehind;
-  /// With Place::kWhole, Answered::unsaid of when that was held.
+  bool parse_special = false;  // text of control tokens in `text` becomes these tokens
+  Kind kind = Kind::kAppended;
+  /// With Kind::kWhole: the Answered::unsaid that belongs to these tokens.
   std::string_view unsaid = {};
 };
 
-/// Non-zero stops the call cleanly: kCancelled, with the value in GenResult::user_code. An
-/// exception is a failure of the call, see Generation::break_off().
+/// A non-zero return value stops the call: kCancelled, with the value in GenResult::user_code. An
+/// exception fails the call, see Generation::break_off().
 using EventCallback = int32_t (*)(void* user, const Event& event);
 
 }  // namespace gen::generate

@@ -14,7 +14,7 @@ void Admission::add(Evictable* idle) {
 
 void Admission::remove(Evictable* idle) noexcept {
   const RequestQueue::Lock lock = queue_.lock();
-  // Blocks must not be with somebody who is going but not gone.
+  // It may still hold blocks when it is removed, so evict it first.
   (void)idle->evict();
   idle_.erase(std::find(idle_.begin(), idle_.end(), idle));
   queue_.note_change();
@@ -25,7 +25,7 @@ void Admission::choose() {
   try {
     plan_step(waiting, limits_, &plan_);
   } catch (const std::bad_alloc&) {
-    // The others try again.
+    // The other requests are tried again.
     plan_.slices.clear();
     queue_.fail_first(error(Code::kOutOfMemory, "no memory to plan a step for %zu waiting sessions",
                             waiting.size()));
@@ -62,7 +62,8 @@ bool Admission::reserve(const StepPlan::Slice& slice, SteadyClock::time_point no
   return state.ok();
 }
 
-// Reserves the rows of a slice. What begins in a pool must find room for all it is going to need.
+// Reserves the rows of a slice. A request that starts in a pool must find room for everything it
+// will need.
 Result<cache::CachePlan> Admission::make_room(const StepPlan::Slice& slice) {
   StepRequest& request = *slice.request;
   cache::KvCache& cache = *request.cache;
@@ -106,7 +107,7 @@ bool Admission::evict_idle() noexcept {
   return false;
 }
 
-// Takes the blocks of one sequence that can do without; false if there is none left.
+// Evicts one sequence that `request` may take blocks from; false if there is none left.
 bool Admission::evict_for(const StepRequest& request) noexcept {
   const RequestQueue::Lock lock = queue_.lock();
   if (evict_idle()) {

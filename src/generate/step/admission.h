@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Admission: who is in a step, and whose blocks it takes. Where sequences share a pool of blocks
-// and it has none left, sessions that are idle give theirs up, least recently used first, whatever
-// they were used for; then what waits for a call of lower priority, and among equals for a younger
-// one, the last of them first (preemption). What they held is computed anew when they go on, with
-// the same results. A call that younger ones of higher priority have passed over
-// StepLimits::max_passed_over times is from then on before every priority. So there always is a
-// first call that gets on, and each becomes it in the end; kPoolExhausted is what it gets when even
-// that is not enough.
+// Admission: selects the requests of a step and reserves their blocks. If sequences share a block
+// pool that is exhausted, idle sessions are evicted first, least recently used first. Then waiting
+// requests of lower priority are preempted, and among equal priorities younger ones, youngest
+// first. Evicted tokens are evaluated again when their sequence continues, with the same results. A
+// call that was passed over StepLimits::max_passed_over times by younger calls of higher priority
+// goes before every priority from then on. So some call always makes progress and each call becomes
+// the first eventually; kPoolExhausted means that even then the pool was too small.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +18,8 @@
 
 namespace gen::generate {
 
-/// Threads: add() and remove() from any; the rest is the leader's. The queue's mutex guards the
-/// list of what is idle, and is held inside evict().
+/// Threads: add() and remove() from any thread; the rest belongs to the leader. The queue's mutex
+/// guards the list of idle sessions and is held during evict().
 class Admission {
  public:
   /// `queue` must outlive it.
@@ -32,17 +31,17 @@ class Admission {
   void add(Evictable* idle);
   void remove(Evictable* idle) noexcept;
 
-  /// Plans a step over all that wait, with the queue's mutex held; its slices are then running, in
-  /// the order in which they are to be reserved. Where there is no memory for a plan the oldest
-  /// request fails alone, and the step has no slices.
+  /// Plans a step over all waiting requests, with the queue's mutex held. The requests of its
+  /// slices are then running, in the order in which they are to be reserved. If there is no memory
+  /// for a plan the oldest request fails alone, and the step has no slices.
   void choose();
   [[nodiscard]] std::span<StepPlan::Slice> slices() noexcept { return plan_.slices; }
 
-  /// Reserves the rows of a slice, with the mutex released; of drafts only what asks nothing of
-  /// others, so the plan may be for fewer rows. False if it cannot be in the step: the request says
-  /// why, and may be starved, or have been evicted before its turn came.
+  /// Reserves the rows of a slice, with the mutex released. Drafts get only blocks that need no
+  /// eviction, so the plan may have fewer rows. False if the slice cannot be in the step: its
+  /// request has the status, is marked as starved, or was evicted before its turn.
   bool reserve(const StepPlan::Slice& slice, SteadyClock::time_point now, cache::CachePlan* plan);
-  /// Sequences whose caches were taken since this was last asked.
+  /// Number of sequences evicted since the last call.
   [[nodiscard]] int32_t take_preempted() noexcept { return std::exchange(preempted_, 0); }
 
  private:
@@ -53,7 +52,7 @@ class Admission {
   RequestQueue& queue_;
   const StepLimits limits_;
   std::vector<Evictable*> idle_;
-  StepPlan plan_;  // the leader's
+  StepPlan plan_;  // used by the leader
   int32_t preempted_ = 0;
 };
 

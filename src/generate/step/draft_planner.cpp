@@ -25,9 +25,9 @@ void DraftPlanner::take_in(DraftRecord* record) noexcept {
   record->proposed = 0;
 }
 
-// The last step, once the next one begins. Where that is of the same sequences, what their sessions
-// did meanwhile belongs to it. A plain step takes what it takes, however far that is from what is
-// known of others.
+// Accounts for the last step when the next one begins. If both have the same sequences, the time
+// their sessions took in between belongs to the step. For a plain step the ledger gets no extra
+// cost, however far its time is from the estimate.
 void DraftPlanner::settle(double now, bool same) noexcept {
   const int32_t rows = std::exchange(looked_, 0);
   if (rows == 0) return;
@@ -41,7 +41,8 @@ void DraftPlanner::settle(double now, bool same) noexcept {
   if (plain > 0) ledger_.note_step((spent_ + longer) / plain);
 }
 
-// Room is made for all that is offered, so that nothing is allocated while the same sequences run.
+// Reserves memory for every offered draft, so that nothing is allocated while the same sequences
+// run.
 bool DraftPlanner::begin(std::span<const StepPlan::Slice> slices) {
   size_t who = 0;
   for (const StepPlan::Slice& slice : slices) who += std::hash<const void*>()(slice.request);
@@ -61,7 +62,7 @@ bool DraftPlanner::begin(std::span<const StepPlan::Slice> slices) {
   }
   candidates_.reserve(slices.size());
   order_.reserve(offered);
-  // What passes over prompts take says nothing of others.
+  // Times of passes with prompts say nothing about other passes.
   if (prompts || offered == 0) return false;
   const bool known = steps_.knows(rows_);
   if (!known || busy_ >= plain_after_) {
@@ -88,7 +89,7 @@ void DraftPlanner::end(int32_t rows) noexcept {
   end_ = now();
 }
 
-// The chance that one more of its rows is right.
+// Updates the probability that the candidate's next row is accepted.
 void DraftPlanner::advance(Candidate* candidate) const noexcept {
   const DraftJob& job = *candidate->slice->request->draft;
   const int32_t at = candidate->rows;
@@ -111,11 +112,11 @@ void DraftPlanner::gather(std::span<StepPlan::Slice> slices, int32_t max_propose
   }
 }
 
-// Takes rows into order_, those first that bring most for what they take; how many of them are
-// best. A drafter takes as long for several sequences as for the one with the longest guess.
+// Puts rows into order_, highest gain per cost first, and returns how many of them are best. A
+// drafter takes as long for several sequences as for the one with the longest draft.
 size_t DraftPlanner::best_rows() {
-  // What has not been measured counts as if it cost nothing, so it is come to step by step; by
-  // smaller steps where rows are many, each of which costs something for certain.
+  // Row counts that were not measured are underestimated, so they are approached gradually; in
+  // smaller increments at high counts, where each row certainly costs something.
   const int32_t known = steps_.max_known();
   const auto most =
       static_cast<size_t>(std::max(known + (known < 8 ? known : known / 4) - rows_, 1));
@@ -129,7 +130,7 @@ size_t DraftPlanner::best_rows() {
   while (order_.size() < most) {
     const double before = pass;
     pass = steps_.seconds(rows_ + static_cast<int32_t>(order_.size()) + 1);
-    const double row = pass - before + 1e-3 * alone;  // none is free
+    const double row = pass - before + 1e-3 * alone;  // a small minimum cost per row
     Candidate* next = nullptr;
     double max_worth = -1;
     for (Candidate& candidate : candidates_) {

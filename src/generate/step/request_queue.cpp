@@ -9,17 +9,17 @@
 namespace gen::generate {
 namespace {
 
-// How long a leader waits for a call that could give blocks back, before it tries again.
+// How long a leader waits for a call that could free blocks before it tries again.
 constexpr SteadyClock::duration kRelief = std::chrono::milliseconds(5);
-// How long the oldest request waits for blocks that only calls between two steps could give back,
-// since an older one of them got on, and how long where there are none: a session may be in use for
-// a moment, or just be freed.
+// How long the oldest request waits for blocks held by calls between two steps, counted from the
+// last progress of an older call; and how long if no such call exists: a session may be in use for
+// a moment or about to be freed.
 constexpr SteadyClock::duration kMaxStarving = std::chrono::seconds(1);
 constexpr SteadyClock::duration kLeastStarving = std::chrono::milliseconds(20);
 
 }  // namespace
 
-// OK unless the request has been cancelled or is too late.
+// OK unless the request was cancelled or its deadline has passed.
 Status check_wanted(const StepRequest& request, SteadyClock::time_point now) {
   if (request.cancel != nullptr && request.cancel->raised()) {
     return error(Code::kCancelled, "cancelled at position %d", request.first_position);
@@ -67,7 +67,7 @@ bool RequestQueue::comes_before(const StepRequest& a, const StepRequest& b) cons
   return rank_a != rank_b ? rank_a > rank_b : seniority(a) < seniority(b);
 }
 
-// Whether `a` would be behind `b` if it went by age.
+// Whether `a` is younger than `b` and ahead of it by priority only.
 bool RequestQueue::is_urgent_newcomer(const StepRequest& a, const StepRequest& b) noexcept {
   return b.participant != nullptr && a.urgency.priority > b.urgency.priority &&
          seniority(a) > seniority(b);
@@ -192,7 +192,7 @@ void RequestQueue::drop_ended() noexcept {
   const SteadyClock::time_point now = SteadyClock::now();
   const auto ended = [&](StepRequest* request) {
     Status status = check_wanted(*request, now);
-    if (status.ok()) return false;  // what a starved one lacks stays noted
+    if (status.ok()) return false;  // a starved request keeps its status
     request->status = std::move(status);
     request->done = true;
     return true;
@@ -217,7 +217,7 @@ void RequestQueue::relieve(Lock* lock, std::span<const StepPlan::Slice> slices, 
   const bool tried_it =
       std::any_of(slices.begin(), slices.end(),
                   [request](const StepPlan::Slice& slice) { return slice.request == request; });
-  if (!tried_it) {  // certainly in the next step: it may take from all others
+  if (!tried_it) {  // guaranteed to be in the next step, with the right to evict all others
     request->passed_over = limits_.max_passed_over;
     std::rotate(waiting_.begin(), first, first + 1);
     return;
@@ -241,11 +241,11 @@ void RequestQueue::end_step(std::span<const StepPlan::Slice> slices,
                             SteadyClock::duration took) noexcept {
   patience_ = std::clamp(took / 4, limits_.least_patience, limits_.max_patience);
   const SteadyClock::time_point now = SteadyClock::now();
-  const StepRequest* ahead = nullptr;  // the first that got on
+  const StepRequest* ahead = nullptr;  // the first that made progress
   for (const StepPlan::Slice& slice : slices) {
     StepRequest* const request = slice.request;
     request->running = false;
-    if (request->starved) continue;  // stays in the queue
+    if (request->starved) continue;  // it stays in the queue
     if (request->taken > 0) {
       if (ahead == nullptr || comes_before(*request, *ahead)) ahead = request;
       note_blocks_of(*request);
@@ -257,8 +257,8 @@ void RequestQueue::end_step(std::span<const StepPlan::Slice> slices,
     participant->left_ = now;
     if (participant->absence_ <= patience_) expected_.push_back(participant);
   }
-  // A call that is before gives nothing up, but it gets on and ends; one behind has been taken
-  // from.
+  // A call ahead frees nothing, but it makes progress and ends; one behind has been evicted
+  // already.
   for (StepRequest* request : waiting_) {
     if (request->starved && ahead != nullptr && comes_before(*ahead, *request)) {
       request->starved_since = now;
@@ -266,7 +266,7 @@ void RequestQueue::end_step(std::span<const StepPlan::Slice> slices,
   }
 }
 
-// A call has its first blocks: those that wait for some have been passed over.
+// The call has its first blocks: calls that wait for blocks were passed over.
 void RequestQueue::note_blocks_of(const StepRequest& request) noexcept {
   if (request.participant == nullptr || request.participant->holds_) return;
   request.participant->holds_ = true;
@@ -275,7 +275,8 @@ void RequestQueue::note_blocks_of(const StepRequest& request) noexcept {
   }
 }
 
-// Requests are reserved in the order of comes_before, so one behind of this step has not been yet.
+// Requests are reserved in the order of comes_before, so a later one of this step is not reserved
+// yet.
 StepRequest* RequestQueue::last_holder_behind(const StepRequest& request) const noexcept {
   StepRequest* last = nullptr;
   for (StepRequest* other : waiting_) {

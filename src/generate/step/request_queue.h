@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// RequestQueue: the requests that wait for a step, who leads the next one, and who is expected
-// back. Its mutex is the one that callers of a scheduler meet at. Read next: scheduler.h, which has
-// the order of a step.
+// RequestQueue: requests that wait for a step, the leadership of the next step, and the
+// participants expected back. All callers of a scheduler share its mutex. Read next: scheduler.h,
+// which has the order of a step.
 #pragma once
 
 #include <chrono>
@@ -20,10 +20,9 @@ namespace gen::generate {
 
 class RequestQueue;
 
-/// A call that brings request after request. Between two of them, while its caller samples, the
-/// leader waits a moment for those that are usually quick, so that sessions which met in one step
-/// meet in the next.
-/// Threads: as its requests; guarded by the queue.
+/// A call that submits one request after another. Between two requests, while its caller samples,
+/// the leader waits a moment for participants that are usually quick, so that sessions that shared
+/// a step share the next one. Threads: as its requests; guarded by the queue.
 class Participant {
  public:
   /// `queue` must outlive it. May throw std::bad_alloc.
@@ -36,17 +35,16 @@ class Participant {
   friend class RequestQueue;
   RequestQueue& queue_;
   uint64_t seniority_ = 0;        // smaller is older
-  int32_t passed_over_ = 0;       // times that younger calls of higher priority had blocks first
-  bool holds_ = false;            // has rows in its cache
+  int32_t passed_over_ = 0;       // times that younger calls of higher priority got blocks first
+  bool holds_ = false;            // it has rows in its cache
   SteadyClock::time_point left_;  // when its last step ended
-  SteadyClock::duration absence_{0};  // how long it stayed away then
-  bool saying_ = false;               // note_said(), until its next request
-  uint64_t heard_ = 0;                // what others had said when it last gave way
+  SteadyClock::duration absence_{0};  // time from its last step to its next request
+  bool saying_ = false;               // from note_said() to its next request
+  uint64_t heard_ = 0;                // value of said_ when it last gave way
 };
 
-/// Threads: the functions of the first part from any number of threads, a request from one at a
-/// time. Those of the second part are the leader's, and all but wait() are called with the mutex
-/// held.
+/// Threads: any thread may call the functions of the first part; a request belongs to one thread at
+/// a time. The second part is the leader's; all of it except wait() is called with the mutex held.
 class RequestQueue {
  public:
   using Lock = std::unique_lock<std::mutex>;
@@ -56,63 +54,62 @@ class RequestQueue {
   RequestQueue& operator=(const RequestQueue&) = delete;
 
   [[nodiscard]] Lock lock() const { return Lock(mutex_); }
-  /// Scheduler::submit; `timed` notes when.
+  /// Scheduler::submit. `timed` records the time.
   void submit(StepRequest* request, bool timed);
   /// Scheduler::withdraw.
   void withdraw(StepRequest* request) noexcept;
   [[nodiscard]] bool is_done(const StepRequest* request) const;
-  /// A call that is polled has given a token; `more`: it has others to give before its next
-  /// request.
+  /// A polled call has emitted a token; `more`: it will emit others before its next request.
   void note_said(Participant* participant, bool more) noexcept;
-  /// It gives no more, however it has ended.
+  /// The call emits no more tokens, however it ended.
   void note_ended(Participant* participant) noexcept;
   [[nodiscard]] size_t size() const;
 
-  /// What a thread that waits for one of its requests has come to.
+  /// Why a waiting thread returns.
   enum class Turn : int32_t {
-    kDone,     // one of them is done
-    kRefused,  // none of them is, nor can be: the thread is in the middle of a step
-    kLead,     // nobody leads
+    kDone,     // one of its requests is done
+    kRefused,  // none can ever be done: this thread is inside a step
+    kLead,     // no thread leads
   };
-  /// Waits, with the mutex held, until there is something to do.
+  /// Waits until there is something to do. The mutex is held.
   Turn wait(Lock* lock, std::span<StepRequest* const> requests);
 
-  // The leader's.
+  // Functions of the leader.
   [[nodiscard]] bool led() const noexcept { return led_; }
   void take_lead() noexcept;
-  /// Ends the leadership and tells all who wait.
+  /// Ends the leadership and wakes all waiting threads.
   void leave_lead() noexcept;
-  /// Waits for those of the last step that are about to come back; who fails to is waited for no
-  /// more until it has been quick again.
+  /// Waits for participants of the last step that are expected back. One that does not come is not
+  /// waited for until it has been quick again.
   void gather(Lock* lock);
-  /// Whether who polls for `request` leaves the step to a later poll: there are calls with tokens
-  /// to give, and one has given some since the last time. So sessions that one thread polls in turn
-  /// stay together where some have guessed right; apart their steps would bring less. Each token
-  /// given puts a request off once, so nobody waits for a call that is not polled.
+  /// Whether the poll of `request` leaves the step to a later poll: other calls still have tokens
+  /// to emit, and one has emitted some since the last time. This keeps sessions that one thread
+  /// polls in turn in common steps when drafts of some were accepted. Each emitted token delays a
+  /// request once, so a call that is not polled delays nobody.
   [[nodiscard]] bool gives_way(const StepRequest& request) noexcept;
-  /// Ends requests whose caller has given up on them, whether or not their turn has come.
+  /// Ends requests that were cancelled or are past their deadline.
   void drop_ended() noexcept;
   /// Oldest first.
   [[nodiscard]] std::span<StepRequest* const> waiting() const noexcept { return waiting_; }
-  /// Ends the oldest with a failure.
+  /// Fails the oldest request.
   void fail_first(Status failure) noexcept;
-  /// Requests leave the queue when their step is over, so that nothing is lost if planning it
-  /// fails. `took` is what the step of these slices took.
+  /// Removes finished requests from the queue. It happens after the step, so that nothing is lost
+  /// if planning fails. `took` is the duration of the step.
   void end_step(std::span<const StepPlan::Slice> slices, SteadyClock::duration took) noexcept;
-  /// The step of these slices ran nothing. If that is because the pool has no block for anybody, it
-  /// is up to calls that are between two steps: they come back soon, or the first request fails.
-  /// The step began at `tried`; who came back since may have blocks to give. Waits only if
+  /// Called when the step of these slices ran nothing. If the pool has no block for any of them,
+  /// only calls between two steps can free some: this waits for them, or fails the first request.
+  /// The step began at `tried`; calls that returned since may have freed blocks. Waits only if
   /// `patient`.
   void relieve(Lock* lock, std::span<const StepPlan::Slice> slices, bool patient,
                SteadyClock::time_point tried);
-  /// Whose blocks `request` may have next, the last of all who are behind it; null if nobody has
-  /// any to give.
+  /// The request that is evicted next for `request`, the last one behind it that holds blocks; null
+  /// if there is none.
   [[nodiscard]] StepRequest* last_holder_behind(const StepRequest& request) const noexcept;
-  /// The cache of `victim` has been emptied for `request`.
+  /// The cache of `victim` was emptied for `request`.
   void note_evicted(StepRequest* victim, const StepRequest& request) noexcept;
-  /// For a leader who waits for blocks: who holds them may have changed.
+  /// Wakes a leader that waits for blocks: their holders may have changed.
   void note_change() noexcept;
-  /// The order in which calls have blocks of a pool: who is behind gives way to who is before.
+  /// The order in which calls get blocks of a pool: later ones give way to earlier ones.
   [[nodiscard]] bool comes_before(const StepRequest& a, const StepRequest& b) const noexcept;
 
  private:
@@ -132,18 +129,18 @@ class RequestQueue {
   std::condition_variable arrivals_;   // nobody is expected any more
   std::vector<StepRequest*> waiting_;  // oldest first
   bool led_ = false;
-  bool relieving_ = false;              // the leader waits for anybody to come
-  SteadyClock::time_point changed_at_;  // when a call last came back, or one or a session went
-  std::thread::id leader_;              // while led_
+  bool relieving_ = false;              // the leader waits for any request
+  SteadyClock::time_point changed_at_;  // last return of a call, or end of a call or session
+  std::thread::id leader_;              // valid while led_
   size_t participants_ = 0;
   uint64_t seniorities_ = 0;
-  size_t saying_ = 0;                         // participants that give guessed tokens
-  uint64_t said_ = 0;                         // tokens that they gave
-  std::vector<const Participant*> expected_;  // were in the last step and will soon be back
+  size_t saying_ = 0;                         // participants that still emit accepted draft tokens
+  uint64_t said_ = 0;                         // tokens emitted by them
+  std::vector<const Participant*> expected_;  // were in the last step, should soon return
   SteadyClock::duration patience_{0};         // how long a step waits for them
 };
 
-/// OK unless the request has been cancelled or is too late.
+/// OK unless the request was cancelled or its deadline has passed.
 Status check_wanted(const StepRequest& request, SteadyClock::time_point now);
 
 }  // namespace gen::generate

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See scheduler.h. What admission and runner keep between two calls belongs to the leader of the
-// moment; leadership changes hands under the queue's mutex.
+// See scheduler.h. The state of admission and runner between two calls belongs to the current
+// leader; leadership changes under the queue's mutex.
 #include "generate/step/scheduler.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace gen::generate {
 
 Status Scheduler::run(StepRequest* request) {
   submit(request);
-  (void)wait_any({&request, 1});  // a request that is new is done in any case
+  (void)wait_any({&request, 1});  // a new request always gets done
   return request->status;
 }
 
@@ -55,7 +55,8 @@ void Scheduler::lead(RequestQueue::Lock* lock, bool patient) {
   queue_.leave_lead();
 }
 
-// Whether a pass has been tried. What has not run, and may stay in the queue, is left as it came.
+// Returns whether a pass was attempted. Requests that did not run and may stay in the queue are
+// unchanged.
 bool Scheduler::execute(std::span<StepPlan::Slice> slices) {
   runner_.propose(slices);
   const bool progress = try_all(slices);
@@ -69,9 +70,9 @@ bool Scheduler::try_all(std::span<StepPlan::Slice> slices) {
   bool threw = false;
   bool progress = attempt(slices, &threw);
   if (slices.size() == 1 && slices[0].drafts == 0) return progress;
-  // One bad sequence fails a whole forward pass; apart, and without drafts, the others succeed.
-  // What there was no memory for may need less then. A state that was lost in the pass is its
-  // owner's to make anew.
+  // One bad sequence fails a whole forward pass; run alone and without drafts, the others succeed,
+  // and an allocation may succeed as well. A state that was lost in the pass is made anew by its
+  // owner.
   const auto failed = [](const StepPlan::Slice& slice) {
     const cache::SequenceState* const state = slice.request->state;
     return !slice.request->status.ok() && !slice.request->starved &&
@@ -84,14 +85,14 @@ bool Scheduler::try_all(std::span<StepPlan::Slice> slices) {
     const bool drafted = runner_.drafts() && slice.rows > 1 && slice.drafts > 0;
     StepRunner::drop_drafts(&slice);
     progress = attempt({&slice, 1}, &threw) || progress;
-    // As where there was no memory to copy a state before them.
+    // Counted as a failure to copy a state before drafts is.
     if (drafted && slice.request->status.ok()) metrics_.add(metric::kDraftsFailed, 1);
   }
   return progress;
 }
 
-// Reserves and runs. Sets the status of every request, and `*threw` where something did. Nothing
-// throws once the pass has succeeded.
+// Reserves and runs. Sets the status of every request, and `*threw` if there was an exception.
+// Nothing throws once the pass has succeeded.
 bool Scheduler::attempt(std::span<const StepPlan::Slice> slices, bool* threw) {
   bool tried = false;
   const auto fail_all = [&](const Status& status) {

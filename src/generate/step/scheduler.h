@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scheduler: where the sessions of a generator meet. Each waits in its own caller's thread; whoever
-// finds no leader leads: it plans a step over all that wait, reserves cache room, runs the model,
-// hands out what came of it, and hands over once its own rows are done. Whoever owns a sequence
-// then commits its plan in its own thread: until it does, the cache is in no queue and its session
-// in use, so nobody takes its blocks. There is no thread behind it. One thread may bring many
-// requests (submit, wait_any), or only look by (poll). request_queue.h has who waits and who leads,
-// admission.h who is in a step and whose blocks it takes, step_runner.h the pass; the order of a
-// step is here, in lead().
+// Scheduler: joins the steps of a generator's sessions. Each session waits in its caller's thread.
+// A thread that finds no leader becomes the leader: it plans a step over all waiting requests,
+// reserves cache rows, runs the model, distributes the results, and hands over once its own rows
+// are done. The owner of a sequence then commits its plan in its own thread; until then the cache
+// is in no queue and its session is in use, so its blocks cannot be evicted. The scheduler has no
+// thread of its own. One thread may submit many requests (submit, wait_any) or only check on them
+// (poll). request_queue.h has the waiting requests and the leadership, admission.h the selection
+// and the blocks, step_runner.h the pass; lead() has the order of a step.
 //
-// Locks, in the order in which they may be taken: the queue's mutex; then what guards saved
-// sessions, the prefix cache, a pool of blocks. No model, engine, tracer, metrics, or user's code
-// is called with the queue's mutex held; caches are cut with it (Evictable::evict, preemption).
+// Locks, in the order in which they may be taken: the queue's mutex; the mutexes of saved sessions,
+// the prefix cache, a block pool. Models, engines, tracers, metrics and callers' code are never
+// called with the queue's mutex held; caches are cut with it (Evictable::evict, preemption).
 #pragma once
 
 #include <cstddef>
@@ -29,13 +29,13 @@
 
 namespace gen::generate {
 
-/// Threads: all functions from any number of threads, a request from one at a time.
+/// Threads: any number of threads may call all functions; a request belongs to one at a time.
 class Scheduler {
  public:
-  /// `model` must outlive the scheduler, and so must `tracer`, which sees each forward pass and may
-  /// be null, and `metrics`. `measure_caches` (may be null, or empty) sets gauges after a step.
-  /// `drafter` may be null; no request then has drafts. `policy`, which must outlive it, says how
-  /// many there are; null: as many as there may be.
+  /// `model`, `tracer` (may be null; sees each forward pass) and `metrics` must outlive the
+  /// scheduler. `measure_caches` (may be null or empty) sets gauges after a step. `drafter` may be
+  /// null: no request then has drafts. `policy` must outlive the scheduler and limits the drafts;
+  /// null: no limit.
   Scheduler(const model::Model& model, StepLimits limits, engine::Tracer* tracer = nullptr,
             Metrics& metrics = no_metrics(),
             const std::function<void(Metrics&)>* measure_caches = nullptr,
@@ -48,41 +48,40 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  /// Waits until a step has run rows of the request, and returns its status. When OK, the cache
-  /// holds `taken` rows for its owner to commit, and their wanted logits are written (or it was
-  /// evicted, and none has run); else nothing has changed: kCacheFull or kOutOfMemory for the
-  /// reservation, kCancelled, also when the deadline has passed, or what the model says. A request
-  /// that fails does not affect the others of its step.
+  /// Waits until a step has run rows of the request and returns its status. OK: the cache holds
+  /// `taken` rows for its owner to commit, and the requested logits are written; or the request was
+  /// evicted and no row has run. Otherwise nothing has changed: kCacheFull or kOutOfMemory for the
+  /// reservation, kCancelled (also for a passed deadline), or the model's error. A failing request
+  /// does not affect the others of its step.
   Status run(StepRequest* request);
 
-  /// Queues a request; it stays where it is until it is done. Throws std::bad_alloc, and then it is
+  /// Queues a request; it must stay in place until it is done. May throw std::bad_alloc; then it is
   /// not queued.
   void submit(StepRequest* request) { queue_.submit(request, metrics_.active()); }
-  /// Waits until one of the requests, all submitted, is done; leads where nobody does. Returns at
-  /// once if there are none. Within a pass of the model, where no step could ever run them, they
-  /// are all done with kBusy, but for those that are part of the pass: false if there are no
-  /// others.
+  /// Waits until one of the submitted requests is done, and leads if no thread does. Returns at
+  /// once if there are none. Called from inside a pass of the model, where no step could run them,
+  /// it ends them all with kBusy except those of the pass; false if there are no others.
   [[nodiscard]] bool wait_any(std::span<StepRequest* const> requests);
-  /// Whether a request that was submitted is done: its own `done` may be looked at only once one
-  /// of the functions here has said so.
+  /// Whether a submitted request is done. Its own `done` may be read only after one of these
+  /// functions has returned.
   [[nodiscard]] bool is_done(const StepRequest* request) const { return queue_.is_done(request); }
-  /// The same; where it is not and nobody leads, runs one step first, unless another call that is
-  /// polled is about to join it (RequestQueue::gives_way). Never waits for another thread.
+  /// The same. If it is not done and no thread leads, runs one step first, unless another polled
+  /// call is about to join it (RequestQueue::gives_way). Never waits for another thread.
   bool poll(StepRequest* request);
-  /// Takes a request back, which is done then: kCancelled if no step has run it, else with a plan
-  /// to commit or drop. Waits for the step that is running it.
+  /// Takes a request back; it is done then: kCancelled if no step has run it, otherwise with a plan
+  /// to commit or drop. Waits for the step that runs it.
   void withdraw(StepRequest* request) noexcept { queue_.withdraw(request); }
 
-  /// Tells of something that may be evicted; until remove().
+  /// Registers an object that may be evicted, until remove().
   void add(Evictable* idle) { admission_.add(idle); }
   void remove(Evictable* idle) noexcept { admission_.remove(idle); }
 
-  /// Requests queued or in the current step; may be old by the time it is looked at.
+  /// Requests that are queued or in the current step; a snapshot.
   [[nodiscard]] size_t waiting() const { return queue_.size(); }
   /// For participants.
   [[nodiscard]] RequestQueue& queue() noexcept { return queue_; }
 
-  /// Sets the gauges of caches anew, for who has committed what a step ran. Any thread.
+  /// Updates the gauges of the caches after rows of a step were committed. Any thread.
   void measure_caches() noexcept { runner_.measure_caches(); }
 
  private:

@@ -9,7 +9,7 @@ namespace gen::generate {
 size_t StepCosts::bucket(int32_t rows) noexcept {
   const auto n = static_cast<uint32_t>(std::max(rows, 1));
   if (n <= 8) return n - 1;
-  const auto octave = static_cast<uint32_t>(std::bit_width(n - 1));  // 9 to 16 have 4
+  const auto octave = static_cast<uint32_t>(std::bit_width(n - 1));  // 9 to 16 share 4 buckets
   const uint32_t quarter = (n - 1 - (1U << (octave - 1))) >> (octave - 3);
   return std::min<size_t>(8 + (octave - 4) * size_t{4} + quarter, kBuckets - 1);
 }

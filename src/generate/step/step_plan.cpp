@@ -13,8 +13,8 @@ int32_t rank(const StepRequest& request, int32_t max_passed_over) noexcept {
                                                 : request.urgency.priority;
 }
 
-// By rank, the oldest first among equals. Insertion keeps that order without allocating, and what
-// comes in is nearly always sorted already.
+// Sorts by rank, the oldest first among equals. Insertion sort is stable and does not allocate; the
+// input is nearly always sorted already.
 void sort_by_rank(std::vector<StepRequest*>* order, int32_t most) {
   for (size_t i = 1; i < order->size(); ++i) {
     StepRequest* const moving = (*order)[i];
@@ -38,7 +38,7 @@ void plan_step(std::span<StepRequest* const> waiting, const StepLimits& limits, 
   int32_t sequences = limits.max_sequences;
   int32_t rows = limits.max_rows;
   const bool prompt_first = first->rows() > 1;
-  // A prompt that is first keeps a place and a row.
+  // A prompt that is first keeps one place and one row.
   if (prompt_first) {
     --sequences;
     --rows;

@@ -63,7 +63,7 @@ void StepResults::hand_out(const graph::RowQuery& to, size_t n_logits, size_t n_
   std::copy_n(logits_.data() + logits_at_ * vocab_, n_logits * vocab_, to.logits);
   logits_at_ += n_logits;
   if (n_best == 0) return;
-  // Each takes the first of what the one that wanted the most has.
+  // Each request takes the first of the tokens found for the request that wants the most.
   const size_t k = to_size(to.best.k);
   for (size_t row = 0; row < n_best; ++row, ++best_at_) {
     std::copy_n(best_tokens_.data() + best_at_ * to_size(k_), k, to.best.tokens + row * k);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// StepResults: what the rows of a step are asked beside their logits, and memory for what they
-// answer. A single request's answers are written where it says; those of several come one after
-// another, so that an engine brings them in one transfer, and each request is handed its own.
+// StepResults: the queries of a step's rows and memory for their answers. A single request's
+// answers are written directly to its memory. Those of several requests are contiguous here, so
+// that an engine transfers them at once, and are then copied to each request.
 #pragma once
 
 #include <cstddef>
@@ -14,32 +14,33 @@
 
 namespace gen::generate {
 
-/// Keeps its memory, so that a decode step allocates nothing. Threads: one at a time.
+/// Keeps its memory, so that a decode step does not allocate. Threads: one at a time.
 class StepResults {
  public:
-  /// Of rows of `vocab` logits.
+  /// For rows of `vocab` logits.
   explicit StepResults(size_t vocab) noexcept;
   StepResults(const StepResults&) = delete;
   StepResults& operator=(const StepResults&) = delete;
 
-  /// Forgets the rows, and makes room for so many requests. May throw std::bad_alloc.
+  /// Removes all rows and reserves memory for `requests` requests. May throw std::bad_alloc.
   void begin(size_t requests);
-  /// Adds the rows of a request: so many want logits, so many best; `last` is its last row in the
-  /// batch. begin() made room.
+  /// Adds the rows of a request: `n_logits` return logits, `n_best` best tokens; `last` is its last
+  /// row in the batch. begin() has reserved the memory.
   void add(const graph::RowQuery& query, size_t n_logits, size_t n_best, int32_t last) noexcept;
-  /// Some row has a mask.
+  /// True if some row has a mask.
   [[nodiscard]] bool any_mask() const noexcept { return any_mask_; }
-  /// All rows want their best token alone, and there are fewer than were added.
+  /// Lowers the number of rows that return their best token; all rows return that only.
   void cut_to_best(size_t n_best) noexcept { n_best_ = n_best; }
 
-  /// Says in a batch what is asked and where answers go: where `only` says, the query of the only
-  /// request, or if it is null here. May throw std::bad_alloc.
+  /// Sets the query of the batch and where answers go: to the memory of `only`, the query of the
+  /// only request, or to this object if it is null. May throw std::bad_alloc.
   void place(const graph::RowQuery* only, graph::Batch* batch);
 
-  /// Copies a request's answers from here to where it wants them. Requests come in the order in
-  /// which they were added, each once.
+  /// Copies a request's answers to its memory. Call it once for each request, in the order of
+  /// add().
   void hand_out(const graph::RowQuery& to, size_t n_logits, size_t n_best) noexcept;
-  /// In a run of steps: the best token of row `from` here becomes that of row `row` of a request.
+  /// For a run of steps: copies the best token of row `from` of this object to row `row` of a
+  /// request.
   void hand_out_row(const graph::RowQuery& to, size_t row, size_t from) noexcept;
 
  private:
@@ -48,7 +49,7 @@ class StepResults {
   std::vector<graph::RowExtras> extras_;
   bool any_mask_ = false;
   bool any_mass_ = false;
-  int32_t k_ = 1;  // the most that one of them wants
+  int32_t k_ = 1;  // most best tokens that a request wants
   size_t n_logits_ = 0;
   size_t n_best_ = 0;
   size_t n_aside_ = 0;  // tokens
@@ -60,7 +61,7 @@ class StepResults {
   std::vector<double> mass_;         // [n_best_, mass_parts_], if some row wants any
   std::vector<float> part_;          // [n_best_, kMassPart], the same
 
-  // What hand_out() has come to.
+  // Positions of hand_out().
   size_t logits_at_ = 0;
   size_t best_at_ = 0;
   size_t aside_at_ = 0;

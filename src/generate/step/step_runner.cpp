@@ -19,7 +19,7 @@ size_t wanted_rows(const StepPlan::Slice& slice, graph::Wants what) noexcept {
 
 }  // namespace
 
-// What cannot be guessed, or is not to be, is left out.
+// Drafts that fail are left out.
 void StepRunner::propose(std::span<StepPlan::Slice> slices) noexcept {
   try {
     timed_ = false;
@@ -43,7 +43,7 @@ void StepRunner::propose(std::span<StepPlan::Slice> slices) noexcept {
     for (StepPlan::Slice& slice : slices) {
       if (slice.request->draft != nullptr && slice.rows == 1) add_guesses(&slice);
     }
-  } catch (...) {  // no memory, or a drafter's own failure
+  } catch (...) {  // no memory, or an exception of the drafter
     for (StepPlan::Slice& slice : slices) {
       if (slice.request->draft != nullptr) drop_drafts(&slice);
     }
@@ -51,13 +51,13 @@ void StepRunner::propose(std::span<StepPlan::Slice> slices) noexcept {
   }
 }
 
-// Steps behind the first that there is time for.
+// Number of steps after the first that fit into the time limit.
 int32_t StepRunner::steps_in_time() const noexcept {
   if (step_seconds_ * kMaxMultiSteps <= kMaxMultiStepSeconds) return kMaxMultiSteps - 1;
   return std::max(static_cast<int32_t>(kMaxMultiStepSeconds / step_seconds_), 1) - 1;
 }
 
-// As many rows as all of the step may have, since they come step by step.
+// All sequences get the same number of rows, since rows run step by step.
 void StepRunner::add_steps(std::span<StepPlan::Slice> slices) {
   int32_t steps = tracer_ == nullptr && !slices.empty() ? steps_in_time() : 0;
   for (const StepPlan::Slice& slice : slices) {
@@ -89,7 +89,7 @@ bool StepRunner::gather_jobs(std::span<const StepPlan::Slice> slices) {
   return !jobs_.empty();
 }
 
-// Drafters propose for those that are to have guesses and have none yet.
+// Drafters propose for the slices that may have drafts and have none yet.
 void StepRunner::ask_for_the_rest(std::span<const StepPlan::Slice> slices) {
   if (drafter_->max_proposed() == 0) return;
   jobs_.clear();
@@ -109,8 +109,8 @@ void StepRunner::ask_for_the_rest(std::span<const StepPlan::Slice> slices) {
   planner_.note_proposing(depth, planner_.now() - begin);
 }
 
-// What a job's rows are to the model: each wants what the token does, and stands as far behind the
-// first as the path to it is long. A tree that no longer begins with that token is none.
+// Converts a job's tree to rows: each returns what the token does, and its position is that of the
+// first row plus its depth. A tree that does not begin with the pending token is discarded.
 void StepRunner::add_guesses(StepPlan::Slice* slice) {
   StepRequest& request = *slice->request;
   DraftJob& job = *request.draft;
@@ -133,8 +133,8 @@ void StepRunner::add_guesses(StepPlan::Slice* slice) {
   slice->rows = job.tree.rows();
 }
 
-// For all that is offered, so that a step that takes more of it than those before allocates
-// nothing.
+// Reserves for everything offered, so that a step that uses more of it than earlier ones does not
+// allocate.
 void StepRunner::reserve(std::span<const StepPlan::Slice> slices) {
   size_t rows = 0;
   for (const StepPlan::Slice& slice : slices) {
@@ -149,7 +149,7 @@ void StepRunner::reserve(std::span<const StepPlan::Slice> slices) {
   wants_.reserve(rows);
 }
 
-// Whether the batch has the rows of one token of each sequence, and drafts, alone.
+// Whether the batch consists of one token per sequence, with or without drafts.
 bool StepRunner::only_decodes() const noexcept {
   return std::all_of(slices_.begin(), slices_.end(), [](const StepPlan::Slice& slice) {
     return slice.rows == 1 || slice.drafts > 0;
@@ -225,7 +225,7 @@ void StepRunner::add(const StepPlan::Slice& slice, const cache::CachePlan& plan)
                static_cast<int32_t>(tokens_.size()) - 1);
 }
 
-// Where there was less room for one of them, all have as few.
+// If one sequence got fewer rows, all are cut to that number.
 void StepRunner::even_steps() noexcept {
   if (multi_steps_ == 0) return;
   const size_t steps = to_size(multi_steps_);
@@ -247,7 +247,7 @@ void StepRunner::even_steps() noexcept {
   for (StepPlan::Slice& slice : slices_) slice.rows = multi_steps_;
 }
 
-// While the engine computes. A mask that cannot be made leaves a choice that its request ignores.
+// Called while the engine computes. If a mask fails, its request ignores the row's best tokens.
 Status StepRunner::during(void* self) noexcept {
   for (const StepPlan::Slice& slice : static_cast<StepRunner*>(self)->slices_) {
     const graph::During& own = slice.request->query.during;
@@ -264,7 +264,7 @@ void StepRunner::run() {
   };
   Status status;
   even_steps();
-  const bool timed = std::exchange(timed_, false) && only_decodes();  // not where it is tried again
+  const bool timed = std::exchange(timed_, false) && only_decodes();  // not if the step is retried
   const bool can_be_multi = model_.traits().multi_step && drafter_ == nullptr && only_decodes();
   const double begin = can_be_multi ? planner_.now() : 0.0;
   try {
@@ -283,8 +283,8 @@ void StepRunner::run() {
   for (const StepPlan::Slice& slice : slices_) slice.request->status = status;
 }
 
-// A single sequence writes its results and is cancelled in place; several share a buffer, and a
-// cancelled one waits for the end of the step.
+// A single sequence writes its results directly and can be cancelled during the pass. Several share
+// a buffer, and a cancelled one waits for the end of the step.
 Status StepRunner::forward() {
   const StepRequest* const only = slices_.size() == 1 ? slices_.front().request : nullptr;
   graph::Batch batch;
@@ -315,7 +315,7 @@ void StepRunner::hand_out() noexcept {
   }
 }
 
-// Results come step by step.
+// The results are ordered by step.
 void StepRunner::hand_out_steps() noexcept {
   const size_t n = slices_.size();
   for (size_t s = 0; s < n; ++s) {
@@ -338,7 +338,7 @@ void StepRunner::measure(std::span<const StepPlan::Slice> slices, SteadyClock::t
   bool failed = false;
   for (const StepPlan::Slice& slice : slices) {
     const StepRequest& request = *slice.request;
-    if (request.starved || request.evicted) continue;  // its turn is still to come
+    if (request.starved || request.evicted) continue;  // it will wait again
     metrics_.observe(metric::kQueueWaitSeconds, seconds(begin - request.submitted));
     failed = failed || (!request.status.ok() && request.status.code() != Code::kCancelled);
     rows += slice.rows;
@@ -362,7 +362,7 @@ void StepRunner::measure_caches() noexcept {
   if (!measuring.owns_lock()) return;
   try {
     (*measure_caches_)(metrics_);
-  } catch (...) {  // gauges that are not set stay what they were
+  } catch (...) {  // gauges that fail keep their value
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// StepRunner: the rows of a step as one batch, drafts among them, the pass over them, and what each
-// request gets of it.
+// StepRunner: joins the rows of a step, including drafts, into one batch, runs it, and distributes
+// the results to the requests.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +21,10 @@
 
 namespace gen::generate {
 
-/// Without a drafter, steps of decode tokens alone whose best is wanted run several rows of each
-/// sequence, one step after another (graph::Batch::multi_steps): what each row found best becomes
-/// the guess that the next one is of, so a request gets drafts that are all right. Keeps its
-/// scratch, so that a decode step allocates nothing. Threads: the leader of the moment, which does
-/// not hold the queue's mutex.
+/// Without a drafter, steps that only decode greedily run several rows of each sequence, one step
+/// after another (graph::Batch::multi_steps): the best token of each row is the input of the next
+/// one, so the request gets drafts that are all accepted. Keeps its scratch memory, so that a
+/// decode step does not allocate. Threads: the current leader, without the queue's mutex.
 class StepRunner {
  public:
   /// As Scheduler.
@@ -43,30 +42,29 @@ class StepRunner {
   StepRunner(const StepRunner&) = delete;
   StepRunner& operator=(const StepRunner&) = delete;
 
-  /// Has the drafter add rows to the slices that may have some. What it cannot do there is without.
+  /// Lets the drafter add rows to the slices that may have drafts. Failures leave them without.
   void propose(std::span<StepPlan::Slice> slices) noexcept;
-  /// Leaves the slice its token alone.
+  /// Removes the drafts of the slice.
   static void drop_drafts(StepPlan::Slice* slice) noexcept;
 
-  /// Whether rows are guessed by a drafter; else those of several steps are no guesses.
+  /// True if a drafter adds rows; otherwise extra rows belong to a run of several steps.
   [[nodiscard]] bool drafts() const noexcept { return drafter_ != nullptr; }
 
-  /// Empties the batch and makes room for these slices. May throw std::bad_alloc.
+  /// Clears the batch and reserves memory for these slices. May throw std::bad_alloc.
   void begin(std::span<const StepPlan::Slice> slices);
-  /// Adds as many rows of a slice as `plan` was reserved for.
+  /// Adds the rows of a slice that `plan` has reserved.
   void add(const StepPlan::Slice& slice, const cache::CachePlan& plan) noexcept;
   [[nodiscard]] std::span<const StepPlan::Slice> slices() const noexcept { return slices_; }
-  /// Runs the batch. Every request of it then has its status, and where that is OK its plan, whose
-  /// rows the cache holds uncommitted, and what its rows wanted. May throw, before anything has
+  /// Runs the batch. Afterwards every request has its status; if it is OK also its plan, whose rows
+  /// are in the cache but uncommitted, and the results of its rows. May throw before anything has
   /// changed.
   void run();
 
-  /// What a step tells of itself: its slices, when it ran, how many requests it left out, and how
-  /// many caches were taken for it.
+  /// Reports the metrics of a step: its slices, its start, the requests left out, and the
+  /// evictions.
   void measure(std::span<const StepPlan::Slice> slices, SteadyClock::time_point begin,
                SteadyClock::time_point end, size_t left_out, int32_t preempted) noexcept;
-  /// Sets the gauges of what sessions have in common, unless another thread is about to. Any
-  /// thread.
+  /// Sets the gauges of shared caches, unless another thread is about to. Any thread.
   void measure_caches() noexcept;
 
  private:
@@ -92,19 +90,19 @@ class StepRunner {
 
   Drafter* const drafter_;
   DraftPlanner planner_;
-  bool timed_ = false;  // the step, for the planner
+  bool timed_ = false;  // the planner times the step
   const bool deterministic_;
 
   std::vector<DraftJob*> jobs_;
   std::vector<StepPlan::Slice> slices_;
   std::vector<int32_t> tokens_;
   std::vector<int32_t> positions_;
-  std::vector<int32_t> parents_;  // empty as long as no request has some
+  std::vector<int32_t> parents_;  // empty while no request has any
   std::vector<uint8_t> wants_;
   std::vector<graph::BatchSequence> sequences_;
   StepResults results_;
-  int32_t multi_steps_ = 0;    // of each sequence; 0: one step, however many rows
-  double step_seconds_ = 0.0;  // of one of the last several, or that could be one of them
+  int32_t multi_steps_ = 0;    // steps per sequence; 0: one step, with any number of rows
+  double step_seconds_ = 0.0;  // of a step of the last run, or of one that could be in a run
 };
 
 }  // namespace gen::generate

@@ -33,7 +33,7 @@ Status DryBreaks::feed(int32_t token, int32_t previous) {
   const size_t before = tail_.size();
   GEN_TRY(tokenizer_->append_piece(token, previous, false, &tail_));
   for (const std::string& text : texts_) {
-    // It ends in this token: so it begins no earlier than this.
+    // The match must end in this token, which limits where it can begin.
     const size_t begin = before + 1 > text.size() ? before + 1 - text.size() : 0;
     if (tail_.find(text, begin) != std::string::npos) unbroken_ = 0;
   }

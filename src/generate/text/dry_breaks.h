@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// DryBreaks: where repetitions end for DRY. A break is a token in which one of some texts ends, at
-// whatever token borders, or a control token. Nothing goes on behind a break that was before it,
-// and tokens that are breaks by themselves may come as often as they like.
+// DryBreaks: where DRY stops matching. A break is a control token, or a token in which one of the
+// break texts ends, however it is split into tokens. DRY does not match across a break, and a token
+// that is a break by itself may repeat freely.
 #pragma once
 
 #include <cstddef>
@@ -18,15 +18,15 @@ namespace gen::generate {
 /// Follows one text, token by token. Threads: one at a time.
 class DryBreaks {
  public:
-  /// `tokenizer` must outlive it; null: there are no breaks. No text is empty.
+  /// `tokenizer` must outlive it; null: there are no breaks. No text may be empty.
   DryBreaks(const tokenizer::Tokenizer* tokenizer, std::vector<std::string> texts);
 
-  /// Follows the text to `held`, all that a session holds, the last token of which is new if
-  /// it was followed before. kOutOfRange for an id outside the vocabulary.
+  /// Advances to `held`, all tokens of the session. After the first call only the last token is
+  /// new. kOutOfRange for an id outside the vocabulary.
   Status follow(std::span<const int32_t> held);
-  /// Tokens behind the last break.
+  /// Number of tokens after the last break.
   [[nodiscard]] size_t unbroken() const noexcept { return unbroken_; }
-  /// Whether the token alone is a break.
+  /// Whether the token by itself is a break.
   Result<bool> breaks(int32_t token);
 
  private:
@@ -37,8 +37,8 @@ class DryBreaks {
   size_t longest_ = 0;  // bytes of the longest of them
   bool follows_ = false;
   size_t unbroken_ = 0;
-  std::string tail_;   // the last bytes that a text may begin in
-  std::string piece_;  // of breaks()
+  std::string tail_;   // last bytes of the text, in which a break text may begin
+  std::string piece_;  // scratch of breaks()
 };
 
 }  // namespace gen::generate

@@ -47,7 +47,7 @@ bool StopMatcher::feed(std::string_view piece, std::string* out) {
       if (held_[i] == stop.text[stop.matched]) ++stop.matched;
       if (stop.matched == stop.text.size()) {
         match_begin = std::min(match_begin, i + 1 - stop.text.size());
-        break;  // the same string's later matches start later
+        break;  // later matches of the same string start later
       }
     }
     hold = std::max(hold, stop.matched);

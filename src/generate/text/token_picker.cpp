@@ -42,7 +42,7 @@ Result<sampling::Further> TokenPicker::further(const At& at, size_t vocab) {
   return further;
 }
 
-// What DRY takes, but not from tokens that are breaks by themselves.
+// The penalties of DRY, except for tokens that are breaks by themselves.
 Result<std::span<const sampling::TokenPenalty>> TokenPicker::repetitions(
     std::span<const int32_t> held, size_t vocab) {
   GEN_TRY(breaks_->follow(held));

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// TokenPicker: draws the tokens of a call from rows of logits. A draw depends on the row, its mask,
-// what was said before and how many tokens that are, and on nothing else: rows that a step ran
-// together give the tokens that they give one by one. What mirostat and DRY keep from token to
-// token holds to that, too, as rows are picked from in the order of the text and each pick is said:
-// a row that was guessed wrong is never picked from. A hook that edits logits comes before the
-// chain.
+// TokenPicker: samples the tokens of a call from rows of logits. A draw depends only on the row,
+// its mask, the earlier tokens and their number, so rows of one step give the tokens that they
+// would give one by one. This includes the state of mirostat and DRY: rows are picked from in the
+// order of the text, and a row with a rejected draft is never picked from. The caller's logits hook
+// runs before the chain.
 #pragma once
 
 #include <cstdint>
@@ -22,42 +21,41 @@ namespace gen::generate {
 /// Threads: one at a time.
 class TokenPicker {
  public:
-  /// What there is beside a row of logits. `held` is all that the session holds, of which `said` is
+  /// Input besides a row of logits. `held` are all tokens of the session, the last `said` of them
   /// from this call; `stops` are the tokens that end the call's text; `mask` may be null.
   struct At {
     std::span<const int32_t> held;
     std::span<const int32_t> said;
     std::span<const int32_t> stops = {};
     const sampling::TokenMask* mask = nullptr;
-    const sampling::Proposal* proposal = nullptr;  // that a draw keeps or replaces; may be null
+    const sampling::Proposal* proposal = nullptr;  // draft to accept or replace; may be null
   };
 
-  /// Both must outlive it; `params` must have passed check_vocab, `tokenizer` may be null.
+  /// Both must outlive it. `params` must have passed check_vocab; `tokenizer` may be null.
   TokenPicker(const CallParams& params, const tokenizer::Tokenizer* tokenizer);
 
-  /// Draws the token after `at.held`; the next pick is for the text that goes on with it. `logits`,
-  /// [V], are overwritten. The choice is valid until the next one. Errors as
+  /// Samples the token after `at.held`; the next pick must be for the text continued by it.
+  /// `logits`, [V], are overwritten. The choice is valid until the next pick. Errors as
   /// sampling::Chain::sample.
   Result<sampling::Choice> pick(std::span<float> logits, const At& at);
 
-  /// What of a row pick_short() needs, `masked` where there are masks; nothing where only pick()
-  /// will do.
+  /// What pick_short() needs of a row, `masked` if rows have masks; k is 0 if only pick() will do.
   [[nodiscard]] sampling::ShortRowNeed short_row(bool masked) const noexcept {
     if (params_.edit_logits != nullptr) return {};
     return chain_.short_row(edits(), masked);
   }
-  /// Whether some logits are ever changed, other than by a mask.
+  /// Whether anything besides a mask changes logits.
   [[nodiscard]] bool edits() const noexcept {
     return chain_.edits() || breaks_.has_value() || params_.stops.min_new_tokens > 0;
   }
-  /// Where the draw of the token after `at.said` lies, as a share of all mass.
+  /// Position of the draw for the token after `at.said`, as a share of the total mass.
   [[nodiscard]] double draw_place(const At& at) const noexcept {
     return chain_.draw_place(at.said.size());
   }
-  /// The tokens that pick_short() wants aside after `at.held`.
+  /// Lists the tokens whose logits pick_short() needs separately after `at.held`.
   Status list_edited(const At& at, size_t vocab, std::vector<int32_t>* tokens);
-  /// As pick(), for a row of `n` logits whose largest the model has found, and those of what
-  /// list_edited() has said. Token -1, and nothing has changed, where they do not decide it.
+  /// As pick(), for a row of `n` logits of which the model returned the largest and those listed by
+  /// list_edited(). Token -1, with nothing changed, if these do not decide the choice.
   Result<sampling::Choice> pick_short(const sampling::ShortRow& row, size_t n, const At& at);
 
  private:
@@ -70,7 +68,7 @@ class TokenPicker {
 
   const CallParams& params_;
   sampling::Chain chain_;
-  std::optional<DryBreaks> breaks_;  // none without DRY
+  std::optional<DryBreaks> breaks_;  // empty without DRY
   sampling::Dry dry_;
 };
 

@@ -9,11 +9,11 @@
 namespace gen::generate {
 namespace {
 
-// What a decoder may still hold at the end: three bytes, a U+FFFD for each.
+// Most bytes that a decoder holds back at the end: three, each of which becomes U+FFFD.
 constexpr size_t kMaxFlushed = 9;
 static_assert(kMaxFlushed <= StopMatcher::kShortPiece);
 
-// As reserve(), for what grows by little again and again.
+// As reserve(), with geometric growth for containers that grow in small steps.
 template <typename T>
 void make_room_for(size_t more, T* container) {
   const size_t wanted = container->size() + more;
@@ -26,7 +26,7 @@ void make_room_for(size_t more, T* container) {
 
 Status Transcript::begin(const TextSpec& spec, std::span<const int32_t> held, std::string unsaid) {
   unsaid_ = std::move(unsaid);
-  // For close(), if it comes before a token.
+  // For a close() before the first token.
   make_room_for(unsaid_.size() + kMaxFlushed, &piece_);
   make_room_for(unsaid_.size() + kMaxFlushed, &decoded_);
   make_room_for(unsaid_.size() + kMaxFlushed, &result_.text);
@@ -61,8 +61,8 @@ Result<bool> Transcript::take(const sampling::Choice& choice, int32_t length, Ro
   decoded_ = unsaid_;
   piece_.clear();
   if (decoder_.has_value()) GEN_TRY(decoder_->feed(choice.token, &decoded_));
-  // Room first, for all of it and for what close() may add, so that nothing is taken by half and an
-  // end needs no memory.
+  // Allocates first, including what close() may add: a failure then changes nothing, and the end of
+  // a text does not allocate.
   const size_t most = stops_.held() + decoded_.size() + kMaxFlushed;
   make_room_for(most, &piece_);
   make_room_for(most, &result_.text);
@@ -71,7 +71,7 @@ Result<bool> Transcript::take(const sampling::Choice& choice, int32_t length, Ro
   const bool stopped = stops_.feed(decoded_, &piece_);
   unsaid_.clear();
   result_.text += piece_;
-  result_.tokens.push_back(choice.token);  // begin() made room for these
+  result_.tokens.push_back(choice.token);  // begin() has reserved these
   if (params_.sampling.logprobs >= 0) result_.logprobs.push_back(choice.logprob);
   for (const sampling::TokenLogprob& other : choice.top) {
     result_.top_ids.push_back(other.token);
@@ -100,7 +100,7 @@ Result<bool> Transcript::take(const sampling::Choice& choice, int32_t length, Ro
 void Transcript::close(FinishReason reason, bool told) noexcept {
   piece_.clear();
   const bool said = !result_.tokens.empty() || reason == FinishReason::kStopToken;
-  if (told && said && reason != FinishReason::kStopString) {  // begin() or take() has made room
+  if (told && said && reason != FinishReason::kStopString) {  // memory is reserved
     decoded_ = unsaid_;
     unsaid_.clear();
     if (decoder_.has_value() && reason == FinishReason::kStopToken) decoder_->flush(&decoded_);

@@ -246,7 +246,8 @@ class Builder {
   enum Answer : int8_t { kUnknown = -1, kNo = 0, kYes = 1, kNotAsked = 2 };
   using Answers = std::vector<int8_t>;
 
-  struct Place {
+  // One evaluation of a state's cases on an input: a byte, or the end of the text.
+  struct Evaluation {
     const BuiltState& state;
     uint32_t next;  // byte, or kTextEnd
     bool* member;
@@ -292,9 +293,9 @@ class Builder {
   bool next(const BuiltState& state, uint32_t byte, BuiltState* to) {
     bool member = false;
     std::vector<Case> cases;
-    const Place place = {state, byte, &member, &cases};
+    const Evaluation evaluation = {state, byte, &member, &cases};
     for (const Case& one : state.cases) {
-      evaluate(place, one, Answers(all_.assertions().size(), kUnknown));
+      evaluate(evaluation, one, Answers(all_.assertions().size(), kUnknown));
       if (member || work_.is_over()) break;
     }
     if (to == nullptr) return member;
@@ -316,7 +317,7 @@ class Builder {
 
   // The epsilon closure. It stops at a lookahead whose answer is not known, and returns that
   // assertion. `main` need not know: without an answer it has no transition there.
-  std::optional<uint32_t> close(const Place& place, const Answers& answers, bool main,
+  std::optional<uint32_t> close(const Evaluation& evaluation, const Answers& answers, bool main,
                                 Nodes& nodes) {
     ++round_;
     for (const uint32_t node : nodes) seen_[node] = round_;
@@ -326,7 +327,7 @@ class Builder {
       for (const NodeGraph::Edge& edge : edges) {
         if (edge.on == NodeGraph::On::kBytes || seen_[edge.to] == round_) continue;
         if (edge.on == NodeGraph::On::kAssert) {
-          const int8_t answer = answer_to(place, answers, edge.which);
+          const int8_t answer = answer_to(evaluation, answers, edge.which);
           if (answer == kUnknown || (answer == kNotAsked && !main)) return edge.which;
           if (answer == kNotAsked) continue;
           if ((answer == kYes) == all_.assertions()[edge.which].negated) continue;
@@ -339,32 +340,32 @@ class Builder {
   }
 
   // The answer to the question itself, whether or not it is negated.
-  int8_t answer_to(const Place& place, const Answers& answers, uint32_t assertion) {
-    const bool word = place.next != kTextEnd && is_word(place.next);
+  int8_t answer_to(const Evaluation& evaluation, const Answers& answers, uint32_t assertion) {
+    const bool word = evaluation.next != kTextEnd && is_word(evaluation.next);
     switch (all_.assertions()[assertion].ask) {
       case Ask::kStart:
-        return place.state.at_start ? kYes : kNo;
+        return evaluation.state.at_start ? kYes : kNo;
       case Ask::kEnd:
-        return place.next == kTextEnd ? kYes : kNo;
+        return evaluation.next == kTextEnd ? kYes : kNo;
       case Ask::kWord:
-        return word != place.state.behind_word ? kYes : kNo;
+        return word != evaluation.state.behind_word ? kYes : kNo;
       default:
         return answers[assertion];
     }
   }
 
-  void branch(const Place& place, const Case& one, Answers answers, uint32_t assertion,
+  void branch(const Evaluation& evaluation, const Case& one, Answers answers, uint32_t assertion,
               std::initializer_list<int8_t> ways) {
     if (work_.is_over()) return;
     for (const int8_t way : ways) {
       answers[assertion] = way;
-      evaluate(place, one, answers);
+      evaluate(evaluation, one, answers);
     }
   }
 
   // Adds the cases into which `one` is split. Recursion is at most twice as deep as the number of
   // assertions.
-  void evaluate(const Place& place, const Case& one, Answers answers) {
+  void evaluate(const Evaluation& evaluation, const Case& one, Answers answers) {
     if (work_.is_over()) return;
     work_ += answers.size() + kWorkPerList * (2 + one.promises.size() + one.behind.size());
     for (const Nodes& nodes : one.behind) work_ += nodes.size();
@@ -376,8 +377,8 @@ class Builder {
       if (std::find(behind[b].begin(), behind[b].end(), ends.start) == behind[b].end()) {
         behind[b].push_back(ends.start);
       }
-      if (const auto asked = close(place, answers, false, behind[b])) {
-        return branch(place, one, answers, *asked, {kNo, kYes});
+      if (const auto asked = close(evaluation, answers, false, behind[b])) {
+        return branch(evaluation, one, answers, *asked, {kNo, kYes});
       }
       const bool matched =
           std::find(behind[b].begin(), behind[b].end(), ends.final) != behind[b].end();
@@ -391,37 +392,37 @@ class Builder {
     }
     std::vector<Promise> kept;
     for (Promise& promise : promises) {
-      if (const auto asked = close(place, answers, false, promise.nodes)) {
-        return branch(place, one, answers, *asked, {kNo, kYes});
+      if (const auto asked = close(evaluation, answers, false, promise.nodes)) {
+        return branch(evaluation, one, answers, *asked, {kNo, kYes});
       }
       const uint32_t final = graph_.bodies[promise.assertion].final;
       const bool matched =
           std::find(promise.nodes.begin(), promise.nodes.end(), final) != promise.nodes.end();
       if (matched && !promise.matches) return;
       if (matched) continue;
-      if (place.next == kTextEnd) {
+      if (evaluation.next == kTextEnd) {
         if (promise.matches) return;
         continue;
       }
-      move(place.next, &promise.nodes);
+      move(evaluation.next, &promise.nodes);
       if (promise.nodes.empty() && promise.matches) return;
       if (!promise.nodes.empty()) kept.push_back(std::move(promise));
     }
     Nodes main = one.main;
-    if (const auto asked = close(place, answers, true, main)) {
+    if (const auto asked = close(evaluation, answers, true, main)) {
       const bool negated = all_.assertions()[*asked].negated;
-      return branch(place, one, answers, *asked, {negated ? kNo : kYes, kNotAsked});
+      return branch(evaluation, one, answers, *asked, {negated ? kNo : kYes, kNotAsked});
     }
-    if (place.next == kTextEnd) {
-      *place.member |= std::find(main.begin(), main.end(), graph_.main.final) != main.end();
+    if (evaluation.next == kTextEnd) {
+      *evaluation.member |= std::find(main.begin(), main.end(), graph_.main.final) != main.end();
       return;
     }
-    move(place.next, &main);
+    move(evaluation.next, &main);
     if (main.empty()) return;
-    for (Nodes& nodes : behind) move(place.next, &nodes);
+    for (Nodes& nodes : behind) move(evaluation.next, &nodes);
     std::sort(kept.begin(), kept.end());
     kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
-    place.out->push_back({std::move(behind), std::move(kept), std::move(main)});
+    evaluation.out->push_back({std::move(behind), std::move(kept), std::move(main)});
   }
 
   // The nodes after one byte, in order.

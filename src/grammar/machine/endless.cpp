@@ -79,11 +79,11 @@ std::vector<bool> on_rings(const Machines& machines, uint32_t n_states, On on) {
   std::vector<uint32_t> low(n_states, 0);
   std::vector<bool> open(n_states, false);
   std::vector<StateId> stack;
-  struct Place {
+  struct SearchFrame {
     StateId state;
-    size_t edge;
+    size_t edge;  // the next to follow
   };
-  std::vector<Place> path;
+  std::vector<SearchFrame> path;
   uint32_t count = 0;
   const auto enter = [&](StateId state) {
     number[state] = low[state] = count++;
@@ -95,20 +95,20 @@ std::vector<bool> on_rings(const Machines& machines, uint32_t n_states, On on) {
     if (number[first] != kNew) continue;
     enter(first);
     while (!path.empty()) {
-      Place& place = path.back();
-      const auto edges = machines.bytes(place.state);
-      if (place.edge < edges.size()) {
-        const ByteEdge& edge = edges[place.edge++];
+      SearchFrame& frame = path.back();
+      const auto edges = machines.bytes(frame.state);
+      if (frame.edge < edges.size()) {
+        const ByteEdge& edge = edges[frame.edge++];
         if (!on(edge)) continue;
-        if (edge.target == place.state) ring[place.state] = true;
+        if (edge.target == frame.state) ring[frame.state] = true;
         if (number[edge.target] == kNew) {
           enter(edge.target);
         } else if (open[edge.target]) {
-          low[place.state] = std::min(low[place.state], number[edge.target]);
+          low[frame.state] = std::min(low[frame.state], number[edge.target]);
         }
         continue;
       }
-      const StateId state = place.state;
+      const StateId state = frame.state;
       path.pop_back();
       if (!path.empty()) {
         low[path.back().state] = std::min(low[path.back().state], low[state]);

@@ -15,7 +15,7 @@
 namespace gen::grammar {
 namespace {
 
-constexpr uint32_t kNoPlace = UINT32_MAX;
+constexpr uint32_t kNoLink = UINT32_MAX;
 constexpr uint64_t kWorkPerAutomaton = 4096;  // minimum
 constexpr uint64_t kWorkPerPair = 16;         // of edges, in visited nodes
 
@@ -123,14 +123,14 @@ Result<ExprId> LarkAutomata::until(ExprId body, ExprId stop) {
 }
 
 ExprId stretches(Expressions& to, std::span<const std::string> pieces) {
-  struct Place {
+  struct SuffixState {
     std::map<uint32_t, uint32_t> next;
-    uint32_t link = kNoPlace;
+    uint32_t link = kNoLink;
     size_t length = 0;
   };
   std::unordered_map<std::string_view, uint32_t> numbers;
   std::vector<ExprId> written;
-  std::vector<Place> states(1);
+  std::vector<SuffixState> states(1);
   uint32_t last = 0;
   for (const std::string& piece : pieces) {
     if (piece.empty()) continue;
@@ -141,20 +141,20 @@ ExprId stretches(Expressions& to, std::span<const std::string> pieces) {
     states.emplace_back();
     states[now].length = states[last].length + 1;
     uint32_t p = last;
-    while (p != kNoPlace && !states[p].next.contains(letter)) {
+    while (p != kNoLink && !states[p].next.contains(letter)) {
       states[p].next[letter] = now;
       p = states[p].link;
     }
-    if (p == kNoPlace) {
+    if (p == kNoLink) {
       states[now].link = 0;
     } else if (const uint32_t q = states[p].next[letter];
                states[q].length == states[p].length + 1) {
       states[now].link = q;
     } else {
       const auto copy = static_cast<uint32_t>(states.size());
-      states.push_back(Place(states[q]));
+      states.push_back(SuffixState(states[q]));
       states[copy].length = states[p].length + 1;
-      for (; p != kNoPlace; p = states[p].link) {
+      for (; p != kNoLink; p = states[p].link) {
         const auto way = states[p].next.find(letter);
         if (way == states[p].next.end() || way->second != q) break;
         way->second = copy;
