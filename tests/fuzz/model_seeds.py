@@ -18,8 +18,9 @@ FAMILIES = {
     "gemma2": {"after": True}, "gemma3": {"after": True, "norms": HEAD},
     "olmo2": {"before": False, "after": True, "norms": None}, "exaone4": {"before": False, "after": True, "norms": HEAD},
     "glm4": {"after": True, "fused": True}, "phi3": {"fused": True}, "arcee": {"plain": True},
-    "seed_oss": {"ffn_norm": "post_attention_norm"}, "minicpm": {}, "mistral3": {}, "hunyuan-dense": {"norms": HEAD}, "qwen2vl": {"bias": True},
-    "qwen3vl": {"norms": HEAD}, "muse-glimmer": {"after": True, "norms": HEAD, "gate": True}, "gemma4": {"after": True, "norms": HEAD},
+    "seed_oss": {"ffn_norm": "post_attention_norm"}, "minicpm": {}, "mistral3": {}, "qwen2vl": {"bias": True},
+    "hunyuan-dense": {"norms": HEAD}, "qwen3vl": {"norms": HEAD}, "muse-glimmer": {"after": True, "norms": HEAD, "gate": True},
+    "gemma4": {"after": True, "norms": HEAD},
 }
 ODD = [
     [("attention.sliding_window", "u32", 3), ("attention.sliding_window_pattern", "[u32]", [1, 0])],
