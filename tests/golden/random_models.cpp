@@ -8,6 +8,7 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <iterator>
 
 #include "base/rng.h"
 #include "model/arch/registry.h"
@@ -96,14 +97,12 @@ std::vector<Spec> specs() {
   variant.name = "llama-tied-q8_0";
   out.push_back(variant);
   // What sets these families apart is beside the products.
-  for (const char* arch :
-       {"gemma2",    "granite",  "olmo2",      "glm4",         "phi3",     "smollm3",
-        "arcee",     "gemma",    "gemma3",     "exaone4",      "ernie4_5", "seed_oss",
-        "command-r", "cohere2",  "starcoder2", "nemotron",     "stablelm", "apertus",
-        "phi2",      "gptneox",  "olmo",       "qwen2vl",      "qwen3vl",  "muse-glimmer",
-        "minicpm",   "mistral3", "gemma4",     "hunyuan-dense"}) {
+  constexpr std::string_view kAbove[] = {"llama", "qwen2", "qwen3"};
+  for (const model::arch::Architecture* row : model::arch::architectures()) {
+    if (row->style.experts.has == Experts::kRequired) continue;
+    if (std::find(std::begin(kAbove), std::end(kAbove), row->name) != std::end(kAbove)) continue;
     Spec spec;
-    spec.arch = arch;
+    spec.arch = row->name;
     spec.layers = 4;
     spec.tied = spec.arch.starts_with("gemma");  // these have no output matrix
     if (spec.arch == "command-r" || spec.arch == "cohere2") spec.tied = true;
