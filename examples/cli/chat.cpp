@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // generate chat: a conversation at the terminal, with the model's own template. /reset restarts,
 // /exit or the end of input quits, /help lists these commands, Ctrl-C stops an answer.
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "chat_template.h"
 #include "interrupt.h"
 #include "model_file.h"
 #include "output.h"
@@ -44,13 +44,8 @@ constexpr const char* kHelp = "/reset restarts, /exit quits, Ctrl-C stops an ans
 Chat new_chat(const ChatRun& options) {
   auto chat = make<Chat>(gen_chat_new);
   gen_error error;
-  if (!options.form.empty()) {
-    struct stat found;
-    const bool is_file = stat(options.form.c_str(), &found) == 0;
-    const std::string text = is_file ? text_of_file(options.form) : options.form;
-    check_option("--chat-template",
-                 gen_chat_set_template(chat.get(), text.data(), text.size(), &error), error);
-  }
+  const std::string form = chat_template(options.form);
+  check(gen_chat_set_template(chat.get(), form.data(), form.size(), &error), error);
   for (const std::string& variable : options.variables) {
     const size_t at = variable.find('=');
     if (at == std::string::npos) throw Failure("--variable: '" + variable + "' has no '='", 2);
@@ -218,11 +213,7 @@ void add_chat(CLI::App& app) {
   add_deterministic_option(*command, options->model);
   add_sampling_options(*command, options->sampling);
   command->add_option("--system", options->system, "the system message");
-  command
-      ->add_option("--chat-template", options->form,
-                   "a file with a Jinja template to use instead of the model's, or the name of a "
-                   "built-in form: chatml, llama3, gemma, phi3, mistral")
-      ->type_name("FILE|NAME");
+  command->add_option("--chat-template", options->form, kChatTemplateHelp)->type_name("FILE|NAME");
   command
       ->add_option("--tools", options->tools, "a JSON file with an array of tools for the template")
       ->type_name("FILE");

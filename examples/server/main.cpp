@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "../cli/chat_template.h"
 #include "../cli/manual.h"
 #include "../cli/model_file.h"
 #include "engine.h"
@@ -41,6 +42,7 @@ struct ServerChoice {
   std::vector<std::string> origins;  // of pages that may use it
   std::string name;
   std::vector<std::string> settings;  // KEY=VALUE for gen_options_set
+  std::string chat_template;          // a file's path or the name of a form
   server::Dialect dialect;
 };
 
@@ -94,6 +96,8 @@ void add_options(CLI::App& app, ServerChoice& choice) {
       ->check(origin_problem)
       ->allow_extra_args(false);
   app.add_option("--name", choice.name, "the model's name for clients (its file's if not given)");
+  app.add_option("--chat-template", choice.chat_template, cli::kChatTemplateHelp)
+      ->type_name("FILE|NAME");
   app.add_option("--set", choice.settings,
                  "KEY=VALUE: an option of the generator by name; may be repeated");
 }
@@ -171,7 +175,7 @@ void serve(ServerChoice choice) {
   limits.hosts = choice.hosts;
   limits.hosts.push_back(choice.host);
   limits.origins = choice.origins;
-  const server::Encoder encoder(model.get());
+  const server::Encoder encoder(model.get(), cli::chat_template(choice.chat_template));
   server::Languages languages(server::language_maker(model.get()), 2, size_t{64} << 20U);
   server::HttpServer http({encoder, languages, engine, metrics, choice.dialect}, limits);
   // An IPv6 address is in brackets before a port.

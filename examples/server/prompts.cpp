@@ -41,8 +41,9 @@ constexpr size_t kMaskBytes = size_t{4} << 20U;  // the value of "cache_memory"
 
 }  // namespace
 
-Encoder::Encoder(const gen_model* model)
+Encoder::Encoder(const gen_model* model, std::string chat_template)
     : model_(model),
+      chat_template_(std::move(chat_template)),
       context_(static_cast<size_t>(gen_model_config_max_seq_len(gen_model_get_config(model)))),
       longest_piece_(8) {
   const int32_t vocabulary = gen_tokenizer_vocab_size(gen_model_tokenizer(model));
@@ -91,6 +92,8 @@ Tokens Encoder::encode_gap(const Gap& gap) const {
 Tokens Encoder::encode_chat(const Request& request) const {
   auto chat = cli::make<cli::Chat>(gen_chat_new);
   gen_error error;
+  check(gen_chat_set_template(chat.get(), chat_template_.data(), chat_template_.size(), &error),
+        error, "messages");
   size_t n_bytes = 0;
   for (size_t i = 0; i < request.messages.size(); ++i) {
     const Message& message = request.messages[i];

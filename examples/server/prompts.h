@@ -24,8 +24,9 @@ using Tokens = std::vector<int32_t>;
 /// Turns the prompts of requests into token ids. Threads: any.
 class Encoder {
  public:
-  /// Scans the model's vocabulary.
-  explicit Encoder(const gen_model* model);
+  /// Scans the model's vocabulary. `chat_template` as gen_chat_set_template takes it, empty for the
+  /// model's own.
+  Encoder(const gen_model* model, std::string chat_template);
 
   const gen_model* model() const { return model_; }
   /// The prompts of a completion, or that of a chat. Each leaves room for one more token in the
@@ -46,6 +47,7 @@ class Encoder {
   std::shared_ptr<const Tokens> checked(Tokens ids, const std::string& param) const;
 
   const gen_model* const model_;
+  const std::string chat_template_;
   const size_t context_;
   size_t longest_piece_;  // maximum bytes of text per token
   mutable std::mutex long_texts_;

@@ -128,8 +128,8 @@ GEN_API gen_status gen_chat_set_variable(gen_chat *chat, const char *name, const
 /**
  * Uses a template other than the model's.
  *
- * @param text  [len] a template, or the name of a built-in form: "chatml", "llama3", "gemma", "phi3", "mistral"; copied;
- *              len may be GEN_NUL_TERMINATED. Empty for the model's own.
+ * @param text  [len] a template, or the name of a built-in form: "chatml", "llama3", "gemma", "gemma4",
+ *              "phi3", "mistral", "granite", "command-r"; copied; len may be GEN_NUL_TERMINATED. Empty for the model's own.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL, for text that is not UTF-8, and for a single word that is not the
  *         name of a form; GEN_ERROR_FORMAT, with the line, for text that is not a template; GEN_ERROR_UNSUPPORTED, with
  *         line and name, for an unknown statement, filter or test; GEN_ERROR_BUSY; GEN_ERROR_OUT_OF_MEMORY.

@@ -31,6 +31,12 @@ constexpr BuiltinForm kForms[] = {
      "{% else %}{{ '<start_of_turn>' + ('model' if m.role == 'assistant' else m.role) + '\\n' + "
      "ns.system + m.content | trim + '<end_of_turn>\\n' }}{% set ns.system = '' %}{% endif %}"
      "{% endfor %}{% if add_generation_prompt %}{{ '<start_of_turn>model\\n' }}{% endif %}"},
+    {"gemma4",
+     {"<|turn>", "<turn|>"},
+     "{{ bos_token }}{% for m in messages %}{{ '<|turn>' + ('model' if m.role == 'assistant' else "
+     "m.role) + '\\n' + m.content | trim + '<turn|>\\n' }}{% endfor %}"
+     "{% if add_generation_prompt %}"
+     "{{ '<|turn>model\\n<|channel>thought\\n<channel|>' }}{% endif %}"},
     {"phi3",
      {"<|user|>", "<|end|>"},
      "{% for m in messages %}{{ '<|' + m.role + '|>\\n' + m.content + '<|end|>\\n' }}{% endfor %}"
@@ -42,6 +48,17 @@ constexpr BuiltinForm kForms[] = {
      "{% elif m.role == 'assistant' %}{{ m.content + eos_token }}"
      "{% else %}{{ '[INST]' + ns.system + m.content + '[/INST]' }}{% set ns.system = '' %}"
      "{% endif %}{% endfor %}"},
+    {"granite",
+     {"<|start_of_role|>", "<|end_of_role|>"},
+     "{% for m in messages %}{{ '<|start_of_role|>' + m.role + '<|end_of_role|>' + m.content + "
+     "'<|end_of_text|>\\n' }}{% endfor %}{% if add_generation_prompt %}"
+     "{{ '<|start_of_role|>assistant<|end_of_role|>' }}{% endif %}"},
+    {"command-r",
+     {"<|START_OF_TURN_TOKEN|>", "<|END_OF_TURN_TOKEN|>"},
+     "{{ bos_token }}{% for m in messages %}{{ '<|START_OF_TURN_TOKEN|><|' + ('CHATBOT' if m.role "
+     "== 'assistant' else m.role | upper) + '_TOKEN|>' + m.content | trim + "
+     "'<|END_OF_TURN_TOKEN|>' }}{% endfor %}{% if add_generation_prompt %}"
+     "{{ '<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>' }}{% endif %}"},
 };
 
 bool is_special(const VocabSpec& spec, size_t id) {

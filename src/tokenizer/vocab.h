@@ -55,7 +55,8 @@ struct VocabSpec {
   // whose GGUF indicates it only through general.name.
   bool special_strips_right = false;
 
-  std::string chat_template;  // tokenizer.chat_template
+  std::vector<int32_t> suppressed;  // .suppress_tokens: never generated where a call says nothing
+  std::string chat_template;        // tokenizer.chat_template
 };
 
 }  // namespace gen::tokenizer

@@ -113,6 +113,21 @@ TEST(Chat, FormsRecognisedByTheirTokens) {
   EXPECT_EQ(text("<start_of_turn>", "<end_of_turn>"),
             "<s><start_of_turn>user\nS\n\nU<end_of_turn>\n<start_of_turn>model\nA<end_of_turn>\n"
             "<start_of_turn>user\nV<end_of_turn>\n<start_of_turn>model\n");
+  EXPECT_EQ(text("<|turn>", "<turn|>"),
+            "<s><|turn>system\nS<turn|>\n<|turn>user\nU<turn|>\n<|turn>model\nA<turn|>\n"
+            "<|turn>user\nV<turn|>\n<|turn>model\n<|channel>thought\n<channel|>");
+  EXPECT_EQ(text("<|start_of_role|>", "<|end_of_role|>"),
+            "<|start_of_role|>system<|end_of_role|>S<|end_of_text|>\n"
+            "<|start_of_role|>user<|end_of_role|>U<|end_of_text|>\n"
+            "<|start_of_role|>assistant<|end_of_role|>A<|end_of_text|>\n"
+            "<|start_of_role|>user<|end_of_role|>V<|end_of_text|>\n"
+            "<|start_of_role|>assistant<|end_of_role|>");
+  EXPECT_EQ(text("<|START_OF_TURN_TOKEN|>", "<|END_OF_TURN_TOKEN|>"),
+            "<s><|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>S<|END_OF_TURN_TOKEN|>"
+            "<|START_OF_TURN_TOKEN|><|USER_TOKEN|>U<|END_OF_TURN_TOKEN|>"
+            "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>A<|END_OF_TURN_TOKEN|>"
+            "<|START_OF_TURN_TOKEN|><|USER_TOKEN|>V<|END_OF_TURN_TOKEN|>"
+            "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>");
   EXPECT_EQ(text("<|user|>", "<|end|>"),
             "<|system|>\nS<|end|>\n<|user|>\nU<|end|>\n<|assistant|>\nA<|end|>\n<|user|>\nV<|end|>"
             "\n<|assistant|>\n");

@@ -62,14 +62,16 @@ constexpr const char* kMarks[] = {"<|im_start|>",
                                   "<|START_OF_TURN_TOKEN|>",
                                   "<|END_OF_TURN_TOKEN|>",
                                   "<\xEF\xBD\x9CUser\xEF\xBD\x9C>",
-                                  ("<\xEF\xBD\x9C"
-                                   "Assistant\xEF\xBD\x9C>"),
+                                  "<\xEF\xBD\x9C",
+                                  "Assistant\xEF\xBD\x9C>",
                                   "<|start_of_role|>",
                                   "<|end_of_role|>",
                                   "<tool_call>",
                                   "</tool_call>",
                                   "<tool_response>",
-                                  "</tool_response>"};
+                                  "</tool_response>",
+                                  "<|turn>",
+                                  "<turn|>"};
 
 std::string attack() {
   std::string text;
@@ -149,7 +151,8 @@ std::optional<Ids> marks_of(const Tokenizer& tokenizer, const Conversation& conv
 }
 
 TEST(ChatInjection, NoFieldWritesSpecialTokens) {
-  std::vector<std::string> forms = {"chatml", "llama3", "gemma", "phi3", "mistral"};
+  std::vector<std::string> forms = {"chatml", "llama3",  "gemma",   "gemma4",
+                                    "phi3",   "mistral", "granite", "command-r"};
   for (const char* name : {"headers", "instruct", "macros", "thinking"}) {
     std::ifstream file(std::string(GEN_TEST_SOURCE_DIR) + "/tests/template/chat/" + name +
                        ".jinja");

@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -336,6 +337,19 @@ class Queue(unittest.TestCase):
             wait_for(server, lambda health: health["running"] >= 1)
             connection.close()
             server.wait_until_idle()
+
+    def test_a_template_of_a_file(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
+            file.write("{% for m in messages %}{{ m.content }}, they said{% endfor %}")
+            file.flush()
+            with Server(SERVER, SOURCE, "--chat-template", file.name) as server:
+                both = {"temperature": 0, "max_tokens": 8}
+                chat = server.post(CHAT, {"messages": [{"role": "user", "content": "Once upon a time"}], **both})[1]
+                text = server.post(TEXT, {"prompt": "Once upon a time, they said", **both})[1]
+        self.assertEqual(chat["choices"][0]["message"]["content"], text["choices"][0]["text"])
+        refused = subprocess.run([SERVER, "--chat-template", "alpaca"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("--chat-template: ", refused.stderr)
 
     def test_who_leaves_gives_its_place_in_the_queue_up(self):
         with Server(SERVER, SOURCE, "--parallel", "1", "--queue", "1", *WITH_ENDLESS) as server:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <new>
 #include <utility>
 
@@ -20,11 +21,26 @@ double seconds_since(SteadyClock::time_point begin) {
   return std::chrono::duration<double>(SteadyClock::now() - begin).count();
 }
 
+/// Tokens that the model's file excludes are barred, unless the call has a bias for them.
+CallParams without_suppressed(CallParams params, const tokenizer::Tokenizer* tokenizer) {
+  if (tokenizer == nullptr) return params;
+  const std::vector<sampling::LogitBias> given = params.sampling.logit_bias;
+  for (const int32_t token : tokenizer->spec().suppressed) {
+    const bool known = std::any_of(given.begin(), given.end(),
+                                   [&](const auto& entry) { return entry.token == token; });
+    if (known) continue;
+    // Fails for no token of a vocabulary.
+    static_cast<void>(
+        params.sampling.set_logit_bias(token, -std::numeric_limits<float>::infinity()));
+  }
+  return params;
+}
+
 }  // namespace
 
 Generation::Generation(std::shared_ptr<Session> session, CallParams params, Urgency urgency)
     : session_(std::move(session)),
-      params_(std::move(params)),
+      params_(without_suppressed(std::move(params), session_->generator().tokenizer())),
       picker_(params_, session_->generator().tokenizer()),
       transcript_(params_, &result_),
       row_(session_->generator().model().traits(), session_->generator().vocab_size()),

@@ -156,6 +156,19 @@ Status read_flags(const Metadata& metadata, VocabSpec* spec) {
   return {};
 }
 
+/// Tokens that the model must not generate, such as marks of pictures.
+Status read_suppressed(const Metadata& metadata, VocabSpec* spec) {
+  constexpr const char* kKey = "tokenizer.ggml.suppress_tokens";
+  if (!metadata.has(kKey)) return {};
+  GEN_ASSIGN(spec->suppressed, metadata.get_i32s(kKey));
+  for (const int32_t id : spec->suppressed) {
+    if (id >= 0 && static_cast<size_t>(id) < spec->tokens.size()) continue;
+    return error(Code::kFormat, "metadata '%s': token %" PRId32 " outside vocabulary of %zu", kKey,
+                 id, spec->tokens.size());
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<VocabSpec> read_vocab(const Metadata& metadata) {
@@ -176,6 +189,7 @@ Result<VocabSpec> read_vocab(const Metadata& metadata) {
   }
   GEN_TRY(read_ids(metadata, &spec));
   GEN_TRY(read_flags(metadata, &spec));
+  GEN_TRY(read_suppressed(metadata, &spec));
   GEN_ASSIGN(spec.chat_template, metadata.get_string("tokenizer.chat_template", ""));
   const Value* name = metadata.find("general.name");
   spec.special_strips_right = name != nullptr && is_phi3(name->text());
