@@ -14,7 +14,7 @@ namespace {
 
 constexpr int32_t kThreads = 256;
 
-/// exp(x) for x <= 0, -inf included; what would be subnormal is 0.
+/// exp(x) for x <= 0, -inf included; subnormal results are flushed to 0.
 GEN_DEVICE double weight_of(double x) {
   if (!(x >= kExpLowest)) return 0.0;
   const double rounded = x * kExpLog2E + kExpRound;
