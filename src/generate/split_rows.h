@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of a forward call as steps: each cache takes as many of its rows as one plan may have
-// (KvCache::plan_limit), which is all of them but for caches that pool chunks.
+// Splits the rows of a forward call into steps: each cache takes as many of its rows as one plan
+// may have (KvCache::plan_limit). Only caches that pool chunks have a limit.
 #pragma once
 
 #include <cstddef>

@@ -33,7 +33,7 @@ class FollowedText {
   static constexpr int32_t kGapGrade = 4;
 
  private:
-  /// Tokens of a text that are remembered. Contexts are shorter, but for a few.
+  /// The number of tokens of a text that are remembered. Few models have longer contexts.
   static constexpr size_t kMost = size_t{1} << 20U;
   /// A text whose last tokens agree with the old one's is taken for its continuation. Where it is
   /// not, a few guesses are worse.

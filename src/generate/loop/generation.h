@@ -33,7 +33,7 @@ class Session;
 /// looked at: cancel, a grammar that allows no token, a stop token that the grammar does not ask
 /// for, a stop string, a grammar that is at its end, max_new_tokens, the context where it does not
 /// shift (Sequence::make_room). After a cancel, a callback's stop or a stop condition the session
-/// keeps what was evaluated and sampled; after any other failure it is as before open(), but for
+/// keeps what was evaluated and sampled; after any other failure it is as before open(), except for
 /// what a shift dropped. Destroying an unfinished generation is a cancel. Where the generator
 /// drafts, a step runs several rows; each event walks on by one of them as long as what was drawn
 /// had been guessed (plain decoding has trees of one row), so that what ends a call between two

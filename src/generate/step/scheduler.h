@@ -58,10 +58,10 @@ class Scheduler {
   /// Queues a request; it stays where it is until it is done. Throws std::bad_alloc, and then it is
   /// not queued.
   void submit(StepRequest* request) { queue_.submit(request, metrics_.active()); }
-  /// Waits until one of the requests, all submitted, is done; leads where nobody does. Returns at
-  /// once if there are none. Within a pass of the model, where no step could ever run them, they
-  /// are all done with kBusy, but for those that are part of the pass: false if there are no
-  /// others.
+  /// Waits until one of the requests, all submitted, is done; runs steps itself if no other thread
+  /// does. Returns at once if there are none. Within a pass of the model, where no step could ever
+  /// run them, all requests that are not part of the pass are done with kBusy: false if there are
+  /// no such requests.
   [[nodiscard]] bool wait_any(std::span<StepRequest* const> requests);
   /// Whether a request that was submitted is done: its own `done` may be looked at only once one
   /// of the functions here has said so.

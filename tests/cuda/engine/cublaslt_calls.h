@@ -10,8 +10,9 @@
 
 namespace gen::test {
 
-/// How a way of the library adds up: in double, rounded once; halves of the columns apart; as our
-/// own kernels do; or so but for the last row, which is made at once.
+/// The order of additions of one of the library's algorithms: in double, rounded once; in two
+/// halves of the columns; as in our own kernels; or as in our own kernels except for the last row,
+/// which is computed in double.
 enum class AddsUp { kAtOnce, kInHalves, kAsWeDo, kAsWeDoButTheLast };
 
 struct LibraryCalls {

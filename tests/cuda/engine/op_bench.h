@@ -39,7 +39,7 @@ class OpBench {
     EXPECT_TRUE(engine_->upload(*stream_, at, bytes.data(), bytes.size()).ok());
     EXPECT_TRUE(engine_->finish(*stream_).ok());
   }
-  /// Room that nothing has been written to, but for a pattern.
+  /// A buffer filled with a pattern, for results.
   engine::EnginePtr<float> room(int64_t n) {
     return put(std::vector<float>(static_cast<size_t>(n), 7.25F));
   }
