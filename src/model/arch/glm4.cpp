@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GLM-4, dense (general.architecture "glm4"): norms around both halves of a block, gate and up in
-// one tensor, heads of which a part is rotated. Those of models that see pictures, too, are rotated
-// by several positions, which are one in texts, and their files have the pairs half of it apart.
+// GLM-4, dense (general.architecture "glm4"): norms before and after attention and feed-forward,
+// gate and up in one tensor, partial rotary embedding. Vision models rotate by several positions,
+// which are equal in text; the pairs of their files are half of the rotated part apart.
 #include <algorithm>
 
 #include "model/arch/registry.h"
@@ -11,7 +11,7 @@ namespace {
 
 Status read_glm4(const DenseStyle& style, KeyReader& keys, HParams* h) {
   GEN_TRY(read_dense_decoder(style, keys, h));
-  // Pairs of time, height, width and, which texts do not have, a fourth.
+  // Pairs of time, height, width and a fourth position that text does not have.
   std::vector<uint32_t> sections;
   GEN_TRY(keys.list("rope.dimension_sections", &sections));
   if (std::all_of(sections.begin(), sections.end(), [](uint32_t n) { return n == 0; })) return {};
