@@ -9,7 +9,7 @@
 #include <utility>
 #include <variant>
 
-#include "base/mass_parts.h"
+#include "base/mass_slices.h"
 #include "cuda/ops/linear/linear_quant.cuh"
 #include "cuda/step/memory_use.h"
 #include "cuda/step/tasks.cuh"

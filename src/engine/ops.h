@@ -267,7 +267,7 @@ struct BestRow {
 /// allowed count as -inf; logits of x that are aside may be overwritten with -inf.
 /// If a logit of x is NaN or +inf, the first at token i, all of tokens[t, :] are -1 - i and all of
 /// values[t, :] are that logit; aside_logits, mass and part are not written.
-/// mass[t, :] has one sum for each part of the vocabulary (base/mass_parts.h): exp((logit -
+/// mass[t, :] has one sum for each part of the vocabulary (base/mass_slices.h): exp((logit -
 /// values[t, 0]) / temperature) over the tokens that are allowed and not aside. It is not written
 /// if all logits are -inf. part[t, :] are the logits of the first part at which the running sum
 /// exceeds place times the total, -inf for tokens that are not allowed, aside or beyond V. It is

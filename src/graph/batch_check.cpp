@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/mass_parts.h"
+#include "base/mass_slices.h"
 
 namespace gen::graph {
 namespace {

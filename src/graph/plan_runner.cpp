@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/mass_parts.h"
+#include "base/mass_slices.h"
 #include "engine/trace/op_cost.h"
 #include "base/to_size.h"
 #include "graph/bind.h"

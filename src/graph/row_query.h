@@ -22,7 +22,7 @@ struct BestRows {
   float* logits = nullptr;
   size_t rows = 0;         // capacity in rows
   double* mass = nullptr;  // [rows that want best, mass_parts]; for rows that want their mass
-  size_t mass_parts = 0;   // of a row of logits (base/mass_parts.h)
+  size_t mass_parts = 0;   // of a row of logits (base/mass_slices.h)
   float* part = nullptr;   // [rows that want best, kMassPart]; for those that want a part
   float* aside_logits = nullptr;  // of all tokens aside, row after row
 };

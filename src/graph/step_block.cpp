@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "base/allocator.h"
-#include "base/mass_parts.h"
+#include "base/mass_slices.h"
 #include "base/to_size.h"
 
 namespace gen::graph {
