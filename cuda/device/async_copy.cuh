@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies from global to shared memory that go on behind the thread's back (cp.async; below sm_80 a
-// plain copy). What was started is there after wait_copies(), for the thread that started it; for
-// others after a barrier that follows.
+// Asynchronous copies from global to shared memory (cp.async; a plain copy below sm_80). After
+// wait_copies() a copy is visible to the thread that started it; after a following barrier, to all.
 //   copy_async16(tile, i, from);  commit_copies();  …  wait_copies<0>();  sync_threads();
 #pragma once
 
@@ -16,8 +15,8 @@
 
 namespace gen::cuda::device {
 
-/// 16 bytes at `from` to where element i of `to` begins, both at multiples of 16. Where `valid` is
-/// false zeros are written and nothing is read.
+/// Copies 16 bytes at `from` to element i of `to`, both aligned to 16. If `valid` is false, zeros
+/// are written and nothing is read.
 template <typename T, typename Index>
 GEN_DEVICE void copy_async16(const Shared<T>& to, Index i, const void* from, bool valid = true) {
 #if GEN_CUDA_ARCH >= 800
@@ -28,7 +27,7 @@ GEN_DEVICE void copy_async16(const Shared<T>& to, Index i, const void* from, boo
   *reinterpret_cast<UInt4*>(&to[i]) = valid ? load16(from) : UInt4{0, 0, 0, 0};
 #endif
 }
-/// The same of what other blocks will read, too: the first cache keeps it.
+/// The same for data that other blocks also read: it is kept in the L1 cache.
 template <typename T, typename Index>
 GEN_DEVICE void copy_async16_again(const Shared<T>& to, Index i, const void* from,
                                    bool valid = true) {
@@ -51,13 +50,13 @@ GEN_DEVICE void copy_async4(const Shared<T>& to, Index i, const void* from, bool
   *reinterpret_cast<uint32_t*>(&to[i]) = valid ? *static_cast<const uint32_t*>(from) : 0;
 #endif
 }
-/// Ends a group: what was started since the last one.
+/// Ends a group of all copies started since the last one.
 GEN_DEVICE void commit_copies() {
 #if GEN_CUDA_ARCH >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
-/// Until at most `kPending` of the latest groups are under way.
+/// Waits until at most `kPending` of the latest groups are in flight.
 template <int kPending>
 GEN_DEVICE void wait_copies() {
 #if GEN_CUDA_ARCH >= 800

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Atomic operations on global memory and on elements of shared memory; each returns the old value.
-// They order nothing but themselves: memory.cuh has what orders.
+// They are relaxed: memory.cuh has operations with memory order.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ template <typename T>
 GEN_DEVICE T atomic_exchange(T* to, T value) {
   return atomicExch(to, value);
 }
-/// Stores `value` where `expected` was.
+/// Compare and swap: stores `value` if the old value is `expected`.
 template <typename T>
 GEN_DEVICE T atomic_cas(T* to, T expected, T value) {
   return atomicCAS(to, expected, value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dim3: sizes and places of grids, blocks and threads, on both sides.
+// Dim3: sizes and indices of grids, blocks and threads, on host and device.
 #pragma once
 
 namespace gen::cuda::device {

@@ -10,7 +10,7 @@
 
 namespace gen::cuda::device {
 
-/// All threads of all blocks; what they wrote before is seen by all after.
+/// Called by all threads of all blocks; writes before it are visible to all threads after it.
 GEN_DEVICE void sync_grid() { cooperative_groups::this_grid().sync(); }
 
 }  // namespace gen::cuda::device

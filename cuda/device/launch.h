@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// launch(kernel, config, arguments…): how host code starts a kernel, because <<<>>> is not C++.
-// Arguments are converted to the kernel's parameters and copied at the call. A kernel that wants
-// more shared memory than every device gives without asking gets it asked for.
+// launch(kernel, config, arguments…) launches a kernel from host code, because <<<>>> is not C++.
+// Arguments are converted to the kernel's parameters and copied at the call. Kernels with more
+// shared memory than the default limit are opted in.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ struct LaunchConfig {
   Dim3 block = {};
   size_t dynamic_shared_bytes = 0;
   Stream stream = nullptr;
-  /// All blocks are on the device at once, so sync_grid() may be used.
+  /// All blocks are resident at once, so sync_grid() may be used.
   bool cooperative = false;
   /// May start while its predecessor on the stream still runs (sm_90 on): the kernel calls
   /// wait_for_predecessor() before it touches anything the other writes or reads.
@@ -64,7 +64,7 @@ Error launch(void (*kernel)(Parameters...), const LaunchConfig& config, Argument
 #endif
 }
 
-/// How many blocks of a kernel one multiprocessor holds at once.
+/// The number of resident blocks of a kernel per multiprocessor.
 template <typename... Parameters>
 Error blocks_per_sm(void (*kernel)(Parameters...), int threads, size_t dynamic_shared_bytes,
                     int* out) {
@@ -76,8 +76,8 @@ Error blocks_per_sm(void (*kernel)(Parameters...), int threads, size_t dynamic_s
 #endif
 }
 
-/// What the code of a kernel that the current device runs was compiled for, 75 … 120: less than its
-/// compute capability where the driver has compiled PTX of an older one.
+/// The architecture of the kernel code that the current device runs, 75 … 120. It is below the
+/// device's compute capability if the driver compiled PTX of an older one.
 template <typename... Parameters>
 Error compiled_for(void (*kernel)(Parameters...), int* out) {
 #ifdef GEN_CUDA_EMULATED

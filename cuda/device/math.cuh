@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arithmetic whose bits are the CPU's: one rounding each, to nearest even, subnormals kept. Device
-// code is compiled with -fmad=false and without fast-math, so a fused multiply-add is where
-// multiply_add() stands and nowhere else. There is no exp, sin or cos here on purpose: ours are
-// written with these.
+// code is compiled with -fmad=false and without fast-math, so only multiply_add() is fused. There
+// is no exp, sin or cos here on purpose: ours are written with these functions.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +21,7 @@ GEN_DEVICE float square_root(float x) { return __fsqrt_rn(x); }
 GEN_DEVICE float round_even(float x) { return rintf(x); }
 GEN_DEVICE float floor_of(float x) { return floorf(x); }
 GEN_DEVICE float magnitude(float x) { return fabsf(x); }
-/// A NaN loses against a number, as with std::fmin and std::fmax.
+/// If one operand is NaN, the other is returned, as with std::fmin and std::fmax.
 GEN_DEVICE float least(float a, float b) { return fminf(a, b); }
 GEN_DEVICE float greatest(float a, float b) { return fmaxf(a, b); }
 
@@ -33,7 +32,7 @@ GEN_DEVICE double double_from_bits(uint64_t bits) {
   return __longlong_as_double(static_cast<long long>(bits));
 }
 
-/// Conversions as in tensor/half.h, the payload of a NaN that is widened aside.
+/// Conversions as in tensor/half.h, except for the payload of a widened NaN.
 GEN_DEVICE float f16_to_f32(uint16_t bits) {
   float value;
   asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
@@ -56,7 +55,7 @@ GEN_DEVICE uint16_t f32_to_bf16(float value) {
   return static_cast<uint16_t>(nan ? (bits >> 16) | 0x40u : rounded >> 16);
 }
 
-/// Two numbers in 16 bits each, the first in the lower ones; a NaN becomes any NaN.
+/// Packs two 16-bit floats, the first in the low half; the payload of NaN is undefined.
 GEN_DEVICE uint32_t pack_f16(float low, float high) {
 #if GEN_CUDA_ARCH >= 800
   uint32_t both;
@@ -84,16 +83,16 @@ GEN_DEVICE int32_t dp4a(uint32_t a, int32_t b, int32_t c) {
   return d;
 }
 
-/// Byte i is that of the eight bytes of b and a, lowest of a first, that bits 4 i … 4 i + 2 of
-/// `which` name; bits 4 i + 3 are 0.
+/// Byte permutation (__byte_perm): byte i of the result is selected from the eight bytes of b and
+/// a, lowest of a first, by bits 4 i … 4 i + 2 of `which`; bits 4 i + 3 must be 0.
 GEN_DEVICE uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t which) {
   return __byte_perm(a, b, which);
 }
 
 GEN_DEVICE int population(uint32_t bits) { return __popc(bits); }
-/// Zeros above the highest bit; 32 for 0.
+/// The number of leading zeros; 32 for 0.
 GEN_DEVICE int leading_zeros(uint32_t bits) { return __clz(static_cast<int>(bits)); }
-/// The lowest bit's number; -1 for 0.
+/// The index of the lowest set bit; -1 for 0.
 GEN_DEVICE int lowest_bit(uint32_t bits) { return __ffs(static_cast<int>(bits)) - 1; }
 
 }  // namespace gen::cuda::device

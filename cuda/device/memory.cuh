@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vector access to global memory, and order between threads of different blocks.
-// Vectors must lie at multiples of their size.
+// Vector access to global memory, and memory order between threads of different blocks. Vectors
+// must be aligned to their size.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace gen::cuda::device {
 
-/// Memory that no thread writes while the kernel runs.
+/// Loads from memory that no thread writes while the kernel runs.
 GEN_DEVICE uint32_t load_constant4(const void* from) {
   return __ldg(static_cast<const unsigned*>(from));
 }
@@ -26,7 +26,7 @@ GEN_DEVICE UInt4 load_constant16(const void* from) {
   const uint4 v = __ldg(static_cast<const uint4*>(from));
   return {v.x, v.y, v.z, v.w};
 }
-/// The same for what is read once, weights: it does not displace what lies in the first cache.
+/// The same for data that is read once, such as weights: it does not evict lines of the L1 cache.
 GEN_DEVICE UInt4 load_once16(const void* from) {
   UInt4 v;
   asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -35,20 +35,20 @@ GEN_DEVICE UInt4 load_once16(const void* from) {
   return v;
 }
 
-/// Memory that others may have written before.
+/// Loads from memory that other threads may have written.
 GEN_DEVICE UInt2 load8(const void* from) { return *static_cast<const UInt2*>(from); }
 GEN_DEVICE UInt4 load16(const void* from) { return *static_cast<const UInt4*>(from); }
 GEN_DEVICE void store8(void* to, UInt2 value) { *static_cast<UInt2*>(to) = value; }
 GEN_DEVICE void store16(void* to, UInt4 value) { *static_cast<UInt4*>(to) = value; }
 
-/// Fetches into the second cache what lies at `from`.
+/// Prefetches the line at `from` to the L2 cache.
 GEN_DEVICE void prefetch(const void* from) { asm volatile("prefetch.global.L2 [%0];" ::"l"(from)); }
 
-/// Stores of this thread before it are seen before stores after it.
+/// A memory fence: stores of this thread before it are visible before stores after it.
 GEN_DEVICE void fence_block() { __threadfence_block(); }
 GEN_DEVICE void fence_device() { __threadfence(); }
 
-/// What was written before the store_release() whose value this reads is seen after it.
+/// Writes before the store_release() whose value this reads are visible after it.
 GEN_DEVICE uint32_t load_acquire(const uint32_t* from) {
   uint32_t value;
   asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");

@@ -19,10 +19,10 @@ cudaGraph_t native(Graph graph) noexcept { return reinterpret_cast<cudaGraph_t>(
 cudaGraphExec_t native(GraphExec exec) noexcept { return reinterpret_cast<cudaGraphExec_t>(exec); }
 cudaMemPool_t native(Pool pool) noexcept { return reinterpret_cast<cudaMemPool_t>(pool); }
 
-/// What every device gives to a block without being asked.
+/// The shared memory per block that needs no opt-in.
 constexpr size_t kPlainSharedBytes = 48 << 10;
 
-/// A function of the driver, which the runtime has loaded; so nothing is linked with it.
+/// A function of the driver, looked up through the runtime, so that nothing links with the driver.
 template <typename Function>
 Error find_driver(const char* name, Function* out) noexcept {
   constexpr unsigned kVersion = 12000;  // of the function, that of any driver that we run with
@@ -262,13 +262,13 @@ Error graph_exec_destroy(GraphExec exec) noexcept {
 }
 
 namespace {
-/// More shared memory than any kernel has is asked for kernel by kernel.
+/// Opts a kernel in to more shared memory than the default.
 Error allow_shared_bytes(const void* kernel, size_t bytes) noexcept {
   if (bytes <= kPlainSharedBytes) return kSuccess;
   const Error error = result(cudaFuncSetAttribute(
       kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
   if (!error.ok()) return error;
-  // As many blocks at once as there is shared memory for, whatever the driver would think.
+  // Prefer shared memory to L1, so that as many blocks are resident as fit.
   static_cast<void>(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
                                          cudaSharedmemCarveoutMaxShared));
   return kSuccess;
@@ -306,7 +306,7 @@ Error compiled_for(const void* kernel, int* out) noexcept {
 }
 
 Error occupancy(const void* kernel, int threads, size_t dynamic_shared_bytes, int* out) noexcept {
-  // It is 0 for what the kernel may not have.
+  // The result is 0 if the kernel may not have this much shared memory.
   if (const Error error = allow_shared_bytes(kernel, dynamic_shared_bytes); !error.ok()) {
     return error;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the host asks of a device: memory, streams, events, graphs. One list of functions with two
-// bodies: runtime.cpp over the CUDA runtime, cuda/emulator for machines without a device. Nothing
-// of the toolkit shows here, so host code compiles the same for both.
+// The host interface of a device: memory, streams, events, graphs. It has two implementations:
+// runtime.cpp over the CUDA runtime, and cuda/emulator for machines without a device. It uses no
+// header of the toolkit, so host code compiles the same for both.
 //
 // Everything that takes a stream is asynchronous. There is no default stream: a null stream is an
 // error. Functions set *out only when they succeed.
@@ -12,14 +12,14 @@
 
 namespace gen::cuda::device {
 
-/// What a call came to, in the CUDA runtime's numbers.
+/// The result of a call, an error code of the CUDA runtime.
 struct [[nodiscard]] Error {
   int code = 0;
 
   [[nodiscard]] bool ok() const noexcept { return code == 0; }
   /// The device is lost: every later call on it fails as well, until the process ends.
   [[nodiscard]] bool sticky() const noexcept;
-  /// As in the toolkit's headers, "cudaErrorMemoryAllocation".
+  /// The name in the toolkit's headers, such as "cudaErrorMemoryAllocation".
   [[nodiscard]] const char* name() const noexcept;
   /// A sentence.
   [[nodiscard]] const char* message() const noexcept;
@@ -66,44 +66,44 @@ struct DeviceProperties {
   int pci_device = 0;
   size_t total_bytes = 0;
   size_t l2_bytes = 0;
-  size_t shared_bytes_per_block = 0;        // without asking
-  size_t shared_bytes_per_block_optin = 0;  // launch() asks for it where a kernel wants more
+  size_t shared_bytes_per_block = 0;        // the default limit
+  size_t shared_bytes_per_block_optin = 0;  // the limit with opt-in, see launch()
   size_t shared_bytes_per_sm = 0;
   bool cooperative = false;
   bool pools = false;  // malloc_async works
 };
 
-/// Versions as 1000 * major + 10 * minor; a driver of 0 is none.
+/// Versions as 1000 * major + 10 * minor; a driver version of 0 means that there is no driver.
 Error driver_version(int* out) noexcept;
 Error runtime_version(int* out) noexcept;
 
 Error device_count(int* out) noexcept;
 Error device_properties(int device, DeviceProperties* out) noexcept;
-/// The calling thread's device; set_device() makes a context of it if there is none.
+/// The calling thread's device; set_device() creates the device's context if there is none.
 Error set_device(int device) noexcept;
 Error current_device(int* out) noexcept;
-/// The context of a device that everybody in the process shares, made if there is none; it stays
-/// until all who asked have given it back.
+/// The primary context of a device, created if there is none. It is reference-counted: it stays
+/// until every retain has been released.
 Error primary_context(int device, Context* out) noexcept;
 Error release_primary_context(int device) noexcept;
-/// From here on the thread's device is that of the context, which has no part in set_device(),
-/// until pop_context() brings back what was there before, be it nothing.
+/// Makes the device of the context current for this thread, independently of set_device(), until
+/// pop_context() restores the previous context, if there was one.
 Error push_context(Context context) noexcept;
 Error pop_context() noexcept;
 Error device_synchronize() noexcept;
 Error memory_info(size_t* free_bytes, size_t* total_bytes) noexcept;
-/// The last failed call of this thread, which is then forgotten unless it is sticky.
+/// The last error of this thread; cleared by the call unless it is sticky.
 Error last_error() noexcept;
 
-/// A pool of the current device. It keeps up to `keep_bytes` of what is freed.
+/// A memory pool of the current device. It caches up to `keep_bytes` of freed memory.
 Error pool_create(size_t keep_bytes, Pool* out) noexcept;
 Error pool_destroy(Pool pool) noexcept;
 Error pool_trim(Pool pool, size_t keep_bytes) noexcept;
-/// Aligned to 256 bytes; usable by what follows on `stream`.
+/// Stream-ordered allocation, aligned to 256 bytes; usable by later work on `stream`.
 Error malloc_async(size_t bytes, Pool pool, Stream stream, void** out) noexcept;
 Error free_async(void* pointer, Stream stream) noexcept;
 
-/// Pinned host memory, which asynchronous copies read and write when they run, not before.
+/// Pinned host memory: asynchronous copies access it when they run, not when they are enqueued.
 Error host_malloc(size_t bytes, void** out) noexcept;
 Error host_free(void* pointer) noexcept;
 
@@ -111,13 +111,14 @@ enum class CopyKind { kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3 
 Error copy_async(void* to, const void* from, size_t bytes, CopyKind kind, Stream stream) noexcept;
 Error memset_async(void* to, int value, size_t bytes, Stream stream) noexcept;
 
-/// Streams do not wait for the default stream. A smaller priority goes first; 0 is the lowest.
+/// Streams do not synchronise with the default stream. Smaller numbers have priority; 0 is the
+/// lowest priority.
 Error stream_create(Stream* out, int priority = 0) noexcept;
 Error stream_destroy(Stream stream) noexcept;
 Error stream_synchronize(Stream stream) noexcept;
-/// kNotReady while there is work.
+/// kNotReady while there is unfinished work.
 Error stream_query(Stream stream) noexcept;
-/// What follows on `stream` waits for the event's last record, if there was one.
+/// Later work on `stream` waits for the event's last record, if there is one.
 Error stream_wait(Stream stream, Event event) noexcept;
 
 Error event_create(Event* out, bool timed = false) noexcept;
@@ -125,11 +126,11 @@ Error event_destroy(Event event) noexcept;
 Error event_record(Event event, Stream stream) noexcept;
 Error event_query(Event event) noexcept;
 Error event_synchronize(Event event) noexcept;
-/// Between two timed events that have happened.
+/// The time between two timed events that have completed.
 Error event_elapsed_ms(Event begin, Event end, float* out) noexcept;
 
-/// From capture_begin() on, work for the stream goes into a graph instead. Only calls of this
-/// thread are held to the rules of capture.
+/// From capture_begin() on, work for the stream is captured into a graph. The rules of capture
+/// apply to calls of this thread only.
 Error capture_begin(Stream stream) noexcept;
 Error capture_end(Stream stream, Graph* out) noexcept;
 Error graph_node_count(Graph graph, size_t* out) noexcept;

@@ -3,9 +3,10 @@
 //   GEN_SHARED(float, partial, 32);                      static, 16-byte aligned
 //   const auto tile = dynamic_shared<uint16_t>(0, n);    from a byte of the dynamic part
 //   partial[lane] = x;  float y = partial[0];  tile.as<UInt4>()[i]  tile.subspan(first, count)
-// Under nvcc these are plain arrays. In the emulator they are poisoned when the block starts, and
-// bounds and uninitialised reads are found; an element is then a value that is read or written at
-// once, so `auto x = partial[0]` and references to elements do not compile there. T is trivial.
+// Under nvcc these are plain arrays. The emulator poisons them when the block starts and detects
+// accesses out of bounds and uninitialised reads. There an element is a proxy that must be read or
+// written at once, so `auto x = partial[0]` and references to elements do not compile. T is
+// trivial.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +31,7 @@ class Shared {
   GEN_DEVICE T& operator[](Index i) const {
     return data_[i];
   }
-  /// The same bytes as elements of another type; their start must suit it.
+  /// The same bytes as elements of another type; their address must be aligned for it.
   template <typename U>
   GEN_DEVICE Shared<U> as() const {
     return Shared<U>(reinterpret_cast<U*>(data_), 0);
@@ -39,7 +40,7 @@ class Shared {
   GEN_DEVICE Shared subspan(Index first, size_t count) const {
     return Shared(data_ + first, count);
   }
-  /// For instructions that want an address; only the device layer uses it.
+  /// The address, for instructions; used by the device layer only.
   template <typename Index>
   GEN_DEVICE uint32_t address(Index i) const {
     return static_cast<uint32_t>(__cvta_generic_to_shared(data_ + i));

@@ -16,12 +16,12 @@ namespace gen::cuda::device {
 
 GEN_DEVICE void sync_warp(unsigned mask = kFullMask) { __syncwarp(mask); }
 
-/// Of lane + delta; beyond the last lane its own.
+/// The value of lane + delta; the lane's own beyond the last lane.
 template <typename T>
 GEN_DEVICE T shuffle_down(T value, unsigned delta, unsigned mask = kFullMask) {
   return __shfl_down_sync(mask, value, delta);
 }
-/// Of lane - delta; before the first lane its own.
+/// The value of lane - delta; the lane's own before the first lane.
 template <typename T>
 GEN_DEVICE T shuffle_up(T value, unsigned delta, unsigned mask = kFullMask) {
   return __shfl_up_sync(mask, value, delta);
@@ -30,13 +30,13 @@ template <typename T>
 GEN_DEVICE T shuffle_xor(T value, unsigned lanes, unsigned mask = kFullMask) {
   return __shfl_xor_sync(mask, value, static_cast<int>(lanes));
 }
-/// Of `lane`, 0 … 31.
+/// The value of `lane`, 0 … 31.
 template <typename T>
 GEN_DEVICE T shuffle(T value, unsigned lane, unsigned mask = kFullMask) {
   return __shfl_sync(mask, value, static_cast<int>(lane));
 }
 
-/// One bit for each lane whose condition holds.
+/// A bit mask of the lanes whose condition holds.
 GEN_DEVICE unsigned ballot(bool condition, unsigned mask = kFullMask) {
   return __ballot_sync(mask, condition);
 }

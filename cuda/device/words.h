@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What vector instructions move at once.
+// The types of vector loads and stores.
 #pragma once
 
 #include <cstdint>

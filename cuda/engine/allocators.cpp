@@ -9,7 +9,7 @@ namespace {
 
 constexpr auto kInvalid = static_cast<int32_t>(Code::kInvalidArgument);
 
-/// What of freed memory the pool keeps; the rest goes back to the device.
+/// Freed memory that the pool caches; the rest is returned to the device.
 constexpr size_t kKeepBytes = size_t{64} << 20;
 
 int32_t code_of(device::Error failed) noexcept {

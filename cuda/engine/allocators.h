@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's own allocator as a table (engine/memory/gpu_allocator.h): a device's memory from a
-// pool.
+// The engine's own allocator as a table (engine/memory/gpu_allocator.h): device memory from a pool.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +13,8 @@
 
 namespace gen::cuda {
 
-/// Device memory from a pool, pinned memory from the driver. What it gives out may go to any stream
-/// at once, and what comes back must be in use by none. Threads: any.
+/// Device memory from a pool, pinned memory from the driver. Allocations may be used on any stream
+/// at once; freed memory must not be in use by any. Threads: any.
 class PoolAllocator {
  public:
   /// kDevice and kUnsupported, naming the device.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers and structures of cuBLASLt that MatrixLibrary uses, so that its headers are not needed.
+// Constants and structures of cuBLASLt that MatrixLibrary uses, so that its headers are not needed.
 // They are the same from version 11 to 13; a test compares them with the toolkit's.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table through which the library finds this engine, and the reason why it may not be there.
+// The backend table of this engine, and the reason why it may be unavailable.
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -60,7 +60,7 @@ void create(const engine::EngineOptions* options, std::shared_ptr<engine::Engine
 }
 
 int32_t device_count() {
-  // Asked once, like the reason: a device that is lost later is still one.
+  // Counted once, like the reason: a device that is lost later still counts.
   static const int32_t found = [] {
     int count = 0;
     return why_not() == nullptr && device::device_count(&count).ok() ? count : 0;

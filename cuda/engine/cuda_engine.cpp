@@ -17,21 +17,22 @@
 namespace gen::cuda {
 namespace {
 
-/// Rows of a step up to which it is filled up: more cost time, and such steps are seldom alike.
+/// The largest step that is padded: padding larger ones costs time, and they are rarely alike.
 constexpr int64_t kMaxPadded = 64;
 
-/// Rows of a step beyond which no graph is made of it: the host is ahead of the device then, and
-/// what ends a prompt is seldom as long as another, so its graph would only cost others' places.
+/// The largest step that is captured into a graph. In larger steps the host is ahead of the device
+/// anyway, and the last steps of prompts rarely have equal lengths, so their graphs would only
+/// evict others.
 constexpr int64_t kMaxGraphRows = 256;
-/// Of a step of prompts, for each multiprocessor: products are cut into tiles of about 128 rows by
-/// 128 outputs, and weights of 2,048 outputs then make a tile for each.
+/// Rows of a prompt step per multiprocessor: products have tiles of about 128 rows by 128 outputs,
+/// so weights of 2,048 outputs give each multiprocessor a tile.
 constexpr uint32_t kRowsEach = 8;
 constexpr uint32_t kLeastPromptRows = 256;
 constexpr uint32_t kMaxPromptRows = 2048;
 
 using engine::Access;
 
-/// Host bytes that a step needs until it is finished.
+/// Pinned host memory of a step until it is finished.
 class CudaStream final : public engine::Stream {
  public:
   explicit CudaStream(const engine::GpuTable& table) noexcept : up_(table), down_(table) {}
@@ -48,7 +49,7 @@ class CudaStream final : public engine::Stream {
   std::vector<Download> downloads_;
 };
 
-/// Rows that a list of operations is over: those of its first product.
+/// The number of rows of a list of operations: those of its first product.
 int64_t rows_of(std::span<const engine::OpArgs> list) noexcept {
   for (const engine::OpArgs& args : list) {
     if (const auto* linear = std::get_if<engine::LinearArgs>(&args)) return linear->x.rows;

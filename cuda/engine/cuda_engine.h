@@ -16,7 +16,7 @@
 
 namespace gen::cuda {
 
-/// Immutable after creation. Threads: as Engine says; streams take turns on the queue.
+/// Immutable after creation. Threads: as for Engine; streams take turns on the queue.
 class CudaEngine final : public engine::Engine {
  public:
   /// On options.device, with its own allocator where options.gpu_allocator is null.
@@ -47,7 +47,7 @@ class CudaEngine final : public engine::Engine {
   [[nodiscard]] int64_t room_rows(int64_t n) const noexcept override;
   [[nodiscard]] int32_t prompt_rows() const noexcept override;
   Status run_all(engine::Stream& stream, std::span<const engine::OpArgs> list) override;
-  /// Of lists of operations. For tests and profiles.
+  /// Counters of captured lists, for tests and profiles.
   [[nodiscard]] StepGraphs::Counts graphs();
   Status upload(engine::Stream& stream, engine::EnginePtr<std::byte> to, const void* from,
                 size_t bytes) override;
@@ -71,8 +71,8 @@ class CudaEngine final : public engine::Engine {
   std::shared_ptr<ThreadPool> pool_;  // reads weights; may be null
 };
 
-/// Empty where there is a device, else a sentence that names the version of driver that this build
-/// needs and the one found. Asked once by the table's why_not.
+/// Empty if there is a device, else a sentence that names the required driver version and the one
+/// found. Called once, by the table's why_not.
 std::string why_unavailable();
 
 /// The table of this engine: see engine/backend/backend.h.

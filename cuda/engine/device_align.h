@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where pieces of one allocation of device memory begin.
+// The alignment of pieces within one allocation of device memory.
 #pragma once
 
 #include <cstddef>
 
 namespace gen::cuda {
 
-/// Bytes; what an allocation of the CUDA runtime begins at, too.
+/// In bytes; equal to the alignment of allocations of the CUDA runtime.
 constexpr size_t kDeviceAlign = 256;
 
 constexpr size_t device_aligned(size_t bytes) noexcept {

@@ -11,8 +11,8 @@
 
 namespace gen::cuda {
 
-/// A device and, once a thread has come to it from another device, its primary context. Threads:
-/// any.
+/// A device and, once a thread has switched to it from another device, its primary context.
+/// Threads: any.
 class DeviceContext {
  public:
   explicit DeviceContext(int32_t device) noexcept : device_(device) {}

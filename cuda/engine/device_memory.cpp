@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on memory between steps: lists are laid out in one piece of pinned memory, which goes
-// up before the kernel. See device_memory.h.
+// Operations on memory between steps: lists are laid out in one piece of pinned memory, which is
+// uploaded before the kernel. See device_memory.h.
 #include "cuda/engine/device_memory.h"
 
 #include <algorithm>
@@ -16,10 +16,10 @@ namespace {
 
 using engine::Access;
 
-/// Lists that go up together; places are found before memory is taken.
+/// Lists that are uploaded together; their offsets are computed before memory is allocated.
 class Lists {
  public:
-  /// Room for n elements; where they will lie, counted from the beginning.
+  /// Reserves n elements; returns their offset.
   template <typename T>
   size_t reserve(size_t n) {
     const size_t place = bytes_;

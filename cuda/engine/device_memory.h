@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of a CUDA engine: taken through the injected allocator, given back in the queue's
-// order, and worked on there between steps.
+// The memory of a CUDA engine: allocated by the injected allocator, freed in the queue's order, and
+// operated on between steps.
 #pragma once
 
 #include <memory>

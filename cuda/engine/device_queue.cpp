@@ -13,10 +13,10 @@
 namespace gen::cuda {
 namespace {
 
-/// Pinned bytes that may be under way before write() waits for them.
+/// Pinned bytes that may be in flight before write() waits for them.
 constexpr size_t kMaxStaged = size_t{8} << 20;
 constexpr uintptr_t kPinnedAlign = 64;
-/// What kernels keep in static shared memory beside what they ask for.
+/// Static shared memory of kernels, in addition to their dynamic shared memory.
 constexpr size_t kStaticShared = 16 << 10;
 constexpr size_t kCounterBytes = size_t{kCounters} * sizeof(uint32_t);
 
@@ -49,7 +49,7 @@ Status DeviceQueue::open() {
   pairs_ = pairs == nullptr || std::strcmp(pairs, "off") != 0;
   if (dry_run_) return {};
   const Turn turn(*this);
-  // A newer device may run older kernels, which then lack what only newer ones have in them.
+  // A newer device may run kernels compiled for an older one, which lack newer instructions.
   if (const int32_t compiled = kernels_compiled_for(); compiled > 0) {
     compute_ = std::min(compute_, compiled);
   } else {
@@ -137,7 +137,7 @@ Status DeviceQueue::take(size_t bytes, void** out) {
 
 Status DeviceQueue::take_held(size_t bytes, void** out) {
   GEN_TRY(usable());
-  // Room to give it back, before there is something to lose.
+  // Reserve room for giving it back first, so that giving back cannot fail.
   given_back_.reserve(given_back_.size() + 1);
   release_passed(false);
   void* made = nullptr;
@@ -180,7 +180,7 @@ void DeviceQueue::give_back_held(void* at) noexcept {
   }
   try {
     spare_events_.reserve(given_back_.size() + 1);
-    given_back_.push_back(back);  // the last that can fail, so that it is there or not
+    given_back_.push_back(back);  // the last step that can fail, so nothing needs to be undone
   } catch (const std::bad_alloc&) {
     wait();
     static_cast<void>(table_.release(table_.user, at));
@@ -242,7 +242,7 @@ Status DeviceQueue::take_lists(size_t bytes, std::byte** pinned, uint8_t** devic
 Status DeviceQueue::take_scratch(size_t bytes, uint8_t** out) {
   if (bytes > scratch_bytes_) {
     if (capturing_) return error(Code::kInternal, "scratch memory grows in a capture");
-    // It doubles, so what was outgrown is together no larger than what there is now.
+    // It doubles, so all outgrown memory together is no larger than the current one.
     outgrown_.reserve(outgrown_.size() + 1);
     void* made = nullptr;
     const size_t more = std::max(bytes, 2 * scratch_bytes_);
@@ -276,7 +276,7 @@ Status DeviceQueue::grow(size_t bytes, uint8_t** at, size_t* size) {
   const size_t more = std::max(bytes, 2 * *size);
   GEN_TRY(take_held(more, &made));
   if (*at != nullptr) {
-    // Rarely, and what reads the old one may be under way.
+    // Rare; work in flight may still read the old memory.
     wait();
     static_cast<void>(table_.release(table_.user, *at));
   }
@@ -294,7 +294,7 @@ Status DeviceQueue::finish() {
   if (!dry_run_) {
     Status waited = note(device::stream_synchronize(stream_), "waiting for the device");
     if (!waited.ok()) {
-      wait();  // who gets the failure gives back pinned memory that copies under way use
+      wait();  // the caller frees pinned memory after the failure, which copies in flight may use
       return waited;
     }
   }

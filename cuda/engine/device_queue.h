@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // DeviceQueue: the one ordered queue of a device that an engine's streams and its memory share, and
-// the device memory behind it. All that is done between steps is so in order with them. Memory that
-// is given back is released when the device has passed what was asked for before. After an error
-// that the device does not recover from, everything but giving back fails with it.
+// the device memory behind it. Operations between steps are therefore ordered with the steps. Freed
+// memory is released when the device has completed all work enqueued before. After a sticky error
+// every call except freeing fails with that error.
 #pragma once
 
 #include <cstddef>
@@ -24,18 +24,18 @@
 
 namespace gen::cuda {
 
-/// Threads: any; whoever enqueues holds a Turn.
+/// Threads: any; a thread must hold a Turn to enqueue.
 class DeviceQueue : private ScratchMemory {
  public:
-  /// `table` and what is behind it outlive the queue. A dry run takes all memory, starts nothing
-  /// and touches device memory nowhere.
+  /// `table` and its allocator outlive the queue. A dry run allocates all memory, launches nothing
+  /// and never accesses device memory.
   static Result<std::shared_ptr<DeviceQueue>> create(int32_t device, const engine::GpuTable& table,
                                                      bool dry_run = false);
   ~DeviceQueue() override;
   DeviceQueue(const DeviceQueue&) = delete;
   DeviceQueue& operator=(const DeviceQueue&) = delete;
 
-  /// The right to enqueue, with the device as the thread's own.
+  /// The exclusive right to enqueue, with the device as the thread's current one.
   class Turn {
    public:
     explicit Turn(DeviceQueue& queue) : lock_(queue.mutex_) {
@@ -50,9 +50,9 @@ class DeviceQueue : private ScratchMemory {
   [[nodiscard]] const engine::GpuTable& table() const noexcept { return table_; }
   [[nodiscard]] const device::DeviceProperties& properties() const noexcept { return properties_; }
 
-  /// Device memory on a multiple of 64. kOutOfMemory after what can be released has been.
+  /// Device memory aligned to 64. kOutOfMemory only after all freed memory has been released.
   Status take(size_t bytes, void** out);
-  /// Takes effect when what was enqueued before has run.
+  /// Frees the memory once all work enqueued before has run.
   void give_back(void* at) noexcept;
 
   // With a turn held.
@@ -65,46 +65,47 @@ class DeviceQueue : private ScratchMemory {
             pairs_,   properties_.l2_bytes, capturing_};
   }
   [[nodiscard]] bool dry_run() const noexcept { return dry_run_; }
-  /// Bytes that the device has left, whoever asks for them.
+  /// The device's free memory.
   Result<size_t> free_bytes();
   /// kDevice once the device is lost.
   [[nodiscard]] Status usable() const;
-  /// Notes an error the device does not recover from; gives `failed` as a status.
+  /// Records a sticky error; returns `failed` as a status.
   Status note(device::Error failed, const char* what);
   Status note(Status status);
   Status copy_up(void* to, const void* pinned, size_t bytes);
   Status copy_down(void* pinned, const void* from, size_t bytes);
   Status copy(void* to, const void* from, size_t bytes);
   Status fill(void* at, int32_t value, size_t bytes);
-  /// Host bytes, which may go when it returns, by way of pinned memory.
+  /// Copies host bytes through pinned memory; the source may be freed when it returns.
   Status write(void* to, const void* from, size_t bytes);
-  /// Host bytes of any size by way of two pinned buffers in turn.
+  /// Copies host bytes of any size through two alternating pinned buffers.
   Status write_large(void* to, const void* from, size_t bytes);
-  /// `n` pieces of `bytes` each, of which fill(first, n, at) writes some to pinned memory; it does
-  /// not throw.
+  /// A source of `n` pieces of `bytes` each; fill(first, n, at) writes some of them to pinned
+  /// memory and must not throw.
   struct Pieces {
     size_t bytes = 0;
     size_t n = 0;
     std::function<void(size_t first, size_t n, std::byte* at)> fill;
   };
-  /// The same for pieces, written right into those buffers: one is filled while the other is
-  /// copied. The pinned bytes are not read. Where there is a pool its threads fill them.
+  /// The same for pieces, written directly to the pinned buffers: one is filled while the other is
+  /// copied. The pinned bytes are never read by the host. The threads of a pool, if there is one,
+  /// fill them.
   Status write_pieces(void* to, const Pieces& pieces, ThreadPool* pool = nullptr);
-  /// Enqueues what takes some of the pieces from pinned memory.
+  /// Enqueues the work that reads some of the pieces from pinned memory.
   using Send = std::function<Status(size_t first, size_t n, const std::byte* pinned)>;
-  /// The same where `send` takes them.
+  /// The same with `send` instead of a copy.
   Status send_pieces(const Pieces& pieces, const Send& send, ThreadPool* pool = nullptr);
-  /// Lists for one operation: `bytes` of pinned memory to be filled, which go to *device with
-  /// commit_lists(). The device bytes are valid for what is enqueued before the next lists.
+  /// Lists for one operation: `bytes` of pinned memory to fill, which commit_lists() copies to
+  /// *device. The device bytes are valid for work enqueued before the next lists.
   Status take_lists(size_t bytes, std::byte** pinned, uint8_t** device);
   Status commit_lists(const std::byte* pinned, uint8_t* device, size_t bytes);
-  /// Waits for everything enqueued.
+  /// Waits for all enqueued work.
   Status finish();
-  /// The same where nothing is to be said of it.
+  /// The same, ignoring failures.
   void wait() noexcept {
     if (stream_ != nullptr) static_cast<void>(device::stream_synchronize(stream_));
   }
-  /// While it lives what is enqueued is captured, and memory that operations share does not move.
+  /// While it lives, enqueued work is captured, and memory shared by operations does not move.
   class Capture {
    public:
     explicit Capture(DeviceQueue& queue) noexcept : queue_(queue) { queue.capturing_ = true; }
@@ -115,7 +116,7 @@ class DeviceQueue : private ScratchMemory {
    private:
     DeviceQueue& queue_;
   };
-  /// Another one each time.
+  /// A new number for each call.
   uint64_t next_weight() noexcept { return ++weights_; }
 
  private:
@@ -126,18 +127,18 @@ class DeviceQueue : private ScratchMemory {
         staging_(table),
         halves_{Staging(table), Staging(table)} {}
   Status open();
-  /// The buffer of send_pieces() whose turn it is, with room for `bytes`.
+  /// The next buffer of send_pieces(), with room for `bytes`.
   Status take_half(size_t half, size_t bytes, std::byte** out);
-  /// Has it taken; it is free again when that is done.
+  /// Enqueues the work that reads the buffer; the buffer is free again when that is done.
   Status send_half(size_t half, size_t first, size_t n, const std::byte* pinned, const Send& send);
-  /// send_pieces() where the pool's threads fill what the calling one sends.
+  /// send_pieces() with the pool's threads filling and the calling thread sending.
   Status send_shared(const Pieces& pieces, size_t together, const Send& send, ThreadPool& pool);
   Status take_scratch(size_t bytes, uint8_t** out) override;
   uint32_t* counters() noexcept override { return reinterpret_cast<uint32_t*>(scratch_); }
   Status read_back(const void* from, size_t bytes, void* to) override;
-  /// Makes `at` at least `bytes` large; what it held is lost.
+  /// Grows `at` to at least `bytes`; its contents are lost.
   Status grow(size_t bytes, uint8_t** at, size_t* size);
-  /// Releases what the device has passed; all of it where `wait`.
+  /// Releases freed memory that the device no longer uses; with `wait`, all of it.
   void release_passed(bool wait) noexcept;
 
   struct GivenBack {
@@ -164,7 +165,7 @@ class DeviceQueue : private ScratchMemory {
   size_t lists_bytes_ = 0;
   uint8_t* scratch_ = nullptr;  // the counters, then so many bytes
   size_t scratch_bytes_ = 0;
-  std::vector<uint8_t*> outgrown_;  // scratch of before, which graphs may still use
+  std::vector<uint8_t*> outgrown_;  // earlier scratch, which graphs may still use
   uint64_t weights_ = 0;
   bool capturing_ = false;
   std::vector<GivenBack> given_back_;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What DeviceQueue sends through its two pinned buffers: the host fills one while the device takes
-// the other. Of several threads the caller asks the device, and the others fill; none of them waits
-// for another until all is filled, since waking threads for each buffer takes as long as filling
-// it.
+// Uploads of DeviceQueue through two pinned buffers: the host fills one while the device reads the
+// other. With several threads the caller enqueues copies and the others fill. Threads are woken
+// once per upload, since waking them for each buffer takes as long as filling it.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -14,14 +13,15 @@
 namespace gen::cuda {
 namespace {
 
-/// Of each of the two buffers.
+/// Size of each of the two buffers.
 constexpr size_t kHalfBytes = size_t{8} << 20;
-/// That a thread fills at once.
+/// Bytes that a thread fills at once.
 constexpr size_t kShareBytes = size_t{512} << 10;
-/// From which on several threads are worth waking.
+/// Size from which on waking several threads pays.
 constexpr size_t kLeastShared = size_t{1} << 20;
 
-/// Pieces in the order in which they go up: by halves, which a buffer holds, and these by shares.
+/// Pieces in upload order. They are divided into halves, each of which fits a buffer, and halves
+/// into shares.
 class SharedPieces {
  public:
   SharedPieces(const DeviceQueue::Pieces& pieces, size_t together)
@@ -37,8 +37,8 @@ class SharedPieces {
     return std::min(together_, pieces_.n - first(half));
   }
 
-  // For who asks the device.
-  /// The half after those before may be filled, into `buffer`.
+  // For the thread that enqueues copies.
+  /// Allows the next half to be filled, into `buffer`.
   void allow(size_t half, std::byte* buffer) noexcept {
     buffers_[half % 2] = buffer;
     filled_[half % 2].store(0, std::memory_order_relaxed);
@@ -49,10 +49,10 @@ class SharedPieces {
       std::this_thread::yield();
     }
   }
-  /// No half is sent any more.
+  /// Stops: no further half is sent.
   void end() noexcept { ended_.store(true, std::memory_order_release); }
 
-  /// For the others: fills shares until there are none.
+  /// For the other threads: fills shares until none are left.
   void fill() noexcept {
     for (;;) {
       const size_t at = next_.fetch_add(1, std::memory_order_relaxed);
@@ -77,7 +77,7 @@ class SharedPieces {
   const size_t share_;        // and of a share
   const size_t shares_each_;  // of a half that is full
   std::byte* buffers_[2] = {nullptr, nullptr};
-  std::atomic<size_t> next_{0};      // share that nobody has taken
+  std::atomic<size_t> next_{0};      // the next share to fill
   std::atomic<size_t> writable_{0};  // halves that may be filled
   std::atomic<size_t> filled_[2] = {0, 0};
   std::atomic<bool> ended_{false};
@@ -86,7 +86,7 @@ class SharedPieces {
 }  // namespace
 
 Status DeviceQueue::take_half(size_t half, size_t bytes, std::byte** out) {
-  // The event of a half that was never used has happened.
+  // An event that was never recorded counts as completed.
   if (!dry_run_) {
     GEN_TRY(note(device::event_synchronize(half_free_[half]), "waiting for a copy"));
   }
@@ -113,8 +113,7 @@ Status DeviceQueue::write_pieces(void* to, const Pieces& pieces, ThreadPool* poo
 
 Status DeviceQueue::send_half(size_t half, size_t first, size_t n, const std::byte* pinned,
                               const Send& send) {
-  // Where something fails what has been enqueued may still read the buffer, and no event says when
-  // it has.
+  // After a failure, enqueued work may still read the buffer, and no event tells when it is done.
   struct Wait {
     DeviceQueue* queue;
     ~Wait() {

@@ -18,10 +18,10 @@ namespace {
 using namespace cublaslt;  // NOLINT(google-build-using-namespace)
 
 constexpr size_t kMaxPlans = 256;
-/// The same of products with own_bits, which stay: trials take time. Rows are padded, so a model
-/// has some hundred. One more is our own kernel's.
+/// The same for products with own_bits. They are kept, since trials take time. Rows are padded, so
+/// a model has some hundred. One more is for our own kernel.
 constexpr size_t kMaxTried = 512;
-/// Ways that are asked for, and trials without a result until there will be none.
+/// The number of algorithms requested, and of undecided trials after which trials end.
 constexpr int kMaxWays = 8;
 constexpr int kMaxUndecided = 64;
 
@@ -52,8 +52,8 @@ struct MatrixLibrary::Functions {
                 size_t workspace_bytes, device::Stream stream);
 };
 
-/// A shape with what the library made for it. Column by column, as the library counts, w is a
-/// matrix of cols x outputs, to be transposed, x of cols x rows, and y of outputs x rows.
+/// A shape with the library's objects for it. In the library's column-major order w is a matrix of
+/// cols x outputs, to be transposed, x is cols x rows, and y is outputs x rows.
 struct MatrixLibrary::Plan {
   explicit Plan(const Functions& functions) : of(functions) {}
   ~Plan() {
@@ -82,16 +82,16 @@ struct MatrixLibrary::Plan {
   void* y = nullptr;
   HeuristicResult all[kMaxWays] = {};
   size_t ways = 0;
-  size_t at = 0;  // of the way to take
+  size_t at = 0;  // index of the current way
   bool usable = false;
   bool found = false;  // it has our own kernel's bits
   int undecided = 0;
-  // Of ways that have passed their trial.
+  // For ways that have passed their trial.
   size_t passed = 0;
   size_t first = 0;
   size_t fastest = 0;
-  float ms = 0.0F;    // of the fastest one
-  bool timed = true;  // all of them
+  float ms = 0.0F;    // time of the fastest one
+  bool timed = true;  // whether all have been timed
 };
 
 MatrixLibrary::MatrixLibrary(std::string path) : path_(std::move(path)) {}
@@ -176,7 +176,7 @@ MatrixLibrary::Plan* MatrixLibrary::plan_of(const MatrixProduct& product) {
   const auto known = std::find_if(plans.begin(), plans.end(),
                                   [&](const auto& plan) { return plan->is_of(product); });
   if (known != plans.end()) {
-    // Those of the model at hand come first.
+    // Shapes of the current model come first.
     std::rotate(plans.begin(), known, known + 1);
     return plans.front()->usable ? plans.front().get() : nullptr;
   }

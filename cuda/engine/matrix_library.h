@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// MatrixLibrary: products of 16-bit matrices by cuBLASLt, where that library is on the machine. It
-// is opened when the first product wants it and known by its functions alone, so that neither its
-// headers nor the library itself are needed to build or to start; without it our own kernels do the
-// same work, only slower. It gets its workspace from the caller, and chooses how it works by the
-// number of rows, so that a row's bits depend on the rows beside it. Where they must not, it is
-// asked for several ways that do not split the columns, and the fastest of those that trials have
-// shown to have our own kernel's bits is kept (matrix_products.h).
+// MatrixLibrary: products of 16-bit matrices by cuBLASLt, if it is installed. The library is opened
+// by the first product and used through its exported functions, so neither its headers nor the
+// library are needed to build or to start. Without it our own kernels do the same work more slowly.
+// The caller provides the workspace. cuBLASLt chooses its algorithm by the number of rows, so a
+// row's bits depend on the other rows. If they must not, several algorithms that do not split the
+// columns are requested, and the fastest of those that trials have shown to have our own kernel's
+// bits is kept (matrix_products.h).
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@
 
 namespace gen::cuda {
 
-/// Threads: whoever has a turn on the queue whose device it is for.
+/// Threads: one with a turn on the queue of its device.
 class MatrixLibrary final : public MatrixProducts {
  public:
-  /// `path` of the library; empty: where the system finds it, and nowhere in the emulator. The
-  /// value of GEN_CUBLASLT where that is set; "off" stands for none.
+  /// `path` of the library. Empty: the system's search path, or none in the emulator. GEN_CUBLASLT
+  /// overrides it; "off" means none.
   explicit MatrixLibrary(std::string path = chosen_path());
   ~MatrixLibrary() override;
   MatrixLibrary(const MatrixLibrary&) = delete;
@@ -32,7 +32,7 @@ class MatrixLibrary final : public MatrixProducts {
   [[nodiscard]] Ways ways(const MatrixProduct& product) override;
   void judge(const MatrixProduct& product, Verdict verdict, float ms) override;
   void settle(const MatrixProduct& product, float own_ms) override;
-  /// Why there is none; empty where there is one or nobody has asked yet.
+  /// Why the library is missing; empty if it is loaded or has not been needed yet.
   [[nodiscard]] const std::string& why_not() const noexcept { return why_not_; }
 
   static std::string chosen_path();
@@ -40,16 +40,16 @@ class MatrixLibrary final : public MatrixProducts {
  private:
   struct Functions;
   struct Plan;
-  /// Logs why there is none, once.
+  /// Logs once why the library is missing.
   bool open();
   bool find();
-  /// How the library does a product of this shape; null if it does not.
+  /// The plan of a product of this shape; null if the library does not support it.
   Plan* plan_of(const MatrixProduct& product);
-  /// Asks for up to `wanted` ways; how many there are is plan.ways.
+  /// Requests up to `wanted` algorithms; sets plan.ways to their number.
   void plan_ways(Plan& plan, int wanted);
-  /// Takes the way behind the one at hand, or ends the trial if there is none.
+  /// Moves on to the next way, or ends the trials after the last.
   static void next_way(Plan& plan);
-  /// From here on by one of the ways that have passed.
+  /// Fixes the plan on one of the ways that have passed.
   static void take_passed(Plan& plan) noexcept;
 
   std::string path_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pinned memory of the host through which small things go up and come back: pieces are taken one
-// after another, and all are given back at once when the device is done with them.
+// Pinned host memory for small uploads and downloads: pieces are allocated in order and all freed
+// at once when the device is done with them.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +19,12 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  /// `bytes` bytes on a multiple of 16, valid until reset(). kOutOfMemory; kDevice for memory at
-  /// odd addresses.
+  /// `bytes` bytes aligned to 16, valid until reset(). kOutOfMemory; kDevice if the allocator
+  /// returns misaligned memory.
   Status take(size_t bytes, std::byte** out);
-  /// Nobody uses what has been taken any more.
+  /// Frees all pieces, which must no longer be in use.
   void reset() noexcept;
-  /// Taken since the last reset.
+  /// Bytes allocated since the last reset.
   [[nodiscard]] size_t used() const noexcept { return used_; }
   /// Bytes of the host's memory that it holds.
   [[nodiscard]] size_t bytes() const noexcept { return bytes_; }

@@ -14,13 +14,13 @@
 namespace gen::cuda {
 namespace {
 
-/// Lists that are remembered, and operations from which on one is worth it.
+/// The number of lists that are remembered, and the least number of operations in one.
 constexpr size_t kMaxKept = 32;
 constexpr size_t kLeastOps = 8;
 /// Replays before a list is tried as one kernel, and steps in which it is.
 constexpr uint64_t kReplaysBefore = 8;
 constexpr int32_t kTrials = 4;
-/// Models of which it is remembered that trials were in vain.
+/// The number of models for which failed trials are remembered.
 constexpr size_t kMaxSlower = 8;
 
 uint64_t number_of(const engine::Weight* weight) noexcept {
@@ -141,7 +141,7 @@ Status StepGraphs::run_captured(Kept& kept, const RunList& run_list) {
     });
   }
   if (status.ok()) return status;
-  // A device that has not the room for all blocks at once, say: the graph does without.
+  // For example, the device cannot hold all blocks at once: the graph is captured without.
   reject_kernel(kept);
   GEN_TRY(queue_.usable());
   static_cast<void>(device::last_error());
@@ -236,7 +236,7 @@ Status StepGraphs::capture(Kept& kept, const RunList& run_list) {
     kept.refused = true;
   }
   if (graph != nullptr) static_cast<void>(device::graph_destroy(graph));
-  // What the device said of the capture is of no use to later calls, unless it is lost.
+  // Later calls must not see the error of the capture, unless the device is lost.
   if (kept.refused) GEN_TRY(queue_.note(device::stream_synchronize(stream), "ending a capture"));
   if (kept.refused) static_cast<void>(device::last_error());
   return {};

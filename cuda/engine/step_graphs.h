@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// StepGraphs: lists of operations that come again are captured into CUDA graphs, which start with
-// one call. A graph is known by its list: arguments are addresses and sizes, and what lies there
-// (tokens, positions, where sequences lie) is read by the kernels, so any sessions replay it. A
-// list is run as it is when it comes first, and captured when it comes again: then all it needs is
-// made. Nothing waits for the device but what throws graphs away. A list of one row that comes
-// often is tried as one kernel (step_kernel.h), which takes the graph's place where it gives the
-// same and is faster. The environment variable GEN_MEGAKERNEL: "off", no list is tried; "on", each
-// is, at once, and the kernel stays if it gives the same.
+// StepGraphs: repeated lists of operations are captured into CUDA graphs, which are launched by one
+// call. A graph is identified by its list: arguments are addresses and sizes, and the data there
+// (tokens, positions, block tables) is read by the kernels, so all sessions can replay it. A list
+// runs plainly the first time and is captured the second time, when all resources exist. Only the
+// eviction of graphs synchronises with the device. A list of one row that is replayed often is
+// tried as one kernel (step_kernel.h), which replaces the graph if its results are equal and it is
+// faster. The environment variable GEN_MEGAKERNEL: "off", no list is tried; "on", each list is
+// tried at once, and the kernel is kept if its results are equal.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@
 
 namespace gen::cuda {
 
-/// Threads: whoever has a turn on the queue.
+/// Threads: one with a turn on the queue.
 class StepGraphs {
  public:
   explicit StepGraphs(DeviceQueue& queue) noexcept;
@@ -33,33 +33,33 @@ class StepGraphs {
   StepGraphs& operator=(const StepGraphs&) = delete;
 
   using RunList = std::function<Status(std::span<const engine::OpArgs> list)>;
-  /// Enqueues a list, by way of its graph where it has one; `run_list` enqueues one plainly.
+  /// Enqueues a list, as its graph if it has one; `run_list` enqueues it plainly.
   Status run(std::span<const engine::OpArgs> list, const RunList& run_list);
-  /// In a dry run, for a list of one row: takes the memory of the kernel that may take the place of
-  /// the list's graph, and of those of the same list for shorter texts. Lists of the same weights
-  /// differ by what is asked of a step, which is one thing in a text as a rule: the largest counts.
+  /// In a dry run, for a list of one row: allocates the memory of the kernel that may replace the
+  /// list's graph, and of the kernels for shorter contexts. Lists with the same weights differ in
+  /// the requested outputs, which rarely change within a context, so only the largest counts.
   void foresee(std::span<const engine::OpArgs> list);
 
   struct Counts {
     uint64_t captured = 0;
     uint64_t replayed = 0;
-    uint64_t tried = 0;      // replayed, and run as one kernel beside that
-    uint64_t by_kernel = 0;  // run as one kernel alone
-    uint64_t different = 0;  // kernels that did not give the same
+    uint64_t tried = 0;      // replayed and also run as one kernel
+    uint64_t by_kernel = 0;  // run as one kernel only
+    uint64_t different = 0;  // kernels with different results
   };
   [[nodiscard]] Counts counts() const noexcept { return counts_; }
 
  private:
   struct Kept {
     std::vector<engine::OpArgs> list;
-    std::vector<uint64_t> weights;  // numbers of the list's weights, whose addresses may come again
+    std::vector<uint64_t> weights;  // numbers of the list's weights; addresses may be reused
     device::GraphExec exec = nullptr;
     uint64_t used = 0;
-    bool refused = false;  // it could not be captured
+    bool refused = false;  // capture failed
     uint64_t replays = 0;
     std::unique_ptr<StepKernel> kernel;
-    bool by_kernel = false;  // alone, from here on
-    bool no_kernel = false;  // never
+    bool by_kernel = false;  // runs as one kernel only
+    bool no_kernel = false;  // never runs as one kernel
   };
   /// Of a dry run.
   struct Foreseen {
@@ -69,20 +69,20 @@ class StepGraphs {
     std::unique_ptr<StepKernel> kernel;
   };
   Kept* find(std::span<const engine::OpArgs> list) noexcept;
-  /// Room for one more list; the one used longest ago goes.
+  /// Makes room for one more list; evicts the least recently used.
   Kept& take_place();
-  /// Captures the list; where the device refuses that, the list is marked.
+  /// Captures the list; if that fails, the list is marked.
   Status capture(Kept& kept, const RunList& run_list);
-  /// Replays the graph, runs the kernel that takes its place, or both.
+  /// Replays the graph, runs the kernel that replaces it, or both.
   Status run_captured(Kept& kept, const RunList& run_list);
   Status replay(const Kept& kept);
-  /// Makes the list's kernel where there is to be one, and decides on it by its trials. Whether
-  /// there is something to run beside the graph or in its place.
+  /// Creates the list's kernel if it should have one, and decides on it by its trials. Returns
+  /// whether the kernel runs beside the graph or instead of it.
   bool consider_kernel(Kept& kept);
-  /// Whether a list of the same weights was slower as one kernel: lists differ by the length of the
-  /// text, and trials take time.
+  /// Whether a list with the same weights was slower as one kernel: lists differ by the length of
+  /// the context, and trials take time.
   [[nodiscard]] bool was_slower(const Kept& kept) const noexcept;
-  /// Never again.
+  /// Rejects the list's kernel for good.
   static void reject_kernel(Kept& kept) noexcept;
   void drop(Kept& kept) noexcept;
 
@@ -92,8 +92,8 @@ class StepGraphs {
   DeviceQueue& queue_;
   std::vector<Kept> kept_;
   std::vector<Foreseen> foreseen_;
-  std::vector<uint64_t> weights_;              // of the list at hand
-  std::vector<std::vector<uint64_t>> slower_;  // weights of such lists, the latest ones
+  std::vector<uint64_t> weights_;              // of the current list
+  std::vector<std::vector<uint64_t>> slower_;  // weights of the latest lists that were slower
   uint64_t runs_ = 0;
   Counts counts_;
   const Kernels kernels_;

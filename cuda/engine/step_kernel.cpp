@@ -12,8 +12,8 @@
 namespace gen::cuda {
 namespace {
 
-/// One piece of memory: counters, what trials found, instructions, spans, scratch memory, kept
-/// spans.
+/// The layout of one allocation: counters, results of trials, instructions, spans, scratch memory,
+/// kept spans.
 struct Layout {
   explicit Layout(const StepCode& code) {
     const size_t n = code.heads.size();
@@ -33,10 +33,10 @@ struct Layout {
   size_t arrived, heads, tasks, spans, scratch, kept;
 };
 
-/// Nothing where the list or the device is not for it.
+/// Empty if the list or the device is not supported.
 std::optional<StepCode> code_for(const OpContext& context, std::span<const engine::OpArgs> list,
                                  int32_t* blocks) {
-  // How many blocks there are depends on shared memory, which does not depend on blocks.
+  // The number of blocks depends on shared memory, which does not depend on that number.
   auto code = compile_step(list, context.processors, nullptr);
   if (!code.has_value() || code->shared_bytes > context.shared_bytes) return std::nullopt;
   *blocks = step_blocks(context, code->shared_bytes);
@@ -77,7 +77,7 @@ Status StepKernel::open(std::span<const engine::OpArgs> list) {
   const Layout at(code_);
   GEN_TRY(queue_.take_held(at.bytes, &memory_));
   auto* const base = static_cast<uint8_t*>(memory_);
-  // Once more with the places of what instructions hand on.
+  // Compile again, with the addresses of intermediate results.
   auto code = compile_step(list, blocks_, base + at.scratch);
   if (!code.has_value()) return error(Code::kInternal, "a step compiles differently");
   code_ = std::move(*code);
@@ -90,7 +90,7 @@ Status StepKernel::open(std::span<const engine::OpArgs> list) {
   GEN_TRY(pinned_.take(sizeof(uint32_t), &found));
   found_ = reinterpret_cast<const uint32_t*>(found);
   for (device::Event& event : events_) {
-    if (queue_.dry_run()) break;  // nothing is run
+    if (queue_.dry_run()) break;  // nothing runs
     GEN_TRY(queue_.note(device::event_create(&event, true), "making an event"));
   }
   view_.heads = reinterpret_cast<const StepHead*>(base + at.heads);
@@ -105,7 +105,7 @@ Status StepKernel::open(std::span<const engine::OpArgs> list) {
 }
 
 StepKernel::~StepKernel() {
-  if (!looked_at_) queue_.wait();  // pinned memory and events are in use
+  if (!looked_at_) queue_.wait();  // pinned memory and events may be in use
   for (device::Event event : events_) {
     if (event != nullptr) static_cast<void>(device::event_destroy(event));
   }
@@ -117,7 +117,7 @@ Status StepKernel::run(std::span<const engine::OpArgs> list, const RunList& run_
   ++view_.run;
   if (Status started = start_step(queue_.context(), view_, blocks_, code_.shared_bytes);
       !started.ok()) {
-    --view_.run;  // nothing has counted
+    --view_.run;  // the kernel did not run, so counters did not advance
     return queue_.note(std::move(started));
   }
   return run_list(list.subspan(code_.end));
@@ -142,7 +142,7 @@ Status StepKernel::try_beside(std::span<const engine::OpArgs> list, const RunLis
   GEN_TRY(queue_.note(compare_spans(context, spans_, n, kept_, differs_)));
   GEN_TRY(queue_.copy_down(const_cast<uint32_t*>(found_), differs_, sizeof(uint32_t)));
   Status recorded = record(4);
-  if (!recorded.ok()) queue_.wait();  // nothing says when the copy has ended
+  if (!recorded.ok()) queue_.wait();  // no event tells when the copy is done
   looked_at_ = !recorded.ok();
   return recorded;
 }
@@ -158,7 +158,7 @@ StepKernel::Verdict StepKernel::look() {
       !device::event_elapsed_ms(events_[2], events_[3], &graph).ok()) {
     return Verdict::kFailed;
   }
-  // The first time a kernel is loaded, too, so the fewest count.
+  // The first run includes loading the kernel, so the minimum counts.
   if (trials_ == 0 || own < own_ms_) own_ms_ = own;
   if (trials_ == 0 || graph < graph_ms_) graph_ms_ = graph;
   ++trials_;

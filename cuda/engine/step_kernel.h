@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// StepKernel: a list of operations as a program for one kernel (cuda/step), in place of the list's
-// graph. It has to earn that: for some steps both are run, what they have written is compared on
-// the device, and both are timed there. The graph comes last, so what a step gives is the graph's.
-// Nothing waits for the device but taking memory: what a trial has found is looked at when the list
-// comes again.
+// StepKernel: a list of operations as a program for one kernel (cuda/step), which can replace the
+// list's graph. First there are trials: for some steps both run, their results are compared on the
+// device, and both are timed there. The graph runs last, so the results of these steps are the
+// graph's. Only allocations synchronise with the device: the result of a trial is read when the
+// list is run again.
 #pragma once
 
 #include <cstddef>
@@ -20,35 +20,35 @@
 
 namespace gen::cuda {
 
-/// Threads: whoever has a turn on the queue.
+/// Threads: one with a turn on the queue.
 class StepKernel {
  public:
-  /// Null where the list or the device is not for it, or memory is short.
+  /// Null if the list or the device is not supported, or memory is short.
   static std::unique_ptr<StepKernel> create(DeviceQueue& queue,
                                             std::span<const engine::OpArgs> list);
-  /// The device memory that it takes; 0 where the list or the device is not for it.
+  /// Its device memory; 0 if the list or the device is not supported.
   static size_t bytes(DeviceQueue& queue, std::span<const engine::OpArgs> list);
   ~StepKernel();
   StepKernel(const StepKernel&) = delete;
   StepKernel& operator=(const StepKernel&) = delete;
 
   using RunList = std::function<Status(std::span<const engine::OpArgs> list)>;
-  /// Enqueues the list that it was made for.
+  /// Enqueues its list.
   Status run(std::span<const engine::OpArgs> list, const RunList& run_list);
 
-  /// Enqueues it and then what `run_graph` does, and has the device compare and time both.
+  /// A trial: enqueues the kernel, then `run_graph`; the device compares and times both.
   Status try_beside(std::span<const engine::OpArgs> list, const RunList& run_list,
                     const std::function<Status()>& run_graph);
-  /// What the trials so far say.
+  /// The result of the trials so far.
   enum class Verdict {
-    kRuns,  // the device is at the last one still
-    kSame,  // nothing against it
+    kRuns,  // the last trial is still running
+    kSame,  // no difference so far
     kDiffers,
     kFailed,
   };
   Verdict look();
   [[nodiscard]] int32_t trials() const noexcept { return trials_; }
-  /// The fewest milliseconds of a trial.
+  /// The minimum time of a trial in milliseconds.
   [[nodiscard]] float own_ms() const noexcept { return own_ms_; }
   [[nodiscard]] float graph_ms() const noexcept { return graph_ms_; }
   [[nodiscard]] size_t instructions() const noexcept { return code_.heads.size(); }
@@ -66,14 +66,14 @@ class StepKernel {
   int32_t blocks_ = 0;
   void* memory_ = nullptr;
   StepView view_ = {};
-  StepSpan* spans_ = nullptr;  // on the device, as are the others
+  StepSpan* spans_ = nullptr;  // in device memory, as the pointers below
   uint8_t* kept_ = nullptr;
   uint32_t* differs_ = nullptr;
   Staging pinned_;
-  const uint32_t* found_ = nullptr;  // what *differs_ was at the end of the last trial
-  /// Of the last trial: own begin and end, the graph's, the end of all.
+  const uint32_t* found_ = nullptr;  // *differs_ at the end of the last trial
+  /// Events of the last trial: begin and end of the kernel, those of the graph, and the end of all.
   device::Event events_[5] = {};
-  bool looked_at_ = true;  // the last trial has been
+  bool looked_at_ = true;  // the last trial has been read
   int32_t trials_ = 0;
   float own_ms_ = 0.0F;
   float graph_ms_ = 0.0F;

@@ -31,11 +31,11 @@ Status check(WeightRole role, std::span<const WeightSource> sources) {
   return {};
 }
 
-/// How a matrix of a source lies on the device: in pieces, tiles or rows.
+/// The layout of a source's matrix on the device: pieces, which are tiles or rows.
 struct Form {
-  const quant::Traits* traits = nullptr;  // of tiles
-  size_t piece = 0;                       // bytes on the device
-  size_t from = 0;                        // and in the source; the last tile may have fewer
+  const quant::Traits* traits = nullptr;  // for tiles
+  size_t piece = 0;                       // bytes of a piece on the device
+  size_t from = 0;                        // and in the source; the last tile may be smaller
   size_t pieces = 0;
 
   [[nodiscard]] size_t bytes() const noexcept { return piece * pieces; }
@@ -51,8 +51,8 @@ Form form_of(WeightRole role, const WeightSource& source) noexcept {
   return {nullptr, padded, row, static_cast<size_t>(source.rows)};
 }
 
-/// Takes `next` in as more rows of `last`, where it begins where these would: tensors that share an
-/// input are then one product of one kernel. `end` is where the memory of `last` ends.
+/// Appends the rows of `next` to `last` if they are contiguous in memory: tensors that share an
+/// input then become one product of one kernel. `end` is the end of the memory of `last`.
 bool joined(WeightSegment* last, const uint8_t* end, const WeightSegment& next) noexcept {
   const bool in_tiles = next.row_bytes == 0;
   if (next.type != last->type || end != next.data) return false;
@@ -61,7 +61,7 @@ bool joined(WeightSegment* last, const uint8_t* end, const WeightSegment& next) 
   return true;
 }
 
-/// Bytes of a source's pieces, which follow one another.
+/// Size of a source's pieces, which are contiguous.
 std::span<const std::byte> bytes_of(const Form& form, const WeightSource& source, size_t first,
                                     size_t n) noexcept {
   const size_t begin = first * form.from;
@@ -124,14 +124,14 @@ Result<std::unique_ptr<engine::Weight>> WeightLoader::load(
     GEN_ASSIGN(weight->buffer_, memory_.allocate(weight->bytes_));
     data = reinterpret_cast<uint8_t*>(weight->buffer_.data().address());
   }
-  const uint8_t* end = nullptr;  // of the last segment, its padding aside
+  const uint8_t* end = nullptr;  // end of the last segment without padding
   for (const WeightSource& source : sources) {
     WeightSegment segment;
     segment.type = source.type;
     segment.data = data;
     segment.first_row = role == WeightRole::kGated ? 0 : weight->out_;
     segment.rows = source.rows;
-    // One kernel has all that a product reads, so the strictest of its types counts.
+    // One kernel reads all segments of a product, so the strictest type counts.
     const int64_t from = bf16_rows(source);
     const bool one_result = source.type != DType::kF16 && source.type != DType::kBF16;
     weight->bf16_rows_ = std::max(weight->bf16_rows_, from);
@@ -174,7 +174,7 @@ Status WeightLoader::write_rows(WeightRole role, const WeightSource& source, uin
   return queue_.write_pieces(to, {form.piece, form.pieces, fill}, pool_);
 }
 
-// The bytes go up as they are: the device makes tiles of them faster than they come.
+// The bytes are uploaded unchanged: the device packs tiles faster than bytes arrive.
 Status WeightLoader::write_tiles(const WeightSource& source, uint8_t* to) {
   const Form form = form_of(WeightRole::kLinear, source);
   uint8_t* raw = nullptr;
@@ -192,7 +192,7 @@ Status WeightLoader::write_tiles(const WeightSource& source, uint8_t* to) {
         pack_tiles(context, source.type, {raw, rows, source.cols}, to + first * form.piece));
   };
   GEN_TRY(queue_.send_pieces({form.from, form.pieces, fill}, send, pool_));
-  // What comes between these kernels and those that read weights before they wait.
+  // A kernel between these kernels and those that read weights before they wait for predecessors.
   return queue_.fill(raw, 0, 1);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks weight sources and brings them to the device in the form that its kernels read.
+// Checks weight sources and uploads them to the device in the layout of its kernels.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ namespace gen::cuda {
 
 class WeightLoader {
  public:
-  /// Threads of `pool`, which may be null, read what is large.
+  /// Large sources are read by the threads of `pool`, which may be null.
   WeightLoader(DeviceQueue& queue, engine::EngineMemory& memory, ThreadPool* pool) noexcept
       : queue_(queue), memory_(memory), pool_(pool) {}
 
-  /// Bytes of device memory that load() would take of a WeightMemory; 0 if it refuses.
+  /// Device memory that load() would allocate from a WeightMemory; 0 if it refuses.
   static size_t bytes(engine::WeightRole role,
                       std::span<const engine::WeightSource> sources) noexcept;
-  /// Errors as Engine::prepare says. kUnsupported for gated products of two types.
+  /// Errors of Engine::prepare. kUnsupported for gated products of two types.
   Result<std::unique_ptr<engine::Weight>> load(engine::WeightRole role,
                                                std::span<const engine::WeightSource> sources,
                                                const std::shared_ptr<engine::WeightMemory>& memory);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A packed row's other forms from its float32, by the threads of a block; see activation_rows.h.
+// Computes the other forms of a packed row from its float32, one thread block per range of columns;
+// see activation_rows.h.
 //   scale = max |x| / 127 (of kActQ8 rounded to binary16), q = x * 127 / max |x| to the nearest
 //   even; a block with a NaN or infinity has q = 0 and scale NaN. The bits of the CPU engine.
 #pragma once
@@ -17,7 +18,7 @@ struct QuantScale {
 
 constexpr uint32_t kInfinityBits = 0x7F800000U;
 
-/// From the bits of the largest magnitude of 32.
+/// The scale of a block of 32, from the bits of its largest magnitude.
 GEN_DEVICE QuantScale q8_scale(uint32_t amax_bits) {
   if (amax_bits >= kInfinityBits) return {float_from_bits(0x7FC00000U), 0.0F};
   const float amax = float_from_bits(amax_bits);
@@ -48,7 +49,7 @@ GEN_DEVICE uint32_t largest_of_warp(uint32_t bits) {
   }
   return bits;
 }
-/// Of `lanes` neighbouring lanes.
+/// The maximum over `lanes` adjacent lanes.
 GEN_DEVICE int32_t sum_of_lanes(int32_t x, uint32_t lanes) {
   for (uint32_t apart = lanes / 2; apart > 0; apart /= 2) x += shuffle_xor(x, apart);
   return x;

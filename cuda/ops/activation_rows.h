@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packed rows, the input of products: float32 always comes first, since whoever makes a row needs
-// it for the other forms; then, where they are asked for and each on a multiple of 64 bytes:
+// Packed rows, the input of products. The float32 row always comes first, since the other forms are
+// computed from it. The requested forms follow, each aligned to 64 bytes:
 //   kActQ8    int8 q[C], then {float scale, int32 sum of q} of each block of 32
 //   kActQ8K   int8 q[C], then float scale of each block of 256, then int32 sum of each 16 q
-// Rows that are bfloat16 (Activations::bf16) lie where their float32 would, and nothing else does.
-// x = q * scale. What is rounded how is said in engine/cpu/pack/activations.h, whose bits these are.
+// Rows in bfloat16 (Activations::bf16) take the place of the float32 row and have no other form.
+// x = q * scale. Rounding is as in engine/cpu/pack/activations.h, with the same bits.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace gen::cuda {
 
 constexpr size_t round_up_64(size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
 
-/// Where things lie in a row, in bytes; 0 for a form that is not there.
+/// Byte offsets of the forms in a row; 0 for a form that is absent.
 struct RowLayout {
   size_t q8 = 0;
   size_t q8_pairs = 0;
@@ -43,7 +43,7 @@ constexpr RowLayout row_layout(uint32_t forms, int64_t cols) noexcept {
   return at;
 }
 
-/// engine::Activations with its pointer.
+/// engine::Activations with a pointer instead of an address.
 struct PackedRows {
   uint8_t* data = nullptr;
   int64_t rows = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an operation of the CUDA engine gets to work with. Every operation is one .cu file with its
-// kernels and one free function, declared in ops_run.h, that turns addresses into pointers and
-// launches. Nothing is waited for, but where a library is tried (matrix_products.h).
+// The context of an operation of the CUDA engine. Every operation is one .cu file with its kernels
+// and one free function, declared in ops_run.h, that converts addresses to pointers and launches.
+// Operations never synchronise, except for trials of a library (matrix_products.h).
 #pragma once
 
 #include <cstddef>
@@ -15,37 +15,38 @@
 
 namespace gen::cuda {
 
-/// Device memory of the queue, for what an operation's kernels hand on to one another.
+/// Device memory of the queue for intermediate results between the kernels of an operation.
 class ScratchMemory {
  public:
   virtual ~ScratchMemory() = default;
   /// Valid for what is enqueued before the next operation. kOutOfMemory.
   virtual Status take_scratch(size_t bytes, uint8_t** out) = 0;
-  /// kCounters numbers beside what take_scratch() gave last. They are 0 between kernels: one whose
-  /// blocks count there who has come leaves them so.
+  /// kCounters numbers beside the last result of take_scratch(). They are 0 between kernels: a
+  /// kernel that uses them as arrival counters resets them.
   virtual uint32_t* counters() noexcept = 0;
-  /// Bytes of device memory when all that has been enqueued is done. Not in a capture.
+  /// Free device memory after all enqueued work is done. Not in a capture.
   virtual Status read_back(const void* from, size_t bytes, void* to) = 0;
 };
 constexpr int64_t kCounters = 1024;
 
 struct OpContext {
   device::Stream stream = nullptr;
-  size_t shared_bytes = 0;  // the most that a block may have
+  size_t shared_bytes = 0;  // the limit per block
   int32_t processors = 1;   // multiprocessors of the device
   int32_t compute = 75;     // its compute capability, 75 … 120
-  /// Kernels begin before their predecessors end: see after_predecessor().
+  /// Programmatic dependent launch: kernels begin before their predecessors end, see
+  /// after_predecessor().
   bool programmatic = false;
   bool cooperative = false;  // kernels whose blocks wait for one another
   ScratchMemory* scratch = nullptr;
-  MatrixProducts* products = nullptr;  // null: none but our own
-  bool dry_run = false;                // nothing is started
+  MatrixProducts* products = nullptr;  // null: only our own kernels
+  bool dry_run = false;                // nothing is launched
   bool pairs = true;                   // see pairs.h
-  size_t l2_bytes = 0;                 // of the second cache
-  bool capturing = false;              // what is enqueued becomes a graph, and nothing runs
+  size_t l2_bytes = 0;                 // size of the L2 cache
+  bool capturing = false;              // enqueued work becomes a graph and does not run
 };
 
-/// Rows of floats as kernels take them.
+/// Rows of floats, as a kernel argument.
 struct RowsView {
   float* data = nullptr;
   int64_t rows = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels use of the device layer, by short names. Blocks have one dimension and whole warps.
+// Short names for the parts of the device layer that kernels use. Blocks have one dimension and
+// whole warps.
 #pragma once
 
 #include <cstdint>
@@ -35,15 +36,15 @@ GEN_DEVICE int32_t block_z() { return static_cast<int32_t>(device::block_index()
 GEN_DEVICE int32_t lane_of_warp() { return static_cast<int32_t>(device::lane_id()); }
 GEN_DEVICE int32_t warp_of_block() { return static_cast<int32_t>(device::warp_id()); }
 
-/// Comes in a kernel before all that reads or writes what other kernels do, and is passed by a
-/// thread of each block at least: the kernel may have begun before its predecessors have ended, and
-/// its successor may begin from here on. Weights no kernel writes, so they may be read before.
+/// Must be called, by at least one thread of each block, before memory of other kernels is read or
+/// written: the kernel may have begun before its predecessors ended, and its successor may begin
+/// from here on. Weights may be read before, since no kernel writes them.
 GEN_DEVICE void after_predecessor() {
   device::let_successor_start();
   device::wait_for_predecessor();
 }
 
-/// Where an address of device memory points to.
+/// The pointer for an address in device memory.
 template <typename T>
 GEN_DEVICE T* at(engine::EnginePtr<T> address) {
   return reinterpret_cast<T*>(address.address());

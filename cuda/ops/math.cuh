@@ -24,7 +24,7 @@ constexpr float kRoundMagicBiased = 12583039.0F;  // 1.5 * 2^23 + 127
 
 GEN_DEVICE float minus_infinity() { return float_from_bits(0xFF800000U); }
 
-/// The second operand where one is NaN.
+/// Returns the second operand if one is NaN.
 GEN_DEVICE float max_of(float a, float b) { return a > b ? a : b; }
 GEN_DEVICE float min_of(float a, float b) { return a < b ? a : b; }
 
@@ -132,8 +132,8 @@ GEN_DEVICE float xielu(const engine::Activation& activation, float x) {
   return 0.0F < x ? above : below;
 }
 
-/// act(x); of kClampedSwiglu what is multiplied by the other half. Some of them are x / (1 + e^z),
-/// which is written once.
+/// act(x); for kClampedSwiglu the factor of the up half. Several functions are x / (1 + e^z), whose
+/// code is shared.
 GEN_DEVICE float activated(const engine::Activation& activation, float x) {
   float z = 0.0F - x;
   switch (activation.kind) {
@@ -204,7 +204,7 @@ GEN_DEVICE void write_angle(const float* inv_freq, int32_t position, float magni
   row[2 * pair + 1] = static_cast<float>(sine * static_cast<double>(magnitude));
 }
 
-/// What each of sixteen neighbouring lanes has, added as (i, i + 8), (i, i + 4), (i, i + 2),
+/// The sum over each sixteen adjacent lanes, added as (i, i + 8), (i, i + 4), (i, i + 2),
 /// (i, i + 1). All lanes of the warp take part; lanes 0 to 15 get the sum of theirs.
 GEN_DEVICE float sum_sixteen(float x) {
   x = x + shuffle_xor(x, 8);

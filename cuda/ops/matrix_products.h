@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operations ask of a library of matrix products; cuda/engine/matrix_library.h is one.
+// The interface of operations to a library of matrix products. cuda/engine/matrix_library.h
+// implements it.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,7 @@ struct MatrixProduct {
   const void* w = nullptr;  // [outputs, cols]
   const void* x = nullptr;  // [rows, cols]
   float* y = nullptr;       // [rows, outputs]
-  /// [rows, outputs] with the stride of y, which it may be; null where there is none.
+  /// [rows, outputs] with the stride of y; may be y; null for none.
   const float* residual = nullptr;
   int64_t rows = 0;
   int64_t outputs = 0;
@@ -27,41 +28,40 @@ struct MatrixProduct {
   int64_t y_stride = 0;
   void* workspace = nullptr;
   size_t workspace_bytes = 0;
-  /// Only by a way that has the bits of our own kernel, which trials tell: see ways().
+  /// Only by an algorithm with the bits of our own kernel, as shown by trials: see ways().
   bool own_bits = false;
 };
 
-/// A library has several ways to make a product, and in which order they add is not documented. So
-/// for rows that must have one result it is asked of the device: the product is made by a way, all
-/// sums are compared with those of our own kernel, and judge() is told what that has shown. Ways
-/// whose sums are the same are timed, and so is our own kernel; settle() keeps the fastest.
+/// A library has several algorithms ("ways") for a product, whose order of additions is not
+/// documented. If rows must have one result, this is found out by trials: the product is computed
+/// by a way, all sums are compared with those of our own kernel, and judge() gets the result. Ways
+/// with equal sums are timed, and so is our own kernel; settle() keeps the fastest.
 class MatrixProducts {
  public:
-  /// What trials have shown so far of products with `own_bits` and these sizes, strides and type,
-  /// with or without a residual.
+  /// The result so far of the trials for products with `own_bits` and these sizes, strides and
+  /// type, with or without a residual.
   enum class Ways {
-    kToTry,  // multiply() takes the one to be tried next
-    kFound,  // and here one whose bits were our own kernel's
-    kNone,   // none has them, or our own kernel is faster
+    kToTry,  // multiply() uses the next way to be tried
+    kFound,  // multiply() uses a way with our own kernel's bits
+    kNone,   // no way has these bits, or our own kernel is faster
   };
   enum class Verdict { kSame, kDiffers, kUndecided };
   /// In place of milliseconds.
   static constexpr float kUntimed = -1.0F;
 
   virtual ~MatrixProducts() = default;
-  /// What it likes to have on devices of a compute capability, 75 … 120; 0 where there is no
-  /// library.
+  /// The preferred workspace for a compute capability, 75 … 120; 0 without a library.
   [[nodiscard]] virtual size_t workspace_bytes(int32_t compute) = 0;
-  /// Enqueues a product. False: it does not do this one, and nothing was enqueued. One with
-  /// `own_bits` will then not be made by that way again.
+  /// Enqueues a product. False: it is not supported, and nothing was enqueued. A product with
+  /// `own_bits` then does not use that way again.
   virtual bool multiply(const MatrixProduct& product, device::Stream stream) = 0;
   [[nodiscard]] virtual Ways ways(const MatrixProduct& product) = 0;
-  /// What the trial of the way to be tried next has shown, and how long a product takes by one that
-  /// gives the same. Then it is the turn of the way behind it; but one that gives the same and
-  /// could not be timed is the last, and so is one that stays undecided many times.
+  /// Sets the result of the current trial, and the time of a way with the same sums. The next way
+  /// follows. Trials end after a way with the same sums that could not be timed, and after a way
+  /// that stays undecided many times.
   virtual void judge(const MatrixProduct& product, Verdict verdict, float ms) = 0;
-  /// Ends a trial in which a way gave the same: the fastest is taken from here on, none where our
-  /// own kernel, which takes `own_ms`, is as fast, and the first where something was not timed.
+  /// Ends trials in which a way had the same sums. From then on the fastest way is used; none if
+  /// our own kernel, which takes `own_ms`, is as fast; the first if something was not timed.
   virtual void settle(const MatrixProduct& product, float own_ms) = 0;
 };
 

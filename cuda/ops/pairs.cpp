@@ -9,7 +9,7 @@
 namespace gen::cuda {
 namespace {
 
-/// Enqueues the first operation of a list, or the first two; how many.
+/// Enqueues the first operation of a list, or the first two; returns how many.
 Result<size_t> run_first(const OpContext& context, std::span<const engine::OpArgs> list) {
   if (context.pairs && list.size() > 1) {
     const auto* const norm = std::get_if<engine::RmsNormArgs>(&list[0]);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations that follow one another in a list and that one kernel does, where starts of kernels
-// and ways to memory take more time than what is computed: in steps of one row.
-//   norm, product                   every block of the product makes the normed row for itself
-//   rotation and append, attention  every block of attention rotates the heads that it has
-// Which ones can is said beside the kernels. What lies in memory afterwards, to the bit, is what
-// the two operations leave there; but q, which is rotated for the attention behind it alone, stays
-// as it was.
+// Fusion of two consecutive operations into one kernel, for steps of one row, where launches and
+// memory latency cost more than the arithmetic:
+//   norm, product                   every block of the product normalises the row for itself
+//   rotation and append, attention  every block of attention rotates its own heads
+// The conditions are stated beside the kernels. Memory has the same bits as after both operations,
+// with one exception: q, which is rotated for the following attention only, is not changed.
 #pragma once
 
 #include <span>
@@ -16,16 +15,16 @@
 
 namespace gen::cuda {
 
-/// Enqueues a list, pairs as one where context.pairs says so.
+/// Enqueues a list, with pairs fused if context.pairs is set.
 Status run_list(const OpContext& context, std::span<const engine::OpArgs> list);
 
-/// Whether a product may make its own input in place of the norm before it (linear.cu), and both.
+/// Whether a product may include the norm before it (linear.cu), and the fused pair.
 bool norm_pairs(const OpContext& context, const engine::RmsNormArgs& norm,
                 const engine::LinearArgs& linear);
 Status run_pair(const OpContext& context, const engine::RmsNormArgs& norm,
                 const engine::LinearArgs& linear);
 
-/// Whether attention may rotate and store the row by itself (attention.cu), and both.
+/// Whether attention may rotate and store the row itself (attention.cu), and the fused pair.
 bool append_pairs(const OpContext& context, const engine::RopeAppendArgs& append,
                   const engine::AttentionArgs& attention);
 Status run_pair(const OpContext& context, const engine::RopeAppendArgs& append,

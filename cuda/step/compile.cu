@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See compile.h. Operations become instructions one after another; what each reads and writes says
-// what it waits for.
+// See compile.h. Operations become instructions in order. Their memory ranges determine the
+// dependencies.
 #include "cuda/step/compile.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <utility>
 #include <variant>
 
-#include "base/mass_parts.h"
+#include "base/mass_slices.h"
 #include "cuda/ops/linear/linear_quant.cuh"
 #include "cuda/step/memory_use.h"
 #include "cuda/step/tasks.cuh"
@@ -17,7 +17,7 @@
 namespace gen::cuda {
 namespace {
 
-/// Instructions from which on a program is worth it.
+/// The least number of instructions of a program.
 constexpr size_t kLeastOperations = 8;
 
 int32_t ceil_div(int64_t n, int32_t each) noexcept {
@@ -37,8 +37,8 @@ MemoryRange row_range(const PackedRows& of) noexcept {
 }
 bool more_forms(const PackedRows& of) noexcept { return of.at.q8 != 0 || of.at.q8k != 0; }
 
-/// How warps read a segment and the other half of its gate; false for a type without instruction.
-/// *terms: the bytes of shared memory that a tile needs.
+/// How warps read a segment and, in gated products, its up segment; false for a type without an
+/// instruction. *terms: the shared memory of a tile in bytes.
 bool set_weights(const WeightSegment& weight, const WeightSegment* up, LinearStep* of,
                  size_t* terms) noexcept {
   if (up != nullptr && (up->type != weight.type || up->row_bytes != weight.row_bytes)) return false;
@@ -106,7 +106,7 @@ class Compiler {
   }
 
  private:
-  /// More than one token, and what tokens weigh, stay with the operation's own kernels.
+  /// k > 1 and probability mass are left to the operation's own kernels.
   static bool outside_best(const engine::BestArgs& of) noexcept { return of.k != 1 || of.mass; }
   static bool is_outside(const engine::OpArgs& args) noexcept {
     if (const auto* best = std::get_if<engine::BestArgs>(&args)) return outside_best(*best);
@@ -114,7 +114,7 @@ class Compiler {
            std::holds_alternative<engine::RopeAnglesArgs>(args);
   }
 
-  /// Scratch memory is the same for all operations: it is written before it is read by each.
+  /// All operations share the scratch memory: each writes it before reading it.
   uint8_t* scratch(size_t offset, size_t bytes) noexcept {
     scratch_bytes_ = std::max(scratch_bytes_, offset + round_up_64(bytes));
     // Addresses are only compared while there is no memory yet.
@@ -136,7 +136,7 @@ class Compiler {
       std::memcpy(code_.tasks.emplace_back().bytes, &task, sizeof task);
       uses_.push_back(use);
     }
-    // What is handed on within an operation is nobody else's.
+    // Intermediate results of an operation are private to it.
     const auto in_scratch = [this](const MemoryRange& range) {
       return range.overlaps(range_of(scratch(0, 0), scratch_bytes_));
     };
@@ -158,7 +158,7 @@ class Compiler {
     if (of.cs.rows != 1) return false;
     return outside({{range_of(pointer(of.positions), sizeof(int32_t))}, {row_range(view(of.cs))}});
   }
-  /// Operations without instruction.
+  /// Operations without an instruction.
   template <typename Args>
   bool add(const Args&) {
     return false;
@@ -218,7 +218,7 @@ class Compiler {
     const std::vector<WeightSegment>& segments = weight.segments();
     for (size_t i = 0; i < segments.size(); i += task.end.gated ? 2 : 1) {
       const WeightSegment* const up = task.end.gated ? &segments[i + 1] : nullptr;
-      // One result for a row comes from a kernel that rounds x.
+      // Products with one result per row use a kernel that rounds x.
       if (of.deterministic && segments[i].type != DType::kF32 &&
           quant::find_traits(segments[i].type) == nullptr) {
         return false;
@@ -263,7 +263,7 @@ class Compiler {
                          static_cast<size_t>(task.view.partial_floats()) * sizeof(float);
     if (bytes > kMaxScratch) return false;
     task.view.partials = reinterpret_cast<float*>(scratch(0, bytes));
-    // As many heads at once as leave a tile for each block.
+    // As many heads per tile as leave a tile for each block.
     const int32_t group = of.n_heads / of.n_kv_heads;
     const auto tiles = [&](int32_t batch) {
       return int64_t{of.max_chunks} * of.n_kv_heads * ceil_div(group, batch);
@@ -299,7 +299,7 @@ class Compiler {
     const std::vector<MemoryRange> results = {range_of(task.tokens, n * sizeof(int32_t)),
                                               range_of(task.values, n * sizeof(float))};
     MemoryUse whole = {{logits}, results};
-    if (task.rows != nullptr) whole.writes.push_back(logits);  // of tokens that are aside
+    if (task.rows != nullptr) whole.writes.push_back(logits);  // tokens that are aside
     if (outside_best(of)) {
       const size_t masses = of.mass ? mass_parts(static_cast<size_t>(of.x.cols)) : 0;
       if (of.mass) whole.writes.push_back(range_of(pointer(of.mass), masses * sizeof(double)));
@@ -325,13 +325,13 @@ class Compiler {
            instruction(StepOp::kBest, 1, task, {{logits, ranks, bads}, results});
   }
 
-  /// Bytes of shared memory behind the rings, which each instruction has for itself.
+  /// Shared memory after the rings, used by each instruction in turn.
   size_t take_shared(size_t bytes) noexcept {
     shared_bytes_ = std::max(shared_bytes_, kRingBytes + bytes);
     return kRingBytes;
   }
 
-  /// Who waits for whom, and which blocks have which tiles.
+  /// Sets the dependencies of instructions, and the blocks of their tiles.
   bool link() {
     const auto waits = waits_of(uses_);
     const auto n = static_cast<int32_t>(code_.heads.size());
@@ -366,7 +366,7 @@ class Compiler {
   StepCode code_;
   std::vector<MemoryUse> uses_;       // of instructions
   std::vector<MemoryUse> list_uses_;  // of the whole list
-  std::vector<MemoryRange> turned_;   // which the list's own kernels may leave as it was: pairs.h
+  std::vector<MemoryRange> turned_;   // not written by fused pairs of the list's kernels: pairs.h
 };
 
 }  // namespace

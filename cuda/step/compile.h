@@ -14,20 +14,20 @@
 namespace gen::cuda {
 
 struct StepCode {
-  /// Operations [first, end) of the list are the program; the others stay what they are: what
-  /// comes before the first product of a step, and draws of many tokens behind the last.
+  /// Operations [first, end) of the list form the program. The others run as usual: those before
+  /// the first product of a step, and selections of many tokens after the last.
   size_t first = 0;
   size_t end = 0;
   std::vector<StepHead> heads;
   std::vector<StepTask> tasks;
   int32_t first_weights = 0;
-  size_t scratch_bytes = 0;  // device memory that instructions hand results on in
+  size_t scratch_bytes = 0;  // device memory for intermediate results
   size_t shared_bytes = 0;
-  std::vector<StepSpan> written;  // by the whole list, caches aside
+  std::vector<StepSpan> written;  // by the whole list, except caches
 };
 
-/// Nothing where an operation has no instruction, the list is not of one row, or would not do the
-/// same if it ran again. For `blocks` blocks; `scratch` may be null while only sizes are asked for.
+/// Empty if an operation has no instruction, the list is not of one row, or running it twice would
+/// give another result. For `blocks` blocks; `scratch` may be null if only sizes are needed.
 std::optional<StepCode> compile_step(std::span<const engine::OpArgs> list, int32_t blocks,
                                      uint8_t* scratch);
 

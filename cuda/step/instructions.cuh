@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a block of threads does for its tiles of each instruction, with the arithmetic of the
-// operations (cuda/ops), whose bits these are. Each waits for its inputs once; what it reads
-// before are arguments and weights, which no kernel writes.
+// The work of a thread block for its tiles of each instruction, with the arithmetic and the bits of
+// the operations (cuda/ops). Each instruction waits for its inputs once; before that it reads only
+// arguments and weights, which no kernel writes.
 #pragma once
 
 #include <cstddef>
@@ -18,17 +18,17 @@ constexpr int32_t kTaskPieces = sizeof(StepTask) / sizeof(device::UInt4);
 
 /// A block's turn at an instruction.
 struct StepTurn {
-  int32_t instruction;  // behind the last if there is none
+  int32_t instruction;  // past the end if there is none
   StepOp op;
-  int32_t tile;  // its first
+  int32_t tile;  // the first one
   int32_t tiles;
   int32_t n_waits;
   int32_t first_wait;
-  int32_t wait;     // what this thread looks after, of the first n_waits ones
-  uint32_t wanted;  // arrivals there
+  int32_t wait;     // the counter that this thread polls, for the first n_waits threads
+  uint32_t wanted;  // required arrivals
 };
 
-/// The next from instruction i on of which the block has a tile.
+/// The next instruction, from i on, of which the block has a tile.
 GEN_DEVICE StepTurn next_turn(const StepView& of, int32_t i) {
   StepTurn turn = {};
   for (; i < of.n; ++i) {
@@ -49,8 +49,8 @@ GEN_DEVICE StepTurn next_turn(const StepView& of, int32_t i) {
   return turn;
 }
 
-/// What instructions wait for, and their arguments, which are fetched into shared memory while the
-/// instruction before waits. All threads of a block call its functions alike.
+/// Dependencies and arguments of instructions. Arguments are prefetched to shared memory while the
+/// previous instruction waits. All threads of a block must make the same calls.
 class StepInputs {
  public:
   GEN_DEVICE StepInputs(const StepView& of, const Shared<device::UInt4>& slots,
@@ -61,21 +61,21 @@ class StepInputs {
     sync_threads();
   }
 
-  /// Comes before the turn at hand; `next` is the one after it.
+  /// Must be called before the current turn; `next` is the one after it.
   GEN_DEVICE void fetch(const StepTurn& next) {
     slot_ = 1 - slot_;
     if (thread_x() < kTaskPieces && next.instruction < of_.n) {
       piece_ = device::load16(of_.tasks[next.instruction].bytes + thread_x() * 16);
     }
   }
-  /// The arguments of the turn at hand.
+  /// The arguments of the current turn.
   template <typename Task>
   GEN_DEVICE Task arguments() const {
     static_assert(sizeof(Task) <= sizeof(StepTask) && alignof(Task) <= 16);
     return slots_.subspan((1 - slot_) * kTaskPieces, static_cast<size_t>(kTaskPieces))
         .template as<Task>()[0];
   }
-  /// The end of a product at hand.
+  /// The epilogue of the current product.
   GEN_DEVICE LinearEnd linear_end() const {
     static_assert(offsetof(LinearTask, end) % alignof(LinearEnd) == 0 &&
                   sizeof(LinearTask) <= sizeof(StepTask));
@@ -85,13 +85,13 @@ class StepInputs {
         .subspan((1 - slot_) * kTaskPieces * 2 + static_cast<int32_t>(kFirst), kWords)
         .template as<LinearEnd>()[0];
   }
-  /// Until the instructions that a turn waits for have ended. Once in a turn.
+  /// Waits for the dependencies of the turn. Called once per turn.
   GEN_DEVICE void wait(const StepTurn& turn) {
-    // Segments of a stack wait for the same instruction, one after another.
+    // Consecutive segments of a stack wait for the same instruction.
     const bool seen = turn.n_waits == 1 && turn.first_wait == seen_;
     if (!seen && thread_x() < turn.n_waits) {
       const uint32_t* const counter = of_.arrived + turn.wait;
-      // Counters wrap.
+      // Counters may wrap around.
       while (static_cast<int32_t>(device::load_acquire(counter) - turn.wanted) < 0) {
         device::spin_pause();
       }
@@ -110,11 +110,11 @@ class StepInputs {
   const Shared<device::UInt4>& slots_;  // two
   device::UInt4 piece_ = {};            // of the next turn's arguments
   int32_t slot_ = 0;                    // of the next turn
-  int32_t seen_ = -1;                   // the only one that the turn before waited for
+  int32_t seen_ = -1;                   // the only dependency of the turn before
 };
 
-/// use(i) for each tile of the block; what a tile has in shared memory is done with before the next
-/// one.
+/// Calls use(i) for each tile of the block. A tile no longer uses shared memory when the next one
+/// begins.
 template <typename Use>
 GEN_DEVICE void for_tiles(const StepTurn& turn, const Use& use) {
   for (int32_t tile = turn.tile; tile < turn.tiles; tile += tiles_apart()) {
@@ -155,7 +155,7 @@ GEN_DEVICE void run_pack(const PackStep& of, int32_t tile) {
   quantise_columns(of.y, 0, first, end, [&](int32_t column) -> float { return of.x[column]; });
 }
 
-/// What a product of quantised weights reads of a step, from the ring.
+/// A lane's share of a step of quantised weights, from the ring.
 template <quant::Traits t>
 struct StreamedSteps {
   WeightStream& stream;
@@ -165,8 +165,8 @@ struct StreamedSteps {
   }
 };
 
-/// The sums of a tile: of its first matrix, and of the second where there are two, each in the
-/// thread that has the output. What two matrices share is there once, since it is long.
+/// The sums of a tile for its first matrix, and for the second if there are two, each in the thread
+/// that has the output. The code shared by both matrices is instantiated once, since it is long.
 template <size_t kIndex, typename Begin>
 GEN_DEVICE void sum_quants(const LinearStep& of, WeightStream& stream, const Begin& begin,
                            float (&sums)[2]) {
@@ -230,7 +230,7 @@ GEN_DEVICE void sum_quants_of(const LinearStep& of, WeightStream& stream, const 
   }
 }
 
-/// Of quantised weights a thread has an output of a tile, of floats a warp has one.
+/// With quantised weights a thread has an output of a tile; with float weights a warp has one.
 GEN_DEVICE void run_linear(const LinearStep& of, const StepTurn& turn, WeightStream& stream,
                            StepInputs& inputs) {
   const bool floats = of.type == DType::kF32 || of.type == DType::kF16 || of.type == DType::kBF16;
@@ -262,7 +262,7 @@ GEN_DEVICE void run_linear(const LinearStep& of, const StepTurn& turn, WeightStr
   }
 }
 
-/// Tile 0 and 1 are keys and values where there are any, the others a query head for each warp.
+/// Tiles 0 and 1 are keys and values if there are any; the others have a query head per warp.
 GEN_DEVICE void run_append(const AppendView& of, int32_t tile) {
   const int32_t sides = of.k.data != nullptr ? 2 : 0;
   if (tile < sides) {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step of one row as one kernel (program.h): all blocks are on the device at once, and each goes
-// through all instructions in their order, takes its tiles, and tells when they are done.
-//   Order   An instruction's results are written before its block's barrier and the counter's
-//           release; whoever reads them has acquired the counter's last value and passed a barrier.
-//           So memory that the kernel writes is read with plain loads only, never as constant.
-//   Ends    Blocks wait only for instructions before their own, whose tiles others hold that are on
-//           the device as well, so somebody can always go on.
-//   Bytes   Weights come through rings of 16 KiB a warp, of which 14 KiB are under way at any time:
-//           112 KiB a multiprocessor.
+// A step of one row as one persistent kernel (program.h): all blocks are resident at once. Each
+// processes its tiles of all instructions in order and signals when they are done.
+//   Order   An instruction's results are written before its block's barrier and the release of the
+//           counter. Readers acquire the counter's final value and pass a barrier. Memory written
+//           by the kernel is therefore read with plain loads only, never through the read-only
+//           cache.
+//   Ends    Blocks wait only for earlier instructions, whose tiles belong to resident blocks, so
+//           there is no deadlock.
+//   Bytes   Weights are staged in rings of 16 KiB a warp, of which 14 KiB are always in flight:
+//           112 KiB per multiprocessor.
 //   Needs   sm_80, cooperative launch, 160 KiB of shared memory a block; 242 registers on sm_90a.
 //           Two blocks a multiprocessor, with 128 each, spill.
 #include "cuda/step/kernel.h"
@@ -86,7 +87,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kStepThreads, kStepBlocks) step_kernel(StepView of)
 
 constexpr int32_t kSpanThreads = 256;
 
-/// The words of one span, thread by thread; `kept` begins with those of the first.
+/// The words of one span, distributed over threads; `kept` begins with those of the first span.
 template <typename Use>
 GEN_DEVICE void for_span(const StepSpan* spans, const uint8_t* kept, const Use& use) {
   size_t before = 0;
@@ -123,7 +124,7 @@ int32_t step_blocks(const OpContext& context, size_t shared_bytes) noexcept {
   int compiled = 0;
   int each = 0;
   if (context.compute < 80 || !context.cooperative) return 0;
-  if (context.dry_run) return context.processors * kStepBlocks;  // which asks no device
+  if (context.dry_run) return context.processors * kStepBlocks;  // without asking the device
   if (!device::compiled_for(step_kernel, &compiled).ok() || compiled < 80 ||
       !device::blocks_per_sm(step_kernel, kStepThreads, shared_bytes, &each).ok()) {
     static_cast<void>(device::last_error());

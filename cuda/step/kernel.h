@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is started to run a step as one kernel, and to compare two ways of running it.
+// Launches a step as one kernel, and the kernels that compare it with the step's graph.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@
 
 namespace gen::cuda {
 
-/// Blocks that the device holds at once with so much dynamic shared memory; 0 where it cannot run
-/// the kernel: below sm_80, without cooperative launches, with too little shared memory. A dry run
-/// takes the last for granted.
+/// The number of resident blocks with this much dynamic shared memory; 0 if the device cannot run
+/// the kernel: below sm_80, without cooperative launches, or with too little shared memory. A dry
+/// run assumes enough shared memory.
 int32_t step_blocks(const OpContext& context, size_t shared_bytes) noexcept;
 
-/// Starts a program with all blocks that step_blocks() gave.
+/// Launches a program with the number of blocks from step_blocks().
 Status start_step(const OpContext& context, const StepView& program, int32_t blocks,
                   size_t shared_bytes);
 
 /// Copies the bytes of all spans, one after another, to `to`.
 Status keep_spans(const OpContext& context, const StepSpan* spans, int32_t n, uint8_t* to);
-/// Sets *differs where a byte of the spans is another one than keep_spans() found.
+/// Sets *differs if a byte of the spans differs from those that keep_spans() copied.
 Status compare_spans(const OpContext& context, const StepSpan* spans, int32_t n,
                      const uint8_t* kept, uint32_t* differs);
 

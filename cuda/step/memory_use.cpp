@@ -81,7 +81,7 @@ bool repeatable(const std::vector<MemoryUse>& list) {
 
 std::vector<std::vector<int32_t>> waits_of(const std::vector<MemoryUse>& list) {
   std::vector<std::vector<int32_t>> waits(list.size());
-  std::vector<std::vector<bool>> before(list.size());  // all that has to come before each
+  std::vector<std::vector<bool>> before(list.size());  // all direct and indirect dependencies
   for (size_t i = 0; i < list.size(); ++i) {
     before[i].assign(list.size(), false);
     for (size_t j = i; j-- > 0;) {

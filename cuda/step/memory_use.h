@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which memory operations read and write, as ranges of addresses: what has to come before what, and
-// whether a list of operations may run twice.
+// The address ranges that operations read and write. They determine the dependencies of operations
+// and whether a list of operations may run twice.
 #pragma once
 
 #include <cstddef>
@@ -21,18 +21,18 @@ inline MemoryRange range_of(const void* at, size_t bytes) noexcept {
   const auto begin = reinterpret_cast<uintptr_t>(at);
   return {begin, begin + (at != nullptr ? bytes : 0)};
 }
-/// Stands for all caches: where entries lie is known on the device only.
+/// Stands for all caches, since addresses of entries are known on the device only.
 inline constexpr MemoryRange kCaches = {1, 2};
 
 struct MemoryUse {
   std::vector<MemoryRange> reads;
   std::vector<MemoryRange> writes;
 
-  /// Whether it has to come after `earlier`.
+  /// Whether it must run after `earlier`.
   [[nodiscard]] bool follows(const MemoryUse& earlier) const noexcept;
 };
 
-/// Ranges united.
+/// A union of ranges.
 class RangeSet {
  public:
   void add(MemoryRange range);
@@ -45,12 +45,11 @@ class RangeSet {
   std::map<uintptr_t, uintptr_t> ends_;  // by begin; neither overlapping nor touching
 };
 
-/// Whether a list of such uses does the same when it runs again: nothing that it reads from before
-/// itself is written by it. Caches count as written alike.
+/// Whether a list gives the same results when it runs again: it writes none of its inputs. Caches
+/// are assumed to be written alike.
 bool repeatable(const std::vector<MemoryUse>& list);
 
-/// For each of a list those before it that it has to wait for; what these wait for goes without
-/// saying.
+/// The direct dependencies of each operation of a list, without those implied by others.
 std::vector<std::vector<int32_t>> waits_of(const std::vector<MemoryUse>& list);
 
 }  // namespace gen::cuda

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments of instructions, of those that share them with no operation.
+// Arguments of the instructions that do not use those of an operation.
 #pragma once
 
 #include "cuda/ops/activation_rows.h"
@@ -36,10 +36,10 @@ struct PackStep {
   PackedRows y;
 };
 
-/// How warps read weights: unit by unit, each on a multiple of 16 bytes. Warp w of a block takes
-/// units w, w + kStepWarps, … of a tile of the first matrix, then of the second. Of floats a unit
-/// is a row, of quantised weights a step of a tile (ops/weight_tiles.h); a tile is eight outputs of
-/// both.
+/// How warps read weights: unit by unit, each aligned to 16 bytes. Warp w of a block takes units w,
+/// w + kStepWarps, … of a tile of the first matrix, then of the second. A unit is a row of float
+/// weights, or a step of a tile of quantised weights (ops/weight/weight_tiles.h). A tile is eight
+/// outputs in both cases.
 struct WeightUnits {
   const uint8_t* first;
   const uint8_t* second;
@@ -58,7 +58,7 @@ struct LinearStep {
   int32_t n_blocks;  // of a row of them
   size_t terms_offset;
 };
-/// With what is asked for only when sums are there, so that nobody holds it until then.
+/// With the arguments that are loaded only after the sums, to save registers.
 struct LinearTask {
   LinearStep step;
   LinearEnd end;

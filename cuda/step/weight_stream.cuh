@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The weights that a warp needs in a run of a program, in the order in which it needs them, on
-// their way into its ring of shared memory: no instruction's inputs are waited for before weights
-// are asked for, so the memory is busy while blocks wait for one another. Lane l copies bytes
-// [16 l, 16 l + 16) of each 512 of a unit, a group of copies for each slot. A unit begins in a slot
-// of its own. Slots that are taken are filled again when the next ones are taken.
+// Asynchronous copies of all weights of a warp in a run of a program, in the order of use, to its
+// ring in shared memory. Weights are requested before the inputs of an instruction are ready, so
+// memory is busy while blocks wait for one another. Lane l copies bytes [16 l, 16 l + 16) of each
+// 512 of a unit, one group of copies per slot. A unit begins in a new slot. Slots in use are
+// refilled when the next ones are taken.
 #pragma once
 
 #include "cuda/device/async_copy.cuh"
@@ -12,14 +12,14 @@
 
 namespace gen::cuda {
 
-/// The arguments of an instruction, or what they begin with.
+/// The arguments of an instruction, or their common head.
 template <typename T>
 GEN_DEVICE const T& task_of(const StepView& of, int32_t i) {
   static_assert(sizeof(T) <= sizeof(StepTask));
   return *reinterpret_cast<const T*>(of.tasks[i].bytes);
 }
 
-/// The first tile of an instruction that this block has; not below head.tiles if it has none.
+/// The first tile of an instruction in this block; at least head.tiles if it has none.
 GEN_DEVICE int32_t own_tile(const StepHead& head) {
   const int32_t after = block_x() - head.first_block;
   return after < 0 ? after + static_cast<int32_t>(device::grid_size().x) : after;
@@ -39,7 +39,7 @@ class WeightStream {
     for (int32_t i = 0; i < kSlotsAhead; ++i) issue();
   }
 
-  /// The lane's 16 bytes of the next slot, where the unit has any for it.
+  /// The lane's 16 bytes of the next slot, if the unit has any for it.
   GEN_DEVICE device::UInt4 take16(bool any) {
     issue();
     device::wait_copies<kSlotsAhead>();
@@ -50,9 +50,9 @@ class WeightStream {
     return piece;
   }
 
-  /// A whole unit of `slots` slots, for all lanes; it is there until the next is taken.
+  /// A whole unit of `slots` slots, for all lanes; valid until the next is taken.
   GEN_DEVICE void take_unit(int32_t slots) {
-    sync_warp();  // nobody reads the slots any more that are filled now
+    sync_warp();  // all have read the slots that are refilled now
     for (int32_t i = 0; i < slots; ++i) issue();
     device::wait_copies<kSlotsAhead>();
     sync_warp();
@@ -83,7 +83,7 @@ class WeightStream {
     return (unit_ + i) % (kSlotBytes * kSlots);
   }
 
-  /// Starts to fill a slot with what comes next, with nothing behind the last.
+  /// Starts to fill a slot with the next weights, or with nothing after the last.
   GEN_DEVICE void issue() {
     if (at_ != nullptr) {
       const int32_t first = lane_of_warp() * 16;
@@ -102,7 +102,7 @@ class WeightStream {
     index_ += kStepWarps;
     settle();
   }
-  /// On to the next instruction that reads weights and of which the block has a tile.
+  /// Moves to the next instruction that reads weights and of which the block has a tile.
   GEN_DEVICE void seek(int32_t instruction) {
     index_ = warp_of_block();
     matrix_ = 0;
@@ -110,7 +110,7 @@ class WeightStream {
       tile_ = own_tile(of_.heads[instruction]);
       tiles_ = of_.heads[instruction].tiles;
       if (tile_ >= tiles_) continue;
-      sync_warp();  // all have read what changes now
+      sync_warp();  // all have read the shared data that changes now
       if (lane_of_warp() == 0) {
         units_[warp_of_block()] = task_of<LinearStep>(of_, instruction).weights;
       }
@@ -119,7 +119,7 @@ class WeightStream {
     }
     instruction_ = instruction;
   }
-  /// On to a unit that there is: a warp may have none of a matrix of a tile.
+  /// Moves to the next existing unit: a warp may have none of a tile's matrix.
   GEN_DEVICE void settle() {
     while (instruction_ < of_.n) {
       const WeightUnits weights = units_[warp_of_block()];
@@ -144,9 +144,9 @@ class WeightStream {
   }
 
   const StepView& of_;
-  const Shared<WeightUnits>& units_;  // of the instruction that what comes next belongs to
+  const Shared<WeightUnits>& units_;  // of the instruction of the next weights
   const Shared<uint8_t> ring_;
-  const uint8_t* at_ = nullptr;  // what comes next, of a unit that has `left_` bytes more
+  const uint8_t* at_ = nullptr;  // the next weights; the unit has `left_` bytes more
   int32_t left_ = 0;
   int32_t instruction_ = 0;
   int32_t tile_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of the weights of a vocabulary's tokens, in the order of mass_parts.h.
+// Sums of the weights of a vocabulary's tokens, in the order of mass_slices.h.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "base/mass_parts.h"
+#include "base/mass_slices.h"
 #include "base/portable_math.h"
 
 namespace gen {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From addresses in an engine's memory to pointers and back. Only engines and what tests them may
-// include this (tests/check/layers.txt): whoever else did would read a device's memory.
+// Conversion of addresses in an engine's memory to pointers and back. Only engines and their tests
+// may include this (tests/check/layers.txt), since the address may be in a device's memory.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 namespace gen::engine {
 
 struct Access {
-  /// Bytes lie `distance` from the addresses that everybody sees; 0 for ordinary host memory.
+  /// A pointer is an address plus `distance`, which is 0 for ordinary host memory.
   template <typename T>
   static T* pointer(EnginePtr<T> at, std::ptrdiff_t distance = 0) noexcept {
     if (!at) return nullptr;
@@ -23,7 +23,7 @@ struct Access {
   }
 };
 
-/// Where a pointer's bytes are for an engine whose memory is the host's.
+/// The address of a pointer, for an engine whose memory is host memory.
 template <typename T>
 EnginePtr<T> engine_ptr(T* pointer) noexcept {
   return Access::address(pointer);

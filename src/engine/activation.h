@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activation functions as data: which one, and its numbers. A new one is a value of Act, a body in
-// cpu/activation-inl.h and an element of each table by Act: two in cpu/elementwise-inl.h, two in
-// cpu/linear_float-inl.h. One that is gated only is named in GraphBuilder::apply, too.
+// Activation functions as data: the function and its parameters. A new one is a value of Act, a
+// body in cpu/simd/activation-inl.h and an entry in each table indexed by Act: two in
+// cpu/elementwise/elementwise-inl.h, two in cpu/linear/linear_float-inl.h. One that exists in gated
+// form only is also listed in GraphBuilder::apply.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +27,9 @@ inline constexpr int32_t kActs = 10;
 /// act(x), or act(gate) * up where it is gated.
 struct Activation {
   Act kind = Act::kNone;
-  float alpha = 1.0F;  // both of kClampedSwiglu and what follows it only
+  float alpha = 1.0F;  // alpha and limit: only from kClampedSwiglu on
   float limit = 0.0F;
-  float beta = 0.0F;  // both of kXielu only
+  float beta = 0.0F;  // beta and gamma: kXielu only
   float gamma = 0.0F;
   friend bool operator==(const Activation&, const Activation&) = default;
 };

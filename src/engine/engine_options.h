@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an engine is made with, of this library or of a backend's.
+// Options with which an engine is created, built in or from a backend library.
 #pragma once
 
 #include <cstddef>
@@ -18,18 +18,18 @@ struct GpuTable;  // memory/gpu_allocator.h
 struct EngineOptions {
   std::shared_ptr<ThreadPool> pool;            // required by the CPU engine
   Allocator* allocator = &system_allocator();  // outlives the engine
-  /// For what everybody addresses (Engine::memory()), in place of the allocator's; outlives the
-  /// engine. Its bytes lie `distance` from the addresses that it gives, for tests.
+  /// Replaces the allocator for Engine::memory(); outlives the engine. For tests: an address plus
+  /// `distance` is where its bytes are.
   EngineMemory* memory = nullptr;
   std::ptrdiff_t distance = 0;
   CpuLevel cpu_level = CpuLevel::kScalar;  // kernels to use; see chosen_cpu_level()
-  /// Takes all memory that work would take, and does none of it: weights are not filled, results
-  /// are anything, what is downloaded is 0. For estimates. Engines that work on a device need a
-  /// gpu_allocator then, whose device memory is never touched.
+  /// Allocates memory as usual but computes nothing: weights are not filled, results are undefined,
+  /// downloads are zeros. For memory estimates. An engine of a device then needs a gpu_allocator;
+  /// its device memory is never accessed.
   bool dry_run = false;
-  bool repack = true;  // false: lasting weights stay where they are, which is slower
-  /// Of engines that work on a device: which one, and where its memory comes from; null for the
-  /// device's own. It must be of that device.
+  bool repack = true;  // false: lasting weights are not copied, which is slower
+  /// For engines of a device: its number, and the allocator of its memory, which must belong to the
+  /// same device; null for the engine's own allocator.
   int32_t device = 0;
   std::shared_ptr<const GpuTable> gpu_allocator;
 };

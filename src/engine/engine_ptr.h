@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An address in an engine's memory. It can be moved, compared and handed on, and that is all: only
-// engines turn it into a pointer (access.h), since its bytes may lie on a device.
+// An address in an engine's memory. Only engines turn it into a pointer (access.h), since its bytes
+// may be on a device. All other code can only offset, compare and pass it on.
 #pragma once
 
 #include <cstddef>
@@ -16,18 +16,18 @@ class EnginePtr {
  public:
   constexpr EnginePtr() noexcept = default;
   constexpr EnginePtr(std::nullptr_t) noexcept {}
-  /// To const.
+  /// Conversion to a pointer to const.
   template <typename U>
   requires(!std::is_same_v<U, T> &&
            std::is_same_v<const U, T>) constexpr EnginePtr(EnginePtr<U> other) noexcept
       : at_(other.address()) {}
 
-  /// The same address of other elements.
+  /// The same address with another element type.
   template <typename U>
   [[nodiscard]] constexpr EnginePtr<U> as() const noexcept {
     return EnginePtr<U>(at_);
   }
-  /// For messages and tests; nothing may be read or written there.
+  /// For messages and tests; must not be dereferenced.
   [[nodiscard]] constexpr uintptr_t address() const noexcept { return at_; }
   [[nodiscard]] constexpr explicit operator bool() const noexcept { return at_ != 0; }
 

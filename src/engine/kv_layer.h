@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cache shows of itself to an engine, in two halves: how a layer lies in a block, which
-// never changes (KvLayer), and where a sequence lies, which a step says once (KvRows, in engine
-// memory). An engine puts them together (kv_view.h) when an operation begins: attention reads
-// through that in place, rope_append writes. A new cache format is described in kv/codec.h.
+// How engines see a KV cache. KvLayer is the constant layout of a layer within a block. KvRows, in
+// engine memory, says once a step where the entries of a sequence are. An engine combines the two
+// into a view (kv_view.h) when an operation begins: attention reads in place through the view,
+// rope_append writes. kv/codec.h says how to add a cache format.
 #pragma once
 
 #include <cstddef>
@@ -22,30 +22,31 @@ enum class KvFormat : int32_t {
 };
 constexpr int32_t kKvFormats = 5;
 
-/// In which form keys are stored; rope_append and attention both follow it. Saved states have the
-/// numbers, of which 1 is for keys that are rotated when read: no engine has those.
+/// The form in which keys are stored, for rope_append and attention. The values are part of the
+/// format of saved states, where 1 is reserved for keys that are rotated when read; no engine
+/// supports those.
 enum class KeyForm : int32_t {
   kRotated = 0,   // rotary embedding applied before storing
   kHadamard = 2,  // rotated and Hadamard-turned; attention turns q instead
 };
 
-/// A head's entries lie in tiles of sixteen. Sixteen, since a lane is then an entry when keys meet
-/// a query, and nothing is summed across lanes.
+/// Entries of a head are stored in tiles of sixteen. In the dot products of keys and a query each
+/// of the sixteen SIMD lanes is then an entry, and nothing is summed across lanes.
 constexpr int32_t kKvTile = 16;
 
-/// Attention goes through a sequence in chunks of positions [c * kKvChunk, (c + 1) * kKvChunk), and
-/// what it reads of one should lie in one stretch. Fixed, because partial softmaxes are merged
-/// chunk by chunk and the result must not depend on how rows came.
+/// Attention processes a sequence in chunks of positions [c * kKvChunk, (c + 1) * kKvChunk), and
+/// the entries of a chunk should be contiguous. The size is fixed because partial softmaxes are
+/// merged chunk by chunk, and the result must not depend on how rows were batched.
 constexpr int32_t kKvChunk = 256;
 
-/// How a tile is ordered: element d of entry i at [d][i] for keys, [i][d] for values; formats with
-/// scales or packed codes follow it in their own way, kv/.
+/// The element order of a tile: element d of entry i is at [d][i] for keys, at [i][d] for values.
+/// Formats with scales or packed codes adapt it, see the files in kv/.
 enum class KvOrder : int32_t {
   kKeys = 0,
   kValues = 1,
 };
 
-/// How keys or values of a layer lie in a block, see KvSide.
+/// The layout of a layer's keys or values in a block, see KvSide.
 struct KvSideForm {
   KvFormat format = KvFormat::kF32;
   KvOrder order = KvOrder::kKeys;
@@ -58,7 +59,7 @@ struct KvSideForm {
   friend bool operator==(const KvSideForm&, const KvSideForm&) = default;
 };
 
-/// A layer of every sequence of one kind of cache.
+/// The layout of a layer, the same for all sequences of one kind of cache.
 struct KvLayer {
   KvSideForm k;
   KvSideForm v;
@@ -71,7 +72,8 @@ struct KvLayer {
   friend bool operator==(const KvLayer&, const KvLayer&) = default;
 };
 
-/// Where entries of layers of one part lie: lists in host memory of addresses in the engine's.
+/// Where the entries of the layers with one block table are: lists in host memory of addresses in
+/// engine memory.
 struct KvTables {
   std::span<const EnginePtr<std::byte>> blocks;
   std::span<const int32_t> cells = {};      // see KvRows
@@ -80,21 +82,21 @@ struct KvTables {
   std::span<const float> log_weights = {};  // of each entry; empty: none
 };
 
-/// Rows of one sequence in a step, and where a part of its cache lies; in engine memory, as is all
-/// that it points at.
+/// The rows of one sequence in a step, and the block table of one group of its layers. The struct
+/// and all that it points to are in engine memory.
 struct KvRows {
   int32_t first_row = 0;  // of the batch
   int32_t n_rows = 0;
   int32_t first_entry = 0;     // entry of the first row; the others follow
-  int32_t entries = 0;         // committed entries and those of the step
+  int32_t entries = 0;         // committed entries plus those of the step
   int32_t first_position = 0;  // of entry 0, where positions are implied
   int32_t first_cell = 0;      // the entry that cells[0] is of
   EnginePtr<const EnginePtr<std::byte>> blocks;
   EnginePtr<const int32_t> cells;      // null: entries follow one another
   EnginePtr<const int32_t> positions;  // [entries], or null: first_position + entry
   EnginePtr<const float> log_weights;  // [entries] added to scores, or null
-  /// Trees: bit j of row i (word i * words + j / 64, words = ceil(n_rows / 64)) is set when row i
-  /// may look at row j. Null: a row sees those before it.
+  /// The attention mask of draft trees: bit j of row i (word i * words + j / 64, with words =
+  /// ceil(n_rows / 64)) is set if row i attends to row j. Null: causal.
   EnginePtr<const uint64_t> visible;
 };
 static_assert(sizeof(KvRows) == 64);

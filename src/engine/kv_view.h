@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A layer of a sequence (kv_layer.h) with pointers in the place of addresses, for engines whose
-// memory is the host's.
+// A layer of a sequence (kv_layer.h) with pointers instead of addresses, for engines that work in
+// host memory.
 #pragma once
 
 #include <cstddef>
@@ -11,20 +11,19 @@
 
 namespace gen::engine {
 
-/// Where an entry lies: head 0's tile, and the place in it, in [0, kKvTile).
+/// The place of an entry: head 0's tile, and the lane in the tile, in [0, kKvTile).
 struct KvPlace {
   std::byte* tile;
-  std::byte* shared;  // what heads share of the tile, null where formats share nothing
+  std::byte* shared;  // data of the tile that all heads share, null in formats without such data
   int32_t lane;
 };
 
-/// Keys or values of one layer. Tile t of head g lies at base + t * tile_stride + g * head_stride
-/// without a block table. With one, each block begins a tile of its own, even where block_size is
-/// not a multiple of kKvTile: entry e is entry e % block_size of the block blocks[e / block_size] +
-/// block_offset. The last tile is there in full, whatever its unused lanes hold. Where many
-/// sequences share one memory, entry e lies where entry cells[e - first_cell] would lie without a
-/// list of cells; entries before first_cell are no longer there, and no rule of the view shows
-/// them.
+/// Keys or values of one layer. Without a block table, tile t of head g is at base + t *
+/// tile_stride + g * head_stride. With one, each block begins with a tile of its own, even if
+/// block_size is not a multiple of kKvTile: entry e is entry e % block_size of the block at
+/// blocks[e / block_size] + block_offset. The last tile is allocated in full; its unused lanes are
+/// undefined. In a memory shared by many sequences, entry e is stored in cell
+/// cells[e - first_cell]. Entries before first_cell have been evicted and are never visible.
 struct KvSide {
   KvFormat format = KvFormat::kF32;
   KvOrder order = KvOrder::kKeys;
@@ -36,11 +35,11 @@ struct KvSide {
   int32_t block_size = 0;    // entries in a block
   size_t tile_stride = 0;    // bytes from one tile to the next
   size_t head_stride = 0;    // bytes from one kv head to the next
-  size_t shared_offset = 0;  // bytes from the first tile to what heads share of it
-  size_t shared_stride = 0;  // and from there to what they share of the next; 0 for none
+  size_t shared_offset = 0;  // bytes from the first tile to its data that all heads share
+  size_t shared_stride = 0;  // bytes from shared data of one tile to the next's; 0 for none
   int32_t head_dim = 0;      // elements of a head
 
-  /// What the entry's number is in memory: its cell, or itself.
+  /// The entry's number in memory: its cell, or the entry itself without cells.
   [[nodiscard]] int64_t cell(int64_t entry) const noexcept {
     return cells != nullptr ? cells[entry - first_cell] : entry;
   }
@@ -58,7 +57,7 @@ struct KvSide {
   }
 };
 
-/// A side that lies as `form` says, without its places.
+/// A side with the layout of `form`, without pointers.
 KvSide side_of(const KvSideForm& form) noexcept;
 
 /// One layer of one sequence, for engines in host memory.
@@ -84,7 +83,7 @@ struct SequenceRows {
   const uint64_t* visible = nullptr;
 };
 
-/// Bytes lie `distance` from their addresses, see EngineOptions.
+/// A pointer is an address plus `distance`, see EngineOptions.
 SequenceRows resolve(const KvLayer& layer, const KvRows& rows, std::ptrdiff_t distance) noexcept;
 
 }  // namespace gen::engine

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that operations can address: arenas, constants, step blocks, caches. Its bytes are reached
-// through the engine alone.
+// Memory that operations can address: arenas, constants, step blocks, caches. Only the engine
+// accesses its bytes.
 #pragma once
 
 #include <cstddef>
@@ -45,17 +45,18 @@ class EngineBuffer {
   size_t size_ = 0;
 };
 
-/// What is done to it here is done between steps, in order with them: after what streams of the
-/// engine were given before, and before what they are given later. Host memory that a call names
-/// may go when it returns. Nothing but read() needs to wait.
+/// Its operations run between steps and are ordered with them: after all work enqueued on the
+/// engine's streams before, and before all work enqueued later. Host memory passed to a call may be
+/// freed when it returns. Only read() has to wait.
 /// Threads: any.
 class EngineMemory {
  public:
-  /// `bytes` bytes on a multiple of 64; none for 0. The memory outlives its buffers. kOutOfMemory.
+  /// Allocates `bytes` bytes aligned to 64, an empty buffer for 0. The memory must outlive its
+  /// buffers. kOutOfMemory.
   Result<EngineBuffer> allocate(size_t bytes);
 
-  /// What caches and states ask for. Throws std::bad_alloc before anything is written; after what a
-  /// device fails at, what would have been written is undefined.
+  /// Runs an operation of a cache or a state. Throws std::bad_alloc only before anything is
+  /// written. After a failure of the device the target is undefined.
   virtual Status run(const MemoryOp& op) = 0;
   Status copy(EnginePtr<std::byte> to, EnginePtr<const std::byte> from, size_t bytes) {
     return run(CopyArgs{to, from, bytes});
@@ -64,18 +65,19 @@ class EngineMemory {
     return run(FillArgs{at, value, bytes});
   }
   virtual Status write(EnginePtr<std::byte> to, const void* from, size_t bytes) = 0;
-  /// The bytes are there when it returns.
+  /// Synchronous: `to` is valid when it returns.
   virtual Status read(void* to, EnginePtr<const std::byte> from, size_t bytes) = 0;
-  /// Bytes are the host's own.
+  /// Whether it is host memory.
   [[nodiscard]] virtual bool in_host() const noexcept { return false; }
-  /// Where host code may reach bytes in place; null where it cannot.
+  /// The pointer through which host code may access `at`; null if it cannot.
   [[nodiscard]] virtual std::byte* host(EnginePtr<std::byte> /*at*/) noexcept { return nullptr; }
 
  protected:
-  // Not virtual, so that memory of the process' heap is trivially destroyed; own one by its type.
+  // Not virtual, so that the memory of the process' heap is trivially destructible; delete objects
+  // through their own type.
   ~EngineMemory() = default;
   virtual Status take(size_t bytes, EnginePtr<std::byte>* out) = 0;
-  /// Takes effect when what was enqueued before has run.
+  /// Frees the memory once all work enqueued before has run.
   virtual void give_back(EnginePtr<std::byte> at, size_t bytes) noexcept = 0;
 
  private:

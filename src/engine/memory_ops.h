@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done to an engine's memory between steps: entries of caches are copied, moved and pooled
-// where they lie. Unlike operations of a step (ops.h) these name lists in host memory, which are
-// taken before EngineMemory::run returns.
+// Operations on an engine's memory between steps: cache entries are copied, moved and pooled in
+// place. Unlike the operations of a step (ops.h) their lists are in host memory; they are copied
+// before EngineMemory::run returns.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace gen::engine {
 
-/// `bytes` bytes, which do not overlap.
+/// Copies `bytes` bytes; source and target do not overlap.
 struct CopyArgs {
   EnginePtr<std::byte> to;
   EnginePtr<const std::byte> from;
@@ -28,13 +28,13 @@ struct FillArgs {
   size_t bytes = 0;
 };
 
-/// Entries of layers that lie in the same blocks, a part of a cache: how they lie, and where.
+/// The layers of a cache that have one block table: their layouts and the table.
 struct KvEntries {
   std::span<const KvLayer> layers;
   KvTables tables;
 };
 
-/// `count` entries from entry `from` on become those from entry `to` on.
+/// Entries [from, from + count) are copied to [to, to + count).
 struct KvRun {
   int32_t from = 0;
   int32_t to = 0;
@@ -43,8 +43,8 @@ struct KvRun {
 
 enum class KvSides : uint8_t { kBoth, kKeys, kValues };
 
-/// Keys and values of each layer as they are stored, run by run; a run does not overlap where it
-/// goes. Both sides have the same layers, formats and heads, as far as `sides` goes.
+/// Copies keys and values of each layer in their stored form, run by run. Source and target of a
+/// run do not overlap. Both caches have the same layers, formats and heads on the given `sides`.
 struct KvCopyArgs {
   KvEntries from;
   KvEntries to;
@@ -52,11 +52,11 @@ struct KvCopyArgs {
   KvSides sides = KvSides::kBoth;
 };
 
-/// The angles of layers' keys, in host memory: one for each, null where they are not to be turned.
+/// The rotary tables of the layers, in host memory; null for layers whose keys are not rotated.
 using RopeTables = std::span<const RopeTable* const>;
 
-/// Entries [first + n, end) become [first, end - n). Keys with a table, stored as float32 or
-/// binary16, are turned back by n positions: decoded, turned in double precision, encoded again.
+/// Moves entries [first + n, end) to [first, end - n). Keys with a table, stored as float32 or
+/// binary16, are rotated back by n positions: decoded, rotated in double precision, encoded again.
 struct KvShiftArgs {
   KvEntries entries;
   RopeTables ropes;
@@ -66,8 +66,8 @@ struct KvShiftArgs {
 };
 
 /// Entry `to` becomes the mean of entries [first, first + n), of which it may be one. Keys with a
-/// table are turned before, from where they stand to the middle: what they would be had they come
-/// there. Sums are made in double precision, entry after entry.
+/// table are first rotated from their own position to the middle one. Sums are made in double
+/// precision, in the order of entries.
 struct KvPoolArgs {
   KvEntries entries;
   RopeTables ropes;

@@ -1,49 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the plan, its passes and its tracers know of an operation. A new one is a row of
-// op_list.inc, its arguments (ops.h), its case in graph/bind.cpp, and a kernel of each engine. One
-// that reads much memory has a cost (op_cost.cpp), one that GraphBuilder::apply cannot name a
-// function there; nobody else names it.
+// Properties of operations for plans, their passes and tracers. To add an operation: a row in
+// op_list.inc, an argument struct in ops.h, a case in graph/bind.cpp and a kernel in each engine.
+// If it reads much memory, it has a cost in trace/op_cost.cpp. If GraphBuilder::apply cannot build
+// it, it has a function of GraphBuilder.
 #pragma once
 
 #include <cstdint>
 
 namespace gen::engine {
 
-/// First the operations of engines, in the order of OpArgs; then what only plans know.
+/// Operations of engines in the order of OpArgs, then those that only plans know.
 enum class Op : uint8_t {
 #define GEN_OP(name, ...) k##name,
 #include "engine/op_list.inc"
-  kTap,       // rows go to whoever asked for them
-  kLogits,    // selected rows go to whoever asked for them
-  kSlice,     // columns of a value, where they lie
-  kTransfer,  // rows go from one engine's memory to another's
+  kTap,       // copies hidden states to the caller
+  kLogits,    // copies selected rows of logits to the caller
+  kSlice,     // a view of some columns of a value
+  kTransfer,  // copies rows from one engine's memory to another's
 };
 inline constexpr int32_t kOps = static_cast<int32_t>(Op::kTransfer) + 1;
-/// Values that an operation reads at most.
+/// The largest number of values that an operation reads.
 inline constexpr int32_t kMaxInputs = 6;
-/// Engines run it; the others are plans' own.
+/// Whether engines run it; plans handle the others.
 constexpr bool is_engine_op(Op op) noexcept { return op < Op::kTap; }
 
-/// What an operation changes besides the value it makes.
+/// Side effects of an operation.
 enum class Effect : uint8_t {
   kNone,
-  kCache,  // appends to caches; makes no value of its own but the first operand, changed in place
-  kState,  // takes states on; makes a value, too
-  kHost,   // gives rows to the host; makes no value
+  kCache,  // appends to caches; its value is the first operand, changed in place
+  kState,  // advances recurrent states; has a value of its own
+  kHost,   // copies rows to the host; has no value
 };
 
 struct OpInfo {
   Op op;
   const char* name;  // as tracers show it, "rms_norm"
   uint8_t n_in;      // values that it reads; the second of a product is the residual
-  uint8_t in_place;  // bit i: the value made may take over the memory of operand i
-  bool row_wise;     // a row of the value is made of the same row of its operands, and nothing else
-  bool same_width;   // row-wise, and all operands and the value are equally wide
+  uint8_t in_place;  // bit i: the result may reuse the memory of operand i
+  bool row_wise;     // a row of the result depends on the same row of the operands only
+  bool same_width;   // row-wise, and operands and result have the same width
   bool packs;        // can write packed rows beside or in place of float rows
   Effect effect;
 };
 
-/// Whether its value is a new one.
+/// Whether its result is a new value.
 constexpr bool makes_value(Effect effect) noexcept {
   return effect == Effect::kNone || effect == Effect::kState;
 }

@@ -18,7 +18,7 @@
 
 namespace gen::engine {
 
-/// Forms in which a product may want its input, as bits.
+/// Input forms of products, as bits.
 enum ActForm : uint32_t {
   kActF32 = 1u << 0,   // float32
   kActQ8 = 1u << 1,    // int8 in blocks of 32 with a binary16 scale and the block's sum
@@ -42,21 +42,20 @@ struct ConstMatrixView {
   friend bool operator==(const ConstMatrixView&, const ConstMatrixView&) = default;
 };
 
-/// The input of a product: rows in every form of `forms`, each in the engine's own layout inside
-/// one block of memory of Engine::activation_bytes(forms, C) bytes per row, rows beside one
-/// another.
+/// The input of a product: rows packed in every form of `forms`, in the engine's own layout. A row
+/// takes Engine::activation_bytes(forms, C) bytes; rows are contiguous.
 struct Activations {
   EnginePtr<std::byte> data;
   uint32_t forms = 0;
   int64_t rows = 0;
   int64_t cols = 0;
-  /// Rows are bfloat16 alone, where they begin; `forms` says how far apart they lie. Only products
-  /// that want it so read them (Weight::bf16_rows).
+  /// Rows hold bfloat16 only, from their first byte; `forms` still gives the row stride. Read only
+  /// by products that ask for it (Weight::bf16_rows).
   bool bf16 = false;
   friend bool operator==(const Activations&, const Activations&) = default;
 };
 
-/// y[t, :] = decode(weight[ids[t], :]) * scale; rows with an id below 0 are left alone.
+/// y[t, :] = decode(weight[ids[t], :]) * scale; rows with an id below 0 are not written.
 struct EmbedArgs {
   const Weight* weight = nullptr;
   EnginePtr<const int32_t> ids;  // [T], checked by the caller
@@ -83,7 +82,7 @@ struct RmsNormArgs {
 };
 
 /// y[t, d] = (x[t, d] - mean) / sqrt(variance + eps) * w[d] + b[d], as float32 rows, packed, or
-/// both. Mean and variance are those of the D / groups neighbouring columns that d is one of.
+/// both. Mean and variance are taken over the group of D / groups adjacent columns that d is in.
 struct LayerNormArgs {
   ConstMatrixView x;         // [T, D]
   EnginePtr<const float> w;  // [D] or null: 1
@@ -96,7 +95,7 @@ struct LayerNormArgs {
   friend bool operator==(const LayerNormArgs&, const LayerNormArgs&) = default;
 };
 
-/// What one adapter adds at one site: scale * B (A x). Both matrices [rank, …]: B is kept turned.
+/// What one adapter adds at one site: scale * B (A x). B is stored transposed, [rank, columns].
 struct LowRankPart {
   EnginePtr<const float> a;  // [rank, C]
   EnginePtr<const float> b;  // [rank, columns of the site]
@@ -104,38 +103,37 @@ struct LowRankPart {
   float scale = 1.0F;
 };
 
-/// Adapters that a row may have at once.
+/// The largest number of adapters per row.
 inline constexpr int32_t kMaxMixed = 4;
 
-/// What all adapters of a mix add at one site, one after another.
+/// What the adapters of a mix add at one site, in order.
 struct LowRankMix {
   LowRankPart parts[kMaxMixed];
   int32_t n = 0;
 };
 
-/// Columns [first, first + cols) of a product belong to a site; of gated products the first site is
-/// the gate's and the second the other's. Its A x lies from column `u` on.
+/// A site is columns [first, first + cols) of a product. In gated products the first site is that
+/// of the gate matrix, the second that of the up matrix. A x of the site begins at column `u`.
 struct LowRankSite {
   int64_t first = 0;
   int64_t cols = 0;
-  int32_t site = 0;  // in a mix's part of the table
+  int32_t site = 0;  // index in a mix's row of the table
   int32_t u = 0;
 };
 
-/// Adapters of a product's rows. All in engine memory.
+/// Adapters of a product's rows, in engine memory.
 struct LowRank {
   EnginePtr<const LowRankMix> table;  // [mixes][stride]; null: no row has an adapter
   int64_t stride = 0;
-  EnginePtr<const int32_t> mixes;      // of each row of the batch; -1: it has none
-  EnginePtr<const int32_t> rows;       // the batch's row that each row is; null: the same
+  EnginePtr<const int32_t> mixes;      // mix of each row of the batch; -1: none
+  EnginePtr<const int32_t> rows;       // row t is rows[t] of the batch; null: row t
   EnginePtr<const LowRankSite> sites;  // [n_sites]
   int32_t n_sites = 0;
   friend bool operator==(const LowRank&, const LowRank&) = default;
 };
 
 /// u[t, site.u + r] = scale * sum_c A[r, c] * x[t, c] for all sites of the product that follows and
-/// all adapters of row t's mix, the second's behind the first's. Nothing is written for rows that
-/// have none.
+/// all adapters of row t's mix, one after another. Nothing is written for rows without adapters.
 struct AdapterInArgs {
   ConstMatrixView x;  // [T, C]
   LowRank low_rank;
@@ -144,7 +142,7 @@ struct AdapterInArgs {
 };
 
 /// y[t, n] = act(sum_c x[t, c] * W[n, c] (+ B u of adapters) (+ bias[n])) (+ residual[t, n]); for
-/// kGated weights the activation gates the second matrix's product by the first's.
+/// kGated weights y = act(gate) * up, with the first matrix the gate.
 struct LinearArgs {
   const Weight* weight = nullptr;
   Activations x;                // [T, C]
@@ -152,10 +150,11 @@ struct LinearArgs {
   Activation activation;
   ConstMatrixView residual;  // [T, N], data may be null, may be y
   MatrixView y;              // [T, N]
-  bool bf16_y = false;       // its rows are bfloat16, as far apart; for Activations::bf16
+  bool bf16_y = false;       // rows of y are bfloat16 with the same stride; for Activations::bf16
   LowRank low_rank;
   ConstMatrixView u;  // what AdapterInArgs made, where low_rank has a table
-  /// A row's bits depend on the row alone, at whatever cost; else on T too, in engines that say so.
+  /// If set, a row's bits depend on the row alone, at some cost. If not, engines may let them
+  /// depend on T (Weight::one_result_rows).
   bool deterministic = false;
   friend bool operator==(const LinearArgs&, const LinearArgs&) = default;
 };
@@ -185,11 +184,11 @@ struct RopeAnglesArgs {
   friend bool operator==(const RopeAnglesArgs&, const RopeAnglesArgs&) = default;
 };
 
-/// Normalises heads if asked, rotates q in place and k on its way into the cache, stores k and v.
-/// One operation, because the cache's key form decides what is stored. Without k and v nothing is
-/// stored: the layer is another block's, which has written it.
+/// Normalises heads if asked, rotates q in place, and stores rotated k and v in the cache. One
+/// operation, because the cache's key form decides what is stored. Without k and v nothing is
+/// stored: the layer shares the cache of an earlier block, which has written it.
 struct RopeAppendArgs {
-  MatrixView q;       // [T, H * K], rotated in place, or by the attention that follows
+  MatrixView q;       // [T, H * K], rotated in place or by the attention that follows
   ConstMatrixView k;  // [T, G * K], data may be null
   ConstMatrixView v;  // [T, G * Kv], data may be null where k's is
   int32_t n_heads = 0;
@@ -210,8 +209,8 @@ struct RopeAppendArgs {
 };
 
 /// out[t, h, :] = softmax_e(scale * q[t, h, :] . k[e, g, :]) v[e, g, :], g = h / (H / G), over the
-/// entries e <= own entry (within the view's window and chunk). Walks fixed chunks of entries and
-/// merges them in order.
+/// entries e <= own entry (within the view's window and chunk). Processes fixed chunks of entries
+/// and merges their partial results in order.
 struct AttentionArgs {
   ConstMatrixView q;   // [T, H * K]
   MatrixView out;      // [T, H * Kv], data may be null
@@ -225,10 +224,10 @@ struct AttentionArgs {
   KvLayer layer;
   EnginePtr<const KvRows> sequences;  // [n_sequences]
   int32_t n_sequences = 0;
-  /// No row looks at more chunks, and entries are looked at in order; 0: neither is said. For
-  /// engines that cannot look into `sequences`.
+  /// An upper bound on the chunks that a row attends to; entries are then in order. 0: unknown. For
+  /// engines that cannot read `sequences` on the host.
   int32_t max_chunks = 0;
-  /// Results of many rows need not have the CPU engine's bits: those that come before have not.
+  /// Results of many rows need not match the CPU engine bit for bit, since their inputs do not.
   bool any_bits = false;
   friend bool operator==(const AttentionArgs&, const AttentionArgs&) = default;
 };
@@ -251,33 +250,33 @@ struct MeanRowsArgs {
   friend bool operator==(const MeanRowsArgs&, const MeanRowsArgs&) = default;
 };
 
-/// What comes with a row of logits: a record in the engine's memory, which kernels read by row.
+/// Parameters of one row of logits: a record in engine memory, which kernels read by row.
 struct BestRow {
-  /// Token t is allowed if bit t % 32 of mask[t / 32] is set; those beyond `mask_words` are not.
-  /// Null: all are.
+  /// The token mask: token t is allowed if bit t % 32 of mask[t / 32] is set. Tokens beyond
+  /// `mask_words` are not allowed. Null: all tokens are.
   EnginePtr<const uint32_t> mask;
-  /// Tokens that are not chosen from; their logits, as they came, go to `aside_logits`. One may be
-  /// there twice.
+  /// Tokens that are excluded; their original logits go to `aside_logits`. May contain duplicates.
   EnginePtr<const int32_t> aside;  // [n_aside]
   EnginePtr<float> aside_logits;   // [n_aside]
-  double temperature = 0.0;        // of the row's mass; 0: it is not wanted
-  double place = -1.0;             // of the part that is wanted, in [0, 1); below: none is
+  double temperature = 0.0;        // for the row's mass; 0: no mass is wanted
+  double place = -1.0;             // in [0, 1): which part is wanted; below 0: none
   int32_t mask_words = 0;
   int32_t n_aside = 0;
 };
 
-/// tokens[t, :] are the k tokens with the largest logits of row t, largest first, of equal ones the
-/// lower token first; values[t, :] are these logits. A token that is aside or not allowed counts as
-/// -inf; in x those that are aside may be overwritten with that. Where a logit of x, as it came, is
-/// NaN or +inf, at token i first, all of tokens[t, :] are -1 - i and all of values[t, :] that
-/// logit, and nothing is written of what is aside and of the mass. mass[t, :] are the sums, part by
-/// part of the vocabulary, of exp((logit - values[t, 0]) / temperature) over tokens that are
-/// allowed and not aside (base/mass_parts.h); nothing is written if all are -inf. part[t, :] are
-/// then the logits, -inf of tokens that are not allowed, aside or beyond V, of the first part at
-/// which the sum of parts exceeds place times their whole sum; nothing is written if there is none.
+/// tokens[t, :] are the k tokens with the largest logits of row t in descending order, the lower
+/// token first among equal logits; values[t, :] are these logits. Tokens that are aside or not
+/// allowed count as -inf; logits of x that are aside may be overwritten with -inf.
+/// If a logit of x is NaN or +inf, the first at token i, all of tokens[t, :] are -1 - i and all of
+/// values[t, :] are that logit; aside_logits, mass and part are not written.
+/// mass[t, :] has one sum for each part of the vocabulary (base/mass_slices.h): exp((logit -
+/// values[t, 0]) / temperature) over the tokens that are allowed and not aside. It is not written
+/// if all logits are -inf. part[t, :] are the logits of the first part at which the running sum
+/// exceeds place times the total, -inf for tokens that are not allowed, aside or beyond V. It is
+/// not written if there is no such part.
 struct BestArgs {
   MatrixView x;                   // [T, V]
-  EnginePtr<const BestRow> rows;  // [T], or null: nothing comes with any
+  EnginePtr<const BestRow> rows;  // [T], or null: no row has parameters
   int32_t k = 1;                  // in [1, V]
   EnginePtr<int32_t> tokens;      // [T, k]
   EnginePtr<float> values;        // [T, k]
@@ -305,7 +304,7 @@ struct AddArgs {
   friend bool operator==(const AddArgs&, const AddArgs&) = default;
 };
 
-/// y[t, :] = act(gate[t, :]) * up[t, :], for products that could not be fused; y may be either.
+/// y[t, :] = act(gate[t, :]) * up[t, :], for products that were not fused; y may be gate or up.
 struct GatedArgs {
   ConstMatrixView gate;
   ConstMatrixView up;
@@ -322,9 +321,9 @@ struct ActivateArgs {
   friend bool operator==(const ActivateArgs&, const ActivateArgs&) = default;
 };
 
-/// h = a[t, :] * h + b[t, :] * x[t, :], y[t, :] = h, for each channel and row after row of a
-/// sequence: the gated linear recurrence of Griffin, minGRU and their kin. h is the sequence's
-/// state of the layer. y may be a, b or x.
+/// h = a[t, :] * h + b[t, :] * x[t, :], y[t, :] = h, for each channel, in the order of a sequence's
+/// rows: the gated linear recurrence of Griffin, minGRU and similar models. h is the sequence's
+/// state in this layer. y may be a, b or x.
 struct ScanArgs {
   ConstMatrixView a;  // [T, C]
   ConstMatrixView b;
@@ -336,20 +335,20 @@ struct ScanArgs {
   friend bool operator==(const ScanArgs&, const ScanArgs&) = default;
 };
 
-/// What a router makes of its logits before it chooses.
+/// How a router turns logits into the weights of experts.
 enum class Gating : uint8_t {
-  kSoftmax,        // the softmax of all
+  kSoftmax,        // softmax over all experts
   kSigmoid,        // 1 / (1 + e^-x) of each
-  kSoftmaxChosen,  // themselves; the chosen ones' weights are their softmax
+  kSoftmaxChosen,  // experts are chosen by logits; weights are the softmax over the chosen
 };
 
-/// How rows are given to experts.
+/// How rows are routed to experts.
 struct Routing {
   Gating gating = Gating::kSoftmax;
   int32_t n_experts = 0;  // E
-  int32_t n_used = 0;     // that a row is given to, in [1, E]
-  /// Experts in groups of equal size; only those of the best groups, by the sum of a group's best
-  /// two, are chosen from.
+  int32_t n_used = 0;     // experts per row, in [1, E]
+  /// Groups of equal size. A group's score is the sum of its best two experts; only experts of the
+  /// best groups are chosen.
   int32_t n_groups = 1;
   int32_t n_groups_used = 1;
   bool normalise = false;  // weights are divided by their sum, or by kLeastWeightSum
@@ -358,8 +357,8 @@ struct Routing {
 };
 inline constexpr float kLeastWeightSum = 0x1p-14F;
 
-/// For each of T rows the numbers of n_used experts, the best first, and then as many float32
-/// weights, in words of 32 bits.
+/// For each of T rows the numbers of its n_used experts, best first, followed by their float32
+/// weights; all words of 32 bits.
 struct Routes {
   EnginePtr<int32_t> data;
   int64_t rows = 0;
@@ -375,10 +374,10 @@ struct ConstRoutes {
   friend bool operator==(const ConstRoutes&, const ConstRoutes&) = default;
 };
 
-/// With p what `gating` says of the logits of row t, the experts chosen are those of the largest
-/// p[e] + bias[e], or without a bias and groups of the largest logits, of equal ones the lower
-/// first; what is NaN counts as smallest. Their weights are p[e], then as `routing` says. All
-/// experts that are named are different ones in [0, E), whatever the logits.
+/// p is the result of `gating` on the logits of row t. The chosen experts are those with the
+/// largest p[e] + bias[e], or without bias and groups those with the largest logits; among equal
+/// ones the lower comes first, and NaN counts as smallest. Their weights are p[e], normalised and
+/// scaled as `routing` says. The chosen experts are distinct and in [0, E), whatever the logits.
 struct RouteArgs {
   ConstMatrixView logits;       // [T, E]
   EnginePtr<const float> bias;  // [E] or null: of the choice alone
@@ -388,8 +387,8 @@ struct RouteArgs {
 };
 
 /// y[t S + s, n] = act(sum_c x[c] * W_e[n, c] (+ bias[e, n])) with e the s-th of row t's S experts
-/// and x either row t or row t S + s; for kGated weights the activation gates the second matrix's
-/// product by the first's. A row's sums are those of LinearArgs with W_e alone.
+/// and x either row t or row t S + s; for kGated weights y = act(gate) * up, as in LinearArgs. A
+/// row's sums are those of LinearArgs with W_e alone.
 struct ExpertsArgs {
   const Weight* weight = nullptr;  // of stacks
   Activations x;                   // [T, C] or [T * S, C]
@@ -415,8 +414,8 @@ using VariantOf = std::variant<Args...>;
 
 }  // namespace detail
 
-/// One operation to run. Those that are equal do the same with what lies at their addresses, as
-/// long as their weights live. The alternatives stand in the order of Op.
+/// One operation to run. As long as the weights live, equal values do the same work on the same
+/// addresses. The alternatives are in the order of Op.
 using OpArgs = detail::VariantOf<void
 #define GEN_OP(name, ...) , name##Args
 #include "engine/op_list.inc"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a sequence's state shows of itself to an engine, in two halves as caches do: where a layer
-// lies in any state (StateLayer, constant), and where the state of a sequence lies (StateRows, of a
-// step). A state is read in one place and written in another, so that a step that fails has changed
-// nothing.
+// How engines see a recurrent state: the constant place of a layer within any state (StateLayer),
+// and the state of a sequence in a step (StateRows). A step reads one buffer and writes another, so
+// that a failed step leaves the state unchanged.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +18,16 @@ struct StateLayer {
   friend bool operator==(const StateLayer&, const StateLayer&) = default;
 };
 
-/// Rows of one sequence in a step, and its state. Where it is open how many of the rows will stay,
-/// the state does not take them in: what the recurrence takes of each is kept beside it instead,
-/// and the next step begins with those that stayed, in the same order of operations.
+/// The rows of one sequence in a step, and its state. Draft rows, which may be rejected, do not
+/// enter the state: their inputs to the recurrence are kept beside it, and the next step begins
+/// with those of the accepted rows, in the same order of operations.
 struct StateRows {
   int32_t first_row = 0;  // of the batch
   int32_t n_rows = 0;
-  int32_t unsettled = 0;  // rows of `kept` that go before the first row
+  int32_t unsettled = 0;  // rows of `kept` to apply before the first row
   int32_t unused = 0;
   EnginePtr<const float> read;  // null: zeros
-  EnginePtr<float> write;       // the state after all rows; with `keep`, after the unsettled ones
+  EnginePtr<float> write;       // the state after all rows; with `keep`, after the rows of `kept`
   EnginePtr<const float> kept;  // [unsettled][kept_stride]
   EnginePtr<float> keep;        // [n_rows][kept_stride], or null
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights as an engine holds them. A plan hands over what lies in the file (WeightSource) and gets
-// back an opaque Weight in the engine's own layout; several sources become one product.
+// Weights of an engine. A plan passes the matrices of a file (WeightSource) and gets an opaque
+// Weight in the engine's own layout. Several sources can form one product.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 namespace gen::engine {
 
 /// A matrix as stored in a file: `rows` outputs by `cols` inputs, each row whole blocks of `type`.
-/// Or a stack of such, one for each expert, `pitch` bytes from one to the next.
+/// Or a stack of such matrices, one per expert, `pitch` bytes apart.
 struct WeightSource {
   const char* name = "";  // for messages; outlives the call it is passed to
   DType type = DType::kF32;
@@ -21,7 +21,7 @@ struct WeightSource {
   int64_t cols = 0;  // K
   std::span<const std::byte> data;
   bool lasting = false;  // the bytes outlive the Weight, so the engine may keep pointing at them
-  float scale = 1.0F;    // of the matrix as a whole; what names its products sees to it, no engine
+  float scale = 1.0F;    // of the whole matrix; applied by the graph, not by engines
   int64_t count = 1;     // matrices
   size_t pitch = 0;      // of stacks
 
@@ -37,22 +37,22 @@ struct WeightSource {
   }
 };
 
-/// How a weight will be used, which decides its layout. Sources of products may be stacks, all of
-/// as many matrices: then it is for the products of experts (ExpertsArgs).
+/// How a weight is used, which decides its layout. If the sources of a product are stacks, all of
+/// the same number of matrices, the weight is one of experts (ExpertsArgs).
 enum class WeightRole : int32_t {
   kLinear,     // y = x W^T; sources stacked along rows in the order given
   kGated,      // two sources of equal shape, gate then up; y = act(x G^T) * (x U^T)
   kEmbedding,  // one source; rows are looked up by token id
 };
 
-/// One piece of memory that weights prepared one after another share; freed with the last of them.
-/// Threads: one at a time takes from it.
+/// One allocation shared by weights that are prepared in sequence; freed with the last of them.
+/// Threads: one at a time allocates from it.
 class WeightMemory {
  public:
   virtual ~WeightMemory() = default;
 };
 
-/// More rows than there ever are.
+/// No limit on rows.
 inline constexpr int64_t kAnyRows = INT64_MAX;
 
 /// Owned by a plan, made by Engine::prepare. Immutable.
@@ -69,14 +69,14 @@ class Weight {
   [[nodiscard]] virtual uint32_t activation_forms() const noexcept = 0;
   /// Bytes this weight keeps in engine memory (pointing at lasting bytes counts 0).
   [[nodiscard]] virtual size_t resident_bytes() const noexcept = 0;
-  /// Bytes a product reads, for bandwidth figures; of stacks one that reads all matrices.
+  /// Bytes read by a product, for bandwidth figures; for stacks, one that uses all experts.
   [[nodiscard]] virtual size_t stream_bytes() const noexcept = 0;
-  /// What products read, if it lies in the host's memory: its own and lasting bytes alike.
+  /// Adds the host memory that products read, the weight's own as well as lasting bytes.
   virtual void list_host_bytes(std::vector<std::span<const std::byte>>*) const {}
   // Of products that are not `deterministic`:
-  /// Rows up to which each has one result, whatever is beside it.
+  /// The largest number of rows at which a row's result does not depend on the other rows.
   [[nodiscard]] virtual int64_t one_result_rows() const noexcept { return kAnyRows; }
-  /// Rows from which on a product takes them in bfloat16 (Activations::bf16).
+  /// The smallest number of rows that a product reads as bfloat16 (Activations::bf16).
   [[nodiscard]] virtual int64_t bf16_rows() const noexcept { return kAnyRows; }
 };
 

@@ -9,9 +9,9 @@
 
 namespace gen::engine {
 
-/// kUnsupported for a type without a format, kFormat for a source that is empty, has not the bytes
-/// of its shape, or does not fit the others; each names the tensor. kInternal for a number of
-/// sources that the role does not have.
+/// kUnsupported for a type without a format; kFormat for a source that is empty, does not have the
+/// size of its shape, or does not fit the others. Both name the tensor. kInternal if the role takes
+/// another number of sources.
 Status check_sources(WeightRole role, std::span<const WeightSource> sources);
 
 }  // namespace gen::engine

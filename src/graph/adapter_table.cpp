@@ -32,7 +32,7 @@ Status check(const AdapterSite& part, std::span<const SiteShape> sites) {
   return {};
 }
 
-/// [rank, out] of [out, rank].
+/// Transposes [out, rank] to [rank, out].
 std::vector<float> turned(std::span<const float> b, size_t rank) {
   std::vector<float> made(b.size());
   const size_t out = b.size() / rank;

@@ -70,7 +70,7 @@ class AdapterTable {
   [[nodiscard]] engine::EnginePtr<const engine::LowRankMix> data() const noexcept {
     return memory_.data().as<const engine::LowRankMix>();
   }
-  /// Sites of a mix in it: all numbers below belong to some.
+  /// The number of sites per mix in the table.
   [[nodiscard]] int64_t stride() const noexcept { return stride_; }
 
  private:
@@ -82,7 +82,7 @@ class AdapterTable {
   engine::EngineBuffer memory_;
 };
 
-/// One more than the greatest number of a site.
+/// The largest site number plus one.
 int64_t site_numbers(std::span<const SiteShape> sites) noexcept;
 
 }  // namespace gen::graph

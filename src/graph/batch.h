@@ -55,13 +55,13 @@ struct Batch {
   float* logits = nullptr;  // [rows that want logits, V], host memory
   size_t logits_rows = 0;   // capacity of `logits` in rows
   BestRows best;
-  std::span<const RowExtras> extras;  // ascending by row, one for a row at most
+  std::span<const RowExtras> extras;  // ascending by row, at most one per row
   /// Called once in a pass, unless it fails earlier: when everything before the first choice of a
   /// best token has been enqueued, and before any wait. Until it returns, the bits of masks may be
   /// written, but not their number.
   During during;
   std::span<const Tap> taps;
-  const AdapterTable* adapters = nullptr;  // that sequences name; null: none of them names one
+  const AdapterTable* adapters = nullptr;  // the adapters of sequences; null: no sequence has any
   const CancelFlag* cancel = nullptr;      // polled between layers
   engine::Tracer* tracer = nullptr;
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/mass_parts.h"
+#include "base/mass_slices.h"
 
 namespace gen::graph {
 namespace {
@@ -72,7 +72,7 @@ Status check_outputs(const Batch& batch, const BatchLimits& limits) {
   return {};
 }
 
-/// What one row that wants best has beside it; the last such row was before `first`.
+/// Checks the extras of one row that wants best; earlier rows with extras were before `first`.
 Status check_extras(const Batch& batch, const BatchLimits& limits, int32_t first,
                     const RowExtras& extras) {
   const int32_t row = extras.row;
@@ -146,7 +146,7 @@ Status check_cache(const cache::KvCache& cache, std::span<const cache::LayerShap
   return {};
 }
 
-/// Whether engines reach the layers that they work on.
+/// Whether engines can address the layers that they work on.
 Status check_memories(const cache::KvCache& cache, const BatchLimits& limits, size_t sequence) {
   const auto layers = cache.kv_layers();
   for (size_t i = 0; i < limits.layer_engines.size(); ++i) {
@@ -270,7 +270,7 @@ Status check_parents(const Batch& batch, bool chains_only) {
   return {};
 }
 
-/// A mean knows the rows of this step alone.
+/// A mean covers the rows of this step only.
 Status check_means(const Batch& batch, const BatchLimits& limits) {
   if (!limits.means) return {};
   if (!batch.parents.empty()) return error(Code::kUnsupported, "means over trees of rows");
@@ -290,7 +290,7 @@ Status check_means(const Batch& batch, const BatchLimits& limits) {
   return {};
 }
 
-/// Of several steps that run one after another.
+/// The rules of several steps in one batch (Batch::multi_steps).
 Status check_multi_steps(const Batch& batch, const BatchLimits& limits) {
   if (batch.multi_steps == 0) return {};
   if (!limits.multi_step) {

@@ -25,18 +25,18 @@ struct BatchLimits {
   bool best = false;                          // rows may want best
   bool multi_step = false;                    // Batch::multi_steps may be above 0
   bool means = false;                         // rows answer with means over their sequence
-  bool far_logits = false;                    // logits come from memory that is not the host's
+  bool far_logits = false;                    // logits are in memory that is not host memory
   std::span<const cache::LayerShape> layers;  // what caches must hold
   std::span<const int32_t> layer_engines;     // the engine of each of them, by number
   std::span<const std::shared_ptr<engine::Engine>> engines;
   std::span<const cache::StateShape> states;  // what states must hold
-  int32_t adapter_rank = 0;   // ranks that a row's adapters may have at one site; 0: it has none
+  int32_t adapter_rank = 0;   // limit of the total rank of a row at one site; 0: no adapters
   int64_t adapter_sites = 0;  // numbers of sites in a table
 };
 
-/// kOutOfRange naming a token or position with its limit, kUnsupported for adapters, for
-/// best tokens where there is nobody to find them, for means of rows that came before, and for
-/// trees and rows without a state where there are states, kInvalidArgument for all else.
+/// kOutOfRange naming a token or position with its limit; kUnsupported for adapters or best tokens
+/// that the plan does not support, for means over rows of earlier steps, and for trees or rows
+/// without a state if the model has states; kInvalidArgument for everything else.
 Status check_batch(const Batch& batch, const BatchLimits& limits);
 
 }  // namespace gen::graph

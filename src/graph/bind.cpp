@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// See bind.h. A value lies at arena + offset * rows, so that one placement serves every batch.
+// See bind.h. The address of a value is arena + offset * rows, so one placement serves every batch.
 #include "graph/bind.h"
 
 #include <algorithm>
 
-#include "base/mass_parts.h"
+#include "base/mass_slices.h"
 #include "base/to_size.h"
 
 namespace gen::graph {
 namespace {
 
-/// See AttentionArgs. A power of two, so that a growing sequence seldom changes it.
+/// See AttentionArgs. Rounded up to a power of two, so that it rarely changes as a sequence grows.
 int32_t max_chunks(std::span<const engine::KvRows> sequences) noexcept {
   int32_t most = 1;
   for (const engine::KvRows& rows : sequences) {
@@ -159,7 +159,7 @@ engine::AttentionArgs Binder::attention(const Instruction& instruction,
   return args;
 }
 
-/// Of the selected rows those that want best, which come after the others.
+/// The selected rows that want best; they follow the others.
 engine::BestArgs Binder::best(const Instruction& instruction) const noexcept {
   const StepBlock::Best& best = block(instruction).best();
   const int64_t skipped = std::max<int64_t>(best.first - selected_.first, 0);
@@ -244,7 +244,7 @@ engine::OpArgs Binder::bind(const Instruction& in, size_t call) const noexcept {
     case Op::kLogits:
     case Op::kSlice:
     case Op::kTransfer:
-      break;  // the runner's own
+      break;  // handled by the runner
   }
   GEN_ASSERT(false);
   return {};

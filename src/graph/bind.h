@@ -31,7 +31,7 @@ class Binder {
   [[nodiscard]] engine::OpArgs bind(const Instruction& instruction, size_t call) const noexcept;
 
   [[nodiscard]] const ProgramValue& value(const Operand& operand) const noexcept;
-  /// All slots of each row counted.
+  /// The number of rows, counting all slots of each.
   [[nodiscard]] int64_t rows_of(const Operand& operand) const noexcept {
     return steps_of(operand) * value(operand).slots;
   }
@@ -57,7 +57,7 @@ class Binder {
   [[nodiscard]] engine::LowRank low_rank(const Instruction& instruction) const noexcept;
   [[nodiscard]] engine::LinearArgs linear(const Instruction& instruction) const noexcept;
   [[nodiscard]] engine::EmbedArgs embed(const Instruction& instruction) const noexcept;
-  /// What the operations over a layer of caches have in common.
+  /// Arguments shared by the operations on a cache layer.
   template <typename Args>
   void over_cache(const Instruction& instruction, size_t call, Args* args) const noexcept;
   [[nodiscard]] engine::BestArgs best(const Instruction& instruction) const noexcept;

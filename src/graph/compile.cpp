@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a graph to a plan: fuse, bring weights into the engine's layout (splitting products that it
-// has no kernel for), find out who may write in place, place the values. See execution_plan.h.
+// Compiles a graph to a plan: fuses nodes, converts weights to the engine's layout (splitting
+// products without a kernel), finds operations that can work in place, places the values. See
+// execution_plan.h.
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
@@ -16,7 +17,7 @@
 namespace gen::graph {
 namespace {
 
-constexpr int64_t kLeastSelectedRows = 16;  // of a chunk, whatever the arena
+constexpr int64_t kLeastSelectedRows = 16;  // per chunk, even if the arena is smaller
 
 /// Calls visit(operand, writes) for everything an instruction touches.
 template <typename Visit>
@@ -92,7 +93,7 @@ class Compiler {
     return *plan_->engines_[to_size(index)];
   }
 
-  /// Ways to attend that have no kernels.
+  /// Refuses forms of attention without kernels.
   Status check_attention(const Node& node, const engine::Engine& engine) const {
     const AttentionSpec& spec = node.attention;
     const char* what = spec.v_in_k                   ? "values in keys"
@@ -160,8 +161,8 @@ class Compiler {
     }
   }
 
-  /// Rows that an engine packs as they are need no copy: products read them where they lie. And
-  /// what only products read lies from the beginning where it will be packed.
+  /// Rows that an engine packs unchanged are not copied: products read them in place. A value that
+  /// only products read is written directly to its packed rows.
   void drop_copies() {
     std::vector<int32_t> same(program_.values.size(), -1);
     std::vector<Instruction> left;
@@ -186,7 +187,7 @@ class Compiler {
     }
     program_.instructions = std::move(left);
   }
-  /// Of a pack: a product writes what it packs, and nothing else reads that.
+  /// For a pack: whether its input is the result of a product and has no other reader.
   [[nodiscard]] bool only_products_read(const Instruction& pack) const {
     int32_t readers = 0;
     bool product = false;
@@ -214,7 +215,7 @@ class Compiler {
       if (other.x[0].value == from.value) other.x[0].value = pack.packed.value;
     }
   }
-  /// Of a pack: it changes nothing of rows that lie together, and nothing changes these later.
+  /// For a pack: whether it would copy contiguous rows unchanged, and nothing changes them later.
   [[nodiscard]] bool is_copy(const Instruction& pack) const {
     const ProgramValue& from = program_.values[to_size(pack.x[0].value)];
     const ProgramValue& to = program_.values[to_size(pack.packed.value)];
@@ -228,13 +229,14 @@ class Compiler {
                         });
   }
 
-  /// What no other instruction over all rows reads need not run when no row is selected.
+  /// Marks instructions whose results only selected instructions read: they are skipped if no row
+  /// is selected.
   void find_skippable() {
     std::vector<bool> read(program_.values.size(), false);
     for (size_t i = plan_->first_selected_; i-- > 0;) {
       Instruction& instruction = plan_->instructions_[i];
       bool wanted = engine::op_info(instruction.op).effect != engine::Effect::kNone;
-      // Turned in place, and nothing stored.
+      // q is rotated in place, and nothing is stored.
       if (instruction.attention.use == CacheUse::kShared && instruction.op == Op::kRopeAppend) {
         wanted = read[to_size(instruction.x[0].value)];
       }
@@ -249,7 +251,7 @@ class Compiler {
     }
   }
 
-  /// Appends an instruction, with its weight if it has one, to what is compiled.
+  /// Appends a compiled instruction, with its weight if it has one.
   Status prepare(const Instruction& instruction) {
     if (instruction.product < 0) {
       program_.instructions.push_back(instruction);
@@ -264,7 +266,7 @@ class Compiler {
       if (weight.status().code() != Code::kUnsupported || product.sources.size() < 2) {
         return weight.status();
       }
-      // The parts may well have kernels of their own.
+      // The separate products may have kernels.
       const size_t before = program_.instructions.size();
       split_product(program_, instruction);
       const std::vector<Instruction> parts(
@@ -287,8 +289,8 @@ class Compiler {
     return all;
   }
 
-  /// The base's products come in the same order, split where this one will be; those that the graph
-  /// lacks are passed over.
+  /// The base's products are in the same order and split in the same way; those that this graph
+  /// lacks are skipped.
   Result<std::shared_ptr<const engine::Weight>> prepare_weight(int32_t engine,
                                                                const Product& product) {
     if (options_.base != nullptr) {
@@ -307,7 +309,7 @@ class Compiler {
     return std::shared_ptr<const engine::Weight>(std::move(made));
   }
 
-  /// Before a product: A x of its rows' adapters, and where that is to be found.
+  /// Inserts A x of the rows' adapters before a product.
   void add_adapter_in(Instruction* instruction, std::span<const SiteSlice> sites) {
     const Operand rows = std::exchange(instruction->x[2], {});
     if (options_.adapter_rank == 0 ||
@@ -345,9 +347,9 @@ class Compiler {
       add_adapter_in(&instruction, product.sites);
       ProgramValue& x = program_.values[to_size(instruction.x[0].value)];
       x.forms |= weight->activation_forms();
-      const bool experts = instruction.op == Op::kExperts;  // which take none in bfloat16
+      const bool experts = instruction.op == Op::kExperts;  // do not take bfloat16 rows
       x.bf16_rows = std::max(x.bf16_rows, experts ? engine::kAnyRows : weight->bf16_rows());
-      // A row reads the matrices of its own experts.
+      // A row reads only the matrices of its own experts.
       const int64_t read = weight->count() > 1 ? instruction.routing.n_used : 1;
       plan_->stream_bytes_ +=
           weight->stream_bytes() / static_cast<size_t>(weight->count()) * static_cast<size_t>(read);
@@ -367,7 +369,7 @@ class Compiler {
     for (const engine::WeightSource& source : product.sources) {
       done_ += source.data.size();
       size_t& pending = pending_[source.data.data()];
-      if (!copied) pending += 1;  // the weight itself goes on reading them
+      if (!copied) pending += 1;  // the weight itself keeps reading them
       if (--pending == 0 && options_.release) options_.release(source.data);
     }
     const double fraction =
@@ -426,7 +428,7 @@ class Compiler {
     });
   }
 
-  /// Where the sites of products are, for those that add adapters to them.
+  /// The tables of adapter sites, for products that have sites.
   Status write_sites() {
     std::vector<engine::LowRankSite> all;
     std::vector<std::pair<size_t, size_t>> firsts;  // product, its first site
@@ -476,7 +478,7 @@ class Compiler {
     plan_->values_ = std::move(values);
   }
 
-  /// Bytes of one row of an engine's arena.
+  /// Size of one row of an engine's arena.
   size_t place_values_of(int32_t engine, bool selected) {
     std::vector<ProgramValue>& values = program_.values;
     std::vector<Lifetime> lives;
@@ -507,8 +509,8 @@ class Compiler {
     }
   }
 
-  /// What is made may lie where an operand was that nobody reads later, where the operation allows
-  /// that.
+  /// The result may reuse the memory of an operand without later readers, if the operation allows
+  /// it.
   void share_in_place() {
     owner_.resize(program_.values.size());
     for (size_t i = 0; i < owner_.size(); ++i) owner_[i] = i;
@@ -544,7 +546,7 @@ class Compiler {
     return value;
   }
 
-  /// States lie in one memory.
+  /// All states must be in one memory.
   Status find_state_engine() {
     int32_t found = -1;
     for (const Instruction& instruction : plan_->instructions_) {
@@ -595,10 +597,10 @@ class Compiler {
   std::vector<int32_t> vector_engines_;                         // that read a vector
   size_t total_ = 0;                                            // bytes of all sources
   size_t done_ = 0;
-  size_t next_base_ = 0;  // of the base's products, behind the last one taken
-  std::unordered_map<const std::byte*, size_t> pending_;  // how often a source is still to be read
+  size_t next_base_ = 0;                                  // index of the base's next product
+  std::unordered_map<const std::byte*, size_t> pending_;  // number of pending reads of a source
   std::vector<Lifetime> lives_;                           // by value
-  std::vector<size_t> owner_;                             // value whose bytes a value takes over
+  std::vector<size_t> owner_;                             // the value whose memory a value reuses
 };
 
 Result<std::shared_ptr<const ExecutionPlan>> compile(const Graph& graph, Engines engines,

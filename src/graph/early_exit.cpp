@@ -52,7 +52,7 @@ Result<Graph> early_exit(const Graph& graph, int32_t blocks) {
     cut.nodes.push_back(node);
   }
   for (size_t i = 0; i < used.size(); ++i) {
-    if (!used[i]) cut.vectors[i].clear();  // nobody reads it
+    if (!used[i]) cut.vectors[i].clear();  // has no reader
   }
   const auto states = std::count_if(cut.nodes.begin(), cut.nodes.end(),
                                     [](const Node& node) { return node.op == Op::kScan; });

@@ -31,7 +31,7 @@ class Splitter {
           node.op == Op::kSelectRows || node.op == Op::kMeanRows || node.op == Op::kSlice;
       if (gives || stays) node.engine = homes_[to_size(node.inputs[0])];
       homes_[to_size(n)] = node.engine;
-      if (node.op == Op::kSelectRows) continue;  // where and when somebody reads it
+      if (node.op == Op::kSelectRows) continue;  // emitted for each engine that reads it
       for (int32_t& input : node.inputs) {
         if (input >= 0) input = value_on(input, node.engine);
       }
@@ -41,7 +41,7 @@ class Splitter {
   }
 
  private:
-  /// The value that a node of the graph makes, where `engine` can read it.
+  /// The value of a node, on `engine`.
   int32_t value_on(int32_t n, int32_t engine) {
     const auto known = places_.find({n, engine});
     if (known != places_.end()) return known->second;
@@ -75,7 +75,7 @@ class Splitter {
 
   const Graph& graph_;
   EngineOfBlock engines_;
-  std::vector<int32_t> homes_;  // the engine that makes a node's value
+  std::vector<int32_t> homes_;  // the engine that computes a node's value
   Graph result_;
   /// A node's value on an engine.
   std::map<std::pair<int32_t, int32_t>, int32_t> places_;

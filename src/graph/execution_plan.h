@@ -56,12 +56,12 @@ class ExecutionPlan {
   Status run(const Batch& batch, Workspace& workspace) const;
 
   [[nodiscard]] BatchLimits limits() const noexcept;
-  /// Of the first block; the only one of most plans.
+  /// The engine of the first block, which is the only engine of most plans.
   [[nodiscard]] const std::shared_ptr<engine::Engine>& engine() const noexcept {
     return engines_.front();
   }
   [[nodiscard]] const Engines& engines() const noexcept { return engines_; }
-  /// What compile() was given for several engines.
+  /// The engines, and the engine of each block, as given to compile().
   [[nodiscard]] EngineOfBlock engine_of_block() const noexcept { return engine_of_block_; }
   /// The engine, by number, whose memory each cache layer must be in.
   [[nodiscard]] std::span<const int32_t> layer_engines() const noexcept { return layer_engines_; }
@@ -79,7 +79,7 @@ class ExecutionPlan {
   [[nodiscard]] size_t selected_row_bytes(size_t engine = 0) const noexcept {
     return selected_row_bytes_[engine];
   }
-  /// Selected rows that are run at once.
+  /// The number of selected rows per chunk.
   [[nodiscard]] int64_t selected_chunk() const noexcept { return selected_chunk_; }
 
   /// The layers of a cache for this plan. The plan owns the angles that they point to.
@@ -109,16 +109,16 @@ class ExecutionPlan {
   friend class PlanRunner;
   ExecutionPlan() = default;
 
-  /// A product as it runs.
+  /// A compiled product.
   struct Prepared {
     std::shared_ptr<const engine::Weight> weight;
-    std::vector<uintptr_t> sources;  // where the bytes lay that it was made of; may be gone
+    std::vector<uintptr_t> sources;  // addresses of its source bytes, which may have been freed
     std::string name;                // the sources' names joined by '+', for tracers
     std::vector<SiteSlice> sites;
     engine::EnginePtr<const engine::LowRankSite> low_rank;  // [sites], where rows have adapters
   };
 
-  Engines engines_;  // first, so that they go last
+  Engines engines_;  // first, so that they are destroyed last
   std::vector<int32_t> engine_of_block_;
   std::vector<Instruction> instructions_;
   size_t first_selected_ = 0;     // instructions from here on run over selected rows
@@ -126,8 +126,8 @@ class ExecutionPlan {
   std::vector<ProgramValue> values_;
   std::vector<Prepared> products_;
   int32_t own_embedding_ = -1;   // the product that looks up the model's tokens
-  StepBlock::Lists lists_;       // that its operations read
-  int64_t one_result_rows_ = 0;  // the most of the products that are multiplied
+  StepBlock::Lists lists_;       // the lists that its operations read
+  int64_t one_result_rows_ = 0;  // the largest Weight::one_result_rows() of its products
   std::vector<SiteShape> site_shapes_;
   int32_t adapter_rank_ = 0;
   engine::EngineBuffer low_rank_sites_;
@@ -140,7 +140,7 @@ class ExecutionPlan {
   std::vector<cache::LayerShape> layers_;
   std::vector<int32_t> layer_engines_;
   std::shared_ptr<const cache::StateLayout> states_;
-  int32_t state_engine_ = 0;  // whose memory they lie in
+  int32_t state_engine_ = 0;  // the engine whose memory they are in
   int64_t vocab_ = 0;
   int64_t hidden_ = 0;
   int64_t logits_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fusion in two passes: decide for each product into what it goes (Fate), then emit instructions in
-// the order of the nodes. See fusion.h.
+// Fusion in two passes: decide how each product is fused (Fate), then emit instructions in the
+// order of nodes. See fusion.h.
 #include "graph/fusion.h"
 
 #include <algorithm>
@@ -20,12 +20,12 @@ enum class Fate {
   kStacked,  // emitted by the first of its stack
 };
 
-/// An operation that a product's last step can do: sum, + bias, activation or gate, + residual.
+/// An operation that a product's epilogue can do: sum, + bias, activation or gate, + residual.
 struct Pattern {
   bool FusionOptions::*on;
   Op reader;
-  /// Every operand is a product, all of one input; else one is, the later one first, and the other
-  /// is the residual.
+  /// True: every operand is a product, all with the same input. False: one operand is a product
+  /// (the later one is tried first), and the other is the residual.
   bool all;
   engine::WeightRole role;
 };
@@ -72,19 +72,19 @@ class Fuser {
     return node(n).op == Op::kLinear || node(n).op == Op::kExperts;
   }
 
-  /// Whether a node's only reader may take it over.
+  /// Whether a node may be fused into its only reader.
   bool is_foldable(int32_t n) const {
     return n >= 0 && is_product(n) && is_free(n, node(n).op) && single_use(n);
   }
 
-  /// Whether a node is an activation that ends a product, and its only reader may take both over.
+  /// Whether a node is an activation of a product, and both may be fused into its only reader.
   bool is_foldable_end(int32_t n) const {
     return n >= 0 && node(n).op == Op::kActivate && folded_[to_size(n)].pattern != nullptr &&
            single_use(n);
   }
 
-  /// The products that go into node `n`, first the one whose weights come first; none if the
-  /// pattern does not fit.
+  /// The products that are fused into node `n`, in the order of their weights; none if the pattern
+  /// does not fit.
   std::vector<int32_t> matched(const Pattern& pattern, int32_t n) const {
     const Op op = node(n).op;
     if (op != pattern.reader) return {};
@@ -100,7 +100,7 @@ class Fuser {
     const int32_t later = *std::max_element(inputs.begin(), inputs.end());
     const int32_t earlier = *std::min_element(inputs.begin(), inputs.end());
     for (const int32_t input : {later, earlier}) {
-      if (node(input).slots > 1 || node(input).op == Op::kExperts) continue;  // without residuals
+      if (node(input).slots > 1 || node(input).op == Op::kExperts) continue;  // have no residuals
       if (is_foldable(input) || is_foldable_end(input)) return {input};
     }
     return {};
@@ -113,7 +113,7 @@ class Fuser {
         const std::vector<int32_t> parts = matched(pattern, n);
         if (parts.empty()) continue;
         for (const int32_t part : parts) fates_[to_size(part)] = Fate::kFolded;
-        // Of an activation its product, which it then no longer emits.
+        // For an activation: its product, which is then emitted by the reader.
         const Folded& end = folded_[to_size(parts[0])];
         folded_[to_size(n)] = end.pattern != nullptr
                                   ? Folded{&pattern, parts, end.products, end.activation}
@@ -162,7 +162,7 @@ class Fuser {
     return program_.instructions.back();
   }
 
-  /// Of a table, on every engine that turns by it.
+  /// The angles of a table, on every engine that uses it.
   void emit_angles() {
     for (const Node& turns : graph_.nodes) {
       const std::pair key(turns.engine, turns.attention.rope);
@@ -177,8 +177,8 @@ class Fuser {
     }
   }
 
-  /// The packed rows of a node, made just before the first product that wants them unless the node
-  /// wrote them itself.
+  /// The packed rows of a node, packed just before the first product that reads them unless the
+  /// node wrote them itself.
   Operand packed(int32_t n) {
     Operand& rows = packed_[to_size(n)];
     if (!rows.present()) {
@@ -193,7 +193,8 @@ class Fuser {
     return rows;
   }
 
-  /// Outputs of norms and attention: float rows for those who read them, packed rows for products.
+  /// Outputs of norms and attention: float rows for readers that need them, packed rows for
+  /// products.
   void emit_outputs(int32_t n, Instruction* instruction) {
     const auto& uses = uses_[to_size(n)];
     const auto by_product = [&](int32_t use) { return is_product(use); };
@@ -210,7 +211,7 @@ class Fuser {
     }
   }
 
-  /// One bias for all parts, zeros where a part has none; -1 if no part has one.
+  /// The joined bias of all products, with zeros for those without one; -1 if none has one.
   int32_t joined_bias(const std::vector<int32_t>& parts) {
     if (parts.size() == 1) return node(parts[0]).vector;
     std::vector<float> joined;
@@ -241,7 +242,7 @@ class Fuser {
     for (const int32_t part : parts) {
       product.sources.push_back(graph_.weights[to_size(node(part).weight)]);
       product.sites.push_back({node(part).site, offset, node(part).cols});
-      // Gate and up both end in all columns of the gated product.
+      // The columns of gate and up are both all columns of the gated product.
       if (role != engine::WeightRole::kGated) offset += node(part).cols;
     }
     program_.products.push_back(std::move(product));
@@ -257,7 +258,7 @@ class Fuser {
     return instruction;
   }
 
-  /// A node whose products are emitted in its place.
+  /// Emits a node together with its fused products.
   void emit_folded(int32_t n) {
     const Folded& folded = folded_[to_size(n)];
     Operand residual;
@@ -337,8 +338,8 @@ class Fuser {
 
   struct Folded {
     const Pattern* pattern = nullptr;
-    std::vector<int32_t> parts;     // of its operands those that are not emitted
-    std::vector<int32_t> products;  // that are emitted there
+    std::vector<int32_t> parts;     // its operands that are not emitted
+    std::vector<int32_t> products;  // the products that it emits
     engine::Activation activation;
   };
 
@@ -349,13 +350,13 @@ class Fuser {
   std::vector<Fate> fates_;                   // of linear nodes and of activations
   std::vector<std::vector<int32_t>> stacks_;  // at the first member: all members
   std::vector<Folded> folded_;                // by node
-  std::vector<Operand> places_;               // where a node's float rows lie
-  std::vector<Operand> packed_;               // where its packed rows lie
+  std::vector<Operand> places_;               // a node's float rows
+  std::vector<Operand> packed_;               // its packed rows
   /// By engine and rotary table.
   std::map<std::pair<int32_t, int32_t>, Operand> angles_;
 };
 
-/// The part of a joined bias that belongs to columns [first, first + cols).
+/// Columns [first, first + cols) of a joined bias.
 int32_t cut_bias(Program& program, int32_t vector, int64_t first, int64_t cols) {
   if (vector < 0) return -1;
   const std::vector<float>& joined = program.vectors[to_size(vector)];
@@ -365,7 +366,7 @@ int32_t cut_bias(Program& program, int32_t vector, int64_t first, int64_t cols) 
   return static_cast<int32_t>(program.vectors.size() - 1);
 }
 
-/// A product of its own, of part `i`, into `y`.
+/// Emits source `i` as a separate product, into `y`.
 void append_part(Program& program, const Instruction& instruction, size_t i, const Operand& y,
                  int32_t bias) {
   const Product product = program.products[to_size(instruction.product)];
@@ -379,7 +380,7 @@ void append_part(Program& program, const Instruction& instruction, size_t i, con
   program.instructions.push_back(part);
 }
 
-/// Gate and up of experts, each on its own, then what the gate does.
+/// Gate and up of experts as separate products, followed by the gate.
 void split_experts(Program& program, const Instruction& instruction) {
   Operand halves[2];
   Instruction plain = instruction;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building a graph: every shape is checked here, once, so that what comes later can rely on it.
+// Building a graph. Every shape is checked here, once, so that later passes can rely on it.
 // See graph.h.
 #include "graph/graph.h"
 
@@ -193,7 +193,8 @@ ValueId GraphBuilder::linear(ValueId x, const engine::WeightSource& weight,
     node.site = site;
     return push(node);
   }
-  // The end of a product takes the bias before the factor, so it gets its share of that back.
+  // A product's epilogue adds the bias before it multiplies by the factor, so divide the bias by
+  // it.
   std::vector<float> divided(bias.begin(), bias.end());
   for (float& value : divided) {
     value /= weight.scale;
@@ -356,7 +357,7 @@ Result<Graph> GraphBuilder::finish() {
                    node.block);
     }
   }
-  // So that what is selected of them is never asked for apart from the rest.
+  // Their rows must not be selected separately from the others.
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     if (graph_.nodes[n].slots > 1 && uses[n] > 1) {
       return error(Code::kInternal, "graph node %zu: rows of experts have %d readers", n, uses[n]);

@@ -85,15 +85,15 @@ struct NodeInputs : std::array<int32_t, engine::kMaxInputs> {
 struct Node {
   engine::Op op = engine::Op::kEmbed;
   NodeInputs inputs;
-  int64_t cols = 0;       // width of the value made
-  int32_t slots = 1;      // rows of it for each row of the step
-  bool index = false;     // it is words of 32 bits, what routers make
+  int64_t cols = 0;       // width of the value
+  int32_t slots = 1;      // its rows per row of the step
+  bool index = false;     // it consists of 32-bit words, from a router
   bool selected = false;  // one row for each row that wants logits
   int32_t weight = -1;    // index into Graph::weights
   int32_t vector = -1;    // index into Graph::vectors: norm weight, bias, norm of q
   int32_t vector2 = -1;   // bias of a norm, norm of k
-  int32_t block = -1;     // of the model; -1 before the first block
-  int32_t engine = 0;     // which runs it, see split_engines()
+  int32_t block = -1;     // block of the model; -1 before the first block
+  int32_t engine = 0;     // the engine that runs it, see split_engines()
   int32_t layer = -1;     // cache layer, state layer, or the layer of a tap
   int32_t site = -1;
   Lookup lookup = Lookup::kTokens;  // of an embedding
@@ -104,7 +104,7 @@ struct Node {
   int32_t n_factors = 0;            // of a scale by position, for `every` positions each
   int32_t every = 1;
   engine::Activation activation;
-  engine::Routing routing;  // of a router, and of what reads its value
+  engine::Routing routing;  // of a router, and of the nodes that read its value
   AttentionSpec attention;
 };
 
@@ -210,15 +210,15 @@ class GraphBuilder {
   Status check_attention(ValueId q, ValueId k, ValueId v, int32_t block,
                          const AttentionSpec& spec) const;
   Result<int32_t> cache_layer_of(int32_t block, const AttentionSpec& spec);
-  /// A node that makes rows as wide as those of x, which it reads.
+  /// A node that reads x and has the same width.
   [[nodiscard]] Node node_on(engine::Op op, ValueId x) const;
   ValueId push(Node node);
   int32_t keep(std::span<const float> vector);
   void fail(Status status);
 
   Graph graph_;
-  int32_t block_ = -1;           // of what is named now
-  int32_t last_block_ = -1;      // that attends
+  int32_t block_ = -1;           // the current block
+  int32_t last_block_ = -1;      // the last block with attention
   std::vector<int32_t> stores_;  // the node that writes a cache layer, by its number
   Status status_;
 };

@@ -57,7 +57,7 @@ Status GraphBuilder::check_attention(ValueId q, ValueId k, ValueId v, int32_t bl
   return {};
 }
 
-/// The layer that the block looks at: a new one, an earlier block's, or -1 for none.
+/// The layer that the block attends to: a new one, an earlier block's, or -1 for none.
 Result<int32_t> GraphBuilder::cache_layer_of(int32_t block, const AttentionSpec& spec) {
   if (spec.use == CacheUse::kStep) return -1;
   if (spec.use == CacheUse::kOwn) return static_cast<int32_t>(stores_.size());

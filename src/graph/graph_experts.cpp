@@ -10,7 +10,7 @@ using engine::Op;
 
 namespace {
 
-/// kFormat for numbers that no router has.
+/// kFormat for invalid router parameters.
 Status check_routing(const engine::Routing& of, int64_t logits) {
   if (of.n_experts < 1 || of.n_experts != logits || of.n_used < 1 || of.n_used > of.n_experts) {
     return error(Code::kFormat, "%d of %d experts are chosen by %lld logits", of.n_used,

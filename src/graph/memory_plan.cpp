@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Placement by first fit over values sorted by size. Quadratic in the number of values alive, which
+// Placement by first fit over values sorted by size. Quadratic in the number of live values, which
 // is a few hundred for the deepest model. See memory_plan.h.
 #include "graph/memory_plan.h"
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks a plan's instructions for one batch: binds each (bind.h), tells tracers, and hands it to
-// the engine. Instructions over selected rows run last, in chunks, so that logits of many rows need
-// no arena of their size. See execution_plan.h.
+// Executes a plan's instructions for one batch: binds each (bind.h), calls tracers, and passes it
+// to the engine. Instructions over selected rows run last, in chunks, so that logits of many rows
+// do not need an arena of their size. See execution_plan.h.
 #include <algorithm>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "base/mass_parts.h"
+#include "base/mass_slices.h"
 #include "engine/trace/op_cost.h"
 #include "base/to_size.h"
 #include "graph/bind.h"
@@ -26,21 +26,21 @@ class PlanRunner {
     GEN_TRY(prepare(false));
     return guarded(work_, [this] { return run_all(); });
   }
-  /// One step of several, without waiting for it; `fed`: its tokens are the best of the one before.
+  /// Enqueues one step of several. `fed`: its tokens are the best tokens of the step before.
   Status run_one(bool fed) {
     GEN_TRY(prepare(fed));
     if (fed) GEN_TRY(feed());
     return run_all();
   }
 
-  /// Whatever `work` has enqueued must end before the caller takes its memory back, also where a
+  /// All work enqueued by `work` must end before the caller's memory may be freed, even if a
   /// tracer, the caller's own work or an engine without memory has thrown.
   template <typename F>
   static Status guarded(Workspace& workspace, F&& work) {
     Status status;
     try {
       status = work();
-      // Here, since an engine may throw when it is told what has been gathered.
+      // Inside the try block, since an engine may throw when it runs the gathered operations.
       if (status.ok()) status = flush_all(workspace);
     } catch (...) {
       drop_gathered(workspace);
@@ -64,7 +64,7 @@ class PlanRunner {
     Status finished = of.engine->finish(*of.stream);
     return flushed.ok() ? std::move(finished) : std::move(flushed);
   }
-  /// All engines, whatever one of them says; the first failure.
+  /// Finishes all engines even if one fails; returns the first failure.
   static Status finish_all(Workspace& workspace) {
     Status first;
     for (Side& each : workspace.sides_) {
@@ -78,7 +78,7 @@ class PlanRunner {
     of.gathered.push_back(args);
     return {};
   }
-  /// Hands on what has been gathered; comes before whatever must come after it.
+  /// Runs the gathered operations; must be called before any later work.
   static Status flush(Side& of) {
     if (of.gathered.empty()) return {};
     Status status = of.engine->run_all(*of.stream, of.gathered);
@@ -127,7 +127,7 @@ class PlanRunner {
     return work_.fill(batch_, lists, padded, fed);
   }
 
-  /// The best tokens of the rows before become those of the rows at hand.
+  /// The best tokens of the previous rows become the tokens of the current rows.
   Status feed() {
     Side& of = work_.sides_[0];
     const auto n = static_cast<int64_t>(batch_.sequences.size());
@@ -143,7 +143,7 @@ class PlanRunner {
            work_.sides_[0].engine->step_rows(batch_.rows()) <= plan_.max_rows_;
   }
 
-  /// Whether the batch asks for a tap that lies among the selected instructions.
+  /// Whether the batch asks for a tap among the selected instructions.
   [[nodiscard]] bool wants_selected_tap() const {
     for (size_t i = plan_.first_selected_; i < plan_.end_selected_taps_; ++i) {
       if (plan_.instructions_[i].op == Op::kTap && wants_tap(plan_.instructions_[i])) return true;
@@ -164,7 +164,8 @@ class PlanRunner {
       if (instruction.skippable && nothing_selected) continue;
       GEN_TRY(step(instruction));
     }
-    // Taps show all rows, so the way to them is run for all; logits are for those that want them.
+    // Taps are of all rows, so the instructions before them run for all; logits only for selected
+    // rows.
     taps_ = true;
     GEN_TRY(run_selected(all, plan_.end_selected_taps_));
     taps_ = false;
@@ -201,7 +202,7 @@ class PlanRunner {
     event.index = static_cast<int32_t>(&instruction - plan_.instructions_.data());
     event.op = info.name;
     const bool turns = info.effect == engine::Effect::kCache;
-    event.appends = turns && instruction.x[1].present();  // else the layer is another block's
+    event.appends = turns && instruction.x[1].present();  // otherwise the layer is another block's
     if (instruction.product >= 0)
       event.detail = plan_.products_[to_size(instruction.product)].name.c_str();
     event.layer = instruction.layer;
@@ -255,7 +256,7 @@ class PlanRunner {
     trace(instruction);
     return engine::run_traced(*batch_.tracer, [&]() -> Status {
       GEN_TRY(execute(instruction));
-      return finish(side(instruction));  // a device has only been told; a clock should see it
+      return finish(side(instruction));  // on a device, too, so that clocks include the work
     });
   }
 
@@ -275,7 +276,7 @@ class PlanRunner {
     return {};
   }
 
-  /// Of the selected rows those that want logits, which come first.
+  /// The selected rows that want logits; they are the first ones.
   Status logits(const Instruction& instruction) {
     engine::ConstMatrixView x = binder_.const_matrix(instruction.x[0]);
     x.rows = std::min(x.rows, work_.block().best().first - first_selected_row_);
@@ -305,7 +306,7 @@ class PlanRunner {
                     rows * kMassPart * sizeof(float));
   }
 
-  /// Of all rows together, however many chunks there were.
+  /// Tells the tracer of all rows at once, however many chunks there were.
   Status download_asides() {
     Side& of = side(plan_.instructions_.back());
     const size_t bytes = of.block.n_aside() * sizeof(float);
@@ -314,7 +315,7 @@ class PlanRunner {
                     bytes);
   }
 
-  /// Through the host, which waits for what makes the rows.
+  /// Copies rows through the host, which waits for the source engine.
   Status transfer(const Instruction& instruction) {
     const engine::ConstMatrixView x = binder_.const_matrix(instruction.x[0]);
     const engine::MatrixView y = binder_.matrix(instruction.y);
@@ -335,16 +336,16 @@ class PlanRunner {
   Status during() {
     if (batch_.during.call == nullptr || during_) return {};
     during_ = true;
-    Side& of = side(plan_.instructions_.back());  // which has the logits
-    GEN_TRY(flush(of));                           // the device goes on meanwhile
+    Side& of = side(plan_.instructions_.back());  // the engine with the logits
+    GEN_TRY(flush(of));                           // the device works meanwhile
     GEN_TRY(batch_.during.call(batch_.during.context));
     return of.block.refresh_masks(batch_, *of.engine, *of.stream);
   }
 
-  /// Has caches bring a layer, where they keep some elsewhere.
+  /// Lets caches stage a layer, if they keep layers elsewhere.
   Status stage(int32_t layer) {
     if (!work_.block().stages() || layer == staged_layer_) return {};
-    GEN_TRY(finish_all(work_));  // earlier layers have been where this one will be
+    GEN_TRY(finish_all(work_));  // this layer overwrites an earlier one
     for (const BatchSequence& sequence : batch_.sequences) {
       GEN_TRY(sequence.cache->stage(layer, sequence.plan));
     }
@@ -359,7 +360,7 @@ class PlanRunner {
     return work_.block().host_sequences(group, group.layers[to_size(instruction.layer)].part);
   }
 
-  /// Of the rows that stand for no token.
+  /// The embeddings of rows without a token.
   Status take_embeddings(const Instruction& instruction) {
     const engine::MatrixView y = binder_.matrix(instruction.y);
     const auto cols = static_cast<size_t>(y.cols);

@@ -63,7 +63,7 @@ void PlanTrace::add(const TraceEvent& event) {
   const bool appends = event.appends;
   TracedOp op;
   op.name = event.op;
-  if (!event.caches.empty()) op.layer = event.layer;  // others number something else, as taps do
+  if (!event.caches.empty()) op.layer = event.layer;  // other operations, as taps, number others
   op.weight = event.detail;
   for (const TraceValue& value : event.inputs) op.inputs.push_back(tensor(value));
   if (!appends) {

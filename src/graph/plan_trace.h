@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tracer that writes what plans do into a record of operations (engine/trace/trace_log.h): each
-// instruction that was run with the tensors it read and made, and each append to and read of a
-// cache, by the schema of traced caches.
+// A tracer that records the runs of plans (engine/trace/trace_log.h): each executed instruction
+// with its input and output tensors, and each append to and read of a cache, in the schema of
+// traced caches.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,20 @@
 
 namespace gen::graph {
 
-/// Every run of an instruction is an operation of its name, with the weight's name of a product;
-/// what it reads are the tensors that were last made of those values, what it writes are new ones:
-///   rope_append  outputs: the turned q, and the rows to keep of keys and of values,
+/// Every run of an instruction is an operation with its name, and the weight's name for products.
+/// Its inputs are the latest tensors of the values that it reads; its outputs are new tensors:
+///   rope_append  outputs: the rotated q, and the rows of keys and values to be stored,
 ///                [kv heads, rows, dim]
 ///   KVCacheAppendK, KVCacheAppendV  follow it for each sequence: the side before, if it held
 ///                something, and those rows; output: the side after
 ///   KVCacheGetK, KVCacheGetV  precede an attention for each sequence: the side; output: what is
 ///                read
 ///   attention    inputs: q, and what was read
-/// A call of the caller's own function is one, too, after what the function asked for:
-///   forward      inputs: its rows, [1, rows, 1], and what attention gave it; output: logits
-/// What the function gives to attention are tensors that no operation made. An instruction that
-/// failed is not recorded. What a sequence held before it was traced, or after it was cut, is a
-/// tensor that no operation made. Where memory is missing the record says so. Threads: one run at a
+/// A call of the caller's own function is an operation, too, after those that the function called:
+///   forward      inputs: its rows, [1, rows, 1], and the results of attention; output: logits
+/// The function's inputs to attention are tensors without a producer, and so are the contents of a
+/// sequence from before it was traced or after it was truncated. A failed instruction is not
+/// recorded. If an allocation fails, the record is marked as incomplete. Threads: one run at a
 /// time.
 class PlanTrace final : public engine::Tracer {
  public:
@@ -53,7 +53,7 @@ class PlanTrace final : public engine::Tracer {
   int64_t add_read(const char* name, int32_t layer, int64_t side);
   /// The content of a layer of a sequence, which is `length` entries.
   Sides& sides(const engine::TraceCache& cache, int32_t layer, int32_t length);
-  /// Both or, without memory, none.
+  /// Records both, or none if an allocation fails.
   Sides new_sides(const engine::TraceCache& cache, int32_t length);
   /// The tensor of a value; a new one if the value was not made before.
   int64_t tensor(const engine::TraceValue& value);

@@ -23,11 +23,11 @@ using engine::Op;
 /// (engine::Routes).
 struct ProgramValue {
   int64_t cols = 0;
-  int32_t slots = 1;  // rows for each row of the step
+  int32_t slots = 1;  // rows per row of the step
   bool index = false;
   bool packed = false;
-  bool selected = false;  // lies in the region of selected rows
-  int32_t engine = 0;     // whose memory it lies in
+  bool selected = false;  // is in the region of selected rows
+  int32_t engine = 0;     // the engine whose memory it is in
   uint32_t forms = 0;     // packed: ActForm bits, known once weights are prepared
   /// Rows from which on they are bfloat16 (engine::Activations::bf16); 0: never.
   int64_t bf16_rows = 0;
@@ -81,7 +81,7 @@ struct Instruction {
   Op op = Op::kEmbed;
   bool selected = false;   // runs over selected rows, in chunks, after all others
   bool skippable = false;  // only selected instructions read what it writes
-  int32_t engine = 0;      // that runs it; of a transfer, that the rows go to
+  int32_t engine = 0;      // the engine that runs it; for a transfer, the target
   std::array<Operand, engine::kMaxInputs> x;
   Operand angles;
   Operand y;

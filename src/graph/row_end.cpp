@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See row_end.h. Nodes that only the head needed go with it.
+// See row_end.h. Nodes that only the head needs are removed with it.
 #include "graph/row_end.h"
 
 #include <utility>
@@ -35,7 +35,7 @@ Result<Graph> end_rows(const Graph& graph, RowEnd end) {
     }
   }
   for (size_t i = 0; i < used.size(); ++i) {
-    if (!used[i]) cut.vectors[i].clear();  // nobody reads it
+    if (!used[i]) cut.vectors[i].clear();  // has no reader
   }
   cut.logits = node.cols;
   cut.scores = false;

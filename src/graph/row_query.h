@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a row of a batch answers with, and where the answer goes. Who asks fills in a RowQuery; it
-// goes down with the rows of one sequence as it is, and a batch of several has the same pieces for
-// all of its rows. All memory is the host's.
+// The outputs requested for a row of a batch, and where they are written. The caller fills in a
+// RowQuery, which is passed down with the rows of one sequence. A batch of several sequences has
+// the same fields for all of its rows. All memory is host memory.
 #pragma once
 
 #include <cstddef>
@@ -12,28 +12,27 @@
 
 namespace gen::graph {
 
-/// What a row answers with.
+/// The outputs of a row.
 enum Wants : uint8_t { kWantsNothing, kWantsLogits, kWantsBest };
 
-/// Where the answers of rows that want best go, see engine::BestArgs.
+/// The output buffers of rows that want best, see engine::BestArgs.
 struct BestRows {
   int32_t k = 1;              // best tokens of each row
   int32_t* tokens = nullptr;  // [rows that want best, k]
   float* logits = nullptr;
   size_t rows = 0;         // capacity in rows
   double* mass = nullptr;  // [rows that want best, mass_parts]; for rows that want their mass
-  size_t mass_parts = 0;   // of a row of logits (base/mass_parts.h)
+  size_t mass_parts = 0;   // of a row of logits (base/mass_slices.h)
   float* part = nullptr;   // [rows that want best, kMassPart]; for those that want a part
   float* aside_logits = nullptr;  // of all tokens aside, row after row
 };
 
-/// What comes with a row that wants best; all is empty where nothing does.
+/// Parameters of a row that wants best; all empty if it has none.
 struct RowExtras {
   int32_t row = 0;  // of the batch
-  /// The tokens that it may answer with: token t if bit t % 32 of mask[t / 32] is set. Empty: all.
+  /// The token mask: token t is allowed if bit t % 32 of mask[t / 32] is set. Empty: all are.
   std::span<const uint32_t> mask = {};
-  /// Tokens that its best are not: their logits, as they came, come back instead. One may be there
-  /// twice.
+  /// Tokens excluded from the best; their original logits are returned. May contain duplicates.
   std::span<const int32_t> aside = {};
   double temperature = 0.0;  // of the mass that it wants, see engine::BestArgs; 0: none
   double place = -1.0;       // of the part that it wants with it; below 0: none

@@ -12,7 +12,7 @@ namespace {
 
 using engine::Op;
 
-/// Whether a node works on all rows, whatever its own are.
+/// Whether a node always works on all rows.
 bool takes_all(const Node& node) { return node.op == Op::kMeanRows || !node.selected; }
 
 /// Nodes whose value, except for taps, is needed for selected rows only.

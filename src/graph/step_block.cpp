@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See step_block.h. Records point into the block itself, so they are finished last, when the block
-// has its size and thereby its address.
+// See step_block.h. Records point into the block itself, so they are completed last, when the size
+// and the address of the block are known.
 #include "graph/step_block.h"
 
 #include <algorithm>
@@ -9,19 +9,19 @@
 #include <type_traits>
 
 #include "base/allocator.h"
-#include "base/mass_parts.h"
+#include "base/mass_slices.h"
 #include "base/to_size.h"
 
 namespace gen::graph {
 namespace {
 
-/// A block up to which room is taken for larger steps than the one at hand.
+/// The largest block for which room for larger steps is reserved.
 constexpr size_t kMaxSpareBytes = size_t{4} << 20;
-/// What it has at least where the engine wants room for more rows: small steps of all kinds then
-/// have the same block, whichever comes first, and its size can be foretold.
+/// The minimum size if the engine wants room for more rows: all small steps then have the same
+/// block, whichever comes first, and estimates know its size.
 constexpr size_t kLeastSpareBytes = size_t{512} << 10;
 
-/// Row looked back at, counted from the sequence's first row; -1 for that first row.
+/// The parent of a row, counted from the sequence's first row; -1 for that first row.
 int32_t parent_in(const Batch& batch, const BatchSequence& sequence, int32_t i) {
   if (batch.parents.empty()) return i - 1;
   const int32_t parent = batch.parents[to_size(sequence.first_row + i)];
@@ -56,7 +56,7 @@ size_t StepBlock::places(size_t n) const noexcept {
   return pads_ != nullptr ? static_cast<size_t>(pads_->step_rows(static_cast<int64_t>(n))) : n;
 }
 
-/// Rows that want best after the others, so that each kind is one stretch of a chunk.
+/// Sorts rows that want best after the others, so that each kind is contiguous in a chunk.
 void StepBlock::list_wanted(const Batch& batch) {
   wanted_.clear();
   for (const Wants what : {kWantsLogits, kWantsBest}) {
@@ -77,7 +77,7 @@ size_t StepBlock::reserve(size_t n) {
   return offset;
 }
 
-/// Makes room for what names masks and tokens aside.
+/// Reserves room for the records of masks and tokens aside.
 void StepBlock::reserve_best(const Batch& batch) {
   best_at_ = mass_at_ = part_at_ = masks_at_ = aside_at_ = aside_logits_at_ = kNone;
   best_.clear();
@@ -120,7 +120,7 @@ void StepBlock::copy_masks(const Batch& batch) noexcept {
   }
 }
 
-/// Says where they are, now that the block has its address.
+/// Sets their addresses, now that the address of the block is known.
 void StepBlock::place_best(const Batch& batch) noexcept {
   if (best_at_ == kNone) return;
   engine::EnginePtr<const uint32_t> bits = at<uint32_t>(masks_at_);
@@ -179,7 +179,7 @@ void StepBlock::find_groups(const Batch& batch) {
   groups_.clear();
   group_of_.clear();
   for (const BatchSequence& sequence : batch.sequences) {
-    if (sequence.cache == nullptr) {  // of a model that keeps nothing
+    if (sequence.cache == nullptr) {  // the model has no cache
       group_of_.push_back(kNone);
       continue;
     }
@@ -194,7 +194,7 @@ void StepBlock::find_groups(const Batch& batch) {
   for (Group& group : groups_) group.places = static_cast<int32_t>(places(to_size(group.n)));
 }
 
-/// Trees: each row sees what its parent sees, and itself. Chains stay causal.
+/// Trees: each row attends to the entries of its parent and itself. Chains stay causal.
 void StepBlock::find_visible(const Batch& batch) {
   visible_.assign(batch.sequences.size(), kNone);
   if (batch.parents.empty()) return;
@@ -255,7 +255,7 @@ Status StepBlock::add_tables(const Batch& batch) {
   stages_ = false;
   for (size_t of_group = 0; of_group < groups_.size(); ++of_group) {
     const Group& group = groups_[of_group];
-    size_t place = 0;  // of the sequence in its group
+    size_t place = 0;  // index of the sequence in its group
     for (size_t s = 0; s < batch.sequences.size(); ++s) {
       if (group_of_[s] != of_group) continue;
       const BatchSequence& sequence = batch.sequences[s];
@@ -305,8 +305,8 @@ Status StepBlock::fill(const Batch& batch, const Lists& lists, bool padded, bool
   list_wanted(batch);
   all_.resize(lists.all ? static_cast<size_t>(batch.rows()) : 0);
   std::iota(all_.begin(), all_.end(), 0);
-  // First what has the same size in every step of as many rows and sequences, so that it lies in
-  // the same place: operations of such steps then have the same arguments.
+  // First the lists whose size depends only on the number of rows and sequences, so that they have
+  // the same addresses in all such steps: their operations then have the same arguments.
   results_at_ = reserve<Result>(best_places() * static_cast<size_t>(batch.best.k));
   add_tokens(batch);
   positions_ = add(batch.positions, static_cast<size_t>(rows_));
@@ -328,8 +328,7 @@ Status StepBlock::fill(const Batch& batch, const Lists& lists, bool padded, bool
     if (fed) return error(Code::kInternal, "a step's block grew to %zu bytes in a chain", size);
     buffer_.reset();
     // Tables grow with their sequences: reserve more, so that they are not reallocated at each
-    // step.
-    // And for as many rows like these as the engine wants room for, while that is little.
+    // step. Also reserve for as many such rows as the engine wants room for, if that is little.
     const size_t more = size + size / 2;
     const auto times = static_cast<size_t>(engine.room_rows(rows_) / std::max<int64_t>(rows_, 1));
     const size_t least = engine.room_rows(1) > 1 ? kLeastSpareBytes : 0;

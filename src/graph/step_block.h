@@ -20,23 +20,22 @@ class StepBlock {
  public:
   static constexpr size_t kNone = SIZE_MAX;
 
-  /// Lists that some steps want.
+  /// Lists that only some steps need.
   struct Lists {
     bool all = false;     // 0, 1, … of all rows
     bool zeros = false;   // a 0 for each row
-    bool firsts = false;  // the first row of the sequence that each wanted row is of
+    bool firsts = false;  // the first row of each wanted row's sequence
   };
 
-  /// Takes the batch's rows and asks its caches where they are; all is in engine memory when the
-  /// operations enqueued so far have run. A row without a token has token 0. `padded`: rows,
-  /// sequences and wanted rows are as many as Engine::step_rows() says; added rows are token 0 of
-  /// no sequence. `fed`: the batch equals the one before, advanced by one row; results and tokens
-  /// are kept. kOutOfMemory, and the errors of caches; the block is then unusable until the next
-  /// fill().
+  /// Fills the block with the batch's rows and the tables of its caches, and enqueues its upload. A
+  /// row without a token has token 0. `padded`: rows, sequences and wanted rows are padded to
+  /// Engine::step_rows() with token 0 of no sequence. `fed`: the batch equals the one before,
+  /// advanced by one row; results and tokens are kept. kOutOfMemory, and the errors of caches; the
+  /// block is then unusable until the next fill().
   Status fill(const Batch& batch, const Lists& lists, bool padded, bool fed, engine::Engine& engine,
               engine::Stream& stream);
 
-  /// Of the step, those that were added included.
+  /// The number of rows of the step, padding included.
   [[nodiscard]] int64_t rows() const noexcept { return rows_; }
 
   [[nodiscard]] engine::EnginePtr<const int32_t> tokens() const noexcept {
@@ -53,7 +52,7 @@ class StepBlock {
     return at<int32_t>(zeros_);
   }
 
-  /// Rows of the batch: n of a list, from the `first` on, alike in the blocks of all engines.
+  /// n rows of a list of the batch, from `first` on; the same in the blocks of all engines.
   struct RowList {
     size_t list = kNone;  // where it begins in the block
     int64_t first = 0;
@@ -73,7 +72,7 @@ class StepBlock {
     return at<int32_t>(rows.list) + rows.first;
   }
 
-  /// Of the sequences that wanted rows are of.
+  /// The sequences of the wanted rows.
   [[nodiscard]] engine::EnginePtr<const int32_t> firsts(const RowList& wanted) const noexcept {
     return at<int32_t>(firsts_at_) + wanted.first;
   }
@@ -81,20 +80,20 @@ class StepBlock {
   /// The rows that want best, and their operation's arguments for all of them, but the logits.
   struct Best {
     int64_t first = 0;  // of wanted_rows()
-    int64_t n = 0;      // without those that were added
+    int64_t n = 0;      // without padding
     size_t mass_parts = 0;
     engine::BestArgs args;
   };
   [[nodiscard]] Best best() const noexcept;
-  /// Where the logits of all tokens aside go.
+  /// The buffer for the logits of all tokens aside.
   [[nodiscard]] size_t n_aside() const noexcept { return aside_.size(); }
   [[nodiscard]] engine::EnginePtr<float> aside_logits() const noexcept {
     return place<float>(aside_logits_at_);
   }
-  /// Brings the masks' bits once more, which `batch.during` has written.
+  /// Uploads the bits of the masks again, after `batch.during` has written them.
   Status refresh_masks(const Batch& batch, engine::Engine& engine, engine::Stream& stream);
 
-  /// Sequences whose caches lie alike, which one operation takes together.
+  /// Sequences whose caches have the same layout and are processed by one operation.
   struct Group {
     std::span<const engine::KvLayer> layers;
     int32_t n = 0;            // sequences
@@ -112,23 +111,23 @@ class StepBlock {
     return std::span(records_).subspan(static_cast<size_t>(record(group, part)),
                                        static_cast<size_t>(group.n));
   }
-  /// Where the states of all sequences lie; null if they have none.
+  /// The records of the states of all sequences; null if they have none.
   [[nodiscard]] engine::EnginePtr<const engine::StateRows> states() const noexcept {
     return at<engine::StateRows>(states_at_);
   }
   [[nodiscard]] int32_t n_states() const noexcept { return static_cast<int32_t>(states_.size()); }
-  /// The mix of adapters that each row has; null if none has one.
+  /// The adapter mix of each row; null if no row has one.
   [[nodiscard]] engine::EnginePtr<const int32_t> mixes() const noexcept {
     return at<int32_t>(mixes_at_);
   }
-  /// Some cache has to bring layers, see KvCache::stage().
+  /// Whether a cache has to stage layers, see KvCache::stage().
   [[nodiscard]] bool stages() const noexcept { return stages_; }
 
-  /// Bytes taken from the engine's memory.
+  /// Size of the block in the engine's memory.
   [[nodiscard]] size_t bytes() const noexcept { return buffer_.size(); }
 
  private:
-  /// Where what a record points at begins in the block.
+  /// The offsets in the block of the lists that a record points to.
   struct Offsets {
     size_t blocks = kNone;
     size_t cells = kNone;
@@ -143,17 +142,17 @@ class StepBlock {
     float logit;
   };
 
-  /// Zeros behind them up to n.
+  /// Pads with zeros up to n.
   template <typename T>
   size_t add(std::span<const T> values, size_t n = 0);
-  /// Room for n elements, which are zeros until they are written.
+  /// Reserves n elements, initially zeros.
   template <typename T>
   size_t reserve(size_t n);
   template <typename T>
   [[nodiscard]] engine::EnginePtr<const T> at(size_t offset) const noexcept {
     return place<T>(offset);
   }
-  /// The same for what operations write.
+  /// The same for memory that operations write.
   template <typename T>
   [[nodiscard]] engine::EnginePtr<T> place(size_t offset) const noexcept {
     if (offset == kNone) return nullptr;
@@ -167,7 +166,7 @@ class StepBlock {
   [[nodiscard]] size_t best_places() const noexcept {
     return n_best_ > 0 ? wanted_.size() - n_logits_ : 0;
   }
-  /// As many as `n` things have places.
+  /// `n` rounded up to the padded number.
   [[nodiscard]] size_t places(size_t n) const noexcept;
   void find_groups(const Batch& batch);
   void find_visible(const Batch& batch);
@@ -183,7 +182,7 @@ class StepBlock {
   void reserve_records(const Batch& batch);
   Status add_tables(const Batch& batch);
 
-  const engine::Engine* pads_ = nullptr;  // whose step_rows() counts; null: nothing is added
+  const engine::Engine* pads_ = nullptr;  // the engine whose step_rows() applies; null: no padding
   int64_t rows_ = 0;
   std::vector<std::byte> bytes_;
   engine::EngineBuffer buffer_;
@@ -200,7 +199,7 @@ class StepBlock {
   std::vector<int32_t> all_;
   std::vector<int32_t> firsts_;
   size_t n_logits_ = 0;      // rows of wanted_ that want logits
-  size_t n_best_ = 0;        // and best; what follows was added
+  size_t n_best_ = 0;        // and best; the rest is padding
   int32_t k_ = 1;            // best of each other
   size_t best_at_ = kNone;   // engine::BestRow of each
   size_t masks_at_ = kNone;  // all bits, mask after mask

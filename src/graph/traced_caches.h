@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tracers are told of the caches that attention goes to, by plans and by models without one
-// alike.
+// The description of caches for tracers, shared by plans and models without a plan.
 #pragma once
 
 #include <cstdint>

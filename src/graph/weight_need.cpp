@@ -25,7 +25,7 @@ WeightNeed weight_need(const Graph& graph, EngineOfBlock engines, int32_t index,
       if (product.role != engine::WeightRole::kEmbedding) {
         cols += static_cast<size_t>(source.rows) * slots(instruction.y);
       }
-      // Refused together, as gates of two types are, they are weights of their own.
+      // If refused together, as gates of two types are, they become separate weights.
       if (bytes == 0) need.bytes += engine.weight_bytes(engine::WeightRole::kLinear, {&source, 1});
     }
     need.bytes += bytes;

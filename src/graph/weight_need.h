@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the weights of a graph would take of an engine's memory, before any is read.
+// Estimates the engine memory of a graph's weights before any is read.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@ namespace gen::graph {
 
 struct WeightNeed {
   size_t bytes = 0;  // of all weights of this engine
-  /// Columns that the widest product reads and makes, together: what arenas hold is about that.
+  /// Input plus output columns of the widest product, which is about the width of arenas.
   size_t widest = 0;
-  size_t widest_selected = 0;  // of rows that want something alone
+  size_t widest_selected = 0;  // the same for selected rows
 };
 
 /// Of engine number `index`, which is `engine`.

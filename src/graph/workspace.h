@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one run of a plan needs for itself, on each of its engines: a stream, the arenas for
-// intermediate values, and the step block. Workspaces are borrowed from a pool and come back with
-// their memory, so that a steady decode step allocates nothing.
+// The working memory of one run of a plan on each of its engines: a stream, the arenas for
+// intermediate values, and the step block. Workspaces are borrowed from a pool and keep their
+// memory, so that a steady decode step allocates nothing.
 #pragma once
 
 #include <atomic>
@@ -28,8 +28,8 @@ class Workspace {
   /// The engines must outlive it.
   static Result<std::unique_ptr<Workspace>> create(const Engines& engines);
 
-  /// Bytes of an arena. What is wanted is taken where it can be had, so that the arena stays where
-  /// it is when more is needed later.
+  /// The size of an arena. The wanted size is allocated if possible, so that the arena does not
+  /// move when more is needed later.
   struct Room {
     size_t needed = 0;
     size_t wanted = 0;
@@ -57,13 +57,13 @@ class Workspace {
     engine::EngineBuffer rows;      // values of T rows
     engine::EngineBuffer selected;  // values of selected rows
     StepBlock block;
-    std::vector<engine::OpArgs> gathered;  // to be run before anything else is asked for
+    std::vector<engine::OpArgs> gathered;  // operations to run before any other work
   };
   explicit Workspace(size_t engines) : sides_(engines) {}
   Status grow(engine::Engine& engine, engine::EngineBuffer* buffer, const Room& room);
 
   std::vector<Side> sides_;      // by engine
-  std::vector<float> transfer_;  // rows on their way between engines
+  std::vector<float> transfer_;  // rows in transit between engines
   struct Step {
     std::vector<int32_t> tokens;
     std::vector<int32_t> positions;
@@ -99,7 +99,7 @@ class WorkspacePool {
     Workspace* workspace_;
   };
 
-  /// The workspace used last, or a new one when all are out.
+  /// The most recently used workspace, or a new one if all are borrowed.
   Result<Lease> borrow();
   /// Of all workspaces, borrowed ones included.
   [[nodiscard]] size_t bytes() const;

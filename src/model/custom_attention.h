@@ -19,7 +19,7 @@ namespace gen::model {
 /// Threads: one.
 class CustomAttention {
  public:
-  /// Both must outlive it; `layers` is the number of layers, all of them as `spec` says.
+  /// Both must outlive it; `layers` is the number of layers, which all follow `spec`.
   CustomAttention(engine::Engine& engine, const graph::Batch& batch,
                   const graph::AttentionSpec& spec, int32_t layers)
       : engine_(engine), batch_(batch), spec_(spec), seen_(static_cast<size_t>(layers)) {}
@@ -33,7 +33,7 @@ class CustomAttention {
   [[nodiscard]] Status check_all_run() const;
 
  private:
-  /// An operation of the engine, which a tracer, if there is one, has just been told of.
+  /// Runs an operation on the engine, after the tracer, if any, has been called.
   template <typename Work>
   Status step(Work&& work);
 
@@ -41,7 +41,7 @@ class CustomAttention {
   struct Rows {
     engine::MatrixView q, k, v, out;
   };
-  /// What all layers share, when the first is run.
+  /// Prepares the data shared by all layers, when the first one runs.
   Status prepare();
   [[nodiscard]] Rows rows() const noexcept;
   Status upload(const engine::MatrixView& to, const float* from);

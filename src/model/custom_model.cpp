@@ -15,9 +15,9 @@
 namespace gen::model {
 namespace {
 
-/// Invariant: while it holds one, the caller's state covers the first length_ positions, or more
-/// where a pass has begun that nobody has accounted for. Where such a state cannot go back but be
-/// copied, and not all rows of the pass may be kept, a copy of what it was is there meanwhile.
+/// Invariant: if it holds a caller's state, the state covers the first length_ positions, or more
+/// after a pass that has neither been committed nor dropped. If states cannot be truncated but can
+/// be copied, and rows of the pass may be rejected, a copy from before the pass is kept meanwhile.
 class CustomState final : public cache::SequenceState, private cache::StateCopies {
  public:
   CustomState(std::shared_ptr<const CustomForward> forward, const CustomStates& can,
@@ -27,12 +27,12 @@ class CustomState final : public cache::SequenceState, private cache::StateCopie
   CustomState& operator=(const CustomState&) = delete;
   ~CustomState() override { lose(); }
 
-  /// What the caller has made must have an owner at once, so this one is there before it.
+  /// The owner is created before the caller's state, so that the state is never without one.
   void hold(void* state) noexcept {
     state_ = state;
     held_ = true;
   }
-  /// A pass takes it on.
+  /// A pass advances the state.
   Result<void*> begin(const cache::StatePlan& plan) {
     if (plan.keep == cache::Keep::kSome && !can_.truncate) {
       GEN_ASSIGN(copy_, forward_->clone_state(state_));
@@ -89,8 +89,8 @@ class CustomState final : public cache::SequenceState, private cache::StateCopie
     return error(Code::kUnsupported, "the model has a state that cannot go back to %d tokens", n);
   }
 
-  /// To `n` positions, or to what it was before the pass where there is a copy of that; also where
-  /// a failed pass has taken it nobody knows how far.
+  /// Truncates to `n` positions, or restores the copy from before the pass if there is one. Also
+  /// after a failed pass, which leaves the state at an unknown position.
   Status take_back(int32_t n) {
     if (copied_) {
       std::swap(state_, copy_);
@@ -117,7 +117,7 @@ class CustomState final : public cache::SequenceState, private cache::StateCopie
     if (!held_ || !ahead_) return;
     try {
       static_cast<void>(take_back(n));
-    } catch (...) {  // then it is lost, which is told where it is next needed
+    } catch (...) {  // the state is lost; its next use reports that
     }
   }
 
@@ -234,7 +234,7 @@ Status CustomModel::check(const graph::Batch& batch) const {
   return {};
 }
 
-// The caller's function, and whether it has done all of its work.
+// Calls the caller's function and checks that it has done all of its work.
 Status CustomModel::run(const graph::Batch& batch) const {
   const auto vocab = static_cast<size_t>(traits_.vocab_size);
   std::vector<void*> states(batch.sequences.size(), nullptr);
@@ -244,7 +244,7 @@ Status CustomModel::run(const graph::Batch& batch) const {
       GEN_ASSIGN(states[i], state_of(sequence)->begin(sequence.state_plan));
     }
   }
-  // A row that is forgotten must not pass for one.
+  // A row that the function did not write must not look valid.
   std::fill_n(batch.logits, batch.wanting(graph::kWantsLogits) * vocab,
               std::numeric_limits<float>::quiet_NaN());
   float* const features = batch.taps.empty() ? nullptr : batch.taps[0].out;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model that is a function of the caller's. The caller computes logits and may keep a state for
-// each sequence; when states are made, copied, taken back and freed is decided here, so that the
-// function needs no more than that. See model.h for the contract.
+// A model that is a function of the caller. The caller computes logits and may keep a state for
+// each sequence. This class decides when states are created, copied, truncated and freed. See
+// model.h for the contract.
 #pragma once
 
 #include <cstdint>
@@ -23,31 +23,31 @@ namespace gen::model {
 class CustomForward {
  public:
   virtual ~CustomForward() = default;
-  /// Writes logits as Model::forward and, where `features` is not null, hidden states [T, D].
-  /// `states` [sequences] are to be taken on; after a failure they are taken back by who made their
-  /// plans, and need not be as they were. `attention` is null for models without layers that keep
-  /// keys and values.
+  /// Writes logits as Model::forward does and, if `features` is not null, hidden states [T, D]. It
+  /// advances `states` [sequences]; after a failure they may have any content, and the owner of
+  /// their plans restores them. `attention` is null for models without layers that keep keys and
+  /// values.
   virtual Status forward(const graph::Batch& batch, std::span<void* const> states, float* features,
                          CustomAttention* attention) const = 0;
   virtual Result<void*> new_state() const = 0;
   virtual Result<void*> clone_state(const void* state) const = 0;
-  /// Back to `n` positions; a state that has no more than that stays. Freed after a failure. Where
-  /// there is only copying, a state is copied before each pass over drafts, and replaced by its
-  /// copy where not all of them were right.
+  /// Truncates a state to `n` positions; a shorter state is not changed. The state is freed after a
+  /// failure. Without this function, a state is copied before each pass over drafts and replaced by
+  /// its copy if a draft is rejected.
   virtual Status truncate_state(void* state, int32_t n) const = 0;
   virtual void free_state(void* state) const noexcept = 0;
 };
 
-/// Which of them there are. Without a state, a row's logits are a function of its token and its
-/// position, and there is nothing to copy or to take back.
+/// The functions that exist. Without a state, a row's logits depend only on its token and position,
+/// and there is nothing to copy or to truncate.
 struct CustomStates {
   bool used = false;
   bool clone = false;
   bool truncate = false;
 };
 
-/// Layers that keep keys and values in caches of the library, if there are any: traits say how many
-/// heads of what size.
+/// Layers that keep keys and values in caches of the library, if there are any. Traits give the
+/// number and size of heads.
 struct CustomLayers {
   int32_t count = 0;
   std::shared_ptr<engine::Engine> engine = nullptr;  // computes attention; needed for a count
@@ -56,8 +56,8 @@ struct CustomLayers {
 /// Threads: as Model.
 class CustomModel final : public Model {
  public:
-  /// Sequences whose states cannot go back run one at a time, so that a failure is only ever its
-  /// own sequence's. kInvalidArgument for sizes that are none.
+  /// Sequences whose states cannot be truncated run one at a time, so that a failure affects only
+  /// its own sequence. kInvalidArgument for invalid sizes.
   static Result<std::shared_ptr<const CustomModel>> create(
       std::shared_ptr<const CustomForward> forward, ModelTraits traits, const CustomStates& states,
       CustomLayers layers = {});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See custom_trace.h. Layer l is numbered as instructions 2 l and 2 l + 1 of a plan would be, which
-// make the values of the same numbers; the call and its results come behind all layers.
+// See custom_trace.h. Layer l is numbered like instructions 2 l and 2 l + 1 of a plan, which make
+// the values of the same numbers. The call and its results follow all layers.
 #include "model/custom_trace.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using engine::TraceValue;
 
 TraceValue outside(const graph::Batch& batch, int64_t cols) { return {-1, batch.rows(), cols}; }
 
-/// The queries when keys and values are kept, and what attention gives for them.
+/// The queries when keys and values are stored, and the results of attention.
 TraceValue queries(const graph::Batch& batch, const graph::AttentionSpec& spec, int32_t layer) {
   return {2 * layer, batch.rows(), int64_t{spec.n_heads} * spec.k_dim};
 }

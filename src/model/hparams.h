@@ -19,13 +19,13 @@ namespace gen::model {
 
 enum class RopeScaling : int32_t { kNone, kLinear, kYarn, kLlama3 };
 
-/// How positions turn into angles. See rope_table.h for the formulas. The comments give the key
-/// below "<architecture>." and what its absence means, or "family" for what no file says.
+/// How positions become angles. See rope_table.h for the formulas. The comments give the key below
+/// "<architecture>." and the default, or "family" for a property of the family without a key.
 struct RopeParams {
   engine::RopeKind kind = engine::RopeKind::kNone;  // family
-  bool freq_factors = false;  // family: rope_freqs.weight, if there, is for this
-  /// family: divisors are rope_factors_long.weight where context_length is above original_context,
-  /// rope_factors_short.weight elsewhere, if they are there.
+  bool freq_factors = false;                        // family: uses rope_freqs.weight if present
+  /// family: divisors are, if present, rope_factors_long.weight for a context_length above
+  /// original_context and rope_factors_short.weight otherwise.
   bool long_factors = false;
   int32_t n_dims = 0;                        // rope.dimension_count; k_dim
   double base = 10000.0;                     // rope.freq_base
@@ -42,7 +42,7 @@ struct RopeParams {
   friend bool operator==(const RopeParams&, const RopeParams&) = default;
 };
 
-/// What mixes the rows of a sequence in a block.
+/// The token mixer of a block.
 enum class MixerKind : uint8_t {
   kNone,
   kAttention,  // with a cache layer of its own, or an earlier block's
@@ -52,21 +52,21 @@ enum class MixerKind : uint8_t {
 /// The experts of a block. The comments give keys, as those of RopeParams do.
 struct ExpertParams {
   engine::Routing routing;   // expert_count, 0: the block has none; expert_used_count and others
-  int32_t feed_forward = 0;  // of one: expert_feed_forward_length; feed_forward_length
-  int32_t shared = 0;        // of those that all rows go to, together, 0: none
+  int32_t feed_forward = 0;  // of one expert: expert_feed_forward_length; feed_forward_length
+  int32_t shared = 0;        // of all shared experts together; 0: none
 };
 
 /// One block.
 struct LayerParams {
   MixerKind mixer = MixerKind::kAttention;
-  /// All but its rotary table, which the graph numbers when it gets `rope`.
+  /// Without the index of its rotary table, which the graph assigns to `rope`.
   graph::AttentionSpec attention;
   RopeParams rope;
   /// Queries are multiplied by 1 + temperature ln(1 + floor(position / every)).
   float query_temperature = 0.0F;  // attention.temperature_scale in some families
   int32_t temperature_every = 0;   // rope.scaling.original_context_length
   int32_t feed_forward = 0;
-  engine::Activation activation;  // of the feed-forward: the numbers that the family's wants
+  engine::Activation activation;  // of the feed-forward: the parameters of the family's function
   ExpertParams experts;
 };
 

@@ -13,8 +13,8 @@ enum class Form { kInteger, kNumber, kFlag, kList };
 struct Refused {
   const char* name;
   Form form;
-  double neutral;    // the value with which it changes nothing
-  const char* what;  // is not supported
+  double neutral;    // the value that has no effect
+  const char* what;  // the unsupported feature
 };
 constexpr Refused kRefused[] = {
     {"expert_count", Form::kInteger, 0, "mixtures of experts are"},
@@ -185,7 +185,7 @@ Status KeyReader::refuse_unread() const {
   for (const Refused& each : kRefused) {
     if (asked_.contains(each.name) || !metadata_.has(key(each.name))) continue;
     GEN_ASSIGN(const double value, value_of(metadata_, key(each.name), each.form));
-    // Where a scale is meant, 0 says that there is none.
+    // For a scale, 0 means that there is none.
     if (value == each.neutral || (value == 0.0 && each.form == Form::kNumber)) continue;
     return error(Code::kUnsupported, "%s is %g: %s not supported", key(each.name).c_str(), value,
                  each.what);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metadata below "<architecture>." for those who read hyperparameters: each call names a key, its
-// range and where the value goes. It notes what was asked for, so that a key which changes the
-// computation and which an architecture does not know is refused and not passed over.
+// Reads hyperparameters from metadata below "<architecture>.": each call has a key, its range and
+// the target. It records the keys that were read, so that a key which changes the computation and
+// is unknown to an architecture is refused instead of ignored.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class KeyReader {
   KeyReader(const gguf::Metadata& metadata, std::string_view architecture)
       : metadata_(metadata), prefix_(std::string(architecture) + ".") {}
 
-  /// A reader of keys that stand below no architecture.
+  /// A reader of keys that are not below an architecture.
   [[nodiscard]] KeyReader outside() const { return KeyReader(metadata_); }
   /// The whole key, for messages.
   [[nodiscard]] std::string key(std::string_view name) const { return prefix_ + std::string(name); }

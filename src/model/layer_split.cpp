@@ -11,7 +11,7 @@
 namespace gen::model {
 namespace {
 
-/// Rows of a prompt's step that there must be room for.
+/// The rows of a prompt step for which there must be room.
 size_t room_rows(const engine::Engine& device) noexcept {
   return static_cast<size_t>(std::max(device.prompt_rows(), 256));
 }
@@ -61,8 +61,9 @@ bool LayerSplit::fits(int32_t layers, const graph::CompileOptions& options) cons
   return device_->has_room(pieces);
 }
 
-// What fits is found by asking for the memory, before anything is read; what is made then is asked
-// once more, and with a layer less if something else took the memory meanwhile.
+// The number of layers that fit is found by trial allocations before anything is read. If the
+// memory has been taken by something else when the plan is made, it is made again with one layer
+// less.
 Result<LayerSplit::Plan> LayerSplit::compile_fitting(const graph::CompileOptions& options,
                                                      int32_t* done) const {
   int32_t fitting = 0;
@@ -76,7 +77,7 @@ Result<LayerSplit::Plan> LayerSplit::compile_fitting(const graph::CompileOptions
     const int32_t middle = fitting + (least_too_many - fitting) / 2;
     (fits(middle, options) ? fitting : least_too_many) = middle;
   }
-  graph::CompileOptions once = options;  // fractions ascend, however often it is begun
+  graph::CompileOptions once = options;  // keeps progress ascending over repeated attempts
   if (options.progress) {
     once.progress = [&, told = 0.0](double fraction) mutable {
       if (fraction <= told) return true;

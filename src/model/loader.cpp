@@ -22,7 +22,7 @@
 namespace gen::model {
 namespace {
 
-/// The share of progress that looking through all tensors takes, when asked for.
+/// The share of progress for checking all tensors, if requested.
 constexpr double kCheckShare = 0.5;
 
 class Loader {
@@ -69,8 +69,8 @@ class Loader {
     GEN_ASSIGN(tokenizer::VocabSpec spec, gguf::read_vocab(metadata));
     const bool has_template = !spec.chat_template.empty();
     GEN_ASSIGN(auto made, tokenizer::create_tokenizer(std::move(spec)));
-    // A model whose template cannot be used still goes on with texts, so that is a warning here;
-    // what lays out a conversation fails with the same words.
+    // A model with an unusable template can still generate text, so this is only a warning here.
+    // Conversations fail later with the same message.
     if (has_template) {
       if (auto form = chat::ChatForm::of(*made); !form.ok()) {
         log(LogLevel::kWarning, "%s", form.status().message());
@@ -122,7 +122,8 @@ class Loader {
     GEN_ASSIGN(graph::Graph graph, builder.finish());
 
     ModelTraits traits = make_traits();
-    // States have taken in all that came before: nothing of it can be dropped, or branch off.
+    // A recurrent state includes all earlier tokens, so none can be dropped and no branch can
+    // start.
     traits.can_shift = traits.can_branch = graph.states.empty();
     graph::CompileOptions compile_options;
     if (options_.engine->prompt_rows() > 0) {
@@ -165,7 +166,7 @@ class Loader {
       traits.max_seq_len = std::min(traits.max_seq_len, options_.max_seq_len);
     }
     traits.num_layers = hparams_.n_layers;
-    for (const LayerParams& layer : hparams_.layers) {  // the most, where layers differ
+    for (const LayerParams& layer : hparams_.layers) {  // the maximum, if layers differ
       traits.num_heads = std::max(traits.num_heads, layer.attention.n_heads);
       traits.num_kv_heads = std::max(traits.num_kv_heads, layer.attention.n_kv_heads);
       traits.head_dim = std::max(traits.head_dim, layer.attention.k_dim);
@@ -176,7 +177,8 @@ class Loader {
     return traits;
   }
 
-  /// Of general.* only the architecture counts, because names of models and authors may change.
+  /// Of general.* only the architecture is included, because names of models and authors may
+  /// change.
   [[nodiscard]] uint64_t fingerprint() const {
     Checksum sum;
     const auto add_text = [&sum](std::string_view text) {
@@ -202,7 +204,7 @@ class Loader {
   }
 
   static constexpr int32_t kMaxBatchRows = 65536;
-  static constexpr size_t kSampleBytes = 4096;  // of a tensor's start, and of its end
+  static constexpr size_t kSampleBytes = 4096;  // at a tensor's start, and at its end
 
   std::shared_ptr<const gguf::GgufFile> file_;
   const LoadOptions& options_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From an opened GGUF file to a model that runs: hyperparameters (hparams.h), weights (weights.h),
-// the architecture's graph (arch/registry.h), the compiled plan, and the tokenizer.
+// Loads a model from an open GGUF file: hyperparameters (hparams.h), weights (weights.h), the
+// architecture's graph (arch/registry.h), the compiled plan, and the tokenizer.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace gen::model {
 
-/// Of LoadOptions::device_layers.
+/// Values of LoadOptions::device_layers.
 inline constexpr int32_t kAllLayers = -1;
 inline constexpr int32_t kFittingLayers = -2;
 
@@ -39,7 +39,7 @@ struct LoadOptions {
   const CancelFlag* cancel = nullptr;
   bool lock = false;           // keeps the weights on the host from being moved out of memory
   bool check_tensors = false;  // looks for NaN and infinity in every weight (reads all of them)
-  /// Those that a file may name.
+  /// The architectures that a file may name.
   arch::Architectures architectures = arch::architectures();
   /// The file's bytes live as long as the GgufFile, so weights may point to them; the model then
   /// keeps the GgufFile. False: everything is copied and the file may be closed after loading.

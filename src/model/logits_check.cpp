@@ -37,7 +37,7 @@ Status check_rows(const graph::Batch& batch, size_t width) {
 
 Status check_logits(const graph::Batch& batch, size_t vocab) {
   const float* row = batch.logits;
-  size_t best = 0;  // of the best tokens of rows
+  size_t best = 0;  // index into the best tokens of rows
   for (size_t t = 0; t < batch.wants.size(); ++t) {
     if (batch.wants[t] == kWantsBest) {
       if (batch.best.tokens[best] < 0) [[unlikely]] {

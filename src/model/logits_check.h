@@ -10,7 +10,7 @@
 namespace gen::model {
 
 /// kModel naming row and token for NaN or +inf in the logits of a batch that has run. -inf is a
-/// token that is never drawn.
+/// token that is never sampled.
 Status check_logits(const graph::Batch& batch, size_t vocab);
 
 /// The same for rows of `width` numbers that are not logits; -inf is not allowed in them either.

@@ -18,7 +18,7 @@
 
 namespace gen::model {
 
-/// Bytes of a model's name: as many as a saved session has room for, with a trailing 0.
+/// Capacity for a model's name, including the trailing 0; limited by the format of saved sessions.
 inline constexpr size_t kMaxModelName = 31;
 
 struct ModelTraits {
@@ -34,7 +34,7 @@ struct ModelTraits {
   int32_t max_batch_rows = graph::kStepRows;  // rows a single forward accepts
   int32_t prompt_rows = 0;                    // rows that a pass should preferably have; 0: any
   int32_t max_batch_sequences = std::numeric_limits<int32_t>::max();
-  int32_t eos = -1;  // ends a text, too, beside those of the tokenizer; -1: none
+  int32_t eos = -1;  // an end token in addition to those of the tokenizer; -1: none
   bool can_truncate = true;
   bool can_keep_some = true;  // states can drop rows of rejected drafts
   bool can_shift = true;      // caches know how keys encode positions
@@ -42,7 +42,7 @@ struct ModelTraits {
   int32_t max_best = 0;       // best tokens that a row may want, where that is cheaper than all
                               // logits
   bool multi_step = false;    // takes Batch::multi_steps, which avoids waits for the host
-  bool rules_best = false;    // they may have masks, excluded tokens and mass, for the same reason
+  bool rules_best = false;    // rows with best may have masks, excluded tokens and mass
   /// A checksum of the tensors, samples of their weights, and the metadata that the computation
   /// reads: tells whether a saved session belongs to this model.
   uint64_t fingerprint = 0;
@@ -86,7 +86,7 @@ class Model {
   virtual Result<size_t> memory(std::string_view key) const = 0;
 };
 
-/// The memory of each layer, `otherwise` where the model does not say; one where there are none.
+/// The memory of each layer, `otherwise` if the model names none; one element without layers.
 inline std::vector<engine::EngineMemory*> memories_of_layers(const Model& model,
                                                              engine::EngineMemory& otherwise) {
   const auto own = model.layer_memories();

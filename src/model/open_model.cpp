@@ -22,7 +22,7 @@ Status OpenModel::start(const OpenOptions& options) {
   }
   GEN_TRY(pool->check_home());
   GEN_ASSIGN(const engine::EngineRow* row, engine::engine_row(options.backend));
-  // Where it is not available, create_engine() says why.
+  // If it is not available, create_engine() reports why.
   const int32_t devices = row->why_not() == nullptr ? row->device_count() : 1;
   if (options.device >= devices) {
     return error(Code::kOutOfRange, "device %d of backend %s, which has %d", options.device,

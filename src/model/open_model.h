@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model with all it runs on: threads, an engine, memory. loader.h is the part that knows files.
+// A model together with its threads, engine and memory. loader.h handles the file.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +47,7 @@ struct OpenModel {
   [[nodiscard]] Allocator& memory() const noexcept {
     return allocator != nullptr ? *allocator : system_allocator();
   }
-  /// Makes what `options` ask for, except the model and its tokenizer.
+  /// Creates the members requested by `options`, except the model and its tokenizer.
   Status start(const OpenOptions& options);
 };
 

@@ -15,11 +15,12 @@
 
 namespace gen::model {
 
-/// Threads: as Model. Each forward borrows a workspace; as many exist as forwards ever ran at once.
+/// Threads: as Model. Each forward borrows a workspace; their number is the largest number of
+/// concurrent forwards so far.
 class PlanModel final : public Model {
  public:
-  /// `source` is what weights point into, kept as long as the model; `mapped_bytes` is its size.
-  /// `graph` is what the plan was compiled from.
+  /// `source` owns the memory that weights point into and lives as long as the model;
+  /// `mapped_bytes` is its size. `graph` is the source of the plan.
   PlanModel(std::shared_ptr<const graph::ExecutionPlan> plan, ModelTraits traits,
             std::shared_ptr<const void> source, size_t mapped_bytes,
             std::shared_ptr<const graph::Graph> graph);
@@ -37,18 +38,19 @@ class PlanModel final : public Model {
   Result<std::shared_ptr<const Model>> hidden_rows(graph::RowEnd end) const override;
   Result<size_t> memory(std::string_view key) const override;
 
-  /// Keeps the weights in the host's memory from being moved out of it. kOutOfMemory.
+  /// Locks the weights in host memory (mlock). kOutOfMemory.
   Status lock_weights();
 
   [[nodiscard]] const graph::ExecutionPlan& plan() const noexcept { return *plan_; }
 
  private:
   using Plan = std::shared_ptr<const graph::ExecutionPlan>;
-  /// Of the same weights.
+  /// A model with the same weights.
   [[nodiscard]] graph::CompileOptions on_these_weights() const;
-  /// A model of a graph that is made of this one's.
+  /// A model of a graph derived from this one's.
   Result<std::shared_ptr<const Model>> with(graph::Graph graph, ModelTraits traits) const;
-  /// For rows with adapters: made when the first adapter is, and again for one of a higher rank.
+  /// The plan for rows with adapters: compiled with the first adapter, and again for one of a
+  /// higher rank.
   Result<Plan> adapter_plan(int32_t rank) const;
 
   ModelTraits traits_;
@@ -57,10 +59,10 @@ class PlanModel final : public Model {
   std::shared_ptr<const graph::ExecutionPlan> plan_;
   mutable graph::WorkspacePool workspaces_;  // synchronises itself
   std::shared_ptr<const graph::Graph> graph_;
-  std::vector<engine::EngineMemory*> layer_memories_;  // of plans on several engines
+  std::vector<engine::EngineMemory*> layer_memories_;  // for plans on several engines
   mutable std::mutex mutex_;
   mutable Plan adapter_plan_;
-  LockedMemory locked_;  // of plan_, and goes before it
+  LockedMemory locked_;  // memory of plan_; destroyed before it
 };
 
 }  // namespace gen::model

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The recipes, which follow those that users know from llama.cpp. See quant_recipe.h.
+// The recipes, which follow those of llama.cpp. See quant_recipe.h.
 #include "model/quant_recipe.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ constexpr QuantRecipe kRecipes[] = {
     {"IQ4_XS", DType::kIQ4_XS, DType::kQ6_K, DType::kIQ4_XS, 30},
 };
 
-constexpr size_t kShownName = 200;  // of a tensor, in messages
+constexpr size_t kShownName = 200;  // bytes of a tensor's name in messages
 
 /// The N of "blk.N.…", or -1.
 int64_t layer_of(std::string_view name) noexcept {
@@ -38,13 +38,13 @@ int64_t layer_of(std::string_view name) noexcept {
   return failure == std::errc() && stop != end && *stop == '.' ? layer : -1;
 }
 
-/// The first and last eighth of the layers, and every third between: errors made there weigh most.
+/// The first and last eighth of the layers, and every third between: errors there matter most.
 bool matters_more(int64_t layer, int64_t layers) noexcept {
   const int64_t eighth = layers / 8;
   return layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2;
 }
 
-/// The type of blocks of 32 that takes the place of one of blocks of 256, of no fewer bits.
+/// The substitute with blocks of 32 for a type with blocks of 256; it has at least as many bits.
 DType smaller_blocks(DType type) noexcept {
   switch (type) {
     case DType::kQ4_K:
@@ -62,7 +62,7 @@ bool fits(DType type, int64_t row) noexcept {
   return row % static_cast<int64_t>(dtype_info(type)->block_elements) == 0;
 }
 
-/// Whatever the case: q4_k_m is what other programs print.
+/// Ignores case, since other programs print q4_k_m.
 bool same_name(std::string_view a, std::string_view b) noexcept {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
@@ -106,7 +106,7 @@ DType TypeChooser::choose(const gguf::TensorInfo& tensor) const {
 DType TypeChooser::wanted(const gguf::TensorInfo& tensor) const {
   if (!is_float(tensor.type)) return tensor.type;
   const std::string_view name = tensor.name;
-  // Rows of a matrix are weights of a product; anything else is small and needs its precision.
+  // Only matrices are weights of products; all other tensors are small and need their precision.
   const bool is_vector = tensor.elements() == tensor.shape[0];
   if (is_vector || !name.ends_with(".weight") || name.ends_with("_norm.weight") ||
       name.ends_with("ffn_gate_inp.weight")) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tensor of a model becomes which type when the model is quantised. A recipe has a name that
-// users of GGUF files know; tensors that matter more, or that a type cannot hold, get another one.
+// The type of each tensor when a model is quantised. A recipe has a name that is common for GGUF
+// files. Tensors that matter more, or that cannot be stored as its type, get another one.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace gen::model {
 
 struct QuantRecipe {
-  const char* name;    // "Q4_K_M"; found whatever the case
+  const char* name;    // "Q4_K_M"; looked up ignoring case
   DType base;          // of matrices
   DType head;          // of the output matrix, or of the embedding that serves as one
   DType more;          // of attn_v and ffn_down in some layers
@@ -26,11 +26,11 @@ const QuantRecipe* find_recipe(std::string_view name) noexcept;
 /// All names, "F32, F16, …", for messages.
 std::string recipe_names();
 
-/// A line for each pair of types where rows could not be stored as the recipe says: which tensors,
-/// their type instead and why.
+/// A line for each pair of types where rows could not be stored as the recipe's type: the tensors,
+/// the type used instead, and the reason.
 std::vector<std::string> misfits(const QuantRecipe& recipe, const gguf::GgufFile& file);
 
-/// What a recipe makes of the tensors of one file.
+/// A recipe applied to the tensors of one file.
 class TypeChooser {
  public:
   TypeChooser(const QuantRecipe& recipe, const gguf::GgufFile& file);
@@ -39,7 +39,7 @@ class TypeChooser {
   /// their length. Tensors that are not weights (integers, F64) are kept, and so are types without
   /// a codec, which the caller must refuse.
   [[nodiscard]] DType choose(const gguf::TensorInfo& tensor) const;
-  /// What the recipe says, whether or not rows of that length can be stored so.
+  /// The recipe's type, whether or not rows of that length can be stored as it.
   [[nodiscard]] DType wanted(const gguf::TensorInfo& tensor) const;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See quantize.h. Tensors are cut into pieces of a million weights, each decoded, looked through
-// and encoded by all threads, then written.
+// See quantize.h. Tensors are divided into pieces of a million weights, each decoded, checked and
+// encoded by all threads, then written.
 #include "model/quantize.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ bool is_set_anew(std::string_view key) noexcept {
   return key == "general.file_type" || key == "general.quantization_version";
 }
 
-/// Bytes of `elements` weights, which are whole blocks.
+/// Size of `elements` weights, which are whole blocks.
 size_t bytes_of(DType type, int64_t elements) noexcept {
   const DTypeInfo* info = dtype_info(type);
   return static_cast<size_t>(elements / info->block_elements) * info->block_bytes;
@@ -157,7 +157,7 @@ class Quantizer {
   ThreadPool& pool_;
   const std::function<bool(double)>& progress_;
   NewFile& out_;
-  uint64_t total_ = 0;  // bytes of all tensors, as they are read
+  uint64_t total_ = 0;  // size of all tensors in the source file
   uint64_t done_ = 0;
   std::vector<float> weights_;
   std::vector<std::byte> blocks_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantising a model: a GGUF file of other types for the weights of one that is open. What is in
-// memory is a few megabytes, whatever the size of the model.
+// Quantises a model: writes a GGUF file with other weight types from an open one. Uses a few
+// megabytes of memory, whatever the size of the model.
 #pragma once
 
 #include <functional>

@@ -15,7 +15,7 @@
 namespace gen::model {
 namespace {
 
-/// The output may be no part of the model: a mistake there would cost the only copy of it.
+/// The output must not be a part of the model, which would overwrite its only copy.
 Status check_apart(const std::string& in, const std::string& out) {
   const auto same = [&](const std::string& part) {
     std::error_code ignored;

@@ -9,7 +9,7 @@
 namespace gen::model {
 namespace {
 
-/// What llama3 divides a frequency by.
+/// The divisor of a frequency by the llama3 rule.
 double llama3_divisor(double frequency, const RopeParams& params) {
   const double wavelength = 2.0 * std::numbers::pi / frequency;
   const auto original = static_cast<double>(params.original_context);

@@ -66,7 +66,8 @@ engine::WeightSource Weights::stack(const std::string& name, int64_t count, int6
   return source;
 }
 
-// More numbers than one are something else, such as those of experts: who reads them asks by name.
+// Only a single number is a scale. Several are something else, such as scales of experts, and are
+// read by name.
 float Weights::scale_of(const std::string& name) {
   constexpr std::string_view kSuffix = ".weight";
   if (!name.ends_with(kSuffix)) return 1.0F;
@@ -130,7 +131,7 @@ std::vector<float> Weights::vector(const std::string& name, int64_t size) {
 
 std::vector<float> Weights::table(const std::string& name, int64_t rows, int64_t cols) {
   const gguf::TensorInfo* tensor = take(name, cols, rows);
-  // After a mistake the file's numbers are not to be trusted with memory.
+  // After an error, do not allocate memory by the file's sizes.
   if (tensor == nullptr) return {};
   std::vector<float> values(static_cast<size_t>(rows * cols));
   quant::find_format(tensor->type)->decode(tensor->data.data(), values.data(), rows * cols);
@@ -159,7 +160,7 @@ Status check_finite(const gguf::TensorInfo& tensor) {
     return error(Code::kUnsupported, "tensor %s has type %s, which is not supported",
                  tensor.name.c_str(), dtype_name(tensor.type));
   }
-  // A scale that is not finite makes every weight of its block so, whatever the weights are.
+  // If a scale is not finite, no weight of its block is.
   constexpr int64_t kStep = 4096;
   std::array<float, kStep> values;
   for (int64_t first = 0; first < tensor.elements(); first += kStep) {

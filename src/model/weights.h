@@ -17,7 +17,7 @@
 
 namespace gen::model {
 
-/// What it hands out points into the file.
+/// Its results point into the file.
 class Weights {
  public:
   /// `lasting`: see LoadOptions.
@@ -28,11 +28,11 @@ class Weights {
   /// "w.scale" or "w.weight.scale" beside "w.weight". Scales of inputs are ignored: they are for
   /// programs that round inputs to 4 bits. After an error a matrix of that shape without data.
   engine::WeightSource matrix(const std::string& name, int64_t rows, int64_t cols);
-  /// Rows [first, first + n) of a matrix of `total`, where a file has several as one.
+  /// Rows [first, first + n) of a matrix of `total` rows, for files that store several as one.
   engine::WeightSource rows(const std::string& name, int64_t total, int64_t first, int64_t n,
                             int64_t cols);
-  /// Rows [first, first + n) of each of `count` pieces of `total` rows that a matrix is made of,
-  /// one piece behind the other: a copy, which lives as long as this object.
+  /// Rows [first, first + n) of each of the `count` pieces of a matrix, `total` rows each. The
+  /// result is a contiguous copy that lives as long as this object.
   engine::WeightSource rows_of_each(const std::string& name, int64_t count, int64_t total,
                                     int64_t first, int64_t n, int64_t cols);
   /// `count` matrices of `rows` by `cols`, one after the other. Scales for them are not supported
@@ -49,7 +49,7 @@ class Weights {
   std::vector<float> optional_vector(const std::string& name, int64_t size) {
     return optional_vector(name, size, 1);
   }
-  /// Of `count` such vectors, one behind the other.
+  /// The same for `count` concatenated vectors.
   std::vector<float> optional_vector(const std::string& name, int64_t size, int64_t count);
   /// Names a tensor that other models of the family use but this one does not need.
   void ignore(std::string_view name) { used_.insert(std::string(name)); }

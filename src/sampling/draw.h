@@ -10,7 +10,7 @@
 namespace gen::sampling {
 
 /// The first candidate whose cumulated share exceeds `uniform` (in [0, 1)), in the given order,
-/// which is ascending by token: it is searched in the first part (base/mass_parts.h) whose sum
+/// which is ascending by token: it is searched in the first part (base/mass_slices.h) whose sum
 /// exceeds it. The last one of non-zero weight if rounding leaves none. At least one weight must
 /// not be zero.
 int32_t draw(std::span<const Candidate> candidates, double uniform) noexcept;

@@ -23,7 +23,7 @@ struct ShortRow {
   std::span<const int32_t> aside = {};  // in any order, one may occur twice
   std::span<const float> aside_logits = {};
   /// If asked for: the weight of all allowed tokens except those aside, by part
-  /// (base/mass_parts.h).
+  /// (base/mass_slices.h).
   std::span<const double> mass = {};
   /// If asked for: the logits of the part that contains the draw, -inf beyond its tokens.
   std::span<const float> part = {};

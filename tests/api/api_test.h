@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared by the C tests: cmocka with the headers it wants before it, checks of status and message,
- * and the bundled draft model, which loads in milliseconds. GEN_TEST_SOURCE_DIR is the source tree.
+ * Shared by the C tests: cmocka with the headers that it needs, checks of status and message, and
+ * the bundled draft model, which loads in milliseconds. GEN_TEST_SOURCE_DIR is the source tree.
  */
 #ifndef TESTS_API_API_TEST_H
 #define TESTS_API_API_TEST_H
@@ -24,7 +24,7 @@
 
 #include "status_record.h"
 
-/* What the calls of a test say; every test has its own copy. */
+/* The error of a test's calls; each test program has its own copy. */
 static gen_error error __attribute__((unused));
 
 #define DRAFT_MODEL GEN_TEST_SOURCE_DIR "/examples/demo_model/draft.gguf"
@@ -52,7 +52,7 @@ static gen_error error __attribute__((unused));
     assert_null(strchr((error).message, '\n'));                                             \
   } while (0)
 
-/* All of a file; free() it. */
+/* The contents of a file; free() it. */
 static inline unsigned char* read_file(const char* path, size_t* size) {
   FILE* file = fopen(path, "rb");
   assert_non_null(file);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tests of chat.h share: a model and its special tokens, conversations, and what sessions
- * hold. */
+/* Shared by the tests of chat.h: a model and its special tokens, conversations, and the contents of
+ * sessions. */
 #ifndef GENERATE_TESTS_CHAT_CALLS_H
 #define GENERATE_TESTS_CHAT_CALLS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tests of drafts from C share: generators that guess whatever it costs, what they say, and
- * custom models. */
+/* Shared by the C tests of drafts: generators that always draft, their outputs, and custom
+ * models. */
 #ifndef GENERATE_TESTS_DRAFT_CALLS_H
 #define GENERATE_TESTS_DRAFT_CALLS_H
 

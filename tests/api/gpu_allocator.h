@@ -97,7 +97,7 @@ static inline gen_gpu_allocator gpu_table(struct gpu_memory* gpu) {
   return table;
 }
 
-/* What lies on the device. */
+/* The contents of device memory. */
 static inline void gpu_read(struct gpu_memory* gpu, void* to, const void* from, size_t bytes) {
   const int fail_at = gpu->fail_at;
   gpu->fail_at = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tests of grammar.h share: the draft model's tokenizer, grammars and matchers. */
+/* Shared by the tests of grammar.h: the draft model's tokenizer, grammars and matchers. */
 #ifndef GENERATE_TESTS_GRAMMAR_CALLS_H
 #define GENERATE_TESTS_GRAMMAR_CALLS_H
 

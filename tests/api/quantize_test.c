@@ -161,7 +161,7 @@ static void every_type_runs_and_keeps_the_metadata(void** state) {
     if (!(miss <= rows[row].most * size)) {
       fail_msg("%s: error %g of the logits", rows[row].type, miss / size);
     }
-    /* All keys of the model, and their values but for the two that are set. */
+    /* All keys of the model, with their values, except the two that are set. */
     for (size_t i = 0; i < gen_model_metadata_count(model); ++i) {
       const char* key = gen_model_metadata_key(model, i);
       char before[512];

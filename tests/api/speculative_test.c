@@ -191,7 +191,7 @@ static void a_speculative_generator_says_what_its_target_says(void** state) {
         gen_speculative_generate(speculative, kPrompt, strlen(kPrompt), sampling, &got, &error),
         error);
     assert_same(got, want);
-    /* Three for each pass, but for the first and the last ones. */
+    /* Three for each pass except the first and the last ones. */
     assert_true(usage(got, "drafted") >= 3 * (60 - usage(got, "accepted") - 4));
     gen_result_free(got);
     assert_ok(gen_speculative_generate_stream(speculative, kPrompt, strlen(kPrompt), sampling,

@@ -15,7 +15,7 @@
 
 enum { TOY_VOCAB = 61, TOY_CONTEXT = 200 };
 
-/* What a toy does wrong at the call number `at`. */
+/* The fault of a toy at call number `at`. */
 enum toy_fault { TOY_GOOD, TOY_STATUS, TOY_NAN, TOY_INF, TOY_ALL_MINUS_INF, TOY_UNWRITTEN };
 
 struct toy {
@@ -44,7 +44,7 @@ static inline int32_t toy_next(const int32_t* tokens, int32_t n, int stateless) 
   return (int32_t)((digest >> 3) % TOY_VOCAB);
 }
 
-/* What follows `n` tokens: `more` tokens behind them. */
+/* The `more` tokens that follow `n` tokens. */
 static inline void toy_expect(int32_t* tokens, int32_t n, int32_t more, int stateless) {
   for (int32_t i = 0; i < more; ++i) tokens[n + i] = toy_next(tokens, n + i, stateless);
 }
@@ -194,7 +194,7 @@ static inline gen_generator* toy_generator(const gen_forward* table, const gen_o
   return generator;
 }
 
-/* A state for each sequence, a state that cannot go back, none. */
+/* A state per sequence, a state that cannot be truncated, no state. */
 enum kind { WITH_STATE, ONE_WAY, STATELESS, KINDS };
 
 static inline gen_forward table_of(struct toy* toy, enum kind kind) {
@@ -204,7 +204,7 @@ static inline gen_forward table_of(struct toy* toy, enum kind kind) {
   return table;
 }
 
-/* Everything that was made has gone, and nothing was against the contract. */
+/* Everything that was made has been freed, and no call broke the contract. */
 static inline void assert_balanced(struct toy* toy) {
   assert_int_equal(toy->wrong, 0);
   assert_int_equal(toy->news + toy->clones, toy->frees);
@@ -235,7 +235,7 @@ static inline void assert_goes_on(gen_session* session, const struct toy* toy, i
   gen_sampling_free(sampling);
 }
 
-/* A generation that fails: the session is as before, and goes on as if nothing had been. */
+/* A generation that fails: the session is as before, and later calls continue from there. */
 static inline void assert_fails_and_goes_on(gen_session* session, struct toy* toy,
                                             gen_status wanted, const char* part) {
   gen_sampling* sampling = greedy(8);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that sums of weights are right, that they have the same bits whether all tokens come or
 // those alone that weigh something, one by one or by parts, and that the order is the one that
-// mass_parts.h says.
+// mass_slices.h says.
 #include "base/mass.h"
 
 #include <gtest/gtest.h>

@@ -145,7 +145,7 @@ TEST(ThreadPoolShare, AWorkerThatIsAwayRestsAndIsTriedAgain) {
   World world;
   auto pool = make_pool(2, world);
   ASSERT_EQ(shares_now(*pool), 2);
-  for (const int64_t rest : {50, 200, 800, 1000, 1000}) {  // four times as long, but for the most
+  for (const int64_t rest : {50, 200, 800, 1000, 1000}) {  // four times as long, up to the limit
     run_late(*pool, world, 5 * kMilli);
     EXPECT_EQ(shares_now(*pool), 1);
     world.time.fetch_add(rest * kMilli - 1);

@@ -11,9 +11,9 @@
 // below 0 is no drafter on either side, which tells how far pairs differ by themselves. With a text
 // the model says what stands in it behind the prompt, as recorded draws, each session from another
 // place, and the drafter is one of the lookups; "random" is a text in which nothing repeats. With
-// --cold each pair has new generators, which have measured nothing yet. After --seconds no pair of
-// a line begins, but for the first. Times are of the wall and of the process' CPUs, which other
-// load on the machine disturbs less; c, of these drafters, is microseconds.
+// --cold each pair has new generators, which have measured nothing yet. After --seconds no further
+// pair of a line begins; each line has at least one. Times are of the wall and of the process'
+// CPUs, which other load on the machine disturbs less; c, of these drafters, is microseconds.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

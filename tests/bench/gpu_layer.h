@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GpuOps::layers(): what a decode step of one text does, layer for layer.
+// GpuOps::layers(): the operations of a decode step of one sequence, layer by layer.
 #pragma once
 
 #include "bench/gpu_ops.h"

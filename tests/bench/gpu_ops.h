@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations of an engine, each checked against double precision and then timed: what gpu_bench
-// runs on a device and a test runs, small, on the emulator.
+// Operations of an engine, each checked against double precision and then timed. gpu_bench runs
+// them on a device; a test runs small ones on the emulator.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ struct GpuFigure {
   int64_t rows = 0;
   double seconds = 0.0;   // of one run
   double bytes = 0.0;     // that it must read and write
-  double products = 0.0;  // multiplications and additions, where they are what takes time
+  double products = 0.0;  // multiply-adds, for operations bound by them
   double worst = 0.0;     // error as a share of what the check allows; above 1 it is wrong
 };
 
@@ -48,8 +48,8 @@ class GpuOps {
     return made;
   }
 
-  /// y = x W^T with W [width, width] in a weight format. `bf16`: rows come so, and quantised
-  /// weights are made so.
+  /// y = x W^T with W [width, width] in a weight format. `bf16`: rows are bfloat16, and quantised
+  /// weights are converted to it.
   Result<GpuFigure> linear(const quant::Format& format, int64_t rows, bool deterministic = false,
                            bool bf16 = false) {
     const DTypeInfo& info = *dtype_info(format.type);
@@ -65,7 +65,7 @@ class GpuOps {
       const auto from = some.begin() + static_cast<std::ptrdiff_t>(row_bytes) * (row % kDistinct);
       bytes.insert(bytes.end(), from, from + static_cast<std::ptrdiff_t>(row_bytes));
     }
-    // As in a model, whose weights no cache holds: runs take one after the other.
+    // As in a model, whose weights do not fit a cache: runs use the sets in turn.
     const size_t copies =
         seconds_ > 0.0 ? std::min<size_t>(kUncachedBytes / bytes.size() + 1, kMaxCopies) : 1;
     std::vector<std::unique_ptr<engine::Weight>> weights;
@@ -387,7 +387,7 @@ class GpuOps {
     figure.bytes = 2.0 * static_cast<double>(bytes);
     const engine::MemoryOp op = engine::CopyArgs{to, from, bytes};
     std::byte last{};
-    // Only reading waits.
+    // Only a read waits.
     GEN_TRY(measure([&] { return engine_->memory().run(op); },
                     [&] { return engine_->memory().read(&last, to, 1); }, &figure));
     GEN_TRY(engine_->memory().read(&last, to + static_cast<std::ptrdiff_t>(bytes - 1), 1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel that reads and does nothing else: the rate of which decoding is a share.
+// A kernel that only reads: the bandwidth with which decoding is compared.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What benches of grammars share: vocabularies, texts as tokens, time.
+// Shared by the benches of grammars: vocabularies, texts as tokens, time.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace gen::grammar::bench {
 
-// Time of this thread alone: what else the machine does is not the grammar's.
+// CPU time of this thread, which other load on the machine does not affect.
 inline double now_micros() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -85,7 +85,7 @@ inline std::shared_ptr<const Vocabulary> read(const char* path) {
   return made.ok() ? made.value() : nullptr;
 }
 
-// The longest tokens from the left; -1 for a byte that no token spells.
+// Greedy tokenization by the longest token; -1 for a byte without a token.
 inline std::vector<int32_t> spell(const Vocabulary& vocabulary, const std::string& text) {
   std::vector<int32_t> tokens;
   const auto trie = vocabulary.trie();

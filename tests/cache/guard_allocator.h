@@ -52,7 +52,7 @@ class GuardAllocator final : public Allocator {
     blocks_.erase(found);
   }
 
-  /// For what takes engine memory.
+  /// The same as engine memory.
   operator engine::EngineMemory&() noexcept { return memory_; }
 
   /// Allocations from now on that succeed before all others fail; -1 for no failures.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of tiered stores share: a small store whose files can fail, layers of numbers that a
-// seed stands for, and files as bytes.
+// Shared by the tests of tiered stores: a small store whose files can fail, layers with contents
+// determined by a seed, and files as bytes.
 #pragma once
 
 #include <gtest/gtest.h>

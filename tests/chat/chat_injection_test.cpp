@@ -171,7 +171,7 @@ TEST(ChatInjection, NoFieldWritesSpecialTokens) {
     const auto tokenizer = test::must_create(spec);
     ASSERT_TRUE(tokenizer);
     for (const std::string& form : forms) {
-      // User-defined tokens are found in any text, but for marks of turns and the template's words.
+      // User-defined tokens are found in any text, except marks of turns and words of the template.
       std::vector<int32_t> marks;
       for (const int32_t id : all) {
         const std::string& text = spec.tokens[static_cast<size_t>(id)];

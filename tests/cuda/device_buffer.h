@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of device code share: a stream with a pool, and arrays of device memory that copy
-// whole vectors up and down.
+// Shared by the tests of device code: a stream with a pool, and arrays of device memory that copy
+// whole vectors to and from the device.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class DeviceStream {
     GEN_EXPECT_OK(cuda::device::pool_create(0, &pool_));
   }
   ~DeviceStream() {
-    // After a failure of the device they fail, and give back all the same.
+    // After a failure of the device these calls fail, but still free the memory.
     static_cast<void>(cuda::device::stream_destroy(stream_));
     static_cast<void>(cuda::device::pool_destroy(pool_));
   }
@@ -61,7 +61,7 @@ class DeviceArray {
 
   [[nodiscard]] T* get() const { return data_; }
   [[nodiscard]] size_t size() const { return count_; }
-  /// After all that was asked of the stream.
+  /// After all work enqueued on the stream.
   [[nodiscard]] std::vector<T> read() const {
     std::vector<T> values(count_);
     static_cast<void>(cuda::device::copy_async(values.data(), data_, count_ * sizeof(T),

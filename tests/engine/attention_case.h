@@ -158,8 +158,8 @@ struct AttentionCase {
   }
 };
 
-// Where the float result may be: a score is a sum of k_dim products with |q| <= 2, |k| <= 1, so its
-// rounding error is at most (k_dim + 1) eps * sum|q k| * scale, plus the cap's few ulp; an
+// The error bound of the float result: a score is a sum of k_dim products with |q| <= 2, |k| <= 1,
+// so its rounding error is at most (k_dim + 1) eps * sum|q k| * scale, plus the cap's few ulp; an
 // error d of a score changes weights by a factor e^d; the rest (exp 2.5 ulp, sums over lanes and
 // chunks, normalisation) is relative to sum p |v|.
 inline void expect_near_reference(const AttentionCase& c, const std::vector<float>& got) {

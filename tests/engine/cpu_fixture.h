@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of CPU operations share: the levels of this machine, a context, random floats and
+// Shared by the tests of CPU operations: the levels of this machine, a context, random floats and
 // comparison of bits.
 #pragma once
 

@@ -45,8 +45,7 @@ inline std::shared_ptr<Engine> make_engine(CpuLevel level, int32_t threads,
   return std::move(engine).value();
 }
 
-/// As make_engine, kept for the next caller: starting threads over and over costs more than the
-/// tests.
+/// As make_engine, but cached: starting threads again and again costs more than the tests.
 inline Engine& shared_engine(CpuLevel level, int32_t threads) {
   static std::map<std::pair<uint32_t, int32_t>, std::shared_ptr<Engine>> engines;
   std::shared_ptr<Engine>& engine = engines[{level.features, threads}];
@@ -54,7 +53,7 @@ inline Engine& shared_engine(CpuLevel level, int32_t threads) {
   return *engine;
 }
 
-/// Close to a bell, as weights and activations are.
+/// Approximately normally distributed, as weights and activations are.
 inline std::vector<float> random_floats(uint64_t seed, int64_t n, float size = 1.0F) {
   std::vector<float> x(static_cast<size_t>(n));
   for (size_t i = 0; i < x.size(); ++i) {
@@ -141,7 +140,7 @@ struct PackedRows {
     EXPECT_TRUE(engine.run(*stream, args).ok());
   }
 
-  /// What row t stands for in `form`.
+  /// The values that row t represents in `form`.
   [[nodiscard]] std::vector<double> values(uint32_t form, int64_t t) const {
     std::vector<double> x(static_cast<size_t>(view.cols));
     const std::byte* row = memory.data() +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves run_linear: every weight format at every CPU level against double precision, and the
-// engine's promise that a row's bits depend on the row alone: not on the level (but for BF16 at
+// engine's promise that a row's bits depend on the row alone: not on the level (except BF16 at
 // avx512_bf16), the number of rows, or the number of threads.
 #include <gtest/gtest.h>
 

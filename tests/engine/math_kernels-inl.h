@@ -37,7 +37,7 @@ inline void test_exp(const float* x, float* y) { store(exp(load(x)), y); }
 inline void test_exp2_weight(const float* x, float* y) { store(exp2_weight(load(x)), y); }
 inline void test_tanh(const float* x, float* y) { store(tanh(load(x)), y); }
 inline void test_silu(const float* x, float* y) { store(silu(load(x)), y); }
-// Of any x what they are for.
+// Functions of any x.
 inline void test_expm1_negative(const float* x, float* y) {
   store(expm1_negative(min(splat(0.0F), load(x))), y);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A short walk over a grammar's tokens, with all that a matcher promises on the way; for the fuzz
-// targets of grammars.
+// A short random walk over a grammar's tokens that checks the contract of matchers at each step;
+// for the fuzz targets of grammars.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ inline void require(bool condition) {
   if (!condition) __builtin_trap();
 }
 
-// Of this size a hostile grammar is still walked in a fraction of a second.
+// A hostile grammar of this size is still walked in a fraction of a second.
 inline GrammarLimits small() {
   GrammarLimits limits;
   limits.edges = 50'000;
@@ -37,7 +37,7 @@ inline bool mask_of(const Matcher& matcher, std::vector<uint64_t>* mask) {
   return status.ok();
 }
 
-// Looking ahead says what going there says.
+// Looking ahead gives the same answer as moving on.
 inline void look_ahead(Matcher& matcher, const std::vector<uint64_t>& mask, unsigned char choice) {
   const Vocabulary& vocabulary = matcher.grammar().vocabulary();
   const FewestTokens fewest = matcher.min_tokens(5'000);

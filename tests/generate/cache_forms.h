@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every form of cache that sessions can have, over one small model of random weights: what tests
-// share that compare a session with a fresh one of the same form.
+// Every form of cache that sessions can have, over one small model of random weights. Shared by
+// tests that compare a session with a fresh one of the same form.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ struct CacheForm {
   int32_t pool_blocks = 0;    // 0: enough for all
   bool far = false;  // on an engine whose memory only operations may touch; with GEN_FORMS_CUDA on
                      // the CUDA engine, and all forms are
-  bool recurrent = false;  // of a model some of whose blocks recur
+  bool recurrent = false;  // for a model with recurrent blocks
 
   friend std::ostream& operator<<(std::ostream& out, const CacheForm& form) {
     constexpr const char* kNames[] = {"plain", "paged", "compressed", "tiered"};
@@ -171,7 +171,7 @@ inline std::shared_ptr<const Generator> generator_of(const CacheForm& form, int3
 
 inline Tokens tokens_of(const Session& session) { return session.tokens().value(); }
 
-/// Sessions of the same form that share nothing with anybody: the oracle.
+/// Sessions of the same form that share nothing with others: the oracle.
 class FreshSessions {
  public:
   /// A plain cache stands for a paged or a tiered one: they hold the same entries.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of chat sessions share: models whose answers depend on each token before them, with a
-// vocabulary in which a text has one form only.
+// Shared by the tests of chat sessions: models whose answers depend on every earlier token, with a
+// vocabulary in which each text has a unique tokenization.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace gen::generate {
 using chat::ChatMessage;
 using chat::Conversation;
 
-// One character a token, so that a text has one form; and the bytes of U+00E9 and U+FFFD.
+// One token per character, so that tokenization is unique; and the bytes of U+00E9 and U+FFFD.
 inline const Strings& pieces() {
   static const Strings all = [] {
     Strings made;

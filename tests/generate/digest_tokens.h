@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a caller's model of tests says: a digest of all that it has seen.
+// The tokens of the tests' custom models: a digest of all earlier tokens.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace gen::generate {
 using Tokens = std::vector<int32_t>;
 
 inline constexpr int32_t kVocab = 43;
-inline constexpr int32_t kPoison = 42;  // is never said
+inline constexpr int32_t kPoison = 42;  // is never generated
 
 inline int32_t after(std::span<const int32_t> tokens) {
   uint32_t digest = 3;

@@ -127,8 +127,8 @@ size_t allocations(std::shared_ptr<Drafter> drafter, DraftPolicy policy, int32_t
   return count;
 }
 
-/// Each way to decide how much is guessed. No clock decides anything: the one of kAuto takes a
-/// pass for as long as a guess, so that all that is offered pays, but for its plain steps.
+/// Each draft policy. No real clock is used: with that of kAuto a pass takes as long as a draft, so
+/// that all drafts pay, and only its plain steps have none.
 std::vector<DraftPolicy> all_policies() {
   std::vector<DraftPolicy> all(3);
   all[0].kind = DraftPolicy::Kind::kAlways;

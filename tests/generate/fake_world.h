@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of the decode loop share: a fake model with its tokenizer and cache, scripted
-// where a test wants certain words, and calls that check what holds for every call.
+// Shared by the tests of the decode loop: a fake model with its tokenizer and cache, scripted if a
+// test needs certain words, and calls that check the invariants of every call.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ class World {
     }
     return std::move(generator->new_session()).value();
   }
-  // From now on the model says these tokens, one for each position from `start` on, then EOS.
+  // From now on the model generates these tokens, one for each position from `start` on, then EOS.
   void script(int32_t start, const Tokens& said) {
     model->next = [start, said](std::span<const int32_t> history) {
       const auto at = static_cast<int64_t>(history.size()) - start;
@@ -132,7 +132,7 @@ inline void expect_consistent(const World& world, Session& session) {
   EXPECT_EQ(session.length(), static_cast<int32_t>(tokens.size()));
 }
 
-// What a fresh session says after these tokens: the oracle for "goes on as if nothing happened".
+// The output of a fresh session after these tokens: the oracle for calls that must have no effect.
 inline Tokens fresh_continuation(World& world, const Tokens& tokens, int32_t n) {
   FakeCache* const kept = world.cache;
   const auto session = world.session();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// KnowingDrafter: a drafter for tests that knows how texts go on, and says so with a chosen
-// probability.
+// KnowingDrafter: a drafter for tests that knows the texts and is right with a chosen probability.
 #pragma once
 
 #include <algorithm>
@@ -18,14 +17,14 @@ namespace gen::generate {
 class KnowingDrafter final : public Drafter {
  public:
   struct Options {
-    double p = 1.0;        // that a guess is right
-    int32_t rows = 4;      // most of a proposal
-    int32_t branches = 1;  // guesses at each token, of which at most one is right
+    double p = 1.0;        // probability that a draft token is right
+    int32_t rows = 4;      // largest proposal
+    int32_t branches = 1;  // draft tokens per position, of which at most one is right
     int32_t vocab = 50;
   };
   explicit KnowingDrafter(Options options) : options_(options) {}
 
-  /// A whole text that will be said. Before its call begins.
+  /// Announces a whole text that will be generated. Must precede its call.
   void learn(std::vector<int32_t> text) {
     const std::lock_guard<std::mutex> lock(mutex_);
     texts_.push_back(std::move(text));
@@ -39,8 +38,8 @@ class KnowingDrafter final : public Drafter {
   }
 
   std::atomic<int64_t> proposals{0};
-  std::atomic<int64_t> accepted{0};  // rows, those of pending tokens not among them
-  std::atomic<int64_t> branched{0};  // proposals that were no chain
+  std::atomic<int64_t> accepted{0};  // rows, without those of pending tokens
+  std::atomic<int64_t> branched{0};  // proposals that were trees
 
  private:
   struct State final : DraftState {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PassingModel: a model that passes on to another what it is asked, for tests that change or watch
-// one thing of it.
+// PassingModel: a model that forwards every call to another one, for tests that change or observe
+// one function.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of prefix reuse share: a small model on the CPU engine that counts its rows and
-// can be stopped before a pass, and generators over pools with and without a prefix cache.
+// Shared by the tests of prefix reuse: a small model on the CPU engine that counts its rows and can
+// be stopped before a pass, and generators over pools with and without a prefix cache.
 #pragma once
 
 #include <memory>
@@ -70,7 +70,7 @@ class PrefixWorld {
   [[nodiscard]] std::shared_ptr<cache::BlockPool> blocks() const {
     return std::shared_ptr<cache::BlockPool>(pool, &pool->blocks());
   }
-  /// Takes blocks away so that so many are left.
+  /// Takes blocks out of the pool until this many are left.
   void leave_free(size_t count) {
     std::vector<cache::Block*> taken(pool->blocks().available() - count);
     EXPECT_TRUE(pool->blocks().allocate(taken).ok());
@@ -80,7 +80,7 @@ class PrefixWorld {
     return made_;
   }
   std::shared_ptr<Session> session() { return generator()->new_session().value(); }
-  /// Forgets what is cached.
+  /// Clears the prefix cache.
   void clear() {
     made_.reset();
     const int32_t capacity = static_cast<int32_t>(pool->blocks().capacity());

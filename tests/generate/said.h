@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests share that compare what sessions say, to the bit: calls with tokens, over models of 50
-// tokens.
+// Shared by tests that compare the outputs of sessions bit for bit: calls with tokens, over models
+// of 50 tokens.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace gen::generate {
 
 using Tokens = std::vector<int32_t>;
 
-/// What a call said; logprobs are compared as bits.
+/// The output of a call; logprobs are compared as bits.
 struct Said {
   Status status = {};
   Tokens tokens = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// WatchedModel: a model that tests look at from outside.
+// WatchedModel: a model whose calls tests can observe.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace gen::generate {
 
-/// Passes everything on to another model, and counts rows.
+/// Forwards all calls to another model, and counts rows.
 class WatchedModel final : public PassingModel {
  public:
   using PassingModel::PassingModel;

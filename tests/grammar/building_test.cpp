@@ -195,7 +195,7 @@ constexpr size_t kNewsBehind = 10'000;
 constexpr size_t kBytesPerByte = 400;             // of text, to read it
 constexpr size_t kMaxBytes = size_t{512} << 20U;  // all blocks of memory together
 
-// What it costs to be refused does not grow with the text, but for what it takes to read that.
+// The cost of a refusal does not grow with the text, apart from the cost of reading it.
 TEST(Building, RefusedBeforeItIsMade) {
   gen::test::Thinned thinned(4);
   for (const Hostile& one : hostile()) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The other opinion: random grammars, written out as GBNF, and a slow recogniser that works on
-// their trees by the definition. For every part of a grammar and every place of a text it keeps
-// where the part may end and whether the rest of the text may be the beginning of the part, and
-// goes over all of them until nothing changes. It knows nothing of automata.
+// An independent oracle: random grammars, written out as GBNF, and a slow recogniser that works on
+// their trees by definition. For each node of a grammar and each position of a text it keeps where
+// the node may end and whether the rest of the text may be a prefix of the node. It iterates over
+// all of them to a fixed point and uses no automata.
 #pragma once
 
 #include <bitset>

@@ -12,7 +12,7 @@
 #include <numeric>
 #include <utility>
 
-#include "base/mass_parts.h"
+#include "base/mass_slices.h"
 #include "cache/sequence/registry.h"
 #include "support/counting_allocator.h"
 #include "support/far_engine.h"

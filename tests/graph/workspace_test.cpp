@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that workspaces come back to their pool, and that a steady decode step takes no memory at
 // all: neither through the engine's allocator nor through operator new.
-#include "base/mass_parts.h"
+#include "base/mass_slices.h"
 #include "graph/workspace.h"
 
 #include <gtest/gtest.h>

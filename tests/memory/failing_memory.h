@@ -23,7 +23,7 @@ enum source {
 void failing_arm(int sources, long nth, int later);
 /* Nothing fails any more. */
 void failing_disarm(void);
-/* Between these two all calls of all sources fail, and none is counted; what is armed stays. */
+/* Between these two calls everything fails and nothing is counted; armed failures stay armed. */
 void failing_all_begin(void);
 void failing_all_end(void);
 
@@ -34,16 +34,16 @@ long failing_failures(void);
 /* From now on who makes the first call that fails is written to this file; -1 for none. */
 void failing_show(int file);
 
-/* Blocks that malloc and its family have given and not got back. */
+/* Blocks of malloc and its family that have not been freed. */
 long failing_live_blocks(void);
 /* Bytes of these; 0 under the address sanitizer. */
 long failing_live_bytes(void);
-long failing_peak_bytes(void); /* the most since the last call of this */
+long failing_peak_bytes(void); /* the peak since the last call */
 
 /* An allocator that counts what it holds; its memory is not the heap's. */
 extern const gen_allocator failing_table;
 long failing_table_blocks(void);
 size_t failing_table_bytes(void);
-size_t failing_table_peak(void); /* the most bytes since the last call of this */
+size_t failing_table_peak(void); /* the peak in bytes since the last call */
 
 #endif /* TESTS_MEMORY_FAILING_MEMORY_H */

@@ -2,9 +2,9 @@
 /*
  * Scenarios for the memory sweep (sweep.c): each is run again and again, with another allocation
  * failing each time. A scenario makes its calls through TRY: a call may fail with
- * GEN_ERROR_OUT_OF_MEMORY if something was refused, must then have left all as it was, and must
- * succeed when made again. What comes out is compared with the first run's, so that whatever failed
- * before, the results are right. Frees run through FREE, when there is no memory at all.
+ * GEN_ERROR_OUT_OF_MEMORY if an allocation was refused, must then have changed nothing, and must
+ * succeed when repeated. Results are compared with those of the first run, whatever failed before.
+ * Frees run through FREE, while every allocation fails.
  */
 #ifndef TESTS_MEMORY_SWEEP_H
 #define TESTS_MEMORY_SWEEP_H
@@ -33,7 +33,7 @@ extern gen_error sweep_error;     /* the gen_error of all calls */
 extern const char* sweep_model;   /* a GGUF file that loads fast */
 extern const char* sweep_scratch; /* a folder that must be empty after each run */
 
-/* Ends the program with what is wrong, and where. */
+/* Ends the program with a message and its location. */
 _Noreturn void sweep_fail(const char* file, int line, const char* format, ...)
     __attribute__((format(printf, 3, 4)));
 /* A call has failed: checks that it may, and ends all failing for this run. */
@@ -44,7 +44,7 @@ int sweep_was_refused(void);
 void sweep_same(const char* file, int line, const void* bytes, size_t n);
 /* As sweep_same of all of a file, which is then removed. */
 void sweep_same_file(const char* file, int line, const char* path);
-/* Makes all fail from here to sweep_free_end. */
+/* Makes all allocations fail from here to sweep_free_end. */
 void sweep_free_begin(void);
 void sweep_free_end(void);
 

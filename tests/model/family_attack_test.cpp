@@ -335,7 +335,7 @@ TEST(FamilyAttack, DamageIsNamedOrRuns) {
 
 // ---- Nothing is passed over ----
 
-/// The same for every family, but for windows: where layers have some and where the others are.
+/// The same for every family, with its own pattern of layers with and without windows.
 TinyModelSpec whole_spec(const arch::Architecture& family) {
   TinyModelSpec spec;
   spec.architecture = family.name;

@@ -21,7 +21,7 @@ inline Status read_llama(KeyReader& keys, HParams* h) {
   return arch::read_dense_decoder(arch::kLlama.style, keys, h);
 }
 
-/// A complete set, but for the keys that `change` writes itself.
+/// A complete set of keys, except those that `change` writes itself.
 inline Result<HParams> read(const Change& change, const std::string& without = "",
                             const ReadHParams& hook = read_llama) {
   GgufWriter writer;

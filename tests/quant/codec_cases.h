@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of the codecs share: all types, inputs, and bytes as numbers.
+// Shared by the tests of the codecs: all types, inputs, and bytes as numbers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ inline constexpr DType kAll[] = {DType::kF32,    DType::kF16,   DType::kBF16, DT
 inline std::vector<float> random_floats(uint64_t seed, int64_t n, float size) {
   std::vector<float> x(static_cast<size_t>(n));
   for (size_t i = 0; i < x.size(); ++i) {
-    // The sum of uniforms is close to a bell, as weights are.
+    // A sum of uniforms is approximately normal, as weights are.
     double sum = 0.0;
     for (uint64_t j = 0; j < 4; ++j) sum += uniform_double(seed, j, i) - 0.5;
     x[i] = static_cast<float>(sum) * size;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sampling as the specification says it, plainly: doubles, std::exp and std::log, and the whole
-// vocabulary sorted at every stage. The oracle of the tests of this room.
+// Sampling directly by the specification: doubles, std::exp and std::log, and the whole vocabulary
+// sorted at every stage. The oracle of this room's tests.
 #pragma once
 
 #include <algorithm>
@@ -64,8 +64,8 @@ inline void keep_run(const std::vector<size_t>& order, const std::vector<double>
   }
 }
 
-/// What tokens lose to DRY: for each place where the end of the text is there before, how much of
-/// it, token by token.
+/// DRY penalties of tokens: for each earlier occurrence of a suffix of the text, its length,
+/// counted token by token.
 inline std::map<int32_t, double> naive_dry(std::vector<int32_t> text, size_t unbroken,
                                            const SamplingParams& params, size_t vocab) {
   const auto window = static_cast<size_t>(params.dry_window);
@@ -92,7 +92,7 @@ inline std::map<int32_t, double> naive_dry(std::vector<int32_t> text, size_t unb
   return penalties;
 }
 
-/// What a step has beside logits and parameters.
+/// The inputs of a step besides logits and parameters.
 struct NaiveStep {
   std::map<int32_t, double> penalties = {};
   std::vector<int32_t> barred = {};

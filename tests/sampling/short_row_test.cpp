@@ -29,7 +29,7 @@ struct Best {
   [[nodiscard]] ShortRow row() const { return {tokens, logits, aside, aside_logits, mass, part}; }
 };
 
-/// As base/mass_parts.h has it: lanes by token, then their sum by halves.
+/// As base/mass_slices.h has it: lanes by token, then their sum by halves.
 std::vector<double> mass_of(const std::vector<float>& row, double temperature) {
   const auto top = static_cast<double>(*std::max_element(row.begin(), row.end()));
   std::vector<double> parts;

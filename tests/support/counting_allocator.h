@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CountingAllocator: counts what is taken and given back, and fails the nth request on demand.
+// CountingAllocator: counts allocations and frees, and fails the nth request on demand.
 #pragma once
 
 #include <atomic>
@@ -31,12 +31,12 @@ class CountingAllocator final : public Allocator {
     system_allocator().release(pointer, bytes);
   }
 
-  /// For what takes engine memory.
+  /// The same as engine memory.
   operator engine::EngineMemory&() noexcept { return memory_; }
 
   std::atomic<size_t> calls{0};
   std::atomic<size_t> live_bytes{0};
-  std::atomic<size_t> peak_bytes{0};  // the most that live_bytes was
+  std::atomic<size_t> peak_bytes{0};  // the maximum of live_bytes
   std::atomic<size_t> live_blocks{0};
   size_t fail_at = ~size_t{0};  // index of the request that fails, counted from 0
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FarEngine: the CPU engine behind a wall (far_memory.h), to prove without a device what holds for
-// one. Nothing is done when it is asked for: each stream is played when it is finished.
+// FarEngine: the CPU engine on inaccessible memory (far_memory.h), to prove properties of device
+// engines without a device. It is lazy: a stream runs when it is finished.
 #pragma once
 
 #include <algorithm>
@@ -86,12 +86,12 @@ class FarEngine final : public engine::Engine {
   [[nodiscard]] int64_t room_rows(int64_t n) const noexcept override {
     return pads ? std::max<int64_t>(n, 64) : n;
   }
-  /// Steps are filled up to a power of two if `pads`, as devices want them.
+  /// With `pads`, steps are padded to a power of two, as on devices.
   [[nodiscard]] int64_t step_rows(int64_t n) const noexcept override {
     return pads ? static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n))) : n;
   }
 
-  /// Operations come together if `gathered`, as devices want them.
+  /// With `gathered`, operations are passed as lists, as on devices.
   [[nodiscard]] bool gathers() const noexcept override { return gathered; }
 
   bool pads = false;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// FarMemory: engine memory behind a wall. It is mapped twice: everybody sees the mapping that may
-// not be touched, operations go to the other. What is asked of it is done late: when somebody reads
-// it, or an engine begins to work. Memory that is given back is filled with NaNs and never handed
-// out again.
+// FarMemory: engine memory that host code cannot access. It is mapped twice: addresses are in an
+// inaccessible mapping, and operations use the other one. Its operations are lazy: they run when it
+// is read or an engine begins to work. Freed memory is filled with NaNs and never reused.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -48,7 +47,7 @@ class FarMemory final : public engine::EngineMemory {
     return live_;
   }
 
-  /// Does what has been asked for.
+  /// Runs all pending operations.
   void settle() {
     const std::lock_guard lock(mutex_);
     for (const auto& work : std::exchange(queue_, {})) work();

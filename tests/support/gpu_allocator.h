@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// TestGpuAllocator: a device allocator that counts, puts what must stay around each piece of memory
-// and looks at it when the piece comes back, fills pieces with NaNs before and after, and refuses
-// on demand. The memory behind it is another table's.
+// TestGpuAllocator: a device allocator that counts, puts guard bytes around each allocation and
+// checks them when it is freed, fills memory with NaNs before and after use, and refuses on demand.
+// The memory comes from another table.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cache holds, in place: for tests that write and read entries as operations would.
+// Views of a cache's contents in place, for tests that write and read entries like operations.
 #pragma once
 
 #include "base/status.h"

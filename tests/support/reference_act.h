@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activation functions (engine/activation.h) as their definitions say, in double precision.
+// Activation functions (engine/activation.h) by their definitions, in double precision.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RefusingMemory: engine memory of the host that has no room for an operation, on demand.
+// RefusingMemory: engine memory in host memory whose operations run out of memory on demand.
 #pragma once
 
 #include <cstdlib>

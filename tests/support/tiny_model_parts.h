@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the file of a tiny model and its definition have in common.
+// Shared by the file of a tiny model and its reference forward pass.
 #pragma once
 
 #include <cstdint>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention: out[t, h, :] = softmax_e(scale * q[t, h, :] . k[e, g, :]) v[e, g, :] over the entries
-// that the row sees, read in the cache where they lie, in every format.
-//   A block is a row and a query head; few rows that look far back are split over more blocks, see
-//   attention_split.cu, many rows of a sequence share them, see attention_tile.cu. It goes through
-//   the sequence in chunks of 256 positions: a thread is a slot for the dot products (elements
-//   ascending; levels of fp8 and q4 are summed per scale), 2^x of scores less the chunk's largest,
-//   sums over sixteen virtual lanes, then a thread is an element for the weighted values (entries
-//   ascending). Chunks are merged in order. The order of operations is that of
-//   engine/cpu/attention/attention-inl.h, and so are the bits; nothing of it depends on the batch,
-//   on block tables or on cells. Shared memory: q, running sums, scores, and the places of a
+// that the row attends to, read in place from caches of any format.
+//   A block is a row and a query head. A few rows with long contexts are split over more blocks
+//   (attention_split.cu); many rows of a sequence share blocks (attention_tile.cu). A block
+//   processes the sequence in chunks of 256 positions. For the dot products a thread is a slot
+//   (elements ascending; levels of fp8 and q4 are summed per scale). Then 2^x of the scores minus
+//   the chunk's maximum, and sums over sixteen virtual lanes. For the weighted values a thread is
+//   an element (entries ascending). Chunks are merged in order. The order of operations and the
+//   bits are those of engine/cpu/attention/attention-inl.h. They do not depend on the batch, on
+//   block tables or on cells. Shared memory: q, running sums, scores, and the addresses of a
 //   chunk's keys and values.
 #include "cuda/ops/attention/attention_merged.cuh"
 #include "cuda/ops/device.cuh"
@@ -134,7 +134,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_kernel(AttentionView of) {
   int32_t from = 0;
   int32_t to = 0;
   while (walk.next(entries, range, &from, &to)) {
-    // Raw scores; the largest as the rule has it.
+    // Raw scores, and the maximum after the rule.
     float largest = minus_infinity();
     for (int32_t i = thread_x(); i < kChunk; i += kThreads) {
       const int32_t entry = i >= from && i < to ? static_cast<int32_t>(entries[i]) : -1;
@@ -206,7 +206,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_kernel(AttentionView of) {
   }
 }
 
-/// Whether two pieces of memory have bytes in common.
+/// Whether two memory ranges overlap.
 bool overlap(const void* a, size_t n, const void* b, size_t m) {
   const auto* const from = static_cast<const uint8_t*>(a);
   const auto* const other = static_cast<const uint8_t*>(b);
@@ -227,7 +227,7 @@ bool append_pairs(const OpContext& context, const engine::RopeAppendArgs& append
                     append.sequences == attention.sequences &&
                     append.n_sequences == attention.n_sequences;
   if (!same || !append.k.data || !append.v.data) return false;
-  // Blocks write results while others read the row.
+  // Blocks write results while others still read the row.
   const RowLayout layout = row_layout(attention.packed.forms, attention.packed.cols);
   for (const ConstRowsView& read :
        {view(attention.q), view(append.k), view(append.v), view(append.cs)}) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// rope_append in the kernel of attention (attention_plain.cu), of a step of one row: a block turns
-// the heads of q that it has. Blocks of the row's last chunk take the row's own key and value from
-// there, too, and one of them for each head of keys stores these; nobody reads them in the cache
-// before the kernel has ended. The operations are those of rope_append.cuh, and so are the bits.
-//   Way     The row and what says where its sequence lies come at once, then the block table. While
-//           keys and values are on their way a warp has the own key meet q.
+// rope_append fused into the kernel of attention (attention_plain.cu), for a step of one row. A
+// block rotates its own heads of q. Blocks of the row's last chunk also rotate the row's own key
+// and use its own value; for each kv head one of them stores both. No block reads them from the
+// cache before the kernel has ended. Operations and bits are those of rope_append.cuh.
+//   Order   The row and the record of its sequence are loaded at once, then the block table. While
+//           keys and values are being loaded, a warp computes the dot products of q and the own
+//           key.
 //   Shared  a head for each warp, the own key and value.
 #pragma once
 
@@ -13,7 +14,7 @@
 
 namespace gen::cuda {
 
-/// An element as a cache holds it.
+/// An element as stored in the cache.
 template <typename T>
 GEN_DEVICE T narrowed(float x) {
   if constexpr (sizeof(T) == 4) {
@@ -28,9 +29,9 @@ constexpr size_t own_row_bytes(int32_t k_dim, int32_t v_dim, int32_t warps) noex
   return static_cast<size_t>((warps + 1) * k_dim + v_dim) * sizeof(float);
 }
 
-/// The row of a block: kHeads heads of q, of which there are `n` from `first_head` on, and the key
-/// and value of head `kv_head`. At least as many threads as a value has elements. Where it is not
-/// `there`, since rows have been rotated and stored before, it reads nothing and has no memory.
+/// The row of a block: up to kHeads heads of q (`n` from `first_head` on), and the key and value of
+/// head `kv_head`. The block has at least as many threads as a value has elements. If `there` is
+/// false, the row has been rotated and stored before; this then reads nothing and has no memory.
 template <typename T, int32_t kHeads, int32_t kWarps>
 class OwnRow {
  public:
@@ -89,8 +90,8 @@ class OwnRow {
     }
     if (thread_x() < of_.v_dim) value_[thread_x()] = widened<T>(narrowed<T>(v_));
   }
-  /// The raw score of the own key for head `head` of kHeads; what put_queries() and put_entry() put
-  /// lies behind a barrier.
+  /// The raw score of the own key for head `head` of kHeads. A barrier after put_queries() and
+  /// put_entry() must precede it.
   GEN_DEVICE float score(const Shared<float>& q, int32_t head) const {
     float sum = 0.0F;
     for (int32_t d = 0; d < of_.k_dim; ++d) {

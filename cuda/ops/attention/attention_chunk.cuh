@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A chunk of attention of one row by a block of threads, for a kernel that has a block for each
-// (attention_split.cu) and for blocks that go from one to another (cuda/step).
+// One chunk of attention of one row by a thread block, for a kernel with a block per chunk
+// (attention_split.cu) and for persistent blocks (cuda/step).
 #pragma once
 
 #include "cuda/ops/attention/attention_merged.cuh"
@@ -8,7 +8,7 @@
 namespace gen::cuda {
 
 constexpr int32_t kSplitThreads = kChunk;
-/// Query heads of a group that a block takes at most.
+/// The largest number of query heads of a group per block.
 constexpr int32_t kSplitHeads = 8;
 
 /// q . key for n heads, in the order of sums of the format; see dot_key() in attention.cu.
@@ -65,7 +65,7 @@ GEN_DEVICE void weigh_heads(const Shared<float>& weights, const Shared<KvPlace>&
   }
 }
 
-/// Bytes of dynamic shared memory for q of `heads` heads.
+/// Dynamic shared memory for q of `heads` heads, in bytes.
 constexpr size_t split_shared(int32_t heads, int32_t k_dim) noexcept {
   return static_cast<size_t>(heads) * static_cast<size_t>(k_dim) * sizeof(float);
 }

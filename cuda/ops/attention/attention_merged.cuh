@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels have in common that give each chunk of a row's text a block of its own: where a
-// chunk's partial result lies, and how partials become the result.
+// Code shared by the kernels with a block per chunk of a row's context: the memory of partial
+// results, and their merge.
 #pragma once
 
 #include "cuda/device/memory.cuh"
@@ -14,7 +14,7 @@ struct SplitView {
   float* partials;  // [rows][heads][slots][v_dim + 2]
   int32_t slots;
   size_t shared_offset = 0;  // of q in dynamic shared memory
-  /// Where the last block of a row's heads merges their partials: who of them has come.
+  /// Arrival counters, if the last block of a row's heads merges their partials.
   uint32_t* counters = nullptr;
 
   [[nodiscard]] GEN_HOST_DEVICE int32_t partial_floats() const { return of.v_dim + 2; }
@@ -23,7 +23,7 @@ struct SplitView {
   }
 };
 
-/// The row's walk; false for a row that no sequence has.
+/// The row's walk; false for a row without a sequence.
 GEN_DEVICE bool begin_walk(const AttentionView& of, int64_t t, RowWalk* walk, int32_t* sequence) {
   *sequence = sequence_of(of.sequences, of.n_sequences, static_cast<int32_t>(t));
   if (*sequence < 0) return false;
@@ -42,9 +42,9 @@ GEN_DEVICE float largest_of_warp(float x) {
   return x;
 }
 
-/// The largest score of slots [from, to), slot i at i * apart, in whose place there is its weight
-/// afterwards; a warp. Rules without caps and log-weights are written out for each slot, so that
-/// slots do not wait for one another.
+/// The maximum of the scores of slots [from, to), slot i at i * apart; scores are replaced by
+/// weights. Called by a warp. Rules without caps and log-weights are unrolled over slots, to hide
+/// latency.
 GEN_DEVICE float weigh_plain(const AttentionView& of, int32_t from, int32_t to,
                              const Shared<float>& scores, int32_t apart) {
   constexpr int32_t kEach = kChunk / 32;
@@ -92,8 +92,8 @@ GEN_DEVICE float weigh_by_rule(const AttentionView& of, const float* log_weights
   return largest;
 }
 
-/// Makes weights of the scores of a head's slots [from, to) of a chunk, in their place, slot i at
-/// i * apart; those of other slots are 0. A warp; what it gives holds in lane 0.
+/// Replaces the scores of a head's slots [from, to) of a chunk by weights, slot i at i * apart;
+/// those of other slots become 0. Called by a warp; the result is valid in lane 0.
 GEN_DEVICE Weighed make_weights(const AttentionView& of, const float* log_weights, int32_t base,
                                 int32_t from, int32_t to, const Shared<float>& scores,
                                 int32_t apart) {
@@ -111,7 +111,7 @@ GEN_DEVICE Weighed make_weights(const AttentionView& of, const float* log_weight
   return {largest == minus_infinity() && sum != 0.0F ? sum : largest, sum};
 }
 
-/// What the partials of a row and head are merged to, one after another.
+/// The running merge of the partials of a row and head.
 struct Merged {
   float max = minus_infinity();
   float sum = 0.0F;
@@ -134,8 +134,8 @@ struct Merged {
   }
 };
 
-/// Element d of head `head` of row t, from the `n` chunks that the row looks at; several partials
-/// are on their way at once.
+/// Element d of head `head` of row t, from the `n` chunks of the row. Several partials are loaded
+/// at once.
 template <int32_t kPartialsAtOnce>
 GEN_DEVICE void merge_element(const SplitView& view, int64_t t, int32_t head, int32_t n,
                               int32_t d) {
@@ -160,13 +160,12 @@ GEN_DEVICE void merge_element(const SplitView& view, int64_t t, int32_t head, in
   merged.put(view.of, t, head, d);
 }
 
-/// Partials that a thread has at most where a block merges those of its heads by itself: with more,
-/// blocks of their own are faster.
+/// The largest number of partials per thread if a block merges those of its heads itself. With more
+/// a separate kernel is faster.
 constexpr int32_t kMaxOwnPartials = 16;
 
-/// The results of heads [first, first + n) of row t, by the block that is the last of the
-/// `n_chunks` that have made partials of them; counter `place` counts these. All threads of a
-/// block.
+/// Writes the results of heads [first, first + n) of row t in the last of the `n_chunks` blocks
+/// that made their partials, as counted by counter `place`. Called by all threads of a block.
 GEN_DEVICE void merge_if_last(const SplitView& view, int64_t t, int32_t first, int32_t n,
                               int32_t n_chunks, int32_t place) {
   GEN_SHARED(uint32_t, before, 1);
@@ -181,12 +180,12 @@ GEN_DEVICE void merge_if_last(const SplitView& view, int64_t t, int32_t first, i
   }
 }
 
-/// The partials of all chunks, or, where there is one, what comes of it; of plain numbers
-/// (attention_plain.cu), where the device has the shared memory. With `append` the row's rotation
-/// and its entry in the cache come of it, too.
+/// The partials of all chunks, or the result if there is one chunk. For float32 and float16 caches
+/// (attention_plain.cu), if the device has enough shared memory. With `append` it also rotates the
+/// row and stores it in the cache.
 bool attention_plain_can(const OpContext& context, const AttentionView& of, bool appends = false);
 Status attention_plain(const OpContext& context, const SplitView& view, const AppendView* append);
-/// Whether its blocks had better merge the partials, too.
+/// Whether its blocks should merge the partials as well.
 bool attention_plain_merges(const OpContext& context, const SplitView& view);
 
 }  // namespace gen::cuda

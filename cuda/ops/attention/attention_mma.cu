@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention for many rows of a sequence on tensor cores, for models whose products have no fixed
-// bits either (F16 and BF16 weights, not `deterministic`):
+// attention for many rows of a sequence on tensor cores, for models whose products do not have
+// fixed bits either (F16 and BF16 weights, not `deterministic`):
 //   s[i, e] = q[i] . k[e];  p = 2^(rule(s) - m[i]);  out[i] = sum_e p[i, e] v[e] / sum_e p[i, e]
 //   with m the largest score so far; what was summed under a smaller m is scaled down.
 //
@@ -10,17 +10,17 @@
 //   float32 caches  All factors are split into a high and a low term in bfloat16, x = h + l, and
 //                   the product is h h + h l + l h. Error: 2^-16 of each product.
 //   Sums are in float32. A row's bits depend on no other row: entries are taken 64 at a time, from
-//   multiples of 64 on, and tensor cores do not mix rows. But a value that is no number shows in
-//   all rows of a tile.
+//   multiples of 64 on, and tensor cores do not mix rows. A NaN in a value, however, affects all
+//   rows of a tile.
 //
 //   Work    A block has 128 queries (a query is a row and a head) that share a head of keys, or 64
-//           where blocks are few; a warp has 16. Entries go through shared memory 64 at a time, the
-//           next ones on their way while these are multiplied. Scores and weights stay in
-//           registers: what products of q and keys give is laid out as those of weights and values
-//           take it.
+//           if there are few blocks; a warp has 16. Entries are staged in shared memory 64 at a
+//           time; the next ones are loaded while these are multiplied. Scores and weights stay in
+//           registers: the accumulators of q times keys have the layout of the operand of weights
+//           times values.
 //   Bytes   keys and values once for a block.
-//   Shared  for heads of 128: float16 70 KiB, two pieces; float32 134 KiB, a piece as it lies in
-//           the cache and one split in two.
+//   Shared  for heads of 128: float16 70 KiB, two pieces; float32 134 KiB, one piece as in the
+//           cache and one split into two terms.
 #include "cuda/device/async_copy.cuh"
 #include "cuda/device/mma.cuh"
 #include "cuda/ops/attention/attention_tile.cuh"
@@ -34,7 +34,7 @@ constexpr int32_t kWarpQueries = 16;
 constexpr int32_t kKeys = 64;  // entries at once
 constexpr int32_t kKeyTiles = kKeys / kTile;
 constexpr int32_t kKeysStride = kKeys + 8;  // eight rows of 16 bytes lie in different banks
-constexpr int32_t kFound = 3;               // pieces whose tiles are known at once
+constexpr int32_t kFound = 3;               // pieces whose tile addresses are known at once
 
 /// Where a piece of kKeys entries lies: addresses of its tiles of keys, then of values. For a block
 /// of kWarps warps.
@@ -60,8 +60,8 @@ struct Piece {
     tiles[thread_x()] = any ? reinterpret_cast<uint64_t>(place(form, first).tile) : 0;
   }
 
-  /// Starts to copy the keys to rows of `stride` slots, an element each; zeros where nobody sees a
-  /// tile.
+  /// Starts to copy the keys to rows of `stride` slots, one row per element; zeros for tiles that
+  /// no row attends to.
   template <typename T>
   GEN_DEVICE void copy_keys(const Shared<T>& to, int32_t stride) const {
     if (!whole()) {
@@ -93,7 +93,8 @@ struct Piece {
                            any);
     }
   }
-  /// Starts to copy the values to rows of `stride` elements; zeros where nobody sees a slot.
+  /// Starts to copy the values to rows of `stride` elements; zeros for slots that no row attends
+  /// to.
   template <int32_t kDim, typename T>
   GEN_DEVICE void copy_values(const Shared<T>& to, int32_t stride) const {
     if (!whole()) {
@@ -126,7 +127,7 @@ struct Piece {
   }
 
  private:
-  /// Something that may be pointed at where nothing is read.
+  /// A valid address for copies that read nothing.
   [[nodiscard]] GEN_DEVICE const void* something() const { return blocks.blocks; }
 };
 
@@ -216,8 +217,8 @@ GEN_DEVICE void split_piece(const AttentionView& of) {
   }
 }
 
-/// What a lane has of the queries of a warp: fragments of 16 elements each, and what each of its
-/// two rows was divided by.
+/// A lane's part of the queries of a warp: fragments of 16 elements each, and the divisor of each
+/// of its two rows.
 template <typename Of, int32_t kDim>
 struct Queries {
   uint32_t terms[static_cast<size_t>(kDim / 16)][static_cast<size_t>(Of::kTerms)][4];
@@ -241,7 +242,7 @@ struct Queries {
         }
         most = device::greatest(most, shuffle_xor(most, 1));
         most = device::greatest(most, shuffle_xor(most, 2));
-        // Such that the power of two and its inverse are normal numbers.
+        // Clamped so that the power of two and its inverse are normal numbers.
         uint32_t exponent = float_bits(most) >> 23;
         if (most == 0.0F || exponent == 255) exponent = 127;
         exponent = exponent < 1 ? 1 : exponent > 253 ? 253 : exponent;
@@ -290,8 +291,8 @@ GEN_DEVICE void multiply_sixteen(float (&low)[4], float (&high)[4],
   Of::multiply(high, a, b[1]);
 }
 
-/// What the two rows of a lane see: entries from `lowest` to `last`; what all rows of the warp and
-/// what any of them sees.
+/// The entries that the two rows of a lane attend to, `lowest` to `last`; those that all rows of
+/// the warp attend to, and those that any row does.
 struct Sight {
   int32_t lowest[2];
   int32_t last[2];
@@ -321,8 +322,8 @@ struct Softmax {
   float most[2] = {minus_infinity(), minus_infinity()};
   float sums[2] = {0.0F, 0.0F};
 
-  /// Weights in the place of scores of the slots from entry `base` on; what older sums are to be
-  /// multiplied with.
+  /// Replaces the scores of the slots from entry `base` on by weights; returns the factors of the
+  /// older sums.
   GEN_DEVICE void take(const AttentionView& of, const float* log_weights, const Sight& sight,
                        int32_t base, const float (&factors)[2], float (&scores)[kKeys / 8][4],
                        float (&old_factors)[2]) {
@@ -435,7 +436,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(32 * kWarps, 1) attention_mma_kernel(AttentionView 
   float sums[static_cast<size_t>(kDim / 8)][4] = {};
   for (int32_t i = 0; i < n; ++i) {
     device::wait_copies<0>();
-    sync_threads();  // the piece is there, and nobody reads the one before any more
+    sync_threads();  // the piece is complete, and all have read the one before
     if constexpr (Of::kTerms == 2) {
       split_piece<kWarps, kDim>(of);
       sync_threads();
@@ -529,7 +530,7 @@ Status launch(const OpContext& context, const AttentionView& of) {
                       {tiles(warps), static_cast<unsigned>(of.n_kv_heads), 1}, 32 * warps,
                       Room<Of, kDim>::kBytes, of);
   };
-  // Half as many queries for a block where more of them would leave multiprocessors idle.
+  // Half as many queries per block if larger blocks would leave multiprocessors idle.
   const int64_t blocks = of.q.rows * group / (8 * kWarpQueries) * of.n_kv_heads;
   if (3 * blocks < 2 * int64_t{context.processors}) {
     return run(attention_mma_kernel<Of, kDim, 4>, 4);

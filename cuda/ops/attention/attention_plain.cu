@@ -3,18 +3,17 @@
 // partials in the same order of operations, so the same bits.
 //
 //   Work    A block is a chunk, a head of keys, and two, four or eight of the query heads that
-//           share it, of one row. Keys and values come through shared memory as they lie in the
-//           cache (attention_stage.cuh), four pieces ahead. A thread has two neighbouring slots for
-//           dot products of all heads (one where values have more than 128 elements); a warp is a
-//           head for maximum, weights and sum; a thread is an element of the values for some of the
-//           heads. Where there is one chunk the block ends the row; where there are few, the last
-//           block that comes to an end merges what all have made of its heads.
+//           share it, of one row. Keys and values are staged in shared memory in their stored form
+//           (attention_stage.cuh), four pieces ahead. For the dot products of all heads a thread
+//           has two adjacent slots (one if values have more than 128 elements); for maximum,
+//           weights and sum a warp is a head; for the values a thread is an element for some of the
+//           heads. With one chunk the block writes the result; with few chunks the last block to
+//           finish merges the partials of its heads.
 //   Bytes   keys and values once for the heads of a block.
 //   Shared  42.5 KiB of pieces (more where 16 values are more than 8.5 KiB), 1 KiB of weights and
-//           up to 1 KiB of q for each head: four blocks on a multiprocessor of 228 KiB, of which
-//           some wait for memory while others multiply.
-//   Append  The same kernel takes a row that has not been rotated and stored yet, and does that:
-//           attention_append.cuh.
+//           up to 1 KiB of q for each head: four blocks per multiprocessor of 228 KiB, so that some
+//           compute while others wait for memory.
+//   Append  The same kernel can also rotate and store the row: attention_append.cuh.
 //   Bound   Of 12 instructions for an element of the keys of two slots and four heads 8 are
 //           multiply-adds, of 7 for an element of a value 4.
 #include <algorithm>
@@ -30,14 +29,14 @@ using device::UInt4;
 
 constexpr int32_t kStages = 5;
 constexpr int32_t kMaxDim = 256;
-constexpr int32_t kFewThreads = 128;  // for values of as many elements
+constexpr int32_t kFewThreads = 128;  // for values of up to 128 elements
 
 /// Bytes of the pieces, the weights and the queries.
 constexpr size_t plain_shared(int32_t k_dim, int32_t heads, size_t piece) noexcept {
   return kStages * piece + static_cast<size_t>((kChunk + k_dim) * heads) * sizeof(float);
 }
 
-/// What a thread has of the weights of kHeads heads of a slot: those of its kOwn heads.
+/// A thread's weights of a slot: those of kOwn of the kHeads heads.
 template <int32_t kOwn>
 GEN_DEVICE void load_weights(const Shared<float>& weights, int32_t at,
                              float (&own)[static_cast<size_t>(kOwn)]) {
@@ -121,8 +120,8 @@ GEN_DEVICE void add_values(const Shared<float>& weights, const Shared<T>& values
   for (; slot < seen.to; ++slot) add(slot);
 }
 
-/// Where there is something in `append` the row has neither been rotated nor stored. That is asked
-/// outside of all loops, and costs no kernel of its own.
+/// If `append` is set, the row has neither been rotated nor stored. This is tested outside of all
+/// loops, so it needs no separate kernel.
 template <typename T, int32_t kHeads, int32_t kThreads>
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
     attention_plain_kernel(SplitView view, AppendView append) {
@@ -150,7 +149,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
   Slots seen = {};
   if (!walk.chunk_at(block_x(), &base, &seen.from, &seen.to)) return;
   const engine::KvRows& rows = of.sequences[s];
-  // The own entry is the last one that a row sees; where it is not stored yet, others are.
+  // The own entry is the last one of a row; it may not be stored yet, unlike all others.
   const int32_t own_slot = appends ? walk.own_entry() - base : kChunk;
   const Slots stored = {seen.from, seen.has(own_slot) ? own_slot : seen.to};
   const StagedChunk chunk = {of.layer, blocks_of(of.layer, rows), kv_head, base, stored, tiles};
@@ -205,7 +204,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
   }
   const auto next = [&](int32_t i) {
     device::wait_copies<kStages - 2>();
-    sync_threads();  // all have done the piece before, so another one may go there
+    sync_threads();  // all have used the piece before, so it may be overwritten
     start(i + kStages - 1);
   };
 
@@ -235,7 +234,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
     }
   }
 
-  // Columns of threads: an element each, and as many of the heads as there are columns less.
+  // Columns of threads: an element each; the heads are divided over the columns.
   const int32_t width = (of.v_dim + 31) / 32 * 32;
   int32_t columns = 1;
   while (2 * columns <= kHeads && 2 * columns * width <= kThreads) columns *= 2;
@@ -301,7 +300,7 @@ size_t shared_bytes(const AttentionView& of, int32_t heads, size_t element, bool
          (appends ? own_row_bytes(of.k_dim, of.v_dim, warps) : 0);
 }
 
-/// Query heads of a block: those of a group, fewer where blocks would not fill the device.
+/// Query heads per block: those of a group, or fewer if the blocks would not fill the device.
 int32_t heads_of_block(const OpContext& context, const SplitView& view) {
   const int32_t group = view.of.n_heads / view.of.n_kv_heads;
   if (view.of.v_dim > kFewThreads) return 4;

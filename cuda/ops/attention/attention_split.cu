@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention for few rows that look far back: each chunk of 256 positions has a block of its own.
+// attention for a few rows with long contexts: each chunk of 256 positions has a block of its own.
 //   partial[t, h, c] = (max, sum of weights, sum of weights times values) over chunk c of row t
 //   out[t, h, :] = the partials of t and h, merged in the order of chunks
-//   The operations, and their order, are those of attention.cu, where one block goes through all
-//   chunks; so the bits do not tell which of them was taken. Nothing of it depends on the batch.
+//   The operations and their order are those of attention.cu, where one block processes all chunks,
+//   so both give the same bits. Nothing depends on the batch.
 //
-//   attention_split   Of formats with scales or codes; plain numbers: attention_plain.cu. A block
-//   is a chunk, a head of keys, and up to eight of the query heads that
-//           share it, of one row; blocks beyond a row's last chunk end at once, so the host says
-//           only how many there are at most. A thread is a slot for dot products: an element of a
-//           key is read once for all heads. Then a warp is a head for maximum, weights and sum,
-//           and a thread is an element of the values, of some of the heads.
-//   attention_merge  A block is a row and a query head.
+//   attention_split
+//           For formats with scales or codes; float32 and float16 use attention_plain.cu. A block
+//           is a chunk, a kv head, and up to eight of the query heads that share it, of one row.
+//           Blocks beyond a row's last chunk exit at once, so the host needs only an upper bound on
+//           their number. For the dot products a thread is a slot: an element of a key is read once
+//           for all heads. Then a warp is a head for maximum, weights and sum, and a thread is an
+//           element of the values for some of the heads.
+//   attention_merge
+//           A block is a row and a query head.
 //   Bytes   keys and values once for every eight query heads of a group, and 4 (D + 2) bytes for
 //           each partial, written and read: 1 in 64 of float16 keys and values of one query head.
 //   Shared  q of eight heads, 14 KiB for scores and places.
@@ -46,8 +48,8 @@ int32_t attention_slots(const OpContext& context, const AttentionView& of, int32
   if (chunks < 1 || of.n_kv_heads == 0) return 0;
   const bool plain = attention_plain_can(context, of);
   if (chunks < 2 && !plain) return 0;
-  // Rows enough to fill the device without, or so many of a sequence that they share what they
-  // read elsewhere.
+  // Not if the rows fill the device without splitting, or if a sequence has enough rows for the
+  // tile kernels, which share reads.
   const bool shared = of.q.rows > of.n_sequences;
   if (of.q.rows * of.n_kv_heads > 2 * int64_t{context.processors} && (shared || !plain)) return 0;
   const size_t bytes = static_cast<size_t>(of.q.rows) * static_cast<size_t>(of.n_heads) *

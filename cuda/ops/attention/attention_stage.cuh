@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys and values of a chunk on their way into shared memory as they lie in the cache, of formats
-// whose elements are plain numbers: float32 and float16. Copies run ahead of whoever multiplies, in
-// pieces: some elements of the keys of all 256 slots, [element][272 slots], or some slots' values,
-// [slot][elements]. A piece of either is about 8.5 KiB.
-//   Where tiles of sixteen entries are sixteen slots they are copied whole, 16 bytes at a time;
-//   where not, since entries lie in cells or the first position is odd, element by element.
+// Asynchronous copies of a chunk's keys and values to shared memory in their stored form, for
+// float32 and float16. Copies run ahead of the arithmetic in pieces: some elements of the keys of
+// all 256 slots, [element][272 slots], or the values of some slots, [slot][elements]. A piece of
+// either is about 8.5 KiB.
+//   If a tile of sixteen entries is sixteen slots it is copied whole, 16 bytes at a time. Otherwise
+//   (entries in cells, or a first position that is not aligned) it is copied by elements.
 #pragma once
 
 #include "cuda/device/async_copy.cuh"
@@ -36,7 +36,7 @@ GEN_DEVICE void two_at(const Shared<uint16_t>& from, int32_t i, float* low, floa
 }
 
 constexpr int32_t kChunkTiles = kChunk / kTile;
-/// Of a row of a piece of keys: tiles of neighbouring elements lie in different banks.
+/// Row stride of a piece of keys: tiles of adjacent elements are in different banks.
 constexpr int32_t kKeyStride = kChunk + 16;
 /// Elements of a piece of keys.
 template <typename T>
@@ -63,21 +63,21 @@ bool plain_layer(const engine::KvLayer& layer) noexcept {
   return layer.k.format == format && layer.v.format == format;
 }
 
-/// The slots of a chunk that are seen.
+/// The slots of a chunk that are attended to.
 struct Slots {
   int32_t from;
   int32_t to;
   [[nodiscard]] GEN_DEVICE bool has(int32_t slot) const { return slot >= from && slot < to; }
 };
 
-/// A chunk of a sequence as one head of keys sees it. Slot 0 is entry `base`.
+/// A chunk of a sequence for one kv head. Slot 0 is entry `base`.
 struct StagedChunk {
   const engine::KvLayer& layer;
   Blocks blocks;
   int32_t kv_head;
   int32_t base;
   Slots seen;
-  Shared<uint64_t> tiles;  // addresses: 16 of keys, 16 of values; 0 where none of a tile is seen
+  Shared<uint64_t> tiles;  // addresses: 16 of keys, 16 of values; 0 for tiles not attended to
 
   /// Whether tiles are copied whole. Blocks begin at multiples of 64.
   [[nodiscard]] GEN_DEVICE bool whole() const {
@@ -90,8 +90,8 @@ struct StagedChunk {
   [[nodiscard]] GEN_DEVICE KvPlace place(const KvSideForm& form, int32_t slot) const {
     return head_place(form, place_of(form, blocks, base + slot), kv_head);
   }
-  /// What a lane of the first warp puts into `tiles` at its place; that comes, with a barrier,
-  /// before what follows.
+  /// The entry of `tiles` for a lane of the first warp. It must be stored, followed by a barrier,
+  /// before the functions below are called.
   [[nodiscard]] GEN_DEVICE uint64_t own_tile() const {
     static_assert(2 * kChunkTiles == 32);
     const int32_t first = lane_of_warp() % kChunkTiles * kTile;
@@ -103,8 +103,8 @@ struct StagedChunk {
     if (warp_of_block() == 0) tiles[thread_x()] = own_tile();
   }
 
-  /// Starts to copy n elements of keys from `first` on, a piece at most; zeros where nobody sees a
-  /// tile. A block of kWarps warps.
+  /// Starts to copy n elements of keys from `first` on, at most a piece; zeros for tiles not
+  /// attended to. Called by a block of kWarps warps.
   template <int32_t kWarps, typename T>
   GEN_DEVICE void copy_keys(int32_t first, int32_t n, const Shared<T>& to) const {
     if (!whole()) {
@@ -133,7 +133,8 @@ struct StagedChunk {
     }
   }
 
-  /// Starts to copy the values of slots [first, first + n); whole tiles. What nobody sees is left.
+  /// Starts to copy the values of slots [first, first + n), in whole tiles. Slots not attended to
+  /// are not written.
   template <int32_t kWarps, typename T>
   GEN_DEVICE void copy_values(int32_t first, int32_t n, const Shared<T>& to) const {
     const int32_t dim = layer.v.head_dim;
@@ -158,7 +159,7 @@ struct StagedChunk {
   }
 
  private:
-  /// Something that may be pointed at where nothing is read.
+  /// A valid address for copies that read nothing.
   [[nodiscard]] GEN_DEVICE const uint8_t* something() const {
     return reinterpret_cast<const uint8_t*>(blocks.blocks);
   }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention for many rows of a sequence, prefill: a block has 32 queries (a query is a row and a
-// head) that share a head of keys, so that keys and values are read once for all of them.
-//   The operations, and their order, are those of attention.cu, where a block has one query; so
-//   the bits do not tell which of them was taken. Sums of products ascend, which rules tensor cores
-//   out: the products are the float units' own.
+// head) that share a kv head, so that keys and values are read once for all of them.
+//   The operations and their order are those of attention.cu, where a block has one query, so both
+//   give the same bits. Products are summed in ascending order, which rules out tensor cores.
 //
-//   Work    A warp has four queries, and goes through the chunks of 256 positions with the others.
+//   Work    A warp has four queries; all warps process the chunks of 256 positions together.
 //           Scores: 32 elements of the chunk's keys are widened into shared memory at a time; a
 //           lane multiplies four queries with eight entries in registers, elements ascending. Then
 //           maximum, weights and sum of the four queries within the warp; the weights go where the
@@ -27,7 +26,7 @@ struct TileView {
   int32_t value_slab;  // entries of values at once
 };
 
-/// Elements [first, first + n) of the key of this thread's slot, zeros where nobody sees it.
+/// Elements [first, first + n) of the key of this thread's slot, zeros if it is not attended to.
 GEN_DEVICE void widen_key(const KvSideForm& form, const KvPlace& key, bool seen, int32_t first,
                           int32_t n, const Shared<float>& keys) {
   for_format(form.format, [&](auto format) {
@@ -96,7 +95,7 @@ GEN_DEVICE void widen_values(const AttentionView& of, const Blocks& blocks, int3
   });
 }
 
-/// Adds the values of n slots from `first` on, times the weights of those that a query sees.
+/// Adds the values of n slots from `first` on, times the weights of those that a query attends to.
 template <int32_t kPer, bool kScaled>
 GEN_DEVICE void add_values(const Shared<float>& weights, const Shared<float>& values,
                            const Shared<float>& scales, int32_t first, int32_t n,
@@ -190,7 +189,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_tile_kernel(TileView view) {
       const int32_t n = of.k_dim - d < kSlab ? of.k_dim - d : kSlab;
       const bool ends = (d + n) % k_group == 0 || d + n == of.k_dim;
       const int32_t g = d / k_group;
-      sync_threads();  // what lay here has been read
+      sync_threads();  // the previous contents have been read
       widen_key(of.layer.k, key, key_seen, d, n, keys);
       if constexpr (kScaled) {
         const bool scaled = key_seen && scaled_format(k_format);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of prefill have in common, in which a block has 32 queries of a sequence that
-// share a head of keys, and a warp four of them: which queries and which slots these are, weights
-// from scores, and the merge of a chunk. A lane has the scores of eight slots, see slot_of().
+// Code shared by the prefill kernels, in which a block has 32 queries of a sequence that share a kv
+// head, and a warp four of them: the queries and slots of a tile, weights from scores, and the
+// merge of a chunk. A lane has the scores of eight slots, see slot_of().
 #pragma once
 
 #include "cuda/device/words.h"
@@ -24,7 +24,7 @@ struct Tile {
   int32_t n;
 };
 
-/// Tiles of kCount queries are counted through the sequences. False behind the last.
+/// Tiles of kCount queries are numbered across all sequences. False after the last.
 template <int32_t kCount>
 GEN_DEVICE bool find_tile(const AttentionView& of, int32_t group, int32_t number, Tile* tile) {
   for (int32_t s = 0; s < of.n_sequences; ++s) {
@@ -68,15 +68,16 @@ GEN_DEVICE Four floats(const UInt4& bits) {
 /// The slot of a lane's entry j.
 GEN_DEVICE int32_t slot_of(int32_t j) { return j / 4 * (kChunk / 2) + 4 * lane_of_warp() + j % 4; }
 
-/// The slots of a chunk that a tile's queries see: any of them, each of this warp's, all of these.
+/// The slots of a chunk that a tile's queries attend to: any of them, each of this warp's, and all
+/// of this warp's.
 struct SeenSlots {
   Slots by_any;
   Slots seen[kOwn];
   Slots by_all;
 };
 
-/// What a tile looks at, and, in shared memory, each of its queries: its lowest entry and its last;
-/// those behind the last query as the tile does.
+/// The entries that a tile attends to, and in shared memory those of each query: the lowest and the
+/// last. Padding queries have the range of the tile.
 struct TileRange {
   int32_t lowest;
   int32_t last;
@@ -101,7 +102,7 @@ struct TileRange {
     return slots;
   }
 };
-/// A barrier comes before slots().
+/// A barrier must precede slots().
 GEN_DEVICE TileRange range_of(const AttentionView& of, const engine::KvRows& rows, int32_t group,
                               const Tile& tile, const Shared<int32_t>& own) {
   RowWalk walk;
@@ -129,7 +130,7 @@ struct State {
   float sum;
 };
 
-/// Weights in the place of raw scores, and the largest score of each query.
+/// Replaces raw scores by weights; also gives the largest score of each query.
 GEN_DEVICE void make_weights(const AttentionView& of, const float* log_weights, int32_t base,
                              const SeenSlots& slots, float (&scores)[kOwn][kEntries],
                              float (&largest)[kOwn]) {
@@ -161,8 +162,8 @@ GEN_DEVICE void make_weights(const AttentionView& of, const float* log_weights, 
   }
 }
 
-/// Puts a warp's weights into its part of `to`, [warps][256 slots][4 queries], and gives the maxima
-/// and sums of the chunk.
+/// Stores a warp's weights in its part of `to`, [warps][256 slots][4 queries], and returns the
+/// maxima and sums of the chunk.
 GEN_DEVICE void put_weights(const Shared<float>& to, const float (&weights)[kOwn][kEntries],
                             const float (&largest)[kOwn], State (&partials)[kOwn]) {
   const int32_t lane = lane_of_warp();
@@ -192,7 +193,7 @@ GEN_DEVICE void put_weights(const Shared<float>& to, const float (&weights)[kOwn
   }
 }
 
-/// Takes a chunk in. One whose scores are all -infinity adds nothing.
+/// Merges a chunk. One whose scores are all -infinity adds nothing.
 template <size_t kPer>
 GEN_DEVICE void merge_partials(const State (&partials)[kOwn],
                                const float (&partial_sums)[kOwn][kPer], State (&states)[kOwn],
@@ -215,13 +216,13 @@ GEN_DEVICE void merge_partials(const State (&partials)[kOwn],
   }
 }
 
-/// On tensor cores (attention_mma.cu), where bits need not be the CPU engine's and the cache and
-/// the device are such.
+/// On tensor cores (attention_mma.cu), if bits need not match the CPU engine and the cache and the
+/// device support it.
 bool attention_mma_can(const OpContext& context, const AttentionView& of);
 Status attention_mma(const OpContext& context, const AttentionView& of);
 
-/// Of plain numbers (attention_tile_plain.cu), where the device has the shared memory; takes the
-/// same grid as attention_tile().
+/// For float32 and float16 caches (attention_tile_plain.cu), if the device has enough shared
+/// memory; has the same grid as attention_tile().
 bool attention_tile_plain_can(const OpContext& context, const AttentionView& of);
 Status attention_tile_plain(const OpContext& context, const AttentionView& of,
                             const device::Dim3& grid);

@@ -2,12 +2,12 @@
 // attention_tile.cu for keys and values in float32 and float16: the same tiles, the same operations
 // in the same order, so the same bits.
 //
-//   Work    Keys and values come through shared memory as they lie in the cache
-//   (attention_stage.cuh),
-//           two pieces ahead, and are widened where they are multiplied. Scores: a lane multiplies
-//           four queries with eight slots in registers, elements ascending. Values: a lane has four
-//           queries and pairs of elements, slots ascending. Weights have memory of their own, so a
-//           warp waits for others only where a piece ends.
+//   Work    Keys and values are staged in shared memory in their stored form
+//           (attention_stage.cuh), two pieces ahead, and are widened when they are multiplied.
+//           Scores: a lane multiplies four queries with eight slots in registers, elements
+//           ascending. Values: a lane has four queries and pairs of elements, slots ascending.
+//           Weights have memory of their own, so a warp waits for others only at the end of a
+//           piece.
 //   Bytes   keys and values once for every 32 queries.
 //   Shared  26 KiB of pieces (more where 16 values are more than 8.5 KiB), 32 KiB of weights, 128
 //           k_dim for the queries: 74 KiB for heads of 128, so that two blocks fit.
@@ -39,7 +39,7 @@ GEN_DEVICE Four four_at(const Shared<uint16_t>& from, int32_t i) {
 template <typename T>
 GEN_DEVICE void add_keys(const Shared<float>& q, const Shared<T>& keys, int32_t first, int32_t n,
                          float (&scores)[kOwn][kEntries]) {
-  GEN_NO_UNROLL  // registers are for the sums, and other warps fill the time
+  GEN_NO_UNROLL  // keeps registers for the sums; other warps hide the latency
       for (int32_t d = 0; d < n; ++d) {
     const Four query = four_at(q, (first + d) * (kQueries / 4) + warp_of_block());
     const Four low = four_at(keys, d * (kKeyStride / 4) + lane_of_warp());
@@ -58,8 +58,8 @@ GEN_DEVICE void add_keys(const Shared<float>& q, const Shared<T>& keys, int32_t 
 /// The element of a lane's sum j.
 GEN_DEVICE int32_t element_of(int32_t j) { return j / 2 * 64 + 2 * lane_of_warp() + j % 2; }
 
-/// Adds the values of slots [from, to), times the weights of those that a query sees; all of them
-/// where kAll. Slot `first` is the piece's first.
+/// Adds the values of slots [from, to), times the weights of those that a query attends to (all of
+/// them with kAll). Slot `first` is the piece's first.
 template <typename T, size_t kPer, bool kAll>
 GEN_DEVICE void add_values(const Shared<float>& weights, const Shared<T>& values, int32_t first,
                            int32_t from, int32_t to, int32_t dim, const Slots (&seen)[kOwn],
@@ -130,7 +130,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kPer < 8 ? 2 : 1)
   const auto stage = [&](int32_t number) {
     return dynamic_shared<T>(static_cast<size_t>(number % kStages) * piece, piece / sizeof(T));
   };
-  // Pieces are counted through the chunks.
+  // Pieces are numbered across chunks.
   const auto start = [&](int32_t number) {
     const int32_t chunk = range.first_chunk + number / pieces;
     const int32_t i = number % pieces;
@@ -151,7 +151,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kPer < 8 ? 2 : 1)
   GEN_NO_UNROLL
   for (int32_t i = 0; i < kStages - 1; ++i) start(i);
   int32_t number = 0;
-  /// Waits for a piece; copies of another one may then go where the one before it lay.
+  /// Waits for a piece; the piece before it may then be overwritten.
   const auto next = [&] {
     device::wait_copies<kStages - 2>();
     sync_threads();

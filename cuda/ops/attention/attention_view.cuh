@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the attention kernels have in common: their arguments, elements of caches by format as a
-// type, and scores as the rule has them.
+// Code shared by the attention kernels: their arguments, cache elements with the format as a type,
+// and the rule for scores.
 #pragma once
 
 #include "cuda/ops/activation_rows.cuh"
@@ -57,13 +57,13 @@ GEN_DEVICE void put_result(const AttentionView& of, int64_t t, int32_t head, int
   }
 }
 
-/// The format as a type, so that no element asks for it.
+/// The format as a type, so that it is not tested for each element.
 template <KvFormat kFormat, KvOrder kOrder>
 GEN_DEVICE float level(const KvPlace& place, int32_t dim, int32_t d) {
   return level_at<kOrder>(kFormat, place, dim, d);
 }
 
-/// Whether a weight meets levels only after it has met their scale.
+/// Whether a weight is multiplied by the scale before the levels.
 GEN_DEVICE constexpr bool scaled_format(KvFormat format) {
   return format == KvFormat::kFp8 || format == KvFormat::kQ4;
 }
@@ -89,7 +89,7 @@ GEN_DEVICE void for_format(KvFormat format, const Use& use) {
   }
 }
 
-/// A raw score as the rule has it, in powers of two, less `shift`.
+/// A raw score after the rule, in base 2, minus `shift`.
 GEN_DEVICE float ruled(const AttentionView& of, float x, float weight, float shift) {
   const float down = weight * kLog2E - shift;
   if (of.soft_cap == 0.0F) return multiply_add(x, of.scale * kLog2E, down);
@@ -97,20 +97,20 @@ GEN_DEVICE float ruled(const AttentionView& of, float x, float weight, float shi
   return multiply_add(capped, of.soft_cap * kLog2E, down);
 }
 
-/// Chunk by chunk, for rows of sequences that are looked through in order; attention_split.cu.
+/// A block per chunk, for rows of sequences whose entries are in order; attention_split.cu.
 /// `append`, if it is not null: see attention_plain().
 struct AppendView;
 Status attention_split(const OpContext& context, const AttentionView& of, int32_t slots,
                        const AppendView* append = nullptr);
-/// Where few rows are to look through at most `chunks` chunks, 0 if it is not known: the chunks
-/// that have a block each, else 0.
+/// The number of chunks with a block each for a few rows with at most `chunks` chunks (0: unknown);
+/// 0 if chunks should not be split over blocks.
 int32_t attention_slots(const OpContext& context, const AttentionView& of, int32_t chunks);
 
-/// Tile by tile of queries, for sequences of many rows that are looked through in order;
-/// attention_tile.cu. `value_slab` is what attention_tiles() gave.
+/// A block per tile of queries, for sequences with many rows whose entries are in order;
+/// attention_tile.cu. `value_slab` is the result of attention_tiles().
 Status attention_tile(const OpContext& context, const AttentionView& of, int32_t value_slab);
-/// Entries whose values a tile reads at once, 0 where tiles are not for this: rows look at at most
-/// `chunks` chunks, 0 if it is not known.
+/// The number of entries whose values a tile reads at once; 0 if tiles should not be used. Rows
+/// have at most `chunks` chunks (0: unknown).
 int32_t attention_tiles(const OpContext& context, const AttentionView& of, int32_t chunks);
 
 }  // namespace gen::cuda

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which entries of its sequence a row looks at, chunk by chunk: position p goes to slot p % 256 of
-// chunk p / 256. Where positions are implied a chunk is a range; where they are listed, or rows
-// form a tree, entries are looked at one by one, and a chunk ends where a position is no larger
-// than the one before it, as on the CPU (engine/cpu/attention/attention_walk.cpp).
+// The entries of its sequence that a row attends to, chunk by chunk: position p is in slot p % 256
+// of chunk p / 256. With implied positions a chunk is a range. With listed positions, or rows that
+// form a tree, entries are tested one by one, and a chunk ends where positions stop ascending, as
+// on the CPU (engine/cpu/attention/attention_walk.cpp).
 #pragma once
 
 #include "cuda/ops/device.cuh"
@@ -12,7 +12,7 @@ namespace gen::cuda {
 
 constexpr int32_t kChunk = engine::kKvChunk;
 
-/// Of one row, the same in all threads but for the lists that `next` fills.
+/// The walk of one row. All threads hold the same values, except for the lists that `next` fills.
 class RowWalk {
  public:
   GEN_DEVICE void begin(const engine::KvLayer& layer, const engine::KvRows& rows, int32_t row) {
@@ -49,20 +49,20 @@ class RowWalk {
     return positions_ == nullptr && visible_ == nullptr;
   }
 
-  /// Where positions are implied: the lowest entry that is looked at, and the row's own, which is
-  /// the last.
+  /// With implied positions: the lowest entry that is attended to, and the row's own, which is the
+  /// last.
   [[nodiscard]] GEN_DEVICE int32_t lowest() const { return lowest_; }
   [[nodiscard]] GEN_DEVICE int32_t own_entry() const { return own_entry_; }
 
-  /// Where positions are implied: the first chunk that is looked at, and how many there are.
+  /// With implied positions: the first chunk and the number of chunks.
   [[nodiscard]] GEN_DEVICE int32_t first_chunk() const {
     return (lowest_ + first_position_) / kChunk;
   }
   [[nodiscard]] GEN_DEVICE int32_t n_chunks() const {
     return (own_entry_ + first_position_) / kChunk - first_chunk() + 1;
   }
-  /// Of them the i-th: slots [*from, *to) are looked at, slot 0 is entry *base. False behind the
-  /// last.
+  /// The i-th chunk of these: slots [*from, *to) are attended to, slot 0 is entry *base. False
+  /// after the last.
   GEN_DEVICE bool chunk_at(int32_t i, int32_t* base, int32_t* from, int32_t* to) const {
     *base = (first_chunk() + i) * kChunk - first_position_;
     if (*base > own_entry_) return false;
@@ -71,8 +71,9 @@ class RowWalk {
     return true;
   }
 
-  /// The next chunk: entries[slot] of the slots in [*from, *to), -1 where nothing is seen. False
-  /// behind the last. All threads of the block; `range` holds two numbers that they share.
+  /// The next chunk: entries[slot] for the slots in [*from, *to), -1 for slots not attended to.
+  /// False after the last. Called by all threads of the block; `range` is shared memory for two
+  /// numbers.
   GEN_DEVICE bool next(const Shared<int32_t>& entries, const Shared<int32_t>& range, int32_t* from,
                        int32_t* to) {
     if (implied()) {
@@ -87,7 +88,7 @@ class RowWalk {
     }
     for (int32_t i = thread_x(); i < kChunk; i += block_threads()) entries[i] = -1;
     sync_threads();
-    // The first thread walks on; the others learn from it only what it found.
+    // The first thread walks; the others only get its results.
     if (thread_x() == 0) list(entries, range);
     sync_threads();
     *from = range[0];

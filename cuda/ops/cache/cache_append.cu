@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // cache_append: with p = counter.position, where 0 <= p < max_seq_len,
 //   k[p, :] = r(k_row[:]), v[p, :] = r(v_row[:])       and with `moves`  counter.position = p + 1;
-// elsewhere counter.dropped = 1, and nothing else is written. r(x) is x in f32, and in f16 what is
-// nearest to x, of two the even one, from 65520 on infinity; a NaN becomes 0x7E00 with its sign.
+// otherwise counter.dropped = 1, and nothing else is written. r(x) is x in f32; in f16 it rounds to
+// nearest even, with infinity from 65520 on; a NaN becomes 0x7E00 with its sign.
 //   k, v          [max_seq_len, dim] f32 or f16 row major
 //   k_row, v_row  [dim] f32, in f32 rows of k and v among others
 // Error:  none beyond r(): the bits of append_on_host() (tests/cuda/engine/cache_append_test.cpp).
 // Work:   one element a thread; blocks are [parts of a row, 2], keys and values.
-// Order:  all blocks read the position before the last of them moves it. They count who has read.
-// Needs:  the stream's other kernels are the caller's: it is launched so that it begins when all
-//         before it has ended, and does not let its successor begin before it ends.
+// Order:  all blocks read the position before the last of them advances it; an arrival counter
+//         tells which is the last.
+// Needs:  the stream's other kernels are the caller's, so this one neither starts before its
+//         predecessor ends nor lets its successor start early.
 #include "cuda/device/memory.cuh"
 #include "cuda/ops/cache/cache_append.h"
 #include "cuda/ops/context.h"

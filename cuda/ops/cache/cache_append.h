@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Appends to caches of the caller's, on the caller's streams. No engine is behind them.
+// Appends to the caller's own caches on the caller's streams, without an engine.
 #pragma once
 
 #include "base/status.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Caches as kernels see them: where an entry of a layer lies (engine/kv_layer.h, tiles of sixteen
-// entries), and one element of it read in any format. The bytes are those of engine/kv/*.cpp.
-//   keys     levels meet a query; scale_of_key() comes per group of elements, see dot_key()
-//   values   a weight is multiplied with the scale before it meets levels, see add_value()
+// KV caches for kernels: the address of an entry of a layer (engine/kv_layer.h, tiles of sixteen
+// entries), and reads of single elements in any format. The layout is that of engine/kv/*.cpp.
+//   keys     sums of query times levels are scaled by scale_of_key() per group, see dot_key()
+//   values   a weight is multiplied with the scale before the levels, see add_value()
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ constexpr int32_t kQ3Group = 256;
 constexpr int32_t kQ3Centroids = 8;
 constexpr int32_t kQ3GroupBytes = kQ3Centroids * kTile * 2;
 
-/// Where entry e of a sequence lies: its block, and the place in it.
+/// The address of entry e of a sequence: its block, and the place in the block.
 struct Blocks {
   const uint64_t* blocks;  // addresses
   const int32_t* cells;
@@ -31,7 +31,7 @@ struct Blocks {
   int32_t block_size;
 };
 
-/// One entry of one side: head 0's tile, what heads share of it, and the lane in it.
+/// One entry of one side: head 0's tile, the shared data of the tile, and the lane.
 struct KvPlace {
   uint8_t* tile;
   uint8_t* shared;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes that one entry has of a tile, in every format: byte i of an entry of a head lies
-// offset_of() from the head's tile, byte i of what heads share shared_byte() from there. The
-// stripes are those of engine/kv/codec.h.
+// The bytes of one entry in a tile, in every format: byte i of an entry of a head is at offset_of()
+// from the head's tile, byte i of the shared data at shared_byte(). The stripes are those of
+// engine/kv/codec.h.
 #pragma once
 
 #include "cuda/ops/cache/kv.cuh"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entries of caches copied as they are stored. A block is an entry of one side of a layer, its
-// bytes go one a thread in turn; the other entries of its tile stay as they are.
+// Copies cache entries in their stored form. A block is an entry of one side of a layer; its
+// threads copy one byte each in turn. Other entries of the tile are not changed.
 #include "cuda/ops/cache/kv.cuh"
 #include "cuda/ops/cache/kv_bytes.cuh"
 #include "cuda/ops/cache/memory_ops.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entry `to` of caches becomes the mean of entries [first, first + n), of which it may be one. Keys
-// with angles are turned before, from where they stand to the middle. A block is a side of a layer;
-// a thread owns an element or a pair of every head, and sums it over the entries in double
-// precision; then the block stores the row. The bits of engine/kv/memory_ops_run.cpp.
+// with angles are first rotated from their own position to the middle one. A block is a side of a
+// layer; a thread owns an element or a pair of every head and sums it over the entries in double
+// precision. Then the block stores the row. Same bits as engine/kv/memory_ops_run.cpp.
 #include "cuda/ops/cache/kv.cuh"
 #include "cuda/ops/cache/kv_store.cuh"
 #include "cuda/ops/cache/memory_ops.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entries [first + n, end) of caches become [first, end - n). A thread owns a byte of an entry, or
-// a pair of elements where keys are turned back by n positions, and takes the entries one after
-// another, so nobody reads what somebody else writes. Turning is decoding, a rotation in double
-// precision, and encoding: the bits of engine/kv/memory_ops_run.cpp.
+// Moves entries [first + n, end) of caches to [first, end - n). A thread owns a byte of an entry,
+// or a pair of elements of keys that are rotated back by n positions, and processes the entries in
+// order, so there is no race between threads. Keys are decoded, rotated in double precision and
+// encoded again. Same bits as engine/kv/memory_ops_run.cpp.
 #include "cuda/ops/cache/kv.cuh"
 #include "cuda/ops/cache/kv_bytes.cuh"
 #include "cuda/ops/cache/memory_ops.h"

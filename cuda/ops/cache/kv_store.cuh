@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row of heads in shared memory stored as an entry of a cache, byte for byte as engine/kv/*.cpp
-// stores it. The whole block takes part. What each format computes is sequential where the order of
-// sums shows (q3), and spread over threads where it does not.
+// Stores a row of heads in shared memory as an entry of a cache, byte for byte like
+// engine/kv/*.cpp. Called by the whole block. Work is sequential where the order of sums affects
+// the result (q3) and spread over threads elsewhere.
 //   f32, f16   element by element, rounded to nearest even
 //   fp8        scale = largest magnitude of the head / 448, a warp for each head
 //   q4         32 elements a thread: the largest magnitude becomes -8 scales
@@ -67,7 +67,7 @@ GEN_DEVICE void store_fp8(const KvSideForm& form, const KvPlace& place, int32_t 
       const int32_t other = shuffle_xor(largest, apart);
       largest = other > largest ? other : largest;
     }
-    // One NaN for all: machines differ in what a division makes of one.
+    // One canonical NaN, since the payload after a division differs between machines.
     const float scale = largest > 0x7F800000
                             ? float_from_bits(0x7FC00000U)
                             : float_from_bits(static_cast<uint32_t>(largest)) / 448.0F;
@@ -251,7 +251,7 @@ GEN_DEVICE void store_q3(const KvSideForm& form, const KvPlace& place, int32_t h
     const KvPlace first = head_place(form, place, head);
     const int32_t lane = lane_of_warp();
     if (lane < kQ3Centroids) {
-      // What is not a number must not get lost, or a broken pass would look sound.
+      // Keep NaN, or a broken pass would go unnoticed.
       put_value(
           first.shared + static_cast<size_t>(g) * kQ3GroupBytes + (lane * kTile + first.lane) * 2,
           nan ? uint16_t{0x7E00} : f32_to_f16(space.means[lane]));
@@ -278,8 +278,8 @@ GEN_DEVICE void store_q3(const KvSideForm& form, const KvPlace& place, int32_t h
   }
 }
 
-/// Stores [heads, head_dim] as one entry. Threads see the row, which they may change afterwards
-/// only behind a barrier. q3 needs kQ3SpaceBytes for each warp from `space_offset` on.
+/// Stores [heads, head_dim] as one entry. A barrier must follow before the row is changed. q3 needs
+/// kQ3SpaceBytes for each warp from `space_offset` on.
 GEN_DEVICE void store_entry(const KvSideForm& form, const KvPlace& place, int32_t heads,
                             Shared<float> row, size_t space_offset) {
   switch (form.format) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done to entries of caches between steps (engine/memory_ops.h), with its lists in device
+// Operations on cache entries between steps (engine/memory_ops.h), with their lists in device
 // memory. Each is one .cu file.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace gen::cuda {
 
-/// Where entries lie, all in device memory.
+/// The block tables of entries, all in device memory.
 struct EntriesView {
   const engine::KvLayer* layers = nullptr;
   const uint64_t* blocks = nullptr;
@@ -19,14 +19,14 @@ struct EntriesView {
   int32_t first_cell = 0;
 };
 
-/// The angles of a layer's keys; n_dims below 0: they are not turned.
+/// The rotary table of a layer's keys; n_dims below 0: they are not rotated.
 struct TurnView {
   const float* inv_freq = nullptr;
   int32_t n_dims = -1;
   int32_t adjacent = 0;
 };
 
-/// One run; runs follow one another, since one may read what another wrote.
+/// One run. Runs are executed in order, since one may read what another wrote.
 Status kv_copy(const OpContext& context, const EntriesView& from, const EntriesView& to,
                int32_t n_layers, engine::KvSides sides, const engine::KvRun& run);
 
@@ -38,8 +38,8 @@ Status kv_shift(const OpContext& context, const EntriesView& entries, const Turn
 Status kv_pool(const OpContext& context, const EntriesView& entries, const TurnView* turns,
                int32_t n_layers, int32_t row_floats, int32_t first, int32_t n, int32_t to);
 
-/// Bytes, or elements where there are more, that an entry has of a side: what kv_shift gives
-/// threads.
+/// The larger of the number of bytes and the number of elements of an entry on one side: the
+/// threads of kv_shift.
 int32_t kv_columns(const engine::KvSideForm& form, int32_t heads);
 
 }  // namespace gen::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pack: rows into the forms that products read (activation_rows.h). A block is 1024 columns of a
-// row, a warp of it a block of 32 or 256: everything is read once, and at once.
+// pack: converts rows to the forms that products read (activation_rows.h). A thread block is 1024
+// columns of a row, a warp of it a quantisation block of 32 or 256. Each element is read once.
 #include "cuda/ops/activation_rows.cuh"
 #include "cuda/ops/device.cuh"
 #include "cuda/ops/ops_run.h"
@@ -19,7 +19,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) pack_kernel(ConstRowsView x, PackedRows y
   const auto cols = static_cast<int32_t>(x.cols);
   const int32_t end = cols - first < kCols ? cols : first + kCols;
   uint8_t* const to = y.data + static_cast<size_t>(t) * y.at.bytes;
-  // Where the rows lie packed already, only their other forms are made.
+  // If the float32 rows are in place already, only the other forms are computed.
   const float* const from = x.data + t * x.stride;
   if (from != reinterpret_cast<const float*>(to)) {
     float values[kEach];
@@ -48,7 +48,7 @@ Status pack(const OpContext& context, const ConstRowsView& x, const PackedRows& 
 }  // namespace
 
 Status run(const OpContext& context, const engine::PackArgs& args) {
-  // Whoever wrote rows where they are to lie has made them what they are to be.
+  // Rows that are in place were written in their first form; only the others are computed.
   if (args.x.data.address() == args.y.data.address()) return pack_in_place(context, args.y);
   return pack(context, view(args.x), packed_rows(args.y));
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// experts: products of rows with the matrices of their experts, in the simplest way: a row and one
-// of its experts after another, each with its own pass over the matrix. Which experts there are
-// only the device knows, so that there is one grid for all. Sums are those of linear_quant.cuh and
-// linear_floats.cu, and so are the bits.
+// experts: products of rows with the matrices of their experts, in the simplest way: each pair of a
+// row and one of its experts reads the matrix on its own. Only the device knows the chosen experts,
+// so one grid covers all pairs. Sums and bits are those of linear_quant.cuh and linear_floats.cu.
 //   Work    Quantised: a block is a tile of eight outputs of a row's expert. Floats: a warp is an
 //           output of a row's expert.
 //   Bytes   the chosen experts' matrices once for each row.
@@ -19,7 +18,7 @@ constexpr int32_t kFloatWarps = kFloatThreads / 32;
 
 struct ExpertsView {
   PackedRows x;
-  LinearEnd end;  // its biases are those of the first expert
+  LinearEnd end;  // biases of the first expert
   const int32_t* routes;
   int64_t stride;
   int32_t used;
@@ -76,7 +75,7 @@ struct StepsOfTile {
   }
 };
 
-/// What need not be begun.
+/// The `begin` of sum_tile() that does nothing.
 struct Nothing {
   GEN_DEVICE void operator()() const {}
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// route and combine. A block is a row of logits: its threads make what is exp of it, then one of
-// them adds and chooses, in the order of the experts; with the bits of the CPU engine. A thread of
+// route and combine. A block is a row of logits: its threads compute exponentials, then one of them
+// adds and chooses in the order of the experts, with the bits of the CPU engine. A thread of
 // combine is an element.
 #include "cuda/ops/device.cuh"
 #include "cuda/ops/math.cuh"
@@ -21,14 +21,14 @@ RoutesView routes_view(const engine::ConstRoutes& of) noexcept {
   return {pointer(of.data), of.stride, of.n_used};
 }
 
-/// What a row is chosen by.
+/// Shared memory of a row's choice.
 struct Choice {
   Shared<float> p;
   Shared<float> score;
   Shared<float> groups;
   Shared<int32_t> taken;
 
-  /// The best of [begin, end) that is not taken, the lowest of equal ones; -1 if all are.
+  /// The best in [begin, end) that is not taken, the lowest among equal ones; -1 if all are taken.
   [[nodiscard]] GEN_DEVICE int32_t best(int32_t begin, int32_t end) const {
     int32_t found = -1;
     float most = 0.0F;
@@ -41,7 +41,7 @@ struct Choice {
     }
     return found;
   }
-  /// Takes the experts of all but the best groups.
+  /// Marks the experts of all groups but the best as taken.
   GEN_DEVICE void take_groups(const engine::Routing& routing) const {
     const int32_t size = routing.n_experts / routing.n_groups;
     for (int32_t g = 0; g < routing.n_groups; ++g) {

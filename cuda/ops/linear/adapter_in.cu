@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // adapter_in: u[t, site.u + r] = scale * sum_c A[r, c] x[t, c] for all sites and all adapters of
-// row t's mix. A block is a row; its warps take ranks in turn. Sums are those of sixteen virtual
-// lanes and a fixed tree, the CPU's bits. Nothing is written for rows that have none.
+// row t's mix. A block is a row; its warps take ranks in turn. Sums use sixteen virtual lanes and a
+// fixed tree, with the CPU's bits. Nothing is written for rows without adapters.
 #include "cuda/ops/device.cuh"
 #include "cuda/ops/linear/low_rank.cuh"
 #include "cuda/ops/math.cuh"

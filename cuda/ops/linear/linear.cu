@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear: which kernels a product takes; they are in linear_floats.cu, in linear_blocks_of_*.cu for
-// few rows and in linear_rows_of_*.cu for many. Quantised ones have one result for either, but
-// where rows are so many that they come in bfloat16 (linear_unpacked.cu); of float weights many
-// rows go through tensor cores, and all do where a row must have one result. Two products of a gate
-// are one, segments of a stack are one after another.
+// linear: selects the kernels of a product. They are in linear_floats.cu, in linear_blocks_of_*.cu
+// for few rows and in linear_rows_of_*.cu for many. Quantised weights give the same result with
+// either, except when rows are so many that they are in bfloat16 (linear_unpacked.cu). With float
+// weights, many rows use tensor cores; if a row must have one result, all row counts do. The two
+// products of a gate are fused; segments of a stack run in order.
 #include <utility>
 
 #include "cuda/ops/linear/bf16_rows.h"
@@ -40,12 +40,12 @@ RowNorm row_norm(const engine::RmsNormArgs& args) {
   return {pointer(args.x.data), pointer(args.w), args.eps, view(args.packed).data};
 }
 
-/// Whether two rows of floats have some memory in common.
+/// Whether two rows of floats overlap in memory.
 bool overlap(const float* a, int64_t n, const float* b, int64_t m) {
   return a != nullptr && b != nullptr && a < b + m && b < a + n;
 }
 
-/// `norm` comes before the first segment.
+/// `norm` is applied before the first segment.
 Status run_segments(const OpContext& context, const engine::LinearArgs& args, RowNorm norm) {
   const std::vector<WeightSegment>& segments = segments_of(args);
   const PackedRows x = packed_rows(args.x);
@@ -93,7 +93,7 @@ bool norm_pairs(const OpContext& context, const engine::RmsNormArgs& norm,
   if (at.q8 != 0 || at.q8k != 0) return false;
   const RowNorm row = row_norm(norm);
   const int64_t cols = norm.x.cols;
-  // Blocks write results while others read the row.
+  // Blocks write results while others still read the row.
   const float* const y = pointer(linear.y.data);
   if (overlap(y, linear.y.cols, row.x, cols) || overlap(y, linear.y.cols, row.y, cols))
     return false;

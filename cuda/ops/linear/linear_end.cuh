@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all products have in common: their last step, and what they are told.
+// Code shared by all products: the epilogue and its arguments.
 //   y[t, n] = act(sum (+ adapters) (+ bias[n])) (+ residual[t, n]), or act(gate) * up of two sums
-// One rounding for each of these; the bits of the CPU engine from equal sums.
+// Each operation is rounded once; equal sums give the bits of the CPU engine.
 #pragma once
 
 #include "cuda/ops/activation_rows.cuh"
@@ -18,7 +18,7 @@ constexpr int32_t kMatvecRows = 8;
 
 struct LinearEnd {
   const float* bias;
-  const float* up_bias;  // of what gates are for
+  const float* up_bias;  // bias of the up matrix
   engine::Activation activation;
   ConstRowsView residual;
   RowsView y;
@@ -30,15 +30,15 @@ struct LinearEnd {
   bool gated;
 };
 
-/// A row that is to be normed (rms_norm.cu) before it is multiplied, by the product itself.
+/// A row that the product itself normalises (rms_norm.cu) before it is multiplied.
 struct RowNorm {
-  const float* x = nullptr;  // null: it has been
+  const float* x = nullptr;  // null: already normalised
   const float* w = nullptr;
   float eps = 0.0F;
-  float* y = nullptr;  // where the normed row goes, too
+  float* y = nullptr;  // also receives the normalised row
 };
 
-/// Of a product whose segment is still to be said.
+/// The epilogue of a product, without its segment.
 inline LinearEnd linear_end(const engine::LinearArgs& args) noexcept {
   const bool gated = args.weight->role() == engine::WeightRole::kGated;
   const float* const bias = pointer(args.bias);
@@ -55,14 +55,14 @@ inline LinearEnd linear_end(const engine::LinearArgs& args) noexcept {
           gated};
 }
 
-/// What output `output` of the segment has added in the end for row t; 0 where there is nothing.
+/// The residual of output `output` of the segment for row t; 0 if there is none.
 GEN_DEVICE float residual_of(const LinearEnd& of, int64_t t, int64_t output) {
   if (of.residual.data == nullptr) return 0.0F;
   return of.residual.data[t * of.residual.stride + of.first_row + output];
 }
 
-/// Output `output` of the segment for row t. `up` counts where the product is gated, `residual()`
-/// is residual_of() the output: what has it already gives it, others load it last.
+/// Writes output `output` of the segment for row t. `up` is used by gated products. `residual()`
+/// returns residual_of() the output; it is called last, unless the caller has loaded it before.
 template <typename Residual>
 GEN_DEVICE float finished(const LinearEnd& of, int64_t t, int64_t output, float sum, float up,
                           const Residual& residual) {
@@ -88,16 +88,16 @@ GEN_DEVICE void finish_output(const LinearEnd& of, int64_t t, int64_t output, fl
 GEN_DEVICE void finish_output(const LinearEnd& of, int64_t t, int64_t output, float sum, float up) {
   finish_output(of, t, output, sum, up, [&] { return residual_of(of, t, output); });
 }
-/// The same of many rows, which may be wanted in bfloat16.
+/// The same for many rows, which may be written as bfloat16.
 GEN_DEVICE void finish_many(const LinearEnd& of, int64_t t, int64_t output, float sum, float up) {
   const auto residual = [&] { return residual_of(of, t, output); };
   put_column(reinterpret_cast<uint8_t*>(of.y.data + t * of.y.stride), of.bf16,
              of.first_row + output, finished(of, t, output, sum, up, residual));
 }
 
-/// Products of a segment, or of a pair of them, by what its type is. `up` is null where the product
-/// is not gated. kUnsupported for a type of another file. There is a norm only where
-/// linear_floats_norm() allows it.
+/// The product of a segment, or of a gated pair of segments, by weight type. `up` is null if the
+/// product is not gated. kUnsupported for types of another file. A norm is allowed only if
+/// linear_floats_norm() says so.
 Status linear_floats(const OpContext& context, const PackedRows& x, const LinearEnd& end,
                      const WeightSegment& weight, const WeightSegment* up, const RowNorm& norm);
 bool linear_floats_norm(const OpContext& context, const RowNorm& norm, int64_t cols, DType type);
@@ -105,8 +105,8 @@ Status linear_blocks_of_32(const OpContext& context, const PackedRows& x, const 
                            const WeightSegment& weight, const WeightSegment* up);
 Status linear_blocks_of_256(const OpContext& context, const PackedRows& x, const LinearEnd& end,
                             const WeightSegment& weight, const WeightSegment* up);
-/// The same for many rows. Of float weights the result is another one, and not every type and
-/// device has it; `own`: with the bits of our own kernel, which has one result for a row.
+/// The same for many rows. With float weights the result differs, and not every type and device is
+/// supported. `own`: with the bits of our own kernel, which has one result for a row.
 bool linear_float_rows_can(const OpContext& context, DType type);
 Status linear_float_rows(const OpContext& context, const PackedRows& x, const LinearEnd& end,
                          const WeightSegment& weight, const WeightSegment* up, bool own);
@@ -115,7 +115,7 @@ Status linear_float_rows(const OpContext& context, const PackedRows& x, const Li
 Status linear_float_one(const OpContext& context, const PackedRows& x, const LinearEnd& end,
                         const WeightSegment& weight, const WeightSegment* up, const RowNorm& norm);
 bool linear_float_one_can(const OpContext& context, int64_t cols, const RowNorm& norm);
-/// Of quantised weights for rows in bfloat16.
+/// Products of quantised weights with rows in bfloat16.
 Status linear_unpacked(const OpContext& context, const PackedRows& x, const LinearEnd& end,
                        const WeightSegment& weight, const WeightSegment* up);
 Status linear_rows_of_32(const OpContext& context, const PackedRows& x, const LinearEnd& end,

@@ -30,14 +30,14 @@ constexpr int32_t kFewColumns = 128;  // of a step
 constexpr int32_t kFewPieces = kFewColumns / 8;
 constexpr int32_t kFewTile = kFewOutputs * kFewColumns;
 
-/// How the rows come.
+/// The form of the rows.
 enum class FewInput {
   kRounded,  // in 16 bits, up to eight
   kRow,      // one, in float32
-  kNormed    // one, to be normed first
+  kNormed    // one, to be normalised first
 };
 
-/// A ring of steps for each warp: of several rows a step is theirs and, behind them, the weights'.
+/// A ring of steps for each warp. With several rows a step holds the rows, then the weights.
 template <FewInput kInput>
 struct FewRing {
   static constexpr bool kOne = kInput != FewInput::kRounded;
@@ -82,13 +82,13 @@ struct FewTiles {
   }
 };
 
-/// Where a piece of eight columns of one of eight rows lies in a step. The rows are 256 bytes
-/// apart; a row's pieces change places so that those of one place lie in different banks.
+/// The offset of a piece of eight columns of one of eight rows in a step. Rows are 256 bytes apart;
+/// pieces are swizzled so that the same piece of all rows is in different banks.
 GEN_DEVICE int32_t few_place(int32_t row, int32_t piece) {
   return row * kFewColumns + (piece ^ row) * 8;
 }
 
-/// A warp's steps on their way into its ring, tile after tile.
+/// The asynchronous copies of a warp's steps to its ring, tile after tile.
 template <FewInput kInput>
 class FewStream {
   using Ring = FewRing<kInput>;
@@ -101,7 +101,7 @@ class FewStream {
             static_cast<size_t>(Ring::steps * Ring::step))) {
     enter_tile();
   }
-  /// The first steps; of several rows only their weights.
+  /// Starts the first steps; with several rows, only their weights.
   GEN_DEVICE void begin() {
     for (int32_t i = 0; i < Ring::steps - 1; ++i) {
       if (copy_weights(i)) ++begun_;
@@ -109,16 +109,16 @@ class FewStream {
     }
     filled_ = Ring::steps - 1;
   }
-  /// The rows that belong to them.
+  /// Starts the rows of the first steps.
   GEN_DEVICE void begin_rows() {
     if constexpr (!Ring::kOne) {
       for (int32_t i = 0; i < Ring::steps - 1; ++i) {
         if (i < begun_) copy_rows(i);
-        device::commit_copies();  // the first has all weights of these steps in it
+        device::commit_copies();  // the first group includes the weights of all these steps
       }
     }
   }
-  /// The next step, until the one after it is asked for.
+  /// The next step, valid until the next call.
   GEN_DEVICE Shared<uint16_t> next() {
     device::wait_copies<Ring::steps - 2>();
     sync_warp();  // all have what they copied, and have read the step before this one
@@ -128,7 +128,7 @@ class FewStream {
     }
     device::commit_copies();
     filled_ = filled_ + 1 < Ring::steps ? filled_ + 1 : 0;
-    const int32_t now = filled_;  // the ring is full but for one step
+    const int32_t now = filled_;  // all slots are filled except one, so the next is the oldest
     return ring_.subspan(now * Ring::step, Ring::step);
   }
 
@@ -177,18 +177,18 @@ class FewStream {
   GEN_DEVICE static int32_t own_row() { return lane_of_warp() / kFewPieces; }
   GEN_DEVICE static int32_t own_piece() { return lane_of_warp() % kFewPieces; }
 
-  FewTiles tiles_;  // the one that is copied
+  FewTiles tiles_;  // the tile being copied
   const Shared<uint16_t> ring_;
   const uint8_t* from_ = nullptr;
-  int32_t left_ = 0;        // columns of the tile that are not under way
+  int32_t left_ = 0;        // columns of the tile not yet in flight
   int32_t outputs_ = 0;     // of the tile
   int32_t row_column_ = 0;  // of the rows, that is copied next
   int32_t begun_ = 0;       // steps of begin()
   int32_t filled_ = 0;      // the step that is copied next
 };
 
-/// A single row in 16 bits in shared memory, zeros behind its last column, by all threads of a
-/// block; what it was divided by. It is there after the next barrier.
+/// Stores a single row in 16 bits in shared memory, padded with zeros, and returns its divisor.
+/// Called by all threads of a block; the row is valid after the next barrier.
 template <typename Type, FewInput kInput>
 GEN_DEVICE float stage_row(const FewView& of, const Shared<uint16_t>& to) {
   const int32_t cols = of.rows.cols;
@@ -304,7 +304,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kFewThreads, 2 * kFewBlocks) linear_float_few_kerne
       };
       const int32_t left = of.rows.cols - first;
       if (left >= kFewColumns) {
-        // Each product waits for the one before it, so what they take is loaded first.
+        // Products depend on one another, so their operands are loaded first.
         uint32_t x[kFewPieces / 4][4];
         uint32_t w[kFewPieces / 4][4];
         GEN_UNROLL

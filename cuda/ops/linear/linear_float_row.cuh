@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of float weights for one row, whose time is that of reading W: with the sums of
-// linear_floats.cu, in their order.
-//   Work    A block of eight warps keeps x in shared memory; there are two blocks a multiprocessor
-//           at most. Warp w of block b has every output that is b + w * blocks modulo all warps, so
-//           those with one more are spread over all blocks, and multiprocessors end together. A
-//           gated output is two rows of weights, one after the other.
-//           Where the row is to be normed first, each block does that for itself while its first
-//           weights are on their way.
-//   Bytes   W once, x once for each block. A warp has 4 to 6 KiB under way into a ring of shared
-//           memory, from one row to the next without a gap; the first ones before the predecessor
-//           has ended. Two blocks have 64 KiB under way on a multiprocessor.
-//   Shared  48 KiB of rings, and x, 4 bytes a column; where that is too much, x is read where it
-//           lies. With 64 registers a thread and 2048 columns the next product's blocks find room
-//           beside those of this one on a multiprocessor of 228 KiB, and fetch their first weights.
+// Products of float weights for one row, bound by the bandwidth of reading W, with the sums of
+// linear_floats.cu in the same order.
+//   Work    A block of eight warps keeps x in shared memory, with at most two blocks per
+//           multiprocessor. Warp w of block b has the outputs that are b + w * blocks modulo the
+//           number of warps, so warps with one more output are spread over all blocks, and
+//           multiprocessors finish together. A gated output is two rows of weights in turn.
+//           If the row is to be normalised first, each block does so while its first weights are
+//           being loaded.
+//   Bytes   W once, x once for each block. A warp keeps 4 to 6 KiB in flight into a ring in shared
+//           memory, across rows without a gap; the first loads start before the predecessor has
+//           ended. Two blocks have 64 KiB in flight per multiprocessor.
+//   Shared  48 KiB of rings, and x, 4 bytes a column; if that is too much, x is read from global
+//           memory. With 64 registers a thread and 2048 columns the next product's blocks fit
+//           beside those of this one on a multiprocessor of 228 KiB and fetch their first weights.
 #pragma once
 
 #include <algorithm>
@@ -49,7 +49,7 @@ struct FloatRowView {
 struct RowsOfWarp {
   const FloatRowView& of;
   int32_t output;  // of the row; behind the last where there is none
-  bool up;         // the row is that of the gate's other half
+  bool up;         // the row is of the up matrix of a gated product
 
   GEN_DEVICE void next() {
     if (of.end.gated && !up) {
@@ -60,7 +60,7 @@ struct RowsOfWarp {
     output += static_cast<int32_t>(device::grid_size().x) * kRowWarps;
   }
   [[nodiscard]] GEN_DEVICE bool any() const { return output < of.end.rows; }
-  /// What is added to the sum of the row's output; on its way while that is made.
+  /// The residual of the row's output, loaded while the sum is computed.
   [[nodiscard]] GEN_DEVICE float residual() const {
     return any() && lane_of_warp() == 0 ? residual_of(of.end, 0, output) : 0.0F;
   }
@@ -71,7 +71,7 @@ struct RowsOfWarp {
   }
 };
 
-/// Quads of a norm's weights that a thread has before the row has come; others come after it.
+/// Quads of norm weights that a thread loads before the row; the others are loaded after it.
 constexpr int32_t kNormQuads = 4;
 struct NormWeights {
   device::UInt4 quads[kNormQuads] = {};
@@ -85,8 +85,8 @@ struct NormWeights {
   }
 };
 
-/// x in shared memory, as lanes read it side by side: the first four elements of all pieces, then
-/// the next four.
+/// x in shared memory, in an order without bank conflicts: the first four elements of all pieces,
+/// then the next four.
 template <int32_t kElements>
 struct StagedRow {
   static constexpr int32_t kQuads = kElements / 4;
@@ -102,8 +102,8 @@ struct StagedRow {
       at.template as<device::UInt4>()[place(i)] = device::load16(x + 4 * i);
     }
   }
-  /// The same with the normed row, by the operations of rms_norm.cuh; of whole pieces. Each warp
-  /// sums for itself, so that none waits for another.
+  /// The same with the normalised row, by the operations of rms_norm.cuh, for rows of whole pieces.
+  /// Each warp computes the sum for itself, so that none waits for another.
   GEN_DEVICE void fill_normed(const RowNorm& norm, const NormWeights& weights) const {
     fill(norm.x);
     sync_threads();
@@ -152,8 +152,8 @@ struct StagedRow {
   }
 };
 
-/// The pieces of a warp's rows on their way into its ring, row after row. Registers would do as
-/// well, but a warp waits for loads into them by counters, of which it has six.
+/// The asynchronous copies of a warp's rows to its ring, row after row. Loads to registers would
+/// work as well, but a warp has only six scoreboards to wait for them.
 class RowPieces {
  public:
   GEN_DEVICE RowPieces(const RowsOfWarp& first, int32_t pieces)
@@ -208,7 +208,7 @@ class RowPieces {
   int32_t group_ = 0;       // that is taken
 };
 
-/// Where the row is while it is multiplied.
+/// The memory of the row while it is multiplied.
 enum class RowInput { kFar, kStaged, kNormed };
 
 template <typename Type, RowInput kInput>
@@ -270,7 +270,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kRowThreads, 2 * kRowBlocks) linear_float_row_kerne
   }
 }
 
-/// Whether a row of so many floats has room in shared memory.
+/// Whether a row of this many floats fits in shared memory.
 inline bool row_is_staged(const OpContext& context, int64_t n) noexcept {
   const size_t bytes = static_cast<size_t>(n) * sizeof(float);
   return bytes <= kMaxStaged && bytes + kRowRingBytes <= context.shared_bytes / kRowBlocks;

@@ -2,13 +2,13 @@
 // Products of F16 and BF16 weights for many rows, on tensor cores.
 //   x is rounded to the weights' type first, by a kernel of its own: to BF16 as it is; to F16 after
 //   a power of two that brings the row's largest element to [1, 2), so that nothing overflows and
-//   nothing is off by more than 2^-24 of that. The sum is multiplied with what was taken out.
+//   no error exceeds 2^-24 of that. The sum is multiplied with the inverse of this power.
 //   sum_c x[t, c] W[n, c] is added in products of 16 columns, ascending, to one float32; within a
-//   product the tensor core adds as it likes. That depends on nothing but the type and C: a row has
-//   one result, however many rows are beside it, from this kernel; linear_floats.cu, which takes
-//   few rows as they are, gives another. Error: |x w| times 2^-9 (BF16) or 2^-12 and 2^-24 max|x|
-//   |w| (F16), plus a rounding for each product of 16. Up to eight rows go to linear_float_few.cu,
-//   which has the same bits.
+//   product the order is up to the tensor core. The result depends only on the type and C: this
+//   kernel gives a row one result for any number of rows. linear_floats.cu, for few rows in
+//   float32, gives another. Error: |x w| times 2^-9 (BF16) or 2^-12 and 2^-24 max|x| |w| (F16),
+//   plus a rounding for each product of 16. Up to eight rows go to linear_float_few.cu, which has
+//   the same bits.
 //
 //   Work    A block of threads is 128 rows by 128 outputs, 64 by 64 or 32 by 64; of a gated product
 //           half of these and their gates. Both factors come through shared memory, two or three
@@ -16,9 +16,9 @@
 //   Bytes   W once for the rows of a block, x once for its outputs.
 //   Shared  55 to 108 KiB.
 //
-//   Where cuBLASLt is there (matrix_products.h) it makes the sums, into memory, and another kernel
-//   does what comes after them. It adds in an order that it chooses by the number of rows. Where
-//   rows must have one result it does so only by ways that have been found to add as we do.
+//   If cuBLASLt is available (matrix_products.h), it computes the sums, and another kernel applies
+//   the epilogue. Its order of additions depends on the number of rows. If rows must have one
+//   result, only algorithms are used that trials have shown to have our own kernel's bits.
 #include <utility>
 
 #include "cuda/ops/linear/linear_float_rows.cuh"
@@ -42,7 +42,7 @@ struct TileShape {
   static constexpr int32_t outputs = 4 * 8 * kOutputGroups;
   static constexpr size_t stage = static_cast<size_t>((rows + outputs) * kFactorStride);
 };
-/// Blocks that a multiprocessor has room for: that of sm_75 has shared memory for one.
+/// Blocks per multiprocessor: sm_75 has shared memory for one.
 [[maybe_unused]] constexpr int32_t kResidentTiles = GEN_CUDA_ARCH < 800 ? 1 : 2;
 using LargeTile = TileShape<4, 4, 3>;
 static_assert(LargeTile::outputs == kLargestTileOutputs);
@@ -50,8 +50,8 @@ using MiddleTile = TileShape<2, 2, 4>;
 using SmallTile = TileShape<1, 2, 4>;
 constexpr int32_t kRoundThreads = 256;
 
-/// A block is a row. Those behind the last are the first ones again, so that a library's product
-/// has numbers there.
+/// A block is a row. Padding rows repeat the first rows, so that a library's product reads valid
+/// numbers.
 template <typename Type>
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kRoundThreads) round_rows_kernel(PackedRows x, RoundedRows to) {
   after_predecessor();
@@ -114,7 +114,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kResidentTiles) linear_float_rows_kernel(
   after_predecessor();
   for (int32_t i = 0; i < kSteps - 1; ++i) {
     if (i < n) rows.copy(stage(i), 0);
-    device::commit_copies();  // the first has all weights of these steps in it
+    device::commit_copies();  // the first group includes the weights of all these steps
   }
 
   // Matrices of x: of 16 rows their columns k, then k + 8. Of weights: of a group of outputs its
@@ -150,7 +150,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kResidentTiles) linear_float_rows_kernel(
   int32_t now = 0;
   for (int32_t i = 0; i < n; ++i) {
     device::wait_copies<kSteps - 2>();
-    sync_threads();  // all have done the step before, so the next one may go there
+    sync_threads();  // all have used the step before, so it may be overwritten
     if (i + kSteps - 1 < n) {
       const Shared<uint16_t> to = stage(now == 0 ? kSteps - 1 : now - 1);
       copy_weights(to);
@@ -170,7 +170,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kResidentTiles) linear_float_rows_kernel(
     }
   }
 
-  sync_threads();  // the sums go where both factors lay
+  sync_threads();  // the sums overwrite both factors
   const WarpSums<kOutputGroups * 8> ordered(warp_of_block(), kGroups * 16);
   GEN_UNROLL
   for (int32_t m = 0; m < kGroups; ++m) {
@@ -201,7 +201,7 @@ device::Dim3 grid_of_tiles(const FloatRowsView& of) {
   return grid;
 }
 
-/// The largest tiles of which there are enough for a device, with no more rows than are wanted.
+/// The largest tiles that fill the device, with no more rows than needed.
 template <typename Type, typename Tile, typename Smaller, typename... More>
 Status launch_tiles(const OpContext& context, const FloatRowsView& of);
 template <typename Type, typename Tile>
@@ -222,7 +222,7 @@ Status launch_tiles(const OpContext& context, const FloatRowsView& of) {
   return launch_tiles<Type, Tile>(context, of);
 }
 
-/// What comes after sums that a library has made: a thread is four outputs, a block's y a row.
+/// The epilogue after a library's sums: a thread is four outputs, a block's y a row.
 constexpr int32_t kFinishEach = 4;
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kRoundThreads)
     finish_rows_kernel(LinearEnd end, const float* sums, const float* ups, const float* factors) {
@@ -246,8 +246,8 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kRoundThreads)
   }
 }
 
-/// The same where a gate is all that comes after the sums: a thread is four outputs that lie
-/// together, of each of two stretches of a row.
+/// The same if the epilogue is only a gate: a thread is four adjacent outputs of each of two ranges
+/// of a row.
 constexpr int32_t kGateEach = 2;
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kRoundThreads)
     gate_rows_kernel(LinearEnd end, const float* sums, const float* ups) {
@@ -292,7 +292,7 @@ bool ends_with_gate(const LinearEnd& end) {
          in_fours(end.y.stride) && reinterpret_cast<uintptr_t>(end.y.data) % 16 == 0;
 }
 
-/// Whether nothing comes after the sums but a residual, and they may be made where they belong.
+/// Whether the epilogue is at most a residual, so that the library can write its sums to y.
 bool ends_with_sums(DType type, const LinearEnd& end) {
   const bool bare = end.bias == nullptr && end.activation.kind == engine::Act::kNone &&
                     end.low_rank.table == nullptr && !end.gated;
@@ -305,8 +305,8 @@ bool ends_with_sums(DType type, const LinearEnd& end) {
   return bare && residual && type != DType::kF16 && !end.bf16 && aligned(end.y.data, end.y.stride);
 }
 
-/// Rows of a product that must have one result and that a library makes: so few numbers that each
-/// can be tried, and none much larger than what it is for.
+/// The padded number of rows for library products that must have one result: few values, so that
+/// each can be tried, and little padding.
 int64_t filled_up(int64_t rows) {
   const auto to = [&](int64_t n) { return (rows + n - 1) / n * n; };
   if (rows <= 32) return to(16);
@@ -366,7 +366,7 @@ void RowsProduct::choose(const LinearEnd& end, const WeightSegment& weight) {
   if (!own_bits_ || library_ == nullptr) return;
   rounded_ = filled_up(x_.rows);
   if (!RowsTrial::tells(rounded_, weight.rows, workspace_bytes_)) return drop_library();
-  // A dry run takes what a trial takes.
+  // A dry run allocates what a trial would.
   const MatrixProducts::Ways ways = context_.dry_run
                                         ? MatrixProducts::Ways::kToTry
                                         : library_->ways(library_product(end, weight, false));
@@ -382,7 +382,7 @@ Status RowsProduct::take_memory(const LinearEnd& end, int64_t outputs, size_t we
   const bool straight = direct(end);
   const auto stride = straight ? end.y.stride : outputs;
   const auto all = static_cast<size_t>(rounded_ * stride) * sizeof(float);
-  // A trial makes sums elsewhere where they would overwrite what is added to them.
+  // A trial writes its sums elsewhere if they would overwrite the residual.
   const bool sums = library_ != nullptr && (!straight || (trial_ && end.residual.data != nullptr));
   Pieces pieces;
   const size_t rows_at =
@@ -405,7 +405,7 @@ Status RowsProduct::take_memory(const LinearEnd& end, int64_t outputs, size_t we
 
 Status RowsProduct::prepare(const LinearEnd& end, int64_t outputs, size_t weight_bytes) {
   const auto take = [&] { return take_memory(end, outputs, weight_bytes); };
-  // Our own kernel takes less.
+  // Our own kernel needs less memory.
   if (own_bits_ && library_ != nullptr && !take().ok()) drop_library();
   GEN_TRY(take());
   if (x_.bf16) return {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of linear_float_rows.cu and linear_float_few.cu have in common: both add a
-// row's products of 16 columns, ascending, to one float32, and so have the same bits.
+// Code shared by the kernels of linear_float_rows.cu and linear_float_few.cu: both add a row's
+// products of 16 columns, ascending, to one float32, and so have the same bits.
 #pragma once
 
 #include "cuda/device/async_copy.cuh"
@@ -24,7 +24,7 @@ struct TypeBF16 {
   }
 };
 
-/// Rows in 16 bits: [rows][stride], and what each was divided by.
+/// Rows in 16 bits: [rows][stride], and the divisor of each.
 struct RoundedRows {
   uint16_t* data;
   float* factors;
@@ -46,18 +46,18 @@ Status linear_float_few(const OpContext& context, DType type, const FloatRowsVie
 
 /// Any number of rows, by that kernel or those of linear_float_rows.cu.
 Status multiply_float_rows(const OpContext& context, DType type, const FloatRowsView& of);
-/// Outputs that a block of the latter has at most.
+/// The largest number of outputs per block of linear_float_rows.cu.
 inline constexpr int64_t kLargestTileOutputs = 128;
 
-/// What a row is multiplied with before it is rounded, and what its sums are multiplied with.
+/// The factor of a row before it is rounded, and the inverse factor of its sums.
 struct RowRounding {
   float inverse = 1.0F;
   float factor = 1.0F;
 };
 
-/// Of a row of whose elements `most` is the largest magnitude that the thread has seen, by all
-/// threads of a block of kWarps; `largest` has room for a number from each warp. The row's largest
-/// element comes to lie in [1, 2).
+/// The factors that bring a row's largest element to [1, 2). Called by all threads of a block of
+/// kWarps; `most` is the largest magnitude among a thread's elements, `largest` has room for a
+/// number per warp.
 template <int32_t kWarps>
 GEN_DEVICE RowRounding row_rounding(float most, const Shared<float>& largest) {
   for (uint32_t apart = 16; apart > 0; apart /= 2) {
@@ -69,7 +69,7 @@ GEN_DEVICE RowRounding row_rounding(float most, const Shared<float>& largest) {
     const float other = largest[i];
     most = device::greatest(most, other);
   }
-  // Of the largest; such that its power of two and the inverse are normal numbers.
+  // The exponent of the largest, clamped so that the factor and its inverse are normal numbers.
   uint32_t exponent = float_bits(most) >> 23;
   if (most == 0.0F || exponent == 255) exponent = 127;
   exponent = exponent < 1 ? 1 : exponent > 253 ? 253 : exponent;
@@ -89,7 +89,7 @@ GEN_DEVICE device::UInt4 round_piece(const float (&x)[8], float inverse) {
 }
 
 constexpr int32_t kFactorColumns = 64;                 // of a step
-constexpr int32_t kFactorStride = kFactorColumns + 8;  // eight rows lie in different banks
+constexpr int32_t kFactorStride = kFactorColumns + 8;  // puts eight rows in different banks
 constexpr int32_t kFactorPieces = kFactorColumns / 8;  // of 16 bytes, of a row
 
 /// kRows rows of a factor as a thread of kThreads copies them to shared memory, a step after

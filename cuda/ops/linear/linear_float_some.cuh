@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of F16 and BF16 weights for two to eight rows and outputs that fill a device: the sums
-// of linear_floats.cu, in their order, with less to read beside the weights.
-//   Work    A block is eight warps of kOutputs outputs each; of a gated product every second one is
-//           what the one before it gates. In a round a lane has a piece of 16 bytes of each output
-//           and multiplies it with the eight elements of every row that it meets.
-//   Bytes   W once, x once for the outputs of a block. Both come through shared memory, two rounds
-//           ahead: up to 80 KiB are under way on a multiprocessor.
+// Products of F16 and BF16 weights for two to eight rows and enough outputs to fill a device: the
+// sums of linear_floats.cu in the same order, with fewer reads of x.
+//   Work    A block is eight warps of kOutputs outputs each; in a gated product gates and ups
+//           alternate. In a round a lane has a piece of 16 bytes of each output and multiplies it
+//           with the matching eight elements of every row.
+//   Bytes   W once, x once for the outputs of a block. Both are staged in shared memory, two rounds
+//           ahead: up to 80 KiB are in flight per multiprocessor.
 //   Shared  three rounds, of up to 40 KiB each.
 //   Bound   of eight rows and outputs a lane has 512 multiply-adds for 24 loads from shared memory
 //           and 64 conversions: sm_90 issues that in two thirds of the time in which an H200 reads.
@@ -22,8 +22,8 @@ constexpr int32_t kSomeWarps = kSomeThreads / 32;
 constexpr int32_t kSomeStages = 3;
 constexpr int32_t kSomeRoundColumns = 32 * 8;  // a piece of each lane
 
-/// A round in shared memory: pieces of weights, [warps][outputs][lanes]; then of each row the first
-/// four elements that lanes meet and, behind these, the other four.
+/// A round in shared memory: pieces of weights, [warps][outputs][lanes]; then for each row the
+/// first four elements of all lanes, followed by the other four.
 struct SomeStage {
   int32_t x;
   int32_t bytes;
@@ -55,7 +55,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kSomeThreads, kOutputs == 8 ? 1 : 2)
   GEN_UNROLL
   for (int32_t slot = 0; slot < kOutputs; ++slot) {
     int64_t output = first_output + (gated ? slot / 2 : slot);
-    if (output >= of.end.rows) output = of.end.rows - 1;  // nobody asks for it
+    if (output >= of.end.rows) output = of.end.rows - 1;  // its sum is not used
     from[slot] = (gated && slot % 2 != 0 ? of.up_weight : of.weight) +
                  static_cast<size_t>(output) * of.row_bytes + lane * 16;
   }
@@ -96,13 +96,13 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kSomeThreads, kOutputs == 8 ? 1 : 2)
   after_predecessor();
   for (int32_t i = 0; i < kSomeStages - 1; ++i) {
     if (i < rounds) copy_rows(i);
-    device::commit_copies();  // the first has all weights of these rounds in it
+    device::commit_copies();  // the first group includes the weights of all these rounds
   }
 
   float sums[static_cast<size_t>(kOutputs)][static_cast<size_t>(kRows)] = {};
   for (int32_t round = 0; round < rounds; ++round) {
     device::wait_copies<kSomeStages - 2>();
-    sync_threads();  // all have done the round before, so another may go there
+    sync_threads();  // all have used the round before, so it may be overwritten
     if (round + kSomeStages - 1 < rounds) {
       copy_weights(round + kSomeStages - 1);
       copy_rows(round + kSomeStages - 1);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of float weights for few rows: sum_c x[t, c] W[n, c], W as F32, F16 or BF16.
 //   x    [T, C] float32 of packed rows; W [N, C], rows padded with zeros to 16 bytes
-//   A warp is all rows by four outputs; of a gated product these are two gates and what they are
-//   for. Lane l takes the pieces of 16 bytes l, l + 32, … of a row of weights, some rounds of 32
-//   ahead, the columns of a piece ascending, with a fused multiply-add each; the lanes' sums are
-//   added as (l, l ^ 16), (l, l ^ 8), …. So the order depends on C and the type's size alone:
-//   neither on T, nor on the rows beside.
-//   Bytes: N C times the type's size, once for every eight rows; x comes from the first cache, once
-//   for the outputs of a warp. One row has a kernel of its own, linear_float_row.cuh, and so have
-//   F16 and BF16 where outputs are many: linear_float_some.cuh.
+//   A warp is all rows by four outputs; in a gated product these are two gates and two ups. Lane l
+//   takes the pieces of 16 bytes l, l + 32, … of a row of weights, some rounds of 32 ahead, the
+//   columns of a piece ascending, with a fused multiply-add each; the lanes' sums are added as
+//   (l, l ^ 16), (l, l ^ 8), …. So the order depends only on C and the type's size, not on T or on
+//   other rows.
+//   Bytes: N C times the type's size, once for every eight rows; x is read from the L1 cache, once
+//   for the outputs of a warp. One row has a kernel of its own (linear_float_row.cuh), and so have
+//   F16 and BF16 with many outputs (linear_float_some.cuh).
 //   Error: |sum| within (C / 32 + 13) roundings of sum_c |x w|, then one for each part of the end.
 #include "cuda/ops/linear/linear_floats.cuh"
 
@@ -22,8 +22,8 @@ namespace {
 constexpr int32_t kThreads = 128;
 constexpr int32_t kWarps = kThreads / 32;
 
-/// Rows of weights that a warp has, and rounds that are loaded ahead: as many as registers take
-/// without keeping warps out.
+/// Rows of weights per warp, and rounds that are loaded ahead: as many as registers allow without
+/// reducing occupancy.
 constexpr int32_t kSlots = 4;
 constexpr int32_t kAhead = 2;
 
@@ -39,7 +39,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
   GEN_UNROLL
   for (int32_t slot = 0; slot < kSlots; ++slot) {
     int64_t output = first_output + (end.gated ? slot / 2 : slot);
-    if (output >= end.rows) output = first_output;  // nobody asks for it
+    if (output >= end.rows) output = first_output;  // its sum is not used
     from[slot] = (end.gated && slot % 2 != 0 ? up_weight : weight) +
                  static_cast<size_t>(output) * row_bytes + lane_of_warp() * 16;
   }
@@ -77,7 +77,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
       const int32_t column = piece * kElements;
       GEN_UNROLL
       for (int32_t j = 0; j < kRows; ++j) {
-        // Rows that are not there are the first one again.
+        // Missing rows repeat the first one.
         const size_t row = static_cast<size_t>(j < n ? j : 0) * x.at.bytes;
         float values[static_cast<size_t>(kElements)];
         load_elements<kElements>(reinterpret_cast<const float*>(rows + row) + column, cols - column,

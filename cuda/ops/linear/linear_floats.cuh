@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What products of float weights for few rows have in common, whoever brings the weights: pieces of
-// 16 bytes as floats, what they meet of x, what both add to a sum, and the sums of the lanes. The
-// order of additions is said in linear_floats.cu.
+// Code shared by products of float weights for few rows, however the weights are loaded: pieces of
+// 16 bytes as floats, the matching elements of x, the products of both, and the sums over lanes.
+// The order of additions is described in linear_floats.cu.
 #pragma once
 
 #include <cstddef>
@@ -44,9 +44,9 @@ struct WeightBF16 {
   }
 };
 
-/// Adds what the lanes have of each sum, as (l, l ^ 16), (l, l ^ 8), (l, l ^ 4), (l, l ^ 2),
-/// (l, l ^ 1). A lane keeps half of the sums at each step, while there is more than one: in the end
-/// sum number lane / (32 / kSums).
+/// Adds the lanes' partial sums as (l, l ^ 16), (l, l ^ 8), (l, l ^ 4), (l, l ^ 2), (l, l ^ 1). At
+/// each step a lane keeps half of its sums while it has more than one; in the end it has sum number
+/// lane / (32 / kSums).
 template <size_t kSums>
 GEN_DEVICE float sum_lanes(float (&sums)[kSums]) {
   auto n = static_cast<int32_t>(kSums);
@@ -69,14 +69,14 @@ GEN_DEVICE float sum_lanes(float (&sums)[kSums]) {
   return sums[0];
 }
 
-/// Of a piece's elements of x those that lie behind the columns are no numbers at all.
+/// Elements of x in a piece that are beyond the columns are undefined.
 template <int32_t kElements>
 GEN_DEVICE void drop_beyond(int32_t left, float (&x)[static_cast<size_t>(kElements)]) {
   if (left >= kElements) return;
   GEN_UNROLL
   for (int32_t i = 0; i < kElements; ++i) x[i] = i < left ? x[i] : 0.0F;
 }
-/// Elements of x that a piece of weights meets.
+/// The elements of x that match a piece of weights.
 template <int32_t kElements>
 GEN_DEVICE void load_elements(const float* from, int32_t left,
                               float (&x)[static_cast<size_t>(kElements)]) {

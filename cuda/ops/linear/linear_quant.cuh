@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tile of quantised weights (weight_tiles.h) times a row in 8 bits (activation_rows.h), by a
-// block of threads that has the tile's steps from elsewhere: what the step kernel (cuda/step) does.
-// The sums, and so the bits, are those of linear_quant_few.cuh.
+// thread block whose caller loads the tile's steps: for the step kernel (cuda/step). Sums and bits
+// are those of linear_quant_few.cuh.
 //
 //   Work    In a round each warp takes a step of the tile: lane 4 r + q has quarter q of output r
 //           and multiplies its codes in fours with the row (dp4a). What a block adds, a factor and
@@ -43,7 +43,7 @@ struct QuantView {
   int32_t n_blocks;
 };
 
-/// What a lane has of a step, as it lies in memory.
+/// A lane's share of a step, as in memory.
 template <Traits t>
 struct LaneStep {
   static constexpr int32_t kCodes = code_words(t);
@@ -132,7 +132,7 @@ GEN_DEVICE int32_t dot(const uint32_t (&values)[kQuads], int32_t first, const ui
   return sum;
 }
 
-/// Where the terms of a step go: [blocks of the step][outputs].
+/// The terms of a step: [blocks of the step][outputs].
 struct TermPlaces {
   Shared<Term> scaled;
   Shared<Term> minima;
@@ -197,7 +197,7 @@ GEN_DEVICE void terms_of_256(const QuantView& of, const LaneStep<t>& lane, int32
     scales[run] = static_cast<float>(lane.run_scale(run));
     if constexpr (t.minima) minima += lane.run_minimum(run) * x_sum;
   }
-  // Runs ascending: a quarter after another goes on from what the one before it has.
+  // Runs ascending: each quarter continues the sum of the one before.
   float scaled = 0.0F;
   GEN_UNROLL
   for (int32_t turn = 0; turn < kTileQuarters; ++turn) {

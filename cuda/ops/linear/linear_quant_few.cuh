@@ -12,12 +12,11 @@
 //   Work    A block of threads is two tiles, 16 outputs; of a gated product one and its gates. Each
 //           of its warps takes a step of both at a time: their outputs are the rows of a, x is the
 //           columns of b, eight rows or fewer. A lane makes the terms of two outputs and two rows.
-//           Then the sums so far come from the warp that has the step before, the terms are added,
-//           blocks ascending, and the sums go on to the warp that has the next step: that is the
-//           only chain, and all else of a step is done before.
-//   Bytes   the tiles once, x once for every two of them, mostly from the first cache. A warp
-//           copies its steps of both into a ring of its own, so what it waits for has been asked
-//           for one or two steps before.
+//           Then the warp receives the running sums from the warp of the step before, adds its
+//           terms, blocks ascending, and passes the sums to the warp of the next step. This is the
+//           only serial chain; all other work of a step is done before.
+//   Bytes   the tiles once, x once for every two of them, mostly from the L1 cache. A warp copies
+//           its steps of both into a ring of its own, one or two steps ahead.
 //   Shared  for each warp a ring of two or three steps (few_stages()), up to 12 KiB, and 512 bytes.
 #pragma once
 
@@ -33,7 +32,7 @@ using quant::Traits;
 constexpr int32_t kFewQuantWarps = 8;  // at most
 constexpr int32_t kFewTiles = 2;
 
-/// Steps that a warp has in shared memory.
+/// Steps per warp in shared memory.
 constexpr int32_t few_stages(const Traits& t) noexcept { return t.block == 32 ? 3 : 2; }
 
 /// A stage: two tiles' step, then rows of int8, 16 bytes apart so that eight of them lie in
@@ -57,7 +56,7 @@ constexpr FewStage few_stage(const Traits& t) noexcept {
   return at;
 }
 
-/// What a lane has of 16 outputs by eight rows: element i is of output g + i / 2 * 8 and row
+/// A lane's share of 16 outputs by eight rows: element i is of output g + i / 2 * 8 and row
 /// 2 t + i % 2.
 struct alignas(16) FewSums {
   float at[4];
@@ -124,7 +123,7 @@ class FewRows {
   int32_t scale_to_;
 };
 
-/// Rows from `n` on, which are not there, are zeros.
+/// Rows from `n` on are missing and become zeros.
 template <Traits t>
 GEN_DEVICE void clear_few_rows(const Shared<uint8_t>& stage, int32_t n) {
   constexpr FewStage at = few_stage(t);
@@ -344,7 +343,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kFewQuantWarps * 32, 2) linear_quant_few_kernel(Qua
   const int32_t warps = block_threads() / 32;
   const bool gated = of.end.gated;
   const int32_t tile = block_x() * (gated ? 1 : kFewTiles);
-  // What lies behind the last tile is the last one for nothing.
+  // Indices beyond the last tile repeat the last one; the results are not used.
   const int32_t second = gated || tile + 1 == of.n_tiles ? tile : tile + 1;
   const size_t lane_at = static_cast<size_t>(warp * step_bytes(t) + lane_of_warp() * 16);
   const uint8_t* tiles[kFewTiles] = {
@@ -374,14 +373,14 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kFewQuantWarps * 32, 2) linear_quant_few_kernel(Qua
   GEN_UNROLL
   for (int32_t i = 0; i + 1 < kStages; ++i) {
     if (warp + i * warps < of.n_steps) rows.copy(stage(i), warps);
-    device::commit_copies();  // the first has all weights of these steps in it
+    device::commit_copies();  // the first group includes the weights of all these steps
   }
 
   FewSums sums = {};
   int32_t now = 0;
   for (int32_t step = warp; step < of.n_steps; step += warps) {
     device::wait_copies<kStages - 2>();
-    sync_warp();  // all have done the step before, so another may go there
+    sync_warp();  // all have used the step before, so it may be overwritten
     const int32_t next = step + (kStages - 1) * warps;
     const int32_t to = now == 0 ? kStages - 1 : now - 1;
     if (next < of.n_steps) {
@@ -426,7 +425,7 @@ Status launch_quant_few(const OpContext& context, const QuantSegment& of) {
   constexpr Traits t = quant::kTraits[kIndex];
   const device::Dim3 grid = grid_of(of.n_tiles, of.end.gated ? 1 : kFewTiles);
   int32_t warps = kFewQuantWarps;
-  // More small blocks than large ones find room, and so all of them begin at once.
+  // More small blocks than large ones fit on the device, so that all of them start at once.
   if (static_cast<int32_t>(grid.x) > 2 * context.processors) warps /= 2;
   while (warps > 1 && few_shared_bytes(t, warps) > context.shared_bytes) warps /= 2;
   return run_kernel(context, "linear_few", linear_quant_few_kernel<kIndex>, grid, warps * 32,

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of quantised weights for many rows, on the integer units of tensor cores: what
-// linear_quant_few.cuh does for few, with the same bits. Sums within a block of 32, or a run of a
-// block of 256, are integers and exact, so it does not show who adds them; what follows is added in
-// its order, blocks and runs ascending, by the lane that has the sum.
+// Products of quantised weights for many rows, on the integer units of tensor cores, with the bits
+// of linear_quant_few.cuh. Sums within a block of 32, or a run of a block of 256, are exact
+// integers, so their order is free. The float terms are added in order, blocks and runs ascending,
+// by the lane that has the sum.
 //
 //   Work    A block of threads is eight tiles, 64 outputs (of a gated product 32 and their gates),
 //           by 128, 64 or 32 rows of x. A warp has two or four tiles and 32 or 16 rows. A step of
 //           the tiles, as they lie in memory, and of x comes through shared memory, one step (128
 //           or 256 columns) ahead of the products. Each product of 16 x 8 x 32, or 16 for runs of
-//           16, starts from what makes a float of its sum (exact_sum()); it goes at once into the
-//           float32 sums of the lanes: a subtraction, a product of two scales for blocks of 32, and
-//           a multiply-add each. Minima of a block of 256 times sums of x are a product of float16:
-//           whole numbers up to 63 and 2032, whose sum is below 2^24, and so exact.
-//   Bytes   the tiles once for the rows of a block, x once for every 64 outputs; neighbouring
-//           blocks have the same weights, so that most of this comes from the second cache.
+//           16, starts from a constant that makes its sum a float (exact_sum()). It is added at
+//           once to the float32 sums of the lanes: a subtraction, a product of two scales for
+//           blocks of 32, and a multiply-add each. Minima of a block of 256 times sums of x are a
+//           product of float16: integers up to 63 and 2032, whose sum is below 2^24, and so exact.
+//   Bytes   the tiles once for the rows of a block, x once for every 64 outputs; adjacent blocks
+//           have the same weights, so that most of this comes from the L2 cache.
 //   Shared  two steps, 27 to 110 KiB.
 //   Bound   sm_90: at least 8 float instructions, of blocks of 32 12, go with each product of 4096,
 //           two or three clock cycles of a multiprocessor; so they, not the tensor cores, are the
@@ -275,7 +275,7 @@ GEN_DEVICE void add_unit_of_256(const WarpStep<t, s>& step, int32_t unit,
   }
 }
 
-/// Two whole numbers below 2049 in size as float16.
+/// Two integers of magnitude below 2049 as float16.
 GEN_DEVICE uint32_t two_halves(uint32_t low, uint32_t high) {
   return device::pack_f16(static_cast<float>(static_cast<int32_t>(low)),
                           static_cast<float>(static_cast<int32_t>(high)));
@@ -388,7 +388,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kRowsThreads, 2) linear_quant_rows_kernel(QuantSegm
   const int32_t block_tiles = gated ? kRowsTiles / 2 : kRowsTiles;
   const int32_t first_tile = block_y() * block_tiles;
 
-  // The tile that the warp copies; what lies behind the last one is the last one for nothing.
+  // The tile that the warp copies. Indices beyond the last repeat it; the results are not used.
   const bool up = warp >= block_tiles;
   const int32_t wanted = first_tile + (up ? warp - block_tiles : warp);
   const int32_t copied = wanted < of.n_tiles ? wanted : of.n_tiles - 1;
@@ -422,7 +422,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kRowsThreads, 2) linear_quant_rows_kernel(QuantSegm
   device::commit_copies();
   for (int32_t step = 0; step < of.n_steps; ++step) {
     device::wait_copies<0>();
-    sync_threads();  // all have done the step before, where the next one goes
+    sync_threads();  // all have used the step before, so it may be overwritten
     if (step + 1 < of.n_steps) {
       const Shared<uint8_t> to = stage(step + 1);
       copy_tile(to);
@@ -434,7 +434,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kRowsThreads, 2) linear_quant_rows_kernel(QuantSegm
     add_step<t, s>({bytes, own_row, tiles}, of.n_blocks - step * (step_cols(t) / t.block), sums);
   }
 
-  sync_threads();  // the sums go where the steps lie
+  sync_threads();  // the sums overwrite the steps
   const WarpSums<s.tiles * kTileOutputs> ordered(warp, s.groups * 16);
   GEN_UNROLL
   for (int32_t n = 0; n < s.tiles; ++n) {
@@ -455,8 +455,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kRowsThreads, 2) linear_quant_rows_kernel(QuantSegm
   }
 }
 
-/// The shape: the largest blocks of which there are enough for a device, with no more rows than
-/// are wanted.
+/// The shape: the largest blocks that fill the device, with no more rows than needed.
 template <size_t kIndex, size_t kShape = 0>
 Status launch_quant_rows(const OpContext& context, const QuantSegment& of) {
   constexpr Traits t = quant::kTraits[kIndex];

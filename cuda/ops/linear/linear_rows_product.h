@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A product of rows with weights of 16 bits, step by step: by a library's sums and what comes after
-// them, or by our own kernel. Where a row must have one result the library makes the sums only by a
-// way that trials have shown to have our own kernel's bits; its rows are filled up to one of a few
-// numbers then, since each number is tried. Implemented in linear_float_rows.cu.
+// A product of rows with weights of 16 bits, step by step: a library's sums and an epilogue, or our
+// own kernel. If a row must have one result, the library uses only an algorithm that trials have
+// shown to have our own kernel's bits. The number of rows is then padded to one of a few values,
+// since each value is tried. Implemented in linear_float_rows.cu.
 #pragma once
 
 #include "cuda/ops/linear/linear_float_rows.cuh"
@@ -14,23 +14,24 @@ class RowsProduct {
   /// `own`: with our own kernel's bits.
   RowsProduct(const OpContext& context, DType type, const PackedRows& x, bool own) noexcept;
 
-  /// Comes first where `own`: who makes the product, by what trials have shown so far.
+  /// Must be called first with `own`: decides who computes the product, by the trials so far.
   void choose(const LinearEnd& end, const WeightSegment& weight);
 
-  /// Takes the operation's scratch memory, for `outputs` outputs at once and weights of
-  /// `weight_bytes` beside them, and rounds the rows, unless they are bfloat16 already.
+  /// Allocates the operation's scratch memory, for `outputs` outputs at once and `weight_bytes` of
+  /// weights, and rounds the rows unless they are bfloat16 already.
   Status prepare(const LinearEnd& end, int64_t outputs, size_t weight_bytes = 0);
   [[nodiscard]] uint8_t* weights() const noexcept { return weights_; }
   [[nodiscard]] bool has_library() const noexcept { return library_ != nullptr; }
-  /// Tries the library's ways, if that is still to be done (linear_rows_trial.h), and times those
-  /// that have our own kernel's bits and our own kernel; this product is our own kernel's then.
+  /// Tries the library's algorithms if that has not been done yet (linear_rows_trial.h). Those with
+  /// our own kernel's bits are timed, as is our own kernel, which then computes this product.
   Status try_ways(const LinearEnd& end, const WeightSegment& weight);
 
-  /// The library's sums of the outputs of `end`, or of what they gate; false: it does not do them.
+  /// The library's sums of the outputs of `end`, or of their up matrix; false if the library does
+  /// not support the product.
   bool sum(const LinearEnd& end, const WeightSegment& by, bool up);
-  /// After them.
+  /// The epilogue after the library's sums.
   Status finish(const LinearEnd& end);
-  /// The whole by our own kernel. Fresh weights are those that the kernel before it writes.
+  /// The whole product by our own kernel. Fresh weights are written by the preceding kernel.
   Status multiply(const LinearEnd& end, const WeightSegment& weight, const WeightSegment* up,
                   bool fresh_weights);
 
@@ -47,7 +48,7 @@ class RowsProduct {
   PackedRows x_;
   bool own_bits_;
   bool trial_ = false;   // the library is to be tried
-  int64_t rounded_ = 0;  // rows with those that fill them up
+  int64_t rounded_ = 0;  // rows, padding included
   MatrixProducts* library_;
   size_t workspace_bytes_ = 0;
   RoundedRows rows_ = {};

@@ -7,12 +7,13 @@
 namespace gen::cuda {
 namespace {
 
-/// Sums that a trial compares at least, of which half have to tell something.
+/// The least number of sums that a trial compares; half of them must depend on the order of
+/// additions.
 constexpr int64_t kLeastCompared = 512;
-/// Where a trial's numbers lie in the workspace, our own kernel's sums behind them.
+/// The layout of a trial in the workspace, followed by our own kernel's sums.
 constexpr size_t kFoundBytes = 256;
 
-/// Times what is enqueued on a stream by the device's clock.
+/// Times enqueued work by the device's clock.
 class Stopwatch {
  public:
   explicit Stopwatch(device::Stream stream) noexcept : stream_(stream) {
@@ -70,7 +71,7 @@ Status RowsTrial::run(MatrixProducts& library, const MatrixProduct& product) {
   auto verdict = Verdict::kDiffers;
   bool same = false;
   while (verdict != Verdict::kUndecided && library.ways(product) == MatrixProducts::Ways::kToTry) {
-    if (!library.multiply(product, context_.stream)) continue;  // there is one way less
+    if (!library.multiply(product, context_.stream)) continue;  // one algorithm fewer
     GEN_ASSIGN(verdict, compare(product));
     if (verdict == Verdict::kSame) {
       bool made = true;
@@ -112,7 +113,8 @@ Status RowsTrial::own_sums(const MatrixProduct& product, int64_t first, int64_t 
 
 Result<MatrixProducts::Verdict> RowsTrial::compare(const MatrixProduct& product) {
   using Verdict = MatrixProducts::Verdict;
-  // The library has done with the workspace. Our own sums go there, some outputs after others.
+  // The library no longer uses the workspace, so it holds our own sums, a range of outputs at a
+  // time.
   auto* const workspace = static_cast<uint8_t*>(product.workspace);
   auto* const found = reinterpret_cast<SumsFound*>(workspace);
   auto* const own = reinterpret_cast<float*>(workspace + kFoundBytes);

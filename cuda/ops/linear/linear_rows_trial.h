@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trial of a library's ways to make a product of rows that must have one result
+// The trial of a library's algorithms for a product of rows that must have one result
 // (matrix_products.h): each is compared with our own kernel, and timed if it has the same bits.
 #pragma once
 
@@ -9,21 +9,21 @@ namespace gen::cuda {
 
 class RowsTrial {
  public:
-  /// Whether so many sums tell something, and the workspace has room to compare them.
+  /// Whether there are enough sums to compare, and room for them in the workspace.
   static bool tells(int64_t rows, int64_t outputs, size_t workspace_bytes) noexcept;
 
   /// `rows` are the product's x, rounded, and `weight` its w.
   RowsTrial(const OpContext& context, const RoundedRows& rows, const WeightSegment& weight) noexcept
       : context_(context), rows_(rows), weight_(weight) {}
 
-  /// Tries each way that is still to be tried. The device is waited for once for each way and for
-  /// each time.
+  /// Tries each untried algorithm. Synchronises with the device once per algorithm and once per
+  /// timing.
   Status run(MatrixProducts& library, const MatrixProduct& product);
 
  private:
-  /// Compares what the library has made of `product` with what our own kernel makes.
+  /// Compares the library's result of `product` with our own kernel's.
   Result<MatrixProducts::Verdict> compare(const MatrixProduct& product);
-  /// The sums of `product` by our own kernel, where the library's were.
+  /// The sums of `product` by our own kernel, in the memory of the library's.
   Status own_sums(const MatrixProduct& product);
   /// Those of `n` outputs from `first` on.
   Status own_sums(const MatrixProduct& product, int64_t first, int64_t n, float* y, int64_t stride);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of quantised weights for very many rows, which come in bfloat16 (bf16_rows.h): weights
-// are made bfloat16, a slice of outputs after another, and multiplied as such (RowsProduct).
+// Products of quantised weights for very many rows, which are in bfloat16 (bf16_rows.h): weights
+// are converted to bfloat16, one slice of outputs at a time, and multiplied (RowsProduct).
 //   w is the value that its format defines, in float32, rounded to bfloat16; x is rounded to it,
 //   too. Error of a product: |x w| times 2^-8. In 8 bits, as fewer rows take x, it is up to half of
 //   a 127th of the block's largest |x| times |w|, for rows of like elements about four times that.
-//   The result depends on the rows beside a row where a library multiplies.
+//   With a library the result of a row depends on the other rows.
 //
 //   Work    A warp has a step of a tile, a lane a quarter of it of one output. Neighbouring lanes
 //           exchange halves, so that two of them write 32 bytes of a row at once.
-//   Bytes   the tiles once, 2 for each weight written and read again. Slices are so small that what
-//           was written is still in the second cache when it is read, and is overwritten there.
+//   Bytes   the tiles once, and 2 for each weight, written and read again. Slices are small enough
+//           to stay in the L2 cache until they are read and overwritten.
 #include "cuda/ops/linear/linear_quant.cuh"
 #include "cuda/ops/linear/linear_rows_product.h"
 #include "cuda/ops/linear/quant_segment.cuh"
@@ -20,9 +20,9 @@ namespace {
 constexpr int32_t kThreads = 256;
 constexpr int32_t kWarps = kThreads / 32;
 constexpr int64_t kSliceOutputs = 256;  // a slice has a multiple of as many
-/// Outputs of a slice, whose weights take up to two thirds of the second cache. Fewer would leave
-/// multiprocessors idle in the product: on an H100 it is 4,096 outputs of 4,096 columns, which are
-/// 128 tiles of 256 by 128 for 1,024 rows.
+/// Outputs per slice: its weights take up to two thirds of the L2 cache. Fewer would leave
+/// multiprocessors idle in the product. On an H100 a slice is 4,096 outputs of 4,096 columns, which
+/// are 128 tiles of 256 by 128 for 1,024 rows.
 int64_t slice_outputs(const OpContext& context, int64_t outputs, int64_t cols) {
   const int64_t most = static_cast<int64_t>(context.l2_bytes / 3) / cols + 1;
   const int64_t slices = (outputs + most - 1) / most;
@@ -39,7 +39,7 @@ struct UnpackView {
   uint16_t* to;
 };
 
-/// A step where the device has it, read once.
+/// A step in device memory, read once.
 struct StepInMemory {
   const uint8_t* step;
   [[nodiscard]] GEN_DEVICE device::UInt4 load16(int32_t i) const {
@@ -165,7 +165,8 @@ Status unpack(const OpContext& context, const PackedRows& x, const LinearEnd& en
 Status linear_unpacked(const OpContext& context, const PackedRows& x, const LinearEnd& end,
                        const WeightSegment& weight, const WeightSegment* up) {
   const int64_t each = slice_outputs(context, weight.rows, x.cols);
-  // Half as many outputs of each of a gate's two, where they come together, fill tiles, too.
+  // If both matrices of a gate are multiplied together, half as many outputs of each fill the
+  // tiles.
   const int64_t whole = (up != nullptr ? 2 : 1) * kTileOutputs;
   const int64_t most = each < weight.rows ? each : (weight.rows + whole - 1) / whole * whole;
   const size_t row_bytes = static_cast<size_t>(x.cols) * sizeof(uint16_t);
@@ -184,7 +185,7 @@ Status linear_unpacked(const OpContext& context, const PackedRows& x, const Line
   };
   for (int64_t first = 0; first < weight.rows; first += each) {
     const int64_t n = weight.rows - first < each ? weight.rows - first : each;
-    // A library takes one matrix after another, and both lie in one place.
+    // A library multiplies one matrix at a time, so both use the same memory.
     const auto by_library = [&]() -> Result<bool> {
       const LinearEnd sliced = slice_end(first, n);
       for (const WeightSegment* of : {&weight, up}) {
@@ -200,7 +201,7 @@ Status linear_unpacked(const OpContext& context, const PackedRows& x, const Line
       GEN_ASSIGN(const bool done, by_library());
       if (done) continue;
     }
-    // Our own kernel takes a gate's two together, half as many outputs of each at once.
+    // Our own kernel takes both matrices of a gate at once, with half as many outputs of each.
     const int64_t half = up == nullptr ? n : (n + 15) / 16 * kTileOutputs;
     for (int64_t at = first; at < first + n; at += half) {
       const int64_t here = first + n - at < half ? first + n - at : half;

@@ -9,7 +9,7 @@
 
 namespace gen::cuda {
 
-/// engine::LowRank with its pointers.
+/// engine::LowRank with pointers instead of addresses.
 struct LowRankView {
   const engine::LowRankMix* table = nullptr;
   int64_t stride = 0;
@@ -23,15 +23,15 @@ inline LowRankView view(const engine::LowRank& of) noexcept {
           pointer(of.rows),  pointer(of.sites), of.n_sites};
 }
 
-/// The mixes of row t by site; null where it has none.
+/// The mixes of row t by site; null if it has none.
 GEN_DEVICE const engine::LowRankMix* mixes_of(const LowRankView& of, int64_t t) {
   if (of.table == nullptr) return nullptr;
   const int32_t mix = of.mixes[of.rows != nullptr ? of.rows[t] : t];
   return mix < 0 ? nullptr : of.table + mix * of.stride;
 }
 
-/// A sum of row t and what its adapters add to `column`; of gated products `gated` is the site, 0
-/// or 1, that the sum is of, else it is -1. u is the row that adapter_in made.
+/// A sum of row t plus its adapters for `column`. `gated` is the site of the sum, 0 or 1, in gated
+/// products and -1 in others. u is the row computed by adapter_in.
 GEN_DEVICE float add_adapters(const LowRankView& of, const float* u, int64_t t, int32_t gated,
                               int64_t column, float sum) {
   const engine::LowRankMix* const mixes = mixes_of(of, t);

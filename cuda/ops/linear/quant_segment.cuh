@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A segment of quantised weights as kernels take it, and the kernel of its type, of those that a
-// file has: types with blocks of 32, or of 256.
+// A segment of quantised weights as a kernel argument, and the selection of the kernel by type. A
+// file has the kernels of types with blocks of 32, or of 256.
 #pragma once
 
 #include "cuda/ops/linear/linear_end.cuh"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums that the lanes of a warp have as fragments of tensor cores (cuda/device/mma.cuh), laid out
-// as rows in shared memory. The last step of a product is then a loop: it is in the code once, not
-// once for each sum, and neighbouring lanes write neighbouring outputs.
+// Moves a warp's sums from tensor-core fragments (cuda/device/mma.cuh) to rows in shared memory.
+// The epilogue of a product is then a loop: its code is generated once instead of once per sum, and
+// adjacent lanes write adjacent outputs.
 #pragma once
 
 #include "cuda/ops/device.cuh"
 
 namespace gen::cuda {
 
-/// Rows of kOutputs sums of one warp; four apart, so that fewer rows lie in the same bank.
+/// Rows of kOutputs sums of one warp, padded by four to reduce bank conflicts.
 template <int32_t kOutputs>
 class WarpSums {
  public:
@@ -30,7 +30,7 @@ class WarpSums {
           i % 2] = sums[i];
     }
   }
-  /// Of any lane, when all have passed a barrier.
+  /// A sum of any lane; valid after a barrier.
   [[nodiscard]] GEN_DEVICE float get(int32_t row, int32_t output) const {
     return at_[row * kStride + output];
   }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // best: tokens[t, :] are the k tokens with the largest logits of row t of those that are allowed
-// and not aside, of equal ones the lower first (engine/ops.h). A row is looked at in parts of 2048
-// tokens, a block each; another kernel takes the best of the parts. Logit and token make one
-// number, so no two are equal, and the order of threads and parts does not show. This file has what
-// is for one token and what goes before; up to 128 have kernels of their own (best_many.cu), and
-// more than that nobody has asked for yet: these are found one after another, each the largest that
-// comes after the one before it.
-//   Bytes   a row once; twice where tokens may be aside, which changes nothing of a row that has a
-//           logit which is no number
+// and not aside, the lower first among equal logits (engine/ops.h). A row is divided into parts of
+// 2048 tokens, a block each; another kernel takes the best of the parts. Logit and token are
+// combined into one number, so no two are equal, and the result does not depend on the order of
+// threads and parts. This file has the kernels for k = 1 and those shared by all k. best_many.cu
+// has kernels for k up to 128. Larger k, which is rare, searches once for each token, for the
+// largest after the one before.
+//   Bytes   a row once; twice if tokens may be aside, since a row with a NaN must not be changed
 #include "cuda/ops/logits/best.cuh"
 
 #include "cuda/ops/logits/best_many.h"
@@ -39,7 +38,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kMergeThreads)
   merge_best<kMergeThreads / 32>(x, rows, parts, block_x(), tokens, values);
 }
 
-/// k of any size: a pass for each. A block is a row, its only part.
+/// Any k: one pass for each token. A block is a row.
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1)
     best_all_kernel(RowsView x, const engine::BestRow* rows, int32_t k, int32_t* tokens,
                     float* values) {

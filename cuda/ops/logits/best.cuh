@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row of logits as kernels see it that look for its best tokens: what makes it unusable, what is
-// set aside and its mask. A row has many blocks, each with a part of it.
+// A row of logits in the kernels that find its best tokens: its bad logits, its tokens aside and
+// its mask. A row has many blocks, each with a part of it.
 #pragma once
 
 #include "cuda/ops/device.cuh"
@@ -45,8 +45,8 @@ GEN_DEVICE LogitRow part_of(const RowsView& x, int64_t t, int32_t part) {
 
 GEN_DEVICE bool is_bad(float logit) { return !(logit < float_from_bits(0x7F800000U)); }
 
-/// The least of what the threads have, in all of them; `each` has a place for each warp. The block
-/// waits before and after it.
+/// The minimum over the block, returned to all threads; `each` has a place for each warp. Includes
+/// a barrier before and after.
 GEN_DEVICE int32_t least_of_block(int32_t value, const Shared<int32_t>& each) {
   for (uint32_t apart = 16; apart > 0; apart /= 2) {
     const int32_t other = shuffle_xor(value, apart);
@@ -71,14 +71,14 @@ GEN_DEVICE int32_t first_bad(const LogitRow& row, const Shared<int32_t>& each) {
   return least_of_block(bad, each);
 }
 
-/// What the parts of a row have found; as least_of_block().
+/// The first bad logit of all parts of a row; as least_of_block().
 GEN_DEVICE int32_t first_bad_of(const int32_t* bads, int32_t parts, const Shared<int32_t>& each) {
   int32_t bad = kNoToken;
   for (int32_t i = thread_x(); i < parts; i += block_threads()) bad = bads[i] < bad ? bads[i] : bad;
   return least_of_block(bad, each);
 }
 
-/// What BestArgs says of a row with a bad logit.
+/// Writes the result that BestArgs defines for a row with a bad logit.
 GEN_DEVICE void report_bad(const float* logits, int32_t bad, int32_t k, int32_t* tokens,
                            float* values) {
   for (int32_t i = thread_x(); i < k; i += block_threads()) {
@@ -87,8 +87,7 @@ GEN_DEVICE void report_bad(const float* logits, int32_t bad, int32_t k, int32_t*
   }
 }
 
-/// Takes in what comes with the row, as far as it is of the part's tokens. The block waits in and
-/// after it.
+/// Applies the row's parameters to the tokens of the part. Includes barriers, also at its end.
 GEN_DEVICE void apply(const engine::BestRow& with, LogitRow* row) {
   row->mask = at(with.mask);
   row->mask_words = with.mask_words;
@@ -105,8 +104,8 @@ GEN_DEVICE void apply(const engine::BestRow& with, LogitRow* row) {
   sync_threads();
 }
 
-/// Larger for what goes first: the larger logit, of equal ones the lower token; both zeros are one.
-/// No logit that is a number has 0.
+/// The rank of a logit and its token. It is larger for larger logits and, among equal logits, for
+/// lower tokens; both zeros are equal. It is never 0 unless the logit is NaN.
 GEN_DEVICE uint64_t rank_of(float logit, int32_t token) {
   const uint32_t bits = logit == 0.0F ? 0U : float_bits(logit);
   const uint32_t order = (bits >> 31) != 0 ? ~bits : bits | 0x80000000U;
@@ -115,7 +114,7 @@ GEN_DEVICE uint64_t rank_of(float logit, int32_t token) {
 GEN_DEVICE int32_t token_of(uint64_t rank) {
   return static_cast<int32_t>(0xFFFFFFFFU - static_cast<uint32_t>(rank));
 }
-/// Of a rank, with the sign that the row gives its zeros.
+/// The logit of a rank, with the sign of zeros taken from the row.
 GEN_DEVICE float logit_of(const RowsView& x, const engine::BestRow* with, int64_t t,
                           int32_t token) {
   LogitRow row;
@@ -149,8 +148,8 @@ GEN_DEVICE void find_bad(const RowsView& x, const BestParts& parts, int64_t t, i
   if (thread_x() == 0) parts.bads[t * parts.parts + part] = bad;
 }
 
-/// The best token of a part, and where rows come with nothing its first bad logit, by a block of
-/// kPartWarps warps.
+/// The best token of a part and, if rows have no parameters, its first bad logit. Called by a block
+/// of kPartWarps warps.
 GEN_DEVICE void find_best(const RowsView& x, const engine::BestRow* rows, const BestParts& parts,
                           int64_t t, int32_t part) {
   GEN_SHARED(int32_t, each, kPartWarps);
@@ -227,8 +226,8 @@ GEN_DEVICE void merge_best(const RowsView& x, const engine::BestRow* rows, const
   values[t] = logit_of(x, rows, t, token);
 }
 
-/// Takes it, and enqueues the search for bad logits where rows come with more: that may change
-/// nothing of a row that has one. Else whoever looks for the best finds them.
+/// Allocates the memory. If rows have parameters, it also enqueues the search for bad logits, since
+/// a row with one must not be changed. Otherwise the search for the best finds them.
 Status begin_parts(const OpContext& context, const engine::BestArgs& args, BestParts* parts);
 
 }  // namespace gen::cuda

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // best for 2 to 128 tokens: radix selection, of the k best of each part of a row and then of those
-// of all parts. Logit and token make one number of 64 bits, larger for what goes first, so no two
-// are equal. Counts of its leading 11 bits tell which value of them the k-th largest has; counts of
-// the next bits, among those numbers alone, narrow it down, until what is left is just as many as
-// are wanted. For random logits that takes 3 passes, for rows of equal ones 6. One more pass
-// collects the k numbers, and each finds its place by counting the larger ones, so the order in
-// which threads come does not show.
+// of all parts. Logit and token are combined into one number of 64 bits that is larger for better
+// tokens, so no two are equal. A histogram of the leading 11 bits gives those of the k-th largest.
+// Histograms of the next bits among the numbers with this prefix narrow it down, until exactly as
+// many are left as are wanted. Random logits take 3 passes, rows of equal ones 6. One more pass
+// collects the k numbers. Each finds its place by counting the larger ones, so the result does not
+// depend on the order of threads.
 //
 // Source: Alabi, Blanchard, Gordon, Steinbach, "Fast k-selection algorithms for graphics processing
 // units" (2012), radixSelect.
@@ -21,15 +21,16 @@ constexpr int32_t kDigitsEach = kDigits / kThreads;
 constexpr int32_t kSharesEach = kThreads / 32;  // of a lane of the first warp
 constexpr unsigned kBits = 11;
 
-/// The digit that the `wanted`-th largest has, and how many have a larger one and the same one.
+/// The digit of the `wanted`-th largest number, and how many numbers have a larger and the same
+/// one.
 struct Found {
   int32_t digit = 0;
   int32_t above = 0;
   int32_t same = 0;
 };
 
-/// The first warp finds it from the top; `shares` has a place for each thread, `found` for three
-/// numbers. The block waits before and after it.
+/// The first warp searches from the top; `shares` has a place for each thread, `found` for three
+/// numbers. Includes a barrier before and after.
 GEN_DEVICE Found find_digit(const Shared<int32_t>& counts, const Shared<int32_t>& shares,
                             const Shared<int32_t>& found, int32_t wanted) {
   // Thread 0 has the largest digits.
@@ -72,9 +73,9 @@ struct Selection {
   Shared<uint64_t> chosen;  // [kBestMany]
 };
 
-/// chosen[0 … k) are the k largest of rank(0) … rank(n - 1), in no order; no two of these are equal
-/// but for zeros, which count as none. Fewer than k are all chosen, with zeros behind. The block
-/// waits after it.
+/// chosen[0 … k) are the k largest of rank(0) … rank(n - 1), in any order. Ranks are distinct,
+/// except for zeros, which are not counted. If fewer than k are left, all are chosen and zeros
+/// follow. Ends with a barrier.
 template <typename Rank>
 GEN_DEVICE void select(const Selection& in, int32_t n, int32_t k, const Rank& rank) {
   uint64_t prefix = 0;  // the leading bits of the k-th largest, all but `rest`

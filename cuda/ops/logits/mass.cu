@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // mass[t, p] is the sum of exp((logit - max) / temperature) over the tokens of part p of row t that
 // are allowed, with the row's largest logit as max, in double precision and in the order of
-// base/mass_parts.h: the bits are the CPU engine's. A block is a part of a row: all its threads
+// base/mass_slices.h: the bits are the CPU engine's. A block is a part of a row: all its threads
 // weigh tokens, then sixteen add up a lane each, and one of them adds the lanes.
 //   Error: exp below 2 ulp, with the series and constants of base/portable_math.h.
 #include "base/exp_series.h"
-#include "base/mass_parts.h"
+#include "base/mass_slices.h"
 #include "cuda/ops/logits/best.cuh"
 #include "cuda/ops/logits/mass.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int32_t kThreads = 256;
 
-/// exp(x) for x <= 0, -inf included; what would be subnormal is 0.
+/// exp(x) for x <= 0, -inf included; subnormal results are flushed to 0.
 GEN_DEVICE double weight_of(double x) {
   if (!(x >= kExpLowest)) return 0.0;
   const double rounded = x * kExpLog2E + kExpRound;

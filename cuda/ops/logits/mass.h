@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tokens of rows weigh whose best have been found.
+// The probability mass of the tokens of rows whose best tokens have been found.
 #pragma once
 
 #include "cuda/ops/ops_run.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // layer_norm: y[t, d] = (x[t, d] - mean) / sqrt(variance + eps) * w[d] + b[d], as rows, packed, or
-// both, with mean and variance of each of `groups` parts of a row.
-//   A block is a row. Its first kGroupsAtOnce warps sum a group each over sixteen virtual lanes in
-//   ascending order, which are added in a fixed tree, as on the CPU, whose bits these are; all
+// both, with mean and variance of each of the `groups` groups of a row's columns.
+//   A block is a row. Each of its first kGroupsAtOnce warps sums a group over sixteen virtual lanes
+//   in ascending order; the lanes are added in a fixed tree. The bits are those of the CPU. All
 //   threads write. Shared memory holds the row up to kHeld columns, so that memory is read once.
 #include <algorithm>
 
@@ -30,8 +30,8 @@ struct LayerNormView {
   PackedRows packed;
 };
 
-/// The sum of `take`, which adds an element to a sum, over columns [first, first + n); a warp, its
-/// lane 0. Many elements are on their way at once.
+/// The sum over columns [first, first + n); `take` adds an element to a sum. Called by a warp; the
+/// result is in lane 0. Many elements are loaded at once.
 template <typename Read, typename Take>
 GEN_DEVICE float sum_of(int32_t first, int32_t n, const Read& read, const Take& take) {
   constexpr int32_t kAtOnce = 16;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // rms_norm: y[t, d] = x[t, d] / sqrt(mean_d(x[t, :]^2) + eps) * w[d], as rows, packed, or both.
-//   A block is a row, which threads hold in registers and shared memory up to 8192 columns: all of
-//   it is on its way at once, w even before the predecessor ends, and memory is read once. Squares
-//   are summed over sixteen virtual lanes in ascending order and added in a fixed tree, as on the
-//   CPU, whose bits these are.
+//   A block is a row, held in registers and shared memory up to 8192 columns: all of it is loaded
+//   at once, w even before the predecessor ends, and memory is read once. Squares are summed over
+//   sixteen virtual lanes in ascending order; the lanes are added in a fixed tree. The bits are
+//   those of the CPU.
 #include "cuda/ops/norm/rms_norm.cuh"
 
 #include "cuda/ops/ops_run.h"
@@ -17,15 +17,15 @@ constexpr int32_t kEach = 16;
 template <int32_t kOf>
 GEN_KERNEL GEN_LAUNCH_BOUNDS(kOf) rms_norm_kernel(NormView of) {
   norm_row<kOf, kEach>(of, block_x(), [] {
-    // What is above it in the function reads w alone.
+    // The code above reads only w.
     after_predecessor();
   });
 }
 
 }  // namespace
 
-// One row is soonest done by many threads. Of many rows more are under way at once where blocks are
-// as small as their columns allow: a multiprocessor waits for each block's sum of squares.
+// One row is fastest with many threads. With many rows, blocks are as small as their columns allow,
+// so that more rows are in flight: each block stalls on its sum of squares.
 Status run(const OpContext& context, const engine::RmsNormArgs& args) {
   const device::Dim3 grid = {static_cast<unsigned>(args.x.rows), 1, 1};
   const NormView of = {view(args.x), pointer(args.w),          args.eps,

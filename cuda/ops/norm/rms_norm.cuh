@@ -45,7 +45,7 @@ GEN_DEVICE float sum_squares(const Shared<float>& x, int32_t first, int32_t n) {
   return squares;
 }
 
-/// What a row is multiplied with.
+/// The factor of a row.
 GEN_DEVICE float norm_factor(float squares, int32_t cols, float eps) {
   const float mean = squares / static_cast<float>(cols);
   return 1.0F / square_root(mean + eps);
@@ -66,7 +66,8 @@ GEN_DEVICE float sum_of_squares(const Shared<float>& held, int32_t n_held, const
   return sum_sixteen(squares);
 }
 
-/// Row t, up to kThreads * kEach columns held. `begin` is called before anything but w is read.
+/// Normalises row t; up to kThreads * kEach columns are held. `begin` is called before anything
+/// other than w is read.
 template <int32_t kThreads, int32_t kEach, typename Begin>
 GEN_DEVICE void norm_row(const NormView& of, int64_t t, const Begin& begin) {
   GEN_SHARED(float, total, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rope_angles: cs[t, i] = (cos, sin)(positions[t] * inv_freq[i]) * magnitude, one pair a thread.
-// The product is made in double: in float it would be off by 1e-2 at position 1e5. The bits of the
+// The product is computed in double: in float its error is 1e-2 at position 1e5. Same bits as the
 // CPU engine, see sincos_of().
 #include "cuda/ops/device.cuh"
 #include "cuda/ops/math.cuh"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// rope_append: normalises and rotates heads of q in place, and of k on their way into the cache, as
-// its key form wants them; stores k and v as an entry of every format, byte for byte as the CPU.
-//   A block is a row of the batch and four heads of q, or all of k or of v; it finds the row's
-//   sequence among the records of the step, while what it turns is on its way. A warp works on a
-//   head at a time: squares over sixteen virtual lanes, rotation with separate multiplications and
+// rope_append: normalises and rotates heads of q in place, and heads of k for the key form of the
+// cache; stores k and v in any format, byte for byte as the CPU.
+//   A block is a row of the batch and four heads of q, or all of k or of v. It looks up the row's
+//   sequence in the records of the step while its heads are being loaded. A warp processes a head
+//   at a time: squares over sixteen virtual lanes, rotation with separate multiplications and
 //   additions, Hadamard butterflies.
-//   Heads of many rows that are rotated only are a kernel of their own: a block is a row, a thread
-//   some pairs, and nothing goes through shared memory.
+//   Many rows whose heads are only rotated have a kernel of their own: a block is a row, a thread
+//   some pairs, without shared memory.
 //   Shared memory: the row of k or v, or a head of q for each warp; for q3 what the fit needs.
 #include "cuda/ops/sequence/rope_append.cuh"
 
@@ -28,7 +28,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) rope_append_kernel(AppendView of, int3
   }
 }
 
-/// Rows from which on it is.
+/// The number of rows from which on that kernel is used.
 constexpr int64_t kManyRows = 16;
 constexpr int32_t kRotateThreads = 256;
 constexpr int32_t kPairs = 4;  // of a thread, at once

@@ -33,8 +33,8 @@ struct AppendView {
   size_t space_offset;   // of the fit of q3
 };
 
-/// Shared memory of a block of `warps` warps: the row of k or v, or a head of q for each warp, then
-/// what the fit of q3 needs. Sets the offsets, which begin at `from`; gives where they end.
+/// Lays out the shared memory of a block of `warps` warps from offset `from` on: the row of k or v,
+/// or a head of q for each warp, then the space of the q3 fit. Returns the end.
 inline size_t append_shared(AppendView* of, size_t from, int32_t warps) noexcept {
   const int32_t widest = of->k_dim > of->v_dim ? of->k_dim : of->v_dim;
   const int32_t row = of->n_kv_heads * widest;
@@ -45,7 +45,7 @@ inline size_t append_shared(AppendView* of, size_t from, int32_t warps) noexcept
   return of->space_offset + (fits ? static_cast<size_t>(warps) * kQ3SpaceBytes : 0);
 }
 
-/// The arguments as kernels take them, but for the offsets in shared memory.
+/// The arguments of the kernel, without the offsets in shared memory.
 inline AppendView append_view(const engine::RopeAppendArgs& args) noexcept {
   return {view(args.q),
           view(args.k),
@@ -68,7 +68,8 @@ inline AppendView append_view(const engine::RopeAppendArgs& args) noexcept {
           0};
 }
 
-/// Turns x[n] by the Hadamard matrix of the lowest bit of n, block by block; a warp.
+/// Multiplies x[n] with the Hadamard matrix whose size is the lowest bit of n, block by block.
+/// Called by a warp.
 GEN_DEVICE void hadamard(const Shared<float>& x, int32_t n) {
   const int32_t block = n & -n;
   for (int32_t half = 1; half < block; half *= 2) {

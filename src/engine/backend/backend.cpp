@@ -10,7 +10,7 @@
 namespace gen::engine {
 namespace {
 
-/// "<compiler> <headers> <sizes>", made when this is compiled.
+/// "<compiler> <headers> <sizes>", a compile-time constant.
 constexpr size_t kMaxId = 160;
 constexpr std::array<char, kMaxId> make_build_id() {
   std::array<char, kMaxId> id{};

@@ -13,9 +13,9 @@
 namespace gen::engine {
 namespace {
 
-/// The folder to look in; false where the place of this library cannot be told.
+/// The folder to search; false if the path of this library is unknown.
 bool find_folder(char (&folder)[PATH_MAX]) noexcept {
-  // Not of a process that runs with the rights of another user.
+  // A setuid process must not take paths from its environment.
   const char* const given = ::secure_getenv("GEN_BACKEND_PATH");
   if (given != nullptr && *given != '\0') {
     return std::snprintf(folder, sizeof folder, "%s", given) < PATH_MAX;
@@ -26,7 +26,7 @@ bool find_folder(char (&folder)[PATH_MAX]) noexcept {
       self.dli_fname == nullptr) {
     return false;
   }
-  // The name of a program that contains this library is what it was started by.
+  // In a static build this is argv[0], which may lack the path.
   if (std::strchr(self.dli_fname, '/') != nullptr) {
     if (std::snprintf(file, sizeof file, "%s", self.dli_fname) >= PATH_MAX) return false;
   } else {
@@ -72,7 +72,7 @@ BackendLibrary load_backend_library(const char* name) noexcept {
   } else if (const Status status = check_backend(*table); !status.ok()) {
     std::snprintf(made.reason, sizeof made.reason, "%s", status.message());
   } else {
-    // The library has a log of its own, which nobody has set.
+    // The loaded library has a log of its own: forward it to ours.
     table->set_log([](void*, int32_t level, const char* line) {
       log(static_cast<LogLevel>(level), "%s", line);
     });

@@ -21,7 +21,7 @@ const char* cuda_why_not() noexcept {
   return library.table == nullptr ? library.reason : library.table->why_not();
 }
 
-/// Only asked where it is available.
+/// Only called if the backend is available.
 Result<std::shared_ptr<Engine>> create_cuda(const EngineOptions& options) {
   return create_engine(*cuda_library().table, options);
 }

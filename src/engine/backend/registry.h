@@ -16,10 +16,10 @@ namespace gen::engine {
 
 struct EngineRow {
   const char* name;  // "cpu"
-  /// Null when available, else a sentence saying why not.
+  /// Null when available, else the reason why not.
   const char* (*why_not)() noexcept;
   Result<std::shared_ptr<Engine>> (*create)(const EngineOptions& options);
-  /// 0 where it is not available.
+  /// 0 if the engine is not available.
   int32_t (*device_count)() noexcept;
   /// One line of JSON about a device in [0, device_count()). Null for the CPU, which base/cpu.h
   /// describes.
@@ -37,9 +37,9 @@ Result<const EngineRow*> engine_row(std::string_view name);
 /// kInvalidArgument for an unknown name, kUnsupported with the reason for an unavailable engine.
 Result<std::shared_ptr<Engine>> create_engine(std::string_view name, const EngineOptions& options);
 
-/// Device -1 is host memory, which has no stream. On any other it is enqueued on `stream`, a
-/// cudaStream_t of that device, by the backend "cuda". kInvalidArgument for a stream of device -1
-/// and for none of another, kUnsupported without the backend or the device, kDevice.
+/// Device -1 is host memory and has no stream. For any other device the backend "cuda" enqueues the
+/// append on `stream`, a cudaStream_t of that device. kInvalidArgument for device -1 with a stream
+/// or another device without one, kUnsupported without the backend or the device, kDevice.
 Status append_on_device(int32_t device, const CountedAppend& append, void* stream);
 
 }  // namespace gen::engine

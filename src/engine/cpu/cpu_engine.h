@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU engine. Each call runs to its end before it returns; work inside a call is split over the
-// thread pool. All levels give the same bits. Read next: kernel_table.h, ops_run.h.
+// The CPU engine. Each call is synchronous; its work is split over the thread pool. All levels give
+// the same bits, with the exception named in base/kernels.h. Read next: kernel_table.h,
+// base/ops_run.h.
 #pragma once
 
 #include <memory>
@@ -13,7 +14,7 @@
 
 namespace gen::engine::cpu {
 
-/// Immutable after creation. Threads: as Engine says; calls on one pool take turns.
+/// Immutable after creation. Threads: as for Engine; calls on one pool take turns.
 class CpuEngine final : public Engine {
  public:
   /// Uses the best kernels that run at options.cpu_level. Errors: kInvalidArgument without a pool

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts the tables of the operations together. See kernel_table.h.
+// Collects the tables of all operations. See kernel_table.h.
 #include "engine/cpu/kernel_table.h"
 
 #include "engine/cpu/attention/attention.h"

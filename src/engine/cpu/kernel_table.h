@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernels the CPU engine uses. See base/kernels.h.
+// The kernels that the CPU engine uses. See base/kernels.h.
 #pragma once
 
 #include "base/cpu.h"

@@ -48,7 +48,7 @@ KvSide host_side(const KvSideForm& form, const std::byte* tiles) noexcept {
 
 namespace {
 
-/// Entries from this one on, at most `count`, that lie one after another in its tile and its block.
+/// The number of contiguous entries from this one on in its tile and block, at most `count`.
 int64_t entries_together(const KvSide& side, int64_t entry, int32_t lane, int64_t count) noexcept {
   const int64_t cell = side.cell(entry);
   int64_t most = std::min<int64_t>(count, kKvTile - lane);
@@ -59,7 +59,7 @@ int64_t entries_together(const KvSide& side, int64_t entry, int32_t lane, int64_
   return n;
 }
 
-/// Lanes follow one another in every row of a stripe. Returns the bytes of the whole stripe.
+/// Lanes are adjacent in every row of a stripe. Returns the size of the whole stripe.
 size_t copy_stripe(const KvStripe& stripe, const std::byte* from, int32_t from_lane, std::byte* to,
                    int32_t to_lane, size_t lanes) noexcept {
   const size_t row = kKvTile * stripe.bytes;

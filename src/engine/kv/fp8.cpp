@@ -12,7 +12,7 @@ namespace gen::engine {
 namespace {
 
 constexpr size_t kScaleBytes = kKvTile * sizeof(float);
-/// Codes taken at once, so that no memory is needed for a head.
+/// Codes processed at once, so that a head needs no heap memory.
 constexpr size_t kStep = 256;
 
 size_t tile_bytes(KvOrder, size_t head_dim) { return kScaleBytes + kKvTile * head_dim; }

@@ -42,7 +42,7 @@ Status run(const KvCopyArgs& args, std::ptrdiff_t distance) {
   return {};
 }
 
-/// Memory to work in, taken before anything is written.
+/// Scratch memory, allocated before anything is written.
 struct Scratch {
   explicit Scratch(std::span<const KvLayer> layers) {
     size_t head = 0;
@@ -61,7 +61,7 @@ struct Scratch {
   std::vector<float> row;
 };
 
-/// Runs of n entries do not overlap where they go.
+/// Runs of n entries do not overlap their targets.
 void move_down(const KvSide& side, int32_t heads, const KvShiftArgs& args) noexcept {
   for (int64_t from = int64_t{args.first} + args.n; from < args.end; from += args.n) {
     const int64_t run = std::min<int64_t>(args.n, args.end - from);

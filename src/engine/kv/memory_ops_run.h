@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations of memory_ops.h where bytes are within the host's reach.
+// The operations of memory_ops.h on host memory.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 
 namespace gen::engine {
 
-/// Runs one to its end. Bytes lie `distance` from their addresses, see EngineOptions. Throws
-/// std::bad_alloc before anything was written.
+/// Runs an operation synchronously. A pointer is an address plus `distance`, see EngineOptions.
+/// Throws std::bad_alloc only before anything is written.
 Status run_memory_op(const MemoryOp& op, std::ptrdiff_t distance);
 
-/// Entries [0, n) of a layer with pointers in the place of addresses.
+/// Entries [0, n) of a layer, with pointers instead of addresses.
 KvView view_entries(const KvLayer& layer, const KvTables& tables, int32_t n,
                     std::ptrdiff_t distance) noexcept;
 

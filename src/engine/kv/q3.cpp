@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// q3: groups of up to 256 elements of an entry, over as many whole heads as fit, each with eight
-// binary16 centroids of its own, quant/kv_q3.h: 3 + 128 / group bits a value.
+// q3: groups of up to 256 elements of an entry, spanning as many whole heads as fit, each with
+// eight binary16 centroids of its own, see quant/kv_q3.h. 3 + 128 / group bits a value.
 //
-// What heads share of a tile is [groups][8][16] centroids. A head's tile is three bytes for eight
-// elements, element i in bits 3i to 3i + 2: byte k of elements [8o, 8o + 8) at [o][k][16] for keys,
-// at [16][o][k] for values; heads that are no multiple of eight are filled up.
+// The shared data of a tile is [groups][8][16] centroids. A head's tile has three bytes for eight
+// elements, element i in bits 3i to 3i + 2: byte k of elements [8o, 8o + 8) is at [o][k][16] for
+// keys, at [16][o][k] for values. Heads whose size is not a multiple of eight are padded.
 #include "quant/kv_q3.h"
 
 #include <algorithm>
@@ -90,7 +90,7 @@ void put(const KvSide& side, const KvPlace& place, int32_t heads, const float* r
     for (size_t first = 0; first < here * dim; first += kKvQ3Group, group += kGroupBytes) {
       const size_t n = std::min(kKvQ3Group, here * dim - first);
       quant::kv_q3_encode(x + first, n, centroids, codes);
-      // The fit takes NaN for 0; here it must not get lost, or a broken pass would look sound.
+      // The fit treats NaN as 0. Store the NaN here, or a broken pass would go unnoticed.
       if (std::any_of(x + first, x + first + n, [](float v) { return std::isnan(v); })) {
         std::fill_n(centroids, kKvQ3Centroids, uint16_t{0x7E00});
       }

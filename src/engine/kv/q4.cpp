@@ -39,7 +39,7 @@ uint16_t encode(const float* x, size_t n, uint8_t* codes) {
     if (!(std::fabs(x[i]) <= std::fabs(largest))) largest = x[i];
     if (std::isnan(largest)) break;
   }
-  // One NaN for all: machines differ in what a division makes of one.
+  // One canonical NaN, since the payload after a division differs between machines.
   const uint16_t half = std::isnan(largest)
                             ? uint16_t{0x7E00}
                             : f32_to_f16(std::clamp(largest / -8.0F, -65504.0F, 65504.0F));
@@ -47,7 +47,7 @@ uint16_t encode(const float* x, size_t n, uint8_t* codes) {
   std::fill_n(codes, kGroup, uint8_t{8});
   if (scale == 0.0F) return half;
   for (size_t i = 0; i < n; ++i) {
-    // Half up; what is not a number becomes 15 here and is one again by the scale.
+    // Rounds half up. NaN becomes 15 here; the scale makes it NaN again.
     const float level = std::floor(x[i] / scale + 8.5F);
     codes[i] = static_cast<uint8_t>(level <= 0.0F ? 0.0F : level < 15.0F ? level : 15.0F);
   }
@@ -78,7 +78,7 @@ void put(const KvSide& side, const KvPlace& place, int32_t heads, const float* r
       const size_t n = std::min(kGroup, dim - g * kGroup);
       const uint16_t scale = encode(row + g * kGroup, n, codes);
       std::memcpy(tile + (g * kKvTile + lane) * sizeof(scale), &scale, sizeof(scale));
-      // Codes that fill up a byte or a group are written, too: states are copies of these bytes.
+      // Padding codes are written, too, since saved states are copies of these bytes.
       const size_t written = side.order == KvOrder::kKeys ? n + n % 2 : kGroup;
       for (size_t i = 0; i < written; ++i) {
         const Code to = code_at(side, tile, lane, g * kGroup + i);
@@ -98,7 +98,7 @@ void get(const KvSide& side, const KvPlace& place, int32_t head, float* out) {
     std::memcpy(&scale, tile + (d / kGroup * kKvTile + lane) * sizeof(scale), sizeof(scale));
     const Code code = code_at(side, tile, lane, d);
     const float s = f16_to_f32(scale);
-    // As the kernels do: level 8 is then +0 whatever the scale's sign.
+    // As in the kernels: code 8 gives +0 whatever the scale's sign.
     out[d] = std::fma(static_cast<float>((*code.byte >> code.shift) & 15), s, -8.0F * s);
   }
 }

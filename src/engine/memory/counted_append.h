@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Appends one position of a layer's keys and values in a device's memory, at the position that a
-// counter there holds. The host need not know it, so a captured append can be replayed.
-// cuda/ops/cache/cache_append.cu does it on a device, counted_append.cpp in host memory.
+// Appends one position of a layer's keys and values in device memory, at the position held by a
+// counter in device memory. The host need not know the position, so a captured append can be
+// replayed. Implemented by cuda/ops/cache/cache_append.cu on a device and counted_append.cpp in
+// host memory.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +11,17 @@
 
 namespace gen::engine {
 
-/// Where a sequence stands, in the device's memory.
+/// The position of a sequence, in device memory.
 struct AppendCounter {
-  int32_t position = 0;  // which is written next; what the caller's kernels read
-  int32_t dropped = 0;   // not 0: an append found no room since this was last 0
-  uint32_t arrived = 0;  // of the kernel's blocks; 0 between kernels
+  int32_t position = 0;  // written next; the caller's kernels read this
+  int32_t dropped = 0;   // not 0: an append found no room since this was last reset
+  uint32_t arrived = 0;  // thread blocks of the kernel that are done; 0 between kernels
 };
 
-/// With p the counter's position: where 0 <= p < max_seq_len row p of k and of v become k_row and
-/// v_row, in binary16 as f32_to_f16() rounds them, and with `moves` the position becomes p + 1.
-/// Elsewhere `dropped` becomes 1 and all else stays. Addresses are the device's; a row may be one
-/// of k or v where these are float32.
+/// Let p be the counter's position. If 0 <= p < max_seq_len, k_row and v_row are copied to row p of
+/// k and of v, rounded as by f32_to_f16() for binary16, and with `moves` the position becomes
+/// p + 1. Otherwise `dropped` becomes 1 and nothing else changes. Addresses are in device memory.
+/// If k and v are float32, k_row and v_row may point into them.
 struct CountedAppend {
   void* k = nullptr;  // [max_seq_len, dim] of `type`
   void* v = nullptr;
@@ -33,7 +34,7 @@ struct CountedAppend {
   bool moves = false;
 };
 
-/// In host memory, at once: the reference of the kernel.
+/// In host memory, synchronously: the reference of the kernel.
 void append_on_host(const CountedAppend& append) noexcept;
 
 }  // namespace gen::engine

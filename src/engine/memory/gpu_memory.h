@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of a device for what works without an engine: taken from an allocator, written and read by
-// its copies, and appended to on the caller's streams. An address is a number to everyone else.
+// Device memory for code that has no engine: allocated by an allocator, written and read by the
+// allocator's copies, and appended to on the caller's streams. Other code must not dereference its
+// addresses.
 #pragma once
 
 #include <cstddef>
@@ -20,17 +21,17 @@ class GpuAllocator {
   /// kOutOfMemory, kDevice.
   virtual Status allocate(size_t bytes, void** out) = 0;
   virtual void release(void* at) noexcept = 0;
-  /// Complete when they return. kDevice; the target may then hold anything.
+  /// Synchronous. kDevice; the target is then undefined.
   virtual Status copy_up(void* to, const void* from, size_t bytes) = 0;
   virtual Status copy_down(void* to, const void* from, size_t bytes) = 0;
   virtual Status copy_across(void* to, const void* from, size_t bytes) = 0;
-  /// Enqueued on a stream of the device, or done at once: append_on_device().
+  /// Enqueued on a stream of the device, or synchronous in host memory: append_on_device().
   virtual Status append(const CountedAppend& append, void* stream) = 0;
-  /// Of the host's functions behind it; null if there are none.
+  /// The message of the host's allocator functions; null if there is none.
   [[nodiscard]] virtual std::shared_ptr<Callbacks> callbacks() const noexcept { return nullptr; }
 };
 
-/// A piece of such memory, given back at its end. The allocator must outlive it.
+/// An allocation of device memory, freed by the destructor. The allocator must outlive it.
 class GpuBuffer {
  public:
   GpuBuffer() noexcept = default;

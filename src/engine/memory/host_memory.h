@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Engine memory that is the host's, through an allocator.
+// Engine memory in host memory, from an allocator.
 #pragma once
 
 #include "base/allocator.h"
@@ -33,7 +33,7 @@ class HostMemory final : public EngineMemory {
   Allocator* allocator_ = nullptr;
 };
 
-/// The process' heap. Lives for ever.
+/// The memory of the process' heap. Never destroyed.
 EngineMemory& system_memory() noexcept;
 
 }  // namespace gen::engine

@@ -11,7 +11,7 @@
 namespace gen::engine {
 namespace {
 
-/// Host bytes from which a device's are filled.
+/// Size of the host buffer from which device memory is filled.
 constexpr size_t kFillBytes = size_t{64} << 10;
 
 }  // namespace

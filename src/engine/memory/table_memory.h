@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Engine memory that a device's allocator gives, where there is no engine: bytes are copied,
-// filled, written and read through it. What needs kernels, as moving entries of caches, is refused.
+// Engine memory from a device's allocator, for use without an engine: it can be copied, filled,
+// written and read. Operations that need kernels, such as moving cache entries, are refused.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ class TableMemory final : public EngineMemory {
   explicit TableMemory(std::shared_ptr<GpuAllocator> allocator) noexcept
       : allocator_(std::move(allocator)) {}
 
-  /// kUnsupported for all but copies and fills; kDevice.
+  /// kUnsupported for operations other than copies and fills; kDevice.
   Status run(const MemoryOp& op) override;
   Status write(EnginePtr<std::byte> to, const void* from, size_t bytes) override;
   Status read(void* to, EnginePtr<const std::byte> from, size_t bytes) override;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rotary embedding of one head outside of a forward pass, in double precision: for caches that move
-// keys to other positions. Forward passes rotate by rope_append (ops.h).
+// Rotary embedding of one head outside of a forward pass, in double precision, for caches that move
+// keys to other positions. Forward passes use rope_append (ops.h).
 #pragma once
 
 #include <vector>
@@ -9,12 +9,12 @@
 
 namespace gen::engine {
 
-/// Turns the first table.n_dims elements of x in place by `by` positions, which may be negative and
-/// need not be whole. Cosines and sines are not multiplied by the table's magnitude: a key that is
-/// turned has been by its first rotation.
+/// Rotates the first table.n_dims elements of x in place by `by` positions, which may be negative
+/// or fractional. The table's magnitude is not applied: the first rotation of the key has already
+/// done so.
 void rope_turn(const RopeTable& table, double by, double* x) noexcept;
 
-/// The same turn of many heads: cosines and sines are computed once.
+/// The same rotation for many heads: cosines and sines are computed once.
 class RopeTurn {
  public:
   RopeTurn(const RopeTable& table, double by);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sine and cosine of rope angles, what engines share of them: x = n * pi/2 + r with |r| <= pi/4,
-// then Taylor series of r. pi/2 is taken in two doubles: n has at most 32 bits, so n * pi/2 cancels
-// against x without a rounding in the first fused step, and the second step brings the error below
-// 2^-53. Terms up to r^17 leave less than 1e-18. The functions may run on a device, too; nothing in
-// them may be fused.
+// Sine and cosine of rope angles, shared by all engines: x = n * pi/2 + r with |r| <= pi/4, then
+// the Taylor series of r. pi/2 is split into two doubles: n has at most 32 bits, so the first fused
+// step subtracts n * pi/2 from x without rounding, and the second step brings the error below
+// 2^-53. The terms up to r^17 leave an error below 1e-18. The functions also run on devices; their
+// multiplications and additions must not be contracted.
 #pragma once
 
 namespace gen::engine {

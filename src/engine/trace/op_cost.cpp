@@ -18,7 +18,7 @@ OpCost cost(const LinearArgs& args, std::span<const KvRows>) noexcept {
           args.y.rows * matrices * weight.out_features() * weight.in_features()};
 }
 
-/// No expert is read twice, and rows choose others where they can.
+/// Assumes that rows choose different experts as far as possible; no expert is read twice.
 OpCost cost(const ExpertsArgs& args, std::span<const KvRows>) noexcept {
   const Weight& weight = *args.weight;
   const int64_t matrices = weight.role() == WeightRole::kGated ? 2 : 1;
@@ -33,7 +33,7 @@ int64_t head_bytes(const KvSideForm& side) noexcept {
   return static_cast<int64_t>(tile) / kKvTile;
 }
 
-/// Rows see themselves and what came before them, within the window; trees see less.
+/// Causal attention within the window; the rows of trees attend to fewer entries.
 OpCost cost(const AttentionArgs& args, std::span<const KvRows> sequences) noexcept {
   const KvLayer& layer = args.layer;
   int64_t window = layer.window > 0 ? layer.window : std::numeric_limits<int64_t>::max();
@@ -45,7 +45,7 @@ OpCost cost(const AttentionArgs& args, std::span<const KvRows> sequences) noexce
       seen += std::min(rows.first_entry + i + 1, window);
     }
     sum.products += seen * args.n_heads * (args.k_dim + args.v_dim);
-    // The first row looks back furthest, the last one is the newest: all between are read once.
+    // Entries from the first row's window start to the last row are read once.
     const int64_t entries = rows.n_rows + std::min<int64_t>(rows.first_entry, window - 1);
     sum.bytes += entries * layer.kv_heads * (head_bytes(layer.k) + head_bytes(layer.v));
   }

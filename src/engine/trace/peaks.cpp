@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Peak measurements. Each loop keeps enough independent chains in registers to fill the units; what
-// it computes is folded into a value that the compiler cannot see through, so nothing is optimised
-// away. Intrinsics stand in functions with their own target attribute, never in per-file flags.
+// Peak measurements. Each loop keeps enough independent chains in registers to fill the execution
+// units. Results are folded into a value that is opaque to the compiler, so nothing is optimised
+// away. Intrinsics are in functions with a target attribute of their own, never under per-file
+// flags.
 #include "engine/trace/peaks.h"
 
 #include <algorithm>
@@ -27,7 +28,7 @@ void keep(const T& value) {
   asm volatile("" : : "m"(value) : "memory");
 }
 
-/// One burst of work: returns operations done.
+/// One burst of work; returns the number of operations.
 using Burst = double (*)(int64_t iterations);
 
 double burst_fma_scalar(int64_t iterations) {
@@ -188,7 +189,7 @@ Sum pick_sum() {
   return sum_plain;
 }
 
-/// The share of a thread, whole pieces.
+/// The share of a thread, in whole pieces.
 IndexRange piece(const Buffer& buffer, int32_t threads, int32_t index) {
   return split_range(static_cast<int64_t>(buffer.size()), int64_t{kPiece}, threads, index);
 }

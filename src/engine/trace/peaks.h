@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine can do at most, measured: the figures that decode and prefill are judged
-// against.
+// The measured peaks of this machine: the figures that decode and prefill are compared with.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +13,12 @@
 
 namespace gen::engine {
 
-/// Bytes per second that all threads of the pool read from memory, the best of several passes over
-/// a buffer far larger than the caches.
+/// Read bandwidth of all threads of the pool in bytes per second, the best of several passes over a
+/// buffer far larger than the CPU caches.
 Result<double> measure_read_bandwidth(ThreadPool& pool, Allocator& allocator);
 
-/// Passes over a buffer of its own: what reading as many bytes as a piece of work reads costs at
-/// the same time. The bandwidth depends on how many they are, as long as the outermost cache holds
-/// a part of them.
+/// Timed passes over a buffer as large as the data of a workload, to be measured beside the
+/// workload. The size matters, since the last-level cache may hold a share of the buffer.
 class ReadPass {
  public:
   static Result<ReadPass> create(size_t bytes, ThreadPool& pool, Allocator& allocator);

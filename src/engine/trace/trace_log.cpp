@@ -7,7 +7,7 @@
 namespace gen::engine {
 namespace {
 
-/// Grows by doubling where reserve() alone would grow by what is asked.
+/// Grows by doubling; reserve() alone would allocate exactly what is asked for.
 template <typename T>
 void reserve_more(std::vector<T>& list, size_t more) {
   if (list.capacity() - list.size() < more) {
@@ -26,7 +26,7 @@ std::string list_text(const std::vector<int64_t>& list) {
   return out;
 }
 
-/// Names come from files: without control characters, but maybe with these.
+/// Escapes names read from files. They contain no control characters but may contain quotes.
 std::string escaped(std::string_view name) {
   std::string out;
   for (const char c : name) {

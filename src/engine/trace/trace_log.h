@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A record of operations in order, between tensors, each with a number of its own that is never
-// used again. What a traced cache has done (tracing_store.h) and what a plan did
-// (graph/plan_trace.h) are written by this one schema, as JSON or as Graphviz DOT.
+// An ordered record of operations on tensors. Tensors have unique numbers that are never reused.
+// Traced caches (tracing_store.h) and plans (graph/plan_trace.h) use this one schema, written as
+// JSON or as Graphviz DOT.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace gen::engine {
 
-/// Of a tensor: [batch, seq, dim], as keys and values have it; batch is 1 for what else there is.
+/// The shape of a tensor, [batch, seq, dim]; batch is 1 for all but keys and values.
 struct TraceShape {
   int32_t batch = 0;
   int32_t seq = 0;
@@ -35,13 +35,13 @@ class TraceLog {
   /// A new tensor's number: 1, 2, 3, …
   int64_t add_tensor(const TraceShape& shape);
   void add_op(TracedOp op) { ops_.push_back(std::move(op)); }
-  /// Makes room, so that so many more tensors, and add_op() of so many, cannot fail.
+  /// Reserves room so that creating this many more tensors and operations cannot fail.
   void reserve(size_t tensors, size_t ops);
-  /// Forgets all operations but the first n: those after them have not happened.
+  /// Drops all operations after the first n: they were rolled back.
   void keep_ops(size_t n) noexcept {
     ops_.erase(ops_.begin() + static_cast<std::ptrdiff_t>(n), ops_.end());
   }
-  /// Memory was missing: the record is not all that was done.
+  /// An allocation failed: the record is not complete.
   void set_incomplete() noexcept { incomplete_ = true; }
 
   [[nodiscard]] std::span<const TracedOp> ops() const noexcept { return ops_; }
@@ -52,10 +52,10 @@ class TraceLog {
   /// {"name":…,"inputs":[…],"outputs":[…],"attributes":{"layer":…,"weight":…}}, attributes only
   /// where there are any.
   [[nodiscard]] std::string op_json(size_t index) const;
-  /// {"ops":[…],"tensors":[{"id":…,"shape":[batch,seq,dim]},…]} and a newline; "incomplete":true
-  /// stands first if it is.
+  /// {"ops":[…],"tensors":[{"id":…,"shape":[batch,seq,dim]},…]} and a newline; begins with
+  /// "incomplete":true if the record is incomplete.
   [[nodiscard]] std::string json() const;
-  /// A digraph: boxes are tensors, ellipses operations. Tensors that no operation names are left
+  /// A digraph: boxes are tensors, ellipses are operations. Tensors without operations are left
   /// out.
   [[nodiscard]] std::string dot() const;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who wants to see what a plan does implements Tracer and hands it to a run. Called in instruction
-// order on the thread that runs the plan; a null tracer costs two branches per instruction, and
-// nothing reads a clock.
+// Observes the run of a plan. Implement Tracer and pass it to a run. It is called in instruction
+// order on the thread that runs the plan. A null tracer costs two branches per instruction and no
+// clock reads.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace gen::engine {
 
 /// A value of a plan that an instruction reads or writes.
 struct TraceValue {
-  int32_t value = -1;  // its number in the plan; instructions write a number once a pass, but for
-                       // values that are changed in place and selected ones, once a chunk;
-                       // -1 for what comes from outside and is another one each time
+  int32_t value = -1;  // its number in the plan. A pass writes each number once, except values
+                       // changed in place and selected rows, which are written once a chunk.
+                       // -1 for inputs, which differ in each pass
   int64_t rows = 0;
   int64_t cols = 0;
 };
@@ -33,17 +33,17 @@ struct TraceCache {
 struct TraceEvent {
   int32_t index = -1;       // of the instruction in its plan
   const char* op = "";      // "rms_norm", "linear", "attention", …
-  bool appends = false;     // puts rows into the caches
+  bool appends = false;     // appends rows to the caches
   const char* detail = "";  // weight or site name, as long as the plan; may be empty
   int32_t layer = -1;       // cache layer for rope_append and attention, else -1
   int64_t rows = 0;
   int64_t cols = 0;      // width of the output
   int64_t bytes = 0;     // see OpCost
   int64_t products = 0;  // see OpCost
-  // As long as record() runs:
+  // Valid during record() only:
   std::span<const TraceValue> inputs;
   std::span<const TraceValue> outputs;
-  /// Of rope_append, which appends to them, and of attention, which reads all of them.
+  /// For rope_append, which appends to the caches, and attention, which reads them.
   std::span<const TraceCache> caches;
 };
 
@@ -52,20 +52,20 @@ class Tracer {
   virtual ~Tracer() = default;
   /// An instruction begins.
   virtual void record(const TraceEvent& event) noexcept = 0;
-  /// The instruction recorded last has succeeded and its work is done, on devices too.
+  /// The last recorded instruction has succeeded, and its work is complete on devices as well.
   virtual void done() noexcept {}
   /// It has failed, and with it the run.
   virtual void failed() noexcept {}
 
-  // Models that are a function of the caller's have no plan. What the function asks of the library
-  // is recorded above as it happens, between these two:
+  // A model that is a function of the caller has no plan. The operations that the function calls
+  // are recorded as they happen, between these two:
   /// The function is called.
   virtual void enter() noexcept {}
   /// It has succeeded; after a failure the next call is enter().
   virtual void leave(const TraceEvent&) noexcept {}
 };
 
-/// Does the work of the instruction recorded last, and tells how it ended.
+/// Runs the last recorded instruction and reports its result.
 template <typename Work>
 Status run_traced(Tracer& tracer, Work&& work) {
   Status status;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <span>
 
-#include "base/mass_parts.h"
+#include "base/mass_slices.h"
 #include "generate/text/grammar_rule.h"
 
 namespace gen::generate {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/mass_parts.h"
+#include "base/mass_slices.h"
 #include "base/to_size.h"
 
 namespace gen::generate {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Apertus (general.architecture "apertus"): a llama that normalises each head of q and k, and whose
-// feed-forward is an xIELU without gate.
+// Apertus (general.architecture "apertus"): a llama that normalises each head of q and k, with an
+// ungated xIELU feed-forward.
 #include "model/arch/registry.h"
 
 namespace gen::model::arch {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arcee's AFM (general.architecture "arcee"): a llama whose feed-forward squares and has no gate.
+// Arcee's AFM (general.architecture "arcee"): a llama with an ungated squared ReLU feed-forward.
 #include "model/arch/registry.h"
 
 namespace gen::model::arch {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Command R7B, Command A, Tiny Aya (general.architecture "cohere2"): a Command-R with windows in
-// three of four layers, which alone are rotated.
+// three of four layers. Only these layers use rotary embedding.
 #include "model/arch/registry.h"
 
 namespace gen::model::arch {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Command-R and Aya (general.architecture "command-r"): layer norms without bias, blocks whose two
-// halves stand beside each other, and in the largest models norms of each head of q and k.
+// Command-R and Aya (general.architecture "command-r"): layer norms without bias, parallel
+// attention and feed-forward, and in the largest models norms of each head of q and k.
 #include "model/arch/registry.h"
 
 namespace gen::model::arch {

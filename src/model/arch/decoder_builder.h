@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers for the files of this folder: a decoder's parts, each of which is one call that fetches
-// its tensors by their usual names and names the operation. Nothing here depends on an
-// architecture.
+// Helpers for the files of this folder: the parts of a decoder. Each is one call that fetches its
+// tensors by their usual names and adds the operations. Nothing here depends on an architecture.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +20,8 @@ enum class Bias { kNone, kOptional, kRequired };
 /// The kind of a family's norms: those of blocks, of heads and the last one.
 struct NormStyle {
   enum class Kind : uint8_t { kRms, kLayer };
-  Kind kind = Kind::kRms;   // each has a key of its own for epsilon
-  bool weight = true;       // "<name>.weight"; without, nothing is multiplied
+  Kind kind = Kind::kRms;   // each kind has its own key for epsilon
+  bool weight = true;       // "<name>.weight"; false: a norm without weights
   Bias bias = Bias::kNone;  // "<name>.bias" of layer norms, except those of heads
 };
 
@@ -30,36 +29,37 @@ struct NormStyle {
 enum class AttentionGate : uint8_t {
   kNone,
   kOwn,  // the gate is attn_gate
-  kInQ,  // behind each head's rows of attn_q come as many of its gate
+  kInQ,  // attn_q has as many rows of the gate after each head's rows
 };
 
-/// Norms of q and k, before they are rotated where nothing else is said, with the tensors attn_q_norm and attn_k_norm.
+/// Norms of q and k, with the tensors attn_q_norm and attn_k_norm, before the rotary embedding
+/// unless stated otherwise.
 enum class HeadNorms : uint8_t {
   kNone,
   kEachHead,   // RMS norms of each head, with a tensor of its width
-  kRotated,    // the same after the rotation
+  kRotated,    // the same after the rotary embedding
   kAllHeads,   // of all heads together
-  kOwnOfEach,  // layer norms of each head, with a row of a matrix for each; where the file has it
+  kOwnOfEach,  // layer norms of each head, with a row of a matrix for each; if the file has it
 };
 
-/// The expert that all rows go to, with the tensors ffn_gate_shexp, ffn_up_shexp, ffn_down_shexp.
+/// The shared expert, with the tensors ffn_gate_shexp, ffn_up_shexp, ffn_down_shexp.
 enum class SharedExpert : uint8_t {
   kNone,
   kPlain,
   kGated,  // times 1 / (1 + e^-x) with x the product of ffn_gate_inp_shexp
 };
 
-/// Mistakes stay in the Weights and the GraphBuilder, which the loader asks afterwards.
+/// Errors are kept in the Weights and the GraphBuilder, which the loader checks afterwards.
 class DecoderBuilder {
  public:
   DecoderBuilder(const HParams& hparams, Weights& weights, graph::GraphBuilder& graph,
                  NormStyle norms = {})
       : h_(hparams), weights_(weights), graph_(graph), norms_(norms) {}
 
-  /// "token_embd" times the model's factor, and an RMS norm without weight of it if wanted; also
-  /// the tap before the first layer.
+  /// "token_embd" times the model's factor, followed by an RMS norm without weight if `normalised`;
+  /// also the tap before the first layer.
   graph::ValueId embedding(bool normalised = false);
-  /// Tensors named from here on are those of "blk.<layer>.", sizes those of the layer.
+  /// Starts a layer: later tensors are those of "blk.<layer>.", with the sizes of the layer.
   void begin_layer(int32_t layer) {
     layer_ = layer;
     graph_.begin_block(layer);
@@ -69,7 +69,7 @@ class DecoderBuilder {
   /// x times "<name>.weight" of `rows` outputs.
   graph::ValueId linear(graph::ValueId x, const char* name, int64_t rows, graph::SiteKind kind,
                         Bias bias);
-  /// The same where x has `cols`.
+  /// The same for x with `cols` columns.
   graph::ValueId linear(graph::ValueId x, const char* name, int64_t rows, int64_t cols,
                         graph::SiteKind kind, Bias bias);
   struct Inputs {
@@ -85,39 +85,39 @@ class DecoderBuilder {
   /// Normalises, rotates, stores and attends. k and v are none where the layer shares an earlier
   /// one's.
   graph::ValueId attend(graph::ValueId q, graph::ValueId k, graph::ValueId v, HeadNorms norms);
-  /// sigmoid(gate x) * attended; attended itself where there is no gate.
+  /// sigmoid(gate x) * attended; `attended` itself without a gate.
   graph::ValueId gated_attention(graph::ValueId attended, graph::ValueId x, AttentionGate gate,
                                  Bias bias);
   /// Whether the file has "<name>.weight" for the layer.
   [[nodiscard]] bool has(const char* part) const { return weights_.has(name(part, ".weight")); }
   /// ffn_down(gate(ffn_gate x) * ffn_up x)
   graph::ValueId gated_feed_forward(graph::ValueId x, engine::Act gate, Bias bias);
-  /// The same where the rows of ffn_gate are the upper half of ffn_up.
+  /// The same with the rows of ffn_gate in the first half of ffn_up.
   graph::ValueId fused_feed_forward(graph::ValueId x, engine::Act gate, Bias bias);
   /// ffn_down(act(ffn_up x))
   graph::ValueId plain_feed_forward(graph::ValueId x, engine::Act act, Bias bias);
-  /// The rows' experts by ffn_gate_inp, each ffn_down_exps(gate(ffn_gate_exps x) * ffn_up_exps x),
-  /// or ffn_down_exps(gate(ffn_up_exps x)) where they are not gated, and the shared one. Files may
-  /// have gate and up as ffn_gate_up_exps, a bias of the choice as exp_probs_b, and biases.
-  /// Adapters find no site here yet.
+  /// The experts chosen by ffn_gate_inp, each ffn_down_exps(gate(ffn_gate_exps x) * ffn_up_exps x),
+  /// or ffn_down_exps(gate(ffn_up_exps x)) if not gated, plus the shared expert. Files may have
+  /// gate and up as ffn_gate_up_exps, a bias of the choice as exp_probs_b, and biases. There are no
+  /// sites for adapters yet.
   graph::ValueId experts(graph::ValueId x, engine::Act gate, bool gated, SharedExpert shared);
-  /// x and what a block makes of it, times the model's factor.
+  /// x plus the result of a block, times the model's factor.
   graph::ValueId add(graph::ValueId x, graph::ValueId made);
-  /// What the layers' own embeddings are, [T, n_layers * layer_input], of embedding x:
+  /// The layers' own embeddings, [T, n_layers * layer_input], from the embedding x:
   /// (rows of per_layer_token_embd * sqrt(layer_input) + norms of per_layer_model_proj x /
-  /// sqrt(hidden)) / sqrt(2), each layer's share with the norm per_layer_proj_norm.
+  /// sqrt(hidden)) / sqrt(2), with the norm per_layer_proj_norm for each layer's slice.
   graph::ValueId layer_inputs(graph::ValueId x);
-  /// x + post_norm(proj(act(inp_gate x) * the layer's share of inputs))
+  /// x + post_norm(proj(act(inp_gate x) * the layer's slice of inputs))
   graph::ValueId add_layer_input(graph::ValueId x, graph::ValueId inputs, engine::Act act);
-  /// x times layer_output_scale, where the file has it.
+  /// x times layer_output_scale, if the file has it.
   graph::ValueId scale_layer(graph::ValueId x);
-  /// x is the hidden state after the current layer.
+  /// Ends a layer: x is the hidden state after it.
   void end_layer(graph::ValueId x) { graph_.tap(layer_ + 1, x); }
-  /// output_norm and output of the rows that want logits, then the model's factor and cap; without
-  /// output.weight the embedding serves for both.
+  /// output_norm and output for the rows that want logits, then the model's factor and cap. Without
+  /// output.weight the embedding is tied.
   void head(graph::ValueId x, Bias bias);
 
-  /// What the layer is made of.
+  /// The parameters of the current layer.
   [[nodiscard]] const LayerParams& layer() const { return h_.layers[static_cast<size_t>(layer_)]; }
   [[nodiscard]] int64_t q_rows() const { return int64_t{spec().n_heads} * spec().k_dim; }
   [[nodiscard]] int64_t k_rows() const { return int64_t{spec().n_kv_heads} * spec().k_dim; }
@@ -125,21 +125,21 @@ class DecoderBuilder {
 
  private:
   [[nodiscard]] const graph::AttentionSpec& spec() const { return layer().attention; }
-  /// The graph's number of the layer's angles; layers with the same share a table.
+  /// The graph's index of the layer's rotary table; layers with equal parameters share a table.
   int32_t rope_table();
   [[nodiscard]] std::string name(const char* part, const char* suffix) const;
   graph::ValueId norm_of(graph::ValueId x, const std::string& name, int64_t size, float eps = 0.0F);
   graph::ValueId scaled(graph::ValueId x, float factor);
   [[nodiscard]] std::vector<float> query_factors() const;
-  /// Of n heads, where the file has the tensor.
+  /// The norm of n heads, if the file has the tensor.
   graph::ValueId norm_of_each(graph::ValueId heads, const char* part, int32_t n);
-  /// Of a feed-forward: the layer's numbers.
+  /// The activation of the feed-forward, with the layer's parameters.
   [[nodiscard]] engine::Activation activation(engine::Act kind) const {
     engine::Activation of = layer().activation;
     of.kind = kind;
     return of;
   }
-  /// Rows [first, first + rows) of "<part>.weight", which has `total`.
+  /// Rows [first, first + rows) of "<part>.weight", which has `total` rows.
   graph::ValueId piece(graph::ValueId x, const char* part, int64_t total, int64_t first,
                        int64_t rows, graph::SiteKind kind, Bias bias);
   graph::ValueId routed_experts(graph::ValueId x, engine::Act gate, bool gated);

@@ -50,7 +50,7 @@ Status read_scaling(KeyReader& keys, const HParams& h, RopeParams* rope) {
   const char* factor_key =
       keys.has("rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
   GEN_TRY(keys.number_or(factor_key, 1.0, 0.0, 1e6, &rope->factor));
-  if (rope->factor == 0.0) rope->factor = 1.0;  // what files mean by it
+  if (rope->factor == 0.0) rope->factor = 1.0;  // files write 0 for none
   if (rope->factor < 1e-6) {
     return error(Code::kFormat, "%s is %g, outside [1e-06, 1e+06]", keys.key(factor_key).c_str(),
                  rope->factor);
@@ -116,7 +116,7 @@ Status read_cap(KeyReader& keys, const char* name, float absent, float* out) {
 Status read_gating(KeyReader& keys, ExpertDefaults absent, engine::Routing* routing) {
   constexpr engine::Gating kGatings[] = {engine::Gating::kSoftmax, engine::Gating::kSigmoid,
                                          engine::Gating::kSoftmaxChosen};
-  int32_t gating = 0;  // says nothing
+  int32_t gating = 0;  // unspecified
   GEN_TRY(keys.integer_or("expert_gating_func", 0, 0, std::size(kGatings), &gating));
   routing->gating = gating == 0 ? absent.gating : kGatings[gating - 1];
   GEN_TRY(keys.flag_or("expert_weights_norm", absent.normalise, &routing->normalise));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the `read` of an architecture is written with: the keys that most decoders share, in parts
-// that fill HParams one after another. Those of one family alone are read in its own file.
+// Helpers for the `read` of an architecture: the keys that most decoders share, in groups that fill
+// HParams. Keys of a single family are read in its own file.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ Status read_rope(KeyReader& keys, const RopeParams& family, HParams* h);
 /// rope.freq_base_swa, the base of blocks with a window. After read_windows and read_rope.
 struct LocalRope {
   double base = 0.0;      // without the key; 0: that of all
-  bool unscaled = false;  // they turn without rope.scaling and rope_freqs
+  bool unscaled = false;  // they ignore rope.scaling and rope_freqs
 };
 Status read_local_rope(KeyReader& keys, LocalRope family, HParams* h);
 /// attention.temperature_scale and rope.scaling.yarn_log_multiplier. After read_rope.
@@ -65,8 +65,8 @@ struct ExpertDefaults {
 };
 Status read_experts(KeyReader& keys, ExpertDefaults absent, HParams* h);
 
-/// The keys xielu.alpha_n, alpha_p, beta and eps, below no architecture, which may differ from
-/// block to block: what the activation of that name is made with.
+/// The keys xielu.alpha_n, alpha_p, beta and eps, without the prefix of an architecture: the
+/// parameters of the activation, which may differ from block to block.
 Status read_xielu(const KeyReader& reader, HParams* h);
 /// embedding_scale, residual_scale and logit_scale, a divisor; 1 where they are absent or 0.
 Status read_factors(KeyReader& keys, HParams* h);

@@ -30,12 +30,12 @@ ValueId feed_forward(const DenseStyle& style, DecoderBuilder& d, ValueId x) {
   return {};
 }
 
-/// What goes into a block, the same after attn_norm, and with what attention added.
+/// The input of a block, the same after attn_norm, and the input plus attention.
 struct BlockValues {
   ValueId in, normed, attended;
 };
 
-/// What the feed-forward reads.
+/// The input of the feed-forward.
 ValueId feed_forward_input(const DenseStyle& style, const HParams& h, DecoderBuilder& d,
                            const BlockValues& of) {
   const bool without = style.parallel == Parallel::kWithoutNorm && !d.has(style.ffn_norm);
@@ -102,7 +102,7 @@ Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) 
 void build_dense_decoder(const DenseStyle& style, const HParams& h, Weights& weights,
                          graph::GraphBuilder& graph) {
   DecoderBuilder d(h, weights, graph, style.norms);
-  // Where no layer turns.
+  // Unused if no layer has rotary embedding.
   if (style.rope.freq_factors) weights.ignore("rope_freqs.weight");
   ValueId x = d.embedding(style.norm_embedding);
   const ValueId inputs = h.layer_input > 0 ? d.layer_inputs(x) : ValueId();

@@ -23,13 +23,13 @@ enum class FeedForward : uint8_t {
   kPlain,  // ffn_down(act(ffn_up x))
 };
 
-/// Whether a block's feed-forward reads the block's input, as attention does, and both are added to
-/// it.
+/// Parallel blocks: the feed-forward reads the block's input, as attention does, and both results
+/// are added to it.
 enum class Parallel : uint8_t {
   kNever,
   kOneNorm,      // both read attn_norm's rows
   kTwoNorms,     // each has its own; unless the file says use_parallel_residual = false
-  kWithoutNorm,  // as kOneNorm in blocks for which the file has no norm of the feed-forward
+  kWithoutNorm,  // as kOneNorm in blocks whose feed-forward has no norm in the file
 };
 
 /// Whether files have expert_count.
@@ -46,7 +46,7 @@ struct ExpertStyle {
 /// Values that no file states. Keys are those below "<architecture>.".
 struct DenseStyle {
   RopeParams rope;
-  /// rope.scaling.finetuned, where it is false, says that nothing is rotated.
+  /// rope.scaling.finetuned = false means that nothing is rotated.
   bool rope_switch = false;
   /// rope.dimension_sections: models that see pictures, too, rotate by several positions, which are
   /// one in texts. Files that say so have the elements of a pair half of a head apart.
@@ -72,22 +72,21 @@ struct DenseStyle {
   float activation_alpha = 1.0F;                // of kClampedSwiglu
   float activation_limit = 0.0F;
 
-  int32_t window = 0;        // without attention.sliding_window; 0: all is seen
-  int32_t global_every = 0;  // the last of so many layers sees all; 0: as the file says
+  int32_t window = 0;        // without attention.sliding_window; 0: no window
+  int32_t global_every = 0;  // every n-th layer has no window; 0: as the file says
   double local_base = 0.0;   // of layers with a window, without rope.freq_base_swa; 0: that of all
-  bool local_unscaled = false;  // layers with a window turn without rope.scaling and rope_freqs
-  int32_t unrotated_every = 0;  // the last of so many layers turns nothing; 0: all turn
-  bool rotate_local = false;    // layers without a window turn nothing
+  bool local_unscaled = false;  // layers with a window ignore rope.scaling and rope_freqs
+  int32_t unrotated_every = 0;  // every n-th layer has no rotary embedding; 0: all have
+  bool rotate_local = false;    // only layers with a window have a rotary embedding
 
-  bool undivided_scores = false;   // without attention.scale it is 1
-  bool query_temperature = false;  // what read_query_temperature reads
-  bool shared_layers = false;      // what read_shared_layers reads
-  bool local_heads = false;        // what read_local_heads reads
-  /// Each head of v has an RMS norm without weight; without attn_v it is k, as it is before its
-  /// own.
+  bool undivided_scores = false;   // without attention.scale the scale of scores is 1
+  bool query_temperature = false;  // queries grow with the position (read_query_temperature)
+  bool shared_layers = false;      // the last layers share earlier keys and values
+  bool local_heads = false;        // heads of layers with a window have widths of their own
+  /// Each head of v has an RMS norm without weight. Without attn_v, v is k before k's own norm.
   bool value_norm = false;
-  bool layer_inputs = false;  // embedding_length_per_layer_input: each layer has embeddings, too
-  bool layer_scale = false;   // layer_output_scale, a factor of all that a layer leaves behind
+  bool layer_inputs = false;  // each layer has embeddings (embedding_length_per_layer_input)
+  bool layer_scale = false;   // layer_output_scale multiplies the output of a layer
 
   bool root_embedding = false;  // the embedding is multiplied by the root of its length
   bool logit_factor = false;    // logit_scale, a factor
@@ -105,7 +104,7 @@ struct DenseStyle {
 
 /// Reads all keys of files of this style.
 Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h);
-/// Names its tensors and operations.
+/// Builds its graph.
 void build_dense_decoder(const DenseStyle& style, const HParams& hparams, Weights& weights,
                          graph::GraphBuilder& graph);
 

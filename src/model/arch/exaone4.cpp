@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// EXAONE 4 (general.architecture "exaone4"): norms after attention and feed-forward alone, and of
-// each head of q and k. The model of 32 billion weights, which its number of layers tells, has
-// windows in three of four layers and turns nothing in the others.
+// EXAONE 4 (general.architecture "exaone4"): norms only after attention and feed-forward, and of
+// each head of q and k. The model of 32 billion weights, recognised by its number of layers, has
+// windows in three of four layers and no rotary embedding in the others.
 #include "model/arch/registry.h"
 
 namespace gen::model::arch {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gemma (general.architecture "gemma"): a llama with GELU as gate and the embedding times the root
-// of its length. Files have 1 added to the weights of norms.
+// of its length. Files have already added 1 to the weights of norms.
 #include "model/arch/registry.h"
 
 namespace gen::model::arch {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gemma 3 (general.architecture "gemma3"): a Gemma 2 without caps, which normalises each head of q
-// and k and has windows in five of six layers, whose angles are their own.
+// and k and has windows, with another rotary base, in five of six layers.
 #include "model/arch/registry.h"
 
 namespace gen::model::arch {

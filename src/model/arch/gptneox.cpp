@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPT-NeoX and Pythia (general.architecture "gptneox"): layer norms and biases everywhere, blocks
-// whose two halves stand beside each other, each with its norm, heads of which a part is rotated.
+// GPT-NeoX and Pythia (general.architecture "gptneox"): layer norms and biases everywhere, parallel
+// attention and feed-forward with a norm each, partial rotary embedding.
 #include "model/arch/registry.h"
 
 namespace gen::model::arch {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Granite 3 and 4, dense (general.architecture "granite"): a llama with factors of the embedding,
-// of what blocks add, of scores and of logits, and some without rotation.
+// residuals, scores and logits; some models have no rotary embedding.
 #include "model/arch/registry.h"
 
 namespace gen::model::arch {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Llama 1 to 3.x, Mistral, TinyLlama and their kin (general.architecture "llama"): rotary pairs
-// side by side, biases only in some files, Llama 3's frequency factors as a tensor. Mixtral: files
+// Llama 1 to 3.x, Mistral, TinyLlama and similar models (general.architecture "llama"): adjacent
+// rotary pairs, biases only in some files, Llama 3's frequency factors as a tensor. Mixtral: files
 // with experts.
 #include "model/arch/registry.h"
 

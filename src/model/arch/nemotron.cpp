@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nemotron and Minitron, dense (general.architecture "nemotron"): layer norms whose weights files
-// have with their 1 added, a feed-forward that squares and has no gate, heads of which a part is
-// rotated.
+// Nemotron and Minitron, dense (general.architecture "nemotron"): layer norms, to whose weights
+// files have already added 1, an ungated squared ReLU feed-forward, partial rotary embedding.
 #include "model/arch/registry.h"
 
 namespace gen::model::arch {

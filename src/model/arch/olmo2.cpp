@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// OLMo 2 and 3 (general.architecture "olmo2"): norms after attention and feed-forward alone, and of
-// all heads of q and k together. OLMo 3 has windows in three of four layers, which turn without
-// scaling.
+// OLMo 2 and 3 (general.architecture "olmo2"): norms only after attention and feed-forward, and of
+// all heads of q and k together. OLMo 3 has windows in three of four layers, whose rotary embedding
+// is not scaled.
 #include "model/arch/registry.h"
 
 namespace gen::model::arch {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Phi-1 to Phi-2 (general.architecture "phi2"): layer norms and biases everywhere, blocks whose two
-// halves stand beside each other, heads of which a part is rotated.
+// Phi-1 to Phi-2 (general.architecture "phi2"): layer norms and biases everywhere, parallel
+// attention and feed-forward, partial rotary embedding.
 #include "model/arch/registry.h"
 
 namespace gen::model::arch {

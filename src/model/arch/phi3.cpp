@@ -6,7 +6,7 @@
 namespace gen::model::arch {
 namespace {
 
-/// Converters write windows that the models do not have, so none counts.
+/// Ignores windows: converters write windows that the models do not have.
 Status read_phi3(const DenseStyle& style, KeyReader& keys, HParams* h) {
   GEN_TRY(read_dense_decoder(style, keys, h));
   for (LayerParams& layer : h->layers) layer.attention.window = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Qwen 1.5 and 2 with experts (general.architecture "qwen2moe"): Qwen2, with a softmax over all
-// experts as their weights and an expert for all rows that has a gate of its own.
+// experts as their weights and a shared expert with a gate of its own.
 #include "model/arch/registry.h"
 
 namespace gen::model::arch {

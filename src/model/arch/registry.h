@@ -19,10 +19,10 @@ namespace gen::model::arch {
 struct Architecture {
   const char* name;  // general.architecture
   DenseStyle style;
-  /// Asks for every key that it uses; a file with other keys that change the computation is refused
+  /// Reads every key that it uses; files with other keys that change the computation are refused
   /// afterwards.
   Status (*read)(const DenseStyle& style, KeyReader& keys, HParams* hparams) = read_dense_decoder;
-  /// Names tensors and operations; errors stay in the two objects.
+  /// Builds the graph; errors are kept in the two objects.
   void (*build)(const DenseStyle& style, const HParams& hparams, Weights& weights,
                 graph::GraphBuilder& graph) = build_dense_decoder;
 };

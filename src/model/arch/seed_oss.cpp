@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Seed-OSS (general.architecture "seed_oss"): a Qwen2 whose files name the norm before the
-// feed-forward otherwise.
+// Seed-OSS (general.architecture "seed_oss"): a Qwen2 with another name for the norm before the
+// feed-forward.
 #include "model/arch/registry.h"
 
 namespace gen::model::arch {

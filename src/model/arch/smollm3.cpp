@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SmolLM3 (general.architecture "smollm3"): a llama of which every fourth layer turns nothing.
+// SmolLM3 (general.architecture "smollm3"): a llama without rotary embedding in every fourth layer.
 #include "model/arch/registry.h"
 
 namespace gen::model::arch {

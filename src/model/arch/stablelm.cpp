@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// StableLM (general.architecture "stablelm"): layer norms, heads of which a part is rotated, and in
-// the larger models norms of each head and blocks whose two halves stand beside each other.
+// StableLM (general.architecture "stablelm"): layer norms, partial rotary embedding, and in the
+// larger models norms of each head and parallel attention and feed-forward.
 #include "model/arch/registry.h"
 
 namespace gen::model::arch {

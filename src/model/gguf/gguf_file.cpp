@@ -59,7 +59,7 @@ Result<OpenPart> open_part(const std::string& path, MappedFile::Mode mode) {
   return out;
 }
 
-/// What the name says must be what the file says, so that no part can stand for another.
+/// The part number in the name must equal that in the file, so that parts cannot be confused.
 Status check_name(const SplitName& name, const SplitKeys& keys) noexcept {
   if (static_cast<uint32_t>(name.count) != keys.count) {
     return error(Code::kFormat, "metadata 'split.count': %" PRIu32 ", but the file name says %d",

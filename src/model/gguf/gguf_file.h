@@ -59,9 +59,9 @@ class GgufFile {
   GgufFile& operator=(const GgufFile&) = delete;
 
   [[nodiscard]] uint32_t version() const noexcept { return version_; }
-  /// Of the first part.
+  /// The metadata of the first part.
   [[nodiscard]] const Metadata& metadata() const noexcept { return *metadata_; }
-  /// For keeping the metadata when the file itself may go.
+  /// The same as a shared pointer, to keep the metadata after the file is closed.
   [[nodiscard]] std::shared_ptr<const Metadata> shared_metadata() const noexcept {
     return metadata_;
   }

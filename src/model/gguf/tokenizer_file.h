@@ -10,8 +10,8 @@
 
 namespace gen::gguf {
 
-/// Of a GGUF file, whose tensors stay unread, or of a SentencePiece model. Errors: kIo, kFormat and
-/// kUnsupported as read_vocab and the tokenizers say.
+/// The tokenizer of a GGUF file, whose tensors are not read, or of a SentencePiece model. Errors:
+/// kIo, and kFormat and kUnsupported of read_vocab and the tokenizers.
 Result<std::shared_ptr<const tokenizer::Tokenizer>> load_tokenizer_file(const std::string& path);
 
 }  // namespace gen::gguf

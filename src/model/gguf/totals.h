@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a GGUF file is made of, as numbers for people.
+// Summary figures of a GGUF file, for display.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vocabulary that a GGUF file carries (keys tokenizer.*), as the tokenizer room takes it.
-// Only types and lengths are checked here; create_tokenizer checks what the entries say.
+// Reads the vocabulary of a GGUF file (keys tokenizer.*) for the tokenizer room. Only types and
+// lengths are checked here; create_tokenizer checks the entries.
 #pragma once
 
 #include "base/status.h"

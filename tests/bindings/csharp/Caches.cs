@@ -469,7 +469,8 @@ static class Caches
         Check.That(new CustomModelConfig { VocabularySize = 7, Name = "seven" }.Describe().Contains("seven"), "config");
     }
 
-    // Every function of the generated layer is used by the classes, but for those that nothing managed can use.
+    // Every function of the generated layer is used by the classes, except those that managed code
+    // cannot use.
     [Test]
     static void NothingIsForgotten()
     {

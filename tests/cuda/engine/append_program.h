@@ -54,7 +54,7 @@ inline std::vector<float> counted(size_t n, float from) {
   return values;
 }
 
-/// What a cache of `type` keeps of float32 numbers, as bytes.
+/// The bytes that a cache of `type` stores for float32 numbers.
 inline std::vector<std::byte> kept(DType type, const float* x, size_t n) {
   std::vector<uint16_t> halves(type == DType::kF16 ? n : 0);
   std::transform(x, x + halves.size(), halves.begin(), nearest_half);
@@ -80,8 +80,8 @@ inline std::vector<float> mixed(size_t n, uint32_t seed) {
   return values;
 }
 
-/// A cache with all that appends to it: rows that lie on the device, a stream, captured appends.
-/// In host memory a capture notes what it is given, and a replay does it.
+/// A cache with the means to append to it: rows in device memory, a stream, captured appends. In
+/// host memory a capture records the calls, and a replay makes them.
 class AppendSide final {
  public:
   AppendSide(bool on_device, DType type, int32_t layers, int32_t room, int32_t dim,
@@ -118,7 +118,7 @@ class AppendSide final {
     if (stream_) return stream_->replay(exec_);
     for (const CountedAppend& each : noted_) engine::append_on_host(each);
   }
-  /// The store goes when nothing is on its way to it, and before what it is in.
+  /// Destroys the store when no append is in flight, and before its memory.
   void end() {
     wait();
     store.reset();
@@ -175,7 +175,7 @@ class AppendSide final {
   void* exec_ = nullptr;
 };
 
-/// What a cache should hold and say, without kernels, streams and counters.
+/// The expected contents and results of a cache, without kernels, streams and counters.
 struct AppendModel {
   AppendModel(int32_t layers, int32_t room_, int32_t dim_)
       : lengths(static_cast<size_t>(layers), 0),
@@ -183,9 +183,9 @@ struct AppendModel {
         dim(dim_),
         held(static_cast<size_t>(layers)) {}
 
-  std::vector<int32_t> lengths;  // of the layers, as the host has them
+  std::vector<int32_t> lengths;  // of the layers, on the host
   int32_t length = 0;
-  int32_t position = 0;  // as the device has it
+  int32_t position = 0;  // the counter on the device
   bool dropped = false;
   int32_t room;
   int32_t dim;
@@ -210,7 +210,7 @@ struct AppendModel {
     held[static_cast<size_t>(layer)][length] = row;
     if (note(layer)) position = length;
   }
-  /// What the kernel does.
+  /// The effect of the kernel.
   void run(int32_t layer, size_t row, bool moves) {
     if (position >= room) {
       dropped = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams and graphs as a program beside the library has them, and a device's memory as caches take
-// it: on the emulator; with GEN_ON_DEVICE those of the machine's driver.
+// Streams and graphs of a program that uses the library, and device memory for caches: on the
+// emulator, or with GEN_ON_DEVICE those of the machine's driver.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ namespace gen::test {
 
 #ifdef GEN_ON_DEVICE
 
-/// What the driver calls these; a function that is missing fails.
+/// The driver's functions; a missing one fails.
 template <typename... Arguments>
 void driver(const char* name, Arguments... arguments) {
   static void* const library = dlopen("libcuda.so.1", RTLD_NOW);
@@ -116,7 +116,7 @@ inline std::shared_ptr<const engine::GpuTable> device_table() {
 #endif
 }
 
-/// The host's memory, which poses as device -1.
+/// Host memory as device -1.
 inline const engine::GpuTable& host_table() {
   static const engine::GpuTable table = {
       sizeof(engine::GpuTable),
@@ -139,7 +139,7 @@ inline const engine::GpuTable& host_table() {
   return table;
 }
 
-/// A table as caches take it, whose calls fail on demand.
+/// An allocator table for caches whose calls fail on demand.
 class TableAllocator final : public engine::GpuAllocator {
  public:
   explicit TableAllocator(const engine::GpuTable& table) : table_(table) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the stub of cuBLASLt does for the tests of one program, and what it was asked for.
+// The behaviour of the cuBLASLt stub in a test program, and a record of its calls.
 #pragma once
 
 #include <cstdlib>
@@ -10,8 +10,9 @@
 
 namespace gen::test {
 
-/// How a way of the library adds up: in double, rounded once; halves of the columns apart; as our
-/// own kernels do; or so but for the last row, which is made at once.
+/// The order of additions of one of the library's algorithms: in double, rounded once; in two
+/// halves of the columns; as in our own kernels; or as in our own kernels except for the last row,
+/// which is computed in double.
 enum class AddsUp { kAtOnce, kInHalves, kAsWeDo, kAsWeDoButTheLast };
 
 struct LibraryCalls {
@@ -29,10 +30,10 @@ struct LibraryCalls {
 };
 LibraryCalls& calls();
 
-/// Nothing has been asked for, and from now on kernels take the times above, others none.
+/// Clears the record of calls. From now on kernels take the times above; all others take none.
 void begin_calls();
 
-/// The library is looked for when an engine is made; calls begin behind that.
+/// The library is loaded when an engine is made; calls are counted from there on.
 std::shared_ptr<engine::Engine> engine_with(const char* library);
 
 }  // namespace gen::test

@@ -48,7 +48,7 @@ TEST(CudaLibraryProducts, EndsAreAsWithoutIt) {
       const auto x = random_row(20 * 96, 4);
       const auto want = run(without, c, x);
       const auto got = run(with, c, x);
-      // Equal but for the order of additions.
+      // Equal apart from the order of additions.
       for (size_t i = 0; i < want.size(); ++i) {
         ASSERT_NEAR(got[i], want[i], 1e-4F * (1.0F + std::fabs(want[i]))) << i;
       }

@@ -29,7 +29,7 @@ struct KvShape {
   size_t gap = 12;  // bytes between heads, tiles and sides; 16: all lie at multiples of that
 };
 
-/// How a layer lies in a block, after `from` bytes; *end is where it ends.
+/// The layout of a layer in a block, after `from` bytes; *end is its end.
 inline engine::KvLayer kv_layer(const KvShape& shape, size_t from, size_t* end) {
   engine::KvLayer layer;
   layer.kv_heads = shape.kv_heads;
@@ -91,7 +91,7 @@ class KvBench {
     return {std::span(blocks).subspan(static_cast<size_t>(first_block))};
   }
 
-  /// What another bench has, which lies as this one does.
+  /// Copies the contents of another bench with the same layout.
   void set_bytes(const std::vector<std::byte>& bytes) { bench_.write(data_, bytes); }
   /// Everything, byte for byte.
   std::vector<std::byte> bytes() {
@@ -115,7 +115,7 @@ class KvBench {
   engine::EnginePtr<engine::EnginePtr<std::byte>> block_table_;
 };
 
-/// Appends rows [n_rows, …] of random keys and values to a layer; what q became.
+/// Appends rows [n_rows, …] of random keys and values to a layer; returns the rotated q.
 struct AppendOptions {
   int32_t n_heads = 4;
   engine::RopeKind rope = engine::RopeKind::kAdjacent;

@@ -45,7 +45,7 @@ struct LinearCase {
   bool bias = false;
   bool residual = false;
   bool deterministic = false;
-  bool bf16 = false;  // rows come so
+  bool bf16 = false;  // rows are bfloat16
   engine::Activation activation;
 };
 
@@ -67,7 +67,7 @@ inline std::vector<float> run(OpBench& bench, const LinearCase& c, const std::ve
   const auto stride = static_cast<int64_t>(bench.engine().activation_bytes(forms, cols));
   engine::LinearArgs args;
   args.weight = weight.value().get();
-  // What lies behind the columns of a row may be no number.
+  // Elements after the columns of a row may be NaN.
   const std::vector<float> nothing(static_cast<size_t>(c.rows * stride / 4), std::nanf(""));
   args.x = {bench.put(nothing).as<std::byte>(), forms, c.rows, cols, c.bf16};
   bench.run(engine::PackArgs{{bench.put(x), c.rows, cols, cols}, args.x});
@@ -83,7 +83,7 @@ inline std::vector<float> run(OpBench& bench, const LinearCase& c, const std::ve
   }
   bench.run(args);
   const auto got = bench.get(args.y.data, c.rows * (outputs + 2));
-  for (int64_t t = 0; t < c.rows; ++t) {  // nothing beside the rows
+  for (int64_t t = 0; t < c.rows; ++t) {  // only the rows are written
     for (int64_t n = outputs; n < outputs + 2; ++n) {
       const auto at = static_cast<size_t>(t * (outputs + 2) + n);
       EXPECT_EQ(got[at], before[at]);

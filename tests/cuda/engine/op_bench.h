@@ -39,7 +39,7 @@ class OpBench {
     EXPECT_TRUE(engine_->upload(*stream_, at, bytes.data(), bytes.size()).ok());
     EXPECT_TRUE(engine_->finish(*stream_).ok());
   }
-  /// Room that nothing has been written to, but for a pattern.
+  /// A buffer filled with a pattern, for results.
   engine::EnginePtr<float> room(int64_t n) {
     return put(std::vector<float>(static_cast<size_t>(n), 7.25F));
   }
@@ -82,7 +82,7 @@ inline std::vector<float> random_row(size_t n, uint32_t seed, float scale = 1.0F
   return values;
 }
 
-/// Equal bits, or both no numbers.
+/// Equal bits, or both NaN.
 inline ::testing::AssertionResult same_bits(const std::vector<float>& a,
                                             const std::vector<float>& b) {
   if (a.size() != b.size()) return ::testing::AssertionFailure() << a.size() << " vs " << b.size();
@@ -94,7 +94,7 @@ inline ::testing::AssertionResult same_bits(const std::vector<float>& a,
   return ::testing::AssertionSuccess();
 }
 
-/// What a case gives on the CPU engine and on the CUDA engine is the same to the bit.
+/// Checks that a case gives the same bits on the CPU engine and on the CUDA engine.
 inline void expect_same(const std::function<std::vector<float>(OpBench&)>& scenario) {
   OpBench cpu(cpu_engine());
   OpBench cuda(cuda_engine());

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/mass_parts.h"
+#include "base/mass_slices.h"
 #include "cuda/engine/op_bench.h"
 #include "tensor/half.h"
 #include "quant/format.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA engine that tests are of: the one that is linked in, on the emulator; with GEN_ON_DEVICE
-// that of libgenerate-cuda.so, on the machine's first device.
+// The CUDA engine under test: the linked one, on the emulator, or with GEN_ON_DEVICE that of
+// libgenerate-cuda.so, on the machine's first device.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,8 +21,8 @@ namespace gen::test {
 
 #ifdef GEN_ON_DEVICE
 
-/// One for all, as a device takes its time to begin. Nobody frees it: at the end of the program the
-/// driver may be gone.
+/// One engine for all tests, since a device takes long to start. It is never freed: at the end of
+/// the program the driver may be unloaded.
 inline std::shared_ptr<engine::Engine> cuda_engine() {
   static const auto* const shared = [] {
     auto made = engine::create_engine("cuda", {});
@@ -32,7 +32,8 @@ inline std::shared_ptr<engine::Engine> cuda_engine() {
   return *shared;
 }
 
-/// Engines that are made while it lives see a device of so many processors; a real one has its own.
+/// Engines made while it lives see a device with this many multiprocessors; a real device keeps its
+/// own number.
 struct Processors {
   explicit Processors(int) {}
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the rows of a file to the tiles of cuda/ops/weight/weight_tiles.h, by way of the codecs of quant:
-// what the kernel is compared with.
+// Packs the rows of a file into the tiles of cuda/ops/weight/weight_tiles.h through the codecs of
+// quant: the reference for the kernel.
 #pragma once
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 //             elements ascending, so nothing is summed across lanes.
 //   weighted  a lane is a column: queries by value columns accumulate in registers over entries
 //             ascending.
-// Keys and values are widened in registers; how work is cut into tiles never shows in a result.
+// Keys and values are widened in registers. The result never depends on the tiling.
 
 #if defined(GEN_ENGINE_CPU_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef GEN_ENGINE_CPU_ATTENTION_INL_H_
@@ -31,7 +31,7 @@ HWY_BEFORE_NAMESPACE();
 namespace gen::engine::cpu {
 namespace HWY_NAMESPACE {
 
-/// Calls use(kQ as a type, first) for the blocks in which n_q queries are worked on.
+/// Calls use(kQ as a type, first) for each block of the n_q queries.
 template <typename Use>
 HWY_INLINE void each_block(int32_t n_q, Use use) {
   const int64_t n = n_q;
@@ -52,7 +52,8 @@ HWY_INLINE void each_block(int32_t n_q, Use use) {
   for (; j < n; ++j) use(std::integral_constant<size_t, 1>(), j);
 }
 
-/// Element d of all queries of a block, then element d + 1: one address for all of them.
+/// Transposes a block of queries: element d of all queries, then element d + 1, so that a kernel
+/// needs one pointer.
 inline void pack(const float* const* q, int32_t n_q, int32_t dims, float* packed) {
   each_block(n_q, [&](auto block, int64_t first) HWY_ATTR {
     constexpr size_t kQ = decltype(block)::value;
@@ -64,7 +65,7 @@ inline void pack(const float* const* q, int32_t n_q, int32_t dims, float* packed
   });
 }
 
-/// A tile of which only `count` entries from `lane` on belong to the run.
+/// A tile in which only `count` entries from `lane` on belong to the run.
 template <typename Reader, size_t kQ>
 HWY_INLINE void dot_lanes(const float* q, int64_t dims, const std::byte* tile,
                           const std::byte* shared, int32_t lane, int32_t count, float* scores) {
@@ -106,7 +107,7 @@ HWY_INLINE void dot_run(const float* q, int64_t dims, const KvRun& run, size_t s
     }
   };
   if constexpr (kT == 3) {
-    // Sixteen tiles are four times three and twice two, rather than one alone at the end.
+    // Splits sixteen tiles into four times three and twice two, so that no single one is left.
     tiles(std::integral_constant<size_t, 3>(), 4 * kKvTile);
     tiles(std::integral_constant<size_t, 2>(), 0);
   } else {
@@ -127,20 +128,20 @@ inline void dots(const float* packed, int32_t n_q, int32_t dims, const KvRun& ru
 
 constexpr float kLog2E = 1.44269504F;
 
-/// Scores of sixteen slots in powers of two: raw scores times log2(e) times a scale that is not
-/// negative. They grow with raw ones, so the largest raw score tells the largest.
+/// Scores of sixteen slots in base 2: raw scores times log2(e) times a scale >= 0. This is
+/// monotonic, so the largest raw score gives the largest score.
 struct ScaledScores {
   static constexpr bool kLargestIsRaw = true;
   const float factor;
 
   explicit HWY_INLINE ScaledScores(const ScoreRule& rule) : factor(rule.scale * kLog2E) {}
-  /// Less `shift`.
+  /// The scores minus `shift`.
   HWY_INLINE Lanes16 at(const float* scores, int32_t slot, Lanes16 shift) const {
     return fma(load(scores + slot), splat(factor), sub(splat(0.0F), shift));
   }
 };
 
-/// Any rule: capped, and plus the weights of the slots. Without either it gives the same.
+/// Scores with a soft cap and log-weights; equal to the simple ones if both are off.
 struct RuledScores {
   static constexpr bool kLargestIsRaw = false;
   const float factor;
@@ -162,8 +163,8 @@ struct RuledScores {
   }
 };
 
-/// For the groups of sixteen slots that [begin, end) touches: whole(slot) where all of a group is
-/// in it, masked(slot, from, to) where only [from, to) is.
+/// For each group of sixteen slots that overlaps [begin, end): whole(slot) if the range covers the
+/// group, masked(slot, from, to) if it covers only [from, to).
 template <typename Whole, typename Masked>
 HWY_INLINE void each_group(SlotRange seen, Whole whole, Masked masked) {
   constexpr int32_t kStep = static_cast<int32_t>(kLanes);
@@ -173,7 +174,7 @@ HWY_INLINE void each_group(SlotRange seen, Whole whole, Masked masked) {
   if (i < seen.end) masked(i, i, seen.end);
 }
 
-/// x where a slot of the group is in [from, to), `otherwise` beside it.
+/// x for the slots of the group in [from, to), `otherwise` for the others.
 HWY_INLINE Lanes16 only(Lanes16 x, int32_t group, int32_t from, int32_t to, float otherwise) {
   float lanes[kLanes];
   store(x, lanes);
@@ -202,7 +203,7 @@ template <typename Rule>
 HWY_INLINE SoftmaxPartial softmax_row(float* scores, SlotRange seen, float largest,
                                       const Rule& rule) {
   constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-  // Without a largest score all are -infinity, or NaN, which the maximum may have passed over.
+  // A maximum of -infinity means that all scores are -infinity or NaN, which the maximum may skip.
   const Lanes16 shift = splat(largest == kMinusInfinity ? 0.0F : largest);
   Lanes16 sum = splat(0.0F);
   const auto keep = [&](int32_t i, Lanes16 p) HWY_ATTR {
@@ -217,7 +218,7 @@ HWY_INLINE SoftmaxPartial softmax_row(float* scores, SlotRange seen, float large
   return {largest == kMinusInfinity && total != 0.0F ? total : largest, total};
 }
 
-/// Largest scores of a few rows first: what a row waits for is then long there.
+/// Finds the maxima of a few rows first, to hide the latency of each row's reduction.
 template <typename Rule>
 HWY_INLINE void softmax_rows(float* scores, const SlotRange* seen, int32_t n_q, const Rule& rule,
                              SoftmaxPartial* partials) {
@@ -282,14 +283,14 @@ inline void weighted(const float* p, int32_t n_q, int32_t dims, const KvRun& run
   });
 }
 
-/// The factors of several queries are found together.
+/// Computes the factors of several queries at once.
 inline void merge(SoftmaxPartial* states, float* sums, const SoftmaxPartial* partials,
                   const float* partial_sums, int64_t stride, int32_t n_q, int32_t dims) {
   constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
   constexpr int32_t kTogether = static_cast<int32_t>(kLanes) / 2;
   for (int32_t first = 0; first < n_q; first += kTogether) {
     const int32_t end = std::min(n_q, first + kTogether);
-    float factors[kLanes] = {};  // of the running sums, then of the partials
+    float factors[kLanes] = {};  // for the running sums, then for the partials
     float largest[kTogether];
     for (int32_t j = first; j < end; ++j) {
       const int32_t at = j - first;

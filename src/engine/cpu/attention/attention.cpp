@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention. Work is cut into items of (block of rows of one sequence, kv head); all query
-// heads that share the kv head take part, so its keys and values are read once for them. An item
-// walks its chunks in order: dot products, softmax of the chunk, weighted sum of values
-// (attention_chunk.h), merge into the running softmax. Heads of the same rows lie side by side in
-// memory, so where there are enough items a thread walks several of them chunk by chunk. With few
-// items (one row, long context) threads take single chunks instead (attention_split.h). All of this
-// gives the same bits.
+// attention. Work is split into items of (block of rows of one sequence, kv head). An item has all
+// query heads that share the kv head, so its keys and values are read once for all of them. It
+// processes its chunks in order: dot products, softmax of the chunk, weighted sum of values
+// (attention_chunk.h), merge into the running softmax. The heads of a chunk are adjacent in memory,
+// so with enough items a thread processes several heads together, chunk by chunk. With few items
+// (one row, long context) threads take single chunks instead (attention_split.h). All of these give
+// the same bits.
 // Read next: attention_walk.h (which entries a row sees), attention-inl.h (the kernels).
 #include "engine/cpu/attention/attention.h"
 
@@ -22,18 +22,18 @@
 namespace gen::engine::cpu {
 namespace {
 
-/// Queries of an item: enough to reuse a chunk from the first-level cache, few enough that their
-/// scores and sums stay in the second.
+/// Queries per item: enough to reuse a chunk from the L1 cache, few enough that their scores and
+/// sums stay in the L2 cache.
 constexpr int32_t kBlockQueries = 32;
-/// Most queries of work that is split: it bounds the scratch.
+/// The largest number of queries for which chunks are split over threads; bounds the scratch.
 constexpr int64_t kMaxSplitQueries = 256;
-/// Most queries of a band, heads whose chunks a thread takes in turn: their sums stay in the
-/// second-level cache beside two chunks.
+/// The largest number of queries in a band, which is the heads that a thread processes together:
+/// their sums stay in the L2 cache beside two chunks.
 constexpr int64_t kBandQueries = 64;
 /// Multiply-adds below which the pool is not woken.
 constexpr int64_t kSerialWork = 100000;
 
-/// What a thread works in; sizes are for the largest item and band.
+/// Scratch of a thread, sized for the largest item and band.
 struct Workspace {
   ChunkSpace chunks;
   float* packed;             // [band, queries, k_dim]
@@ -56,8 +56,8 @@ class Attention {
   void list_items() noexcept;
   void run_items() noexcept;
   void pack() noexcept;
-  /// Item by item, or where positions are implied chunk by chunk over all `n` items, the heads of
-  /// the same rows.
+  /// One item, or a band: with implied positions, `n` items that are heads of the same rows, chunk
+  /// by chunk.
   void whole_item(const AttentionItem& item, Workspace& space) const noexcept;
   void whole_band(const AttentionItem* items, int32_t n, Workspace& space) const noexcept;
   [[nodiscard]] int64_t multiply_adds() const noexcept;
@@ -69,9 +69,9 @@ class Attention {
 
   int32_t block_rows_ = 1;
   int64_t n_items_ = 0;
-  int64_t item_queries_ = 1;  // most queries of an item
-  int32_t band_ = 1;          // items, heads of the same rows, that are worked on together
-  bool heads_first_ = false;  // items of the same rows follow one another
+  int64_t item_queries_ = 1;  // largest number of queries per item
+  int32_t band_ = 1;          // items (heads of the same rows) that are processed together
+  bool heads_first_ = false;  // items of the same rows are adjacent
   AttentionItem* items_ = nullptr;
   Workspace* spaces_ = nullptr;
   ChunkSpace** chunk_spaces_ = nullptr;
@@ -116,8 +116,8 @@ void Attention::choose_blocks() noexcept {
     split_.emplace(work_, args_.n_kv_heads, n_items_, item_queries_);
     return;
   }
-  // Heads of the same rows lie side by side in memory; as many together as leave each thread
-  // enough bands. Several blocks of rows go one after another through a head instead.
+  // The heads of a chunk are adjacent in memory, so a band has as many as leave enough bands for
+  // each thread. Several blocks of rows process one head after another instead.
   for (int32_t heads = 2; max_rows <= block_rows_ && heads * item_queries_ <= kBandQueries;
        ++heads) {
     if (args_.n_kv_heads % heads == 0 && n_items_ / heads >= int64_t{2} * threads) band_ = heads;
@@ -251,7 +251,7 @@ void Attention::pack() noexcept {
       }
     });
   };
-  // Rows that follow one another are one range, so that threads share many sequences of one row.
+  // Adjacent rows form one range, so that many sequences of one row are split over threads.
   int64_t first = 0;
   int64_t n = 0;
   for (const SequenceRows& sequence : args_.sequences) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of attention over one chunk of a sequence. attention.cpp decides which queries and which
-// entries meet; the bodies are in attention-inl.h. To add a cache format: a number in KvFormat, a
-// reader as attention_read-inl.h says or an unpacking function, and one more pointer in the arrays
-// below.
+// Kernels of attention over one chunk of a sequence. attention.cpp chooses the queries and entries;
+// the bodies are in attention-inl.h. To add a cache format: a value of KvFormat, a reader (see
+// attention_read-inl.h) or an unpacking function, and an entry in the arrays below.
 #pragma once
 
 #include <cstddef>
@@ -13,23 +12,23 @@
 
 namespace gen::engine::cpu {
 
-/// Positions of a chunk. 256 suits here, since one head's keys or values of a chunk are 32 KiB in
-/// binary16 at head size 64, so they stay in the first-level cache while the queries of a block
-/// pass, and merging costs 4 % (8 % with 128).
+/// Positions per chunk. With 256 the keys or values of one head are 32 KiB in binary16 at head size
+/// 64, so they stay in the L1 cache for all queries of a block, and merging costs 4 % (8 % with
+/// 128).
 constexpr int32_t kAttentionChunk = kKvChunk;
 
-/// `count` entries of a head that fill the chunk's slots from `slot` on: those from `lane` on of
-/// one tile, and of the tiles after it, `stride` bytes apart.
+/// `count` entries of a head for the chunk's slots from `slot` on. They begin at lane `lane` of
+/// `tile` and continue in the tiles after it, `stride` bytes apart.
 struct KvRun {
   const std::byte* tile;
-  const std::byte* shared;  // of the first tile, for formats whose heads share something
+  const std::byte* shared;  // shared data of the first tile, in formats that have it
   int32_t lane;
   int32_t slot;
   int32_t count;
-  /// Bytes from here to what this thread reads next, or 0: asked for on the way, since what a chunk
-  /// costs to compute is about what the next one costs to read.
+  /// Distance in bytes to what this thread reads next, to be prefetched; 0 for none. Computing a
+  /// chunk takes about as long as reading the next one.
   ptrdiff_t ahead = 0;
-  size_t shared_stride = 0;    // bytes from what heads share of a tile to that of the next
+  size_t shared_stride = 0;    // bytes from the shared data of one tile to the next's
   ptrdiff_t shared_ahead = 0;  // as `ahead`
 };
 
@@ -46,22 +45,21 @@ struct ScoreRule {
   const float* weights;  // [kAttentionChunk] added last, or null
 };
 
-/// Scores in powers of two: log2(e) times those of the rule.
+/// The state of an online softmax in base 2: scores are log2(e) times those of the rule.
 struct SoftmaxPartial {
-  float max;  // -infinity if every score was
+  float max;  // -infinity if every score is
   float sum;  // of 2^(score - max)
 };
 
-/// Pointers need no alignment beyond their element. Score rows have kAttentionChunk floats and
-/// follow one another. Dot products read whole tiles of keys; what lies in lanes beside the run may
-/// be anything.
+/// Pointers need no alignment beyond their element's. Rows of scores have kAttentionChunk floats
+/// and are contiguous. Dot products read whole tiles of keys; lanes outside the run are undefined.
 struct AttentionKernels {
-  /// Queries that share one pass over the values best.
+  /// The best number of queries for one pass over the values.
   int32_t tile_queries;
-  /// Up to as many queries a format with codes is read in place; more share what `unpack` makes of
-  /// a few tiles, which stay in the first-level cache. The result is the same.
+  /// Up to this many queries, formats with codes are read in place. More queries share tiles that
+  /// `unpack` has expanded into the L1 cache. The result is the same.
   int32_t direct_queries;
-  /// Lays queries side by side in the way that `dots` wants, n_q * dims floats.
+  /// Packs queries for `dots`, n_q * dims floats.
   void (*pack)(const float* const* q, int32_t n_q, int32_t dims, float* packed);
   /// scores[j][run.slot + i] = q[j] . key i, for n_q packed queries; indexed by KvFormat, null for
   /// formats that are always unpacked.
@@ -71,27 +69,27 @@ struct AttentionKernels {
   /// `out` are out_stride floats apart.
   void (*weighted[kKvFormats])(const float* p, int32_t n_q, int32_t dims, const KvRun& run,
                                size_t stride, float* out, int64_t out_stride);
-  /// By format and KvOrder: a tile of one head as unpacked_tile_floats() floats, which the two
-  /// below read; null for formats without codes.
+  /// By format and KvOrder: expands a tile of one head to unpacked_tile_floats() floats, which the
+  /// next two functions read; null for formats without codes.
   void (*unpack[kKvFormats][2])(const std::byte* tile, const std::byte* shared, int32_t dims,
                                 float* out);
   void (*unpacked_dots[kKvFormats])(const float* packed, int32_t n_q, int32_t dims,
                                     const KvRun& run, size_t stride, float* scores);
   void (*unpacked_weighted[kKvFormats])(const float* p, int32_t n_q, int32_t dims, const KvRun& run,
                                         size_t stride, float* out, int64_t out_stride);
-  /// Turns scores[j][seen[j]] into 2^(score - max), for n_q rows; slots beside them within their
-  /// groups of 16 become 0.
+  /// Replaces scores[j][seen[j]] by 2^(score - max), for n_q rows; other slots of the same groups
+  /// of 16 become 0.
   void (*softmax)(float* scores, const SlotRange* seen, int32_t n_q, const ScoreRule& rule,
                   SoftmaxPartial* partials);
-  /// Adds a later chunk's partials to the running softmax of n_q queries; rows of sums are `stride`
-  /// floats apart. A state's max starts at -infinity, with sums of anything.
+  /// Merges the partials of the next chunk into the running softmax of n_q queries; rows of sums
+  /// are `stride` floats apart. A state begins with max = -infinity and undefined sums.
   void (*merge)(SoftmaxPartial* states, float* sums, const SoftmaxPartial* partials,
                 const float* partial_sums, int64_t stride, int32_t n_q, int32_t dims);
   /// out = sums / state.sum, zeros if nothing was visible.
   void (*finish)(const SoftmaxPartial& state, const float* sums, float* out, int32_t dims);
 };
 
-/// Enough for every format: levels, and a scale for each group of 32 or more.
+/// Enough for every format: values, and a scale for each group of 32 or more.
 constexpr int64_t unpacked_tile_floats(int64_t dims) { return kKvTile * (dims + (dims + 31) / 32); }
 
 const AttentionKernels* attention_kernels(CpuLevel level) noexcept;

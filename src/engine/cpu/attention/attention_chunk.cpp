@@ -8,11 +8,11 @@
 namespace gen::engine::cpu {
 namespace {
 
-/// Tiles that are unpacked at a time: enough for the kernels' tiles, few enough that they stay in
-/// the first-level cache.
+/// Tiles that are unpacked at a time: enough for the kernels' tiling, few enough to stay in the L1
+/// cache.
 constexpr int32_t kUnpackTiles = 4;
 
-/// Asks the second-level cache for what is needed next; see kFetchLevel in attention-inl.h.
+/// Prefetches to the L2 cache; see kFetchLevel in attention_read-inl.h.
 void fetch(const std::byte* from, size_t bytes) noexcept {
   for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(from + at, 0, 2);
 }
@@ -140,8 +140,8 @@ void ChunkAttention::weighted_sums(const AttentionItem& item, const ChunkSpace& 
                 std::min(shared.end, space.seen[i].end)};
     }
     if (shared.begin >= shared.end) shared = {kAttentionChunk, kAttentionChunk};
-    // A query never touches an entry it does not see, whatever lies there; so where the rows of a
-    // tile differ, each goes alone, before and after the slots they share.
+    // A query must not read an entry that it does not attend to. Before and after the slots that
+    // all rows of a tile share, each row is processed alone.
     for (int32_t i = j; i < j + n; ++i) {
       over(i, 1, {space.seen[i].begin, std::min(space.seen[i].end, shared.begin)});
     }

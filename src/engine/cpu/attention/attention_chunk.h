@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a few queries take from one chunk of a sequence: the kernels of attention.h over the runs
-// that attention_walk.h finds. attention.cpp and attention_split.cpp decide which chunks which
-// thread works on, and merge the partials.
+// Attention of a few queries over one chunk of a sequence: the kernels of attention.h applied to
+// the runs of attention_walk.h. attention.cpp and attention_split.cpp distribute chunks over
+// threads and merge the partials.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct AttentionItem {
   int32_t kv_head;
 };
 
-/// What a thread works on chunks in; sizes are for the largest item.
+/// Scratch of a thread for a chunk, sized for the largest item.
 struct ChunkSpace {
   AttentionChunk* chunk;
   AttentionChunk* next_chunk;
@@ -33,7 +33,7 @@ struct ChunkSpace {
   float* scores;          // [queries, kAttentionChunk]
 };
 
-/// Immutable once it knows where rows go; threads share it.
+/// Immutable after set_out(); shared by threads.
 class ChunkAttention {
  public:
   ChunkAttention(const AttendArgs& args, const AttentionKernels& kernels) noexcept;
@@ -43,16 +43,16 @@ class ChunkAttention {
   [[nodiscard]] int32_t group() const noexcept { return group_; }
   [[nodiscard]] int32_t k_dim() const noexcept { return args_.k_dim; }
   [[nodiscard]] int32_t v_dim() const noexcept { return args_.v_dim; }
-  /// Floats of a row of sums.
+  /// Row stride of the sums, in floats.
   [[nodiscard]] int64_t v_stride() const noexcept { return v_stride_; }
   [[nodiscard]] int32_t queries(const AttentionItem& item) const noexcept {
     return item.rows * group_;
   }
 
   [[nodiscard]] ChunkSpace take_space(Carver& carver, int64_t item_queries) const noexcept;
-  /// The item's queries side by side, queries * k_dim floats.
+  /// Packs the item's queries, queries * k_dim floats.
   void pack_queries(const AttentionItem& item, const float** queries, float* packed) const noexcept;
-  /// Scores, softmax and weighted sums of space.chunk for all queries of the item.
+  /// Computes scores, softmax and weighted sums of space.chunk for all queries of the item.
   void partial(const AttentionItem& item, const RowWalk& walk, const float* packed,
                ChunkSpace& space, SoftmaxPartial* partials, float* partial_sums) const noexcept;
   [[nodiscard]] float* out_row(const AttentionItem& item, int32_t query) const noexcept;
@@ -65,8 +65,8 @@ class ChunkAttention {
  private:
   void weighted_sums(const AttentionItem& item, const ChunkSpace& space,
                      float* partial_sums) const noexcept;
-  /// Calls use(dots, weighted, run, stride), the kernels and what they can read of a run: the run
-  /// itself, or pieces of it unpacked one after another.
+  /// Calls use(dots, weighted, run, stride) for a run that its kernels can read directly, or for
+  /// unpacked pieces of it in order.
   template <typename Use>
   void readable(const KvSide& side, const KvRun& run, int32_t n_queries, float* unpacked,
                 Use use) const noexcept;
@@ -74,8 +74,8 @@ class ChunkAttention {
 
   const AttendArgs& args_;
   const AttentionKernels& kernels_;
-  const int32_t group_;     // query heads of a kv head
-  const int64_t v_stride_;  // floats of a row of sums
+  const int32_t group_;     // query heads per kv head
+  const int64_t v_stride_;  // row stride of the sums, in floats
   Rows out_;
 };
 

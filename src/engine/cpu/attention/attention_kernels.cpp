@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of attention's kernels for every level.
+// The tables of attention kernels, one per CPU level.
 #include "engine/cpu/attention/attention.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the kernels of attention-inl.h read a tile of q3, whose layout is in engine/kv/q3.cpp;
-// compiled once per target. Read first: attention_read-inl.h.
+// The reader of q3 tiles for the kernels of attention-inl.h, compiled once per target. The layout
+// is described in engine/kv/q3.cpp. Read first: attention_read-inl.h.
 
 #if defined(GEN_ENGINE_CPU_ATTENTION_Q3_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef GEN_ENGINE_CPU_ATTENTION_Q3_INL_H_
@@ -22,8 +22,9 @@ HWY_BEFORE_NAMESPACE();
 namespace gen::engine::cpu {
 namespace HWY_NAMESPACE {
 
-/// q3: a code picks one of eight centroids of its entry. For keys a lane is an entry, which has its
-/// own eight, so bits choose between registers; elements of a value are looked up in one.
+/// q3: a code selects one of its entry's eight centroids. For keys a lane is an entry with
+/// centroids of its own, so the bits select between registers. Elements of a value are looked up in
+/// one register.
 struct Q3Reader {
   template <size_t kQ>
   static constexpr size_t kTilesAtOnce = 1;
@@ -101,7 +102,7 @@ struct Q3Reader {
   }
 
  private:
-  static constexpr size_t kOctetBytes = 64;  // 48, and some for centroids
+  static constexpr size_t kOctetBytes = 64;  // 48 of codes, and a share of the centroids
 
   template <size_t kQ, size_t... kI>
   static HWY_INLINE void add_elements(const float* q, int64_t d, const Octet& codes,
@@ -117,8 +118,8 @@ struct Q3Reader {
     ((kI < n ? add_one(kI, pick_centroid<static_cast<int>(kI)>(codes, centroids)) : void()), ...);
   }
 
-  /// Calls step(table, codes, i) for the entries of a run in ascending order, i counting from 0;
-  /// the table and the codes are those of the columns.
+  /// Calls step(table, codes, i) for the entries of a run in ascending order, i counting from 0,
+  /// with the table and the codes of the columns.
   template <typename Step>
   static HWY_INLINE void each_entry(const KvRun& run, size_t stride, int64_t dims, int64_t column,
                                     int64_t columns, Step step) {

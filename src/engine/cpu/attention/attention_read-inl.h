@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the kernels of attention-inl.h read a tile of sixteen keys or values, compiled once per
-// target. A reader multiplies queries with tiles of keys and adds weighted values up; how many
-// queries, tiles or columns it takes at once never shows in a result.
+// The readers of tiles for the kernels of attention-inl.h, compiled once per target. A reader
+// multiplies queries with tiles of keys and sums weighted values. The number of queries, tiles or
+// columns that it processes at once does not change the result.
 //   PlainReader   float32 and binary16, here
 //   ScaledReader  levels with scales, attention_scaled-inl.h
-//   Q3Reader      codes that pick centroids, attention_q3-inl.h
-// Elements and entries are added up ascending, nothing is summed across lanes.
+//   Q3Reader      codes that select centroids, attention_q3-inl.h
+// Elements and entries are summed in ascending order; nothing is summed across lanes.
 
 #if defined(GEN_ENGINE_CPU_ATTENTION_READ_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef GEN_ENGINE_CPU_ATTENTION_READ_INL_H_
@@ -25,9 +25,9 @@ HWY_BEFORE_NAMESPACE();
 namespace gen::engine::cpu {
 namespace HWY_NAMESPACE {
 
-// Tiles by register count: sixteen lanes are 1 of 32 registers with AVX-512, 2 of 16 with AVX2,
-// 4 of 32 with NEON. Few queries (multi-head decode) take more keys or columns at once instead, so
-// that enough sums are under way to hide the latency of one.
+// Register tiling: sixteen lanes take 1 of 32 registers with AVX-512, 2 of 16 with AVX2, 4 of 32
+// with NEON. With few queries (multi-head decode) more keys or columns are processed at once, so
+// that enough independent sums hide the latency of each.
 #if HWY_TARGET == HWY_AVX3
 constexpr size_t kTileQueries = 8;
 template <size_t kQ>
@@ -50,27 +50,26 @@ template <size_t kQ>
 constexpr size_t kTileColumns = 1;
 #endif
 
-/// What is needed soon goes to the second-level cache: requests from there do not wait for the few
-/// lines that the first level can have under way.
+/// Prefetches go to the L2 cache: they do not compete for the few fill buffers of the L1 cache.
 constexpr int kFetchLevel = 2;
-/// It is asked for in so many stretches side by side, a line of each in turn: the processor's own
-/// prefetching follows a place until its page ends, and starts again slowly.
+/// A prefetch is split into this many stretches, one line of each in turn. The hardware prefetcher
+/// stops at the end of a page and needs several misses to start again.
 constexpr int64_t kStretches = 4;
 constexpr size_t kFetchBytes = 64 * kStretches;
 
-/// Where the next lines lie.
+/// The next lines to prefetch.
 struct Ahead {
   const std::byte* at;  // in the first stretch
   int64_t apart;        // bytes from one stretch to the next
 };
 
-/// Where to go on after `done` bytes of the run have been worked on.
+/// The prefetch position after `done` bytes of the run.
 HWY_INLINE Ahead ahead_of(const KvRun& run, size_t stride, int64_t done) {
   const int64_t all = (run.count + kKvTile - 1) / kKvTile * static_cast<int64_t>(stride);
   return {run.tile + run.ahead + done / kStretches, all / kStretches};
 }
 
-/// A line of each stretch.
+/// Prefetches one line of each stretch.
 HWY_INLINE void fetch_lines(Ahead* next) {
   GEN_UNROLL
   for (int64_t s = 0; s < kStretches; ++s) {
@@ -79,7 +78,7 @@ HWY_INLINE void fetch_lines(Ahead* next) {
   next->at += 64;
 }
 
-/// The share of step i, counting from 0, if every step works on kBytes.
+/// Prefetches the share of step i, counting from 0, where each step processes kBytes.
 template <size_t kBytes>
 HWY_INLINE void fetch_share(Ahead* next, int64_t i) {
   if constexpr (kBytes >= kFetchBytes) {
@@ -89,7 +88,7 @@ HWY_INLINE void fetch_share(Ahead* next, int64_t i) {
   }
 }
 
-/// How many steps of so many bytes are taken at once: a few, for which whole requests are made.
+/// The number of steps of this many bytes per prefetch, so that each prefetch is of whole lines.
 constexpr size_t block_of(size_t bytes) {
   size_t steps = 4;
   while (steps * bytes % kFetchBytes != 0) steps *= 2;
@@ -119,7 +118,7 @@ HWY_INLINE void store_sums(const Lanes16 (&acc)[kQ][kColumns], float* out, int64
 
 template <typename E>
 struct PlainReader {
-  // An element of a query serves three tiles: fewer loads for each multiplication.
+  // Each loaded query element is used for three tiles, which saves loads.
   template <size_t kQ>
   static constexpr size_t kTilesAtOnce = kQ == 8 ? 3 : kTilesOf<kQ>;
 
@@ -174,7 +173,7 @@ struct PlainReader {
     Lanes16 acc[kQ][kColumns];
     load_sums(out + column, out_stride, acc);
     const float* weights = p + run.slot;
-    // Each pass over the values asks for its share of the next ones, in the order of addresses.
+    // Each pass over the values prefetches its share of the next ones in address order.
     Ahead next = ahead_of(run, stride, column * run.count * int64_t{sizeof(E)});
     const size_t row = static_cast<size_t>(dims) * sizeof(E);
     const auto one = [&](const std::byte* at, const float* weight) HWY_ATTR {
@@ -220,14 +219,13 @@ struct PlainReader {
   }
 
  private:
-  /// Calls step(value, count) for the pieces of a run in ascending order: `count` values from there
-  /// on, one after another.
+  /// Calls step(value, count) for the contiguous pieces of a run in ascending order.
   template <typename Step>
   static HWY_INLINE void each_tile(const KvRun& run, size_t stride, int64_t dims, Step step) {
     const size_t row = static_cast<size_t>(dims) * sizeof(E);
     const std::byte* tile = run.tile;
     int32_t lane = run.lane;
-    // Tiles that touch are one piece.
+    // Adjacent tiles form one piece.
     const int32_t most = stride == kKvTile * row ? run.count + lane : kKvTile;
     for (int32_t left = run.count; left > 0; tile += stride, lane = 0) {
       const int32_t here = std::min(left, most - lane);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the kernels of attention-inl.h read levels with a scale for each group of a head's elements,
-// compiled once per target: sums are taken over levels and scaled group by group; a weight is
-// multiplied with the scale before it meets levels. Levels are codes, or floats that
-// kv_unpack-inl.h made of them. Read first: attention_read-inl.h.
+// The reader of formats with a scale for each group of a head's elements, for the kernels of
+// attention-inl.h, compiled once per target. A level is an element before scaling: a code, or a
+// float made from it by kv_unpack-inl.h. For keys, sums over levels are scaled group by group. For
+// values, the weight is multiplied by the scale first. Read first: attention_read-inl.h.
 
 #if defined(GEN_ENGINE_CPU_ATTENTION_SCALED_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef GEN_ENGINE_CPU_ATTENTION_SCALED_INL_H_
@@ -24,8 +24,8 @@ namespace HWY_NAMESPACE {
 
 // Levels and scales of a tile. group(dims) elements share a scale; head(dims) bytes of scales come
 // first; scales(tile, g) are those of sixteen entries. key(codes, d) is element d of sixteen keys,
-// value(codes, lane, dims, c) elements [16 c, 16 c + 16) of one value; of pairs the first one,
-// even, is named.
+// value(codes, lane, dims, c) elements [16 c, 16 c + 16) of one value; functions for pairs take the
+// even index.
 
 struct Fp8Codes {
   static constexpr int64_t kKeyBytes = kLanes;  // of an element of a tile of keys
@@ -85,14 +85,14 @@ struct Q4Codes {
   }
   static HWY_INLINE Lanes16 value_first(const std::byte* codes, int64_t lane, int64_t dims,
                                         int64_t c, int64_t) {
-    return value(codes, lane, dims, c);  // groups are there in full
+    return value(codes, lane, dims, c);  // groups are padded
   }
 };
 
-/// What unpack_fp8 and unpack_q4 made of a tile: scales, then levels as floats.
+/// A tile unpacked by unpack_fp8 or unpack_q4: scales, then levels as floats.
 template <int64_t kGroup>
 struct UnpackedLevels {
-  static constexpr int64_t kKeyBytes = 0;  // in the first-level cache already
+  static constexpr int64_t kKeyBytes = 0;  // already in the L1 cache
   static HWY_INLINE int64_t group(int64_t dims) { return kGroup == 0 ? dims : kGroup; }
   static HWY_INLINE int64_t head(int64_t dims) {
     return (dims + group(dims) - 1) / group(dims) * kLanes * int64_t{sizeof(float)};
@@ -199,7 +199,7 @@ struct ScaledReader {
     const int64_t group = Levels::group(dims);
     Lanes16 acc[kQ][kColumns];
     load_sums(out + column, out_stride, acc);
-    // Of the next values this pass asks for its share, in the order of addresses.
+    // This pass prefetches its share of the next values in address order.
     const auto share =
         static_cast<int64_t>(stride) * static_cast<int64_t>(kColumns) * kLanes / dims;
     Ahead next = ahead_of(run, stride, column / kLanes * run.count * Levels::kKeyBytes);

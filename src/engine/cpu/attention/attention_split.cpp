@@ -5,8 +5,8 @@
 namespace gen::engine::cpu {
 namespace {
 
-/// Sums that a round holds, in floats, but for at least kLeastRoundChunks chunks: it bounds the
-/// scratch.
+/// Size of the partial sums of a round, in floats, which bounds the scratch. A round has at least
+/// kLeastRoundChunks chunks.
 constexpr int64_t kRoundFloats = int64_t{1} << 17;
 constexpr int64_t kLeastRoundChunks = 16;
 
@@ -34,8 +34,8 @@ void SplitAttention::take_memory(Carver& carver) noexcept {
 SplitAttention::Turns SplitAttention::turns_of(int64_t round, int32_t threads) const noexcept {
   Turns turns = {round, 0, 0};
   for (int64_t i = 0; i < n_items_; i += heads_) turns.all += round_chunks(i, round);
-  // Heads of a chunk lie side by side, so a thread takes all of them in turn, but for the last
-  // chunks, so that threads finish together.
+  // The heads of a chunk are adjacent in memory, so a thread takes all of them in turn. The last
+  // chunks are taken head by head, so that threads finish together.
   const int64_t last = int64_t{2} * threads;
   turns.whole = turns.all < 2 * last ? 0 : turns.all - last;
   return turns;
@@ -88,7 +88,7 @@ void SplitAttention::run_round(ThreadPool& pool, const Turns& turns,
   pool.share([&](int32_t index, int32_t) {
     ChunkSpace& space = *spaces[index];
     Unit unit = {};
-    // A thread knows its next chunk before it works on one, so that it can ask for it meanwhile.
+    // A thread takes its next chunk before it processes the current one, to prefetch it meanwhile.
     const auto next = [&](AttentionChunk* chunk) {
       if (!take(turns, taken, &unit)) return false;
       ChunkAttention::walk_of(items_[static_cast<size_t>(unit.item)])
@@ -104,8 +104,8 @@ void SplitAttention::run_round(ThreadPool& pool, const Turns& turns,
       work_.partial(item, ChunkAttention::walk_of(item), packed(now.item), space, partials_ + at,
                     partial_sums_ + at * work_.v_stride());
       if (now.left > 0) continue;
-      // Whoever finishes an item's last chunk sees what the others wrote. Once for all heads, since
-      // a thread waits here for what it has under way.
+      // The thread that finishes an item's last chunk must see the results of the others. The
+      // counters are updated once for all heads, since the atomics wait for pending stores.
       for (int64_t i = now.first_item; i <= now.item; ++i) {
         const std::atomic_ref<int32_t> left(chunks_left_[i]);
         if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) merge_round(i, turns.round);

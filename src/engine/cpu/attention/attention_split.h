@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of a few rows over long contexts: threads take single chunks, and whoever finishes an
-// item merges its partials in chunk order. Chunks go in rounds, so that partials need bounded
-// memory.
+// Attention of a few rows over long contexts: threads take single chunks, and the thread that
+// finishes an item merges its partials in chunk order. Chunks are processed in rounds to bound the
+// memory of partials.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace gen::engine::cpu {
 
 class SplitAttention {
  public:
-  /// Items of rows with implied positions; the heads of the same rows follow one another, `heads`
-  /// of them. `item_queries` is the most queries of an item.
+  /// Items of rows with implied positions, where the `heads` items of the same rows are adjacent.
+  /// `item_queries` is the largest number of queries per item.
   SplitAttention(const ChunkAttention& work, int32_t heads, int64_t n_items,
                  int64_t item_queries) noexcept;
 
@@ -27,22 +27,22 @@ class SplitAttention {
            ChunkSpace* const* spaces) noexcept;
 
  private:
-  /// Chunks of a round, over all rows; each is worked on once a head.
+  /// The chunks of a round over all rows; each is processed once per head.
   struct Turns {
     int64_t round;
     int64_t all;
-    int64_t whole;  // so many are taken with all their heads, the others head by head
+    int64_t whole;  // chunks taken with all heads; the others are taken head by head
   };
   struct Unit {
     int64_t item;
-    int64_t chunk;       // of the round
-    int32_t left;        // heads that follow
-    int64_t first_item;  // of those that were taken together
+    int64_t chunk;       // index in the round
+    int32_t left;        // heads still to process
+    int64_t first_item;  // first item of those taken together
   };
 
   void run_round(ThreadPool& pool, const Turns& turns, ChunkSpace* const* spaces) noexcept;
   [[nodiscard]] Turns turns_of(int64_t round, int32_t threads) const noexcept;
-  /// The thread's next unit, or false.
+  /// Takes the thread's next unit; false if there is none.
   bool take(const Turns& turns, std::atomic<int64_t>& taken, Unit* unit) const noexcept;
   void merge_round(int64_t item_index, int64_t round) const noexcept;
   [[nodiscard]] int64_t round_chunks(int64_t item_index, int64_t round) const noexcept {

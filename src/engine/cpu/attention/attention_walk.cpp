@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walk over visible entries. Rows with implied positions take whole ranges; a row of a tree or
-// of a cache with listed positions looks at its entries one by one, which costs a few percent of
-// its attention. Among the entries of a step, those that a tree row sees count up from the first
-// one's position, as they would have had they come alone.
+// Iteration over visible entries. Rows with implied positions take whole ranges. Rows of trees and
+// of caches with listed positions test entries one by one, which costs a few percent of attention.
+// The entries of a step that a tree row attends to have consecutive positions, as if the row's
+// branch had been decoded alone.
 #include "engine/cpu/attention/attention_walk.h"
 
 #include <limits>
@@ -18,7 +18,7 @@ static_assert(1 << kChunkShift == kAttentionChunk);
 int64_t chunk_of(int64_t position) { return position >> kChunkShift; }
 int32_t slot_of(int64_t position) { return static_cast<int32_t>(position & (kAttentionChunk - 1)); }
 
-/// How many of the `count` entries from `entry` on lie one after another.
+/// How many of the `count` entries from `entry` on are contiguous.
 int32_t together(const KvSide& side, int64_t entry, int32_t count) {
   const int64_t cell = side.cell(entry);
   if (side.blocks != nullptr) {
@@ -38,7 +38,7 @@ void append_runs(const KvSide& side, int32_t head, int64_t entry, int32_t slot, 
     const std::byte* tile = kv_tile(side, place, head);
     const std::byte* shared = kv_shared(side, place, head);
     KvRun* last = *n_runs > 0 ? &runs[*n_runs - 1] : nullptr;
-    const int32_t lane = last != nullptr ? last->lane + last->count : 0;  // where it would go on
+    const int32_t lane = last != nullptr ? last->lane + last->count : 0;  // of a continuation
     if (last != nullptr && last->slot + last->count == slot && lane % kKvTile == place.lane &&
         last->tile + static_cast<size_t>(lane / kKvTile) * side.tile_stride == tile &&
         (shared == nullptr ||

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which entries of a cache a row sees, as chunks of positions. Chunk c holds the entries whose
-// positions lie in [c * kAttentionChunk, (c + 1) * kAttentionChunk), each in the slot of its
-// position, so that neither block tables nor the way a row came to the cache (decoded, in a
-// prefill, as a branch of a tree) moves it. attention.cpp runs the kernels over what this yields.
+// The cache entries that a row attends to, as chunks of positions. Chunk c has the entries with
+// positions in [c * kAttentionChunk, (c + 1) * kAttentionChunk), each in the slot of its position.
+// So the slot of an entry does not depend on block tables, or on whether it was decoded, prefilled
+// or part of a tree. attention.cpp runs the kernels over these chunks.
 #pragma once
 
 #include <algorithm>
@@ -22,11 +22,11 @@ struct AttentionChunk {
   int32_t n_value_runs;
   SlotRange used;    // slots from the first to the last entry
   int64_t base;      // slot = entry + base where positions are implied
-  bool has_weights;  // weights are to be added
+  bool has_weights;  // add `weights` to the scores
   bool has_gaps;     // slots of `used` without an entry
 };
 
-/// The part of a run that lies in `range`; may be empty. `stride` is from tile to tile.
+/// The part of a run within `range`; may be empty. `stride` is the distance between tiles.
 inline KvRun clip(const KvRun& run, SlotRange range, size_t stride) noexcept {
   const int32_t begin = std::max(run.slot, range.begin);
   const int32_t end = std::min(run.slot + run.count, range.end);
@@ -42,27 +42,28 @@ inline KvRun clip(const KvRun& run, SlotRange range, size_t stride) noexcept {
   return clipped;
 }
 
-/// Tells the chunk's kernels to ask for `next`, if both lie in one piece.
+/// Lets the kernels of a chunk prefetch `next`, if both chunks are contiguous in memory.
 void look_ahead(AttentionChunk* chunk, const AttentionChunk& next) noexcept;
 
-/// True if all rows see all entries up to their own and positions count up by one, so that rows can
-/// be worked on in blocks.
+/// True if all rows attend to all entries up to their own and positions are consecutive, so that
+/// rows can be processed in blocks.
 bool implied_positions(const SequenceRows& sequence) noexcept;
 
-/// Walks the chunks that some row of a block sees. A block has one row unless implied_positions().
+/// Iterates over the chunks visible to a row of a block. A block has one row unless
+/// implied_positions().
 class RowWalk {
  public:
   /// Rows [row, row + rows) of the sequence, for one kv head.
   RowWalk(const SequenceRows& sequence, int32_t row, int32_t rows, int32_t kv_head) noexcept;
 
-  /// The same rows seen through another kv head; chunks from now on are its.
+  /// Switches to another kv head, for the same rows; later chunks are of that head.
   void turn_to(int32_t kv_head) noexcept { kv_head_ = kv_head; }
-  /// The next chunk in ascending order, or false.
+  /// Moves to the next chunk in ascending order; false at the end.
   bool next(AttentionChunk* chunk) noexcept;
   /// With implied positions: how many chunks there are, and the i-th of them.
   [[nodiscard]] int64_t n_chunks() const noexcept;
   void chunk(int64_t index, AttentionChunk* chunk) const noexcept;
-  /// Slots of `chunk` that a row sees, `row` counting from the block's first. May be empty.
+  /// The slots of `chunk` visible to a row, `row` counting from the block's first. May be empty.
   [[nodiscard]] SlotRange slots(const AttentionChunk& chunk, int32_t row) const noexcept;
 
  private:
@@ -80,7 +81,7 @@ class RowWalk {
   const int64_t own_entry_;   // of the block's first row
   const int64_t last_entry_;  // of its last row
   int64_t next_chunk_ = 0;
-  // One row with listed entries: where the walk stands.
+  // The position of the iteration, for one row with listed entries.
   int64_t next_entry_ = 0;
   int64_t branch_position_ = 0;  // position of the next visible entry of this step
   int64_t own_position_ = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codes of cache formats (src/engine/kv/ says how they lie) as floats, in registers or a tile at a
-// time, compiled once per target: levels that a scale is still to be multiplied with, or centroids.
-// Nothing outside of a tile is read or written.
+// Converts codes of cache formats to floats, in registers or tile by tile, compiled once per
+// target. The floats are levels, still to be multiplied by a scale, or centroids. Layouts are
+// described in src/engine/kv/. Nothing outside of a tile is read or written.
 
 #if defined(GEN_ENGINE_CPU_KV_UNPACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef GEN_ENGINE_CPU_KV_UNPACK_INL_H_
@@ -26,7 +26,7 @@ namespace HWY_NAMESPACE {
 
 constexpr int32_t kUnpackTile = kKvTile;
 
-// What differs between vectors and plain floats: a few lanes of integers made from bytes.
+// The part that differs between vectors and plain floats: a few integer lanes made from bytes.
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
 
 using Codes = int32_t;
@@ -36,7 +36,7 @@ HWY_INLINE Native low_level(Codes x) { return static_cast<float>((x & 15) - 8); 
 HWY_INLINE Native high_level(Codes x) { return static_cast<float>((x >> 4) - 8); }
 /// E4M3 values / 256.
 HWY_INLINE Native load_fp8(const uint8_t* p) { return e4m3_to_f32(*p) * 0x1p-8F; }
-/// The bit of x picks.
+/// Selects by a bit of x.
 template <int kBit>
 HWY_INLINE Native if_bit(Codes x, Native yes, Native no) {
   return ((x >> kBit) & 1) != 0 ? yes : no;
@@ -54,7 +54,7 @@ HWY_INLINE Codes join_codes(Codes a, Codes b, Codes c) {
 }
 // A 4-bit level is its code - 8.
 #if HWY_TARGET == HWY_AVX3
-// One lookup in a register, which looks at the low four bits of an index only.
+// One table lookup in a register, which uses only the low four bits of an index.
 HWY_INLINE Native level_of(Codes x) {
   const __m512 levels = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
   return Native{_mm512_permutexvar_ps(x.raw, levels)};
@@ -70,7 +70,7 @@ HWY_INLINE Native high_level(Codes x) {
   return hn::ConvertTo(NativeTag(), hn::Sub(hn::ShiftRight<4>(x), hn::Set(NativeIntTag(), 8)));
 }
 #endif
-/// E4M3 values / 256: moved to where binary16 has its exponent, whose bias is larger by 8.
+/// E4M3 values / 256: the bits are shifted to the exponent of binary16, whose bias is larger by 8.
 HWY_INLINE Native load_fp8(const uint8_t* p) {
   const hn::Rebind<int8_t, NativeTag> d8;
   const hn::Rebind<int16_t, NativeTag> d16;
@@ -86,7 +86,7 @@ HWY_INLINE Native if_bit(Codes x, Native yes, Native no) {
 
 #endif
 
-// Codes by the byte, for load(): an E4M3 number / 256, and the two 4-bit levels of a byte.
+// Tables indexed by a byte, for load(): an E4M3 number / 256, and the two 4-bit levels of a byte.
 struct Fp8Level {
   uint8_t code;
 };
@@ -100,7 +100,7 @@ HWY_INLINE Native load_native(const Fp8Level* p) { return load_fp8(&p->code); }
 HWY_INLINE Native load_native(const LowLevel* p) { return low_level(load_codes(&p->codes)); }
 HWY_INLINE Native load_native(const HighLevel* p) { return high_level(load_codes(&p->codes)); }
 
-/// 32 E4M3 numbers / 256 that lie side by side.
+/// 32 adjacent E4M3 numbers / 256.
 HWY_INLINE void load_pair(const Fp8Level* p, Lanes16* first, Lanes16* second) {
 #if HWY_TARGET == HWY_AVX3
   const __m512i wide =
@@ -135,7 +135,7 @@ HWY_INLINE void widen16(const std::byte* halves, float* out) {
   store(load(reinterpret_cast<const uint16_t*>(halves)), out);
 }
 
-// fp8 and q4 become scales [groups][16] and then levels, as attention_scaled-inl.h multiplies them.
+// fp8 and q4 are unpacked to scales [groups][16] followed by levels, for attention_scaled-inl.h.
 
 inline void unpack_fp8(const std::byte* tile, const std::byte*, int32_t dims, float* out) {
   store(mul(load(reinterpret_cast<const float*>(tile)), splat(256.0F)), out);
@@ -146,7 +146,7 @@ inline void unpack_fp8(const std::byte* tile, const std::byte*, int32_t dims, fl
 
 constexpr int32_t kQ4Group = 32;
 
-/// Scales of the tile; what follows them in both.
+/// Unpacks the scales of a tile, advances `out`, and returns the codes that follow the scales.
 HWY_INLINE const std::byte* unpack_q4_scales(const std::byte* tile, int32_t groups, float** out) {
   for (int32_t g = 0; g < groups; ++g) {
     widen16(tile, *out);
@@ -194,7 +194,7 @@ constexpr int64_t kQ3GroupBytes = kQ3Centroids * kUnpackTile * int64_t{sizeof(ui
 
 /// The codes of eight elements of a few keys: byte k at from + 16 k.
 #if HWY_TARGET == HWY_AVX3
-// Bits are tested where they lie, which saves widening the bytes.
+// Bits are tested in place, which saves widening the bytes.
 struct Octet {
   __m128i bytes[3];
 };
@@ -260,9 +260,9 @@ inline void unpack_q3_keys(const std::byte* tile, const std::byte* shared, int32
   }
 }
 
-// The centroids of one entry, from which codes pick sixteen elements at once.
+// The centroids of one entry, in which sixteen codes are looked up at once.
 #if HWY_TARGET == HWY_AVX3
-using Q3Table = __m512;  // twice, since a lookup looks at four bits of an index
+using Q3Table = __m512;  // the centroids twice, since a lookup uses four bits of an index
 HWY_INLINE Q3Table q3_table(const float* centroids) {
   return _mm512_broadcast_f32x8(_mm256_loadu_ps(centroids));
 }
@@ -274,8 +274,8 @@ using Q3Table = const float*;
 HWY_INLINE Q3Table q3_table(const float* centroids) { return centroids; }
 #endif
 
-/// Sixteen elements from six bytes. A lookup sees the bits of the next code, too, and ignores them;
-/// the second four bytes begin at the third, so that nothing behind the six is read.
+/// Sixteen elements from six bytes. The lookup ignores the bits of the next code. The second load
+/// of four bytes begins at the third byte, so that nothing after the six is read.
 HWY_INLINE Lanes16 pick_elements(Q3Table table, const std::byte* codes) {
   uint32_t first;
   uint32_t second;

@@ -7,10 +7,10 @@
 
 namespace gen::engine::cpu {
 
-/// Floats of a row that ends with a whole piece of 64 bytes.
+/// The number of floats, rounded up to a multiple of 64 bytes.
 constexpr int64_t padded_floats(int64_t floats) { return (floats + 15) / 16 * 16; }
 
-/// Hands out 64-byte aligned pieces of one block of scratch; without a block it only counts.
+/// Carves 64-byte aligned arrays out of one block of scratch; without a block it only counts.
 class Carver {
  public:
   explicit Carver(std::byte* memory) noexcept : memory_(memory) {}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an operation of the CPU engine gets to work with: the kernels of the engine's level, its
-// thread pool, and the scratch memory of the caller's stream. Every operation is one file with one
-// free function `Status run(CpuContext&, const <Op>Args&)`, declared in ops_run.h.
+// The context of an operation of the CPU engine: the kernels of the engine's level, its thread
+// pool, and the scratch memory of the caller's stream. Every operation is one file with one free
+// function `Status run(CpuContext&, const <Op>Args&)`, declared in ops_run.h.
 #pragma once
 
 #include <atomic>
@@ -20,8 +20,8 @@
 
 namespace gen::engine::cpu {
 
-/// Scratch memory that operations share one after another. Grows to the largest request and stays,
-/// so a repeated step allocates nothing.
+/// Scratch memory that operations use in turn. It grows to the largest request and is kept, so a
+/// repeated step allocates nothing.
 class CpuStream final : public Stream {
  public:
   explicit CpuStream(Allocator& allocator) noexcept : allocator_(allocator) {}
@@ -48,14 +48,14 @@ class CpuStream final : public Stream {
   Allocator& allocator_;
   std::vector<SequenceRows> sequences_;
   Buffer buffer_;
-  std::atomic<size_t> bytes_{0};  // of it
+  std::atomic<size_t> bytes_{0};  // size of the scratch
 };
 
 struct CpuContext {
   const KernelTable& kernels;
   ThreadPool& pool;
   CpuStream& stream;
-  bool dry_run = false;         // stop where scratch has been taken
+  bool dry_run = false;         // stop after scratch is allocated
   std::ptrdiff_t distance = 0;  // EngineOptions
 
   template <typename T>
@@ -71,7 +71,7 @@ struct CpuContext {
   [[nodiscard]] PackedView at(const Activations& packed) const noexcept {
     return {at(packed.data), packed.forms, packed.rows, packed.cols};
   }
-  /// Rows of sequences with their views, valid until the next call on the stream.
+  /// The rows of sequences with their views, valid until the next call on the stream.
   [[nodiscard]] std::span<const SequenceRows> sequences(const KvLayer& layer,
                                                         EnginePtr<const KvRows> rows,
                                                         int32_t n) const;

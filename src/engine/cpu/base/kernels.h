@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels of one CPU level: one pointer per operation to that operation's own table of
-// functions. An operation adds here one forward declaration, one member, and in ../kernel_table.cpp
-// one line. Each operation's function `const XKernels* x_kernels(CpuLevel)` answers for every
-// level: its scalar table where it has nothing faster, so an engine always finds a full table.
-// Every level gives the same bits, but for BF16 weights at avx512_bf16; tests put tables of several
-// levels side by side.
+// functions. A new operation adds a forward declaration and a member here, and a line in
+// ../kernel_table.cpp. Each operation's function `const XKernels* x_kernels(CpuLevel)` returns a
+// table for every level, the scalar one if it has nothing faster. Every level gives the same bits,
+// except for BF16 weights at avx512_bf16. Tests compare the tables of several levels.
 #pragma once
 
 #include <cstddef>
@@ -37,13 +36,13 @@ struct KernelTable {
   const ScanKernels* scan = nullptr;
 };
 
-/// Kernels of a unit of the processor, and the features that they need.
+/// The kernels of one instruction set, and the level that they need.
 template <typename Kernels>
 struct KernelRow {
   CpuLevel needs;
-  const Kernels* kernels;  // null where they are not compiled
+  const Kernels* kernels;  // null if they are not compiled
 };
-/// The first that run at `level`, the best being the first; null if none do.
+/// The first row that runs at `level`; rows are sorted best first. Null if there is none.
 template <typename Kernels, size_t kRows>
 const Kernels* pick_kernels(CpuLevel level, const KernelRow<Kernels> (&rows)[kRows]) noexcept {
   for (const KernelRow<Kernels>& row : rows) {
@@ -52,7 +51,7 @@ const Kernels* pick_kernels(CpuLevel level, const KernelRow<Kernels> (&rows)[kRo
   return nullptr;
 }
 
-/// How many functions a table by activation or by format has, to be checked when it is compiled.
+/// The number of functions in a table by activation or by format, for checks at compile time.
 template <typename Function, size_t kElements>
 constexpr size_t filled(Function* const (&table)[kElements]) {
   size_t n = 0;

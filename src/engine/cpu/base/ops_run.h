@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations of the CPU engine as free functions, one file each; engine/ops.h says what they
-// do. In a dry run they only take their scratch memory.
+// The operations of the CPU engine as free functions, one file each; engine/ops.h describes them.
+// In a dry run they only allocate their scratch memory.
 #pragma once
 
 #include "base/status.h"

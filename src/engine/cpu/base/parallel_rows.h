@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Splitting the rows of an operation over the pool's threads. Rows are independent of one another,
-// so the split never shows in a result.
+// Splits the rows of an operation over the pool's threads. Rows are independent of one another, so
+// the result does not depend on the split.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@
 
 namespace gen::engine::cpu {
 
-/// Below this many elements waking the pool costs more than it saves.
+/// With fewer elements, waking the pool costs more than it saves.
 constexpr int64_t kElementsWorthAThread = 16384;
 
-/// Parts that parallel_rows makes at most: size of scratch for each.
+/// The largest number of ranges that parallel_rows makes; each needs scratch of its own.
 inline int32_t threads_for_rows(const CpuContext& context, int64_t rows,
                                 int64_t elements_per_row) noexcept {
   return rows > 1 && rows * elements_per_row >= kElementsWorthAThread ? context.pool.size() : 1;
 }
 
-/// Calls work(begin, end, index) for parts that cover [0, rows), index < threads_for_rows(), no two
-/// at once with one index.
+/// Calls work(begin, end, index) for ranges that cover [0, rows), index < threads_for_rows(). Calls
+/// with the same index never overlap.
 template <typename Work>
 void parallel_rows(CpuContext& context, int64_t rows, int64_t elements_per_row,
                    const Work& work) noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The views of engine/ops.h with pointers in the place of addresses, as kernels want them.
+// The views of engine/ops.h with pointers instead of addresses, for kernels.
 #pragma once
 
 #include <cstddef>

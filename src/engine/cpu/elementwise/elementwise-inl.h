@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bodies of elementwise.h, compiled once per target.
 //   Work:   sixteen elements a step; a last partial step goes through a padded copy.
-//   Needs:  nothing of alignment; y may be an input, since a step loads before it stores.
+//   Needs:  no alignment; y may be an input, since a step loads before it stores.
 //   Error:  add exact; silu gated <= 5 ulp (exp 2, two additions and divisions, product); others
 //           are measured in tests/engine/elementwise_test.cpp.
 

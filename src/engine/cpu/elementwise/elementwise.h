@@ -16,7 +16,7 @@ struct ElementwiseKernels {
   /// y[i] = act(gate[i]) * up[i], by Act.
   void (*gated[kActs])(const float* gate, const float* up, float* y, int64_t n,
                        const Activation& activation);
-  /// y[i] = act(x[i]), by Act; null for those that are gated only.
+  /// y[i] = act(x[i]), by Act; null for activations that are gated only.
   void (*activate[kActs])(const float* x, float* y, int64_t n, const Activation& activation);
   /// y[i] = binary16(x[i]), rounded to nearest even, as f32_to_f16.
   void (*to_half)(const float* x, uint16_t* y, int64_t n);

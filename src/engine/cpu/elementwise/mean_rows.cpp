@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mean_rows: means and runs of columns split over threads; rows of a mean follow one another.
+// mean_rows: means and runs of columns are split over threads; the rows of a mean are summed in
+// order.
 #include <algorithm>
 #include <array>
 

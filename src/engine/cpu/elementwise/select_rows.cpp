@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// select_rows: copies the rows that somebody wants, usually a few at the end of a forward pass.
+// select_rows: gathers rows, usually a few at the end of a forward pass.
 #include <cstring>
 
 #include "engine/cpu/base/ops_run.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// experts: products of rows with the matrices of their experts. Rows are put in the order of their
-// experts, so that a matrix is read once for all of its rows; the tiles of all experts together are
-// split over threads by what they cost. Kernels and last steps are those of linear.cpp, so that a
-// row has the bits that it has alone.
+// experts: products of rows with the matrices of their experts. Rows are sorted by expert, so that
+// a matrix is read once for all of its rows. The tiles of all experts together are split over
+// threads by cost. Kernels and epilogues are those of linear.cpp, so a row has the same bits as
+// alone.
 #include <algorithm>
 #include <cstring>
 
@@ -16,17 +16,17 @@
 namespace gen::engine::cpu {
 namespace {
 
-// Rows that are brought together for a kernel, and tiles in one call of it.
+// Rows that are gathered for a kernel, and tiles per kernel call.
 constexpr int64_t kExpertRows = 64;
 constexpr int64_t kExpertTiles = 8;
-// Reading a tile of weights costs as much as multiplying it with so many rows.
+// Reading a tile of weights costs as much as multiplying it with this many rows.
 constexpr int64_t kRowsWorthATile = 4;
-// Below this many bytes of weights times rows, waking the pool costs more than it saves.
+// With fewer bytes of weights times rows, waking the pool costs more than it saves.
 constexpr size_t kBytesWorthThreads = 32768;
 
-/// Which places of rows, t * n_used + s, each expert has, ascending.
+/// The places of each expert in ascending order; place t * n_used + s is the s-th expert of row t.
 struct Order {
-  int64_t* first;   // [E + 1]: of an expert's in `places`
+  int64_t* first;   // [E + 1]: where an expert's begin in `places`
   int32_t* places;  // [T * n_used]
 };
 
@@ -40,7 +40,7 @@ void put_in_order(const int32_t* routes, const ConstRoutes& of, int64_t experts,
     for (int32_t s = 0; s < of.n_used; ++s) ++order->first[routes[t * of.stride + s] + 1];
   }
   for (int64_t e = 0; e < experts; ++e) order->first[e + 1] += order->first[e];
-  // Each place moves its expert's begin on, which ends where the next one's was.
+  // Storing a place increments its expert's begin, which ends at the begin of the next expert.
   for (int64_t t = 0; t < of.rows; ++t) {
     for (int32_t s = 0; s < of.n_used; ++s) {
       order->places[order->first[routes[t * of.stride + s]]++] =
@@ -51,11 +51,11 @@ void put_in_order(const int32_t* routes, const ConstRoutes& of, int64_t experts,
   order->first[0] = 0;
 }
 
-/// What a thread works with.
+/// Scratch of a thread.
 struct ExpertScratch {
   float* sums;      // [kExpertRows][kExpertTiles * 16]
-  float* up_sums;   // of gated products, the same
-  std::byte* tile;  // one that is packed as it is used
+  float* up_sums;   // the same, of gated products
+  std::byte* tile;  // a tile that is packed on use
   std::byte* rows;  // [kExpertRows] rows of x
   std::byte* kernel;
 };
@@ -87,10 +87,10 @@ class Experts {
             carver.take<std::byte>(int64_t{kTileScratchBytes})};
   }
 
-  /// What a tile of an expert with so many rows costs.
+  /// The cost of a tile of an expert with this many rows.
   static int64_t tile_cost(int64_t rows) noexcept { return rows > 0 ? rows + kRowsWorthATile : 0; }
 
-  /// The share of all that experts have to do.
+  /// Processes a share of the total cost.
   void run(const Order& order, int32_t index, int32_t shares, const ExpertScratch& scratch) const {
     int64_t all = 0;
     for (int64_t e = 0; e < weight_.count(); ++e) {
@@ -103,7 +103,7 @@ class Experts {
       const int64_t rows = order.first[e + 1] - order.first[e];
       const int64_t cost = tile_cost(rows);
       if (cost == 0) continue;
-      // A tile is of the share in which its cost begins.
+      // A tile belongs to the share in which its cost begins.
       const auto tile_at = [&](int64_t limit) {
         return std::clamp<int64_t>((limit - before + cost - 1) / cost, 0, tiles_);
       };
@@ -136,7 +136,7 @@ class Experts {
     }
   }
 
-  /// Rows of one expert, side by side.
+  /// Gathered rows of one expert.
   struct Group {
     int64_t expert;
     const int32_t* places;  // [rows] of y
@@ -230,7 +230,7 @@ class Experts {
   size_t x_stride_;
   int64_t divisor_;  // places that share a row of x
   bool gated_;
-  int64_t tiles_ = 0;  // of an expert; of gated products pairs
+  int64_t tiles_ = 0;  // per expert; pairs of tiles in gated products
   size_t tile_bytes_ = 0;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bodies of route.h, compiled once per target.
 //   Work:   sixteen elements a step; a last partial step goes through a padded copy.
-//   Needs:  nothing of alignment; y may be x.
+//   Needs:  no alignment; y may be x.
 
 #if defined(GEN_ENGINE_CPU_ROUTE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef GEN_ENGINE_CPU_ROUTE_INL_H_
@@ -17,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace gen::engine::cpu {
 namespace HWY_NAMESPACE {
 
-/// y[i] = of(x[i])
+/// y[i] = of(x[i]).
 template <typename Of>
 HWY_INLINE void each_element(const float* x, float* y, int64_t n, const Of& of) {
   int64_t i = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// route: rows split over threads; what is exp by kernels, the rest in plain C++, in the order of
-// the experts. One pass over all experts for each that is chosen.
+// route: rows are split over threads. Exponentials use kernels, the rest is plain C++ in the order
+// of experts. Each choice of an expert is one pass over all of them.
 #include "engine/cpu/experts/route.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -23,7 +23,7 @@ namespace {
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
-/// What a thread chooses by.
+/// Scratch of a thread.
 struct Scratch {
   float* p;       // [E]
   float* score;   // [E]
@@ -42,7 +42,7 @@ float largest(const float* x, int64_t n) noexcept {
   return most;
 }
 
-/// y becomes the softmax of x, which it may be.
+/// y = softmax(x); y may be x.
 void softmax(const RouteKernels& kernels, const float* x, float* y, int64_t n) noexcept {
   kernels.exps(x, largest(x, n), y, n);
   float sum = 0.0F;
@@ -50,7 +50,7 @@ void softmax(const RouteKernels& kernels, const float* x, float* y, int64_t n) n
   for (int64_t i = 0; i < n; ++i) y[i] /= sum;
 }
 
-/// The best of [begin, end) that is not taken, the lowest of equal ones; -1 if all are.
+/// The best in [begin, end) that is not taken, the lowest among equal ones; -1 if all are taken.
 int32_t best_of(const Scratch& of, int32_t begin, int32_t end) noexcept {
   int32_t best = -1;
   for (int32_t e = begin; e < end; ++e) {
@@ -59,7 +59,7 @@ int32_t best_of(const Scratch& of, int32_t begin, int32_t end) noexcept {
   return best;
 }
 
-/// Takes the experts of all but the best groups.
+/// Marks the experts of all groups but the best as taken.
 void take_groups(const Routing& routing, const Scratch& of) noexcept {
   const int32_t size = routing.n_experts / routing.n_groups;
   for (int32_t g = 0; g < routing.n_groups; ++g) {
@@ -89,7 +89,7 @@ void route_row(const RouteKernels& kernels, const Routing& routing, const float*
     kernels.sigmoids(logits, of.p, n);
   }
   const float* const p = raw ? logits : of.p;
-  // Of two p that rounding has made equal the logits still differ.
+  // Logits may differ where rounding has made p equal.
   const bool by_logits = bias == nullptr && routing.n_groups == 1;
   for (int32_t e = 0; e < n; ++e) {
     const float score = by_logits ? logits[e] : bias != nullptr ? p[e] + bias[e] : p[e];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of routers: what is exp of a row, and the sums of experts. Body: route-inl.h.
+// Kernels of routers: exponentials of a row, and weighted sums of experts. Body: route-inl.h.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct RouteKernels {
   void (*exps)(const float* x, float most, float* y, int64_t n);
   /// y[i] = 1 / (1 + e^-x[i])
   void (*sigmoids)(const float* x, float* y, int64_t n);
-  /// y[i] = weight * x[i], or that added to y[i]; the product is rounded first.
+  /// y[i] = weight * x[i], or y[i] += weight * x[i]; the product is rounded first.
   void (*scale)(const float* x, float weight, float* y, int64_t n);
   void (*add_scaled)(const float* x, float weight, float* y, int64_t n);
 };

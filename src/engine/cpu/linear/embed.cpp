@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// embed: rows of the embedding decoded by the reference codecs; a step looks up few rows, so
-// speed is not at stake.
+// embed: rows of the embedding, decoded by the reference codecs. A step looks up few rows, so speed
+// does not matter.
 #include "engine/cpu/base/ops_run.h"
 #include "engine/cpu/base/parallel_rows.h"
 #include "engine/cpu/linear/weight.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // linear: splits the output tiles of a product over the pool's threads and calls the kernels of
-// linear_kernels.h. Columns are never split, so neither the number of threads nor the grouping of
-// rows and tiles shows in a result.
+// linear_kernels.h. Columns are never split, so the result does not depend on the number of threads
+// or the grouping of rows and tiles.
 #include <algorithm>
 
 #include "engine/cpu/base/ops_run.h"
@@ -14,27 +14,27 @@
 namespace gen::engine::cpu {
 namespace {
 
-// Rows for which sums are kept before they are finished, and tiles in one kernel call: the sums and
-// the rows of x stay in the second-level cache while the tiles pass.
+// Rows and tiles per kernel call: the sums and the rows of x stay in the L2 cache while the tiles
+// are read.
 constexpr int64_t kRowChunk = 128;
 constexpr int64_t kTileGroup = 8;
-// Kernels of float weights take columns in runs, so that only a run of the rows need stay there,
-// and gain by more of both: they convert weights once for a chunk of rows.
+// Kernels of float weights process columns in runs, so that only a run of each row must stay in the
+// cache. They gain from larger chunks, since they convert weights once per chunk.
 constexpr int64_t kFloatRowChunk = 256;
 constexpr int64_t kFloatTileGroup = 16;
-// One row has no sums to keep, and each start of a kernel waits for memory.
+// A single row needs few sums, and each start of a kernel waits for memory.
 constexpr int64_t kTileGroupOfOneRow = 64;
-// Below this many bytes of weights times rows, waking the pool costs more than it saves.
+// With fewer bytes of weights times rows, waking the pool costs more than it saves.
 constexpr size_t kBytesWorthAThread = 32768;
 
-/// LinearArgs with their pointers.
+/// LinearArgs with pointers instead of addresses.
 struct Operands {
   PackedView x;
   const float* bias;
   Activation activation;
   ConstRows residual;
   Rows y;
-  const LowRankView* low_rank;  // null where no row has an adapter
+  const LowRankView* low_rank;  // null if no row has an adapter
   ConstRows u;
 };
 
@@ -46,13 +46,13 @@ struct Product {
   size_t scratch_bytes;  // of one thread
   int64_t chunk;         // rows and tiles in one kernel call
   int64_t group;
-  size_t tile_bytes;  // the largest tile that is packed as it is used; 0 for none
+  size_t tile_bytes;  // size of the largest tile that is packed on use; 0 for none
 
   [[nodiscard]] int64_t rows() const noexcept { return args.y.rows; }
 };
 
-// Sums of `n` tiles of `segment` from `tile` on times `rows` rows of x from `row` on. `scratch` has
-// room for a tile before what kernels use.
+// Sums of `n` tiles of `segment` from `tile` on times `rows` rows of x from `row` on. `scratch` is
+// room for one tile followed by the kernels' own scratch.
 void sum_tiles(const Product& product, const WeightSegment& segment, int64_t tile, int64_t n,
                int64_t row, int64_t rows, float* acc, std::byte* scratch) noexcept {
   const PackedView& x = product.args.x;
@@ -89,7 +89,7 @@ const float* residual_at(const Operands& args, int64_t row, int64_t col) noexcep
   return offset_or_null(args.residual.data, row * args.residual.stride + col);
 }
 
-// Adds what adapters give to the sums of `n` columns from `col` on, of `rows` rows from `row` on.
+// Adds the adapters to the sums of `n` columns from `col` on, of `rows` rows from `row` on.
 void add_adapters(const Product& product, int32_t gated, int64_t row, int64_t rows, int64_t col,
                   int64_t n, float* acc) noexcept {
   const Operands& args = product.args;
@@ -159,7 +159,7 @@ void gated_tiles(const Product& product, int64_t begin, int64_t end, std::byte* 
   }
 }
 
-// The share [begin, end) of all tiles, the segments' one after another.
+// The range [begin, end) of the tiles of all segments, numbered in order.
 void product_tiles(const Product& product, int64_t begin, int64_t end, std::byte* memory) noexcept {
   if (product.weight.role() == WeightRole::kGated) {
     gated_tiles(product, begin, end, memory);

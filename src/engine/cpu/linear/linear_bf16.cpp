@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of BF16 weights by dot products of bfloat16 (vdpbf16ps), at level avx512_bf16 only: the
-// one place where a level has bits of its own.
-//   acc[t][n] = dots over pairs of columns ascending, from 0; the same for one row and for many
-//   One dot adds the product of the odd column, then that of the even one, each fused and rounded
-//   to nearest even; what is below the normal floats counts as 0, on the way in and out. Work: one
-//   row of x meets four tiles at a time, several meet two tiles, eight rows at a time. Error:  at
-//   most cols * 2^-24 * sum |w x|, beside the rounding of x to 8 bits. Speed:  docs/speed.md. Not
-//   every processor that has the instruction gains by it: base/cpu.h.
+// Products of BF16 weights by bfloat16 dot products (vdpbf16ps), at level avx512_bf16 only. These
+// are the only kernels whose bits differ between levels.
+//   acc[t][n] = sum of dots over pairs of columns ascending, from 0; the same for any number of
+//   rows. A dot adds the product of the odd column, then that of the even one, each fused and
+//   rounded to nearest even; subnormal inputs and results are flushed to 0.
+//   Work:   one row of x is multiplied with four tiles at a time; several rows with two tiles,
+//           eight rows at a time.
+//   Error:  at most cols * 2^-24 * sum |w x|, besides the rounding of x to 8 bits.
+//   Speed:  docs/speed.md. Some processors with the instruction are not faster: see base/cpu.h.
 #include "engine/cpu/linear/linear_bf16.h"
 
 #include "engine/cpu/weight/weight_layout.h"
@@ -18,13 +19,13 @@ namespace {
 
 #define GEN_BF16_INLINE inline __attribute__((always_inline))
 
-// Pairs of columns that stay in the first-level cache, of two tiles 16 KiB, while the rows pass.
+// Pairs of columns per run: 16 KiB of two tiles stay in the L1 cache for all rows.
 constexpr int64_t kRunPairs = 128;
-// How far before their use weights are fetched; the address need not exist.
+// Prefetch distance of weights; the address may be invalid.
 constexpr int64_t kAheadBytes = 2048;
 constexpr size_t kTokensAtOnce = 8;
 
-// What a kernel does at a time: pairs [first, first + count) of tiles from `tile` on, rows from
+// The work of one kernel call: pairs [first, first + count) of tiles from `tile` on, rows from
 // `row` on.
 struct Panel {
   int64_t tile;
@@ -94,7 +95,7 @@ void last_rows(const TileJob& job, const Panel& panel) {
   }
 }
 
-// All columns and rows of kTiles tiles. The first rows of a run ask for the weights that come next.
+// All columns and rows of kTiles tiles. The first rows of a run prefetch the next weights.
 template <size_t kTiles>
 void run_tiles(const TileJob& job, int64_t tile) {
   constexpr auto kStep = static_cast<int64_t>(kTokensAtOnce);
@@ -118,7 +119,7 @@ void run_tiles(const TileJob& job, int64_t tile) {
 void linear_bf16_dots(const TileJob& job) {
   int64_t tile = 0;
   if (job.rows == 1) {
-    // Several tiles at once, since a single chain of sums would wait for itself.
+    // Several tiles at once, since a single chain of sums is bound by latency.
     for (; tile + 4 <= job.n_tiles; tile += 4) {
       add_panel<4, 1, true>(job, {tile, 0, (job.cols + 1) / 2, 0});
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel of BF16 weights with the dot products of bfloat16 of AVX-512.
+// The kernel of BF16 weights with the bfloat16 dot product of AVX-512.
 #pragma once
 
 #include "engine/cpu/linear/linear_kernels.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of float weights, and the last step of every product, on sixteen lanes; compiled once
-// per target, plain C++ included.
+// Products of float weights, and the epilogue of every product, on sixteen lanes; compiled once per
+// target, plain C++ included.
 //   acc[t][n] = fma over k ascending of w[n, k] * x[t, k], from 0
-//   Work:   for one row of x, four tiles at a time. For several, runs of columns of one or four
-//           tiles, converted to float32 in the first-level cache where rows are many.
+//   Work:   for one row of x, four tiles at a time. For several rows, runs of columns of one or
+//           four tiles, converted to float32 in the L1 cache if there are many rows.
 //   Needs:  tiles as in weight_layout.h; x float32 rows.
 //   Error:  at most cols * 2^-24 * sum |w x| (tests/engine/linear_test.cpp).
 
@@ -53,7 +53,7 @@ struct LoadBf16<Pair<T>, kColumn> {
   }
 };
 
-// kColumns columns lie together in a tile; load16<i> takes the i-th of those at p.
+// A tile interleaves kColumns columns; load16<i> loads the i-th of those at p.
 struct WeightF32 {
   using Element = float;
   static constexpr int kColumns = 1;
@@ -83,14 +83,14 @@ HWY_INLINE const float* float_row(const TileJob& job, int64_t t) {
   return reinterpret_cast<const float*>(job.x + static_cast<size_t>(t) * job.x_stride);
 }
 
-/// Asks for the weights that lie two KiB from p, for the second-level cache; the address need not
-/// exist. Few rows of x are bound by memory, and the hardware alone stops at page borders.
+/// Prefetches the weights 2 KiB after p to the L2 cache; the address may be invalid. Products with
+/// few rows of x are bound by memory, and the hardware prefetcher stops at page boundaries.
 HWY_INLINE void fetch_ahead(const void* p) {
   const uintptr_t ahead = reinterpret_cast<uintptr_t>(p) + 2048;
   __builtin_prefetch(reinterpret_cast<const void*>(ahead), 0, 2);
 }
 
-/// Weights of a run of columns: tile i's start at w + i * step, in elements.
+/// Weights of a run of columns: those of tile i begin at w + i * step, in elements.
 template <typename Element>
 struct ColumnRun {
   const Element* w;
@@ -99,7 +99,7 @@ struct ColumnRun {
   int64_t count;
 };
 
-/// Adds the kColumn-th of the columns at k.
+/// Adds the products of the kColumn-th of the columns at k.
 template <typename W, int kColumn, bool kFetch, size_t kTiles, size_t kTokens>
 HWY_INLINE void add_column(const typename W::Element* w, size_t step,
                            const float* const (&x)[kTokens], int64_t k,
@@ -118,8 +118,8 @@ HWY_INLINE void add_column(const typename W::Element* w, size_t step,
   }
 }
 
-/// Adds the columns of `run` of kTiles tiles, the first being tile i, times kTokens rows from row
-/// t. Sums of a run that is not the first go on from acc. kFetch asks for weights ahead.
+/// Adds the columns of `run` of kTiles tiles from tile i on, times kTokens rows from row t on. Runs
+/// after the first continue the sums in acc. With kFetch it prefetches weights.
 template <typename W, size_t kTiles, size_t kTokens, bool kFetch>
 HWY_INLINE void float_block(const TileJob& job, const ColumnRun<typename W::Element>& run,
                             int64_t i, int64_t t) {
@@ -143,7 +143,7 @@ HWY_INLINE void float_block(const TileJob& job, const ColumnRun<typename W::Elem
     add_column<W, 0, kFetch>(run.w, run.step, x, k, acc);
     if constexpr (W::kColumns == 2) add_column<W, 1, kFetch>(run.w, run.step, x, k, acc);
   }
-  // The column beside an odd last one is padding, and there is no x for it.
+  // After an odd last column there is padding, which has no x.
   if (W::kColumns == 2 && k < run.count) add_column<W, 0, kFetch>(run.w, run.step, x, k, acc);
   GEN_UNROLL
   for (size_t a = 0; a < kTiles; ++a) {
@@ -154,18 +154,18 @@ HWY_INLINE void float_block(const TileJob& job, const ColumnRun<typename W::Elem
   }
 }
 
-// Tiles and rows of x at once: their sums fit the registers beside a column of weights and a value
-// of x. Many rows leave most weights in the first-level cache, where loads cost as much as they do;
-// a few meet weights that have to be fetched or converted, so those take fewer turns.
+// Tiles and rows of x per step: their sums fit the registers beside a column of weights and a value
+// of x. With many rows, weights are mostly in the L1 cache, and loads of x cost as much as loads of
+// weights. With few rows, weights must be fetched or converted, so they are loaded less often.
 struct Shape {
   size_t tiles;
   size_t tokens;
 };
 constexpr Shape kMany = kNativeLanes == 16 ? Shape{4, 6} : Shape{1, kNativeLanes > 1 ? 6 : 1};
 constexpr Shape kFew = kNativeLanes == 16 ? Shape{2, 8} : Shape{1, kNativeLanes > 1 ? 4 : 1};
-// From this many rows on a conversion is worth storing.
+// From this many rows on, storing the converted weights is worth it.
 constexpr int64_t kManyRows = 24;
-// Columns that stay in the first-level cache, as floats of four tiles 32 KiB, while the rows pass.
+// Columns per run: 32 KiB of floats of four tiles stay in the L1 cache for all rows.
 constexpr int64_t kRunCols = 128;
 static_assert(kMany.tiles * kRunCols * kTileRows * sizeof(float) <= kTileScratchBytes);
 
@@ -180,13 +180,13 @@ HWY_INLINE void last_rows(const TileJob& job, const ColumnRun<typename W::Elemen
   }
 }
 
-/// What is multiplied next: `bytes` of each of some tiles, from one to the next `step` bytes.
+/// The weights to prefetch: `bytes` of each of some tiles, `step` bytes apart.
 struct Upcoming {
   const void* from;
   size_t step;
   size_t bytes;
 };
-/// Asks for bytes [begin, end) of each tile, for the second-level cache.
+/// Prefetches bytes [begin, end) of each tile to the L2 cache.
 template <size_t kTiles>
 HWY_INLINE void fetch_share(const Upcoming& next, size_t begin, size_t end) {
   for (size_t at = begin; at < end && at < next.bytes; at += 64) {
@@ -197,7 +197,7 @@ HWY_INLINE void fetch_share(const Upcoming& next, size_t begin, size_t end) {
   }
 }
 
-/// All of a few rows. They wait for memory, so what comes next is asked for early.
+/// A few rows at once. They are bound by memory, so the next weights are prefetched early.
 template <typename W, size_t kTiles>
 HWY_INLINE void few_rows(const TileJob& job, const ColumnRun<typename W::Element>& run, int64_t i) {
   constexpr int64_t kStep = kFew.tokens;
@@ -213,8 +213,8 @@ HWY_INLINE void few_rows(const TileJob& job, const ColumnRun<typename W::Element
   last_rows<W, kTiles, kFew.tokens, false>(job, run, i, job.rows - t);
 }
 
-/// All of many rows. Each group of them asks for its share of what comes next, since requests in a
-/// burst would wait for each other.
+/// Many rows in groups. Each group prefetches its share of the next weights, since a burst of
+/// prefetches would stall.
 template <size_t kTiles>
 HWY_INLINE void many_rows(const TileJob& job, const ColumnRun<float>& run, const Upcoming& next,
                           int64_t i) {
@@ -230,7 +230,7 @@ HWY_INLINE void many_rows(const TileJob& job, const ColumnRun<float>& run, const
   last_rows<WeightF32, kTiles, kMany.tokens, false>(job, run, i, job.rows - t);
 }
 
-/// Writes a run of kTiles tiles as floats, to be used as a run of F32.
+/// Converts a run of kTiles tiles to a run of F32.
 template <typename W, size_t kTiles>
 HWY_INLINE void decode_run(const ColumnRun<typename W::Element>& run, float* decoded) {
   for (size_t a = 0; a < kTiles; ++a) {
@@ -251,7 +251,8 @@ HWY_INLINE void many_rows_of(const TileJob& job, const ColumnRun<typename W::Ele
                              int64_t i) {
   using Element = typename W::Element;
   const auto* tiles = reinterpret_cast<const Element*>(job.tiles);
-  // The same columns of more tiles, or more columns of the first ones, or what lies behind.
+  // Prefetch the same columns of the next tiles, the next columns of the first tiles, or the next
+  // addresses.
   const bool more_tiles = i + static_cast<int64_t>(kTiles) < job.n_tiles;
   const int64_t done = run.first + run.count;
   const Element* follows = more_tiles        ? run.w + kTiles * run.step
@@ -298,7 +299,7 @@ HWY_INLINE void float_kernel(const TileJob& job) {
   constexpr int64_t kFewTiles = kFew.tiles;
   int64_t i = 0;
   if (job.rows >= kManyRows) {
-    // Columns of x stay in the second-level cache while the tiles pass.
+    // Columns of x stay in the L2 cache for all tiles.
     for (int64_t first = 0; first < job.cols; first += kRunCols) {
       for (i = 0; i + kManyTiles <= job.n_tiles; i += kManyTiles) {
         many_rows_of<W, kMany.tiles>(job, run_at<Element>(job, i, first, kRunCols), i);
@@ -309,7 +310,7 @@ HWY_INLINE void float_kernel(const TileJob& job) {
     }
     return;
   }
-  // For one row several tiles at once, since a single chain of sums would wait for itself.
+  // One row: several tiles at once, since a single chain of sums is bound by latency.
   if (kNativeLanes > 1 && job.rows == 1) {
     for (; i + 4 <= job.n_tiles; i += 4) {
       float_block<W, 4, 1, true>(job, run_at<Element>(job, i, 0, job.cols), i, 0);
@@ -323,7 +324,7 @@ inline void linear_f32(const TileJob& job) { float_kernel<WeightF32>(job); }
 inline void linear_f16(const TileJob& job) { float_kernel<WeightF16>(job); }
 inline void linear_bf16(const TileJob& job) { float_kernel<WeightBf16>(job); }
 
-/// Sixteen elements, or the n < 16 that are left.
+/// Sixteen elements, or the last n < 16.
 template <typename T>
 HWY_INLINE Lanes16 load_some(const T* p, int64_t n) {
   return n >= kLanes ? load(p) : load_first(p, n);

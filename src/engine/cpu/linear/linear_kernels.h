@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels of matrix products, per CPU level: one per weight type over a run of tiles and rows,
-// and the last step that turns sums into outputs. Each type has one order of operations, the same
-// for one row and many and on every level, but for BF16 at avx512_bf16; linear_scalar.cpp is its
-// definition.
+// and the epilogue that turns sums into outputs. Each type has one order of operations, defined by
+// linear_scalar.cpp, for any number of rows and on every level. The exception is BF16 at
+// avx512_bf16.
 #pragma once
 
 #include <cstddef>
@@ -34,24 +34,24 @@ struct TileJob {
 };
 using TileKernel = void (*)(const TileJob& job);
 
-/// What a kernel may use to hold decoded weights.
+/// Scratch of a kernel for decoded weights.
 inline constexpr size_t kTileScratchBytes = 48 * 1024;
 
-/// Float weights and the last step of all products (linear_float-inl.h).
+/// Float weights, and the epilogue of all products (linear_float-inl.h).
 struct FloatKernels {
   TileKernel f32;
   TileKernel f16;
   TileKernel bf16;
-  /// y[i] = act(sum[i] (+ bias[i])) (+ residual[i]), by Act, null for those that are gated only;
-  /// bias and residual may be null, residual may be y. The sums are readable to the next multiple
-  /// of 16.
+  /// y[i] = act(sum[i] (+ bias[i])) (+ residual[i]), by Act; null for activations that are gated
+  /// only. bias and residual may be null, residual may be y. The sums are readable up to the next
+  /// multiple of 16.
   void (*finish[kActs])(const float* sum, const float* bias, const float* residual, float* y,
                         int64_t n, const Activation& activation);
   /// y[i] = act(gate[i] (+ gate_bias[i])) * (up[i] (+ up_bias[i])) (+ residual[i]), by Act.
   void (*finish_gated[kActs])(const float* gate, const float* up, const float* gate_bias,
                               const float* up_bias, const float* residual, float* y, int64_t n,
                               const Activation& activation);
-  uint32_t bf16_form = kActF32;  // of the rows of x that `bf16` reads
+  uint32_t bf16_form = kActF32;  // form of x for `bf16`
 };
 /// Never null.
 const FloatKernels* float_kernels(CpuLevel level) noexcept;
@@ -67,7 +67,7 @@ const QuantKernels* quant_kernels(CpuLevel level) noexcept;
 /// The kernel for a weight type, null if there is none.
 TileKernel find_tile_kernel(const KernelTable& kernels, DType type) noexcept;
 
-/// The form of activations that it reads, or 0.
+/// The activation form that this kernel reads, or 0.
 uint32_t activation_form(const KernelTable& kernels, DType type) noexcept;
 
 }  // namespace gen::engine::cpu

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of quantised weights through Highway, for levels without an 8-bit dot product: the order
-// of operations of linear_scalar.cpp, with as many of the 16 rows of a tile in a register as fit
-// and several rows of x at a time. One text for all types (quant/traits.h).
-//   Work:   weights are widened to 16 bits, even and odd bytes apart, and multiplied in pairs; on
-//           x86 by the 8-bit multiply instead, kept from saturating: weights of at most 6 bits
-//           cannot, those of 8 go in as magnitudes.
+// Products of quantised weights through Highway, for levels without an 8-bit dot product. The order
+// of operations is that of linear_scalar.cpp, with as many of the 16 rows of a tile as fit in a
+// register and several rows of x at a time. One source for all types (quant/traits.h).
+//   Work:   weights are widened to 16 bits, even and odd bytes separately, and multiplied in pairs.
+//           x86 uses the 8-bit multiply (maddubs) instead. It cannot saturate with weights of at
+//           most 6 bits; weights of 8 bits are passed as magnitudes.
 //   Needs:  tiles as in weight_layout.h, rows as in activations.h.
 //   Error:  none beyond the scalar kernels': the bits are the same.
 #include "engine/cpu/linear/linear_quant_simd.h"
@@ -64,7 +64,7 @@ HWY_INLINE Ints splat_quad(const int8_t* q) {
   return hn::Set(I32(), quad);
 }
 
-/// A quad of weights of up to 8 bits, ready to multiply.
+/// A quad of weights of up to 8 bits, prepared for the multiply.
 struct WideQuad {
   static constexpr bool kOffsetRemoved = false;
   hn::Vec<I16> even;
@@ -165,7 +165,7 @@ HWY_INLINE Bytes values_of(const uint8_t* codes) {
   return code;
 }
 
-/// Adds the products of quads [kQuad, kEnd) of 32 columns with all rows of x, which start at
+/// Adds the products of quads [kQuad, kEnd) of 32 columns with all rows of x, which begin at
 /// `first` in each block.
 template <Traits t, size_t kRows, int kQuad, int kEnd, typename Block>
 HWY_INLINE void add_quads(Sum* sums, const uint8_t* codes, const Block* const* x, int64_t block,
@@ -180,7 +180,7 @@ HWY_INLINE void add_quads(Sum* sums, const uint8_t* codes, const Block* const* x
   }
 }
 
-/// The rows of x that a kernel works on at once.
+/// The rows of x that a kernel processes at once.
 template <typename Block, size_t kRows>
 HWY_INLINE void rows_of(const TileJob& job, int64_t row, const Block** x) {
   GEN_UNROLL
@@ -311,7 +311,7 @@ struct BlocksOf256 {
     Sum minima[kRows];
     GEN_UNROLL
     for (size_t i = 0; i < kRows; ++i) minima[i].clear();
-    // The minima of two runs lie side by side, and so do the sums of x.
+    // The minima of two runs are interleaved, and so are the sums of x.
     for (int64_t pair = 0; pair < runs_of(t) / 2; ++pair) {
       auto m = load_pairs(block, pair, lane);
       if constexpr (packed_minima(t)) m = hn::ShiftRight<4>(m);

@@ -6,7 +6,7 @@
 
 namespace gen::engine::cpu {
 
-/// Through Highway; null for a level that it has no target for.
+/// Null for levels without a Highway target.
 const QuantKernels* quant_kernels_simd(CpuLevel level) noexcept;
 
 }  // namespace gen::engine::cpu

@@ -47,7 +47,7 @@ int32_t dot(const uint8_t* codes, int first, int count, int r, const int8_t* q) 
 template <Traits t>
 float block_scale(const std::byte* tile, int64_t at) noexcept {
   if constexpr (t.scale == quant::ScaleKind::kE8M0) {
-    // 2^(e - 128); the two smallest, below all normal floats, count as 0.
+    // 2^(e - 128); the two smallest, which are subnormal, count as 0.
     const uint32_t e = std::to_integer<uint32_t>(tile[at]);
     return std::bit_cast<float>((std::max(e, 1u) - 1) << 23);
   } else {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of quantised weights with several rows of x, by 8-bit dot products. The order of
 // operations is that of linear_scalar.cpp; the bits are the same.
-//   Work:   columns are taken in chunks: a chunk of two tiles is decoded to plain bytes in the
-//           first-level cache and meets four rows of x at a time; sums wait in `acc` between
-//           chunks. Decoding brings types to a few kinds of product (Kind), by moving their zero.
-//   Speed:  docs/speed.md; the scales leave 73 % of the peak of vpdpbusd for blocks of 32.
+//   Work:   columns are processed in chunks. A chunk of two tiles is decoded to plain bytes in the
+//           L1 cache and multiplied with four rows of x at a time; sums stay in `acc` between
+//           chunks. Decoding reduces the types to a few kinds of product (Kind) by shifting their
+//           zero point.
+//   Speed:  docs/speed.md. With blocks of 32, the scales limit it to 73 % of the vpdpbusd peak.
 //   Read next: vnni-inl.h, activations.h.
 #include "engine/cpu/linear/linear_vnni.h"
 
@@ -19,11 +20,11 @@ namespace {
 
 #include "engine/cpu/simd/vnni-inl.h"
 
-// Columns of a chunk: two tiles of it are 16 KiB of bytes, a third of the first-level cache.
+// Columns per chunk: two tiles are 16 KiB of bytes, a third of the L1 cache.
 constexpr int64_t kChunkCols = 512;
 constexpr int64_t kChunkBytes = kChunkCols * kTileRows;
 
-// What decoding leaves of a type.
+// The kinds of product that remain after decoding.
 struct Kind {
   int block;
   int run;
@@ -34,20 +35,20 @@ constexpr Kind kind_of(const Traits& t) {
   return {t.block, t.run, t.minima ? 0 : t.run == 16 ? 32 : 128, t.minima};
 }
 
-// A chunk of one tile, ready to multiply.
+// A decoded chunk of one tile.
 struct Chunk {
   const uint8_t* w;       // quads, one after another
   const float* scales;    // [runs][16]
   const float* d;         // [blocks][16]; for blocks of 32 these are the scales
   const float* dmin;      // [blocks][16], with minima
   const int16_t* minima;  // [blocks][runs / 2][16][2], blocks of 256 with minima
-  // Where the weights lie that come next, to be fetched while these are multiplied (0 for none),
-  // and how many bytes of them there are to a run.
+  // The next weights, to be prefetched while these are multiplied (0 for none), and their size per
+  // run in bytes.
   uintptr_t next;
   size_t run_bytes;
 };
 
-// Where the parts of a decoded chunk lie in scratch memory.
+// The layout of a decoded chunk in scratch memory.
 struct ChunkScratch {
   alignas(64) uint8_t w[kChunkBytes];
   float scales[kChunkCols / 16 * kTileRows];
@@ -110,7 +111,7 @@ GEN_VNNI_INLINE const Block* row_at(const Block* x, size_t stride, size_t t) {
   return reinterpret_cast<const Block*>(reinterpret_cast<const std::byte*>(x) + t * stride);
 }
 
-// Asks for what is multiplied next, in the steps of what is multiplied now.
+// Prefetches the next weights, run by run.
 template <size_t kTiles>
 GEN_VNNI_INLINE void fetch_next(const Chunk* chunks, int64_t step) {
   for (size_t i = 0; i < kTiles; ++i) {
@@ -167,7 +168,7 @@ GEN_VNNI_INLINE void add_chunk(const Chunk* chunks, const ActQ8Block* x, size_t 
   }
 }
 
-// What the products of run `run` start from.
+// The initial sums of run `run`.
 template <Kind kind>
 GEN_VNNI_INLINE __m512i start_of(const ActQ8KBlock& x, int run) {
   if constexpr (kind.zero == 32) return _mm512_set1_epi32(x.minus_32_sum[run]);
@@ -295,8 +296,8 @@ void run_tiles(const TileJob& job, DecodeChunk decode, int64_t tile) {
       const std::byte* at = job.tiles + (static_cast<size_t>(tile) + i) * job.tile_bytes;
       decode(at, job.cols, first, cols, scratch[i], chunks[i]);
       if (first == 0) tile_starts[i] = chunks[i].next;
-      // Columns of the same tile, or the first ones of the tile that takes its place; each group of
-      // rows asks for its share, since requests in a burst would wait for each other.
+      // The next columns of this tile, or the first ones of the next tile. Each group of rows
+      // prefetches its share, since a burst of prefetches would stall.
       const bool last = first + cols == job.cols;
       chunks[i].next = last ? tile_starts[i] + kTiles * job.tile_bytes
                             : chunks[i].next + chunks[i].run_bytes * runs;

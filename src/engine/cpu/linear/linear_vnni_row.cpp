@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of quantised weights with one row of x, by 8-bit dot products: the tiles are read as
-// they lie, once and in order. The order of operations is that of linear_scalar.cpp; the bits are
-// the same.
-//   Speed:  docs/speed.md; at most 96 % of a loop that only reads.
+// Products of quantised weights with one row of x, by 8-bit dot products: the tiles are read in
+// place, once and in order. The order of operations is that of linear_scalar.cpp; the bits are the
+// same.
+//   Speed:  docs/speed.md; at most 96 % of the speed of a loop that only reads.
 //   Read next: vnni-inl.h, linear_vnni.cpp.
 #include <bit>
 
@@ -18,24 +18,23 @@ namespace {
 
 #include "engine/cpu/simd/vnni-inl.h"
 
-// Tiles that are read side by side, and columns after which they go on. While a run of columns is
-// multiplied, the next one is asked for: that of the same tiles or, after the last, the first of
-// the tiles that come next. One row of x is bound by memory, and the hardware alone stops at page
-// borders.
+// Tiles that are read side by side, and columns per run. While a run is multiplied, the next one is
+// prefetched: the next columns of the same tiles or, after the last, the first of the next tiles.
+// One row of x is bound by memory, and the hardware prefetcher stops at page boundaries.
 constexpr int64_t kTilesAtOnce = 2;
 constexpr int64_t run_cols(const Traits& t) { return t.bits == 8 ? 128 : 256; }  // about 2 KiB
 
-// Where the first of 64-byte lines lies that are asked for while those at `codes` are multiplied.
+// The distance to the 64-byte lines that are prefetched while those at `codes` are multiplied.
 struct Ahead {
-  size_t bytes;  // wraps around where it leads back
+  size_t bytes;  // wraps around if negative
   GEN_VNNI_INLINE void fetch(const uint8_t* p) const {
     const uintptr_t at = reinterpret_cast<uintptr_t>(p) + bytes;
     _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T1);
   }
 };
 
-// For the run of columns from `first` on: a run is whole blocks, so the distance to the next is the
-// same for all of it.
+// For the run of columns from `first` on. A run has whole blocks, so the distance to the next run
+// is constant.
 template <Traits t, size_t kTiles>
 GEN_VNNI_INLINE Ahead ahead_of(const TileJob& job, int64_t first) {
   const size_t run_bytes = static_cast<size_t>(run_cols(t) / t.block) * block_bytes(t);
@@ -44,8 +43,8 @@ GEN_VNNI_INLINE Ahead ahead_of(const TileJob& job, int64_t first) {
   return {kTiles * job.tile_bytes - done};
 }
 
-// The share of quad `quad` in the lines of 32 columns of codes. Requests in a burst would wait for
-// each other.
+// Prefetches the share of quad `quad` in the lines of 32 columns of codes. A burst of prefetches
+// would stall.
 template <Traits t>
 GEN_VNNI_INLINE void fetch_share(Ahead ahead, const uint8_t* codes, int quad) {
   for (int line = quad * t.bits / 8; line < (quad + 1) * t.bits / 8; ++line) {
@@ -53,7 +52,7 @@ GEN_VNNI_INLINE void fetch_share(Ahead ahead, const uint8_t* codes, int quad) {
   }
 }
 
-// What the products of a block start from.
+// The initial sums of a block.
 template <Traits t>
 GEN_VNNI_INLINE __m512i start_of(const ActQ8Block& x) {
   if constexpr (t.zero == 0) {
@@ -102,7 +101,7 @@ GEN_VNNI_INLINE void sum_blocks_of_32(const std::byte* const* tiles, const TileJ
   }
 }
 
-// What the products of a run start from.
+// The initial sums of a run.
 template <Traits t>
 GEN_VNNI_INLINE __m512i start_of(const ActQ8KBlock& x, int run) {
   if constexpr (t.zero == 0) {
@@ -138,7 +137,7 @@ GEN_VNNI_INLINE __m512 add_sub_block(const uint8_t* block, int sub_block, const 
   return scaled;
 }
 
-// acc plus what a block of 256 adds, once its runs are summed.
+// acc plus the sum of a block of 256, from the sums of its runs.
 template <Traits t>
 GEN_VNNI_INLINE __m512 add_scaled(const std::byte* tile, const uint8_t* block, int64_t cols,
                                   int64_t b, const ActQ8KBlock& x, __m512 scaled, __m512 acc) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bodies of low_rank.h, compiled once per target.
 //   Work:   dot: sixteen elements at a time; add: sixteen columns through all ranks.
-//   Needs:  nothing of alignment.
+//   Needs:  no alignment.
 //   Error:  that of sums of n and of rank products, each rounded once.
 
 #if defined(GEN_ENGINE_CPU_LOW_RANK_INL_H_) == defined(HWY_TARGET_TOGGLE)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// adapter_in, and what products add to their sums. See low_rank.h.
+// adapter_in, and the adapters that products add to their sums. See low_rank.h.
 #include "engine/cpu/linear/low_rank.h"
 
 #undef HWY_TARGET_INCLUDE

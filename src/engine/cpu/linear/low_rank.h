@@ -19,7 +19,7 @@ struct LowRankKernels {
 };
 const LowRankKernels* low_rank_kernels(CpuLevel level) noexcept;
 
-/// LowRank with its pointers.
+/// LowRank with pointers instead of addresses.
 class LowRankView {
  public:
   LowRankView(const CpuContext& context, const LowRank& of) noexcept
@@ -32,15 +32,15 @@ class LowRankView {
         n_sites_(of.n_sites) {}
 
   [[nodiscard]] bool present() const noexcept { return table_ != nullptr; }
-  /// Makes row t of u.
+  /// Computes row t of u.
   void make(const float* x, int64_t cols, int64_t t, float* u) const noexcept;
-  /// Adds to a tile's sums of row t, which are columns [col, col + n) of the product; only what is
-  /// of site `gated`, the gate's or the other one, where that is not below 0.
+  /// Adds B u to a tile's sums of row t, which are columns [col, col + n) of the product. If
+  /// `gated` is not negative, only that site is added: 0 for the gate, 1 for the up matrix.
   void add(const float* u, int64_t t, int32_t gated, int64_t col, int64_t n,
            float* sums) const noexcept;
 
  private:
-  /// Calls visit(site, part, place of its u) for all that row t has.
+  /// Calls visit(site, part, place of its u) for all adapters of row t.
   template <typename Visit>
   void each(int64_t t, const Visit& visit) const noexcept;
 

@@ -18,10 +18,10 @@ bool leaves_sources(std::span<const WeightSource> sources, bool repack) {
          std::all_of(sources.begin(), sources.end(), [](const auto& s) { return s.lasting; });
 }
 
-/// Of one matrix.
+/// The size of one matrix.
 int64_t tiles_of(const WeightSource& source) noexcept { return (source.rows - 1) / kTileRows + 1; }
 
-/// False if the sum does not fit.
+/// False on overflow.
 bool add_tiles(const WeightSource& source, size_t* total) noexcept {
   size_t bytes = 0;
   return checked_mul(tile_bytes(source.type, source.cols), static_cast<size_t>(tiles_of(source)),
@@ -53,7 +53,7 @@ size_t CpuWeight::tile_memory_bytes(WeightRole role, std::span<const WeightSourc
   return round_up_64(total);
 }
 
-// Segments without their memory; `total` is what tiles of all of them take.
+// Segments without their memory; `total` is the size of all their tiles.
 Status CpuWeight::lay_out(std::span<const WeightSource> sources, size_t* total) {
   for (const WeightSource& source : sources) {
     WeightSegment segment;

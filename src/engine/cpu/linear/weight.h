@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights of the CPU engine: tiles for products (weight_layout.h), file rows for look-ups. Read
-// next: linear.cpp.
+// Weights of the CPU engine: tiles for products (weight_layout.h), rows as in the file for
+// look-ups. Read next: linear.cpp.
 #pragma once
 
 #include <memory>
@@ -15,19 +15,19 @@
 
 namespace gen::engine::cpu {
 
-/// One source of a product, in tiles of 16 rows. Either packed before, or left as in the file and
-/// packed tile by tile whenever it is used.
+/// One source of a product, in tiles of 16 rows. Either packed in advance, or kept as in the file
+/// and packed tile by tile on each use.
 struct WeightSegment {
   DType type = DType::kF32;
   int64_t first_row = 0;  // its first output; for kGated 0 in both segments
   int64_t rows = 0;
   int64_t n_tiles = 0;
   size_t tile_bytes = 0;
-  const std::byte* tiles = nullptr;   // null if left
-  const std::byte* source = nullptr;  // rows as in the file, only if left
-  size_t pitch = 0;                   // of stacks: bytes from a matrix to the next, tiles or rows
+  const std::byte* tiles = nullptr;   // null if not packed
+  const std::byte* source = nullptr;  // rows as in the file, if not packed
+  size_t pitch = 0;                   // stacks: bytes from one matrix to the next, in tiles or rows
 
-  /// Of a stack, matrix `i`.
+  /// Matrix `i` of a stack.
   [[nodiscard]] WeightSegment matrix(int64_t i) const noexcept {
     WeightSegment one = *this;
     const size_t before = static_cast<size_t>(i) * pitch;
@@ -37,11 +37,11 @@ struct WeightSegment {
   }
 };
 
-/// Tiles of many weights in one buffer: large enough for huge pages, though single weights are not.
+/// Tiles of many weights in one buffer, so that small weights are in huge pages, too.
 class TileMemory final : public WeightMemory {
  public:
   explicit TileMemory(Buffer buffer) noexcept : buffer_(std::move(buffer)) {}
-  /// `bytes` on a multiple of 64, or null if they do not fit any more.
+  /// Allocates `bytes` aligned to 64; null if they do not fit.
   std::byte* take(size_t bytes) noexcept;
 
  private:
@@ -71,8 +71,8 @@ class CpuWeight final : public Weight {
   /// Engine::weight_bytes.
   static size_t tile_memory_bytes(WeightRole role, std::span<const WeightSource> sources,
                                   bool repack) noexcept;
-  /// Engine::prepare, for products by `kernels`. Packs on the pool, but leaves lasting sources
-  /// where they are without `repack`; a dry run fills nothing. On failure everything is released.
+  /// Engine::prepare, for products by `kernels`. Packs on the pool; without `repack`, lasting
+  /// sources stay in place. A dry run fills nothing. On failure everything is released.
   static Result<std::unique_ptr<Weight>> prepare(Allocator& allocator, ThreadPool& pool,
                                                  WeightRole role,
                                                  std::span<const WeightSource> sources,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// best: the k largest logits of rows. One pass for the commonest case, a single one of a row as it
-// is; else a list of the k best so far, kept where the result goes, which few tokens get into.
+// best: the k largest logits of rows. The most common case, k = 1 without a mask, is one pass.
+// Otherwise the k best so far are kept sorted in the result; few tokens enter this list.
 #include <algorithm>
 #include <limits>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr float kOut = -std::numeric_limits<float>::infinity();
 
-/// The k best of what it has been given, in ascending order of tokens.
+/// The k best tokens so far. Tokens must be offered in ascending order.
 class BestList {
  public:
   BestList(int32_t* tokens, float* values, int64_t k) : tokens_(tokens), values_(values), k_(k) {}
@@ -37,7 +37,7 @@ class BestList {
   int64_t n_ = 0;
 };
 
-/// Logits, -inf where the mask, which may be null, does not allow the token.
+/// Logits, -inf for tokens that the mask does not allow. The mask may be null.
 struct MaskedRow {
   std::span<const float> row;
   const uint32_t* mask;

@@ -2,7 +2,7 @@
 // y[d] = (x[d] - mean) / sqrt(variance + eps) * w[d] + b[d], compiled once per target.
 //   x, y   [D] float32, any alignment; y may be x
 //   w, b   [D] float32 or null
-// Work:   the mean, then the mean square of what differs from it, each summed over sixteen lanes in
+// Work:   the mean, then the mean square of the deviations, each summed over sixteen lanes in
 //         ascending order, then one scaling pass.
 // Error:  the sums within D / 16 + 4 roundings each, then 5 more
 // (tests/engine/layer_norm_test.cpp).
@@ -21,7 +21,7 @@ HWY_BEFORE_NAMESPACE();
 namespace gen::engine::cpu {
 namespace HWY_NAMESPACE {
 
-/// The first n < 16 elements of x less `mean`, and zeros.
+/// The first n < 16 elements of x minus `mean`, padded with zeros.
 HWY_INLINE Lanes16 centred_first(const float* x, int64_t n, Lanes16 mean) {
   float centred[kLanes];
   store(sub(load_first(x, n), mean), centred);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// layer_norm: see norm_rows.h for what norms have in common.
+// layer_norm. norm_rows.h has the code shared by all norms.
 #include "engine/cpu/norm/layer_norm.h"
 
 #undef HWY_TARGET_INCLUDE

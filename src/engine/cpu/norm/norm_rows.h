@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What norms have in common: rows split over threads; a row goes out as floats, packed for
+// Code shared by all norms: rows are split over threads, and a row is written as floats, packed for
 // products, or both.
 #pragma once
 
@@ -18,7 +18,7 @@ template <typename Args, typename Norm>
 Status norm_rows(CpuContext& context, const Args& args, const Norm& norm) {
   const int64_t rows = args.x.rows;
   const int64_t cols = args.x.cols;
-  // Packing alone still needs the floats of one row at a time, per thread.
+  // If rows are only packed, each thread needs scratch for the floats of one row.
   const int64_t row_floats = (cols + kLanes - 1) / kLanes * kLanes;
   float* temporary = nullptr;
   if (!args.y.data) {

@@ -96,8 +96,8 @@ const ActivationKernels* activation_kernels(CpuLevel level) noexcept {
 
 size_t packed_row_bytes(uint32_t forms, int64_t cols) noexcept {
   const size_t bytes = packed_form_offset(forms, kActBF16 << 1, cols);
-  // Kernels read the same columns of several rows, which at such a distance would share the few
-  // places that a first-level cache has for them.
+  // Kernels read the same columns of several rows. With such a stride these would map to the same
+  // set of the L1 cache.
   return bytes % 2048 == 0 ? bytes + 512 : bytes;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activations as products read them: each row in every requested form, one form after another, each
-// form starting on a multiple of 64 bytes, in the order of ActForm. kActBF16 is rounded to nearest
-// even, a NaN quiet; beside an odd last element is a zero. Whoever makes
-// rows (pack, norms, attention) calls pack_row; the bits are the same on every CPU level.
+// Activations packed for products: each row in every requested form, in the order of ActForm, each
+// form aligned to 64 bytes. kActBF16 is rounded to nearest even, NaN becomes quiet, and an odd last
+// element is followed by a zero. Operations that write packed rows (pack, norms, attention) call
+// pack_row. The bits are the same on every CPU level.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ namespace gen::engine::cpu {
 
 /// 32 activations: x = q * scale. 40 bytes.
 /// scale = amax / 127 rounded to binary16 (held as float32, at most 65504), q = x * 127 / amax
-/// rounded to nearest even within [-127, 127], or x / scale where binary16 is not normal; a block
-/// with a NaN or infinity has q = 0 and scale = NaN, so that every product with it is NaN.
+/// rounded to nearest even within [-127, 127], or x / scale if the scale is not a normal binary16.
+/// A block with a NaN or infinity has q = 0 and scale = NaN, so that every product with it is NaN.
 struct ActQ8Block {
   int8_t q[32];
   float scale;
@@ -37,7 +37,7 @@ struct ActQ8KBlock {
 };
 static_assert(sizeof(ActQ8KBlock) == 384);
 
-/// Quantises whole blocks; n is a multiple of 32 or 256, for round_bf16 any.
+/// Quantises whole blocks: n is a multiple of 32 or 256. round_bf16 takes any n.
 struct ActivationKernels {
   void (*quantize_q8)(const float* x, int64_t n, ActQ8Block* out);
   void (*quantize_q8k)(const float* x, int64_t n, ActQ8KBlock* out);
@@ -45,8 +45,8 @@ struct ActivationKernels {
 };
 const ActivationKernels* activation_kernels(CpuLevel level) noexcept;
 
-/// Bytes of a row of `cols` elements in all `forms`, a multiple of 64. A form whose block does not
-/// divide `cols` is not possible and counts whole blocks only.
+/// Size of a row of `cols` elements in all `forms`, a multiple of 64. A form whose block does not
+/// divide `cols` cannot be used; only its whole blocks are counted.
 size_t packed_row_bytes(uint32_t forms, int64_t cols) noexcept;
 /// Where `form` starts in such a row.
 size_t packed_form_offset(uint32_t forms, uint32_t form, int64_t cols) noexcept;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantisation of activations through Highway, the same bits as activations.cpp: the largest
-// magnitude is found among the bit patterns, rounding is by adding 1.5 * 2^23.
+// Quantisation of activations through Highway, with the same bits as activations.cpp: the largest
+// magnitude is the maximum of the bit patterns, rounding is by adding 1.5 * 2^23.
 //   Work:   blocks of 32 or 256, registers of the target's width.
-//   Needs:  nothing of alignment.
+//   Needs:  no alignment.
 #include "engine/cpu/pack/activations_simd.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -42,7 +42,7 @@ HWY_INLINE int32_t quantize_16(const float* x, float inverse, int8_t* q) {
     const auto scaled = hn::Mul(hn::LoadU(d, x + i), hn::Set(d, inverse));
     const auto limited = hn::Min(hn::Max(scaled, hn::Set(d, -127.0F)), hn::Set(d, 127.0F));
     const auto shifted = hn::Add(limited, hn::Set(d, 12582912.0F));
-    // The integer is what the bits exceed those of the magic number by.
+    // The integer is the difference to the bits of the magic number.
     const auto value = hn::Sub(hn::BitCast(di, shifted), hn::Set(di, 0x4B400000));
     sum = hn::Add(sum, value);
     hn::StoreU(hn::DemoteTo(d8, value), d8, q + i);
@@ -54,7 +54,7 @@ inline void quantize_q8(const float* x, int64_t n, ActQ8Block* out) {
   for (int64_t i = 0; i < n; i += 32, x += 32, ++out) {
     const QuantScale scale = q8_scale(largest_magnitude_bits(x, 32));
     out->scale = scale.scale;
-    // An inverse of 0 and a NaN in x must not meet.
+    // An inverse of 0 must not be multiplied with a NaN in x.
     if (scale.inverse == 0.0F) {
       for (int8_t& q : out->q) q = 0;
       out->minus_128_sum = 0;
@@ -91,7 +91,7 @@ inline void round_bf16(const float* x, int64_t n, uint16_t* out) {
     const auto value = hn::LoadU(d, x + i);
     const auto bits = hn::BitCast(du, value);
     const auto upper = hn::ShiftRight<16>(bits);
-    // Half of the last place, less one where that is even, carries upwards.
+    // Round to nearest even: add half of the last place, minus one if that is even.
     const auto half = hn::Add(hn::Set(du, 0x7FFF), hn::And(upper, hn::Set(du, 1)));
     const auto rounded = hn::ShiftRight<16>(hn::Add(bits, half));
     const auto quiet = hn::Or(upper, hn::Set(du, 0x40));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the scalar and the fast quantisers share: the scale of a block. See activations.h.
+// The scale of a block, shared by the scalar and the SIMD quantisers. See activations.h.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +25,8 @@ inline QuantScale q8_scale(uint32_t amax_bits) noexcept {
   const float amax = std::bit_cast<float>(amax_bits);
   const float wanted = amax / 127.0F;
   const float scale = f16_to_f32(f32_to_f16(std::min(wanted, 65504.0F)));
-  // Dividing by the scale before it was rounded keeps the largest value at 127; a scale that lost
-  // many bits to gradual underflow, or was cut, must be divided by as it is.
+  // Dividing by the unrounded scale keeps the largest value at 127. A scale that lost many bits to
+  // gradual underflow, or was clamped, must be used as it is.
   if (wanted >= 0x1p-14F && wanted <= 65504.0F) return {scale, 127.0F / amax};
   return {scale, scale > 0.0F ? 1.0F / scale : 0.0F};
 }
@@ -40,7 +40,7 @@ inline QuantScale q8k_scale(uint32_t amax_bits) noexcept {
   return {scale, 127.0F / amax};
 }
 
-/// Null for a level without fast quantisers.
+/// Null for levels without SIMD quantisers.
 const ActivationKernels* activation_kernels_simd(CpuLevel level) noexcept;
 
 }  // namespace gen::engine::cpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rope_angles: cosines and sines of a step's positions, once for all layers. The product of
-// position and frequency is made in double: in float it would be off by 1e-2 at position 1e5.
+// position and frequency is computed in double: in float its error is 1e-2 at position 1e5.
 #include "engine/cpu/base/ops_run.h"
 #include "engine/cpu/base/parallel_rows.h"
 #include "engine/rope/rope_sincos.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// rope_append: normalises and rotates heads, and stores keys and values where the cache says.
-// Rotation is plain C++ with separate multiplications and additions: the compiler's baseline
-// vectors give the same bits as any other level, and it is a thousandth of a layer's work.
+// rope_append: normalises and rotates heads, and stores keys and values in the cache. Rotation is
+// plain C++ with separate multiplications and additions, so it has the same bits at any vector
+// width. It is a thousandth of a layer's work.
 #include <algorithm>
 #include <cstring>
 
@@ -51,8 +51,8 @@ void store_elements(const E* x, int32_t n, KvOrder order, std::byte* piece, int3
   }
 }
 
-/// Stores a row of all heads as the codec would, faster where that is simple. `halves` has room for
-/// a head.
+/// Stores a row of all heads like the codec, with fast paths for simple formats. `halves` has room
+/// for a head.
 void store_row(const ElementwiseKernels& kernels, const float* x, int32_t heads, const KvSide& side,
                int64_t entry, uint16_t* halves) {
   if (side.format != KvFormat::kF32 && side.format != KvFormat::kF16) {
@@ -150,7 +150,7 @@ Status append(CpuContext& context, const AppendArgs& args) {
   constexpr int64_t kAlign = 16;  // floats of a cache line
   const auto aligned = [](int64_t floats) { return (floats + kAlign - 1) / kAlign * kAlign; };
   const int64_t key_floats = aligned(int64_t{args.n_kv_heads} * args.k_dim);
-  // A row of keys, and a head as halves.
+  // A row of keys, and a head in binary16.
   const int64_t thread_floats = key_floats + aligned(std::max(args.k_dim, args.v_dim));
   const auto threads = static_cast<size_t>(context.pool.size());
   std::byte* memory = nullptr;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Body of scan.h, compiled once per target.
-//   h = a[t] * h + (b[t] * x[t]), the product rounded first, the rest once; y[t] = h
+//   h = a[t] * h + (b[t] * x[t]), b x rounded first, then one fused multiply-add; y[t] = h
 //   Work:   sixteen channels at a time through all rows; a channel is never split.
-//   Needs:  nothing of alignment; y may be a, b or x, since a row is read before it is written.
+//   Needs:  no alignment; y may be a, b or x, since a row is read before it is written.
 //   Error:  against exact arithmetic each row adds (|h| + |b x|) * 2^-23 at most.
 
 #if defined(GEN_ENGINE_CPU_SCAN_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -19,7 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace gen::engine::cpu {
 namespace HWY_NAMESPACE {
 
-/// Sixteen channels from c on, or the n < 16 that are left.
+/// Sixteen channels from c on, or the last n < 16.
 template <bool kWhole>
 HWY_INLINE void scan_lanes(const ScanJob& job, int64_t c, int64_t n) {
   const auto get = [&](const float* p) { return kWhole ? load(p) : load_first(p, n); };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scan: sequences and runs of channels split over threads; rows follow one another.
+// scan: sequences and runs of channels are split over threads; rows are processed in order.
 #include "engine/cpu/sequence/scan.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -8,8 +8,8 @@
 
 namespace gen::engine::cpu {
 
-/// Channels [begin, end) of one sequence's rows; strides in floats. What is kept of a row is a of
-/// all channels, then b * x of all channels.
+/// Channels [begin, end) of one sequence's rows; strides in floats. A kept row is a of all
+/// channels, then b * x of all channels.
 struct ScanJob {
   const float* a;
   const float* b;

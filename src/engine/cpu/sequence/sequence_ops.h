@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RopeAppendArgs and AttentionArgs with their pointers and views, as the CPU engine works on them.
+// RopeAppendArgs and AttentionArgs with pointers and views instead of addresses.
 #pragma once
 
 #include <span>
@@ -41,7 +41,7 @@ struct AttendArgs {
   float soft_cap = 0.0F;
   std::span<const SequenceRows> sequences;
 };
-/// Writes the rows of the sequences, and no others.
+/// Writes only the rows of the sequences.
 Status attend(CpuContext& context, const AttendArgs& args);
 
 }  // namespace gen::engine::cpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activation functions on sixteen lanes (engine/activation.h), and tables of kernels by Act. One
-// body each, so that a product's last step and the elementwise operation give the same bits.
+// Activation functions on sixteen lanes (engine/activation.h), and tables of kernels by Act. Each
+// has one body, so that a product's epilogue and the elementwise operation give the same bits.
 
 #if defined(GEN_ENGINE_CPU_ACTIVATION_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef GEN_ENGINE_CPU_ACTIVATION_INL_H_
@@ -17,7 +17,7 @@ namespace gen::engine::cpu {
 namespace HWY_NAMESPACE {
 
 /// The tanh form as x / (1 + e^-2u), u = sqrt(2 / pi) (x + 0.044715 x^3): one exponential, and no
-/// difference of near equals where x is far below 0.
+/// cancellation for x far below 0.
 template <typename V>
 HWY_INLINE V gelu(V x) {
   using L = LanesOf<V>;
@@ -28,12 +28,11 @@ HWY_INLINE V gelu(V x) {
   return div(x, add(L::splat(1.0F), exp(sub(L::splat(0.0F), u))));
 }
 
-/// By the distribution's tail, so that nothing is a difference of near equals where x is far below
-/// 0.
+/// Uses the tail of the distribution, so that there is no cancellation for x far below 0.
 template <typename V>
 HWY_INLINE V gelu_erf(V x) {
   using L = LanesOf<V>;
-  const V near = max(L::splat(-14.5F), min(L::splat(14.5F), x));  // the tail of others is 0
+  const V near = max(L::splat(-14.5F), min(L::splat(14.5F), x));  // beyond, the tail is 0
   const V part = mul(near, normal_tail(abs(near)));
   return if_less(L::splat(0.0F), x, sub(x, part), part);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lanes16: sixteen float lanes with the same results at every level, compiled once per target. It
 // is one AVX-512 register, a pair of AVX2 registers, a pair of pairs of NEON registers, or plain
-// floats paired up to sixteen. All kernels that reduce are written on it: element i goes to lane i
-// % 16 in ascending order, and sum_lanes adds lanes (i, i + 8), (i, i + 4), (i, i + 2), (i, i + 1),
-// which is what halving a register does. Read next: math-inl.h.
+// floats paired up to sixteen. All reductions use it: element i is added to lane i % 16 in
+// ascending order, and sum_lanes adds lanes (i, i + 8), (i, i + 4), (i, i + 2), (i, i + 1), which
+// matches halving a register. Read next: math-inl.h.
 
 #if defined(GEN_ENGINE_CPU_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef GEN_ENGINE_CPU_LANES_INL_H_
@@ -38,8 +38,8 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The operations on the target's own register type `Native`; comparisons pick the second operand
-// when one is NaN, as x86 does.
+// The operations on the target's own register type `Native`. If an operand is NaN, min and max
+// return the second one, as on x86.
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
 
 using Native = float;
@@ -185,7 +185,7 @@ template <typename T>
 struct Pair {
   T lo;
   T hi;
-  // Said explicitly, since gcc compiles implied ones without the target's instructions.
+  // Defaulted explicitly, since gcc compiles implicit ones without the target's instructions.
   HWY_INLINE Pair() {}
   HWY_INLINE Pair(T lo_in, T hi_in) : lo(lo_in), hi(hi_in) {}
 };

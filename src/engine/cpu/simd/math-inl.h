@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // exp, tanh, silu and the normal distribution on sixteen lanes from fused multiply-adds, additions
-// and divisions only, so that every level gives the same bits. Coefficients are Chebyshev fits of
-// ours, rounded to float. Errors are measured in tests/engine/math_test.cpp. Read next:
+// and divisions only, so that every level gives the same bits. Coefficients are our own Chebyshev
+// fits, rounded to float. Errors are measured in tests/engine/math_test.cpp. Read next:
 // lanes-inl.h.
 
 #if defined(GEN_ENGINE_CPU_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -37,7 +37,7 @@ HWY_INLINE V exp_rest(V x, V k) {
 template <typename V>
 HWY_INLINE V exp(V x) {
   using L = LanesOf<V>;
-  // The bound is the first operand, so that a NaN in x is what remains.
+  // The bound is the first operand, so that a NaN in x is kept.
   x = min(L::splat(89.0F), x);
   x = max(L::splat(-104.0F), x);
   const V shifted = fma(x, L::splat(1.44269504F), L::splat(kRoundMagic));
@@ -107,8 +107,8 @@ HWY_INLINE V expm1_negative(V x) {
 
 /// The standard normal distribution at -t for t in [0, 14.5], (1 + erf(-t / sqrt(2))) / 2, error
 /// below 5 ulp, gradual underflow, 0 at 14.5, NaN stays NaN: e^(-t^2 / 2) P(u) / (1 + sqrt(2) t)
-/// with u = (t - 3) / (t + 3). The exponential is that of the rounded square, times what the
-/// rounding makes of it.
+/// with u = (t - 3) / (t + 3). The exponential of the rounded square is corrected by a factor for
+/// the rounding error.
 template <typename V>
 HWY_INLINE V normal_tail(V t) {
   using L = LanesOf<V>;

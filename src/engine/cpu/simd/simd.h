@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which targets Highway compiles, to be included before any Highway header. A fast body is written
-// once, in a file <op>-inl.h or in the .cpp that includes itself per target; it ends in one
-// constant table per target in namespace HWY_NAMESPACE, and a function after HWY_ONCE maps a
-// CpuLevel to it:
+// Selects the targets that Highway compiles; include it before any Highway header. A SIMD body is
+// written once, in a file <op>-inl.h or in the .cpp, which includes itself once per target. It ends
+// in one constant table per target in namespace HWY_NAMESPACE, and a function after HWY_ONCE maps a
+// CpuLevel to a table:
 //
 //   #undef HWY_TARGET_INCLUDE
 //   #define HWY_TARGET_INCLUDE "engine/cpu/<folder>/<op>_simd.cpp"
@@ -18,8 +18,8 @@
 //   … GEN_SIMD_PICK(level, kTable) …
 //   #endif
 //
-// Only targets whose MulAdd is fused are used, so that every level gives the same bits; the
-// baseline of x86 is not, and the scalar level is plain C++ beside the fast body.
+// Only targets with a fused MulAdd are used, so that every level gives the same bits. The x86
+// baseline has none; the scalar level is separate plain C++.
 #pragma once
 
 #define HWY_DISABLE_PCLMUL_AES 1
@@ -38,11 +38,11 @@
 /// True while the file is compiled for a target that has a table.
 #define GEN_SIMD_TARGET (HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON)
 
-// Also those below what the compiler may assume anyway, so that every build has every level.
+// Include targets below the compiler's baseline, so that every build has every level.
 #define HWY_COMPILE_ALL_ATTAINABLE
 
-/// Address of `table` in the best namespace that runs at `level`, or `otherwise` where none does:
-/// one line for each, with the features that it needs.
+/// Address of `table` in the best namespace that runs at `level`, or `otherwise` if none does. Each
+/// line has a target and the level that it needs.
 #if defined(__x86_64__)
 #define GEN_SIMD_PICK_OR(level, table, otherwise)                          \
   (cpu_level_runs(CpuLevel::kAvx512, level) ? &GEN_NAMESPACE_AVX512::table \

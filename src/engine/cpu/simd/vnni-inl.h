@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels with the 8-bit dot product of AVX-512 (vpdpbusd, which Highway 1.0.3 does not
-// offer) share: loading, and turning the codes of a tile into bytes. Included within the region
-// that GEN_VNNI_BEGIN and GEN_VNNI_END mark, in an unnamed namespace. Intrinsics only: nothing here
-// may be a function that another file compiles too, so everything is always inlined.
+// Code shared by the kernels with the 8-bit dot product of AVX-512 (vpdpbusd, which Highway 1.0.3
+// does not offer): loads, and decoding of a tile's codes to bytes. Included between GEN_VNNI_BEGIN
+// and GEN_VNNI_END, in an unnamed namespace. It uses intrinsics only and is always inlined, so that
+// no function is also compiled by another file with other flags.
 //   Needs:  AVX-512 F, BW, DQ, VL and VNNI.
 //   Read next: weight_layout.h, linear_vnni_row.cpp.
 

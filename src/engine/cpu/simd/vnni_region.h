@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Marks the functions that are compiled for AVX-512 with VNNI, whatever the rest of the build is
-// compiled for: GEN_VNNI_BEGIN … GEN_VNNI_END, outside of any namespace. Only if GEN_VNNI is 1.
-// GEN_BF16_BEGIN … GEN_BF16_END is the same with dot products of bfloat16 instead, if GEN_BF16
-// is 1.
+// GEN_VNNI_BEGIN … GEN_VNNI_END, outside of any namespace, mark functions that are compiled for
+// AVX-512 with VNNI, independent of the rest of the build. Available if GEN_VNNI is 1.
+// GEN_BF16_BEGIN … GEN_BF16_END do the same for bfloat16 dot products, if GEN_BF16 is 1.
 #pragma once
 
 #if defined(__x86_64__) && !defined(GEN_WITHOUT_AVX512)
@@ -10,7 +9,7 @@
 #define GEN_BF16 1
 
 #if !defined(__clang__)
-// gcc 12 takes the "undefined" operands inside its own intrinsics for mistakes.
+// gcc 12 warns about the "undefined" operands inside its own intrinsics.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the rows of a file to tiles. Only bytes move: no value changes, so a product of packed
-// weights is that of the file's. See weight_layout.h.
+// Packs the rows of a file into tiles. Packing reorders bits and changes no value, so products with
+// packed weights equal those with the file's. See weight_layout.h.
 #include <algorithm>
 #include <cstring>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr auto kRows = static_cast<size_t>(kTileRows);
 
-// Quads that one shift and one mask move together, as many as the bits that are taken.
+// Quads that one shift and one mask process together, as many as the bits extracted.
 template <int kBits>
 struct LumpOf;
 template <>
@@ -29,8 +29,8 @@ struct LumpOf<4> {
   using Type = uint32_t __attribute__((vector_size(16)));
 };
 
-// kBits of each of 32 codes, from bit `shift` on: quads j, j + kBits, … share word j of `out`, the
-// first of them in the lowest bits.
+// Extracts kBits of each of 32 codes, from bit `shift` on: quads j, j + kBits, … share word j of
+// `out`, the first of them in the lowest bits.
 template <int kBits>
 void pack_bits(const uint8_t* codes, int shift, uint8_t* out) noexcept {
   using Lump = typename LumpOf<kBits>::Type;
@@ -45,7 +45,7 @@ void pack_bits(const uint8_t* codes, int shift, uint8_t* out) noexcept {
   std::memcpy(out, &sum, sizeof(sum));
 }
 
-// 32 codes of one row to that row's words, as many as bits: 2 to 6, as those of 8 are copied.
+// Packs 32 codes of one row, of 2 to 6 bits, into as many words; codes of 8 bits are copied.
 template <int kBits>
 void pack_sub_block(const uint8_t* codes, uint8_t* out) noexcept {
   constexpr int kBase = base_bits(kBits);
@@ -75,10 +75,10 @@ void pack_codes(int bits, const uint8_t* codes, int n_sub_blocks, uint8_t* out) 
   }
 }
 
-// Scales and minima of the 16 rows of a block of 256, each row's side by side.
+// Scales and minima of the 16 rows of a block of 256, row by row.
 struct Runs {
   uint8_t scales[kRows][16];
-  uint8_t minima[kRows][16];  // with the scales in the low halves where they share a byte
+  uint8_t minima[kRows][16];  // the scale in the low half where both share a byte
 
   void set(const quant::Traits& t, const quant::BlockParts& parts, size_t r) noexcept {
     std::memcpy(scales[r], parts.scales, sizeof(scales[r]));
@@ -111,20 +111,20 @@ struct Runs {
   static constexpr size_t kPairBytes = 2 * kRows;
 };
 
-// The files' blocks of 32 hold codes of 4 and 8 bits as tiles do, in their last bytes and after
-// scale and minimum; only codes of 8 bits have a sign.
+// In the file's blocks of 32, codes of 4 and 8 bits have the same packing as in tiles. They follow
+// the scale and the minimum. Only codes of 8 bits are signed.
 constexpr bool lies_as_in_tiles(const quant::Traits& t) noexcept {
   return t.block == 32 && (t.bits == 4 || t.bits == 8);
 }
 
-// The rows of a tile, from the columns at hand on.
+// The rows of a tile, from the current columns on.
 struct SourceRows {
   const std::byte* at;
   size_t stride;
   size_t n;
 };
 
-// Where the 16 rows' parts of one block go.
+// The targets of one block of the 16 rows.
 struct BlockTargets {
   std::byte* d;
   std::byte* dmin;
@@ -171,8 +171,8 @@ void unpack_block(const quant::Traits& t, const quant::Format& format, const Sou
   if (t.block == 256) runs.pack(t, to.block);
 }
 
-// Asks for the next tile's rows, which lie behind those of this one, while these are packed:
-// sixteen rows read side by side are more places than processors follow by themselves.
+// Prefetches the rows of the next tile, which follow those of this one: sixteen rows read side by
+// side are more streams than hardware prefetchers track.
 class NextTile {
  public:
   NextTile(const std::byte* begin, size_t bytes) noexcept : at_(begin), left_(bytes) {}
@@ -190,7 +190,7 @@ class NextTile {
   size_t left_;
 };
 
-// Columns are taken in steps, so that lines of `out` are written while they are near.
+// Columns are processed in steps, so that lines of `out` are written while they are cached.
 void pack_floats(SourceRows rows, size_t cols, size_t size, NextTile next,
                  std::byte* out) noexcept {
   constexpr size_t kStep = 32;
@@ -208,8 +208,7 @@ void pack_floats(SourceRows rows, size_t cols, size_t size, NextTile next,
   }
 }
 
-// Two columns of a row lie together, as words; what belongs to a last, single column is half of
-// one.
+// Two columns of a row form a word; a last, single column is half a word.
 void pack_pairs(const SourceRows& rows, size_t cols, NextTile next, std::byte* out) noexcept {
   const size_t pairs = cols / 2;
   pack_floats(rows, pairs, sizeof(uint32_t), next, out);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Squares of 4 by 4 words or 8 by 8 half words in registers; what is left over, element by element.
-// A few rows at a time over all columns: rows of many models lie 4 KiB apart, where sixteen would
-// push each other out of the first-level cache.
-// The compilers' own vectors, because every processor has what this takes, and Highway's targets
-// begin above the baseline of x86. See weight_transpose.h.
+// Transposes 4 by 4 words or 8 by 8 half words in registers, and the remainder element by element.
+// A few rows at a time over all columns: rows of many models are 4 KiB apart, where sixteen rows
+// would evict each other from the L1 cache. Uses the compilers' vector extensions, since the
+// baseline of every processor suffices and Highway's targets begin above that of x86. See
+// weight_transpose.h.
 #include "engine/cpu/weight/weight_transpose.h"
 
 #include <bit>
@@ -25,7 +25,7 @@ Words load(const std::byte* from) noexcept {
 }
 void store(Words v, std::byte* to) noexcept { std::memcpy(to, &v, sizeof(v)); }
 
-// Elements of two registers in turns, those of the lower or upper halves.
+// Interleaves the lower or upper halves of two registers.
 Words low_halves(Words a, Words b) noexcept {
   return std::bit_cast<Words>(__builtin_shufflevector(
       std::bit_cast<Halves>(a), std::bit_cast<Halves>(b), 0, 8, 1, 9, 2, 10, 3, 11));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns 16 rows, one after another in memory, into lines of a tile, in which the rows lie side by
-// side. Only bytes move, so one body serves every CPU level: registers of 16 bytes,
-// which the packing of weights left in a file needs at the speed of memory.
+// Transposes 16 contiguous rows into the lines of a tile, in which rows are interleaved. It only
+// moves bytes, so one body with registers of 16 bytes serves every CPU level. It runs at the speed
+// of memory, which weights that are packed on each use need.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 namespace gen::engine::cpu {
 
 /// Word w of row r, 4 bytes, goes to out + w * 64 + r * 4, with `flip` applied to its bits (xor).
-/// Rows start at any address, `row_bytes` apart; `out` is aligned to 16 bytes. There are `rows` of
-/// them, 1 to 16; what belongs to others is left as it was.
+/// Rows begin at any address, `row_bytes` apart; `out` is aligned to 16 bytes. `rows` is 1 to 16;
+/// elements of the other rows are not written.
 void transpose_words(const std::byte* from, size_t row_bytes, size_t rows, size_t n_words,
                      uint32_t flip, std::byte* out) noexcept;
 
