@@ -71,8 +71,8 @@ class RowResult {
   std::vector<int32_t> best_;        // [rows, need_.k]
   std::vector<int32_t> aside_;       // tokens whose logits the call changes
   std::vector<float> aside_logits_;  // of these, as they came
-  std::vector<double> mass_;         // of the row, in parts
-  std::vector<float> part_;          // its part in which the draw lies
+  std::vector<double> mass_;         // of the row, by slice
+  std::vector<float> slice_;         // the slice that contains the draw
 };
 
 }  // namespace gen::generate
