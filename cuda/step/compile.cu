@@ -301,9 +301,9 @@ class Compiler {
     MemoryUse whole = {{logits}, results};
     if (task.rows != nullptr) whole.writes.push_back(logits);  // tokens that are aside
     if (outside_best(of)) {
-      const size_t masses = of.mass ? mass_parts(static_cast<size_t>(of.x.cols)) : 0;
+      const size_t masses = of.mass ? mass_slices(static_cast<size_t>(of.x.cols)) : 0;
       if (of.mass) whole.writes.push_back(range_of(pointer(of.mass), masses * sizeof(double)));
-      if (of.part) whole.writes.push_back(range_of(pointer(of.part), kMassPart * sizeof(float)));
+      if (of.slice) whole.writes.push_back(range_of(pointer(of.slice), kMassSlice * sizeof(float)));
       return outside(std::move(whole));
     }
     task.parts.parts = parts_of(of.x.cols);

@@ -12,7 +12,7 @@
 
 namespace gen {
 
-/// The lanes of a part.
+/// The lanes of a slice.
 class MassLanes {
  public:
   void add(size_t token, double weight) noexcept { lanes_[token % kMassLanes] += weight; }
@@ -34,9 +34,9 @@ class MassLanes {
 class MassSum {
  public:
   void add(int32_t token, double weight) noexcept {
-    if (token / kMassPart != part_) {
+    if (token / kMassSlice != slice_) {
       total_ += lanes_.take();
-      part_ = token / kMassPart;
+      slice_ = token / kMassSlice;
     }
     lanes_.add(static_cast<size_t>(token), weight);
   }
@@ -44,42 +44,42 @@ class MassSum {
 
  private:
   MassLanes lanes_;
-  int32_t part_ = 0;
+  int32_t slice_ = 0;
   double total_ = 0.0;
 };
 
-[[nodiscard]] inline double mass_total(std::span<const double> parts) noexcept {
+[[nodiscard]] inline double mass_total(std::span<const double> slices) noexcept {
   double total = 0.0;
-  for (const double part : parts) total += part;
+  for (const double slice : slices) total += slice;
   return total;
 }
 
-/// The part at which the sum of parts first exceeds `target`, and the sum of those before it; the
-/// number of parts if there is none.
+/// The slice at which the sum of slices first exceeds `target`, and the sum of those before it; the
+/// number of slices if there is none.
 struct MassPlace {
-  size_t part = 0;
+  size_t slice = 0;
   double before = 0.0;
 };
-[[nodiscard]] inline MassPlace mass_place(std::span<const double> parts, double target) noexcept {
+[[nodiscard]] inline MassPlace mass_place(std::span<const double> slices, double target) noexcept {
   MassPlace place;
-  while (place.part < parts.size() && !(place.before + parts[place.part] > target)) {
-    place.before += parts[place.part++];
+  while (place.slice < slices.size() && !(place.before + slices[place.slice] > target)) {
+    place.before += slices[place.slice++];
   }
   return place;
 }
 
-/// parts[p] is the sum over its tokens of exp((logit(t) - max) / temperature), with no logit above
-/// max. `parts` are mass_parts(n).
+/// slices[p] is the sum over its tokens of exp((logit(t) - max) / temperature), with no logit above
+/// max. `slices` are mass_slices(n).
 template <typename Logit>
-void weigh_parts(size_t n, const Logit& logit, float max, double temperature,
-                 std::span<double> parts) {
+void weigh_slices(size_t n, const Logit& logit, float max, double temperature,
+                  std::span<double> slices) {
   constexpr size_t kBlock = 128;  // so that the exponentials are a loop over plain arrays
   const double top = static_cast<double>(max);
   double block[kBlock];
-  for (size_t part = 0; part < parts.size(); ++part) {
+  for (size_t slice = 0; slice < slices.size(); ++slice) {
     MassLanes lanes;
-    const size_t end = std::min(n, (part + 1) * kMassPart);
-    for (size_t begin = part * kMassPart; begin < end; begin += kBlock) {
+    const size_t end = std::min(n, (slice + 1) * kMassSlice);
+    for (size_t begin = slice * kMassSlice; begin < end; begin += kBlock) {
       const size_t count = std::min(kBlock, end - begin);
       for (size_t i = 0; i < count; ++i) block[i] = static_cast<double>(logit(begin + i)) - top;
       if (temperature != 1.0) {
@@ -89,7 +89,7 @@ void weigh_parts(size_t n, const Logit& logit, float max, double temperature,
       portable_exp(block, kBlock);
       for (size_t i = 0; i < kBlock; ++i) lanes.add(i, block[i]);
     }
-    parts[part] = lanes.take();
+    slices[slice] = lanes.take();
   }
 }
 

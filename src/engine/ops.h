@@ -259,7 +259,7 @@ struct BestRow {
   EnginePtr<const int32_t> aside;  // [n_aside]
   EnginePtr<float> aside_logits;   // [n_aside]
   double temperature = 0.0;        // for the row's mass; 0: no mass is wanted
-  double place = -1.0;             // in [0, 1): which part is wanted; below 0: none
+  double place = -1.0;             // in [0, 1): which slice is wanted; below 0: none
   int32_t mask_words = 0;
   int32_t n_aside = 0;
 };
@@ -268,20 +268,20 @@ struct BestRow {
 /// token first among equal logits; values[t, :] are these logits. Tokens that are aside or not
 /// allowed count as -inf; logits of x that are aside may be overwritten with -inf.
 /// If a logit of x is NaN or +inf, the first at token i, all of tokens[t, :] are -1 - i and all of
-/// values[t, :] are that logit; aside_logits, mass and part are not written.
-/// mass[t, :] has one sum for each part of the vocabulary (base/mass_slices.h): exp((logit -
+/// values[t, :] are that logit; aside_logits, mass and slice are not written.
+/// mass[t, :] has one sum for each slice of the vocabulary (base/mass_slices.h): exp((logit -
 /// values[t, 0]) / temperature) over the tokens that are allowed and not aside. It is not written
-/// if all logits are -inf. part[t, :] are the logits of the first part at which the running sum
+/// if all logits are -inf. slice[t, :] are the logits of the first slice at which the running sum
 /// exceeds place times the total, -inf for tokens that are not allowed, aside or beyond V. It is
-/// not written if there is no such part.
+/// not written if there is no such slice.
 struct BestArgs {
   MatrixView x;                   // [T, V]
   EnginePtr<const BestRow> rows;  // [T], or null: no row has parameters
   int32_t k = 1;                  // in [1, V]
   EnginePtr<int32_t> tokens;      // [T, k]
   EnginePtr<float> values;        // [T, k]
-  EnginePtr<double> mass;         // [T, mass_parts(V)], or null: no row wants any
-  EnginePtr<float> part;          // [T, kMassPart], or null: no row wants any
+  EnginePtr<double> mass;         // [T, mass_slices(V)], or null: no row wants any
+  EnginePtr<float> slice;         // [T, kMassSlice], or null: no row wants any
   friend bool operator==(const BestArgs&, const BestArgs&) = default;
 };
 

@@ -96,13 +96,13 @@ Status check_extras(const Batch& batch, const BatchLimits& limits, int32_t first
     return error(Code::kInvalidArgument, "the mass of row %d at temperature %g", row,
                  extras.temperature);
   }
-  const size_t parts = mass_parts(static_cast<size_t>(limits.logits));
-  if (best.mass == nullptr || best.mass_parts != parts) {
-    return error(Code::kInvalidArgument, "mass in %zu parts, there is room for %zu", parts,
-                 best.mass != nullptr ? best.mass_parts : size_t{0});
+  const size_t slices = mass_slices(static_cast<size_t>(limits.logits));
+  if (best.mass == nullptr || best.mass_slices != slices) {
+    return error(Code::kInvalidArgument, "mass in %zu slices, there is room for %zu", slices,
+                 best.mass != nullptr ? best.mass_slices : size_t{0});
   }
-  if (extras.place >= 0.0 && best.part == nullptr) {
-    return error(Code::kInvalidArgument, "row %d wants a part, there is no room for it", row);
+  if (extras.place >= 0.0 && best.slice == nullptr) {
+    return error(Code::kInvalidArgument, "row %d wants a slice, there is no room for it", row);
   }
   return {};
 }

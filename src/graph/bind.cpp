@@ -171,8 +171,8 @@ engine::BestArgs Binder::best(const Instruction& instruction) const noexcept {
   if (args.rows) args.rows = args.rows + row;
   args.tokens = args.tokens + row * args.k;
   args.values = args.values + row * args.k;
-  if (args.part) args.part = args.part + row * std::ptrdiff_t{kMassPart};
-  if (args.mass) args.mass = args.mass + row * static_cast<std::ptrdiff_t>(best.mass_parts);
+  if (args.slice) args.slice = args.slice + row * std::ptrdiff_t{kMassSlice};
+  if (args.mass) args.mass = args.mass + row * static_cast<std::ptrdiff_t>(best.mass_slices);
   return args;
 }
 

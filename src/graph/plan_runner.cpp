@@ -299,11 +299,11 @@ class PlanRunner {
     GEN_TRY(download(of, batch_.best.logits + first, args.values.as<const std::byte>(),
                      n * sizeof(float)));
     if (!args.mass) return {};
-    GEN_TRY(download(of, batch_.best.mass + static_cast<size_t>(row) * all.mass_parts,
-                     args.mass.as<const std::byte>(), rows * all.mass_parts * sizeof(double)));
-    if (!args.part) return {};
-    return download(of, batch_.best.part + row * kMassPart, args.part.as<const std::byte>(),
-                    rows * kMassPart * sizeof(float));
+    GEN_TRY(download(of, batch_.best.mass + static_cast<size_t>(row) * all.mass_slices,
+                     args.mass.as<const std::byte>(), rows * all.mass_slices * sizeof(double)));
+    if (!args.slice) return {};
+    return download(of, batch_.best.slice + row * kMassSlice, args.slice.as<const std::byte>(),
+                    rows * kMassSlice * sizeof(float));
   }
 
   /// Tells the tracer of all rows at once, however many chunks there were.

@@ -21,9 +21,9 @@ struct BestRows {
   int32_t* tokens = nullptr;  // [rows that want best, k]
   float* logits = nullptr;
   size_t rows = 0;         // capacity in rows
-  double* mass = nullptr;  // [rows that want best, mass_parts]; for rows that want their mass
-  size_t mass_parts = 0;   // of a row of logits (base/mass_slices.h)
-  float* part = nullptr;   // [rows that want best, kMassPart]; for those that want a part
+  double* mass = nullptr;  // [rows that want best, mass_slices]; for rows that want their mass
+  size_t mass_slices = 0;  // of a row of logits (base/mass_slices.h)
+  float* slice = nullptr;  // [rows that want best, kMassSlice]; for rows that want a slice
   float* aside_logits = nullptr;  // of all tokens aside, row after row
 };
 
@@ -35,7 +35,7 @@ struct RowExtras {
   /// Tokens excluded from the best; their original logits are returned. May contain duplicates.
   std::span<const int32_t> aside = {};
   double temperature = 0.0;  // of the mass that it wants, see engine::BestArgs; 0: none
-  double place = -1.0;       // of the part that it wants with it; below 0: none
+  double place = -1.0;       // of the slice that it wants with it; below 0: none
   [[nodiscard]] bool empty() const noexcept {
     return mask.empty() && aside.empty() && temperature == 0.0;
   }

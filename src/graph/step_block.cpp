@@ -79,7 +79,7 @@ size_t StepBlock::reserve(size_t n) {
 
 /// Reserves room for the records of masks and tokens aside.
 void StepBlock::reserve_best(const Batch& batch) {
-  best_at_ = mass_at_ = part_at_ = masks_at_ = aside_at_ = aside_logits_at_ = kNone;
+  best_at_ = mass_at_ = slice_at_ = masks_at_ = aside_at_ = aside_logits_at_ = kNone;
   best_.clear();
   aside_.clear();
   k_ = batch.best.k;
@@ -87,14 +87,14 @@ void StepBlock::reserve_best(const Batch& batch) {
   best_.assign(best_places(), {});
   best_at_ = reserve<engine::BestRow>(best_.size());
   bool any_mass = false;
-  bool any_part = false;
+  bool any_slice = false;
   for (const RowExtras& extras : batch.extras) {
     any_mass = any_mass || extras.temperature > 0.0;
-    any_part = any_part || (extras.temperature > 0.0 && extras.place >= 0.0);
+    any_slice = any_slice || (extras.temperature > 0.0 && extras.place >= 0.0);
   }
-  mass_parts_ = any_mass ? batch.best.mass_parts : 0;
-  mass_at_ = reserve<double>(best_.size() * mass_parts_);
-  part_at_ = reserve<float>(any_part ? best_.size() * kMassPart : 0);
+  mass_slices_ = any_mass ? batch.best.mass_slices : 0;
+  mass_at_ = reserve<double>(best_.size() * mass_slices_);
+  slice_at_ = reserve<float>(any_slice ? best_.size() * kMassSlice : 0);
 }
 
 /// Adds masks and tokens aside themselves.
@@ -163,7 +163,7 @@ StepBlock::Best StepBlock::best() const noexcept {
   Best best;
   best.first = static_cast<int64_t>(n_logits_);
   best.n = static_cast<int64_t>(n_best_);
-  best.mass_parts = mass_parts_;
+  best.mass_slices = mass_slices_;
   best.args.k = k_;
   if (results_at_ == kNone) return best;
   best.args.rows = at<engine::BestRow>(best_at_);
@@ -171,7 +171,7 @@ StepBlock::Best StepBlock::best() const noexcept {
   const auto n = static_cast<std::ptrdiff_t>(best_places());
   best.args.values = (best.args.tokens + n * k_).as<float>();
   best.args.mass = place<double>(mass_at_);
-  best.args.part = place<float>(part_at_);
+  best.args.slice = place<float>(slice_at_);
   return best;
 }
 

@@ -81,7 +81,7 @@ class StepBlock {
   struct Best {
     int64_t first = 0;  // of wanted_rows()
     int64_t n = 0;      // without padding
-    size_t mass_parts = 0;
+    size_t mass_slices = 0;
     engine::BestArgs args;
   };
   [[nodiscard]] Best best() const noexcept;
@@ -205,8 +205,8 @@ class StepBlock {
   size_t masks_at_ = kNone;  // all bits, mask after mask
   size_t mask_bytes_ = 0;
   size_t mass_at_ = kNone;
-  size_t mass_parts_ = 0;
-  size_t part_at_ = kNone;
+  size_t mass_slices_ = 0;
+  size_t slice_at_ = kNone;
   size_t aside_at_ = kNone;
   size_t aside_logits_at_ = kNone;
   size_t results_at_ = kNone;

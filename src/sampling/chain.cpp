@@ -105,7 +105,7 @@ ShortRowNeed Chain::short_row(bool edited, bool masked) const noexcept {
     const bool from_all = draws_from_all();
     if (edited || !(from_all || mass_cuts(*params_))) return {};
     need.temperature = params_->temperature;
-    need.part = from_all;
+    need.slice = from_all;
     if (from_all && params_->logprobs <= 1) need.k = 1;
   }
   if (reports) {
@@ -198,7 +198,7 @@ Result<Choice> Chain::sample_short(const ShortRow& best, size_t n, std::span<con
     report(best, &choice);
     return choice;
   }
-  if (draws_from_all()) return draw_from_part(best, step);
+  if (draws_from_all()) return draw_from_slice(best, step);
   const auto top_k = static_cast<size_t>(std::max(params_->top_k, 0));
   float bar = kNothing;
   if (min_p_bars(*params_)) {
@@ -243,20 +243,20 @@ bool Chain::cut_short(const ShortRow& best, float max, uint64_t step) {
   return true;
 }
 
-// The sums of all parts determine the part that contains the token.
-Choice Chain::draw_from_part(const ShortRow& best, uint64_t step) {
+// The sums of all slices determine the slice that contains the token.
+Choice Chain::draw_from_slice(const ShortRow& best, uint64_t step) {
   Choice choice;
   const double target = draw_place(step) * mass_total(best.mass);
   const MassPlace place = mass_place(best.mass, target);
-  if (place.part == best.mass.size()) return choice;
+  if (place.slice == best.mass.size()) return choice;
   candidates_.clear();
-  const auto first = static_cast<int32_t>(place.part) * kMassPart;
-  for (size_t i = 0; i < best.part.size(); ++i) {
-    if (best.part[i] == kNothing) continue;
-    candidates_.push_back({first + static_cast<int32_t>(i), best.part[i]});
+  const auto first = static_cast<int32_t>(place.slice) * kMassSlice;
+  for (size_t i = 0; i < best.slice.size(); ++i) {
+    if (best.slice[i] == kNothing) continue;
+    candidates_.push_back({first + static_cast<int32_t>(i), best.slice[i]});
   }
   weigh(best.logits.front(), params_->temperature, candidates_);
-  choice.token = draw_in_part(candidates_, place.before, target);
+  choice.token = draw_in_slice(candidates_, place.before, target);
   report(best, &choice);
   return choice;
 }
@@ -272,8 +272,8 @@ void Chain::report(const ShortRow& best, Choice* choice) {
   for (size_t i = 0; i < static_cast<size_t>(params_->logprobs); ++i) {
     top_.push_back({best.tokens[i], logprob(best.logits[i])});
   }
-  if (!best.part.empty()) {
-    choice->logprob = logprob(best.part[static_cast<size_t>(choice->token % kMassPart)]);
+  if (!best.slice.empty()) {
+    choice->logprob = logprob(best.slice[static_cast<size_t>(choice->token % kMassSlice)]);
   } else {
     const auto at = std::find(best.tokens.begin(), best.tokens.end(), choice->token);
     choice->logprob = logprob(best.logits[static_cast<size_t>(at - best.tokens.begin())]);

@@ -95,7 +95,7 @@ class Chain {
   void cut_candidates(float max, uint64_t step);
   void cut_weighed(uint64_t step);
   bool cut_short(const ShortRow& best, float max, uint64_t step);
-  Choice draw_from_part(const ShortRow& best, uint64_t step);
+  Choice draw_from_slice(const ShortRow& best, uint64_t step);
   [[nodiscard]] bool draws_from_all() const noexcept;
   void report(const ShortRow& best, Choice* choice);
   int32_t draw_one(uint64_t step, const Further& further);

@@ -6,7 +6,8 @@
 
 namespace gen::sampling {
 
-int32_t draw_in_part(std::span<const Candidate> candidates, double before, double target) noexcept {
+int32_t draw_in_slice(std::span<const Candidate> candidates, double before,
+                      double target) noexcept {
   double mass = before;
   int32_t last = -1;
   for (const Candidate& one : candidates) {
@@ -24,16 +25,16 @@ int32_t draw(std::span<const Candidate> candidates, double uniform) noexcept {
   double before = 0.0;
   int32_t last = -1;
   for (size_t begin = 0; begin < candidates.size();) {
-    const int32_t part = candidates[begin].token / kMassPart;
+    const int32_t slice = candidates[begin].token / kMassSlice;
     MassLanes lanes;
     size_t end = begin;
-    for (; end < candidates.size() && candidates[end].token / kMassPart == part; ++end) {
+    for (; end < candidates.size() && candidates[end].token / kMassSlice == slice; ++end) {
       lanes.add(static_cast<size_t>(candidates[end].token), candidates[end].weight);
       if (candidates[end].weight > 0.0) last = candidates[end].token;
     }
     const double sum = lanes.take();
     const auto some = candidates.subspan(begin, end - begin);
-    if (before + sum > target) return draw_in_part(some, before, target);
+    if (before + sum > target) return draw_in_slice(some, before, target);
     before += sum;
     begin = end;
   }

@@ -15,11 +15,11 @@ namespace gen::sampling {
 
 double log_sum_exp(std::span<const float> logits, float max) noexcept {
   double total = 0.0;
-  for (size_t begin = 0; begin < logits.size(); begin += kMassPart) {
-    const auto part = logits.subspan(begin, std::min<size_t>(kMassPart, logits.size() - begin));
+  for (size_t begin = 0; begin < logits.size(); begin += kMassSlice) {
+    const auto slice = logits.subspan(begin, std::min<size_t>(kMassSlice, logits.size() - begin));
     double sum = 0.0;
-    weigh_parts(
-        part.size(), [&](size_t i) { return part[i]; }, max, 1.0, std::span(&sum, 1));
+    weigh_slices(
+        slice.size(), [&](size_t i) { return slice[i]; }, max, 1.0, std::span(&sum, 1));
     total += sum;
   }
   return log_sum_exp(max, total);

@@ -22,18 +22,18 @@ struct ShortRow {
   std::span<const float> logits;
   std::span<const int32_t> aside = {};  // in any order, one may occur twice
   std::span<const float> aside_logits = {};
-  /// If asked for: the weight of all allowed tokens except those aside, by part
+  /// If asked for: the weight of all allowed tokens except those aside, by slice
   /// (base/mass_slices.h).
   std::span<const double> mass = {};
-  /// If asked for: the logits of the part that contains the draw, -inf beyond its tokens.
-  std::span<const float> part = {};
+  /// If asked for: the logits of the slice that contains the draw, -inf beyond its tokens.
+  std::span<const float> slice = {};
 };
 
 /// The contents that suffice for nearly every row.
 struct ShortRowNeed {
   int32_t k = 0;             // number of logits; 0: only the whole row suffices
   double temperature = 0.0;  // of the mass; 0: none
-  bool part = false;         // the one that contains draw_place()
+  bool slice = false;        // the one that contains draw_place()
 };
 
 }  // namespace gen::sampling

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that sums of weights are right, that they have the same bits whether all tokens come or
-// those alone that weigh something, one by one or by parts, and that the order is the one that
+// those alone that weigh something, one by one or by slices, and that the order is the one that
 // mass_slices.h says.
 #include "base/mass.h"
 
@@ -49,11 +49,11 @@ TEST(Mass, OneOrderForAll) {
         sum += std::exp(static_cast<long double>(below) / static_cast<long double>(temperature));
         if (weights[i] > 0.0) sparse.add(static_cast<int32_t>(i), weights[i]);
       }
-      std::vector<double> parts(mass_parts(n));
-      weigh_parts(
-          n, [&](size_t i) { return logits[i]; }, 20.0F, temperature, parts);
+      std::vector<double> slices(mass_slices(n));
+      weigh_slices(
+          n, [&](size_t i) { return logits[i]; }, 20.0F, temperature, slices);
       const double want = by_hand(weights);
-      EXPECT_EQ(mass_total(parts), want) << n;
+      EXPECT_EQ(mass_total(slices), want) << n;
       EXPECT_EQ(sparse.total(), want) << n;
       EXPECT_NEAR(want, static_cast<double>(sum), 1e-14 * want * std::sqrt(static_cast<double>(n)))
           << n;
@@ -62,10 +62,10 @@ TEST(Mass, OneOrderForAll) {
 }
 
 TEST(Mass, ThePlaceOfATarget) {
-  const std::vector<double> parts = {1.0, 0.0, 2.0, 0.0};
+  const std::vector<double> slices = {1.0, 0.0, 2.0, 0.0};
   const auto place = [&](double target) {
-    const MassPlace found = mass_place(parts, target);
-    return std::pair(found.part, found.before);
+    const MassPlace found = mass_place(slices, target);
+    return std::pair(found.slice, found.before);
   };
   EXPECT_EQ(place(0.0), (std::pair<size_t, double>(0, 0.0)));
   EXPECT_EQ(place(0.99), (std::pair<size_t, double>(0, 0.0)));

@@ -28,8 +28,8 @@ struct Rows {
         with(static_cast<size_t>(n)),
         tokens(static_cast<size_t>(n * k + 1), -77),
         values(static_cast<size_t>(n * k + 1), -77.0F),
-        mass(static_cast<size_t>(n) * mass_parts(static_cast<size_t>(cols)) + 1, -77.0),
-        part(static_cast<size_t>(n) * kMassPart + 1, -77.0F) {}
+        mass(static_cast<size_t>(n) * mass_slices(static_cast<size_t>(cols)) + 1, -77.0),
+        slice(static_cast<size_t>(n) * kMassSlice + 1, -77.0F) {}
 
   /// Few distinct values, so that ties are everywhere, and some -inf.
   void fill(std::mt19937& bits) {
@@ -62,7 +62,7 @@ struct Rows {
     made.tokens = engine_ptr(tokens.data());
     made.values = engine_ptr(values.data());
     if (!plain) made.mass = engine_ptr(mass.data());
-    if (!plain) made.part = engine_ptr(part.data());
+    if (!plain) made.slice = engine_ptr(slice.data());
     return made;
   }
 
@@ -73,7 +73,7 @@ struct Rows {
   std::vector<int32_t> tokens;
   std::vector<float> values;
   std::vector<double> mass;
-  std::vector<float> part;
+  std::vector<float> slice;
   std::vector<std::vector<uint32_t>> masks;
   std::vector<std::vector<int32_t>> asides;
   std::vector<std::vector<float>> aside_logits;
@@ -93,7 +93,7 @@ void expect_as_sorted(Rows& rows, int32_t threads, bool plain) {
   EXPECT_EQ(got.tokens, want.tokens) << got.n << " x " << got.cols << ", " << got.k;
   EXPECT_TRUE(same_bits(got.values, want.values)) << got.n << " x " << got.cols << ", " << got.k;
   EXPECT_EQ(got.tokens.back(), -77);
-  EXPECT_TRUE(same_bits(got.part, want.part)) << got.n << " x " << got.cols << ", " << got.k;
+  EXPECT_TRUE(same_bits(got.slice, want.slice)) << got.n << " x " << got.cols << ", " << got.k;
   for (size_t i = 0; i < want.mass.size(); ++i) {
     EXPECT_NEAR(got.mass[i], want.mass[i], 1e-12 * std::abs(want.mass[i])) << i;
   }

@@ -86,7 +86,7 @@ struct Fixture {
     extras = std::move(given);
     owned.batch.extras = extras;
     owned.batch.best.mass = masses_of_rows;
-    owned.batch.best.mass_parts = 1;
+    owned.batch.best.mass_slices = 1;
   }
 
   std::vector<RowExtras> extras;
@@ -285,22 +285,22 @@ const Case kCases[] = {
      [](F& f) {
        f.want_best();
        f.mass({{.row = 1, .temperature = 1.0}});
-       f.owned.batch.best.mass_parts = 2;
+       f.owned.batch.best.mass_slices = 2;
      },
-     Code::kInvalidArgument, "mass in 1 parts, there is room for 2"},
-    {"part_without_room",
+     Code::kInvalidArgument, "mass in 1 slices, there is room for 2"},
+    {"slice_without_room",
      [](F& f) {
        f.want_best();
        f.mass({{.row = 1, .temperature = 1.0, .place = 0.5}});
      },
-     Code::kInvalidArgument, "row 1 wants a part"},
+     Code::kInvalidArgument, "row 1 wants a slice"},
     {"mass_without_room",
      [](F& f) {
        f.want_best();
        f.mass({{.row = 1, .temperature = 1.0}});
        f.owned.batch.best.mass = nullptr;
      },
-     Code::kInvalidArgument, "mass in 1 parts, there is room for 0"},
+     Code::kInvalidArgument, "mass in 1 slices, there is room for 0"},
     {"tokens_aside_that_descend",
      [](F& f) {
        f.want_best();

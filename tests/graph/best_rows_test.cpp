@@ -70,10 +70,10 @@ struct BestBatch : test::OwnedBatch {
     tokens_found.assign(static_cast<size_t>(kRows * best_of), -77);
     logits_found.assign(static_cast<size_t>(kRows * best_of), -77.0F);
     mass_found.assign(kRows + 1, -77.0);
-    part_found.assign((kRows + 1) * kMassPart, -77.0F);
+    slice_found.assign((kRows + 1) * kMassSlice, -77.0F);
     batch.best = {best_of, tokens_found.data(), logits_found.data(),
-                  kRows,   mass_found.data(),   mass_parts(kVocab)};
-    batch.best.part = part_found.data();
+                  kRows,   mass_found.data(),   mass_slices(kVocab)};
+    batch.best.slice = slice_found.data();
     batch.extras = extras;
     size_t n_aside = 0;
     for (const RowExtras& each : extras) n_aside += each.aside.size();
@@ -87,7 +87,7 @@ struct BestBatch : test::OwnedBatch {
   std::vector<RowExtras> extras;
   std::vector<float> aside_found;
   std::vector<double> mass_found;
-  std::vector<float> part_found;
+  std::vector<float> slice_found;
 };
 
 /// All rows' logits.
@@ -133,9 +133,10 @@ void expect_sorted(const BestBatch& batch, std::span<const float> logits, size_t
       want += std::exp((static_cast<double>(logit) - best) / mass.temperature);
     }
     EXPECT_NEAR(batch.mass_found[place], want, 1e-12 * want) << "row " << row;
-    if (mass.place < 0.0) continue;  // there is one part
-    for (size_t i = 0; i < kMassPart; ++i) {
-      EXPECT_EQ(batch.part_found[place * kMassPart + i], i < edited.size() ? edited[i] : -INFINITY);
+    if (mass.place < 0.0) continue;  // there is one slice
+    for (size_t i = 0; i < kMassSlice; ++i) {
+      EXPECT_EQ(batch.slice_found[place * kMassSlice + i],
+                i < edited.size() ? edited[i] : -INFINITY);
     }
   }
   const auto k = static_cast<size_t>(batch.best_of);
@@ -175,7 +176,7 @@ std::vector<float> check_mixed(Machine& machine, int32_t k, bool only_best) {
   }
   EXPECT_GT(n_best, 6U);
   EXPECT_EQ(batch.mass_found[n_best], -77.0);
-  EXPECT_EQ(batch.part_found[n_best * kMassPart], -77.0F);
+  EXPECT_EQ(batch.slice_found[n_best * kMassSlice], -77.0F);
   if (n_best < kRows) {
     EXPECT_EQ(batch.tokens_found[n_best * static_cast<size_t>(k)], -77);
   }
@@ -227,7 +228,7 @@ TEST(BestRows, OfAddedRowsNothingComesBack) {
         EXPECT_EQ(batch.logits_found[i], -77.0F) << "of " << k << ", " << i;
       }
       for (size_t i = kBest; i < kRows; ++i) EXPECT_EQ(batch.mass_found[i], -77.0) << i;
-      EXPECT_EQ(batch.part_found[kBest * kMassPart], -77.0F);
+      EXPECT_EQ(batch.slice_found[kBest * kMassSlice], -77.0F);
     }
   }
 }

@@ -74,8 +74,8 @@ TEST(Workspace, SteadyStepsTakeNoMemory) {
                               {.row = 3, .mask = bits}};
   float aside_logits[2] = {};
   double mass[2] = {};
-  std::vector<float> part(2 * kMassPart);
-  batch.batch.best = {2, tokens, logits, 2, mass, 1, part.data(), aside_logits};
+  std::vector<float> slice(2 * kMassSlice);
+  batch.batch.best = {2, tokens, logits, 2, mass, 1, slice.data(), aside_logits};
   batch.batch.extras = extras;
   const auto step = [&] {
     auto workspace = pool.borrow();

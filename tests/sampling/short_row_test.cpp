@@ -17,7 +17,7 @@ namespace gen::sampling {
 namespace {
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
-constexpr size_t kVocab = 1100;  // of three parts
+constexpr size_t kVocab = 1100;  // of three slices
 
 struct Best {
   std::vector<int32_t> tokens;
@@ -25,14 +25,14 @@ struct Best {
   std::vector<int32_t> aside;
   std::vector<float> aside_logits;
   std::vector<double> mass;
-  std::vector<float> part;
-  [[nodiscard]] ShortRow row() const { return {tokens, logits, aside, aside_logits, mass, part}; }
+  std::vector<float> slice;
+  [[nodiscard]] ShortRow row() const { return {tokens, logits, aside, aside_logits, mass, slice}; }
 };
 
 /// As base/mass_slices.h has it: lanes by token, then their sum by halves.
 std::vector<double> mass_of(const std::vector<float>& row, double temperature) {
   const auto top = static_cast<double>(*std::max_element(row.begin(), row.end()));
-  std::vector<double> parts;
+  std::vector<double> slices;
   for (size_t begin = 0; begin < row.size(); begin += 512) {
     std::vector<double> lanes(16, 0.0);
     for (size_t i = begin; i < std::min(row.size(), begin + 512); ++i) {
@@ -42,9 +42,9 @@ std::vector<double> mass_of(const std::vector<float>& row, double temperature) {
     for (; lanes.size() > 1; lanes.resize(lanes.size() / 2)) {
       for (size_t i = 0; i < lanes.size() / 2; ++i) lanes[i] += lanes[i + lanes.size() / 2];
     }
-    parts.push_back(lanes[0]);
+    slices.push_back(lanes[0]);
   }
-  return parts;
+  return slices;
 }
 
 Best best_of(const std::vector<float>& row, ShortRowNeed need, std::vector<int32_t> aside = {},
@@ -65,13 +65,13 @@ Best best_of(const std::vector<float>& row, ShortRowNeed need, std::vector<int32
   best.tokens.resize(static_cast<size_t>(need.k));
   for (const int32_t token : best.tokens) best.logits.push_back(left[static_cast<size_t>(token)]);
   if (need.temperature > 0.0) best.mass = mass_of(left, need.temperature);
-  if (!need.part) return best;
+  if (!need.slice) return best;
   const double target = place * std::accumulate(best.mass.begin(), best.mass.end(), 0.0);
   size_t at = 0;
   for (double sum = 0.0; at < best.mass.size() && !((sum += best.mass[at]) > target);) ++at;
-  best.part.assign(512, kNothing);
+  best.slice.assign(512, kNothing);
   for (size_t i = 512 * at; i < std::min(left.size(), 512 * (at + 1)); ++i) {
-    best.part[i - 512 * at] = left[i];
+    best.slice[i - 512 * at] = left[i];
   }
   return best;
 }
@@ -192,7 +192,7 @@ void expect_same_report(const Choice& got, const Choice& want) {
 struct Counts {
   int enough = 0;
   int with_mass = 0;
-  int parts = 0;
+  int slices = 0;
   int reports = 0;
   int too_short = 0;
 };
@@ -240,8 +240,8 @@ Counts compare(int rounds, bool edits) {
       if (need.temperature > 0.0) ++counts.with_mass;
       if (params.logprobs >= 0) ++counts.reports;
       expect_same_report(got.value(), want.value());
-      counts.parts += need.part ? 1 : 0;
-      if (params.temperature > 0.0 && !need.part) expect_same_candidates(of_best, whole);
+      counts.slices += need.slice ? 1 : 0;
+      if (params.temperature > 0.0 && !need.slice) expect_same_candidates(of_best, whole);
     }
   }
   return counts;
@@ -254,7 +254,7 @@ TEST(ShortRow, GivesWhatTheRowGives) {
   const Counts counts = compare(4000 / kShare, false);
   EXPECT_GT(counts.enough, 5000 / kShare);
   EXPECT_GT(counts.with_mass, 1000 / kShare);
-  EXPECT_GT(counts.parts, 1000 / kShare);
+  EXPECT_GT(counts.slices, 1000 / kShare);
   EXPECT_GT(counts.reports, 500 / kShare);
   EXPECT_GT(counts.too_short, 200 / kShare);
   EXPECT_LT(counts.too_short, 1000 / kShare);
@@ -264,7 +264,7 @@ TEST(ShortRow, GivesWhatTheRowGivesWithItsEdits) {
   const Counts counts = compare(6000 / kShare, true);
   EXPECT_GT(counts.enough, 7000 / kShare);
   EXPECT_GT(counts.with_mass, 100 / kShare);
-  EXPECT_GT(counts.parts, 50 / kShare);
+  EXPECT_GT(counts.slices, 50 / kShare);
   EXPECT_GT(counts.too_short, 200 / kShare);
   EXPECT_LT(counts.too_short, 1500 / kShare);
 }

@@ -357,22 +357,22 @@ class ReferenceEngine final : public engine::Engine {
       }
       const double temperature = args.mass && args.rows ? at(args.rows)[t].temperature : 0.0;
       if (!(temperature > 0.0) || values[0] == -INFINITY) continue;
-      const size_t parts = mass_parts(edited.size());
-      double* const mass = at(args.mass) + static_cast<size_t>(t) * parts;
-      std::fill_n(mass, parts, 0.0);
+      const size_t slices = mass_slices(edited.size());
+      double* const mass = at(args.mass) + static_cast<size_t>(t) * slices;
+      std::fill_n(mass, slices, 0.0);
       for (size_t i = 0; i < edited.size(); ++i) {
         const double below = static_cast<double>(edited[i]) - static_cast<double>(values[0]);
-        mass[i / kMassPart] += std::exp(below / temperature);
+        mass[i / kMassSlice] += std::exp(below / temperature);
       }
-      if (!args.part || !(at(args.rows)[t].place >= 0.0)) continue;
-      const double target = at(args.rows)[t].place * std::accumulate(mass, mass + parts, 0.0);
+      if (!args.slice || !(at(args.rows)[t].place >= 0.0)) continue;
+      const double target = at(args.rows)[t].place * std::accumulate(mass, mass + slices, 0.0);
       size_t place = 0;
-      for (double sum = mass[0]; place < parts && sum <= target;) {
-        if (++place < parts) sum += mass[place];
+      for (double sum = mass[0]; place < slices && sum <= target;) {
+        if (++place < slices) sum += mass[place];
       }
-      for (size_t i = 0; place < parts && i < kMassPart; ++i) {
-        const size_t token = place * kMassPart + i;
-        at(args.part)[static_cast<size_t>(t) * kMassPart + i] =
+      for (size_t i = 0; place < slices && i < kMassSlice; ++i) {
+        const size_t token = place * kMassSlice + i;
+        at(args.slice)[static_cast<size_t>(t) * kMassSlice + i] =
             token < edited.size() ? edited[token] : -INFINITY;
       }
     }

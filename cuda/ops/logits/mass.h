@@ -6,7 +6,7 @@
 
 namespace gen::cuda {
 
-/// Writes args.mass and args.part (engine/ops.h); the best of the rows must have been found.
+/// Writes args.mass and args.slice (engine/ops.h); the best of the rows must have been found.
 Status weigh(const OpContext& context, const engine::BestArgs& args);
 
 }  // namespace gen::cuda

@@ -45,14 +45,14 @@ Status RowResult::ask(TokenPicker* picker, const TokenPicker::At& at, const Gram
       query->during = make_mask;
     }
     if (need_.temperature > 0.0) {
-      mass_.resize(mass_parts(vocab_));
+      mass_.resize(mass_slices(vocab_));
       query->extras.temperature = need_.temperature;
       query->best.mass = mass_.data();
     }
-    if (need_.part) {
-      part_.resize(kMassPart);
+    if (need_.slice) {
+      slice_.resize(kMassSlice);
       query->extras.place = picker->draw_place(at);
-      query->best.part = part_.data();
+      query->best.slice = slice_.data();
     }
     if (picker->edits()) {
       GEN_TRY(picker->list_edited(at, vocab_, &aside_));
@@ -80,7 +80,7 @@ Result<sampling::Choice> RowResult::pick(TokenPicker* picker, int32_t row,
                                    aside_,
                                    aside_logits_,
                                    mass_,
-                                   part_};
+                                   slice_};
   return picker->pick_short(best, vocab_, at);
 }
 

@@ -71,8 +71,8 @@ class RowResult {
   std::vector<int32_t> best_;        // [rows, need_.k]
   std::vector<int32_t> aside_;       // tokens whose logits the call changes
   std::vector<float> aside_logits_;  // their unmodified logits
-  std::vector<double> mass_;         // probability mass of the row, by part
-  std::vector<float> part_;          // the part of the row that contains the draw
+  std::vector<double> mass_;         // probability mass of the row, by slice
+  std::vector<float> slice_;         // the slice of the row that contains the draw
 };
 
 }  // namespace gen::generate

@@ -9,7 +9,7 @@
 
 namespace gen::generate {
 
-StepResults::StepResults(size_t vocab) noexcept : vocab_(vocab), mass_parts_(mass_parts(vocab)) {}
+StepResults::StepResults(size_t vocab) noexcept : vocab_(vocab), mass_slices_(mass_slices(vocab)) {}
 
 void StepResults::begin(size_t requests) {
   extras_.clear();
@@ -43,19 +43,19 @@ void StepResults::place(const graph::RowQuery* only, graph::Batch* batch) {
     best_tokens_.resize(n_best_ * to_size(k_));
     best_logits_.resize(n_best_ * to_size(k_));
     aside_logits_.resize(n_aside_);
-    mass_.resize(any_mass_ ? n_best_ * mass_parts_ : 0);
-    part_.resize(any_mass_ ? n_best_ * kMassPart : 0);
+    mass_.resize(any_mass_ ? n_best_ * mass_slices_ : 0);
+    slice_.resize(any_mass_ ? n_best_ * kMassSlice : 0);
     batch->logits = logits_.data();
     batch->best.tokens = best_tokens_.data();
     batch->best.logits = best_logits_.data();
     batch->best.mass = mass_.data();
-    batch->best.part = part_.data();
+    batch->best.slice = slice_.data();
     batch->best.aside_logits = aside_logits_.data();
   }
   batch->logits_rows = n_logits_;
   batch->best.k = k_;
   batch->best.rows = n_best_;
-  batch->best.mass_parts = mass_parts_;
+  batch->best.mass_slices = mass_slices_;
   batch->extras = extras_;
 }
 
@@ -71,9 +71,9 @@ void StepResults::hand_out(const graph::RowQuery& to, size_t n_logits, size_t n_
   }
   const size_t last = best_at_ - 1;
   if (to.extras.temperature > 0.0) {
-    std::copy_n(mass_.data() + last * mass_parts_, mass_parts_, to.best.mass);
+    std::copy_n(mass_.data() + last * mass_slices_, mass_slices_, to.best.mass);
     if (to.extras.place >= 0.0) {
-      std::copy_n(part_.data() + last * kMassPart, kMassPart, to.best.part);
+      std::copy_n(slice_.data() + last * kMassSlice, kMassSlice, to.best.slice);
     }
   }
   const size_t n_aside = to.extras.aside.size();

@@ -45,7 +45,7 @@ class StepResults {
 
  private:
   const size_t vocab_;
-  const size_t mass_parts_;
+  const size_t mass_slices_;
   std::vector<graph::RowExtras> extras_;
   bool any_mask_ = false;
   bool any_mass_ = false;
@@ -58,8 +58,8 @@ class StepResults {
   std::vector<int32_t> best_tokens_;  // [n_best_, k_]
   std::vector<float> best_logits_;
   std::vector<float> aside_logits_;  // [n_aside_]
-  std::vector<double> mass_;         // [n_best_, mass_parts_], if some row wants any
-  std::vector<float> part_;          // [n_best_, kMassPart], the same
+  std::vector<double> mass_;         // [n_best_, mass_slices_], if some row wants any
+  std::vector<float> slice_;         // [n_best_, kMassSlice], the same
 
   // Positions of hand_out().
   size_t logits_at_ = 0;

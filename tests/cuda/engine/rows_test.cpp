@@ -267,12 +267,12 @@ std::vector<float> best(OpBench& bench, const BestCase& c) {
       row.aside_logits = bench.put(std::vector<float>(tokens.size(), -77.0F));
     }
   }
-  const int64_t n_mass = kRows * static_cast<int64_t>(mass_parts(static_cast<size_t>(c.cols)));
+  const int64_t n_mass = kRows * static_cast<int64_t>(mass_slices(static_cast<size_t>(c.cols)));
   if (c.temperature > 0.0) {
     rows[0].temperature = rows[2].temperature = c.temperature;
     rows[3].temperature = 1.0;
     args.mass = bench.put(std::vector<double>(static_cast<size_t>(n_mass), -77.0));
-    args.part = bench.room(kRows * kMassPart);
+    args.slice = bench.room(kRows * kMassSlice);
     rows[0].place = 0.3;
     rows[1].place = 0.4;  // of nothing
     rows[3].place = c.seed % 3 == 0 ? 0.999999 : 0.0;
@@ -297,7 +297,7 @@ std::vector<float> best(OpBench& bench, const BestCase& c) {
     seen.insert(seen.end(), halves, halves + 2);
   }
   for (const float logit :
-       args.part ? bench.get(args.part, kRows * kMassPart) : std::vector<float>()) {
+       args.slice ? bench.get(args.slice, kRows * kMassSlice) : std::vector<float>()) {
     seen.push_back(logit);
   }
   const auto changed = bench.get(args.x.data, kRows * c.cols);

@@ -73,7 +73,7 @@ Status run(CpuContext& context, const BestArgs& args) {
   int32_t* const tokens = context.at(args.tokens);
   float* const values = context.at(args.values);
   double* const mass = context.at(args.mass);
-  float* const part = context.at(args.part);
+  float* const slice = context.at(args.slice);
   const int64_t k = args.k;
   parallel_rows(context, x.rows, x.cols, [&](int64_t begin, int64_t end, int32_t) {
     for (int64_t t = begin; t < end; ++t) {
@@ -91,14 +91,15 @@ Status run(CpuContext& context, const BestArgs& args) {
       const auto weigh = [&] {
         if (mass == nullptr || !(with.temperature > 0.0) || *logits == kOut) return;
         const MaskedRow masked = {row, context.at(with.mask), with.mask_words};
-        const size_t parts = mass_parts(row.size());
-        const std::span sums(mass + static_cast<size_t>(t) * parts, parts);
-        weigh_parts(row.size(), masked, *logits, with.temperature, sums);
-        if (part == nullptr || !(with.place >= 0.0)) return;
-        const size_t at = mass_place(sums, with.place * mass_total(sums)).part;
-        for (size_t i = 0; at < parts && i < kMassPart; ++i) {
-          const size_t token = at * kMassPart + i;
-          part[t * kMassPart + static_cast<int64_t>(i)] = token < row.size() ? masked(token) : kOut;
+        const size_t slices = mass_slices(row.size());
+        const std::span sums(mass + static_cast<size_t>(t) * slices, slices);
+        weigh_slices(row.size(), masked, *logits, with.temperature, sums);
+        if (slice == nullptr || !(with.place >= 0.0)) return;
+        const size_t at = mass_place(sums, with.place * mass_total(sums)).slice;
+        for (size_t i = 0; at < slices && i < kMassSlice; ++i) {
+          const size_t token = at * kMassSlice + i;
+          slice[t * kMassSlice + static_cast<int64_t>(i)] =
+              token < row.size() ? masked(token) : kOut;
         }
       };
       if (k == 1 && !with.mask && with.n_aside == 0) {
