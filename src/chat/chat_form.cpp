@@ -8,6 +8,7 @@
 #include "template/json.h"
 #include "template/roles.h"
 #include "chat/builtin_forms.h"
+#include "chat/template_faults.h"
 
 namespace gen::chat {
 
@@ -209,6 +210,9 @@ Result<std::shared_ptr<const ChatForm>> ChatForm::of(const Tokenizer& tokenizer)
     log(LogLevel::kWarning,
         "the chat template writes %.*s, which is no special token of the vocabulary",
         static_cast<int>(std::min<size_t>(mark.size(), 64)), mark.data());
+  }
+  if (const std::string_view fault = template_fault(source); !fault.empty()) {
+    log(LogLevel::kWarning, "the chat template %.*s", static_cast<int>(fault.size()), fault.data());
   }
   GEN_ASSIGN(auto made, make(tokenizer, source, std::move(*compiled)));
   return std::static_pointer_cast<const ChatForm>(

@@ -334,9 +334,15 @@ TEST(Chat, TemplatesOfAnotherVocabularyAreNoted) {
   test::add_token(&spec, "<|a|>", TokenType::kNormal);
   spec.chat_template = "<|a|>";
   ASSERT_TRUE(ChatForm::of(*test::must_create(spec)).ok());
+  // A template that is known to be wrong, and its mended form.
+  const std::string wrong = "{% if false %}{{ '<|tool_call>call:' }}{% endif %}";
+  const std::string mended = wrong + "{#- OpenAI Chat Completions: -#}";
+  ASSERT_TRUE(ChatForm::of(*with_template(wrong.c_str())).ok());
+  ASSERT_TRUE(ChatForm::of(*with_template(mended.c_str())).ok());
   set_log_sink(nullptr, nullptr);
   set_log_level(LogLevel::kOff);
-  ASSERT_EQ(lines.size(), 2U);
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_NE(lines[2].find("early one of Gemma 4"), std::string::npos);
   EXPECT_NE(lines[0].find("<|no_1|>"), std::string::npos);
   EXPECT_NE(lines[1].find("<|a|>"), std::string::npos);
 }
