@@ -151,6 +151,9 @@ class OneSequence : public CacheBody {
   [[nodiscard]] Result<ModelCache> make_own_model_cache(std::span<const cache::LayerShape> layers,
                                                         int32_t capacity) const;
 
+  /// Positions of a mean, of a cache that has them before it has a form; a small model may make it
+  /// fewer.
+  [[nodiscard]] virtual int32_t chunk() const noexcept { return 0; }
   /// The same kind with the same content.
   [[nodiscard]] virtual Result<std::shared_ptr<CacheBody>> clone() const = 0;
   /// Why no model can write this cache of tensors, and what to do about it.

@@ -82,6 +82,9 @@ class CacheForm {
   [[nodiscard]] virtual Status takes_tensors() const { return {}; }
   [[nodiscard]] virtual Status takes_model_cache() const { return {}; }
 
+  /// Whether the model's cache is only as large as what was loaded needs, and may have to give way
+  /// to a larger one.
+  [[nodiscard]] virtual bool grows() const noexcept { return false; }
   /// Of a form that owns a model's cache: puts another in its place.
   virtual void replace(std::unique_ptr<cache::KvCache> /*cache*/) noexcept {}
   /// What it is made of; exactly one is there, or, before the first write, none.
@@ -164,8 +167,9 @@ class ModelForm : public CacheForm {
 class OwnedForm final : public ModelForm {
  public:
   /// Null: replace() comes before all else.
-  explicit OwnedForm(std::unique_ptr<cache::KvCache> cache) noexcept
-      : cache_(std::move(cache)), seen_(cache_.get()) {}
+  explicit OwnedForm(std::unique_ptr<cache::KvCache> cache, bool grows = false) noexcept
+      : cache_(std::move(cache)), seen_(cache_.get()), grows_(grows) {}
+  [[nodiscard]] bool grows() const noexcept override { return grows_; }
   void replace(std::unique_ptr<cache::KvCache> cache) noexcept override {
     seen_.store(cache.get(), std::memory_order_release);
     cache_ = std::move(cache);
@@ -180,6 +184,7 @@ class OwnedForm final : public ModelForm {
  private:
   std::unique_ptr<cache::KvCache> cache_;
   std::atomic<cache::KvCache*> seen_;  // as the length getters see it, from any thread
+  const bool grows_;
 };
 
 }  // namespace gen::api
