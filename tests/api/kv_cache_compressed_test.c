@@ -139,6 +139,170 @@ static void memory_is_what_the_allocator_counted(void** state) {
   assert_int_equal(counts.live, 0);
 }
 
+/* ---- states of a model's cache ---- */
+
+enum { VOCAB = 10, HEADS = 2, HEAD_DIM = 4, MODEL_LAYERS = 2, CONTEXT = 16 };
+
+/* Attends twice and answers what it found, so that logits tell of everything in the cache. */
+static gen_status forward(void* user, const gen_forward_batch* batch, float* logits,
+                          float* features, gen_error* said) {
+  (void)user;
+  (void)features;
+  float x[CONTEXT * HEADS * HEAD_DIM];
+  float out[CONTEXT * HEADS * HEAD_DIM];
+  for (int32_t i = 0; i < batch->n_rows * HEADS * HEAD_DIM; ++i) {
+    const int32_t row = i / (HEADS * HEAD_DIM);
+    x[i] = (float)((batch->tokens[row] * 7 + batch->positions[row] * 3 + i) % 11) * 0.25F;
+  }
+  for (int layer = 0; layer < MODEL_LAYERS; ++layer) {
+    const gen_status status = gen_forward_attention(batch, layer, x, x, x, 1, out, said);
+    if (status != GEN_OK) return status;
+  }
+  const float* last = out + (batch->n_rows - 1) * HEADS * HEAD_DIM;
+  for (int32_t i = 0; i < batch->n_logits * VOCAB; ++i) logits[i] = last[i % (HEADS * HEAD_DIM)];
+  return GEN_OK;
+}
+
+static gen_model* make_model(int32_t context) {
+  const gen_forward table = {.struct_size = sizeof table, .forward = forward};
+  gen_model_config* config = NULL;
+  gen_model* model = NULL;
+  assert_ok(gen_model_config_new(&config, &error), error);
+  assert_ok(gen_model_config_set_vocab_size(config, VOCAB, &error), error);
+  assert_ok(gen_model_config_set_max_seq_len(config, context, &error), error);
+  assert_ok(gen_model_config_set_num_heads(config, HEADS, &error), error);
+  assert_ok(gen_model_config_set_num_kv_heads(config, HEADS, &error), error);
+  assert_ok(gen_model_config_set_head_dim(config, HEAD_DIM, &error), error);
+  assert_ok(gen_model_config_set_kv_layers(config, MODEL_LAYERS, &error), error);
+  assert_ok(gen_model_new_custom(&table, config, NULL, &model, &error), error);
+  gen_model_config_free(config);
+  return model;
+}
+
+/* Memory of a machine that has little. */
+static gen_status little_allocate(void* user, size_t bytes, size_t align, void** out) {
+  *out = NULL;
+  return bytes > 1 << 20 ? GEN_ERROR_OUT_OF_MEMORY : counting_allocate(user, bytes, align, out);
+}
+
+/* A cache without limit: of means, or of rows. */
+static kv_cache* unlimited(int32_t chunk, struct counting* counts) {
+  kv_cache* cache = NULL;
+  const gen_allocator table = {sizeof(table), counts, little_allocate, counting_release};
+  if (chunk == 0) assert_ok(kv_cache_new(MODEL_LAYERS, INT32_MAX, &cache, &error), error);
+  if (chunk != 0) cache = make(MODEL_LAYERS, chunk);
+  assert_ok(kv_cache_set_allocator(cache, &table, &error), error);
+  return cache;
+}
+
+static void run(gen_model* model, kv_cache* cache, int32_t n, float* logits) {
+  static const int32_t tokens[] = {1, 4, 2, 8, 5, 7, 3, 6, 9, 1, 2, 3};
+  assert_ok(gen_model_forward(model, tokens + kv_cache_seq_len(cache) % 5, (size_t)n, cache, logits,
+                              VOCAB, &error),
+            error);
+}
+
+struct saved {
+  unsigned char bytes[1 << 14];
+  size_t n;
+};
+static void save(const kv_cache* cache, struct saved* to) {
+  assert_ok(kv_cache_save_buffer(cache, to->bytes, sizeof to->bytes, &to->n, &error), error);
+}
+
+static void assert_same_state(const kv_cache* a, const kv_cache* b) {
+  struct saved states[2];
+  save(a, &states[0]);
+  save(b, &states[1]);
+  assert_int_equal(states[0].n, states[1].n);
+  assert_memory_equal(states[0].bytes, states[1].bytes, states[0].n);
+}
+
+/* A cache without limit and without form takes as much memory as a state needs, and grows to the
+ * context of the model that goes on. */
+static void a_state_decides_the_memory(void** state) {
+  (void)state;
+  static const int32_t chunks[] = {0, 1, 3, 5, 40};
+  gen_model* model = make_model(CONTEXT);
+  for (size_t i = 0; i < sizeof chunks / sizeof *chunks; ++i) {
+    for (int32_t n = 1; n < 12; ++n) {
+      struct counting counts = {0};
+      kv_cache* first = unlimited(chunks[i], &counts);
+      kv_cache* other = unlimited(chunks[i], &counts);
+      kv_cache* copy = NULL;
+      float logits[3][VOCAB];
+      struct saved shorter, longer;
+      run(model, first, n, logits[0]);
+      save(first, &shorter);
+      assert_ok(kv_cache_load_buffer(other, shorter.bytes, shorter.n, &error), error);
+      assert_int_equal(kv_cache_seq_len(other), n);
+      assert_int_equal(kv_cache_max_seq_len(other), INT32_MAX);
+      assert_same_state(first, other);
+      assert_ok(kv_cache_clone(other, &copy, &error), error);
+      run(model, first, 4, logits[0]);
+      run(model, other, 4, logits[1]);
+      run(model, copy, 4, logits[2]);
+      assert_memory_equal(logits[0], logits[1], sizeof logits[0]);
+      assert_memory_equal(logits[0], logits[2], sizeof logits[0]);
+      assert_same_state(first, other);
+      assert_same_state(first, copy);
+      /* A longer state after a shorter one. */
+      save(first, &longer);
+      kv_cache* third = unlimited(chunks[i], &counts);
+      assert_ok(kv_cache_load_buffer(third, shorter.bytes, shorter.n, &error), error);
+      assert_ok(kv_cache_reset(third, &error), error);
+      counts.refuse = 1;
+      const gen_status refused = kv_cache_load_buffer(third, longer.bytes, longer.n, &error);
+      assert_true(refused == GEN_OK || refused == GEN_ERROR_OUT_OF_MEMORY);
+      assert_int_equal(kv_cache_seq_len(third), refused == GEN_OK ? n + 4 : 0);
+      counts.refuse = 0;
+      if (refused != GEN_OK)
+        assert_ok(kv_cache_load_buffer(third, longer.bytes, longer.n, &error), error);
+      assert_same_state(first, third);
+      kv_cache_free(third);
+      kv_cache_free(copy);
+      kv_cache_free(other);
+      kv_cache_free(first);
+      assert_int_equal(counts.live, 0);
+    }
+  }
+  gen_model_free(model);
+}
+
+/* Growing before a pass can fail; the cache then is as it was. */
+static void a_loaded_cache_that_cannot_grow(void** state) {
+  (void)state;
+  gen_model* model = make_model(CONTEXT);
+  struct counting counts = {0};
+  kv_cache* first = unlimited(3, &counts);
+  kv_cache* other = unlimited(3, &counts);
+  float logits[2][VOCAB];
+  struct saved saved;
+  const int32_t token = 3;
+  run(model, first, 7, logits[0]);
+  save(first, &saved);
+  assert_ok(kv_cache_load_buffer(other, saved.bytes, saved.n, &error), error);
+  counts.refuse = 1;
+  assert_int_equal(gen_model_forward(model, &token, 1, other, logits[0], VOCAB, &error),
+                   GEN_ERROR_OUT_OF_MEMORY);
+  counts.refuse = 0;
+  assert_same_state(first, other);
+  run(model, first, 2, logits[0]);
+  run(model, other, 2, logits[1]);
+  assert_memory_equal(logits[0], logits[1], sizeof logits[0]);
+  assert_same_state(first, other);
+  /* One whose context is shorter than the state. */
+  gen_model* shorter = make_model(4);
+  assert_int_not_equal(gen_model_forward(shorter, &token, 1, other, logits[0], VOCAB, &error),
+                       GEN_OK);
+  assert_same_state(first, other);
+  gen_model_free(shorter);
+  kv_cache_free(other);
+  kv_cache_free(first);
+  gen_model_free(model);
+  assert_int_equal(counts.live, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(new_checks_its_arguments),
@@ -146,6 +310,8 @@ int main(void) {
       cmocka_unit_test(entries_tell_their_positions),
       cmocka_unit_test(truncate_reset_and_clone),
       cmocka_unit_test(memory_is_what_the_allocator_counted),
+      cmocka_unit_test(a_state_decides_the_memory),
+      cmocka_unit_test(a_loaded_cache_that_cannot_grow),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -511,6 +511,9 @@ static void one_call(struct world* w, kv_cache* cache, const char* what) {
   const int one = cache != NULL && strcmp(family_of(cache), "one") == 0;
   const uint32_t which =
       cache != NULL && !one && !once_in(4) ? MANY + rnd(CALLS - MANY) : rnd(CALLS);
+  /* Within a step: what the call around it asked for must not hit a look. */
+  w->host.fail_at = w->gpu.fail_at = 0;
+  w->host.asked = NULL;
   const uint64_t before = look(w, cache, 0);
   w->host.calls = w->gpu.calls = 0;
   w->host.fail_at = once_in(6) ? 1 + (int)rnd(3) : 0;

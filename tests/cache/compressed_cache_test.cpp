@@ -18,6 +18,7 @@
 
 #include "base/checksum.h"
 #include "cache/sequence/cache_state.h"
+#include "cache/sequence/restored_cache.h"
 #include "cache/guard_allocator.h"
 #include "cache/sequence/registry.h"
 #include "engine/kv/codec.h"
@@ -422,6 +423,48 @@ TEST(CompressedCache, MemoryAndFailures) {
   changed[1].window = 3;
   EXPECT_EQ(refused(changed, 10, 4),
             "layer 1 has a window or chunks, whose entries cannot be pooled");
+}
+
+/// A state of `positions` positions in chunks of `chunk` that gives a shape of any size and no
+/// bytes.
+std::vector<std::byte> boast(int32_t chunk, int32_t positions, int32_t entries, int32_t kept) {
+  const auto part = [](StateWriter& to, int32_t n) -> Status {
+    GEN_TRY(to.section("CACH", 3 * sizeof(int32_t), [n](StateWriter& out) {
+      return out.numbers({1, n, n});
+    }));
+    return to.section("LAYR", 10 * sizeof(int32_t), [](StateWriter& out) {
+      return out.numbers({1 << 20, 1 << 20, 1 << 20, 0, 0, 0, 0, 0, 0, 0});
+    });
+  };
+  const auto contents = [&](StateWriter& to) -> Status {
+    GEN_TRY(to.section(kPoolSection, 2 * sizeof(int32_t), [chunk, positions](StateWriter& out) {
+      return out.numbers({chunk, positions});
+    }));
+    GEN_TRY(part(to, entries));
+    return part(to, kept);
+  };
+  std::vector<std::byte> state(state_size(contents).value());
+  EXPECT_TRUE(save_state(StateKind::kModelCache, contents, state).ok());
+  return state;
+}
+
+/// What a state says is held against its size before anything is made for it.
+TEST(CompressedCache, RefusesShapesThatAStateHasNoBytesFor) {
+  for (const int32_t chunk : {-1, 0, 1, 4, 1 << 30}) {
+    for (const int32_t positions : {-5, 1, 100, 1 << 30}) {
+      const std::vector<std::byte> state = boast(chunk, positions, 0, 0);
+      auto reader = StateReader::open(state);
+      ASSERT_TRUE(reader.ok());
+      int made = 0;
+      const auto make = [&made](const SavedOutline&) -> Result<std::unique_ptr<KvCache>> {
+        ++made;
+        return Status(Code::kOutOfMemory, "made");
+      };
+      const auto restored = restored_cache(*reader, 1, make);
+      EXPECT_EQ(restored.status().code(), Code::kFormat) << chunk << " " << positions;
+      EXPECT_EQ(made, 0);
+    }
+  }
 }
 
 }  // namespace

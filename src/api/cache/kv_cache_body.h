@@ -151,6 +151,9 @@ class OneSequence : public CacheBody {
   [[nodiscard]] Result<ModelCache> make_own_model_cache(std::span<const cache::LayerShape> layers,
                                                         int32_t capacity) const;
 
+  /// Positions that are pooled into one mean, 0 where nothing is pooled. A model with a shorter
+  /// context lowers it.
+  [[nodiscard]] virtual int32_t chunk() const noexcept { return 0; }
   /// A cache of the same kind with a copy of the content.
   [[nodiscard]] virtual Result<std::shared_ptr<CacheBody>> clone() const = 0;
   /// Why no model can write this cache, and what to use instead.

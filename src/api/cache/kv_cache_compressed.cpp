@@ -26,6 +26,7 @@ class CompressedCache final : public OneSequence {
   CompressedCache(const CacheLabel& label, int32_t chunk) : OneSequence(label), chunk_(chunk) {}
 
   [[nodiscard]] bool has_means() const noexcept override { return true; }
+  [[nodiscard]] int32_t chunk() const noexcept override { return chunk_; }
   [[nodiscard]] Result<Store> make_store(gen::Allocator& memory) const override {
     GEN_ASSIGN(Store store, CompressedStore::create(label_.num_layers, chunk_, memory));
     return store;

@@ -120,7 +120,7 @@ EntryPositions ModelForm::positions_of(int32_t layer, int32_t entry) const {
 
 Result<std::unique_ptr<CacheForm>> ModelForm::clone() const {
   GEN_ASSIGN(auto copy, model_cache()->fork());
-  return std::unique_ptr<CacheForm>(std::make_unique<OwnedForm>(std::move(copy)));
+  return std::unique_ptr<CacheForm>(std::make_unique<OwnedForm>(std::move(copy), grows()));
 }
 
 Result<SavedForm> ModelForm::saved() const {
@@ -136,8 +136,8 @@ Status ModelForm::takes_tensors() const {
   return {Code::kState, "the state is of kv_cache_update, and a model shaped the cache"};
 }
 
-int32_t OwnedForm::max_seq_len(const CacheLabel& /*label*/) const noexcept {
-  return model_cache()->capacity();
+int32_t OwnedForm::max_seq_len(const CacheLabel& label) const noexcept {
+  return grows_ ? label.max_seq_len : model_cache()->capacity();
 }
 
 CacheName OwnedForm::name(const CacheLabel& /*label*/) const noexcept {

@@ -81,6 +81,9 @@ class CacheForm {
   [[nodiscard]] virtual Status takes_tensors() const { return {}; }
   [[nodiscard]] virtual Status takes_model_cache() const { return {}; }
 
+  /// Whether the model's cache is only as large as what was loaded needs, and may have to give way
+  /// to a larger one.
+  [[nodiscard]] virtual bool grows() const noexcept { return false; }
   /// Replaces the model's cache, for a form that owns it.
   virtual void replace(std::unique_ptr<cache::KvCache> /*cache*/) noexcept {}
   /// The content. Exactly one of these is not null; none before the first write.
@@ -163,8 +166,9 @@ class ModelForm : public CacheForm {
 class OwnedForm final : public ModelForm {
  public:
   /// `cache` may be null if replace() is called before any other function.
-  explicit OwnedForm(std::unique_ptr<cache::KvCache> cache) noexcept
-      : cache_(std::move(cache)), seen_(cache_.get()) {}
+  explicit OwnedForm(std::unique_ptr<cache::KvCache> cache, bool grows = false) noexcept
+      : cache_(std::move(cache)), seen_(cache_.get()), grows_(grows) {}
+  [[nodiscard]] bool grows() const noexcept override { return grows_; }
   void replace(std::unique_ptr<cache::KvCache> cache) noexcept override {
     seen_.store(cache.get(), std::memory_order_release);
     cache_ = std::move(cache);
@@ -179,6 +183,7 @@ class OwnedForm final : public ModelForm {
  private:
   std::unique_ptr<cache::KvCache> cache_;
   std::atomic<cache::KvCache*> seen_;  // the cache as length getters read it, from any thread
+  const bool grows_;
 };
 
 }  // namespace gen::api

@@ -3,6 +3,7 @@
 // is loaded into a cache without content and decides its form.
 #include <generate/kv_cache.h>
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -20,6 +21,7 @@ using gen::api::one_sequence;
 using gen::api::OneSequence;
 using gen::api::own;
 using gen::api::with_cache;
+using gen::cache::SavedOutline;
 using gen::cache::StateContents;
 using gen::cache::StateKind;
 using gen::cache::StateReader;
@@ -42,16 +44,40 @@ Status load_tensors(OneSequence& body, StateReader& reader) {
   return {};
 }
 
+/// No cache is made for more than its own chunks, whatever a state says.
+Status check_chunk(const OneSequence& body, const SavedOutline& outline) {
+  if (outline.chunk <= body.chunk()) return {};
+  if (body.chunk() == 0) {
+    return {Code::kInvalidArgument, "the state is of a compressed cache, and this is none"};
+  }
+  return gen::error(Code::kInvalidArgument, "the state has chunks of %d, the cache of %d",
+                    outline.chunk, body.chunk());
+}
+
 Status load_model_cache(OneSequence& body, StateReader& reader) {
-  GEN_TRY(body.form().takes_model_cache());
-  if (body.shaped()) return body.form().model_cache()->restore(reader);
+  gen::api::CacheForm& form = body.form();
+  GEN_TRY(form.takes_model_cache());
+  if (form.grows()) {
+    gen::cache::KvCache& held = *form.model_cache();
+    GEN_ASSIGN(const SavedOutline outline, gen::cache::saved_outline(reader));
+    if (outline.capacity <= held.capacity()) return held.restore(reader);
+    GEN_TRY(check_chunk(body, outline));
+    GEN_ASSIGN(auto larger, body.make_own_model_cache(held.layers(), outline.capacity));
+    GEN_TRY(larger->restore(reader));
+    form.replace(std::move(larger));
+    return {};
+  }
+  if (body.shaped()) return form.model_cache()->restore(reader);
   const auto& label = body.label();
-  const auto make = [&](std::span<const gen::cache::LayerShape> layers) {
-    return body.make_own_model_cache(layers, label.max_seq_len);
+  // Without a limit there is none to reserve memory for, until a model comes with its own.
+  const bool grows = label.max_seq_len == INT32_MAX;
+  const auto make = [&](const SavedOutline& outline) -> gen::Result<OneSequence::ModelCache> {
+    GEN_TRY(check_chunk(body, outline));
+    return body.make_own_model_cache(outline.layers, grows ? outline.capacity : label.max_seq_len);
   };
   GEN_ASSIGN(auto made, gen::cache::restored_cache(reader, label.num_layers, make));
   if (made == nullptr) return {};  // the state has no positions, so the cache stays without form
-  body.take(std::make_unique<gen::api::OwnedForm>(std::move(made)));
+  body.take(std::make_unique<gen::api::OwnedForm>(std::move(made), grows));
   return {};
 }
 

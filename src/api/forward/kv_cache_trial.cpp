@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cache/sequence/layer_memories.h"
+#include "cache/sequence/restored_cache.h"
 
 namespace gen::api {
 namespace {
@@ -15,11 +16,15 @@ bool on_device(const ModelParts& parts) {
   return parts.engine != nullptr && !parts.engine->memory().in_host();
 }
 
+int32_t capacity_for(const OneSequence& cache, const model::Model& model) {
+  return std::min(cache.label().max_seq_len, model.traits().max_seq_len);
+}
+
 /// Makes a cache in the memory where the model computes.
 Result<std::unique_ptr<cache::KvCache>> make_for(const OneSequence& cache,
                                                  const ModelParts& parts) {
   const model::Model& model = *parts.loaded->model;
-  const int32_t capacity = std::min(cache.label().max_seq_len, model.traits().max_seq_len);
+  const int32_t capacity = capacity_for(cache, model);
   if (!on_device(parts)) return cache.make_own_model_cache(model.layer_shapes(), capacity);
   return cache::make_in_memories(
       model.layer_shapes(), model::memories_of_layers(model, parts.engine->memory()),
@@ -50,6 +55,13 @@ Result<cache::CacheTrial> open_trial(const kv_cache& handle, const ModelInCall& 
   const auto own = held->layers();
   if (!std::equal(own.begin(), own.end(), layers.begin(), layers.end(), same_shape)) {
     return Status(Code::kInvalidArgument, "the cache was shaped by another model's layers");
+  }
+  const bool short_of_context = body->form().grows() && !on_device(*model.parts) &&
+                                held->capacity() < capacity_for(*body, *model.parts->loaded->model);
+  if (short_of_context) {
+    GEN_ASSIGN(auto larger, make_for(*body, *model.parts));
+    GEN_TRY(cache::copy_content(*held, *larger));
+    return cache::CacheTrial(std::move(larger));
   }
   // Every cache of a C handle can be cut, see KV_CACHE_CAN_TRUNCATE.
   return cache::CacheTrial(*held);

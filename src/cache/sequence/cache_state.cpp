@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <string_view>
+#include <utility>
 
 #include "base/checked.h"
 #include "cache/limits.h"
@@ -275,17 +276,39 @@ Status KvCache::restore(StateReader& from) {
   return restore_entries(saved, *this);
 }
 
+Result<SavedChunks> read_chunks(StateReader& from) {
+  SavedChunks saved;
+  GEN_ASSIGN(StateSection header, from.section(kPoolSection));
+  GEN_TRY(header.numbers({&saved.chunk, &saved.positions}));
+  GEN_TRY(header.expect(0));
+  GEN_ASSIGN(saved.entries, read_entries(from));
+  GEN_ASSIGN(saved.kept, read_entries(from));
+  const int32_t chunk = saved.chunk;
+  const int32_t kept = saved.kept.entries;
+  if (chunk < 1 || saved.positions < 0 ||
+      saved.entries.entries != saved.positions / chunk + saved.positions % chunk ||
+      (kept != 0 && (kept != chunk || saved.positions < chunk))) {
+    return error(Code::kFormat, "%d entries and %d rows for %d positions in chunks of %d",
+                 saved.entries.entries, kept, saved.positions, chunk);
+  }
+  return saved;
+}
+
 Result<SavedOutline> saved_outline(StateReader from) {
   SavedOutline outline;
-  const bool pooled = from.next_is(kPoolSection);
-  if (pooled) {
-    GEN_ASSIGN(StateSection header, from.section(kPoolSection));
-    int32_t chunk = 0;
-    GEN_TRY(header.numbers({&chunk, &outline.positions}));
+  SavedEntries entries;
+  if (from.next_is(kPoolSection)) {
+    GEN_ASSIGN(SavedChunks saved, read_chunks(from));
+    entries = std::move(saved.entries);
+    outline.positions = saved.positions;
+    outline.chunk = saved.chunk;
+    outline.capacity = std::max(saved.positions, saved.chunk);
+  } else {
+    GEN_ASSIGN(entries, read_entries(from));
+    outline.positions = outline.capacity = entries.entries;
   }
-  GEN_ASSIGN(const SavedEntries saved, read_entries(from));
-  if (!pooled) outline.positions = saved.entries;
-  for (const SavedLayer& layer : saved.layers) outline.layers.push_back(layer.shape);
+  GEN_TRY(from.finish());
+  for (const SavedLayer& layer : entries.layers) outline.layers.push_back(layer.shape);
   return outline;
 }
 

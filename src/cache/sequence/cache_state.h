@@ -41,15 +41,27 @@ Status check_entries(const SavedEntries& saved, KvCache& cache);
 /// Writes checked entries to the empty cache. What plan() says; the cache then is empty.
 Status restore_entries(const SavedEntries& saved, KvCache& cache);
 
-struct SavedOutline {
-  std::vector<LayerShape> layers;
-  int32_t positions = 0;
-};
-
 /// Before the entries of a compressed cache: i32 positions of a chunk, i32 positions held.
 inline constexpr const char* kPoolSection = "POOL";
 
-/// What a cache for a state must be like. Errors: kFormat.
+/// A compressed cache in a state: its entries, and the rows of the last closed chunk.
+struct SavedChunks {
+  int32_t chunk = 1;
+  int32_t positions = 0;
+  SavedEntries entries;
+  SavedEntries kept;
+};
+/// Reads what is from kPoolSection on. Errors: kFormat.
+Result<SavedChunks> read_chunks(StateReader& from);
+
+struct SavedOutline {
+  std::vector<LayerShape> layers;
+  int32_t positions = 0;
+  int32_t chunk = 0;     // of a compressed cache
+  int32_t capacity = 0;  // the least of a cache that can take it
+};
+
+/// What a cache for a state must be like: a state that has bytes for what it says. Errors: kFormat.
 Result<SavedOutline> saved_outline(StateReader from);
 
 }  // namespace gen::cache

@@ -184,36 +184,25 @@ class CompressedCache final : public KvCache {
     if (!from.next_is(kPoolSection)) {
       return {Code::kInvalidArgument, "the state is not of a compressed cache"};
     }
-    GEN_ASSIGN(StateSection header, from.section(kPoolSection));
-    int32_t chunk = 0;
-    int32_t length = 0;
-    GEN_TRY(header.numbers({&chunk, &length}));
-    GEN_TRY(header.expect(0));
-    GEN_ASSIGN(const SavedEntries entries, read_entries(from));
-    GEN_ASSIGN(const SavedEntries kept, read_entries(from));
+    GEN_ASSIGN(const SavedChunks saved, read_chunks(from));
     GEN_TRY(from.finish());
-    if (chunk != chunk_) {
-      return error(Code::kInvalidArgument, "the state has chunks of %d, the cache of %d", chunk,
-                   chunk_);
+    if (saved.chunk != chunk_) {
+      return error(Code::kInvalidArgument, "the state has chunks of %d, the cache of %d",
+                   saved.chunk, chunk_);
     }
-    if (length < 0 || entries.entries != length / chunk_ + length % chunk_ ||
-        (kept.entries != 0 && (kept.entries != chunk_ || length < chunk_))) {
-      return error(Code::kFormat, "%d entries and %d rows for %d positions in chunks of %d",
-                   entries.entries, kept.entries, length, chunk_);
+    if (saved.positions > capacity_) {
+      return error(Code::kCacheFull, "a state of %d positions for a cache of at most %d",
+                   saved.positions, capacity_);
     }
-    if (length > capacity_) {
-      return error(Code::kCacheFull, "a state of %d positions for a cache of at most %d", length,
-                   capacity_);
-    }
-    GEN_TRY(check_entries(entries, *entries_));
+    GEN_TRY(check_entries(saved.entries, *entries_));
     GEN_TRY(kept_->truncate(0));
-    GEN_TRY(check_entries(kept, *kept_));
+    GEN_TRY(check_entries(saved.kept, *kept_));
     CacheTrial rows(*kept_);  // undone if a later step fails
-    GEN_TRY(restore_entries(kept, *kept_));
-    GEN_TRY(restore_entries(entries, *entries_));
+    GEN_TRY(restore_entries(saved.kept, *kept_));
+    GEN_TRY(restore_entries(saved.entries, *entries_));
     static_cast<void>(rows.keep());
-    set_chunks(length / chunk_);
-    length_ = length;
+    set_chunks(saved.positions / chunk_);
+    length_ = saved.positions;
     return {};
   }
 

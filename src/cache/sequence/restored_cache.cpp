@@ -2,7 +2,8 @@
 // See restored_cache.h.
 #include "cache/sequence/restored_cache.h"
 
-#include "cache/sequence/cache_state.h"
+#include <cstddef>
+#include <vector>
 
 namespace gen::cache {
 
@@ -14,9 +15,18 @@ Result<std::unique_ptr<KvCache>> restored_cache(StateReader& from, int32_t num_l
                  outline.layers.size(), num_layers);
   }
   if (outline.positions == 0) return std::unique_ptr<KvCache>();
-  GEN_ASSIGN(std::unique_ptr<KvCache> made, make(outline.layers));
+  GEN_ASSIGN(std::unique_ptr<KvCache> made, make(outline));
   GEN_TRY(made->restore(from));
   return made;
+}
+
+Status copy_content(KvCache& from, KvCache& to) {
+  const auto contents = [&from](StateWriter& out) { return from.save(out); };
+  GEN_ASSIGN(const size_t bytes, state_size(contents));
+  std::vector<std::byte> state(bytes);
+  GEN_TRY(save_state(StateKind::kModelCache, contents, state));
+  GEN_ASSIGN(StateReader reader, StateReader::open(state));
+  return to.restore(reader);
 }
 
 }  // namespace gen::cache
