@@ -35,7 +35,7 @@ gen_model* model_without(const std::vector<int32_t>& suppressed) {
 }
 
 /// 24 tokens at a temperature, `bias` for each of `biased`.
-std::vector<int32_t> generated(gen_model* model, double temperature, const char* draft,
+std::vector<int32_t> generated(gen_model* model, double temperature, const char* drafts,
                                const std::vector<int32_t>& biased = {}, float bias = 0.0F) {
   gen_error error = {};
   gen_options* options = nullptr;
@@ -43,7 +43,7 @@ std::vector<int32_t> generated(gen_model* model, double temperature, const char*
   gen_sampling* sampling = nullptr;
   gen_result* result = nullptr;
   EXPECT_EQ(gen_options_new(&options, &error), GEN_OK);
-  EXPECT_EQ(gen_options_set(options, "draft", draft, &error), GEN_OK) << error.message;
+  EXPECT_EQ(gen_options_set(options, "prompt_lookup", drafts, &error), GEN_OK) << error.message;
   EXPECT_EQ(gen_create(model, options, &generator, &error), GEN_OK) << error.message;
   EXPECT_EQ(gen_sampling_new(&sampling, &error), GEN_OK);
   EXPECT_EQ(gen_sampling_set_temperature(sampling, temperature, &error), GEN_OK);
@@ -71,20 +71,20 @@ bool have_any(const std::vector<int32_t>& tokens, const std::vector<int32_t>& of
 
 TEST(SuppressedTokens, AreNotGenerated) {
   gen_model* const plain = model_without({});
-  std::vector<int32_t> suppressed = generated(plain, 0.0, "none");
+  std::vector<int32_t> suppressed = generated(plain, 0.0, "0");
   ASSERT_FALSE(suppressed.empty());
   std::sort(suppressed.begin(), suppressed.end());
   suppressed.erase(std::unique(suppressed.begin(), suppressed.end()), suppressed.end());
   gen_model* const model = model_without(suppressed);
   for (const double temperature : {0.0, 3.0}) {
-    for (const char* draft : {"none", "lookup"}) {
-      const auto tokens = generated(model, temperature, draft);
+    for (const char* drafts : {"0", "2,4"}) {
+      const auto tokens = generated(model, temperature, drafts);
       EXPECT_EQ(tokens.size(), 24U);
-      EXPECT_FALSE(have_any(tokens, suppressed)) << temperature << draft;
+      EXPECT_FALSE(have_any(tokens, suppressed)) << temperature << drafts;
     }
   }
-  EXPECT_EQ(generated(plain, 0.0, "none", suppressed, -INFINITY), generated(model, 0.0, "none"));
-  EXPECT_TRUE(have_any(generated(model, 0.0, "none", suppressed, 1.0F), suppressed));
+  EXPECT_EQ(generated(plain, 0.0, "0", suppressed, -INFINITY), generated(model, 0.0, "0"));
+  EXPECT_TRUE(have_any(generated(model, 0.0, "0", suppressed, 1.0F), suppressed));
   // The model itself has all logits.
   gen_error error = {};
   std::vector<float> logits[2];

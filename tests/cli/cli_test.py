@@ -890,7 +890,7 @@ class Errors(unittest.TestCase):
 
     def test_help_of_grammar_lists_the_options_of_grammars(self):
         text = generate("help", "grammar").stdout.decode()
-        for line in ("regex_match: whether a text matches", "(whole, search; default whole)", "  json_space: ", "(-1 and up; default -1)", "(plain, any; default plain)"):
+        for line in ("regex_match: whether a text must match", "(whole, search; default whole)", "  json_space: ", "(-1 and up; default -1)", "(plain, any; default plain)"):
             self.assertIn(line, text)
 
     def test_bad_command_lines(self):
