@@ -20,7 +20,7 @@ FAMILIES = {
     "glm4": {"after": True, "fused": True}, "phi3": {"fused": True}, "arcee": {"plain": True},
     "seed_oss": {"ffn_norm": "post_attention_norm"}, "minicpm": {}, "mistral3": {}, "qwen2vl": {"bias": True},
     "hunyuan-dense": {"norms": HEAD}, "qwen3vl": {"norms": HEAD}, "muse-glimmer": {"after": True, "norms": HEAD, "gate": True},
-    "gemma4": {"after": True, "norms": HEAD},
+    "gemma4": {"after": True, "norms": HEAD}, "internlm2": {},
 }
 ODD = [
     [("attention.sliding_window", "u32", 3), ("attention.sliding_window_pattern", "[u32]", [1, 0])],

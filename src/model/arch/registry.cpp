@@ -12,7 +12,7 @@ constexpr const Architecture* kArchitectures[] = {
     &kPhi3,     &kSmolLm3,  &kArcee,        &kGemma,      &kGemma3,   &kExaone4,     &kErnie45,
     &kSeedOss,  &kCommandR, &kCohere2,      &kStarcoder2, &kNemotron, &kStableLm,    &kApertus,
     &kPhi2,     &kGptNeoX,  &kOlmo,         &kQwen2Vl,    &kQwen3Vl,  &kMuseGlimmer, &kMiniCpm,
-    &kMistral3, &kGemma4,   &kHunyuanDense, &kQwen3Moe,   &kQwen2Moe, &kOlmoe,
+    &kMistral3, &kGemma4,   &kHunyuanDense, &kQwen3Moe,   &kQwen2Moe, &kOlmoe,       &kInternLm2,
 };
 
 }  // namespace

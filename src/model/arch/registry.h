@@ -67,5 +67,6 @@ extern const Architecture kHunyuanDense;
 extern const Architecture kQwen3Moe;
 extern const Architecture kQwen2Moe;
 extern const Architecture kOlmoe;
+extern const Architecture kInternLm2;
 
 }  // namespace gen::model::arch
