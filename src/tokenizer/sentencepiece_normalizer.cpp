@@ -20,6 +20,15 @@ Status check_size(size_t bytes) {
 
 }  // namespace
 
+std::string with_plain_spaces(std::string_view text) {
+  std::string out;
+  for (size_t found; (found = text.find(kSpaceSign)) != std::string_view::npos;
+       text.remove_prefix(found + kSpaceSign.size())) {
+    out.append(text.substr(0, found)).push_back(' ');
+  }
+  return out.append(text);
+}
+
 Status SpNormalizer::normalize(std::string_view text, bool goes_on, const SpecialMatcher& kept,
                                std::string* out) const {
   const size_t begin = out->size();

@@ -17,6 +17,9 @@ namespace gen::tokenizer {
 /// U+2581, which represents a space in pieces.
 inline constexpr std::string_view kSpaceSign = "\xE2\x96\x81";
 
+/// A piece's text with a space in place of each kSpaceSign.
+std::string with_plain_spaces(std::string_view text);
+
 struct SpNormalizerRules {
   bool add_dummy_prefix = false;          // a space before the text
   bool remove_extra_whitespaces = false;  // at both ends, and all but one of several in a row

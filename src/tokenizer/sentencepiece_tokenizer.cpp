@@ -23,15 +23,6 @@ struct Prepared {
   SpecialRules rules;
 };
 
-std::string with_plain_spaces(std::string_view text) {
-  std::string out;
-  for (size_t found; (found = text.find(kSpaceSign)) != std::string_view::npos;
-       text.remove_prefix(found + kSpaceSign.size())) {
-    out.append(text.substr(0, found)).push_back(' ');
-  }
-  return out.append(text);
-}
-
 // The unknown token among possibly several, or -1.
 int32_t find_unknown(const VocabSpec& spec) {
   if (spec.unk >= 0) {

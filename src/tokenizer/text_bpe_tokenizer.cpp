@@ -19,18 +19,6 @@
 namespace gen::tokenizer {
 namespace {
 
-std::string with_spaces(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const size_t sign = text.find(kSpaceSign);
-    out.append(text.substr(0, sign));
-    if (sign == std::string_view::npos) break;
-    out.push_back(' ');
-    text.remove_prefix(sign + kSpaceSign.size());
-  }
-  return out;
-}
-
 std::string with_signs(std::string_view text) {
   std::string out;
   out.reserve(text.size() + text.size() / 2);
@@ -87,7 +75,7 @@ class TextBpeTokenizer final : public VocabTokenizer {
       return;
     }
     // A run of spaces or of line breaks may be a user's token and what merges make as well.
-    add_piece(with_spaces(text));
+    add_piece(with_plain_spaces(text));
     cuts_.forbid(text);
     size_t first = 0;
     const uint32_t character = utf8_next(text, &first);

@@ -418,7 +418,7 @@ TEST(CompressedCache, MemoryAndFailures) {
   auto changed = layers;
   changed[0].rope_table = nullptr;
   EXPECT_EQ(refused(changed, 10, 4),
-            "layer 0 turns its keys by a table that is not known; they cannot be pooled");
+            "the keys of layer 0 cannot be rotated to other positions, so they cannot be pooled");
   changed = layers;
   changed[1].window = 3;
   EXPECT_EQ(refused(changed, 10, 4),

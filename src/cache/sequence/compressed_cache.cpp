@@ -290,7 +290,7 @@ Result<std::unique_ptr<KvCache>> make_compressed_cache(std::span<const LayerShap
     const bool turns = layers[i].rope != engine::RopeKind::kNone && layers[i].rope_dims > 0;
     if (turns && layers[i].rope_table == nullptr) {
       return error(Code::kInvalidArgument,
-                   "layer %zu turns its keys by a table that is not known; they cannot be pooled",
+                   "the keys of layer %zu cannot be rotated to other positions, so they cannot be pooled",
                    i);
     }
     if (layers[i].window > 0 || layers[i].chunk > 0) {
