@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/tiny_model.h"
+#include "support/tiny_vocabulary.h"
 
 #include "status_record.h"
 
@@ -27,18 +28,13 @@ gen_model* model_with(int32_t padding, uint32_t seed) {
   spec.context = kContext;
   spec.seed = seed;
   test::TinyModel tiny(spec);
-  std::vector<std::string> pieces = {"a", "b", "ab"};
+  std::vector<std::string> pieces = test::tiny_pieces(kTokens);
   std::vector<int32_t> types(static_cast<size_t>(kTokens), kNormal);
-  for (int32_t i = 3; i < kTokens; ++i) pieces.push_back("t" + std::to_string(i));
   for (int32_t i = 0; i < padding; ++i) {
     pieces.push_back("[PAD" + std::to_string(i) + "]");
     types.push_back(kUnused);
   }
-  tiny.writer()
-      .set_string("tokenizer.ggml.model", "gpt2")
-      .set_strings("tokenizer.ggml.tokens", pieces)
-      .set_array("tokenizer.ggml.token_type", types)
-      .set_strings("tokenizer.ggml.merges", {"a b"});
+  test::set_tiny_vocabulary(&tiny.writer(), pieces).set_array("tokenizer.ggml.token_type", types);
   const std::vector<std::byte> bytes = tiny.bytes();
   gen_error error = {};
   gen_model* model = nullptr;

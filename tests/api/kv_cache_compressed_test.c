@@ -303,6 +303,37 @@ static void a_loaded_cache_that_cannot_grow(void** state) {
   assert_int_equal(counts.live, 0);
 }
 
+/* A state of larger chunks may hold more positions than the cache would have memory for, so it is
+ * refused before any is reserved. */
+static void a_state_of_larger_chunks_takes_no_memory(void** state) {
+  (void)state;
+  static const struct {
+    int32_t chunk;
+    const char* message;
+  } others[] = {{0, "the state is of a compressed cache, and this is none"},
+                {3, "the state has chunks of 5, the cache of 3"}};
+  gen_model* model = make_model(CONTEXT);
+  struct counting counts = {0};
+  kv_cache* first = unlimited(5, &counts);
+  float logits[VOCAB];
+  struct saved saved;
+  run(model, first, 7, logits);
+  save(first, &saved);
+  for (size_t i = 0; i < sizeof others / sizeof *others; ++i) {
+    kv_cache* other = unlimited(others[i].chunk, &counts);
+    counts.refuse = 1;
+    assert_int_equal(kv_cache_load_buffer(other, saved.bytes, saved.n, &error),
+                     GEN_ERROR_INVALID_ARGUMENT);
+    assert_string_equal(error.message, others[i].message);
+    counts.refuse = 0;
+    assert_int_equal(kv_cache_seq_len(other), 0);
+    kv_cache_free(other);
+  }
+  kv_cache_free(first);
+  gen_model_free(model);
+  assert_int_equal(counts.live, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(new_checks_its_arguments),
@@ -312,6 +343,7 @@ int main(void) {
       cmocka_unit_test(memory_is_what_the_allocator_counted),
       cmocka_unit_test(a_state_decides_the_memory),
       cmocka_unit_test(a_loaded_cache_that_cannot_grow),
+      cmocka_unit_test(a_state_of_larger_chunks_takes_no_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

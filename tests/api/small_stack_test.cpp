@@ -10,6 +10,7 @@
 
 #include "support/sanitized.h"
 #include "support/tiny_model.h"
+#include "support/tiny_vocabulary.h"
 
 #include "status_record.h"
 
@@ -42,13 +43,8 @@ std::vector<std::string> templates() {
 std::vector<std::byte> model_with(const std::string& form) {
   test::TinyModelSpec spec;
   test::TinyModel tiny(spec);
-  std::vector<std::string> pieces = {"a", "b", "ab"};
-  for (int32_t i = 3; i < spec.vocab; ++i) pieces.push_back("t" + std::to_string(i));
-  tiny.writer()
-      .set_string("tokenizer.ggml.model", "gpt2")
+  test::set_tiny_vocabulary(&tiny.writer(), test::tiny_pieces(spec.vocab))
       .set_string("tokenizer.ggml.pre", "gpt-2")
-      .set_strings("tokenizer.ggml.tokens", pieces)
-      .set_strings("tokenizer.ggml.merges", {"a b"})
       .set_string("tokenizer.chat_template", form);
   return tiny.bytes();
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/tiny_model.h"
+#include "support/tiny_vocabulary.h"
 
 #include "status_record.h"
 
@@ -19,12 +20,7 @@ namespace {
 gen_model* model_without(const std::vector<int32_t>& suppressed) {
   test::TinyModelSpec spec;
   test::TinyModel tiny(spec);
-  std::vector<std::string> pieces = {"a", "b", "ab"};
-  for (int32_t i = 3; i < spec.vocab; ++i) pieces.push_back("t" + std::to_string(i));
-  tiny.writer()
-      .set_string("tokenizer.ggml.model", "gpt2")
-      .set_strings("tokenizer.ggml.tokens", pieces)
-      .set_strings("tokenizer.ggml.merges", {"a b"})
+  test::set_tiny_vocabulary(&tiny.writer(), test::tiny_pieces(spec.vocab))
       .set_array("tokenizer.ggml.suppress_tokens", suppressed);
   const std::vector<std::byte> bytes = tiny.bytes();
   gen_error error = {};
@@ -108,12 +104,7 @@ TEST(SuppressedTokens, OutsideTheVocabularyAreRefused) {
   test::TinyModelSpec spec;
   for (const int32_t id : {-1, spec.vocab}) {
     test::TinyModel tiny(spec);
-    std::vector<std::string> pieces;
-    for (int32_t i = 0; i < spec.vocab; ++i) pieces.push_back("t" + std::to_string(i));
-    tiny.writer()
-        .set_string("tokenizer.ggml.model", "gpt2")
-        .set_strings("tokenizer.ggml.tokens", pieces)
-        .set_strings("tokenizer.ggml.merges", {})
+    test::set_tiny_vocabulary(&tiny.writer(), test::tiny_pieces(spec.vocab))
         .set_array<int32_t>("tokenizer.ggml.suppress_tokens", {3, id});
     const std::vector<std::byte> bytes = tiny.bytes();
     gen_error error = {};

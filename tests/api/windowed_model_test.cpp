@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/tiny_model.h"
+#include "support/tiny_vocabulary.h"
 
 #include "status_record.h"
 
@@ -18,12 +19,7 @@ TEST(WindowedModel, IsNotPooled) {
   test::TinyModelSpec spec;
   spec.window = 5;
   test::TinyModel tiny(spec);
-  std::vector<std::string> pieces = {"a", "b", "ab"};
-  for (int32_t i = 3; i < spec.vocab; ++i) pieces.push_back("t" + std::to_string(i));
-  tiny.writer()
-      .set_string("tokenizer.ggml.model", "gpt2")
-      .set_strings("tokenizer.ggml.tokens", pieces)
-      .set_strings("tokenizer.ggml.merges", {"a b"});
+  test::set_tiny_vocabulary(&tiny.writer(), test::tiny_pieces(spec.vocab));
   const std::vector<std::byte> bytes = tiny.bytes();
   gen_error error = {};
   gen_model* model = nullptr;

@@ -25,7 +25,7 @@ bool write_model(const std::filesystem::path& folder, const std::string& name, c
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
+  if (argc != 2 || argv[1][0] == '-') {
     std::fprintf(stderr, "usage: make_random_models FOLDER\n");
     return 2;
   }

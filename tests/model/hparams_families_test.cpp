@@ -176,6 +176,18 @@ TEST(HParams, OfMiniCpm) {
   EXPECT_EQ(h.value().logit_factor, 0.125F);
 }
 
+TEST(HParams, OfHunyuanDense) {
+  auto h = read_as(arch::kHunyuanDense, [](GgufWriter&) {});
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().layers[2].rope.base, 10000.0);
+  h = read_as(arch::kHunyuanDense, f32("rope.scaling.alpha", 1000.0F));
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  // Heads of 16: 1000^(16 / 14) is 2682.7.
+  EXPECT_NEAR(h.value().layers[2].rope.base, 26826957.95, 1.0);
+  EXPECT_EQ(read_as(arch::kHunyuanDense, f32("rope.scaling.alpha", -1.0F)).status().code(),
+            Code::kFormat);
+}
+
 TEST(HParams, OfMuseGlimmer) {
   const auto h = read_as(arch::kMuseGlimmer, [](GgufWriter& w) {
     w.set("llama.attention.sliding_window", uint32_t{5}).set("llama.logit_scale", 0.5F);

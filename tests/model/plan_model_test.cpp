@@ -441,6 +441,14 @@ TEST(PlanModel, TraitsAndShapes) {
   EXPECT_EQ(state.value(), nullptr);
 }
 
+// A weight after the rotation stands between the rotation and a further one.
+TEST(PlanModel, KeysWithNormsAfterRotationAreNotShifted) {
+  for (const bool last : {false, true}) {
+    const LoadedTiny loaded(TinyModel(spec_of(last ? "hunyuan-dense" : "qwen3")));
+    EXPECT_EQ(loaded.cache()->shifting() == nullptr, last);
+  }
+}
+
 TEST(PlanModel, MemoryByKey) {
   const LoadedTiny loaded((TinyModel(spec_of("llama"))));
   EXPECT_GT(loaded.model().memory("weights").value() + loaded.model().memory("mapped").value(),

@@ -75,8 +75,10 @@ TEST(TextBpeTokenizer, LineBreaks) {
   VocabSpec spec = english();
   add_token(&spec, "\n\n\n\n\n", TokenType::kUserDefined);          // 269
   add_token(&spec, "\u2581\u2581\u2581", TokenType::kUserDefined);  // 270
+  add_token(&spec, "\n\n\n\n", TokenType::kNormal);                 // 271, which no merge makes
   const auto tokenizer = must_create(spec);
   ASSERT_TRUE(tokenizer);
+  EXPECT_EQ(encode(*tokenizer, "\n\n\n\n"), Ids{271});
   EXPECT_EQ(encode(*tokenizer, "the\nthe"), (Ids{263, 261, 263}));
   EXPECT_EQ(encode(*tokenizer, "\n\n"), Ids{267});
   EXPECT_EQ(encode(*tokenizer, "\n\n\n"), (Ids{267, 261}));
