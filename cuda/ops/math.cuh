@@ -98,6 +98,22 @@ GEN_DEVICE float expm1_negative(float x) {
   return multiply_add(of.rest, power, power - 1.0F);
 }
 
+/// ln(1 + e^x).
+GEN_DEVICE float softplus(float x) {
+  const float u = exp_of(0.0F - float_from_bits(float_bits(x) & 0x7FFFFFFFU));
+  const float z = u / (u + 2.0F);
+  const float y = z * z;
+  float p = 0.133333333F;
+  p = multiply_add(p, y, 0.153846154F);
+  p = multiply_add(p, y, 0.181818182F);
+  p = multiply_add(p, y, 0.222222222F);
+  p = multiply_add(p, y, 0.285714286F);
+  p = multiply_add(p, y, 0.4F);
+  p = multiply_add(p, y, 0.666666667F);
+  const float tail = z + multiply_add(z * y, p, z);
+  return max_of(0.0F, x) + tail;
+}
+
 /// The standard normal distribution at -t for t in [0, 14.5].
 GEN_DEVICE float normal_tail(float t) {
   const float u = (t - 3.0F) / (t + 3.0F);

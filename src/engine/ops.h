@@ -335,6 +335,62 @@ struct ScanArgs {
   friend bool operator==(const ScanArgs&, const ScanArgs&) = default;
 };
 
+/// y[t, c] = act(sum_j w[j, c] * x[t - K + 1 + j, c] + b[c]), j ascending from the bias: a
+/// convolution of each channel over the last K rows of its sequence. The state is the K - 1 rows
+/// before, zeros at the beginning, [K - 1, C]; a kept row is x. y must not be x.
+struct CausalConvArgs {
+  ConstMatrixView x;                     // [T, C]
+  EnginePtr<const float> w;              // [K, C]
+  EnginePtr<const float> b;              // [C] or null: 0
+  int32_t taps = 0;                      // K
+  Act act = Act::kNone;                  // kNone or kSilu
+  MatrixView y;                          // [T, C]
+  StateLayer layer;                      // of (K - 1) C cells and C inputs
+  EnginePtr<const StateRows> sequences;  // [n_sequences]
+  int32_t n_sequences = 0;
+  friend bool operator==(const CausalConvArgs&, const CausalConvArgs&) = default;
+};
+
+/// The heads of a delta net.
+struct DeltaShape {
+  int32_t k_heads = 0;  // G
+  int32_t v_heads = 0;  // H, a multiple of G
+  int32_t k_dim = 0;    // multiples of 16
+  int32_t v_dim = 0;
+  float eps = 0.0F;
+  bool grouped = false;  // value head h has key head h / (H / G); else h mod G
+  [[nodiscard]] int64_t k_cols() const noexcept { return int64_t{k_heads} * k_dim; }
+  [[nodiscard]] int64_t v_cols() const noexcept { return int64_t{v_heads} * v_dim; }
+  [[nodiscard]] int32_t k_head(int32_t h) const noexcept {
+    return grouped ? h / (v_heads / k_heads) : h % k_heads;
+  }
+  friend bool operator==(const DeltaShape&, const DeltaShape&) = default;
+};
+
+/// The gated delta rule (Yang, Kautz, Hatamizadeh, "Gated Delta Networks", 2024), row after row of
+/// a sequence. Each value head h has a state S of [k_dim, v_dim], zeros at the beginning, and
+///   q, k   of key head h mod G, or h / (H / G), divided by the root of their squares' sum plus
+///   eps;
+///          q also by the root of k_dim
+///   decay  e^(a[h] ln(1 + e^(alpha[t, h] + dt[h])))
+///   d      1 / (1 + e^-beta[t, h]) * (v - decay S^T k)
+///   S      decay S + k d^T
+///   y      S^T q
+/// A kept row is k of all key heads, v of all heads, decays, and factors of d.
+struct DeltaNetArgs {
+  ConstMatrixView qkv;        // [T, 2 G k_dim + H v_dim]: q of all key heads, then k, then v
+  ConstMatrixView alpha;      // [T, H]
+  ConstMatrixView beta;       // [T, H]
+  EnginePtr<const float> dt;  // [H]
+  EnginePtr<const float> a;   // [H]
+  DeltaShape shape;
+  MatrixView y;                          // [T, H v_dim]
+  StateLayer layer;                      // of H k_dim v_dim cells, and inputs as above
+  EnginePtr<const StateRows> sequences;  // [n_sequences]
+  int32_t n_sequences = 0;
+  friend bool operator==(const DeltaNetArgs&, const DeltaNetArgs&) = default;
+};
+
 /// How a router turns logits into the weights of experts.
 enum class Gating : uint8_t {
   kSoftmax,        // softmax over all experts

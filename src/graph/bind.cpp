@@ -176,15 +176,43 @@ engine::BestArgs Binder::best(const Instruction& instruction) const noexcept {
   return args;
 }
 
+template <typename Args>
+void Binder::over_states(const Instruction& instruction, Args* args) const noexcept {
+  args->y = matrix(instruction.y);
+  args->layer = plan_.states_->layers[to_size(instruction.layer)];
+  args->sequences = block(instruction).states();
+  args->n_sequences = block(instruction).n_states();
+}
+
 engine::ScanArgs Binder::scan(const Instruction& instruction) const noexcept {
   engine::ScanArgs args;
   args.a = const_matrix(instruction.x[0]);
   args.b = const_matrix(instruction.x[1]);
   args.x = const_matrix(instruction.x[2]);
-  args.y = matrix(instruction.y);
-  args.layer = plan_.states_->layers[to_size(instruction.layer)];
-  args.sequences = block(instruction).states();
-  args.n_sequences = block(instruction).n_states();
+  over_states(instruction, &args);
+  return args;
+}
+
+engine::CausalConvArgs Binder::causal_conv(const Instruction& instruction) const noexcept {
+  engine::CausalConvArgs args;
+  args.x = const_matrix(instruction.x[0]);
+  args.w = vector(instruction.vector);
+  args.b = vector(instruction.vector2);
+  args.taps = instruction.taps;
+  args.act = instruction.activation.kind;
+  over_states(instruction, &args);
+  return args;
+}
+
+engine::DeltaNetArgs Binder::delta_net(const Instruction& instruction) const noexcept {
+  engine::DeltaNetArgs args;
+  args.qkv = const_matrix(instruction.x[0]);
+  args.alpha = const_matrix(instruction.x[1]);
+  args.beta = const_matrix(instruction.x[2]);
+  args.dt = vector(instruction.vector);
+  args.a = vector(instruction.vector2);
+  args.shape = instruction.delta;
+  over_states(instruction, &args);
   return args;
 }
 
@@ -231,6 +259,10 @@ engine::OpArgs Binder::bind(const Instruction& in, size_t call) const noexcept {
       return best(in);
     case Op::kScan:
       return scan(in);
+    case Op::kCausalConv:
+      return causal_conv(in);
+    case Op::kDeltaNet:
+      return delta_net(in);
     case Op::kRoute:
       return engine::RouteArgs{const_matrix(in.x[0]), vector(in.vector), in.routing, routes(in.y)};
     case Op::kExperts:

@@ -64,6 +64,11 @@ class Binder {
   [[nodiscard]] engine::RopeAppendArgs rope_append(const Instruction& instruction,
                                                    size_t call) const noexcept;
   [[nodiscard]] engine::ScanArgs scan(const Instruction& instruction) const noexcept;
+  [[nodiscard]] engine::CausalConvArgs causal_conv(const Instruction& instruction) const noexcept;
+  [[nodiscard]] engine::DeltaNetArgs delta_net(const Instruction& instruction) const noexcept;
+  /// Arguments shared by the operations on states.
+  template <typename Args>
+  void over_states(const Instruction& instruction, Args* args) const noexcept;
   [[nodiscard]] engine::AttentionArgs attention(const Instruction& instruction,
                                                 size_t call) const noexcept;
 

@@ -54,8 +54,9 @@ Result<Graph> early_exit(const Graph& graph, int32_t blocks) {
   for (size_t i = 0; i < used.size(); ++i) {
     if (!used[i]) cut.vectors[i].clear();  // has no reader
   }
-  const auto states = std::count_if(cut.nodes.begin(), cut.nodes.end(),
-                                    [](const Node& node) { return node.op == Op::kScan; });
+  const auto states = std::count_if(cut.nodes.begin(), cut.nodes.end(), [](const Node& node) {
+    return engine::op_info(node.op).effect == engine::Effect::kState;
+  });
   cut.states.resize(static_cast<size_t>(states));
   cut.n_taps = blocks + 1;
   if (cut.last_hidden >= 0) cut.last_hidden = moved[to_size(cut.last_hidden)];

@@ -155,6 +155,8 @@ class Fuser {
     instruction.uncentred = from.uncentred;
     instruction.n_factors = from.n_factors;
     instruction.every = from.every;
+    instruction.taps = from.taps;
+    instruction.delta = from.delta;
     instruction.activation = from.activation;
     instruction.routing = from.routing;
     instruction.attention = from.attention;

@@ -258,12 +258,75 @@ ValueId GraphBuilder::scan(ValueId a, ValueId b, ValueId x) {
     fail(error(Code::kInternal, "a scan takes all rows"));
     return {};
   }
+  return push(recurrent_node(Op::kScan, {a, b, x}, cols, {cols, 2 * cols}));
+}
+
+Node GraphBuilder::recurrent_node(Op op, const NodeInputs& inputs, int64_t cols,
+                                  const cache::StateShape& state) {
   Node node;
-  node.op = Op::kScan;
-  node.inputs = {a, b, x};
+  node.op = op;
+  node.inputs = inputs;
   node.cols = cols;
   node.layer = static_cast<int32_t>(graph_.states.size());
-  graph_.states.push_back({cols, 2 * cols});
+  graph_.states.push_back(state);
+  return node;
+}
+
+ValueId GraphBuilder::causal_conv(ValueId x, std::span<const float> w, std::span<const float> bias,
+                                  engine::Act act) {
+  if (!usable(x)) return {};
+  const Node& input = graph_.nodes[static_cast<size_t>(x.index)];
+  const auto cols = static_cast<size_t>(input.cols);
+  const size_t taps = w.size() / cols;
+  if (taps < 2 || taps > kMaxTaps || w.size() != taps * cols ||
+      (!bias.empty() && bias.size() != cols)) {
+    fail(error(Code::kFormat, "a convolution of %zu weights and %zu biases for rows of %zu",
+               w.size(), bias.size(), cols));
+    return {};
+  }
+  if (input.selected || (act != engine::Act::kNone && act != engine::Act::kSilu)) {
+    fail(error(Code::kInternal, "a convolution takes all rows, and no function but silu"));
+    return {};
+  }
+  std::vector<float> turned(w.size());
+  for (size_t c = 0; c < cols; ++c) {
+    for (size_t j = 0; j < taps; ++j) turned[j * cols + c] = w[c * taps + j];
+  }
+  const auto rows = static_cast<int64_t>(taps) - 1;
+  Node node = recurrent_node(Op::kCausalConv, {x}, input.cols, {rows * input.cols, input.cols});
+  node.taps = static_cast<int32_t>(taps);
+  node.vector = keep(turned);
+  node.vector2 = bias.empty() ? -1 : keep(bias);
+  node.activation.kind = act;
+  return push(node);
+}
+
+ValueId GraphBuilder::delta_net(ValueId qkv, ValueId alpha, ValueId beta, std::span<const float> dt,
+                                std::span<const float> a, const engine::DeltaShape& shape) {
+  if (!usable(qkv) || !usable(alpha) || !usable(beta)) return {};
+  const auto input = [this](ValueId id) { return graph_.nodes[static_cast<size_t>(id.index)]; };
+  const bool whole = shape.k_heads > 0 && shape.v_heads % shape.k_heads == 0 && shape.k_dim > 0 &&
+                     shape.k_dim % 16 == 0 && shape.v_dim > 0 && shape.v_dim % 16 == 0;
+  if (!whole || input(qkv).cols != 2 * shape.k_cols() + shape.v_cols() ||
+      input(alpha).cols != shape.v_heads || input(beta).cols != shape.v_heads ||
+      std::cmp_not_equal(dt.size(), shape.v_heads) || a.size() != dt.size()) {
+    fail(error(Code::kFormat,
+               "a delta net of %d heads of %d values and %d of %d keys, which must be multiples of "
+               "16, for rows of %lld",
+               shape.v_heads, shape.v_dim, shape.k_heads, shape.k_dim,
+               static_cast<long long>(input(qkv).cols)));
+    return {};
+  }
+  if (input(qkv).selected || input(alpha).selected || input(beta).selected) {
+    fail(error(Code::kInternal, "a delta net takes all rows"));
+    return {};
+  }
+  const int64_t cells = shape.v_cols() * shape.k_dim;
+  const int64_t inputs = shape.k_cols() + shape.v_cols() + 2 * int64_t{shape.v_heads};
+  Node node = recurrent_node(Op::kDeltaNet, {qkv, alpha, beta}, shape.v_cols(), {cells, inputs});
+  node.delta = shape;
+  node.vector = keep(dt);
+  node.vector2 = keep(a);
   return push(node);
 }
 

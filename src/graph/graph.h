@@ -103,6 +103,8 @@ struct Node {
   bool uncentred = false;           // of such a norm: the mean counts as 0
   int32_t n_factors = 0;            // of a scale by position, for `every` positions each
   int32_t every = 1;
+  int32_t taps = 0;  // of a convolution
+  engine::DeltaShape delta;
   engine::Activation activation;
   engine::Routing routing;  // of a router, and of the nodes that read its value
   AttentionSpec attention;
@@ -184,6 +186,15 @@ class GraphBuilder {
   /// h = a[t] h + b[t] x[t], row after row of a sequence, see engine::ScanArgs: the value is h
   /// after each row. h is a state layer of its own, zeros at the beginning.
   ValueId scan(ValueId a, ValueId b, ValueId x);
+  /// y[t, c] = act(sum_j w[c, j] * x[t - K + 1 + j, c] + bias[c]), see engine::CausalConvArgs. `w`
+  /// is [C, K] as files have it, `bias` [C] or empty, both copied; act is kNone or kSilu. The rows
+  /// before are a state layer of its own.
+  ValueId causal_conv(ValueId x, std::span<const float> w, std::span<const float> bias,
+                      engine::Act act);
+  /// The gated delta rule, see engine::DeltaNetArgs. `dt` and `a` are [v_heads], copied. The heads'
+  /// states are a state layer of its own.
+  ValueId delta_net(ValueId qkv, ValueId alpha, ValueId beta, std::span<const float> dt,
+                    std::span<const float> a, const engine::DeltaShape& shape);
   /// From here on, only the rows that want logits are computed.
   ValueId select_rows(ValueId x);
   /// For each row that wants a result: the mean of x over the rows of its sequence up to and
@@ -204,6 +215,7 @@ class GraphBuilder {
 
  private:
   static constexpr int32_t kAnySlots = INT32_MAX;
+  static constexpr size_t kMaxTaps = 64;  // of a convolution
 
   bool usable(ValueId x, int32_t max_slots = 1);
   bool usable_routes(ValueId routes, ValueId of);
@@ -215,6 +227,9 @@ class GraphBuilder {
   ValueId push(Node node);
   int32_t keep(std::span<const float> vector);
   void fail(Status status);
+  /// A node with a state layer of its own that reads all rows of `inputs`.
+  Node recurrent_node(engine::Op op, const NodeInputs& inputs, int64_t cols,
+                      const cache::StateShape& state);
 
   Graph graph_;
   int32_t block_ = -1;           // the current block

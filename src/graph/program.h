@@ -76,6 +76,7 @@ struct Product {
 ///   kTransfer    x -> y, of another engine
 ///   kSelectRows  x -> y                              kBest       x, which it changes
 ///   kScan        a, b, x -> y                        kRoute      x -> y (indices)
+///   kCausalConv  x -> y                              kDeltaNet   q with k and v, alpha, beta -> y
 ///   kExperts     x (packed), indices -> y            kCombine    x, indices -> y
 struct Instruction {
   Op op = Op::kEmbed;
@@ -96,6 +97,8 @@ struct Instruction {
   bool uncentred = false;
   int32_t n_factors = 0;  // of kPositionScale, for `every` positions each
   int32_t every = 1;
+  int32_t taps = 0;  // of kCausalConv
+  engine::DeltaShape delta;
   engine::Activation activation;
   engine::Routing routing;
   AttentionSpec attention;

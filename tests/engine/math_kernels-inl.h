@@ -21,6 +21,7 @@ struct MathKernels {  // sixteen elements each
   void (*silu16)(const float* x, float* y);
   void (*expm1_negative16)(const float* x, float* y);
   void (*normal_tail16)(const float* x, float* y);
+  void (*softplus16)(const float* x, float* y);
   float (*sum16)(const float* x);
   float (*max16)(const float* x);
   void (*from_half)(const uint16_t* x, float* y);
@@ -44,14 +45,16 @@ inline void test_expm1_negative(const float* x, float* y) {
 inline void test_normal_tail(const float* x, float* y) {
   store(normal_tail(min(splat(14.5F), abs(load(x)))), y);
 }
+inline void test_softplus(const float* x, float* y) { store(softplus(load(x)), y); }
 inline float test_sum(const float* x) { return sum_lanes(load(x)); }
 inline float test_max(const float* x) { return max_lanes(load(x)); }
 inline void test_from_half(const uint16_t* x, float* y) { store(load(x), y); }
 inline void test_to_half(const float* x, uint16_t* y) { store(load(x), y); }
 
-constexpr MathKernels kMath = {
-    HWY_TARGET,       test_exp, test_exp2_weight, test_tanh,      test_silu,   test_expm1_negative,
-    test_normal_tail, test_sum, test_max,         test_from_half, test_to_half};
+constexpr MathKernels kMath = {HWY_TARGET,       test_exp,       test_exp2_weight,
+                               test_tanh,        test_silu,      test_expm1_negative,
+                               test_normal_tail, test_softplus,  test_sum,
+                               test_max,         test_from_half, test_to_half};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace gen::engine::cpu

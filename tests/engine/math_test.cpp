@@ -182,6 +182,25 @@ TEST_P(MathTest, TheNormalDistributionsTailIsWithinFiveUlp) {
   EXPECT_TRUE(std::isnan(y[2]));
 }
 
+TEST_P(MathTest, SoftplusIsWithinFiveUlp) {
+  const auto function = kernels(GetParam()).softplus16;
+  const auto reference = [](double x) {
+    return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x)));
+  };
+  EXPECT_LE(worst(function, sweep(1e-20F, 1000.0F, 997), reference), 5.0);
+  EXPECT_LE(worst(function, sweep(-1e-20F, -87.0F, 997), reference), 5.0);
+  const float x[16] = {0.0F, -0.0F, kInfinity, -kInfinity, kNan, -200.0F, 3e38F};
+  float y[16];
+  function(x, y);
+  EXPECT_FLOAT_EQ(y[0], 0.693147181F);
+  EXPECT_TRUE(same_bits(y[0], y[1]));
+  EXPECT_EQ(y[2], kInfinity);
+  EXPECT_EQ(y[3], 0.0F);
+  EXPECT_TRUE(std::isnan(y[4]));
+  EXPECT_EQ(y[5], 0.0F);
+  EXPECT_EQ(y[6], 3e38F);
+}
+
 TEST_P(MathTest, SumsTakeTheTree) {
   for (uint32_t seed = 0; seed < 200; ++seed) {
     std::vector<float> x = random_floats(16, seed, 1000.0F);
@@ -233,9 +252,9 @@ TEST(MathLevels, GiveTheSameBits) {
       for (float& value : x) value = std::bit_cast<float>(static_cast<uint32_t>(random()));
       float want[16];
       float got[16];
-      for (auto member :
-           {&MathKernels::exp16, &MathKernels::exp2_weight16, &MathKernels::tanh16,
-            &MathKernels::silu16, &MathKernels::expm1_negative16, &MathKernels::normal_tail16}) {
+      for (auto member : {&MathKernels::exp16, &MathKernels::exp2_weight16, &MathKernels::tanh16,
+                          &MathKernels::silu16, &MathKernels::expm1_negative16,
+                          &MathKernels::normal_tail16, &MathKernels::softplus16}) {
         (scalar.*member)(x, want);
         (table.*member)(x, got);
         for (size_t i = 0; i < 16; ++i) {

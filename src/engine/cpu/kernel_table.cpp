@@ -10,6 +10,8 @@
 #include "engine/cpu/norm/layer_norm.h"
 #include "engine/cpu/norm/rms_norm.h"
 #include "engine/cpu/pack/activations.h"
+#include "engine/cpu/sequence/causal_conv.h"
+#include "engine/cpu/sequence/delta_net.h"
 #include "engine/cpu/sequence/scan.h"
 
 namespace gen::engine::cpu {
@@ -18,6 +20,8 @@ KernelTable kernel_table(CpuLevel level) noexcept {
   KernelTable table;
   table.activations = activation_kernels(level);
   table.attention = attention_kernels(level);
+  table.causal_conv = causal_conv_kernels(level);
+  table.delta_net = delta_net_kernels(level);
   table.elementwise = elementwise_kernels(level);
   table.layer_norm = layer_norm_kernels(level);
   table.linear_float = float_kernels(level);

@@ -57,6 +57,17 @@ OpCost cost(const ScanArgs& args, std::span<const KvRows>) noexcept {
   return {2 * states, 2 * args.y.rows * args.y.cols};
 }
 
+OpCost cost(const CausalConvArgs& args, std::span<const KvRows>) noexcept {
+  return {0, args.taps * args.y.rows * args.y.cols};
+}
+
+/// A state is read and written once; each row is three products with it.
+OpCost cost(const DeltaNetArgs& args, std::span<const KvRows>) noexcept {
+  const int64_t cells = args.shape.v_cols() * args.shape.k_dim;
+  return {2 * static_cast<int64_t>(sizeof(float)) * args.n_sequences * cells,
+          3 * args.y.rows * cells};
+}
+
 template <typename Args>
 OpCost cost(const Args&, std::span<const KvRows>) noexcept {
   return {};

@@ -14,6 +14,8 @@ namespace gen::engine::cpu {
 
 struct ActivationKernels;   // activations.h
 struct AttentionKernels;    // attention.h
+struct CausalConvKernels;   // causal_conv.h
+struct DeltaNetKernels;     // delta_net.h
 struct ElementwiseKernels;  // elementwise.h
 struct FloatKernels;        // linear_kernels.h
 struct LayerNormKernels;    // layer_norm.h
@@ -26,6 +28,8 @@ struct ScanKernels;         // scan.h
 struct KernelTable {
   const ActivationKernels* activations = nullptr;
   const AttentionKernels* attention = nullptr;
+  const CausalConvKernels* causal_conv = nullptr;
+  const DeltaNetKernels* delta_net = nullptr;
   const ElementwiseKernels* elementwise = nullptr;
   const FloatKernels* linear_float = nullptr;
   const QuantKernels* linear_quant = nullptr;

@@ -105,6 +105,26 @@ HWY_INLINE V expm1_negative(V x) {
   return fma(rest, power, sub(power, L::splat(1.0F)));
 }
 
+/// ln(1 + e^x), error below 5 ulp, 0 from -104 down, infinity stays infinity, NaN stays NaN:
+/// max(x, 0) + ln(1 + u) with u = e^-|x|, which is 2 artanh(z) with z = u / (2 + u) <= 1/3.
+template <typename V>
+HWY_INLINE V softplus(V x) {
+  using L = LanesOf<V>;
+  const V zero = L::splat(0.0F);
+  const V u = exp(sub(zero, abs(x)));
+  const V z = div(u, add(u, L::splat(2.0F)));
+  const V y = mul(z, z);
+  V p = L::splat(0.133333333F);
+  p = fma(p, y, L::splat(0.153846154F));
+  p = fma(p, y, L::splat(0.181818182F));
+  p = fma(p, y, L::splat(0.222222222F));
+  p = fma(p, y, L::splat(0.285714286F));
+  p = fma(p, y, L::splat(0.4F));
+  p = fma(p, y, L::splat(0.666666667F));
+  const V tail = add(z, fma(mul(z, y), p, z));
+  return add(max(zero, x), tail);
+}
+
 /// The standard normal distribution at -t for t in [0, 14.5], (1 + erf(-t / sqrt(2))) / 2, error
 /// below 5 ulp, gradual underflow, 0 at 14.5, NaN stays NaN: e^(-t^2 / 2) P(u) / (1 + sqrt(2) t)
 /// with u = (t - 3) / (t + 3). The exponential of the rounded square is corrected by a factor for
