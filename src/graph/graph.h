@@ -27,7 +27,21 @@ struct ValueId {
 };
 
 /// The product that an adapter may add to: layer * kSitesPerLayer + kind.
-enum class SiteKind : int32_t { kQ, kK, kV, kAttnOut, kGate, kUp, kDown, kLogits, kAttnGate };
+enum class SiteKind : int32_t {
+  kQ,
+  kK,
+  kV,
+  kAttnOut,
+  kGate,
+  kUp,
+  kDown,
+  kLogits,
+  kAttnGate,
+  kMixerIn,  // of a recurrent block
+  kMixerOut,
+  kAlpha,
+  kBeta,
+};
 inline constexpr int32_t kSitesPerLayer = 16;
 constexpr int32_t site_id(int32_t layer, SiteKind kind) noexcept {
   return layer * kSitesPerLayer + static_cast<int32_t>(kind);

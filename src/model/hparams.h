@@ -56,6 +56,15 @@ struct ExpertParams {
   int32_t shared = 0;        // of all shared experts together; 0: none
 };
 
+/// The recurrence of a block. The comments give keys, as those of RopeParams do.
+struct RecurrentParams {
+  int32_t taps = 0;    // of the convolution: ssm.conv_kernel, shortconv.l_cache
+  int32_t inner = 0;   // width of what is kept: ssm.inner_size
+  int32_t state = 0;   // numbers of a channel, or width of a key: ssm.state_size
+  int32_t heads = 0;   // ssm.time_step_rank
+  int32_t groups = 0;  // heads of keys: ssm.group_count
+};
+
 /// One block.
 struct LayerParams {
   MixerKind mixer = MixerKind::kAttention;
@@ -68,12 +77,14 @@ struct LayerParams {
   int32_t feed_forward = 0;
   engine::Activation activation;  // of the feed-forward: the parameters of the family's function
   ExpertParams experts;
+  RecurrentParams recurrent;
 };
 
 struct HParams {
   std::string architecture;       // general.architecture
   int32_t context_length = 0;     // context_length
-  int32_t n_layers = 0;           // block_count
+  int32_t n_layers = 0;           // block_count, without those that only draft
+  int32_t n_draft_layers = 0;     // nextn_predict_layers, behind them
   int32_t hidden = 0;             // embedding_length
   float norm_eps = 0.0F;          // attention.layer_norm_rms_epsilon, or layer_norm_epsilon
   bool parallel_blocks = true;    // use_parallel_residual, in families that have such blocks

@@ -142,6 +142,12 @@ std::vector<float> Weights::optional_vector(const std::string& name, int64_t siz
   return has(name) ? table(name, count, size) : std::vector<float>();
 }
 
+void Weights::ignore_all(std::string_view prefix) {
+  for (const gguf::TensorInfo& tensor : file_.tensors()) {
+    if (std::string_view(tensor.name).starts_with(prefix)) ignore(tensor.name);
+  }
+}
+
 Status Weights::finish() {
   if (!status_.ok()) return status_;
   for (const gguf::TensorInfo& tensor : file_.tensors()) {

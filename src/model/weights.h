@@ -54,6 +54,9 @@ class Weights {
   /// Names a tensor that other models of the family use but this one does not need.
   void ignore(std::string_view name) { used_.insert(std::string(name)); }
 
+  /// The same for all tensors whose names begin so.
+  void ignore_all(std::string_view prefix);
+
   /// Errors: kFormat for a tensor that is missing or has another shape, kUnsupported for an element
   /// type without a codec and for a tensor that nobody asked for (the model would not be what its
   /// file says).

@@ -34,11 +34,25 @@ TEST(ModelAdapters, EveryProductIsASite) {
     }
     std::vector<int32_t> want;
     for (int32_t layer = 0; layer < spec.layers; ++layer) {
+      const auto expect_mixer = [&](std::initializer_list<graph::SiteKind> kinds) {
+        for (const graph::SiteKind kind : kinds) want.push_back(graph::site_id(layer, kind));
+      };
+      using graph::SiteKind;
+      // Blocks of tiny models attend and recur in turn, the first of them recurs.
+      const bool recurs = row->style.recurrence != arch::Recurrence::kNone && layer % 2 == 0;
+      if (recurs) expect_mixer({SiteKind::kMixerIn, SiteKind::kMixerOut});
+      if (recurs && row->style.recurrence == arch::Recurrence::kDeltaNet) {
+        expect_mixer({SiteKind::kAttnGate, SiteKind::kAlpha, SiteKind::kBeta});
+      }
+      if (row->style.attention_gate == arch::AttentionGate::kInQ && !recurs) {
+        expect_mixer({SiteKind::kAttnGate});
+      }
       if (row->style.attention_gate == arch::AttentionGate::kOwn) {
         want.push_back(graph::site_id(layer, graph::SiteKind::kAttnGate));
       }
       for (int32_t kind = 0; kind < 7; ++kind) {
         const bool gate = static_cast<graph::SiteKind>(kind) == graph::SiteKind::kGate;
+        if (recurs && kind <= static_cast<int32_t>(SiteKind::kAttnOut)) continue;
         if (gate && row->style.feed_forward == arch::FeedForward::kPlain) continue;
         // Products of experts have no site yet, and routers none at all.
         const bool inner = kind >= static_cast<int32_t>(graph::SiteKind::kGate);

@@ -108,13 +108,14 @@ Outcome attempt(const std::vector<std::byte>& bytes) {
   const int32_t vocab = model.traits().vocab_size;
   const auto cache =
       cache::make_cache("fp32", model.layer_shapes(), 32, engine::system_memory()).value();
+  const auto state = model.new_sequence_state().value();
   for (int32_t at = 0; at < kTokens && outcome.run.ok();) {
     const int32_t n = at == 0 ? std::min(kPrompt, model.traits().max_seq_len) : 1;
     if (at + n > model.traits().max_seq_len) break;
     std::vector<int32_t> tokens;
     for (int32_t i = at; i < at + n; ++i) tokens.push_back(i * 7 % vocab);
     test::OwnedBatch batch;
-    EXPECT_TRUE(batch.add(*cache, tokens).ok());
+    EXPECT_TRUE(batch.add(*cache, tokens, true, state.get()).ok());
     outcome.run = model.forward(batch.finish(vocab));
     batch.commit();
     const std::vector<float> logits = batch.results(vocab);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One row, one result, drawn at random: several sequences of one model advance together, in steps
-// of random sizes, on a random number of threads, at a random CPU level, through either cache, with
-// weights packed or left in the file; each sequence's logits must be, bit for bit, those of the
-// sequence alone in one step on one thread. For every weight format and every architecture. BF16 at
-// level avx512_bf16 has bits of its own, and is compared with itself.
+// of random sizes of which only the first rows may stay, on a random number of threads, at a random
+// CPU level, through either cache, with weights packed or left in the file; each sequence's logits
+// must be, bit for bit, those of the sequence alone in one step on one thread. For every weight
+// format and every architecture. BF16 at level avx512_bf16 has bits of its own, and is compared
+// with itself.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,6 +44,7 @@ struct Sequence {
   std::vector<float> expected;
   std::vector<float> found;
   std::unique_ptr<cache::KvCache> cache;
+  std::unique_ptr<cache::SequenceState> state;
   size_t done = 0;
 };
 
@@ -53,8 +55,10 @@ std::vector<Sequence> draw_sequences(Draws& draws, const LoadedTiny& alone, cons
     const int32_t length = 1 + draws.below(30);
     for (int32_t i = 0; i < length; ++i) sequence.tokens.push_back(draws.below(alone.vocab()));
     const auto own = alone.cache(kind);
-    sequence.expected = alone.feed(*own, sequence.tokens);
+    const auto own_state = alone.state();
+    sequence.expected = alone.feed(*own, sequence.tokens, own_state.get());
     sequence.cache = model.cache(kind);
+    sequence.state = model.state();
   }
   return sequences;
 }
@@ -62,7 +66,12 @@ std::vector<Sequence> draw_sequences(Draws& draws, const LoadedTiny& alone, cons
 /// One step over some of the sequences; false when all are through.
 bool advance(Draws& draws, const LoadedTiny& model, std::vector<Sequence>& sequences) {
   test::OwnedBatch batch;
-  std::vector<std::pair<Sequence*, size_t>> rows;
+  struct Rows {
+    Sequence* sequence;
+    int32_t count;
+    int32_t kept;
+  };
+  std::vector<Rows> rows;
   bool left = false;
   for (Sequence& sequence : sequences) {
     const size_t rest = sequence.tokens.size() - sequence.done;
@@ -70,21 +79,28 @@ bool advance(Draws& draws, const LoadedTiny& model, std::vector<Sequence>& seque
     if (rest == 0 || draws.below(3) == 0) continue;
     const auto most = static_cast<int32_t>(std::min(rest, size_t{12}));
     const auto count = static_cast<size_t>(sequence.done == 0 ? 1 : 1 + draws.below(most));
-    EXPECT_TRUE(
-        batch.add(*sequence.cache, std::span(sequence.tokens).subspan(sequence.done, count)).ok());
-    rows.emplace_back(&sequence, count);
+    const bool all = draws.below(3) > 0;
+    const int32_t kept =
+        all ? static_cast<int32_t>(count) : draws.below(static_cast<int32_t>(count) + 1);
+    EXPECT_TRUE(batch
+                    .add(*sequence.cache, std::span(sequence.tokens).subspan(sequence.done, count),
+                         true, sequence.state.get(), all ? cache::Keep::kAll : cache::Keep::kSome)
+                    .ok());
+    rows.push_back({&sequence, static_cast<int32_t>(count), kept});
   }
   if (rows.empty()) return left;
   const Status status = model.model().forward(batch.finish(model.vocab()));
   EXPECT_TRUE(status.ok()) << status.message();
-  batch.commit();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    test::OwnedBatch::commit(batch.sequences[i], rows[i].kept);
+  }
   const std::vector<float> logits = batch.results(model.vocab());
   auto from = logits.begin();
-  for (auto& [sequence, count] : rows) {
-    const auto to = from + static_cast<std::ptrdiff_t>(count) * model.vocab();
-    sequence->found.insert(sequence->found.end(), from, to);
-    sequence->done += count;
-    from = to;
+  for (auto& [sequence, count, kept] : rows) {
+    sequence->found.insert(sequence->found.end(), from,
+                           from + static_cast<std::ptrdiff_t>(kept) * model.vocab());
+    sequence->done += static_cast<size_t>(kept);
+    from += static_cast<std::ptrdiff_t>(count) * model.vocab();
   }
   return true;
 }

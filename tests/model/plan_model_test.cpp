@@ -138,6 +138,14 @@ std::vector<ValueCase> value_cases() {
   muse.layers = 5;
   muse.window = 4;
   cases.push_back({"muse_glimmer_window", muse, kFloat});
+  TinyModelSpec qwen35 = spec_of("qwen35");
+  qwen35.layers = 7;
+  qwen35.attention_every = 4;
+  qwen35.taps = 4;
+  qwen35.state_size = 32;
+  qwen35.state_groups = 1;
+  qwen35.draft_layers = 1;
+  cases.push_back({"qwen35_more", qwen35, kFloat});
   TinyModelSpec granite = spec_of("granite");
   granite.attention_scale = 0.4F;
   granite.biases = true;
@@ -234,7 +242,8 @@ TEST_P(Values, AreThoseOfTheDefinition) {
     options.level = level;
     const LoadedTiny loaded(tiny, options);
     const auto cache = loaded.cache();
-    const double found = relative_error(loaded.feed(*cache, kPrompt), expected);
+    const auto state = loaded.state();
+    const double found = relative_error(loaded.feed(*cache, kPrompt, state.get()), expected);
     RecordProperty(cpu_level_name(level), std::to_string(found));
     // At this level inputs of BF16 weights are rounded to 8 bits, by up to 2^-9 of each, before
     // each of 8 products, whose errors partly cancel.

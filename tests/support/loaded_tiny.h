@@ -61,10 +61,15 @@ class LoadedTiny {
     return cache::make_cache(kind, model_->layer_shapes(), capacity, engine::system_memory())
         .value();
   }
+  /// Of a new sequence; null for models without one.
+  [[nodiscard]] std::unique_ptr<cache::SequenceState> state() const {
+    return model_->new_sequence_state().value();
+  }
   /// One step of one sequence, committed; logits of all rows.
-  std::vector<float> feed(cache::KvCache& cache, std::span<const int32_t> tokens) const {
+  std::vector<float> feed(cache::KvCache& cache, std::span<const int32_t> tokens,
+                          cache::SequenceState* state = nullptr) const {
     OwnedBatch batch;
-    EXPECT_TRUE(batch.add(cache, tokens).ok());
+    EXPECT_TRUE(batch.add(cache, tokens, true, state).ok());
     const Status status = model_->forward(batch.finish(vocab()));
     EXPECT_TRUE(status.ok()) << status.message();
     batch.commit();

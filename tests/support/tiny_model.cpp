@@ -18,6 +18,7 @@ using model::arch::AttentionGate;
 using model::arch::Experts;
 using model::arch::FeedForward;
 using model::arch::HeadNorms;
+using model::arch::Recurrence;
 using model::arch::SharedExpert;
 
 /// Of a family that is not in the library's table, what a llama has without biases.
@@ -41,13 +42,17 @@ TinyModel::TinyModel(const TinyModelSpec& spec)
   keys();
   matrix("token_embd.weight", spec.vocab, spec.hidden, spec.type);
   for (int32_t i = 0; i < spec.layers; ++i) block(i);
+  for (int32_t i = 0; i < spec.draft_layers; ++i) {
+    matrix(in_layer(spec.layers + i, "nextn.eh_proj.weight"), spec.hidden, 2 * spec.hidden,
+           spec.type);
+  }
   if (spec_.layer_input > 0) {
     const int32_t all = spec_.layer_input * spec.layers;
     matrix("per_layer_token_embd.weight", spec.vocab, all, spec.type);
     matrix("per_layer_model_proj.weight", all, spec.hidden, spec.type);
     vector("per_layer_proj_norm.weight", spec_.layer_input, 1.0F);
   }
-  norm_tensors("output_norm");
+  norm_tensors(style_.last_norm);
   if (!spec.tied) matrix("output.weight", spec.vocab, spec.hidden, spec.type);
   if (has(style_.head_bias, spec.biases)) vector("output.bias", spec.vocab, 0.0F);
   for (const auto& [name, factors] : {std::pair{"rope_freqs.weight", &spec.freq_factors},
@@ -64,7 +69,7 @@ void TinyModel::keys() {
   const auto u32 = [](int32_t value) { return static_cast<uint32_t>(value); };
   writer_.set_string("general.architecture", spec_.architecture)
       .set(a + "context_length", u32(spec_.context))
-      .set(a + "block_count", u32(spec_.layers))
+      .set(a + "block_count", u32(spec_.layers + spec_.draft_layers))
       .set(a + "embedding_length", u32(spec_.hidden))
       .set(a + "attention.head_count", u32(spec_.heads))
       .set(a + "attention.key_length", u32(spec_.head_dim))
@@ -81,7 +86,12 @@ void TinyModel::keys() {
     }
   };
   set_layers("feed_forward_length", spec_.layer_feed_forward, spec_.feed_forward);
-  set_layers("attention.head_count_kv", spec_.layer_kv_heads, spec_.kv_heads);
+  std::vector<uint32_t> kv = spec_.layer_kv_heads;
+  if (style_.recurrence != Recurrence::kNone && style_.attention_every == 0) {
+    for (int32_t i = 0; i < spec_.layers; ++i) kv.push_back(u32(kv_heads(i)));
+  }
+  set_layers("attention.head_count_kv", kv, spec_.kv_heads);
+  recurrence_keys();
   if (!spec_.recurrent.empty()) writer_.set_array<uint32_t>(a + "recurrent", spec_.recurrent);
   if (!spec_.shares.empty()) writer_.set_array<uint32_t>(a + "attention.shares", spec_.shares);
   if (spec_.local_rope_base != 0.0F) writer_.set(a + "rope.local_freq_base", spec_.local_rope_base);
@@ -190,6 +200,7 @@ void TinyModel::block(int32_t i) {
   const bool stores = kv > 0 && !shares(i);
   const bool gated = style_.feed_forward == FeedForward::kGated;
   const bool fused = style_.feed_forward == FeedForward::kFused;
+  if (has_recurrence(i)) recurrence_tensors(i);
   if (kv > 0) {
     if (style_.norm_before) norm_tensors(in_layer(i, "attn_norm"));
     matrix(in_layer(i, spec.fused_qkv ? "attn_qkv.weight" : "attn_q.weight"),
@@ -200,7 +211,9 @@ void TinyModel::block(int32_t i) {
     if (!spec.keys_as_values || has_window(i)) matrix(in_layer(i, "attn_v.weight"), kv, d, v_type);
   }
   if (kv > 0) matrix(in_layer(i, "attn_output.weight"), d, q, spec.type);
-  if (input_biases && spec.fused_qkv) {
+  if (kv == 0) {
+    // Nothing of attention.
+  } else if (input_biases && spec.fused_qkv) {
     vector(in_layer(i, "attn_qkv.bias"), q + 2 * kv, 0.0F);
   } else if (input_biases) {
     vector(in_layer(i, "attn_q.bias"), q_tensor, 0.0F);
@@ -221,7 +234,8 @@ void TinyModel::block(int32_t i) {
     matrix(in_layer(i, "attn_q_norm.weight"), spec.heads, spec.head_dim, DType::kF32);
     matrix(in_layer(i, "attn_k_norm.weight"), kv_heads(i), spec.head_dim, DType::kF32);
   }
-  if (style_.head_norms != HeadNorms::kNone && style_.head_norms != HeadNorms::kOwnOfEach) {
+  if (kv > 0 && style_.head_norms != HeadNorms::kNone &&
+      style_.head_norms != HeadNorms::kOwnOfEach) {
     const bool all = style_.head_norms == HeadNorms::kAllHeads;
     vector(in_layer(i, "attn_q_norm.weight"), all ? q : head_dim(i), 1.0F);
     vector(in_layer(i, "attn_k_norm.weight"), all ? kv : head_dim(i), 1.0F);

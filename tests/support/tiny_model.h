@@ -76,6 +76,14 @@ struct TinyModelSpec {
   bool choice_bias = false;         // exp_probs_b
   bool expert_biases = false;       // of the router and of all experts
   bool fused_experts = false;       // ffn_gate_up_exps in place of two
+  // Of families with a recurrence.
+  int32_t taps = 3;
+  int32_t state_size = 16;
+  int32_t inner = 64;
+  int32_t state_heads = 4;
+  int32_t state_groups = 2;
+  int32_t attention_every = 2;  // where the family's blocks are told apart by their numbers
+  int32_t draft_layers = 0;     // blocks behind the others
   uint32_t seed = 1;
 };
 
@@ -143,6 +151,16 @@ class TinyModel {
   void attend(int32_t index, std::vector<Kept>* kept, std::vector<Row>* hidden) const;
   /// x += out(h), h = a(na(x)) h + b(n(x)) v(n(x)), by position; tensors mix_*.
   void recur(int32_t index, std::vector<Row>* hidden) const;
+  /// The family's recurrence in place of attention: tiny_model_states.cpp.
+  [[nodiscard]] bool has_recurrence(int32_t index) const;
+  void recurrence_keys();
+  void recurrence_tensors(int32_t index);
+  void add_recurrence(int32_t index, std::vector<Row>* hidden) const;
+  [[nodiscard]] std::vector<Row> delta_net(int32_t index, const std::vector<Row>& in) const;
+  [[nodiscard]] std::vector<Row> short_convolution(int32_t index, const std::vector<Row>& in) const;
+  /// By position: sums over the last rows, the newest with the last of each channel's weights.
+  [[nodiscard]] std::vector<Row> convolved(const std::string& name,
+                                           const std::vector<Row>& in) const;
   /// `in`: what went into the block.
   void mix(int32_t index, const std::vector<Row>& in, std::vector<Row>* hidden) const;
   /// What experts make of x: chosen by sorting, one after another.

@@ -83,6 +83,7 @@ TinyModel::Row TinyModel::norm(const std::string& name, const Row& x, double eps
 }
 
 int32_t TinyModel::kv_heads(int32_t index) const {
+  if (has_recurrence(index)) return 0;
   const auto i = static_cast<size_t>(index);
   return spec_.layer_kv_heads.empty() ? spec_.kv_heads
                                       : static_cast<int32_t>(spec_.layer_kv_heads[i]);
@@ -464,6 +465,7 @@ std::vector<double> TinyModel::logits(const std::vector<int32_t>& tokens, int32_
     const std::vector<Row> in = hidden;
     if (kv_heads(i) > 0) attend(i, &kept, &hidden);
     if (recurs(i)) recur(i, &hidden);
+    if (has_recurrence(i)) add_recurrence(i, &hidden);
     mix(i, in, &hidden);
     if (spec_.layer_input > 0) add_layer_input(i, tokens, embeddings, &hidden);
     const Row* factor =
@@ -474,7 +476,7 @@ std::vector<double> TinyModel::logits(const std::vector<int32_t>& tokens, int32_
   }
   std::vector<double> all;
   for (const Row& x : hidden) {
-    Row row = product(spec_.tied ? "token_embd" : "output", norm("output_norm", x));
+    Row row = product(spec_.tied ? "token_embd" : "output", norm(style_.last_norm, x));
     const auto cap = static_cast<double>(spec_.logit_cap);
     const Row* bias = spec_.tied ? find("output.bias") : nullptr;  // product() adds the other's
     for (size_t i = 0; bias != nullptr && i < row.size(); ++i) row[i] += (*bias)[i];

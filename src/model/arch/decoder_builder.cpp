@@ -11,12 +11,6 @@
 
 namespace gen::model::arch {
 
-namespace {
-
-constexpr int32_t kNoSite = -1;
-
-}  // namespace
-
 int32_t DecoderBuilder::rope_table() {
   const RopeParams& rope = layer().rope;
   if (rope.kind == engine::RopeKind::kNone) return -1;
@@ -347,9 +341,9 @@ graph::ValueId DecoderBuilder::shared_expert(graph::ValueId x, engine::Act gate_
       y, graph_.route(weight, {.gating = engine::Gating::kSigmoid, .n_experts = 1, .n_used = 1}));
 }
 
-void DecoderBuilder::head(graph::ValueId x, Bias bias) {
+void DecoderBuilder::head(graph::ValueId x, Bias bias, const char* norm) {
   graph_.begin_block(h_.n_layers);
-  x = norm_of(x, "output_norm", h_.hidden);
+  x = norm_of(x, norm, h_.hidden);
   graph_.last_hidden(x);
   x = graph_.select_rows(x);
   const char* weight = weights_.has("output.weight") ? "output.weight" : "token_embd.weight";

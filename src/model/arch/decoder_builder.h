@@ -88,6 +88,12 @@ class DecoderBuilder {
   /// sigmoid(gate x) * attended; `attended` itself without a gate.
   graph::ValueId gated_attention(graph::ValueId attended, graph::ValueId x, AttentionGate gate,
                                  Bias bias);
+  /// ssm_out(norm(o) * silu(attn_gate x)) with o the gated delta rule of the convolved attn_qkv x,
+  /// ssm_alpha x and ssm_beta x (or both as ssm_ba, by key head), and the norm ssm_norm of each
+  /// head.
+  graph::ValueId delta_net(graph::ValueId x);
+  /// shortconv.out_proj(c * conv(b * u)) with b, c and u the thirds of shortconv.in_proj x.
+  graph::ValueId short_convolution(graph::ValueId x, Bias bias);
   /// Whether the file has "<name>.weight" for the layer.
   [[nodiscard]] bool has(const char* part) const { return weights_.has(name(part, ".weight")); }
   /// ffn_down(gate(ffn_gate x) * ffn_up x)
@@ -113,9 +119,9 @@ class DecoderBuilder {
   graph::ValueId scale_layer(graph::ValueId x);
   /// Ends a layer: x is the hidden state after it.
   void end_layer(graph::ValueId x) { graph_.tap(layer_ + 1, x); }
-  /// output_norm and output for the rows that want logits, then the model's factor and cap. Without
-  /// output.weight the embedding is tied.
-  void head(graph::ValueId x, Bias bias);
+  /// The last norm and output for the rows that want logits, then the model's factor and cap.
+  /// Without output.weight the embedding is tied.
+  void head(graph::ValueId x, Bias bias, const char* norm = "output_norm");
 
   /// The parameters of the current layer.
   [[nodiscard]] const LayerParams& layer() const { return h_.layers[static_cast<size_t>(layer_)]; }
@@ -124,6 +130,8 @@ class DecoderBuilder {
   [[nodiscard]] int64_t v_rows() const { return int64_t{spec().n_kv_heads} * spec().v_dim; }
 
  private:
+  static constexpr int32_t kNoSite = -1;  // of products that adapters leave alone
+
   [[nodiscard]] const graph::AttentionSpec& spec() const { return layer().attention; }
   /// The graph's index of the layer's rotary table; layers with equal parameters share a table.
   int32_t rope_table();

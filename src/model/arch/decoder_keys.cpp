@@ -20,6 +20,7 @@ constexpr int64_t kMaxWidth = int64_t{1} << 24;
 constexpr int64_t kMaxHeads = 65536;
 constexpr int64_t kMaxHeadDim = 65536;
 constexpr int64_t kMaxExperts = 2048;
+constexpr int64_t kMaxTaps = 64;
 constexpr int64_t kMaxContext = int64_t{1} << 30;
 constexpr int64_t kMaxEntries = std::numeric_limits<int32_t>::max();
 
@@ -309,6 +310,63 @@ Status read_rope_sections(KeyReader& keys, HParams* h) {
                  keys.key(kSections).c_str());
   }
   for (LayerParams& layer : h->layers) layer.rope.kind = engine::RopeKind::kHalves;
+  return {};
+}
+
+Status read_draft_layers(KeyReader& keys, HParams* h) {
+  GEN_TRY(keys.integer_or("nextn_predict_layers", 0, 0, h->n_layers - 1, &h->n_draft_layers));
+  h->n_layers -= h->n_draft_layers;
+  h->layers.resize(static_cast<size_t>(h->n_layers));
+  return {};
+}
+
+Status read_recurrent_layers(KeyReader& keys, int32_t interval, HParams* h) {
+  constexpr const char* kList = "attention.recurrent_layers";
+  std::vector<uint8_t> recurs(h->layers.size());
+  for (size_t i = 0; i < recurs.size(); ++i) {
+    recurs[i] = h->layers[i].mixer == MixerKind::kNone ? 1 : 0;
+  }
+  if (interval > 0) {
+    GEN_TRY(keys.integer_or("full_attention_interval", interval, 1, kMaxLayers, &interval));
+  }
+  if (interval > 0 && keys.has(kList)) {
+    GEN_TRY(keys.flags(kList, &recurs));
+  } else if (interval > 0) {
+    const auto every = static_cast<size_t>(interval);
+    for (size_t i = 0; i < recurs.size(); ++i) recurs[i] |= (i + 1) % every != 0 ? 1 : 0;
+  }
+  for (size_t i = 0; i < recurs.size(); ++i) {
+    LayerParams& layer = h->layers[i];
+    if (recurs[i] == 0 && layer.mixer == MixerKind::kNone) {
+      return error(Code::kFormat, "%s says that layer %zu attends, which has no heads",
+                   keys.key(kList).c_str(), i);
+    }
+    if (recurs[i] != 0) layer.mixer = MixerKind::kRecurrent;
+  }
+  return {};
+}
+
+Status read_delta_net(KeyReader& keys, HParams* h) {
+  RecurrentParams of;
+  GEN_TRY(keys.integer("ssm.conv_kernel", 2, kMaxTaps, &of.taps));
+  GEN_TRY(keys.integer("ssm.inner_size", 1, kMaxWidth, &of.inner));
+  GEN_TRY(keys.integer("ssm.state_size", 1, kMaxHeadDim, &of.state));
+  GEN_TRY(keys.integer("ssm.time_step_rank", 1, kMaxHeads, &of.heads));
+  GEN_TRY(keys.integer("ssm.group_count", 1, kMaxHeads, &of.groups));
+  if (of.inner % of.heads != 0 || of.heads % of.groups != 0) {
+    return error(Code::kFormat,
+                 "%s is %d and %s %d, of which each must divide the one before it: %d",
+                 keys.key("ssm.time_step_rank").c_str(), of.heads,
+                 keys.key("ssm.group_count").c_str(), of.groups, of.inner);
+  }
+  for (LayerParams& layer : h->layers) layer.recurrent = of;
+  return {};
+}
+
+Status read_short_convolution(KeyReader& keys, HParams* h) {
+  RecurrentParams of;
+  GEN_TRY(keys.integer("shortconv.l_cache", 2, kMaxTaps, &of.taps));
+  for (LayerParams& layer : h->layers) layer.recurrent = of;
   return {};
 }
 

@@ -43,6 +43,18 @@ Status read_local_heads(KeyReader& keys, HParams* h);
 /// attention.shared_kv_layers (0): so many last blocks look at the keys and values of the last
 /// block before them that has a window, or has none, as they do.
 Status read_shared_layers(KeyReader& keys, HParams* h);
+/// nextn_predict_layers (0): the last blocks of block_count, which draft and are not built. After
+/// read_model.
+Status read_draft_layers(KeyReader& keys, HParams* h);
+/// Blocks recur that do not attend for want of heads, that attention.recurrent_layers names, or
+/// without that key, where `interval` is above 0, all but the last of each full_attention_interval
+/// (`interval`). After read_heads.
+Status read_recurrent_layers(KeyReader& keys, int32_t interval, HParams* h);
+/// ssm.conv_kernel, inner_size, state_size, time_step_rank and group_count of a delta net: its
+/// heads of values, and of as many keys as there are groups.
+Status read_delta_net(KeyReader& keys, HParams* h);
+/// shortconv.l_cache.
+Status read_short_convolution(KeyReader& keys, HParams* h);
 /// embedding_length_per_layer_input (0).
 Status read_layer_inputs(KeyReader& keys, HParams* h);
 /// rope.scaling.finetuned (true); false: nothing is rotated.

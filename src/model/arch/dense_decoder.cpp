@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "model/arch/decoder_keys.h"
 
@@ -30,6 +31,33 @@ ValueId feed_forward(const DenseStyle& style, DecoderBuilder& d, ValueId x) {
   return {};
 }
 
+ValueId attention(const DenseStyle& style, const HParams& h, DecoderBuilder& d, ValueId a) {
+  auto [q, k, v] = d.inputs(a, style.input_bias, style.attention_gate, style.value_norm);
+  if (style.value_norm) v = d.norm_values(v);
+  ValueId attended = d.attend(q, k, v, style.head_norms);
+  attended = d.gated_attention(attended, a, style.attention_gate, style.input_bias);
+  return d.linear(attended, "attn_output", h.hidden, SiteKind::kAttnOut, style.inner_bias);
+}
+
+ValueId recurrence(const DenseStyle& style, DecoderBuilder& d, ValueId a) {
+  switch (style.recurrence) {
+    case Recurrence::kDeltaNet:
+      return d.delta_net(a);
+    case Recurrence::kShortConvolution:
+      return d.short_convolution(a, style.inner_bias);
+    case Recurrence::kNone:
+      break;
+  }
+  return {};
+}
+
+Status read_recurrence(const DenseStyle& style, KeyReader& keys, HParams* h) {
+  if (style.recurrence == Recurrence::kNone) return {};
+  GEN_TRY(read_recurrent_layers(keys, style.attention_every, h));
+  if (style.recurrence == Recurrence::kDeltaNet) return read_delta_net(keys, h);
+  return read_short_convolution(keys, h);
+}
+
 /// The input of a block, the same after attn_norm, and the input plus attention.
 struct BlockValues {
   ValueId in, normed, attended;
@@ -49,6 +77,7 @@ ValueId feed_forward_input(const DenseStyle& style, const HParams& h, DecoderBui
 
 Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) {
   GEN_TRY(read_model(keys, h, style.norms.kind == NormStyle::Kind::kLayer));
+  if (style.draft_layers) GEN_TRY(read_draft_layers(keys, h));
   GEN_TRY(read_feed_forward(keys, h));
   for (LayerParams& layer : h->layers) {
     layer.activation.alpha = style.activation_alpha;
@@ -61,7 +90,8 @@ Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) 
         {of.gating, of.normalise, of.shared != SharedExpert::kNone, of.has == Experts::kRequired},
         h));
   }
-  GEN_TRY(read_heads(keys, false, h));
+  GEN_TRY(read_heads(keys, style.recurrence != Recurrence::kNone, h));
+  GEN_TRY(read_recurrence(style, keys, h));
   GEN_TRY(read_windows(keys, {style.window, style.global_every}, h));
   GEN_TRY(read_rope(keys, style.rope, h));
   if (style.global_every > 0)
@@ -109,11 +139,8 @@ void build_dense_decoder(const DenseStyle& style, const HParams& h, Weights& wei
   for (int32_t layer = 0; layer < h.n_layers; ++layer) {
     d.begin_layer(layer);
     const ValueId a = style.norm_before ? d.norm(x, "attn_norm") : x;
-    auto [q, k, v] = d.inputs(a, style.input_bias, style.attention_gate, style.value_norm);
-    if (style.value_norm) v = d.norm_values(v);
-    ValueId attended = d.attend(q, k, v, style.head_norms);
-    attended = d.gated_attention(attended, a, style.attention_gate, style.input_bias);
-    ValueId y = d.linear(attended, "attn_output", h.hidden, SiteKind::kAttnOut, style.inner_bias);
+    ValueId y = d.layer().mixer == MixerKind::kRecurrent ? recurrence(style, d, a)
+                                                         : attention(style, h, d, a);
     const ValueId in = x;
     x = d.add(x, style.norm_after ? d.norm(y, "post_attention_norm", style.after_eps) : y);
     const ValueId f = feed_forward_input(style, h, d, {in, a, x});
@@ -123,7 +150,10 @@ void build_dense_decoder(const DenseStyle& style, const HParams& h, Weights& wei
     if (style.layer_scale) x = d.scale_layer(x);
     d.end_layer(x);
   }
-  d.head(x, style.head_bias);
+  for (int32_t i = 0; i < h.n_draft_layers; ++i) {
+    weights.ignore_all("blk." + std::to_string(h.n_layers + i) + ".");
+  }
+  d.head(x, style.head_bias, style.last_norm);
 }
 
 }  // namespace gen::model::arch

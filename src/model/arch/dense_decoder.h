@@ -32,6 +32,13 @@ enum class Parallel : uint8_t {
   kWithoutNorm,  // as kOneNorm in blocks whose feed-forward has no norm in the file
 };
 
+/// What stands in the place of attention in some blocks.
+enum class Recurrence : uint8_t {
+  kNone,
+  kDeltaNet,          // see DecoderBuilder::delta_net
+  kShortConvolution,  // see DecoderBuilder::short_convolution
+};
+
 /// Whether files have expert_count.
 enum class Experts : uint8_t { kNone, kOptional, kRequired };
 
@@ -95,6 +102,11 @@ struct DenseStyle {
   static constexpr float kNoCap = -1.0F;
   float score_cap = kNoCap;
   float logit_cap = kNoCap;
+  Recurrence recurrence = Recurrence::kNone;  // of blocks without heads, or as follows
+  int32_t attention_every = 0;  // without full_attention_interval every n-th block attends
+  const char* last_norm = "output_norm";
+  bool draft_layers = false;  // nextn_predict_layers of the blocks draft, and are not built
+
   /// Models with this number of layers, which no others have, divide scores by the root of a head's
   /// share of the width instead of a head's width; no key states this.
   int32_t share_scaled_layers = 0;

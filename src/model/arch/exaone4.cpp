@@ -28,7 +28,8 @@ constinit const Architecture kExaone4 = {
      .norm_after = true,
      .head_norms = HeadNorms::kEachHead,
      .window = 4096,
-     .global_every = 4},
+     .global_every = 4,
+     .draft_layers = true},
     read_exaone4,
 };
 

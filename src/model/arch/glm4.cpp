@@ -11,7 +11,8 @@ constinit const Architecture kGlm4 = {
      .rope_sections = true,
      .norm_after = true,
      .input_bias = Bias::kOptional,
-     .feed_forward = FeedForward::kFused},
+     .feed_forward = FeedForward::kFused,
+     .draft_layers = true},
 };
 
 }  // namespace gen::model::arch

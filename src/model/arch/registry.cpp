@@ -13,6 +13,7 @@ constexpr const Architecture* kArchitectures[] = {
     &kSeedOss,  &kCommandR, &kCohere2,      &kStarcoder2, &kNemotron, &kStableLm,    &kApertus,
     &kPhi2,     &kGptNeoX,  &kOlmo,         &kQwen2Vl,    &kQwen3Vl,  &kMuseGlimmer, &kMiniCpm,
     &kMistral3, &kGemma4,   &kHunyuanDense, &kQwen3Moe,   &kQwen2Moe, &kOlmoe,       &kInternLm2,
+    &kQwen35,   &kLfm2,
 };
 
 }  // namespace

@@ -68,5 +68,7 @@ extern const Architecture kQwen3Moe;
 extern const Architecture kQwen2Moe;
 extern const Architecture kOlmoe;
 extern const Architecture kInternLm2;
+extern const Architecture kQwen35;
+extern const Architecture kLfm2;
 
 }  // namespace gen::model::arch

@@ -42,10 +42,11 @@ std::unique_ptr<cache::KvCache> cache_of(const LoadedTiny& model, engine::Engine
 /// The prompt in steps of three.
 std::vector<float> feed(const LoadedTiny& model, cache::KvCache& cache,
                         std::span<const int32_t> prompt) {
+  const auto state = model.state();
   std::vector<float> all;
   for (size_t at = 0; at < prompt.size(); at += 3) {
     const auto part =
-        model.feed(cache, prompt.subspan(at, std::min<size_t>(3, prompt.size() - at)));
+        model.feed(cache, prompt.subspan(at, std::min<size_t>(3, prompt.size() - at)), state.get());
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

@@ -182,10 +182,11 @@ TEST(StepKernel, EveryArchitectureAndOddSizes) {
     spec.feed_forward = 100;
     spec.vocab = 61;
     spec.biases = true;
-    // Layer norms, norms in groups, scales by position and experts have no instruction.
+    // Layer norms, norms in groups, scales by position, experts and states have no instruction.
     const bool compiles = row->style.norms.kind == model::arch::NormStyle::Kind::kRms &&
                           !row->style.value_norm && !row->style.query_temperature &&
-                          row->style.experts.has != model::arch::Experts::kRequired;
+                          row->style.experts.has != model::arch::Experts::kRequired &&
+                          row->style.recurrence == model::arch::Recurrence::kNone;
     expect_same_text(spec, "fp16", 0, 4, 1, compiles);
   }
 }
