@@ -404,7 +404,8 @@ GEN_API const gen_tokenizer *gen_model_tokenizer(const gen_model *model);
 
 /**
  * Runs the model over tokens that follow the content of `cache`, and appends their keys and values
- * to it.
+ * to it. The state of recurrent layers is kept with the cache and copied by kv_cache_clone; such a
+ * cache can be cut to 0 positions only, and kv_cache_save refuses it with GEN_ERROR_UNSUPPORTED.
  *
  * @param tokens    [n] token ids.
  * @param cache     grows by n entries; made by one of the kv_cache_…_new functions. Its first use sets its shape.
@@ -413,8 +414,9 @@ GEN_API const gen_tokenizer *gen_model_tokenizer(const gen_model *model);
  *         GEN_ERROR_INVALID_ARGUMENT for NULL, n = 0 or a cache shaped for another model;
  *         GEN_ERROR_OUT_OF_RANGE for a token outside the vocabulary or capacity below vocab_size;
  *         GEN_ERROR_CACHE_FULL or GEN_ERROR_CONTEXT_FULL if n more do not fit;
- *         GEN_ERROR_STATE for a cache that holds tensors (after kv_cache_update, or made by kv_cache_paged_new,
- *         kv_cache_tiered_new or kv_cache_tracing_new), for a cache of many sequences, and for a session's cache;
+ *         GEN_ERROR_STATE for a cache that was cut where the state of recurrent layers cannot be, for one that holds
+ *         tensors (after kv_cache_update, or made by kv_cache_paged_new, kv_cache_tiered_new or kv_cache_tracing_new),
+ *         for a cache of many sequences, and for a session's cache;
  *         GEN_ERROR_UNSUPPORTED if the cache is compressed and the model has windows or chunks or is split, or if another
  *         model or kv_cache_load placed the cache where this model does not compute;
  *         GEN_ERROR_POOL_EXHAUSTED if the cache uses a pool that has no free block;

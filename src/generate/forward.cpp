@@ -18,7 +18,8 @@ struct Step {
   std::vector<uint8_t> wants;
   std::vector<graph::BatchSequence> sequences;
 
-  Status add(const model::ModelTraits& traits, cache::KvCache* cache, int32_t n_rows) {
+  Status add(const model::ModelTraits& traits, const TrialSequence& trial, int32_t n_rows) {
+    cache::KvCache* const cache = trial.cache.get();
     const int32_t start = cache->length();
     if (n_rows > traits.max_seq_len - start) {
       return error(Code::kContextFull, "%d tokens after %d do not fit the context of %d", n_rows,
@@ -29,6 +30,10 @@ struct Step {
     sequence.first_row = static_cast<int32_t>(positions.size());
     sequence.n_rows = n_rows;
     GEN_ASSIGN(sequence.plan, cache->plan(n_rows));
+    sequence.state = trial.state.get();
+    if (sequence.state != nullptr) {
+      GEN_ASSIGN(sequence.state_plan, sequence.state->plan(n_rows, cache::Keep::kAll));
+    }
     for (int32_t i = 0; i < n_rows; ++i) positions.push_back(start + i);
     sequences.push_back(sequence);
     return {};
@@ -44,11 +49,17 @@ struct Step {
     batch.sequences = sequences;
     batch.logits = logits;
     batch.logits_rows = logits_rows;
-    GEN_TRY(model.forward(batch));
+    const Status status = model.forward(batch);
     for (const graph::BatchSequence& sequence : sequences) {
-      sequence.cache->commit(sequence.plan);
+      if (status.ok()) sequence.cache->commit(sequence.plan);
+      if (sequence.state == nullptr) continue;
+      if (status.ok()) {
+        sequence.state->commit(sequence.state_plan, {sequence.n_rows});
+      } else {
+        sequence.state->drop(sequence.state_plan);
+      }
     }
-    return {};
+    return status;
   }
 };
 
@@ -64,12 +75,35 @@ Status check_tokens(std::span<const int32_t> tokens, int32_t vocab_size) {
   return {};
 }
 
+Result<std::unique_ptr<cache::SequenceState>> trial_state(const model::Model& model,
+                                                          cache::SequenceState* before,
+                                                          int32_t positions) {
+  const auto make = [&]() -> Result<std::unique_ptr<cache::SequenceState>> {
+    if (before == nullptr || positions == 0) return model.new_sequence_state();
+    GEN_ASSIGN(auto copy, before->copies()->fork());
+    GEN_TRY(copy->rewind(positions));
+    return copy;
+  };
+  GEN_ASSIGN(auto state, make());
+  if (state != nullptr && state->copies() == nullptr) {
+    return Status(
+        Code::kUnsupported,
+        "the model has a state of its own that cannot be copied: it runs in sessions only");
+  }
+  if (state == nullptr || state->length() == positions) return state;
+  return error(
+      Code::kState,
+      "the cache has %d positions, where the model's state cannot be: without a session it "
+      "goes back to the beginning only",
+      positions);
+}
+
 Result<std::vector<float>> forward_one(const model::Model& model, std::span<const int32_t> tokens,
-                                       cache::CacheTrial& cache) {
+                                       TrialSequence& sequence) {
   const model::ModelTraits& traits = model.traits();
   GEN_TRY(check_tokens(tokens, traits.vocab_size));
-  GEN_TRY(cache.expect(tokens.size()));
-  cache::KvCache* target = cache.get();
+  GEN_TRY(sequence.cache.expect(tokens.size()));
+  cache::KvCache* target = sequence.cache.get();
   const int32_t before = target->length();
   if (tokens.size() > static_cast<size_t>(traits.max_seq_len - before)) {
     return error(Code::kContextFull, "%zu tokens after %d do not fit the context of %d",
@@ -85,7 +119,7 @@ Result<std::vector<float>> forward_one(const model::Model& model, std::span<cons
     count = std::min({tokens.size() - begin, rows, static_cast<size_t>(target->plan_limit())});
     const bool last = begin + count == tokens.size();
     Step step;
-    GEN_TRY(step.add(traits, target, static_cast<int32_t>(count)));
+    GEN_TRY(step.add(traits, sequence, static_cast<int32_t>(count)));
     step.wants.assign(count, 0);
     if (last) step.wants.back() = 1;
     GEN_TRY(step.run(model, tokens.subspan(begin, count), row.data(), last ? 1 : 0));
@@ -134,18 +168,18 @@ Result<ForwardRows> ForwardRows::create(const model::ModelTraits& traits,
 }
 
 Result<std::vector<float>> ForwardRows::run(const model::Model& model,
-                                            std::span<cache::CacheTrial> caches,
+                                            std::span<TrialSequence> trials,
                                             engine::Tracer* tracer) const {
   const model::ModelTraits& traits = model.traits();
-  for (size_t i = 0; i < caches.size(); ++i) {
-    GEN_TRY(caches[i].expect(static_cast<size_t>(rows_of_[i])));
+  for (size_t i = 0; i < trials.size(); ++i) {
+    GEN_TRY(trials[i].cache.expect(static_cast<size_t>(rows_of_[i])));
   }
   SplitRows split(tokens_, wants_, rows_of_, static_cast<size_t>(traits.vocab_size));
-  while (split.next([&](size_t i) { return caches[i].get()->plan_limit(); })) {
+  while (split.next([&](size_t i) { return trials[i].cache.get()->plan_limit(); })) {
     Step step;
     step.wants = split.wants();
-    for (size_t i = 0; i < caches.size(); ++i) {
-      if (split.count(i) > 0) GEN_TRY(step.add(traits, caches[i].get(), split.count(i)));
+    for (size_t i = 0; i < trials.size(); ++i) {
+      if (split.count(i) > 0) GEN_TRY(step.add(traits, trials[i], split.count(i)));
     }
     GEN_TRY(step.run(model, split.tokens(), split.logits(), split.wanted(), tracer));
     split.collect();

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "base/status.h"
 #include "cache/sequence/cache_trial.h"
+#include "cache/state/sequence_state.h"
 #include "engine/trace/tracer.h"
 #include "model/model.h"
 
@@ -17,10 +19,24 @@ namespace gen::generate {
 /// kInvalidArgument if there are no tokens, kOutOfRange for one outside the vocabulary.
 Status check_tokens(std::span<const int32_t> tokens, int32_t vocab_size);
 
+/// A sequence during a call: its cache, and for models with a state of its own that state, which is
+/// lost if the call fails.
+struct TrialSequence {
+  cache::CacheTrial cache;
+  std::unique_ptr<cache::SequenceState> state;
+};
+
+/// The state of a model for a cache of so many positions: a copy of `before`, which may be null, or
+/// null for models without one. kState if it cannot be that of so many; kUnsupported if the model's
+/// states cannot be copied.
+Result<std::unique_ptr<cache::SequenceState>> trial_state(const model::Model& model,
+                                                          cache::SequenceState* before,
+                                                          int32_t positions);
+
 /// Evaluates tokens of one sequence in as many passes as needed. Returns the logits [V] of the last
 /// token. Errors: kContextFull, kCacheFull, and those of planning and of the model.
 Result<std::vector<float>> forward_one(const model::Model& model, std::span<const int32_t> tokens,
-                                       cache::CacheTrial& cache);
+                                       TrialSequence& sequence);
 
 /// Rows of several sequences in one forward pass.
 class ForwardRows {
@@ -37,7 +53,7 @@ class ForwardRows {
   [[nodiscard]] size_t wanted() const noexcept { return wanted_; }
   /// Runs one pass, or as many as caches that compress chunks need. Returns logits [wanted(), V].
   /// `tracer` may be null; it sees the passes.
-  Result<std::vector<float>> run(const model::Model& model, std::span<cache::CacheTrial> caches,
+  Result<std::vector<float>> run(const model::Model& model, std::span<TrialSequence> trials,
                                  engine::Tracer* tracer) const;
 
  private:

@@ -26,6 +26,7 @@ using model::arch::FeedForward;
 using model::arch::HeadNorms;
 using model::arch::NormStyle;
 using model::arch::Parallel;
+using model::arch::Recurrence;
 using model::arch::SharedExpert;
 
 constexpr uint64_t kWidth = 256;
@@ -35,6 +36,11 @@ constexpr uint64_t kKvHeads = 2;
 constexpr uint64_t kContext = 2048;
 constexpr uint64_t kExpertWidth = 256;
 constexpr uint64_t kExpertsUsed = 2;
+// Of recurrences: heads of values, keys that some of them share, rows of a convolution.
+constexpr uint64_t kStateHeads = 4;
+constexpr uint64_t kStateGroups = 2;
+constexpr uint64_t kStateSize = 32;
+constexpr uint64_t kTaps = 4;
 
 struct Spec {
   std::string name;
@@ -51,6 +57,7 @@ struct Spec {
   uint64_t shared_layers = 0;     // the last layers, which have no keys and values of their own
   uint64_t layer_input = 0;       // width of each layer's own embeddings
   uint64_t experts = 0;
+  uint64_t draft_layers = 0;  // behind the others
 };
 
 std::string lower(std::string text) {
@@ -127,6 +134,11 @@ std::vector<Spec> specs() {
       spec.shared_layers = 3;
       spec.layer_input = 32;
     }
+    if (spec.arch == "qwen35") {
+      spec.layers = 5;
+      spec.draft_layers = 1;
+    }
+    if (spec.arch == "lfm2") spec.tied = true;
     spec.name = spec.arch + "-f32";
     out.push_back(spec);
     if (spec.arch == "phi3") {
@@ -199,7 +211,7 @@ class ModelWriter {
     const bool uncapped = spec_.arch == "gemma" || spec_.arch == "gemma3";
     const double tied = uncapped ? 0.035 : quantised ? 0.055 : 0.08;
     matrix("token_embd.weight", kWidth, vocab_, spec_.tied ? tied : 1.0);
-    norm("output_norm");
+    norm(style_.last_norm);
     if (!spec_.tied) matrix("output.weight", kWidth, vocab_, quantised ? 0.06 : 0.085);
     if (spec_.layer_input > 0) {
       const uint64_t all = spec_.layer_input * spec_.layers;
@@ -214,6 +226,7 @@ class ModelWriter {
       rope_factors("rope_factors_short.weight", 0.5F);
     }
     for (uint64_t layer = 0; layer < spec_.layers; ++layer) block(layer);
+    for (uint64_t i = 0; i < spec_.draft_layers; ++i) draft_block(spec_.layers + i);
     return std::move(gguf_.build().bytes);
   }
 
@@ -227,12 +240,12 @@ class ModelWriter {
     gguf_.set_string("general.name", "random " + spec_.name);
     number("context_length", kContext);
     number("embedding_length", kWidth);
-    number("block_count", spec_.layers);
+    number("block_count", spec_.layers + spec_.draft_layers);
     number("feed_forward_length", kFeedForward);
     number("attention.head_count", kHeads);
-    number("attention.head_count_kv", kv_heads());
+    recurrence_keys();
     bool part = false;  // of a head is rotated
-    for (const char* arch : {"glm4", "nemotron", "stablelm", "phi2", "gptneox"})
+    for (const char* arch : {"glm4", "nemotron", "stablelm", "phi2", "gptneox", "qwen35"})
       part |= spec_.arch == arch;
     number("rope.dimension_count", part ? spec_.head_dim / 2 : spec_.head_dim);
     const bool layer = style_.norms.kind == NormStyle::Kind::kLayer;
@@ -314,6 +327,67 @@ class ModelWriter {
       gguf_.set(key("final_logit_softcapping"), 5.0F);
   }
 
+  void recurrence_keys() {
+    const auto number = [&](const char* name, uint64_t value) {
+      gguf_.set(spec_.arch + "." + name, static_cast<uint32_t>(value));
+    };
+    const char* const heads = "attention.head_count_kv";
+    if (style_.recurrence == Recurrence::kNone || style_.attention_every > 0) {
+      number(heads, kv_heads());
+    } else {
+      std::vector<uint32_t> each;
+      for (uint64_t i = 0; i < spec_.layers; ++i) {
+        each.push_back(recurs(i) ? 0 : static_cast<uint32_t>(kv_heads()));
+      }
+      gguf_.set_array(spec_.arch + "." + heads, each);
+    }
+    if (style_.recurrence == Recurrence::kShortConvolution) number("shortconv.l_cache", kTaps - 1);
+    if (style_.recurrence != Recurrence::kDeltaNet) return;
+    number("nextn_predict_layers", spec_.draft_layers);
+    number("full_attention_interval", 2);
+    number("ssm.conv_kernel", kTaps);
+    number("ssm.inner_size", kStateHeads * kStateSize);
+    number("ssm.state_size", kStateSize);
+    number("ssm.time_step_rank", kStateHeads);
+    number("ssm.group_count", kStateGroups);
+  }
+  /// Every other block attends.
+  [[nodiscard]] bool recurs(uint64_t layer) const {
+    return style_.recurrence != Recurrence::kNone && layer % 2 == 0 && layer < spec_.layers;
+  }
+
+  void recurrence(const std::string& prefix) {
+    if (style_.recurrence == Recurrence::kShortConvolution) {
+      product(prefix + "shortconv.in_proj.weight", kWidth, 3 * kWidth, 1.2);
+      convolution(prefix + "shortconv.conv.weight", kWidth, kTaps - 1);
+      product(prefix + "shortconv.out_proj.weight", kWidth, kWidth, 0.8);
+      return;
+    }
+    const uint64_t inner = kStateHeads * kStateSize;
+    const uint64_t channels = 2 * kStateGroups * kStateSize + inner;
+    product(prefix + "attn_qkv.weight", kWidth, channels, 1.2);
+    product(prefix + "attn_gate.weight", kWidth, inner, 1.2);
+    product(prefix + "ssm_alpha.weight", kWidth, kStateHeads, 1.0);
+    product(prefix + "ssm_beta.weight", kWidth, kStateHeads, 1.0);
+    convolution(prefix + "ssm_conv1d.weight", channels, kTaps);
+    vector(prefix + "ssm_dt.bias", kStateHeads, -1.0, 0.5);
+    vector(prefix + "ssm_a", kStateHeads, -0.5, 0.2);
+    vector(prefix + "ssm_norm.weight", kStateSize, 1.0, 0.2);
+    product(prefix + "ssm_out.weight", inner, kWidth, 0.8);
+  }
+  void convolution(const std::string& name, uint64_t channels, uint64_t taps) {
+    add(name, DType::kF32, {taps, channels}, random_values(spec_, name, channels * taps, 0.2, 0.5));
+  }
+
+  /// A block that attends, with what makes its input of the next token and the last hidden state.
+  void draft_block(uint64_t layer) {
+    const std::string prefix = "blk." + std::to_string(layer) + ".nextn.";
+    block(layer);
+    product(prefix + "eh_proj.weight", 2 * kWidth, kWidth, 1.0);
+    norm(prefix + "enorm");
+    norm(prefix + "hnorm");
+  }
+
   /// Pairs of tokens that make one, of each token the first.
   static std::vector<std::string> merges_of(const std::vector<std::string>& tokens) {
     const auto known = [&](std::string_view text) {
@@ -377,16 +451,52 @@ class ModelWriter {
 
   void block(uint64_t layer) {
     const std::string prefix = "blk." + std::to_string(layer) + ".";
+    const bool shares = spec_.shared_layers > 0 && layer + spec_.shared_layers >= spec_.layers;
+    if (style_.norm_before) norm(prefix + "attn_norm");
+    if (recurs(layer)) {
+      recurrence(prefix);
+    } else {
+      attention(prefix, layer, shares);
+    }
+    if (style_.norm_after) norm(prefix + "post_attention_norm");
+    // Of blocks that are parallel only in some models every other one is.
+    const bool one_norm = style_.parallel == Parallel::kOneNorm ||
+                          (style_.parallel == Parallel::kWithoutNorm && layer % 2 == 1);
+    if (style_.norm_before && !one_norm) norm(prefix + style_.ffn_norm);
+    if (spec_.experts > 0) {
+      experts(prefix);
+      return;
+    }
+    const bool fused = style_.feed_forward == FeedForward::kFused;
+    if (style_.feed_forward == FeedForward::kGated) {
+      product(prefix + "ffn_gate.weight", kWidth, kFeedForward, 1.2);
+    }
+    product(prefix + "ffn_up.weight", kWidth, fused ? 2 * kFeedForward : kFeedForward, 1.0);
+    product(prefix + "ffn_down.weight", kFeedForward, kWidth, 0.8);
+    if (style_.norm_after) norm(prefix + "post_ffw_norm");
+    if (style_.layer_scale) vector(prefix + "layer_output_scale.weight", 1, 0.8, 0.2);
+    if (spec_.layer_input > 0) {
+      product(prefix + "inp_gate.weight", kWidth, spec_.layer_input, 1.2);
+      product(prefix + "proj.weight", spec_.layer_input, kWidth, 1.0);
+      norm(prefix + "post_norm");
+    }
+    // Where norms have biases, all has.
+    if (style_.norms.bias != Bias::kRequired) return;
+    vector(prefix + "attn_output.bias", kWidth, 0.0, 0.2);
+    vector(prefix + "ffn_up.bias", kFeedForward, 0.0, 0.2);
+    vector(prefix + "ffn_down.bias", kWidth, 0.0, 0.2);
+  }
+
+  void attention(const std::string& prefix, uint64_t layer, bool shares) {
     const uint64_t head_dim =
         spec_.local_head_dim > 0 && has_window(layer) ? spec_.local_head_dim : spec_.head_dim;
     const uint64_t q_size = head_dim * kHeads;
     const uint64_t kv_size = head_dim * kv_heads();
-    const bool shares = layer + spec_.shared_layers >= spec_.layers;
-    if (style_.norm_before) norm(prefix + "attn_norm");
+    const bool gates = style_.attention_gate == AttentionGate::kInQ;  // among the rows of attn_q
     if (spec_.arch == "phi3" || spec_.arch == "gptneox") {
       product(prefix + "attn_qkv.weight", kWidth, q_size + 2 * kv_size, 1.2);
     } else {
-      product(prefix + "attn_q.weight", kWidth, q_size, 1.2);
+      product(prefix + "attn_q.weight", kWidth, gates ? 2 * q_size : q_size, 1.2);
       if (!shares) product(prefix + "attn_k.weight", kWidth, kv_size, 1.2);
       // Values of global layers of gemma4 are its keys.
       if (!shares && (!style_.value_norm || has_window(layer))) {
@@ -417,32 +527,6 @@ class ModelWriter {
       product(prefix + "attn_gate.weight", kWidth, q_size, 1.2);
     }
     product(prefix + "attn_output.weight", q_size, kWidth, 0.8);
-    if (style_.norm_after) norm(prefix + "post_attention_norm");
-    // Of blocks that are parallel only in some models every other one is.
-    const bool one_norm = style_.parallel == Parallel::kOneNorm ||
-                          (style_.parallel == Parallel::kWithoutNorm && layer % 2 == 1);
-    if (style_.norm_before && !one_norm) norm(prefix + style_.ffn_norm);
-    if (spec_.experts > 0) {
-      experts(prefix);
-      return;
-    }
-    const bool fused = style_.feed_forward == FeedForward::kFused;
-    if (style_.feed_forward == FeedForward::kGated) {
-      product(prefix + "ffn_gate.weight", kWidth, kFeedForward, 1.2);
-    }
-    product(prefix + "ffn_up.weight", kWidth, fused ? 2 * kFeedForward : kFeedForward, 1.0);
-    product(prefix + "ffn_down.weight", kFeedForward, kWidth, 0.8);
-    if (style_.norm_after) norm(prefix + "post_ffw_norm");
-    if (style_.layer_scale) vector(prefix + "layer_output_scale.weight", 1, 0.8, 0.2);
-    if (spec_.layer_input > 0) {
-      product(prefix + "inp_gate.weight", kWidth, spec_.layer_input, 1.2);
-      product(prefix + "proj.weight", spec_.layer_input, kWidth, 1.0);
-      norm(prefix + "post_norm");
-    }
-    if (!biases) return;
-    vector(prefix + "attn_output.bias", kWidth, 0.0, 0.2);
-    vector(prefix + "ffn_up.bias", kFeedForward, 0.0, 0.2);
-    vector(prefix + "ffn_down.bias", kWidth, 0.0, 0.2);
   }
 
   /// Of hidden rows.

@@ -54,6 +54,14 @@ Result<OneSequence::ModelCache> OneSequence::make_own_model_cache(
 Status OneSequence::copy(const OneSequence& other) {
   share_settings(other);
   if (!other.shaped()) return {};
+  if (other.state_ != nullptr) {
+    cache::StateCopies* const copies = other.state_->copies();
+    if (copies == nullptr) {
+      return {Code::kUnsupported, "the model's state beside the cache cannot be copied"};
+    }
+    GEN_ASSIGN(state_, copies->fork());
+    state_of_ = other.state_of_;
+  }
   GEN_ASSIGN(auto form, other.form().clone());
   take(std::move(form));
   return {};

@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "cache/memory_use.h"
 #include "cache/sequence/kv_cache.h"
+#include "cache/state/sequence_state.h"
 #include "cache/tensor/tensor_provider.h"
 #include "engine/memory/host_memory.h"
 
@@ -138,6 +139,15 @@ class OneSequence : public CacheBody {
     own_form_ = std::move(form);
     form_.store(own_form_.get(), std::memory_order_release);
   }
+  /// What the model that wrote the cache keeps beside it; null for most. Of the positions of the
+  /// last pass, which may be more than the cache still has.
+  [[nodiscard]] cache::SequenceState* state() const noexcept { return state_.get(); }
+  /// Keeps a state, and alive what it depends on.
+  void take_state(std::shared_ptr<const void> model,
+                  std::unique_ptr<cache::SequenceState> state) noexcept {
+    state_ = std::move(state);
+    state_of_ = std::move(model);
+  }
   /// Keeps alive what the form depends on.
   void keep(std::shared_ptr<const void> what) noexcept { keeps_ = std::move(what); }
 
@@ -176,6 +186,8 @@ class OneSequence : public CacheBody {
 
  private:
   std::shared_ptr<const void> keeps_;
+  std::shared_ptr<const void> state_of_;
+  std::unique_ptr<cache::SequenceState> state_;
   CacheForm none_;
   std::unique_ptr<CacheForm> own_form_;  // null before the first write
   std::atomic<CacheForm*> form_{&none_};

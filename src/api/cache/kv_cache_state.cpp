@@ -30,6 +30,11 @@ using gen::cache::StateReader;
 template <typename F>
 Status save(const kv_cache& cache, F&& write) {
   GEN_ASSIGN(const OneSequence* const body, one_sequence(cache, "kv_cache_save"));
+  if (body->state() != nullptr) {
+    return {
+        Code::kUnsupported,
+        "the model keeps a state beside the cache, which only a session saves (gen_session_save)"};
+  }
   GEN_ASSIGN(const auto saved, body->form().saved());
   return write(saved.kind, saved.contents);
 }

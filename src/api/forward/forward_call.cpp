@@ -16,7 +16,7 @@ class HeldCaches {
  public:
   Status hold(const ModelInCall& model, std::span<kv_cache* const> handles) {
     held_.reserve(handles.size());
-    caches_.reserve(handles.size());
+    trials_.reserve(handles.size());
     by_.reserve(handles.size());
     for (kv_cache* handle : handles) {
       GEN_TRY(not_null(handle, "a cache"));
@@ -29,8 +29,11 @@ class HeldCaches {
         return {Code::kState, "a session's cache is read-only"};
       }
       GEN_ASSIGN(cache::CacheTrial cache, open_trial(*handle, model));
+      const OneSequence& body = *handle->body->one_sequence();
+      GEN_ASSIGN(auto state, generate::trial_state(*model.parts->loaded->model, body.state(),
+                                                   cache.get()->length()));
       by_.push_back(shaped_by(*handle, model));
-      caches_.push_back(std::move(cache));
+      trials_.push_back({std::move(cache), std::move(state)});
     }
     handles_ = handles;
     return {};
@@ -38,17 +41,20 @@ class HeldCaches {
   HeldCaches() = default;
   HeldCaches(const HeldCaches&) = delete;
   HeldCaches& operator=(const HeldCaches&) = delete;
-  [[nodiscard]] std::span<cache::CacheTrial> caches() noexcept { return caches_; }
-  void keep() noexcept {
-    for (size_t i = 0; i < caches_.size(); ++i)
-      keep_trial(*handles_[i], std::move(by_[i]), caches_[i]);
+  [[nodiscard]] std::span<generate::TrialSequence> trials() noexcept { return trials_; }
+  void keep(const ModelInCall& model) noexcept {
+    for (size_t i = 0; i < trials_.size(); ++i) {
+      keep_trial(*handles_[i], std::move(by_[i]), trials_[i].cache);
+      if (trials_[i].state == nullptr) continue;
+      handles_[i]->body->one_sequence()->take_state(model.parts, std::move(trials_[i].state));
+    }
   }
 
  private:
   std::span<kv_cache* const> handles_;
   std::vector<HeldCache> held_;
   std::vector<ShapedBy> by_;
-  std::vector<cache::CacheTrial> caches_;  // destroyed before the flags are released
+  std::vector<generate::TrialSequence> trials_;  // destroyed before the flags are released
 };
 
 Status check_capacity(size_t rows, int32_t vocab, size_t capacity) {
@@ -69,8 +75,8 @@ Status forward_one(const ModelInCall& of, std::span<const int32_t> tokens, kv_ca
   kv_cache* const handles[] = {&cache};
   HeldCaches held;
   GEN_TRY(held.hold(of, handles));
-  GEN_ASSIGN(const std::vector<float> row, generate::forward_one(model, tokens, held.caches()[0]));
-  held.keep();
+  GEN_ASSIGN(const std::vector<float> row, generate::forward_one(model, tokens, held.trials()[0]));
+  held.keep(of);
   std::copy(row.begin(), row.end(), logits);
   return {};
 }
@@ -87,8 +93,8 @@ Status forward_rows(const ModelInCall& of, std::span<const int32_t> tokens,
   GEN_TRY(check_capacity(rows.wanted(), traits.vocab_size, capacity));
   HeldCaches held;
   GEN_TRY(held.hold(of, caches));
-  GEN_ASSIGN(const std::vector<float> all, rows.run(model, held.caches(), tracer));
-  held.keep();
+  GEN_ASSIGN(const std::vector<float> all, rows.run(model, held.trials(), tracer));
+  held.keep(of);
   std::copy(all.begin(), all.end(), logits);
   return {};
 }
