@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves operations over whole rows of the CUDA engine, to the bit against the CPU engine: embed in
-// every format, rms_norm, best with masks and edits, scans with rows that stay and go, adapter_in,
+// every format, rms_norm, best with masks and edits, scan with rows that stay and go, adapter_in,
 // mean_rows, position_scale.
 #include <cmath>
 #include <limits>
@@ -405,67 +405,6 @@ TEST(CudaScan, RowsThatStayAndGo) {
     }
     return seen;
   });
-}
-
-/// Of three sequences one goes on, one with drafts and one begins; x, b, c and dt are columns of
-/// one matrix.
-void expect_same_selective_scan(int64_t heads, int64_t channels, int64_t groups, int64_t size) {
-  SCOPED_TRACE(testing::Message() << heads << " heads of " << channels << " channels of " << size);
-  expect_same([&](OpBench& bench) {
-    constexpr int64_t kRows = 6;
-    const int64_t all = heads * channels;
-    const int64_t stride = all + 2 * groups * size + heads + 3;
-    const int64_t cells = all * size + 4;
-    const int64_t kept = all + heads + groups * size + 9;
-    const auto values = [&](uint32_t seed, int64_t n) {
-      return bench.put(random_row(static_cast<size_t>(n), seed));
-    };
-    const auto states = bench.room(static_cast<size_t>(3 * cells));
-    const auto keep = bench.room(static_cast<size_t>(3 * kept));
-    std::vector<engine::StateRows> sequences(3);
-    for (int32_t s = 0; s < 3; ++s) {
-      sequences[static_cast<size_t>(s)].first_row = s == 0 ? 0 : s == 1 ? 2 : 5;
-      sequences[static_cast<size_t>(s)].n_rows = s == 0 ? 2 : s == 1 ? 3 : 1;
-      sequences[static_cast<size_t>(s)].write = states + s * cells;
-    }
-    sequences[1].unsettled = 2;
-    sequences[1].read = values(1, cells);
-    sequences[1].kept = values(2, 2 * kept);
-    sequences[1].keep = keep;
-    sequences[2].read = values(3, cells);
-    const auto in = values(4, kRows * stride);
-    const auto columns = [&](int64_t first, int64_t cols) {
-      return engine::ConstMatrixView{in + first, kRows, cols, stride};
-    };
-    engine::SelectiveScanArgs args;
-    args.x = columns(0, all);
-    args.b = columns(all, groups * size);
-    args.c = columns(all + groups * size, groups * size);
-    args.dt = columns(all + 2 * groups * size, heads);
-    args.n_groups = static_cast<int32_t>(groups);
-    args.dt_bias = values(5, heads);
-    args.a = values(6, channels == 1 ? all * size : heads);
-    args.d = values(7, heads);
-    args.y = {bench.room(static_cast<size_t>(kRows * (all + 7))), kRows, all, all + 7};
-    args.layer = {4, 3, kept};
-    args.sequences = bench.put(sequences);
-    args.n_sequences = 3;
-    bench.run(args);
-    auto seen = bench.get(args.y.data, static_cast<size_t>(kRows * (all + 7)));
-    for (const auto& [at, n] : {std::pair(states, 3 * cells), std::pair(keep, 3 * kept)}) {
-      const auto more = bench.get(at, static_cast<size_t>(n));
-      seen.insert(seen.end(), more.begin(), more.end());
-    }
-    return seen;
-  });
-}
-
-TEST(CudaSelectiveScan, RowsThatStayAndGo) {
-  expect_same_selective_scan(4, 20, 2, 128);
-  expect_same_selective_scan(3, 7, 1, 33);
-  expect_same_selective_scan(2, 16, 1, 200);
-  expect_same_selective_scan(70, 1, 1, 16);
-  expect_same_selective_scan(20, 1, 2, 40);
 }
 
 TEST(CudaAdapterIn, MixesOfRows) {
