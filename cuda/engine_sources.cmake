@@ -18,6 +18,6 @@ set(GEN_CUDA_KERNEL_SOURCES
     ops/linear/linear_unpacked.cu
   ops/logits/best.cu ops/logits/best_many.cu ops/logits/mass.cu
   ops/norm/layer_norm.cu ops/norm/rms_norm.cu
-  ops/sequence/causal_conv.cu ops/sequence/delta_net.cu ops/sequence/rope_angles.cu ops/sequence/rope_append.cu ops/sequence/scan.cu
+  ops/sequence/causal_conv.cu ops/sequence/delta_net.cu ops/sequence/rope_angles.cu ops/sequence/rope_append.cu ops/sequence/scan.cu ops/sequence/selective_scan.cu
   ops/weight/embed.cu ops/weight/pack_tiles.cu
   step/compile.cu step/kernel.cu)

@@ -391,6 +391,31 @@ struct DeltaNetArgs {
   friend bool operator==(const DeltaNetArgs&, const DeltaNetArgs&) = default;
 };
 
+/// The largest N of SelectiveScanArgs.
+inline constexpr int32_t kMaxStateSize = 256;
+
+/// The selective recurrence of Mamba, in the order of a sequence's rows. Of H heads, each has P
+/// channels with N numbers of state each, s[h, p, n], and reads b and c of group g = h / (H / G):
+///   delta = softplus(dt[t, h] + dt_bias[h])
+///   s[h, p, n] = s[h, p, n] * exp(delta * a) + b[t, g, n] * (delta * x[t, h, p])
+///   y[t, h, p] = sum_n s[h, p, n] * c[t, g, n] + d[h] * x[t, h, p]
+/// Heads of one channel (P = 1: Mamba-1) have a row of a with N numbers, others one number.
+struct SelectiveScanArgs {
+  ConstMatrixView x;                     // [T, H * P]
+  ConstMatrixView dt;                    // [T, H]
+  ConstMatrixView b;                     // [T, G * N]
+  ConstMatrixView c;                     // [T, G * N]
+  int32_t n_groups = 1;                  // G, divides H
+  EnginePtr<const float> dt_bias;        // [H]
+  EnginePtr<const float> a;              // [H, N] where P = 1, otherwise [H]
+  EnginePtr<const float> d;              // [H]
+  MatrixView y;                          // [T, H * P], may be x
+  StateLayer layer;                      // of H P N cells, [H, P, N], and H P + H + G N inputs
+  EnginePtr<const StateRows> sequences;  // [n_sequences]
+  int32_t n_sequences = 0;
+  friend bool operator==(const SelectiveScanArgs&, const SelectiveScanArgs&) = default;
+};
+
 /// How a router turns logits into the weights of experts.
 enum class Gating : uint8_t {
   kSoftmax,        // softmax over all experts

@@ -216,6 +216,20 @@ engine::DeltaNetArgs Binder::delta_net(const Instruction& instruction) const noe
   return args;
 }
 
+engine::SelectiveScanArgs Binder::selective_scan(const Instruction& instruction) const noexcept {
+  engine::SelectiveScanArgs args;
+  args.x = const_matrix(instruction.x[0]);
+  args.dt = const_matrix(instruction.x[1]);
+  args.b = const_matrix(instruction.x[2]);
+  args.c = const_matrix(instruction.x[3]);
+  args.n_groups = instruction.groups;
+  args.dt_bias = vector(instruction.vector);
+  args.d = args.dt_bias + args.dt.cols;
+  args.a = args.d + args.dt.cols;
+  over_states(instruction, &args);
+  return args;
+}
+
 engine::OpArgs Binder::bind(const Instruction& in, size_t call) const noexcept {
   switch (in.op) {
     case Op::kEmbed:
@@ -263,6 +277,8 @@ engine::OpArgs Binder::bind(const Instruction& in, size_t call) const noexcept {
       return causal_conv(in);
     case Op::kDeltaNet:
       return delta_net(in);
+    case Op::kSelectiveScan:
+      return selective_scan(in);
     case Op::kRoute:
       return engine::RouteArgs{const_matrix(in.x[0]), vector(in.vector), in.routing, routes(in.y)};
     case Op::kExperts:

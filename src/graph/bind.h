@@ -69,6 +69,8 @@ class Binder {
   /// Arguments shared by the operations on states.
   template <typename Args>
   void over_states(const Instruction& instruction, Args* args) const noexcept;
+  [[nodiscard]] engine::SelectiveScanArgs selective_scan(
+      const Instruction& instruction) const noexcept;
   [[nodiscard]] engine::AttentionArgs attention(const Instruction& instruction,
                                                 size_t call) const noexcept;
 

@@ -330,6 +330,55 @@ ValueId GraphBuilder::delta_net(ValueId qkv, ValueId alpha, ValueId beta, std::s
   return push(node);
 }
 
+ValueId GraphBuilder::selective_scan(ValueId x, ValueId dt, ValueId b, ValueId c,
+                                     const SelectiveParams& params) {
+  if (!usable(x) || !usable(dt) || !usable(b) || !usable(c)) return {};
+  const auto input = [this](ValueId id) -> const Node& {
+    return graph_.nodes[static_cast<size_t>(id.index)];
+  };
+  const int64_t channels = input(x).cols;
+  const int64_t heads = input(dt).cols;
+  const int64_t groups = params.n_groups;
+  if (groups < 1 || heads % groups != 0 || channels % heads != 0 || input(b).cols % groups != 0 ||
+      input(c).cols != input(b).cols) {
+    fail(error(Code::kFormat,
+               "a selective scan of rows of %lld, %lld, %lld and %lld in %lld groups",
+               static_cast<long long>(channels), static_cast<long long>(heads),
+               static_cast<long long>(input(b).cols), static_cast<long long>(input(c).cols),
+               static_cast<long long>(groups)));
+    return {};
+  }
+  const int64_t n = input(b).cols / groups;
+  if (n > engine::kMaxStateSize) {
+    fail(error(Code::kUnsupported, "a state of %lld numbers per channel, above %d",
+               static_cast<long long>(n), engine::kMaxStateSize));
+    return {};
+  }
+  const bool own_rows = channels == heads;
+  const bool spread = own_rows && n > 1 && std::cmp_equal(params.a.size(), heads);
+  if (std::cmp_not_equal(params.dt_bias.size(), heads) ||
+      std::cmp_not_equal(params.d.size(), heads) ||
+      (!spread && std::cmp_not_equal(params.a.size(), own_rows ? heads * n : heads))) {
+    fail(error(Code::kFormat, "a selective scan of %lld heads with %zu, %zu and %zu parameters",
+               static_cast<long long>(heads), params.dt_bias.size(), params.a.size(),
+               params.d.size()));
+    return {};
+  }
+  for (const ValueId each : {x, dt, b, c}) {
+    if (!input(each).selected) continue;
+    fail(error(Code::kInternal, "a scan takes all rows"));
+    return {};
+  }
+  std::vector<float> all(params.dt_bias.begin(), params.dt_bias.end());
+  all.insert(all.end(), params.d.begin(), params.d.end());
+  for (const float a : params.a) all.insert(all.end(), spread ? static_cast<size_t>(n) : 1, a);
+  Node node = recurrent_node(Op::kSelectiveScan, {x, dt, b, c}, channels,
+                             {channels * n, channels + heads + groups * n});
+  node.groups = params.n_groups;
+  node.vector = keep(all);
+  return push(node);
+}
+
 ValueId GraphBuilder::select_rows(ValueId x) {
   if (!usable(x)) return {};
   const Node& input = graph_.nodes[static_cast<size_t>(x.index)];

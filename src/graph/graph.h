@@ -72,6 +72,14 @@ struct AttentionSpec {
   int32_t shared = -1;  // kShared: the block whose cache layer it is
 };
 
+/// The parameters of a selective scan, see engine::SelectiveScanArgs.
+struct SelectiveParams {
+  int32_t n_groups = 1;
+  std::span<const float> dt_bias;  // [H]
+  std::span<const float> a;        // [H], or [H, N] for heads of one channel
+  std::span<const float> d;        // [H]
+};
+
 /// The source of the row index of an embedding.
 enum class Lookup : uint8_t {
   kTokens,     // the row's token; 0 where the caller gives the embedding
@@ -113,7 +121,7 @@ struct Node {
   Lookup lookup = Lookup::kTokens;  // of an embedding
   int64_t first = 0;                // of a slice's columns
   float factor = 1.0F;              // scale of an embedding, eps of a norm
-  int32_t groups = 1;               // of a norm in groups
+  int32_t groups = 1;               // of a norm in groups, and of a selective scan
   bool uncentred = false;           // of such a norm: the mean counts as 0
   int32_t n_factors = 0;            // of a scale by position, for `every` positions each
   int32_t every = 1;
@@ -209,6 +217,11 @@ class GraphBuilder {
   /// states are a state layer of its own.
   ValueId delta_net(ValueId qkv, ValueId alpha, ValueId beta, std::span<const float> dt,
                     std::span<const float> a, const engine::DeltaShape& shape);
+  /// The recurrence of Mamba, row after row of a sequence, see engine::SelectiveScanArgs: x is
+  /// [T, H * P], dt [T, H], b and c [T, G * N]. The state, a layer of its own, is zeros at the
+  /// beginning. What `params` points at is copied.
+  ValueId selective_scan(ValueId x, ValueId dt, ValueId b, ValueId c,
+                         const SelectiveParams& params);
   /// From here on, only the rows that want logits are computed.
   ValueId select_rows(ValueId x);
   /// For each row that wants a result: the mean of x over the rows of its sequence up to and

@@ -77,6 +77,7 @@ struct Product {
 ///   kSelectRows  x -> y                              kBest       x, which it changes
 ///   kScan        a, b, x -> y                        kRoute      x -> y (indices)
 ///   kCausalConv  x -> y                              kDeltaNet   q with k and v, alpha, beta -> y
+///   kSelectiveScan  x, dt, b, c -> y; `vector` is dt_bias, then d, then a
 ///   kExperts     x (packed), indices -> y            kCombine    x, indices -> y
 struct Instruction {
   Op op = Op::kEmbed;

@@ -58,11 +58,12 @@ struct ExpertParams {
 
 /// The recurrence of a block. The comments give keys, as those of RopeParams do.
 struct RecurrentParams {
-  int32_t taps = 0;    // of the convolution: ssm.conv_kernel, shortconv.l_cache
-  int32_t inner = 0;   // width of what is kept: ssm.inner_size
-  int32_t state = 0;   // numbers of a channel, or width of a key: ssm.state_size
-  int32_t heads = 0;   // ssm.time_step_rank
-  int32_t groups = 0;  // heads of keys: ssm.group_count
+  int32_t taps = 0;         // of the convolution: ssm.conv_kernel, shortconv.l_cache
+  int32_t inner = 0;        // width of what is kept: ssm.inner_size
+  int32_t state = 0;        // numbers of a channel, or width of a key: ssm.state_size
+  int32_t heads = 0;        // ssm.time_step_rank; in Mamba-1 the width of what becomes dt
+  int32_t groups = 0;       // heads of keys, or of b and c: ssm.group_count
+  bool normalised = false;  // dt, b and c have RMS norms without weights: ssm.dt_b_c_rms
 };
 
 /// One block.

@@ -60,6 +60,7 @@ TEST(KernelTable, LevelsShareTheCopiesThatTheyShould) {
       EXPECT_EQ(x.low_rank == y.low_rank, lanes);
       EXPECT_EQ(x.rms_norm == y.rms_norm, lanes);
       EXPECT_EQ(x.scan == y.scan, lanes);
+      EXPECT_EQ(x.selective_scan == y.selective_scan, lanes);
       EXPECT_EQ(x.linear_float->f32 == y.linear_float->f32, lanes);
       EXPECT_EQ(x.linear_float->f16 == y.linear_float->f16, lanes);
       EXPECT_EQ(x.linear_float->bf16 == y.linear_float->bf16, lanes && a.dots == b.dots);
@@ -135,6 +136,7 @@ TEST(KernelTable, AUnitChangesNoKernelsButItsOwn) {
     EXPECT_EQ(x.low_rank, y.low_rank);
     EXPECT_EQ(x.rms_norm, y.rms_norm);
     EXPECT_EQ(x.scan, y.scan);
+    EXPECT_EQ(x.selective_scan, y.selective_scan);
   }
 }
 

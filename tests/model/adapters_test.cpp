@@ -23,7 +23,8 @@ TEST(ModelAdapters, EveryProductIsASite) {
     SCOPED_TRACE(row->name);
     test::TinyModelSpec spec;
     spec.architecture = row->name;
-    const test::LoadedTiny loaded{test::TinyModel(spec)};
+    const test::TinyModel tiny(spec);
+    const test::LoadedTiny loaded(tiny);
     const graph::ExecutionPlan& plan = test::plan_of(loaded);
     std::vector<int32_t> sites;
     for (const graph::Instruction& instruction : plan.instructions()) {
@@ -38,13 +39,13 @@ TEST(ModelAdapters, EveryProductIsASite) {
         for (const graph::SiteKind kind : kinds) want.push_back(graph::site_id(layer, kind));
       };
       using graph::SiteKind;
-      // Blocks of tiny models attend and recur in turn, the first of them recurs.
-      const bool recurs = row->style.recurrence != arch::Recurrence::kNone && layer % 2 == 0;
+      const bool recurs = tiny.has_recurrence(layer);
+      const bool attends = tiny.attends(layer);
       if (recurs) expect_mixer({SiteKind::kMixerIn, SiteKind::kMixerOut});
       if (recurs && row->style.recurrence == arch::Recurrence::kDeltaNet) {
         expect_mixer({SiteKind::kAttnGate, SiteKind::kAlpha, SiteKind::kBeta});
       }
-      if (row->style.attention_gate == arch::AttentionGate::kInQ && !recurs) {
+      if (row->style.attention_gate == arch::AttentionGate::kInQ && attends) {
         expect_mixer({SiteKind::kAttnGate});
       }
       if (row->style.attention_gate == arch::AttentionGate::kOwn) {
@@ -52,11 +53,12 @@ TEST(ModelAdapters, EveryProductIsASite) {
       }
       for (int32_t kind = 0; kind < 7; ++kind) {
         const bool gate = static_cast<graph::SiteKind>(kind) == graph::SiteKind::kGate;
-        if (recurs && kind <= static_cast<int32_t>(SiteKind::kAttnOut)) continue;
+        if (!attends && kind <= static_cast<int32_t>(SiteKind::kAttnOut)) continue;
         if (gate && row->style.feed_forward == arch::FeedForward::kPlain) continue;
         // Products of experts have no site yet, and routers none at all.
         const bool inner = kind >= static_cast<int32_t>(graph::SiteKind::kGate);
         if (inner && row->style.experts.has == arch::Experts::kRequired) continue;
+        if (inner && !tiny.has_feed_forward(layer)) continue;
         want.push_back(graph::site_id(layer, static_cast<graph::SiteKind>(kind)));
       }
     }

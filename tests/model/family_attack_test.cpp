@@ -421,7 +421,7 @@ TEST(FamilyAttack, ATensorThatIsAddedCountsOrIsRefused) {
 struct Telling {
   const char* key;
   double value;
-  enum { kWhole, kNumber, kNo, kList } form;
+  enum { kWhole, kNumber, kNo, kYes, kList } form;
 };
 /// Where it says nothing, and is known to.
 bool is_idle(const arch::Architecture& family, std::string_view key, int32_t window) {
@@ -431,6 +431,8 @@ bool is_idle(const arch::Architecture& family, std::string_view key, int32_t win
     return family.style.experts.has != arch::Experts::kRequired;
   }
   const arch::DenseStyle& style = family.style;
+  if (key.starts_with("rope.") && style.rope.kind == engine::RopeKind::kNone) return true;
+  if (key.starts_with("attention.") && style.recurs == arch::Recurs::kOnly) return true;
   // Layers without a window are not rotated.
   if (key.starts_with("rope.") && style.rotate_local && window == 0) return true;
   // Of YaRN alone.
@@ -470,6 +472,7 @@ constexpr Telling kTelling[] = {
     {"expert_gating_func", 2, Telling::kWhole},
     {"leading_dense_block_count", 1, Telling::kWhole},
     {"rope.dimension_sections", 2, Telling::kList},
+    {"ssm.dt_b_c_rms", 1, Telling::kYes},
 };
 
 TEST(FamilyAttack, AKeyThatIsAddedCountsOrIsRefused) {
@@ -493,6 +496,7 @@ TEST(FamilyAttack, AKeyThatIsAddedCountsOrIsRefused) {
           tiny.writer().set(key, static_cast<float>(telling.value));
         }
         if (telling.form == Telling::kNo) tiny.writer().set(key, false);
+        if (telling.form == Telling::kYes) tiny.writer().set(key, true);
         if (telling.form == Telling::kList) {
           tiny.writer().set_array<uint32_t>(key, {whole, whole, whole, 0});
         }

@@ -146,11 +146,32 @@ std::vector<ValueCase> value_cases() {
   qwen35.state_groups = 1;
   qwen35.draft_layers = 1;
   cases.push_back({"qwen35_more", qwen35, kFloat});
+  TinyModelSpec mamba = spec_of("mamba");
+  mamba.part_norms = true;
+  mamba.taps = 4;
+  mamba.inner = 96;
+  mamba.state_size = 7;
+  cases.push_back({"mamba_part_norms", mamba, kFloat});
+  TinyModelSpec mamba2 = spec_of("mamba2");
+  mamba2.taps = 2;
+  mamba2.inner = 120;
+  mamba2.state_size = 40;
+  mamba2.state_heads = 6;
+  mamba2.state_groups = 3;
+  cases.push_back({"mamba2_groups", mamba2, kFloat});
   TinyModelSpec granite = spec_of("granite");
   granite.attention_scale = 0.4F;
   granite.biases = true;
   granite.unrotated = true;
   cases.push_back({"granite_unrotated", granite, kFloat});
+  TinyModelSpec hybrid = spec_of("granitehybrid");
+  hybrid.layers = 4;
+  hybrid.experts = 6;
+  hybrid.unrotated = true;
+  hybrid.biases = true;
+  cases.push_back({"granitehybrid_experts", hybrid, kFloat});
+  hybrid.shared_width = 0;
+  cases.push_back({"granitehybrid_unshared", hybrid, kFloat});
   TinyModelSpec olmo = spec_of("olmo2");
   olmo.layers = 5;
   olmo.window = 4;
@@ -216,6 +237,8 @@ std::vector<ValueCase> value_cases() {
                                      {"glm4_q8_0", "glm4"},
                                      {"qwen3moe_q8_0", "qwen3moe"},
                                      {"qwen2moe_q8_0", "qwen2moe"},
+                                     {"mamba_q8_0", "mamba"},
+                                     {"falcon_h1_q8_0", "falcon-h1"},
                                      {"arcee_q8_0", "arcee"}}) {
     TinyModelSpec quantised = spec_of(family, DType::kQ8_0);
     quantised.v_type = DType::kQ5_0;

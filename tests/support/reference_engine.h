@@ -545,6 +545,64 @@ class ReferenceEngine final : public engine::Engine {
     if (!rows.keep) std::copy(state.begin(), state.end(), at(rows.write) + first);
   }
 
+  /// States are rounded to float after every row, as deltas are, which are kept.
+  Status run_one(const engine::SelectiveScanArgs& args) {
+    for (int32_t s = 0; s < args.n_sequences; ++s) {
+      for (int64_t p = 0; p < args.y.cols; ++p) selective_channel(args, at(args.sequences)[s], p);
+    }
+    return {};
+  }
+
+  static void selective_channel(const engine::SelectiveScanArgs& args,
+                                const engine::StateRows& rows, int64_t p) {
+    const auto row = [](const auto& view, int64_t t) { return at(view.data) + t * view.stride; };
+    const int64_t heads = args.dt.cols;
+    const int64_t n = args.b.cols / args.n_groups;
+    const int64_t h = p / (args.y.cols / heads);
+    const int64_t group = h / (heads / args.n_groups) * n;
+    std::vector<float> state(index(n));
+    if (rows.read) std::copy_n(at(rows.read) + args.layer.first + p * n, n, state.begin());
+    const auto recur = [&](double x, double delta, const float* b) {
+      for (int64_t i = 0; i < n; ++i) {
+        const float a = at(args.a)[args.y.cols == heads ? p * n + i : h];
+        float& cell = state[index(i)];
+        cell = static_cast<float>(static_cast<double>(cell) *
+                                      std::exp(delta * static_cast<double>(a)) +
+                                  static_cast<double>(b[group + i]) * delta * x);
+      }
+    };
+    const auto kept = [&](auto rows_of, int64_t i) {
+      return at(rows_of) + i * args.layer.kept_stride + args.layer.kept;
+    };
+    for (int64_t i = 0; i < rows.unsettled; ++i) {
+      const float* const in = kept(rows.kept, i);
+      recur(static_cast<double>(in[p]), static_cast<double>(in[args.y.cols + h]),
+            in + args.y.cols + heads);
+    }
+    std::copy(state.begin(), state.end(), at(rows.write) + args.layer.first + p * n);
+    for (int64_t i = 0; i < rows.n_rows; ++i) {
+      const int64_t t = rows.first_row + i;
+      const double open = static_cast<double>(row(args.dt, t)[h] + at(args.dt_bias)[h]);
+      const auto delta = static_cast<float>(std::log1p(std::exp(open)));
+      const float x = row(args.x, t)[p];
+      recur(static_cast<double>(x), static_cast<double>(delta), row(args.b, t));
+      double sum = static_cast<double>(at(args.d)[h]) * static_cast<double>(x);
+      for (int64_t j = 0; j < n; ++j) {
+        sum +=
+            static_cast<double>(state[index(j)]) * static_cast<double>(row(args.c, t)[group + j]);
+      }
+      row(args.y, t)[p] = static_cast<float>(sum);
+      if (!rows.keep) continue;
+      float* const in = kept(rows.keep, i);
+      in[p] = x;
+      in[args.y.cols + h] = delta;
+      std::copy_n(row(args.b, t) + group, n, in + args.y.cols + heads + group);
+    }
+    if (!rows.keep) {
+      std::copy(state.begin(), state.end(), at(rows.write) + args.layer.first + p * n);
+    }
+  }
+
   /// All in double, by sorting.
   Status run_one(const engine::RouteArgs& args) {
     const engine::Routing& of = args.routing;

@@ -19,6 +19,7 @@ using model::arch::Experts;
 using model::arch::FeedForward;
 using model::arch::HeadNorms;
 using model::arch::Recurrence;
+using model::arch::Recurs;
 using model::arch::SharedExpert;
 
 /// Of a family that is not in the library's table, what a llama has without biases.
@@ -85,7 +86,11 @@ void TinyModel::keys() {
       writer_.set_array<uint32_t>(a + key, each);
     }
   };
-  set_layers("feed_forward_length", spec_.layer_feed_forward, spec_.feed_forward);
+  std::vector<uint32_t> widths = spec_.layer_feed_forward;
+  for (int32_t i = 0; style_.recurs == Recurs::kAlone && i < spec_.layers; ++i) {
+    widths.push_back(u32(feed_forward(i)));
+  }
+  set_layers("feed_forward_length", widths, feed_forward(0));
   std::vector<uint32_t> kv = spec_.layer_kv_heads;
   if (style_.recurrence != Recurrence::kNone && style_.attention_every == 0) {
     for (int32_t i = 0; i < spec_.layers; ++i) kv.push_back(u32(kv_heads(i)));
@@ -220,8 +225,8 @@ void TinyModel::block(int32_t i) {
     vector(in_layer(i, "attn_k.bias"), kv, 0.0F);
     vector(in_layer(i, "attn_v.bias"), kv, 0.0F);
   }
-  if (inner_biases) {
-    vector(in_layer(i, "attn_output.bias"), d, 0.0F);
+  if (inner_biases && kv > 0) vector(in_layer(i, "attn_output.bias"), d, 0.0F);
+  if (inner_biases && ff > 0) {
     if (gated && !has_experts(i)) vector(in_layer(i, "ffn_gate.bias"), ff, 0.0F);
     if (!has_experts(i)) vector(in_layer(i, "ffn_up.bias"), ff, 0.0F);
     if (!has_experts(i)) vector(in_layer(i, "ffn_down.bias"), d, 0.0F);
@@ -249,8 +254,10 @@ void TinyModel::block(int32_t i) {
     matrix(in_layer(i, "mix_out.weight"), d, kMixWidth, spec.type);
   }
   if (style_.norm_after) norm_tensors(in_layer(i, "post_attention_norm"));
-  if (style_.norm_before && !one_norm(i)) norm_tensors(in_layer(i, style_.ffn_norm));
-  if (has_experts(i)) {
+  if (ff > 0 && style_.norm_before && !one_norm(i)) norm_tensors(in_layer(i, style_.ffn_norm));
+  if (ff == 0) {
+    // Nothing of a feed-forward.
+  } else if (has_experts(i)) {
     expert_tensors(i);
   } else {
     if (gated) matrix(in_layer(i, "ffn_gate.weight"), ff, d, spec.type);

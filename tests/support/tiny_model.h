@@ -83,6 +83,7 @@ struct TinyModelSpec {
   int32_t state_heads = 4;
   int32_t state_groups = 2;
   int32_t attention_every = 2;  // where the family's blocks are told apart by their numbers
+  bool part_norms = false;      // of what a Mamba-1 reads
   int32_t draft_layers = 0;     // blocks behind the others
   uint32_t seed = 1;
 };
@@ -95,6 +96,11 @@ class TinyModel {
   /// The file, to be changed before it is built.
   GgufWriter& writer() { return writer_; }
   [[nodiscard]] std::vector<std::byte> bytes() const { return writer_.build().bytes; }
+
+  /// What a block has.
+  [[nodiscard]] bool attends(int32_t index) const { return kv_heads(index) > 0; }
+  [[nodiscard]] bool has_recurrence(int32_t index) const;
+  [[nodiscard]] bool has_feed_forward(int32_t index) const { return feed_forward(index) > 0; }
 
   /// Logits of every position, [tokens.size(), vocab], by the first `layers` layers; 0: all.
   [[nodiscard]] std::vector<double> logits(const std::vector<int32_t>& tokens,
@@ -133,6 +139,10 @@ class TinyModel {
   };
 
   [[nodiscard]] int32_t kv_heads(int32_t index) const;
+  /// Of families whose blocks are one thing each: every third is a feed-forward.
+  [[nodiscard]] bool has_feed_forward_alone(int32_t index) const {
+    return style_.recurs == model::arch::Recurs::kAlone && index % 3 == 2;
+  }
   [[nodiscard]] int32_t feed_forward(int32_t index) const;
   [[nodiscard]] int32_t head_dim(int32_t index) const;
   /// The layer whose keys and values it looks at; itself where they are its own.
@@ -151,11 +161,16 @@ class TinyModel {
   void attend(int32_t index, std::vector<Kept>* kept, std::vector<Row>* hidden) const;
   /// x += out(h), h = a(na(x)) h + b(n(x)) v(n(x)), by position; tensors mix_*.
   void recur(int32_t index, std::vector<Row>* hidden) const;
-  /// The family's recurrence in place of attention: tiny_model_states.cpp.
-  [[nodiscard]] bool has_recurrence(int32_t index) const;
+  /// The family's recurrence: tiny_model_states.cpp.
   void recurrence_keys();
   void recurrence_tensors(int32_t index);
-  void add_recurrence(int32_t index, std::vector<Row>* hidden) const;
+  /// `in`: what went into the block.
+  void add_recurrence(int32_t index, const std::vector<Row>& in, std::vector<Row>* hidden) const;
+  [[nodiscard]] std::vector<Row> recurrence(int32_t index, const std::vector<Row>& in) const;
+  struct MambaRow;
+  void mamba_tensors(int32_t index);
+  [[nodiscard]] std::vector<MambaRow> mamba_rows(int32_t index, const std::vector<Row>& in) const;
+  [[nodiscard]] std::vector<Row> mamba(int32_t index, const std::vector<Row>& in) const;
   [[nodiscard]] std::vector<Row> delta_net(int32_t index, const std::vector<Row>& in) const;
   [[nodiscard]] std::vector<Row> short_convolution(int32_t index, const std::vector<Row>& in) const;
   /// By position: sums over the last rows, the newest with the last of each channel's weights.

@@ -10,18 +10,28 @@
 namespace gen::test {
 
 using model::arch::Recurrence;
+using model::arch::Recurs;
 
 namespace {
 
 double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 double silu(double x) { return x * sigmoid(x); }
+std::ptrdiff_t at(size_t i) { return static_cast<std::ptrdiff_t>(i); }
 
 }  // namespace
 
 bool TinyModel::has_recurrence(int32_t index) const {
   if (style_.recurrence == Recurrence::kNone) return false;
-  const int32_t every = spec_.attention_every;
-  return (index + 1) % every != 0;
+  switch (style_.recurs) {
+    case Recurs::kInstead:
+      return (index + 1) % spec_.attention_every != 0;
+    case Recurs::kAlone:
+      return index % 3 == 0;
+    case Recurs::kOnly:
+    case Recurs::kBeside:
+      break;
+  }
+  return true;
 }
 
 void TinyModel::recurrence_keys() {
@@ -31,12 +41,13 @@ void TinyModel::recurrence_keys() {
   if (spec_.draft_layers > 0) set("nextn_predict_layers", spec_.draft_layers);
   if (style_.attention_every > 0) set("full_attention_interval", spec_.attention_every);
   if (style_.recurrence == Recurrence::kShortConvolution) set("shortconv.l_cache", spec_.taps);
-  if (style_.recurrence != Recurrence::kDeltaNet) return;
+  if (style_.recurrence < Recurrence::kMamba && style_.recurrence != Recurrence::kDeltaNet) return;
   set("ssm.conv_kernel", spec_.taps);
   set("ssm.inner_size", spec_.inner);
   set("ssm.state_size", spec_.state_size);
   set("ssm.time_step_rank", spec_.state_heads);
-  set("ssm.group_count", spec_.state_groups);
+  if (style_.recurrence != Recurrence::kMamba) set("ssm.group_count", spec_.state_groups);
+  if (spec_.part_norms) writer_.set(spec_.architecture + ".ssm.dt_b_c_rms", true);
 }
 
 void TinyModel::recurrence_tensors(int32_t i) {
@@ -47,7 +58,11 @@ void TinyModel::recurrence_tensors(int32_t i) {
   const auto weights = [&](const char* name, int32_t channels) {
     matrix(in_layer(i, name), channels, spec_.taps, DType::kF32);
   };
-  if (style_.norm_before) norm_tensors(in_layer(i, "attn_norm"));
+  if (style_.norm_before && kv_heads(i) == 0) norm_tensors(in_layer(i, "attn_norm"));
+  if (style_.recurrence == Recurrence::kMamba || style_.recurrence == Recurrence::kMamba2) {
+    mamba_tensors(i);
+    return;
+  }
   if (style_.recurrence == Recurrence::kShortConvolution) {
     product("shortconv.in_proj.weight", 3 * d, d);
     product("shortconv.out_proj.weight", d, d);
@@ -64,6 +79,32 @@ void TinyModel::recurrence_tensors(int32_t i) {
   vector(in_layer(i, "ssm_dt.bias"), spec_.state_heads, 0.0F);
   vector(in_layer(i, "ssm_a"), spec_.state_heads, -0.6F);
   vector(in_layer(i, "ssm_norm.weight"), spec_.inner / spec_.state_heads, 1.0F);
+}
+
+void TinyModel::mamba_tensors(int32_t i) {
+  const int32_t d = spec_.hidden;
+  const int32_t inner = spec_.inner;
+  const int32_t n = spec_.state_size;
+  const int32_t heads = spec_.state_heads;
+  const bool first = style_.recurrence == Recurrence::kMamba;
+  const int32_t channels = first ? inner : inner + 2 * spec_.state_groups * n;
+  matrix(in_layer(i, "ssm_in.weight"), first ? 2 * inner : inner + channels + heads, d, spec_.type);
+  matrix(in_layer(i, "ssm_conv1d.weight"), channels, spec_.taps, DType::kF32);
+  vector(in_layer(i, "ssm_conv1d.bias"), channels, 0.0F);
+  matrix(in_layer(i, "ssm_out.weight"), d, inner, spec_.type);
+  if (first) {
+    matrix(in_layer(i, "ssm_x.weight"), heads + 2 * n, inner, spec_.type);
+    matrix(in_layer(i, "ssm_dt.weight"), inner, heads, spec_.type);
+    vector(in_layer(i, "ssm_dt.bias"), inner, 0.0F);
+    vector(in_layer(i, "ssm_a"), n, -0.6F, inner);
+    vector(in_layer(i, "ssm_d"), inner, 1.0F);
+    return;
+  }
+  vector(in_layer(i, "ssm_dt.bias"), heads, 0.0F);
+  vector(in_layer(i, "ssm_a"), 1, -0.6F, heads);
+  vector(in_layer(i, "ssm_d"), 1, 1.0F, heads);
+  const int32_t groups = spec_.state_groups;
+  vector(in_layer(i, "ssm_norm.weight"), inner / groups, 1.0F, groups);
 }
 
 std::vector<TinyModel::Row> TinyModel::convolved(const std::string& name,
@@ -155,13 +196,110 @@ std::vector<TinyModel::Row> TinyModel::delta_net(int32_t index, const std::vecto
   return out;
 }
 
-void TinyModel::add_recurrence(int32_t index, std::vector<Row>* hidden) const {
-  std::vector<Row> in;
-  in.reserve(hidden->size());
-  for (const Row& x : *hidden) in.push_back(norm_before(index, "attn_norm", x));
-  const std::vector<Row> made = style_.recurrence == Recurrence::kDeltaNet
-                                    ? delta_net(index, in)
-                                    : short_convolution(index, in);
+/// dt, b and c of a row, as the recurrence takes them.
+struct TinyModel::MambaRow {
+  Row u, z, dt, b, c;
+};
+
+/// u and what ssm_x makes of it.
+std::vector<TinyModel::MambaRow> TinyModel::mamba_rows(int32_t index,
+                                                       const std::vector<Row>& in) const {
+  const auto inner = static_cast<size_t>(spec_.inner);
+  const auto n = static_cast<size_t>(spec_.state_size);
+  const auto heads = static_cast<size_t>(spec_.state_heads);
+  const auto groups = static_cast<size_t>(spec_.state_groups);
+  const bool first = style_.recurrence == Recurrence::kMamba;
+  const auto part = [](const Row& of, size_t from, size_t count) {
+    return Row(of.begin() + at(from), of.begin() + at(from + count));
+  };
+  const size_t channels = first ? inner : inner + 2 * groups * n;
+  std::vector<MambaRow> rows(in.size());
+  std::vector<Row> mixed;
+  for (size_t t = 0; t < in.size(); ++t) {
+    const Row all = product(in_layer(index, "ssm_in"), in[t]);
+    rows[t].z = part(all, first ? inner : 0, inner);
+    mixed.push_back(part(all, first ? 0 : inner, channels));
+    if (!first) rows[t].dt = part(all, inner + channels, heads);
+  }
+  mixed = convolved(in_layer(index, "ssm_conv1d.weight"), mixed);
+  const Row& bias = *find(in_layer(index, "ssm_conv1d.bias"));
+  for (size_t t = 0; t < in.size(); ++t) {
+    MambaRow& row = rows[t];
+    for (size_t c = 0; c < channels; ++c) mixed[t][c] = silu(mixed[t][c] + bias[c]);
+    row.u = part(mixed[t], 0, inner);
+    if (!first) {
+      row.b = part(mixed[t], inner, groups * n);
+      row.c = part(mixed[t], inner + groups * n, groups * n);
+      const Row& open = *find(in_layer(index, "ssm_dt.bias"));
+      for (size_t h = 0; h < heads; ++h) row.dt[h] += open[h];
+      continue;
+    }
+    const Row parts = product(in_layer(index, "ssm_x"), row.u);
+    const auto normed = [&](const Row& of) { return spec_.part_norms ? norm("", of) : of; };
+    row.b = normed(part(parts, heads, n));
+    row.c = normed(part(parts, heads + n, n));
+    row.dt = product(in_layer(index, "ssm_dt"), normed(part(parts, 0, heads)));  // and its bias
+  }
+  return rows;
+}
+
+std::vector<TinyModel::Row> TinyModel::mamba(int32_t index, const std::vector<Row>& in) const {
+  const auto inner = static_cast<size_t>(spec_.inner);
+  const auto n = static_cast<size_t>(spec_.state_size);
+  const bool first = style_.recurrence == Recurrence::kMamba;
+  const size_t heads = first ? inner : static_cast<size_t>(spec_.state_heads);
+  const size_t groups = first ? 1 : static_cast<size_t>(spec_.state_groups);
+  const Row& a = *find(in_layer(index, "ssm_a"));
+  const Row& d = *find(in_layer(index, "ssm_d"));
+  Row state(inner * n);
+  std::vector<Row> out;
+  for (const MambaRow& row : mamba_rows(index, in)) {
+    Row y(inner);
+    for (size_t p = 0; p < inner; ++p) {
+      const size_t h = p / (inner / heads);
+      const size_t group = h / (heads / groups) * n;
+      const double delta = std::log1p(std::exp(row.dt[h]));
+      for (size_t i = 0; i < n; ++i) {
+        double& s = state[p * n + i];
+        s = s * std::exp(delta * a[first ? p * n + i : h]) + delta * row.b[group + i] * row.u[p];
+        y[p] += s * row.c[group + i];
+      }
+      y[p] = (y[p] + d[h] * row.u[p]) * silu(row.z[p]);
+    }
+    if (!first) {
+      const Row& weight = *find(in_layer(index, "ssm_norm.weight"));
+      const size_t size = inner / groups;
+      for (size_t from = 0; from < inner; from += size) {
+        const Row normed = norm("", Row(y.begin() + at(from), y.begin() + at(from + size)));
+        for (size_t i = 0; i < size; ++i) y[from + i] = normed[i] * weight[from + i];
+      }
+    }
+    out.push_back(product(in_layer(index, "ssm_out"), y));
+  }
+  return out;
+}
+
+std::vector<TinyModel::Row> TinyModel::recurrence(int32_t index, const std::vector<Row>& in) const {
+  switch (style_.recurrence) {
+    case Recurrence::kDeltaNet:
+      return delta_net(index, in);
+    case Recurrence::kShortConvolution:
+      return short_convolution(index, in);
+    case Recurrence::kMamba:
+    case Recurrence::kMamba2:
+      return mamba(index, in);
+    case Recurrence::kNone:
+      break;
+  }
+  return {};
+}
+
+void TinyModel::add_recurrence(int32_t index, const std::vector<Row>& in,
+                               std::vector<Row>* hidden) const {
+  std::vector<Row> normed;
+  normed.reserve(in.size());
+  for (const Row& x : in) normed.push_back(norm_before(index, "attn_norm", x));
+  const std::vector<Row> made = recurrence(index, normed);
   for (size_t t = 0; t < made.size(); ++t) {
     add(&(*hidden)[t], norm_after(index, "post_attention_norm", made[t]));
   }

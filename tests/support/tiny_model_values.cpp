@@ -14,6 +14,8 @@ using model::arch::AttentionGate;
 using model::arch::FeedForward;
 using model::arch::HeadNorms;
 using model::arch::Parallel;
+using model::arch::Recurrence;
+using model::arch::Recurs;
 using model::arch::SharedExpert;
 
 /// "<name>.weight" x + "<name>.bias"
@@ -83,13 +85,18 @@ TinyModel::Row TinyModel::norm(const std::string& name, const Row& x, double eps
 }
 
 int32_t TinyModel::kv_heads(int32_t index) const {
-  if (has_recurrence(index)) return 0;
+  if (style_.recurrence != Recurrence::kNone && style_.recurs != Recurs::kBeside &&
+      (has_recurrence(index) || has_feed_forward_alone(index))) {
+    return 0;
+  }
   const auto i = static_cast<size_t>(index);
   return spec_.layer_kv_heads.empty() ? spec_.kv_heads
                                       : static_cast<int32_t>(spec_.layer_kv_heads[i]);
 }
 
 int32_t TinyModel::feed_forward(int32_t index) const {
+  if (style_.recurs == Recurs::kOnly) return 0;
+  if (style_.recurs == Recurs::kAlone && !has_feed_forward_alone(index)) return 0;
   const auto i = static_cast<size_t>(index);
   return spec_.layer_feed_forward.empty() ? spec_.feed_forward
                                           : static_cast<int32_t>(spec_.layer_feed_forward[i]);
@@ -198,6 +205,7 @@ void TinyModel::add(Row* x, const Row& made) const {
 void TinyModel::rotate(double* head, int32_t index, int32_t position) const {
   const int32_t every = style_.unrotated_every;
   const bool local = is_local(index);
+  if (style_.rope.kind == engine::RopeKind::kNone) return;
   if (spec_.unrotated || (every > 0 && (index + 1) % every == 0)) return;
   if (style_.rotate_local && !(local && spec_.window > 0)) return;
   auto base = static_cast<double>(spec_.rope_base);
@@ -465,8 +473,8 @@ std::vector<double> TinyModel::logits(const std::vector<int32_t>& tokens, int32_
     const std::vector<Row> in = hidden;
     if (kv_heads(i) > 0) attend(i, &kept, &hidden);
     if (recurs(i)) recur(i, &hidden);
-    if (has_recurrence(i)) add_recurrence(i, &hidden);
-    mix(i, in, &hidden);
+    if (has_recurrence(i)) add_recurrence(i, in, &hidden);
+    if (has_feed_forward(i)) mix(i, in, &hidden);
     if (spec_.layer_input > 0) add_layer_input(i, tokens, embeddings, &hidden);
     const Row* factor =
         style_.layer_scale ? find(in_layer(i, "layer_output_scale.weight")) : nullptr;

@@ -13,6 +13,7 @@
 #include "engine/cpu/sequence/causal_conv.h"
 #include "engine/cpu/sequence/delta_net.h"
 #include "engine/cpu/sequence/scan.h"
+#include "engine/cpu/sequence/selective_scan.h"
 
 namespace gen::engine::cpu {
 
@@ -30,6 +31,7 @@ KernelTable kernel_table(CpuLevel level) noexcept {
   table.rms_norm = rms_norm_kernels(level);
   table.route = route_kernels(level);
   table.scan = scan_kernels(level);
+  table.selective_scan = selective_scan_kernels(level);
   return table;
 }
 

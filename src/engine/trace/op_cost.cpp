@@ -68,6 +68,13 @@ OpCost cost(const DeltaNetArgs& args, std::span<const KvRows>) noexcept {
           3 * args.y.rows * cells};
 }
 
+/// Per number of state a product each of decay, input and output.
+OpCost cost(const SelectiveScanArgs& args, std::span<const KvRows>) noexcept {
+  const int64_t cells = args.y.cols * (args.b.cols / args.n_groups);
+  return {2 * static_cast<int64_t>(sizeof(float)) * args.n_sequences * cells,
+          3 * args.y.rows * cells};
+}
+
 template <typename Args>
 OpCost cost(const Args&, std::span<const KvRows>) noexcept {
   return {};

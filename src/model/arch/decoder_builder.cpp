@@ -56,7 +56,10 @@ graph::ValueId DecoderBuilder::norm_of(graph::ValueId x, const std::string& name
                                        float eps) {
   if (eps == 0.0F) eps = h_.norm_eps;
   std::vector<float> weight;
-  if (norms_.weight) weight = weights_.vector(name + ".weight", size);
+  if (norms_.weight) {
+    // Files of falcon-h1 have a norm whose name has no suffix.
+    weight = weights_.vector(weights_.has(name) ? name : name + ".weight", size);
+  }
   if (norms_.kind == NormStyle::Kind::kLayer) {
     return graph_.layer_norm(x, weight, bias_values(name + ".bias", size, norms_.bias), eps);
   }

@@ -94,6 +94,14 @@ class DecoderBuilder {
   graph::ValueId delta_net(graph::ValueId x);
   /// shortconv.out_proj(c * conv(b * u)) with b, c and u the thirds of shortconv.in_proj x.
   graph::ValueId short_convolution(graph::ValueId x, Bias bias);
+  /// ssm_out(y * silu(z)) with y the selective scan of u, the convolved half of ssm_in x of which z
+  /// is the other, by dt, b and c, the parts of ssm_x u; dt goes through ssm_dt. These parts may
+  /// have norms.
+  graph::ValueId mamba(graph::ValueId x);
+  /// ssm_out(norm(y * silu(z))) with y the selective scan of u by dt, b and c, where ssm_in x is z,
+  /// then u, b and c, which are convolved, then dt; and ssm_norm, if the file has it, of each
+  /// group.
+  graph::ValueId mamba2(graph::ValueId x);
   /// Whether the file has "<name>.weight" for the layer.
   [[nodiscard]] bool has(const char* part) const { return weights_.has(name(part, ".weight")); }
   /// ffn_down(gate(ffn_gate x) * ffn_up x)
@@ -154,6 +162,10 @@ class DecoderBuilder {
   graph::ValueId shared_expert(graph::ValueId x, engine::Act gate, bool gated, bool weighted);
   /// Rows [first, first + k_dim) of each head's 2 k_dim of attn_q.
   graph::ValueId half_of_q(graph::ValueId x, int64_t first, graph::SiteKind kind, Bias bias);
+  /// The convolution ssm_conv1d of x with `channels`, and silu.
+  graph::ValueId convolved(graph::ValueId x, int64_t channels);
+  /// The RMS norm of a part of what a recurrence reads, if it has one.
+  graph::ValueId norm_of_part(graph::ValueId x, const char* part, int64_t size);
   std::vector<float> bias_values(const std::string& name, int64_t size, Bias bias);
   graph::ValueId product(graph::ValueId x, const std::string& weight, int64_t rows, int64_t cols,
                          const std::string& bias_name, Bias bias, int32_t site);

@@ -136,6 +136,13 @@ Status read_gating(KeyReader& keys, ExpertDefaults absent, engine::Routing* rout
   return {};
 }
 
+/// The sizes of a recurrence, except for its heads.
+Status read_state(KeyReader& keys, RecurrentParams* of) {
+  GEN_TRY(keys.integer("ssm.conv_kernel", 2, kMaxTaps, &of->taps));
+  GEN_TRY(keys.integer("ssm.inner_size", 1, kMaxWidth, &of->inner));
+  return keys.integer("ssm.state_size", 1, engine::kMaxStateSize, &of->state);
+}
+
 }  // namespace
 
 Status read_model(KeyReader& keys, HParams* h, bool layer_norms) {
@@ -346,11 +353,9 @@ Status read_recurrent_layers(KeyReader& keys, int32_t interval, HParams* h) {
   return {};
 }
 
-Status read_delta_net(KeyReader& keys, HParams* h) {
+Status read_state_heads(KeyReader& keys, HParams* h) {
   RecurrentParams of;
-  GEN_TRY(keys.integer("ssm.conv_kernel", 2, kMaxTaps, &of.taps));
-  GEN_TRY(keys.integer("ssm.inner_size", 1, kMaxWidth, &of.inner));
-  GEN_TRY(keys.integer("ssm.state_size", 1, kMaxHeadDim, &of.state));
+  GEN_TRY(read_state(keys, &of));
   GEN_TRY(keys.integer("ssm.time_step_rank", 1, kMaxHeads, &of.heads));
   GEN_TRY(keys.integer("ssm.group_count", 1, kMaxHeads, &of.groups));
   if (of.inner % of.heads != 0 || of.heads % of.groups != 0) {
@@ -363,6 +368,16 @@ Status read_delta_net(KeyReader& keys, HParams* h) {
   return {};
 }
 
+Status read_mamba(KeyReader& keys, HParams* h) {
+  RecurrentParams of;
+  GEN_TRY(read_state(keys, &of));
+  GEN_TRY(keys.integer("ssm.time_step_rank", 1, kMaxWidth, &of.heads));
+  of.groups = 1;
+  GEN_TRY(keys.flag_or("ssm.dt_b_c_rms", false, &of.normalised));
+  for (LayerParams& layer : h->layers) layer.recurrent = of;
+  return {};
+}
+
 Status read_short_convolution(KeyReader& keys, HParams* h) {
   RecurrentParams of;
   GEN_TRY(keys.integer("shortconv.l_cache", 2, kMaxTaps, &of.taps));
@@ -370,9 +385,9 @@ Status read_short_convolution(KeyReader& keys, HParams* h) {
   return {};
 }
 
-Status read_feed_forward(KeyReader& keys, HParams* h) {
+Status read_feed_forward(KeyReader& keys, HParams* h, bool absent) {
   std::vector<int32_t> widths(h->layers.size());
-  GEN_TRY(keys.per_layer("feed_forward_length", 1, kMaxWidth, &widths));
+  GEN_TRY(keys.per_layer("feed_forward_length", absent ? 0 : 1, kMaxWidth, &widths));
   for (size_t i = 0; i < widths.size(); ++i) h->layers[i].feed_forward = widths[i];
   return {};
 }

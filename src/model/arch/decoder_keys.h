@@ -50,9 +50,11 @@ Status read_draft_layers(KeyReader& keys, HParams* h);
 /// without that key, where `interval` is above 0, all but the last of each full_attention_interval
 /// (`interval`). After read_heads.
 Status read_recurrent_layers(KeyReader& keys, int32_t interval, HParams* h);
-/// ssm.conv_kernel, inner_size, state_size, time_step_rank and group_count of a delta net: its
-/// heads of values, and of as many keys as there are groups.
-Status read_delta_net(KeyReader& keys, HParams* h);
+/// ssm.conv_kernel, inner_size, state_size, time_step_rank and group_count of a delta net or of
+/// Mamba-2: its heads of values, and as many of keys, or of b and c, as there are groups.
+Status read_state_heads(KeyReader& keys, HParams* h);
+/// The same of Mamba-1 without group_count, and ssm.dt_b_c_rms (false).
+Status read_mamba(KeyReader& keys, HParams* h);
 /// shortconv.l_cache.
 Status read_short_convolution(KeyReader& keys, HParams* h);
 /// embedding_length_per_layer_input (0).
@@ -62,8 +64,9 @@ Status read_rope_switch(KeyReader& keys, HParams* h);
 /// rope.dimension_sections: how many pairs turn by time, height, width. In texts these are one
 /// position, and pairs are halves of a head; a fourth, which texts do not have, is refused.
 Status read_rope_sections(KeyReader& keys, HParams* h);
-/// feed_forward_length, which may differ from block to block.
-Status read_feed_forward(KeyReader& keys, HParams* h);
+/// feed_forward_length, which may differ from block to block. `absent`: blocks of 0 have no
+/// feed-forward; otherwise 0 is refused.
+Status read_feed_forward(KeyReader& keys, HParams* h, bool absent = false);
 /// expert_count, 0: there are none; expert_used_count, expert_feed_forward_length,
 /// expert_gating_func, expert_weights_norm, expert_weights_scale, expert_group_count,
 /// expert_group_used_count, of blocks from leading_dense_block_count on; where experts may be

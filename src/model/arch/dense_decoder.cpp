@@ -45,17 +45,39 @@ ValueId recurrence(const DenseStyle& style, DecoderBuilder& d, ValueId a) {
       return d.delta_net(a);
     case Recurrence::kShortConvolution:
       return d.short_convolution(a, style.inner_bias);
+    case Recurrence::kMamba:
+      return d.mamba(a);
+    case Recurrence::kMamba2:
+      return d.mamba2(a);
     case Recurrence::kNone:
       break;
   }
   return {};
 }
 
-Status read_recurrence(const DenseStyle& style, KeyReader& keys, HParams* h) {
+/// What blocks consist of, and the sizes of attention and recurrence.
+Status read_mixers(const DenseStyle& style, KeyReader& keys, HParams* h) {
+  const bool some = style.recurs == Recurs::kInstead || style.recurs == Recurs::kAlone;
+  if (style.recurs != Recurs::kOnly) {
+    GEN_TRY(read_heads(keys, some && style.recurrence != Recurrence::kNone, h));
+  }
   if (style.recurrence == Recurrence::kNone) return {};
-  GEN_TRY(read_recurrent_layers(keys, style.attention_every, h));
-  if (style.recurrence == Recurrence::kDeltaNet) return read_delta_net(keys, h);
-  return read_short_convolution(keys, h);
+  if (some) GEN_TRY(read_recurrent_layers(keys, style.attention_every, h));
+  for (LayerParams& layer : h->layers) {
+    if (style.recurs == Recurs::kOnly) layer.mixer = MixerKind::kRecurrent;
+    if (style.recurs == Recurs::kAlone && layer.feed_forward > 0) layer.mixer = MixerKind::kNone;
+  }
+  if (style.recurrence == Recurrence::kMamba) return read_mamba(keys, h);
+  if (style.recurrence == Recurrence::kShortConvolution) return read_short_convolution(keys, h);
+  return read_state_heads(keys, h);
+}
+
+/// The first half of a block.
+ValueId mixer(const DenseStyle& style, const HParams& h, DecoderBuilder& d,
+              graph::GraphBuilder& graph, ValueId a) {
+  if (d.layer().mixer == MixerKind::kRecurrent) return recurrence(style, d, a);
+  const ValueId y = attention(style, h, d, a);
+  return style.recurs == Recurs::kBeside ? graph.add(y, recurrence(style, d, a)) : y;
 }
 
 /// The input of a block, the same after attn_norm, and the input plus attention.
@@ -78,7 +100,9 @@ ValueId feed_forward_input(const DenseStyle& style, const HParams& h, DecoderBui
 Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) {
   GEN_TRY(read_model(keys, h, style.norms.kind == NormStyle::Kind::kLayer));
   if (style.draft_layers) GEN_TRY(read_draft_layers(keys, h));
-  GEN_TRY(read_feed_forward(keys, h));
+  if (style.recurs != Recurs::kOnly) {
+    GEN_TRY(read_feed_forward(keys, h, style.recurs == Recurs::kAlone));
+  }
   for (LayerParams& layer : h->layers) {
     layer.activation.alpha = style.activation_alpha;
     layer.activation.limit = style.activation_limit;
@@ -90,8 +114,7 @@ Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) 
         {of.gating, of.normalise, of.shared != SharedExpert::kNone, of.has == Experts::kRequired},
         h));
   }
-  GEN_TRY(read_heads(keys, style.recurrence != Recurrence::kNone, h));
-  GEN_TRY(read_recurrence(style, keys, h));
+  GEN_TRY(read_mixers(style, keys, h));
   GEN_TRY(read_windows(keys, {style.window, style.global_every}, h));
   GEN_TRY(read_rope(keys, style.rope, h));
   if (style.global_every > 0)
@@ -138,14 +161,17 @@ void build_dense_decoder(const DenseStyle& style, const HParams& h, Weights& wei
   const ValueId inputs = h.layer_input > 0 ? d.layer_inputs(x) : ValueId();
   for (int32_t layer = 0; layer < h.n_layers; ++layer) {
     d.begin_layer(layer);
-    const ValueId a = style.norm_before ? d.norm(x, "attn_norm") : x;
-    ValueId y = d.layer().mixer == MixerKind::kRecurrent ? recurrence(style, d, a)
-                                                         : attention(style, h, d, a);
-    const ValueId in = x;
-    x = d.add(x, style.norm_after ? d.norm(y, "post_attention_norm", style.after_eps) : y);
-    const ValueId f = feed_forward_input(style, h, d, {in, a, x});
-    y = feed_forward(style, d, f);
-    x = d.add(x, style.norm_after ? d.norm(y, "post_ffw_norm", style.after_eps) : y);
+    BlockValues of = {x, {}, x};
+    if (d.layer().mixer != MixerKind::kNone) {
+      of.normed = style.norm_before ? d.norm(x, "attn_norm") : x;
+      const ValueId y = mixer(style, h, d, graph, of.normed);
+      x = d.add(x, style.norm_after ? d.norm(y, "post_attention_norm", style.after_eps) : y);
+      of.attended = x;
+    }
+    if (d.layer().feed_forward > 0) {
+      const ValueId y = feed_forward(style, d, feed_forward_input(style, h, d, of));
+      x = d.add(x, style.norm_after ? d.norm(y, "post_ffw_norm", style.after_eps) : y);
+    }
     if (inputs.valid()) x = d.add_layer_input(x, inputs, style.activation);
     if (style.layer_scale) x = d.scale_layer(x);
     d.end_layer(x);

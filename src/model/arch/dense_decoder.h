@@ -32,11 +32,21 @@ enum class Parallel : uint8_t {
   kWithoutNorm,  // as kOneNorm in blocks whose feed-forward has no norm in the file
 };
 
-/// What stands in the place of attention in some blocks.
+/// What stands in the place of attention in some blocks. See the functions of DecoderBuilder.
 enum class Recurrence : uint8_t {
   kNone,
-  kDeltaNet,          // see DecoderBuilder::delta_net
-  kShortConvolution,  // see DecoderBuilder::short_convolution
+  kDeltaNet,
+  kShortConvolution,
+  kMamba,
+  kMamba2,
+};
+
+/// The blocks that recur.
+enum class Recurs : uint8_t {
+  kInstead,  // those that do not attend
+  kAlone,    // the same, but a block is one of recurrence, attention and feed-forward
+  kOnly,     // all, without attention and feed-forward
+  kBeside,   // all: attention reads the same norm, and both results are added
 };
 
 /// Whether files have expert_count.
@@ -102,8 +112,9 @@ struct DenseStyle {
   static constexpr float kNoCap = -1.0F;
   float score_cap = kNoCap;
   float logit_cap = kNoCap;
-  Recurrence recurrence = Recurrence::kNone;  // of blocks without heads, or as follows
-  int32_t attention_every = 0;  // without full_attention_interval every n-th block attends
+  Recurrence recurrence = Recurrence::kNone;
+  Recurs recurs = Recurs::kInstead;  // blocks without heads do not attend, nor others as follows:
+  int32_t attention_every = 0;       // without full_attention_interval every n-th block attends
   const char* last_norm = "output_norm";
   bool draft_layers = false;  // nextn_predict_layers of the blocks draft, and are not built
 

@@ -9,6 +9,12 @@ namespace gen::model::arch {
 using graph::SiteKind;
 using graph::ValueId;
 
+ValueId DecoderBuilder::convolved(ValueId x, int64_t channels) {
+  return graph_.causal_conv(
+      x, weights_.table(name("ssm_conv1d", ".weight"), channels, layer().recurrent.taps),
+      weights_.optional_vector(name("ssm_conv1d", ".bias"), channels), engine::Act::kSilu);
+}
+
 ValueId DecoderBuilder::delta_net(ValueId x) {
   const RecurrentParams& of = layer().recurrent;
   engine::DeltaShape shape;
@@ -37,11 +43,9 @@ ValueId DecoderBuilder::delta_net(ValueId x) {
     alpha = linear(x, "ssm_alpha", shape.v_heads, SiteKind::kAlpha, Bias::kNone);
     beta = linear(x, "ssm_beta", shape.v_heads, SiteKind::kBeta, Bias::kNone);
   }
-  const ValueId convolved = graph_.causal_conv(
-      in, weights_.table(name("ssm_conv1d", ".weight"), channels, of.taps), {}, engine::Act::kSilu);
-  const ValueId y =
-      graph_.delta_net(convolved, alpha, beta, weights_.vector(name("ssm_dt", ".bias"), of.heads),
-                       weights_.vector(name("ssm_a", ""), of.heads), shape);
+  const ValueId y = graph_.delta_net(convolved(in, channels), alpha, beta,
+                                     weights_.vector(name("ssm_dt", ".bias"), of.heads),
+                                     weights_.vector(name("ssm_a", ""), of.heads), shape);
   const std::vector<float> norm = weights_.vector(name("ssm_norm", ".weight"), shape.v_dim);
   std::vector<float> of_all;
   for (int32_t i = 0; i < of.heads; ++i) of_all.insert(of_all.end(), norm.begin(), norm.end());
@@ -63,6 +67,61 @@ ValueId DecoderBuilder::short_convolution(ValueId x, Bias bias) {
       engine::Act::kNone);
   const ValueId gated = graph_.apply(engine::Op::kGated, {c, convolved});
   return linear(gated, "shortconv.out_proj", cols, cols, SiteKind::kMixerOut, bias);
+}
+
+ValueId DecoderBuilder::norm_of_part(ValueId x, const char* part, int64_t size) {
+  const std::vector<float> weight = weights_.optional_vector(name(part, ".weight"), size);
+  if (weight.empty() && !layer().recurrent.normalised) return x;
+  return graph_.rms_norm_in_groups(x, weight, h_.norm_eps, 1);
+}
+
+ValueId DecoderBuilder::mamba(ValueId x) {
+  const RecurrentParams& of = layer().recurrent;
+  const int64_t inner = of.inner;
+  const ValueId in = linear(x, "ssm_in", 2 * inner, h_.hidden, SiteKind::kMixerIn, Bias::kNone);
+  const ValueId z = graph_.slice(in, inner, inner);
+  const ValueId u = convolved(graph_.slice(in, 0, inner), inner);
+  const ValueId parts = product(u, name("ssm_x", ".weight"), of.heads + 2 * int64_t{of.state},
+                                inner, "", Bias::kNone, kNoSite);
+  const auto part = [&](const char* norm, int64_t first, int64_t cols) {
+    return norm_of_part(graph_.slice(parts, first, cols), norm, cols);
+  };
+  const ValueId dt = product(part("ssm_dt_norm", 0, of.heads), name("ssm_dt", ".weight"), inner,
+                             of.heads, "", Bias::kNone, kNoSite);
+  const ValueId b = part("ssm_b_norm", of.heads, of.state);
+  const ValueId c = part("ssm_c_norm", int64_t{of.heads} + of.state, of.state);
+  const std::vector<float> bias = weights_.vector(name("ssm_dt", ".bias"), inner);
+  const std::vector<float> a = weights_.table(name("ssm_a", ""), inner, of.state);
+  const std::vector<float> d = weights_.vector(name("ssm_d", ""), inner);
+  const ValueId y = graph_.selective_scan(u, dt, b, c, {1, bias, a, d});
+  const ValueId gated = graph_.apply(engine::Op::kGated, {z, y}, {.kind = engine::Act::kSilu});
+  return linear(gated, "ssm_out", h_.hidden, inner, SiteKind::kMixerOut, Bias::kNone);
+}
+
+ValueId DecoderBuilder::mamba2(ValueId x) {
+  const RecurrentParams& of = layer().recurrent;
+  const int64_t inner = of.inner;
+  const int64_t shared = int64_t{of.groups} * of.state;  // of b, and of c
+  const int64_t channels = inner + 2 * shared;
+  const ValueId in =
+      linear(x, "ssm_in", inner + channels + of.heads, h_.hidden, SiteKind::kMixerIn, Bias::kNone);
+  const ValueId z = graph_.slice(in, 0, inner);
+  const ValueId mixed = convolved(graph_.slice(in, inner, channels), channels);
+  const ValueId u = graph_.slice(mixed, 0, inner);
+  const ValueId b = graph_.slice(mixed, inner, shared);
+  const ValueId c = graph_.slice(mixed, inner + shared, shared);
+  const ValueId dt = graph_.slice(in, inner + channels, of.heads);
+  const std::vector<float> bias = weights_.vector(name("ssm_dt", ".bias"), of.heads);
+  const std::vector<float> a = weights_.table(name("ssm_a", ""), of.heads, 1);
+  const std::vector<float> d = weights_.table(name("ssm_d", ""), of.heads, 1);
+  ValueId y = graph_.selective_scan(u, dt, b, c, {of.groups, bias, a, d});
+  y = graph_.apply(engine::Op::kGated, {z, y}, {.kind = engine::Act::kSilu});
+  if (has("ssm_norm")) {
+    const std::vector<float> norm =
+        weights_.table(name("ssm_norm", ".weight"), of.groups, inner / of.groups);
+    y = graph_.rms_norm_in_groups(y, norm, h_.norm_eps, of.groups);
+  }
+  return linear(y, "ssm_out", h_.hidden, inner, SiteKind::kMixerOut, Bias::kNone);
 }
 
 }  // namespace gen::model::arch

@@ -70,5 +70,10 @@ extern const Architecture kOlmoe;
 extern const Architecture kInternLm2;
 extern const Architecture kQwen35;
 extern const Architecture kLfm2;
+extern const Architecture kMamba2;
+extern const Architecture kGraniteHybrid;
+extern const Architecture kMamba;
+extern const Architecture kFalconH1;
+extern const Architecture kNemotronH;
 
 }  // namespace gen::model::arch

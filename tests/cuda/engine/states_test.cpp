@@ -99,5 +99,32 @@ TEST(CudaStates, DeltaNet) {
   }
 }
 
+TEST(CudaStates, SelectiveScan) {
+  struct Shape {
+    int64_t heads, channels, groups, size;
+  };
+  for (const Shape& shape : {Shape{4, 20, 2, 128}, Shape{3, 7, 1, 33}, Shape{2, 16, 1, 200},
+                             Shape{70, 1, 1, 16}, Shape{20, 1, 2, 40}}) {
+    expect_same([&](OpBench& bench) {
+      const int64_t all = shape.heads * shape.channels;
+      const int64_t shared = shape.groups * shape.size;
+      Sequences sequences(bench, all * shape.size, all + shape.heads + shared);
+      const auto vector = [&](uint32_t seed, int64_t n) {
+        return bench.put(random_row(static_cast<size_t>(n), seed));
+      };
+      engine::SelectiveScanArgs args;
+      args.x = sequences.rows(4, all);
+      args.dt = sequences.rows(5, shape.heads);
+      args.b = sequences.rows(6, shared);
+      args.c = sequences.rows(7, shared);
+      args.n_groups = static_cast<int32_t>(shape.groups);
+      args.dt_bias = vector(8, shape.heads);
+      args.a = vector(9, shape.channels == 1 ? all * shape.size : shape.heads);
+      args.d = vector(10, shape.heads);
+      return sequences.run(args, all);
+    });
+  }
+}
+
 }  // namespace
 }  // namespace gen::test

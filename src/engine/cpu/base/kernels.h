@@ -12,18 +12,19 @@
 
 namespace gen::engine::cpu {
 
-struct ActivationKernels;   // activations.h
-struct AttentionKernels;    // attention.h
-struct CausalConvKernels;   // causal_conv.h
-struct DeltaNetKernels;     // delta_net.h
-struct ElementwiseKernels;  // elementwise.h
-struct FloatKernels;        // linear_kernels.h
-struct LayerNormKernels;    // layer_norm.h
-struct LowRankKernels;      // low_rank.h
-struct QuantKernels;        // linear_kernels.h
-struct RmsNormKernels;      // rms_norm.h
-struct RouteKernels;        // route.h
-struct ScanKernels;         // scan.h
+struct ActivationKernels;     // activations.h
+struct AttentionKernels;      // attention.h
+struct CausalConvKernels;     // causal_conv.h
+struct DeltaNetKernels;       // delta_net.h
+struct ElementwiseKernels;    // elementwise.h
+struct FloatKernels;          // linear_kernels.h
+struct LayerNormKernels;      // layer_norm.h
+struct LowRankKernels;        // low_rank.h
+struct QuantKernels;          // linear_kernels.h
+struct RmsNormKernels;        // rms_norm.h
+struct RouteKernels;          // route.h
+struct ScanKernels;           // scan.h
+struct SelectiveScanKernels;  // selective_scan.h
 
 struct KernelTable {
   const ActivationKernels* activations = nullptr;
@@ -38,6 +39,7 @@ struct KernelTable {
   const RmsNormKernels* rms_norm = nullptr;
   const RouteKernels* route = nullptr;
   const ScanKernels* scan = nullptr;
+  const SelectiveScanKernels* selective_scan = nullptr;
 };
 
 /// The kernels of one instruction set, and the level that they need.
