@@ -189,9 +189,11 @@ static void states_that_fail(void** state) {
 /* There is nothing to page, pool or put into files; and raw passes are for models without state. */
 static void caches_hold_nothing(void** state) {
   (void)state;
-  for (int kind = WITH_STATE; kind <= STATELESS; kind += STATELESS) {
+  for (int kind = WITH_STATE; kind <= KINDS; ++kind) {
     struct toy toy = {.at = -1};
-    const gen_forward table = table_of(&toy, kind);
+    const int copied = kind != KINDS; /* the last time round with a state that cannot be */
+    gen_forward table = table_of(&toy, copied ? kind : WITH_STATE);
+    if (!copied) table.state_clone = NULL;
     gen_model* model = toy_model(&table);
     gen_generator* generator = NULL;
     const char* settings[][2] = {{"paged_kv", "16"}, {"compressed_kv", "8"}, {"tiered_kv", "16"}};
@@ -220,10 +222,28 @@ static void caches_hold_nothing(void** state) {
     float logits[TOY_VOCAB];
     float expected[TOY_VOCAB];
     assert_ok(kv_cache_generator_new(generator, 0, &cache, &error), error);
-    if (kind == STATELESS) {
-      assert_ok(gen_model_forward(model, prompt, PROMPT, cache, logits, TOY_VOCAB, &error), error);
+    if (copied) {
+      /* In two calls: a state stays with its cache. */
+      assert_ok(gen_model_forward(model, prompt, 1, cache, logits, TOY_VOCAB, &error), error);
+      assert_ok(gen_model_forward(model, prompt + 1, PROMPT - 1, cache, logits, TOY_VOCAB, &error),
+                error);
       assert_int_equal(kv_cache_seq_len(cache), PROMPT);
-      toy_write(expected, toy_next(prompt, PROMPT, 1));
+      toy_write(expected, toy_next(prompt, PROMPT, toy.stateless));
+      assert_memory_equal(logits, expected, sizeof logits);
+      kv_cache* copy = NULL;
+      assert_ok(kv_cache_clone(cache, &copy, &error), error);
+      assert_ok(gen_model_forward(model, prompt, 1, cache, logits, TOY_VOCAB, &error), error);
+      memcpy(expected, logits, sizeof logits);
+      assert_ok(gen_model_forward(model, prompt, 1, copy, logits, TOY_VOCAB, &error), error);
+      assert_memory_equal(logits, expected, sizeof logits);
+      kv_cache_free(copy);
+      if (kind != STATELESS) {
+        assert_fails(kv_cache_save(cache, "nowhere", &error), GEN_ERROR_UNSUPPORTED, "session",
+                     error);
+      }
+      assert_ok(kv_cache_reset(cache, &error), error);
+      assert_ok(gen_model_forward(model, prompt, PROMPT, cache, logits, TOY_VOCAB, &error), error);
+      toy_write(expected, toy_next(prompt, PROMPT, toy.stateless));
       assert_memory_equal(logits, expected, sizeof logits);
     } else {
       assert_fails(gen_model_forward(model, prompt, PROMPT, cache, logits, TOY_VOCAB, &error),
