@@ -46,7 +46,8 @@ constexpr int64_t kDeltaVectors = kNativeLanes == 16 ? 4 : kNativeLanes == 8 ? 2
 template <int64_t kVectors>
 HWY_INLINE void delta_row(const DeltaRow& row, const float* from, int64_t from_stride, float* to,
                           int64_t to_stride, int64_t k_dim, int64_t column) {
-  Lanes16 answer[2][kVectors];
+  constexpr auto kCount = static_cast<size_t>(kVectors);
+  Lanes16 answer[2][kCount];
   GEN_UNROLL
   for (int64_t j = 0; j < kVectors; ++j) answer[0][j] = answer[1][j] = splat(0.0F);
   for (int64_t i = 0; i < k_dim; i += 2) {
@@ -61,7 +62,7 @@ HWY_INLINE void delta_row(const DeltaRow& row, const float* from, int64_t from_s
   }
   const Lanes16 decay = splat(row.decay);
   const Lanes16 strength = splat(row.strength);
-  Lanes16 change[kVectors];
+  Lanes16 change[kCount];
   GEN_UNROLL
   for (int64_t j = 0; j < kVectors; ++j) {
     const Lanes16 seen = mul(decay, add(answer[0][j], answer[1][j]));

@@ -51,7 +51,7 @@ template <bool kOwnRows, int64_t kCount>
 HWY_INLINE void advance(const float* from, float* to, int64_t size, const float* factor,
                         const float* a, const float* input, const float* b, const float* c,
                         float* sums) {
-  Lanes16 sum[kCount];
+  Lanes16 sum[static_cast<size_t>(kCount)];
   GEN_UNROLL
   for (int64_t i = 0; i < kCount; ++i) sum[i] = splat(0.0F);
   for (int64_t n = 0; n < size; n += kLanes) {
