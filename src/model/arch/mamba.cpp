@@ -7,7 +7,7 @@ namespace gen::model::arch {
 
 constinit const Architecture kMamba = {
     "mamba",
-    {.recurrence = Recurrence::kMamba, .recurs = Recurs::kOnly},
+    {.rope = {}, .recurrence = Recurrence::kMamba, .recurs = Recurs::kOnly},
 };
 
 }  // namespace gen::model::arch

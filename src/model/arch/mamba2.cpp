@@ -7,7 +7,7 @@ namespace gen::model::arch {
 
 constinit const Architecture kMamba2 = {
     "mamba2",
-    {.recurrence = Recurrence::kMamba2, .recurs = Recurs::kOnly},
+    {.rope = {}, .recurrence = Recurrence::kMamba2, .recurs = Recurs::kOnly},
 };
 
 }  // namespace gen::model::arch

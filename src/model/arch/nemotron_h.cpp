@@ -8,7 +8,8 @@ namespace gen::model::arch {
 
 constinit const Architecture kNemotronH = {
     "nemotron_h",
-    {.ffn_norm = "attn_norm",
+    {.rope = {},
+     .ffn_norm = "attn_norm",
      .input_bias = Bias::kOptional,
      .inner_bias = Bias::kOptional,
      .feed_forward = FeedForward::kPlain,
