@@ -27,24 +27,34 @@ class Runner {
     const int32_t needed = bench.depth + bench.prompt + bench.tokens;
     logits_.resize(static_cast<size_t>(vocab_) * static_cast<size_t>(bench.batch));
     caches_.push_back(make_cache(model, choice, needed));
+    recurrent_ = !can_be_cut();
     if (bench.depth > 0) feed(made_up(bench.depth), nullptr);
+    if (recurrent_) start_ = make<Cache>(kv_cache_clone, caches_[0].get());
   }
 
   /// Seconds to evaluate the prompt after `depth` tokens.
   double prefill(gen_profile* profile) {
     gen_error error;
+    if (recurrent_) {
+      caches_.clear();
+      caches_.push_back(make<Cache>(kv_cache_clone, start_.get()));
+    }
     check(kv_cache_truncate(caches_[0].get(), bench_.depth, &error), error);
     const std::vector<int32_t> tokens = made_up(bench_.prompt);
     const auto start = Clock::now();
     feed(tokens, profile);
-    return seconds_since(start);
+    const double seconds = seconds_since(start);
+    if (recurrent_) prompted_ = make<Cache>(kv_cache_clone, caches_[0].get());
+    return seconds;
   }
 
   /// Seconds of all decode steps, each starting after the prefill.
   double decode(gen_profile* profile) {
     gen_error error;
+    if (recurrent_) caches_.clear();
     while (caches_.size() < static_cast<size_t>(bench_.batch)) {
-      caches_.push_back(make<Cache>(kv_cache_clone, caches_[0].get()));
+      caches_.push_back(
+          make<Cache>(kv_cache_clone, recurrent_ ? prompted_.get() : caches_[0].get()));
     }
     std::vector<kv_cache*> caches;
     std::vector<int32_t> sequences;
@@ -76,6 +86,19 @@ class Runner {
   }
 
  private:
+  /// False for models with a state beside the cache, for which copies take the place of cuts.
+  bool can_be_cut() {
+    gen_error error;
+    feed(made_up(2), nullptr);
+    check(kv_cache_truncate(caches_[0].get(), 1, &error), error);
+    const int32_t token = 1;
+    const gen_status status = gen_model_forward(model_.get(), &token, 1, caches_[0].get(),
+                                                logits_.data(), logits_.size(), &error);
+    if (status != GEN_ERROR_STATE) check(status, error);
+    check(kv_cache_truncate(caches_[0].get(), 0, &error), error);
+    return status == GEN_OK;
+  }
+
   [[nodiscard]] std::vector<int32_t> made_up(int32_t n) const {
     std::vector<int32_t> tokens;
     for (int64_t i = 0; i < n; ++i) {
@@ -107,6 +130,9 @@ class Runner {
 
   const Model& model_;
   const BenchCase& bench_;
+  bool recurrent_ = false;
+  Cache start_;     // after `depth` tokens, of a recurrent model
+  Cache prompted_;  // after the prompt
   int32_t vocab_ = 0;
   std::vector<float> logits_;
   std::vector<Cache> caches_;  // the first one is filled, the others are its clones

@@ -335,6 +335,9 @@ struct ScanArgs {
   friend bool operator==(const ScanArgs&, const ScanArgs&) = default;
 };
 
+/// The most rows of a convolution.
+inline constexpr int32_t kMaxTaps = 64;
+
 /// y[t, c] = act(sum_j w[j, c] * x[t - K + 1 + j, c] + b[c]), j ascending from the bias: a
 /// convolution of each channel over the last K rows of its sequence. The state is the K - 1 rows
 /// before, zeros at the beginning, [K - 1, C]; a kept row is x. y must not be x.
@@ -342,7 +345,7 @@ struct CausalConvArgs {
   ConstMatrixView x;                     // [T, C]
   EnginePtr<const float> w;              // [K, C]
   EnginePtr<const float> b;              // [C] or null: 0
-  int32_t taps = 0;                      // K
+  int32_t taps = 0;                      // K, up to kMaxTaps
   Act act = Act::kNone;                  // kNone or kSilu
   MatrixView y;                          // [T, C]
   StateLayer layer;                      // of (K - 1) C cells and C inputs

@@ -278,7 +278,7 @@ ValueId GraphBuilder::causal_conv(ValueId x, std::span<const float> w, std::span
   const Node& input = graph_.nodes[static_cast<size_t>(x.index)];
   const auto cols = static_cast<size_t>(input.cols);
   const size_t taps = w.size() / cols;
-  if (taps < 2 || taps > kMaxTaps || w.size() != taps * cols ||
+  if (taps < 2 || taps > engine::kMaxTaps || w.size() != taps * cols ||
       (!bias.empty() && bias.size() != cols)) {
     fail(error(Code::kFormat, "a convolution of %zu weights and %zu biases for rows of %zu",
                w.size(), bias.size(), cols));

@@ -242,7 +242,6 @@ class GraphBuilder {
 
  private:
   static constexpr int32_t kAnySlots = INT32_MAX;
-  static constexpr size_t kMaxTaps = 64;  // of a convolution
 
   bool usable(ValueId x, int32_t max_slots = 1);
   bool usable_routes(ValueId routes, ValueId of);

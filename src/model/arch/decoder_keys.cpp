@@ -20,7 +20,6 @@ constexpr int64_t kMaxWidth = int64_t{1} << 24;
 constexpr int64_t kMaxHeads = 65536;
 constexpr int64_t kMaxHeadDim = 65536;
 constexpr int64_t kMaxExperts = 2048;
-constexpr int64_t kMaxTaps = 64;
 constexpr int64_t kMaxContext = int64_t{1} << 30;
 constexpr int64_t kMaxEntries = std::numeric_limits<int32_t>::max();
 
@@ -138,7 +137,7 @@ Status read_gating(KeyReader& keys, ExpertDefaults absent, engine::Routing* rout
 
 /// The sizes of a recurrence, except for its heads.
 Status read_state(KeyReader& keys, RecurrentParams* of) {
-  GEN_TRY(keys.integer("ssm.conv_kernel", 2, kMaxTaps, &of->taps));
+  GEN_TRY(keys.integer("ssm.conv_kernel", 2, engine::kMaxTaps, &of->taps));
   GEN_TRY(keys.integer("ssm.inner_size", 1, kMaxWidth, &of->inner));
   return keys.integer("ssm.state_size", 1, engine::kMaxStateSize, &of->state);
 }
@@ -380,7 +379,7 @@ Status read_mamba(KeyReader& keys, HParams* h) {
 
 Status read_short_convolution(KeyReader& keys, HParams* h) {
   RecurrentParams of;
-  GEN_TRY(keys.integer("shortconv.l_cache", 2, kMaxTaps, &of.taps));
+  GEN_TRY(keys.integer("shortconv.l_cache", 2, engine::kMaxTaps, &of.taps));
   for (LayerParams& layer : h->layers) layer.recurrent = of;
   return {};
 }

@@ -19,14 +19,14 @@ HWY_BEFORE_NAMESPACE();
 namespace gen::engine::cpu {
 namespace HWY_NAMESPACE {
 
-/// Sixteen channels from c on, or the last n < 16, of row t.
+/// Sixteen channels from c on, or the last n < 16, of row t. `rows` are the last ones up to it.
 template <bool kWhole>
-HWY_INLINE void convolve_lanes(const CausalConvJob& job, int64_t t, int64_t c, int64_t n) {
+HWY_INLINE void convolve_lanes(const CausalConvJob& job, const float* const* rows, int64_t t,
+                               int64_t c, int64_t n) {
   const auto get = [&](const float* p) { return kWhole ? load(p) : load_first(p, n); };
   Lanes16 sum = job.b != nullptr ? get(job.b + c) : splat(0.0F);
   for (int64_t j = 0; j < job.taps; ++j) {
-    const float* const row = causal_conv_row(job, t - job.taps + 1 + j);
-    const Lanes16 x = row != nullptr ? get(row + c) : splat(0.0F);
+    const Lanes16 x = rows[j] != nullptr ? get(rows[j] + c) : splat(0.0F);
     sum = fma(get(job.w + j * job.channels + c), x, sum);
   }
   if (job.silu) sum = silu(sum);
@@ -39,10 +39,12 @@ HWY_INLINE void convolve_lanes(const CausalConvJob& job, int64_t t, int64_t c, i
 }
 
 inline void causal_convolve(const CausalConvJob& job) {
+  const float* rows[kMaxTaps];
   for (int64_t t = 0; t < job.rows; ++t) {
+    for (int64_t j = 0; j < job.taps; ++j) rows[j] = causal_conv_row(job, t - job.taps + 1 + j);
     int64_t c = job.begin;
-    for (; c + kLanes <= job.end; c += kLanes) convolve_lanes<true>(job, t, c, kLanes);
-    if (c < job.end) convolve_lanes<false>(job, t, c, job.end - c);
+    for (; c + kLanes <= job.end; c += kLanes) convolve_lanes<true>(job, rows, t, c, kLanes);
+    if (c < job.end) convolve_lanes<false>(job, rows, t, c, job.end - c);
   }
 }
 

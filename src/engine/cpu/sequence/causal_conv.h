@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/cpu.h"
+#include "engine/ops.h"
 
 namespace gen::engine::cpu {
 

@@ -39,8 +39,10 @@ inline void delta_gates(const float* alpha, const float* beta, float dt, float a
   store(div(one, add(one, exp(sub(splat(0.0F), load(beta))))), strength);
 }
 
-/// Vectors of sixteen columns that stay in registers.
+/// Vectors of sixteen columns that stay in registers. A single row takes more of them at a time:
+/// its state comes from memory, where long runs are faster.
 constexpr int64_t kDeltaVectors = kNativeLanes == 16 ? 4 : kNativeLanes == 8 ? 2 : 1;
+constexpr int64_t kDeltaVectorsOfOne = 2 * kDeltaVectors;
 
 /// One row's columns [0, 16 kVectors) of a state whose rows are strides apart.
 template <int64_t kVectors>
@@ -110,6 +112,10 @@ inline void delta_recur(const DeltaHead& head, const DeltaRow* rows, int64_t n) 
   constexpr int64_t kColumns = kDeltaVectors * kLanes;
   static_assert(kColumns <= kDeltaStrip);
   int64_t column = 0;
+  for (; n == 1 && column + 2 * kColumns <= head.v_dim; column += 2 * kColumns) {
+    delta_row<kDeltaVectorsOfOne>(rows[0], head.from + column, head.v_dim, head.to + column,
+                                  head.v_dim, head.k_dim, column);
+  }
   for (; column + kColumns <= head.v_dim; column += kColumns) {
     delta_columns<kDeltaVectors>(head, rows, n, column);
   }
