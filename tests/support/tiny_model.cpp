@@ -40,6 +40,7 @@ TinyModel::TinyModel(const TinyModelSpec& spec)
   if (style_.experts.shared == SharedExpert::kNone) spec_.shared_width = 0;
   if (!style_.layer_inputs) spec_.layer_input = 0;
   if (!style_.query_temperature) spec_.query_temperature = 0.0F;
+  if (style_.attention_gate == AttentionGate::kInQ) spec_.fused_qkv = false;
   keys();
   matrix("token_embd.weight", spec.vocab, spec.hidden, spec.type);
   for (int32_t i = 0; i < spec.layers; ++i) block(i);
