@@ -37,6 +37,7 @@ constexpr uint64_t kKvHeads = 2;
 constexpr uint64_t kContext = 2048;
 constexpr uint64_t kExpertWidth = 256;
 constexpr uint64_t kExpertsUsed = 2;
+constexpr uint64_t kLatent = 128;
 // Of recurrences: heads of values, keys that some of them share, rows of a convolution.
 constexpr uint64_t kStateHeads = 4;
 constexpr uint64_t kStateGroups = 2;
@@ -163,11 +164,14 @@ std::vector<Spec> specs() {
     spec.name = "olmo2-windows";
     out.push_back(spec);
   }
-  for (const char* arch : {"qwen3moe", "qwen2moe", "olmoe", "llama", "granitehybrid"}) {
+  for (const char* arch :
+       {"qwen3moe", "qwen2moe", "olmoe", "llama", "granitehybrid", "jamba", "nemotron_h_moe"}) {
     Spec spec;
     spec.arch = arch;
     spec.experts = 8;
-    const bool optional = spec.arch == "llama" || spec.arch == "granitehybrid";
+    if (spec.arch == "nemotron_h_moe") spec.layers = 4;
+    const bool optional =
+        spec.arch == "llama" || spec.arch == "granitehybrid" || spec.arch == "jamba";
     const std::string name = spec.arch + (optional ? "-experts" : "");
     for (const DType format : {DType::kF32, DType::kQ8_0, DType::kQ4_K}) {
       if (format != DType::kF32 && spec.arch != "qwen3moe") continue;
@@ -335,6 +339,11 @@ class ModelWriter {
       if (style_.experts.shared != SharedExpert::kNone) {
         number("expert_shared_feed_forward_length", kFeedForward);
       }
+      if (style_.experts.latent) {
+        number("moe_latent_size", kLatent);
+        gguf_.set(key("expert_weights_norm"), true);
+        gguf_.set(key("expert_weights_scale"), 2.5F);
+      }
     }
     if (style_.score_cap >= 0.0F) gguf_.set(key("attn_logit_softcapping"), 2.5F);
     if (style_.logit_cap >= 0.0F && spec_.arch != "gemma3")
@@ -365,7 +374,7 @@ class ModelWriter {
       if (!first) number("ssm.group_count", kStateGroups);
     }
     // The other program asks for it and does not use it.
-    if (spec_.arch == "nemotron_h") {
+    if (spec_.arch.starts_with("nemotron_h")) {
       gguf_.set(spec_.arch + ".attention.layer_norm_epsilon", 1e-5F);
     }
     if (style_.recurrence != Recurrence::kDeltaNet) return;
@@ -410,6 +419,11 @@ class ModelWriter {
     if (first) {
       product(prefix + "ssm_x.weight", kMambaInner, kDtRank + 2 * n, 2.0);
       product(prefix + "ssm_dt.weight", kDtRank, kMambaInner, 1.0);
+    }
+    if (style_.recurrent_norms) {
+      vector(prefix + "ssm_dt_norm.weight", kDtRank, 1.0, 0.2);
+      vector(prefix + "ssm_b_norm.weight", n, 1.0, 0.2);
+      vector(prefix + "ssm_c_norm.weight", n, 1.0, 0.2);
     }
     vector(prefix + "ssm_dt.bias", heads, -1.0, 0.7);
     table(prefix + "ssm_a", first ? n : 1, heads, -1.0, 0.4);
@@ -535,7 +549,7 @@ class ModelWriter {
     } else if (style_.norm_before && !one_norm) {
       norm(prefix + style_.ffn_norm);
     }
-    if (spec_.experts > 0) {
+    if (spec_.experts > 0 && !(style_.experts.some_blocks && layer % 2 == 0)) {
       experts(prefix);
       return;
     }
@@ -618,8 +632,8 @@ class ModelWriter {
   [[nodiscard]] uint64_t kv_heads() const { return spec_.arch == "olmoe" ? kHeads : kKvHeads; }
   /// Of some families it takes the width of the feed-forward.
   [[nodiscard]] uint64_t expert_width() const {
-    const bool same =
-        spec_.arch == "llama" || spec_.arch == "olmoe" || spec_.arch == "granitehybrid";
+    const bool same = spec_.arch == "llama" || spec_.arch == "olmoe" ||
+                      spec_.arch == "granitehybrid" || spec_.arch == "jamba";
     return same ? kFeedForward : kExpertWidth;
   }
 
@@ -633,11 +647,18 @@ class ModelWriter {
     const std::string router = prefix + "ffn_gate_inp.weight";
     add(router, DType::kF32, {kWidth, spec_.experts},
         random_values(spec_, router, kWidth * spec_.experts, 0.0, 0.1));
-    stack("ffn_gate_exps.weight", kWidth, expert_width(), 1.2);
-    stack("ffn_up_exps.weight", kWidth, expert_width(), 1.0);
-    stack("ffn_down_exps.weight", expert_width(), kWidth, 0.8);
+    const bool gated = style_.feed_forward != FeedForward::kPlain;
+    const uint64_t width = style_.experts.latent ? kLatent : kWidth;
+    if (gated) stack("ffn_gate_exps.weight", width, expert_width(), 1.2);
+    stack("ffn_up_exps.weight", width, expert_width(), 1.0);
+    stack("ffn_down_exps.weight", expert_width(), width, 0.8);
+    if (style_.experts.latent) {
+      product(prefix + "ffn_latent_down.weight", kWidth, kLatent, 1.0);
+      product(prefix + "ffn_latent_up.weight", kLatent, kWidth, 1.0);
+      vector(prefix + "exp_probs_b.bias", spec_.experts, 0.0, 0.2);
+    }
     if (style_.experts.shared == SharedExpert::kNone) return;
-    product(prefix + "ffn_gate_shexp.weight", kWidth, kFeedForward, 1.2);
+    if (gated) product(prefix + "ffn_gate_shexp.weight", kWidth, kFeedForward, 1.2);
     product(prefix + "ffn_up_shexp.weight", kWidth, kFeedForward, 1.0);
     product(prefix + "ffn_down_shexp.weight", kFeedForward, kWidth, 0.8);
     if (style_.experts.shared == SharedExpert::kPlain) return;
