@@ -54,6 +54,7 @@ struct ExpertParams {
   engine::Routing routing;   // expert_count, 0: the block has none; expert_used_count and others
   int32_t feed_forward = 0;  // of one expert: expert_feed_forward_length; feed_forward_length
   int32_t shared = 0;        // of all shared experts together; 0: none
+  int32_t latent = 0;        // of what goes in and comes out, moe_latent_size; 0: embedding_length
 };
 
 /// The recurrence of a block. The comments give keys, as those of RopeParams do.

@@ -31,6 +31,7 @@ constexpr Refused kRefused[] = {
     {"residual_scale", Form::kNumber, 1, "it is"},
     {"rope.scaling.yarn_log_multiplier", Form::kNumber, 0, "it is"},
     {"rope.freq_base_swa", Form::kNumber, 0, "a rotation of its own in windows is"},
+    {"moe_latent_size", Form::kInteger, 0, "experts on a part of the width are"},
     {"ssm.dt_b_c_rms", Form::kFlag, 0, "norms of what a recurrence reads are"},
     {"rope.dimension_sections", Form::kList, 0, "rotation by several positions is"},
 };

@@ -12,6 +12,7 @@ import sys
 from gguf_seeds import gguf
 
 WIDTH, HEADS, KV_HEADS, HEAD, FEED_FORWARD, VOCAB = 32, 2, 1, 16, 32, 20
+INNER, STATE, STATE_HEADS, GROUPS = 32, 16, 4, 2
 # What of a family differs from a llama: norms (before, after), q and k norms, a gate, the feed-forward, biases.
 FAMILIES = {
     "llama": {}, "granite": {}, "smollm3": {}, "ernie4_5": {}, "gemma": {}, "qwen2": {"bias": True}, "qwen3": {"norms": HEAD},
@@ -21,6 +22,9 @@ FAMILIES = {
     "seed_oss": {"ffn_norm": "post_attention_norm"}, "minicpm": {}, "mistral3": {}, "qwen2vl": {"bias": True},
     "hunyuan-dense": {"norms": HEAD}, "qwen3vl": {"norms": HEAD}, "muse-glimmer": {"after": True, "norms": HEAD, "gate": True},
     "gemma4": {"after": True, "norms": HEAD}, "internlm2": {},
+    "mamba": {"mamba": 1, "only": True}, "mamba2": {"mamba": 2, "only": True}, "granitehybrid": {"mamba": 2},
+    "falcon-h1": {"mamba": 2, "beside": True}, "nemotron_h": {"mamba": 2, "alone": True, "plain": True},
+    "jamba": {"mamba": 1, "part_norms": True},
 }
 ODD = [
     [("attention.sliding_window", "u32", 3), ("attention.sliding_window_pattern", "[u32]", [1, 0])],
@@ -45,6 +49,31 @@ def model(family, odd=()):
             count *= n
         tensors.append((name, 0, list(dims), b"".join(struct.pack("<f", r.uniform(-0.5, 0.5)) for _ in range(count))))
 
+    def mamba(block):
+        """The tensors of a recurrence with INNER channels."""
+        first = has["mamba"] == 1
+        channels = INNER if first else INNER + 2 * GROUPS * STATE
+        heads = INNER if first else STATE_HEADS
+        add(block + "ssm_in.weight", WIDTH, INNER + channels + (0 if first else STATE_HEADS))
+        add(block + "ssm_conv1d.weight", 3, channels)
+        add(block + "ssm_conv1d.bias", channels)
+        if first:
+            add(block + "ssm_x.weight", INNER, STATE_HEADS + 2 * STATE)
+            add(block + "ssm_dt.weight", STATE_HEADS, INNER)
+        add(block + "ssm_dt.bias", heads)
+        add(block + "ssm_a", STATE if first else 1, heads)
+        add(block + "ssm_d", *([heads] if first else [1, heads]))
+        if not first:
+            add(block + "ssm_norm.weight", INNER // GROUPS, GROUPS)
+        if has.get("part_norms"):
+            for part, size in (("dt", STATE_HEADS), ("b", STATE), ("c", STATE)):
+                add(f"{block}ssm_{part}_norm.weight", size)
+        add(block + "ssm_out.weight", INNER, WIDTH)
+
+    # Of two blocks the first recurs and the other attends, unless all do both or only one.
+    recurs = [i == 0 or "only" in has or "beside" in has if "mamba" in has else False for i in range(2)]
+    attends = [not recurs[i] or "beside" in has for i in range(2)]
+    feeds = ["only" not in has and "alone" not in has for i in range(2)]
     q, kv = HEADS * HEAD, KV_HEADS * HEAD
     add("token_embd.weight", WIDTH, VOCAB)
     add("output_norm.weight", WIDTH)
@@ -52,8 +81,11 @@ def model(family, odd=()):
         block = f"blk.{i}."
         if has.get("before", True):
             add(block + "attn_norm.weight", WIDTH)
-            add(block + has.get("ffn_norm", "ffn_norm") + ".weight", WIDTH)
-        for name, rows in (("q", q), ("k", kv), ("v", kv)):
+        if has.get("before", True) and feeds[i]:
+            add(block + has.get("ffn_norm", "ffn_norm") + ("" if "beside" in has else ".weight"), WIDTH)
+        if recurs[i]:
+            mamba(block)
+        for name, rows in (("q", q), ("k", kv), ("v", kv)) if attends[i] else ():
             add(f"{block}attn_{name}.weight", WIDTH, rows)
             if has.get("bias"):
                 add(f"{block}attn_{name}.bias", rows)
@@ -62,10 +94,13 @@ def model(family, odd=()):
             add(block + "attn_k_norm.weight", has["norms"] or kv)
         if has.get("gate"):
             add(block + "attn_gate.weight", WIDTH, q)
-        add(block + "attn_output.weight", q, WIDTH)
+        if attends[i]:
+            add(block + "attn_output.weight", q, WIDTH)
         if has.get("after"):
             add(block + "post_attention_norm.weight", WIDTH)
             add(block + "post_ffw_norm.weight", WIDTH)
+        if not feeds[i]:
+            continue
         if not has.get("fused") and not has.get("plain"):
             add(block + "ffn_gate.weight", WIDTH, FEED_FORWARD)
         add(block + "ffn_up.weight", WIDTH, FEED_FORWARD * (2 if has.get("fused") else 1))
@@ -73,8 +108,16 @@ def model(family, odd=()):
     keys = [("general.architecture", "string", family)]
     keys += [(f"{family}.{name}", kind, value) for name, kind, value in [
         ("context_length", "u32", 16), ("block_count", "u32", 2), ("embedding_length", "u32", WIDTH),
-        ("feed_forward_length", "u32", FEED_FORWARD), ("attention.head_count", "u32", HEADS),
-        ("attention.head_count_kv", "u32", KV_HEADS), ("attention.layer_norm_rms_epsilon", "f32", 1e-5), *odd]]
+        ("feed_forward_length", "[u32]", [FEED_FORWARD if fed else 0 for fed in feeds]) if "alone" in has
+        else ("feed_forward_length", "u32", FEED_FORWARD),
+        ("attention.head_count", "u32", HEADS),
+        ("attention.head_count_kv", "[u32]", [KV_HEADS if seen else 0 for seen in attends]) if "mamba" in has
+        else ("attention.head_count_kv", "u32", KV_HEADS),
+        ("attention.layer_norm_rms_epsilon", "f32", 1e-5), *odd]]
+    if "mamba" in has:
+        keys += [(f"{family}.ssm.{name}", "u32", value) for name, value in [
+            ("conv_kernel", 3), ("inner_size", INNER), ("state_size", STATE), ("time_step_rank", STATE_HEADS),
+            ("group_count", GROUPS)]]
     return gguf(keys, tensors)
 
 

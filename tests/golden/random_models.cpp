@@ -27,6 +27,7 @@ using model::arch::HeadNorms;
 using model::arch::NormStyle;
 using model::arch::Parallel;
 using model::arch::Recurrence;
+using model::arch::Recurs;
 using model::arch::SharedExpert;
 
 constexpr uint64_t kWidth = 256;
@@ -36,11 +37,16 @@ constexpr uint64_t kKvHeads = 2;
 constexpr uint64_t kContext = 2048;
 constexpr uint64_t kExpertWidth = 256;
 constexpr uint64_t kExpertsUsed = 2;
+constexpr uint64_t kLatent = 128;
 // Of recurrences: heads of values, keys that some of them share, rows of a convolution.
 constexpr uint64_t kStateHeads = 4;
 constexpr uint64_t kStateGroups = 2;
 constexpr uint64_t kStateSize = 32;
 constexpr uint64_t kTaps = 4;
+// Of Mamba; in most families the other program takes only twice the width.
+constexpr uint64_t kMambaInner = 2 * kWidth;
+constexpr uint64_t kMambaHeads = 8;
+constexpr uint64_t kDtRank = 16;
 
 struct Spec {
   std::string name;
@@ -158,11 +164,15 @@ std::vector<Spec> specs() {
     spec.name = "olmo2-windows";
     out.push_back(spec);
   }
-  for (const char* arch : {"qwen3moe", "qwen2moe", "olmoe", "llama"}) {
+  for (const char* arch :
+       {"qwen3moe", "qwen2moe", "olmoe", "llama", "granitehybrid", "jamba", "nemotron_h_moe"}) {
     Spec spec;
     spec.arch = arch;
     spec.experts = 8;
-    const std::string name = spec.arch == "llama" ? "llama-experts" : spec.arch;
+    if (spec.arch == "nemotron_h_moe") spec.layers = 4;
+    const bool optional =
+        spec.arch == "llama" || spec.arch == "granitehybrid" || spec.arch == "jamba";
+    const std::string name = spec.arch + (optional ? "-experts" : "");
     for (const DType format : {DType::kF32, DType::kQ8_0, DType::kQ4_K}) {
       if (format != DType::kF32 && spec.arch != "qwen3moe") continue;
       spec.format = format;
@@ -241,8 +251,16 @@ class ModelWriter {
     number("context_length", kContext);
     number("embedding_length", kWidth);
     number("block_count", spec_.layers + spec_.draft_layers);
-    number("feed_forward_length", kFeedForward);
-    number("attention.head_count", kHeads);
+    if (style_.recurs == Recurs::kAlone) {
+      std::vector<uint32_t> each;
+      for (uint64_t i = 0; i < spec_.layers; ++i) {
+        each.push_back(has_feed_forward(i) ? static_cast<uint32_t>(kFeedForward) : 0);
+      }
+      gguf_.set_array(key("feed_forward_length"), each);
+    } else {
+      number("feed_forward_length", style_.recurs == Recurs::kOnly ? 0 : kFeedForward);
+    }
+    number("attention.head_count", style_.recurs == Recurs::kOnly ? 0 : kHeads);
     recurrence_keys();
     bool part = false;  // of a head is rotated
     for (const char* arch : {"glm4", "nemotron", "stablelm", "phi2", "gptneox", "qwen35"})
@@ -321,6 +339,11 @@ class ModelWriter {
       if (style_.experts.shared != SharedExpert::kNone) {
         number("expert_shared_feed_forward_length", kFeedForward);
       }
+      if (style_.experts.latent) {
+        number("moe_latent_size", kLatent);
+        gguf_.set(key("expert_weights_norm"), true);
+        gguf_.set(key("expert_weights_scale"), 2.5F);
+      }
     }
     if (style_.score_cap >= 0.0F) gguf_.set(key("attn_logit_softcapping"), 2.5F);
     if (style_.logit_cap >= 0.0F && spec_.arch != "gemma3")
@@ -337,11 +360,23 @@ class ModelWriter {
     } else {
       std::vector<uint32_t> each;
       for (uint64_t i = 0; i < spec_.layers; ++i) {
-        each.push_back(recurs(i) ? 0 : static_cast<uint32_t>(kv_heads()));
+        each.push_back(attends(i) ? static_cast<uint32_t>(kv_heads()) : 0);
       }
       gguf_.set_array(spec_.arch + "." + heads, each);
     }
     if (style_.recurrence == Recurrence::kShortConvolution) number("shortconv.l_cache", kTaps - 1);
+    if (is_mamba()) {
+      const bool first = style_.recurrence == Recurrence::kMamba;
+      number("ssm.conv_kernel", kTaps);
+      number("ssm.inner_size", kMambaInner);
+      number("ssm.state_size", mamba_size());
+      number("ssm.time_step_rank", first ? kDtRank : kMambaHeads);
+      if (!first) number("ssm.group_count", kStateGroups);
+    }
+    // The other program asks for it and does not use it.
+    if (spec_.arch.starts_with("nemotron_h")) {
+      gguf_.set(spec_.arch + ".attention.layer_norm_epsilon", 1e-5F);
+    }
     if (style_.recurrence != Recurrence::kDeltaNet) return;
     number("nextn_predict_layers", spec_.draft_layers);
     number("full_attention_interval", 2);
@@ -351,12 +386,61 @@ class ModelWriter {
     number("ssm.time_step_rank", kStateHeads);
     number("ssm.group_count", kStateGroups);
   }
-  /// Every other block attends.
+  /// Every other block attends, of blocks that are one thing each every third from the second.
   [[nodiscard]] bool recurs(uint64_t layer) const {
-    return style_.recurrence != Recurrence::kNone && layer % 2 == 0 && layer < spec_.layers;
+    if (style_.recurrence == Recurrence::kNone || layer >= spec_.layers) return false;
+    if (style_.recurs == Recurs::kAlone) return layer % 3 == 0;
+    return style_.recurs != Recurs::kInstead || layer % 2 == 0;
+  }
+  [[nodiscard]] bool attends(uint64_t layer) const {
+    if (style_.recurs == Recurs::kAlone) return layer % 3 == 1;
+    return style_.recurs == Recurs::kBeside || !recurs(layer);
+  }
+  [[nodiscard]] bool has_feed_forward(uint64_t layer) const {
+    if (style_.recurs == Recurs::kAlone) return layer % 3 == 2;
+    return style_.recurs != Recurs::kOnly;
+  }
+  [[nodiscard]] bool is_mamba() const {
+    return style_.recurrence == Recurrence::kMamba || style_.recurrence == Recurrence::kMamba2;
+  }
+  [[nodiscard]] uint64_t mamba_size() const {
+    return style_.recurrence == Recurrence::kMamba ? 16 : 128;
+  }
+
+  void mamba(const std::string& prefix) {
+    const bool first = style_.recurrence == Recurrence::kMamba;
+    const uint64_t n = mamba_size();
+    const uint64_t channels = first ? kMambaInner : kMambaInner + 2 * kStateGroups * n;
+    const uint64_t heads = first ? kMambaInner : kMambaHeads;
+    product(prefix + "ssm_in.weight", kWidth, kMambaInner + channels + (first ? 0 : kMambaHeads),
+            1.2);
+    convolution(prefix + "ssm_conv1d.weight", channels, kTaps);
+    vector(prefix + "ssm_conv1d.bias", channels, 0.0, 0.3);
+    if (first) {
+      product(prefix + "ssm_x.weight", kMambaInner, kDtRank + 2 * n, 2.0);
+      product(prefix + "ssm_dt.weight", kDtRank, kMambaInner, 1.0);
+    }
+    if (style_.recurrent_norms) {
+      vector(prefix + "ssm_dt_norm.weight", kDtRank, 1.0, 0.2);
+      vector(prefix + "ssm_b_norm.weight", n, 1.0, 0.2);
+      vector(prefix + "ssm_c_norm.weight", n, 1.0, 0.2);
+    }
+    vector(prefix + "ssm_dt.bias", heads, -1.0, 0.7);
+    table(prefix + "ssm_a", first ? n : 1, heads, -1.0, 0.4);
+    if (first) {
+      vector(prefix + "ssm_d", heads, 1.0, 0.3);
+    } else {
+      table(prefix + "ssm_d", 1, heads, 1.0, 0.3);
+      table(prefix + "ssm_norm.weight", kMambaInner / kStateGroups, kStateGroups, 1.0, 0.2);
+    }
+    product(prefix + "ssm_out.weight", kMambaInner, kWidth, first ? 2.0 : 0.8);
   }
 
   void recurrence(const std::string& prefix) {
+    if (is_mamba()) {
+      mamba(prefix);
+      return;
+    }
     if (style_.recurrence == Recurrence::kShortConvolution) {
       product(prefix + "shortconv.in_proj.weight", kWidth, 3 * kWidth, 1.2);
       convolution(prefix + "shortconv.conv.weight", kWidth, kTaps - 1);
@@ -452,18 +536,20 @@ class ModelWriter {
   void block(uint64_t layer) {
     const std::string prefix = "blk." + std::to_string(layer) + ".";
     const bool shares = spec_.shared_layers > 0 && layer + spec_.shared_layers >= spec_.layers;
-    if (style_.norm_before) norm(prefix + "attn_norm");
-    if (recurs(layer)) {
-      recurrence(prefix);
-    } else {
-      attention(prefix, layer, shares);
-    }
+    if (style_.norm_before && (recurs(layer) || attends(layer))) norm(prefix + "attn_norm");
+    if (recurs(layer)) recurrence(prefix);
+    if (attends(layer)) attention(prefix, layer, shares);
     if (style_.norm_after) norm(prefix + "post_attention_norm");
     // Of blocks that are parallel only in some models every other one is.
     const bool one_norm = style_.parallel == Parallel::kOneNorm ||
                           (style_.parallel == Parallel::kWithoutNorm && layer % 2 == 1);
-    if (style_.norm_before && !one_norm) norm(prefix + style_.ffn_norm);
-    if (spec_.experts > 0) {
+    if (!has_feed_forward(layer)) return;
+    if (spec_.arch == "falcon-h1") {
+      vector(prefix + style_.ffn_norm, kWidth, 1.0, 0.2);
+    } else if (style_.norm_before && !one_norm) {
+      norm(prefix + style_.ffn_norm);
+    }
+    if (spec_.experts > 0 && !(style_.experts.some_blocks && layer % 2 == 0)) {
       experts(prefix);
       return;
     }
@@ -546,7 +632,9 @@ class ModelWriter {
   [[nodiscard]] uint64_t kv_heads() const { return spec_.arch == "olmoe" ? kHeads : kKvHeads; }
   /// Of some families it takes the width of the feed-forward.
   [[nodiscard]] uint64_t expert_width() const {
-    return spec_.arch == "llama" || spec_.arch == "olmoe" ? kFeedForward : kExpertWidth;
+    const bool same = spec_.arch == "llama" || spec_.arch == "olmoe" ||
+                      spec_.arch == "granitehybrid" || spec_.arch == "jamba";
+    return same ? kFeedForward : kExpertWidth;
   }
 
   void experts(const std::string& prefix) {
@@ -559,13 +647,21 @@ class ModelWriter {
     const std::string router = prefix + "ffn_gate_inp.weight";
     add(router, DType::kF32, {kWidth, spec_.experts},
         random_values(spec_, router, kWidth * spec_.experts, 0.0, 0.1));
-    stack("ffn_gate_exps.weight", kWidth, expert_width(), 1.2);
-    stack("ffn_up_exps.weight", kWidth, expert_width(), 1.0);
-    stack("ffn_down_exps.weight", expert_width(), kWidth, 0.8);
+    const bool gated = style_.feed_forward != FeedForward::kPlain;
+    const uint64_t width = style_.experts.latent ? kLatent : kWidth;
+    if (gated) stack("ffn_gate_exps.weight", width, expert_width(), 1.2);
+    stack("ffn_up_exps.weight", width, expert_width(), 1.0);
+    stack("ffn_down_exps.weight", expert_width(), width, 0.8);
+    if (style_.experts.latent) {
+      product(prefix + "ffn_latent_down.weight", kWidth, kLatent, 1.0);
+      product(prefix + "ffn_latent_up.weight", kLatent, kWidth, 1.0);
+      vector(prefix + "exp_probs_b.bias", spec_.experts, 0.0, 0.2);
+    }
     if (style_.experts.shared == SharedExpert::kNone) return;
-    product(prefix + "ffn_gate_shexp.weight", kWidth, kFeedForward, 1.2);
+    if (gated) product(prefix + "ffn_gate_shexp.weight", kWidth, kFeedForward, 1.2);
     product(prefix + "ffn_up_shexp.weight", kWidth, kFeedForward, 1.0);
     product(prefix + "ffn_down_shexp.weight", kFeedForward, kWidth, 0.8);
+    if (style_.experts.shared == SharedExpert::kPlain) return;
     vector(prefix + "ffn_gate_inp_shexp.weight", kWidth, 0.0, 0.1);
   }
 
@@ -588,6 +684,10 @@ class ModelWriter {
   }
   void vector(const std::string& name, uint64_t n, double mean, double deviation) {
     add(name, DType::kF32, {n}, random_values(spec_, name, n, mean, deviation));
+  }
+
+  void table(const std::string& name, uint64_t cols, uint64_t rows, double mean, double deviation) {
+    add(name, DType::kF32, {cols, rows}, random_values(spec_, name, cols * rows, mean, deviation));
   }
 
   void add(const std::string& name, DType type, const std::vector<uint64_t>& dims,

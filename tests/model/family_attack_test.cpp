@@ -426,6 +426,11 @@ struct Telling {
 /// Where it says nothing, and is known to.
 bool is_idle(const arch::Architecture& family, std::string_view key, int32_t window) {
   const std::string_view name = family.name;
+  if (key == "ssm.dt_b_c_rms" && family.style.recurrent_norms) return true;
+  // The value is what the family has in any case, and the first block has no feed-forward.
+  if (name == "nemotron_h_moe" && (key == "expert_gating_func" || key.starts_with("leading_"))) {
+    return true;
+  }
   // Of those with experts.
   if (key.starts_with("expert_w") || key.starts_with("expert_g") || key.starts_with("leading_")) {
     return family.style.experts.has != arch::Experts::kRequired;

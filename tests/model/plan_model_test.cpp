@@ -172,6 +172,18 @@ std::vector<ValueCase> value_cases() {
   cases.push_back({"granitehybrid_experts", hybrid, kFloat});
   hybrid.shared_width = 0;
   cases.push_back({"granitehybrid_unshared", hybrid, kFloat});
+  TinyModelSpec jamba = spec_of("jamba");
+  jamba.layers = 4;
+  jamba.experts = 6;
+  cases.push_back({"jamba_experts", jamba, kFloat});
+  TinyModelSpec nano = spec_of("nemotron_h_moe");
+  nano.layers = 6;
+  nano.choice_bias = true;
+  nano.expert_scale = 2.5F;
+  cases.push_back({"nemotron_h_latent", nano, kFloat});
+  nano.latent = 0;
+  nano.biases = true;
+  cases.push_back({"nemotron_h_experts", nano, kFloat});
   TinyModelSpec olmo = spec_of("olmo2");
   olmo.layers = 5;
   olmo.window = 4;

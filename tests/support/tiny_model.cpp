@@ -38,8 +38,10 @@ TinyModel::TinyModel(const TinyModelSpec& spec)
       random_(spec.seed) {
   if (spec.experts < 0) spec_.experts = style_.experts.has == Experts::kRequired ? 6 : 0;
   if (style_.experts.shared == SharedExpert::kNone) spec_.shared_width = 0;
+  if (!style_.experts.latent) spec_.latent = 0;
   if (!style_.layer_inputs) spec_.layer_input = 0;
   if (!style_.query_temperature) spec_.query_temperature = 0.0F;
+  if (style_.attention_gate == AttentionGate::kInQ) spec_.fused_qkv = false;
   keys();
   matrix("token_embd.weight", spec.vocab, spec.hidden, spec.type);
   for (int32_t i = 0; i < spec.layers; ++i) block(i);
@@ -154,6 +156,7 @@ void TinyModel::expert_keys() {
   set("expert_used_count", spec_.experts_used);
   set("expert_feed_forward_length", spec_.expert_width);
   set("expert_shared_feed_forward_length", spec_.shared_width, spec_.shared_width > 0);
+  set("moe_latent_size", spec_.latent, spec_.latent > 0);
   set("leading_dense_block_count", spec_.dense_layers, spec_.dense_layers > 0);
   set("expert_group_count", spec_.expert_groups, spec_.expert_groups > 0);
   set("expert_group_used_count", spec_.expert_groups / 2, spec_.expert_groups > 0);
@@ -168,6 +171,7 @@ void TinyModel::expert_tensors(int32_t i) {
   const int32_t d = spec.hidden;
   const int32_t n = spec.experts;
   const int32_t width = spec.expert_width;
+  const int32_t in = spec.latent > 0 ? spec.latent : d;
   const DType v_type = spec.v_type == DType::kF32 ? spec.type : spec.v_type;
   const auto stack = [&](const char* name, int32_t rows, int32_t cols, DType type) {
     matrix(in_layer(i, name) + ".weight", rows, cols, type, n);
@@ -177,14 +181,20 @@ void TinyModel::expert_tensors(int32_t i) {
   if (spec.expert_biases) vector(in_layer(i, "ffn_gate_inp.bias"), n, 0.0F);
   if (spec.choice_bias) vector(in_layer(i, "exp_probs_b.bias"), n, 0.0F);
   if (spec.fused_experts) {
-    matrix(in_layer(i, "ffn_gate_up_exps.weight"), 2 * width, d, spec.type, n);
+    matrix(in_layer(i, "ffn_gate_up_exps.weight"), 2 * width, in, spec.type, n);
   } else {
-    if (style_.feed_forward != FeedForward::kPlain) stack("ffn_gate_exps", width, d, spec.type);
-    stack("ffn_up_exps", width, d, spec.type);
+    if (style_.feed_forward != FeedForward::kPlain) stack("ffn_gate_exps", width, in, spec.type);
+    stack("ffn_up_exps", width, in, spec.type);
   }
-  stack("ffn_down_exps", d, width, v_type);
+  stack("ffn_down_exps", in, width, v_type);
+  if (spec.latent > 0) {
+    matrix(in_layer(i, "ffn_latent_down.weight"), in, d, spec.type);
+    matrix(in_layer(i, "ffn_latent_up.weight"), d, in, spec.type);
+  }
   if (spec.shared_width == 0) return;
-  matrix(in_layer(i, "ffn_gate_shexp.weight"), spec.shared_width, d, spec.type);
+  if (style_.feed_forward != FeedForward::kPlain) {
+    matrix(in_layer(i, "ffn_gate_shexp.weight"), spec.shared_width, d, spec.type);
+  }
   matrix(in_layer(i, "ffn_up_shexp.weight"), spec.shared_width, d, spec.type);
   matrix(in_layer(i, "ffn_down_shexp.weight"), d, spec.shared_width, v_type);
   if (style_.experts.shared == SharedExpert::kGated) {

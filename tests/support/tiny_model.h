@@ -68,6 +68,7 @@ struct TinyModelSpec {
   int32_t experts_used = 2;
   int32_t expert_width = 64;
   int32_t shared_width = 96;        // of families that have a shared expert
+  int32_t latent = 48;              // of families whose experts may have a width of their own
   int32_t dense_layers = 0;         // the first ones, which have no experts
   int32_t expert_groups = 0;        // 0: the file does not say; half of them are used
   DType router_type = DType::kF32;  // of what routers and the shared expert's gate are made of
@@ -116,6 +117,7 @@ class TinyModel {
   void expert_keys();
   void expert_tensors(int32_t index);
   [[nodiscard]] bool has_experts(int32_t index) const {
+    if (style_.experts.some_blocks && index % 2 == 0) return false;
     return spec_.experts > 0 && index >= spec_.dense_layers;
   }
   float next();

@@ -98,6 +98,10 @@ void TinyModel::mamba_tensors(int32_t i) {
     vector(in_layer(i, "ssm_dt.bias"), inner, 0.0F);
     vector(in_layer(i, "ssm_a"), n, -0.6F, inner);
     vector(in_layer(i, "ssm_d"), inner, 1.0F);
+    if (!style_.recurrent_norms) return;
+    vector(in_layer(i, "ssm_dt_norm.weight"), heads, 1.0F);
+    vector(in_layer(i, "ssm_b_norm.weight"), n, 1.0F);
+    vector(in_layer(i, "ssm_c_norm.weight"), n, 1.0F);
     return;
   }
   vector(in_layer(i, "ssm_dt.bias"), heads, 0.0F);
@@ -235,10 +239,13 @@ std::vector<TinyModel::MambaRow> TinyModel::mamba_rows(int32_t index,
       continue;
     }
     const Row parts = product(in_layer(index, "ssm_x"), row.u);
-    const auto normed = [&](const Row& of) { return spec_.part_norms ? norm("", of) : of; };
-    row.b = normed(part(parts, heads, n));
-    row.c = normed(part(parts, heads + n, n));
-    row.dt = product(in_layer(index, "ssm_dt"), normed(part(parts, 0, heads)));  // and its bias
+    const auto normed = [&](const char* name, const Row& of) {
+      return spec_.part_norms || style_.recurrent_norms ? norm(in_layer(index, name), of) : of;
+    };
+    row.b = normed("ssm_b_norm", part(parts, heads, n));
+    row.c = normed("ssm_c_norm", part(parts, heads + n, n));
+    // With its bias.
+    row.dt = product(in_layer(index, "ssm_dt"), normed("ssm_dt_norm", part(parts, 0, heads)));
   }
   return rows;
 }

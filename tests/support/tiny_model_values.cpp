@@ -414,7 +414,8 @@ TinyModel::Row TinyModel::experts(int32_t index, const Row& x) const {
   if (gating == 3) weights = softmax(weights);
   double sum = 0.0;
   for (const double each : weights) sum += each;
-  Row y(x.size());
+  const Row in = spec_.latent > 0 ? product(in_layer(index, "ffn_latent_down"), x) : x;
+  Row y(in.size());
   const engine::Activation act = {.kind = style_.activation};
   const auto width = static_cast<size_t>(spec_.expert_width);
   for (size_t s = 0; s < chosen.size(); ++s) {
@@ -424,27 +425,32 @@ TinyModel::Row TinyModel::experts(int32_t index, const Row& x) const {
     if (spec_.expert_scale != 0.0F) weight *= static_cast<double>(spec_.expert_scale);
     Row inner;
     if (style_.feed_forward == FeedForward::kPlain) {
-      inner = stacked(in_layer(index, "ffn_up_exps"), e, x, width);
+      inner = stacked(in_layer(index, "ffn_up_exps"), e, in, width);
       for (double& each : inner) each = reference_act(act, each);
     } else {
       Row gate;
       if (spec_.fused_experts) {
-        gate = stacked(in_layer(index, "ffn_gate_up_exps"), e, x, 2 * width);
+        gate = stacked(in_layer(index, "ffn_gate_up_exps"), e, in, 2 * width);
         const auto half = gate.begin() + static_cast<std::ptrdiff_t>(width);
         inner = Row(half, gate.end());
       } else {
-        gate = stacked(in_layer(index, "ffn_gate_exps"), e, x, width);
-        inner = stacked(in_layer(index, "ffn_up_exps"), e, x, width);
+        gate = stacked(in_layer(index, "ffn_gate_exps"), e, in, width);
+        inner = stacked(in_layer(index, "ffn_up_exps"), e, in, width);
       }
       for (size_t i = 0; i < width; ++i) inner[i] = reference_gated(act, gate[i], inner[i]);
     }
-    const Row down = stacked(in_layer(index, "ffn_down_exps"), e, inner, x.size());
+    const Row down = stacked(in_layer(index, "ffn_down_exps"), e, inner, in.size());
     for (size_t i = 0; i < y.size(); ++i) y[i] += weight * down[i];
   }
+  if (spec_.latent > 0) y = product(in_layer(index, "ffn_latent_up"), y);
   if (spec_.shared_width == 0) return y;
-  const Row gate = product(in_layer(index, "ffn_gate_shexp"), x);
   Row inner = product(in_layer(index, "ffn_up_shexp"), x);
-  for (size_t i = 0; i < inner.size(); ++i) inner[i] = reference_gated(act, gate[i], inner[i]);
+  if (style_.feed_forward == FeedForward::kPlain) {
+    for (double& each : inner) each = reference_act(act, each);
+  } else {
+    const Row gate = product(in_layer(index, "ffn_gate_shexp"), x);
+    for (size_t i = 0; i < inner.size(); ++i) inner[i] = reference_gated(act, gate[i], inner[i]);
+  }
   const Row down = product(in_layer(index, "ffn_down_shexp"), inner);
   double weight = 1.0;
   if (style_.experts.shared == SharedExpert::kGated) {

@@ -293,32 +293,38 @@ graph::ValueId DecoderBuilder::routed_experts(graph::ValueId x, engine::Act gate
   const engine::Routing& routing = layer().experts.routing;
   const int64_t n = routing.n_experts;
   const int64_t width = layer().experts.feed_forward;
+  const int64_t latent = layer().experts.latent;
+  const int64_t inputs = latent > 0 ? latent : h_.hidden;
   const graph::ValueId logits = product(x, name("ffn_gate_inp", ".weight"), n, h_.hidden,
                                         name("ffn_gate_inp", ".bias"), Bias::kOptional, kNoSite);
   const graph::ValueId routes =
       graph_.route(logits, routing, weights_.optional_vector(name("exp_probs_b", ".bias"), n));
-  const auto stack = [&](graph::ValueId rows, const char* part, int64_t outputs, int64_t inputs) {
-    return graph_.experts(rows, routes, weights_.stack(name(part, ".weight"), n, outputs, inputs),
+  if (latent > 0) {
+    x = product(x, name("ffn_latent_down", ".weight"), latent, h_.hidden, "", Bias::kNone, kNoSite);
+  }
+  const auto stack = [&](graph::ValueId rows, const char* part, int64_t outputs, int64_t cols) {
+    return graph_.experts(rows, routes, weights_.stack(name(part, ".weight"), n, outputs, cols),
                           weights_.optional_vector(name(part, ".bias"), outputs, n));
   };
   const engine::Activation act = activation(gate_act);
   graph::ValueId inner;
   if (!gated) {
-    inner = graph_.apply(engine::Op::kActivate, {stack(x, "ffn_up_exps", width, h_.hidden)}, act);
+    inner = graph_.apply(engine::Op::kActivate, {stack(x, "ffn_up_exps", width, inputs)}, act);
   } else if (weights_.has(name("ffn_gate_up_exps", ".weight"))) {
     const auto half = [&](int64_t first) {
       return graph_.experts(x, routes,
                             weights_.stack_rows(name("ffn_gate_up_exps", ".weight"), n, 2 * width,
-                                                first, width, h_.hidden));
+                                                first, width, inputs));
     };
     const graph::ValueId gate = half(0);
     inner = graph_.apply(engine::Op::kGated, {gate, half(width)}, act);
   } else {
-    const graph::ValueId gate = stack(x, "ffn_gate_exps", width, h_.hidden);
-    inner =
-        graph_.apply(engine::Op::kGated, {gate, stack(x, "ffn_up_exps", width, h_.hidden)}, act);
+    const graph::ValueId gate = stack(x, "ffn_gate_exps", width, inputs);
+    inner = graph_.apply(engine::Op::kGated, {gate, stack(x, "ffn_up_exps", width, inputs)}, act);
   }
-  return graph_.combine(stack(inner, "ffn_down_exps", h_.hidden, width), routes);
+  const graph::ValueId y = graph_.combine(stack(inner, "ffn_down_exps", inputs, width), routes);
+  if (latent == 0) return y;
+  return product(y, name("ffn_latent_up", ".weight"), h_.hidden, latent, "", Bias::kNone, kNoSite);
 }
 
 graph::ValueId DecoderBuilder::shared_expert(graph::ValueId x, engine::Act gate_act, bool gated,

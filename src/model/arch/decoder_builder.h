@@ -95,9 +95,10 @@ class DecoderBuilder {
   /// shortconv.out_proj(c * conv(b * u)) with b, c and u the thirds of shortconv.in_proj x.
   graph::ValueId short_convolution(graph::ValueId x, Bias bias);
   /// ssm_out(y * silu(z)) with y the selective scan of u, the convolved half of ssm_in x of which z
-  /// is the other, by dt, b and c, the parts of ssm_x u; dt goes through ssm_dt. These parts may
-  /// have norms.
-  graph::ValueId mamba(graph::ValueId x);
+  /// is the other, by dt, b and c, the parts of ssm_x u; dt goes through ssm_dt. Before, these
+  /// parts have the `norms` ssm_dt_norm, ssm_b_norm and ssm_c_norm, or where the file says so norms
+  /// without weights.
+  graph::ValueId mamba(graph::ValueId x, bool norms);
   /// ssm_out(norm(y * silu(z))) with y the selective scan of u by dt, b and c, where ssm_in x is z,
   /// then u, b and c, which are convolved, then dt; and ssm_norm, if the file has it, of each
   /// group.
@@ -112,8 +113,9 @@ class DecoderBuilder {
   graph::ValueId plain_feed_forward(graph::ValueId x, engine::Act act, Bias bias);
   /// The experts chosen by ffn_gate_inp, each ffn_down_exps(gate(ffn_gate_exps x) * ffn_up_exps x),
   /// or ffn_down_exps(gate(ffn_up_exps x)) if not gated, plus the shared expert. Files may have
-  /// gate and up as ffn_gate_up_exps, a bias of the choice as exp_probs_b, and biases. There are no
-  /// sites for adapters yet.
+  /// gate and up as ffn_gate_up_exps, a bias of the choice as exp_probs_b, and biases; where
+  /// experts have a width of their own, x goes through ffn_latent_down and the result through
+  /// ffn_latent_up. There are no sites for adapters yet.
   graph::ValueId experts(graph::ValueId x, engine::Act gate, bool gated, SharedExpert shared);
   /// x plus the result of a block, times the model's factor.
   graph::ValueId add(graph::ValueId x, graph::ValueId made);
@@ -164,8 +166,6 @@ class DecoderBuilder {
   graph::ValueId half_of_q(graph::ValueId x, int64_t first, graph::SiteKind kind, Bias bias);
   /// The convolution ssm_conv1d of x with `channels`, and silu.
   graph::ValueId convolved(graph::ValueId x, int64_t channels);
-  /// The RMS norm of a part of what a recurrence reads, if it has one.
-  graph::ValueId norm_of_part(graph::ValueId x, const char* part, int64_t size);
   std::vector<float> bias_values(const std::string& name, int64_t size, Bias bias);
   graph::ValueId product(graph::ValueId x, const std::string& weight, int64_t rows, int64_t cols,
                          const std::string& bias_name, Bias bias, int32_t site);

@@ -439,6 +439,13 @@ Status read_experts(KeyReader& keys, ExpertDefaults absent, HParams* h) {
   return {};
 }
 
+Status read_latent_experts(KeyReader& keys, HParams* h) {
+  int32_t latent = 0;
+  GEN_TRY(keys.integer_or("moe_latent_size", 0, 0, kMaxWidth, &latent));
+  for (LayerParams& layer : h->layers) layer.experts.latent = latent;
+  return {};
+}
+
 Status read_factors(KeyReader& keys, HParams* h) {
   GEN_TRY(read_factor(keys, "embedding_scale", &h->embedding_factor));
   GEN_TRY(read_factor(keys, "residual_scale", &h->residual_factor));

@@ -80,6 +80,9 @@ struct ExpertDefaults {
 };
 Status read_experts(KeyReader& keys, ExpertDefaults absent, HParams* h);
 
+/// moe_latent_size (0). After read_experts.
+Status read_latent_experts(KeyReader& keys, HParams* h);
+
 /// The keys xielu.alpha_n, alpha_p, beta and eps, without the prefix of an architecture: the
 /// parameters of the activation, which may differ from block to block.
 Status read_xielu(const KeyReader& reader, HParams* h);

@@ -16,7 +16,8 @@ using graph::ValueId;
 namespace {
 
 ValueId feed_forward(const DenseStyle& style, DecoderBuilder& d, ValueId x) {
-  if (d.layer().experts.routing.n_experts > 0) {
+  if (d.layer().experts.routing.n_experts > 0 &&
+      (!style.experts.some_blocks || d.has("ffn_gate_inp"))) {
     return d.experts(x, style.activation, style.feed_forward != FeedForward::kPlain,
                      style.experts.shared);
   }
@@ -46,7 +47,7 @@ ValueId recurrence(const DenseStyle& style, DecoderBuilder& d, ValueId a) {
     case Recurrence::kShortConvolution:
       return d.short_convolution(a, style.inner_bias);
     case Recurrence::kMamba:
-      return d.mamba(a);
+      return d.mamba(a, style.recurrent_norms);
     case Recurrence::kMamba2:
       return d.mamba2(a);
     case Recurrence::kNone:
@@ -113,6 +114,7 @@ Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) 
         keys,
         {of.gating, of.normalise, of.shared != SharedExpert::kNone, of.has == Experts::kRequired},
         h));
+    if (of.latent) GEN_TRY(read_latent_experts(keys, h));
   }
   GEN_TRY(read_mixers(style, keys, h));
   GEN_TRY(read_windows(keys, {style.window, style.global_every}, h));

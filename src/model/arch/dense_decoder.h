@@ -58,6 +58,8 @@ struct ExpertStyle {
   engine::Gating gating = engine::Gating::kSoftmax;  // without expert_gating_func
   bool normalise = false;                            // without expert_weights_norm
   SharedExpert shared = SharedExpert::kNone;
+  bool some_blocks = false;  // only blocks with ffn_gate_inp have them
+  bool latent = false;       // moe_latent_size: they work on a product of what goes in
 };
 
 /// Values that no file states. Keys are those below "<architecture>.".
@@ -113,6 +115,7 @@ struct DenseStyle {
   float score_cap = kNoCap;
   float logit_cap = kNoCap;
   Recurrence recurrence = Recurrence::kNone;
+  bool recurrent_norms = false;      // ssm_dt_norm, ssm_b_norm and ssm_c_norm of a Mamba-1
   Recurs recurs = Recurs::kInstead;  // blocks without heads do not attend, nor others as follows:
   int32_t attention_every = 0;       // without full_attention_interval every n-th block attends
   const char* last_norm = "output_norm";

@@ -18,4 +18,20 @@ constinit const Architecture kNemotronH = {
      .recurs = Recurs::kAlone},
 };
 
+constinit const Architecture kNemotronHMoe = {
+    "nemotron_h_moe",
+    {.rope = {},
+     .ffn_norm = "attn_norm",
+     .input_bias = Bias::kOptional,
+     .inner_bias = Bias::kOptional,
+     .feed_forward = FeedForward::kPlain,
+     .activation = engine::Act::kRelu2,
+     .recurrence = Recurrence::kMamba2,
+     .recurs = Recurs::kAlone,
+     .experts = {.has = Experts::kRequired,
+                 .gating = engine::Gating::kSigmoid,
+                 .shared = SharedExpert::kPlain,
+                 .latent = true}},
+};
+
 }  // namespace gen::model::arch

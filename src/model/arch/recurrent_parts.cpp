@@ -69,13 +69,7 @@ ValueId DecoderBuilder::short_convolution(ValueId x, Bias bias) {
   return linear(gated, "shortconv.out_proj", cols, cols, SiteKind::kMixerOut, bias);
 }
 
-ValueId DecoderBuilder::norm_of_part(ValueId x, const char* part, int64_t size) {
-  const std::vector<float> weight = weights_.optional_vector(name(part, ".weight"), size);
-  if (weight.empty() && !layer().recurrent.normalised) return x;
-  return graph_.rms_norm_in_groups(x, weight, h_.norm_eps, 1);
-}
-
-ValueId DecoderBuilder::mamba(ValueId x) {
+ValueId DecoderBuilder::mamba(ValueId x, bool norms) {
   const RecurrentParams& of = layer().recurrent;
   const int64_t inner = of.inner;
   const ValueId in = linear(x, "ssm_in", 2 * inner, h_.hidden, SiteKind::kMixerIn, Bias::kNone);
@@ -84,7 +78,11 @@ ValueId DecoderBuilder::mamba(ValueId x) {
   const ValueId parts = product(u, name("ssm_x", ".weight"), of.heads + 2 * int64_t{of.state},
                                 inner, "", Bias::kNone, kNoSite);
   const auto part = [&](const char* norm, int64_t first, int64_t cols) {
-    return norm_of_part(graph_.slice(parts, first, cols), norm, cols);
+    const ValueId y = graph_.slice(parts, first, cols);
+    if (!norms && !of.normalised) return y;
+    std::vector<float> weight;
+    if (norms) weight = weights_.vector(name(norm, ".weight"), cols);
+    return graph_.rms_norm_in_groups(y, weight, h_.norm_eps, 1);
   };
   const ValueId dt = product(part("ssm_dt_norm", 0, of.heads), name("ssm_dt", ".weight"), inner,
                              of.heads, "", Bias::kNone, kNoSite);

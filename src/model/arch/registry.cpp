@@ -8,12 +8,14 @@ namespace gen::model::arch {
 namespace {
 
 constexpr const Architecture* kArchitectures[] = {
-    &kLlama,    &kQwen2,    &kQwen3,        &kGemma2,        &kGranite,  &kOlmo2,       &kGlm4,
-    &kPhi3,     &kSmolLm3,  &kArcee,        &kGemma,         &kGemma3,   &kExaone4,     &kErnie45,
-    &kSeedOss,  &kCommandR, &kCohere2,      &kStarcoder2,    &kNemotron, &kStableLm,    &kApertus,
-    &kPhi2,     &kGptNeoX,  &kOlmo,         &kQwen2Vl,       &kQwen3Vl,  &kMuseGlimmer, &kMiniCpm,
-    &kMistral3, &kGemma4,   &kHunyuanDense, &kQwen3Moe,      &kQwen2Moe, &kOlmoe,       &kInternLm2,
-    &kQwen35,   &kLfm2,     &kMamba2,       &kGraniteHybrid, &kMamba,    &kFalconH1,    &kNemotronH,
+    &kLlama,        &kQwen2,        &kQwen3,         &kGemma2,   &kGranite,   &kOlmo2,
+    &kGlm4,         &kPhi3,         &kSmolLm3,       &kArcee,    &kGemma,     &kGemma3,
+    &kExaone4,      &kErnie45,      &kSeedOss,       &kCommandR, &kCohere2,   &kStarcoder2,
+    &kNemotron,     &kStableLm,     &kApertus,       &kPhi2,     &kGptNeoX,   &kOlmo,
+    &kQwen2Vl,      &kQwen3Vl,      &kMuseGlimmer,   &kMiniCpm,  &kMistral3,  &kGemma4,
+    &kHunyuanDense, &kQwen3Moe,     &kQwen2Moe,      &kOlmoe,    &kInternLm2, &kQwen35,
+    &kLfm2,         &kMamba2,       &kGraniteHybrid, &kMamba,    &kFalconH1,  &kNemotronH,
+    &kJamba,        &kNemotronHMoe,
 };
 
 }  // namespace

@@ -75,5 +75,7 @@ extern const Architecture kGraniteHybrid;
 extern const Architecture kMamba;
 extern const Architecture kFalconH1;
 extern const Architecture kNemotronH;
+extern const Architecture kJamba;
+extern const Architecture kNemotronHMoe;
 
 }  // namespace gen::model::arch

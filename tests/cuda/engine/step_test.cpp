@@ -113,11 +113,12 @@ std::vector<float> text(const LoadedTiny& model, cache::KvCache& cache, size_t p
   for (size_t i = 0; i < prompt; ++i) {
     tokens.push_back(static_cast<int32_t>((i * 7 + 3) % static_cast<size_t>(model.vocab())));
   }
+  const auto state = model.state();
   std::vector<float> all;
-  if (prompt > 0) all = model.feed(cache, tokens);
+  if (prompt > 0) all = model.feed(cache, tokens, state.get());
   for (size_t i = 0; i < n; ++i) {
     const std::vector<int32_t> token = {static_cast<int32_t>((i * 5 + 1) % 40)};
-    const auto logits = model.feed(cache, token);
+    const auto logits = model.feed(cache, token, state.get());
     all.insert(all.end(), logits.begin(), logits.end());
   }
   return all;
