@@ -303,6 +303,8 @@ TEST(PrefixCache, SeveralShareAPoolAndLeaveIt) {
 
 /// Stands for the state after some tokens.
 struct After final : StateSnapshot {
+  [[nodiscard]] size_t bytes() const noexcept override { return tokens.size(); }
+  [[nodiscard]] const void* memory() const noexcept override { return this; }
   After(uint64_t domain, const Tokens& of) : tokens(of), signature(sign(domain, of)) { ++live; }
   ~After() override { --live; }
   After(const After&) = delete;

@@ -38,10 +38,11 @@ TEST(RecurrentSharing, EveryLengthInCommonGivesTheSameBits) {
   for (const auto& [kind, size, chunk] :
        {std::tuple{"fp32", 16, 16}, std::tuple{"fp32", 5, 5}, std::tuple{"fp32", 1, 16},
         std::tuple{"q4", 16, 16}, std::tuple{"fp32", 7, 16}, std::tuple{"fp8", 16, 128}}) {
-    const PrefixOptions options{.kind = kind, .block_size = size, .chunk = chunk};
+    PrefixOptions options{.kind = kind, .block_size = size, .chunk = chunk};
+    if (size == chunk) options.every = size;
     PrefixWorld plain(alone(options));
     PrefixWorld world(recurrent(options));
-    const bool everywhere = size == chunk || size == 1;  // passes and decoded tokens end at all
+    const bool everywhere = size == chunk || size == 1;  // snapshots are taken at all
     for (size_t n = 1; n <= base.size(); n += test::kSanitized ? 5 : 1) {
       SCOPED_TRACE(testing::Message() << kind << " " << size << " " << chunk << " " << n);
       world.clear();
@@ -108,9 +109,9 @@ TEST(RecurrentSharing, TheNextTurnOfANewSessionComputesOnlyItself) {
 // Going back costs no more beside a prefix cache: to the end of the prompt, and to what others
 // have.
 TEST(RecurrentSharing, CutsAfterAHit) {
-  PrefixWorld world(recurrent({.block_size = 8, .chunk = 8}));
+  PrefixWorld world(recurrent({.block_size = 8, .chunk = 8, .every = 8}));
   PrefixWorld plain(alone({.block_size = 8}));
-  const Tokens all = text_of(3, 25);  // ends with a pass of one row
+  const Tokens all = text_of(3, 25);
   say(world, all, 2);
   for (const int32_t cut : {1, 7, 8, 9, 16, 23, 24, 25, 26, 31, 40, 64}) {
     SCOPED_TRACE(cut);
@@ -122,8 +123,7 @@ TEST(RecurrentSharing, CutsAfterAHit) {
     const int64_t before = world.model->rows;
     const Said said = say(*session, other, 6);
     const auto at = static_cast<int64_t>(cut);
-    // What lies before it must be run again from the prompt's end, or from a border.
-    const int64_t from = std::max<int64_t>(at >= 25 ? 25 : 0, at / 8 * 8);
+    const int64_t from = at / 8 * 8;  // what lies before it must be run again from there
     EXPECT_LE(world.model->rows - before, at - from + 9 + 5);
     EXPECT_EQ(said,
               say(plain, join(first(fork->tokens().value(), static_cast<size_t>(cut)), other), 6));
