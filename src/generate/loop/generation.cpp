@@ -109,6 +109,7 @@ Status Generation::start(const Prompt& prompt) {
     answered_ = session_->answered_;
   }
   GEN_TRY(sequence.extend(tokens, true));
+  session_->set_borders(prompt);
 
   // From here on only memory can run out; the destructor then removes what was added.
   GEN_TRY(transcript_.begin(generator.text_spec(), sequence.tokens(), std::move(unsaid)));

@@ -97,6 +97,7 @@ Status Sequence::start(int32_t end, const Pass& pass) {
   stops_.clear();
   reuse(quiet_end());
   if (keeps_snapshots()) choose_stops();
+  borders_.clear();
   return {};
 }
 
@@ -307,6 +308,7 @@ bool Sequence::leave_shared_block() noexcept {
 void Sequence::rewind(const Mark& mark) noexcept {
   const Mark to = moved(mark);
   tokens_.resize(static_cast<size_t>(std::min(to.length, length())));
+  borders_.clear();
   forget(to.evaluated);
 }
 

@@ -42,7 +42,7 @@ void Sequence::choose_stops() {
     }
   }
   // The last row runs again for another answer. A message's end shortly before it serves that, too.
-  if (stops_.empty() || quiet - stops_.back().at >= kNear) {
+  if (quiet - (stops_.empty() ? begin : stops_.back().at) >= kNear) {
     stops_.push_back({quiet, true, SnapshotPlace::kBorder});
   }
   const cache::PrefixCache* const prefixes = this->prefixes();
