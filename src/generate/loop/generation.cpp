@@ -303,6 +303,7 @@ Status Generation::advance(bool* event) {
   if (state_ == State::kPrefill) {
     result_.usage.prompt_cached =
         std::min(answered_.cached_since + sequence.reused(), result_.usage.prompt);
+    result_.usage.prompt_evaluated += request_->taken;
   }
   GEN_TRY(taken);
   *event = sequence.done();

@@ -39,6 +39,10 @@ class Sequence {
   /// 0 if the cache must be made anew.
   [[nodiscard]] int32_t evaluated() const noexcept { return stale_ ? 0 : cache_->length(); }
   [[nodiscard]] const cache::KvCache& cache() const noexcept { return *cache_; }
+  /// Null for a model without snapshots of its state.
+  [[nodiscard]] cache::StateSnapshots* snapshots() const noexcept {
+    return state_ != nullptr ? state_->snapshots() : nullptr;
+  }
 
   /// Adds pending tokens. Changes nothing on failure: kOutOfRange for a token outside the
   /// vocabulary, kContextFull naming both numbers. With `make_room` it calls make_room() first;

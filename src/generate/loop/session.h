@@ -95,6 +95,8 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   [[nodiscard]] bool keeps_snapshots() const noexcept { return sequence_.keeps_snapshots(); }
   /// Read-only, and only while holding in_use().
   [[nodiscard]] const cache::KvCache& cache() const noexcept { return sequence_.cache(); }
+  /// Null for a model without snapshots of its state. As cache().
+  [[nodiscard]] cache::StateSnapshots* snapshots() const noexcept { return sequence_.snapshots(); }
   [[nodiscard]] InUseFlag& in_use() const noexcept { return in_use_; }
 
  private:
