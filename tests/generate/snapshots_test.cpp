@@ -348,5 +348,46 @@ TEST_F(Snapshots, DraftsShowInNothing) {
   }
 }
 
+// Convolutions and delta nets, whose layers' states have other shapes.
+TEST(SnapshotsOfFamilies, ACutGoesBackToTheNearest) {
+  for (const char* const family : {"qwen35", "lfm2"}) {
+    test::TinyModelSpec spec;
+    spec.architecture = family;
+    spec.layers = 4;
+    spec.context = 256;
+    spec.vocab = kFormsVocab;
+    const test::LoadedTiny tiny{test::TinyModel(spec)};
+    const auto model = std::make_shared<WatchedModel>(tiny.model());
+    const auto generator = [&](int32_t every, int64_t budget) {
+      GeneratorOptions options;
+      options.snapshot_every = every;
+      options.snapshot_budget = budget;
+      options.prefill_chunk = 9;
+      return Generator::create(model, nullptr, options).value();
+    };
+    const auto plain = generator(0, 0);
+    const auto made = generator(16, 1 << 24);
+    const auto session = made->new_session().value();
+    ASSERT_TRUE(session->keeps_snapshots()) << family;
+    say(*session, text_of(1, 50), 30);
+    const Tokens all = session->tokens().value();
+    const std::vector<std::byte> state = state_of(*session);
+    for (int32_t cut = 1; cut < 80; cut += 3) {
+      SCOPED_TRACE(testing::Message() << family << " " << cut);
+      const Tokens text = join(first(all, static_cast<size_t>(cut)), {9, 8});
+      const Said want = say(*plain->new_session().value(), text, 3);
+      const auto loaded = made->new_session().value();
+      ASSERT_TRUE(loaded->load(state).ok());
+      for (const auto& one : {session->fork().value(), loaded}) {
+        ASSERT_TRUE(one->truncate(cut).ok());
+        const int64_t before = model->rows;
+        EXPECT_EQ(say(*one, {9, 8}, 3), want);
+        const int32_t nearest = std::max(cut / 16 * 16, cut >= 49 ? 49 : 0);
+        EXPECT_EQ(model->rows - before, cut == 79 ? 4 : cut - nearest + 4);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gen::generate
