@@ -132,6 +132,57 @@ TEST(RecurrentSharing, CutsAfterAHit) {
   }
 }
 
+/// The borders of blocks at which others may begin.
+Tokens shared_places(PrefixWorld& world, const Tokens& text) {
+  Tokens places;
+  for (size_t n = 1; n <= text.size(); ++n) {
+    const cache::PrefixHit hit = world.options.prefix_cache->match(
+        world.generator()->prefix_domain(), first(text, n), true);
+    if (hit.tokens() == n) places.push_back(static_cast<int32_t>(n));
+  }
+  return places;
+}
+
+// An answer passes its snapshots: of its blocks only the last has one. Those of prompts stay.
+TEST(RecurrentSharing, AnAnswerLeavesOneSnapshot) {
+  PrefixWorld world(recurrent({.block_size = 4, .every = 0}));
+  const auto session = world.session();
+  say(*session, text_of(14, 22), 30);
+  const Tokens all = session->tokens().value();
+  ASSERT_EQ(all.size(), 52U);  // of which 51 have run
+  EXPECT_EQ(shared_places(world, all), (Tokens{20, 48}));
+  // The next prompt begins behind 51 tokens and ends before its last one.
+  say(*session, text_of(15, 9), 10);
+  EXPECT_EQ(shared_places(world, session->tokens().value()), (Tokens{20, 48, 60, 68}));
+}
+
+// Within a prompt others may begin every so many tokens, at the ends of blocks before these.
+TEST(RecurrentSharing, EverySoManyTokens) {
+  for (const int32_t chunk : {128, 16, 5}) {
+    PrefixWorld world(recurrent({.block_size = 4, .chunk = chunk, .every = 18}));
+    const Tokens prompt = text_of(16, 80);
+    say(world, prompt, 1);
+    EXPECT_EQ(shared_places(world, prompt), (Tokens{16, 36, 52, 72, 76, 80})) << chunk;
+  }
+}
+
+// Who goes on from another's blocks keeps its own snapshots of what lies before.
+TEST(RecurrentSharing, WhoAdoptsKeepsItsOwn) {
+  PrefixWorld world(recurrent({.block_size = 8, .chunk = 128, .every = 0}));
+  PrefixWorld plain(alone({.block_size = 8}));
+  const Tokens all = text_of(17, 60);
+  say(world, all, 2);
+  const auto session = world.session();
+  ASSERT_TRUE(session->append({.text = {}, .tokens = first(all, 30)}).ok());
+  const int64_t begin = world.model->rows;
+  ASSERT_TRUE(session->append({.text = {}, .tokens = Tokens(all.begin() + 30, all.end())}).ok());
+  EXPECT_EQ(world.model->rows - begin, 3);  // from 56 on, without the last token
+  ASSERT_TRUE(session->truncate(31).ok());
+  const int64_t before = world.model->rows;
+  EXPECT_EQ(say(*session, {9}, 1), say(plain, join(first(all, 31), {9}), 1));
+  EXPECT_EQ(world.model->rows - before, 31 - 29 + 1);
+}
+
 // Where a text parted from another is of no account once it is another text.
 TEST(RecurrentSharing, ScoresAfterACut) {
   const Tokens base = text_of(4, 41);
