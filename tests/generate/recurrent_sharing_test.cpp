@@ -166,6 +166,32 @@ TEST(RecurrentSharing, EverySoManyTokens) {
   }
 }
 
+// And where messages begin and end: at the ends of blocks before these.
+TEST(RecurrentSharing, BordersOfMessages) {
+  for (const int32_t chunk : {128, 16, 5}) {
+    PrefixWorld world(recurrent({.block_size = 4, .chunk = chunk, .every = 0}));
+    const Tokens prompt = text_of(18, 62);
+    const std::vector<int32_t> borders = {33, 50};
+    const auto session = world.session();
+    std::optional<GenResult> result;
+    ASSERT_TRUE(session
+                    ->generate({.text = {}, .tokens = prompt, .borders = borders}, params_of(1),
+                               nullptr, nullptr, &result)
+                    .ok());
+    EXPECT_EQ(result->usage.prompt_evaluated, 62);
+    EXPECT_EQ(shared_places(world, prompt), (Tokens{32, 48, 60})) << chunk;
+    for (const int32_t border : borders) {
+      const auto fork = session->fork().value();
+      ASSERT_TRUE(fork->truncate(border + 2).ok());
+      ASSERT_TRUE(fork->generate({.text = {}, .tokens = first(prompt, 7)}, params_of(1), nullptr,
+                                 nullptr, &result)
+                      .ok());
+      EXPECT_EQ(result->usage.prompt, 7);
+      EXPECT_EQ(result->usage.prompt_evaluated, 2 + 7) << chunk;
+    }
+  }
+}
+
 // Who goes on from another's blocks keeps its own snapshots of what lies before.
 TEST(RecurrentSharing, WhoAdoptsKeepsItsOwn) {
   PrefixWorld world(recurrent({.block_size = 8, .chunk = 128, .every = 0}));
