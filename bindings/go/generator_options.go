@@ -49,6 +49,17 @@ func WithContextPolicy(policy string, keep int) GeneratorOption {
 	return func(o uintptr) error { return native.GenOptionsSetContextPolicy(o, policy, i32(keep)) }
 }
 
+// WithStateSnapshotEvery takes a snapshot of a recurrent model's state every so many tokens, for texts that are cut anywhere;
+// 1024 is the default, and 0 is none within prompts and answers.
+func WithStateSnapshotEvery(tokens int) GeneratorOption {
+	return func(o uintptr) error { return native.GenOptionsSetStateSnapshotEvery(o, i32(tokens)) }
+}
+
+// WithStateSnapshotBudget limits the memory of a session's snapshots of such a state; -1 is that of eight, and 0 is none.
+func WithStateSnapshotBudget(maxMemoryMB int) GeneratorOption {
+	return func(o uintptr) error { return native.GenOptionsSetStateSnapshotBudget(o, i32(maxMemoryMB)) }
+}
+
 // WithPrefillChunk runs prompts in chunks of so many tokens.
 func WithPrefillChunk(tokens int) GeneratorOption {
 	return func(o uintptr) error { return native.GenOptionsSetPrefillChunk(o, i32(tokens)) }

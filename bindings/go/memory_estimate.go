@@ -9,9 +9,10 @@ type MemoryEstimate struct {
 	Weights   int64
 	Workspace int64 // scratch of forward passes
 	Cache     int64 // keys and values of one session with a full context
+	Snapshots int64 // the most that snapshots of its state may take
 	Peak      int64 // the maximum at any time, loading included
 	// The same of a device's memory; what is above is the host's.
-	DeviceWeights, DeviceWorkspace, DeviceCache, DevicePeak int64
+	DeviceWeights, DeviceWorkspace, DeviceCache, DeviceSnapshots, DevicePeak int64
 
 	Mapped int64 // pages of the file that the model keeps reading
 	File   int64
@@ -34,9 +35,11 @@ func EstimateMemory(path string, model []ModelOption, generator []GeneratorOptio
 		key   string
 		value *int64
 	}{
-		{"weights", &e.Weights}, {"workspace", &e.Workspace}, {"cache", &e.Cache}, {"peak", &e.Peak},
+		{"weights", &e.Weights}, {"workspace", &e.Workspace}, {"cache", &e.Cache},
+		{"snapshots", &e.Snapshots}, {"peak", &e.Peak},
 		{"device_weights", &e.DeviceWeights}, {"device_workspace", &e.DeviceWorkspace},
-		{"device_cache", &e.DeviceCache}, {"device_peak", &e.DevicePeak}, {"mapped", &e.Mapped}, {"file", &e.File},
+		{"device_cache", &e.DeviceCache}, {"device_snapshots", &e.DeviceSnapshots}, {"device_peak", &e.DevicePeak},
+		{"mapped", &e.Mapped}, {"file", &e.File},
 	} {
 		var bytes [1]int
 		if err := native.GenMemoryEstimateGet(out[0], field.key, bytes[:]); err != nil {

@@ -57,10 +57,12 @@ type TopLogprob struct {
 type Usage struct {
 	Prompt       int // with begin-of-sequence
 	PromptCached int // of these, not computed anew
-	Completion   int
-	Dropped      int // oldest tokens of the session that made room
-	Drafted      int // draft tokens that were verified
-	Accepted     int // of these, accepted ones
+	// Tokens that ran before the first one was drawn, earlier ones that ran again included.
+	PromptEvaluated int
+	Completion      int
+	Dropped         int // oldest tokens of the session that made room
+	Drafted         int // draft tokens that were verified
+	Accepted        int // of these, accepted ones
 	// Not a number of tokens: 1 if what was drawn is a member of the call's grammar, 0 if it is cut before it is one,
 	// -1 without a grammar.
 	GrammarComplete int
@@ -102,8 +104,8 @@ func takeResult(address uintptr) *Result {
 		key   string
 		value *int
 	}{
-		{"prompt", &r.Usage.Prompt}, {"prompt_cached", &r.Usage.PromptCached}, {"completion", &r.Usage.Completion},
-		{"dropped", &r.Usage.Dropped}, {"drafted", &r.Usage.Drafted}, {"accepted", &r.Usage.Accepted},
+		{"prompt", &r.Usage.Prompt}, {"prompt_cached", &r.Usage.PromptCached}, {"prompt_evaluated", &r.Usage.PromptEvaluated},
+		{"completion", &r.Usage.Completion}, {"dropped", &r.Usage.Dropped}, {"drafted", &r.Usage.Drafted}, {"accepted", &r.Usage.Accepted},
 		{"grammar_complete", &r.Usage.GrammarComplete},
 	} {
 		var value [1]int64

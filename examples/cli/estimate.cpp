@@ -16,19 +16,25 @@ struct Estimate {
   bool json = false;
 };
 
+/// Of a device, and of a state, only models with one have something to show.
+bool is_always_shown(std::string_view key) {
+  return !key.starts_with("device_") && key != "snapshots";
+}
+
 void estimate(const Estimate& choice) {
   const std::string path = find_file(choice.model.path, "story.gguf");
   const MemoryEstimate found = make_by_options<MemoryEstimate>(
       gen_estimate_memory, path.c_str(), make_model_options(choice.model).get(),
       make_options(choice.model).get());
   nlohmann::ordered_json figures;
-  for (const char* key : {"peak", "weights", "cache", "workspace", "device_peak", "device_weights",
-                          "device_cache", "device_workspace", "mapped", "file"}) {
+  for (const char* key :
+       {"peak", "weights", "cache", "snapshots", "workspace", "device_peak", "device_weights",
+        "device_cache", "device_snapshots", "device_workspace", "mapped", "file"}) {
     size_t bytes = 0;
     gen_error error;
     check(gen_memory_estimate_get(found.get(), key, &bytes, &error), error);
     figures[key] = bytes;
-    if (choice.json || (bytes == 0 && std::string_view(key).starts_with("device_"))) continue;
+    if (choice.json || (bytes == 0 && !is_always_shown(key))) continue;
     std::printf("%-16s %10.1f MiB\n", key, static_cast<double>(bytes) / (1 << 20));
   }
   if (choice.json) std::cout << figures.dump() << "\n";

@@ -19,8 +19,7 @@ double decode_rate(const gen_result* result) {
 
 /// Rate over the evaluated part of the prompt.
 double prefill_rate(const gen_result* result) {
-  return rate(usage_of(result, "prompt") - usage_of(result, "prompt_cached"),
-              timing_of(result, "prefill"));
+  return rate(usage_of(result, "prompt_evaluated"), timing_of(result, "prefill"));
 }
 
 }  // namespace
@@ -62,8 +61,8 @@ nlohmann::ordered_json result_json(const gen_result* result) {
   const int32_t* tokens = gen_result_tokens(result, &n);
   json["tokens"] = n > 0 ? std::vector<int32_t>(tokens, tokens + n) : std::vector<int32_t>();
   json["finish_reason"] = finish_reason_name(gen_result_finish_reason(result));
-  for (const char* key : {"prompt", "prompt_cached", "completion", "dropped", "drafted", "accepted",
-                          "grammar_complete"}) {
+  for (const char* key : {"prompt", "prompt_cached", "prompt_evaluated", "completion", "dropped",
+                          "drafted", "accepted", "grammar_complete"}) {
     json["usage"][key] = usage_of(result, key);
   }
   for (const char* key : {"prefill", "first_token", "decode", "total"}) {

@@ -17,7 +17,7 @@ const GenTokenLogprob = koffi.struct("gen_token_logprob", { id: "int32_t", logpr
 const FINISH = ["none", "stop_token", "stop_string", "length", "context_full", "grammar_complete", "grammar_dead_end",
   "cancelled", "callback", "error"];
 
-const USAGE = ["prompt", "prompt_cached", "completion", "dropped", "drafted", "accepted", "grammar_complete"];
+const USAGE = ["prompt", "prompt_cached", "prompt_evaluated", "completion", "dropped", "drafted", "accepted", "grammar_complete"];
 
 /** A call failed: `code` is its status, `result` what a generation had made until then. */
 export class GenerateError extends Error {

@@ -30,7 +30,7 @@ FINISH = ("none", "stop_token", "stop_string", "length", "context_full", "gramma
           "cancelled", "callback", "error")
 
 
-USAGE = ("prompt", "prompt_cached", "completion", "dropped", "drafted", "accepted", "grammar_complete")
+USAGE = ("prompt", "prompt_cached", "prompt_evaluated", "completion", "dropped", "drafted", "accepted", "grammar_complete")
 
 
 class Error(Exception):

@@ -487,7 +487,7 @@ class Result : public detail::Handle<gen_result, gen_result_free> {
     return all;
   }
   int32_t finish_reason() const noexcept { return gen_result_finish_reason(get()); }
-  /// `key`: "prompt", "prompt_cached", "completion", …, "grammar_complete"
+  /// `key`: "prompt", "prompt_cached", "prompt_evaluated", "completion", …, "grammar_complete"
   int64_t usage(const std::string &key) const {
     int64_t value = 0;
     detail::call(gen_result_usage, get(), key.c_str(), &value);
@@ -572,6 +572,12 @@ class Options : public detail::Handle<gen_options, gen_options_free> {
     return apply(gen_options_set_paged_kv, max_memory_mb, block_size);
   }
   Options &prefix_cache(int32_t blocks) { return apply(gen_options_set_prefix_cache, blocks); }
+  Options &state_snapshot_every(int32_t tokens) {
+    return apply(gen_options_set_state_snapshot_every, tokens);
+  }
+  Options &state_snapshot_budget(int32_t max_memory_mb) {
+    return apply(gen_options_set_state_snapshot_budget, max_memory_mb);
+  }
   Options &prefill_chunk(int32_t tokens) { return apply(gen_options_set_prefill_chunk, tokens); }
   Options &max_batch(int32_t sequences) { return apply(gen_options_set_max_batch, sequences); }
   Options &max_queue(int32_t calls) { return apply(gen_options_set_max_queue, calls); }

@@ -195,6 +195,41 @@ GEN_API gen_status gen_options_set_context_policy(gen_options *options, const ch
                                                   gen_error *error);
 
 /**
+ * Takes a snapshot of the state of a model with recurrent layers every so many tokens of a text.
+ * Such a state cannot be cut like keys and values: a session that goes back (an edited message,
+ * another answer, gen_session_truncate) restores the nearest snapshot and evaluates what follows
+ * it. There always are snapshots where a prompt begins and ends and, in chats, where the user's
+ * message and the last message begin and end; these are for cuts anywhere else. Results do not
+ * depend on it, and models without a state ignore it.
+ *
+ * @param tokens  1024 by default; 0 for none within prompts and answers.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or a negative number.
+ * Threads: one at a time per object.
+ * Cost:    a snapshot copies nothing; the next pass writes to other memory. A pass of a prompt ends where one is taken.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_options_set_state_snapshot_every(gen_options *options, int32_t tokens,
+                                                        gen_error *error);
+
+/**
+ * Limits the memory of the snapshots of a session's state, see
+ * gen_options_set_state_snapshot_every. When it is full, the newest snapshot and those of the last
+ * message stay, and the older ones thin out, the more the further they lie back. Forks share
+ * snapshots, and gen_session_save writes them. With gen_options_set_prefix_cache other sessions
+ * begin from snapshots beside its blocks, which take at most four times this much in all. The
+ * "snapshots" of gen_memory_estimate_get is what a session's may take. Results do not depend on it,
+ * and models without a state ignore it.
+ *
+ * @param max_memory_mb  MiB; -1 (the default) for the memory of eight snapshots. Less than one, as 0 is, means none: then
+ *                       a session that goes back evaluates its whole text again, and prefixes are not shared.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or a number below -1.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_options_set_state_snapshot_budget(gen_options *options, int32_t max_memory_mb,
+                                                         gen_error *error);
+
+/**
  * Processes prompts in chunks of at most `tokens`; results do not depend on it. 0 (the default)
  * means 256 on the CPU, and on a device the number that keeps it busy (1024 on an H100). The CPU
  * takes at most 512.

@@ -34,11 +34,13 @@ GEN_API gen_status gen_estimate_memory(const char *path, const gen_model_options
 
 /**
  * A figure in bytes: "weights" of the loaded model; "workspace", scratch memory of its forward
- * passes, as many as run at once; "cache", keys and values of one session with a full context;
- * "peak", the maximum held at any time, loading included, with one session; "mapped", pages of the
- * file that the model keeps reading; "file". The first four count host memory, including pinned
- * memory; "device_weights", "device_workspace", "device_cache" and "device_peak" count device
- * memory and are 0 for a model on the CPU.
+ * passes, as many as run at once, and the state of recurrent layers; "cache", keys and values of
+ * one session with a full context; "snapshots", the most that snapshots of its state may take, see
+ * gen_options_set_state_snapshot_budget; "peak", the maximum held at any time, loading included,
+ * with one session; "mapped", pages of the file that the model keeps reading; "file". The first
+ * five count host memory, including pinned memory; "device_weights", "device_workspace",
+ * "device_cache", "device_snapshots" and "device_peak" count device memory and are 0 for a model on
+ * the CPU.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown key; then *bytes is 0.
  * Threads: any.

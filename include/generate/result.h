@@ -67,7 +67,9 @@ GEN_API int32_t gen_result_finish_reason(const gen_result *result);
 /**
  * Token counts: "prompt" (tokens of the call's prompt and those appended to the session since its
  * last generating call, with begin-of-sequence), "prompt_cached" (of these, found in a prefix
- * cache), "completion", "dropped" (oldest tokens of the session that were dropped to make room, see
+ * cache), "prompt_evaluated" (tokens that ran before the first one was drawn: those of the prompt
+ * that were not cached or appended before, and earlier ones that had to run again, see
+ * gen_options_set_state_snapshot_every), "completion", "dropped" (oldest tokens of the session that were dropped to make room, see
  * gen_options_set_context_policy), "drafted" (draft tokens that were verified, see
  * gen_options_set_prompt_lookup), "accepted" (of these, accepted by the model). Not a count:
  * "grammar_complete", 1 if the drawn tokens are a member of the call's grammar (with

@@ -3,6 +3,7 @@
 // beside blocks sees it (prefix/prefix_cache.h).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace gen::cache {
@@ -12,6 +13,10 @@ class StateSnapshot {
  public:
   virtual ~StateSnapshot() = default;
   [[nodiscard]] virtual int32_t length() const noexcept = 0;
+  /// Bytes that it keeps from being freed, and what identifies them: snapshots of one pass may
+  /// share their memory.
+  [[nodiscard]] virtual size_t bytes() const noexcept = 0;
+  [[nodiscard]] virtual const void* memory() const noexcept = 0;
 };
 
 }  // namespace gen::cache

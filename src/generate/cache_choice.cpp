@@ -176,6 +176,7 @@ Result<std::shared_ptr<const Generator>> create_generator(const ModelInUse& in_u
   const model::Model& model = *in_use.model;
   GEN_TRY(check_together(choice, model));
   options.kv_dtype = choice.format.name();
+  options.snapshot_budget = choice.snapshot_mb < 0 ? -1 : int64_t{choice.snapshot_mb} << 20;
   if (choice.compressed_chunk > 0) GEN_TRY(use_chunks(choice.compressed_chunk, model, &options));
   if (choice.tiered.has_value()) GEN_TRY(use_tiers(*choice.tiered, in_use, &options));
   if (choice.paged_mb > 0) GEN_TRY(use_pool(choice, model, &options));

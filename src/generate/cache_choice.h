@@ -35,6 +35,7 @@ struct CacheChoice {
   int32_t paged_block_size = 16;  // positions per block
   int32_t prefix_blocks = 0;      // blocks of the prefix cache; 0: none
   int32_t compressed_chunk = 0;   // positions compressed into one entry; 0: none
+  int32_t snapshot_mb = -1;       // MiB; GeneratorOptions::snapshot_budget
   std::optional<TierChoice> tiered = std::nullopt;  // nullopt: everything stays in memory
 };
 

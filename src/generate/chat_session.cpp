@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "chat/chat_borders.h"
 #include "generate/loop/run.h"
 
 namespace gen::generate {
@@ -59,7 +60,10 @@ Result<std::unique_ptr<Generation>> ChatSession::answer(const CallParams& params
   }
   if (shifts) keep_ = window_.lead_tokens(all);
   GEN_TRY(session_->set_keep(keep_));
-  return session_->open({.tokens = ids, .kind = Prompt::Kind::kWholeChat}, params);
+  std::vector<int32_t> borders;
+  if (session_->keeps_snapshots()) borders = chat_borders(*generator_->tokenizer(), all, ids);
+  return session_->open({.tokens = ids, .kind = Prompt::Kind::kWholeChat, .borders = borders},
+                        params);
 }
 
 Result<std::unique_ptr<Generation>> ChatSession::go_on(const CallParams& params) {

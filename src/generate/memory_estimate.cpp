@@ -157,10 +157,21 @@ Status fill(const Generator& generator, const Reserves& reserves, int32_t contex
   GEN_TRY(session->generate(prompt, params, nullptr, nullptr, &result));
   MemoryFigures& host = estimate->host;
   MemoryFigures& device = estimate->device;
+  // Those that there are by now are part of the budget, which may hold more.
+  cache::StateSnapshots* const kept = session->keeps_snapshots() ? session->snapshots() : nullptr;
+  size_t snapshots = 0;
+  if (kept != nullptr) {
+    MemoryFigures& side = kept->in_host() ? host : device;
+    snapshots = kept->list().bytes();
+    side.snapshots = std::max(kept->list().budget() / kept->bytes() * kept->bytes(), snapshots);
+  }
+  const auto now = [&](const MemoryFigures& side) { return side.snapshots > 0 ? snapshots : 0; };
   device.cache = session->cache().max_on_device();
   host.cache = session->cache().memory().resident - device.cache;
-  host.workspace = reserves.host.live() - host.weights - host.cache;
-  device.workspace = reserves.device.memory().live() - device.weights - device.cache;
+  host.workspace = reserves.host.live() - host.weights - host.cache - now(host);
+  device.workspace = reserves.device.memory().live() - device.weights - device.cache - now(device);
+  host.peak = reserves.host.peak() + host.snapshots - now(host);
+  device.peak = reserves.device.memory().peak() + device.snapshots - now(device);
   return {};
 }
 
@@ -197,12 +208,11 @@ Result<MemoryEstimate> estimate_memory(const DryLoad& load, int32_t device,
   }
   GEN_ASSIGN(const auto generator, create_generator(model.in_use, chosen, dry));
   GEN_TRY(fill(*generator, *reserves, context, &estimate));
-  estimate.host.peak = reserves->host.peak();
-  estimate.device.peak = on_device.peak();
   if (choice.tiered.has_value()) {
     const auto with_tiers = [](MemoryFigures& figures, size_t cache, size_t peak) {
       figures.cache = cache;
-      figures.peak = std::max(peak, figures.weights + figures.workspace + cache);
+      figures.peak =
+          std::max(peak, figures.weights + figures.workspace + cache + figures.snapshots);
     };
     with_tiers(estimate.host, tiers, load_peak);
     with_tiers(estimate.device, device_tiers, device_load_peak);

@@ -21,7 +21,8 @@ namespace gen::generate {
 struct MemoryFigures {
   size_t weights = 0;
   size_t workspace = 0;
-  size_t cache = 0;  // of a session with a full context
+  size_t cache = 0;      // of a session with a full context
+  size_t snapshots = 0;  // of its state, as many as its budget holds
   size_t peak = 0;
 };
 struct MemoryEstimate {

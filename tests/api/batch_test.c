@@ -233,6 +233,12 @@ static void bad_input(void** state) {
   assert_fails(gen_options_set_max_batch(NULL, 1, &error), bad, "options", error);
   assert_fails(gen_options_set_max_queue(options, -1, &error), bad, "-1", error);
   assert_fails(gen_options_set_max_queue(NULL, 1, &error), bad, "options", error);
+  assert_fails(gen_options_set_state_snapshot_every(options, -1, &error), bad, "-1", error);
+  assert_fails(gen_options_set_state_snapshot_every(NULL, 1, &error), bad, "options", error);
+  assert_fails(gen_options_set_state_snapshot_budget(options, -2, &error), bad, "-2", error);
+  assert_fails(gen_options_set_state_snapshot_budget(NULL, 1, &error), bad, "options", error);
+  assert_ok(gen_options_set_state_snapshot_every(options, 64, &error), error);
+  assert_ok(gen_options_set_state_snapshot_budget(options, -1, &error), error);
   assert_ok(gen_options_set(options, "max_batch", "8", &error), error);
   assert_ok(gen_options_set(options, "max_queue", "2147483647", &error), error);
   assert_fails(gen_options_set(options, "max_queue", "x", &error), bad, "x", error);

@@ -52,6 +52,8 @@ static void options_that_exclude_each_other(void** state) {
       {"compressed_kv", "8", "kv_key_form", "best", "context_policy", "shift", NULL},
       {"paged_kv", "8", "kv_dtype", "q4", "kv_key_form", "hadamard", NULL},
       {"fairness", "0", "max_batch", "3", "max_queue", "4", NULL},
+      {"state_snapshot_every", "0", "state_snapshot_budget", "0", NULL},
+      {"state_snapshot_budget", "2147483647", NULL},
   };
   for (size_t i = 0; i < sizeof good / sizeof good[0]; ++i) {
     gen_generator* generator = NULL;

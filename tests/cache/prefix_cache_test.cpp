@@ -303,6 +303,8 @@ TEST(PrefixCache, SeveralShareAPoolAndLeaveIt) {
 
 /// Stands for the state after some tokens.
 struct After final : StateSnapshot {
+  [[nodiscard]] size_t bytes() const noexcept override { return tokens.size(); }
+  [[nodiscard]] const void* memory() const noexcept override { return this; }
   After(uint64_t domain, const Tokens& of) : tokens(of), signature(sign(domain, of)) { ++live; }
   ~After() override { --live; }
   After(const After&) = delete;
@@ -352,6 +354,50 @@ TEST(PrefixCache, SnapshotsStandAtTheEndsOfBlocks) {
   cache->clear();
   EXPECT_EQ(After::live, 0);
   release(*pool, blocks);
+}
+
+// Snapshots beyond the budget go without their blocks, what was used longest ago first; of one text
+// that passes its snapshots only the last stays, unless another text has gone on from it.
+TEST(PrefixCache, SnapshotsOnTerms) {
+  auto pool = make_pool(100);
+  auto cache = make(pool, 100);
+  const auto text = [](int32_t kind, size_t n) { return Tokens(n, kind); };
+  std::map<int32_t, Blocks> blocks;
+  for (int32_t kind = 1; kind <= 4; ++kind) {
+    ASSERT_TRUE(write(*pool, 1, text(kind, 24), &blocks[kind]).ok());
+  }
+  const auto keep = [&](int32_t kind, size_t n, SnapshotTerms terms) {
+    EXPECT_TRUE(cache
+                    ->insert(1, text(kind, n), blocks[kind],
+                             std::make_shared<After>(1, text(kind, n)), terms)
+                    .ok());
+  };
+  const auto found = [&](int32_t kind) { return cache->match(1, text(kind, 24), true).tokens(); };
+  // A byte a token here: two of eight and one of four fit.
+  keep(1, 8, {.budget = 20});
+  keep(2, 8, {.budget = 20});
+  EXPECT_EQ(found(1), 8U);
+  keep(3, 4, {.budget = 20});
+  EXPECT_EQ(After::live, 3);
+  keep(3, 8, {.budget = 20});  // the second text's goes, for it was used longest ago
+  EXPECT_EQ(found(2), 0U);
+  EXPECT_EQ(found(1), 8U);
+  EXPECT_EQ(found(3), 8U);
+  EXPECT_EQ(cache->match(1, text(2, 24)).tokens(), 8U);  // its blocks stay
+  keep(4, 24, {.budget = 20});                           // more than there may be: none is left
+  EXPECT_EQ(After::live, 0);
+
+  keep(1, 4, {});
+  keep(1, 8, {.passes = true, .instead_of = 0});
+  keep(1, 12, {.passes = true, .instead_of = 8});
+  EXPECT_EQ(After::live, 2);
+  EXPECT_EQ(cache->match(1, text(1, 11), true).tokens(), 4U);
+  EXPECT_EQ(found(1), 12U);  // used by another
+  keep(1, 16, {.passes = true, .instead_of = 12});
+  EXPECT_EQ(cache->match(1, text(1, 15), true).tokens(), 12U);
+  keep(1, 20, {.instead_of = 4});  // which is none that its text passes
+  EXPECT_EQ(After::live, 4);
+  for (auto& [kind, held] : blocks) release(*pool, held);
 }
 
 // The obvious cache: each block by its domain and all tokens up to its end.

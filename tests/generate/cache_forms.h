@@ -157,6 +157,8 @@ inline std::shared_ptr<const Generator> generator_of(const CacheForm& form, int3
   options.prefill_chunk = chunk;
   options.max_sequences = max_sequences;
   options.drafter = std::move(drafter);
+  // Of recurrent models: in every text, and more than the budget holds.
+  options.snapshot_every = 1 + chunk % 7;
   const FormsPlace place = forms_place(form.far, form.recurrent);
   set_caches(&options, form, place.model.layer_shapes(), place.memory);
   std::vector<std::string> pieces;

@@ -191,7 +191,8 @@ class Program {
   Program(Random random, Kind kind, Counts* counts)
       : random_(random),
         counts_(*counts),
-        context_(kind == Kind::kTiny ? kFormsContext : draw(random_, 60, 200)),
+        context_(kind == Kind::kTiny || kind == Kind::kDrift ? kFormsContext
+                                                             : draw(random_, 60, 200)),
         keep_(draw(random_, 0, 6)),
         place_(kind, context_, draw(random_, 1, 20), keep_),
         twin_(kind, context_, draw(random_, 1, 20), keep_),
@@ -258,7 +259,7 @@ class Program {
     if (how >= 4) {
       step.how = how < 6 ? How::kCallback : how < 8 ? How::kClose : How::kCancel;
       step.at = draw(random_, step.how == How::kClose ? -1 : 0, 8);
-    } else if (how == 3 && place_.kind != Kind::kTiny) {
+    } else if (how == 3 && !place_.is_tiny()) {
       step.how = one_of(random_, 2) ? How::kFault : How::kCancelInTheModel;
       step.at = draw(random_, 0, 6);
       step.pulled = false;
@@ -462,7 +463,7 @@ class Program {
         talk.cancelled = true;
         break;
       default:
-        if (place_.kind == Kind::kTiny) return save(talk);
+        if (place_.is_tiny()) return save(talk);
         Conversation other = conversation();
         if (!other.messages.empty()) other.messages.front().content = "other";
         other.messages.push_back({"user", "abc"});

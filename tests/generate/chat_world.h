@@ -33,7 +33,7 @@ inline const Strings& pieces() {
   return all;
 }
 
-enum class Kind : int32_t { kStop, kShift, kShiftAnew, kNoCut, kOneWay, kTiny, kCount };
+enum class Kind : int32_t { kStop, kShift, kShiftAnew, kNoCut, kOneWay, kTiny, kDrift, kCount };
 
 /// A model and a generator.
 struct Place {
@@ -45,8 +45,9 @@ struct Place {
     options.shift_context = kind == Kind::kShift || kind == Kind::kShiftAnew;
     options.context_keep = keep;
     const auto tokenizer = std::make_shared<FakeTokenizer>(pieces());
-    if (kind == Kind::kTiny) {
-      const FormsPlace place = forms_place(false);
+    if (is_tiny()) {
+      const FormsPlace place = forms_place(false, kind == Kind::kDrift);
+      options.snapshot_every = keep + 1;  // of kDrift
       set_caches(&options, CacheForm(), place.model.layer_shapes(), place.memory);
       const std::shared_ptr<const model::Model> tiny(std::shared_ptr<void>(), &place.model);
       generator = Generator::create(tiny, tokenizer, options).value();
@@ -70,8 +71,11 @@ struct Place {
     };
     generator = Generator::create(model, tokenizer, options).value();
   }
+  /// A small model of random weights.
+  [[nodiscard]] bool is_tiny() const { return kind == Kind::kTiny || kind == Kind::kDrift; }
+
   Kind kind;
-  std::shared_ptr<FakeModel> model;  // of kTiny not used
+  std::shared_ptr<FakeModel> model;  // not used if it is tiny
   std::shared_ptr<const Generator> generator;
 };
 

@@ -27,6 +27,8 @@ struct PrefixOptions {
   int32_t chunk = 16;
   int32_t sequences = 4;  // in one step
   bool recurrent = false;
+  int32_t every = kDefaultSnapshotEvery;       // GeneratorOptions::snapshot_every
+  int64_t budget = -1;                         // and snapshot_budget
   Allocator* allocator = &system_allocator();  // of a recurrent model: its states, too
 };
 
@@ -43,6 +45,8 @@ class PrefixWorld {
     options.kv_dtype = wanted.kind;
     options.prefill_chunk = wanted.chunk;
     options.max_sequences = wanted.sequences;
+    options.snapshot_every = wanted.every;
+    options.snapshot_budget = wanted.budget;
     options.cache_factory = [this](std::span<const cache::LayerShape>, int32_t capacity) {
       return cache::make_paged_cache(pool, capacity);
     };

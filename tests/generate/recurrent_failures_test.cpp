@@ -52,6 +52,8 @@ class Program {
                        .chunk = draw(1, 12),
                        .sequences = draw(1, 4)};
     made.recurrent = true;
+    made.every = draw(0, 1) * draw(0, 9);
+    made.budget = draw(0, 2) > 0 ? -1 : draw(0, 120000);
     made.allocator = &engine_;
     return made;
   }

@@ -38,10 +38,11 @@ TEST(RecurrentSharing, EveryLengthInCommonGivesTheSameBits) {
   for (const auto& [kind, size, chunk] :
        {std::tuple{"fp32", 16, 16}, std::tuple{"fp32", 5, 5}, std::tuple{"fp32", 1, 16},
         std::tuple{"q4", 16, 16}, std::tuple{"fp32", 7, 16}, std::tuple{"fp8", 16, 128}}) {
-    const PrefixOptions options{.kind = kind, .block_size = size, .chunk = chunk};
+    PrefixOptions options{.kind = kind, .block_size = size, .chunk = chunk};
+    if (size == chunk) options.every = size;
     PrefixWorld plain(alone(options));
     PrefixWorld world(recurrent(options));
-    const bool everywhere = size == chunk || size == 1;  // passes and decoded tokens end at all
+    const bool everywhere = size == chunk || size == 1;  // snapshots are taken at all
     for (size_t n = 1; n <= base.size(); n += test::kSanitized ? 5 : 1) {
       SCOPED_TRACE(testing::Message() << kind << " " << size << " " << chunk << " " << n);
       world.clear();
@@ -108,9 +109,9 @@ TEST(RecurrentSharing, TheNextTurnOfANewSessionComputesOnlyItself) {
 // Going back costs no more beside a prefix cache: to the end of the prompt, and to what others
 // have.
 TEST(RecurrentSharing, CutsAfterAHit) {
-  PrefixWorld world(recurrent({.block_size = 8, .chunk = 8}));
+  PrefixWorld world(recurrent({.block_size = 8, .chunk = 8, .every = 8}));
   PrefixWorld plain(alone({.block_size = 8}));
-  const Tokens all = text_of(3, 25);  // ends with a pass of one row
+  const Tokens all = text_of(3, 25);
   say(world, all, 2);
   for (const int32_t cut : {1, 7, 8, 9, 16, 23, 24, 25, 26, 31, 40, 64}) {
     SCOPED_TRACE(cut);
@@ -122,14 +123,90 @@ TEST(RecurrentSharing, CutsAfterAHit) {
     const int64_t before = world.model->rows;
     const Said said = say(*session, other, 6);
     const auto at = static_cast<int64_t>(cut);
-    // What lies before it must be run again from the prompt's end, or from a border.
-    const int64_t from = std::max<int64_t>(at >= 25 ? 25 : 0, at / 8 * 8);
+    const int64_t from = at / 8 * 8;  // what lies before it must be run again from there
     EXPECT_LE(world.model->rows - before, at - from + 9 + 5);
     EXPECT_EQ(said,
               say(plain, join(first(fork->tokens().value(), static_cast<size_t>(cut)), other), 6));
     const Tokens held = fork->tokens().value();
     EXPECT_EQ(say(*fork, other, 6), say(plain, join(held, other), 6));
   }
+}
+
+/// The borders of blocks at which others may begin.
+Tokens shared_places(PrefixWorld& world, const Tokens& text) {
+  Tokens places;
+  for (size_t n = 1; n <= text.size(); ++n) {
+    const cache::PrefixHit hit = world.options.prefix_cache->match(
+        world.generator()->prefix_domain(), first(text, n), true);
+    if (hit.tokens() == n) places.push_back(static_cast<int32_t>(n));
+  }
+  return places;
+}
+
+// An answer passes its snapshots: of its blocks only the last has one. Those of prompts stay.
+TEST(RecurrentSharing, AnAnswerLeavesOneSnapshot) {
+  PrefixWorld world(recurrent({.block_size = 4, .every = 0}));
+  const auto session = world.session();
+  say(*session, text_of(14, 22), 30);
+  const Tokens all = session->tokens().value();
+  ASSERT_EQ(all.size(), 52U);  // of which 51 have run
+  EXPECT_EQ(shared_places(world, all), (Tokens{20, 48}));
+  // The next prompt begins behind 51 tokens and ends before its last one.
+  say(*session, text_of(15, 9), 10);
+  EXPECT_EQ(shared_places(world, session->tokens().value()), (Tokens{20, 48, 60, 68}));
+}
+
+// Within a prompt others may begin every so many tokens, at the ends of blocks before these.
+TEST(RecurrentSharing, EverySoManyTokens) {
+  for (const int32_t chunk : {128, 16, 5}) {
+    PrefixWorld world(recurrent({.block_size = 4, .chunk = chunk, .every = 18}));
+    const Tokens prompt = text_of(16, 80);
+    say(world, prompt, 1);
+    EXPECT_EQ(shared_places(world, prompt), (Tokens{16, 36, 52, 72, 76, 80})) << chunk;
+  }
+}
+
+// And where messages begin and end: at the ends of blocks before these.
+TEST(RecurrentSharing, BordersOfMessages) {
+  for (const int32_t chunk : {128, 16, 5}) {
+    PrefixWorld world(recurrent({.block_size = 4, .chunk = chunk, .every = 0}));
+    const Tokens prompt = text_of(18, 62);
+    const std::vector<int32_t> borders = {33, 50};
+    const auto session = world.session();
+    std::optional<GenResult> result;
+    ASSERT_TRUE(session
+                    ->generate({.text = {}, .tokens = prompt, .borders = borders}, params_of(1),
+                               nullptr, nullptr, &result)
+                    .ok());
+    EXPECT_EQ(result->usage.prompt_evaluated, 62);
+    EXPECT_EQ(shared_places(world, prompt), (Tokens{32, 48, 60})) << chunk;
+    for (const int32_t border : borders) {
+      const auto fork = session->fork().value();
+      ASSERT_TRUE(fork->truncate(border + 2).ok());
+      ASSERT_TRUE(fork->generate({.text = {}, .tokens = first(prompt, 7)}, params_of(1), nullptr,
+                                 nullptr, &result)
+                      .ok());
+      EXPECT_EQ(result->usage.prompt, 7);
+      EXPECT_EQ(result->usage.prompt_evaluated, 2 + 7) << chunk;
+    }
+  }
+}
+
+// Who goes on from another's blocks keeps its own snapshots of what lies before.
+TEST(RecurrentSharing, WhoAdoptsKeepsItsOwn) {
+  PrefixWorld world(recurrent({.block_size = 8, .chunk = 128, .every = 0}));
+  PrefixWorld plain(alone({.block_size = 8}));
+  const Tokens all = text_of(17, 60);
+  say(world, all, 2);
+  const auto session = world.session();
+  ASSERT_TRUE(session->append({.text = {}, .tokens = first(all, 30)}).ok());
+  const int64_t begin = world.model->rows;
+  ASSERT_TRUE(session->append({.text = {}, .tokens = Tokens(all.begin() + 30, all.end())}).ok());
+  EXPECT_EQ(world.model->rows - begin, 3);  // from 56 on, without the last token
+  ASSERT_TRUE(session->truncate(31).ok());
+  const int64_t before = world.model->rows;
+  EXPECT_EQ(say(*session, {9}, 1), say(plain, join(first(all, 31), {9}), 1));
+  EXPECT_EQ(world.model->rows - before, 31 - 29 + 1);
 }
 
 // Where a text parted from another is of no account once it is another text.

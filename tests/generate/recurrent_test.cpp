@@ -118,9 +118,10 @@ TEST_F(RecurrentSessions, SnapshotsSaveRows) {
     EXPECT_TRUE(say(*session, {9}, 1).status.ok());
     return watched.rows - before;
   };
-  EXPECT_EQ(cost(23), 4);  // three of the text after the prompt, and the new one
-  EXPECT_EQ(cost(20), 1);
-  EXPECT_EQ(cost(19), 20);
+  EXPECT_EQ(cost(23), 5);  // three of the text after the prompt, its last one, and the new one
+  EXPECT_EQ(cost(20), 2);
+  EXPECT_EQ(cost(19), 1);
+  EXPECT_EQ(cost(18), 19);
 }
 
 TEST_F(RecurrentSessions, AreSavedAndLoaded) {

@@ -72,6 +72,8 @@ static void options(const void* with) {
   TRY(gen_options_set_prefix_cache(o, 8, E));
   TRY(gen_options_set_compressed_kv(o, 8, E));
   TRY(gen_options_set_context_policy(o, "shift", 4, E));
+  TRY(gen_options_set_state_snapshot_every(o, 64, E));
+  TRY(gen_options_set_state_snapshot_budget(o, 8, E));
   TRY(gen_options_set_prefill_chunk(o, 8, E));
   TRY(gen_options_set_max_batch(o, 8, E));
   TRY(gen_options_set_max_queue(o, 8, E));

@@ -263,6 +263,8 @@ namespace LibGenerate
         public long Workspace { get; }
         /// <summary>Keys and values of one session with a full context.</summary>
         public long Cache { get; }
+        /// <summary>The most that snapshots of its state may take.</summary>
+        public long Snapshots { get; }
         /// <summary>The maximum at any time, loading included.</summary>
         public long Peak { get; }
         /// <summary>Weights in a device's memory; those above are in the host's.</summary>
@@ -271,6 +273,8 @@ namespace LibGenerate
         public long DeviceWorkspace { get; }
         /// <summary>Keys and values in a device's memory.</summary>
         public long DeviceCache { get; }
+        /// <summary>The most that snapshots of its state may take in a device's memory.</summary>
+        public long DeviceSnapshots { get; }
         /// <summary>The maximum of device memory at any time.</summary>
         public long DevicePeak { get; }
         /// <summary>Pages of the file that the model keeps reading.</summary>
@@ -293,10 +297,12 @@ namespace LibGenerate
                 Weights = Get(estimate, "weights");
                 Workspace = Get(estimate, "workspace");
                 Cache = Get(estimate, "cache");
+                Snapshots = Get(estimate, "snapshots");
                 Peak = Get(estimate, "peak");
                 DeviceWeights = Get(estimate, "device_weights");
                 DeviceWorkspace = Get(estimate, "device_workspace");
                 DeviceCache = Get(estimate, "device_cache");
+                DeviceSnapshots = Get(estimate, "device_snapshots");
                 DevicePeak = Get(estimate, "device_peak");
                 Mapped = Get(estimate, "mapped");
                 File = Get(estimate, "file");

@@ -152,6 +152,10 @@ namespace LibGenerate
         public string ContextPolicy { get; set; }
         /// <summary>First tokens that "shift" never drops.</summary>
         public int ContextKeep { get; set; } = 4;
+        /// <summary>Tokens between snapshots of a recurrent model's state, for texts that are cut anywhere; 0: none within prompts and answers.</summary>
+        public int? StateSnapshotEvery { get; set; }
+        /// <summary>Most MiB of a session's snapshots of such a state; -1: those of eight, 0: none.</summary>
+        public int? StateSnapshotBudget { get; set; }
         /// <summary>Tokens of a prompt that run at once.</summary>
         public int? PrefillChunk { get; set; }
         /// <summary>Sessions that run in one step.</summary>
@@ -214,6 +218,8 @@ namespace LibGenerate
                 {
                     Native.gen_options_set_context_policy(native, Utf8.Terminated(ContextPolicy, "ContextPolicy"), ContextKeep);
                 }
+                if (StateSnapshotEvery != null) Native.gen_options_set_state_snapshot_every(native, StateSnapshotEvery.Value);
+                if (StateSnapshotBudget != null) Native.gen_options_set_state_snapshot_budget(native, StateSnapshotBudget.Value);
                 if (PrefillChunk != null) Native.gen_options_set_prefill_chunk(native, PrefillChunk.Value);
                 if (MaxBatch != null) Native.gen_options_set_max_batch(native, MaxBatch.Value);
                 if (MaxQueue != null) Native.gen_options_set_max_queue(native, MaxQueue.Value);

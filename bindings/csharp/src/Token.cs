@@ -83,6 +83,7 @@ namespace LibGenerate
     {
         static readonly byte[] prompt = Utf8.Bytes("prompt");
         static readonly byte[] cached = Utf8.Bytes("prompt_cached");
+        static readonly byte[] evaluated = Utf8.Bytes("prompt_evaluated");
         static readonly byte[] completion = Utf8.Bytes("completion");
         static readonly byte[] dropped = Utf8.Bytes("dropped");
         static readonly byte[] drafted = Utf8.Bytes("drafted");
@@ -114,6 +115,8 @@ namespace LibGenerate
         public long PromptTokens { get; }
         /// <summary>Of these, those that were not computed anew.</summary>
         public long CachedPromptTokens { get; }
+        /// <summary>Tokens that ran before the first one was drawn, earlier ones that ran again included.</summary>
+        public long EvaluatedPromptTokens { get; }
         /// <summary>Tokens drawn.</summary>
         public long CompletionTokens { get; }
         /// <summary>Oldest tokens of the session that made room.</summary>
@@ -161,6 +164,7 @@ namespace LibGenerate
             ErrorMessage = Status == Status.Ok ? "" : Utf8.Text(Native.gen_binding_result_message(result));
             PromptTokens = Usage(result, prompt);
             CachedPromptTokens = Usage(result, cached);
+            EvaluatedPromptTokens = Usage(result, evaluated);
             CompletionTokens = Usage(result, completion);
             DroppedTokens = Usage(result, dropped);
             DraftedTokens = Usage(result, drafted);

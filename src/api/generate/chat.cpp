@@ -5,6 +5,7 @@
 #include "api/boundary/boundary.h"
 #include "api/generate/handles.h"
 #include "api/model/model_handle.h"
+#include "chat/chat_borders.h"
 
 namespace {
 
@@ -173,7 +174,11 @@ gen_status gen_session_append_chat(gen_session* session, const gen_chat* chat,
     if (ids.empty()) {
       return {Code::kInvalidArgument, "the chat template makes nothing of the conversation"};
     }
-    return used->append_chat(ids);
+    std::vector<int32_t> borders;
+    if (used->keeps_snapshots()) {
+      borders = gen::chat::chat_borders(*tokenizer, conversation, ids);
+    }
+    return used->append_chat(ids, borders);
   });
 }
 

@@ -32,10 +32,12 @@ constexpr struct {
     {"weights", &Estimate::host, &Figures::weights},
     {"workspace", &Estimate::host, &Figures::workspace},
     {"cache", &Estimate::host, &Figures::cache},
+    {"snapshots", &Estimate::host, &Figures::snapshots},
     {"peak", &Estimate::host, &Figures::peak},
     {"device_weights", &Estimate::device, &Figures::weights},
     {"device_workspace", &Estimate::device, &Figures::workspace},
     {"device_cache", &Estimate::device, &Figures::cache},
+    {"device_snapshots", &Estimate::device, &Figures::snapshots},
     {"device_peak", &Estimate::device, &Figures::peak},
 };
 
@@ -102,7 +104,7 @@ gen_status gen_memory_estimate_get(const gen_memory_estimate* estimate, const ch
     }
     return gen::error(
         Code::kInvalidArgument,
-        "no memory figure \"%.40s\" (weights, workspace, cache, peak, the same behind "
+        "no memory figure \"%.40s\" (weights, workspace, cache, snapshots, peak, the same behind "
         "device_, mapped, file)",
         key);
   });

@@ -42,6 +42,15 @@ constexpr OptionRow<O> kCompressedKv = {
     "compressed_kv",
     WholeOption<O>{[](O& o) -> int32_t& { return o.caches.compressed_chunk; }, 0, kAnyMost},
     "replaces every full chunk of this many positions by one entry, their mean; 0: off"};
+constexpr OptionRow<O> kSnapshotEvery = {
+    "state_snapshot_every",
+    WholeOption<O>{[](O& o) -> int32_t& { return o.generator.snapshot_every; }, 0, kAnyMost},
+    "tokens between snapshots of a recurrent model's state within prompts and answers; 0: none "
+    "there"};
+constexpr OptionRow<O> kSnapshotBudget = {
+    "state_snapshot_budget",
+    WholeOption<O>{[](O& o) -> int32_t& { return o.caches.snapshot_mb; }, -1, kAnyMost},
+    "most MiB of a session's snapshots of a recurrent model's state; -1: eight snapshots; 0: none"};
 constexpr OptionRow<O> kPrefillChunk = {
     "prefill_chunk",
     WholeOption<O>{[](O& o) -> int32_t& { return o.generator.prefill_chunk; }, 0, kMaxStepRows},
@@ -323,6 +332,8 @@ const OptionRow<O> kRows[] = {
      "how many tokens are drafted at a time; auto: by measured times; always: as many as allowed; "
      "adaptive: more while most are accepted, fewer while few are, none for a while when fewer "
      "than SHARE are"},
+    kSnapshotEvery,
+    kSnapshotBudget,
     kPrefillChunk,
     kMaxBatch,
     kMaxQueue,
@@ -416,6 +427,22 @@ gen_status gen_options_set_prompt_lookup(gen_options* options, int32_t ngram, in
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(options, "options"));
     return set_prompt_lookup(*options, ngram, length);
+  });
+}
+
+gen_status gen_options_set_state_snapshot_every(gen_options* options, int32_t tokens,
+                                                gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(options, "options"));
+    return kSnapshotEvery.set(*options, tokens);
+  });
+}
+
+gen_status gen_options_set_state_snapshot_budget(gen_options* options, int32_t max_memory_mb,
+                                                 gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(options, "options"));
+    return kSnapshotBudget.set(*options, max_memory_mb);
   });
 }
 

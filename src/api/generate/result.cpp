@@ -117,6 +117,7 @@ gen_status gen_result_usage(const gen_result* result, const char* key, int64_t* 
     const auto& usage = held.usage;
     const std::pair<const char*, int64_t> rows[] = {{"prompt", usage.prompt},
                                                     {"prompt_cached", usage.prompt_cached},
+                                                    {"prompt_evaluated", usage.prompt_evaluated},
                                                     {"completion", usage.completion},
                                                     {"dropped", usage.dropped},
                                                     {"drafted", usage.drafted},

@@ -27,8 +27,10 @@ class BlockTree {
 
   struct Node {
     int32_t id = -1;         // in [0, max_blocks()), of no other node; -1 before it is added
-    Block* block = nullptr;  // this and the next two are for the tree's owner
+    Block* block = nullptr;  // this and the next four are for the tree's owner
     std::shared_ptr<const StateSnapshot> snapshot;
+    uint64_t snapshot_used = 0;
+    bool snapshot_passes = false;
     size_t pins = 0;
     std::vector<int32_t> tokens;  // the owner may append some if no sibling begins with the new
                                   // tokens

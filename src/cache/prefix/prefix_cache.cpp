@@ -42,7 +42,33 @@ void PrefixCache::release(Block* block) noexcept {
   GEN_ASSERT(released.ok());
 }
 
+void PrefixCache::keep(Node& node, std::shared_ptr<const StateSnapshot> snapshot,
+                       const SnapshotTerms& terms, Uses::node_type use) noexcept {
+  node.snapshot = std::move(snapshot);
+  node.snapshot_passes = terms.passes;
+  node.snapshot_used = use.key() = ++uses_;
+  use.mapped() = &node;
+  snapshot_bytes_ += node.snapshot->bytes();
+  snapshots_.insert(snapshots_.end(), std::move(use));
+  while (snapshot_bytes_ > terms.budget) drop_snapshot(*snapshots_.begin()->second);
+}
+
+void PrefixCache::use_snapshot(Node& node) noexcept {
+  Uses::node_type use = snapshots_.extract(node.snapshot_used);
+  node.snapshot_used = use.key() = ++uses_;
+  node.snapshot_passes = false;
+  snapshots_.insert(snapshots_.end(), std::move(use));
+}
+
+void PrefixCache::drop_snapshot(Node& node) noexcept {
+  if (node.snapshot == nullptr) return;
+  snapshot_bytes_ -= node.snapshot->bytes();
+  snapshots_.erase(node.snapshot_used);
+  node.snapshot.reset();
+}
+
 void PrefixCache::drop(Node& node) noexcept {
+  drop_snapshot(node);
   Block* const block = node.block;
   tree_.remove(node);
   size_.store(tree_.size(), std::memory_order_relaxed);
@@ -68,7 +94,7 @@ Status PrefixCache::check_written(const Block& block, size_t tokens) const {
 }
 
 Status PrefixCache::insert(uint64_t domain, Tokens tokens, std::span<Block* const> blocks,
-                           std::shared_ptr<const StateSnapshot> after) {
+                           std::shared_ptr<const StateSnapshot> after, SnapshotTerms terms) {
   if (tokens.empty() || blocks.empty()) return {};
   if (after != nullptr && tokens.size() % tree_.block_size() != 0) {
     return error(Code::kInvalidArgument, "a snapshot after %zu tokens, within a block of %zu",
@@ -80,6 +106,13 @@ Status PrefixCache::insert(uint64_t domain, Tokens tokens, std::span<Block* cons
                  blocks.size(), tree_.block_size(), tokens.size());
   }
   const std::lock_guard lock(mutex_);
+  Uses::node_type use;
+  if (after != nullptr) {
+    Uses one;
+    one.emplace(0, nullptr);
+    use = one.extract(one.begin());
+  }
+  Node* passed = nullptr;  // has the snapshot that this one replaces
   Node* known = &tree_.root();
   Node* unfinished = nullptr;  // a child that the next block replaces
   size_t first = 0;            // index of the first unknown block
@@ -88,6 +121,8 @@ Status PrefixCache::insert(uint64_t domain, Tokens tokens, std::span<Block* cons
     const BlockTree::Near near = tree_.nearest(*known, key(*known, domain), piece);
     if (near.common == piece.size()) {
       known = near.node;
+      const bool replaced = (first + 1) * tree_.block_size() == terms.instead_of;
+      if (replaced && after != nullptr && known->snapshot_passes) passed = known;
     } else {
       if (near.node != nullptr && near.common == near.node->tokens.size()) unfinished = near.node;
       break;
@@ -134,7 +169,10 @@ Status PrefixCache::insert(uint64_t domain, Tokens tokens, std::span<Block* cons
     last->block = kept[replaced + i];
   }
   const bool all = first + replaced + added == pieces;
-  if (all && last->snapshot == nullptr) last->snapshot = std::move(after);
+  if (all && after != nullptr) {
+    if (passed != nullptr) drop_snapshot(*passed);
+    if (last->snapshot == nullptr) keep(*last, std::move(after), terms, std::move(use));
+  }
   tree_.release(*last);
   size_.store(tree_.size(), std::memory_order_relaxed);
   return {};
@@ -147,6 +185,7 @@ PrefixHit PrefixCache::match(uint64_t domain, Tokens tokens, bool with_state) {
   std::vector<Block*> blocks;
   Node* last = &tree_.root();
   size_t with_snapshot = 0;  // number of blocks
+  Node* found = nullptr;     // that has the snapshot
   for (size_t i = 0; i < tree_.pieces(tokens.size()); ++i) {
     const Tokens piece = tree_.piece(tokens, i);
     const BlockTree::Near near = tree_.nearest(*last, key(*last, domain), piece);
@@ -158,12 +197,14 @@ PrefixHit PrefixCache::match(uint64_t domain, Tokens tokens, bool with_state) {
     if (with_state && last->snapshot != nullptr) {
       with_snapshot = blocks.size();
       hit.snapshot_ = last->snapshot;
+      found = last;
     }
   }
   hit.known_ = hit.tokens_;
   if (with_state) {
     blocks.resize(with_snapshot);
     hit.tokens_ = with_snapshot * tree_.block_size();
+    if (found != nullptr) use_snapshot(*found);
   }
   const Status retained = pool_->retain(blocks);
   GEN_ASSERT(retained.ok());

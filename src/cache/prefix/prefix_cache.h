@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -53,6 +54,16 @@ class PrefixHit {
   size_t known_ = 0;
 };
 
+/// What is to become of a snapshot in a prefix cache.
+struct SnapshotTerms {
+  /// Bytes of all snapshots of the cache. Those that exceed it go, what was used longest ago first.
+  size_t budget = std::numeric_limits<size_t>::max();
+  /// One that its text passes, to be replaced by a later one of it: unless another text has used it
+  /// meanwhile, it goes when that comes, which names its position.
+  bool passes = false;
+  size_t instead_of = 0;  // 0: of none
+};
+
 /// At most `capacity` blocks, each with one reference; a block that nobody else holds is returned
 /// when the pool has no other left. The least recently used are evicted first, from the ends of
 /// texts. Sequences of different domains share nothing: a domain is everything besides tokens that
@@ -76,11 +87,12 @@ class PrefixCache final : public BlockSaver {
   /// blocks are kept and count as used; nothing happens without tokens or blocks. If there is no
   /// room, less recently used blocks are evicted, and blocks that still do not fit are not kept. A
   /// snapshot of the state after all of the tokens, which then fill their blocks, is kept with the
-  /// last block and evicted with it; its memory must outlive the cache. Changes nothing on failure:
+  /// last block on its terms, and evicted with it; its memory must outlive the cache. Of one place
+  /// the first is kept. Changes nothing on failure:
   /// kInvalidArgument for too few blocks, for a block with fewer written positions, and for a
   /// snapshot within a block; kState for a block that is not an allocated one of the pool.
   Status insert(uint64_t domain, Tokens tokens, std::span<Block* const> blocks,
-                std::shared_ptr<const StateSnapshot> after = nullptr);
+                std::shared_ptr<const StateSnapshot> after = nullptr, SnapshotTerms terms = {});
   /// The longest cached prefix of `tokens`, to a token; for a sequence with a state, the longest
   /// one with a snapshot at its end.
   PrefixHit match(uint64_t domain, Tokens tokens, bool with_state = false);
@@ -110,6 +122,11 @@ class PrefixCache final : public BlockSaver {
   }
   [[nodiscard]] Status check_written(const Block& block, size_t tokens) const;
   void release(Block* block) noexcept;
+  using Uses = std::map<uint64_t, Node*>;
+  void keep(Node& node, std::shared_ptr<const StateSnapshot> snapshot, const SnapshotTerms& terms,
+            Uses::node_type use) noexcept;
+  void use_snapshot(Node& node) noexcept;
+  void drop_snapshot(Node& node) noexcept;
   void drop(Node& node) noexcept;
   void evict(Node& node) noexcept;
 
@@ -117,6 +134,9 @@ class PrefixCache final : public BlockSaver {
   mutable std::mutex mutex_;
   BlockTree tree_;
   std::map<std::string, uint64_t, std::less<>> domains_;
+  Uses snapshots_;  // by when they were last used
+  uint64_t uses_ = 0;
+  size_t snapshot_bytes_ = 0;
   std::atomic<int32_t> size_ = 0;
   std::atomic<uint64_t> evicted_ = 0;
 };

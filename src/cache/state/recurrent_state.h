@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "base/status.h"
 #include "cache/state/sequence_state.h"
@@ -14,15 +13,14 @@
 
 namespace gen::cache {
 
+class StateSection;
+
 /// Storage: engine memory in pieces of one state each, [layer][cells], with room for kept rows
 /// behind where drafts asked for it. A pass reads the piece that is and writes the one that will
 /// be; commit swaps them. A piece that a fork or a snapshot holds, too, is not written again, so
 /// forks and snapshots copy nothing.
 class RecurrentState final : public SequenceState, private StateCopies, private StateSnapshots {
  public:
-  /// Snapshots that rewind() can go back to; the next takes the place of the oldest.
-  static constexpr size_t kSnapshots = 4;
-
   /// After 0 positions, all zeros. `memory` must outlive it, its forks and its snapshots.
   RecurrentState(std::shared_ptr<const StateLayout> layout, engine::EngineMemory& memory) noexcept;
   ~RecurrentState() override;
@@ -51,14 +49,24 @@ class RecurrentState final : public SequenceState, private StateCopies, private 
   class Snapshot;
 
   Result<std::unique_ptr<SequenceState>> fork() override;
-  Result<std::shared_ptr<const StateSnapshot>> snapshot() override;
-  Result<std::shared_ptr<const StateSnapshot>> share() override;
+  [[nodiscard]] SnapshotList& list() noexcept override { return snapshots_; }
+  [[nodiscard]] size_t bytes() const noexcept override;
+  [[nodiscard]] bool in_host() const noexcept override { return memory_.in_host(); }
+  [[nodiscard]] int32_t earliest() const noexcept override { return length_ - unsettled_; }
+  [[nodiscard]] int32_t most_kept() const noexcept override;
+  Result<std::shared_ptr<const StateSnapshot>> share(int32_t at) override;
   Status restore(std::shared_ptr<const StateSnapshot> snapshot) override;
+  void take(const StateSnapshot& snapshot) noexcept;
+  Result<std::shared_ptr<Piece>> new_piece(int64_t kept_rows) const;
+
+  // In recurrent_section.cpp.
   Status save(StateWriter& to) const override;
   Status load(StateReader& from) override;
-  Result<std::shared_ptr<const Snapshot>> new_snapshot();
-  void take(const Snapshot& snapshot) noexcept;
-  Result<std::shared_ptr<Piece>> new_piece(int64_t kept_rows) const;
+  [[nodiscard]] size_t saved_bytes(int64_t unsettled) const noexcept;
+  Status write_piece(const Piece& piece, int64_t unsettled, StateWriter& out) const;
+  Result<std::shared_ptr<Piece>> read_piece(int64_t unsettled, StateSection* from) const;
+  Status save_list(StateWriter& to) const;
+  Status load_list(int32_t length, StateReader& from, SnapshotList* list) const;
 
   std::shared_ptr<const StateLayout> layout_;
   engine::EngineMemory& memory_;
@@ -67,7 +75,22 @@ class RecurrentState final : public SequenceState, private StateCopies, private 
   std::shared_ptr<Piece> spare_;  // by the one after it, in place of what a snapshot holds
   int32_t unsettled_ = 0;         // rows that are kept beside now_ and not in it
   int32_t length_ = 0;            // these included
-  std::vector<std::shared_ptr<const Snapshot>> snapshots_;  // ascending
+  SnapshotList snapshots_;
+};
+
+/// The state after all but the last rows of a pass that kept them shares that pass's piece.
+class RecurrentState::Snapshot final : public StateSnapshot {
+ public:
+  [[nodiscard]] int32_t length() const noexcept override { return after; }
+  [[nodiscard]] size_t bytes() const noexcept override {
+    return piece != nullptr ? piece->cells.size() + piece->kept.size() : 0;
+  }
+  [[nodiscard]] const void* memory() const noexcept override { return piece.get(); }
+
+  std::shared_ptr<const StateLayout> layout;
+  std::shared_ptr<Piece> piece;
+  int32_t unsettled = 0;
+  int32_t after = 0;
 };
 
 }  // namespace gen::cache

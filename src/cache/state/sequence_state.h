@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "cache/kept.h"
+#include "cache/state/snapshot_list.h"
 #include "cache/state/state_shape.h"
 #include "cache/state_snapshot.h"
 
@@ -46,16 +47,37 @@ class StateCopies {
 class StateSnapshots {
  public:
   virtual ~StateSnapshots() = default;
-  /// What the state is now, which rewind() may then go back to. What passes need because of it is
-  /// taken here. kOutOfMemory, and nothing changed.
-  virtual Result<std::shared_ptr<const StateSnapshot>> snapshot() = 0;
-  /// The same for others: rewind() does not know of it.
-  virtual Result<std::shared_ptr<const StateSnapshot>> share() = 0;
-  /// Makes the state that of a snapshot, which stays. kInvalidArgument, and nothing changed, for
-  /// one of another model's state.
+  /// What rewind() may go back to. Owned by the state; those in it are of this state's text.
+  [[nodiscard]] virtual SnapshotList& list() noexcept = 0;
+  /// Bytes of a snapshot with memory of its own and a few kept rows, and whether they are the
+  /// host's.
+  [[nodiscard]] virtual size_t bytes() const noexcept = 0;
+  [[nodiscard]] virtual bool in_host() const noexcept = 0;
+  /// Snapshots can be made of these lengths up to the state's: more than one after a pass that kept
+  /// its rows. They then share their memory.
+  [[nodiscard]] virtual int32_t earliest() const noexcept = 0;
+  /// As many rows as a pass may keep for that: with them a snapshot takes at most twice these
+  /// bytes.
+  [[nodiscard]] virtual int32_t most_kept() const noexcept = 0;
+  /// The state's length.
+  static constexpr int32_t kNow = -1;
+  /// What the state was after the first `at` positions, for anybody to restore. What passes need
+  /// because of it is taken here. kOutOfMemory, and nothing changed.
+  virtual Result<std::shared_ptr<const StateSnapshot>> share(int32_t at = kNow) = 0;
+  /// The same, added to list(). std::bad_alloc.
+  Result<std::shared_ptr<const StateSnapshot>> snapshot(
+      int32_t at = kNow, SnapshotPlace place = SnapshotPlace::kPlain) {
+    list().reserve(1);
+    GEN_ASSIGN(auto made, share(at));
+    list().add(made, place);
+    return made;
+  }
+  /// Makes the state that of a snapshot, which stays; list() has no other then. kInvalidArgument,
+  /// and nothing changed, for one of another model's state.
   virtual Status restore(std::shared_ptr<const StateSnapshot> snapshot) = 0;
-  /// Writes the state as a section of a saved session, and reads one into an empty state, which
-  /// stays empty on failure: kFormat, kInvalidArgument for another model's, kOutOfMemory.
+  /// Writes the state and list() as sections of a saved session, and reads them into an empty
+  /// state, which stays empty on failure: kFormat, kInvalidArgument for another model's,
+  /// kOutOfMemory. What exceeds the list's budget is not kept.
   virtual Status save(StateWriter& to) const = 0;
   virtual Status load(StateReader& from) = 0;
 };

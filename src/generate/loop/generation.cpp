@@ -109,6 +109,7 @@ Status Generation::start(const Prompt& prompt) {
     answered_ = session_->answered_;
   }
   GEN_TRY(sequence.extend(tokens, true));
+  session_->set_borders(prompt);
 
   // From here on only memory can run out; the destructor then removes what was added.
   GEN_TRY(transcript_.begin(generator.text_spec(), sequence.tokens(), std::move(unsaid)));
@@ -302,6 +303,7 @@ Status Generation::advance(bool* event) {
   if (state_ == State::kPrefill) {
     result_.usage.prompt_cached =
         std::min(answered_.cached_since + sequence.reused(), result_.usage.prompt);
+    result_.usage.prompt_evaluated += request_->taken;
   }
   GEN_TRY(taken);
   *event = sequence.done();

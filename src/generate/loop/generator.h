@@ -48,6 +48,15 @@ constexpr int32_t kDefaultMaxSequences = 64;
 
 constexpr int32_t kDefaultContextKeep = 4;  // attention relies on the very first tokens
 
+/// Snapshots of a model's state (cache/state/snapshot_list.h).
+constexpr int32_t kDefaultSnapshotEvery = 1024;
+constexpr size_t kDefaultSnapshots = 8;       // what the default budget of a session has room for
+constexpr size_t kSharedSnapshotBudgets = 4;  // the prefix cache's budget, in those of a session
+/// The budget that an option means, for snapshots of so many bytes.
+inline size_t snapshot_budget(int64_t option, size_t bytes) noexcept {
+  return option < 0 ? kDefaultSnapshots * bytes : static_cast<size_t>(option);
+}
+
 struct GeneratorOptions {
   std::string kv_dtype = "fp32";  // as in cache/sequence/cache_format.h
   int32_t max_seq_len = 0;        // 0: the model's, which is also the maximum
@@ -57,8 +66,10 @@ struct GeneratorOptions {
   int32_t context_keep = kDefaultContextKeep;    // first tokens that are never dropped
   int32_t max_sequences = kDefaultMaxSequences;  // sequences in one forward pass
   int32_t max_queue = 0;  // calls that may wait beyond max_sequences; 0: no limit
-  int32_t max_passed_over = kMaxPassedOver;  // StepLimits
-  bool deterministic = false;                // graph::Batch
+  int32_t max_passed_over = kMaxPassedOver;        // StepLimits
+  bool deterministic = false;                      // graph::Batch
+  int32_t snapshot_every = kDefaultSnapshotEvery;  // tokens; 0: none within prompts and answers
+  int64_t snapshot_budget = -1;  // bytes of a session's snapshots; -1: snapshot_budget(); 0: none
   /// Memory for caches that the model's engine can access; null: the process heap. It must outlive
   /// all sessions.
   engine::EngineMemory* memory = nullptr;

@@ -15,10 +15,26 @@ Sequence::Sequence(const Generator* generator, std::unique_ptr<cache::KvCache> c
     : generator_(generator),
       cache_(std::move(cache)),
       state_(std::move(state)),
-      trace_id_(generator->new_trace_id()) {}
+      trace_id_(generator->new_trace_id()) {
+  cache::StateSnapshots* const snapshots = state_ != nullptr ? state_->snapshots() : nullptr;
+  if (snapshots == nullptr) return;
+  // Less than one is nothing.
+  const size_t budget = snapshots->list().budget();
+  if (budget >= snapshots->bytes()) snapshot_budget_ = budget;
+}
+
+Result<std::unique_ptr<cache::SequenceState>> Sequence::new_state(const Generator& generator) {
+  GEN_ASSIGN(auto state, generator.model().new_sequence_state());
+  cache::StateSnapshots* const snapshots = state != nullptr ? state->snapshots() : nullptr;
+  if (snapshots != nullptr) {
+    snapshots->list().set_budget(
+        snapshot_budget(generator.options().snapshot_budget, snapshots->bytes()));
+  }
+  return state;
+}
 
 Result<Sequence> Sequence::create(const Generator& generator) {
-  GEN_ASSIGN(auto state, generator.model().new_sequence_state());
+  GEN_ASSIGN(auto state, new_state(generator));
   GEN_ASSIGN(auto cache, generator.make_cache(generator.max_seq_len()));
   return Sequence(&generator, std::move(cache), std::move(state));
 }
@@ -78,7 +94,10 @@ Status Sequence::start(int32_t end, const Pass& pass) {
   parting_ = 0;
   stepped_back_ = false;
   evicted_ = false;
+  stops_.clear();
   reuse(quiet_end());
+  if (keeps_snapshots()) choose_stops();
+  borders_.clear();
   return {};
 }
 
@@ -86,8 +105,9 @@ StepRequest* Sequence::next() {
   // Repeated before every chunk, since another session may have evaluated more of the same prompt.
   if (!stepped_back_) reuse(std::min(end_ - 1, quiet_end()));
   const int32_t at = evaluated();
-  const int32_t rows =
-      std::min({pass_end(at) - at, generator_->prefill_chunk(), cache_->plan_limit()});
+  bool keeps_rows = false;
+  const int32_t end = keeps_snapshots() ? pass_end(at, &keeps_rows) : end_;
+  const int32_t rows = std::min({end - at, generator_->prefill_chunk(), cache_->plan_limit()});
   const graph::Wants wants = pass_.query.wants();
   const bool quiet_pass = wants == graph::kWantsNothing;
   const int32_t quiet = quiet_pass ? rows : std::clamp(pass_.results_from - at, 0, rows);
@@ -108,6 +128,7 @@ StepRequest* Sequence::next() {
     draft->tree.begin(tokens_[static_cast<size_t>(at)]);
   }
   request_.draft = draft != nullptr && draft->most > 0 ? draft : nullptr;
+  request_.keeps_rows = keeps_rows;
   request_.cache = cache_.get();
   request_.state = state_.get();
   request_.tokens = tokens().subspan(static_cast<size_t>(at), static_cast<size_t>(rows));
@@ -147,9 +168,10 @@ Status Sequence::take() {
     open_ = true;
     return {};
   }
+  const int32_t before = evaluated();
   if (request_.taken > 0) commit({request_.taken});
+  remember_states(before);
   remember();
-  if (end_ - begin_ > 1 && done()) remember_state();
   if (generator_->options().metrics != nullptr) generator_->scheduler().measure_caches();
   if (pass_.progress != nullptr) {
     pass_.progress->store(
@@ -164,7 +186,9 @@ void Sequence::keep(std::span<const int32_t> path) noexcept {
   open_ = false;
   bool first = true;  // the path is the first rows of the plan
   for (size_t i = 0; i < path.size(); ++i) first = first && path[i] == static_cast<int32_t>(i);
+  const int32_t before = evaluated();
   commit({static_cast<int32_t>(path.size()), first ? nullptr : path.data()});
+  remember_states(before);
   remember();
   if (generator_->options().metrics != nullptr) generator_->scheduler().measure_caches();
 }
@@ -177,14 +201,6 @@ void Sequence::commit(cache::Kept kept) noexcept {
     if (state_->length() == request_.state_plan.start) kept = {};
   }
   cache_->commit(request_.plan, kept);
-}
-
-void Sequence::remember_state() noexcept {
-  if (state_ == nullptr || stale_ || state_->snapshots() == nullptr) return;
-  try {
-    (void)state_->snapshots()->snapshot();
-  } catch (...) {  // no memory for a snapshot: going back takes longer
-  }
 }
 
 void Sequence::withdraw() noexcept {
@@ -220,24 +236,14 @@ bool Sequence::state_is_left() const noexcept {
 
 Status Sequence::renew_state() {
   if (!state_is_left()) return {};
-  GEN_ASSIGN(state_, generator_->model().new_sequence_state());
+  GEN_ASSIGN(state_, new_state(*generator_));
   return {};
 }
 
 cache::PrefixCache* Sequence::prefixes() const noexcept {
   cache::PrefixCache* const prefixes = generator_->prefix_cache();
   if (prefixes == nullptr || cache_->sharing() == nullptr) return nullptr;
-  return state_ == nullptr || state_->snapshots() != nullptr ? prefixes : nullptr;
-}
-
-int32_t Sequence::pass_end(int32_t at) const noexcept {
-  if (state_ == nullptr || end_ - at == 1) return end_;
-  const cache::PrefixCache* const prefixes = this->prefixes();
-  if (prefixes == nullptr || !genuine_) return end_;
-  if (parting_ > at) return parting_;
-  const int32_t size = prefixes->pool().block_size();
-  const int32_t last = quiet_end() / size * size;
-  return last > at ? last : end_;
+  return state_ == nullptr || keeps_snapshots() ? prefixes : nullptr;
 }
 
 void Sequence::reuse(int32_t end) noexcept {
@@ -253,9 +259,12 @@ void Sequence::reuse(int32_t end) noexcept {
     if (found <= had) return;
     std::unique_ptr<cache::SequenceState> state;
     if (state_ != nullptr) {
-      auto made = generator_->model().new_sequence_state();
-      if (!made.ok() || !made.value()->snapshots()->restore(hit.snapshot()).ok()) return;
+      auto made = new_state(*generator_);
+      if (!made.ok()) return;
       state = std::move(made).value();
+      if (!state->snapshots()->restore(hit.snapshot()).ok()) return;
+      // What lies before it stays.
+      if (genuine_) state->snapshots()->list().insert(state_->snapshots()->list());
     }
     if (!cache_->sharing()->adopt(hit.blocks(), found).ok()) return;
     state_ = std::move(state);
@@ -277,14 +286,8 @@ void Sequence::remember() noexcept {
   const auto blocks = cache_->sharing()->blocks();
   if (full <= remembered_ || blocks.size() < count) return;
   try {
-    std::shared_ptr<const cache::StateSnapshot> after;
-    if (state_ != nullptr && evaluated() == full * size) {
-      auto made = state_->snapshots()->share();
-      if (made.ok()) after = std::move(made).value();
-    }
     const auto held = tokens().first(count * static_cast<size_t>(size));
-    const Status kept =
-        prefixes->insert(generator_->prefix_domain(), held, blocks.first(count), std::move(after));
+    const Status kept = prefixes->insert(generator_->prefix_domain(), held, blocks.first(count));
     if (kept.ok()) remembered_ = full;
   } catch (...) {  // no memory: the blocks are not shared
   }
@@ -292,7 +295,7 @@ void Sequence::remember() noexcept {
 
 bool Sequence::leave_shared_block() noexcept {
   cache::PrefixCache* const prefixes = this->prefixes();
-  if (prefixes == nullptr || stepped_back_) return false;
+  if (prefixes == nullptr) return false;
   const int32_t rest = evaluated() % prefixes->pool().block_size();
   const auto blocks = cache_->sharing()->blocks();
   if (rest == 0 || blocks.empty() || blocks.back()->references() == 1) return false;
@@ -305,6 +308,7 @@ bool Sequence::leave_shared_block() noexcept {
 void Sequence::rewind(const Mark& mark) noexcept {
   const Mark to = moved(mark);
   tokens_.resize(static_cast<size_t>(std::min(to.length, length())));
+  borders_.clear();
   forget(to.evaluated);
 }
 
@@ -334,6 +338,7 @@ void Sequence::forget(int32_t n) noexcept {
   stale_ = !cut;
   genuine_ = genuine_ || evaluated() == 0;
   remembered_ = 0;
+  passing_ = 0;
 }
 
 // A cache that compresses chunks may have to drop more than asked, and so may a state. Both are cut
@@ -348,7 +353,7 @@ Status Sequence::cut_to(int32_t n) {
 }
 
 Status Sequence::rebuild() {
-  GEN_ASSIGN(auto state, generator_->model().new_sequence_state());
+  GEN_ASSIGN(auto state, new_state(*generator_));
   GEN_ASSIGN(auto cache, generator_->make_cache(generator_->max_seq_len()));
   state_ = std::move(state);
   cache_ = std::move(cache);

@@ -16,6 +16,7 @@
 #include "base/cancel.h"
 #include "base/status.h"
 #include "cache/sequence/kv_cache.h"
+#include "cache/state/snapshot_list.h"
 #include "cache/state/state_file.h"
 #include "generate/step/step_plan.h"
 #include "graph/batch.h"
@@ -38,6 +39,10 @@ class Sequence {
   /// 0 if the cache must be made anew.
   [[nodiscard]] int32_t evaluated() const noexcept { return stale_ ? 0 : cache_->length(); }
   [[nodiscard]] const cache::KvCache& cache() const noexcept { return *cache_; }
+  /// Null for a model without snapshots of its state.
+  [[nodiscard]] cache::StateSnapshots* snapshots() const noexcept {
+    return state_ != nullptr ? state_->snapshots() : nullptr;
+  }
 
   /// Adds pending tokens. Changes nothing on failure: kOutOfRange for a token outside the
   /// vocabulary, kContextFull naming both numbers. With `make_room` it calls make_room() first;
@@ -57,6 +62,14 @@ class Sequence {
   [[nodiscard]] int64_t dropped() const noexcept { return dropped_; }
   /// Reserves memory for `more` tokens, so that push() does not allocate.
   void reserve(int32_t more);
+  /// Whether the model has a state of which snapshots are kept. Constant.
+  [[nodiscard]] bool keeps_snapshots() const noexcept { return snapshot_budget_ > 0; }
+  /// Where messages begin and end among the tokens that the next evaluation adds, ascending: if the
+  /// sequence keeps snapshots there will be some there. Until that evaluation ends.
+  void set_borders(std::vector<int32_t> borders) noexcept { borders_ = std::move(borders); }
+  /// Takes a snapshot of what is evaluated, if any are kept, so that going back to here costs
+  /// nothing. Without memory there is none.
+  void remember_here(cache::SnapshotPlace place) noexcept;
   /// Adds one sampled token; the context must have room.
   void push(int32_t token) { tokens_.push_back(token); }
 
@@ -156,14 +169,33 @@ class Sequence {
   /// more than the sequence has; with a state, from a place that also has a snapshot. On a failure
   /// nothing is reused.
   void reuse(int32_t end) noexcept;
-  /// Adds the full blocks to the prefix cache, and a snapshot of the state at the end of a block.
+  /// Adds the full blocks to the prefix cache.
   void remember() noexcept;
-  /// Where a pass that starts at `at` must end. With a state it ends where other sequences may
-  /// start: at the block border where a known text diverges from this one, and at the last border
-  /// of the tokens without results.
-  [[nodiscard]] int32_t pass_end(int32_t at) const noexcept;
-  /// Takes a snapshot of the state at the end of a prompt.
-  void remember_state() noexcept;
+  /// A state of the model, with the budget of its snapshots; null for a model without.
+  static Result<std::unique_ptr<cache::SequenceState>> new_state(const Generator& generator);
+
+  // sequence_snapshots.cpp: where snapshots are made.
+  /// A place for one: in the state's list, if it is listed, and in the prefix cache, if it is the
+  /// end of a block.
+  struct Stop {
+    int32_t at = 0;
+    bool listed = false;
+    cache::SnapshotPlace place = cache::SnapshotPlace::kPlain;
+  };
+  /// Chooses those of this evaluation.
+  void choose_stops();
+  /// The first one behind `at`: chosen, or a multiple of what the options say, or the block border
+  /// where a known text parts from this one.
+  [[nodiscard]] Stop stop_after(int32_t at) const noexcept;
+  /// As many rows as a pass may keep, so that it need not end at each stop.
+  [[nodiscard]] int32_t most_kept() const noexcept;
+  /// Where a pass that starts at `at` must end, and whether the state keeps its rows.
+  [[nodiscard]] int32_t pass_end(int32_t at, bool* keeps_rows) const noexcept;
+  /// Takes the snapshots of the rows since `before`.
+  void remember_states(int32_t before) noexcept;
+  /// Adds the blocks of the first `n` tokens to the prefix cache, and the state after them; it may
+  /// be one that the text passes (cache::SnapshotTerms). std::bad_alloc.
+  void share_state(cache::PrefixCache& prefixes, int32_t n, bool passes);
   /// Cuts back to the start of a block that is shared with the prefix cache, or further if the
   /// state requires it, so that the block can be freed if no other is left to copy it to. False if
   /// there is no such block.
@@ -177,17 +209,21 @@ class Sequence {
   std::unique_ptr<cache::KvCache> cache_;
   std::unique_ptr<cache::SequenceState> state_;
   std::vector<int32_t> tokens_;
-  int32_t remembered_ = 0;  // evaluated blocks that were given to the prefix cache
-  int32_t parting_ = 0;     // end of the blocks that it has but perhaps without a snapshot
-  bool genuine_ = true;     // the cache equals a fresh evaluation: not shifted, not loaded
-  int64_t trace_id_ = 0;    // identifies the cache's contents to tracers
-  bool stale_ = false;      // the cache does not match the tokens and must be made anew
-  int64_t dropped_ = 0;     // tokens dropped by make_room()
-  int32_t more_kept_ = 0;   // set by set_keep()
+  int32_t remembered_ = 0;        // evaluated blocks that were given to the prefix cache
+  int32_t parting_ = 0;           // end of the blocks that it has but perhaps without a snapshot
+  bool genuine_ = true;           // the cache equals a fresh evaluation: not shifted, not loaded
+  int64_t trace_id_ = 0;          // identifies the cache's contents to tracers
+  bool stale_ = false;            // the cache does not match the tokens and must be made anew
+  int64_t dropped_ = 0;           // tokens dropped by make_room()
+  int32_t more_kept_ = 0;         // set by set_keep()
+  size_t snapshot_budget_ = 0;    // bytes; 0: no snapshots
+  std::vector<int32_t> borders_;  // set by set_borders()
+  int32_t passing_ = 0;           // where the prefix cache has a snapshot that the text passes
 
   // The current evaluation.
   Pass pass_;
-  int32_t begin_ = 0;  // where it started
+  std::vector<Stop> stops_;  // ascending
+  int32_t begin_ = 0;        // where it started
   int32_t end_ = 0;
   int32_t reused_ = 0;
   bool stepped_back_ = false;   // cut to the start of a block, for lack of a free one

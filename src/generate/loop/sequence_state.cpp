@@ -75,7 +75,7 @@ Status Sequence::check_savable() const {
 Result<std::unique_ptr<cache::SequenceState>> Sequence::fork_state() const {
   cache::StateCopies* const copies = state_->copies();
   if (copies != nullptr) {
-    return state_is_left() ? generator_->model().new_sequence_state() : copies->fork();
+    return state_is_left() ? new_state(*generator_) : copies->fork();
   }
   return error(Code::kUnsupported, "the model has a state of its own that cannot be copied");
 }
@@ -84,7 +84,7 @@ Result<Sequence> Sequence::fork() const {
   std::unique_ptr<cache::KvCache> cache;
   std::unique_ptr<cache::SequenceState> state;
   if (state_ != nullptr) {
-    GEN_ASSIGN(state, stale_ ? generator_->model().new_sequence_state() : fork_state());
+    GEN_ASSIGN(state, stale_ ? new_state(*generator_) : fork_state());
   }
   if (stale_) {
     GEN_ASSIGN(cache, generator_->make_cache(generator_->max_seq_len()));
@@ -148,7 +148,7 @@ Status Sequence::restore(cache::StateReader& from) {
   if (evaluated > 0) {
     std::unique_ptr<cache::SequenceState> state;
     if (state_ != nullptr) {
-      GEN_ASSIGN(state, generator_->model().new_sequence_state());
+      GEN_ASSIGN(state, new_state(*generator_));
       GEN_TRY(state->snapshots()->load(from));
       if (state->length() != evaluated) {
         return error(Code::kFormat, "a state after %d positions for %d tokens", state->length(),

@@ -143,7 +143,7 @@ Result<std::span<const int32_t>> Session::cut_to_common(std::span<const int32_t>
   return wanted;
 }
 
-Status Session::append_chat(std::span<const int32_t> wanted) {
+Status Session::append_chat(std::span<const int32_t> wanted, std::span<const int32_t> borders) {
   return metric::count_failure(generator_->metrics(), [&]() -> Status {
     Participant participant(&generator_->scheduler().queue());
     const InUseGuard guard(&in_use_);
@@ -154,8 +154,15 @@ Status Session::append_chat(std::span<const int32_t> wanted) {
                    wanted.size(), limit);
     }
     const std::vector<int32_t> held(sequence_.tokens().begin(), sequence_.tokens().end());
+    std::vector<int32_t> left;  // of the borders
+    left.reserve(borders.size());
     Prompt prompt;
     GEN_ASSIGN(prompt.tokens, cut_to_common(wanted, Prompt::Kind::kWholeChat));
+    const auto kept_ids = static_cast<int32_t>(wanted.size() - prompt.tokens.size());
+    for (const int32_t border : borders) {
+      if (border > kept_ids) left.push_back(border - kept_ids);
+    }
+    prompt.borders = left;
     const auto kept = static_cast<size_t>(sequence_.length());
     Status status;
     const auto give_back = [&] {
@@ -173,6 +180,15 @@ Status Session::append_chat(std::span<const int32_t> wanted) {
     if (!status.ok() && status.code() != Code::kCancelled) give_back();
     return status;
   });
+}
+
+void Session::set_borders(const Prompt& prompt) {
+  if (prompt.borders.empty() || !sequence_.keeps_snapshots()) return;
+  const int32_t first = sequence_.length() - static_cast<int32_t>(prompt.tokens.size());
+  std::vector<int32_t> borders;
+  borders.reserve(prompt.borders.size());
+  for (const int32_t border : prompt.borders) borders.push_back(first + border);
+  sequence_.set_borders(std::move(borders));
 }
 
 Status Session::set_keep(int32_t n) {
@@ -197,6 +213,7 @@ Status Session::append_held(const Prompt& prompt, Participant* participant) {
   const CancelFlag cancel(&cancel_, given_cancel_.get());
   Status status;
   try {
+    set_borders(prompt);
     Sequence::Pass pass;
     pass.cancel = &cancel;
     pass.participant = participant;
@@ -243,6 +260,7 @@ Status Session::score_prompt(const Prompt& prompt, std::vector<float>* logprobs,
   const Sequence::Mark before = sequence_.mark();
   const EarlierCancel earlier(&cancel_);
   GEN_TRY(sequence_.extend(given));
+  sequence_.remember_here(cache::SnapshotPlace::kPlain);
   Status status;
   try {
     status = score_tail(before.length + skipped, &participant, &scores);

@@ -50,7 +50,8 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   /// the rest is evaluated as by append(). kContextFull if it exceeds the context, even one that
   /// shifts. After a cancel the evaluated part stays; after any other failure the session holds the
   /// same tokens, some of them pending.
-  Status append_chat(std::span<const int32_t> wanted);
+  /// `borders` as in Prompt.
+  Status append_chat(std::span<const int32_t> wanted, std::span<const int32_t> borders = {});
   /// Raises the number of first tokens that a shift never drops above the generator's.
   Status set_keep(int32_t n);
 
@@ -90,8 +91,12 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   }
 
   [[nodiscard]] const Generator& generator() const noexcept { return *generator_; }
+  /// Whether a prompt's borders are of use; any thread.
+  [[nodiscard]] bool keeps_snapshots() const noexcept { return sequence_.keeps_snapshots(); }
   /// Read-only, and only while holding in_use().
   [[nodiscard]] const cache::KvCache& cache() const noexcept { return sequence_.cache(); }
+  /// Null for a model without snapshots of its state. As cache().
+  [[nodiscard]] cache::StateSnapshots* snapshots() const noexcept { return sequence_.snapshots(); }
   [[nodiscard]] InUseFlag& in_use() const noexcept { return in_use_; }
 
  private:
@@ -114,6 +119,8 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   Status score_prompt(const Prompt& prompt, std::vector<float>* logprobs,
                       std::vector<int32_t>* tokens);
   Status score_tail(int32_t first, Participant* participant, std::vector<float>* scores);
+  /// Gives the sequence the borders of a prompt with whose tokens it ends now.
+  void set_borders(const Prompt& prompt);
   /// Reports the prompt tokens that came from the prefix cache.
   void tell_reused() const;
   void publish_length() noexcept;

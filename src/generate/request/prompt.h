@@ -24,6 +24,9 @@ struct Prompt {
   Kind kind = Kind::kAppended;
   /// With Kind::kWhole: the Answered::unsaid that belongs to these tokens.
   std::string_view unsaid = {};
+  /// Positions in `tokens`, ascending, from which another call is likely to go on: where messages
+  /// begin and end. A sequence with a state keeps snapshots there.
+  std::span<const int32_t> borders = {};
 };
 
 /// A non-zero return value stops the call: kCancelled, with the value in GenResult::user_code. An

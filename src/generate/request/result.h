@@ -51,10 +51,13 @@ struct Usage {
   /// call, as far as the session still holds them; includes BOS.
   int32_t prompt = 0;
   int32_t prompt_cached = 0;  // of these, tokens from a prefix cache
-  int32_t completion = 0;     // kept tokens, without a stop token
-  int64_t dropped = 0;        // tokens dropped from the session by context shifts
-  int64_t drafted = 0;        // draft tokens that the model verified
-  int64_t accepted = 0;       // of these, accepted and emitted
+  /// Tokens that were evaluated before the first one was sampled: also those before the prompt that
+  /// were evaluated again, because a state goes back to snapshots only.
+  int32_t prompt_evaluated = 0;
+  int32_t completion = 0;  // kept tokens, without a stop token
+  int64_t dropped = 0;     // tokens dropped from the session by context shifts
+  int64_t drafted = 0;     // draft tokens that the model verified
+  int64_t accepted = 0;    // of these, accepted and emitted
 };
 
 /// Seconds spent inside the library; the caller's time between two pulls is not counted.

@@ -54,8 +54,8 @@ bool Admission::reserve(const StepPlan::Slice& slice, SteadyClock::time_point no
   }
   *plan = *made;
   if (request->state == nullptr) return true;
-  const cache::Keep keep =
-      slice.drafts > 0 && made->count > 1 ? cache::Keep::kSome : cache::Keep::kAll;
+  const bool some = slice.drafts > 0 || request->keeps_rows;
+  const cache::Keep keep = some && made->count > 1 ? cache::Keep::kSome : cache::Keep::kAll;
   const Result<cache::StatePlan> state = request->state->plan(made->count, keep);
   request->status = state.status();
   if (state.ok()) request->state_plan = state.value();

@@ -59,6 +59,7 @@ struct StepRequest {
   /// is memory for all of it. Without a drafter, rows are added that the model fills itself. Null:
   /// none.
   DraftJob* draft = nullptr;
+  bool keeps_rows = false;  // the state keeps the rows, so that snapshots can be made of each
   const CancelFlag* cancel = nullptr;
   Urgency urgency;
   Participant* participant = nullptr;  // the call it belongs to, or null

@@ -433,7 +433,7 @@ static class Caches
         var options = new GeneratorOptions
         {
             KvType = "fp16/q4", KvKeyForm = "rotated", PagedKvMemory = 16, PrefixCache = 64, ContextPolicy = "shift",
-            PrefillChunk = 32, MaxBatch = 4, MaxQueue = 2, Fairness = 5, PromptLookup = 3
+            StateSnapshotEvery = 64, StateSnapshotBudget = 8, PrefillChunk = 32, MaxBatch = 4, MaxQueue = 2, Fairness = 5, PromptLookup = 3
         };
         Check.That(options.Describe().Contains("\"shift,4\""), "described: " + options.Describe());
         using (var generator = new Generator(Given.Story, options))

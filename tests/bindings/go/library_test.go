@@ -253,6 +253,7 @@ func TestGenerators(t *testing.T) {
 	defer tracer.Close()
 	options := []generate.GeneratorOption{generate.WithKVTypes("fp16", "fp16"), generate.WithKVKeyForm("rotated"),
 		generate.WithPagedKV(64, 16), generate.WithPrefixCache(64), generate.WithContextPolicy("shift", 4),
+		generate.WithStateSnapshotEvery(64), generate.WithStateSnapshotBudget(8),
 		generate.WithPrefillChunk(32), generate.WithMaxBatch(4), generate.WithMaxQueue(100), generate.WithFairness(5),
 		generate.WithPromptLookup(3, 6),
 		generate.WithMetrics(metrics)}

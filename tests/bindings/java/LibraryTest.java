@@ -99,7 +99,7 @@ final class LibraryTest {
 
   private static void options() throws Exception {
     GeneratorOptions options = GeneratorOptions.defaults().kvTypes("fp16", "q4").kvKeyForm("rotated").prefillChunk(7)
-        .maxBatch(3).maxQueue(5).fairness(4).promptLookup(3, 0).contextPolicy("shift", 4).pagedKv(16, 16).prefixCache(8);
+        .stateSnapshotEvery(64).stateSnapshotBudget(8).maxBatch(3).maxQueue(5).fairness(4).promptLookup(3, 0).contextPolicy("shift", 4).pagedKv(16, 16).prefixCache(8);
     for (String expected : List.of("fp16", "q4", "rotated", "shift", "16,16")) {
       Check.that(options.describe().contains(expected), expected + " in " + options.describe());
     }

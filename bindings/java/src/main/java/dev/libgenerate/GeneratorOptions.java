@@ -60,6 +60,19 @@ public final class GeneratorOptions extends Settings<GeneratorOptions> {
     return add(o -> Native.gen_options_set_context_policy(o, text, keep));
   }
 
+  /**
+   * Takes a snapshot of a recurrent model's state every so many tokens, for texts that are cut anywhere; 1024 by
+   * default, 0 for none within prompts and answers.
+   */
+  public GeneratorOptions stateSnapshotEvery(int tokens) {
+    return add(o -> Native.gen_options_set_state_snapshot_every(o, tokens));
+  }
+
+  /** Limits the memory of a session's snapshots of such a state; -1 for that of eight, 0 for none. */
+  public GeneratorOptions stateSnapshotBudget(int maxMemoryMb) {
+    return add(o -> Native.gen_options_set_state_snapshot_budget(o, maxMemoryMb));
+  }
+
   /** Runs prompts in chunks of at most that many tokens. */
   public GeneratorOptions prefillChunk(int tokens) {
     return add(o -> Native.gen_options_set_prefill_chunk(o, tokens));

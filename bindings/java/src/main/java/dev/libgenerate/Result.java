@@ -59,7 +59,7 @@ public final class Result {
         : GenerateException.of(code, Native.gen_binding_result_message(address)).with(List.of(this));
     usage = new long[] {usage(address, "prompt"), usage(address, "prompt_cached"), usage(address, "completion"),
         usage(address, "dropped"), usage(address, "drafted"), usage(address, "accepted"),
-        usage(address, "grammar_complete")};
+        usage(address, "grammar_complete"), usage(address, "prompt_evaluated")};
     timings = new double[] {seconds(address, "prefill"), seconds(address, "first_token"), seconds(address, "decode"),
         seconds(address, "total")};
   }
@@ -132,6 +132,11 @@ public final class Result {
   /** Of these, tokens that were not computed anew. */
   public long cachedPromptTokens() {
     return usage[1];
+  }
+
+  /** Tokens that ran before the first one was drawn, earlier ones that ran again included. */
+  public long evaluatedPromptTokens() {
+    return usage[7];
   }
 
   /** Tokens generated. */
