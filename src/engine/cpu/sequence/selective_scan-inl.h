@@ -52,9 +52,10 @@ template <bool kOwnRows, int64_t kCount, bool kWhole>
 HWY_INLINE void advance(const float* from, float* to, int64_t size, const float* factor,
                         const float* a, const float* input, const float* b, const float* c,
                         float* sums) {
-  Lanes16 sum[kCount];
-  Lanes16 inputs[kCount];
-  Lanes16 factors[kCount];
+  constexpr auto kSize = static_cast<size_t>(kCount);
+  Lanes16 sum[kSize];
+  Lanes16 inputs[kSize];
+  Lanes16 factors[kSize];
   GEN_UNROLL
   for (int64_t i = 0; i < kCount; ++i) {
     sum[i] = splat(0.0F);
