@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "support/tiny_graph.h"
 
@@ -55,6 +56,13 @@ TEST_P(GraphMistakes, AreReported) {
       << graph.status().message();
 }
 
+/// A selective scan with so many parameters of each kind; b and c are one value.
+void selective(GraphBuilder& b, ValueId x, ValueId dt, ValueId shared, size_t parameters,
+               int32_t groups = 1) {
+  const std::vector<float> each(parameters, 1.0F);
+  b.selective_scan(x, dt, shared, shared, {groups, each, each, each});
+}
+
 AttentionSpec heads(int32_t n, int32_t kv, int32_t dim) {
   AttentionSpec spec;
   spec.n_heads = n;
@@ -93,6 +101,25 @@ const Mistake kMistakes[] = {
      Code::kFormat, "w: row 2 of 2"},
     {"columns_beyond_the_value", [](GraphBuilder& b, ValueId x) { b.slice(x, 3, 6); },
      Code::kFormat, "columns 3 + 6 of rows of 8"},
+    {"scan_heads",
+     [](GraphBuilder& b, ValueId x) { selective(b, x, b.slice(x, 0, 3), b.slice(x, 3, 4), 3); },
+     Code::kFormat, "a selective scan of rows of 8, 3, 4 and 4 in 1 groups"},
+    {"scan_groups", [](GraphBuilder& b, ValueId x) { selective(b, x, b.slice(x, 0, 4), x, 4, 3); },
+     Code::kFormat, "a selective scan of rows of 8, 4, 8 and 8 in 3 groups"},
+    {"scan_parameters", [](GraphBuilder& b, ValueId x) { selective(b, x, b.slice(x, 0, 4), x, 5); },
+     Code::kFormat, "a selective scan of 4 heads with 5, 5 and 5 parameters"},
+    {"scan_size",
+     [](GraphBuilder& b, ValueId x) {
+       const ValueId wide = b.linear(x, weight("wide", 257, 8), {}, 0);
+       selective(b, x, b.slice(x, 0, 4), wide, 4);
+     },
+     Code::kUnsupported, "a state of 257 numbers per channel, above 256"},
+    {"scan_of_some_rows",
+     [](GraphBuilder& b, ValueId x) {
+       const ValueId some = b.select_rows(x);
+       selective(b, some, b.slice(some, 0, 4), some, 4);
+     },
+     Code::kInternal, "a scan takes all rows"},
     {"no_columns", [](GraphBuilder& b, ValueId x) { b.slice(x, 3, 0); }, Code::kFormat,
      "columns 3 + 0 of rows of 8"},
     {"columns_from_below", [](GraphBuilder& b, ValueId x) { b.slice(x, -1, 2); }, Code::kFormat,

@@ -40,6 +40,20 @@ TEST(Slice, IsAsGoodAsACopy) {
   }
 }
 
+// Recurrences included.
+TEST(Slice, EnginesAgree) {
+  const test::SlicedGraph sliced(true);
+  CompileOptions options;
+  options.max_seq_len = 32;
+  const auto of = [&](std::shared_ptr<engine::Engine> engine) {
+    return test::run_sliced(*compile(sliced.graph(), std::move(engine), options).value());
+  };
+  const std::vector<float> got = of(test::cpu_engine());
+  const std::vector<float> want = of(std::make_shared<test::ReferenceEngine>());
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-5F) << i;
+}
+
 // Columns where they lie: no operation makes them.
 TEST(Slice, CostsNoInstruction) {
   const test::SlicedGraph sliced(true);

@@ -397,5 +397,87 @@ TEST(HParams, OfApertus) {
             "xielu.eps is 1, outside [-80, 0]");
 }
 
+/// The keys of a Mamba layer, with one changed.
+Change mamba_keys(const char* other = "", uint32_t value = 0) {
+  return [=](GgufWriter& w) {
+    for (const auto& [key, usual] : {std::pair{"conv_kernel", 4U},
+                                     {"inner_size", 128U},
+                                     {"state_size", 16U},
+                                     {"time_step_rank", 8U},
+                                     {"group_count", 2U}}) {
+      w.set(std::string("llama.ssm.") + key, std::string(other) == key ? value : usual);
+    }
+  };
+}
+
+TEST(HParams, OfMamba) {
+  for (const arch::Architecture* row : {&arch::kMamba, &arch::kMamba2}) {
+    const auto h = read_as(*row, mamba_keys(), "feed_forward_length");
+    ASSERT_TRUE(h.ok()) << h.status().message();
+    for (const LayerParams& layer : h.value().layers) {
+      EXPECT_EQ(layer.mixer, MixerKind::kRecurrent);
+      EXPECT_EQ(layer.feed_forward, 0);
+      EXPECT_EQ(layer.recurrent.taps, 4);
+      EXPECT_EQ(layer.recurrent.inner, 128);
+      EXPECT_EQ(layer.recurrent.state, 16);
+      EXPECT_EQ(layer.recurrent.heads, 8);
+      EXPECT_EQ(layer.recurrent.groups, row == &arch::kMamba ? 1 : 2);
+      EXPECT_FALSE(layer.recurrent.normalised);
+    }
+  }
+  const auto normed = read_as(arch::kMamba, [](GgufWriter& w) {
+    mamba_keys()(w);
+    w.set("llama.ssm.dt_b_c_rms", true);
+  });
+  ASSERT_TRUE(normed.ok()) << normed.status().message();
+  EXPECT_TRUE(normed.value().layers[0].recurrent.normalised);
+  const auto says = [](const arch::Architecture& row, const char* key, uint32_t value) {
+    return std::string(read_as(row, mamba_keys(key, value)).status().message());
+  };
+  EXPECT_EQ(says(arch::kMamba, "state_size", 257), "llama.ssm.state_size is 257, outside [1, 256]");
+  EXPECT_EQ(says(arch::kMamba2, "conv_kernel", 1), "llama.ssm.conv_kernel is 1, outside [2, 64]");
+  EXPECT_EQ(says(arch::kMamba2, "group_count", 3),
+            "llama.ssm.time_step_rank is 8 and llama.ssm.group_count 3, of which each must divide "
+            "the one before it: 128");
+  EXPECT_EQ(says(arch::kMamba2, "time_step_rank", 6).substr(0, 30),
+            "llama.ssm.time_step_rank is 6 ");
+}
+
+TEST(HParams, OfBlocksThatAreOneThingEach) {
+  const auto h = read_as(
+      arch::kNemotronH,
+      [](GgufWriter& w) {
+        mamba_keys()(w);
+        w.set_array<uint32_t>("llama.attention.head_count_kv", {0, 2, 0})
+            .set_array<uint32_t>("llama.feed_forward_length", {0, 0, 96});
+      },
+      "feed_forward_length");
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  const std::vector<LayerParams>& layers = h.value().layers;
+  EXPECT_EQ(layers[0].mixer, MixerKind::kRecurrent);
+  EXPECT_EQ(layers[1].mixer, MixerKind::kAttention);
+  EXPECT_EQ(layers[2].mixer, MixerKind::kNone);
+  EXPECT_EQ(layers[0].feed_forward, 0);
+  EXPECT_EQ(layers[2].feed_forward, 96);
+}
+
+TEST(HParams, OfGraniteHybrid) {
+  for (const uint32_t shared : {0U, 80U}) {
+    const auto h = read_as(arch::kGraniteHybrid, [&](GgufWriter& w) {
+      mamba_keys()(w);
+      w.set_array<uint32_t>("llama.attention.head_count_kv", {0, 2, 0})
+          .set("llama.expert_count", 8U)
+          .set("llama.expert_used_count", 2U);
+      if (shared > 0) w.set("llama.expert_shared_feed_forward_length", shared);
+    });
+    ASSERT_TRUE(h.ok()) << h.status().message();
+    EXPECT_EQ(h.value().layers[0].mixer, MixerKind::kRecurrent);
+    EXPECT_EQ(h.value().layers[1].mixer, MixerKind::kAttention);
+    EXPECT_EQ(h.value().layers[0].experts.feed_forward, 160);
+    EXPECT_EQ(h.value().layers[0].experts.shared, static_cast<int32_t>(shared));
+    EXPECT_TRUE(h.value().layers[0].experts.routing.normalise);
+  }
+}
+
 }  // namespace
 }  // namespace gen::model

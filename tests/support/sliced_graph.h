@@ -48,6 +48,11 @@ class SlicedGraph {
     sum = b.add(sum, b.apply(Op::kGated, {piece(2), piece(3)}, {engine::Act::kSilu}));
     sum = b.add(sum, b.apply(Op::kActivate, {fourth}, {engine::Act::kGelu}));
     sum = b.add(sum, b.scan(piece(0), piece(5), piece(4)));
+    const std::vector<float> rates = {-0.4F, -1.5F};
+    const ValueId dt = take(b, wide, kPieces * kWidth, 9, 2);
+    const ValueId in = take(b, wide, kPieces * kWidth, 13, 6);
+    sum = b.add(sum, b.selective_scan(piece(2), dt, in, take(b, wide, kPieces * kWidth, 30, 6),
+                                      {2, rates, rates, rates}));
     graph::AttentionSpec spec;
     spec.n_heads = spec.n_kv_heads = 2;
     spec.k_dim = spec.v_dim = 4;

@@ -47,23 +47,31 @@ struct ScanRow {
 
 /// kCount channels of one group: their states from `from` to `to`, both [kCount, N], and `sums`.
 /// kOwnRows: `factor` is delta of each channel and `a` its row; otherwise one decay of all.
-template <bool kOwnRows, int64_t kCount>
+/// kWhole: N is a multiple of sixteen.
+template <bool kOwnRows, int64_t kCount, bool kWhole>
 HWY_INLINE void advance(const float* from, float* to, int64_t size, const float* factor,
                         const float* a, const float* input, const float* b, const float* c,
                         float* sums) {
-  Lanes16 sum[static_cast<size_t>(kCount)];
+  constexpr auto kSize = static_cast<size_t>(kCount);
+  Lanes16 sum[kSize];
+  Lanes16 inputs[kSize];
+  Lanes16 factors[kSize];
   GEN_UNROLL
-  for (int64_t i = 0; i < kCount; ++i) sum[i] = splat(0.0F);
+  for (int64_t i = 0; i < kCount; ++i) {
+    sum[i] = splat(0.0F);
+    inputs[i] = splat(input[i]);
+    factors[i] = splat(factor[kOwnRows ? i : 0]);
+  }
   for (int64_t n = 0; n < size; n += kLanes) {
-    const int64_t left = size - n;
+    const int64_t left = kWhole ? kLanes : size - n;
     const Lanes16 in = load_some(b + n, left);
     const Lanes16 out = load_some(c + n, left);
     GEN_UNROLL
     for (int64_t i = 0; i < kCount; ++i) {
-      const Lanes16 decay = kOwnRows ? exp(mul(splat(factor[i]), load_some(a + i * size + n, left)))
-                                     : splat(factor[0]);
-      const Lanes16 s = fma(decay, load_some(from + i * size + n, left), mul(in, splat(input[i])));
-      store_some(s, to + i * size + n, left);
+      const int64_t at = i * size + n;
+      const Lanes16 decay = kOwnRows ? exp(mul(factors[i], load_some(a + at, left))) : factors[i];
+      const Lanes16 s = fma(decay, load_some(from + at, left), mul(in, inputs[i]));
+      store_some(s, to + at, left);
       sum[i] = fma(s, out, sum[i]);
     }
   }
@@ -105,7 +113,7 @@ HWY_INLINE void prepare(const SelectiveScanJob& job, const float* x, ScanRow* ro
 }
 
 /// One row of the job's channels; b and c of all groups.
-template <bool kOwnRows>
+template <bool kOwnRows, bool kWhole>
 HWY_INLINE void step(const SelectiveScanJob& job, const float* from, float* to, const float* b,
                      const float* c, ScanRow* row) {
   const int64_t first = first_head(job);
@@ -119,10 +127,10 @@ HWY_INLINE void step(const SelectiveScanJob& job, const float* from, float* to, 
       constexpr int64_t kCount = decltype(count)::value;
       for (; p + kCount <= end; p += kCount) {
         const int64_t i = p - job.begin;
-        advance<kOwnRows, kCount>(from + i * job.size, to + i * job.size, job.size,
-                                  kOwnRows ? factor + i : factor,
-                                  kOwnRows ? job.a + p * job.size : nullptr, row->input + i,
-                                  b + group, c + group, row->sums + i);
+        advance<kOwnRows, kCount, kWhole>(from + i * job.size, to + i * job.size, job.size,
+                                          kOwnRows ? factor + i : factor,
+                                          kOwnRows ? job.a + p * job.size : nullptr, row->input + i,
+                                          b + group, c + group, row->sums + i);
       }
     };
     some(std::integral_constant<int64_t, 4>());
@@ -161,7 +169,7 @@ HWY_INLINE void keep_row(const SelectiveScanJob& job, const float* x, const floa
   }
 }
 
-template <bool kOwnRows>
+template <bool kOwnRows, bool kWhole>
 void scan_rows(const SelectiveScanJob& job) {
   const int64_t first = first_head(job);
   const int64_t heads = end_head(job) - first;
@@ -176,7 +184,7 @@ void scan_rows(const SelectiveScanJob& job) {
     std::copy(kept + all + first, kept + all + first + heads, row.delta);
     prepare<kOwnRows>(job, kept, &row);
     const float* const b = kept + all + job.heads;
-    step<kOwnRows>(job, from, write, b, b, &row);
+    step<kOwnRows, kWhole>(job, from, write, b, b, &row);
     from = write;
   }
   float drafted[kScanCells];
@@ -196,17 +204,18 @@ void scan_rows(const SelectiveScanJob& job) {
     }
     if (job.keep != nullptr) keep_row(job, x, b, row, job.keep + t * job.kept_stride);
     prepare<kOwnRows>(job, x, &row);
-    step<kOwnRows>(job, from, to, b, job.c + t * job.c_stride, &row);
+    step<kOwnRows, kWhole>(job, from, to, b, job.c + t * job.c_stride, &row);
     from = to;
     finish<kOwnRows>(job, x, row, job.y + t * job.y_stride);
   }
 }
 
 inline void selective_scan(const SelectiveScanJob& job) {
+  const bool whole = job.size % kLanes == 0;
   if (job.channels == 1) {
-    scan_rows<true>(job);
+    whole ? scan_rows<true, true>(job) : scan_rows<true, false>(job);
   } else {
-    scan_rows<false>(job);
+    whole ? scan_rows<false, true>(job) : scan_rows<false, false>(job);
   }
 }
 
