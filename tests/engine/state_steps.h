@@ -69,7 +69,9 @@ class StateSteps {
     for (size_t i = 0; open && i < static_cast<size_t>(n); ++i) {
       EXPECT_TRUE(untouched(keep, i * stride));
     }
-    if (open) EXPECT_EQ(keep.back(), kUntouched);
+    if (open) {
+      EXPECT_EQ(keep.back(), kUntouched);
+    }
     cells_ = std::move(written);
     kept_ = std::move(keep);
     unsettled_ = open ? stay : 0;
@@ -119,7 +121,9 @@ inline void expect_steps_do_not_show(const StateOp& op, CpuLevel level) {
         got.insert(got.end(), part.begin(), part.end());
       }
       EXPECT_TRUE(same_bits(got, want)) << n << " " << open;
-      if (!open) EXPECT_TRUE(same_bits(state.cells(), plain.cells())) << n;
+      if (!open) {
+        EXPECT_TRUE(same_bits(state.cells(), plain.cells())) << n;
+      }
     }
   }
   for (int32_t stay = 0; stay <= 5; ++stay) {
