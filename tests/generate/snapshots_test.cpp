@@ -34,10 +34,11 @@ class Snapshots : public ::testing::Test {
     made.vocab = kFormsVocab;
     return made;
   }
-  std::shared_ptr<const Generator> generator(GeneratorOptions options = {}) {
+  /// Without a tokenizer its control tokens are like all others.
+  std::shared_ptr<const Generator> generator(GeneratorOptions options = {}, bool texts = false) {
     model = std::make_shared<WatchedModel>(tiny.model());
-    return Generator::create(model, std::make_shared<FakeTokenizer>(pieces()), std::move(options))
-        .value();
+    const auto tokenizer = texts ? std::make_shared<FakeTokenizer>(pieces()) : nullptr;
+    return Generator::create(model, tokenizer, std::move(options)).value();
   }
   static GeneratorOptions every(int32_t tokens, int32_t chunk = 0) {
     GeneratorOptions options;
@@ -101,7 +102,7 @@ constexpr int64_t kOpening = 10;          // assistant:
 
 TEST_F(Snapshots, ALaterTurnEvaluatesOnlyItself) {
   for (const int32_t chunk : {0, 7}) {
-    Talk talk(generator(every(0, chunk)), kTurns);
+    Talk talk(generator(every(0, chunk), true), kTurns);
     for (int turn = 0; turn < 4; ++turn) {
       talk.send(std::string(turn == 0 ? 200 : 20, 'b'), 12);
       const int64_t held = talk.session->session()->length();
@@ -116,7 +117,7 @@ TEST_F(Snapshots, ALaterTurnEvaluatesOnlyItself) {
 TEST_F(Snapshots, AnotherAnswerBeginsBehindTheLastMessage) {
   for (const int32_t chunk : {0, 7}) {
     for (const size_t length : {3U, 30U, 300U}) {
-      Talk talk(generator(every(0, chunk)), kTurns);
+      Talk talk(generator(every(0, chunk), true), kTurns);
       for (int turn = 0; turn < 3; ++turn) {
         const std::string said = talk.send(std::string(length >> turn, 'b'), 12).text;
         for (int again = 0; again < 2; ++again) {
@@ -134,7 +135,7 @@ TEST_F(Snapshots, AnotherAnswerBeginsBehindTheLastMessage) {
 TEST_F(Snapshots, AnEditedMessageBeginsAtItsBorder) {
   for (const int32_t chunk : {0, 7}) {
     for (const size_t length : {3U, 30U, 300U}) {
-      Talk talk(generator(every(0, chunk)), kTurns);
+      Talk talk(generator(every(0, chunk), true), kTurns);
       talk.send(std::string(length, 'b'), 12);
       for (int again = 0; again < 3; ++again) {
         ASSERT_TRUE(talk.chat->conversation.truncate(-2).ok());
@@ -160,7 +161,7 @@ TEST_F(Snapshots, AnEditedMessageBeginsAtItsBorder) {
 // Where a template lays out earlier answers anew, all that comes behind the message before it runs.
 TEST_F(Snapshots, AnAnswerThatIsLaidOutAnew) {
   for (const int32_t chunk : {0, 7}) {
-    Talk talk(generator(every(0, chunk)), kForgets);
+    Talk talk(generator(every(0, chunk), true), kForgets);
     int64_t message = kSystem;  // the end of the last message of the user
     for (int turn = 0; turn < 5; ++turn) {
       const int64_t before = model->rows;
@@ -176,7 +177,7 @@ TEST_F(Snapshots, AnAnswerThatIsLaidOutAnew) {
 
 // With a tool's results behind it, the message of the user is a border still.
 TEST_F(Snapshots, AToolsResultBehindTheMessage) {
-  Talk talk(generator(every(0)), kForgets);
+  Talk talk(generator(every(0), true), kForgets);
   talk.send(std::string(40, 'a'), 5);
   const int64_t message = kSystem + 5 + 40 + 1;
   talk.chat->conversation.messages.push_back({"tool", std::string(60, 'r')});
@@ -189,6 +190,34 @@ TEST_F(Snapshots, AToolsResultBehindTheMessage) {
   EXPECT_EQ(rows_of(talk, std::nullopt), 5 + 1 + kOpening);
   ASSERT_TRUE(talk.chat->conversation.truncate(2).ok());
   EXPECT_EQ(rows_of(talk, std::nullopt), kOpening) << message;
+}
+
+// Conversations that a program renders itself, each turn in a session of its own or not: messages
+// begin and end with control tokens.
+TEST_F(Snapshots, BordersOfTokens) {
+  constexpr int32_t kEnd = FakeTokenizer::kEos;
+  const auto plain = [](uint32_t seed, size_t n) {
+    Tokens tokens = text_of(seed, n);
+    for (int32_t& token : tokens) token = 2 + token % 40;
+    return tokens;
+  };
+  for (const int32_t chunk : {0, 7}) {
+    const auto session = generator(every(0, chunk), true)->new_session().value();
+    Tokens prompt = join(plain(1, 90), {kEnd, 5, kEnd});  // the last message begins at 90
+    prompt = join(prompt, plain(2, 50));                  // and ends at 143
+    prompt = join(prompt, {kEnd, 7, 8, kEnd, 9, 10});
+    say(*session, prompt, 12);
+    const Tokens all = session->tokens().value();
+    for (const auto& [cut, nearest] :
+         {std::pair{90, 90}, std::pair{95, 90}, std::pair{142, 90}, std::pair{143, 143},
+          std::pair{148, 143}, std::pair{155, 143}, std::pair{89, 0}}) {
+      const auto fork = session->fork().value();
+      ASSERT_TRUE(fork->truncate(cut).ok());
+      const int64_t before = model->rows;
+      EXPECT_EQ(say(*fork, {9}, 1), fresh(join(first(all, static_cast<size_t>(cut)), {9}), 1));
+      EXPECT_EQ(model->rows - before, cut - nearest + 1) << cut;
+    }
+  }
 }
 
 // Plain sessions: where prompts begin, before their last tokens, and every so many tokens.

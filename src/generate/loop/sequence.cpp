@@ -96,7 +96,12 @@ Status Sequence::start(int32_t end, const Pass& pass) {
   evicted_ = false;
   stops_.clear();
   reuse(quiet_end());
-  if (keeps_snapshots()) choose_stops();
+  if (keeps_snapshots()) {
+    try {
+      choose_stops();
+    } catch (...) {  // no memory for the list: there are fewer snapshots
+    }
+  }
   borders_.clear();
   return {};
 }

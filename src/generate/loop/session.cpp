@@ -183,11 +183,32 @@ Status Session::append_chat(std::span<const int32_t> wanted, std::span<const int
 }
 
 void Session::set_borders(const Prompt& prompt) {
-  if (prompt.borders.empty() || !sequence_.keeps_snapshots()) return;
+  if (!sequence_.keeps_snapshots()) return;
+  if (prompt.borders.empty()) return guess_borders();
   const int32_t first = sequence_.length() - static_cast<int32_t>(prompt.tokens.size());
   std::vector<int32_t> borders;
   borders.reserve(prompt.borders.size());
   for (const int32_t border : prompt.borders) borders.push_back(first + border);
+  sequence_.set_borders(std::move(borders));
+}
+
+// Messages end and begin with control tokens, a few of them together; those of the last two places.
+void Session::guess_borders() {
+  constexpr int32_t kTogether = 8;
+  const tokenizer::Tokenizer* const tokenizer = generator_->tokenizer();
+  if (tokenizer == nullptr) return;
+  std::vector<int32_t> borders;
+  for (int32_t at = sequence_.length() - 1; at > sequence_.evaluated(); --at) {
+    if (!tokenizer->is_control(sequence_.tokens()[static_cast<size_t>(at)])) continue;
+    if (!borders.empty() && borders.back() - at <= kTogether) {
+      borders.back() = at;
+    } else if (borders.size() < 2) {
+      borders.push_back(at);
+    } else {
+      break;
+    }
+  }
+  std::reverse(borders.begin(), borders.end());
   sequence_.set_borders(std::move(borders));
 }
 

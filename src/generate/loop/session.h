@@ -121,6 +121,8 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   Status score_tail(int32_t first, Participant* participant, std::vector<float>* scores);
   /// Gives the sequence the borders of a prompt with whose tokens it ends now.
   void set_borders(const Prompt& prompt);
+  /// For a prompt that does not tell them, such as one that a program rendered itself.
+  void guess_borders();
   /// Reports the prompt tokens that came from the prefix cache.
   void tell_reused() const;
   void publish_length() noexcept;

@@ -25,7 +25,7 @@ struct Prompt {
   /// With Kind::kWhole: the Answered::unsaid that belongs to these tokens.
   std::string_view unsaid = {};
   /// Positions in `tokens`, ascending, from which another call is likely to go on: where messages
-  /// begin and end. A sequence with a state keeps snapshots there.
+  /// begin and end. A sequence with a state keeps snapshots there. None: before control tokens.
   std::span<const int32_t> borders = {};
 };
 

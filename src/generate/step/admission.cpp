@@ -56,7 +56,11 @@ bool Admission::reserve(const StepPlan::Slice& slice, SteadyClock::time_point no
   if (request->state == nullptr) return true;
   const bool some = slice.drafts > 0 || request->keeps_rows;
   const cache::Keep keep = some && made->count > 1 ? cache::Keep::kSome : cache::Keep::kAll;
-  const Result<cache::StatePlan> state = request->state->plan(made->count, keep);
+  Result<cache::StatePlan> state = request->state->plan(made->count, keep);
+  // Without memory for the rows there are fewer snapshots.
+  if (!state.ok() && slice.drafts == 0 && keep == cache::Keep::kSome) {
+    state = request->state->plan(made->count, cache::Keep::kAll);
+  }
   request->status = state.status();
   if (state.ok()) request->state_plan = state.value();
   return state.ok();
