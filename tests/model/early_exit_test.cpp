@@ -59,7 +59,7 @@ TEST(EarlyExit, IsWhatTheFirstLayersCompute) {
           ASSERT_TRUE(exit.ok()) << exit.status().message();
           EXPECT_EQ((*exit)->traits().num_layers, n);
           size_t attend = 0;
-          for (int32_t i = 0; i < n; ++i) attend += tiny.attends(i) ? 1 : 0;
+          for (int32_t i = 0; i < n; ++i) attend += tiny.attends(i) ? 1U : 0U;
           EXPECT_EQ((*exit)->layer_shapes().size(), attend);
           EXPECT_LT(relative_error(run(**exit), tiny.logits(kPrompt, n)),
                     v_type == DType::kF32 ? 2e-5 : 4e-2);

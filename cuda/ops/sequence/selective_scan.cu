@@ -32,8 +32,8 @@ struct SelectiveScanView {
 /// A thread's numbers of one channel's state, of N <= 16 kParts, with what decays them.
 template <bool kOwnRows, int32_t kParts>
 struct Cells {
-  float s[kParts];
-  float a[kOwnRows ? kParts : 1];
+  float s[static_cast<size_t>(kParts)];
+  float a[static_cast<size_t>(kOwnRows ? kParts : 1)];
   int32_t size;  // N
 
   GEN_DEVICE void load(const float* state, const float* of_a) {

@@ -13,8 +13,6 @@ namespace {
 constexpr const char* kSection = "RECU";
 constexpr const char* kListSection = "SNAP";
 
-size_t bytes_of(int64_t floats) { return static_cast<size_t>(floats) * sizeof(float); }
-
 /// Calls visit(floats before, floats) for each layer of a state or of a kept row.
 template <typename Visit>
 Status each_layer(const StateLayout& layout, bool kept, const Visit& visit) {
@@ -39,7 +37,7 @@ struct SavedSnapshot {
 size_t RecurrentState::saved_bytes(int64_t unsettled) const noexcept {
   int64_t floats = 0;
   for (const StateShape& shape : layout_->shapes) floats += shape.cells + unsettled * shape.inputs;
-  return bytes_of(floats);
+  return float_bytes(floats);
 }
 
 // Without what lies between layers.
@@ -73,8 +71,8 @@ Result<std::shared_ptr<RecurrentState::Piece>> RecurrentState::read_piece(
   const std::byte* next = saved.data();
   const auto get = [&next](std::vector<float>& values, int64_t row) {
     return [&next, &values, row](int64_t first, int64_t n) -> Status {
-      std::memcpy(values.data() + row + first, next, bytes_of(n));
-      next += bytes_of(n);
+      std::memcpy(values.data() + row + first, next, float_bytes(n));
+      next += float_bytes(n);
       return {};
     };
   };
@@ -95,11 +93,12 @@ Status RecurrentState::save(StateWriter& to) const {
   const std::vector<StateShape>& shapes = layout_->shapes;
   const size_t size = 3 * sizeof(int32_t) + shapes.size() * sizeof(StateShape) +
                       (length_ > 0 ? saved_bytes(unsettled_) : 0);
-  GEN_TRY(to.section(kSection, size, [&](StateWriter& out) -> Status {
+  const auto fill = [&](StateWriter& out) -> Status {
     GEN_TRY(out.numbers({length_, unsettled_, static_cast<int32_t>(shapes.size())}));
     GEN_TRY(out.write(std::as_bytes(std::span(shapes))));
     return length_ > 0 ? write_piece(*now_.piece, unsettled_, out) : Status();
-  }));
+  };
+  GEN_TRY(to.section(kSection, size, fill));
   return save_list(to);
 }
 

@@ -9,8 +9,6 @@ namespace gen::cache {
 
 namespace {
 
-size_t bytes_of(int64_t floats) { return static_cast<size_t>(floats) * sizeof(float); }
-
 // A pass of so few rows may always keep them.
 constexpr int64_t kFewRows = 16;
 // As many as drafts have rows at most.
@@ -20,8 +18,8 @@ constexpr int64_t kMostRows = 63;
 
 Result<std::shared_ptr<RecurrentState::Piece>> RecurrentState::new_piece(int64_t kept_rows) const {
   auto made = std::make_shared<Piece>();
-  GEN_ASSIGN(made->cells, memory_.allocate(bytes_of(layout_->cells)));
-  GEN_ASSIGN(made->kept, memory_.allocate(bytes_of(layout_->inputs * kept_rows)));
+  GEN_ASSIGN(made->cells, memory_.allocate(float_bytes(layout_->cells)));
+  GEN_ASSIGN(made->kept, memory_.allocate(float_bytes(layout_->inputs * kept_rows)));
   return made;
 }
 
@@ -37,7 +35,7 @@ Result<StatePlan> RecurrentState::plan(int32_t n, Keep keep) {
   if (next_ == nullptr) {
     GEN_ASSIGN(next_, new_piece(0));
   }
-  const size_t kept = keep == Keep::kSome ? bytes_of(layout_->inputs * n) : 0;
+  const size_t kept = keep == Keep::kSome ? float_bytes(layout_->inputs * n) : 0;
   if (kept > next_->kept.size()) {
     next_->kept.reset();
     GEN_ASSIGN(next_->kept, memory_.allocate(kept));
@@ -89,7 +87,7 @@ void RecurrentState::take(const StateSnapshot& snapshot) noexcept {
 }
 
 size_t RecurrentState::bytes() const noexcept {
-  return bytes_of(layout_->cells + kFewRows * layout_->inputs);
+  return float_bytes(layout_->cells + kFewRows * layout_->inputs);
 }
 
 int32_t RecurrentState::most_kept() const noexcept {

@@ -13,6 +13,11 @@
 
 namespace gen::cache {
 
+/// Of so many floats.
+constexpr size_t float_bytes(int64_t floats) noexcept {
+  return static_cast<size_t>(floats) * sizeof(float);
+}
+
 class StateSection;
 
 /// Storage: engine memory in pieces of one state each, [layer][cells], with room for kept rows
