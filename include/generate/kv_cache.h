@@ -428,7 +428,7 @@ GEN_API int32_t kv_cache_is_lossy(const kv_cache *cache);
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if cache or path is NULL;
  *         GEN_ERROR_BUSY if the cache is in use;
- *         GEN_ERROR_STATE if the cache has never been written to;
+ *         GEN_ERROR_STATE if the cache has never been written to; GEN_ERROR_UNSUPPORTED beside a recurrent state;
  *         GEN_ERROR_IO naming the path; GEN_ERROR_IO and GEN_ERROR_FORMAT of a tiered cache; GEN_ERROR_DEVICE on a
  *         device; GEN_ERROR_OUT_OF_MEMORY.
  *         The cache is unchanged.
