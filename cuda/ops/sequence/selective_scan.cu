@@ -72,7 +72,7 @@ struct Cells {
 };
 
 template <bool kOwnRows, int32_t kParts>
-GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) selective_scan_kernel(SelectiveScanView of) {
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) selective_scan_kernel(SelectiveScanView of) {
   after_predecessor();
   const int64_t all = of.y.cols;
   const int64_t heads = of.dt.cols;
