@@ -241,6 +241,20 @@ static void caches_hold_nothing(void** state) {
         assert_fails(kv_cache_save(cache, "nowhere", &error), GEN_ERROR_UNSUPPORTED, "session",
                      error);
       }
+      /* Another model's cache, which a state of its own goes with. */
+      struct toy other_toy = {.at = -1};
+      const gen_forward other_table = table_of(&other_toy, STATELESS);
+      gen_model* other = toy_model(&other_table);
+      if (kind != STATELESS) {
+        assert_fails(gen_model_forward(other, prompt, 1, cache, logits, TOY_VOCAB, &error), bad,
+                     "another model's state", error);
+        assert_ok(kv_cache_reset(cache, &error), error);
+        assert_ok(gen_model_forward(other, prompt, PROMPT, cache, logits, TOY_VOCAB, &error),
+                  error);
+        assert_fails(gen_model_forward(model, prompt, 1, cache, logits, TOY_VOCAB, &error),
+                     GEN_ERROR_STATE, "cannot be", error);
+      }
+      gen_model_free(other);
       assert_ok(kv_cache_reset(cache, &error), error);
       assert_ok(gen_model_forward(model, prompt, PROMPT, cache, logits, TOY_VOCAB, &error), error);
       toy_write(expected, toy_next(prompt, PROMPT, toy.stateless));

@@ -158,7 +158,9 @@ gen_status kv_cache_truncate(kv_cache* cache, int32_t n, gen_error* error) {
   return with_cache(cache, error, [&](kv_cache& c) -> Status {
     GEN_TRY(own(c));
     GEN_ASSIGN(OneSequence* const body, one_sequence(c, "kv_cache_truncate"));
-    return body->form().truncate(n);
+    GEN_TRY(body->form().truncate(n));
+    if (n == 0) body->take_state(nullptr, nullptr);
+    return {};
   });
 }
 
@@ -166,7 +168,9 @@ gen_status kv_cache_reset(kv_cache* cache, gen_error* error) {
   return with_cache(cache, error, [](kv_cache& c) -> Status {
     GEN_TRY(own(c));
     GEN_ASSIGN(OneSequence* const body, one_sequence(c, "kv_cache_reset"));
-    return body->form().reset();
+    GEN_TRY(body->form().reset());
+    body->take_state(nullptr, nullptr);
+    return {};
   });
 }
 

@@ -142,6 +142,8 @@ class OneSequence : public CacheBody {
   /// What the model that wrote the cache keeps beside it; null for most. Of the positions of the
   /// last pass, which may be more than the cache still has.
   [[nodiscard]] cache::SequenceState* state() const noexcept { return state_.get(); }
+  /// The model that it is of.
+  [[nodiscard]] const void* state_of() const noexcept { return state_of_.get(); }
   /// Keeps a state, and alive what it depends on.
   void take_state(std::shared_ptr<const void> model,
                   std::unique_ptr<cache::SequenceState> state) noexcept {

@@ -30,6 +30,10 @@ class HeldCaches {
       }
       GEN_ASSIGN(cache::CacheTrial cache, open_trial(*handle, model));
       const OneSequence& body = *handle->body->one_sequence();
+      if (cache.get()->length() > 0 && body.state() != nullptr &&
+          body.state_of() != model.parts.get()) {
+        return {Code::kInvalidArgument, "the cache goes with another model's state"};
+      }
       GEN_ASSIGN(auto state, generate::trial_state(*model.parts->loaded->model, body.state(),
                                                    cache.get()->length()));
       by_.push_back(shaped_by(*handle, model));
@@ -45,8 +49,10 @@ class HeldCaches {
   void keep(const ModelInCall& model) noexcept {
     for (size_t i = 0; i < trials_.size(); ++i) {
       keep_trial(*handles_[i], std::move(by_[i]), trials_[i].cache);
-      if (trials_[i].state == nullptr) continue;
-      handles_[i]->body->one_sequence()->take_state(model.parts, std::move(trials_[i].state));
+      // A pass of a model without a state leaves none.
+      auto& state = trials_[i].state;
+      std::shared_ptr<const ModelParts> of = state != nullptr ? model.parts : nullptr;
+      handles_[i]->body->one_sequence()->take_state(std::move(of), std::move(state));
     }
   }
 
