@@ -240,6 +240,9 @@ static void caches_hold_nothing(void** state) {
       if (kind != STATELESS) {
         assert_fails(kv_cache_save(cache, "nowhere", &error), GEN_ERROR_UNSUPPORTED, "session",
                      error);
+        size_t n = 0;
+        assert_fails(kv_cache_save_buffer(cache, NULL, 0, &n, &error), GEN_ERROR_UNSUPPORTED,
+                     "session", error);
       }
       /* Another model's cache, which a state of its own goes with. */
       struct toy other_toy = {.at = -1};
