@@ -27,7 +27,7 @@ class Runner {
     const int32_t needed = bench.depth + bench.prompt + bench.tokens;
     logits_.resize(static_cast<size_t>(vocab_) * static_cast<size_t>(bench.batch));
     caches_.push_back(make_cache(model, choice, needed));
-    recurrent_ = !can_be_cut();
+    recurrent_ = !can_be_cut(model, choice);
     if (bench.depth > 0) feed(made_up(bench.depth), nullptr);
     if (recurrent_) start_ = make<Cache>(kv_cache_clone, caches_[0].get());
   }
@@ -86,19 +86,6 @@ class Runner {
   }
 
  private:
-  /// False for models with a state beside the cache, for which copies take the place of cuts.
-  bool can_be_cut() {
-    gen_error error;
-    feed(made_up(2), nullptr);
-    check(kv_cache_truncate(caches_[0].get(), 1, &error), error);
-    const int32_t token = 1;
-    const gen_status status = gen_model_forward(model_.get(), &token, 1, caches_[0].get(),
-                                                logits_.data(), logits_.size(), &error);
-    if (status != GEN_ERROR_STATE) check(status, error);
-    check(kv_cache_truncate(caches_[0].get(), 0, &error), error);
-    return status == GEN_OK;
-  }
-
   [[nodiscard]] std::vector<int32_t> made_up(int32_t n) const {
     std::vector<int32_t> tokens;
     for (int64_t i = 0; i < n; ++i) {
@@ -157,6 +144,23 @@ ProfilePart profile_of(const std::string& title, int32_t repeat, double passes,
 }
 
 }  // namespace
+
+bool can_be_cut(const Model& model, const ModelChoice& choice) {
+  const int32_t tokens[] = {1, 1};
+  std::vector<float> logits(
+      static_cast<size_t>(gen_model_config_vocab_size(gen_model_get_config(model.get()))));
+  const Cache cache = make_cache(model, choice, 2);
+  const auto forward = [&](size_t n, gen_error* error) {
+    return gen_model_forward(model.get(), tokens, n, cache.get(), logits.data(), logits.size(),
+                             error);
+  };
+  gen_error error;
+  check(forward(2, &error), error);
+  check(kv_cache_truncate(cache.get(), 1, &error), error);
+  const gen_status status = forward(1, &error);
+  if (status != GEN_ERROR_STATE) check(status, error);
+  return status == GEN_OK;
+}
 
 void check_context(const Model& model, const BenchCase& bench) {
   const gen_model_config* config = gen_model_get_config(model.get());

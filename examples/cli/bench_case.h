@@ -34,6 +34,8 @@ struct Measurement {
   std::vector<ProfilePart> profiles;  // prefill and decode, if asked for
 };
 
+/// Whether caches of the model can be cut anywhere: false for models with recurrent layers.
+bool can_be_cut(const Model& model, const ModelChoice& choice);
 /// Throws a Failure if the model's context is too short.
 void check_context(const Model& model, const BenchCase& bench);
 

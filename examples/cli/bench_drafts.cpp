@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "bench_case.h"
 #include "text_format.h"
 
 namespace cli {
@@ -106,7 +107,10 @@ class DraftsBencher {
   void costs() {
     gen_error error;
     const Tokens tokens = prompt(0);
-    const Cache cache = make_cache(model_, plain_choice(), bench_.prompt + 64);
+    // Where a cache cannot be cut, each pass comes behind the one before.
+    const bool cuts = can_be_cut(model_, plain_choice());
+    const int32_t behind = cuts ? 64 : 64 * (bench_.repeat + 1);
+    const Cache cache = make_cache(model_, plain_choice(), bench_.prompt + behind);
     std::vector<float> logits(static_cast<size_t>(vocab_) * 16);
     check(gen_model_forward(model_.get(), tokens.data(), tokens.size(), cache.get(), logits.data(),
                             logits.size(), &error),
@@ -122,7 +126,7 @@ class DraftsBencher {
                                       caches, 1, logits.data(), logits.size(), &error),
               error);
         if (run > 0) times[i].push_back(seconds_since(begin));
-        check(kv_cache_truncate(cache.get(), bench_.prompt, &error), error);
+        if (cuts) check(kv_cache_truncate(cache.get(), bench_.prompt, &error), error);
       }
     }
     nlohmann::ordered_json out;

@@ -181,12 +181,13 @@ void write_profile_svg(const std::string& path, const std::string& title,
       text(after, "fill=\"#333\"", label);
     }
   }
-  write_file(path, "<!-- generate bench -->\n" +
-                       format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" ",
-                              kWidth, y + 24) +
-                       "font-family=\"sans-serif\" font-size=\"13\">\n"
-                       "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n" +
-                       body + "</svg>\n");
+  write_file(path,
+             "<!-- generate bench -->\n" +
+                 format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" ",
+                        kWidth, y + 24) +
+                 "font-family=\"sans-serif\" font-size=\"13\">\n"
+                 "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n" +
+                 body + "</svg>\n");
 }
 
 }  // namespace cli

@@ -16,7 +16,16 @@ namespace {
 struct Step {
   std::vector<int32_t> positions;
   std::vector<uint8_t> wants;
-  std::vector<graph::BatchSequence> sequences;
+  std::vector<graph::BatchSequence> sequences;  // planned and not committed
+
+  Step() = default;
+  Step(const Step&) = delete;
+  Step& operator=(const Step&) = delete;
+  ~Step() {
+    for (const graph::BatchSequence& sequence : sequences) {
+      if (sequence.state != nullptr) sequence.state->drop(sequence.state_plan);
+    }
+  }
 
   Status add(const model::ModelTraits& traits, const TrialSequence& trial, int32_t n_rows) {
     cache::KvCache* const cache = trial.cache.get();
@@ -30,7 +39,7 @@ struct Step {
     sequence.first_row = static_cast<int32_t>(positions.size());
     sequence.n_rows = n_rows;
     GEN_ASSIGN(sequence.plan, cache->plan(n_rows));
-    sequence.state = trial.state.get();
+    sequence.state = trial.state;
     if (sequence.state != nullptr) {
       GEN_ASSIGN(sequence.state_plan, sequence.state->plan(n_rows, cache::Keep::kAll));
     }
@@ -49,19 +58,24 @@ struct Step {
     batch.sequences = sequences;
     batch.logits = logits;
     batch.logits_rows = logits_rows;
-    const Status status = model.forward(batch);
+    GEN_TRY(model.forward(batch));
     for (const graph::BatchSequence& sequence : sequences) {
-      if (status.ok()) sequence.cache->commit(sequence.plan);
+      sequence.cache->commit(sequence.plan);
       if (sequence.state == nullptr) continue;
-      if (status.ok()) {
-        sequence.state->commit(sequence.state_plan, {sequence.n_rows});
-      } else {
-        sequence.state->drop(sequence.state_plan);
-      }
+      sequence.state->commit(sequence.state_plan, {sequence.n_rows});
     }
-    return status;
+    sequences.clear();
+    return {};
   }
 };
+
+/// Before several passes, of which a later one may fail.
+Status copy_state(TrialSequence* trial) {
+  if (trial->state == nullptr || trial->made != nullptr) return {};
+  GEN_ASSIGN(trial->made, trial->state->copies()->fork());
+  trial->state = trial->made.get();
+  return {};
+}
 
 }  // namespace
 
@@ -75,22 +89,30 @@ Status check_tokens(std::span<const int32_t> tokens, int32_t vocab_size) {
   return {};
 }
 
-Result<std::unique_ptr<cache::SequenceState>> trial_state(const model::Model& model,
-                                                          cache::SequenceState* before,
-                                                          int32_t positions) {
-  const auto make = [&]() -> Result<std::unique_ptr<cache::SequenceState>> {
-    if (before == nullptr || positions == 0) return model.new_sequence_state();
-    GEN_ASSIGN(auto copy, before->copies()->fork());
-    GEN_TRY(copy->rewind(positions));
-    return copy;
-  };
-  GEN_ASSIGN(auto state, make());
-  if (state != nullptr && state->copies() == nullptr) {
+Result<TrialSequence> try_sequence(const model::Model& model, cache::CacheTrial cache,
+                                   cache::SequenceState* before) {
+  const int32_t positions = cache.get()->length();
+  TrialSequence trial = {std::move(cache), nullptr, nullptr};
+  // A caller's own state may be lost in a pass that fails.
+  const bool stays = before != nullptr && !before->shapes().empty();
+  if (stays && positions > 0 && before->length() == positions) {
+    trial.state = before;
+    return trial;
+  }
+  if (before != nullptr && positions > 0) {
+    GEN_ASSIGN(trial.made, before->copies()->fork());
+    GEN_TRY(trial.made->rewind(positions));
+  } else {
+    GEN_ASSIGN(trial.made, model.new_sequence_state());
+  }
+  trial.state = trial.made.get();
+  if (trial.state == nullptr) return trial;
+  if (trial.state->copies() == nullptr) {
     return Status(
         Code::kUnsupported,
         "the model has a state of its own that cannot be copied: it runs in sessions only");
   }
-  if (state == nullptr || state->length() == positions) return state;
+  if (trial.state->length() == positions) return trial;
   return error(
       Code::kState,
       "the cache has %d positions, where the model's state cannot be: without a session it "
@@ -115,6 +137,9 @@ Result<std::vector<float>> forward_one(const model::Model& model, std::span<cons
   }
   std::vector<float> row(static_cast<size_t>(traits.vocab_size));
   const auto rows = static_cast<size_t>(prefill_rows(0, traits));
+  if (tokens.size() > std::min(rows, static_cast<size_t>(target->plan_limit()))) {
+    GEN_TRY(copy_state(&sequence));
+  }
   for (size_t begin = 0, count = 0; begin < tokens.size(); begin += count) {
     count = std::min({tokens.size() - begin, rows, static_cast<size_t>(target->plan_limit())});
     const bool last = begin + count == tokens.size();
@@ -171,8 +196,13 @@ Result<std::vector<float>> ForwardRows::run(const model::Model& model,
                                             std::span<TrialSequence> trials,
                                             engine::Tracer* tracer) const {
   const model::ModelTraits& traits = model.traits();
+  bool several = false;  // passes
   for (size_t i = 0; i < trials.size(); ++i) {
     GEN_TRY(trials[i].cache.expect(static_cast<size_t>(rows_of_[i])));
+    several = several || rows_of_[i] > trials[i].cache.get()->plan_limit();
+  }
+  for (TrialSequence& trial : trials) {
+    if (several) GEN_TRY(copy_state(&trial));
   }
   SplitRows split(tokens_, wants_, rows_of_, static_cast<size_t>(traits.vocab_size));
   while (split.next([&](size_t i) { return trials[i].cache.get()->plan_limit(); })) {

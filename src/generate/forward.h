@@ -19,19 +19,19 @@ namespace gen::generate {
 /// kInvalidArgument if there are no tokens, kOutOfRange for one outside the vocabulary.
 Status check_tokens(std::span<const int32_t> tokens, int32_t vocab_size);
 
-/// A sequence during a call: its cache, and for models with a state of its own that state, which is
-/// lost if the call fails.
+/// A sequence during a call: its cache and, for models with one, its state. A call that takes one
+/// pass commits both or neither; one that may take several does so to copies.
 struct TrialSequence {
   cache::CacheTrial cache;
-  std::unique_ptr<cache::SequenceState> state;
+  cache::SequenceState* state = nullptr;       // that the passes run on; null: the model has none
+  std::unique_ptr<cache::SequenceState> made;  // takes the place of the one before; may be null
 };
 
-/// The state of a model for a cache of so many positions: a copy of `before`, which may be null, or
-/// null for models without one. kState if it cannot be that of so many; kUnsupported if the model's
-/// states cannot be copied.
-Result<std::unique_ptr<cache::SequenceState>> trial_state(const model::Model& model,
-                                                          cache::SequenceState* before,
-                                                          int32_t positions);
+/// A sequence whose cache was written together with the state `before`, which may be null. kState
+/// if the model's state cannot be that of the cache's positions; kUnsupported if it cannot be
+/// copied.
+Result<TrialSequence> try_sequence(const model::Model& model, cache::CacheTrial cache,
+                                   cache::SequenceState* before);
 
 /// Evaluates tokens of one sequence in as many passes as needed. Returns the logits [V] of the last
 /// token. Errors: kContextFull, kCacheFull, and those of planning and of the model.

@@ -57,8 +57,7 @@ class StateSteps {
     std::vector<float> y(static_cast<size_t>(n * op_.width));
     const StateLayer layer = {kBefore, kBefore, static_cast<int64_t>(stride)};
     EXPECT_TRUE(
-        op_.run(context, {first, n, layer, engine_ptr(std::as_const(rows_ = rows)), 1}, y.data())
-            .ok());
+        op_.run(context, {first, n, layer, engine_ptr(&std::as_const(rows)), 1}, y.data()).ok());
     const auto untouched = [](const std::vector<float>& of, size_t begin) {
       return std::all_of(of.begin() + static_cast<ptrdiff_t>(begin),
                          of.begin() + static_cast<ptrdiff_t>(begin) + kBefore,
@@ -85,19 +84,10 @@ class StateSteps {
  private:
   static constexpr int64_t kBefore = 16;  // floats of another layer
   static constexpr float kUntouched = 7.0F;
-  static EnginePtr<const StateRows> engine_ptr(const StateRows& rows) {
-    return gen::engine::engine_ptr(&rows);
-  }
-  template <typename T>
-  static EnginePtr<T> engine_ptr(T* p) {
-    return gen::engine::engine_ptr(p);
-  }
-
   const StateOp& op_;
   std::vector<float> cells_;  // empty: zeros
   std::vector<float> kept_;
   int32_t unsettled_ = 0;
-  StateRows rows_;
 };
 
 /// Every step and every number of drafts that stay give the bits of single rows at the scalar

@@ -327,7 +327,7 @@ TEST_F(SessionTest, ForwardTakesTheRowsThatThereIsRoomFor) {
     model.mutable_traits().max_batch_rows = accepted;
     model.mutable_traits().prompt_rows = wished;
     most = 0;
-    TrialSequence sequence = {cache::CacheTrial(std::make_unique<FakeCache>(1000, true)), nullptr};
+    TrialSequence sequence = {cache::CacheTrial(std::make_unique<FakeCache>(1000, true))};
     EXPECT_TRUE(forward_one(model, tokens, sequence).ok());
     EXPECT_EQ(most, rows);
   }

@@ -34,10 +34,10 @@ class HeldCaches {
           body.state_of() != model.parts.get()) {
         return {Code::kInvalidArgument, "the cache goes with another model's state"};
       }
-      GEN_ASSIGN(auto state, generate::trial_state(*model.parts->loaded->model, body.state(),
-                                                   cache.get()->length()));
+      GEN_ASSIGN(auto trial, generate::try_sequence(*model.parts->loaded->model, std::move(cache),
+                                                    body.state()));
       by_.push_back(shaped_by(*handle, model));
-      trials_.push_back({std::move(cache), std::move(state)});
+      trials_.push_back(std::move(trial));
     }
     handles_ = handles;
     return {};
@@ -49,10 +49,12 @@ class HeldCaches {
   void keep(const ModelInCall& model) noexcept {
     for (size_t i = 0; i < trials_.size(); ++i) {
       keep_trial(*handles_[i], std::move(by_[i]), trials_[i].cache);
-      // A pass of a model without a state leaves none.
-      auto& state = trials_[i].state;
-      std::shared_ptr<const ModelParts> of = state != nullptr ? model.parts : nullptr;
-      handles_[i]->body->one_sequence()->take_state(std::move(of), std::move(state));
+      OneSequence& body = *handles_[i]->body->one_sequence();
+      if (trials_[i].made != nullptr) {
+        body.take_state(model.parts, std::move(trials_[i].made));
+      } else if (trials_[i].state == nullptr) {
+        body.take_state(nullptr, nullptr);  // what another model left
+      }
     }
   }
 

@@ -40,7 +40,7 @@ HWY_INLINE void convolve_lanes(const CausalConvJob& job, const float* const* row
 
 inline void causal_convolve(const CausalConvJob& job) {
   const float* rows[kMaxTaps];
-  for (int64_t t = 0; t < job.rows; ++t) {
+  for (int64_t t = 0; t < job.state.rows; ++t) {
     for (int64_t j = 0; j < job.taps; ++j) rows[j] = causal_conv_row(job, t - job.taps + 1 + j);
     int64_t c = job.begin;
     for (; c + kLanes <= job.end; c += kLanes) convolve_lanes<true>(job, rows, t, c, kLanes);

@@ -31,13 +31,15 @@ void copy_row(const float* from, int64_t n, float* to) {
 /// The last taps - 1 rows before row `end` become the state, and rows are kept if asked for.
 void move_rows(const CausalConvJob& job) {
   const int64_t n = job.end - job.begin;
-  const int64_t end = job.keep != nullptr ? 0 : job.rows;
+  const int64_t end = job.state.keep != nullptr ? 0 : job.state.rows;
   for (int64_t j = 0; j < job.taps - 1; ++j) {
     const float* const row = causal_conv_row(job, end - job.taps + 1 + j);
-    copy_row(row == nullptr ? row : row + job.begin, n, job.write + j * job.channels + job.begin);
+    copy_row(row == nullptr ? row : row + job.begin, n,
+             job.state.write + j * job.channels + job.begin);
   }
-  for (int64_t t = 0; job.keep != nullptr && t < job.rows; ++t) {
-    copy_row(job.x + t * job.x_stride + job.begin, n, job.keep + t * job.kept_stride + job.begin);
+  for (int64_t t = 0; job.state.keep != nullptr && t < job.state.rows; ++t) {
+    copy_row(job.x + t * job.x_stride + job.begin, n,
+             job.state.keep + t * job.state.kept_stride + job.begin);
   }
 }
 
@@ -56,26 +58,16 @@ Status run(CpuContext& context, const CausalConvArgs& args) {
   const int64_t runs = (channels + kRunChannels - 1) / kRunChannels;
   const auto one = [&](int64_t item) {
     const StateRows& rows = sequences[item / runs];
-    const auto layer_of = [&](auto piece, int64_t first) {
-      auto* const at = context.at(piece);
-      return at == nullptr ? at : at + first;
-    };
     CausalConvJob job = {};
     job.x = x.row(rows.first_row);
     job.y = y.row(rows.first_row);
     job.x_stride = x.stride;
     job.y_stride = y.stride;
-    job.rows = rows.n_rows;
     job.w = context.at(args.w);
     job.b = context.at(args.b);
     job.taps = args.taps;
     job.silu = args.act == Act::kSilu;
-    job.read = layer_of(rows.read, args.layer.first);
-    job.write = layer_of(rows.write, args.layer.first);
-    job.kept = layer_of(rows.kept, args.layer.kept);
-    job.unsettled = rows.unsettled;
-    job.keep = layer_of(rows.keep, args.layer.kept);
-    job.kept_stride = args.layer.kept_stride;
+    job.state = state_places(context, rows, args.layer);
     job.channels = channels;
     job.begin = item % runs * kRunChannels;
     job.end = std::min(job.begin + kRunChannels, channels);

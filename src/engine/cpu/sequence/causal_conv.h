@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/cpu.h"
+#include "engine/cpu/sequence/state_places.h"
 #include "engine/ops.h"
 
 namespace gen::engine::cpu {
@@ -14,17 +15,11 @@ struct CausalConvJob {
   const float* x;
   float* y;
   int64_t x_stride, y_stride;
-  int64_t rows;
   const float* w;  // [taps][channels]
   const float* b;  // [channels] or null
   int64_t taps;
   bool silu;
-  const float* read;  // [taps - 1][channels] or null
-  float* write;       // [taps - 1][channels]
-  const float* kept;  // [unsettled][kept_stride]
-  int64_t unsettled;
-  float* keep;  // [rows][kept_stride] or null
-  int64_t kept_stride;
+  StatePlaces state;
   int64_t channels;
   int64_t begin, end;
 };
@@ -33,9 +28,9 @@ struct CausalConvJob {
 /// Null: zeros.
 inline const float* causal_conv_row(const CausalConvJob& job, int64_t t) noexcept {
   if (t >= 0) return job.x + t * job.x_stride;
-  t += job.unsettled;
-  if (t >= 0) return job.kept + t * job.kept_stride;
-  return job.read != nullptr ? job.read + (job.taps - 1 + t) * job.channels : nullptr;
+  t += job.state.unsettled;
+  if (t >= 0) return job.state.kept + t * job.state.kept_stride;
+  return job.state.read != nullptr ? job.state.read + (job.taps - 1 + t) * job.channels : nullptr;
 }
 
 struct CausalConvKernels {

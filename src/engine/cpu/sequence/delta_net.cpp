@@ -16,6 +16,7 @@
 
 #include "engine/cpu/base/ops_run.h"
 #include "engine/cpu/base/parallel_rows.h"
+#include "engine/cpu/sequence/state_places.h"
 
 namespace gen::engine::cpu {
 namespace {
@@ -47,31 +48,31 @@ class HeadRun {
         context_(context),
         args_(args),
         shape_(args.shape),
-        rows_(rows),
+        first_row_(rows.first_row),
+        state_(state_places(context, rows, args.layer)),
         head_(head),
         scratch_(scratch) {}
 
   void run() {
     const int64_t cells = int64_t{shape_.k_dim} * shape_.v_dim;
-    const int64_t first = args_.layer.first + head_ * cells;
-    const float* const read = context_.at(rows_.read);
-    float* const write = context_.at(rows_.write) + first;
-    const bool keeps = context_.at(rows_.keep) != nullptr;
-    const float* from = read != nullptr ? read + first : nullptr;
+    const int64_t first = head_ * cells;
+    float* const write = state_.write + first;
+    const bool keeps = state_.keep != nullptr;
+    const float* from = state_.read != nullptr ? state_.read + first : nullptr;
     if (from == nullptr) {
       std::fill_n(write, cells, 0.0F);
       from = write;
     }
-    for (int64_t at = 0; at < rows_.unsettled; at += kRows) {
-      take_kept(from, write, at, std::min<int64_t>(kRows, rows_.unsettled - at));
+    for (int64_t at = 0; at < state_.unsettled; at += kRows) {
+      take_kept(from, write, at, std::min<int64_t>(kRows, state_.unsettled - at));
       from = write;
     }
     if (keeps && from != write) {
       std::memcpy(write, from, static_cast<size_t>(cells) * sizeof(float));
     }
     float* const to = keeps ? scratch_.state : write;
-    for (int64_t at = 0; at < rows_.n_rows; at += kRows) {
-      take_rows(from, to, at, std::min<int64_t>(kRows, rows_.n_rows - at));
+    for (int64_t at = 0; at < state_.rows; at += kRows) {
+      take_rows(from, to, at, std::min<int64_t>(kRows, state_.rows - at));
       from = to;
     }
   }
@@ -82,8 +83,8 @@ class HeadRun {
     int64_t k, v, decay, strength;
   };
   [[nodiscard]] KeptRow kept_row() const {
-    const int64_t k = args_.layer.kept + int64_t{shape_.k_head(head_)} * shape_.k_dim;
-    const int64_t v = args_.layer.kept + shape_.k_cols();
+    const int64_t k = int64_t{shape_.k_head(head_)} * shape_.k_dim;
+    const int64_t v = shape_.k_cols();
     const int64_t decay = v + shape_.v_cols();
     return {k, v + int64_t{head_} * shape_.v_dim, decay + head_, decay + shape_.v_heads + head_};
   }
@@ -92,11 +93,10 @@ class HeadRun {
   }
 
   void take_kept(const float* from, float* to, int64_t first, int64_t n) {
-    const float* const kept = context_.at(rows_.kept);
     const KeptRow in = kept_row();
     DeltaRow rows[kRows];
     for (int64_t i = 0; i < n; ++i) {
-      const float* const row = kept + (first + i) * args_.layer.kept_stride;
+      const float* const row = state_.kept + (first + i) * state_.kept_stride;
       rows[i] = {nullptr, row + in.k, row + in.v, nullptr, row[in.decay], row[in.strength]};
     }
     kernels_.recur(head(from, to), rows, n);
@@ -107,7 +107,7 @@ class HeadRun {
     const ConstRows alphas = context_.at(args_.alpha);
     const ConstRows betas = context_.at(args_.beta);
     const Rows y = context_.at(args_.y);
-    const int64_t begin = rows_.first_row + first;
+    const int64_t begin = first_row_ + first;
     float decays[kRows];
     float strengths[kRows];
     for (int64_t i = 0; i < n; i += kLanes) {
@@ -139,11 +139,10 @@ class HeadRun {
   }
 
   void keep(const DeltaRow* rows, int64_t first, int64_t n) const {
-    float* const kept = context_.at(rows_.keep);
-    if (kept == nullptr) return;
+    if (state_.keep == nullptr) return;
     const KeptRow in = kept_row();
     for (int64_t i = 0; i < n; ++i) {
-      float* const row = kept + (first + i) * args_.layer.kept_stride;
+      float* const row = state_.keep + (first + i) * state_.kept_stride;
       // One of the heads that share a key head.
       if (head_ == (shape_.grouped ? shape_.k_head(head_) * (shape_.v_heads / shape_.k_heads)
                                    : shape_.k_head(head_))) {
@@ -159,7 +158,8 @@ class HeadRun {
   const CpuContext& context_;
   const DeltaNetArgs& args_;
   const DeltaShape& shape_;
-  const StateRows& rows_;
+  int64_t first_row_;
+  StatePlaces state_;
   int32_t head_;
   Scratch scratch_;
 };

@@ -30,24 +30,24 @@ HWY_INLINE void scan_lanes(const ScanJob& job, int64_t c, int64_t n) {
       store_first(value, p, n);
     }
   };
-  Lanes16 h = job.read != nullptr ? get(job.read + c) : splat(0.0F);
-  for (int64_t i = 0; i < job.unsettled; ++i) {
-    const float* const row = job.kept + i * job.kept_stride + c;
+  Lanes16 h = job.state.read != nullptr ? get(job.state.read + c) : splat(0.0F);
+  for (int64_t i = 0; i < job.state.unsettled; ++i) {
+    const float* const row = job.state.kept + i * job.state.kept_stride + c;
     h = fma(get(row), h, get(row + job.channels));
   }
-  if (job.keep != nullptr) put(h, job.write + c);
-  for (int64_t t = 0; t < job.rows; ++t) {
+  if (job.state.keep != nullptr) put(h, job.state.write + c);
+  for (int64_t t = 0; t < job.state.rows; ++t) {
     const Lanes16 a = get(job.a + t * job.a_stride + c);
     const Lanes16 bx = mul(get(job.b + t * job.b_stride + c), get(job.x + t * job.x_stride + c));
-    if (job.keep != nullptr) {
-      float* const row = job.keep + t * job.kept_stride + c;
+    if (job.state.keep != nullptr) {
+      float* const row = job.state.keep + t * job.state.kept_stride + c;
       put(a, row);
       put(bx, row + job.channels);
     }
     h = fma(a, h, bx);
     put(h, job.y + t * job.y_stride + c);
   }
-  if (job.keep == nullptr) put(h, job.write + c);
+  if (job.state.keep == nullptr) put(h, job.state.write + c);
 }
 
 inline void scan_channels(const ScanJob& job) {

@@ -33,17 +33,11 @@ Status run(CpuContext& context, const ScanArgs& args) {
   const int64_t runs = (channels + kRunChannels - 1) / kRunChannels;
   const auto one = [&](int64_t item) {
     const StateRows& rows = sequences[item / runs];
-    const auto layer_of = [&](auto piece, int64_t first) {
-      auto* const at = context.at(piece);
-      return at == nullptr ? at : at + first;
-    };
     const int64_t begin = item % runs * kRunChannels;
     const int64_t t = rows.first_row;
-    context.kernels.scan->scan(
-        {a.row(t), b.row(t), x.row(t), y.row(t), a.stride, b.stride, x.stride, y.stride,
-         rows.n_rows, layer_of(rows.read, args.layer.first), layer_of(rows.write, args.layer.first),
-         layer_of(rows.kept, args.layer.kept), rows.unsettled, layer_of(rows.keep, args.layer.kept),
-         args.layer.kept_stride, channels, begin, std::min(begin + kRunChannels, channels)});
+    context.kernels.scan->scan({a.row(t), b.row(t), x.row(t), y.row(t), a.stride, b.stride,
+                                x.stride, y.stride, state_places(context, rows, args.layer),
+                                channels, begin, std::min(begin + kRunChannels, channels)});
   };
   const int64_t items = args.n_sequences * runs;
   const int64_t elements = args.y.rows * channels / std::max<int64_t>(items, 1);

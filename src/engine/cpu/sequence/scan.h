@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/cpu.h"
+#include "engine/cpu/sequence/state_places.h"
 
 namespace gen::engine::cpu {
 
@@ -16,13 +17,7 @@ struct ScanJob {
   const float* x;
   float* y;
   int64_t a_stride, b_stride, x_stride, y_stride;
-  int64_t rows;
-  const float* read;  // [channels] or null
-  float* write;       // [channels]
-  const float* kept;  // [unsettled][kept_stride]
-  int64_t unsettled;
-  float* keep;  // [rows][kept_stride] or null
-  int64_t kept_stride;
+  StatePlaces state;
   int64_t channels;
   int64_t begin, end;
 };

@@ -175,12 +175,12 @@ void scan_rows(const SelectiveScanJob& job) {
   const int64_t heads = end_head(job) - first;
   const int64_t all = job.heads * job.channels;
   const int64_t cells = (job.end - job.begin) * job.size;
-  float* const write = job.write + job.begin * job.size;
-  const float* from = job.read != nullptr ? job.read + job.begin * job.size : write;
-  if (job.read == nullptr) std::fill(write, write + cells, 0.0F);
+  float* const write = job.state.write + job.begin * job.size;
+  const float* from = job.state.read != nullptr ? job.state.read + job.begin * job.size : write;
+  if (job.state.read == nullptr) std::fill(write, write + cells, 0.0F);
   ScanRow row = {};
-  for (int64_t i = 0; i < job.unsettled; ++i) {
-    const float* const kept = job.kept + i * job.kept_stride;
+  for (int64_t i = 0; i < job.state.unsettled; ++i) {
+    const float* const kept = job.state.kept + i * job.state.kept_stride;
     std::copy(kept + all + first, kept + all + first + heads, row.delta);
     prepare<kOwnRows>(job, kept, &row);
     const float* const b = kept + all + job.heads;
@@ -188,12 +188,12 @@ void scan_rows(const SelectiveScanJob& job) {
     from = write;
   }
   float drafted[kScanCells];
-  float* const to = job.keep != nullptr ? drafted : write;
-  if (from != write && (job.keep != nullptr || job.rows == 0)) {
+  float* const to = job.state.keep != nullptr ? drafted : write;
+  if (from != write && (job.state.keep != nullptr || job.state.rows == 0)) {
     std::copy(from, from + cells, write);
     from = write;
   }
-  for (int64_t t = 0; t < job.rows; ++t) {
+  for (int64_t t = 0; t < job.state.rows; ++t) {
     const float* const x = job.x + t * job.x_stride;
     const float* const dt = job.dt + t * job.dt_stride + first;
     const float* const b = job.b + t * job.b_stride;
@@ -202,7 +202,8 @@ void scan_rows(const SelectiveScanJob& job) {
       const Lanes16 bias = load_some(job.dt_bias + first + i, n);
       store_some(softplus(add(load_some(dt + i, n), bias)), row.delta + i, n);
     }
-    if (job.keep != nullptr) keep_row(job, x, b, row, job.keep + t * job.kept_stride);
+    if (job.state.keep != nullptr)
+      keep_row(job, x, b, row, job.state.keep + t * job.state.kept_stride);
     prepare<kOwnRows>(job, x, &row);
     step<kOwnRows, kWhole>(job, from, to, b, job.c + t * job.c_stride, &row);
     from = to;

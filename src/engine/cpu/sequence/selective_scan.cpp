@@ -38,7 +38,6 @@ Status run(CpuContext& context, const SelectiveScanArgs& args) {
   job.dt_bias = context.at(args.dt_bias);
   job.a = context.at(args.a);
   job.d = context.at(args.d);
-  job.kept_stride = args.layer.kept_stride;
   job.heads = args.dt.cols;
   job.channels = all / job.heads;
   job.groups = args.n_groups;
@@ -47,10 +46,6 @@ Status run(CpuContext& context, const SelectiveScanArgs& args) {
   const int64_t runs = (all + run - 1) / run;
   const auto one = [&](int64_t item) {
     const StateRows& rows = sequences[item / runs];
-    const auto layer_of = [&](auto piece, int64_t first) {
-      auto* const at = context.at(piece);
-      return at == nullptr ? at : at + first;
-    };
     const int64_t t = rows.first_row;
     SelectiveScanJob of = job;
     of.x = x.row(t);
@@ -58,12 +53,7 @@ Status run(CpuContext& context, const SelectiveScanArgs& args) {
     of.b = b.row(t);
     of.c = c.row(t);
     of.y = y.row(t);
-    of.rows = rows.n_rows;
-    of.read = layer_of(rows.read, args.layer.first);
-    of.write = layer_of(rows.write, args.layer.first);
-    of.kept = layer_of(rows.kept, args.layer.kept);
-    of.unsettled = rows.unsettled;
-    of.keep = layer_of(rows.keep, args.layer.kept);
+    of.state = state_places(context, rows, args.layer);
     of.begin = item % runs * run;
     of.end = std::min(of.begin + run, all);
     context.kernels.selective_scan->scan(of);

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/cpu.h"
+#include "engine/cpu/sequence/state_places.h"
 
 namespace gen::engine::cpu {
 
@@ -22,16 +23,10 @@ struct SelectiveScanJob {
   const float* c;
   float* y;
   int64_t x_stride, dt_stride, b_stride, c_stride, y_stride;
-  int64_t rows;
   const float* dt_bias;
   const float* a;
   const float* d;
-  const float* read;  // [H P, N] or null
-  float* write;       // [H P, N]
-  const float* kept;  // [unsettled][kept_stride]
-  int64_t unsettled;
-  float* keep;  // [rows][kept_stride] or null
-  int64_t kept_stride;
+  StatePlaces state;
   int64_t heads;     // H
   int64_t channels;  // P
   int64_t groups;    // G
