@@ -103,8 +103,7 @@ GEN_DEVICE float softplus(float x) {
   const float u = exp_of(0.0F - float_from_bits(float_bits(x) & 0x7FFFFFFFU));
   const float z = u / (u + 2.0F);
   const float y = z * z;
-  float p = 0.133333333F;
-  p = multiply_add(p, y, 0.153846154F);
+  float p = 0.153846154F;
   p = multiply_add(p, y, 0.181818182F);
   p = multiply_add(p, y, 0.222222222F);
   p = multiply_add(p, y, 0.285714286F);

@@ -257,6 +257,15 @@ static void caches_hold_nothing(void** state) {
         assert_fails(gen_model_forward(model, prompt, 1, cache, logits, TOY_VOCAB, &error),
                      GEN_ERROR_STATE, "cannot be", error);
       }
+      /* An emptied cache has no state. */
+      size_t bytes = 0;
+      assert_ok(kv_cache_reset(cache, &error), error);
+      assert_ok(gen_model_forward(model, prompt, PROMPT, cache, logits, TOY_VOCAB, &error), error);
+      assert_ok(kv_cache_reset(cache, &error), error);
+      assert_ok(kv_cache_save_buffer(cache, NULL, 0, &bytes, &error), error);
+      assert_ok(gen_model_forward(model, prompt, PROMPT, cache, logits, TOY_VOCAB, &error), error);
+      assert_ok(kv_cache_truncate(cache, 0, &error), error);
+      assert_ok(kv_cache_save_buffer(cache, NULL, 0, &bytes, &error), error);
       gen_model_free(other);
       assert_ok(kv_cache_reset(cache, &error), error);
       assert_ok(gen_model_forward(model, prompt, PROMPT, cache, logits, TOY_VOCAB, &error), error);
