@@ -23,8 +23,8 @@ Status check_tokens(std::span<const int32_t> tokens, int32_t vocab_size);
 /// pass commits both or neither; one that may take several does so to copies.
 struct TrialSequence {
   cache::CacheTrial cache;
-  cache::SequenceState* state = nullptr;       // that the passes run on; null: the model has none
-  std::unique_ptr<cache::SequenceState> made;  // takes the place of the one before; may be null
+  cache::SequenceState* state = nullptr;  // that the passes run on; null: the model has none
+  std::unique_ptr<cache::SequenceState> made = nullptr;  // takes the place of the one before
 };
 
 /// A sequence whose cache was written together with the state `before`, which may be null. kState
