@@ -74,6 +74,19 @@ Chat new_chat(const ChatRun& options) {
   return chat;
 }
 
+/// Fails if the template refuses every conversation, before one is begun.
+void check_template(const Model& model, const ChatRun& options) {
+  const Chat chat = new_chat(options);
+  gen_error error;
+  check(gen_chat_add(chat.get(), "user", "Hello", GEN_NUL_TERMINATED, &error), error);
+  size_t n = 0;
+  const gen_status status = gen_chat_encode(model.get(), chat.get(), 1, nullptr, 0, &n, &error);
+  if (status != GEN_ERROR_UNSUPPORTED) return;  // anything else is about this conversation
+  const std::string said = error.message;
+  throw Failure(options.form.empty() ? said + "; --chat-template FILE or NAME gives one" : said,
+                1, status);
+}
+
 /// Why an answer was cut off, for a terminal; empty if it was not.
 std::string cut_note(int32_t reason, int32_t most) {
   switch (reason) {
@@ -131,6 +144,7 @@ void chat(ChatRun options) {
     return make<ChatSession>(gen_chat_session_new, generator.get(), empty.get());
   };
   ChatSession talk = start();
+  check_template(model, options);
   if (options.terminal) {
     std::cerr << kHelp << "; seed " << seed << "\n";
   } else if (options.stats) {

@@ -84,6 +84,8 @@ std::string by_options(const std::string& message) {
       {"prefix_cache", "--prefix-cache"},
       {"compressed_kv", "--compressed"},
       {"tiered_kv", "--tiered"},
+      {"state_snapshot_every", "--state-snapshot-every"},
+      {"state_snapshot_budget", "--state-snapshot-budget"},
       {"prompt_lookup", "--draft"},
       {"suffix_lookup", "--draft"},
       {"speculative_draft", "--draft"},
@@ -144,6 +146,10 @@ void add_kv_option(CLI::App& command, ModelChoice& choice) {
       "--compressed", choice.compressed,
       "replaces every full chunk of N positions by one entry, their mean; by default off"));
   command.add_option("--tiered", choice.tiered, generator_help("tiered_kv"));
+  command.add_option("--state-snapshot-every", choice.snapshot_every,
+                     generator_help("state_snapshot_every"));
+  command.add_option("--state-snapshot-budget", choice.snapshot_budget,
+                     generator_help("state_snapshot_budget"));
 }
 
 std::string find_file(const std::string& given, const char* bundled_name) {
@@ -234,16 +240,19 @@ Options make_options(const ModelChoice& choice) {
   auto options = make<Options>(gen_options_new);
   gen_error error;
   gen_options* o = options.get();
+  const auto set = [&](const char* option, const char* key, const std::string& value) {
+    if (value.empty()) return;
+    check_option(option, gen_options_set(o, key, value.c_str(), &error), error);
+  };
   check_option("--kv", gen_options_set_kv_dtype(o, choice.kv.c_str(), &error), error);
-  if (!choice.paged.empty()) {
-    check_option("--paged", gen_options_set(o, "paged_kv", choice.paged.c_str(), &error), error);
-  }
+  set("--paged", "paged_kv", choice.paged);
   check_option("--prefix-cache", gen_options_set_prefix_cache(o, choice.prefix_cache, &error),
                error);
   check_option("--compressed", gen_options_set_compressed_kv(o, choice.compressed, &error), error);
-  check_option("--context-policy",
-               gen_options_set(o, "context_policy", choice.context.c_str(), &error), error);
-  check_option("--tiered", gen_options_set(o, "tiered_kv", choice.tiered.c_str(), &error), error);
+  set("--context-policy", "context_policy", choice.context);
+  set("--tiered", "tiered_kv", choice.tiered);
+  set("--state-snapshot-every", "state_snapshot_every", choice.snapshot_every);
+  set("--state-snapshot-budget", "state_snapshot_budget", choice.snapshot_budget);
   check_option("--deterministic",
                gen_options_set_deterministic(o, choice.deterministic ? 1 : 0, &error), error);
   if (choice.special) {

@@ -25,6 +25,8 @@ struct ModelChoice {
   int32_t compressed = 0;                  // --compressed
   std::string context = "stop";            // --context-policy, as the option
   std::string tiered;                      // --tiered; empty means that all is in memory
+  std::string snapshot_every;              // --state-snapshot-every, as the option
+  std::string snapshot_budget;             // --state-snapshot-budget, as the option
   bool deterministic = false;              // --deterministic
   bool special = false;                    // --special
   std::string draft;                       // --draft; empty means none
@@ -37,6 +39,7 @@ struct ModelChoice {
 void add_model_options(CLI::App& command, ModelChoice& choice, bool positional = false);
 /// The same without the options that choose where to compute.
 void add_file_options(CLI::App& command, ModelChoice& choice, bool positional = false);
+/// The options of caches and of snapshots of states.
 void add_kv_option(CLI::App& command, ModelChoice& choice);
 /// The error in a kind of cache, for a parser's check; empty if there is none.
 std::string kv_problem(const std::string& text);

@@ -76,10 +76,11 @@ nlohmann::ordered_json result_json(const gen_result* result) {
 std::string speed_line(const gen_result* result) {
   char line[200];
   std::snprintf(line, sizeof line,
-                "prompt: %lld tokens, %lld cached, %.1f tokens per second; "
+                "prompt: %lld tokens, %lld cached, %lld evaluated, %.1f tokens per second; "
                 "answer: %lld tokens, %.1f tokens per second",
                 static_cast<long long>(usage_of(result, "prompt")),
-                static_cast<long long>(usage_of(result, "prompt_cached")), prefill_rate(result),
+                static_cast<long long>(usage_of(result, "prompt_cached")),
+                static_cast<long long>(usage_of(result, "prompt_evaluated")), prefill_rate(result),
                 static_cast<long long>(usage_of(result, "completion")), decode_rate(result));
   return line;
 }

@@ -29,7 +29,8 @@ struct Drawn {
 struct End {
   int32_t finish_reason = GEN_FINISH_NONE;  // GEN_FINISH_…
   int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;  // of the prompt, found in the prefix cache
+  int64_t cached_tokens = 0;     // of the prompt, found in the prefix cache
+  int64_t evaluated_tokens = 0;  // "prompt_evaluated" of gen_result_usage
   int64_t completion_tokens = 0;
   int64_t drafted_tokens = 0;   // draft tokens, see --draft
   int64_t accepted_tokens = 0;  // of these, accepted

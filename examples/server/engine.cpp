@@ -197,6 +197,7 @@ Event Engine::generate(const Task& task) {
   end.finish_reason = gen_result_finish_reason(result.get());
   end.prompt_tokens = usage_of(result.get(), "prompt");
   end.cached_tokens = usage_of(result.get(), "prompt_cached");
+  end.evaluated_tokens = usage_of(result.get(), "prompt_evaluated");
   end.completion_tokens = usage_of(result.get(), "completion");
   end.drafted_tokens = usage_of(result.get(), "drafted");
   end.accepted_tokens = usage_of(result.get(), "accepted");

@@ -147,7 +147,9 @@ void Reply::count(const Event& end) {
   usage_.drafted_tokens += end.end->drafted_tokens;
   usage_.accepted_tokens += end.end->accepted_tokens;
   // A prompt counts once, however many answers it has.
-  if (end.choice % choices_of_prompt_ == 0) usage_.cached_tokens += end.end->cached_tokens;
+  if (end.choice % choices_of_prompt_ != 0) return;
+  usage_.cached_tokens += end.end->cached_tokens;
+  usage_.evaluated_tokens += end.end->evaluated_tokens;
 }
 
 bool Reply::stream_event(Client& client, const Event& event) {

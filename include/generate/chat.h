@@ -268,7 +268,14 @@ GEN_API gen_status gen_chat_session_new(gen_generator *generator, gen_chat *chat
  * is closed with the next message. If no token was generated, and after any other failure, the
  * conversation is as it was before the call. Only the messages determine a turn: whatever was sent
  * without an answer, removed and added again, or done to the session in between, the result is that
- * of a new chat session with the same messages. A cut answer continues where it was cut.
+ * of a new chat session with the same messages. One thing differs: where an answer's text could be
+ * split into tokens in several ways, the session keeps those that were drawn, as long as the
+ * message is unchanged, while a new chat session encodes the text. A cut answer continues where it
+ * was cut.
+ *
+ * To fork a chat, add its messages to another conversation, make a chat session from that, and load
+ * into its session what gen_session_save_buffer wrote of this one's. With
+ * gen_options_set_prefix_cache the second step may be left out.
  *
  * @param text      [len] UTF-8; len may be GEN_NUL_TERMINATED. NULL adds no message: it answers what the conversation ends
  *                  with, such as the result of a tool, or continues the last answer, provided that this session generated

@@ -233,9 +233,8 @@ GEN_API gen_status gen_model_config_describe(const gen_model_config *config, cha
 /**
  * Makes a model from a function of the caller.
  *
- * Without kv_layers its caches stay empty: gen_create refuses gen_options_set_paged_kv,
- * _compressed_kv and _tiered_kv, and other kinds of cache make no difference. gen_model_forward
- * runs models without a state, with a cache of kv_cache_generator_new.
+ * Without kv_layers its caches stay empty, and the options of caches make no difference.
+ * gen_model_forward runs models without a state, with a cache of kv_cache_generator_new.
  *
  * @param forward    table, copied; its functions must work as long as the model or anything made from it. On failure
  *                   `release` is not called.

@@ -99,7 +99,9 @@ GEN_API gen_status gen_options_set_kv_key_form(gen_options *options, const char 
 /**
  * Keeps the keys and values of all sessions of a generator in blocks of one pool. Blocks are
  * allocated as a session grows, instead of memory for a whole context per session. Results do not
- * depend on it. It can be combined with gen_options_set_kv_dtype.
+ * depend on it. It can be combined with gen_options_set_kv_dtype. Where a model has no keys and
+ * values, because all of its layers are recurrent, a block takes 64 bytes and only counts tokens,
+ * for gen_options_set_prefix_cache.
  *
  * @param max_memory_mb  MiB that the pool may use; 0 (the default) for no pool.
  * @param block_size     positions per block, 16 by default; sizes that are not multiples of 16 waste part of each block.
@@ -136,7 +138,11 @@ GEN_API gen_status gen_options_set_prefix_cache(gen_options *options, int32_t bl
  * (before rotary embedding) and values, which attention weights by the number of its positions.
  * Only the last, unfinished chunk is kept as it is. Long contexts take little memory and time, but
  * much of their content is lost. Entries are float32. gen_create refuses the combination with
- * another kv_dtype, with gen_options_set_paged_kv, and with models that have sliding windows.
+ * another kv_dtype, with gen_options_set_paged_kv, and with models that have sliding windows. It
+ * defeats most snapshots of a recurrent state: the cache can be cut only where a chunk ends, so of
+ * the snapshots only those there are of use, such as those that
+ * gen_options_set_state_snapshot_every takes at multiples of the chunk; without one a session that
+ * goes back evaluates its whole text again. A model without keys and values ignores it.
  *
  * @param chunk  positions per chunk; 0 (the default) turns compression off.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or a negative chunk.
@@ -153,7 +159,8 @@ GEN_API gen_status gen_options_set_compressed_kv(gen_options *options, int32_t c
  * max_seq_len must be 0 or at most the model's; it then limits the context. The file has no name
  * and disappears with its session. Nothing is lost: the generated text is the same, in any kv
  * dtype. A step that cannot read or write the file fails with GEN_ERROR_IO or GEN_ERROR_FORMAT and
- * can be repeated. Forked sessions share the file without a copy. gen_create fails with
+ * can be repeated. Forked sessions share the file without a copy. For a model without keys and
+ * values only max_seq_len counts, and nothing is written. gen_create fails with
  * GEN_ERROR_INVALID_ARGUMENT if the memory is too small for the context (the message names what is
  * needed), and if paged_kv is set as well.
  *

@@ -16,7 +16,8 @@ typedef struct gen_memory_estimate gen_memory_estimate;
  * Estimates what loading a file with these options and filling one session to the end of its
  * context would allocate. It goes through all allocations without reading weights, computing or
  * touching the memory: the figures are those that a gen_allocator and, for a model on a device, a
- * gen_gpu_allocator would count. Tokens, texts and other small objects on the process' own heap are
+ * gen_gpu_allocator would count. If a pool of gen_options_set_paged_kv cannot hold a whole context,
+ * the session fills the pool. Tokens, texts and other small objects on the process' own heap are
  * not included. The device must exist; no memory is taken from it, but gpu_layers "auto" asks how
  * much it has left.
  *
@@ -35,7 +36,7 @@ GEN_API gen_status gen_estimate_memory(const char *path, const gen_model_options
 /**
  * A figure in bytes: "weights" of the loaded model; "workspace", scratch memory of its forward
  * passes, as many as run at once, and the state of recurrent layers; "cache", keys and values of
- * one session with a full context; "snapshots", the most that snapshots of its state may take, see
+ * one session with a full context or pool; "snapshots", the most that snapshots of its state may take, see
  * gen_options_set_state_snapshot_budget; "peak", the maximum held at any time, loading included,
  * with one session; "mapped", pages of the file that the model keeps reading; "file". The first
  * five count host memory, including pinned memory; "device_weights", "device_workspace",

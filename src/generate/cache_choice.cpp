@@ -24,14 +24,10 @@ std::vector<engine::EngineMemory*> memories_of(const model::Model& model,
 }
 
 /// Refuses options that exclude each other.
-Status check_together(const CacheChoice& choice, const model::Model& model) {
+Status check_together(const CacheChoice& choice) {
   const bool paged = choice.paged_mb > 0;
   const bool compressed = choice.compressed_chunk > 0;
   const bool tiered = choice.tiered.has_value();
-  if ((paged || compressed || tiered) && model.layer_shapes().empty()) {
-    return {Code::kInvalidArgument,
-            "the model keeps no keys and values: no paged_kv, compressed_kv or tiered_kv"};
-  }
   if (compressed &&
       (paged || choice.format.name() != std::string_view(cache::CacheFormat().name()))) {
     return {Code::kInvalidArgument,
@@ -117,6 +113,7 @@ Status use_tiers(const TierChoice& choice, const ModelInUse& in_use, GeneratorOp
   if (tiers.prefetch_layers < 0) tiers.prefetch_layers = in_use.spare_cpu ? 1 : 0;
   tiers.counts = std::make_shared<cache::TierCounts>();
   options->max_seq_len = choice.max_seq_len;
+  if (shapes.empty()) return {};
   options->cache_factory = [tiers, memories = memories_of(model, *options)](
                                std::span<const cache::LayerShape> all, int32_t capacity) {
     return cache::make_in_memories(
@@ -174,10 +171,11 @@ Result<std::shared_ptr<const Generator>> create_generator(const ModelInUse& in_u
                                                           const CacheChoice& choice,
                                                           GeneratorOptions options) {
   const model::Model& model = *in_use.model;
-  GEN_TRY(check_together(choice, model));
+  GEN_TRY(check_together(choice));
   options.kv_dtype = choice.format.name();
   options.snapshot_budget = choice.snapshot_mb < 0 ? -1 : int64_t{choice.snapshot_mb} << 20;
-  if (choice.compressed_chunk > 0) GEN_TRY(use_chunks(choice.compressed_chunk, model, &options));
+  const bool compresses = choice.compressed_chunk > 0 && !model.layer_shapes().empty();
+  if (compresses) GEN_TRY(use_chunks(choice.compressed_chunk, model, &options));
   if (choice.tiered.has_value()) GEN_TRY(use_tiers(*choice.tiered, in_use, &options));
   if (choice.paged_mb > 0) GEN_TRY(use_pool(choice, model, &options));
   return Generator::create(in_use.model, in_use.tokenizer, std::move(options));

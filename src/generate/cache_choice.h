@@ -48,7 +48,8 @@ struct ModelInUse {
 
 /// Generator::create with these caches. `options` hold everything else. Errors: kInvalidArgument
 /// for options that exclude each other or do not fit the model's layers, and errors of making one
-/// such cache or the pool.
+/// such cache or the pool. For a model without keys and values there is nothing to compress or to
+/// put into tiers, which is no error; the blocks of its pool count tokens for the prefix cache.
 Result<std::shared_ptr<const Generator>> create_generator(const ModelInUse& in_use,
                                                           const CacheChoice& choice,
                                                           GeneratorOptions options);

@@ -141,17 +141,17 @@ struct Reserves {
   explicit Reserves(int32_t number) : device(number, host) {}
 };
 
-/// Fills one session with `context` tokens (0: its maximum). The last token is evaluated alone,
-/// because a single row splits its attention differently from a prompt.
+/// Fills one session with `context` tokens (0: its maximum, or what a pool holds). The last token
+/// is evaluated alone, because a single row splits its attention differently from a prompt.
 Status fill(const Generator& generator, const Reserves& reserves, int32_t context,
             MemoryEstimate* estimate) {
   GEN_ASSIGN(const auto session, generator.new_session());
-  if (context == 0) context = generator.max_seq_len();
+  if (context == 0) context = session->cache().room();
   const std::vector<int32_t> tokens(static_cast<size_t>(std::max(1, context - 2)), 0);
   Prompt prompt;
   prompt.tokens = tokens;
   CallParams params;
-  params.stops.max_new_tokens = 2;
+  params.stops.max_new_tokens = std::min(context, 2);
   params.stops.ignore_eos = true;  // a dry run has no logits: any token may be sampled
   std::optional<GenResult> result;
   GEN_TRY(session->generate(prompt, params, nullptr, nullptr, &result));

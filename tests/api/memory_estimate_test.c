@@ -19,8 +19,8 @@ static void expect_close(size_t foretold, size_t counted, const char* what) {
   if (off < -most || off > most) fail_msg("%s: foretold %zu, counted %zu", what, foretold, counted);
 }
 
-/* Loads with the options, fills a session's context, and compares. */
-static void compare(gen_model_options* load, gen_options* o) {
+/* Loads with the options, fills a session's context, or what a pool holds of it, and compares. */
+static void compare(gen_model_options* load, gen_options* o, int32_t most) {
   gen_memory_estimate* estimate = NULL;
   assert_ok(gen_estimate_memory(DRAFT_MODEL, load, o, &estimate, &error), error);
   struct counting counts = {0};
@@ -35,13 +35,15 @@ static void compare(gen_model_options* load, gen_options* o) {
   assert_ok(gen_model_options_set_allocator(load, NULL, &error), error);
   assert_ok(gen_create(model, o, &g, &error), error);
   expect_close(figure(estimate, "weights"), counts.live, "weights");
-  const int32_t context = gen_model_config_max_seq_len(gen_model_get_config(model));
+  int32_t context = gen_model_config_max_seq_len(gen_model_get_config(model));
+  if (context > most) context = most;
   int32_t* tokens = calloc((size_t)context, sizeof *tokens);
   for (int32_t i = 0; i < context - 1; ++i) tokens[i] = 300 + i % 50;
   assert_ok(gen_session_new(g, &session, &error), error);
   assert_ok(gen_session_append_tokens(session, tokens, (size_t)context - 1, &error), error);
   assert_ok(gen_sampling_new(&s, &error), error);
   assert_ok(gen_sampling_set_ignore_eos(s, 1, &error), error);
+  assert_ok(gen_sampling_set_max_new_tokens(s, 1, &error), error);
   assert_ok(gen_session_generate(session, "", 0, s, &result, &error), error);
   assert_int_equal(gen_session_length(session), context);
   size_t cache = 0;
@@ -80,11 +82,32 @@ static void the_grid(void** state) {
       gen_options* o = NULL;
       assert_ok(gen_options_new(&o, &error), error);
       assert_ok(gen_options_set(o, kinds[k][0], kinds[k][1], &error), error);
-      compare(load, o);
+      compare(load, o, INT32_MAX);
       gen_options_free(o);
     }
     gen_model_options_free(load);
   }
+}
+
+/* Of a pool that holds less than a context. */
+static void a_small_pool(void** state) {
+  (void)state;
+  gen_model_options* load = NULL;
+  gen_options* o = NULL;
+  gen_memory_estimate* whole = NULL;
+  assert_ok(gen_model_options_new(&load, &error), error);
+  assert_ok(gen_model_options_set(load, "max_seq_len", "1024", &error), error);
+  assert_ok(gen_options_new(&o, &error), error);
+  assert_ok(gen_options_set(o, "paged_kv", "64,100", &error), error);
+  assert_ok(gen_estimate_memory(DRAFT_MODEL, load, o, &whole, &error), error);
+  const size_t of_context = 11; /* blocks */
+  const size_t blocks = (1 << 20) / (figure(whole, "cache") / of_context);
+  assert_in_range(blocks, 1, of_context - 2);
+  gen_memory_estimate_free(whole);
+  assert_ok(gen_options_set(o, "paged_kv", "1,100", &error), error);
+  compare(load, o, (int32_t)blocks * 100);
+  gen_options_free(o);
+  gen_model_options_free(load);
 }
 
 static void bad_input(void** state) {
@@ -116,6 +139,7 @@ static void bad_input(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(the_grid), cmocka_unit_test(bad_input)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(the_grid), cmocka_unit_test(a_small_pool),
+                                     cmocka_unit_test(bad_input)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,16 +44,19 @@ class StateSnapshots : public ::testing::Test {
   static constexpr int32_t kContext = 400;
 
   void SetUp() override {
+    write("qwen35");
+    for (int32_t i = 0; i < kContext; ++i) tokens.push_back(i * i % 47);
+    ASSERT_EQ(gen_options_new(&options, &error), GEN_OK);
+  }
+  void write(const char* architecture) {
     test::TinyModelSpec spec;
-    spec.architecture = "qwen35";
+    spec.architecture = architecture;
     spec.layers = 4;
     spec.context = kContext;
     test::TinyModel tiny(spec);
     test::set_tiny_vocabulary(&tiny.writer(), test::tiny_pieces(spec.vocab));
     const std::vector<std::byte> bytes = tiny.bytes();
     std::ofstream(path).write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
-    for (int32_t i = 0; i < kContext; ++i) tokens.push_back(i * i % 47);
-    ASSERT_EQ(gen_options_new(&options, &error), GEN_OK);
   }
   void TearDown() override {
     gen_options_free(options);
@@ -105,13 +108,14 @@ struct Talk {
         << error.message;
   }
   /// Three tokens, and "prompt_evaluated".
-  std::pair<std::vector<int32_t>, int64_t> say() {
+  std::pair<std::vector<int32_t>, int64_t> say() { return say(session); }
+  std::pair<std::vector<int32_t>, int64_t> say(gen_session* talks) {
     gen_sampling* sampling = nullptr;
     gen_result* result = nullptr;
     EXPECT_EQ(gen_sampling_new(&sampling, &error), GEN_OK);
     EXPECT_EQ(gen_sampling_set_ignore_eos(sampling, 1, &error), GEN_OK);
     EXPECT_EQ(gen_sampling_set_max_new_tokens(sampling, 3, &error), GEN_OK);
-    EXPECT_EQ(gen_session_generate(session, "", 0, sampling, &result, &error), GEN_OK)
+    EXPECT_EQ(gen_session_generate(talks, "", 0, sampling, &result, &error), GEN_OK)
         << error.message;
     size_t n = 0;
     const int32_t* const ids = gen_result_tokens(result, &n);
@@ -168,6 +172,88 @@ TEST_F(StateSnapshots, TheEstimateHoldsTheirBudget) {
     talk.say();
     EXPECT_GE(peak, talk.counts.peak);
     EXPECT_LE(peak, talk.counts.peak + snapshots + 4096);
+  }
+}
+
+// A model without keys and values has nothing to compress or to put into tiers, and no blocks to
+// fill; the options change nothing of what it says, and fail nowhere.
+TEST_F(StateSnapshots, OptionsOfCachesWithoutKeysAndValues) {
+  write("mamba");
+  std::vector<int32_t> want;
+  for (const auto& [key, value] :
+       {std::pair{"kv_dtype", "fp32"}, std::pair{"kv_dtype", "q4"}, std::pair{"compressed_kv", "8"},
+        std::pair{"tiered_kv", "4"}, std::pair{"paged_kv", "1"}, std::pair{"paged_kv", "1,5"}}) {
+    SCOPED_TRACE(testing::Message() << key << " " << value);
+    gen_options_free(options);
+    ASSERT_EQ(gen_options_new(&options, &error), GEN_OK);
+    set(key, value);
+    EXPECT_GT(estimate("snapshots"), 0U);
+    Talk talk(path, options);
+    talk.append(std::span(tokens).first(250));
+    gen_session* fork = nullptr;
+    ASSERT_EQ(gen_session_fork(talk.session, &fork, &error), GEN_OK) << error.message;
+    const auto [said, evaluated] = talk.say();
+    EXPECT_EQ(evaluated, 1);
+    if (want.empty()) want = said;
+    EXPECT_EQ(said, want);
+    EXPECT_EQ(talk.say(fork).first, want);
+    // The other session goes on from the saved one.
+    size_t n = 0;
+    ASSERT_EQ(gen_session_truncate(fork, 250, &error), GEN_OK);
+    ASSERT_EQ(gen_session_save_buffer(fork, nullptr, 0, &n, &error), GEN_OK) << error.message;
+    std::vector<std::byte> saved(n);
+    ASSERT_EQ(gen_session_save_buffer(fork, saved.data(), n, &n, &error), GEN_OK);
+    gen_session* loaded = nullptr;
+    ASSERT_EQ(gen_session_new(talk.generator, &loaded, &error), GEN_OK);
+    ASSERT_EQ(gen_session_load_buffer(loaded, saved.data(), n, &error), GEN_OK) << error.message;
+    EXPECT_EQ(talk.say(loaded).first, want);
+    gen_session_free(loaded);
+    gen_session_free(fork);
+  }
+}
+
+// Its prefix cache shares snapshots of the state, beside blocks that only count tokens.
+TEST_F(StateSnapshots, APrefixWithoutKeysAndValuesIsShared) {
+  write("mamba");
+  set("paged_kv", "1");
+  set("prefix_cache", "100");
+  set("state_snapshot_every", "0");
+  Talk talk(path, options);
+  talk.append(std::span(tokens).first(250));
+  const auto [want, evaluated] = talk.say();
+  for (const size_t n : {250U, 200U}) {
+    gen_session* other = nullptr;
+    gen_session* plain = nullptr;
+    gen_generator* alone = nullptr;
+    ASSERT_EQ(gen_create(talk.model, nullptr, &alone, &error), GEN_OK);
+    ASSERT_EQ(gen_session_new(talk.generator, &other, &error), GEN_OK);
+    ASSERT_EQ(gen_session_new(alone, &plain, &error), GEN_OK);
+    int64_t ran[2];
+    std::vector<int32_t> said[2];
+    for (int i = 0; i < 2; ++i) {
+      gen_session* const session = i == 0 ? other : plain;
+      gen_sampling* sampling = nullptr;
+      gen_result* result = nullptr;
+      ASSERT_EQ(gen_sampling_new(&sampling, &error), GEN_OK);
+      ASSERT_EQ(gen_sampling_set_ignore_eos(sampling, 1, &error), GEN_OK);
+      ASSERT_EQ(gen_session_append_tokens(session, tokens.data(), n, &error), GEN_OK);
+      ASSERT_EQ(gen_session_append_tokens(session, &tokens[3], 2, &error), GEN_OK);
+      ASSERT_EQ(gen_session_generate(session, "", 0, sampling, &result, &error), GEN_OK);
+      ASSERT_EQ(gen_result_usage(result, "prompt_cached", &ran[i], &error), GEN_OK);
+      size_t count = 0;
+      const int32_t* const ids = gen_result_tokens(result, &count);
+      said[i].assign(ids, ids + count);
+      gen_result_free(result);
+      gen_sampling_free(sampling);
+    }
+    // The last border of blocks before the end of the first prompt, and none for a text that parts
+    // from it earlier and so passes no snapshot.
+    EXPECT_EQ(ran[0], n == 250 ? 240 : 0);
+    EXPECT_EQ(ran[1], 0);
+    EXPECT_EQ(said[0], said[1]);
+    gen_session_free(other);
+    gen_session_free(plain);
+    gen_free(alone);
   }
 }
 

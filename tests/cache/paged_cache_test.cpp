@@ -294,5 +294,35 @@ TEST(CachePool, ChecksItsArguments) {
   EXPECT_EQ(make_paged_cache(make_pool("fp32", 16), 0).status().code(), Code::kInvalidArgument);
 }
 
+// A model without keys and values: blocks say which tokens there are, and are shared like others.
+TEST(CachePool, WithoutLayers) {
+  const auto pool = CachePool::create("fp32", {}, 16, 1, engine::system_memory()).value();
+  EXPECT_EQ(pool->blocks().block_bytes(), 64U);
+  EXPECT_EQ(pool->blocks().capacity(), (size_t{1} << 20) / 64);
+  EXPECT_EQ(pool->bytes_per_entry(), 0U);
+  EXPECT_TRUE(pool->layers().empty());
+  const size_t all = pool->blocks().available();
+  {
+    const auto cache = make(pool);
+    const CachePlan plan = cache->plan(40).value();
+    cache->commit(plan, {40});
+    EXPECT_EQ(cache->length(), 40);
+    EXPECT_TRUE(cache->kv_layers().empty());
+    EXPECT_EQ(cache->sharing()->blocks().size(), 3U);
+    const auto fork = cache->fork().value();
+    EXPECT_EQ(pool->blocks().available(), all - 3);
+    fork->commit(fork->plan(1).value(), {1});  // copies the last block
+    EXPECT_EQ(pool->blocks().available(), all - 4);
+    ASSERT_TRUE(cache->truncate(16).ok());
+    EXPECT_EQ(pool->blocks().available(), all - 3);
+    const auto other = make(pool);
+    const auto blocks = fork->sharing()->blocks();
+    ASSERT_TRUE(pool->blocks().retain(blocks.first(2)).ok());
+    ASSERT_TRUE(other->sharing()->adopt(blocks.first(2), 32).ok());
+    EXPECT_EQ(other->length(), 32);
+  }
+  EXPECT_EQ(pool->blocks().available(), all);
+}
+
 }  // namespace
 }  // namespace gen::cache

@@ -910,6 +910,10 @@ class Errors(unittest.TestCase):
                 self.assertEqual(done.returncode, 2)
                 self.assertIn(option, done.stderr.decode())
                 self.assertLess(len(done.stderr), 200, done.stderr)
+        for option in ("--state-snapshot-every", "--state-snapshot-budget"):
+            for value in ("-2", "x", "99999999999"):
+                self.refused(f"{option}: ", "run", "-m", DRAFT, "-p", "x", option, value, code=2)
+            self.assertEqual(generate("run", "-m", DRAFT, "-p", "x", "-n", "1", option, "0").returncode, 0)
         for option in ("--paged", "--tiered", "--context-policy"):
             self.refused(f"{option}: ", "run", "-m", DRAFT, "-p", "x", option, "1,,x", code=2)
         for draft, named in (("lookup,suffix,x", "'x'"), ("x", "'x'"), ("suffix,a,b", "'a,b'"), ("layers", "layers:N"),
@@ -934,6 +938,15 @@ class Errors(unittest.TestCase):
         self.refused("context of 1024", "bench", "-m", DRAFT, "--depth", "1000", "-p", "20", "-n", "5")
         self.refused("one case", "bench", "-m", DRAFT, "--depth", "0,1", "--profile-svg", "no.svg")
         self.refused("subcommand", code=2)
+
+    def test_a_model_without_a_template_is_refused_at_once(self):
+        with tempfile.NamedTemporaryFile(suffix=".gguf") as file:
+            subprocess.run([RANDOM_MODEL, file.name, "--layers", "1", "--width", "256", "--ffn", "256", "--vocab", "1000",
+                            "--heads", "4", "--kv-heads", "2", "--context", "200"], check=True, capture_output=True)
+            self.refused("the model has no chat template; --chat-template", "chat", "-m", file.name,
+                         stdin=b"one\ntwo\n")
+            talk = generate("chat", "-m", file.name, "-n", "2", "--chat-template", "chatml", stdin=b"one\ntwo\n")
+            self.assertEqual((talk.returncode, talk.stderr), (0, b""))
 
     def test_the_bundled_model_is_looked_for(self):
         done = answer("inspect", "--json")

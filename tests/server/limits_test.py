@@ -300,12 +300,15 @@ class Caches(unittest.TestCase):
         body = {"prompt": "A fox and a hen lived by a mill. " * 8, "max_tokens": 20, "seed": 1, "n": 2}
         with Server(SERVER, SOURCE) as server:
             plain = server.post(TEXT, body)[1]
-            self.assertEqual(plain["usage"]["prompt_tokens_details"], {"cached_tokens": 0})
+            self.assertEqual(plain["usage"]["prompt_tokens_details"],
+                             {"cached_tokens": 0, "evaluated_tokens": plain["usage"]["prompt_tokens"]})
         with Server(SERVER, SOURCE, "--paged", "16,16", "--prefix-cache", "256") as server:
             server.post(TEXT, {**body, "max_tokens": 1})
             again = server.post(TEXT, body)[1]
             self.assertEqual(of_answer(again), of_answer(plain))
-            tokens, cached = again["usage"]["prompt_tokens"], again["usage"]["prompt_tokens_details"]["cached_tokens"]
+            tokens, details = again["usage"]["prompt_tokens"], again["usage"]["prompt_tokens_details"]
+            cached = details["cached_tokens"]
+            self.assertEqual(details["evaluated_tokens"], tokens - cached)
             self.assertTrue(tokens - 17 <= cached < tokens, (tokens, cached))
             self.assertGreaterEqual(server.metric("prompt_cached_tokens_total"), cached)
 

@@ -36,18 +36,18 @@ TEST(Response, Completion) {
     {"index":0,"text":" a","logprobs":null,"finish_reason":"stop"},
     {"index":1,"text":"","logprobs":null,"finish_reason":"length"}],
     "usage":{"prompt_tokens":5,"completion_tokens":7,"total_tokens":12,
-    "prompt_tokens_details":{"cached_tokens":3}}})");
+    "prompt_tokens_details":{"cached_tokens":3,"evaluated_tokens":2}}})");
   EXPECT_EQ(parsed(answer_json(heading(false), {choice(0, " a", "stop"), choice(1, "", "length")},
-                               {5, 7, 3})),
+                               {5, 7, 3, 2})),
             expected);
 }
 
 TEST(Response, GuessesAreToldIfThereWereAny) {
   const Json usage = Json::parse(R"({"prompt_tokens":5,"completion_tokens":7,"total_tokens":12,
-    "prompt_tokens_details":{"cached_tokens":3},
+    "prompt_tokens_details":{"cached_tokens":3,"evaluated_tokens":2},
     "completion_tokens_details":{"accepted_prediction_tokens":4,"rejected_prediction_tokens":2}})");
   EXPECT_EQ(
-      parsed(answer_json(heading(false), {choice(0, " a", "stop")}, {5, 7, 3, 6, 4}))["usage"],
+      parsed(answer_json(heading(false), {choice(0, " a", "stop")}, {5, 7, 3, 2, 6, 4}))["usage"],
       usage);
 }
 
@@ -56,8 +56,8 @@ TEST(Response, Chat) {
     "created":1700000000,"model":"story","choices":[{"index":0,"message":{"role":"assistant",
     "content":"Hi","refusal":null},"logprobs":null,"finish_reason":"stop"}],
     "usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3,
-    "prompt_tokens_details":{"cached_tokens":0}}})");
-  EXPECT_EQ(parsed(answer_json(heading(true), {choice(0, "Hi", "stop")}, {1, 2, 0})), expected);
+    "prompt_tokens_details":{"cached_tokens":0,"evaluated_tokens":1}}})");
+  EXPECT_EQ(parsed(answer_json(heading(true), {choice(0, "Hi", "stop")}, {1, 2, 0, 1})), expected);
 }
 
 TEST(Response, ChunksOfChats) {
@@ -78,8 +78,8 @@ TEST(Response, ChunksOfChats) {
   usage["usage"] = {{"prompt_tokens", 4},
                     {"completion_tokens", 5},
                     {"total_tokens", 9},
-                    {"prompt_tokens_details", {{"cached_tokens", 1}}}};
-  EXPECT_EQ(parsed(usage_chunk(heading(true), {4, 5, 1})), usage);
+                    {"prompt_tokens_details", {{"cached_tokens", 1}, {"evaluated_tokens", 3}}}};
+  EXPECT_EQ(parsed(usage_chunk(heading(true), {4, 5, 1, 3})), usage);
 }
 
 TEST(Response, ChunksOfCompletions) {
@@ -103,7 +103,7 @@ TEST(Response, ChunksBeforeTheUsageHaveNone) {
         EXPECT_EQ(chunk.contains("usage"), asked);
         EXPECT_TRUE(!asked || chunk["usage"].is_null());
       }
-      EXPECT_FALSE(answer_json(with, {choice(0, "", "stop")}, {1, 2, 0})["usage"].is_null());
+      EXPECT_FALSE(answer_json(with, {choice(0, "", "stop")}, {1, 2, 0, 1})["usage"].is_null());
     }
   }
 }

@@ -107,10 +107,12 @@ Json reason_json(const Choice& choice) {
 }
 
 Json usage_json(const Usage& usage) {
-  Json json = {{"prompt_tokens", usage.prompt_tokens},
-               {"completion_tokens", usage.completion_tokens},
-               {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
-               {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
+  Json json = {
+      {"prompt_tokens", usage.prompt_tokens},
+      {"completion_tokens", usage.completion_tokens},
+      {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+      {"prompt_tokens_details",
+       {{"cached_tokens", usage.cached_tokens}, {"evaluated_tokens", usage.evaluated_tokens}}}};
   if (usage.drafted_tokens > 0) {
     json["completion_tokens_details"] = {
         {"accepted_prediction_tokens", usage.accepted_tokens},

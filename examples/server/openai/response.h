@@ -40,9 +40,10 @@ struct Choice {
 struct Usage {
   int64_t prompt_tokens = 0;
   int64_t completion_tokens = 0;
-  int64_t cached_tokens = 0;    // of the prompts, found in the prefix cache
-  int64_t drafted_tokens = 0;   // draft tokens
-  int64_t accepted_tokens = 0;  // of these, accepted
+  int64_t cached_tokens = 0;     // of the prompts, found in the prefix cache
+  int64_t evaluated_tokens = 0;  // tokens that ran before the first one was drawn
+  int64_t drafted_tokens = 0;    // draft tokens
+  int64_t accepted_tokens = 0;   // of these, accepted
 };
 
 /// What all parts of one answer have in common.

@@ -16,6 +16,11 @@
 namespace gen::cache {
 namespace {
 
+/// Bytes of a block of a model without keys and values. Its blocks only say which tokens a sequence
+/// has; prefix caches keep snapshots of states beside them. About as much as the pool's own record
+/// of a block takes, so that a budget bounds their number.
+constexpr size_t kEmptyBlockBytes = 64;
+
 /// Invariant: blocks_ hold at least the committed entries; tables_ have the addresses of their
 /// bytes, by part.
 class PagedCache final : public KvCache, public SharesBlocks {
@@ -268,7 +273,8 @@ Result<std::shared_ptr<CachePool>> CachePool::create(std::string_view format,
                  max_memory_mb, block_size);
   }
   GEN_TRY(check_layers(parsed, layers));
-  const MemoryGroups of = group_layers(layers, memories);
+  MemoryGroups of = group_layers(layers, memories);
+  if (of.groups.empty()) of.groups.push_back({memories[0], {}});
   if (of.groups.size() > kMaxBlockParts) {
     return error(Code::kUnsupported, "a pool in %zu memories, of at most %zu", of.groups.size(),
                  kMaxBlockParts);
@@ -278,14 +284,14 @@ Result<std::shared_ptr<CachePool>> CachePool::create(std::string_view format,
   size_t bytes = 0;
   for (const MemoryGroups::Group& group : of.groups) {
     GEN_ASSIGN(TileLayout layout, TileLayout::create(parsed, group.layers, block_size));
-    parts.push_back({layout.block_bytes(), group.memory});
-    if (!checked_add(bytes, layout.block_bytes(), &bytes)) {
+    parts.push_back({group.layers.empty() ? kEmptyBlockBytes : layout.block_bytes(), group.memory});
+    if (!checked_add(bytes, parts.back().bytes, &bytes)) {
       return error(Code::kOutOfMemory, "a block of %d positions overflows a size", block_size);
     }
     layouts.push_back(std::move(layout));
   }
   const auto budget = static_cast<uint64_t>(max_memory_mb) << 20;
-  if (bytes == 0 || budget < bytes) {
+  if (budget < bytes) {
     return error(Code::kInvalidArgument, "a pool of %d MiB: one block takes %zu bytes",
                  max_memory_mb, bytes);
   }
@@ -306,7 +312,7 @@ Result<std::shared_ptr<CachePool>> CachePool::create(std::string_view format,
                                                      std::span<const LayerShape> layers,
                                                      int32_t block_size, int32_t max_memory_mb,
                                                      engine::EngineMemory& memory) {
-  const std::vector<engine::EngineMemory*> memories(layers.size(), &memory);
+  const std::vector<engine::EngineMemory*> memories(std::max<size_t>(layers.size(), 1), &memory);
   return create(format, layers, block_size, max_memory_mb, memories);
 }
 

@@ -24,7 +24,8 @@ class CachePool {
   /// As many blocks of `block_size` positions as fit max_memory_mb * 2^20 bytes, those of all
   /// memories together. kInvalidArgument for an unknown format, numbers below 1 and a budget below
   /// one block, telling what one takes. `memories` are those of the layers, at most kMaxBlockParts
-  /// different ones, and must outlive the pool and all its caches.
+  /// different ones, and must outlive the pool and all its caches; without layers the first one
+  /// counts, and a block takes 64 bytes.
   static Result<std::shared_ptr<CachePool>> create(std::string_view format,
                                                    std::span<const LayerShape> layers,
                                                    int32_t block_size, int32_t max_memory_mb,

@@ -51,8 +51,9 @@ struct Usage {
   /// call, as far as the session still holds them; includes BOS.
   int32_t prompt = 0;
   int32_t prompt_cached = 0;  // of these, tokens from a prefix cache
-  /// Tokens that were evaluated before the first one was sampled: also those before the prompt that
-  /// were evaluated again, because a state goes back to snapshots only.
+  /// Tokens that this call evaluated before the first one was sampled: also earlier ones that ran
+  /// again, because a state goes back to snapshots only, a context shift or the pool took entries,
+  /// or the last one's logits are needed.
   int32_t prompt_evaluated = 0;
   int32_t completion = 0;  // kept tokens, without a stop token
   int64_t dropped = 0;     // tokens dropped from the session by context shifts
