@@ -83,8 +83,8 @@ void check_template(const Model& model, const ChatRun& options) {
   const gen_status status = gen_chat_encode(model.get(), chat.get(), 1, nullptr, 0, &n, &error);
   if (status != GEN_ERROR_UNSUPPORTED) return;  // anything else is about this conversation
   const std::string said = error.message;
-  throw Failure(options.form.empty() ? said + "; --chat-template FILE or NAME gives one" : said,
-                1, status);
+  throw Failure(options.form.empty() ? said + "; choose one with --chat-template" : said, 1,
+                status);
 }
 
 /// Why an answer was cut off, for a terminal; empty if it was not.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "generate/draft/draft_vocabulary.h"
+#include "generate/draft/model_drafter.h"
 #include "generate/loop/generation.h"
 #include "generate/loop/session.h"
 
@@ -32,7 +33,7 @@ Result<std::shared_ptr<Session>> session_over(const ModelInUse& model, const Cac
 }
 
 /// Makes the session hold the text, with all but its last token evaluated. The common prefix stays
-/// if the model can be cut.
+/// if the model can be cut, which a target may not.
 Status hold(Session& session, std::span<const int32_t> text) {
   if (text.empty()) return {Code::kInvalidArgument, "the text has no tokens"};
   GEN_ASSIGN(const auto held, session.tokens());
@@ -81,6 +82,7 @@ Result<std::shared_ptr<DraftPair>> DraftPair::create(const ModelInUse& draft,
                                                      const CacheChoice& caches,
                                                      GeneratorOptions draft_options,
                                                      GeneratorOptions target_options) {
+  GEN_TRY(check_draft_model(*draft.model));
   std::shared_ptr<DraftPair> pair(new DraftPair());
   draft_options.drafter = nullptr;
   if (target.model != nullptr) {

@@ -36,7 +36,7 @@ class DraftPair {
   static constexpr int32_t kDefaultLength = 4;
 
   /// `target.model` may be null: then verify() is not available. Drafters in the options are
-  /// ignored. Errors as common_vocabulary and create_generator.
+  /// ignored. Errors as common_vocabulary, check_draft_model and create_generator.
   static Result<std::shared_ptr<DraftPair>> create(const ModelInUse& draft,
                                                    const ModelInUse& target,
                                                    const CacheChoice& caches,

@@ -125,6 +125,50 @@ TEST(DraftEdges, ATokenThatTheDraftLacksCostsOthersNothing) {
   gen_model_free(target);
 }
 
+// Neither such a model nor its first layers, whichever way they are to draft; it may be a target.
+TEST(DraftEdges, ARecurrentModelOnlyJudges) {
+  gen_error error = {};
+  test::TinyModelSpec spec;
+  spec.architecture = "qwen35";
+  spec.layers = 4;
+  spec.vocab = kTokens;
+  spec.context = kContext;
+  test::TinyModel tiny(spec);
+  test::set_tiny_vocabulary(&tiny.writer(), test::tiny_pieces(kTokens));
+  const std::vector<std::byte> bytes = tiny.bytes();
+  gen_model* recurrent = nullptr;
+  ASSERT_EQ(gen_model_load_memory(bytes.data(), bytes.size(), nullptr, &recurrent, &error), GEN_OK);
+  gen_model* plain = model_with(0, 1);
+  gen_draft* drafts = nullptr;
+  const auto refused = [&](gen_status status) {
+    EXPECT_EQ(status, GEN_ERROR_UNSUPPORTED);
+    EXPECT_NE(std::string(error.message).find("qwen35 has a state that cannot go back"),
+              std::string::npos)
+        << error.message;
+    EXPECT_EQ(drafts, nullptr);
+  };
+  refused(gen_draft_new(recurrent, plain, nullptr, &drafts, &error));
+  refused(gen_draft_new(recurrent, nullptr, nullptr, &drafts, &error));
+  refused(gen_draft_new_self(recurrent, 2, nullptr, &drafts, &error));
+  gen_options* options = nullptr;
+  gen_generator* generator = nullptr;
+  ASSERT_EQ(gen_options_new(&options, &error), GEN_OK);
+  ASSERT_EQ(gen_options_set(options, "self_draft", "2", &error), GEN_OK);
+  refused(gen_create(recurrent, options, &generator, &error));
+  ASSERT_EQ(gen_options_set(options, "self_draft", "0", &error), GEN_OK);
+  ASSERT_EQ(gen_options_set_speculative_draft(options, recurrent, 3, &error), GEN_OK);
+  refused(gen_create(plain, options, &generator, &error));
+  gen_options_free(options);
+  ASSERT_EQ(gen_draft_new(plain, recurrent, nullptr, &drafts, &error), GEN_OK) << error.message;
+  double rate = -1;
+  const int32_t text[] = {3, 4, 5};
+  EXPECT_EQ(gen_draft_acceptance_rate(drafts, text, 3, 4, &rate, &error), GEN_OK) << error.message;
+  EXPECT_GE(rate, 0.0);
+  gen_draft_free(drafts);
+  gen_model_free(plain);
+  gen_model_free(recurrent);
+}
+
 // Whatever was asked before: a context that shifts would have room for it then.
 TEST(DraftEdges, RefusesATextThatDoesNotFit) {
   gen_error error = {};

@@ -151,6 +151,19 @@ TEST_F(StateSnapshots, ASessionGoesBackToTheNearest) {
   }
 }
 
+// A compressed cache is cut where a chunk ends: only snapshots there are of use.
+TEST_F(StateSnapshots, CompressedCachesNeedThemAtTheEndsOfChunks) {
+  set("compressed_kv", "8");
+  for (const auto& [every, rows] :
+       {std::pair{"32", 200 - 192}, std::pair{"36", 200 - 144}, std::pair{"33", 200}}) {
+    set("state_snapshot_every", every);
+    Talk talk(path, options);
+    talk.append(std::span(tokens).first(250));
+    ASSERT_EQ(gen_session_truncate(talk.session, 200, &error), GEN_OK);
+    EXPECT_EQ(talk.say().second, rows) << every;
+  }
+}
+
 TEST_F(StateSnapshots, TheEstimateHoldsTheirBudget) {
   set("state_snapshot_every", "8");
   set("state_snapshot_budget", "0");

@@ -943,7 +943,7 @@ class Errors(unittest.TestCase):
         with tempfile.NamedTemporaryFile(suffix=".gguf") as file:
             subprocess.run([RANDOM_MODEL, file.name, "--layers", "1", "--width", "256", "--ffn", "256", "--vocab", "1000",
                             "--heads", "4", "--kv-heads", "2", "--context", "200"], check=True, capture_output=True)
-            self.refused("the model has no chat template; --chat-template", "chat", "-m", file.name,
+            self.refused("the model has no chat template; choose one with --chat-template", "chat", "-m", file.name,
                          stdin=b"one\ntwo\n")
             talk = generate("chat", "-m", file.name, "-n", "2", "--chat-template", "chatml", stdin=b"one\ntwo\n")
             self.assertEqual((talk.returncode, talk.stderr), (0, b""))

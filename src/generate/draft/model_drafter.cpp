@@ -97,16 +97,18 @@ ModelDrafter::ModelDrafter(std::shared_ptr<const model::Model> model, Options op
       options_(std::move(options)),
       capacity_(std::min(model_->traits().max_seq_len, options_.context)) {}
 
+Status check_draft_model(const model::Model& model) {
+  GEN_ASSIGN(const auto state, model.new_sequence_state());
+  const bool few_points = state != nullptr && state->snapshots() != nullptr;
+  if (!few_points && model.traits().can_truncate) return {};
+  return error(Code::kUnsupported,
+               "the draft model %.40s has a state that cannot go back to what was accepted",
+               model.traits().architecture.c_str());
+}
+
 Result<std::shared_ptr<ModelDrafter>> ModelDrafter::create(
     std::shared_ptr<const model::Model> model, Options options) {
-  GEN_ASSIGN(const auto state, model->new_sequence_state());
-  // A state with few snapshots would run much of the text again for each draft.
-  const bool few_points = state != nullptr && state->snapshots() != nullptr;
-  if (few_points || !model->traits().can_truncate) {
-    return error(Code::kUnsupported,
-                 "the draft model %.40s has a state that cannot go back to what was accepted",
-                 model->traits().architecture.c_str());
-  }
+  GEN_TRY(check_draft_model(*model));
   options.most = std::clamp(options.most, 1, kMaxDraftRows - 1);
   const int32_t max_rows = model->traits().max_batch_rows;
   options.prompt_rows = std::clamp(options.prompt_rows, std::min(max_rows, 2), max_rows);

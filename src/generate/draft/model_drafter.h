@@ -22,6 +22,10 @@
 
 namespace gen::generate {
 
+/// kUnsupported for a model that cannot draft: its state goes back to few places, or nowhere, and
+/// much of the text would run again for each draft. Errors of making a state.
+Status check_draft_model(const model::Model& model);
+
 class ModelDrafter final : public Drafter {
  public:
   /// As GeneratorOptions::cache_factory.
@@ -36,7 +40,7 @@ class ModelDrafter final : public Drafter {
     engine::EngineMemory* memory = nullptr;  // for caches; must outlive all sessions
     MakeCache cache_factory = nullptr;       // instead of kv_dtype and memory
   };
-  /// kUnsupported for a model that cannot be cut to any length, kInvalidArgument for a format that
+  /// Errors of check_draft_model(), kInvalidArgument for a format that
   /// its heads do not fit.
   static Result<std::shared_ptr<ModelDrafter>> create(std::shared_ptr<const model::Model> model,
                                                       Options options);
