@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights, vocabulary and metadata of the random models. Spreads are chosen so that each layer
+// Weights and metadata of the random models. Spreads are chosen so that each layer
 // matters and the best token has a probability of some 0.02 to 0.3: with flat or saturated
 // probabilities a comparison would show nothing. See random_models.h.
 #include "golden/random_models.h"
@@ -11,6 +11,7 @@
 #include <iterator>
 
 #include "base/rng.h"
+#include "golden/random_vocabulary.h"
 #include "model/arch/registry.h"
 #include "quant/format.h"
 #include "support/gguf_writer.h"
@@ -214,7 +215,7 @@ class ModelWriter {
 
   std::vector<std::byte> write() {
     hyperparameters();
-    vocabulary();
+    vocab_ = set_random_vocabulary(spec_.arch, &gguf_);
     // Products with rounded inputs are noisy, in the other program as well: by 0.3 % a product,
     // which flatter probabilities show less. Tied, the embeddings must suit the logits as well.
     const bool quantised = dtype_info(spec_.format)->block_elements > 1;
@@ -470,67 +471,6 @@ class ModelWriter {
     product(prefix + "eh_proj.weight", 2 * kWidth, kWidth, 1.0);
     norm(prefix + "enorm");
     norm(prefix + "hnorm");
-  }
-
-  /// Pairs of tokens that make one, of each token the first.
-  static std::vector<std::string> merges_of(const std::vector<std::string>& tokens) {
-    const auto known = [&](std::string_view text) {
-      return std::find(tokens.begin() + 259, tokens.end(), text) != tokens.end();
-    };
-    std::vector<std::string> merges;
-    for (const std::string& token : tokens) {
-      for (size_t cut = 1; cut < token.size(); ++cut) {
-        const std::string left = token.substr(0, cut);
-        if (!known(left) || !known(token.substr(cut))) continue;
-        merges.push_back(left + " " + token.substr(cut));
-        break;
-      }
-    }
-    return merges;
-  }
-
-  /// SentencePiece with bytes, letters, frequent groups of letters.
-  void vocabulary() {
-    std::vector<std::string> tokens = {"<unk>", "<s>", "</s>"};
-    std::vector<int32_t> types = {2, 3, 3};
-    constexpr const char* kHex = "0123456789ABCDEF";
-    for (size_t byte = 0; byte < 256; ++byte) {
-      tokens.push_back(std::string("<0x") + kHex[byte / 16] + kHex[byte % 16] + ">");
-      types.push_back(6);
-    }
-    const std::string space = "\xE2\x96\x81";
-    // A leading '_' stands for the space.
-    constexpr std::string_view kPieces =
-        "_t he _a in er on re _s at en _w it es or _b _m an _f ou _c is nd _d ar al ing _the "
-        "ed _h _p le ll st ic as ve om _l _g ent ow ro ly ay _in _n _to _of _and ch ri ot ld "
-        "_re ke ho _he se us id ir _was _it _on ur ion _on et gh ght ver am ut _be _for "
-        "_ a b c d e f g h i j k l m n o p q r s t u v w x y z A B C D E F G H I J K L M N O P "
-        "Q R S T U V W X Y Z 0 1 2 3 4 5 6 7 8 9 . , : ; ! ? ' - ( )";
-    for (size_t begin = 0; begin < kPieces.size();) {
-      const size_t end = std::min(kPieces.find(' ', begin), kPieces.size());
-      std::string piece(kPieces.substr(begin, end - begin));
-      begin = end + 1;
-      if (piece[0] == '_') piece.replace(0, 1, space);
-      if (std::find(tokens.begin(), tokens.end(), piece) != tokens.end()) continue;
-      tokens.push_back(piece);
-      types.push_back(1);
-    }
-    if (spec_.arch == "phi3") {  // without which the other program does not load it
-      tokens.emplace_back("<|endoftext|>");
-      types.push_back(3);
-    }
-    vocab_ = tokens.size();
-    if (spec_.arch == "gemma4") gguf_.set_strings("tokenizer.ggml.merges", merges_of(tokens));
-    std::vector<float> scores(tokens.size(), 0.0F);
-    for (size_t i = 259; i < scores.size(); ++i) scores[i] = -static_cast<float>(i - 258);
-    gguf_.set_string("tokenizer.ggml.model", spec_.arch == "gemma4" ? "gemma4" : "llama");
-    gguf_.set_strings("tokenizer.ggml.tokens", tokens);
-    gguf_.set_array("tokenizer.ggml.scores", scores);
-    gguf_.set_array("tokenizer.ggml.token_type", types);
-    gguf_.set<uint32_t>("tokenizer.ggml.bos_token_id", 1);
-    gguf_.set<uint32_t>("tokenizer.ggml.eos_token_id", 2);
-    gguf_.set<uint32_t>("tokenizer.ggml.unknown_token_id", 0);
-    gguf_.set<bool>("tokenizer.ggml.add_bos_token", true);
   }
 
   void block(uint64_t layer) {
