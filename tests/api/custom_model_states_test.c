@@ -211,6 +211,17 @@ static void caches_hold_nothing(void** state) {
         assert_goes_on(session, &toy, MORE);
         gen_session_free(session);
       }
+      if (i >= 2 && copied) { /* its blocks count tokens */
+        kv_cache* counts = NULL;
+        float row[TOY_VOCAB];
+        size_t blocks = 0;
+        assert_ok(kv_cache_generator_new(generator, 0, &counts, &error), error);
+        assert_ok(gen_model_forward(model, prompt, PROMPT, counts, row, TOY_VOCAB, &error), error);
+        assert_int_equal(kv_cache_seq_len(counts), PROMPT);
+        assert_ok(kv_cache_block_table(counts, NULL, 0, &blocks, &error), error);
+        assert_int_equal(blocks, 1);
+        kv_cache_free(counts);
+      }
       gen_free(generator);
     }
     const char* kinds[] = {"fp16", "q4", "fp8/q3"};
