@@ -51,12 +51,14 @@ class CustomState final : public cache::SequenceState, private cache::StateCopie
     return can_.clone && held_ ? this : nullptr;
   }
 
-  [[nodiscard]] Result<cache::StatePlan> plan(int32_t n, cache::Keep keep) override {
+  using SequenceState::plan;
+  [[nodiscard]] Result<cache::StatePlan> plan(int32_t n, cache::Keep keep,
+                                              int32_t certain) override {
     if (!held_) {
       return error(Code::kState, "the sequence's state was lost when it could not go back");
     }
     if (keep == cache::Keep::kSome && !keeps_some()) return cannot_go_back(length_);
-    return cache::StatePlan{length_, n, keep};
+    return cache::StatePlan{length_, n, keep, certain};
   }
 
   void commit(const cache::StatePlan& plan, cache::Kept kept) noexcept override {

@@ -40,20 +40,23 @@ class StateSteps {
  public:
   explicit StateSteps(const StateOp& op) : op_(op) {}
 
-  /// y of the rows. With `open` the state takes none of them in, and `stay` of them go before the
-  /// next ones.
-  std::vector<float> step(CpuContext& context, int64_t first, int64_t n, bool open = false,
+  /// y of the rows. The state does not take in the last `open` ones, of which `stay` go before the
+  /// next step's.
+  std::vector<float> step(CpuContext& context, int64_t first, int64_t n, int64_t open = 0,
                           int32_t stay = 0) {
     const auto stride = static_cast<size_t>(op_.shape.inputs + kBefore);
     std::vector<float> written(static_cast<size_t>(op_.shape.cells + kBefore) + 1, kUntouched);
-    std::vector<float> keep(open ? stride * static_cast<size_t>(n) + 1 : 0, kUntouched);
+    std::vector<float> keep(open > 0 ? stride * static_cast<size_t>(open) + 1 : 0, kUntouched);
     StateRows rows = {};
     rows.n_rows = static_cast<int32_t>(n);
     rows.unsettled = unsettled_;
     rows.read = cells_.empty() ? nullptr : engine_ptr(std::as_const(cells_).data());
     rows.write = engine_ptr(written.data());
     rows.kept = kept_.empty() ? nullptr : engine_ptr(std::as_const(kept_).data());
-    rows.keep = open ? engine_ptr(keep.data()) : nullptr;
+    if (open > 0) {
+      rows.certain = static_cast<int32_t>(n - open);
+      rows.keep = engine_ptr(keep.data());
+    }
     std::vector<float> y(static_cast<size_t>(n * op_.width));
     const StateLayer layer = {kBefore, kBefore, static_cast<int64_t>(stride)};
     EXPECT_TRUE(
@@ -65,15 +68,15 @@ class StateSteps {
     };
     EXPECT_TRUE(untouched(written, 0));
     EXPECT_EQ(written.back(), kUntouched);
-    for (size_t i = 0; open && i < static_cast<size_t>(n); ++i) {
+    for (size_t i = 0; i < static_cast<size_t>(open); ++i) {
       EXPECT_TRUE(untouched(keep, i * stride));
     }
-    if (open) {
+    if (open > 0) {
       EXPECT_EQ(keep.back(), kUntouched);
     }
     cells_ = std::move(written);
     kept_ = std::move(keep);
-    unsettled_ = open ? stay : 0;
+    unsettled_ = stay;
     return y;
   }
   /// The layer's cells.
@@ -102,28 +105,32 @@ inline void expect_steps_do_not_show(const StateOp& op, CpuLevel level) {
     want.insert(want.end(), row.begin(), row.end());
   }
   for (const int64_t n : {int64_t{1}, int64_t{5}, op.rows}) {
-    for (const bool open : {false, true}) {
+    for (const int64_t open : {0, 1, 3, 1000}) {
       StateSteps state(op);
       std::vector<float> got;
       for (int64_t at = 0; at < op.rows; at += n) {
         const int64_t count = std::min(n, op.rows - at);
-        const auto part = state.step(*bench, at, count, open, static_cast<int32_t>(count));
+        const int64_t kept = std::min(open, count);
+        const auto part = state.step(*bench, at, count, kept, static_cast<int32_t>(kept));
         got.insert(got.end(), part.begin(), part.end());
       }
       EXPECT_TRUE(same_bits(got, want)) << n << " " << open;
-      if (!open) {
+      if (open == 0) {
         EXPECT_TRUE(same_bits(state.cells(), plain.cells())) << n;
       }
     }
   }
-  for (int32_t stay = 0; stay <= 5; ++stay) {
-    StateSteps state(op);
-    state.step(*bench, 0, 6);
-    state.step(*bench, 6, 5, true, stay);
-    const auto got = state.step(*bench, 6 + stay, op.rows - 6 - stay);
-    const auto from = want.begin() + (6 + stay) * op.width;
-    EXPECT_TRUE(same_bits(got, std::vector<float>(from, want.end()))) << stay;
-    EXPECT_TRUE(same_bits(state.cells(), plain.cells())) << stay;
+  for (const int32_t certain : {0, 1, 4}) {
+    for (int32_t stay = 0; stay <= 5; ++stay) {
+      StateSteps state(op);
+      state.step(*bench, 0, 6);
+      state.step(*bench, 6, certain + 5, 5, stay);
+      const int32_t next = 6 + certain + stay;
+      const auto got = state.step(*bench, next, op.rows - next);
+      const auto from = want.begin() + next * op.width;
+      EXPECT_TRUE(same_bits(got, std::vector<float>(from, want.end()))) << certain << " " << stay;
+      EXPECT_TRUE(same_bits(state.cells(), plain.cells())) << certain << " " << stay;
+    }
   }
 }
 

@@ -139,7 +139,8 @@ class FakeState final : public cache::SequenceState {
  public:
   int32_t length() const noexcept override { return length_; }
   bool keeps_some() const noexcept override { return false; }
-  Result<cache::StatePlan> plan(int32_t n, cache::Keep keep) override {
+  using SequenceState::plan;
+  Result<cache::StatePlan> plan(int32_t n, cache::Keep keep, int32_t /*certain*/) override {
     return cache::StatePlan{length_, n, keep};
   }
   void commit(const cache::StatePlan& plan, cache::Kept kept) noexcept override {

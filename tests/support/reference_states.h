@@ -41,12 +41,14 @@ class ReferenceStates {
           const float bx = row(args.b, t)[c] * row(args.x, t)[c];
           take(a, static_cast<double>(bx));
           row(args.y, t)[c] = static_cast<float>(h);
-          if (rows.keep) {
-            kept(rows.keep, i)[0] = a;
-            kept(rows.keep, i)[args.y.cols] = bx;
+          const int64_t behind = i - settled(rows);
+          if (behind >= 0) {
+            kept(rows.keep, behind)[0] = a;
+            kept(rows.keep, behind)[args.y.cols] = bx;
+          } else {
+            *write = static_cast<float>(h);
           }
         }
-        if (!rows.keep) *write = static_cast<float>(h);
       }
     }
     return {};
@@ -69,11 +71,11 @@ class ReferenceStates {
       for (int64_t i = 0; i < rows.unsettled; ++i) {
         past.emplace_back(kept(rows.kept, i), kept(rows.kept, i) + c_end);
       }
-      size_t end = past.size();
+      const size_t end = past.size() + index(settled(rows));
       for (int64_t i = 0; i < rows.n_rows; ++i) {
         const float* const x = at(args.x.data) + (rows.first_row + i) * args.x.stride;
         past.emplace_back(x, x + c_end);
-        if (rows.keep) std::copy_n(x, c_end, kept(rows.keep, i));
+        if (i >= settled(rows)) std::copy_n(x, c_end, kept(rows.keep, i - settled(rows)));
         for (int64_t c = 0; c < c_end; ++c) {
           double sum = args.b ? static_cast<double>(at(args.b)[c]) : 0.0;
           for (int32_t j = 0; j < args.taps; ++j) {
@@ -84,7 +86,6 @@ class ReferenceStates {
           at(args.y.data)[(rows.first_row + i) * args.y.stride + c] = static_cast<float>(sum);
         }
       }
-      if (!rows.keep) end = past.size();
       for (int32_t j = 0; j < args.taps - 1; ++j) {
         const std::vector<float>& row = past[end - static_cast<size_t>(args.taps - 1 - j)];
         std::copy(row.begin(), row.end(), at(rows.write) + args.layer.first + j * c_end);
@@ -118,6 +119,10 @@ class ReferenceStates {
     return engine::Access::pointer(address);
   }
   static size_t index(int64_t i) { return static_cast<size_t>(i); }
+  /// First rows that enter the state.
+  static int64_t settled(const engine::StateRows& rows) {
+    return rows.keep ? rows.certain : rows.n_rows;
+  }
 
   template <typename Row>
   static void delta_head(const engine::DeltaNetArgs& args, const engine::StateRows& rows, int32_t h,
@@ -186,14 +191,16 @@ class ReferenceStates {
         }
         row(args.y, t)[int64_t{h} * of.v_dim + j] = static_cast<float>(sum);
       }
-      if (!rows.keep) continue;
-      float* const in = kept(rows.keep, i);
+      if (i < settled(rows)) {
+        std::copy(state.begin(), state.end(), at(rows.write) + first);
+        continue;
+      }
+      float* const in = kept(rows.keep, i - settled(rows));
       std::copy(k.begin(), k.end(), in + int64_t{group} * of.k_dim);
       std::copy_n(v, of.v_dim, in + v_at);
       in[decay_at] = decay;
       in[decay_at + of.v_heads] = strength;
     }
-    if (!rows.keep) std::copy(state.begin(), state.end(), at(rows.write) + first);
   }
 
   static void selective_channel(const engine::SelectiveScanArgs& args,
@@ -235,14 +242,14 @@ class ReferenceStates {
             static_cast<double>(state[index(j)]) * static_cast<double>(row(args.c, t)[group + j]);
       }
       row(args.y, t)[p] = static_cast<float>(sum);
-      if (!rows.keep) continue;
-      float* const in = kept(rows.keep, i);
+      if (i < settled(rows)) {
+        std::copy(state.begin(), state.end(), at(rows.write) + args.layer.first + p * n);
+        continue;
+      }
+      float* const in = kept(rows.keep, i - settled(rows));
       in[p] = x;
       in[args.y.cols + h] = delta;
       std::copy_n(row(args.b, t) + group, n, in + args.y.cols + heads + group);
-    }
-    if (!rows.keep) {
-      std::copy(state.begin(), state.end(), at(rows.write) + args.layer.first + p * n);
     }
   }
 };

@@ -38,6 +38,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) causal_conv_kernel(ConvView of) {
   if (c >= of.y.cols) return;
   const engine::StateRows& rows = of.sequences[block_y()];
   float* const keep = at(rows.keep);
+  const int64_t settled = keep != nullptr ? rows.certain : rows.n_rows;
   for (int64_t t = 0; t < rows.n_rows; ++t) {
     float sum = of.b != nullptr ? of.b[c] : 0.0F;
     for (int32_t j = 0; j < of.taps; ++j) {
@@ -46,14 +47,13 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) causal_conv_kernel(ConvView of) {
     }
     if (of.silu) sum = sum / (1.0F + exp_of(0.0F - sum));
     of.y.data[(rows.first_row + t) * of.y.stride + c] = sum;
-    if (keep != nullptr) {
-      keep[t * of.layer.kept_stride + of.layer.kept + c] = channel_before(of, rows, t, c);
+    if (t >= settled) {
+      keep[(t - settled) * of.layer.kept_stride + of.layer.kept + c] = channel_before(of, rows, t, c);
     }
   }
   float* const write = at(rows.write) + of.layer.first + c;
-  const int64_t end = keep != nullptr ? 0 : rows.n_rows;
   for (int32_t j = 0; j < of.taps - 1; ++j) {
-    write[j * of.y.cols] = channel_before(of, rows, end - of.taps + 1 + j, c);
+    write[j * of.y.cols] = channel_before(of, rows, settled - of.taps + 1 + j, c);
   }
 }
 

@@ -109,7 +109,8 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kColumns) delta_net_kernel(DeltaView of) {
     sync_threads();
   }
   float* const keep = at(rows.keep);
-  if (keep != nullptr) store();
+  const int64_t settled = keep != nullptr ? rows.certain : rows.n_rows;
+  if (settled == 0) store();
   for (int64_t i = 0; i < rows.n_rows; ++i) {
     const int64_t t = rows.first_row + i;
     const float* const row = of.qkv.data + t * of.qkv.stride;
@@ -122,8 +123,9 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kColumns) delta_net_kernel(DeltaView of) {
     sync_threads();
     const float y = recur(state, n, q, k, v, decay, strength);
     if (own) of.y.data[t * of.y.stride + value] = y;
-    if (keep != nullptr) {
-      float* const kept = keep + i * of.layer.kept_stride + of.layer.kept;
+    if (i + 1 == settled) store();
+    if (i >= settled) {
+      float* const kept = keep + (i - settled) * of.layer.kept_stride + of.layer.kept;
       const bool first = block_x() % strips == 0;
       for (int32_t d = thread_x(); first && leads(shape, h) && d < n; d += kColumns) {
         kept[key + d] = k[d];
@@ -136,7 +138,6 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kColumns) delta_net_kernel(DeltaView of) {
     }
     sync_threads();
   }
-  if (keep == nullptr) store();
 }
 
 }  // namespace

@@ -27,20 +27,21 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
     const float* const row = kept + i * layer.kept_stride + layer.kept + c;
     h = multiply_add(row[0], h, row[y.cols]);
   }
-  if (keep != nullptr) *write = h;
+  const int64_t settled = keep != nullptr ? rows.certain : rows.n_rows;
+  if (settled == 0) *write = h;
   for (int64_t i = 0; i < rows.n_rows; ++i) {
     const int64_t t = rows.first_row + i;
     const float factor = a.data[t * a.stride + c];
     const float input = b.data[t * b.stride + c] * x.data[t * x.stride + c];
-    if (keep != nullptr) {
-      float* const row = keep + i * layer.kept_stride + layer.kept + c;
+    if (i >= settled) {
+      float* const row = keep + (i - settled) * layer.kept_stride + layer.kept + c;
       row[0] = factor;
       row[y.cols] = input;
     }
     h = multiply_add(factor, h, input);
     y.data[t * y.stride + c] = h;
+    if (i + 1 == settled) *write = h;
   }
-  if (keep == nullptr) *write = h;
 }
 
 }  // namespace

@@ -97,7 +97,8 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) selective_scan_kernel(SelectiveScanVie
     const float* const b = row + all + heads + group;
     cells.recur(row[all + h], row[p], b, b);
   }
-  if (keep != nullptr && own) cells.store(at(rows.write) + cells_at);
+  const int64_t settled = keep != nullptr ? rows.certain : rows.n_rows;
+  if (settled == 0 && own) cells.store(at(rows.write) + cells_at);
   for (int64_t i = 0; i < rows.n_rows; ++i) {
     const int64_t t = rows.first_row + i;
     const float x = of.x.data[t * of.x.stride + p];
@@ -106,8 +107,10 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) selective_scan_kernel(SelectiveScanVie
     const float* const c = of.c.data + t * of.c.stride + group;
     const float sum = sum_sixteen(cells.recur(delta, x, b, c));
     if (own && lane == 0) of.y.data[t * of.y.stride + p] = multiply_add(of.d[h], x, sum);
-    if (keep == nullptr || !own) continue;
-    float* const row = keep + i * of.layer.kept_stride + of.layer.kept;
+    if (!own) continue;
+    if (i + 1 == settled) cells.store(at(rows.write) + cells_at);
+    if (i < settled) continue;
+    float* const row = keep + (i - settled) * of.layer.kept_stride + of.layer.kept;
     if (lane == 0) row[p] = x;
     if (p % in_head != 0) continue;
     if (lane == 0) row[all + h] = delta;
@@ -115,7 +118,6 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) selective_scan_kernel(SelectiveScanVie
       row[all + heads + group + n] = b[n];
     }
   }
-  if (keep == nullptr && own) cells.store(at(rows.write) + cells_at);
 }
 
 template <bool kOwnRows>

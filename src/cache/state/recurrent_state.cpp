@@ -31,16 +31,16 @@ RecurrentState::~RecurrentState() = default;
 
 std::span<const StateShape> RecurrentState::shapes() const noexcept { return layout_->shapes; }
 
-Result<StatePlan> RecurrentState::plan(int32_t n, Keep keep) {
+Result<StatePlan> RecurrentState::plan(int32_t n, Keep keep, int32_t certain) {
   if (next_ == nullptr) {
     GEN_ASSIGN(next_, new_piece(0));
   }
-  const size_t kept = keep == Keep::kSome ? float_bytes(layout_->inputs * n) : 0;
+  const size_t kept = keep == Keep::kSome ? float_bytes(layout_->inputs * (n - certain)) : 0;
   if (kept > next_->kept.size()) {
     next_->kept.reset();
     GEN_ASSIGN(next_->kept, memory_.allocate(kept));
   }
-  return StatePlan{length_, n, keep};
+  return StatePlan{length_, n, keep, certain};
 }
 
 void RecurrentState::rows(const StatePlan& plan, engine::StateRows* rows) const noexcept {
@@ -50,16 +50,18 @@ void RecurrentState::rows(const StatePlan& plan, engine::StateRows* rows) const 
   }
   rows->unsettled = unsettled_;
   rows->write = next_->cells.data().as<float>();
-  if (plan.keep == Keep::kSome) rows->keep = next_->kept.data().as<float>();
+  if (plan.keep == Keep::kAll) return;
+  rows->certain = plan.certain;
+  rows->keep = next_->kept.data().as<float>();
 }
 
 void RecurrentState::commit(const StatePlan& plan, Kept kept) noexcept {
   GEN_ASSERT(kept.rows == nullptr && plan.start == length_ && kept.n <= plan.count);
   if (kept.n == 0) return;
-  GEN_ASSERT(plan.keep == Keep::kSome || kept.n == plan.count);
+  GEN_ASSERT(kept.n >= (plan.keep == Keep::kSome ? plan.certain : plan.count));
   std::swap(now_.piece, next_);
   if (std::exchange(now_.shared, false)) next_ = std::move(spare_);
-  unsettled_ = plan.keep == Keep::kSome ? kept.n : 0;
+  unsettled_ = plan.keep == Keep::kSome ? kept.n - plan.certain : 0;
   length_ += kept.n;
 }
 

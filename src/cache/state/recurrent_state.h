@@ -33,7 +33,8 @@ class RecurrentState final : public SequenceState, private StateCopies, private 
   [[nodiscard]] std::span<const StateShape> shapes() const noexcept override;
   [[nodiscard]] int32_t length() const noexcept override { return length_; }
   [[nodiscard]] bool keeps_some() const noexcept override { return true; }
-  [[nodiscard]] Result<StatePlan> plan(int32_t n, Keep keep) override;
+  using SequenceState::plan;
+  [[nodiscard]] Result<StatePlan> plan(int32_t n, Keep keep, int32_t certain) override;
   void rows(const StatePlan& plan, engine::StateRows* rows) const noexcept override;
   void commit(const StatePlan& plan, Kept kept) noexcept override;
   void drop(const StatePlan& plan) noexcept override;

@@ -29,6 +29,7 @@ struct StatePlan {
   int32_t start = 0;
   int32_t count = 0;
   Keep keep = Keep::kAll;
+  int32_t certain = 0;  // with kSome: first rows that become real if any do
 };
 
 class SequenceState;
@@ -53,8 +54,8 @@ class StateSnapshots {
   /// host's.
   [[nodiscard]] virtual size_t bytes() const noexcept = 0;
   [[nodiscard]] virtual bool in_host() const noexcept = 0;
-  /// Snapshots can be made of these lengths up to the state's: more than one after a pass that kept
-  /// its rows. They then share their memory.
+  /// Snapshots can be made of these lengths up to the state's: more than one after a pass with rows
+  /// that were not certain. They then share their memory.
   [[nodiscard]] virtual int32_t earliest() const noexcept = 0;
   /// As many rows as a pass may keep for that: with them a snapshot takes at most twice these
   /// bytes.
@@ -91,9 +92,11 @@ class SequenceState {
   [[nodiscard]] virtual int32_t length() const noexcept = 0;
   /// Whether plans may be made with Keep::kSome.
   [[nodiscard]] virtual bool keeps_some() const noexcept = 0;
-  /// To run `n` more rows; nothing observable changes. kState if it is lost; kUnsupported where
-  /// keeps_some() says so; kOutOfMemory.
-  [[nodiscard]] virtual Result<StatePlan> plan(int32_t n, Keep keep) = 0;
+  /// To run `n` more rows; nothing observable changes. With kSome the first `certain` of them
+  /// become real if any do; the fewer rows are left, the less memory the plan takes. kState if it
+  /// is lost; kUnsupported where keeps_some() says so; kOutOfMemory.
+  [[nodiscard]] virtual Result<StatePlan> plan(int32_t n, Keep keep, int32_t certain) = 0;
+  [[nodiscard]] Result<StatePlan> plan(int32_t n, Keep keep) { return plan(n, keep, 0); }
   /// Layers that a plan's operations read and write, where they do; else none. Constant.
   [[nodiscard]] virtual std::span<const StateShape> shapes() const noexcept { return {}; }
   /// Where they lie; the rows' numbers are the caller's. Valid until the state next changes.

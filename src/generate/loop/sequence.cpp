@@ -110,8 +110,8 @@ StepRequest* Sequence::next() {
   // Repeated before every chunk, since another session may have evaluated more of the same prompt.
   if (!stepped_back_) reuse(std::min(end_ - 1, quiet_end()));
   const int32_t at = evaluated();
-  bool keeps_rows = false;
-  const int32_t end = keeps_snapshots() ? pass_end(at, &keeps_rows) : end_;
+  int32_t kept_from = end_;
+  const int32_t end = keeps_snapshots() ? pass_end(at, &kept_from) : end_;
   const int32_t rows = std::min({end - at, generator_->prefill_chunk(), cache_->plan_limit()});
   const graph::Wants wants = pass_.query.wants();
   const bool quiet_pass = wants == graph::kWantsNothing;
@@ -133,7 +133,7 @@ StepRequest* Sequence::next() {
     draft->tree.begin(tokens_[static_cast<size_t>(at)]);
   }
   request_.draft = draft != nullptr && draft->most > 0 ? draft : nullptr;
-  request_.keeps_rows = keeps_rows;
+  request_.kept_from = kept_from - at;
   request_.cache = cache_.get();
   request_.state = state_.get();
   request_.tokens = tokens().subspan(static_cast<size_t>(at), static_cast<size_t>(rows));

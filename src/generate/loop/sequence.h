@@ -187,10 +187,11 @@ class Sequence {
   /// The first one behind `at`: chosen, or a multiple of what the options say, or the block border
   /// where a known text parts from this one.
   [[nodiscard]] Stop stop_after(int32_t at) const noexcept;
-  /// As many rows as a pass may keep, so that it need not end at each stop.
+  /// As many last rows as a pass may keep beside the state, so that it need not end at each stop.
   [[nodiscard]] int32_t most_kept() const noexcept;
-  /// Where a pass that starts at `at` must end, and whether the state keeps its rows.
-  [[nodiscard]] int32_t pass_end(int32_t at, bool* keeps_rows) const noexcept;
+  /// Where a pass that starts at `at` must end. `kept_from` is the row from which on they are kept,
+  /// unless it is left unchanged.
+  [[nodiscard]] int32_t pass_end(int32_t at, int32_t* kept_from) const noexcept;
   /// Takes the snapshots of the rows since `before`.
   void remember_states(int32_t before) noexcept;
   /// Adds the blocks of the first `n` tokens to the prefix cache, and the state after them; it may

@@ -34,10 +34,10 @@ void Sequence::choose_stops() {
   const int32_t quiet = quiet_end();
   if (end_ - begin <= 1 || quiet <= begin) return;
   remember_here(SnapshotPlace::kBorder);
-  const bool at_once = end_ - begin <= most_kept();
+  const int32_t free = end_ - most_kept();
   for (const int32_t border : borders_) {
     if (border <= begin || border > quiet) continue;
-    if (at_once || border - begin >= kNear) {
+    if (border >= free || border - begin >= kNear) {
       stops_.push_back({border, true, SnapshotPlace::kBorder});
     }
   }
@@ -84,17 +84,17 @@ Sequence::Stop Sequence::stop_after(int32_t at) const noexcept {
 }
 
 int32_t Sequence::most_kept() const noexcept {
-  if (!state_->keeps_some()) return 0;
-  return std::min(
-      {state_->snapshots()->most_kept(), generator_->prefill_chunk(), cache_->plan_limit()});
+  return state_->keeps_some() ? state_->snapshots()->most_kept() : 0;
 }
 
-int32_t Sequence::pass_end(int32_t at, bool* keeps_rows) const noexcept {
+int32_t Sequence::pass_end(int32_t at, int32_t* kept_from) const noexcept {
   if (end_ - at == 1) return end_;
   const Stop next = stop_after(at);
   if (next.at >= end_) return end_;
-  *keeps_rows = end_ - at <= most_kept();
-  return *keeps_rows ? end_ : next.at;
+  const int32_t most = std::min(generator_->prefill_chunk(), cache_->plan_limit());
+  if (end_ - at > most || end_ - next.at > most_kept()) return next.at;
+  *kept_from = next.at;
+  return end_;
 }
 
 void Sequence::remember_states(int32_t before) noexcept {

@@ -54,9 +54,10 @@ bool Admission::reserve(const StepPlan::Slice& slice, SteadyClock::time_point no
   }
   *plan = *made;
   if (request->state == nullptr) return true;
-  const bool some = slice.drafts > 0 || request->keeps_rows;
-  const cache::Keep keep = some && made->count > 1 ? cache::Keep::kSome : cache::Keep::kAll;
-  Result<cache::StatePlan> state = request->state->plan(made->count, keep);
+  const int32_t certain = slice.drafts > 0 ? 0 : std::min(request->kept_from, made->count);
+  const bool some = made->count > 1 && certain < made->count;
+  const cache::Keep keep = some ? cache::Keep::kSome : cache::Keep::kAll;
+  Result<cache::StatePlan> state = request->state->plan(made->count, keep, some ? certain : 0);
   // Without memory for the rows there are fewer snapshots.
   if (!state.ok() && slice.drafts == 0 && keep == cache::Keep::kSome) {
     state = request->state->plan(made->count, cache::Keep::kAll);

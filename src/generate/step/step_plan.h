@@ -59,7 +59,9 @@ struct StepRequest {
   /// is memory for all of it. Without a drafter, rows are added that the model fills itself. Null:
   /// none.
   DraftJob* draft = nullptr;
-  bool keeps_rows = false;  // the state keeps the rows, so that snapshots can be made of each
+  /// The chunk's rows from this one on are kept beside the state, so that snapshots can be made
+  /// before and between them; by default none.
+  int32_t kept_from = std::numeric_limits<int32_t>::max();
   const CancelFlag* cancel = nullptr;
   Urgency urgency;
   Participant* participant = nullptr;  // the call it belongs to, or null

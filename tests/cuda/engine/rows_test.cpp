@@ -368,10 +368,12 @@ TEST(CudaScan, RowsThatStayAndGo) {
     constexpr int64_t kKept = 2 * kChannels + 9;
     const auto values = [&](uint32_t seed, size_t n) { return bench.put(random_row(n, seed)); };
     const auto state = bench.room(2 * (kChannels + 4));
-    const auto keep = bench.room(3 * kKept);
+    const auto keep = bench.room(4 * kKept);
     std::vector<engine::StateRows> sequences(3);
     sequences[0].first_row = 0;
     sequences[0].n_rows = 2;
+    sequences[0].certain = 1;
+    sequences[0].keep = keep + 3 * kKept;
     sequences[0].write = state;
     sequences[1].first_row = 2;
     sequences[1].n_rows = 3;
@@ -398,7 +400,7 @@ TEST(CudaScan, RowsThatStayAndGo) {
     args.n_sequences = 3;
     bench.run(args);
     auto seen = bench.get(args.y.data, kRows * 77);
-    for (const auto& [at, n] : {std::pair(state, 2 * (kChannels + 4)), std::pair(keep, 3 * kKept),
+    for (const auto& [at, n] : {std::pair(state, 2 * (kChannels + 4)), std::pair(keep, 4 * kKept),
                                 std::pair(own, kChannels + 4)}) {
       const auto more = bench.get(at, n);
       seen.insert(seen.end(), more.begin(), more.end());

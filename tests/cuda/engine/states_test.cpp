@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves the CUDA engine's operations on recurrent states, to the bit against the CPU engine: a
-// sequence that begins, one with kept rows before and behind, and one that goes on.
+// sequence that begins and keeps its last row, one with kept rows before and behind, and one that
+// goes on.
 #include "cuda/engine/op_bench.h"
 
 namespace gen::test {
@@ -17,9 +18,11 @@ struct Sequences {
       return bench.put(random_row(static_cast<size_t>(n), seed, 0.5F));
     };
     for (auto& write : writes) write = bench.room(cells);
-    keep = bench.room(3 * kept);
+    keep = bench.room(4 * kept);
     std::vector<engine::StateRows> rows(3);
     rows[0].n_rows = 2;
+    rows[0].certain = 1;
+    rows[0].keep = keep + 3 * kept;
     rows[1].first_row = 2;
     rows[1].n_rows = 3;
     rows[1].unsettled = 2;
@@ -46,7 +49,7 @@ struct Sequences {
       seen.insert(seen.end(), more.begin(), more.end());
     };
     for (const auto& write : writes) add(write, cells);
-    add(keep, 3 * kept);
+    add(keep, 4 * kept);
     return seen;
   }
   engine::ConstMatrixView rows(uint32_t seed, int64_t cols) {

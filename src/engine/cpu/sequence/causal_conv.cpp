@@ -28,18 +28,18 @@ void copy_row(const float* from, int64_t n, float* to) {
   }
 }
 
-/// The last taps - 1 rows before row `end` become the state, and rows are kept if asked for.
+/// The last taps - 1 rows that enter the state become it; the rows behind them are kept.
 void move_rows(const CausalConvJob& job) {
   const int64_t n = job.end - job.begin;
-  const int64_t end = job.state.keep != nullptr ? 0 : job.state.rows;
+  const int64_t end = job.state.settled;
   for (int64_t j = 0; j < job.taps - 1; ++j) {
     const float* const row = causal_conv_row(job, end - job.taps + 1 + j);
     copy_row(row == nullptr ? row : row + job.begin, n,
              job.state.write + j * job.channels + job.begin);
   }
-  for (int64_t t = 0; job.state.keep != nullptr && t < job.state.rows; ++t) {
+  for (int64_t t = end; t < job.state.rows; ++t) {
     copy_row(job.x + t * job.x_stride + job.begin, n,
-             job.state.keep + t * job.state.kept_stride + job.begin);
+             job.state.keep + (t - end) * job.state.kept_stride + job.begin);
   }
 }
 

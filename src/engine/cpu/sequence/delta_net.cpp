@@ -57,7 +57,6 @@ class HeadRun {
     const int64_t cells = int64_t{shape_.k_dim} * shape_.v_dim;
     const int64_t first = head_ * cells;
     float* const write = state_.write + first;
-    const bool keeps = state_.keep != nullptr;
     const float* from = state_.read != nullptr ? state_.read + first : nullptr;
     if (from == nullptr) {
       std::fill_n(write, cells, 0.0F);
@@ -67,13 +66,14 @@ class HeadRun {
       take_kept(from, write, at, std::min<int64_t>(kRows, state_.unsettled - at));
       from = write;
     }
-    if (keeps && from != write) {
-      std::memcpy(write, from, static_cast<size_t>(cells) * sizeof(float));
+    for (int64_t at = 0; at < state_.settled; at += kRows) {
+      take_rows(from, write, at, std::min<int64_t>(kRows, state_.settled - at));
+      from = write;
     }
-    float* const to = keeps ? scratch_.state : write;
-    for (int64_t at = 0; at < state_.rows; at += kRows) {
-      take_rows(from, to, at, std::min<int64_t>(kRows, state_.rows - at));
-      from = to;
+    if (from != write) std::memcpy(write, from, static_cast<size_t>(cells) * sizeof(float));
+    for (int64_t at = state_.settled; at < state_.rows; at += kRows) {
+      take_rows(from, scratch_.state, at, std::min<int64_t>(kRows, state_.rows - at));
+      from = scratch_.state;
     }
   }
 
@@ -139,10 +139,10 @@ class HeadRun {
   }
 
   void keep(const DeltaRow* rows, int64_t first, int64_t n) const {
-    if (state_.keep == nullptr) return;
+    if (first < state_.settled) return;
     const KeptRow in = kept_row();
     for (int64_t i = 0; i < n; ++i) {
-      float* const row = state_.keep + (first + i) * state_.kept_stride;
+      float* const row = state_.keep + (first + i - state_.settled) * state_.kept_stride;
       // One of the heads that share a key head.
       if (head_ == (shape_.grouped ? shape_.k_head(head_) * (shape_.v_heads / shape_.k_heads)
                                    : shape_.k_head(head_))) {

@@ -35,19 +35,20 @@ HWY_INLINE void scan_lanes(const ScanJob& job, int64_t c, int64_t n) {
     const float* const row = job.state.kept + i * job.state.kept_stride + c;
     h = fma(get(row), h, get(row + job.channels));
   }
-  if (job.state.keep != nullptr) put(h, job.state.write + c);
+  const int64_t settled = job.state.settled;
+  if (settled == 0) put(h, job.state.write + c);
   for (int64_t t = 0; t < job.state.rows; ++t) {
     const Lanes16 a = get(job.a + t * job.a_stride + c);
     const Lanes16 bx = mul(get(job.b + t * job.b_stride + c), get(job.x + t * job.x_stride + c));
-    if (job.state.keep != nullptr) {
-      float* const row = job.state.keep + t * job.state.kept_stride + c;
+    if (t >= settled) {
+      float* const row = job.state.keep + (t - settled) * job.state.kept_stride + c;
       put(a, row);
       put(bx, row + job.channels);
     }
     h = fma(a, h, bx);
     put(h, job.y + t * job.y_stride + c);
+    if (t + 1 == settled) put(h, job.state.write + c);
   }
-  if (job.state.keep == nullptr) put(h, job.state.write + c);
 }
 
 inline void scan_channels(const ScanJob& job) {

@@ -187,12 +187,12 @@ void scan_rows(const SelectiveScanJob& job) {
     step<kOwnRows, kWhole>(job, from, write, b, b, &row);
     from = write;
   }
-  float drafted[kScanCells];
-  float* const to = job.state.keep != nullptr ? drafted : write;
-  if (from != write && (job.state.keep != nullptr || job.state.rows == 0)) {
+  const int64_t settled = job.state.settled;
+  if (from != write && settled == 0) {
     std::copy(from, from + cells, write);
     from = write;
   }
+  float drafted[kScanCells];
   for (int64_t t = 0; t < job.state.rows; ++t) {
     const float* const x = job.x + t * job.x_stride;
     const float* const dt = job.dt + t * job.dt_stride + first;
@@ -202,8 +202,10 @@ void scan_rows(const SelectiveScanJob& job) {
       const Lanes16 bias = load_some(job.dt_bias + first + i, n);
       store_some(softplus(add(load_some(dt + i, n), bias)), row.delta + i, n);
     }
-    if (job.state.keep != nullptr)
-      keep_row(job, x, b, row, job.state.keep + t * job.state.kept_stride);
+    if (t >= settled) {
+      keep_row(job, x, b, row, job.state.keep + (t - settled) * job.state.kept_stride);
+    }
+    float* const to = t < settled ? write : drafted;
     prepare<kOwnRows>(job, x, &row);
     step<kOwnRows, kWhole>(job, from, to, b, job.c + t * job.c_stride, &row);
     from = to;

@@ -16,7 +16,8 @@ struct StatePlaces {
   float* write = nullptr;       // [cells]
   const float* kept = nullptr;  // [unsettled][kept_stride]
   int64_t unsettled = 0;
-  float* keep = nullptr;  // [rows][kept_stride] or null
+  int64_t settled = 0;    // first rows that enter the state; the others are kept
+  float* keep = nullptr;  // [rows - settled][kept_stride] or null
   int64_t kept_stride = 0;
 };
 
@@ -31,6 +32,7 @@ inline StatePlaces state_places(const CpuContext& context, const StateRows& rows
           of_layer(rows.write, layer.first),
           of_layer(rows.kept, layer.kept),
           rows.unsettled,
+          rows.keep ? rows.certain : rows.n_rows,
           of_layer(rows.keep, layer.kept),
           layer.kept_stride};
 }
