@@ -252,6 +252,33 @@ TEST_F(Snapshots, ACutGoesBackToTheNearest) {
   }
 }
 
+// The last row of a prompt, before which there is a snapshot, is no pass of its own, nor are rows
+// behind a border near it.
+TEST_F(Snapshots, APromptIsAsManyPassesAsItHasChunks) {
+  constexpr int32_t kEnd = FakeTokenizer::kEos;
+  for (const int32_t chunk : {64, 512}) {
+    for (const int32_t n : {2, 17, 50, 64, 65, 100, 300}) {
+      SCOPED_TRACE(testing::Message() << chunk << " " << n);
+      const auto session = generator(every(0, chunk), true)->new_session().value();
+      say(*session, text_of(1, 40), 5);
+      int32_t passes = 0;
+      model->before_forward = [&passes] { ++passes; };
+      Tokens turn = text_of(2, static_cast<size_t>(n));
+      if (n > 30) turn[turn.size() - 10] = kEnd;
+      const int64_t before = model->rows;
+      const Said said = say(*session, turn, 1);
+      // One token of the last answer is pending.
+      EXPECT_EQ(passes, (n + 1 + chunk - 1) / chunk);
+      EXPECT_EQ(model->rows - before, n + 1);
+      model->before_forward = nullptr;
+      ASSERT_TRUE(session->truncate(session->length() - 1).ok());
+      const int64_t again = model->rows;
+      EXPECT_EQ(say(*session, {}, 1), said);
+      EXPECT_LE(model->rows - again, kNear);
+    }
+  }
+}
+
 // What fails or is only scored is undone at no cost.
 TEST_F(Snapshots, UndoneAtNoCost) {
   const auto session = generator(every(0))->new_session().value();
