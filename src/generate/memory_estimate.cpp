@@ -196,7 +196,9 @@ Result<MemoryEstimate> estimate_memory(const DryLoad& load, int32_t device,
   size_t tiers = 0;
   size_t device_tiers = 0;
   int32_t context = 0;
-  if (choice.tiered.has_value()) {
+  // Without keys and values there is nothing in the tiers, and all that a fill takes counts.
+  const bool tiered = choice.tiered.has_value() && !model.in_use.model->layer_shapes().empty();
+  if (tiered) {
     // A dry run need not write blocks to a file: the context is filled in memory, and the size of
     // the tiers is computed.
     GEN_ASSIGN(const auto generator, create_generator(model.in_use, choice, dry));
@@ -208,7 +210,7 @@ Result<MemoryEstimate> estimate_memory(const DryLoad& load, int32_t device,
   }
   GEN_ASSIGN(const auto generator, create_generator(model.in_use, chosen, dry));
   GEN_TRY(fill(*generator, *reserves, context, &estimate));
-  if (choice.tiered.has_value()) {
+  if (tiered) {
     const auto with_tiers = [](MemoryFigures& figures, size_t cache, size_t peak) {
       figures.cache = cache;
       figures.peak =

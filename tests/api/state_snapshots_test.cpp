@@ -225,6 +225,26 @@ TEST_F(StateSnapshots, OptionsOfCachesWithoutKeysAndValues) {
   }
 }
 
+// Tiers of a model without keys and values hold nothing, so the estimate is the one without them.
+TEST_F(StateSnapshots, TiersWithoutKeysAndValuesChangeNoEstimate) {
+  write("mamba");
+  for (const char* const every : {"0", "1", "8"}) {
+    SCOPED_TRACE(every);
+    set("state_snapshot_every", every);
+    set("tiered_kv", "");
+    const size_t peak = estimate("peak");
+    const size_t workspace = estimate("workspace");
+    set("tiered_kv", "4");
+    EXPECT_EQ(estimate("cache"), 0U);
+    EXPECT_EQ(estimate("workspace"), workspace);
+    EXPECT_EQ(estimate("peak"), peak);
+    Talk talk(path, options);
+    talk.append(std::span(tokens).first(kContext - 1));
+    talk.say();
+    EXPECT_GE(estimate("peak"), talk.counts.peak);
+  }
+}
+
 // Its prefix cache shares snapshots of the state, beside blocks that only count tokens.
 TEST_F(StateSnapshots, APrefixWithoutKeysAndValuesIsShared) {
   write("mamba");
