@@ -177,3 +177,17 @@ func (s *Session) Cache() (*Cache, error) {
 	defer s.leave()
 	return &Cache{object{address: native.GenSessionCache(s.address), kind: kindCache, owner: &s.object}}, nil
 }
+
+// State is what the session's model keeps beside keys and values, for reading and for going back; nil for a model without
+// such a state. It ends with the session.
+func (s *Session) State() (*SSMState, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	address := native.GenSessionSsmState(s.address)
+	if address == 0 {
+		return nil, nil
+	}
+	return &SSMState{object{address: address, kind: kindSsmState, owner: &s.object}}, nil
+}

@@ -24,6 +24,19 @@ func NewSSMState(layers, batch, dInner, dState int) (*SSMState, error) {
 // Layers is their number.
 func (s *SSMState) Layers() int { return int(get(&s.object, native.GenSsmStateNumLayers)) }
 
+// Position is the number of tokens that a session's state is after; 0 for one of NewSSMState. Also while a call runs.
+func (s *SSMState) Position() int { return int(get(&s.object, native.GenSsmStatePosition)) }
+
+// LayerKind is what a layer is, such as "delta net"; empty if there is no such layer.
+func (s *SSMState) LayerKind(layer int) string {
+	return get(&s.object, func(a uintptr) string { return native.GenSsmStateLayerKind(a, i32(layer)) })
+}
+
+// LayerIndex is the layer of the model that a layer of the state belongs to; -1 if there is no such layer.
+func (s *SSMState) LayerIndex(layer int) int {
+	return int(get(&s.object, func(a uintptr) int32 { return native.GenSsmStateLayerIndex(a, i32(layer)) }))
+}
+
 // Layer copies the state of a layer.
 func (s *SSMState) Layer(layer int) (h []float32, of Shape, err error) {
 	err = s.with(func(a uintptr) error {
@@ -38,7 +51,7 @@ func (s *SSMState) Layer(layer int) (h []float32, of Shape, err error) {
 	return h, of, err
 }
 
-// SetLayer replaces the state of a layer: h is [batch, dInner, dState].
+// SetLayer replaces the state of a layer, but not of a session: h is [batch, dInner, dState].
 func (s *SSMState) SetLayer(layer int, h []float32, batch, dInner, dState int) error {
 	if want, ok := product(batch, dInner, dState); ok && len(h) < want {
 		return invalid("a state of %d x %d x %d takes %d elements, not %d", batch, dInner, dState, want, len(h))
@@ -55,7 +68,7 @@ func (s *SSMState) Snapshot() (int64, error) {
 	return number[0], err
 }
 
-// Restore makes the state that of a snapshot.
+// Restore makes the state that of a snapshot. A session then holds again what it held when it was taken.
 func (s *SSMState) Restore(snapshot int64) error {
 	return s.with(func(a uintptr) error { return native.GenSsmStateRestore(a, snapshot) })
 }

@@ -101,6 +101,21 @@ typedef struct gen_forward {
   void (*state_free)(void *user, void *state);
   /** Called once, when the model and everything made from it have been freed. May be NULL. */
   void (*release)(void *user);
+  /**
+   * Number of layers that state_get_layer can copy, 0 to 65536. This member and the next are absent from the first
+   * version of this struct; they are for gen_session_ssm_state and may be zero and NULL.
+   */
+  int32_t state_layers;
+  /**
+   * Tells the shape of a layer of a state, a number of floats in row-major order, and copies it. The shape must be the
+   * same for every state of the model.
+   *
+   * @param layer  in [0, state_layers).
+   * @param h      receives the floats; NULL to ask for the shape only.
+   * @param shape  receives three sizes of 0 or more.
+   */
+  gen_status (*state_get_layer)(void *user, const void *state, int32_t layer, float *h, int32_t shape[3],
+                                gen_error *error);
 } gen_forward;
 
 /**

@@ -27,7 +27,7 @@
  *   gen_gpu_allocator  the caller's allocator of device memory                  gpu.h
  *   gen_tracer     a record of the operations of caches and forward passes      trace.h
  *   gen_metrics_sink  receives counters, gauges and histograms                  metrics.h
- *   gen_ssm_state  the state of recurrent layers, for direct use                ssm_state.h
+ *   gen_ssm_state  the state of recurrent layers: a session's, or for direct use  ssm_state.h
  *
  * Handles   are opaque. *_new, *_load and gen_create return one through an out pointer; *_free releases it and
  *           accepts NULL. An object that others use stays alive until they are freed; handles may be freed in any

@@ -10,6 +10,7 @@
 
 #include "base.h"
 #include "generator.h"
+#include "ssm_state.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -270,6 +271,17 @@ GEN_API double gen_session_progress(const gen_session *session);
  * Since:   0.1
  */
 GEN_API const kv_cache *gen_session_cache(const gen_session *session);
+
+/**
+ * The state that the session's model keeps beside keys and values, as ssm_state.h describes it: its
+ * layers can be read, and the session can go back to snapshots of it. It is busy whenever the
+ * session is. A fork has one of its own, without snapshots.
+ *
+ * @return borrowed until the session is freed, always the same; NULL for NULL, and for a model without such a state.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_ssm_state *gen_session_ssm_state(gen_session *session);
 
 /**
  * Frees the session. Returns without waiting: a call that still runs on it finishes first, and

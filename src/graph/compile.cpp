@@ -571,8 +571,8 @@ class Compiler {
       plan_->layer_engines_.push_back(engine_for(engine_of_block_, node.block));
     }
     if (!graph_.states.empty()) {
-      plan_->states_ =
-          std::make_shared<const cache::StateLayout>(cache::state_layout(graph_.states));
+      plan_->states_ = std::make_shared<const cache::StateLayout>(
+          cache::state_layout(graph_.states, graph_.facts));
     }
     plan_->vocab_ = graph_.vocab;
     plan_->hidden_ = graph_.hidden;

@@ -58,6 +58,7 @@ Result<Graph> early_exit(const Graph& graph, int32_t blocks) {
     return engine::op_info(node.op).effect == engine::Effect::kState;
   });
   cut.states.resize(static_cast<size_t>(states));
+  cut.facts.resize(static_cast<size_t>(states));
   cut.n_taps = blocks + 1;
   if (cut.last_hidden >= 0) cut.last_hidden = moved[to_size(cut.last_hidden)];
   return cut;

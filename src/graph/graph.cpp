@@ -258,17 +258,24 @@ ValueId GraphBuilder::scan(ValueId a, ValueId b, ValueId x) {
     fail(error(Code::kInternal, "a scan takes all rows"));
     return {};
   }
-  return push(recurrent_node(Op::kScan, {a, b, x}, cols, {cols, 2 * cols}));
+  return push(recurrent_node(Op::kScan, {a, b, x}, cols, {cols, 2 * cols}, "scan",
+                             {1, cols, 1}));
 }
 
 Node GraphBuilder::recurrent_node(Op op, const NodeInputs& inputs, int64_t cols,
-                                  const cache::StateShape& state) {
+                                  const cache::StateShape& state, const char* kind,
+                                  const std::array<int64_t, 3>& dims) {
   Node node;
   node.op = op;
   node.inputs = inputs;
   node.cols = cols;
   node.layer = static_cast<int32_t>(graph_.states.size());
   graph_.states.push_back(state);
+  cache::StateFacts& facts = graph_.facts.emplace_back();
+  facts.kind = kind;
+  facts.block = block_;
+  std::transform(dims.begin(), dims.end(), facts.dims.begin(),
+                 [](int64_t n) { return static_cast<int32_t>(n); });
   return node;
 }
 
@@ -293,7 +300,8 @@ ValueId GraphBuilder::causal_conv(ValueId x, std::span<const float> w, std::span
     for (size_t j = 0; j < taps; ++j) turned[j * cols + c] = w[c * taps + j];
   }
   const auto rows = static_cast<int64_t>(taps) - 1;
-  Node node = recurrent_node(Op::kCausalConv, {x}, input.cols, {rows * input.cols, input.cols});
+  Node node = recurrent_node(Op::kCausalConv, {x}, input.cols, {rows * input.cols, input.cols},
+                             "convolution", {1, rows, input.cols});
   node.taps = static_cast<int32_t>(taps);
   node.vector = keep(turned);
   node.vector2 = bias.empty() ? -1 : keep(bias);
@@ -323,7 +331,8 @@ ValueId GraphBuilder::delta_net(ValueId qkv, ValueId alpha, ValueId beta, std::s
   }
   const int64_t cells = shape.v_cols() * shape.k_dim;
   const int64_t inputs = shape.k_cols() + shape.v_cols() + 2 * int64_t{shape.v_heads};
-  Node node = recurrent_node(Op::kDeltaNet, {qkv, alpha, beta}, shape.v_cols(), {cells, inputs});
+  Node node = recurrent_node(Op::kDeltaNet, {qkv, alpha, beta}, shape.v_cols(), {cells, inputs},
+                             "delta net", {shape.v_heads, shape.k_dim, shape.v_dim});
   node.delta = shape;
   node.vector = keep(dt);
   node.vector2 = keep(a);
@@ -373,7 +382,8 @@ ValueId GraphBuilder::selective_scan(ValueId x, ValueId dt, ValueId b, ValueId c
   all.insert(all.end(), params.d.begin(), params.d.end());
   for (const float a : params.a) all.insert(all.end(), spread ? static_cast<size_t>(n) : 1, a);
   Node node = recurrent_node(Op::kSelectiveScan, {x, dt, b, c}, channels,
-                             {channels * n, channels + heads + groups * n});
+                             {channels * n, channels + heads + groups * n}, "selective scan",
+                             {heads, channels / heads, n});
   node.groups = params.n_groups;
   node.vector = keep(all);
   return push(node);

@@ -139,6 +139,7 @@ struct Graph {
   std::vector<std::vector<float>> vectors;
   std::vector<RopeSpec> ropes;
   std::vector<cache::StateShape> states;  // of each state layer
+  std::vector<cache::StateFacts> facts;   // of the same
   int32_t n_taps = 0;                     // layer borders offered, [0, n_taps)
   int64_t hidden = 0;                     // D
   int64_t vocab = 0;                      // rows of the embedding
@@ -255,7 +256,8 @@ class GraphBuilder {
   void fail(Status status);
   /// A node with a state layer of its own that reads all rows of `inputs`.
   Node recurrent_node(engine::Op op, const NodeInputs& inputs, int64_t cols,
-                      const cache::StateShape& state);
+                      const cache::StateShape& state, const char* kind,
+                      const std::array<int64_t, 3>& dims);
 
   Graph graph_;
   int32_t block_ = -1;           // the current block

@@ -3,10 +3,12 @@
 #include "model/custom_model.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <utility>
 #include <vector>
 
+#include "base/checked.h"
 #include "graph/batch_check.h"
 #include "graph/cache_layers.h"
 #include "model/custom_trace.h"
@@ -18,7 +20,9 @@ namespace {
 /// Invariant: if it holds a caller's state, the state covers the first length_ positions, or more
 /// after a pass that has neither been committed nor dropped. If states cannot be truncated but can
 /// be copied, and rows of the pass may be rejected, a copy from before the pass is kept meanwhile.
-class CustomState final : public cache::SequenceState, private cache::StateCopies {
+class CustomState final : public cache::SequenceState,
+                          private cache::StateCopies,
+                          private cache::StateReading {
  public:
   CustomState(std::shared_ptr<const CustomForward> forward, const CustomStates& can,
               int32_t length) noexcept
@@ -50,6 +54,8 @@ class CustomState final : public cache::SequenceState, private cache::StateCopie
   [[nodiscard]] cache::StateCopies* copies() noexcept override {
     return can_.clone && held_ ? this : nullptr;
   }
+
+  [[nodiscard]] cache::StateReading* reading() noexcept override { return this; }
 
   using SequenceState::plan;
   [[nodiscard]] Result<cache::StatePlan> plan(int32_t n, cache::Keep keep,
@@ -85,6 +91,30 @@ class CustomState final : public cache::SequenceState, private cache::StateCopie
     GEN_ASSIGN(void* const state, forward_->clone_state(state_));
     copy->hold(state);
     return std::unique_ptr<cache::SequenceState>(std::move(copy));
+  }
+
+  [[nodiscard]] std::vector<cache::StateFacts> facts() const override {
+    std::vector<cache::StateFacts> all(static_cast<size_t>(can_.layers));
+    for (size_t i = 0; i < all.size(); ++i) all[i] = {"custom", static_cast<int32_t>(i), {}};
+    return all;
+  }
+  [[nodiscard]] Result<std::array<int32_t, 3>> dims(int32_t layer) const override {
+    std::array<int32_t, 3> told = {};
+    GEN_TRY(forward_->read_state(state_, layer, nullptr, &told));
+    size_t bytes = sizeof(float);
+    for (const int32_t n : told) {
+      if (n >= 0 && checked_mul(bytes, static_cast<size_t>(n), &bytes) && bytes <= PTRDIFF_MAX) {
+        continue;
+      }
+      return error(Code::kModel, "the model's state_get_layer gave a layer of [%d, %d, %d]",
+                   told[0], told[1], told[2]);
+    }
+    return told;
+  }
+  [[nodiscard]] bool settled() const noexcept override { return true; }
+  Status read(int32_t layer, std::span<float> to) const override {
+    std::array<int32_t, 3> told = {};
+    return forward_->read_state(state_, layer, to.data(), &told);
   }
 
   static Status cannot_go_back(int32_t n) {

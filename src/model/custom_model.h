@@ -4,6 +4,7 @@
 // model.h for the contract.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -36,6 +37,12 @@ class CustomForward {
   /// its copy if a draft is rejected.
   virtual Status truncate_state(void* state, int32_t n) const = 0;
   virtual void free_state(void* state) const noexcept = 0;
+  /// Where CustomStates::layers is above 0: the dims of a layer of a state and, unless `to` is
+  /// null, its numbers, as many as it said before.
+  virtual Status read_state(const void* /*state*/, int32_t /*layer*/, float* /*to*/,
+                            std::array<int32_t, 3>* /*dims*/) const {
+    return {Code::kUnsupported, "the model's states cannot be read"};
+  }
 };
 
 /// The functions that exist. Without a state, a row's logits depend only on its token and position,
@@ -44,6 +51,7 @@ struct CustomStates {
   bool used = false;
   bool clone = false;
   bool truncate = false;
+  int32_t layers = 0;  // that can be read
 };
 
 /// Layers that keep keys and values in caches of the library, if there are any. Traits give the

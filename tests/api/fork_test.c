@@ -237,6 +237,7 @@ static void use_session(gen_session* session) {
   EXPECT(gen_session_length(session) >= 0);
   EXPECT(gen_session_progress(session) >= 0);
   gen_session_cancel(session);
+  EXPECT(gen_session_ssm_state(session) == NULL);
   const kv_cache* lent = gen_session_cache(session);
   REFUSED(kv_cache_get(lent, 0, NULL, 0, NULL, 0, NULL, NULL, &error));
   EXPECT(kv_cache_seq_len(lent) >= 0);

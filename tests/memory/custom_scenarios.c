@@ -73,6 +73,17 @@ static gen_status forward_attention(void* user, const gen_forward_batch* batch, 
   return GEN_OK;
 }
 
+static gen_status state_get_layer(void* user, const void* state, int32_t layer, float* h,
+                                  int32_t shape[3], gen_error* error) {
+  (void)user;
+  (void)state;
+  (void)layer;
+  (void)error;
+  for (int i = 0; i < 3; ++i) shape[i] = 1;
+  if (h != NULL) *h = 5;
+  return GEN_OK;
+}
+
 /* with: "state" or "attention", or the latter with another kind of cache. */
 static void custom(const void* with) {
   const int stateful = strcmp(with, "state") == 0;
@@ -82,6 +93,8 @@ static void custom(const void* with) {
     table.state_new = state_new;
     table.state_clone = state_clone;
     table.state_free = state_free;
+    table.state_layers = 1;
+    table.state_get_layer = state_get_layer;
   }
   static char text[4096];
   size_t n = 0;
@@ -142,6 +155,18 @@ static void custom(const void* with) {
     const int32_t* tokens = gen_result_tokens(result, &n);
     SAME(tokens, n * sizeof *tokens);
     FREE(gen_result_free(result));
+  }
+  gen_ssm_state* const view = gen_session_ssm_state(session);
+  if (view != NULL) {
+    int64_t snapshot = 0;
+    float h[1] = {0};
+    int32_t shape[3];
+    TRY(gen_ssm_state_snapshot(view, &snapshot, E));
+    TRY(gen_session_append_tokens(session, prompt, 9, E));
+    TRY_KEEPING(gen_ssm_state_restore(view, snapshot, E), CHECK(gen_session_length(session) == 24));
+    CHECK(gen_session_length(session) == 15);
+    TRY(gen_ssm_state_get_layer(view, 0, h, 1, shape, E));
+    SAME(h, sizeof h);
   }
   FREE(gen_session_free(fork));
   FREE(gen_session_free(session));

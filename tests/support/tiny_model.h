@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <map>
 #include <optional>
 #include <random>
 #include <string>
@@ -107,6 +108,11 @@ class TinyModel {
   [[nodiscard]] std::vector<double> logits(const std::vector<int32_t>& tokens,
                                            int32_t layers = 0) const;
 
+  /// The state of a layer's delta net, [heads, k_dim, v_dim], after the rows of the last logits().
+  [[nodiscard]] const std::vector<double>& delta_state(int32_t layer) const {
+    return delta_states_.at(layer);
+  }
+
  private:
   using Row = std::vector<double>;
 
@@ -193,6 +199,7 @@ class TinyModel {
   std::mt19937 random_;
   GgufWriter writer_;
   std::map<std::string, Row> tensors_;  // as decoded from what the file holds
+  mutable std::map<int32_t, Row> delta_states_;  // by layer
 };
 
 }  // namespace gen::test

@@ -197,6 +197,9 @@ std::vector<TinyModel::Row> TinyModel::delta_net(int32_t index, const std::vecto
     }
     out.push_back(product(in_layer(index, "ssm_out"), made));
   }
+  Row& after = delta_states_[index];
+  after.clear();
+  for (const Row& state : states) after.insert(after.end(), state.begin(), state.end());
   return out;
 }
 

@@ -22,6 +22,8 @@ namespace LibGenerate
             : base(new Handle(HandleKind.Session, session))
         {
             Cache = new KvCache(Native.gen_session_cache(Handle), Handle);
+            IntPtr state = Native.gen_session_ssm_state(Handle);
+            if (state != IntPtr.Zero) State = new SsmState(state, Handle);
         }
 
         static IntPtr Make(Generator generator)
@@ -171,6 +173,12 @@ namespace LibGenerate
 
         /// <summary>The session's cache, for reading. It is closed with the session.</summary>
         public KvCache Cache { get; }
+
+        /// <summary>
+        /// What the session's model keeps beside keys and values, for reading and for going back; null for a model without
+        /// such a state. It is closed with the session.
+        /// </summary>
+        public SsmState State { get; }
 
         /// <summary>Keeps the first n tokens.</summary>
         public void Truncate(int n)

@@ -13,6 +13,11 @@ namespace LibGenerate
         {
         }
 
+        internal SsmState(IntPtr state, Handle owner)
+            : base(new Handle(owner, HandleKind.SsmState, state))
+        {
+        }
+
         static Handle Make(int layers, int innerSize, int stateSize, int batch)
         {
             Loader.Ensure();
@@ -32,6 +37,24 @@ namespace LibGenerate
         public int Layers
         {
             get { return Native.gen_ssm_state_num_layers(Handle); }
+        }
+
+        /// <summary>Number of tokens that a session's state is after; 0 for one of your own. Also while a call runs.</summary>
+        public int Position
+        {
+            get { return Native.gen_ssm_state_position(Handle); }
+        }
+
+        /// <summary>What a layer is, such as "delta net"; null if there is no such layer.</summary>
+        public string LayerKind(int layer)
+        {
+            return Utf8.Text(Native.gen_ssm_state_layer_kind(Handle, layer));
+        }
+
+        /// <summary>The layer of the model that a layer of the state belongs to; -1 if there is no such layer.</summary>
+        public int LayerIndex(int layer)
+        {
+            return Native.gen_ssm_state_layer_index(Handle, layer);
         }
 
         /// <summary>Batch, inner size and state size of a layer.</summary>

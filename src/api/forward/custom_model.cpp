@@ -4,6 +4,7 @@
 #include <generate/custom_model.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <memory>
@@ -65,7 +66,7 @@ class CForward final : public model::CustomForward {
   [[nodiscard]] const std::shared_ptr<Callbacks>& callbacks() const noexcept { return callbacks_; }
   [[nodiscard]] model::CustomStates states() const noexcept {
     return {table_.state_new != nullptr, table_.state_clone != nullptr,
-            table_.state_truncate != nullptr};
+            table_.state_truncate != nullptr, table_.state_layers};
   }
 
   Status forward(const graph::Batch& batch, std::span<void* const> states, float* features,
@@ -119,6 +120,13 @@ class CForward final : public model::CustomForward {
                [&](gen_error* said) { return table_.state_truncate(table_.user, state, n, said); });
   }
 
+  Status read_state(const void* state, int32_t layer, float* to,
+                    std::array<int32_t, 3>* dims) const override {
+    return ask("state_get_layer", [&](gen_error* said) {
+      return table_.state_get_layer(table_.user, state, layer, to, dims->data(), said);
+    });
+  }
+
   void free_state(void* state) const noexcept override {
     if (table_.state_free == nullptr) return;
     host_notice(*callbacks_, [&] { table_.state_free(table_.user, state); });
@@ -139,12 +147,21 @@ class CForward final : public model::CustomForward {
   std::shared_ptr<Callbacks> callbacks_ = std::make_shared<Callbacks>();
 };
 
+constexpr int32_t kMaxStateLayers = 65536;
+
 Status check_table(const gen_forward& table) {
   if (table.forward == nullptr) return {Code::kInvalidArgument, "gen_forward lacks forward"};
   const bool handles_states = table.state_clone != nullptr || table.state_truncate != nullptr ||
                               table.state_free != nullptr;
   if (table.state_new == nullptr && handles_states) {
     return {Code::kInvalidArgument, "gen_forward has functions on states, but no state_new"};
+  }
+  if (table.state_layers < 0 || table.state_layers > kMaxStateLayers) {
+    return error(Code::kInvalidArgument, "state_layers %d outside [0, %d]", table.state_layers,
+                 kMaxStateLayers);
+  }
+  if (table.state_layers > 0 && (table.state_new == nullptr || table.state_get_layer == nullptr)) {
+    return {Code::kInvalidArgument, "gen_forward has state_layers, but no states to read"};
   }
   return {};
 }

@@ -14,6 +14,7 @@
 #include "api/boundary/run_handles.h"
 #include "api/text/text_handles.h"
 #include "api/cache/kv_cache_handle.h"
+#include "api/cache/ssm_state_body.h"
 #include "api/model/model_handle.h"
 #include "api/cache/tier_config.h"
 #include "base/home_process.h"
@@ -58,7 +59,8 @@ struct gen_generator : gen::Postponed {
 
 struct gen_session : gen::Postponed {
   gen::api::Shared<gen::generate::Session> shared;
-  kv_cache cache;     // lends the session's cache
+  kv_cache cache;       // lends the session's cache
+  gen_ssm_state state;  // lends its model's state; without a body if that has none
   bool lent = false;  // part of another handle
   gen::HomeProcess home;
 };
@@ -88,6 +90,10 @@ void fill_session(std::shared_ptr<generate::Session> session, const SharedCallba
                   gen_session* handle);
 /// Makes `handle` lend a session's cache; it shares the session's in-use flag.
 void lend_cache(generate::Session& session, kv_cache* handle);
+
+/// Makes `handle` lend the state of a session's model, if it has one.
+void lend_state(const std::shared_ptr<generate::Session>& session, const SharedCallbacks& callbacks,
+                gen_ssm_state* handle);
 
 /// The model that a generator is made for; it keeps all its parts alive.
 generate::ModelInUse in_use(const std::shared_ptr<const ModelParts>& parts);

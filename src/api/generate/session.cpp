@@ -24,6 +24,7 @@ void gen::api::fill_session(std::shared_ptr<Session> session, const SharedCallba
                             gen_session* handle) {
   lend_cache(*session, &handle->cache);
   handle->cache.callbacks = callbacks;
+  lend_state(session, callbacks, &handle->state);
   handle->shared = Shared<Session>(std::move(session), callbacks);
 }
 

@@ -107,6 +107,18 @@ Result<std::unique_ptr<SequenceState>> RecurrentState::fork() {
   return std::unique_ptr<SequenceState>(std::move(copy));
 }
 
+Status RecurrentState::read(int32_t layer, std::span<float> to) const {
+  const auto at = static_cast<size_t>(layer);
+  GEN_ASSERT(settled() && std::cmp_equal(to.size(), layout_->shapes[at].cells));
+  if (now_.piece == nullptr) {
+    std::fill(to.begin(), to.end(), 0.0F);
+    return {};
+  }
+  const engine::EnginePtr<const std::byte> cells = now_.piece->cells.data();
+  return memory_.read(to.data(), cells + static_cast<int64_t>(float_bytes(layout_->layers[at].first)),
+                      to.size_bytes());
+}
+
 Result<std::shared_ptr<const StateSnapshot>> RecurrentState::share(int32_t at) {
   if (at == kNow) at = length_;
   GEN_ASSERT(at >= earliest() && at <= length_);

@@ -2,9 +2,11 @@
 // The state of a model's recurrent layers: of constant size, however long the sequence.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "base/status.h"
 #include "cache/state/sequence_state.h"
@@ -24,7 +26,10 @@ class StateSection;
 /// behind where drafts asked for it. A pass reads the piece that is and writes the one that will
 /// be; commit swaps them. A piece that a fork or a snapshot holds, too, is not written again, so
 /// forks and snapshots copy nothing.
-class RecurrentState final : public SequenceState, private StateCopies, private StateSnapshots {
+class RecurrentState final : public SequenceState,
+                             private StateCopies,
+                             private StateSnapshots,
+                             private StateReading {
  public:
   /// After 0 positions, all zeros. `memory` must outlive it, its forks and its snapshots.
   RecurrentState(std::shared_ptr<const StateLayout> layout, engine::EngineMemory& memory) noexcept;
@@ -41,6 +46,9 @@ class RecurrentState final : public SequenceState, private StateCopies, private 
   Result<int32_t> rewind(int32_t n) override;
   [[nodiscard]] StateCopies* copies() noexcept override { return this; }
   [[nodiscard]] StateSnapshots* snapshots() noexcept override { return this; }
+  [[nodiscard]] StateReading* reading() noexcept override {
+    return layout_->facts.empty() ? nullptr : this;
+  }
 
  private:
   struct Piece {
@@ -55,6 +63,12 @@ class RecurrentState final : public SequenceState, private StateCopies, private 
   class Snapshot;
 
   Result<std::unique_ptr<SequenceState>> fork() override;
+  [[nodiscard]] std::vector<StateFacts> facts() const override { return layout_->facts; }
+  [[nodiscard]] Result<std::array<int32_t, 3>> dims(int32_t layer) const override {
+    return layout_->facts[static_cast<size_t>(layer)].dims;
+  }
+  [[nodiscard]] bool settled() const noexcept override { return unsettled_ == 0; }
+  Status read(int32_t layer, std::span<float> to) const override;
   [[nodiscard]] SnapshotList& list() noexcept override { return snapshots_; }
   [[nodiscard]] size_t bytes() const noexcept override;
   [[nodiscard]] bool in_host() const noexcept override { return memory_.in_host(); }

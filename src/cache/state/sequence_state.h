@@ -6,9 +6,11 @@
 // keeps of them, or drops the plan. A new kind of state is one file that implements this.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "base/status.h"
 #include "cache/kept.h"
@@ -83,6 +85,21 @@ class StateSnapshots {
   virtual Status load(StateReader& from) = 0;
 };
 
+/// What the layers of a state hold, for people and tests to look at.
+class StateReading {
+ public:
+  virtual ~StateReading() = default;
+  /// Of each layer; a caller's state tells the dims only when it is asked for them. Constant.
+  [[nodiscard]] virtual std::vector<StateFacts> facts() const = 0;
+  /// The dims of a layer in [0, layers). Errors: those of a caller's functions.
+  [[nodiscard]] virtual Result<std::array<int32_t, 3>> dims(int32_t layer) const = 0;
+  /// Whether read() gives the state after all positions. A state that keeps rows beside it does not
+  /// until these have run in a pass of Keep::kAll.
+  [[nodiscard]] virtual bool settled() const noexcept = 0;
+  /// Copies a layer's cells to `to`, which has the size that dims() says. Waits for a device.
+  virtual Status read(int32_t layer, std::span<float> to) const = 0;
+};
+
 /// Owned by the session. Threads: not synchronised; only the leader of the current step may use it.
 class SequenceState {
  public:
@@ -118,6 +135,8 @@ class SequenceState {
 
   /// Null where there is no copying.
   [[nodiscard]] virtual StateCopies* copies() noexcept { return nullptr; }
+  /// Null where nothing is known of what it holds.
+  [[nodiscard]] virtual StateReading* reading() noexcept { return nullptr; }
   /// Null where it cannot be kept beside what it becomes.
   [[nodiscard]] virtual StateSnapshots* snapshots() noexcept { return nullptr; }
 };

@@ -11,9 +11,10 @@ int64_t aligned(int64_t floats) { return (floats + kFloats - 1) / kFloats * kFlo
 
 }  // namespace
 
-StateLayout state_layout(std::span<const StateShape> shapes) {
+StateLayout state_layout(std::span<const StateShape> shapes, std::span<const StateFacts> facts) {
   StateLayout layout;
   layout.shapes.assign(shapes.begin(), shapes.end());
+  layout.facts.assign(facts.begin(), facts.end());
   for (const StateShape& shape : shapes) {
     layout.layers.push_back({layout.cells, layout.inputs, 0});
     layout.cells += aligned(shape.cells);

@@ -95,8 +95,8 @@ Status Sequence::start(int32_t end, const Pass& pass) {
   stepped_back_ = false;
   evicted_ = false;
   stops_.clear();
-  reuse(quiet_end());
-  if (keeps_snapshots()) {
+  if (!pass.plain) reuse(quiet_end());
+  if (keeps_snapshots() && !pass.plain) {
     try {
       choose_stops();
     } catch (...) {  // no memory for the list: there are fewer snapshots
@@ -108,10 +108,10 @@ Status Sequence::start(int32_t end, const Pass& pass) {
 
 StepRequest* Sequence::next() {
   // Repeated before every chunk, since another session may have evaluated more of the same prompt.
-  if (!stepped_back_) reuse(std::min(end_ - 1, quiet_end()));
+  if (!stepped_back_ && !pass_.plain) reuse(std::min(end_ - 1, quiet_end()));
   const int32_t at = evaluated();
   int32_t kept_from = end_;
-  const int32_t end = keeps_snapshots() ? pass_end(at, &kept_from) : end_;
+  const int32_t end = keeps_snapshots() && !pass_.plain ? pass_end(at, &kept_from) : end_;
   const int32_t rows = std::min({end - at, generator_->prefill_chunk(), cache_->plan_limit()});
   const graph::Wants wants = pass_.query.wants();
   const bool quiet_pass = wants == graph::kWantsNothing;

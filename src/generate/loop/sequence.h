@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -86,6 +87,8 @@ class Sequence {
     /// If a single row with results is left, drafts may follow it, at most draft->most; there is
     /// memory for their results. Null: none.
     DraftJob* draft = nullptr;
+    /// Nothing is reused, and the state takes in all rows.
+    bool plain = false;
   };
   /// Evaluates pending tokens up to `end`, chunk by chunk. Each chunk that ran is committed here
   /// and nowhere else. Cuts the cache first if results are requested for rows that it already
@@ -141,6 +144,29 @@ class Sequence {
   /// for damaged data; kInvalidArgument for another model or another kind of cache; kContextFull;
   /// errors of the cache.
   Status restore(cache::StateReader& from);
+  // sequence_points.cpp: the state as somebody else sees it.
+  /// What layers the model's state has; none for a model without a state. Constant.
+  [[nodiscard]] std::vector<cache::StateFacts> state_facts() const;
+  [[nodiscard]] bool has_state() const noexcept { return state_ != nullptr; }
+  /// The dims of a layer of the state after the evaluated tokens and, unless `to` is null, its
+  /// numbers. A state that keeps rows beside it takes them in first, which runs them again, in a
+  /// copy of the cache: `participant` is the call that waits for it. Tokens and cache stay as they
+  /// are. kOutOfRange for another layer or a `capacity` that is too small; errors of fork(), of the
+  /// model and its functions. After a failure `to` is untouched.
+  Status read_state(int32_t layer, std::array<int32_t, 3>* dims, float* to, size_t capacity,
+                    Participant* participant);
+  /// What a sequence held, and its state then.
+  struct Point {
+    std::vector<int32_t> tokens;
+    int32_t evaluated = 0;  // the first ones of them
+    std::unique_ptr<cache::SequenceState> state;
+  };
+  /// kUnsupported for a state that cannot be copied; kOutOfMemory.
+  [[nodiscard]] Result<Point> point() const;
+  /// Makes the sequence hold what it held at a point, which stays. Nothing is evaluated: if the
+  /// cache has fewer of the point's tokens, the others are pending. kState if the evaluated tokens
+  /// of the point are not the first ones of the sequence. A failure changes nothing.
+  Status go_back(const Point& point);
   /// Drops pending tokens, but keeps at least `n` tokens.
   void drop_pending(int32_t n) noexcept;
 
@@ -152,6 +178,7 @@ class Sequence {
   /// Commits rows that have run to cache and state. What fails is made anew later.
   void commit(cache::Kept kept) noexcept;
   Status cut_to(int32_t n);
+  Status settle_state(Participant* participant);
   Status rebuild();
   /// True if the blocks were evicted while the state remains; it is useless without them.
   [[nodiscard]] bool state_is_left() const noexcept;

@@ -49,6 +49,7 @@ Session::~Session() { generator_->scheduler().remove(this); }
 
 void Session::publish_length() noexcept {
   length_.store(sequence_.length(), std::memory_order_relaxed);
+  evaluated_.store(sequence_.evaluated(), std::memory_order_relaxed);
   last_used_.store(sequence_.evictable() ? SteadyClock::now().time_since_epoch().count() : kNothing,
                    std::memory_order_relaxed);
 }
@@ -60,6 +61,7 @@ int64_t Session::last_used() const noexcept {
 bool Session::evict() noexcept {
   if (!in_use_.try_keep()) return false;
   const bool gave = sequence_.evict();
+  evaluated_.store(sequence_.evaluated(), std::memory_order_relaxed);
   last_used_.store(kNothing, std::memory_order_relaxed);
   in_use_.end_keep();
   return gave;
@@ -287,9 +289,11 @@ Status Session::score_prompt(const Prompt& prompt, std::vector<float>* logprobs,
     status = score_tail(before.length + skipped, &participant, &scores);
   } catch (...) {
     sequence_.rewind(before);
+    publish_length();
     throw;
   }
   sequence_.rewind(before);
+  publish_length();
   if (status.code() == Code::kCancelled) cancel_.reset();
   GEN_TRY(status);
   *logprobs = std::move(scores);
@@ -345,11 +349,15 @@ Status Session::truncate(int32_t n) {
 Status Session::cut_to(int32_t n) {
   const int32_t length = sequence_.length();
   GEN_TRY(sequence_.truncate(n));
-  if (n < length) answered_.unsaid.clear();
+  note_cut(length, n);
+  return {};
+}
+
+void Session::note_cut(int32_t before, int32_t n) noexcept {
+  if (n < before) answered_.unsaid.clear();
   answered_.mark = sequence_.moved(answered_.mark);
   answered_.mark.length = std::min(answered_.mark.length, n);
   publish_length();
-  return {};
 }
 
 Status Session::set_cancel(std::shared_ptr<const CancelFlag> cancel) {

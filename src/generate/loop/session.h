@@ -3,6 +3,7 @@
 // Generator::new_session makes it. generation.h generates; everything else is here.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -75,6 +76,20 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   Status load(std::span<const std::byte> state);
   /// A new session with the same tokens; the caches share blocks if they can.
   Result<std::shared_ptr<Session>> fork() const;
+  // session_state.cpp: the model's state as Sequence has it; none of these without has_state().
+  [[nodiscard]] bool has_state() const noexcept { return sequence_.has_state(); }
+  [[nodiscard]] std::vector<cache::StateFacts> state_facts() const {
+    return sequence_.state_facts();
+  }
+  /// As Sequence::read_state.
+  Status read_state(int32_t layer, std::array<int32_t, 3>* dims, float* to, size_t capacity);
+  /// As Sequence::point and go_back.
+  Result<Sequence::Point> point() const;
+  Status go_back(const Sequence::Point& point);
+  /// Tokens that the state is after. May lag a running step; any thread.
+  [[nodiscard]] int32_t evaluated() const noexcept {
+    return evaluated_.load(std::memory_order_relaxed);
+  }
   /// All tokens, including sampled stop tokens.
   Result<std::vector<int32_t>> tokens() const;
 
@@ -126,6 +141,7 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   /// Reports the prompt tokens that came from the prefix cache.
   void tell_reused() const;
   void publish_length() noexcept;
+  void note_cut(int32_t before, int32_t n) noexcept;
   /// Records that the contents are answered: the next prompt begins here.
   void note_answered(std::string unsaid = {}) noexcept;
 
@@ -135,6 +151,7 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   CancelFlag cancel_;
   std::shared_ptr<const CancelFlag> given_cancel_;  // set by set_cancel(); may be null
   std::atomic<int32_t> length_{0};
+  std::atomic<int32_t> evaluated_{0};
   std::atomic<float> progress_{1.0F};
   Answered answered_;
   std::atomic<int64_t> last_used_{kNothing};

@@ -328,6 +328,10 @@ static class Caches
         using (var state = new SsmState(2, 2, 2))
         {
             Check.Equal(2, state.Layers, "layers");
+            Check.Equal(0, state.Position, "position");
+            Check.Equal("host", state.LayerKind(1), "kind");
+            Check.Equal(1, state.LayerIndex(1), "index");
+            Check.Equal(-1, state.LayerIndex(2), "no such layer's index");
             state.SetLayer(1, new float[] { 1, 2, 3, 4 });
             long kept = state.Snapshot();
             state.Reset();

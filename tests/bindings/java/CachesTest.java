@@ -395,6 +395,10 @@ final class CachesTest {
   private static void ssm() throws Exception {
     try (SsmState state = new SsmState(2, 2, 3, 4); SsmState one = new SsmState(1, 3, 4)) {
       Check.equal(2, state.layers(), "layers");
+      Check.equal(0, state.position(), "position");
+      Check.equal("host", state.layerKind(1), "kind");
+      Check.equal(1, state.layerIndex(1), "index");
+      Check.equal(-1, state.layerIndex(2), "no such layer");
       float[] h = random(24, 8);
       state.setLayer(1, h, 2, 3, 4);
       long snapshot = state.snapshot();

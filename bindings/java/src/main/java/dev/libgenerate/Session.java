@@ -200,6 +200,17 @@ public final class Session extends Handle {
     return ask(s -> new KvCache(this, Native.gen_session_cache(s)));
   }
 
+  /**
+   * What the session's model keeps beside keys and values, for reading and for going back; null for a model without such a
+   * state. It ends with the session.
+   */
+  public SsmState state() {
+    return ask(s -> {
+      long state = Native.gen_session_ssm_state(s);
+      return state != 0 ? new SsmState(this, state) : null;
+    });
+  }
+
   /** Ends the session, and soon what runs on it. */
   @Override
   public void close() {

@@ -14,6 +14,25 @@ public final class SsmState extends Handle {
         Native::gen_ssm_state_free);
   }
 
+  SsmState(Handle owner, long address) {
+    super(owner, address);
+  }
+
+  /** Number of tokens that a session's state is after; 0 for one of your own. Also while a call runs. */
+  public int position() {
+    return number(Native::gen_ssm_state_position);
+  }
+
+  /** What a layer is, such as "delta net"; null if there is no such layer. */
+  public String layerKind(int layer) {
+    return ask(s -> Native.gen_ssm_state_layer_kind(s, layer));
+  }
+
+  /** The layer of the model that a layer of the state belongs to; -1 if there is no such layer. */
+  public int layerIndex(int layer) {
+    return ask(s -> Native.gen_ssm_state_layer_index(s, layer));
+  }
+
   /** Number of layers. */
   public int layers() {
     return number(Native::gen_ssm_state_num_layers);
