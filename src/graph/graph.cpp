@@ -258,8 +258,7 @@ ValueId GraphBuilder::scan(ValueId a, ValueId b, ValueId x) {
     fail(error(Code::kInternal, "a scan takes all rows"));
     return {};
   }
-  return push(recurrent_node(Op::kScan, {a, b, x}, cols, {cols, 2 * cols}, "scan",
-                             {1, cols, 1}));
+  return push(recurrent_node(Op::kScan, {a, b, x}, cols, {cols, 2 * cols}, "scan", {1, cols, 1}));
 }
 
 Node GraphBuilder::recurrent_node(Op op, const NodeInputs& inputs, int64_t cols,

@@ -47,9 +47,7 @@ class CustomState final : public cache::SequenceState,
   }
 
   [[nodiscard]] int32_t length() const noexcept override { return length_; }
-  [[nodiscard]] bool keeps_some() const noexcept override {
-    return can_.truncate || can_.clone;
-  }
+  [[nodiscard]] bool keeps_some() const noexcept override { return can_.truncate || can_.clone; }
   [[nodiscard]] bool lost() const noexcept override { return !held_; }
   [[nodiscard]] cache::StateCopies* copies() noexcept override {
     return can_.clone && held_ ? this : nullptr;

@@ -136,9 +136,9 @@ class SessionState : public ::testing::TestWithParam<const char*> {
     return said;
   }
 
-  const std::string path = (std::filesystem::temp_directory_path() /
-                            ("states" + std::to_string(::getpid()) + ".gguf"))
-                               .string();
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("states" + std::to_string(::getpid()) + ".gguf"))
+          .string();
   Memory memory;
   std::vector<int32_t> tokens;
   gen_model* model = nullptr;
@@ -149,7 +149,8 @@ class SessionState : public ::testing::TestWithParam<const char*> {
   gen_error error = {};
 };
 
-// The rows of a short pass with places for snapshots are kept beside the state, a long one's are not.
+// The rows of a short pass with places for snapshots are kept beside the state, a long one's are
+// not.
 TEST_P(SessionState, LayersDoNotDependOnThePasses) {
   constexpr size_t kLengths[] = {1, 9, 17, 120};
   for (size_t i = 0; i < 8; ++i) {

@@ -198,7 +198,7 @@ class TinyModel {
   model::arch::DenseStyle style_;
   std::mt19937 random_;
   GgufWriter writer_;
-  std::map<std::string, Row> tensors_;  // as decoded from what the file holds
+  std::map<std::string, Row> tensors_;           // as decoded from what the file holds
   mutable std::map<int32_t, Row> delta_states_;  // by layer
 };
 

@@ -61,7 +61,7 @@ struct gen_session : gen::Postponed {
   gen::api::Shared<gen::generate::Session> shared;
   kv_cache cache;       // lends the session's cache
   gen_ssm_state state;  // lends its model's state; without a body if that has none
-  bool lent = false;  // part of another handle
+  bool lent = false;    // part of another handle
   gen::HomeProcess home;
 };
 

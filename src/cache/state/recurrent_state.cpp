@@ -115,7 +115,8 @@ Status RecurrentState::read(int32_t layer, std::span<float> to) const {
     return {};
   }
   const engine::EnginePtr<const std::byte> cells = now_.piece->cells.data();
-  return memory_.read(to.data(), cells + static_cast<int64_t>(float_bytes(layout_->layers[at].first)),
+  return memory_.read(to.data(),
+                      cells + static_cast<int64_t>(float_bytes(layout_->layers[at].first)),
                       to.size_bytes());
 }
 

@@ -38,8 +38,8 @@ Status Sequence::read_state(int32_t layer, std::array<int32_t, 3>* dims, float* 
   return {};
 }
 
-// In a copy, so that nothing has changed if it fails. A row's results do not depend on the pass that
-// it is in, so what the copy's pass writes is what the cache has already.
+// In a copy, so that nothing has changed if it fails. A row's results do not depend on the pass
+// that it is in, so what the copy's pass writes is what the cache has already.
 Status Sequence::settle_state(Participant* participant) {
   const int32_t end = evaluated();
   GEN_ASSIGN(Sequence copy, fork());

@@ -25,7 +25,7 @@ public final class SsmState extends Handle {
 
   /** What a layer is, such as "delta net"; null if there is no such layer. */
   public String layerKind(int layer) {
-    return ask(s -> Native.gen_ssm_state_layer_kind(s, layer));
+    return ask(s -> Text.of(Native.gen_ssm_state_layer_kind(s, layer)));
   }
 
   /** The layer of the model that a layer of the state belongs to; -1 if there is no such layer. */
