@@ -105,7 +105,8 @@ static void bad_tables(void** state) {
   assert_fails(gen_model_new_custom(NULL, config, NULL, &model, &error), bad, "NULL", error);
   assert_fails(gen_model_new_custom(&table, NULL, NULL, &model, &error), bad, "NULL", error);
   assert_fails(gen_model_new_custom(&table, config, NULL, NULL, &error), bad, "NULL", error);
-  const uint32_t sizes[] = {0, 1, sizeof table - 1, offsetof(gen_forward, release)};
+  const uint32_t sizes[] = {0, 1, offsetof(gen_forward, state_layers) - 1,
+                            offsetof(gen_forward, release)};
   for (int i = 0; i < 4; ++i) {
     table.struct_size = sizes[i];
     model = (gen_model*)&table;
