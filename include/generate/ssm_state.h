@@ -117,8 +117,7 @@ GEN_API int32_t gen_ssm_state_layer_index(const gen_ssm_state *state, int32_t la
  *         GEN_ERROR_INVALID_ARGUMENT if state is NULL;
  *         GEN_ERROR_BUSY if the state is in use;
  *         GEN_ERROR_OUT_OF_RANGE if there is no such layer, or h is too small; shape then has what is needed;
- *         GEN_ERROR_MODEL, GEN_ERROR_OUT_OF_MEMORY, and for a session's state GEN_ERROR_POOL_EXHAUSTED, GEN_ERROR_IO
- *         and GEN_ERROR_FORMAT as gen_generate.
+ *         GEN_ERROR_MODEL; GEN_ERROR_OUT_OF_MEMORY; for a session's state also what its cache returns when it grows.
  *         On any failure h is untouched, and so is the session.
  * Threads: one at a time per state.
  * Cost:    of a session's state, up to 63 tokens that the model keeps beside the state are evaluated again for the first
