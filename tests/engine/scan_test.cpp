@@ -72,9 +72,7 @@ TEST_P(ScanTest, IsCloseToDouble) {
   }
 }
 
-TEST_P(ScanTest, StepsDoNotShow) {
-  expect_steps_do_not_show(Inputs(24, 75).op(), GetParam());
-}
+TEST_P(ScanTest, StepsDoNotShow) { expect_steps_do_not_show(Inputs(24, 75).op(), GetParam()); }
 
 TEST_P(ScanTest, SequencesAndThreadsDoNotShow) {
   expect_sequences_do_not_show(Inputs(23, 900).op(), GetParam());
@@ -102,8 +100,8 @@ TEST_P(ScanTest, RunsInPlace) {
   for (int64_t t = 0; t < 23; ++t) {
     const auto begin = y.begin() + t * inputs.stride;
     const auto from = want.begin() + t * 75;
-    EXPECT_TRUE(same_bits(std::vector<float>(begin, begin + 75),
-                          std::vector<float>(from, from + 75)))
+    EXPECT_TRUE(
+        same_bits(std::vector<float>(begin, begin + 75), std::vector<float>(from, from + 75)))
         << t;
     // What lies between rows.
     EXPECT_EQ(*(begin + 75), inputs.x[static_cast<size_t>(t * inputs.stride + 75)]);
