@@ -258,18 +258,17 @@ ValueId GraphBuilder::scan(ValueId a, ValueId b, ValueId x) {
     fail(error(Code::kInternal, "a scan takes all rows"));
     return {};
   }
-  return push(recurrent_node(Op::kScan, {a, b, x}, cols, {cols, 2 * cols}, "scan", {1, cols, 1}));
+  return push(recurrent_node(Op::kScan, {a, b, x}, cols, "scan", {1, cols, 1}, 2 * cols));
 }
 
-Node GraphBuilder::recurrent_node(Op op, const NodeInputs& inputs, int64_t cols,
-                                  const cache::StateShape& state, const char* kind,
-                                  const std::array<int64_t, 3>& dims) {
+Node GraphBuilder::recurrent_node(Op op, const NodeInputs& inputs, int64_t cols, const char* kind,
+                                  const std::array<int64_t, 3>& dims, int64_t state_inputs) {
   Node node;
   node.op = op;
   node.inputs = inputs;
   node.cols = cols;
   node.layer = static_cast<int32_t>(graph_.states.size());
-  graph_.states.push_back(state);
+  graph_.states.push_back({dims[0] * dims[1] * dims[2], state_inputs});
   cache::StateFacts& facts = graph_.facts.emplace_back();
   facts.kind = kind;
   facts.block = block_;
@@ -299,8 +298,8 @@ ValueId GraphBuilder::causal_conv(ValueId x, std::span<const float> w, std::span
     for (size_t j = 0; j < taps; ++j) turned[j * cols + c] = w[c * taps + j];
   }
   const auto rows = static_cast<int64_t>(taps) - 1;
-  Node node = recurrent_node(Op::kCausalConv, {x}, input.cols, {rows * input.cols, input.cols},
-                             "convolution", {1, rows, input.cols});
+  Node node = recurrent_node(Op::kCausalConv, {x}, input.cols, "convolution", {1, rows, input.cols},
+                             input.cols);
   node.taps = static_cast<int32_t>(taps);
   node.vector = keep(turned);
   node.vector2 = bias.empty() ? -1 : keep(bias);
@@ -328,10 +327,9 @@ ValueId GraphBuilder::delta_net(ValueId qkv, ValueId alpha, ValueId beta, std::s
     fail(error(Code::kInternal, "a delta net takes all rows"));
     return {};
   }
-  const int64_t cells = shape.v_cols() * shape.k_dim;
   const int64_t inputs = shape.k_cols() + shape.v_cols() + 2 * int64_t{shape.v_heads};
-  Node node = recurrent_node(Op::kDeltaNet, {qkv, alpha, beta}, shape.v_cols(), {cells, inputs},
-                             "delta net", {shape.v_heads, shape.k_dim, shape.v_dim});
+  Node node = recurrent_node(Op::kDeltaNet, {qkv, alpha, beta}, shape.v_cols(), "delta net",
+                             {shape.v_heads, shape.k_dim, shape.v_dim}, inputs);
   node.delta = shape;
   node.vector = keep(dt);
   node.vector2 = keep(a);
@@ -380,9 +378,8 @@ ValueId GraphBuilder::selective_scan(ValueId x, ValueId dt, ValueId b, ValueId c
   std::vector<float> all(params.dt_bias.begin(), params.dt_bias.end());
   all.insert(all.end(), params.d.begin(), params.d.end());
   for (const float a : params.a) all.insert(all.end(), spread ? static_cast<size_t>(n) : 1, a);
-  Node node = recurrent_node(Op::kSelectiveScan, {x, dt, b, c}, channels,
-                             {channels * n, channels + heads + groups * n}, "selective scan",
-                             {heads, channels / heads, n});
+  Node node = recurrent_node(Op::kSelectiveScan, {x, dt, b, c}, channels, "selective scan",
+                             {heads, channels / heads, n}, channels + heads + groups * n);
   node.groups = params.n_groups;
   node.vector = keep(all);
   return push(node);

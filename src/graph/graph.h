@@ -254,10 +254,10 @@ class GraphBuilder {
   ValueId push(Node node);
   int32_t keep(std::span<const float> vector);
   void fail(Status status);
-  /// A node with a state layer of its own that reads all rows of `inputs`.
-  Node recurrent_node(engine::Op op, const NodeInputs& inputs, int64_t cols,
-                      const cache::StateShape& state, const char* kind,
-                      const std::array<int64_t, 3>& dims);
+  /// A node with a state layer of its own that reads all rows of `inputs`. See StateFacts and
+  /// StateShape, whose cells are the product of `dims`.
+  Node recurrent_node(engine::Op op, const NodeInputs& inputs, int64_t cols, const char* kind,
+                      const std::array<int64_t, 3>& dims, int64_t state_inputs);
 
   Graph graph_;
   int32_t block_ = -1;           // the current block

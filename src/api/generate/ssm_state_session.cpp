@@ -53,25 +53,20 @@ class SessionState final : public SsmStateBody {
   Result<int64_t> snapshot() override {
     const InUseGuard use(&in_use_);
     GEN_TRY(use.entered("the state"));
-    GEN_ASSIGN(points_[place(newest_ + 1)], session_->point());
+    GEN_ASSIGN(points_[Numbers::place(newest_ + 1)], session_->point());
     return ++newest_;
   }
 
   Status restore(int64_t snapshot) override {
     const InUseGuard use(&in_use_);
     GEN_TRY(use.entered("the state"));
-    if (snapshot < 1 || snapshot > newest_ || snapshot <= newest_ - kSnapshots) {
-      return error(Code::kOutOfRange, "snapshot %lld is not one of the last %lld, of %lld in all",
-                   static_cast<long long>(snapshot), static_cast<long long>(kSnapshots),
-                   static_cast<long long>(newest_));
-    }
-    return session_->go_back(points_[place(snapshot)]);
+    GEN_TRY(Numbers::check_snapshot(snapshot, newest_));
+    return session_->go_back(points_[Numbers::place(snapshot)]);
   }
 
  private:
-  static constexpr int64_t kSnapshots = cache::SsmState::kSnapshots;
+  using Numbers = cache::SsmState;  // snapshots of both kinds of state are numbered alike
 
-  static size_t place(int64_t snapshot) { return static_cast<size_t>((snapshot - 1) % kSnapshots); }
   [[nodiscard]] Status belongs_to_text() const {
     const InUseGuard use(&session_->in_use());
     GEN_TRY(use.entered("session"));
@@ -83,7 +78,7 @@ class SessionState final : public SsmStateBody {
   const std::vector<cache::StateFacts> facts_;
   InUseFlag in_use_;  // guards what follows
   int64_t newest_ = 0;
-  std::array<generate::Sequence::Point, static_cast<size_t>(kSnapshots)> points_;
+  std::array<generate::Sequence::Point, static_cast<size_t>(Numbers::kSnapshots)> points_;
 };
 
 }  // namespace

@@ -48,7 +48,7 @@ void SsmState::reset() noexcept {
 }
 
 Result<int64_t> SsmState::snapshot() {
-  Buffer& copy = snapshots_[newest_ % kSnapshots];
+  Buffer& copy = snapshots_[place(newest_ + 1)];
   if (state_.size() > 0) {
     if (copy.data() == nullptr) {
       GEN_ASSIGN(copy, Buffer::allocate(allocator_, state_.size()));
@@ -58,14 +58,17 @@ Result<int64_t> SsmState::snapshot() {
   return ++newest_;
 }
 
+Status SsmState::check_snapshot(int64_t snapshot, int64_t newest) noexcept {
+  if (snapshot >= 1 && snapshot <= newest && snapshot > newest - kSnapshots) return {};
+  return error(Code::kOutOfRange, "snapshot %lld is not one of the last %lld, of %lld in all",
+               static_cast<long long>(snapshot), static_cast<long long>(kSnapshots),
+               static_cast<long long>(newest));
+}
+
 Status SsmState::restore(int64_t snapshot) noexcept {
-  if (snapshot < 1 || snapshot > newest_ || snapshot <= newest_ - kSnapshots) {
-    return error(Code::kOutOfRange, "snapshot %lld is not one of the last %lld, of %lld in all",
-                 static_cast<long long>(snapshot), static_cast<long long>(kSnapshots),
-                 static_cast<long long>(newest_));
-  }
+  GEN_TRY(check_snapshot(snapshot, newest_));
   if (state_.size() > 0) {
-    std::memcpy(state_.data(), snapshots_[(snapshot - 1) % kSnapshots].data(), state_.size());
+    std::memcpy(state_.data(), snapshots_[place(snapshot)].data(), state_.size());
   }
   return {};
 }

@@ -19,6 +19,12 @@ class SsmState {
  public:
   /// Snapshots that are kept; the next takes the place of the oldest.
   static constexpr int64_t kSnapshots = 16;
+  /// Of snapshots 1, 2, 3, … up to `newest`: kOutOfRange for one that never was or is gone.
+  static Status check_snapshot(int64_t snapshot, int64_t newest) noexcept;
+  /// Where a snapshot lies among as many places.
+  static constexpr size_t place(int64_t snapshot) noexcept {
+    return static_cast<size_t>((snapshot - 1) % kSnapshots);
+  }
 
   /// All zeros. kInvalidArgument for layers outside [0, kMaxLayers] or another number below 1;
   /// kOutOfMemory. `allocator` must outlive the state.
@@ -61,7 +67,7 @@ class SsmState {
   Allocator& allocator_;
   Buffer state_;
   int64_t newest_ = 0;
-  Buffer snapshots_[kSnapshots];  // snapshot n at (n - 1) % kSnapshots
+  Buffer snapshots_[kSnapshots];  // see place()
 };
 
 }  // namespace gen::cache

@@ -228,6 +228,7 @@ static class Scenarios
             Check.Equal(Given.Story.Tokenizer.Encode(" dog", EncodeFlags.Continue).Length, session.Score(" dog").Length, "score");
             // The last token drawn is evaluated by the next call.
             Check.Equal(session.Length - 1, session.Cache.Length, "the session's cache");
+            Check.That(session.State == null, "no state");
             Check.Equal(1.0, session.Progress, "progress");
         }
         File.Delete(file);

@@ -21,6 +21,7 @@ func TestClosedMeansClosed(t *testing.T) {
 	s := must(g.NewSession())
 	ok(t, s.Append(ctx, "Once"))
 	cache := must(s.Cache())
+	equal(t, "no state", must(s.State()) == nil, true)
 	equal(t, "its cache", cache.Kind(), "fp32")
 	stream := must(g.Stream(ctx, "a"))
 	model := must(generate.LoadModel(storyPath()))

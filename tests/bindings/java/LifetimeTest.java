@@ -124,6 +124,7 @@ final class LifetimeTest {
       Session session = generator.newSession();
       session.append("Once");
       KvCache cache = session.cache();
+      Check.that(session.state() == null, "no state");
       Check.that(cache.length() > 0, "it holds something");
       try (KvCache copy = cache.copy()) {
         cache.close();
