@@ -246,6 +246,20 @@ TEST_F(Recurrent, SharesSnapshots) {
   }
 }
 
+// Only rows that are not certain are kept, and only they are places to go back to.
+TEST_F(Recurrent, CertainRowsAreNotKept) {
+  // Three layers of 40 cells, which lie 48 apart, and 80 inputs of a row.
+  for (const int32_t certain : {0, 18, 20}) {
+    const auto state = model.model().new_sequence_state().value();
+    const cache::StatePlan plan = state->plan(21, Keep::kSome, certain).value();
+    state->commit(plan, cache::Kept{21});
+    EXPECT_EQ(state->length(), 21);
+    EXPECT_EQ(state->snapshots()->earliest(), certain);
+    EXPECT_EQ(state->snapshots()->share().value()->bytes(),
+              3 * (48 + static_cast<size_t>(21 - certain) * 80) * sizeof(float));
+  }
+}
+
 /// Has no memory on demand.
 class TightAllocator final : public Allocator {
  public:
