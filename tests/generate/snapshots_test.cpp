@@ -252,24 +252,29 @@ TEST_F(Snapshots, ACutGoesBackToTheNearest) {
   }
 }
 
-// The last row of a prompt, before which there is a snapshot, is no pass of its own, nor are rows
-// behind a border near it.
+// The last row of a prompt, before which there is a snapshot, is no pass of its own, nor are the rows
+// behind a border near the end.
 TEST_F(Snapshots, APromptIsAsManyPassesAsItHasChunks) {
   constexpr int32_t kEnd = FakeTokenizer::kEos;
   for (const int32_t chunk : {64, 512}) {
     for (const int32_t n : {2, 17, 50, 64, 65, 100, 300}) {
       SCOPED_TRACE(testing::Message() << chunk << " " << n);
-      const auto session = generator(every(0, chunk), true)->new_session().value();
+      GeneratorOptions options = every(0, chunk);
+      // Memory for one snapshot with sixteen rows: no more of them are kept.
+      options.snapshot_budget =
+          static_cast<int64_t>(tiny.model().new_sequence_state().value()->snapshots()->bytes());
+      const auto session = generator(options, true)->new_session().value();
       say(*session, text_of(1, 40), 5);
       int32_t passes = 0;
       model->before_forward = [&passes] { ++passes; };
       Tokens turn = text_of(2, static_cast<size_t>(n));
       for (int32_t& token : turn) token = 2 + token % 40;  // no message ends
-      if (n > 30) turn[turn.size() - 10] = kEnd;
+      const bool far = n == 100;  // a border too far from the end for its rows to be kept
+      if (n > 30) turn[turn.size() - (far ? 30 : 10)] = kEnd;
       const int64_t before = model->rows;
       const Said said = say(*session, turn, 1);
       // One token of the last answer is pending.
-      EXPECT_EQ(passes, (n + 1 + chunk - 1) / chunk);
+      EXPECT_EQ(passes, (n + 1 + chunk - 1) / chunk + (far ? 1 : 0));
       EXPECT_EQ(model->rows - before, n + 1);
       model->before_forward = nullptr;
       ASSERT_TRUE(session->truncate(session->length() - 1).ok());
