@@ -252,8 +252,8 @@ TEST_F(Snapshots, ACutGoesBackToTheNearest) {
   }
 }
 
-// The last row of a prompt, before which there is a snapshot, is no pass of its own, nor are the rows
-// behind a border near the end.
+// The last row of a prompt, before which there is a snapshot, is no pass of its own, nor are the
+// rows behind a border near the end.
 TEST_F(Snapshots, APromptIsAsManyPassesAsItHasChunks) {
   constexpr int32_t kEnd = FakeTokenizer::kEos;
   for (const int32_t chunk : {64, 512}) {
