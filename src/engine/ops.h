@@ -210,7 +210,8 @@ struct RopeAppendArgs {
 
 /// out[t, h, :] = softmax_e(scale * q[t, h, :] . k[e, g, :]) v[e, g, :], g = h / (H / G), over the
 /// entries e <= own entry (within the view's window and chunk). Processes fixed chunks of entries
-/// and merges their partial results in order.
+/// and merges their partial results in order. With sinks the sum of a softmax has exp(sinks[h])
+/// besides: an entry before all others, of this score and a value of zeros, that every row sees.
 struct AttentionArgs {
   ConstMatrixView q;   // [T, H * K]
   MatrixView out;      // [T, H * Kv], data may be null
@@ -220,7 +221,8 @@ struct AttentionArgs {
   int32_t k_dim = 0;
   int32_t v_dim = 0;
   float scale = 1.0F;
-  float soft_cap = 0.0F;  // scores become cap * tanh(score / cap); 0 is off
+  float soft_cap = 0.0F;         // scores become cap * tanh(score / cap); 0 is off
+  EnginePtr<const float> sinks;  // [H] or null
   KvLayer layer;
   EnginePtr<const KvRows> sequences;  // [n_sequences]
   int32_t n_sequences = 0;
@@ -424,6 +426,7 @@ enum class Gating : uint8_t {
   kSoftmax,        // softmax over all experts
   kSigmoid,        // 1 / (1 + e^-x) of each
   kSoftmaxChosen,  // experts are chosen by logits; weights are the softmax over the chosen
+  kRootSoftplus,   // sqrt(ln(1 + e^x)) of each
 };
 
 /// How rows are routed to experts.
@@ -470,14 +473,15 @@ struct RouteArgs {
   friend bool operator==(const RouteArgs&, const RouteArgs&) = default;
 };
 
-/// y[t S + s, n] = act(sum_c x[c] * W_e[n, c] (+ bias[e, n])) with e the s-th of row t's S experts
-/// and x either row t or row t S + s; for kGated weights y = act(gate) * up, as in LinearArgs. A
-/// row's sums are those of LinearArgs with W_e alone.
+/// y[t S + s, n] = act(sum_c x[c] * W_e[n, c] (* scales[e]) (+ bias[e, n])) with e the s-th of row
+/// t's S experts and x either row t or row t S + s; for kGated weights y = act(gate) * up, as in
+/// LinearArgs. A row's sums are those of LinearArgs with W_e alone.
 struct ExpertsArgs {
   const Weight* weight = nullptr;  // of stacks
   Activations x;                   // [T, C] or [T * S, C]
   ConstRoutes routes;              // [T]
   EnginePtr<const float> bias;     // [E, N] or null; two runs of [E, N], gate then up, for kGated
+  EnginePtr<const float> scales;   // [E] or null; two runs of [E], gate then up, for kGated
   Activation activation;
   MatrixView y;  // [T * S, N]
   friend bool operator==(const ExpertsArgs&, const ExpertsArgs&) = default;

@@ -153,6 +153,7 @@ engine::AttentionArgs Binder::attention(const Instruction& instruction,
   over_cache(instruction, call, &args);
   args.scale = instruction.attention.scale;
   args.soft_cap = instruction.attention.soft_cap;
+  args.sinks = vector(instruction.vector);
   const StepBlock& step = block(instruction);
   args.any_bits = !batch_.deterministic && args.q.rows > plan_.one_result_rows_;
   args.max_chunks = max_chunks(step.host_sequences(step.groups()[call], args.layer.part));
@@ -282,8 +283,9 @@ engine::OpArgs Binder::bind(const Instruction& in, size_t call) const noexcept {
     case Op::kRoute:
       return engine::RouteArgs{const_matrix(in.x[0]), vector(in.vector), in.routing, routes(in.y)};
     case Op::kExperts:
-      return engine::ExpertsArgs{weight(in),        packed(in.x[0]), const_routes(in.x[1]),
-                                 vector(in.vector), in.activation,   matrix(in.y)};
+      return engine::ExpertsArgs{weight(in),        packed(in.x[0]),    const_routes(in.x[1]),
+                                 vector(in.vector), vector(in.vector2), in.activation,
+                                 matrix(in.y)};
     case Op::kCombine:
       return engine::CombineArgs{const_matrix(in.x[0]), const_routes(in.x[1]), matrix(in.y)};
     case Op::kAdapterIn:

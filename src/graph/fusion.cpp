@@ -213,24 +213,25 @@ class Fuser {
     }
   }
 
-  /// The joined bias of all products, with zeros for those without one; -1 if none has one.
-  int32_t joined_bias(const std::vector<int32_t>& parts) {
-    if (parts.size() == 1) return node(parts[0]).vector;
-    std::vector<float> joined;
+  /// A vector of all products one after another, with `absent` for those without one, `each` values
+  /// for each; -1 if none has one.
+  template <typename Each>
+  int32_t joined(const std::vector<int32_t>& parts, int32_t Node::*vector, float absent,
+                 const Each& each) {
+    if (parts.size() == 1) return node(parts[0]).*vector;
+    std::vector<float> all;
     bool any = false;
     for (const int32_t part : parts) {
-      const Node& linear = node(part);
-      if (linear.vector >= 0) {
-        const std::vector<float>& bias = graph_.vectors[to_size(linear.vector)];
-        joined.insert(joined.end(), bias.begin(), bias.end());
+      if (const int32_t of = node(part).*vector; of >= 0) {
+        const std::vector<float>& values = graph_.vectors[to_size(of)];
+        all.insert(all.end(), values.begin(), values.end());
         any = true;
       } else {
-        const int64_t count = graph_.weights[to_size(linear.weight)].count;
-        joined.resize(joined.size() + static_cast<size_t>(linear.cols * count), 0.0F);
+        all.resize(all.size() + to_size(each(node(part))), absent);
       }
     }
     if (!any) return -1;
-    program_.vectors.push_back(std::move(joined));
+    program_.vectors.push_back(std::move(all));
     return static_cast<int32_t>(program_.vectors.size() - 1);
   }
 
@@ -248,15 +249,19 @@ class Fuser {
       if (role != engine::WeightRole::kGated) offset += node(part).cols;
     }
     program_.products.push_back(std::move(product));
-    const int32_t bias = joined_bias(parts);
-    Instruction& instruction = append(first.op, first);
+    const auto matrices = [&](const Node& of) { return graph_.weights[to_size(of.weight)].count; };
+    const int32_t bias =
+        joined(parts, &Node::vector, 0.0F, [&](const Node& of) { return of.cols * matrices(of); });
     const bool experts = first.op == Op::kExperts;
+    const int32_t scales = experts ? joined(parts, &Node::vector2, 1.0F, matrices) : -1;
+    Instruction& instruction = append(first.op, first);
     instruction.x[0] = x;
     instruction.x[1] = experts ? places_[to_size(first.inputs[1])] : residual;
     if (options_.adapters && !experts) instruction.x[2] = places_[to_size(first.inputs[0])];
     instruction.y = y;
     instruction.product = static_cast<int32_t>(program_.products.size() - 1);
     instruction.vector = bias;
+    instruction.vector2 = scales;
     return instruction;
   }
 
@@ -358,8 +363,8 @@ class Fuser {
   std::map<std::pair<int32_t, int32_t>, Operand> angles_;
 };
 
-/// Columns [first, first + cols) of a joined bias.
-int32_t cut_bias(Program& program, int32_t vector, int64_t first, int64_t cols) {
+/// Values [first, first + cols) of a joined vector.
+int32_t cut(Program& program, int32_t vector, int64_t first, int64_t cols) {
   if (vector < 0) return -1;
   const std::vector<float>& joined = program.vectors[to_size(vector)];
   const auto begin = joined.begin() + first;
@@ -398,8 +403,10 @@ void split_experts(Program& program, const Instruction& instruction) {
     program.values.push_back(value);
     halves[i] = {static_cast<int32_t>(program.values.size() - 1), 0, value.cols};
     const auto first = static_cast<int64_t>(i) * outputs;
-    append_part(program, plain, i, halves[i],
-                cut_bias(program, instruction.vector, first, outputs));
+    plain.vector2 =
+        cut(program, instruction.vector2, static_cast<int64_t>(i) * product.sources[0].count,
+            product.sources[0].count);
+    append_part(program, plain, i, halves[i], cut(program, instruction.vector, first, outputs));
   }
   Instruction gated;
   gated.op = Op::kGated;
@@ -461,7 +468,7 @@ void split_product(Program& program, const Instruction& instruction) {
   for (size_t i = 0; i < product.sources.size(); ++i) {
     const int64_t cols = product.sources[i].rows;
     append_part(program, instruction, i, {instruction.y.value, instruction.y.first + first, cols},
-                cut_bias(program, instruction.vector, first, cols));
+                cut(program, instruction.vector, first, cols));
     first += cols;
   }
 }

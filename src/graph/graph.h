@@ -112,8 +112,8 @@ struct Node {
   bool index = false;     // it consists of 32-bit words, from a router
   bool selected = false;  // one row for each row that wants logits
   int32_t weight = -1;    // index into Graph::weights
-  int32_t vector = -1;    // index into Graph::vectors: norm weight, bias, norm of q
-  int32_t vector2 = -1;   // bias of a norm, norm of k
+  int32_t vector = -1;    // index into Graph::vectors: norm weight, bias, norm of q, sinks
+  int32_t vector2 = -1;   // bias of a norm, norm of k, scales of experts
   int32_t block = -1;     // block of the model; -1 before the first block
   int32_t engine = 0;     // the engine that runs it, see split_engines()
   int32_t layer = -1;     // cache layer, state layer, or the layer of a tap
@@ -188,9 +188,10 @@ class GraphBuilder {
   /// Products of each row with the matrices of its experts: the value has n_used rows for each row
   /// of `routes`, in the order of rank. x has one row for each of its rows, or is such a value
   /// itself. Such values have one reader: experts(), combine(), or apply(). `bias` is
-  /// [E, stack.rows] or empty, copied. Adapters have no site there yet.
+  /// [E, stack.rows] or empty, `scales`, of sums and no bias, [E] or empty; both are copied.
+  /// Adapters have no site there yet.
   ValueId experts(ValueId x, ValueId routes, const engine::WeightSource& stack,
-                  std::span<const float> bias = {});
+                  std::span<const float> bias = {}, std::span<const float> scales = {});
   /// The sum of each row's n_used rows of x by their weights.
   ValueId combine(ValueId x, ValueId routes);
   /// Keeps a rotary table for the layers that name it.
@@ -204,8 +205,8 @@ class GraphBuilder {
                       std::span<const float> q_norm = {}, std::span<const float> k_norm = {},
                       float norm_eps = 0.0F);
   /// Attends to the keys and values that rope_append stored or shares; the value is [T, n_heads *
-  /// v_dim].
-  ValueId attention(ValueId q, int32_t block);
+  /// v_dim]. `sinks` is [n_heads] or empty, copied, see engine::AttentionArgs.
+  ValueId attention(ValueId q, int32_t block, std::span<const float> sinks = {});
   /// h = a[t] h + b[t] x[t], row after row of a sequence, see engine::ScanArgs: the value is h
   /// after each row. h is a state layer of its own, zeros at the beginning.
   ValueId scan(ValueId a, ValueId b, ValueId x);

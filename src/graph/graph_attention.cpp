@@ -117,17 +117,23 @@ ValueId GraphBuilder::rope_append(ValueId q, ValueId k, ValueId v, int32_t block
   return made;
 }
 
-ValueId GraphBuilder::attention(ValueId q, int32_t block) {
+ValueId GraphBuilder::attention(ValueId q, int32_t block, std::span<const float> sinks) {
   if (!usable(q)) return {};
   const Node& input = graph_.nodes[static_cast<size_t>(q.index)];
   if (input.op != Op::kRopeAppend || input.block != block) {
     fail(error(Code::kInternal, "attention of block %d needs what rope_append made for it", block));
     return {};
   }
+  if (!sinks.empty() && std::cmp_not_equal(sinks.size(), input.attention.n_heads)) {
+    fail(error(Code::kFormat, "block %d: sinks of %zu values for %d heads", block, sinks.size(),
+               input.attention.n_heads));
+    return {};
+  }
   Node node;
   node.op = Op::kAttention;
   node.inputs[0] = q.index;
   node.cols = int64_t{input.attention.n_heads} * input.attention.v_dim;
+  node.vector = keep(sinks);
   node.block = block;
   node.layer = input.layer;
   node.attention = input.attention;

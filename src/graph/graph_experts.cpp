@@ -68,7 +68,7 @@ bool GraphBuilder::usable_routes(ValueId routes, ValueId of) {
 }
 
 ValueId GraphBuilder::experts(ValueId x, ValueId routes, const engine::WeightSource& stack,
-                              std::span<const float> bias) {
+                              std::span<const float> bias, std::span<const float> scales) {
   if (!usable(x, kAnySlots) || !usable_routes(routes, x)) return {};
   const Node& input = graph_.nodes[static_cast<size_t>(x.index)];
   const engine::Routing& routing = graph_.nodes[static_cast<size_t>(routes.index)].routing;
@@ -85,6 +85,11 @@ ValueId GraphBuilder::experts(ValueId x, ValueId routes, const engine::WeightSou
                static_cast<long long>(stack.count)));
     return {};
   }
+  if (!scales.empty() && std::cmp_not_equal(scales.size(), stack.count)) {
+    fail(error(Code::kFormat, "%s: %zu scales for %lld experts", stack.name, scales.size(),
+               static_cast<long long>(stack.count)));
+    return {};
+  }
   graph_.weights.push_back(stack);
   Node node;
   node.op = Op::kExperts;
@@ -95,6 +100,7 @@ ValueId GraphBuilder::experts(ValueId x, ValueId routes, const engine::WeightSou
   node.routing = routing;
   node.weight = static_cast<int32_t>(graph_.weights.size() - 1);
   node.vector = keep(bias);
+  node.vector2 = keep(scales);
   return push(node);
 }
 

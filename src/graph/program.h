@@ -89,8 +89,8 @@ struct Instruction {
   Operand y;
   Operand packed;
   int32_t product = -1;  // index into Program::products
-  int32_t vector = -1;   // index into Program::vectors: norm weight, bias, norm of q
-  int32_t vector2 = -1;  // bias of a norm, norm of k
+  int32_t vector = -1;   // index into Program::vectors: norm weight, bias, norm of q, sinks
+  int32_t vector2 = -1;  // bias of a norm, norm of k, scales of experts
   int32_t layer = -1;
   Lookup lookup = Lookup::kTokens;
   float factor = 1.0F;

@@ -74,6 +74,7 @@ struct AttentionCase {
   std::vector<float> q;
   float scale = 0.25F;
   float soft_cap = 0.0F;
+  std::vector<float> sinks;  // of heads, or empty
   int32_t window = 0;
   int32_t chunk = 0;
   int32_t first_position = 0;
@@ -129,6 +130,7 @@ struct AttentionCase {
     args.v_dim = shape.v_dim;
     args.scale = scale;
     args.soft_cap = soft_cap;
+    args.sinks = sinks.empty() ? nullptr : sinks.data();
     args.sequences = {&rows_of_call, 1};
     EXPECT_TRUE(attend(context, args).ok());
     return out;
@@ -195,6 +197,10 @@ inline void expect_near_reference(const AttentionCase& c, const std::vector<floa
         score_error = std::max(score_error, 2 * kEps * std::fabs(score));
         scores.push_back(score);
         seen.push_back(static_cast<size_t>(e));
+      }
+      if (!c.sinks.empty()) {
+        scores.push_back(c.sinks[h]);  // the last score, without a value
+        score_error = std::max(score_error, 2 * kEps * std::fabs(scores.back()));
       }
       const double largest = scores.empty() ? 0.0 : *std::max_element(scores.begin(), scores.end());
       double sum = 0.0;

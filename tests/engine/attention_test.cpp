@@ -57,6 +57,25 @@ TEST_P(AttentionTest, WindowsCapsAndWeights) {
   expect_near_reference(weighted, weighted.run(GetParam()));
 }
 
+// Sinks that are small, about as large as scores, and so large that little else is left.
+TEST_P(AttentionTest, SinksAreScoresWithoutValues) {
+  for (const float size : {-90.0F, 1.0F, 30.0F}) {
+    for (const int32_t window : {0, 5, 256}) {
+      Case c({6, 2, 16, 16}, 300, 40);
+      c.sinks = random_floats(6, 9, 2.0F);
+      for (float& sink : c.sinks) sink += size;
+      c.window = window;
+      expect_near_reference(c, c.run(GetParam()));
+      c.soft_cap = 1.5F;
+      expect_near_reference(c, c.run(GetParam(), 3));
+      Case one({4, 2, 16, 16}, 600, 1);  // chunks over threads
+      one.sinks = {size, size + 1.0F, size - 1.0F, 0.0F};
+      one.window = window;
+      expect_near_reference(one, one.run(GetParam(), 3));
+    }
+  }
+}
+
 // What a score is compared with is itself scaled: here raw scores are thousands.
 TEST_P(AttentionTest, LargeRawScoresOfASmallScale) {
   for (const float scale : {0.0003F, -0.0003F}) {

@@ -66,7 +66,8 @@ RouteRows route(Engine& engine, const Routing& routing, const std::vector<float>
 
 std::vector<Routing> routings(int32_t n, int32_t used) {
   std::vector<Routing> all;
-  for (const Gating gating : {Gating::kSoftmax, Gating::kSigmoid, Gating::kSoftmaxChosen}) {
+  for (const Gating gating :
+       {Gating::kSoftmax, Gating::kSigmoid, Gating::kSoftmaxChosen, Gating::kRootSoftplus}) {
     for (const bool normalise : {false, true}) {
       Routing of = {gating, n, used};
       of.normalise = normalise;
@@ -185,7 +186,7 @@ std::shared_ptr<Engine> leaving_engine(CpuLevel level) {
 /// Rows of `x` through their experts; y tightly packed.
 std::vector<float> experts(Engine& engine, const Weight& weight, const Activations& x,
                            const RouteRows& routes, const std::vector<float>* bias,
-                           Activation activation) {
+                           Activation activation, const std::vector<float>* scales = nullptr) {
   const int64_t n = weight.out_features();
   const int64_t rows = routes.rows * routes.used;
   std::vector<float> y(static_cast<size_t>(rows * n) + 1, -1.0F);
@@ -194,6 +195,7 @@ std::vector<float> experts(Engine& engine, const Weight& weight, const Activatio
   args.x = x;
   args.routes = routes.view();
   if (bias != nullptr) args.bias = engine_ptr(bias->data());
+  if (scales != nullptr) args.scales = engine_ptr(scales->data());
   args.activation = activation;
   args.y = {engine_ptr(y.data()), rows, n, n};
   auto stream = std::move(engine.new_stream()).value();
@@ -298,6 +300,49 @@ TEST(Experts, ShapesDoNotShow) {
         check(engine, {DType::kF32, count, rows, 33, tokens, used, false, tokens == 2}, false);
         check(engine, {DType::kQ8_0, count, rows, 64, tokens, used, true, tokens == 2}, false);
       }
+    }
+  }
+}
+
+TEST(Experts, ScalesMultiplySumsAndNoBias) {
+  const int64_t count = 5;
+  const int64_t n = 37;
+  const int64_t tokens = 9;
+  const TestMatrix all(DType::kQ8_0, count * 2 * n, 64, 11);
+  const std::vector<float> bias = random_floats(5, count * n * 2);
+  const std::vector<float> scales = random_floats(6, count * 2, 3.0F);
+  const std::vector<float> x = random_floats(4, tokens * 64);
+  for (const CpuLevel level : levels_here()) {
+    Engine& engine = shared_engine(level, 3);
+    const RouteRows routes =
+        route(engine, {Gating::kSoftmax, count, 2}, random_floats(9, tokens * count, 2.0F));
+    std::vector<WeightSource> sources;
+    std::vector<std::vector<float>> sums;
+    const PackedRows packed(
+        engine,
+        prepare(engine, WeightRole::kLinear, {stack_of(all, count, 0, n, false)})
+            ->activation_forms(),
+        x, tokens, 64);
+    for (int64_t i = 0; i < 2; ++i) {
+      sources.push_back(stack_of(all, count, i * n, n, false));
+      const auto plain = prepare(engine, WeightRole::kLinear, {sources.back()});
+      sums.push_back(experts(engine, *plain, packed.view, routes, nullptr, {}));
+      const std::vector<float> own(scales.begin() + i * count, scales.begin() + (i + 1) * count);
+      const std::vector<float> scaled =
+          experts(engine, *plain, packed.view, routes, nullptr, {}, &own);
+      for (size_t at = 0; at < scaled.size(); ++at) {
+        const int64_t row = static_cast<int64_t>(at) / n;
+        const auto e = static_cast<size_t>(routes.id(row / 2, static_cast<int32_t>(row % 2)));
+        sums.back()[at] *= own[e];
+        ASSERT_EQ(scaled[at], sums.back()[at]);
+        sums.back()[at] += bias[(static_cast<size_t>(i * count) + e) * static_cast<size_t>(n) +
+                                at % static_cast<size_t>(n)];
+      }
+    }
+    const auto gated = prepare(engine, WeightRole::kGated, sources);
+    const std::vector<float> got = experts(engine, *gated, packed.view, routes, &bias, {}, &scales);
+    for (size_t at = 0; at < got.size(); ++at) {
+      ASSERT_NEAR(got[at], sums[0][at] * sums[1][at], 1e-6F * std::fabs(got[at]) + 1e-6F);
     }
   }
 }

@@ -165,14 +165,28 @@ std::vector<Spec> specs() {
     spec.name = "olmo2-windows";
     out.push_back(spec);
   }
-  for (const char* arch :
-       {"qwen3moe", "qwen2moe", "olmoe", "llama", "granitehybrid", "jamba", "nemotron_h_moe"}) {
+  for (const char* arch : {"qwen3moe", "qwen2moe", "olmoe", "llama", "granitehybrid", "jamba",
+                           "nemotron_h_moe", "gpt-oss", "gemma4"}) {
     Spec spec;
     spec.arch = arch;
     spec.experts = 8;
+    if (spec.arch == "gpt-oss") {
+      spec.layers = 3;
+      spec.window = 7;
+      spec.rope_scaling = "yarn";
+      spec.original_context = 16;
+    }
+    if (spec.arch == "gemma4") {
+      spec.tied = true;
+      spec.layers = 3;
+      spec.window = 7;
+      spec.head_dim = 96;
+      spec.local_head_dim = 64;
+      spec.rope_scaling = "llama3";
+    }
     if (spec.arch == "nemotron_h_moe") spec.layers = 4;
-    const bool optional =
-        spec.arch == "llama" || spec.arch == "granitehybrid" || spec.arch == "jamba";
+    const bool optional = spec.arch == "llama" || spec.arch == "granitehybrid" ||
+                          spec.arch == "jamba" || spec.arch == "gemma4";
     const std::string name = spec.arch + (optional ? "-experts" : "");
     for (const DType format : {DType::kF32, DType::kQ8_0, DType::kQ4_K}) {
       if (format != DType::kF32 && spec.arch != "qwen3moe") continue;
@@ -489,7 +503,9 @@ class ModelWriter {
     } else if (style_.norm_before && !one_norm) {
       norm(prefix + style_.ffn_norm);
     }
-    if (spec_.experts > 0 && !(style_.experts.some_blocks && layer % 2 == 0)) {
+    const bool beside = spec_.experts > 0 && style_.experts.beside;
+    if (beside) experts_beside(prefix);
+    if (spec_.experts > 0 && !beside && !(style_.experts.some_blocks && layer % 2 == 0)) {
       experts(prefix);
       return;
     }
@@ -530,7 +546,7 @@ class ModelWriter {
       }
     }
     // Where norms have biases, all has.
-    const bool biases = style_.norms.bias == Bias::kRequired;
+    const bool biases = style_.norms.bias == Bias::kRequired || spec_.arch == "gpt-oss";
     if (biases && spec_.arch == "gptneox") {
       vector(prefix + "attn_qkv.bias", q_size + 2 * kv_size, 0.0, 0.4);
     } else if (style_.input_bias == Bias::kRequired || biases) {
@@ -552,7 +568,9 @@ class ModelWriter {
     if (style_.attention_gate == AttentionGate::kOwn) {
       product(prefix + "attn_gate.weight", kWidth, q_size, 1.2);
     }
+    if (style_.sinks) vector(prefix + "attn_sinks.weight", kHeads, 1.0, 1.0);
     product(prefix + "attn_output.weight", q_size, kWidth, 0.8);
+    if (style_.sinks) vector(prefix + "attn_output.bias", kWidth, 0.0, 0.2);
   }
 
   /// Of hidden rows.
@@ -577,21 +595,40 @@ class ModelWriter {
     return same ? kFeedForward : kExpertWidth;
   }
 
+  /// A matrix for each expert.
+  void stack(const std::string& name, uint64_t inputs, uint64_t outputs, double gain) {
+    add(name, spec_.format, {inputs, outputs, spec_.experts},
+        random_values(spec_, name, inputs * outputs * spec_.experts, 0.0,
+                      gain / std::sqrt(static_cast<double>(inputs))));
+  }
+  void router(const std::string& prefix, double deviation) {
+    table(prefix + "ffn_gate_inp.weight", kWidth, spec_.experts, 0.0, deviation);
+  }
+
+  void experts_beside(const std::string& prefix) {
+    router(prefix, 1.0);
+    vector(prefix + "ffn_gate_inp.scale", kWidth, 1.0, 0.3);
+    for (const char* name : {"pre_ffw_norm_2", "post_ffw_norm_1", "post_ffw_norm_2"}) {
+      norm(prefix + name);
+    }
+    stack(prefix + "ffn_gate_up_exps.weight", kWidth, 2 * expert_width(), 1.1);
+    stack(prefix + "ffn_down_exps.weight", expert_width(), kWidth, 0.8);
+    vector(prefix + "ffn_down_exps.scale", spec_.experts, 1.0, 0.4);
+  }
+
   void experts(const std::string& prefix) {
-    const auto stack = [&](const char* name, uint64_t inputs, uint64_t outputs, double gain) {
-      const std::string full = prefix + name;
-      add(full, spec_.format, {inputs, outputs, spec_.experts},
-          random_values(spec_, full, inputs * outputs * spec_.experts, 0.0,
-                        gain / std::sqrt(static_cast<double>(inputs))));
-    };
-    const std::string router = prefix + "ffn_gate_inp.weight";
-    add(router, DType::kF32, {kWidth, spec_.experts},
-        random_values(spec_, router, kWidth * spec_.experts, 0.0, 0.1));
+    router(prefix, 0.1);
     const bool gated = style_.feed_forward != FeedForward::kPlain;
     const uint64_t width = style_.experts.latent ? kLatent : kWidth;
-    if (gated) stack("ffn_gate_exps.weight", width, expert_width(), 1.2);
-    stack("ffn_up_exps.weight", width, expert_width(), 1.0);
-    stack("ffn_down_exps.weight", expert_width(), width, 0.8);
+    if (gated) stack(prefix + "ffn_gate_exps.weight", width, expert_width(), 1.2);
+    stack(prefix + "ffn_up_exps.weight", width, expert_width(), 1.0);
+    stack(prefix + "ffn_down_exps.weight", expert_width(), width, 0.8);
+    if (spec_.arch == "gpt-oss") {
+      vector(prefix + "ffn_gate_inp.bias", spec_.experts, 0.0, 0.3);
+      table(prefix + "ffn_gate_exps.bias", expert_width(), spec_.experts, 0.0, 0.3);
+      table(prefix + "ffn_up_exps.bias", expert_width(), spec_.experts, 0.0, 0.3);
+      table(prefix + "ffn_down_exps.bias", kWidth, spec_.experts, 0.0, 0.3);
+    }
     if (style_.experts.latent) {
       product(prefix + "ffn_latent_down.weight", kWidth, kLatent, 1.0);
       product(prefix + "ffn_latent_up.weight", kLatent, kWidth, 1.0);

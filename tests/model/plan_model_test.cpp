@@ -201,6 +201,27 @@ std::vector<ValueCase> value_cases() {
   mixtral.expert_biases = true;
   mixtral.gating = 3;
   cases.push_back({"expert_biases", mixtral, kFloat});
+  mixtral.expert_scales = true;
+  mixtral.gating = 4;
+  cases.push_back({"expert_scales", mixtral, kFloat});
+  mixtral.expert_biases = false;
+  mixtral.fused_experts = true;
+  cases.push_back({"scales_of_both", mixtral, kFloat});
+  TinyModelSpec harmony = spec_of("gpt-oss");
+  harmony.layers = 3;
+  harmony.window = 4;
+  harmony.biases = true;
+  harmony.expert_biases = true;
+  cases.push_back({"gpt_oss", harmony, kFloat});
+  TinyModelSpec beside = spec_of("gemma4");
+  beside.layers = 3;
+  beside.window = 4;
+  beside.experts = 6;
+  beside.layer_input = 0;
+  beside.dense_layers = 1;
+  beside.fused_experts = true;
+  beside.expert_scales = true;
+  cases.push_back({"gemma4_experts", beside, kFloat});
   TinyModelSpec grouped = spec_of("qwen3moe");
   grouped.layers = 3;
   grouped.dense_layers = 1;
@@ -333,7 +354,7 @@ std::vector<TinyModelSpec> bit_specs() {
                                       spec_of("qwen3", DType::kQ8_0),
                                       spec_of("llama", DType::kQ4_0)};
   specs[1].window = 6;
-  for (const char* family : {"gemma2", "granite", "olmo2", "qwen3moe", "qwen2moe"}) {
+  for (const char* family : {"gemma2", "granite", "olmo2", "qwen3moe", "qwen2moe", "gpt-oss"}) {
     for (const DType type : {DType::kF32, DType::kQ8_0}) {
       specs.push_back(spec_of(family, type));
       specs.back().window = 6;

@@ -397,6 +397,9 @@ class ReferenceEngine final : public engine::Engine {
       for (size_t e = 0; of.gating == engine::Gating::kSigmoid && e < n; ++e) {
         p[e] = 1.0 / (1.0 + std::exp(-logits[e]));
       }
+      for (size_t e = 0; of.gating == engine::Gating::kRootSoftplus && e < n; ++e) {
+        p[e] = std::sqrt(std::log1p(std::exp(logits[e])));
+      }
       std::vector<double> score = args.bias || of.n_groups > 1 ? p : logits;
       for (size_t e = 0; e < n; ++e) {
         if (args.bias) score[e] += static_cast<double>(at(args.bias)[e]);
@@ -446,6 +449,9 @@ class ReferenceEngine final : public engine::Engine {
       const float* const x = packed_row(args.x, args.x.rows == args.y.rows ? row : row / used);
       const auto sum = [&](int64_t o, int64_t half) {
         double all = dot(weight, e * weight.rows + half * n + o, x);
+        if (args.scales) {
+          all *= static_cast<double>(at(args.scales)[half * weight.matrices + e]);
+        }
         if (args.bias) {
           all += static_cast<double>(at(args.bias)[(half * weight.matrices + e) * n + o]);
         }
@@ -629,7 +635,7 @@ class ReferenceEngine final : public engine::Engine {
     const float* q =
         at(args.q.data) + (rows.first_row + row) * args.q.stride + int64_t{head} * args.k_dim;
     std::vector<double> weights(static_cast<size_t>(own + 1), 0.0);
-    double total = 0.0;
+    double total = args.sinks ? std::exp(static_cast<double>(at(args.sinks)[head])) : 0.0;
     for (int64_t e = 0; e <= own; ++e) {
       if (!sees(rows, row, e) || (rows.view.window > 0 && own - e >= rows.view.window)) continue;
       double score = 0.0;

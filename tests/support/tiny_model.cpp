@@ -176,12 +176,20 @@ void TinyModel::expert_tensors(int32_t i) {
   const auto stack = [&](const char* name, int32_t rows, int32_t cols, DType type) {
     matrix(in_layer(i, name) + ".weight", rows, cols, type, n);
     if (spec.expert_biases) vector(in_layer(i, name) + ".bias", rows, 0.0F, n);
+    if (spec.expert_scales) vector(in_layer(i, name) + ".scale", n, 1.0F);
   };
   matrix(in_layer(i, "ffn_gate_inp.weight"), n, d, spec.router_type);
   if (spec.expert_biases) vector(in_layer(i, "ffn_gate_inp.bias"), n, 0.0F);
   if (spec.choice_bias) vector(in_layer(i, "exp_probs_b.bias"), n, 0.0F);
+  if (style_.experts.beside) {
+    vector(in_layer(i, "ffn_gate_inp.scale"), d, 1.0F);
+    for (const char* name : {"pre_ffw_norm_2", "post_ffw_norm_1", "post_ffw_norm_2"}) {
+      norm_tensors(in_layer(i, name));
+    }
+  }
   if (spec.fused_experts) {
     matrix(in_layer(i, "ffn_gate_up_exps.weight"), 2 * width, in, spec.type, n);
+    if (spec.expert_scales) vector(in_layer(i, "ffn_up_exps.scale"), n, 1.0F);
   } else {
     if (style_.feed_forward != FeedForward::kPlain) stack("ffn_gate_exps", width, in, spec.type);
     stack("ffn_up_exps", width, in, spec.type);
@@ -236,10 +244,12 @@ void TinyModel::block(int32_t i) {
     vector(in_layer(i, "attn_v.bias"), kv, 0.0F);
   }
   if (inner_biases && kv > 0) vector(in_layer(i, "attn_output.bias"), d, 0.0F);
-  if (inner_biases && ff > 0) {
-    if (gated && !has_experts(i)) vector(in_layer(i, "ffn_gate.bias"), ff, 0.0F);
-    if (!has_experts(i)) vector(in_layer(i, "ffn_up.bias"), ff, 0.0F);
-    if (!has_experts(i)) vector(in_layer(i, "ffn_down.bias"), d, 0.0F);
+  if (style_.sinks && kv > 0) vector(in_layer(i, "attn_sinks.weight"), spec.heads, 0.5F);
+  const bool dense = ff > 0 && (!has_experts(i) || style_.experts.beside);
+  if (inner_biases && dense) {
+    if (gated) vector(in_layer(i, "ffn_gate.bias"), ff, 0.0F);
+    vector(in_layer(i, "ffn_up.bias"), ff, 0.0F);
+    vector(in_layer(i, "ffn_down.bias"), d, 0.0F);
   }
   if (style_.attention_gate == AttentionGate::kOwn && kv > 0) {
     matrix(in_layer(i, "attn_gate.weight"), q, d, spec.type);
@@ -265,11 +275,8 @@ void TinyModel::block(int32_t i) {
   }
   if (style_.norm_after) norm_tensors(in_layer(i, "post_attention_norm"));
   if (ff > 0 && style_.norm_before && !one_norm(i)) norm_tensors(in_layer(i, style_.ffn_norm));
-  if (ff == 0) {
-    // Nothing of a feed-forward.
-  } else if (has_experts(i)) {
-    expert_tensors(i);
-  } else {
+  if (ff > 0 && has_experts(i)) expert_tensors(i);
+  if (dense) {
     if (gated) matrix(in_layer(i, "ffn_gate.weight"), ff, d, spec.type);
     matrix(in_layer(i, "ffn_up.weight"), fused ? 2 * ff : ff, d, spec.type);
     matrix(in_layer(i, "ffn_down.weight"), d, ff, v_type);

@@ -77,6 +77,7 @@ struct TinyModelSpec {
   float expert_scale = 0.0F;        // 0: the file does not say
   bool choice_bias = false;         // exp_probs_b
   bool expert_biases = false;       // of the router and of all experts
+  bool expert_scales = false;       // of the products of all experts
   bool fused_experts = false;       // ffn_gate_up_exps in place of two
   // Of families with a recurrence.
   int32_t taps = 3;
@@ -187,7 +188,8 @@ class TinyModel {
   /// `in`: what went into the block.
   void mix(int32_t index, const std::vector<Row>& in, std::vector<Row>* hidden) const;
   /// What experts make of x: chosen by sorting, one after another.
-  [[nodiscard]] Row experts(int32_t index, const Row& x) const;
+  /// `choosing` is what the router reads.
+  [[nodiscard]] Row experts(int32_t index, const Row& x, const Row& choosing) const;
   /// "<name>.weight" x + "<name>.bias" of matrix `e` of a stack.
   [[nodiscard]] Row stacked(const std::string& name, int32_t e, const Row& x, size_t outputs) const;
 

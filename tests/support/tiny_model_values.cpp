@@ -281,7 +281,8 @@ void TinyModel::attend(int32_t index, std::vector<Kept>* kept, std::vector<Row>*
     for (size_t h = 0; h < static_cast<size_t>(spec_.heads); ++h) {
       const size_t g = h / static_cast<size_t>(spec_.heads / kv_heads(index));
       Row weights(t + 1);
-      double total = 0.0;
+      const Row* const sinks = find(in_layer(index, "attn_sinks.weight"));
+      double total = sinks != nullptr ? std::exp((*sinks)[h]) : 0.0;
       for (size_t e = 0; e <= t; ++e) {
         const bool local = is_local(index);
         if (local && spec_.window > 0 && t - e >= static_cast<size_t>(spec_.window)) continue;
@@ -334,8 +335,9 @@ void TinyModel::mix(int32_t index, const std::vector<Row>& in, std::vector<Row>*
         one_norm(index) || (style_.parallel == Parallel::kTwoNorms && !spec_.sequential);
     const Row y =
         norm_before(index, one_norm(index) ? "attn_norm" : style_.ffn_norm, beside ? in[t] : x);
-    if (has_experts(index)) {
-      add(&x, norm_after(index, "post_ffw_norm", experts(index, y)));
+    const bool beside_experts = has_experts(index) && style_.experts.beside;
+    if (has_experts(index) && !beside_experts) {
+      add(&x, norm_after(index, "post_ffw_norm", experts(index, y, y)));
       continue;
     }
     const engine::Activation act = activation(index);
@@ -353,7 +355,22 @@ void TinyModel::mix(int32_t index, const std::vector<Row>& in, std::vector<Row>*
       }
       for (size_t i = 0; i < up.size(); ++i) up[i] = reference_gated(act, gate[i], up[i]);
     }
-    const Row down = product(in_layer(index, "ffn_down"), up);
+    Row down = product(in_layer(index, "ffn_down"), up);
+    if (beside_experts) {
+      // Not by norm(): the tensor is the weight of a norm and has another name.
+      Row choosing = x;
+      double squares = 0.0;
+      for (const double value : x) squares += value * value;
+      const double size = std::sqrt(squares / static_cast<double>(x.size()) + 1e-5);
+      const Row& scale = *find(in_layer(index, "ffn_gate_inp.scale"));
+      for (size_t i = 0; i < x.size(); ++i) {
+        choosing[i] *= scale[i] / size / std::sqrt(static_cast<double>(x.size()));
+      }
+      down = norm(in_layer(index, "post_ffw_norm_1"), down);
+      const Row routed = experts(index, norm(in_layer(index, "pre_ffw_norm_2"), x), choosing);
+      const Row more = norm(in_layer(index, "post_ffw_norm_2"), routed);
+      for (size_t i = 0; i < down.size(); ++i) down[i] += more[i];
+    }
     add(&x, norm_after(index, "post_ffw_norm", down));
   }
 }
@@ -362,18 +379,21 @@ TinyModel::Row TinyModel::stacked(const std::string& name, int32_t e, const Row&
                                   size_t outputs) const {
   const Row& weight = *find(name + ".weight");
   const Row* bias = find(name + ".bias");
+  const bool both = name.ends_with("ffn_gate_up_exps");  // have the scale of up
+  const Row* scale = find((both ? name.substr(0, name.size() - 12) + "up_exps" : name) + ".scale");
   Row y(outputs);
   for (size_t n = 0; n < outputs; ++n) {
     const size_t row = static_cast<size_t>(e) * outputs + n;
     for (size_t c = 0; c < x.size(); ++c) y[n] += weight[row * x.size() + c] * x[c];
+    if (scale != nullptr) y[n] *= (*scale)[static_cast<size_t>(e)];
     if (bias != nullptr) y[n] += (*bias)[row];
   }
   return y;
 }
 
-TinyModel::Row TinyModel::experts(int32_t index, const Row& x) const {
+TinyModel::Row TinyModel::experts(int32_t index, const Row& x, const Row& choosing) const {
   const auto n = static_cast<size_t>(spec_.experts);
-  const Row logits = product(in_layer(index, "ffn_gate_inp"), x);
+  const Row logits = product(in_layer(index, "ffn_gate_inp"), choosing);
   const auto softmax = [](Row of) {
     double sum = 0.0;
     for (double& each : of) sum += each = std::exp(each);
@@ -384,6 +404,7 @@ TinyModel::Row TinyModel::experts(int32_t index, const Row& x) const {
   if (gating == 0) gating = 1 + static_cast<int32_t>(style_.experts.gating);
   Row p = gating == 1 ? softmax(logits) : logits;
   for (double& each : p) each = gating == 2 ? 1.0 / (1.0 + std::exp(-each)) : each;
+  for (double& each : p) each = gating == 4 ? std::sqrt(std::log1p(std::exp(each))) : each;
   Row score = p;
   const Row* choice = find(in_layer(index, "exp_probs_b.bias"));
   for (size_t e = 0; choice != nullptr && e < n; ++e) score[e] += (*choice)[e];
@@ -416,7 +437,7 @@ TinyModel::Row TinyModel::experts(int32_t index, const Row& x) const {
   for (const double each : weights) sum += each;
   const Row in = spec_.latent > 0 ? product(in_layer(index, "ffn_latent_down"), x) : x;
   Row y(in.size());
-  const engine::Activation act = {.kind = style_.activation};
+  const engine::Activation act = activation(index);
   const auto width = static_cast<size_t>(spec_.expert_width);
   for (size_t s = 0; s < chosen.size(); ++s) {
     const auto e = static_cast<int32_t>(chosen[s]);

@@ -125,8 +125,8 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_kernel(AttentionView of) {
     q[d] = of.q.data[t * of.q.stride + int64_t{head} * of.k_dim + d];
   }
   for (int32_t d = thread_x(); d < of.v_dim; d += kThreads) sums[d] = 0.0F;
-  float state_max = minus_infinity();
-  float state_sum = 0.0F;
+  float state_max = before_chunks(of, head).max;
+  float state_sum = before_chunks(of, head).sum;
   RowWalk walk;
   walk.begin(of.layer, rows, static_cast<int32_t>(t) - rows.first_row);
   sync_threads();

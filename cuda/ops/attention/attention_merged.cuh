@@ -113,10 +113,11 @@ GEN_DEVICE Weighed make_weights(const AttentionView& of, const float* log_weight
 
 /// The running merge of the partials of a row and head.
 struct Merged {
-  float max = minus_infinity();
-  float sum = 0.0F;
+  float max;
+  float sum;
   float value = 0.0F;
 
+  GEN_DEVICE explicit Merged(const SoftmaxState& begin) : max(begin.max), sum(begin.sum) {}
   /// A chunk whose scores are all -infinity adds nothing.
   GEN_DEVICE void add(float partial_max, float partial_sum, float partial_value) {
     if (partial_max == minus_infinity()) return;
@@ -139,7 +140,7 @@ struct Merged {
 template <int32_t kPartialsAtOnce>
 GEN_DEVICE void merge_element(const SplitView& view, int64_t t, int32_t head, int32_t n,
                               int32_t d) {
-  Merged merged;
+  Merged merged(before_chunks(view.of, head));
   for (int32_t first = 0; first < n; first += kPartialsAtOnce) {
     float maxima[static_cast<size_t>(kPartialsAtOnce)];
     float sums[static_cast<size_t>(kPartialsAtOnce)];

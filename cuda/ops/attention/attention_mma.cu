@@ -433,6 +433,14 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(32 * kWarps, 1) attention_mma_kernel(AttentionView 
   queries.load(own, of.k_dim);
 
   Softmax softmax;
+  GEN_UNROLL
+  for (int32_t r = 0; r < 2; ++r) {
+    const int32_t query = tile.first + warp_of_block() * kWarpQueries + r * 8 + lane / 4;
+    const SoftmaxState begin = before_chunks(
+        of, kv_head * static_cast<int32_t>(group) + query % static_cast<int32_t>(group));
+    softmax.most[r] = begin.max;
+    softmax.sums[r] = lane % 4 == 0 ? begin.sum : 0.0F;
+  }
   float sums[static_cast<size_t>(kDim / 8)][4] = {};
   for (int32_t i = 0; i < n; ++i) {
     device::wait_copies<0>();

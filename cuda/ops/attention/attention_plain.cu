@@ -278,7 +278,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kThreads == kFewThreads ? 4 : 2)
     const float partial_max = results[2 * (head + k)];
     const float partial_sum = results[2 * (head + k) + 1];
     if (view.slots == 1) {
-      Merged merged;
+      Merged merged(before_chunks(of, first_head + head + k));
       merged.add(partial_max, partial_sum, sums[k]);
       merged.put(of, t, first_head + head + k, d);
       continue;

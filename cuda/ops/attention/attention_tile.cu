@@ -160,14 +160,14 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_tile_kernel(TileView view) {
   const TileRange range = range_of(of, rows, group, tile, own_range);
   const bool works = warp * kOwn < tile.n;
 
-  State states[kOwn];
+  SoftmaxState states[kOwn];
   float sums[kOwn][static_cast<size_t>(kPer)];
   GEN_UNROLL
   for (int32_t i = 0; i < kOwn; ++i) {
-    states[i] = {minus_infinity(), 0.0F};
     GEN_UNROLL
     for (int32_t j = 0; j < kPer; ++j) sums[i][j] = 0.0F;
   }
+  begin_states(of, kv_head, group, tile.first + warp * kOwn, states);
 
   sync_threads();
   for (int32_t chunk = range.first_chunk; chunk < range.end_chunk; ++chunk) {
@@ -218,7 +218,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, 1) attention_tile_kernel(TileView view) {
     float largest[kOwn];
     make_weights(of, log_weights, base, slots, scores, largest);
     sync_threads();  // all have read the keys
-    State partials[kOwn];
+    SoftmaxState partials[kOwn];
     put_weights(keys, scores, largest, partials);
 
     // Values.

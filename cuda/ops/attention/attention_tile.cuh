@@ -124,12 +124,6 @@ GEN_DEVICE TileRange range_of(const AttentionView& of, const engine::KvRows& row
   return {lowest, last, first_chunk, (last + rows.first_position) / kChunk + 1, own};
 }
 
-/// Running softmax of a query, or that of a chunk.
-struct State {
-  float max;
-  float sum;
-};
-
 /// Replaces raw scores by weights; also gives the largest score of each query.
 GEN_DEVICE void make_weights(const AttentionView& of, const float* log_weights, int32_t base,
                              const SeenSlots& slots, float (&scores)[kOwn][kEntries],
@@ -165,7 +159,7 @@ GEN_DEVICE void make_weights(const AttentionView& of, const float* log_weights, 
 /// Stores a warp's weights in its part of `to`, [warps][256 slots][4 queries], and returns the
 /// maxima and sums of the chunk.
 GEN_DEVICE void put_weights(const Shared<float>& to, const float (&weights)[kOwn][kEntries],
-                            const float (&largest)[kOwn], State (&partials)[kOwn]) {
+                            const float (&largest)[kOwn], SoftmaxState (&partials)[kOwn]) {
   const int32_t lane = lane_of_warp();
   const int32_t warp = warp_of_block();
   const Shared<UInt4> fours = to.as<UInt4>();
@@ -193,11 +187,20 @@ GEN_DEVICE void put_weights(const Shared<float>& to, const float (&weights)[kOwn
   }
 }
 
+/// The states of a warp's queries, of tile queries [first, first + kOwn), before their first chunk.
+GEN_DEVICE void begin_states(const AttentionView& of, int32_t kv_head, int32_t group, int32_t first,
+                             SoftmaxState (&states)[kOwn]) {
+  GEN_UNROLL
+  for (int32_t i = 0; i < kOwn; ++i) {
+    states[i] = before_chunks(of, kv_head * group + (first + i) % group);
+  }
+}
+
 /// Merges a chunk. One whose scores are all -infinity adds nothing.
 template <size_t kPer>
-GEN_DEVICE void merge_partials(const State (&partials)[kOwn],
-                               const float (&partial_sums)[kOwn][kPer], State (&states)[kOwn],
-                               float (&sums)[kOwn][kPer]) {
+GEN_DEVICE void merge_partials(const SoftmaxState (&partials)[kOwn],
+                               const float (&partial_sums)[kOwn][kPer],
+                               SoftmaxState (&states)[kOwn], float (&sums)[kOwn][kPer]) {
   GEN_UNROLL
   for (int32_t i = 0; i < kOwn; ++i) {
     if (partials[i].max == minus_infinity()) continue;

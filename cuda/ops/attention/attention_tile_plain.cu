@@ -160,10 +160,9 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kPer < 8 ? 2 : 1)
   };
 
   const bool works = warp * kOwn < tile.n;
-  State states[kOwn];
+  SoftmaxState states[kOwn];
   float sums[kOwn][kPer] = {};
-  GEN_UNROLL
-  for (int32_t i = 0; i < kOwn; ++i) states[i] = {minus_infinity(), 0.0F};
+  begin_states(of, kv_head, group, tile.first + warp * kOwn, states);
   for (int32_t chunk = range.first_chunk; chunk < range.end_chunk; ++chunk) {
     const int32_t base = chunk * kChunk - rows.first_position;
     if (chunk + 1 < range.end_chunk) staged(chunk + 1).find_tiles();
@@ -174,7 +173,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads, kPer < 8 ? 2 : 1)
       const int32_t left = of.k_dim - i * kElements;
       if (works) add_keys<T>(q, keys, i * kElements, left < kElements ? left : kElements, scores);
     }
-    State partials[kOwn];
+    SoftmaxState partials[kOwn];
     float partial_sums[kOwn][kPer] = {};
     if (works) {
       float largest[kOwn];

@@ -23,6 +23,7 @@ struct AttentionView {
   int32_t v_dim;
   float scale;
   float soft_cap;
+  const float* sinks;  // null if there are none
   engine::KvLayer layer;
   const engine::KvRows* sequences;
   int32_t n_sequences;
@@ -31,19 +32,22 @@ struct AttentionView {
 
 /// The arguments as kernels take them.
 inline AttentionView attention_view(const engine::AttentionArgs& args) noexcept {
-  return {view(args.q),
-          view(args.out),
-          packed_rows(args.packed),
-          args.n_heads,
-          args.n_kv_heads,
-          args.k_dim,
-          args.v_dim,
-          args.scale,
-          args.soft_cap,
-          args.layer,
-          pointer(args.sequences),
-          args.n_sequences,
-          args.any_bits};
+  return {view(args.q),        view(args.out),  packed_rows(args.packed),
+          args.n_heads,        args.n_kv_heads, args.k_dim,
+          args.v_dim,          args.scale,      args.soft_cap,
+          pointer(args.sinks), args.layer,      pointer(args.sequences),
+          args.n_sequences,    args.any_bits};
+}
+
+/// Running softmax of a query, or that of a chunk.
+struct SoftmaxState {
+  float max;
+  float sum;
+};
+/// That of a query of `head` before its first chunk.
+GEN_DEVICE SoftmaxState before_chunks(const AttentionView& of, int32_t head) {
+  if (of.sinks == nullptr) return {minus_infinity(), 0.0F};
+  return {of.sinks[head] * kLog2E, 1.0F};
 }
 
 /// Writes element d of head `head` of row t.

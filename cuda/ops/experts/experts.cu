@@ -18,11 +18,13 @@ constexpr int32_t kFloatWarps = kFloatThreads / 32;
 
 struct ExpertsView {
   PackedRows x;
-  LinearEnd end;  // biases of the first expert
+  LinearEnd end;        // biases of the first expert
+  const float* scales;  // [E] or null; then those of up
   const int32_t* routes;
   int64_t stride;
   int32_t used;
-  bool slots;  // x has a row for each expert of a row
+  int64_t experts;  // E
+  bool slots;       // x has a row for each expert of a row
   const uint8_t* data;
   const uint8_t* up_data;  // null where the product is not gated
   size_t pitch;            // of both
@@ -44,6 +46,10 @@ GEN_DEVICE ExpertRow expert_row_of(const ExpertsView& of, int64_t row) {
 GEN_DEVICE void finish_place(const ExpertsView& of, const ExpertRow& place, int64_t output,
                              float sum, float up) {
   LinearEnd end = of.end;
+  if (of.scales != nullptr) {
+    sum = sum * of.scales[place.expert];
+    if (end.gated) up = up * of.scales[of.experts + place.expert];
+  }
   const int64_t first = place.expert * end.y.cols;
   if (end.bias != nullptr) end.bias += first;
   if (end.up_bias != nullptr) end.up_bias += first;
@@ -180,9 +186,11 @@ Status run(const OpContext& context, const engine::ExpertsArgs& args) {
   const auto& segments = static_cast<const DeviceWeight&>(*args.weight).segments();
   ExpertsView of = {packed_rows(args.x),
                     experts_end(args),
+                    pointer(args.scales),
                     pointer(args.routes.data),
                     args.routes.stride,
                     args.routes.n_used,
+                    args.weight->count(),
                     args.x.rows == args.y.rows,
                     nullptr,
                     nullptr,

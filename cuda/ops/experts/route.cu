@@ -110,6 +110,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
     float p = x[e];
     if (routing.gating == engine::Gating::kSoftmax) p = exp_of(p - ends[0]);
     if (routing.gating == engine::Gating::kSigmoid) p = 1.0F / (1.0F + exp_of(0.0F - p));
+    if (routing.gating == engine::Gating::kRootSoftplus) p = device::square_root(softplus(p));
     choice.p[e] = p;
   }
   sync_threads();

@@ -222,7 +222,7 @@ std::vector<float> DecoderBuilder::query_factors() const {
 }
 
 graph::ValueId DecoderBuilder::attend(graph::ValueId q, graph::ValueId k, graph::ValueId v,
-                                      HeadNorms norms) {
+                                      HeadNorms norms, bool sinks) {
   std::vector<float> q_norm;
   std::vector<float> k_norm;
   if (norms == HeadNorms::kEachHead || norms == HeadNorms::kRotated) {
@@ -243,7 +243,9 @@ graph::ValueId DecoderBuilder::attend(graph::ValueId q, graph::ValueId k, graph:
   if (layer().query_temperature > 0.0F)
     q = graph_.position_scale(q, query_factors(), layer().temperature_every);
   q = graph_.rope_append(q, k, v, layer_, attention, q_norm, k_norm, h_.norm_eps);
-  return graph_.attention(q, layer_);
+  std::vector<float> of_heads;
+  if (sinks) of_heads = weights_.vector(name("attn_sinks", ".weight"), spec().n_heads);
+  return graph_.attention(q, layer_, of_heads);
 }
 
 graph::ValueId DecoderBuilder::gated_attention(graph::ValueId attended, graph::ValueId x,
@@ -284,37 +286,54 @@ graph::ValueId DecoderBuilder::plain_feed_forward(graph::ValueId x, engine::Act 
 
 graph::ValueId DecoderBuilder::experts(graph::ValueId x, engine::Act gate, bool gated,
                                        SharedExpert shared) {
-  const graph::ValueId routed = routed_experts(x, gate, gated);
+  const graph::ValueId routed = routed_experts(x, x, gate, gated);
   if (layer().experts.shared == 0) return routed;
   return graph_.add(routed, shared_expert(x, gate, gated, shared == SharedExpert::kGated));
 }
 
-graph::ValueId DecoderBuilder::routed_experts(graph::ValueId x, engine::Act gate_act, bool gated) {
+graph::ValueId DecoderBuilder::experts_beside(graph::ValueId dense, graph::ValueId x,
+                                              engine::Act gate) {
+  std::vector<float> scale = weights_.vector(name("ffn_gate_inp", ".scale"), h_.hidden);
+  for (float& each : scale) each /= std::sqrt(static_cast<float>(h_.hidden));
+  if (scale.empty()) return {};  // an error, which is kept
+  const graph::ValueId choosing = graph_.rms_norm(x, scale, h_.norm_eps);
+  const graph::ValueId routed = routed_experts(norm(x, "pre_ffw_norm_2"), choosing, gate, true);
+  return graph_.add(norm(dense, "post_ffw_norm_1"), norm(routed, "post_ffw_norm_2"));
+}
+
+graph::ValueId DecoderBuilder::routed_experts(graph::ValueId x, graph::ValueId choosing,
+                                              engine::Act gate_act, bool gated) {
   const engine::Routing& routing = layer().experts.routing;
   const int64_t n = routing.n_experts;
   const int64_t width = layer().experts.feed_forward;
   const int64_t latent = layer().experts.latent;
   const int64_t inputs = latent > 0 ? latent : h_.hidden;
-  const graph::ValueId logits = product(x, name("ffn_gate_inp", ".weight"), n, h_.hidden,
+  const graph::ValueId logits = product(choosing, name("ffn_gate_inp", ".weight"), n, h_.hidden,
                                         name("ffn_gate_inp", ".bias"), Bias::kOptional, kNoSite);
   const graph::ValueId routes =
       graph_.route(logits, routing, weights_.optional_vector(name("exp_probs_b", ".bias"), n));
   if (latent > 0) {
     x = product(x, name("ffn_latent_down", ".weight"), latent, h_.hidden, "", Bias::kNone, kNoSite);
   }
+  const auto scales = [&](const char* part) {
+    weights_.ignore(name(part, ".input_scale"));
+    return weights_.optional_vector(name(part, ".scale"), n);
+  };
   const auto stack = [&](graph::ValueId rows, const char* part, int64_t outputs, int64_t cols) {
     return graph_.experts(rows, routes, weights_.stack(name(part, ".weight"), n, outputs, cols),
-                          weights_.optional_vector(name(part, ".bias"), outputs, n));
+                          weights_.optional_vector(name(part, ".bias"), outputs, n), scales(part));
   };
   const engine::Activation act = activation(gate_act);
   graph::ValueId inner;
   if (!gated) {
     inner = graph_.apply(engine::Op::kActivate, {stack(x, "ffn_up_exps", width, inputs)}, act);
   } else if (weights_.has(name("ffn_gate_up_exps", ".weight"))) {
+    const std::vector<float> both = scales("ffn_up_exps");
     const auto half = [&](int64_t first) {
       return graph_.experts(x, routes,
                             weights_.stack_rows(name("ffn_gate_up_exps", ".weight"), n, 2 * width,
-                                                first, width, inputs));
+                                                first, width, inputs),
+                            {}, both);
     };
     const graph::ValueId gate = half(0);
     inner = graph_.apply(engine::Op::kGated, {gate, half(width)}, act);

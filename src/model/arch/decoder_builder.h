@@ -82,9 +82,10 @@ class DecoderBuilder {
                 bool keys_as_values = false);
   /// The RMS norm without weight of each head of v, if there is one.
   graph::ValueId norm_values(graph::ValueId v);
-  /// Normalises, rotates, stores and attends. k and v are none where the layer shares an earlier
-  /// one's.
-  graph::ValueId attend(graph::ValueId q, graph::ValueId k, graph::ValueId v, HeadNorms norms);
+  /// Normalises, rotates, stores and attends, with attn_sinks if the family has `sinks`. k and v
+  /// are none where the layer shares an earlier one's.
+  graph::ValueId attend(graph::ValueId q, graph::ValueId k, graph::ValueId v, HeadNorms norms,
+                        bool sinks = false);
   /// sigmoid(gate x) * attended; `attended` itself without a gate.
   graph::ValueId gated_attention(graph::ValueId attended, graph::ValueId x, AttentionGate gate,
                                  Bias bias);
@@ -113,10 +114,14 @@ class DecoderBuilder {
   graph::ValueId plain_feed_forward(graph::ValueId x, engine::Act act, Bias bias);
   /// The experts chosen by ffn_gate_inp, each ffn_down_exps(gate(ffn_gate_exps x) * ffn_up_exps x),
   /// or ffn_down_exps(gate(ffn_up_exps x)) if not gated, plus the shared expert. Files may have
-  /// gate and up as ffn_gate_up_exps, a bias of the choice as exp_probs_b, and biases; where
-  /// experts have a width of their own, x goes through ffn_latent_down and the result through
-  /// ffn_latent_up. There are no sites for adapters yet.
+  /// gate and up as ffn_gate_up_exps, a bias of the choice as exp_probs_b, biases, and scales of
+  /// products as "<name>.scale", one for each expert; where experts have a width of their own, x
+  /// goes through ffn_latent_down and the result through ffn_latent_up. There are no sites for
+  /// adapters yet.
   graph::ValueId experts(graph::ValueId x, engine::Act gate, bool gated, SharedExpert shared);
+  /// post_ffw_norm_1(dense) + post_ffw_norm_2(experts of pre_ffw_norm_2(x)). Experts are chosen by
+  /// ffn_gate_inp of the RMS norm of x with the weights ffn_gate_inp.scale / sqrt(hidden).
+  graph::ValueId experts_beside(graph::ValueId dense, graph::ValueId x, engine::Act gate);
   /// x plus the result of a block, times the model's factor.
   graph::ValueId add(graph::ValueId x, graph::ValueId made);
   /// The layers' own embeddings, [T, n_layers * layer_input], from the embedding x:
@@ -160,7 +165,9 @@ class DecoderBuilder {
   /// Rows [first, first + rows) of "<part>.weight", which has `total` rows.
   graph::ValueId piece(graph::ValueId x, const char* part, int64_t total, int64_t first,
                        int64_t rows, graph::SiteKind kind, Bias bias);
-  graph::ValueId routed_experts(graph::ValueId x, engine::Act gate, bool gated);
+  /// `choosing` is what ffn_gate_inp reads.
+  graph::ValueId routed_experts(graph::ValueId x, graph::ValueId choosing, engine::Act gate,
+                                bool gated);
   graph::ValueId shared_expert(graph::ValueId x, engine::Act gate, bool gated, bool weighted);
   /// Rows [first, first + k_dim) of each head's 2 k_dim of attn_q.
   graph::ValueId half_of_q(graph::ValueId x, int64_t first, graph::SiteKind kind, Bias bias);

@@ -115,7 +115,8 @@ Status read_cap(KeyReader& keys, const char* name, float absent, float* out) {
 /// How a router chooses experts, except their number.
 Status read_gating(KeyReader& keys, ExpertDefaults absent, engine::Routing* routing) {
   constexpr engine::Gating kGatings[] = {engine::Gating::kSoftmax, engine::Gating::kSigmoid,
-                                         engine::Gating::kSoftmaxChosen};
+                                         engine::Gating::kSoftmaxChosen,
+                                         engine::Gating::kRootSoftplus};
   int32_t gating = 0;  // unspecified
   GEN_TRY(keys.integer_or("expert_gating_func", 0, 0, std::size(kGatings), &gating));
   routing->gating = gating == 0 ? absent.gating : kGatings[gating - 1];
@@ -386,6 +387,12 @@ Status read_short_convolution(KeyReader& keys, HParams* h) {
 
 Status read_feed_forward(KeyReader& keys, HParams* h, bool absent) {
   std::vector<int32_t> widths(h->layers.size());
+  if (!keys.has("feed_forward_length") && keys.has("expert_feed_forward_length")) {
+    int32_t width = 0;  // all blocks have experts
+    GEN_TRY(keys.integer("expert_feed_forward_length", 1, kMaxWidth, &width));
+    for (LayerParams& layer : h->layers) layer.feed_forward = width;
+    return {};
+  }
   GEN_TRY(keys.per_layer("feed_forward_length", absent ? 0 : 1, kMaxWidth, &widths));
   for (size_t i = 0; i < widths.size(); ++i) h->layers[i].feed_forward = widths[i];
   return {};

@@ -64,8 +64,8 @@ Status read_rope_switch(KeyReader& keys, HParams* h);
 /// rope.dimension_sections: how many pairs turn by time, height, width. In texts these are one
 /// position, and pairs are halves of a head; a fourth, which texts do not have, is refused.
 Status read_rope_sections(KeyReader& keys, HParams* h);
-/// feed_forward_length, which may differ from block to block. `absent`: blocks of 0 have no
-/// feed-forward; otherwise 0 is refused.
+/// feed_forward_length, which may differ from block to block; without it
+/// expert_feed_forward_length. `absent`: blocks of 0 have no feed-forward; otherwise 0 is refused.
 Status read_feed_forward(KeyReader& keys, HParams* h, bool absent = false);
 /// expert_count, 0: there are none; expert_used_count, expert_feed_forward_length,
 /// expert_gating_func, expert_weights_norm, expert_weights_scale, expert_group_count,

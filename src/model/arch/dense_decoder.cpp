@@ -16,7 +16,7 @@ using graph::ValueId;
 namespace {
 
 ValueId feed_forward(const DenseStyle& style, DecoderBuilder& d, ValueId x) {
-  if (d.layer().experts.routing.n_experts > 0 &&
+  if (d.layer().experts.routing.n_experts > 0 && !style.experts.beside &&
       (!style.experts.some_blocks || d.has("ffn_gate_inp"))) {
     return d.experts(x, style.activation, style.feed_forward != FeedForward::kPlain,
                      style.experts.shared);
@@ -35,7 +35,7 @@ ValueId feed_forward(const DenseStyle& style, DecoderBuilder& d, ValueId x) {
 ValueId attention(const DenseStyle& style, const HParams& h, DecoderBuilder& d, ValueId a) {
   auto [q, k, v] = d.inputs(a, style.input_bias, style.attention_gate, style.value_norm);
   if (style.value_norm) v = d.norm_values(v);
-  ValueId attended = d.attend(q, k, v, style.head_norms);
+  ValueId attended = d.attend(q, k, v, style.head_norms, style.sinks);
   attended = d.gated_attention(attended, a, style.attention_gate, style.input_bias);
   return d.linear(attended, "attn_output", h.hidden, SiteKind::kAttnOut, style.inner_bias);
 }
@@ -171,7 +171,11 @@ void build_dense_decoder(const DenseStyle& style, const HParams& h, Weights& wei
       of.attended = x;
     }
     if (d.layer().feed_forward > 0) {
-      const ValueId y = feed_forward(style, d, feed_forward_input(style, h, d, of));
+      ValueId y = feed_forward(style, d, feed_forward_input(style, h, d, of));
+      if (style.experts.beside && d.layer().experts.routing.n_experts > 0 &&
+          d.has("ffn_gate_inp")) {
+        y = d.experts_beside(y, of.attended, style.activation);
+      }
       x = d.add(x, style.norm_after ? d.norm(y, "post_ffw_norm", style.after_eps) : y);
     }
     if (inputs.valid()) x = d.add_layer_input(x, inputs, style.activation);

@@ -60,6 +60,7 @@ struct ExpertStyle {
   SharedExpert shared = SharedExpert::kNone;
   bool some_blocks = false;  // only blocks with ffn_gate_inp have them
   bool latent = false;       // moe_latent_size: they work on a product of what goes in
+  bool beside = false;       // beside the feed-forward, see DecoderBuilder::experts_beside
 };
 
 /// Values that no file states. Keys are those below "<architecture>.".
@@ -80,6 +81,7 @@ struct DenseStyle {
   float after_eps = 0.0F;       // of these; 0: the file's
   bool norm_embedding = false;  // rows of token_embd have an RMS norm without weight
   HeadNorms head_norms = HeadNorms::kNone;
+  bool sinks = false;  // attn_sinks: a score of each head that every softmax has besides
 
   Bias input_bias = Bias::kNone;  // of attn_q, attn_k and attn_v
   Bias inner_bias = Bias::kNone;  // of attn_output and the feed-forward

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gemma 4, dense: E2B, E4B, 12B, 31B (general.architecture "gemma4"). A Gemma 3 whose scores have
-// no divisor and whose values are normalised. Layers without a window have heads of another width
-// and divisors of their angles, and may have no values but their keys. In the small models the last
-// layers share the keys and values of earlier ones, and each layer has embeddings of its own.
+// Gemma 4: E2B, E4B, 12B, 31B and 26B-A4B (general.architecture "gemma4"). A Gemma 3 whose scores
+// have no divisor and whose values are normalised. Layers without a window have heads of another
+// width and divisors of their angles, and may have no values but their keys. In the small models
+// the last layers share the keys and values of earlier ones, and each layer has embeddings of its
+// own. Where there are experts, they work beside the feed-forward.
 #include "model/arch/registry.h"
 
 namespace gen::model::arch {
@@ -22,7 +23,8 @@ constinit const Architecture kGemma4 = {
      .layer_inputs = true,
      .layer_scale = true,
      .root_embedding = true,
-     .logit_cap = 0.0F},
+     .logit_cap = 0.0F,
+     .experts = {.has = Experts::kOptional, .normalise = true, .beside = true}},
 };
 
 }  // namespace gen::model::arch

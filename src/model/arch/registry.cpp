@@ -15,7 +15,7 @@ constexpr const Architecture* kArchitectures[] = {
     &kQwen2Vl,      &kQwen3Vl,      &kMuseGlimmer,   &kMiniCpm,  &kMistral3,  &kGemma4,
     &kHunyuanDense, &kQwen3Moe,     &kQwen2Moe,      &kOlmoe,    &kInternLm2, &kQwen35,
     &kLfm2,         &kMamba2,       &kGraniteHybrid, &kMamba,    &kFalconH1,  &kNemotronH,
-    &kJamba,        &kNemotronHMoe,
+    &kJamba,        &kNemotronHMoe, &kGptOss,
 };
 
 }  // namespace

@@ -77,5 +77,6 @@ extern const Architecture kFalconH1;
 extern const Architecture kNemotronH;
 extern const Architecture kJamba;
 extern const Architecture kNemotronHMoe;
+extern const Architecture kGptOss;
 
 }  // namespace gen::model::arch

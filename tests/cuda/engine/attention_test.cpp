@@ -25,6 +25,7 @@ struct AttentionCase {
   float scale = 0.3F;
   float soft_cap = 0.0F;
   float q_scale = 2.0F;
+  bool sinks = false;
   int32_t first_position = 0;
   bool cells = false;
   bool positions = false;  // with gaps, and two that go back
@@ -112,6 +113,7 @@ std::vector<float> attend(OpBench& bench, const AttentionCase& c, int32_t first 
   args.v_dim = shape.v_dim;
   args.scale = c.scale;
   args.soft_cap = c.soft_cap;
+  if (c.sinks) args.sinks = bench.put(random_row(static_cast<size_t>(heads), 13, 3.0F));
   args.layer = kv.layers[0];
   args.any_bits = c.any_bits;
   args.sequences = bench.put(std::vector<engine::KvRows>{rows});
@@ -230,6 +232,7 @@ TEST(CudaAttention, ChunksOfPositions) {
         c.shape.k_format = c.shape.v_format = format;
         c.shape.kv_heads = 1;
         c.entries = entries;
+        c.sinks = entries != 520;
         c.rows = std::min(entries, 3);
         c.first_position = first_position;
         c.shape.block_size = first_position > 0 ? 256 : 48;
@@ -267,6 +270,7 @@ TEST(CudaAttention, ListsTreesAndRules) {
     c.log_weights = (bits & 4) != 0;
     c.tree = (bits & 8) != 0;
     c.soft_cap = (bits & 16) != 0 ? 2.5F : 0.0F;
+    c.sinks = bits % 7 < 3;
     c.shape.kv_heads = 1;
     c.shape.window = bits % 3 == 0 ? 30 : 0;
     c.shape.block_size = 48;
@@ -313,6 +317,7 @@ TEST(CudaAttention, TilesOfQueries) {
       c.shape.block_size = 64;
       c.shape.gap = 16;
       c.shape.window = format == KvFormat::kQ4 ? 17 : 0;
+      c.sinks = format != KvFormat::kF32;
       expect_same_attention(c, true);
     }
   }
@@ -401,6 +406,7 @@ TEST(CudaAttention, TensorCoresFollowEveryRule) {
     c.cells = (bits & 1) != 0;
     c.log_weights = (bits & 2) != 0;
     c.soft_cap = (bits & 4) != 0 ? 2.5F : 0.0F;
+    c.sinks = bits % 7 < 3;
     c.shape.window = (bits & 8) != 0 ? 70 : 0;
     c.shape.chunk = (bits & 16) != 0 ? 40 : 0;
     c.first_position = bits % 3 * 20;

@@ -40,7 +40,8 @@ engine::Routes route(OpBench& bench, const Routing& routing, const std::vector<f
 }
 
 TEST(CudaExperts, RoutesHaveTheCpuBits) {
-  for (const Gating gating : {Gating::kSoftmax, Gating::kSigmoid, Gating::kSoftmaxChosen}) {
+  for (const Gating gating :
+       {Gating::kSoftmax, Gating::kSigmoid, Gating::kSoftmaxChosen, Gating::kRootSoftplus}) {
     for (const int32_t variant : {0, 1, 2, 3}) {
       Routing routing = {gating, variant == 1 ? 100 : 8, variant == 1 ? 7 : 3};
       routing.normalise = variant >= 1;
@@ -118,7 +119,8 @@ constexpr int64_t kCount = 4;
 constexpr int32_t kUsed = 2;
 constexpr int64_t kTokens = 3;
 
-std::vector<float> experts(OpBench& bench, DType type, const Case& of, bool each_alone) {
+std::vector<float> experts(OpBench& bench, DType type, const Case& of, bool each_alone,
+                           bool scaled = false) {
   const Stack gate(type, kCount, of.rows, of.cols, 5);
   const Stack up(type, kCount, of.rows, of.cols, 6);
   std::vector<WeightSource> sources = {gate.source()};
@@ -141,6 +143,7 @@ std::vector<float> experts(OpBench& bench, DType type, const Case& of, bool each
     args.x = packed(bench, forms, x, of.cols);
     args.routes = {routes.data, routes.rows, routes.n_used, routes.stride};
     args.bias = bench.put(bias);
+    if (scaled) args.scales = bench.put(random_row(of.gated ? 2 * kCount : kCount, 21, 3.0F));
     args.activation = act;
     const int64_t all = kTokens * kUsed * (of.rows + 1);
     args.y = {bench.room(all), kTokens * kUsed, of.rows, of.rows + 1};
@@ -189,6 +192,9 @@ TEST(CudaExperts, ARowHasTheBitsOfItsMatrixAlone) {
       if (floats) continue;
       OpBench cpu(cpu_engine());
       EXPECT_TRUE(same_bits(got, experts(cpu, type, of, false)));
+      const std::vector<float> scaled = experts(cuda, type, of, false, true);
+      EXPECT_TRUE(same_bits(scaled, experts(cpu, type, of, false, true)));
+      EXPECT_FALSE(same_bits(scaled, got));
     }
   }
   OpBench cuda(cuda_engine());

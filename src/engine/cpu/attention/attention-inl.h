@@ -126,8 +126,6 @@ inline void dots(const float* packed, int32_t n_q, int32_t dims, const KvRun& ru
   });
 }
 
-constexpr float kLog2E = 1.44269504F;
-
 /// Scores of sixteen slots in base 2: raw scores times log2(e) times a scale >= 0. This is
 /// monotonic, so the largest raw score gives the largest score.
 struct ScaledScores {

@@ -142,7 +142,7 @@ void Attention::whole_item(const AttentionItem& item, Workspace& space) const no
   const int32_t n_queries = work_.queries(item);
   ChunkSpace& chunks = space.chunks;
   work_.pack_queries(item, chunks.queries, space.packed);
-  std::fill_n(space.states, n_queries, ChunkAttention::kNothingSeen);
+  work_.begin(item, space.states, space.sums);
   RowWalk walk = ChunkAttention::walk_of(item);
   for (bool more = walk.next(chunks.chunk); more; std::swap(chunks.chunk, chunks.next_chunk)) {
     more = walk.next(chunks.next_chunk);
@@ -162,8 +162,9 @@ void Attention::whole_band(const AttentionItem* items, int32_t n, Workspace& spa
   ChunkSpace& chunks = space.chunks;
   const int32_t n_queries = work_.queries(first);
   const int64_t packed_floats = int64_t{n_queries} * args_.k_dim;
-  std::fill_n(space.states, n * n_queries, ChunkAttention::kNothingSeen);
   for (int32_t i = 0; i < n; ++i) {
+    work_.begin(items[i], space.states + i * n_queries,
+                space.sums + i * n_queries * work_.v_stride());
     work_.pack_queries(items[i], chunks.queries, space.packed + i * packed_floats);
   }
   RowWalk walk = ChunkAttention::walk_of(first);
@@ -298,6 +299,7 @@ Status run(CpuContext& context, const AttentionArgs& args) {
   own.v_dim = args.v_dim;
   own.scale = args.scale;
   own.soft_cap = args.soft_cap;
+  own.sinks = context.at(args.sinks);
   own.sequences = context.sequences(args.layer, args.sequences, args.n_sequences);
   return attend(context, own);
 }

@@ -45,6 +45,7 @@ struct ScoreRule {
   const float* weights;  // [kAttentionChunk] added last, or null
 };
 
+inline constexpr float kLog2E = 1.44269504F;
 /// The state of an online softmax in base 2: scores are log2(e) times those of the rule.
 struct SoftmaxPartial {
   float max;  // -infinity if every score is

@@ -36,6 +36,16 @@ ChunkSpace ChunkAttention::take_space(Carver& carver, int64_t item_queries) cons
   return space;
 }
 
+void ChunkAttention::begin(const AttentionItem& item, SoftmaxPartial* states,
+                           float* sums) const noexcept {
+  const int32_t n = queries(item);
+  std::fill_n(states, n, kNothingSeen);
+  for (int32_t j = 0; args_.sinks != nullptr && j < n; ++j) {
+    states[j] = {args_.sinks[item.kv_head * group_ + j % group_] * kLog2E, 1.0F};
+    std::fill_n(sums + j * v_stride_, args_.v_dim, 0.0F);
+  }
+}
+
 void ChunkAttention::pack_queries(const AttentionItem& item, const float** queries,
                                   float* packed) const noexcept {
   for (int32_t r = 0; r < item.rows; ++r) {

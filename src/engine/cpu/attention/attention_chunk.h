@@ -50,6 +50,8 @@ class ChunkAttention {
   }
 
   [[nodiscard]] ChunkSpace take_space(Carver& carver, int64_t item_queries) const noexcept;
+  /// The running softmax of the item's queries before their first chunk.
+  void begin(const AttentionItem& item, SoftmaxPartial* states, float* sums) const noexcept;
   /// Packs the item's queries, queries * k_dim floats.
   void pack_queries(const AttentionItem& item, const float** queries, float* packed) const noexcept;
   /// Computes scores, softmax and weighted sums of space.chunk for all queries of the item.
@@ -60,9 +62,10 @@ class ChunkAttention {
   static RowWalk walk_of(const AttentionItem& item) noexcept {
     return {*item.sequence, item.row, item.rows, item.kv_head};
   }
-  static constexpr SoftmaxPartial kNothingSeen = {-std::numeric_limits<float>::infinity(), 0.0F};
 
  private:
+  static constexpr SoftmaxPartial kNothingSeen = {-std::numeric_limits<float>::infinity(), 0.0F};
+
   void weighted_sums(const AttentionItem& item, const ChunkSpace& space,
                      float* partial_sums) const noexcept;
   /// Calls use(dots, weighted, run, stride) for a run that its kernels can read directly, or for

@@ -118,9 +118,10 @@ void SplitAttention::run(ThreadPool& pool, std::span<const AttentionItem> items,
                          ChunkSpace* const* spaces) noexcept {
   items_ = items;
   for (int64_t i = 0; i < n_items_; ++i) {
-    work_.pack_queries(items[static_cast<size_t>(i)], spaces[0]->queries, packed(i));
+    const AttentionItem& item = items[static_cast<size_t>(i)];
+    work_.begin(item, states_ + i * item_queries_, sums_ + i * item_queries_ * work_.v_stride());
+    work_.pack_queries(item, spaces[0]->queries, packed(i));
   }
-  std::fill_n(states_, n_items_ * item_queries_, ChunkAttention::kNothingSeen);
   for (int64_t round = 0;; ++round) {
     const Turns turns = turns_of(round, pool.size());
     if (turns.all == 0) return;

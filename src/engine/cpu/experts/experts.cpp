@@ -69,6 +69,7 @@ class Experts {
         x_(context.at(args.x)),
         y_(context.at(args.y)),
         bias_(context.at(args.bias)),
+        scales_(context.at(args.scales)),
         x_stride_(packed_row_bytes(args.x.forms, args.x.cols)),
         divisor_(args.x.rows == args.y.rows ? 1 : args.routes.n_used),
         gated_(weight_.role() == WeightRole::kGated) {
@@ -197,6 +198,10 @@ class Experts {
     }
   }
 
+  static void scale_row(float* sums, float scale, int64_t n) noexcept {
+    for (int64_t i = 0; i < n; ++i) sums[i] *= scale;
+  }
+
   void finish(const Group& group, const WeightSegment& segment, int64_t tile, int64_t n,
               const ExpertScratch& scratch) const {
     const FloatKernels& kernels = *kernels_.linear_float;
@@ -211,6 +216,12 @@ class Experts {
     }
     for (int64_t i = 0; i < group.rows; ++i) {
       const int64_t at = i * kExpertTiles * kTileRows;
+      if (scales_ != nullptr) {
+        scale_row(scratch.sums + at, scales_[group.expert], outputs);
+        if (gated_) {
+          scale_row(scratch.up_sums + at, scales_[weight_.count() + group.expert], outputs);
+        }
+      }
       float* const y = y_.row(group.places[i]) + col;
       if (gated_) {
         kernels.finish_gated[act](scratch.sums + at, scratch.up_sums + at, bias, up_bias, nullptr,
@@ -227,6 +238,7 @@ class Experts {
   PackedView x_;
   Rows y_;
   const float* bias_;
+  const float* scales_;
   size_t x_stride_;
   int64_t divisor_;  // places that share a row of x
   bool gated_;

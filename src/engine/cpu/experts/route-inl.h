@@ -34,6 +34,10 @@ inline void sigmoids(const float* x, float* y, int64_t n) {
   each_element(x, y, n, [&](Lanes16 v) { return div(one, add(one, exp(sub(splat(0.0F), v)))); });
 }
 
+inline void softpluses(const float* x, float* y, int64_t n) {
+  each_element(x, y, n, [](Lanes16 v) HWY_ATTR { return softplus(v); });
+}
+
 inline void scale_row(const float* x, float weight, float* y, int64_t n) {
   each_element(x, y, n, [&](Lanes16 v) { return mul(splat(weight), v); });
 }
@@ -48,7 +52,7 @@ inline void add_scaled_row(const float* x, float weight, float* y, int64_t n) {
   store_first(add(load_first(y + i, n - i), product), y + i, n - i);
 }
 
-constexpr RouteKernels kRoute = {exps, sigmoids, scale_row, add_scaled_row};
+constexpr RouteKernels kRoute = {exps, sigmoids, softpluses, scale_row, add_scaled_row};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace gen::engine::cpu

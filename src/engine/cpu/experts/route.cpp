@@ -87,6 +87,9 @@ void route_row(const RouteKernels& kernels, const Routing& routing, const float*
     softmax(kernels, logits, of.p, n);
   } else if (routing.gating == Gating::kSigmoid) {
     kernels.sigmoids(logits, of.p, n);
+  } else if (routing.gating == Gating::kRootSoftplus) {
+    kernels.softpluses(logits, of.p, n);
+    for (int32_t e = 0; e < n; ++e) of.p[e] = std::sqrt(of.p[e]);
   }
   const float* const p = raw ? logits : of.p;
   // Logits may differ where rounding has made p equal.

@@ -13,6 +13,8 @@ struct RouteKernels {
   void (*exps)(const float* x, float most, float* y, int64_t n);
   /// y[i] = 1 / (1 + e^-x[i])
   void (*sigmoids)(const float* x, float* y, int64_t n);
+  /// y[i] = ln(1 + e^x[i])
+  void (*softpluses)(const float* x, float* y, int64_t n);
   /// y[i] = weight * x[i], or y[i] += weight * x[i]; the product is rounded first.
   void (*scale)(const float* x, float weight, float* y, int64_t n);
   void (*add_scaled)(const float* x, float weight, float* y, int64_t n);

@@ -39,6 +39,7 @@ struct AttendArgs {
   int32_t v_dim = 0;
   float scale = 1.0F;
   float soft_cap = 0.0F;
+  const float* sinks = nullptr;  // [n_heads] or null
   std::span<const SequenceRows> sequences;
 };
 /// Writes only the rows of the sequences.
