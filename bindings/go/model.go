@@ -27,7 +27,7 @@ func WithDevice(device int) ModelOption {
 	return func(o uintptr) error { return native.GenModelOptionsSetDevice(o, i32(device)) }
 }
 
-// How many layers WithGPULayers takes: every one, or as many as the device has memory for.
+// How many layers WithGPULayers and WithGPUExpertLayers take: every one, or as many as the device has memory for.
 const (
 	AllGPULayers  = -1
 	AutoGPULayers = -2
@@ -36,6 +36,12 @@ const (
 // WithGPULayers runs so many layers, the last ones, on the backend's device and the others on the CPU.
 func WithGPULayers(layers int) ModelOption {
 	return func(o uintptr) error { return native.GenModelOptionsSetGpuLayers(o, i32(layers)) }
+}
+
+// WithGPUExpertLayers keeps the experts of so many of these layers, the last ones, on the device; the others' are computed
+// by the CPU.
+func WithGPUExpertLayers(layers int) ModelOption {
+	return func(o uintptr) error { return native.GenModelOptionsSetGpuExpertLayers(o, i32(layers)) }
 }
 
 // WithThreads gives the model a pool of threads of its own.

@@ -79,6 +79,7 @@ std::string by_options(const std::string& message) {
   static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
       {"max_seq_len", "--ctx"},
       {"gpu_layers", "--gpu-layers"},
+      {"gpu_expert_layers", "--gpu-expert-layers"},
       {"kv_dtype", "--kv"},
       {"paged_kv", "--paged"},
       {"prefix_cache", "--prefix-cache"},
@@ -115,6 +116,8 @@ void add_model_options(CLI::App& command, ModelChoice& choice, bool positional) 
   command.add_option("--backend", choice.backend, model_help("backend"));
   command.add_option("--device", choice.device, model_help("device"));
   command.add_option("--gpu-layers", choice.gpu_layers, model_help("gpu_layers"));
+  command.add_option("--gpu-expert-layers", choice.gpu_expert_layers,
+                     model_help("gpu_expert_layers"));
 }
 
 void add_file_options(CLI::App& command, ModelChoice& choice, bool positional) {
@@ -214,6 +217,7 @@ ModelOptions make_model_options(const ModelChoice& choice) {
   set("--backend", "backend", choice.backend);
   set("--device", "device", choice.device);
   set("--gpu-layers", "gpu_layers", choice.gpu_layers);
+  set("--gpu-expert-layers", "gpu_expert_layers", choice.gpu_expert_layers);
   if (choice.in_place) check(gen_model_options_set(options.get(), "repack", "0", &error), error);
   if (choice.max_seq_len > 0) {
     check_option("--ctx",

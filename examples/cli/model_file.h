@@ -17,6 +17,7 @@ struct ModelChoice {
   std::string backend;                     // --backend; empty means the default
   std::string device;                      // --device, as the option; empty means the first
   std::string gpu_layers;                  // --gpu-layers, as the option; empty means all
+  std::string gpu_expert_layers;           // --gpu-expert-layers, the same
   bool in_place = false;                   // --in-place
   int32_t max_seq_len = 0;                 // --ctx; 0 means the model's own
   std::string kv = "fp32";                 // --kv

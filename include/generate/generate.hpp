@@ -168,6 +168,11 @@ class ModelOptions : public detail::Handle<gen_model_options, gen_model_options_
     detail::call(gen_model_options_set_gpu_layers, get(), layers);
     return *this;
   }
+  /// For how many of these layers, the last ones, the experts are on the device, too.
+  ModelOptions &gpu_expert_layers(int32_t layers) {
+    detail::call(gen_model_options_set_gpu_expert_layers, get(), layers);
+    return *this;
+  }
   ModelOptions &max_seq_len(int32_t tokens) {
     detail::call(gen_model_options_set_max_seq_len, get(), tokens);
     return *this;

@@ -85,6 +85,25 @@ GEN_API gen_status gen_model_options_set_gpu_layers(gen_model_options *options, 
                                                     gen_error *error);
 
 /**
+ * Sets for how many of the layers on the device the experts are there, too: the last ones. The
+ * experts of the others stay in host memory and are computed by the CPU, which is how models with
+ * experts run that are larger than the device's memory: attention, norms, routers, shared experts
+ * and all keys and values are on the device, and a row of the hidden state goes to the CPU and back
+ * for each such layer.
+ *
+ * GEN_GPU_LAYERS_ALL (the default) and 0 are all of them and none. GEN_GPU_LAYERS_AUTO takes the
+ * experts of as many layers as the device has room for beside everything else that
+ * gen_model_options_set_gpu_layers puts there. For models without experts nothing changes. A
+ * backend without devices refuses a number above 0 when it loads a model.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL or layers is below GEN_GPU_LAYERS_AUTO.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_options_set_gpu_expert_layers(gen_model_options *options, int32_t layers,
+                                                           gen_error *error);
+
+/**
  * Gives the model its own thread pool of `threads` threads, the caller included; 0 (the default)
  * means one per usable CPU.
  *

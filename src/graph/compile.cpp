@@ -34,7 +34,7 @@ void for_operands(const Instruction& instruction, Visit visit) {
 
 class Compiler {
  public:
-  Compiler(const Graph& graph, Engines engines, EngineOfBlock engine_of_block,
+  Compiler(const Graph& graph, Engines engines, const EngineOfBlock& engine_of_block,
            const CompileOptions& options)
       : graph_(graph),
         engine_of_block_(engine_of_block),
@@ -42,7 +42,9 @@ class Compiler {
         plan_(new ExecutionPlan()),
         weights_(engines.size()) {
     plan_->engines_ = std::move(engines);
-    plan_->engine_of_block_.assign(engine_of_block.begin(), engine_of_block.end());
+    plan_->engine_of_block_.assign(engine_of_block.blocks.begin(), engine_of_block.blocks.end());
+    plan_->engine_of_experts_.assign(engine_of_block.experts.begin(),
+                                     engine_of_block.experts.end());
   }
 
   Result<std::shared_ptr<const ExecutionPlan>> run() {
@@ -74,7 +76,7 @@ class Compiler {
       }
     }
     for (const Node& node : graph_.nodes) {
-      const engine::Engine& engine = engine_of(engine_for(engine_of_block_, node.block));
+      const engine::Engine& engine = engine_of(engine_for(engine_of_block_, node));
       GEN_TRY(check_attention(node, engine));
       const engine::OpInfo& info = engine::op_info(node.op);
       if (node.op == Op::kEmbed) GEN_TRY(check_positions(node));
@@ -604,7 +606,7 @@ class Compiler {
 };
 
 Result<std::shared_ptr<const ExecutionPlan>> compile(const Graph& graph, Engines engines,
-                                                     EngineOfBlock engine_of_block,
+                                                     const EngineOfBlock& engine_of_block,
                                                      const CompileOptions& options) {
   if (engines.empty() || std::count(engines.begin(), engines.end(), nullptr) > 0) {
     return error(Code::kInvalidArgument, "no engine to compile for");
@@ -612,11 +614,12 @@ Result<std::shared_ptr<const ExecutionPlan>> compile(const Graph& graph, Engines
   if (engines.size() > 1 && engine_of_block.empty()) {
     return error(Code::kInvalidArgument, "%zu engines, and no block for them", engines.size());
   }
-  for (size_t block = 0; block < engine_of_block.size(); ++block) {
-    const int32_t engine = engine_of_block[block];
-    if (engine >= 0 && to_size(engine) < engines.size()) continue;
-    return error(Code::kInvalidArgument, "block %zu is for engine %d of %zu", block, engine,
-                 engines.size());
+  for (const auto& map : {engine_of_block.blocks, engine_of_block.experts}) {
+    for (size_t block = 0; block < map.size(); ++block) {
+      if (map[block] >= 0 && to_size(map[block]) < engines.size()) continue;
+      return error(Code::kInvalidArgument, "block %zu is for engine %d of %zu", block, map[block],
+                   engines.size());
+    }
   }
   if (options.max_rows < 1 || options.max_seq_len < 1) {
     return error(Code::kInvalidArgument, "a plan for %d rows and %d positions", options.max_rows,

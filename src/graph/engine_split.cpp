@@ -17,7 +17,7 @@ namespace {
 
 class Splitter {
  public:
-  Splitter(const Graph& graph, EngineOfBlock engines)
+  Splitter(const Graph& graph, const EngineOfBlock& engines)
       : graph_(graph), engines_(engines), homes_(graph.nodes.size()), result_(graph) {
     result_.nodes.clear();
   }
@@ -25,7 +25,7 @@ class Splitter {
   Graph run() {
     for (int32_t n = 0; to_size(n) < graph_.nodes.size(); ++n) {
       Node node = graph_.nodes[to_size(n)];
-      node.engine = engine_for(engines_, node.block);
+      node.engine = engine_for(engines_, node);
       const bool gives = engine::op_info(node.op).effect == engine::Effect::kHost;
       const bool stays =
           node.op == Op::kSelectRows || node.op == Op::kMeanRows || node.op == Op::kSlice;
@@ -83,12 +83,17 @@ class Splitter {
 
 }  // namespace
 
-int32_t engine_for(EngineOfBlock engines, int32_t block) noexcept {
+int32_t engine_for(const EngineOfBlock& engines, int32_t block) noexcept {
   if (engines.empty()) return 0;
-  return engines[std::min(to_size(std::max(block, 0)), engines.size() - 1)];
+  return engines.blocks[std::min(to_size(std::max(block, 0)), engines.blocks.size() - 1)];
 }
 
-Graph split_engines(const Graph& graph, EngineOfBlock engines) {
+int32_t engine_for(const EngineOfBlock& engines, const Node& node) noexcept {
+  if (!node.by_expert || engines.experts.empty()) return engine_for(engines, node.block);
+  return engine_for({engines.experts, {}}, node.block);
+}
+
+Graph split_engines(const Graph& graph, const EngineOfBlock& engines) {
   return Splitter(graph, engines).run();
 }
 

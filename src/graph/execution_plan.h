@@ -62,7 +62,9 @@ class ExecutionPlan {
   }
   [[nodiscard]] const Engines& engines() const noexcept { return engines_; }
   /// The engines, and the engine of each block, as given to compile().
-  [[nodiscard]] EngineOfBlock engine_of_block() const noexcept { return engine_of_block_; }
+  [[nodiscard]] EngineOfBlock engine_of_block() const noexcept {
+    return {engine_of_block_, engine_of_experts_};
+  }
   /// The engine, by number, whose memory each cache layer must be in.
   [[nodiscard]] std::span<const int32_t> layer_engines() const noexcept { return layer_engines_; }
   /// Bytes that weights and constants keep in engine memory.
@@ -120,6 +122,7 @@ class ExecutionPlan {
 
   Engines engines_;  // first, so that they are destroyed last
   std::vector<int32_t> engine_of_block_;
+  std::vector<int32_t> engine_of_experts_;
   std::vector<Instruction> instructions_;
   size_t first_selected_ = 0;     // instructions from here on run over selected rows
   size_t end_selected_taps_ = 0;  // one past the last tap among those; first_selected_ if none
@@ -161,7 +164,7 @@ class ExecutionPlan {
 /// kUnsupported naming a weight type without a kernel, or a block that shares the cache layer of
 /// another engine's; kInvalidArgument for engines that do not exist; kOutOfMemory, kCancelled.
 Result<std::shared_ptr<const ExecutionPlan>> compile(const Graph& graph, Engines engines,
-                                                     EngineOfBlock engine_of_block,
+                                                     const EngineOfBlock& engine_of_block,
                                                      const CompileOptions& options);
 /// For one engine.
 Result<std::shared_ptr<const ExecutionPlan>> compile(const Graph& graph,

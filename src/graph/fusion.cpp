@@ -421,7 +421,7 @@ void split_experts(Program& program, const Instruction& instruction) {
 
 }  // namespace
 
-Program fuse(const Graph& graph, const FusionOptions& options, EngineOfBlock engines) {
+Program fuse(const Graph& graph, const FusionOptions& options, const EngineOfBlock& engines) {
   if (!options.select_early && engines.empty()) return Fuser(graph, options).run();
   Graph whole = options.select_early ? select_early(graph) : graph;
   if (!engines.empty()) whole = split_engines(whole, engines);

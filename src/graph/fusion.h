@@ -19,7 +19,8 @@ struct FusionOptions {
   bool adapters = false;     // float rows of what products read stay, for those of their adapters
 };
 
-Program fuse(const Graph& graph, const FusionOptions& options = {}, EngineOfBlock engines = {});
+Program fuse(const Graph& graph, const FusionOptions& options = {},
+             const EngineOfBlock& engines = {});
 
 /// Undoes a fused product that the engine has no kernel for: the parts of a stack as products of
 /// their own, or a gated pair as a stack followed by kGated. Appends to program.instructions;

@@ -225,6 +225,7 @@ ValueId GraphBuilder::apply(Op op, std::initializer_list<ValueId> inputs,
   node.selected = first.selected;
   node.slots = first.slots;
   node.activation = activation;
+  node.by_expert = true;
   size_t n = 0;
   for (const ValueId input : inputs) {
     const Node& other = graph_.nodes[static_cast<size_t>(input.index)];
@@ -240,6 +241,7 @@ ValueId GraphBuilder::apply(Op op, std::initializer_list<ValueId> inputs,
       return {};
     }
     node.inputs[n++] = input.index;
+    node.by_expert = node.by_expert && other.by_expert && other.op != Op::kCombine;
   }
   return push(node);
 }

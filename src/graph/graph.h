@@ -107,16 +107,17 @@ struct NodeInputs : std::array<int32_t, engine::kMaxInputs> {
 struct Node {
   engine::Op op = engine::Op::kEmbed;
   NodeInputs inputs;
-  int64_t cols = 0;       // width of the value
-  int32_t slots = 1;      // its rows per row of the step
-  bool index = false;     // it consists of 32-bit words, from a router
-  bool selected = false;  // one row for each row that wants logits
-  int32_t weight = -1;    // index into Graph::weights
-  int32_t vector = -1;    // index into Graph::vectors: norm weight, bias, norm of q, sinks
-  int32_t vector2 = -1;   // bias of a norm, norm of k, scales of experts
-  int32_t block = -1;     // block of the model; -1 before the first block
-  int32_t engine = 0;     // the engine that runs it, see split_engines()
-  int32_t layer = -1;     // cache layer, state layer, or the layer of a tap
+  int64_t cols = 0;        // width of the value
+  int32_t slots = 1;       // its rows per row of the step
+  bool index = false;      // it consists of 32-bit words, from a router
+  bool selected = false;   // one row for each row that wants logits
+  bool by_expert = false;  // experts' products and what their rows go through until they are summed
+  int32_t weight = -1;     // index into Graph::weights
+  int32_t vector = -1;     // index into Graph::vectors: norm weight, bias, norm of q, sinks
+  int32_t vector2 = -1;    // bias of a norm, norm of k, scales of experts
+  int32_t block = -1;      // block of the model; -1 before the first block
+  int32_t engine = 0;      // the engine that runs it, see split_engines()
+  int32_t layer = -1;      // cache layer, state layer, or the layer of a tap
   int32_t site = -1;
   Lookup lookup = Lookup::kTokens;  // of an embedding
   int64_t first = 0;                // of a slice's columns

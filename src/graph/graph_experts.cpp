@@ -94,6 +94,7 @@ ValueId GraphBuilder::experts(ValueId x, ValueId routes, const engine::WeightSou
   Node node;
   node.op = Op::kExperts;
   node.inputs = {x, routes};
+  node.by_expert = true;
   node.cols = stack.rows;
   node.slots = routing.n_used;
   node.selected = input.selected;
@@ -114,6 +115,7 @@ ValueId GraphBuilder::combine(ValueId x, ValueId routes) {
   }
   Node node;
   node.op = Op::kCombine;
+  node.by_expert = input.by_expert;
   node.inputs = {x, routes};
   node.cols = input.cols;
   node.selected = input.selected;

@@ -9,7 +9,7 @@
 
 namespace gen::graph {
 
-WeightNeed weight_need(const Graph& graph, EngineOfBlock engines, int32_t index,
+WeightNeed weight_need(const Graph& graph, const EngineOfBlock& engines, int32_t index,
                        const engine::Engine& engine) {
   const Program program = fuse(graph, {}, engines);
   WeightNeed need;

@@ -17,7 +17,7 @@ struct WeightNeed {
 };
 
 /// Of engine number `index`, which is `engine`.
-WeightNeed weight_need(const Graph& graph, EngineOfBlock engines, int32_t index,
+WeightNeed weight_need(const Graph& graph, const EngineOfBlock& engines, int32_t index,
                        const engine::Engine& engine);
 
 }  // namespace gen::graph

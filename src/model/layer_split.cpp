@@ -18,23 +18,41 @@ size_t room_rows(const engine::Engine& device) noexcept {
 
 }  // namespace
 
-std::vector<int32_t> LayerSplit::engine_of_block(int32_t layers) const {
-  std::vector<int32_t> made(static_cast<size_t>(blocks_) + 1, 0);
-  std::fill_n(made.begin(), blocks_ - layers, 1);
-  return made;
+LayerSplit::Map LayerSplit::map_of(const DeviceLayers& on_device) const {
+  Map map;
+  map.blocks.assign(static_cast<size_t>(blocks_) + 1, 0);
+  std::fill_n(map.blocks.begin(), blocks_ - on_device.layers, 1);
+  if (on_device.experts < on_device.layers) {
+    map.experts.assign(static_cast<size_t>(blocks_) + 1, 0);
+    std::fill_n(map.experts.begin(), blocks_ - on_device.experts, 1);
+  }
+  return map;
 }
 
-Result<LayerSplit::Plan> LayerSplit::compile_with(int32_t layers,
+Result<LayerSplit::Plan> LayerSplit::compile_with(const DeviceLayers& on_device,
                                                   const graph::CompileOptions& options) const {
-  if (layers >= blocks_) return graph::compile(graph_, device_, options);
-  if (layers == 0) return graph::compile(graph_, host_, options);
-  return graph::compile(graph_, {device_, host_}, engine_of_block(layers), options);
+  if (on_device.layers == 0) return graph::compile(graph_, host_, options);
+  if (std::min(on_device.layers, on_device.experts) >= blocks_) {
+    return graph::compile(graph_, device_, options);
+  }
+  const Map map = map_of(on_device);
+  return graph::compile(graph_, {device_, host_}, map.view(), options);
 }
 
-Result<LayerSplit::Plan> LayerSplit::compile(int32_t layers, const graph::CompileOptions& options,
-                                             int32_t* done) const {
-  if (host_ != nullptr && layers == kFittingLayers) return compile_fitting(options, done);
-  *done = host_ == nullptr || layers < 0 ? blocks_ : std::min(layers, blocks_);
+Result<LayerSplit::Plan> LayerSplit::compile(const DeviceLayers& given,
+                                             const graph::CompileOptions& options,
+                                             DeviceLayers* done) const {
+  DeviceLayers wanted = given;
+  const bool experts = std::any_of(graph_.nodes.begin(), graph_.nodes.end(),
+                                   [](const graph::Node& node) { return node.by_expert; });
+  if (!experts) wanted.experts = kAllLayers;
+  if (host_ == nullptr) wanted = {};
+  if (wanted.layers == kAllLayers || wanted.layers > blocks_) wanted.layers = blocks_;
+  if (wanted.experts == kAllLayers || wanted.experts > blocks_) wanted.experts = blocks_;
+  if (wanted.layers == kFittingLayers || wanted.experts == kFittingLayers) {
+    return compile_fitting(wanted, options, done);
+  }
+  *done = {wanted.layers, std::min(wanted.layers, wanted.experts)};
   return compile_with(*done, options);
 }
 
@@ -50,32 +68,43 @@ size_t LayerSplit::cache_bytes(int32_t layers, int32_t context) const {
   return bytes;
 }
 
-bool LayerSplit::fits(int32_t layers, const graph::CompileOptions& options) const {
-  const std::vector<int32_t> blocks = engine_of_block(layers);
-  const graph::WeightNeed need = graph::weight_need(graph_, blocks, 0, *device_);
+bool LayerSplit::fits(const DeviceLayers& on_device, const graph::CompileOptions& options) const {
+  const Map map = map_of(on_device);
+  const graph::WeightNeed need = graph::weight_need(graph_, map.view(), 0, *device_);
   const size_t selected =
       static_cast<size_t>(device_->room_rows(1)) * need.widest_selected * sizeof(float);
-  const size_t pieces[] = {need.bytes, cache_bytes(layers, options.max_seq_len),
+  const size_t pieces[] = {need.bytes, cache_bytes(on_device.layers, options.max_seq_len),
                            room_rows(*device_) * need.widest * sizeof(float),
                            std::min(selected, options.selected_arena_bytes)};
   return device_->has_room(pieces);
 }
 
-// The number of layers that fit is found by trial allocations before anything is read. If the
-// memory has been taken by something else when the plan is made, it is made again with one layer
-// less.
-Result<LayerSplit::Plan> LayerSplit::compile_fitting(const graph::CompileOptions& options,
-                                                     int32_t* done) const {
-  int32_t fitting = 0;
-  int32_t least_too_many = blocks_ + 1;
-  if (fits(blocks_, options)) {
-    fitting = blocks_;
-  } else {
-    least_too_many = blocks_;
-  }
-  while (least_too_many - fitting > 1) {
-    const int32_t middle = fitting + (least_too_many - fitting) / 2;
-    (fits(middle, options) ? fitting : least_too_many) = middle;
+// The numbers of layers that fit are found by trial allocations before anything is read: first of
+// layers, with as few experts as there may be, then of experts. If the memory has been taken by
+// something else when the plan is made, it is made again with one less.
+Result<LayerSplit::Plan> LayerSplit::compile_fitting(const DeviceLayers& wanted,
+                                                     const graph::CompileOptions& options,
+                                                     DeviceLayers* done) const {
+  const bool any_layers = wanted.layers == kFittingLayers;
+  const bool any_experts = wanted.experts == kFittingLayers;
+  const auto with_layers = [&](int32_t n) {
+    return DeviceLayers{n, any_experts ? 0 : std::min(n, wanted.experts)};
+  };
+  /// The largest of [0, most] that fits; 0 is not tried.
+  const auto largest = [&](int32_t most, const auto& of) {
+    int32_t fitting = 0;
+    int32_t too_many = most + 1;
+    if (most > 0 && fits(of(most), options)) return most;
+    too_many = std::max(most, 1);
+    while (too_many - fitting > 1) {
+      const int32_t middle = fitting + (too_many - fitting) / 2;
+      (fits(of(middle), options) ? fitting : too_many) = middle;
+    }
+    return fitting;
+  };
+  DeviceLayers now = with_layers(any_layers ? largest(blocks_, with_layers) : wanted.layers);
+  if (any_experts) {
+    now.experts = largest(now.layers, [&](int32_t n) { return DeviceLayers{now.layers, n}; });
   }
   graph::CompileOptions once = options;  // keeps progress ascending over repeated attempts
   if (options.progress) {
@@ -85,21 +114,27 @@ Result<LayerSplit::Plan> LayerSplit::compile_fitting(const graph::CompileOptions
       return options.progress(fraction);
     };
   }
-  for (;; --fitting) {
-    auto plan = compile_with(fitting, once);
+  for (;;) {
+    auto plan = compile_with(now, once);
     bool lacking = !plan.ok() && plan.status().code() == Code::kOutOfMemory;
     if (plan.ok()) {
       const graph::ExecutionPlan& made = *plan.value();
       const auto selected =
           static_cast<size_t>(std::min(device_->room_rows(1), made.selected_chunk()));
-      const size_t pieces[] = {cache_bytes(fitting, options.max_seq_len),
+      const size_t pieces[] = {cache_bytes(now.layers, options.max_seq_len),
                                room_rows(*device_) * made.row_bytes(0),
                                selected * made.selected_row_bytes(0)};
       lacking = !device_->has_room(pieces);
     }
-    if (fitting > 0 && lacking) continue;
-    *done = fitting;
-    return plan;
+    *done = now;
+    if (!lacking) return plan;
+    if (any_experts && now.experts > 0) {
+      --now.experts;
+    } else if (any_layers && now.layers > 0) {
+      now = with_layers(now.layers - 1);
+    } else {
+      return plan;
+    }
   }
 }
 

@@ -42,7 +42,7 @@ class Loader {
     GEN_ASSIGN(loaded->tokenizer, load_tokenizer());
     GEN_TRY(find_vocab_size(loaded->tokenizer.get()));
     if (options_.check_tensors) GEN_TRY(check_tensors());
-    GEN_ASSIGN(loaded->model, compile(&loaded->device_layers));
+    GEN_ASSIGN(loaded->model, compile(&loaded->on_device));
     return std::shared_ptr<const LoadedModel>(std::move(loaded));
   }
 
@@ -114,7 +114,7 @@ class Loader {
     return {};
   }
 
-  Result<std::shared_ptr<const Model>> compile(int32_t* device_layers) {
+  Result<std::shared_ptr<const Model>> compile(DeviceLayers* on_device) {
     Weights weights(*file_, options_.lasting);
     graph::GraphBuilder builder;
     architecture_->build(architecture_->style, hparams_, weights, builder);
@@ -145,7 +145,7 @@ class Loader {
       if (found != tensors.end()) file_->drop_pages(*found->second);
     };
     const LayerSplit split(graph, hparams_.n_layers, options_.engine, options_.host);
-    GEN_ASSIGN(auto plan, split.compile(options_.device_layers, compile_options, device_layers));
+    GEN_ASSIGN(auto plan, split.compile(options_.on_device, compile_options, on_device));
     if (plan->engines().size() == 1) traits.prompt_rows = plan->engine()->prompt_rows();
 
     std::shared_ptr<const void> source;

@@ -19,19 +19,29 @@
 
 namespace gen::model {
 
-/// Values of LoadOptions::device_layers.
+/// Values of DeviceLayers' members.
 inline constexpr int32_t kAllLayers = -1;
 inline constexpr int32_t kFittingLayers = -2;
 
-struct LoadOptions {
-  std::shared_ptr<engine::Engine> engine;  // required; kept by the model
-  /// Runs the first layers if `engine`, a device's, runs only `device_layers` of them: the last
-  /// ones and the end of the model. Kept by a model that needs it.
-  std::shared_ptr<engine::Engine> host;
+/// How much of a model is on a device.
+struct DeviceLayers {
   /// kAllLayers; a number, which is capped at the number of layers; or kFittingLayers: as many as
   /// fit in the device's memory beside one sequence of float32 keys and values with a full context,
-  /// possibly none. Without a host all are on the engine.
-  int32_t device_layers = kAllLayers;
+  /// possibly none.
+  int32_t layers = kAllLayers;
+  /// The last ones of these whose experts are there, too, in the same form; the others' are on the
+  /// host. With kFittingLayers other weights go first.
+  int32_t experts = kAllLayers;
+
+  [[nodiscard]] bool all() const noexcept { return layers == kAllLayers && experts == kAllLayers; }
+};
+
+struct LoadOptions {
+  std::shared_ptr<engine::Engine> engine;  // required; kept by the model
+  /// Runs what is not on `engine`, a device's, which has the last layers and the end of the model.
+  /// Kept by a model that needs it. Without a host all is on the engine.
+  std::shared_ptr<engine::Engine> host;
+  DeviceLayers on_device;
   int32_t max_seq_len = 0;                    // caps the file's context; 0 keeps it
   int32_t max_batch_rows = graph::kStepRows;  // rows a single forward accepts
   /// Called on the loading thread with 0..1, ascending, ending with 1; false cancels.
@@ -50,7 +60,7 @@ struct LoadedModel {
   std::shared_ptr<const Model> model;
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer;  // null if the file has none
   std::shared_ptr<const gguf::Metadata> metadata;
-  int32_t device_layers = 0;  // on LoadOptions::engine
+  DeviceLayers on_device = {0, 0};  // numbers, on LoadOptions::engine
 };
 
 /// Errors: kUnsupported naming the architecture, variant or element type; kFormat naming the key or

@@ -2,6 +2,7 @@
 // See open_model.h.
 #include "model/open_model.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/cpu.h"
@@ -37,14 +38,15 @@ Status OpenModel::start(const OpenOptions& options) {
   wanted.dry_run = options.dry_run;
   GEN_ASSIGN(wanted.cpu_level, chosen_cpu_level());
   const bool on_device = row->gpu_allocator != nullptr;
-  if (!on_device && options.device_layers > 0) {
-    return error(Code::kInvalidArgument, "%d layers on a device, and backend %s has none",
-                 options.device_layers, row->name);
+  if (const int32_t layers = std::max(options.on_device.layers, options.on_device.experts);
+      !on_device && layers > 0) {
+    return error(Code::kInvalidArgument, "%d layers on a device, and backend %s has none", layers,
+                 row->name);
   }
-  if (on_device && options.device_layers != kAllLayers) {
+  if (on_device && !options.on_device.all()) {
     GEN_ASSIGN(host, engine::create_engine(engine::engine_rows().front().name, wanted));
   }
-  if (on_device && options.device_layers == 0) {
+  if (on_device && options.on_device.layers == 0) {
     engine = std::move(host);
     return {};
   }
@@ -58,7 +60,7 @@ Status open_model(std::shared_ptr<const gguf::GgufFile> file, const OpenOptions&
   LoadOptions load;
   load.engine = out->engine;
   load.host = out->host;
-  load.device_layers = options.device_layers;
+  load.on_device = options.on_device;
   load.max_seq_len = options.max_seq_len;
   load.lock = options.lock;
   load.check_tensors = options.check_tensors;
@@ -66,8 +68,8 @@ Status open_model(std::shared_ptr<const gguf::GgufFile> file, const OpenOptions&
   load.lasting = options.lasting;
   GEN_ASSIGN(out->loaded, load_model(file, load));
   GEN_TRY(file->check_unchanged());
-  if (out->host != nullptr && out->loaded->device_layers == 0) out->engine = out->host;
-  if (!out->engine->memory().in_host()) out->device_layers = out->loaded->device_layers;
+  if (out->host != nullptr && out->loaded->on_device.layers == 0) out->engine = out->host;
+  if (!out->engine->memory().in_host()) out->on_device = out->loaded->on_device;
   if (const int32_t own = out->loaded->model->traits().max_seq_len; options.max_seq_len > own) {
     return error(Code::kOutOfRange, "max_seq_len %d is above the model's context of %d",
                  options.max_seq_len, own);

@@ -19,7 +19,7 @@ namespace gen::model {
 struct OpenOptions {
   std::string backend = "cpu";
   int32_t device = 0;
-  int32_t device_layers = kAllLayers;                     // LoadOptions::device_layers
+  DeviceLayers on_device;                                 // LoadOptions::on_device
   int32_t threads = 0;                                    // 0: one per usable CPU
   std::shared_ptr<ThreadPool> pool;                       // instead of threads of its own
   std::shared_ptr<Allocator> allocator;                   // null: the system's
@@ -39,9 +39,9 @@ struct OpenModel {
   std::shared_ptr<Allocator> allocator;  // null: the system's
   std::shared_ptr<ThreadPool> pool;
   std::shared_ptr<engine::Engine> engine;
-  std::shared_ptr<engine::Engine> host;  // for layers that are not on the engine; may be null
+  std::shared_ptr<engine::Engine> host;  // for what is not on the engine; may be null
   std::shared_ptr<const LoadedModel> loaded;
-  int32_t device_layers = 0;  // 0 on a backend without devices
+  DeviceLayers on_device = {0, 0};  // numbers; 0 on a backend without devices
   size_t file_bytes = 0;
 
   [[nodiscard]] Allocator& memory() const noexcept {
@@ -52,7 +52,7 @@ struct OpenModel {
 };
 
 /// Loads the file's model and its tokenizer, which it must have. kInvalidArgument for threads
-/// together with a pool and for a number of device layers on a backend without devices, kOutOfRange
+/// together with a pool and for a number of layers on a backend without devices, kOutOfRange
 /// for a device that does not exist or a context above the model's, kFormat without a tokenizer;
 /// kIo if the file changed meanwhile; the errors of engines and load_model.
 Status open_model(std::shared_ptr<const gguf::GgufFile> file, const OpenOptions& options,

@@ -38,6 +38,10 @@ static void options_check_and_describe(void** state) {
   assert_fails(gen_model_options_set_backend(o, NULL, &error), bad, "name", error);
   assert_fails(gen_model_options_set_device(o, -1, &error), bad, "device", error);
   assert_fails(gen_model_options_set_gpu_layers(o, -3, &error), bad, "gpu_layers", error);
+  assert_fails(gen_model_options_set_gpu_expert_layers(o, -3, &error), bad, "gpu_expert_layers",
+               error);
+  assert_fails(gen_model_options_set(o, "gpu_expert_layers", "some", &error), bad,
+               "gpu_expert_layers: \"some\" is not all, auto or a whole number from 0", error);
   assert_fails(gen_model_options_set(o, "gpu_layers", "most", &error), bad,
                "gpu_layers: \"most\" is not all, auto or a whole number from 0", error);
   assert_fails(gen_model_options_set(o, "gpu_layers", "-3", &error), bad,
@@ -59,6 +63,8 @@ static void options_check_and_describe(void** state) {
   assert_ok(gen_model_options_set(o, "threads", "3", &error), error);
   assert_ok(gen_model_options_set(o, "backend", "cpu", &error), error);
   assert_ok(gen_model_options_set(o, "device", "0", &error), error);
+  assert_ok(gen_model_options_set(o, "gpu_expert_layers", "auto", &error), error);
+  assert_ok(gen_model_options_set(o, "gpu_expert_layers", "all", &error), error);
   assert_ok(gen_model_options_set(o, "gpu_layers", "7", &error), error);
   assert_ok(gen_model_options_set(o, "gpu_layers", "all", &error), error);
   assert_ok(gen_model_options_set(o, "gpu_layers", "auto", &error), error);
@@ -80,6 +86,7 @@ static void options_check_and_describe(void** state) {
   assert_int_equal(gen_model_options_set_backend(NULL, "cpu", NULL), bad);
   assert_int_equal(gen_model_options_set_device(NULL, 0, NULL), bad);
   assert_int_equal(gen_model_options_set_gpu_layers(NULL, 1, NULL), bad);
+  assert_int_equal(gen_model_options_set_gpu_expert_layers(NULL, 1, NULL), bad);
   assert_int_equal(gen_model_options_set_threads(NULL, 1, NULL), bad);
   assert_int_equal(gen_model_options_set_thread_pool(NULL, NULL, NULL), bad);
   assert_int_equal(gen_model_options_set_allocator(NULL, NULL, NULL), bad);

@@ -15,6 +15,7 @@
 #include "cache/sequence/registry.h"
 #include "cache/sequence/split_cache.h"
 #include "engine/memory/host_memory.h"
+#include "graph/weight_need.h"
 #include "support/counting_allocator.h"
 #include "support/far_engine.h"
 #include "support/reference_engine.h"
@@ -127,6 +128,36 @@ TEST(EngineSplit, EveryCutGivesTheBitsOfOneEngine) {
     Machine plain(tiny.graph(), engines, cuts[3]);
     plain.plan = compile(tiny.graph(), engines, cuts[3], late).value();
     EXPECT_EQ(live(plain, 30, 24, 4), want);
+  }
+}
+
+/// The experts of any blocks, whatever is done with those blocks.
+TEST(EngineSplit, ExpertsElsewhereGiveTheBitsOfOneEngine) {
+  test::TinyShape shape;
+  shape.layers = 3;
+  shape.experts = 5;
+  for (const DType type : {DType::kF32, DType::kF16}) {  // gate and up are one product, or two
+    shape.expert_up_type = type;
+    const test::TinyGraph tiny(shape);
+    Machine whole(tiny.graph(), {test::cpu_engine()}, {});
+    const std::vector<float> want = live(whole, 30, 24, 3);
+    const std::vector<int32_t> maps[][2] = {
+        {{0}, {1}}, {{0, 0, 0, 0}, {1, 1, 0, 0}}, {{0, 1, 1, 0}, {1, 0, 1, 0}}, {{1}, {0}}};
+    for (const auto& [blocks, experts] : maps) {
+      test::FarMemory memory;
+      const auto far = std::make_shared<test::FarEngine>(memory);
+      Machine split(tiny.graph(), {far, test::cpu_engine({.threads = 3})}, {blocks, experts});
+      EXPECT_EQ(live(split, 30, 24, 3), want)
+          << testing::PrintToString(blocks) << testing::PrintToString(experts);
+    }
+    const std::vector<int32_t> none = {0};
+    const std::vector<int32_t> all = {1};
+    const auto far = test::cpu_engine();
+    const WeightNeed with = weight_need(tiny.graph(), none, 0, *far);
+    const WeightNeed without = weight_need(tiny.graph(), {none, all}, 0, *far);
+    const WeightNeed experts = weight_need(tiny.graph(), {none, all}, 1, *far);
+    EXPECT_GT(experts.bytes, 0U);
+    EXPECT_EQ(with.bytes, without.bytes + experts.bytes);
   }
 }
 

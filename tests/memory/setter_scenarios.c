@@ -125,6 +125,7 @@ static void model_options(const void* with) {
   TRY(gen_model_options_set_backend(o, "cpu", E));
   TRY(gen_model_options_set_device(o, 0, E));
   TRY(gen_model_options_set_gpu_layers(o, GEN_GPU_LAYERS_AUTO, E));
+  TRY(gen_model_options_set_gpu_expert_layers(o, GEN_GPU_LAYERS_AUTO, E));
   TRY(gen_model_options_set_threads(o, 2, E));
   MAKE(pool, gen_thread_pool_new(2, NULL, 0, &pool, E));
   TRY(gen_model_options_set_thread_pool(o, pool, E));

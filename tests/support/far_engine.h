@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,11 @@ class FarEngine final : public engine::Engine {
       engine::WeightRole role, std::span<const engine::WeightSource> sources,
       const std::shared_ptr<engine::WeightMemory>& memory) override {
     return inner_->prepare(role, sources, memory);
+  }
+  [[nodiscard]] size_t weight_bytes(
+      engine::WeightRole role,
+      std::span<const engine::WeightSource> sources) const noexcept override {
+    return inner_->weight_bytes(role, sources);
   }
   [[nodiscard]] size_t activation_bytes(uint32_t forms, int64_t cols) const noexcept override {
     return inner_->activation_bytes(forms, cols);
@@ -81,6 +87,7 @@ class FarEngine final : public engine::Engine {
 
   [[nodiscard]] bool has_room(std::span<const size_t> pieces) override {
     asked.assign(pieces.begin(), pieces.end());
+    if (std::accumulate(asked.begin(), asked.end(), size_t{0}) > room) return false;
     return Engine::has_room(pieces);
   }
   [[nodiscard]] int64_t room_rows(int64_t n) const noexcept override {
@@ -97,6 +104,7 @@ class FarEngine final : public engine::Engine {
   bool pads = false;
   bool gathered = false;
   std::vector<size_t> asked;          // whether there was room for
+  size_t room = ~size_t{0};           // bytes that has_room() says are there
   size_t counted_bytes = ~size_t{0};  // of downloads that are counted
   std::atomic<size_t> counted_downloads{0};
   std::atomic<size_t> finishes{0};

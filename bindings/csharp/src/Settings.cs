@@ -60,12 +60,14 @@ namespace LibGenerate
         public string Backend { get; set; }
         /// <summary>The backend's device.</summary>
         public int? Device { get; set; }
-        /// <summary>For GpuLayers: every layer.</summary>
+        /// <summary>For GpuLayers and GpuExpertLayers: every layer.</summary>
         public const int AllGpuLayers = -1;
-        /// <summary>For GpuLayers: as many as the device has memory for.</summary>
+        /// <summary>For GpuLayers and GpuExpertLayers: as many as the device has memory for.</summary>
         public const int AutoGpuLayers = -2;
         /// <summary>How many layers, the last ones, run on the backend's device; the others run on the CPU.</summary>
         public int? GpuLayers { get; set; }
+        /// <summary>For how many of these layers, the last ones, the experts are on the device, too.</summary>
+        public int? GpuExpertLayers { get; set; }
         /// <summary>Threads of a pool of the model's own, the calling one included.</summary>
         public int? Threads { get; set; }
         /// <summary>A pool to share instead.</summary>
@@ -114,6 +116,7 @@ namespace LibGenerate
                 if (Backend != null) Native.gen_model_options_set_backend(native, Utf8.Terminated(Backend, "Backend"));
                 if (Device != null) Native.gen_model_options_set_device(native, Device.Value);
                 if (GpuLayers != null) Native.gen_model_options_set_gpu_layers(native, GpuLayers.Value);
+                if (GpuExpertLayers != null) Native.gen_model_options_set_gpu_expert_layers(native, GpuExpertLayers.Value);
                 if (Threads != null) Native.gen_model_options_set_threads(native, Threads.Value);
                 if (Pool != null) Native.gen_model_options_set_thread_pool(native, Pool.Handle);
                 if (Allocator.Address != IntPtr.Zero) Native.gen_model_options_set_allocator(native, Allocator.Address);

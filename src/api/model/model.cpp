@@ -16,18 +16,17 @@
 namespace {
 
 using gen::Code;
+using gen::json_quote;
 using gen::Result;
 using gen::Status;
 using gen::api::guard;
-using gen::json_quote;
 using gen::api::ModelParts;
 using gen::api::not_null;
 using gen::gguf::GgufFile;
 
 gen::SharedCallbacks callbacks_of(const gen_model_options& options) {
-  return gen::api::joined(
-      {options.allocator != nullptr ? options.allocator->callbacks() : nullptr,
-       options.gpu_callbacks});
+  return gen::api::joined({options.allocator != nullptr ? options.allocator->callbacks() : nullptr,
+                           options.gpu_callbacks});
 }
 
 Result<std::string> describe(const GgufFile& file, const ModelParts& parts) {
@@ -49,7 +48,8 @@ Result<std::string> describe(const GgufFile& file, const ModelParts& parts) {
          number("num_heads", traits.num_heads) + number("num_kv_heads", traits.num_kv_heads) +
          number("head_dim", traits.head_dim) + number("hidden", traits.hidden) +
          ",\"weight_types\":" + shares + "}" + ",\"backend\":" + json_quote(parts.engine->name()) +
-         number("gpu_layers", parts.device_layers) +
+         number("gpu_layers", parts.on_device.layers) +
+         number("gpu_expert_layers", parts.on_device.experts) +
          number("threads", parts.pool->size()) +
          ",\"gguf_version\":" + std::to_string(file.version()) + "}";
 }

@@ -46,31 +46,38 @@ Status set_backend(O& o, const char* name) {
 constexpr OptionRow<O> kDevice = {
     "device", WholeOption<O>{[](O& o) -> int32_t& { return o.device; }, 0, kAnyMost},
     "number of the backend's device"};
-std::string gpu_layers_range() { return "all, auto or a number"; }
+std::string layers_range() { return "all, auto or a number"; }
 
-Status set_gpu_layers(O& o, int64_t layers) {
-  GEN_TRY(gen::api::check_range("gpu_layers", layers, GEN_GPU_LAYERS_AUTO, kAnyMost));
-  o.device_layers = static_cast<int32_t>(layers);
+using Layers = int32_t gen::model::DeviceLayers::*;
+
+Status set_layers(O& o, const char* name, Layers which, int64_t layers) {
+  GEN_TRY(gen::api::check_range(name, layers, GEN_GPU_LAYERS_AUTO, kAnyMost));
+  o.on_device.*which = static_cast<int32_t>(layers);
   return {};
 }
 
-Status set_gpu_layers_text(O& o, const char* value) {
-  if (std::strcmp(value, "all") == 0) return set_gpu_layers(o, GEN_GPU_LAYERS_ALL);
-  if (std::strcmp(value, "auto") == 0) return set_gpu_layers(o, GEN_GPU_LAYERS_AUTO);
+Status set_layers_text(O& o, const char* name, Layers which, const char* value) {
+  if (std::strcmp(value, "all") == 0) return set_layers(o, name, which, GEN_GPU_LAYERS_ALL);
+  if (std::strcmp(value, "auto") == 0) return set_layers(o, name, which, GEN_GPU_LAYERS_AUTO);
   auto layers = gen::api::parse_int(value);
   // -1 and -2 mean all and auto; the error message does not mention these numbers.
   if (!layers.ok() || *layers < GEN_GPU_LAYERS_AUTO) {
     return gen::error(Code::kInvalidArgument, "\"%.60s\" is not all, auto or a whole number from 0",
                       value);
   }
-  return set_gpu_layers(o, *layers);
+  return set_layers(o, name, which, *layers);
 }
 
-std::string gpu_layers_text(const O& o) {
-  if (o.device_layers == GEN_GPU_LAYERS_ALL) return "all";
-  if (o.device_layers == GEN_GPU_LAYERS_AUTO) return "auto";
-  return std::to_string(o.device_layers);
+std::string layers_text(int32_t layers) {
+  if (layers == GEN_GPU_LAYERS_ALL) return "all";
+  if (layers == GEN_GPU_LAYERS_AUTO) return "auto";
+  return std::to_string(layers);
 }
+
+constexpr char kGpuLayers[] = "gpu_layers";
+constexpr char kGpuExpertLayers[] = "gpu_expert_layers";
+constexpr Layers kLayers = &gen::model::DeviceLayers::layers;
+constexpr Layers kExperts = &gen::model::DeviceLayers::experts;
 static_assert(GEN_GPU_LAYERS_ALL == gen::model::kAllLayers);
 static_assert(GEN_GPU_LAYERS_AUTO == gen::model::kFittingLayers);
 
@@ -86,9 +93,22 @@ const OptionRow<O> kRows[] = {
     {"backend", TextOption<O>{backend_names, set_backend, [](const O& o) { return o.backend; }},
      "engine that runs the model"},
     kDevice,
-    {"gpu_layers", TextOption<O>{gpu_layers_range, set_gpu_layers_text, gpu_layers_text},
+    {kGpuLayers,
+     TextOption<O>{
+         layers_range,
+         [](O& o, const char* value) { return set_layers_text(o, kGpuLayers, kLayers, value); },
+         [](const O& o) { return layers_text(o.on_device.layers); }},
      "last layers that run on the backend's device, the others on the CPU; auto: as many as it has "
      "memory for"},
+    {kGpuExpertLayers,
+     TextOption<O>{layers_range,
+                   [](O& o, const char* value) {
+                     return set_layers_text(o, kGpuExpertLayers, kExperts, value);
+                   },
+                   [](const O& o) { return layers_text(o.on_device.experts); }},
+     "last layers on the device whose experts are there, too, the others' on the CPU; auto: as "
+     "many "
+     "as it has memory for"},
     kThreads,
     {"mmap", SwitchOption<O>{[](O& o) -> bool& { return o.use_mmap; }},
      "maps the file instead of reading it"},
@@ -137,7 +157,13 @@ gen_status gen_model_options_set_device(gen_model_options* options, int32_t devi
 
 gen_status gen_model_options_set_gpu_layers(gen_model_options* options, int32_t layers,
                                             gen_error* error) {
-  return with(options, error, [&](O& o) { return set_gpu_layers(o, layers); });
+  return with(options, error, [&](O& o) { return set_layers(o, kGpuLayers, kLayers, layers); });
+}
+
+gen_status gen_model_options_set_gpu_expert_layers(gen_model_options* options, int32_t layers,
+                                                   gen_error* error) {
+  return with(options, error,
+              [&](O& o) { return set_layers(o, kGpuExpertLayers, kExperts, layers); });
 }
 
 gen_status gen_model_options_set_threads(gen_model_options* options, int32_t threads,

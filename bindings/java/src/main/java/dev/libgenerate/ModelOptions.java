@@ -29,14 +29,19 @@ public final class ModelOptions extends Settings<ModelOptions> {
     return add(o -> Native.gen_model_options_set_device(o, device));
   }
 
-  /** Of {@link #gpuLayers}: every layer. */
+  /** Of {@link #gpuLayers} and {@link #gpuExpertLayers}: every layer. */
   public static final int ALL_GPU_LAYERS = -1;
-  /** Of {@link #gpuLayers}: as many as the device has memory for. */
+  /** Of {@link #gpuLayers} and {@link #gpuExpertLayers}: as many as the device has memory for. */
   public static final int AUTO_GPU_LAYERS = -2;
 
   /** So many layers, the last ones, run on the backend's device and the others on the CPU. */
   public ModelOptions gpuLayers(int layers) {
     return add(o -> Native.gen_model_options_set_gpu_layers(o, layers));
+  }
+
+  /** For so many of these layers, the last ones, the experts are on the device, too. */
+  public ModelOptions gpuExpertLayers(int layers) {
+    return add(o -> Native.gen_model_options_set_gpu_expert_layers(o, layers));
   }
 
   /** A thread pool of the model's own, the calling thread included. */
