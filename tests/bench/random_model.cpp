@@ -2,8 +2,9 @@
 // Writes a llama model with random weights as a GGUF file, of any shape and weight type, so that
 // anyone can repeat a speed measurement without a download:
 //   random_model OUT.gguf [--type Q8_0] [--layers 22] [--width 2048] [--heads 32] [--kv-heads 4]
-//                [--ffn 5632] [--vocab 32000] [--context 16384]
-// The shape not asked for is that of a model with 1.1 billion weights. Types are those that
+//                [--ffn 5632] [--vocab 32000] [--context 16384] [--experts 0] [--used 2]
+// The shape not asked for is that of a model with 1.1 billion weights. With --experts each layer
+// has so many feed-forwards, of which --used are chosen for a token. Types are those that
 // quant/format.h encodes, and Q4_K_M, the usual mixture of Q4_K and Q6_K. The text that such a
 // model writes means nothing. A few rows are encoded for each kind of matrix and written over and
 // over: speed does not depend on the values, and a file takes as long as the disk takes.
@@ -43,6 +44,8 @@ struct Shape {
   uint64_t ffn = 5632;
   uint64_t vocab = 32000;
   uint64_t context = 16384;
+  uint64_t experts = 0;
+  uint64_t used = 2;
 };
 
 /// A type's place in GGUF's general.file_type, by which programs name a file. Types that are not
@@ -96,8 +99,9 @@ class ModelFile {
     hyperparameters();
     vocabulary();
     for (const Tensor& tensor : tensors_) {
-      std::vector<uint64_t> dims = {tensor.cols, tensor.rows};
+      std::vector<uint64_t> dims = {tensor.cols, tensor.rows / tensor.count};
       if (tensor.vector) dims.pop_back();
+      if (tensor.count > 1) dims.push_back(tensor.count);
       gguf_.tensor_elsewhere(tensor.name, static_cast<uint32_t>(tensor.type), dims,
                              tensor.rows * row_bytes(tensor));
     }
@@ -119,6 +123,7 @@ class ModelFile {
     double mean;
     double deviation;
     bool vector;
+    uint64_t count = 1;  // matrices, which have so many of the rows each
   };
 
   static bool fail(const std::string& why) {
@@ -144,6 +149,13 @@ class ModelFile {
       product(prefix + "attn_v.weight", finer, width, head * shape_.kv_heads, 1.0);
       product(prefix + "attn_output.weight", type_, head * shape_.heads, width, 0.8);
       norm(prefix + "ffn_norm.weight");
+      if (shape_.experts > 0) {
+        product(prefix + "ffn_gate_inp.weight", DType::kF32, width, shape_.experts, 1.5);
+        stack(prefix + "ffn_gate_exps.weight", type_, width, shape_.ffn, 1.2);
+        stack(prefix + "ffn_up_exps.weight", type_, width, shape_.ffn, 1.0);
+        stack(prefix + "ffn_down_exps.weight", finer, shape_.ffn, width, 0.8);
+        continue;
+      }
       product(prefix + "ffn_gate.weight", type_, width, shape_.ffn, 1.2);
       product(prefix + "ffn_up.weight", type_, width, shape_.ffn, 1.0);
       product(prefix + "ffn_down.weight", finer, shape_.ffn, width, 0.8);
@@ -154,6 +166,10 @@ class ModelFile {
   /// Turns inputs of deviation 1 into outputs of deviation `gain`.
   void product(const std::string& name, DType type, uint64_t cols, uint64_t rows, double gain) {
     matrix(name, type, cols, rows, gain / std::sqrt(static_cast<double>(cols)));
+  }
+  void stack(const std::string& name, DType type, uint64_t cols, uint64_t rows, double gain) {
+    product(name, type, cols, rows * shape_.experts, gain);
+    tensors_.back().count = shape_.experts;
   }
   void matrix(const std::string& name, DType type, uint64_t cols, uint64_t rows, double deviation) {
     tensors_.push_back({name, type, cols, rows, 0.0, deviation, false});
@@ -182,6 +198,10 @@ class ModelFile {
     number("attention.head_count", shape_.heads);
     number("attention.head_count_kv", shape_.kv_heads);
     number("rope.dimension_count", shape_.width / shape_.heads);
+    if (shape_.experts > 0) {
+      number("expert_count", shape_.experts);
+      number("expert_used_count", shape_.used);
+    }
     gguf_.set("llama.attention.layer_norm_rms_epsilon", 1e-5F);
     gguf_.set("llama.rope.freq_base", 10000.0F);
   }
@@ -271,10 +291,13 @@ class ModelFile {
 };
 
 int usage() {
-  std::fprintf(stderr,
-               "usage: random_model OUT.gguf [--type Q8_0] [--layers N] [--width N] [--heads N]\n"
-               "                    [--kv-heads N] [--ffn N] [--vocab N] [--context N]\n"
-               "width must be a multiple of heads, heads of kv-heads; vocab at least 400\n");
+  std::fprintf(
+      stderr,
+      "usage: random_model OUT.gguf [--type Q8_0] [--layers N] [--width N] [--heads N]\n"
+      "                    [--kv-heads N] [--ffn N] [--vocab N] [--context N]\n"
+      "                    [--experts N] [--used N]\n"
+      "width must be a multiple of heads, heads of kv-heads; vocab at least 400, experts at\n"
+      "least used\n");
   return 2;
 }
 
@@ -283,9 +306,9 @@ int run(int argc, char** argv) {
   if (argc < 2 || argc % 2 != 0 || argv[1][0] == '-') return usage();
   shape.path = argv[1];
   const std::map<std::string, uint64_t Shape::*> numbers = {
-      {"--layers", &Shape::layers},     {"--width", &Shape::width}, {"--heads", &Shape::heads},
-      {"--kv-heads", &Shape::kv_heads}, {"--ffn", &Shape::ffn},     {"--vocab", &Shape::vocab},
-      {"--context", &Shape::context}};
+      {"--layers", &Shape::layers},     {"--width", &Shape::width},     {"--heads", &Shape::heads},
+      {"--kv-heads", &Shape::kv_heads}, {"--ffn", &Shape::ffn},         {"--vocab", &Shape::vocab},
+      {"--context", &Shape::context},   {"--experts", &Shape::experts}, {"--used", &Shape::used}};
   for (int i = 2; i < argc; i += 2) {
     const std::string name = argv[i];
     if (name == "--type") {
@@ -300,7 +323,7 @@ int run(int argc, char** argv) {
     shape.*number->second = value;
   }
   if (shape.width % shape.heads != 0 || shape.heads % shape.kv_heads != 0 || shape.vocab < 400 ||
-      shape.width / shape.heads % 2 != 0) {
+      shape.width / shape.heads % 2 != 0 || (shape.experts > 0 && shape.experts < shape.used)) {
     return usage();
   }
   return ModelFile(shape).write() ? 0 : 1;

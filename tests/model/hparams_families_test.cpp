@@ -254,6 +254,26 @@ TEST(HParams, OfExperts) {
   EXPECT_EQ(h.status().code(), Code::kUnsupported);
 }
 
+TEST(HParams, OfGptOss) {
+  auto h = read_as(arch::kGptOss, experts(8, 2, [](GgufWriter& w) {
+                     u32("attention.sliding_window", 128)(w);
+                     u32("expert_feed_forward_length", 24)(w);
+                   }));
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(each(h.value(), &graph::AttentionSpec::window), (Numbers{128, 0, 128}));
+  for (const LayerParams& layer : h.value().layers) {
+    EXPECT_EQ(layer.experts.routing,
+              (engine::Routing{engine::Gating::kSoftmaxChosen, 8, 2, 1, 1, false, 1.0F}));
+    EXPECT_EQ(layer.experts.feed_forward, 24);
+    EXPECT_EQ(layer.activation.alpha, 1.702F);
+    EXPECT_EQ(layer.activation.limit, 7.0F);
+  }
+  h = read_as(arch::kGptOss, experts(8, 2, u32("expert_gating_func", 4)));
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().layers[0].experts.routing.gating, engine::Gating::kRootSoftplus);
+  EXPECT_FALSE(read_as(arch::kGptOss, [](GgufWriter&) {}).ok());
+}
+
 TEST(HParams, OfOlmo2) {
   auto h = read_as(arch::kOlmo2, [](GgufWriter&) {});
   ASSERT_TRUE(h.ok()) << h.status().message();

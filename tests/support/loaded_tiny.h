@@ -25,6 +25,8 @@ struct TinyEngineOptions {
   Allocator* allocator = &system_allocator();
   bool repack = true;
   std::shared_ptr<engine::Engine> engine = nullptr;  // in place of one by the rows above
+  std::shared_ptr<engine::Engine> host = nullptr;    // beside a device's
+  model::DeviceLayers on_device = {};
   model::arch::Architectures architectures = model::arch::architectures();
 };
 
@@ -43,6 +45,8 @@ class LoadedTiny {
     if (load.engine == nullptr) {
       load.engine = cpu_engine({options.threads, options.level, options.allocator, options.repack});
     }
+    load.host = options.host;
+    load.on_device = options.on_device;
     load.architectures = options.architectures;
     auto loaded = model::load_model(std::move(file).value(), load);
     EXPECT_TRUE(loaded.ok()) << loaded.status().message();

@@ -53,11 +53,35 @@ class Program(unittest.TestCase):
                 self.assertEqual(got["tokens"], want["tokens"])
                 self.assertLessEqual(abs(got["perplexity"] / want["perplexity"] - 1), allowed, model.name)
 
+    def test_experts_on_the_cpu(self):
+        """With all, some and none of its experts on the device a model says the same, and the estimate moves their bytes."""
+        with tempfile.TemporaryDirectory() as folder:
+            made = str(pathlib.Path(folder, "experts.gguf"))
+            subprocess.run([RANDOM_MODEL, made, "--type", "Q4_K", *"--layers 3 --width 256 --heads 4 --kv-heads 2 --ffn 256".split(),
+                            *"--vocab 500 --experts 6 --used 2".split()], check=True, capture_output=True)
+            say = ["-p", "a b", "-n", "2", "--ctx", "32", "--temp", "0"]
+            want = generate("run", *say, model=made)
+            self.assertEqual(want.returncode, 0, want.stderr)
+            sides = []
+            for layers in ("all", "1", "0"):
+                where = [*ON_DEVICE, "--gpu-expert-layers", layers]
+                got = generate("run", *say, *where, model=made)
+                self.assertEqual((got.returncode, got.stdout), (0, want.stdout), got.stderr)
+                figures = json.loads(generate("estimate", "--json", "--ctx", "32", *where, model=made).stdout)
+                sides.append((figures["weights"], figures["device_weights"]))
+            one_layer = sides[1][0] - sides[0][0]
+            stacks = 3 * 6 * 256 * 256 * 144 // 256  # of a layer, in blocks of 256 weights
+            self.assertLess(abs(sides[0][1] - sides[1][1] - 2 * stacks), 4096)
+            self.assertLess(abs(sides[1][1] - sides[2][1] - stacks), 4096)
+            self.assertGreaterEqual(one_layer, 2 * stacks - 4096)
+
     def test_refusals(self):
         for arguments, message in (
             (["--backend", "abacus"], "--backend: unknown backend"),
             (["--backend", "cuda", "--device", "1"], "device 1 of backend cuda, which has 1"),
             ([*ON_DEVICE, "--gpu-layers", "most"], "--gpu-layers: "),
+            ([*ON_DEVICE, "--gpu-expert-layers", "most"], "--gpu-expert-layers: "),
+            (["--gpu-expert-layers", "1"], "and backend cpu has none"),
             (["--gpu-layers", "1"], "and backend cpu has none"),
         ):
             done = generate("run", "-p", "x", *arguments)

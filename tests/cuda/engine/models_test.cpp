@@ -266,6 +266,29 @@ TEST(CudaModels, TypesMixedInStacksAndGates) {
   expect_cpu_bits(spec, feed_five);
 }
 
+/// Experts of the first layers on the CPU, all else on the device.
+TEST(CudaModels, ExpertsOnTheCpu) {
+  for (const char* family : {"qwen3moe", "gpt-oss", "qwen2moe"}) {
+    TinyModelSpec spec;
+    spec.architecture = family;
+    spec.type = DType::kQ8_0;
+    spec.layers = 3;
+    spec.biases = true;
+    const LoadedTiny cpu{TinyModel(spec)};
+    const auto own = cpu.cache();
+    const std::vector<float> want = feed(cpu, *own, kPrompt);
+    for (const int32_t experts : {0, 1, 3}) {
+      test::TinyEngineOptions options;
+      options.engine = test::cuda_engine();
+      options.host = test::cpu_engine();
+      options.on_device.experts = experts;
+      const LoadedTiny split(TinyModel(spec), options);
+      const auto cache = cache_of(split, *options.engine, "fp32");
+      EXPECT_TRUE(test::same_bits(feed(split, *cache, kPrompt), want)) << family << ' ' << experts;
+    }
+  }
+}
+
 TEST(CudaModels, WindowsAndChunks) {
   TinyModelSpec spec;
   spec.layers = 3;
