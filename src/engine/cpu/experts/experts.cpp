@@ -19,6 +19,8 @@ namespace {
 // Rows that are gathered for a kernel, and tiles per kernel call.
 constexpr int64_t kExpertRows = 64;
 constexpr int64_t kExpertTiles = 8;
+// A single row needs few sums, and each start of a kernel waits for memory.
+constexpr int64_t kExpertTilesOfOneRow = 64;
 // Reading a tile of weights costs as much as multiplying it with this many rows.
 constexpr int64_t kRowsWorthATile = 4;
 // With fewer bytes of weights times rows, waking the pool costs more than it saves.
@@ -53,7 +55,7 @@ void put_in_order(const int32_t* routes, const ConstRoutes& of, int64_t experts,
 
 /// Scratch of a thread.
 struct ExpertScratch {
-  float* sums;      // [kExpertRows][kExpertTiles * 16]
+  float* sums;      // [rows][tiles * 16] of a kernel's call
   float* up_sums;   // the same, of gated products
   std::byte* tile;  // a tile that is packed on use
   std::byte* rows;  // [kExpertRows] rows of x
@@ -81,7 +83,7 @@ class Experts {
   }
 
   ExpertScratch carve(Carver& carver) const noexcept {
-    const int64_t sums = chunk() * kExpertTiles * kTileRows;
+    const int64_t sums = std::max(chunk() * kExpertTiles, kExpertTilesOfOneRow) * kTileRows;
     return {carver.take<float>(sums), carver.take<float>(gated_ ? sums : 0),
             carver.take<std::byte>(static_cast<int64_t>(tile_bytes_)),
             carver.take<std::byte>(chunk() * static_cast<int64_t>(x_stride_)),
@@ -143,6 +145,11 @@ class Experts {
     const int32_t* places;  // [rows] of y
     int64_t rows;
     const std::byte* x;
+
+    /// In one kernel call.
+    [[nodiscard]] int64_t tiles() const noexcept {
+      return rows == 1 ? kExpertTilesOfOneRow : kExpertTiles;
+    }
   };
 
   void run_tiles(const Group& group, int64_t begin, int64_t end,
@@ -150,8 +157,8 @@ class Experts {
     if (gated_) {
       const WeightSegment gate = weight_.segments()[0].matrix(group.expert);
       const WeightSegment up = weight_.segments()[1].matrix(group.expert);
-      for (int64_t tile = begin; tile < end; tile += kExpertTiles) {
-        const int64_t n = std::min(kExpertTiles, end - tile);
+      for (int64_t tile = begin; tile < end; tile += group.tiles()) {
+        const int64_t n = std::min(group.tiles(), end - tile);
         sum(group, gate, tile, n, scratch.sums, scratch);
         sum(group, up, tile, n, scratch.up_sums, scratch);
         finish(group, gate, tile, n, scratch);
@@ -162,8 +169,8 @@ class Experts {
     for (const WeightSegment& of_all : weight_.segments()) {
       const WeightSegment segment = of_all.matrix(group.expert);
       const int64_t to = std::min(end - first, segment.n_tiles);
-      for (int64_t tile = std::max(begin - first, int64_t{0}); tile < to; tile += kExpertTiles) {
-        const int64_t n = std::min(kExpertTiles, to - tile);
+      for (int64_t tile = std::max(begin - first, int64_t{0}); tile < to; tile += group.tiles()) {
+        const int64_t n = std::min(group.tiles(), to - tile);
         sum(group, segment, tile, n, scratch.sums, scratch);
         finish(group, segment, tile, n, scratch);
       }
@@ -183,7 +190,7 @@ class Experts {
     job.x_stride = x_stride_;
     job.rows = group.rows;
     job.acc = acc;
-    job.acc_stride = kExpertTiles * kTileRows;
+    job.acc_stride = group.tiles() * kTileRows;
     job.scratch = scratch.kernel;
     if (segment.tiles != nullptr) {
       job.tiles = segment.tiles + static_cast<size_t>(tile) * segment.tile_bytes;
@@ -215,7 +222,7 @@ class Experts {
       up_bias = bias + weight_.count() * weight_.out_features();
     }
     for (int64_t i = 0; i < group.rows; ++i) {
-      const int64_t at = i * kExpertTiles * kTileRows;
+      const int64_t at = i * group.tiles() * kTileRows;
       if (scales_ != nullptr) {
         scale_row(scratch.sums + at, scales_[group.expert], outputs);
         if (gated_) {
