@@ -61,7 +61,7 @@ func (s *SSMState) SetLayer(layer int, h []float32, batch, dInner, dState int) e
 	})
 }
 
-// Snapshot keeps a copy of all layers and returns its number; the last 16 are kept.
+// Snapshot keeps a copy of all layers, and of what else a session holds, and returns its number; the last 16 are kept.
 func (s *SSMState) Snapshot() (int64, error) {
 	var number [1]int64
 	err := s.with(func(a uintptr) error { return native.GenSsmStateSnapshot(a, number[:]) })
@@ -76,5 +76,5 @@ func (s *SSMState) Restore(snapshot int64) error {
 // Reset sets all layers to zeros.
 func (s *SSMState) Reset() error { return s.with(native.GenSsmStateReset) }
 
-// MemoryBytes is what the state takes; each snapshot takes as much.
+// MemoryBytes is what the state takes; 0 for a custom model. Each snapshot of a state of NewSSMState takes as much.
 func (s *SSMState) MemoryBytes() int64 { return get(&s.object, native.GenSsmStateMemoryBytes) }

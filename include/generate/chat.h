@@ -324,10 +324,11 @@ GEN_API gen_status gen_chat_session_open_stream(gen_chat_session *chat_session, 
                                                 gen_stream **out, gen_error *error);
 
 /**
- * The session of a chat session: to cancel it, to see its progress or length, to save it or to load
- * a saved one. A saved session contains no messages: to resume, add the earlier messages to a new
- * conversation, make a chat session from it, and load its session. Tokens that do not match the
- * conversation are dropped at the next turn.
+ * The session of a chat session: to cancel it, to see its progress or length, to read its state or
+ * go back to a snapshot of it (ssm_state.h), to save it or to load a saved one. A saved session
+ * contains no messages: to resume, add the earlier messages to a new conversation, make a chat
+ * session from it, and load its session. Tokens that do not match the conversation are dropped at
+ * the next turn.
  *
  * @return borrowed until the chat session is freed; gen_session_free does nothing to it. NULL for NULL.
  * Threads: any; what is done with it as session.h says.

@@ -7,11 +7,12 @@
  * A function that needs only the token and the position of a row has no state: leave state_new
  * NULL; its sessions can be truncated, forked and saved freely. A function that needs earlier
  * tokens keeps them in a state per sequence, made by state_new. With state_truncate sessions can be
- * truncated, with state_clone forked. A model without state_truncate runs one sequence at a time;
- * after a failed step it makes a new state and evaluates the sequence's tokens again. With either
- * function tokens can be drafted (gen_options_set_prompt_lookup and the other drafters); with
- * neither, gen_create refuses drafters. A sequence whose blocks a pool has given to others also
- * begins with a new state.
+ * truncated, with state_clone forked and taken back to snapshots (ssm_state.h), with
+ * state_get_layer their states can be read. A model without state_truncate runs one sequence at a
+ * time; after a failed step it makes a new state and evaluates the sequence's tokens again. With
+ * either function tokens can be drafted (gen_options_set_prompt_lookup and the other drafters);
+ * with neither, gen_create refuses drafters. A sequence whose blocks a pool has given to others
+ * also begins with a new state.
  *
  * A function that uses attention may leave keys and values to the library:
  * gen_model_config_set_kv_layers and gen_forward_attention. They are stored in the sessions'
@@ -87,8 +88,9 @@ typedef struct gen_forward {
    */
   gen_status (*state_new)(void *user, void **state, gen_error *error);
   /**
-   * Makes an independent copy: for forks and, without state_truncate, before each pass over draft tokens, as the state to
-   * return to if not all of them are accepted. NULL: sessions cannot be forked.
+   * Makes an independent copy: for forks, for gen_ssm_state_snapshot and _restore of sessions, and, without
+   * state_truncate, before each pass over draft tokens, as the state to return to if not all of them are accepted. NULL:
+   * sessions can neither be forked nor have snapshots.
    */
   gen_status (*state_clone)(void *user, const void *state, void **out, gen_error *error);
   /**
@@ -259,8 +261,8 @@ GEN_API gen_status gen_model_config_describe(const gen_model_config *config, cha
  * @param out        receives the model; free it with gen_model_free.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT for NULL forward, config or out; a struct_size below that of version 0.1, a
- *         missing `forward`, or state functions without state_new; sizes that are not set, or an eos or bos outside
- *         the vocabulary;
+ *         missing `forward`, or state functions without state_new; state_layers outside its range, or above 0 without
+ *         state_new or state_get_layer; sizes that are not set, or an eos or bos outside the vocabulary;
  *         GEN_ERROR_OUT_OF_MEMORY.
  * Threads: any.
  * Since:   0.1

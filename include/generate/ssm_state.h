@@ -9,9 +9,10 @@
  *
  * A session's: gen_session_ssm_state lends what the session's model keeps beside keys and values,
  * after the tokens that the session has evaluated, gen_ssm_state_position of them. A sampled token,
- * and the last one of an appended prompt, is evaluated when the session goes on. Each recurrence is
- * a layer of its own; a block of a model may have two. Their kinds, and their shapes in row-major
- * order:
+ * and the last one of an appended prompt, is evaluated when the session goes on; so are the tokens
+ * from the last state to which gen_session_truncate could go back up to where it cut. Each
+ * recurrence is a layer of its own; a block of a model may have two. Their kinds, and their shapes
+ * in row-major order:
  *   "convolution"     [1, kernel - 1, channels]  the rows that the next one is convolved with, oldest first
  *   "delta net"       [heads, k_dim, v_dim]      the matrix of each value head
  *   "selective scan"  [heads, channels, size]    Mamba; one channel in each head of Mamba-1
@@ -169,7 +170,9 @@ GEN_API gen_status gen_ssm_state_snapshot(gen_ssm_state *state, int64_t *snapsho
  * Restores a snapshot. Snapshots stay as they are.
  *
  * A session holds again what it held when the snapshot was taken: the state, the cache's entries and
- * all tokens, also those that were not evaluated. It goes on from there as it would have then.
+ * all tokens, also those that were not evaluated. It goes on from there as it would have then. A
+ * snapshot from further on in a text can be restored once the session holds that text again. The
+ * messages of a chat session stay: gen_chat_truncate removes them.
  *
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if state is NULL;

@@ -84,10 +84,10 @@ static void layers_are_the_models(void** test) {
   answer = GEN_OK;
   assert_memory_equal(h, untouched, sizeof h);
 
-  const char* const why = "that of its text";
-  assert_fails(gen_ssm_state_set_layer(view, 0, h, 1, 2, 2, &error), GEN_ERROR_UNSUPPORTED, why,
-               error);
-  assert_fails(gen_ssm_state_reset(view, &error), GEN_ERROR_UNSUPPORTED, why, error);
+  assert_fails(gen_ssm_state_set_layer(view, 0, h, 1, 2, 2, &error), GEN_ERROR_UNSUPPORTED,
+               "that of its text: it cannot be set", error);
+  assert_fails(gen_ssm_state_reset(view, &error), GEN_ERROR_UNSUPPORTED,
+               "that of its text: use gen_session_reset", error);
   gen_ssm_state_free(view); /* nothing */
   assert_layer(view, PROMPT - 1, prompt[PROMPT - 2]);
   gen_session_free(session);

@@ -5,6 +5,7 @@
  */
 #define _POSIX_C_SOURCE 199309L /* nanosleep */
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -64,6 +65,95 @@ static gen_status forward_failing(void *user, const gen_forward_batch *batch, fl
   strcpy(error->message, "the test model fails, naïvely");
   return (gen_status)(intptr_t)user;
 }
+
+/* Its state: in layer 0 the last six tokens, newest first, in layer 1 their number. The next token is their sum as a letter. */
+enum { kKept = 6 };
+typedef struct {
+  float tokens[kKept], number;
+} memory;
+
+static gen_status forward_memory(void *user, const gen_forward_batch *batch, float *logits, float *features,
+                                 gen_error *error) {
+  (void)user;
+  (void)features;
+  (void)error;
+  for (int32_t row = 0; row < batch->n_rows; ++row) {
+    memory *state = batch->states[batch->sequences[row]];
+    memmove(state->tokens + 1, state->tokens, (kKept - 1) * sizeof(float));
+    state->tokens[0] = (float)batch->tokens[row];
+    ++state->number;
+    if (!batch->wants_logits[row]) continue;
+    int32_t sum = 0;
+    for (int32_t i = 0; i < kKept; ++i) sum += (int32_t)state->tokens[i];
+    choose(logits, kFirstByte + 'a' + sum % 26);
+    logits += kVocab;
+  }
+  return GEN_OK;
+}
+
+static gen_status new_memory(void *user, void **state, gen_error *error) {
+  (void)user;
+  (void)error;
+  *state = calloc(1, sizeof(memory));
+  return *state != NULL ? GEN_OK : GEN_ERROR_OUT_OF_MEMORY;
+}
+
+static gen_status clone_memory(void *user, const void *state, void **out, gen_error *error) {
+  const gen_status status = new_memory(user, out, error);
+  if (status == GEN_OK) memcpy(*out, state, sizeof(memory));
+  return status;
+}
+
+static void free_memory(void *user, void *state) {
+  (void)user;
+  free(state);
+}
+
+static gen_status read_memory(void *user, const void *state, int32_t layer, float *h, int32_t shape[3],
+                              gen_error *error) {
+  (void)user;
+  (void)error;
+  const memory *from = state;
+  shape[0] = 1;
+  shape[1] = layer == 0 ? 2 : 1;
+  shape[2] = layer == 0 ? 3 : 1;
+  if (h == NULL) return GEN_OK;
+  if (layer == 0) {
+    memcpy(h, from->tokens, sizeof from->tokens);
+  } else {
+    *h = from->number;
+  }
+  return GEN_OK;
+}
+
+static gen_status read_nothing(void *user, const void *state, int32_t layer, float *h, int32_t shape[3],
+                               gen_error *error) {
+  (void)user;
+  (void)state;
+  (void)layer;
+  (void)h;
+  (void)shape;
+  strcpy(error->message, "the test model's state is hidden");
+  return GEN_ERROR_IO;
+}
+
+EXPORT const gen_forward test_model_memory;
+const gen_forward test_model_memory = {.struct_size = sizeof(gen_forward),
+                                       .forward = forward_memory,
+                                       .state_new = new_memory,
+                                       .state_clone = clone_memory,
+                                       .state_free = free_memory,
+                                       .state_layers = 2,
+                                       .state_get_layer = read_memory};
+
+/* The same, but its state can be neither copied nor read. */
+EXPORT const gen_forward test_model_hidden;
+const gen_forward test_model_hidden = {.struct_size = sizeof(gen_forward),
+                                       .forward = forward_memory,
+                                       .state_new = new_memory,
+                                       .state_free = free_memory,
+                                       .state_layers = 2,
+                                       .state_get_layer = read_nothing};
 
 #define MODEL(name, function, value)          \
   EXPORT const gen_forward test_model_##name; \

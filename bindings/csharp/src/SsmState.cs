@@ -4,7 +4,7 @@ using System;
 
 namespace LibGenerate
 {
-    /// <summary>The state of recurrent layers of one sequence, or of several in step. One thread at a time.</summary>
+    /// <summary>The state of recurrent layers: a session's, or your own for sequences in step. One thread at a time.</summary>
     public sealed class SsmState : NativeObject
     {
         /// <summary>Zeros: [batch, innerSize, stateSize] for each layer.</summary>
@@ -57,7 +57,7 @@ namespace LibGenerate
             return Native.gen_ssm_state_layer_index(Handle, layer);
         }
 
-        /// <summary>Batch, inner size and state size of a layer.</summary>
+        /// <summary>The three sizes of a layer; batch, inner size and state size of your own.</summary>
         public int[] Shape(int layer)
         {
             var shape = new int[3];
@@ -75,7 +75,7 @@ namespace LibGenerate
             return values;
         }
 
-        /// <summary>Replaces a layer's state.</summary>
+        /// <summary>Replaces a layer's state, but not of a session.</summary>
         public void SetLayer(int layer, float[] values)
         {
             if (values == null) throw new ArgumentNullException("values");
@@ -92,19 +92,19 @@ namespace LibGenerate
             return snapshot;
         }
 
-        /// <summary>Makes the state that of a snapshot.</summary>
+        /// <summary>Makes the state that of a snapshot. A session then holds again what it held when it was taken.</summary>
         public void Restore(long snapshot)
         {
             Native.gen_ssm_state_restore(Handle, snapshot);
         }
 
-        /// <summary>Zeros again.</summary>
+        /// <summary>Zeros again; a session has its own Reset.</summary>
         public void Reset()
         {
             Native.gen_ssm_state_reset(Handle);
         }
 
-        /// <summary>Bytes of the state.</summary>
+        /// <summary>Bytes of the state; 0 for a custom model.</summary>
         public long MemoryBytes
         {
             get { return Native.gen_ssm_state_memory_bytes(Handle); }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -46,9 +47,9 @@ class SessionState final : public SsmStateBody {
     return status;
   }
   Status set_layer(int32_t /*layer*/, const float* /*h*/, const int32_t* /*shape*/) override {
-    return belongs_to_text();
+    return belongs_to_text("it cannot be set, only restored from a snapshot");
   }
-  Status reset() override { return belongs_to_text(); }
+  Status reset() override { return belongs_to_text("use gen_session_reset"); }
 
   Result<int64_t> snapshot() override {
     const InUseGuard use(&in_use_);
@@ -67,11 +68,10 @@ class SessionState final : public SsmStateBody {
  private:
   using Numbers = cache::SsmState;  // snapshots of both kinds of state are numbered alike
 
-  [[nodiscard]] Status belongs_to_text() const {
+  [[nodiscard]] Status belongs_to_text(const char* instead) const {
     const InUseGuard use(&session_->in_use());
     GEN_TRY(use.entered("session"));
-    return {Code::kUnsupported,
-            "a session's state is that of its text: use gen_session_truncate or _reset"};
+    return {Code::kUnsupported, std::string("a session's state is that of its text: ") + instead};
   }
 
   std::shared_ptr<generate::Session> session_;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.libgenerate;
 
-/** The state of recurrent layers, [batch, dInner, dState] of float32 for each. One thread at a time. */
+/**
+ * The state of recurrent layers: [batch, dInner, dState] of float32 for each of your own, and for those of a session
+ * (Session.state) what their kind says. One thread at a time.
+ */
 public final class SsmState extends Handle {
   /** A state of zeros for one sequence. */
   public SsmState(int layers, int dInner, int dState) {
@@ -49,7 +52,7 @@ public final class SsmState extends Handle {
     });
   }
 
-  /** Replaces the state of a layer. */
+  /** Replaces the state of a layer, but not of a session. */
   public void setLayer(int layer, float[] h, int batch, int dInner, int dState) {
     Shapes.check(h, "numbers", batch, dInner, dState);
     run(s -> Native.gen_ssm_state_set_layer(s, layer, h, batch, dInner, dState));
@@ -64,17 +67,17 @@ public final class SsmState extends Handle {
     });
   }
 
-  /** Makes the state that of a snapshot. */
+  /** Makes the state that of a snapshot. A session then holds again what it held when it was taken. */
   public void restore(long snapshot) {
     run(s -> Native.gen_ssm_state_restore(s, snapshot));
   }
 
-  /** Sets all layers to zeros. */
+  /** Sets all layers to zeros; a session has its own reset. */
   public void reset() {
     run(Native::gen_ssm_state_reset);
   }
 
-  /** Bytes of the state. */
+  /** Bytes of the state; 0 for a custom model. */
   public long memoryBytes() {
     return ask(Native::gen_ssm_state_memory_bytes);
   }
