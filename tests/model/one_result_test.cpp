@@ -174,7 +174,23 @@ TEST(OneResultOf, EveryArchitecture) {
       spec.window = 9;
       spec.biases = true;
       expect_one_result(spec);
+      if (row->style.experts.has != arch::Experts::kOptional) continue;
+      spec.experts = 6;
+      expect_one_result(spec);
     }
+  }
+}
+
+/// Rows of a batch share few experts, or all.
+TEST(OneResultOf, ManyExperts) {
+  for (const int32_t used : {1, 7, 60}) {
+    TinyModelSpec spec;
+    spec.architecture = "qwen3moe";
+    spec.type = DType::kQ4_0;
+    spec.experts = 60;
+    spec.experts_used = used;
+    spec.expert_width = 32;
+    expect_one_result(spec);
   }
 }
 

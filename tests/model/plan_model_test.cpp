@@ -235,6 +235,13 @@ std::vector<ValueCase> value_cases() {
   TinyModelSpec every = spec_of("olmoe");
   every.experts_used = every.experts = 5;
   cases.push_back({"all_experts", every, kFloat});
+  for (const int32_t used : {1, 300}) {
+    TinyModelSpec many = spec_of("qwen3moe");
+    many.experts = 300;
+    many.experts_used = used;
+    many.expert_width = 16;
+    cases.push_back({used == 1 ? "one_of_many" : "all_of_many", many, kFloat});
+  }
   TinyModelSpec single = spec_of("qwen3moe");
   single.experts_used = single.experts = 1;
   cases.push_back({"one_expert", single, kFloat});
