@@ -117,8 +117,8 @@ class SessionState : public ::testing::TestWithParam<const char*> {
     gen_session_free(other);
     return layers;
   }
-  /// Twelve tokens with the logarithms of their probabilities.
-  std::vector<float> say(gen_session* of) {
+  /// Twelve tokens with the logarithms of their probabilities, and the tokens of their prompt.
+  std::vector<float> say(gen_session* of, int64_t* prompt = nullptr) {
     gen_sampling* sampling = nullptr;
     gen_result* result = nullptr;
     EXPECT_EQ(gen_sampling_new(&sampling, &error), GEN_OK);
@@ -131,6 +131,9 @@ class SessionState : public ::testing::TestWithParam<const char*> {
     std::vector<float> said(ids, ids + n);
     const float* const probabilities = gen_result_logprobs(result, &n);
     said.insert(said.end(), probabilities, probabilities + n);
+    if (prompt != nullptr) {
+      EXPECT_EQ(gen_result_usage(result, "prompt", prompt, &error), GEN_OK);
+    }
     gen_result_free(result);
     gen_sampling_free(sampling);
     return said;
@@ -258,6 +261,21 @@ TEST_P(SessionState, NotToAnotherText) {
   ASSERT_EQ(gen_ssm_state_restore(view, snapshot, &error), GEN_OK) << error.message;
   EXPECT_EQ(gen_session_length(session), 20);
   EXPECT_EQ(all(view), by_steps(19));
+}
+
+// Where the last answer ended is part of what is restored: what follows it is the next prompt.
+TEST_P(SessionState, AnswersEndWhereTheyDid) {
+  append(session, 0, 10);
+  say(session);
+  append(session, 10, 8);
+  int64_t snapshot = 0;
+  ASSERT_EQ(gen_ssm_state_snapshot(view, &snapshot, &error), GEN_OK);
+  int64_t prompt = 0;
+  const std::vector<float> want = say(session, &prompt);
+  EXPECT_EQ(prompt, 8);
+  ASSERT_EQ(gen_ssm_state_restore(view, snapshot, &error), GEN_OK) << error.message;
+  EXPECT_EQ(say(session, &prompt), want);
+  EXPECT_EQ(prompt, 8);
 }
 
 TEST_P(SessionState, TheLastSixteenStay) {
