@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -15,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "base/checksum.h"
 #include "status_record.h"
 #include "support/tiny_model.h"
 #include "support/tiny_vocabulary.h"
@@ -137,6 +140,32 @@ class SessionState : public ::testing::TestWithParam<const char*> {
     gen_result_free(result);
     gen_sampling_free(sampling);
     return said;
+  }
+  /// A saved session with another number in each layer of its state.
+  std::vector<std::byte> changed_state(gen_session* of) {
+    size_t size = 0;
+    EXPECT_EQ(gen_session_save_buffer(of, nullptr, 0, &size, &error), GEN_OK);
+    std::vector<std::byte> saved(size);
+    EXPECT_EQ(gen_session_save_buffer(of, saved.data(), size, &size, &error), GEN_OK);
+    // Behind the section's head are positions, unprocessed rows, layers and two sizes of each.
+    constexpr size_t kHead = 16;
+    const auto name = std::as_bytes(std::span("RECU", 4));
+    const auto at = std::search(saved.begin(), saved.end(), name.begin(), name.end());
+    std::byte* number = &*at + kHead + 2 * sizeof(int32_t);
+    int32_t layers = 0;
+    std::memcpy(&layers, number, sizeof layers);
+    const std::byte* sizes = number + sizeof layers;
+    number += sizeof layers + static_cast<size_t>(layers) * 2 * sizeof(int64_t);
+    for (int32_t i = 0; i < layers; ++i) {
+      int64_t cells = 0;
+      std::memcpy(&cells, sizes + static_cast<size_t>(i) * 2 * sizeof cells, sizeof cells);
+      const float other = 3.0F;
+      std::memcpy(number, &other, sizeof other);
+      number += static_cast<size_t>(cells) * sizeof(float);
+    }
+    const uint64_t sum = checksum(std::span(saved).first(size - sizeof(uint64_t)));
+    std::memcpy(&saved[size - sizeof sum], &sum, sizeof sum);
+    return saved;
   }
 
   const std::string path =
@@ -276,6 +305,36 @@ TEST_P(SessionState, AnswersEndWhereTheyDid) {
   ASSERT_EQ(gen_ssm_state_restore(view, snapshot, &error), GEN_OK) << error.message;
   EXPECT_EQ(say(session, &prompt), want);
   EXPECT_EQ(prompt, 8);
+}
+
+// A file may hold any numbers. A session that goes back to them shares nothing of what follows.
+TEST_P(SessionState, WhatCameFromAFileIsNotShared) {
+  for (const auto& [key, value] :
+       {std::pair{"paged_kv", "16,4"}, {"prefix_cache", "1000"}, {"state_snapshot_every", "4"}}) {
+    ASSERT_EQ(gen_options_set(options, key, value, &error), GEN_OK) << error.message;
+  }
+  open();
+  append(session, 0, 61);
+  const std::vector<float> want = say(session);
+  open();
+  append(session, 0, 39);
+  append(session, 39, 1);  // alone, so that no rows are kept beside the state
+  std::vector<std::byte> saved = changed_state(session);
+  open();  // with nothing to share
+  ASSERT_EQ(gen_session_load_buffer(session, saved.data(), saved.size(), &error), GEN_OK)
+      << error.message;
+  int64_t snapshot = 0;
+  ASSERT_EQ(gen_ssm_state_snapshot(view, &snapshot, &error), GEN_OK);
+  ASSERT_EQ(gen_session_reset(session, &error), GEN_OK);
+  append(session, 0, 40);
+  const std::vector<Floats> own = all(view);
+  ASSERT_EQ(gen_ssm_state_restore(view, snapshot, &error), GEN_OK) << error.message;
+  EXPECT_FALSE(all(view) == own);
+  append(session, 40, 21);
+  gen_session* const other = fresh();
+  append(other, 0, 61);
+  EXPECT_EQ(say(other), want);
+  gen_session_free(other);
 }
 
 TEST_P(SessionState, TheLastSixteenStay) {
