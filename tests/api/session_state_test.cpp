@@ -141,6 +141,22 @@ class SessionState : public ::testing::TestWithParam<const char*> {
     gen_sampling_free(sampling);
     return said;
   }
+  /// The text of `n` more tokens.
+  std::string text_of(gen_session* of, int32_t n) {
+    gen_sampling* sampling = nullptr;
+    gen_result* result = nullptr;
+    EXPECT_EQ(gen_sampling_new(&sampling, &error), GEN_OK);
+    EXPECT_EQ(gen_sampling_set_ignore_eos(sampling, 1, &error), GEN_OK);
+    EXPECT_EQ(gen_sampling_set_max_new_tokens(sampling, n, &error), GEN_OK);
+    EXPECT_EQ(gen_sampling_set_temperature(sampling, 0, &error), GEN_OK);
+    EXPECT_EQ(gen_session_generate(of, "", 0, sampling, &result, &error), GEN_OK) << error.message;
+    size_t size = 0;
+    const char* const bytes = gen_result_text(result, &size);
+    std::string text(bytes, size);
+    gen_result_free(result);
+    gen_sampling_free(sampling);
+    return text;
+  }
   /// A saved session with another number in each layer of its state.
   std::vector<std::byte> changed_state(gen_session* of) {
     size_t size = 0;
@@ -305,6 +321,40 @@ TEST_P(SessionState, AnswersEndWhereTheyDid) {
   ASSERT_EQ(gen_ssm_state_restore(view, snapshot, &error), GEN_OK) << error.message;
   EXPECT_EQ(say(session, &prompt), want);
   EXPECT_EQ(prompt, 8);
+}
+
+// So is text that was held back as the possible begin of a stop string.
+TEST_P(SessionState, TextThatIsHeldBackStays) {
+  append(session, 0, 12);
+  gen_session* fork = nullptr;
+  ASSERT_EQ(gen_session_fork(session, &fork, &error), GEN_OK);
+  const std::string text = text_of(fork, 12);
+  gen_session_free(fork);
+  ASSERT_GT(text.size(), 3U);
+  gen_sampling* sampling = nullptr;
+  ASSERT_EQ(gen_sampling_new(&sampling, &error), GEN_OK);
+  ASSERT_EQ(gen_sampling_set_ignore_eos(sampling, 1, &error), GEN_OK);
+  ASSERT_EQ(gen_sampling_set_temperature(sampling, 0, &error), GEN_OK);
+  ASSERT_EQ(gen_sampling_add_stop_string(sampling, text.data(), text.size(), &error), GEN_OK)
+      << error.message;
+  gen_stream* stream = nullptr;
+  ASSERT_EQ(gen_stream_open(session, "", 0, sampling, &stream, &error), GEN_OK) << error.message;
+  for (int i = 0; i < 1000 && gen_session_length(session) < 15; ++i) {
+    const gen_token* token = nullptr;
+    int32_t state = 0;
+    ASSERT_EQ(gen_stream_poll(stream, &token, &state, &error), GEN_OK);
+  }
+  gen_stream_close(stream);
+  gen_sampling_free(sampling);
+  const int32_t held = gen_session_length(session);
+  ASSERT_GE(held, 15);
+  ASSERT_LT(held, 24);
+  int64_t snapshot = 0;
+  ASSERT_EQ(gen_ssm_state_snapshot(view, &snapshot, &error), GEN_OK);
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(text_of(session, 24 - held), text) << round;
+    ASSERT_EQ(gen_ssm_state_restore(view, snapshot, &error), GEN_OK);
+  }
 }
 
 // A file may hold any numbers. A session that goes back to them shares nothing of what follows.
