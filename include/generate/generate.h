@@ -75,7 +75,7 @@
  *           the umask. A failed write leaves no partial file, even beyond RLIMIT_FSIZE: the library handles the SIGXFSZ
  *           that its own writes cause.
  * fork()    A child process cannot use objects of its parent that have threads or locks: pools, models, generators,
- *           sessions, streams, grammars and their matchers, caches, block pools, prefix and radix caches, tracers,
+ *           sessions and their states, streams, grammars and their matchers, caches, block pools, prefix and radix caches, tracers,
  *           profiles, metrics memories. In the child, functions with a status fail with GEN_ERROR_STATE; others answer
  *           as for NULL, or return constants; *_free and *_close do nothing: the memory is freed with the child, and
  *           the files stay the parent's. Objects that hold only data (options, sampling, requests, results, chats,

@@ -171,8 +171,10 @@ GEN_API gen_status gen_ssm_state_snapshot(gen_ssm_state *state, int64_t *snapsho
  *
  * A session holds again what it held when the snapshot was taken: the state, the cache's entries and
  * all tokens, also those that were not evaluated. It goes on from there as it would have then. A
- * snapshot from further on in a text can be restored once the session holds that text again. The
- * messages of a chat session stay: gen_chat_truncate removes them.
+ * snapshot from further on in a text can be restored once the session holds that text again. A cache
+ * that cannot be cut there, since gen_options_set_compressed_kv made means of the entries, is cut
+ * further, and gen_ssm_state_position is lower than it was; so it is where blocks were given to
+ * others. The messages of a chat session stay: gen_chat_truncate removes them.
  *
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if state is NULL;
@@ -182,8 +184,8 @@ GEN_API gen_status gen_ssm_state_snapshot(gen_ssm_state *state, int64_t *snapsho
  *         GEN_ERROR_OUT_OF_MEMORY. state_clone may fail with other statuses.
  *         On any failure the state and the session are unchanged.
  * Threads: one at a time per state.
- * Cost:    copies the state; of a session, only a custom model's. Nothing is evaluated. If the session's cache no longer
- *          has all of the tokens, since its blocks were given to others, they are evaluated when it goes on.
+ * Cost:    copies the state; of a session, only a custom model's. Nothing is evaluated. Tokens that the session's cache
+ *          no longer has are evaluated when it goes on.
  * Since:   0.1
  */
 GEN_API gen_status gen_ssm_state_restore(gen_ssm_state *state, int64_t snapshot, gen_error *error);

@@ -3,12 +3,16 @@
  * to snapshots of it where it can be copied, and what a table without these functions has. */
 #include "toy_model.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 static const int32_t prompt[] = {3, 14, 15, 9, 26, 5, 35};
 enum { PROMPT = sizeof prompt / sizeof prompt[0] };
 
 /* The answer of toy_get_layer at will: GEN_OK, or what it refuses with. */
 static gen_status answer = GEN_OK;
+static int32_t height = 2;
 static int32_t width = 2;
 
 /* Layer 0: [1, 2, 2] the length and the last token, twice; layer 1: nothing. */
@@ -18,7 +22,7 @@ static gen_status toy_get_layer(void* user, const void* state, int32_t layer, fl
   (void)told;
   const struct toy_state* own = state;
   shape[0] = layer == 0;
-  shape[1] = 2;
+  shape[1] = height;
   shape[2] = width;
   if (answer != GEN_OK) return answer;
   if (h == NULL || layer != 0) return GEN_OK;
@@ -77,7 +81,10 @@ static void layers_are_the_models(void** test) {
   width = -1;
   assert_fails(gen_ssm_state_get_layer(view, 0, h, 4, shape, &error), GEN_ERROR_MODEL, "[1, 2, -1]",
                error);
-  width = 2;
+  height = width = 1 << 30; /* no memory is taken for what does not fit */
+  assert_fails(gen_ssm_state_get_layer(view, 0, h, 4, shape, &error), range, "buffer of 4", error);
+  assert_int_equal(shape[2], width);
+  height = width = 2;
   answer = GEN_ERROR_DEVICE;
   assert_fails(gen_ssm_state_get_layer(view, 0, h, 4, shape, &error), GEN_ERROR_DEVICE,
                "state_get_layer", error);
@@ -140,6 +147,14 @@ static void sessions_go_back(void** test) {
     assert_layer(view, 0, -1);
     assert_ok(gen_session_append_tokens(session, prompt, 3, &error), error);
     assert_goes_on(session, &toy, 4);
+    /* Cut to nothing, a state that cannot be cut is gone until the session goes on. */
+    assert_ok(gen_session_truncate(session, 0, &error), error);
+    assert_ok(gen_ssm_state_snapshot(view, &first, &error), error);
+    assert_ok(gen_session_append_tokens(session, prompt, 4, &error), error);
+    assert_goes_on(session, &toy, 3);
+    assert_ok(gen_ssm_state_restore(view, first, &error), error);
+    assert_int_equal(gen_session_length(session), 0);
+    assert_layer(view, 0, -1);
     gen_session_free(session);
     gen_free(generator);
     assert_balanced(&toy);
@@ -190,11 +205,46 @@ static void tables_may_have_less(void** test) {
   gen_model_config_free(config);
 }
 
+/* As every object that has locks; what is the parent's stays as it is. */
+static void a_child_is_refused(void** test) {
+  (void)test;
+  struct toy toy = {.at = -1};
+  const gen_forward table = viewed(&toy, WITH_STATE);
+  gen_generator* generator = toy_generator(&table, NULL);
+  gen_session* session = open_session(generator);
+  gen_ssm_state* view = gen_session_ssm_state(session);
+  int64_t snapshot = 0;
+  assert_ok(gen_session_append_tokens(session, prompt, PROMPT, &error), error);
+  assert_ok(gen_ssm_state_snapshot(view, &snapshot, &error), error);
+  const pid_t child = fork();
+  if (child == 0) {
+    const gen_status refused = GEN_ERROR_STATE;
+    const float h[4] = {0};
+    int64_t number = 0;
+    alarm(30);
+    int failed = gen_ssm_state_get_layer(view, 0, NULL, 0, NULL, NULL) != refused;
+    failed += gen_ssm_state_snapshot(view, &number, NULL) != refused;
+    failed += gen_ssm_state_restore(view, snapshot, NULL) != refused;
+    failed += gen_ssm_state_set_layer(view, 0, h, 1, 2, 2, NULL) != refused;
+    failed += gen_ssm_state_reset(view, NULL) != refused;
+    gen_ssm_state_free(view);
+    _exit(failed);
+  }
+  int ended = -1;
+  assert_int_equal(waitpid(child, &ended, 0), child);
+  assert_int_equal(ended, 0);
+  assert_layer(view, PROMPT - 1, prompt[PROMPT - 2]);
+  gen_session_free(session);
+  gen_free(generator);
+  assert_balanced(&toy);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(layers_are_the_models),
       cmocka_unit_test(sessions_go_back),
       cmocka_unit_test(tables_may_have_less),
+      cmocka_unit_test(a_child_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,6 +20,7 @@ template <typename F>
 gen_status with(const gen_ssm_state* state, gen_error* error, F&& call) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(state, "state"));
+    if (state->home.has_value()) GEN_TRY(state->home->check("the state"));
     const gen::api::Entry entry(state->callbacks);
     GEN_TRY(entry.entered("the state"));
     const std::shared_ptr<SsmStateBody> body = state->body;

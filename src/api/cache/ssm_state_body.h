@@ -8,11 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "api/boundary/boundary.h"
 #include "api/boundary/entry.h"
 #include "base/callbacks.h"
+#include "base/home_process.h"
 #include "base/status.h"
 
 namespace gen::api {
@@ -40,6 +42,7 @@ class SsmStateBody {
 
 struct gen_ssm_state {
   std::shared_ptr<gen::api::SsmStateBody> body;
-  gen::SharedCallbacks callbacks;  // of a session
-  bool lent = false;               // part of another handle
+  gen::SharedCallbacks callbacks;        // of a session
+  std::optional<gen::HomeProcess> home;  // of a session's
+  bool lent = false;                     // part of another handle
 };

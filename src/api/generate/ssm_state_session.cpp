@@ -78,7 +78,7 @@ class SessionState final : public SsmStateBody {
   const std::vector<cache::StateFacts> facts_;
   InUseFlag in_use_;  // guards what follows
   int64_t newest_ = 0;
-  std::array<generate::Sequence::Point, static_cast<size_t>(Numbers::kSnapshots)> points_;
+  std::array<generate::Session::Point, static_cast<size_t>(Numbers::kSnapshots)> points_;
 };
 
 }  // namespace
@@ -89,6 +89,7 @@ void lend_state(const std::shared_ptr<generate::Session>& session, const SharedC
   if (!session->has_state()) return;
   handle->body = std::make_shared<SessionState>(session);
   handle->callbacks = callbacks;
+  handle->home.emplace();
 }
 
 }  // namespace gen::api

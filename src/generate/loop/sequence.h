@@ -159,6 +159,7 @@ class Sequence {
   struct Point {
     std::vector<int32_t> tokens;
     int32_t evaluated = 0;  // the first ones of them
+    bool genuine = true;    // the state is that of a fresh evaluation
     std::unique_ptr<cache::SequenceState> state;
   };
   /// kUnsupported for a state that cannot be copied; kOutOfMemory.
@@ -230,6 +231,7 @@ class Sequence {
   bool leave_shared_block() noexcept;
   [[nodiscard]] Status check_savable() const;
   Result<std::unique_ptr<cache::SequenceState>> fork_state() const;
+  static Status cannot_be_copied();
   /// Reads the tokens of a saved state and how many of them its cache holds.
   Result<std::vector<int32_t>> read_tokens(cache::StateReader& from, int32_t* evaluated) const;
 

@@ -27,11 +27,12 @@ Status Sequence::read_state(int32_t layer, std::array<int32_t, 3>* dims, float* 
   const auto reading = [&] { return (empty != nullptr ? empty : state_)->reading(); };
   GEN_ASSIGN(*dims, reading()->dims(layer));
   if (to == nullptr) return {};
-  std::vector<float> values(static_cast<size_t>(cache::state_numbers(*dims)));
-  if (values.size() > capacity) {
-    return error(Code::kOutOfRange, "%zu floats do not fit a buffer of %zu", values.size(),
-                 capacity);
+  // Before memory is taken: a caller's function may give any size.
+  const auto numbers = static_cast<size_t>(cache::state_numbers(*dims));
+  if (numbers > capacity) {
+    return error(Code::kOutOfRange, "%zu floats do not fit a buffer of %zu", numbers, capacity);
   }
+  std::vector<float> values(numbers);
   if (!reading()->settled()) GEN_TRY(settle_state(participant));
   GEN_TRY(reading()->read(layer, values));
   std::copy(values.begin(), values.end(), to);
@@ -61,13 +62,12 @@ Status Sequence::settle_state(Participant* participant) {
 
 Result<Sequence::Point> Sequence::point() const {
   Point made;
-  if (state_->copies() == nullptr) {
-    return error(Code::kUnsupported, "the model has a state of its own that cannot be copied");
-  }
   GEN_ASSIGN(made.state, evaluated() == 0 ? new_state(*generator_) : fork_state());
+  if (made.state->copies() == nullptr) return cannot_be_copied();
   if (cache::StateSnapshots* const snapshots = made.state->snapshots()) snapshots->list().cut(-1);
   made.tokens = tokens_;
   made.evaluated = evaluated();
+  made.genuine = genuine_;
   return made;
 }
 
@@ -97,6 +97,7 @@ Status Sequence::go_back(const Point& point) {
   if (state == nullptr) return {};  // the rest is pending
   state_.swap(state);
   forget(point.evaluated);
+  if (!point.genuine && evaluated() > 0) genuine_ = false;
   return {};
 }
 

@@ -72,12 +72,16 @@ Status Sequence::check_savable() const {
   return {Code::kUnsupported, "the model has a state of its own that cannot be saved"};
 }
 
+Status Sequence::cannot_be_copied() {
+  return {Code::kUnsupported, "the model has a state of its own that cannot be copied"};
+}
+
 Result<std::unique_ptr<cache::SequenceState>> Sequence::fork_state() const {
   cache::StateCopies* const copies = state_->copies();
   if (copies != nullptr) {
     return state_is_left() ? new_state(*generator_) : copies->fork();
   }
-  return error(Code::kUnsupported, "the model has a state of its own that cannot be copied");
+  return cannot_be_copied();
 }
 
 Result<Sequence> Sequence::fork() const {

@@ -83,9 +83,14 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   }
   /// As Sequence::read_state.
   Status read_state(int32_t layer, std::array<int32_t, 3>* dims, float* to, size_t capacity);
+  /// What a session held, and where its last answer ended.
+  struct Point {
+    Sequence::Point sequence;
+    Answered answered;
+  };
   /// As Sequence::point and go_back.
-  Result<Sequence::Point> point() const;
-  Status go_back(const Sequence::Point& point);
+  Result<Point> point() const;
+  Status go_back(const Point& point);
   /// Tokens that the state is after. May lag a running step; any thread.
   [[nodiscard]] int32_t evaluated() const noexcept {
     return evaluated_.load(std::memory_order_relaxed);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a session shows of its model's state. See session.h.
+#include <utility>
+
 #include "generate/loop/generator.h"
 #include "generate/loop/session.h"
 #include "generate/step/scheduler.h"
@@ -14,17 +16,24 @@ Status Session::read_state(int32_t layer, std::array<int32_t, 3>* dims, float* t
   return sequence_.read_state(layer, dims, to, capacity, &participant);
 }
 
-Result<Sequence::Point> Session::point() const {
+Result<Session::Point> Session::point() const {
   const InUseGuard guard(&in_use_);
   GEN_TRY(guard.entered("session"));
-  return sequence_.point();
+  Point made;
+  GEN_ASSIGN(made.sequence, sequence_.point());
+  made.answered = answered_;
+  made.answered.mark = sequence_.moved(answered_.mark);
+  return made;
 }
 
-Status Session::go_back(const Sequence::Point& point) {
+Status Session::go_back(const Point& point) {
   const InUseGuard guard(&in_use_);
   GEN_TRY(guard.entered("session"));
-  GEN_TRY(sequence_.go_back(point));
-  note_cut(sequence_.length() + 1, sequence_.length());
+  Answered answered = point.answered;
+  GEN_TRY(sequence_.go_back(point.sequence));
+  answered.mark.dropped = sequence_.dropped();
+  answered_ = std::move(answered);
+  publish_length();
   return {};
 }
 
