@@ -227,7 +227,7 @@ class Fuser {
         all.insert(all.end(), values.begin(), values.end());
         any = true;
       } else {
-        all.resize(all.size() + to_size(each(node(part))), absent);
+        all.resize(all.size() + static_cast<size_t>(each(node(part))), absent);
       }
     }
     if (!any) return -1;

@@ -37,16 +37,16 @@ Status OpenModel::start(const OpenOptions& options) {
   wanted.repack = options.repack;
   wanted.dry_run = options.dry_run;
   GEN_ASSIGN(wanted.cpu_level, chosen_cpu_level());
-  const bool on_device = row->gpu_allocator != nullptr;
+  const bool has_memory = row->gpu_allocator != nullptr;
   if (const int32_t layers = std::max(options.on_device.layers, options.on_device.experts);
-      !on_device && layers > 0) {
+      !has_memory && layers > 0) {
     return error(Code::kInvalidArgument, "%d layers on a device, and backend %s has none", layers,
                  row->name);
   }
-  if (on_device && !options.on_device.all()) {
+  if (has_memory && !options.on_device.all()) {
     GEN_ASSIGN(host, engine::create_engine(engine::engine_rows().front().name, wanted));
   }
-  if (on_device && options.on_device.layers == 0) {
+  if (has_memory && options.on_device.layers == 0) {
     engine = std::move(host);
     return {};
   }
