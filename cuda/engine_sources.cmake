@@ -11,7 +11,8 @@ set(GEN_CUDA_KERNEL_SOURCES
   ops/cache/cache_append.cu ops/cache/kv_copy.cu ops/cache/kv_pool.cu ops/cache/kv_shift.cu
   ops/elementwise/activate.cu ops/elementwise/add.cu ops/elementwise/gated.cu ops/elementwise/mean_rows.cu
     ops/elementwise/pack.cu ops/elementwise/position_scale.cu ops/elementwise/select_rows.cu
-  ops/experts/experts.cu ops/experts/route.cu
+  ops/experts/experts.cu ops/experts/experts_rows_floats.cu ops/experts/experts_rows_of_256.cu
+    ops/experts/experts_rows_of_32.cu ops/experts/group_experts.cu ops/experts/route.cu
   ops/linear/adapter_in.cu ops/linear/compare_sums.cu ops/linear/linear.cu ops/linear/linear_blocks_of_256.cu
     ops/linear/linear_blocks_of_32.cu ops/linear/linear_float_few.cu ops/linear/linear_float_rows.cu
     ops/linear/linear_floats.cu ops/linear/linear_rows_of_256.cu ops/linear/linear_rows_of_32.cu ops/linear/linear_rows_trial.cu

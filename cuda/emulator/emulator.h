@@ -81,6 +81,10 @@ void fail_call(uint64_t after, device::Error error);
 bool forget_failing_call();
 /// Kernels run so far.
 uint64_t kernels_run();
+/// Bytes within [from, from + bytes) that kernels read from here on, by vectors and by copies to
+/// shared memory, are counted; each read counts.
+void count_reads(const void* from, size_t bytes);
+uint64_t counted_bytes();
 /// Calls so far by which the host waited for a device.
 uint64_t host_waits();
 

@@ -12,7 +12,10 @@ namespace gen::cuda::emulator {
 
 /// Fails unless `bytes` at the address are aligned to their size and a device's or pinned.
 void check_access(const void* at, size_t bytes);
-/// The same, and unless somebody has written them, as far as Options::finds_unwritten asks for it.
+/// Counts the bytes where count_reads() asks for it.
+void count_read(const void* at, size_t bytes);
+/// Both, and fails unless somebody has written them, as far as Options::finds_unwritten asks for
+/// it.
 void check_read(const void* at, size_t bytes);
 bool finds_unwritten();
 /// Whether nobody had written the word at an address of device memory when it held `word`.

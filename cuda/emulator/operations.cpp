@@ -114,7 +114,10 @@ void work_out_matrices2(void* const* payloads, unsigned lanes) {
 
 void begin_copy(size_t to, const void* from, size_t bytes, const char* name) {
   if (to % bytes != 0) fail("misaligned: copy of %zu bytes to byte %zu of %s", bytes, to, name);
-  if (from != nullptr) check_access(from, bytes);
+  if (from != nullptr) {
+    check_access(from, bytes);
+    count_read(from, bytes);
+  }
   Thread& thread = self();
   thread.block->shared.begin_copy(thread, to, bytes, name);
   PendingCopy copy = {to, from, bytes, thread.copy_group};

@@ -240,8 +240,15 @@ bool finds_unwritten() { return world().options.finds_unwritten; }
 
 bool is_unwritten(uintptr_t at, uint32_t word) { return world().memory.is_unwritten(at, word); }
 
+void count_read(const void* at, size_t bytes) {
+  World& here = world();
+  const auto address = reinterpret_cast<uintptr_t>(at);
+  if (address - here.counted_from < here.counted_size) here.counted_bytes += bytes;
+}
+
 void check_read(const void* at, size_t bytes) {
   check_access(at, bytes);
+  count_read(at, bytes);
   const World& here = world();
   if (!here.options.finds_unwritten) return;
   const void* const unwritten = here.memory.find_unwritten(at, bytes);
@@ -339,6 +346,20 @@ uint64_t kernels_run() {
   const std::lock_guard lock(here.mutex);
   return here.kernels;
 }
+
+void count_reads(const void* from, size_t bytes) {
+  World& here = world();
+  const std::lock_guard lock(here.mutex);
+  here.counted_from = reinterpret_cast<uintptr_t>(from);
+  here.counted_size = bytes;
+  here.counted_bytes = 0;
+}
+
+uint64_t counted_bytes() {
+  const std::lock_guard lock(world().mutex);
+  return world().counted_bytes;
+}
+
 uint64_t host_waits() {
   World& here = world();
   const std::lock_guard lock(here.mutex);

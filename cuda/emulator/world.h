@@ -31,6 +31,9 @@ class World {
   std::string failure;
   uint64_t kernels = 0;
   uint64_t waits = 0;
+  uintptr_t counted_from = 0;  // reads of these addresses are counted
+  size_t counted_size = 0;
+  uint64_t counted_bytes = 0;
   uint64_t drawn = 0;
   KernelTime kernel_time;  // where time is what kernels take
   std::chrono::steady_clock::time_point time;

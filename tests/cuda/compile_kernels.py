@@ -97,11 +97,12 @@ def readable(names):
 sources = sorted(p for top in ("cuda", "tests/cuda", "tests/bench") for p in (root / top).rglob("*.cu"))
 # The front end takes three seconds for any file, so what is small or has the same headers goes together.
 small = [p for p in sources if root / "cuda/ops" in p.parents and 20 < p.read_text().count("\n") < 180 and p.stem != "linear_floats"]
-alike = [[p for p in sources if p.match(f"cuda/ops/linear/linear_{what}_of_*.cu")] for what in ("blocks", "rows")]
+ALIKE = ["linear/linear_blocks", "linear/linear_rows", "experts/experts_rows"]
+alike = [[p for p in sources if p.match(f"cuda/ops/{what}_of_*.cu")] for what in ALIKE]
 groups = [[p] for p in sources if not any(p in part for part in (small, *alike))]
 groups += [part for part in (small[0::2], small[1::2], *alike) if part]
 # What takes longest begins first, so that both processes end at about the same time.
-LONGEST = ["linear_rows_of_256", "kernel", "attention_plain", "attention_tile_plain", "linear_floats", "attention_tile"]
+LONGEST = ["linear_rows_of_256", "experts_rows_of_256", "kernel", "attention_plain", "attention_tile_plain", "linear_floats", "attention_tile"]
 groups.sort(key=lambda group: LONGEST.index(group[0].stem) if group[0].stem in LONGEST else len(LONGEST))
 failures, rows, known = [], [], 0
 kept.mkdir(parents=True, exist_ok=True)

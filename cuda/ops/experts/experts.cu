@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// experts: products of rows with the matrices of their experts, in the simplest way: each pair of a
-// row and one of its experts reads the matrix on its own. Only the device knows the chosen experts,
-// so one grid covers all pairs. Sums and bits are those of linear_quant.cuh and linear_floats.cu.
+// experts: products of rows with the matrices of their experts. With few rows each place, a row and
+// one of its experts, reads the matrix on its own, as here; with many they are sorted by expert
+// first (group_experts.cu, experts_rows.cuh). Only the device knows the chosen experts, so one grid
+// covers all places. Sums and bits are those of linear_quant.cuh and linear_floats.cu.
 //   Work    Quantised: a block is a tile of eight outputs of a row's expert. Floats: a warp is an
 //           output of a row's expert.
 //   Bytes   the chosen experts' matrices once for each row.
+#include "cuda/ops/experts/experts.cuh"
 #include "cuda/ops/linear/linear_floats.cuh"
 #include "cuda/ops/linear/linear_quant.cuh"
 #include "cuda/ops/linear/quant_segment.cuh"
@@ -16,21 +18,6 @@ namespace {
 constexpr int32_t kFloatThreads = 128;
 constexpr int32_t kFloatWarps = kFloatThreads / 32;
 
-struct ExpertsView {
-  PackedRows x;
-  LinearEnd end;        // biases of the first expert
-  const float* scales;  // [E] or null; then those of up
-  const int32_t* routes;
-  int64_t stride;
-  int32_t used;
-  int64_t experts;  // E
-  bool slots;       // x has a row for each expert of a row
-  const uint8_t* data;
-  const uint8_t* up_data;  // null where the product is not gated
-  size_t pitch;            // of both
-  size_t row_bytes;        // of floats
-};
-
 /// A row and one of its experts.
 struct ExpertRow {
   int64_t row;  // of y
@@ -41,19 +28,6 @@ GEN_DEVICE ExpertRow expert_row_of(const ExpertsView& of, int64_t row) {
   const int64_t t = row / of.used;
   const int32_t expert = of.routes[t * of.stride + row % of.used];
   return {row, expert, of.x.data + static_cast<size_t>(of.slots ? row : t) * of.x.at.bytes};
-}
-
-GEN_DEVICE void finish_place(const ExpertsView& of, const ExpertRow& place, int64_t output,
-                             float sum, float up) {
-  LinearEnd end = of.end;
-  if (of.scales != nullptr) {
-    sum = sum * of.scales[place.expert];
-    if (end.gated) up = up * of.scales[of.experts + place.expert];
-  }
-  const int64_t first = place.expert * end.y.cols;
-  if (end.bias != nullptr) end.bias += first;
-  if (end.up_bias != nullptr) end.up_bias += first;
-  finish_output(end, place.row, output, sum, up);
 }
 
 /// A step of a tile where the device has it.
@@ -112,7 +86,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kQuantThreads)
   }
   const int64_t output = int64_t{tile} * kTileOutputs + thread_x();
   if (thread_x() < kTileOutputs && output < of.end.rows) {
-    finish_place(of, place, output, sum, up);
+    finish_place(of, place.expert, place.row, output, sum, up);
   }
 }
 
@@ -141,7 +115,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kFloatThreads)
   };
   const float sum = sum_of(of.data);
   const float up = of.up_data != nullptr ? sum_of(of.up_data) : sum;
-  if (lane_of_warp() == 0) finish_place(of, place, output, sum, up);
+  if (lane_of_warp() == 0) finish_place(of, place.expert, place.row, output, sum, up);
 }
 
 LinearEnd experts_end(const engine::ExpertsArgs& args) noexcept {
@@ -162,6 +136,14 @@ Status launch_floats(const OpContext& context, const ExpertsView& of) {
   const device::Dim3 grid = {static_cast<unsigned>(of.end.y.rows * blocks), 1, 1};
   return run_kernel(context, "experts", experts_float_kernel<Type>, grid, kFloatThreads, 0, of,
                     blocks);
+}
+
+Status run_grouped(const OpContext& context, const ExpertsView& of, const ExpertGroups& groups,
+                   const WeightSegment& segment) {
+  const quant::Traits* const traits = quant::find_traits(segment.type);
+  if (traits == nullptr) return experts_rows_of_floats(context, of, groups, segment);
+  if (traits->block == 256) return experts_rows_of_256(context, of, groups, segment);
+  return experts_rows_of_32(context, of, groups, segment);
 }
 
 Status run_segment(const OpContext& context, const ExpertsView& of, const WeightSegment& segment) {
@@ -196,6 +178,9 @@ Status run(const OpContext& context, const engine::ExpertsArgs& args) {
                     nullptr,
                     0,
                     0};
+  const bool grouped = experts_grouped(of);
+  ExpertGroups groups;
+  if (grouped) GEN_TRY(group_experts(context, of, &groups));
   for (size_t i = 0; i < segments.size(); i += of.end.gated ? 2 : 1) {
     of.data = segments[i].data;
     of.up_data = of.end.gated ? segments[i + 1].data : nullptr;
@@ -203,7 +188,8 @@ Status run(const OpContext& context, const engine::ExpertsArgs& args) {
     of.row_bytes = segments[i].row_bytes;
     of.end.rows = segments[i].rows;
     of.end.first_row = segments[i].first_row;
-    GEN_TRY(run_segment(context, of, segments[i]));
+    GEN_TRY(grouped ? run_grouped(context, of, groups, segments[i])
+                    : run_segment(context, of, segments[i]));
   }
   return {};
 }

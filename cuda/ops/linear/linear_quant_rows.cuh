@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of quantised weights for many rows, on the integer units of tensor cores, with the bits
-// of linear_quant_few.cuh. Sums within a block of 32, or a run of a block of 256, are exact
-// integers, so their order is free. The float terms are added in order, blocks and runs ascending,
-// by the lane that has the sum.
+// of linear_quant_few.cuh; see quant_rows_step.cuh. Rows lie one after another, or are gathered
+// (cuda/ops/experts).
 //
 //   Work    A block of threads is eight tiles, 64 outputs (of a gated product 32 and their gates),
 //           by 128, 64 or 32 rows of x. A warp has two or four tiles and 32 or 16 rows. A step of
@@ -20,76 +19,43 @@
 //           limit, at a third to a half of their rate.
 #pragma once
 
-#include "cuda/device/async_copy.cuh"
-#include "cuda/device/mma.cuh"
+#include "cuda/ops/linear/quant_rows_step.cuh"
 #include "cuda/ops/linear/quant_segment.cuh"
 #include "cuda/ops/linear/warp_sums.cuh"
-#include "cuda/ops/weight/weight_fragments.cuh"
 
 namespace gen::cuda {
 
-using quant::Traits;
+/// Rows one after another.
+struct AdjacentRows {
+  size_t row_bytes;
 
-constexpr int32_t kRowsThreads = 256;
-constexpr int32_t kRowsWarps = kRowsThreads / 32;
-constexpr int32_t kRowsTiles = kRowsWarps;  // of a block
-
-/// What a warp has: products of 16 rows, of each of its tiles. Warps side by side have all tiles of
-/// the block, those one above another its rows.
-struct RowsShape {
-  int32_t groups;  // of 16 rows
-  int32_t tiles;
+  /// Where row `i` begins.
+  [[nodiscard]] GEN_DEVICE size_t begin(int32_t i) const {
+    return static_cast<size_t>(i) * row_bytes;
+  }
+  /// The address in row `first` + i of what is `at` begin(first) in the rows.
+  [[nodiscard]] GEN_DEVICE const uint8_t* in_row(const uint8_t* at, int32_t, int32_t i) const {
+    return at + static_cast<size_t>(i) * row_bytes;
+  }
 };
-constexpr RowsShape kRowShapes[] = {{2, 4}, {2, 2}, {1, 2}};
-constexpr int32_t block_rows(const RowsShape& s) noexcept { return 16 * s.groups * s.tiles; }
-
-/// A step in shared memory: of the tiles, then rows of int8, 16 bytes apart so that eight of them
-/// lie in different banks, then the rest of the rows as it lies in them, 16 bytes apart for the
-/// same reason: {scale, sum} of each block of 32, or the sums of 16 runs where minima want them,
-/// and then scales, of a block of 256.
-struct RowsStage {
-  int32_t x;
-  int32_t rest;
-  int32_t scales;
-  int32_t bytes;
-};
-constexpr int32_t x_stride(const Traits& t) noexcept { return step_cols(t) + 16; }
-constexpr int32_t rest_bytes(const Traits& t) noexcept {
-  return t.block == 32 ? 32 : t.minima ? 64 : 0;
-}
-constexpr int32_t rest_stride(const Traits& t) noexcept {
-  return rest_bytes(t) == 0 ? 0 : rest_bytes(t) + 16;
-}
-constexpr RowsStage rows_stage(const Traits& t, const RowsShape& s) noexcept {
-  RowsStage at = {};
-  at.x = kRowsTiles * step_bytes(t);
-  at.rest = at.x + block_rows(s) * x_stride(t);
-  at.scales = at.rest + block_rows(s) * rest_stride(t);
-  at.bytes = at.scales + (t.block == 32 ? 0 : block_rows(s) * 4);
-  return at;
-}
-constexpr size_t rows_shared_bytes(const Traits& t, const RowsShape& s) noexcept {
-  return 2 * static_cast<size_t>(rows_stage(t, s).bytes);
-}
 
 /// Rows of a block of threads as a thread copies them, a step after another; rows behind the last
 /// become zeros.
-template <Traits t, RowsShape s>
+template <Traits t, RowsShape s, typename Places>
 class RowsOfBlock {
  public:
-  GEN_DEVICE RowsOfBlock(const PackedRows& x, int64_t first, int32_t n)
-      : row_bytes_(x.at.bytes),
+  /// `rows`: where the rows begin that `places` finds.
+  GEN_DEVICE RowsOfBlock(const PackedRows& x, const uint8_t* rows, const Places& places, int32_t n)
+      : places_(places),
         cols_(static_cast<int32_t>(x.cols)),
         n_(n),
         column_(thread_x() % kPieces * 16) {
-    const uint8_t* const rows = x.data + static_cast<size_t>(first) * row_bytes_;
-    q_ = rows + static_cast<size_t>(thread_x() / kPieces) * row_bytes_ +
-         (t.block == 32 ? x.at.q8 : x.at.q8k) + column_;
+    q_ = rows + places.begin(thread_x() / kPieces) + (t.block == 32 ? x.at.q8 : x.at.q8k) + column_;
     if constexpr (kRest > 0) {
-      rest_ = rows + static_cast<size_t>(thread_x() / kRest) * row_bytes_ +
+      rest_ = rows + places.begin(thread_x() / kRest) +
               (t.block == 32 ? x.at.q8_pairs : x.at.q8k_sums) + thread_x() % kRest * 16;
     }
-    scale_ = rows + static_cast<size_t>(thread_x()) * row_bytes_ + x.at.q8k_scales;
+    scale_ = rows + places.begin(thread_x()) + x.at.q8k_scales;
   }
 
   /// Starts to copy a step; the next one follows.
@@ -98,7 +64,8 @@ class RowsOfBlock {
     copy_pieces<kPieces>(to, kAt.x, x_stride(t), q_, column_ < cols_);
     if constexpr (kRest > 0) copy_pieces<kRest>(to, kAt.rest, rest_stride(t), rest_, true);
     if (t.block != 32 && thread_x() < kRows) {
-      device::copy_async4(to, kAt.scales + thread_x() * 4, scale_, thread_x() < n_);
+      device::copy_async4(to, kAt.scales + thread_x() * 4, places_.in_row(scale_, thread_x(), 0),
+                          thread_x() < n_);
     }
     column_ += step_cols(t);
     q_ += step_cols(t);
@@ -121,12 +88,12 @@ class RowsOfBlock {
     at += first * stride + thread_x() % pieces * 16;
     GEN_UNROLL
     for (int32_t i = 0; i < kRows; i += kAtOnce) {
-      device::copy_async16(to, at + i * stride, from, valid && first + i < n_);
-      from += static_cast<size_t>(kAtOnce) * row_bytes_;
+      device::copy_async16(to, at + i * stride, places_.in_row(from, first, i),
+                           valid && first + i < n_);
     }
   }
 
-  size_t row_bytes_;
+  Places places_;
   int32_t cols_;
   int32_t n_;
   int32_t column_;
@@ -135,258 +102,21 @@ class RowsOfBlock {
   const uint8_t* scale_;
 };
 
-/// What a lane has of a product: element i is of row g + i / 2 * 8 and output 2 t + i % 2.
-template <typename T>
-using Four = T[4];
-/// Of all products of a warp.
-template <typename T, RowsShape s>
-using Products = Four<T>[static_cast<size_t>(s.tiles)][static_cast<size_t>(s.groups)];
-
-/// A step as a warp reads it.
-template <Traits t, RowsShape s>
-struct WarpStep {
-  static constexpr RowsStage kAt = rows_stage(t, s);
-  const Shared<uint8_t>& bytes;
-  int32_t first_row;
-  const int32_t (&tiles)[static_cast<size_t>(s.tiles)];  // their places
-
-  [[nodiscard]] GEN_DEVICE StepInShared tile(int32_t n) const { return {bytes, tiles[n]}; }
-  /// a of the product of a group of rows with the columns of a unit of the step.
-  GEN_DEVICE void x_fragment(int32_t group, int32_t unit, uint32_t (&a)[4]) const {
-    const int32_t lane = lane_of_warp();
-    device::load_matrices(
-        a, bytes,
-        kAt.x + (first_row + group * 16 + lane % 16) * x_stride(t) + unit * 32 + lane / 16 * 16);
-  }
-  /// Row g of a group, or row g + 8.
-  [[nodiscard]] GEN_DEVICE int32_t row(int32_t group, int32_t half) const {
-    return first_row + group * 16 + half * 8 + lane_of_warp() / 4;
-  }
-  /// Pair `pair` of words of a row's rest.
-  [[nodiscard]] GEN_DEVICE device::UInt2 rest(int32_t row, int32_t pair) const {
-    return shared_at<device::UInt2>(bytes, kAt.rest + row * rest_stride(t) + pair * 8);
-  }
-  [[nodiscard]] GEN_DEVICE float x_scale(int32_t row) const {
-    return shared_at<float>(bytes, kAt.scales + row * 4);
-  }
-};
-
-/// Scale of quarter `quarter` of output 2 t + `output`, of blocks of 32.
-template <Traits t>
-GEN_DEVICE float quarter_scale(const StepInShared& tile, int32_t output, int32_t quarter) {
-  const int32_t at = kTileQuarters * (lane_of_warp() % 4 * 2 + output) + quarter;
-  if constexpr (t.scale == quant::ScaleKind::kE8M0) {
-    return stored_scale<t>(tile.load1(d_offset(t) + at));
-  }
-  return stored_scale<t>(tile.load2(d_offset(t) + 2 * at));
+/// Of each of the two matrices of a gated product.
+constexpr int32_t tiles_of_block(bool gated) noexcept {
+  return gated ? kRowsTiles / 2 : kRowsTiles;
 }
 
-/// Adds a block of 32: quarter `quarter` of a step.
-template <Traits t, RowsShape s>
-GEN_DEVICE void add_block_of_32(const WarpStep<t, s>& step, int32_t quarter,
-                                Products<float, s>& sums) {
-  uint32_t a[static_cast<size_t>(s.groups)][4];
-  float x_scale[static_cast<size_t>(s.groups)][2];
-  float x_sum[static_cast<size_t>(s.groups)][2];
-  GEN_UNROLL
-  for (int32_t m = 0; m < s.groups; ++m) {
-    step.x_fragment(m, quarter, a[m]);
-    GEN_UNROLL
-    for (int32_t i = 0; i < 2; ++i) {
-      const device::UInt2 pair = step.rest(step.row(m, i), quarter);
-      x_scale[m][i] = float_from_bits(pair.x);
-      if constexpr (t.minima) x_sum[m][i] = static_cast<float>(static_cast<int32_t>(pair.y));
-    }
-  }
-  GEN_UNROLL
-  for (int32_t n = 0; n < s.tiles; ++n) {
-    const StepInShared tile = step.tile(n);
-    UnitCodes<t> codes;
-    codes.load(tile, quarter, 0);
-    uint32_t b[2];
-    codes.fragment(b);
-    float scale[2];
-    float minimum[2] = {};
-    GEN_UNROLL
-    for (int32_t i = 0; i < 2; ++i) {
-      scale[i] = quarter_scale<t>(tile, i, quarter);
-      if constexpr (t.minima) {
-        const int32_t at = kTileQuarters * (lane_of_warp() % 4 * 2 + i) + quarter;
-        minimum[i] = f16_to_f32(static_cast<uint16_t>(tile.load2(dmin_offset(t) + 2 * at)));
-      }
-    }
-    GEN_UNROLL
-    for (int32_t m = 0; m < s.groups; ++m) {
-      int32_t product[4];
-      device::mma_s8(product, a[m], b, kExactSum);
-      GEN_UNROLL
-      for (int32_t i = 0; i < 4; ++i) {
-        float& sum = sums[n][m][i];
-        sum = multiply_add(scale[i % 2] * x_scale[m][i / 2], exact_sum<t>(product[i]), sum);
-        if constexpr (t.minima) {
-          sum = multiply_add(minimum[i % 2] * x_scale[m][i / 2], x_sum[m][i / 2], sum);
-        }
-      }
-    }
-  }
-}
-
-/// Adds 32 columns of a block of 256, unit `unit` of the step, to the sums of the block.
-template <Traits t, RowsShape s>
-GEN_DEVICE void add_unit_of_256(const WarpStep<t, s>& step, int32_t unit,
-                                Products<float, s>& scaled) {
-  uint32_t a[static_cast<size_t>(s.groups)][4];
-  GEN_UNROLL
-  for (int32_t m = 0; m < s.groups; ++m) step.x_fragment(m, unit, a[m]);
-  GEN_UNROLL
-  for (int32_t n = 0; n < s.tiles; ++n) {
-    const StepInShared tile = step.tile(n);
-    UnitCodes<t> codes;
-    codes.load(tile, unit / 2, unit % 2);
-    uint32_t b[2];
-    codes.fragment(b);
-    uint32_t runs[2];
-    GEN_UNROLL
-    for (int32_t i = 0; i < 2; ++i) {
-      const int32_t at = kTileQuarters * (lane_of_warp() % 4 * 2 + i) + unit / 2;
-      const int32_t place = runs_offset(t) + run_bytes(t) * at;
-      runs[i] = run_bytes(t) == 4 ? tile.load4(place) : tile.load2(place);
-    }
-    GEN_UNROLL
-    for (int32_t half = 0; half < 32 / t.run; ++half) {
-      const int32_t run = unit % 2 * (32 / t.run) + half;
-      const float scales[2] = {static_cast<float>(scale_of_run<t>(runs[0], run)),
-                               static_cast<float>(scale_of_run<t>(runs[1], run))};
-      GEN_UNROLL
-      for (int32_t m = 0; m < s.groups; ++m) {
-        int32_t product[4];
-        if constexpr (t.run == 32) {
-          device::mma_s8(product, a[m], b, kExactSum);
-        } else {
-          device::mma_s8_k16(product, {a[m][2 * half], a[m][2 * half + 1]}, b[half], kExactSum);
-        }
-        GEN_UNROLL
-        for (int32_t i = 0; i < 4; ++i) {
-          float& sum = scaled[n][m][i];
-          sum = multiply_add(exact_sum<t>(product[i]), scales[i % 2], sum);
-        }
-      }
-    }
-  }
-}
-
-/// Two integers of magnitude below 2049 as float16.
-GEN_DEVICE uint32_t two_halves(uint32_t low, uint32_t high) {
-  return device::pack_f16(static_cast<float>(static_cast<int32_t>(low)),
-                          static_cast<float>(static_cast<int32_t>(high)));
-}
-
-/// a of the product of sums of 16 columns of a group of rows with minima.
-template <Traits t, RowsShape s>
-GEN_DEVICE void x_sums_fragment(const WarpStep<t, s>& step, int32_t group, uint32_t (&a)[4]) {
-  GEN_UNROLL
-  for (int32_t i = 0; i < 4; ++i) {
-    const device::UInt2 two = step.rest(step.row(group, i % 2), lane_of_warp() % 4 + i / 2 * 4);
-    a[i] = two_halves(two.x, two.y);
-  }
-}
-/// b: minima of output g, for each 16 columns.
-template <Traits t>
-GEN_DEVICE void minima_fragment(const StepInShared& tile, uint32_t (&b)[2]) {
-  GEN_UNROLL
-  for (int32_t i = 0; i < 2; ++i) {
-    const int32_t first = lane_of_warp() % 4 * 2 + i * 8;  // of two times 16 columns
-    const int32_t lane = kTileQuarters * (lane_of_warp() / 4) + first / 4;
-    const uint32_t runs = run_bytes(t) == 4 ? tile.load4(runs_offset(t) + 4 * lane)
-                                            : tile.load2(runs_offset(t) + 2 * lane);
-    const int32_t within = first % 4 * 16 / t.run;
-    const auto low = static_cast<uint32_t>(minimum_of_run<t>(runs, within));
-    b[i] = two_halves(
-        low, t.run == 32 ? low : static_cast<uint32_t>(minimum_of_run<t>(runs, within + 1)));
-  }
-}
-
-/// Adds the sums of a block of 256.
-template <Traits t, RowsShape s>
-GEN_DEVICE void add_block_of_256(const WarpStep<t, s>& step, const Products<float, s>& scaled,
-                                 Products<float, s>& sums) {
-  uint32_t x_sums[static_cast<size_t>(s.groups)][4];
-  if constexpr (t.minima) {
-    GEN_UNROLL
-    for (int32_t m = 0; m < s.groups; ++m) x_sums_fragment<t, s>(step, m, x_sums[m]);
-  }
-  GEN_UNROLL
-  for (int32_t n = 0; n < s.tiles; ++n) {
-    const StepInShared tile = step.tile(n);
-    const auto halves = [&](int32_t offset, float(&to)[2]) {
-      const uint32_t two = tile.load4(offset + lane_of_warp() % 4 * 4);
-      to[0] = f16_to_f32(static_cast<uint16_t>(two & 0xFFFFU));
-      to[1] = f16_to_f32(static_cast<uint16_t>(two >> 16));
-    };
-    float d[2];
-    float dmin[2];
-    uint32_t b[2];
-    halves(d_offset(t), d);
-    if constexpr (t.minima) {
-      halves(dmin_offset(t), dmin);
-      minima_fragment<t>(tile, b);
-    }
-    GEN_UNROLL
-    for (int32_t m = 0; m < s.groups; ++m) {
-      const float x_scale[2] = {step.x_scale(step.row(m, 0)), step.x_scale(step.row(m, 1))};
-      float minima[4] = {};
-      if constexpr (t.minima) device::mma_f16(minima, x_sums[m], b);
-      GEN_UNROLL
-      for (int32_t i = 0; i < 4; ++i) {
-        float& sum = sums[n][m][i];
-        sum = multiply_add(d[i % 2] * x_scale[i / 2], scaled[n][m][i], sum);
-        if constexpr (t.minima) {
-          sum = multiply_add(-(dmin[i % 2] * x_scale[i / 2]), minima[i], sum);
-        }
-      }
-    }
-  }
-}
-
-/// Adds a step that has `n` blocks of 32, or one of 256.
-template <Traits t, RowsShape s>
-GEN_DEVICE void add_step(const WarpStep<t, s>& step, int32_t n, Products<float, s>& sums) {
-  if constexpr (t.block == 32) {
-    if (n >= kTileQuarters) {
-      GEN_UNROLL
-      for (int32_t quarter = 0; quarter < kTileQuarters; ++quarter) {
-        add_block_of_32<t, s>(step, quarter, sums);
-      }
-    } else {
-      GEN_NO_UNROLL
-      for (int32_t quarter = 0; quarter < n; ++quarter) {
-        add_block_of_32<t, s>(step, quarter, sums);
-      }
-    }
-  } else {
-    Products<float, s> scaled = {};
-    GEN_NO_UNROLL
-    for (int32_t unit = 0; unit < step_cols(t) / 32; ++unit) {
-      add_unit_of_256<t, s>(step, unit, scaled);
-    }
-    add_block_of_256<t, s>(step, scaled, sums);
-  }
-}
-
-/// Of the type of a row of kTraits and a shape of kRowShapes.
-template <size_t kIndex, size_t kShape>
-GEN_KERNEL GEN_LAUNCH_BOUNDS(kRowsThreads, 2) linear_quant_rows_kernel(QuantSegment of) {
-  constexpr Traits t = quant::kTraits[kIndex];
-  constexpr RowsShape s = kRowShapes[kShape];
-  constexpr int32_t kRows = block_rows(s);
+/// The work of a block of threads: the products of its eight tiles from `first_tile` on, of gated
+/// products four and their gates, with `n_rows` rows of x. It waits for the predecessor after it
+/// has asked for the first weights. `finish(row, output, sum, up)` receives the sums, in any order.
+template <Traits t, RowsShape s, typename Places, typename Finish>
+GEN_DEVICE void multiply_rows(const QuantSegment& of, int32_t first_tile, const uint8_t* x,
+                              const Places& places, int32_t n_rows, const Finish& finish) {
   constexpr auto kStage = static_cast<size_t>(rows_stage(t, s).bytes);
   const int32_t warp = warp_of_block();
   const bool gated = of.end.gated;
-  const int64_t first = int64_t{block_x()} * kRows;
-  const int64_t left = of.end.y.rows - first;
-  const int32_t n_rows = left < kRows ? static_cast<int32_t>(left) : kRows;
-  const int32_t block_tiles = gated ? kRowsTiles / 2 : kRowsTiles;
-  const int32_t first_tile = block_y() * block_tiles;
+  const int32_t block_tiles = tiles_of_block(gated);
 
   // The tile that the warp copies. Indices beyond the last repeat it; the results are not used.
   const bool up = warp >= block_tiles;
@@ -394,7 +124,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kRowsThreads, 2) linear_quant_rows_kernel(QuantSegm
   const int32_t copied = wanted < of.n_tiles ? wanted : of.n_tiles - 1;
   const uint8_t* from = (up ? of.up_tiles : of.tiles) +
                         static_cast<size_t>(copied) * of.tile_bytes + lane_of_warp() * 16;
-  RowsOfBlock<t, s> rows(of.x, first, n_rows);
+  RowsOfBlock<t, s, Places> rows(of.x, x, places, n_rows);
   const auto copy_tile = [&](const Shared<uint8_t>& to) {
     copy_tile_step<t>(to, warp * step_bytes(t), from);
     from += step_bytes(t);
@@ -449,10 +179,26 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kRowsThreads, 2) linear_quant_rows_kernel(QuantSegm
     const int32_t row = i / outputs;
     const int32_t within = i % outputs;
     const int64_t output = own_output + within;
-    if (first + own_row + row >= of.end.y.rows || output >= of.end.rows) continue;
+    if (own_row + row >= n_rows || output >= of.end.rows) continue;
     const float second = gated ? ordered.get(row, outputs + within) : 0.0F;
-    finish_many(of.end, first + own_row + row, output, ordered.get(row, within), second);
+    finish(own_row + row, output, ordered.get(row, within), second);
   }
+}
+
+/// Of the type of a row of kTraits and a shape of kRowShapes.
+template <size_t kIndex, size_t kShape>
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kRowsThreads, 2) linear_quant_rows_kernel(QuantSegment of) {
+  constexpr RowsShape s = kRowShapes[kShape];
+  constexpr int32_t kRows = block_rows(s);
+  const int64_t first = int64_t{block_x()} * kRows;
+  const int64_t left = of.end.y.rows - first;
+  const int32_t n_rows = left < kRows ? static_cast<int32_t>(left) : kRows;
+  const uint8_t* const x = of.x.data + static_cast<size_t>(first) * of.x.at.bytes;
+  const auto finish = [&](int32_t row, int64_t output, float sum, float up) {
+    finish_many(of.end, first + row, output, sum, up);
+  };
+  multiply_rows<quant::kTraits[kIndex], s>(of, block_y() * tiles_of_block(of.end.gated), x,
+                                           AdjacentRows{of.x.at.bytes}, n_rows, finish);
 }
 
 /// The shape: the largest blocks that fill the device, with no more rows than needed.
@@ -462,7 +208,7 @@ Status launch_quant_rows(const OpContext& context, const QuantSegment& of) {
   constexpr RowsShape s = kRowShapes[kShape];
   static_assert(rows_shared_bytes(t, s) >=
                 kRowsWarps * WarpSums<s.tiles * 8>::bytes(s.groups * 16));
-  const int32_t tiles = of.end.gated ? kRowsTiles / 2 : kRowsTiles;
+  const int32_t tiles = tiles_of_block(of.end.gated);
   device::Dim3 grid = grid_of(of.end.y.rows, block_rows(s));
   grid.y = static_cast<unsigned>((of.n_tiles + tiles - 1) / tiles);
   if constexpr (kShape + 1 < sizeof(kRowShapes) / sizeof(kRowShapes[0])) {

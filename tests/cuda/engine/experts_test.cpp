@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves route, experts and combine on the CUDA engine: routes and sums with the CPU engine's bits,
-// experts of quantised weights too, and of float weights with those of a product of one row.
+// experts of quantised weights too, and of float weights with those of a product of one row. With
+// many rows, a matrix is read once for a group of them.
+#include <algorithm>
 #include <string>
 
 #include "cuda/engine/op_bench.h"
 #include "quant/format.h"
 #include "quant/traits.h"
+#ifndef GEN_ON_DEVICE
+#include "cuda/ops/weight/weight.h"
+#endif
 
 namespace gen::test {
 namespace {
@@ -178,10 +183,14 @@ std::vector<float> experts(OpBench& bench, DType type, const Case& of, bool each
   return y;
 }
 
-TEST(CudaExperts, ARowHasTheBitsOfItsMatrixAlone) {
+std::vector<DType> all_types() {
   std::vector<DType> types = {DType::kF32, DType::kF16, DType::kBF16};
   for (const quant::Traits& traits : quant::kTraits) types.push_back(traits.type);
-  for (const DType type : types) {
+  return types;
+}
+
+TEST(CudaExperts, ARowHasTheBitsOfItsMatrixAlone) {
+  for (const DType type : all_types()) {
     SCOPED_TRACE(dtype_name(type));
     const bool floats = quant::find_traits(type) == nullptr;
     for (const Case& of : {Case{19, 256, true, false}, {9, 512, false, true}}) {
@@ -202,6 +211,173 @@ TEST(CudaExperts, ARowHasTheBitsOfItsMatrixAlone) {
   EXPECT_TRUE(
       same_bits(experts(cuda, DType::kF32, odd, false), experts(cuda, DType::kF32, odd, true)));
 }
+
+/// Which experts rows have.
+struct Load {
+  int64_t count;
+  int32_t used;
+  std::vector<int32_t> chosen;  // [rows][used]
+
+  [[nodiscard]] int64_t rows() const { return static_cast<int64_t>(chosen.size()) / used; }
+  [[nodiscard]] int64_t places() const { return static_cast<int64_t>(chosen.size()); }
+};
+
+/// Expert e has loads[e] rows, which lie apart. One expert a row.
+Load one_of(const std::vector<int32_t>& loads) {
+  Load load = {static_cast<int64_t>(loads.size()), 1, {}};
+  for (size_t e = 0; e < loads.size(); ++e) {
+    load.chosen.insert(load.chosen.end(), static_cast<size_t>(loads[e]), static_cast<int32_t>(e));
+  }
+  std::shuffle(load.chosen.begin(), load.chosen.end(), std::mt19937(5));
+  return load;
+}
+/// `used` of the experts a row; the last one is never chosen, the first one by half of the rows.
+Load some_of(int32_t count, int32_t used, int64_t rows) {
+  Load load = {count, used, {}};
+  std::mt19937 bits(6);
+  std::vector<int32_t> experts;
+  for (int32_t e = 0; e + 1 < count; ++e) experts.push_back(e);
+  for (int64_t t = 0; t < rows; ++t) {
+    std::shuffle(experts.begin(), experts.end(), bits);
+    const auto first = std::find(experts.begin(), experts.end(), 0);
+    if (t % 2 == 0) std::iter_swap(first, experts.begin() + used - 1);
+    load.chosen.insert(load.chosen.end(), experts.begin(), experts.begin() + used);
+  }
+  return load;
+}
+
+/// A product of experts with all that an epilogue has.
+class Product {
+ public:
+  Product(OpBench& bench, DType type, const Case& of, const Load& load)
+      : bench_(bench),
+        of_(of),
+        load_(load),
+        gate_(type, load.count, of.rows, of.cols, 5),
+        up_(type, load.count, of.rows, of.cols, 6) {
+    std::vector<WeightSource> sources = {gate_.source()};
+    if (of.gated) sources.push_back(up_.source());
+    const WeightRole role = of.gated ? WeightRole::kGated : WeightRole::kLinear;
+    weight_ = std::move(bench.engine().prepare(role, sources, nullptr)).value();
+    const int64_t halves = of.gated ? 2 : 1;
+    bias_ = bench.put(random_row(static_cast<size_t>(halves * load.count * of.rows), 11));
+    scales_ = bench.put(random_row(static_cast<size_t>(halves * load.count), 21, 3.0F));
+  }
+
+  [[nodiscard]] const engine::Weight& weight() const { return *weight_; }
+
+  /// In steps of so many rows.
+  std::vector<float> rows(int64_t at_once) {
+    const int64_t used = load_.used;
+    const int64_t stride = 2 * used + 1;
+    std::vector<int32_t> words(static_cast<size_t>(load_.rows() * stride), 1);  // weights
+    for (int64_t i = 0; i < load_.places(); ++i) {
+      words[static_cast<size_t>(i / used * stride + i % used)] =
+          load_.chosen[static_cast<size_t>(i)];
+    }
+    const uint32_t forms = weight_->activation_forms();
+    const int64_t of_row = of_.slots ? used : 1;
+    const std::vector<float> x =
+        random_row(static_cast<size_t>(load_.rows() * of_row * of_.cols), 7);
+    const auto x_bytes = static_cast<int64_t>(bench_.engine().activation_bytes(forms, of_.cols));
+    const engine::Activations all_x = packed(bench_, forms, x, of_.cols);
+    const engine::EnginePtr<int32_t> all_words = bench_.put(words);
+    const int64_t y_stride = of_.rows + 1;
+    const engine::EnginePtr<float> y = bench_.room(load_.places() * y_stride);
+    for (int64_t first = 0; first < load_.rows(); first += at_once) {
+      const int64_t n = std::min(at_once, load_.rows() - first);
+      engine::ExpertsArgs args;
+      args.weight = weight_.get();
+      args.x = {all_x.data + first * of_row * x_bytes, forms, n * of_row, of_.cols};
+      args.routes = {all_words + first * stride, n, load_.used, stride};
+      args.bias = bias_;
+      args.scales = scales_;
+      args.activation = {of_.gated ? engine::Act::kSilu : engine::Act::kRelu2};
+      args.y = {y + first * used * y_stride, n * used, of_.rows, y_stride};
+      bench_.run(args);
+    }
+    return bench_.get(y, load_.places() * y_stride);
+  }
+  /// The most rows that do not make groups.
+  [[nodiscard]] int64_t few() const {
+    return std::max<int64_t>((2 * load_.count - 1) / load_.used, 1);
+  }
+
+ private:
+  OpBench& bench_;
+  Case of_;
+  const Load& load_;
+  Stack gate_;
+  Stack up_;
+  std::shared_ptr<const engine::Weight> weight_;
+  engine::EnginePtr<const float> bias_;
+  engine::EnginePtr<const float> scales_;
+};
+
+void expect_rows_alone(DType type, const Case& of, const Load& load) {
+  SCOPED_TRACE(dtype_name(type));
+  OpBench cuda(cuda_engine());
+  Product product(cuda, type, of, load);
+  const std::vector<float> got = product.rows(load.rows());
+  EXPECT_TRUE(same_bits(got, product.rows(product.few())));
+  if (quant::find_traits(type) == nullptr) return;
+  OpBench cpu(cpu_engine());
+  EXPECT_TRUE(same_bits(got, Product(cpu, type, of, load).rows(load.rows())));
+}
+
+TEST(CudaExperts, RowsInGroupsHaveTheBitsOfARowAlone) {
+  for (const DType type : all_types()) {
+    expect_rows_alone(type, {19, 256, true, false}, some_of(4, 2, 25));  // groups of 32
+    expect_rows_alone(type, {9, 512, false, true}, one_of({70, 0, 3}));  // of 64
+  }
+}
+
+TEST(CudaExperts, GroupsMayBeFullEmptyOrOfOneRow) {
+  const Case of = {9, 256, false, false};
+  for (const DType type : {DType::kBF16, DType::kQ8_0, DType::kQ4_K}) {
+    for (const auto& loads : std::vector<std::vector<int32_t>>{{0, 0, 0, 33},
+                                                               {32, 0, 64, 0},
+                                                               {8, 0, 0, 1, 2},
+                                                               {0, 64, 1, 0},
+                                                               {64, 128},
+                                                               {65, 1},
+                                                               {3}}) {
+      expect_rows_alone(type, of, one_of(loads));
+    }
+    // More rows than the threads that sort them.
+    expect_rows_alone(type, {3, 256, true, true}, some_of(6, 3, 300));
+  }
+  expect_rows_alone(DType::kF32, {5, 35, true, false}, some_of(4, 2, 9));  // no whole pieces
+}
+
+#ifndef GEN_ON_DEVICE
+/// Bytes of weights that a product of all rows reads, in matrices.
+double matrices_read(DType type, const Load& load) {
+  OpBench cuda(cuda_engine());
+  Product product(cuda, type, {64, 512, false, false}, load);
+  const auto& segments = static_cast<const cuda::DeviceWeight&>(product.weight()).segments();
+  EXPECT_EQ(segments.size(), 1U);
+  const size_t pitch = segments[0].pitch;
+  cuda::emulator::count_reads(segments[0].data, pitch * static_cast<size_t>(load.count));
+  product.rows(load.rows());
+  const auto bytes = static_cast<double>(cuda::emulator::counted_bytes());
+  cuda::emulator::count_reads(nullptr, 0);
+  return bytes / static_cast<double>(pitch);
+}
+
+TEST(CudaExperts, AMatrixIsReadOnceForAGroup) {
+  const Load few = one_of({3, 1, 2, 1});
+  const Load many = one_of({40, 0, 9, 33});
+  const Load more = one_of({100, 40});
+  for (const DType type : {DType::kQ8_0, DType::kQ4_K}) {
+    SCOPED_TRACE(dtype_name(type));
+    EXPECT_EQ(matrices_read(type, many), 5.0);
+    EXPECT_EQ(matrices_read(type, more), 3.0);
+  }
+  EXPECT_EQ(matrices_read(DType::kBF16, few), 7.0);
+  EXPECT_EQ(matrices_read(DType::kBF16, many), 5.0 + 2.0 + 5.0);  // of eight rows
+}
+#endif
 
 }  // namespace
 }  // namespace gen::test

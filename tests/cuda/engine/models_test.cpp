@@ -289,6 +289,35 @@ TEST(CudaModels, ExpertsOnTheCpu) {
   }
 }
 
+/// Steps of all rows, whose experts take them in groups, and which become one graph for prompts of
+/// other experts, too. Steps of three rows do not.
+TEST(CudaModels, ExpertsTakeRowsInGroups) {
+  for (const DType type : {DType::kQ8_0, DType::kF32}) {
+    TinyModelSpec spec;
+    spec.architecture = "qwen3moe";
+    spec.type = type;
+    const TinyModel tiny(spec);
+    test::TinyEngineOptions options;
+    options.engine = test::cuda_engine();
+    const LoadedTiny model(tiny, options);
+    // Float products have the CPU engine's sums in another order.
+    const LoadedTiny cpu(tiny);
+    const auto cache = cache_of(model, *options.engine, "fp32");
+    std::vector<int32_t> prompt = kPrompt;
+    for (int turn = 0; turn < 5; ++turn) {
+      const auto want = type == DType::kF32
+                            ? feed(model, *cache_of(model, *options.engine, "fp32"), prompt)
+                            : feed(cpu, *cpu.cache(), prompt);
+      EXPECT_TRUE(cache->truncate(0).ok());
+      EXPECT_TRUE(test::same_bits(model.feed(*cache, prompt, nullptr), want)) << turn;
+      for (int32_t& token : prompt) token = (token * 3 + 1) % static_cast<int32_t>(spec.vocab);
+    }
+#ifndef GEN_ON_DEVICE
+    EXPECT_GT(static_cast<cuda::CudaEngine&>(*options.engine).graphs().replayed, 0U);
+#endif
+  }
+}
+
 TEST(CudaModels, WindowsAndChunks) {
   TinyModelSpec spec;
   spec.layers = 3;
