@@ -147,8 +147,8 @@ GEN_DEVICE float xielu(const engine::Activation& activation, float x) {
   return 0.0F < x ? above : below;
 }
 
-/// act(x); for kClampedSwiglu the factor of the up half. Several functions are x / (1 + e^z), whose
-/// code is shared.
+/// act(x); of what is gated only the factor of the up half. Several functions are x / (1 + e^z),
+/// whose code is shared.
 GEN_DEVICE float activated(const engine::Activation& activation, float x) {
   float z = 0.0F - x;
   switch (activation.kind) {
@@ -165,7 +165,10 @@ GEN_DEVICE float activated(const engine::Activation& activation, float x) {
       return gelu_erf(x);
     case engine::Act::kXielu:
       return xielu(activation, x);
+    case engine::Act::kSoftplus:
+      return softplus(x);
     case engine::Act::kSilu:
+    case engine::Act::kCutSwiglu:
       break;
     case engine::Act::kSigmoid:
       x = 1.0F;
@@ -186,7 +189,12 @@ GEN_DEVICE float gated(const engine::Activation& activation, float gate, float u
   if (activation.kind == engine::Act::kClampedSwiglu) {
     up = max_of(-activation.limit, min_of(activation.limit, up)) + 1.0F;
   }
-  return activated(activation, gate) * up;
+  float factor = activated(activation, gate);
+  if (activation.kind == engine::Act::kCutSwiglu) {
+    up = max_of(-activation.limit, min_of(activation.limit, up));
+    factor = min_of(activation.limit, factor);
+  }
+  return factor * up;
 }
 
 /// Sine and cosine of x in double; NaN for |x| above 2^32 and what is not finite. How: see

@@ -167,18 +167,22 @@ class Compiler {
   bool elements(ElementsOp op, const engine::ConstMatrixView& a, const engine::ConstMatrixView& b,
                 const engine::MatrixView& y, const engine::Activation& activation) {
     if (y.rows != 1) return false;
-    const ElementsStep task = {
-        pointer(a.data), pointer(b.data), pointer(y.data), static_cast<int32_t>(y.cols), op,
-        activation};
+    const ElementsStep task = {pointer(a.data),
+                               pointer(b.data),
+                               pointer(y.data),
+                               static_cast<int32_t>(y.cols),
+                               static_cast<int32_t>(y.cols / a.cols),
+                               op,
+                               activation};
     return instruction(StepOp::kElements, ceil_div(y.cols, kStepColumns), task,
-                       {{floats(task.a, y.cols), floats(task.b, y.cols)}, {row_range(view(y))}});
+                       {{floats(task.a, a.cols), floats(task.b, y.cols)}, {row_range(view(y))}});
   }
   bool add(const engine::AddArgs& of) { return elements(ElementsOp::kAdd, of.a, of.b, of.y, {}); }
   bool add(const engine::GatedArgs& of) {
     return elements(ElementsOp::kGated, of.gate, of.up, of.y, of.activation);
   }
   bool add(const engine::ActivateArgs& of) {
-    return of.activation.kind != engine::Act::kClampedSwiglu &&
+    return !engine::is_gated_only(of.activation.kind) &&
            elements(ElementsOp::kActivate, of.x, {}, of.y, of.activation);
   }
 

@@ -131,7 +131,7 @@ GEN_DEVICE void run_elements(const ElementsStep& of, int32_t tile) {
       of.y[d] = of.a[d] + of.b[d];
       break;
     case ElementsOp::kGated:
-      of.y[d] = gated(of.activation, of.a[d], of.b[d]);
+      of.y[d] = gated(of.activation, of.a[d / of.run], of.b[d]);
       break;
     case ElementsOp::kActivate:
       of.y[d] = activated(of.activation, of.a[d]);

@@ -23,6 +23,7 @@ struct ElementsStep {
   const float* b;
   float* y;
   int32_t cols;
+  int32_t run;  // columns for each of a
   ElementsOp op;
   engine::Activation activation;
 };

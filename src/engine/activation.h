@@ -2,7 +2,7 @@
 // Activation functions as data: the function and its parameters. A new one is a value of Act, a
 // body in cpu/simd/activation-inl.h and an entry in each table indexed by Act: two in
 // cpu/elementwise/elementwise-inl.h, two in cpu/linear/linear_float-inl.h. One that exists in gated
-// form only is also listed in GraphBuilder::apply.
+// form only is also listed in is_gated_only.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,14 @@ enum class Act : uint8_t {
   kSigmoid,        // 1 / (1 + e^-x)
   kGeluErf,        // x / 2 * (1 + erf(x / sqrt(2)))
   kXielu,          // alpha x^2 + beta x above 0; gamma (e^min(x, limit) - 1 - x) + beta x elsewhere
+  kSoftplus,       // ln(1 + e^x)
+  kCutSwiglu,  // gated only: min(gate / (1 + e^-gate), limit) * u, u = up cut to [-limit, limit]
 };
-inline constexpr int32_t kActs = 10;
+inline constexpr int32_t kActs = 12;
+
+constexpr bool is_gated_only(Act act) noexcept {
+  return act == Act::kClampedSwiglu || act == Act::kCutSwiglu;
+}
 
 /// act(x), or act(gate) * up where it is gated.
 struct Activation {

@@ -38,7 +38,7 @@ struct OpInfo {
   uint8_t n_in;      // values that it reads; the second of a product is the residual
   uint8_t in_place;  // bit i: the result may reuse the memory of operand i
   bool row_wise;     // a row of the result depends on the same row of the operands only
-  bool same_width;   // row-wise, and operands and result have the same width
+  bool same_width;   // row-wise, and operands and result have the same width, except narrow gates
   bool packs;        // can write packed rows beside or in place of float rows
   Effect effect;
 };

@@ -306,7 +306,8 @@ struct AddArgs {
   friend bool operator==(const AddArgs&, const AddArgs&) = default;
 };
 
-/// y[t, :] = act(gate[t, :]) * up[t, :], for products that were not fused; y may be gate or up.
+/// y[t, d] = act(gate[t, d / n]) * up[t, d], for products that were not fused and, with n above 1,
+/// for gates of heads; n are the columns of up by those of gate. y may be up, and gate if n is 1.
 struct GatedArgs {
   ConstMatrixView gate;
   ConstMatrixView up;

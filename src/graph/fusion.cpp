@@ -92,7 +92,8 @@ class Fuser {
     if (pattern.all) {
       const bool fits = std::all_of(inputs.begin(), inputs.end(), [&](int32_t input) {
         return is_foldable(input) && node(input).op == node(inputs[0]).op &&
-               node(input).inputs == node(inputs[0]).inputs;
+               node(input).inputs == node(inputs[0]).inputs &&
+               node(input).cols == node(inputs[0]).cols;
       });
       // A product is read once, so no two operands are the same one.
       return fits ? std::vector<int32_t>(inputs.begin(), inputs.end()) : std::vector<int32_t>();

@@ -213,15 +213,17 @@ ValueId GraphBuilder::apply(Op op, std::initializer_list<ValueId> inputs,
   if (!std::all_of(inputs.begin(), inputs.end(), [&](ValueId x) { return usable(x, kAnySlots); })) {
     return {};
   }
-  const bool gated_only = activation.kind == engine::Act::kClampedSwiglu && op != Op::kGated;
+  const bool gated_only = engine::is_gated_only(activation.kind) && op != Op::kGated;
   if (!info.same_width || inputs.size() != info.n_in || gated_only) {
     fail(error(Code::kInternal, "%s of %zu values cannot be applied", info.name, inputs.size()));
     return {};
   }
   const Node& first = graph_.nodes[static_cast<size_t>(inputs.begin()->index)];
+  const Node& last = graph_.nodes[static_cast<size_t>((inputs.end() - 1)->index)];
+  const bool spread = op == Op::kGated && last.cols % first.cols == 0;
   Node node;
   node.op = op;
-  node.cols = first.cols;
+  node.cols = last.cols;
   node.selected = first.selected;
   node.slots = first.slots;
   node.activation = activation;
@@ -234,7 +236,7 @@ ValueId GraphBuilder::apply(Op op, std::initializer_list<ValueId> inputs,
                  other.slots));
       return {};
     }
-    if (other.cols != first.cols || other.selected != first.selected) {
+    if ((other.cols != first.cols && !spread) || other.selected != first.selected) {
       fail(error(Code::kFormat, "%s of %srows of %lld and %srows of %lld", info.name,
                  first.selected ? "selected " : "", static_cast<long long>(first.cols),
                  other.selected ? "selected " : "", static_cast<long long>(other.cols)));

@@ -179,7 +179,8 @@ class GraphBuilder {
   /// weight has a scale, which its sums and no bias are multiplied by, takes none.
   ValueId linear(ValueId x, const engine::WeightSource& weight, std::span<const float> bias,
                  int32_t site);
-  /// An operation on rows of equal width: kGated (gate, up), kActivate (x), kAdd (a, b).
+  /// An operation on rows of equal width: kGated (gate, up), kActivate (x), kAdd (a, b). A gate may
+  /// have fewer columns, each for an equal run of those of up.
   ValueId apply(engine::Op op, std::initializer_list<ValueId> inputs,
                 engine::Activation activation = {});
   ValueId add(ValueId a, ValueId b) { return apply(engine::Op::kAdd, {a, b}); }

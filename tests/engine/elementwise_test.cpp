@@ -47,6 +47,8 @@ constexpr Activation kActivations[] = {
     {Act::kSigmoid},
     {Act::kGeluErf},
     {Act::kXielu, 0.8F, -0.25F, 0.5F, 1.3F},
+    {Act::kSoftplus},
+    {Act::kCutSwiglu, 1.0F, 3.5F},
 };
 static_assert(std::size(kActivations) == kActs);
 
@@ -121,6 +123,12 @@ TEST_P(ElementwiseTest, ActivationsHaveLimits) {
   EXPECT_EQ(y[4], 100.0F);
   EXPECT_TRUE(std::isnan(y[5]));
   EXPECT_EQ(y[6], inf);
+  kernels.activate[static_cast<size_t>(Act::kSoftplus)](x, y, 7, {Act::kSoftplus});
+  EXPECT_EQ(y[0], 0.0F);
+  EXPECT_FLOAT_EQ(y[3], 0.693147181F);
+  EXPECT_EQ(y[4], 100.0F);
+  EXPECT_TRUE(std::isnan(y[5]));
+  EXPECT_EQ(y[6], inf);
   kernels.activate[static_cast<size_t>(Act::kXielu)](x, y, 7,
                                                      {Act::kXielu, 0.5F, -1e-6F, 0.5F, 1.0F});
   EXPECT_EQ(y[0], 0.5e30F);  // -1 - x + x / 2
@@ -186,6 +194,42 @@ TEST_P(ElementwiseTest, RowsHaveStridesAndThreadsDoNotShow) {
     ASSERT_EQ(sums[0][i], gap ? a[i] : a[i] + b[i]);
     if (gap) {
       ASSERT_EQ(gated[0][i], b[i]);
+    }
+  }
+}
+
+/// A gate for each run of columns, as if it were repeated.
+TEST_P(ElementwiseTest, GatesOfRuns) {
+  constexpr int64_t kRows = 9;
+  for (const int64_t run : {1, 3, 16, 63, 64, 65, 200}) {
+    for (const Activation& activation : kActivations) {
+      constexpr int64_t kGates = 5;
+      const int64_t cols = kGates * run;
+      const std::vector<float> gate = random_floats(kRows * (kGates + 2), 1, 9.0F);
+      const std::vector<float> up = random_floats(static_cast<size_t>(kRows * cols), 2, 5.0F);
+      std::vector<float> repeated(up.size());
+      for (int64_t i = 0; i < kRows * cols; ++i) {
+        const int64_t from = i / cols * (kGates + 2) + i % cols / run;
+        repeated[static_cast<size_t>(i)] = gate[static_cast<size_t>(from)];
+      }
+      CpuBench bench(GetParam(), 3);
+      std::vector<float> y = up;  // in place
+      GatedArgs args;
+      args.gate = {engine_ptr(gate.data()), kRows, kGates, kGates + 2};
+      args.up = {engine_ptr(y.data()), kRows, cols, cols};
+      args.y = {engine_ptr(y.data()), kRows, cols, cols};
+      args.activation = activation;
+      ASSERT_TRUE(gen::engine::cpu::run(*bench, args).ok());
+      std::vector<float> want(up.size());
+      elementwise_kernels(CpuLevel::kScalar)
+          ->gated[static_cast<size_t>(activation.kind)](repeated.data(), up.data(), want.data(),
+                                                        kRows * cols, activation);
+      EXPECT_TRUE(same_bits(y, want)) << run;
+      for (size_t i = 0; i < y.size(); ++i) {
+        const double defined = test::reference_gated(activation, repeated[i], up[i]);
+        const double product = static_cast<double>(repeated[i]) * static_cast<double>(up[i]);
+        ASSERT_NEAR(y[i], defined, std::fabs(defined) * 0x1p-18 + std::fabs(product) * 0x1p-20);
+      }
     }
   }
 }

@@ -468,7 +468,8 @@ TEST(Linear, GateUp) {
       const std::vector<float> gates = run(*engine, *g, packed.view, &gate_bias);
       const std::vector<float> ups = run(*engine, *u, packed.view, &up_bias);
       for (const Activation activation :
-           {Activation{Act::kGelu}, Activation{Act::kClampedSwiglu, 1.702F, 0.5F}}) {
+           {Activation{Act::kGelu}, Activation{Act::kClampedSwiglu, 1.702F, 0.5F},
+            Activation{Act::kCutSwiglu, 1.0F, 0.3F}}) {
         const std::vector<float> other =
             run(*engine, *fused, packed.view, &bias, nullptr, activation);
         std::vector<float> apart(other.size());

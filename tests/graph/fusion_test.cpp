@@ -121,6 +121,27 @@ TEST(Fusion, HalvesBesideEachOtherShareALayerNorm) {
   EXPECT_TRUE(program.instructions[8].x[1].present());
 }
 
+TEST(Fusion, AGateOfRunsStaysAProductOfItsOwn) {
+  const auto weight = [](const char* name, int64_t rows) {
+    return engine::WeightSource{name, DType::kF32, rows, 16, {}, false};
+  };
+  GraphBuilder builder;
+  const ValueId x = builder.select_rows(builder.embed(weight("e", 16)));
+  const ValueId gate = builder.linear(x, weight("gate", 4), {}, 0);
+  const ValueId up = builder.linear(x, weight("up", 16), {}, 1);
+  const ValueId gated = builder.apply(Op::kGated, {gate, up}, {engine::Act::kSigmoid});
+  builder.logits(builder.linear(gated, weight("h", 16), {}, 2));
+  const auto graph = builder.finish();
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  const Program program = fuse(graph.value());
+  const auto found = std::find_if(program.instructions.begin(), program.instructions.end(),
+                                  [](const Instruction& each) { return each.op == Op::kGated; });
+  ASSERT_NE(found, program.instructions.end());
+  EXPECT_EQ(found->x[0].cols, 4);
+  EXPECT_EQ(found->x[1].cols, 16);
+  EXPECT_EQ(found->y.cols, 16);
+}
+
 TEST(Fusion, AGateThatOthersReadStaysAProductOfItsOwn) {
   const auto weight = [](const char* name) {
     return engine::WeightSource{name, DType::kF32, 16, 16, {}, false};

@@ -227,6 +227,11 @@ const Mistake kMistakes[] = {
        b.apply(engine::Op::kGated, {x, b.linear(x, weight("w", 4, 8), {}, 0)});
      },
      Code::kFormat, "gated of rows of 8 and rows of 4"},
+    {"uneven_runs_of_a_gate",
+     [](GraphBuilder& b, ValueId x) {
+       b.apply(engine::Op::kGated, {b.linear(x, weight("w", 3, 8), {}, 0), x});
+     },
+     Code::kFormat, "gated of rows of 3 and rows of 8"},
     {"gate_without_up", [](GraphBuilder& b, ValueId x) { b.apply(engine::Op::kGated, {x}); },
      Code::kInternal, "gated of 1 values"},
     {"norm_as_row_of_equal_width",
@@ -235,6 +240,11 @@ const Mistake kMistakes[] = {
     {"clamped_without_gate",
      [](GraphBuilder& b, ValueId x) {
        b.apply(engine::Op::kActivate, {x}, {engine::Act::kClampedSwiglu});
+     },
+     Code::kInternal, "activate of 1 values"},
+    {"cut_without_gate",
+     [](GraphBuilder& b, ValueId x) {
+       b.apply(engine::Op::kActivate, {x}, {engine::Act::kCutSwiglu});
      },
      Code::kInternal, "activate of 1 values"},
     {"unknown_value", [](GraphBuilder& b, ValueId x) { b.add(x, ValueId{77}); }, Code::kInternal,

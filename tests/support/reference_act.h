@@ -20,7 +20,10 @@ inline double reference_act(const engine::Activation& activation, double x) {
     case engine::Act::kRelu2:
       return x > 0 ? x * x : 0.0;
     case engine::Act::kClampedSwiglu:
+    case engine::Act::kCutSwiglu:
       break;
+    case engine::Act::kSoftplus:
+      return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x)));
     case engine::Act::kScaled:
       return static_cast<double>(activation.alpha) * x;
     case engine::Act::kSoftCapped: {
@@ -41,9 +44,12 @@ inline double reference_act(const engine::Activation& activation, double x) {
   return NAN;
 }
 inline double reference_gated(const engine::Activation& activation, double gate, double up) {
-  if (activation.kind != engine::Act::kClampedSwiglu) return reference_act(activation, gate) * up;
+  if (!engine::is_gated_only(activation.kind)) return reference_act(activation, gate) * up;
   const auto alpha = static_cast<double>(activation.alpha);
   const auto limit = static_cast<double>(activation.limit);
+  if (activation.kind == engine::Act::kCutSwiglu) {
+    return std::min(gate / (1.0 + std::exp(-gate)), limit) * std::clamp(up, -limit, limit);
+  }
   const double g = std::min(gate, limit);
   return g / (1.0 + std::exp(-alpha * g)) * (std::clamp(up, -limit, limit) + 1.0);
 }

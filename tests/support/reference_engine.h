@@ -499,9 +499,10 @@ class ReferenceEngine final : public engine::Engine {
   }
 
   Status run_one(const engine::GatedArgs& args) {
+    const int64_t run = args.up.cols / args.gate.cols;
     for (int64_t t = 0; t < args.y.rows; ++t) {
       for (int64_t d = 0; d < args.y.cols; ++d) {
-        const auto gate = static_cast<double>(at(args.gate.data)[t * args.gate.stride + d]);
+        const auto gate = static_cast<double>(at(args.gate.data)[t * args.gate.stride + d / run]);
         const auto up = static_cast<double>(at(args.up.data)[t * args.up.stride + d]);
         at(args.y.data)[t * args.y.stride + d] =
             static_cast<float>(reference_gated(args.activation, gate, up));

@@ -23,8 +23,8 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
 }  // namespace
 
 Status run(const OpContext& context, const engine::ActivateArgs& args) {
-  if (args.activation.kind == engine::Act::kClampedSwiglu) {
-    return error(Code::kUnsupported, "the clamped activation is gated only");
+  if (engine::is_gated_only(args.activation.kind)) {
+    return error(Code::kUnsupported, "the activation is gated only");
   }
   return run_kernel(context, "activate", activate_kernel,
                     grid_of(args.y.rows * args.y.cols, kThreads), kThreads, 0, view(args.x),

@@ -67,7 +67,7 @@ TEST(CudaElementwise, EveryActivation) {
       bench.run(args);
       return all(bench, args.y);
     });
-    if (activation.kind == Act::kClampedSwiglu) continue;  // gated only
+    if (engine::is_gated_only(activation.kind)) continue;
     expect_same([&](OpBench& bench) {
       const Shape shape;
       engine::ActivateArgs args = {in(bench, shape, inputs(shape, 5, 20.0F)), out(bench, shape),
@@ -75,6 +75,23 @@ TEST(CudaElementwise, EveryActivation) {
       bench.run(args);
       return all(bench, args.y);
     });
+  }
+}
+
+TEST(CudaElementwise, GatesOfRuns) {
+  for (const Act act : {Act::kSigmoid, Act::kSoftplus}) {
+    for (const int64_t run : {1, 3, 32, 65}) {
+      expect_same([&](OpBench& bench) {
+        const Shape narrow = {4, 21, 23};
+        const Shape wide = {4, 21 * run, 21 * run + 2};
+        const engine::GatedArgs args = {in(bench, narrow, inputs(narrow, 8, 9.0F)),
+                                        in(bench, wide, inputs(wide, 9)),
+                                        out(bench, wide),
+                                        {.kind = act}};
+        bench.run(args);
+        return all(bench, args.y);
+      });
+    }
   }
 }
 

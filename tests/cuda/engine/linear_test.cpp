@@ -326,8 +326,9 @@ TEST(CudaLinear, StacksBiasesActivationsAndResiduals) {
   const Matrix e(DType::kF16, 3, 512, 4);
   OpBench cpu(cpu_engine());
   OpBench bench(cuda_engine());
-  for (const Act act : {Act::kNone, Act::kSilu, Act::kGelu, Act::kRelu2, Act::kScaled,
-                        Act::kSoftCapped, Act::kSigmoid, Act::kGeluErf, Act::kXielu}) {
+  for (const Act act :
+       {Act::kNone, Act::kSilu, Act::kGelu, Act::kRelu2, Act::kScaled, Act::kSoftCapped,
+        Act::kSigmoid, Act::kGeluErf, Act::kXielu, Act::kSoftplus}) {
     for (const bool ends : {false, true}) {
       LinearCase c;
       c.weights = {&a, &b, &d, &e};

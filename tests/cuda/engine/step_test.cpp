@@ -299,6 +299,9 @@ class Lists {
           break;
         case 1:
           list.emplace_back(engine::GatedArgs{const_row(a), const_row(b), row(y), silu});
+          // A gate for each run of columns.
+          if (a != y && below(2) == 0)
+            std::get<engine::GatedArgs>(list.back()).gate.cols = kCols / 4;
           break;
         case 2:
           list.emplace_back(engine::ActivateArgs{const_row(a), row(y), silu});

@@ -58,13 +58,13 @@ constexpr ElementwiseKernels kElementwise = {
     {gated_rows<Act::kNone>, gated_rows<Act::kSilu>, gated_rows<Act::kGelu>,
      gated_rows<Act::kRelu2>, gated_rows<Act::kClampedSwiglu>, gated_rows<Act::kScaled>,
      gated_rows<Act::kSoftCapped>, gated_rows<Act::kSigmoid>, gated_rows<Act::kGeluErf>,
-     gated_rows<Act::kXielu>},
+     gated_rows<Act::kXielu>, gated_rows<Act::kSoftplus>, gated_rows<Act::kCutSwiglu>},
     {activate_rows<Act::kNone>, activate_rows<Act::kSilu>, activate_rows<Act::kGelu>,
      activate_rows<Act::kRelu2>, nullptr, activate_rows<Act::kScaled>,
      activate_rows<Act::kSoftCapped>, activate_rows<Act::kSigmoid>, activate_rows<Act::kGeluErf>,
-     activate_rows<Act::kXielu>},
+     activate_rows<Act::kXielu>, activate_rows<Act::kSoftplus>, nullptr},
     to_half_rows};
-static_assert(filled(kElementwise.gated) == kActs && filled(kElementwise.activate) == kActs - 1,
+static_assert(filled(kElementwise.gated) == kActs && filled(kElementwise.activate) == kActs - 2,
               "an element for each activation");
 
 }  // namespace HWY_NAMESPACE

@@ -2,6 +2,8 @@
 // Add, gate and activate: rows split over threads, kernels from elementwise.h.
 #include "engine/cpu/elementwise/elementwise.h"
 
+#include <algorithm>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/cpu/elementwise/elementwise-inl.h"
 #include "engine/cpu/simd/lanes.h"
@@ -12,6 +14,12 @@
 #include "engine/cpu/base/parallel_rows.h"
 
 namespace gen::engine::cpu {
+namespace {
+
+/// Elements that share a gate and go to a kernel at once.
+constexpr int64_t kSameGates = 64;
+
+}  // namespace
 
 const ElementwiseKernels* elementwise_kernels(CpuLevel level) noexcept {
   return GEN_LANES_PICK(level, kElementwise);
@@ -39,9 +47,22 @@ Status run(CpuContext& context, const GatedArgs& args) {
   const ConstRows up = context.at(args.up);
   const Rows y = context.at(args.y);
   const int64_t cols = args.y.cols;
+  const int64_t gates = args.gate.cols;
   parallel_rows(context, args.y.rows, cols, [&](int64_t begin, int64_t end, int32_t) {
     for (int64_t t = begin; t < end; ++t) {
-      kernel(gate.row(t), up.row(t), y.row(t), cols, args.activation);
+      if (gates == cols) {
+        kernel(gate.row(t), up.row(t), y.row(t), cols, args.activation);
+        continue;
+      }
+      const int64_t run = cols / gates;
+      for (int64_t g = 0; g < gates; ++g) {
+        float same[kSameGates];
+        std::fill_n(same, std::min(run, kSameGates), gate.row(t)[g]);
+        for (int64_t i = 0; i < run; i += kSameGates) {
+          kernel(same, up.row(t) + g * run + i, y.row(t) + g * run + i,
+                 std::min(run - i, kSameGates), args.activation);
+        }
+      }
     }
   });
   return {};

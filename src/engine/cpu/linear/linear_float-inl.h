@@ -370,12 +370,12 @@ constexpr FloatKernels kFloatKernels = {
     {finish_linear<Act::kNone>, finish_linear<Act::kSilu>, finish_linear<Act::kGelu>,
      finish_linear<Act::kRelu2>, nullptr, finish_linear<Act::kScaled>,
      finish_linear<Act::kSoftCapped>, finish_linear<Act::kSigmoid>, finish_linear<Act::kGeluErf>,
-     finish_linear<Act::kXielu>},
+     finish_linear<Act::kXielu>, finish_linear<Act::kSoftplus>, nullptr},
     {finish_gated<Act::kNone>, finish_gated<Act::kSilu>, finish_gated<Act::kGelu>,
      finish_gated<Act::kRelu2>, finish_gated<Act::kClampedSwiglu>, finish_gated<Act::kScaled>,
      finish_gated<Act::kSoftCapped>, finish_gated<Act::kSigmoid>, finish_gated<Act::kGeluErf>,
-     finish_gated<Act::kXielu>}};
-static_assert(filled(kFloatKernels.finish) == kActs - 1 &&
+     finish_gated<Act::kXielu>, finish_gated<Act::kSoftplus>, finish_gated<Act::kCutSwiglu>}};
+static_assert(filled(kFloatKernels.finish) == kActs - 2 &&
                   filled(kFloatKernels.finish_gated) == kActs,
               "an element for each activation");
 

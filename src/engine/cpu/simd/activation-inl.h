@@ -49,7 +49,7 @@ HWY_INLINE V xielu(V x, const Activation& activation) {
 template <Act kAct, typename V>
 HWY_INLINE V activated(V x, [[maybe_unused]] const Activation& activation) {
   using L = LanesOf<V>;
-  static_assert(kAct != Act::kClampedSwiglu, "is gated only");
+  static_assert(!is_gated_only(kAct), "is gated only");
   if constexpr (kAct == Act::kSilu) return silu(x);
   if constexpr (kAct == Act::kGelu) return gelu(x);
   if constexpr (kAct == Act::kRelu2) {
@@ -67,6 +67,7 @@ HWY_INLINE V activated(V x, [[maybe_unused]] const Activation& activation) {
   }
   if constexpr (kAct == Act::kGeluErf) return gelu_erf(x);
   if constexpr (kAct == Act::kXielu) return xielu(x, activation);
+  if constexpr (kAct == Act::kSoftplus) return softplus(x);
   if constexpr (kAct == Act::kNone) return x;
 }
 
@@ -80,6 +81,10 @@ HWY_INLINE V gated(V gate, V up, const Activation& activation) {
     const V u = max(L::splat(-activation.limit), min(limit, up));
     const V e = exp(mul(L::splat(-activation.alpha), g));
     return mul(div(g, add(one, e)), add(u, one));
+  } else if constexpr (kAct == Act::kCutSwiglu) {
+    const V limit = L::splat(activation.limit);
+    const V u = max(L::splat(-activation.limit), min(limit, up));
+    return mul(min(limit, silu(gate)), u);
   } else {
     return mul(activated<kAct>(gate, activation), up);
   }
