@@ -47,6 +47,8 @@ constexpr const char* kQwen35[] = {
                 "\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" SPACES "*[\\r\\n]+|" SPACES_BEFORE_WORD};
 constexpr const char* kTekken[] = {CASED("") "|\\p{N}|" CASED_REST};
 constexpr const char* kGpt4o[] = {CASED(CONTRACTION "?") "|\\p{N}{1,3}|" CASED_REST};
+// Lines apart, then as Qwen 2.
+constexpr const char* kLaguna[] = {"[^\\n]+|\\n+", LLAMA3("\\p{N}")};
 constexpr const char* kDeepseekCoder[] = {
     "[\\r\\n]", SPACES "?\\p{L}+", SPACES "?\\p{P}+",
     "[\\x{4E00}-\\x{9FA5}\\x{800}-\\x{4E00}\\x{AC00}-\\x{D7FF}]+", "\\p{N}"};
@@ -123,6 +125,8 @@ constexpr std::array kTable = {
     Named{"tekken", {kTekken, true}},
     Named{"gpt-4o", {kGpt4o, false}},
     Named{"llama4", {kGpt4o, false}},
+    Named{"minimax-m2", {kGpt4o, false}},
+    Named{"laguna", {kLaguna, false}},
     Named{"deepseek-coder", {kDeepseekCoder, false}},
     Named{"deepseek-v3", {kDeepseek3, false}},
     Named{"hunyuan-dense", {kDeepseek3, false}},

@@ -79,6 +79,9 @@ TEST(Pretokenizer, FamiliesCutAsTheyDo) {
       {"tekken", "HelloWorld XMLFile", {"Hello", "World", " XMLFile"}},
       {"tekken", "a/b/\n", {"a", "/b", "/\n"}},
       {"gpt-4o", "HelloWorld's 1234", {"Hello", "World's", " ", "123", "4"}},
+      {"minimax-m2", "HelloWorld's 1234", {"Hello", "World's", " ", "123", "4"}},
+      {"laguna", "don't\n\n  a 12", {"don", "'t", "\n\n", " ", " a", " ", "1", "2"}},
+      {"laguna", "a! \nb", {"a", "!", " ", "\n", "b"}},
       {"deepseek-coder", "a b1\n", {"a", " b", "1", "\n"}},
       {"deepseek-v3", "abc1234 d", {"abc", "123", "4", " d"}},
       {"bloom", "ab, c", {"ab", ",", " c"}},
@@ -97,9 +100,9 @@ TEST(Pretokenizer, UnknownFamily) {
   EXPECT_STREQ(made.status().message(), "pre-tokenizer 'nothing' is not known");
 }
 
-constexpr const char* kFamilies[] = {"default",   "gpt-2",          "falcon",      "starcoder",
-                                     "llama-bpe", "qwen2",          "qwen35",      "tekken",
-                                     "gpt-4o",    "deepseek-coder", "deepseek-v3", "bloom"};
+constexpr const char* kFamilies[] = {
+    "default", "gpt-2",  "falcon",         "starcoder",   "llama-bpe", "qwen2", "qwen35",
+    "tekken",  "gpt-4o", "deepseek-coder", "deepseek-v3", "bloom",     "laguna"};
 
 TEST(Pretokenizer, WordsAreTheText) {
   std::mt19937 random(5);
