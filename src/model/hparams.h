@@ -28,6 +28,7 @@ struct RopeParams {
   /// original_context and rope_factors_short.weight otherwise.
   bool long_factors = false;
   int32_t n_dims = 0;                        // rope.dimension_count; k_dim
+  int32_t factor_dims = 0;                   // of rope_freqs.weight where they are more
   double base = 10000.0;                     // rope.freq_base
   RopeScaling scaling = RopeScaling::kNone;  // rope.scaling.type; linear if there is a factor
   double factor = 1.0;                       // rope.scaling.factor, or rope.scale_linear
@@ -55,6 +56,8 @@ struct ExpertParams {
   int32_t feed_forward = 0;  // of one expert: expert_feed_forward_length; feed_forward_length
   int32_t shared = 0;        // of all shared experts together; 0: none
   int32_t latent = 0;        // of what goes in and comes out, moe_latent_size; 0: embedding_length
+  float swiglu_limit =
+      0.0F;  // where gates and what they multiply are cut, swiglu_clamp_exp; 0: not
 };
 
 /// The recurrence of a block. The comments give keys, as those of RopeParams do.
@@ -78,6 +81,7 @@ struct LayerParams {
   int32_t temperature_every = 0;   // rope.scaling.original_context_length
   int32_t feed_forward = 0;
   engine::Activation activation;  // of the feed-forward: the parameters of the family's function
+  float swiglu_limit = 0.0F;      // as that of experts: swiglu_clamp_shexp
   ExpertParams experts;
   RecurrentParams recurrent;
 };
@@ -89,6 +93,7 @@ struct HParams {
   int32_t n_draft_layers = 0;     // nextn_predict_layers, behind them
   int32_t hidden = 0;             // embedding_length
   float norm_eps = 0.0F;          // attention.layer_norm_rms_epsilon, or layer_norm_epsilon
+  bool layer_norms = false;       // which of the two; in most families one is the family's
   bool parallel_blocks = true;    // use_parallel_residual, in families that have such blocks
   float embedding_factor = 1.0F;  // of rows of token_embd; embedding_scale in some families
   float residual_factor = 1.0F;   // of what a block adds; residual_scale in some families

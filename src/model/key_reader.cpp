@@ -7,7 +7,7 @@
 namespace gen::model {
 namespace {
 
-enum class Form { kInteger, kNumber, kFlag, kList };
+enum class Form { kInteger, kNumber, kFlag, kList, kNumbers };
 
 /// Keys that change what a model computes in every architecture that has them.
 struct Refused {
@@ -31,6 +31,8 @@ constexpr Refused kRefused[] = {
     {"residual_scale", Form::kNumber, 1, "it is"},
     {"rope.scaling.yarn_log_multiplier", Form::kNumber, 0, "it is"},
     {"rope.freq_base_swa", Form::kNumber, 0, "a rotation of its own in windows is"},
+    {"swiglu_clamp_exp", Form::kNumbers, 0, "it is"},
+    {"swiglu_clamp_shexp", Form::kNumbers, 0, "it is"},
     {"moe_latent_size", Form::kInteger, 0, "experts on a part of the width are"},
     {"ssm.dt_b_c_rms", Form::kFlag, 0, "norms of what a recurrence reads are"},
     {"rope.dimension_sections", Form::kList, 0, "rotation by several positions is"},
@@ -49,6 +51,13 @@ Result<double> value_of(const gguf::Metadata& metadata, const std::string& key, 
     GEN_ASSIGN(const std::vector<uint32_t> values, metadata.get_u32s(key));
     const auto found = std::find_if(values.begin(), values.end(), [](uint32_t n) { return n > 0; });
     return found != values.end() ? static_cast<double>(*found) : 0.0;
+  }
+  const gguf::Value* const found = metadata.find(key);
+  if (form == Form::kNumbers && found->type() == gguf::ValueType::kArray) {
+    GEN_ASSIGN(const std::vector<float> values, metadata.get_f32s(key));
+    const auto first =
+        std::find_if(values.begin(), values.end(), [](float x) { return x != 0.0F; });
+    return first != values.end() ? static_cast<double>(*first) : 0.0;
   }
   GEN_ASSIGN(const float value, metadata.get_f32(key));
   return static_cast<double>(value);

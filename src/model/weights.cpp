@@ -18,6 +18,11 @@ void Weights::fail(Status status) {
 
 bool Weights::has(std::string_view name) const { return file_.find_tensor(name) != nullptr; }
 
+int64_t Weights::outputs(std::string_view name) const {
+  const gguf::TensorInfo* const tensor = file_.find_tensor(name);
+  return tensor != nullptr ? tensor->shape[1] : 0;
+}
+
 const gguf::TensorInfo* Weights::take(const std::string& name, int64_t cols, int64_t rows,
                                       int64_t count) {
   const gguf::TensorInfo* tensor = file_.find_tensor(name);

@@ -24,6 +24,8 @@ class Weights {
   Weights(const gguf::GgufFile& file, bool lasting) : file_(file), lasting_(lasting) {}
 
   [[nodiscard]] bool has(std::string_view name) const;
+  /// The outputs of a matrix as the file has it; 0 if there is none.
+  [[nodiscard]] int64_t outputs(std::string_view name) const;
   /// A matrix of `rows` outputs by `cols` inputs, with its scale if the file has a number for it:
   /// "w.scale" or "w.weight.scale" beside "w.weight". Scales of inputs are ignored: they are for
   /// programs that round inputs to 4 bits. After an error a matrix of that shape without data.

@@ -64,6 +64,11 @@ struct Spec {
   uint64_t shared_layers = 0;     // the last layers, which have no keys and values of their own
   uint64_t layer_input = 0;       // width of each layer's own embeddings
   uint64_t experts = 0;
+  uint64_t expert_width = kExpertWidth;
+  uint64_t dense_layers = 0;  // the first ones, which have no experts
+  bool rms_norms = false;     // of families whose norms may be of either kind
+  bool gate_by_head = false;  // attn_gate has a row for each head
+  bool shared = true;         // of families that may have a shared expert
   uint64_t draft_layers = 0;  // behind the others
 };
 
@@ -195,6 +200,56 @@ std::vector<Spec> specs() {
       out.push_back(spec);
     }
   }
+  for (const char* arch : {"qwen35moe", "qwen3next", "glm4moe", "lfm2moe", "granitemoe",
+                           "ernie4_5-moe", "minimax-m2", "deepseek"}) {
+    Spec spec;
+    spec.arch = arch;
+    spec.experts = 8;
+    spec.expert_width = 64;
+    const bool delta = spec.arch == "qwen35moe" || spec.arch == "qwen3next";
+    if (delta) spec.layers = 4;
+    if (delta || spec.arch == "glm4moe") spec.draft_layers = 1;
+    for (const char* first : {"glm4moe", "ernie4_5-moe", "deepseek"}) {
+      if (spec.arch == first) spec.dense_layers = 1;
+    }
+    if (spec.arch == "lfm2moe") {
+      spec.layers = 4;
+      spec.dense_layers = 2;
+      spec.tied = true;
+    }
+    spec.name = spec.arch + "-f32";
+    out.push_back(spec);
+    if (spec.arch != "granitemoe" && spec.arch != "ernie4_5-moe") continue;
+    spec.shared = false;
+    spec.name = spec.arch + "-unshared";
+    out.push_back(spec);
+  }
+  for (const char* arch : {"cohere2moe", "laguna", "step35"}) {
+    Spec spec;
+    spec.arch = arch;
+    spec.layers = 5;
+    spec.window = 7;
+    spec.experts = 8;
+    spec.expert_width = 64;
+    if (spec.arch != "step35") spec.dense_layers = 1;
+    if (spec.arch != "laguna") spec.draft_layers = 1;
+    if (spec.arch == "cohere2moe") {
+      spec.window = 5;
+      spec.tied = true;
+    }
+    if (spec.arch == "laguna") spec.rope_scaling = "yarn";
+    if (spec.arch == "step35") spec.rope_scaling = "llama3";
+    spec.gate_by_head = true;
+    spec.name = spec.arch + "-f32";
+    out.push_back(spec);
+    if (spec.arch == "step35") continue;
+    spec.layers = 3;
+    spec.rms_norms = true;
+    spec.gate_by_head = false;
+    if (spec.arch == "laguna") spec.window = 0;
+    spec.name = spec.arch + (spec.arch == "laguna" ? "-elements" : "-rms");
+    out.push_back(spec);
+  }
   return out;
 }
 
@@ -225,7 +280,11 @@ class ModelWriter {
   explicit ModelWriter(const Spec& spec)
       : spec_(spec),
         style_((*model::arch::find_architecture(model::arch::architectures(), spec.arch).value())
-                   .style) {}
+                   .style) {
+    if (style_.norms.kind == NormStyle::Kind::kEither) {
+      style_.norms.kind = spec.rms_norms ? NormStyle::Kind::kRms : NormStyle::Kind::kLayer;
+    }
+  }
 
   std::vector<std::byte> write() {
     hyperparameters();
@@ -275,10 +334,17 @@ class ModelWriter {
     } else {
       number("feed_forward_length", style_.recurs == Recurs::kOnly ? 0 : kFeedForward);
     }
-    number("attention.head_count", style_.recurs == Recurs::kOnly ? 0 : kHeads);
+    if (spec_.arch == "laguna") {
+      std::vector<uint32_t> each;
+      for (uint64_t i = 0; i < spec_.layers; ++i) each.push_back(static_cast<uint32_t>(heads(i)));
+      gguf_.set_array(key("attention.head_count"), each);
+    } else {
+      number("attention.head_count", style_.recurs == Recurs::kOnly ? 0 : kHeads);
+    }
     recurrence_keys();
     bool part = false;  // of a head is rotated
-    for (const char* arch : {"glm4", "nemotron", "stablelm", "phi2", "gptneox", "qwen35"})
+    for (const char* arch : {"glm4", "nemotron", "stablelm", "phi2", "gptneox", "qwen35",
+                             "qwen35moe", "qwen3next", "glm4moe", "minimax-m2", "laguna"})
       part |= spec_.arch == arch;
     number("rope.dimension_count", part ? spec_.head_dim / 2 : spec_.head_dim);
     const bool layer = style_.norms.kind == NormStyle::Kind::kLayer;
@@ -303,7 +369,7 @@ class ModelWriter {
     }
     gguf_.set(key("rope.freq_base"),
               spec_.arch == "qwen3" || spec_.arch == "gemma3" ? 1000000.0F : 10000.0F);
-    if (spec_.head_dim * kHeads != kWidth) {
+    if (spec_.head_dim * kHeads != kWidth || spec_.arch == "laguna") {
       number("attention.key_length", spec_.head_dim);
       number("attention.value_length", spec_.head_dim);
     }
@@ -311,7 +377,7 @@ class ModelWriter {
       gguf_.set_string(key("rope.scaling.type"), spec_.rope_scaling);
       gguf_.set(key("rope.scaling.factor"), 4.0F);
     }
-    if (style_.rope_sections && spec_.arch != "glm4") {
+    if (style_.rope_sections && !spec_.arch.starts_with("glm4")) {
       // Those of qwen3vl take turns. The other program does not rotate pairs that are left over,
       // which are of time in the model's own code.
       gguf_.set_array<uint32_t>(key("rope.dimension_sections"), {11, 11, 10, 0});
@@ -338,6 +404,17 @@ class ModelWriter {
       number("attention.shared_kv_layers", spec_.shared_layers);
       number("embedding_length_per_layer_input", spec_.layer_input);
     }
+    if (spec_.arch == "cohere2moe") number("attention.sliding_window_pattern", 4);
+    if (spec_.arch == "laguna" || spec_.arch == "step35") {
+      gguf_.set(key("rope.freq_base_swa"), 2000.0F);
+      number("rope.dimension_count_swa", spec_.head_dim);
+    }
+    if (spec_.arch == "step35") {
+      gguf_.set_array<bool>(key("attention.sliding_window_pattern"),
+                            {false, true, true, true, false, false});
+      gguf_.set_array<float>(key("swiglu_clamp_exp"), {0.0F, 0.5F, 0.0F, 0.7F, 0.0F, 0.0F});
+      gguf_.set_array<float>(key("swiglu_clamp_shexp"), {0.5F, 0.0F, 0.0F, 0.6F, 0.4F, 0.0F});
+    }
     if (spec_.window > 0) number("attention.sliding_window", spec_.window);
     if (style_.factors) {
       gguf_.set(key("embedding_scale"), 1.5F);
@@ -351,8 +428,30 @@ class ModelWriter {
       const bool quantised = dtype_info(spec_.format)->block_elements > 1;
       number("expert_used_count", quantised ? spec_.experts : kExpertsUsed);
       number("expert_feed_forward_length", expert_width());
-      if (style_.experts.shared != SharedExpert::kNone) {
+      if (style_.experts.shared != SharedExpert::kNone && spec_.shared) {
         number("expert_shared_feed_forward_length", kFeedForward);
+      }
+      if (spec_.dense_layers > 0) number("leading_dense_block_count", spec_.dense_layers);
+      if (spec_.arch == "ernie4_5-moe") number("interleave_moe_layer_step", 1);
+      if (has_choice_bias())
+        number("expert_gating_func", 1 + static_cast<uint64_t>(style_.experts.gating));
+      if (spec_.arch == "cohere2moe") number("expert_shared_count", 1);
+      if (spec_.arch == "step35" || spec_.arch == "cohere2moe") {
+        number("nextn_predict_layers", spec_.draft_layers);
+      }
+      if (style_.global_first) {
+        gguf_.set(key("expert_weights_norm"), true);
+        gguf_.set(key("expert_weights_scale"), 1.5F);
+      }
+      if (spec_.arch == "deepseek") {
+        number("expert_shared_count", kFeedForward / spec_.expert_width);
+        gguf_.set(key("expert_weights_scale"), 1.5F);
+      }
+      if (spec_.arch == "glm4moe") {
+        number("nextn_predict_layers", spec_.draft_layers);
+        number("expert_shared_count", kFeedForward / spec_.expert_width);
+        gguf_.set(key("expert_weights_norm"), true);
+        gguf_.set(key("expert_weights_scale"), 2.5F);
       }
       if (style_.experts.latent) {
         number("moe_latent_size", kLatent);
@@ -466,8 +565,12 @@ class ModelWriter {
     const uint64_t channels = 2 * kStateGroups * kStateSize + inner;
     product(prefix + "attn_qkv.weight", kWidth, channels, 1.2);
     product(prefix + "attn_gate.weight", kWidth, inner, 1.2);
-    product(prefix + "ssm_alpha.weight", kWidth, kStateHeads, 1.0);
-    product(prefix + "ssm_beta.weight", kWidth, kStateHeads, 1.0);
+    if (spec_.arch == "qwen3next") {
+      product(prefix + "ssm_ba.weight", kWidth, 2 * kStateHeads, 1.0);
+    } else {
+      product(prefix + "ssm_alpha.weight", kWidth, kStateHeads, 1.0);
+      product(prefix + "ssm_beta.weight", kWidth, kStateHeads, 1.0);
+    }
     convolution(prefix + "ssm_conv1d.weight", channels, kTaps);
     vector(prefix + "ssm_dt.bias", kStateHeads, -1.0, 0.5);
     vector(prefix + "ssm_a", kStateHeads, -0.5, 0.2);
@@ -505,7 +608,8 @@ class ModelWriter {
     }
     const bool beside = spec_.experts > 0 && style_.experts.beside;
     if (beside) experts_beside(prefix);
-    if (spec_.experts > 0 && !beside && !(style_.experts.some_blocks && layer % 2 == 0)) {
+    if (spec_.experts > 0 && !beside && !(style_.experts.some_blocks && layer % 2 == 0) &&
+        layer >= spec_.dense_layers) {
       experts(prefix);
       return;
     }
@@ -532,7 +636,7 @@ class ModelWriter {
   void attention(const std::string& prefix, uint64_t layer, bool shares) {
     const uint64_t head_dim =
         spec_.local_head_dim > 0 && has_window(layer) ? spec_.local_head_dim : spec_.head_dim;
-    const uint64_t q_size = head_dim * kHeads;
+    const uint64_t q_size = head_dim * heads(layer);
     const uint64_t kv_size = head_dim * kv_heads();
     const bool gates = style_.attention_gate == AttentionGate::kInQ;  // among the rows of attn_q
     if (spec_.arch == "phi3" || spec_.arch == "gptneox") {
@@ -565,8 +669,9 @@ class ModelWriter {
       vector(prefix + "attn_q_norm.weight", all ? q_size : head_dim, mean, 0.3);
       if (!shares) vector(prefix + "attn_k_norm.weight", all ? kv_size : head_dim, mean, 0.3);
     }
-    if (style_.attention_gate == AttentionGate::kOwn) {
-      product(prefix + "attn_gate.weight", kWidth, q_size, 1.2);
+    if (style_.attention_gate == AttentionGate::kOwn ||
+        style_.attention_gate == AttentionGate::kMayBeOwn) {
+      product(prefix + "attn_gate.weight", kWidth, spec_.gate_by_head ? heads(layer) : q_size, 1.2);
     }
     if (style_.sinks) vector(prefix + "attn_sinks.weight", kHeads, 1.0, 1.0);
     product(prefix + "attn_output.weight", q_size, kWidth, 0.8);
@@ -586,13 +691,23 @@ class ModelWriter {
 
   /// Of gemma4, where the file says which layers have one.
   [[nodiscard]] bool has_window(uint64_t layer) const { return spec_.window > 0 && layer % 3 != 2; }
+  /// Those of laguna differ by layer.
+  [[nodiscard]] uint64_t heads(uint64_t layer) const {
+    return spec_.arch == "laguna" && layer % 4 != 0 ? kHeads + 2 : kHeads;
+  }
   /// The other program takes no others of olmoe.
   [[nodiscard]] uint64_t kv_heads() const { return spec_.arch == "olmoe" ? kHeads : kKvHeads; }
   /// Of some families it takes the width of the feed-forward.
   [[nodiscard]] uint64_t expert_width() const {
-    const bool same = spec_.arch == "llama" || spec_.arch == "olmoe" ||
+    const bool same = spec_.arch == "granitemoe" || spec_.arch == "minimax-m2" ||
+                      spec_.arch == "llama" || spec_.arch == "olmoe" ||
                       spec_.arch == "granitehybrid" || spec_.arch == "jamba";
-    return same ? kFeedForward : kExpertWidth;
+    return same ? kFeedForward : spec_.expert_width;
+  }
+  /// exp_probs_b, apart from what is written with latent experts.
+  [[nodiscard]] bool has_choice_bias() const {
+    if (style_.experts.latent || spec_.arch == "cohere2moe") return false;
+    return style_.experts.gating == engine::Gating::kSigmoid || spec_.arch == "ernie4_5-moe";
   }
 
   /// A matrix for each expert.
@@ -634,11 +749,12 @@ class ModelWriter {
       product(prefix + "ffn_latent_up.weight", kLatent, kWidth, 1.0);
       vector(prefix + "exp_probs_b.bias", spec_.experts, 0.0, 0.2);
     }
-    if (style_.experts.shared == SharedExpert::kNone) return;
+    if (has_choice_bias()) vector(prefix + "exp_probs_b.bias", spec_.experts, 0.0, 0.2);
+    if (style_.experts.shared == SharedExpert::kNone || !spec_.shared) return;
     if (gated) product(prefix + "ffn_gate_shexp.weight", kWidth, kFeedForward, 1.2);
     product(prefix + "ffn_up_shexp.weight", kWidth, kFeedForward, 1.0);
     product(prefix + "ffn_down_shexp.weight", kFeedForward, kWidth, 0.8);
-    if (style_.experts.shared == SharedExpert::kPlain) return;
+    if (style_.experts.shared != SharedExpert::kGated) return;
     vector(prefix + "ffn_gate_inp_shexp.weight", kWidth, 0.0, 0.1);
   }
 
@@ -677,7 +793,7 @@ class ModelWriter {
   }
 
   const Spec& spec_;
-  const model::arch::DenseStyle& style_;
+  model::arch::DenseStyle style_;
   uint64_t vocab_ = 0;
   GgufWriter gguf_;
 };

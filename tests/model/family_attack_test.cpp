@@ -427,13 +427,17 @@ struct Telling {
 bool is_idle(const arch::Architecture& family, std::string_view key, int32_t window) {
   const std::string_view name = family.name;
   if (key == "ssm.dt_b_c_rms" && family.style.recurrent_norms) return true;
-  // The value is what the family has in any case, and the first block has no feed-forward.
-  if (name == "nemotron_h_moe" && (key == "expert_gating_func" || key.starts_with("leading_"))) {
-    return true;
-  }
+  // The value is what the family has in any case.
+  const arch::ExpertStyle& experts = family.style.experts;
+  if (key == "expert_gating_func" && experts.gating == engine::Gating::kSigmoid) return true;
+  // The first block has no experts in any case, nor one that a step leaves out.
+  const bool places = key.starts_with("leading_") || key.starts_with("interleave_");
+  if (places && experts.some_blocks) return true;
+  // The first blocks have no feed-forward.
+  if (name == "nemotron_h_moe" && places) return true;
   // Of those with experts.
-  if (key.starts_with("expert_w") || key.starts_with("expert_g") || key.starts_with("leading_")) {
-    return family.style.experts.has != arch::Experts::kRequired;
+  if (key.starts_with("expert_w") || key.starts_with("expert_g") || places) {
+    return experts.has != arch::Experts::kRequired;
   }
   const arch::DenseStyle& style = family.style;
   if (key.starts_with("rope.") && style.rope.kind == engine::RopeKind::kNone) return true;
@@ -476,6 +480,9 @@ constexpr Telling kTelling[] = {
     {"expert_weights_scale", 2.5, Telling::kNumber},
     {"expert_gating_func", 2, Telling::kWhole},
     {"leading_dense_block_count", 1, Telling::kWhole},
+    {"interleave_moe_layer_step", 2, Telling::kWhole},
+    {"swiglu_clamp_exp", 0.01, Telling::kNumber},
+    {"swiglu_clamp_shexp", 0.01, Telling::kNumber},
     {"rope.dimension_sections", 2, Telling::kList},
     {"ssm.dt_b_c_rms", 1, Telling::kYes},
 };

@@ -274,6 +274,258 @@ TEST(HParams, OfGptOss) {
   EXPECT_FALSE(read_as(arch::kGptOss, [](GgufWriter&) {}).ok());
 }
 
+/// Of a mixture of 8 experts with 2 chosen, and more.
+Result<HParams> read_mixture(const arch::Architecture& row, const Change& more = nothing(),
+                             const std::string& without = "") {
+  return read_as(row, experts(8, 2, more), without);
+}
+
+TEST(HParams, OfFilesWithoutAWidthOfTheFeedForward) {
+  const auto h =
+      read_mixture(arch::kQwen3Moe, u32("expert_feed_forward_length", 24), "feed_forward_length");
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().layers[2].feed_forward, 24);
+  EXPECT_EQ(h.value().layers[2].experts.feed_forward, 24);
+  EXPECT_EQ(std::string(
+                read_mixture(arch::kQwen3Moe, nothing(), "feed_forward_length").status().message()),
+            "metadata 'llama.feed_forward_length' is missing (u64 wanted)");
+}
+
+TEST(HParams, OfQwen35MoeAndQwen3Next) {
+  for (const arch::Architecture* row : {&arch::kQwen35Moe, &arch::kQwen3Next}) {
+    const auto h = read_mixture(*row, [](GgufWriter& w) {
+      for (const auto& [key, value] : {std::pair{"conv_kernel", 4U},
+                                       {"inner_size", 128U},
+                                       {"state_size", 16U},
+                                       {"time_step_rank", 8U},
+                                       {"group_count", 2U}}) {
+        w.set(std::string("llama.ssm.") + key, value);
+      }
+      u32("full_attention_interval", 2)(w);
+      u32("nextn_predict_layers", 1)(w);
+      u32("expert_shared_feed_forward_length", 48)(w);
+    });
+    ASSERT_TRUE(h.ok()) << h.status().message();
+    EXPECT_EQ(h.value().n_layers, 2);
+    EXPECT_EQ(h.value().layers[0].mixer, MixerKind::kRecurrent);
+    EXPECT_EQ(h.value().layers[1].mixer, MixerKind::kAttention);
+    const ExpertParams& of = h.value().layers[1].experts;
+    EXPECT_EQ(of.routing, (engine::Routing{engine::Gating::kSoftmax, 8, 2, 1, 1, true, 1.0F}));
+    EXPECT_EQ(of.shared, 48);
+  }
+}
+
+TEST(HParams, OfGlm4Moe) {
+  const auto h = read_mixture(arch::kGlm4Moe, [](GgufWriter& w) {
+    u32("nextn_predict_layers", 1)(w);
+    u32("leading_dense_block_count", 1)(w);
+    u32("expert_feed_forward_length", 24)(w);
+    u32("expert_shared_count", 2)(w);
+    f32("expert_weights_scale", 2.5F)(w);
+    w.set("llama.expert_weights_norm", true);
+  });
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().n_layers, 2);
+  EXPECT_EQ(h.value().layers[0].experts.routing.n_experts, 0);
+  const ExpertParams& of = h.value().layers[1].experts;
+  EXPECT_EQ(of.routing, (engine::Routing{engine::Gating::kSigmoid, 8, 2, 1, 1, true, 2.5F}));
+  EXPECT_EQ(of.shared, 48);
+  EXPECT_FALSE(read_mixture(arch::kGlm4Moe).value().layers[0].experts.routing.normalise);
+}
+
+/// A shared expert only where the file says how wide, or how many.
+TEST(HParams, OfSharedExpertsThatMayBeAbsent) {
+  for (const arch::Architecture* row :
+       {&arch::kGraniteMoe, &arch::kErnie45Moe, &arch::kGraniteHybrid, &arch::kCohere2Moe}) {
+    const auto shared = [&](const Change& more) {
+      const auto h = read_mixture(*row, [&](GgufWriter& w) {
+        if (row == &arch::kGraniteHybrid) {
+          for (const char* key :
+               {"conv_kernel", "inner_size", "state_size", "time_step_rank", "group_count"}) {
+            w.set(std::string("llama.ssm.") + key, 4U);
+          }
+        }
+        more(w);
+      });
+      EXPECT_TRUE(h.ok()) << h.status().message();
+      return h.value().layers[2].experts.shared;
+    };
+    EXPECT_EQ(shared(nothing()), 0) << row->name;
+    EXPECT_EQ(shared(u32("expert_shared_feed_forward_length", 48)), 48) << row->name;
+    EXPECT_EQ(shared(u32("expert_shared_count", 2)), 320) << row->name;
+  }
+}
+
+TEST(HParams, OfExpertsInEveryNthBlock) {
+  const auto blocks = [](uint32_t dense, uint32_t step) {
+    const auto h = read_as(arch::kErnie45Moe,
+                           experts(8, 2,
+                                   [&](GgufWriter& w) {
+                                     u32("block_count", 7)(w);
+                                     u32("leading_dense_block_count", dense)(w);
+                                     u32("interleave_moe_layer_step", step)(w);
+                                   }),
+                           "block_count");
+    EXPECT_TRUE(h.ok()) << h.status().message();
+    std::string found;
+    for (const LayerParams& layer : h.value().layers) {
+      found += layer.experts.routing.n_experts > 0 ? 'e' : 'd';
+    }
+    return found;
+  };
+  EXPECT_EQ(blocks(0, 1), "eeeeeee");
+  EXPECT_EQ(blocks(1, 1), "deeeeee");
+  EXPECT_EQ(blocks(0, 2), "dededed");
+  EXPECT_EQ(blocks(0, 3), "ddedded");
+  EXPECT_EQ(blocks(3, 3), "ddddded");
+  EXPECT_EQ(read_mixture(arch::kErnie45Moe, u32("interleave_moe_layer_step", 0)).status().code(),
+            Code::kFormat);
+}
+
+TEST(HParams, OfLfm2MoeAndMiniMaxM2) {
+  for (const arch::Architecture* row : {&arch::kLfm2Moe, &arch::kMiniMaxM2}) {
+    const auto h = read_mixture(*row, [&](GgufWriter& w) {
+      if (row == &arch::kLfm2Moe) u32("shortconv.l_cache", 3)(w);
+    });
+    ASSERT_TRUE(h.ok()) << h.status().message();
+    const ExpertParams& of = h.value().layers[0].experts;
+    EXPECT_EQ(of.routing, (engine::Routing{engine::Gating::kSigmoid, 8, 2, 1, 1, true, 1.0F}));
+    EXPECT_EQ(of.shared, 0);
+  }
+}
+
+Change four_more_layers(const Change& more) {
+  return [=](GgufWriter& w) {
+    u32("block_count", 7)(w);
+    more(w);
+  };
+}
+
+TEST(HParams, OfCohere2Moe) {
+  const auto read = [](const Change& more, const char* without = "block_count") {
+    return read_mixture(arch::kCohere2Moe, four_more_layers([&](GgufWriter& w) {
+                          u32("leading_dense_block_count", 1)(w);
+                          f32("logit_scale", 0.25F)(w);
+                          more(w);
+                        }),
+                        without);
+  };
+  const auto kinds = [](const HParams& h) {
+    std::string found;
+    for (const LayerParams& layer : h.layers) {
+      found += layer.rope.kind == engine::RopeKind::kNone ? '-' : 'r';
+    }
+    return found;
+  };
+  auto h = read(u32("attention.sliding_window", 5));
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(each(h.value(), &graph::AttentionSpec::window), (Numbers{0, 5, 5, 5, 0, 5, 5}));
+  EXPECT_EQ(kinds(h.value()), "rrrr-rr");  // the first is dense
+  EXPECT_FALSE(h.value().layer_norms);     // by the key that there is
+  EXPECT_EQ(h.value().logit_factor, 0.25F);
+  EXPECT_EQ(h.value().layers[1].experts.routing.gating, engine::Gating::kSigmoid);
+  h = read([](GgufWriter& w) {
+    u32("attention.sliding_window", 5)(w);
+    u32("attention.sliding_window_pattern", 3)(w);
+  });
+  EXPECT_EQ(each(h.value(), &graph::AttentionSpec::window), (Numbers{0, 5, 5, 0, 5, 5, 0}));
+  h = read([](GgufWriter& w) {
+    u32("attention.sliding_window", 5)(w);
+    w.set_array<bool>("llama.attention.sliding_window_pattern",
+                      {true, false, true, false, true, false, true});
+  });
+  EXPECT_EQ(each(h.value(), &graph::AttentionSpec::window), (Numbers{5, 0, 5, 0, 5, 0, 5}));
+  EXPECT_EQ(kinds(h.value()), "r-r-r-r");
+  const auto norms = read_mixture(arch::kCohere2Moe, f32("attention.layer_norm_epsilon", 1e-3F),
+                                  "attention.layer_norm_rms_epsilon");
+  ASSERT_TRUE(norms.ok()) << norms.status().message();
+  EXPECT_TRUE(norms.value().layer_norms);
+  EXPECT_FLOAT_EQ(norms.value().norm_eps, 1e-3F);
+  EXPECT_EQ(each(norms.value(), &graph::AttentionSpec::window), (Numbers{0, 4096, 4096}));
+}
+
+TEST(HParams, OfLaguna) {
+  const auto yarn = [](GgufWriter& w) {
+    w.set_string("llama.rope.scaling.type", "yarn");
+    f32("rope.scaling.factor", 8.0F)(w);
+    f32("rope.scaling.attn_factor", 1.25F)(w);
+    f32("rope.freq_base", 5e5F)(w);
+    f32("rope.freq_base_swa", 1e4F)(w);
+    u32("rope.dimension_count", 8)(w);
+    u32("rope.dimension_count_swa", 16)(w);
+  };
+  const auto h = read_mixture(arch::kLaguna, [&](GgufWriter& w) {
+    yarn(w);
+    u32("attention.sliding_window", 5)(w);
+  });
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(each(h.value(), &graph::AttentionSpec::window), (Numbers{0, 5, 5}));
+  const std::vector<LayerParams>& layers = h.value().layers;
+  EXPECT_EQ(layers[0].rope.scaling, RopeScaling::kYarn);
+  EXPECT_EQ(layers[0].rope.attn_factor, 1.25);
+  EXPECT_EQ(layers[0].rope.n_dims, 8);
+  EXPECT_EQ(layers[0].rope.base, 5e5);
+  EXPECT_EQ(layers[1].rope.scaling, RopeScaling::kNone);
+  EXPECT_EQ(layers[1].rope.attn_factor, 1.0);
+  EXPECT_EQ(layers[1].rope.n_dims, 16);
+  EXPECT_EQ(layers[1].rope.base, 1e4);
+  EXPECT_EQ(layers[0].experts.shared, 160);
+  EXPECT_EQ(layers[0].experts.routing.gating, engine::Gating::kSigmoid);
+  // Without windows all layers are alike.
+  const auto global = read_mixture(arch::kLaguna, yarn);
+  ASSERT_TRUE(global.ok()) << global.status().message();
+  EXPECT_EQ(each(global.value(), &graph::AttentionSpec::window), (Numbers{0, 0, 0}));
+  EXPECT_EQ(global.value().layers[1].rope, global.value().layers[0].rope);
+}
+
+TEST(HParams, OfStep35) {
+  const auto read = [](const Change& more) {
+    return read_mixture(arch::kStep35, [&](GgufWriter& w) {
+      u32("attention.sliding_window", 5)(w);
+      w.set_array<bool>("llama.attention.sliding_window_pattern", {false, true, true});
+      more(w);
+    });
+  };
+  auto h = read([](GgufWriter& w) {
+    f32("rope.freq_base_swa", 500.0F)(w);
+    w.set_array<float>("llama.swiglu_clamp_exp", {0.0F, 7.0F, 0.0F, 1.0F});
+    w.set_array<float>("llama.swiglu_clamp_shexp", {16.0F, 0.0F, 0.0F, 1.0F});
+    u32("expert_shared_feed_forward_length", 48)(w);
+  });
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(each(h.value(), &graph::AttentionSpec::window), (Numbers{0, 5, 5}));
+  const std::vector<LayerParams>& layers = h.value().layers;
+  EXPECT_EQ(layers[0].rope.n_dims, 8);  // half of 16
+  EXPECT_EQ(layers[0].rope.factor_dims, 16);
+  EXPECT_TRUE(layers[0].rope.freq_factors);
+  EXPECT_EQ(layers[1].rope.n_dims, 16);
+  EXPECT_FALSE(layers[1].rope.freq_factors);
+  EXPECT_EQ(layers[1].rope.base, 500.0);
+  EXPECT_EQ(layers[0].rope.base, 10000.0);
+  EXPECT_EQ(layers[1].experts.swiglu_limit, 7.0F);
+  EXPECT_EQ(layers[1].swiglu_limit, 0.0F);
+  EXPECT_EQ(layers[0].swiglu_limit, 16.0F);
+  EXPECT_EQ(layers[2].experts.shared, 48);
+  EXPECT_EQ(std::string(read(u32("rope.dimension_count", 6)).status().message()),
+            "llama.rope.dimension_count is 6, not a multiple of 4");
+  EXPECT_EQ(std::string(read([](GgufWriter& w) {
+                          w.set_array<float>("llama.swiglu_clamp_exp", {0.0F, 7.0F});
+                        })
+                            .status()
+                            .message()),
+            "llama.swiglu_clamp_exp has 2 values for 3 layers");
+  EXPECT_EQ(read(f32("swiglu_clamp_shexp", -1.0F)).status().code(), Code::kFormat);
+  // Families without such limits refuse them.
+  const auto other = [](std::vector<float> limits) {
+    return read_mixture(arch::kQwen3Moe,
+                        [&](GgufWriter& w) { w.set_array("llama.swiglu_clamp_exp", limits); })
+        .status();
+  };
+  EXPECT_EQ(std::string(other({0.0F, 7.0F, 0.0F}).message()),
+            "llama.swiglu_clamp_exp is 7: it is not supported");
+  EXPECT_TRUE(other({0.0F, 0.0F, 0.0F}).ok());
+}
+
 TEST(HParams, OfOlmo2) {
   auto h = read_as(arch::kOlmo2, [](GgufWriter&) {});
   ASSERT_TRUE(h.ok()) << h.status().message();

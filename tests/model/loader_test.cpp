@@ -46,6 +46,12 @@ TEST(Loader, RefusesOtherArchitectures) {
   spec.architecture = "gpt2";
   expect(load(TinyModel(spec).bytes()).status(), Code::kUnsupported,
          "architecture \"gpt2\" is not supported (llama, qwen2, qwen3, ");
+  for (const auto& [name, needs] : {std::pair{"deepseek2", "latent attention"},
+                                    {"llama4", "experts whose inputs have weights"}}) {
+    spec.architecture = name;
+    expect(load(TinyModel(spec).bytes()).status(), Code::kUnsupported,
+           "architecture \"" + std::string(name) + "\" is not supported: it needs " + needs);
+  }
   GgufWriter nameless;
   nameless.set_string("general.name", "x");
   expect(load(nameless.build().bytes).status(), Code::kFormat, "general.architecture");

@@ -65,6 +65,15 @@ constexpr Architecture kStyles[] = {
       .activation_alpha = 1.702F,
       .activation_limit = 0.5F}},
     {"logit_factor", {.rope = kHalves, .logit_factor = true}},
+    {"softplus_gate_of_heads",
+     {.rope = kHalves,
+      .attention_gate = AttentionGate::kOwn,
+      .gate_activation = engine::Act::kSoftplus}},
+    {"half_rotated", {.rope = kHalves, .head_norms = HeadNorms::kMayBeEach, .global_half = true}},
+    {"norms_of_either_kind",
+     {.rope = kHalves,
+      .norms = {.kind = NormStyle::Kind::kEither},
+      .parallel = Parallel::kOneNorm}},
 };
 
 class Styles : public testing::TestWithParam<const Architecture*> {};
@@ -78,6 +87,7 @@ test::TinyModelSpec spec_of(const Architecture& family, DType type) {
   spec.type = type;
   spec.layers = 3;
   spec.biases = true;
+  spec.gate_by_head = family.style.gate_activation == engine::Act::kSoftplus;
   return spec;
 }
 

@@ -18,6 +18,7 @@ using model::arch::AttentionGate;
 using model::arch::Experts;
 using model::arch::FeedForward;
 using model::arch::HeadNorms;
+using model::arch::NormStyle;
 using model::arch::Recurrence;
 using model::arch::Recurs;
 using model::arch::SharedExpert;
@@ -42,7 +43,15 @@ TinyModel::TinyModel(const TinyModelSpec& spec)
   if (!style_.layer_inputs) spec_.layer_input = 0;
   if (!style_.query_temperature) spec_.query_temperature = 0.0F;
   if (style_.attention_gate == AttentionGate::kInQ) spec_.fused_qkv = false;
+  if (style_.norms.kind == NormStyle::Kind::kEither) {
+    style_.norms.kind = spec.rms_norms ? NormStyle::Kind::kRms : NormStyle::Kind::kLayer;
+  }
+  if (style_.attention_gate == AttentionGate::kMayBeOwn) {
+    style_.attention_gate = spec.no_gate ? AttentionGate::kNone : AttentionGate::kOwn;
+  }
+  if (spec.architecture == "qwen3next") spec_.fused_gates = true;
   keys();
+  if (spec_.window == 0) spec_.window = style_.window;
   matrix("token_embd.weight", spec.vocab, spec.hidden, spec.type);
   for (int32_t i = 0; i < spec.layers; ++i) block(i);
   for (int32_t i = 0; i < spec.draft_layers; ++i) {
@@ -158,9 +167,14 @@ void TinyModel::expert_keys() {
   set("expert_shared_feed_forward_length", spec_.shared_width, spec_.shared_width > 0);
   set("moe_latent_size", spec_.latent, spec_.latent > 0);
   set("leading_dense_block_count", spec_.dense_layers, spec_.dense_layers > 0);
+  set("interleave_moe_layer_step", spec_.expert_step, spec_.expert_step > 1);
   set("expert_group_count", spec_.expert_groups, spec_.expert_groups > 0);
   set("expert_group_used_count", spec_.expert_groups / 2, spec_.expert_groups > 0);
   set("expert_gating_func", spec_.gating, spec_.gating > 0);
+  for (const auto& [key, limits] : {std::pair{".swiglu_clamp_exp", &spec_.expert_limits},
+                                    {".swiglu_clamp_shexp", &spec_.swiglu_limits}}) {
+    if (!limits->empty()) writer_.set_array<float>(spec_.architecture + key, *limits);
+  }
   if (spec_.expert_scale != 0.0F) {
     writer_.set(spec_.architecture + ".expert_weights_scale", spec_.expert_scale);
   }
@@ -252,15 +266,17 @@ void TinyModel::block(int32_t i) {
     vector(in_layer(i, "ffn_down.bias"), d, 0.0F);
   }
   if (style_.attention_gate == AttentionGate::kOwn && kv > 0) {
-    matrix(in_layer(i, "attn_gate.weight"), q, d, spec.type);
-    if (input_biases) vector(in_layer(i, "attn_gate.bias"), q, 0.0F);
+    const int32_t gates = spec.gate_by_head ? spec.heads : q;
+    matrix(in_layer(i, "attn_gate.weight"), gates, d, spec.type);
+    if (input_biases) vector(in_layer(i, "attn_gate.bias"), gates, 0.0F);
   }
   if (style_.head_norms == HeadNorms::kOwnOfEach && spec.biases) {
     matrix(in_layer(i, "attn_q_norm.weight"), spec.heads, spec.head_dim, DType::kF32);
     matrix(in_layer(i, "attn_k_norm.weight"), kv_heads(i), spec.head_dim, DType::kF32);
   }
+  const bool absent = style_.head_norms == HeadNorms::kMayBeEach && !spec.biases;
   if (kv > 0 && style_.head_norms != HeadNorms::kNone &&
-      style_.head_norms != HeadNorms::kOwnOfEach) {
+      style_.head_norms != HeadNorms::kOwnOfEach && !absent) {
     const bool all = style_.head_norms == HeadNorms::kAllHeads;
     vector(in_layer(i, "attn_q_norm.weight"), all ? q : head_dim(i), 1.0F);
     vector(in_layer(i, "attn_k_norm.weight"), all ? kv : head_dim(i), 1.0F);

@@ -33,6 +33,10 @@ struct TinyModelSpec {
   int32_t context = 128;
   bool biases = false;  // where the family may have them; some have them in any case
   bool tied = false;
+  bool rms_norms = false;  // of families whose norms may be of either kind
+  // attn_gate, of families that have such: with a row for each head, or none where it may be so.
+  bool gate_by_head = false;
+  bool no_gate = false;
   int32_t even = 0;                 // of the last tokens output is zeros, so their logits are equal
   std::vector<float> freq_factors;  // [head_dim / 2] or empty
   float rope_base = 10000.0F;
@@ -71,6 +75,7 @@ struct TinyModelSpec {
   int32_t shared_width = 96;        // of families that have a shared expert
   int32_t latent = 48;              // of families whose experts may have a width of their own
   int32_t dense_layers = 0;         // the first ones, which have no experts
+  int32_t expert_step = 1;          // of the others the last of each so many has
   int32_t expert_groups = 0;        // 0: the file does not say; half of them are used
   DType router_type = DType::kF32;  // of what routers and the shared expert's gate are made of
   int32_t gating = 0;               // expert_gating_func; 0: the file does not say
@@ -78,13 +83,17 @@ struct TinyModelSpec {
   bool choice_bias = false;         // exp_probs_b
   bool expert_biases = false;       // of the router and of all experts
   bool expert_scales = false;       // of the products of all experts
-  bool fused_experts = false;       // ffn_gate_up_exps in place of two
+  // Limits of swiglus by layer, of families that have such, or empty.
+  std::vector<float> expert_limits;
+  std::vector<float> swiglu_limits;
+  bool fused_experts = false;  // ffn_gate_up_exps in place of two
   // Of families with a recurrence.
   int32_t taps = 3;
   int32_t state_size = 16;
   int32_t inner = 64;
   int32_t state_heads = 4;
   int32_t state_groups = 2;
+  bool fused_gates = false;     // ssm_ba in place of two, and heads of values grouped by keys
   int32_t attention_every = 2;  // where the family's blocks are told apart by their numbers
   bool part_norms = false;      // of what a Mamba-1 reads
   int32_t draft_layers = 0;     // blocks behind the others
@@ -104,6 +113,10 @@ class TinyModel {
   [[nodiscard]] bool attends(int32_t index) const { return kv_heads(index) > 0; }
   [[nodiscard]] bool has_recurrence(int32_t index) const;
   [[nodiscard]] bool has_feed_forward(int32_t index) const { return feed_forward(index) > 0; }
+  [[nodiscard]] bool has_experts(int32_t index) const {
+    if (style_.experts.some_blocks && index % 2 == 0) return false;
+    return spec_.experts > 0 && index >= spec_.dense_layers && (index + 1) % spec_.expert_step == 0;
+  }
 
   /// Logits of every position, [tokens.size(), vocab], by the first `layers` layers; 0: all.
   [[nodiscard]] std::vector<double> logits(const std::vector<int32_t>& tokens,
@@ -123,10 +136,6 @@ class TinyModel {
   void vector(const std::string& name, int32_t size, float around, int32_t count = 0);
   void expert_keys();
   void expert_tensors(int32_t index);
-  [[nodiscard]] bool has_experts(int32_t index) const {
-    if (style_.experts.some_blocks && index % 2 == 0) return false;
-    return spec_.experts > 0 && index >= spec_.dense_layers;
-  }
   float next();
   [[nodiscard]] const Row* find(const std::string& name) const;
   [[nodiscard]] Row product(const std::string& name, const Row& x) const;

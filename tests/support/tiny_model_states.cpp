@@ -72,8 +72,12 @@ void TinyModel::recurrence_tensors(int32_t i) {
   const int32_t channels = 2 * spec_.state_groups * spec_.state_size + spec_.inner;
   product("attn_qkv.weight", channels, d);
   product("attn_gate.weight", spec_.inner, d);
-  product("ssm_alpha.weight", spec_.state_heads, d);
-  product("ssm_beta.weight", spec_.state_heads, d);
+  if (spec_.fused_gates) {
+    product("ssm_ba.weight", 2 * spec_.state_heads, d);
+  } else {
+    product("ssm_alpha.weight", spec_.state_heads, d);
+    product("ssm_beta.weight", spec_.state_heads, d);
+  }
   product("ssm_out.weight", d, spec_.inner);
   weights("ssm_conv1d.weight", channels);
   vector(in_layer(i, "ssm_dt.bias"), spec_.state_heads, 0.0F);
@@ -154,6 +158,7 @@ std::vector<TinyModel::Row> TinyModel::delta_net(int32_t index, const std::vecto
   const auto groups = static_cast<size_t>(spec_.state_groups);
   const auto k_dim = static_cast<size_t>(spec_.state_size);
   const size_t v_dim = static_cast<size_t>(spec_.inner) / heads;
+  const size_t each = heads / groups;
   std::vector<Row> mixed;
   mixed.reserve(in.size());
   for (const Row& x : in) mixed.push_back(product(in_layer(index, "attn_qkv"), x));
@@ -162,8 +167,20 @@ std::vector<TinyModel::Row> TinyModel::delta_net(int32_t index, const std::vecto
   std::vector<Row> out;
   for (size_t t = 0; t < in.size(); ++t) {
     for (double& value : mixed[t]) value = silu(value);
-    const Row alpha = product(in_layer(index, "ssm_alpha"), in[t]);
-    const Row beta = product(in_layer(index, "ssm_beta"), in[t]);
+    Row alpha;
+    Row beta;
+    if (spec_.fused_gates) {
+      // By heads of keys: of each the betas of its heads of values, then their alphas.
+      const Row both = product(in_layer(index, "ssm_ba"), in[t]);
+      for (size_t h = 0; h < heads; ++h) {
+        const size_t first = h / each * 2 * each + h % each;
+        beta.push_back(both[first]);
+        alpha.push_back(both[first + each]);
+      }
+    } else {
+      alpha = product(in_layer(index, "ssm_alpha"), in[t]);
+      beta = product(in_layer(index, "ssm_beta"), in[t]);
+    }
     const Row gate = product(in_layer(index, "attn_gate"), in[t]);
     Row made;
     for (size_t h = 0; h < heads; ++h) {
@@ -175,8 +192,9 @@ std::vector<TinyModel::Row> TinyModel::delta_net(int32_t index, const std::vecto
         for (double& value : x) value /= std::sqrt(squares);
         return x;
       };
-      const Row q = unit(h % groups * k_dim);
-      const Row k = unit((groups + h % groups) * k_dim);
+      const size_t g = spec_.fused_gates ? h / each : h % groups;
+      const Row q = unit(g * k_dim);
+      const Row k = unit((groups + g) * k_dim);
       const double open =
           std::log1p(std::exp(alpha[h] + (*find(in_layer(index, "ssm_dt.bias")))[h]));
       const double decay = std::exp((*find(in_layer(index, "ssm_a")))[h] * open);

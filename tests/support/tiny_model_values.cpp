@@ -18,6 +18,18 @@ using model::arch::Recurrence;
 using model::arch::Recurs;
 using model::arch::SharedExpert;
 
+namespace {
+
+/// What a gate does where its layer has a limit.
+engine::Activation cut(const engine::Activation& act, const std::vector<float>& limits,
+                       int32_t index) {
+  const float limit = limits.empty() ? 0.0F : limits[static_cast<size_t>(index)];
+  if (limit == 0.0F) return act;
+  return {.kind = engine::Act::kCutSwiglu, .limit = limit};
+}
+
+}  // namespace
+
 /// "<name>.weight" x + "<name>.bias"
 TinyModel::Row TinyModel::product(const std::string& name, const Row& x) const {
   const Row& weight = *find(name + ".weight");
@@ -170,7 +182,8 @@ bool TinyModel::one_norm(int32_t index) const {
 
 bool TinyModel::is_local(int32_t index) const {
   if (!spec_.local.empty()) return spec_.local[static_cast<size_t>(index)] != 0;
-  return style_.global_every == 0 || (index + 1) % style_.global_every != 0;
+  const int32_t of_each = style_.global_first ? index : index + 1;
+  return style_.global_every == 0 || of_each % style_.global_every != 0;
 }
 
 engine::Activation TinyModel::activation(int32_t index) const {
@@ -207,16 +220,19 @@ void TinyModel::rotate(double* head, int32_t index, int32_t position) const {
   const bool local = is_local(index);
   if (style_.rope.kind == engine::RopeKind::kNone) return;
   if (spec_.unrotated || (every > 0 && (index + 1) % every == 0)) return;
-  if (style_.rotate_local && !(local && spec_.window > 0)) return;
+  const bool dense = style_.rotate_dense && !has_experts(index);
+  if (style_.rotate_local && !(local && spec_.window > 0) && !dense) return;
   auto base = static_cast<double>(spec_.rope_base);
   if (local && spec_.window > 0 && style_.local_base > 0.0) base = style_.local_base;
   if (local && spec_.local_rope_base != 0.0F) base = static_cast<double>(spec_.local_rope_base);
   // The test's local layers without a window are as all others.
   const bool scaled = !(style_.local_unscaled && local && spec_.window > 0);
-  const int32_t half = head_dim(index) / 2;
+  const bool part = style_.global_half && !(local && spec_.window > 0);
+  const int32_t dims = part ? head_dim(index) / 2 : head_dim(index);
+  const int32_t half = dims / 2;
   const bool adjacent = style_.rope.kind == engine::RopeKind::kAdjacent;
   for (int32_t i = 0; i < half; ++i) {
-    double angle = position * std::pow(base, -2.0 * i / head_dim(index));
+    double angle = position * std::pow(base, -2.0 * i / dims);
     const bool longer = spec_.original_context > 0 && spec_.context > spec_.original_context;
     const std::vector<float>& factors = !spec_.freq_factors.empty() ? spec_.freq_factors
                                         : longer                    ? spec_.long_factors
@@ -240,7 +256,9 @@ void TinyModel::turn_heads(int32_t index, const char* norm_name, int32_t positio
   for (size_t first = 0; first < heads->size(); first += dim) {
     Row head(heads->begin() + static_cast<std::ptrdiff_t>(first),
              heads->begin() + static_cast<std::ptrdiff_t>(first + dim));
-    if (style_.head_norms == HeadNorms::kEachHead) head = norm(in_layer(index, norm_name), head);
+    const bool may_be = style_.head_norms == HeadNorms::kMayBeEach && spec_.biases;
+    if (may_be || style_.head_norms == HeadNorms::kEachHead)
+      head = norm(in_layer(index, norm_name), head);
     if (const Row* own = find(in_layer(index, norm_name) + ".weight");
         style_.head_norms == HeadNorms::kOwnOfEach && own != nullptr) {
       head = norm("", head);
@@ -308,7 +326,10 @@ void TinyModel::attend(int32_t index, std::vector<Kept>* kept, std::vector<Row>*
       const Row gate = style_.attention_gate == AttentionGate::kInQ
                            ? half_of_q(index, x, true)
                            : product(in_layer(index, "attn_gate"), x);
-      for (size_t i = 0; i < gate.size(); ++i) attended[i] /= 1.0 + std::exp(-gate[i]);
+      const size_t run = attended.size() / gate.size();
+      for (size_t i = 0; i < attended.size(); ++i) {
+        attended[i] *= reference_act({.kind = style_.gate_activation}, gate[i / run]);
+      }
     }
     const Row out = product(in_layer(index, "attn_output"), attended);
     add(&(*hidden)[t], norm_after(index, "post_attention_norm", out));
@@ -340,7 +361,7 @@ void TinyModel::mix(int32_t index, const std::vector<Row>& in, std::vector<Row>*
       add(&x, norm_after(index, "post_ffw_norm", experts(index, y, y)));
       continue;
     }
-    const engine::Activation act = activation(index);
+    const engine::Activation act = cut(activation(index), spec_.swiglu_limits, index);
     Row up = product(in_layer(index, "ffn_up"), y);
     if (style_.feed_forward == FeedForward::kPlain) {
       for (double& value : up) value = reference_act(act, value);
@@ -437,7 +458,8 @@ TinyModel::Row TinyModel::experts(int32_t index, const Row& x, const Row& choosi
   for (const double each : weights) sum += each;
   const Row in = spec_.latent > 0 ? product(in_layer(index, "ffn_latent_down"), x) : x;
   Row y(in.size());
-  const engine::Activation act = activation(index);
+  const engine::Activation act = cut(activation(index), spec_.expert_limits, index);
+  const engine::Activation shared_act = cut(activation(index), spec_.swiglu_limits, index);
   const auto width = static_cast<size_t>(spec_.expert_width);
   for (size_t s = 0; s < chosen.size(); ++s) {
     const auto e = static_cast<int32_t>(chosen[s]);
@@ -470,7 +492,9 @@ TinyModel::Row TinyModel::experts(int32_t index, const Row& x, const Row& choosi
     for (double& each : inner) each = reference_act(act, each);
   } else {
     const Row gate = product(in_layer(index, "ffn_gate_shexp"), x);
-    for (size_t i = 0; i < inner.size(); ++i) inner[i] = reference_gated(act, gate[i], inner[i]);
+    for (size_t i = 0; i < inner.size(); ++i) {
+      inner[i] = reference_gated(shared_act, gate[i], inner[i]);
+    }
   }
   const Row down = product(in_layer(index, "ffn_down_shexp"), inner);
   double weight = 1.0;
@@ -478,6 +502,8 @@ TinyModel::Row TinyModel::experts(int32_t index, const Row& x, const Row& choosi
     weight = 1.0 / (1.0 + std::exp(-product(in_layer(index, "ffn_gate_inp_shexp"), x)[0]));
   }
   for (size_t i = 0; i < y.size(); ++i) y[i] += weight * down[i];
+  const double share = style_.experts.shared == SharedExpert::kAveraged ? 0.5 : 1.0;
+  for (double& value : y) value *= share;
   return y;
 }
 

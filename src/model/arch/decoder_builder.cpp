@@ -19,7 +19,9 @@ int32_t DecoderBuilder::rope_table() {
   }
   std::vector<float> factors;
   if (rope.freq_factors) {
-    factors = weights_.optional_vector("rope_freqs.weight", rope.n_dims / 2);
+    const int32_t all = std::max(rope.factor_dims, rope.n_dims);
+    factors = weights_.optional_vector("rope_freqs.weight", all / 2);
+    if (!factors.empty()) factors.resize(static_cast<size_t>(rope.n_dims / 2));
   }
   if (rope.long_factors && factors.empty()) {
     const bool longer = h_.context_length > rope.original_context;
@@ -229,6 +231,10 @@ graph::ValueId DecoderBuilder::attend(graph::ValueId q, graph::ValueId k, graph:
     q_norm = weights_.vector(name("attn_q_norm", ".weight"), spec().k_dim);
     if (k.valid()) k_norm = weights_.vector(name("attn_k_norm", ".weight"), spec().k_dim);
   }
+  if (norms == HeadNorms::kMayBeEach) {
+    q_norm = weights_.optional_vector(name("attn_q_norm", ".weight"), spec().k_dim);
+    k_norm = weights_.optional_vector(name("attn_k_norm", ".weight"), spec().k_dim);
+  }
   if (norms == HeadNorms::kAllHeads) {
     q = norm_of(q, name("attn_q_norm", ""), q_rows());
     if (k.valid()) k = norm_of(k, name("attn_k_norm", ""), k_rows());
@@ -249,13 +255,16 @@ graph::ValueId DecoderBuilder::attend(graph::ValueId q, graph::ValueId k, graph:
 }
 
 graph::ValueId DecoderBuilder::gated_attention(graph::ValueId attended, graph::ValueId x,
-                                               AttentionGate gate, Bias bias) {
+                                               AttentionGate gate, engine::Act act, Bias bias) {
   if (gate == AttentionGate::kNone) return attended;
+  if (gate == AttentionGate::kMayBeOwn && !has("attn_gate")) return attended;
   constexpr graph::SiteKind kSite = graph::SiteKind::kAttnGate;
-  const int64_t rows = int64_t{spec().n_heads} * spec().v_dim;
+  const int64_t heads = spec().n_heads;
+  const bool narrow = weights_.outputs(name("attn_gate", ".weight")) == heads;
+  const int64_t rows = narrow ? heads : heads * spec().v_dim;
   const graph::ValueId y = gate == AttentionGate::kInQ ? half_of_q(x, spec().k_dim, kSite, bias)
                                                        : linear(x, "attn_gate", rows, kSite, bias);
-  return graph_.apply(engine::Op::kGated, {y, attended}, {.kind = engine::Act::kSigmoid});
+  return graph_.apply(engine::Op::kGated, {y, attended}, {.kind = act});
 }
 
 graph::ValueId DecoderBuilder::gated_feed_forward(graph::ValueId x, engine::Act gate_act,
@@ -263,7 +272,8 @@ graph::ValueId DecoderBuilder::gated_feed_forward(graph::ValueId x, engine::Act 
   const int32_t width = layer().feed_forward;
   const graph::ValueId gate = linear(x, "ffn_gate", width, graph::SiteKind::kGate, bias);
   const graph::ValueId up = linear(x, "ffn_up", width, graph::SiteKind::kUp, bias);
-  const graph::ValueId gated = graph_.apply(engine::Op::kGated, {gate, up}, activation(gate_act));
+  const graph::ValueId gated =
+      graph_.apply(engine::Op::kGated, {gate, up}, gate_activation(gate_act, layer().swiglu_limit));
   return linear(gated, "ffn_down", h_.hidden, graph::SiteKind::kDown, bias);
 }
 
@@ -274,7 +284,8 @@ graph::ValueId DecoderBuilder::fused_feed_forward(graph::ValueId x, engine::Act 
       piece(x, "ffn_up", 2 * int64_t{width}, 0, width, graph::SiteKind::kGate, bias);
   const graph::ValueId up =
       piece(x, "ffn_up", 2 * int64_t{width}, width, width, graph::SiteKind::kUp, bias);
-  const graph::ValueId gated = graph_.apply(engine::Op::kGated, {gate, up}, activation(gate_act));
+  const graph::ValueId gated =
+      graph_.apply(engine::Op::kGated, {gate, up}, gate_activation(gate_act, layer().swiglu_limit));
   return linear(gated, "ffn_down", h_.hidden, graph::SiteKind::kDown, bias);
 }
 
@@ -288,7 +299,9 @@ graph::ValueId DecoderBuilder::experts(graph::ValueId x, engine::Act gate, bool 
                                        SharedExpert shared) {
   const graph::ValueId routed = routed_experts(x, x, gate, gated);
   if (layer().experts.shared == 0) return routed;
-  return graph_.add(routed, shared_expert(x, gate, gated, shared == SharedExpert::kGated));
+  const graph::ValueId both =
+      graph_.add(routed, shared_expert(x, gate, gated, shared == SharedExpert::kGated));
+  return shared == SharedExpert::kAveraged ? scaled(both, 0.5F) : both;
 }
 
 graph::ValueId DecoderBuilder::experts_beside(graph::ValueId dense, graph::ValueId x,
@@ -323,10 +336,11 @@ graph::ValueId DecoderBuilder::routed_experts(graph::ValueId x, graph::ValueId c
     return graph_.experts(rows, routes, weights_.stack(name(part, ".weight"), n, outputs, cols),
                           weights_.optional_vector(name(part, ".bias"), outputs, n), scales(part));
   };
-  const engine::Activation act = activation(gate_act);
+  const engine::Activation act = gate_activation(gate_act, layer().experts.swiglu_limit);
   graph::ValueId inner;
   if (!gated) {
-    inner = graph_.apply(engine::Op::kActivate, {stack(x, "ffn_up_exps", width, inputs)}, act);
+    inner = graph_.apply(engine::Op::kActivate, {stack(x, "ffn_up_exps", width, inputs)},
+                         activation(gate_act));
   } else if (weights_.has(name("ffn_gate_up_exps", ".weight"))) {
     const std::vector<float> both = scales("ffn_up_exps");
     const auto half = [&](int64_t first) {
@@ -352,14 +366,15 @@ graph::ValueId DecoderBuilder::shared_expert(graph::ValueId x, engine::Act gate_
   const auto part = [&](graph::ValueId rows, const char* tensor, int64_t outputs, int64_t inputs) {
     return product(rows, name(tensor, ".weight"), outputs, inputs, "", Bias::kNone, kNoSite);
   };
-  const engine::Activation act = activation(gate_act);
+  const engine::Activation act = gate_activation(gate_act, layer().swiglu_limit);
   graph::ValueId inner;
   if (gated) {
     const graph::ValueId gate = part(x, "ffn_gate_shexp", width, h_.hidden);
     inner =
         graph_.apply(engine::Op::kGated, {gate, part(x, "ffn_up_shexp", width, h_.hidden)}, act);
   } else {
-    inner = graph_.apply(engine::Op::kActivate, {part(x, "ffn_up_shexp", width, h_.hidden)}, act);
+    inner = graph_.apply(engine::Op::kActivate, {part(x, "ffn_up_shexp", width, h_.hidden)},
+                         activation(gate_act));
   }
   const graph::ValueId y = part(inner, "ffn_down_shexp", h_.hidden, width);
   if (!weighted) return y;

@@ -19,17 +19,19 @@ enum class Bias { kNone, kOptional, kRequired };
 
 /// The kind of a family's norms: those of blocks, of heads and the last one.
 struct NormStyle {
-  enum class Kind : uint8_t { kRms, kLayer };
-  Kind kind = Kind::kRms;   // each kind has its own key for epsilon
+  /// Each kind has its own key for epsilon; kEither is the kind whose key the file has.
+  enum class Kind : uint8_t { kRms, kLayer, kEither };
+  Kind kind = Kind::kRms;
   bool weight = true;       // "<name>.weight"; false: a norm without weights
   Bias bias = Bias::kNone;  // "<name>.bias" of layer norms, except those of heads
 };
 
-/// The output of attention may be multiplied by sigmoid(gate x), element by element.
+/// The output of attention may be multiplied by act(gate x), as a rule sigmoid(gate x).
 enum class AttentionGate : uint8_t {
   kNone,
-  kOwn,  // the gate is attn_gate
-  kInQ,  // attn_q has as many rows of the gate after each head's rows
+  kOwn,       // the gate is attn_gate, with a row for each element or for each head
+  kMayBeOwn,  // the same, if the file has it
+  kInQ,       // attn_q has as many rows of the gate after each head's rows
 };
 
 /// Norms of q and k, with the tensors attn_q_norm and attn_k_norm, before the rotary embedding
@@ -37,6 +39,7 @@ enum class AttentionGate : uint8_t {
 enum class HeadNorms : uint8_t {
   kNone,
   kEachHead,   // RMS norms of each head, with a tensor of its width
+  kMayBeEach,  // the same, if the file has it
   kRotated,    // the same after the rotary embedding
   kAllHeads,   // of all heads together
   kOwnOfEach,  // layer norms of each head, with a row of a matrix for each; if the file has it
@@ -46,7 +49,8 @@ enum class HeadNorms : uint8_t {
 enum class SharedExpert : uint8_t {
   kNone,
   kPlain,
-  kGated,  // times 1 / (1 + e^-x) with x the product of ffn_gate_inp_shexp
+  kGated,     // times 1 / (1 + e^-x) with x the product of ffn_gate_inp_shexp
+  kAveraged,  // the sum of it and the others is halved
 };
 
 /// Errors are kept in the Weights and the GraphBuilder, which the loader checks afterwards.
@@ -54,7 +58,10 @@ class DecoderBuilder {
  public:
   DecoderBuilder(const HParams& hparams, Weights& weights, graph::GraphBuilder& graph,
                  NormStyle norms = {})
-      : h_(hparams), weights_(weights), graph_(graph), norms_(norms) {}
+      : h_(hparams), weights_(weights), graph_(graph), norms_(norms) {
+    using Kind = NormStyle::Kind;
+    if (norms.kind == Kind::kEither) norms_.kind = h_.layer_norms ? Kind::kLayer : Kind::kRms;
+  }
 
   /// "token_embd" times the model's factor, followed by an RMS norm without weight if `normalised`;
   /// also the tap before the first layer.
@@ -86,9 +93,9 @@ class DecoderBuilder {
   /// are none where the layer shares an earlier one's.
   graph::ValueId attend(graph::ValueId q, graph::ValueId k, graph::ValueId v, HeadNorms norms,
                         bool sinks = false);
-  /// sigmoid(gate x) * attended; `attended` itself without a gate.
+  /// act(gate x) * attended; `attended` itself without a gate.
   graph::ValueId gated_attention(graph::ValueId attended, graph::ValueId x, AttentionGate gate,
-                                 Bias bias);
+                                 engine::Act act, Bias bias);
   /// ssm_out(norm(o) * silu(attn_gate x)) with o the gated delta rule of the convolved attn_qkv x,
   /// ssm_alpha x and ssm_beta x (or both as ssm_ba, by key head), and the norm ssm_norm of each
   /// head.
@@ -160,6 +167,12 @@ class DecoderBuilder {
   [[nodiscard]] engine::Activation activation(engine::Act kind) const {
     engine::Activation of = layer().activation;
     of.kind = kind;
+    return of;
+  }
+  /// The same of a gate; above a limit of 0 of a swiglu that is cut.
+  [[nodiscard]] engine::Activation gate_activation(engine::Act kind, float limit) const {
+    engine::Activation of = activation(kind);
+    if (limit > 0.0F) of = {.kind = engine::Act::kCutSwiglu, .limit = limit};
     return of;
   }
   /// Rows [first, first + rows) of "<part>.weight", which has `total` rows.

@@ -193,7 +193,7 @@ Status read_windows(KeyReader& keys, WindowDefaults absent, HParams* h) {
     if (keys.has(kPattern)) GEN_TRY(keys.integer(kPattern, 1, kMaxLayers, &pattern));
     for (size_t i = 0; pattern > 0 && i < local.size(); ++i) {
       const auto every = static_cast<size_t>(pattern);
-      local[i] = i % every < every - 1 ? 1 : 0;
+      local[i] = i % every != (absent.first ? 0 : every - 1) ? 1 : 0;
     }
   }
   for (size_t i = 0; i < local.size(); ++i) {
@@ -267,6 +267,22 @@ Status read_local_heads(KeyReader& keys, HParams* h) {
     spec.k_dim = k_dim;
     spec.v_dim = v_dim;
     layer.rope.n_dims = n_dims;
+  }
+  return {};
+}
+
+Status halve_global_rotation(KeyReader& keys, HParams* h) {
+  int32_t most = 0;
+  for (const LayerParams& layer : h->layers) most = std::max(most, layer.rope.n_dims);
+  for (LayerParams& layer : h->layers) {
+    RopeParams& rope = layer.rope;
+    if (layer.attention.window != 0) continue;
+    if (rope.n_dims % 4 != 0) {
+      return error(Code::kFormat, "%s is %d, not a multiple of 4",
+                   keys.key("rope.dimension_count").c_str(), rope.n_dims);
+    }
+    rope.factor_dims = most;
+    rope.n_dims /= 2;
   }
   return {};
 }
@@ -386,14 +402,12 @@ Status read_short_convolution(KeyReader& keys, HParams* h) {
 }
 
 Status read_feed_forward(KeyReader& keys, HParams* h, bool absent) {
+  // Files of experts alone may leave it out.
+  const char* name = "feed_forward_length";
+  if (!keys.has(name) && keys.has("expert_feed_forward_length"))
+    name = "expert_feed_forward_length";
   std::vector<int32_t> widths(h->layers.size());
-  if (!keys.has("feed_forward_length") && keys.has("expert_feed_forward_length")) {
-    int32_t width = 0;  // all blocks have experts
-    GEN_TRY(keys.integer("expert_feed_forward_length", 1, kMaxWidth, &width));
-    for (LayerParams& layer : h->layers) layer.feed_forward = width;
-    return {};
-  }
-  GEN_TRY(keys.per_layer("feed_forward_length", absent ? 0 : 1, kMaxWidth, &widths));
+  GEN_TRY(keys.per_layer(name, absent ? 0 : 1, kMaxWidth, &widths));
   for (size_t i = 0; i < widths.size(); ++i) h->layers[i].feed_forward = widths[i];
   return {};
 }
@@ -430,20 +444,39 @@ Status read_experts(KeyReader& keys, ExpertDefaults absent, HParams* h) {
   GEN_TRY(keys.integer("expert_used_count", 1, routing.n_experts, &routing.n_used));
   GEN_TRY(read_gating(keys, absent, &routing));
   int32_t dense = 0;
+  int32_t every = 1;
   GEN_TRY(keys.integer_or("leading_dense_block_count", 0, 0, h->n_layers, &dense));
+  GEN_TRY(keys.integer_or("interleave_moe_layer_step", 1, 1, kMaxLayers, &every));
   for (size_t i = static_cast<size_t>(dense); i < h->layers.size(); ++i) {
+    if ((i + 1) % static_cast<size_t>(every) != 0) continue;
     LayerParams& layer = h->layers[i];
     ExpertParams& of = layer.experts;
     of.routing = routing;
     GEN_TRY(keys.integer_or("expert_feed_forward_length", layer.feed_forward, 1, kMaxWidth,
                             &of.feed_forward));
     if (!absent.shared) continue;
-    int32_t count = 1;
-    GEN_TRY(keys.integer_or("expert_shared_count", 1, 0, kMaxWidth / of.feed_forward, &count));
+    int32_t count = 0;
+    GEN_TRY(keys.integer_or("expert_shared_count", absent.unshared ? 0 : 1, 0,
+                            kMaxWidth / of.feed_forward, &count));
     GEN_TRY(keys.integer_or("expert_shared_feed_forward_length", int64_t{count} * of.feed_forward,
                             0, kMaxWidth, &of.shared));
   }
   return {};
+}
+
+Status read_swiglu_limits(KeyReader& keys, HParams* h) {
+  const auto read = [&](const char* name, float LayerParams::*of, float ExpertParams::*of_experts) {
+    std::vector<double> limits(h->layers.size());
+    if (keys.has(name)) GEN_TRY(keys.numbers_per_layer(name, 0.0, 1e6, &limits));
+    for (size_t i = 0; i < limits.size(); ++i) {
+      const auto limit = static_cast<float>(limits[i]);
+      if (of != nullptr) h->layers[i].*of = limit;
+      if (of_experts != nullptr) h->layers[i].experts.*of_experts = limit;
+    }
+    return Status();
+  };
+  GEN_TRY(read("swiglu_clamp_exp", nullptr, &ExpertParams::swiglu_limit));
+  return read("swiglu_clamp_shexp", &LayerParams::swiglu_limit, nullptr);
 }
 
 Status read_latent_experts(KeyReader& keys, HParams* h) {

@@ -19,11 +19,12 @@ Status read_model(KeyReader& keys, HParams* h, bool layer_norms = false);
 /// 0 is refused.
 Status read_heads(KeyReader& keys, bool absent, HParams* h);
 /// attention.sliding_window, own row included, and chunk_size; 0: all. They are for the blocks of
-/// attention.sliding_window_pattern: a list, or a number n: all but the last of each n; 0: all
-/// blocks.
+/// attention.sliding_window_pattern: a list, or a number n: all but the last, or the first, of each
+/// n; 0: all blocks.
 struct WindowDefaults {
   int32_t window = 0;
   int32_t pattern = 0;
+  bool first = false;
 };
 Status read_windows(KeyReader& keys, WindowDefaults absent, HParams* h);
 /// rope.*: the same for all blocks, except n_dims where heads differ. `family` has the values that
@@ -40,6 +41,8 @@ Status read_query_temperature(KeyReader& keys, HParams* h);
 /// attention.key_length_swa, value_length_swa and rope.dimension_count_swa: of blocks with a
 /// window, without the keys as those of all. After read_rope.
 Status read_local_heads(KeyReader& keys, HParams* h);
+/// Blocks without a window rotate half of the elements. After read_local_heads.
+Status halve_global_rotation(KeyReader& keys, HParams* h);
 /// attention.shared_kv_layers (0): so many last blocks look at the keys and values of the last
 /// block before them that has a window, or has none, as they do.
 Status read_shared_layers(KeyReader& keys, HParams* h);
@@ -69,17 +72,22 @@ Status read_rope_sections(KeyReader& keys, HParams* h);
 Status read_feed_forward(KeyReader& keys, HParams* h, bool absent = false);
 /// expert_count, 0: there are none; expert_used_count, expert_feed_forward_length,
 /// expert_gating_func, expert_weights_norm, expert_weights_scale, expert_group_count,
-/// expert_group_used_count, of blocks from leading_dense_block_count on; where experts may be
-/// `shared` expert_shared_feed_forward_length, or as wide as expert_shared_count (1) others. After
-/// read_feed_forward.
+/// expert_group_used_count, of blocks from leading_dense_block_count on, and of these the last of
+/// each interleave_moe_layer_step (1); where experts may be `shared`
+/// expert_shared_feed_forward_length, or as wide as expert_shared_count (1, or 0 for `unshared`)
+/// others. After read_feed_forward.
 struct ExpertDefaults {
   engine::Gating gating = engine::Gating::kSoftmax;
   bool normalise = false;
   bool shared = false;
+  bool unshared = false;
   bool required = false;  // 0 of them are refused
 };
 Status read_experts(KeyReader& keys, ExpertDefaults absent, HParams* h);
 
+/// swiglu_clamp_exp of experts and swiglu_clamp_shexp of shared experts and blocks without experts:
+/// a number for each block; 0, and without the keys: none. After read_experts.
+Status read_swiglu_limits(KeyReader& keys, HParams* h);
 /// moe_latent_size (0). After read_experts.
 Status read_latent_experts(KeyReader& keys, HParams* h);
 

@@ -36,7 +36,8 @@ ValueId attention(const DenseStyle& style, const HParams& h, DecoderBuilder& d, 
   auto [q, k, v] = d.inputs(a, style.input_bias, style.attention_gate, style.value_norm);
   if (style.value_norm) v = d.norm_values(v);
   ValueId attended = d.attend(q, k, v, style.head_norms, style.sinks);
-  attended = d.gated_attention(attended, a, style.attention_gate, style.input_bias);
+  attended =
+      d.gated_attention(attended, a, style.attention_gate, style.gate_activation, style.input_bias);
   return d.linear(attended, "attn_output", h.hidden, SiteKind::kAttnOut, style.inner_bias);
 }
 
@@ -99,7 +100,10 @@ ValueId feed_forward_input(const DenseStyle& style, const HParams& h, DecoderBui
 }  // namespace
 
 Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) {
-  GEN_TRY(read_model(keys, h, style.norms.kind == NormStyle::Kind::kLayer));
+  h->layer_norms = style.norms.kind == NormStyle::Kind::kLayer ||
+                   (style.norms.kind == NormStyle::Kind::kEither &&
+                    !keys.has("attention.layer_norm_rms_epsilon"));
+  GEN_TRY(read_model(keys, h, h->layer_norms));
   if (style.draft_layers) GEN_TRY(read_draft_layers(keys, h));
   if (style.recurs != Recurs::kOnly) {
     GEN_TRY(read_feed_forward(keys, h, style.recurs == Recurs::kAlone));
@@ -110,14 +114,15 @@ Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) 
   }
   if (style.activation == engine::Act::kXielu) GEN_TRY(read_xielu(keys, h));
   if (const ExpertStyle& of = style.experts; of.has != Experts::kNone) {
-    GEN_TRY(read_experts(
-        keys,
-        {of.gating, of.normalise, of.shared != SharedExpert::kNone, of.has == Experts::kRequired},
-        h));
+    GEN_TRY(read_experts(keys,
+                         {of.gating, of.normalise, of.shared != SharedExpert::kNone, of.unshared,
+                          of.has == Experts::kRequired},
+                         h));
     if (of.latent) GEN_TRY(read_latent_experts(keys, h));
   }
+  if (style.swiglu_limits) GEN_TRY(read_swiglu_limits(keys, h));
   GEN_TRY(read_mixers(style, keys, h));
-  GEN_TRY(read_windows(keys, {style.window, style.global_every}, h));
+  GEN_TRY(read_windows(keys, {style.window, style.global_every, style.global_first}, h));
   GEN_TRY(read_rope(keys, style.rope, h));
   if (style.global_every > 0)
     GEN_TRY(read_local_rope(keys, {style.local_base, style.local_unscaled}, h));
@@ -125,6 +130,7 @@ Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) 
     if (style.undivided_scores && !keys.has("attention.scale")) layer.attention.scale = 1.0F;
   }
   if (style.local_heads) GEN_TRY(read_local_heads(keys, h));
+  if (style.global_half) GEN_TRY(halve_global_rotation(keys, h));
   if (style.shared_layers) GEN_TRY(read_shared_layers(keys, h));
   if (style.query_temperature) GEN_TRY(read_query_temperature(keys, h));
   if (style.layer_inputs) GEN_TRY(read_layer_inputs(keys, h));
@@ -133,7 +139,8 @@ Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) 
     if (i % every == every - 1) h->layers[i].rope = {};
   }
   for (LayerParams& layer : h->layers) {
-    if (style.rotate_local && layer.attention.window == 0) layer.rope = {};
+    const bool dense = style.rotate_dense && layer.experts.routing.n_experts == 0;
+    if (style.rotate_local && layer.attention.window == 0 && !dense) layer.rope = {};
   }
   if (style.rope_sections) GEN_TRY(read_rope_sections(keys, h));
   if (style.share_scaled_layers == h->n_layers && !keys.has("attention.scale")) {

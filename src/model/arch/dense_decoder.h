@@ -58,6 +58,7 @@ struct ExpertStyle {
   engine::Gating gating = engine::Gating::kSoftmax;  // without expert_gating_func
   bool normalise = false;                            // without expert_weights_norm
   SharedExpert shared = SharedExpert::kNone;
+  bool unshared = false;     // without keys of its width there is no shared expert
   bool some_blocks = false;  // only blocks with ffn_gate_inp have them
   bool latent = false;       // moe_latent_size: they work on a product of what goes in
   bool beside = false;       // beside the feed-forward, see DecoderBuilder::experts_beside
@@ -88,17 +89,22 @@ struct DenseStyle {
   Bias head_bias = Bias::kNone;   // of output
 
   AttentionGate attention_gate = AttentionGate::kNone;
+  engine::Act gate_activation = engine::Act::kSigmoid;  // of it
   FeedForward feed_forward = FeedForward::kGated;
   engine::Act activation = engine::Act::kSilu;  // the keys xielu.* are for kXielu
   float activation_alpha = 1.0F;                // of kClampedSwiglu
   float activation_limit = 0.0F;
+  bool swiglu_limits = false;  // swiglu_clamp_exp and swiglu_clamp_shexp of layers cut kSilu
 
-  int32_t window = 0;        // without attention.sliding_window; 0: no window
-  int32_t global_every = 0;  // every n-th layer has no window; 0: as the file says
-  double local_base = 0.0;   // of layers with a window, without rope.freq_base_swa; 0: that of all
+  int32_t window = 0;         // without attention.sliding_window; 0: no window
+  int32_t global_every = 0;   // every n-th layer has no window; 0: as the file says
+  bool global_first = false;  // the first of each n instead of the last
+  double local_base = 0.0;    // of layers with a window, without rope.freq_base_swa; 0: that of all
   bool local_unscaled = false;  // layers with a window ignore rope.scaling and rope_freqs
   int32_t unrotated_every = 0;  // every n-th layer has no rotary embedding; 0: all have
   bool rotate_local = false;    // only layers with a window have a rotary embedding
+  bool rotate_dense = false;    // and those before the first with experts
+  bool global_half = false;     // layers without a window rotate half of rope.dimension_count
 
   bool undivided_scores = false;   // without attention.scale the scale of scores is 1
   bool query_temperature = false;  // queries grow with the position (read_query_temperature)

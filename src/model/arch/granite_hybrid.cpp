@@ -4,18 +4,6 @@
 #include "model/arch/registry.h"
 
 namespace gen::model::arch {
-namespace {
-
-/// Without a width there is no shared expert.
-Status read_granite_hybrid(const DenseStyle& style, KeyReader& keys, HParams* h) {
-  GEN_TRY(read_dense_decoder(style, keys, h));
-  for (LayerParams& layer : h->layers) {
-    if (!keys.has("expert_shared_feed_forward_length")) layer.experts.shared = 0;
-  }
-  return {};
-}
-
-}  // namespace
 
 constinit const Architecture kGraniteHybrid = {
     "granitehybrid",
@@ -25,8 +13,10 @@ constinit const Architecture kGraniteHybrid = {
      .inner_bias = Bias::kOptional,
      .factors = true,
      .recurrence = Recurrence::kMamba2,
-     .experts = {.has = Experts::kOptional, .normalise = true, .shared = SharedExpert::kPlain}},
-    read_granite_hybrid,
+     .experts = {.has = Experts::kOptional,
+                 .normalise = true,
+                 .shared = SharedExpert::kPlain,
+                 .unshared = true}},
 };
 
 }  // namespace gen::model::arch

@@ -30,7 +30,7 @@ struct Architecture {
 using Architectures = std::span<const Architecture* const>;
 
 Architectures architectures() noexcept;
-/// One of `known`. kUnsupported naming it and all known ones.
+/// One of `known`. kUnsupported naming it and all known ones, or what it would need.
 Result<const Architecture*> find_architecture(Architectures known, const std::string& name);
 
 extern const Architecture kLlama;
@@ -78,5 +78,16 @@ extern const Architecture kNemotronH;
 extern const Architecture kJamba;
 extern const Architecture kNemotronHMoe;
 extern const Architecture kGptOss;
+extern const Architecture kQwen35Moe;
+extern const Architecture kQwen3Next;
+extern const Architecture kGlm4Moe;
+extern const Architecture kLfm2Moe;
+extern const Architecture kGraniteMoe;
+extern const Architecture kErnie45Moe;
+extern const Architecture kMiniMaxM2;
+extern const Architecture kCohere2Moe;
+extern const Architecture kLaguna;
+extern const Architecture kStep35;
+extern const Architecture kDeepSeek;
 
 }  // namespace gen::model::arch
