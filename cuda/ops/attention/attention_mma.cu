@@ -433,14 +433,6 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(32 * kWarps, 1) attention_mma_kernel(AttentionView 
   queries.load(own, of.k_dim);
 
   Softmax softmax;
-  GEN_UNROLL
-  for (int32_t r = 0; r < 2; ++r) {
-    const int32_t query = tile.first + warp_of_block() * kWarpQueries + r * 8 + lane / 4;
-    const SoftmaxState begin = before_chunks(
-        of, kv_head * static_cast<int32_t>(group) + query % static_cast<int32_t>(group));
-    softmax.most[r] = begin.max;
-    softmax.sums[r] = lane % 4 == 0 ? begin.sum : 0.0F;
-  }
   float sums[static_cast<size_t>(kDim / 8)][4] = {};
   for (int32_t i = 0; i < n; ++i) {
     device::wait_copies<0>();
@@ -513,7 +505,14 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(32 * kWarps, 1) attention_mma_kernel(AttentionView 
     const int64_t t = rows.first_row + query / group;
     const int32_t head =
         kv_head * static_cast<int32_t>(group) + query % static_cast<int32_t>(group);
-    const float factor = softmax.most[r] == minus_infinity() && sum == 0.0F ? 0.0F : 1.0F / sum;
+    float factor = softmax.most[r] == minus_infinity() && sum == 0.0F ? 0.0F : 1.0F / sum;
+    if (of.sinks != nullptr) {
+      // Taken last, since registers are scarce before.
+      const float sink = of.sinks[head] * kLog2E;
+      const float most = max_of(softmax.most[r], sink);
+      const float own = exp2_weight(softmax.most[r] - most);
+      factor = own / multiply_add(sum, own, exp2_weight(sink - most));
+    }
     GEN_UNROLL
     for (int32_t j = 0; j < kDim / 8; ++j) {
       GEN_UNROLL

@@ -27,7 +27,7 @@ namespace gen::cuda {
 
 /// Rows one after another.
 struct AdjacentRows {
-  size_t row_bytes;
+  uint32_t row_bytes;  // a size_t would cost a register too many
 
   /// Where row `i` begins.
   [[nodiscard]] GEN_DEVICE size_t begin(int32_t i) const {
@@ -198,7 +198,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kRowsThreads, 2) linear_quant_rows_kernel(QuantSegm
     finish_many(of.end, first + row, output, sum, up);
   };
   multiply_rows<quant::kTraits[kIndex], s>(of, block_y() * tiles_of_block(of.end.gated), x,
-                                           AdjacentRows{of.x.at.bytes}, n_rows, finish);
+                                           AdjacentRows{static_cast<uint32_t>(of.x.at.bytes)}, n_rows, finish);
 }
 
 /// The shape: the largest blocks that fill the device, with no more rows than needed.
