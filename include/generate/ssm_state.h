@@ -118,6 +118,7 @@ GEN_API int32_t gen_ssm_state_layer_index(const gen_ssm_state *state, int32_t la
  *         GEN_ERROR_INVALID_ARGUMENT if state is NULL;
  *         GEN_ERROR_BUSY if the state is in use;
  *         GEN_ERROR_OUT_OF_RANGE if there is no such layer, or h is too small; shape then has what is needed;
+ *         GEN_ERROR_STATE in a child of fork(), of a session's state;
  *         GEN_ERROR_MODEL; GEN_ERROR_OUT_OF_MEMORY; for a session's state also what its cache returns when it grows.
  *         On any failure h is untouched, and so is the session.
  * Threads: one at a time per state.
@@ -139,7 +140,7 @@ GEN_API gen_status gen_ssm_state_get_layer(const gen_ssm_state *state, int32_t l
  *         GEN_ERROR_INVALID_ARGUMENT if state or h is NULL, or the shape differs;
  *         GEN_ERROR_BUSY if the state is in use;
  *         GEN_ERROR_OUT_OF_RANGE if there is no such layer;
- *         GEN_ERROR_UNSUPPORTED for a session's state.
+ *         GEN_ERROR_UNSUPPORTED for a session's state, GEN_ERROR_STATE for it in a child of fork().
  *         On any failure the state is unchanged.
  * Threads: one at a time per state.
  * Since:   0.1
@@ -155,6 +156,7 @@ GEN_API gen_status gen_ssm_state_set_layer(gen_ssm_state *state, int32_t layer, 
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if state or snapshot is NULL;
  *         GEN_ERROR_BUSY if the state is in use;
+ *         GEN_ERROR_STATE in a child of fork(), of a session's state;
  *         GEN_ERROR_UNSUPPORTED for a session of a custom model without state_clone;
  *         GEN_ERROR_OUT_OF_MEMORY. state_clone may fail with other statuses.
  * Threads: one at a time per state.
@@ -180,7 +182,8 @@ GEN_API gen_status gen_ssm_state_snapshot(gen_ssm_state *state, int64_t *snapsho
  *         GEN_ERROR_INVALID_ARGUMENT if state is NULL;
  *         GEN_ERROR_BUSY if the state is in use;
  *         GEN_ERROR_OUT_OF_RANGE if there never was such a snapshot, or 16 newer ones replaced it;
- *         GEN_ERROR_STATE if the session's text no longer begins with the tokens that were evaluated then;
+ *         GEN_ERROR_STATE if the session's text no longer begins with the tokens that were evaluated then, and of a
+ *         session's state in a child of fork();
  *         GEN_ERROR_OUT_OF_MEMORY. state_clone may fail with other statuses.
  *         On any failure the state and the session are unchanged.
  * Threads: one at a time per state.
@@ -194,7 +197,8 @@ GEN_API gen_status gen_ssm_state_restore(gen_ssm_state *state, int64_t snapshot,
  * Sets all layers to zeros, in the same memory. Snapshots stay.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if state is NULL; GEN_ERROR_BUSY if the state is in use;
- *         GEN_ERROR_UNSUPPORTED for a session's state: gen_session_reset empties the session.
+ *         GEN_ERROR_UNSUPPORTED for a session's state: gen_session_reset empties the session; GEN_ERROR_STATE for it in a
+ *         child of fork().
  * Threads: one at a time per state.
  * Since:   0.1
  */

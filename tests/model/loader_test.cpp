@@ -70,18 +70,20 @@ TEST(Loader, RefusesExpertsOfFamiliesWithout) {
   expect(load(tiny.bytes()).status(), Code::kUnsupported, "qwen3.expert_count is 8");
 }
 
-TEST(Loader, RefusesNumbersBesideStacks) {
-  for (const int32_t experts : {1, 6}) {
+TEST(Loader, StacksHaveAScaleForEachExpert) {
+  const auto with = [](const std::string& name, uint64_t n) {
     TinyModelSpec spec;
     spec.architecture = "qwen3moe";
-    spec.experts = experts;
-    spec.experts_used = 1;
+    spec.experts = 6;
     TinyModel tiny(spec);
-    tiny.writer().tensor("blk.1.ffn_down_exps.scale", 0, {static_cast<uint64_t>(experts)},
-                         std::vector<std::byte>(static_cast<size_t>(experts) * 4, std::byte{0x40}));
-    expect(load(tiny.bytes()).status(), Code::kUnsupported,
-           "tensor blk.1.ffn_down_exps.scale has no place");
-  }
+    tiny.writer().tensor(name, 0, {n}, std::vector<std::byte>(n * 4, std::byte{0x40}));
+    return load(tiny.bytes()).status();
+  };
+  EXPECT_TRUE(with("blk.1.ffn_down_exps.scale", 6).ok());
+  expect(with("blk.1.ffn_down_exps.scale", 1), Code::kFormat,
+         "tensor blk.1.ffn_down_exps.scale is 1 x 1 x 1 x 1, expected 6 x 1");
+  expect(with("blk.1.ffn_down_exps.weight.scale", 6), Code::kUnsupported,
+         "tensor blk.1.ffn_down_exps.weight.scale has no place");
 }
 
 TEST(Loader, RefusesStacksThatDoNotFit) {

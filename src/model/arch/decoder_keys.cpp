@@ -263,9 +263,12 @@ Status read_local_heads(KeyReader& keys, HParams* h) {
       return error(Code::kFormat, "%s is %d, not even",
                    keys.key("rope.dimension_count_swa").c_str(), n_dims);
     }
+    double scale = 0.0;
+    GEN_TRY(keys.number_or("attention.scale", 0.0, 0.0, 1e6, &scale));
     if (spec.window == 0) continue;
     spec.k_dim = k_dim;
     spec.v_dim = v_dim;
+    if (scale == 0.0) spec.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(k_dim)));
     layer.rope.n_dims = n_dims;
   }
   return {};

@@ -39,7 +39,7 @@ Status read_local_rope(KeyReader& keys, LocalRope family, HParams* h);
 /// attention.temperature_scale and rope.scaling.yarn_log_multiplier. After read_rope.
 Status read_query_temperature(KeyReader& keys, HParams* h);
 /// attention.key_length_swa, value_length_swa and rope.dimension_count_swa: of blocks with a
-/// window, without the keys as those of all. After read_rope.
+/// window, without the keys as those of all; scores are divided accordingly. After read_rope.
 Status read_local_heads(KeyReader& keys, HParams* h);
 /// Blocks without a window rotate half of the elements. After read_local_heads.
 Status halve_global_rotation(KeyReader& keys, HParams* h);

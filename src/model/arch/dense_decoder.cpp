@@ -126,10 +126,10 @@ Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) 
   GEN_TRY(read_rope(keys, style.rope, h));
   if (style.global_every > 0)
     GEN_TRY(read_local_rope(keys, {style.local_base, style.local_unscaled}, h));
+  if (style.local_heads) GEN_TRY(read_local_heads(keys, h));
   for (LayerParams& layer : h->layers) {
     if (style.undivided_scores && !keys.has("attention.scale")) layer.attention.scale = 1.0F;
   }
-  if (style.local_heads) GEN_TRY(read_local_heads(keys, h));
   if (style.global_half) GEN_TRY(halve_global_rotation(keys, h));
   if (style.shared_layers) GEN_TRY(read_shared_layers(keys, h));
   if (style.query_temperature) GEN_TRY(read_query_temperature(keys, h));
