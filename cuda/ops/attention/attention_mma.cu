@@ -510,8 +510,8 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(32 * kWarps, 1) attention_mma_kernel(AttentionView 
       // Taken last, since registers are scarce before.
       const float sink = of.sinks[head] * kLog2E;
       const float most = max_of(softmax.most[r], sink);
-      const float own = exp2_weight(softmax.most[r] - most);
-      factor = own / multiply_add(sum, own, exp2_weight(sink - most));
+      const float rest = exp2_weight(softmax.most[r] - most);
+      factor = rest / multiply_add(sum, rest, exp2_weight(sink - most));
     }
     GEN_UNROLL
     for (int32_t j = 0; j < kDim / 8; ++j) {
