@@ -404,7 +404,7 @@ GEN_API gen_status gen_model_describe(const gen_model *model, char *buf, size_t 
 /**
  * Memory of the model in bytes: "weights" (as arranged for the backend), "workspace" (scratch
  * memory of finished and running steps), "mapped" (file pages that are still in use), "file" (size
- * of its files), "stream" (weights read per token).
+ * of its files), "stream" (weights read per token: of the experts, as many as a token uses).
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown key; then *bytes is 0.
  * Threads: any.
