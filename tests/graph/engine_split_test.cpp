@@ -147,6 +147,9 @@ TEST(EngineSplit, ExpertsElsewhereGiveTheBitsOfOneEngine) {
       test::FarMemory memory;
       const auto far = std::make_shared<test::FarEngine>(memory);
       Machine split(tiny.graph(), {far, test::cpu_engine({.threads = 3})}, {blocks, experts});
+      const EngineOfBlock kept = split.plan->engine_of_block();  // for plans that are derived
+      EXPECT_TRUE(
+          std::equal(experts.begin(), experts.end(), kept.experts.begin(), kept.experts.end()));
       EXPECT_EQ(live(split, 30, 24, 3), want)
           << testing::PrintToString(blocks) << testing::PrintToString(experts);
     }
