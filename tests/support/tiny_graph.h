@@ -122,7 +122,8 @@ class TinyGraph {
     };
     const auto gate = builder.experts(a, routes, stack("gates", f, d));
     const auto up =
-        builder.experts(a, routes, stack("ups", f, d, shape_.expert_up_type), bias(f * n));
+        builder.experts(a, routes, stack("ups", f, d, shape_.expert_up_type), bias(f * n),
+                        vector(n));  // scales, which the gates have none of
     const auto gated = builder.apply(engine::Op::kGated, {gate, up}, {engine::Act::kSilu});
     return builder.combine(builder.experts(gated, routes, stack("downs", d, f), bias(d * n)),
                            routes);
