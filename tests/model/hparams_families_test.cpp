@@ -291,6 +291,24 @@ TEST(HParams, OfFilesWithoutAWidthOfTheFeedForward) {
             "metadata 'llama.feed_forward_length' is missing (u64 wanted)");
 }
 
+/// Without a width of their own experts are as wide as the feed-forward that is in some blocks.
+TEST(HParams, OfExpertsInSomeBlocks) {
+  const auto h = read_mixture(
+      arch::kNemotronHMoe,
+      [](GgufWriter& w) {
+        for (const char* key :
+             {"conv_kernel", "inner_size", "state_size", "time_step_rank", "group_count"}) {
+          w.set(std::string("llama.ssm.") + key, 4U);
+        }
+        w.set_array<uint32_t>("llama.feed_forward_length", {0, 0, 160});
+      },
+      "feed_forward_length");
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().layers[0].experts.routing.n_experts, 0);
+  EXPECT_EQ(h.value().layers[2].experts.routing.n_experts, 8);
+  EXPECT_EQ(h.value().layers[2].experts.feed_forward, 160);
+}
+
 TEST(HParams, OfQwen35MoeAndQwen3Next) {
   for (const arch::Architecture* row : {&arch::kQwen35Moe, &arch::kQwen3Next}) {
     const auto h = read_mixture(*row, [](GgufWriter& w) {

@@ -453,6 +453,7 @@ Status read_experts(KeyReader& keys, ExpertDefaults absent, HParams* h) {
   for (size_t i = static_cast<size_t>(dense); i < h->layers.size(); ++i) {
     if ((i + 1) % static_cast<size_t>(every) != 0) continue;
     LayerParams& layer = h->layers[i];
+    if (layer.feed_forward == 0) continue;  // a block of something else
     ExpertParams& of = layer.experts;
     of.routing = routing;
     GEN_TRY(keys.integer_or("expert_feed_forward_length", layer.feed_forward, 1, kMaxWidth,
