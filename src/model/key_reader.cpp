@@ -198,7 +198,7 @@ Status KeyReader::refuse_unread() const {
     GEN_ASSIGN(const double value, value_of(metadata_, key(each.name), each.form));
     // For a scale, 0 means that there is none.
     if (value == each.neutral || (value == 0.0 && each.form == Form::kNumber)) continue;
-    return error(Code::kUnsupported, "%s is %g: %s not supported", key(each.name).c_str(), value,
+    return error(Code::kUnsupported, "%s is %.9g: %s not supported", key(each.name).c_str(), value,
                  each.what);
   }
   return {};

@@ -170,6 +170,9 @@ class Loader {
       traits.num_heads = std::max(traits.num_heads, layer.attention.n_heads);
       traits.num_kv_heads = std::max(traits.num_kv_heads, layer.attention.n_kv_heads);
       traits.head_dim = std::max(traits.head_dim, layer.attention.k_dim);
+      const engine::Routing& routing = layer.experts.routing;
+      traits.num_experts = std::max(traits.num_experts, routing.n_experts);
+      traits.num_experts_used = std::max(traits.num_experts_used, routing.n_used);
     }
     traits.hidden = hparams_.hidden;
     traits.max_batch_rows = options_.max_batch_rows;

@@ -30,6 +30,8 @@ struct ModelTraits {
   int32_t num_kv_heads = 0;                   // G, the most of a layer
   int32_t head_dim = 0;                       // K, the most of a layer
   int32_t hidden = 0;                         // D
+  int32_t num_experts = 0;                    // the most of a layer; 0: none
+  int32_t num_experts_used = 0;               // by a row, of these
   int32_t result = 0;                         // width of results other than logits; 0: logits
   int32_t max_batch_rows = graph::kStepRows;  // rows a single forward accepts
   int32_t prompt_rows = 0;                    // rows that a pass should preferably have; 0: any

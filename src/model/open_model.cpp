@@ -38,11 +38,13 @@ Status OpenModel::start(const OpenOptions& options) {
   wanted.dry_run = options.dry_run;
   GEN_ASSIGN(wanted.cpu_level, chosen_cpu_level());
   const bool has_memory = row->gpu_allocator != nullptr;
-  if (const int32_t layers = std::max(options.on_device.layers, options.on_device.experts);
-      !has_memory && layers > 0) {
-    return error(Code::kInvalidArgument, "%d layers on a device, and backend %s has none", layers,
+  const auto no_device = [row](const char* option, int32_t layers) {
+    return error(Code::kInvalidArgument, "%s is %d, and backend %s has no device", option, layers,
                  row->name);
-  }
+  };
+  const auto& [layers, experts] = options.on_device;
+  if (!has_memory && layers > 0) return no_device("gpu_layers", layers);
+  if (!has_memory && experts > 0) return no_device("gpu_expert_layers", experts);
   if (has_memory && !options.on_device.all()) {
     GEN_ASSIGN(host, engine::create_engine(engine::engine_rows().front().name, wanted));
   }

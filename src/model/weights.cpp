@@ -147,6 +147,16 @@ std::vector<float> Weights::optional_vector(const std::string& name, int64_t siz
   return has(name) ? table(name, count, size) : std::vector<float>();
 }
 
+std::vector<float> Weights::optional_finite_vector(const std::string& name, int64_t size) {
+  std::vector<float> values = optional_vector(name, size);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (std::isfinite(values[i])) continue;
+    fail(error(Code::kFormat, "tensor %s: value %zu is not finite", name.c_str(), i));
+    break;
+  }
+  return values;
+}
+
 void Weights::ignore_all(std::string_view prefix) {
   for (const gguf::TensorInfo& tensor : file_.tensors()) {
     if (std::string_view(tensor.name).starts_with(prefix)) ignore(tensor.name);

@@ -53,13 +53,16 @@ class Weights {
   }
   /// The same for `count` concatenated vectors.
   std::vector<float> optional_vector(const std::string& name, int64_t size, int64_t count);
+  /// The same for values that are compared, so that all of them must be finite.
+  std::vector<float> optional_finite_vector(const std::string& name, int64_t size);
   /// Names a tensor that other models of the family use but this one does not need.
   void ignore(std::string_view name) { used_.insert(std::string(name)); }
 
   /// The same for all tensors whose names begin so.
   void ignore_all(std::string_view prefix);
 
-  /// Errors: kFormat for a tensor that is missing or has another shape, kUnsupported for an element
+  /// Errors: kFormat for a tensor that is missing, has another shape or is not finite where it has
+  /// to be, kUnsupported for an element
   /// type without a codec and for a tensor that nobody asked for (the model would not be what its
   /// file says).
   Status finish();

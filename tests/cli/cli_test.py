@@ -114,6 +114,19 @@ class Forms(unittest.TestCase):
             self.assertEqual(plain["perplexity"], same["perplexity"])
             self.assertNotIn("kl_divergence", plain)
 
+    def test_inspect_counts_experts(self):
+        layers, width, ffn, experts, used = 2, 256, 256, 6, 2
+        shape = {"layers": layers, "width": width, "heads": 4, "kv-heads": 4, "ffn": ffn, "vocab": 500, "context": 64}
+        options = [text for name, value in shape.items() for text in ("--" + name, str(value))]
+        with tempfile.NamedTemporaryFile(suffix=".gguf") as file:
+            for n, chosen in ((experts, used), (0, 0)):
+                more = ["--experts", str(n), "--used", str(chosen)] if n else []
+                subprocess.run([RANDOM_MODEL, file.name, *options, *more], check=True, capture_output=True)
+                done = answer("inspect", "-m", file.name, "--json")
+                self.assertEqual((done["num_experts"], done["num_experts_used"], done["gpu_expert_layers"]), (n, chosen, 0))
+                self.assertEqual(done["parameters"] - done["active_parameters"],
+                                 layers * 3 * width * ffn * (n - chosen))
+
     def test_inspect_draws_a_pass(self):
         layers = answer("inspect", "-m", DRAFT, "--json")["num_layers"]
         with tempfile.TemporaryDirectory() as folder:

@@ -156,6 +156,23 @@ TEST(WeightScales, ThatScaleNothingAreRefused) {
   }
 }
 
+TEST(Weights, ValuesThatAreComparedMustBeFinite) {
+  for (const float value : {1e38F, NAN, std::numeric_limits<float>::infinity()}) {
+    test::GgufWriter writer;
+    writer.tensor("a.bias", 0, {3}, floats({0, 1, value}));
+    const auto bytes = writer.build().bytes;
+    const auto file = file_of(bytes);
+    Weights weights(*file, true);
+    EXPECT_EQ(weights.optional_finite_vector("a.bias", 3).size(), 3U);
+    EXPECT_TRUE(weights.optional_finite_vector("b.bias", 3).empty());
+    const Status status = weights.finish();
+    EXPECT_EQ(status.ok(), value == 1e38F);
+    if (value == 1e38F) continue;
+    EXPECT_EQ(status.code(), Code::kFormat);
+    EXPECT_STREQ(status.message(), "tensor a.bias: value 2 is not finite");
+  }
+}
+
 struct Poison {
   const char* name;
   DType type;

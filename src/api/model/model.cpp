@@ -32,7 +32,8 @@ gen::SharedCallbacks callbacks_of(const gen_model_options& options) {
 Result<std::string> describe(const GgufFile& file, const ModelParts& parts) {
   const auto& traits = parts.loaded->model->traits();
   GEN_ASSIGN(const std::string name, file.metadata().get_string("general.name", ""));
-  const gen::gguf::Totals totals = gen::gguf::totals(file);
+  const gen::gguf::Totals totals =
+      gen::gguf::totals(file, traits.num_experts_used, traits.num_experts);
   std::string shares = "{";
   for (const auto& [type, share] : totals.shares) {
     char text[32];
@@ -43,11 +44,13 @@ Result<std::string> describe(const GgufFile& file, const ModelParts& parts) {
     return ",\"" + std::string(key) + "\":" + std::to_string(value);
   };
   return "{\"architecture\":" + json_quote(traits.architecture) + ",\"name\":" + json_quote(name) +
-         number("parameters", totals.parameters) + number("vocab_size", traits.vocab_size) +
-         number("max_seq_len", traits.max_seq_len) + number("num_layers", traits.num_layers) +
-         number("num_heads", traits.num_heads) + number("num_kv_heads", traits.num_kv_heads) +
-         number("head_dim", traits.head_dim) + number("hidden", traits.hidden) +
-         ",\"weight_types\":" + shares + "}" + ",\"backend\":" + json_quote(parts.engine->name()) +
+         number("parameters", totals.parameters) + number("active_parameters", totals.active) +
+         number("vocab_size", traits.vocab_size) + number("max_seq_len", traits.max_seq_len) +
+         number("num_layers", traits.num_layers) + number("num_heads", traits.num_heads) +
+         number("num_kv_heads", traits.num_kv_heads) + number("head_dim", traits.head_dim) +
+         number("hidden", traits.hidden) + number("num_experts", traits.num_experts) +
+         number("num_experts_used", traits.num_experts_used) + ",\"weight_types\":" + shares + "}" +
+         ",\"backend\":" + json_quote(parts.engine->name()) +
          number("gpu_layers", parts.on_device.layers) +
          number("gpu_expert_layers", parts.on_device.experts) +
          number("threads", parts.pool->size()) +

@@ -323,8 +323,8 @@ graph::ValueId DecoderBuilder::routed_experts(graph::ValueId x, graph::ValueId c
   const int64_t inputs = latent > 0 ? latent : h_.hidden;
   const graph::ValueId logits = product(choosing, name("ffn_gate_inp", ".weight"), n, h_.hidden,
                                         name("ffn_gate_inp", ".bias"), Bias::kOptional, kNoSite);
-  const graph::ValueId routes =
-      graph_.route(logits, routing, weights_.optional_vector(name("exp_probs_b", ".bias"), n));
+  const graph::ValueId routes = graph_.route(
+      logits, routing, weights_.optional_finite_vector(name("exp_probs_b", ".bias"), n));
   if (latent > 0) {
     x = product(x, name("ffn_latent_down", ".weight"), latent, h_.hidden, "", Bias::kNone, kNoSite);
   }

@@ -6,14 +6,17 @@
 
 namespace gen::gguf {
 
-Totals totals(const GgufFile& file) {
+Totals totals(const GgufFile& file, int64_t used, int64_t experts) {
   Totals all;
   double bytes = 0;
   for (const TensorInfo& tensor : file.tensors()) {
     const auto size = static_cast<double>(tensor.data.size());
     all.shares[dtype_name(tensor.type)] += size;
     bytes += size;
-    all.parameters += tensor.elements();
+    const int64_t elements = tensor.elements();
+    const bool stack = experts > 0 && tensor.name.find("_exps.") != std::string::npos;
+    all.parameters += elements;
+    all.active += stack ? elements / experts * used : elements;
   }
   for (auto& [name, share] : all.shares) share = bytes > 0 ? share / bytes : 0;
   return all;
