@@ -13,10 +13,18 @@
 
 #include "base/status.h"
 #include "cache/sequence/kv_cache.h"
+#include "graph/adapter_table.h"
 #include "graph/batch.h"
 #include "graph/row_end.h"
+#include "model/loaded_adapter.h"
+
+namespace gen::gguf {
+class GgufFile;
+}
 
 namespace gen::model {
+
+class AdapterRegistry;
 
 /// Capacity for a model's name, including the trailing 0; limited by the format of saved sessions.
 inline constexpr size_t kMaxModelName = 31;
@@ -83,6 +91,18 @@ class Model {
     return error(Code::kUnsupported, "model %.40s gives no hidden states",
                  traits().architecture.c_str());
   }
+  /// The adapter that a file holds, for this model's products; see adapter_file.h for the forms.
+  /// kFormat and kUnsupported, naming the tensor; kOutOfMemory.
+  virtual Result<std::shared_ptr<const LoadedAdapter>> make_adapter(const gguf::GgufFile&) const {
+    return error(Code::kUnsupported, "this model takes no adapters");
+  }
+  /// The table of these mixes, whose adapters are of this model. See AdapterTable::create.
+  virtual Result<std::shared_ptr<const graph::AdapterTable>> adapter_table(
+      std::span<const std::vector<graph::AdapterUse>>) const {
+    return error(Code::kUnsupported, "this model takes no adapters");
+  }
+  /// Its adapters by name; null for models that take none.
+  [[nodiscard]] virtual AdapterRegistry* adapters() const noexcept { return nullptr; }
   /// Memory by key: "weights", "workspace", "mapped"; "stream" is the bytes of weights read per
   /// token.
   virtual Result<size_t> memory(std::string_view key) const = 0;

@@ -11,6 +11,7 @@
 #include "base/locked_memory.h"
 #include "graph/execution_plan.h"
 #include "graph/workspace.h"
+#include "model/adapter_registry.h"
 #include "model/model.h"
 
 namespace gen::model {
@@ -36,6 +37,11 @@ class PlanModel final : public Model {
   Status forward(const graph::Batch& batch) const override;
   Result<std::shared_ptr<const Model>> first_layers(int32_t n) const override;
   Result<std::shared_ptr<const Model>> hidden_rows(graph::RowEnd end) const override;
+  Result<std::shared_ptr<const LoadedAdapter>> make_adapter(
+      const gguf::GgufFile& file) const override;
+  Result<std::shared_ptr<const graph::AdapterTable>> adapter_table(
+      std::span<const std::vector<graph::AdapterUse>> mixes) const override;
+  [[nodiscard]] AdapterRegistry* adapters() const noexcept override { return &adapters_; }
   Result<size_t> memory(std::string_view key) const override;
 
   /// Locks the weights in host memory (mlock). kOutOfMemory.
@@ -62,7 +68,8 @@ class PlanModel final : public Model {
   std::vector<engine::EngineMemory*> layer_memories_;  // for plans on several engines
   mutable std::mutex mutex_;
   mutable Plan adapter_plan_;
-  LockedMemory locked_;  // memory of plan_; destroyed before it
+  mutable AdapterRegistry adapters_;  // synchronises itself
+  LockedMemory locked_;               // memory of plan_; destroyed before it
 };
 
 }  // namespace gen::model

@@ -36,6 +36,15 @@ CallParams without_suppressed(CallParams params, const tokenizer::Tokenizer* tok
   return params;
 }
 
+Result<std::shared_ptr<const model::AdapterMix>> chosen_adapters(const CallParams& params,
+                                                                 const model::Model& model) {
+  if (params.adapters.empty()) return std::shared_ptr<const model::AdapterMix>();
+  if (model.adapters() == nullptr) {
+    return error(Code::kUnsupported, "this model takes no adapters");
+  }
+  return model.adapters()->mix(params.adapters);
+}
+
 }  // namespace
 
 Generation::Generation(std::shared_ptr<Session> session, CallParams params, Urgency urgency)
@@ -85,6 +94,7 @@ Status Generation::start(const Prompt& prompt) {
   const Generator& generator = session_->generator();
   GEN_TRY(OpenCall::enter(generator, &call_));
   GEN_TRY(params_.check_vocab(generator.vocab_size()));
+  GEN_ASSIGN(auto adapters, chosen_adapters(params_, generator.model()));
 
   std::vector<int32_t> tokens;
   std::string unsaid(prompt.unsaid);
@@ -117,6 +127,7 @@ Status Generation::start(const Prompt& prompt) {
   sequence.reserve(transcript_.most());
   begin_rows();
   result_.usage.prompt = sequence.length() - sequence.moved(answered_.mark).length;
+  sequence.set_adapters(std::move(adapters));
   session_->progress_.store(0.0F, std::memory_order_relaxed);
   session_->publish_length();
   generator.metrics().add(metric::kRequests, 1);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/checksum.h"
 #include "generate/loop/generator.h"
 #include "generate/step/scheduler.h"
 
@@ -72,6 +73,14 @@ void Sequence::reserve(int32_t more) {
   tokens_.reserve(tokens_.size() + static_cast<size_t>(std::clamp(more, 0, room)));
 }
 
+uint64_t Sequence::prefix_domain() const noexcept {
+  if (made_by_ == 0) return generator_->prefix_domain();
+  Checksum sum;
+  sum.add_number(generator_->prefix_domain());
+  sum.add_number(made_by_);
+  return sum.value();
+}
+
 Status Sequence::evaluate(int32_t end, const Pass& pass) {
   GEN_TRY(start(end, pass));
   while (!done()) {
@@ -84,6 +93,10 @@ Status Sequence::evaluate(int32_t end, const Pass& pass) {
 Status Sequence::start(int32_t end, const Pass& pass) {
   end_ = 0;  // a failure leaves it done
   out_ = false;
+  if (const uint64_t own = adapters_ != nullptr ? adapters_->identity : 0; own != made_by_) {
+    forget(0);
+    made_by_ = own;
+  }
   if (pass.query.wants() != graph::kWantsNothing) forget(pass.results_from);
   if (stale_) GEN_TRY(rebuild());
   GEN_TRY(renew_state());
@@ -136,6 +149,7 @@ StepRequest* Sequence::next() {
   request_.kept_from = kept_from - at;
   request_.cache = cache_.get();
   request_.state = state_.get();
+  request_.adapters = adapters_.get();
   request_.tokens = tokens().subspan(static_cast<size_t>(at), static_cast<size_t>(rows));
   request_.parents = {};
   request_.first_position = at;
@@ -256,7 +270,7 @@ void Sequence::reuse(int32_t end) noexcept {
   if (prefixes == nullptr || end <= evaluated()) return;
   try {
     cache::PrefixHit hit = prefixes->match(
-        generator_->prefix_domain(), tokens().first(static_cast<size_t>(end)), state_ != nullptr);
+        prefix_domain(), tokens().first(static_cast<size_t>(end)), state_ != nullptr);
     const int32_t size = prefixes->pool().block_size();
     parting_ = static_cast<int32_t>(hit.known()) / size * size;
     const auto found = static_cast<int32_t>(hit.tokens());
@@ -292,7 +306,7 @@ void Sequence::remember() noexcept {
   if (full <= remembered_ || blocks.size() < count) return;
   try {
     const auto held = tokens().first(count * static_cast<size_t>(size));
-    const Status kept = prefixes->insert(generator_->prefix_domain(), held, blocks.first(count));
+    const Status kept = prefixes->insert(prefix_domain(), held, blocks.first(count));
     if (kept.ok()) remembered_ = full;
   } catch (...) {  // no memory: the blocks are not shared
   }

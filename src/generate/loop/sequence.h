@@ -54,6 +54,11 @@ class Sequence {
   /// cache can, otherwise their tokens become pending. kContextFull if the kept tokens leave too
   /// little room; kOutOfMemory or std::bad_alloc. A failure changes nothing.
   Status make_room(size_t n);
+  /// What all rows have from the next evaluation on; null: no adapters. It drops entries that
+  /// others made and evaluates their tokens again.
+  void set_adapters(std::shared_ptr<const model::AdapterMix> adapters) noexcept {
+    adapters_ = std::move(adapters);
+  }
   /// Raises the number of first tokens that make_room() keeps above the generator's. Marks from
   /// before a shift are invalid afterwards.
   void set_keep(int32_t n) noexcept { more_kept_ = n; }
@@ -160,13 +165,15 @@ class Sequence {
     std::vector<int32_t> tokens;
     int32_t evaluated = 0;  // the first ones of them
     bool genuine = true;    // the state is that of a fresh evaluation
+    uint64_t adapters = 0;  // as Sequence::made_by_
     std::unique_ptr<cache::SequenceState> state;
   };
   /// kUnsupported for a state that cannot be copied; kOutOfMemory.
   [[nodiscard]] Result<Point> point() const;
   /// Makes the sequence hold what it held at a point, which stays. Nothing is evaluated: if the
   /// cache has fewer of the point's tokens, the others are pending. kState if the evaluated tokens
-  /// of the point are not the first ones of the sequence. A failure changes nothing.
+  /// of the point are not the first ones of the sequence, and if other adapters made its state. A
+  /// failure changes nothing.
   Status go_back(const Point& point);
   /// Drops pending tokens, but keeps at least `n` tokens.
   void drop_pending(int32_t n) noexcept;
@@ -190,6 +197,8 @@ class Sequence {
   [[nodiscard]] int32_t quiet_end() const noexcept {
     return pass_.query.wants() != graph::kWantsNothing ? std::min(end_, pass_.results_from) : end_;
   }
+  /// What keys and values depend on besides the tokens.
+  [[nodiscard]] uint64_t prefix_domain() const noexcept;
   /// The prefix cache, if there is one and this sequence can share with it: its cache uses blocks,
   /// and its state supports snapshots. Otherwise null.
   [[nodiscard]] cache::PrefixCache* prefixes() const noexcept;
@@ -239,6 +248,8 @@ class Sequence {
   std::unique_ptr<cache::KvCache> cache_;
   std::unique_ptr<cache::SequenceState> state_;
   std::vector<int32_t> tokens_;
+  std::shared_ptr<const model::AdapterMix> adapters_;  // set by set_adapters()
+  uint64_t made_by_ = 0;          // identity of the adapters that made the entries; 0: none
   int32_t remembered_ = 0;        // evaluated blocks that were given to the prefix cache
   int32_t parting_ = 0;           // end of the blocks that it has but perhaps without a snapshot
   bool genuine_ = true;           // the cache equals a fresh evaluation: not shifted, not loaded

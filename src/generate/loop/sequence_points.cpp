@@ -68,6 +68,7 @@ Result<Sequence::Point> Sequence::point() const {
   made.tokens = tokens_;
   made.evaluated = evaluated();
   made.genuine = genuine_;
+  made.adapters = made_by_;
   return made;
 }
 
@@ -81,6 +82,9 @@ Status Sequence::go_back(const Point& point) {
     return error(Code::kState,
                  "the text begins with %zu of the %zu tokens that the snapshot was taken after",
                  common, first);
+  }
+  if (point.evaluated > 0 && point.adapters != made_by_) {
+    return error(Code::kState, "other adapters made the snapshot than those of the text");
   }
   std::vector<int32_t> tokens = point.tokens;
   std::unique_ptr<cache::SequenceState> state;

@@ -132,9 +132,8 @@ void Sequence::share_state(cache::PrefixCache& prefixes, int32_t n, bool passes)
   const cache::SnapshotTerms terms = {.budget = kSharedSnapshotBudgets * snapshot_budget_,
                                       .passes = passes,
                                       .instead_of = static_cast<size_t>(passing_)};
-  const Status kept =
-      prefixes.insert(generator_->prefix_domain(), tokens().first(static_cast<size_t>(n)),
-                      blocks.first(count), std::move(made).value(), terms);
+  const Status kept = prefixes.insert(prefix_domain(), tokens().first(static_cast<size_t>(n)),
+                                      blocks.first(count), std::move(made).value(), terms);
   if (!kept.ok()) return;
   passing_ = passes ? n : 0;
   remembered_ = std::max(remembered_, static_cast<int32_t>(count));

@@ -16,6 +16,7 @@ namespace {
 
 constexpr const char* kModelSection = "MODL";
 constexpr const char* kTokenSection = "TOKS";
+constexpr const char* kAdapterSection = "ADPT";
 
 /// Identifies the model of a state; the name is for messages.
 struct ModelMark {
@@ -97,6 +98,8 @@ Result<Sequence> Sequence::fork() const {
   }
   Sequence copy(generator_, std::move(cache), std::move(state));
   copy.tokens_ = tokens_;
+  copy.adapters_ = adapters_;
+  copy.made_by_ = made_by_;
   copy.remembered_ = remembered_;
   copy.genuine_ = genuine_;
   copy.more_kept_ = more_kept_;
@@ -116,6 +119,12 @@ Status Sequence::save(cache::StateWriter& to) const {
   };
   GEN_TRY(to.section(kTokenSection, (2 + tokens_.size()) * sizeof(int32_t), tokens));
   if (evaluated() == 0) return {};
+  if (made_by_ != 0) {
+    const auto adapters = [this](cache::StateWriter& out) {
+      return out.write(std::as_bytes(std::span(&made_by_, 1)));
+    };
+    GEN_TRY(to.section(kAdapterSection, sizeof(made_by_), adapters));
+  }
   if (state_ != nullptr) GEN_TRY(state_->snapshots()->save(to));
   return cache_->save(to);
 }
@@ -149,7 +158,14 @@ Status Sequence::restore(cache::StateReader& from) {
   GEN_TRY(check_model(from, generator_->model().traits()));
   int32_t evaluated = 0;
   GEN_ASSIGN(std::vector<int32_t> tokens, read_tokens(from, &evaluated));
+  uint64_t made_by = 0;
   if (evaluated > 0) {
+    if (from.next_is(kAdapterSection)) {
+      GEN_ASSIGN(cache::StateSection section, from.section(kAdapterSection));
+      GEN_TRY(section.expect(sizeof(made_by)));
+      GEN_ASSIGN(const auto bytes, section.bytes(sizeof(made_by)));
+      std::memcpy(&made_by, bytes.data(), sizeof(made_by));
+    }
     std::unique_ptr<cache::SequenceState> state;
     if (state_ != nullptr) {
       GEN_ASSIGN(state, new_state(*generator_));
@@ -172,6 +188,7 @@ Status Sequence::restore(cache::StateReader& from) {
     GEN_TRY(from.finish());
   }
   tokens_ = std::move(tokens);
+  made_by_ = made_by;
   remembered_ = 0;
   genuine_ = evaluated == 0;  // a file may hold anything
   return {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parameters of a generating call, as plain data: sampling (sampling/params.h), stop conditions,
 // the grammar, and the cancel flag. A call copies them on entry, so one object may serve many
-// calls. Adapters and drafts would be further members beside `sampling`; their numbers need rows in
+// calls. Drafts would be a further member beside `sampling`; their numbers need rows in
 // param_rows(). Read next: generation.h.
 #pragma once
 
@@ -17,6 +17,7 @@
 
 #include "base/cancel.h"
 #include "base/status.h"
+#include "model/adapter_registry.h"
 #include "sampling/params.h"
 
 namespace gen::grammar {
@@ -60,7 +61,8 @@ struct CallParams {
   /// all tokens of the session, the last `said` of them from this call. A failure ends the call.
   std::function<Status(std::span<float> logits, std::span<const int32_t> held, size_t said)>
       edit_logits;
-  std::shared_ptr<const CancelFlag> cancel;  // the call stops when it is raised; may be null
+  std::vector<model::AdapterChoice> adapters;  // of the model's; empty: none
+  std::shared_ptr<const CancelFlag> cancel;    // the call stops when it is raised; may be null
   /// The grammar of the call's text; null: no grammar. With `matcher` the text continues from its
   /// state; the matcher must no longer change.
   std::shared_ptr<const grammar::Grammar> grammar;

@@ -14,6 +14,7 @@
 #include "cache/sequence/kv_cache.h"
 #include "generate/draft/drafter.h"
 #include "graph/batch.h"
+#include "model/adapter_registry.h"
 
 namespace gen::generate {
 
@@ -46,8 +47,8 @@ class Evictable {
 struct StepRequest {
   cache::KvCache* cache = nullptr;
   cache::SequenceState* state = nullptr;
-  int32_t adapter = -1;
-  std::span<const int32_t> tokens;  // [T]
+  const model::AdapterMix* adapters = nullptr;  // of all rows; null: none
+  std::span<const int32_t> tokens;              // [T]
   /// [T]: the parent row of each row, -1 for the first; empty: each row's parent is the row before.
   std::span<const int32_t> parents;
   int32_t first_position = 0;          // of tokens[0]

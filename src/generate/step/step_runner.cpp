@@ -63,6 +63,7 @@ void StepRunner::add_steps(std::span<StepPlan::Slice> slices) {
   for (const StepPlan::Slice& slice : slices) {
     const StepRequest& request = *slice.request;
     const bool stays = request.cache != nullptr && request.state == nullptr &&
+                       request.adapters == nullptr &&
                        !request.cache->stages({request.cache->length(), 1});
     steps = stays && request.draft != nullptr ? std::min(steps, slice.drafts) : 0;
   }
@@ -194,7 +195,6 @@ void StepRunner::add(const StepPlan::Slice& slice, const cache::CachePlan& plan)
   sequence.state = request.state;
   sequence.plan = plan;
   sequence.state_plan = request.state_plan;
-  sequence.adapter = request.adapter;
   sequence.first_row = static_cast<int32_t>(tokens_.size());
   sequence.n_rows = plan.count;
   sequence.trace_id = request.trace_id;
@@ -283,16 +283,56 @@ void StepRunner::run() {
   for (const StepPlan::Slice& slice : slices_) slice.request->status = status;
 }
 
+Status StepRunner::number_adapters() {
+  const auto number = [this](const model::AdapterMix* mix) {
+    if (mix == nullptr) return int32_t{-1};
+    const auto found = std::find(mixes_.begin(), mixes_.end(), mix->identity);
+    return static_cast<int32_t>(found - mixes_.begin());
+  };
+  bool any = false;
+  bool missing = false;
+  for (const StepPlan::Slice& slice : slices_) {
+    const model::AdapterMix* const mix = slice.request->adapters;
+    any = any || mix != nullptr;
+    missing = missing || number(mix) == static_cast<int32_t>(mixes_.size());
+  }
+  if (missing || !any) {
+    mixes_.clear();
+    adapters_.reset();  // frees those that nobody uses
+  }
+  if (missing) {
+    std::vector<std::vector<graph::AdapterUse>> all;
+    for (const StepPlan::Slice& slice : slices_) {
+      const model::AdapterMix* const mix = slice.request->adapters;
+      if (number(mix) != static_cast<int32_t>(mixes_.size())) continue;
+      all.push_back(mix->uses);
+      mixes_.push_back(mix->identity);
+    }
+    auto made = model_.adapter_table(all);
+    if (!made.ok()) {
+      mixes_.clear();
+      return made.status();
+    }
+    adapters_ = std::move(made).value();
+  }
+  for (size_t i = 0; i < slices_.size(); ++i) {
+    sequences_[i].adapter = number(slices_[i].request->adapters);
+  }
+  return {};
+}
+
 // A single sequence writes its results directly and can be cancelled during the pass. Several share
 // a buffer, and a cancelled one waits for the end of the step.
 Status StepRunner::forward() {
   const StepRequest* const only = slices_.size() == 1 ? slices_.front().request : nullptr;
+  GEN_TRY(number_adapters());
   graph::Batch batch;
   batch.tokens = tokens_;
   batch.positions = positions_;
   batch.parents = parents_;
   batch.wants = wants_;
   batch.sequences = sequences_;
+  batch.adapters = adapters_.get();
   results_.place(only != nullptr ? &only->query : nullptr, &batch);
   if (results_.any_mask()) batch.during = {during, this};
   if (only != nullptr) batch.cancel = only->cancel;

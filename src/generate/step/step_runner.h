@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -69,6 +70,8 @@ class StepRunner {
 
  private:
   Status forward();
+  /// Numbers the mixes of the sequences, and makes a table of them unless the last step's has them.
+  Status number_adapters();
   static Status during(void* self) noexcept;
   void hand_out() noexcept;
   void hand_out_steps() noexcept;
@@ -100,6 +103,8 @@ class StepRunner {
   std::vector<int32_t> parents_;  // empty while no request has any
   std::vector<uint8_t> wants_;
   std::vector<graph::BatchSequence> sequences_;
+  std::vector<uint64_t> mixes_;  // identities of those in adapters_, by number
+  std::shared_ptr<const graph::AdapterTable> adapters_;  // null: the last step had none
   StepResults results_;
   int32_t multi_steps_ = 0;    // steps per sequence; 0: one step, with any number of rows
   double step_seconds_ = 0.0;  // of a step of the last run, or of one that could be in a run

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// See adapter_registry.h.
+#include "model/adapter_registry.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <utility>
+
+#include "base/checksum.h"
+#include "base/utf8.h"
+
+namespace gen::model {
+namespace {
+
+struct Chosen {
+  uint64_t content;
+  float scale;
+  std::shared_ptr<const graph::Adapter> matrices;
+};
+
+Status unknown(std::string_view name) {
+  return error(Code::kInvalidArgument, "no adapter is named \"%.*s\"",
+               static_cast<int>(std::min<size_t>(name.size(), 64)), name.data());
+}
+
+}  // namespace
+
+const AdapterRegistry::Entry* AdapterRegistry::find(std::string_view name) const noexcept {
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const Entry& entry) { return entry.name == name; });
+  return found != entries_.end() ? &*found : nullptr;
+}
+
+Status AdapterRegistry::put(std::string_view name, float scale,
+                            std::shared_ptr<const LoadedAdapter> adapter) {
+  if (name.empty() || name.size() > kMaxAdapterName) {
+    return error(Code::kInvalidArgument, "an adapter's name of %zu bytes, outside [1, %zu]",
+                 name.size(), kMaxAdapterName);
+  }
+  if (!utf8_valid(name)) {
+    return error(Code::kInvalidArgument, "an adapter's name is not UTF-8");
+  }
+  if (!std::isfinite(scale)) {
+    return error(Code::kInvalidArgument, "adapter scale %g is not finite",
+                 static_cast<double>(scale));
+  }
+  Entry entry{std::string(name), scale, std::move(adapter)};
+  // The replaced adapter may be the last of its kind; it is freed after the lock.
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const Entry& each) { return each.name == entry.name; });
+  if (found != entries_.end()) {
+    std::swap(*found, entry);
+  } else {
+    entries_.push_back(std::move(entry));
+  }
+  return {};
+}
+
+Status AdapterRegistry::remove(std::string_view name) {
+  std::shared_ptr<const LoadedAdapter> removed;  // freed after the lock
+  const std::lock_guard lock(mutex_);
+  const Entry* const found = find(name);
+  if (found == nullptr) return unknown(name);
+  const auto at = entries_.begin() + (found - entries_.data());
+  removed = std::move(at->adapter);
+  entries_.erase(at);
+  return {};
+}
+
+size_t AdapterRegistry::size() const {
+  const std::lock_guard lock(mutex_);
+  return entries_.size();
+}
+
+std::string AdapterRegistry::name(size_t i) const {
+  const std::lock_guard lock(mutex_);
+  return i < entries_.size() ? entries_[i].name : std::string();
+}
+
+size_t AdapterRegistry::bytes() const {
+  const std::lock_guard lock(mutex_);
+  size_t bytes = 0;
+  for (const Entry& entry : entries_) bytes += entry.adapter->bytes;
+  return bytes;
+}
+
+Result<std::shared_ptr<const AdapterMix>> AdapterRegistry::mix(
+    std::span<const AdapterChoice> choices) const {
+  std::vector<Chosen> chosen;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    const std::string& name = choices[i].name;
+    for (size_t j = 0; j < i; ++j) {
+      if (choices[j].name != name) continue;
+      return error(Code::kInvalidArgument, "adapter \"%.64s\" is given twice", name.c_str());
+    }
+    const std::lock_guard lock(mutex_);
+    const Entry* const entry = find(name);
+    if (entry == nullptr) return unknown(name);
+    const float scale = entry->scale * choices[i].scale;
+    if (!std::isfinite(scale)) {
+      return error(Code::kInvalidArgument, "adapter \"%.64s\": scales %g and %g multiply to %g",
+                   name.c_str(), static_cast<double>(entry->scale),
+                   static_cast<double>(choices[i].scale), static_cast<double>(scale));
+    }
+    if (scale == 0.0F) continue;
+    chosen.push_back({entry->adapter->content, scale, entry->adapter->matrices});
+  }
+  if (chosen.empty()) return std::shared_ptr<const AdapterMix>();
+  if (chosen.size() > static_cast<size_t>(engine::kMaxMixed)) {
+    return error(Code::kInvalidArgument, "%zu adapters for one request, of at most %d",
+                 chosen.size(), engine::kMaxMixed);
+  }
+  std::sort(chosen.begin(), chosen.end(), [](const Chosen& a, const Chosen& b) {
+    return a.content != b.content ? a.content < b.content : a.scale < b.scale;
+  });
+  Checksum sum;
+  const auto mix = std::make_shared<AdapterMix>();
+  for (Chosen& each : chosen) {
+    sum.add_number(each.content);
+    sum.add_number(std::bit_cast<uint32_t>(each.scale));
+    mix->uses.push_back({std::move(each.matrices), each.scale});
+  }
+  mix->identity = std::max<uint64_t>(sum.value(), 1);
+  return std::shared_ptr<const AdapterMix>(mix);
+}
+
+}  // namespace gen::model

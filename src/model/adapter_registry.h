@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The adapters that a model has loaded, by name, and the mixes that requests make of them. What a
+// name stands for may change while requests run: each keeps the adapters that it began with.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "graph/adapter_table.h"
+#include "model/loaded_adapter.h"
+
+namespace gen::model {
+
+/// The limit of a name in bytes.
+inline constexpr size_t kMaxAdapterName = 255;
+
+/// What a request asks for.
+struct AdapterChoice {
+  std::string name;
+  float scale = 1.0F;
+};
+
+/// The adapters of a sequence's rows, with their scales. Immutable.
+struct AdapterMix {
+  std::vector<graph::AdapterUse> uses;  // at least one, none with scale 0
+  /// Of contents and scales: what keys and values depend on. Equal mixes have equal ones, and none
+  /// has 0, which stands for rows without adapters.
+  uint64_t identity = 0;
+};
+
+/// Threads: any, at the same time.
+class AdapterRegistry {
+ public:
+  /// Puts an adapter in the place of one of the same name, or behind all others. `scale` multiplies
+  /// that of requests. kInvalidArgument for a name that is empty, longer than kMaxAdapterName or
+  /// not UTF-8 and for a scale that is not finite.
+  Status put(std::string_view name, float scale, std::shared_ptr<const LoadedAdapter> adapter);
+  /// kInvalidArgument for an unknown name.
+  Status remove(std::string_view name);
+  [[nodiscard]] size_t size() const;
+  /// Name `i`, oldest first; empty for one that there is not.
+  [[nodiscard]] std::string name(size_t i) const;
+  /// Bytes of engine memory of those that have a name.
+  [[nodiscard]] size_t bytes() const;
+
+  /// Null if nothing is chosen, or only with scale 0. The order of choices does not matter.
+  /// kInvalidArgument for an unknown name, a name given twice, and more than engine::kMaxMixed.
+  [[nodiscard]] Result<std::shared_ptr<const AdapterMix>> mix(
+      std::span<const AdapterChoice> choices) const;
+
+ private:
+  struct Entry {
+    std::string name;
+    float scale;
+    std::shared_ptr<const LoadedAdapter> adapter;
+  };
+  /// Null if there is none. With the mutex.
+  [[nodiscard]] const Entry* find(std::string_view name) const noexcept;
+
+  mutable std::mutex mutex_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace gen::model
