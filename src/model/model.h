@@ -13,8 +13,14 @@
 
 #include "base/status.h"
 #include "cache/sequence/kv_cache.h"
+#include "graph/adapter_table.h"
 #include "graph/batch.h"
 #include "graph/row_end.h"
+#include "model/loaded_adapter.h"
+
+namespace gen::gguf {
+class GgufFile;
+}
 
 namespace gen::model {
 
@@ -82,6 +88,16 @@ class Model {
   virtual Result<std::shared_ptr<const Model>> hidden_rows(graph::RowEnd) const {
     return error(Code::kUnsupported, "model %.40s gives no hidden states",
                  traits().architecture.c_str());
+  }
+  /// The adapter that a file holds, for this model's products; see adapter_file.h for the forms.
+  /// kFormat and kUnsupported, naming the tensor; kOutOfMemory.
+  virtual Result<std::shared_ptr<const LoadedAdapter>> make_adapter(const gguf::GgufFile&) const {
+    return error(Code::kUnsupported, "this model takes no adapters");
+  }
+  /// The table of these mixes, whose adapters are of this model. See AdapterTable::create.
+  virtual Result<std::shared_ptr<const graph::AdapterTable>> adapter_table(
+      std::span<const std::vector<graph::AdapterUse>>) const {
+    return error(Code::kUnsupported, "this model takes no adapters");
   }
   /// Memory by key: "weights", "workspace", "mapped"; "stream" is the bytes of weights read per
   /// token.

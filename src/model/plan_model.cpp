@@ -97,6 +97,15 @@ Result<PlanModel::Plan> PlanModel::adapter_plan(int32_t rank) const {
   return Plan(adapter_plan_);
 }
 
+Result<std::shared_ptr<const LoadedAdapter>> PlanModel::make_adapter(const gguf::GgufFile&) const {
+  return error(Code::kUnsupported, "this model takes no adapters");
+}
+
+Result<std::shared_ptr<const graph::AdapterTable>> PlanModel::adapter_table(
+    std::span<const std::vector<graph::AdapterUse>> mixes) const {
+  return graph::AdapterTable::create(*plan_->engine(), plan_->site_shapes(), mixes);
+}
+
 Status PlanModel::lock_weights() {
   GEN_ASSIGN(locked_, LockedMemory::lock(plan_->host_bytes()));
   return {};

@@ -36,6 +36,10 @@ class PlanModel final : public Model {
   Status forward(const graph::Batch& batch) const override;
   Result<std::shared_ptr<const Model>> first_layers(int32_t n) const override;
   Result<std::shared_ptr<const Model>> hidden_rows(graph::RowEnd end) const override;
+  Result<std::shared_ptr<const LoadedAdapter>> make_adapter(
+      const gguf::GgufFile& file) const override;
+  Result<std::shared_ptr<const graph::AdapterTable>> adapter_table(
+      std::span<const std::vector<graph::AdapterUse>> mixes) const override;
   Result<size_t> memory(std::string_view key) const override;
 
   /// Locks the weights in host memory (mlock). kOutOfMemory.
