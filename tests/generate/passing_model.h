@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "model/model.h"
 
@@ -22,6 +23,11 @@ class PassingModel : public model::Model {
   Result<std::unique_ptr<cache::SequenceState>> new_sequence_state() const override {
     return model_.new_sequence_state();
   }
+  Result<std::shared_ptr<const graph::AdapterTable>> adapter_table(
+      std::span<const std::vector<graph::AdapterUse>> mixes) const override {
+    return model_.adapter_table(mixes);
+  }
+  model::AdapterRegistry* adapters() const noexcept override { return model_.adapters(); }
   Result<size_t> memory(std::string_view key) const override { return model_.memory(key); }
   Status forward(const graph::Batch& batch) const override { return model_.forward(batch); }
 
