@@ -14,7 +14,7 @@ type MemoryEstimate struct {
 	// The same of a device's memory; what is above is the host's.
 	DeviceWeights, DeviceWorkspace, DeviceCache, DeviceSnapshots, DevicePeak int64
 
-	Mapped int64 // pages of the file that the model keeps reading
+	Mapped int64 // what stays mapped of the file, not part of the peak
 	File   int64
 }
 

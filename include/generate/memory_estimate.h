@@ -38,7 +38,8 @@ GEN_API gen_status gen_estimate_memory(const char *path, const gen_model_options
  * passes, as many as run at once, and the state of recurrent layers; "cache", keys and values of
  * one session with a full context or pool; "snapshots", the most that snapshots of its state may take, see
  * gen_options_set_state_snapshot_budget; "peak", the maximum held at any time, loading included,
- * with one session; "mapped", pages of the file that the model keeps reading; "file". The first
+ * with one session; "mapped", what stays mapped of the file: pages that the system may drop, not
+ * part of "peak", and used again only as far as weights are read in place; "file". The first
  * five count host memory, including pinned memory; "device_weights", "device_workspace",
  * "device_cache", "device_snapshots" and "device_peak" count device memory and are 0 for a model on
  * the CPU.

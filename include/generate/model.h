@@ -93,8 +93,9 @@ GEN_API gen_status gen_model_options_set_gpu_layers(gen_model_options *options, 
  *
  * GEN_GPU_LAYERS_ALL (the default) and 0 are all of them and none. GEN_GPU_LAYERS_AUTO takes the
  * experts of as many layers as the device has room for beside everything else that
- * gen_model_options_set_gpu_layers puts there. For models without experts nothing changes. A
- * backend without devices refuses a number above 0 when it loads a model.
+ * gen_model_options_set_gpu_layers puts there, with one full context of float32 keys and values. A
+ * number above that of the layers on the device means all of them. For models without experts
+ * nothing changes. A backend without devices refuses a number above 0 when it loads a model.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL or layers is below GEN_GPU_LAYERS_AUTO.
  * Threads: one at a time per object.
@@ -406,8 +407,10 @@ GEN_API gen_status gen_model_describe(const gen_model *model, char *buf, size_t 
 
 /**
  * Memory of the model in bytes: "weights" (as arranged for the backend), "workspace" (scratch
- * memory of finished and running steps), "mapped" (file pages that are still in use), "file" (size
- * of its files), "stream" (weights read per token: of the experts, as many as a token uses).
+ * memory of finished and running steps), "mapped" (what is mapped of its files: pages that the
+ * system may drop, which are used again only as far as weights are read in place, as rows of the
+ * token embedding are), "file" (size of its files), "stream" (weights read per token: of the
+ * experts, as many as a token uses).
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown key; then *bytes is 0.
  * Threads: any.

@@ -277,7 +277,7 @@ namespace LibGenerate
         public long DeviceSnapshots { get; }
         /// <summary>The maximum of device memory at any time.</summary>
         public long DevicePeak { get; }
-        /// <summary>Pages of the file that the model keeps reading.</summary>
+        /// <summary>What stays mapped of the file, not part of the peak.</summary>
         public long Mapped { get; }
         /// <summary>Size of the file.</summary>
         public long File { get; }

@@ -16,7 +16,7 @@ import java.nio.file.Path;
  * @param deviceCache keys and values in a device's memory
  * @param deviceSnapshots the same in a device's memory
  * @param devicePeak the maximum of device memory held at any time
- * @param mapped pages of the file that the model keeps reading
+ * @param mapped what stays mapped of the file, not part of the peak
  * @param file size of the file
  */
 public record MemoryEstimate(long weights, long workspace, long cache, long snapshots, long peak,
