@@ -165,7 +165,7 @@ Status Conversation::set_template(std::string_view text) {
   std::string_view body = text;
   if (const BuiltinForm* const named = form_named(text)) {
     body = named->source;
-  } else if (text.find('{') == std::string_view::npos && is_name(text)) {
+  } else if (text.find_first_of("{ \t\r\n") == std::string_view::npos) {
     return error(Code::kInvalidArgument, "no form is named %.40s, known are %s",
                  std::string(text).c_str(), form_names().c_str());
   }

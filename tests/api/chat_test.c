@@ -152,6 +152,7 @@ static void forms_by_name(void** state) {
   assert_ok(gen_chat_set_template(chat, "gemma", N, &error), error);
   assert_non_null(strstr(formatted(chat, 1), "<start_of_turn>model\n"));
   assert_fails(gen_chat_set_template(chat, "alpaca", N, &error), bad, "alpaca", error);
+  assert_fails(gen_chat_set_template(chat, "no-such/form.jinja", N, &error), bad, "form.jinja", error);
   gen_chat_free(chat);
 }
 

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "model/gguf/split_name.h"
+#include "model/gguf/totals.h"
 #include "support/gguf_writer.h"
 
 namespace gen::gguf {
@@ -241,6 +242,20 @@ TEST_F(GgufFileTest, WrongTotalOfTensors) {
   write(part_name(1, 2), part(1, 2, 3));
   expect_format(GgufFile::open(path(part_name(0, 2))),
                 "'m-00002-of-00002.gguf': metadata 'split.tensors.count': 3, but the parts have 2");
+}
+
+TEST(GgufTotals, CountWhatATokenUses) {
+  GgufWriter writer;
+  writer.tensor("token_embd.weight", 0, {10}, pattern(40, 0));
+  writer.tensor("blk.0.ffn_up_exps.weight", 0, {2, 3, 4}, pattern(96, 0));
+  writer.tensor("blk.9.attn_q.weight", 0, {7}, pattern(28, 0));
+  writer.tensor("blk.10.attn_q.weight", 0, {100}, pattern(400, 0));
+  const auto bytes = writer.build().bytes;
+  const auto file = GgufFile::parse(bytes).value();
+  EXPECT_EQ(totals(*file, 11, 0, 0).parameters, 141);
+  EXPECT_EQ(totals(*file, 11, 0, 0).active, 141);
+  EXPECT_EQ(totals(*file, 11, 1, 4).active, 10 + 6 + 7 + 100);
+  EXPECT_EQ(totals(*file, 10, 3, 4).active, 10 + 18 + 7);  // block 10 only drafts
 }
 
 TEST_F(GgufFileTest, DamagedPart) {

@@ -33,7 +33,7 @@ Result<std::string> describe(const GgufFile& file, const ModelParts& parts) {
   const auto& traits = parts.loaded->model->traits();
   GEN_ASSIGN(const std::string name, file.metadata().get_string("general.name", ""));
   const gen::gguf::Totals totals =
-      gen::gguf::totals(file, traits.num_experts_used, traits.num_experts);
+      gen::gguf::totals(file, traits.num_layers, traits.num_experts_used, traits.num_experts);
   std::string shares = "{";
   for (const auto& [type, share] : totals.shares) {
     char text[32];
