@@ -791,7 +791,7 @@ class Help(unittest.TestCase):
     def test_an_estimate_takes_what_a_run_takes(self):
         """Where there is no device "auto" layers, as many as it has room for, are none; a number is refused."""
         for options, status in ((["--gpu-layers", "auto"], 0), (["--backend", "cpu", "--gpu-layers", "auto"], 0),
-                                (["--gpu-layers", "0"], 0), (["--gpu-layers", "all"], 0), (["--gpu-layers", "3"], 1),
+                                (["--gpu-layers", "0"], 0), (["--gpu-layers", "all"], 0), (["--gpu-layers", "3"], 2),
                                 (["--gpu-layers", "some"], 2), (["--device", "1"], 1)):
             run = generate("run", "-m", DRAFT, "-p", "hi", "-n", "1", *options)
             estimate = generate("estimate", "-m", DRAFT, *options)

@@ -80,8 +80,8 @@ class Program(unittest.TestCase):
             (["--backend", "cuda", "--device", "1"], "device 1 of backend cuda, which has 1"),
             ([*ON_DEVICE, "--gpu-layers", "most"], "--gpu-layers: "),
             ([*ON_DEVICE, "--gpu-expert-layers", "most"], "--gpu-expert-layers: "),
-            (["--gpu-expert-layers", "1"], "gpu_expert_layers is 1, and backend cpu has no device"),
-            (["--gpu-layers", "1"], "gpu_layers is 1, and backend cpu has no device"),
+            (["--gpu-expert-layers", "1"], "--gpu-expert-layers is 1, and backend cpu has no device"),
+            (["--gpu-layers", "1"], "--gpu-layers is 1, and backend cpu has no device"),
         ):
             done = generate("run", "-p", "x", *arguments)
             self.assertNotEqual(done.returncode, 0)

@@ -387,7 +387,7 @@ static void what_cannot_be_is_refused(void** state) {
   (void)state;
   const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
   gen_model* model = NULL;
-  assert_fails(load("cpu", 1, NULL, &model), bad, "1 layers", error);
+  assert_fails(load("cpu", 1, NULL, &model), bad, "gpu_layers is 1", error);
   assert_ok(load("cpu", GEN_GPU_LAYERS_AUTO, NULL, &model), error);
   gen_model_free(model);
   assert_ok(load("cuda", 1, NULL, &model), error);
