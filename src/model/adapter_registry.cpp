@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdio>
 #include <utility>
 
 #include "base/checksum.h"
@@ -120,6 +121,10 @@ Result<std::shared_ptr<const AdapterMix>> AdapterRegistry::mix(
   for (Chosen& each : chosen) {
     sum.add_number(each.content);
     sum.add_number(std::bit_cast<uint32_t>(each.scale));
+    char text[32];
+    std::snprintf(text, sizeof text, "/%016llx*%08x", static_cast<unsigned long long>(each.content),
+                  std::bit_cast<uint32_t>(each.scale));
+    mix->name += text;
     mix->uses.push_back({std::move(each.matrices), each.scale});
   }
   mix->identity = std::max<uint64_t>(sum.value(), 1);

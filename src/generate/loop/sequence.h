@@ -199,6 +199,8 @@ class Sequence {
   }
   /// What keys and values depend on besides the tokens.
   [[nodiscard]] uint64_t prefix_domain() const noexcept;
+  /// Drops entries that other adapters made than those of the evaluation that begins.
+  void settle_adapters();
   /// The prefix cache, if there is one and this sequence can share with it: its cache uses blocks,
   /// and its state supports snapshots. Otherwise null.
   [[nodiscard]] cache::PrefixCache* prefixes() const noexcept;
