@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/checksum.h"
 #include "generate/loop/generator.h"
 #include "generate/step/scheduler.h"
 
@@ -73,12 +72,19 @@ void Sequence::reserve(int32_t more) {
   tokens_.reserve(tokens_.size() + static_cast<size_t>(std::clamp(more, 0, room)));
 }
 
+void Sequence::settle_adapters() {
+  const uint64_t own = adapters_ != nullptr ? adapters_->identity : 0;
+  if (own != 0 && own != domain_of_ && generator_->prefix_cache() != nullptr) {
+    domain_ = generator_->prefix_domain(*adapters_);
+    domain_of_ = own;
+  }
+  if (own == made_by_) return;
+  forget(0);
+  made_by_ = own;
+}
+
 uint64_t Sequence::prefix_domain() const noexcept {
-  if (made_by_ == 0) return generator_->prefix_domain();
-  Checksum sum;
-  sum.add_number(generator_->prefix_domain());
-  sum.add_number(made_by_);
-  return sum.value();
+  return made_by_ == 0 ? generator_->prefix_domain() : domain_;
 }
 
 Status Sequence::evaluate(int32_t end, const Pass& pass) {
@@ -93,10 +99,7 @@ Status Sequence::evaluate(int32_t end, const Pass& pass) {
 Status Sequence::start(int32_t end, const Pass& pass) {
   end_ = 0;  // a failure leaves it done
   out_ = false;
-  if (const uint64_t own = adapters_ != nullptr ? adapters_->identity : 0; own != made_by_) {
-    forget(0);
-    made_by_ = own;
-  }
+  settle_adapters();
   if (pass.query.wants() != graph::kWantsNothing) forget(pass.results_from);
   if (stale_) GEN_TRY(rebuild());
   GEN_TRY(renew_state());

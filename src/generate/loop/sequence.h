@@ -252,6 +252,8 @@ class Sequence {
   std::vector<int32_t> tokens_;
   std::shared_ptr<const model::AdapterMix> adapters_;  // set by set_adapters()
   uint64_t made_by_ = 0;          // identity of the adapters that made the entries; 0: none
+  uint64_t domain_ = 0;           // for prefixes of the adapters of this identity:
+  uint64_t domain_of_ = 0;        // 0: none
   int32_t remembered_ = 0;        // evaluated blocks that were given to the prefix cache
   int32_t parting_ = 0;           // end of the blocks that it has but perhaps without a snapshot
   bool genuine_ = true;           // the cache equals a fresh evaluation: not shifted, not loaded

@@ -100,6 +100,8 @@ Result<Sequence> Sequence::fork() const {
   copy.tokens_ = tokens_;
   copy.adapters_ = adapters_;
   copy.made_by_ = made_by_;
+  copy.domain_ = domain_;
+  copy.domain_of_ = domain_of_;
   copy.remembered_ = remembered_;
   copy.genuine_ = genuine_;
   copy.more_kept_ = more_kept_;
