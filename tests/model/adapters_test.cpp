@@ -44,7 +44,22 @@ TEST(ModelAdapters, EveryProductIsASite) {
       if (recurs) expect_mixer({SiteKind::kMixerIn, SiteKind::kMixerOut});
       if (recurs && row->style.recurrence == arch::Recurrence::kDeltaNet) {
         expect_mixer({SiteKind::kAttnGate});
-        if (!tiny.spec().fused_gates) expect_mixer({SiteKind::kAlpha, SiteKind::kBeta});
+        expect_mixer({SiteKind::kAlpha, SiteKind::kBeta});
+      }
+      if (recurs && row->style.recurrence == arch::Recurrence::kMamba) {
+        expect_mixer({SiteKind::kMixerParts, SiteKind::kMixerStep});
+      }
+      if (tiny.spec().layer_input > 0) {
+        expect_mixer({SiteKind::kInputGate, SiteKind::kInputProj});
+      }
+      if (tiny.has_experts(layer) && tiny.spec().shared_width > 0) {
+        expect_mixer({SiteKind::kSharedUp, SiteKind::kSharedDown});
+        if (row->style.feed_forward != arch::FeedForward::kPlain) {
+          expect_mixer({SiteKind::kSharedGate});
+        }
+      }
+      if (tiny.has_experts(layer) && tiny.spec().latent > 0) {
+        expect_mixer({SiteKind::kLatentDown, SiteKind::kLatentUp});
       }
       if (row->style.attention_gate == arch::AttentionGate::kInQ && attends) {
         expect_mixer({SiteKind::kAttnGate});
@@ -65,6 +80,9 @@ TEST(ModelAdapters, EveryProductIsASite) {
       }
     }
     want.push_back(graph::site_id(spec.layers, graph::SiteKind::kLogits));
+    if (tiny.spec().layer_input > 0) {
+      want.push_back(graph::site_id(spec.layers, graph::SiteKind::kLayerInputs));
+    }
     std::sort(want.begin(), want.end());
     std::sort(sites.begin(), sites.end());
     EXPECT_EQ(sites, want);
