@@ -52,13 +52,14 @@ TEST(ModelAdapters, EveryProductIsASite) {
       if (tiny.spec().layer_input > 0) {
         expect_mixer({SiteKind::kInputGate, SiteKind::kInputProj});
       }
-      if (tiny.has_experts(layer) && tiny.spec().shared_width > 0) {
+      const bool chooses = tiny.has_experts(layer) && tiny.has_feed_forward(layer);
+      if (chooses && tiny.spec().shared_width > 0) {
         expect_mixer({SiteKind::kSharedUp, SiteKind::kSharedDown});
         if (row->style.feed_forward != arch::FeedForward::kPlain) {
           expect_mixer({SiteKind::kSharedGate});
         }
       }
-      if (tiny.has_experts(layer) && tiny.spec().latent > 0) {
+      if (chooses && tiny.spec().latent > 0) {
         expect_mixer({SiteKind::kLatentDown, SiteKind::kLatentUp});
       }
       if (row->style.attention_gate == arch::AttentionGate::kInQ && attends) {
@@ -72,7 +73,7 @@ TEST(ModelAdapters, EveryProductIsASite) {
         const bool gate = static_cast<graph::SiteKind>(kind) == graph::SiteKind::kGate;
         if (!attends && kind <= static_cast<int32_t>(SiteKind::kAttnOut)) continue;
         if (gate && row->style.feed_forward == arch::FeedForward::kPlain) continue;
-        // Products of experts have no site yet, and routers none at all.
+        // Stacks of experts have no site yet, and routers none at all.
         const bool inner = kind >= static_cast<int32_t>(graph::SiteKind::kGate);
         if (inner && tiny.has_experts(layer)) continue;
         if (inner && !tiny.has_feed_forward(layer)) continue;
