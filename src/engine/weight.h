@@ -24,6 +24,11 @@ struct WeightSource {
   float scale = 1.0F;    // of the whole matrix; applied by the graph, not by engines
   int64_t count = 1;     // matrices
   size_t pitch = 0;      // of stacks
+  // Which rows of the tensor these are: rows / pieces of them from `first_row` of each of its
+  // `pieces` pieces of `piece_rows` rows. 0 rows: all of the tensor. Nothing is computed by them.
+  int64_t pieces = 1;
+  int64_t piece_rows = 0;
+  int64_t first_row = 0;
 
   /// Matrix `i` of a stack, or the only one.
   [[nodiscard]] WeightSource matrix(int64_t i) const noexcept {

@@ -42,6 +42,15 @@ std::vector<float> turned(std::span<const float> b, size_t rank) {
   return made;
 }
 
+/// The first part with the same A as part i, which may be i itself.
+size_t first_with_a(std::span<const AdapterSite> parts, size_t i) {
+  size_t first = 0;
+  while (parts[first].a.data() != parts[i].a.data() || parts[first].a.size() != parts[i].a.size()) {
+    ++first;
+  }
+  return first;
+}
+
 }  // namespace
 
 int64_t site_numbers(std::span<const SiteShape> sites) noexcept {
@@ -60,7 +69,8 @@ Result<std::shared_ptr<const Adapter>> Adapter::create(engine::Engine& engine,
       if (parts[j].site != parts[i].site) continue;
       return error(Code::kInvalidArgument, "an adapter names site %d twice", parts[i].site);
     }
-    floats += aligned(parts[i].a.size()) + aligned(parts[i].b.size());
+    if (first_with_a(parts, i) == i) floats += aligned(parts[i].a.size());
+    floats += aligned(parts[i].b.size());
   }
   const std::shared_ptr<Adapter> made(new Adapter());
   GEN_ASSIGN(made->memory_, engine.memory().allocate(floats * sizeof(float)));
@@ -70,9 +80,14 @@ Result<std::shared_ptr<const Adapter>> Adapter::create(engine::Engine& engine,
     next = next + static_cast<std::ptrdiff_t>(aligned(values.size()));
     return engine.memory().write(at->as<std::byte>(), values.data(), values.size_bytes());
   };
-  for (const AdapterSite& part : parts) {
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const AdapterSite& part = parts[i];
     engine::LowRankPart matrices;
-    GEN_TRY(put(part.a, &matrices.a));
+    if (const size_t first = first_with_a(parts, i); first < i) {
+      matrices.a = made->parts_[first].matrices.a;
+    } else {
+      GEN_TRY(put(part.a, &matrices.a));
+    }
     GEN_TRY(put(turned(part.b, static_cast<size_t>(part.rank)), &matrices.b));
     matrices.rank = part.rank;
     made->parts_.push_back({part.site, matrices});

@@ -32,11 +32,14 @@ struct AdapterSite {
 /// Immutable. Threads: any.
 class Adapter {
  public:
-  /// Copies the matrices. `sites` are those of the model. kInvalidArgument for a site that is not
-  /// among them or is given twice, a rank below 1 and matrices of another size; kOutOfMemory.
+  /// Copies the matrices, one A of several parts once. `sites` are those of the model.
+  /// kInvalidArgument for a site that is not among them or is given twice, a rank below 1 and
+  /// matrices of another size; kOutOfMemory.
   static Result<std::shared_ptr<const Adapter>> create(engine::Engine& engine,
                                                        std::span<const SiteShape> sites,
                                                        std::span<const AdapterSite> parts);
+  /// Of engine memory.
+  [[nodiscard]] size_t bytes() const noexcept { return memory_.size(); }
 
  private:
   friend class AdapterTable;

@@ -4,6 +4,7 @@
 // execution_plan.h.
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <unordered_map>
 #include <utility>
 
@@ -312,14 +313,11 @@ class Compiler {
   }
 
   /// Inserts A x of the rows' adapters before a product.
-  void add_adapter_in(Instruction* instruction, std::span<const SiteSlice> sites) {
+  void add_adapter_in(Instruction* instruction, size_t sites) {
     const Operand rows = std::exchange(instruction->x[2], {});
-    if (options_.adapter_rank == 0 ||
-        std::any_of(sites.begin(), sites.end(), [](const auto& of) { return of.site < 0; })) {
-      return;
-    }
+    if (options_.adapter_rank == 0 || sites == 0) return;
     ProgramValue value;
-    value.cols = int64_t{options_.adapter_rank} * static_cast<int64_t>(sites.size());
+    value.cols = int64_t{options_.adapter_rank} * static_cast<int64_t>(sites);
     value.selected = instruction->selected;
     value.engine = instruction->engine;
     program_.values.push_back(value);
@@ -343,10 +341,12 @@ class Compiler {
       if (!prepared.name.empty()) prepared.name += '+';
       prepared.name += source.name;
     }
-    prepared.sites = product.sites;
+    // A product may be stacked with others that adapters leave alone.
+    std::copy_if(product.sites.begin(), product.sites.end(), std::back_inserter(prepared.sites),
+                 [](const SiteSlice& of) { return of.site >= 0; });
     prepared.sources = places(product);
     if (instruction.op == Op::kLinear || instruction.op == Op::kExperts) {
-      add_adapter_in(&instruction, product.sites);
+      add_adapter_in(&instruction, prepared.sites.size());
       ProgramValue& x = program_.values[to_size(instruction.x[0].value)];
       x.forms |= weight->activation_forms();
       const bool experts = instruction.op == Op::kExperts;  // do not take bfloat16 rows
@@ -442,7 +442,6 @@ class Compiler {
       }
       int32_t u = 0;
       for (const SiteSlice& slice : product.sites) {
-        if (slice.site < 0) continue;
         plan_->site_shapes_.push_back({slice.site, product.weight->in_features(), slice.cols});
         if (!instruction.x[2].present()) continue;
         all.push_back({slice.first, slice.cols, slice.site, u});

@@ -188,9 +188,9 @@ ValueId GraphBuilder::linear(ValueId x, const engine::WeightSource& weight,
   Node node = node_on(Op::kLinear, x);
   node.cols = weight.rows;
   node.weight = static_cast<int32_t>(graph_.weights.size() - 1);
+  node.site = site;
   if (weight.scale == 1.0F) {
     node.vector = keep(bias);
-    node.site = site;
     return push(node);
   }
   // A product's epilogue adds the bias before it multiplies by the factor, so divide the bias by

@@ -41,8 +41,18 @@ enum class SiteKind : int32_t {
   kMixerOut,
   kAlpha,
   kBeta,
+  kMixerParts,  // what a recurrence's step, input and output are made of
+  kMixerStep,
+  kSharedGate,  // of the expert of all rows
+  kSharedUp,
+  kSharedDown,
+  kLatentDown,  // to the width of the experts, and back
+  kLatentUp,
+  kInputGate,  // of a layer's own embeddings
+  kInputProj,
+  kLayerInputs,  // of all layers; beside kLogits
 };
-inline constexpr int32_t kSitesPerLayer = 16;
+inline constexpr int32_t kSitesPerLayer = 24;
 constexpr int32_t site_id(int32_t layer, SiteKind kind) noexcept {
   return layer * kSitesPerLayer + static_cast<int32_t>(kind);
 }

@@ -12,6 +12,7 @@
 
 #include "base/checksum.h"
 #include "base/log.h"
+#include "model/adapter_targets.h"
 #include "model/gguf/vocab.h"
 #include "model/hparams.h"
 #include "model/layer_split.h"
@@ -144,6 +145,8 @@ class Loader {
       const auto found = tensors.find(data.data());
       if (found != tensors.end()) file_->drop_pages(*found->second);
     };
+    auto targets = std::make_shared<const AdapterTargets>(
+        adapter_targets(graph, *file_, traits.architecture, traits.vocab_size));
     const LayerSplit split(graph, hparams_.n_layers, options_.engine, options_.host);
     GEN_ASSIGN(auto plan, split.compile(options_.on_device, compile_options, on_device));
     if (plan->engines().size() == 1) traits.prompt_rows = plan->engine()->prompt_rows();
@@ -152,7 +155,8 @@ class Loader {
     if (plan->borrows_sources()) source = file_;
     const size_t mapped = source != nullptr ? static_cast<size_t>(file_->total_bytes()) : 0;
     auto made = std::make_shared<PlanModel>(std::move(plan), traits, std::move(source), mapped,
-                                            std::make_shared<const graph::Graph>(std::move(graph)));
+                                            std::make_shared<const graph::Graph>(std::move(graph)),
+                                            std::move(targets));
     if (options_.lock) GEN_TRY(made->lock_weights());
     return std::shared_ptr<const Model>(std::move(made));
   }

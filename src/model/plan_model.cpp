@@ -7,18 +7,21 @@
 
 #include "cache/state/recurrent_state.h"
 #include "graph/early_exit.h"
+#include "model/adapter_file.h"
 #include "model/logits_check.h"
 
 namespace gen::model {
 PlanModel::PlanModel(std::shared_ptr<const graph::ExecutionPlan> plan, ModelTraits traits,
                      std::shared_ptr<const void> source, size_t mapped_bytes,
-                     std::shared_ptr<const graph::Graph> graph)
+                     std::shared_ptr<const graph::Graph> graph,
+                     std::shared_ptr<const AdapterTargets> targets)
     : traits_(std::move(traits)),
       source_(std::move(source)),
       mapped_bytes_(mapped_bytes),
       plan_(std::move(plan)),
       workspaces_(plan_->engines()),
-      graph_(std::move(graph)) {
+      graph_(std::move(graph)),
+      targets_(std::move(targets)) {
   traits_.max_best = 0;
   traits_.rules_best = traits_.multi_step = false;
   traits_.result = graph_->scores ? 0 : static_cast<int32_t>(graph_->logits);
@@ -82,9 +85,9 @@ Result<std::shared_ptr<const Model>> PlanModel::with(graph::Graph graph, ModelTr
     compiled = graph::compile(graph, plan_->engines(), plan_->engine_of_block(), options);
   }
   GEN_ASSIGN(Plan plan, std::move(compiled));
-  return std::shared_ptr<const Model>(
-      std::make_shared<PlanModel>(std::move(plan), std::move(traits), source_, 0,
-                                  std::make_shared<const graph::Graph>(std::move(graph))));
+  return std::shared_ptr<const Model>(std::make_shared<PlanModel>(
+      std::move(plan), std::move(traits), source_, 0,
+      std::make_shared<const graph::Graph>(std::move(graph)), targets_));
 }
 
 Result<PlanModel::Plan> PlanModel::adapter_plan(int32_t rank) const {
@@ -97,12 +100,32 @@ Result<PlanModel::Plan> PlanModel::adapter_plan(int32_t rank) const {
   return Plan(adapter_plan_);
 }
 
-Result<std::shared_ptr<const LoadedAdapter>> PlanModel::make_adapter(const gguf::GgufFile&) const {
-  return error(Code::kUnsupported, "this model takes no adapters");
+Status PlanModel::check_takes_adapters() const {
+  if (targets_ == nullptr) return error(Code::kUnsupported, "this model takes no adapters");
+  if (plan_->engines().size() > 1) {
+    return error(Code::kUnsupported, "adapters of a model on %zu engines", plan_->engines().size());
+  }
+  if (!plan_->engine()->can(engine::Op::kAdapterIn)) {
+    return error(Code::kUnsupported, "engine %s has no adapters", plan_->engine()->name());
+  }
+  return {};
+}
+
+Result<std::shared_ptr<const LoadedAdapter>> PlanModel::make_adapter(
+    const gguf::GgufFile& file) const {
+  GEN_TRY(check_takes_adapters());
+  GEN_ASSIGN(const AdapterFile read, read_adapter(file, *targets_));
+  auto made = std::make_shared<LoadedAdapter>();
+  GEN_ASSIGN(made->matrices, adapter_of(read, *targets_, *plan_->engine(), plan_->site_shapes()));
+  made->invocation_tokens = read.invocation_tokens;
+  made->content = read.content;
+  made->bytes = made->matrices->bytes();
+  return std::shared_ptr<const LoadedAdapter>(std::move(made));
 }
 
 Result<std::shared_ptr<const graph::AdapterTable>> PlanModel::adapter_table(
     std::span<const std::vector<graph::AdapterUse>> mixes) const {
+  GEN_TRY(check_takes_adapters());
   return graph::AdapterTable::create(*plan_->engine(), plan_->site_shapes(), mixes);
 }
 

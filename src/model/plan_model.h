@@ -12,6 +12,7 @@
 #include "graph/execution_plan.h"
 #include "graph/workspace.h"
 #include "model/adapter_registry.h"
+#include "model/adapter_targets.h"
 #include "model/model.h"
 
 namespace gen::model {
@@ -21,10 +22,12 @@ namespace gen::model {
 class PlanModel final : public Model {
  public:
   /// `source` owns the memory that weights point into and lives as long as the model;
-  /// `mapped_bytes` is its size. `graph` is the source of the plan.
+  /// `mapped_bytes` is its size. `graph` is the source of the plan. `targets` are what adapters of
+  /// the file may name; null: it takes none.
   PlanModel(std::shared_ptr<const graph::ExecutionPlan> plan, ModelTraits traits,
             std::shared_ptr<const void> source, size_t mapped_bytes,
-            std::shared_ptr<const graph::Graph> graph);
+            std::shared_ptr<const graph::Graph> graph,
+            std::shared_ptr<const AdapterTargets> targets = nullptr);
 
   [[nodiscard]] const ModelTraits& traits() const noexcept override { return traits_; }
   [[nodiscard]] std::span<const cache::LayerShape> layer_shapes() const noexcept override {
@@ -55,6 +58,7 @@ class PlanModel final : public Model {
   [[nodiscard]] graph::CompileOptions on_these_weights() const;
   /// A model of a graph derived from this one's.
   Result<std::shared_ptr<const Model>> with(graph::Graph graph, ModelTraits traits) const;
+  [[nodiscard]] Status check_takes_adapters() const;
   /// The plan for rows with adapters: compiled with the first adapter, and again for one of a
   /// higher rank.
   Result<Plan> adapter_plan(int32_t rank) const;
@@ -65,6 +69,7 @@ class PlanModel final : public Model {
   std::shared_ptr<const graph::ExecutionPlan> plan_;
   mutable graph::WorkspacePool workspaces_;  // synchronises itself
   std::shared_ptr<const graph::Graph> graph_;
+  std::shared_ptr<const AdapterTargets> targets_;
   std::vector<engine::EngineMemory*> layer_memories_;  // for plans on several engines
   mutable std::mutex mutex_;
   mutable Plan adapter_plan_;

@@ -98,6 +98,8 @@ engine::WeightSource Weights::rows(const std::string& name, int64_t total, int64
                                    int64_t cols) {
   engine::WeightSource source = stack_rows(name, 1, total, first, n, cols);
   if (!source.data.empty()) source.scale = scale_of(name);
+  source.piece_rows = total;
+  source.first_row = first;
   return source;
 }
 
@@ -105,6 +107,9 @@ engine::WeightSource Weights::rows_of_each(const std::string& name, int64_t coun
                                            int64_t first, int64_t n, int64_t cols) {
   engine::WeightSource source = matrix(name, count * total, cols);
   source.rows = count * n;
+  source.pieces = count;
+  source.piece_rows = total;
+  source.first_row = first;
   if (source.data.empty()) return source;
   const size_t row_bytes = source.data.size() / static_cast<size_t>(count * total);
   std::vector<std::byte>& copy = copies_.emplace_back();

@@ -44,7 +44,23 @@ TEST(ModelAdapters, EveryProductIsASite) {
       if (recurs) expect_mixer({SiteKind::kMixerIn, SiteKind::kMixerOut});
       if (recurs && row->style.recurrence == arch::Recurrence::kDeltaNet) {
         expect_mixer({SiteKind::kAttnGate});
-        if (!tiny.spec().fused_gates) expect_mixer({SiteKind::kAlpha, SiteKind::kBeta});
+        expect_mixer({SiteKind::kAlpha, SiteKind::kBeta});
+      }
+      if (recurs && row->style.recurrence == arch::Recurrence::kMamba) {
+        expect_mixer({SiteKind::kMixerParts, SiteKind::kMixerStep});
+      }
+      if (tiny.spec().layer_input > 0) {
+        expect_mixer({SiteKind::kInputGate, SiteKind::kInputProj});
+      }
+      const bool chooses = tiny.has_experts(layer) && tiny.has_feed_forward(layer);
+      if (chooses && tiny.spec().shared_width > 0) {
+        expect_mixer({SiteKind::kSharedUp, SiteKind::kSharedDown});
+        if (row->style.feed_forward != arch::FeedForward::kPlain) {
+          expect_mixer({SiteKind::kSharedGate});
+        }
+      }
+      if (chooses && tiny.spec().latent > 0) {
+        expect_mixer({SiteKind::kLatentDown, SiteKind::kLatentUp});
       }
       if (row->style.attention_gate == arch::AttentionGate::kInQ && attends) {
         expect_mixer({SiteKind::kAttnGate});
@@ -57,7 +73,7 @@ TEST(ModelAdapters, EveryProductIsASite) {
         const bool gate = static_cast<graph::SiteKind>(kind) == graph::SiteKind::kGate;
         if (!attends && kind <= static_cast<int32_t>(SiteKind::kAttnOut)) continue;
         if (gate && row->style.feed_forward == arch::FeedForward::kPlain) continue;
-        // Products of experts have no site yet, and routers none at all.
+        // Stacks of experts have no site yet, and routers none at all.
         const bool inner = kind >= static_cast<int32_t>(graph::SiteKind::kGate);
         if (inner && tiny.has_experts(layer)) continue;
         if (inner && !tiny.has_feed_forward(layer)) continue;
@@ -65,6 +81,9 @@ TEST(ModelAdapters, EveryProductIsASite) {
       }
     }
     want.push_back(graph::site_id(spec.layers, graph::SiteKind::kLogits));
+    if (tiny.spec().layer_input > 0) {
+      want.push_back(graph::site_id(spec.layers, graph::SiteKind::kLayerInputs));
+    }
     std::sort(want.begin(), want.end());
     std::sort(sites.begin(), sites.end());
     EXPECT_EQ(sites, want);

@@ -121,6 +121,12 @@ graph::ValueId DecoderBuilder::half_of_q(graph::ValueId x, int64_t first, graph:
       values, graph::site_id(layer_, kind));
 }
 
+graph::ValueId DecoderBuilder::bare(graph::ValueId x, const char* part, int64_t rows, int64_t cols,
+                                    graph::SiteKind kind) {
+  return product(x, name(part, ".weight"), rows, cols, "", Bias::kNone,
+                 graph::site_id(layer_, kind));
+}
+
 graph::ValueId DecoderBuilder::scaled(graph::ValueId x, float factor) {
   return graph_.apply(engine::Op::kActivate, {x}, {.kind = engine::Act::kScaled, .alpha = factor});
 }
@@ -135,8 +141,8 @@ graph::ValueId DecoderBuilder::layer_inputs(graph::ValueId x) {
   const graph::ValueId own =
       graph_.embed(weights_.matrix("per_layer_token_embd.weight", h_.vocab_size, all),
                    std::sqrt(static_cast<float>(size)));
-  graph::ValueId y =
-      product(x, "per_layer_model_proj.weight", all, h_.hidden, "", Bias::kNone, kNoSite);
+  graph::ValueId y = product(x, "per_layer_model_proj.weight", all, h_.hidden, "", Bias::kNone,
+                             graph::site_id(h_.n_layers, graph::SiteKind::kLayerInputs));
   y = scaled(y, 1.0F / std::sqrt(static_cast<float>(h_.hidden)));
   const std::vector<float> weight = weights_.vector("per_layer_proj_norm.weight", size);
   std::vector<float> of_all;
@@ -150,13 +156,11 @@ graph::ValueId DecoderBuilder::layer_inputs(graph::ValueId x) {
 graph::ValueId DecoderBuilder::add_layer_input(graph::ValueId x, graph::ValueId inputs,
                                                engine::Act act) {
   const int64_t size = h_.layer_input;
-  const auto part = [&](graph::ValueId of, const char* tensor, int64_t rows, int64_t cols) {
-    return product(of, name(tensor, ".weight"), rows, cols, "", Bias::kNone, kNoSite);
-  };
-  const graph::ValueId gate = part(x, "inp_gate", size, h_.hidden);
+  const graph::ValueId gate = bare(x, "inp_gate", size, h_.hidden, graph::SiteKind::kInputGate);
   const graph::ValueId gated = graph_.apply(
       engine::Op::kGated, {gate, graph_.slice(inputs, size * layer_, size)}, {.kind = act});
-  return graph_.add(x, norm(part(gated, "proj", h_.hidden, size), "post_norm"));
+  return graph_.add(
+      x, norm(bare(gated, "proj", h_.hidden, size, graph::SiteKind::kInputProj), "post_norm"));
 }
 
 graph::ValueId DecoderBuilder::scale_layer(graph::ValueId x) {
@@ -326,7 +330,7 @@ graph::ValueId DecoderBuilder::routed_experts(graph::ValueId x, graph::ValueId c
   const graph::ValueId routes = graph_.route(
       logits, routing, weights_.optional_finite_vector(name("exp_probs_b", ".bias"), n));
   if (latent > 0) {
-    x = product(x, name("ffn_latent_down", ".weight"), latent, h_.hidden, "", Bias::kNone, kNoSite);
+    x = bare(x, "ffn_latent_down", latent, h_.hidden, graph::SiteKind::kLatentDown);
   }
   const auto scales = [&](const char* part) {
     weights_.ignore(name(part, ".input_scale"));
@@ -357,29 +361,30 @@ graph::ValueId DecoderBuilder::routed_experts(graph::ValueId x, graph::ValueId c
   }
   const graph::ValueId y = graph_.combine(stack(inner, "ffn_down_exps", inputs, width), routes);
   if (latent == 0) return y;
-  return product(y, name("ffn_latent_up", ".weight"), h_.hidden, latent, "", Bias::kNone, kNoSite);
+  return bare(y, "ffn_latent_up", h_.hidden, latent, graph::SiteKind::kLatentUp);
 }
 
 graph::ValueId DecoderBuilder::shared_expert(graph::ValueId x, engine::Act gate_act, bool gated,
                                              bool weighted) {
   const int64_t width = layer().experts.shared;
-  const auto part = [&](graph::ValueId rows, const char* tensor, int64_t outputs, int64_t inputs) {
-    return product(rows, name(tensor, ".weight"), outputs, inputs, "", Bias::kNone, kNoSite);
+  const auto up = [&] {
+    return bare(x, "ffn_up_shexp", width, h_.hidden, graph::SiteKind::kSharedUp);
   };
   const engine::Activation act = gate_activation(gate_act, layer().swiglu_limit);
   graph::ValueId inner;
   if (gated) {
-    const graph::ValueId gate = part(x, "ffn_gate_shexp", width, h_.hidden);
-    inner =
-        graph_.apply(engine::Op::kGated, {gate, part(x, "ffn_up_shexp", width, h_.hidden)}, act);
+    const graph::ValueId gate =
+        bare(x, "ffn_gate_shexp", width, h_.hidden, graph::SiteKind::kSharedGate);
+    inner = graph_.apply(engine::Op::kGated, {gate, up()}, act);
   } else {
-    inner = graph_.apply(engine::Op::kActivate, {part(x, "ffn_up_shexp", width, h_.hidden)},
-                         activation(gate_act));
+    inner = graph_.apply(engine::Op::kActivate, {up()}, activation(gate_act));
   }
-  const graph::ValueId y = part(inner, "ffn_down_shexp", h_.hidden, width);
+  const graph::ValueId y =
+      bare(inner, "ffn_down_shexp", h_.hidden, width, graph::SiteKind::kSharedDown);
   if (!weighted) return y;
   // A router of one expert gives its sigmoid.
-  const graph::ValueId weight = part(x, "ffn_gate_inp_shexp", 1, h_.hidden);
+  const graph::ValueId weight =
+      product(x, name("ffn_gate_inp_shexp", ".weight"), 1, h_.hidden, "", Bias::kNone, kNoSite);
   return graph_.combine(
       y, graph_.route(weight, {.gating = engine::Gating::kSigmoid, .n_experts = 1, .n_used = 1}));
 }

@@ -182,6 +182,9 @@ class DecoderBuilder {
   graph::ValueId routed_experts(graph::ValueId x, graph::ValueId choosing, engine::Act gate,
                                 bool gated);
   graph::ValueId shared_expert(graph::ValueId x, engine::Act gate, bool gated, bool weighted);
+  /// The same as linear() for a product whose "<part>.bias" is no bias.
+  graph::ValueId bare(graph::ValueId x, const char* part, int64_t rows, int64_t cols,
+                      graph::SiteKind kind);
   /// Rows [first, first + k_dim) of each head's 2 k_dim of attn_q.
   graph::ValueId half_of_q(graph::ValueId x, int64_t first, graph::SiteKind kind, Bias bias);
   /// The convolution ssm_conv1d of x with `channels`, and silu.

@@ -31,14 +31,14 @@ ValueId DecoderBuilder::delta_net(ValueId x) {
   ValueId beta;
   if (shape.grouped) {
     const int64_t each = shape.v_heads / shape.k_heads;
-    const auto half = [&](int64_t first) {
+    const auto half = [&](int64_t first, SiteKind kind) {
       return graph_.linear(x,
                            weights_.rows_of_each(name("ssm_ba", ".weight"), shape.k_heads, 2 * each,
                                                  first, each, h_.hidden),
-                           {}, kNoSite);
+                           {}, graph::site_id(layer_, kind));
     };
-    beta = half(0);
-    alpha = half(each);
+    beta = half(0, SiteKind::kBeta);
+    alpha = half(each, SiteKind::kAlpha);
   } else {
     alpha = linear(x, "ssm_alpha", shape.v_heads, SiteKind::kAlpha, Bias::kNone);
     beta = linear(x, "ssm_beta", shape.v_heads, SiteKind::kBeta, Bias::kNone);
@@ -75,8 +75,8 @@ ValueId DecoderBuilder::mamba(ValueId x, bool norms) {
   const ValueId in = linear(x, "ssm_in", 2 * inner, h_.hidden, SiteKind::kMixerIn, Bias::kNone);
   const ValueId z = graph_.slice(in, inner, inner);
   const ValueId u = convolved(graph_.slice(in, 0, inner), inner);
-  const ValueId parts = product(u, name("ssm_x", ".weight"), of.heads + 2 * int64_t{of.state},
-                                inner, "", Bias::kNone, kNoSite);
+  const ValueId parts =
+      bare(u, "ssm_x", of.heads + 2 * int64_t{of.state}, inner, SiteKind::kMixerParts);
   const auto part = [&](const char* norm, int64_t first, int64_t cols) {
     const ValueId y = graph_.slice(parts, first, cols);
     if (!norms && !of.normalised) return y;
@@ -84,8 +84,8 @@ ValueId DecoderBuilder::mamba(ValueId x, bool norms) {
     if (norms) weight = weights_.vector(name(norm, ".weight"), cols);
     return graph_.rms_norm_in_groups(y, weight, h_.norm_eps, 1);
   };
-  const ValueId dt = product(part("ssm_dt_norm", 0, of.heads), name("ssm_dt", ".weight"), inner,
-                             of.heads, "", Bias::kNone, kNoSite);
+  const ValueId dt =
+      bare(part("ssm_dt_norm", 0, of.heads), "ssm_dt", inner, of.heads, SiteKind::kMixerStep);
   const ValueId b = part("ssm_b_norm", of.heads, of.state);
   const ValueId c = part("ssm_c_norm", int64_t{of.heads} + of.state, of.state);
   const std::vector<float> bias = weights_.vector(name("ssm_dt", ".bias"), inner);
