@@ -29,6 +29,7 @@
 %include "tokenizer.i"
 %include "gpu.i"
 %include "model.i"
+%include "adapter.i"
 %include "sampling.i"
 %include "grammar.i"
 %include "result.i"

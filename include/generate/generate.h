@@ -89,6 +89,7 @@
 #ifndef GENERATE_GENERATE_H
 #define GENERATE_GENERATE_H
 
+#include "adapter.h"
 #include "base.h"
 #include "batch.h"
 #include "chat.h"

@@ -362,6 +362,30 @@ GEN_API gen_status gen_sampling_add_stop_string(gen_sampling *sampling, const ch
                                                 size_t len, gen_error *error);
 
 /**
+ * Calls use the model's adapter of that name (gen_adapter_load), with scale 1, and no other; NULL or "" for none. A
+ * session that goes on with other adapters evaluates its text again.
+ *
+ * @param name  copied. A name that the model does not have is GEN_ERROR_INVALID_ARGUMENT from the generating call.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if sampling is NULL, or for a name above 255 bytes.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_sampling_set_adapter(gen_sampling *sampling, const char *name, gen_error *error);
+
+/**
+ * Adds an adapter to those that calls use, with a scale; what they add to a product is summed. The order does not
+ * matter. With scale 0 it has no effect.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL, a name that is empty, above 255 bytes or there already, a scale
+ *         that is not finite, and more than 64 adapters. More than 4 with a scale other than 0 are
+ *         GEN_ERROR_INVALID_ARGUMENT from the generating call.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_sampling_add_adapter(gen_sampling *sampling, const char *name, float scale,
+                                            gen_error *error);
+
+/**
  * Lets `cancel` stop the calls that use these settings; NULL for none. A timer that fires it gives
  * a call a deadline.
  *

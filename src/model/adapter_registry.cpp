@@ -33,8 +33,7 @@ const AdapterRegistry::Entry* AdapterRegistry::find(std::string_view name) const
   return found != entries_.end() ? &*found : nullptr;
 }
 
-Status AdapterRegistry::put(std::string_view name, float scale,
-                            std::shared_ptr<const LoadedAdapter> adapter) {
+Status AdapterRegistry::check(std::string_view name, float scale) {
   if (name.empty() || name.size() > kMaxAdapterName) {
     return error(Code::kInvalidArgument, "an adapter's name of %zu bytes, outside [1, %zu]",
                  name.size(), kMaxAdapterName);
@@ -46,6 +45,12 @@ Status AdapterRegistry::put(std::string_view name, float scale,
     return error(Code::kInvalidArgument, "adapter scale %g is not finite",
                  static_cast<double>(scale));
   }
+  return {};
+}
+
+Status AdapterRegistry::put(std::string_view name, float scale,
+                            std::shared_ptr<const LoadedAdapter> adapter) {
+  GEN_TRY(check(name, scale));
   Entry entry{std::string(name), scale, std::move(adapter)};
   // The replaced adapter may be the last of its kind; it is freed after the lock.
   const std::lock_guard lock(mutex_);

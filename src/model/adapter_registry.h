@@ -39,9 +39,11 @@ struct AdapterMix {
 /// Threads: any, at the same time.
 class AdapterRegistry {
  public:
+  /// kInvalidArgument for a name that is empty, longer than kMaxAdapterName or not UTF-8 and for a
+  /// scale that is not finite.
+  static Status check(std::string_view name, float scale);
   /// Puts an adapter in the place of one of the same name, or behind all others. `scale` multiplies
-  /// that of requests. kInvalidArgument for a name that is empty, longer than kMaxAdapterName or
-  /// not UTF-8 and for a scale that is not finite.
+  /// that of requests. Errors of check().
   Status put(std::string_view name, float scale, std::shared_ptr<const LoadedAdapter> adapter);
   /// kInvalidArgument for an unknown name.
   Status remove(std::string_view name);

@@ -52,6 +52,8 @@ static void sampling(const void* with) {
   TRY(gen_sampling_add_dry_breaker(s, "another breaker that is longer than short ones",
                                    GEN_NUL_TERMINATED, E));
   TRY(gen_sampling_set(s, "stop_string", "another string that is longer than short ones", E));
+  TRY(gen_sampling_set_adapter(s, "an adapter whose name is longer than short ones", E));
+  TRY(gen_sampling_add_adapter(s, "another adapter whose name is longer than short ones", 0.5F, E));
   TRY(gen_sampling_set(s, "temperature", "0.25", E));
   TRY(gen_sampling_set_cancel(s, cancel, E));
   TRY(gen_sampling_describe(s, buf, sizeof buf, &n, E));

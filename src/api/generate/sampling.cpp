@@ -94,6 +94,21 @@ std::string joined_tokens(const gen_sampling& s) {
 }
 
 using S = gen_sampling;
+
+std::string joined_adapters(const S& s) {
+  std::string out;
+  for (const auto& [name, scale] : s.params.adapters) out += (out.empty() ? "" : "\n") + name;
+  return out;
+}
+
+/// One adapter in place of all, or none.
+Status set_adapter(S& s, const char* name) {
+  CallParams with;
+  if (name != nullptr && *name != '\0') GEN_TRY(with.add_adapter(name, 1.0F));
+  s.params.adapters.swap(with.adapters);
+  return {};
+}
+
 /// Lists; numbers are in param_rows().
 const OptionRow<S> kLists[] = {
     {"stop_token",
@@ -111,6 +126,11 @@ const OptionRow<S> kLists[] = {
          },
          [](S& s, const char* text) -> Status { return s.params.stops.add_string(text); }, joined},
      "a text that ends the generation and is left out; may be repeated"},
+    {"adapter",
+     TextOption<S>{[] { return std::string("a name that gen_adapter_load() was given"); },
+                   [](S& s, const char* text) -> Status { return set_adapter(s, text); },
+                   joined_adapters},
+     "the adapter that calls use, in place of all others; empty for none"},
     {"dry_breaker",
      TextOption<S>{[] {
                      return "UTF-8, at most " + std::to_string(gen::generate::kMaxDryBreakerBytes) +
@@ -361,6 +381,18 @@ gen_status gen_sampling_add_stop_string(gen_sampling* sampling, const char* text
     GEN_ASSIGN(const auto view, gen::api::text_in(text, len, "text"));
     if (view.empty()) return {};
     return s.params.stops.add_string(view);
+  });
+}
+
+gen_status gen_sampling_set_adapter(gen_sampling* sampling, const char* name, gen_error* error) {
+  return with(sampling, error, [&](S& s) { return set_adapter(s, name); });
+}
+
+gen_status gen_sampling_add_adapter(gen_sampling* sampling, const char* name, float scale,
+                                    gen_error* error) {
+  return with(sampling, error, [&](S& s) -> Status {
+    GEN_TRY(not_null(name, "name"));
+    return s.params.add_adapter(name, scale);
   });
 }
 

@@ -175,6 +175,19 @@ std::vector<std::string> CallParams::dry_breakers() const {
   return {"\n", ":", "\"", "*"};
 }
 
+Status CallParams::add_adapter(std::string_view name, float scale) {
+  GEN_TRY(model::AdapterRegistry::check(name, scale));
+  for (const model::AdapterChoice& known : adapters) {
+    if (known.name != name) continue;
+    return error(Code::kInvalidArgument, "adapter \"%.64s\" is given twice", known.name.c_str());
+  }
+  if (adapters.size() == kMaxAdapters) {
+    return error(Code::kInvalidArgument, "more than %zu adapters", kMaxAdapters);
+  }
+  adapters.push_back({std::string(name), scale});
+  return {};
+}
+
 Status CallParams::check_vocab(int32_t vocab_size) const {
   for (const int32_t token : stops.tokens) {
     if (token < 0 || token >= vocab_size) {

@@ -33,6 +33,7 @@ constexpr size_t kMaxStopStrings = 256;
 constexpr size_t kMaxStopStringBytes = 4096;
 constexpr size_t kMaxDryBreakers = 64;
 constexpr size_t kMaxDryBreakerBytes = 256;
+constexpr size_t kMaxAdapters = 64;  // with any scale
 
 /// What ends a text.
 struct StopRules {
@@ -86,6 +87,10 @@ struct CallParams {
   /// At most kMaxDryBreakers of kMaxDryBreakerBytes each, UTF-8; a duplicate is ignored.
   Status add_dry_breaker(std::string_view text);
   [[nodiscard]] std::vector<std::string> dry_breakers() const;
+
+  /// Adds an adapter, at most kMaxAdapters. kInvalidArgument for one that is there, and as
+  /// AdapterRegistry::check().
+  Status add_adapter(std::string_view name, float scale);
 
   /// kOutOfRange for a stop token or a bias outside the vocabulary. Called at the start of a call.
   [[nodiscard]] Status check_vocab(int32_t vocab_size) const;

@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+// <generate/adapter.h>: low-rank adapters of a model.
+%include <generate/adapter.h>

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// gen_adapter_*: adapters of a model, by name.
+#include <generate/adapter.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "api/boundary/boundary.h"
+#include "api/model/model_handle.h"
+#include "model/adapter_registry.h"
+#include "model/gguf/gguf_file.h"
+
+namespace {
+
+using gen::Code;
+using gen::Result;
+using gen::Status;
+using gen::api::guard;
+using gen::api::not_null;
+using gen::model::AdapterRegistry;
+
+Result<AdapterRegistry*> registry_of(const gen::api::ModelParts& parts) {
+  AdapterRegistry* const registry = parts.loaded->model->adapters();
+  if (registry == nullptr) return gen::error(Code::kUnsupported, "this model takes no adapters");
+  return registry;
+}
+
+Status load(const gen::api::ModelParts& parts, const char* path, const char* name, float scale) {
+  GEN_ASSIGN(AdapterRegistry* const registry, registry_of(parts));
+  GEN_TRY(AdapterRegistry::check(name, scale));
+  GEN_ASSIGN(const auto file, gen::gguf::GgufFile::open(path, gen::MappedFile::Mode::kMap));
+  GEN_ASSIGN(auto adapter, parts.loaded->model->make_adapter(*file));
+  return registry->put(name, scale, std::move(adapter));
+}
+
+}  // namespace
+
+gen_status gen_adapter_load(const gen_model* model, const char* path, const char* name, float scale,
+                            gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(model, "model"));
+    GEN_TRY(not_null(path, "path"));
+    GEN_TRY(not_null(name, "name"));
+    GEN_ASSIGN(const auto used, model->shared.enter("the model"));
+    const Status loaded = load(*used, path, name, scale);
+    return loaded.ok() ? loaded : gen::api::in_file(path, loaded);
+  });
+}
+
+gen_status gen_adapter_unload(const gen_model* model, const char* name, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(model, "model"));
+    GEN_TRY(not_null(name, "name"));
+    GEN_ASSIGN(const auto used, model->shared.enter("the model"));
+    GEN_ASSIGN(AdapterRegistry* const registry, registry_of(*used));
+    return registry->remove(name);
+  });
+}
+
+size_t gen_adapter_count(const gen_model* model) {
+  if (model == nullptr) return 0;
+  const AdapterRegistry* const registry = model->shared.peek().loaded->model->adapters();
+  return registry != nullptr ? registry->size() : 0;
+}
+
+gen_status gen_adapter_name(const gen_model* model, size_t index, char* buf, size_t capacity,
+                            size_t* n, gen_error* error) {
+  if (n != nullptr) *n = 0;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(model, "model"));
+    GEN_ASSIGN(const auto used, model->shared.enter("the model"));
+    GEN_ASSIGN(const AdapterRegistry* const registry, registry_of(*used));
+    const std::string name = registry->name(index);
+    if (name.empty()) {
+      return gen::error(Code::kOutOfRange, "adapter %zu of %zu", index, registry->size());
+    }
+    return gen::api::text_out(name, buf, capacity, n);
+  });
+}
