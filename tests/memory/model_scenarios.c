@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "support/adapter_file.h"
 #include "sweep.h"
 
 static const char text[] =
@@ -142,6 +143,20 @@ static void quantize(const void* with) {
   SAME_FILE(path);
 }
 
+static void adapters(const void* with) {
+  (void)with;
+  const char* path = scratch("adapter.gguf");
+  char name[64];
+  size_t n = 0;
+  CHECK(write_adapter(path, model, "blk.0.attn_q.weight", 1.0F));
+  TRY_KEEPING(
+      gen_adapter_load(model, path, "an adapter whose name is longer than short ones", 1.0F, E),
+      CHECK(gen_adapter_count(model) == 0));
+  TRY(gen_adapter_name(model, 0, name, sizeof name, &n, E));
+  SAME(name, n);
+  TRY(gen_adapter_unload(model, "an adapter whose name is longer than short ones", E));
+}
+
 static void describe(const void* with) {
   (void)with;
   static char buf[16384];
@@ -234,6 +249,7 @@ const scenario model_scenarios[] = {{"load", NULL, load, NULL, table},
                                     {"estimate q4", NULL, estimate, NULL, q4},
                                     {"estimate paged", NULL, estimate, NULL, paged},
                                     {"quantize", NULL, quantize, NULL, NULL},
+                                    {"adapters", begin, adapters, end, NULL},
                                     {"describe", begin, describe, end, NULL},
                                     {"forward", begin, profile, end, NULL},
                                     {0}};

@@ -6,8 +6,8 @@
 static char buf[16384];
 static size_t n;
 
-static gen_status no_edit(void* user, float* logits, size_t width, const int32_t* tokens, size_t count, size_t said,
-                          gen_error* error) {
+static gen_status no_edit(void* user, float* logits, size_t width, const int32_t* tokens,
+                          size_t count, size_t said, gen_error* error) {
   (void)user, (void)logits, (void)width, (void)tokens, (void)count, (void)said, (void)error;
   return GEN_OK;
 }
@@ -100,9 +100,10 @@ static void options(const void* with) {
   TRY(kv_cache_tier_config_set(tiers, "cold_dir", "another folder that is there for nobody", E));
   TRY(kv_cache_tier_config_describe(tiers, buf, sizeof buf, &n, E));
   SAME(buf, n);
-  kv_cache_tier_config *session_tiers = NULL;
+  kv_cache_tier_config* session_tiers = NULL;
   MAKE(session_tiers, kv_cache_tier_config_new(&session_tiers, E));
-  TRY(kv_cache_tier_config_set_cold_dir(session_tiers, "a folder that is there for nobody, far away", E));
+  TRY(kv_cache_tier_config_set_cold_dir(session_tiers,
+                                        "a folder that is there for nobody, far away", E));
   TRY(gen_options_set_tiered_kv(o, session_tiers, E));
   TRY(gen_options_set(o, "tiered_kv", "a folder that is there for nobody,12", E));
   TRY(gen_options_describe(o, buf, sizeof buf, &n, E));

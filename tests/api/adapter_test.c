@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* adapter.h: files to names, requests by name, and everything that is refused. */
+#include "api_test.h"
+
+#include <unistd.h>
+
+#include "support/adapter_file.h"
+
+static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
+static const char* const kQuery = "blk.0.attn_q.weight";
+static char path[64];
+static gen_model* model;
+static gen_generator* generator;
+
+static int begin(void** state) {
+  (void)state;
+  snprintf(path, sizeof path, "/tmp/generate_adapter_%ld.gguf", (long)getpid());
+  model = load_draft();
+  return gen_create(model, NULL, &generator, &error) == GEN_OK ? 0 : -1;
+}
+static int end(void** state) {
+  (void)state;
+  gen_free(generator);
+  gen_model_free(model);
+  unlink(path);
+  return 0;
+}
+
+static void load(const char* name, float gain) {
+  assert_true(write_adapter(path, model, kQuery, gain));
+  assert_ok(gen_adapter_load(model, path, name, 1.0F, &error), error);
+}
+
+/* The text of a request whose settings have these adapters; free() it. */
+static char* text_with(const char* first, const char* second, float scale) {
+  gen_sampling* sampling = greedy(12);
+  gen_result* result = NULL;
+  assert_ok(gen_sampling_set_adapter(sampling, first, &error), error);
+  if (second != NULL) {
+    assert_ok(gen_sampling_add_adapter(sampling, second, scale, &error), error);
+  }
+  assert_ok(gen_generate(generator, "Once upon", 9, sampling, &result, &error), error);
+  char* text = strdup(gen_result_text(result));
+  gen_result_free(result);
+  gen_sampling_free(sampling);
+  return text;
+}
+
+static void requests_name_them(void** state) {
+  (void)state;
+  load("a", 1.5F);
+  load("b", 3.0F);
+  char* base = text_with(NULL, NULL, 0);
+  char* a = text_with("a", NULL, 0);
+  char* b = text_with("b", NULL, 0);
+  assert_string_not_equal(a, base);
+  assert_string_not_equal(b, base);
+  assert_string_not_equal(b, a);
+  struct {
+    const char* first;
+    const char* second;
+    float scale;
+    const char* want;
+  } same[] = {{"", NULL, 0, base},  {NULL, "a", 1, a}, {"a", "b", 0, a},
+              {NULL, "b", 0, base}, {"b", "a", 0, b},  {NULL, "b", 1, b}};
+  for (size_t i = 0; i < sizeof same / sizeof same[0]; ++i) {
+    char* text = text_with(same[i].first, same[i].second, same[i].scale);
+    assert_string_equal(text, same[i].want);
+    free(text);
+  }
+  /* A name that is loaded again stands for the new file. */
+  load("a", 3.0F);
+  char* again = text_with("a", NULL, 0);
+  assert_string_equal(again, b);
+  free(again);
+  assert_ok(gen_adapter_unload(model, "a", &error), error);
+  assert_ok(gen_adapter_unload(model, "b", &error), error);
+  free(base);
+  free(a);
+  free(b);
+}
+
+static void names_are_in_order(void** state) {
+  (void)state;
+  char text[16];
+  size_t n = 0;
+  assert_int_equal(gen_adapter_count(model), 0);
+  load("first", 1);
+  load("second", 1);
+  assert_int_equal(gen_adapter_count(model), 2);
+  assert_ok(gen_adapter_name(model, 1, text, sizeof text, &n, &error), error);
+  assert_string_equal(text, "second");
+  assert_int_equal(n, 6);
+  assert_ok(gen_adapter_name(model, 0, NULL, 0, &n, &error), error);
+  assert_int_equal(n, 5);
+  assert_fails(gen_adapter_name(model, 0, text, 5, &n, &error), GEN_ERROR_OUT_OF_RANGE, "5", error);
+  assert_fails(gen_adapter_name(model, 2, text, sizeof text, &n, &error), GEN_ERROR_OUT_OF_RANGE,
+               "adapter 2 of 2", error);
+  assert_int_equal(n, 0);
+  assert_ok(gen_adapter_unload(model, "first", &error), error);
+  assert_ok(gen_adapter_name(model, 0, text, sizeof text, &n, &error), error);
+  assert_string_equal(text, "second");
+  assert_ok(gen_adapter_unload(model, "second", &error), error);
+  assert_int_equal(gen_adapter_count(model), 0);
+}
+
+static void what_does_not_fit_is_refused(void** state) {
+  (void)state;
+  size_t n = 0;
+  assert_true(write_adapter(path, model, kQuery, 1));
+  assert_fails(gen_adapter_load(NULL, path, "a", 1, &error), bad, "model", error);
+  assert_fails(gen_adapter_load(model, NULL, "a", 1, &error), bad, "path", error);
+  assert_fails(gen_adapter_load(model, path, NULL, 1, &error), bad, "name", error);
+  assert_fails(gen_adapter_load(model, path, "", 1, &error), bad, "0 bytes", error);
+  assert_fails(gen_adapter_load(model, path, "a", 1.0F / 0.0F, &error), bad, "finite", error);
+  assert_fails(gen_adapter_load(model, "/no/such.gguf", "a", 1, &error), GEN_ERROR_IO,
+               "/no/such.gguf", error);
+  assert_fails(gen_adapter_load(model, DRAFT_MODEL, "a", 1, &error), GEN_ERROR_FORMAT, "draft.gguf",
+               error);
+  assert_true(write_adapter(path, model, "blk.99.attn_q.weight", 1));
+  memset(&error, 0, sizeof error);
+  assert_int_not_equal(gen_adapter_load(model, path, "a", 1, &error), GEN_OK);
+  assert_non_null(strstr(error.message, "blk.99.attn_q.weight"));
+  assert_int_equal(gen_adapter_count(model), 0);
+  assert_fails(gen_adapter_unload(model, "a", &error), bad, "\"a\"", error);
+  assert_fails(gen_adapter_unload(NULL, "a", &error), bad, "model", error);
+  assert_fails(gen_adapter_unload(model, NULL, &error), bad, "name", error);
+  assert_fails(gen_adapter_name(NULL, 0, NULL, 0, &n, &error), bad, "model", error);
+  assert_int_equal(gen_adapter_count(NULL), 0);
+}
+
+static void settings_take_names(void** state) {
+  (void)state;
+  gen_sampling* sampling = greedy(4);
+  gen_result* result = NULL;
+  char text[16384];
+  char name[32];
+  size_t n = 0;
+  assert_fails(gen_sampling_set_adapter(NULL, "a", &error), bad, "sampling", error);
+  assert_fails(gen_sampling_add_adapter(sampling, NULL, 1, &error), bad, "name", error);
+  assert_fails(gen_sampling_add_adapter(sampling, "", 1, &error), bad, "0 bytes", error);
+  assert_fails(gen_sampling_add_adapter(sampling, "a", 0.0F / 0.0F, &error), bad, "finite", error);
+  assert_ok(gen_sampling_set(sampling, "adapter", "first", &error), error);
+  assert_fails(gen_sampling_add_adapter(sampling, "first", 2, &error), bad, "twice", error);
+  assert_ok(gen_sampling_add_adapter(sampling, "other", 2, &error), error);
+  assert_ok(gen_sampling_describe(sampling, text, sizeof text, &n, &error), error);
+  assert_non_null(strstr(text, "first\\nother"));
+  assert_fails(gen_generate(generator, "Once", 4, sampling, &result, &error), bad,
+               "no adapter is named \"first\"", error);
+  assert_null(result);
+  assert_ok(gen_sampling_set_adapter(sampling, "last", &error), error);
+  assert_ok(gen_sampling_describe(sampling, text, sizeof text, &n, &error), error);
+  assert_null(strstr(text, "first"));
+  assert_ok(gen_sampling_set_adapter(sampling, NULL, &error), error);
+  for (int i = 0; i < 64; ++i) {
+    snprintf(name, sizeof name, "adapter %d", i);
+    assert_ok(gen_sampling_add_adapter(sampling, name, 1, &error), error);
+  }
+  assert_fails(gen_sampling_add_adapter(sampling, "one more", 1, &error), bad, "64", error);
+  gen_sampling_free(sampling);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(requests_name_them, begin, end),
+      cmocka_unit_test_setup_teardown(names_are_in_order, begin, end),
+      cmocka_unit_test_setup_teardown(what_does_not_fit_is_refused, begin, end),
+      cmocka_unit_test_setup_teardown(settings_take_names, begin, end),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
