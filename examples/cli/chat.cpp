@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "adapters.h"
 #include "chat_template.h"
 #include "interrupt.h"
 #include "model_file.h"
@@ -26,6 +27,7 @@ namespace {
 
 struct ChatRun {
   ModelChoice model;
+  std::vector<std::string> lora;  // --lora
   SamplingChoice sampling;
   std::string system;
   std::string form;
@@ -138,6 +140,7 @@ void chat(ChatRun options) {
   const Generator generator = make_generator(model, options.model);
   const uint64_t seed = seed_of(options.sampling);
   const Sampling sampling = make_sampling(options.sampling, seed);
+  use_adapters(options.lora, model, sampling);
   options.terminal = isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
   const auto start = [&] {
     const Chat empty = new_chat(options);
@@ -223,6 +226,7 @@ void add_chat(CLI::App& app) {
   add_model_options(*command, options->model);
   add_kv_option(*command, options->model);
   add_draft_options(*command, options->model);
+  add_adapter_option(*command, options->lora);
   add_context_option(*command, options->model);
   add_deterministic_option(*command, options->model);
   add_sampling_options(*command, options->sampling);

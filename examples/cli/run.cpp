@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "adapters.h"
 #include "interrupt.h"
 #include "model_file.h"
 #include "option_help.h"
@@ -26,6 +27,7 @@ namespace {
 
 struct Run {
   ModelChoice model;
+  std::vector<std::string> lora;  // --lora
   SamplingChoice sampling;
   std::string prompt;
   std::optional<std::string> suffix;
@@ -104,6 +106,7 @@ void run(const Run& options) {
   }
   const uint64_t seed = seed_of(options.sampling);
   const Sampling sampling = make_sampling(options.sampling, seed);
+  use_adapters(options.lora, model, sampling);
   if (options.echo && !options.json) std::cout << prompt << std::flush;
   if (options.suffix) {
     append_gap(model, session, prompt, *options.suffix);
@@ -164,6 +167,7 @@ void add_run(CLI::App& app) {
   add_model_options(*command, options->model);
   add_kv_option(*command, options->model);
   add_draft_options(*command, options->model);
+  add_adapter_option(*command, options->lora);
   add_context_option(*command, options->model);
   add_deterministic_option(*command, options->model);
   add_sampling_options(*command, options->sampling);

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// See adapters.h.
+#include "adapters.h"
+
+#include <charconv>
+#include <filesystem>
+#include <system_error>
+
+namespace cli {
+namespace {
+
+struct AdapterFile {
+  std::string path;
+  float scale = 1.0F;
+};
+
+/// What stands behind the last colon is a scale if it is a number and the whole is no file.
+AdapterFile parts_of(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  std::error_code failure;
+  if (colon == std::string::npos || std::filesystem::exists(text, failure)) return {text};
+  AdapterFile of{text.substr(0, colon)};
+  const char* const end = text.data() + text.size();
+  const auto [rest, problem] = std::from_chars(text.data() + colon + 1, end, of.scale);
+  return problem == std::errc() && rest == end ? of : AdapterFile{text};
+}
+
+}  // namespace
+
+void add_adapter_option(CLI::App& command, std::vector<std::string>& files) {
+  command
+      .add_option("--lora", files,
+                  "a LoRA adapter, GGUF, or with its scale FILE:SCALE; may be repeated")
+      ->allow_extra_args(false);
+}
+
+void use_adapters(const std::vector<std::string>& files, const Model& model, const Sampling& to) {
+  gen_error error;
+  for (size_t i = 0; i < files.size(); ++i) {
+    const AdapterFile of = parts_of(files[i]);
+    const std::string name = std::to_string(i);
+    check_option("--lora",
+                 gen_adapter_load(model.get(), of.path.c_str(), name.c_str(), of.scale, &error),
+                 error);
+    check_option("--lora", gen_sampling_add_adapter(to.get(), name.c_str(), 1.0F, &error), error);
+  }
+}
+
+}  // namespace cli
