@@ -30,7 +30,8 @@ extern "C" {
  * @param scale  finite; multiplies the scale of requests.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL, a name or a scale out of range; GEN_ERROR_IO;
  *         GEN_ERROR_FORMAT for a file that is damaged or whose tensors do not fit; GEN_ERROR_UNSUPPORTED for a tensor
- *         that no product of the model reads, another architecture, and models that take no adapters;
+ *         that no product of the model reads, another architecture, an adapter that its invocation tokens activate, and
+ *         models that take no adapters, such as those with layers on several devices;
  *         GEN_ERROR_OUT_OF_MEMORY. On failure nothing changes.
  * Threads: any.
  * Since:   0.1

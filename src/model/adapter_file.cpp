@@ -198,8 +198,8 @@ class AdapterReader {
     AdapterPair pair;
     pair.tensor = name;
     pair.rank = static_cast<int32_t>(of.a->shape[1]);
-    // Converters leave alpha out where it means nothing.
-    if (layers_ || alpha_ != 0.0F) pair.factor = double{alpha_} / pair.rank;
+    // Alpha 0 means none.
+    if (alpha_ != 0.0F) pair.factor = double{alpha_} / pair.rank;
     GEN_ASSIGN(pair.a, values_of(*of.a));
     GEN_ASSIGN(pair.b, values_of(*of.b));
     sum_.add_number(name.size());

@@ -3,8 +3,8 @@
 //  - the converters': general.type "adapter", general.architecture of the model, adapter.type
 //    "lora", adapter.lora.alpha (f32; absent or 0: factor 1, else alpha / rank of each pair),
 //    perhaps adapter.alora.invocation_tokens; tensors "<tensor>.lora_a" and "<tensor>.lora_b".
-//  - the older one: lora.rank (u32, of all pairs) and lora.alpha (f32, required), factor
-//    alpha / rank; tensors "lora_a.<layer>" and "lora_b.<layer>". A layer is a tensor's name with
+//  - the older one: lora.rank (u32, of all pairs) and lora.alpha (f32, required), the same factor;
+//    tensors "lora_a.<layer>" and "lora_b.<layer>". A layer is a tensor's name with
 //    or without ".weight", since writers that name modules leave the suffix out; the whole name
 //    comes first, so no name means two tensors. general.architecture must fit if it is there. A
 //    file with lora.rank and without adapter.type is of this form.

@@ -8,6 +8,7 @@
 
 #include "api/boundary/boundary.h"
 #include "api/model/model_handle.h"
+#include "base/io_error.h"
 #include "model/adapter_registry.h"
 #include "model/gguf/gguf_file.h"
 
@@ -31,6 +32,11 @@ Status load(const gen::api::ModelParts& parts, const char* path, const char* nam
   GEN_TRY(AdapterRegistry::check(name, scale));
   GEN_ASSIGN(const auto file, gen::gguf::GgufFile::open(path, gen::MappedFile::Mode::kMap));
   GEN_ASSIGN(auto adapter, parts.loaded->model->make_adapter(*file));
+  if (!adapter->invocation_tokens.empty()) {
+    return gen::error(Code::kUnsupported,
+                      "the adapter is for rows behind its invocation tokens only, which is not "
+                      "supported");
+  }
   return registry->put(name, scale, std::move(adapter));
 }
 
@@ -44,7 +50,7 @@ gen_status gen_adapter_load(const gen_model* model, const char* path, const char
     GEN_TRY(not_null(name, "name"));
     GEN_ASSIGN(const auto used, model->shared.enter("the model"));
     const Status loaded = load(*used, path, name, scale);
-    return loaded.ok() ? loaded : gen::api::in_file(path, loaded);
+    return loaded.ok() ? loaded : gen::in_file(path, loaded);
   });
 }
 
