@@ -419,6 +419,20 @@ TEST(AdapterFile, ExpertsAndTiedHeads) {
   EXPECT_NE(logits(tied, table.get()), logits(tied, nullptr));
 }
 
+TEST(AdapterFile, OfAModelThatWasCut) {
+  Parts parts;
+  parts.tensors.push_back({"blk.1.attn_q.weight.lora_a", {64, 2}});
+  parts.tensors.push_back({"blk.1.attn_q.weight.lora_b", {2, 64}});
+  const auto bytes = image_of(parts).bytes;
+  const auto file = gguf::GgufFile::parse(bytes).value();
+  const auto cut = llama().model().first_layers(1).value();
+  const auto whole = llama().model().make_adapter(*file);
+  const auto part = cut->make_adapter(*file);
+  ASSERT_TRUE(whole.ok() && part.ok()) << part.status().message();
+  EXPECT_EQ(whole.value()->content, part.value()->content);
+  EXPECT_EQ(whole.value()->bytes, 2 * part.value()->bytes);
+}
+
 TEST(AdapterFile, ContentIsWhatItDoes) {
   const auto content = [](const std::function<void(Parts&)>& change) {
     Parts parts;
