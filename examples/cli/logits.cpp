@@ -16,7 +16,7 @@
 namespace cli {
 namespace {
 
-constexpr size_t kRows = 128;  // positions in one forward pass
+constexpr size_t kPassRows = 128;  // positions in one forward pass
 
 struct Logits {
   ModelChoice model;
@@ -50,11 +50,11 @@ void logits(const Logits& options) {
   const auto count = options.tokens.size();
   const Cache cache = make_cache(model, options.model, static_cast<int32_t>(count));
   kv_cache* caches[] = {cache.get()};
-  std::vector<float> values(std::min(count, kRows) * vocab);
+  std::vector<float> values(std::min(count, kPassRows) * vocab);
   auto top = nlohmann::json::array();
   gen_error error;
-  for (size_t begin = 0; begin < count; begin += kRows) {
-    const size_t rows = std::min(kRows, count - begin);
+  for (size_t begin = 0; begin < count; begin += kPassRows) {
+    const size_t rows = std::min(kPassRows, count - begin);
     check(gen_model_forward_batch(model.get(), options.tokens.data() + begin, nullptr, nullptr,
                                   rows, caches, 1, values.data(), values.size(), &error),
           error);
