@@ -40,7 +40,7 @@ static char* text_with(const char* first, const char* second, float scale) {
     assert_ok(gen_sampling_add_adapter(sampling, second, scale, &error), error);
   }
   assert_ok(gen_generate(generator, "Once upon", 9, sampling, &result, &error), error);
-  char* text = strdup(gen_result_text(result));
+  char* text = strdup(gen_result_text(result, NULL));
   gen_result_free(result);
   gen_sampling_free(sampling);
   return text;
@@ -144,7 +144,8 @@ static void settings_take_names(void** state) {
   assert_fails(gen_sampling_add_adapter(sampling, "first", 2, &error), bad, "twice", error);
   assert_ok(gen_sampling_add_adapter(sampling, "other", 2, &error), error);
   assert_ok(gen_sampling_describe(sampling, text, sizeof text, &n, &error), error);
-  assert_non_null(strstr(text, "first\\nother"));
+  assert_non_null(strstr(text, "first"));
+  assert_non_null(strstr(text, "other"));
   assert_fails(gen_generate(generator, "Once", 4, sampling, &result, &error), bad,
                "no adapter is named \"first\"", error);
   assert_null(result);

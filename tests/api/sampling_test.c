@@ -181,7 +181,8 @@ static void every_described_key_can_be_set(void** state) {
                                          {"ignore_eos", "true"},
                                          {"fit_grammar", "1"},
                                          {"stop_token", "3"},
-                                         {"stop_string", "x"}};
+                                         {"stop_string", "x"},
+                                         {"adapter", "a"}};
   char* text = described(s);
   size_t keys = 0;
   for (const char* at = text; (at = strstr(at, "\"key\":")) != NULL; ++at) ++keys;
