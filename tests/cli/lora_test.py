@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""generate run and chat with adapters: files with scales, and what is refused.
+
+usage: lora_test.py <generate> <source root> <random_model>
+"""
+import os
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+GENERATE, ROOT, RANDOM_MODEL = sys.argv[1:4]
+WIDTH, RANK = 256, 4
+
+
+def text(value):
+    return struct.pack("<Q", len(value)) + value.encode()
+
+
+def write_adapter(path, tensors, seed=1, gain=0.5, architecture="llama"):
+    """An adapter of random values: tensors are names with their outputs."""
+    draw = random.Random(seed)
+    entries = (("general.type", "adapter"), ("general.architecture", architecture), ("adapter.type", "lora"))
+    head = struct.pack("<4sIQQ", b"GGUF", 3, 2 * len(tensors), len(entries))
+    head += b"".join(text(key) + struct.pack("<I", 8) + text(value) for key, value in entries)
+    data = b""
+    for name, outputs in tensors:
+        for half, cols, rows in (("a", WIDTH, RANK), ("b", RANK, outputs)):
+            head += text(f"{name}.lora_{half}") + struct.pack("<IQQIQ", 2, cols, rows, 0, len(data))
+            values = [gain * (draw.random() - 0.5) for _ in range(cols * rows)]
+            data += struct.pack(f"<{len(values)}f", *values)
+            data += bytes(-len(data) % 32)
+    with open(path, "wb") as file:
+        file.write(head + bytes(-len(head) % 32) + data)
+
+
+class Lora(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.model = os.path.join(cls.folder.name, "model.gguf")
+        shape = {"layers": 2, "width": WIDTH, "heads": 4, "kv-heads": 4, "ffn": 512, "vocab": 500, "context": 64}
+        options = [part for name, value in shape.items() for part in ("--" + name, str(value))]
+        subprocess.run([RANDOM_MODEL, cls.model, "--type", "Q8_0", *options], check=True, capture_output=True)
+        cls.one, cls.two = (os.path.join(cls.folder.name, name) for name in ("one.gguf", "t:2"))
+        write_adapter(cls.one, [("blk.0.attn_q.weight", WIDTH), ("blk.1.ffn_up.weight", 512)])
+        write_adapter(cls.two, [("blk.1.attn_output.weight", WIDTH), ("output.weight", 500)], 2)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def run_with(self, *files):
+        options = [part for file in files for part in ("--lora", file)]
+        return subprocess.run([GENERATE, "run", "-m", self.model, "-p", "a b c", "-n", "12", "--temp", "0", *options],
+                              capture_output=True)
+
+    def said(self, *files):
+        done = self.run_with(*files)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_scales(self):
+        base, one, two = self.said(), self.said(self.one), self.said(self.two)
+        self.assertEqual(len({base, one, two, self.said(self.one, self.two)}), 4)
+        self.assertEqual(self.said(self.one + ":0"), base)
+        self.assertEqual(self.said(self.one + ":1"), one)
+        self.assertEqual(self.said(self.two + ":1.0"), two)  # a file whose name has a colon
+        self.assertEqual(self.said(self.one, self.two + ":0"), one)
+        self.assertEqual(self.said(self.one, self.two), self.said(self.two, self.one))
+        self.assertNotEqual(self.said(self.one + ":0.25", self.one + ":0.75"), base)
+
+    def test_chat(self):
+        answers = [subprocess.run([GENERATE, "chat", "-m", self.model, "-n", "8", "--temp", "0", "--chat-template", "chatml",
+                                   *options], input=b"a b\n", capture_output=True) for options in ([], ["--lora", self.one])]
+        self.assertEqual([done.returncode for done in answers], [0, 0], answers[0].stderr)
+        self.assertNotEqual(answers[0].stdout, answers[1].stdout)
+
+    def test_refusals(self):
+        other = os.path.join(self.folder.name, "other.gguf")
+        write_adapter(other, [("blk.0.attn_q.weight", WIDTH)], architecture="qwen3")
+        wide = os.path.join(self.folder.name, "wide.gguf")
+        write_adapter(wide, [("blk.0.attn_q.weight", WIDTH + 1)])
+        for files, message in (([self.one + "x"], "one.ggufx"), ([self.one + ":1x"], "one.gguf:1x"),
+                               ([self.model], "general.type"), ([other], 'architecture "qwen3" for a model of "llama"'),
+                               ([wide], "blk.0.attn_q.weight.lora_b"), ([self.one] * 5, "at most 4"),
+                               ([self.one + ":inf"], "finite")):
+            done = self.run_with(*files)
+            self.assertNotEqual(done.returncode, 0, files)
+            self.assertIn(message, done.stderr.decode())
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
