@@ -2,6 +2,7 @@
 /* Files and vocabularies: loading, estimating, quantising, encoding, chats, descriptions. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "support/adapter_file.h"
 #include "sweep.h"
@@ -143,15 +144,25 @@ static void quantize(const void* with) {
   SAME_FILE(path);
 }
 
+/* Outside of the scratch folder, in which nothing may be left. */
+static char adapter_path[64];
+static void begin_adapters(const void* with) {
+  begin(with);
+  snprintf(adapter_path, sizeof adapter_path, "/tmp/generate_sweep_%ld.gguf", (long)getpid());
+  if (!write_adapter(adapter_path, model, "blk.0.attn_q.weight", 1.0F)) abort();
+}
+static void end_adapters(const void* with) {
+  remove(adapter_path);
+  end(with);
+}
+
 static void adapters(const void* with) {
   (void)with;
-  const char* path = scratch("adapter.gguf");
   char name[64];
   size_t n = 0;
-  CHECK(write_adapter(path, model, "blk.0.attn_q.weight", 1.0F));
-  TRY_KEEPING(
-      gen_adapter_load(model, path, "an adapter whose name is longer than short ones", 1.0F, E),
-      CHECK(gen_adapter_count(model) == 0));
+  TRY_KEEPING(gen_adapter_load(model, adapter_path,
+                               "an adapter whose name is longer than short ones", 1.0F, E),
+              CHECK(gen_adapter_count(model) == 0));
   TRY(gen_adapter_name(model, 0, name, sizeof name, &n, E));
   SAME(name, n);
   TRY(gen_adapter_unload(model, "an adapter whose name is longer than short ones", E));
@@ -249,7 +260,7 @@ const scenario model_scenarios[] = {{"load", NULL, load, NULL, table},
                                     {"estimate q4", NULL, estimate, NULL, q4},
                                     {"estimate paged", NULL, estimate, NULL, paged},
                                     {"quantize", NULL, quantize, NULL, NULL},
-                                    {"adapters", begin, adapters, end, NULL},
+                                    {"adapters", begin_adapters, adapters, end_adapters, NULL},
                                     {"describe", begin, describe, end, NULL},
                                     {"forward", begin, profile, end, NULL},
                                     {0}};
