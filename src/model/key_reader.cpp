@@ -3,6 +3,8 @@
 #include "model/key_reader.h"
 
 #include <algorithm>
+#include <cmath>
+#include <string>
 
 namespace gen::model {
 namespace {
@@ -198,8 +200,12 @@ Status KeyReader::refuse_unread() const {
     GEN_ASSIGN(const double value, value_of(metadata_, key(each.name), each.form));
     // For a scale, 0 means that there is none.
     if (value == each.neutral || (value == 0.0 && each.form == Form::kNumber)) continue;
-    return error(Code::kUnsupported, "%s is %.9g: %s not supported", key(each.name).c_str(), value,
-                 each.what);
+    const std::string name = key(each.name);
+    if (value == std::floor(value)) {
+      return error(Code::kUnsupported, "%s is %.0f: %s not supported", name.c_str(), value,
+                   each.what);
+    }
+    return error(Code::kUnsupported, "%s is %g: %s not supported", name.c_str(), value, each.what);
   }
   return {};
 }

@@ -219,6 +219,37 @@ namespace LibGenerate
         }
 
         /// <summary>
+        /// Loads a low-rank adapter (LoRA) from a GGUF file, in the place of one of the same name. The scale multiplies that of
+        /// requests.
+        /// </summary>
+        public void LoadAdapter(string path, string name, float scale = 1)
+        {
+            Native.gen_adapter_load(Handle, Utf8.Terminated(path, "path"), Utf8.Terminated(name, "name"), scale);
+        }
+
+        /// <summary>Forgets a name; calls that use the adapter go on with it.</summary>
+        public void UnloadAdapter(string name)
+        {
+            Native.gen_adapter_unload(Handle, Utf8.Terminated(name, "name"));
+        }
+
+        /// <summary>Names of the loaded adapters, oldest first.</summary>
+        public IReadOnlyList<string> Adapters
+        {
+            get
+            {
+                var names = new List<string>();
+                for (int i = 0; i < Native.gen_adapter_count(Handle); ++i)
+                {
+                    int index = i;
+                    names.Add(Sized.Text((byte[] buf, long capacity, out long n) =>
+                        Native.gen_adapter_name(Handle, index, buf, capacity, out n)));
+                }
+                return names;
+            }
+        }
+
+        /// <summary>
         /// Renders a conversation as text, for display. A message that contains the name of a special token is refused here.
         /// </summary>
         public string Format(Chat chat, bool addGenerationPrompt = true)

@@ -49,6 +49,8 @@ namespace LibGenerate
             FitGrammar = other.FitGrammar;
             StopTokens = new List<int>(other.StopTokens);
             StopStrings = new List<string>(other.StopStrings);
+            Adapter = other.Adapter;
+            MixedAdapters = new List<KeyValuePair<string, float>>(other.MixedAdapters);
             LogitBias = new Dictionary<int, float>(other.LogitBias);
         }
 
@@ -130,6 +132,12 @@ namespace LibGenerate
         public List<int> StopTokens { get; } = new List<int>();
         /// <summary>Texts that end a generation.</summary>
         public List<string> StopStrings { get; } = new List<string>();
+
+        /// <summary>The name of the model's adapter that calls use, with scale 1; null for none.</summary>
+        public string Adapter { get; set; }
+
+        /// <summary>Names and scales of adapters that are added to it.</summary>
+        public List<KeyValuePair<string, float>> MixedAdapters { get; } = new List<KeyValuePair<string, float>>();
         /// <summary>Added to logits before everything else; negative infinity forbids a token.</summary>
         public Dictionary<int, float> LogitBias { get; } = new Dictionary<int, float>();
 
@@ -201,6 +209,11 @@ namespace LibGenerate
                 {
                     byte[] bytes = Utf8.Bytes(text);
                     Native.gen_sampling_add_stop_string(native, bytes, Utf8.Length(bytes));
+                }
+                if (Adapter != null) Native.gen_sampling_set_adapter(native, Utf8.Terminated(Adapter, "Adapter"));
+                foreach (KeyValuePair<string, float> one in MixedAdapters)
+                {
+                    Native.gen_sampling_add_adapter(native, Utf8.Terminated(one.Key, "MixedAdapters"), one.Value);
                 }
                 foreach (KeyValuePair<int, float> bias in LogitBias)
                 {

@@ -15,20 +15,19 @@
 namespace {
 
 using gen::Code;
-using gen::Result;
 using gen::Status;
 using gen::api::guard;
 using gen::api::not_null;
 using gen::model::AdapterRegistry;
 
-Result<AdapterRegistry*> registry_of(const gen::api::ModelParts& parts) {
-  AdapterRegistry* const registry = parts.loaded->model->adapters();
-  if (registry == nullptr) return gen::error(Code::kUnsupported, "this model takes no adapters");
-  return registry;
+/// Null for models that take no adapters.
+AdapterRegistry* registry_of(const gen::api::ModelParts& parts) {
+  return parts.loaded->model->adapters();
 }
 
 Status load(const gen::api::ModelParts& parts, const char* path, const char* name, float scale) {
-  GEN_ASSIGN(AdapterRegistry* const registry, registry_of(parts));
+  AdapterRegistry* const registry = registry_of(parts);
+  if (registry == nullptr) return gen::error(Code::kUnsupported, "this model takes no adapters");
   GEN_TRY(AdapterRegistry::check(name, scale));
   GEN_ASSIGN(const auto file, gen::gguf::GgufFile::open(path, gen::MappedFile::Mode::kMap));
   GEN_ASSIGN(auto adapter, parts.loaded->model->make_adapter(*file));
@@ -59,14 +58,15 @@ gen_status gen_adapter_unload(const gen_model* model, const char* name, gen_erro
     GEN_TRY(not_null(model, "model"));
     GEN_TRY(not_null(name, "name"));
     GEN_ASSIGN(const auto used, model->shared.enter("the model"));
-    GEN_ASSIGN(AdapterRegistry* const registry, registry_of(*used));
-    return registry->remove(name);
+    AdapterRegistry none;
+    AdapterRegistry* const registry = registry_of(*used);
+    return (registry != nullptr ? *registry : none).remove(name);
   });
 }
 
 size_t gen_adapter_count(const gen_model* model) {
   if (model == nullptr) return 0;
-  const AdapterRegistry* const registry = model->shared.peek().loaded->model->adapters();
+  const AdapterRegistry* const registry = registry_of(model->shared.peek());
   return registry != nullptr ? registry->size() : 0;
 }
 
@@ -76,10 +76,11 @@ gen_status gen_adapter_name(const gen_model* model, size_t index, char* buf, siz
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(model, "model"));
     GEN_ASSIGN(const auto used, model->shared.enter("the model"));
-    GEN_ASSIGN(const AdapterRegistry* const registry, registry_of(*used));
-    const std::string name = registry->name(index);
+    const AdapterRegistry* const registry = registry_of(*used);
+    const std::string name = registry != nullptr ? registry->name(index) : std::string();
     if (name.empty()) {
-      return gen::error(Code::kOutOfRange, "adapter %zu of %zu", index, registry->size());
+      return gen::error(Code::kOutOfRange, "adapter %zu of %zu", index,
+                        registry != nullptr ? registry->size() : 0);
     }
     return gen::api::text_out(name, buf, capacity, n);
   });

@@ -402,6 +402,9 @@ static class Caches
         Check.That(model.Describe().Contains("\"llama\"") && model.DescribeConfig().Contains("vocab_size"), "described");
         Check.Equal("llama", model.Metadata("general.architecture"), "metadata");
         Check.That(model.MetadataKeys.Contains("general.architecture"), "keys");
+        Check.Fails(Status.Format, () => model.LoadAdapter(Given.StoryPath, "a"), "an adapter");
+        Check.Fails(Status.InvalidArgument, () => model.UnloadAdapter("a"), "an adapter");
+        Check.Equal(0, model.Adapters.Count, "adapters");
         Check.That(model.Memory(ModelMemory.Weights) > 0 && model.HiddenSize > 0 && model.Heads > 0, "sizes");
         Check.That(model.CacheLayers > 0, "layers of a cache");
         Check.That(model.KvHeads > 0 && model.HeadSize > 0 && model.MaxSequenceLength > 0, "sizes");

@@ -81,6 +81,13 @@ func TestModels(t *testing.T) {
 	if _, err := m.Metadata("none"); !errors.Is(err, generate.ErrInvalidArgument) {
 		t.Error(err)
 	}
+	if err := m.LoadAdapter(storyPath(), "a", 1); err == nil || !strings.Contains(err.Error(), "general.type") {
+		t.Error(err)
+	}
+	if err := m.UnloadAdapter("a"); !errors.Is(err, generate.ErrInvalidArgument) {
+		t.Error(err)
+	}
+	equal(t, "adapters", len(must(m.Adapters())), 0)
 
 	file := must(os.ReadFile(storyPath()))
 	fromBytes := must(generate.LoadModelBytes(file, generate.WithThreads(1)))

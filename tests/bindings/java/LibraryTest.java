@@ -144,8 +144,14 @@ final class LibraryTest {
       try (Generator generator = Generator.of(copy); Generator other = Generator.of(model)) {
         Check.equal(other.generate("Once", Check.greedy(9)).text(), generator.generate("Once", Check.greedy(9)).text(),
             "text of a model in memory");
+        e = Check.fails(Status.INVALID_ARGUMENT,
+            () -> other.generate("Once", Check.greedy(1).adapter("a").addAdapter("b", 0.5F)));
+        Check.that(e.getMessage().contains("no adapter is named \"a\""), e.getMessage());
       }
     }
+    Check.fails(Status.FORMAT, () -> model.loadAdapter(Check.MODEL.toString(), "a", 1));
+    Check.fails(Status.INVALID_ARGUMENT, () -> model.unloadAdapter("a"));
+    Check.equal(0, model.adapters().size(), "adapters");
     Check.equal(4096, model.vocabSize(), "vocabulary");
     Check.equal(model.tokenizer().special(Tokenizer.Special.EOS), model.eos(), "eos");
     Check.equal(1, model.bos(), "bos");

@@ -2,7 +2,9 @@
 package dev.libgenerate;
 
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.function.DoubleConsumer;
 import java.util.function.LongToIntFunction;
@@ -190,6 +192,41 @@ public final class Model extends Handle {
       long[] bytes = new long[1];
       Native.gen_model_memory(m, name, bytes);
       return bytes[0];
+    });
+  }
+
+  /**
+   * Loads a low-rank adapter (LoRA) from a GGUF file, in the place of one of the same name.
+   *
+   * @param scale multiplies that of requests
+   */
+  public void loadAdapter(String path, String name, float scale) {
+    byte[] file = Text.name(path);
+    byte[] key = Text.name(name);
+    ask(m -> {
+      Native.gen_adapter_load(m, file, key, scale);
+      return null;
+    });
+  }
+
+  /** Forgets a name; calls that use the adapter go on with it. */
+  public void unloadAdapter(String name) {
+    byte[] key = Text.name(name);
+    ask(m -> {
+      Native.gen_adapter_unload(m, key);
+      return null;
+    });
+  }
+
+  /** The names of the loaded adapters, oldest first. */
+  public List<String> adapters() {
+    return ask(m -> {
+      List<String> names = new ArrayList<>();
+      for (long i = 0; i < Native.gen_adapter_count(m); ++i) {
+        long index = i;
+        names.add(Text.ask((buf, capacity, n) -> Native.gen_adapter_name(m, index, buf, capacity, n)));
+      }
+      return names;
     });
   }
 

@@ -176,6 +176,18 @@ public final class Sampling extends Settings<Sampling> {
     return add(s -> Native.gen_sampling_add_stop_string(s, bytes, bytes.length));
   }
 
+  /** Uses the model's adapter of that name, with scale 1, and no other; null for none. */
+  public Sampling adapter(String name) {
+    byte[] bytes = Text.name(name != null ? name : "");
+    return add(s -> Native.gen_sampling_set_adapter(s, bytes));
+  }
+
+  /** Adds an adapter to those that calls use. */
+  public Sampling addAdapter(String name, float scale) {
+    byte[] bytes = Text.name(name);
+    return add(s -> Native.gen_sampling_add_adapter(s, bytes, scale));
+  }
+
   /**
    * The text is a member of the grammar; null for any text. The model can end it only where it is one. What else ends it,
    * {@link #maxNewTokens} first of all, can leave a text that is none yet. The grammar must be open when a call begins, not

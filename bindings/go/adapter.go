@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import "libgenerate.dev/generate/internal/native"
+
+// LoadAdapter loads a low-rank adapter (LoRA) from a GGUF file, in the place of one of the same name. scale multiplies that of
+// requests.
+func (m *Model) LoadAdapter(path, name string, scale float32) error {
+	return m.with(func(address uintptr) error { return native.GenAdapterLoad(address, path, name, scale) })
+}
+
+// UnloadAdapter forgets a name; calls that use the adapter go on with it.
+func (m *Model) UnloadAdapter(name string) error {
+	return m.with(func(address uintptr) error { return native.GenAdapterUnload(address, name) })
+}
+
+// Adapters are the names of the loaded adapters, oldest first.
+func (m *Model) Adapters() (names []string, err error) {
+	err = m.with(func(address uintptr) error {
+		for i := 0; i < native.GenAdapterCount(address); i++ {
+			name, err := text(func(buffer []byte, capacity int, n []int) error {
+				return native.GenAdapterName(address, i, buffer, capacity, n)
+			})
+			if err != nil {
+				return err
+			}
+			names = append(names, name)
+		}
+		return nil
+	})
+	return names, err
+}
+
+// WithAdapter lets a call use the model's adapter of that name, with scale 1, and no other; "" for none.
+func WithAdapter(name string) SamplingOption {
+	return func(s uintptr) error { return native.GenSamplingSetAdapter(s, name) }
+}
+
+// WithMixedAdapter adds an adapter to those that a call uses.
+func WithMixedAdapter(name string, scale float32) SamplingOption {
+	return func(s uintptr) error { return native.GenSamplingAddAdapter(s, name, scale) }
+}
