@@ -6,7 +6,8 @@
  * session that changes its adapters evaluates its text again, and shared prefixes are kept apart.
  *
  * What a name stands for may change while calls run; a call keeps the adapters that it began with. An adapter takes
- * memory in float32 where the model's weights are, until it is unloaded and the last call that uses it has ended.
+ * memory in float32 where the model's weights are, until it is unloaded, the last call that uses it
+ * has ended, and a generator that used it has run a step without it or is freed.
  */
 #ifndef GENERATE_ADAPTER_H
 #define GENERATE_ADAPTER_H
@@ -23,7 +24,7 @@ extern "C" {
  * that converters write: general.type "adapter", the model's general.architecture, adapter.type "lora",
  * adapter.lora.alpha, and for each adapted tensor a pair like blk.0.attn_q.weight.lora_a [in, rank] and .lora_b [rank,
  * out]; or it has lora.rank, lora.alpha, and pairs like lora_a.blk.0.attn_q. What is added is alpha / rank * scale *
- * B (A x), without alpha scale * B (A x).
+ * B (A x); without alpha, or with alpha 0, it is scale * B (A x).
  *
  * @param path   UTF-8.
  * @param name   1 to 255 bytes of UTF-8, copied: what requests call it.
@@ -49,7 +50,7 @@ GEN_API gen_status gen_adapter_load(const gen_model *model, const char *path, co
 GEN_API gen_status gen_adapter_unload(const gen_model *model, const char *name, gen_error *error);
 
 /**
- * The number of loaded adapters; 0 for NULL.
+ * The number of loaded adapters; 0 for NULL and in a child after fork().
  *
  * Threads: any.
  * Since:   0.1

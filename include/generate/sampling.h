@@ -366,7 +366,8 @@ GEN_API gen_status gen_sampling_add_stop_string(gen_sampling *sampling, const ch
  * session that goes on with other adapters evaluates its text again.
  *
  * @param name  copied. A name that the model does not have is GEN_ERROR_INVALID_ARGUMENT from the generating call.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if sampling is NULL, or for a name above 255 bytes.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if sampling is NULL, or for a name above 255 bytes or that is not
+ *         UTF-8.
  * Threads: one at a time per object.
  * Since:   0.1
  */

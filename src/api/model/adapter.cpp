@@ -65,7 +65,7 @@ gen_status gen_adapter_unload(const gen_model* model, const char* name, gen_erro
 }
 
 size_t gen_adapter_count(const gen_model* model) {
-  if (model == nullptr) return 0;
+  if (!gen::api::usable(model)) return 0;
   const AdapterRegistry* const registry = registry_of(model->shared.peek());
   return registry != nullptr ? registry->size() : 0;
 }
