@@ -92,11 +92,8 @@ const float* residual_at(const Operands& args, int64_t row, int64_t col) noexcep
 // Adds the adapters to the sums of `n` columns from `col` on, of `rows` rows from `row` on.
 void add_adapters(const Product& product, int32_t gated, int64_t row, int64_t rows, int64_t col,
                   int64_t n, float* acc) noexcept {
-  const Operands& args = product.args;
-  for (int64_t t = 0; t < rows; ++t) {
-    args.low_rank->add(args.u.row(row + t), row + t, gated, col, n,
-                       acc + t * product.group * kTileRows);
-  }
+  product.args.low_rank->add(product.args.u, row, rows, gated, col, n, acc,
+                             product.group * kTileRows);
 }
 
 // Tiles [begin, end) of one segment, plain product.

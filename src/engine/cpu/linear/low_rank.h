@@ -11,11 +11,17 @@
 
 namespace gen::engine::cpu {
 
+/// The largest number of rows that are given to a kernel at once.
+inline constexpr int64_t kLowRankRows = 16;
+
 struct LowRankKernels {
-  /// sum over i of a[i] * x[i], in the order of all reductions (lanes-inl.h).
-  float (*dot)(const float* a, const float* x, int64_t n);
-  /// sums[i] += sum over r of b[r * stride + i] * u[r], r ascending from 0.
-  void (*add)(const float* b, int64_t stride, const float* u, int64_t rank, float* sums, int64_t n);
+  /// u[t][r] = scale * sum over i of a[r * n + i] * x[t][i], in the order of all reductions
+  /// (lanes-inl.h).
+  void (*in)(const float* a, int64_t n, int64_t rank, float scale, const float* const* x,
+             float* const* u, int64_t rows);
+  /// sums[t][i] += sum over r of b[r * stride + i] * u[t][r], r ascending from 0.
+  void (*out)(const float* b, int64_t stride, const float* const* u, int64_t rank,
+              float* const* sums, int64_t rows, int64_t n);
 };
 const LowRankKernels* low_rank_kernels(CpuLevel level) noexcept;
 
@@ -32,17 +38,26 @@ class LowRankView {
         n_sites_(of.n_sites) {}
 
   [[nodiscard]] bool present() const noexcept { return table_ != nullptr; }
-  /// Computes row t of u.
-  void make(const float* x, int64_t cols, int64_t t, float* u) const noexcept;
-  /// Adds B u to a tile's sums of row t, which are columns [col, col + n) of the product. If
-  /// `gated` is not negative, only that site is added: 0 for the gate, 1 for the up matrix.
-  void add(const float* u, int64_t t, int32_t gated, int64_t col, int64_t n,
-           float* sums) const noexcept;
+  /// Computes rows [begin, end) of u, of each adapter's ranks the share `index` of `shares`.
+  void make(const ConstRows& x, int64_t begin, int64_t end, int32_t index, int32_t shares,
+            const Rows& u) const noexcept;
+  /// Adds B u to a tile's sums of rows [row, row + rows), `stride` apart, which are columns
+  /// [col, col + n) of the product. If `gated` is not negative, only that site is added: 0 for the
+  /// gate, 1 for the up matrix.
+  void add(const ConstRows& u, int64_t row, int64_t rows, int32_t gated, int64_t col, int64_t n,
+           float* sums, int64_t stride) const noexcept;
 
  private:
-  /// Calls visit(site, part, place of its u) for all adapters of row t.
+  /// Calls visit(mixes by site, row numbers, their number) for all rows that have adapters, up to
+  /// kLowRankRows of one mix at a time.
   template <typename Visit>
-  void each(int64_t t, const Visit& visit) const noexcept;
+  void each_block(int64_t begin, int64_t end, const Visit& visit) const noexcept;
+  /// Calls visit(site, part, place of its u) for all adapters of a mix.
+  template <typename Visit>
+  void each_part(const LowRankMix* of, const Visit& visit) const noexcept;
+  [[nodiscard]] int32_t mix(int64_t t) const noexcept {
+    return mixes_[rows_ != nullptr ? rows_[t] : t];
+  }
 
   const CpuContext& context_;
   const LowRankMix* table_;
