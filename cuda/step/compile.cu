@@ -151,7 +151,7 @@ class Compiler {
   }
 
   bool add(const engine::EmbedArgs& of) {
-    if (of.y.rows != 1) return false;
+    if (of.y.rows != 1 || of.low_rank.table) return false;
     return outside({{range_of(pointer(of.ids), sizeof(int32_t))}, {row_range(view(of.y))}});
   }
   bool add(const engine::RopeAnglesArgs& of) {

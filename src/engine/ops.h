@@ -55,12 +55,51 @@ struct Activations {
   friend bool operator==(const Activations&, const Activations&) = default;
 };
 
-/// y[t, :] = decode(weight[ids[t], :]) * scale; rows with an id below 0 are not written.
+/// What one adapter adds at one site: scale * B (A x). B is stored transposed, [rank, columns].
+struct LowRankPart {
+  EnginePtr<const float> a;  // [rank, C], [E, rank, C] for experts, [V, rank] for the embedding
+  EnginePtr<const float> b;  // [rank, columns of the site] or [E, rank, columns of the site]
+  int32_t rank = 0;
+  float scale = 1.0F;
+};
+
+/// The largest number of adapters per row.
+inline constexpr int32_t kMaxMixed = 4;
+
+/// What the adapters of a mix add at one site, in order.
+struct LowRankMix {
+  LowRankPart parts[kMaxMixed];
+  int32_t n = 0;
+};
+
+/// A site is columns [first, first + cols) of a product. In gated products the first site is that
+/// of the gate matrix, the second that of the up matrix. A x of the site begins at column `u`.
+struct LowRankSite {
+  int64_t first = 0;
+  int64_t cols = 0;
+  int32_t site = 0;  // index in a mix's row of the table
+  int32_t u = 0;
+};
+
+/// Adapters of a product's rows, in engine memory.
+struct LowRank {
+  EnginePtr<const LowRankMix> table;  // [mixes][stride]; null: no row has an adapter
+  int64_t stride = 0;
+  EnginePtr<const int32_t> mixes;      // mix of each row of the batch; -1: none
+  EnginePtr<const int32_t> rows;       // row t is rows[t] of the batch; null: row t
+  EnginePtr<const LowRankSite> sites;  // [n_sites]
+  int32_t n_sites = 0;
+  friend bool operator==(const LowRank&, const LowRank&) = default;
+};
+
+/// y[t, :] = (decode(weight[ids[t], :]) (+ B u of adapters)) * scale; rows with an id below 0 are
+/// not written.
 struct EmbedArgs {
   const Weight* weight = nullptr;
   EnginePtr<const int32_t> ids;  // [T], checked by the caller
   float scale = 1.0F;
-  MatrixView y;  // [T, D]
+  MatrixView y;      // [T, D]
+  LowRank low_rank;  // one site; A x is row ids[t] of A times the part's scale
   friend bool operator==(const EmbedArgs&, const EmbedArgs&) = default;
 };
 
@@ -95,49 +134,32 @@ struct LayerNormArgs {
   friend bool operator==(const LayerNormArgs&, const LayerNormArgs&) = default;
 };
 
-/// What one adapter adds at one site: scale * B (A x). B is stored transposed, [rank, columns].
-struct LowRankPart {
-  EnginePtr<const float> a;  // [rank, C]
-  EnginePtr<const float> b;  // [rank, columns of the site]
-  int32_t rank = 0;
-  float scale = 1.0F;
+/// For each of T rows the numbers of its n_used experts, best first, followed by their float32
+/// weights; all words of 32 bits.
+struct Routes {
+  EnginePtr<int32_t> data;
+  int64_t rows = 0;
+  int32_t n_used = 0;
+  int64_t stride = 0;  // words
+  friend bool operator==(const Routes&, const Routes&) = default;
 };
-
-/// The largest number of adapters per row.
-inline constexpr int32_t kMaxMixed = 4;
-
-/// What the adapters of a mix add at one site, in order.
-struct LowRankMix {
-  LowRankPart parts[kMaxMixed];
-  int32_t n = 0;
-};
-
-/// A site is columns [first, first + cols) of a product. In gated products the first site is that
-/// of the gate matrix, the second that of the up matrix. A x of the site begins at column `u`.
-struct LowRankSite {
-  int64_t first = 0;
-  int64_t cols = 0;
-  int32_t site = 0;  // index in a mix's row of the table
-  int32_t u = 0;
-};
-
-/// Adapters of a product's rows, in engine memory.
-struct LowRank {
-  EnginePtr<const LowRankMix> table;  // [mixes][stride]; null: no row has an adapter
+struct ConstRoutes {
+  EnginePtr<const int32_t> data;
+  int64_t rows = 0;
+  int32_t n_used = 0;
   int64_t stride = 0;
-  EnginePtr<const int32_t> mixes;      // mix of each row of the batch; -1: none
-  EnginePtr<const int32_t> rows;       // row t is rows[t] of the batch; null: row t
-  EnginePtr<const LowRankSite> sites;  // [n_sites]
-  int32_t n_sites = 0;
-  friend bool operator==(const LowRank&, const LowRank&) = default;
+  friend bool operator==(const ConstRoutes&, const ConstRoutes&) = default;
 };
 
 /// u[t, site.u + r] = scale * sum_c A[r, c] * x[t, c] for all sites of the product that follows and
 /// all adapters of row t's mix, one after another. Nothing is written for rows without adapters.
+/// With routes, which are those of the experts that follow, u has S rows for each of T, x either
+/// the same or T, and row t S + s uses the matrix A of row t's s-th expert.
 struct AdapterInArgs {
   ConstMatrixView x;  // [T, C]
   LowRank low_rank;
-  MatrixView u;
+  MatrixView u;        // [T, U] or [T S, U]
+  ConstRoutes routes;  // [T], data may be null
   friend bool operator==(const AdapterInArgs&, const AdapterInArgs&) = default;
 };
 
@@ -445,23 +467,6 @@ struct Routing {
 };
 inline constexpr float kLeastWeightSum = 0x1p-14F;
 
-/// For each of T rows the numbers of its n_used experts, best first, followed by their float32
-/// weights; all words of 32 bits.
-struct Routes {
-  EnginePtr<int32_t> data;
-  int64_t rows = 0;
-  int32_t n_used = 0;
-  int64_t stride = 0;  // words
-  friend bool operator==(const Routes&, const Routes&) = default;
-};
-struct ConstRoutes {
-  EnginePtr<const int32_t> data;
-  int64_t rows = 0;
-  int32_t n_used = 0;
-  int64_t stride = 0;
-  friend bool operator==(const ConstRoutes&, const ConstRoutes&) = default;
-};
-
 /// p is the result of `gating` on the logits of row t. The chosen experts are those with the
 /// largest p[e] + bias[e], or without bias and groups those with the largest logits; among equal
 /// ones the lower comes first, and NaN counts as smallest. Their weights are p[e], normalised and
@@ -484,7 +489,9 @@ struct ExpertsArgs {
   EnginePtr<const float> bias;     // [E, N] or null; two runs of [E, N], gate then up, for kGated
   EnginePtr<const float> scales;   // [E] or null; two runs of [E], gate then up, for kGated
   Activation activation;
-  MatrixView y;  // [T * S, N]
+  MatrixView y;       // [T * S, N]
+  LowRank low_rank;   // B u is added behind the scale
+  ConstMatrixView u;  // [T * S, U], as in LinearArgs
   friend bool operator==(const ExpertsArgs&, const ExpertsArgs&) = default;
 };
 

@@ -12,16 +12,21 @@ constexpr size_t kFloats = 16;  // of 64 bytes
 
 size_t aligned(size_t floats) { return (floats + kFloats - 1) / kFloats * kFloats; }
 
-Status check(const AdapterSite& part, std::span<const SiteShape> sites) {
+/// Null if there is none.
+const SiteShape* shape_of(const AdapterSite& part, std::span<const SiteShape> sites) {
   const auto found = std::find_if(sites.begin(), sites.end(),
                                   [&](const SiteShape& shape) { return shape.site == part.site; });
-  if (found == sites.end()) {
+  return found != sites.end() ? &*found : nullptr;
+}
+
+Status check(const AdapterSite& part, const SiteShape* found) {
+  if (found == nullptr) {
     return error(Code::kInvalidArgument, "an adapter for site %d, which the model has not",
                  part.site);
   }
-  const auto rank = static_cast<size_t>(std::max(part.rank, 0));
-  if (part.rank < 1 || part.a.size() != rank * static_cast<size_t>(found->in) ||
-      part.b.size() != rank * static_cast<size_t>(found->out)) {
+  const auto ranks = static_cast<size_t>(std::max(part.rank, 0) * found->matrices);
+  if (part.rank < 1 || part.a.size() != ranks * static_cast<size_t>(found->in) ||
+      part.b.size() != ranks * static_cast<size_t>(found->out)) {
     return error(
         Code::kInvalidArgument,
         "an adapter of rank %d for site %d of %lld inputs and %lld outputs has matrices of "
@@ -32,12 +37,13 @@ Status check(const AdapterSite& part, std::span<const SiteShape> sites) {
   return {};
 }
 
-/// Transposes [out, rank] to [rank, out].
-std::vector<float> turned(std::span<const float> b, size_t rank) {
+/// Transposes matrices [out, rank] to [rank, out].
+std::vector<float> turned(std::span<const float> b, size_t rank, size_t out) {
   std::vector<float> made(b.size());
-  const size_t out = b.size() / rank;
-  for (size_t n = 0; n < out; ++n) {
-    for (size_t r = 0; r < rank; ++r) made[r * out + n] = b[n * rank + r];
+  for (size_t first = 0; first < b.size(); first += rank * out) {
+    for (size_t n = 0; n < out; ++n) {
+      for (size_t r = 0; r < rank; ++r) made[first + r * out + n] = b[first + n * rank + r];
+    }
   }
   return made;
 }
@@ -64,7 +70,7 @@ Result<std::shared_ptr<const Adapter>> Adapter::create(engine::Engine& engine,
                                                        std::span<const AdapterSite> parts) {
   size_t floats = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
-    GEN_TRY(check(parts[i], sites));
+    GEN_TRY(check(parts[i], shape_of(parts[i], sites)));
     for (size_t j = 0; j < i; ++j) {
       if (parts[j].site != parts[i].site) continue;
       return error(Code::kInvalidArgument, "an adapter names site %d twice", parts[i].site);
@@ -88,7 +94,9 @@ Result<std::shared_ptr<const Adapter>> Adapter::create(engine::Engine& engine,
     } else {
       GEN_TRY(put(part.a, &matrices.a));
     }
-    GEN_TRY(put(turned(part.b, static_cast<size_t>(part.rank)), &matrices.b));
+    GEN_TRY(put(turned(part.b, static_cast<size_t>(part.rank),
+                       static_cast<size_t>(shape_of(part, sites)->out)),
+                &matrices.b));
     matrices.rank = part.rank;
     made->parts_.push_back({part.site, matrices});
   }

@@ -14,19 +14,21 @@
 
 namespace gen::graph {
 
-/// A product that adapters may add to.
+/// A product that adapters may add to, or the embedding.
 struct SiteShape {
   int32_t site = -1;
-  int64_t in = 0;
+  int64_t in = 0;  // of the embedding: tokens
   int64_t out = 0;
+  int64_t matrices = 1;  // E of a stack of experts
 };
 
-/// What one adapter adds at one site: B (A x).
+/// What one adapter adds at one site: B (A x), with matrices of each expert in a stack; B times row
+/// `token` of A for the embedding.
 struct AdapterSite {
   int32_t site = -1;
   int32_t rank = 0;
-  std::span<const float> a;  // [rank, in]
-  std::span<const float> b;  // [out, rank]
+  std::span<const float> a;  // [rank, in], [E, rank, in], or [in, rank] for the embedding
+  std::span<const float> b;  // [out, rank] or [E, out, rank]
 };
 
 /// Immutable. Threads: any.

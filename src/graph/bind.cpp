@@ -46,6 +46,7 @@ engine::Routes Binder::routes(const Operand& operand) const noexcept {
 }
 
 engine::ConstRoutes Binder::const_routes(const Operand& operand) const noexcept {
+  if (!operand.present()) return {};
   const engine::Routes view = routes(operand);
   return {view.data, view.rows, view.n_used, view.stride};
 }
@@ -108,7 +109,8 @@ engine::EmbedArgs Binder::embed(const Instruction& instruction) const noexcept {
                                                : instruction.lookup == Lookup::kPositions
                                                    ? step.positions()
                                                    : step.zeros();
-  return {weight(instruction), ids, instruction.factor, matrix(instruction.y)};
+  return {weight(instruction), ids, instruction.factor, matrix(instruction.y),
+          low_rank(instruction)};
 }
 
 template <typename Args>
@@ -285,11 +287,12 @@ engine::OpArgs Binder::bind(const Instruction& in, size_t call) const noexcept {
     case Op::kExperts:
       return engine::ExpertsArgs{weight(in),        packed(in.x[0]),    const_routes(in.x[1]),
                                  vector(in.vector), vector(in.vector2), in.activation,
-                                 matrix(in.y)};
+                                 matrix(in.y),      low_rank(in),       const_matrix(in.x[2])};
     case Op::kCombine:
       return engine::CombineArgs{const_matrix(in.x[0]), const_routes(in.x[1]), matrix(in.y)};
     case Op::kAdapterIn:
-      return engine::AdapterInArgs{const_matrix(in.x[0]), low_rank(in), matrix(in.y)};
+      return engine::AdapterInArgs{const_matrix(in.x[0]), low_rank(in), matrix(in.y),
+                                   const_routes(in.x[1])};
     case Op::kTap:
     case Op::kLogits:
     case Op::kSlice:

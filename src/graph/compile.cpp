@@ -318,6 +318,7 @@ class Compiler {
     if (options_.adapter_rank == 0 || sites == 0) return;
     ProgramValue value;
     value.cols = int64_t{options_.adapter_rank} * static_cast<int64_t>(sites);
+    if (instruction->op == Op::kExperts) value.slots = instruction->routing.n_used;
     value.selected = instruction->selected;
     value.engine = instruction->engine;
     program_.values.push_back(value);
@@ -327,6 +328,7 @@ class Compiler {
     in.engine = instruction->engine;
     in.product = static_cast<int32_t>(next_product());
     in.x[0] = rows;
+    if (instruction->op == Op::kExperts) in.x[1] = instruction->x[1];
     in.y = {static_cast<int32_t>(program_.values.size() - 1), 0, value.cols};
     instruction->x[2] = in.y;
     program_.instructions.push_back(in);
@@ -430,20 +432,34 @@ class Compiler {
     });
   }
 
+  /// Whether this plan adds adapters to what the instruction makes.
+  [[nodiscard]] bool adapts(const Instruction& of, const ExecutionPlan::Prepared& product) const {
+    if (of.op != Op::kEmbed) return of.x[2].present();
+    return options_.adapter_rank > 0 && !product.sites.empty();
+  }
+
+  /// The shape of what adapters add to a site of a product.
+  static SiteShape shape_of(Op op, const SiteSlice& slice, const engine::Weight& weight) {
+    // Rows of the embedding are what A has by token.
+    const int64_t in = op == Op::kEmbed ? weight.out_features() : weight.in_features();
+    return {slice.site, in, slice.cols, op == Op::kExperts ? weight.count() : 1};
+  }
+
   /// The tables of adapter sites, for products that have sites.
   Status write_sites() {
     std::vector<engine::LowRankSite> all;
     std::vector<std::pair<size_t, size_t>> firsts;  // product, its first site
     for (const Instruction& instruction : plan_->instructions_) {
-      if (instruction.op != Op::kLinear) continue;
+      if (instruction.product < 0 || instruction.op == Op::kAdapterIn) continue;
       const ExecutionPlan::Prepared& product = plan_->products_[to_size(instruction.product)];
-      if (instruction.x[2].present()) {
+      const bool adapted = adapts(instruction, product);
+      if (adapted) {
         firsts.emplace_back(to_size(instruction.product), all.size());
       }
       int32_t u = 0;
       for (const SiteSlice& slice : product.sites) {
-        plan_->site_shapes_.push_back({slice.site, product.weight->in_features(), slice.cols});
-        if (!instruction.x[2].present()) continue;
+        plan_->site_shapes_.push_back(shape_of(instruction.op, slice, *product.weight));
+        if (!adapted) continue;
         all.push_back({slice.first, slice.cols, slice.site, u});
         u += options_.adapter_rank;
       }

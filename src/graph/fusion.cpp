@@ -258,7 +258,7 @@ class Fuser {
     Instruction& instruction = append(first.op, first);
     instruction.x[0] = x;
     instruction.x[1] = experts ? places_[to_size(first.inputs[1])] : residual;
-    if (options_.adapters && !experts) instruction.x[2] = places_[to_size(first.inputs[0])];
+    if (options_.adapters) instruction.x[2] = places_[to_size(first.inputs[0])];
     instruction.y = y;
     instruction.product = static_cast<int32_t>(program_.products.size() - 1);
     instruction.vector = bias;
@@ -319,8 +319,9 @@ class Fuser {
       return;
     }
     if (from.op == Op::kEmbed) {
-      program_.products.push_back(
-          {engine::WeightRole::kEmbedding, {graph_.weights[to_size(from.weight)]}, {}});
+      program_.products.push_back({engine::WeightRole::kEmbedding,
+                                   {graph_.weights[to_size(from.weight)]},
+                                   {{from.site, 0, from.cols}}});
     }
     if (from.op == Op::kLogits && graph_.scores)
       append(Op::kBest, from).x[0] = places_[to_size(from.inputs[0])];

@@ -54,7 +54,8 @@ int32_t GraphBuilder::keep(std::span<const float> vector) {
   return static_cast<int32_t>(graph_.vectors.size() - 1);
 }
 
-ValueId GraphBuilder::embed(const engine::WeightSource& table, float scale, Lookup lookup) {
+ValueId GraphBuilder::embed(const engine::WeightSource& table, float scale, Lookup lookup,
+                            int32_t site) {
   if (!status_.ok()) return {};
   if (graph_.nodes.empty() && lookup != Lookup::kTokens) {
     fail(error(Code::kInternal, "a graph begins with the embedding of its tokens"));
@@ -80,6 +81,7 @@ ValueId GraphBuilder::embed(const engine::WeightSource& table, float scale, Look
   node.cols = table.cols;
   node.weight = static_cast<int32_t>(graph_.weights.size() - 1);
   node.factor = scale * table.scale;
+  node.site = site;
   return push(node);
 }
 

@@ -26,7 +26,7 @@ struct ValueId {
   friend bool operator==(ValueId, ValueId) = default;
 };
 
-/// The product that an adapter may add to: layer * kSitesPerLayer + kind.
+/// What an adapter may add to, a product or the embedding: layer * kSitesPerLayer + kind.
 enum class SiteKind : int32_t {
   kQ,
   kK,
@@ -51,8 +51,14 @@ enum class SiteKind : int32_t {
   kInputGate,  // of a layer's own embeddings
   kInputProj,
   kLayerInputs,  // of all layers; beside kLogits
+  kRouter,
+  kSharedRouter,  // of the expert of all rows
+  kExpertGates,   // stacks
+  kExpertUps,
+  kExpertDowns,
+  kEmbedding,  // of tokens; beside kLogits
 };
-inline constexpr int32_t kSitesPerLayer = 24;
+inline constexpr int32_t kSitesPerLayer = 32;
 constexpr int32_t site_id(int32_t layer, SiteKind kind) noexcept {
   return layer * kSitesPerLayer + static_cast<int32_t>(kind);
 }
@@ -169,8 +175,9 @@ class GraphBuilder {
   /// y[t, :] = table[index, :] * scale. A graph begins with one by tokens. Its table has the size
   /// of the vocabulary, and a caller may give its rows in place of tokens. The tables of others
   /// have at least as many rows, those by position at least as many as the context.
+  /// `site` names it for adapters, as that of linear().
   ValueId embed(const engine::WeightSource& table, float scale = 1.0F,
-                Lookup lookup = Lookup::kTokens);
+                Lookup lookup = Lookup::kTokens, int32_t site = -1);
   /// y[t, :] = table[row, :] * scale, the same for all rows.
   ValueId embed_row(engine::WeightSource table, int64_t row, float scale = 1.0F);
   /// Columns [first, first + cols) of x, without a copy.
@@ -200,10 +207,11 @@ class GraphBuilder {
   /// Products of each row with the matrices of its experts: the value has n_used rows for each row
   /// of `routes`, in the order of rank. x has one row for each of its rows, or is such a value
   /// itself. Such values have one reader: experts(), combine(), or apply(). `bias` is
-  /// [E, stack.rows] or empty, `scales`, of sums and no bias, [E] or empty; both are copied.
-  /// Adapters have no site there yet.
+  /// [E, stack.rows] or empty, `scales`, of sums and no bias, [E] or empty; both are copied. `site`
+  /// is that of linear(); what adapters add is not scaled.
   ValueId experts(ValueId x, ValueId routes, const engine::WeightSource& stack,
-                  std::span<const float> bias = {}, std::span<const float> scales = {});
+                  std::span<const float> bias = {}, std::span<const float> scales = {},
+                  int32_t site = -1);
   /// The sum of each row's n_used rows of x by their weights.
   ValueId combine(ValueId x, ValueId routes);
   /// Keeps a rotary table for the layers that name it.

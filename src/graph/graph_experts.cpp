@@ -68,7 +68,8 @@ bool GraphBuilder::usable_routes(ValueId routes, ValueId of) {
 }
 
 ValueId GraphBuilder::experts(ValueId x, ValueId routes, const engine::WeightSource& stack,
-                              std::span<const float> bias, std::span<const float> scales) {
+                              std::span<const float> bias, std::span<const float> scales,
+                              int32_t site) {
   if (!usable(x, kAnySlots) || !usable_routes(routes, x)) return {};
   const Node& input = graph_.nodes[static_cast<size_t>(x.index)];
   const engine::Routing& routing = graph_.nodes[static_cast<size_t>(routes.index)].routing;
@@ -100,6 +101,7 @@ ValueId GraphBuilder::experts(ValueId x, ValueId routes, const engine::WeightSou
   node.selected = input.selected;
   node.routing = routing;
   node.weight = static_cast<int32_t>(graph_.weights.size() - 1);
+  node.site = site;
   node.vector = keep(bias);
   node.vector2 = keep(scales);
   return push(node);

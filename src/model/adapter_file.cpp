@@ -25,17 +25,22 @@ struct Halves {
   const gguf::TensorInfo* b = nullptr;
 };
 
-std::string shape_text(const gguf::TensorInfo& tensor) {
+std::string shape_text(const std::array<int64_t, 4>& shape) {
   std::string text;
-  for (size_t i = 0; i < tensor.shape.size(); ++i) {
-    if (i > 1 && std::all_of(tensor.shape.begin() + static_cast<std::ptrdiff_t>(i),
-                             tensor.shape.end(), [](int64_t n) { return n == 1; })) {
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (i > 1 && std::all_of(shape.begin() + static_cast<std::ptrdiff_t>(i), shape.end(),
+                             [](int64_t n) { return n == 1; })) {
       break;
     }
     if (i > 0) text += " x ";
-    text += std::to_string(tensor.shape[i]);
+    text += std::to_string(shape[i]);
   }
   return text;
+}
+
+/// By A.
+int64_t rank_of(const gguf::TensorInfo& a, const AdapterTarget& of) {
+  return a.shape[of.embedding ? 0 : 1];
 }
 
 /// A file's values as floats. The type has a codec.
@@ -172,15 +177,17 @@ class AdapterReader {
 
   Status check_shapes(const gguf::TensorInfo& a, const gguf::TensorInfo& b,
                       const AdapterTarget& of) const {
-    const int64_t rank = layers_ ? int64_t{rank_} : a.shape[1];
-    const std::array<int64_t, 4> wanted_a = {of.in, rank, 1, 1};
-    const std::array<int64_t, 4> wanted_b = {rank, of.out, 1, 1};
+    const int64_t rank = layers_ ? int64_t{rank_} : rank_of(a, of);
+    using Shape = std::array<int64_t, 4>;
+    const Shape wanted_a =
+        of.embedding ? Shape{rank, of.out, 1, 1} : Shape{of.in, rank, of.matrices, 1};
+    const Shape wanted_b =
+        of.embedding ? Shape{rank, of.in, 1, 1} : Shape{rank, of.out, of.matrices, 1};
     if (a.shape != wanted_a || b.shape != wanted_b) {
-      return error(Code::kFormat,
-                   "adapter tensors %s and %s are %s and %s, expected %lld x %lld and %lld x %lld",
-                   a.name.c_str(), b.name.c_str(), shape_text(a).c_str(), shape_text(b).c_str(),
-                   static_cast<long long>(of.in), static_cast<long long>(rank),
-                   static_cast<long long>(rank), static_cast<long long>(of.out));
+      return error(Code::kFormat, "adapter tensors %s and %s are %s and %s, expected %s and %s",
+                   a.name.c_str(), b.name.c_str(), shape_text(a.shape).c_str(),
+                   shape_text(b.shape).c_str(), shape_text(wanted_a).c_str(),
+                   shape_text(wanted_b).c_str());
     }
     if (rank > kMaxAdapterRank) {
       return error(Code::kUnsupported, "adapter tensor %s has rank %lld, above %d", a.name.c_str(),
@@ -195,9 +202,12 @@ class AdapterReader {
   }
 
   Status read(const std::string& name, const Halves& of) {
+    const AdapterTarget& target = targets_.tensors.find(name)->second;
     AdapterPair pair;
     pair.tensor = name;
-    pair.rank = static_cast<int32_t>(of.a->shape[1]);
+    pair.rank = static_cast<int32_t>(rank_of(*of.a, target));
+    pair.matrices = target.matrices;
+    pair.embedding = target.embedding;
     // Alpha 0 means none.
     if (alpha_ != 0.0F) pair.factor = double{alpha_} / pair.rank;
     GEN_ASSIGN(pair.a, values_of(*of.a));
@@ -206,7 +216,7 @@ class AdapterReader {
     sum_.add(std::as_bytes(std::span(name)));
     sum_.add_number(std::bit_cast<uint64_t>(pair.factor));
     for (const gguf::TensorInfo* half : {of.a, of.b}) {
-      for (const int64_t n : {half->shape[0], half->shape[1]}) {
+      for (const int64_t n : {half->shape[0], half->shape[1], half->shape[2]}) {
         sum_.add_number(static_cast<uint64_t>(n));
       }
     }
@@ -235,14 +245,17 @@ class AdapterReader {
   Checksum sum_;
 };
 
-/// B's rows that are a product's, in its order, times the factor.
+/// B's rows that are a product's, in its order, times the factor; those of each expert.
 Result<std::vector<float>> rows_of(const AdapterPair& pair, const AdapterRows& of) {
   const int64_t each = of.rows / of.pieces;
+  const int64_t total = std::ssize(pair.b) / pair.rank / pair.matrices;  // of a matrix
   const double factor = pair.factor / double{of.scale};
   std::vector<float> rows;
-  rows.reserve(static_cast<size_t>(of.rows * pair.rank));
-  for (int64_t i = 0; i < of.rows; ++i) {
-    const int64_t row = i / each * of.piece_rows + of.first_row + i % each;
+  rows.reserve(static_cast<size_t>(pair.matrices * of.rows * pair.rank));
+  for (int64_t i = 0; i < pair.matrices * of.rows; ++i) {
+    const int64_t within = i % of.rows;
+    const int64_t row =
+        i / of.rows * total + within / each * of.piece_rows + of.first_row + within % each;
     for (int64_t r = 0; r < pair.rank; ++r) {
       const double value = pair.b[static_cast<size_t>(row * pair.rank + r)] * factor;
       rows.push_back(static_cast<float>(value));

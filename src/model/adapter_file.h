@@ -9,7 +9,8 @@
 //    comes first, so no name means two tensors. general.architecture must fit if it is there. A
 //    file with lora.rank and without adapter.type is of this form.
 // A is [rank, in] (GGUF's dimensions in, rank), B is [out, rank]; out are all rows of the tensor as
-// the model's file has it, however many products it is.
+// the model's file has it, however many products it is. Those of a stack of experts are [E, rank,
+// in] and [E, out, rank]. Of token_embd.weight, A is [vocabulary, rank] and B [hidden, rank].
 #pragma once
 
 #include <cstdint>
@@ -32,9 +33,11 @@ inline constexpr int32_t kMaxAdapterRank = 4096;
 struct AdapterPair {
   std::string tensor;  // as the model has it
   int32_t rank = 0;
+  int64_t matrices = 1;    // E
+  bool embedding = false;  // A has a row for each row of the tensor, B for each column
   double factor = 1.0;
-  std::vector<float> a;  // [rank, in]
-  std::vector<float> b;  // [out, rank]
+  std::vector<float> a;  // [E, rank, in], or [rows, rank]
+  std::vector<float> b;  // [E, out, rank], or [columns, rank]
 };
 
 struct AdapterFile {

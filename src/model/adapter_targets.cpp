@@ -14,9 +14,9 @@ constexpr const char* kHead = "output.weight";
 
 /// Why a tensor that a node reads is no target; null: it is one.
 const char* refusal_of(const graph::Node& node) {
-  if (node.op == engine::Op::kEmbed) return "it is an embedding, whose rows are looked up";
-  if (node.op == engine::Op::kExperts) return "it is a stack of experts";
-  return node.site < 0 ? "it weighs experts" : nullptr;
+  if (node.site >= 0) return nullptr;
+  return node.op == engine::Op::kEmbed ? "its rows are not those of tokens alone"
+                                       : "adapters leave it alone";
 }
 
 }  // namespace
@@ -29,6 +29,8 @@ AdapterTargets adapter_targets(const graph::Graph& graph, const gguf::GgufFile& 
   for (const gguf::TensorInfo& tensor : file.tensors()) {
     targets.tensors[tensor.name] = {tensor.shape[0],
                                     tensor.shape[1],
+                                    tensor.shape[2],
+                                    false,
                                     {},
                                     "no product reads it, and adapters add to products alone"};
   }
@@ -43,14 +45,18 @@ AdapterTargets adapter_targets(const graph::Graph& graph, const gguf::GgufFile& 
       target->refusal = refusal;
       continue;
     }
-    if (named->first == kEmbedding) {
+    if (node.op == engine::Op::kEmbed) {
+      target->embedding = true;
+    } else if (named->first == kEmbedding) {
       target = &targets.tensors[kHead];
       target->in = named->second.in;
       target->out = named->second.out;
     }
     target->refusal = nullptr;
+    // B has a row for each value that it adds.
+    const int64_t rows = target->embedding ? of.cols : of.rows;
     target->products.push_back(
-        {node.site, of.rows, of.pieces, of.piece_rows, of.first_row, of.scale});
+        {node.site, rows, of.pieces, of.piece_rows, of.first_row, of.scale});
   }
   return targets;
 }

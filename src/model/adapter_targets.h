@@ -17,7 +17,7 @@ namespace gen::model {
 /// The rows of a tensor that are one product's, as in engine::WeightSource.
 struct AdapterRows {
   int32_t site = -1;
-  int64_t rows = 0;
+  int64_t rows = 0;  // of each matrix
   int64_t pieces = 1;
   int64_t piece_rows = 0;
   int64_t first_row = 0;
@@ -27,6 +27,8 @@ struct AdapterRows {
 struct AdapterTarget {
   int64_t in = 0;
   int64_t out = 0;
+  int64_t matrices = 1;    // E of a stack of experts
+  bool embedding = false;  // of tokens, whose rows are looked up
   std::vector<AdapterRows> products;
   const char* refusal = nullptr;  // why adapters of it are refused; products are empty then
 };

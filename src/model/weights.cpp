@@ -128,6 +128,7 @@ engine::WeightSource Weights::stack_rows(const std::string& name, int64_t count,
                                          int64_t first, int64_t n, int64_t cols) {
   engine::WeightSource source = stack(name, count, total, cols);
   source.rows = n;
+  source.first_row = first;
   const size_t row_bytes = source.data.size() / static_cast<size_t>(count * total);
   source.data = source.data.subspan(static_cast<size_t>(first) * row_bytes,
                                     static_cast<size_t>((count - 1) * total + n) * row_bytes);

@@ -36,7 +36,7 @@ struct Made {
       : rank(rank_in) {
     for (size_t i = 0; i < sites.size(); i += static_cast<size_t>(every)) {
       const auto fill = [&](int64_t n, uint64_t which) {
-        Floats values(static_cast<size_t>(n * rank));
+        Floats values(static_cast<size_t>(sites[i].matrices * n * rank));
         for (size_t k = 0; k < values.size(); ++k) {
           values[k] = static_cast<float>(uniform_double(seed, 2 * i + which, k) - 0.5);
         }
@@ -63,9 +63,9 @@ struct Scaled {
 struct Merged {
   Merged(const Graph& from, std::span<const Scaled> uses) : graph(from) {
     for (const Node& node : from.nodes) {
-      if (node.op != Op::kLinear) continue;
+      if (node.weight < 0) continue;
       engine::WeightSource& source = graph.weights[static_cast<size_t>(node.weight)];
-      const auto count = static_cast<size_t>(source.rows * source.cols);
+      const auto count = static_cast<size_t>(source.count * source.rows * source.cols);
       Floats values(count);
       std::memcpy(values.data(), source.data.data(), count * sizeof(float));
       for (const Scaled& use : uses) {
@@ -73,13 +73,22 @@ struct Merged {
         if (found == use.made->matrices.end()) continue;
         const auto& [a, b] = found->second;
         for (size_t i = 0; i < count; ++i) {
-          const size_t n = i / static_cast<size_t>(source.cols);
-          const size_t c = i % static_cast<size_t>(source.cols);
+          const auto cols = static_cast<size_t>(source.cols);
+          const size_t n = i / cols;  // of all matrices
+          const size_t c = i % cols;
           const auto rank = static_cast<size_t>(use.made->rank);
+          const size_t first_a = n / static_cast<size_t>(source.rows) * rank * cols;
           double sum = 0.0;
           for (size_t r = 0; r < rank; ++r) {
-            sum += static_cast<double>(b[n * rank + r]) *
-                   static_cast<double>(a[r * static_cast<size_t>(source.cols) + c]);
+            // Of an embedding, A has a row for each token and B one for each column.
+            sum += node.op == Op::kEmbed
+                       ? static_cast<double>(a[n * rank + r]) * static_cast<double>(b[c * rank + r])
+                       : static_cast<double>(b[n * rank + r]) *
+                             static_cast<double>(a[first_a + r * cols + c]);
+          }
+          if (node.op == Op::kExperts && node.vector2 >= 0) {  // scales, of the base alone
+            sum /= static_cast<double>(graph.vectors[static_cast<size_t>(node.vector2)]
+                                                    [n / static_cast<size_t>(source.rows)]);
           }
           values[i] = static_cast<float>(static_cast<double>(values[i]) +
                                          static_cast<double>(use.scale) * sum);
@@ -155,8 +164,10 @@ std::vector<Floats> run(const ExecutionPlan& plan, const AdapterTable* table,
 
 /// A graph, adapters for it, and mixes: one adapter, two at once, one of some sites only.
 struct World {
-  World(std::shared_ptr<engine::Engine> of, FusionOptions fusion = {})
-      : engine(std::move(of)), base(compiled(tiny.graph(), engine, nullptr, 0, fusion)) {
+  World(std::shared_ptr<engine::Engine> of, FusionOptions fusion = {}, test::TinyShape shape = {})
+      : tiny(shape),
+        engine(std::move(of)),
+        base(compiled(tiny.graph(), engine, nullptr, 0, fusion)) {
     const auto sites = base->site_shapes();
     mades.emplace_back(sites, 3, 1);
     mades.emplace_back(sites, 5, 2);
@@ -224,6 +235,22 @@ TEST(Adapters, AreAsGoodAsChangedWeights) {
     }
   }
   expect_merged(World(std::make_shared<test::ReferenceEngine>()));
+}
+
+TEST(Adapters, OfExperts) {
+  test::TinyShape shape;
+  shape.experts = 5;
+  for (const int32_t threads : {1, 3}) {
+    expect_merged(World(test::cpu_engine({threads, detect_cpu_level()}), {}, shape));
+  }
+  expect_merged(World(test::cpu_engine({1, CpuLevel::kScalar}), {}, shape));
+  expect_merged(World(std::make_shared<test::ReferenceEngine>(), {}, shape));
+  FusionOptions apart;
+  apart.gate_up = false;
+  expect_merged(World(test::cpu_engine(), apart, shape));
+  test::ReferenceEngine::Options options;
+  options.gate_up = false;
+  expect_merged(World(std::make_shared<test::ReferenceEngine>(options), {}, shape));
 }
 
 TEST(Adapters, WhateverIsFused) {
@@ -294,11 +321,11 @@ TEST(Adapters, ASecondPlanTakesNoWeights) {
   EXPECT_LT(world.plan->resident_bytes(), world.tiny.weight_bytes() / 4);
   EXPECT_EQ(world.base->adapter_rank(), 0);
   EXPECT_EQ(world.plan->adapter_rank(), 8);
-  // Its sites are all products, each once: seven in a layer, and the head.
+  // Its sites are all products, each once: seven in a layer, the head, and the embedding.
   std::vector<int32_t> sites;
   for (const SiteShape& shape : world.plan->site_shapes()) sites.push_back(shape.site);
   std::sort(sites.begin(), sites.end());
-  EXPECT_EQ(sites.size(), 2U * 7 + 1);
+  EXPECT_EQ(sites.size(), 2U * 7 + 2);
   EXPECT_EQ(std::adjacent_find(sites.begin(), sites.end()), sites.end());
 }
 
@@ -313,9 +340,10 @@ TEST(Adapters, WhatIsRefused) {
   };
   const Floats values(1000);
   const std::span<const float> all(values);
-  const auto in = static_cast<size_t>(sites[0].in);
-  const auto out = static_cast<size_t>(sites[0].out);
-  const int32_t site = sites[0].site;
+  // That of the first q; the embedding is before it.
+  const auto in = static_cast<size_t>(sites[1].in);
+  const auto out = static_cast<size_t>(sites[1].out);
+  const int32_t site = sites[1].site;
   EXPECT_EQ(refused({15, 1, all.first(in), all.first(out)}),
             "an adapter for site 15, which the model has not");
   EXPECT_EQ(refused({site, 0, {}, {}}),

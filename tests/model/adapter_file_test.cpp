@@ -10,6 +10,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "model/arch/registry.h"
@@ -25,11 +26,15 @@ using test::drawn;
 using test::logits;
 using test::make;
 
-/// Matrices that are not multiplied by rows, or choose experts.
-bool takes_adapters(const gguf::TensorInfo& tensor) {
-  if (tensor.n_dims != 2 || tensor.shape[1] == 1) return false;
+/// Matrices that are not multiplied by rows are none.
+bool takes_adapters(const gguf::TensorInfo& tensor, bool tied) {
+  // A router of one expert is stored as a vector.
+  if (tensor.name.find("gate_inp_shexp") != std::string::npos) return true;
+  if (tensor.n_dims < 2 || tensor.shape[1] == 1) return false;
+  // Merged into a tied embedding, an adapter would change the head.
+  if (tensor.name == "token_embd.weight") return !tied;
   for (const char* other : {"token_embd", "conv1d", "conv.weight", "ssm_a", "ssm_d.", "ssm_norm",
-                            "_norm.weight", "gate_inp", "_exps", ".scale", ".bias"}) {
+                            "_norm.weight", ".scale", ".bias"}) {
     const bool own =
         std::string_view(other) == "ssm_a" && tensor.name.find("ssm_alpha") != std::string::npos;
     if (!own && tensor.name.find(other) != std::string::npos) return false;
@@ -64,15 +69,18 @@ Drawn draw(test::TinyModel& tiny, Form form, int64_t rank, float alpha, DType ty
   const auto file = gguf::GgufFile::parse(bytes).value();
   Drawn made;
   for (const gguf::TensorInfo& tensor : file->tensors()) {
-    if (!takes_adapters(tensor)) continue;
-    const int64_t in = tensor.shape[0];
-    const int64_t out = tensor.shape[1];
+    if (!takes_adapters(tensor, file->find_tensor("output.weight") == nullptr)) continue;
+    const bool embedding = tensor.name == "token_embd.weight";
+    // Of each of the matrices; A of an embedding is by rows.
+    const int64_t in = tensor.shape[embedding ? 1 : 0];
+    const int64_t out = tensor.shape[embedding ? 0 : 1];
+    const int64_t matrices = tensor.shape[2];
     EXPECT_EQ(tensor.type, DType::kF32) << tensor.name;
-    Floats a = drawn(tensor.name + "a", rank * in);
-    Floats b = drawn(tensor.name + "b", rank * out);
-    const auto stored_a = bytes_of(a, in % 32 == 0 ? type : DType::kF32);
-    quant::find_format(in % 32 == 0 ? type : DType::kF32)
-        ->decode(stored_a.data(), a.data(), static_cast<int64_t>(a.size()));
+    Floats a = drawn(tensor.name + "a", matrices * rank * in);
+    Floats b = drawn(tensor.name + "b", matrices * rank * out);
+    const DType type_a = in % 32 == 0 && !embedding ? type : DType::kF32;
+    const auto stored_a = bytes_of(a, type_a);
+    quant::find_format(type_a)->decode(stored_a.data(), a.data(), static_cast<int64_t>(a.size()));
     std::string name = tensor.name;
     if (form == Form::kBareLayers) name = name.substr(0, name.size() - std::strlen(".weight"));
     const auto u = [](int64_t n) { return static_cast<uint64_t>(n); };
@@ -82,26 +90,36 @@ Drawn draw(test::TinyModel& tiny, Form form, int64_t rank, float alpha, DType ty
           form == Form::kConverter ? name + "." + half : std::string(half) + "." + name;
       writer.tensor(named, static_cast<uint32_t>(as), std::move(shape), std::move(data));
     };
-    put("lora_a", in % 32 == 0 ? type : DType::kF32, {u(in), u(rank)}, stored_a);
-    put("lora_b", DType::kF32, {u(rank), u(out)}, bytes_of(b));
+    std::vector<uint64_t> shape_a = {u(in), u(rank)};
+    std::vector<uint64_t> shape_b = {u(rank), u(out)};
+    if (embedding) std::swap(shape_a[0], shape_a[1]);
+    if (tensor.n_dims == 3) {
+      shape_a.push_back(u(matrices));
+      shape_b.push_back(u(matrices));
+    }
+    put("lora_a", type_a, std::move(shape_a), stored_a);
+    put("lora_b", DType::kF32, std::move(shape_b), bytes_of(b));
     ++made.pairs;
     made.outputs += out;
     double scale = 1.0;  // of what the file holds
-    if (const auto* beside = file->find_tensor(tensor.name + ".scale"); beside != nullptr) {
+    const auto* beside = file->find_tensor(tensor.name + ".scale");
+    if (beside != nullptr && tensor.n_dims == 2) {
       float value = 0.0F;
       std::memcpy(&value, beside->data.data(), sizeof value);
       scale = double{value};
     }
     std::byte* const at = image.bytes.data() + image.at(tensor.name + ".data");
-    for (int64_t n = 0; n < out; ++n) {
+    for (int64_t n = 0; n < matrices * out; ++n) {
+      const int64_t first_a = n / out * rank * in;
       for (int64_t i = 0; i < in; ++i) {
         double sum = 0.0;
         for (int64_t r = 0; r < rank; ++r) {
           sum += double{b[static_cast<size_t>(n * rank + r)]} *
-                 double{a[static_cast<size_t>(r * in + i)]};
+                 double{a[static_cast<size_t>(embedding ? i * rank + r : first_a + r * in + i)]};
         }
         float value = 0.0F;
-        std::byte* const place = at + static_cast<size_t>(n * in + i) * sizeof value;
+        std::byte* const place =
+            at + static_cast<size_t>(embedding ? i * out + n : n * in + i) * sizeof value;
         std::memcpy(&value, place, sizeof value);
         value = static_cast<float>(double{value} + factor * sum / scale);
         std::memcpy(place, &value, sizeof value);

@@ -120,8 +120,8 @@ TEST(AdapterFile, Refusals) {
       kUnsupported, {"4097", "4096", "blk.0.attn_q.weight.lora_a"});
   expect_refused(named("blk.0.attn_norm.weight.lora_a", "blk.0.attn_norm.weight.lora_b"),
                  kUnsupported, {"blk.0.attn_norm.weight", "no product reads it"});
-  expect_refused(named("token_embd.weight.lora_a", "token_embd.weight.lora_b"), kUnsupported,
-                 {"token_embd.weight", "embedding"});
+  expect_refused(named("token_embd.weight.lora_a", "token_embd.weight.lora_b"), kFormat,
+                 {"token_embd.weight.lora_a", "expected 64 x 50 and 64 x 64"});
   expect_refused(named("blk.2.attn_q.weight.lora_a", "blk.2.attn_q.weight.lora_b"), kUnsupported,
                  {"the model has no tensor blk.2.attn_q.weight"});
   expect_refused(named("blk.0.attn_q.lora_a", "blk.0.attn_q.lora_b"), kUnsupported,
@@ -190,27 +190,35 @@ TEST(AdapterFile, RefusalsOfTheFormByLayer) {
                  Code::kUnsupported, {"gemma", "llama"});
 }
 
-TEST(AdapterFile, ExpertsAndTiedHeads) {
+TEST(AdapterFile, Experts) {
   test::TinyModelSpec spec;
   spec.architecture = "qwen2moe";
   const test::LoadedTiny experts{test::TinyModel(spec)};
   Parts parts;
   parts.architecture = "qwen2moe";
-  parts.tensors[0] = {"blk.0.ffn_up_exps.weight.lora_a", {64, 2, 6}};
-  parts.tensors[1] = {"blk.0.ffn_up_exps.weight.lora_b", {2, 64, 6}};
-  expect_refused(experts, image_of(parts).bytes, Code::kUnsupported,
-                 {"blk.0.ffn_up_exps.weight", "experts"});
+  const std::string ups = "blk.0.ffn_up_exps.weight.lora_";
+  parts.tensors[0] = {ups + "a", {64, 2}};
+  parts.tensors[1] = {ups + "b", {2, 64, 6}};
+  expect_refused(experts, image_of(parts).bytes, Code::kFormat,
+                 {"blk.0.ffn_up_exps.weight", "are 64 x 2 and"});
+  parts.tensors[0] = {ups + "a", {64, 2, 6}};
+  parts.tensors[1] = {ups + "b", {2, 64, 5}};
+  expect_refused(experts, image_of(parts).bytes, Code::kFormat, {"blk.0.ffn_up_exps.weight"});
   parts.tensors[0] = {"blk.0.ffn_gate_inp.weight.lora_a", {64, 2}};
-  parts.tensors[1] = {"blk.0.ffn_gate_inp.weight.lora_b", {2, 6}};
-  expect_refused(experts, image_of(parts).bytes, Code::kUnsupported,
-                 {"blk.0.ffn_gate_inp.weight", "weighs experts"});
-  spec = {};
+  parts.tensors[1] = {"blk.0.ffn_gate_inp.weight.lora_b", {2, 7}};
+  expect_refused(experts, image_of(parts).bytes, Code::kFormat, {"blk.0.ffn_gate_inp.weight"});
+}
+
+TEST(AdapterFile, TiedHeads) {
+  test::TinyModelSpec spec;
   spec.tied = true;
   const test::LoadedTiny tied{test::TinyModel(spec)};
-  parts = {};
-  parts.tensors[0] = {"token_embd.weight.lora_a", {50, 2}};
-  parts.tensors[1] = {"token_embd.weight.lora_b", {2, 64}};
-  expect_refused(tied, image_of(parts).bytes, Code::kUnsupported, {"token_embd.weight"});
+  Parts parts;
+  // The embedding's own pair is the other way round.
+  parts.tensors[0] = {"token_embd.weight.lora_a", {64, 2}};
+  parts.tensors[1] = {"token_embd.weight.lora_b", {2, 50}};
+  expect_refused(tied, image_of(parts).bytes, Code::kFormat,
+                 {"token_embd.weight", "expected 64 x 50 and 64 x 64"});
   parts.tensors[0] = {"output.weight.lora_a", {64, 2}};
   parts.tensors[1] = {"output.weight.lora_b", {2, 50}};
   const auto made = make(tied, image_of(parts).bytes);

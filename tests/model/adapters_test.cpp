@@ -28,7 +28,7 @@ TEST(ModelAdapters, EveryProductIsASite) {
     const graph::ExecutionPlan& plan = test::plan_of(loaded);
     std::vector<int32_t> sites;
     for (const graph::Instruction& instruction : plan.instructions()) {
-      if (instruction.op != engine::Op::kLinear) continue;
+      if (instruction.product < 0) continue;
       for (const graph::SiteSlice& slice : plan.sites(instruction)) {
         if (slice.site >= 0) sites.push_back(slice.site);
       }
@@ -53,10 +53,19 @@ TEST(ModelAdapters, EveryProductIsASite) {
         expect_mixer({SiteKind::kInputGate, SiteKind::kInputProj});
       }
       const bool chooses = tiny.has_experts(layer) && tiny.has_feed_forward(layer);
+      if (chooses) {
+        expect_mixer({SiteKind::kRouter, SiteKind::kExpertUps, SiteKind::kExpertDowns});
+        if (row->style.feed_forward != arch::FeedForward::kPlain) {
+          expect_mixer({SiteKind::kExpertGates});
+        }
+      }
       if (chooses && tiny.spec().shared_width > 0) {
         expect_mixer({SiteKind::kSharedUp, SiteKind::kSharedDown});
         if (row->style.feed_forward != arch::FeedForward::kPlain) {
           expect_mixer({SiteKind::kSharedGate});
+        }
+        if (row->style.experts.shared == arch::SharedExpert::kGated) {
+          expect_mixer({SiteKind::kSharedRouter});
         }
       }
       if (chooses && tiny.spec().latent > 0) {
@@ -73,7 +82,6 @@ TEST(ModelAdapters, EveryProductIsASite) {
         const bool gate = static_cast<graph::SiteKind>(kind) == graph::SiteKind::kGate;
         if (!attends && kind <= static_cast<int32_t>(SiteKind::kAttnOut)) continue;
         if (gate && row->style.feed_forward == arch::FeedForward::kPlain) continue;
-        // Stacks of experts have no site yet, and routers none at all.
         const bool inner = kind >= static_cast<int32_t>(graph::SiteKind::kGate);
         if (inner && tiny.has_experts(layer)) continue;
         if (inner && !tiny.has_feed_forward(layer)) continue;
@@ -81,6 +89,7 @@ TEST(ModelAdapters, EveryProductIsASite) {
       }
     }
     want.push_back(graph::site_id(spec.layers, graph::SiteKind::kLogits));
+    want.push_back(graph::site_id(spec.layers, graph::SiteKind::kEmbedding));
     if (tiny.spec().layer_input > 0) {
       want.push_back(graph::site_id(spec.layers, graph::SiteKind::kLayerInputs));
     }

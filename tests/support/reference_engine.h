@@ -128,8 +128,15 @@ class ReferenceEngine final : public engine::Engine {
       const int64_t id = at(args.ids)[t];
       if (id < 0) continue;
       for (int64_t d = 0; d < args.y.cols; ++d) {
-        at(args.y.data)[t * args.y.stride + d] =
-            weight.values[static_cast<size_t>(id * weight.cols + d)] * args.scale;
+        auto value = static_cast<double>(weight.values[static_cast<size_t>(id * weight.cols + d)]);
+        each_part(args.low_rank, t, [&](int32_t, const engine::LowRankPart& part, int64_t) {
+          for (int64_t r = 0; r < part.rank; ++r) {
+            value += static_cast<double>(at(part.a)[id * part.rank + r]) *
+                     static_cast<double>(part.scale) *
+                     static_cast<double>(at(part.b)[r * args.y.cols + d]);
+          }
+        });
+        at(args.y.data)[t * args.y.stride + d] = static_cast<float>(value) * args.scale;
       }
     }
     return {};
@@ -182,15 +189,20 @@ class ReferenceEngine final : public engine::Engine {
   }
 
   Status run_one(const engine::AdapterInArgs& args) {
-    for (int64_t t = 0; t < args.x.rows; ++t) {
+    const int64_t used = args.routes.data ? args.routes.n_used : 1;
+    for (int64_t row = 0; row < args.u.rows; ++row) {
+      const int64_t t = row / used;
+      const int64_t e = args.routes.data ? expert_of(args.routes, row) : 0;
+      const float* const x =
+          at(args.x.data) + (args.x.rows == args.u.rows ? row : t) * args.x.stride;
       each_part(args.low_rank, t, [&](int32_t, const engine::LowRankPart& part, int64_t place) {
+        const float* const a = at(part.a) + e * part.rank * args.x.cols;
         for (int64_t r = 0; r < part.rank; ++r) {
           double sum = 0.0;
           for (int64_t c = 0; c < args.x.cols; ++c) {
-            sum += static_cast<double>(at(part.a)[r * args.x.cols + c]) *
-                   static_cast<double>(at(args.x.data)[t * args.x.stride + c]);
+            sum += static_cast<double>(a[r * args.x.cols + c]) * static_cast<double>(x[c]);
           }
-          at(args.u.data)[t * args.u.stride + place + r] =
+          at(args.u.data)[row * args.u.stride + place + r] =
               static_cast<float>(sum * static_cast<double>(part.scale));
         }
       });
@@ -205,11 +217,13 @@ class ReferenceEngine final : public engine::Engine {
       const float* x = packed_row(args.x, t);
       for (int64_t o = 0; o < n; ++o) {
         const int32_t site = weight.gated ? 0 : -1;
-        double sum = dot(weight, o, x) + low_rank(args, t, site, o) + bias(args, o);
+        double sum =
+            dot(weight, o, x) + low_rank(args.low_rank, args.u, t, t, site, o) + bias(args, o);
         if (weight.gated) {
           sum = static_cast<double>(static_cast<float>(sum));
-          const auto up = static_cast<double>(static_cast<float>(
-              dot(weight, o + n, x) + low_rank(args, t, 1, o) + bias(args, o + n)));
+          const auto up = static_cast<double>(
+              static_cast<float>(dot(weight, o + n, x) +
+                                 low_rank(args.low_rank, args.u, t, t, 1, o) + bias(args, o + n)));
           sum = reference_gated(args.activation, sum, up);
         } else if (args.activation.kind != engine::Act::kNone) {
           sum = reference_act(args.activation, static_cast<double>(static_cast<float>(sum)));
@@ -445,13 +459,14 @@ class ReferenceEngine final : public engine::Engine {
     const int64_t n = weight.out_features();
     const int64_t used = args.routes.n_used;
     for (int64_t row = 0; row < args.y.rows; ++row) {
-      const int64_t e = at(args.routes.data)[row / used * args.routes.stride + row % used];
+      const int64_t e = expert_of(args.routes, row);
       const float* const x = packed_row(args.x, args.x.rows == args.y.rows ? row : row / used);
       const auto sum = [&](int64_t o, int64_t half) {
         double all = dot(weight, e * weight.rows + half * n + o, x);
         if (args.scales) {
           all *= static_cast<double>(at(args.scales)[half * weight.matrices + e]);
         }
+        all += low_rank(args.low_rank, args.u, row, row / used, weight.gated ? half : -1, o, e);
         if (args.bias) {
           all += static_cast<double>(at(args.bias)[(half * weight.matrices + e) * n + o]);
         }
@@ -589,19 +604,24 @@ class ReferenceEngine final : public engine::Engine {
       }
     }
   }
-  /// What adapters add to an output of row t.
-  static double low_rank(const engine::LinearArgs& args, int64_t t, int32_t gated, int64_t output) {
+  /// What adapters add to an output of a row of u, which is row t of the batch.
+  static double low_rank(const engine::LowRank& of, const engine::ConstMatrixView& u, int64_t row,
+                         int64_t t, int64_t gated, int64_t output, int64_t expert = 0) {
     double sum = 0.0;
-    each_part(args.low_rank, t, [&](int32_t s, const engine::LowRankPart& part, int64_t place) {
-      const engine::LowRankSite& site = at(args.low_rank.sites)[s];
+    each_part(of, t, [&](int32_t s, const engine::LowRankPart& part, int64_t place) {
+      const engine::LowRankSite& site = at(of.sites)[s];
       const int64_t column = output - site.first;
       if ((gated >= 0 && gated != s) || column < 0 || column >= site.cols) return;
       for (int64_t r = 0; r < part.rank; ++r) {
-        sum += static_cast<double>(at(part.b)[r * site.cols + column]) *
-               static_cast<double>(at(args.u.data)[t * args.u.stride + place + r]);
+        sum += static_cast<double>(at(part.b)[(expert * part.rank + r) * site.cols + column]) *
+               static_cast<double>(at(u.data)[row * u.stride + place + r]);
       }
     });
     return sum;
+  }
+  /// Of a row of what experts make.
+  static int64_t expert_of(const engine::ConstRoutes& routes, int64_t row) {
+    return at(routes.data)[row / routes.n_used * routes.stride + row % routes.n_used];
   }
   static double bias(const engine::LinearArgs& args, int64_t n) {
     return args.bias ? static_cast<double>(at(args.bias)[n]) : 0.0;

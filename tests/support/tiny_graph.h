@@ -48,7 +48,8 @@ class TinyGraph {
     spec.v_dim = shape.v_dim;
     spec.scale = 0.4F;
     spec.rope = builder.rope_table({engine::RopeKind::kAdjacent, 4, {1.0F, 0.1F}, 1.0F});
-    graph::ValueId x = builder.embed(matrix("embed", shape.vocab, d), 1.5F);
+    graph::ValueId x = builder.embed(matrix("embed", shape.vocab, d), 1.5F, graph::Lookup::kTokens,
+                                     graph::site_id(shape.layers, graph::SiteKind::kEmbedding));
     builder.tap(0, x);
     for (int32_t i = 0; i < shape.layers; ++i) {
       using graph::SiteKind;
@@ -68,7 +69,7 @@ class TinyGraph {
       a = builder.rms_norm(x, vector(d), 1e-5F);
       const int32_t f = shape.feed_forward;
       if (shape.experts > 0) {
-        x = builder.add(experts(builder, a), x);
+        x = builder.add(experts(builder, a, i), x);
         builder.tap(i + 1, x);
         continue;
       }
@@ -105,14 +106,16 @@ class TinyGraph {
   }
 
  private:
-  graph::ValueId experts(graph::GraphBuilder& builder, graph::ValueId a) {
+  graph::ValueId experts(graph::GraphBuilder& builder, graph::ValueId a, int32_t layer) {
     const int32_t n = shape_.experts;
     const int32_t f = shape_.feed_forward;
     const int32_t d = shape_.hidden;
     engine::Routing routing = {engine::Gating::kSoftmax, n, 2};
     routing.normalise = true;
-    const auto routes =
-        builder.route(builder.linear(a, matrix("router", n, d), bias(n), -1), routing, bias(n));
+    using graph::SiteKind;
+    const auto site = [&](SiteKind kind) { return graph::site_id(layer, kind); };
+    const auto logits = builder.linear(a, matrix("router", n, d), bias(n), site(SiteKind::kRouter));
+    const auto routes = builder.route(logits, routing, bias(n));
     const auto stack = [&](const char* name, int32_t rows, int32_t cols, DType type = DType::kF32) {
       engine::WeightSource all = matrix(name, rows * n, cols, type);
       all.rows = rows;
@@ -120,13 +123,16 @@ class TinyGraph {
       all.pitch = n > 1 ? all.data.size() / static_cast<size_t>(n) : 0;
       return all;
     };
-    const auto gate = builder.experts(a, routes, stack("gates", f, d));
+    const auto gate =
+        builder.experts(a, routes, stack("gates", f, d), {}, {}, site(SiteKind::kExpertGates));
     const auto up =
         builder.experts(a, routes, stack("ups", f, d, shape_.expert_up_type), bias(f * n),
-                        vector(n));  // scales, which the gates have none of
+                        vector(n),  // scales, which the gates have none of
+                        site(SiteKind::kExpertUps));
     const auto gated = builder.apply(engine::Op::kGated, {gate, up}, {engine::Act::kSilu});
-    return builder.combine(builder.experts(gated, routes, stack("downs", d, f), bias(d * n)),
-                           routes);
+    const auto down = builder.experts(gated, routes, stack("downs", d, f), bias(d * n), {},
+                                      site(SiteKind::kExpertDowns));
+    return builder.combine(down, routes);
   }
   std::vector<float> vector(int32_t n) {
     std::vector<float> values(static_cast<size_t>(n));

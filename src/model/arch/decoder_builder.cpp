@@ -42,7 +42,8 @@ std::string DecoderBuilder::name(const char* part, const char* suffix) const {
 
 graph::ValueId DecoderBuilder::embedding(bool normalised) {
   graph::ValueId x = graph_.embed(weights_.matrix("token_embd.weight", h_.vocab_size, h_.hidden),
-                                  h_.embedding_factor);
+                                  h_.embedding_factor, graph::Lookup::kTokens,
+                                  graph::site_id(h_.n_layers, graph::SiteKind::kEmbedding));
   if (normalised) {
     x = graph_.rms_norm(x, std::vector(static_cast<size_t>(h_.hidden), 1.0F), h_.norm_eps);
   }
@@ -326,7 +327,8 @@ graph::ValueId DecoderBuilder::routed_experts(graph::ValueId x, graph::ValueId c
   const int64_t latent = layer().experts.latent;
   const int64_t inputs = latent > 0 ? latent : h_.hidden;
   const graph::ValueId logits = product(choosing, name("ffn_gate_inp", ".weight"), n, h_.hidden,
-                                        name("ffn_gate_inp", ".bias"), Bias::kOptional, kNoSite);
+                                        name("ffn_gate_inp", ".bias"), Bias::kOptional,
+                                        graph::site_id(layer_, graph::SiteKind::kRouter));
   const graph::ValueId routes = graph_.route(
       logits, routing, weights_.optional_finite_vector(name("exp_probs_b", ".bias"), n));
   if (latent > 0) {
@@ -336,30 +338,36 @@ graph::ValueId DecoderBuilder::routed_experts(graph::ValueId x, graph::ValueId c
     weights_.ignore(name(part, ".input_scale"));
     return weights_.optional_vector(name(part, ".scale"), n);
   };
-  const auto stack = [&](graph::ValueId rows, const char* part, int64_t outputs, int64_t cols) {
+  using Kind = graph::SiteKind;
+  const auto stack = [&](graph::ValueId rows, const char* part, int64_t outputs, int64_t cols,
+                         Kind kind) {
     return graph_.experts(rows, routes, weights_.stack(name(part, ".weight"), n, outputs, cols),
-                          weights_.optional_vector(name(part, ".bias"), outputs, n), scales(part));
+                          weights_.optional_vector(name(part, ".bias"), outputs, n), scales(part),
+                          graph::site_id(layer_, kind));
   };
   const engine::Activation act = gate_activation(gate_act, layer().experts.swiglu_limit);
   graph::ValueId inner;
   if (!gated) {
-    inner = graph_.apply(engine::Op::kActivate, {stack(x, "ffn_up_exps", width, inputs)},
+    inner = graph_.apply(engine::Op::kActivate,
+                         {stack(x, "ffn_up_exps", width, inputs, Kind::kExpertUps)},
                          activation(gate_act));
   } else if (weights_.has(name("ffn_gate_up_exps", ".weight"))) {
     const std::vector<float> both = scales("ffn_up_exps");
-    const auto half = [&](int64_t first) {
+    const auto half = [&](int64_t first, Kind kind) {
       return graph_.experts(x, routes,
                             weights_.stack_rows(name("ffn_gate_up_exps", ".weight"), n, 2 * width,
                                                 first, width, inputs),
-                            {}, both);
+                            {}, both, graph::site_id(layer_, kind));
     };
-    const graph::ValueId gate = half(0);
-    inner = graph_.apply(engine::Op::kGated, {gate, half(width)}, act);
+    const graph::ValueId gate = half(0, Kind::kExpertGates);
+    inner = graph_.apply(engine::Op::kGated, {gate, half(width, Kind::kExpertUps)}, act);
   } else {
-    const graph::ValueId gate = stack(x, "ffn_gate_exps", width, inputs);
-    inner = graph_.apply(engine::Op::kGated, {gate, stack(x, "ffn_up_exps", width, inputs)}, act);
+    const graph::ValueId gate = stack(x, "ffn_gate_exps", width, inputs, Kind::kExpertGates);
+    const graph::ValueId up = stack(x, "ffn_up_exps", width, inputs, Kind::kExpertUps);
+    inner = graph_.apply(engine::Op::kGated, {gate, up}, act);
   }
-  const graph::ValueId y = graph_.combine(stack(inner, "ffn_down_exps", inputs, width), routes);
+  const graph::ValueId y =
+      graph_.combine(stack(inner, "ffn_down_exps", inputs, width, Kind::kExpertDowns), routes);
   if (latent == 0) return y;
   return bare(y, "ffn_latent_up", h_.hidden, latent, graph::SiteKind::kLatentUp);
 }
@@ -384,7 +392,7 @@ graph::ValueId DecoderBuilder::shared_expert(graph::ValueId x, engine::Act gate_
   if (!weighted) return y;
   // A router of one expert gives its sigmoid.
   const graph::ValueId weight =
-      product(x, name("ffn_gate_inp_shexp", ".weight"), 1, h_.hidden, "", Bias::kNone, kNoSite);
+      bare(x, "ffn_gate_inp_shexp", 1, h_.hidden, graph::SiteKind::kSharedRouter);
   return graph_.combine(
       y, graph_.route(weight, {.gating = engine::Gating::kSigmoid, .n_experts = 1, .n_used = 1}));
 }

@@ -152,8 +152,6 @@ class DecoderBuilder {
   [[nodiscard]] int64_t v_rows() const { return int64_t{spec().n_kv_heads} * spec().v_dim; }
 
  private:
-  static constexpr int32_t kNoSite = -1;  // of products that adapters leave alone
-
   [[nodiscard]] const graph::AttentionSpec& spec() const { return layer().attention; }
   /// The graph's index of the layer's rotary table; layers with equal parameters share a table.
   int32_t rope_table();

@@ -9,6 +9,7 @@
 #include "engine/cpu/base/carver.h"
 #include "engine/cpu/base/ops_run.h"
 #include "engine/cpu/linear/linear_kernels.h"
+#include "engine/cpu/linear/low_rank.h"
 #include "engine/cpu/linear/weight.h"
 #include "engine/cpu/pack/activations.h"
 #include "engine/cpu/weight/weight_layout.h"
@@ -72,6 +73,8 @@ class Experts {
         y_(context.at(args.y)),
         bias_(context.at(args.bias)),
         scales_(context.at(args.scales)),
+        low_rank_(context, args.low_rank, args.routes.n_used),
+        u_(context.at(args.u)),
         x_stride_(packed_row_bytes(args.x.forms, args.x.cols)),
         divisor_(args.x.rows == args.y.rows ? 1 : args.routes.n_used),
         gated_(weight_.role() == WeightRole::kGated) {
@@ -221,14 +224,19 @@ class Experts {
       bias = bias_ + group.expert * weight_.out_features() + col;
       up_bias = bias + weight_.count() * weight_.out_features();
     }
+    const int64_t stride = group.tiles() * kTileRows;
+    for (int64_t i = 0; i < group.rows && scales_ != nullptr; ++i) {
+      scale_row(scratch.sums + i * stride, scales_[group.expert], outputs);
+      if (!gated_) continue;
+      scale_row(scratch.up_sums + i * stride, scales_[weight_.count() + group.expert], outputs);
+    }
+    if (low_rank_.present()) {
+      const LowRankView::Group rows = {0, group.rows, group.places, group.expert};
+      low_rank_.add(u_, rows, gated_ ? 0 : -1, col, outputs, scratch.sums, stride);
+      if (gated_) low_rank_.add(u_, rows, 1, col, outputs, scratch.up_sums, stride);
+    }
     for (int64_t i = 0; i < group.rows; ++i) {
-      const int64_t at = i * group.tiles() * kTileRows;
-      if (scales_ != nullptr) {
-        scale_row(scratch.sums + at, scales_[group.expert], outputs);
-        if (gated_) {
-          scale_row(scratch.up_sums + at, scales_[weight_.count() + group.expert], outputs);
-        }
-      }
+      const int64_t at = i * stride;
       float* const y = y_.row(group.places[i]) + col;
       if (gated_) {
         kernels.finish_gated[act](scratch.sums + at, scratch.up_sums + at, bias, up_bias, nullptr,
@@ -246,6 +254,8 @@ class Experts {
   Rows y_;
   const float* bias_;
   const float* scales_;
+  LowRankView low_rank_;
+  ConstRows u_;
   size_t x_stride_;
   int64_t divisor_;  // places that share a row of x
   bool gated_;

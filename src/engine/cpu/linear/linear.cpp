@@ -92,7 +92,7 @@ const float* residual_at(const Operands& args, int64_t row, int64_t col) noexcep
 // Adds the adapters to the sums of `n` columns from `col` on, of `rows` rows from `row` on.
 void add_adapters(const Product& product, int32_t gated, int64_t row, int64_t rows, int64_t col,
                   int64_t n, float* acc) noexcept {
-  product.args.low_rank->add(product.args.u, row, rows, gated, col, n, acc,
+  product.args.low_rank->add(product.args.u, {row, rows}, gated, col, n, acc,
                              product.group * kTileRows);
 }
 
