@@ -8,15 +8,8 @@
 #include <system_error>
 
 namespace cli {
-namespace {
 
-struct AdapterFile {
-  std::string path;
-  float scale = 1.0F;
-};
-
-/// What stands behind the last colon is a scale if it is a number and the whole is no file.
-AdapterFile parts_of(const std::string& text) {
+AdapterFile adapter_file(const std::string& text) {
   const size_t colon = text.rfind(':');
   std::error_code failure;
   if (colon == std::string::npos || std::filesystem::exists(text, failure)) return {text};
@@ -25,8 +18,6 @@ AdapterFile parts_of(const std::string& text) {
   const auto [rest, problem] = std::from_chars(text.data() + colon + 1, end, of.scale);
   return problem == std::errc() && rest == end ? of : AdapterFile{text};
 }
-
-}  // namespace
 
 void add_adapter_option(CLI::App& command, std::vector<std::string>& files) {
   command
@@ -38,7 +29,7 @@ void add_adapter_option(CLI::App& command, std::vector<std::string>& files) {
 void load_adapters(const std::vector<std::string>& files, const Model& model) {
   gen_error error;
   for (size_t i = 0; i < files.size(); ++i) {
-    const AdapterFile of = parts_of(files[i]);
+    const AdapterFile of = adapter_file(files[i]);
     const std::string name = std::to_string(i);
     check_option("--lora",
                  gen_adapter_load(model.get(), of.path.c_str(), name.c_str(), of.scale, &error),

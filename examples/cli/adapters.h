@@ -11,6 +11,14 @@
 
 namespace cli {
 
+/// What FILE or FILE:SCALE says.
+struct AdapterFile {
+  std::string path;
+  float scale = 1.0F;
+};
+/// What stands behind the last colon is a scale if it is a number and the whole is no file.
+AdapterFile adapter_file(const std::string& text);
+
 /// --lora FILE or FILE:SCALE, which may be repeated.
 void add_adapter_option(CLI::App& command, std::vector<std::string>& files);
 /// Loads them into the model; their names are "0", "1" and so on.
