@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "adapters.h"
+#include "bench_adapted.h"
 #include "bench_case.h"
 #include "bench_peaks.h"
 #include "bench_profile.h"
@@ -23,6 +25,7 @@ namespace {
 
 struct Bench {
   ModelChoice model;
+  std::vector<std::string> lora;  // --lora
   std::vector<int32_t> threads;
   std::vector<int32_t> depths = {0};
   std::vector<int32_t> batches = {1};
@@ -99,7 +102,9 @@ class Bencher {
         text_of([&](auto... out) { return gen_model_describe(model_.get(), out...); }));
     BenchCase deepest = options.shape;
     deepest.depth = *std::max_element(options.depths.begin(), options.depths.end());
+    if (!options.lora.empty()) ++deepest.depth;  // see bench_adapted.h
     check_context(model_, deepest);
+    load_adapters(options.lora, model_);
     threads_ = description_.at("threads");
     peaks_ = measure_peaks(threads_, description_);
     gen_error error;
@@ -112,7 +117,10 @@ class Bencher {
     shape.depth = depth;
     shape.batch = batch;
     const bool profiles = options_.profile || options_.draws;
-    const Measurement measured = measure(model_, options_.model, shape, profiles);
+    const Measurement measured =
+        options_.lora.empty()
+            ? measure(model_, options_.model, shape, profiles)
+            : measure_adapted(model_, options_.model, shape, options_.lora.size());
     const Speed prefill = summed_up(measured.prefill, shape.prompt, measured.prefill_work, peaks_);
     const Speed decode = summed_up(measured.decode, shape.batch, measured.decode_work, peaks_);
     if (options_.json) {
@@ -201,6 +209,7 @@ void bench_all_sessions(const Bench& options) {
   sessions.prompt = options.shape.prompt;
   sessions.tokens = options.shape.tokens;
   sessions.json = options.json;
+  sessions.lora = options.lora;
   if (options.threads.size() > 1) throw Failure("--sessions takes one number of threads");
   sessions.threads = options.threads.empty() ? 0 : options.threads.front();
   bench_sessions(options.model, sessions);
@@ -213,6 +222,7 @@ void bench_all_drafts(const Bench& options) {
   drafts.tokens = options.shape.tokens;
   drafts.repeat = options.shape.repeat;
   drafts.json = options.json;
+  drafts.lora = options.lora;
   if (options.threads.size() > 1) throw Failure("--draft takes one number of threads");
   drafts.threads = options.threads.empty() ? 0 : options.threads.front();
   bench_drafts(options.model, drafts);
@@ -298,6 +308,15 @@ void add_bench(CLI::App& app) {
       ->capture_default_str();
   add_draft_options(*command, options->model);
   CLI::Option* const draft = command->get_option("--draft");
+  add_adapter_option(*command, options->lora);
+  CLI::Option* const lora = command->get_option("--lora");
+  command
+      ->add_flag(
+          "--lora-each", options->sessions.lora_each,
+          "with --sessions: each session uses one adapter, in turns, instead of all together")
+      ->needs(sessions)
+      ->needs(lora)
+      ->excludes(draft);
   command
       ->add_option("--text", options->drafts.text,
                    "with --draft: take prompts from this file instead of arbitrary tokens")
@@ -311,8 +330,10 @@ void add_bench(CLI::App& app) {
   command
       ->add_flag("--gumbel", options->drafts.gumbel, "with --draft: draw with the Gumbel-max trick")
       ->needs(draft);
-  command->add_flag("--profile", options->profile, "also show the time of each kind of operation");
-  command->add_option("--profile-svg", options->svg, "write the profile to this file as SVG");
+  command->add_flag("--profile", options->profile, "also show the time of each kind of operation")
+      ->excludes(lora);
+  command->add_option("--profile-svg", options->svg, "write the profile to this file as SVG")
+      ->excludes(lora);
   command->add_flag("--json", options->json, "print one JSON object per case, each on a line");
   command->callback([options, command] {
     options->draws = command->count("--profile-svg") > 0;

@@ -28,7 +28,7 @@ class Runner {
     logits_.resize(static_cast<size_t>(vocab_) * static_cast<size_t>(bench.batch));
     caches_.push_back(make_cache(model, choice, needed));
     recurrent_ = !can_be_cut(model, choice);
-    if (bench.depth > 0) feed(made_up(bench.depth), nullptr);
+    if (bench.depth > 0) feed(made_up(bench.depth, vocab_), nullptr);
     if (recurrent_) start_ = make<Cache>(kv_cache_clone, caches_[0].get());
   }
 
@@ -40,7 +40,7 @@ class Runner {
       caches_.push_back(make<Cache>(kv_cache_clone, start_.get()));
     }
     check(kv_cache_truncate(caches_[0].get(), bench_.depth, &error), error);
-    const std::vector<int32_t> tokens = made_up(bench_.prompt);
+    const std::vector<int32_t> tokens = made_up(bench_.prompt, vocab_);
     const auto start = Clock::now();
     feed(tokens, profile);
     const double seconds = seconds_since(start);
@@ -86,14 +86,6 @@ class Runner {
   }
 
  private:
-  [[nodiscard]] std::vector<int32_t> made_up(int32_t n) const {
-    std::vector<int32_t> tokens;
-    for (int64_t i = 0; i < n; ++i) {
-      tokens.push_back(static_cast<int32_t>((i * 7919 + 13) % std::min(vocab_, 30000)));
-    }
-    return tokens;
-  }
-
   /// Evaluates tokens in the first cache; only the last row wants logits.
   void feed(const std::vector<int32_t>& tokens, gen_profile* profile) {
     gen_error error;
@@ -131,6 +123,18 @@ Work work_of(const gen_profile* profile, double passes) {
   return {weights.bytes / passes, attention.bytes / passes, weights.operations / passes};
 }
 
+/// One run.
+Measurement counted(Runner* runner, int32_t tokens) {
+  Measurement out;
+  const auto prefill = make<Profile>(gen_profile_new);
+  const auto decode = make<Profile>(gen_profile_new);
+  runner->prefill(prefill.get());
+  runner->decode(decode.get());
+  out.prefill_work = work_of(prefill.get(), 1);
+  out.decode_work = work_of(decode.get(), tokens);
+  return out;
+}
+
 /// Passes of `pass` for a profile.
 ProfilePart profile_of(const std::string& title, int32_t repeat, double passes,
                        const std::function<double(gen_profile*)>& pass) {
@@ -144,6 +148,14 @@ ProfilePart profile_of(const std::string& title, int32_t repeat, double passes,
 }
 
 }  // namespace
+
+std::vector<int32_t> made_up(int32_t n, int32_t vocab) {
+  std::vector<int32_t> tokens;
+  for (int64_t i = 0; i < n; ++i) {
+    tokens.push_back(static_cast<int32_t>((i * 7919 + 13) % std::min(vocab, 30000)));
+  }
+  return tokens;
+}
 
 bool can_be_cut(const Model& model, const ModelChoice& choice) {
   const int32_t tokens[] = {1, 1};
@@ -172,18 +184,15 @@ void check_context(const Model& model, const BenchCase& bench) {
   }
 }
 
+Measurement measure_work(const Model& model, const ModelChoice& choice, const BenchCase& bench) {
+  Runner runner(model, choice, bench);
+  return counted(&runner, bench.tokens);
+}
+
 Measurement measure(const Model& model, const ModelChoice& choice, const BenchCase& bench,
                     bool with_profiles) {
   Runner runner(model, choice, bench);
-  Measurement out;
-  {
-    const auto prefill = make<Profile>(gen_profile_new);
-    const auto decode = make<Profile>(gen_profile_new);
-    runner.prefill(prefill.get());
-    runner.decode(decode.get());
-    out.prefill_work = work_of(prefill.get(), 1);
-    out.decode_work = work_of(decode.get(), bench.tokens);
-  }
+  Measurement out = counted(&runner, bench.tokens);
   for (int32_t run = 0; run < bench.repeat; ++run) {
     out.prefill.push_back(bench.prompt / runner.prefill(nullptr));
     out.decode.push_back(double{1} * bench.batch * bench.tokens / runner.decode(nullptr));

@@ -39,8 +39,13 @@ bool can_be_cut(const Model& model, const ModelChoice& choice);
 /// Throws a Failure if the model's context is too short.
 void check_context(const Model& model, const BenchCase& bench);
 
+/// Token ids of a prompt; speed does not depend on them.
+std::vector<int32_t> made_up(int32_t n, int32_t vocab);
+
 /// One uncounted run warms up and counts the work. The case must fit the context.
 Measurement measure(const Model& model, const ModelChoice& choice, const BenchCase& bench,
                     bool with_profiles);
+/// The work alone, of one run.
+Measurement measure_work(const Model& model, const ModelChoice& choice, const BenchCase& bench);
 
 }  // namespace cli

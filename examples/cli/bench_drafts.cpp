@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "adapters.h"
 #include "bench_case.h"
 #include "text_format.h"
 
@@ -52,6 +53,7 @@ class DraftsBencher {
     check(gen_sampling_set_gumbel(s, bench.gumbel ? 1 : 0, &error), error);
     check(gen_sampling_set_ignore_eos(s, 1, &error), error);
     check(gen_sampling_set_max_new_tokens(s, bench.tokens, &error), error);
+    use_adapters(bench.lora, model_, sampling_);
     if (!bench.text.empty()) read_text();
   }
 
@@ -160,6 +162,7 @@ class DraftsBencher {
     for (int32_t id = 0; id < count; ++id) {
       const Tokens tokens = prompt(id);
       sessions.push_back(make<Session>(gen_session_new, generator.get()));
+      prepare_session(sessions.back(), bench_.lora.size());
       check(gen_session_append_tokens(sessions.back().get(), tokens.data(), tokens.size(), &error),
             error);
       streams.push_back(

@@ -20,6 +20,7 @@ struct DraftsBench {
   int32_t tokens = 32;   // to generate
   int32_t repeat = 5;    // pairs
   int32_t threads = 0;
+  std::vector<std::string> lora;  // --lora, of all sessions
   bool json = false;
 };
 

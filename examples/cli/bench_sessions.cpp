@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "adapters.h"
 #include "text_format.h"
 
 namespace cli {
@@ -47,13 +48,35 @@ std::vector<int32_t> prompt_of(const Job& job, int32_t vocab) {
   return tokens;
 }
 
-Sampling sampling_of(const Job& job) {
+/// What all jobs of a benchmark have in common.
+struct Place {
+  gen_generator* generator;
+  int32_t vocab;
+  size_t adapters;  // loaded ones; 0: none
+  bool each;        // a job uses one of them, not all
+};
+
+Sampling sampling_of(const Job& job, const Place& place) {
   gen_error error;
   auto sampling = make<Sampling>(gen_sampling_new);
   check(gen_sampling_set_temperature(sampling.get(), 0, &error), error);
   check(gen_sampling_set_ignore_eos(sampling.get(), 1, &error), error);
   check(gen_sampling_set_max_new_tokens(sampling.get(), job.tokens, &error), error);
+  if (place.each) {
+    name_adapter(static_cast<size_t>(job.id) % place.adapters, sampling);
+  } else {
+    name_adapters(place.adapters, sampling);
+  }
   return sampling;
+}
+
+Request request_of(const Job& job, const Place& place) {
+  gen_error error;
+  auto request = make<Request>(gen_request_new);
+  const std::vector<int32_t> tokens = prompt_of(job, place.vocab);
+  check(gen_request_set_prompt_tokens(request.get(), tokens.data(), tokens.size(), &error), error);
+  check(gen_request_set_sampling(request.get(), sampling_of(job, place).get(), &error), error);
+  return request;
 }
 
 void begin(Job* job) {
@@ -62,70 +85,62 @@ void begin(Job* job) {
   job->begun = Clock::now();
 }
 
-void run_job(gen_generator* generator, int32_t vocab, Job* job) {
-  try {
-    gen_error error;
-    auto session = make<Session>(gen_session_new, generator);
-    const Sampling sampling = sampling_of(*job);
-    const std::vector<int32_t> tokens = prompt_of(*job, vocab);
-    begin(job);
-    check(gen_session_append_tokens(session.get(), tokens.data(), tokens.size(), &error), error);
-    gen_result* raw = nullptr;
-    const gen_status status = gen_session_generate_stream(session.get(), "", 0, sampling.get(),
-                                                          note_time, job, &raw, &error);
+int note_time_of(void* user, size_t index, const gen_token* token) {
+  return note_time(&static_cast<Job*>(user)[index], token);
+}
+
+/// One call with `count` jobs as requests. A session that is new has no adapters before its first
+/// generating call, but a request's prompt is evaluated with those of its settings.
+void run_requests(const Place& place, Job* jobs, size_t count) {
+  gen_error error;
+  std::vector<Request> requests;
+  std::vector<const gen_request*> handles;
+  for (size_t i = 0; i < count; ++i) {
+    requests.push_back(request_of(jobs[i], place));
+    handles.push_back(requests.back().get());
+  }
+  std::vector<gen_result*> results(count);
+  for (size_t i = 0; i < count; ++i) begin(&jobs[i]);
+  check(gen_batch_generate_stream(place.generator, handles.data(), count, note_time_of, jobs,
+                                  results.data(), &error),
+        error);
+  std::string failed;
+  for (gen_result* raw : results) {
     const Result result(raw);
-    check(status, error);
+    if (const gen_error* failure = gen_result_error(raw)) failed = failure->message;
+  }
+  if (!failed.empty()) throw Failure(failed);
+}
+
+void run_job(const Place& place, Job* job) {
+  try {
+    run_requests(place, job, 1);
   } catch (const std::exception& failure) {
     job->failure = failure.what();
   }
 }
 
-int note_time_of(void* user, size_t index, const gen_token* token) {
-  return note_time(&(*static_cast<std::vector<Job>*>(user))[index], token);
-}
-
 /// Seconds of one call with all jobs as requests.
-double run_batch(gen_generator* generator, int32_t vocab, std::vector<Job>* jobs) {
-  gen_error error;
-  std::vector<Request> requests;
-  std::vector<const gen_request*> handles;
-  for (Job& job : *jobs) {
-    requests.push_back(make<Request>(gen_request_new));
-    handles.push_back(requests.back().get());
-    const std::vector<int32_t> tokens = prompt_of(job, vocab);
-    check(
-        gen_request_set_prompt_tokens(requests.back().get(), tokens.data(), tokens.size(), &error),
-        error);
-    check(gen_request_set_sampling(requests.back().get(), sampling_of(job).get(), &error), error);
-  }
-  std::vector<gen_result*> results(jobs->size());
+double run_batch(const Place& place, std::vector<Job>* jobs) {
   const auto start = Clock::now();
-  for (Job& job : *jobs) begin(&job);
-  check(gen_batch_generate_stream(generator, handles.data(), handles.size(), note_time_of, jobs,
-                                  results.data(), &error),
-        error);
-  const double seconds = seconds_between(start, Clock::now());
-  for (gen_result* raw : results) {
-    const Result result(raw);
-    if (const gen_error* failure = gen_result_error(raw)) throw Failure(failure->message);
-  }
-  return seconds;
+  run_requests(place, jobs->data(), jobs->size());
+  return seconds_between(start, Clock::now());
 }
 
 /// Seconds until all jobs have ended; together, or one after another in this thread.
-double run_jobs(gen_generator* generator, int32_t vocab, std::vector<Job>* jobs, bool together) {
+double run_jobs(const Place& place, std::vector<Job>* jobs, bool together) {
   const auto start = Clock::now();
   if (together) {
     std::vector<std::thread> threads;
     for (Job& job : *jobs) {
-      threads.emplace_back([&job, generator, vocab, start] {
+      threads.emplace_back([&job, &place, start] {
         std::this_thread::sleep_until(start + std::chrono::duration<double>(job.arrival));
-        run_job(generator, vocab, &job);
+        run_job(place, &job);
       });
     }
     for (std::thread& thread : threads) thread.join();
   } else {
-    for (Job& job : *jobs) run_job(generator, vocab, &job);
+    for (Job& job : *jobs) run_job(place, &job);
   }
   const double seconds = seconds_between(start, Clock::now());
   for (const Job& job : *jobs) {
@@ -217,20 +232,22 @@ void bench_sessions(const ModelChoice& choice, const SessionsBench& bench) {
   const Options options = make_options(choice);
   check(gen_options_set_prefill_chunk(options.get(), bench.prefill_chunk, &error), error);
   const auto generator = make<Generator>(gen_create, model.get(), options.get());
+  load_adapters(bench.lora, model);
+  const Place place = {generator.get(), vocab, bench.lora.size(), bench.lora_each};
 
   if (!bench.json) {
     std::cout << format("%8s  %-12s %10s %7s %12s %12s %12s\n", "sessions", "order", "tokens/s",
                         "times", "first ms", "between ms", "worst ms");
   }
   std::vector<Job> one = make_jobs(bench, 1, 0);
-  run_jobs(generator.get(), vocab, &one, false);  // warms up
-  const double solo = run_jobs(generator.get(), vocab, &one, false);
+  run_jobs(place, &one, false);  // warms up
+  const double solo = run_jobs(place, &one, false);
   const Figures alone = figures_of(one, 1, solo);
   for (const int32_t count : bench.counts) {
     std::vector<Job> jobs = make_jobs(bench, count, solo);
     Figures base = alone;
     if (bench.mixed) {
-      const double seconds = run_jobs(generator.get(), vocab, &jobs, false);
+      const double seconds = run_jobs(place, &jobs, false);
       base = figures_of(jobs, jobs.size(), seconds);
       print(bench, "one by one", count, base, 1);
     }
@@ -243,11 +260,11 @@ void bench_sessions(const ModelChoice& choice, const SessionsBench& bench) {
       disturber.arrival = solo;
       jobs.push_back(disturber);
     }
-    const double seconds = run_jobs(generator.get(), vocab, &jobs, true);
+    const double seconds = run_jobs(place, &jobs, true);
     const Figures together = figures_of(jobs, counted, seconds);
     print(bench, "together", count, together, together.rate() / base.rate());
     if (bench.mixed || bench.long_prompt > 0) continue;
-    const double called = run_batch(generator.get(), vocab, &jobs);
+    const double called = run_batch(place, &jobs);
     const Figures batch = figures_of(jobs, counted, called);
     print(bench, "one call", count, batch, batch.rate() / base.rate());
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "model_file.h"
@@ -18,6 +19,8 @@ struct SessionsBench {
   int32_t long_prompt = 0;  // one more session adds a prompt of that many tokens meanwhile
   int32_t prefill_chunk = 0;
   int32_t threads = 0;
+  std::vector<std::string> lora;  // --lora
+  bool lora_each = false;         // session i uses adapter i mod n alone, not all n
   bool json = false;
 };
 

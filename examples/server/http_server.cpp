@@ -6,6 +6,7 @@
 // its body is read, and end the connection; errors in the body do not.
 #include "http_server.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <ctime>
@@ -30,6 +31,7 @@ constexpr const char* kCompletions = "/v1/completions";
 constexpr const char* kChat = "/v1/chat/completions";
 constexpr const char* kModels = "/v1/models";
 constexpr const char* kModel = "/v1/models/";
+constexpr const char* kAdapters = "/lora-adapters";
 constexpr const char* kHealth = "/health";
 constexpr const char* kMetrics = "/metrics";
 
@@ -38,7 +40,7 @@ bool posts(const std::string& path) { return path == kCompletions || path == kCh
 
 /// The path as a label: one of a few.
 std::string known_path(const std::string& path) {
-  for (const char* known : {kCompletions, kChat, kModels, kHealth, kMetrics}) {
+  for (const char* known : {kCompletions, kChat, kModels, kAdapters, kHealth, kMetrics}) {
     if (path == known) return path;
   }
   return is_model_path(path) ? kModel : "other";
@@ -60,7 +62,7 @@ bool respond_error(Exchange& exchange, const ApiError& error) {
 void check_path(const Head& head, Exchange& exchange) {
   const std::string& path = head.path;
   const std::string shown = path.substr(0, kLongestPath);
-  const bool gets = path == kModels || path == kHealth || path == kMetrics ||
+  const bool gets = path == kModels || path == kAdapters || path == kHealth || path == kMetrics ||
                     (is_model_path(path) && path.size() <= kLongestPath);
   if (!posts(path) && !gets) {
     throw not_found({}, "there is nothing at '" + shown + "'", "unknown_url");
@@ -189,12 +191,17 @@ class HttpServer::Impl {
                                 service_.languages.counts()));
     }
     const std::string& model = service_.dialect.model;
-    if (path == kModels) return exchange.respond(200, kJson, dump(models_json(model, started_)));
-    if (percent_decoded(path).substr(std::string(kModel).size()) != model) {
+    const std::vector<std::string>& adapters = service_.dialect.adapters;
+    if (path == kAdapters) return exchange.respond(200, kJson, dump(adapters_json(adapters)));
+    if (path == kModels) {
+      return exchange.respond(200, kJson, dump(models_json(model, adapters, started_)));
+    }
+    const std::string name = percent_decoded(path).substr(std::string(kModel).size());
+    if (name != model && std::find(adapters.begin(), adapters.end(), name) == adapters.end()) {
       return respond_error(exchange,
                            not_found("model", "no model of this name", "model_not_found"));
     }
-    return exchange.respond(200, kJson, dump(model_json(model, started_)));
+    return exchange.respond(200, kJson, dump(model_json(name, model, started_)));
   }
 
   bool complete(bool chat, const std::string& body, Exchange& exchange) {
@@ -209,7 +216,7 @@ class HttpServer::Impl {
         chat ? parse_chat(body, service_.dialect) : parse_completion(body, service_.dialect);
     Heading heading;
     heading.id = random_id(chat ? "chatcmpl" : "cmpl");
-    heading.model = service_.dialect.model;
+    heading.model = request.model;
     heading.created = std::time(nullptr);
     Reply reply(service_.encoder, service_.languages, service_.engine, service_.metrics, request,
                 std::move(heading), exchange);

@@ -18,6 +18,7 @@
 #include "../cli/chat_template.h"
 #include "../cli/manual.h"
 #include "../cli/model_file.h"
+#include "adapters.h"
 #include "engine.h"
 #include "http_server.h"
 #include "metrics.h"
@@ -42,6 +43,7 @@ struct ServerChoice {
   std::vector<std::string> origins;  // of pages that may use it
   std::string name;
   std::vector<std::string> settings;  // KEY=VALUE for gen_options_set
+  std::vector<std::string> lora;      // [NAME=]FILE[:SCALE]
   std::string chat_template;          // a file's path or the name of a form
   server::Dialect dialect;
 };
@@ -96,6 +98,10 @@ void add_options(CLI::App& app, ServerChoice& choice) {
       ->check(origin_problem)
       ->allow_extra_args(false);
   app.add_option("--name", choice.name, "the model's name for clients (its file's if not given)");
+  app.add_option("--lora", choice.lora,
+                 "a LoRA adapter, GGUF, that requests may use, by its file's name or NAME; "
+                 "[NAME=]FILE[:SCALE]; may be repeated")
+      ->allow_extra_args(false);
   app.add_option("--chat-template", choice.chat_template, cli::kChatTemplateHelp)
       ->type_name("FILE|NAME");
   app.add_option("--set", choice.settings,
@@ -161,6 +167,7 @@ void serve(ServerChoice choice) {
   const cli::Model model = cli::load_model(choice.model);
   choice.dialect.model =
       choice.name.empty() ? std::filesystem::path(path).stem().string() : choice.name;
+  choice.dialect.adapters = server::load_adapters(choice.lora, model.get(), choice.dialect.model);
   choice.dialect.settings = server::sampling_keys();
 
   server::Metrics metrics;

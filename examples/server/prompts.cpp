@@ -231,6 +231,9 @@ cli::Sampling make_sampling(const gen_model* model, const Request& request, size
     check(gen_sampling_set(s, setting.key.c_str(), setting.value.c_str(), &error), error,
           setting.key);
   }
+  for (const AdapterUse& use : request.adapters) {
+    check(gen_sampling_add_adapter(s, use.name.c_str(), use.scale, &error), error, "lora");
+  }
   for (const std::string& text : request.stop) {
     check(gen_sampling_add_stop_string(s, text.data(), text.size(), &error), error, "stop");
   }

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""generate run and chat with adapters: files with scales, and what is refused.
+"""generate run, chat and bench with adapters: files with scales, and what is refused.
 
 usage: lora_test.py <generate> <source root> <random_model>
 """
+import json
 import os
 import random
 import struct
@@ -78,6 +79,38 @@ class Lora(unittest.TestCase):
                                    *options], input=b"a b\n", capture_output=True) for options in ([], ["--lora", self.one])]
         self.assertEqual([done.returncode for done in answers], [0, 0], answers[0].stderr)
         self.assertNotEqual(answers[0].stdout, answers[1].stdout)
+
+    def bench(self, *options):
+        return subprocess.run([GENERATE, "bench", "-m", self.model, "-p", "8", "-n", "4", "-r", "1", "-t", "1", "--json",
+                               *options], capture_output=True)
+
+    def test_bench(self):
+        # One more token than in a case without adapters: 64 - 8 - 4 - 1.
+        for options, key in ((["--depth", "0,51", "--batch", "1,3"], "decode_tps"), (["--sessions", "2"], "order"),
+                             (["--sessions", "3", "--lora-each"], "order"), (["--sessions", "2", "--mixed"], "order"),
+                             (["--draft", "lookup", "--sessions", "2"], "pass_ms")):
+            done = self.bench("--lora", self.one, "--lora", self.two + ":0.5", *options)
+            self.assertEqual(done.returncode, 0, (options, done.stderr))
+            rows = [json.loads(line) for line in done.stdout.splitlines()]
+            self.assertIn(key, rows[0])
+            if options[0] == "--depth":
+                self.assertEqual([(row["depth"], row["batch"]) for row in rows], [(d, b) for d in (0, 51) for b in (1, 3)])
+                self.assertTrue(all(row["prefill_tps"][0] > 0 and row["decode_tps"][0] > 0 for row in rows))
+        # Five adapters are too many for one session, but not for five.
+        five = [part for _ in range(5) for part in ("--lora", self.one)]
+        for options in ([], ["--sessions", "5"], ["--draft", "lookup", "--sessions", "1"]):
+            done = self.bench(*options, *five)
+            self.assertEqual((done.returncode, b"at most 4" in done.stderr), (1, True), (options, done.stderr))
+        done = self.bench("--sessions", "5", "--lora-each", *five)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for options, message in ((["--lora", self.one, "--depth", "52"], "do not fit the context of 64"),
+                                 (["--lora", self.one, "--lora-each"], "--lora-each requires --sessions"),
+                                 (["--sessions", "2", "--lora-each"], "--lora-each requires --lora"),
+                                 (["--lora", self.one, "--profile"], "excludes"), (["--lora", "gone"], "--lora: "),
+                                 (["--lora", self.one, "--sessions", "2", "--lora-each", "--draft", "lookup"], "excludes")):
+            done = self.bench(*options)
+            self.assertNotEqual(done.returncode, 0, options)
+            self.assertIn(message, done.stderr.decode())
 
     def test_refusals(self):
         other = os.path.join(self.folder.name, "other.gguf")

@@ -9,6 +9,7 @@
 
 #include "as_written.h"
 #include "fields.h"
+#include "lora.h"
 #include "message.h"
 
 namespace server {
@@ -54,15 +55,6 @@ Body read_body(std::string_view text, const Dialect& dialect) {
 ApiError too_many(const std::string& path, size_t count, size_t limit) {
   return bad_request(path, "'" + path + "' has " + std::to_string(count) + " entries, above " +
                                std::to_string(limit));
-}
-
-void read_model(Fields& fields, const Dialect& dialect) {
-  const auto model = fields.text("model");
-  if (model && *model != dialect.model) {
-    throw not_found("model",
-                    "no model '" + model->substr(0, 64) + "'; there is '" + dialect.model + "'",
-                    "model_not_found");
-  }
 }
 
 void read_stop(Fields& fields, const Dialect& dialect, Request& request) {
@@ -174,8 +166,8 @@ void read_language(Fields& fields, const Body& body, const Dialect& dialect, Req
       throw bad_request(name, quoted + " needs 'response_format', 'tags' or 'lark'");
     }
     if (!value->is_string() && !value->is_number_integer()) {
-      throw bad_request(name, quoted + " must be a string or a whole number, not " +
-                                  kind_of(*value));
+      throw bad_request(name,
+                        quoted + " must be a string or a whole number, not " + kind_of(*value));
     }
     request.language->options.push_back(
         {name, value->is_string() ? value->get<std::string>() : value->dump()});
@@ -224,7 +216,7 @@ void read_sampling(Fields& fields, const Body& body, const Dialect& dialect, Req
 
 /// Fields of both kinds of requests.
 void read_common(Fields& fields, const Body& body, const Dialect& dialect, Request& request) {
-  read_model(fields, dialect);
+  read_model(fields, dialect, request);
   request.n = static_cast<int32_t>(fields.integer("n", 1, dialect.max_choices).value_or(1));
   request.stream = fields.flag("stream").value_or(false);
   if (const json* options = fields.find("stream_options"); options != nullptr) {

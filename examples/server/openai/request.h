@@ -17,10 +17,12 @@ namespace server {
 /// Limits of requests, and the keys that the library knows.
 struct Dialect {
   std::string model;                  // the one model's name
+  std::vector<std::string> adapters;  // names that stand for the model with an adapter
   std::vector<std::string> settings;  // keys of gen_sampling_set that requests may use as they are
   size_t max_prompts = 16;            // prompts of one request
   size_t max_messages = 1024;         // messages of a conversation
   size_t max_stop_strings = 16;       // of "stop"
+  size_t max_adapters = 4;            // of "lora", with a scale other than 0
   size_t max_grammar = 64 << 10;      // bytes of "grammar" and the like
   int32_t max_choices = 8;            // "n"
   int32_t max_tokens = 4096;          // maximum of "max_tokens"
@@ -61,6 +63,12 @@ struct Setting {
   std::string value;
 };
 
+/// One of the adapters that make an answer.
+struct AdapterUse {
+  std::string name;
+  float scale = 1;
+};
+
 /// A constraint on answers.
 struct Language {
   /// "grammar" is GBNF, "lark" a Lark file, "regex" a pattern, "tags" structural tags and
@@ -72,10 +80,12 @@ struct Language {
 
 struct Request {
   bool chat = false;
-  std::vector<Prompt> prompts;     // of a completion; at least one
-  std::vector<Message> messages;   // of a chat; at least one
-  std::vector<Setting> variables;  // of the chat template; values are JSON
-  int32_t n = 1;                   // answers per prompt
+  std::string model;                 // the name that answers have, an adapter's or the model's
+  std::vector<AdapterUse> adapters;  // without a name twice
+  std::vector<Prompt> prompts;       // of a completion; at least one
+  std::vector<Message> messages;     // of a chat; at least one
+  std::vector<Setting> variables;    // of the chat template; values are JSON
+  int32_t n = 1;                     // answers per prompt
   int32_t max_tokens = 0;
   bool stream = false;
   bool include_usage = false;     // only with stream

@@ -201,12 +201,26 @@ std::string event(const Json& data) { return "data: " + dump(data) + "\n\n"; }
 
 std::string_view end_of_events() { return "data: [DONE]\n\n"; }
 
-Json model_json(const std::string& model, int64_t created) {
-  return {{"id", model}, {"object", "model"}, {"created", created}, {"owned_by", "libgenerate"}};
+Json model_json(const std::string& name, const std::string& model, int64_t created) {
+  Json json = {
+      {"id", name}, {"object", "model"}, {"created", created}, {"owned_by", "libgenerate"}};
+  if (name != model) json["parent"] = model;
+  return json;
 }
 
-Json models_json(const std::string& model, int64_t created) {
-  return {{"object", "list"}, {"data", Json::array({model_json(model, created)})}};
+Json models_json(const std::string& model, const std::vector<std::string>& adapters,
+                 int64_t created) {
+  Json data = Json::array({model_json(model, model, created)});
+  for (const std::string& name : adapters) data.push_back(model_json(name, model, created));
+  return {{"object", "list"}, {"data", std::move(data)}};
+}
+
+Json adapters_json(const std::vector<std::string>& adapters) {
+  Json list = Json::array();
+  for (const std::string& name : adapters) {
+    list.push_back({{"id", list.size()}, {"name", name}, {"scale", 0.0}});
+  }
+  return list;
 }
 
 }  // namespace server

@@ -76,7 +76,13 @@ std::string_view end_of_events();
 /// A body, with the same replacement.
 std::string dump(const nlohmann::ordered_json& data);
 
-nlohmann::ordered_json model_json(const std::string& model, int64_t created);
-nlohmann::ordered_json models_json(const std::string& model, int64_t created);
+/// The model, or one of its adapters, whose "parent" is the model.
+nlohmann::ordered_json model_json(const std::string& name, const std::string& model,
+                                  int64_t created);
+nlohmann::ordered_json models_json(const std::string& model,
+                                   const std::vector<std::string>& adapters, int64_t created);
+/// [{"id","name","scale"}], in the form of llama.cpp's server. The scale is that of a request that
+/// does not name the adapter.
+nlohmann::ordered_json adapters_json(const std::vector<std::string>& adapters);
 
 }  // namespace server
