@@ -29,10 +29,10 @@ inline std::shared_ptr<const graph::Adapter> drawn_adapter(const graph::Executio
   for (const graph::SiteShape& shape : plan.site_shapes()) {
     Matrices& made = matrices.emplace_back();
     const auto seed = static_cast<uint64_t>(shape.site) + 1000 * of;
-    for (int64_t i = 0; i < shape.in * rank; ++i) {
+    for (int64_t i = 0; i < shape.matrices * shape.in * rank; ++i) {
       made.a.push_back(static_cast<float>(uniform_double(seed, 1, static_cast<uint64_t>(i)) - 0.5));
     }
-    for (int64_t i = 0; i < shape.out * rank; ++i) {
+    for (int64_t i = 0; i < shape.matrices * shape.out * rank; ++i) {
       made.b.push_back(static_cast<float>(uniform_double(seed, 2, static_cast<uint64_t>(i)) - 0.5));
     }
   }
