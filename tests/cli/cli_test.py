@@ -647,6 +647,7 @@ class Output(unittest.TestCase):
         "grammar": ["grammar", "explain", "-m", DRAFT, "--any-json"],
         "grammar --json": ["grammar", "check", "-m", DRAFT, "--regex", "a+", "--json"],
         "quantize": ["quantize", DRAFT, "OUT", "Q8_0"],
+        "merge": ["merge", DRAFT, "ADAPTER", "OUT"],
         "--help": ["--help"],
         "--version": ["--version"],
         "help": ["help", "run"],
