@@ -3,6 +3,9 @@
 package tests
 
 import (
+	"bytes"
+	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"math"
