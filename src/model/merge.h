@@ -3,12 +3,14 @@
 // on the tensors of the file, so it needs no graph and takes architectures that cannot be run.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/new_file.h"
 #include "base/status.h"
@@ -25,8 +27,9 @@ namespace gen::model {
 class MergedWeights final : public WeightChange {
  public:
   /// `adapter` was read for the merge_targets of `model`; with scale 0 nothing changes. Scales that
-  /// the model has beside its matrices are divided out. Errors: kUnsupported for an adapter with
-  /// invocation tokens; kFormat for a scale beside a matrix that scales nothing.
+  /// the model has beside its matrices, and of each expert, are divided out. Errors: kUnsupported
+  /// for an adapter with invocation tokens; kFormat for a scale beside a matrix that scales
+  /// nothing.
   static Result<std::unique_ptr<const MergedWeights>> create(const gguf::GgufFile& model,
                                                              AdapterFile adapter, float scale);
 
@@ -38,18 +41,24 @@ class MergedWeights final : public WeightChange {
              std::span<float> weights) const noexcept override;
 
  private:
-  /// What is added to a tensor.
+  /// What is added to the rows of a tensor: factor of the matrix, times a row of coefficients,
+  /// times the basis of the matrix.
   struct Delta {
-    const AdapterPair* pair = nullptr;
-    double factor = 0.0;
+    int64_t rank = 0;
+    int64_t rows = 0;                     // of a matrix
+    const float* coefficients = nullptr;  // [matrices * rows, rank]
+    const float* basis = nullptr;         // [matrices, rank, columns]
+    std::vector<double> factors;          // [matrices]
   };
 
   MergedWeights() = default;
-  /// Adds columns [first, first + size) of a row.
-  static void add_row(const Delta& delta, int64_t in, int64_t row, int64_t first,
+  Status add(const gguf::GgufFile& model, const AdapterPair& pair, float scale);
+  /// Adds columns [first, first + size) of a row, counted through all matrices.
+  static void add_row(const Delta& delta, int64_t columns, int64_t row, int64_t first,
                       std::span<float> weights) noexcept;
 
   AdapterFile adapter_;
+  std::deque<std::vector<float>> turned_;     // B of embeddings, [rank, columns]
   std::map<std::string_view, Delta> deltas_;  // by tensor
 };
 

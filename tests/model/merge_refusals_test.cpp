@@ -46,8 +46,10 @@ TEST(MergeRefusals, TensorsThatAreNoMatricesOfProducts) {
   const Bytes model = llama();
   expect_refused(model, pair_of("blk.0.attn_norm.weight", {64, 2}, {2, 1}), Code::kUnsupported,
                  {"blk.0.attn_norm.weight", "one dimension"});
-  expect_refused(model, pair_of("token_embd.weight", {64, 2}, {2, 50}), Code::kUnsupported,
-                 {"token_embd.weight", "embedding"});
+  expect_refused(model, pair_of("token_embd.weight", {64, 2}, {2, 50}), Code::kFormat,
+                 {"token_embd.weight", "expected 64 x 50 and 64 x 64"});
+  expect_refused(llama(true), pair_of("token_embd.weight", {2, 50}, {2, 64}), Code::kUnsupported,
+                 {"token_embd.weight", "the model's head, too"});
   expect_refused(model, pair_of("blk.2.attn_q.weight", {64, 2}, {2, 64}), Code::kUnsupported,
                  {"the model has no tensor blk.2.attn_q.weight"});
   expect_refused(llama(true), pair_of("output.weight", {64, 2}, {2, 50}), Code::kUnsupported,
@@ -57,18 +59,18 @@ TEST(MergeRefusals, TensorsThatAreNoMatricesOfProducts) {
   odd.set_string("general.architecture", "llama");
   odd.tensor("blk.0.some_norm.weight", 0, {64, 2}, bytes_of(std::vector<float>(128)));
   odd.tensor("blk.0.ssm_a", 0, {64, 2}, bytes_of(std::vector<float>(128)));
-  odd.tensor("blk.0.ffn_up_exps.weight", 0, {64, 2, 2}, bytes_of(std::vector<float>(256)));
+  odd.tensor("blk.0.deep.weight", 0, {64, 2, 1, 2}, bytes_of(std::vector<float>(256)));
+  odd.tensor("per_layer_token_embd.weight", 0, {64, 2}, bytes_of(std::vector<float>(128)));
   odd.tensor("blk.0.table.weight", 26, {64, 2}, Bytes(512));
   odd.tensor("blk.0.odd.weight", 19, {256, 2}, Bytes(100));
   const Bytes of_odd = odd.build().bytes;
-  for (const auto& [name, reason] : {std::pair{"some_norm.weight", "no product"},
-                                     {"ssm_a", "no product"},
-                                     {"ffn_up_exps.weight", "stack of experts"},
-                                     {"table.weight", "element type"},
-                                     {"odd.weight", "element type"}}) {
-    const std::string whole = std::string("blk.0.") + name;
-    expect_refused(of_odd, pair_of(whole.c_str(), {64, 2}, {2, 2}), Code::kUnsupported,
-                   {whole.c_str(), reason});
+  for (const auto& [name, reason] : {std::pair{"blk.0.some_norm.weight", "no product"},
+                                     {"blk.0.ssm_a", "no product"},
+                                     {"blk.0.deep.weight", "dimensions"},
+                                     {"per_layer_token_embd.weight", "tokens alone"},
+                                     {"blk.0.table.weight", "element type"},
+                                     {"blk.0.odd.weight", "element type"}}) {
+    expect_refused(of_odd, pair_of(name, {64, 2}, {2, 2}), Code::kUnsupported, {name, reason});
   }
 }
 
@@ -123,6 +125,26 @@ TEST(MergeRefusals, WeightsThatATypeCannotHold) {
   EXPECT_TRUE(merged(model_of(DType::kF16, 65504.0F), adapter, {0.0F}).ok());
   expect_refused(model_of(DType::kF32, 1.0F, 0, 1e-45F), adapter, Code::kFormat,
                  {"w.scale", "scales nothing"});
+}
+
+TEST(MergeRefusals, ScalesOfExperts) {
+  const Bytes adapter = pair_of("w_exps.weight", {64, 2, 3}, {2, 2, 3});
+  for (const auto& [scales, code] : {std::pair{std::vector<float>{1, 2, 4}, Code::kOk},
+                                     {std::vector<float>{1, 2}, Code::kUnsupported},
+                                     {std::vector<float>{1, 0, 2}, Code::kFormat}}) {
+    test::GgufWriter writer;
+    writer.set_string("general.architecture", "llama");
+    writer.tensor("w_exps.weight", 0, {64, 2, 3}, bytes_of(std::vector<float>(384)));
+    writer.tensor("w_exps.scale", 0, {scales.size()}, bytes_of(scales));
+    const Bytes model = writer.build().bytes;
+    if (code != Code::kOk) {
+      expect_refused(model, adapter, code, {"w_exps.scale"});
+    } else {
+      EXPECT_TRUE(merged(model, adapter).ok());
+    }
+  }
+  expect_refused(model_of(DType::kF32, 1.0F), pair_of("w.weight", {64, 2, 3}, {2, 2, 3}),
+                 Code::kFormat, {"w.weight"});
 }
 
 TEST(MergeRefusals, TypesWithoutACodecWhereAllAreConverted) {

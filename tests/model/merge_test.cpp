@@ -38,22 +38,34 @@ Floats decoded(const gguf::TensorInfo& tensor) {
 
 /// W + factor B A of the values that AdapterWriter draws.
 std::vector<double> sum_of(const gguf::TensorInfo& tensor, int64_t rank, double factor) {
+  const bool embedding = tensor.name == "token_embd.weight";
   const Floats w = decoded(tensor);
   const int64_t in = tensor.shape[0];
-  const Floats a = drawn(tensor.name + ".lora_a", rank * in);
-  const Floats b = drawn(tensor.name + ".lora_b", rank * tensor.shape[1]);
+  const int64_t out = tensor.shape[1];
+  const int64_t matrices = tensor.shape[2];
+  const Floats a = drawn(tensor.name + ".lora_a", matrices * rank * (embedding ? out : in));
+  const Floats b = drawn(tensor.name + ".lora_b", matrices * rank * (embedding ? in : out));
   std::vector<double> sums;
-  for (int64_t n = 0; n < tensor.shape[1]; ++n) {
+  for (int64_t n = 0; n < matrices * out; ++n) {
     for (int64_t i = 0; i < in; ++i) {
       double sum = 0.0;
       for (int64_t r = 0; r < rank; ++r) {
-        sum += double{b[static_cast<size_t>(n * rank + r)]} *
-               double{a[static_cast<size_t>(r * in + i)]};
+        const int64_t at_a = embedding ? n * rank + r : (n / out * rank + r) * in + i;
+        const int64_t at_b = (embedding ? i : n) * rank + r;
+        sum += double{a[static_cast<size_t>(at_a)]} * double{b[static_cast<size_t>(at_b)]};
       }
       sums.push_back(double{w[sums.size()]} + factor * sum);
     }
   }
   return sums;
+}
+
+void expect_rounded(const Floats& got, const std::vector<double>& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < want.size(); ++i) {
+    // Half a unit of the last place, and what sums in double precision may be off.
+    ASSERT_LE(std::abs(double{got[i]} - want[i]), std::ldexp(std::abs(want[i]), -24) + 1e-13) << i;
+  }
 }
 
 void expect_same_bytes(const gguf::TensorInfo& got, const gguf::TensorInfo& want) {
@@ -63,21 +75,22 @@ void expect_same_bytes(const gguf::TensorInfo& got, const gguf::TensorInfo& want
       << want.name;
 }
 
-/// Matrices of products by their names, in any family.
-bool takes_adapters(const gguf::TensorInfo& tensor) {
-  if (tensor.n_dims != 2 || tensor.shape[1] == 1) return false;
-  if (!tensor.name.ends_with(".weight") || tensor.name.ends_with("_norm.weight")) return false;
-  for (const char* other : {"token_embd", "conv", "gate_inp", "_exps"}) {
-    if (tensor.name.find(other) != std::string::npos) return false;
-  }
-  return true;
+/// Matrices of products by their names, in any family, and the embedding.
+bool takes_adapters(const gguf::TensorInfo& tensor, bool tied) {
+  const std::string& name = tensor.name;
+  if (name.ends_with("gate_inp_shexp.weight")) return true;
+  if (tensor.n_dims < 2 || tensor.shape[1] == 1) return false;
+  if (!name.ends_with(".weight") || name.ends_with("_norm.weight")) return false;
+  if (name == "token_embd.weight") return !tied;
+  return name.find("token_embd") == std::string::npos && name.find("conv") == std::string::npos;
 }
 
 Bytes adapter_of(const gguf::GgufFile& file, const std::string& architecture, uint64_t rank,
                  float alpha) {
   AdapterWriter adapter(architecture, alpha);
+  const bool tied = file.find_tensor("output.weight") == nullptr;
   for (const gguf::TensorInfo& tensor : file.tensors()) {
-    if (takes_adapters(tensor)) adapter.pair(tensor, rank);
+    if (takes_adapters(tensor, tied)) adapter.pair(tensor, rank);
   }
   return adapter.bytes();
 }
@@ -107,13 +120,31 @@ TEST(Merge, WeightsAreSumsRoundedOnce) {
         continue;
       }
       ASSERT_EQ(is.type, DType::kF32);
-      const std::vector<double> want = sum_of(was, rank, factor);
-      const Floats got = decoded(is);
-      for (size_t i = 0; i < want.size(); ++i) {
-        // Half a unit of the last place, and what sums in double precision may be off.
-        ASSERT_LE(std::abs(double{got[i]} - want[i]), std::ldexp(std::abs(want[i]), -24) + 1e-13)
-            << was.name << " " << i;
-      }
+      expect_rounded(decoded(is), sum_of(was, rank, factor));
+    }
+  }
+}
+
+TEST(Merge, StacksAndEmbeddingsAreSumsRoundedOnce) {
+  test::TinyModelSpec spec;
+  spec.architecture = "qwen2moe";
+  const Bytes base = test::TinyModel(spec).bytes();
+  const auto before = gguf::GgufFile::parse(base).value();
+  AdapterWriter adapter("qwen2moe", 6.0F);
+  const std::set<std::string> named = {"token_embd.weight", "blk.0.ffn_up_exps.weight",
+                                       "blk.1.ffn_down_exps.weight", "blk.1.ffn_gate_inp.weight",
+                                       "blk.0.ffn_gate_inp_shexp.weight"};
+  for (const std::string& name : named) adapter.pair(*before->find_tensor(name), 3);
+  const auto bytes = merged(base, adapter.bytes(), {0.5F});
+  ASSERT_TRUE(bytes.ok()) << bytes.status().message();
+  const auto after = gguf::GgufFile::parse(bytes.value()).value();
+  for (const gguf::TensorInfo& was : before->tensors()) {
+    SCOPED_TRACE(was.name);
+    const gguf::TensorInfo& is = *after->find_tensor(was.name);
+    if (named.contains(was.name)) {
+      expect_rounded(decoded(is), sum_of(was, 3, 1.0));
+    } else {
+      expect_same_bytes(is, was);
     }
   }
 }
@@ -186,10 +217,7 @@ TEST(Merge, BytesDoNotDependOnThreads) {
     const auto after = gguf::GgufFile::parse(alone).value();
     const std::vector<double> want = sum_of(before->tensors()[0], 5, 1.0);
     const Floats got = decoded(after->tensors()[0]);
-    for (size_t i = 0; i < want.size(); ++i) {
-      ASSERT_LE(std::abs(double{got[i]} - want[i]), std::ldexp(std::abs(want[i]), -24) + 1e-13)
-          << i;
-    }
+    expect_rounded(got, want);
     for (const char* type : {"F32", static_cast<const char*>(nullptr)}) {
       const Bytes one = merged(base, adapter, {1.0F, type, 1}).value();
       for (const int32_t threads : {2, 3, 7}) {
@@ -287,6 +315,18 @@ TEST(Merge, ScalesBesideMatricesAreDividedOut) {
   tiny.writer().tensor("blk.0.ffn_up.scale", 0, {1}, bytes_of({2.5F}));
   tiny.writer().tensor("blk.0.ffn_up.weight.scale", 0, {1}, bytes_of({0.5F}));
   expect_like_loaded(tiny, "llama");
+}
+
+TEST(Merge, ScalesOfExpertsAreDividedOut) {
+  for (const bool fused : {false, true}) {
+    test::TinyModelSpec spec;
+    spec.architecture = "gemma4";
+    spec.experts = 6;
+    spec.expert_scales = true;
+    spec.fused_experts = fused;
+    test::TinyModel tiny(spec);
+    expect_like_loaded(tiny, "gemma4");
+  }
 }
 
 }  // namespace

@@ -40,9 +40,14 @@ class AdapterWriter {
     half(tensor + ".lora_b", std::move(b), gain);
     return *this;
   }
+  /// As the tensor wants it: of stacks by matrices, of the embedding by rows.
   AdapterWriter& pair(const gguf::TensorInfo& tensor, uint64_t rank) {
-    return pair(tensor.name, {static_cast<uint64_t>(tensor.shape[0]), rank},
-                {rank, static_cast<uint64_t>(tensor.shape[1])});
+    const auto in = static_cast<uint64_t>(tensor.shape[0]);
+    const auto out = static_cast<uint64_t>(tensor.shape[1]);
+    const auto matrices = static_cast<uint64_t>(tensor.shape[2]);
+    if (tensor.name == "token_embd.weight") return pair(tensor.name, {rank, out}, {rank, in});
+    if (tensor.n_dims < 3) return pair(tensor.name, {in, rank}, {rank, out});
+    return pair(tensor.name, {in, rank, matrices}, {rank, out, matrices});
   }
   [[nodiscard]] std::vector<std::byte> bytes() const { return writer.build().bytes; }
 
