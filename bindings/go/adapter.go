@@ -2,7 +2,11 @@
 
 package generate
 
-import "libgenerate.dev/generate/internal/native"
+import (
+	"strings"
+
+	"libgenerate.dev/generate/internal/native"
+)
 
 // LoadAdapter loads a low-rank adapter (LoRA) from a GGUF file, in the place of one of the same name. scale multiplies that of
 // requests.
@@ -30,6 +34,20 @@ func (m *Model) Adapters() (names []string, err error) {
 		return nil
 	})
 	return names, err
+}
+
+// MergeAdapter writes a model file with an adapter in its weights, multiplied by scale: every tensor of the type that it has in
+// the model if kind is "", else as Quantize writes them.
+func MergeAdapter(model, adapter string, scale float32, out, kind string) error {
+	return MergeAdapterProgress(model, adapter, scale, out, kind, 0, 0)
+}
+
+// MergeAdapterProgress is MergeAdapter with a gen_progress_callback in C.
+func MergeAdapterProgress(model, adapter string, scale float32, out, kind string, callback, user Symbol) error {
+	if strings.Contains(kind, "\x00") {
+		return invalid("%q has a NUL in it", kind) // in C no type is the model's
+	}
+	return native.GenAdapterMerge(model, adapter, scale, out, kind, uintptr(callback), uintptr(user))
 }
 
 // WithAdapter lets a call use the model's adapter of that name, with scale 1, and no other; "" for none.

@@ -24,6 +24,13 @@ func QuantizeContext(ctx context.Context, in, out, kind string, progress func(sh
 	return watched(ctx, progress, func(callback, user Symbol) error { return QuantizeProgress(in, out, kind, callback, user) })
 }
 
+// MergeAdapterContext is MergeAdapter that the context ends, with progress as LoadModelContext tells it.
+func MergeAdapterContext(ctx context.Context, model, adapter string, scale float32, out, kind string, progress func(share float64)) error {
+	return watched(ctx, progress, func(callback, user Symbol) error {
+		return MergeAdapterProgress(model, adapter, scale, out, kind, callback, user)
+	})
+}
+
 // watched runs a call with a progress callback in C, which tells and asks a few numbers in C; a goroutine looks at these.
 func watched(ctx context.Context, progress func(share float64), call func(callback, user Symbol) error) error {
 	if ctx.Err() != nil {

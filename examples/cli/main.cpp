@@ -22,6 +22,7 @@ constexpr const char* kExamples = R"(generate run -p "Once upon a time" -n 50
 generate chat -m model.gguf
 generate inspect model.gguf
 generate quantize in.gguf out.gguf Q4_K_M
+generate merge in.gguf adapter.gguf out.gguf
 )";
 
 /// Turns "help" and "help run" into the option --help; the words after it name the command.
@@ -78,6 +79,7 @@ int main(int argc, char** argv) {
   cli::add_estimate(app);
   cli::add_bench(app);
   cli::add_quantize(app);
+  cli::add_merge(app);
   cli::add_grammar(app);
   try {
     int code = 0;

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // generate quantize: writes a model with its weights in another type.
-#include <csignal>
-#include <filesystem>
-#include <iostream>
 #include <memory>
 #include <string>
 
 #include "commands.h"
-#include "handles.h"
-#include "progress_bar.h"
+#include "new_model.h"
 
 namespace cli {
 namespace {
@@ -19,35 +15,11 @@ struct Quantize {
   std::string type;
 };
 
-// The signal handler's state. The first Ctrl-C cancels the work, which removes the partial file;
-// the second ends the program.
-volatile std::sig_atomic_t interrupted = 0;
-
-extern "C" void on_stop(int signal) {
-  interrupted = 1;
-  std::signal(signal, SIG_DFL);
-}
-
-int on_share(void* bar, double share) {
-  static_cast<ProgressBar*>(bar)->update(share);
-  return interrupted;
-}
-
-void print_warning(void*, int32_t, const char* line) { std::cerr << "warning: " << line << "\n"; }
-
 void quantize(const Quantize& options) {
-  gen_log_set_callback(print_warning, nullptr);
-  gen_log_set_level(GEN_LOG_WARNING);
-  std::signal(SIGINT, on_stop);
-  std::signal(SIGTERM, on_stop);
-  {
-    ProgressBar bar("quantising");
-    gen_error error;
-    check(gen_model_quantize(options.in.c_str(), options.out.c_str(), options.type.c_str(),
-                             on_share, &bar, &error),
-          error);
-  }
-  std::cout << options.out << ": " << std::filesystem::file_size(options.out) << " bytes\n";
+  write_model("quantising", options.out, [&](auto progress, void* user, gen_error* error) {
+    return gen_model_quantize(options.in.c_str(), options.out.c_str(), options.type.c_str(),
+                              progress, user, error);
+  });
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gen_adapter_*: low-rank adapters (LoRA) of a model. An adapter adds scale * B (A x) to the products W x of the model,
- * for the requests that name it (gen_sampling_set_adapter): requests with different adapters, and without, run in one
- * batch, and each has the result that it has alone. Keys and values that one adapter made are used by no other: a
- * session that changes its adapters evaluates its text again, and shared prefixes are kept apart.
+ * gen_adapter_*: low-rank adapters (LoRA) of a model, by request or merged into a file (gen_adapter_merge). An adapter
+ * adds scale * B (A x) to the products W x of the model, for the requests that name it (gen_sampling_set_adapter):
+ * requests with different adapters, and without, run in one batch, and each has the result that it has alone. Keys and
+ * values that one adapter made are used by no other: a session that changes its adapters evaluates its text again, and
+ * shared prefixes are kept apart.
  *
  * What a name stands for may change while calls run; a call keeps the adapters that it began with. An adapter takes
  * memory in float32 where the model's weights are, until it is unloaded, the last call that uses it
@@ -70,6 +71,41 @@ GEN_API size_t gen_adapter_count(const gen_model *model);
  */
 GEN_API gen_status gen_adapter_name(const gen_model *model, size_t index, char *buf, size_t capacity, size_t *n,
                                     gen_error *error);
+
+/**
+ * Writes a model with an adapter merged into its weights: W + scale * alpha / rank * B A for each tensor that the
+ * adapter has a pair for, so that the model needs no adapter any more. Without `type` every tensor keeps its type:
+ * tensors without a pair are copied byte for byte, those with one are decoded, added to in double precision, and
+ * encoded again, which in types of few bits loses what is smaller than their steps. With `type` the whole file is
+ * written as gen_model_quantize() writes it, and merged weights are rounded once. Metadata is kept; a split model
+ * becomes one file. The model is not loaded, and its architecture need not be one that can be run. The same files,
+ * scale and type give the same bytes on any machine.
+ *
+ * @param model     GGUF file, NUL-terminated; any part of a split model.
+ * @param adapter   GGUF file, as gen_adapter_load() takes it.
+ * @param scale     finite; with 0 no weight changes.
+ * @param out       file to write; replaces an existing one. It appears only when it is complete, and not at all on
+ *                  failure.
+ * @param type      one of gen_model_quantize(), "F32" for example; NULL or "" for the types of the model.
+ * @param progress  called with the share done, or NULL; non-zero cancels.
+ * @param user      passed to `progress`.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT for NULL model, adapter or out, a scale that is not finite, an unknown type, or an
+ *         `out` that is one of the files or a part of one;
+ *         GEN_ERROR_IO if a file cannot be read or written: the message names it;
+ *         GEN_ERROR_FORMAT for a file that is damaged or whose tensors do not fit, and for merged weights that are not
+ *         finite or too large for their type: the message names the tensor;
+ *         GEN_ERROR_UNSUPPORTED for an adapter of another architecture or that its invocation tokens activate, for a
+ *         pair of a tensor that the model does not have or that has one dimension, for one of the head or of the
+ *         embedding where they are one tensor, and for an unknown weight format;
+ *         GEN_ERROR_CANCELLED if the progress callback returned non-zero;
+ *         GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: any; works on one thread per usable CPU.
+ * Cost:    reads the model once; needs memory for the adapter in float32 and a few million weights, not for the model.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_adapter_merge(const char *model, const char *adapter, float scale, const char *out,
+                                     const char *type, gen_progress_callback progress, void *user, gen_error *error);
 
 #ifdef __cplusplus
 }

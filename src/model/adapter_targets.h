@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/status.h"
 #include "graph/graph.h"
 #include "model/gguf/gguf_file.h"
 
@@ -43,5 +44,9 @@ struct AdapterTargets {
 /// embedding has the name output.weight here: token_embd.weight is the embedding.
 AdapterTargets adapter_targets(const graph::Graph& graph, const gguf::GgufFile& file,
                                std::string_view architecture, int32_t vocab_size);
+
+/// The matrices of a file into which adapters can be merged, of any architecture and without
+/// products. kFormat without an architecture.
+Result<AdapterTargets> merge_targets(const gguf::GgufFile& file);
 
 }  // namespace gen::model

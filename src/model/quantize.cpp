@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,40 +35,54 @@ size_t bytes_of(DType type, int64_t elements) noexcept {
   return static_cast<size_t>(elements / info->block_elements) * info->block_bytes;
 }
 
+/// The largest magnitude that a changed weight may have. Blocks have scales in binary16, except
+/// those of MXFP4: weights within its range never exceed them.
+float largest_of(DType type) noexcept {
+  const bool wide = type == DType::kF32 || type == DType::kBF16 || type == DType::kMXFP4;
+  return wide ? std::numeric_limits<float>::max() : 65504.0F;
+}
+
 class Quantizer {
  public:
-  Quantizer(const gguf::GgufFile& file, ThreadPool& pool,
-            const std::function<bool(double)>& progress, NewFile& out)
-      : file_(file), pool_(pool), progress_(progress), out_(out) {}
+  /// `recipe` and `change` may be null.
+  Quantizer(const gguf::GgufFile& file, const QuantRecipe* recipe, const WeightChange* change,
+            ThreadPool& pool, const std::function<bool(double)>& progress, NewFile& out)
+      : file_(file), recipe_(recipe), change_(change), pool_(pool), progress_(progress), out_(out) {
+    if (recipe != nullptr) chooser_.emplace(*recipe, file);
+  }
 
-  Status run(const QuantRecipe& recipe) {
-    const TypeChooser chooser(recipe, file_);
+  Status run() {
     GEN_ASSIGN(const uint32_t alignment,
                file_.metadata().get_u32("general.alignment", gguf::kDefaultAlignment));
     gguf::HeaderWriter header(alignment);
     for (const gguf::Value& entry : file_.metadata().entries()) {
-      if (!says_split(entry.key()) && !is_set_anew(entry.key())) header.copy(entry);
+      if (says_split(entry.key())) continue;
+      if (recipe_ == nullptr || !is_set_anew(entry.key())) header.copy(entry);
     }
-    header.set_u32("general.file_type", recipe.file_type);
-    header.set_u32("general.quantization_version", kQuantizationVersion);
+    if (recipe_ != nullptr) {
+      header.set_u32("general.file_type", recipe_->file_type);
+      header.set_u32("general.quantization_version", kQuantizationVersion);
+    }
     std::vector<DType> types;
     for (const gguf::TensorInfo& tensor : file_.tensors()) {
-      types.push_back(chooser.choose(tensor));
+      types.push_back(chooser_ ? chooser_->choose(tensor) : tensor.type);
       GEN_TRY(check_type(tensor));
       if (!header.add_tensor(tensor, types.back())) {
         return error(Code::kFormat, "tensor %s is too large", tensor.name.c_str());
       }
       total_ += tensor.data.size();
     }
-    for (const std::string& line : misfits(recipe, file_))
-      log(LogLevel::kWarning, "%s", line.c_str());
+    if (recipe_ != nullptr) {
+      for (const std::string& line : misfits(*recipe_, file_))
+        log(LogLevel::kWarning, "%s", line.c_str());
+    }
     const std::string before_data = header.finish();
     GEN_TRY(out_.write(std::as_bytes(std::span(before_data))));
     GEN_TRY(report());
     for (size_t i = 0; i < types.size(); ++i) {
       const gguf::TensorInfo& tensor = file_.tensors()[i];
       size_t bytes = tensor.data.size();
-      if (types[i] == tensor.type) {
+      if (types[i] == tensor.type && !changes(tensor)) {
         GEN_TRY(copy(tensor));
       } else {
         GEN_TRY(encode(tensor, types[i]));
@@ -79,14 +95,22 @@ class Quantizer {
   }
 
  private:
-  static Status check_type(const gguf::TensorInfo& tensor) {
+  [[nodiscard]] bool changes(const gguf::TensorInfo& tensor) const noexcept {
+    return change_ != nullptr && change_->changes(tensor);
+  }
+
+  /// What is not copied has a codec.
+  [[nodiscard]] Status check_type(const gguf::TensorInfo& tensor) const {
+    const bool changed = changes(tensor);
+    if (recipe_ == nullptr && !changed) return {};
     switch (tensor.type) {
       case DType::kI8:
       case DType::kI16:
       case DType::kI32:
       case DType::kI64:
       case DType::kF64:
-        return {};
+        if (!changed) return {};
+        break;
       default:
         break;
     }
@@ -99,7 +123,8 @@ class Quantizer {
     const double share =
         total_ > 0 ? static_cast<double>(done_) / static_cast<double>(total_) : 1.0;
     if (!progress_ || progress_(share)) return {};
-    return error(Code::kCancelled, "cancelled while quantising");
+    return error(Code::kCancelled, "cancelled while %s",
+                 change_ != nullptr ? change_->doing() : "quantising");
   }
 
   Status advance(size_t bytes_read) {
@@ -121,6 +146,8 @@ class Quantizer {
     const quant::Format& from = *quant::find_format(tensor.type);
     const quant::Format& to = *quant::find_format(type);
     const int64_t elements = tensor.elements();
+    const WeightChange* const change = changes(tensor) ? change_ : nullptr;
+    const float largest = change != nullptr ? largest_of(type) : std::numeric_limits<float>::max();
     for (int64_t first = 0; first < elements; first += kPiece) {
       const int64_t count = std::min(kPiece, elements - first);
       weights_.resize(static_cast<size_t>(count));
@@ -133,8 +160,11 @@ class Quantizer {
         if (n <= 0) return;
         float* weights = weights_.data() + range.begin;
         from.decode(source + bytes_of(tensor.type, range.begin), weights, n);
+        if (change != nullptr) {
+          change->apply(tensor, first + range.begin, {weights, static_cast<size_t>(n)});
+        }
         for (int64_t i = 0; i < n; ++i) {
-          if (std::isfinite(weights[i])) continue;
+          if (std::abs(weights[i]) <= largest) continue;  // no NaN is
           int64_t known = bad.load();
           const int64_t index = first + range.begin + i;
           while (index < known && !bad.compare_exchange_weak(known, index)) {
@@ -144,8 +174,15 @@ class Quantizer {
         to.encode(weights, blocks_.data() + bytes_of(type, range.begin), n);
       });
       if (const int64_t index = bad.load(); index < elements) {
-        return error(Code::kFormat, "tensor %s: weight %lld is not finite", tensor.name.c_str(),
-                     static_cast<long long>(index));
+        const float value = weights_[static_cast<size_t>(index - first)];
+        if (std::isfinite(value)) {
+          return error(Code::kFormat, "tensor %s: weight %lld becomes %g by %s, too large for %s",
+                       tensor.name.c_str(), static_cast<long long>(index),
+                       static_cast<double>(value), change->doing(), dtype_name(type));
+        }
+        return error(Code::kFormat, "tensor %s: weight %lld is not finite%s%s", tensor.name.c_str(),
+                     static_cast<long long>(index), change != nullptr ? " after " : "",
+                     change != nullptr ? change->doing() : "");
       }
       GEN_TRY(out_.write(blocks_));
       GEN_TRY(advance(bytes_of(tensor.type, count)));
@@ -154,6 +191,9 @@ class Quantizer {
   }
 
   const gguf::GgufFile& file_;
+  const QuantRecipe* recipe_;           // null: tensors keep their types
+  const WeightChange* change_;          // null: and their weights
+  std::optional<TypeChooser> chooser_;  // of the recipe
   ThreadPool& pool_;
   const std::function<bool(double)>& progress_;
   NewFile& out_;
@@ -167,7 +207,13 @@ class Quantizer {
 
 Status quantize(const gguf::GgufFile& file, const QuantRecipe& recipe, ThreadPool& pool,
                 const std::function<bool(double)>& progress, NewFile& out) {
-  return Quantizer(file, pool, progress, out).run(recipe);
+  return Quantizer(file, &recipe, nullptr, pool, progress, out).run();
+}
+
+Status write_changed(const gguf::GgufFile& file, const QuantRecipe* recipe,
+                     const WeightChange& change, ThreadPool& pool,
+                     const std::function<bool(double)>& progress, NewFile& out) {
+  return Quantizer(file, recipe, &change, pool, progress, out).run();
 }
 
 }  // namespace gen::model

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantises a model: writes a GGUF file with other weight types from an open one. Uses a few
-// megabytes of memory, whatever the size of the model.
+// Quantises a model: writes a GGUF file with other weight types, or with other weights, from an
+// open one. Uses a few megabytes of memory, whatever the size of the model.
 #pragma once
 
 #include <functional>
@@ -10,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "model/gguf/gguf_file.h"
 #include "model/quant_recipe.h"
+#include "model/weight_change.h"
 
 namespace gen::model {
 
@@ -21,5 +22,14 @@ namespace gen::model {
 /// not finite; kUnsupported for a type without a codec; kCancelled.
 Status quantize(const gguf::GgufFile& file, const QuantRecipe& recipe, ThreadPool& pool,
                 const std::function<bool(double)>& progress, NewFile& out);
+
+/// The same with the weights that `change` makes of the file's, encoded once. Without a recipe
+/// (null) every tensor keeps its type and all metadata stays but the keys of a split model; tensors
+/// that do not change are copied, whatever their type. Errors are also kFormat for a changed weight
+/// that is not finite or that its type cannot hold, and kUnsupported for a changed tensor of a type
+/// without a codec.
+Status write_changed(const gguf::GgufFile& file, const QuantRecipe* recipe,
+                     const WeightChange& change, ThreadPool& pool,
+                     const std::function<bool(double)>& progress, NewFile& out);
 
 }  // namespace gen::model

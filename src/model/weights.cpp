@@ -11,6 +11,22 @@
 #include "tensor/dtype.h"
 
 namespace gen::model {
+namespace {
+
+/// "w" of "w.weight", or nothing.
+std::string stem_of(const std::string& name) {
+  constexpr std::string_view kSuffix = ".weight";
+  return name.ends_with(kSuffix) ? name.substr(0, name.size() - kSuffix.size()) : std::string();
+}
+
+/// Only a single number is a scale. Several are something else, such as scales of experts, and are
+/// read by name.
+const gguf::TensorInfo* scale_tensor(const gguf::GgufFile& file, const std::string& part) {
+  const gguf::TensorInfo* const tensor = file.find_tensor(part + ".scale");
+  return tensor != nullptr && tensor->elements() == 1 ? tensor : nullptr;
+}
+
+}  // namespace
 
 void Weights::fail(Status status) {
   if (status_.ok()) status_ = std::move(status);
@@ -71,27 +87,17 @@ engine::WeightSource Weights::stack(const std::string& name, int64_t count, int6
   return source;
 }
 
-// Only a single number is a scale. Several are something else, such as scales of experts, and are
-// read by name.
 float Weights::scale_of(const std::string& name) {
-  constexpr std::string_view kSuffix = ".weight";
-  if (!name.ends_with(kSuffix)) return 1.0F;
-  const std::string stem = name.substr(0, name.size() - kSuffix.size());
-  float scale = 1.0F;
+  const std::string stem = stem_of(name);
+  if (stem.empty()) return 1.0F;
   for (const std::string& part : {stem, name}) {
     ignore(part + ".input_scale");
-    const std::string beside = part + ".scale";
-    const gguf::TensorInfo* const tensor = file_.find_tensor(beside);
-    if (tensor == nullptr || tensor->elements() != 1) continue;
-    const std::vector<float> value = vector(beside, 1);
-    if (value.empty()) continue;
-    if (!std::isnormal(value[0])) {
-      fail(error(Code::kFormat, "tensor %s is %g, which scales nothing", beside.c_str(),
-                 static_cast<double>(value[0])));
-    }
-    scale *= value[0];
+    if (scale_tensor(file_, part) != nullptr) ignore(part + ".scale");
   }
-  return scale;
+  auto scale = scale_beside(file_, name);
+  if (scale.ok()) return scale.value();
+  fail(scale.status());
+  return 1.0F;
 }
 
 engine::WeightSource Weights::rows(const std::string& name, int64_t total, int64_t first, int64_t n,
@@ -178,6 +184,29 @@ Status Weights::finish() {
     }
   }
   return {};
+}
+
+Result<float> scale_beside(const gguf::GgufFile& file, const std::string& name) {
+  const std::string stem = stem_of(name);
+  if (stem.empty()) return 1.0F;
+  float scale = 1.0F;
+  for (const std::string& part : {stem, name}) {
+    const gguf::TensorInfo* const tensor = scale_tensor(file, part);
+    if (tensor == nullptr) continue;
+    const quant::Format* const format = quant::find_format(tensor->type);
+    if (format == nullptr) {
+      return error(Code::kUnsupported, "tensor %s has type %s, which is not supported",
+                   tensor->name.c_str(), dtype_name(tensor->type));
+    }
+    float value = 0.0F;
+    format->decode(tensor->data.data(), &value, 1);
+    if (!std::isnormal(value)) {
+      return error(Code::kFormat, "tensor %s is %g, which scales nothing", tensor->name.c_str(),
+                   static_cast<double>(value));
+    }
+    scale *= value;
+  }
+  return scale;
 }
 
 Status check_finite(const gguf::TensorInfo& tensor) {

@@ -80,6 +80,11 @@ class Weights {
   Status status_;
 };
 
+/// What a matrix is multiplied by: the numbers "w.scale" and "w.weight.scale" beside "w.weight",
+/// and 1 where there are none. kFormat for a number that scales nothing, kUnsupported for a type
+/// without a codec.
+Result<float> scale_beside(const gguf::GgufFile& file, const std::string& name);
+
 /// kFormat naming the tensor if it holds a NaN or an infinity; kUnsupported without a codec.
 Status check_finite(const gguf::TensorInfo& tensor);
 

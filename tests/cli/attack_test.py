@@ -16,16 +16,21 @@ import sys
 import tempfile
 import unittest
 
+from adapter_file import write_adapter
+
 PROGRAM, SOURCE = sys.argv[1:3]
 FIRST = int(sys.argv[3]) if len(sys.argv) > 3 else 0
 TRIALS = int(os.environ.get("GEN_TRIALS", "40"))
 with open(os.path.join(SOURCE, "examples/demo_model/draft.gguf"), "rb") as draft:
     DRAFT = draft.read()
+with tempfile.NamedTemporaryFile() as adapter_file:
+    write_adapter(adapter_file.name, [("blk.0.attn_q.weight", 64, 64), ("blk.1.ffn_up.weight", 64, 192)])
+    ADAPTER = adapter_file.read()
 TEXT = os.path.join(SOURCE, "LICENSE")
 # The sanitizers reserve terabytes of addresses.
 SANITIZED = b"__asan_" in open(PROGRAM, "rb").read()
 
-COMMANDS = ("run", "chat", "template", "tokenize", "logits", "perplexity", "inspect", "estimate", "bench", "quantize", "grammar")
+COMMANDS = ("run", "chat", "template", "tokenize", "logits", "perplexity", "inspect", "estimate", "bench", "quantize", "merge", "grammar")
 VALUES = ("", "0", "1", "2", "3", "7", "40", "-1", "99999999999999999999", "1e400", "nan", "inf", "0x10", "1.5", "1,2", ",", "a" * 5000,
           "\x1b[2J\x9b", "\n", "é\U0001f600", "%s%n", "auto", "shift", "stop,5", "lookup", "suffix", "layers:1", "layers:99",
           "fp16", "q4", "q3", "fp32/q8", "16,1", "4,1,/nowhere", "true", "=", "json_space=9", "max_work=1", "(a|b)*c{3}", "[", "((((",
@@ -57,11 +62,11 @@ def text_of(chance):
     return "".join(chance.choice(PIECES) for _ in range(chance.randrange(60))).encode("latin-1", "ignore" if kind == 4 else "replace")
 
 
-def broken_model(chance):
-    """The bundled model with bytes, numbers or its end changed, above all in what describes it."""
-    model = bytearray(DRAFT)
+def broken(file, chance):
+    """A file with bytes, numbers or its end changed, above all in what describes it."""
+    model = bytearray(file)
     for _ in range(chance.choice((0, 1, 1, 1, 2, 5, 50))):
-        at = chance.randrange(chance.choice((64, 2000, 20000, len(model) - 8)))
+        at = chance.randrange(min(chance.choice((64, 2000, 20000, len(model) - 8)), len(model) - 8))
         kind = chance.randrange(4)
         if kind == 0:
             model[at] ^= 1 << chance.randrange(8)
@@ -110,7 +115,7 @@ class Attack(unittest.TestCase):
             last = [line for line in lines if not line.startswith("'generate ")][-1]
             self.assertTrue(last.startswith("generate: "), told)
             self.assertLess(len(last), 1200, told)
-        for name in sorted(set(os.listdir(self.folder.name)) - {"model.gguf", "given"}):
+        for name in sorted(set(os.listdir(self.folder.name)) - {"model.gguf", "given", "adapter"}):
             self.assertTrue(name.startswith(("made", "saved")), (name, told))
             self.assertIn(done.returncode, (0, 3), (name, told))  # a call that failed leaves nothing
             os.remove(os.path.join(self.folder.name, name))
@@ -120,9 +125,12 @@ class Attack(unittest.TestCase):
         made = os.path.join(self.folder.name, "made")
         line = {"run": ["-p", "Once", "-n", "2"], "chat": ["-n", "2"], "tokenize": [], "logits": ["--tokens", "1,2"],
                 "perplexity": ["-f", self.given, "--window", "8"], "inspect": [], "estimate": [],
-                "bench": ["-p", "1", "-n", "1", "-r", "1", "-t", "1"], "template": [], "grammar": ["--any-json"], "quantize": []}[command]
+                "bench": ["-p", "1", "-n", "1", "-r", "1", "-t", "1"], "template": [], "grammar": ["--any-json"], "quantize": [], "merge": []}[command]
         if command == "quantize":
             return [command, model, made, chance.choice(("Q4_0", "Q8_0", "F16", "Q4_K_M", "F32"))]
+        if command == "merge":
+            adapter = self.path("adapter", broken(ADAPTER, chance))
+            return [command, *chance.choice(((model, adapter), (self.model, adapter), (model, model))), made]
         if command == "grammar":
             return [command, chance.choice(("explain", "check", "test", "bench")), "-m", model, *line]
         return [command, "-m", model, *line]
@@ -130,7 +138,7 @@ class Attack(unittest.TestCase):
     def test_broken_models(self):
         for seed in range(FIRST, FIRST + TRIALS):
             chance = random.Random(f"model {seed}")
-            self.path("model.gguf", broken_model(chance))
+            self.path("model.gguf", broken(DRAFT, chance))
             self.path("given", b"Once upon a time there was a fox, and it ran.")
             for command in chance.sample(COMMANDS, 3):
                 with self.subTest(seed=seed, command=command):

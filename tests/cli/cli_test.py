@@ -20,6 +20,8 @@ import termios
 import unittest
 import xml.etree.ElementTree
 
+from adapter_file import write_adapter
+
 PROGRAM, SOURCE, RANDOM_MODEL = sys.argv[1:4]
 DRAFT = os.path.join(SOURCE, "examples/demo_model/draft.gguf")
 
@@ -647,6 +649,7 @@ class Output(unittest.TestCase):
         "grammar": ["grammar", "explain", "-m", DRAFT, "--any-json"],
         "grammar --json": ["grammar", "check", "-m", DRAFT, "--regex", "a+", "--json"],
         "quantize": ["quantize", DRAFT, "OUT", "Q8_0"],
+        "merge": ["merge", DRAFT, "ADAPTER", "OUT"],
         "--help": ["--help"],
         "--version": ["--version"],
         "help": ["help", "run"],
@@ -659,8 +662,10 @@ class Output(unittest.TestCase):
 
     def test_what_cannot_be_written_is_an_error(self):
         with tempfile.TemporaryDirectory() as folder:
+            adapter = os.path.join(folder, "adapter.gguf")
+            write_adapter(adapter, [("blk.0.attn_q.weight", 64, 64)])
             for name, command in self.COMMANDS.items():
-                line = [part.replace("OUT", os.path.join(folder, "made.gguf")) for part in command]
+                line = [part.replace("OUT", os.path.join(folder, "made.gguf")).replace("ADAPTER", adapter) for part in command]
                 given = b'{"messages":[],"add_generation_prompt":true}' if name == "template" else b"Hello\n"
                 for target in (">/dev/full", ">&-"):
                     done = subprocess.run(["sh", "-c", f'"$@" {target}', "sh", PROGRAM, *line], input=given,
@@ -803,7 +808,7 @@ class Help(unittest.TestCase):
         page = subprocess.run([PROGRAM, "help", "--man"], capture_output=True, check=True).stdout.decode()
         words = subprocess.run([PROGRAM, "help", "--bash"], capture_output=True, check=True).stdout.decode()
         self.assertTrue(page.startswith('.TH GENERATE 1 '))
-        for command in ("run", "chat", "inspect", "quantize"):
+        for command in ("run", "chat", "inspect", "quantize", "merge"):
             text = generate("help", command).stdout.decode()
             self.assertIn(f".SS generate {command}", page)
             for option in re.findall(r"(?<=[ ,])--[a-z-]+", text):

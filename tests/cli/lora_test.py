@@ -1,41 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""generate run, chat and bench with adapters: files with scales, and what is refused.
+"""generate run, chat and bench with adapters, and generate merge: files with scales, and what is refused.
 
 usage: lora_test.py <generate> <source root> <random_model>
 """
 import json
 import os
-import random
-import struct
 import subprocess
 import sys
 import tempfile
 import unittest
 
+from adapter_file import write_adapter
+
 GENERATE, ROOT, RANDOM_MODEL = sys.argv[1:4]
-WIDTH, RANK = 256, 4
-
-
-def text(value):
-    return struct.pack("<Q", len(value)) + value.encode()
-
-
-def write_adapter(path, tensors, seed=1, gain=0.5, architecture="llama"):
-    """An adapter of random values: tensors are names with their outputs."""
-    draw = random.Random(seed)
-    entries = (("general.type", "adapter"), ("general.architecture", architecture), ("adapter.type", "lora"))
-    head = struct.pack("<4sIQQ", b"GGUF", 3, 2 * len(tensors), len(entries))
-    head += b"".join(text(key) + struct.pack("<I", 8) + text(value) for key, value in entries)
-    data = b""
-    for name, outputs in tensors:
-        for half, cols, rows in (("a", WIDTH, RANK), ("b", RANK, outputs)):
-            head += text(f"{name}.lora_{half}") + struct.pack("<IQQIQ", 2, cols, rows, 0, len(data))
-            values = [gain * (draw.random() - 0.5) for _ in range(cols * rows)]
-            data += struct.pack(f"<{len(values)}f", *values)
-            data += bytes(-len(data) % 32)
-    with open(path, "wb") as file:
-        file.write(head + bytes(-len(head) % 32) + data)
+WIDTH = 256
 
 
 class Lora(unittest.TestCase):
@@ -47,8 +26,8 @@ class Lora(unittest.TestCase):
         options = [part for name, value in shape.items() for part in ("--" + name, str(value))]
         subprocess.run([RANDOM_MODEL, cls.model, "--type", "Q8_0", *options], check=True, capture_output=True)
         cls.one, cls.two = (os.path.join(cls.folder.name, name) for name in ("one.gguf", "t:2"))
-        write_adapter(cls.one, [("blk.0.attn_q.weight", WIDTH), ("blk.1.ffn_up.weight", 512)])
-        write_adapter(cls.two, [("blk.1.attn_output.weight", WIDTH), ("output.weight", 500)], 2)
+        write_adapter(cls.one, [("blk.0.attn_q.weight", WIDTH, WIDTH), ("blk.1.ffn_up.weight", WIDTH, 512)])
+        write_adapter(cls.two, [("blk.1.attn_output.weight", WIDTH, WIDTH), ("output.weight", WIDTH, 500)], 2)
 
     @classmethod
     def tearDownClass(cls):
@@ -112,11 +91,48 @@ class Lora(unittest.TestCase):
             self.assertNotEqual(done.returncode, 0, options)
             self.assertIn(message, done.stderr.decode())
 
+    def merged(self, *arguments):
+        out = os.path.join(self.folder.name, "merged.gguf")
+        done = subprocess.run([GENERATE, "merge", self.model, self.one, out, *arguments], capture_output=True)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertEqual(done.stdout.decode(), f"{out}: {os.path.getsize(out)} bytes\n")
+        said = subprocess.run([GENERATE, "run", "-m", out, "-p", "a b c", "-n", "12", "--temp", "0"], capture_output=True)
+        with open(out, "rb") as file:
+            bytes_of_it = file.read()
+        os.remove(out)
+        return bytes_of_it, said.stdout
+
+    def test_merge(self):
+        for scale in ("1", "-2"):
+            whole, said = self.merged("--scale", scale, "--type", "f32")
+            self.assertEqual(said, self.said(f"{self.one}:{scale}"))
+            kept, _ = self.merged("--scale", scale)
+            self.assertEqual(len(kept), os.path.getsize(self.model))
+            self.assertGreater(len(whole), 3 * len(kept))
+        with open(self.model, "rb") as file:
+            self.assertEqual(self.merged("--scale", "0"), (file.read(), self.said()))
+        self.assertEqual(self.merged(), self.merged("--scale", "1", "--type", ""))
+
+    def test_merge_refuses(self):
+        out = os.path.join(self.folder.name, "merged.gguf")
+        norm = os.path.join(self.folder.name, "norm.gguf")
+        write_adapter(norm, [("blk.0.attn_norm.weight", WIDTH, 1)])
+        before = sorted(os.listdir(self.folder.name))
+        for arguments, message in (([self.model, self.one + "x", out], "one.ggufx"), ([self.model, self.model, out], "general.type"),
+                                   ([self.model, self.one, self.one], "is the file to read"), ([self.model, norm, out], "one dimension"),
+                                   ([self.model, self.one, out, "--scale", "nan"], "finite"),
+                                   ([self.model, self.one, out, "--type", "Q9"], "Q4_K_M"), ([self.model, self.one], "OUT")):
+            done = subprocess.run([GENERATE, "merge", *arguments], capture_output=True)
+            self.assertEqual(done.returncode, 2 if message == "OUT" else 1, done.stderr)
+            self.assertIn(message, done.stderr.decode())
+            self.assertEqual(done.stdout, b"")
+        self.assertEqual(sorted(os.listdir(self.folder.name)), before)
+
     def test_refusals(self):
         other = os.path.join(self.folder.name, "other.gguf")
-        write_adapter(other, [("blk.0.attn_q.weight", WIDTH)], architecture="qwen3")
+        write_adapter(other, [("blk.0.attn_q.weight", WIDTH, WIDTH)], architecture="qwen3")
         wide = os.path.join(self.folder.name, "wide.gguf")
-        write_adapter(wide, [("blk.0.attn_q.weight", WIDTH + 1)])
+        write_adapter(wide, [("blk.0.attn_q.weight", WIDTH, WIDTH + 1)])
         for files, message in (([self.one + "x"], "one.ggufx"), ([self.one + ":1x"], "one.gguf:1x"),
                                ([self.model], "general.type"), ([other], 'architecture "qwen3" for a model of "llama"'),
                                ([wide], "blk.0.attn_q.weight.lora_b"), ([self.one] * 5, "at most 4"),

@@ -168,6 +168,15 @@ static void adapters(const void* with) {
   TRY(gen_adapter_unload(model, "an adapter whose name is longer than short ones", E));
 }
 
+static void merge(const void* with) {
+  (void)with;
+  const char* path = scratch("merged.gguf");
+  TRY(gen_adapter_merge(sweep_model, adapter_path, 1.0F, path, NULL, NULL, NULL, E));
+  SAME_FILE(path);
+  TRY(gen_adapter_merge(sweep_model, adapter_path, 0.5F, path, "Q4_0", NULL, NULL, E));
+  SAME_FILE(path);
+}
+
 static void describe(const void* with) {
   (void)with;
   static char buf[16384];
@@ -261,6 +270,7 @@ const scenario model_scenarios[] = {{"load", NULL, load, NULL, table},
                                     {"estimate paged", NULL, estimate, NULL, paged},
                                     {"quantize", NULL, quantize, NULL, NULL},
                                     {"adapters", begin_adapters, adapters, end_adapters, NULL},
+                                    {"merge", begin_adapters, merge, end_adapters, NULL},
                                     {"describe", begin, describe, end, NULL},
                                     {"forward", begin, profile, end, NULL},
                                     {0}};

@@ -109,6 +109,30 @@ namespace LibGenerate
                                       Utf8.Terminated(type, "type"), progress.Address, user);
         }
 
+        /// <summary>
+        /// Writes a GGUF file of a model with an adapter in its weights, multiplied by the scale. The type is as Quantize takes
+        /// it; with null every tensor has the type that it has in the model.
+        /// </summary>
+        public static void MergeAdapter(string model, string adapter, float scale, string output, string type = null,
+                                        CancellationToken cancellationToken = default(CancellationToken),
+                                        IProgress<double> progress = null)
+        {
+            using (var flag = new ProgressFlag(cancellationToken))
+            {
+                flag.Run(() => MergeAdapter(model, adapter, scale, output, type, new NativeSymbol(ProgressFlag.Callback), flag.User),
+                         progress);
+            }
+        }
+
+        /// <summary>The same with a gen_progress_callback in C.</summary>
+        public static void MergeAdapter(string model, string adapter, float scale, string output, string type,
+                                        NativeSymbol progress, IntPtr user)
+        {
+            Loader.Ensure();
+            Native.gen_adapter_merge(Utf8.Terminated(model, "model"), Utf8.Terminated(adapter, "adapter"), scale,
+                                     Utf8.Terminated(output, "output"), Utf8.Terminated(type, "type"), progress.Address, user);
+        }
+
         /// <summary>The model's tokenizer, which is disposed of with the model; null for a custom model without one.</summary>
         public Tokenizer Tokenizer { get; }
 

@@ -6,11 +6,11 @@
 
 #include "api/boundary/boundary.h"
 #include "api/boundary/host_call.h"
+#include "api/model/recipe.h"
 #include "model/quantize_file.h"
 
 namespace {
 
-using gen::Code;
 using gen::Status;
 using gen::api::guard;
 using gen::api::not_null;
@@ -23,11 +23,7 @@ gen_status gen_model_quantize(const char* in, const char* out, const char* type,
     GEN_TRY(not_null(in, "in"));
     GEN_TRY(not_null(out, "out"));
     GEN_TRY(not_null(type, "type"));
-    const gen::model::QuantRecipe* recipe = gen::model::find_recipe(type);
-    if (recipe == nullptr) {
-      return gen::error(Code::kInvalidArgument, "type '%.60s' is not one of %s", type,
-                        gen::model::recipe_names().c_str());
-    }
+    GEN_ASSIGN(const auto* const recipe, gen::api::recipe_of(type));
     gen::api::Progress report(progress, user);
     const Status done = gen::model::quantize_file(in, out, *recipe, std::ref(report));
     GEN_TRY(report.thrown());

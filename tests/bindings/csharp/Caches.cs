@@ -426,6 +426,9 @@ static class Caches
         {
             Check.That(smaller.Memory(ModelMemory.File) < model.Memory(ModelMemory.File) * 1.2, "quantised");
         }
+        Check.Fails(Status.Format, () => Model.MergeAdapter(Given.StoryPath, Given.StoryPath, 1, quantized), "no adapter");
+        Check.Fails(Status.InvalidArgument, () => Model.MergeAdapter(Given.StoryPath, Given.StoryPath, 1, quantized, "Q9"), "a type");
+        Check.Fails(Status.InvalidArgument, () => Model.MergeAdapter(Given.StoryPath, quantized, 1, quantized), "the adapter's file");
         Directory.Delete(folder, true);
         GenerateException missing = Check.Throws<GenerateException>(() => Model.Load("/nö/such/file"), "no file");
         Check.That(missing.Status == Status.Io && missing.Message.Contains("/nö/such/file"), missing.Message);

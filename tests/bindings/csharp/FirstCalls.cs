@@ -35,6 +35,7 @@ static class FirstCalls
             { "async", () => Model.LoadAsync(model).Wait() },
             { "estimate", () => new MemoryEstimate(model) },
             { "quantize", () => Expect(Status.Io, () => Model.Quantize("/no/such/file", "/no/such/other", "Q8_0")) },
+            { "merge", () => Expect(Status.Io, () => Model.MergeAdapter("/no/such/file", "/no/such", 1, "/no/such/other")) },
             { "custom", () => Expect(Status.InvalidArgument,
                                      () => Model.Custom(default(NativeSymbol), new CustomModelConfig())) },
             { "tokenizer", () => new Tokenizer(model) },

@@ -3,6 +3,9 @@
 package tests
 
 import (
+	"bytes"
+	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"math"
@@ -332,6 +335,21 @@ func TestEstimatesAndQuantizing(t *testing.T) {
 	if err := generate.Quantize(storyPath(), out, "Q9"); !errors.Is(err, generate.ErrInvalidArgument) {
 		t.Error(err)
 	}
+	for _, scale := range []float32{0, 1} {
+		adapter := t.TempDir() + "/adapter.gguf"
+		writeAdapter(t, adapter, "blk.0.attn_q.weight", m.Config())
+		merged := t.TempDir() + "/merged.gguf"
+		ok(t, generate.MergeAdapterContext(context.Background(), storyPath(), adapter, scale, merged, "", nil))
+		equal(t, "merged", bytes.Equal(must(os.ReadFile(merged)), must(os.ReadFile(storyPath()))), scale == 0)
+	}
+	if err := generate.MergeAdapter(storyPath(), storyPath(), 1, out, "F16"); err == nil || !strings.Contains(err.Error(), "general.type") {
+		t.Error(err)
+	}
+	for _, kind := range []string{"Q9", "F16\x00"} {
+		if err := generate.MergeAdapter(storyPath(), storyPath(), 1, out, kind); !errors.Is(err, generate.ErrInvalidArgument) {
+			t.Error(kind, err)
+		}
+	}
 	if err := generate.QuantizeProgress("/no/such/file", out, "F32", 0, 0); !errors.Is(err, generate.ErrIO) {
 		t.Error(err)
 	}
@@ -373,4 +391,39 @@ func TestExamples(t *testing.T) {
 			t.Errorf("%s has %d lines", path, lines)
 		}
 	}
+}
+
+// writeAdapter writes an adapter of rank 1 and ones for a square matrix.
+func writeAdapter(t *testing.T, path, tensor string, config generate.ModelConfig) {
+	width := uint64(config.Hidden)
+	var file bytes.Buffer
+	number := func(n any) { ok(t, binary.Write(&file, binary.LittleEndian, n)) }
+	text := func(s string) {
+		number(uint64(len(s)))
+		file.WriteString(s)
+	}
+	file.WriteString("GGUF")
+	number([]uint32{3, 2, 0, 3, 0})
+	for _, entry := range [][2]string{{"general.type", "adapter"}, {"general.architecture", "llama"}, {"adapter.type", "lora"}} {
+		text(entry[0])
+		number(uint32(8))
+		text(entry[1])
+	}
+	pad := func() {
+		for file.Len()%32 != 0 {
+			file.WriteByte(0)
+		}
+	}
+	for i, shape := range [][]uint64{{width, 1}, {1, width}} {
+		text(tensor + []string{".lora_a", ".lora_b"}[i])
+		number(uint32(2))
+		number(shape)
+		number(uint32(0))
+		number(uint64(i) * width * 4)
+	}
+	pad()
+	for i := uint64(0); i < 2*width; i++ {
+		number(float32(1))
+	}
+	ok(t, os.WriteFile(path, file.Bytes(), 0o600))
 }

@@ -325,6 +325,10 @@ final class LibraryTest {
         Check.that(smaller.memory("file") < model.memory("file"), "smaller");
       }
       Check.fails(Status.INVALID_ARGUMENT, () -> Model.quantize(Check.MODEL, out, "Q7"));
+      GenerateException none = Check.fails(Status.FORMAT, () -> Model.mergeAdapter(Check.MODEL, Check.MODEL, 1, out, null));
+      Check.that(none.getMessage().contains("general.type"), none.getMessage());
+      Check.fails(Status.INVALID_ARGUMENT, () -> Model.mergeAdapter(Check.MODEL, Check.MODEL, 1, out, "Q7"));
+      Check.fails(Status.INVALID_ARGUMENT, () -> Model.mergeAdapter(Check.MODEL, out, 1, out, "F16", share -> {}));
     } finally {
       Files.delete(out);
     }

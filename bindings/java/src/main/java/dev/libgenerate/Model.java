@@ -100,6 +100,26 @@ public final class Model extends Handle {
     Progress.run(progress, (callback, user) -> Native.gen_model_quantize(from, to, name, callback, user));
   }
 
+  /**
+   * Writes a GGUF file of a model with an adapter in its weights, multiplied by {@code scale}. An interrupt stops it.
+   *
+   * @param type as {@link #quantize(Path, Path, String)} takes it, or null: every tensor has the type that it has in the
+   *     model
+   */
+  public static void mergeAdapter(Path model, Path adapter, float scale, Path out, String type) {
+    mergeAdapter(model, adapter, scale, out, type, null);
+  }
+
+  /** The same, with progress as {@link #quantize(Path, Path, String, DoubleConsumer)} tells it. */
+  public static void mergeAdapter(Path model, Path adapter, float scale, Path out, String type, DoubleConsumer progress) {
+    byte[] of = Text.name(model);
+    byte[] with = Text.name(adapter);
+    byte[] to = Text.name(out);
+    byte[] name = Text.name(type);
+    Progress.run(progress,
+        (callback, user) -> Native.gen_adapter_merge(of, with, scale, to, name, callback, user));
+  }
+
   private int config(LongToIntFunction getter) {
     return number(m -> getter.applyAsInt(Native.gen_model_get_config(m)));
   }

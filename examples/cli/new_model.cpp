@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// See new_model.h.
+#include "new_model.h"
+
+#include <csignal>
+#include <filesystem>
+#include <iostream>
+
+#include "progress_bar.h"
+
+namespace cli {
+namespace {
+
+// The signal handler's state.
+volatile std::sig_atomic_t interrupted = 0;
+
+extern "C" void on_stop(int signal) {
+  interrupted = 1;
+  std::signal(signal, SIG_DFL);
+}
+
+int on_share(void* bar, double share) {
+  static_cast<ProgressBar*>(bar)->update(share);
+  return interrupted;
+}
+
+void print_warning(void*, int32_t, const char* line) { std::cerr << "warning: " << line << "\n"; }
+
+}  // namespace
+
+void write_model(
+    const char* doing, const std::string& out,
+    const std::function<gen_status(gen_progress_callback, void* user, gen_error*)>& call) {
+  gen_log_set_callback(print_warning, nullptr);
+  gen_log_set_level(GEN_LOG_WARNING);
+  std::signal(SIGINT, on_stop);
+  std::signal(SIGTERM, on_stop);
+  {
+    ProgressBar bar(doing);
+    gen_error error;
+    check(call(on_share, &bar, &error), error);
+  }
+  std::cout << out << ": " << std::filesystem::file_size(out) << " bytes\n";
+}
+
+}  // namespace cli
