@@ -6,36 +6,16 @@ usage: lora_test.py <generate> <source root> <random_model>
 """
 import json
 import os
-import random
-import struct
 import subprocess
 import sys
 import tempfile
 import unittest
 
 GENERATE, ROOT, RANDOM_MODEL = sys.argv[1:4]
-WIDTH, RANK = 256, 4
+WIDTH = 256
+sys.path.insert(0, os.path.join(ROOT, "tests/support"))
 
-
-def text(value):
-    return struct.pack("<Q", len(value)) + value.encode()
-
-
-def write_adapter(path, tensors, seed=1, gain=0.5, architecture="llama"):
-    """An adapter of random values: tensors are names with their outputs."""
-    draw = random.Random(seed)
-    entries = (("general.type", "adapter"), ("general.architecture", architecture), ("adapter.type", "lora"))
-    head = struct.pack("<4sIQQ", b"GGUF", 3, 2 * len(tensors), len(entries))
-    head += b"".join(text(key) + struct.pack("<I", 8) + text(value) for key, value in entries)
-    data = b""
-    for name, outputs in tensors:
-        for half, cols, rows in (("a", WIDTH, RANK), ("b", RANK, outputs)):
-            head += text(f"{name}.lora_{half}") + struct.pack("<IQQIQ", 2, cols, rows, 0, len(data))
-            values = [gain * (draw.random() - 0.5) for _ in range(cols * rows)]
-            data += struct.pack(f"<{len(values)}f", *values)
-            data += bytes(-len(data) % 32)
-    with open(path, "wb") as file:
-        file.write(head + bytes(-len(head) % 32) + data)
+from adapter_files import write_adapter  # noqa: E402
 
 
 class Lora(unittest.TestCase):
