@@ -51,6 +51,10 @@ const c = {
   modelOptionsNew: fallible("gen_model_options_new", "_Out_ void **out"),
   modelOptionsSet: fallible("gen_model_options_set", "void *options, const char *key, const char *value"),
   modelOptionsFree: lib.func("void gen_model_options_free(void *options)"),
+  adapterLoad: fallible("gen_adapter_load", "void *model, const char *path, const char *name, float scale"),
+  adapterUnload: fallible("gen_adapter_unload", "void *model, const char *name"),
+  adapterCount: lib.func("size_t gen_adapter_count(void *model)"),
+  adapterName: fallible("gen_adapter_name", "void *model, size_t index, _Out_ uint8_t *buf, size_t capacity, _Out_ size_t *n"),
   optionsNew: fallible("gen_options_new", "_Out_ void **out"),
   optionsSet: fallible("gen_options_set", "void *options, const char *key, const char *value"),
   optionsSetDraft: fallible("gen_options_set_speculative_draft", "void *options, void *model, int32_t length"),
@@ -61,6 +65,7 @@ const c = {
   sessionFree: lib.func("void gen_session_free(void *session)"),
   samplingNew: fallible("gen_sampling_new", "_Out_ void **out"),
   samplingSet: fallible("gen_sampling_set", "void *sampling, const char *key, const char *value"),
+  samplingAddAdapter: fallible("gen_sampling_add_adapter", "void *sampling, const char *name, float scale"),
   samplingSetCancel: fallible("gen_sampling_set_cancel", "void *sampling, void *cancel"),
   samplingSetGrammar: fallible("gen_sampling_set_grammar", "void *sampling, void *grammar"),
   samplingSetMatcher: fallible("gen_sampling_set_grammar_matcher", "void *sampling, void *matcher"),
@@ -257,7 +262,7 @@ export class Matcher extends Handle {
   }
 }
 
-function samplingOf({ cancel, grammar, ...settings }) {
+function samplingOf({ cancel, grammar, adapters = {}, ...settings }) {
   // The library would take a closed one for none at all.
   if (grammar && !grammar.handle) throw new GenerateError({ code: -15, message: "the grammar is closed" });
   const sampling = new Handle(make(c.samplingNew), c.samplingFree);
@@ -265,6 +270,7 @@ function samplingOf({ cancel, grammar, ...settings }) {
     for (const [key, values] of Object.entries(settings)) {
       for (const value of [values].flat()) c.samplingSet(sampling.handle, key, String(value));
     }
+    for (const [name, scale] of Object.entries(adapters)) c.samplingAddAdapter(sampling.handle, name, scale);
     if (grammar instanceof Matcher) c.samplingSetMatcher(sampling.handle, grammar.handle);
     else if (grammar) c.samplingSetGrammar(sampling.handle, grammar.handle);
     if (cancel) c.samplingSetCancel(sampling.handle, cancel.handle);
@@ -290,6 +296,23 @@ export class Model extends Handle {
     } finally {
       options.close();
     }
+  }
+
+  /** A low-rank adapter (LoRA), a GGUF file, in the place of one of the same name; `scale` multiplies that of calls, which use it
+   * by `{ adapter: "name" }`, or several by `{ adapters: { name: 1, other: 0.5 } }`. */
+  loadAdapter(path, name, scale = 1) { c.adapterLoad(this.handle, path, name, scale); }
+  /** Calls that use it go on with it. */
+  unloadAdapter(name) { c.adapterUnload(this.handle, name); }
+  /** Names of the loaded ones, oldest first. */
+  adapters() {
+    const names = [];
+    for (let index = 0; index < c.adapterCount(this.handle); ++index) {
+      const name = Buffer.alloc(256);
+      const n = [0];
+      c.adapterName(this.handle, index, name, name.length, n);
+      names.push(name.toString("utf8", 0, Number(n[0])));
+    }
+    return names;
   }
 }
 

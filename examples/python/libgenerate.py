@@ -11,7 +11,7 @@ import json
 import os
 import struct
 import threading
-from ctypes import POINTER, byref, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_void_p, string_at
+from ctypes import POINTER, byref, c_char_p, c_float, c_int32, c_int64, c_size_t, c_uint32, c_void_p, string_at
 from typing import NamedTuple
 
 _lib = ctypes.CDLL(os.environ.get("GENERATE_LIBRARY", "libgenerate.so.0"))
@@ -86,6 +86,10 @@ _config_new = _fallible("gen_model_config_new", _out)
 _config_set = _fallible("gen_model_config_set", c_void_p, c_char_p, c_char_p)
 _config_free = _function("gen_model_config_free", c_void_p, result=None)
 _model_tokenizer = _function("gen_model_tokenizer", c_void_p, result=c_void_p)
+_adapter_load = _fallible("gen_adapter_load", c_void_p, c_char_p, c_char_p, c_float)
+_adapter_unload = _fallible("gen_adapter_unload", c_void_p, c_char_p)
+_adapter_count = _function("gen_adapter_count", c_void_p, result=c_size_t)
+_adapter_name = _fallible("gen_adapter_name", c_void_p, c_size_t, c_char_p, c_size_t, POINTER(c_size_t))
 _options_new = _fallible("gen_options_new", _out)
 _options_set = _fallible("gen_options_set", c_void_p, c_char_p, c_char_p)
 _options_set_draft = _fallible("gen_options_set_speculative_draft", c_void_p, c_void_p, c_int32)
@@ -95,6 +99,7 @@ _session_new = _fallible("gen_session_new", c_void_p, _out)
 _session_length = _function("gen_session_length", c_void_p)
 _sampling_new = _fallible("gen_sampling_new", _out)
 _sampling_set = _fallible("gen_sampling_set", c_void_p, c_char_p, c_char_p)
+_sampling_add_adapter = _fallible("gen_sampling_add_adapter", c_void_p, c_char_p, c_float)
 _sampling_set_cancel = _fallible("gen_sampling_set_cancel", c_void_p, c_void_p)
 _sampling_set_grammar = _fallible("gen_sampling_set_grammar", c_void_p, c_void_p)
 _sampling_set_matcher = _fallible("gen_sampling_set_grammar_matcher", c_void_p, c_void_p)
@@ -224,6 +229,23 @@ class Model(Handle):
         finally:
             _config_free(sizes)
         return model
+
+    def load_adapter(self, path, name, scale=1.0):
+        """A low-rank adapter (LoRA), a GGUF file, in the place of one of the same name; `scale` multiplies that of calls, which
+        use it by adapter="name", or several by adapters={"name": 1, "other": 0.5}."""
+        _adapter_load(self.handle, os.fsencode(path), _name(name), scale)
+
+    def unload_adapter(self, name):
+        """Calls that use it go on with it."""
+        _adapter_unload(self.handle, _name(name))
+
+    def adapters(self):
+        """Names of the loaded ones, oldest first."""
+        names, name, n = [], ctypes.create_string_buffer(256), c_size_t()
+        for index in range(_adapter_count(self.handle)):
+            _adapter_name(self.handle, index, name, len(name), byref(n))
+            names.append(name.value.decode())
+        return names
 
 
 class Cancel(Handle):
@@ -436,7 +458,7 @@ class _Sampling(Handle):
 
     def __init__(self, cancel, settings):
         super().__init__(_sampling_new)
-        grammar = settings.pop("grammar", None)
+        adapters, grammar = settings.pop("adapters", None), settings.pop("grammar", None)
         if grammar is not None and grammar.handle is None:  # for the library none at all
             raise Error(-15, "the grammar is closed")
         if isinstance(grammar, Matcher):
@@ -446,6 +468,8 @@ class _Sampling(Handle):
         for key, values in settings.items():
             for value in values if isinstance(values, (list, tuple)) else [values]:
                 _sampling_set(self.handle, key.encode(), _text(value).encode())
+        for name, scale in (adapters or {}).items():
+            _sampling_add_adapter(self.handle, _name(name), scale)
         if cancel is not None:
             _sampling_set_cancel(self.handle, cancel.handle)
 
@@ -517,7 +541,8 @@ class Session(Handle):
 
     def stream(self, prompt, cancel=None, **sampling):
         """Yields tokens as they come. A loop that is left early leaves what has come in the session. Keywords are those of
-        gen_sampling_describe (stop_string=["END", "\\n\\n"]), and `grammar`, a Grammar or a Matcher to go on from."""
+        gen_sampling_describe (stop_string=["END", "\\n\\n"]), `grammar`, a Grammar or a Matcher to go on from, and
+        `adapters`, names of the model's adapters with scales."""
         data = prompt.encode()
         with _Sampling(cancel, sampling) as how, _Stream(self.handle, data, len(data), how.handle) as stream:
             yield from stream.tokens()

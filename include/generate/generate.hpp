@@ -267,6 +267,21 @@ class Model : public detail::Handle<gen_model, gen_model_free> {
   std::vector<int32_t> encode(const Chat &chat, bool add_generation_prompt = true) const {
     return detail::filled<std::vector<int32_t>>(gen_chat_encode, get(), chat.get(), add_generation_prompt ? 1 : 0);
   }
+  /// Loads a low-rank adapter (LoRA) from a GGUF file, in the place of one of the same name. `scale`
+  /// multiplies that of requests.
+  void load_adapter(const std::string &path, const std::string &name, float scale = 1) const {
+    detail::call(gen_adapter_load, get(), path.c_str(), name.c_str(), scale);
+  }
+  /// Forgets a name; calls that use the adapter go on with it.
+  void unload_adapter(const std::string &name) const { detail::call(gen_adapter_unload, get(), name.c_str()); }
+  /// Names of the loaded adapters, oldest first.
+  std::vector<std::string> adapters() const {
+    std::vector<std::string> names;
+    for (size_t i = 0; i < gen_adapter_count(get()); ++i) {
+      names.push_back(detail::filled<std::string>(gen_adapter_name, get(), i));
+    }
+    return names;
+  }
 
  private:
   static gen_model *load(const std::string &path, const gen_model_options *options) {
@@ -450,6 +465,12 @@ class Sampling : public detail::Handle<gen_sampling, gen_sampling_free> {
     return apply(gen_sampling_add_stop_string, detail::data(text), text.size());
   }
   Sampling &stop_token(int32_t token) { return apply(gen_sampling_add_stop_token, token); }
+  /// Uses the model's adapter of that name, with scale 1, and no other; "" for none.
+  Sampling &adapter(const std::string &name) { return apply(gen_sampling_set_adapter, name.c_str()); }
+  /// Uses another one beside those that calls use.
+  Sampling &add_adapter(const std::string &name, float scale) {
+    return apply(gen_sampling_add_adapter, name.c_str(), scale);
+  }
   Sampling &cancel(Cancel &cancel) { return apply(gen_sampling_set_cancel, cancel.get()); }
   /// Restricts texts to members of the grammar, which may be destroyed before the calls end.
   Sampling &grammar(const Grammar &grammar) { return apply(gen_sampling_set_grammar, grammar.get()); }

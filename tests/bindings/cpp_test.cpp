@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdio>
 #include <generate/generate.hpp>
 #include <limits>
 #include <regex>
@@ -13,6 +14,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "support/adapter_file.h"
 
 namespace {
 
@@ -407,6 +410,35 @@ TEST_F(CppHeader, PrefixesAndFairness) {
   shared.prefix_clear();
   EXPECT_EQ(shared.prefix_stats("blocks"), 0);
   EXPECT_THROW(generator.prefix_stats("hits"), gen::Error);
+}
+
+TEST_F(CppHeader, AdaptersByName) {
+  const std::string path = testing::TempDir() + "/generate_cpp_adapter.gguf";
+  ASSERT_TRUE(write_adapter(path.c_str(), model->get(), "blk.0.attn_q.weight", 3));
+  model->load_adapter(path, "one");
+  model->load_adapter(path, "half", 0.5F);
+  EXPECT_EQ(model->adapters(), (std::vector<std::string>{"one", "half"}));
+  const auto text = [&](const gen::Sampling& sampling) {
+    return std::string(generator.generate("Once upon", sampling).text());
+  };
+  const std::string base = text(greedy(20));
+  const std::string one = text(std::move(greedy(20).adapter("one")));
+  const std::string half = text(std::move(greedy(20).adapter("half")));
+  EXPECT_NE(one, base);
+  EXPECT_NE(half, base);
+  EXPECT_NE(half, one);
+  EXPECT_EQ(text(std::move(greedy(20).adapter("one").adapter("half"))), half);
+  EXPECT_EQ(text(std::move(greedy(20).adapter("one").adapter(""))), base);
+  EXPECT_EQ(text(std::move(greedy(20).add_adapter("one", 0.5F))), half);
+  EXPECT_EQ(text(std::move(greedy(20).add_adapter("half", 2).add_adapter("one", 0))), one);
+  EXPECT_THROW(gen::Sampling().adapter("one").add_adapter("one", 1), gen::Error);
+  model->unload_adapter("one");
+  EXPECT_EQ(model->adapters(), std::vector<std::string>{"half"});
+  EXPECT_THROW(text(std::move(greedy(20).adapter("one"))), gen::Error);
+  EXPECT_THROW(model->unload_adapter("one"), gen::Error);
+  EXPECT_THROW(model->load_adapter(model_path(), "one"), gen::Error);
+  model->unload_adapter("half");
+  std::remove(path.c_str());
 }
 
 TEST_F(CppHeader, AnEmptyViewIsEmptyText) {

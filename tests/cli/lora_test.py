@@ -11,10 +11,11 @@ import sys
 import tempfile
 import unittest
 
-from adapter_file import write_adapter
-
 GENERATE, ROOT, RANDOM_MODEL = sys.argv[1:4]
 WIDTH = 256
+sys.path.insert(0, os.path.join(ROOT, "tests/support"))
+
+from adapter_files import write_adapter  # noqa: E402
 
 
 class Lora(unittest.TestCase):

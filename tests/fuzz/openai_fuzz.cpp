@@ -3,6 +3,7 @@
 // taken keeps every limit, one that is refused has a status and a body that is JSON, and any bytes
 // make one event of a stream. The first byte chooses between the two kinds of requests.
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -49,6 +50,12 @@ void expect_limits(const Request& request, const Dialect& dialect) {
     if (prompt.index() != 1) continue;
     for (const int32_t id : std::get<1>(prompt)) require(id >= 0);
   }
+  require(request.adapters.size() <= dialect.max_adapters);
+  for (const AdapterUse& use : request.adapters) {
+    const auto& names = dialect.adapters;
+    require(std::find(names.begin(), names.end(), use.name) != names.end());
+    require(std::isfinite(use.scale) && use.scale != 0);
+  }
   for (const Setting& setting : request.settings) {
     require(!setting.value.empty() && setting.value.find('\0') == std::string::npos);
   }
@@ -57,6 +64,7 @@ void expect_limits(const Request& request, const Dialect& dialect) {
 void parse(std::string_view body, bool chat) {
   Dialect dialect;
   dialect.model = "m";
+  dialect.adapters = {"a", "b", "c", "d", "e"};
   dialect.settings = {"ignore_eos", "repetition_penalty"};
   try {
     expect_limits(chat ? parse_chat(body, dialect) : parse_completion(body, dialect), dialect);

@@ -16,6 +16,7 @@ SEEDS = {
     "text": (0, {"prompt": "Once \u00e9\U0001F408\u0000", "max_tokens": 5, "logprobs": 2, **SAMPLING}),
     "texts": (0, {"model": "m", "prompt": ["a", [1, 2], "b"], "echo": False, "best_of": 1, "n": 1}),
     "tokens": (0, {"prompt": [1, 2, 2147483647], "stop": "x", "tags": {"tags": []}}),
+    "lora": (0, {"model": "a", "prompt": "a", "lora": [{"id": 1, "scale": 0.5}, {"name": "c", "scale": 0}]}),
     "gap": (0, {"prompt": ["a", ""], "suffix": "b"}),
     "chat": (1, {"messages": [USER], "max_completion_tokens": 5, "logprobs": True, "top_logprobs": 3, **SAMPLING}),
     "roles": (1, {"messages": [{"role": "system", "content": "s"}, {**USER, "name": "A"},

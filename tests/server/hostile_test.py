@@ -12,12 +12,17 @@ import random
 import re
 import socket
 import sys
+import tempfile
 import threading
 import unittest
 
 from server_client import Server, large_schema, of_answer
 
 SERVER, _, SOURCE = sys.argv[1:4]
+sys.path.insert(0, os.path.join(SOURCE, "tests/support"))
+
+from adapter_files import write_adapter  # noqa: E402
+
 TEXT, CHAT = "/v1/completions", "/v1/chat/completions"
 TRIALS = int(os.environ.get("GEN_TRIALS", 20))
 CLIENTS = 8
@@ -79,7 +84,7 @@ class Draw(random.Random):
                     "presence_penalty": (0, 1), "frequency_penalty": (0, -1), "repetition_penalty": (1, 1.3), "mirostat_tau": (5,),
                     "xtc_probability": (0.5,), "dry_multiplier": (0.8,), "top_n_sigma": (1,), "min_new_tokens": (0, 3), "ignore_eos": (True,),
                     "fit_grammar": (True, False), "logit_bias": ({}, {"5": 100, "7": -100})}
-        both = {"model": ("draft",), "n": (1, 2), "seed": (1, -1, 2**64 - 1), "stop": ("a", ["a", "\n"], []), "stream": (True, False),
+        both = {"model": ("draft", "a"), "lora": ([], [{"id": 0}], [{"name": "a", "scale": 0.5}], [{"id": 1}]), "n": (1, 2), "seed": (1, -1, 2**64 - 1), "stop": ("a", ["a", "\n"], []), "stream": (True, False),
                 "user": ("me",), "metadata": ({},)}
         of_chats = {"modalities": (["text"],), "tools": ([],), "tool_choice": ("auto", "none"), "logprobs": (True,),
                     "reasoning_effort": ("high",), "chat_template_kwargs": ({"enable_thinking": False}, {"a": [1]}),
@@ -217,7 +222,11 @@ class Client(threading.Thread):
 class Hostile(unittest.TestCase):
     def test_nothing_hurts(self):
         seen = {}
-        for options in ((), ("--paged", "4", "--prefix-cache", "64"), ("--draft", "lookup", "--kv", "q4", "--parallel", "3", "--queue", "5")):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        adapter = os.path.join(folder.name, "a.gguf")
+        write_adapter(adapter, [("blk.0.attn_q.weight", 64), ("blk.3.attn_output.weight", 64)], width=64)
+        for options in ((), ("--paged", "4", "--prefix-cache", "64", "--lora", adapter), ("--draft", "lookup", "--kv", "q4", "--parallel", "3", "--queue", "5", "--lora", adapter)):
             with Server(SERVER, SOURCE, "--max-body", "64", "--max-tokens", "40", *options) as server:
                 body = {"prompt": "Once upon a time", "max_tokens": 20, "seed": 1}
                 expected = of_answer(server.post(TEXT, body)[1])

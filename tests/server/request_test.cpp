@@ -288,6 +288,63 @@ TEST(Request, MessagesAreChecked) {
   expect_refused(chat, chat_with(R"(,"chat_template_kwargs":[1])"), 400, "chat_template_kwargs");
 }
 
+/// A request's adapters to a server that has several.
+std::string adapters_of(const std::string& fields) {
+  Dialect with = dialect();
+  with.adapters = {"a", "b", "c", "d", "e"};
+  const Request request = parse_completion(prompt_with("," + fields), with);
+  std::string out = request.model + ":";
+  for (const AdapterUse& use : request.adapters) {
+    out += " " + use.name + "*" + std::to_string(use.scale).substr(0, 4);
+  }
+  return out;
+}
+
+TEST(Request, AdaptersByModelAndByList) {
+  EXPECT_EQ(adapters_of(R"("n":1)"), "story:");
+  EXPECT_EQ(adapters_of(R"("model":"story")"), "story:");
+  EXPECT_EQ(adapters_of(R"("model":"b")"), "b: b*1.00");
+  EXPECT_EQ(adapters_of(R"("model":"b","lora":null)"), "b: b*1.00");
+  EXPECT_EQ(adapters_of(R"("model":"b","lora":[])"), "b:");
+  EXPECT_EQ(adapters_of(R"("model":"b","lora":[{"id":0,"scale":0.25}])"), "b: a*0.25");
+  EXPECT_EQ(adapters_of(R"("lora":[{"name":"e","id":null},{"id":2,"scale":2,"name":null}])"),
+            "story: e*1.00 c*2.00");
+  // Those without effect do not count.
+  EXPECT_EQ(adapters_of(R"("lora":[{"id":0},{"id":1},{"id":2,"scale":-0.0},{"id":3},{"id":4}])"),
+            "story: a*1.00 b*1.00 d*1.00 e*1.00");
+  EXPECT_EQ(adapters_of(R"("lora":[{"id":0,"scale":1e-300}])"), "story:");
+}
+
+TEST(Request, WrongAdaptersNameTheirField) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"("lora":{})", "lora"},
+      {R"("lora":"a")", "lora"},
+      {R"("lora":["a"])", "lora[0]"},
+      {R"("lora":[{}])", "lora[0]"},
+      {R"("lora":[{"scale":1}])", "lora[0]"},
+      {R"("lora":[{"id":0,"name":"a"}])", "lora[0]"},
+      {R"("lora":[{"id":0},{"id":5}])", "lora[1].id"},
+      {R"("lora":[{"id":-1}])", "lora[0].id"},
+      {R"("lora":[{"id":18446744073709551615}])", "lora[0].id"},
+      {R"("lora":[{"id":0.0}])", "lora[0].id"},
+      {R"("lora":[{"id":"a"}])", "lora[0].id"},
+      {R"("lora":[{"name":0}])", "lora[0].name"},
+      {R"("lora":[{"name":""}])", "lora[0].name"},
+      {R"("lora":[{"name":"story"}])", "lora[0].name"},
+      {R"("lora":[{"name":"a\u0000"}])", "lora[0].name"},
+      {R"("lora":[{"id":0,"scale":"1"}])", "lora[0].scale"},
+      {R"("lora":[{"id":0,"scale":-1e39}])", "lora[0].scale"},
+      {R"("lora":[{"id":0,"path":"a.gguf"}])", "lora[0].path"},
+      {R"("lora":[{"id":1},{"id":0},{"name":"b","scale":0}])", "lora[2]"},
+      {R"("lora":[{"id":0},{"id":1},{"id":2},{"id":3},{"id":4}])", "lora"}};
+  for (const auto& [fields, param] : cases) {
+    expect_refused(adapters_of, fields, 400, param);
+    expect_refused(completion, prompt_with(std::string(",") + fields), 400, "lora");
+  }
+  expect_refused(adapters_of, R"("model":"f")", 404, "model");
+  expect_refused(adapters_of, R"("model":"f","lora":[])", 404, "model");
+}
+
 TEST(Request, WrongTypesAndNumbersNameTheirField) {
   const std::pair<const char*, const char*> cases[] = {
       {R"("model":5)", "model"},
@@ -369,6 +426,7 @@ TEST(Request, WhatChangesNothingIsTaken) {
       {"logit_bias", {"{}"}},
       {"max_tokens", {}},
       {"model", {R"("story")"}},
+      {"lora", {"[]"}},
       {"n", {"1"}},
       {"presence_penalty", {"0"}},
       {"seed", {}},

@@ -214,9 +214,19 @@ TEST(Response, Errors) {
 }
 
 TEST(Response, Models) {
-  EXPECT_EQ(parsed(models_json("story", 5)),
+  EXPECT_EQ(parsed(models_json("story", {}, 5)),
             Json::parse(R"({"object":"list","data":[{"id":"story","object":"model","created":5,
                             "owned_by":"libgenerate"}]})"));
+  EXPECT_EQ(parsed(models_json("story", {"a"}, 5)),
+            Json::parse(R"({"object":"list","data":[{"id":"story","object":"model","created":5,
+                            "owned_by":"libgenerate"},{"id":"a","object":"model","created":5,
+                            "owned_by":"libgenerate","parent":"story"}]})"));
+}
+
+TEST(Response, Adapters) {
+  EXPECT_EQ(parsed(adapters_json({})), Json::array());
+  EXPECT_EQ(parsed(adapters_json({"a", "b"})),
+            Json::parse(R"([{"id":0,"name":"a","scale":0.0},{"id":1,"name":"b","scale":0.0}])"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import fs from "node:fs";
 
+import { writeAdapter } from "./adapter_file.mjs";
 import { Cancel, GenerateError, Generator, Grammar, Matcher, Model, Session } from "./libgenerate.mjs";
 
 const root = process.argv[2];
@@ -69,6 +70,28 @@ await Promise.all(Array.from({ length: 64 }, async () => {
   const plain = await text({ logprobs: 3 });
   const stops = [plain.slice(9, 12), plain.slice(4, 6)];
   assert.equal(await text({ stop_string: stops }), plain.slice(0, plain.indexOf(stops[1])));
+}
+
+// Adapters by name, one or several with scales.
+{
+  writeAdapter("adapter.gguf", "blk.0.attn_output.weight", 256, 2);
+  model.loadAdapter("adapter.gguf", "one");
+  model.loadAdapter("adapter.gguf", "hälf", 0.5);
+  assert.deepEqual(model.adapters(), ["one", "hälf"]);
+  const text = async (settings) => {
+    const [result] = await generator.batch(["Once upon"], { temperature: 0, max_new_tokens: 20, ...settings });
+    return result.error?.message ?? result.text;
+  };
+  const [base, one, half] = [await text({}), await text({ adapter: "one" }), await text({ adapter: "hälf" })];
+  assert.equal(new Set([base, one, half]).size, 3);
+  assert.equal(await text({ adapters: { one: 0.5 } }), half);
+  assert.equal(await text({ adapters: { "hälf": 2, one: 0 } }), one);
+  model.unloadAdapter("one");
+  assert.deepEqual(model.adapters(), ["hälf"]);
+  assert.match(await text({ adapter: "one" }), /one/);
+  assert.throws(() => model.unloadAdapter("one"), (failure) => failure.code === -1);
+  assert.throws(() => model.loadAdapter(`${root}/examples/demo_model/story.gguf`, "one"), /general.type/);
+  model.unloadAdapter("hälf");
 }
 
 const grammar = Grammar.regex("(The|A) (cat|dog) (ran|sat)\\.");

@@ -13,6 +13,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import tempfile
 import threading
 import typing
 import unittest
@@ -20,6 +21,8 @@ import uuid
 
 ROOT = pathlib.Path(sys.argv[1])
 sys.path.insert(0, str(ROOT / "examples" / "python"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+from adapter_files import write_adapter  # noqa: E402
 import libgenerate  # noqa: E402
 from libgenerate import Cancel, Chat, ChatSession, Error, Generator, Grammar, Matcher, Model, Session, schema_of  # noqa: E402
 
@@ -320,6 +323,32 @@ class Scenarios(unittest.TestCase):
             with Matcher(grammar, self.model) as matcher:
                 matcher.accept("[1, 2")
                 self.assertRaises(Error, matcher.accept, '"')
+
+    def test_adapters(self):
+        def text(**sampling):
+            return self.generator.batch(["Once upon"], temperature=0, max_new_tokens=20, **sampling)[0]
+
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "a.gguf"
+            write_adapter(file, [("blk.0.attn_output.weight", 256)], gain=2, width=256)
+            self.model.load_adapter(file, "one")
+            self.model.load_adapter(str(file), "h\u00e4lf", 0.5)
+        self.assertEqual(self.model.adapters(), ["one", "h\u00e4lf"])
+        base, one, half = text().text, text(adapter="one").text, text(adapter="h\u00e4lf").text
+        self.assertEqual(len({base, one, half}), 3)
+        self.assertEqual(text(adapters={"one": 0.5}).text, half)
+        self.assertEqual(text(adapters={"h\u00e4lf": 2, "one": 0}).text, one)
+        self.assertEqual(text(adapters={}).text, base)
+        with Session(self.generator) as session:
+            self.assertEqual(session.generate("Once upon", temperature=0, max_new_tokens=20, adapters={"one": 1}).text, one)
+        self.model.unload_adapter("one")
+        self.assertEqual(self.model.adapters(), ["h\u00e4lf"])
+        self.assertIn("one", str(text(adapter="one").error))
+        for wrong in (lambda: self.model.unload_adapter("one"), lambda: self.model.load_adapter(STORY, "one"),
+                      lambda: text(adapter="one", adapters={"one": 1})):
+            self.assertRaises(Error, wrong)
+        self.assertRaises(ValueError, self.model.load_adapter, STORY, "a\0b")
+        self.model.unload_adapter("h\u00e4lf")
 
     def test_closed(self):
         session = Session(self.generator)
