@@ -15,9 +15,9 @@ namespace gen::model {
 namespace {
 
 struct Chosen {
-  uint64_t content;
+  const std::string* name;
   float scale;
-  std::shared_ptr<const graph::Adapter> matrices;
+  std::shared_ptr<const LoadedAdapter> adapter;
 };
 
 Status unknown(std::string_view name) {
@@ -111,26 +111,37 @@ Result<std::shared_ptr<const AdapterMix>> AdapterRegistry::mix(
                    static_cast<double>(choices[i].scale), static_cast<double>(scale));
     }
     if (scale == 0.0F) continue;
-    chosen.push_back({entry->adapter->content, scale, entry->adapter->matrices});
+    chosen.push_back({&name, scale, entry->adapter});
   }
   if (chosen.empty()) return std::shared_ptr<const AdapterMix>();
   if (chosen.size() > static_cast<size_t>(engine::kMaxMixed)) {
     return error(Code::kInvalidArgument, "%zu adapters for one request, of at most %d",
                  chosen.size(), engine::kMaxMixed);
   }
+  for (const Chosen& each : chosen) {
+    if (chosen.size() == 1 || each.adapter->invocation_tokens.empty()) continue;
+    return error(Code::kInvalidArgument,
+                 "adapter \"%.64s\" is activated by its invocation tokens and cannot be mixed with "
+                 "others",
+                 each.name->c_str());
+  }
   std::sort(chosen.begin(), chosen.end(), [](const Chosen& a, const Chosen& b) {
-    return a.content != b.content ? a.content < b.content : a.scale < b.scale;
+    return a.adapter->content != b.adapter->content ? a.adapter->content < b.adapter->content
+                                                    : a.scale < b.scale;
   });
   Checksum sum;
   const auto mix = std::make_shared<AdapterMix>();
-  for (Chosen& each : chosen) {
-    sum.add_number(each.content);
+  for (const Chosen& each : chosen) {
+    const LoadedAdapter& adapter = *each.adapter;
+    sum.add_number(adapter.content);
     sum.add_number(std::bit_cast<uint32_t>(each.scale));
     char text[32];
-    std::snprintf(text, sizeof text, "/%016llx*%08x", static_cast<unsigned long long>(each.content),
+    std::snprintf(text, sizeof text, "/%016llx*%08x",
+                  static_cast<unsigned long long>(adapter.content),
                   std::bit_cast<uint32_t>(each.scale));
     mix->name += text;
-    mix->uses.push_back({std::move(each.matrices), each.scale});
+    mix->uses.push_back({adapter.matrices, each.scale});
+    mix->invocation_tokens = adapter.invocation_tokens;
   }
   mix->identity = std::max<uint64_t>(sum.value(), 1);
   return std::shared_ptr<const AdapterMix>(mix);

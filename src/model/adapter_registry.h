@@ -34,6 +34,9 @@ struct AdapterMix {
   /// A hash of contents and scales: what keys and values depend on. Equal mixes have equal ones,
   /// and none has 0, which stands for rows without adapters.
   uint64_t identity = 0;
+  /// Of an activated adapter, which is alone in its mix: rows before the last occurrence of these
+  /// tokens run without it, and all rows where they do not occur. Empty: it is for all rows.
+  std::vector<int32_t> invocation_tokens;
 };
 
 /// Threads: any, at the same time.
@@ -54,7 +57,8 @@ class AdapterRegistry {
   [[nodiscard]] size_t bytes() const;
 
   /// Null if nothing is chosen, or only with scale 0. The order of choices does not matter.
-  /// kInvalidArgument for an unknown name, a name given twice, and more than engine::kMaxMixed.
+  /// kInvalidArgument for an unknown name, a name given twice, more than engine::kMaxMixed, and an
+  /// activated adapter among others.
   [[nodiscard]] Result<std::shared_ptr<const AdapterMix>> mix(
       std::span<const AdapterChoice> choices) const;
 

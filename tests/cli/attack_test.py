@@ -20,6 +20,7 @@ PROGRAM, SOURCE = sys.argv[1:3]
 sys.path.insert(0, os.path.join(SOURCE, "tests/support"))
 
 from adapter_files import write_adapter  # noqa: E402
+
 FIRST = int(sys.argv[3]) if len(sys.argv) > 3 else 0
 TRIALS = int(os.environ.get("GEN_TRIALS", "40"))
 with open(os.path.join(SOURCE, "examples/demo_model/draft.gguf"), "rb") as draft:

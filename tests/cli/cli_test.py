@@ -24,6 +24,7 @@ PROGRAM, SOURCE, RANDOM_MODEL = sys.argv[1:4]
 sys.path.insert(0, os.path.join(SOURCE, "tests/support"))
 
 from adapter_files import write_adapter  # noqa: E402
+
 DRAFT = os.path.join(SOURCE, "examples/demo_model/draft.gguf")
 
 

@@ -31,11 +31,6 @@ Status load(const gen::api::ModelParts& parts, const char* path, const char* nam
   GEN_TRY(AdapterRegistry::check(name, scale));
   GEN_ASSIGN(const auto file, gen::gguf::GgufFile::open(path, gen::MappedFile::Mode::kMap));
   GEN_ASSIGN(auto adapter, parts.loaded->model->make_adapter(*file));
-  if (!adapter->invocation_tokens.empty()) {
-    return gen::error(Code::kUnsupported,
-                      "the adapter is for rows behind its invocation tokens only, which is not "
-                      "supported");
-  }
   return registry->put(name, scale, std::move(adapter));
 }
 

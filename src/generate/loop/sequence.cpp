@@ -72,21 +72,6 @@ void Sequence::reserve(int32_t more) {
   tokens_.reserve(tokens_.size() + static_cast<size_t>(std::clamp(more, 0, room)));
 }
 
-void Sequence::settle_adapters() {
-  const uint64_t own = adapters_ != nullptr ? adapters_->identity : 0;
-  if (own != 0 && own != domain_of_ && generator_->prefix_cache() != nullptr) {
-    domain_ = generator_->prefix_domain(*adapters_);
-    domain_of_ = own;
-  }
-  if (own == made_by_) return;
-  forget(0);
-  made_by_ = own;
-}
-
-uint64_t Sequence::prefix_domain() const noexcept {
-  return made_by_ == 0 ? generator_->prefix_domain() : domain_;
-}
-
 Status Sequence::evaluate(int32_t end, const Pass& pass) {
   GEN_TRY(start(end, pass));
   while (!done()) {
@@ -128,7 +113,9 @@ StepRequest* Sequence::next() {
   const int32_t at = evaluated();
   int32_t kept_from = end_;
   const int32_t end = keeps_snapshots() && !pass_.plain ? pass_end(at, &kept_from) : end_;
-  const int32_t rows = std::min({end - at, generator_->prefill_chunk(), cache_->plan_limit()});
+  int32_t rows = std::min({end - at, generator_->prefill_chunk(), cache_->plan_limit()});
+  const bool adapted = adapters_ != nullptr && at >= adapted_from_;
+  if (adapters_ != nullptr && !adapted) rows = std::min(rows, adapted_from_ - at);
   const graph::Wants wants = pass_.query.wants();
   const bool quiet_pass = wants == graph::kWantsNothing;
   const int32_t quiet = quiet_pass ? rows : std::clamp(pass_.results_from - at, 0, rows);
@@ -152,7 +139,7 @@ StepRequest* Sequence::next() {
   request_.kept_from = kept_from - at;
   request_.cache = cache_.get();
   request_.state = state_.get();
-  request_.adapters = adapters_.get();
+  request_.adapters = adapted ? adapters_.get() : nullptr;
   request_.tokens = tokens().subspan(static_cast<size_t>(at), static_cast<size_t>(rows));
   request_.parents = {};
   request_.first_position = at;
@@ -270,6 +257,7 @@ cache::PrefixCache* Sequence::prefixes() const noexcept {
 
 void Sequence::reuse(int32_t end) noexcept {
   cache::PrefixCache* const prefixes = this->prefixes();
+  end = shareable(end);
   if (prefixes == nullptr || end <= evaluated()) return;
   try {
     cache::PrefixHit hit = prefixes->match(
@@ -303,7 +291,7 @@ void Sequence::remember() noexcept {
   cache::PrefixCache* const prefixes = this->prefixes();
   if (prefixes == nullptr || !genuine_) return;
   const int32_t size = prefixes->pool().block_size();
-  const int32_t full = evaluated() / size;
+  const int32_t full = shareable(evaluated()) / size;
   const auto count = static_cast<size_t>(full);
   const auto blocks = cache_->sharing()->blocks();
   if (full <= remembered_ || blocks.size() < count) return;

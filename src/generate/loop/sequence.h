@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -54,11 +55,10 @@ class Sequence {
   /// cache can, otherwise their tokens become pending. kContextFull if the kept tokens leave too
   /// little room; kOutOfMemory or std::bad_alloc. A failure changes nothing.
   Status make_room(size_t n);
-  /// What all rows have from the next evaluation on; null: no adapters. It drops entries that
-  /// others made and evaluates their tokens again.
-  void set_adapters(std::shared_ptr<const model::AdapterMix> adapters) noexcept {
-    adapters_ = std::move(adapters);
-  }
+  /// What rows have from the next evaluation on; null: no adapters. An activated adapter is for the
+  /// rows from the last occurrence of its invocation tokens in the present text on. The evaluation
+  /// drops entries that others made and evaluates their tokens again.
+  void set_adapters(std::shared_ptr<const model::AdapterMix> adapters) noexcept;
   /// Raises the number of first tokens that make_room() keeps above the generator's. Marks from
   /// before a shift are invalid afterwards.
   void set_keep(int32_t n) noexcept { more_kept_ = n; }
@@ -160,12 +160,24 @@ class Sequence {
   /// model and its functions. After a failure `to` is untouched.
   Status read_state(int32_t layer, std::array<int32_t, 3>* dims, float* to, size_t capacity,
                     Participant* participant);
+  /// Which adapters made a sequence's entries. Those of rows before `from` are the base's.
+  struct Adapted {
+    uint64_t by = 0;  // identity of the mix; 0: none
+    int32_t from = 0;
+
+    /// The first row that a mix is part of.
+    [[nodiscard]] int32_t first() const noexcept {
+      return by != 0 ? from : std::numeric_limits<int32_t>::max();
+    }
+    /// The number of first rows that are the same by both.
+    [[nodiscard]] int32_t common(const Adapted& other) const noexcept;
+  };
   /// What a sequence held, and its state then.
   struct Point {
     std::vector<int32_t> tokens;
     int32_t evaluated = 0;  // the first ones of them
     bool genuine = true;    // the state is that of a fresh evaluation
-    uint64_t adapters = 0;  // as Sequence::made_by_
+    Adapted adapted;
     std::unique_ptr<cache::SequenceState> state;
   };
   /// kUnsupported for a state that cannot be copied; kOutOfMemory.
@@ -201,6 +213,11 @@ class Sequence {
   [[nodiscard]] uint64_t prefix_domain() const noexcept;
   /// Drops entries that other adapters made than those of the evaluation that begins.
   void settle_adapters();
+  /// The number of first ones of `n` tokens that other sequences may share entries of. An activated
+  /// adapter shares those of the base before it.
+  [[nodiscard]] int32_t shareable(int32_t n) const noexcept {
+    return made_.by != 0 && made_.from > 0 ? std::min(n, made_.from) : n;
+  }
   /// The prefix cache, if there is one and this sequence can share with it: its cache uses blocks,
   /// and its state supports snapshots. Otherwise null.
   [[nodiscard]] cache::PrefixCache* prefixes() const noexcept;
@@ -251,7 +268,8 @@ class Sequence {
   std::unique_ptr<cache::SequenceState> state_;
   std::vector<int32_t> tokens_;
   std::shared_ptr<const model::AdapterMix> adapters_;  // set by set_adapters()
-  uint64_t made_by_ = 0;          // identity of the adapters that made the entries; 0: none
+  int32_t adapted_from_ = 0;                           // the first row that they are for
+  Adapted made_;                                       // what made the entries
   uint64_t domain_ = 0;           // for prefixes of the adapters of this identity:
   uint64_t domain_of_ = 0;        // 0: none
   int32_t remembered_ = 0;        // evaluated blocks that were given to the prefix cache

@@ -68,7 +68,7 @@ Result<Sequence::Point> Sequence::point() const {
   made.tokens = tokens_;
   made.evaluated = evaluated();
   made.genuine = genuine_;
-  made.adapters = made_by_;
+  made.adapted = made_;
   return made;
 }
 
@@ -83,7 +83,7 @@ Status Sequence::go_back(const Point& point) {
                  "the text begins with %zu of the %zu tokens that the snapshot was taken after",
                  common, first);
   }
-  if (point.evaluated > 0 && point.adapters != made_by_) {
+  if (made_.common(point.adapted) < point.evaluated) {
     return error(Code::kState, "other adapters made the snapshot than those of the text");
   }
   std::vector<int32_t> tokens = point.tokens;

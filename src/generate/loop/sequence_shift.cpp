@@ -38,6 +38,9 @@ Status Sequence::drop(int32_t first, int32_t n) {
   } else {
     forget(first);
   }
+  for (int32_t* const from : {&adapted_from_, &made_.from}) {
+    if (*from > first) *from = std::max(*from - n, first);
+  }
   const auto at = tokens_.begin() + first;
   tokens_.erase(at, at + n);
   dropped_ += n;

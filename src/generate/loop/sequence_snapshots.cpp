@@ -124,6 +124,7 @@ void Sequence::remember_states(int32_t before) noexcept {
 }
 
 void Sequence::share_state(cache::PrefixCache& prefixes, int32_t n, bool passes) {
+  if (shareable(n) < n) return;
   const size_t count = static_cast<size_t>(n / prefixes.pool().block_size());
   const auto blocks = cache_->sharing()->blocks();
   if (blocks.size() < count) return;

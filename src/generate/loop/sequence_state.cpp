@@ -99,7 +99,8 @@ Result<Sequence> Sequence::fork() const {
   Sequence copy(generator_, std::move(cache), std::move(state));
   copy.tokens_ = tokens_;
   copy.adapters_ = adapters_;
-  copy.made_by_ = made_by_;
+  copy.adapted_from_ = adapted_from_;
+  copy.made_ = made_;
   copy.domain_ = domain_;
   copy.domain_of_ = domain_of_;
   copy.remembered_ = remembered_;
@@ -121,11 +122,12 @@ Status Sequence::save(cache::StateWriter& to) const {
   };
   GEN_TRY(to.section(kTokenSection, (2 + tokens_.size()) * sizeof(int32_t), tokens));
   if (evaluated() == 0) return {};
-  if (made_by_ != 0) {
+  if (made_.by != 0) {
     const auto adapters = [this](cache::StateWriter& out) {
-      return out.write(std::as_bytes(std::span(&made_by_, 1)));
+      GEN_TRY(out.write(std::as_bytes(std::span(&made_.by, 1))));
+      return out.numbers({made_.from});
     };
-    GEN_TRY(to.section(kAdapterSection, sizeof(made_by_), adapters));
+    GEN_TRY(to.section(kAdapterSection, sizeof(made_.by) + sizeof(made_.from), adapters));
   }
   if (state_ != nullptr) GEN_TRY(state_->snapshots()->save(to));
   return cache_->save(to);
@@ -160,13 +162,17 @@ Status Sequence::restore(cache::StateReader& from) {
   GEN_TRY(check_model(from, generator_->model().traits()));
   int32_t evaluated = 0;
   GEN_ASSIGN(std::vector<int32_t> tokens, read_tokens(from, &evaluated));
-  uint64_t made_by = 0;
+  Adapted made;
   if (evaluated > 0) {
     if (from.next_is(kAdapterSection)) {
       GEN_ASSIGN(cache::StateSection section, from.section(kAdapterSection));
-      GEN_TRY(section.expect(sizeof(made_by)));
-      GEN_ASSIGN(const auto bytes, section.bytes(sizeof(made_by)));
-      std::memcpy(&made_by, bytes.data(), sizeof(made_by));
+      GEN_TRY(section.expect(sizeof(made.by) + sizeof(made.from)));
+      GEN_ASSIGN(const auto bytes, section.bytes(sizeof(made.by)));
+      std::memcpy(&made.by, bytes.data(), sizeof(made.by));
+      GEN_TRY(section.number(&made.from));
+      if (made.from < 0) {
+        return error(Code::kFormat, "adapters from position %d on", made.from);
+      }
     }
     std::unique_ptr<cache::SequenceState> state;
     if (state_ != nullptr) {
@@ -190,7 +196,7 @@ Status Sequence::restore(cache::StateReader& from) {
     GEN_TRY(from.finish());
   }
   tokens_ = std::move(tokens);
-  made_by_ = made_by;
+  made_ = made;
   remembered_ = 0;
   genuine_ = evaluated == 0;  // a file may hold anything
   return {};

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The adapters of a sequence: which rows have them, and which entries they made. See sequence.h.
+#include <algorithm>
+#include <utility>
+
+#include "generate/loop/generator.h"
+#include "generate/loop/sequence.h"
+
+namespace gen::generate {
+
+int32_t Sequence::Adapted::common(const Adapted& other) const noexcept {
+  if (by == other.by && first() == other.first()) return std::numeric_limits<int32_t>::max();
+  return std::min(first(), other.first());
+}
+
+void Sequence::set_adapters(std::shared_ptr<const model::AdapterMix> adapters) noexcept {
+  adapters_ = std::move(adapters);
+  adapted_from_ = 0;
+  if (adapters_ == nullptr || adapters_->invocation_tokens.empty()) return;
+  const std::vector<int32_t>& invocation = adapters_->invocation_tokens;
+  const auto found =
+      std::find_end(tokens_.begin(), tokens_.end(), invocation.begin(), invocation.end());
+  if (found == tokens_.end()) {
+    adapters_.reset();
+    return;
+  }
+  adapted_from_ = static_cast<int32_t>(found - tokens_.begin());
+}
+
+void Sequence::settle_adapters() {
+  const Adapted own = {adapters_ != nullptr ? adapters_->identity : 0, adapted_from_};
+  if (own.by != 0 && own.by != domain_of_ && generator_->prefix_cache() != nullptr) {
+    domain_ = generator_->prefix_domain(*adapters_);
+    domain_of_ = own.by;
+  }
+  forget(made_.common(own));
+  made_ = own;
+}
+
+uint64_t Sequence::prefix_domain() const noexcept {
+  return made_.by == 0 || made_.from > 0 ? generator_->prefix_domain() : domain_;
+}
+
+}  // namespace gen::generate
