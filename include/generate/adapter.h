@@ -25,15 +25,17 @@ extern "C" {
  * that converters write: general.type "adapter", the model's general.architecture, adapter.type "lora",
  * adapter.lora.alpha, and for each adapted tensor a pair like blk.0.attn_q.weight.lora_a [in, rank] and .lora_b [rank,
  * out]; or it has lora.rank, lora.alpha, and pairs like lora_a.blk.0.attn_q. What is added is alpha / rank * scale *
- * B (A x); without alpha, or with alpha 0, it is scale * B (A x).
+ * B (A x); without alpha, or with alpha 0, it is scale * B (A x). An adapter with adapter.alora.invocation_tokens is
+ * for the rows from their last occurrence on in the text that a call begins with; the rows before run without it and
+ * share the base's keys and values, and so does the whole call if they do not occur.
  *
  * @param path   UTF-8.
  * @param name   1 to 255 bytes of UTF-8, copied: what requests call it.
  * @param scale  finite; multiplies the scale of requests.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL, a name or a scale out of range; GEN_ERROR_IO;
  *         GEN_ERROR_FORMAT for a file that is damaged or whose tensors do not fit; GEN_ERROR_UNSUPPORTED for a tensor
- *         that no product of the model reads, another architecture, an adapter that its invocation tokens activate, and
- *         models that take no adapters, such as those with layers on several devices;
+ *         that no product of the model reads, another architecture, and models that take no adapters, such as those
+ *         with layers on several devices;
  *         GEN_ERROR_OUT_OF_MEMORY. On failure nothing changes.
  * Threads: any.
  * Since:   0.1

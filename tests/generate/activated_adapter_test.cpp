@@ -105,8 +105,6 @@ TEST(ActivatedAdapter, IsForTheRowsFromItsInvocationOn) {
     const auto want = by_hand(world, text, before);
     const Said said = alone(world, text, 1, "a");
     ASSERT_EQ(said.tokens.size(), 1U);
-    EXPECT_EQ(said.tokens[0],
-              static_cast<int32_t>(std::max_element(want.begin(), want.end()) - want.begin()));
     double sum = 0.0;
     for (const float logit : want)
       sum += std::exp(double{logit} - double{want[static_cast<size_t>(said.tokens[0])]});
