@@ -3,7 +3,7 @@
 // row t's mix. A block is a row; its warps take ranks in turn. Sums use sixteen virtual lanes and a
 // fixed tree, with the CPU's bits. Nothing is written for rows without adapters.
 #include "cuda/ops/device.cuh"
-#include "cuda/ops/linear/low_rank.cuh"
+#include "cuda/ops/low_rank.cuh"
 #include "cuda/ops/math.cuh"
 #include "cuda/ops/ops_run.h"
 

@@ -7,7 +7,7 @@
 #include "cuda/ops/activation_rows.cuh"
 #include "cuda/ops/context.h"
 #include "cuda/ops/device.cuh"
-#include "cuda/ops/linear/low_rank.cuh"
+#include "cuda/ops/low_rank.cuh"
 #include "cuda/ops/math.cuh"
 #include "cuda/ops/weight/weight.h"
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// embed: y[t, :] = (decode(weight[ids[t], :]) (+ B u of adapters)) * scale; rows with an id below 0 are left alone. A
-// block is a row, an element a thread in turn. The bits of the reference decoders.
+// embed: y[t, :] = (decode(weight[ids[t], :]) (+ B u of adapters)) * scale; rows with an id below 0
+// are left alone. A block is a row, an element a thread in turn. The bits of the reference
+// decoders.
 #include "cuda/ops/device.cuh"
-#include "cuda/ops/linear/low_rank.cuh"
+#include "cuda/ops/low_rank.cuh"
 #include "cuda/ops/ops_run.h"
 #include "cuda/ops/weight/weight.h"
 #include "cuda/ops/weight/weights.cuh"
@@ -11,6 +12,8 @@ namespace gen::cuda {
 namespace {
 
 constexpr int32_t kThreads = 256;
+// Ranks of an adapter that are summed before they are added to a row, as on the CPU.
+constexpr int32_t kRanks = 64;
 
 /// What a row's adapters add to a column of a token's row.
 GEN_DEVICE float add_to_embedding(const LowRankView& of, const engine::LowRankMix* mixes,
@@ -24,16 +27,19 @@ GEN_DEVICE float add_to_embedding(const LowRankView& of, const engine::LowRankMi
     float value = 0.0F;
     for (int32_t r = 0; r < part.rank; ++r) {
       value = multiply_add(b[r * site.cols], part.scale * a[r], value);
+      if ((r + 1) % kRanks != 0) continue;
+      sum = sum + value;
+      value = 0.0F;
     }
-    sum = sum + value;
+    if (part.rank % kRanks != 0) sum = sum + value;
   }
   return sum;
 }
 
 template <typename Codec>
-GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) embed_kernel(const uint8_t* weight, size_t row_bytes,
-                                                    const int32_t* ids, float scale, RowsView y,
-                                                    LowRankView low_rank) {
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
+    embed_kernel(const uint8_t* weight, size_t row_bytes, const int32_t* ids, float scale,
+                 RowsView y, LowRankView low_rank) {
   after_predecessor();
   const int64_t t = block_x();
   const int32_t id = ids[t];

@@ -49,6 +49,39 @@ TEST(CudaEmbed, EveryFormat) {
   }
 }
 
+TEST(CudaEmbed, Adapters) {
+  const quant::Format& format = *quant::find_format(DType::kQ8_0);
+  constexpr int64_t kCols = 320;
+  const auto bytes = encoded(format, 5 * kCols, 12);
+  expect_same([&](OpBench& bench) {
+    const engine::WeightSource source = {"w", format.type, 5, kCols, bytes, false};
+    auto weight = bench.engine().prepare(engine::WeightRole::kEmbedding, {&source, 1}, nullptr);
+    EXPECT_TRUE(weight.ok()) << weight.status().message();
+    std::vector<engine::LowRankMix> table(3);
+    const auto add = [&](size_t mix, int32_t rank, uint32_t seed, float scale) {
+      const auto matrix = [&](int64_t n, uint32_t which) {
+        return bench.put(random_row(static_cast<size_t>(rank * n), 2 * seed + which));
+      };
+      table[mix].parts[table[mix].n++] = {matrix(5, 0), matrix(kCols, 1), rank, scale};
+    };
+    add(0, 3, 1, 0.5F);
+    add(1, 130, 2, -0.25F);
+    add(1, 64, 3, 1.5F);
+    engine::EmbedArgs args;
+    args.weight = weight.value().get();
+    args.ids = bench.put(std::vector<int32_t>{4, -1, 0, 2, 4, 1});
+    args.scale = 0.3F;
+    args.y = {bench.room(6 * kCols), 6, kCols, kCols};
+    args.low_rank.table = bench.put(table);
+    args.low_rank.stride = 1;
+    args.low_rank.mixes = bench.put(std::vector<int32_t>{1, 0, -1, 0, 0, 2});
+    args.low_rank.sites = bench.put(std::vector<engine::LowRankSite>{{0, kCols, 0, 0}});
+    args.low_rank.n_sites = 1;
+    bench.run(args);
+    return bench.get(args.y.data, 6 * kCols);
+  });
+}
+
 TEST(CudaRmsNorm, Rows) {
   for (const int64_t cols : {1, 15, 16, 17, 96, 1000, 3000, 8192 + 37}) {
     SCOPED_TRACE(cols);
