@@ -49,7 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const auto engine = gen::test::cpu_engine();
   const auto file = gen::gguf::GgufFile::parse(std::as_bytes(std::span(data, size)));
   if (!file.ok()) return 0;
-  const auto read = gen::model::read_adapter(**file.value(), targets());
+  const auto read = gen::model::read_adapter(*file.value(), targets());
   if (!read.ok()) {
     require(read.status().message()[0] != '\0');
     return 0;
