@@ -48,12 +48,16 @@ std::vector<float> turned(std::span<const float> b, size_t rank, size_t out) {
   return made;
 }
 
-/// The first part with the same A as part i, which may be i itself.
-size_t first_with_a(std::span<const AdapterSite> parts, size_t i) {
+/// The first part on the same engine with the same A as part i, which may be i itself.
+size_t first_with_a(std::span<const AdapterSite> parts, std::span<const SiteShape> sites,
+                    size_t i) {
+  const int32_t engine = shape_of(parts[i], sites)->engine;
+  const auto same = [&](const AdapterSite& part) {
+    return part.a.data() == parts[i].a.data() && part.a.size() == parts[i].a.size() &&
+           shape_of(part, sites)->engine == engine;
+  };
   size_t first = 0;
-  while (parts[first].a.data() != parts[i].a.data() || parts[first].a.size() != parts[i].a.size()) {
-    ++first;
-  }
+  while (!same(parts[first])) ++first;
   return first;
 }
 
@@ -65,59 +69,92 @@ int64_t site_numbers(std::span<const SiteShape> sites) noexcept {
   return numbers;
 }
 
-Result<std::shared_ptr<const Adapter>> Adapter::create(engine::Engine& engine,
+Result<std::shared_ptr<const Adapter>> Adapter::create(const Engines& engines,
                                                        std::span<const SiteShape> sites,
                                                        std::span<const AdapterSite> parts) {
-  size_t floats = 0;
+  std::vector<size_t> floats(engines.size());
   for (size_t i = 0; i < parts.size(); ++i) {
-    GEN_TRY(check(parts[i], shape_of(parts[i], sites)));
+    const SiteShape* const shape = shape_of(parts[i], sites);
+    GEN_TRY(check(parts[i], shape));
     for (size_t j = 0; j < i; ++j) {
       if (parts[j].site != parts[i].site) continue;
       return error(Code::kInvalidArgument, "an adapter names site %d twice", parts[i].site);
     }
-    if (first_with_a(parts, i) == i) floats += aligned(parts[i].a.size());
-    floats += aligned(parts[i].b.size());
+    size_t& of = floats[static_cast<size_t>(shape->engine)];
+    if (first_with_a(parts, sites, i) == i) of += aligned(parts[i].a.size());
+    of += aligned(parts[i].b.size());
   }
   const std::shared_ptr<Adapter> made(new Adapter());
-  GEN_ASSIGN(made->memory_, engine.memory().allocate(floats * sizeof(float)));
-  engine::EnginePtr<float> next = made->memory_.data().as<float>();
-  const auto put = [&](std::span<const float> values, engine::EnginePtr<const float>* at) {
-    *at = next;
-    next = next + static_cast<std::ptrdiff_t>(aligned(values.size()));
-    return engine.memory().write(at->as<std::byte>(), values.data(), values.size_bytes());
-  };
+  made->memories_.resize(engines.size());
+  std::vector<engine::EnginePtr<float>> next(engines.size());
+  for (size_t e = 0; e < engines.size(); ++e) {
+    if (floats[e] == 0) continue;
+    GEN_ASSIGN(made->memories_[e], engines[e]->memory().allocate(floats[e] * sizeof(float)));
+    next[e] = made->memories_[e].data().as<float>();
+  }
   for (size_t i = 0; i < parts.size(); ++i) {
     const AdapterSite& part = parts[i];
+    const SiteShape& shape = *shape_of(part, sites);
+    const auto e = static_cast<size_t>(shape.engine);
+    const auto put = [&](std::span<const float> values, engine::EnginePtr<const float>* at) {
+      *at = next[e];
+      next[e] = next[e] + static_cast<std::ptrdiff_t>(aligned(values.size()));
+      return engines[e]->memory().write(at->as<std::byte>(), values.data(), values.size_bytes());
+    };
     engine::LowRankPart matrices;
-    if (const size_t first = first_with_a(parts, i); first < i) {
+    if (const size_t first = first_with_a(parts, sites, i); first < i) {
       matrices.a = made->parts_[first].matrices.a;
     } else {
       GEN_TRY(put(part.a, &matrices.a));
     }
-    GEN_TRY(put(turned(part.b, static_cast<size_t>(part.rank),
-                       static_cast<size_t>(shape_of(part, sites)->out)),
-                &matrices.b));
+    const std::vector<float> b =
+        turned(part.b, static_cast<size_t>(part.rank), static_cast<size_t>(shape.out));
+    GEN_TRY(put(b, &matrices.b));
     matrices.rank = part.rank;
-    made->parts_.push_back({part.site, matrices});
+    made->parts_.push_back({part.site, shape.engine, matrices});
   }
   return std::shared_ptr<const Adapter>(made);
 }
 
+size_t Adapter::bytes() const noexcept {
+  size_t bytes = 0;
+  for (const engine::EngineBuffer& memory : memories_) bytes += memory.size();
+  return bytes;
+}
+
 Result<std::shared_ptr<const AdapterTable>> AdapterTable::create(
-    engine::Engine& engine, std::span<const SiteShape> sites,
+    const Engines& engines, std::span<const SiteShape> sites,
     std::span<const std::vector<AdapterUse>> mixes) {
   const std::shared_ptr<AdapterTable> made(new AdapterTable());
   made->mixes_.assign(mixes.begin(), mixes.end());
   made->stride_ = site_numbers(sites);
-  const auto stride = static_cast<size_t>(made->stride_);
-  std::vector<engine::LowRankMix> rows(stride * mixes.size());
-  for (size_t m = 0; m < mixes.size(); ++m) {
-    if (mixes[m].size() > static_cast<size_t>(engine::kMaxMixed)) {
-      return error(Code::kInvalidArgument, "a mix of %zu adapters, of at most %d", mixes[m].size(),
-                   engine::kMaxMixed);
+  for (const std::vector<AdapterUse>& mix : mixes) {
+    if (mix.size() <= static_cast<size_t>(engine::kMaxMixed)) continue;
+    return error(Code::kInvalidArgument, "a mix of %zu adapters, of at most %d", mix.size(),
+                 engine::kMaxMixed);
+  }
+  for (size_t e = 0; e < engines.size(); ++e) {
+    const std::vector<engine::LowRankMix> rows = made->rows_on(static_cast<int32_t>(e));
+    for (const engine::LowRankMix& row : rows) {
+      int32_t rank = 0;
+      for (int32_t i = 0; i < row.n; ++i) rank += row.parts[i].rank;
+      made->rank_ = std::max(made->rank_, rank);
     }
-    for (const AdapterUse& use : mixes[m]) {
+    const std::span<const engine::LowRankMix> all(rows);
+    engine::EngineMemory& memory = engines[e]->memory();
+    GEN_ASSIGN(made->memories_.emplace_back(), memory.allocate(all.size_bytes()));
+    GEN_TRY(memory.write(made->memories_.back().data(), rows.data(), all.size_bytes()));
+  }
+  return std::shared_ptr<const AdapterTable>(made);
+}
+
+std::vector<engine::LowRankMix> AdapterTable::rows_on(int32_t engine) const {
+  const auto stride = static_cast<size_t>(stride_);
+  std::vector<engine::LowRankMix> rows(stride * mixes_.size());
+  for (size_t m = 0; m < mixes_.size(); ++m) {
+    for (const AdapterUse& use : mixes_[m]) {
       for (const Adapter::Part& part : use.adapter->parts_) {
+        if (part.engine != engine) continue;
         engine::LowRankMix& at = rows[m * stride + static_cast<size_t>(part.site)];
         at.parts[at.n] = part.matrices;
         at.parts[at.n].scale = use.scale;
@@ -125,15 +162,7 @@ Result<std::shared_ptr<const AdapterTable>> AdapterTable::create(
       }
     }
   }
-  for (const engine::LowRankMix& row : rows) {
-    int32_t rank = 0;
-    for (int32_t i = 0; i < row.n; ++i) rank += row.parts[i].rank;
-    made->rank_ = std::max(made->rank_, rank);
-  }
-  const std::span<const engine::LowRankMix> all(rows);
-  GEN_ASSIGN(made->memory_, engine.memory().allocate(all.size_bytes()));
-  GEN_TRY(engine.memory().write(made->memory_.data(), rows.data(), all.size_bytes()));
-  return std::shared_ptr<const AdapterTable>(made);
+  return rows;
 }
 
 }  // namespace gen::graph

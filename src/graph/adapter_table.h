@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "engine/engine.h"
+#include "graph/engines.h"
 
 namespace gen::graph {
 
@@ -20,6 +21,7 @@ struct SiteShape {
   int64_t in = 0;  // of the embedding: tokens
   int64_t out = 0;
   int64_t matrices = 1;  // E of a stack of experts
+  int32_t engine = 0;    // of the plan, which runs it
 };
 
 /// What one adapter adds at one site: B (A x), with matrices of each expert in a stack; B times row
@@ -34,14 +36,15 @@ struct AdapterSite {
 /// Immutable. Threads: any.
 class Adapter {
  public:
-  /// Copies the matrices, one A of several parts once. `sites` are those of the model.
+  /// Copies the matrices to the engines that run their sites, one A of several parts once to each.
+  /// `engines` and `sites` are those of the model's plan.
   /// kInvalidArgument for a site that is not among them or is given twice, a rank below 1 and
   /// matrices of another size; kOutOfMemory.
-  static Result<std::shared_ptr<const Adapter>> create(engine::Engine& engine,
+  static Result<std::shared_ptr<const Adapter>> create(const Engines& engines,
                                                        std::span<const SiteShape> sites,
                                                        std::span<const AdapterSite> parts);
   /// Of engine memory.
-  [[nodiscard]] size_t bytes() const noexcept { return memory_.size(); }
+  [[nodiscard]] size_t bytes() const noexcept;
 
  private:
   friend class AdapterTable;
@@ -49,10 +52,11 @@ class Adapter {
 
   struct Part {
     int32_t site;
+    int32_t engine;
     engine::LowRankPart matrices;
   };
   std::vector<Part> parts_;
-  engine::EngineBuffer memory_;
+  std::vector<engine::EngineBuffer> memories_;  // by engine
 };
 
 /// One adapter of a mix.
@@ -66,25 +70,28 @@ class AdapterTable {
  public:
   /// kInvalidArgument for a mix of more than engine::kMaxMixed; kOutOfMemory.
   static Result<std::shared_ptr<const AdapterTable>> create(
-      engine::Engine& engine, std::span<const SiteShape> sites,
+      const Engines& engines, std::span<const SiteShape> sites,
       std::span<const std::vector<AdapterUse>> mixes);
 
   [[nodiscard]] int32_t mixes() const noexcept { return static_cast<int32_t>(mixes_.size()); }
   /// The largest total rank of a mix at one site.
   [[nodiscard]] int32_t rank() const noexcept { return rank_; }
-  [[nodiscard]] engine::EnginePtr<const engine::LowRankMix> data() const noexcept {
-    return memory_.data().as<const engine::LowRankMix>();
+  /// In the memory of an engine, with its own sites.
+  [[nodiscard]] engine::EnginePtr<const engine::LowRankMix> data(int32_t engine) const noexcept {
+    return memories_[static_cast<size_t>(engine)].data().as<const engine::LowRankMix>();
   }
   /// The number of sites per mix in the table.
   [[nodiscard]] int64_t stride() const noexcept { return stride_; }
 
  private:
   AdapterTable() = default;
+  /// The table of an engine, [mixes][stride].
+  [[nodiscard]] std::vector<engine::LowRankMix> rows_on(int32_t engine) const;
 
   std::vector<std::vector<AdapterUse>> mixes_;
   int32_t rank_ = 0;
   int64_t stride_ = 0;
-  engine::EngineBuffer memory_;
+  std::vector<engine::EngineBuffer> memories_;  // by engine
 };
 
 /// The largest site number plus one.

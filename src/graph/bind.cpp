@@ -79,7 +79,7 @@ engine::LowRank Binder::low_rank(const Instruction& instruction) const noexcept 
   engine::LowRank of;
   const ExecutionPlan::Prepared& product = plan_.products_[to_size(instruction.product)];
   if (!block(instruction).mixes() || !product.low_rank) return of;
-  of.table = batch_.adapters->data();
+  of.table = batch_.adapters->data(instruction.engine);
   of.stride = batch_.adapters->stride();
   of.mixes = block(instruction).mixes();
   if (instruction.selected) of.rows = block(instruction).at(selected_);

@@ -67,14 +67,9 @@ class Compiler {
   bool report(double fraction) { return !options_.progress || options_.progress(fraction); }
 
   Status check_engine() const {
-    if (options_.adapter_rank > 0) {
-      if (plan_->engines_.size() > 1) {
-        return error(Code::kUnsupported, "adapters on plans of %zu engines",
-                     plan_->engines_.size());
-      }
-      if (!engine_of(0).can(Op::kAdapterIn)) {
-        return error(Code::kUnsupported, "engine %s has no adapters", engine_of(0).name());
-      }
+    for (const auto& engine : plan_->engines_) {
+      if (options_.adapter_rank == 0 || engine->can(Op::kAdapterIn)) continue;
+      return error(Code::kUnsupported, "engine %s has no adapters", engine->name());
     }
     for (const Node& node : graph_.nodes) {
       const engine::Engine& engine = engine_of(engine_for(engine_of_block_, node));
@@ -439,42 +434,52 @@ class Compiler {
   }
 
   /// The shape of what adapters add to a site of a product.
-  static SiteShape shape_of(Op op, const SiteSlice& slice, const engine::Weight& weight) {
+  static SiteShape shape_of(const Instruction& of, const SiteSlice& slice,
+                            const engine::Weight& weight) {
     // Rows of the embedding are what A has by token.
-    const int64_t in = op == Op::kEmbed ? weight.out_features() : weight.in_features();
-    return {slice.site, in, slice.cols, op == Op::kExperts ? weight.count() : 1};
+    const int64_t in = of.op == Op::kEmbed ? weight.out_features() : weight.in_features();
+    const int64_t matrices = of.op == Op::kExperts ? weight.count() : 1;
+    return {slice.site, in, slice.cols, matrices, of.engine};
   }
 
   /// The tables of adapter sites, for products that have sites.
   Status write_sites() {
+    plan_->adapter_rank_ = options_.adapter_rank;
+    plan_->low_rank_sites_.resize(plan_->engines_.size());
+    for (int32_t engine = 0; to_size(engine) < plan_->engines_.size(); ++engine) {
+      GEN_TRY(write_sites_of(engine));
+    }
+    return {};
+  }
+
+  Status write_sites_of(int32_t engine) {
     std::vector<engine::LowRankSite> all;
     std::vector<std::pair<size_t, size_t>> firsts;  // product, its first site
     for (const Instruction& instruction : plan_->instructions_) {
       if (instruction.product < 0 || instruction.op == Op::kAdapterIn) continue;
+      if (instruction.engine != engine) continue;
       const ExecutionPlan::Prepared& product = plan_->products_[to_size(instruction.product)];
       const bool adapted = adapts(instruction, product);
-      if (adapted) {
-        firsts.emplace_back(to_size(instruction.product), all.size());
-      }
+      if (adapted) firsts.emplace_back(to_size(instruction.product), all.size());
       int32_t u = 0;
       for (const SiteSlice& slice : product.sites) {
-        plan_->site_shapes_.push_back(shape_of(instruction.op, slice, *product.weight));
+        plan_->site_shapes_.push_back(shape_of(instruction, slice, *product.weight));
         if (!adapted) continue;
         all.push_back({slice.first, slice.cols, slice.site, u});
         u += options_.adapter_rank;
       }
     }
-    plan_->adapter_rank_ = options_.adapter_rank;
     if (all.empty()) return {};
     const size_t bytes = all.size() * sizeof(all[0]);
-    GEN_ASSIGN(plan_->low_rank_sites_, engine_of(0).memory().allocate(bytes));
-    const auto data = plan_->low_rank_sites_.data();
+    engine::EngineMemory& memory = engine_of(engine).memory();
+    engine::EngineBuffer& sites = plan_->low_rank_sites_[to_size(engine)];
+    GEN_ASSIGN(sites, memory.allocate(bytes));
     for (const auto& [product, first] : firsts) {
       plan_->products_[product].low_rank =
-          data.as<const engine::LowRankSite>() + static_cast<std::ptrdiff_t>(first);
+          sites.data().as<const engine::LowRankSite>() + static_cast<std::ptrdiff_t>(first);
     }
     plan_->resident_bytes_ += bytes;
-    return engine_of(0).memory().write(data, all.data(), bytes);
+    return memory.write(sites.data(), all.data(), bytes);
   }
 
   void place_values() {

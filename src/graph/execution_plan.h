@@ -133,7 +133,7 @@ class ExecutionPlan {
   int64_t one_result_rows_ = 0;  // the largest Weight::one_result_rows() of its products
   std::vector<SiteShape> site_shapes_;
   int32_t adapter_rank_ = 0;
-  engine::EngineBuffer low_rank_sites_;
+  std::vector<engine::EngineBuffer> low_rank_sites_;     // by engine
   std::vector<engine::EngineBuffer> constants_;          // by engine
   std::vector<engine::EnginePtr<const float>> vectors_;  // into them, by Instruction::vector
   /// And by engine and rotary table.

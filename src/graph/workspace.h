@@ -13,14 +13,12 @@
 
 #include "base/status.h"
 #include "engine/engine.h"
+#include "graph/engines.h"
 #include "graph/step_block.h"
 
 namespace gen::graph {
 
 class ExecutionPlan;
-
-/// Of a plan, by number.
-using Engines = std::vector<std::shared_ptr<engine::Engine>>;
 
 /// Threads: one user at a time.
 class Workspace {

@@ -275,7 +275,7 @@ Result<AdapterFile> read_adapter(const gguf::GgufFile& file, const AdapterTarget
 
 Result<std::shared_ptr<const graph::Adapter>> adapter_of(const AdapterFile& file,
                                                          const AdapterTargets& targets,
-                                                         engine::Engine& engine,
+                                                         const graph::Engines& engines,
                                                          std::span<const graph::SiteShape> sites) {
   std::deque<std::vector<float>> cut;
   std::vector<graph::AdapterSite> parts;
@@ -289,7 +289,7 @@ Result<std::shared_ptr<const graph::Adapter>> adapter_of(const AdapterFile& file
       parts.push_back({of.site, pair.rank, pair.a, cut.back()});
     }
   }
-  return graph::Adapter::create(engine, sites, parts);
+  return graph::Adapter::create(engines, sites, parts);
 }
 
 }  // namespace gen::model

@@ -52,11 +52,12 @@ struct AdapterFile {
 /// take no adapters, element types without a codec.
 Result<AdapterFile> read_adapter(const gguf::GgufFile& file, const AdapterTargets& targets);
 
-/// The same in an engine's memory. Products that are not among `sites` are left out: `targets` may
-/// be of the whole of a model that was cut. kFormat if a value times the factor is too large.
+/// The same in the memory of a plan's engines. Products that are not among `sites` are left out:
+/// `targets` may be of the whole of a model that was cut. kFormat if a value times the factor is
+/// too large.
 Result<std::shared_ptr<const graph::Adapter>> adapter_of(const AdapterFile& file,
                                                          const AdapterTargets& targets,
-                                                         engine::Engine& engine,
+                                                         const graph::Engines& engines,
                                                          std::span<const graph::SiteShape> sites);
 
 }  // namespace gen::model

@@ -95,18 +95,17 @@ Result<PlanModel::Plan> PlanModel::adapter_plan(int32_t rank) const {
   if (adapter_plan_ == nullptr || adapter_plan_->adapter_rank() < rank) {
     graph::CompileOptions options = on_these_weights();
     options.adapter_rank = std::max(rank, 1);
-    GEN_ASSIGN(adapter_plan_, graph::compile(*graph_, plan_->engine(), options));
+    GEN_ASSIGN(adapter_plan_,
+               graph::compile(*graph_, plan_->engines(), plan_->engine_of_block(), options));
   }
   return Plan(adapter_plan_);
 }
 
 Status PlanModel::check_takes_adapters() const {
   if (targets_ == nullptr) return error(Code::kUnsupported, "this model takes no adapters");
-  if (plan_->engines().size() > 1) {
-    return error(Code::kUnsupported, "adapters of a model on %zu engines", plan_->engines().size());
-  }
-  if (!plan_->engine()->can(engine::Op::kAdapterIn)) {
-    return error(Code::kUnsupported, "engine %s has no adapters", plan_->engine()->name());
+  for (const auto& engine : plan_->engines()) {
+    if (engine->can(engine::Op::kAdapterIn)) continue;
+    return error(Code::kUnsupported, "engine %s has no adapters", engine->name());
   }
   return {};
 }
@@ -116,7 +115,7 @@ Result<std::shared_ptr<const LoadedAdapter>> PlanModel::make_adapter(
   GEN_TRY(check_takes_adapters());
   GEN_ASSIGN(const AdapterFile read, read_adapter(file, *targets_));
   auto made = std::make_shared<LoadedAdapter>();
-  GEN_ASSIGN(made->matrices, adapter_of(read, *targets_, *plan_->engine(), plan_->site_shapes()));
+  GEN_ASSIGN(made->matrices, adapter_of(read, *targets_, plan_->engines(), plan_->site_shapes()));
   made->invocation_tokens = read.invocation_tokens;
   made->content = read.content;
   made->bytes = made->matrices->bytes();
@@ -126,7 +125,7 @@ Result<std::shared_ptr<const LoadedAdapter>> PlanModel::make_adapter(
 Result<std::shared_ptr<const graph::AdapterTable>> PlanModel::adapter_table(
     std::span<const std::vector<graph::AdapterUse>> mixes) const {
   GEN_TRY(check_takes_adapters());
-  return graph::AdapterTable::create(*plan_->engine(), plan_->site_shapes(), mixes);
+  return graph::AdapterTable::create(plan_->engines(), plan_->site_shapes(), mixes);
 }
 
 Status PlanModel::lock_weights() {

@@ -65,7 +65,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const float value : pair.a) require(std::isfinite(value));
     for (const float value : pair.b) require(std::isfinite(value));
   }
-  const auto made = gen::model::adapter_of(read.value(), targets(), *engine, kSites);
+  const auto made = gen::model::adapter_of(read.value(), targets(), {engine}, kSites);
   require(made.ok() ? made.value()->bytes() > 0 : made.status().message()[0] != '\0');
   return 0;
 }

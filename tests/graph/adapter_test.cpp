@@ -104,16 +104,16 @@ struct Merged {
 
 constexpr int32_t kContext = 64;
 
-std::shared_ptr<const ExecutionPlan> compiled(const Graph& graph,
-                                              const std::shared_ptr<engine::Engine>& engine,
+std::shared_ptr<const ExecutionPlan> compiled(const Graph& graph, const Engines& engines,
                                               std::shared_ptr<const ExecutionPlan> base = nullptr,
-                                              int32_t rank = 0, FusionOptions fusion = {}) {
+                                              int32_t rank = 0, FusionOptions fusion = {},
+                                              const EngineOfBlock& blocks = {}) {
   CompileOptions options;
   options.max_seq_len = kContext;
   options.base = std::move(base);
   options.adapter_rank = rank;
   options.fusion = fusion;
-  auto plan = compile(graph, engine, options);
+  auto plan = compile(graph, engines, blocks, options);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   return std::move(plan).value();
 }
@@ -132,7 +132,7 @@ const Tokens kText = {3, 14, 15, 9, 26, 5, 3, 5, 8, 9, 7, 9, 11, 0};
 std::vector<Floats> run(const ExecutionPlan& plan, const AdapterTable* table,
                         const std::vector<std::vector<Part>>& steps, int64_t vocab,
                         engine::EngineMemory& memory = engine::system_memory()) {
-  WorkspacePool pool(plan.engine());
+  WorkspacePool pool(plan.engines());
   std::unique_ptr<cache::KvCache> caches[kSequences];
   for (auto& cache : caches) {
     cache = cache::make_cache("fp32", plan.cache_layers(), kContext, memory).value();
@@ -165,21 +165,24 @@ std::vector<Floats> run(const ExecutionPlan& plan, const AdapterTable* table,
 /// A graph, adapters for it, and mixes: one adapter, two at once, one of some sites only.
 struct World {
   World(std::shared_ptr<engine::Engine> of, FusionOptions fusion = {}, test::TinyShape shape = {})
+      : World(Engines{std::move(of)}, {}, {}, fusion, shape) {}
+  World(Engines of, const std::vector<int32_t>& blocks, const std::vector<int32_t>& experts,
+        FusionOptions fusion, test::TinyShape shape)
       : tiny(shape),
-        engine(std::move(of)),
-        base(compiled(tiny.graph(), engine, nullptr, 0, fusion)) {
+        engines(std::move(of)),
+        base(compiled(tiny.graph(), engines, nullptr, 0, fusion, {blocks, experts})) {
     const auto sites = base->site_shapes();
     mades.emplace_back(sites, 3, 1);
     mades.emplace_back(sites, 5, 2);
     mades.emplace_back(sites, 1, 3, 2);
     std::vector<std::shared_ptr<const Adapter>> loaded;
     for (const Made& made : mades) {
-      loaded.push_back(Adapter::create(*engine, sites, made.parts()).value());
+      loaded.push_back(Adapter::create(engines, sites, made.parts()).value());
     }
     const std::vector<AdapterUse> mixes[] = {
         {{loaded[0], 0.7F}}, {{loaded[1], -0.4F}, {loaded[0], 1.5F}}, {{loaded[2], 2.0F}}};
-    table = AdapterTable::create(*engine, sites, mixes).value();
-    plan = compiled(tiny.graph(), engine, base, table->rank(), fusion);
+    table = AdapterTable::create(engines, sites, mixes).value();
+    plan = compiled(tiny.graph(), engines, base, table->rank(), fusion, {blocks, experts});
   }
   [[nodiscard]] std::vector<Scaled> uses(int32_t mix) const {
     if (mix == 0) return {{&mades[0], 0.7F}};
@@ -189,7 +192,7 @@ struct World {
   }
 
   test::TinyGraph tiny;
-  std::shared_ptr<engine::Engine> engine;
+  Engines engines;
   std::shared_ptr<const ExecutionPlan> base;
   std::vector<Made> mades;
   std::shared_ptr<const AdapterTable> table;
@@ -218,7 +221,7 @@ void expect_merged(const World& world) {
   const auto plain = run(*world.base, nullptr, {{{0, 14, -1}}}, vocab)[0];
   for (const int32_t mix : {0, 1, 2}) {
     const Merged merged(world.tiny.graph(), world.uses(mix));
-    const auto plan = compiled(merged.graph, exact);
+    const auto plan = compiled(merged.graph, {exact});
     const Floats want = run(*plan, nullptr, {{{0, 14, -1}}}, vocab)[0];
     const Floats& have = got[static_cast<size_t>(mix)];
     ASSERT_EQ(have.size(), want.size());
@@ -251,6 +254,21 @@ TEST(Adapters, OfExperts) {
   test::ReferenceEngine::Options options;
   options.gate_up = false;
   expect_merged(World(std::make_shared<test::ReferenceEngine>(options), {}, shape));
+}
+
+TEST(Adapters, OnSeveralEngines) {
+  const auto one = test::cpu_engine();
+  const auto two = test::cpu_engine({3, detect_cpu_level()});
+  const auto exact = std::make_shared<test::ReferenceEngine>();
+  test::TinyShape shape;
+  for (const Engines& engines : {Engines{one, two}, Engines{exact, one}}) {
+    expect_merged(World(engines, {0, 1}, {}, {}, shape));
+    expect_merged(World(engines, {1, 0}, {}, {}, shape));
+    test::TinyShape experts;
+    experts.experts = 5;
+    expect_merged(World(engines, {0, 1}, {}, {}, experts));
+    expect_merged(World(engines, {0, 0}, {1, 1}, {}, experts));
+  }
 }
 
 TEST(Adapters, WhateverIsFused) {
@@ -334,7 +352,7 @@ TEST(Adapters, WhatIsRefused) {
   const auto sites = world.base->site_shapes();
   const auto refused = [&](const AdapterSite& part) {
     const AdapterSite parts[] = {part};
-    const Status status = Adapter::create(*world.engine, sites, parts).status();
+    const Status status = Adapter::create(world.engines, sites, parts).status();
     EXPECT_EQ(status.code(), Code::kInvalidArgument);
     return std::string(status.message());
   };
@@ -354,10 +372,10 @@ TEST(Adapters, WhatIsRefused) {
             "values");
   const AdapterSite twice[] = {{site, 1, all.first(in), all.first(out)},
                                {site, 1, all.first(in), all.first(out)}};
-  EXPECT_EQ(Adapter::create(*world.engine, sites, twice).status().code(), Code::kInvalidArgument);
-  const auto good = Adapter::create(*world.engine, sites, std::span(twice).first(1)).value();
+  EXPECT_EQ(Adapter::create(world.engines, sites, twice).status().code(), Code::kInvalidArgument);
+  const auto good = Adapter::create(world.engines, sites, std::span(twice).first(1)).value();
   const std::vector<AdapterUse> mixes[] = {std::vector<AdapterUse>(5, {good, 1.0F})};
-  EXPECT_EQ(AdapterTable::create(*world.engine, sites, mixes).status().code(),
+  EXPECT_EQ(AdapterTable::create(world.engines, sites, mixes).status().code(),
             Code::kInvalidArgument);
 
   const auto forward = [&](const ExecutionPlan& plan, const AdapterTable* table, int32_t mix) {
@@ -368,7 +386,7 @@ TEST(Adapters, WhatIsRefused) {
     batch.sequences[0].adapter = mix;
     batch.finish(world.tiny.shape().vocab);
     batch.batch.adapters = table;
-    WorkspacePool pool(plan.engine());
+    WorkspacePool pool(plan.engines());
     auto workspace = pool.borrow();
     return plan.run(batch.batch, **workspace);
   };
@@ -376,7 +394,7 @@ TEST(Adapters, WhatIsRefused) {
   EXPECT_EQ(forward(*world.base, world.table.get(), 0).code(), Code::kUnsupported);
   EXPECT_EQ(forward(*world.plan, world.table.get(), 3).code(), Code::kOutOfRange);
   EXPECT_EQ(forward(*world.plan, world.table.get(), -2).code(), Code::kOutOfRange);
-  const auto narrow = compiled(world.tiny.graph(), world.engine, world.base, 7);
+  const auto narrow = compiled(world.tiny.graph(), world.engines, world.base, 7);
   EXPECT_EQ(forward(*narrow, world.table.get(), 0).code(), Code::kInvalidArgument);
 
   test::ReferenceEngine::Options options;

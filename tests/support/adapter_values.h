@@ -40,14 +40,14 @@ inline std::shared_ptr<const graph::Adapter> drawn_adapter(const graph::Executio
   for (size_t i = 0; i < matrices.size(); ++i) {
     parts.push_back({plan.site_shapes()[i].site, rank, matrices[i].a, matrices[i].b});
   }
-  return graph::Adapter::create(*plan.engine(), plan.site_shapes(), parts).value();
+  return graph::Adapter::create(plan.engines(), plan.site_shapes(), parts).value();
 }
 
 inline std::shared_ptr<const graph::AdapterTable> adapter_table(const graph::ExecutionPlan& plan,
                                                                 int32_t rank) {
   const auto adapter = drawn_adapter(plan, rank);
   const std::vector<graph::AdapterUse> mixes[] = {{{adapter, 0.5F}}};
-  return graph::AdapterTable::create(*plan.engine(), plan.site_shapes(), mixes).value();
+  return graph::AdapterTable::create(plan.engines(), plan.site_shapes(), mixes).value();
 }
 
 }  // namespace gen::test
