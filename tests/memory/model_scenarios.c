@@ -165,6 +165,8 @@ static void adapters(const void* with) {
               CHECK(gen_adapter_count(model) == 0));
   TRY(gen_adapter_name(model, 0, name, sizeof name, &n, E));
   SAME(name, n);
+  TRY_KEEPING(gen_adapter_set_budget(model, 1, E), CHECK(gen_adapter_count(model) == 1));
+  TRY(gen_adapter_load(model, adapter_path, "another", 1.0F, E));
   TRY(gen_adapter_unload(model, "an adapter whose name is longer than short ones", E));
 }
 
