@@ -166,8 +166,10 @@ static void adapters(const void* with) {
   TRY(gen_adapter_name(model, 0, name, sizeof name, &n, E));
   SAME(name, n);
   TRY_KEEPING(gen_adapter_set_budget(model, 1, E), CHECK(gen_adapter_count(model) == 1));
-  TRY(gen_adapter_load(model, adapter_path, "another", 1.0F, E));
+  TRY_KEEPING(gen_adapter_load(model, adapter_path, "another", 1.0F, E),
+              CHECK(gen_adapter_count(model) == 1));
   TRY(gen_adapter_unload(model, "an adapter whose name is longer than short ones", E));
+  TRY(gen_adapter_unload(model, "another", E));
 }
 
 static void merge(const void* with) {
