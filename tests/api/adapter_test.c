@@ -217,6 +217,31 @@ static void a_budget_forgets_names(void** state) {
   free(a);
 }
 
+static size_t weights(void) {
+  size_t bytes = 0;
+  assert_ok(gen_model_memory(model, "weights", &bytes, &error), error);
+  return bytes;
+}
+
+/* Adapters are part of the model's memory, also those that have lost their names in use. */
+static void memory_counts_them(void** state) {
+  (void)state;
+  assert_ok(load_sized("a", 40), error);
+  free(text_with("a", NULL, 0)); /* compiles the plan for adapters */
+  assert_ok(gen_adapter_unload(model, "a", &error), error);
+  free(text_with(NULL, NULL, 0));
+  const size_t base = weights();
+  assert_ok(load_sized("a", 40), error);
+  assert_ok(load_sized("b", 80), error);
+  assert_int_equal(weights(), base + 120 * 1024);
+  free(text_with("a", NULL, 0));
+  assert_ok(gen_adapter_unload(model, "a", &error), error);
+  assert_ok(gen_adapter_unload(model, "b", &error), error);
+  assert_int_equal(weights(), base + 40 * 1024); /* until the generator runs a step without */
+  free(text_with(NULL, NULL, 0));
+  assert_int_equal(weights(), base);
+}
+
 static void custom_models_have_no_budget(void** state) {
   (void)state;
   struct toy toy = {.at = -1};
@@ -237,6 +262,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(what_does_not_fit_is_refused, begin, end),
       cmocka_unit_test_setup_teardown(settings_take_names, begin, end),
       cmocka_unit_test_setup_teardown(a_budget_forgets_names, begin, end),
+      cmocka_unit_test_setup_teardown(memory_counts_them, begin, end),
       cmocka_unit_test(custom_models_have_no_budget),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
