@@ -54,8 +54,8 @@ GEN_API gen_status gen_adapter_load(const gen_model *model, const char *path, co
 GEN_API gen_status gen_adapter_unload(const gen_model *model, const char *name, gen_error *error);
 
 /**
- * Limits the memory of the adapters that have a name. Where a load would exceed it, and where this call lowers it, names
- * are forgotten as gen_adapter_unload() forgets them, the least recently used first; loads and requests that name an
+ * Limits the memory of the adapters that have a name. Where a load would exceed it, and where this call lowers it,
+ * names are forgotten as by gen_adapter_unload(), the least recently used first; loads and requests that name an
  * adapter use it. An adapter that is larger than the limit is not loaded: GEN_ERROR_INVALID_ARGUMENT. While a file is
  * loaded its adapter is beside the others, and what a call goes on with after its name is forgotten does not count.
  *
