@@ -19,6 +19,12 @@ func (m *Model) UnloadAdapter(name string) error {
 	return m.with(func(address uintptr) error { return native.GenAdapterUnload(address, name) })
 }
 
+// SetAdapterBudget limits the memory of the loaded adapters to MiB, 0 for no limit: the least recently used names are
+// forgotten.
+func (m *Model) SetAdapterBudget(maxMemoryMB int) error {
+	return m.with(func(address uintptr) error { return native.GenAdapterSetBudget(address, i32(maxMemoryMB)) })
+}
+
 // Adapters are the names of the loaded adapters, oldest first.
 func (m *Model) Adapters() (names []string, err error) {
 	err = m.with(func(address uintptr) error {

@@ -53,6 +53,7 @@ const c = {
   modelOptionsFree: lib.func("void gen_model_options_free(void *options)"),
   adapterLoad: fallible("gen_adapter_load", "void *model, const char *path, const char *name, float scale"),
   adapterUnload: fallible("gen_adapter_unload", "void *model, const char *name"),
+  adapterSetBudget: fallible("gen_adapter_set_budget", "void *model, int32_t max_memory_mb"),
   adapterCount: lib.func("size_t gen_adapter_count(void *model)"),
   adapterName: fallible("gen_adapter_name", "void *model, size_t index, _Out_ uint8_t *buf, size_t capacity, _Out_ size_t *n"),
   optionsNew: fallible("gen_options_new", "_Out_ void **out"),
@@ -303,6 +304,8 @@ export class Model extends Handle {
   loadAdapter(path, name, scale = 1) { c.adapterLoad(this.handle, path, name, scale); }
   /** Calls that use it go on with it. */
   unloadAdapter(name) { c.adapterUnload(this.handle, name); }
+  /** Limits their memory to MiB, 0 for no limit: the least recently used names are forgotten. */
+  setAdapterBudget(maxMemoryMb) { c.adapterSetBudget(this.handle, maxMemoryMb); }
   /** Names of the loaded ones, oldest first. */
   adapters() {
     const names = [];

@@ -88,6 +88,7 @@ _config_free = _function("gen_model_config_free", c_void_p, result=None)
 _model_tokenizer = _function("gen_model_tokenizer", c_void_p, result=c_void_p)
 _adapter_load = _fallible("gen_adapter_load", c_void_p, c_char_p, c_char_p, c_float)
 _adapter_unload = _fallible("gen_adapter_unload", c_void_p, c_char_p)
+_adapter_set_budget = _fallible("gen_adapter_set_budget", c_void_p, c_int32)
 _adapter_count = _function("gen_adapter_count", c_void_p, result=c_size_t)
 _adapter_name = _fallible("gen_adapter_name", c_void_p, c_size_t, c_char_p, c_size_t, POINTER(c_size_t))
 _options_new = _fallible("gen_options_new", _out)
@@ -238,6 +239,10 @@ class Model(Handle):
     def unload_adapter(self, name):
         """Calls that use it go on with it."""
         _adapter_unload(self.handle, _name(name))
+
+    def set_adapter_budget(self, max_memory_mb):
+        """Limits their memory to MiB, 0 for no limit: the least recently used names are forgotten."""
+        _adapter_set_budget(self.handle, max_memory_mb)
 
     def adapters(self):
         """Names of the loaded ones, oldest first."""

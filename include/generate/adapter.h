@@ -32,7 +32,8 @@ extern "C" {
  * @param path   UTF-8.
  * @param name   1 to 255 bytes of UTF-8, copied: what requests call it.
  * @param scale  finite; multiplies the scale of requests.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL, a name or a scale out of range; GEN_ERROR_IO;
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL, a name or a scale out of range, and an adapter above the budget
+ *         (gen_adapter_set_budget()); GEN_ERROR_IO;
  *         GEN_ERROR_FORMAT for a file that is damaged or whose tensors do not fit; GEN_ERROR_UNSUPPORTED for a tensor
  *         that no product of the model reads, another architecture, and models that take no adapters, such as those
  *         with layers on several devices;
@@ -51,6 +52,20 @@ GEN_API gen_status gen_adapter_load(const gen_model *model, const char *path, co
  * Since:   0.1
  */
 GEN_API gen_status gen_adapter_unload(const gen_model *model, const char *name, gen_error *error);
+
+/**
+ * Limits the memory of the adapters that have a name. Where a load would exceed it, and where this call lowers it,
+ * names are forgotten as by gen_adapter_unload(), the least recently used first; loads and requests that name an
+ * adapter use it. An adapter that is larger than the limit is not loaded: GEN_ERROR_INVALID_ARGUMENT. While a file is
+ * loaded its adapter is beside the others, and what a call goes on with after its name is forgotten does not count.
+ *
+ * @param max_memory_mb  MiB, 1 and up; 0, as at first, for no limit.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or a negative number; GEN_ERROR_UNSUPPORTED for custom models,
+ *         which take no adapters.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_adapter_set_budget(const gen_model *model, int32_t max_memory_mb, gen_error *error);
 
 /**
  * The number of loaded adapters; 0 for NULL and in a child after fork().

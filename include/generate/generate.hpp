@@ -274,6 +274,8 @@ class Model : public detail::Handle<gen_model, gen_model_free> {
   }
   /// Forgets a name; calls that use the adapter go on with it.
   void unload_adapter(const std::string &name) const { detail::call(gen_adapter_unload, get(), name.c_str()); }
+  /// Limits the memory of adapters to MiB, 0 for no limit: the least recently used names are forgotten.
+  void set_adapter_budget(int32_t max_memory_mb) const { detail::call(gen_adapter_set_budget, get(), max_memory_mb); }
   /// Names of the loaded adapters, oldest first.
   std::vector<std::string> adapters() const {
     std::vector<std::string> names;

@@ -406,11 +406,11 @@ GEN_API gen_status gen_model_describe(const gen_model *model, char *buf, size_t 
                                       gen_error *error);
 
 /**
- * Memory of the model in bytes: "weights" (as arranged for the backend), "workspace" (scratch
- * memory of finished and running steps), "mapped" (what is mapped of its files: pages that the
- * system may drop, which are used again only as far as weights are read in place, as rows of the
- * token embedding are), "file" (size of its files), "stream" (weights read per token: of the
- * experts, as many as a token uses).
+ * Memory of the model in bytes: "weights" (as arranged for the backend, and its adapters: those
+ * with a name and those that something still uses), "workspace" (scratch memory of finished and
+ * running steps), "mapped" (what is mapped of its files: pages that the system may drop, which are
+ * used again only as far as weights are read in place, as rows of the token embedding are), "file"
+ * (size of its files), "stream" (weights read per token: of the experts, as many as a token uses).
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown key; then *bytes is 0.
  * Threads: any.

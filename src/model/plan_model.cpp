@@ -119,6 +119,9 @@ Result<std::shared_ptr<const LoadedAdapter>> PlanModel::make_adapter(
   made->invocation_tokens = read.invocation_tokens;
   made->content = read.content;
   made->bytes = made->matrices->bytes();
+  const std::lock_guard lock(mutex_);
+  std::erase_if(made_, [](const auto& adapter) { return adapter.expired(); });
+  made_.push_back(made->matrices);
   return std::shared_ptr<const LoadedAdapter>(std::move(made));
 }
 
@@ -135,9 +138,16 @@ Status PlanModel::lock_weights() {
 
 Result<size_t> PlanModel::memory(std::string_view key) const {
   if (key == "weights") {
+    std::vector<std::shared_ptr<const graph::Adapter>> adapters;  // freed after the lock
     const std::lock_guard lock(mutex_);
-    return plan_->resident_bytes() +
-           (adapter_plan_ != nullptr ? adapter_plan_->resident_bytes() : 0);
+    size_t bytes =
+        plan_->resident_bytes() + (adapter_plan_ != nullptr ? adapter_plan_->resident_bytes() : 0);
+    adapters.reserve(made_.size());
+    for (const auto& made : made_) {
+      if (auto adapter = made.lock(); adapter != nullptr) adapters.push_back(std::move(adapter));
+    }
+    for (const auto& adapter : adapters) bytes += adapter->bytes();
+    return bytes;
   }
   if (key == "workspace") return workspaces_.bytes();
   if (key == "mapped") return mapped_bytes_;

@@ -73,6 +73,8 @@ class PlanModel final : public Model {
   std::vector<engine::EngineMemory*> layer_memories_;  // for plans on several engines
   mutable std::mutex mutex_;
   mutable Plan adapter_plan_;
+  // Those that memory() counts: with a name, or without one while something runs with them.
+  mutable std::vector<std::weak_ptr<const graph::Adapter>> made_;
   mutable AdapterRegistry adapters_;  // synchronises itself
   LockedMemory locked_;               // memory of plan_; destroyed before it
 };

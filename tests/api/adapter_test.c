@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* adapter.h: files to names, requests by name, and everything that is refused. */
-#include "api_test.h"
+#include "toy_model.h"
 
 #include <unistd.h>
 
@@ -161,12 +161,109 @@ static void settings_take_names(void** state) {
   gen_sampling_free(sampling);
 }
 
+/* Loads an adapter that takes `kib` KiB. */
+static gen_status load_sized(const char* name, uint64_t kib) {
+  const gen_model_config* config = gen_model_get_config(model);
+  const uint64_t row =
+      (uint64_t)(gen_model_config_hidden(config) +
+                 gen_model_config_num_heads(config) * gen_model_config_head_dim(config));
+  assert_true(write_adapter_of_rank(path, model, kQuery, kib * 1024 / 4 / row, 1));
+  return gen_adapter_load(model, path, name, 1.0F, &error);
+}
+
+static void assert_names(const char* want) {
+  char all[16] = "";
+  for (size_t i = 0; i < gen_adapter_count(model); ++i) {
+    size_t n = 0;
+    const size_t length = strlen(all);
+    assert_ok(gen_adapter_name(model, i, all + length, sizeof all - length, &n, &error), error);
+  }
+  assert_string_equal(all, want);
+}
+
+static void a_budget_forgets_names(void** state) {
+  (void)state;
+  assert_ok(load_sized("a", 400), error);
+  assert_ok(load_sized("b", 400), error);
+  assert_ok(load_sized("c", 400), error);
+  char* a = text_with("a", NULL, 0);
+  assert_names("abc");
+  assert_ok(gen_adapter_set_budget(model, 1, &error), error);
+  assert_names("ac"); /* 800 KiB; "b" was used least recently */
+  free(text_with("a", NULL, 0));
+  assert_ok(load_sized("d", 400), error);
+  assert_names("ad");
+  char* again = text_with("a", NULL, 0);
+  assert_string_equal(again, a);
+  gen_sampling* sampling = greedy(4);
+  gen_result* result = NULL;
+  assert_ok(gen_sampling_set_adapter(sampling, "c", &error), error);
+  assert_fails(gen_generate(generator, "Once", 4, sampling, &result, &error), bad,
+               "no adapter is named \"c\"", error);
+  gen_sampling_free(sampling);
+  assert_fails(load_sized("a", 1200), bad, "1228800 bytes of the adapters' budget of 1048576",
+               error);
+  assert_names("ad");
+  free(again);
+  again = text_with("a", NULL, 0);
+  assert_string_equal(again, a);
+  assert_fails(gen_adapter_set_budget(model, -1, &error), bad, "-1", error);
+  assert_fails(gen_adapter_set_budget(NULL, 1, &error), bad, "model", error);
+  assert_ok(gen_adapter_set_budget(model, INT32_MAX, &error), error);
+  assert_ok(load_sized("e", 1200), error);
+  assert_ok(gen_adapter_set_budget(model, 0, &error), error);
+  assert_names("ade");
+  free(again);
+  free(a);
+}
+
+static size_t weights(void) {
+  size_t bytes = 0;
+  assert_ok(gen_model_memory(model, "weights", &bytes, &error), error);
+  return bytes;
+}
+
+/* Adapters are part of the model's memory, also those that have lost their names in use. */
+static void memory_counts_them(void** state) {
+  (void)state;
+  assert_ok(load_sized("a", 40), error);
+  free(text_with("a", NULL, 0)); /* compiles the plan for adapters */
+  assert_ok(gen_adapter_unload(model, "a", &error), error);
+  free(text_with(NULL, NULL, 0));
+  const size_t base = weights();
+  assert_ok(load_sized("a", 40), error);
+  assert_ok(load_sized("b", 80), error);
+  assert_int_equal(weights(), base + 120 * 1024);
+  free(text_with("a", NULL, 0));
+  assert_ok(gen_adapter_unload(model, "a", &error), error);
+  assert_ok(gen_adapter_unload(model, "b", &error), error);
+  assert_int_equal(weights(), base + 40 * 1024); /* until the generator runs a step without */
+  free(text_with(NULL, NULL, 0));
+  assert_int_equal(weights(), base);
+}
+
+static void custom_models_have_no_budget(void** state) {
+  (void)state;
+  struct toy toy = {.at = -1};
+  const gen_forward table = table_of(&toy, WITH_STATE);
+  gen_model_config* config = toy_config();
+  gen_model* custom = NULL;
+  assert_ok(gen_model_new_custom(&table, config, NULL, &custom, &error), error);
+  gen_model_config_free(config);
+  assert_fails(gen_adapter_set_budget(custom, 1, &error), GEN_ERROR_UNSUPPORTED, "no adapters",
+               error);
+  gen_model_free(custom);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(requests_name_them, begin, end),
       cmocka_unit_test_setup_teardown(names_are_in_order, begin, end),
       cmocka_unit_test_setup_teardown(what_does_not_fit_is_refused, begin, end),
       cmocka_unit_test_setup_teardown(settings_take_names, begin, end),
+      cmocka_unit_test_setup_teardown(a_budget_forgets_names, begin, end),
+      cmocka_unit_test_setup_teardown(memory_counts_them, begin, end),
+      cmocka_unit_test(custom_models_have_no_budget),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

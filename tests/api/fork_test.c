@@ -121,6 +121,7 @@ static void use_model(void) {
   REFUSED(gen_model_memory(it.model, "workspace", &size, &error));
   REFUSED(gen_adapter_load(it.model, DRAFT_MODEL, "a", 1.0F, &error));
   REFUSED(gen_adapter_unload(it.model, "a", &error));
+  REFUSED(gen_adapter_set_budget(it.model, 1, &error));
   REFUSED(gen_adapter_name(it.model, 0, NULL, 0, &n, &error));
   EXPECT(gen_adapter_count(it.model) == 0);
   REFUSED(gen_model_forward(it.model, kTokens, 4, it.plain, numbers, 8192, &error));

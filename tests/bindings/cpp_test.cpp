@@ -437,6 +437,10 @@ TEST_F(CppHeader, AdaptersByName) {
   EXPECT_THROW(text(std::move(greedy(20).adapter("one"))), gen::Error);
   EXPECT_THROW(model->unload_adapter("one"), gen::Error);
   EXPECT_THROW(model->load_adapter(model_path(), "one"), gen::Error);
+  EXPECT_THROW(model->set_adapter_budget(-1), gen::Error);
+  model->set_adapter_budget(1);
+  EXPECT_EQ(model->adapters(), std::vector<std::string>{"half"});
+  model->set_adapter_budget(0);
   model->unload_adapter("half");
   std::remove(path.c_str());
 }

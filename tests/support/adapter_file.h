@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes a small adapter for a llama model, of rank 2 and of its first query product. */
+/* Writes a small adapter for a llama model, of one product that is as its queries are. */
 #ifndef TESTS_SUPPORT_ADAPTER_FILE_H
 #define TESTS_SUPPORT_ADAPTER_FILE_H
 
@@ -35,8 +35,8 @@ static inline void put_tensor_(FILE* to, const char* name, uint64_t cols, uint64
 
 /* `gain`: the size of its weights. `tensor`: the base, "blk.0.attn_q.weight" for one that fits. 0
  * if the file cannot be written. */
-static inline int write_adapter(const char* path, const gen_model* model, const char* tensor,
-                                float gain) {
+static inline int write_adapter_of_rank(const char* path, const gen_model* model,
+                                        const char* tensor, uint64_t rank, float gain) {
   const gen_model_config* config = gen_model_get_config(model);
   const uint64_t in = (uint64_t)gen_model_config_hidden(config);
   const uint64_t out =
@@ -51,14 +51,14 @@ static inline int write_adapter(const char* path, const gen_model* model, const 
   put_entry_(to, "general.type", "adapter");
   put_entry_(to, "general.architecture", "llama");
   put_entry_(to, "adapter.type", "lora");
-  const uint64_t first = (2 * in * 4 + 31) / 32 * 32; /* bytes of A, aligned */
+  const uint64_t first = (rank * in * 4 + 31) / 32 * 32; /* bytes of A, aligned */
   snprintf(name, sizeof name, "%s.lora_a", tensor);
-  put_tensor_(to, name, in, 2, 0);
+  put_tensor_(to, name, in, rank, 0);
   snprintf(name, sizeof name, "%s.lora_b", tensor);
-  put_tensor_(to, name, 2, out, first);
+  put_tensor_(to, name, rank, out, first);
   while (ftell(to) % 32 != 0) fputc(0, to);
   uint32_t state = 1;
-  for (uint64_t i = 0; i < first / 4 + 2 * out; ++i) {
+  for (uint64_t i = 0; i < first / 4 + rank * out; ++i) {
     state = state * 1664525U + 1013904223U;
     const float value = gain * ((float)(state >> 8) / 16777216.0F - 0.5F);
     uint32_t bits = 0;
@@ -67,6 +67,12 @@ static inline int write_adapter(const char* path, const gen_model* model, const 
   }
   while (ftell(to) % 32 != 0) fputc(0, to);
   return fclose(to) == 0;
+}
+
+/* One of rank 2. */
+static inline int write_adapter(const char* path, const gen_model* model, const char* tensor,
+                                float gain) {
+  return write_adapter_of_rank(path, model, tensor, 2, gain);
 }
 
 #endif /* TESTS_SUPPORT_ADAPTER_FILE_H */

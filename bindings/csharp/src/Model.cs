@@ -257,6 +257,14 @@ namespace LibGenerate
             Native.gen_adapter_unload(Handle, Utf8.Terminated(name, "name"));
         }
 
+        /// <summary>
+        /// Limits the memory of the loaded adapters to MiB, 0 for no limit: the least recently used names are forgotten.
+        /// </summary>
+        public void SetAdapterBudget(int maxMemoryMb)
+        {
+            Native.gen_adapter_set_budget(Handle, maxMemoryMb);
+        }
+
         /// <summary>Names of the loaded adapters, oldest first.</summary>
         public IReadOnlyList<string> Adapters
         {

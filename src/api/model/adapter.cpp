@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/boundary/boundary.h"
+#include "api/boundary/option_table.h"
 #include "api/model/model_handle.h"
 #include "base/io_error.h"
 #include "model/adapter_registry.h"
@@ -25,9 +26,11 @@ AdapterRegistry* registry_of(const gen::api::ModelParts& parts) {
   return parts.loaded->model->adapters();
 }
 
+Status no_adapters() { return gen::error(Code::kUnsupported, "this model takes no adapters"); }
+
 Status load(const gen::api::ModelParts& parts, const char* path, const char* name, float scale) {
   AdapterRegistry* const registry = registry_of(parts);
-  if (registry == nullptr) return gen::error(Code::kUnsupported, "this model takes no adapters");
+  if (registry == nullptr) return no_adapters();
   GEN_TRY(AdapterRegistry::check(name, scale));
   GEN_ASSIGN(const auto file, gen::gguf::GgufFile::open(path, gen::MappedFile::Mode::kMap));
   GEN_ASSIGN(auto adapter, parts.loaded->model->make_adapter(*file));
@@ -56,6 +59,18 @@ gen_status gen_adapter_unload(const gen_model* model, const char* name, gen_erro
     AdapterRegistry none;
     AdapterRegistry* const registry = registry_of(*used);
     return (registry != nullptr ? *registry : none).remove(name);
+  });
+}
+
+gen_status gen_adapter_set_budget(const gen_model* model, int32_t max_memory_mb, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(model, "model"));
+    GEN_TRY(gen::api::check_range("adapters' budget of MiB", max_memory_mb, 0, gen::api::kAnyMost));
+    GEN_ASSIGN(const auto used, model->shared.enter("the model"));
+    AdapterRegistry* const registry = registry_of(*used);
+    if (registry == nullptr) return no_adapters();
+    registry->set_budget(static_cast<size_t>(max_memory_mb) << 20);
+    return {};
   });
 }
 

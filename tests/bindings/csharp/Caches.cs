@@ -404,6 +404,9 @@ static class Caches
         Check.That(model.MetadataKeys.Contains("general.architecture"), "keys");
         Check.Fails(Status.Format, () => model.LoadAdapter(Given.StoryPath, "a"), "an adapter");
         Check.Fails(Status.InvalidArgument, () => model.UnloadAdapter("a"), "an adapter");
+        Check.Fails(Status.InvalidArgument, () => model.SetAdapterBudget(-1), "a budget");
+        model.SetAdapterBudget(1);
+        model.SetAdapterBudget(0);
         Check.Equal(0, model.Adapters.Count, "adapters");
         Check.That(model.Memory(ModelMemory.Weights) > 0 && model.HiddenSize > 0 && model.Heads > 0, "sizes");
         Check.That(model.CacheLayers > 0, "layers of a cache");

@@ -90,6 +90,14 @@ func TestModels(t *testing.T) {
 	if err := m.UnloadAdapter("a"); !errors.Is(err, generate.ErrInvalidArgument) {
 		t.Error(err)
 	}
+	if err := m.SetAdapterBudget(-1); !errors.Is(err, generate.ErrInvalidArgument) {
+		t.Error(err)
+	}
+	for _, most := range []int{1, 0} {
+		if err := m.SetAdapterBudget(most); err != nil {
+			t.Error(err)
+		}
+	}
 	equal(t, "adapters", len(must(m.Adapters())), 0)
 
 	file := must(os.ReadFile(storyPath()))

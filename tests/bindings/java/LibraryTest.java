@@ -151,6 +151,9 @@ final class LibraryTest {
     }
     Check.fails(Status.FORMAT, () -> model.loadAdapter(Check.MODEL.toString(), "a", 1));
     Check.fails(Status.INVALID_ARGUMENT, () -> model.unloadAdapter("a"));
+    Check.fails(Status.INVALID_ARGUMENT, () -> model.setAdapterBudget(-1));
+    model.setAdapterBudget(1);
+    model.setAdapterBudget(0);
     Check.equal(0, model.adapters().size(), "adapters");
     Check.equal(4096, model.vocabSize(), "vocabulary");
     Check.equal(model.tokenizer().special(Tokenizer.Special.EOS), model.eos(), "eos");

@@ -91,6 +91,10 @@ await Promise.all(Array.from({ length: 64 }, async () => {
   assert.match(await text({ adapter: "one" }), /one/);
   assert.throws(() => model.unloadAdapter("one"), (failure) => failure.code === -1);
   assert.throws(() => model.loadAdapter(`${root}/examples/demo_model/story.gguf`, "one"), /general.type/);
+  assert.throws(() => model.setAdapterBudget(-1), (failure) => failure.code === -1);
+  model.setAdapterBudget(1);
+  assert.deepEqual(model.adapters(), ["hälf"]);
+  model.setAdapterBudget(0);
   model.unloadAdapter("hälf");
 }
 

@@ -348,6 +348,10 @@ class Scenarios(unittest.TestCase):
                       lambda: text(adapter="one", adapters={"one": 1})):
             self.assertRaises(Error, wrong)
         self.assertRaises(ValueError, self.model.load_adapter, STORY, "a\0b")
+        self.assertRaises(Error, self.model.set_adapter_budget, -1)
+        self.model.set_adapter_budget(1)
+        self.assertEqual(self.model.adapters(), ["h\u00e4lf"])
+        self.model.set_adapter_budget(0)
         self.model.unload_adapter("h\u00e4lf")
 
     def test_closed(self):

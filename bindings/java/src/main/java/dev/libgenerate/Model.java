@@ -238,6 +238,14 @@ public final class Model extends Handle {
     });
   }
 
+  /** Limits the memory of the loaded adapters to MiB, 0 for no limit: the least recently used names are forgotten. */
+  public void setAdapterBudget(int maxMemoryMb) {
+    ask(m -> {
+      Native.gen_adapter_set_budget(m, maxMemoryMb);
+      return null;
+    });
+  }
+
   /** The names of the loaded adapters, oldest first. */
   public List<String> adapters() {
     return ask(m -> {
