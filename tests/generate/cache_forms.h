@@ -183,8 +183,9 @@ class FreshSessions {
                              ? CacheForm{.layout = form.layout, .block_size = form.block_size}
                              : CacheForm{.kind = form.kind, .recurrent = form.recurrent},
                          kFormsContext, 1)) {}
-  [[nodiscard]] Said say(const Tokens& prompt, int32_t n) const {
-    return generate::say(*generator_->new_session().value(), prompt, n);
+  [[nodiscard]] Said say(const Tokens& prompt, int32_t n,
+                         const std::vector<model::AdapterChoice>& adapters = {}) const {
+    return generate::say(*generator_->new_session().value(), prompt, n, adapters);
   }
   [[nodiscard]] std::shared_ptr<Session> session() const {
     return generator_->new_session().value();
