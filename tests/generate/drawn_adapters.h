@@ -68,14 +68,17 @@ class DrawnAdapters {
     AdapterChoices choices = any(random);
     return known(choices) ? choices : AdapterChoices();
   }
-  /// Whether some rows of the text have an adapter and others have none.
-  [[nodiscard]] bool parts(const AdapterChoices& choices, const Tokens& text) const {
+  /// The mix that rows of a call on this text have, from `*from` on; null: none has one.
+  [[nodiscard]] std::shared_ptr<const model::AdapterMix> mix_of(const AdapterChoices& choices,
+                                                                const Tokens& text,
+                                                                size_t* from = nullptr) const {
     const auto mix = models_.front().registry->mix(choices).value();
-    if (mix == nullptr || mix->invocation_tokens.empty()) return false;
+    if (mix == nullptr || mix->invocation_tokens.empty()) return mix;
     const Tokens& invocation = mix->invocation_tokens;
     const auto found =
         std::find_end(text.begin(), text.end(), invocation.begin(), invocation.end());
-    return found != text.begin() && found != text.end();
+    if (from != nullptr) *from = static_cast<size_t>(found - text.begin());
+    return found != text.end() ? mix : nullptr;
   }
   /// Tokens that activate one of those that "on" may stand for.
   static Tokens invocation(std::mt19937& random) {

@@ -227,7 +227,8 @@ class Program {
   void count(const AdapterChoices& adapters, const Tokens& text) {
     ++counts_.calls;
     counts_.adapted += adapters.empty() ? 0 : 1;
-    counts_.parted += adapters_.parts(adapters, text) ? 1 : 0;
+    size_t from = 0;
+    counts_.parted += adapters_.mix_of(adapters, text, &from) != nullptr && from > 0 ? 1 : 0;
   }
   CallParams any_params(int32_t n, AdapterChoices adapters) {
     CallParams params = params_in(draw(random_, 0, kManners - 1), n);
