@@ -189,6 +189,7 @@ class Program {
     auto twin = twins_->new_session().value();
     ASSERT_TRUE(twin->load(state_of(*talk.twin)).ok());
     talk.twin = std::move(twin);
+    talk.known = false;  // a prompt appended now is evaluated without adapters
   }
 
   void open(Talk& talk) {
