@@ -3,8 +3,8 @@
 // whose calls have no adapter, one, two or an activated one, and whose names get other meanings
 // meanwhile. Entries that a shift turned are not those of a fresh evaluation, so each session has a
 // twin that gets the same calls alone, undrafted and in one piece; both say the same, to the bit.
-// A call whose adapters make all entries anew says what a fresh session says. GEN_TRIALS sets the
-// number of programs.
+// A call whose adapters or whose cache make all entries anew says what a fresh session says.
+// GEN_TRIALS sets the number of programs.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -83,7 +83,11 @@ struct Talk {
 class Program {
  public:
   Program(Random random, const CacheForm& form, DrawnAdapters* adapters, Counts* counts)
-      : random_(random), tight_(form.pool_blocks > 0), adapters_(*adapters), counts_(*counts) {
+      : random_(random),
+        tight_(form.pool_blocks > 0),
+        turns_(form.layout == CacheForm::Layout::kPlain),
+        adapters_(*adapters),
+        counts_(*counts) {
     const int32_t keep = draw(random_, 0, 12);
     generator_ = generator_of(form, draw(random_, 1, 12), draw(random_, 1, 4), drafter(), {}, keep);
     CacheForm alone = form;
@@ -161,7 +165,7 @@ class Program {
     if (tight_ && status.code() == Code::kPoolExhausted) return leave(talk);
     ASSERT_TRUE(status.ok()) << status.message();
     ASSERT_TRUE(talk.twin->append({.tokens = more}).ok());
-    talk.genuine = talk.genuine && fits <= kFormsContext;
+    talk.genuine = !turns_ || (talk.genuine && fits <= kFormsContext);
     EXPECT_EQ(tokens_of(*talk.session), tokens_of(*talk.twin));
   }
 
@@ -235,7 +239,7 @@ class Program {
     talk.made = mix;
     // Which invocation tokens a prompt leaves in a full context is not followed.
     talk.known = fits || full(mix) || params.adapters.empty();
-    talk.genuine = comparable && !shifts;
+    talk.genuine = !turns_ || (comparable && !shifts);
   }
 
   void pull(Talk& talk) {
@@ -275,6 +279,7 @@ class Program {
 
   Random random_;
   bool tight_;
+  bool turns_;  // what a shift leaves in the cache; other caches evaluate it again
   DrawnAdapters& adapters_;
   Counts& counts_;
   std::shared_ptr<const Generator> generator_;
@@ -309,7 +314,7 @@ TEST(AdapterShift, WhateverHappenedASessionSaysWhatItsTwinSays) {
   }
   if (trials >= 10) {
     EXPECT_GT(counts.adapted, trials);
-    EXPECT_GT(counts.anew, trials / 2);
+    EXPECT_GT(counts.anew, trials / 4);
     EXPECT_GT(counts.cut, trials / 2);
   }
   const auto number = [](int64_t n) { return static_cast<long long>(n); };
