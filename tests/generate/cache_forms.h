@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -147,12 +148,16 @@ inline void set_caches(GeneratorOptions* of, const CacheForm& form,
   }
 }
 
-/// A generator whose sessions have caches of that form. Its text is a fake tokenizer's.
+/// A generator whose sessions have caches of that form. Its text is a fake tokenizer's. With `keep`
+/// full contexts shift, and keep so many tokens.
 inline std::shared_ptr<const Generator> generator_of(const CacheForm& form, int32_t chunk = 8,
                                                      int32_t max_sequences = 8,
                                                      std::shared_ptr<Drafter> drafter = nullptr,
-                                                     DraftPolicy policy = {}) {
+                                                     DraftPolicy policy = {},
+                                                     std::optional<int32_t> keep = std::nullopt) {
   GeneratorOptions options;
+  options.shift_context = keep.has_value();
+  options.context_keep = keep.value_or(0);
   options.draft_policy = std::move(policy);
   options.prefill_chunk = chunk;
   options.max_sequences = max_sequences;
@@ -183,8 +188,9 @@ class FreshSessions {
                              ? CacheForm{.layout = form.layout, .block_size = form.block_size}
                              : CacheForm{.kind = form.kind, .recurrent = form.recurrent},
                          kFormsContext, 1)) {}
-  [[nodiscard]] Said say(const Tokens& prompt, int32_t n) const {
-    return generate::say(*generator_->new_session().value(), prompt, n);
+  [[nodiscard]] Said say(const Tokens& prompt, int32_t n,
+                         const std::vector<model::AdapterChoice>& adapters = {}) const {
+    return generate::say(*generator_->new_session().value(), prompt, n, adapters);
   }
   [[nodiscard]] std::shared_ptr<Session> session() const {
     return generator_->new_session().value();

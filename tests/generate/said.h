@@ -55,11 +55,13 @@ inline CallParams params_of(int32_t n) {
   return params;
 }
 
-inline Said say(Session& session, const Tokens& prompt, int32_t n) {
+inline Said say(Session& session, const Tokens& prompt, int32_t n,
+                const std::vector<model::AdapterChoice>& adapters = {}) {
+  CallParams params = params_of(n);
+  params.adapters = adapters;
   Said said;
   std::optional<GenResult> result;
-  said.status =
-      session.generate({.text = {}, .tokens = prompt}, params_of(n), nullptr, nullptr, &result);
+  said.status = session.generate({.text = {}, .tokens = prompt}, params, nullptr, nullptr, &result);
   if (!result.has_value()) return said;
   said.tokens = result->tokens;
   said.logprobs = result->logprobs;

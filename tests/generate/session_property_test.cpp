@@ -6,15 +6,16 @@
 // right and says so more or less often, of lookups, of another model or the same, and of the first
 // layers; as much as there is, as the window of outcomes has it, or as a clock has it that goes as
 // it likes. Each call draws in a manner of its own: temperature, cuts, penalties, Gumbel noise,
-// log- probabilities, ends, grammars. Whatever happened, what a session says must be what a fresh
-// one says that is given its tokens, to the bit. GEN_TRIALS sets the number of programs; how many
-// there were, of calls and of guesses, is printed.
+// log- probabilities, ends, grammars. It has no adapter, one, two or an activated one, whose names
+// get other meanings or none while calls run. Whatever happened, what a session says must be what a
+// fresh one says that is given its tokens and adapters, to the bit. GEN_TRIALS sets the number of
+// programs; how many there were, of calls and of guesses, is printed.
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 #include <random>
+#include <set>
 #include <tuple>
 
 #include "generate/batch_run.h"
@@ -22,6 +23,7 @@
 #include "generate/draft/drafter_list.h"
 #include "generate/draft/ngram_lookup.h"
 #include "generate/draft/suffix_lookup.h"
+#include "generate/drawn_adapters.h"
 #include "generate/knowing_drafter.h"
 #include "generate/small_drafter.h"
 #include "grammar/grammar.h"
@@ -39,6 +41,9 @@ int32_t draw(Random& random, int32_t from, int32_t to) {
 /// What was compared.
 struct Counts {
   int64_t calls = 0;
+  int64_t adapted = 0;  // of them
+  int64_t parted = 0;   // of these, whose adapter is not for all rows
+  int64_t refused = 0;  // because there is no adapter of a name
   int64_t drafted = 0;
   int64_t accepted = 0;
 };
@@ -133,7 +138,8 @@ std::shared_ptr<Drafter> layers_drafter(int32_t most, bool far) {
 /// A session, what it holds, and the stream that is open on it.
 struct Talk {
   std::shared_ptr<Session> session;
-  Tokens tokens = {};  // before the stream was opened
+  Tokens tokens = {};            // before the stream was opened
+  AdapterChoices adapters = {};  // of its last call
   bool may_be_cancelled = false;
   std::unique_ptr<Generation> stream = nullptr;
   Tokens asked = {};      // tokens and the stream's prompt
@@ -144,16 +150,20 @@ struct Talk {
 
 class Program {
  public:
-  Program(Random random, const CacheForm& form, const FreshSessions& fresh, Counts* counts)
+  Program(Random random, const CacheForm& form, const FreshSessions& fresh, DrawnAdapters* adapters,
+          Counts* counts)
       : random_(random),
         tight_(form.pool_blocks > 0),
         fresh_(fresh),
+        adapters_(*adapters),
         counts_(*counts),
         kind_(draw(random_, 0, 9)),
         knowing_(kind_ < 3 ? nullptr : knowing(random_)),
         drafter_(drafter(form.far)),
         generator_(generator_of(form, draw(random_, 1, 12), draw(random_, 1, 6), drafter_,
-                                policy_of(&random_))) {}
+                                policy_of(&random_))) {
+    adapters_.restart(random_);
+  }
 
   void run(int steps) {
     for (int i = 0; i < steps && !testing::Test::HasFailure(); ++i) {
@@ -202,7 +212,7 @@ class Program {
   }
   /// What a fresh session says, which the drafter then knows.
   Told expect(const Tokens& asked, const CallParams& params) {
-    ++counts_.calls;
+    count(params.adapters, asked);
     const auto session = fresh_.session();
     std::optional<GenResult> result;
     static_cast<void>(
@@ -214,12 +224,28 @@ class Program {
     if (knowing_ != nullptr) knowing_->learn(told.held);
     return told;
   }
-  CallParams any_params(int32_t n) { return params_in(draw(random_, 0, kManners - 1), n); }
+  void count(const AdapterChoices& adapters, const Tokens& text) {
+    ++counts_.calls;
+    counts_.adapted += adapters.empty() ? 0 : 1;
+    size_t from = 0;
+    counts_.parted += adapters_.mix_of(adapters, text, &from) != nullptr && from > 0 ? 1 : 0;
+  }
+  CallParams any_params(int32_t n, AdapterChoices adapters) {
+    CallParams params = params_in(draw(random_, 0, kManners - 1), n);
+    params.adapters = std::move(adapters);
+    return params;
+  }
+  /// Every other time those of the last call, whatever their names mean now.
+  const AdapterChoices& any_adapters(Talk& talk) {
+    if (draw(random_, 0, 1) == 0) talk.adapters = DrawnAdapters::any(random_);
+    return talk.adapters;
+  }
 
   void step() {
     if (talks_.empty() || (talks_.size() < 5 && draw(random_, 0, 9) == 0)) {
       talks_.push_back({.session = generator_->new_session().value()});
     }
+    if (draw(random_, 0, 7) == 0) adapters_.change(random_);
     Talk& talk =
         talks_[static_cast<size_t>(draw(random_, 0, static_cast<int32_t>(talks_.size()) - 1))];
     if (talk.stream != nullptr) {
@@ -258,8 +284,11 @@ class Program {
   }
 
   Tokens prompt() {
-    return text_of(static_cast<uint32_t>(draw(random_, 1, 6)),
-                   static_cast<size_t>(draw(random_, 0, 20)));
+    const Tokens text = text_of(static_cast<uint32_t>(draw(random_, 1, 6)),
+                                static_cast<size_t>(draw(random_, 0, 20)));
+    if (draw(random_, 0, 3) != 0) return text;
+    const Tokens invocation = DrawnAdapters::invocation(random_);
+    return draw(random_, 0, 1) == 0 ? join(text, invocation) : join(invocation, text);
   }
   CallParams params(int32_t n) const {
     CallParams made = params_of(n);
@@ -316,10 +345,15 @@ class Program {
     take_tokens(talk, talk.tokens, talk.tokens.size());
   }
 
-  /// Whether a call may begin with this prompt; if not, it must be refused.
-  bool may_begin(const Talk& talk, const Tokens& more) const {
+  /// Whether a call may begin with this prompt and these adapters; if not, it must be refused.
+  bool may_begin(const Talk& talk, const Tokens& more, const AdapterChoices& adapters) const {
     const size_t length = talk.tokens.size() + more.size();
-    return length > 0 && length <= kFormsContext;
+    return length > 0 && length <= kFormsContext && adapters_.known(adapters);
+  }
+  /// A refused call has changed nothing.
+  void refused(Talk& talk, const AdapterChoices& adapters) {
+    counts_.refused += adapters_.known(adapters) ? 0 : 1;
+    take_tokens(talk, talk.tokens, talk.tokens.size());
   }
 
   void generate(Talk& talk) {
@@ -329,13 +363,14 @@ class Program {
     const auto stop = [](void* user, const Event& event) -> int32_t {
       return !event.done && event.index == *static_cast<int32_t*>(user) ? 5 : 0;
     };
-    const CallParams drawn = any_params(n);
+    const CallParams drawn = any_params(n, any_adapters(talk));
+    const bool begins = may_begin(talk, more, drawn.adapters);
     Told expected;
-    if (may_begin(talk, more)) expected = expect(join(talk.tokens, more), drawn);
+    if (begins) expected = expect(join(talk.tokens, more), drawn);
     std::optional<GenResult> result;
     const Status status = talk.session->generate({.tokens = more}, drawn, stop, &stop_at, &result);
-    ASSERT_EQ(result.has_value(), may_begin(talk, more)) << status.message();
-    if (!result.has_value()) return;
+    ASSERT_EQ(result.has_value(), begins) << status.message();
+    if (!begins) return refused(talk, drawn.adapters);
     if (result->user_code == 5) {
       EXPECT_EQ(result->tokens, first(expected.said.tokens, static_cast<size_t>(stop_at) + 1));
     } else if (went_well(talk, status)) {
@@ -350,12 +385,14 @@ class Program {
 
   void open(Talk& talk) {
     const Tokens more = prompt();
-    const CallParams drawn = any_params(draw(random_, 1, 12));
+    const int32_t n = draw(random_, 1, 12);
+    const CallParams drawn = any_params(n, any_adapters(talk));
+    const bool begins = may_begin(talk, more, drawn.adapters);
     Told expected;
-    if (may_begin(talk, more)) expected = expect(join(talk.tokens, more), drawn);
+    if (begins) expected = expect(join(talk.tokens, more), drawn);
     auto opened = talk.session->open({.tokens = more}, drawn);
-    ASSERT_EQ(opened.ok(), may_begin(talk, more)) << opened.status().message();
-    if (!opened.ok()) return;
+    ASSERT_EQ(opened.ok(), begins) << opened.status().message();
+    if (!begins) return refused(talk, drawn.adapters);
     talk.stream = std::move(opened).value();
     talk.asked = join(talk.tokens, more);
     talk.told = std::move(expected);
@@ -443,7 +480,8 @@ class Program {
     if (talks_.size() >= 6) return;
     auto forked = talk.session->fork();
     if (!went_well(talk, forked.status())) return;
-    Talk made{.session = std::move(forked).value(), .tokens = talk.tokens};
+    Talk made{
+        .session = std::move(forked).value(), .tokens = talk.tokens, .adapters = talk.adapters};
     take_tokens(made, talk.tokens, talk.tokens.size());
     talks_.push_back(std::move(made));
   }
@@ -461,11 +499,13 @@ class Program {
     if (talk.tokens.empty() || talk.tokens.size() + 3 > kFormsContext) return;
     auto forked = talk.session->fork();
     if (!went_well(talk, forked.status())) return;
-    const Said said = say(**forked, {}, 3);
+    const bool same = draw(random_, 0, 1) == 0 && adapters_.known(talk.adapters);
+    const AdapterChoices adapters = same ? talk.adapters : adapters_.any_known(random_);
+    const Said said = say(**forked, {}, 3, adapters);
     if (!tight_ || said.status.ok()) {
-      EXPECT_EQ(said, fresh_.say(talk.tokens, 3));
+      EXPECT_EQ(said, fresh_.say(talk.tokens, 3, adapters));
     }
-    ++counts_.calls;
+    count(adapters, talk.tokens);
   }
 
   /// A batch beside all that is open; some of it is cancelled on the way, begun or not.
@@ -484,7 +524,7 @@ class Program {
     }
     for (size_t i = 0; i < count; ++i) {
       requests[i].prompt.tokens = prompts[i];
-      requests[i].params = any_params(5);
+      requests[i].params = any_params(5, adapters_.any_known(random_));
       expected.push_back(expect(prompts[i], requests[i].params));
       requests[i].params.cancel = order.cancels[i];
       requests[i].urgency.priority = draw(random_, -1, 1);
@@ -514,6 +554,7 @@ class Program {
   Random random_;
   bool tight_;
   const FreshSessions& fresh_;
+  DrawnAdapters& adapters_;
   Counts& counts_;
   int32_t kind_;
   std::shared_ptr<KnowingDrafter> knowing_;
@@ -551,23 +592,34 @@ std::vector<CacheForm> forms() {
 TEST(SessionProperty, WhateverHappenedASessionSaysWhatAFreshOneSays) {
   const std::vector<CacheForm> all = forms();
   std::vector<std::unique_ptr<FreshSessions>> fresh;
-  for (const CacheForm& form : all) fresh.push_back(std::make_unique<FreshSessions>(form));
+  std::set<const model::Model*> models;
+  for (const CacheForm& form : all) {
+    fresh.push_back(std::make_unique<FreshSessions>(form));
+    models.insert(
+        {&forms_place(form.far, form.recurrent).model, &forms_place(false, form.recurrent).model});
+  }
+  DrawnAdapters adapters(models);
   Counts counts;
   for (int trial = 0; trial < trials(); ++trial) {
     const size_t which = static_cast<size_t>(trial) % all.size();
     SCOPED_TRACE(testing::Message() << "program " << trial << ", " << all[which]);
     Program program(Random(static_cast<uint32_t>(trial * 7919 + 13)), all[which], *fresh[which],
-                    &counts);
+                    &adapters, &counts);
     program.run(60);
     if (HasFailure()) return;
   }
   // A few programs may have guessed nothing right.
   if (trials() >= 10) {
     EXPECT_GT(counts.accepted, trials());
+    EXPECT_GT(counts.parted, trials());
+    EXPECT_GT(counts.refused, trials() / 10);
   }
-  std::printf("%d programs, %lld calls compared, %lld tokens guessed, %lld of them right\n",
-              trials(), static_cast<long long>(counts.calls),
-              static_cast<long long>(counts.drafted), static_cast<long long>(counts.accepted));
+  const auto number = [](int64_t n) { return static_cast<long long>(n); };
+  std::printf(
+      "%d programs, %lld calls compared, %lld with adapters, %lld with rows before the adapter's, "
+      "%lld refused, %lld tokens guessed, %lld of them right\n",
+      trials(), number(counts.calls), number(counts.adapted), number(counts.parted),
+      number(counts.refused), number(counts.drafted), number(counts.accepted));
 }
 
 }  // namespace
