@@ -7,8 +7,8 @@
  * shared prefixes are kept apart.
  *
  * What a name stands for may change while calls run; a call keeps the adapters that it began with. An adapter takes
- * memory in float32 where the model's weights are, until it is unloaded, the last call that uses it
- * has ended, and a generator that used it has run a step without it or is freed.
+ * memory in float32 where the model's weights are, until it is unloaded, no session has it as the adapter of its last
+ * generating call, and a generator that used it has run a step without it or is freed.
  */
 #ifndef GENERATE_ADAPTER_H
 #define GENERATE_ADAPTER_H
@@ -35,8 +35,8 @@ extern "C" {
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL, a name or a scale out of range, and an adapter above the budget
  *         (gen_adapter_set_budget()); GEN_ERROR_IO;
  *         GEN_ERROR_FORMAT for a file that is damaged or whose tensors do not fit; GEN_ERROR_UNSUPPORTED for a tensor
- *         that no product of the model reads, another architecture, and models that take no adapters, such as those
- *         with layers on several devices;
+ *         that no product of the model reads, another architecture, and models that take no adapters, such as
+ *         custom ones;
  *         GEN_ERROR_OUT_OF_MEMORY. On failure nothing changes.
  * Threads: any.
  * Since:   0.1

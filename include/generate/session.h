@@ -72,6 +72,8 @@ GEN_API gen_status gen_session_generate_stream(gen_session *session, const char 
  * or the end of a turn. Only there do some vocabularies insert a space, which decoding removes, or
  * strip spaces. The same holds for prompts and scored texts.
  *
+ * The adapters are those of the session's last generating call; a new or loaded session has none.
+ *
  * @param text  [len] UTF-8; len may be GEN_NUL_TERMINATED. Empty text does nothing.
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_TOKENIZER if the text is not UTF-8;
@@ -99,8 +101,8 @@ GEN_API gen_status gen_session_append_tokens(gen_session *session, const int32_t
                                              size_t count, gen_error *error);
 
 /**
- * Log-probabilities of a text's tokens as a continuation of the session's tokens. The session is
- * unchanged.
+ * Log-probabilities of a text's tokens as a continuation of the session's tokens, with the adapters
+ * of gen_session_append. The session is unchanged.
  *
  * Begin-of-sequence is put before the text when the session is empty. The first token of a text
  * with nothing before it has no probability; its value is 0.

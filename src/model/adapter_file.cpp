@@ -82,6 +82,9 @@ class AdapterReader {
 
   Status read_keys() {
     GEN_ASSIGN(const std::string type, metadata_.get_string("general.type", ""));
+    if (type.empty()) {
+      return error(Code::kFormat, "no adapter: general.type and lora.rank are absent");
+    }
     if (type != "adapter") {
       return error(Code::kFormat,
                    "no adapter: general.type is \"%.*s\" in place of \"adapter\", and there is no "
@@ -183,6 +186,13 @@ class AdapterReader {
         of.embedding ? Shape{rank, of.out, 1, 1} : Shape{of.in, rank, of.matrices, 1};
     const Shape wanted_b =
         of.embedding ? Shape{rank, of.in, 1, 1} : Shape{rank, of.out, of.matrices, 1};
+    if (of.embedding && (a.shape != wanted_a || b.shape != wanted_b)) {
+      return error(Code::kFormat,
+                   "adapter tensors %s and %s are %s and %s, expected rank x %lld and rank x %lld",
+                   a.name.c_str(), b.name.c_str(), shape_text(a.shape).c_str(),
+                   shape_text(b.shape).c_str(), static_cast<long long>(of.out),
+                   static_cast<long long>(of.in));
+    }
     if (a.shape != wanted_a || b.shape != wanted_b) {
       return error(Code::kFormat, "adapter tensors %s and %s are %s and %s, expected %s and %s",
                    a.name.c_str(), b.name.c_str(), shape_text(a.shape).c_str(),

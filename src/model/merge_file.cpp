@@ -23,6 +23,11 @@ Result<AdapterFile> read(const std::string& path, const AdapterTargets& targets)
   if (!file.ok()) return in_file(path, file.status());
   auto adapter = read_adapter(**file, targets);
   if (!adapter.ok()) return in_file(path, adapter.status());
+  if (!adapter->invocation_tokens.empty()) {
+    return in_file(path, error(Code::kUnsupported,
+                               "adapter.alora.invocation_tokens activate it, so it cannot be "
+                               "merged"));
+  }
   GEN_TRY((*file)->check_unchanged());
   return adapter;
 }

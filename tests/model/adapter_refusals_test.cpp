@@ -121,7 +121,7 @@ TEST(AdapterFile, Refusals) {
   expect_refused(named("blk.0.attn_norm.weight.lora_a", "blk.0.attn_norm.weight.lora_b"),
                  kUnsupported, {"blk.0.attn_norm.weight", "no product reads it"});
   expect_refused(named("token_embd.weight.lora_a", "token_embd.weight.lora_b"), kFormat,
-                 {"token_embd.weight.lora_a", "expected 64 x 50 and 64 x 64"});
+                 {"token_embd.weight.lora_a", "expected rank x 50 and rank x 64"});
   expect_refused(named("blk.2.attn_q.weight.lora_a", "blk.2.attn_q.weight.lora_b"), kUnsupported,
                  {"the model has no tensor blk.2.attn_q.weight"});
   expect_refused(named("blk.0.attn_q.lora_a", "blk.0.attn_q.lora_b"), kUnsupported,
@@ -218,7 +218,7 @@ TEST(AdapterFile, TiedHeads) {
   parts.tensors[0] = {"token_embd.weight.lora_a", {64, 2}};
   parts.tensors[1] = {"token_embd.weight.lora_b", {2, 50}};
   expect_refused(tied, image_of(parts).bytes, Code::kFormat,
-                 {"token_embd.weight", "expected 64 x 50 and 64 x 64"});
+                 {"token_embd.weight", "expected rank x 50 and rank x 64"});
   parts.tensors[0] = {"output.weight.lora_a", {64, 2}};
   parts.tensors[1] = {"output.weight.lora_b", {2, 50}};
   const auto made = make(tied, image_of(parts).bytes);
