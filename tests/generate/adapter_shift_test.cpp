@@ -33,6 +33,7 @@ struct Counts {
   int64_t anew = 0;     // of these, after a shift
   int64_t shifts = 0;   // calls that dropped tokens
   int64_t adapted = 0;  // of them
+  int64_t moved = 0;    // of these, where an activated adapter stays
   int64_t cut = 0;      // streams that ended early
 };
 
@@ -75,7 +76,8 @@ struct Talk {
   bool known = true;
   bool genuine = true;
   std::unique_ptr<Generation> stream = nullptr;
-  Told told = {};     // what the stream should say
+  AdapterChoices adapters = {};  // of its last call
+  Told told = {};                // what the stream should say
   int32_t last = -1;  // the token after which it is ended, which the twin said, too; -1: none
   int32_t given = 0;
 };
@@ -202,7 +204,10 @@ class Program {
     CallParams params = params_of(n);
     params.sampling.temperature = draw(random_, 0, 1) * 0.9;
     params.sampling.repetition_penalty = draw(random_, 0, 2) == 0 ? 1.3 : 1.0;
-    params.adapters = adapters_.any_known(random_);
+    if (draw(random_, 0, 1) == 0 || !adapters_.known(talk.adapters)) {
+      talk.adapters = adapters_.any_known(random_);
+    }
+    params.adapters = talk.adapters;
     talk.last = draw(random_, 0, 2) == 0 ? draw(random_, 0, n - 1) : -1;
     const Tokens whole = join(tokens_of(*talk.twin), more);
     if (talk.last < 0) {
@@ -211,6 +216,7 @@ class Program {
       talk.told = tell(*talk.twin->fork().value(), more, params);
       static_cast<void>(tell(*talk.twin, more, params, talk.last));
     }
+    expect_last(talk, whole, params);
     expect_fresh(talk, whole, params);
     auto opened = talk.session->open({.tokens = more}, params);
     ASSERT_TRUE(opened.ok()) << opened.status().message();
@@ -240,6 +246,29 @@ class Program {
     // Which invocation tokens a prompt leaves in a full context is not followed.
     talk.known = fits || full(mix) || params.adapters.empty();
     talk.genuine = !turns_ || (comparable && !shifts);
+  }
+
+  /// Where the cache evaluates again, what comes last is what a fresh session says after the rest:
+  /// a shift moves the first row of an activated adapter along with its tokens.
+  void expect_last(const Talk& talk, const Tokens& whole, const CallParams& params) {
+    const bool plain = params.sampling.temperature == 0 && params.sampling.repetition_penalty == 1;
+    if (turns_ || !plain || talk.told.dropped == 0 || talk.told.said.tokens.empty()) return;
+    const Tokens rest = first(talk.told.held, talk.told.held.size() - 1);
+    size_t from = 0;
+    size_t left = 0;
+    const auto mix = adapters_.mix_of(params.adapters, whole, &from);
+    const bool same =
+        (adapters_.mix_of(params.adapters, rest, &left) == nullptr) == (mix == nullptr);
+    // Text that was said may have activated it anew.
+    const auto moved = static_cast<int64_t>(from) - talk.told.dropped;
+    if (!same || (from > 0 && mix != nullptr && static_cast<int64_t>(left) != moved)) return;
+    CallParams one = params;
+    one.stops.max_new_tokens = 1;
+    const Told last = tell(*twins_->new_session().value(), rest, one);
+    ASSERT_EQ(last.said.tokens.size(), 1U);
+    EXPECT_EQ(last.said.tokens.back(), talk.told.said.tokens.back());
+    EXPECT_EQ(last.said.logprobs.back(), talk.told.said.logprobs.back());
+    counts_.moved += mix != nullptr && from > 0 ? 1 : 0;
   }
 
   void pull(Talk& talk) {
@@ -315,14 +344,16 @@ TEST(AdapterShift, WhateverHappenedASessionSaysWhatItsTwinSays) {
   if (trials >= 10) {
     EXPECT_GT(counts.adapted, trials);
     EXPECT_GT(counts.anew, trials / 4);
+    EXPECT_GT(counts.moved, 0);
     EXPECT_GT(counts.cut, trials / 2);
   }
   const auto number = [](int64_t n) { return static_cast<long long>(n); };
   std::printf(
       "%d programs, %lld calls compared, %lld with fresh sessions, of these %lld after a shift; "
-      "%lld shifted, %lld of them with adapters; %lld ended early\n",
+      "%lld shifted, %lld of them with adapters, %lld compared whose adapter begins later; %lld "
+      "ended early\n",
       trials, number(counts.calls), number(counts.fresh), number(counts.anew),
-      number(counts.shifts), number(counts.adapted), number(counts.cut));
+      number(counts.shifts), number(counts.adapted), number(counts.moved), number(counts.cut));
 }
 
 }  // namespace
