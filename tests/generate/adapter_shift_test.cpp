@@ -332,7 +332,7 @@ TEST(AdapterShift, WhateverHappenedASessionSaysWhatItsTwinSays) {
   for (const CacheForm& form : forms) models.insert(&forms_place(form.far).model);
   DrawnAdapters adapters(models);
   const char* const wanted = std::getenv("GEN_TRIALS");
-  const int trials = wanted != nullptr ? std::max(1, std::atoi(wanted)) : test::fewer(80);
+  const int trials = wanted != nullptr ? std::max(1, std::atoi(wanted)) : test::fewer(30);
   Counts counts;
   for (int trial = 0; trial < trials; ++trial) {
     const CacheForm& form = forms[static_cast<size_t>(trial) % forms.size()];
