@@ -34,12 +34,12 @@ template <int64_t Rows, int64_t Ranks>
 HWY_INLINE void low_rank_in_block(const float* a, int64_t n, int64_t begin, int64_t end,
                                   const float* const* x, float* sums) {
   const auto at = [&](int64_t t, int64_t r) { return sums + (t * kLowRankRanks + r) * kLanes; };
-  Lanes16 values[Rows][Ranks];
+  Lanes16 values[static_cast<size_t>(Rows)][static_cast<size_t>(Ranks)];
   for (int64_t t = 0; t < Rows; ++t) {
     for (int64_t r = 0; r < Ranks; ++r) values[t][r] = load(at(t, r));
   }
   const auto step = [&](const auto& part) {
-    Lanes16 of[Ranks];
+    Lanes16 of[static_cast<size_t>(Ranks)];
     for (int64_t r = 0; r < Ranks; ++r) of[r] = part(a + r * n);
     for (int64_t t = 0; t < Rows; ++t) {
       const Lanes16 row = part(x[t]);
@@ -95,12 +95,12 @@ template <int64_t Rows, int64_t Runs, typename Load, typename Store>
 HWY_INLINE void low_rank_out_block(const float* b, int64_t stride, const float* const* u,
                                    int64_t rank, float* const* sums, int64_t i, const Load& load_at,
                                    const Store& store_at) {
-  Lanes16 values[Rows][Runs];
+  Lanes16 values[static_cast<size_t>(Rows)][static_cast<size_t>(Runs)];
   for (auto& row : values) {
     for (Lanes16& value : row) value = splat(0.0F);
   }
   for (int64_t r = 0; r < rank; ++r) {
-    Lanes16 of[Runs];
+    Lanes16 of[static_cast<size_t>(Runs)];
     for (int64_t j = 0; j < Runs; ++j) of[j] = load_at(b + r * stride + i + j * kLanes);
     for (int64_t t = 0; t < Rows; ++t) {
       const Lanes16 factor = splat(u[t][r]);
