@@ -152,7 +152,9 @@ TEST_P(Activated, InOneSession) {
       EXPECT_EQ(say(*fork.value(), more, 3, adapter), want);
     }
     const auto loaded = generator->new_session().value();
-    if (!held.empty()) ASSERT_TRUE(loaded->load(state_of(*session)).ok());
+    if (!held.empty()) {
+      ASSERT_TRUE(loaded->load(state_of(*session)).ok());
+    }
     EXPECT_EQ(say(*loaded, more, 3, adapter), want);
     EXPECT_EQ(say(*session, more, 3, adapter), want);
     held = session->tokens().value();
