@@ -8,7 +8,7 @@
  *
  * What a name stands for may change while calls run; a call keeps the adapters that it began with. An adapter takes
  * memory in float32 where the model's weights are, until it is unloaded, no session has it as the adapter of its last
- * generating call, and a generator that used it has run a step without it or is freed.
+ * generating call, and a generator that used it has run a step without adapters or is freed.
  */
 #ifndef GENERATE_ADAPTER_H
 #define GENERATE_ADAPTER_H

@@ -72,7 +72,8 @@ GEN_API gen_status gen_session_generate_stream(gen_session *session, const char 
  * or the end of a turn. Only there do some vocabularies insert a space, which decoding removes, or
  * strip spaces. The same holds for prompts and scored texts.
  *
- * The adapters are those of the session's last generating call; a new or loaded session has none.
+ * The adapters are those of the session's last generating call; a session that is new,
+ * loaded or reset has none.
  *
  * @param text  [len] UTF-8; len may be GEN_NUL_TERMINATED. Empty text does nothing.
  * @return GEN_OK;

@@ -315,8 +315,8 @@ TEST(Fusion, MissingKernelsSplitWhatTheyMust) {
   EXPECT_EQ(text,
             "rope_angles embed tap rms_norm linear linear linear rope_append attention linear "
             "rms_norm linear gated pack linear tap select_rows rms_norm linear best logits ");
-  // Each site is named once, wherever its product went: 7 of the layer and the logits.
-  EXPECT_EQ(sites.size(), 8U);
+  // Each site is named once, wherever its product went: 7 of the layer, the logits, the embedding.
+  EXPECT_EQ(sites.size(), 9U);
 }
 
 }  // namespace

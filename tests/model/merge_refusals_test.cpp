@@ -47,7 +47,7 @@ TEST(MergeRefusals, TensorsThatAreNoMatricesOfProducts) {
   expect_refused(model, pair_of("blk.0.attn_norm.weight", {64, 2}, {2, 1}), Code::kUnsupported,
                  {"blk.0.attn_norm.weight", "one dimension"});
   expect_refused(model, pair_of("token_embd.weight", {64, 2}, {2, 50}), Code::kFormat,
-                 {"token_embd.weight", "expected 64 x 50 and 64 x 64"});
+                 {"token_embd.weight", "expected rank x 50 and rank x 64"});
   expect_refused(llama(true), pair_of("token_embd.weight", {2, 50}, {2, 64}), Code::kUnsupported,
                  {"token_embd.weight", "the model's head, too"});
   expect_refused(model, pair_of("blk.2.attn_q.weight", {64, 2}, {2, 64}), Code::kUnsupported,

@@ -127,6 +127,7 @@ Status Generation::start(const Prompt& prompt) {
   sequence.reserve(transcript_.most());
   begin_rows();
   result_.usage.prompt = sequence.length() - sequence.moved(answered_.mark).length;
+  before_adapters_ = sequence.adapters();
   sequence.set_adapters(std::move(adapters));
   session_->progress_.store(0.0F, std::memory_order_relaxed);
   session_->publish_length();
@@ -233,6 +234,7 @@ Status Generation::begin_work() {
   Work work = Work::kRow;
   int32_t end = sequence.length();
   if (end == session_->generator().max_seq_len()) {
+    sequence.settle_adapters();  // entries of other adapters are not shifted
     // The last token is evaluated alone after the shift, so that a prompt gives the same result
     // whether or not it was appended before.
     if (sequence.shifts() && sequence.evaluated() < end - 1) {
@@ -482,6 +484,7 @@ void Generation::break_off(Status failure) noexcept {
   }
   if (!result_.status.ok()) return;
   session_->sequence_.rewind(before_);
+  session_->sequence_.set_adapters(before_adapters_);
   session_->answered_ = std::move(answered_);
   session_->publish_length();
   session_->generator().metrics().add(metric::errors(failure.code()), 1);
@@ -511,6 +514,7 @@ void Generation::settle(FinishReason reason) noexcept {
   Sequence& sequence = session_->sequence_;
   if (reason == FinishReason::kError) {
     sequence.rewind(before_);
+    sequence.set_adapters(before_adapters_);
   } else if (state_ == State::kPrefill && reason != FinishReason::kContextFull) {
     sequence.drop_pending(sequence.moved(before_).length);
   }

@@ -146,7 +146,8 @@ class Generation {
   Status failure_;                    // of prepare(); reported by take()
   SteadyClock::time_point asked_at_;  // when the current event was requested
   Sequence::Mark before_;             // state of the session before open()
-  Answered answered_;                 // the session's last answer before open()
+  std::shared_ptr<const model::AdapterMix> before_adapters_;  // the same
+  Answered answered_;  // the session's last answer before open()
   State state_ = State::kNew;
   Work work_ = Work::kNone;
   Asked asked_ = Asked::kNot;

@@ -64,6 +64,7 @@ Status Sequence::extend(std::span<const int32_t> tokens, bool make_room) {
                  tokens.size(), length(), context);
   }
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+  find_invocation();
   return {};
 }
 
@@ -318,6 +319,7 @@ bool Sequence::leave_shared_block() noexcept {
 void Sequence::rewind(const Mark& mark) noexcept {
   const Mark to = moved(mark);
   tokens_.resize(static_cast<size_t>(std::min(to.length, length())));
+  find_invocation();
   borders_.clear();
   forget(to.evaluated);
 }

@@ -59,6 +59,11 @@ class Sequence {
   /// rows from the last occurrence of its invocation tokens in the present text on. The evaluation
   /// drops entries that others made and evaluates their tokens again.
   void set_adapters(std::shared_ptr<const model::AdapterMix> adapters) noexcept;
+  [[nodiscard]] const std::shared_ptr<const model::AdapterMix>& adapters() const noexcept {
+    return adapters_;
+  }
+  /// Drops entries that other adapters made than those of the next evaluation, which does the same.
+  void settle_adapters();
   /// Raises the number of first tokens that make_room() keeps above the generator's. Marks from
   /// before a shift are invalid afterwards.
   void set_keep(int32_t n) noexcept { more_kept_ = n; }
@@ -211,8 +216,8 @@ class Sequence {
   }
   /// What keys and values depend on besides the tokens.
   [[nodiscard]] uint64_t prefix_domain() const noexcept;
-  /// Drops entries that other adapters made than those of the evaluation that begins.
-  void settle_adapters();
+  /// Finds the first row that the adapters are for.
+  void find_invocation() noexcept;
   /// The number of first ones of `n` tokens that other sequences may share entries of. An activated
   /// adapter shares those of the base before it.
   [[nodiscard]] int32_t shareable(int32_t n) const noexcept {
@@ -268,8 +273,8 @@ class Sequence {
   std::unique_ptr<cache::SequenceState> state_;
   std::vector<int32_t> tokens_;
   std::shared_ptr<const model::AdapterMix> adapters_;  // set by set_adapters()
-  int32_t adapted_from_ = 0;                           // the first row that they are for
-  Adapted made_;                                       // what made the entries
+  int32_t adapted_from_ = 0;      // the first row that they are for, or beyond all rows
+  Adapted made_;                  // what made the entries
   uint64_t domain_ = 0;           // for prefixes of the adapters of this identity:
   uint64_t domain_of_ = 0;        // 0: none
   int32_t remembered_ = 0;        // evaluated blocks that were given to the prefix cache

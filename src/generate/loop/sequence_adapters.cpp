@@ -15,16 +15,17 @@ int32_t Sequence::Adapted::common(const Adapted& other) const noexcept {
 
 void Sequence::set_adapters(std::shared_ptr<const model::AdapterMix> adapters) noexcept {
   adapters_ = std::move(adapters);
+  find_invocation();
+}
+
+void Sequence::find_invocation() noexcept {
   adapted_from_ = 0;
   if (adapters_ == nullptr || adapters_->invocation_tokens.empty()) return;
   const std::vector<int32_t>& invocation = adapters_->invocation_tokens;
   const auto found =
       std::find_end(tokens_.begin(), tokens_.end(), invocation.begin(), invocation.end());
-  if (found == tokens_.end()) {
-    adapters_.reset();
-    return;
-  }
-  adapted_from_ = static_cast<int32_t>(found - tokens_.begin());
+  adapted_from_ = found != tokens_.end() ? static_cast<int32_t>(found - tokens_.begin())
+                                         : std::numeric_limits<int32_t>::max();
 }
 
 void Sequence::settle_adapters() {

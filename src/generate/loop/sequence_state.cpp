@@ -197,6 +197,7 @@ Status Sequence::restore(cache::StateReader& from) {
   }
   tokens_ = std::move(tokens);
   made_ = made;
+  set_adapters(nullptr);
   remembered_ = 0;
   genuine_ = evaluated == 0;  // a file may hold anything
   return {};

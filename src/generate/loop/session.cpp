@@ -371,6 +371,7 @@ Status Session::reset() {
   const InUseGuard guard(&in_use_);
   GEN_TRY(guard.entered("session"));
   sequence_.rewind({0, 0});
+  sequence_.set_adapters(nullptr);
   note_answered();
   cancel_.reset();
   publish_length();

@@ -301,19 +301,17 @@ Status StepRunner::number_adapters() {
     adapters_.reset();  // frees those that nobody uses
   }
   if (missing) {
+    // Kept only with the table: whatever fails here may throw.
+    std::vector<uint64_t> mixes;
     std::vector<std::vector<graph::AdapterUse>> all;
     for (const StepPlan::Slice& slice : slices_) {
       const model::AdapterMix* const mix = slice.request->adapters;
-      if (number(mix) != static_cast<int32_t>(mixes_.size())) continue;
+      if (mix == nullptr || std::count(mixes.begin(), mixes.end(), mix->identity) > 0) continue;
       all.push_back(mix->uses);
-      mixes_.push_back(mix->identity);
+      mixes.push_back(mix->identity);
     }
-    auto made = model_.adapter_table(all);
-    if (!made.ok()) {
-      mixes_.clear();
-      return made.status();
-    }
-    adapters_ = std::move(made).value();
+    GEN_ASSIGN(adapters_, model_.adapter_table(all));
+    mixes_ = std::move(mixes);
   }
   for (size_t i = 0; i < slices_.size(); ++i) {
     sequences_[i].adapter = number(slices_[i].request->adapters);
