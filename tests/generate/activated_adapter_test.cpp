@@ -178,6 +178,34 @@ INSTANTIATE_TEST_SUITE_P(Forms, Activated, testing::ValuesIn([] {
                            return forms;
                          }()));
 
+TEST(ActivatedAdapter, IsFoundInTheTextThatIsScored) {
+  const World world;
+  const auto generator = world.generator();
+  const auto score = [](Session& session) {
+    std::vector<float> scores;
+    EXPECT_TRUE(session.score({.text = {}, .tokens = text_of(3, 6)}, &scores, nullptr).ok());
+    return scores;
+  };
+  const auto append = [](Session& session, const Tokens& more) {
+    EXPECT_TRUE(session.append({.text = {}, .tokens = more}).ok());
+  };
+  const Tokens base = text_of(1, 8);
+  const auto session = generator->new_session().value();
+  (void)say(*session, join(base, kInvocation), 2, "a");
+  // One more moves the first row.
+  append(*session, join(text_of(2, 4), kInvocation));
+  const auto again = generator->new_session().value();
+  (void)say(*again, session->tokens().value(), 1, "a");
+  ASSERT_TRUE(again->truncate(session->length()).ok());
+  EXPECT_EQ(score(*session), score(*again));
+  // Without any, all rows are the base's.
+  ASSERT_TRUE(session->truncate(8).ok());
+  append(*session, text_of(2, 9));
+  const auto plain = generator->new_session().value();
+  append(*plain, join(base, text_of(2, 9)));
+  EXPECT_EQ(score(*session), score(*plain));
+}
+
 TEST(ActivatedAdapter, IsNotMixed) {
   const World world;
   const std::vector<model::AdapterChoice> both = {{"p", 1}, {"a", 1}};

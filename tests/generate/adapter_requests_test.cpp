@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "generate/cache_forms.h"
@@ -181,6 +183,63 @@ TEST(AdapterRequests, KeepWhatTheyBeganWith) {
       session->generate({.text = {}, .tokens = prompt}, params, nullptr, nullptr, &result);
   EXPECT_STREQ(status.message(), "no adapter is named \"a\"");
   EXPECT_EQ(session->tokens().value(), held);
+}
+
+/// Fails once when told to.
+class Failing : public PassingModel {
+ public:
+  using PassingModel::PassingModel;
+  Result<std::shared_ptr<const graph::AdapterTable>> adapter_table(
+      std::span<const std::vector<graph::AdapterUse>> mixes) const override {
+    if (std::exchange(table, false)) throw std::bad_alloc();
+    return PassingModel::adapter_table(mixes);
+  }
+  Status forward(const graph::Batch& batch) const override {
+    if (std::exchange(step, false)) return error(Code::kModel, "no step");
+    return PassingModel::forward(batch);
+  }
+  mutable bool table = false;
+  mutable bool step = false;
+};
+
+Status fail(Session& session, const Choices& adapters) {
+  CallParams params = params_of(3);
+  params.adapters = adapters;
+  std::optional<GenResult> result;
+  return session.generate({.text = {}, .tokens = text_of(9, 4)}, params, nullptr, nullptr, &result);
+}
+
+TEST(AdapterRequests, AFailureLeavesNothing) {
+  World world;
+  const auto model = std::make_shared<Failing>(world.place.model);
+  const auto generator = Generator::create(model, nullptr, world.options).value();
+  const auto session = generator->new_session().value();
+  const Tokens prompt = text_of(1, 9);
+  EXPECT_EQ(say_with(*session, prompt, 4, {}), alone(world, prompt, 4, {}));
+  std::vector<float> before;
+  ASSERT_TRUE(session->score({.text = {}, .tokens = text_of(2, 5)}, &before, nullptr).ok());
+  const auto expect_as_before = [&] {
+    std::vector<float> after;
+    ASSERT_TRUE(session->score({.text = {}, .tokens = text_of(2, 5)}, &after, nullptr).ok());
+    EXPECT_EQ(after, before);
+  };
+  model->table = true;
+  EXPECT_EQ(fail(*session, kMixes[1]).code(), Code::kOutOfMemory);
+  expect_as_before();
+  model->step = true;
+  EXPECT_EQ(fail(*session, kMixes[1]).code(), Code::kModel);
+  expect_as_before();
+  // The adapter works as ever.
+  const auto other = generator->new_session().value();
+  EXPECT_EQ(say_with(*other, prompt, 4, kMixes[1]), alone(world, prompt, 4, kMixes[1]));
+  // A session that was reset is as a new one.
+  ASSERT_TRUE(other->reset().ok());
+  std::vector<float> fresh;
+  std::vector<float> reset;
+  const auto another = generator->new_session().value();
+  ASSERT_TRUE(another->score({.text = {}, .tokens = text_of(2, 5)}, &fresh, nullptr).ok());
+  ASSERT_TRUE(other->score({.text = {}, .tokens = text_of(2, 5)}, &reset, nullptr).ok());
+  EXPECT_EQ(reset, fresh);
 }
 
 TEST(AdapterRequests, AreRefusedByModelsWithout) {
