@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
 #include "base/checksum.h"
@@ -191,11 +190,6 @@ Result<std::shared_ptr<const AdapterMix>> AdapterRegistry::mix(
     const LoadedAdapter& adapter = *each.adapter;
     sum.add_number(adapter.content);
     sum.add_number(std::bit_cast<uint32_t>(each.scale));
-    char text[32];
-    std::snprintf(text, sizeof text, "/%016llx*%08x",
-                  static_cast<unsigned long long>(adapter.content),
-                  std::bit_cast<uint32_t>(each.scale));
-    mix->name += text;
     mix->uses.push_back({adapter.matrices, each.scale});
     mix->invocation_tokens = adapter.invocation_tokens;
   }

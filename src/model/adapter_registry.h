@@ -30,7 +30,6 @@ struct AdapterChoice {
 /// The adapters of a sequence's rows, with their scales. Immutable.
 struct AdapterMix {
   std::vector<graph::AdapterUse> uses;  // at least one, none with scale 0
-  std::string name;                     // contents and scales as text
   /// A hash of contents and scales: what keys and values depend on. Equal mixes have equal ones,
   /// and none has 0, which stands for rows without adapters.
   uint64_t identity = 0;

@@ -242,6 +242,21 @@ TEST(AdapterRequests, AFailureLeavesNothing) {
   EXPECT_EQ(reset, fresh);
 }
 
+TEST(AdapterRequests, EntriesOfOthersAreNotShifted) {
+  World world;
+  world.options.shift_context = true;
+  const auto generator = world.generator();
+  const Tokens prompt = text_of(1, static_cast<size_t>(generator->max_seq_len()) - 4);
+  for (const auto& [before, after] : {std::pair(1, 0), std::pair(0, 1), std::pair(1, 2)}) {
+    const auto session = generator->new_session().value();
+    (void)say_with(*session, prompt, 4, kMixes[static_cast<size_t>(before)]);
+    const Tokens held = session->tokens().value();
+    ASSERT_EQ(std::ssize(held), generator->max_seq_len());
+    const Choices& mix = kMixes[static_cast<size_t>(after)];
+    EXPECT_EQ(say_with(*session, {}, 4, mix), alone(world, held, 4, mix)) << before << after;
+  }
+}
+
 TEST(AdapterRequests, AreRefusedByModelsWithout) {
   const test::FakeModel model(50);
   const auto generator =

@@ -52,11 +52,6 @@ Generator::Generator(std::shared_ptr<const model::Model> model,
 
 Generator::~Generator() = default;
 
-uint64_t Generator::prefix_domain(const model::AdapterMix& adapters) const {
-  return options_.prefix_cache->domain(domain_name(model_->traits(), options_.kv_dtype) +
-                                       adapters.name);
-}
-
 Result<std::shared_ptr<const Generator>> Generator::create(
     std::shared_ptr<const model::Model> model,
     std::shared_ptr<const tokenizer::Tokenizer> tokenizer, GeneratorOptions options) {

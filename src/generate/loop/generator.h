@@ -151,8 +151,6 @@ class Generator : public std::enable_shared_from_this<Generator> {
   }
   /// Identifies what keys and values depend on besides the tokens: model and format.
   [[nodiscard]] uint64_t prefix_domain() const noexcept { return prefix_domain_; }
-  /// And adapters. There must be a prefix cache. std::bad_alloc.
-  [[nodiscard]] uint64_t prefix_domain(const model::AdapterMix& adapters) const;
   /// Null if there is none.
   [[nodiscard]] Drafter* drafter() const noexcept { return options_.drafter.get(); }
   [[nodiscard]] Scheduler& scheduler() const noexcept { return *scheduler_; }

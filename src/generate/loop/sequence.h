@@ -63,7 +63,7 @@ class Sequence {
     return adapters_;
   }
   /// Drops entries that other adapters made than those of the next evaluation, which does the same.
-  void settle_adapters();
+  void settle_adapters() noexcept;
   /// Raises the number of first tokens that make_room() keeps above the generator's. Marks from
   /// before a shift are invalid afterwards.
   void set_keep(int32_t n) noexcept { more_kept_ = n; }
@@ -275,8 +275,6 @@ class Sequence {
   std::shared_ptr<const model::AdapterMix> adapters_;  // set by set_adapters()
   int32_t adapted_from_ = 0;      // the first row that they are for, or beyond all rows
   Adapted made_;                  // what made the entries
-  uint64_t domain_ = 0;           // for prefixes of the adapters of this identity:
-  uint64_t domain_of_ = 0;        // 0: none
   int32_t remembered_ = 0;        // evaluated blocks that were given to the prefix cache
   int32_t parting_ = 0;           // end of the blocks that it has but perhaps without a snapshot
   bool genuine_ = true;           // the cache equals a fresh evaluation: not shifted, not loaded

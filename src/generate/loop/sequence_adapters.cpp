@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/checksum.h"
 #include "generate/loop/generator.h"
 #include "generate/loop/sequence.h"
 
@@ -28,18 +29,19 @@ void Sequence::find_invocation() noexcept {
                                          : std::numeric_limits<int32_t>::max();
 }
 
-void Sequence::settle_adapters() {
+void Sequence::settle_adapters() noexcept {
   const Adapted own = {adapters_ != nullptr ? adapters_->identity : 0, adapted_from_};
-  if (own.by != 0 && own.by != domain_of_ && generator_->prefix_cache() != nullptr) {
-    domain_ = generator_->prefix_domain(*adapters_);
-    domain_of_ = own.by;
-  }
   forget(made_.common(own));
   made_ = own;
 }
 
 uint64_t Sequence::prefix_domain() const noexcept {
-  return made_.by == 0 || made_.from > 0 ? generator_->prefix_domain() : domain_;
+  const uint64_t base = generator_->prefix_domain();
+  if (made_.by == 0 || made_.from > 0) return base;
+  Checksum both;
+  both.add_number(base);
+  both.add_number(made_.by);
+  return both.value();
 }
 
 }  // namespace gen::generate

@@ -101,8 +101,6 @@ Result<Sequence> Sequence::fork() const {
   copy.adapters_ = adapters_;
   copy.adapted_from_ = adapted_from_;
   copy.made_ = made_;
-  copy.domain_ = domain_;
-  copy.domain_of_ = domain_of_;
   copy.remembered_ = remembered_;
   copy.genuine_ = genuine_;
   copy.more_kept_ = more_kept_;
