@@ -111,7 +111,7 @@ Result<std::shared_ptr<const Adapter>> Adapter::create(const Engines& engines,
         turned(part.b, static_cast<size_t>(part.rank), static_cast<size_t>(shape.out));
     GEN_TRY(put(b, &matrices.b));
     matrices.rank = part.rank;
-    made->parts_.push_back({part.site, shape.engine, matrices});
+    made->parts_.push_back({part.site, matrices});
   }
   return std::shared_ptr<const Adapter>(made);
 }
@@ -133,28 +133,27 @@ Result<std::shared_ptr<const AdapterTable>> AdapterTable::create(
     return error(Code::kInvalidArgument, "a mix of %zu adapters, of at most %d", mix.size(),
                  engine::kMaxMixed);
   }
-  for (size_t e = 0; e < engines.size(); ++e) {
-    const std::vector<engine::LowRankMix> rows = made->rows_on(static_cast<int32_t>(e));
-    for (const engine::LowRankMix& row : rows) {
-      int32_t rank = 0;
-      for (int32_t i = 0; i < row.n; ++i) rank += row.parts[i].rank;
-      made->rank_ = std::max(made->rank_, rank);
-    }
-    const std::span<const engine::LowRankMix> all(rows);
-    engine::EngineMemory& memory = engines[e]->memory();
+  const std::vector<engine::LowRankMix> rows = made->rows();
+  for (const engine::LowRankMix& row : rows) {
+    int32_t rank = 0;
+    for (int32_t i = 0; i < row.n; ++i) rank += row.parts[i].rank;
+    made->rank_ = std::max(made->rank_, rank);
+  }
+  const std::span<const engine::LowRankMix> all(rows);
+  for (const auto& engine : engines) {
+    engine::EngineMemory& memory = engine->memory();
     GEN_ASSIGN(made->memories_.emplace_back(), memory.allocate(all.size_bytes()));
     GEN_TRY(memory.write(made->memories_.back().data(), rows.data(), all.size_bytes()));
   }
   return std::shared_ptr<const AdapterTable>(made);
 }
 
-std::vector<engine::LowRankMix> AdapterTable::rows_on(int32_t engine) const {
+std::vector<engine::LowRankMix> AdapterTable::rows() const {
   const auto stride = static_cast<size_t>(stride_);
   std::vector<engine::LowRankMix> rows(stride * mixes_.size());
   for (size_t m = 0; m < mixes_.size(); ++m) {
     for (const AdapterUse& use : mixes_[m]) {
       for (const Adapter::Part& part : use.adapter->parts_) {
-        if (part.engine != engine) continue;
         engine::LowRankMix& at = rows[m * stride + static_cast<size_t>(part.site)];
         at.parts[at.n] = part.matrices;
         at.parts[at.n].scale = use.scale;

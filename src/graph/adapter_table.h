@@ -52,7 +52,6 @@ class Adapter {
 
   struct Part {
     int32_t site;
-    int32_t engine;
     engine::LowRankPart matrices;
   };
   std::vector<Part> parts_;
@@ -76,7 +75,7 @@ class AdapterTable {
   [[nodiscard]] int32_t mixes() const noexcept { return static_cast<int32_t>(mixes_.size()); }
   /// The largest total rank of a mix at one site.
   [[nodiscard]] int32_t rank() const noexcept { return rank_; }
-  /// In the memory of an engine, with its own sites.
+  /// A copy in the memory of an engine, which reads the rows of its own sites.
   [[nodiscard]] engine::EnginePtr<const engine::LowRankMix> data(int32_t engine) const noexcept {
     return memories_[static_cast<size_t>(engine)].data().as<const engine::LowRankMix>();
   }
@@ -85,8 +84,8 @@ class AdapterTable {
 
  private:
   AdapterTable() = default;
-  /// The table of an engine, [mixes][stride].
-  [[nodiscard]] std::vector<engine::LowRankMix> rows_on(int32_t engine) const;
+  /// [mixes][stride]
+  [[nodiscard]] std::vector<engine::LowRankMix> rows() const;
 
   std::vector<std::vector<AdapterUse>> mixes_;
   int32_t rank_ = 0;

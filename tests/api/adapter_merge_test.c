@@ -3,12 +3,12 @@
  * base says with the adapter. */
 #include "api_test.h"
 
-#include <dirent.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "support/adapter_file.h"
+#include "support/written_model.h"
 
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 static const char* const kQuery = "blk.0.attn_q.weight";
@@ -35,30 +35,10 @@ static int remove_folder(void** state) {
 }
 
 /* Beside the adapter. */
-static int count_files(void) {
-  int count = 0;
-  DIR* open_folder = opendir(folder);
-  assert_non_null(open_folder);
-  while (readdir(open_folder) != NULL) ++count;
-  closedir(open_folder);
-  return count - 3; /* without . and .. */
-}
+static int count_files(void) { return files_in(folder) - 1; }
 
 static gen_status merge(const char* of, const char* with, const char* to, const char* type) {
   return gen_adapter_merge(of, with, 1.0F, to, type, NULL, NULL, &error);
-}
-
-struct Watch {
-  int calls;
-  int stop_at; /* the call that cancels, from 1; 0 for none */
-  double last;
-};
-
-static int watch_progress(void* user, double share) {
-  struct Watch* watch = user;
-  assert_true(share >= watch->last && share <= 1.0);
-  watch->last = share;
-  return ++watch->calls == watch->stop_at;
 }
 
 static void refuses_bad_arguments(void** state) {

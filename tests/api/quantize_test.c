@@ -2,11 +2,12 @@
 /* gen_model_quantize of model.h: every refusal, nothing left behind, a model that runs. */
 #include "api_test.h"
 
-#include <dirent.h>
 #include <math.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include "support/written_model.h"
 
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 static char folder[] = "/tmp/quantize_XXXXXX";
@@ -25,28 +26,6 @@ static int remove_folder(void** state) {
   return rmdir(folder);
 }
 
-static int count_files(void) {
-  int count = 0;
-  DIR* open_folder = opendir(folder);
-  assert_non_null(open_folder);
-  while (readdir(open_folder) != NULL) ++count;
-  closedir(open_folder);
-  return count - 2; /* without . and .. */
-}
-
-struct Watch {
-  int calls;
-  int stop_at; /* the call that cancels, from 1; 0 for none */
-  double last;
-};
-
-static int watch_progress(void* user, double share) {
-  struct Watch* watch = user;
-  assert_true(share >= watch->last && share <= 1.0);
-  watch->last = share;
-  return ++watch->calls == watch->stop_at;
-}
-
 static void refuses_bad_arguments(void** state) {
   (void)state;
   assert_fails(gen_model_quantize(NULL, out, "Q8_0", NULL, NULL, &error), bad, "in", error);
@@ -58,7 +37,7 @@ static void refuses_bad_arguments(void** state) {
   assert_fails(gen_model_quantize(DRAFT_MODEL, out, "q8_9", NULL, NULL, &error), bad, "q8_9",
                error);
   assert_int_equal(gen_model_quantize(NULL, NULL, NULL, NULL, NULL, NULL), bad);
-  assert_int_equal(count_files(), 0);
+  assert_int_equal(files_in(folder), 0);
 }
 
 static void refuses_to_write_over_what_it_reads(void** state) {
@@ -85,7 +64,7 @@ static void refuses_bad_files(void** state) {
                GEN_ERROR_IO, "no/such/out.gguf", error);
   assert_fails(gen_model_quantize(DRAFT_MODEL, folder, "Q8_0", NULL, NULL, &error), GEN_ERROR_IO,
                "directory", error);
-  assert_int_equal(count_files(), 0);
+  assert_int_equal(files_in(folder), 0);
 }
 
 static void a_full_disk_leaves_nothing(void** state) {
@@ -101,7 +80,7 @@ static void a_full_disk_leaves_nothing(void** state) {
   signal(SIGXFSZ, SIG_DFL);
   assert_int_equal(status, GEN_ERROR_IO);
   assert_non_null(strstr(error.message, "out.gguf"));
-  assert_int_equal(count_files(), 0);
+  assert_int_equal(files_in(folder), 0);
 }
 
 static void cancels_at_every_call(void** state) {
@@ -110,14 +89,14 @@ static void cancels_at_every_call(void** state) {
   assert_ok(gen_model_quantize(DRAFT_MODEL, out, "Q4_0", watch_progress, &whole, &error), error);
   assert_true(whole.calls > 5);
   assert_true(whole.last == 1.0);
-  assert_int_equal(count_files(), 1);
+  assert_int_equal(files_in(folder), 1);
   remove(out);
   for (int stop = 1; stop <= whole.calls; ++stop) {
     struct Watch watch = {0, stop, 0.0};
     assert_fails(gen_model_quantize(DRAFT_MODEL, out, "Q4_0", watch_progress, &watch, &error),
                  GEN_ERROR_CANCELLED, "cancelled", error);
     assert_int_equal(watch.calls, stop);
-    assert_int_equal(count_files(), 0);
+    assert_int_equal(files_in(folder), 0);
   }
 }
 
@@ -150,7 +129,7 @@ static void every_type_runs_and_keeps_the_metadata(void** state) {
   for (size_t i = 0; i < n; ++i) size += (double)wanted[i] * (double)wanted[i];
   for (size_t row = 0; row < sizeof rows / sizeof *rows; ++row) {
     assert_ok(gen_model_quantize(DRAFT_MODEL, out, rows[row].type, NULL, NULL, &error), error);
-    assert_int_equal(count_files(), 1);
+    assert_int_equal(files_in(folder), 1);
     gen_model* made = NULL;
     assert_ok(gen_model_load(out, NULL, &made, &error), error);
     size_t same = 0;

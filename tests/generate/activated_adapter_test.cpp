@@ -168,15 +168,7 @@ TEST_P(Activated, InOneSession) {
   turn(text_of(13, 3), "a");
 }
 
-INSTANTIATE_TEST_SUITE_P(Forms, Activated, testing::ValuesIn([] {
-                           std::vector<CacheForm> forms = all_cache_forms();
-                           forms.push_back({.recurrent = true});
-                           forms.push_back({.layout = CacheForm::Layout::kPaged,
-                                            .block_size = 8,
-                                            .prefix_blocks = 40,
-                                            .recurrent = true});
-                           return forms;
-                         }()));
+INSTANTIATE_TEST_SUITE_P(Forms, Activated, testing::ValuesIn(all_forms_and_recurrent()));
 
 TEST(ActivatedAdapter, IsFoundInTheTextThatIsScored) {
   const World world;

@@ -132,15 +132,7 @@ TEST_P(Adapted, ForkedSavedAndAppended) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Forms, Adapted, testing::ValuesIn([] {
-                           std::vector<CacheForm> forms = all_cache_forms();
-                           forms.push_back({.recurrent = true});
-                           forms.push_back({.layout = CacheForm::Layout::kPaged,
-                                            .block_size = 8,
-                                            .prefix_blocks = 40,
-                                            .recurrent = true});
-                           return forms;
-                         }()));
+INSTANTIATE_TEST_SUITE_P(Forms, Adapted, testing::ValuesIn(all_forms_and_recurrent()));
 
 TEST(AdapterRequests, RunBesideOthers) {
   World world({.layout = CacheForm::Layout::kPaged, .block_size = 8, .prefix_blocks = 40});
@@ -202,7 +194,7 @@ class Failing : public PassingModel {
   mutable bool step = false;
 };
 
-Status fail(Session& session, const Choices& adapters) {
+Status status_of(Session& session, const Choices& adapters) {
   CallParams params = params_of(3);
   params.adapters = adapters;
   std::optional<GenResult> result;
@@ -224,10 +216,11 @@ TEST(AdapterRequests, AFailureLeavesNothing) {
     EXPECT_EQ(after, before);
   };
   model->table = true;
-  EXPECT_EQ(fail(*session, kMixes[1]).code(), Code::kOutOfMemory);
+  EXPECT_EQ(status_of(*session, kMixes[1]).code(), Code::kOutOfMemory);
+  EXPECT_TRUE(status_of(*generator->new_session().value(), kMixes[1]).ok());
   expect_as_before();
   model->step = true;
-  EXPECT_EQ(fail(*session, kMixes[1]).code(), Code::kModel);
+  EXPECT_EQ(status_of(*session, kMixes[1]).code(), Code::kModel);
   expect_as_before();
   // The adapter works as ever.
   const auto other = generator->new_session().value();

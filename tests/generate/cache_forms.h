@@ -71,6 +71,17 @@ inline std::vector<CacheForm> all_cache_forms() {
   return forms;
 }
 
+/// And of models with a recurrent state.
+inline std::vector<CacheForm> all_forms_and_recurrent() {
+  std::vector<CacheForm> forms = all_cache_forms();
+  forms.push_back({.recurrent = true});
+  forms.push_back({.layout = CacheForm::Layout::kPaged,
+                   .block_size = 8,
+                   .prefix_blocks = 40,
+                   .recurrent = true});
+  return forms;
+}
+
 constexpr int32_t kFormsContext = 96;
 constexpr int32_t kFormsVocab = 50;
 

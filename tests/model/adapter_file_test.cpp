@@ -22,6 +22,7 @@ namespace {
 
 using Floats = std::vector<float>;
 using test::bytes_of;
+using test::difference;
 using test::drawn;
 using test::logits;
 using test::make;
@@ -129,16 +130,6 @@ Drawn draw(test::TinyModel& tiny, Form form, int64_t rank, float alpha, DType ty
   made.adapter = writer.build().bytes;
   made.merged = std::move(image.bytes);
   return made;
-}
-
-double difference(const Floats& x, const Floats& y) {
-  double largest = 0.0;
-  double off = 0.0;
-  for (size_t i = 0; i < x.size(); ++i) {
-    largest = std::max(largest, std::abs(double{y[i]}));
-    off = std::max(off, std::abs(double{x[i]} - double{y[i]}));
-  }
-  return off / largest;
 }
 
 void expect_merged(test::TinyModel& tiny, Form form, int64_t rank = 3, float alpha = 6.0F,

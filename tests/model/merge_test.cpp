@@ -26,6 +26,7 @@ using Bytes = std::vector<std::byte>;
 using Floats = std::vector<float>;
 using test::AdapterWriter;
 using test::bytes_of;
+using test::difference;
 using test::drawn;
 using test::logits;
 using test::merged;
@@ -269,16 +270,6 @@ TEST(Merge, MetadataAndWhatIsNoWeightAreKept) {
   for (const char* name : {"odd.weight", "table"}) {
     expect_same_bytes(*after->find_tensor(name), *before->find_tensor(name));
   }
-}
-
-double difference(const Floats& x, const Floats& y) {
-  double largest = 0.0;
-  double off = 0.0;
-  for (size_t i = 0; i < x.size(); ++i) {
-    largest = std::max(largest, std::abs(double{y[i]}));
-    off = std::max(off, std::abs(double{x[i]} - double{y[i]}));
-  }
-  return off / largest;
 }
 
 void expect_like_loaded(test::TinyModel& tiny, const std::string& architecture) {

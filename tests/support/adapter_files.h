@@ -2,6 +2,8 @@
 // What tests of adapter files share: tensors of drawn values, and models with what was read.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -45,6 +47,17 @@ inline std::vector<float> logits(const LoadedTiny& loaded, const graph::AdapterT
   const Status status = loaded.model().forward(batch.batch);
   EXPECT_TRUE(status.ok()) << status.message();
   return batch.results(loaded.vocab());
+}
+
+/// The largest difference, as a share of the largest value of `y`.
+inline double difference(const std::vector<float>& x, const std::vector<float>& y) {
+  double largest = 0.0;
+  double off = 0.0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    largest = std::max(largest, std::abs(double{y[i]}));
+    off = std::max(off, std::abs(double{x[i]} - double{y[i]}));
+  }
+  return off / largest;
 }
 
 inline Result<std::shared_ptr<const model::LoadedAdapter>> make(
