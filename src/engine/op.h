@@ -17,8 +17,10 @@ enum class Op : uint8_t {
   kLogits,    // copies selected rows of logits to the caller
   kSlice,     // a view of some columns of a value
   kTransfer,  // copies rows from one engine's memory to another's
+  kFeatures,  // copies rows from the caller
+  kJoin,      // the columns of several values as one value, which they are written to
 };
-inline constexpr int32_t kOps = static_cast<int32_t>(Op::kTransfer) + 1;
+inline constexpr int32_t kOps = static_cast<int32_t>(Op::kJoin) + 1;
 /// The largest number of values that an operation reads.
 inline constexpr int32_t kMaxInputs = 6;
 /// Whether engines run it; plans handle the others.

@@ -22,6 +22,8 @@ constexpr OpInfo kTable[] = {
     {Op::kLogits, "logits", 1, 0, kNo, kNo, kNo, Effect::kHost},
     {Op::kSlice, "slice", 1, 0, kRowWise, kNo, kNo, Effect::kNone},
     {Op::kTransfer, "transfer", 1, 0, kNo, kNo, kNo, Effect::kNone},
+    {Op::kFeatures, "features", 0, 0, kNo, kNo, kNo, Effect::kNone},
+    {Op::kJoin, "join", 2, 0, kNo, kNo, kNo, Effect::kNone},
 };
 
 constexpr bool in_order() {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "base/cancel.h"
@@ -38,7 +39,10 @@ struct BatchSequence {
   int64_t trace_id = 0;        // names the sequence to tracers
 };
 
-/// Asks for the hidden states after `layer` (0 is the embedding, L the last layer).
+/// The layer of a Tap for the hidden state after the final norm, which heads read.
+inline constexpr int32_t kNormedTap = std::numeric_limits<int32_t>::max();
+
+/// Asks for the hidden states after `layer` (0 is the embedding, L the last layer), or kNormedTap.
 struct Tap {
   int32_t layer = 0;
   float* out = nullptr;              // [T, D] in host memory, or
@@ -48,6 +52,7 @@ struct Tap {
 struct Batch {
   std::span<const int32_t> tokens;     // [T]; -1 - i means row i of `embeddings`
   std::span<const float> embeddings;   // [E, D]
+  std::span<const float> features;     // [T, F] for a graph with features(), otherwise empty
   std::span<const int32_t> positions;  // [T]; separate from the entry a row is stored in
   std::span<const int32_t> parents;    // [T] the row's parent, or empty: the previous row (trees)
   std::span<const uint8_t> wants;      // [T] of Wants

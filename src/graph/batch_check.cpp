@@ -31,6 +31,11 @@ Status check_rows(const Batch& batch, const BatchLimits& limits) {
     return error(Code::kInvalidArgument, "%zu numbers are no embeddings of %zu",
                  batch.embeddings.size(), width);
   }
+  if (std::cmp_not_equal(batch.features.size(), rows * limits.features)) {
+    return error(Code::kInvalidArgument, "%zu numbers are no features of %lld rows of %lld",
+                 batch.features.size(), static_cast<long long>(rows),
+                 static_cast<long long>(limits.features));
+  }
   for (const int32_t token : batch.tokens) {
     if (token >= 0 ? token < limits.vocab : std::cmp_less(-1 - token, given)) continue;
     if (token < 0 && given > 0) {
@@ -63,8 +68,9 @@ Status check_outputs(const Batch& batch, const BatchLimits& limits) {
                  batch.logits == nullptr ? size_t{0} : batch.logits_rows);
   }
   for (const Tap& tap : batch.taps) {
-    if (tap.layer < 0 || tap.layer >= limits.n_taps ||
-        (tap.out != nullptr) == static_cast<bool>(tap.at)) {
+    const bool known =
+        tap.layer == kNormedTap ? limits.normed_tap : tap.layer >= 0 && tap.layer < limits.n_taps;
+    if (!known || (tap.out != nullptr) == static_cast<bool>(tap.at)) {
       return error(Code::kInvalidArgument, "tap %d of %d, or not one place to put it", tap.layer,
                    limits.n_taps);
     }
@@ -297,8 +303,8 @@ Status check_multi_steps(const Batch& batch, const BatchLimits& limits) {
     return error(Code::kUnsupported, "chains of %d rows, the model runs rows together",
                  batch.multi_steps);
   }
-  const bool plain = batch.parents.empty() && batch.embeddings.empty() && batch.extras.empty() &&
-                     batch.taps.empty() && batch.during.call == nullptr &&
+  const bool plain = batch.parents.empty() && batch.embeddings.empty() && batch.features.empty() &&
+                     batch.extras.empty() && batch.taps.empty() && batch.during.call == nullptr &&
                      batch.tracer == nullptr && batch.best.k == 1;
   if (!plain || std::cmp_not_equal(batch.wanting(kWantsBest), batch.rows())) {
     return error(Code::kInvalidArgument, "chains of %d rows that want more than the best token",

@@ -22,6 +22,8 @@ struct BatchLimits {
   int32_t max_rows = 0;                       // rows of one batch
   int32_t max_seq_len = 0;                    // positions lie in [0, max_seq_len)
   int32_t n_taps = 0;                         // taps lie in [0, n_taps)
+  bool normed_tap = false;                    // or are kNormedTap
+  int64_t features = 0;                       // width of features; 0: there are none
   bool best = false;                          // rows may want best
   bool multi_step = false;                    // Batch::multi_steps may be above 0
   bool means = false;                         // rows answer with means over their sequence

@@ -297,6 +297,8 @@ engine::OpArgs Binder::bind(const Instruction& in, size_t call) const noexcept {
     case Op::kLogits:
     case Op::kSlice:
     case Op::kTransfer:
+    case Op::kFeatures:
+    case Op::kJoin:
       break;  // handled by the runner
   }
   GEN_ASSERT(false);

@@ -120,8 +120,10 @@ class Compiler {
     }
     std::vector<size_t> bytes(plan_->engines_.size(), 0);
     for (const Instruction& instruction : program_.instructions) {
-      if (instruction.product < 0 || options_.base != nullptr) continue;
+      if (instruction.product < 0 || (options_.base != nullptr && options_.of_base == nullptr))
+        continue;
       const Product& product = program_.products[to_size(instruction.product)];
+      if (base_product(instruction.engine, product, 0) != nullptr) continue;
       size_t& sum = bytes[to_size(instruction.engine)];
       if (!checked_add(sum,
                        engine_of(instruction.engine).weight_bytes(product.role, product.sources),
@@ -287,24 +289,50 @@ class Compiler {
     return all;
   }
 
-  /// The base's products are in the same order and split in the same way; those that this graph
-  /// lacks are skipped.
-  Result<std::shared_ptr<const engine::Weight>> prepare_weight(int32_t engine,
-                                                               const Product& product) {
-    if (options_.base != nullptr) {
-      const auto& products = options_.base->products_;
-      const std::vector<uintptr_t> sources = places(product);
-      for (size_t next = next_base_; next < products.size(); ++next) {
-        if (products[next].weight->role() != product.role) continue;
-        if (products[next].sources != sources) continue;
-        next_base_ = next + 1;
-        return std::shared_ptr<const engine::Weight>(products[next].weight);
+  /// The base's product of the same sources on the same engine, from its product `from` on; null if
+  /// there is none, or no base.
+  const ExecutionPlan::Prepared* base_product(int32_t engine, const Product& product,
+                                              size_t from) const {
+    if (options_.base == nullptr) return nullptr;
+    const ExecutionPlan& base = *options_.base;
+    const std::vector<uintptr_t> sources = places(product);
+    const auto is_own = [this](uintptr_t source) {
+      return std::count(options_.of_base->begin(), options_.of_base->end(), source) == 0;
+    };
+    if (options_.of_base != nullptr && std::any_of(sources.begin(), sources.end(), is_own)) {
+      return nullptr;
+    }
+    for (const Instruction& instruction : base.instructions_) {
+      if (instruction.product < 0 || to_size(instruction.product) < from) continue;
+      const ExecutionPlan::Prepared& of = base.products_[to_size(instruction.product)];
+      if (of.weight->role() == product.role && of.sources == sources &&
+          base.engines_[to_size(instruction.engine)] == plan_->engines_[to_size(engine)]) {
+        return &of;
       }
+    }
+    return nullptr;
+  }
+
+  /// A weight, and the product of the base that it is shared with.
+  struct Made {
+    std::shared_ptr<const engine::Weight> weight;
+    const ExecutionPlan::Prepared* base = nullptr;
+  };
+
+  /// A base's products are in the same order and split in the same way; those that this graph lacks
+  /// are skipped. With weights of its own there is no order.
+  Result<Made> prepare_weight(int32_t engine, const Product& product) {
+    const size_t from = options_.of_base != nullptr ? 0 : next_base_;
+    if (const auto* const base = base_product(engine, product, from); base != nullptr) {
+      next_base_ = static_cast<size_t>(base - options_.base->products_.data()) + 1;
+      return Made{base->weight, base};
+    }
+    if (options_.base != nullptr && options_.of_base == nullptr) {
       return error(Code::kUnsupported, "the base has split this product");
     }
     GEN_ASSIGN(auto made,
                engine_of(engine).prepare(product.role, product.sources, weights_[to_size(engine)]));
-    return std::shared_ptr<const engine::Weight>(std::move(made));
+    return Made{std::move(made), nullptr};
   }
 
   /// Inserts A x of the rows' adapters before a product.
@@ -329,12 +357,14 @@ class Compiler {
     program_.instructions.push_back(in);
   }
 
-  Status keep(Instruction instruction, std::shared_ptr<const engine::Weight> weight) {
+  Status keep(Instruction instruction, Made made) {
     const Product& product = program_.products[to_size(instruction.product)];
+    const bool shared = made.base != nullptr;
+    const std::shared_ptr<const engine::Weight>& weight = made.weight;
     ExecutionPlan::Prepared prepared;
-    if (options_.base != nullptr) prepared.name = options_.base->products_[next_base_ - 1].name;
+    if (shared) prepared.name = made.base->name;
     for (const engine::WeightSource& source : product.sources) {
-      if (options_.base != nullptr) break;
+      if (shared) break;
       if (!prepared.name.empty()) prepared.name += '+';
       prepared.name += source.name;
     }
@@ -357,14 +387,14 @@ class Compiler {
       plan_->one_result_rows_ = std::max(plan_->one_result_rows_, weight->one_result_rows());
     }
     const bool copied = weight->resident_bytes() > 0;
-    if (options_.base == nullptr) plan_->resident_bytes_ += weight->resident_bytes();
+    if (!shared) plan_->resident_bytes_ += weight->resident_bytes();
     if (!copied) plan_->borrows_sources_ = true;
-    prepared.weight = std::move(weight);
+    prepared.weight = std::move(made.weight);
     plan_->products_.push_back(std::move(prepared));
     program_.instructions.push_back(instruction);
     program_.instructions.back().product = static_cast<int32_t>(plan_->products_.size() - 1);
 
-    if (options_.base != nullptr) return {};
+    if (shared) return {};
     for (const engine::WeightSource& source : product.sources) {
       done_ += source.data.size();
       size_t& pending = pending_[source.data.data()];
@@ -601,6 +631,10 @@ class Compiler {
     plan_->logits_ = graph_.logits;
     plan_->scores_ = graph_.scores;
     plan_->n_taps_ = graph_.n_taps;
+    plan_->features_ = graph_.features;
+    plan_->normed_tap_ = std::any_of(
+        graph_.nodes.begin(), graph_.nodes.end(),
+        [](const Node& node) { return node.op == Op::kTap && node.layer == kNormedTap; });
     plan_->max_rows_ = options_.max_rows;
     plan_->max_seq_len_ = options_.max_seq_len;
     const size_t widest =

@@ -41,6 +41,8 @@ struct CompileOptions {
   /// A plan of the same graph for the same engine, or of a graph that this one is cut from
   /// (early_exit.h). Its weights are shared; those of the graph are not read.
   std::shared_ptr<const ExecutionPlan> base = nullptr;
+  /// The addresses of those sources that are the base's; weights of others are made. Null: all are.
+  const std::vector<uintptr_t>* of_base = nullptr;
   /// Called once for a source's bytes when no weight will read them again.
   std::function<void(std::span<const std::byte> data)> release;
 };
@@ -149,6 +151,8 @@ class ExecutionPlan {
   int64_t logits_ = 0;
   bool scores_ = true;
   int32_t n_taps_ = 0;
+  bool normed_tap_ = false;  // kNormedTap is offered
+  int64_t features_ = 0;     // columns of Batch::features
   int32_t max_rows_ = 0;
   int32_t max_seq_len_ = 0;
   std::vector<size_t> row_bytes_;  // by engine

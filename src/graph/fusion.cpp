@@ -49,6 +49,7 @@ class Fuser {
 
   Program run() {
     program_.vectors = graph_.vectors;
+    place_joined();
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       for (const int32_t input : graph_.nodes[n].inputs) {
         if (input >= 0) uses_[to_size(input)].push_back(static_cast<int32_t>(n));
@@ -165,6 +166,28 @@ class Fuser {
     return program_.instructions.back();
   }
 
+  /// What is joined is written to the joined value.
+  void place_joined() {
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const Node& join = graph_.nodes[n];
+      if (join.op != Op::kJoin) continue;
+      places_[n] = new_value(join.cols, false, join);
+      int64_t first = places_[n].first;
+      for (const int32_t input : join.inputs) {
+        if (input < 0) continue;
+        places_[to_size(input)] = {places_[n].value, first, node(input).cols};
+        first += node(input).cols;
+      }
+    }
+  }
+
+  /// The place of a node's value, a new one unless it is joined with another.
+  Operand placed(int32_t n) {
+    Operand& place = places_[to_size(n)];
+    if (!place.present()) place = new_value(node(n).cols, false, node(n));
+    return place;
+  }
+
   /// The angles of a table, on every engine that uses it.
   void emit_angles() {
     for (const Node& turns : graph_.nodes) {
@@ -205,8 +228,7 @@ class Fuser {
     const bool all = std::all_of(uses.begin(), uses.end(), by_product);
     const bool early = options_.pack_early && any;
     if (!early || !all || options_.adapters) {
-      places_[to_size(n)] = new_value(node(n).cols, false, node(n));
-      instruction->y = places_[to_size(n)];
+      instruction->y = placed(n);
     }
     if (early) {
       packed_[to_size(n)] = new_value(node(n).cols, true, node(n));
@@ -311,9 +333,9 @@ class Fuser {
       places_[to_size(n)] = {whole.value, whole.first + from.first, from.cols};
       return;
     }
-    if (fates_[to_size(n)] == Fate::kFolded) return;
+    if (fates_[to_size(n)] == Fate::kFolded || from.op == Op::kJoin) return;
     const bool makes_value = engine::makes_value(info.effect);
-    if (makes_value && !info.packs) places_[to_size(n)] = new_value(from.cols, false, from);
+    if (makes_value && !info.packs) static_cast<void>(placed(n));
     if (folded_[to_size(n)].pattern != nullptr) {
       emit_folded(n);
       return;

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <utility>
 
+#include "graph/batch.h"
+
 namespace gen::graph {
 
 using engine::Op;
@@ -96,6 +98,40 @@ ValueId GraphBuilder::embed_row(engine::WeightSource table, int64_t row, float s
   table.data = table.data.subspan(static_cast<size_t>(row) * bytes, bytes);
   table.rows = 1;
   return embed(table, scale, Lookup::kConstant);
+}
+
+ValueId GraphBuilder::features(int64_t cols) {
+  if (!status_.ok()) return {};
+  if (cols <= 0 || graph_.features > 0 || graph_.nodes.empty()) {
+    fail(error(Code::kInternal, "features of %lld columns: a graph has them once, after its tokens",
+               static_cast<long long>(cols)));
+    return {};
+  }
+  graph_.features = cols;
+  Node node;
+  node.op = Op::kFeatures;
+  node.cols = cols;
+  return push(node);
+}
+
+ValueId GraphBuilder::join(ValueId a, ValueId b) {
+  if (!usable(a) || !usable(b)) return {};
+  int64_t cols = 0;
+  for (const ValueId each : {a, b}) {
+    const Node& input = graph_.nodes[static_cast<size_t>(each.index)];
+    const bool product = input.op == Op::kLinear || input.op == Op::kExperts;
+    if (input.selected || product || input.op == Op::kSlice || input.op == Op::kJoin || a == b) {
+      fail(error(Code::kInternal, "graph node %zu joins what is written elsewhere",
+                 graph_.nodes.size()));
+      return {};
+    }
+    cols += input.cols;
+  }
+  Node node;
+  node.op = Op::kJoin;
+  node.inputs = NodeInputs({a, b});
+  node.cols = cols;
+  return push(node);
 }
 
 ValueId GraphBuilder::slice(ValueId x, int64_t first, int64_t cols) {
@@ -426,6 +462,11 @@ void GraphBuilder::last_hidden(ValueId x) {
     return;
   }
   graph_.last_hidden = x.index;
+  Node node;
+  node.op = Op::kTap;
+  node.inputs[0] = x.index;
+  node.layer = kNormedTap;
+  push(node);
 }
 
 void GraphBuilder::result(ValueId x) {
@@ -479,6 +520,13 @@ Result<Graph> GraphBuilder::finish() {
     if (uses[q] != 1 || graph_.nodes[q].op == Op::kSlice) {
       return error(Code::kInternal, "block %d: q is rotated in place but has another use",
                    node.block);
+    }
+  }
+  for (const Node& node : graph_.nodes) {
+    if (node.op != Op::kJoin) continue;
+    for (const int32_t input : node.inputs) {
+      if (input < 0 || uses[static_cast<size_t>(input)] == 1) continue;
+      return error(Code::kInternal, "block %d: what is joined has another use", node.block);
     }
   }
   // Their rows must not be selected separately from the others.

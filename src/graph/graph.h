@@ -163,6 +163,7 @@ struct Graph {
   int64_t logits = 0;                     // V, or the width of a row's other result
   bool scores = true;                     // the result is logits, from which best tokens are chosen
   int32_t last_hidden = -1;               // the value that heads read, of all rows; -1: not named
+  int64_t features = 0;                   // width of the rows that the caller gives; 0: none
 };
 
 /// Names the operations of a model one after another. The first error is kept and reported by
@@ -180,6 +181,11 @@ class GraphBuilder {
                 Lookup lookup = Lookup::kTokens, int32_t site = -1);
   /// y[t, :] = table[row, :] * scale, the same for all rows.
   ValueId embed_row(engine::WeightSource table, int64_t row, float scale = 1.0F);
+  /// Rows of `cols` numbers that the caller gives beside the tokens (Batch::features). Once.
+  ValueId features(int64_t cols);
+  /// The columns of a, then those of b. Each is the value of an operation other than a product, or
+  /// of features(), and has no other reader.
+  ValueId join(ValueId a, ValueId b);
   /// Columns [first, first + cols) of x, without a copy.
   ValueId slice(ValueId x, int64_t first, int64_t cols);
   /// `weight` is [D], copied.
@@ -249,7 +255,8 @@ class GraphBuilder {
   /// For each row that wants a result: the mean of x over the rows of its sequence up to and
   /// including it. All of them must be in one step.
   ValueId mean_rows(ValueId x);
-  /// Names the hidden state after the final norm, which heads read. Once, of all rows.
+  /// Names the hidden state after the final norm, which heads read, and offers it as kNormedTap.
+  /// Once, of all rows.
   void last_hidden(ValueId x);
   /// Offers x as the hidden state after `layer` (0: the embedding). Ascending from 0.
   void tap(int32_t layer, ValueId x);

@@ -139,7 +139,7 @@ class PlanRunner {
   /// Whether padding rows may be added. A step that is observed has only its own rows.
   [[nodiscard]] bool may_be_padded() const {
     return plan_.engines_.size() == 1 && batch_.taps.empty() && batch_.embeddings.empty() &&
-           batch_.tracer == nullptr &&
+           batch_.features.empty() && batch_.tracer == nullptr &&
            work_.sides_[0].engine->step_rows(batch_.rows()) <= plan_.max_rows_;
   }
 
@@ -155,6 +155,13 @@ class PlanRunner {
                        [&](const Tap& tap) { return tap.layer == instruction.layer; });
   }
 
+  /// Whether the selected rows are all rows, in the order of the batch: each wants the same.
+  [[nodiscard]] bool selects_all() const {
+    const auto same = [&](uint8_t want) { return want == batch_.wants[0]; };
+    return batch_.wants[0] != kWantsNothing &&
+           std::all_of(batch_.wants.begin(), batch_.wants.end(), same);
+  }
+
   Status run_all() {
     const StepBlock::RowList wanted = work_.block().wanted_rows();
     const StepBlock::RowList all = selected_taps_ ? work_.block().all_rows() : StepBlock::RowList();
@@ -165,10 +172,12 @@ class PlanRunner {
       GEN_TRY(step(instruction));
     }
     // Taps are of all rows, so the instructions before them run for all; logits only for selected
-    // rows.
-    taps_ = true;
-    GEN_TRY(run_selected(all, plan_.end_selected_taps_));
-    taps_ = false;
+    // rows. Where these are the same rows, both run at once.
+    taps_ = selected_taps_;
+    if (!selects_all()) {
+      GEN_TRY(run_selected(all, plan_.end_selected_taps_));
+      taps_ = false;
+    }
     GEN_TRY(run_selected(wanted, plan_.instructions_.size()));
     GEN_TRY(download_asides());
     return during();
@@ -265,6 +274,7 @@ class PlanRunner {
     if (instruction.op == Op::kLogits) return logits(instruction);
     if (instruction.op == Op::kBest) return best(instruction);
     if (instruction.op == Op::kTransfer) return transfer(instruction);
+    if (instruction.op == Op::kFeatures) return take_features(instruction);
     if (instruction.attention.n_heads > 0) GEN_TRY(stage(instruction.layer));
     for (size_t call = 0; call < binder_.calls(instruction); ++call) {
       GEN_TRY(run(side(instruction), binder_.bind(instruction, call)));
@@ -371,6 +381,17 @@ class PlanRunner {
       GEN_TRY(upload(of, (y.data + t * y.stride).as<std::byte>(),
                      batch_.embeddings.data() + static_cast<size_t>(-1 - token) * cols,
                      cols * sizeof(float)));
+    }
+    return {};
+  }
+
+  Status take_features(const Instruction& instruction) {
+    const engine::MatrixView y = binder_.matrix(instruction.y);
+    const auto cols = static_cast<size_t>(y.cols);
+    Side& of = side(instruction);
+    for (int64_t t = 0; t < y.rows; ++t) {
+      GEN_TRY(upload(of, (y.data + t * y.stride).as<std::byte>(),
+                     batch_.features.data() + static_cast<size_t>(t) * cols, cols * sizeof(float)));
     }
     return {};
   }
@@ -482,6 +503,8 @@ BatchLimits ExecutionPlan::limits() const noexcept {
   limits.max_rows = max_rows_;
   limits.max_seq_len = max_seq_len_;
   limits.n_taps = n_taps_;
+  limits.normed_tap = normed_tap_;
+  limits.features = features_;
   engine::Engine& last = *engines_[to_size(instructions_.back().engine)];
   limits.best = scores_ && last.can(Op::kBest);
   limits.means = lists_.firsts;

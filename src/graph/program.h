@@ -73,7 +73,7 @@ struct Product {
 ///   kRopeAppend  q, k, v, angles; q is rotated in place; without k and v the layer is another
 ///                block's and nothing is stored
 ///   kAttention   q -> y, packed                      kTap, kLogits  x
-///   kTransfer    x -> y, of another engine
+///   kTransfer    x -> y, of another engine           kFeatures    -> y
 ///   kSelectRows  x -> y                              kBest       x, which it changes
 ///   kScan        a, b, x -> y                        kRoute      x -> y (indices)
 ///   kCausalConv  x -> y                              kDeltaNet   q with k and v, alpha, beta -> y

@@ -102,7 +102,8 @@ struct HParams {
       0.0F;  // logits become cap * tanh(logit / cap); final_logit_softcapping, 0: none
   /// Of each layer's own embeddings, 0: none; embedding_length_per_layer_input in some families.
   int32_t layer_input = 0;
-  std::vector<LayerParams> layers;  // [n_layers]
+  std::vector<LayerParams> layers;        // [n_layers]
+  std::vector<LayerParams> draft_layers;  // [n_draft_layers]
   // Not from metadata:
   int32_t vocab_size = 0;  // rows of token_embd.weight, set by the loader
 };

@@ -130,8 +130,15 @@ Status KeyReader::text_or(std::string_view name, std::string_view fallback, std:
   return {};
 }
 
-Status KeyReader::too_few(std::string_view name, size_t found, size_t wanted) const {
-  return error(Code::kFormat, "%s has %zu values for %zu layers", key(name).c_str(), found, wanted);
+template <typename T>
+Status KeyReader::fill_drafts(std::string_view name, size_t layers, std::vector<T>* values) const {
+  const size_t least = layers - std::min(layers, draft_layers_);
+  if (values->size() < least || values->empty()) {
+    return error(Code::kFormat, "%s has %zu values for %zu layers", key(name).c_str(),
+                 values->size(), least);
+  }
+  if (values->size() < layers) values->resize(layers, T(values->back()));
+  return {};
 }
 
 Status KeyReader::per_layer(std::string_view name, int64_t least, int64_t most,
@@ -142,8 +149,8 @@ Status KeyReader::per_layer(std::string_view name, int64_t least, int64_t most,
     std::fill(out->begin(), out->end(), value);
     return {};
   }
-  GEN_ASSIGN(const std::vector<uint32_t> values, metadata_.get_u32s(key(name)));
-  if (values.size() < out->size()) return too_few(name, values.size(), out->size());
+  GEN_ASSIGN(std::vector<uint32_t> values, metadata_.get_u32s(key(name)));
+  GEN_TRY(fill_drafts(name, out->size(), &values));
   for (size_t i = 0; i < out->size(); ++i) {
     const std::string shown = key(name) + "[" + std::to_string(i) + "]";
     GEN_TRY(in_range(shown, least, most, values[i], &(*out)[i]));
@@ -159,8 +166,8 @@ Status KeyReader::numbers_per_layer(std::string_view name, double least, double 
     std::fill(out->begin(), out->end(), value);
     return {};
   }
-  GEN_ASSIGN(const std::vector<float> values, metadata_.get_f32s(key(name)));
-  if (values.size() < out->size()) return too_few(name, values.size(), out->size());
+  GEN_ASSIGN(std::vector<float> values, metadata_.get_f32s(key(name)));
+  GEN_TRY(fill_drafts(name, out->size(), &values));
   for (size_t i = 0; i < out->size(); ++i) {
     const auto value = static_cast<double>(values[i]);
     if (!(value >= least && value <= most)) {
@@ -182,7 +189,7 @@ Status KeyReader::flags(std::string_view name, std::vector<uint8_t>* out) {
     GEN_ASSIGN(const std::vector<uint32_t> found, metadata_.get_u32s(key(name)));
     for (const uint32_t each : found) values.push_back(each != 0 ? 1 : 0);
   }
-  if (values.size() < out->size()) return too_few(name, values.size(), out->size());
+  GEN_TRY(fill_drafts(name, out->size(), &values));
   std::copy_n(values.begin(), out->size(), out->begin());
   return {};
 }

@@ -25,6 +25,9 @@ class KeyReader {
 
   /// A reader of keys that are not below an architecture.
   [[nodiscard]] KeyReader outside() const { return KeyReader(metadata_); }
+  /// The last `n` layers are blocks that draft. Lists may end before them: they then have the last
+  /// value of the list.
+  void set_draft_layers(int32_t n) noexcept { draft_layers_ = static_cast<size_t>(n); }
   /// The whole key, for messages.
   [[nodiscard]] std::string key(std::string_view name) const { return prefix_ + std::string(name); }
   [[nodiscard]] bool has(std::string_view name) { return find(name) != nullptr; }
@@ -60,10 +63,13 @@ class KeyReader {
   const gguf::Value* find(std::string_view name);
   Status in_range(const std::string& shown, int64_t least, int64_t most, uint64_t value,
                   int32_t* out) const;
-  Status too_few(std::string_view name, size_t found, size_t wanted) const;
+  /// The values of layers, for those that draft the last one if there are no more.
+  template <typename T>
+  Status fill_drafts(std::string_view name, size_t layers, std::vector<T>* values) const;
 
   const gguf::Metadata& metadata_;
   std::string prefix_;
+  size_t draft_layers_ = 0;
   std::set<std::string, std::less<>> asked_;  // names without the prefix
 };
 

@@ -175,6 +175,12 @@ void Weights::ignore_all(std::string_view prefix) {
   }
 }
 
+void Weights::ignore_others(std::string_view prefix) {
+  for (const gguf::TensorInfo& tensor : file_.tensors()) {
+    if (!std::string_view(tensor.name).starts_with(prefix)) ignore(tensor.name);
+  }
+}
+
 Status Weights::finish() {
   if (!status_.ok()) return status_;
   for (const gguf::TensorInfo& tensor : file_.tensors()) {

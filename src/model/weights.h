@@ -58,8 +58,9 @@ class Weights {
   /// Names a tensor that other models of the family use but this one does not need.
   void ignore(std::string_view name) { used_.insert(std::string(name)); }
 
-  /// The same for all tensors whose names begin so.
+  /// The same for all tensors whose names begin so, and for all whose names do not.
   void ignore_all(std::string_view prefix);
+  void ignore_others(std::string_view prefix);
 
   /// Errors: kFormat for a tensor that is missing, has another shape or is not finite where it has
   /// to be, kUnsupported for an element

@@ -401,10 +401,18 @@ void DecoderBuilder::head(graph::ValueId x, Bias bias, const char* norm) {
   graph_.begin_block(h_.n_layers);
   x = norm_of(x, norm, h_.hidden);
   graph_.last_hidden(x);
+  logits(x, bias, "", graph::site_id(h_.n_layers, graph::SiteKind::kLogits));
+}
+
+void DecoderBuilder::logits(graph::ValueId x, Bias bias, const std::string& own, int32_t site) {
   x = graph_.select_rows(x);
-  const char* weight = weights_.has("output.weight") ? "output.weight" : "token_embd.weight";
-  x = product(x, weight, h_.vocab_size, h_.hidden, "output.bias", bias,
-              graph::site_id(h_.n_layers, graph::SiteKind::kLogits));
+  const bool is_own = !own.empty() && weights_.has(own);
+  const bool tied = !is_own && !weights_.has("output.weight");
+  x = product(x,
+              is_own ? own
+              : tied ? "token_embd.weight"
+                     : "output.weight",
+              h_.vocab_size, h_.hidden, "output.bias", is_own ? Bias::kNone : bias, site);
   engine::Activation end = {.alpha = h_.logit_factor, .limit = h_.logit_cap};
   if (h_.logit_factor != 1.0F) end.kind = engine::Act::kScaled;
   if (h_.logit_cap > 0.0F) end.kind = engine::Act::kSoftCapped;

@@ -145,6 +145,14 @@ class DecoderBuilder {
   /// Without output.weight the embedding is tied.
   void head(graph::ValueId x, Bias bias, const char* norm = "output_norm");
 
+  /// For a block that drafts: nextn.eh_proj of the norms nextn.enorm of a token's embedding and
+  /// nextn.hnorm of the features that the caller gives. nextn.embed_tokens, without which the
+  /// embedding is the model's. Offers tap 0.
+  graph::ValueId draft_input();
+  /// Offers tap 1. The norm nextn.shared_head_norm, without which it is the model's, then the head
+  /// nextn.shared_head_head, without which it is the model's.
+  void draft_head(graph::ValueId x, Bias bias, const char* norm);
+
   /// The parameters of the current layer.
   [[nodiscard]] const LayerParams& layer() const { return h_.layers[static_cast<size_t>(layer_)]; }
   [[nodiscard]] int64_t q_rows() const { return int64_t{spec().n_heads} * spec().k_dim; }
@@ -158,6 +166,8 @@ class DecoderBuilder {
   [[nodiscard]] std::string name(const char* part, const char* suffix) const;
   graph::ValueId norm_of(graph::ValueId x, const std::string& name, int64_t size, float eps = 0.0F);
   graph::ValueId scaled(graph::ValueId x, float factor);
+  /// Logits of rows with the last norm: output.weight or the embedding, unless it is `own`.
+  void logits(graph::ValueId x, Bias bias, const std::string& own, int32_t site);
   [[nodiscard]] std::vector<float> query_factors() const;
   /// The norm of n heads, if the file has the tensor.
   graph::ValueId norm_of_each(graph::ValueId heads, const char* part, int32_t n);

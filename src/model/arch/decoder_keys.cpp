@@ -342,8 +342,14 @@ Status read_rope_sections(KeyReader& keys, HParams* h) {
 Status read_draft_layers(KeyReader& keys, HParams* h) {
   GEN_TRY(keys.integer_or("nextn_predict_layers", 0, 0, h->n_layers - 1, &h->n_draft_layers));
   h->n_layers -= h->n_draft_layers;
-  h->layers.resize(static_cast<size_t>(h->n_layers));
+  keys.set_draft_layers(h->n_draft_layers);
   return {};
+}
+
+void take_draft_layers(HParams* h) {
+  const auto first = h->layers.begin() + h->n_layers;
+  h->draft_layers.assign(first, h->layers.end());
+  h->layers.erase(first, h->layers.end());
 }
 
 Status read_recurrent_layers(KeyReader& keys, int32_t interval, HParams* h) {
@@ -361,6 +367,8 @@ Status read_recurrent_layers(KeyReader& keys, int32_t interval, HParams* h) {
     const auto every = static_cast<size_t>(interval);
     for (size_t i = 0; i < recurs.size(); ++i) recurs[i] |= (i + 1) % every != 0 ? 1 : 0;
   }
+  // Blocks that draft attend.
+  if (interval > 0) std::fill(recurs.begin() + h->n_layers, recurs.end(), uint8_t{0});
   for (size_t i = 0; i < recurs.size(); ++i) {
     LayerParams& layer = h->layers[i];
     if (recurs[i] == 0 && layer.mixer == MixerKind::kNone) {

@@ -46,9 +46,11 @@ Status halve_global_rotation(KeyReader& keys, HParams* h);
 /// attention.shared_kv_layers (0): so many last blocks look at the keys and values of the last
 /// block before them that has a window, or has none, as they do.
 Status read_shared_layers(KeyReader& keys, HParams* h);
-/// nextn_predict_layers (0): the last blocks of block_count, which draft and are not built. After
-/// read_model.
+/// nextn_predict_layers (0): the last blocks of block_count, which draft. Until they are taken out
+/// they are among the layers. After read_model.
 Status read_draft_layers(KeyReader& keys, HParams* h);
+/// Moves the layers that draft to a list of their own.
+void take_draft_layers(HParams* h);
 /// Blocks recur that do not attend for want of heads, that attention.recurrent_layers names, or
 /// without that key, where `interval` is above 0, all but the last of each full_attention_interval
 /// (`interval`). After read_heads.

@@ -97,6 +97,27 @@ ValueId feed_forward_input(const DenseStyle& style, const HParams& h, DecoderBui
   return style.norm_before ? d.norm(x, style.ffn_norm) : x;
 }
 
+/// A block, of the layer that the builder is at. `inputs` are the layers' own embeddings, if any.
+ValueId block(const DenseStyle& style, const HParams& h, DecoderBuilder& d,
+              graph::GraphBuilder& graph, ValueId x, ValueId inputs) {
+  BlockValues of = {x, {}, x};
+  if (d.layer().mixer != MixerKind::kNone) {
+    of.normed = style.norm_before ? d.norm(x, "attn_norm") : x;
+    const ValueId y = mixer(style, h, d, graph, of.normed);
+    x = d.add(x, style.norm_after ? d.norm(y, "post_attention_norm", style.after_eps) : y);
+    of.attended = x;
+  }
+  if (d.layer().feed_forward > 0) {
+    ValueId y = feed_forward(style, d, feed_forward_input(style, h, d, of));
+    if (style.experts.beside && d.layer().experts.routing.n_experts > 0 && d.has("ffn_gate_inp")) {
+      y = d.experts_beside(y, of.attended, style.activation);
+    }
+    x = d.add(x, style.norm_after ? d.norm(y, "post_ffw_norm", style.after_eps) : y);
+  }
+  if (inputs.valid()) x = d.add_layer_input(x, inputs, style.activation);
+  return style.layer_scale ? d.scale_layer(x) : x;
+}
+
 }  // namespace
 
 Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) {
@@ -158,6 +179,7 @@ Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) 
   if (style.logit_factor) GEN_TRY(read_logit_factor(keys, h));
   if (style.score_cap >= 0.0F) GEN_TRY(read_score_cap(keys, style.score_cap, h));
   if (style.logit_cap >= 0.0F) GEN_TRY(read_logit_cap(keys, style.logit_cap, h));
+  take_draft_layers(h);
   return {};
 }
 
@@ -170,29 +192,25 @@ void build_dense_decoder(const DenseStyle& style, const HParams& h, Weights& wei
   const ValueId inputs = h.layer_input > 0 ? d.layer_inputs(x) : ValueId();
   for (int32_t layer = 0; layer < h.n_layers; ++layer) {
     d.begin_layer(layer);
-    BlockValues of = {x, {}, x};
-    if (d.layer().mixer != MixerKind::kNone) {
-      of.normed = style.norm_before ? d.norm(x, "attn_norm") : x;
-      const ValueId y = mixer(style, h, d, graph, of.normed);
-      x = d.add(x, style.norm_after ? d.norm(y, "post_attention_norm", style.after_eps) : y);
-      of.attended = x;
-    }
-    if (d.layer().feed_forward > 0) {
-      ValueId y = feed_forward(style, d, feed_forward_input(style, h, d, of));
-      if (style.experts.beside && d.layer().experts.routing.n_experts > 0 &&
-          d.has("ffn_gate_inp")) {
-        y = d.experts_beside(y, of.attended, style.activation);
-      }
-      x = d.add(x, style.norm_after ? d.norm(y, "post_ffw_norm", style.after_eps) : y);
-    }
-    if (inputs.valid()) x = d.add_layer_input(x, inputs, style.activation);
-    if (style.layer_scale) x = d.scale_layer(x);
+    x = block(style, h, d, graph, x, inputs);
     d.end_layer(x);
   }
   for (int32_t i = 0; i < h.n_draft_layers; ++i) {
     weights.ignore_all("blk." + std::to_string(h.n_layers + i) + ".");
   }
   d.head(x, style.head_bias, style.last_norm);
+}
+
+void build_dense_draft(const DenseStyle& style, const HParams& h, int32_t index, Weights& weights,
+                       graph::GraphBuilder& graph) {
+  HParams all = h;
+  all.layers.insert(all.layers.end(), h.draft_layers.begin(), h.draft_layers.end());
+  DecoderBuilder d(all, weights, graph, style.norms);
+  d.begin_layer(h.n_layers + index);
+  ValueId x = d.draft_input();
+  x = block(style, all, d, graph, x, {});
+  d.draft_head(x, style.head_bias, style.last_norm);
+  weights.ignore_others("blk." + std::to_string(h.n_layers + index) + ".");
 }
 
 }  // namespace gen::model::arch

@@ -127,7 +127,8 @@ struct DenseStyle {
   Recurs recurs = Recurs::kInstead;  // blocks without heads do not attend, nor others as follows:
   int32_t attention_every = 0;       // without full_attention_interval every n-th block attends
   const char* last_norm = "output_norm";
-  bool draft_layers = false;  // nextn_predict_layers of the blocks draft, and are not built
+  bool draft_layers = false;    // nextn_predict_layers of the blocks draft
+  bool draft_unnormed = false;  // from hidden states before the last norm
 
   /// Models with this number of layers, which no others have, divide scores by the root of a head's
   /// share of the width instead of a head's width; no key states this.
@@ -138,6 +139,11 @@ struct DenseStyle {
 
 /// Reads all keys of files of this style.
 Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h);
+/// Builds the graph of block `index` of those that draft (DeepSeek-V3, arXiv 2412.19437, section
+/// 2.2): its features are hidden states of the model, or its own; taps are before and after the
+/// block, and kNormedTap.
+void build_dense_draft(const DenseStyle& style, const HParams& hparams, int32_t index,
+                       Weights& weights, graph::GraphBuilder& graph);
 /// Builds its graph.
 void build_dense_decoder(const DenseStyle& style, const HParams& hparams, Weights& weights,
                          graph::GraphBuilder& graph);

@@ -25,6 +25,9 @@ struct Architecture {
   /// Builds the graph; errors are kept in the two objects.
   void (*build)(const DenseStyle& style, const HParams& hparams, Weights& weights,
                 graph::GraphBuilder& graph) = build_dense_decoder;
+  /// Builds the graph of a block that drafts.
+  void (*build_draft)(const DenseStyle& style, const HParams& hparams, int32_t index,
+                      Weights& weights, graph::GraphBuilder& graph) = build_dense_draft;
 };
 
 using Architectures = std::span<const Architecture* const>;

@@ -19,6 +19,7 @@ constinit const Architecture kStep35 = {
      .global_half = true,
      .local_heads = true,
      .draft_layers = true,
+     .draft_unnormed = true,
      .experts = {.has = Experts::kRequired,
                  .gating = engine::Gating::kSigmoid,
                  .shared = SharedExpert::kPlain,
