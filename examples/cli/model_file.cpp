@@ -31,8 +31,10 @@ fs::path program_folder() {
 
 /// The drafters that --draft names.
 struct DraftParts {
+  bool off = false;
   bool lookup = false;
   bool suffix = false;
+  bool heads = false;
   std::string layers;  // their number; empty: they do not draft
   std::string file;    // of a model; empty: none
 };
@@ -41,14 +43,19 @@ struct DraftParts {
 /// its name may contain commas.
 std::string read_draft_parts(std::string_view text, DraftParts* parts) {
   constexpr std::string_view kLayers = "layers";
+  const std::string_view all = text;
   while (!text.empty()) {
     const std::string_view part = text.substr(0, text.find(','));
     const bool layers = part == kLayers || part.starts_with("layers:");
     if ((part == "lookup" && parts->lookup) || (part == "suffix" && parts->suffix) ||
-        (layers && !parts->layers.empty())) {
+        (part == "heads" && parts->heads) || (layers && !parts->layers.empty())) {
       return "'" + std::string(part) + "' comes twice";
     }
-    if (part == "lookup") {
+    if (part == "off" && part == all) {
+      parts->off = true;
+    } else if (part == "heads") {
+      parts->heads = true;
+    } else if (part == "lookup") {
       parts->lookup = true;
     } else if (part == "suffix") {
       parts->suffix = true;
@@ -65,7 +72,8 @@ std::string read_draft_parts(std::string_view text, DraftParts* parts) {
       if (part.size() < text.size() && fs::exists(part, failure)) {
         return "the file '" + std::string(part) + "' must come last";
       }
-      return "'" + parts->file + "' is not lookup, suffix or layers:N, and there is no such file";
+      return "'" + parts->file +
+             "' is not off, heads, lookup, suffix or layers:N, and there is no such file";
     }
     if (part.size() + 1 == text.size()) return "nothing stands behind the last comma";
     text.remove_prefix(std::min(part.size() + 1, text.size()));
@@ -182,9 +190,10 @@ void add_draft_options(CLI::App& command, ModelChoice& choice) {
           .add_option(
               "--draft", choice.draft,
               "speculative decoding, which does not change the text: lookup (drafts from the "
-              "text itself), suffix (the same with longer matches), layers:N (the model's "
-              "first N layers), or the GGUF file of a smaller model; several separated by "
-              "commas, such as suffix,FILE, are tried in order")
+              "text itself), suffix (the same with longer matches), heads (the head in the model's "
+              "file, which drafts without this option, too), layers:N (the model's first N "
+              "layers), or the GGUF file of a smaller model; several separated by commas, such as "
+              "suffix,FILE, are tried in order; off: none")
           ->check([](const std::string& text) {
             DraftParts parts;
             return read_draft_parts(text, &parts);
@@ -281,8 +290,11 @@ void use_drafts(const ModelChoice& choice, gen_options* options) {
     check_option("--draft-len", gen_options_set(options, "suffix_lookup", length.c_str(), &error),
                  error);
   }
+  const std::string heads = (parts.heads ? "on," : "off,") + std::to_string(choice.draft_len);
+  check_option("--draft", gen_options_set(options, "draft_heads", heads.c_str(), &error), error);
   check_option("--draft-policy",
-               gen_options_set(options, "draft_policy", choice.draft_policy.c_str(), &error),
+               gen_options_set(options, "draft_policy",
+                               parts.off ? "off" : choice.draft_policy.c_str(), &error),
                error);
   check_option(
       "--draft-acceptance",

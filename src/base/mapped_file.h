@@ -32,6 +32,8 @@ class MappedFile {
   static Result<MappedFile> open(const std::string& path, Mode mode = Mode::kMap);
 
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
+  /// False: the file was read into memory.
+  [[nodiscard]] bool is_mapped() const noexcept { return mapped_; }
   /// kIo if a mapped file has been written to or shortened since it was opened, as far as its size
   /// and time tell; a file that replaced it does not matter.
   [[nodiscard]] Status check_unchanged() const;

@@ -5,19 +5,46 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "engine/memory/host_memory.h"
 #include "generate/draft/draft_vocabulary.h"
 #include "generate/draft/drafter_list.h"
+#include "generate/draft/head_drafter.h"
 #include "generate/draft/model_drafter.h"
 #include "generate/draft/ngram_lookup.h"
 #include "generate/draft/suffix_lookup.h"
 
 namespace gen::generate {
 
+namespace {
+
+/// The head of the model's file, if it is to draft.
+Result<std::shared_ptr<const model::DraftHead>> chosen_head(const DraftChoice& choice,
+                                                            const ModelInUse& target) {
+  std::shared_ptr<const model::DraftHead> none;
+  const bool others = choice.draft.model != nullptr || choice.self_layers > 0;
+  const bool wanted = choice.heads == UseHeads::kOn;
+  if (choice.heads == UseHeads::kOff || (others && !wanted)) return none;
+  if (!wanted && !target.model->traits().can_keep_some) return none;
+  auto head = target.model->draft_head();
+  if (!head.ok() && head.status().code() != Code::kOutOfMemory && !wanted) {
+    log(LogLevel::kWarning, "the model's head cannot draft: %s", head.status().message());
+    return none;
+  }
+  if (head.ok() && head.value() == nullptr && wanted) {
+    return error(Code::kUnsupported, "the file of the model %.40s has no head that drafts",
+                 target.model->traits().architecture.c_str());
+  }
+  return head;
+}
+
+}  // namespace
+
 Result<std::shared_ptr<Drafter>> make_drafter(const DraftChoice& choice, const ModelInUse& target,
                                               const CacheChoice& caches,
                                               const GeneratorOptions& options) {
   std::shared_ptr<Drafter> made;
+  if (choice.off) return made;
   const auto behind = [&made](std::shared_ptr<Drafter> next) {
     made = made == nullptr ? std::move(next)
                            : std::make_shared<DrafterList>(std::move(made), std::move(next));
@@ -40,6 +67,20 @@ Result<std::shared_ptr<Drafter>> make_drafter(const DraftChoice& choice, const M
   const auto memory = [](engine::EngineMemory* chosen) {
     return chosen != nullptr ? chosen : &engine::system_memory();
   };
+  GEN_ASSIGN(auto head, chosen_head(choice, target));
+  if (head != nullptr) {
+    HeadDrafter::Options of_head;
+    of_head.most = choice.heads_length;
+    of_head.vocab = target.model->traits().vocab_size;
+    if (target.tokenizer != nullptr) {
+      of_head.vocab = std::min(of_head.vocab, target.tokenizer->vocab_size());
+    }
+    of_head.context = own.context;
+    of_head.kv_dtype = own.kv_dtype;
+    of_head.memory = memory(options.memory);
+    GEN_ASSIGN(auto drafter, HeadDrafter::create(std::move(head), std::move(of_head)));
+    behind(std::move(drafter));
+  }
   if (choice.draft.model != nullptr) {
     GEN_ASSIGN(own.vocab, common_vocabulary(*choice.draft.model, choice.draft.tokenizer.get(),
                                             *target.model, target.tokenizer.get()));

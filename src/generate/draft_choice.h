@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The drafters of a generator's sessions: lookups in texts, a model, the first layers of the
-// target, or none. Each is asked where those before it found nothing: suffix lookup first, because
-// it knows more than n-gram lookup, and models last, because only they cost time.
+// The drafters of a generator's sessions: lookups in texts, a head, a model, the first layers of
+// the target, or none. Each is asked where those before it found nothing: suffix lookup first,
+// because it knows more than n-gram lookup, and models last, because only they cost time.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,17 @@ constexpr int32_t kDefaultDraftLength = 4;
 constexpr int32_t kDefaultLookupLength = 8;
 constexpr int32_t kMaxDraftLength = kMaxDraftRows - 1;
 
+/// Whether the head in the model's file drafts.
+enum class UseHeads : uint8_t {
+  kAuto,  // unless a model or first layers do, or it cannot be used
+  kOn,    // it is an error if there is none
+  kOff,
+};
+
 struct DraftChoice {
+  UseHeads heads = UseHeads::kAuto;
+  int32_t heads_length = kDefaultDraftLength;
+  bool off = false;                              // nothing drafts
   int32_t ngram = 0;                             // n-gram length of the lookup in the text; 0: off
   int32_t ngram_length = kDefaultLookupLength;   // draft tokens at a time
   int32_t suffix_length = 0;                     // draft tokens of suffix lookup; 0: off
@@ -32,8 +42,8 @@ struct DraftChoice {
 };
 
 /// Makes the drafter for a generator over `target` with these caches and options. Null if none is
-/// chosen. Errors as common_vocabulary, ModelDrafter::create and Model::first_layers; kUnsupported
-/// for a target whose state can be neither cut nor copied.
+/// chosen. Errors as common_vocabulary, ModelDrafter::create, Model::first_layers and
+/// Model::draft_head; kUnsupported for a target whose state can be neither cut nor copied.
 Result<std::shared_ptr<Drafter>> make_drafter(const DraftChoice& choice, const ModelInUse& target,
                                               const CacheChoice& caches,
                                               const GeneratorOptions& options);

@@ -157,8 +157,26 @@ class Loader {
     auto made = std::make_shared<PlanModel>(std::move(plan), traits, std::move(source), mapped,
                                             std::make_shared<const graph::Graph>(std::move(graph)),
                                             std::move(targets));
+    if (hparams_.n_draft_layers > 0) GEN_TRY(add_head(*made));
     if (options_.lock) GEN_TRY(made->lock_weights());
     return std::shared_ptr<const Model>(std::move(made));
+  }
+
+  /// A head takes memory only while it is used, unless the file must be closed before.
+  Status add_head(PlanModel& model) {
+    const bool lasting = options_.lasting && file_->is_mapped();
+    model.set_head([file = file_, lasting = options_.lasting](
+                       const HeadTarget& target) -> Result<std::shared_ptr<const DraftHead>> {
+      GEN_TRY(file->check_unchanged());
+      return load_draft_head(file, target, true, lasting);
+    });
+    if (lasting) return {};
+    const Status kept = model.keep_head();
+    if (kept.ok() || kept.code() == Code::kOutOfMemory) return kept;
+    // The model itself can be used.
+    log(LogLevel::kWarning, "the head that drafts: %s", kept.message());
+    model.set_head(nullptr);
+    return {};
   }
 
   [[nodiscard]] ModelTraits make_traits() const {

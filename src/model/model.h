@@ -25,6 +25,7 @@ class GgufFile;
 namespace gen::model {
 
 class AdapterRegistry;
+struct DraftHead;
 
 /// Capacity for a model's name, including the trailing 0; limited by the format of saved sessions.
 inline constexpr size_t kMaxModelName = 31;
@@ -89,6 +90,17 @@ class Model {
   /// means of them; it may outlive this one. kUnsupported for models without named hidden states.
   virtual Result<std::shared_ptr<const Model>> hidden_rows(graph::RowEnd) const {
     return error(Code::kUnsupported, "model %.40s gives no hidden states",
+                 traits().architecture.c_str());
+  }
+  /// The head of this model's own file that drafts: the same object while somebody keeps it. Null
+  /// if there is none; see load_draft_head for errors.
+  virtual Result<std::shared_ptr<const DraftHead>> draft_head() const {
+    return std::shared_ptr<const DraftHead>();
+  }
+  /// The head of a file beside it. kUnsupported for models without named hidden states.
+  virtual Result<std::shared_ptr<const DraftHead>> draft_head(
+      std::shared_ptr<const gguf::GgufFile>) const {
+    return error(Code::kUnsupported, "model %.40s gives no hidden states for heads",
                  traits().architecture.c_str());
   }
   /// The adapter that a file holds, for this model's products; see adapter_file.h for the forms.

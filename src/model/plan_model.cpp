@@ -131,6 +131,39 @@ Result<std::shared_ptr<const graph::AdapterTable>> PlanModel::adapter_table(
   return graph::AdapterTable::create(plan_->engines(), plan_->site_shapes(), mixes);
 }
 
+HeadTarget PlanModel::as_target() const {
+  HeadTarget target;
+  target.plan = plan_;
+  target.graph = graph_;
+  target.vocab_size = traits_.vocab_size;
+  target.hidden = traits_.hidden;
+  target.num_layers = traits_.num_layers;
+  target.max_seq_len = traits_.max_seq_len;
+  target.max_batch_rows = traits_.max_batch_rows;
+  return target;
+}
+
+Result<std::shared_ptr<const DraftHead>> PlanModel::draft_head() const {
+  const std::lock_guard lock(mutex_);
+  auto head = head_.lock();
+  if (head == nullptr && load_head_ != nullptr) {
+    GEN_ASSIGN(head, load_head_(as_target()));
+    head_ = head;
+  }
+  return head;
+}
+
+Result<std::shared_ptr<const DraftHead>> PlanModel::draft_head(
+    std::shared_ptr<const gguf::GgufFile> file) const {
+  return load_draft_head(std::move(file), as_target(), false, true);
+}
+
+Status PlanModel::keep_head() {
+  GEN_ASSIGN(kept_head_, draft_head());
+  load_head_ = nullptr;
+  return {};
+}
+
 Status PlanModel::lock_weights() {
   GEN_ASSIGN(locked_, LockedMemory::lock(plan_->host_bytes()));
   return {};
@@ -147,6 +180,10 @@ Result<size_t> PlanModel::memory(std::string_view key) const {
       if (auto adapter = made.lock(); adapter != nullptr) adapters.push_back(std::move(adapter));
     }
     for (const auto& adapter : adapters) bytes += adapter->bytes();
+    if (const auto head = head_.lock(); head != nullptr) {
+      GEN_ASSIGN(const size_t of_head, head->first->memory(key));
+      bytes += of_head;
+    }
     return bytes;
   }
   if (key == "workspace") return workspaces_.bytes();

@@ -2,6 +2,7 @@
 // A model that is a compiled plan. The loader makes it; see model.h for the contract.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -13,6 +14,7 @@
 #include "graph/workspace.h"
 #include "model/adapter_registry.h"
 #include "model/adapter_targets.h"
+#include "model/draft_head.h"
 #include "model/model.h"
 
 namespace gen::model {
@@ -47,6 +49,16 @@ class PlanModel final : public Model {
   [[nodiscard]] AdapterRegistry* adapters() const noexcept override { return &adapters_; }
   Result<size_t> memory(std::string_view key) const override;
 
+  Result<std::shared_ptr<const DraftHead>> draft_head() const override;
+  Result<std::shared_ptr<const DraftHead>> draft_head(
+      std::shared_ptr<const gguf::GgufFile> file) const override;
+
+  /// Sets where the head of the model's own file comes from. Before the model is shared.
+  using LoadHead = std::function<Result<std::shared_ptr<const DraftHead>>(const HeadTarget&)>;
+  void set_head(LoadHead load) { load_head_ = std::move(load); }
+  /// Loads that head now and keeps it.
+  Status keep_head();
+
   /// Locks the weights in host memory (mlock). kOutOfMemory.
   Status lock_weights();
 
@@ -59,6 +71,7 @@ class PlanModel final : public Model {
   /// A model of a graph derived from this one's.
   Result<std::shared_ptr<const Model>> with(graph::Graph graph, ModelTraits traits) const;
   [[nodiscard]] Status check_takes_adapters() const;
+  [[nodiscard]] HeadTarget as_target() const;
   /// The plan for rows with adapters: compiled with the first adapter, and again for one of a
   /// higher rank.
   Result<Plan> adapter_plan(int32_t rank) const;
@@ -75,6 +88,9 @@ class PlanModel final : public Model {
   mutable Plan adapter_plan_;
   // Those that memory() counts: with a name, or without one while something runs with them.
   mutable std::vector<std::weak_ptr<const graph::Adapter>> made_;
+  LoadHead load_head_;
+  mutable std::weak_ptr<const DraftHead> head_;
+  std::shared_ptr<const DraftHead> kept_head_;
   mutable AdapterRegistry adapters_;  // synchronises itself
   LockedMemory locked_;               // memory of plan_; destroyed before it
 };

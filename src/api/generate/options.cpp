@@ -190,18 +190,52 @@ Status set_draft_acceptance(gen_options& options, const char* name) {
   return {};
 }
 
+constexpr std::string_view kHeads[] = {"auto", "on", "off"};
+
+/// Parses "auto", "on", "off", or one of them with a length, as in "on,6".
+Status set_draft_heads(gen_options& options, const char* text) {
+  const std::string_view all = text;
+  const size_t comma = all.find(',');
+  const std::string_view name = all.substr(0, comma);
+  const auto* const found = std::find(std::begin(kHeads), std::end(kHeads), name);
+  if (found == std::end(kHeads)) {
+    return gen::error(Code::kInvalidArgument, "unknown draft_heads \"%.*s\": auto, on or off",
+                      static_cast<int>(std::min<size_t>(name.size(), 40)), name.data());
+  }
+  int64_t length = 0;
+  if (comma != std::string_view::npos) {
+    GEN_ASSIGN(length, gen::api::parse_int(std::string(all.substr(comma + 1)).c_str()));
+    GEN_TRY(check_range("draft_heads length", length, 0, gen::generate::kMaxDraftLength));
+  }
+  options.drafts.heads = static_cast<gen::generate::UseHeads>(found - std::begin(kHeads));
+  options.drafts.heads_length =
+      length > 0 ? static_cast<int32_t>(length) : gen::generate::kDefaultDraftLength;
+  return {};
+}
+
+std::string draft_heads_text(const gen_options& options) {
+  return std::string(kHeads[static_cast<size_t>(options.drafts.heads)]) + "," +
+         std::to_string(options.drafts.heads_length);
+}
+
 constexpr std::string_view kDraftPolicies[] = {"always", "adaptive", "auto"};
+constexpr std::string_view kNoDrafts = "off";
 
 Status set_draft_policy(gen_options& options, const char* text) {
   gen::generate::DraftPolicy& policy = options.generator.draft_policy;
   const std::string_view all = text;
+  if (all == kNoDrafts) {
+    options.drafts.off = true;
+    return {};
+  }
   const bool has_share = all.starts_with("adaptive,");
   const std::string_view name = has_share ? all.substr(0, all.find(',')) : all;
   const auto* const found = std::find(std::begin(kDraftPolicies), std::end(kDraftPolicies), name);
   if (found == std::end(kDraftPolicies)) {
-    return gen::error(Code::kInvalidArgument,
-                      "unknown draft_policy \"%.*s\": auto, always, adaptive or adaptive,SHARE",
-                      static_cast<int>(std::min<size_t>(name.size(), 40)), name.data());
+    return gen::error(
+        Code::kInvalidArgument,
+        "unknown draft_policy \"%.*s\": auto, always, adaptive, adaptive,SHARE or off",
+        static_cast<int>(std::min<size_t>(name.size(), 40)), name.data());
   }
   double fall_back = gen::generate::DraftPolicy().fall_back;
   if (has_share) {
@@ -214,10 +248,12 @@ Status set_draft_policy(gen_options& options, const char* text) {
   }
   policy.kind = static_cast<gen::generate::DraftPolicy::Kind>(found - std::begin(kDraftPolicies));
   policy.fall_back = fall_back;
+  options.drafts.off = false;
   return {};
 }
 
 std::string draft_policy_text(const gen_options& options) {
+  if (options.drafts.off) return std::string(kNoDrafts);
   const gen::generate::DraftPolicy& policy = options.generator.draft_policy;
   std::string text(kDraftPolicies[static_cast<size_t>(policy.kind)]);
   if (policy.kind != gen::generate::DraftPolicy::Kind::kAdaptive) return text;
@@ -318,6 +354,12 @@ const OptionRow<O> kRows[] = {
                    }},
      "drafts up to LENGTH tokens with the model's first LAYERS and its output layer, where lookups "
      "and a draft model find nothing; 0: off"},
+    {"draft_heads",
+     TextOption<O>{[] { return std::string("auto, on or off, or one of them with ,LENGTH"); },
+                   set_draft_heads, draft_heads_text},
+     "drafts up to LENGTH tokens with the head that is in the model's file (multi-token "
+     "prediction), where lookups find nothing; auto: unless a draft model or first layers draft, "
+     "or it cannot be used; on: it is an error if there is none; off: never"},
     {"draft_acceptance",
      TextOption<O>{[] { return std::string("exact or distribution"); }, set_draft_acceptance,
                    [](const O& o) {
@@ -327,11 +369,11 @@ const OptionRow<O> kRows[] = {
      "exact: the text is that of plain decoding; distribution: keeps more drafts of a draft model "
      "when sampling, and the text differs but has the same distribution"},
     {"draft_policy",
-     TextOption<O>{[] { return std::string("auto, always, adaptive or adaptive,SHARE"); },
+     TextOption<O>{[] { return std::string("auto, always, adaptive, adaptive,SHARE or off"); },
                    set_draft_policy, draft_policy_text},
      "how many tokens are drafted at a time; auto: by measured times; always: as many as allowed; "
      "adaptive: more while most are accepted, fewer while few are, none for a while when fewer "
-     "than SHARE are"},
+     "than SHARE are; off: none, and what would draft takes no memory"},
     kSnapshotEvery,
     kSnapshotBudget,
     kPrefillChunk,

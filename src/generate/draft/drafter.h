@@ -72,6 +72,9 @@ class DraftState {
   /// The rows of `path` of the last proposal, from row 0 on, were accepted. After them the model
   /// sampled another token, or the text ended.
   virtual void accepted(std::span<const int32_t> /*path*/) noexcept {}
+  /// Of the rows of a tree that observe() was given last, those of `path`, from row 0 on, are of
+  /// the text. Without this call, row 0 is.
+  virtual void settle(std::span<const int32_t> /*path*/) noexcept {}
   /// A call has ended with this text.
   virtual void ended(std::span<const int32_t> /*text*/) noexcept {}
   /// The state for a fork of the session, which begins with the same text; null: it begins empty.
@@ -111,6 +114,15 @@ bool ends_here(const DraftJob& job, int32_t token);
 /// ends the text. Trees are left alone. Tokens that the grammar's limits leave undecided are cut.
 void cut_to_rule(DraftJob* job);
 
+/// Rows of one sequence that a step has run, and the hidden states that a drafter asked for.
+struct ObservedRows {
+  DraftState* state = nullptr;
+  std::span<const int32_t> tokens;         // [T]
+  int32_t first_position = 0;              // of the first row in the text
+  bool drafted = false;                    // all but the first are a tree of drafts; see settle()
+  std::span<const float* const> features;  // by tap: [T, D] of the model
+};
+
 /// A drafter looks up, proposes, or does both. Threads: the leader of a step calls look_up() and
 /// propose(), one at a time and without a lock; begin() may be called from any thread.
 class Drafter {
@@ -129,6 +141,11 @@ class Drafter {
   virtual void look_up(std::span<DraftJob* const> /*jobs*/) {}
   /// Adds drafts to the jobs selected by the step for which look_up() found nothing.
   virtual void propose(std::span<DraftJob* const> /*jobs*/) {}
+  /// The hidden states of the model that observe() needs, see graph::Tap; none: it is not called.
+  [[nodiscard]] virtual std::span<const int32_t> taps() const noexcept { return {}; }
+  /// Called by the leader after each step, with all rows of sequences that have a state. What it
+  /// throws ends the use of no state.
+  virtual void observe(std::span<const ObservedRows> /*rows*/) {}
 };
 
 }  // namespace gen::generate

@@ -13,6 +13,10 @@ struct DrafterList::State final : DraftState {
     DraftState* const of = by_second ? second.get() : first.get();
     if (of != nullptr) of->accepted(path);
   }
+  void settle(std::span<const int32_t> path) noexcept override {
+    if (first != nullptr) first->settle(path);
+    if (second != nullptr) second->settle(path);
+  }
   void ended(std::span<const int32_t> text) noexcept override {
     if (first != nullptr) first->ended(text);
     if (second != nullptr) second->ended(text);
@@ -58,6 +62,22 @@ std::unique_ptr<DraftState> DrafterList::begin() {
   state->second = begun(*second_);
   if (state->first == nullptr && state->second == nullptr) return nullptr;
   return state;
+}
+
+std::span<const int32_t> DrafterList::taps() const noexcept {
+  return first_->taps().empty() ? second_->taps() : first_->taps();
+}
+
+void DrafterList::observe(std::span<const ObservedRows> rows) {
+  const bool by_first = !first_->taps().empty();
+  Drafter& drafter = by_first ? *first_ : *second_;
+  observed_.clear();
+  for (ObservedRows each : rows) {
+    auto* const state = static_cast<State*>(each.state);
+    each.state = (by_first ? state->first : state->second).get();
+    if (each.state != nullptr) observed_.push_back(each);
+  }
+  drafter.observe(observed_);
 }
 
 // Sets each job to this drafter's own state for the call and restores it afterwards, even after an

@@ -22,6 +22,9 @@ class DrafterList final : public Drafter {
   std::unique_ptr<DraftState> begin() override;
   void look_up(std::span<DraftJob* const> jobs) override { ask(jobs, &Drafter::look_up); }
   void propose(std::span<DraftJob* const> jobs) override { ask(jobs, &Drafter::propose); }
+  /// Of the drafter that has some; at most one has.
+  [[nodiscard]] std::span<const int32_t> taps() const noexcept override;
+  void observe(std::span<const ObservedRows> rows) override;
 
  private:
   struct State;
@@ -31,6 +34,7 @@ class DrafterList final : public Drafter {
   const std::shared_ptr<Drafter> second_;
   std::vector<DraftJob*> left_;  // jobs for the second drafter
   std::vector<DraftState*> states_;
+  std::vector<ObservedRows> observed_;
 };
 
 }  // namespace gen::generate

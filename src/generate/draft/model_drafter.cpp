@@ -9,10 +9,6 @@
 #include "cache/sequence/layer_memories.h"
 #include "cache/sequence/registry.h"
 #include "cache/state/sequence_state.h"
-#include "generate/draft/draft_draw.h"
-#include "generate/text/grammar_rule.h"
-#include "grammar/matcher/matcher.h"
-#include "sampling/token_mask.h"
 
 namespace gen::generate {
 namespace {
@@ -60,9 +56,7 @@ class ModelDrafter::GiveBack {
  public:
   explicit GiveBack(std::vector<Running>* running) noexcept : running_(*running) {}
   ~GiveBack() {
-    for (const Running& each : running_) {
-      if (each.accepted > 0) static_cast<void>(each.job->matcher->rollback(each.accepted));
-    }
+    for (const Running& each : running_) give_back(each.of);
     running_.clear();
   }
   GiveBack(const GiveBack&) = delete;
@@ -95,6 +89,7 @@ class ModelDrafter::DropStates {
 ModelDrafter::ModelDrafter(std::shared_ptr<const model::Model> model, Options options)
     : model_(std::move(model)),
       options_(std::move(options)),
+      guesser_(options_.vocab),
       capacity_(std::min(model_->traits().max_seq_len, options_.context)) {}
 
 Status check_draft_model(const model::Model& model) {
@@ -151,11 +146,10 @@ void ModelDrafter::propose_group(std::span<DraftJob* const> jobs) {
   for (DraftJob* const job : jobs) {
     auto* const state = static_cast<State*>(job->state);
     --waiting;
-    running_.push_back({.job = job, .state = state});
+    running_.push_back({.of = {.job = job}, .state = state});
     Running& running = running_.back();
-    running.ends = true;
-    running.logits =
-        job->matcher != nullptr || job->draw != nullptr || model_->traits().max_best == 0;
+    running.of.ends = true;
+    running.of.logits = Guesser::needs_logits(*job) || model_->traits().max_best == 0;
     if (job->tokens.size() > static_cast<size_t>(capacity_)) continue;
     if (state->resting > 0) {
       --state->resting;
@@ -180,7 +174,7 @@ void ModelDrafter::propose_group(std::span<DraftJob* const> jobs) {
       rest(&running);
       continue;
     }
-    running.ends = !whole;
+    running.of.ends = !whole;
     room -= rows;
   }
   while (!sequences_.empty()) {
@@ -188,20 +182,20 @@ void ModelDrafter::propose_group(std::span<DraftJob* const> jobs) {
       // Includes jobs whose text the pass was to catch up with.
       for (const Running& running : running_) {
         const auto ran = std::find(in_pass_.begin(), in_pass_.end(), running.state);
-        if (ran != in_pass_.end()) ++running.job->failures;
+        if (ran != in_pass_.end()) ++running.of.job->failures;
       }
       return;
     }
     for (Running& running : running_) {
-      if (!running.ends) guess(&running);
+      if (!running.of.ends) guess(&running);
     }
     begin_pass();
     for (Running& running : running_) {
-      if (running.ends) continue;
-      const int32_t token = running.job->tree.tokens().back();
+      if (running.of.ends) continue;
+      const int32_t token = running.of.job->tree.tokens().back();
       if (!add_rows(&running, {&token, 1}, true)) {
-        running.ends = true;
-        ++running.job->failures;
+        running.of.ends = true;
+        ++running.of.job->failures;
       }
     }
   }
@@ -209,7 +203,7 @@ void ModelDrafter::propose_group(std::span<DraftJob* const> jobs) {
 
 void ModelDrafter::rest(Running* running) noexcept {
   running->state->resting = kRest;
-  ++running->job->failures;
+  ++running->of.job->failures;
 }
 
 // Keeps the common prefix of cache and text, without the last token of the text.
@@ -289,8 +283,8 @@ bool ModelDrafter::add_rows(Running* running, std::span<const int32_t> tokens, b
   wants_.resize(tokens_.size(), graph::kWantsNothing);
   running->wants = wants;
   if (!wants) return true;
-  wants_.back() = running->logits ? graph::kWantsLogits : graph::kWantsBest;
-  running->row = running->logits ? n_logits_++ : n_best_++;
+  wants_.back() = running->of.logits ? graph::kWantsLogits : graph::kWantsBest;
+  running->row = running->of.logits ? n_logits_++ : n_best_++;
   return true;
 }
 
@@ -325,60 +319,18 @@ bool ModelDrafter::run_pass() {
   return true;
 }
 
-// The best allowed token, or a sampled one; -1 if there is none.
-int32_t ModelDrafter::pick(Running* running) {
-  const auto row = static_cast<size_t>(running->row);
-  if (!running->logits) {
-    const int32_t best = best_tokens_[row];
-    return best < options_.vocab ? best : -1;
-  }
-  grammar::Matcher* const matcher = running->job->matcher;
-  if (matcher != nullptr) {
-    mask_.resize(matcher->grammar().vocabulary().words());
-    if (!matcher->mask(mask_).ok()) return -1;
-    allow_stops(*matcher, running->job->stops, mask_);
-  }
-  const auto width = static_cast<size_t>(model_->traits().vocab_size);
-  float* const logits = logits_.data() + row * width;
-  if (running->job->draw != nullptr) {
-    const std::span<float> known(logits, static_cast<size_t>(options_.vocab));
-    sampling::TokenMask mask;
-    if (matcher == nullptr) return running->job->draw->draw(running->job->tree, known, nullptr);
-    bits_.resize(2 * mask_.size());
-    for (size_t i = 0; i < mask_.size(); ++i) {
-      bits_[2 * i] = static_cast<uint32_t>(mask_[i]);
-      bits_[2 * i + 1] = static_cast<uint32_t>(mask_[i] >> 32U);
-    }
-    mask.bits = bits_;
-    return running->job->draw->draw(running->job->tree, known, &mask);
-  }
-  int32_t best = -1;
-  for (int32_t token = 0; token < options_.vocab; ++token) {
-    const auto at = static_cast<size_t>(token);
-    if (matcher != nullptr &&
-        (at / 64 >= mask_.size() || ((mask_[at / 64] >> (at % 64)) & 1U) == 0)) {
-      continue;
-    }
-    if (best < 0 || logits[at] > logits[static_cast<size_t>(best)]) best = token;
-  }
-  return best;
-}
-
 void ModelDrafter::guess(Running* running) {
-  DraftJob& job = *running->job;
-  running->ends = true;
-  const int32_t token = pick(running);
-  if (token < 0) return;
-  const bool ends = ends_here(job, token);
-  if (job.matcher != nullptr && !ends) {
-    const Result<bool> accepted = job.matcher->accept_token(token);
-    if (!accepted.ok() || !accepted.value()) return;
-    ++running->accepted;
+  DraftJob& job = *running->of.job;
+  const auto row = static_cast<size_t>(running->row);
+  if (running->of.logits) {
+    const auto width = static_cast<size_t>(model_->traits().vocab_size);
+    guesser_.add(&running->of, std::span(logits_).subspan(row * width, width));
+  } else {
+    guesser_.add_best(&running->of, best_tokens_[row]);
   }
-  job.tree.add(token, job.tree.rows() - 1);
-  if (ends) return;
-  running->ends = job.tree.rows() > std::min(job.most, options_.most) ||
-                  running->state->tokens.size() >= static_cast<size_t>(capacity_);
+  if (running->of.ends) return;
+  running->of.ends = job.tree.rows() > std::min(job.most, options_.most) ||
+                     running->state->tokens.size() >= static_cast<size_t>(capacity_);
 }
 
 }  // namespace gen::generate

@@ -17,6 +17,7 @@
 #include "cache/sequence/kv_cache.h"
 #include "engine/memory.h"
 #include "generate/draft/drafter.h"
+#include "generate/draft/guesser.h"
 #include "graph/batch.h"
 #include "model/model.h"
 
@@ -53,13 +54,10 @@ class ModelDrafter final : public Drafter {
   struct State;
   /// A job with rows in the next pass.
   struct Running {
-    DraftJob* job;
+    Guessing of;
     State* state;
-    size_t accepted = 0;  // tokens that this proposal made its matcher accept
-    int32_t row = 0;      // its row among those of the pass that return a token
+    int32_t row = 0;  // its row among those of the pass that return a token
     bool wants = false;
-    bool logits = false;  // it needs logits, for a mask
-    bool ends = false;    // it drafts nothing more
   };
   class GiveBack;
   class DropStates;
@@ -72,12 +70,12 @@ class ModelDrafter final : public Drafter {
   void begin_pass() noexcept;
   bool add_rows(Running* running, std::span<const int32_t> tokens, bool wants);
   bool run_pass();
-  int32_t pick(Running* running);
   void guess(Running* running);
   void rest(Running* running) noexcept;
 
   const std::shared_ptr<const model::Model> model_;
   const Options options_;
+  Guesser guesser_;
   const int32_t capacity_;  // most tokens of a text
 
   // Scratch memory of the leader.
@@ -90,8 +88,6 @@ class ModelDrafter final : public Drafter {
   std::vector<float> logits_;    // [rows that need them, V]
   std::vector<int32_t> best_tokens_;
   std::vector<float> best_logits_;
-  std::vector<uint64_t> mask_;
-  std::vector<uint32_t> bits_;  // the same in halves
   int32_t n_logits_ = 0;
   int32_t n_best_ = 0;
 };

@@ -154,6 +154,7 @@ void DraftController::end_step(Sequence* sequence) noexcept {
       source_ == Source::kModel ? path_.size() : std::min<size_t>(path_.size(), 1);
   for (size_t i = 0; i < passes; ++i) generator_.draft_use().note_pass(path_.size() / passes);
   if (state_ != nullptr && job_.tree.rows() > 1 && !path_.empty()) {
+    state_->settle(path_);
     state_->accepted(path_);
     note(job_.tree.rows() - 1, hits_);
   }

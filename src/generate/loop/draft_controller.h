@@ -56,7 +56,9 @@ class DraftController {
   [[nodiscard]] bool guesses() const noexcept { return source_ != Source::kNobody; }
   /// The text has ended or pauses here.
   void ended(std::span<const int32_t> text) noexcept;
-  /// Returns the drafter's state for the next call; null if there is none.
+  /// The drafter's state; null if there is none.
+  [[nodiscard]] DraftState* state() const noexcept { return state_.get(); }
+  /// Returns it for the next call.
   [[nodiscard]] std::unique_ptr<DraftState> take_state() noexcept { return std::move(state_); }
 
   // One step.

@@ -252,6 +252,7 @@ Status Generation::begin_work() {
   pass.urgency = urgency_;
   pass.participant = call_->participant();
   pass.count_from = sequence.moved(before_).length;
+  pass.observer = drafts_.state();
   if (work == Work::kRow) {
     pass.results_from = end - 1;
     GEN_TRY(row_.ask(&picker_, where(), rule_.get(), {make_mask, this}, &pass.query));

@@ -137,6 +137,7 @@ StepRequest* Sequence::next() {
     draft->tree.begin(tokens_[static_cast<size_t>(at)]);
   }
   request_.draft = draft != nullptr && draft->most > 0 ? draft : nullptr;
+  request_.observer = pass_.observer;
   request_.kept_from = kept_from - at;
   request_.cache = cache_.get();
   request_.state = state_.get();

@@ -97,6 +97,7 @@ class Sequence {
     /// If a single row with results is left, drafts may follow it, at most draft->most; there is
     /// memory for their results. Null: none.
     DraftJob* draft = nullptr;
+    DraftState* observer = nullptr;  // StepRequest
     /// Nothing is reused, and the state takes in all rows.
     bool plain = false;
   };

@@ -60,6 +60,7 @@ struct StepRequest {
   /// is memory for all of it. Without a drafter, rows are added that the model fills itself. Null:
   /// none.
   DraftJob* draft = nullptr;
+  DraftState* observer = nullptr;  // is given the rows that have run (Drafter::observe), or null
   /// The chunk's rows from this one on are kept beside the state, so that snapshots can be made
   /// before and between them; by default none.
   int32_t kept_from = std::numeric_limits<int32_t>::max();

@@ -277,6 +277,7 @@ void StepRunner::run() {
     if (can_be_multi) step_seconds_ = (planner_.now() - begin) / std::max(multi_steps_, 1);
     hand_out();
     if (timed) planner_.end(static_cast<int32_t>(tokens_.size()));
+    observe();
     return;
   }
   drop_all();
@@ -332,12 +333,54 @@ Status StepRunner::forward() {
   batch.sequences = sequences_;
   batch.adapters = adapters_.get();
   results_.place(only != nullptr ? &only->query : nullptr, &batch);
+  place_taps(&batch);
   if (results_.any_mask()) batch.during = {during, this};
   if (only != nullptr) batch.cancel = only->cancel;
   batch.tracer = tracer_;
   batch.deterministic = deterministic_;
   batch.multi_steps = multi_steps_;
   return model_.forward(batch);
+}
+
+void StepRunner::place_taps(graph::Batch* batch) {
+  taps_.clear();
+  if (drafter_ == nullptr || drafter_->taps().empty()) return;
+  const auto observed = [](const StepPlan::Slice& slice) {
+    return slice.request->observer != nullptr;
+  };
+  if (std::none_of(slices_.begin(), slices_.end(), observed)) return;
+  const auto layers = drafter_->taps();
+  const size_t each = tokens_.size() * to_size(model_.traits().hidden);
+  hidden_.resize(layers.size() * each);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    taps_.push_back({.layer = layers[i], .out = hidden_.data() + i * each});
+  }
+  batch->taps = taps_;
+}
+
+void StepRunner::observe() noexcept {
+  if (taps_.empty()) return;
+  try {
+    const size_t width = to_size(model_.traits().hidden);
+    observed_.clear();
+    features_.clear();
+    features_.reserve(slices_.size() * taps_.size());
+    for (size_t i = 0; i < slices_.size(); ++i) {
+      const StepRequest& request = *slices_[i].request;
+      if (request.observer == nullptr) continue;
+      for (const graph::Tap& tap : taps_) {
+        features_.push_back(tap.out + to_size(sequences_[i].first_row) * width);
+      }
+      const bool drafted = request.draft != nullptr && slices_[i].rows > 1;
+      observed_.push_back(
+          {request.observer,
+           std::span(tokens_).subspan(to_size(sequences_[i].first_row), to_size(slices_[i].rows)),
+           request.first_position, drafted, std::span(features_).last(taps_.size())});
+    }
+    drafter_->observe(observed_);
+  } catch (...) {  // without these rows drafts are worse, or there are none
+    metrics_.add(metric::kDraftsFailed, 1);
+  }
 }
 
 void StepRunner::hand_out() noexcept {

@@ -70,6 +70,10 @@ class StepRunner {
 
  private:
   Status forward();
+  /// Makes room for the hidden states that the drafter observes.
+  void place_taps(graph::Batch* batch);
+  /// Shows the drafter the rows that have run.
+  void observe() noexcept;
   /// Numbers the mixes of the sequences, and makes a table of them unless the last step's has them.
   Status number_adapters();
   static Status during(void* self) noexcept;
@@ -106,6 +110,10 @@ class StepRunner {
   std::vector<uint64_t> mixes_;  // identities of those in adapters_, by number
   std::shared_ptr<const graph::AdapterTable> adapters_;  // null: the last step had none
   StepResults results_;
+  std::vector<float> hidden_;  // [taps, rows, D] for the drafter
+  std::vector<graph::Tap> taps_;
+  std::vector<const float*> features_;  // by sequence and tap
+  std::vector<ObservedRows> observed_;
   int32_t multi_steps_ = 0;    // steps per sequence; 0: one step, with any number of rows
   double step_seconds_ = 0.0;  // of a step of the last run, or of one that could be in a run
 };

@@ -211,6 +211,11 @@ const TensorInfo* GgufFile::find_tensor(std::string_view name) const noexcept {
   return &tensors_[*found];
 }
 
+bool GgufFile::is_mapped() const noexcept {
+  return !files_.empty() && std::all_of(files_.begin(), files_.end(),
+                                        [](const MappedFile& file) { return file.is_mapped(); });
+}
+
 Status GgufFile::check_unchanged() const {
   for (const MappedFile& file : files_) GEN_TRY(file.check_unchanged());
   return {};

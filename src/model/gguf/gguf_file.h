@@ -72,6 +72,8 @@ class GgufFile {
   [[nodiscard]] int parts() const noexcept { return parts_; }
   /// Size of all parts.
   [[nodiscard]] uint64_t total_bytes() const noexcept { return total_bytes_; }
+  /// The bytes are those of mapped files, so that keeping them takes no memory.
+  [[nodiscard]] bool is_mapped() const noexcept;
   /// kIo naming a part that was written to or shortened since it was opened, as far as its size and
   /// time tell.
   [[nodiscard]] Status check_unchanged() const;

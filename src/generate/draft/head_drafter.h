@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// HeadDrafter: a head (model/draft_head.h) drafts from hidden states that the target's steps give.
+// A row of the head is a token and the hidden state of the row before it. Rows of the text are run
+// with the target's states, many at a time: those of a prompt after its steps, those of an answer
+// when a draft is due or enough have gathered. A draft begins at the last of them; its own rows
+// follow with the head's own states, one pass for each token, and are then dropped. If rows of the
+// text were run without the drafter, the head begins anew behind them: it sees less of the text.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "cache/sequence/kv_cache.h"
+#include "engine/memory.h"
+#include "generate/draft/drafter.h"
+#include "generate/draft/guesser.h"
+#include "graph/batch.h"
+#include "model/draft_head.h"
+#include "model/model.h"
+
+namespace gen::generate {
+
+class HeadDrafter final : public Drafter {
+ public:
+  /// As GeneratorOptions::cache_factory.
+  using MakeCache = std::function<Result<std::unique_ptr<cache::KvCache>>(
+      std::span<const cache::LayerShape> shapes, int32_t capacity)>;
+  struct Options {
+    int32_t most = 4;     // draft tokens at a time
+    int32_t vocab = 0;    // tokens of the target that may be drafted: the first ones
+    int32_t context = 0;  // of the target
+    std::string kv_dtype = "fp32";
+    engine::EngineMemory* memory = nullptr;  // for caches; must outlive all sessions
+    MakeCache cache_factory = nullptr;       // instead of kv_dtype and memory
+  };
+  /// kInvalidArgument for a format that its heads do not fit.
+  static Result<std::shared_ptr<HeadDrafter>> create(std::shared_ptr<const model::DraftHead> head,
+                                                     Options options);
+
+  [[nodiscard]] int32_t max_rows() const noexcept override { return options_.most; }
+  std::unique_ptr<DraftState> begin() override;
+  void propose(std::span<DraftJob* const> jobs) override;
+  [[nodiscard]] std::span<const int32_t> taps() const noexcept override { return head_->taps; }
+  void observe(std::span<const ObservedRows> rows) override;
+
+ private:
+  struct State;
+  /// A session with rows in the next pass.
+  struct Running {
+    Guessing of;
+    State* state;
+    int32_t row = 0;      // its row among those that return a token
+    int32_t last = 0;     // its last row in the pass
+    int32_t settled = 0;  // rows of the text in the pass
+  };
+  class EndDraft;
+
+  HeadDrafter(std::shared_ptr<const model::DraftHead> head, Options options);
+  void propose_group(std::span<DraftJob* const> jobs);
+  bool begin_draft(Running* running, int32_t* room);
+  /// Runs rows of texts that wait, so that none has more than `most`.
+  void fill(std::span<State* const> states);
+  bool make_cache(State* state);
+  void begin_pass() noexcept;
+  /// Adds the first `n` rows that wait, then that of the token `last`, if it is not below 0.
+  bool add_waiting(Running* running, int32_t n, int32_t last);
+  void add_row(Running* running, int32_t token, std::span<const float> features);
+  bool plan_rows(Running* running, int32_t n);
+  void want(Running* running);
+  bool run_pass(const model::Model& model, bool states);
+  void guess(Running* running);
+
+  const std::shared_ptr<const model::DraftHead> head_;
+  const Options options_;
+  Guesser guesser_;
+  const size_t width_;      // of the features of a row
+  const size_t own_width_;  // of a state of the head
+  const bool caches_;       // it has a cache
+  const bool by_logits_;    // its best tokens are not those of the target, or not known
+
+  // Scratch memory of the leader.
+  std::vector<Running> running_;
+  std::vector<State*> full_;
+  std::vector<int32_t> tokens_;
+  std::vector<int32_t> positions_;
+  std::vector<uint8_t> wants_;
+  std::vector<float> features_;  // [rows, F]
+  std::vector<float> states_;    // [rows, own width]
+  std::vector<graph::BatchSequence> sequences_;
+  std::vector<float> logits_;  // [rows that need them, V of the head]
+  std::vector<float> spread_;  // [V of the target]
+  std::vector<int32_t> best_tokens_;
+  std::vector<float> best_logits_;
+  int32_t n_logits_ = 0;
+  int32_t n_best_ = 0;
+};
+
+}  // namespace gen::generate

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Heads that draft: small networks that guess the tokens after the next one from hidden states of a
+// model. They come as blocks behind the layers of a model, or in a file beside it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "graph/batch.h"
+
+namespace gen::gguf {
+class GgufFile;
+}
+
+namespace gen::graph {
+class ExecutionPlan;
+struct Graph;
+}  // namespace gen::graph
+
+namespace gen::model {
+
+class Model;
+
+/// A row of a head is a token, and features of the model's row before it: it guesses the token
+/// after the row's. After a guess the head's own state takes the place of these features, since the
+/// model has not evaluated the row.
+struct DraftHead {
+  std::string name;  // for people: "nextn", "eagle3"
+  /// Hidden states of the model that are the features, one beside the other (graph::Tap).
+  std::vector<int32_t> taps;
+  /// Runs rows with features of the model.
+  std::shared_ptr<const Model> first;
+  /// Runs rows with states of the head; its caches are those of `first`.
+  std::shared_ptr<const Model> next;
+  int32_t state = graph::kNormedTap;  // the tap of both that is the head's state
+  int32_t width = 0;                  // of a tap of the model
+  int32_t own_width = 0;              // of the head's state
+  std::vector<int32_t> tokens;        // the model's token of each of the head's; empty: the same
+};
+
+/// What is known of the model that a head is for.
+struct HeadTarget {
+  std::shared_ptr<const graph::ExecutionPlan> plan;  // whose weights may be shared
+  std::shared_ptr<const graph::Graph> graph;
+  int32_t vocab_size = 0;
+  int32_t hidden = 0;
+  int32_t num_layers = 0;
+  int32_t max_seq_len = 0;
+  int32_t max_batch_rows = 0;
+};
+
+/// The head of a file. `own`: it is the target's file, whose weights it shares. Null if there is
+/// none: no block that drafts, and none of the known heads. kFormat and kUnsupported, naming the
+/// key or tensor that is missing or does not fit the target; kOutOfMemory.
+Result<std::shared_ptr<const DraftHead>> load_draft_head(std::shared_ptr<const gguf::GgufFile> file,
+                                                         const HeadTarget& target, bool own,
+                                                         bool lasting);
+
+}  // namespace gen::model
