@@ -104,7 +104,7 @@ class Bencher {
     deepest.depth = *std::max_element(options.depths.begin(), options.depths.end());
     if (!options.lora.empty()) ++deepest.depth;  // see bench_adapted.h
     check_context(model_, deepest);
-    load_adapters(options.lora, model_);
+    adapters_ = load_adapters(options.lora, model_);
     threads_ = description_.at("threads");
     peaks_ = measure_peaks(threads_, description_);
     gen_error error;
@@ -120,7 +120,7 @@ class Bencher {
     const Measurement measured =
         options_.lora.empty()
             ? measure(model_, options_.model, shape, profiles)
-            : measure_adapted(model_, options_.model, shape, options_.lora.size());
+            : measure_adapted(model_, options_.model, shape, adapters_);
     const Speed prefill = summed_up(measured.prefill, shape.prompt, measured.prefill_work, peaks_);
     const Speed decode = summed_up(measured.decode, shape.batch, measured.decode_work, peaks_);
     if (options_.json) {
@@ -198,6 +198,7 @@ class Bencher {
 
   const Bench& options_;
   Model model_;
+  Adapters adapters_;
   nlohmann::json description_;
   int32_t threads_ = 0;
   Peaks peaks_;

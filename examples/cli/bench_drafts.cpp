@@ -53,7 +53,8 @@ class DraftsBencher {
     check(gen_sampling_set_gumbel(s, bench.gumbel ? 1 : 0, &error), error);
     check(gen_sampling_set_ignore_eos(s, 1, &error), error);
     check(gen_sampling_set_max_new_tokens(s, bench.tokens, &error), error);
-    use_adapters(bench.lora, model_, sampling_);
+    adapters_ = load_adapters(bench.lora, model_);
+    name_adapters(adapters_, sampling_);
     if (!bench.text.empty()) read_text();
   }
 
@@ -162,7 +163,7 @@ class DraftsBencher {
     for (int32_t id = 0; id < count; ++id) {
       const Tokens tokens = prompt(id);
       sessions.push_back(make<Session>(gen_session_new, generator.get()));
-      prepare_session(sessions.back(), bench_.lora.size());
+      prepare_session(sessions.back(), adapters_);
       check(gen_session_append_tokens(sessions.back().get(), tokens.data(), tokens.size(), &error),
             error);
       streams.push_back(
@@ -228,6 +229,7 @@ class DraftsBencher {
   ModelChoice choice_;
   const DraftsBench& bench_;
   Model model_;
+  Adapters adapters_;
   int32_t vocab_ = 0;
   Sampling sampling_;
   Tokens text_;

@@ -52,8 +52,8 @@ std::vector<int32_t> prompt_of(const Job& job, int32_t vocab) {
 struct Place {
   gen_generator* generator;
   int32_t vocab;
-  size_t adapters;  // loaded ones; 0: none
-  bool each;        // a job uses one of them, not all
+  Adapters adapters;
+  bool each;  // a job uses one of them, not all
 };
 
 Sampling sampling_of(const Job& job, const Place& place) {
@@ -63,7 +63,7 @@ Sampling sampling_of(const Job& job, const Place& place) {
   check(gen_sampling_set_ignore_eos(sampling.get(), 1, &error), error);
   check(gen_sampling_set_max_new_tokens(sampling.get(), job.tokens, &error), error);
   if (place.each) {
-    name_adapter(static_cast<size_t>(job.id) % place.adapters, sampling);
+    name_adapter(place.adapters[static_cast<size_t>(job.id) % place.adapters.size()], sampling);
   } else {
     name_adapters(place.adapters, sampling);
   }
@@ -232,8 +232,7 @@ void bench_sessions(const ModelChoice& choice, const SessionsBench& bench) {
   const Options options = make_options(choice);
   check(gen_options_set_prefill_chunk(options.get(), bench.prefill_chunk, &error), error);
   const auto generator = make<Generator>(gen_create, model.get(), options.get());
-  load_adapters(bench.lora, model);
-  const Place place = {generator.get(), vocab, bench.lora.size(), bench.lora_each};
+  const Place place = {generator.get(), vocab, load_adapters(bench.lora, model), bench.lora_each};
 
   if (!bench.json) {
     std::cout << format("%8s  %-12s %10s %7s %12s %12s %12s\n", "sessions", "order", "tokens/s",

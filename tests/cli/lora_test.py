@@ -6,6 +6,7 @@ usage: lora_test.py <generate> <source root> <random_model>
 """
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -92,6 +93,25 @@ class Lora(unittest.TestCase):
             self.assertNotEqual(done.returncode, 0, options)
             self.assertIn(message, done.stderr.decode())
 
+    def test_names(self):
+        """A message about an adapter names its file, with a number where two are called the same."""
+        other = os.path.join(self.folder.name, "other")
+        os.mkdir(other)
+        same = os.path.join(other, "one.gguf")
+        write_adapter(same, [("blk.0.attn_q.weight", WIDTH, WIDTH)], tokens=[3, 4])
+        for files, name in (([same, self.one], '"one.gguf"'), ([self.one, same], '"one.gguf (2)"'), ([same, same], '"one.gguf"')):
+            done = self.run_with(*files)
+            self.assertEqual((done.returncode, done.stdout), (1, b""), files)
+            self.assertIn(f"adapter {name} is activated", done.stderr.decode())
+        # Names that adapters cannot have: not UTF-8, and 255 bytes, to which a number is added.
+        for name in (b"\xff\xc3.gguf", b"a" * 255):
+            path = os.path.join(other.encode(), name)
+            shutil.copy(self.one, path)
+            done = subprocess.run([GENERATE, "run", "-m", self.model, "-p", "a b c", "-n", "12", "--temp", "0", "--lora", path,
+                                   "--lora", path + b":-1"], capture_output=True)
+            self.assertEqual((done.returncode, done.stdout), (0, self.said(self.one, self.one + ":-1")), done.stderr)
+        shutil.rmtree(other)
+
     def merged(self, *arguments):
         out = os.path.join(self.folder.name, "merged.gguf")
         done = subprocess.run([GENERATE, "merge", self.model, self.one, out, *arguments], capture_output=True)
@@ -134,12 +154,20 @@ class Lora(unittest.TestCase):
         write_adapter(other, [("blk.0.attn_q.weight", WIDTH, WIDTH)], architecture="qwen3")
         wide = os.path.join(self.folder.name, "wide.gguf")
         write_adapter(wide, [("blk.0.attn_q.weight", WIDTH, WIDTH + 1)])
-        for files, message in (([self.one + "x"], "one.ggufx"), ([self.one + ":1x"], "one.gguf:1x"),
-                               ([self.model], "general.type"), ([other], 'architecture "qwen3" for a model of "llama"'),
-                               ([wide], "blk.0.attn_q.weight.lora_b"), ([self.one] * 5, "at most 4"),
-                               ([self.one + ":inf"], "finite")):
+        gone = self.one + "x"
+        for files, code, message in (([gone], 1, f"--lora: cannot open '{gone}'"), ([gone + ":1x"], 1, f"'{gone}:1x'"),
+                                     ([gone + ":2"], 1, f"'{gone}'"), ([""], 1, "--lora: "),
+                                     ([self.model], 1, f"--lora: {self.model}: "), ([self.model], 1, "general.type"),
+                                     ([other], 1, 'architecture "qwen3" for a model of "llama"'),
+                                     ([wide], 1, "blk.0.attn_q.weight.lora_b"), ([self.one] * 5, 1, "at most 4"),
+                                     ([self.one + ":abc"], 2, f"--lora: {self.one}: the scale abc is not a number"),
+                                     ([self.one + ":1x"], 2, f"--lora: {self.one}: the scale 1x is not a number"),
+                                     ([self.one + ":"], 2, f"--lora: {self.one}: the scale  is not a number"),
+                                     ([self.two + ":-nan"], 2, f"--lora: {self.two}: the scale -nan is outside the finite numbers"),
+                                     ([self.one + ":inf"], 2, f"--lora: {self.one}: the scale inf is outside the finite numbers"),
+                                     ([self.one + ":1e39"], 2, f"--lora: {self.one}: the scale 1e39 is outside the finite numbers")):
             done = self.run_with(*files)
-            self.assertNotEqual(done.returncode, 0, files)
+            self.assertEqual(done.returncode, code, (files, done.stderr))
             self.assertIn(message, done.stderr.decode())
             self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
 

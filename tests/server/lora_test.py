@@ -166,8 +166,10 @@ class Lora(unittest.TestCase):
                                     (["--lora", tone, "--lora", "tone=" + other], 2, "'tone'"),
                                     (["--lora", "draft=" + tone], 2, "'draft' is the model's name"),
                                     (["--lora", tone, "--name", "tone"], 2, "'tone' is the model's name"),
-                                    (["--lora", "=" + tone], 2, "0 bytes"), (["--lora", "a=/nothing.gguf"], 2, "/nothing.gguf"),
-                                    (["--lora", MODEL.replace("draft", "story")], 2, "story.gguf"), (["--lora", tone + ":x"], 2, ":x")):
+                                    (["--lora", "=" + tone], 2, "0 bytes"), (["--lora", "a=/nothing.gguf"], 1, "/nothing.gguf"),
+                                    (["--lora", MODEL.replace("draft", "story")], 1, "story.gguf"),
+                                    (["--lora", tone + ":x"], 2, f"--lora: {tone}: the scale x is not a number"),
+                                    (["--lora", f"a={tone}:nan"], 2, f"--lora: {tone}: the scale nan is outside")):
             done = subprocess.run([SERVER, "-m", MODEL, "--port", "0", *options], capture_output=True)
             said = done.stderr.decode()
             self.assertEqual((done.returncode, done.stdout, said.count("\n")), (code, b"", 1), (options, said))
