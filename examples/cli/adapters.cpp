@@ -3,13 +3,15 @@
 #include "adapters.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
+
+#include "text_format.h"
 
 namespace cli {
 namespace {
@@ -38,6 +40,13 @@ std::string unused_name(const std::string& name, const Adapters& others) {
   std::string out = name;
   for (size_t i = 2; is_used(out); ++i) out = name + " (" + std::to_string(i) + ")";
   return out;
+}
+
+/// The shortest number that is read as this one.
+std::string number_text(float value) {
+  std::array<char, 32> digits;
+  const auto [end, problem] = std::to_chars(digits.data(), digits.data() + digits.size(), value);
+  return {digits.data(), end};
 }
 
 }  // namespace
@@ -111,6 +120,23 @@ void prepare_session(const Session& session, const Adapters& adapters) {
   check(gen_session_append_tokens(session.get(), &token, 1, &error), error);
   check(gen_session_generate(session.get(), "", 0, once.get(), nullptr, &error), error);
   check(gen_session_truncate(session.get(), 0, &error), error);
+}
+
+std::string adapters_text(const Adapters& adapters) {
+  std::string text;
+  for (const Adapter& adapter : adapters) {
+    if (!text.empty()) text += ", ";
+    text += printable(adapter.name);
+    if (adapter.file.scale != 1) text += " (scale " + number_text(adapter.file.scale) + ")";
+  }
+  return text;
+}
+
+void add_adapters(const Adapters& adapters, nlohmann::ordered_json& object) {
+  for (const Adapter& adapter : adapters) {
+    const auto scale = nlohmann::ordered_json::parse(number_text(adapter.file.scale));
+    object["adapters"].push_back({{"name", adapter.name}, {"scale", scale}});
+  }
 }
 
 }  // namespace cli

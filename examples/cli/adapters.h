@@ -2,6 +2,7 @@
 // Low-rank adapters: the option --lora.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -42,5 +43,10 @@ void use_adapters(const std::vector<std::string>& files, const Model& model, con
 /// What an empty session appends is evaluated with the adapters, although it has generated nothing
 /// yet.
 void prepare_session(const Session& session, const Adapters& adapters);
+
+/// "one.gguf, two.gguf (scale 0.5)", safe for a terminal.
+std::string adapters_text(const Adapters& adapters);
+/// Adds "adapters", [{"name", "scale"}], to a JSON object, if there are any.
+void add_adapters(const Adapters& adapters, nlohmann::ordered_json& object);
 
 }  // namespace cli

@@ -159,6 +159,7 @@ class Bencher {
     if (peaks_.ceiling > 0 && peaks_.ceiling < 1) {
       std::cout << format(", of which block scales leave %.0f %%", peaks_.ceiling * 100);
     }
+    if (!adapters_.empty()) std::cout << "\nadapters: " << adapters_text(adapters_);
     std::cout << format("\n%7s %7s %6s  %-12s %10s %20s %7s %8s %8s %8s %11s\n", "threads", "depth",
                         "batch", "test", "tokens/s", "min to max", "GB/s", "of read", "GOP/s",
                         "of peak", "of ceiling");
@@ -189,6 +190,7 @@ class Bencher {
         {"scale_ceiling", peaks_.ceiling},
         {"prefill", speed_json(prefill)},
         {"decode", speed_json(decode)}};
+    add_adapters(adapters_, out);
     if (options_.profile) {
       out["profile"] = {{"prefill", profile_json(measured.profiles[0], peaks_)},
                         {"decode", profile_json(measured.profiles[1], peaks_)}};

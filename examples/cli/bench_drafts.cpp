@@ -61,6 +61,7 @@ class DraftsBencher {
   void run() {
     costs();
     if (!bench_.json) {
+      if (!adapters_.empty()) std::cout << "adapters: " << adapters_text(adapters_) << "\n";
       std::cout << format("%8s %12s %12s %9s %12s", "sessions", "plain tok/s", "drafts tok/s",
                           "speed-up", "tokens/pass");
       for (int32_t at = 1; at <= kPositions; ++at) std::cout << format(" %7s%d", "right ", at);
@@ -209,15 +210,15 @@ class DraftsBencher {
       right.push_back(figure(drafts, "acceptance_at_" + std::to_string(at)));
     }
     if (bench_.json) {
-      std::cout << nlohmann::ordered_json{{"sessions", count},
-                                          {"plain_tps", plain_rates},
-                                          {"drafts_tps", draft_rates},
-                                          {"speed_up", ratios},
-                                          {"tokens_per_pass", figure(drafts, "tokens_per_pass")},
-                                          {"acceptance_rate", figure(drafts, "acceptance_rate")},
-                                          {"acceptance_at", right}}
-                       .dump()
-                << std::endl;
+      nlohmann::ordered_json out = {{"sessions", count},
+                                    {"plain_tps", plain_rates},
+                                    {"drafts_tps", draft_rates},
+                                    {"speed_up", ratios},
+                                    {"tokens_per_pass", figure(drafts, "tokens_per_pass")},
+                                    {"acceptance_rate", figure(drafts, "acceptance_rate")},
+                                    {"acceptance_at", right}};
+      add_adapters(adapters_, out);
+      std::cout << out.dump() << std::endl;
       return;
     }
     std::cout << format("%8d %12.2f %12.2f %9.2f %12.2f", count, middle(plain_rates),

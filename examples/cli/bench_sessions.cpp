@@ -203,16 +203,18 @@ std::vector<Job> make_jobs(const SessionsBench& bench, int32_t count, double sol
   return jobs;
 }
 
-void print(const SessionsBench& bench, const char* what, int32_t count, const Figures& figures,
-           double times) {
+void print(const SessionsBench& bench, const Adapters& adapters, const char* what, int32_t count,
+           const Figures& figures, double times) {
   if (bench.json) {
-    const nlohmann::ordered_json row = {{"sessions", count},
-                                        {"order", what},
-                                        {"tokens_per_second", figures.rate()},
-                                        {"times", times},
-                                        {"first_token_ms", figures.first * 1e3},
-                                        {"between_tokens_ms", figures.between * 1e3},
-                                        {"worst_between_ms", figures.worst * 1e3}};
+    nlohmann::ordered_json row = {{"sessions", count},
+                                  {"order", what},
+                                  {"tokens_per_second", figures.rate()},
+                                  {"times", times},
+                                  {"first_token_ms", figures.first * 1e3},
+                                  {"between_tokens_ms", figures.between * 1e3},
+                                  {"worst_between_ms", figures.worst * 1e3}};
+    add_adapters(adapters, row);
+    if (bench.lora_each) row["lora_each"] = true;
     std::cout << row.dump() << std::endl;
     return;
   }
@@ -235,6 +237,10 @@ void bench_sessions(const ModelChoice& choice, const SessionsBench& bench) {
   const Place place = {generator.get(), vocab, load_adapters(bench.lora, model), bench.lora_each};
 
   if (!bench.json) {
+    if (!place.adapters.empty()) {
+      std::cout << (place.each ? "adapters, one for each session in turns: " : "adapters: ")
+                << adapters_text(place.adapters) << "\n";
+    }
     std::cout << format("%8s  %-12s %10s %7s %12s %12s %12s\n", "sessions", "order", "tokens/s",
                         "times", "first ms", "between ms", "worst ms");
   }
@@ -248,7 +254,7 @@ void bench_sessions(const ModelChoice& choice, const SessionsBench& bench) {
     if (bench.mixed) {
       const double seconds = run_jobs(place, &jobs, false);
       base = figures_of(jobs, jobs.size(), seconds);
-      print(bench, "one by one", count, base, 1);
+      print(bench, place.adapters, "one by one", count, base, 1);
     }
     const size_t counted = jobs.size();
     if (bench.long_prompt > 0) {
@@ -261,11 +267,11 @@ void bench_sessions(const ModelChoice& choice, const SessionsBench& bench) {
     }
     const double seconds = run_jobs(place, &jobs, true);
     const Figures together = figures_of(jobs, counted, seconds);
-    print(bench, "together", count, together, together.rate() / base.rate());
+    print(bench, place.adapters, "together", count, together, together.rate() / base.rate());
     if (bench.mixed || bench.long_prompt > 0) continue;
     const double called = run_batch(place, &jobs);
     const Figures batch = figures_of(jobs, counted, called);
-    print(bench, "one call", count, batch, batch.rate() / base.rate());
+    print(bench, place.adapters, "one call", count, batch, batch.rate() / base.rate());
   }
 }
 

@@ -61,9 +61,9 @@ class Lora(unittest.TestCase):
         self.assertEqual([done.returncode for done in answers], [0, 0], answers[0].stderr)
         self.assertNotEqual(answers[0].stdout, answers[1].stdout)
 
-    def bench(self, *options):
-        return subprocess.run([GENERATE, "bench", "-m", self.model, "-p", "8", "-n", "4", "-r", "1", "-t", "1", "--json",
-                               *options], capture_output=True)
+    def bench(self, *options, json=True):
+        return subprocess.run([GENERATE, "bench", "-m", self.model, "-p", "8", "-n", "4", "-r", "1", "-t", "1",
+                               *["--json"][:json], *options], capture_output=True)
 
     def test_bench(self):
         # One more token than in a case without adapters: 64 - 8 - 4 - 1.
@@ -74,9 +74,16 @@ class Lora(unittest.TestCase):
             self.assertEqual(done.returncode, 0, (options, done.stderr))
             rows = [json.loads(line) for line in done.stdout.splitlines()]
             self.assertIn(key, rows[0])
+            for row in rows[options[0] == "--draft":]:  # the costs of passes are the model's alone
+                self.assertEqual(row["adapters"], [{"name": "one.gguf", "scale": 1}, {"name": "t:2", "scale": 0.5}])
+                self.assertEqual(row.get("lora_each"), True if "--lora-each" in options else None)
+            told = self.bench("--lora", self.one, "--lora", self.two + ":0.1", *options, json=False)
+            each = ", one for each session in turns" if "--lora-each" in options else ""
+            self.assertIn(f"\nadapters{each}: one.gguf, t:2 (scale 0.1)\n", "\n" + told.stdout.decode())
             if options[0] == "--depth":
                 self.assertEqual([(row["depth"], row["batch"]) for row in rows], [(d, b) for d in (0, 51) for b in (1, 3)])
                 self.assertTrue(all(row["prefill_tps"][0] > 0 and row["decode_tps"][0] > 0 for row in rows))
+        self.assertNotIn("adapters", json.loads(self.bench().stdout))
         # Five adapters are too many for one session, but not for five.
         five = [part for _ in range(5) for part in ("--lora", self.one)]
         for options in ([], ["--sessions", "5"], ["--draft", "lookup", "--sessions", "1"]):
