@@ -119,6 +119,33 @@ class Lora(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (0, self.said(self.one, self.one + ":-1")), done.stderr)
         shutil.rmtree(other)
 
+    def test_inspect(self):
+        path = os.path.join(self.folder.name, "seen.gguf")
+        write_adapter(path, [("blk.0.attn_q.weight", WIDTH, WIDTH), ("blk.1.ffn_up.weight", WIDTH, 512)], rank=6, tokens=[9, 4],
+                      architecture="qwen3", alpha=12)
+        with open(path, "rb") as file:
+            whole = file.read()
+        numbers = 6 * (4 * WIDTH) + 6 * (512 - WIDTH)
+        done = subprocess.run([GENERATE, "inspect", path, "--json"], capture_output=True)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        told = json.loads(done.stdout)
+        self.assertEqual({**told, "metadata": None}, {
+            "type": "adapter", "architecture": "qwen3", "adapter": "lora", "alpha": 12, "ranks": [6], "pairs": 2,
+            "parameters": numbers, "memory": {"file": len(whole), "weights": 4 * numbers}, "metadata": None})
+        self.assertEqual(told["metadata"]["adapter.alora.invocation_tokens"], [9, 4])
+        done = subprocess.run([GENERATE, "inspect", path], capture_output=True)
+        for line in ("architecture: qwen3", "alpha: 12.0", "ranks: [6]", "pairs: 2", "  general.type: adapter"):
+            self.assertIn("\n" + line + "\n", "\n" + done.stdout.decode())
+        done = subprocess.run([GENERATE, "inspect", path, "--graph", path + ".dot"], capture_output=True)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        # A file that ends within its head is refused, as one that is no GGUF is.
+        head = len(whole) - 4 * numbers
+        for size in (*range(0, head - 32, 7), 3):
+            with open(path, "wb") as file:
+                file.write(whole[:size])
+            done = subprocess.run([GENERATE, "inspect", path], capture_output=True)
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count(b"\n")), (1, b"", 1), size)
+
     def merged(self, *arguments):
         out = os.path.join(self.folder.name, "merged.gguf")
         done = subprocess.run([GENERATE, "merge", self.model, self.one, out, *arguments], capture_output=True)
