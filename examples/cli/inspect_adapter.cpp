@@ -27,10 +27,7 @@ bool is_adapter(const ordered_json& metadata) {
 ordered_json describe_adapter(const std::string& path) {
   const auto head = read_gguf_head(path);
   if (!head || !is_adapter(head->metadata)) return nullptr;
-  const auto value = [&](const char* key, const char* older) {
-    const ordered_json& all = head->metadata;
-    return all.contains(key) ? all[key] : all.value(older, ordered_json());
-  };
+  const auto value = [&](const char* key) { return head->metadata.value(key, ordered_json()); };
   std::set<uint64_t> ranks;
   uint64_t pairs = 0;
   uint64_t numbers = 0;
@@ -46,9 +43,10 @@ ordered_json describe_adapter(const std::string& path) {
   }
   ordered_json out;
   out["type"] = "adapter";
-  out["architecture"] = value("general.architecture", "general.architecture");
-  out["adapter"] = value("adapter.type", "adapter.type");
-  out["alpha"] = value("adapter.lora.alpha", "lora.alpha");
+  out["architecture"] = value("general.architecture");
+  out["adapter"] = value("adapter.type");
+  out["alpha"] =
+      value(head->metadata.contains("adapter.type") ? "adapter.lora.alpha" : "lora.alpha");
   out["ranks"] = ranks;
   out["pairs"] = pairs;
   out["parameters"] = numbers;

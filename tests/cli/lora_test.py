@@ -7,6 +7,7 @@ usage: lora_test.py <generate> <source root> <random_model>
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -138,6 +139,15 @@ class Lora(unittest.TestCase):
             self.assertIn("\n" + line + "\n", "\n" + done.stdout.decode())
         done = subprocess.run([GENERATE, "inspect", path, "--graph", path + ".dot"], capture_output=True)
         self.assertEqual(done.returncode, 2, done.stderr)
+        # The older form: a rank and an alpha of all pairs, and the halves before the names.
+        def part(name, form, *values):
+            return struct.pack("<Q", len(name)) + name.encode() + struct.pack(form, *values)
+
+        with open(path, "wb") as file:
+            file.write(struct.pack("<4sIQQ", b"GGUF", 3, 2, 2) + part("lora.rank", "<II", 4, 3) + part("lora.alpha", "<If", 6, 1.5)
+                       + part("lora_a.blk.0.attn_q", "<IQQIQ", 2, 8, 3, 0, 0) + part("lora_b.blk.0.attn_q", "<IQQIQ", 2, 3, 16, 0, 96))
+        told = json.loads(subprocess.run([GENERATE, "inspect", path, "--json"], capture_output=True, check=True).stdout)
+        self.assertEqual([told[key] for key in ("architecture", "alpha", "ranks", "pairs", "parameters")], [None, 1.5, [3], 1, 72])
         # A file that ends within its head is refused, as one that is no GGUF is.
         head = len(whole) - 4 * numbers
         for size in (*range(0, head - 32, 7), 3):
