@@ -156,6 +156,21 @@ class Lora(unittest.TestCase):
             done = subprocess.run([GENERATE, "inspect", path], capture_output=True)
             self.assertEqual((done.returncode, done.stdout, done.stderr.count(b"\n")), (1, b"", 1), size)
 
+    def test_estimate(self):
+        """"weights" has the float32 of the adapters, device or not, and the peak has it, too; the scales do not matter."""
+        def figures(*files):
+            options = [part for file in files for part in ("--lora", file)]
+            done = subprocess.run([GENERATE, "estimate", self.model, "--json", *options], capture_output=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(done.stdout)
+
+        base, two = figures(), figures(self.one, self.two + ":0.5")
+        sizes = [4 * 4 * sum(WIDTH + out for out in outs) for outs in ((WIDTH, 512), (WIDTH, 500))]
+        self.assertEqual({key: two[key] - base[key] for key in base if two[key] != base[key]}, {"weights": sum(sizes), "peak": sum(sizes)})
+        done = subprocess.run([GENERATE, "estimate", self.model, "--lora", self.model], capture_output=True)
+        self.assertEqual((done.returncode, done.stdout), (1, b""))
+        self.assertIn("general.type", done.stderr.decode())
+
     def merged(self, *arguments):
         out = os.path.join(self.folder.name, "merged.gguf")
         done = subprocess.run([GENERATE, "merge", self.model, self.one, out, *arguments], capture_output=True)
