@@ -117,10 +117,9 @@ class Bencher {
     shape.depth = depth;
     shape.batch = batch;
     const bool profiles = options_.profile || options_.draws;
-    const Measurement measured =
-        options_.lora.empty()
-            ? measure(model_, options_.model, shape, profiles)
-            : measure_adapted(model_, options_.model, shape, adapters_);
+    const Measurement measured = options_.lora.empty()
+                                     ? measure(model_, options_.model, shape, profiles)
+                                     : measure_adapted(model_, options_.model, shape, adapters_);
     const Speed prefill = summed_up(measured.prefill, shape.prompt, measured.prefill_work, peaks_);
     const Speed decode = summed_up(measured.decode, shape.batch, measured.decode_work, peaks_);
     if (options_.json) {
