@@ -104,7 +104,7 @@ class Bencher {
     deepest.depth = *std::max_element(options.depths.begin(), options.depths.end());
     if (!options.lora.empty()) ++deepest.depth;  // see bench_adapted.h
     check_context(model_, deepest);
-    load_adapters(options.lora, model_);
+    adapters_ = load_adapters(options.lora, model_);
     threads_ = description_.at("threads");
     peaks_ = measure_peaks(threads_, description_);
     gen_error error;
@@ -117,10 +117,9 @@ class Bencher {
     shape.depth = depth;
     shape.batch = batch;
     const bool profiles = options_.profile || options_.draws;
-    const Measurement measured =
-        options_.lora.empty()
-            ? measure(model_, options_.model, shape, profiles)
-            : measure_adapted(model_, options_.model, shape, options_.lora.size());
+    const Measurement measured = options_.lora.empty()
+                                     ? measure(model_, options_.model, shape, profiles)
+                                     : measure_adapted(model_, options_.model, shape, adapters_);
     const Speed prefill = summed_up(measured.prefill, shape.prompt, measured.prefill_work, peaks_);
     const Speed decode = summed_up(measured.decode, shape.batch, measured.decode_work, peaks_);
     if (options_.json) {
@@ -159,6 +158,7 @@ class Bencher {
     if (peaks_.ceiling > 0 && peaks_.ceiling < 1) {
       std::cout << format(", of which block scales leave %.0f %%", peaks_.ceiling * 100);
     }
+    if (!adapters_.empty()) std::cout << "\nadapters: " << adapters_text(adapters_);
     std::cout << format("\n%7s %7s %6s  %-12s %10s %20s %7s %8s %8s %8s %11s\n", "threads", "depth",
                         "batch", "test", "tokens/s", "min to max", "GB/s", "of read", "GOP/s",
                         "of peak", "of ceiling");
@@ -189,6 +189,7 @@ class Bencher {
         {"scale_ceiling", peaks_.ceiling},
         {"prefill", speed_json(prefill)},
         {"decode", speed_json(decode)}};
+    add_adapters(adapters_, out);
     if (options_.profile) {
       out["profile"] = {{"prefill", profile_json(measured.profiles[0], peaks_)},
                         {"decode", profile_json(measured.profiles[1], peaks_)}};
@@ -198,6 +199,7 @@ class Bencher {
 
   const Bench& options_;
   Model model_;
+  Adapters adapters_;
   nlohmann::json description_;
   int32_t threads_ = 0;
   Peaks peaks_;

@@ -7,8 +7,6 @@
 #include <chrono>
 #include <string>
 
-#include "adapters.h"
-
 namespace cli {
 namespace {
 
@@ -21,7 +19,7 @@ double elapsed(Clock::time_point start) {
 class AdaptedRunner {
  public:
   AdaptedRunner(const Model& model, const ModelChoice& choice, const BenchCase& bench,
-                size_t adapters)
+                const Adapters& adapters)
       : bench_(bench), vocab_(gen_model_config_vocab_size(gen_model_get_config(model.get()))) {
     gen_error error;
     ModelChoice own = choice;
@@ -88,7 +86,7 @@ class AdaptedRunner {
 }  // namespace
 
 Measurement measure_adapted(const Model& model, const ModelChoice& choice, const BenchCase& bench,
-                            size_t adapters) {
+                            const Adapters& adapters) {
   Measurement out = measure_work(model, choice, bench);
   AdaptedRunner runner(model, choice, bench, adapters);
   runner.prefill();

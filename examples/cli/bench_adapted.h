@@ -3,15 +3,14 @@
 // measured instead of bare passes; what comes on top of the passes is the choice of tokens.
 #pragma once
 
-#include <cstddef>
-
+#include "adapters.h"
 #include "bench_case.h"
 
 namespace cli {
 
-/// As measure(), with the first `adapters` loaded ones together, and without profiles. The work is
-/// the model's own, without the adapters'. The case and one more token must fit the context.
+/// As measure(), with the adapters together, and without profiles. The work is the model's own,
+/// without the adapters'. The case and one more token must fit the context.
 Measurement measure_adapted(const Model& model, const ModelChoice& choice, const BenchCase& bench,
-                            size_t adapters);
+                            const Adapters& adapters);
 
 }  // namespace cli

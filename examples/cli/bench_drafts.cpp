@@ -53,13 +53,15 @@ class DraftsBencher {
     check(gen_sampling_set_gumbel(s, bench.gumbel ? 1 : 0, &error), error);
     check(gen_sampling_set_ignore_eos(s, 1, &error), error);
     check(gen_sampling_set_max_new_tokens(s, bench.tokens, &error), error);
-    use_adapters(bench.lora, model_, sampling_);
+    adapters_ = load_adapters(bench.lora, model_);
+    name_adapters(adapters_, sampling_);
     if (!bench.text.empty()) read_text();
   }
 
   void run() {
     costs();
     if (!bench_.json) {
+      if (!adapters_.empty()) std::cout << "adapters: " << adapters_text(adapters_) << "\n";
       std::cout << format("%8s %12s %12s %9s %12s", "sessions", "plain tok/s", "drafts tok/s",
                           "speed-up", "tokens/pass");
       for (int32_t at = 1; at <= kPositions; ++at) std::cout << format(" %7s%d", "right ", at);
@@ -162,7 +164,7 @@ class DraftsBencher {
     for (int32_t id = 0; id < count; ++id) {
       const Tokens tokens = prompt(id);
       sessions.push_back(make<Session>(gen_session_new, generator.get()));
-      prepare_session(sessions.back(), bench_.lora.size());
+      prepare_session(sessions.back(), adapters_);
       check(gen_session_append_tokens(sessions.back().get(), tokens.data(), tokens.size(), &error),
             error);
       streams.push_back(
@@ -208,15 +210,15 @@ class DraftsBencher {
       right.push_back(figure(drafts, "acceptance_at_" + std::to_string(at)));
     }
     if (bench_.json) {
-      std::cout << nlohmann::ordered_json{{"sessions", count},
-                                          {"plain_tps", plain_rates},
-                                          {"drafts_tps", draft_rates},
-                                          {"speed_up", ratios},
-                                          {"tokens_per_pass", figure(drafts, "tokens_per_pass")},
-                                          {"acceptance_rate", figure(drafts, "acceptance_rate")},
-                                          {"acceptance_at", right}}
-                       .dump()
-                << std::endl;
+      nlohmann::ordered_json out = {{"sessions", count},
+                                    {"plain_tps", plain_rates},
+                                    {"drafts_tps", draft_rates},
+                                    {"speed_up", ratios},
+                                    {"tokens_per_pass", figure(drafts, "tokens_per_pass")},
+                                    {"acceptance_rate", figure(drafts, "acceptance_rate")},
+                                    {"acceptance_at", right}};
+      add_adapters(adapters_, out);
+      std::cout << out.dump() << std::endl;
       return;
     }
     std::cout << format("%8d %12.2f %12.2f %9.2f %12.2f", count, middle(plain_rates),
@@ -228,6 +230,7 @@ class DraftsBencher {
   ModelChoice choice_;
   const DraftsBench& bench_;
   Model model_;
+  Adapters adapters_;
   int32_t vocab_ = 0;
   Sampling sampling_;
   Tokens text_;

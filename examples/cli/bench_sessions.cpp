@@ -52,8 +52,8 @@ std::vector<int32_t> prompt_of(const Job& job, int32_t vocab) {
 struct Place {
   gen_generator* generator;
   int32_t vocab;
-  size_t adapters;  // loaded ones; 0: none
-  bool each;        // a job uses one of them, not all
+  Adapters adapters;
+  bool each;  // a job uses one of them, not all
 };
 
 Sampling sampling_of(const Job& job, const Place& place) {
@@ -63,7 +63,7 @@ Sampling sampling_of(const Job& job, const Place& place) {
   check(gen_sampling_set_ignore_eos(sampling.get(), 1, &error), error);
   check(gen_sampling_set_max_new_tokens(sampling.get(), job.tokens, &error), error);
   if (place.each) {
-    name_adapter(static_cast<size_t>(job.id) % place.adapters, sampling);
+    name_adapter(place.adapters[static_cast<size_t>(job.id) % place.adapters.size()], sampling);
   } else {
     name_adapters(place.adapters, sampling);
   }
@@ -203,16 +203,18 @@ std::vector<Job> make_jobs(const SessionsBench& bench, int32_t count, double sol
   return jobs;
 }
 
-void print(const SessionsBench& bench, const char* what, int32_t count, const Figures& figures,
-           double times) {
+void print(const SessionsBench& bench, const Adapters& adapters, const char* what, int32_t count,
+           const Figures& figures, double times) {
   if (bench.json) {
-    const nlohmann::ordered_json row = {{"sessions", count},
-                                        {"order", what},
-                                        {"tokens_per_second", figures.rate()},
-                                        {"times", times},
-                                        {"first_token_ms", figures.first * 1e3},
-                                        {"between_tokens_ms", figures.between * 1e3},
-                                        {"worst_between_ms", figures.worst * 1e3}};
+    nlohmann::ordered_json row = {{"sessions", count},
+                                  {"order", what},
+                                  {"tokens_per_second", figures.rate()},
+                                  {"times", times},
+                                  {"first_token_ms", figures.first * 1e3},
+                                  {"between_tokens_ms", figures.between * 1e3},
+                                  {"worst_between_ms", figures.worst * 1e3}};
+    add_adapters(adapters, row);
+    if (bench.lora_each) row["lora_each"] = true;
     std::cout << row.dump() << std::endl;
     return;
   }
@@ -232,10 +234,13 @@ void bench_sessions(const ModelChoice& choice, const SessionsBench& bench) {
   const Options options = make_options(choice);
   check(gen_options_set_prefill_chunk(options.get(), bench.prefill_chunk, &error), error);
   const auto generator = make<Generator>(gen_create, model.get(), options.get());
-  load_adapters(bench.lora, model);
-  const Place place = {generator.get(), vocab, bench.lora.size(), bench.lora_each};
+  const Place place = {generator.get(), vocab, load_adapters(bench.lora, model), bench.lora_each};
 
   if (!bench.json) {
+    if (!place.adapters.empty()) {
+      std::cout << (place.each ? "adapters, one for each session in turns: " : "adapters: ")
+                << adapters_text(place.adapters) << "\n";
+    }
     std::cout << format("%8s  %-12s %10s %7s %12s %12s %12s\n", "sessions", "order", "tokens/s",
                         "times", "first ms", "between ms", "worst ms");
   }
@@ -249,7 +254,7 @@ void bench_sessions(const ModelChoice& choice, const SessionsBench& bench) {
     if (bench.mixed) {
       const double seconds = run_jobs(place, &jobs, false);
       base = figures_of(jobs, jobs.size(), seconds);
-      print(bench, "one by one", count, base, 1);
+      print(bench, place.adapters, "one by one", count, base, 1);
     }
     const size_t counted = jobs.size();
     if (bench.long_prompt > 0) {
@@ -262,11 +267,11 @@ void bench_sessions(const ModelChoice& choice, const SessionsBench& bench) {
     }
     const double seconds = run_jobs(place, &jobs, true);
     const Figures together = figures_of(jobs, counted, seconds);
-    print(bench, "together", count, together, together.rate() / base.rate());
+    print(bench, place.adapters, "together", count, together, together.rate() / base.rate());
     if (bench.mixed || bench.long_prompt > 0) continue;
     const double called = run_batch(place, &jobs);
     const Figures batch = figures_of(jobs, counted, called);
-    print(bench, "one call", count, batch, batch.rate() / base.rate());
+    print(bench, place.adapters, "one call", count, batch, batch.rate() / base.rate());
   }
 }
 

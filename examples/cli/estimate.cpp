@@ -4,8 +4,11 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "adapters.h"
 #include "model_file.h"
 
 namespace cli {
@@ -13,6 +16,7 @@ namespace {
 
 struct Estimate {
   ModelChoice model;
+  std::vector<std::string> lora;  // --lora
   bool json = false;
 };
 
@@ -23,9 +27,15 @@ bool is_always_shown(std::string_view key) {
 
 void estimate(const Estimate& choice) {
   const std::string path = find_file(choice.model.path, "story.gguf");
+  const ModelOptions options = make_model_options(choice.model);
+  for (const std::string& text : choice.lora) {
+    gen_error error;
+    const std::string file = adapter_file(text).path;
+    check_option("--lora", gen_model_options_set(options.get(), "adapter", file.c_str(), &error),
+                 error);
+  }
   const MemoryEstimate found = make_by_options<MemoryEstimate>(
-      gen_estimate_memory, path.c_str(), make_model_options(choice.model).get(),
-      make_options(choice.model).get());
+      gen_estimate_memory, path.c_str(), options.get(), make_options(choice.model).get());
   nlohmann::ordered_json figures;
   for (const char* key :
        {"peak", "weights", "cache", "snapshots", "workspace", "device_peak", "device_weights",
@@ -48,6 +58,7 @@ void add_estimate(CLI::App& app) {
       "estimate", "estimate the memory of a model and a full session, without loading the model");
   add_model_options(*command, choice->model, true);
   add_kv_option(*command, choice->model);
+  add_adapter_option(*command, choice->lora);
   command->add_flag("--json", choice->json, "print one JSON object, sizes in bytes");
   command->callback([choice] { estimate(*choice); });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// generate inspect: what a model file contains and how much memory it takes, and a graph of one
-// token's forward pass.
+// generate inspect: what a file of a model or an adapter contains and how much memory it takes,
+// and a graph of one token's forward pass.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "inspect_adapter.h"
 #include "model_file.h"
 #include "output.h"
 #include "text_format.h"
@@ -81,13 +82,16 @@ void draw(const Model& model, const std::string& path) {
   }
 }
 
-void inspect(const Inspect& options) {
-  if (options.draws) check_writable(options.graph, "--graph");
-  const Model model = load_model(options.model);
-  if (options.draws) {
-    draw(model, options.graph);
-    return;
-  }
+/// Texts in files need not be UTF-8.
+std::string dumped(const nlohmann::ordered_json& value) {
+  return value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+std::string shown(const nlohmann::ordered_json& value) {
+  return printable(value.is_string() ? value.get<std::string>() : dumped(value));
+}
+
+nlohmann::ordered_json describe_model(const Model& model) {
   auto json = nlohmann::ordered_json::parse(
       text_of([&](char* buf, size_t capacity, size_t* n, gen_error* error) {
         return gen_model_describe(model.get(), buf, capacity, n, error);
@@ -104,21 +108,33 @@ void inspect(const Inspect& options) {
       return gen_model_metadata_value(model.get(), key, buf, capacity, n, error);
     });
   }
+  return json;
+}
+
+void inspect(const Inspect& options) {
+  if (options.draws) check_writable(options.graph, "--graph");
+  auto json = describe_adapter(find_file(options.model.path, "story.gguf"));
+  if (options.draws && !json.is_null()) throw Failure("--graph: the file is an adapter", 2);
+  if (json.is_null()) {
+    const Model model = load_model(options.model);
+    if (options.draws) {
+      draw(model, options.graph);
+      return;
+    }
+    json = describe_model(model);
+  }
   if (options.json) {
-    std::cout << json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
-              << "\n";
+    std::cout << dumped(json) << "\n";
     return;
   }
   for (const auto& [key, value] : json.items()) {
     if (!value.is_object()) {
-      std::cout << key << ": "
-                << (value.is_string() ? printable(value.get<std::string>()) : value.dump()) << "\n";
+      std::cout << key << ": " << shown(value) << "\n";
       continue;
     }
     std::cout << key << ":\n";
     for (const auto& [name, entry] : value.items()) {
-      std::cout << "  " << printable(name) << ": "
-                << (entry.is_string() ? printable(entry.get<std::string>()) : entry.dump()) << "\n";
+      std::cout << "  " << printable(name) << ": " << shown(entry) << "\n";
     }
   }
 }
@@ -127,7 +143,8 @@ void inspect(const Inspect& options) {
 
 void add_inspect(CLI::App& app) {
   auto options = std::make_shared<Inspect>();
-  CLI::App* command = app.add_subcommand("inspect", "show the contents of a model file");
+  CLI::App* command =
+      app.add_subcommand("inspect", "show the contents of a model file or of an adapter's");
   add_model_options(*command, options->model, true);
   command->add_option(
       "--graph", options->graph,

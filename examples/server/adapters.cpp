@@ -3,7 +3,6 @@
 #include "adapters.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <filesystem>
 #include <system_error>
 
@@ -13,13 +12,8 @@
 namespace server {
 namespace {
 
-struct NamedFile {
-  std::string name;
-  cli::AdapterFile file;
-};
-
-NamedFile named_file(const std::string& option) {
-  NamedFile of{{}, cli::adapter_file(option)};
+cli::Adapter adapter_of(const std::string& option) {
+  cli::Adapter of{{}, cli::adapter_file(option)};
   const size_t equals = option.find('=');
   std::error_code failure;
   if (equals == std::string::npos || std::filesystem::exists(of.file.path, failure)) {
@@ -35,9 +29,8 @@ NamedFile named_file(const std::string& option) {
 std::vector<std::string> load_adapters(const std::vector<std::string>& options,
                                        const gen_model* model, const std::string& model_name) {
   std::vector<std::string> names;
-  gen_error error;
   for (const std::string& option : options) {
-    NamedFile of = named_file(option);
+    cli::Adapter of = adapter_of(option);
     if (of.name == model_name) {
       throw cli::Failure("--lora " + option + ": '" + of.name + "' is the model's name", 2);
     }
@@ -45,10 +38,7 @@ std::vector<std::string> load_adapters(const std::vector<std::string>& options,
       throw cli::Failure("--lora " + option + ": there are two adapters named '" + of.name + "'",
                          2);
     }
-    cli::check_option(
-        "--lora",
-        gen_adapter_load(model, of.file.path.c_str(), of.name.c_str(), of.file.scale, &error),
-        error);
+    cli::load_adapter(model, of);
     names.push_back(std::move(of.name));
   }
   return names;

@@ -42,6 +42,7 @@ Reply::Reply(const Encoder& encoder, Languages& languages, Engine& engine, Metri
       metrics_(metrics),
       counted_(metrics.clients),
       heading_(std::move(heading)),
+      own_mix_(request.own_mix),
       choices_of_prompt_(static_cast<size_t>(request.n)),
       answer_(std::make_shared<Answer>(request.choices())),
       begun_(request.choices(), false),
@@ -104,9 +105,17 @@ bool Reply::wait_for_first_event(Client& client) {
   return first_.has_value();
 }
 
+// A model with adapters that the server's owner chose should give numbers; with a client's scales
+// it need not.
 ApiError Reply::failure(const End& end) const {
-  return library_error(end.status, end.message,
-                       end.status == GEN_ERROR_GRAMMAR ? language_field_ : std::string());
+  if (own_mix_ && end.status == GEN_ERROR_MODEL) {
+    return bad_request("lora", "with these adapters and scales " + end.message);
+  }
+  const bool is_mix = own_mix_ && end.status == GEN_ERROR_INVALID_ARGUMENT;
+  const std::string field = end.status == GEN_ERROR_GRAMMAR ? language_field_
+                            : is_mix                        ? "lora"
+                                                            : std::string();
+  return library_error(end.status, end.message, field);
 }
 
 /// Nothing if the client left.

@@ -66,6 +66,7 @@ class Reply {
   const Metrics::Gauge counted_;
   Heading heading_;
   std::string language_field_;  // the field that constrains the answers; empty if none does
+  bool own_mix_;                // "lora" says which adapters make the answers
   Languages::Made language_;    // shared with equal requests; null without a constraint
   size_t choices_of_prompt_;
   Usage usage_;

@@ -227,7 +227,9 @@ GEN_API gen_status gen_model_options_set_check_tensors(gen_model_options *option
  * Available only here: "repack" "0" leaves the weights in the mapped file instead of copying them
  * into the layout that matrix products read fastest. A model may then be as large as memory, but
  * each step rearranges the weights that it reads and takes several times as long. Results are the
- * same.
+ * same. "adapter" "FILE" has an adapter loaded with the model, as by gen_adapter_load() with FILE,
+ * of at most 255 bytes, as its name and a scale of 1; it may be given several times, "" forgets all.
+ * gen_estimate_memory() counts it.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for an unknown key or a value its setter refuses.
  * Threads: one at a time per object.
@@ -263,7 +265,8 @@ GEN_API gen_status gen_model_options_describe(const gen_model_options *options, 
  *         GEN_ERROR_UNSUPPORTED for an unknown architecture, tokenizer or weight format: the message names it;
  *         GEN_ERROR_OUT_OF_RANGE for options that the model or the machine cannot satisfy;
  *         GEN_ERROR_CANCELLED if the progress callback said so;
- *         GEN_ERROR_OUT_OF_MEMORY.
+ *         GEN_ERROR_OUT_OF_MEMORY;
+ *         and for the option "adapter" as gen_adapter_load().
  * Threads: any; the pool's threads take part.
  * Cost:    reads the whole file once and arranges the weights for the CPU.
  * Since:   0.1
@@ -275,7 +278,7 @@ GEN_API gen_status gen_model_load(const char *path, const gen_model_options *opt
  * Loads a GGUF file that is already in memory.
  *
  * @param data  [size] the file's bytes; needed only during the call.
- * @return as gen_model_load, without GEN_ERROR_IO; a split file is GEN_ERROR_FORMAT.
+ * @return as gen_model_load, GEN_ERROR_IO only for the option "adapter"; a split file is GEN_ERROR_FORMAT.
  * Threads: any.
  * Since:   0.1
  */

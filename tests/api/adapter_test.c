@@ -255,6 +255,62 @@ static void custom_models_have_no_budget(void** state) {
   gen_model_free(custom);
 }
 
+static size_t weights_of(const gen_model* of) {
+  size_t bytes = 0;
+  assert_ok(gen_model_memory(of, "weights", &bytes, &error), error);
+  return bytes;
+}
+
+static size_t foretold(const gen_model_options* options) {
+  gen_memory_estimate* estimate = NULL;
+  size_t bytes = 0;
+  assert_ok(gen_estimate_memory(DRAFT_MODEL, options, NULL, &estimate, &error), error);
+  assert_ok(gen_memory_estimate_get(estimate, "weights", &bytes, &error), error);
+  gen_memory_estimate_free(estimate);
+  return bytes;
+}
+
+static void come_with_the_model(void** state) {
+  (void)state;
+  gen_model_options* options = NULL;
+  gen_model* made = NULL;
+  gen_memory_estimate* estimate = NULL;
+  char name[64];
+  size_t n = 0;
+  assert_true(write_adapter_of_rank(path, model, kQuery, 64, 1.0F));
+  assert_ok(gen_model_options_new(&options, &error), error);
+  const size_t alone = foretold(options);
+  assert_ok(gen_model_load(DRAFT_MODEL, options, &made, &error), error);
+  const size_t plain = weights_of(made);
+  gen_model_free(made);
+  assert_ok(gen_model_options_set(options, "adapter", path, &error), error);
+  assert_ok(gen_model_load(DRAFT_MODEL, options, &made, &error), error);
+  assert_int_equal(gen_adapter_count(made), 1);
+  assert_ok(gen_adapter_name(made, 0, name, sizeof name, &n, &error), error);
+  assert_string_equal(name, path);
+  const gen_model_config* config = gen_model_get_config(made);
+  const int32_t in = gen_model_config_hidden(config);
+  const int32_t out = gen_model_config_num_heads(config) * gen_model_config_head_dim(config);
+  assert_int_equal(weights_of(made) - plain, 4 * 64 * (in + out));
+  assert_int_equal(foretold(options) - alone, 4 * 64 * (in + out));
+  gen_model_free(made);
+  assert_ok(gen_model_options_set(options, "adapter", "/nowhere.gguf", &error), error);
+  assert_fails(gen_model_load(DRAFT_MODEL, options, &made, &error), GEN_ERROR_IO, "/nowhere.gguf",
+               error);
+  assert_null(made);
+  size_t size = 0;
+  unsigned char* bytes = read_file(DRAFT_MODEL, &size);
+  assert_fails(gen_model_load_memory(bytes, size, options, &made, &error), GEN_ERROR_IO,
+               "/nowhere.gguf", error);
+  assert_null(made);
+  free(bytes);
+  assert_fails(gen_estimate_memory(DRAFT_MODEL, options, NULL, &estimate, &error), GEN_ERROR_IO,
+               "/nowhere.gguf", error);
+  assert_ok(gen_model_options_set(options, "adapter", "", &error), error);
+  assert_int_equal(foretold(options), alone);
+  gen_model_options_free(options);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(requests_name_them, begin, end),
@@ -263,6 +319,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(settings_take_names, begin, end),
       cmocka_unit_test_setup_teardown(a_budget_forgets_names, begin, end),
       cmocka_unit_test_setup_teardown(memory_counts_them, begin, end),
+      cmocka_unit_test_setup_teardown(come_with_the_model, begin, end),
       cmocka_unit_test(custom_models_have_no_budget),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

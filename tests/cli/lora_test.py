@@ -6,6 +6,8 @@ usage: lora_test.py <generate> <source root> <random_model>
 """
 import json
 import os
+import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -60,9 +62,9 @@ class Lora(unittest.TestCase):
         self.assertEqual([done.returncode for done in answers], [0, 0], answers[0].stderr)
         self.assertNotEqual(answers[0].stdout, answers[1].stdout)
 
-    def bench(self, *options):
-        return subprocess.run([GENERATE, "bench", "-m", self.model, "-p", "8", "-n", "4", "-r", "1", "-t", "1", "--json",
-                               *options], capture_output=True)
+    def bench(self, *options, json=True):
+        return subprocess.run([GENERATE, "bench", "-m", self.model, "-p", "8", "-n", "4", "-r", "1", "-t", "1",
+                               *["--json"][:json], *options], capture_output=True)
 
     def test_bench(self):
         # One more token than in a case without adapters: 64 - 8 - 4 - 1.
@@ -73,9 +75,16 @@ class Lora(unittest.TestCase):
             self.assertEqual(done.returncode, 0, (options, done.stderr))
             rows = [json.loads(line) for line in done.stdout.splitlines()]
             self.assertIn(key, rows[0])
+            for row in rows[options[0] == "--draft":]:  # the costs of passes are the model's alone
+                self.assertEqual(row["adapters"], [{"name": "one.gguf", "scale": 1}, {"name": "t:2", "scale": 0.5}])
+                self.assertEqual(row.get("lora_each"), True if "--lora-each" in options else None)
+            told = self.bench("--lora", self.one, "--lora", self.two + ":0.1", *options, json=False)
+            each = ", one for each session in turns" if "--lora-each" in options else ""
+            self.assertIn(f"\nadapters{each}: one.gguf, t:2 (scale 0.1)\n", "\n" + told.stdout.decode())
             if options[0] == "--depth":
                 self.assertEqual([(row["depth"], row["batch"]) for row in rows], [(d, b) for d in (0, 51) for b in (1, 3)])
                 self.assertTrue(all(row["prefill_tps"][0] > 0 and row["decode_tps"][0] > 0 for row in rows))
+        self.assertNotIn("adapters", json.loads(self.bench().stdout))
         # Five adapters are too many for one session, but not for five.
         five = [part for _ in range(5) for part in ("--lora", self.one)]
         for options in ([], ["--sessions", "5"], ["--draft", "lookup", "--sessions", "1"]):
@@ -91,6 +100,76 @@ class Lora(unittest.TestCase):
             done = self.bench(*options)
             self.assertNotEqual(done.returncode, 0, options)
             self.assertIn(message, done.stderr.decode())
+
+    def test_names(self):
+        """A message about an adapter names its file, with a number where two are called the same."""
+        other = os.path.join(self.folder.name, "other")
+        os.mkdir(other)
+        same = os.path.join(other, "one.gguf")
+        write_adapter(same, [("blk.0.attn_q.weight", WIDTH, WIDTH)], tokens=[3, 4])
+        for files, name in (([same, self.one], '"one.gguf"'), ([self.one, same], '"one.gguf (2)"'), ([same, same], '"one.gguf"')):
+            done = self.run_with(*files)
+            self.assertEqual((done.returncode, done.stdout), (1, b""), files)
+            self.assertIn(f"adapter {name} is activated", done.stderr.decode())
+        # Names that adapters cannot have: not UTF-8, and 255 bytes, to which a number is added.
+        for name in (b"\xff\xc3.gguf", b"a" * 255):
+            path = os.path.join(other.encode(), name)
+            shutil.copy(self.one, path)
+            done = subprocess.run([GENERATE, "run", "-m", self.model, "-p", "a b c", "-n", "12", "--temp", "0", "--lora", path,
+                                   "--lora", path + b":-1"], capture_output=True)
+            self.assertEqual((done.returncode, done.stdout), (0, self.said(self.one, self.one + ":-1")), done.stderr)
+        shutil.rmtree(other)
+
+    def test_inspect(self):
+        path = os.path.join(self.folder.name, "seen.gguf")
+        write_adapter(path, [("blk.0.attn_q.weight", WIDTH, WIDTH), ("blk.1.ffn_up.weight", WIDTH, 512)], rank=6, tokens=[9, 4],
+                      architecture="qwen3", alpha=12)
+        with open(path, "rb") as file:
+            whole = file.read()
+        numbers = 6 * (4 * WIDTH) + 6 * (512 - WIDTH)
+        done = subprocess.run([GENERATE, "inspect", path, "--json"], capture_output=True)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        told = json.loads(done.stdout)
+        self.assertEqual({**told, "metadata": None}, {
+            "type": "adapter", "architecture": "qwen3", "adapter": "lora", "alpha": 12, "ranks": [6], "pairs": 2,
+            "parameters": numbers, "memory": {"file": len(whole), "weights": 4 * numbers}, "metadata": None})
+        self.assertEqual(told["metadata"]["adapter.alora.invocation_tokens"], [9, 4])
+        done = subprocess.run([GENERATE, "inspect", path], capture_output=True)
+        for line in ("architecture: qwen3", "alpha: 12.0", "ranks: [6]", "pairs: 2", "  general.type: adapter"):
+            self.assertIn("\n" + line + "\n", "\n" + done.stdout.decode())
+        done = subprocess.run([GENERATE, "inspect", path, "--graph", path + ".dot"], capture_output=True)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        # The older form: a rank and an alpha of all pairs, and the halves before the names.
+        def part(name, form, *values):
+            return struct.pack("<Q", len(name)) + name.encode() + struct.pack(form, *values)
+
+        with open(path, "wb") as file:
+            file.write(struct.pack("<4sIQQ", b"GGUF", 3, 2, 2) + part("lora.rank", "<II", 4, 3) + part("lora.alpha", "<If", 6, 1.5)
+                       + part("lora_a.blk.0.attn_q", "<IQQIQ", 2, 8, 3, 0, 0) + part("lora_b.blk.0.attn_q", "<IQQIQ", 2, 3, 16, 0, 96))
+        told = json.loads(subprocess.run([GENERATE, "inspect", path, "--json"], capture_output=True, check=True).stdout)
+        self.assertEqual([told[key] for key in ("architecture", "alpha", "ranks", "pairs", "parameters")], [None, 1.5, [3], 1, 72])
+        # A file that ends within its head is refused, as one that is no GGUF is.
+        head = len(whole) - 4 * numbers
+        for size in (*range(0, head - 32, 7), 3):
+            with open(path, "wb") as file:
+                file.write(whole[:size])
+            done = subprocess.run([GENERATE, "inspect", path], capture_output=True)
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count(b"\n")), (1, b"", 1), size)
+
+    def test_estimate(self):
+        """"weights" has the float32 of the adapters, device or not, and the peak has it, too; the scales do not matter."""
+        def figures(*files):
+            options = [part for file in files for part in ("--lora", file)]
+            done = subprocess.run([GENERATE, "estimate", self.model, "--json", *options], capture_output=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(done.stdout)
+
+        base, two = figures(), figures(self.one, self.two + ":0.5")
+        sizes = [4 * 4 * sum(WIDTH + out for out in outs) for outs in ((WIDTH, 512), (WIDTH, 500))]
+        self.assertEqual({key: two[key] - base[key] for key in base if two[key] != base[key]}, {"weights": sum(sizes), "peak": sum(sizes)})
+        done = subprocess.run([GENERATE, "estimate", self.model, "--lora", self.model], capture_output=True)
+        self.assertEqual((done.returncode, done.stdout), (1, b""))
+        self.assertIn("general.type", done.stderr.decode())
 
     def merged(self, *arguments):
         out = os.path.join(self.folder.name, "merged.gguf")
@@ -134,12 +213,20 @@ class Lora(unittest.TestCase):
         write_adapter(other, [("blk.0.attn_q.weight", WIDTH, WIDTH)], architecture="qwen3")
         wide = os.path.join(self.folder.name, "wide.gguf")
         write_adapter(wide, [("blk.0.attn_q.weight", WIDTH, WIDTH + 1)])
-        for files, message in (([self.one + "x"], "one.ggufx"), ([self.one + ":1x"], "one.gguf:1x"),
-                               ([self.model], "general.type"), ([other], 'architecture "qwen3" for a model of "llama"'),
-                               ([wide], "blk.0.attn_q.weight.lora_b"), ([self.one] * 5, "at most 4"),
-                               ([self.one + ":inf"], "finite")):
+        gone = self.one + "x"
+        for files, code, message in (([gone], 1, f"--lora: cannot open '{gone}'"), ([gone + ":1x"], 1, f"'{gone}:1x'"),
+                                     ([gone + ":2"], 1, f"'{gone}'"), ([""], 1, "--lora: "),
+                                     ([self.model], 1, f"--lora: {self.model}: "), ([self.model], 1, "general.type"),
+                                     ([other], 1, 'architecture "qwen3" for a model of "llama"'),
+                                     ([wide], 1, "blk.0.attn_q.weight.lora_b"), ([self.one] * 5, 1, "at most 4"),
+                                     ([self.one + ":abc"], 2, f"--lora: {self.one}: the scale abc is not a number"),
+                                     ([self.one + ":1x"], 2, f"--lora: {self.one}: the scale 1x is not a number"),
+                                     ([self.one + ":"], 2, f"--lora: {self.one}: the scale  is not a number"),
+                                     ([self.two + ":-nan"], 2, f"--lora: {self.two}: the scale -nan is outside the finite numbers"),
+                                     ([self.one + ":inf"], 2, f"--lora: {self.one}: the scale inf is outside the finite numbers"),
+                                     ([self.one + ":1e39"], 2, f"--lora: {self.one}: the scale 1e39 is outside the finite numbers")):
             done = self.run_with(*files)
-            self.assertNotEqual(done.returncode, 0, files)
+            self.assertEqual(done.returncode, code, (files, done.stderr))
             self.assertIn(message, done.stderr.decode())
             self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
 

@@ -4,6 +4,8 @@
 // parts of a text by hand.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -196,6 +198,73 @@ TEST(ActivatedAdapter, IsFoundInTheTextThatIsScored) {
   const auto plain = generator->new_session().value();
   append(*plain, join(base, text_of(2, 9)));
   EXPECT_EQ(score(*session), score(*plain));
+}
+
+// Where reading the state runs rows again, they are those that the session has.
+TEST(ActivatedAdapter, MayBeCutOffBeforeTheStateIsRead) {
+  World world({.recurrent = true});
+  world.options.snapshot_every = 1;
+  const auto generator = world.generator();
+  const Tokens first = join(join(text_of(1, 9), kInvocation), text_of(2, 7));
+  const Tokens text = join(join(first, kInvocation), text_of(3, 6));
+  const Said want = alone(world, text, 4, "a");
+  const Said base = alone(world, text, 4, nullptr);
+  const auto whole = generator->new_session().value();
+  (void)say(*whole, text, 1, "a");
+  for (size_t n = 1; n < text.size(); ++n) {
+    SCOPED_TRACE(n);
+    const auto session = whole->fork().value();
+    ASSERT_TRUE(session->truncate(static_cast<int32_t>(n)).ok());
+    // A session that is loaded has no adapters, but their entries.
+    const auto loaded = generator->new_session().value();
+    ASSERT_TRUE(loaded->load(state_of(*session)).ok());
+    const auto cut = loaded->fork().value();
+    for (Session* const each : {session.get(), loaded.get(), cut.get()}) {
+      std::array<int32_t, 3> dims = {};
+      std::vector<float> state(1 << 12);
+      ASSERT_TRUE(each->read_state(0, &dims, state.data(), state.size()).ok());
+    }
+    const auto rest = [&](size_t from) {
+      return Tokens(text.begin() + static_cast<std::ptrdiff_t>(from), text.end());
+    };
+    EXPECT_EQ(say(*session, rest(n), 4, "a"), want);
+    EXPECT_EQ(say(*loaded, rest(n), 4, "a"), want);
+    ASSERT_TRUE(cut->truncate(static_cast<int32_t>(n - 1)).ok());
+    EXPECT_EQ(say(*cut, rest(n - 1), 4, nullptr), base);
+  }
+}
+
+// What a shift keeps of rows with the adapter is still the adapter's: a call without it evaluates
+// them again, behind the entries of the base that were shifted. The reference is shifted without
+// ever having had the adapter, and then cut.
+TEST(ActivatedAdapter, HasItsRowsAfterAShift) {
+  World world;
+  world.options.shift_context = true;
+  world.options.context_keep = 8;
+  const auto generator = world.generator();
+  const int32_t context = generator->max_seq_len();
+  const Tokens more = text_of(6, 9);
+  const int32_t dropped = (context - 8) / 2;
+  for (const int32_t first : {3, 8, 20, 8 + dropped, 70}) {
+    SCOPED_TRACE(first);
+    const Tokens before = join(text_of(4, static_cast<size_t>(first)), kInvocation);
+    const Tokens text = join(before, text_of(5, static_cast<size_t>(context) - before.size() - 1));
+    const auto session = generator->new_session().value();
+    (void)say(*session, text, 1, "a");
+    ASSERT_EQ(session->length(), context);
+    const Said said = say(*session, more, 6, nullptr);
+
+    const auto plain = generator->new_session().value();
+    Tokens whole = text;
+    whole.push_back(alone(world, text, 1, "a").tokens.at(0));
+    ASSERT_TRUE(plain->append({.text = {}, .tokens = whole}).ok());
+    ASSERT_TRUE(plain->append({.text = {}, .tokens = more}).ok());
+    const Tokens held = plain->tokens().value();
+    ASSERT_EQ(held.size(), whole.size() - static_cast<size_t>(dropped) + more.size());
+    const int32_t cut = first < 8 ? first : std::max(first - dropped, 8);
+    ASSERT_TRUE(plain->truncate(cut).ok());
+    EXPECT_EQ(said, say(*plain, Tokens(held.begin() + cut, held.end()), 6, nullptr));
+  }
 }
 
 TEST(ActivatedAdapter, IsNotMixed) {

@@ -160,14 +160,43 @@ class Lora(unittest.TestCase):
             self.assertEqual(server.post(*text(lora=[]))[0], 200)
             self.assertEqual(server.json("/lora-adapters"), [])
 
+    def test_refused_when_they_run(self):
+        """Mixes that only the model can judge: the answer names 'lora', whole or streamed, beside others in the same steps."""
+        with tempfile.TemporaryDirectory() as folder:
+            late = os.path.join(folder, "late.gguf")
+            write_adapter(late, [("blk.0.attn_q.weight", 64)], 9, 2, width=64, tokens=[7, 8])
+            with Server(SERVER, SOURCE, "--lora", self.files[0] + ":2", "--lora", late) as server:
+                base = of_answer(server.post(*text())[1])
+                for lora, part in (([{"id": 0, "scale": 1e38}], "these adapters and scales logits of row"),
+                                   ([{"id": 0, "scale": -1e15}], "not finite"), ([{"id": 0, "scale": 3e38}], "scales 2 and 3e+38"),
+                                   ([{"id": 0}, {"id": 1}], '"late" is activated')):
+                    others = []
+                    thread = threading.Thread(target=lambda: others.extend(of_answer(server.post(*text())[1]) == base for _ in range(3)))
+                    thread.start()
+                    for path, body in (text(lora=lora), chat(lora=lora)):
+                        status, answer = server.post(path, body)
+                        self.assertEqual(status, 400, answer)
+                        streamed = server.events(path, body)[-1]
+                        for error in (answer["error"], streamed["error"]):
+                            self.assertEqual((error["param"], error["type"]), ("lora", "invalid_request_error"), error)
+                            self.assertIn(part, error["message"])
+                    thread.join()
+                    self.assertEqual(others, [True] * 3)
+        # An adapter that fails alone is the server's.
+        with Server(SERVER, SOURCE, "--lora", self.files[0] + ":1e38") as server:
+            status, answer = server.post(*text(model="tone"))
+            self.assertEqual((status, answer["error"]["param"]), (500, None), answer)
+
     def test_refused_options(self):
         tone, other = self.files[:2]
         for options, code, part in ((["--lora", tone, "--lora", tone], 2, "'tone'"),
                                     (["--lora", tone, "--lora", "tone=" + other], 2, "'tone'"),
                                     (["--lora", "draft=" + tone], 2, "'draft' is the model's name"),
                                     (["--lora", tone, "--name", "tone"], 2, "'tone' is the model's name"),
-                                    (["--lora", "=" + tone], 2, "0 bytes"), (["--lora", "a=/nothing.gguf"], 2, "/nothing.gguf"),
-                                    (["--lora", MODEL.replace("draft", "story")], 2, "story.gguf"), (["--lora", tone + ":x"], 2, ":x")):
+                                    (["--lora", "=" + tone], 2, "0 bytes"), (["--lora", "a=/nothing.gguf"], 1, "/nothing.gguf"),
+                                    (["--lora", MODEL.replace("draft", "story")], 1, "story.gguf"),
+                                    (["--lora", tone + ":x"], 2, f"--lora: {tone}: the scale x is not a number"),
+                                    (["--lora", f"a={tone}:nan"], 2, f"--lora: {tone}: the scale nan is outside")):
             done = subprocess.run([SERVER, "-m", MODEL, "--port", "0", *options], capture_output=True)
             said = done.stderr.decode()
             self.assertEqual((done.returncode, done.stdout, said.count("\n")), (code, b"", 1), (options, said))

@@ -95,7 +95,9 @@ void read_model(Fields& fields, const Dialect& dialect, Request& request) {
     request.adapters = {{request.model, 1}};
   }
   const json* lora = fields.find("lora");
-  if (lora != nullptr) request.adapters = uses_in(*lora, dialect);
+  if (lora == nullptr) return;
+  request.adapters = uses_in(*lora, dialect);
+  request.own_mix = !request.adapters.empty();
 }
 
 }  // namespace server

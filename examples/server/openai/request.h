@@ -82,6 +82,7 @@ struct Request {
   bool chat = false;
   std::string model;                 // the name that answers have, an adapter's or the model's
   std::vector<AdapterUse> adapters;  // without a name twice
+  bool own_mix = false;              // "lora" chose them, and at least one
   std::vector<Prompt> prompts;       // of a completion; at least one
   std::vector<Message> messages;     // of a chat; at least one
   std::vector<Setting> variables;    // of the chat template; values are JSON

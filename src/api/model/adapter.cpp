@@ -39,6 +39,12 @@ Status load(const gen::api::ModelParts& parts, const char* path, const char* nam
 
 }  // namespace
 
+Status gen::api::load_adapter(const ModelParts& parts, const char* path, const char* name,
+                              float scale) {
+  const Status loaded = load(parts, path, name, scale);
+  return loaded.ok() ? loaded : in_file(path, loaded);
+}
+
 gen_status gen_adapter_load(const gen_model* model, const char* path, const char* name, float scale,
                             gen_error* error) {
   return guard(error, [&]() -> Status {
@@ -46,8 +52,7 @@ gen_status gen_adapter_load(const gen_model* model, const char* path, const char
     GEN_TRY(not_null(path, "path"));
     GEN_TRY(not_null(name, "name"));
     GEN_ASSIGN(const auto used, model->shared.enter("the model"));
-    const Status loaded = load(*used, path, name, scale);
-    return loaded.ok() ? loaded : gen::in_file(path, loaded);
+    return gen::api::load_adapter(*used, path, name, scale);
   });
 }
 

@@ -88,6 +88,13 @@ Result<std::unique_ptr<gen_model>> finish_load(std::shared_ptr<const GgufFile> f
   return handle;
 }
 
+Status load_adapters(const gen_model& model, const gen_model_options& options) {
+  for (const std::string& path : options.adapters) {
+    GEN_TRY(gen::api::load_adapter(*model.shared.keep(), path.c_str(), path.c_str(), 1.0F));
+  }
+  return {};
+}
+
 /// A copy, because a callback may free or change the options.
 gen_model_options options_or_defaults(const gen_model_options* options) {
   return options != nullptr ? *options : gen_model_options();
@@ -102,6 +109,7 @@ Result<std::unique_ptr<gen_model>> gen::api::load_model(const char* path,
   if (!file.ok()) return in_file(path, file.status());
   auto model = finish_load(std::move(file).value(), options, true);
   if (!model.ok()) return in_file(path, model.status());
+  GEN_TRY(load_adapters(**model, options));
   return model;
 }
 
@@ -131,6 +139,7 @@ gen_status gen_model_load_memory(const void* data, size_t size, const gen_model_
     GEN_TRY(entry.entered("the allocator"));
     GEN_ASSIGN(auto file, GgufFile::parse({static_cast<const std::byte*>(data), size}));
     GEN_ASSIGN(auto model, finish_load(std::move(file), chosen, false));
+    GEN_TRY(load_adapters(*model, chosen));
     *out = model.release();
     return {};
   });

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "api/boundary/entry.h"
 #include "api/text/text_handles.h"
@@ -29,6 +30,7 @@ struct gen_model_config {
 /// `progress` of the base is set from the callback when a file is loaded.
 struct gen_model_options : gen::model::OpenOptions {
   std::shared_ptr<gen::Callbacks> gpu_callbacks;  // of the GPU allocator, or null
+  std::vector<std::string> adapters;  // files that are loaded with the model, and their names
   bool use_mmap = true;
   gen_progress_callback callback = nullptr;
   void* callback_user = nullptr;
@@ -58,6 +60,8 @@ struct gen_model : gen::Postponed {
 
 namespace gen::api {
 
+/// gen_adapter_load for callers inside the library.
+Status load_adapter(const ModelParts& parts, const char* path, const char* name, float scale);
 /// gen_model_load for callers inside the library.
 Result<std::unique_ptr<gen_model>> load_model(const char* path, const gen_model_options& options);
 

@@ -74,6 +74,21 @@ std::string layers_text(int32_t layers) {
   return std::to_string(layers);
 }
 
+Status add_adapter(O& o, const char* path) {
+  if (*path == '\0') {
+    o.adapters.clear();
+  } else {
+    o.adapters.emplace_back(path);
+  }
+  return {};
+}
+
+std::string joined_adapters(const O& o) {
+  std::string out;
+  for (const std::string& path : o.adapters) out += (out.empty() ? "" : "\n") + path;
+  return out;
+}
+
 constexpr char kGpuLayers[] = "gpu_layers";
 constexpr char kGpuExpertLayers[] = "gpu_expert_layers";
 constexpr Layers kLayers = &gen::model::DeviceLayers::layers;
@@ -119,6 +134,11 @@ const OptionRow<O> kRows[] = {
     kMaxSeqLen,
     {"check_tensors", SwitchOption<O>{[](O& o) -> bool& { return o.check_tensors; }},
      "checks every weight for NaN and infinity, which reads the whole file"},
+    {"adapter",
+     TextOption<O>{[] { return std::string("a file as gen_adapter_load() takes it"); }, add_adapter,
+                   joined_adapters},
+     "an adapter that is loaded with the model, and named as its file is here; may be repeated, "
+     "empty for none"},
 };
 
 template <typename F>

@@ -320,7 +320,6 @@ bool Sequence::leave_shared_block() noexcept {
 void Sequence::rewind(const Mark& mark) noexcept {
   const Mark to = moved(mark);
   tokens_.resize(static_cast<size_t>(std::min(to.length, length())));
-  find_invocation();
   borders_.clear();
   forget(to.evaluated);
 }

@@ -162,7 +162,8 @@ class Sequence {
   /// The dims of a layer of the state after the evaluated tokens and, unless `to` is null, its
   /// numbers. A state that keeps rows beside it takes them in first, which runs them again, in a
   /// copy of the cache: `participant` is the call that waits for it. Tokens and cache stay as they
-  /// are. kOutOfRange for another layer or a `capacity` that is too small; errors of fork(), of the
+  /// are, but for rows that other adapters made than the sequence has: they are made anew.
+  /// kOutOfRange for another layer or a `capacity` that is too small; errors of fork(), of the
   /// model and its functions. After a failure `to` is untouched.
   Status read_state(int32_t layer, std::array<int32_t, 3>* dims, float* to, size_t capacity,
                     Participant* participant);

@@ -40,7 +40,8 @@ Status Sequence::read_state(int32_t layer, std::array<int32_t, 3>* dims, float* 
 }
 
 // In a copy, so that nothing has changed if it fails. A row's results do not depend on the pass
-// that it is in, so what the copy's pass writes is what the cache has already.
+// that it is in, so what the copy's pass writes is what the cache has already; unless the session
+// has other adapters by now than those that made it, as one that was loaded.
 Status Sequence::settle_state(Participant* participant) {
   const int32_t end = evaluated();
   GEN_ASSIGN(Sequence copy, fork());
@@ -55,7 +56,16 @@ Status Sequence::settle_state(Participant* participant) {
   pass.participant = participant;
   pass.plain = true;
   GEN_TRY(copy.evaluate(end, pass));
-  copy.state_->snapshots()->list() = list;
+  cache::SnapshotList& kept = copy.state_->snapshots()->list();
+  kept = list;
+  if (const int32_t same = made_.common(copy.made_); same < end) {
+    kept.cut(same);
+    cache_ = std::move(copy.cache_);
+    trace_id_ = copy.trace_id_;
+    made_ = copy.made_;
+    genuine_ = copy.genuine_;
+    remembered_ = copy.remembered_;
+  }
   state_ = std::move(copy.state_);
   return {};
 }
