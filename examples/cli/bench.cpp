@@ -232,7 +232,8 @@ void bench_all_drafts(const Bench& options) {
 
 void bench(const Bench& options) {
   if (options.draws) check_writable(options.svg, "--profile-svg");
-  if (!options.model.draft.empty()) return bench_all_drafts(options);
+  if (!options.model.draft.empty() || !options.model.eagle.empty())
+    return bench_all_drafts(options);
   if (!options.sessions.counts.empty()) return bench_all_sessions(options);
   if (options.draws &&
       options.depths.size() * options.batches.size() * std::max<size_t>(options.threads.size(), 1) >
@@ -319,19 +320,16 @@ void add_bench(CLI::App& app) {
       ->needs(sessions)
       ->needs(lora)
       ->excludes(draft);
-  command
-      ->add_option("--text", options->drafts.text,
-                   "with --draft: take prompts from this file instead of arbitrary tokens")
-      ->needs(draft);
+  command->add_option(
+      "--text", options->drafts.text,
+      "with --draft or --eagle: take prompts from this file instead of arbitrary tokens");
   command
       ->add_option("--temp", options->drafts.temperature,
-                   "with --draft: temperature; 0 takes the most probable token")
+                   "with --draft or --eagle: temperature; 0 takes the most probable token")
       ->check(CLI::Range(0.0, 100.0))
-      ->capture_default_str()
-      ->needs(draft);
-  command
-      ->add_flag("--gumbel", options->drafts.gumbel, "with --draft: draw with the Gumbel-max trick")
-      ->needs(draft);
+      ->capture_default_str();
+  command->add_flag("--gumbel", options->drafts.gumbel,
+                    "with --draft or --eagle: draw with the Gumbel-max trick");
   command->add_flag("--profile", options->profile, "also show the time of each kind of operation")
       ->excludes(lora);
   command->add_option("--profile-svg", options->svg, "write the profile to this file as SVG")

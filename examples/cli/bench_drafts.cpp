@@ -152,7 +152,8 @@ class DraftsBencher {
 
   [[nodiscard]] ModelChoice plain_choice() const {
     ModelChoice plain = choice_;
-    plain.draft.clear();
+    plain.draft = "off";
+    plain.eagle.clear();
     return plain;
   }
 

@@ -99,6 +99,8 @@ std::string by_options(const std::string& message) {
       {"suffix_lookup", "--draft"},
       {"speculative_draft", "--draft"},
       {"self_draft", "--draft"},
+      {"draft_heads", "--draft"},
+      {"eagle", "--eagle"},
       {"draft_policy", "--draft-policy"},
       {"draft_acceptance", "--draft-acceptance"},
       {"context_policy", "--context-policy"}};
@@ -185,31 +187,32 @@ void add_deterministic_option(CLI::App& command, ModelChoice& choice) {
 }
 
 void add_draft_options(CLI::App& command, ModelChoice& choice) {
-  CLI::Option* const draft =
-      command
-          .add_option(
-              "--draft", choice.draft,
-              "speculative decoding, which does not change the text: lookup (drafts from the "
-              "text itself), suffix (the same with longer matches), heads (the head in the model's "
-              "file, which drafts without this option, too), layers:N (the model's first N "
-              "layers), or the GGUF file of a smaller model; several separated by commas, such as "
-              "suffix,FILE, are tried in order; off: none")
-          ->check([](const std::string& text) {
-            DraftParts parts;
-            return read_draft_parts(text, &parts);
-          });
+  command
+      .add_option(
+          "--draft", choice.draft,
+          "speculative decoding, which does not change the text: lookup (drafts from the "
+          "text itself), suffix (the same with longer matches), heads (the head in the model's "
+          "file, which drafts without this option, too), layers:N (the model's first N "
+          "layers), or the GGUF file of a smaller model; several separated by commas, such as "
+          "suffix,FILE, are tried in order; off: none")
+      ->check([](const std::string& text) {
+        DraftParts parts;
+        return read_draft_parts(text, &parts);
+      });
+  command
+      .add_option("--eagle", choice.eagle,
+                  "the GGUF file of a head that drafts: EAGLE, or the blocks behind a model's "
+                  "layers; it drafts where --draft finds nothing")
+      ->check(CLI::ExistingFile);
   command
       .add_option("--draft-len", choice.draft_len,
                   "maximum tokens of a draft; 0: 8 for lookups, 4 for models")
-      ->check(CLI::Range(0, 63))
-      ->needs(draft);
+      ->check(CLI::Range(0, 63));
   command
       .add_option("--draft-acceptance", choice.draft_acceptance, generator_help("draft_acceptance"))
-      ->capture_default_str()
-      ->needs(draft);
+      ->capture_default_str();
   command.add_option("--draft-policy", choice.draft_policy, generator_help("draft_policy"))
-      ->capture_default_str()
-      ->needs(draft);
+      ->capture_default_str();
 }
 
 ModelOptions make_model_options(const ModelChoice& choice) {
@@ -290,7 +293,11 @@ void use_drafts(const ModelChoice& choice, gen_options* options) {
     check_option("--draft-len", gen_options_set(options, "suffix_lookup", length.c_str(), &error),
                  error);
   }
-  const std::string heads = (parts.heads ? "on," : "off,") + std::to_string(choice.draft_len);
+  if (!choice.eagle.empty()) {
+    check_option("--eagle", gen_options_set_eagle(options, choice.eagle.c_str(), &error), error);
+  }
+  const char* const use = parts.heads ? "on," : choice.draft.empty() ? "auto," : "off,";
+  const std::string heads = use + std::to_string(choice.draft_len);
   check_option("--draft", gen_options_set(options, "draft_heads", heads.c_str(), &error), error);
   check_option("--draft-policy",
                gen_options_set(options, "draft_policy",

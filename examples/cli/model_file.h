@@ -30,7 +30,8 @@ struct ModelChoice {
   std::string snapshot_budget;             // --state-snapshot-budget, as the option
   bool deterministic = false;              // --deterministic
   bool special = false;                    // --special
-  std::string draft;                       // --draft; empty means none
+  std::string draft;                       // --draft; empty: the head in the file, if any
+  std::string eagle;                       // --eagle; empty means none
   int32_t draft_len = 0;                   // --draft-len; 0 means the drafter's own
   std::string draft_policy = "auto";       // --draft-policy, as the option
   std::string draft_acceptance = "exact";  // --draft-acceptance, as the option

@@ -187,10 +187,8 @@ void add_run(CLI::App& app) {
   command->add_flag("--json", options->json, "print one JSON object at the end");
   command->add_flag("--echo", options->echo, "print the prompt before its continuation");
   command->add_flag("--stats", options->stats, "print speeds to standard error");
-  command
-      ->add_flag("--draft-stats", options->draft_stats,
-                 "print the statistics of drafts to standard error")
-      ->needs(command->get_option("--draft"));
+  command->add_flag("--draft-stats", options->draft_stats,
+                    "print the statistics of drafts to standard error");
   command->allow_extras();
   command->callback([options, prompt, load, command] {
     options->saves = command->count("--save-session") > 0;

@@ -314,6 +314,25 @@ GEN_API gen_status gen_options_set_speculative_draft(gen_options *options, const
                                                      int32_t length, gen_error *error);
 
 /**
+ * Lets the head of an EAGLE file draft where lookups find nothing: a small network that guesses
+ * from hidden states of the generator's model, for which it was trained. The generated text does
+ * not change, see gen_options_set_prompt_lookup. The file is a GGUF file of EAGLE-3
+ * (general.architecture "eagle3"), of EAGLE-1 or 2, or of two products ("eagle"); or a file of a
+ * model's family with the blocks that draft (nextn). It is opened by gen_create. Each session keeps
+ * one layer of keys and values for it. If there is no memory for them, the session continues
+ * without drafts, and the metric drafts_failed counts that. "draft_heads" of gen_options_set has
+ * the length of drafts; a head in the model's own file is not used then.
+ *
+ * @param path  copied; NULL or "" means none, and so does a file that does not exist when gen_create is called.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL options. gen_create then gives GEN_ERROR_FORMAT or
+ *         GEN_ERROR_UNSUPPORTED for a file that is none of these or does not fit the model, naming the key or the tensor.
+ * Threads: one at a time per object.
+ * Cost:    one pass of the head per drafted token, and one row of it per token of a text.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_options_set_eagle(gen_options *options, const char *path, gen_error *error);
+
+/**
  * Limits how long a call waits for calls of higher priority (gen_request_set_priority): a call that
  * found no room in `steps` consecutive steps precedes all others in the next, whatever its
  * priority. Results do not depend on it.
@@ -415,6 +434,27 @@ GEN_API void gen_free(gen_generator *generator);
  */
 GEN_API gen_status gen_generator_prefix_stats(const gen_generator *generator, const char *key, int64_t *value,
                                               gen_error *error);
+
+/**
+ * Whether an EAGLE head drafts: 1 if gen_options_set_eagle() named a file that was there when the
+ * generator was made, otherwise 0, also for NULL.
+ *
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API int gen_generator_eagle_enabled(const gen_generator *generator);
+
+/**
+ * The path that gen_options_set_eagle() was given; empty if none was.
+ *
+ * @param buf  [capacity] receives the path with its NUL, or NULL to ask the size.
+ * @param n    receives the length without the NUL; also when the buffer is too small.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_RANGE if the buffer is too small.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_generator_eagle_path(const gen_generator *generator, char *buf, size_t capacity, size_t *n,
+                                            gen_error *error);
 
 /**
  * Returns all blocks of the prefix cache to the pool, except those that sessions use; these keep

@@ -21,6 +21,7 @@ namespace {
 /// The head of the model's file, if it is to draft.
 Result<std::shared_ptr<const model::DraftHead>> chosen_head(const DraftChoice& choice,
                                                             const ModelInUse& target) {
+  if (choice.head != nullptr) return choice.head;
   std::shared_ptr<const model::DraftHead> none;
   const bool others = choice.draft.model != nullptr || choice.self_layers > 0;
   const bool wanted = choice.heads == UseHeads::kOn;

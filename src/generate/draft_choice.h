@@ -12,6 +12,7 @@
 #include "generate/cache_choice.h"
 #include "generate/draft/drafter.h"
 #include "generate/loop/generator.h"
+#include "model/draft_head.h"
 
 namespace gen::generate {
 
@@ -29,7 +30,8 @@ enum class UseHeads : uint8_t {
 struct DraftChoice {
   UseHeads heads = UseHeads::kAuto;
   int32_t heads_length = kDefaultDraftLength;
-  bool off = false;                              // nothing drafts
+  bool off = false;                                        // nothing drafts
+  std::shared_ptr<const model::DraftHead> head = nullptr;  // in the place of the file's own
   int32_t ngram = 0;                             // n-gram length of the lookup in the text; 0: off
   int32_t ngram_length = kDefaultLookupLength;   // draft tokens at a time
   int32_t suffix_length = 0;                     // draft tokens of suffix lookup; 0: off

@@ -289,6 +289,14 @@ class Compiler {
     return all;
   }
 
+  /// Whether sources are the base's, where the graph may have others.
+  [[nodiscard]] bool is_of_base(const Product& product) const {
+    const std::vector<uintptr_t> sources = places(product);
+    return std::all_of(sources.begin(), sources.end(), [this](uintptr_t source) {
+      return std::count(options_.of_base->begin(), options_.of_base->end(), source) > 0;
+    });
+  }
+
   /// The base's product of the same sources on the same engine, from its product `from` on; null if
   /// there is none, or no base.
   const ExecutionPlan::Prepared* base_product(int32_t engine, const Product& product,
@@ -296,12 +304,7 @@ class Compiler {
     if (options_.base == nullptr) return nullptr;
     const ExecutionPlan& base = *options_.base;
     const std::vector<uintptr_t> sources = places(product);
-    const auto is_own = [this](uintptr_t source) {
-      return std::count(options_.of_base->begin(), options_.of_base->end(), source) == 0;
-    };
-    if (options_.of_base != nullptr && std::any_of(sources.begin(), sources.end(), is_own)) {
-      return nullptr;
-    }
+    if (options_.of_base != nullptr && !is_of_base(product)) return nullptr;
     for (const Instruction& instruction : base.instructions_) {
       if (instruction.product < 0 || to_size(instruction.product) < from) continue;
       const ExecutionPlan::Prepared& of = base.products_[to_size(instruction.product)];
@@ -329,6 +332,10 @@ class Compiler {
     }
     if (options_.base != nullptr && options_.of_base == nullptr) {
       return error(Code::kUnsupported, "the base has split this product");
+    }
+    if (options_.base != nullptr && is_of_base(product)) {
+      return error(Code::kUnsupported, "engine %s has no %s to share", engine_of(engine).name(),
+                   product.role == engine::WeightRole::kEmbedding ? "embedding" : "output layer");
     }
     GEN_ASSIGN(auto made,
                engine_of(engine).prepare(product.role, product.sources, weights_[to_size(engine)]));

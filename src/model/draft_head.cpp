@@ -7,7 +7,8 @@
 #include "graph/execution_plan.h"
 #include "model/arch/registry.h"
 #include "model/gguf/gguf_file.h"
-#include "model/plan_model.h"
+#include "model/eagle_head.h"
+#include "model/head_model.h"
 #include "model/weights.h"
 
 namespace gen::model {
@@ -18,36 +19,6 @@ using File = std::shared_ptr<const gguf::GgufFile>;
 Status check_width(const char* key, int32_t found, int32_t wanted) {
   if (found == wanted) return {};
   return error(Code::kFormat, "a head with %s %d for a model with %d", key, found, wanted);
-}
-
-/// Heads run where the model's last layer does.
-std::shared_ptr<engine::Engine> engine_of(const graph::ExecutionPlan& plan) {
-  return plan.engines()[static_cast<size_t>(plan.instructions().back().engine)];
-}
-
-/// A model of a head's graph. `shared` are the addresses of sources that are the target's.
-Result<std::shared_ptr<const Model>> compile_head(graph::Graph graph, const HeadTarget& target,
-                                                  const File& file,
-                                                  const std::vector<uintptr_t>& shared) {
-  graph::CompileOptions options;
-  options.max_rows = target.max_batch_rows;
-  options.max_seq_len = target.max_seq_len;
-  options.base = target.plan;
-  options.of_base = &shared;
-  GEN_ASSIGN(auto plan, graph::compile(graph, engine_of(*target.plan), options));
-  ModelTraits traits;
-  traits.architecture = "head";
-  traits.vocab_size = static_cast<int32_t>(graph.logits);
-  traits.max_seq_len = target.max_seq_len;
-  traits.num_layers = 1;
-  traits.hidden = static_cast<int32_t>(graph.hidden);
-  traits.max_batch_rows = target.max_batch_rows;
-  std::shared_ptr<const void> source;
-  if (plan->borrows_sources()) source = file;
-  const size_t mapped = source != nullptr ? static_cast<size_t>(file->total_bytes()) : 0;
-  return std::shared_ptr<const Model>(
-      std::make_shared<PlanModel>(std::move(plan), traits, std::move(source), mapped,
-                                  std::make_shared<const graph::Graph>(std::move(graph))));
 }
 
 uintptr_t address_of(const File& file, const char* name) {
@@ -73,11 +44,12 @@ Result<std::shared_ptr<const DraftHead>> load_blocks(const File& file, const Hea
   GEN_TRY(weights.finish());
   GEN_ASSIGN(graph::Graph graph, builder.finish());
   std::vector<uintptr_t> shared;
-  if (own) {
+  // On several engines the head has weights of its own.
+  if (own && target.plan->engines().size() == 1) {
     shared = {address_of(file, "token_embd.weight"), address_of(file, "output.weight")};
   }
   auto head = std::make_shared<DraftHead>();
-  GEN_ASSIGN(head->first, compile_head(std::move(graph), target, file, shared));
+  GEN_ASSIGN(head->first, compile_head(std::move(graph), target, file, &shared));
   head->next = head->first;
   head->name = "nextn";
   const bool unnormed = architecture.style.draft_unnormed;
@@ -92,6 +64,7 @@ Result<std::shared_ptr<const DraftHead>> load_blocks(const File& file, const Hea
 Result<std::shared_ptr<const DraftHead>> load_draft_head(File file, const HeadTarget& target,
                                                          bool own, bool lasting) {
   GEN_ASSIGN(const std::string name, file->metadata().get_string("general.architecture"));
+  if (is_eagle(*file, name)) return load_eagle_head(std::move(file), target, lasting);
   GEN_ASSIGN(const arch::Architecture* const architecture,
              arch::find_architecture(arch::architectures(), name));
   if (!architecture->style.draft_layers) return std::shared_ptr<const DraftHead>();

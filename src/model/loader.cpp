@@ -13,6 +13,7 @@
 #include "base/checksum.h"
 #include "base/log.h"
 #include "model/adapter_targets.h"
+#include "model/eagle_head.h"
 #include "model/gguf/vocab.h"
 #include "model/hparams.h"
 #include "model/layer_split.h"
@@ -119,6 +120,7 @@ class Loader {
     Weights weights(*file_, options_.lasting);
     graph::GraphBuilder builder;
     architecture_->build(architecture_->style, hparams_, weights, builder);
+    if (is_eagle(*file_, "")) weights.ignore_all("eagle.");
     GEN_TRY(weights.finish());
     GEN_ASSIGN(graph::Graph graph, builder.finish());
 
@@ -157,7 +159,7 @@ class Loader {
     auto made = std::make_shared<PlanModel>(std::move(plan), traits, std::move(source), mapped,
                                             std::make_shared<const graph::Graph>(std::move(graph)),
                                             std::move(targets));
-    if (hparams_.n_draft_layers > 0) GEN_TRY(add_head(*made));
+    if (hparams_.n_draft_layers > 0 || is_eagle(*file_, "")) GEN_TRY(add_head(*made));
     if (options_.lock) GEN_TRY(made->lock_weights());
     return std::shared_ptr<const Model>(std::move(made));
   }

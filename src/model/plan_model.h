@@ -63,6 +63,9 @@ class PlanModel final : public Model {
   Status lock_weights();
 
   [[nodiscard]] const graph::ExecutionPlan& plan() const noexcept { return *plan_; }
+  [[nodiscard]] std::shared_ptr<const graph::ExecutionPlan> shared_plan() const noexcept {
+    return plan_;
+  }
 
  private:
   using Plan = std::shared_ptr<const graph::ExecutionPlan>;

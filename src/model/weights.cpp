@@ -142,6 +142,22 @@ engine::WeightSource Weights::stack_rows(const std::string& name, int64_t count,
   return source;
 }
 
+engine::WeightSource Weights::transposed(const std::string& name, int64_t n) {
+  engine::WeightSource source = matrix(name, n, n);
+  const std::vector<float> values = table(name, n, n);
+  if (values.empty()) return source;
+  const auto size = static_cast<size_t>(n);
+  std::vector<float> turned(values.size());
+  for (size_t i = 0; i < size; ++i) {
+    for (size_t j = 0; j < size; ++j) turned[j * size + i] = values[i * size + j];
+  }
+  const auto bytes = std::as_bytes(std::span(turned));
+  source.type = DType::kF32;
+  source.data = copies_.emplace_back(bytes.begin(), bytes.end());
+  source.lasting = false;
+  return source;
+}
+
 std::vector<float> Weights::vector(const std::string& name, int64_t size) {
   return table(name, 1, size);
 }

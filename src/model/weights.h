@@ -43,6 +43,8 @@ class Weights {
   /// Rows [first, first + n) of each matrix of such a stack.
   engine::WeightSource stack_rows(const std::string& name, int64_t count, int64_t total,
                                   int64_t first, int64_t n, int64_t cols);
+  /// The transpose of a matrix of `n` by `n`, as float32.
+  engine::WeightSource transposed(const std::string& name, int64_t n);
   /// `size` values as floats.
   std::vector<float> vector(const std::string& name, int64_t size);
   /// A matrix's values as floats, row after row.

@@ -197,6 +197,7 @@ static void use_grammar(void) {
 }
 
 static void use_generator(void) {
+  size_t n = 0;
   gen_result* result = NULL;
   gen_session* session = NULL;
   kv_cache* cache = NULL;
@@ -213,6 +214,8 @@ static void use_generator(void) {
   int64_t value = 0;
   REFUSED(gen_generator_prefix_stats(it.generator, "hits", &value, &error));
   REFUSED(gen_generator_prefix_clear(it.generator, &error));
+  DONE(gen_generator_eagle_path(it.generator, NULL, 0, &n, &error));
+  EXPECT(gen_generator_eagle_enabled(it.generator) == 0);
 }
 
 static void use_session(gen_session* session) {

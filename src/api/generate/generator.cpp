@@ -3,6 +3,8 @@
 #include <generate/generator.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "api/boundary/boundary.h"
@@ -13,6 +15,9 @@
 #include "base/json_text.h"
 #include "cache/sequence/registry.h"
 #include "graph/plan_trace.h"
+#include "base/io_error.h"
+#include "model/draft_head.h"
+#include "model/gguf/gguf_file.h"
 
 namespace {
 
@@ -53,6 +58,23 @@ gen::SharedCallbacks callbacks_of(const gen_model& model, const gen_options& opt
   return std::make_shared<const gen::CallbackList>(std::move(all));
 }
 
+/// The head of a file; null without a path, or without a file there.
+Result<std::shared_ptr<const gen::model::DraftHead>> eagle_head(const gen::model::Model& model,
+                                                                const std::string& path) {
+  std::error_code failure;
+  std::shared_ptr<const gen::model::DraftHead> none;
+  if (path.empty() || !std::filesystem::exists(path, failure)) return none;
+  auto file = gen::gguf::GgufFile::open(path);
+  if (!file.ok()) return gen::in_file(path.c_str(), file.status());
+  auto head = model.draft_head(std::move(file).value());
+  if (!head.ok()) return gen::in_file(path.c_str(), head.status());
+  if (head.value() == nullptr) {
+    return gen::in_file(path.c_str(),
+                        gen::error(Code::kUnsupported, "the file has no head that drafts"));
+  }
+  return head;
+}
+
 }  // namespace
 
 gen::generate::ModelInUse gen::api::in_use(const std::shared_ptr<const ModelParts>& parts) {
@@ -81,6 +103,10 @@ Result<std::unique_ptr<gen_generator>> gen::api::create_generator(const gen_mode
     drafts.draft = in_use(options.draft);
     if (options.draft->engine != nullptr) drafts.draft_memory = &options.draft->engine->memory();
   }
+  if (!drafts.off) {
+    GEN_ASSIGN(drafts.head, eagle_head(*gen::api::model_of(parts), options.eagle));
+  }
+  const bool by_eagle = drafts.head != nullptr;
   GEN_ASSIGN(inner.drafter,
              gen::generate::make_drafter(drafts, in_use(parts), cache_choice(options), inner));
   if (options.trace != nullptr) {
@@ -91,6 +117,8 @@ Result<std::unique_ptr<gen_generator>> gen::api::create_generator(const gen_mode
                                                         std::move(inner)));
   handle->shared =
       Shared<const gen::generate::Generator>(std::move(made), callbacks_of(model, options));
+  handle->eagle = options.eagle;
+  handle->drafts = by_eagle;
   return handle;
 }
 
@@ -125,6 +153,27 @@ gen_status gen_options_set_speculative_draft(gen_options* options, const gen_mod
     options->draft_callbacks = model != nullptr ? model->shared.callbacks() : nullptr;
     options->drafts.draft_length = length > 0 ? length : gen::generate::kDefaultDraftLength;
     return {};
+  });
+}
+
+gen_status gen_options_set_eagle(gen_options* options, const char* path, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(options, "options"));
+    options->eagle = path != nullptr ? path : "";
+    return {};
+  });
+}
+
+int gen_generator_eagle_enabled(const gen_generator* generator) {
+  return generator != nullptr && generator->drafts ? 1 : 0;
+}
+
+gen_status gen_generator_eagle_path(const gen_generator* generator, char* buf, size_t capacity,
+                                    size_t* n, gen_error* error) {
+  if (n != nullptr) *n = 0;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(generator, "generator"));
+    return gen::api::text_out(generator->eagle, buf, capacity, n);
   });
 }
 

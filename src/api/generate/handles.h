@@ -45,6 +45,7 @@ struct gen_options {
   gen::generate::DraftChoice drafts;                   // the draft model is in `draft`
   std::shared_ptr<const gen::api::ModelParts> draft;   // null: none
   gen::SharedCallbacks draft_callbacks;                // callbacks of the draft model
+  std::string eagle;                                   // file of an EAGLE head; empty: none
   gen::generate::GeneratorOptions generator;           // numbers and switches only
   std::shared_ptr<gen::engine::TraceLog> trace;        // null: none
   std::optional<gen::HomeProcess> trace_home;          // process of `trace`
@@ -54,6 +55,8 @@ struct gen_options {
 
 struct gen_generator : gen::Postponed {
   gen::api::Shared<const gen::generate::Generator> shared;
+  std::string eagle;    // as in the options
+  bool drafts = false;  // that file does
   gen::HomeProcess home;
 };
 

@@ -360,6 +360,14 @@ const OptionRow<O> kRows[] = {
      "drafts up to LENGTH tokens with the head that is in the model's file (multi-token "
      "prediction), where lookups find nothing; auto: unless a draft model or first layers draft, "
      "or it cannot be used; on: it is an error if there is none; off: never"},
+    {"eagle",
+     TextOption<O>{[] { return std::string("a file as gen_options_set_eagle() takes it"); },
+                   [](O& o, const char* path) {
+                     o.eagle = path;
+                     return Status();
+                   },
+                   [](const O& o) { return o.eagle; }},
+     "drafts with the head of an EAGLE file, where lookups find nothing; empty: none"},
     {"draft_acceptance",
      TextOption<O>{[] { return std::string("exact or distribution"); }, set_draft_acceptance,
                    [](const O& o) {

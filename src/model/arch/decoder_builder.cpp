@@ -20,7 +20,8 @@ int32_t DecoderBuilder::rope_table() {
   std::vector<float> factors;
   if (rope.freq_factors) {
     const int32_t all = std::max(rope.factor_dims, rope.n_dims);
-    factors = weights_.optional_vector("rope_freqs.weight", all / 2);
+    const std::string own = name("rope_freqs", ".weight");
+    factors = weights_.optional_vector(weights_.has(own) ? own : "rope_freqs.weight", all / 2);
     if (!factors.empty()) factors.resize(static_cast<size_t>(rope.n_dims / 2));
   }
   if (rope.long_factors && factors.empty()) {
