@@ -16,13 +16,11 @@
 
 namespace gen::generate {
 
-namespace {
-
-/// The head of the model's file, if it is to draft.
 Result<std::shared_ptr<const model::DraftHead>> chosen_head(const DraftChoice& choice,
                                                             const ModelInUse& target) {
-  if (choice.head != nullptr) return choice.head;
   std::shared_ptr<const model::DraftHead> none;
+  if (choice.off) return none;
+  if (choice.head != nullptr) return choice.head;
   const bool others = choice.draft.model != nullptr || choice.self_layers > 0;
   const bool wanted = choice.heads == UseHeads::kOn;
   if (choice.heads == UseHeads::kOff || (others && !wanted)) return none;
@@ -38,8 +36,6 @@ Result<std::shared_ptr<const model::DraftHead>> chosen_head(const DraftChoice& c
   }
   return head;
 }
-
-}  // namespace
 
 Result<std::shared_ptr<Drafter>> make_drafter(const DraftChoice& choice, const ModelInUse& target,
                                               const CacheChoice& caches,

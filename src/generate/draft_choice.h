@@ -43,6 +43,11 @@ struct DraftChoice {
   int32_t self_length = kDefaultDraftLength;
 };
 
+/// The head that drafts, of a file beside the model's or of its own; null if none does. Errors of
+/// Model::draft_head if it is an error that there is none.
+Result<std::shared_ptr<const model::DraftHead>> chosen_head(const DraftChoice& choice,
+                                                            const ModelInUse& target);
+
 /// Makes the drafter for a generator over `target` with these caches and options. Null if none is
 /// chosen. Errors as common_vocabulary, ModelDrafter::create, Model::first_layers and
 /// Model::draft_head; kUnsupported for a target whose state can be neither cut nor copied.

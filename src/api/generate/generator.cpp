@@ -59,23 +59,27 @@ gen::SharedCallbacks callbacks_of(const gen_model& model, const gen_options& opt
 }
 
 /// The head of a file; null without a path, or without a file there.
-Result<std::shared_ptr<const gen::model::DraftHead>> eagle_head(const gen::model::Model& model,
-                                                                const std::string& path) {
+Status find_head(const gen::model::Model& model, const std::string& path,
+                 std::shared_ptr<const gen::model::DraftHead>* out) {
   std::error_code failure;
-  std::shared_ptr<const gen::model::DraftHead> none;
-  if (path.empty() || !std::filesystem::exists(path, failure)) return none;
+  if (path.empty() || !std::filesystem::exists(path, failure)) return {};
   auto file = gen::gguf::GgufFile::open(path);
-  if (!file.ok()) return gen::in_file(path.c_str(), file.status());
+  if (!file.ok()) return gen::in_file(path, file.status());
   auto head = model.draft_head(std::move(file).value());
-  if (!head.ok()) return gen::in_file(path.c_str(), head.status());
-  if (head.value() == nullptr) {
-    return gen::in_file(path.c_str(),
-                        gen::error(Code::kUnsupported, "the file has no head that drafts"));
-  }
-  return head;
+  if (!head.ok()) return gen::in_file(path, head.status());
+  *out = std::move(head).value();
+  if (*out != nullptr) return {};
+  return gen::in_file(path, gen::error(Code::kUnsupported, "the file has no head that drafts"));
 }
 
 }  // namespace
+
+Result<gen::generate::DraftChoice> gen::api::draft_choice(const gen_options& options,
+                                                          const gen::model::Model& model) {
+  gen::generate::DraftChoice choice = options.drafts;
+  if (!choice.off) GEN_TRY(find_head(model, options.eagle, &choice.head));
+  return choice;
+}
 
 gen::generate::ModelInUse gen::api::in_use(const std::shared_ptr<const ModelParts>& parts) {
   return {model_of(parts), parts->loaded->tokenizer,
@@ -98,13 +102,10 @@ Result<std::unique_ptr<gen_generator>> gen::api::create_generator(const gen_mode
   GeneratorOptions inner = options.generator;
   if (parts->engine != nullptr) inner.memory = &parts->engine->memory();
   inner.metrics = options.metrics;
-  gen::generate::DraftChoice drafts = options.drafts;
+  GEN_ASSIGN(auto drafts, draft_choice(options, *model_of(parts)));
   if (options.draft != nullptr) {
     drafts.draft = in_use(options.draft);
     if (options.draft->engine != nullptr) drafts.draft_memory = &options.draft->engine->memory();
-  }
-  if (!drafts.off) {
-    GEN_ASSIGN(drafts.head, eagle_head(*gen::api::model_of(parts), options.eagle));
   }
   const bool by_eagle = drafts.head != nullptr;
   GEN_ASSIGN(inner.drafter,

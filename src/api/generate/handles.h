@@ -76,6 +76,9 @@ struct gen_chat_session : gen::Postponed {
 
 namespace gen::api {
 
+/// What drafts, without the draft model: `drafts` of the options, and the head of their `eagle`.
+Result<generate::DraftChoice> draft_choice(const gen_options& options, const model::Model& model);
+
 /// The C form of a result.
 struct ResultData {
   generate::GenResult result;

@@ -43,6 +43,7 @@ constexpr struct {
 
 Status estimate_memory(const char* path, const gen_model_options& given, const gen_options& options,
                        gen_memory_estimate* estimate) {
+  std::shared_ptr<const gen::model::DraftHead> head;  // counts as weights while it is there
   const auto load = [&](const std::shared_ptr<gen::Allocator>& memory,
                         const std::shared_ptr<const gen::engine::GpuTable>& device)
       -> gen::Result<gen::generate::DryModel> {
@@ -55,7 +56,11 @@ Status estimate_memory(const char* path, const gen_model_options& given, const g
     GEN_ASSIGN(const auto model, gen::api::load_model(path, dry));
     const auto parts = model->shared.keep();
     estimate->file = parts->file_bytes;
-    return gen::generate::DryModel{gen::api::in_use(parts), &parts->engine->memory()};
+    const auto in_use = gen::api::in_use(parts);
+    GEN_ASSIGN(auto drafts, gen::api::draft_choice(options, *in_use.model));
+    if (options.draft != nullptr) drafts.draft.model = gen::api::model_of(options.draft);
+    GEN_ASSIGN(head, gen::generate::chosen_head(drafts, in_use));
+    return gen::generate::DryModel{in_use, &parts->engine->memory()};
   };
   GEN_ASSIGN(estimate->figures,
              gen::generate::estimate_memory(load, given.device, gen::api::cache_choice(options),

@@ -12,6 +12,9 @@
 
 namespace gen::generate {
 
+/// Proposals during which a session is skipped after a failure to allocate memory for it.
+constexpr int32_t kRestAfterFailure = 64;
+
 /// A job whose draft is being made.
 struct Guessing {
   DraftJob* job = nullptr;

@@ -16,8 +16,6 @@ namespace {
 /// Rows of a text that may wait: few enough for their memory, many enough for a pass that costs
 /// little more than one over a single row.
 constexpr size_t kMostWaiting = 32;
-/// Proposals during which a session is skipped after an allocation failure.
-constexpr int32_t kRest = 64;
 
 }  // namespace
 
@@ -248,7 +246,7 @@ void HeadDrafter::propose_group(std::span<DraftJob* const> jobs) {
     }
     running_.push_back({.of = {.job = job}, .state = state});
     if (begin_draft(&running_.back(), &room)) continue;
-    state->resting = kRest;
+    state->resting = kRestAfterFailure;
     ++job->failures;
     running_.pop_back();
   }

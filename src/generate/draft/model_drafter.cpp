@@ -11,12 +11,6 @@
 #include "cache/state/sequence_state.h"
 
 namespace gen::generate {
-namespace {
-
-/// Proposals during which a session is skipped after an allocation failure.
-constexpr int32_t kRest = 64;
-
-}  // namespace
 
 struct ModelDrafter::State final : DraftState {
   explicit State(size_t capacity) { tokens.reserve(capacity); }
@@ -202,7 +196,7 @@ void ModelDrafter::propose_group(std::span<DraftJob* const> jobs) {
 }
 
 void ModelDrafter::rest(Running* running) noexcept {
-  running->state->resting = kRest;
+  running->state->resting = kRestAfterFailure;
   ++running->of.job->failures;
 }
 
