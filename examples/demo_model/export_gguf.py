@@ -15,7 +15,7 @@ import torch
 import model as net
 
 U32, I32, F32, BOOL, STRING, ARRAY = 4, 5, 6, 7, 8, 9
-TYPE_F32, TYPE_Q8_0 = 0, 8
+TYPE_F32, TYPE_Q8_0, TYPE_I64 = 0, 8, 27
 ALIGNMENT = 32
 NORMAL, UNKNOWN, CONTROL, BYTE = 1, 2, 3, 6
 CHAT_TEMPLATE = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n' }}"
@@ -68,6 +68,36 @@ def read_vocabulary(path):
             types.append(kind)
     assert len(pieces) == net.VOCAB and pieces[:3] == ["<unk>", "<s>", "</s>"], path
     return pieces, scores, types
+
+
+def encoded(weight):
+    """(type, bytes): Q8_0 for matrices of whole blocks, int64 for integers, float32 for the rest."""
+    if weight.dtype == torch.int64:
+        return TYPE_I64, weight.numpy().astype("<i8").tobytes()
+    if weight.dim() == 1 or weight.shape[-1] % 32:
+        return TYPE_F32, weight.numpy().astype("<f4").tobytes()
+    return TYPE_Q8_0, q8_0(weight)[0]
+
+
+def write(path, meta, tensors):
+    """Writes keys (name, type, value) and tensors (name, shape, type, bytes); the size of the file."""
+    infos, data = b"", b""
+    for name, shape, kind, raw in tensors:
+        dims = list(reversed(shape))
+        infos += string(name) + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, kind, len(data))
+        data += raw + b"\0" * (-len(raw) % ALIGNMENT)
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(meta))
+    for key, kind, x in meta:
+        head += string(key)
+        if isinstance(kind, tuple):
+            head += struct.pack("<IIQ", kind[0], kind[1], len(x)) + b"".join(value(kind[1], one) for one in x)
+        else:
+            head += struct.pack("<I", kind) + value(kind, x)
+    head += infos
+    head += b"\0" * (-len(head) % ALIGNMENT)
+    with open(path, "wb") as out:
+        out.write(head + data)
+    return len(head) + len(data)
 
 
 def main():
@@ -123,32 +153,15 @@ def main():
             order.append((f"blk.{n}.{theirs}.weight", f"{n}.{ours}"))
     order.append(("output_norm.weight", "norm"))
 
-    infos, data = b"", b""
+    tensors = []
     for theirs, ours in order:
         weight = weights[ours].detach().float()
         if ours.endswith((".q", ".k")):
             weight = adjacent_pairs(weight, shape["head_dim"])
-        if weight.dim() == 1:
-            kind, raw = TYPE_F32, weight.numpy().astype("<f4").tobytes()
-        else:
-            kind, raw = TYPE_Q8_0, q8_0(weight)[0]
-        dims = list(reversed(weight.shape))
-        infos += string(theirs) + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, kind, len(data))
-        data += raw + b"\0" * (-len(raw) % ALIGNMENT)
-
-    head = b"GGUF" + struct.pack("<IQQ", 3, len(order), len(meta))
-    for key, kind, x in meta:
-        head += string(key)
-        if isinstance(kind, tuple):
-            head += struct.pack("<IIQ", kind[0], kind[1], len(x)) + b"".join(value(kind[1], one) for one in x)
-        else:
-            head += struct.pack("<I", kind) + value(kind, x)
-    head += infos
-    head += b"\0" * (-len(head) % ALIGNMENT)
-    with open(args.out, "wb") as out:
-        out.write(head + data)
+        tensors.append((theirs, weight.shape, *encoded(weight)))
+    size = write(args.out, meta, tensors)
     count = sum(w.numel() for w in weights.values())
-    print(f"{args.out}: {count} parameters, {len(head) + len(data)} bytes")
+    print(f"{args.out}: {count} parameters, {size} bytes")
 
 
 if __name__ == "__main__":

@@ -192,13 +192,18 @@ def new_weights(shape, seed):
     return out
 
 
-def hidden_states(w, shape, ids, tables):
-    """The normed last hidden states [batch * T, dim] for ids [batch, T]; for training."""
+def hidden_states(w, shape, ids, tables, kept=None):
+    """The normed last hidden states [batch * T, dim] for ids [batch, T]; for training.
+
+    A list as kept receives what enters each layer and what leaves the last one: what heads that draft read.
+    """
     batch, length = ids.shape
     heads, kv_heads, head = shape["heads"], shape["kv_heads"], shape["head_dim"]
     cos, sin = (t[:length].to(COMPUTE) for t in tables)
     x = F.embedding(ids, w["embed"])
     for n in range(shape["layers"]):
+        if kept is not None:
+            kept.append(x)
         h = Norm.apply(x, w[f"{n}.attn_norm"])
         qkv = F.linear(h, torch.cat((w[f"{n}.q"], w[f"{n}.k"], w[f"{n}.v"])).to(COMPUTE))
         qkv = qkv.view(batch, length, heads + 2 * kv_heads, head).transpose(1, 2)
@@ -211,6 +216,8 @@ def hidden_states(w, shape, ids, tables):
         h = Norm.apply(x, w[f"{n}.ffn_norm"])
         h = SwiGlu.apply(F.linear(h, torch.cat((w[f"{n}.gate"], w[f"{n}.up"])).to(COMPUTE)))
         x = x + F.linear(h, w[f"{n}.down"].to(COMPUTE))
+    if kept is not None:
+        kept.append(x)
     return Norm.apply(x, w["norm"]).flatten(0, 1)
 
 
