@@ -34,7 +34,7 @@ string(APPEND PC_PRIVATE "-lpcre2-8")
 configure_file(${PROJECT_SOURCE_DIR}/pkgconfig/generate.pc.in ${PROJECT_BINARY_DIR}/generate.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/generate.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 
-foreach(file story.gguf draft.gguf heldout.txt)
+foreach(file story.gguf draft.gguf eagle3.gguf eagle.gguf heldout.txt)
   install(FILES ${PROJECT_SOURCE_DIR}/examples/demo_model/${file}
     DESTINATION ${CMAKE_INSTALL_DATADIR}/generate COMPONENT program OPTIONAL)
 endforeach()
