@@ -120,7 +120,10 @@ ValueId GraphBuilder::join(ValueId a, ValueId b) {
   for (const ValueId each : {a, b}) {
     const Node& input = graph_.nodes[static_cast<size_t>(each.index)];
     const bool product = input.op == Op::kLinear || input.op == Op::kExperts;
-    if (input.selected || product || input.op == Op::kSlice || input.op == Op::kJoin || a == b) {
+    // A slice, a joined value, and queries, which are rotated where they were written.
+    const bool placed =
+        input.op == Op::kSlice || input.op == Op::kJoin || input.op == Op::kRopeAppend;
+    if (input.selected || product || placed || a == b) {
       fail(error(Code::kInternal, "graph node %zu joins what is written elsewhere",
                  graph_.nodes.size()));
       return {};
