@@ -131,6 +131,55 @@ const Case kCases[] = {
        f.owned.batch.taps = f.taps;
      },
      Code::kOk},
+    {"good_normed_tap",
+     [](F& f) {
+       f.limits.normed_tap = true;
+       f.taps = {{kNormedTap, &f.hidden}, {2, &f.hidden}};
+       f.owned.batch.taps = f.taps;
+     },
+     Code::kOk},
+    {"good_features",
+     [](F& f) {
+       f.limits.features = 7;
+       f.hidden_rows.resize(5 * 7);
+       f.owned.batch.features = f.hidden_rows;
+     },
+     Code::kOk},
+    {"no_features", [](F& f) { f.limits.features = 7; }, Code::kInvalidArgument,
+     "0 numbers are no features of 5 rows of 7"},
+    {"features_of_fewer_rows",
+     [](F& f) {
+       f.limits.features = 7;
+       f.hidden_rows.resize(4 * 7);
+       f.owned.batch.features = f.hidden_rows;
+     },
+     Code::kInvalidArgument, "28 numbers are no features of 5 rows of 7"},
+    {"features_of_other_width",
+     [](F& f) {
+       f.limits.features = 7;
+       f.hidden_rows.resize(5 * 14);
+       f.owned.batch.features = f.hidden_rows;
+     },
+     Code::kInvalidArgument, "70 numbers are no features of 5 rows of 7"},
+    {"features_for_none",
+     [](F& f) {
+       f.hidden_rows.resize(5);
+       f.owned.batch.features = f.hidden_rows;
+     },
+     Code::kInvalidArgument, "5 numbers are no features of 5 rows of 0"},
+    {"normed_tap_of_none",
+     [](F& f) {
+       f.taps = {{kNormedTap, &f.hidden}};
+       f.owned.batch.taps = f.taps;
+     },
+     Code::kInvalidArgument, "tap 2147483647 of 3"},
+    {"normed_tap_nowhere",
+     [](F& f) {
+       f.limits.normed_tap = true;
+       f.taps = {{kNormedTap, nullptr}};
+       f.owned.batch.taps = f.taps;
+     },
+     Code::kInvalidArgument, "not one place to put it"},
     {"good_embeddings",
      [](F& f) {
        f.owned.tokens[1] = -1;

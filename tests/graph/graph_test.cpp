@@ -28,6 +28,22 @@ TEST(GraphBuilder, KeepsWhatItWasTold) {
   EXPECT_EQ(graph.weights.size(), 1U + 2 * 7 + 1);
 }
 
+TEST(GraphBuilder, FeaturesComeAfterTokens) {
+  GraphBuilder builder;
+  EXPECT_FALSE(builder.features(8).valid());
+  EXPECT_EQ(builder.finish().status().code(), Code::kInternal);
+}
+
+TEST(GraphBuilder, NamesWhatHeadsRead) {
+  GraphBuilder builder;
+  const ValueId x = builder.embed(weight("table", 10, 8));
+  builder.last_hidden(x);
+  builder.logits(builder.linear(builder.select_rows(x), weight("head", 10, 8), {}, 0));
+  const Graph graph = builder.finish().value();
+  EXPECT_EQ(graph.last_hidden, x.index);
+  EXPECT_EQ(graph.n_taps, 0);  // it is none of the layers' borders
+}
+
 TEST(GraphBuilder, SelectingTwiceIsOnce) {
   GraphBuilder builder;
   const ValueId x = builder.select_rows(builder.embed(weight("e", 3, 4)));
@@ -99,6 +115,51 @@ const Mistake kMistakes[] = {
      Code::kFormat, "again: empty embedding"},
     {"row_beyond_the_table", [](GraphBuilder& b, ValueId) { b.embed_row(weight("w", 2, 8), 2); },
      Code::kFormat, "w: row 2 of 2"},
+    {"features_twice",
+     [](GraphBuilder& b, ValueId) {
+       b.features(8);
+       b.features(8);
+     },
+     Code::kInternal, "features of 8 columns"},
+    {"features_of_nothing", [](GraphBuilder& b, ValueId) { b.features(0); }, Code::kInternal,
+     "features of 0 columns"},
+    {"joined_product",
+     [](GraphBuilder& b, ValueId x) {
+       b.join(b.features(8), b.linear(x, weight("w", 8, 8), {}, 0));
+     },
+     Code::kInternal, "joins what is written elsewhere"},
+    {"joined_columns",
+     [](GraphBuilder& b, ValueId x) { b.join(b.slice(x, 0, 4), b.features(8)); }, Code::kInternal,
+     "joins what is written elsewhere"},
+    {"joined_with_itself",
+     [](GraphBuilder& b, ValueId) {
+       const ValueId given = b.features(8);
+       b.join(given, given);
+     },
+     Code::kInternal, "joins what is written elsewhere"},
+    {"joined_twice",
+     [](GraphBuilder& b, ValueId x) {
+       const std::vector<float> ones(8, 1.0F);
+       b.join(b.join(b.features(8), b.rms_norm(x, ones, 1e-5F)), b.rms_norm(x, ones, 1e-5F));
+     },
+     Code::kInternal, "joins what is written elsewhere"},
+    {"joined_some_rows",
+     [](GraphBuilder& b, ValueId x) { b.join(b.features(8), b.select_rows(x)); }, Code::kInternal,
+     "joins what is written elsewhere"},
+    {"joined_queries",
+     [](GraphBuilder& b, ValueId x) {
+       const auto of = [&] { return b.linear(x, weight("w", 8, 8), {}, 0); };
+       b.begin_block(0);
+       b.join(b.features(8), b.rope_append(of(), of(), of(), 0, heads(2, 2, 4)));
+     },
+     Code::kInternal, "joins what is written elsewhere"},
+    {"joined_and_read_elsewhere",
+     [](GraphBuilder& b, ValueId) {
+       const ValueId given = b.features(8);
+       b.join(given, b.embed(weight("places", 10, 8), 1.0F, Lookup::kPositions));
+       b.tap(0, given);
+     },
+     Code::kInternal, "what is joined has another use"},
     {"columns_beyond_the_value", [](GraphBuilder& b, ValueId x) { b.slice(x, 3, 6); },
      Code::kFormat, "columns 3 + 6 of rows of 8"},
     {"scan_heads",
