@@ -128,9 +128,8 @@ const Mistake kMistakes[] = {
        b.join(b.features(8), b.linear(x, weight("w", 8, 8), {}, 0));
      },
      Code::kInternal, "joins what is written elsewhere"},
-    {"joined_columns",
-     [](GraphBuilder& b, ValueId x) { b.join(b.slice(x, 0, 4), b.features(8)); }, Code::kInternal,
-     "joins what is written elsewhere"},
+    {"joined_columns", [](GraphBuilder& b, ValueId x) { b.join(b.slice(x, 0, 4), b.features(8)); },
+     Code::kInternal, "joins what is written elsewhere"},
     {"joined_with_itself",
      [](GraphBuilder& b, ValueId) {
        const ValueId given = b.features(8);
