@@ -9,11 +9,13 @@ namespace {
 
 Status read_exaone4(const DenseStyle& style, KeyReader& keys, HParams* h) {
   GEN_TRY(read_dense_decoder(style, keys, h));
-  for (LayerParams& layer : h->layers) {
-    if (h->n_layers != 64) {
-      layer.attention.window = 0;
-    } else if (layer.attention.window == 0) {
-      layer.rope = {};
+  for (std::vector<LayerParams>* const layers : {&h->layers, &h->draft_layers}) {
+    for (LayerParams& layer : *layers) {
+      if (h->n_layers != 64) {
+        layer.attention.window = 0;
+      } else if (layer.attention.window == 0) {
+        layer.rope = {};
+      }
     }
   }
   return {};
