@@ -83,6 +83,12 @@ class GgufWriter {
   /// tensor's padded to the alignment.
   GgufWriter& tensor_elsewhere(std::string name, uint32_t type, std::vector<uint64_t> dims,
                                uint64_t n_bytes);
+  /// Takes out the tensors whose names `out` is true of.
+  template <typename F>
+  GgufWriter& drop_tensors(const F& out) {
+    std::erase_if(tensors_, [&](const Tensor& tensor) { return out(tensor.name); });
+    return *this;
+  }
   /// How data is aligned; writing general.alignment is up to the caller.
   GgufWriter& alignment(uint64_t bytes);
 

@@ -54,9 +54,9 @@ TinyModel::TinyModel(const TinyModelSpec& spec)
   if (spec_.window == 0) spec_.window = style_.window;
   matrix("token_embd.weight", spec.vocab, spec.hidden, spec.type);
   for (int32_t i = 0; i < spec.layers; ++i) block(i);
-  for (int32_t i = 0; i < spec.draft_layers; ++i) {
-    matrix(in_layer(spec.layers + i, "nextn.eh_proj.weight"), spec.hidden, 2 * spec.hidden,
-           spec.type);
+  for (int32_t i = 0; i < spec.draft_layers && !spec.without_drafts; ++i) {
+    block(spec.layers + i);
+    draft_tensors(spec.layers + i);
   }
   if (spec_.layer_input > 0) {
     const int32_t all = spec_.layer_input * spec.layers;

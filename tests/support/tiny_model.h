@@ -96,7 +96,12 @@ struct TinyModelSpec {
   bool fused_gates = false;     // ssm_ba in place of two, and heads of values grouped by keys
   int32_t attention_every = 2;  // where the family's blocks are told apart by their numbers
   bool part_norms = false;      // of what a Mamba-1 reads
-  int32_t draft_layers = 0;     // blocks behind the others
+  // Blocks behind the others, which draft; with tables, norms and heads of their own.
+  int32_t draft_layers = 0;
+  bool draft_tables = false;
+  bool draft_norms = false;
+  bool draft_heads = false;
+  bool without_drafts = false;  // the file's keys name such blocks, and their tensors are left out
   uint32_t seed = 1;
 };
 
@@ -121,6 +126,16 @@ class TinyModel {
   /// Logits of every position, [tokens.size(), vocab], by the first `layers` layers; 0: all.
   [[nodiscard]] std::vector<double> logits(const std::vector<int32_t>& tokens,
                                            int32_t layers = 0) const;
+
+  /// What the first block that drafts makes of tokens and of features [tokens.size(), hidden]: its
+  /// logits, its hidden states, and these after its last norm; see tiny_model_draft.cpp.
+  struct Drafted {
+    std::vector<double> logits;
+    std::vector<double> hidden;
+    std::vector<double> normed;
+  };
+  [[nodiscard]] Drafted drafted(const std::vector<int32_t>& tokens,
+                                const std::vector<float>& features) const;
 
   /// The state of a layer's delta net, [heads, k_dim, v_dim], after the rows of the last logits().
   [[nodiscard]] const std::vector<double>& delta_state(int32_t layer) const {
@@ -202,8 +217,19 @@ class TinyModel {
   /// "<name>.weight" x + "<name>.bias" of matrix `e` of a stack.
   [[nodiscard]] Row stacked(const std::string& name, int32_t e, const Row& x, size_t outputs) const;
 
+  /// The logits of a row with the last norm.
+  [[nodiscard]] Row scores(const std::string& head, const Row& x) const;
+  /// The embedding of a token, from a table of this name.
+  [[nodiscard]] Row embedded(const std::string& table, int32_t token) const;
   void keys();
   void block(int32_t index);
+  void draft_tensors(int32_t index);
+  /// Lists of layers may end before the blocks that draft, which have the last value.
+  template <typename T>
+  [[nodiscard]] static T of_layer(const std::vector<T>& each, int32_t index) {
+    return static_cast<size_t>(index) < each.size() ? each[static_cast<size_t>(index)]
+                                                    : each.back();
+  }
 
   TinyModelSpec spec_;
   model::arch::DenseStyle style_;

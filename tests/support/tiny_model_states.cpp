@@ -22,6 +22,7 @@ std::ptrdiff_t at(size_t i) { return static_cast<std::ptrdiff_t>(i); }
 
 bool TinyModel::has_recurrence(int32_t index) const {
   if (style_.recurrence == Recurrence::kNone) return false;
+  if (index >= spec_.layers) return false;  // blocks that draft attend
   switch (style_.recurs) {
     case Recurs::kInstead:
       return (index + 1) % spec_.attention_every != 0;

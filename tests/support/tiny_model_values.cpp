@@ -23,7 +23,8 @@ namespace {
 /// What a gate does where its layer has a limit.
 engine::Activation cut(const engine::Activation& act, const std::vector<float>& limits,
                        int32_t index) {
-  const float limit = limits.empty() ? 0.0F : limits[static_cast<size_t>(index)];
+  const size_t at = std::min(static_cast<size_t>(index) + 1, limits.size());
+  const float limit = limits.empty() ? 0.0F : limits[at - 1];
   if (limit == 0.0F) return act;
   return {.kind = engine::Act::kCutSwiglu, .limit = limit};
 }
@@ -101,17 +102,16 @@ int32_t TinyModel::kv_heads(int32_t index) const {
       (has_recurrence(index) || has_feed_forward_alone(index))) {
     return 0;
   }
-  const auto i = static_cast<size_t>(index);
   return spec_.layer_kv_heads.empty() ? spec_.kv_heads
-                                      : static_cast<int32_t>(spec_.layer_kv_heads[i]);
+                                      : static_cast<int32_t>(of_layer(spec_.layer_kv_heads, index));
 }
 
 int32_t TinyModel::feed_forward(int32_t index) const {
   if (style_.recurs == Recurs::kOnly) return 0;
   if (style_.recurs == Recurs::kAlone && !has_feed_forward_alone(index)) return 0;
-  const auto i = static_cast<size_t>(index);
-  return spec_.layer_feed_forward.empty() ? spec_.feed_forward
-                                          : static_cast<int32_t>(spec_.layer_feed_forward[i]);
+  return spec_.layer_feed_forward.empty()
+             ? spec_.feed_forward
+             : static_cast<int32_t>(of_layer(spec_.layer_feed_forward, index));
 }
 
 int32_t TinyModel::head_dim(int32_t index) const {
@@ -120,13 +120,13 @@ int32_t TinyModel::head_dim(int32_t index) const {
 
 int32_t TinyModel::shared_from(int32_t index) const {
   const int32_t first = spec_.layers - spec_.shared_layers;
-  if (index >= first) {
+  if (index >= first && index < spec_.layers) {
     int32_t from = first - 1;
     while (has_window(from) != has_window(index)) --from;
     return from;
   }
-  const bool other = !spec_.shares.empty() && spec_.shares[static_cast<size_t>(index)] != 0;
-  return other ? static_cast<int32_t>(spec_.shares[static_cast<size_t>(index)]) - 1 : index;
+  const bool other = !spec_.shares.empty() && of_layer(spec_.shares, index) != 0;
+  return other ? static_cast<int32_t>(of_layer(spec_.shares, index)) - 1 : index;
 }
 
 /// Values of a row: normalised, and of keys, where the family has it so.
@@ -171,7 +171,7 @@ void TinyModel::add_layer_input(int32_t index, const std::vector<int32_t>& token
 }
 
 bool TinyModel::recurs(int32_t index) const {
-  return !spec_.recurrent.empty() && spec_.recurrent[static_cast<size_t>(index)] != 0;
+  return !spec_.recurrent.empty() && of_layer(spec_.recurrent, index) != 0;
 }
 
 /// Of blocks that are parallel only in some models every other one is.
@@ -181,7 +181,7 @@ bool TinyModel::one_norm(int32_t index) const {
 }
 
 bool TinyModel::is_local(int32_t index) const {
-  if (!spec_.local.empty()) return spec_.local[static_cast<size_t>(index)] != 0;
+  if (!spec_.local.empty()) return of_layer(spec_.local, index) != 0;
   const int32_t of_each = style_.global_first ? index : index + 1;
   return style_.global_every == 0 || of_each % style_.global_every != 0;
 }
@@ -507,17 +507,34 @@ TinyModel::Row TinyModel::experts(int32_t index, const Row& x, const Row& choosi
   return y;
 }
 
+TinyModel::Row TinyModel::embedded(const std::string& table, int32_t token) const {
+  const auto first = find(table + ".weight")->begin() + std::ptrdiff_t{token} * spec_.hidden;
+  Row row(first, first + spec_.hidden);
+  double factor =
+      spec_.embedding_factor != 0.0F ? static_cast<double>(spec_.embedding_factor) : 1.0;
+  if (style_.root_embedding) factor = std::sqrt(static_cast<double>(spec_.hidden));
+  for (double& value : row) value *= factor;
+  return row;
+}
+
+TinyModel::Row TinyModel::scores(const std::string& head, const Row& x) const {
+  Row row = product(head, x);
+  // product() adds the bias of output itself.
+  const Row* const bias = head == "token_embd" ? find("output.bias") : nullptr;
+  for (size_t i = 0; bias != nullptr && i < row.size(); ++i) row[i] += (*bias)[i];
+  const auto cap = static_cast<double>(spec_.logit_cap);
+  const auto scale = static_cast<double>(spec_.logit_scale);
+  for (double& logit : row) {
+    if (scale != 0.0) logit *= style_.logit_factor ? scale : 1.0 / scale;
+    if (cap > 0.0) logit = cap * std::tanh(logit / cap);
+  }
+  return row;
+}
+
 std::vector<double> TinyModel::logits(const std::vector<int32_t>& tokens, int32_t layers) const {
-  const Row& table = *find("token_embd.weight");
-  const auto d = static_cast<size_t>(spec_.hidden);
   std::vector<Row> hidden;
   for (const int32_t token : tokens) {
-    const auto first = table.begin() + static_cast<std::ptrdiff_t>(token) * spec_.hidden;
-    hidden.emplace_back(first, first + static_cast<std::ptrdiff_t>(d));
-    double factor =
-        spec_.embedding_factor != 0.0F ? static_cast<double>(spec_.embedding_factor) : 1.0;
-    if (style_.root_embedding) factor = std::sqrt(static_cast<double>(spec_.hidden));
-    for (double& value : hidden.back()) value *= factor;
+    hidden.push_back(embedded("token_embd", token));
     if (style_.norm_embedding) hidden.back() = norm("", hidden.back());
   }
   const std::vector<Row> embeddings = hidden;
@@ -537,15 +554,7 @@ std::vector<double> TinyModel::logits(const std::vector<int32_t>& tokens, int32_
   }
   std::vector<double> all;
   for (const Row& x : hidden) {
-    Row row = product(spec_.tied ? "token_embd" : "output", norm(style_.last_norm, x));
-    const auto cap = static_cast<double>(spec_.logit_cap);
-    const Row* bias = spec_.tied ? find("output.bias") : nullptr;  // product() adds the other's
-    for (size_t i = 0; bias != nullptr && i < row.size(); ++i) row[i] += (*bias)[i];
-    for (double& logit : row) {
-      const auto scale = static_cast<double>(spec_.logit_scale);
-      if (scale != 0.0) logit *= style_.logit_factor ? scale : 1.0 / scale;
-      if (cap > 0.0) logit = cap * std::tanh(logit / cap);
-    }
+    const Row row = scores(spec_.tied ? "token_embd" : "output", norm(style_.last_norm, x));
     all.insert(all.end(), row.begin(), row.end());
   }
   return all;
