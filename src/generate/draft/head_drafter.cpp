@@ -219,13 +219,26 @@ bool HeadDrafter::make_cache(State* state) {
 
 // ---- Drafts ----
 
+// As many sessions at a time as have room in a pass with all of their rows.
 void HeadDrafter::propose(std::span<DraftJob* const> jobs) {
   const model::ModelTraits& traits = head_->first->traits();
-  const auto most =
-      static_cast<size_t>(std::min(traits.max_batch_sequences, traits.max_batch_rows));
-  for (size_t first = 0; first < jobs.size(); first += most) {
-    propose_group(jobs.subspan(first, std::min(most, jobs.size() - first)));
+  const auto most = static_cast<size_t>(traits.max_batch_sequences);
+  const auto room = static_cast<size_t>(traits.max_batch_rows);
+  size_t first = 0;
+  size_t rows = 0;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    auto* const state = static_cast<State*>(jobs[i]->state);
+    state->settle_open();
+    if (state->rows_waiting() > room) fill({&state, 1});
+    const size_t own = caches_ ? std::max(state->rows_waiting(), size_t{1}) : 1;
+    if (i - first == most || (i > first && rows + own > room)) {
+      propose_group(jobs.subspan(first, i - first));
+      first = i;
+      rows = 0;
+    }
+    rows += own;
   }
+  propose_group(jobs.subspan(first));
 }
 
 void HeadDrafter::propose_group(std::span<DraftJob* const> jobs) {
@@ -235,7 +248,6 @@ void HeadDrafter::propose_group(std::span<DraftJob* const> jobs) {
   int32_t room = head_->first->traits().max_batch_rows;
   for (DraftJob* const job : jobs) {
     auto* const state = static_cast<State*>(job->state);
-    state->settle_open();
     // Rows that this drafter has not seen end the draft: the pending token's is the next one.
     const size_t known = static_cast<size_t>(state->base) + state->tokens.size() + 1;
     if (job->tokens.size() != known || state->rows_waiting() == 0) continue;
