@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models with heads for tests of drafts: of random weights, and such whose next token follows from
+// the last one alone, with heads that see one half of their input and are right by it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "engine/memory/host_memory.h"
+#include "generate/cache_forms.h"
+#include "generate/draft/head_drafter.h"
+#include "model/draft_head.h"
+#include "support/tiny_head.h"
+
+namespace gen::generate {
+
+enum class Head : int32_t {
+  kRandom,    // and the model, too
+  kToken,     // sees the token of a row: all of its drafts are right
+  kFeatures,  // sees the features of a row: the first draft is right, and every other one is wrong
+};
+
+/// The token after `token` in the models that are not random. A cycle of all 50.
+inline int32_t after(int32_t token) { return (21 * token + 17) % kFormsVocab; }
+
+struct HeadModelSpec {
+  const char* family = "exaone4";
+  Head head = Head::kRandom;
+  int32_t context = kFormsContext;
+  auto operator<=>(const HeadModelSpec&) const = default;
+};
+
+/// Blocks add nothing, so hidden states are embeddings, of which token t has a one at t.
+inline std::vector<std::byte> known_file(test::TinyModelSpec spec, Head head) {
+  constexpr size_t kWidth = 64;
+  spec.draft_heads = true;
+  test::TinyModel tiny(spec);
+  auto image = tiny.writer().build();
+  const auto set = [&](const std::string& name, const test::Floats& values) {
+    std::memcpy(image.bytes.data() + image.at(name + ".data"), values.data(),
+                values.size() * sizeof(float));
+  };
+  const auto clear = [&](const std::string& name, size_t n) { set(name, test::Floats(n, 0.0F)); };
+  const auto vocab = static_cast<size_t>(spec.vocab);
+  test::Floats table(vocab * kWidth);
+  test::Floats next(table.size());
+  test::Floats second(table.size());
+  for (int32_t t = 0; t < spec.vocab; ++t) {
+    const auto at = static_cast<size_t>(t);
+    table[at * kWidth + at] = 1.0F;
+    next[static_cast<size_t>(after(t)) * kWidth + at] = 1.0F;
+    second[static_cast<size_t>(after(after(t))) * kWidth + at] = 1.0F;
+  }
+  set("token_embd.weight", table);
+  set("output.weight", next);
+  set("output_norm.weight", test::Floats(kWidth, 1.0F));
+  for (int32_t i = 0; i <= spec.layers; ++i) {
+    const std::string block = "blk." + std::to_string(i) + ".";
+    if (tiny.attends(i)) clear(block + "attn_output.weight", kWidth * kWidth);
+    if (tiny.has_recurrence(i)) {
+      clear(block + "ssm_out.weight", kWidth * static_cast<size_t>(spec.inner));
+    }
+    clear(block + "ffn_down.weight", kWidth * static_cast<size_t>(spec.feed_forward));
+  }
+  const std::string block = "blk." + std::to_string(spec.layers) + ".nextn.";
+  set(block + "enorm.weight", test::Floats(kWidth, 1.0F));
+  set(block + "hnorm.weight", test::Floats(kWidth, 1.0F));
+  test::Floats half(2 * kWidth * kWidth);
+  for (size_t i = 0; i < kWidth; ++i) {
+    half[i * 2 * kWidth + i + (head == Head::kFeatures ? kWidth : 0)] = 1.0F;
+  }
+  set(block + "eh_proj.weight", half);
+  set(block + "shared_head_head.weight", head == Head::kFeatures ? second : next);
+  return std::move(image.bytes);
+}
+
+/// The model of a file; the same for the same spec.
+inline std::shared_ptr<const model::Model> head_model(const HeadModelSpec& of) {
+  static std::map<HeadModelSpec, std::unique_ptr<test::LoadedTiny>> models;
+  std::unique_ptr<test::LoadedTiny>& loaded = models[of];
+  if (loaded == nullptr) {
+    test::TinyModelSpec spec;
+    spec.architecture = of.family;
+    spec.draft_layers = 1;
+    spec.context = of.context;
+    spec.vocab = kFormsVocab;
+    loaded = std::make_unique<test::LoadedTiny>(
+        of.head == Head::kRandom ? test::TinyModel(spec).bytes() : known_file(spec, of.head));
+  }
+  return {std::shared_ptr<void>(), &loaded->model()};
+}
+
+inline std::shared_ptr<HeadDrafter> head_drafter(
+    const model::Model& model, int32_t most,
+    engine::EngineMemory& memory = engine::system_memory()) {
+  HeadDrafter::Options options;
+  options.most = most;
+  options.vocab = model.traits().vocab_size;
+  options.context = model.traits().max_seq_len;
+  options.memory = &memory;
+  auto made = HeadDrafter::create(model.draft_head().value(), options);
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  return std::move(made).value();
+}
+
+struct HeadGenerator {
+  CacheForm form = {};
+  int32_t chunk = 8;
+  int32_t max_sequences = 8;
+  std::shared_ptr<Drafter> drafter = nullptr;
+  DraftPolicy policy = {};
+};
+
+inline std::shared_ptr<const Generator> generator_with(
+    const std::shared_ptr<const model::Model>& model, HeadGenerator of) {
+  GeneratorOptions options;
+  options.draft_policy = std::move(of.policy);
+  options.prefill_chunk = of.chunk;
+  options.max_sequences = of.max_sequences;
+  options.drafter = std::move(of.drafter);
+  set_caches(&options, of.form, model->layer_shapes(), engine::system_memory());
+  std::vector<std::string> pieces;
+  for (int32_t i = 0; i < kFormsVocab - 2; ++i) {
+    pieces.push_back(std::string(1, static_cast<char>('a' + i % 26)));
+  }
+  auto made = Generator::create(model, std::make_shared<test::FakeTokenizer>(pieces), options);
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  return std::move(made).value();
+}
+
+inline GenResult told(Session& session, const Tokens& prompt, const CallParams& params) {
+  std::optional<GenResult> result;
+  const Status status =
+      session.generate({.text = {}, .tokens = prompt}, params, nullptr, nullptr, &result);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return result.has_value() ? std::move(*result) : GenResult();
+}
+
+inline CallParams greedy_params(int32_t n) {
+  CallParams params = params_of(n);
+  params.sampling.temperature = 0.0;
+  return params;
+}
+
+}  // namespace gen::generate
