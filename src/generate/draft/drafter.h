@@ -73,7 +73,7 @@ class DraftState {
   /// sampled another token, or the text ended.
   virtual void accepted(std::span<const int32_t> /*path*/) noexcept {}
   /// Of the rows of a tree that observe() was given last, those of `path`, from row 0 on, are of
-  /// the text. Without this call, row 0 is.
+  /// the text. Only the first call after observe() counts. Without one, row 0 is.
   virtual void settle(std::span<const int32_t> /*path*/) noexcept {}
   /// A call has ended with this text.
   virtual void ended(std::span<const int32_t> /*text*/) noexcept {}

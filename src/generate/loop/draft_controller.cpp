@@ -144,6 +144,7 @@ bool DraftController::advance(int32_t token, bool goes_on) noexcept {
 void DraftController::keep_row(Sequence* sequence) noexcept {
   path_.push_back(row_);
   sequence->keep(path_);
+  if (state_ != nullptr && job_.tree.rows() > 1) state_->settle(path_);
   path_.pop_back();
 }
 
