@@ -253,37 +253,13 @@ TEST(HeadDrafts, AreRightWhateverHappensToSessions) {
   }
 }
 
-/// Looks up drafts for some lengths of a text, of which so many are right.
-class Lookup final : public Drafter {
- public:
-  [[nodiscard]] int32_t max_rows() const noexcept override { return 5; }
-  [[nodiscard]] int32_t max_proposed() const noexcept override { return 0; }
-  std::unique_ptr<DraftState> begin() override { return std::make_unique<DraftState>(); }
-  void look_up(std::span<DraftJob* const> jobs) override {
-    for (DraftJob* const job : jobs) {
-      const uint32_t drawn = static_cast<uint32_t>(job->tokens.size()) * 2654435761U >> 16;
-      if (drawn % 2 != 0 || job->most < 3) continue;
-      const auto right = static_cast<int32_t>(drawn / 2 % 3);
-      looked += 1;
-      wrong += right == 0 ? 1 : 0;
-      int32_t token = job->tokens.back();
-      for (int32_t row = 0; row < 3; ++row) {
-        token = row == right ? (after(token) + 1) % kFormsVocab : after(token);
-        job->tree.add(token, row);
-      }
-    }
-  }
-  int64_t looked = 0;
-  int64_t wrong = 0;  // from the first token on
-};
-
 // The head sees which rows of a lookup's drafts stay, and is right wherever it is asked.
 TEST(HeadDrafts, AreRightBesideALookup) {
   for (const char* family : kFamilies) {
     for (const Head head : {Head::kToken, Head::kFeatures}) {
       SCOPED_TRACE(testing::Message() << family << ", head " << static_cast<int32_t>(head));
       Heads heads({family, head, 256});
-      const auto lookup = std::make_shared<Lookup>();
+      const auto lookup = std::make_shared<KnownLookup>();
       const auto generator = heads.generator(2, {.drafter = lookup});
       for (uint32_t i = 0; i < 3; ++i) {
         const auto session = generator->new_session().value();

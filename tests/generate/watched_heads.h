@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// WatchedHeads: a HeadDrafter whose drafts are compared with those of a head that begins anew with
+// the whole text: the model runs all of its rows at once, then the head, in caches of their own.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "generate/head_world.h"
+
+namespace gen::generate {
+
+class WatchedHeads final : public Drafter {
+ public:
+  /// `whole`: each text was seen from its beginning; otherwise there is nothing to compare.
+  WatchedHeads(std::shared_ptr<const model::Model> model, int32_t most, bool whole = true)
+      : model_(std::move(model)),
+        head_(model_->draft_head().value()),
+        drafter_(head_drafter(*model_, most)),
+        whole_(whole) {}
+
+  [[nodiscard]] int32_t max_rows() const noexcept override { return drafter_->max_rows(); }
+  std::unique_ptr<DraftState> begin() override { return drafter_->begin(); }
+  [[nodiscard]] std::span<const int32_t> taps() const noexcept override { return drafter_->taps(); }
+  void observe(std::span<const ObservedRows> rows) override { drafter_->observe(rows); }
+  void propose(std::span<DraftJob* const> jobs) override {
+    drafter_->propose(jobs);
+    for (const DraftJob* const job : jobs) {
+      if (!whole_ || job->draw != nullptr || job->matcher != nullptr) continue;
+      const auto got = job->tree.tokens().subspan(1);
+      const Tokens want = drafted({job->tokens.begin(), job->tokens.end()}, got.size());
+      EXPECT_EQ(Tokens(got.begin(), got.end()), want) << "behind " << job->tokens.size();
+      EXPECT_GT(got.size(), 0U) << "behind " << job->tokens.size();
+      compared += static_cast<int64_t>(got.size());
+    }
+  }
+
+  std::atomic<int64_t> compared{0};
+
+ private:
+  [[nodiscard]] Tokens drafted(const Tokens& text, size_t n) const {
+    const auto width = static_cast<size_t>(head_->width);
+    const auto rows = text.size() - 1;
+    const auto cache_of = [](const model::Model& of) {
+      return cache::make_cache("fp32", of.layer_shapes(), of.traits().max_seq_len,
+                               engine::system_memory())
+          .value();
+    };
+    const auto cache = cache_of(*model_);
+    const auto state = model_->new_sequence_state().value();
+    test::OwnedBatch batch;
+    EXPECT_TRUE(batch.add(*cache, std::span(text).first(rows), false, state.get()).ok());
+    std::vector<float> features(rows * width);
+    const graph::Tap tap = {head_->taps[0], features.data()};
+    batch.finish(kFormsVocab);
+    batch.batch.taps = {&tap, 1};
+    EXPECT_TRUE(model_->forward(batch.batch).ok());
+    const auto own = cache_of(*head_->first);
+    Tokens next(text.begin() + 1, text.end());
+    Tokens made;
+    while (made.size() < n) {
+      test::OwnedBatch one;
+      EXPECT_TRUE(one.add(*own, next, false).ok());
+      one.finish(kFormsVocab);
+      one.batch.features = features;
+      std::vector<float> states(next.size() * width);
+      const graph::Tap out = {head_->state, states.data()};
+      one.batch.taps = {&out, 1};
+      EXPECT_TRUE(head_->first->forward(one.batch).ok());
+      one.commit();
+      const std::vector<float> logits = one.results(kFormsVocab);
+      const auto best = std::max_element(logits.begin(), logits.begin() + kFormsVocab);
+      made.push_back(static_cast<int32_t>(best - logits.begin()));
+      next = {made.back()};
+      features.assign(states.end() - static_cast<std::ptrdiff_t>(width), states.end());
+    }
+    return made;
+  }
+
+  const std::shared_ptr<const model::Model> model_;
+  const std::shared_ptr<const model::DraftHead> head_;
+  const std::shared_ptr<HeadDrafter> drafter_;
+  const bool whole_;
+};
+
+}  // namespace gen::generate
