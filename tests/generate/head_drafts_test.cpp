@@ -81,10 +81,11 @@ TEST(HeadDrafts, AreRightWhateverPromptsAndChunks) {
           SCOPED_TRACE(testing::Message() << family << ", head " << static_cast<int32_t>(head)
                                           << ", chunks of " << chunk << ", drafts of " << most);
           const auto generator = heads.generator(most, {.chunk = chunk});
-          for (const size_t length : {1, 2, 3, 31, 32, 33, 34, 35, 64, 65, 66, 100}) {
+          for (const int32_t length : {1, 2, 3, 31, 32, 33, 34, 35, 64, 65, 66, 100}) {
             const auto session = generator->new_session().value();
             // A step has no more rows than a chunk.
-            heads.expect_right(*session, text_of(3, length), 24, std::min(most, chunk - 1));
+            heads.expect_right(*session, text_of(3, static_cast<size_t>(length)), 24,
+                               std::min(most, chunk - 1));
           }
           if (chunk > 1) expect_by_position(*generator, head);
         }
@@ -198,6 +199,23 @@ TEST(HeadDrafts, EndWithTheContext) {
     EXPECT_EQ(result.tokens, follow(text_of(2, 50).back(), result.tokens.size()));
     EXPECT_EQ(tokens_of(*session).size(), static_cast<size_t>(kFormsContext));
     expect_by_position(*generator, head);
+  }
+}
+
+TEST(HeadDrafts, AreRightInShiftedContexts) {
+  for (const Head head : {Head::kToken, Head::kFeatures}) {
+    for (const int32_t keep : {0, 7}) {
+      Heads heads({"exaone4", head, kFormsContext});
+      const auto generator = heads.generator(4, {.keep = keep});
+      const auto session = generator->new_session().value();
+      heads.expect_right(*session, text_of(2, 50), 11, 4);
+      const Tokens prompt = text_of(3, 20);
+      const GenResult result = told(*session, prompt, greedy_params(400));
+      EXPECT_EQ(result.tokens, follow(prompt.back(), 400));
+      EXPECT_GT(result.usage.dropped, 300);
+      EXPECT_GT(result.usage.drafted, 200);
+      expect_by_position(*generator, head);
+    }
   }
 }
 

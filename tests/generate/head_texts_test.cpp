@@ -55,10 +55,11 @@ TEST(HeadTexts, DraftsAreThoseOfTheWholeText) {
 
 // Drafts of a lookup, of which some rows stay: the head has seen these and no others.
 TEST(HeadTexts, DraftsAreThoseOfTheWholeTextBesideALookup) {
-  for (const char* family : {"exaone4", "qwen35"}) {
+  for (const auto& [family, trees] :
+       {std::pair{"exaone4", false}, {"exaone4", true}, {"qwen35", true}}) {
     const auto model = head_model({family, Head::kBlock, 256});
     const auto watched = std::make_shared<WatchedHeads>(model, 3);
-    const auto lookup = std::make_shared<KnownLookup>();
+    const auto lookup = std::make_shared<KnownLookup>(trees);
     const auto generator =
         generator_with(model, {.drafter = std::make_shared<DrafterList>(lookup, watched)});
     for (int32_t turn = 0; turn < 4; ++turn) {
@@ -69,6 +70,27 @@ TEST(HeadTexts, DraftsAreThoseOfTheWholeTextBesideALookup) {
     }
     EXPECT_GT(lookup->looked, 60);
     EXPECT_GT(watched->compared, 60);
+    // A recurrent state cannot branch.
+    EXPECT_EQ(lookup->branched > 100, trees && model->traits().can_branch);
+  }
+}
+
+// Rows that run without the drafter: the head begins anew behind them, with nothing of before.
+TEST(HeadTexts, DraftsBehindAGapAreThoseOfTheTextBehindIt) {
+  for (const char* family : kFamilies) {
+    SCOPED_TRACE(family);
+    const auto model = head_model({family, Head::kRandom, 256});
+    const auto watched = std::make_shared<WatchedHeads>(model, 3);
+    const auto generator = generator_with(model, {.drafter = watched});
+    const auto session = generator->new_session().value();
+    told(*session, text_of(1, 45), greedy_params(20));
+    EXPECT_TRUE(session->append({.text = {}, .tokens = text_of(2, 20)}).ok());
+    watched->base = session->evaluated();
+    told(*session, text_of(3, 5), greedy_params(20));
+    EXPECT_TRUE(session->append({.text = {}, .tokens = text_of(4, 50)}).ok());
+    watched->base = std::min(session->evaluated(), session->length() - 1);  // for its logits
+    told(*session, {}, greedy_params(20));
+    EXPECT_GT(watched->compared, 100);
   }
 }
 
@@ -165,6 +187,7 @@ class Program {
     } else if (form == 3) {
       of.form = {.layout = CacheForm::Layout::kTiered, .block_size = 16};
     }
+    if (!recurrent_ && form != 3 && draw(random_, 0, 1) == 0) of.keep = draw(random_, 0, 9);
     plain_ = generator_with(model, of);
     of.drafter = drafter;
     const int32_t policy = draw(random_, 0, 2);

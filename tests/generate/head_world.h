@@ -88,25 +88,38 @@ inline std::vector<std::byte> known_file(test::TinyModelSpec spec, Head head) {
 /// Looks up drafts for some lengths of a text, of which so many are right.
 class KnownLookup final : public Drafter {
  public:
-  [[nodiscard]] int32_t max_rows() const noexcept override { return 5; }
+  /// `trees`: beside each token is a wrong one, before it, wherever rows may have several children.
+  explicit KnownLookup(bool trees = false) : trees_(trees) {}
+  [[nodiscard]] int32_t max_rows() const noexcept override { return 6; }
   [[nodiscard]] int32_t max_proposed() const noexcept override { return 0; }
   std::unique_ptr<DraftState> begin() override { return std::make_unique<DraftState>(); }
   void look_up(std::span<DraftJob* const> jobs) override {
     for (DraftJob* const job : jobs) {
       const uint32_t drawn = static_cast<uint32_t>(job->tokens.size()) * 2654435761U >> 16;
-      if (drawn % 2 != 0 || job->most < 3) continue;
+      if (drawn % 2 != 0 || job->most < (trees_ ? 6 : 3)) continue;
       const auto right = static_cast<int32_t>(drawn / 2 % 3);
       looked += 1;
       wrong += right == 0 ? 1 : 0;
       int32_t token = job->tokens.back();
-      for (int32_t row = 0; row < 3; ++row) {
-        token = row == right ? (after(token) + 1) % kFormsVocab : after(token);
-        job->tree.add(token, row);
+      int32_t parent = 0;
+      for (int32_t depth = 0; depth < 3; ++depth) {
+        const int32_t other = (after(token) + 1 + depth) % kFormsVocab;
+        token = after(token);
+        if (trees_ && job->branches) {
+          job->tree.add(other, parent);
+          branched += 1;
+          if (depth == right) break;
+        }
+        parent = job->tree.add(depth == right ? other : token, parent);
       }
     }
   }
   int64_t looked = 0;
   int64_t wrong = 0;  // from the first token on
+  int64_t branched = 0;
+
+ private:
+  const bool trees_;
 };
 
 /// The model of a file; the same for the same spec.
@@ -144,12 +157,15 @@ struct HeadGenerator {
   int32_t max_sequences = 8;
   std::shared_ptr<Drafter> drafter = nullptr;
   DraftPolicy policy = {};
+  std::optional<int32_t> keep = std::nullopt;  // full contexts shift, and keep so many tokens
 };
 
 inline std::shared_ptr<const Generator> generator_with(
     const std::shared_ptr<const model::Model>& model, HeadGenerator of) {
   GeneratorOptions options;
   options.draft_policy = std::move(of.policy);
+  options.shift_context = of.keep.has_value();
+  options.context_keep = of.keep.value_or(0);
   options.prefill_chunk = of.chunk;
   options.max_sequences = of.max_sequences;
   options.drafter = std::move(of.drafter);

@@ -41,6 +41,8 @@ class WatchedHeads final : public Drafter {
   }
 
   std::atomic<int64_t> compared{0};
+  /// The first position of the texts that was seen.
+  std::atomic<int32_t> base{0};
 
  private:
   [[nodiscard]] Tokens drafted(const Tokens& text, size_t n) const {
@@ -61,7 +63,8 @@ class WatchedHeads final : public Drafter {
     batch.batch.taps = {&tap, 1};
     EXPECT_TRUE(model_->forward(batch.batch).ok());
     const auto own = cache_of(*head_->first);
-    Tokens next(text.begin() + 1, text.end());
+    features.erase(features.begin(), features.begin() + base * static_cast<std::ptrdiff_t>(width));
+    Tokens next(text.begin() + 1 + base, text.end());
     Tokens made;
     while (made.size() < n) {
       test::OwnedBatch one;

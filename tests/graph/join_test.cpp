@@ -68,6 +68,7 @@ class JoinedGraph {
     b.begin_block(0);
     const ValueId one = part(b, first);
     const ValueId two = part(b, second);
+    b.begin_block(1);  // where another engine may be
     ValueId both;
     if (joins) {
       both = b.linear(b.join(one, two), columns("copy", 0, kResult), {}, -1);
@@ -75,7 +76,7 @@ class JoinedGraph {
       both = b.add(b.linear(one, columns("left", 0, kWidth), {}, -1),
                    b.linear(two, columns("right", kWidth, kWidth), {}, -1));
     }
-    b.begin_block(1);
+    b.begin_block(2);
     b.result(b.select_rows(both));
     auto made = b.finish();
     EXPECT_TRUE(made.ok()) << made.status().message();
@@ -280,6 +281,21 @@ TEST(Join, IsTheColumnsOfItsParts) {
     if (has_features(part)) continue;
     expect_copies(part, Part::kFeatures, {0, 63});
     expect_copies(Part::kNormOfFeatures, part, {0, 63});
+  }
+}
+
+TEST(Join, IsTheSameOnTwoEngines) {
+  const Floats features = drawn(1000, 3);
+  const auto cpu = test::cpu_engine();
+  for (const auto& [first, second] : {std::pair{Part::kRmsNorm, Part::kNormOfFeatures},
+                                      {Part::kFeatures, Part::kResidual},
+                                      {Part::kGatedProducts, Part::kFeatures}}) {
+    const JoinedGraph joined(first, second, true);
+    const Floats want = run(*compile(joined.graph(), cpu, fused(0)).value(), features);
+    for (const std::vector<int32_t>& blocks : {std::vector{0, 1, 1}, {0, 1, 0}, {0, 0, 1}}) {
+      const auto plan = compile(joined.graph(), {cpu, cpu}, blocks, fused(63)).value();
+      EXPECT_EQ(run(*plan, features), want) << blocks[1] << blocks[2];
+    }
   }
 }
 

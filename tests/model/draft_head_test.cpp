@@ -94,9 +94,11 @@ TEST(DraftHead, IsSoInEveryFormOfItsFamily) {
     spec.biases = true;
     expect_defined(spec);
     expect_defined(spec, {.threads = 3, .level = CpuLevel::kScalar});
-    spec.layers = 1;
     spec.seed = 5;
-    expect_defined(spec);
+    for (const int32_t layers : {1, 2}) {  // the next one of a hybrid attends, or would recur
+      spec.layers = layers;
+      expect_defined(spec);
+    }
   }
   TinyModelSpec cohere = head_spec("cohere2moe");
   cohere.rms_norms = true;
