@@ -73,18 +73,18 @@ TEST(HeadChoice, WithoutMemoryDraftsLess) {
   for (const char* family : {"exaone4", "qwen35"}) {
     const auto model = head_model({family, Head::kToken, 256});
     for (const size_t prompt : {size_t{9}, size_t{80}}) {
-      const auto plain = generator_with(model, {.chunk = 16});
+      const auto plain = head_generator(model, {.chunk = 16});
       const GenResult want =
-          told(*plain->new_session().value(), text_of(1, prompt), greedy_params(150));
+          answer_of(*plain->new_session().value(), text_of(1, prompt), greedy_call(150));
       int64_t most = 0;
       for (size_t n = 0; n < 6; ++n) {
         test::CountingAllocator allocator;
         allocator.fail_at = n;
         {
           const auto generator =
-              generator_with(model, {.chunk = 16, .drafter = head_drafter(*model, 3, allocator)});
+              head_generator(model, {.chunk = 16, .drafter = head_drafter(*model, 3, allocator)});
           const auto session = generator->new_session().value();
-          const GenResult got = told(*session, text_of(1, prompt), greedy_params(150));
+          const GenResult got = answer_of(*session, text_of(1, prompt), greedy_call(150));
           EXPECT_EQ(got.tokens, want.tokens);
           EXPECT_EQ(got.logprobs, want.logprobs);
           EXPECT_EQ(got.usage.accepted, got.usage.drafted);
@@ -112,10 +112,10 @@ TEST(HeadChoice, WithoutAnyMemoryDraftsNothing) {
     return error(Code::kOutOfMemory, "injected");
   };
   const auto drafter = HeadDrafter::create(model->draft_head().value(), options).value();
-  const auto plain = generator_with(model, {});
-  const auto drafted = generator_with(model, {.drafter = drafter});
-  const GenResult want = told(*plain->new_session().value(), text_of(1, 9), greedy_params(60));
-  const GenResult got = told(*drafted->new_session().value(), text_of(1, 9), greedy_params(60));
+  const auto plain = head_generator(model, {});
+  const auto drafted = head_generator(model, {.drafter = drafter});
+  const GenResult want = answer_of(*plain->new_session().value(), text_of(1, 9), greedy_call(60));
+  const GenResult got = answer_of(*drafted->new_session().value(), text_of(1, 9), greedy_call(60));
   EXPECT_EQ(got.tokens, want.tokens);
   EXPECT_EQ(got.logprobs, want.logprobs);
   EXPECT_EQ(got.usage.drafted, 0);

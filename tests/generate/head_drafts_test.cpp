@@ -37,13 +37,13 @@ class Heads {
     of.drafter = of.drafter == nullptr
                      ? std::shared_ptr<Drafter>(drafter)
                      : std::make_shared<DrafterList>(std::move(of.drafter), std::move(drafter));
-    return generator_with(model_, std::move(of));
+    return head_generator(model_, std::move(of));
   }
   /// Generates, and looks at what was drafted, of which `least` tokens in steps of up to `most`.
   void expect_right(Session& session, const Tokens& prompt, int32_t n, int32_t most) const {
     const Tokens before = tokens_of(session);
     const int32_t last = prompt.empty() ? before.back() : prompt.back();
-    const GenResult result = told(session, prompt, greedy_params(n));
+    const GenResult result = answer_of(session, prompt, greedy_call(n));
     EXPECT_EQ(result.tokens, follow(last, result.tokens.size()));
     EXPECT_EQ(result.tokens.size(), static_cast<size_t>(n));
     if (most <= 0 || n < 3) return;
@@ -108,7 +108,7 @@ TEST(HeadDrafts, AreRightForManySessions) {
           prompts.push_back(text_of(static_cast<uint32_t>(i), 1 + 7 * i % 61));
         for (size_t i = 0; i < n; ++i) {
           requests[i].prompt.tokens = prompts[i];
-          requests[i].params = greedy_params(40);
+          requests[i].params = greedy_call(40);
         }
         const auto results = run_batch(*generator, requests, nullptr, nullptr);
         for (size_t i = 0; i < n; ++i) {
@@ -194,7 +194,7 @@ TEST(HeadDrafts, EndWithTheContext) {
     Heads heads({"exaone4", head, kFormsContext});
     const auto generator = heads.generator(4);
     const auto session = generator->new_session().value();
-    const GenResult result = told(*session, text_of(2, 50), greedy_params(200));
+    const GenResult result = answer_of(*session, text_of(2, 50), greedy_call(200));
     EXPECT_EQ(result.finish_reason, FinishReason::kContextFull);
     EXPECT_EQ(result.tokens, follow(text_of(2, 50).back(), result.tokens.size()));
     EXPECT_EQ(tokens_of(*session).size(), static_cast<size_t>(kFormsContext));
@@ -210,7 +210,7 @@ TEST(HeadDrafts, AreRightInShiftedContexts) {
       const auto session = generator->new_session().value();
       heads.expect_right(*session, text_of(2, 50), 11, 4);
       const Tokens prompt = text_of(3, 20);
-      const GenResult result = told(*session, prompt, greedy_params(400));
+      const GenResult result = answer_of(*session, prompt, greedy_call(400));
       EXPECT_EQ(result.tokens, follow(prompt.back(), 400));
       EXPECT_GT(result.usage.dropped, 300);
       EXPECT_GT(result.usage.drafted, 200);
@@ -282,8 +282,8 @@ TEST(HeadDrafts, AreRightBesideALookup) {
       for (uint32_t i = 0; i < 3; ++i) {
         const auto session = generator->new_session().value();
         const Tokens prompt = text_of(i, 10 + 7 * i);
-        EXPECT_EQ(told(*session, prompt, greedy_params(120)).tokens, follow(prompt.back(), 120));
-        EXPECT_EQ(told(*session, prompt, greedy_params(50)).tokens, follow(prompt.back(), 50));
+        EXPECT_EQ(answer_of(*session, prompt, greedy_call(120)).tokens, follow(prompt.back(), 120));
+        EXPECT_EQ(answer_of(*session, prompt, greedy_call(50)).tokens, follow(prompt.back(), 50));
       }
       const DraftUse& use = generator->draft_use();
       EXPECT_GT(lookup->wrong, 10);

@@ -39,14 +39,14 @@ TEST(HeadTexts, DraftsAreThoseOfTheWholeText) {
       for (const int32_t most : {1, 4}) {
         SCOPED_TRACE(testing::Message() << family << ", chunks of " << chunk << ", most " << most);
         const auto watched = std::make_shared<WatchedHeads>(model, most);
-        const auto generator = generator_with(model, {.chunk = chunk, .drafter = watched});
+        const auto generator = head_generator(model, {.chunk = chunk, .drafter = watched});
         const auto session = generator->new_session().value();
-        told(*session, text_of(1, 40), greedy_params(20));
-        told(*session, text_of(2, 1), greedy_params(9));
-        told(*session, text_of(3, 35), greedy_params(12));
+        answer_of(*session, text_of(1, 40), greedy_call(20));
+        answer_of(*session, text_of(2, 1), greedy_call(9));
+        answer_of(*session, text_of(3, 35), greedy_call(12));
         const auto fork = session->fork().value();
-        told(*fork, text_of(4, 3), greedy_params(10));
-        told(*session, {}, greedy_params(10));
+        answer_of(*fork, text_of(4, 3), greedy_call(10));
+        answer_of(*session, {}, greedy_call(10));
         EXPECT_GT(watched->compared, 40);
       }
     }
@@ -61,12 +61,12 @@ TEST(HeadTexts, DraftsAreThoseOfTheWholeTextBesideALookup) {
     const auto watched = std::make_shared<WatchedHeads>(model, 3);
     const auto lookup = std::make_shared<KnownLookup>(trees);
     const auto generator =
-        generator_with(model, {.drafter = std::make_shared<DrafterList>(lookup, watched)});
+        head_generator(model, {.drafter = std::make_shared<DrafterList>(lookup, watched)});
     for (int32_t turn = 0; turn < 4; ++turn) {
       const auto session = generator->new_session().value();
-      told(*session, text_of(1, 5), greedy_params(50));
-      told(*session, text_of(2, 3), greedy_params(20 + turn));
-      told(*session, {}, greedy_params(20));
+      answer_of(*session, text_of(1, 5), greedy_call(50));
+      answer_of(*session, text_of(2, 3), greedy_call(20 + turn));
+      answer_of(*session, {}, greedy_call(20));
     }
     EXPECT_GT(lookup->looked, 60);
     EXPECT_GT(watched->compared, 60);
@@ -81,15 +81,15 @@ TEST(HeadTexts, DraftsBehindAGapAreThoseOfTheTextBehindIt) {
     SCOPED_TRACE(family);
     const auto model = head_model({family, Head::kRandom, 256});
     const auto watched = std::make_shared<WatchedHeads>(model, 3);
-    const auto generator = generator_with(model, {.drafter = watched});
+    const auto generator = head_generator(model, {.drafter = watched});
     const auto session = generator->new_session().value();
-    told(*session, text_of(1, 45), greedy_params(20));
+    answer_of(*session, text_of(1, 45), greedy_call(20));
     EXPECT_TRUE(session->append({.text = {}, .tokens = text_of(2, 20)}).ok());
     watched->base = session->evaluated();
-    told(*session, text_of(3, 5), greedy_params(20));
+    answer_of(*session, text_of(3, 5), greedy_call(20));
     EXPECT_TRUE(session->append({.text = {}, .tokens = text_of(4, 50)}).ok());
     watched->base = std::min(session->evaluated(), session->length() - 1);  // for its logits
-    told(*session, {}, greedy_params(20));
+    answer_of(*session, {}, greedy_call(20));
     EXPECT_GT(watched->compared, 100);
   }
 }
@@ -99,7 +99,7 @@ TEST(HeadTexts, DraftsBehindAGapAreThoseOfTheTextBehindIt) {
 TEST(HeadTexts, EndsInTheMidstOfDraftsLoseNoRows) {
   const auto model = head_model({"exaone4", Head::kBlock, 256});
   const auto watched = std::make_shared<WatchedHeads>(model, 3);
-  const auto generator = generator_with(
+  const auto generator = head_generator(
       model, {.drafter = std::make_shared<DrafterList>(std::make_shared<KnownLookup>(), watched)});
   const Tokens prompt = text_of(1, 12);
   for (int32_t end = 0; end < 4; ++end) {
@@ -108,7 +108,7 @@ TEST(HeadTexts, EndsInTheMidstOfDraftsLoseNoRows) {
       const bool again = i % 2 == 0;
       SCOPED_TRACE(testing::Message() << "end " << end << " after " << length);
       const auto session = generator->new_session().value();
-      CallParams params = greedy_params(end == 0 ? length : 30);
+      CallParams params = greedy_call(end == 0 ? length : 30);
       if (end % 2 == 1) {  // no token says a digit
         const std::string rule = "[a-z]{" + std::to_string(length) + (end == 3 ? "}0" : "}");
         params.grammar = grammar::Grammar::from_regex(rule).value();
@@ -121,8 +121,8 @@ TEST(HeadTexts, EndsInTheMidstOfDraftsLoseNoRows) {
           session->generate({.text = {}, .tokens = prompt}, params, nullptr, nullptr, &result);
       EXPECT_EQ(status.code(), end == 3 ? Code::kGrammar : Code::kOk) << status.message();
       EXPECT_EQ(session->length(), 12 + length + (end == 2 ? 1 : 0));
-      if (again) told(*session, {}, greedy_params(9));  // the last row runs again
-      told(*session, text_of(2, 3), greedy_params(9));
+      if (again) answer_of(*session, {}, greedy_call(9));  // the last row runs again
+      answer_of(*session, text_of(2, 3), greedy_call(9));
     }
   }
   EXPECT_GT(watched->compared, 100);
@@ -188,7 +188,7 @@ class Program {
       of.form = {.layout = CacheForm::Layout::kTiered, .block_size = 16};
     }
     if (!recurrent_ && form != 3 && draw(random_, 0, 1) == 0) of.keep = draw(random_, 0, 9);
-    plain_ = generator_with(model, of);
+    plain_ = head_generator(model, of);
     of.drafter = drafter;
     const int32_t policy = draw(random_, 0, 2);
     of.policy.kind = static_cast<DraftPolicy::Kind>(policy);
@@ -198,7 +198,7 @@ class Program {
         return now += 0.001 * draw(ticks, 1, 1000);
       };
     }
-    drafted_ = generator_with(model, of);
+    drafted_ = head_generator(model, of);
   }
 
   void run(int32_t steps) {

@@ -160,7 +160,7 @@ struct HeadGenerator {
   std::optional<int32_t> keep = std::nullopt;  // full contexts shift, and keep so many tokens
 };
 
-inline std::shared_ptr<const Generator> generator_with(
+inline std::shared_ptr<const Generator> head_generator(
     const std::shared_ptr<const model::Model>& model, HeadGenerator of) {
   GeneratorOptions options;
   options.draft_policy = std::move(of.policy);
@@ -179,7 +179,7 @@ inline std::shared_ptr<const Generator> generator_with(
   return std::move(made).value();
 }
 
-inline GenResult told(Session& session, const Tokens& prompt, const CallParams& params) {
+inline GenResult answer_of(Session& session, const Tokens& prompt, const CallParams& params) {
   std::optional<GenResult> result;
   const Status status =
       session.generate({.text = {}, .tokens = prompt}, params, nullptr, nullptr, &result);
@@ -187,7 +187,7 @@ inline GenResult told(Session& session, const Tokens& prompt, const CallParams& 
   return result.has_value() ? std::move(*result) : GenResult();
 }
 
-inline CallParams greedy_params(int32_t n) {
+inline CallParams greedy_call(int32_t n) {
   CallParams params = params_of(n);
   params.sampling.temperature = 0.0;
   return params;

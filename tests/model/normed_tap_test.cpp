@@ -92,7 +92,7 @@ Answers run(const test::LoadedTiny& loaded, const Model& model, size_t rows, siz
     batch.commit();
     const size_t n_logits = batch.batch.wanting(graph::kWantsLogits);
     all.logits.insert(all.logits.end(), batch.logits.begin(),
-                      batch.logits.begin() + static_cast<std::ptrdiff_t>(n_logits * width));
+                      batch.logits.begin() + static_cast<std::ptrdiff_t>(n_logits) * width);
     all.best.insert(all.best.end(), best.begin(), best.end());
     all.best_logits.insert(all.best_logits.end(), best_logits.begin(), best_logits.end());
     all.normed.insert(all.normed.end(), normed.begin(), normed.end());
