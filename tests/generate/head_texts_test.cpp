@@ -223,7 +223,10 @@ class Program {
   void add(std::shared_ptr<Session> plain, std::shared_ptr<Session> with) {
     pairs_.push_back({std::move(plain), std::move(with)});
   }
-  Tokens prompt() { return text_of(random_() % 100, static_cast<size_t>(draw(random_, 1, 14))); }
+  Tokens prompt() {
+    return text_of(static_cast<uint32_t>(random_() % 100),
+                   static_cast<size_t>(draw(random_, 1, 14)));
+  }
 
   void act(Pair pair) {
     switch (draw(random_, 0, 9)) {

@@ -82,7 +82,9 @@ TEST(DraftHeadWeights, SharesTheModelsTableAndHead) {
                                  ->model->memory("weights")
                                  .value();
         const size_t before = model->memory("weights").value();
-        if (mapped) EXPECT_EQ(before, trunk);  // a head takes memory only while it is used
+        if (mapped) {
+          EXPECT_EQ(before, trunk);  // a head takes memory only while it is used
+        }
         auto head = model->draft_head().value();
         EXPECT_EQ(model->draft_head().value(), head);
         const size_t with = model->memory("weights").value();
