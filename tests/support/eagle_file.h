@@ -22,7 +22,6 @@ struct EagleSpec {
   int32_t heads = 4;
   int32_t kv_heads = 2;
   int32_t feed_forward = 96;
-  int32_t vocab = 50;
   int32_t blocks = 1;
   int32_t target_hidden = 64;
   std::vector<uint32_t> target_layers = {0, 1, 2};
