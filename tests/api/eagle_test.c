@@ -328,7 +328,56 @@ static void settings_by_name(void** state) {
   gen_options_free(options);
 }
 
-/* Six guesses a pass in the place of four. */
+/* Caches of every kind, and a context that drops its beginning more than once. */
+static void caches_of_every_kind(void** state) {
+  (void)state;
+  enum { CONTEXT = 96, SAID = 160 };
+  static const char* const kForms[][4] = {{NULL},
+                                          {"kv_dtype", "fp16"},
+                                          {"kv_dtype", "q4"},
+                                          {"kv_dtype", "q3/fp16"},
+                                          {"paged_kv", "8,16", "prefix_cache", "32"}};
+  gen_model_options* load = NULL;
+  gen_model* small = NULL;
+  assert_ok(gen_model_options_new(&load, &error), error);
+  assert_ok(gen_model_options_set_max_seq_len(load, CONTEXT, &error), error);
+  assert_ok(gen_model_load(STORY_MODEL, load, &small, &error), error);
+  gen_model_options_free(load);
+  gen_sampling* sampling = settings(SAID, 0.7);
+  assert_ok(gen_sampling_set_ignore_eos(sampling, 1, &error), error);
+  for (size_t f = 0; f < sizeof kForms / sizeof kForms[0]; ++f) {
+    gen_result* want = NULL;
+    for (int i = -1; i < HEADS; ++i) {
+      gen_options* options = options_new();
+      assert_ok(gen_options_set(options, "context_policy", "shift,4", &error), error);
+      for (int o = 0; o < 4 && kForms[f][o] != NULL; o += 2) {
+        assert_ok(gen_options_set(options, kForms[f][o], kForms[f][o + 1], &error), error);
+      }
+      if (i >= 0) assert_ok(gen_options_set_eagle(options, kHeads[i], &error), error);
+      gen_generator* generator = generator_with(small, options);
+      for (int again = 0; again < 2; ++again) { /* the second has the first's prefix */
+        gen_result* got = said_by(generator, sampling);
+        size_t n = 0;
+        gen_result_tokens(got, &n);
+        assert_int_equal(n, SAID);
+        assert_true(usage(got, "dropped") > 0);
+        if (i >= 0) assert_true(usage(got, "accepted") > 0);
+        if (want != NULL) assert_same(got, want);
+        if (want == NULL) {
+          want = got;
+        } else {
+          gen_result_free(got);
+        }
+      }
+      gen_free(generator);
+    }
+    gen_result_free(want);
+  }
+  gen_sampling_free(sampling);
+  gen_model_free(small);
+}
+
+/* As many guesses a pass as asked, and no more. */
 static void drafts_are_as_long_as_asked(void** state) {
   (void)state;
   gen_sampling* sampling = settings(40, 0);
@@ -369,6 +418,7 @@ int main(void) {
       cmocka_unit_test(without_a_file_there_are_no_drafts),
       cmocka_unit_test(arguments),
       cmocka_unit_test(settings_by_name),
+      cmocka_unit_test(caches_of_every_kind),
       cmocka_unit_test(drafts_are_as_long_as_asked),
   };
   return cmocka_run_group_tests(tests, begin, end);
