@@ -128,7 +128,7 @@ func draftStats(ask func(key string, value []float64) error) (stats DraftStats, 
 	return stats, nil
 }
 
-// DraftStats returns the statistics of drafts so far: WithPromptLookup, WithSpeculativeDraft and their like.
+// DraftStats returns the statistics of drafts so far: WithPromptLookup, WithSpeculativeDraft, WithEagle and their like.
 func (g *Generator) DraftStats() (stats DraftStats, err error) {
 	err = g.with(func(a uintptr) (err error) {
 		stats, err = draftStats(func(key string, value []float64) error {
@@ -137,6 +137,26 @@ func (g *Generator) DraftStats() (stats DraftStats, err error) {
 		return err
 	})
 	return stats, err
+}
+
+// EagleEnabled tells whether the head of WithEagle drafts: its file was there.
+func (g *Generator) EagleEnabled() (enabled bool, err error) {
+	err = g.with(func(a uintptr) error {
+		enabled = native.GenGeneratorEagleEnabled(a) != 0
+		return nil
+	})
+	return enabled, err
+}
+
+// EaglePath is the path that WithEagle was given.
+func (g *Generator) EaglePath() (path string, err error) {
+	err = g.with(func(a uintptr) (err error) {
+		path, err = text(func(buffer []byte, capacity int, n []int) error {
+			return native.GenGeneratorEaglePath(a, buffer, capacity, n)
+		})
+		return err
+	})
+	return path, err
 }
 
 // ClearPrefixCache gives the blocks of WithPrefixCache back, except those that sessions use.

@@ -2,7 +2,11 @@
 
 package generate
 
-import "libgenerate.dev/generate/internal/native"
+import (
+	"strings"
+
+	"libgenerate.dev/generate/internal/native"
+)
 
 // GeneratorOption says how to generate: kind of cache, batching.
 type GeneratorOption func(options uintptr) error
@@ -97,6 +101,17 @@ func WithSpeculativeDraft(draft *Model, length int) GeneratorOption {
 		return draft.pointer().optional(func(m uintptr) error {
 			return native.GenOptionsSetSpeculativeDraft(o, m, i32(length))
 		})
+	}
+}
+
+// WithEagle lets the head of an EAGLE file draft where lookups find nothing; "" for none. Results do not change. Without a file
+// at the path there are no drafts by it: see EagleEnabled.
+func WithEagle(path string) GeneratorOption {
+	return func(o uintptr) error {
+		if strings.Contains(path, "\x00") {
+			return invalid("%q has a NUL in it", path) // in C it is no path, and no path is no head
+		}
+		return native.GenOptionsSetEagle(o, path)
 	}
 }
 

@@ -59,7 +59,10 @@ const c = {
   optionsNew: fallible("gen_options_new", "_Out_ void **out"),
   optionsSet: fallible("gen_options_set", "void *options, const char *key, const char *value"),
   optionsSetDraft: fallible("gen_options_set_speculative_draft", "void *options, void *model, int32_t length"),
+  optionsSetEagle: fallible("gen_options_set_eagle", "void *options, const char *path"),
   optionsFree: lib.func("void gen_options_free(void *options)"),
+  eagleEnabled: lib.func("int gen_generator_eagle_enabled(void *generator)"),
+  eaglePath: fallible("gen_generator_eagle_path", "void *generator, _Out_ uint8_t *buf, size_t capacity, _Out_ size_t *n"),
   create: fallible("gen_create", "void *model, void *options, _Out_ void **out"),
   free: lib.func("void gen_free(void *generator)"),
   sessionNew: fallible("gen_session_new", "void *generator, _Out_ void **out"),
@@ -321,20 +324,32 @@ export class Model extends Handle {
 
 /**
  * Settings are those of gen_options_describe. `draft`, a smaller Model, drafts up to `draftLength` tokens ahead. Neither that
- * nor `prompt_lookup: "3,8"` or `suffix_lookup: 8` changes the text; a result's `usage` has `drafted` and `accepted`.
+ * nor `prompt_lookup: "3,8"`, `suffix_lookup: 8` or `eagle`, the path of an EAGLE head, changes the text; a result's `usage` has `drafted` and `accepted`.
  */
 export class Generator extends Handle {
-  constructor(model, { draft, draftLength = 4, ...settings } = {}) {
+  constructor(model, { draft, draftLength = 4, eagle, ...settings } = {}) {
     const options = new Handle(make(c.optionsNew), c.optionsFree);
     try {
       // The library would take a closed one for none at all.
       if (draft && !draft.handle) throw new GenerateError({ code: -15, message: "the draft model is closed" });
       if (draft) c.optionsSetDraft(options.handle, draft.handle, draftLength);
+      if (eagle) c.optionsSetEagle(options.handle, String(eagle));
       for (const [key, value] of Object.entries(settings)) c.optionsSet(options.handle, key, String(value));
       super(make(c.create, model.handle, options.handle), c.free);
     } finally {
       options.close();
     }
+  }
+
+  /** Whether the head of `eagle` drafts: its file was there. */
+  eagleEnabled() { return c.eagleEnabled(this.handle) !== 0; }
+  /** The path that `eagle` was; "" if there was none. */
+  eaglePath() {
+    const n = [0];
+    c.eaglePath(this.handle, null, 0, n);
+    const path = Buffer.alloc(Number(n[0]) + 1);
+    c.eaglePath(this.handle, path, path.length, n);
+    return path.toString("utf8", 0, Number(n[0]));
   }
 
   /** All prompts together: a promise of a result for each, with its own error. */

@@ -94,7 +94,10 @@ _adapter_name = _fallible("gen_adapter_name", c_void_p, c_size_t, c_char_p, c_si
 _options_new = _fallible("gen_options_new", _out)
 _options_set = _fallible("gen_options_set", c_void_p, c_char_p, c_char_p)
 _options_set_draft = _fallible("gen_options_set_speculative_draft", c_void_p, c_void_p, c_int32)
+_options_set_eagle = _fallible("gen_options_set_eagle", c_void_p, c_char_p)
 _options_free = _function("gen_options_free", c_void_p, result=None)
+_eagle_enabled = _function("gen_generator_eagle_enabled", c_void_p)
+_eagle_path = _fallible("gen_generator_eagle_path", c_void_p, c_char_p, c_size_t, POINTER(c_size_t))
 _create = _fallible("gen_create", c_void_p, c_void_p, _out)
 _session_new = _fallible("gen_session_new", c_void_p, _out)
 _session_length = _function("gen_session_length", c_void_p)
@@ -497,12 +500,12 @@ def _taken(handle):
 
 class Generator(Handle):
     """Sessions of a model come from here. Options are those of gen_options_describe: kv_dtype="fp16", …; `draft`, a smaller
-    Model, guesses up to `draft_length` tokens ahead. That, and prompt_lookup="3,8" or suffix_lookup="8", change no text;
-    `drafted` and `accepted` of a Result's usage tell what was guessed and what of it was right."""
+    Model, guesses up to `draft_length` tokens ahead. That, and prompt_lookup="3,8", suffix_lookup="8" or `eagle`, the
+    path of an EAGLE head, change no text; `drafted` and `accepted` of a Result's usage tell what was guessed and what of it was right."""
 
     _free = _function("gen_free", c_void_p, result=None)
 
-    def __init__(self, model, draft=None, draft_length=4, **options):
+    def __init__(self, model, draft=None, draft_length=4, eagle=None, **options):
         settings = c_void_p()
         _options_new(byref(settings))
         try:
@@ -512,9 +515,23 @@ class Generator(Handle):
                 if draft.handle is None:  # for the library none at all
                     raise Error(-15, "the draft model is closed")
                 _options_set_draft(settings, draft.handle, draft_length)
+            if eagle is not None:
+                _options_set_eagle(settings, _name(str(eagle)))
             super().__init__(_create, model.handle, settings)
         finally:
             _options_free(settings)
+
+    def eagle_enabled(self):
+        """Whether the head of `eagle` drafts: its file was there."""
+        return _eagle_enabled(self.handle) != 0
+
+    def eagle_path(self):
+        """The path that `eagle` was; "" if there was none."""
+        n = c_size_t()
+        _eagle_path(self.handle, None, 0, byref(n))
+        path = ctypes.create_string_buffer(n.value + 1)
+        _eagle_path(self.handle, path, len(path), byref(n))
+        return path.value.decode()
 
     def batch(self, prompts, cancel=None, **sampling):
         """All together, a Result for each prompt with its own error; keywords are those of gen_sampling_describe."""

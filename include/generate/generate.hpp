@@ -618,6 +618,8 @@ class Options : public detail::Handle<gen_options, gen_options_free> {
   Options &speculative_draft(const Model &model, int32_t length = 0) {
     return apply(gen_options_set_speculative_draft, model.get(), length);
   }
+  /// The head of an EAGLE file drafts where lookups find nothing; "" for none.
+  Options &eagle(const std::string &path) { return apply(gen_options_set_eagle, path.c_str()); }
   /// `keep` as for an option by name without a number.
   Options &context_policy(const std::string &policy, int32_t keep = 4) {
     return apply(gen_options_set_context_policy, policy.c_str(), keep);
@@ -675,6 +677,10 @@ class Generator : public detail::Handle<gen_generator, gen_free> {
     detail::call(gen_generator_draft_stats, get(), key.c_str(), &value);
     return value;
   }
+  /// Whether the head of Options::eagle() drafts: its file was there.
+  bool eagle_enabled() const noexcept { return gen_generator_eagle_enabled(get()) != 0; }
+  /// The path that Options::eagle() was given.
+  std::string eagle_path() const { return detail::filled<std::string>(gen_generator_eagle_path, get()); }
 
   Result generate(std::string_view prompt, const Sampling &sampling = Sampling()) const {
     return detail::generated(gen_generate, get(), detail::data(prompt), prompt.size(), sampling.get());

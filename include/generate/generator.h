@@ -437,7 +437,7 @@ GEN_API gen_status gen_generator_prefix_stats(const gen_generator *generator, co
 
 /**
  * Whether an EAGLE head drafts: 1 if gen_options_set_eagle() named a file that was there when the
- * generator was made, otherwise 0, also for NULL.
+ * generator was made, and "draft_policy" was not "off"; otherwise 0, also for NULL.
  *
  * Threads: any.
  * Since:   0.1

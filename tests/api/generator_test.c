@@ -132,7 +132,7 @@ static void prefixes_do_not_show(void** state) {
   assert_fails(gen_create(model, o, &g, &error), bad, "paged_kv", error);
   assert_null(g);
   assert_ok(gen_options_set_paged_kv(o, 8, 4, &error), error);
-  char described[4000];
+  char described[8000];
   assert_ok(gen_options_describe(o, described, sizeof described, &(size_t){0}, &error), error);
   assert_non_null(strstr(described, "\"prefix_cache\""));
   assert_non_null(strstr(described, "\"value\":\"100\""));

@@ -167,7 +167,7 @@ static void options_for_generation(void** state) {
   gen_options* o = NULL;
   gen_generator* g = NULL;
   kv_cache_tier_config* c = NULL;
-  char text[4096];
+  char text[8192];
   size_t n = 0;
   assert_ok(gen_options_new(&o, &error), error);
   assert_ok(kv_cache_tier_config_new(&c, &error), error);

@@ -412,6 +412,22 @@ TEST_F(CppHeader, PrefixesAndFairness) {
   EXPECT_THROW(generator.prefix_stats("hits"), gen::Error);
 }
 
+TEST_F(CppHeader, HeadsFromFiles) {
+  const std::string path = GEN_SOURCE_DIR "/examples/demo_model/eagle3.gguf";
+  const gen::Generator drafting(*model, gen::Options().eagle(path));
+  EXPECT_TRUE(drafting.eagle_enabled());
+  EXPECT_EQ(drafting.eagle_path(), path);
+  const std::string prompt = "Once upon a time";
+  EXPECT_EQ(drafting.generate(prompt, greedy(24)).text(),
+            generator.generate(prompt, greedy(24)).text());
+  EXPECT_GT(drafting.draft_stats("accepted"), 0);
+  const gen::Generator without(*model, gen::Options().eagle("/no/such/head.gguf"));
+  EXPECT_FALSE(without.eagle_enabled());
+  EXPECT_EQ(without.eagle_path(), "/no/such/head.gguf");
+  EXPECT_EQ(generator.eagle_path(), "");
+  EXPECT_THROW(gen::Generator(*model, gen::Options().eagle(model_path())), gen::Error);
+}
+
 TEST_F(CppHeader, AdaptersByName) {
   const std::string path = testing::TempDir() + "/generate_cpp_adapter.gguf";
   ASSERT_TRUE(write_adapter(path.c_str(), model->get(), "blk.0.attn_q.weight", 3));

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes a model for the memory sweep: make_sweep_model FILE bpe|sentencepiece. Random weights, two
 // layers, and a vocabulary with a chat template, so that loading it takes as many kinds of paths as
-// a real one, in a millisecond.
+// a real one, in a millisecond. Beside it FILE.eagle3, FILE.eagle and FILE.mlp, heads that draft
+// for it.
+#include <string>
 #include <string_view>
+#include <utility>
 
+#include "support/eagle_file.h"
 #include "support/tiny_model.h"
 #include "tokenizer/vocabularies.h"
 
@@ -29,6 +33,19 @@ VocabSpec sentencepiece() {
                                       "th", "_", "e", "t", "a", "o", "n", "i", "h"});
   add_token(&vocab, "<|begin|>", TokenType::kControl);
   return vocab;
+}
+
+bool write_heads(const std::string& path) {
+  using gen::test::EagleKind;
+  const std::pair<EagleKind, const char*> kinds[] = {
+      {EagleKind::kEagle3, ".eagle3"}, {EagleKind::kEagle1, ".eagle"}, {EagleKind::kMlp, ".mlp"}};
+  for (const auto& [kind, ending] : kinds) {
+    gen::test::EagleSpec spec;
+    spec.kind = kind;
+    if (kind == EagleKind::kEagle3) spec.tokens = {4, 65, 66, 67, 97, 98, 99, 32, 7};
+    if (!gen::test::write_file(path + ending, gen::test::EagleFile(spec).bytes())) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -63,5 +80,5 @@ int main(int argc, char** argv) {
         .set_string("tokenizer.ggml.pre", vocab.pre)
         .set_strings("tokenizer.ggml.merges", vocab.merges);
   }
-  return gen::test::write_file(argv[1], model.bytes()) ? 0 : 1;
+  return gen::test::write_file(argv[1], model.bytes()) && write_heads(argv[1]) ? 0 : 1;
 }

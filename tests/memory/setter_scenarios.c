@@ -83,6 +83,7 @@ static void options(const void* with) {
   TRY(gen_options_set_deterministic(o, 1, E));
   TRY(gen_options_set_prompt_lookup(o, 3, 8, E));
   TRY(gen_options_set_speculative_draft(o, NULL, 4, E));
+  TRY(gen_options_set_eagle(o, "a head that is there for nobody, far away", E));
   MAKE(tiers, kv_cache_tier_config_new(&tiers, E));
   TRY(kv_cache_tier_config_set_num_layers(tiers, 3, E));
   TRY(kv_cache_tier_config_set_max_seq_len(tiers, 3, E));

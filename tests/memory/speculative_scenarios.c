@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Speculative generators and drafters: without memory for drafts the text is still the target's. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "sweep.h"
@@ -66,6 +67,48 @@ static void speculative(const void* with) {
   FREE(gen_speculative_free(made));
 }
 
+static void say(gen_session* session, const char* text) {
+  const int32_t length = gen_session_length(session);
+  gen_result* result = NULL;
+  TRY_KEEPING((gen_result_free(result), result = NULL,
+               gen_session_generate(session, text, N, lively, &result, E)),
+              CHECK(gen_session_length(session) == length));
+  SAME_TEXT(gen_result_text(result, NULL));
+  FREE(gen_result_free(result));
+}
+
+/* A head of a file beside the model; `with` is how its name ends. */
+static void head(const void* with) {
+  char path[512];
+  char kept[512];
+  size_t n = 0;
+  double value = 0;
+  gen_options* options = NULL;
+  gen_generator* generator = NULL;
+  gen_session* one = NULL;
+  gen_session* other = NULL;
+  snprintf(path, sizeof path, "%s.%s", sweep_model, (const char*)with);
+  MAKE(options, gen_options_new(&options, E));
+  TRY(gen_options_set(options, "draft_policy", "always", E));
+  TRY(gen_options_set_eagle(options, path, E));
+  MAKE(generator, gen_create(model, options, &generator, E));
+  CHECK(gen_generator_eagle_enabled(generator));
+  TRY(gen_generator_eagle_path(generator, kept, sizeof kept, &n, E));
+  CHECK(strcmp(kept, path) == 0);
+  MAKE(one, gen_session_new(generator, &one, E));
+  say(one, "The fox and the fox.");
+  MAKE(other, gen_session_fork(one, &other, E));
+  say(other, " The crow");
+  TRY(gen_session_truncate(one, 6, E));
+  say(one, " and the end");
+  TRY(gen_generator_draft_stats(generator, "drafted", &value, E));
+  CHECK(value > 0 || sweep_was_refused());
+  FREE(gen_session_free(one));
+  FREE(gen_session_free(other));
+  FREE(gen_free(generator));
+  FREE(gen_options_free(options));
+}
+
 static void drafter(const void* with) {
   (void)with;
   static const int32_t text[] = {5, 9, 7, 9, 7, 9};
@@ -97,4 +140,7 @@ static void drafter(const void* with) {
 const scenario speculative_scenarios[] = {{"speculative", begin, speculative, end, NULL},
                                           {"speculative by rejection", begin, speculative, end, ""},
                                           {"drafter", begin, drafter, end, NULL},
+                                          {"head eagle3", begin, head, end, "eagle3"},
+                                          {"head eagle", begin, head, end, "eagle"},
+                                          {"head mlp", begin, head, end, "mlp"},
                                           {0}};

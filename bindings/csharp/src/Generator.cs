@@ -192,6 +192,22 @@ namespace LibGenerate
             return value;
         }
 
+        /// <summary>Whether the head of GeneratorOptions.Eagle drafts: its file was there.</summary>
+        public bool EagleEnabled
+        {
+            get { return Native.gen_generator_eagle_enabled(Handle) != 0; }
+        }
+
+        /// <summary>The path that GeneratorOptions.Eagle was given; empty if none was.</summary>
+        public string EaglePath
+        {
+            get
+            {
+                return Sized.Text((byte[] buf, long capacity, out long n) =>
+                    Native.gen_generator_eagle_path(Handle, buf, capacity, out n));
+            }
+        }
+
         /// <summary>Gives the blocks of GeneratorOptions.PrefixCache back, except those that sessions use.</summary>
         public void ClearPrefixCache()
         {

@@ -177,6 +177,11 @@ namespace LibGenerate
         public Model SpeculativeDraft { get; set; }
         /// <summary>Tokens of a draft; 0 means 4.</summary>
         public int SpeculativeDraftLength { get; set; }
+        /// <summary>
+        /// The path of an EAGLE file, whose head drafts where lookups find nothing; results do not change. Without a file there
+        /// are no drafts by it: see Generator.EagleEnabled.
+        /// </summary>
+        public string Eagle { get; set; }
         /// <summary>Where metrics are collected.</summary>
         public MetricsCollector Metrics { get; set; }
         /// <summary>A gen_metrics_sink to tell metrics to, instead.</summary>
@@ -233,6 +238,7 @@ namespace LibGenerate
                 {
                     Native.gen_options_set_speculative_draft(native, SpeculativeDraft.Handle, SpeculativeDraftLength);
                 }
+                if (Eagle != null) Native.gen_options_set_eagle(native, Utf8.Terminated(Eagle, "Eagle"));
                 if (MetricsSink.Address != IntPtr.Zero) Native.gen_options_set_metrics(native, MetricsSink.Address);
                 if (Metrics != null) Metrics.Attach(native);
                 if (Tracer != null) Native.gen_options_set_tracer(native, Tracer.Handle);

@@ -166,7 +166,7 @@ gen_status gen_options_set_eagle(gen_options* options, const char* path, gen_err
 }
 
 int gen_generator_eagle_enabled(const gen_generator* generator) {
-  return generator != nullptr && generator->drafts ? 1 : 0;
+  return gen::api::usable(generator) && generator->drafts ? 1 : 0;
 }
 
 gen_status gen_generator_eagle_path(const gen_generator* generator, char* buf, size_t capacity,

@@ -382,6 +382,24 @@ static class Scenarios
     }
 
     [Test]
+    static void HeadsFromFiles()
+    {
+        string head = Path.Combine(Given.Source, "examples/demo_model/eagle3.gguf");
+        using (var drafting = new Generator(Given.Story, new GeneratorOptions { Eagle = head }))
+        using (var plain = new Generator(Given.Story, new GeneratorOptions { Eagle = "/no/such/head.gguf" }))
+        {
+            Check.That(drafting.EagleEnabled && !plain.EagleEnabled, "enabled where there is a file");
+            Check.Equal(head, drafting.EaglePath, "path");
+            Check.Equal("/no/such/head.gguf", plain.EaglePath, "path without a file");
+            Result guessed = drafting.Generate("Once upon a time", Sampling.Greedy(24));
+            Check.Equal(plain.Generate("Once upon a time", Sampling.Greedy(24)).Text, guessed.Text, "text");
+            Check.That(guessed.AcceptedTokens > 0, "guesses of the head");
+        }
+        string story = Path.Combine(Given.Source, "examples/demo_model/story.gguf");
+        Check.Fails(Status.Unsupported, () => new Generator(Given.Story, new GeneratorOptions { Eagle = story }), "no head");
+    }
+
+    [Test]
     static void SeveralTexts()
     {
         Json scenario = table["several"];

@@ -264,6 +264,28 @@ func TestSampling(t *testing.T) {
 	}
 }
 
+func TestEagle(t *testing.T) {
+	path := source("examples/demo_model/eagle3.gguf")
+	drafting, plain := generator(t, generate.WithEagle(path)), generator(t, generate.WithEagle("/no/such/head"))
+	equal(t, "enabled", must(drafting.EagleEnabled()), true)
+	equal(t, "path", must(drafting.EaglePath()), path)
+	equal(t, "enabled without a file", must(plain.EagleEnabled()), false)
+	equal(t, "path without a file", must(plain.EaglePath()), "/no/such/head")
+	prompt := "Once upon a time"
+	want := must(plain.Generate(ctx, prompt, greedy, generate.WithMaxTokens(24)))
+	got := must(drafting.Generate(ctx, prompt, greedy, generate.WithMaxTokens(24)))
+	equal(t, "text", got.Text, want.Text)
+	if got.Usage.Accepted == 0 || want.Usage.Drafted != 0 {
+		t.Errorf("%+v, %+v", got.Usage, want.Usage)
+	}
+	if _, err := story.NewGenerator(generate.WithEagle(storyPath())); !errors.Is(err, generate.ErrUnsupported) {
+		t.Error("a model without a head:", err)
+	}
+	if _, err := story.NewGenerator(generate.WithEagle("a\x00b")); !errors.Is(err, generate.ErrInvalidArgument) {
+		t.Error("a NUL in a path:", err)
+	}
+}
+
 func TestGenerators(t *testing.T) {
 	metrics := must(generate.NewMetrics())
 	defer metrics.Close()

@@ -42,6 +42,7 @@ final class LibraryTest {
     Check.test("the library tells of itself", LibraryTest::library);
     Check.test("sampling settings", LibraryTest::sampling);
     Check.test("options refuse at once", LibraryTest::options);
+    Check.test("heads from files", LibraryTest::eagle);
     Check.test("models", LibraryTest::models);
     Check.test("custom models", LibraryTest::custom);
     Check.test("tokenizers", LibraryTest::tokenizers);
@@ -95,6 +96,21 @@ final class LibraryTest {
     Check.fails(Status.INVALID_ARGUMENT, () -> Sampling.defaults().topP(Double.NaN));
     Check.fails(Status.INVALID_ARGUMENT, () -> Sampling.defaults().set("temperature", "warm"));
     Check.fails(Status.INVALID_ARGUMENT, () -> Sampling.defaults().set("temperature\0x", "1"));
+  }
+
+  private static void eagle() throws Exception {
+    Path head = Check.MODEL.resolveSibling("eagle3.gguf");
+    Path nowhere = Path.of("/no/such/head.gguf");
+    try (Generator drafting = Generator.of(model, GeneratorOptions.defaults().eagle(head));
+        Generator plain = Generator.of(model, GeneratorOptions.defaults().eagle(nowhere))) {
+      Check.that(drafting.eagleEnabled() && !plain.eagleEnabled(), "enabled where there is a file");
+      Check.equal(head.toString(), drafting.eaglePath(), "path");
+      Check.equal(nowhere.toString(), plain.eaglePath(), "path without a file");
+      Result guessed = drafting.generate("Once upon a time", Check.greedy(24));
+      Check.equal(plain.generate("Once upon a time", Check.greedy(24)).text(), guessed.text(), "text");
+      Check.that(guessed.acceptedTokens() > 0, "guesses of the head");
+    }
+    Check.fails(Status.UNSUPPORTED, () -> Generator.of(model, GeneratorOptions.defaults().eagle(Check.MODEL)));
   }
 
   private static void options() throws Exception {

@@ -29,6 +29,19 @@ for (const one of table.drafts) {
   drafted.close();
 }
 draft.close();
+
+const head = `${root}/examples/demo_model/eagle3.gguf`;
+const byHead = new Generator(model, { eagle: head });
+const without = new Generator(model, { eagle: "/no/such/head.gguf" });
+assert.deepEqual([byHead.eagleEnabled(), byHead.eaglePath()], [true, head]);
+assert.deepEqual([without.eagleEnabled(), without.eaglePath()], [false, "/no/such/head.gguf"]);
+const [guessed] = await byHead.batch(["Once upon a time"], { temperature: 0, max_new_tokens: 24 });
+const [wanted] = await without.batch(["Once upon a time"], { temperature: 0, max_new_tokens: 24 });
+assert.deepEqual(guessed.tokens, wanted.tokens);
+assert.ok(guessed.usage.accepted > 0 && wanted.usage.drafted === 0);
+byHead.close();
+without.close();
+assert.throws(() => new Generator(model, { eagle: `${root}/examples/demo_model/story.gguf` }), /story\.gguf/);
 assert.throws(() => new Generator(model, { draft }), (failure) => failure.code === -15);
 const again = new Model(`${root}/examples/demo_model/story.gguf`, { backend: "cpu", gpu_layers: "auto", threads: 1 });
 again.close();

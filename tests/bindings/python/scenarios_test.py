@@ -66,6 +66,21 @@ class Scenarios(unittest.TestCase):
             result, = generator.batch([case["prompt"]], **case["sampling"])
         self.assertEqual(result.tokens, case["tokens"])
 
+    def test_heads_from_files(self):
+        head, nowhere = STORY.with_name("eagle3.gguf"), "/no/such/head.gguf"
+        with Generator(self.model, eagle=head) as drafting, Generator(self.model, eagle=nowhere) as plain:
+            self.assertEqual((drafting.eagle_enabled(), drafting.eagle_path()), (True, str(head)))
+            self.assertEqual((plain.eagle_enabled(), plain.eagle_path()), (False, nowhere))
+            guessed, = drafting.batch(["Once upon a time"], temperature=0, max_new_tokens=24)
+            wanted, = plain.batch(["Once upon a time"], temperature=0, max_new_tokens=24)
+            self.assertEqual(guessed.tokens, wanted.tokens)
+            self.assertGreater(guessed.usage["accepted"], 0)
+        with self.assertRaises(Error) as raised:
+            Generator(self.model, eagle=STORY)
+        self.assertIn("story.gguf", str(raised.exception))
+        self.assertRaises(ValueError, Generator, self.model, eagle="a\0b")
+        self.assertEqual(self.generator.eagle_path(), "")
+
     def test_drafts(self):
         with Model(STORY.with_name("draft.gguf")) as draft:
             for case in TABLE["drafts"]:

@@ -182,6 +182,16 @@ public final class Generator extends Handle {
     });
   }
 
+  /** Whether the head of {@link GeneratorOptions#eagle} drafts: its file was there. */
+  public boolean eagleEnabled() {
+    return ask(g -> Native.gen_generator_eagle_enabled(g) != 0);
+  }
+
+  /** The path that {@link GeneratorOptions#eagle} was given; empty if none was. */
+  public String eaglePath() {
+    return ask(g -> Text.ask((buf, capacity, n) -> Native.gen_generator_eagle_path(g, buf, capacity, n)));
+  }
+
   /** Gives the blocks of {@link GeneratorOptions#prefixCache} back, except those that sessions use. */
   public void clearPrefixCache() {
     run(Native::gen_generator_prefix_clear);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.libgenerate;
 
+import java.nio.file.Path;
 import java.util.List;
 import java.util.function.LongConsumer;
 
@@ -112,6 +113,15 @@ public final class GeneratorOptions extends Settings<GeneratorOptions> {
    */
   public GeneratorOptions speculativeDraft(Model draft, int length) {
     return add(o -> draft.run(m -> Native.gen_options_set_speculative_draft(o, m, length)));
+  }
+
+  /**
+   * Lets the head of an EAGLE file draft where lookups find nothing. Results do not change. Without a file at the path there are
+   * no drafts by it: see {@link Generator#eagleEnabled}.
+   */
+  public GeneratorOptions eagle(Path path) {
+    byte[] file = Text.name(path);
+    return add(o -> Native.gen_options_set_eagle(o, file));
   }
 
   /** Tells metrics to a collector, which must be open when the generator is made. */
