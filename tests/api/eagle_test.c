@@ -158,6 +158,8 @@ static void sessions(void** state) {
   for (int i = 0; i < HEADS; ++i) {
     gen_result* got[TURNS];
     all_turns(drafting[i], path, got);
+    /* A fork's head knows what the session's does. */
+    assert_int_equal(usage(got[2], "accepted"), usage(got[1], "accepted"));
     for (int t = 0; t < TURNS; ++t) {
       assert_same(got[t], want[t]);
       assert_true(usage(got[t], "drafted") > 0);
