@@ -217,6 +217,11 @@ void bench_all_sessions(const Bench& options) {
   bench_sessions(options.model, sessions);
 }
 
+/// Whether what drafts is measured.
+bool drafts(const Bench& options) {
+  return !options.model.draft.empty() || !options.model.eagle.empty();
+}
+
 void bench_all_drafts(const Bench& options) {
   DraftsBench drafts = options.drafts;
   if (!options.sessions.counts.empty()) drafts.sessions = options.sessions.counts;
@@ -232,8 +237,7 @@ void bench_all_drafts(const Bench& options) {
 
 void bench(const Bench& options) {
   if (options.draws) check_writable(options.svg, "--profile-svg");
-  if (!options.model.draft.empty() || !options.model.eagle.empty())
-    return bench_all_drafts(options);
+  if (drafts(options)) return bench_all_drafts(options);
   if (!options.sessions.counts.empty()) return bench_all_sessions(options);
   if (options.draws &&
       options.depths.size() * options.batches.size() * std::max<size_t>(options.threads.size(), 1) >
@@ -337,6 +341,10 @@ void add_bench(CLI::App& app) {
   command->add_flag("--json", options->json, "print one JSON object per case, each on a line");
   command->callback([options, command] {
     options->draws = command->count("--profile-svg") > 0;
+    for (const char* option : {"--text", "--temp", "--gumbel"}) {
+      if (command->count(option) == 0 || drafts(*options)) continue;
+      throw Failure(std::string(option) + " requires --draft or --eagle", 2);
+    }
     bench(*options);
   });
 }

@@ -944,9 +944,11 @@ class Errors(unittest.TestCase):
             self.assertIn(named, done.stderr.decode())
             self.assertLess(len(done.stderr), 200, done.stderr)
         self.refused("--draft: an exit after 99 of 4 layers, outside [1, 3]", "run", "-m", DRAFT, "-p", "x", "--draft", "layers:99", code=2)
-        for option in ("--draft-len=3", "--draft-policy=always", "--draft-acceptance=exact", "--draft-stats"):
-            self.refused("requires --draft", "run", "-m", DRAFT, "-p", "x", option, code=2)
-        self.refused("--text requires --draft", "bench", "-m", DRAFT, "--text", DRAFT, code=2)
+        for option in (("--text", DRAFT), ("--temp", "1"), ("--gumbel",)):
+            self.refused(f"{option[0]} requires --draft or --eagle", "bench", "-m", DRAFT, *option, code=2)
+        self.refused("the file has no head that drafts", "run", "-m", DRAFT, "-p", "x", "--eagle", DRAFT)
+        self.refused("--eagle", "run", "-m", DRAFT, "-p", "x", "--eagle", "/nowhere", code=2)
+        self.refused("has no head that drafts", "run", "-m", DRAFT, "-p", "x", "--draft", "heads")
         self.refused("--top-p: ", "run", "-m", DRAFT, "-p", "x", "--top-p", "nan", code=2)
         self.refused("--top-n-sigma", "run", "-m", DRAFT, "-p", "x", "--top-n-sigma", "1", "--top-n-sigma", "2", code=2)
         self.refused("slide", "run", "-m", DRAFT, "-p", "x", "--context-policy", "slide", code=2)

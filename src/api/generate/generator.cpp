@@ -174,6 +174,7 @@ gen_status gen_generator_eagle_path(const gen_generator* generator, char* buf, s
   if (n != nullptr) *n = 0;
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(generator, "generator"));
+    GEN_ASSIGN(const auto used, generator->shared.enter("the generator"));
     return gen::api::text_out(generator->eagle, buf, capacity, n);
   });
 }
