@@ -131,18 +131,22 @@ TEST_F(Rows, AreThoseThatWantSomething) {
   }
 }
 
-// The last norm is named for all rows, and still only those that want logits go through it.
+// The last norm is named and offered as a tap for all rows, and still only those that want logits
+// go through it.
 TEST_F(Rows, CostAModelWithLogitsNothing) {
   const auto& plan = static_cast<const PlanModel&>(loaded.model()).plan();
   size_t ends = 0;
-  for (size_t i = 0; i + 1 < plan.instructions().size(); ++i) {
+  for (size_t i = 0; i + 2 < plan.instructions().size(); ++i) {
     const graph::Instruction& norm = plan.instructions()[i];
-    const graph::Instruction& head = plan.instructions()[i + 1];
+    const graph::Instruction& tap = plan.instructions()[i + 1];
+    const graph::Instruction& head = plan.instructions()[i + 2];
     if (norm.op != graph::Op::kRmsNorm || head.op != graph::Op::kLinear) continue;
     if (head.y.cols != loaded.vocab()) continue;
     ++ends;
     EXPECT_TRUE(norm.selected);
-    EXPECT_FALSE(norm.y.present());  // packed for the head, and nothing else
+    EXPECT_TRUE(tap.selected);
+    EXPECT_EQ(tap.layer, graph::kNormedTap);
+    EXPECT_EQ(tap.x[0].value, norm.y.value);
   }
   EXPECT_EQ(ends, 1U);
 }
