@@ -324,8 +324,8 @@ GEN_API gen_status gen_options_set_speculative_draft(gen_options *options, const
  * the length of drafts; a head in the model's own file is not used then.
  *
  * @param path  copied; NULL or "" means none, and so does a file that does not exist when gen_create is called.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL options. gen_create then gives GEN_ERROR_FORMAT or
- *         GEN_ERROR_UNSUPPORTED for a file that is none of these or does not fit the model, naming the key or the tensor.
+ *              gen_create refuses a file that is none of these or does not fit the model, naming the key or the tensor.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL options.
  * Threads: one at a time per object.
  * Cost:    one pass of the head per drafted token, and one row of it per token of a text.
  * Since:   0.1
@@ -403,7 +403,8 @@ GEN_API gen_status gen_kv_kind_describe(char *buf, size_t capacity, size_t *n, g
  *         not fit the model, as described at each setter;
  *         GEN_ERROR_UNSUPPORTED for gen_options_set_compressed_kv and a model with windows or chunks, for a draft model
  *         whose state cannot be rolled back, and for drafts of any kind with a custom model whose state can neither be
- *         rolled back nor copied;
+ *         rolled back nor copied, and for a file of gen_options_set_eagle without a head;
+ *         GEN_ERROR_FORMAT for a head in such a file that does not fit the model;
  *         GEN_ERROR_IO if the file of a tiered cache cannot be made;
  *         GEN_ERROR_OUT_OF_MEMORY.
  * Threads: any.

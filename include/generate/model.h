@@ -278,7 +278,7 @@ GEN_API gen_status gen_model_load(const char *path, const gen_model_options *opt
  * Loads a GGUF file that is already in memory.
  *
  * @param data  [size] the file's bytes; needed only during the call.
- * @return as gen_model_load, GEN_ERROR_IO only for the option "adapter"; a split file is GEN_ERROR_FORMAT.
+ * @return as gen_model_load, with an I/O error only for the option "adapter"; a split file is GEN_ERROR_FORMAT.
  * Threads: any.
  * Since:   0.1
  */

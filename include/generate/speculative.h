@@ -112,9 +112,9 @@ GEN_API gen_status gen_generator_draft_stats(const gen_generator *generator, con
  * @param options  caches of both, as for gen_create, or NULL for defaults; copied. Drafters and a context_policy set there
  *                 are ignored.
  * @param out      receives the object; free it with gen_draft_free.
- * @return as gen_create; GEN_ERROR_UNSUPPORTED also if `draft` has a state that cannot be rolled back, as models with
- *         recurrent layers have, which may only verify; GEN_ERROR_INVALID_ARGUMENT also for a NULL draft and for
- *         vocabularies that differ.
+ * @return as gen_create, without GEN_ERROR_FORMAT; GEN_ERROR_UNSUPPORTED also if `draft` has a state that cannot be
+ *         rolled back, as models with recurrent layers have, which may only verify; GEN_ERROR_INVALID_ARGUMENT also for a
+ *         NULL draft and for vocabularies that differ.
  * Threads: any.
  * Since:   0.1
  */

@@ -97,6 +97,11 @@ class EagleFiles : public testing::Test {
     error_ = {};
     EXPECT_EQ(gen_create(model_, options_, &generator, &error_), status) << error_.message;
     EXPECT_EQ(generator, nullptr);
+    gen_error same = {};
+    gen_speculative* speculative = nullptr;
+    EXPECT_EQ(gen_speculative_new(model_, model_, 4, options_, &speculative, &same), status);
+    EXPECT_EQ(speculative, nullptr);
+    EXPECT_STREQ(same.message, error_.message);
     const std::string message = error_.message;
     EXPECT_NE(message.find(part), std::string::npos) << message;
     EXPECT_NE(message.find(path_), std::string::npos) << message;
