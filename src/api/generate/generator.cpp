@@ -12,10 +12,10 @@
 #include "api/generate/handles.h"
 #include "api/model/model_handle.h"
 #include "api/boundary/option_table.h"
+#include "base/io_error.h"
 #include "base/json_text.h"
 #include "cache/sequence/registry.h"
 #include "graph/plan_trace.h"
-#include "base/io_error.h"
 #include "model/draft_head.h"
 #include "model/gguf/gguf_file.h"
 

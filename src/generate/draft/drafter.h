@@ -143,8 +143,8 @@ class Drafter {
   virtual void propose(std::span<DraftJob* const> /*jobs*/) {}
   /// The hidden states of the model that observe() needs, see graph::Tap; none: it is not called.
   [[nodiscard]] virtual std::span<const int32_t> taps() const noexcept { return {}; }
-  /// Called by the leader after each step, with all rows of sequences that have a state. What it
-  /// throws ends the use of no state.
+  /// Called by the leader after each step, with all rows of sequences that have a state. If it
+  /// throws, states may lack these rows, and drafts are worse.
   virtual void observe(std::span<const ObservedRows> /*rows*/) {}
 };
 

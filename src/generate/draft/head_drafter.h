@@ -63,7 +63,7 @@ class HeadDrafter final : public Drafter {
   HeadDrafter(std::shared_ptr<const model::DraftHead> head, Options options);
   void propose_group(std::span<DraftJob* const> jobs);
   bool begin_draft(Running* running, int32_t* room);
-  /// Runs rows of texts that wait, so that none has more than `most`.
+  /// Runs the rows of texts that wait, except for the last of each.
   void fill(std::span<State* const> states);
   bool make_cache(State* state);
   void begin_pass() noexcept;
@@ -81,7 +81,7 @@ class HeadDrafter final : public Drafter {
   const size_t width_;      // of the features of a row
   const size_t own_width_;  // of a state of the head
   const bool caches_;       // it has a cache
-  const bool by_logits_;    // its best tokens are not those of the target, or not known
+  const bool by_logits_;    // it gives no best tokens, only logits
 
   // Scratch memory of the leader.
   std::vector<Running> running_;

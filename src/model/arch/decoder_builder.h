@@ -123,8 +123,7 @@ class DecoderBuilder {
   /// or ffn_down_exps(gate(ffn_up_exps x)) if not gated, plus the shared expert. Files may have
   /// gate and up as ffn_gate_up_exps, a bias of the choice as exp_probs_b, biases, and scales of
   /// products as "<name>.scale", one for each expert; where experts have a width of their own, x
-  /// goes through ffn_latent_down and the result through ffn_latent_up. There are no sites for
-  /// adapters yet.
+  /// goes through ffn_latent_down and the result through ffn_latent_up.
   graph::ValueId experts(graph::ValueId x, engine::Act gate, bool gated, SharedExpert shared);
   /// post_ffw_norm_1(dense) + post_ffw_norm_2(experts of pre_ffw_norm_2(x)). Experts are chosen by
   /// ffn_gate_inp of the RMS norm of x with the weights ffn_gate_inp.scale / sqrt(hidden).
