@@ -6,6 +6,7 @@
 
 #include "graph/execution_plan.h"
 #include "model/arch/registry.h"
+#include "model/fingerprint.h"
 #include "model/gguf/gguf_file.h"
 #include "model/eagle_head.h"
 #include "model/head_model.h"
@@ -52,6 +53,7 @@ Result<std::shared_ptr<const DraftHead>> load_blocks(const File& file, const Hea
   GEN_ASSIGN(head->first, compile_head(std::move(graph), target, file, &shared));
   head->next = head->first;
   head->name = "nextn";
+  head->fingerprint = fingerprint_of(*file, head->name);
   const bool unnormed = architecture.style.draft_unnormed;
   head->taps = {unnormed ? target.num_layers : graph::kNormedTap};
   head->state = unnormed ? 1 : graph::kNormedTap;

@@ -28,7 +28,8 @@ class Model;
 /// after the row's. After a guess the head's own state takes the place of these features, since the
 /// model has not evaluated the row.
 struct DraftHead {
-  std::string name;  // for people: "nextn", "eagle3"
+  std::string name;          // for people: "nextn", "eagle3"
+  uint64_t fingerprint = 0;  // of its file, for saved sessions; 0: nothing of it is saved
   /// Hidden states of the model that are the features, one beside the other (graph::Tap).
   std::vector<int32_t> taps;
   /// Runs rows with features of the model.

@@ -9,6 +9,7 @@
 
 #include "base/to_size.h"
 #include "model/arch/eagle.h"
+#include "model/fingerprint.h"
 #include "model/gguf/gguf_file.h"
 #include "model/head_model.h"
 #include "model/plan_model.h"
@@ -100,6 +101,7 @@ Result<Head> load_eagle3(const File& file, const HeadTarget& target, const arch:
   }
   auto head = std::make_shared<DraftHead>();
   head->name = "eagle3";
+  head->fingerprint = fingerprint_of(*file, head->name);
   for (const int32_t layer : params.target_layers) {
     if (layer > target.num_layers) {
       return error(Code::kFormat, "eagle3.target_layers: layer %d of a model of %d", layer,
@@ -140,6 +142,7 @@ Result<Head> load_eagle1(const File& file, const HeadTarget& target, const arch:
                                        arch::build_eagle(params, of, weights, graph);
                                      }));
   head->name = "eagle";
+  head->fingerprint = fingerprint_of(*file, head->name);
   head->taps = {graph::kNormedTap};
   head->next = head->first;
   head->state = 0;
@@ -165,6 +168,7 @@ Result<Head> load_mlp(const File& file, const HeadTarget& target, const arch::Ea
                                        if (!prefix.empty()) weights.ignore_others(prefix);
                                      }));
   head->name = "mlp";
+  head->fingerprint = fingerprint_of(*file, head->name);
   head->taps = {target.num_layers - 1};
   head->next = head->first;
   head->state = 0;

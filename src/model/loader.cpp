@@ -10,10 +10,10 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/checksum.h"
 #include "base/log.h"
 #include "model/adapter_targets.h"
 #include "model/eagle_head.h"
+#include "model/fingerprint.h"
 #include "model/gguf/vocab.h"
 #include "model/hparams.h"
 #include "model/layer_split.h"
@@ -200,38 +200,11 @@ class Loader {
     }
     traits.hidden = hparams_.hidden;
     traits.max_batch_rows = options_.max_batch_rows;
-    traits.fingerprint = fingerprint();
+    traits.fingerprint = fingerprint_of(*file_, hparams_.architecture);
     return traits;
   }
 
-  /// Of general.* only the architecture is included, because names of models and authors may
-  /// change.
-  [[nodiscard]] uint64_t fingerprint() const {
-    Checksum sum;
-    const auto add_text = [&sum](std::string_view text) {
-      sum.add_number(text.size());
-      sum.add(std::as_bytes(std::span(text)));
-    };
-    add_text(hparams_.architecture);
-    for (const gguf::Value& value : file_->metadata().entries()) {
-      if (value.key().starts_with("general.")) continue;
-      add_text(value.key());
-      sum.add_number(value.bytes().size());
-      sum.add(value.bytes());
-    }
-    for (const gguf::TensorInfo& tensor : file_->tensors()) {
-      add_text(tensor.name);
-      sum.add_number(static_cast<uint64_t>(tensor.type));
-      for (const int64_t n : tensor.shape) sum.add_number(static_cast<uint64_t>(n));
-      const size_t sample = std::min(tensor.data.size(), kSampleBytes);
-      sum.add(tensor.data.first(sample));
-      sum.add(tensor.data.last(sample));
-    }
-    return sum.value();
-  }
-
   static constexpr int32_t kMaxBatchRows = 65536;
-  static constexpr size_t kSampleBytes = 4096;  // at a tensor's start, and at its end
 
   std::shared_ptr<const gguf::GgufFile> file_;
   const LoadOptions& options_;

@@ -18,7 +18,13 @@ namespace gen::grammar {
 class Matcher;
 }  // namespace gen::grammar
 
+namespace gen::cache {
+class StateWriter;
+}  // namespace gen::cache
+
 namespace gen::generate {
+
+struct SavedHead;
 
 /// Most rows of a tree, including the first.
 constexpr int32_t kMaxDraftRows = cache::kMaxTreeRows;
@@ -75,6 +81,10 @@ class DraftState {
   /// Of the rows of a tree that observe() was given last, those of `path`, from row 0 on, are of
   /// the text. Only the first call after observe() counts. Without one, row 0 is.
   virtual void settle(std::span<const int32_t> /*path*/) noexcept {}
+  /// Writes what Drafter::restore needs with the session's text; nothing by default.
+  virtual Status save(std::span<const int32_t> /*text*/, cache::StateWriter& /*to*/) const {
+    return {};
+  }
   /// A call has ended with this text.
   virtual void ended(std::span<const int32_t> /*text*/) noexcept {}
   /// The state for a fork of the session, which begins with the same text; null: it begins empty.
@@ -135,6 +145,11 @@ class Drafter {
   /// Called for the first call of a session. On a failure, std::bad_alloc or null, the call runs
   /// without drafts.
   virtual std::unique_ptr<DraftState> begin() = 0;
+  /// The state of a saved session with this text; null if it is not this drafter's. Any thread.
+  virtual Result<std::unique_ptr<DraftState>> restore(std::span<const int32_t> /*text*/,
+                                                      const SavedHead& /*saved*/) {
+    return std::unique_ptr<DraftState>();
+  }
   /// Adds drafts of negligible cost to the trees of all jobs of a step, before the step decides how
   /// many rows it verifies. If it throws, the step uses no drafts of it; the same holds for
   /// propose().

@@ -21,6 +21,12 @@ struct DrafterList::State final : DraftState {
     if (first != nullptr) first->ended(text);
     if (second != nullptr) second->ended(text);
   }
+  Status save(std::span<const int32_t> text, cache::StateWriter& to) const override {
+    if (first != nullptr) {
+      GEN_TRY(first->save(text, to));
+    }
+    return second != nullptr ? second->save(text, to) : Status();
+  }
   [[nodiscard]] std::unique_ptr<DraftState> fork() const override {
     auto copy = std::make_unique<State>();
     if (first != nullptr) copy->first = first->fork();
@@ -62,6 +68,15 @@ std::unique_ptr<DraftState> DrafterList::begin() {
   state->second = begun(*second_);
   if (state->first == nullptr && state->second == nullptr) return nullptr;
   return state;
+}
+
+Result<std::unique_ptr<DraftState>> DrafterList::restore(std::span<const int32_t> text,
+                                                         const SavedHead& saved) {
+  auto state = std::make_unique<State>();
+  GEN_ASSIGN(state->first, first_->restore(text, saved));
+  GEN_ASSIGN(state->second, second_->restore(text, saved));
+  if (state->first == nullptr && state->second == nullptr) return std::unique_ptr<DraftState>();
+  return std::unique_ptr<DraftState>(std::move(state));
 }
 
 std::span<const int32_t> DrafterList::taps() const noexcept {

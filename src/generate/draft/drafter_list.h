@@ -20,6 +20,8 @@ class DrafterList final : public Drafter {
   [[nodiscard]] int32_t max_rows() const noexcept override;
   [[nodiscard]] int32_t max_proposed() const noexcept override;
   std::unique_ptr<DraftState> begin() override;
+  Result<std::unique_ptr<DraftState>> restore(std::span<const int32_t> text,
+                                              const SavedHead& saved) override;
   void look_up(std::span<DraftJob* const> jobs) override { ask(jobs, &Drafter::look_up); }
   void propose(std::span<DraftJob* const> jobs) override { ask(jobs, &Drafter::propose); }
   /// Of the drafter that has some; at most one has.

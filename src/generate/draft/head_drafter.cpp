@@ -3,12 +3,15 @@
 #include "generate/draft/head_drafter.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <utility>
 
 #include "cache/sequence/cache_format.h"
+#include "cache/sequence/cache_state.h"
 #include "cache/sequence/layer_memories.h"
 #include "cache/sequence/registry.h"
+#include "generate/draft/head_state.h"
 
 namespace gen::generate {
 namespace {
@@ -19,83 +22,6 @@ constexpr size_t kMostWaiting = 32;
 
 }  // namespace
 
-/// The text from position `base` on. Row i is that of tokens[i], and runs with the features of row
-/// i - 1 of the target: row i of the head is kept at entry i - 1 of its cache.
-struct HeadDrafter::State final : DraftState {
-  explicit State(size_t features) : width(features) {}
-  [[nodiscard]] std::unique_ptr<DraftState> fork() const override {
-    auto copy = std::make_unique<State>(width);
-    if (cache != nullptr) {
-      auto forked = cache->fork();
-      if (!forked.ok()) return copy;
-      copy->cache = std::move(forked).value();
-    }
-    copy->base = base;
-    copy->tokens = tokens;
-    copy->waiting = waiting;
-    copy->filled = filled;
-    copy->open = open;
-    return copy;
-  }
-  void settle(std::span<const int32_t> path) noexcept override {
-    if (open == 0) return;
-    const size_t first = tokens.size() - open;
-    const size_t first_waiting = waiting.size() / width - open;
-    size_t kept = 0;
-    for (const int32_t row : path) {
-      if (row < 0 || static_cast<size_t>(row) >= open) break;
-      tokens[first + kept] = tokens[first + static_cast<size_t>(row)];
-      std::copy_n(waiting.begin() + at(first_waiting + static_cast<size_t>(row)), width,
-                  waiting.begin() + at(first_waiting + kept));
-      ++kept;
-    }
-    tokens.resize(first + kept);
-    waiting.resize((first_waiting + kept) * width);
-    open = 0;
-  }
-  /// Row 0 of a tree was the pending token.
-  void settle_open() noexcept {
-    constexpr int32_t kFirst = 0;
-    settle({&kFirst, 1});
-  }
-  [[nodiscard]] std::ptrdiff_t at(size_t row) const noexcept {
-    return static_cast<std::ptrdiff_t>(row * width);
-  }
-  [[nodiscard]] size_t rows_waiting() const noexcept { return waiting.size() / width; }
-  void begin_at(int32_t position) noexcept {
-    if (cache == nullptr || !cache->truncate(0).ok()) cache = nullptr;
-    base = position;
-    tokens.clear();
-    waiting.clear();
-    filled = 0;
-    open = 0;
-  }
-  /// Keeps the first `n` tokens. An entry for the token after them may stay.
-  void cut(size_t n) noexcept {
-    const size_t dropped = tokens.size() - std::min(n, tokens.size());
-    tokens.resize(tokens.size() - dropped);
-    waiting.resize((rows_waiting() - std::min(dropped, rows_waiting())) * width);
-    filled = std::min(filled, tokens.size());
-    if (cache != nullptr && !cache->truncate(static_cast<int32_t>(filled)).ok()) {
-      begin_at(base + static_cast<int32_t>(n));
-    }
-  }
-  /// Drops the features of rows that the cache now has the entries of.
-  void fill(size_t rows) noexcept {
-    waiting.erase(waiting.begin(), waiting.begin() + at(rows));
-    filled += rows;
-  }
-
-  const size_t width;
-  std::unique_ptr<cache::KvCache> cache;  // created on first use
-  int32_t base = 0;
-  std::vector<int32_t> tokens;  // rows of the target that were seen
-  std::vector<float> waiting;   // [rows, F] features of the last of them
-  size_t filled = 0;            // entries of the cache; filled + waiting are the tokens
-  size_t open = 0;              // of the tokens: the last ones, which are a tree
-  int32_t resting = 0;          // proposals for which it is still skipped
-};
-
 /// Takes back what drafts have added to matchers and caches, however a proposal ends.
 class HeadDrafter::EndDraft {
  public:
@@ -103,7 +29,7 @@ class HeadDrafter::EndDraft {
   ~EndDraft() {
     for (const Running& each : running_) {
       if (each.of.job != nullptr) give_back(each.of);
-      State& state = *each.state;
+      HeadState& state = *each.state;
       if (state.cache == nullptr) continue;
       if (!state.cache->truncate(static_cast<int32_t>(state.filled)).ok()) {
         state.begin_at(state.base);
@@ -147,7 +73,31 @@ Result<std::shared_ptr<HeadDrafter>> HeadDrafter::create(
   return std::shared_ptr<HeadDrafter>(new HeadDrafter(std::move(head), std::move(options)));
 }
 
-std::unique_ptr<DraftState> HeadDrafter::begin() { return std::make_unique<State>(width_); }
+std::unique_ptr<DraftState> HeadDrafter::begin() {
+  return std::make_unique<HeadState>(width_, head_->fingerprint);
+}
+
+// A state of another head, or of another form of caches, is of no use.
+Result<std::unique_ptr<DraftState>> HeadDrafter::restore(std::span<const int32_t> text,
+                                                         const SavedHead& saved) {
+  std::unique_ptr<DraftState> none;
+  const bool same = saved.fingerprint != 0 && saved.fingerprint == head_->fingerprint &&
+                    static_cast<size_t>(saved.width) == width_;
+  if (!same || (caches_ && saved.filled > 0 && !saved.entries.has_value())) return none;
+  auto state = std::make_unique<HeadState>(width_, head_->fingerprint);
+  if (caches_ && saved.filled > 0) {
+    if (!make_cache(state.get())) return none;
+    if (!cache::check_entries(*saved.entries, *state->cache).ok()) return none;
+    GEN_TRY(cache::restore_entries(*saved.entries, *state->cache));
+  }
+  const auto from = text.subspan(static_cast<size_t>(saved.base), static_cast<size_t>(saved.rows));
+  state->base = saved.base;
+  state->tokens.assign(from.begin(), from.end());
+  state->filled = static_cast<size_t>(saved.filled);
+  state->waiting.resize(saved.waiting.size() / sizeof(float));
+  std::memcpy(state->waiting.data(), saved.waiting.data(), saved.waiting.size());
+  return std::unique_ptr<DraftState>(std::move(state));
+}
 
 // ---- Rows of the text ----
 
@@ -155,7 +105,7 @@ void HeadDrafter::observe(std::span<const ObservedRows> rows) {
   full_.clear();
   full_.reserve(rows.size());
   for (const ObservedRows& each : rows) {
-    State& state = *static_cast<State*>(each.state);
+    HeadState& state = *static_cast<HeadState*>(each.state);
     state.settle_open();
     const int64_t end = int64_t{state.base} + static_cast<int64_t>(state.tokens.size());
     if (each.first_position < state.base || each.first_position > end) {
@@ -185,9 +135,9 @@ void HeadDrafter::observe(std::span<const ObservedRows> rows) {
 }
 
 // A row runs once the token after it is known, so one always waits.
-void HeadDrafter::fill(std::span<State* const> states) {
+void HeadDrafter::fill(std::span<HeadState* const> states) {
   const auto most = static_cast<size_t>(head_->first->traits().max_batch_rows);
-  for (State* const state : states) {
+  for (HeadState* const state : states) {
     if (!caches_) {  // only the last row matters
       state->fill(state->rows_waiting() - 1);
       continue;
@@ -210,7 +160,7 @@ void HeadDrafter::fill(std::span<State* const> states) {
   }
 }
 
-bool HeadDrafter::make_cache(State* state) {
+bool HeadDrafter::make_cache(HeadState* state) const {
   auto made = options_.cache_factory(head_->first->layer_shapes(), options_.context);
   if (!made.ok()) return false;
   state->cache = std::move(made).value();
@@ -227,7 +177,7 @@ void HeadDrafter::propose(std::span<DraftJob* const> jobs) {
   size_t first = 0;
   size_t rows = 0;
   for (size_t i = 0; i < jobs.size(); ++i) {
-    auto* const state = static_cast<State*>(jobs[i]->state);
+    auto* const state = static_cast<HeadState*>(jobs[i]->state);
     state->settle_open();
     if (state->rows_waiting() > room) fill({&state, 1});
     const size_t own = caches_ ? std::max(state->rows_waiting(), size_t{1}) : 1;
@@ -247,7 +197,11 @@ void HeadDrafter::propose_group(std::span<DraftJob* const> jobs) {
   running_.reserve(jobs.size());
   int32_t room = head_->first->traits().max_batch_rows;
   for (DraftJob* const job : jobs) {
-    auto* const state = static_cast<State*>(job->state);
+    auto* const state = static_cast<HeadState*>(job->state);
+    if (state->unsure && !state->is_of(job->tokens)) {
+      state->begin_at(static_cast<int32_t>(job->tokens.size()) - 1);
+    }
+    state->unsure = false;
     // Rows that this drafter has not seen end the draft: the pending token's is the next one.
     const size_t known = static_cast<size_t>(state->base) + state->tokens.size() + 1;
     if (job->tokens.size() != known || state->rows_waiting() == 0) continue;
@@ -292,7 +246,7 @@ void HeadDrafter::propose_group(std::span<DraftJob* const> jobs) {
 // Adds all rows that wait, with the pending token as the last one. False without memory, or with no
 // room left in the pass.
 bool HeadDrafter::begin_draft(Running* running, int32_t* room) {
-  State* const state = running->state;
+  HeadState* const state = running->state;
   const DraftJob& job = *running->of.job;
   running->of.logits = by_logits_ || !head_->tokens.empty() || Guesser::needs_logits(job);
   if (!caches_) state->fill(state->rows_waiting() - 1);
@@ -316,7 +270,7 @@ void HeadDrafter::begin_pass() noexcept {
 }
 
 bool HeadDrafter::plan_rows(Running* running, int32_t n) {
-  State& state = *running->state;
+  HeadState& state = *running->state;
   graph::BatchSequence sequence;
   sequence.first_row = static_cast<int32_t>(tokens_.size());
   sequence.n_rows = n;
@@ -344,7 +298,7 @@ void HeadDrafter::add_row(Running* running, int32_t token, std::span<const float
 }
 
 bool HeadDrafter::add_waiting(Running* running, int32_t n, int32_t last) {
-  const State& state = *running->state;
+  const HeadState& state = *running->state;
   if (!plan_rows(running, n)) return false;
   const size_t first = state.filled;
   for (size_t i = 0; i < static_cast<size_t>(n); ++i) {

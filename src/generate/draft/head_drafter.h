@@ -25,6 +25,8 @@
 
 namespace gen::generate {
 
+struct HeadState;
+
 class HeadDrafter final : public Drafter {
  public:
   /// As GeneratorOptions::cache_factory.
@@ -44,16 +46,17 @@ class HeadDrafter final : public Drafter {
 
   [[nodiscard]] int32_t max_rows() const noexcept override { return options_.most; }
   std::unique_ptr<DraftState> begin() override;
+  Result<std::unique_ptr<DraftState>> restore(std::span<const int32_t> text,
+                                              const SavedHead& saved) override;
   void propose(std::span<DraftJob* const> jobs) override;
   [[nodiscard]] std::span<const int32_t> taps() const noexcept override { return head_->taps; }
   void observe(std::span<const ObservedRows> rows) override;
 
  private:
-  struct State;
   /// A session with rows in the next pass.
   struct Running {
     Guessing of;
-    State* state;
+    HeadState* state;
     int32_t row = 0;      // its row among those that return a token
     int32_t last = 0;     // its last row in the pass
     int32_t settled = 0;  // rows of the text in the pass
@@ -64,8 +67,8 @@ class HeadDrafter final : public Drafter {
   void propose_group(std::span<DraftJob* const> jobs);
   bool begin_draft(Running* running, int32_t* room);
   /// Runs the rows of texts that wait, except for the last of each.
-  void fill(std::span<State* const> states);
-  bool make_cache(State* state);
+  void fill(std::span<HeadState* const> states);
+  bool make_cache(HeadState* state) const;
   void begin_pass() noexcept;
   /// Adds the first `n` rows that wait, then that of the token `last`, if it is not below 0.
   bool add_waiting(Running* running, int32_t n, int32_t last);
@@ -85,7 +88,7 @@ class HeadDrafter final : public Drafter {
 
   // Scratch memory of the leader.
   std::vector<Running> running_;
-  std::vector<State*> full_;
+  std::vector<HeadState*> full_;
   std::vector<int32_t> tokens_;
   std::vector<int32_t> positions_;
   std::vector<uint8_t> wants_;

@@ -148,13 +148,14 @@ class Sequence {
   /// A new sequence with the same tokens and a copy of the cache that shares blocks if it can.
   /// kUnsupported for a model with a state that cannot be copied; kOutOfMemory and the like.
   [[nodiscard]] Result<Sequence> fork() const;
-  /// Writes tokens, cache and the identity of the model. kUnsupported for a model with a sequence
-  /// state.
-  Status save(cache::StateWriter& to) const;
-  /// Restores what save() wrote; the sequence must be empty. Changes nothing on failure: kFormat
+  /// Writes tokens, cache, the identity of the model and what `drafts` (may be null) keeps.
+  /// kUnsupported for a model with a sequence state.
+  Status save(cache::StateWriter& to, const DraftState* drafts) const;
+  /// Restores what save() wrote; the sequence must be empty. `*drafts` receives what the
+  /// generator's drafter kept, or null. Changes nothing on failure: kFormat
   /// for damaged data; kInvalidArgument for another model or another kind of cache; kContextFull;
   /// errors of the cache.
-  Status restore(cache::StateReader& from);
+  Status restore(cache::StateReader& from, std::unique_ptr<DraftState>* drafts);
   // sequence_points.cpp: the state as somebody else sees it.
   /// What layers the model's state has; none for a model without a state. Constant.
   [[nodiscard]] std::vector<cache::StateFacts> state_facts() const;

@@ -8,6 +8,7 @@
 
 #include "cache/sequence/cache_state.h"
 #include "cache/sequence/registry.h"
+#include "generate/draft/head_state.h"
 #include "generate/loop/generator.h"
 #include "generate/loop/sequence.h"
 
@@ -107,7 +108,7 @@ Result<Sequence> Sequence::fork() const {
   return copy;
 }
 
-Status Sequence::save(cache::StateWriter& to) const {
+Status Sequence::save(cache::StateWriter& to, const DraftState* drafts) const {
   GEN_TRY(check_savable());
   const ModelMark mark = mark_of(generator_->model().traits());
   const auto model = [&mark](cache::StateWriter& out) {
@@ -126,6 +127,10 @@ Status Sequence::save(cache::StateWriter& to) const {
       return out.numbers({made_.from});
     };
     GEN_TRY(to.section(kAdapterSection, sizeof(made_.by) + sizeof(made_.from), adapters));
+  }
+  if (drafts != nullptr) {
+    const auto text = std::span(tokens_).first(static_cast<size_t>(evaluated()));
+    GEN_TRY(drafts->save(text, to));
   }
   if (state_ != nullptr) GEN_TRY(state_->snapshots()->save(to));
   return cache_->save(to);
@@ -155,12 +160,13 @@ Result<std::vector<int32_t>> Sequence::read_tokens(cache::StateReader& from,
   return tokens;
 }
 
-Status Sequence::restore(cache::StateReader& from) {
+Status Sequence::restore(cache::StateReader& from, std::unique_ptr<DraftState>* drafts) {
   GEN_TRY(check_savable());
   GEN_TRY(check_model(from, generator_->model().traits()));
   int32_t evaluated = 0;
   GEN_ASSIGN(std::vector<int32_t> tokens, read_tokens(from, &evaluated));
   Adapted made;
+  std::unique_ptr<DraftState> seen;  // by the drafter
   if (evaluated > 0) {
     if (from.next_is(kAdapterSection)) {
       GEN_ASSIGN(cache::StateSection section, from.section(kAdapterSection));
@@ -170,6 +176,13 @@ Status Sequence::restore(cache::StateReader& from) {
       GEN_TRY(section.number(&made.from));
       if (made.from < 0) {
         return error(Code::kFormat, "adapters from position %d on", made.from);
+      }
+    }
+    if (from.next_is(SavedHead::kSection)) {
+      GEN_ASSIGN(const SavedHead saved, SavedHead::read(from, evaluated));
+      Drafter* const drafter = generator_->drafter();
+      if (drafter != nullptr) {
+        GEN_ASSIGN(seen, drafter->restore(tokens, saved));
       }
     }
     std::unique_ptr<cache::SequenceState> state;
@@ -194,6 +207,7 @@ Status Sequence::restore(cache::StateReader& from) {
     GEN_TRY(from.finish());
   }
   tokens_ = std::move(tokens);
+  *drafts = std::move(seen);
   made_ = made;
   set_adapters(nullptr);
   remembered_ = 0;

@@ -221,6 +221,20 @@ Status Session::set_keep(int32_t n) {
   return {};
 }
 
+// A head (Drafter::observe) knows texts by their rows.
+DraftState* Session::observer() noexcept {
+  Drafter* const drafter = generator_->drafter();
+  if (drafter == nullptr || drafter->taps().empty()) return nullptr;
+  if (drafts_ == nullptr) {
+    try {
+      drafts_ = drafter->begin();
+    } catch (...) {  // no memory: the next call tries again
+      generator_->metrics().add(metric::kDraftsFailed, 1);
+    }
+  }
+  return drafts_.get();
+}
+
 Status Session::append_held(const Prompt& prompt, Participant* participant) {
   std::vector<int32_t> tokens;
   bool bos = false;
@@ -241,6 +255,7 @@ Status Session::append_held(const Prompt& prompt, Participant* participant) {
     pass.cancel = &cancel;
     pass.participant = participant;
     pass.progress = &progress_;
+    pass.observer = observer();
     status = sequence_.evaluate(sequence_.length() - 1, pass);
   } catch (...) {
     sequence_.rewind(before);
@@ -382,7 +397,7 @@ Status Session::save(
     const std::function<Status(const cache::StateContents& contents)>& write) const {
   const InUseGuard guard(&in_use_);
   GEN_TRY(guard.entered("session"));
-  return write([this](cache::StateWriter& to) { return sequence_.save(to); });
+  return write([this](cache::StateWriter& to) { return sequence_.save(to, drafts_.get()); });
 }
 
 Status Session::load(std::span<const std::byte> state) {
@@ -396,7 +411,7 @@ Status Session::load(std::span<const std::byte> state) {
   if (reader.kind() != cache::StateKind::kSession) {
     return {Code::kInvalidArgument, "the state is a cache's, not a session's"};
   }
-  GEN_TRY(sequence_.restore(reader));
+  GEN_TRY(sequence_.restore(reader, &drafts_));
   note_answered();
   publish_length();
   return {};

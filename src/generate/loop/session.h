@@ -130,6 +130,8 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   Status encode(const Prompt& prompt, std::vector<int32_t>* out, bool* bos) const;
   Status append_prompt(const Prompt& prompt);
   Status append_held(const Prompt& prompt, Participant* participant);
+  /// The drafter's state if it is to be given rows, or null.
+  DraftState* observer() noexcept;
   Status cut_to(int32_t n);
   /// Cuts the session to its common beginning with `wanted` and returns the tokens to append. These
   /// are no more than `wanted` has, or than there is room for. A model that cannot be cut starts
