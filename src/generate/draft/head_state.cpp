@@ -85,27 +85,17 @@ bool HeadState::is_of(std::span<const int32_t> text) const noexcept {
          std::equal(tokens.begin(), tokens.end(), text.begin() + offset_of(first, 1));
 }
 
-// Of an open tree only the first row is known to be of the text.
+// A tree that nobody settled is not of the text, and nothing is saved.
 Status HeadState::save(std::span<const int32_t> text, cache::StateWriter& to) const {
-  if (fingerprint == 0) return {};
-  HeadState settled(width, fingerprint);  // with all but the cache
-  settled.base = base;
-  settled.tokens = tokens;
-  settled.waiting = waiting;
-  settled.filled = filled;
-  settled.open = open;
-  settled.settle_open();
-  if (settled.tokens.empty() || !settled.is_of(text)) return {};
+  if (fingerprint == 0 || tokens.empty() || !is_of(text)) return {};
   const bool entries = cache != nullptr && filled > 0;
   const auto contents = [&](cache::StateWriter& out) {
     GEN_TRY(out.number(fingerprint));
-    GEN_TRY(out.numbers({base, static_cast<int32_t>(settled.tokens.size()),
-                         static_cast<int32_t>(filled), static_cast<int32_t>(width),
-                         static_cast<int32_t>(entries), 0}));
-    return out.write(std::as_bytes(std::span(settled.waiting)));
+    GEN_TRY(out.numbers({base, static_cast<int32_t>(tokens.size()), static_cast<int32_t>(filled),
+                         static_cast<int32_t>(width), static_cast<int32_t>(entries), 0}));
+    return out.write(std::as_bytes(std::span(waiting)));
   };
-  const size_t bytes =
-      sizeof(fingerprint) + 6 * sizeof(int32_t) + settled.waiting.size() * sizeof(float);
+  const size_t bytes = sizeof(fingerprint) + 6 * sizeof(int32_t) + waiting.size() * sizeof(float);
   GEN_TRY(to.section(SavedHead::kSection, bytes, contents));
   return entries ? cache->save(to) : Status();
 }
