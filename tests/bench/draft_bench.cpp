@@ -6,14 +6,18 @@
 //   draft_bench MODEL [--p 0.6,0.8,0.9] [--k 2,4,8] [--sessions 1,4,16] [--tokens 96] [--pairs 7]
 //                     [--policy always] [--rows 9] [--threads 2] [--prompt 64] [--cold 1]
 //                     [--seconds N]
+//                     [--head FILE|own]
 //                     [--text FILE|random --tokenizer GGUF --drafter suffix|lookup]
-// There is a line for each p, k and number of sessions; --rows 0 leaves the passes' times out. A p
-// below 0 is no drafter on either side, which tells how far pairs differ by themselves. With a text
-// the model says what stands in it behind the prompt, as recorded draws, each session from another
-// place, and the drafter is one of the lookups; "random" is a text in which nothing repeats. With
+// With --head the drafts are made by a head, of a file or of the model's own, and then replaced by
+// those of the drafter that knows: its cost is a real head's. There is a line for each p, k and
+// number of sessions; --rows 0 leaves the passes' times out. A p below 0 is no drafter on either
+// side, which tells how far pairs differ by themselves. With a text the model says what stands in
+// it behind the prompt, as recorded draws, each session from another place, and the drafter is one
+// of the lookups; "random" is a text in which nothing repeats. With
 // --cold each pair has new generators, which have measured nothing yet. After --seconds no further
 // pair of a line begins; each line has at least one. Times are of the wall and of the process'
-// CPUs, which other load on the machine disturbs less; c, of these drafters, is microseconds.
+// CPUs, which other load on the machine disturbs less; c is microseconds without a head, and with
+// one what a draft token of it took of a pass over one row.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -28,6 +32,8 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "bench/forced_head.h"
+#include "engine/memory/host_memory.h"
 #include "generate/draft/ngram_lookup.h"
 #include "generate/draft/suffix_lookup.h"
 #include "generate/knowing_drafter.h"
@@ -57,6 +63,7 @@ struct Settings {
   std::string text;
   std::string tokenizer;
   std::string drafter = "suffix";
+  std::string head;
 };
 
 void need(const Status& status) {
@@ -109,7 +116,9 @@ class Bench {
   void run() {
     std::printf("%s, %d threads, %s, policy %s%s, prompt %d, %d tokens, %d pairs\n",
                 settings_.model, settings_.threads,
-                settings_.text.empty() ? "a drafter that knows" : settings_.text.c_str(),
+                !settings_.head.empty()  ? "a head that is told"
+                : settings_.text.empty() ? "a drafter that knows"
+                                         : settings_.text.c_str(),
                 settings_.policy.c_str(), settings_.cold ? ", cold" : "", settings_.prompt,
                 settings_.tokens, settings_.pairs);
     if (settings_.rows > 0) pass_costs();
@@ -140,7 +149,25 @@ class Bench {
       whole.insert(whole.end(), said.begin(), said.end());
       made->learn(std::move(whole));
     }
+    if (!settings_.head.empty()) return forced(std::move(made), k);
     return made;
+  }
+
+  std::shared_ptr<Drafter> forced(std::shared_ptr<KnowingDrafter> knows, int32_t k) {
+    if (head_ == nullptr) {
+      head_ =
+          settings_.head == "own"
+              ? need(model_.loaded->model->draft_head())
+              : need(model_.loaded->model->draft_head(need(gguf::GgufFile::open(settings_.head))));
+    }
+    if (head_ == nullptr) need(error(Code::kUnsupported, "no head"));
+    HeadDrafter::Options of;
+    of.most = k;
+    of.vocab = vocab_;
+    of.context = settings_.prompt + settings_.tokens + 64;
+    of.memory = &engine::system_memory();
+    forced_ = std::make_shared<ForcedHead>(need(HeadDrafter::create(head_, of)), std::move(knows));
+    return forced_;
   }
 
   [[noreturn]] static void changed() {
@@ -173,7 +200,10 @@ class Bench {
       if (plain_first && tell(*plain_, ids, &without) != want) changed();
       if (tell(*drafted, ids, &with) != want) changed();
       if (!plain_first && tell(*plain_, ids, &without) != want) changed();
-      if (pair < 0) continue;
+      if (pair < 0) {
+        if (forced_ != nullptr) forced_->seconds = static_cast<double>(forced_->drafted = 0);
+        continue;
+      }
       walls.push_back(without.wall / with.wall);
       cpus.push_back(without.cpu / with.cpu);
       speeds.push_back(sessions * settings_.tokens / without.wall);
@@ -197,7 +227,13 @@ class Bench {
     if (text_.empty() && p >= 0 && sessions == 1 && static_cast<size_t>(k) < costs_.size()) {
       double expected = 0;
       for (int32_t i = 0; i <= k; ++i) expected += std::pow(p, i);
-      const double formula = expected / costs_[static_cast<size_t>(k)];
+      double cost = costs_[static_cast<size_t>(k)];
+      if (forced_ != nullptr && forced_->drafted > 0) {
+        const double c = forced_->seconds / static_cast<double>(forced_->drafted) / one_;
+        std::printf("  c %.3f", c);
+        cost += k * c;
+      }
+      const double formula = expected / cost;
       std::printf("  E %.3f, by the formula %.2f, of it %.3f", expected, formula,
                   median(walls) / formula);
     }
@@ -311,6 +347,7 @@ class Bench {
     const Tokens tokens = prompt(0);
     const auto cache = need(plain_->make_cache(settings_.prompt + settings_.rows));
     const model::Model& model = *model_.loaded->model;
+    const auto state = need(model.new_sequence_state());
     std::vector<int32_t> best(static_cast<size_t>(settings_.rows + settings_.prompt));
     std::vector<float> logits(best.size());
     const auto pass = [&](int32_t rows) {
@@ -325,6 +362,12 @@ class Bench {
       sequence.cache = cache.get();
       sequence.plan = need(cache->plan(rows));
       sequence.n_rows = rows;
+      if (state != nullptr) {
+        sequence.state = state.get();
+        const bool first = cache->length() == 0;
+        sequence.state_plan =
+            need(state->plan(rows, first ? cache::Keep::kAll : cache::Keep::kSome, first ? 0 : 1));
+      }
       graph::Batch batch;
       batch.tokens = row_tokens;
       batch.positions = positions;
@@ -336,7 +379,12 @@ class Bench {
       const Seconds begin = now();
       need(model.forward(batch));
       const Seconds took = since(begin);
-      if (cache->length() == 0) cache->commit(sequence.plan);
+      if (cache->length() == 0) {
+        cache->commit(sequence.plan);
+        if (state != nullptr) state->commit(sequence.state_plan, {rows});
+      } else if (state != nullptr) {
+        state->drop(sequence.state_plan);
+      }
       return took;
     };
     (void)pass(settings_.prompt);
@@ -355,6 +403,7 @@ class Bench {
         if (i == 0) one.push_back(took.wall);
       }
     }
+    one_ = median(one);
     std::printf("V(1) %.2f ms; rows, V(rows) / V(1) by wall and CPU:\n", median(one) * 1e3);
     for (size_t i = 0; i < most; ++i) {
       costs_.push_back(median(wall[i]));
@@ -369,6 +418,9 @@ class Bench {
   Tokens text_;
   std::vector<Tokens> told_;
   std::vector<double> costs_;  // V(rows) / V(1)
+  double one_ = 0;             // V(1), seconds
+  std::shared_ptr<const model::DraftHead> head_;
+  std::shared_ptr<ForcedHead> forced_;  // of the last line
   std::shared_ptr<const Generator> plain_;
   /// Sessions with their prompts, to be forked.
   std::map<const Generator*, std::vector<std::shared_ptr<Session>>> begun_;
@@ -429,6 +481,8 @@ int main(int argc, char** argv) {
       settings.text = value;
     else if (name == "--drafter")
       settings.drafter = value;
+    else if (name == "--head")
+      settings.head = value;
     else if (name == "--tokenizer")
       settings.tokenizer = value;
     else

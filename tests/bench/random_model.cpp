@@ -1,301 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a llama model with random weights as a GGUF file, of any shape and weight type, so that
-// anyone can repeat a speed measurement without a download:
-//   random_model OUT.gguf [--type Q8_0] [--layers 22] [--width 2048] [--heads 32] [--kv-heads 4]
-//                [--ffn 5632] [--vocab 32000] [--context 16384] [--experts 0] [--used 2]
-// The shape not asked for is that of a model with 1.1 billion weights. With --experts each layer
-// has so many feed-forwards, of which --used are chosen for a token. Types are those that
-// quant/format.h encodes, and Q4_K_M, the usual mixture of Q4_K and Q6_K. The text that such a
-// model writes means nothing. A few rows are encoded for each kind of matrix and written over and
-// over: speed does not depend on the values, and a file takes as long as the disk takes.
-#include <algorithm>
-#include <array>
+// Writes a model with random weights as a GGUF file, of any shape and weight type, so that anyone
+// can repeat a speed measurement without a download:
+//   random_model OUT.gguf [--family llama] [--type Q8_0] [--layers 22] [--width 2048] [--heads 32]
+//                [--kv-heads 4] [--head-dim N] [--ffn 5632] [--vocab 32000] [--context 16384]
+//                [--experts 0] [--used 2]
+// The shape not asked for is that of a model with 1.1 billion weights; of the family qwen35 that of
+// one with 0.8 billion, with a block that drafts. The family eagle3 is a head for a llama of the
+// shape. With --experts each layer has so many feed-forwards, of which --used are chosen for a
+// token. Types are those that quant/format.h encodes, and Q4_K_M, the usual mixture of Q4_K and
+// Q6_K. The text that such a model writes means nothing.
 #include <cctype>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <map>
-#include <span>
 #include <string>
-#include <tuple>
-#include <vector>
 
-#include "base/rng.h"
-#include "quant/format.h"
-#include "support/gguf_writer.h"
-#include "tensor/dtype.h"
+#include "bench/random_families.h"
 
 namespace gen::test {
 namespace {
 
-/// Rows that differ. A prime, so that heads are not copies of each other.
-constexpr uint64_t kRows = 61;
-constexpr uint64_t kAlignment = 32;
-constexpr size_t kBytePieces = 256;
-
-struct Shape {
-  std::string path;
-  std::string type = "Q8_0";
-  uint64_t layers = 22;
-  uint64_t width = 2048;
-  uint64_t heads = 32;
-  uint64_t kv_heads = 4;
-  uint64_t ffn = 5632;
-  uint64_t vocab = 32000;
-  uint64_t context = 16384;
-  uint64_t experts = 0;
-  uint64_t used = 2;
-};
-
-/// A type's place in GGUF's general.file_type, by which programs name a file. Types that are not
-/// here leave the key out.
-struct FileType {
-  const char* type;
-  uint32_t number;
-};
-constexpr FileType kFileTypes[] = {
-    {"F32", 0},     {"F16", 1},     {"Q4_0", 2},    {"Q4_1", 3},  {"Q8_0", 7},   {"Q5_0", 8},
-    {"Q5_1", 9},    {"Q2_K", 10},   {"Q3_K", 11},   {"Q4_K", 14}, {"Q5_K", 16},  {"Q6_K", 18},
-    {"Q4_K_M", 15}, {"IQ4_NL", 25}, {"IQ4_XS", 30}, {"BF16", 32}, {"MXFP4", 38},
-};
-
-bool find_type(const std::string& name, DType* type) {
-  for (int32_t number = 0; number < 64; ++number) {
-    const auto candidate = static_cast<DType>(number);
-    if (quant::find_format(candidate) != nullptr && name == dtype_name(candidate)) {
-      *type = candidate;
-      return true;
-    }
-  }
-  return false;
-}
-
-/// In the Q4_K_M mixture the value and down projections of these layers are Q6_K: the first and the
-/// last eighth, and every third between them.
-bool finer_layer(uint64_t layer, uint64_t layers) {
-  const uint64_t eighth = layers / 8;
-  return layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2;
-}
-
-class ModelFile {
- public:
-  explicit ModelFile(const Shape& shape) : shape_(shape) {}
-
-  /// False after saying why.
-  bool write() {
-    mixed_ = shape_.type == "Q4_K_M";
-    if (!find_type(mixed_ ? "Q4_K" : shape_.type, &type_)) {
-      return fail("unknown type " + shape_.type);
-    }
-    list();
-    for (const Tensor& tensor : tensors_) {
-      const DTypeInfo* info = dtype_info(tensor.type);
-      if (tensor.cols % info->block_elements != 0) {
-        return fail(tensor.name + " has rows of " + std::to_string(tensor.cols) + ", not whole " +
-                    info->name + " blocks of " + std::to_string(info->block_elements));
-      }
-    }
-    hyperparameters();
-    vocabulary();
-    for (const Tensor& tensor : tensors_) {
-      std::vector<uint64_t> dims = {tensor.cols, tensor.rows / tensor.count};
-      if (tensor.vector) dims.pop_back();
-      if (tensor.count > 1) dims.push_back(tensor.count);
-      gguf_.tensor_elsewhere(tensor.name, static_cast<uint32_t>(tensor.type), dims,
-                             tensor.rows * row_bytes(tensor));
-    }
-    out_.open(shape_.path, std::ios::binary);
-    put(gguf_.head().bytes);
-    for (const Tensor& tensor : tensors_) put_rows(tensor);
-    if (!out_.flush()) return fail("cannot write " + shape_.path);
-    std::printf("%s: %s, %.0f million weights, %.1f MB\n", shape_.path.c_str(), shape_.type.c_str(),
-                weights_ * 1e-6, static_cast<double>(written_) * 1e-6);
-    return true;
-  }
-
- private:
-  struct Tensor {
-    std::string name;
-    DType type;
-    uint64_t cols;
-    uint64_t rows;
-    double mean;
-    double deviation;
-    bool vector;
-    uint64_t count = 1;  // matrices, which have so many of the rows each
-  };
-
-  static bool fail(const std::string& why) {
-    std::fprintf(stderr, "random_model: %s\n", why.c_str());
-    return false;
-  }
-
-  static uint64_t row_bytes(const Tensor& tensor) {
-    const DTypeInfo* info = dtype_info(tensor.type);
-    return tensor.cols / info->block_elements * info->block_bytes;
-  }
-
-  void list() {
-    const uint64_t head = shape_.width / shape_.heads;
-    const uint64_t width = shape_.width;
-    matrix("token_embd.weight", type_, width, shape_.vocab, 1.0);
-    for (uint64_t layer = 0; layer < shape_.layers; ++layer) {
-      const std::string prefix = "blk." + std::to_string(layer) + ".";
-      const DType finer = mixed_ && finer_layer(layer, shape_.layers) ? DType::kQ6_K : type_;
-      norm(prefix + "attn_norm.weight");
-      product(prefix + "attn_q.weight", type_, width, head * shape_.heads, 1.2);
-      product(prefix + "attn_k.weight", type_, width, head * shape_.kv_heads, 1.2);
-      product(prefix + "attn_v.weight", finer, width, head * shape_.kv_heads, 1.0);
-      product(prefix + "attn_output.weight", type_, head * shape_.heads, width, 0.8);
-      norm(prefix + "ffn_norm.weight");
-      if (shape_.experts > 0) {
-        product(prefix + "ffn_gate_inp.weight", DType::kF32, width, shape_.experts, 1.5);
-        stack(prefix + "ffn_gate_exps.weight", type_, width, shape_.ffn, 1.2);
-        stack(prefix + "ffn_up_exps.weight", type_, width, shape_.ffn, 1.0);
-        stack(prefix + "ffn_down_exps.weight", finer, shape_.ffn, width, 0.8);
-        continue;
-      }
-      product(prefix + "ffn_gate.weight", type_, width, shape_.ffn, 1.2);
-      product(prefix + "ffn_up.weight", type_, width, shape_.ffn, 1.0);
-      product(prefix + "ffn_down.weight", finer, shape_.ffn, width, 0.8);
-    }
-    norm("output_norm.weight");
-    product("output.weight", mixed_ ? DType::kQ6_K : type_, width, shape_.vocab, 1.0);
-  }
-  /// Turns inputs of deviation 1 into outputs of deviation `gain`.
-  void product(const std::string& name, DType type, uint64_t cols, uint64_t rows, double gain) {
-    matrix(name, type, cols, rows, gain / std::sqrt(static_cast<double>(cols)));
-  }
-  void stack(const std::string& name, DType type, uint64_t cols, uint64_t rows, double gain) {
-    product(name, type, cols, rows * shape_.experts, gain);
-    tensors_.back().count = shape_.experts;
-  }
-  void matrix(const std::string& name, DType type, uint64_t cols, uint64_t rows, double deviation) {
-    tensors_.push_back({name, type, cols, rows, 0.0, deviation, false});
-    weights_ += static_cast<double>(cols) * static_cast<double>(rows);
-  }
-  void norm(const std::string& name) {
-    tensors_.push_back({name, DType::kF32, shape_.width, 1, 1.0, 0.2, true});
-  }
-
-  void hyperparameters() {
-    const auto number = [this](const char* key, uint64_t value) {
-      gguf_.set(std::string("llama.") + key, static_cast<uint32_t>(value));
-    };
-    gguf_.set_string("general.architecture", "llama");
-    gguf_.set_string("general.name", "random " + shape_.type);
-    for (const FileType& file : kFileTypes) {
-      if (shape_.type == file.type) gguf_.set("general.file_type", file.number);
-    }
-    gguf_.set<uint32_t>("general.quantization_version", 2);
-    gguf_.set("general.alignment", static_cast<uint32_t>(kAlignment));
-    number("vocab_size", shape_.vocab);
-    number("context_length", shape_.context);
-    number("embedding_length", shape_.width);
-    number("block_count", shape_.layers);
-    number("feed_forward_length", shape_.ffn);
-    number("attention.head_count", shape_.heads);
-    number("attention.head_count_kv", shape_.kv_heads);
-    number("rope.dimension_count", shape_.width / shape_.heads);
-    if (shape_.experts > 0) {
-      number("expert_count", shape_.experts);
-      number("expert_used_count", shape_.used);
-    }
-    gguf_.set("llama.attention.layer_norm_rms_epsilon", 1e-5F);
-    gguf_.set("llama.rope.freq_base", 10000.0F);
-  }
-
-  /// SentencePiece: bytes, the space, letters, then made-up words until the vocabulary is full.
-  void vocabulary() {
-    const std::string space = "\xE2\x96\x81";
-    std::vector<std::string> tokens = {"<unk>", "<s>", "</s>"};
-    std::vector<int32_t> types = {2, 3, 3};
-    for (size_t byte = 0; byte < kBytePieces; ++byte) {
-      char text[8];
-      std::snprintf(text, sizeof text, "<0x%02X>", static_cast<unsigned>(byte));
-      tokens.emplace_back(text);
-      types.push_back(6);
-    }
-    tokens.push_back(space);
-    for (char c = '!'; c <= '~'; ++c) tokens.emplace_back(1, c);
-    for (uint64_t word = 0; tokens.size() < shape_.vocab; ++word) {
-      // Words of three letters and more, so that none is a letter from above.
-      std::string text = space;
-      for (uint64_t rest = word + 26 * 26; rest > 0; rest /= 26) {
-        text += static_cast<char>('a' + rest % 26);
-      }
-      tokens.push_back(text);
-    }
-    tokens.resize(shape_.vocab);
-    types.resize(tokens.size(), 1);
-    std::vector<float> scores(tokens.size(), 0.0F);
-    const size_t first = 3 + kBytePieces;
-    for (size_t i = first; i < scores.size(); ++i) scores[i] = -static_cast<float>(i - first + 1);
-    gguf_.set_string("tokenizer.ggml.model", "llama");
-    gguf_.set_strings("tokenizer.ggml.tokens", tokens);
-    gguf_.set_array("tokenizer.ggml.scores", scores);
-    gguf_.set_array("tokenizer.ggml.token_type", types);
-    gguf_.set<uint32_t>("tokenizer.ggml.bos_token_id", 1);
-    gguf_.set<uint32_t>("tokenizer.ggml.eos_token_id", 2);
-    gguf_.set<uint32_t>("tokenizer.ggml.unknown_token_id", 0);
-    gguf_.set<bool>("tokenizer.ggml.add_bos_token", true);
-  }
-
-  /// Encoded rows of a kind, made once.
-  const std::vector<std::byte>& rows_like(const Tensor& tensor) {
-    const auto key = std::make_tuple(tensor.type, tensor.cols, tensor.mean, tensor.deviation);
-    std::vector<std::byte>& encoded = rows_[key];
-    if (!encoded.empty()) return encoded;
-    const uint64_t rows = tensor.vector ? 1 : kRows;
-    std::vector<float> values(rows * tensor.cols);
-    constexpr double kSqrt3 = 1.7320508075688772;
-    const auto stream = static_cast<uint64_t>(rows_.size());
-    for (size_t i = 0; i < values.size(); ++i) {
-      values[i] = static_cast<float>(tensor.mean + tensor.deviation * kSqrt3 *
-                                                       (2 * uniform_double(1, stream, i) - 1));
-    }
-    encoded.resize(rows * row_bytes(tensor));
-    quant::find_format(tensor.type)
-        ->encode(values.data(), encoded.data(), static_cast<int64_t>(values.size()));
-    return encoded;
-  }
-
-  void put_rows(const Tensor& tensor) {
-    const std::vector<std::byte>& encoded = rows_like(tensor);
-    uint64_t left = tensor.rows * row_bytes(tensor);
-    while (left > 0) {
-      const uint64_t bytes = std::min<uint64_t>(left, encoded.size());
-      put(std::span(encoded).first(bytes));
-      left -= bytes;
-    }
-    const std::array<std::byte, kAlignment> zeros = {};
-    put(std::span(zeros).first((kAlignment - written_ % kAlignment) % kAlignment));
-  }
-
-  void put(std::span<const std::byte> bytes) {
-    out_.write(reinterpret_cast<const char*>(bytes.data()),
-               static_cast<std::streamsize>(bytes.size()));
-    written_ += bytes.size();
-  }
-
-  const Shape& shape_;
-  std::ofstream out_;
-  bool mixed_ = false;
-  DType type_ = DType::kF32;
-  GgufWriter gguf_;
-  std::vector<Tensor> tensors_;
-  std::map<std::tuple<DType, uint64_t, double, double>, std::vector<std::byte>> rows_;
-  double weights_ = 0;
-  uint64_t written_ = 0;
-};
-
 int usage() {
   std::fprintf(
       stderr,
-      "usage: random_model OUT.gguf [--type Q8_0] [--layers N] [--width N] [--heads N]\n"
-      "                    [--kv-heads N] [--ffn N] [--vocab N] [--context N]\n"
-      "                    [--experts N] [--used N]\n"
+      "usage: random_model OUT.gguf [--family llama|eagle3|qwen35] [--type Q8_0] [--layers N]\n"
+      "                    [--width N] [--heads N] [--kv-heads N] [--head-dim N] [--ffn N]\n"
+      "                    [--vocab N] [--context N] [--experts N] [--used N]\n"
       "width must be a multiple of heads, heads of kv-heads; vocab at least 400, experts at\n"
       "least used\n");
   return 2;
@@ -308,9 +38,25 @@ int run(int argc, char** argv) {
   const std::map<std::string, uint64_t Shape::*> numbers = {
       {"--layers", &Shape::layers},     {"--width", &Shape::width},     {"--heads", &Shape::heads},
       {"--kv-heads", &Shape::kv_heads}, {"--ffn", &Shape::ffn},         {"--vocab", &Shape::vocab},
-      {"--context", &Shape::context},   {"--experts", &Shape::experts}, {"--used", &Shape::used}};
+      {"--context", &Shape::context},   {"--experts", &Shape::experts}, {"--used", &Shape::used},
+      {"--head-dim", &Shape::head_dim}};
+  std::string family = "llama";
+  for (int i = 2; i < argc; i += 2) {
+    if (std::string(argv[i]) == "--family") family = argv[i + 1];
+  }
+  if (family == "qwen35") {
+    shape = {.path = shape.path,
+             .layers = 24,
+             .width = 1024,
+             .heads = 8,
+             .kv_heads = 2,
+             .ffn = 3584,
+             .vocab = 248320,
+             .head_dim = 256};
+  }
   for (int i = 2; i < argc; i += 2) {
     const std::string name = argv[i];
+    if (name == "--family") continue;
     if (name == "--type") {
       shape.type = argv[i + 1];
       for (char& c : shape.type) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -323,10 +69,12 @@ int run(int argc, char** argv) {
     shape.*number->second = value;
   }
   if (shape.width % shape.heads != 0 || shape.heads % shape.kv_heads != 0 || shape.vocab < 400 ||
-      shape.width / shape.heads % 2 != 0 || (shape.experts > 0 && shape.experts < shape.used)) {
+      shape.head_width() % 2 != 0 || (shape.experts > 0 && shape.experts < shape.used)) {
     return usage();
   }
-  return ModelFile(shape).write() ? 0 : 1;
+  if (family == "llama") return LlamaFile(shape).write() ? 0 : 1;
+  if (family == "eagle3") return Eagle3File(shape).write() ? 0 : 1;
+  return family == "qwen35" ? (Qwen35File(shape).write() ? 0 : 1) : usage();
 }
 
 }  // namespace
