@@ -81,6 +81,7 @@ static void say(gen_session* session, const char* text) {
 static void head(const void* with) {
   char path[512];
   char kept[512];
+  static unsigned char state[1 << 20];
   size_t n = 0;
   double value = 0;
   gen_options* options = NULL;
@@ -101,6 +102,13 @@ static void head(const void* with) {
   say(other, " The crow");
   TRY(gen_session_truncate(one, 6, E));
   say(one, " and the end");
+  const int32_t length = gen_session_length(one);
+  TRY_KEEPING(gen_session_append(one, " of", N, E), CHECK(gen_session_length(one) == length));
+  TRY(gen_session_save_buffer(one, state, sizeof state, &n, E));
+  TRY(gen_session_reset(other, E));
+  TRY_KEEPING(gen_session_load_buffer(other, state, n, E), CHECK(gen_session_length(other) == 0));
+  say(one, " the fox");
+  say(other, " the fox");
   TRY(gen_generator_draft_stats(generator, "drafted", &value, E));
   CHECK(value > 0 || sweep_was_refused());
   FREE(gen_session_free(one));
