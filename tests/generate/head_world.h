@@ -156,6 +156,7 @@ struct HeadGenerator {
   int32_t chunk = 8;
   int32_t max_sequences = 8;
   std::shared_ptr<Drafter> drafter = nullptr;
+  engine::EngineMemory* memory = nullptr;  // of caches; null: the host's
   DraftPolicy policy = {};
   std::optional<int32_t> keep = std::nullopt;  // full contexts shift, and keep so many tokens
 };
@@ -169,7 +170,8 @@ inline std::shared_ptr<const Generator> head_generator(
   options.prefill_chunk = of.chunk;
   options.max_sequences = of.max_sequences;
   options.drafter = std::move(of.drafter);
-  set_caches(&options, of.form, model->layer_shapes(), engine::system_memory());
+  set_caches(&options, of.form, model->layer_shapes(),
+             of.memory != nullptr ? *of.memory : engine::system_memory());
   std::vector<std::string> pieces;
   for (int32_t i = 0; i < kFormsVocab - 2; ++i) {
     pieces.push_back(std::string(1, static_cast<char>('a' + i % 26)));
