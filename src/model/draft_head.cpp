@@ -6,8 +6,9 @@
 
 #include "graph/execution_plan.h"
 #include "model/arch/registry.h"
-#include "model/gguf/gguf_file.h"
+#include "model/assistant_head.h"
 #include "model/eagle_head.h"
+#include "model/gguf/gguf_file.h"
 #include "model/head_model.h"
 #include "model/weights.h"
 
@@ -65,6 +66,7 @@ Result<std::shared_ptr<const DraftHead>> load_draft_head(File file, const HeadTa
                                                          bool own, bool lasting) {
   GEN_ASSIGN(const std::string name, file->metadata().get_string("general.architecture"));
   if (is_eagle(*file, name)) return load_eagle_head(std::move(file), target, lasting);
+  if (name == kAssistant) return load_assistant_head(std::move(file), target, lasting);
   GEN_ASSIGN(const arch::Architecture* const architecture,
              arch::find_architecture(arch::architectures(), name));
   if (!architecture->style.draft_layers) return std::shared_ptr<const DraftHead>();

@@ -133,6 +133,7 @@ Result<std::shared_ptr<const graph::AdapterTable>> PlanModel::adapter_table(
 
 HeadTarget PlanModel::as_target() const {
   HeadTarget target;
+  target.architecture = traits_.architecture;
   target.plan = plan_;
   target.graph = graph_;
   target.vocab_size = traits_.vocab_size;
