@@ -125,6 +125,7 @@ HeadDrafter::HeadDrafter(std::shared_ptr<const model::DraftHead> head, Options o
       width_(head_->taps.size() * static_cast<size_t>(head_->width)),
       own_width_(static_cast<size_t>(head_->own_width)),
       caches_(!head_->first->layer_shapes().empty()),
+      reads_(head_->reads_cache),
       by_logits_(head_->first->traits().max_best == 0) {}
 
 Result<std::shared_ptr<HeadDrafter>> HeadDrafter::create(
@@ -256,6 +257,8 @@ void HeadDrafter::propose_group(std::span<DraftJob* const> jobs) {
       --state->resting;
       continue;
     }
+    if (reads_ && (job->cache == nullptr || job->cache->length() + 1 != job->tokens.size()))
+      continue;
     running_.push_back({.of = {.job = job}, .state = state});
     if (begin_draft(&running_.back(), &room)) continue;
     state->resting = kRestAfterFailure;
@@ -326,6 +329,13 @@ bool HeadDrafter::plan_rows(Running* running, int32_t n) {
     sequence.cache = state.cache.get();
     sequence.plan = *plan;
   }
+  if (reads_) {
+    cache::KvCache& text = *running->of.job->cache;
+    Result<cache::CachePlan> plan = text.plan(0);
+    if (!plan.ok()) return false;
+    sequence.cache = &text;
+    sequence.plan = *plan;
+  }
   running->settled = 0;
   sequences_.push_back(sequence);
   return true;
@@ -334,11 +344,15 @@ bool HeadDrafter::plan_rows(Running* running, int32_t n) {
 void HeadDrafter::add_row(Running* running, int32_t token, std::span<const float> features) {
   const graph::BatchSequence& sequence = sequences_.back();
   const auto row = static_cast<int32_t>(tokens_.size());
-  const int32_t start =
-      caches_ ? sequence.plan.start : static_cast<int32_t>(running->state->filled);
   running->last = row;
   tokens_.push_back(token);
-  positions_.push_back(start + row - sequence.first_row);
+  if (reads_) {
+    positions_.push_back(sequence.cache->length());
+  } else {
+    const int32_t start =
+        caches_ ? sequence.plan.start : static_cast<int32_t>(running->state->filled);
+    positions_.push_back(start + row - sequence.first_row);
+  }
   wants_.push_back(graph::kWantsNothing);
   features_.insert(features_.end(), features.begin(), features.end());
 }
@@ -386,7 +400,7 @@ bool HeadDrafter::run_pass(const model::Model& model, bool states) {
   batch.best.rows = static_cast<size_t>(n_best_);
   if (!model.forward(batch).ok()) return false;
   for (const graph::BatchSequence& sequence : sequences_) {
-    if (sequence.cache != nullptr) sequence.cache->commit(sequence.plan);
+    if (caches_) sequence.cache->commit(sequence.plan);
   }
   for (Running& running : running_) {
     if (running.settled == 0) continue;

@@ -5,6 +5,7 @@
 // when a draft is due or enough have gathered. A draft begins at the last of them; its own rows
 // follow with the head's own states, one pass for each token, and are then dropped. If rows of the
 // text were run without the drafter, the head begins anew behind them: it sees less of the text.
+// A head that reads the cache of the text has none, and runs only the last of these rows.
 #pragma once
 
 #include <cstdint>
@@ -81,6 +82,7 @@ class HeadDrafter final : public Drafter {
   const size_t width_;      // of the features of a row
   const size_t own_width_;  // of a state of the head
   const bool caches_;       // it has a cache
+  const bool reads_;        // it reads the cache of the text
   const bool by_logits_;    // it gives no best tokens, only logits
 
   // Scratch memory of the leader.
