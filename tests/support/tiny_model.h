@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <map>
-#include <map>
 #include <optional>
 #include <random>
 #include <string>
@@ -143,6 +142,7 @@ class TinyModel {
   }
 
  private:
+  friend class TinyAssistant;
   using Row = std::vector<double>;
 
   /// Of a norm of hidden rows, what the family has.
@@ -170,6 +170,9 @@ class TinyModel {
     std::vector<Row> keys;
     std::vector<Row> values;
   };
+  /// The hidden states after the first `layers` layers, and what each layer keeps.
+  [[nodiscard]] std::vector<Row> run(const std::vector<int32_t>& tokens, int32_t layers,
+                                     std::vector<Kept>* kept) const;
 
   [[nodiscard]] int32_t kv_heads(int32_t index) const;
   /// Of families whose blocks are one thing each: every third is a feed-forward.
