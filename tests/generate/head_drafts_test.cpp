@@ -19,7 +19,7 @@
 namespace gen::generate {
 namespace {
 
-constexpr const char* kFamilies[] = {"exaone4", "qwen35"};
+constexpr const char* kFamilies[] = {"exaone4", "qwen35", "gemma4"};
 
 /// What the model says behind a text.
 Tokens follow(int32_t last, size_t n) {

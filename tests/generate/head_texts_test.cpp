@@ -28,7 +28,8 @@ int32_t draw(Random& random, int32_t from, int32_t to) {
   return from + static_cast<int32_t>(random() % static_cast<uint32_t>(to - from + 1));
 }
 
-constexpr const char* kFamilies[] = {"exaone4", "qwen35", "glm4moe", "step35", "cohere2moe"};
+constexpr const char* kFamilies[] = {"exaone4", "qwen35",     "glm4moe",
+                                     "step35",  "cohere2moe", "gemma4"};
 
 // ---- Drafts ----
 
@@ -56,7 +57,7 @@ TEST(HeadTexts, DraftsAreThoseOfTheWholeText) {
 // Drafts of a lookup, of which some rows stay: the head has seen these and no others.
 TEST(HeadTexts, DraftsAreThoseOfTheWholeTextBesideALookup) {
   for (const auto& [family, trees] :
-       {std::pair{"exaone4", false}, {"exaone4", true}, {"qwen35", true}}) {
+       {std::pair{"exaone4", false}, {"exaone4", true}, {"qwen35", true}, {"gemma4", true}}) {
     const auto model = head_model({family, Head::kBlock, 256});
     const auto watched = std::make_shared<WatchedHeads>(model, 3);
     const auto lookup = std::make_shared<KnownLookup>(trees);

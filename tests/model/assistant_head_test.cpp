@@ -30,7 +30,7 @@ using test::TinyAssistantSpec;
 using test::TinyModel;
 using test::TinyModelSpec;
 
-TinyModelSpec gemma() {
+TinyModelSpec assisted_gemma() {
   TinyModelSpec spec;
   spec.architecture = "gemma4";
   spec.layers = 6;
@@ -42,14 +42,14 @@ TinyModelSpec gemma() {
 }
 
 /// The first tokens of a text.
-std::vector<int32_t> text_of(size_t n) {
+std::vector<int32_t> read_text(size_t n) {
   std::vector<int32_t> text(n);
   for (size_t i = 0; i < n; ++i) text[i] = static_cast<int32_t>(7 * i * i + 3 * i + 5) % 50;
   return text;
 }
 
 /// In as many steps as the cache needs.
-void feed(const LoadedTiny& loaded, cache::KvCache& cache, std::span<const int32_t> text) {
+void feed_all(const LoadedTiny& loaded, cache::KvCache& cache, std::span<const int32_t> text) {
   while (!text.empty()) {
     const auto limit = static_cast<size_t>(cache.plan_limit());
     const auto part = text.first(std::min(text.size(), limit));
@@ -58,14 +58,14 @@ void feed(const LoadedTiny& loaded, cache::KvCache& cache, std::span<const int32
   }
 }
 
-struct Rows {
+struct ReadRows {
   Floats logits;
   Floats states;
 };
 
 /// A row of the head for each cache, in one pass.
-Rows read(const DraftHead& head, const std::vector<cache::KvCache*>& caches, int32_t token,
-          const Floats& features) {
+ReadRows read_rows(const DraftHead& head, const std::vector<cache::KvCache*>& caches, int32_t token,
+                   const Floats& features) {
   const Model& model = *head.first;
   test::OwnedBatch batch;
   for (cache::KvCache* const cache : caches) EXPECT_TRUE(batch.read(*cache, token).ok());
@@ -75,7 +75,7 @@ Rows read(const DraftHead& head, const std::vector<cache::KvCache*>& caches, int
     all.insert(all.end(), features.begin(), features.end());
   }
   batch.batch.features = all;
-  Rows rows;
+  ReadRows rows;
   rows.states.resize(caches.size() * static_cast<size_t>(head.own_width));
   const graph::Tap tap = {head.state, rows.states.data()};
   batch.batch.taps = {&tap, 1};
@@ -85,20 +85,20 @@ Rows read(const DraftHead& head, const std::vector<cache::KvCache*>& caches, int
   return rows;
 }
 
-std::shared_ptr<const DraftHead> head_of(const LoadedTiny& loaded,
-                                         const std::vector<std::byte>& bytes) {
+std::shared_ptr<const DraftHead> assistant_of(const LoadedTiny& loaded,
+                                              const std::vector<std::byte>& bytes) {
   auto head = loaded.model().draft_head(gguf::GgufFile::parse(bytes).value());
   EXPECT_TRUE(head.ok()) << head.status().message();
   return head.ok() ? *head : nullptr;
 }
 
-void expect_defined(const TinyModelSpec& spec, const TinyAssistantSpec& of = {},
-                    const test::TinyEngineOptions& options = {}) {
+void expect_assistant_defined(const TinyModelSpec& spec, const TinyAssistantSpec& of = {},
+                              const test::TinyEngineOptions& options = {}) {
   const TinyModel tiny(spec);
   const LoadedTiny loaded(tiny, options);
   const TinyAssistant assistant(tiny, of);
   const std::vector<std::byte> bytes = assistant.bytes();
-  const auto head = head_of(loaded, bytes);
+  const auto head = assistant_of(loaded, bytes);
   ASSERT_NE(head, nullptr);
   EXPECT_TRUE(head->reads_cache);
   EXPECT_TRUE(head->first->layer_shapes().empty());
@@ -107,11 +107,11 @@ void expect_defined(const TinyModelSpec& spec, const TinyAssistantSpec& of = {},
   const Floats features = features_of(1, spec.hidden);
   for (const size_t n : std::initializer_list<size_t>{1, 2, 4, 5, 6, 12, 40}) {
     SCOPED_TRACE(testing::Message() << "behind " << n);
-    const std::vector<int32_t> text = text_of(n);
+    const std::vector<int32_t> text = read_text(n);
     const auto cache = loaded.cache();
     loaded.feed(*cache, text);
     const TinyAssistant::Drafted want = assistant.drafted(text, 9, features);
-    const Rows got = read(*head, {cache.get()}, 9, features);
+    const ReadRows got = read_rows(*head, {cache.get()}, 9, features);
     EXPECT_LT(relative_error(got.logits, want.logits), 2e-5);
     EXPECT_LT(relative_error(got.states, want.state), 2e-5);
     EXPECT_EQ(cache->length(), static_cast<int32_t>(n));
@@ -119,41 +119,42 @@ void expect_defined(const TinyModelSpec& spec, const TinyAssistantSpec& of = {},
 }
 
 TEST(AssistantHead, IsWhatItsFileSays) {
-  expect_defined(gemma());
-  expect_defined(gemma(), {.local = {0, 1, 0}});
-  expect_defined(gemma(), {.local = {1}});
-  expect_defined(gemma(), {.local = {0}});
-  expect_defined(gemma(), {.hidden = 64, .heads = 4, .centroids = true, .seed = 3});
-  expect_defined(gemma(), {}, {.threads = 3, .level = CpuLevel::kScalar});
+  expect_assistant_defined(assisted_gemma());
+  expect_assistant_defined(assisted_gemma(), {.local = {0, 1, 0}});
+  expect_assistant_defined(assisted_gemma(), {.local = {1}});
+  expect_assistant_defined(assisted_gemma(), {.local = {0}});
+  expect_assistant_defined(assisted_gemma(),
+                           {.hidden = 64, .heads = 4, .centroids = true, .seed = 3});
+  expect_assistant_defined(assisted_gemma(), {}, {.threads = 3, .level = CpuLevel::kScalar});
 }
 
 TEST(AssistantHead, IsSoForEveryFormOfItsModel) {
-  TinyModelSpec spec = gemma();
+  TinyModelSpec spec = assisted_gemma();
   spec.layer_input = 0;
-  expect_defined(spec);
+  expect_assistant_defined(spec);
   spec.keys_as_values = true;
-  expect_defined(spec);
+  expect_assistant_defined(spec);
   spec.experts = 6;
   spec.experts_used = 6;
   spec.shared_width = 0;
-  expect_defined(spec);
+  expect_assistant_defined(spec);
   for (const int32_t shared : {1, 2, 3}) {  // the last layers that keep are the ones before
-    spec = gemma();
+    spec = assisted_gemma();
     spec.shared_layers = shared;
-    expect_defined(spec);
+    expect_assistant_defined(spec);
   }
   spec.window = 200;  // more than the context
-  expect_defined(spec);
+  expect_assistant_defined(spec);
 }
 
-// ---- Caches ----
+// ---- LayoutCaches ----
 
-using Caches = std::vector<std::pair<std::string, std::unique_ptr<cache::KvCache>>>;
+using LayoutCaches = std::vector<std::pair<std::string, std::unique_ptr<cache::KvCache>>>;
 
 /// Of one format, in all layouts.
-Caches caches_of(const char* kind, std::span<const cache::LayerShape> shapes,
-                 engine::EngineMemory& memory) {
-  Caches all;
+LayoutCaches layout_caches(const char* kind, std::span<const cache::LayerShape> shapes,
+                           engine::EngineMemory& memory) {
+  LayoutCaches all;
   all.emplace_back("contiguous", cache::make_cache(kind, shapes, 128, memory).value());
   for (const int32_t block : {7, 16}) {
     const std::shared_ptr<cache::CachePool> pool =
@@ -170,8 +171,8 @@ Caches caches_of(const char* kind, std::span<const cache::LayerShape> shapes,
 }
 
 TEST(AssistantHead, ReadsEveryCacheAlike) {
-  const TinyModel tiny(gemma());
-  const std::vector<int32_t> text = text_of(90);
+  const TinyModel tiny(assisted_gemma());
+  const std::vector<int32_t> text = read_text(90);
   const Floats features = features_of(1, 64);
   test::FarMemory memory(size_t{1} << 30);
   const std::vector<std::byte> bytes = TinyAssistant(tiny, {}).bytes();
@@ -180,24 +181,24 @@ TEST(AssistantHead, ReadsEveryCacheAlike) {
     test::TinyEngineOptions options;
     if (far) options.engine = std::make_shared<test::FarEngine>(memory);
     const LoadedTiny loaded(tiny, options);
-    const auto head = head_of(loaded, bytes);
+    const auto head = assistant_of(loaded, bytes);
     engine::EngineMemory& where = far ? memory : engine::system_memory();
     for (const auto& [kind, error] :
          {std::pair{"fp32", 2e-5}, {"fp16", 2e-2}, {"fp8", 1.0}, {"q4", 2.0}, {"q3", 2.0}}) {
-      const Caches caches = caches_of(kind, loaded.model().layer_shapes(), where);
-      Rows first;
+      const LayoutCaches caches = layout_caches(kind, loaded.model().layer_shapes(), where);
+      ReadRows first;
       std::vector<cache::KvCache*> together;
       for (const auto& [layout, cache] : caches) {
         SCOPED_TRACE(testing::Message() << (far ? "far " : "") << kind << " " << layout);
-        feed(loaded, *cache, text);
-        const Rows got = read(*head, {cache.get()}, 9, features);
+        feed_all(loaded, *cache, text);
+        const ReadRows got = read_rows(*head, {cache.get()}, 9, features);
         EXPECT_LT(relative_error(got.logits, want), error);
         if (together.empty()) first = got;
         EXPECT_EQ(got.logits, first.logits);
         EXPECT_EQ(got.states, first.states);
         together.push_back(cache.get());
       }
-      const Rows all = read(*head, together, 9, features);
+      const ReadRows all = read_rows(*head, together, 9, features);
       for (size_t i = 0; i < together.size(); ++i) {
         const auto at = all.logits.begin() + static_cast<std::ptrdiff_t>(i * first.logits.size());
         EXPECT_TRUE(std::equal(first.logits.begin(), first.logits.end(), at)) << kind << i;
@@ -208,23 +209,23 @@ TEST(AssistantHead, ReadsEveryCacheAlike) {
 
 // Entries that stand for several positions. Such caches have no windows.
 TEST(AssistantHead, ReadsCompressedCaches) {
-  TinyModelSpec spec = gemma();
+  TinyModelSpec spec = assisted_gemma();
   spec.window = 0;
   const TinyModel tiny(spec);
   const LoadedTiny loaded(tiny);
   const TinyAssistant assistant(tiny, {.local = {0, 0}});
   const std::vector<std::byte> bytes = assistant.bytes();
-  const auto head = head_of(loaded, bytes);
+  const auto head = assistant_of(loaded, bytes);
   const Floats features = features_of(1, 64);
-  const std::vector<int32_t> text = text_of(60);
+  const std::vector<int32_t> text = read_text(60);
   Floats last;
   for (const int32_t chunk : {64, 8, 4}) {
     auto made = cache::make_compressed_cache(loaded.model().layer_shapes(), 128, chunk,
                                              engine::system_memory());
     ASSERT_TRUE(made.ok()) << made.status().message();
     const auto cache = std::move(made).value();
-    feed(loaded, *cache, text);
-    const Rows got = read(*head, {cache.get()}, 9, features);
+    feed_all(loaded, *cache, text);
+    const ReadRows got = read_rows(*head, {cache.get()}, 9, features);
     if (chunk == 64) {  // nothing is compressed yet
       EXPECT_LT(relative_error(got.logits, assistant.drafted(text, 9, features).logits), 2e-5);
     } else {
@@ -232,40 +233,42 @@ TEST(AssistantHead, ReadsCompressedCaches) {
     }
     last = got.logits;
     for (const float value : last) EXPECT_TRUE(std::isfinite(value));
-    EXPECT_EQ(read(*head, {cache.get()}, 9, features).logits, last);
+    EXPECT_EQ(read_rows(*head, {cache.get()}, 9, features).logits, last);
   }
 }
 
 // What a session says next does not depend on whether a head has read its cache.
 TEST(AssistantHead, ChangesNoCache) {
-  const TinyModel tiny(gemma());
+  const TinyModel tiny(assisted_gemma());
   const LoadedTiny loaded(tiny);
   const std::vector<std::byte> bytes = TinyAssistant(tiny, {}).bytes();
-  const auto head = head_of(loaded, bytes);
+  const auto head = assistant_of(loaded, bytes);
   const Floats features = features_of(1, 64);
   for (const char* kind : {"fp32", "q4"}) {
-    const Caches reading = caches_of(kind, loaded.model().layer_shapes(), engine::system_memory());
-    const Caches alone = caches_of(kind, loaded.model().layer_shapes(), engine::system_memory());
+    const LayoutCaches reading =
+        layout_caches(kind, loaded.model().layer_shapes(), engine::system_memory());
+    const LayoutCaches alone =
+        layout_caches(kind, loaded.model().layer_shapes(), engine::system_memory());
     for (size_t i = 0; i < reading.size(); ++i) {
       for (size_t n = 1; n < 60; n += std::min(1 + n / 3, size_t{12})) {
-        const std::vector<int32_t> more = text_of(std::min(1 + n / 3, size_t{12}));
+        const std::vector<int32_t> more = read_text(std::min(1 + n / 3, size_t{12}));
         EXPECT_EQ(loaded.feed(*reading[i].second, more), loaded.feed(*alone[i].second, more));
-        read(*head, {reading[i].second.get()}, 9, features);
-        read(*head, {reading[i].second.get()}, 4, features);
+        read_rows(*head, {reading[i].second.get()}, 9, features);
+        read_rows(*head, {reading[i].second.get()}, 4, features);
       }
     }
   }
 }
 
 TEST(AssistantHead, RefusesWhatDoesNotRead) {
-  const TinyModel tiny(gemma());
+  const TinyModel tiny(assisted_gemma());
   const LoadedTiny loaded(tiny);
   const std::vector<std::byte> bytes = TinyAssistant(tiny, {}).bytes();
-  const auto head = head_of(loaded, bytes);
+  const auto head = assistant_of(loaded, bytes);
   const Floats features = features_of(2, 64);
   const auto says = [&](const auto& change) {
     const auto cache = loaded.cache();
-    loaded.feed(*cache, text_of(4));
+    loaded.feed(*cache, read_text(4));
     test::OwnedBatch batch;
     EXPECT_TRUE(batch.read(*cache, 9).ok());
     [[maybe_unused]] const auto kept = change(batch, *cache);
@@ -311,90 +314,116 @@ TEST(AssistantHead, RefusesWhatDoesNotRead) {
 // ---- Files ----
 
 TEST(AssistantHead, SharesTheModelsEmbedding) {
-  TinyModelSpec spec = gemma();
+  TinyModelSpec spec = assisted_gemma();
   spec.vocab = 2000;
   const TinyModel tiny(spec);
   auto loaded = std::make_unique<LoadedTiny>(tiny);
   const TinyAssistant assistant(tiny, {});
   const std::vector<std::byte> bytes = assistant.bytes();
-  const auto head = head_of(*loaded, bytes);
+  const auto head = assistant_of(*loaded, bytes);
   const size_t own = head->first->memory("weights").value();
   EXPECT_LT(own, bytes.size() + bytes.size() / 4);  // tiles may be padded; the table is 512,000
-  const std::vector<int32_t> text = text_of(20);
+  const std::vector<int32_t> text = read_text(20);
   const Floats features = features_of(1, 64);
   const auto cache = loaded->cache();
   loaded->feed(*cache, text);
   const std::vector<std::byte> freed = loaded->release();  // it lives on without its model
-  EXPECT_LT(relative_error(read(*head, {cache.get()}, 9, features).logits,
+  EXPECT_LT(relative_error(read_rows(*head, {cache.get()}, 9, features).logits,
                            assistant.drafted(text, 9, features).logits),
             2e-5);
 }
 
-std::string refusal(const TinyModelSpec& model, const std::vector<std::byte>& bytes, Code code) {
+std::string assistant_refusal(const TinyModelSpec& model, const std::vector<std::byte>& bytes,
+                              Code code) {
   const LoadedTiny loaded{TinyModel(model)};
   auto head = loaded.model().draft_head(gguf::GgufFile::parse(bytes).value());
   EXPECT_EQ(head.status().code(), code) << head.status().message();
   return head.ok() ? "" : head.status().message();
 }
 
-std::string refusal(const TinyAssistantSpec& spec, Code code = Code::kFormat) {
-  const TinyModel tiny(gemma());
-  return refusal(gemma(), TinyAssistant(tiny, spec).bytes(), code);
+std::string assistant_refusal(const TinyAssistantSpec& spec, Code code = Code::kFormat) {
+  const TinyModel tiny(assisted_gemma());
+  return assistant_refusal(assisted_gemma(), TinyAssistant(tiny, spec).bytes(), code);
 }
 
 TEST(AssistantHead, RefusalsNameWhatDoesNotFit) {
-  const TinyModel tiny(gemma());
+  const TinyModel tiny(assisted_gemma());
   const std::vector<std::string> tensors = TinyAssistant(tiny, {}).tensors();
   ASSERT_EQ(tensors.size(), 4U + 4 * 11);
   for (const std::string& name : tensors) {
     if (name.ends_with("layer_output_scale.weight")) continue;
-    EXPECT_NE(refusal({.without = name}).find(name), std::string::npos);
-    EXPECT_NE(refusal({.misshapen = name}).find(name), std::string::npos);
+    EXPECT_NE(assistant_refusal({.without = name}).find(name), std::string::npos);
+    EXPECT_NE(assistant_refusal({.misshapen = name}).find(name), std::string::npos);
   }
-  EXPECT_NE(refusal({.extra = "blk.0.attn_k.weight"}, Code::kUnsupported).find("blk.0.attn_k"),
-            std::string::npos);
+  EXPECT_NE(
+      assistant_refusal({.extra = "blk.0.attn_k.weight"}, Code::kUnsupported).find("blk.0.attn_k"),
+      std::string::npos);
   for (const char* key : {"embedding_length_out", "attention.sliding_window_pattern", "block_count",
                           "attention.head_count", "embedding_length", "feed_forward_length"}) {
-    EXPECT_NE(refusal({.without = key}).find(key), std::string::npos);
+    EXPECT_NE(assistant_refusal({.without = key}).find(key), std::string::npos);
   }
-  EXPECT_EQ(refusal({.other = {{"embedding_length_out", 96}}}),
+  EXPECT_EQ(assistant_refusal({.other = {{"embedding_length_out", 96}}}),
             "gemma4-assistant.embedding_length_out is 96, and the model's width is 64");
-  EXPECT_EQ(refusal({.other = {{"nextn_predict_layers", 1}}}),
+  EXPECT_EQ(assistant_refusal({.other = {{"nextn_predict_layers", 1}}}),
             "gemma4-assistant.nextn_predict_layers is 1, outside [4, 4]");
-  EXPECT_EQ(refusal({.other = {{"attention.sliding_window", 6}}}),
+  EXPECT_EQ(assistant_refusal({.other = {{"attention.sliding_window", 6}}}),
             "block 0 has window 6, cache layer 4, which it reads, has 5");
-  EXPECT_EQ(refusal({.other = {{"attention.head_count_kv", 1}}}),
+  EXPECT_EQ(assistant_refusal({.other = {{"attention.head_count_kv", 1}}}),
             "block 0 has kv heads 1, cache layer 4, which it reads, has 2");
-  EXPECT_NE(refusal({.other = {{"attention.key_length", 18}}}).find("blk.3.attn_q"),
+  EXPECT_NE(assistant_refusal({.other = {{"attention.key_length", 18}}}).find("blk.3.attn_q"),
             std::string::npos);
-  EXPECT_EQ(refusal({.rope_base = 20000.0F}),
+  EXPECT_EQ(assistant_refusal({.rope_base = 20000.0F}),
             "block 0 turns by other angles than cache layer 4, which it reads");
-  EXPECT_EQ(refusal({.without = "rope_freqs.weight"}),
+  EXPECT_EQ(assistant_refusal({.without = "rope_freqs.weight"}),
             "block 3 turns by other angles than cache layer 5, which it reads");
 }
 
 TEST(AssistantHead, RefusesOtherModels) {
-  const TinyModel tiny(gemma());
+  const TinyModel tiny(assisted_gemma());
   const std::vector<std::byte> bytes = TinyAssistant(tiny, {}).bytes();
   for (const char* family : {"llama", "gemma3"}) {
     TinyModelSpec other;
     other.architecture = family;
-    EXPECT_EQ(refusal(other, bytes, Code::kUnsupported),
+    EXPECT_EQ(assistant_refusal(other, bytes, Code::kUnsupported),
               std::string("an assistant of gemma4 for a model ") + family);
   }
-  TinyModelSpec local = gemma();
+  TinyModelSpec local = assisted_gemma();
   local.local = {1, 1, 1, 1, 1, 1};
-  EXPECT_EQ(refusal(local, bytes, Code::kFormat),
+  EXPECT_EQ(assistant_refusal(local, bytes, Code::kFormat),
             "block 3 reads a layer without a window, the model has none");
-  TinyModelSpec narrow = gemma();
+  TinyModelSpec narrow = assisted_gemma();
   narrow.window = 1;
   narrow.local_head_dim = 8;
   const TinyModel of_narrow(narrow);
-  EXPECT_EQ(refusal(narrow, TinyAssistant(of_narrow, {}).bytes(), Code::kUnsupported),
+  EXPECT_EQ(assistant_refusal(narrow, TinyAssistant(of_narrow, {}).bytes(), Code::kUnsupported),
             "block 0 reads cache layer 4, which has a window of 1");
-  TinyModelSpec vocab = gemma();
+  TinyModelSpec vocab = assisted_gemma();
   vocab.vocab = 51;
-  EXPECT_NE(refusal(vocab, bytes, Code::kFormat).find("token_embd.weight"), std::string::npos);
+  EXPECT_NE(assistant_refusal(vocab, bytes, Code::kFormat).find("token_embd.weight"),
+            std::string::npos);
+}
+
+/// What a model says whose last `layers` layers are on a device.
+std::string split_refusal(int32_t layers) {
+  const TinyModel tiny(assisted_gemma());
+  test::FarMemory memory(size_t{1} << 28);
+  test::TinyEngineOptions options;
+  options.engine = std::make_shared<test::FarEngine>(memory);
+  options.host = test::cpu_engine();
+  options.on_device.layers = layers;
+  const LoadedTiny loaded(tiny, options);
+  const std::vector<std::byte> bytes = TinyAssistant(tiny, {}).bytes();
+  auto head = loaded.model().draft_head(gguf::GgufFile::parse(bytes).value());
+  if (head.ok()) return "";
+  EXPECT_EQ(head.status().code(), Code::kUnsupported);
+  return head.status().message();
+}
+
+TEST(AssistantHead, RefusesModelsOnSeveralEngines) {
+  EXPECT_EQ(split_refusal(6), "");  // all on the device, and so is the assistant
+  EXPECT_EQ(split_refusal(0), "");
+  EXPECT_EQ(split_refusal(1), "the head reads cache layers 4 and 5, which are on two engines");
+  EXPECT_EQ(split_refusal(2), "engine far has no embedding to share");
 }
 
 }  // namespace
