@@ -257,8 +257,8 @@ void HeadDrafter::propose_group(std::span<DraftJob* const> jobs) {
       --state->resting;
       continue;
     }
-    if (reads_ && (job->cache == nullptr || job->cache->length() + 1 != job->tokens.size()))
-      continue;
+    const auto held = static_cast<int32_t>(job->tokens.size()) - 1;
+    if (reads_ && (job->cache == nullptr || job->cache->length() != held)) continue;
     running_.push_back({.of = {.job = job}, .state = state});
     if (begin_draft(&running_.back(), &room)) continue;
     state->resting = kRestAfterFailure;
