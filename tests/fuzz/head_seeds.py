@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes seeds for head_fuzz: heads of every form for its model, good ones and some that are refused.
+"""Writes seeds for head_fuzz: heads of every form for its models, good ones and some that are refused.
 
 usage: head_seeds.py FOLDER
 """
@@ -76,6 +76,31 @@ def nextn(vocab=VOCAB):
                  tensor(block + "nextn.shared_head_norm.weight", WIDTH)])
 
 
+def assistant(*more, local=(1, 0), without=""):
+    """Layers that read the cache of a model of gemma4 with a window of 4 in its first layer."""
+    name = "gemma4-assistant"
+    width = 24
+    sizes = {"context_length": 32, "embedding_length": width, "embedding_length_out": WIDTH, "block_count": len(local),
+             "nextn_predict_layers": len(local), "feed_forward_length": 16, "attention.head_count": HEADS,
+             "attention.head_count_kv": KV_HEADS, "attention.key_length": HEAD, "attention.value_length": HEAD,
+             "attention.sliding_window": 4}
+    all_keys = ([("general.architecture", "string", name)] + [(f"{name}.{key}", "u32", n) for key, n in sizes.items()]
+                + [(f"{name}.attention.layer_norm_rms_epsilon", "f32", 1e-5),
+                   (f"{name}.attention.sliding_window_pattern", "[bool]", [bool(each) for each in local])]
+                + [(f"{name}.{key}", kind, value) for key, kind, value in more])
+    tensors = [tensor("token_embd.weight", width, VOCAB), tensor("output_norm.weight", width),
+               tensor("nextn.pre_projection.weight", 2 * WIDTH, width), tensor("nextn.post_projection.weight", width, WIDTH)]
+    for i in range(len(local)):
+        block = f"blk.{i}."
+        tensors += [tensor(block + norm + ".weight", width)
+                    for norm in ("attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm")]
+        tensors += [tensor(block + "attn_q.weight", width, HEADS * HEAD), tensor(block + "attn_q_norm.weight", HEAD),
+                    tensor(block + "attn_output.weight", HEADS * HEAD, width), tensor(block + "ffn_gate.weight", width, 16),
+                    tensor(block + "ffn_up.weight", width, 16), tensor(block + "ffn_down.weight", 16, width),
+                    tensor(block + "layer_output_scale.weight", 1)]
+    return gguf(all_keys, [t for t in tensors if t[0] != without])
+
+
 OWN = [19, 0, 3, 3, 14, 15, 9, 2]
 own_output = tensor("output.weight", WIDTH, len(OWN))
 SEEDS = {
@@ -93,6 +118,12 @@ SEEDS = {
     "mlp": mlp("eagle."),
     "mlp_bare": mlp(""),
     "mlp_no_norm": mlp("eagle.", "norm.weight"),
+    "assistant": assistant(),
+    "assistant_global": assistant(local=(0,)),
+    "assistant_cap": assistant(("final_logit_softcapping", "f32", 30.0), local=(0, 1, 1)),
+    "assistant_angles": assistant(("rope.freq_base", "f32", 5000.0)),
+    "assistant_window": assistant(("attention.key_length_swa", "u32", 8)),
+    "assistant_no_projection": assistant(without="nextn.post_projection.weight"),
     "nextn": nextn(),
     "nextn_vocabulary": nextn(VOCAB + 1),
 }

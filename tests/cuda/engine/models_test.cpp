@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "cuda/engine/op_bench.h"
+#include "model/draft_head.h"
 #include "quant/format.h"
 #include "support/loaded_tiny.h"
 #include "support/tiny_assistant.h"
