@@ -35,6 +35,10 @@ struct DraftHead {
   std::shared_ptr<const Model> first;
   /// Runs rows with states of the head; its caches are those of `first`.
   std::shared_ptr<const Model> next;
+  /// Heads for the second token of a draft, the third and so on, and for no token behind these;
+  /// none: `next` drafts them all. Each runs all rows of the text and of the draft, in a cache of
+  /// its own: the state of a row is that of the head that drafted behind it.
+  std::vector<std::shared_ptr<const Model>> later;
   int32_t state = graph::kNormedTap;  // the tap of both that is the head's state
   int32_t width = 0;                  // of a tap of the model
   int32_t own_width = 0;              // of the head's state

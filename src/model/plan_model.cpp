@@ -184,6 +184,10 @@ Result<size_t> PlanModel::memory(std::string_view key) const {
     if (const auto head = head_.lock(); head != nullptr) {
       GEN_ASSIGN(const size_t of_head, head->first->memory(key));
       bytes += of_head;
+      for (const auto& later : head->later) {
+        GEN_ASSIGN(const size_t of_later, later->memory(key));
+        bytes += of_later;
+      }
     }
     return bytes;
   }

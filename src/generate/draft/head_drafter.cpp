@@ -20,20 +20,29 @@ constexpr size_t kMostWaiting = 32;
 }  // namespace
 
 /// The text from position `base` on. Row i is that of tokens[i], and runs with the features of row
-/// i - 1 of the target: row i of the head is kept at entry i - 1 of its cache.
+/// i - 1 of the target: row i of a head is kept at entry i - 1 of its cache. Heads other than the
+/// first may lack rows that it has.
 struct HeadDrafter::State final : DraftState {
-  explicit State(size_t features) : width(features) {}
+  /// What a head has of the text.
+  struct Filled {
+    std::unique_ptr<cache::KvCache> cache;  // created on first use
+    size_t rows = 0;                        // entries of the cache
+  };
+
+  State(size_t features, size_t heads) : width(features), filled(heads) {}
   [[nodiscard]] std::unique_ptr<DraftState> fork() const override {
-    auto copy = std::make_unique<State>(width);
-    if (cache != nullptr) {
-      auto forked = cache->fork();
-      if (!forked.ok()) return copy;
-      copy->cache = std::move(forked).value();
+    auto copy = std::make_unique<State>(width, filled.size());
+    for (size_t i = 0; i < filled.size(); ++i) {
+      if (filled[i].cache != nullptr) {
+        auto forked = filled[i].cache->fork();
+        if (!forked.ok()) return std::make_unique<State>(width, filled.size());
+        copy->filled[i].cache = std::move(forked).value();
+      }
+      copy->filled[i].rows = filled[i].rows;
     }
     copy->base = base;
     copy->tokens = tokens;
     copy->waiting = waiting;
-    copy->filled = filled;
     copy->open = open;
     return copy;
   }
@@ -62,36 +71,50 @@ struct HeadDrafter::State final : DraftState {
     return static_cast<std::ptrdiff_t>(row * width);
   }
   [[nodiscard]] size_t rows_waiting() const noexcept { return waiting.size() / width; }
+  /// Rows that wait for a head: the last ones of those that wait.
+  [[nodiscard]] size_t rows_for(size_t head) const noexcept {
+    return tokens.size() - filled[head].rows;
+  }
   void begin_at(int32_t position) noexcept {
-    if (cache == nullptr || !cache->truncate(0).ok()) cache = nullptr;
+    for (Filled& each : filled) {
+      if (each.cache == nullptr || !each.cache->truncate(0).ok()) each.cache = nullptr;
+      each.rows = 0;
+    }
     base = position;
     tokens.clear();
     waiting.clear();
-    filled = 0;
     open = 0;
+  }
+  /// Drops what a head has beyond its rows.
+  [[nodiscard]] bool cut_cache(size_t head) noexcept {
+    const Filled& of = filled[head];
+    return of.cache == nullptr || of.cache->truncate(static_cast<int32_t>(of.rows)).ok();
   }
   /// Keeps the first `n` tokens. An entry for the token after them may stay.
   void cut(size_t n) noexcept {
     const size_t dropped = tokens.size() - std::min(n, tokens.size());
     tokens.resize(tokens.size() - dropped);
     waiting.resize((rows_waiting() - std::min(dropped, rows_waiting())) * width);
-    filled = std::min(filled, tokens.size());
-    if (cache != nullptr && !cache->truncate(static_cast<int32_t>(filled)).ok()) {
-      begin_at(base + static_cast<int32_t>(n));
+    for (size_t i = 0; i < filled.size(); ++i) {
+      filled[i].rows = std::min(filled[i].rows, tokens.size());
+      if (cut_cache(i)) continue;
+      return begin_at(base + static_cast<int32_t>(n));
     }
   }
-  /// Drops the features of rows that the cache now has the entries of.
-  void fill(size_t rows) noexcept {
-    waiting.erase(waiting.begin(), waiting.begin() + at(rows));
-    filled += rows;
+  /// A head has the next rows; features that all heads have are dropped.
+  void fill(size_t head, size_t rows) noexcept {
+    filled[head].rows += rows;
+    size_t least = filled[0].rows;
+    for (const Filled& each : filled) least = std::min(least, each.rows);
+    const size_t first = tokens.size() - rows_waiting();
+    waiting.erase(waiting.begin(), waiting.begin() + at(least - first));
   }
 
   const size_t width;
-  std::unique_ptr<cache::KvCache> cache;  // created on first use
+  std::vector<Filled> filled;  // by head
   int32_t base = 0;
   std::vector<int32_t> tokens;  // rows of the target that were seen
   std::vector<float> waiting;   // [rows, F] features of the last of them
-  size_t filled = 0;            // entries of the cache; filled + waiting are the tokens
   size_t open = 0;              // of the tokens: the last ones, which are a tree
   int32_t resting = 0;          // proposals for which it is still skipped
 };
@@ -104,9 +127,8 @@ class HeadDrafter::EndDraft {
     for (const Running& each : running_) {
       if (each.of.job != nullptr) give_back(each.of);
       State& state = *each.state;
-      if (state.cache == nullptr) continue;
-      if (!state.cache->truncate(static_cast<int32_t>(state.filled)).ok()) {
-        state.begin_at(state.base);
+      for (size_t i = 0; i < state.filled.size(); ++i) {
+        if (!state.cut_cache(i)) state.begin_at(state.base);
       }
     }
     running_.clear();
@@ -124,6 +146,7 @@ HeadDrafter::HeadDrafter(std::shared_ptr<const model::DraftHead> head, Options o
       guesser_(options_.vocab),
       width_(head_->taps.size() * static_cast<size_t>(head_->width)),
       own_width_(static_cast<size_t>(head_->own_width)),
+      heads_(1 + head_->later.size()),
       caches_(!head_->first->layer_shapes().empty()),
       reads_(head_->reads_cache),
       by_logits_(head_->first->traits().max_best == 0) {}
@@ -131,6 +154,9 @@ HeadDrafter::HeadDrafter(std::shared_ptr<const model::DraftHead> head, Options o
 Result<std::shared_ptr<HeadDrafter>> HeadDrafter::create(
     std::shared_ptr<const model::DraftHead> head, Options options) {
   options.most = std::clamp(options.most, 1, kMaxDraftRows - 1);
+  if (!head->later.empty()) {
+    options.most = std::min(options.most, static_cast<int32_t>(1 + head->later.size()));
+  }
   options.context = std::min(options.context, head->first->traits().max_seq_len);
   if (!options.cache_factory) {
     options.cache_factory = [kv_dtype = options.kv_dtype,
@@ -148,7 +174,7 @@ Result<std::shared_ptr<HeadDrafter>> HeadDrafter::create(
   return std::shared_ptr<HeadDrafter>(new HeadDrafter(std::move(head), std::move(options)));
 }
 
-std::unique_ptr<DraftState> HeadDrafter::begin() { return std::make_unique<State>(width_); }
+std::unique_ptr<DraftState> HeadDrafter::begin() { return std::make_unique<State>(width_, heads_); }
 
 // ---- Rows of the text ----
 
@@ -187,34 +213,46 @@ void HeadDrafter::observe(std::span<const ObservedRows> rows) {
 
 // A row runs once the token after it is known, so one always waits.
 void HeadDrafter::fill(std::span<State* const> states) {
-  const auto most = static_cast<size_t>(head_->first->traits().max_batch_rows);
   for (State* const state : states) {
-    if (!caches_) {  // only the last row matters
-      state->fill(state->rows_waiting() - 1);
-      continue;
-    }
-    while (state->rows_waiting() > 1) {
-      const EndDraft end(&running_);
-      begin_pass();
-      running_.push_back({.of = {}, .state = state});
-      Running& running = running_.back();
-      const bool made = state->cache != nullptr || make_cache(state);
-      const size_t rows = std::min(state->rows_waiting() - 1, most);
-      if (!made || !add_waiting(&running, static_cast<int32_t>(rows), -1) ||
-          !run_pass(*head_->first, false)) {
-        // It begins behind these rows when memory can be had again.
-        const auto next = state->base + static_cast<int32_t>(state->tokens.size());
-        state->begin_at(next);
-        break;
-      }
-    }
+    bool filled = true;
+    for (size_t head = 0; filled && head < heads_; ++head) filled = fill(state, head);
+    if (filled) continue;
+    // It begins behind these rows when memory can be had again.
+    const auto next = state->base + static_cast<int32_t>(state->tokens.size());
+    state->begin_at(next);
   }
 }
 
+bool HeadDrafter::fill(State* state, size_t head) {
+  const auto most = static_cast<size_t>(head_->first->traits().max_batch_rows);
+  if (!caches_) {  // only the last row matters
+    state->fill(head, state->rows_for(head) - 1);
+    return true;
+  }
+  while (state->rows_for(head) > 1) {
+    const EndDraft end(&running_);
+    begin_pass(head);
+    running_.push_back({.of = {}, .state = state});
+    const size_t rows = std::min(state->rows_for(head) - 1, most);
+    if (!make_cache(state) || !plan_rows(&running_.back(), static_cast<int32_t>(rows)))
+      return false;
+    add_waiting(&running_.back(), static_cast<int32_t>(rows), -1);
+    if (!run_pass(head_model(head), false)) return false;
+  }
+  return true;
+}
+
+const model::Model& HeadDrafter::head_model(size_t head) const noexcept {
+  return head == 0 ? *head_->first : *head_->later[head - 1];
+}
+
+/// Of the head of the pass; true if there is one.
 bool HeadDrafter::make_cache(State* state) {
-  auto made = options_.cache_factory(head_->first->layer_shapes(), options_.context);
+  State::Filled& of = state->filled[head_now_];
+  if (of.cache != nullptr) return true;
+  auto made = options_.cache_factory(head_model(head_now_).layer_shapes(), options_.context);
   if (!made.ok()) return false;
-  state->cache = std::move(made).value();
+  of.cache = std::move(made).value();
   return true;
 }
 
@@ -231,7 +269,8 @@ void HeadDrafter::propose(std::span<DraftJob* const> jobs) {
     auto* const state = static_cast<State*>(jobs[i]->state);
     state->settle_open();
     if (state->rows_waiting() > room) fill({&state, 1});
-    const size_t own = caches_ ? std::max(state->rows_waiting(), size_t{1}) : 1;
+    const size_t own =
+        caches_ ? std::max(state->rows_waiting(), size_t{1}) + head_->later.size() : 1;
     if (i - first == most || (i > first && rows + own > room)) {
       propose_group(jobs.subspan(first, i - first));
       first = i;
@@ -244,14 +283,14 @@ void HeadDrafter::propose(std::span<DraftJob* const> jobs) {
 
 void HeadDrafter::propose_group(std::span<DraftJob* const> jobs) {
   const EndDraft end(&running_);
-  begin_pass();
+  begin_pass(0);
   running_.reserve(jobs.size());
   int32_t room = head_->first->traits().max_batch_rows;
   for (DraftJob* const job : jobs) {
     auto* const state = static_cast<State*>(job->state);
     // Rows that this drafter has not seen end the draft: the pending token's is the next one.
     const size_t known = static_cast<size_t>(state->base) + state->tokens.size() + 1;
-    if (job->tokens.size() != known || state->rows_waiting() == 0) continue;
+    if (job->tokens.size() != known || state->rows_for(0) == 0) continue;
     if (static_cast<size_t>(options_.context) < job->tokens.size()) continue;
     if (state->resting > 0) {
       --state->resting;
@@ -266,7 +305,7 @@ void HeadDrafter::propose_group(std::span<DraftJob* const> jobs) {
     running_.pop_back();
   }
   const model::Model* model = head_->first.get();
-  while (!tokens_.empty()) {
+  for (size_t depth = 1; !tokens_.empty(); ++depth) {
     if (!run_pass(*model, true)) {
       for (const Running& running : running_) ++running.of.job->failures;
       return;
@@ -274,22 +313,43 @@ void HeadDrafter::propose_group(std::span<DraftJob* const> jobs) {
     for (Running& running : running_) {
       if (!running.of.ends) guess(&running);
     }
-    begin_pass();
-    model = head_->next.get();
+    const size_t head = std::min(depth, heads_ - 1);
+    model = head == 0 ? head_->next.get() : &head_model(head);
+    begin_pass(head);
     for (Running& running : running_) {
-      if (running.of.ends) continue;
-      const int32_t token = running.of.job->tree.tokens().back();
-      const auto own =
-          std::span(states_).subspan(static_cast<size_t>(running.last) * own_width_, own_width_);
-      if (plan_rows(&running, 1)) {
-        add_row(&running, token, own);
-        want(&running);
-        continue;
-      }
+      if (running.of.ends || go_on(&running)) continue;
       running.of.ends = true;
       ++running.of.job->failures;
     }
   }
+}
+
+// A row for the last token that was drafted. A later head begins with all rows that wait for it,
+// and runs the draft's anew. False without memory, or with no room left in the pass.
+bool HeadDrafter::go_on(Running* running) {
+  const auto last = static_cast<size_t>(running->last);
+  const auto own = std::span(states_).subspan(last * own_width_, own_width_);
+  const std::span<const int32_t> drafted = running->of.job->tree.tokens();
+  if (head_now_ == 0) {
+    if (!plan_rows(running, 1)) return false;
+    add_row(running, drafted.back(), own);
+  } else {
+    running->states.insert(running->states.end(), own.begin(), own.end());
+    const size_t waiting = running->state->rows_for(head_now_);
+    const size_t rows = waiting + drafted.size() - 1;
+    const auto room = static_cast<size_t>(head_->first->traits().max_batch_rows);
+    if (tokens_.size() + rows > room || !make_cache(running->state) ||
+        !plan_rows(running, static_cast<int32_t>(rows))) {
+      return false;
+    }
+    add_waiting(running, static_cast<int32_t>(waiting), drafted[0]);
+    for (size_t i = 1; i < drafted.size(); ++i) {
+      add_row(running, drafted[i],
+              std::span(running->states).subspan((i - 1) * own_width_, own_width_));
+    }
+  }
+  want(running);
+  return true;
 }
 
 // Adds all rows that wait, with the pending token as the last one. False without memory, or with no
@@ -298,17 +358,18 @@ bool HeadDrafter::begin_draft(Running* running, int32_t* room) {
   State* const state = running->state;
   const DraftJob& job = *running->of.job;
   running->of.logits = by_logits_ || !head_->tokens.empty() || Guesser::needs_logits(job);
-  if (!caches_) state->fill(state->rows_waiting() - 1);
-  const auto rows = static_cast<int32_t>(state->rows_waiting());
+  if (!caches_) state->fill(0, state->rows_for(0) - 1);
+  const auto rows = static_cast<int32_t>(state->rows_for(0));
   if (rows > *room) return false;
-  if (caches_ && state->cache == nullptr && !make_cache(state)) return false;
-  if (!add_waiting(running, rows, job.tokens.back())) return false;
+  if ((caches_ && !make_cache(state)) || !plan_rows(running, rows)) return false;
+  add_waiting(running, rows, job.tokens.back());
   *room -= rows;
   want(running);
   return true;
 }
 
-void HeadDrafter::begin_pass() noexcept {
+void HeadDrafter::begin_pass(size_t head) noexcept {
+  head_now_ = head;
   tokens_.clear();
   positions_.clear();
   wants_.clear();
@@ -324,9 +385,10 @@ bool HeadDrafter::plan_rows(Running* running, int32_t n) {
   sequence.first_row = static_cast<int32_t>(tokens_.size());
   sequence.n_rows = n;
   if (caches_) {
-    Result<cache::CachePlan> plan = state.cache->plan(n);
+    cache::KvCache& own = *state.filled[head_now_].cache;
+    Result<cache::CachePlan> plan = own.plan(n);
     if (!plan.ok() || plan->count != n) return false;
-    sequence.cache = state.cache.get();
+    sequence.cache = &own;
     sequence.plan = *plan;
   }
   if (reads_) {
@@ -350,24 +412,23 @@ void HeadDrafter::add_row(Running* running, int32_t token, std::span<const float
     positions_.push_back(sequence.cache->length());
   } else {
     const int32_t start =
-        caches_ ? sequence.plan.start : static_cast<int32_t>(running->state->filled);
+        caches_ ? sequence.plan.start : static_cast<int32_t>(running->state->filled[0].rows);
     positions_.push_back(start + row - sequence.first_row);
   }
   wants_.push_back(graph::kWantsNothing);
   features_.insert(features_.end(), features.begin(), features.end());
 }
 
-bool HeadDrafter::add_waiting(Running* running, int32_t n, int32_t last) {
+void HeadDrafter::add_waiting(Running* running, int32_t n, int32_t last) {
   const State& state = *running->state;
-  if (!plan_rows(running, n)) return false;
-  const size_t first = state.filled;
+  const size_t first = state.filled[head_now_].rows;
+  const size_t waiting = first - (state.tokens.size() - state.rows_waiting());
   for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
     const size_t next = first + i + 1;
     const int32_t token = next < state.tokens.size() ? state.tokens[next] : last;
-    add_row(running, token, std::span(state.waiting).subspan(i * width_, width_));
+    add_row(running, token, std::span(state.waiting).subspan((waiting + i) * width_, width_));
   }
   running->settled = n;
-  return true;
 }
 
 void HeadDrafter::want(Running* running) {
@@ -404,7 +465,7 @@ bool HeadDrafter::run_pass(const model::Model& model, bool states) {
   }
   for (Running& running : running_) {
     if (running.settled == 0) continue;
-    running.state->fill(static_cast<size_t>(running.settled));
+    running.state->fill(head_now_, static_cast<size_t>(running.settled));
     running.settled = 0;
   }
   return true;
