@@ -38,6 +38,7 @@ struct HeadModelSpec {
   const char* family = "exaone4";
   Head head = Head::kRandom;
   int32_t context = kFormsContext;
+  int32_t blocks = 1;  // heads for as many tokens of a draft
   auto operator<=>(const HeadModelSpec&) const = default;
 };
 
@@ -65,7 +66,7 @@ inline std::vector<std::byte> known_file(test::TinyModelSpec spec, Head head) {
   set("token_embd.weight", table);
   set("output.weight", next);
   set("output_norm.weight", test::Floats(kWidth, 1.0F));
-  for (int32_t i = 0; i <= spec.layers - (head == Head::kBlock ? 1 : 0); ++i) {
+  for (int32_t i = 0; i < spec.layers + (head == Head::kBlock ? 0 : spec.draft_layers); ++i) {
     const std::string block = "blk." + std::to_string(i) + ".";
     if (tiny.attends(i)) clear(block + "attn_output.weight", kWidth * kWidth);
     if (tiny.has_recurrence(i)) {
@@ -74,15 +75,17 @@ inline std::vector<std::byte> known_file(test::TinyModelSpec spec, Head head) {
     clear(block + "ffn_down.weight", kWidth * static_cast<size_t>(spec.feed_forward));
   }
   if (head == Head::kBlock) return std::move(image.bytes);
-  const std::string block = "blk." + std::to_string(spec.layers) + ".nextn.";
-  set(block + "enorm.weight", test::Floats(kWidth, 1.0F));
-  set(block + "hnorm.weight", test::Floats(kWidth, 1.0F));
-  test::Floats half(2 * kWidth * kWidth);
-  for (size_t i = 0; i < kWidth; ++i) {
-    half[i * 2 * kWidth + i + (head == Head::kFeatures ? kWidth : 0)] = 1.0F;
+  for (int32_t i = 0; i < spec.draft_layers; ++i) {
+    const std::string block = "blk." + std::to_string(spec.layers + i) + ".nextn.";
+    set(block + "enorm.weight", test::Floats(kWidth, 1.0F));
+    set(block + "hnorm.weight", test::Floats(kWidth, 1.0F));
+    test::Floats half(2 * kWidth * kWidth);
+    for (size_t j = 0; j < kWidth; ++j) {
+      half[j * 2 * kWidth + j + (head == Head::kFeatures ? kWidth : 0)] = 1.0F;
+    }
+    set(block + "eh_proj.weight", half);
+    set(block + "shared_head_head.weight", head == Head::kFeatures ? second : next);
   }
-  set(block + "eh_proj.weight", half);
-  set(block + "shared_head_head.weight", head == Head::kFeatures ? second : next);
   return std::move(image.bytes);
 }
 
@@ -222,7 +225,7 @@ inline std::shared_ptr<const model::Model> head_model(const HeadModelSpec& of) {
   if (loaded == nullptr) {
     test::TinyModelSpec spec;
     spec.architecture = of.family;
-    spec.draft_layers = 1;
+    spec.draft_layers = of.blocks;
     spec.context = of.context;
     spec.vocab = kFormsVocab;
     loaded = std::make_unique<test::LoadedTiny>(

@@ -70,6 +70,7 @@ class WatchedHeads final : public Drafter {
     const auto own = cache_of(*head_->first);
     features.erase(features.begin(), features.begin() + base * static_cast<std::ptrdiff_t>(width));
     Tokens next(text.begin() + 1 + base, text.end());
+    if (!head_->later.empty()) return by_later(next, features, n);
     Tokens made;
     while (made.size() < n) {
       test::OwnedBatch one;
@@ -90,6 +91,31 @@ class WatchedHeads final : public Drafter {
     return made;
   }
 
+  /// The same where each token is a later head's: each runs all rows, with the states of the heads
+  /// before it.
+  [[nodiscard]] Tokens by_later(Tokens rows, std::vector<float> features, size_t n) const {
+    Tokens made;
+    while (made.size() < n) {
+      const model::Model& of = made.empty() ? *head_->first : *head_->later[made.size() - 1];
+      const auto own = cache::make_cache("fp32", of.layer_shapes(), of.traits().max_seq_len,
+                                         engine::system_memory())
+                           .value();
+      test::OwnedBatch all;
+      EXPECT_TRUE(all.add(*own, rows, false).ok());
+      all.finish(kFormsVocab);
+      all.batch.features = features;
+      std::vector<float> states(features.size());
+      const graph::Tap out = {head_->state, states.data()};
+      all.batch.taps = {&out, 1};
+      EXPECT_TRUE(of.forward(all.batch).ok());
+      const std::vector<float> logits = all.results(kFormsVocab);
+      const auto best = std::max_element(logits.begin(), logits.begin() + kFormsVocab);
+      made.push_back(static_cast<int32_t>(best - logits.begin()));
+      rows.push_back(made.back());
+      features.insert(features.end(), states.end() - head_->width, states.end());
+    }
+    return made;
+  }
   /// The same of a head that reads the cache of the text.
   [[nodiscard]] Tokens read(cache::KvCache& cache, int32_t token, std::vector<float> features,
                             size_t n) const {
