@@ -63,17 +63,17 @@ def mlp(prefix, without=""):
                 [tensor(prefix + name, *dims) for name, dims in names.items() if name != without])
 
 
-def nextn(vocab=VOCAB):
-    """A block behind the one layer of a model whose norms are after attention and feed-forward."""
-    block = "blk.1."
-    all_keys = [e for e in keys("exaone4", ("nextn_predict_layers", "u32", 1)) if e[0] != "exaone4.block_count"]
-    return gguf(all_keys + [("exaone4.block_count", "u32", 2)],
-                [tensor("token_embd.weight", WIDTH, vocab), tensor("output.weight", WIDTH, vocab),
-                 tensor("output_norm.weight", WIDTH), *layer(WIDTH, block), tensor(block + "attn_q_norm.weight", HEAD),
-                 tensor(block + "attn_k_norm.weight", HEAD), tensor(block + "post_attention_norm.weight", WIDTH),
-                 tensor(block + "post_ffw_norm.weight", WIDTH), tensor(block + "nextn.eh_proj.weight", 2 * WIDTH, WIDTH),
-                 tensor(block + "nextn.enorm.weight", WIDTH), tensor(block + "nextn.hnorm.weight", WIDTH),
-                 tensor(block + "nextn.shared_head_norm.weight", WIDTH)])
+def nextn(vocab=VOCAB, blocks=1):
+    """Blocks behind the one layer of a model whose norms are after attention and feed-forward."""
+    all_keys = [e for e in keys("exaone4", ("nextn_predict_layers", "u32", blocks)) if e[0] != "exaone4.block_count"]
+    tensors = [tensor("token_embd.weight", WIDTH, vocab), tensor("output.weight", WIDTH, vocab), tensor("output_norm.weight", WIDTH)]
+    for i in range(blocks):
+        block = f"blk.{1 + i}."
+        tensors += [*layer(WIDTH, block), tensor(block + "attn_q_norm.weight", HEAD), tensor(block + "attn_k_norm.weight", HEAD),
+                    tensor(block + "post_attention_norm.weight", WIDTH), tensor(block + "post_ffw_norm.weight", WIDTH),
+                    tensor(block + "nextn.eh_proj.weight", 2 * WIDTH, WIDTH), tensor(block + "nextn.enorm.weight", WIDTH),
+                    tensor(block + "nextn.hnorm.weight", WIDTH), tensor(block + "nextn.shared_head_norm.weight", WIDTH)]
+    return gguf(all_keys + [("exaone4.block_count", "u32", 1 + blocks)], tensors)
 
 
 def assistant(*more, local=(1, 0), without=""):
@@ -125,6 +125,7 @@ SEEDS = {
     "assistant_window": assistant(("attention.key_length_swa", "u32", 8)),
     "assistant_no_projection": assistant(without="nextn.post_projection.weight"),
     "nextn": nextn(),
+    "nextn_three": nextn(blocks=3),
     "nextn_vocabulary": nextn(VOCAB + 1),
 }
 
