@@ -200,9 +200,10 @@ void add_draft_options(CLI::App& command, ModelChoice& choice) {
         return read_draft_parts(text, &parts);
       });
   command
-      .add_option("--eagle", choice.eagle,
-                  "the GGUF file of a head that drafts: EAGLE, or the blocks behind a model's "
-                  "layers; it drafts where --draft finds nothing")
+      .add_option(
+          "--eagle", choice.eagle,
+          "the GGUF file of a head that drafts: EAGLE, the blocks behind a model's layers, or "
+          "the assistant of a Gemma 4; it drafts where --draft finds nothing")
       ->check(CLI::ExistingFile);
   command
       .add_option("--draft-len", choice.draft_len,

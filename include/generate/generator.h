@@ -317,11 +317,12 @@ GEN_API gen_status gen_options_set_speculative_draft(gen_options *options, const
  * Lets the head of an EAGLE file draft where lookups find nothing: a small network that guesses
  * from hidden states of the generator's model, for which it was trained. The generated text does
  * not change, see gen_options_set_prompt_lookup. The file is a GGUF file of EAGLE-3
- * (general.architecture "eagle3"), of EAGLE-1 or 2, or of two products ("eagle"); or a file of a
- * model's family with the blocks that draft (nextn). It is opened by gen_create. Each session keeps
- * one layer of keys and values for it. If there is no memory for them, the session continues
- * without drafts, and the metric drafts_failed counts that. "draft_heads" of gen_options_set has
- * the length of drafts; a head in the model's own file is not used then.
+ * (general.architecture "eagle3"), of EAGLE-1 or 2, or of two products ("eagle"); a file of a
+ * model's family with the blocks that draft (nextn); or for a model of gemma4 its assistant
+ * ("gemma4-assistant"). It is opened by gen_create. Each session keeps one layer of keys and values
+ * for it, except for an assistant, which reads the model's. If there is no memory for them, the
+ * session continues without drafts, and the metric drafts_failed counts that. "draft_heads" of
+ * gen_options_set has the length of drafts; a head in the model's own file is not used then.
  *
  * @param path  copied; NULL or "" means none, and so does a file that does not exist when gen_create is called.
  *              gen_create refuses a file that is none of these or does not fit the model, naming the key or the tensor.

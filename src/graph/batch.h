@@ -29,7 +29,8 @@ inline constexpr int32_t kMaxStepRows = 2048;
 struct BatchSequence {
   cache::KvCache* cache = nullptr;
   cache::SequenceState* state = nullptr;  // null for models that have none
-  // Made by the caller for n_rows rows, and committed or dropped by it afterwards.
+  // Made by the caller for n_rows rows, and committed or dropped by it afterwards; for none where
+  // caches are only read (GraphBuilder::read_cache).
   cache::CachePlan plan;
   cache::StatePlan state_plan;
   int32_t adapter = -1;  // a mix of Batch::adapters, -1 for none

@@ -158,7 +158,7 @@ Status check_memories(const cache::KvCache& cache, const BatchLimits& limits, si
   for (size_t i = 0; i < limits.layer_engines.size(); ++i) {
     const bool as_before = i > 0 && layers[i].part == layers[i - 1].part &&
                            limits.layer_engines[i] == limits.layer_engines[i - 1];
-    if (as_before) continue;
+    if (as_before || limits.layer_engines[i] < 0) continue;
     engine::Engine& engine = *limits.engines[static_cast<size_t>(limits.layer_engines[i])];
     if (engine.reaches(cache.engine_memory(layers[i].part))) continue;
     return error(Code::kUnsupported,
@@ -211,6 +211,28 @@ Status check_adapter(const Batch& batch, size_t i, const BatchLimits& limits) {
   return {};
 }
 
+/// The plan of rows that are stored, or of a row that only reads.
+Status check_plan(const Batch& batch, const BatchLimits& limits, size_t i) {
+  const BatchSequence& sequence = batch.sequences[i];
+  const cache::CachePlan& plan = sequence.plan;
+  const int32_t capacity = sequence.cache->capacity();
+  if (limits.reads) {
+    if (sequence.n_rows == 1 && plan.count == 0 && plan.start > 0 && plan.start <= capacity) {
+      return {};
+    }
+    return error(Code::kInvalidArgument,
+                 "sequence %zu has %d rows and a plan of %d entries from %d: a row reads entries, "
+                 "and adds none",
+                 i, sequence.n_rows, plan.count, plan.start);
+  }
+  const bool planned =
+      batch.multi_steps > 0 ? sequence.n_rows <= plan.count : sequence.n_rows == plan.count;
+  if (planned && plan.start >= 0 && plan.start <= capacity - plan.count) return {};
+  return error(Code::kInvalidArgument,
+               "sequence %zu has %d rows and a plan of %d entries from %d, capacity %d", i,
+               sequence.n_rows, plan.count, plan.start, capacity);
+}
+
 Status check_sequences(const Batch& batch, const BatchLimits& limits) {
   int64_t next = 0;
   for (size_t i = 0; i < batch.sequences.size(); ++i) {
@@ -229,15 +251,7 @@ Status check_sequences(const Batch& batch, const BatchLimits& limits) {
     }
     GEN_TRY(check_cache(*sequence.cache, limits.layers));
     GEN_TRY(check_memories(*sequence.cache, limits, i));
-    const bool planned = batch.multi_steps > 0 ? sequence.n_rows <= sequence.plan.count
-                                               : sequence.n_rows == sequence.plan.count;
-    if (!planned || sequence.plan.start < 0 ||
-        sequence.plan.start > sequence.cache->capacity() - sequence.plan.count) {
-      return error(Code::kInvalidArgument,
-                   "sequence %zu has %d rows and a plan of %d entries from %d, capacity %d", i,
-                   sequence.n_rows, sequence.plan.count, sequence.plan.start,
-                   sequence.cache->capacity());
-    }
+    GEN_TRY(check_plan(batch, limits, i));
     for (size_t j = 0; j < i; ++j) {
       if (batch.sequences[j].cache == sequence.cache) {
         return error(Code::kInvalidArgument, "sequences %zu and %zu share a cache", j, i);

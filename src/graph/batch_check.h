@@ -29,7 +29,8 @@ struct BatchLimits {
   bool means = false;                         // rows answer with means over their sequence
   bool far_logits = false;                    // logits are in memory that is not host memory
   std::span<const cache::LayerShape> layers;  // what caches must hold
-  std::span<const int32_t> layer_engines;     // the engine of each of them, by number
+  std::span<const int32_t> layer_engines;     // the engine of each of them, by number; -1: none
+  bool reads = false;                         // caches are only read, see GraphBuilder::read_cache
   std::span<const std::shared_ptr<engine::Engine>> engines;
   std::span<const cache::StateShape> states;  // what states must hold
   int32_t adapter_rank = 0;   // limit of the total rank of a row at one site; 0: no adapters

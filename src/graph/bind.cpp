@@ -122,6 +122,9 @@ void Binder::over_cache(const Instruction& instruction, size_t call, Args* args)
   args->v_dim = spec.v_dim;
   const StepBlock::Group& group = block(instruction).groups()[call];
   args->layer = group.layers[to_size(instruction.layer)];
+  // The row stands for the one behind the entries, which are all that it sees: one less than that
+  // row, itself included.
+  if (spec.use == CacheUse::kGiven && args->layer.window > 0) --args->layer.window;
   args->sequences = block(instruction).sequences(group, args->layer.part);
   args->n_sequences = group.places;
 }

@@ -237,7 +237,9 @@ class Compiler {
       Instruction& instruction = plan_->instructions_[i];
       bool wanted = engine::op_info(instruction.op).effect != engine::Effect::kNone;
       // q is rotated in place, and nothing is stored.
-      if (instruction.attention.use == CacheUse::kShared && instruction.op == Op::kRopeAppend) {
+      const bool reads = instruction.attention.use == CacheUse::kShared ||
+                         instruction.attention.use == CacheUse::kGiven;
+      if (reads && instruction.op == Op::kRopeAppend) {
         wanted = read[to_size(instruction.x[0].value)];
       }
       for_operands(instruction, [&](const Operand& operand, bool writes) {
@@ -628,6 +630,12 @@ class Compiler {
     for (const Node& node : graph_.nodes) {
       if (node.op != Op::kRopeAppend || node.attention.use != CacheUse::kOwn) continue;
       plan_->layer_engines_.push_back(engine_for(engine_of_block_, node.block));
+    }
+    plan_->given_ = graph_.given;
+    plan_->given_engines_.assign(graph_.given.size(), -1);
+    for (const Node& node : graph_.nodes) {
+      if (node.op != Op::kRopeAppend || node.attention.use != CacheUse::kGiven) continue;
+      plan_->given_engines_[to_size(node.layer)] = engine_for(engine_of_block_, node.block);
     }
     if (!graph_.states.empty()) {
       plan_->states_ = std::make_shared<const cache::StateLayout>(

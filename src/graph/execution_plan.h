@@ -86,7 +86,8 @@ class ExecutionPlan {
   /// The number of selected rows per chunk.
   [[nodiscard]] int64_t selected_chunk() const noexcept { return selected_chunk_; }
 
-  /// The layers of a cache for this plan. The plan owns the angles that they point to.
+  /// The layers of a cache for this plan; none if it reads another's. The plan owns the angles that
+  /// they point to.
   [[nodiscard]] std::span<const cache::LayerShape> cache_layers() const noexcept { return layers_; }
 
   /// The layers of a state for this plan; null if it needs only caches.
@@ -144,6 +145,8 @@ class ExecutionPlan {
   std::vector<engine::RopeTable> tables_;  // point into ropes_
   std::vector<cache::LayerShape> layers_;
   std::vector<int32_t> layer_engines_;
+  std::vector<cache::LayerShape> given_;  // Graph::given
+  std::vector<int32_t> given_engines_;    // that read them; -1: nobody reads the layer
   std::shared_ptr<const cache::StateLayout> states_;
   int32_t state_engine_ = 0;  // the engine whose memory they are in
   int64_t vocab_ = 0;

@@ -538,6 +538,7 @@ Result<Graph> GraphBuilder::finish() {
       return error(Code::kInternal, "graph node %zu: rows of experts have %d readers", n, uses[n]);
     }
   }
+  for (cache::LayerShape& layer : graph_.given) layer.rope_table = nullptr;  // another graph's
   return std::move(graph_);
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "cache/layer_shape.h"
 #include "cache/state/state_shape.h"
 #include "engine/op.h"
 #include "engine/ops.h"
@@ -67,6 +68,7 @@ constexpr int32_t site_id(int32_t layer, SiteKind kind) noexcept {
 enum class CacheUse : uint8_t {
   kOwn,     // a cache layer of its own, which the block writes
   kShared,  // the cache layer of an earlier block
+  kGiven,   // a layer of a cache that is another graph's and that this graph only reads
   kStep,    // the rows of the step, and no cache (encoders)
 };
 
@@ -85,7 +87,8 @@ struct AttentionSpec {
   bool causal = true;      // false: rows also see those after them in the step
   bool v_in_k = false;     // values are the first v_dim elements of keys and are not kept
   CacheUse use = CacheUse::kOwn;
-  int32_t shared = -1;  // kShared: the block whose cache layer it is
+  /// kShared: the block whose cache layer it is. kGiven: the layer's number.
+  int32_t shared = -1;
 };
 
 /// The parameters of a selective scan, see engine::SelectiveScanArgs.
@@ -157,6 +160,7 @@ struct Graph {
   std::vector<RopeSpec> ropes;
   std::vector<cache::StateShape> states;  // of each state layer
   std::vector<cache::StateFacts> facts;   // of the same
+  std::vector<cache::LayerShape> given;   // layers of the caches that it reads; see read_cache()
   int32_t n_taps = 0;                     // layer borders offered, [0, n_taps)
   int64_t hidden = 0;                     // D
   int64_t vocab = 0;                      // rows of the embedding
@@ -220,13 +224,18 @@ class GraphBuilder {
                   int32_t site = -1);
   /// The sum of each row's n_used rows of x by their weights.
   ValueId combine(ValueId x, ValueId routes);
+  /// The caches of batches are another graph's, of these layers, which blocks with kGiven read.
+  /// Each row sees all entries, as the row behind the last one would, and none is added: so no
+  /// block may keep keys and values of its own. Before the first block with attention. The angles
+  /// that they point to must outlive finish().
+  void read_cache(std::span<const cache::LayerShape> layers);
   /// Keeps a rotary table for the layers that name it.
   int32_t rope_table(RopeSpec spec);
   /// Normalises heads (q_norm, k_norm: [k_dim] or empty), rotates, stores k and v in the block's
   /// cache layer; the value is the rotated q. Blocks ascend; those without attention are not named
   /// and have no cache layer. A block that shares the layer of another gives no k and no v, and has
-  /// that block's geometry except for the number of heads; without values of its own (v_in_k) it
-  /// gives no v. The given q must have no other use.
+  /// that block's geometry except for the number of heads; so does one that reads a given layer.
+  /// Without values of its own (v_in_k) a block gives no v. The given q must have no other use.
   ValueId rope_append(ValueId q, ValueId k, ValueId v, int32_t block, const AttentionSpec& spec,
                       std::span<const float> q_norm = {}, std::span<const float> k_norm = {},
                       float norm_eps = 0.0F);
@@ -277,6 +286,7 @@ class GraphBuilder {
   Status check_attention(ValueId q, ValueId k, ValueId v, int32_t block,
                          const AttentionSpec& spec) const;
   Result<int32_t> cache_layer_of(int32_t block, const AttentionSpec& spec);
+  [[nodiscard]] Result<int32_t> given_layer_of(int32_t block, const AttentionSpec& spec) const;
   /// A node that reads x and has the same width.
   [[nodiscard]] Node node_on(engine::Op op, ValueId x) const;
   ValueId push(Node node);

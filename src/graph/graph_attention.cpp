@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention, the cache layers that it has or shares, and rotary tables, see graph.h.
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "graph/cache_layers.h"
@@ -8,6 +10,18 @@
 namespace gen::graph {
 
 using engine::Op;
+
+namespace {
+
+/// Whether queries that `rope` turns fit keys that `keys` has turned. Files may round differently.
+bool turns_alike(const RopeSpec& rope, const engine::RopeTable& keys) {
+  constexpr float kRounding = 1e-3F;
+  const auto close = [](float a, float b) { return std::abs(a - b) <= kRounding * std::abs(b); };
+  return close(rope.magnitude, keys.magnitude) &&
+         std::equal(rope.inv_freq.begin(), rope.inv_freq.end(), keys.inv_freq, close);
+}
+
+}  // namespace
 
 int32_t GraphBuilder::rope_table(RopeSpec spec) {
   if (!status_.ok()) return -1;
@@ -24,7 +38,7 @@ int32_t GraphBuilder::rope_table(RopeSpec spec) {
 /// Whether the three fit the geometry.
 Status GraphBuilder::check_attention(ValueId q, ValueId k, ValueId v, int32_t block,
                                      const AttentionSpec& spec) const {
-  const bool stores = spec.use != CacheUse::kShared;
+  const bool stores = spec.use != CacheUse::kShared && spec.use != CacheUse::kGiven;
   if (k.valid() != stores || v.valid() != (stores && !spec.v_in_k)) {
     return error(Code::kInternal, "block %d: k and v are given by blocks that keep them", block);
   }
@@ -60,6 +74,11 @@ Status GraphBuilder::check_attention(ValueId q, ValueId k, ValueId v, int32_t bl
 /// The layer that the block attends to: a new one, an earlier block's, or -1 for none.
 Result<int32_t> GraphBuilder::cache_layer_of(int32_t block, const AttentionSpec& spec) {
   if (spec.use == CacheUse::kStep) return -1;
+  if (spec.use == CacheUse::kGiven) return given_layer_of(block, spec);
+  if (spec.use == CacheUse::kOwn && !graph_.given.empty()) {
+    return error(Code::kInternal, "block %d keeps keys and values where caches are only read",
+                 block);
+  }
   if (spec.use == CacheUse::kOwn) return static_cast<int32_t>(stores_.size());
   for (const int32_t store : stores_) {
     const Node& owner = graph_.nodes[static_cast<size_t>(store)];
@@ -76,6 +95,48 @@ Result<int32_t> GraphBuilder::cache_layer_of(int32_t block, const AttentionSpec&
   }
   return error(Code::kInternal, "block %d shares a layer of block %d, which has none", block,
                spec.shared);
+}
+
+Result<int32_t> GraphBuilder::given_layer_of(int32_t block, const AttentionSpec& spec) const {
+  if (spec.shared < 0 || std::cmp_greater_equal(spec.shared, graph_.given.size())) {
+    return error(Code::kInternal, "block %d reads cache layer %d of %zu", block, spec.shared,
+                 graph_.given.size());
+  }
+  engine::RopeTable table;
+  const RopeSpec* const rope =
+      spec.rope >= 0 ? &graph_.ropes[static_cast<size_t>(spec.rope)] : nullptr;
+  if (rope != nullptr) {
+    table.kind = rope->kind;
+    table.n_dims = rope->n_dims;
+  }
+  const cache::LayerShape& layer = graph_.given[static_cast<size_t>(spec.shared)];
+  const auto found =
+      cache::shape_difference(cache_layer(spec, rope != nullptr ? &table : nullptr), layer);
+  if (found) {
+    return error(Code::kFormat, "block %d has %s %d, cache layer %d, which it reads, has %d", block,
+                 found.what, found.first, spec.shared, found.second);
+  }
+  if (rope != nullptr && layer.rope_table != nullptr && !turns_alike(*rope, *layer.rope_table)) {
+    return error(Code::kFormat,
+                 "block %d turns by other angles than cache layer %d, which it reads", block,
+                 spec.shared);
+  }
+  // The row behind the last entry would see itself, or itself alone.
+  if (layer.window == 1 || layer.chunk > 0) {
+    return error(Code::kUnsupported, "block %d reads cache layer %d, which has %s", block,
+                 spec.shared, layer.chunk > 0 ? "chunks of positions" : "a window of 1");
+  }
+  return spec.shared;
+}
+
+void GraphBuilder::read_cache(std::span<const cache::LayerShape> layers) {
+  if (!status_.ok()) return;
+  if (layers.empty() || !graph_.given.empty() || last_block_ >= 0) {
+    fail(error(Code::kInternal, "a graph reads a cache of %zu layers, once and before it attends",
+               layers.size()));
+    return;
+  }
+  graph_.given.assign(layers.begin(), layers.end());
 }
 
 ValueId GraphBuilder::rope_append(ValueId q, ValueId k, ValueId v, int32_t block,

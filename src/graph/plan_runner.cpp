@@ -508,11 +508,12 @@ BatchLimits ExecutionPlan::limits() const noexcept {
   engine::Engine& last = *engines_[to_size(instructions_.back().engine)];
   limits.best = scores_ && last.can(Op::kBest);
   limits.means = lists_.firsts;
-  limits.multi_step =
-      limits.best && engines_.size() == 1 && states_ == nullptr && logits_ <= vocab_;
+  limits.multi_step = limits.best && engines_.size() == 1 && states_ == nullptr &&
+                      logits_ <= vocab_ && given_.empty();
   limits.far_logits = !last.memory().in_host();
-  limits.layers = layers_;
-  limits.layer_engines = layer_engines_;
+  limits.reads = !given_.empty();
+  limits.layers = limits.reads ? given_ : layers_;
+  limits.layer_engines = limits.reads ? given_engines_ : layer_engines_;
   limits.engines = engines_;
   if (states_ != nullptr) limits.states = states_->shapes;
   limits.adapter_rank = adapter_rank_;

@@ -267,6 +267,7 @@ Status StepBlock::add_tables(const Batch& batch) {
         rows.first_row = sequence.first_row;
         rows.n_rows = sequence.n_rows;
         rows.first_entry = sequence.plan.start + sequence.planned_before;
+        if (sequence.plan.count == 0) --rows.first_entry;  // a row that only reads, see Binder
         rows.entries = rows.first_entry + sequence.n_rows;
         rows.first_cell = tables.first_cell;
         offsets_[at] = {add(tables.blocks), add(tables.cells), add(tables.positions),

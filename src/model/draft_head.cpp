@@ -6,10 +6,12 @@
 
 #include "graph/execution_plan.h"
 #include "model/arch/registry.h"
+#include "model/assistant_head.h"
+#include "model/eagle_head.h"
 #include "model/fingerprint.h"
 #include "model/gguf/gguf_file.h"
-#include "model/eagle_head.h"
 #include "model/head_model.h"
+#include "model/plan_model.h"
 #include "model/weights.h"
 
 namespace gen::model {
@@ -27,11 +29,20 @@ uintptr_t address_of(const File& file, const char* name) {
   return tensor != nullptr ? reinterpret_cast<uintptr_t>(tensor->data.data()) : 0;
 }
 
+/// Whether the block that drafts the token of that number has the tensor.
+bool has_tensor(const gguf::GgufFile& file, const HParams& hparams, int32_t index,
+                const char* name) {
+  const std::string block = "blk." + std::to_string(hparams.n_layers + index) + ".nextn.";
+  return file.find_tensor(block + name + ".weight") != nullptr;
+}
+bool has_block(const gguf::GgufFile& file, const HParams& hparams, int32_t index) {
+  return has_tensor(file, hparams, index, "eh_proj");
+}
+
 Result<std::shared_ptr<const DraftHead>> load_blocks(const File& file, const HeadTarget& target,
                                                      const arch::Architecture& architecture,
                                                      HParams hparams, bool own, bool lasting) {
-  const std::string block = "blk." + std::to_string(hparams.n_layers) + ".";
-  if (file->find_tensor(block + "nextn.eh_proj.weight") == nullptr) {
+  if (!has_block(*file, hparams, 0)) {
     return std::shared_ptr<const DraftHead>();  // the file has the layers alone
   }
   const gguf::TensorInfo* const table = file->find_tensor("token_embd.weight");
@@ -39,19 +50,33 @@ Result<std::shared_ptr<const DraftHead>> load_blocks(const File& file, const Hea
   hparams.vocab_size = static_cast<int32_t>(table->shape[1]);
   GEN_TRY(check_width("embedding_length", hparams.hidden, target.hidden));
   GEN_TRY(check_width("a vocabulary of", hparams.vocab_size, target.vocab_size));
-  Weights weights(*file, lasting);
-  graph::GraphBuilder builder;
-  architecture.build_draft(architecture.style, hparams, 0, weights, builder);
-  GEN_TRY(weights.finish());
-  GEN_ASSIGN(graph::Graph graph, builder.finish());
   std::vector<uintptr_t> shared;
   // On several engines the head has weights of its own.
   if (own && target.plan->engines().size() == 1) {
     shared = {address_of(file, "token_embd.weight"), address_of(file, "output.weight")};
   }
   auto head = std::make_shared<DraftHead>();
-  GEN_ASSIGN(head->first, compile_head(std::move(graph), target, file, &shared));
-  head->next = head->first;
+  HeadTarget base = target;
+  for (int32_t i = 0; i < hparams.n_draft_layers && has_block(*file, hparams, i); ++i) {
+    Weights weights(*file, lasting);
+    graph::GraphBuilder builder;
+    architecture.build_draft(architecture.style, hparams, i, weights, builder);
+    GEN_TRY(weights.finish());
+    GEN_ASSIGN(graph::Graph graph, builder.finish());
+    GEN_ASSIGN(auto model, compile_head(std::move(graph), base, file, &shared));
+    if (i > 0) {
+      head->later.push_back(std::move(model));
+      continue;
+    }
+    head->first = head->next = std::move(model);
+    // The table and the output layer that the first block has made serve the others.
+    if (!shared.empty() || has_tensor(*file, hparams, 0, "embed_tokens") ||
+        has_tensor(*file, hparams, 0, "shared_head_head")) {
+      continue;
+    }
+    base.plan = static_cast<const PlanModel&>(*head->first).shared_plan();
+    shared = {address_of(file, "token_embd.weight"), address_of(file, "output.weight")};
+  }
   head->name = "nextn";
   head->fingerprint = fingerprint_of(*file, head->name);
   const bool unnormed = architecture.style.draft_unnormed;
@@ -67,6 +92,7 @@ Result<std::shared_ptr<const DraftHead>> load_draft_head(File file, const HeadTa
                                                          bool own, bool lasting) {
   GEN_ASSIGN(const std::string name, file->metadata().get_string("general.architecture"));
   if (is_eagle(*file, name)) return load_eagle_head(std::move(file), target, lasting);
+  if (name == kAssistant) return load_assistant_head(std::move(file), target, lasting);
   GEN_ASSIGN(const arch::Architecture* const architecture,
              arch::find_architecture(arch::architectures(), name));
   if (!architecture->style.draft_layers) return std::shared_ptr<const DraftHead>();

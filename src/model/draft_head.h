@@ -36,14 +36,22 @@ struct DraftHead {
   std::shared_ptr<const Model> first;
   /// Runs rows with states of the head; its caches are those of `first`.
   std::shared_ptr<const Model> next;
+  /// Heads for the second token of a draft, the third and so on, and for no token behind these;
+  /// none: `next` drafts them all. Each runs all rows of the text and of the draft, in a cache of
+  /// its own: the state of a row is that of the head that drafted behind it.
+  std::vector<std::shared_ptr<const Model>> later;
   int32_t state = graph::kNormedTap;  // the tap of both that is the head's state
   int32_t width = 0;                  // of a tap of the model
   int32_t own_width = 0;              // of the head's state
-  std::vector<int32_t> tokens;        // the model's token of each of the head's; empty: the same
+  /// It attends to the cache of the model's text and has none (GraphBuilder::read_cache): all rows
+  /// of a draft are at the position of the first one.
+  bool reads_cache = false;
+  std::vector<int32_t> tokens;  // the model's token of each of the head's; empty: the same
 };
 
 /// What is known of the model that a head is for.
 struct HeadTarget {
+  std::string architecture;
   std::shared_ptr<const graph::ExecutionPlan> plan;  // whose weights may be shared
   std::shared_ptr<const graph::Graph> graph;
   int32_t vocab_size = 0;

@@ -32,12 +32,10 @@ bool has_any(const gguf::GgufFile& file, const std::string& prefix) {
 
 /// The weights of the model's graph that heads read, too.
 Result<arch::EagleTarget> eagle_target(const HeadTarget& target) {
-  arch::EagleTarget out = {target.hidden, target.vocab_size, nullptr, nullptr};
+  arch::EagleTarget out = {target.hidden, target.vocab_size, embedding_of(*target.graph), nullptr};
   for (const graph::Node& node : target.graph->nodes) {
     if (node.weight < 0) continue;
     const engine::WeightSource* const weight = &target.graph->weights[to_size(node.weight)];
-    const bool is_embedding = node.op == engine::Op::kEmbed && out.embedding == nullptr;
-    if (is_embedding) out.embedding = weight;
     const bool is_head = node.op == engine::Op::kLinear &&
                          node.site == graph::site_id(target.num_layers, graph::SiteKind::kLogits);
     if (is_head) out.head = weight;

@@ -11,12 +11,36 @@
 namespace gen::model {
 namespace {
 
-/// Heads run where the model's last layer does.
-std::shared_ptr<engine::Engine> engine_of(const graph::ExecutionPlan& plan) {
-  return plan.engines()[static_cast<size_t>(plan.instructions().back().engine)];
+/// Where the model's last layer runs, or the layers that the graph reads are.
+Result<std::shared_ptr<engine::Engine>> engine_of(const graph::Graph& graph,
+                                                  const graph::ExecutionPlan& plan) {
+  int32_t number = plan.instructions().back().engine;
+  int32_t first = -1;
+  for (const graph::Node& node : graph.nodes) {
+    if (node.op != engine::Op::kRopeAppend || node.attention.use != graph::CacheUse::kGiven) {
+      continue;
+    }
+    if (first < 0) {
+      first = node.layer;
+      number = plan.layer_engines()[static_cast<size_t>(first)];
+    }
+    if (plan.layer_engines()[static_cast<size_t>(node.layer)] == number) continue;
+    return error(Code::kUnsupported,
+                 "the head reads cache layers %d and %d, which are on two engines", first,
+                 node.layer);
+  }
+  return plan.engines()[static_cast<size_t>(number)];
 }
 
 }  // namespace
+
+const engine::WeightSource* embedding_of(const graph::Graph& graph) {
+  for (const graph::Node& node : graph.nodes) {
+    if (node.op != engine::Op::kEmbed) continue;
+    return &graph.weights[static_cast<size_t>(node.weight)];
+  }
+  return nullptr;
+}
 
 Result<std::shared_ptr<const Model>> compile_head(graph::Graph graph, const HeadTarget& target,
                                                   const std::shared_ptr<const gguf::GgufFile>& file,
@@ -26,7 +50,8 @@ Result<std::shared_ptr<const Model>> compile_head(graph::Graph graph, const Head
   options.max_seq_len = target.max_seq_len;
   options.base = target.plan;
   options.of_base = shared;
-  GEN_ASSIGN(auto plan, graph::compile(graph, engine_of(*target.plan), options));
+  GEN_ASSIGN(auto engine, engine_of(graph, *target.plan));
+  GEN_ASSIGN(auto plan, graph::compile(graph, std::move(engine), options));
   ModelTraits traits;
   traits.architecture = "head";
   traits.vocab_size = static_cast<int32_t>(graph.logits);

@@ -133,6 +133,7 @@ Result<std::shared_ptr<const graph::AdapterTable>> PlanModel::adapter_table(
 
 HeadTarget PlanModel::as_target() const {
   HeadTarget target;
+  target.architecture = traits_.architecture;
   target.plan = plan_;
   target.graph = graph_;
   target.vocab_size = traits_.vocab_size;
@@ -183,6 +184,10 @@ Result<size_t> PlanModel::memory(std::string_view key) const {
     if (const auto head = head_.lock(); head != nullptr) {
       GEN_ASSIGN(const size_t of_head, head->first->memory(key));
       bytes += of_head;
+      for (const auto& later : head->later) {
+        GEN_ASSIGN(const size_t of_later, later->memory(key));
+        bytes += of_later;
+      }
     }
     return bytes;
   }

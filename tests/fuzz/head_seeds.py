@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes seeds for head_fuzz: heads of every form for its model, good ones and some that are refused.
+"""Writes seeds for head_fuzz: heads of every form for its models, good ones and some that are refused.
 
 usage: head_seeds.py FOLDER
 """
@@ -63,17 +63,42 @@ def mlp(prefix, without=""):
                 [tensor(prefix + name, *dims) for name, dims in names.items() if name != without])
 
 
-def nextn(vocab=VOCAB):
-    """A block behind the one layer of a model whose norms are after attention and feed-forward."""
-    block = "blk.1."
-    all_keys = [e for e in keys("exaone4", ("nextn_predict_layers", "u32", 1)) if e[0] != "exaone4.block_count"]
-    return gguf(all_keys + [("exaone4.block_count", "u32", 2)],
-                [tensor("token_embd.weight", WIDTH, vocab), tensor("output.weight", WIDTH, vocab),
-                 tensor("output_norm.weight", WIDTH), *layer(WIDTH, block), tensor(block + "attn_q_norm.weight", HEAD),
-                 tensor(block + "attn_k_norm.weight", HEAD), tensor(block + "post_attention_norm.weight", WIDTH),
-                 tensor(block + "post_ffw_norm.weight", WIDTH), tensor(block + "nextn.eh_proj.weight", 2 * WIDTH, WIDTH),
-                 tensor(block + "nextn.enorm.weight", WIDTH), tensor(block + "nextn.hnorm.weight", WIDTH),
-                 tensor(block + "nextn.shared_head_norm.weight", WIDTH)])
+def nextn(vocab=VOCAB, blocks=1):
+    """Blocks behind the one layer of a model whose norms are after attention and feed-forward."""
+    all_keys = [e for e in keys("exaone4", ("nextn_predict_layers", "u32", blocks)) if e[0] != "exaone4.block_count"]
+    tensors = [tensor("token_embd.weight", WIDTH, vocab), tensor("output.weight", WIDTH, vocab), tensor("output_norm.weight", WIDTH)]
+    for i in range(blocks):
+        block = f"blk.{1 + i}."
+        tensors += [*layer(WIDTH, block), tensor(block + "attn_q_norm.weight", HEAD), tensor(block + "attn_k_norm.weight", HEAD),
+                    tensor(block + "post_attention_norm.weight", WIDTH), tensor(block + "post_ffw_norm.weight", WIDTH),
+                    tensor(block + "nextn.eh_proj.weight", 2 * WIDTH, WIDTH), tensor(block + "nextn.enorm.weight", WIDTH),
+                    tensor(block + "nextn.hnorm.weight", WIDTH), tensor(block + "nextn.shared_head_norm.weight", WIDTH)]
+    return gguf(all_keys + [("exaone4.block_count", "u32", 1 + blocks)], tensors)
+
+
+def assistant(*more, local=(1, 0), without=""):
+    """Layers that read the cache of a model of gemma4 with a window of 4 in its first layer."""
+    name = "gemma4-assistant"
+    width = 24
+    sizes = {"context_length": 32, "embedding_length": width, "embedding_length_out": WIDTH, "block_count": len(local),
+             "nextn_predict_layers": len(local), "feed_forward_length": 16, "attention.head_count": HEADS,
+             "attention.head_count_kv": KV_HEADS, "attention.key_length": HEAD, "attention.value_length": HEAD,
+             "attention.sliding_window": 4}
+    all_keys = ([("general.architecture", "string", name)] + [(f"{name}.{key}", "u32", n) for key, n in sizes.items()]
+                + [(f"{name}.attention.layer_norm_rms_epsilon", "f32", 1e-5),
+                   (f"{name}.attention.sliding_window_pattern", "[bool]", [bool(each) for each in local])]
+                + [(f"{name}.{key}", kind, value) for key, kind, value in more])
+    tensors = [tensor("token_embd.weight", width, VOCAB), tensor("output_norm.weight", width),
+               tensor("nextn.pre_projection.weight", 2 * WIDTH, width), tensor("nextn.post_projection.weight", width, WIDTH)]
+    for i in range(len(local)):
+        block = f"blk.{i}."
+        tensors += [tensor(block + norm + ".weight", width)
+                    for norm in ("attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm")]
+        tensors += [tensor(block + "attn_q.weight", width, HEADS * HEAD), tensor(block + "attn_q_norm.weight", HEAD),
+                    tensor(block + "attn_output.weight", HEADS * HEAD, width), tensor(block + "ffn_gate.weight", width, 16),
+                    tensor(block + "ffn_up.weight", width, 16), tensor(block + "ffn_down.weight", 16, width),
+                    tensor(block + "layer_output_scale.weight", 1)]
+    return gguf(all_keys, [t for t in tensors if t[0] != without])
 
 
 OWN = [19, 0, 3, 3, 14, 15, 9, 2]
@@ -93,7 +118,14 @@ SEEDS = {
     "mlp": mlp("eagle."),
     "mlp_bare": mlp(""),
     "mlp_no_norm": mlp("eagle.", "norm.weight"),
+    "assistant": assistant(),
+    "assistant_global": assistant(local=(0,)),
+    "assistant_cap": assistant(("final_logit_softcapping", "f32", 30.0), local=(0, 1, 1)),
+    "assistant_angles": assistant(("rope.freq_base", "f32", 5000.0)),
+    "assistant_window": assistant(("attention.key_length_swa", "u32", 8)),
+    "assistant_no_projection": assistant(without="nextn.post_projection.weight"),
     "nextn": nextn(),
+    "nextn_three": nextn(blocks=3),
     "nextn_vocabulary": nextn(VOCAB + 1),
 }
 

@@ -47,8 +47,8 @@ class Recorded final : public Drafter {
 
 /// Sessions of a generator whose drafts are recorded.
 struct World {
-  explicit World(const char* family, HeadGenerator of = {})
-      : model(head_model({family, Head::kBlock, 256})),
+  explicit World(const char* family, int32_t blocks = 1, HeadGenerator of = {})
+      : model(head_model({family, Head::kBlock, 256, blocks})),
         recorded(std::make_shared<Recorded>(head_drafter(*model, 3))) {
     of.drafter = recorded;
     generator = head_generator(model, std::move(of));
@@ -68,10 +68,12 @@ struct World {
 };
 
 TEST(HeadStates, SavedSessionsDraftAsBefore) {
-  for (const char* family : {"exaone4", "qwen35"}) {
+  constexpr std::pair<const char*, int32_t> kHeads[] = {
+      {"exaone4", 1}, {"exaone4", 3}, {"qwen35", 1}};
+  for (const auto& [family, blocks] : kHeads) {
     for (const size_t length : {size_t{1}, size_t{9}, size_t{40}, size_t{90}}) {
-      SCOPED_TRACE(testing::Message() << family << ", a prompt of " << length);
-      World world(family);
+      SCOPED_TRACE(testing::Message() << family << blocks << ", a prompt of " << length);
+      World world(family, blocks);
       const auto session = world.session();
       (void)answer_of(*session, text_of(1, length), greedy_call(22));
       const auto loaded = world.session();

@@ -19,6 +19,7 @@
 #include "generate/cache_forms.h"
 #include "generate/draft/head_drafter.h"
 #include "model/draft_head.h"
+#include "support/tiny_assistant.h"
 #include "support/tiny_head.h"
 
 namespace gen::generate {
@@ -37,6 +38,7 @@ struct HeadModelSpec {
   const char* family = "exaone4";
   Head head = Head::kRandom;
   int32_t context = kFormsContext;
+  int32_t blocks = 1;  // heads for as many tokens of a draft
   auto operator<=>(const HeadModelSpec&) const = default;
 };
 
@@ -64,7 +66,7 @@ inline std::vector<std::byte> known_file(test::TinyModelSpec spec, Head head) {
   set("token_embd.weight", table);
   set("output.weight", next);
   set("output_norm.weight", test::Floats(kWidth, 1.0F));
-  for (int32_t i = 0; i <= spec.layers - (head == Head::kBlock ? 1 : 0); ++i) {
+  for (int32_t i = 0; i < spec.layers + (head == Head::kBlock ? 0 : spec.draft_layers); ++i) {
     const std::string block = "blk." + std::to_string(i) + ".";
     if (tiny.attends(i)) clear(block + "attn_output.weight", kWidth * kWidth);
     if (tiny.has_recurrence(i)) {
@@ -73,16 +75,88 @@ inline std::vector<std::byte> known_file(test::TinyModelSpec spec, Head head) {
     clear(block + "ffn_down.weight", kWidth * static_cast<size_t>(spec.feed_forward));
   }
   if (head == Head::kBlock) return std::move(image.bytes);
-  const std::string block = "blk." + std::to_string(spec.layers) + ".nextn.";
-  set(block + "enorm.weight", test::Floats(kWidth, 1.0F));
-  set(block + "hnorm.weight", test::Floats(kWidth, 1.0F));
+  for (int32_t i = 0; i < spec.draft_layers; ++i) {
+    const std::string block = "blk." + std::to_string(spec.layers + i) + ".nextn.";
+    set(block + "enorm.weight", test::Floats(kWidth, 1.0F));
+    set(block + "hnorm.weight", test::Floats(kWidth, 1.0F));
+    test::Floats half(2 * kWidth * kWidth);
+    for (size_t j = 0; j < kWidth; ++j) {
+      half[j * 2 * kWidth + j + (head == Head::kFeatures ? kWidth : 0)] = 1.0F;
+    }
+    set(block + "eh_proj.weight", half);
+    set(block + "shared_head_head.weight", head == Head::kFeatures ? second : next);
+  }
+  return std::move(image.bytes);
+}
+
+/// Such a model of gemma4, whose head is in a file beside it.
+inline test::TinyModelSpec assisted_spec(int32_t context) {
+  test::TinyModelSpec spec;
+  spec.architecture = "gemma4";
+  spec.layers = 3;
+  spec.window = 9;
+  spec.local = {1, 1, 0};
+  spec.layer_input = 0;
+  spec.logit_cap = 0.0F;
+  spec.context = context;
+  spec.vocab = kFormsVocab;
+  return spec;
+}
+
+/// As known_file.
+inline std::vector<std::byte> known_gemma(const test::TinyModelSpec& spec) {
+  constexpr size_t kWidth = 64;
+  test::TinyModel tiny(spec);
+  auto image = tiny.writer().build();
+  const auto set = [&](const std::string& name, const test::Floats& values) {
+    std::memcpy(image.bytes.data() + image.at(name + ".data"), values.data(),
+                values.size() * sizeof(float));
+  };
+  test::Floats table(static_cast<size_t>(spec.vocab) * kWidth);
+  test::Floats next(table.size());
+  for (int32_t t = 0; t < spec.vocab; ++t) {
+    table[static_cast<size_t>(t) * kWidth + static_cast<size_t>(t)] = 1.0F;
+    next[static_cast<size_t>(after(t)) * kWidth + static_cast<size_t>(t)] = 1.0F;
+  }
+  set("token_embd.weight", table);
+  set("output.weight", next);
+  set("output_norm.weight", test::Floats(kWidth, 1.0F));
+  for (int32_t i = 0; i < spec.layers; ++i) {
+    const std::string block = "blk." + std::to_string(i) + ".";
+    set(block + "attn_output.weight", test::Floats(kWidth * kWidth, 0.0F));
+    set(block + "ffn_down.weight",
+        test::Floats(kWidth * static_cast<size_t>(spec.feed_forward), 0.0F));
+  }
+  return std::move(image.bytes);
+}
+
+/// Its assistant: of random weights, or with layers that add nothing and see one half of the input.
+inline test::TinyAssistantSpec assistant_spec(Head head) {
+  constexpr size_t kWidth = 64;
+  test::TinyAssistantSpec spec;
+  if (head == Head::kRandom || head == Head::kBlock) return spec;
+  spec.hidden = kWidth;
   test::Floats half(2 * kWidth * kWidth);
+  test::Floats same(kWidth * kWidth);
+  test::Floats next(static_cast<size_t>(kFormsVocab) * kWidth);
   for (size_t i = 0; i < kWidth; ++i) {
     half[i * 2 * kWidth + i + (head == Head::kFeatures ? kWidth : 0)] = 1.0F;
+    same[i * kWidth + i] = 1.0F;
   }
-  set(block + "eh_proj.weight", half);
-  set(block + "shared_head_head.weight", head == Head::kFeatures ? second : next);
-  return std::move(image.bytes);
+  for (int32_t t = 0; t < kFormsVocab; ++t) {
+    const int32_t said = head == Head::kFeatures ? after(after(t)) : after(t);
+    next[static_cast<size_t>(said) * kWidth + static_cast<size_t>(t)] = 1.0F;
+  }
+  spec.set = {{"token_embd.weight", next},
+              {"nextn.pre_projection.weight", half},
+              {"nextn.post_projection.weight", same},
+              {"output_norm.weight", {1.0F}}};
+  for (size_t i = 0; i < spec.local.size(); ++i) {
+    const std::string block = "blk." + std::to_string(i) + ".";
+    spec.set[block + "attn_output.weight"] = {0.0F};
+    spec.set[block + "ffn_down.weight"] = {0.0F};
+  }
+  return spec;
 }
 
 /// Looks up drafts for some lengths of a text, of which so many are right.
@@ -122,14 +196,36 @@ class KnownLookup final : public Drafter {
   const bool trees_;
 };
 
+/// Heads of files beside models.
+inline std::map<const model::Model*, std::shared_ptr<const model::DraftHead>>& assistants() {
+  static std::map<const model::Model*, std::shared_ptr<const model::DraftHead>> all;
+  return all;
+}
+
+inline std::shared_ptr<const model::DraftHead> head_of(const model::Model& model) {
+  const auto found = assistants().find(&model);
+  return found != assistants().end() ? found->second : model.draft_head().value();
+}
+
 /// The model of a file; the same for the same spec.
 inline std::shared_ptr<const model::Model> head_model(const HeadModelSpec& of) {
   static std::map<HeadModelSpec, std::unique_ptr<test::LoadedTiny>> models;
   std::unique_ptr<test::LoadedTiny>& loaded = models[of];
+  if (loaded == nullptr && of.family == std::string("gemma4")) {
+    static std::map<HeadModelSpec, std::vector<std::byte>> files;
+    const test::TinyModelSpec spec = assisted_spec(of.context);
+    const test::TinyModel tiny(spec);
+    loaded = std::make_unique<test::LoadedTiny>(of.head == Head::kRandom ? tiny.bytes()
+                                                                         : known_gemma(spec));
+    files[of] = test::TinyAssistant(tiny, assistant_spec(of.head)).bytes();
+    auto head = loaded->model().draft_head(gguf::GgufFile::parse(files[of]).value());
+    EXPECT_TRUE(head.ok()) << head.status().message();
+    assistants()[&loaded->model()] = std::move(head).value();
+  }
   if (loaded == nullptr) {
     test::TinyModelSpec spec;
     spec.architecture = of.family;
-    spec.draft_layers = 1;
+    spec.draft_layers = of.blocks;
     spec.context = of.context;
     spec.vocab = kFormsVocab;
     loaded = std::make_unique<test::LoadedTiny>(
@@ -146,7 +242,7 @@ inline std::shared_ptr<HeadDrafter> head_drafter(
   options.vocab = model.traits().vocab_size;
   options.context = model.traits().max_seq_len;
   options.memory = &memory;
-  auto made = HeadDrafter::create(model.draft_head().value(), options);
+  auto made = HeadDrafter::create(head_of(model), options);
   EXPECT_TRUE(made.ok()) << made.status().message();
   return std::move(made).value();
 }

@@ -20,7 +20,7 @@ class WatchedHeads final : public Drafter {
   /// `whole`: each text was seen from its beginning; otherwise there is nothing to compare.
   WatchedHeads(std::shared_ptr<const model::Model> model, int32_t most, bool whole = true)
       : model_(std::move(model)),
-        head_(model_->draft_head().value()),
+        head_(head_of(*model_)),
         drafter_(head_drafter(*model_, most)),
         whole_(whole) {}
 
@@ -62,9 +62,15 @@ class WatchedHeads final : public Drafter {
     batch.finish(kFormsVocab);
     batch.batch.taps = {&tap, 1};
     EXPECT_TRUE(model_->forward(batch.batch).ok());
+    if (head_->reads_cache) {
+      batch.commit();
+      features.erase(features.begin(), features.end() - static_cast<std::ptrdiff_t>(width));
+      return read(*cache, text.back(), std::move(features), n);
+    }
     const auto own = cache_of(*head_->first);
     features.erase(features.begin(), features.begin() + base * static_cast<std::ptrdiff_t>(width));
     Tokens next(text.begin() + 1 + base, text.end());
+    if (!head_->later.empty()) return by_later(next, features, n);
     Tokens made;
     while (made.size() < n) {
       test::OwnedBatch one;
@@ -81,6 +87,53 @@ class WatchedHeads final : public Drafter {
       made.push_back(static_cast<int32_t>(best - logits.begin()));
       next = {made.back()};
       features.assign(states.end() - static_cast<std::ptrdiff_t>(width), states.end());
+    }
+    return made;
+  }
+
+  /// The same where each token is a later head's: each runs all rows, with the states of the heads
+  /// before it.
+  [[nodiscard]] Tokens by_later(Tokens rows, std::vector<float> features, size_t n) const {
+    Tokens made;
+    while (made.size() < n) {
+      const model::Model& of = made.empty() ? *head_->first : *head_->later[made.size() - 1];
+      const auto own = cache::make_cache("fp32", of.layer_shapes(), of.traits().max_seq_len,
+                                         engine::system_memory())
+                           .value();
+      test::OwnedBatch all;
+      EXPECT_TRUE(all.add(*own, rows, false).ok());
+      all.finish(kFormsVocab);
+      all.batch.features = features;
+      std::vector<float> states(features.size());
+      const graph::Tap out = {head_->state, states.data()};
+      all.batch.taps = {&out, 1};
+      EXPECT_TRUE(of.forward(all.batch).ok());
+      const std::vector<float> logits = all.results(kFormsVocab);
+      const auto best = std::max_element(logits.begin(), logits.begin() + kFormsVocab);
+      made.push_back(static_cast<int32_t>(best - logits.begin()));
+      rows.push_back(made.back());
+      features.insert(features.end(), states.end() - head_->width, states.end());
+    }
+    return made;
+  }
+  /// The same of a head that reads the cache of the text.
+  [[nodiscard]] Tokens read(cache::KvCache& cache, int32_t token, std::vector<float> features,
+                            size_t n) const {
+    Tokens made;
+    while (made.size() < n) {
+      test::OwnedBatch one;
+      EXPECT_TRUE(one.read(cache, token).ok());
+      one.finish(kFormsVocab);
+      one.batch.features = features;
+      std::vector<float> state(features.size());
+      const graph::Tap out = {head_->state, state.data()};
+      one.batch.taps = {&out, 1};
+      EXPECT_TRUE(head_->first->forward(one.batch).ok());
+      const std::vector<float> logits = one.results(kFormsVocab);
+      const auto best = std::max_element(logits.begin(), logits.begin() + kFormsVocab);
+      token = static_cast<int32_t>(best - logits.begin());
+      made.push_back(token);
+      features = state;
     }
     return made;
   }

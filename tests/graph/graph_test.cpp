@@ -95,6 +95,14 @@ AttentionSpec sharing(int32_t block) {
   return spec;
 }
 
+/// Blocks that read a layer of another graph's cache.
+AttentionSpec reading(int32_t layer) {
+  AttentionSpec spec = sharing(layer);
+  spec.use = CacheUse::kGiven;
+  return spec;
+}
+constexpr cache::LayerShape kGivenLayer = {.kv_heads = 2, .k_dim = 4, .v_dim = 4};
+
 /// A stack of five matrices.
 engine::WeightSource stack(const char* name, int64_t rows, int64_t cols) {
   engine::WeightSource all = weight(name, rows, cols);
@@ -115,6 +123,73 @@ const Mistake kMistakes[] = {
      Code::kFormat, "again: empty embedding"},
     {"row_beyond_the_table", [](GraphBuilder& b, ValueId) { b.embed_row(weight("w", 2, 8), 2); },
      Code::kFormat, "w: row 2 of 2"},
+    {"cache_twice",
+     [](GraphBuilder& b, ValueId) {
+       b.read_cache({&kGivenLayer, 1});
+       b.read_cache({&kGivenLayer, 1});
+     },
+     Code::kInternal, "a graph reads a cache of 1 layers, once and before it attends"},
+    {"cache_without_layers", [](GraphBuilder& b, ValueId) { b.read_cache({}); }, Code::kInternal,
+     "a graph reads a cache of 0 layers"},
+    {"no_cache",
+     [](GraphBuilder& b, ValueId x) {
+       b.rope_append(b.linear(x, weight("q", 8, 8), {}, 0), {}, {}, 0, reading(0));
+     },
+     Code::kInternal, "block 0 reads cache layer 0 of 0"},
+    {"cache_layer_beyond",
+     [](GraphBuilder& b, ValueId x) {
+       b.read_cache({&kGivenLayer, 1});
+       b.rope_append(b.linear(x, weight("q", 8, 8), {}, 0), {}, {}, 0, reading(1));
+     },
+     Code::kInternal, "block 0 reads cache layer 1 of 1"},
+    {"keys_for_a_given_layer",
+     [](GraphBuilder& b, ValueId x) {
+       b.read_cache({&kGivenLayer, 1});
+       const auto q = b.linear(x, weight("q", 8, 8), {}, 0);
+       const auto k = b.linear(x, weight("k", 8, 8), {}, 0);
+       b.rope_append(q, k, k, 0, reading(0));
+     },
+     Code::kInternal, "block 0: k and v are given by blocks that keep them"},
+    {"own_layer_beside_a_given_one",
+     [](GraphBuilder& b, ValueId x) {
+       b.read_cache({&kGivenLayer, 1});
+       const auto q = b.linear(x, weight("q", 8, 8), {}, 0);
+       const auto k = b.linear(x, weight("k", 8, 8), {}, 0);
+       b.rope_append(q, k, k, 0, heads(2, 2, 4));
+     },
+     Code::kInternal, "block 0 keeps keys and values where caches are only read"},
+    {"given_layer_of_another_shape",
+     [](GraphBuilder& b, ValueId x) {
+       cache::LayerShape shape = kGivenLayer;
+       shape.window = 3;
+       b.read_cache({&shape, 1});
+       b.rope_append(b.linear(x, weight("q", 8, 8), {}, 0), {}, {}, 0, reading(0));
+     },
+     Code::kFormat, "block 0 has window 0, cache layer 0, which it reads, has 3"},
+    {"given_layer_with_chunks",
+     [](GraphBuilder& b, ValueId x) {
+       cache::LayerShape shape = kGivenLayer;
+       shape.chunk = 3;
+       b.read_cache({&shape, 1});
+       AttentionSpec spec = reading(0);
+       spec.chunk = 3;
+       b.rope_append(b.linear(x, weight("q", 8, 8), {}, 0), {}, {}, 0, spec);
+     },
+     Code::kUnsupported, "block 0 reads cache layer 0, which has chunks of positions"},
+    {"given_layer_with_other_angles",
+     [](GraphBuilder& b, ValueId x) {
+       const float inv_freq[] = {1.0F, 0.5F};
+       const engine::RopeTable table = {engine::RopeKind::kHalves, 4, inv_freq, 1.0F};
+       cache::LayerShape shape = kGivenLayer;
+       shape.rope = table.kind;
+       shape.rope_dims = table.n_dims;
+       shape.rope_table = &table;
+       b.read_cache({&shape, 1});
+       AttentionSpec spec = reading(0);
+       spec.rope = b.rope_table({engine::RopeKind::kHalves, 4, {1.0F, 0.4F}, 1.0F});
+       b.rope_append(b.linear(x, weight("q", 8, 8), {}, 0), {}, {}, 0, spec);
+     },
+     Code::kFormat, "block 0 turns by other angles than cache layer 0, which it reads"},
     {"features_twice",
      [](GraphBuilder& b, ValueId) {
        b.features(8);

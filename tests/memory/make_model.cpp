@@ -2,12 +2,13 @@
 // Writes a model for the memory sweep: make_sweep_model FILE bpe|sentencepiece. Random weights, two
 // layers, and a vocabulary with a chat template, so that loading it takes as many kinds of paths as
 // a real one, in a millisecond. Beside it FILE.eagle3, FILE.eagle and FILE.mlp, heads that draft
-// for it.
+// for it, and FILE.gemma4, a model of that family with the same vocabulary, with FILE.assistant.
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "support/eagle_file.h"
+#include "support/tiny_assistant.h"
 #include "support/tiny_model.h"
 #include "tokenizer/vocabularies.h"
 
@@ -48,21 +49,9 @@ bool write_heads(const std::string& path) {
   return true;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  if (argc != 3) return 2;
-  const bool bytes = std::string_view(argv[2]) == "bpe";
-  VocabSpec vocab = bytes ? byte_level() : sentencepiece();
-  for (const char* text : {"<|im_start|>", "<fim_prefix>", "<fim_suffix>", "<fim_middle>"}) {
-    add_token(&vocab, text, TokenType::kControl);
-  }
-
-  gen::test::TinyModelSpec spec;
-  spec.type = gen::DType::kQ8_0;
-  spec.vocab = static_cast<int32_t>(vocab.tokens.size());
-  spec.context = 96;
-  gen::test::TinyModel model(spec);
+/// The model's file. `bytes`: the vocabulary is of bytes.
+std::vector<std::byte> with_vocabulary(gen::test::TinyModel& model, const VocabSpec& vocab,
+                                       bool bytes) {
   std::vector<int32_t> types;
   for (const TokenType type : vocab.types) types.push_back(static_cast<int32_t>(type));
   model.writer()
@@ -80,5 +69,37 @@ int main(int argc, char** argv) {
         .set_string("tokenizer.ggml.pre", vocab.pre)
         .set_strings("tokenizer.ggml.merges", vocab.merges);
   }
-  return gen::test::write_file(argv[1], model.bytes()) && write_heads(argv[1]) ? 0 : 1;
+  return model.bytes();
+}
+
+bool write_gemma(const std::string& path, gen::test::TinyModelSpec spec, const VocabSpec& vocab,
+                 bool bytes) {
+  spec.architecture = "gemma4";
+  spec.window = 7;
+  spec.local = {1, 0};
+  gen::test::TinyModel model(spec);
+  const gen::test::TinyAssistant assistant(model, {.local = {1, 0}});
+  return gen::test::write_file(path + ".gemma4", with_vocabulary(model, vocab, bytes)) &&
+         gen::test::write_file(path + ".assistant", assistant.bytes());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  const bool bytes = std::string_view(argv[2]) == "bpe";
+  VocabSpec vocab = bytes ? byte_level() : sentencepiece();
+  for (const char* text : {"<|im_start|>", "<fim_prefix>", "<fim_suffix>", "<fim_middle>"}) {
+    add_token(&vocab, text, TokenType::kControl);
+  }
+
+  gen::test::TinyModelSpec spec;
+  spec.type = gen::DType::kQ8_0;
+  spec.vocab = static_cast<int32_t>(vocab.tokens.size());
+  spec.context = 96;
+  gen::test::TinyModel model(spec);
+  const std::string path = argv[1];
+  const bool written = gen::test::write_file(path, with_vocabulary(model, vocab, bytes)) &&
+                       write_heads(path) && write_gemma(path, spec, vocab, bytes);
+  return written ? 0 : 1;
 }

@@ -10,13 +10,25 @@
 static gen_model* model;
 static gen_sampling* lively;
 
-static void begin(const void* with) {
-  (void)with;
-  model = sweep_load();
+static void begin_with(gen_model* loaded) {
+  model = loaded;
   if (gen_sampling_new(&lively, E) != GEN_OK || gen_sampling_set_seed(lively, 3, E) != GEN_OK ||
       gen_sampling_set_max_new_tokens(lively, 9, E) != GEN_OK ||
       gen_sampling_set_ignore_eos(lively, 1, E) != GEN_OK)
     sweep_fail(__FILE__, __LINE__, "%s", E->message);
+}
+
+static void begin(const void* with) {
+  (void)with;
+  begin_with(sweep_load());
+}
+
+/* The model of another family, for its assistant. */
+static void begin_gemma(const void* with) {
+  char path[512];
+  (void)with;
+  snprintf(path, sizeof path, "%s.gemma4", sweep_model);
+  begin_with(sweep_load_from(path));
 }
 
 static void end(const void* with) {
@@ -151,4 +163,5 @@ const scenario speculative_scenarios[] = {{"speculative", begin, speculative, en
                                           {"head eagle3", begin, head, end, "eagle3"},
                                           {"head eagle", begin, head, end, "eagle"},
                                           {"head mlp", begin, head, end, "mlp"},
+                                          {"head assistant", begin_gemma, head, end, "assistant"},
                                           {0}};

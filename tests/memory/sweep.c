@@ -153,14 +153,16 @@ const char* scratch(const char* name) {
   return path;
 }
 
-gen_model* sweep_load(void) {
+gen_model* sweep_load(void) { return sweep_load_from(sweep_model); }
+
+gen_model* sweep_load_from(const char* path) {
   gen_model_options* options = NULL;
   gen_model* model = NULL;
   if (gen_model_options_new(&options, E) != GEN_OK ||
       gen_model_options_set_threads(options, 1, E) != GEN_OK ||
       gen_model_options_set_allocator(options, &failing_table, E) != GEN_OK ||
-      gen_model_load(sweep_model, options, &model, E) != GEN_OK)
-    sweep_fail(__FILE__, __LINE__, "%s: %s", sweep_model, sweep_error.message);
+      gen_model_load(path, options, &model, E) != GEN_OK)
+    sweep_fail(__FILE__, __LINE__, "%s: %s", path, sweep_error.message);
   gen_model_options_free(options);
   return model;
 }

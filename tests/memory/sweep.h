@@ -88,5 +88,7 @@ void sweep_free_end(void);
 const char* scratch(const char* name);
 /* The sweep's model with one thread, and its memory from failing_table. */
 gen_model* sweep_load(void);
+/* The same of another file. */
+gen_model* sweep_load_from(const char* path);
 
 #endif /* TESTS_MEMORY_SWEEP_H */

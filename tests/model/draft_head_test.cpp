@@ -126,6 +126,38 @@ TEST(DraftHead, IsSoInEveryFormOfItsFamily) {
   expect_defined(glm);
 }
 
+// A block for each token of a draft.
+TEST(DraftHead, EachBlockIsAHead) {
+  for (const char* family : families()) {
+    for (const bool own_tables : {false, true}) {
+      for (const bool beside : {false, true}) {
+        SCOPED_TRACE(testing::Message() << family << own_tables << beside);
+        TinyModelSpec spec = head_spec(family);
+        spec.draft_layers = 3;
+        spec.draft_tables = own_tables;
+        spec.draft_heads = own_tables;
+        const TinyModel tiny(spec);
+        const std::vector<std::byte> bytes = tiny.bytes();
+        const test::LoadedTiny loaded(tiny);
+        auto head = beside ? loaded.model().draft_head(gguf::GgufFile::parse(bytes).value())
+                           : loaded.model().draft_head();
+        ASSERT_TRUE(head.ok()) << head.status().message();
+        ASSERT_EQ((*head)->later.size(), 2U);
+        const Floats features = features_of(kHeadText.size(), spec.hidden);
+        for (int32_t i = 0; i < 3; ++i) {
+          DraftHead one = **head;
+          if (i > 0) one.first = one.later[static_cast<size_t>(i) - 1];
+          const TinyModel::Drafted want = tiny.drafted(kHeadText, features, i);
+          const HeadRows got = run_head(one, features);
+          EXPECT_LT(relative_error(got.logits, want.logits), 2e-5);
+          const bool unnormed = spec.architecture == "step35";
+          EXPECT_LT(relative_error(got.states, unnormed ? want.hidden : want.normed), 2e-5);
+        }
+      }
+    }
+  }
+}
+
 TEST(DraftHead, IsNoneOfFilesWithLayersAlone) {
   for (const char* family : families()) {
     TinyModelSpec spec = head_spec(family);

@@ -99,6 +99,34 @@ TEST(DraftHeadWeights, SharesTheModelsTableAndHead) {
   }
 }
 
+// Later blocks take the table and the output layer of the model, or in a file beside it those of
+// the first block.
+TEST(DraftHeadWeights, OfLaterBlocksAreSharedAndCounted) {
+  TinyModelSpec spec = wide_spec(false, DType::kQ8_0);
+  spec.draft_layers = 3;
+  const TemporaryFile on_disk(TinyModel(spec).bytes());
+  LoadOptions options;
+  options.engine = test::cpu_engine();
+  const auto model =
+      load_model(gguf::GgufFile::open(on_disk.path()).value(), options).value()->model;
+  const size_t before = model->memory("weights").value();
+  const size_t output =
+      gguf::GgufFile::open(on_disk.path()).value()->find_tensor("output.weight")->data.size();
+  for (const bool beside : {false, true}) {
+    auto head = beside ? model->draft_head(gguf::GgufFile::open(on_disk.path()).value()).value()
+                       : model->draft_head().value();
+    ASSERT_EQ(head->later.size(), 2U);
+    const size_t first = head->first->memory("weights").value();
+    size_t all = first;
+    for (const auto& later : head->later) {
+      const size_t own = later->memory("weights").value();
+      EXPECT_EQ(first > own + output / 2, beside);
+      all += own;
+    }
+    EXPECT_EQ(model->memory("weights").value(), before + (beside ? 0 : all));
+  }
+}
+
 // A model that copies all of its weights lets go of its file.
 TEST(DraftHeadWeights, NeedsNoFileThatMustBeClosed) {
   for (const bool repack : {false, true}) {

@@ -192,6 +192,19 @@ struct OwnedBatch {
     }
     return {};
   }
+  /// A token behind what the cache holds, which it only reads.
+  Status read(cache::KvCache& cache, int32_t token) {
+    graph::BatchSequence sequence;
+    sequence.cache = &cache;
+    GEN_ASSIGN(sequence.plan, cache.plan(0));
+    sequence.first_row = static_cast<int32_t>(tokens.size());
+    sequence.n_rows = 1;
+    sequences.push_back(sequence);
+    tokens.push_back(token);
+    positions.push_back(cache.length());
+    wants.push_back(1);
+    return {};
+  }
   /// Points the batch at what was added. Logits have room for every row.
   graph::Batch& finish(int64_t vocab) {
     logits.assign(tokens.size() * static_cast<size_t>(vocab), 0.0F);

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <map>
-#include <map>
 #include <optional>
 #include <random>
 #include <string>
@@ -127,15 +126,16 @@ class TinyModel {
   [[nodiscard]] std::vector<double> logits(const std::vector<int32_t>& tokens,
                                            int32_t layers = 0) const;
 
-  /// What the first block that drafts makes of tokens and of features [tokens.size(), hidden]: its
-  /// logits, its hidden states, and these after its last norm; see tiny_model_draft.cpp.
+  /// What a block that drafts, by default the first one, makes of tokens and of features
+  /// [tokens.size(), hidden]: its logits, its hidden states, and these after its last norm; see
+  /// tiny_model_draft.cpp.
   struct Drafted {
     std::vector<double> logits;
     std::vector<double> hidden;
     std::vector<double> normed;
   };
   [[nodiscard]] Drafted drafted(const std::vector<int32_t>& tokens,
-                                const std::vector<float>& features) const;
+                                const std::vector<float>& features, int32_t block = 0) const;
 
   /// The state of a layer's delta net, [heads, k_dim, v_dim], after the rows of the last logits().
   [[nodiscard]] const std::vector<double>& delta_state(int32_t layer) const {
@@ -143,6 +143,7 @@ class TinyModel {
   }
 
  private:
+  friend class TinyAssistant;
   using Row = std::vector<double>;
 
   /// Of a norm of hidden rows, what the family has.
@@ -170,6 +171,9 @@ class TinyModel {
     std::vector<Row> keys;
     std::vector<Row> values;
   };
+  /// The hidden states after the first `layers` layers, and what each layer keeps.
+  [[nodiscard]] std::vector<Row> run(const std::vector<int32_t>& tokens, int32_t layers,
+                                     std::vector<Kept>* kept) const;
 
   [[nodiscard]] int32_t kv_heads(int32_t index) const;
   /// Of families whose blocks are one thing each: every third is a feed-forward.

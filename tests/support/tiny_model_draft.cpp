@@ -23,8 +23,8 @@ void TinyModel::draft_tensors(int32_t i) {
 }
 
 TinyModel::Drafted TinyModel::drafted(const std::vector<int32_t>& tokens,
-                                      const std::vector<float>& features) const {
-  const int32_t index = spec_.layers;
+                                      const std::vector<float>& features, int32_t block) const {
+  const int32_t index = spec_.layers + block;
   const auto d = static_cast<size_t>(spec_.hidden);
   std::vector<Row> hidden;
   for (size_t t = 0; t < tokens.size(); ++t) {

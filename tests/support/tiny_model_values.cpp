@@ -531,17 +531,18 @@ TinyModel::Row TinyModel::scores(const std::string& head, const Row& x) const {
   return row;
 }
 
-std::vector<double> TinyModel::logits(const std::vector<int32_t>& tokens, int32_t layers) const {
+std::vector<TinyModel::Row> TinyModel::run(const std::vector<int32_t>& tokens, int32_t layers,
+                                           std::vector<Kept>* kept) const {
   std::vector<Row> hidden;
   for (const int32_t token : tokens) {
     hidden.push_back(embedded("token_embd", token));
     if (style_.norm_embedding) hidden.back() = norm("", hidden.back());
   }
   const std::vector<Row> embeddings = hidden;
-  std::vector<Kept> kept(static_cast<size_t>(spec_.layers));
-  for (int32_t i = 0; i < (layers > 0 ? layers : spec_.layers); ++i) {
+  kept->resize(static_cast<size_t>(spec_.layers));
+  for (int32_t i = 0; i < layers; ++i) {
     const std::vector<Row> in = hidden;
-    if (kv_heads(i) > 0) attend(i, &kept, &hidden);
+    if (kv_heads(i) > 0) attend(i, kept, &hidden);
     if (recurs(i)) recur(i, &hidden);
     if (has_recurrence(i)) add_recurrence(i, in, &hidden);
     if (has_feed_forward(i)) mix(i, in, &hidden);
@@ -552,8 +553,13 @@ std::vector<double> TinyModel::logits(const std::vector<int32_t>& tokens, int32_
       for (double& value : row) value *= factor != nullptr ? (*factor)[0] : 1.0;
     }
   }
+  return hidden;
+}
+
+std::vector<double> TinyModel::logits(const std::vector<int32_t>& tokens, int32_t layers) const {
+  std::vector<Kept> kept;
   std::vector<double> all;
-  for (const Row& x : hidden) {
+  for (const Row& x : run(tokens, layers > 0 ? layers : spec_.layers, &kept)) {
     const Row row = scores(spec_.tied ? "token_embd" : "output", norm(style_.last_norm, x));
     all.insert(all.end(), row.begin(), row.end());
   }

@@ -98,9 +98,13 @@ class DraftDraw;
 struct DraftJob {
   DraftState* state = nullptr;      // null without a drafter: several steps run, see StepRunner
   std::span<const int32_t> tokens;  // the text, including its pending token
-  int32_t most = 0;                 // most rows to add; a step may lower it
-  bool branches = false;            // rows may have several children
-  std::span<const int32_t> stops;   // tokens that end the text; see ends_here()
+  /// The cache of the text, for drafters that read it. It has all rows but the pending one's. Of
+  /// what changes a cache they may call plan(0) and what reading needs. Null for models without
+  /// one.
+  cache::KvCache* cache = nullptr;
+  int32_t most = 0;                // most rows to add; a step may lower it
+  bool branches = false;           // rows may have several children
+  std::span<const int32_t> stops;  // tokens that end the text; see ends_here()
   /// The grammar state of the text, or null. A drafter may accept tokens with it and takes them
   /// back before it returns.
   grammar::Matcher* matcher = nullptr;

@@ -30,9 +30,8 @@ class HeadDrafter::EndDraft {
     for (const Running& each : running_) {
       if (each.of.job != nullptr) give_back(each.of);
       HeadState& state = *each.state;
-      if (state.cache == nullptr) continue;
-      if (!state.cache->truncate(static_cast<int32_t>(state.filled)).ok()) {
-        state.begin_at(state.base);
+      for (size_t i = 0; i < state.filled.size(); ++i) {
+        if (!state.cut_cache(i)) state.begin_at(state.base);
       }
     }
     running_.clear();
@@ -50,12 +49,17 @@ HeadDrafter::HeadDrafter(std::shared_ptr<const model::DraftHead> head, Options o
       guesser_(options_.vocab),
       width_(head_->taps.size() * static_cast<size_t>(head_->width)),
       own_width_(static_cast<size_t>(head_->own_width)),
+      heads_(1 + head_->later.size()),
       caches_(!head_->first->layer_shapes().empty()),
+      reads_(head_->reads_cache),
       by_logits_(head_->first->traits().max_best == 0) {}
 
 Result<std::shared_ptr<HeadDrafter>> HeadDrafter::create(
     std::shared_ptr<const model::DraftHead> head, Options options) {
   options.most = std::clamp(options.most, 1, kMaxDraftRows - 1);
+  if (!head->later.empty()) {
+    options.most = std::min(options.most, static_cast<int32_t>(1 + head->later.size()));
+  }
   options.context = std::min(options.context, head->first->traits().max_seq_len);
   if (!options.cache_factory) {
     options.cache_factory = [kv_dtype = options.kv_dtype,
@@ -74,7 +78,7 @@ Result<std::shared_ptr<HeadDrafter>> HeadDrafter::create(
 }
 
 std::unique_ptr<DraftState> HeadDrafter::begin() {
-  return std::make_unique<HeadState>(width_, head_->fingerprint);
+  return std::make_unique<HeadState>(width_, heads_, head_->fingerprint);
 }
 
 // A state of another head, or of another form of caches, is of no use.
@@ -82,18 +86,21 @@ Result<std::unique_ptr<DraftState>> HeadDrafter::restore(std::span<const int32_t
                                                          const SavedHead& saved) {
   std::unique_ptr<DraftState> none;
   const bool same = saved.fingerprint != 0 && saved.fingerprint == head_->fingerprint &&
-                    static_cast<size_t>(saved.width) == width_;
-  if (!same || (caches_ && saved.filled > 0 && !saved.entries.has_value())) return none;
-  auto state = std::make_unique<HeadState>(width_, head_->fingerprint);
-  if (caches_ && saved.filled > 0) {
-    if (!make_cache(state.get())) return none;
-    if (!cache::check_entries(*saved.entries, *state->cache).ok()) return none;
-    GEN_TRY(cache::restore_entries(*saved.entries, *state->cache));
+                    static_cast<size_t>(saved.width) == width_ && saved.heads.size() == heads_;
+  if (!same) return none;
+  auto state = std::make_unique<HeadState>(width_, heads_, head_->fingerprint);
+  for (size_t i = 0; i < heads_; ++i) {
+    const SavedHead::Filled& of = saved.heads[i];
+    state->filled[i].rows = static_cast<size_t>(of.rows);
+    if (!caches_ || of.rows == 0) continue;
+    if (!of.entries.has_value() || !make_cache(state.get(), i)) return none;
+    cache::KvCache& cache = *state->filled[i].cache;
+    if (!cache::check_entries(*of.entries, cache).ok()) return none;
+    GEN_TRY(cache::restore_entries(*of.entries, cache));
   }
   const auto from = text.subspan(static_cast<size_t>(saved.base), static_cast<size_t>(saved.rows));
   state->base = saved.base;
   state->tokens.assign(from.begin(), from.end());
-  state->filled = static_cast<size_t>(saved.filled);
   state->waiting.resize(saved.waiting.size() / sizeof(float));
   std::memcpy(state->waiting.data(), saved.waiting.data(), saved.waiting.size());
   return std::unique_ptr<DraftState>(std::move(state));
@@ -136,34 +143,46 @@ void HeadDrafter::observe(std::span<const ObservedRows> rows) {
 
 // A row runs once the token after it is known, so one always waits.
 void HeadDrafter::fill(std::span<HeadState* const> states) {
-  const auto most = static_cast<size_t>(head_->first->traits().max_batch_rows);
   for (HeadState* const state : states) {
-    if (!caches_) {  // only the last row matters
-      state->fill(state->rows_waiting() - 1);
-      continue;
-    }
-    while (state->rows_waiting() > 1) {
-      const EndDraft end(&running_);
-      begin_pass();
-      running_.push_back({.of = {}, .state = state});
-      Running& running = running_.back();
-      const bool made = state->cache != nullptr || make_cache(state);
-      const size_t rows = std::min(state->rows_waiting() - 1, most);
-      if (!made || !add_waiting(&running, static_cast<int32_t>(rows), -1) ||
-          !run_pass(*head_->first, false)) {
-        // It begins behind these rows when memory can be had again.
-        const auto next = state->base + static_cast<int32_t>(state->tokens.size());
-        state->begin_at(next);
-        break;
-      }
-    }
+    bool filled = true;
+    for (size_t head = 0; filled && head < heads_; ++head) filled = fill(state, head);
+    if (filled) continue;
+    // It begins behind these rows when memory can be had again.
+    const auto next = state->base + static_cast<int32_t>(state->tokens.size());
+    state->begin_at(next);
   }
 }
 
-bool HeadDrafter::make_cache(HeadState* state) const {
-  auto made = options_.cache_factory(head_->first->layer_shapes(), options_.context);
+bool HeadDrafter::fill(HeadState* state, size_t head) {
+  const auto most = static_cast<size_t>(head_->first->traits().max_batch_rows);
+  if (!caches_) {  // only the last row matters
+    state->fill(head, state->rows_for(head) - 1);
+    return true;
+  }
+  while (state->rows_for(head) > 1) {
+    const EndDraft end(&running_);
+    begin_pass(head);
+    running_.push_back({.of = {}, .state = state});
+    const size_t rows = std::min(state->rows_for(head) - 1, most);
+    if (!make_cache(state, head_now_) || !plan_rows(&running_.back(), static_cast<int32_t>(rows)))
+      return false;
+    add_waiting(&running_.back(), static_cast<int32_t>(rows), -1);
+    if (!run_pass(head_model(head), false)) return false;
+  }
+  return true;
+}
+
+const model::Model& HeadDrafter::head_model(size_t head) const noexcept {
+  return head == 0 ? *head_->first : *head_->later[head - 1];
+}
+
+/// True if there is one.
+bool HeadDrafter::make_cache(HeadState* state, size_t head) const {
+  HeadState::Filled& of = state->filled[head];
+  if (of.cache != nullptr) return true;
+  auto made = options_.cache_factory(head_model(head).layer_shapes(), options_.context);
   if (!made.ok()) return false;
-  state->cache = std::move(made).value();
+  of.cache = std::move(made).value();
   return true;
 }
 
@@ -180,7 +199,8 @@ void HeadDrafter::propose(std::span<DraftJob* const> jobs) {
     auto* const state = static_cast<HeadState*>(jobs[i]->state);
     state->settle_open();
     if (state->rows_waiting() > room) fill({&state, 1});
-    const size_t own = caches_ ? std::max(state->rows_waiting(), size_t{1}) : 1;
+    const size_t own =
+        caches_ ? std::max(state->rows_waiting(), size_t{1}) + head_->later.size() : 1;
     if (i - first == most || (i > first && rows + own > room)) {
       propose_group(jobs.subspan(first, i - first));
       first = i;
@@ -193,7 +213,7 @@ void HeadDrafter::propose(std::span<DraftJob* const> jobs) {
 
 void HeadDrafter::propose_group(std::span<DraftJob* const> jobs) {
   const EndDraft end(&running_);
-  begin_pass();
+  begin_pass(0);
   running_.reserve(jobs.size());
   int32_t room = head_->first->traits().max_batch_rows;
   for (DraftJob* const job : jobs) {
@@ -204,12 +224,14 @@ void HeadDrafter::propose_group(std::span<DraftJob* const> jobs) {
     state->unsure = false;
     // Rows that this drafter has not seen end the draft: the pending token's is the next one.
     const size_t known = static_cast<size_t>(state->base) + state->tokens.size() + 1;
-    if (job->tokens.size() != known || state->rows_waiting() == 0) continue;
+    if (job->tokens.size() != known || state->rows_for(0) == 0) continue;
     if (static_cast<size_t>(options_.context) < job->tokens.size()) continue;
     if (state->resting > 0) {
       --state->resting;
       continue;
     }
+    const auto held = static_cast<int32_t>(job->tokens.size()) - 1;
+    if (reads_ && (job->cache == nullptr || job->cache->length() != held)) continue;
     running_.push_back({.of = {.job = job}, .state = state});
     if (begin_draft(&running_.back(), &room)) continue;
     state->resting = kRestAfterFailure;
@@ -217,7 +239,7 @@ void HeadDrafter::propose_group(std::span<DraftJob* const> jobs) {
     running_.pop_back();
   }
   const model::Model* model = head_->first.get();
-  while (!tokens_.empty()) {
+  for (size_t depth = 1; !tokens_.empty(); ++depth) {
     if (!run_pass(*model, true)) {
       for (const Running& running : running_) ++running.of.job->failures;
       return;
@@ -225,22 +247,43 @@ void HeadDrafter::propose_group(std::span<DraftJob* const> jobs) {
     for (Running& running : running_) {
       if (!running.of.ends) guess(&running);
     }
-    begin_pass();
-    model = head_->next.get();
+    const size_t head = std::min(depth, heads_ - 1);
+    model = head == 0 ? head_->next.get() : &head_model(head);
+    begin_pass(head);
     for (Running& running : running_) {
-      if (running.of.ends) continue;
-      const int32_t token = running.of.job->tree.tokens().back();
-      const auto own =
-          std::span(states_).subspan(static_cast<size_t>(running.last) * own_width_, own_width_);
-      if (plan_rows(&running, 1)) {
-        add_row(&running, token, own);
-        want(&running);
-        continue;
-      }
+      if (running.of.ends || go_on(&running)) continue;
       running.of.ends = true;
       ++running.of.job->failures;
     }
   }
+}
+
+// A row for the last token that was drafted. A later head begins with all rows that wait for it,
+// and runs the draft's anew. False without memory, or with no room left in the pass.
+bool HeadDrafter::go_on(Running* running) {
+  const auto last = static_cast<size_t>(running->last);
+  const auto own = std::span(states_).subspan(last * own_width_, own_width_);
+  const std::span<const int32_t> drafted = running->of.job->tree.tokens();
+  if (head_now_ == 0) {
+    if (!plan_rows(running, 1)) return false;
+    add_row(running, drafted.back(), own);
+  } else {
+    running->states.insert(running->states.end(), own.begin(), own.end());
+    const size_t waiting = running->state->rows_for(head_now_);
+    const size_t rows = waiting + drafted.size() - 1;
+    const auto room = static_cast<size_t>(head_->first->traits().max_batch_rows);
+    if (tokens_.size() + rows > room || !make_cache(running->state, head_now_) ||
+        !plan_rows(running, static_cast<int32_t>(rows))) {
+      return false;
+    }
+    add_waiting(running, static_cast<int32_t>(waiting), drafted[0]);
+    for (size_t i = 1; i < drafted.size(); ++i) {
+      add_row(running, drafted[i],
+              std::span(running->states).subspan((i - 1) * own_width_, own_width_));
+    }
+  }
+  want(running);
+  return true;
 }
 
 // Adds all rows that wait, with the pending token as the last one. False without memory, or with no
@@ -249,17 +292,18 @@ bool HeadDrafter::begin_draft(Running* running, int32_t* room) {
   HeadState* const state = running->state;
   const DraftJob& job = *running->of.job;
   running->of.logits = by_logits_ || !head_->tokens.empty() || Guesser::needs_logits(job);
-  if (!caches_) state->fill(state->rows_waiting() - 1);
-  const auto rows = static_cast<int32_t>(state->rows_waiting());
+  if (!caches_) state->fill(0, state->rows_for(0) - 1);
+  const auto rows = static_cast<int32_t>(state->rows_for(0));
   if (rows > *room) return false;
-  if (caches_ && state->cache == nullptr && !make_cache(state)) return false;
-  if (!add_waiting(running, rows, job.tokens.back())) return false;
+  if ((caches_ && !make_cache(state, head_now_)) || !plan_rows(running, rows)) return false;
+  add_waiting(running, rows, job.tokens.back());
   *room -= rows;
   want(running);
   return true;
 }
 
-void HeadDrafter::begin_pass() noexcept {
+void HeadDrafter::begin_pass(size_t head) noexcept {
+  head_now_ = head;
   tokens_.clear();
   positions_.clear();
   wants_.clear();
@@ -275,9 +319,17 @@ bool HeadDrafter::plan_rows(Running* running, int32_t n) {
   sequence.first_row = static_cast<int32_t>(tokens_.size());
   sequence.n_rows = n;
   if (caches_) {
-    Result<cache::CachePlan> plan = state.cache->plan(n);
+    cache::KvCache& own = *state.filled[head_now_].cache;
+    Result<cache::CachePlan> plan = own.plan(n);
     if (!plan.ok() || plan->count != n) return false;
-    sequence.cache = state.cache.get();
+    sequence.cache = &own;
+    sequence.plan = *plan;
+  }
+  if (reads_) {
+    cache::KvCache& text = *running->of.job->cache;
+    Result<cache::CachePlan> plan = text.plan(0);
+    if (!plan.ok()) return false;
+    sequence.cache = &text;
     sequence.plan = *plan;
   }
   running->settled = 0;
@@ -288,26 +340,29 @@ bool HeadDrafter::plan_rows(Running* running, int32_t n) {
 void HeadDrafter::add_row(Running* running, int32_t token, std::span<const float> features) {
   const graph::BatchSequence& sequence = sequences_.back();
   const auto row = static_cast<int32_t>(tokens_.size());
-  const int32_t start =
-      caches_ ? sequence.plan.start : static_cast<int32_t>(running->state->filled);
   running->last = row;
   tokens_.push_back(token);
-  positions_.push_back(start + row - sequence.first_row);
+  if (reads_) {
+    positions_.push_back(sequence.cache->length());
+  } else {
+    const int32_t start =
+        caches_ ? sequence.plan.start : static_cast<int32_t>(running->state->filled[0].rows);
+    positions_.push_back(start + row - sequence.first_row);
+  }
   wants_.push_back(graph::kWantsNothing);
   features_.insert(features_.end(), features.begin(), features.end());
 }
 
-bool HeadDrafter::add_waiting(Running* running, int32_t n, int32_t last) {
+void HeadDrafter::add_waiting(Running* running, int32_t n, int32_t last) {
   const HeadState& state = *running->state;
-  if (!plan_rows(running, n)) return false;
-  const size_t first = state.filled;
+  const size_t first = state.filled[head_now_].rows;
+  const size_t waiting = first - (state.tokens.size() - state.rows_waiting());
   for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
     const size_t next = first + i + 1;
     const int32_t token = next < state.tokens.size() ? state.tokens[next] : last;
-    add_row(running, token, std::span(state.waiting).subspan(i * width_, width_));
+    add_row(running, token, std::span(state.waiting).subspan((waiting + i) * width_, width_));
   }
   running->settled = n;
-  return true;
 }
 
 void HeadDrafter::want(Running* running) {
@@ -340,11 +395,11 @@ bool HeadDrafter::run_pass(const model::Model& model, bool states) {
   batch.best.rows = static_cast<size_t>(n_best_);
   if (!model.forward(batch).ok()) return false;
   for (const graph::BatchSequence& sequence : sequences_) {
-    if (sequence.cache != nullptr) sequence.cache->commit(sequence.plan);
+    if (caches_) sequence.cache->commit(sequence.plan);
   }
   for (Running& running : running_) {
     if (running.settled == 0) continue;
-    running.state->fill(static_cast<size_t>(running.settled));
+    running.state->fill(head_now_, static_cast<size_t>(running.settled));
     running.settled = 0;
   }
   return true;

@@ -4,7 +4,9 @@
 // with the target's states, many at a time: those of a prompt after its steps, those of an answer
 // when a draft is due or enough have gathered. A draft begins at the last of them; its own rows
 // follow with the head's own states, one pass for each token, and are then dropped. If rows of the
-// text were run without the drafter, the head begins anew behind them: it sees less of the text.
+// text were run without the drafter, the head begins anew behind them: it sees less of the text. A
+// head that reads the cache of the text has none, and runs only the last of these rows. Later
+// heads, of which each drafts one token, have caches of their own; rows wait for each of them.
 #pragma once
 
 #include <cstdint>
@@ -57,21 +59,27 @@ class HeadDrafter final : public Drafter {
   struct Running {
     Guessing of;
     HeadState* state;
-    int32_t row = 0;      // its row among those that return a token
-    int32_t last = 0;     // its last row in the pass
-    int32_t settled = 0;  // rows of the text in the pass
+    int32_t row = 0;                 // its row among those that return a token
+    int32_t last = 0;                // its last row in the pass
+    int32_t settled = 0;             // rows of the text in the pass
+    std::vector<float> states = {};  // for later heads: of the rows that were drafted behind
   };
   class EndDraft;
 
   HeadDrafter(std::shared_ptr<const model::DraftHead> head, Options options);
   void propose_group(std::span<DraftJob* const> jobs);
   bool begin_draft(Running* running, int32_t* room);
+  bool go_on(Running* running);
   /// Runs the rows of texts that wait, except for the last of each.
   void fill(std::span<HeadState* const> states);
-  bool make_cache(HeadState* state) const;
-  void begin_pass() noexcept;
-  /// Adds the first `n` rows that wait, then that of the token `last`, if it is not below 0.
-  bool add_waiting(Running* running, int32_t n, int32_t last);
+  bool fill(HeadState* state, size_t head);
+  [[nodiscard]] const model::Model& head_model(size_t head) const noexcept;
+  bool make_cache(HeadState* state, size_t head) const;
+  /// A pass of this head; 0 is the first.
+  void begin_pass(size_t head) noexcept;
+  /// Adds the first `n` rows that wait for the head, the last of which is that of the token `last`
+  /// if the text has no token behind it.
+  void add_waiting(Running* running, int32_t n, int32_t last);
   void add_row(Running* running, int32_t token, std::span<const float> features);
   bool plan_rows(Running* running, int32_t n);
   void want(Running* running);
@@ -83,10 +91,13 @@ class HeadDrafter final : public Drafter {
   Guesser guesser_;
   const size_t width_;      // of the features of a row
   const size_t own_width_;  // of a state of the head
+  const size_t heads_;      // the first and the later ones
   const bool caches_;       // it has a cache
+  const bool reads_;        // it reads the cache of the text
   const bool by_logits_;    // it gives no best tokens, only logits
 
   // Scratch memory of the leader.
+  size_t head_now_ = 0;  // of the pass
   std::vector<Running> running_;
   std::vector<HeadState*> full_;
   std::vector<int32_t> tokens_;

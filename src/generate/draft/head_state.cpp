@@ -16,16 +16,18 @@ std::ptrdiff_t offset_of(size_t row, size_t width) {
 }  // namespace
 
 std::unique_ptr<DraftState> HeadState::fork() const {
-  auto copy = std::make_unique<HeadState>(width, fingerprint);
-  if (cache != nullptr) {
-    auto forked = cache->fork();
-    if (!forked.ok()) return copy;
-    copy->cache = std::move(forked).value();
+  auto copy = std::make_unique<HeadState>(width, filled.size(), fingerprint);
+  for (size_t i = 0; i < filled.size(); ++i) {
+    if (filled[i].cache != nullptr) {
+      auto forked = filled[i].cache->fork();
+      if (!forked.ok()) return std::make_unique<HeadState>(width, filled.size(), fingerprint);
+      copy->filled[i].cache = std::move(forked).value();
+    }
+    copy->filled[i].rows = filled[i].rows;
   }
   copy->base = base;
   copy->tokens = tokens;
   copy->waiting = waiting;
-  copy->filled = filled;
   copy->open = open;
   copy->unsure = unsure;
   return copy;
@@ -54,29 +56,40 @@ void HeadState::settle_open() noexcept {
 }
 
 void HeadState::begin_at(int32_t position) noexcept {
-  if (cache == nullptr || !cache->truncate(0).ok()) cache = nullptr;
+  for (Filled& each : filled) {
+    if (each.cache == nullptr || !each.cache->truncate(0).ok()) each.cache = nullptr;
+    each.rows = 0;
+  }
   base = position;
   tokens.clear();
   waiting.clear();
-  filled = 0;
   open = 0;
   unsure = false;
+}
+
+bool HeadState::cut_cache(size_t head) noexcept {
+  const Filled& of = filled[head];
+  return of.cache == nullptr || of.cache->truncate(static_cast<int32_t>(of.rows)).ok();
 }
 
 void HeadState::cut(size_t n) noexcept {
   const size_t dropped = tokens.size() - std::min(n, tokens.size());
   tokens.resize(tokens.size() - dropped);
   waiting.resize((rows_waiting() - std::min(dropped, rows_waiting())) * width);
-  filled = std::min(filled, tokens.size());
   unsure = true;
-  if (cache != nullptr && !cache->truncate(static_cast<int32_t>(filled)).ok()) {
-    begin_at(base + static_cast<int32_t>(n));
+  for (size_t i = 0; i < filled.size(); ++i) {
+    filled[i].rows = std::min(filled[i].rows, tokens.size());
+    if (cut_cache(i)) continue;
+    return begin_at(base + static_cast<int32_t>(n));
   }
 }
 
-void HeadState::fill(size_t rows) noexcept {
-  waiting.erase(waiting.begin(), waiting.begin() + offset_of(rows, width));
-  filled += rows;
+void HeadState::fill(size_t head, size_t rows) noexcept {
+  filled[head].rows += rows;
+  size_t least = filled[0].rows;
+  for (const Filled& each : filled) least = std::min(least, each.rows);
+  const size_t first = tokens.size() - rows_waiting();
+  waiting.erase(waiting.begin(), waiting.begin() + offset_of(least - first, width));
 }
 
 bool HeadState::is_of(std::span<const int32_t> text) const noexcept {
@@ -88,43 +101,65 @@ bool HeadState::is_of(std::span<const int32_t> text) const noexcept {
 // A tree that nobody settled is not of the text, and nothing is saved.
 Status HeadState::save(std::span<const int32_t> text, cache::StateWriter& to) const {
   if (fingerprint == 0 || tokens.empty() || !is_of(text)) return {};
-  const bool entries = cache != nullptr && filled > 0;
+  const auto has_entries = [](const Filled& of) { return of.cache != nullptr && of.rows > 0; };
   const auto contents = [&](cache::StateWriter& out) {
     GEN_TRY(out.number(fingerprint));
-    GEN_TRY(out.numbers({base, static_cast<int32_t>(tokens.size()), static_cast<int32_t>(filled),
-                         static_cast<int32_t>(width), static_cast<int32_t>(entries), 0}));
+    GEN_TRY(out.numbers({base, static_cast<int32_t>(tokens.size()),
+                         static_cast<int32_t>(rows_waiting()), static_cast<int32_t>(width),
+                         static_cast<int32_t>(filled.size()), 0}));
+    for (const Filled& of : filled) {
+      GEN_TRY(out.numbers({static_cast<int32_t>(of.rows), static_cast<int32_t>(has_entries(of))}));
+    }
     return out.write(std::as_bytes(std::span(waiting)));
   };
-  const size_t bytes = sizeof(fingerprint) + 6 * sizeof(int32_t) + waiting.size() * sizeof(float);
+  const size_t bytes = sizeof(fingerprint) + (6 + 2 * filled.size()) * sizeof(int32_t) +
+                       waiting.size() * sizeof(float);
   GEN_TRY(to.section(SavedHead::kSection, bytes, contents));
-  return entries ? cache->save(to) : Status();
+  for (const Filled& of : filled) {
+    if (has_entries(of)) GEN_TRY(of.cache->save(to));
+  }
+  return {};
 }
 
 Result<SavedHead> SavedHead::read(cache::StateReader& from, int32_t evaluated) {
+  constexpr int32_t kMostHeads = 64;
   GEN_ASSIGN(cache::StateSection section, from.section(kSection));
   SavedHead saved;
-  int32_t with_entries = 0;
+  int32_t n_waiting = 0;
+  int32_t n_heads = 0;
   int32_t zero = 0;
   GEN_TRY(section.number(&saved.fingerprint));
-  GEN_TRY(section.numbers(
-      {&saved.base, &saved.rows, &saved.filled, &saved.width, &with_entries, &zero}));
-  const bool counted = saved.base >= 0 && saved.rows >= 1 && saved.filled >= 0 &&
-                       saved.filled < saved.rows && saved.rows <= evaluated - saved.base;
-  if (!counted || saved.width < 1 || with_entries < 0 || with_entries > 1 || zero != 0) {
+  GEN_TRY(section.numbers({&saved.base, &saved.rows, &n_waiting, &saved.width, &n_heads, &zero}));
+  const bool counted = saved.base >= 0 && saved.rows >= 1 && n_waiting >= 1 &&
+                       n_waiting <= saved.rows && saved.rows <= evaluated - saved.base;
+  if (!counted || saved.width < 1 || n_heads < 1 || n_heads > kMostHeads || zero != 0) {
     return error(Code::kFormat,
-                 "a head with %d rows from position %d on, %d of them in its cache, of %d features "
-                 "for %d tokens",
-                 saved.rows, saved.base, saved.filled, saved.width, evaluated);
+                 "%d heads with %d rows from position %d on, %d of them of %d features, for %d "
+                 "tokens",
+                 n_heads, saved.rows, saved.base, n_waiting, saved.width, evaluated);
   }
-  const size_t waiting = static_cast<size_t>(saved.rows - saved.filled) *
-                         static_cast<size_t>(saved.width) * sizeof(float);
+  std::vector<int32_t> with_entries(static_cast<size_t>(n_heads));
+  saved.heads.resize(with_entries.size());
+  for (size_t i = 0; i < with_entries.size(); ++i) {
+    int32_t& rows = saved.heads[i].rows;
+    GEN_TRY(section.numbers({&rows, &with_entries[i]}));
+    if (rows >= saved.rows - n_waiting && rows < saved.rows && with_entries[i] >= 0 &&
+        with_entries[i] <= 1) {
+      continue;
+    }
+    return error(Code::kFormat, "head %zu has %d of %d rows, of which %d wait", i, rows, saved.rows,
+                 n_waiting);
+  }
+  const size_t waiting =
+      static_cast<size_t>(n_waiting) * static_cast<size_t>(saved.width) * sizeof(float);
   GEN_TRY(section.expect(waiting));
   GEN_ASSIGN(saved.waiting, section.bytes(waiting));
-  if (with_entries == 0) return saved;
-  GEN_ASSIGN(saved.entries, cache::read_entries(from));
-  if (saved.entries->entries != saved.filled) {
-    return error(Code::kFormat, "a head's cache of %d entries for %d rows", saved.entries->entries,
-                 saved.filled);
+  for (size_t i = 0; i < with_entries.size(); ++i) {
+    if (with_entries[i] == 0) continue;
+    GEN_ASSIGN(saved.heads[i].entries, cache::read_entries(from));
+    if (saved.heads[i].entries->entries == saved.heads[i].rows) continue;
+    return error(Code::kFormat, "head %zu has a cache of %d entries for %d rows", i,
+                 saved.heads[i].entries->entries, saved.heads[i].rows);
   }
   return saved;
 }

@@ -80,12 +80,18 @@ void StepRunner::add_steps(std::span<StepPlan::Slice> slices) {
   }
 }
 
+void StepRunner::add_job(const StepPlan::Slice& slice) {
+  DraftJob* const job = slice.request->draft;
+  job->most = slice.drafts;
+  job->cache = slice.request->cache;
+  jobs_.push_back(job);
+}
+
 bool StepRunner::gather_jobs(std::span<const StepPlan::Slice> slices) {
   jobs_.clear();
   for (const StepPlan::Slice& slice : slices) {
     if (slice.drafts == 0) continue;
-    slice.request->draft->most = slice.drafts;
-    jobs_.push_back(slice.request->draft);
+    add_job(slice);
   }
   return !jobs_.empty();
 }
@@ -96,8 +102,7 @@ void StepRunner::ask_for_the_rest(std::span<const StepPlan::Slice> slices) {
   jobs_.clear();
   for (const StepPlan::Slice& slice : slices) {
     if (slice.drafts == 0 || slice.request->draft->tree.rows() > 1) continue;
-    slice.request->draft->most = slice.drafts;
-    jobs_.push_back(slice.request->draft);
+    add_job(slice);
   }
   if (jobs_.empty()) return;
   const bool planned = planner_.active();

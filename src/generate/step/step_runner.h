@@ -79,6 +79,7 @@ class StepRunner {
   static Status during(void* self) noexcept;
   void hand_out() noexcept;
   void hand_out_steps() noexcept;
+  void add_job(const StepPlan::Slice& slice);
   bool gather_jobs(std::span<const StepPlan::Slice> slices);
   void ask_for_the_rest(std::span<const StepPlan::Slice> slices);
   void add_guesses(StepPlan::Slice* slice);

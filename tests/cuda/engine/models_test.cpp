@@ -8,8 +8,10 @@
 
 #include "base/rng.h"
 #include "cuda/engine/op_bench.h"
+#include "model/draft_head.h"
 #include "quant/format.h"
 #include "support/loaded_tiny.h"
+#include "support/tiny_assistant.h"
 
 namespace gen::model {
 namespace {
@@ -81,6 +83,44 @@ TEST(CudaModels, EveryArchitecture) {
       }
       expect_definition(spec);
     }
+  }
+}
+
+// A head that reads the cache of its model, on the model's engine.
+TEST(CudaModels, AssistantsOfGemma) {
+  TinyModelSpec spec;
+  spec.architecture = "gemma4";
+  spec.layers = 3;
+  spec.window = 5;
+  spec.local = {1, 1, 0};
+  spec.local_head_dim = 8;
+  const TinyModel tiny(spec);
+  const test::TinyAssistant assistant(tiny, {.local = {1, 0}});
+  const std::vector<std::byte> bytes = assistant.bytes();
+  const auto engine = test::cuda_engine();
+  test::TinyEngineOptions options;
+  options.engine = engine;
+  const LoadedTiny model(tiny, options);
+  auto head = model.model().draft_head(gguf::GgufFile::parse(bytes).value());
+  ASSERT_TRUE(head.ok()) << head.status().message();
+  const std::vector<float> features(64, 0.25F);
+  for (const size_t n : {size_t{1}, size_t{5}, size_t{9}}) {
+    const std::vector<int32_t> prompt(kPrompt.begin(),
+                                      kPrompt.begin() + static_cast<std::ptrdiff_t>(n));
+    const auto cache = cache_of(model, *engine, "fp32");
+    feed(model, *cache, prompt);
+    test::OwnedBatch batch;
+    ASSERT_TRUE(batch.read(*cache, 9).ok());
+    batch.finish(spec.vocab);
+    batch.batch.features = features;
+    std::vector<float> state(64);
+    const graph::Tap tap = {0, state.data()};
+    batch.batch.taps = {&tap, 1};
+    const Status status = (*head)->first->forward(batch.batch);
+    ASSERT_TRUE(status.ok()) << status.message();
+    const auto want = assistant.drafted(prompt, 9, features);
+    EXPECT_LT(relative_error(batch.results(spec.vocab), want.logits), kFloat);
+    EXPECT_LT(relative_error(state, want.state), kFloat);
   }
 }
 
