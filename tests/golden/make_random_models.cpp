@@ -35,6 +35,9 @@ int main(int argc, char** argv) {
   for (const std::string& name : gen::test::random_model_names()) {
     const auto bytes = gen::test::make_random_model(name);
     if (!write_model(folder, name, "random", bytes)) return 1;
+    const auto assistant = gen::test::make_random_assistant(name);
+    if (assistant.empty()) continue;
+    if (!write_model(folder, name + "-assistant", "assistant", assistant)) return 1;
   }
   for (const std::string& name : gen::test::dequantised_model_names()) {
     const auto bytes = gen::test::make_dequantised_model(name);

@@ -39,6 +39,9 @@ constexpr uint64_t kContext = 2048;
 constexpr uint64_t kExpertWidth = 256;
 constexpr uint64_t kExpertsUsed = 2;
 constexpr uint64_t kLatent = 128;
+// Of assistants.
+constexpr uint64_t kAssistantWidth = 128;
+constexpr uint64_t kAssistantLayers = 4;
 // Of recurrences: heads of values, keys that some of them share, rows of a convolution.
 constexpr uint64_t kStateHeads = 4;
 constexpr uint64_t kStateGroups = 2;
@@ -311,6 +314,60 @@ class ModelWriter {
     }
     for (uint64_t layer = 0; layer < spec_.layers; ++layer) block(layer);
     for (uint64_t i = 0; i < spec_.draft_layers; ++i) draft_block(spec_.layers + i);
+    return std::move(gguf_.build().bytes);
+  }
+
+  /// What drafts for a model of gemma4.
+  std::vector<std::byte> write_assistant() {
+    const auto number = [this](const char* name, uint64_t value) {
+      gguf_.set(std::string("gemma4-assistant.") + name, static_cast<uint32_t>(value));
+    };
+    GgufWriter other;
+    vocab_ = set_random_vocabulary(spec_.arch, &other);
+    gguf_.set_string("general.architecture", "gemma4-assistant");
+    gguf_.set_string("general.name", "random assistant of " + spec_.name);
+    number("context_length", kContext);
+    number("embedding_length", kAssistantWidth);
+    number("embedding_length_out", kWidth);
+    number("embedding_length_per_layer_input", 0);
+    number("block_count", kAssistantLayers);
+    number("nextn_predict_layers", kAssistantLayers);
+    number("feed_forward_length", kFeedForward);
+    number("attention.head_count", kHeads);
+    number("attention.head_count_kv", kKvHeads);
+    number("attention.key_length", spec_.head_dim);
+    number("attention.value_length", spec_.head_dim);
+    number("attention.key_length_swa", spec_.local_head_dim);
+    number("attention.value_length_swa", spec_.local_head_dim);
+    number("attention.sliding_window", spec_.window);
+    number("attention.shared_kv_layers", kAssistantLayers);
+    number("rope.dimension_count", spec_.head_dim);
+    number("rope.dimension_count_swa", spec_.local_head_dim);
+    gguf_.set("gemma4-assistant.rope.freq_base", 10000.0F);
+    gguf_.set("gemma4-assistant.rope.freq_base_swa", 2000.0F);
+    gguf_.set("gemma4-assistant.attention.layer_norm_rms_epsilon", 1e-5F);
+    gguf_.set_array<bool>("gemma4-assistant.attention.sliding_window_pattern",
+                          {true, true, true, false});
+    matrix("token_embd.weight", kAssistantWidth, vocab_, 0.08);
+    product("nextn.pre_projection.weight", 2 * kWidth, kAssistantWidth, 1.0);
+    product("nextn.post_projection.weight", kAssistantWidth, kWidth, 1.0);
+    vector("output_norm.weight", kAssistantWidth, 1.0, 0.2);
+    rope_factors("rope_freqs.weight", 7.0F);
+    for (uint64_t layer = 0; layer < kAssistantLayers; ++layer) {
+      const std::string prefix = "blk." + std::to_string(layer) + ".";
+      const uint64_t head_dim =
+          layer + 1 < kAssistantLayers ? spec_.local_head_dim : spec_.head_dim;
+      for (const char* name : {"attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm"}) {
+        vector(prefix + name + ".weight", kAssistantWidth, 1.0, 0.2);
+      }
+      product(prefix + "attn_q.weight", kAssistantWidth, kHeads * head_dim, 1.2);
+      vector(prefix + "attn_q_norm.weight", head_dim, 0.45, 0.3);
+      product(prefix + "attn_output.weight", kHeads * head_dim, kAssistantWidth, 0.8);
+      product(prefix + "ffn_gate.weight", kAssistantWidth, kFeedForward, 1.2);
+      product(prefix + "ffn_up.weight", kAssistantWidth, kFeedForward, 1.0);
+      product(prefix + "ffn_down.weight", kFeedForward, kAssistantWidth, 0.8);
+      vector(prefix + "layer_output_scale.weight", 1, 0.8, 0.2);
+    }
     return std::move(gguf_.build().bytes);
   }
 
@@ -809,6 +866,13 @@ std::vector<std::string> random_model_names() {
 std::vector<std::byte> make_random_model(std::string_view name) {
   for (const Spec& spec : specs()) {
     if (spec.name == name) return ModelWriter(spec).write();
+  }
+  return {};
+}
+
+std::vector<std::byte> make_random_assistant(std::string_view name) {
+  for (const Spec& spec : specs()) {
+    if (spec.name == name && spec.arch == "gemma4") return ModelWriter(spec).write_assistant();
   }
   return {};
 }

@@ -22,6 +22,10 @@ std::vector<std::string> random_model_names();
 /// The GGUF file of a model; empty for an unknown name.
 std::vector<std::byte> make_random_model(std::string_view name);
 
+/// The file of an assistant that drafts for such a model, whose guesses are as good as any; empty
+/// for other models than those of gemma4.
+std::vector<std::byte> make_random_assistant(std::string_view name);
+
 /// The format of a model's matrices; F32 for an unknown name.
 DType random_model_format(std::string_view name);
 

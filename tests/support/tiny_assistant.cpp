@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <span>
 
+#include "quant/format.h"
 #include "support/reference_act.h"
 #include "support/tiny_model_parts.h"
 
@@ -68,7 +69,15 @@ void TinyAssistant::keys() {
   set("embedding_length_out", of.hidden);
   set("feed_forward_length", spec_.feed_forward);
   set("attention.head_count", spec_.heads);
-  set("attention.head_count_kv", of.kv_heads);
+  if (of.layer_kv_heads.empty()) {
+    set("attention.head_count_kv", of.kv_heads);
+  } else {
+    std::vector<uint32_t> each;
+    for (size_t i = 0; i < spec_.local.size(); ++i) {
+      each.push_back(static_cast<uint32_t>(target_.kv_heads(read_by(i))));
+    }
+    writer_.set_array("gemma4-assistant.attention.head_count_kv", each);
+  }
   set("attention.key_length", of.head_dim);
   set("attention.value_length", of.head_dim);
   if (of.local_head_dim > 0) {
@@ -100,9 +109,15 @@ void TinyAssistant::tensor(const std::string& name, std::vector<int32_t> shape, 
     values.assign(n, own->second.empty() ? 0.0F : own->second[0]);
     if (own->second.size() > 1) values = own->second;
   }
+  DType type = shape.size() == 2 ? spec_.type : DType::kF32;
+  const DTypeInfo* const info = dtype_info(type);
+  if (static_cast<uint32_t>(shape[0]) % info->block_elements != 0) type = DType::kF32;
+  const quant::Format* const format = quant::find_format(type);
+  std::vector<std::byte> data(n / dtype_info(type)->block_elements * dtype_info(type)->block_bytes);
+  format->encode(values.data(), data.data(), static_cast<int64_t>(n));
+  format->decode(data.data(), values.data(), static_cast<int64_t>(n));
   values_[name] = Row(values.begin(), values.end());
-  const auto bytes = std::as_bytes(std::span(values));
-  writer_.tensor(name, 0, {shape.begin(), shape.end()}, {bytes.begin(), bytes.end()});
+  writer_.tensor(name, static_cast<uint32_t>(type), {shape.begin(), shape.end()}, std::move(data));
 }
 
 int32_t TinyAssistant::read_by(size_t layer) const {

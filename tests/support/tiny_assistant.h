@@ -20,6 +20,7 @@ struct TinyAssistantSpec {
   int32_t hidden = 48;
   int32_t heads = 2;
   int32_t feed_forward = 80;
+  DType type = DType::kF32;                    // of the matrices
   std::vector<uint32_t> local = {1, 1, 1, 0};  // layers with a window
   bool centroids = false;                      // tensors of another way to the best tokens
   uint32_t seed = 7;
