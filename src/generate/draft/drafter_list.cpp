@@ -56,6 +56,13 @@ int32_t DrafterList::max_proposed() const noexcept {
   return std::max(first_->max_proposed(), second_->max_proposed());
 }
 
+const char* DrafterList::name(const DraftState& state) const noexcept {
+  const auto& own = static_cast<const State&>(state);
+  const Drafter& drafter = own.by_second ? *second_ : *first_;
+  const DraftState* const of = (own.by_second ? own.second : own.first).get();
+  return of != nullptr ? drafter.name(*of) : "";
+}
+
 std::unique_ptr<DraftState> DrafterList::begin() {
   auto state = std::make_unique<State>();
   state->first = begun(*first_);

@@ -19,6 +19,7 @@ class DrafterList final : public Drafter {
 
   [[nodiscard]] int32_t max_rows() const noexcept override;
   [[nodiscard]] int32_t max_proposed() const noexcept override;
+  [[nodiscard]] const char* name(const DraftState& state) const noexcept override;
   std::unique_ptr<DraftState> begin() override;
   void look_up(std::span<DraftJob* const> jobs) override { ask(jobs, &Drafter::look_up); }
   void propose(std::span<DraftJob* const> jobs) override { ask(jobs, &Drafter::propose); }

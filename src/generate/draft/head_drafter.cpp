@@ -37,6 +37,7 @@ struct HeadDrafter::State final : DraftState {
     copy->open = open;
     return copy;
   }
+  [[nodiscard]] const cache::KvCache* own_cache() const noexcept override { return cache.get(); }
   void settle(std::span<const int32_t> path) noexcept override {
     if (open == 0) return;
     const size_t first = tokens.size() - open;

@@ -43,6 +43,7 @@ class HeadDrafter final : public Drafter {
                                                      Options options);
 
   [[nodiscard]] int32_t max_rows() const noexcept override { return options_.most; }
+  [[nodiscard]] const char* name(const DraftState&) const noexcept override { return "head"; }
   std::unique_ptr<DraftState> begin() override;
   void propose(std::span<DraftJob* const> jobs) override;
   [[nodiscard]] std::span<const int32_t> taps() const noexcept override { return head_->taps; }
