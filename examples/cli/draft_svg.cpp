@@ -19,8 +19,8 @@ namespace {
 
 constexpr int kPageLeft = 16;
 constexpr int kPageRight = 1004;
-constexpr int kLine = 46;          // from one line of the text to the next
-constexpr int kBelow = 19;         // from a token to the drafts below it
+constexpr int kLine = 46;   // from one line of the text to the next
+constexpr int kBelow = 19;  // from a token to the drafts below it
 constexpr size_t kMostBoxes = 8000;
 constexpr size_t kMostColumns = 40;  // of a token
 constexpr double kColumn = 7.9;      // width of a character
@@ -65,9 +65,9 @@ std::pair<uint32_t, size_t> character_at(const std::string& text, size_t at) {
 /// Characters that draw nothing, order others, or that XML does not allow.
 bool is_hidden(uint32_t c) {
   return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c || c == 0x180e ||
-         (c >= 0x200b && c < 0x2010) || (c >= 0x2028 && c < 0x202f) || (c >= 0x2060 && c < 0x2070) ||
-         c == 0xfeff || (c >= 0xfff0 && c < 0xfffc) || (c & 0xfffe) == 0xfffe ||
-         (c >= 0xe0000 && c < 0xe1000);
+         (c >= 0x200b && c < 0x2010) || (c >= 0x2028 && c < 0x202f) ||
+         (c >= 0x2060 && c < 0x2070) || c == 0xfeff || (c >= 0xfff0 && c < 0xfffc) ||
+         (c & 0xfffe) == 0xfffe || (c >= 0xe0000 && c < 0xe1000);
 }
 
 bool is_wide(uint32_t c) {
@@ -221,11 +221,10 @@ class Picture {
     std::vector<DraftBox> below;
     for (size_t row = 0; row < pass.tokens.size(); ++row) {
       if (std::count(pass.accepted.begin(), pass.accepted.end(), row) > 0) continue;
-      below.push_back(
-          box(pass.tokens[row], kRejected,
-              format("id %d: rejected draft %zu of %zu, grade %d; ", pass.tokens[row], row + 1,
-                     pass.tokens.size(), pass.grades[row]) +
-                  name));
+      below.push_back(box(pass.tokens[row], kRejected,
+                          format("id %d: rejected draft %zu of %zu, grade %d; ", pass.tokens[row],
+                                 row + 1, pass.tokens.size(), pass.grades[row]) +
+                              name));
     }
     draw_frame(above, accepted, below, name);
     return at;
@@ -240,9 +239,10 @@ class Picture {
     const double wanted = std::min(all, kLeast);
     double begin = x_;
     const auto frame = [&](bool two) {
-      body_ += format("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" rx=\"4\" "
-                      "fill=\"#eef2f7\" stroke=\"#b9c4d2\"><title>",
-                      begin - 2, y_ - 16, x_ - begin + 2, two ? 43 : 24) +
+      body_ += format(
+                   "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" rx=\"4\" "
+                   "fill=\"#eef2f7\" stroke=\"#b9c4d2\"><title>",
+                   begin - 2, y_ - 16, x_ - begin + 2, two ? 43 : 24) +
                name + "</title></rect>\n" + std::exchange(held_, "");
       x_ += 6;
     };
@@ -297,12 +297,13 @@ class Picture {
 
   void hold(const DraftBox& one, double x, double y) {
     ++boxes_;
-    held_ += format("<g><title>") + one.title + "</title>" +
-             format("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"18\" rx=\"2\" fill=\"%s\" "
-                    "stroke=\"%s\"/><text x=\"%.1f\" y=\"%.1f\"%s>",
-                    x, y - 13, width_of(one), one.look.fill, one.look.line, x + 3, y + 1,
-                    one.look.more) +
-             one.shown.text + "</text></g>\n";
+    held_ +=
+        format("<g><title>") + one.title + "</title>" +
+        format(
+            "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"18\" rx=\"2\" fill=\"%s\" "
+            "stroke=\"%s\"/><text x=\"%.1f\" y=\"%.1f\"%s>",
+            x, y - 13, width_of(one), one.look.fill, one.look.line, x + 3, y + 1, one.look.more) +
+        one.shown.text + "</text></g>\n";
   }
   void put(const DraftBox& one, double x, double y) {
     hold(one, x, y);
@@ -314,9 +315,10 @@ class Picture {
   }
 
   void head(const std::string& title) {
-    body_ += format("<text x=\"%d\" y=\"%.1f\" font-family=\"sans-serif\" font-size=\"17\" "
-                    "font-weight=\"bold\">",
-                    kPageLeft, y_) +
+    body_ += format(
+                 "<text x=\"%d\" y=\"%.1f\" font-family=\"sans-serif\" font-size=\"17\" "
+                 "font-weight=\"bold\">",
+                 kPageLeft, y_) +
              shown(title, false).text + "</text>\n";
     y_ += 24;
     label(kPageLeft, y_, draft_line(result_));

@@ -201,7 +201,9 @@ std::vector<int32_t> chosen_layers(const Features& options, int32_t most) {
 class Writer {
  public:
   Writer(const Features& options, const Model& model, std::vector<int32_t> layers)
-      : model_(model), layers_(std::move(layers)), opening_(encoded(model, "", GEN_ENCODE_ADD_BOS)) {
+      : model_(model),
+        layers_(std::move(layers)),
+        opening_(encoded(model, "", GEN_ENCODE_ADD_BOS)) {
     const gen_model_config* const config = gen_model_get_config(model.get());
     width_ = static_cast<size_t>(gen_model_config_hidden(config));
     const int32_t context = gen_model_config_max_seq_len(config);
@@ -270,8 +272,8 @@ void features(const Features& options) {
   if (options.json) {
     nlohmann::ordered_json fields = nlohmann::ordered_json::array();
     for (const int32_t layer : layers) fields.push_back(field_of(layer));
-    std::cout << nlohmann::ordered_json{{"rows", file.rows()},  {"hidden", writer.width()},
-                                        {"fields", fields},     {"type", options.type},
+    std::cout << nlohmann::ordered_json{{"rows", file.rows()},       {"hidden", writer.width()},
+                                        {"fields", fields},          {"type", options.type},
                                         {"window", writer.window()}, {"bytes", bytes}}
                      .dump()
               << "\n";

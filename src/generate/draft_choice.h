@@ -50,9 +50,9 @@ struct DraftChoice {
 Result<std::shared_ptr<const model::DraftHead>> chosen_head(const DraftChoice& choice,
                                                             const ModelInUse& target);
 
-/// Makes the drafter of that head alone; null without one, or if the head is of the model's own file
-/// and cannot have these caches though it need not draft. kInvalidArgument for caches that it cannot
-/// have, naming its file.
+/// Makes the drafter of that head alone; null without one, or if the head is of the model's own
+/// file and cannot have these caches though it need not draft. kInvalidArgument for caches that it
+/// cannot have, naming its file.
 Result<std::shared_ptr<Drafter>> make_head_drafter(
     const DraftChoice& choice, const std::shared_ptr<const model::DraftHead>& head,
     const ModelInUse& target, const CacheChoice& caches, const GeneratorOptions& options);

@@ -43,8 +43,7 @@ Result<std::vector<float>> forward_one(const model::Model& model, std::span<cons
 /// has not or that come twice; kUnsupported for those that it does not give.
 Result<std::vector<float>> forward_hidden(const model::Model& model,
                                           std::span<const int32_t> tokens,
-                                          std::span<const int32_t> layers,
-                                          TrialSequence& sequence);
+                                          std::span<const int32_t> layers, TrialSequence& sequence);
 
 /// Rows of several sequences in one forward pass.
 class ForwardRows {

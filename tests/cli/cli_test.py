@@ -958,6 +958,8 @@ class Errors(unittest.TestCase):
             self.refused("--tokens", "logits", "-m", DRAFT, "--tokens", ids, code=2)
         self.refused("TYPE", "quantize", DRAFT, "out.gguf", code=2)
         self.refused("context of 1024", "bench", "-m", DRAFT, "--depth", "1000", "-p", "20", "-n", "5")
+        self.refused("1020 tokens and 5 more are over the context of 1024", "bench", "-m", DRAFT, "--sessions", "2", "-p", "1020",
+                     "-n", "5")
         self.refused("one case", "bench", "-m", DRAFT, "--depth", "0,1", "--profile-svg", "no.svg")
         self.refused("subcommand", code=2)
 

@@ -99,8 +99,8 @@ std::string drafts_json(const gen::generate::DraftRows& drafts) {
     out.append(out.empty() ? "" : ",\n");
     out += "{\"index\":" + std::to_string(step.index) + ",\"drafter\":\"" + step.drafter +
            "\",\"tokens\":" + number(&Token::token) + ",\"parents\":" + number(&Token::parent) +
-           ",\"grades\":" + number(&Token::grade) + ",\"accepted\":" +
-           list([](const Token& row, size_t i) {
+           ",\"grades\":" + number(&Token::grade) +
+           ",\"accepted\":" + list([](const Token& row, size_t i) {
              return row.accepted ? std::to_string(i) : std::string();
            }) +
            "}";

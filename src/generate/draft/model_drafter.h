@@ -35,9 +35,9 @@ class ModelDrafter final : public Drafter {
   struct Options {
     const char* name = "model";  // see Drafter::name
     int32_t most = 4;            // draft tokens at a time
-    int32_t vocab = 0;        // size of the shared vocabulary: the first tokens of both models
-    int32_t context = 0;      // context of the target
-    int32_t prompt_rows = 0;  // most rows per step that catch up with texts
+    int32_t vocab = 0;           // size of the shared vocabulary: the first tokens of both models
+    int32_t context = 0;         // context of the target
+    int32_t prompt_rows = 0;     // most rows per step that catch up with texts
     std::string kv_dtype = "fp32";
     engine::EngineMemory* memory = nullptr;  // for caches; must outlive all sessions
     MakeCache cache_factory = nullptr;       // instead of kv_dtype and memory

@@ -198,8 +198,9 @@ void DraftController::record() noexcept {
                              .grade = tree.grades()[row],
                              .accepted = false});
     }
-    rows.steps.push_back(
-        {.index = index_, .drafter = generator_.drafter()->name(*state_), .end = rows.tokens.size()});
+    rows.steps.push_back({.index = index_,
+                          .drafter = generator_.drafter()->name(*state_),
+                          .end = rows.tokens.size()});
   } catch (...) {
     rows.tokens.resize(before);
     rows.incomplete = true;

@@ -107,7 +107,7 @@ class DraftController {
   DraftJob job_;
   int32_t index_ = 0;  // of the token after the tree's first row among those of the call
   int32_t row_ = 0;
-  int32_t hit_ = 0;  // the last accepted row
+  int32_t hit_ = 0;            // the last accepted row
   std::vector<int32_t> path_;  // rows of the tree along the sampled tokens
   int32_t hits_ = 0;           // accepted rows, including one that ended the text
 };
