@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kPageLeft = 16;
 constexpr int kPageRight = 1004;
-constexpr int kLine = 46;   // from one line of the text to the next
+constexpr int kLine = 46;   // from one line of the text to the next, if drafts are below it
 constexpr int kBelow = 19;  // from a token to the drafts below it
 constexpr size_t kMostBoxes = 8000;
 constexpr size_t kMostColumns = 40;  // of a token
@@ -281,6 +281,7 @@ class Picture {
       below_at += width_of(below[i]) + 2;
     }
     x_ = std::max(x_, below.empty() ? x_ : below_at);
+    low_ = low_ || !below.empty();
     frame(!below.empty());
     const bool ends = std::any_of(above.begin(), above.end(),
                                   [](const DraftBox& one) { return one.shown.ends_line; });
@@ -292,7 +293,7 @@ class Picture {
   }
   void end_line() {
     x_ = kPageLeft;
-    y_ += kLine;
+    y_ += std::exchange(low_, false) ? kLine : kLine - kBelow;
   }
 
   void hold(const DraftBox& one, double x, double y) {
@@ -348,6 +349,7 @@ class Picture {
     }
     label(x_, y_, "a frame is one pass of the model");
     end_line();
+    y_ += 14;
     boxes_ = 0;
   }
 
@@ -361,6 +363,7 @@ class Picture {
   std::string held_;  // boxes whose frame comes first
   double x_ = kPageLeft;
   double y_ = 28;
+  bool low_ = false;  // the line has drafts below its text
 };
 
 }  // namespace

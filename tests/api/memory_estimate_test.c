@@ -143,6 +143,9 @@ static void a_head_of_a_file(void** state) {
     assert_ok(gen_model_load(STORY, load, &model, &error), error);
     assert_ok(gen_create(model, o, &g, &error), error);
     assert_int_equal(figure(estimate, "weights"), counts.live);
+    size_t weights = 0;
+    assert_ok(gen_model_memory(model, "weights", &weights, &error), error);
+    assert_int_equal(weights, counts.live);
     assert_ok(gen_session_new(g, &session, &error), error);
     const int32_t last = 7; /* a token, a draft of 4 and one behind it, and the last one alone */
     /* A head sees what generating calls evaluate. Each word is a token behind two first ones. */
@@ -163,6 +166,8 @@ static void a_head_of_a_file(void** state) {
     gen_sampling_free(s);
     gen_session_free(session);
     gen_free(g);
+    assert_ok(gen_model_memory(model, "weights", &weights, &error), error);
+    assert_int_equal(weights, figure(without, "weights")); /* without the head */
     gen_model_free(model);
     assert_int_equal(counts.live, 0);
 
