@@ -46,7 +46,7 @@ type Result struct {
 	Usage        Usage
 	Timings      Timings
 	Drafts       []DraftedPass // passes that had drafts to verify
-	Err          error // what ended it, if that was an error
+	Err          error         // what ended it, if that was an error
 }
 
 // TopLogprob is one of the most probable tokens at a step.
