@@ -73,15 +73,12 @@ class RecordFile {
       fields_ += ", ('" + field_of(layer) + "', '" + (halves ? "<f2" : "<f4") + "', (" +
                  std::to_string(width) + ",))";
     }
+    const std::string first = header();
     file_.reset(std::fopen(part_.c_str(), "wb"));
     if (file_ == nullptr) fail();
-    put(header());
+    put(first);
   }
-  ~RecordFile() {
-    if (file_ == nullptr) return;
-    file_.reset();
-    std::remove(part_.c_str());
-  }
+  ~RecordFile() { drop(); }
   RecordFile(const RecordFile&) = delete;
   RecordFile& operator=(const RecordFile&) = delete;
 
@@ -157,8 +154,15 @@ class RecordFile {
   void put(const std::string& bytes) {
     if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size()) fail();
   }
-  [[noreturn]] void fail() const {
-    throw Failure("cannot write " + path_ + ": " + std::system_category().message(errno));
+  void drop() {
+    if (file_ == nullptr) return;
+    file_.reset();
+    std::remove(part_.c_str());
+  }
+  [[noreturn]] void fail() {
+    const int reason = errno;
+    drop();
+    throw Failure("cannot write " + path_ + ": " + std::system_category().message(reason));
   }
 
   std::string path_;

@@ -8,10 +8,13 @@ import ast
 import json
 import math
 import os
+import resource
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 PROGRAM, SOURCE = sys.argv[1:3]
@@ -249,9 +252,30 @@ class Features(unittest.TestCase):
             self.assertEqual(sorted(os.listdir(self.folder.name)), before)
         with open(out) as file:
             self.assertEqual(file.read(), "what was there")
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))
+        for field in ([], ["--layers", "0,1,2,3"]):  # the limit is met while records are written, or the last of them
+            done = subprocess.run([PROGRAM, "features", DRAFT, "-o", out, "--text", self.text, "--normed", *field],
+                                  capture_output=True, timeout=60, preexec_fn=limit)
+            self.assertEqual((done.returncode, done.stdout), (1, b""))
+            self.assertIn(f"cannot write {out}: File too large", done.stderr.decode())
+            self.assertEqual(sorted(os.listdir(self.folder.name)), before)
         done = generate("features", DRAFT, "-o", self.path("no/such"), "--text", self.text, "--normed")
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"--output", done.stderr)
+
+
+    def test_an_interrupt_leaves_nothing(self):
+        with open(self.text, "w") as file:
+            file.write(TEXT * 20000)
+        running = subprocess.Popen([PROGRAM, "features", DRAFT, "-o", self.path("states.npy"), "--text", self.text, "--normed"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        part = self.path("states.npy.part")
+        while running.poll() is None and not (os.path.exists(part) and os.path.getsize(part) > 100000):
+            time.sleep(0.01)
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+        self.assertEqual((running.returncode, out, err), (130, b"", b"generate: stopped\n"))
+        self.assertEqual(os.listdir(self.folder.name), ["text.txt"])
 
 
 if __name__ == "__main__":
