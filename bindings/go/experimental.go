@@ -69,6 +69,30 @@ func (m *Model) forwardBatch(b ForwardBatch, profile *Profile) (logits []float32
 	return logits, nil
 }
 
+// HiddenNormed is the layer of ForwardHidden for the states after the final norm.
+const HiddenNormed int32 = -1
+
+// ForwardHidden evaluates tokens of one sequence, which follow what the cache holds, and returns the hidden states of all
+// of them for each layer, [tokens * Config().Hidden]: those before layer i, after the last one for the number of layers,
+// or HiddenNormed.
+func (m *Model) ForwardHidden(tokens []int32, cache *Cache, layers ...int32) ([][]float32, error) {
+	width := len(tokens) * m.Config().Hidden
+	all := make([]float32, len(layers)*width)
+	err := m.with(func(model uintptr) error {
+		return cache.with(func(c uintptr) error {
+			return native.GenModelForwardHidden(model, tokens, len(tokens), c, layers, len(layers), all, len(all))
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	states := make([][]float32, len(layers))
+	for i := range states {
+		states[i] = all[i*width : (i+1)*width : (i+1)*width]
+	}
+	return states, nil
+}
+
 // Profile is time, bytes and operations of each instruction of a model's forward passes. One goroutine at a time.
 type Profile struct{ object }
 

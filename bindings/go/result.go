@@ -3,6 +3,7 @@
 package generate
 
 import (
+	"encoding/json"
 	"time"
 	"unsafe"
 
@@ -44,7 +45,8 @@ type Result struct {
 	FinishReason FinishReason
 	Usage        Usage
 	Timings      Timings
-	Err          error // what ended it, if that was an error
+	Drafts       []DraftedPass // passes that had drafts to verify
+	Err          error         // what ended it, if that was an error
 }
 
 // TopLogprob is one of the most probable tokens at a step.
@@ -66,6 +68,16 @@ type Usage struct {
 	// Not a number of tokens: 1 if what was drawn is a member of the call's grammar, 0 if it is cut before it is one,
 	// -1 without a grammar.
 	GrammarComplete int
+}
+
+// DraftedPass is what was drafted for a pass, and what of it the model confirmed.
+type DraftedPass struct {
+	Index    int     `json:"index"`   // of the first drafted token among the Tokens of the result
+	Drafter  string  `json:"drafter"` // lookup, suffix, head, model or layers
+	Tokens   []int32 `json:"tokens"`
+	Parents  []int   `json:"parents"`  // of each token, in Tokens; -1 for the text
+	Grades   []int   `json:"grades"`   // the drafter's classes of confidence
+	Accepted []int   `json:"accepted"` // places in Tokens, in order
 }
 
 // Timings is how long a generation took.
@@ -125,10 +137,23 @@ func takeResult(address uintptr) *Result {
 			*field.value = time.Duration(seconds[0] * float64(time.Second))
 		}
 	}
+	if r.Usage.Drafted > 0 {
+		r.drafts(address)
+	}
 	if code := native.GenBindingResultCode(address); code != 0 {
 		r.Err = &Error{Code: Code(code), Message: native.GenBindingResultMessage(address)}
 	}
 	return r
+}
+
+// drafts leaves them out if a pass had no memory for its own.
+func (r *Result) drafts(address uintptr) {
+	list, err := text(func(buffer []byte, capacity int, n []int) error {
+		return native.GenResultDrafts(address, buffer, capacity, n)
+	})
+	if err == nil && json.Unmarshal([]byte(list), &r.Drafts) != nil {
+		r.Drafts = nil
+	}
 }
 
 func (r *Result) topLogprobs(address uintptr) {

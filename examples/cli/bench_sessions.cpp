@@ -229,7 +229,13 @@ void bench_sessions(const ModelChoice& choice, const SessionsBench& bench) {
   ModelChoice with_threads = choice;
   with_threads.threads = bench.threads;
   const Model model = load_model(with_threads);
-  const int32_t vocab = gen_model_config_vocab_size(gen_model_get_config(model.get()));
+  const gen_model_config* const config = gen_model_get_config(model.get());
+  const int32_t vocab = gen_model_config_vocab_size(config);
+  const int32_t context = gen_model_config_max_seq_len(config);
+  if (bench.prompt > context - bench.tokens) {
+    throw Failure(format("a prompt of %d tokens and %d more are over the context of %d",
+                         bench.prompt, bench.tokens, context));
+  }
   gen_error error;
   const Options options = make_options(choice);
   check(gen_options_set_prefill_chunk(options.get(), bench.prefill_chunk, &error), error);

@@ -13,6 +13,7 @@ void add_template(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_logits(CLI::App& app);
 void add_perplexity(CLI::App& app);
+void add_features(CLI::App& app);
 void add_estimate(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_bench(CLI::App& app);

@@ -34,8 +34,10 @@ void estimate(const Estimate& choice) {
     check_option("--lora", gen_model_options_set(options.get(), "adapter", file.c_str(), &error),
                  error);
   }
-  const MemoryEstimate found = make_by_options<MemoryEstimate>(
-      gen_estimate_memory, path.c_str(), options.get(), make_options(choice.model).get());
+  const Options generator = make_options(choice.model);
+  use_drafts(choice.model, generator.get(), false);
+  const MemoryEstimate found = make_by_options<MemoryEstimate>(gen_estimate_memory, path.c_str(),
+                                                               options.get(), generator.get());
   nlohmann::ordered_json figures;
   for (const char* key :
        {"peak", "weights", "cache", "snapshots", "workspace", "device_peak", "device_weights",
@@ -58,6 +60,7 @@ void add_estimate(CLI::App& app) {
       "estimate", "estimate the memory of a model and a full session, without loading the model");
   add_model_options(*command, choice->model, true);
   add_kv_option(*command, choice->model);
+  add_draft_options(*command, choice->model);
   add_adapter_option(*command, choice->lora);
   command->add_flag("--json", choice->json, "print one JSON object, sizes in bytes");
   command->callback([choice] { estimate(*choice); });

@@ -75,6 +75,7 @@ int main(int argc, char** argv) {
   cli::add_tokenize(app);
   cli::add_logits(app);
   cli::add_perplexity(app);
+  cli::add_features(app);
   cli::add_inspect(app);
   cli::add_estimate(app);
   cli::add_bench(app);

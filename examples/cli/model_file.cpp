@@ -278,7 +278,7 @@ Options make_options(const ModelChoice& choice) {
   return options;
 }
 
-void use_drafts(const ModelChoice& choice, gen_options* options) {
+void use_drafts(const ModelChoice& choice, gen_options* options, bool loads) {
   constexpr int32_t kNgram = 3;
   gen_error error;
   DraftParts parts;
@@ -312,6 +312,7 @@ void use_drafts(const ModelChoice& choice, gen_options* options) {
     check_option("--draft", gen_options_set(options, "self_draft", value.c_str(), &error), error);
   }
   if (parts.file.empty()) return;
+  if (!loads) throw Failure("--draft: estimate '" + parts.file + "' as a model of its own", 2);
   ModelChoice draft = choice;
   draft.path = parts.file;
   draft.max_seq_len = 0;

@@ -56,8 +56,9 @@ std::string find_file(const std::string& given, const char* bundled_name);
 /// The choice as options for loading.
 ModelOptions make_model_options(const ModelChoice& choice);
 Options make_options(const ModelChoice& choice);
-/// Applies --draft; loads its model, which the options keep alive.
-void use_drafts(const ModelChoice& choice, gen_options* options);
+/// Applies --draft; loads its model, which the options keep alive. `loads`: without it such a model
+/// is a Failure.
+void use_drafts(const ModelChoice& choice, gen_options* options, bool loads = true);
 /// Loads with a progress bar when standard error is a terminal.
 Model load_model(const ModelChoice& choice);
 Tokenizer load_tokenizer(const ModelChoice& choice);

@@ -4,18 +4,16 @@
 // (if the model has one); every token with a predecessor counts. With --against the same windows
 // are evaluated with a second cache, and the distance of the probabilities is shown.
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "model_file.h"
 #include "progress_bar.h"
+#include "text_file.h"
 #include "text_format.h"
 
 namespace cli {
@@ -30,23 +28,6 @@ struct Perplexity {
   int32_t window = 512;
   bool json = false;
 };
-
-std::string text_of_file(const std::string& path) {
-  std::string text;
-  int reason = 0;
-  if (std::FILE* file = std::fopen(path.c_str(), "rb")) {
-    char part[4096];
-    for (size_t n = 0; (n = std::fread(part, 1, sizeof part, file)) > 0;) text.append(part, n);
-    reason = std::ferror(file) != 0 ? errno : 0;
-    std::fclose(file);
-  } else {
-    reason = errno;
-  }
-  if (reason != 0) {
-    throw Failure("cannot read '" + path + "': " + std::system_category().message(reason));
-  }
-  return text;
-}
 
 std::vector<int32_t> read_tokens(const Model& model, const std::string& path) {
   const std::string text = text_of_file(path);

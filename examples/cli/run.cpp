@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "adapters.h"
+#include "draft_svg.h"
 #include "interrupt.h"
 #include "model_file.h"
 #include "option_help.h"
@@ -38,6 +39,8 @@ struct Run {
   bool echo = false;
   bool stats = false;
   bool draft_stats = false;
+  std::string draft_svg;
+  bool draws = false;  // --draft-svg was given
 };
 
 int swallow_piece(void*, const gen_token*) { return 0; }
@@ -93,6 +96,7 @@ void append_gap(const Model& model, const Session& session, const std::string& p
 
 void run(const Run& options) {
   if (options.saves) check_writable(options.save_session, "--save-session");
+  if (options.draws) check_writable(options.draft_svg, "--draft-svg");
   std::string prompt = options.prompt;
   if (prompt == "-") {
     prompt.assign(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
@@ -134,6 +138,10 @@ void run(const Run& options) {
     }
     if (options.stats) std::cerr << speed_line(result.get()) << "\n";
     if (options.draft_stats) std::cerr << draft_line(result.get()) << "\n";
+    if (options.draws) {
+      write_file(options.draft_svg,
+                 draft_svg(prompt, result.get(), gen_model_tokenizer(model.get())));
+    }
     if (!options.sampling.seed) std::cerr << "seed: " << seed << "\n";
   }
   check_output();
@@ -189,9 +197,12 @@ void add_run(CLI::App& app) {
   command->add_flag("--stats", options->stats, "print speeds to standard error");
   command->add_flag("--draft-stats", options->draft_stats,
                     "print the statistics of drafts to standard error");
+  command->add_option("--draft-svg", options->draft_svg,
+                      "draw the answer as SVG into this file: what was drafted, and accepted");
   command->allow_extras();
   command->callback([options, prompt, load, command] {
     options->saves = command->count("--save-session") > 0;
+    options->draws = command->count("--draft-svg") > 0;
     refuse_words(*command, prompt->count() == 0);
     if (prompt->count() == 0 && load->count() == 0) throw CLI::RequiredError("--prompt");
     run(*options);

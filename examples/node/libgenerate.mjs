@@ -125,6 +125,7 @@ const c = {
   resultText: lib.func("void *gen_result_text(void *result, _Out_ size_t *n)"),
   resultTokens: lib.func("void *gen_result_tokens(void *result, _Out_ size_t *n)"),
   resultReason: lib.func("int32_t gen_result_finish_reason(void *result)"),
+  resultDrafts: fallible("gen_result_drafts", "void *result, _Out_ uint8_t *buf, size_t capacity, _Out_ size_t *n"),
   resultUsage: fallible("gen_result_usage", "void *result, const char *key, _Out_ int64_t *value"),
   resultError: lib.func("gen_error *gen_result_error(void *result)"),
   resultFree: lib.func("void gen_result_free(void *result)"),
@@ -137,6 +138,20 @@ function make(call, ...args) {
 }
 
 const bytesAt = (pointer, n) => (n > 0 ? Buffer.from(koffi.decode(pointer, koffi.array("uint8_t", Number(n)))) : Buffer.alloc(0));
+
+/** Of each pass that had some: index, drafter, tokens, parents, grades, accepted. */
+function drafts(handle) {
+  const n = [0];
+  try {
+    c.resultDrafts(handle, null, 0, n);
+    const text = Buffer.alloc(Number(n[0]) + 1);
+    c.resultDrafts(handle, text, text.length, n);
+    return JSON.parse(text.toString("utf8", 0, Number(n[0])));
+  } catch (failure) {
+    if (failure instanceof GenerateError) return []; // a pass had no memory for its own
+    throw failure;
+  }
+}
 
 /** The content of a gen_result as an object; the handle is freed. */
 function taken(handle) {
@@ -154,6 +169,7 @@ function taken(handle) {
   const result = {
     text, tokens, finishReason: FINISH[c.resultReason(handle)],
     error: failure ? new GenerateError(koffi.decode(failure, GenError)) : null, usage,
+    drafts: usage.drafted > 0 ? drafts(handle) : [],
   };
   c.resultFree(handle);
   return result;

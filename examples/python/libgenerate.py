@@ -56,6 +56,7 @@ class Result(NamedTuple):
     finish_reason: str
     error: Error | None
     usage: dict  # tokens by USAGE
+    drafts: list = []  # of each pass that had some: index, drafter, tokens, parents, grades, accepted
 
 
 def _function(name, *arguments, result=c_int32):
@@ -160,6 +161,7 @@ _request_free = _function("gen_request_free", c_void_p, result=None)
 _batch_generate = _fallible("gen_batch_generate", c_void_p, POINTER(c_void_p), c_size_t, POINTER(c_void_p))
 _result_text = _function("gen_result_text", c_void_p, POINTER(c_size_t), result=c_void_p)
 _result_tokens = _function("gen_result_tokens", c_void_p, POINTER(c_size_t), result=POINTER(c_int32))
+_result_drafts = _fallible("gen_result_drafts", c_void_p, c_char_p, c_size_t, POINTER(c_size_t))
 _result_usage = _fallible("gen_result_usage", c_void_p, c_char_p, POINTER(c_int64))
 _result_reason = _function("gen_result_finish_reason", c_void_p)
 _result_error = _function("gen_result_error", c_void_p, result=POINTER(_Error))
@@ -482,6 +484,17 @@ class _Sampling(Handle):
             _sampling_set_cancel(self.handle, cancel.handle)
 
 
+def _drafts(handle):
+    n = c_size_t()
+    try:
+        _result_drafts(handle, None, 0, byref(n))
+        text = ctypes.create_string_buffer(n.value + 1)
+        _result_drafts(handle, text, len(text), byref(n))
+    except Error:  # a pass had no memory for its own
+        return []
+    return json.loads(text.value)
+
+
 def _taken(handle):
     """A Result out of a gen_result, which is freed."""
     n = c_size_t()
@@ -493,7 +506,7 @@ def _taken(handle):
     for key in USAGE:
         _result_usage(handle, key.encode(), byref(value))
         usage[key] = value.value
-    result = Result(text, tokens, FINISH[_result_reason(handle)], error, usage)
+    result = Result(text, tokens, FINISH[_result_reason(handle)], error, usage, _drafts(handle) if usage["drafted"] else [])
     _result_free(handle)
     return result
 

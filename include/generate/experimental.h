@@ -33,6 +33,31 @@ GEN_API gen_status gen_model_forward_batch(const gen_model *model, const int32_t
                                            size_t n_rows, kv_cache *const *caches, size_t n_caches,
                                            float *logits, size_t capacity, gen_error *error);
 
+/** Of gen_model_forward_hidden: the hidden states after the model's final norm, from which it computes logits. */
+#define GEN_HIDDEN_NORMED (-1)
+
+/**
+ * Evaluates tokens of one sequence, as gen_model_forward, and returns hidden states of all of them instead of logits:
+ * what heads that draft are trained on.
+ *
+ * @param tokens    [n] token ids; they follow what the cache holds.
+ * @param cache     grows by n positions.
+ * @param layers    [n_layers] distinct: i for the hidden states before layer i, which are those after layer i - 1
+ *                  (0: the embedding, L: after the last of L layers), or GEN_HIDDEN_NORMED. A custom model gives only
+ *                  the features of its function, as those after its last layer.
+ * @param hidden    [capacity] float32, receives [n_layers, n, hidden] values, hidden being gen_model_config_hidden.
+ * @return as gen_model_forward; GEN_ERROR_INVALID_ARGUMENT for no layers, or one that comes twice;
+ *         GEN_ERROR_OUT_OF_RANGE for a layer that the model has not, or a buffer that is too small;
+ *         GEN_ERROR_UNSUPPORTED for hidden states that a custom model does not give.
+ *         On failure the cache has not changed.
+ * Threads: any, one at a time per cache.
+ * Cost:    as gen_model_forward, and a second buffer like `hidden` during the call.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_forward_hidden(const gen_model *model, const int32_t *tokens, size_t n, kv_cache *cache,
+                                            const int32_t *layers, size_t n_layers, float *hidden, size_t capacity,
+                                            gen_error *error);
+
 /**
  * Time, bytes and operations of each instruction of a model's forward passes. For a custom model
  * these are "rope_append" and "attention" of each layer, run by gen_forward_attention, and "forward",

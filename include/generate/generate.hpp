@@ -526,6 +526,8 @@ class Result : public detail::Handle<gen_result, gen_result_free> {
     detail::call(gen_result_timings, get(), key.c_str(), &value);
     return value;
   }
+  /// The drafts that were verified, as JSON; see gen_result_drafts.
+  std::string drafts() const { return detail::filled<std::string>(gen_result_drafts, get()); }
   /// The error that ended the generation, or NULL.
   const gen_error *error() const noexcept { return gen_result_error(get()); }
 

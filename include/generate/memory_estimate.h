@@ -17,7 +17,8 @@ typedef struct gen_memory_estimate gen_memory_estimate;
  * context would allocate. It goes through all allocations without reading weights, computing or
  * touching the memory: the figures are those that a gen_allocator and, for a model on a device, a
  * gen_gpu_allocator would count. If a pool of gen_options_set_paged_kv cannot hold a whole context,
- * the session fills the pool. Tokens, texts and other small objects on the process' own heap are
+ * the session fills the pool. A head that drafts counts, of the model's file or of
+ * gen_options_set_eagle; a draft model, first layers and lookups do not. Tokens, texts and other small objects on the process' own heap are
  * not included. The device must exist; no memory is taken from it, but gpu_layers "auto" asks how
  * much it has left.
  *
@@ -34,9 +35,10 @@ GEN_API gen_status gen_estimate_memory(const char *path, const gen_model_options
                                        const gen_options *options, gen_memory_estimate **out, gen_error *error);
 
 /**
- * A figure in bytes: "weights" of the loaded model; "workspace", scratch memory of its forward
- * passes, as many as run at once, and the state of recurrent layers; "cache", keys and values of
- * one session with a full context or pool; "snapshots", the most that snapshots of its state may take, see
+ * A figure in bytes: "weights" of the loaded model, and of the head that drafts for it; "workspace",
+ * scratch memory of their forward passes, as many as run at once, and the state of recurrent layers;
+ * "cache", keys and values of one session with a full context or pool, and those of its head;
+ * "snapshots", the most that snapshots of its state may take, see
  * gen_options_set_state_snapshot_budget; "peak", the maximum held at any time, loading included,
  * with one session; "mapped", what stays mapped of the file: pages that the system may drop, not
  * part of "peak", and used again only as far as weights are read in place; "file". The first

@@ -409,8 +409,9 @@ GEN_API gen_status gen_model_describe(const gen_model *model, char *buf, size_t 
                                       gen_error *error);
 
 /**
- * Memory of the model in bytes: "weights" (as arranged for the backend, and its adapters: those
- * with a name and those that something still uses), "workspace" (scratch memory of finished and
+ * Memory of the model in bytes: "weights" (as arranged for the backend, with its adapters, those
+ * with a name and those that something still uses, and the heads with which generators draft, of
+ * its own file or of gen_options_set_eagle), "workspace" (scratch memory of finished and
  * running steps), "mapped" (what is mapped of its files: pages that the system may drop, which are
  * used again only as far as weights are read in place, as rows of the token embedding are), "file"
  * (size of its files), "stream" (weights read per token: of the experts, as many as a token uses).

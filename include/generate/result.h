@@ -88,6 +88,27 @@ GEN_API gen_status gen_result_usage(const gen_result *result, const char *key, i
                                     gen_error *error);
 
 /**
+ * The drafts that were verified, as JSON, one object for each pass that had some:
+ * [{"index":3,"drafter":"suffix","tokens":[7,8,9],"parents":[-1,0,1],"grades":[0,0,1],"accepted":[0,1]}].
+ * "index" is that of the first drafted token in gen_result_tokens; passes without drafts are not listed. "drafter" is
+ * lookup, suffix, head, model or layers. A token follows the one at "parents" in the same list, or the text if that is -1.
+ * "grades" are the drafter's own classes of confidence: tokens of one grade are right about equally often. "accepted"
+ * lists the tokens that the model confirmed, by their place in "tokens", in order; the last may be a stop token. After
+ * the last accepted one follows a token of the model's own.
+ *
+ * @param buf       [capacity] bytes, receives the text with a NUL; NULL to ask for the size.
+ * @param capacity  of buf.
+ * @param n         receives the length without the NUL; also when the buffer is too small.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT if result or n is NULL;
+ *         GEN_ERROR_OUT_OF_RANGE if the buffer is too small;
+ *         GEN_ERROR_OUT_OF_MEMORY, also if a pass had no memory for its record, which is then incomplete.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_result_drafts(const gen_result *result, char *buf, size_t capacity, size_t *n, gen_error *error);
+
+/**
  * Times in seconds: "prefill", "first_token" (since the call), "decode", "total".
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown key; then *seconds is 0.

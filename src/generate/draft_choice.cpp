@@ -37,6 +37,32 @@ Result<std::shared_ptr<const model::DraftHead>> chosen_head(const DraftChoice& c
   return head;
 }
 
+Result<std::shared_ptr<Drafter>> make_head_drafter(
+    const DraftChoice& choice, const std::shared_ptr<const model::DraftHead>& head,
+    const ModelInUse& target, const CacheChoice& caches, const GeneratorOptions& options) {
+  std::shared_ptr<Drafter> none;
+  if (head == nullptr) return none;
+  const model::ModelTraits& traits = target.model->traits();
+  HeadDrafter::Options own;
+  own.most = choice.heads_length;
+  own.vocab = traits.vocab_size;
+  if (target.tokenizer != nullptr) own.vocab = std::min(own.vocab, target.tokenizer->vocab_size());
+  own.context = options.max_seq_len > 0 ? options.max_seq_len : traits.max_seq_len;
+  own.kv_dtype = caches.format.name();
+  own.memory = options.memory != nullptr ? options.memory : &engine::system_memory();
+  auto drafter = HeadDrafter::create(head, std::move(own));
+  if (drafter.ok()) return std::shared_ptr<Drafter>(std::move(drafter).value());
+  if (choice.head != nullptr) {
+    return error(drafter.status().code(), "the head of %.400s: %.400s", choice.head_file.c_str(),
+                 drafter.status().message());
+  }
+  if (choice.heads == UseHeads::kOn || drafter.status().code() == Code::kOutOfMemory) {
+    return error(drafter.status().code(), "the model's head: %.400s", drafter.status().message());
+  }
+  log(LogLevel::kWarning, "the model's head cannot draft: %s", drafter.status().message());
+  return none;
+}
+
 Result<std::shared_ptr<Drafter>> make_drafter(const DraftChoice& choice, const ModelInUse& target,
                                               const CacheChoice& caches,
                                               const GeneratorOptions& options) {
@@ -65,19 +91,8 @@ Result<std::shared_ptr<Drafter>> make_drafter(const DraftChoice& choice, const M
     return chosen != nullptr ? chosen : &engine::system_memory();
   };
   GEN_ASSIGN(auto head, chosen_head(choice, target));
-  if (head != nullptr) {
-    HeadDrafter::Options of_head;
-    of_head.most = choice.heads_length;
-    of_head.vocab = target.model->traits().vocab_size;
-    if (target.tokenizer != nullptr) {
-      of_head.vocab = std::min(of_head.vocab, target.tokenizer->vocab_size());
-    }
-    of_head.context = own.context;
-    of_head.kv_dtype = own.kv_dtype;
-    of_head.memory = memory(options.memory);
-    GEN_ASSIGN(auto drafter, HeadDrafter::create(std::move(head), std::move(of_head)));
-    behind(std::move(drafter));
-  }
+  GEN_ASSIGN(auto of_head, make_head_drafter(choice, head, target, caches, options));
+  if (of_head != nullptr) behind(std::move(of_head));
   if (choice.draft.model != nullptr) {
     GEN_ASSIGN(own.vocab, common_vocabulary(*choice.draft.model, choice.draft.tokenizer.get(),
                                             *target.model, target.tokenizer.get()));
@@ -96,6 +111,7 @@ Result<std::shared_ptr<Drafter>> make_drafter(const DraftChoice& choice, const M
     if (target.tokenizer != nullptr)
       own.vocab = std::min(own.vocab, target.tokenizer->vocab_size());
     own.most = choice.self_length;
+    own.name = "layers";
     own.memory = memory(options.memory);
     GEN_ASSIGN(auto drafter, ModelDrafter::create(std::move(exit), own));
     behind(std::move(drafter));

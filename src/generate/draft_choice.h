@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "base/status.h"
 #include "engine/memory.h"
@@ -32,6 +33,7 @@ struct DraftChoice {
   int32_t heads_length = kDefaultDraftLength;
   bool off = false;                                        // nothing drafts
   std::shared_ptr<const model::DraftHead> head = nullptr;  // in the place of the file's own
+  std::string head_file;                                   // of `head`
   int32_t ngram = 0;                             // n-gram length of the lookup in the text; 0: off
   int32_t ngram_length = kDefaultLookupLength;   // draft tokens at a time
   int32_t suffix_length = 0;                     // draft tokens of suffix lookup; 0: off
@@ -47,6 +49,13 @@ struct DraftChoice {
 /// Model::draft_head if it is an error that there is none.
 Result<std::shared_ptr<const model::DraftHead>> chosen_head(const DraftChoice& choice,
                                                             const ModelInUse& target);
+
+/// Makes the drafter of that head alone; null without one, or if the head is of the model's own
+/// file and cannot have these caches though it need not draft. kInvalidArgument for caches that it
+/// cannot have, naming its file.
+Result<std::shared_ptr<Drafter>> make_head_drafter(
+    const DraftChoice& choice, const std::shared_ptr<const model::DraftHead>& head,
+    const ModelInUse& target, const CacheChoice& caches, const GeneratorOptions& options);
 
 /// Makes the drafter for a generator over `target` with these caches and options. Null if none is
 /// chosen. Errors as common_vocabulary, ModelDrafter::create, Model::first_layers and

@@ -49,9 +49,11 @@ struct Step {
   }
 
   Status run(const model::Model& model, std::span<const int32_t> tokens, float* logits,
-             size_t logits_rows, engine::Tracer* tracer = nullptr) {
+             size_t logits_rows, engine::Tracer* tracer = nullptr,
+             std::span<const graph::Tap> taps = {}) {
     graph::Batch batch;
     batch.tracer = tracer;
+    batch.taps = taps;
     batch.tokens = tokens;
     batch.positions = positions;
     batch.wants = wants;
@@ -69,11 +71,59 @@ struct Step {
   }
 };
 
+Status check_hidden(const model::ModelTraits& traits, std::span<const int32_t> layers) {
+  if (layers.empty()) return {Code::kInvalidArgument, "there are no layers"};
+  if (traits.hidden <= 0) {
+    return error(Code::kUnsupported, "model %.40s gives no hidden states",
+                 traits.architecture.c_str());
+  }
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const int32_t layer = layers[i];
+    if (layer != graph::kNormedTap && (layer < 0 || layer > traits.num_layers)) {
+      return error(Code::kOutOfRange, "layer %d outside [0, %d]", layer, traits.num_layers);
+    }
+    if (std::count(layers.begin(), layers.begin() + static_cast<std::ptrdiff_t>(i), layer) > 0) {
+      return error(Code::kInvalidArgument, "entry %zu of the layers comes twice", i);
+    }
+  }
+  return {};
+}
+
 /// Before several passes, of which a later one may fail.
 Status copy_state(TrialSequence* trial) {
   if (trial->state == nullptr || trial->made != nullptr) return {};
   GEN_ASSIGN(trial->made, trial->state->copies()->fork());
   trial->state = trial->made.get();
+  return {};
+}
+
+/// Evaluates tokens of one sequence in as many passes as needed: `run` of each, planned.
+template <typename Run>
+Status run_in_parts(const model::Model& model, std::span<const int32_t> tokens,
+                    TrialSequence& sequence, Run&& run) {
+  const model::ModelTraits& traits = model.traits();
+  GEN_TRY(check_tokens(tokens, traits.vocab_size));
+  GEN_TRY(sequence.cache.expect(tokens.size()));
+  cache::KvCache* target = sequence.cache.get();
+  const int32_t before = target->length();
+  if (tokens.size() > static_cast<size_t>(traits.max_seq_len - before)) {
+    return error(Code::kContextFull, "%zu tokens after %d do not fit the context of %d",
+                 tokens.size(), before, traits.max_seq_len);
+  }
+  if (const int32_t room = target->capacity() - before; tokens.size() > static_cast<size_t>(room)) {
+    return error(Code::kCacheFull, "%zu tokens after %d do not fit the cache of %d", tokens.size(),
+                 before, target->capacity());
+  }
+  const auto rows = static_cast<size_t>(prefill_rows(0, traits));
+  if (tokens.size() > std::min(rows, static_cast<size_t>(target->plan_limit()))) {
+    GEN_TRY(copy_state(&sequence));
+  }
+  for (size_t begin = 0, count = 0; begin < tokens.size(); begin += count) {
+    count = std::min({tokens.size() - begin, rows, static_cast<size_t>(target->plan_limit())});
+    Step step;
+    GEN_TRY(step.add(traits, sequence, static_cast<int32_t>(count)));
+    GEN_TRY(run(step, begin, count));
+  }
   return {};
 }
 
@@ -122,34 +172,34 @@ Result<TrialSequence> try_sequence(const model::Model& model, cache::CacheTrial 
 
 Result<std::vector<float>> forward_one(const model::Model& model, std::span<const int32_t> tokens,
                                        TrialSequence& sequence) {
-  const model::ModelTraits& traits = model.traits();
-  GEN_TRY(check_tokens(tokens, traits.vocab_size));
-  GEN_TRY(sequence.cache.expect(tokens.size()));
-  cache::KvCache* target = sequence.cache.get();
-  const int32_t before = target->length();
-  if (tokens.size() > static_cast<size_t>(traits.max_seq_len - before)) {
-    return error(Code::kContextFull, "%zu tokens after %d do not fit the context of %d",
-                 tokens.size(), before, traits.max_seq_len);
-  }
-  if (const int32_t room = target->capacity() - before; tokens.size() > static_cast<size_t>(room)) {
-    return error(Code::kCacheFull, "%zu tokens after %d do not fit the cache of %d", tokens.size(),
-                 before, target->capacity());
-  }
-  std::vector<float> row(static_cast<size_t>(traits.vocab_size));
-  const auto rows = static_cast<size_t>(prefill_rows(0, traits));
-  if (tokens.size() > std::min(rows, static_cast<size_t>(target->plan_limit()))) {
-    GEN_TRY(copy_state(&sequence));
-  }
-  for (size_t begin = 0, count = 0; begin < tokens.size(); begin += count) {
-    count = std::min({tokens.size() - begin, rows, static_cast<size_t>(target->plan_limit())});
+  std::vector<float> row(static_cast<size_t>(model.traits().vocab_size));
+  GEN_TRY(run_in_parts(model, tokens, sequence, [&](Step& step, size_t begin, size_t count) {
     const bool last = begin + count == tokens.size();
-    Step step;
-    GEN_TRY(step.add(traits, sequence, static_cast<int32_t>(count)));
-    step.wants.assign(count, 0);
-    if (last) step.wants.back() = 1;
-    GEN_TRY(step.run(model, tokens.subspan(begin, count), row.data(), last ? 1 : 0));
-  }
+    step.wants.assign(count, graph::kWantsNothing);
+    if (last) step.wants.back() = graph::kWantsLogits;
+    return step.run(model, tokens.subspan(begin, count), row.data(), last ? 1 : 0);
+  }));
   return row;
+}
+
+Result<std::vector<float>> forward_hidden(const model::Model& model,
+                                          std::span<const int32_t> tokens,
+                                          std::span<const int32_t> layers,
+                                          TrialSequence& sequence) {
+  GEN_TRY(check_hidden(model.traits(), layers));
+  const auto width = static_cast<size_t>(model.traits().hidden);
+  std::vector<float> all;
+  GEN_TRY(run_in_parts(model, tokens, sequence, [&](Step& step, size_t begin, size_t count) {
+    all.resize(layers.size() * tokens.size() * width);
+    step.wants.assign(count, graph::kWantsNothing);
+    std::vector<graph::Tap> taps;
+    for (size_t i = 0; i < layers.size(); ++i) {
+      float* const out = all.data() + (i * tokens.size() + begin) * width;
+      taps.push_back({.layer = layers[i], .out = out});
+    }
+    return step.run(model, tokens.subspan(begin, count), nullptr, 0, nullptr, taps);
+  }));
+  return all;
 }
 
 Result<ForwardRows> ForwardRows::create(const model::ModelTraits& traits,

@@ -38,6 +38,13 @@ Result<TrialSequence> try_sequence(const model::Model& model, cache::CacheTrial 
 Result<std::vector<float>> forward_one(const model::Model& model, std::span<const int32_t> tokens,
                                        TrialSequence& sequence);
 
+/// The same, but returns hidden states of all tokens, [layers, T, D], in the order of `layers`,
+/// which are those of graph::Tap. Also kOutOfRange and kInvalidArgument for layers that the model
+/// has not or that come twice; kUnsupported for those that it does not give.
+Result<std::vector<float>> forward_hidden(const model::Model& model,
+                                          std::span<const int32_t> tokens,
+                                          std::span<const int32_t> layers, TrialSequence& sequence);
+
 /// Rows of several sequences in one forward pass.
 class ForwardRows {
  public:

@@ -142,16 +142,19 @@ struct Reserves {
 };
 
 /// Fills one session with `context` tokens (0: its maximum, or what a pool holds). The last token
-/// is evaluated alone, because a single row splits its attention differently from a prompt.
+/// is evaluated alone, because a single row splits its attention differently from a prompt. With a
+/// drafter there is a whole draft before it.
 Status fill(const Generator& generator, const Reserves& reserves, int32_t context,
             MemoryEstimate* estimate) {
   GEN_ASSIGN(const auto session, generator.new_session());
   if (context == 0) context = session->cache().room();
-  const std::vector<int32_t> tokens(static_cast<size_t>(std::max(1, context - 2)), 0);
+  const Drafter* const drafter = generator.drafter();
+  const int32_t said = 2 + (drafter != nullptr ? drafter->max_rows() + 1 : 0);
+  const std::vector<int32_t> tokens(static_cast<size_t>(std::max(1, context - said)), 0);
   Prompt prompt;
   prompt.tokens = tokens;
   CallParams params;
-  params.stops.max_new_tokens = std::min(context, 2);
+  params.stops.max_new_tokens = std::min(context, said);
   params.stops.ignore_eos = true;  // a dry run has no logits: any token may be sampled
   std::optional<GenResult> result;
   GEN_TRY(session->generate(prompt, params, nullptr, nullptr, &result));
@@ -166,8 +169,16 @@ Status fill(const Generator& generator, const Reserves& reserves, int32_t contex
     side.snapshots = std::max(kept->list().budget() / kept->bytes() * kept->bytes(), snapshots);
   }
   const auto now = [&](const MemoryFigures& side) { return side.snapshots > 0 ? snapshots : 0; };
-  device.cache = session->cache().max_on_device();
-  host.cache = session->cache().memory().resident - device.cache;
+  const auto count = [&](const cache::KvCache& cache) {
+    device.cache += cache.max_on_device();
+    host.cache += cache.memory().resident - cache.max_on_device();
+  };
+  count(session->cache());
+  if (session->drafts() != nullptr) {
+    for (const cache::KvCache* const of_drafts : session->drafts()->own_caches()) {
+      count(*of_drafts);
+    }
+  }
   host.workspace = reserves.host.live() - host.weights - host.cache - now(host);
   device.workspace = reserves.device.memory().live() - device.weights - device.cache - now(device);
   host.peak = reserves.host.peak() + host.snapshots - now(host);
@@ -193,6 +204,8 @@ Result<MemoryEstimate> estimate_memory(const DryLoad& load, int32_t device,
   dry.memory = model.memory;
   dry.metrics = nullptr;
   dry.tracer = nullptr;
+  dry.drafter = model.drafter;
+  dry.draft_policy = {};  // as many as there may be
   size_t tiers = 0;
   size_t device_tiers = 0;
   int32_t context = 0;

@@ -21,7 +21,7 @@ namespace gen::generate {
 struct MemoryFigures {
   size_t weights = 0;
   size_t workspace = 0;
-  size_t cache = 0;      // of a session with a full context
+  size_t cache = 0;      // of a session with a full context, with its drafter's
   size_t snapshots = 0;  // of its state, as many as its budget holds
   size_t peak = 0;
 };
@@ -35,6 +35,7 @@ struct MemoryEstimate {
 struct DryModel {
   ModelInUse in_use;
   engine::EngineMemory* memory = nullptr;
+  std::shared_ptr<Drafter> drafter = nullptr;  // of this model alone; null: none counts
 };
 
 /// Loads a model for a dry run into the given memory; a model on a device takes the device's memory

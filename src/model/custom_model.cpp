@@ -252,13 +252,13 @@ Status CustomModel::check(const graph::Batch& batch) const {
   limits.max_seq_len = traits_.max_seq_len;
   limits.layers = shapes_;
   limits.n_taps = traits_.hidden > 0 ? traits_.num_layers + 1 : 0;
-  GEN_TRY(graph::check_batch(batch, limits));
   if (batch.taps.size() > 1 ||
       (batch.taps.size() == 1 &&
        (batch.taps[0].layer != traits_.num_layers || batch.taps[0].out == nullptr))) {
     return error(Code::kUnsupported, "the model's forward function gives the features of layer %d",
                  traits_.num_layers);
   }
+  GEN_TRY(graph::check_batch(batch, limits));
   if (!states_.used) return {};
   for (size_t i = 0; i < batch.sequences.size(); ++i) GEN_TRY(check_state(batch, i));
   return {};

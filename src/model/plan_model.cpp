@@ -156,7 +156,12 @@ Result<std::shared_ptr<const DraftHead>> PlanModel::draft_head() const {
 
 Result<std::shared_ptr<const DraftHead>> PlanModel::draft_head(
     std::shared_ptr<const gguf::GgufFile> file) const {
-  return load_draft_head(std::move(file), as_target(), false, true);
+  GEN_ASSIGN(auto head, load_draft_head(std::move(file), as_target(), false, true));
+  if (head == nullptr) return head;
+  const std::lock_guard lock(mutex_);
+  std::erase_if(file_heads_, [](const auto& one) { return one.expired(); });
+  file_heads_.emplace_back(head);
+  return head;
 }
 
 Status PlanModel::keep_head() {
@@ -173,6 +178,7 @@ Status PlanModel::lock_weights() {
 Result<size_t> PlanModel::memory(std::string_view key) const {
   if (key == "weights") {
     std::vector<std::shared_ptr<const graph::Adapter>> adapters;  // freed after the lock
+    std::vector<std::shared_ptr<const DraftHead>> heads;          // the same
     const std::lock_guard lock(mutex_);
     size_t bytes =
         plan_->resident_bytes() + (adapter_plan_ != nullptr ? adapter_plan_->resident_bytes() : 0);
@@ -181,13 +187,20 @@ Result<size_t> PlanModel::memory(std::string_view key) const {
       if (auto adapter = made.lock(); adapter != nullptr) adapters.push_back(std::move(adapter));
     }
     for (const auto& adapter : adapters) bytes += adapter->bytes();
-    if (const auto head = head_.lock(); head != nullptr) {
-      GEN_ASSIGN(const size_t of_head, head->first->memory(key));
-      bytes += of_head;
+    heads.reserve(file_heads_.size() + 1);
+    heads.push_back(head_.lock());
+    for (const auto& made : file_heads_) heads.push_back(made.lock());
+    for (const auto& head : heads) {
+      if (head == nullptr) continue;
+      GEN_ASSIGN(const size_t of_first, head->first->memory(key));
+      bytes += of_first;
       for (const auto& later : head->later) {
         GEN_ASSIGN(const size_t of_later, later->memory(key));
         bytes += of_later;
       }
+      if (head->next == head->first) continue;
+      GEN_ASSIGN(const size_t of_next, head->next->memory(key));
+      bytes += of_next;
     }
     return bytes;
   }

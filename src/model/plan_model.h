@@ -93,6 +93,7 @@ class PlanModel final : public Model {
   mutable std::vector<std::weak_ptr<const graph::Adapter>> made_;
   LoadHead load_head_;
   mutable std::weak_ptr<const DraftHead> head_;
+  mutable std::vector<std::weak_ptr<const DraftHead>> file_heads_;  // of files beside the model's
   std::shared_ptr<const DraftHead> kept_head_;
   mutable AdapterRegistry adapters_;  // synchronises itself
   LockedMemory locked_;               // memory of plan_; destroyed before it

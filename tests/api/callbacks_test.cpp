@@ -113,6 +113,13 @@ std::function<std::optional<gen_status>(World&)> instead(const std::string& name
                                      &w.error);
     };
   }
+  if (name == "gen_model_forward_hidden") {
+    return [](World& w) -> std::optional<gen_status> {
+      const int32_t layer = 0;
+      return gen_model_forward_hidden(w.slot<gen_model>(), w.ints.data(), 1, w.slot<kv_cache>(),
+                                      &layer, 1, w.floats.data(), w.floats.size(), &w.error);
+    };
+  }
   if (name == "gen_model_forward_profiled") {
     return [](World& w) -> std::optional<gen_status> {
       return gen_model_forward_profiled(w.slot<gen_model>(), w.ints.data(), nullptr, nullptr, 1,

@@ -158,6 +158,15 @@ TEST_F(EagleFiles, NamesTheKeyThatDoesNotFit) {
   expect_refused(spec, "eagle.embedding_length is 32");
 }
 
+TEST_F(EagleFiles, NamesTheFileWhoseCacheDoesNotFit) {
+  ASSERT_EQ(gen_options_set(options_, "kv_key_form", "hadamard", &error_), GEN_OK);
+  EagleSpec spec;
+  spec.heads = 8;  // of 8 elements
+  expect_refused(spec, "keys of 8 elements cannot be turned", GEN_ERROR_INVALID_ARGUMENT);
+  spec.heads = 4;
+  expect_drafts(spec, "keys of 16 elements");
+}
+
 TEST_F(EagleFiles, NamesTheTensorThatIsMissingOrDoesNotFit) {
   for (const EagleKind kind : {EagleKind::kEagle3, EagleKind::kMlp}) {
     EagleSpec whole = of(kind);

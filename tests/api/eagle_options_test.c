@@ -51,6 +51,11 @@ static void arguments(void** state) {
   assert_ok(gen_create(model, options, &generator, &error), error);
   assert_enabled(generator, 1, EAGLE3);
   gen_free(generator);
+  /* "off" is for the head of the model's own file. */
+  assert_ok(gen_options_set(options, "draft_heads", "off", &error), error);
+  assert_ok(gen_create(model, options, &generator, &error), error);
+  assert_enabled(generator, 1, EAGLE3);
+  gen_free(generator);
   /* The model for which it is has other states. */
   gen_model* small = load_draft();
   memset(&error, 0, sizeof error);

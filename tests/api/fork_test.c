@@ -127,6 +127,9 @@ static void use_model(void) {
   REFUSED(gen_model_forward(it.model, kTokens, 4, it.plain, numbers, 8192, &error));
   REFUSED(gen_model_forward_batch(it.model, kTokens, NULL, NULL, 4, &it.plain, 1, numbers, 8192,
                                   &error));
+  const int32_t layer = 0;
+  REFUSED(
+      gen_model_forward_hidden(it.model, kTokens, 4, it.plain, &layer, 1, numbers, 8192, &error));
   REFUSED(gen_model_forward_profiled(it.model, kTokens, NULL, NULL, 4, &it.plain, 1, numbers, 8192,
                                      it.profile, &error));
   DONE(kv_cache_tensor_new(it.model, 0, POSITIONS, "fp32", &cache, &error));

@@ -4,6 +4,9 @@
 #include "api_test.h"
 #include "counting_allocator.h"
 
+#define STORY GEN_TEST_SOURCE_DIR "/examples/demo_model/story.gguf"
+#define EAGLE3 GEN_TEST_SOURCE_DIR "/examples/demo_model/eagle3.gguf"
+
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 
 static size_t figure(const gen_memory_estimate* estimate, const char* key) {
@@ -110,6 +113,78 @@ static void a_small_pool(void** state) {
   gen_model_options_free(load);
 }
 
+/* The cache of a head: 2 heads of keys and of values, 64 floats each, for a context. */
+static void a_head_of_a_file(void** state) {
+  (void)state;
+  enum { CONTEXT = 1024, HEAD = 2 * 2 * 64 * (int)sizeof(float) };
+  for (int32_t context = 112; context <= CONTEXT; context += CONTEXT - 112) {
+    struct counting counts = {0};
+    const gen_allocator table = {sizeof table, &counts, counting_allocate, counting_release};
+    gen_model_options* load = NULL;
+    gen_options* o = NULL;
+    gen_memory_estimate* estimate = NULL;
+    gen_memory_estimate* without = NULL;
+    assert_ok(gen_model_options_new(&load, &error), error);
+    assert_ok(gen_model_options_set(load, "threads", "1", &error), error);
+    assert_ok(gen_model_options_set_max_seq_len(load, context, &error), error);
+    assert_ok(gen_options_new(&o, &error), error);
+    assert_ok(gen_estimate_memory(STORY, load, o, &without, &error), error);
+    assert_ok(gen_options_set_eagle(o, EAGLE3, &error), error);
+    assert_ok(gen_options_set(o, "draft_policy", "always", &error), error);
+    assert_ok(gen_estimate_memory(STORY, load, o, &estimate, &error), error);
+    assert_int_equal(figure(estimate, "cache") - figure(without, "cache"), context * HEAD);
+
+    gen_model* model = NULL;
+    gen_generator* g = NULL;
+    gen_session* session = NULL;
+    gen_sampling* s = NULL;
+    gen_result* result = NULL;
+    assert_ok(gen_model_options_set_allocator(load, &table, &error), error);
+    assert_ok(gen_model_load(STORY, load, &model, &error), error);
+    assert_ok(gen_create(model, o, &g, &error), error);
+    assert_int_equal(figure(estimate, "weights"), counts.live);
+    size_t weights = 0;
+    assert_ok(gen_model_memory(model, "weights", &weights, &error), error);
+    assert_int_equal(weights, counts.live);
+    assert_ok(gen_session_new(g, &session, &error), error);
+    const int32_t last = 7; /* a token, a draft of 4 and one behind it, and the last one alone */
+    /* A head sees what generating calls evaluate. Each word is a token behind two first ones. */
+    char text[4 * CONTEXT + 1] = "";
+    for (int32_t i = 2; i < context - last; ++i) memcpy(text + 4 * (i - 2), " dog", 5);
+    assert_ok(gen_sampling_new(&s, &error), error);
+    assert_ok(gen_sampling_set_ignore_eos(s, 1, &error), error);
+    assert_ok(gen_sampling_set_max_new_tokens(s, last, &error), error);
+    assert_ok(gen_sampling_set_temperature(s, 0, &error), error);
+    assert_ok(gen_session_generate(session, text, strlen(text), s, &result, &error), error);
+    assert_int_equal(gen_session_length(session), context);
+    /* Buffers for the results of drafts depend on what is drafted. */
+    expect_close(figure(estimate, "workspace"),
+                 counts.live - figure(estimate, "weights") - figure(estimate, "cache"),
+                 "workspace");
+    expect_close(figure(estimate, "peak"), counts.peak, "peak");
+    gen_result_free(result);
+    gen_sampling_free(s);
+    gen_session_free(session);
+    gen_free(g);
+    assert_ok(gen_model_memory(model, "weights", &weights, &error), error);
+    assert_int_equal(weights, figure(without, "weights")); /* without the head */
+    gen_model_free(model);
+    assert_int_equal(counts.live, 0);
+
+    /* Nothing of it with drafts off. */
+    gen_memory_estimate* off = NULL;
+    assert_ok(gen_options_set(o, "draft_policy", "off", &error), error);
+    assert_ok(gen_estimate_memory(STORY, load, o, &off, &error), error);
+    const char* const keys[] = {"weights", "cache", "workspace", "peak"};
+    for (size_t i = 0; i < 4; ++i) assert_int_equal(figure(off, keys[i]), figure(without, keys[i]));
+    gen_memory_estimate_free(off);
+    gen_memory_estimate_free(without);
+    gen_memory_estimate_free(estimate);
+    gen_options_free(o);
+    gen_model_options_free(load);
+  }
+}
+
 static void bad_input(void** state) {
   (void)state;
   gen_memory_estimate* e = (gen_memory_estimate*)&error;
@@ -140,6 +215,7 @@ static void bad_input(void** state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(the_grid), cmocka_unit_test(a_small_pool),
+                                     cmocka_unit_test(a_head_of_a_file),
                                      cmocka_unit_test(bad_input)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -418,8 +418,11 @@ TEST_F(CppHeader, HeadsFromFiles) {
   EXPECT_TRUE(drafting.eagle_enabled());
   EXPECT_EQ(drafting.eagle_path(), path);
   const std::string prompt = "Once upon a time";
-  EXPECT_EQ(drafting.generate(prompt, greedy(24)).text(),
-            generator.generate(prompt, greedy(24)).text());
+  const gen::Result drafted = drafting.generate(prompt, greedy(24));
+  const gen::Result plain = generator.generate(prompt, greedy(24));
+  EXPECT_EQ(drafted.text(), plain.text());
+  EXPECT_NE(drafted.drafts().find("\"drafter\":\"head\""), std::string::npos);
+  EXPECT_EQ(plain.drafts(), "[]");
   EXPECT_GT(drafting.draft_stats("accepted"), 0);
   const gen::Generator without(*model, gen::Options().eagle("/no/such/head.gguf"));
   EXPECT_FALSE(without.eagle_enabled());

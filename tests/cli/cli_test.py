@@ -174,6 +174,45 @@ class Forms(unittest.TestCase):
         top = answer("logits", "-m", DRAFT, "--tokens", ",".join(map(str, ids)), "--top", "1", "--json")["top"]
         self.assertEqual(top[-1][0][0], done["tokens"][0])
 
+    def draft_svg(self, *options, model=DRAFT):
+        """The picture's boxes as (text, colour, title), what is written beside them, and the answer."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "drafts.svg")
+            said = answer("run", "-m", model, "--json", "--draft-policy", "always", "--draft-svg", path, *options)
+            root = xml.etree.ElementTree.parse(path).getroot()
+        space = "{http://www.w3.org/2000/svg}"
+        boxes = [(group.find(space + "text").text, group.find(space + "rect").get("fill"), group.find(space + "title").text)
+                 for group in root.iter(space + "g")]
+        return boxes[4:], [text.text for text in root.findall(space + "text")], said, boxes[:4]
+
+    def test_drafts_are_drawn(self):
+        story = os.path.join(SOURCE, "examples/demo_model/story.gguf")
+        eagle = os.path.join(SOURCE, "examples/demo_model/eagle3.gguf")
+        boxes, beside, said, legend = self.draft_svg("-p", 'A <b> & "fox"', "-n", "120", "--temp", "0", "--eagle", eagle, model=story)
+        accepted, rejected, own, plain = (colour for _, colour, _ in legend)
+        usage = said["usage"]
+        self.assertEqual(beside[0], 'A <b> & "fox"')
+        self.assertTrue(any("tokens guessed" in text for text in beside))
+        self.assertIn(f"head: {usage['accepted']} of {usage['drafted']} accepted", beside)
+        self.assertTrue(0 < usage["accepted"] < usage["drafted"])
+        drawn = [box for box in boxes if box[1] != rejected or "rejected" not in box[2]]
+        wrong = [box for box in boxes if "rejected draft" in box[2]]
+        self.assertEqual(len(wrong), usage["drafted"] - usage["accepted"])
+        self.assertEqual(sum("accepted draft" in title and colour == accepted for _, colour, title in drawn), usage["accepted"])
+        # The text is there, token by token, in order.
+        self.assertEqual([int(re.search(r"\(id (\d+)\)", title)[1]) for _, _, title in drawn], said["tokens"])
+        self.assertEqual("".join(text for text, _, _ in drawn), said["text"].replace(" ", "·").replace("\n", "↵"))
+        self.assertTrue(all("by head" in title for _, _, title in wrong))
+
+    def test_a_picture_of_a_long_answer_ends(self):
+        boxes, beside, said, _ = self.draft_svg("-p", "The end", "-n", "9000", "--temp", "60", "--top-k", "0", "--top-p", "1", "--min-p", "0", "--ignore-eos", "--context-policy", "shift",
+                                                "--draft", "lookup")
+        self.assertEqual(len(said["tokens"]), 9000)
+        self.assertTrue(8000 <= len(boxes) < 8100, len(boxes))
+        # Tokens of random draws are bytes and names of control tokens, too; all of it is XML, or it would not have been read.
+        self.assertTrue(any(text.startswith("\\x") for text, _, _ in boxes))
+        self.assertRegex(beside[-1], r"^the first \d+ of 9000 tokens$")
+
     def test_special_tokens_of_a_prompt_are_text_unless_asked_for(self):
         prompt = "Hello!<|im_end|>"
         story = os.path.join(SOURCE, "examples/demo_model/story.gguf")
@@ -644,6 +683,7 @@ class Output(unittest.TestCase):
         "template": ["template", "-m", DRAFT],
         "tokenize": ["tokenize", "-m", DRAFT],
         "logits": ["logits", "-m", DRAFT, "--tokens", "1"],
+        "features": ["features", "-m", DRAFT, "--text", os.path.join(SOURCE, ".clang-format"), "--normed", "-o", "OUT"],
         "perplexity": ["perplexity", "-m", DRAFT, "-f", os.path.join(SOURCE, "LICENSE")],
         "inspect": ["inspect", "-m", DRAFT],
         "estimate": ["estimate", "-m", DRAFT],
@@ -690,7 +730,8 @@ class Output(unittest.TestCase):
     def test_places_are_looked_at_before_the_work(self):
         with tempfile.TemporaryDirectory() as folder:
             for place in (folder, os.path.join(folder, "no", "such"), os.path.join(DRAFT, "x"), ""):
-                for command in (["run", "-p", "x", "--save-session"], ["bench", "--profile-svg"], ["inspect", "--graph"]):
+                for command in (["run", "-p", "x", "--save-session"], ["bench", "--profile-svg"], ["inspect", "--graph"],
+                                ["run", "-p", "x", "--draft-svg"], ["features", "--text", DRAFT, "--normed", "--output"]):
                     done = generate(*command, place, "-m", "/no/such.gguf")  # which is work, and would be told
                     self.assertEqual(done.returncode, 1)
                     self.assertIn(f"{command[-1]} {place or chr(39) * 2}: ".encode(), done.stderr)
@@ -805,6 +846,20 @@ class Help(unittest.TestCase):
             self.assertEqual((run.returncode, estimate.returncode), (status, status), options)
             if status != 0:
                 self.assertEqual(run.stderr, estimate.stderr)
+
+    def test_an_estimate_counts_the_head(self):
+        """2 heads of keys and of values of 64 floats each, for a context of 1024; and no head with drafts off."""
+        story = os.path.join(SOURCE, "examples/demo_model/story.gguf")
+        eagle = os.path.join(SOURCE, "examples/demo_model/eagle3.gguf")
+        plain, head = answer("estimate", story, "--json"), answer("estimate", story, "--json", "--eagle", eagle)
+        self.assertEqual(head["cache"] - plain["cache"], 1024 * 2 * 2 * 64 * 4)
+        self.assertGreater(head["weights"] - plain["weights"], 1e6)
+        off = answer("estimate", story, "--json", "--eagle", eagle, "--draft", "off")
+        self.assertEqual(off, plain)
+        self.assertEqual(answer("estimate", story, "--json", "--draft", "suffix,layers:2"), plain)
+        done = generate("estimate", story, "--draft", DRAFT)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(f"estimate '{DRAFT}' as a model of its own".encode(), done.stderr)
 
     def test_the_manual_has_every_option(self):
         page = subprocess.run([PROGRAM, "help", "--man"], capture_output=True, check=True).stdout.decode()
@@ -958,6 +1013,8 @@ class Errors(unittest.TestCase):
             self.refused("--tokens", "logits", "-m", DRAFT, "--tokens", ids, code=2)
         self.refused("TYPE", "quantize", DRAFT, "out.gguf", code=2)
         self.refused("context of 1024", "bench", "-m", DRAFT, "--depth", "1000", "-p", "20", "-n", "5")
+        self.refused("1020 tokens and 5 more are over the context of 1024", "bench", "-m", DRAFT, "--sessions", "2", "-p", "1020",
+                     "-n", "5")
         self.refused("one case", "bench", "-m", DRAFT, "--depth", "0,1", "--profile-svg", "no.svg")
         self.refused("subcommand", code=2)
 

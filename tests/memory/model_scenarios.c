@@ -228,6 +228,14 @@ static void profile(const void* with) {
               CHECK(kv_cache_seq_len(caches[0]) == 0 && kv_cache_seq_len(caches[1]) == 0));
   SAME(logits,
        sizeof(float) * 2 * (size_t)gen_model_config_vocab_size(gen_model_get_config(model)));
+  const int32_t layers[] = {1, GEN_HIDDEN_NORMED};
+  static float hidden[2 * 3 * MOST_VOCAB];
+  const int32_t before = kv_cache_seq_len(caches[0]);
+  TRY_KEEPING(gen_model_forward_hidden(model, tokens, 3, caches[0], layers, 2, hidden,
+                                       sizeof hidden / sizeof *hidden, E),
+              CHECK(kv_cache_seq_len(caches[0]) == before));
+  SAME(hidden,
+       sizeof(float) * 2 * 3 * (size_t)gen_model_config_hidden(gen_model_get_config(model)));
   double seconds = 0;
   int complete = 0;
   while (!complete) { /* a profile without memory says so for ever */

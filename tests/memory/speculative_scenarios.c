@@ -86,6 +86,11 @@ static void say(gen_session* session, const char* text) {
                gen_session_generate(session, text, N, lively, &result, E)),
               CHECK(gen_session_length(session) == length));
   SAME_TEXT(gen_result_text(result, NULL));
+  /* A pass that had no memory for its record says so for ever. */
+  size_t n = 0;
+  const gen_status status = gen_result_drafts(result, NULL, 0, &n, E);
+  if (status != GEN_OK && !sweep_was_refused())
+    sweep_refused(__FILE__, __LINE__, "gen_result_drafts", status);
   FREE(gen_result_free(result));
 }
 

@@ -128,6 +128,32 @@ namespace LibGenerate
             return logits;
         }
 
+        /// <summary>The layer of ForwardHidden for the states after the final norm.</summary>
+        public const int HiddenNormed = -1;
+
+        /// <summary>
+        /// Evaluates tokens of one sequence, which follow what the cache holds. Returns for each layer the hidden states of
+        /// all tokens, one after another: those before layer i, after the last one for the number of layers, or HiddenNormed.
+        /// </summary>
+        public static float[][] ForwardHidden(Model model, int[] tokens, KvCache cache, params int[] layers)
+        {
+            if (model == null) throw new ArgumentNullException("model");
+            if (tokens == null) throw new ArgumentNullException("tokens");
+            if (cache == null) throw new ArgumentNullException("cache");
+            if (layers == null) throw new ArgumentNullException("layers");
+            int width = checked(tokens.Length * model.HiddenSize);
+            var all = new float[(long)layers.Length * width];
+            Native.gen_model_forward_hidden(model.Handle, tokens, tokens.Length, cache.Handle, layers, layers.Length, all,
+                                            all.Length);
+            var states = new float[layers.Length][];
+            for (int i = 0; i < states.Length; ++i)
+            {
+                states[i] = new float[width];
+                Array.Copy(all, (long)i * width, states[i], 0, width);
+            }
+            return states;
+        }
+
         /// <summary>What this machine can do: "read_bandwidth", "fma_f32", "dot_i8", "dot_bf16", a second.</summary>
         public static double MeasurePeak(int threads, string what)
         {

@@ -125,6 +125,11 @@ namespace LibGenerate
         public long DraftedTokens { get; }
         /// <summary>Of these, accepted ones.</summary>
         public long AcceptedTokens { get; }
+        /// <summary>
+        /// What was drafted for each pass, and what of it the model confirmed, as JSON: objects with "index" (of the first
+        /// drafted token in Tokens), "drafter", "tokens", "parents", "grades" and "accepted" (places in "tokens").
+        /// </summary>
+        public string Drafts { get; }
         /// <summary>Whether what was drawn is a member of the call's grammar; null without one.</summary>
         public bool? GrammarComplete { get; }
         /// <summary>Time that the prompt took.</summary>
@@ -169,12 +174,26 @@ namespace LibGenerate
             DroppedTokens = Usage(result, dropped);
             DraftedTokens = Usage(result, drafted);
             AcceptedTokens = Usage(result, accepted);
+            Drafts = DraftedTokens == 0 ? "[]" : ReadDrafts(result);
             long member = Usage(result, complete);
             GrammarComplete = member < 0 ? (bool?)null : member > 0;
             PrefillTime = Time(result, prefill);
             FirstTokenTime = Time(result, firstToken);
             DecodeTime = Time(result, decode);
             TotalTime = Time(result, total);
+        }
+
+        static string ReadDrafts(Handle result)
+        {
+            try
+            {
+                return Sized.Text((byte[] buf, long capacity, out long n) =>
+                    Native.gen_result_drafts(result, buf, capacity, out n));
+            }
+            catch (GenerateException)
+            {
+                return "[]"; // a pass had no memory for its own
+            }
         }
 
         static Candidate[][] ReadCandidates(Handle result, long steps)

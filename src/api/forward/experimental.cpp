@@ -75,6 +75,21 @@ gen_status gen_model_forward_batch(const gen_model* model, const int32_t* tokens
   });
 }
 
+gen_status gen_model_forward_hidden(const gen_model* model, const int32_t* tokens, size_t n,
+                                    kv_cache* cache, const int32_t* layers, size_t n_layers,
+                                    float* hidden, size_t capacity, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(model, "model"));
+    GEN_TRY(not_null(tokens, "tokens"));
+    GEN_TRY(not_null(cache, "cache"));
+    GEN_TRY(not_null(layers, "layers"));
+    GEN_TRY(not_null(hidden, "hidden"));
+    GEN_ASSIGN(const auto used, model->shared.enter("the model"));
+    return gen::api::forward_hidden({used.shared(), model->shared.callbacks()}, {tokens, n}, *cache,
+                                    {layers, n_layers}, hidden, capacity);
+  });
+}
+
 gen_status gen_profile_new(gen_profile** out, gen_error* error) {
   if (out != nullptr) *out = nullptr;
   return guard(error, [&]() -> Status {

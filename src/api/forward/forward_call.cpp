@@ -2,6 +2,8 @@
 // See forward_call.h. generate/forward.h runs the passes; this file opens and holds the handles.
 #include "api/forward/forward_call.h"
 
+#include <generate/experimental.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -86,6 +88,33 @@ Status forward_one(const ModelInCall& of, std::span<const int32_t> tokens, kv_ca
   GEN_ASSIGN(const std::vector<float> row, generate::forward_one(model, tokens, held.trials()[0]));
   held.keep(of);
   std::copy(row.begin(), row.end(), logits);
+  return {};
+}
+
+Status forward_hidden(const ModelInCall& of, std::span<const int32_t> tokens, kv_cache& cache,
+                      std::span<const int32_t> layers, float* hidden, size_t capacity) {
+  const model::Model& model = *of.parts->loaded->model;
+  const auto width = static_cast<size_t>(std::max(model.traits().hidden, 1));
+  // Divided, because the product of what a caller says may have no number.
+  if (!layers.empty() && tokens.size() > capacity / width / layers.size()) {
+    return error(Code::kOutOfRange,
+                 "%zu layers of %zu rows of %zu values do not fit the buffer of %zu", layers.size(),
+                 tokens.size(), width, capacity);
+  }
+  std::vector<int32_t> taps(layers.begin(), layers.end());
+  for (int32_t& layer : taps) {
+    if (layer == graph::kNormedTap) {
+      return error(Code::kOutOfRange, "layer %d outside [0, %d]", layer, model.traits().num_layers);
+    }
+    if (layer == GEN_HIDDEN_NORMED) layer = graph::kNormedTap;
+  }
+  kv_cache* const handles[] = {&cache};
+  HeldCaches held;
+  GEN_TRY(held.hold(of, handles));
+  GEN_ASSIGN(const std::vector<float> all,
+             generate::forward_hidden(model, tokens, taps, held.trials()[0]));
+  held.keep(of);
+  std::copy(all.begin(), all.end(), hidden);
   return {};
 }
 

@@ -13,6 +13,10 @@ namespace gen::api {
 Status forward_one(const ModelInCall& of, std::span<const int32_t> tokens, kv_cache& cache,
                    float* logits, size_t capacity);
 
+/// The same, for hidden states [layers, T, D]; a layer may be GEN_HIDDEN_NORMED.
+Status forward_hidden(const ModelInCall& of, std::span<const int32_t> tokens, kv_cache& cache,
+                      std::span<const int32_t> layers, float* hidden, size_t capacity);
+
 /// Runs one pass over rows of several sequences. `sequences` and `wants_logits` may be null, see
 /// experimental.h. `tracer` may be null; it sees the pass.
 Status forward_rows(const ModelInCall& of, std::span<const int32_t> tokens,

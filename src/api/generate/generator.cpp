@@ -78,6 +78,7 @@ Result<gen::generate::DraftChoice> gen::api::draft_choice(const gen_options& opt
                                                           const gen::model::Model& model) {
   gen::generate::DraftChoice choice = options.drafts;
   if (!choice.off) GEN_TRY(find_head(model, options.eagle, &choice.head));
+  choice.head_file = options.eagle;
   return choice;
 }
 

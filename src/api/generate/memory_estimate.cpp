@@ -43,7 +43,6 @@ constexpr struct {
 
 Status estimate_memory(const char* path, const gen_model_options& given, const gen_options& options,
                        gen_memory_estimate* estimate) {
-  std::shared_ptr<const gen::model::DraftHead> head;  // counts as weights while it is there
   const auto load = [&](const std::shared_ptr<gen::Allocator>& memory,
                         const std::shared_ptr<const gen::engine::GpuTable>& device)
       -> gen::Result<gen::generate::DryModel> {
@@ -59,8 +58,12 @@ Status estimate_memory(const char* path, const gen_model_options& given, const g
     const auto in_use = gen::api::in_use(parts);
     GEN_ASSIGN(auto drafts, gen::api::draft_choice(options, *in_use.model));
     if (options.draft != nullptr) drafts.draft.model = gen::api::model_of(options.draft);
-    GEN_ASSIGN(head, gen::generate::chosen_head(drafts, in_use));
-    return gen::generate::DryModel{in_use, &parts->engine->memory()};
+    GEN_ASSIGN(const auto head, gen::generate::chosen_head(drafts, in_use));
+    gen::generate::GeneratorOptions inner = options.generator;
+    inner.memory = &parts->engine->memory();
+    GEN_ASSIGN(auto drafter, gen::generate::make_head_drafter(
+                                 drafts, head, in_use, gen::api::cache_choice(options), inner));
+    return gen::generate::DryModel{in_use, inner.memory, std::move(drafter)};
   };
   GEN_ASSIGN(estimate->figures,
              gen::generate::estimate_memory(load, given.device, gen::api::cache_choice(options),

@@ -367,7 +367,7 @@ const OptionRow<O> kRows[] = {
                      return Status();
                    },
                    [](const O& o) { return o.eagle; }},
-     "drafts with the head of a file, where lookups find nothing; empty: none"},
+     "drafts with the head of a file, whatever draft_heads says, where lookups find nothing; empty: none"},
     {"draft_acceptance",
      TextOption<O>{[] { return std::string("exact or distribution"); }, set_draft_acceptance,
                    [](const O& o) {

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstring>
+#include <span>
+#include <string>
 
 #include "api/boundary/boundary.h"
 #include "api/generate/handles.h"
@@ -71,6 +73,41 @@ Status find_value(const std::pair<const char*, T> (&rows)[N], const char* key, T
                     known.c_str());
 }
 
+/// The values of one list of an object, comma-separated.
+template <typename Rows, typename Value>
+std::string list_of(const Rows& rows, Value value) {
+  std::string out;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const std::string one = value(rows[i], i);
+    if (one.empty()) continue;
+    out.append(out.empty() ? "" : ",").append(one);
+  }
+  return "[" + out + "]";
+}
+
+std::string drafts_json(const gen::generate::DraftRows& drafts) {
+  using Token = gen::generate::DraftRows::Token;
+  size_t begin = 0;
+  std::string out;
+  for (const gen::generate::DraftRows::Step& step : drafts.steps) {
+    const auto rows = std::span(drafts.tokens).subspan(begin, step.end - begin);
+    begin = step.end;
+    const auto list = [&](auto value) { return list_of(rows, value); };
+    const auto number = [&](auto Token::*of) {
+      return list([of](const Token& row, size_t) { return std::to_string(row.*of); });
+    };
+    out.append(out.empty() ? "" : ",\n");
+    out += "{\"index\":" + std::to_string(step.index) + ",\"drafter\":\"" + step.drafter +
+           "\",\"tokens\":" + number(&Token::token) + ",\"parents\":" + number(&Token::parent) +
+           ",\"grades\":" + number(&Token::grade) +
+           ",\"accepted\":" + list([](const Token& row, size_t i) {
+             return row.accepted ? std::to_string(i) : std::string();
+           }) +
+           "}";
+  }
+  return "[" + out + "]";
+}
+
 }  // namespace
 
 const char* gen_result_text(const gen_result* result, size_t* n) {
@@ -124,6 +161,20 @@ gen_status gen_result_usage(const gen_result* result, const char* key, int64_t* 
                                                     {"accepted", usage.accepted},
                                                     {"grammar_complete", held.grammar_complete}};
     return find_value(rows, key, value);
+  });
+}
+
+gen_status gen_result_drafts(const gen_result* result, char* buf, size_t capacity, size_t* n,
+                             gen_error* error) {
+  if (n != nullptr) *n = 0;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(result, "result"));
+    GEN_TRY(not_null(n, "n"));
+    const gen::generate::DraftRows& drafts = result->data.result.drafts;
+    if (drafts.incomplete) {
+      return {Code::kOutOfMemory, "a pass had no memory for its drafts, whose list is incomplete"};
+    }
+    return gen::api::text_out(drafts_json(drafts), buf, capacity, n);
   });
 }
 

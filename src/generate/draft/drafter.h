@@ -87,6 +87,8 @@ class DraftState {
   }
   /// A call has ended with this text.
   virtual void ended(std::span<const int32_t> /*text*/) noexcept {}
+  /// The caches that it has by now, for memory figures.
+  [[nodiscard]] virtual std::vector<const cache::KvCache*> own_caches() const { return {}; }
   /// The state for a fork of the session, which begins with the same text; null: it begins empty.
   /// May throw std::bad_alloc.
   [[nodiscard]] virtual std::unique_ptr<DraftState> fork() const { return nullptr; }
@@ -160,6 +162,8 @@ class Drafter {
   virtual void look_up(std::span<DraftJob* const> /*jobs*/) {}
   /// Adds drafts to the jobs selected by the step for which look_up() found nothing.
   virtual void propose(std::span<DraftJob* const> /*jobs*/) {}
+  /// Static text that names what made the last proposal of a session, for people.
+  [[nodiscard]] virtual const char* name(const DraftState&) const noexcept { return "drafter"; }
   /// The hidden states of the model that observe() needs, see graph::Tap; none: it is not called.
   [[nodiscard]] virtual std::span<const int32_t> taps() const noexcept { return {}; }
   /// Called by the leader after each step, with all rows of sequences that have a state. If it

@@ -17,6 +17,15 @@ struct DrafterList::State final : DraftState {
     if (first != nullptr) first->settle(path);
     if (second != nullptr) second->settle(path);
   }
+  [[nodiscard]] std::vector<const cache::KvCache*> own_caches() const override {
+    std::vector<const cache::KvCache*> caches;
+    for (const DraftState* const of : {first.get(), second.get()}) {
+      if (of == nullptr) continue;
+      const auto own = of->own_caches();
+      caches.insert(caches.end(), own.begin(), own.end());
+    }
+    return caches;
+  }
   void ended(std::span<const int32_t> text) noexcept override {
     if (first != nullptr) first->ended(text);
     if (second != nullptr) second->ended(text);
@@ -60,6 +69,13 @@ int32_t DrafterList::max_rows() const noexcept {
 
 int32_t DrafterList::max_proposed() const noexcept {
   return std::max(first_->max_proposed(), second_->max_proposed());
+}
+
+const char* DrafterList::name(const DraftState& state) const noexcept {
+  const auto& own = static_cast<const State&>(state);
+  const Drafter& drafter = own.by_second ? *second_ : *first_;
+  const DraftState* const of = (own.by_second ? own.second : own.first).get();
+  return of != nullptr ? drafter.name(*of) : "";
 }
 
 std::unique_ptr<DraftState> DrafterList::begin() {

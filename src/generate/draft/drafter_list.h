@@ -19,6 +19,7 @@ class DrafterList final : public Drafter {
 
   [[nodiscard]] int32_t max_rows() const noexcept override;
   [[nodiscard]] int32_t max_proposed() const noexcept override;
+  [[nodiscard]] const char* name(const DraftState& state) const noexcept override;
   std::unique_ptr<DraftState> begin() override;
   Result<std::unique_ptr<DraftState>> restore(std::span<const int32_t> text,
                                               const SavedHead& saved) override;

@@ -47,6 +47,7 @@ class HeadDrafter final : public Drafter {
                                                      Options options);
 
   [[nodiscard]] int32_t max_rows() const noexcept override { return options_.most; }
+  [[nodiscard]] const char* name(const DraftState&) const noexcept override { return "head"; }
   std::unique_ptr<DraftState> begin() override;
   Result<std::unique_ptr<DraftState>> restore(std::span<const int32_t> text,
                                               const SavedHead& saved) override;

@@ -50,6 +50,14 @@ void HeadState::settle(std::span<const int32_t> path) noexcept {
   open = 0;
 }
 
+std::vector<const cache::KvCache*> HeadState::own_caches() const {
+  std::vector<const cache::KvCache*> caches;
+  for (const Filled& of : filled) {
+    if (of.cache != nullptr) caches.push_back(of.cache.get());
+  }
+  return caches;
+}
+
 void HeadState::settle_open() noexcept {
   constexpr int32_t kFirst = 0;
   settle({&kFirst, 1});

@@ -33,6 +33,7 @@ struct HeadState final : DraftState {
       : width(features), fingerprint(print), filled(heads) {}
   [[nodiscard]] std::unique_ptr<DraftState> fork() const override;
   void settle(std::span<const int32_t> path) noexcept override;
+  [[nodiscard]] std::vector<const cache::KvCache*> own_caches() const override;
   /// Nothing if the rows are not of this text.
   Status save(std::span<const int32_t> text, cache::StateWriter& to) const override;
 

@@ -33,10 +33,11 @@ class ModelDrafter final : public Drafter {
   using MakeCache = std::function<Result<std::unique_ptr<cache::KvCache>>(
       std::span<const cache::LayerShape> shapes, int32_t capacity)>;
   struct Options {
-    int32_t most = 4;         // draft tokens at a time
-    int32_t vocab = 0;        // size of the shared vocabulary: the first tokens of both models
-    int32_t context = 0;      // context of the target
-    int32_t prompt_rows = 0;  // most rows per step that catch up with texts
+    const char* name = "model";  // see Drafter::name
+    int32_t most = 4;            // draft tokens at a time
+    int32_t vocab = 0;           // size of the shared vocabulary: the first tokens of both models
+    int32_t context = 0;         // context of the target
+    int32_t prompt_rows = 0;     // most rows per step that catch up with texts
     std::string kv_dtype = "fp32";
     engine::EngineMemory* memory = nullptr;  // for caches; must outlive all sessions
     MakeCache cache_factory = nullptr;       // instead of kv_dtype and memory
@@ -47,6 +48,9 @@ class ModelDrafter final : public Drafter {
                                                       Options options);
 
   [[nodiscard]] int32_t max_rows() const noexcept override { return options_.most; }
+  [[nodiscard]] const char* name(const DraftState&) const noexcept override {
+    return options_.name;
+  }
   std::unique_ptr<DraftState> begin() override;
   void propose(std::span<DraftJob* const> jobs) override;
 

@@ -20,6 +20,7 @@ class NgramLookup final : public Drafter {
 
   [[nodiscard]] int32_t max_rows() const noexcept override { return most_; }
   [[nodiscard]] int32_t max_proposed() const noexcept override { return 0; }
+  [[nodiscard]] const char* name(const DraftState&) const noexcept override { return "lookup"; }
   std::unique_ptr<DraftState> begin() override;
   void look_up(std::span<DraftJob* const> jobs) override;
 

@@ -32,6 +32,7 @@ class SuffixLookup final : public Drafter {
 
   [[nodiscard]] int32_t max_rows() const noexcept override { return options_.most; }
   [[nodiscard]] int32_t max_proposed() const noexcept override { return 0; }
+  [[nodiscard]] const char* name(const DraftState&) const noexcept override { return "suffix"; }
   std::unique_ptr<DraftState> begin() override;
   void look_up(std::span<DraftJob* const> jobs) override;
 

@@ -14,8 +14,8 @@
 
 namespace gen::generate {
 
-DraftController::DraftController(const Generator& generator, Usage* usage) noexcept
-    : generator_(generator), usage_(*usage) {}
+DraftController::DraftController(const Generator& generator, GenResult* result) noexcept
+    : generator_(generator), result_(*result) {}
 
 DraftController::~DraftController() = default;
 
@@ -91,6 +91,7 @@ DraftJob* DraftController::offer(std::span<const int32_t> held, size_t said,
   job_.most = std::min(most, left - 1);
   job_.stops = stops;
   job_.failures = 0;
+  index_ = static_cast<int32_t>(said);
   begin_draws(held, said);
   return &job_;
 }
@@ -136,7 +137,10 @@ void DraftController::follow_rule(int32_t token) noexcept {
 
 bool DraftController::advance(int32_t token, bool goes_on) noexcept {
   row_ = job_.tree.child(row_, token);
-  if (row_ > 0) ++hits_;
+  if (row_ > 0) {
+    ++hits_;
+    hit_ = row_;
+  }
   if (!goes_on) row_ = -1;
   return row_ >= 0;
 }
@@ -158,16 +162,18 @@ void DraftController::end_step(Sequence* sequence) noexcept {
     state_->settle(path_);
     state_->accepted(path_);
     note(job_.tree.rows() - 1, hits_);
+    record();
   }
   job_.tree.cut(0);
   hits_ = 0;
+  hit_ = 0;
   path_.clear();
   row_ = 0;
 }
 
 void DraftController::note(int32_t drafted, int32_t accepted) noexcept {
-  usage_.drafted += drafted;
-  usage_.accepted += accepted;
+  result_.usage.drafted += drafted;
+  result_.usage.accepted += accepted;
   Metrics& metrics = generator_.metrics();
   metrics.add(metric::kDraftedTokens, drafted);
   metrics.add(metric::kAcceptedTokens, accepted);
@@ -179,6 +185,30 @@ void DraftController::note(int32_t drafted, int32_t accepted) noexcept {
   record.accepted = accepted;
   const std::span<const uint8_t> grades = job_.tree.grades().subspan(1);
   std::copy_n(grades.begin(), std::min(grades.size(), record.grades.size()), record.grades.begin());
+}
+
+void DraftController::record() noexcept {
+  DraftRows& rows = result_.drafts;
+  const size_t before = rows.tokens.size();
+  const DraftTree& tree = job_.tree;
+  try {
+    for (size_t row = 1; row < tree.tokens().size(); ++row) {
+      rows.tokens.push_back({.token = tree.tokens()[row],
+                             .parent = tree.parents()[row] - 1,
+                             .grade = tree.grades()[row],
+                             .accepted = false});
+    }
+    rows.steps.push_back({.index = index_,
+                          .drafter = generator_.drafter()->name(*state_),
+                          .end = rows.tokens.size()});
+  } catch (...) {
+    rows.tokens.resize(before);
+    rows.incomplete = true;
+    return;
+  }
+  for (int32_t row = hit_; row > 0; row = tree.parents()[static_cast<size_t>(row)]) {
+    rows.tokens[before + static_cast<size_t>(row) - 1].accepted = true;
+  }
 }
 
 }  // namespace gen::generate

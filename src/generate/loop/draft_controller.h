@@ -35,8 +35,8 @@ class Sequence;
 /// the step.
 class DraftController {
  public:
-  /// Both must outlive it. It writes the drafted and accepted counts of `usage`.
-  DraftController(const Generator& generator, Usage* usage) noexcept;
+  /// Both must outlive it. It writes the drafts of `result`, and their counts in its usage.
+  DraftController(const Generator& generator, GenResult* result) noexcept;
   ~DraftController();
   DraftController(const DraftController&) = delete;
   DraftController& operator=(const DraftController&) = delete;
@@ -92,9 +92,10 @@ class DraftController {
   [[nodiscard]] int32_t max_drafts(int32_t said) noexcept;
   void begin_draws(std::span<const int32_t> held, size_t said) noexcept;
   void note(int32_t drafted, int32_t accepted) noexcept;
+  void record() noexcept;
 
   const Generator& generator_;
-  Usage& usage_;
+  GenResult& result_;
   Source source_ = Source::kNobody;
   std::unique_ptr<DraftState> state_;       // null if no drafter is used
   std::unique_ptr<grammar::Matcher> rule_;  // copy of the call's; null without a grammar
@@ -104,7 +105,9 @@ class DraftController {
   int32_t paused_until_ = 0;  // length of the text up to which drafting pauses
 
   DraftJob job_;
+  int32_t index_ = 0;  // of the token after the tree's first row among those of the call
   int32_t row_ = 0;
+  int32_t hit_ = 0;            // the last accepted row
   std::vector<int32_t> path_;  // rows of the tree along the sampled tokens
   int32_t hits_ = 0;           // accepted rows, including one that ended the text
 };

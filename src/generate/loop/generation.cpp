@@ -53,7 +53,7 @@ Generation::Generation(std::shared_ptr<Session> session, CallParams params, Urge
       picker_(params_, session_->generator().tokenizer()),
       transcript_(params_, &result_),
       row_(session_->generator().model().traits(), session_->generator().vocab_size()),
-      drafts_(session_->generator(), &result_.usage),
+      drafts_(session_->generator(), &result_),
       cancel_(&session_->cancel_, params_.cancel.get()),
       urgency_(urgency) {}
 

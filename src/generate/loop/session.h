@@ -117,6 +117,8 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   [[nodiscard]] const cache::KvCache& cache() const noexcept { return sequence_.cache(); }
   /// Null for a model without snapshots of its state. As cache().
   [[nodiscard]] cache::StateSnapshots* snapshots() const noexcept { return sequence_.snapshots(); }
+  /// Of the drafter, between two calls; may be null.
+  [[nodiscard]] const DraftState* drafts() const noexcept { return drafts_.get(); }
   [[nodiscard]] InUseFlag& in_use() const noexcept { return in_use_; }
 
  private:

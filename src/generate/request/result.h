@@ -61,6 +61,24 @@ struct Usage {
   int64_t accepted = 0;    // of these, accepted and emitted
 };
 
+/// The drafts that steps of a call verified, in order.
+struct DraftRows {
+  struct Step {
+    int32_t index = 0;         // of the first drafted token among the kept ones
+    const char* drafter = "";  // static text
+    size_t end = 0;            // of its tokens in the list
+  };
+  struct Token {
+    int32_t token = 0;
+    int32_t parent = -1;  // in its step; -1: the text
+    uint8_t grade = 0;
+    bool accepted = false;
+  };
+  std::vector<Step> steps;
+  std::vector<Token> tokens;
+  bool incomplete = false;  // there was no memory for a step
+};
+
 /// Seconds spent inside the library; the caller's time between two pulls is not counted.
 struct Timings {
   double prefill = 0.0;      // evaluating the prompt
@@ -79,6 +97,7 @@ struct GenResult {
   FinishReason finish_reason = FinishReason::kNone;
   int32_t grammar_complete = -1;  // 1: complete under the grammar; 0: not yet; -1: no grammar
   Usage usage;
+  DraftRows drafts;
   Timings timings;
   Status status;          // OK, or what ended the call: kCancelled, kModel, …
   int32_t user_code = 0;  // what a callback returned to stop

@@ -323,6 +323,14 @@ static class Caches
                 Check.That(profile.Count > 0 && profile.Get(0, "calls") == 1 && profile.Name(0).Length > 0, "profile");
                 Check.That(profile.ChromeTrace().Contains("\"ph\":\"X\""), "trace");
             }
+            other.Truncate(0);
+            float[][] states = Experimental.ForwardHidden(model, new[] { 7, 9, 7 }, other, 0, Experimental.HiddenNormed);
+            int width = model.HiddenSize;
+            Check.Equal(2, states.Length, "layers");
+            Check.Equal(3 * width, states[1].Length, "values");
+            Check.Same(states[0].Take(width).ToArray(), states[0].Skip(2 * width).ToArray(), "the embedding of a token");
+            Check.That(!states[1].Take(width).SequenceEqual(states[1].Skip(2 * width)), "what is made of it");
+            Check.Fails(Status.OutOfRange, () => Experimental.ForwardHidden(model, prompt, other, 99), "no such layer");
             Check.Fails(Status.OutOfRange, () => model.Forward(new[] { -1 }, cache), "no such token");
         }
         using (var state = new SsmState(2, 2, 2))

@@ -376,6 +376,14 @@ static class Scenarios
                     Check.Same(text["tokens"].Integers, result.Tokens, name);
                     Check.Equal((long)text["drafted"].Integer, result.DraftedTokens, name);
                     Check.Equal((long)text["accepted"].Integer, result.AcceptedTokens, name);
+                    int drafted = 0, accepted = 0;
+                    foreach (Json pass in Json.Parse(result.Drafts).Items)
+                    {
+                        drafted += pass["tokens"].Items.Count;
+                        accepted += pass["accepted"].Items.Count;
+                    }
+                    Check.Equal(text["drafted"].Integer, drafted, name);
+                    Check.Equal(text["accepted"].Integer, accepted, name);
                 }
             }
         }

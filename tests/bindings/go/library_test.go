@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -136,6 +137,20 @@ func TestModels(t *testing.T) {
 	}
 	if trace := must(profile.ChromeTrace()); !json.Valid([]byte(trace)) {
 		t.Error(trace)
+	}
+	// Hidden states: the embedding of a token is the same wherever it stands, what is made of it is not.
+	hidden := must(generate.NewCache(c.KVLayers, 32))
+	defer hidden.Close()
+	states, err := fromBytes.ForwardHidden([]int32{7, 9, 7}, hidden, 0, int32(c.NumLayers), generate.HiddenNormed)
+	ok(t, err)
+	equal(t, "layers", len(states), 3)
+	equal(t, "positions", hidden.SeqLen(), 3)
+	for i := range states {
+		equal(t, "values", len(states[i]), 3*c.Hidden)
+		equal(t, "the same", reflect.DeepEqual(states[i][:c.Hidden], states[i][2*c.Hidden:]), i == 0)
+	}
+	if _, err := fromBytes.ForwardHidden([]int32{7}, hidden, 99); !errors.Is(err, generate.ErrOutOfRange) {
+		t.Error(err)
 	}
 	if _, err := fromBytes.ForwardBatch(generate.ForwardBatch{Tokens: []int32{5}, WantsLogits: []bool{}}); !errors.Is(err, generate.ErrInvalidArgument) {
 		t.Error(err)

@@ -388,6 +388,19 @@ func TestTableDrafts(t *testing.T) {
 			equals(t, "tokens", r.Tokens, want.Tokens)
 			equal(t, "drafted", r.Usage.Drafted, want.Drafted)
 			equal(t, "accepted", r.Usage.Accepted, want.Accepted)
+			drafted, accepted := 0, 0
+			for _, pass := range r.Drafts {
+				drafted += len(pass.Tokens)
+				accepted += len(pass.Accepted)
+				for i, at := range pass.Accepted {
+					if pass.Index+i == len(r.Tokens) {
+						break // a stop token
+					}
+					equal(t, "accepted token", pass.Tokens[at], r.Tokens[pass.Index+i])
+				}
+			}
+			equal(t, "drafts", drafted, want.Drafted)
+			equal(t, "accepted drafts", accepted, want.Accepted)
 		})
 	}
 }

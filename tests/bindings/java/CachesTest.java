@@ -449,6 +449,15 @@ final class CachesTest {
         Check.that(profile.count() > 0 && profile.get(0, "calls") >= 0 && profile.name(0) != null, "a profile");
         float[][] none = Experimental.forward(model, new int[] {next}, null, new boolean[] {false}, List.of(cache), null);
         Check.equal(0, none.length, "no row was wanted");
+        other.truncate(0);
+        float[][] states = Experimental.forwardHidden(model, new int[] {7, 9, 7}, other, 0, Experimental.HIDDEN_NORMED);
+        int width = model.hidden();
+        Check.equal(2, states.length, "layers");
+        for (int i = 0; i < 2; ++i) {
+          Check.equal(3 * width, states[i].length, "values");
+          Check.equal(i == 0, Arrays.equals(states[i], 0, width, states[i], 2 * width, 3 * width), "the embedding of a token");
+        }
+        Check.fails(Status.OUT_OF_RANGE, () -> Experimental.forwardHidden(model, new int[] {7}, other, 99));
       }
       Check.fails(Status.INVALID_ARGUMENT,
           () -> Experimental.forward(model, new int[] {1, 2}, new int[1], null, List.of(cache), null));

@@ -297,6 +297,14 @@ final class ScenariosTest {
           Check.equal(Json.ints(entry.get("tokens")), result.tokens(), "tokens");
           Check.equal((long) Json.number(entry.get("drafted")), result.draftedTokens(), "drafted");
           Check.equal((long) Json.number(entry.get("accepted")), result.acceptedTokens(), "accepted");
+          int drafted = 0;
+          int accepted = 0;
+          for (Object pass : Json.list(Json.parse(result.drafts()))) {
+            drafted += Json.ints(Json.map(pass).get("tokens")).length;
+            accepted += Json.ints(Json.map(pass).get("accepted")).length;
+          }
+          Check.equal((long) drafted, result.draftedTokens(), "drafts");
+          Check.equal((long) accepted, result.acceptedTokens(), "accepted drafts");
         }
       }
     }

@@ -26,6 +26,8 @@ for (const one of table.drafts) {
   const [result] = await drafted.batch([one.prompt], one.sampling);
   assert.deepEqual([result.tokens, result.usage.drafted, result.usage.accepted, result.usage.completion],
     [one.tokens, one.drafted, one.accepted, one.tokens.length], one.name);
+  const count = (key) => result.drafts.reduce((sum, step) => sum + step[key].length, 0);
+  assert.deepEqual([count("tokens"), count("accepted")], [one.drafted, one.accepted], one.name);
   drafted.close();
 }
 draft.close();

@@ -93,6 +93,8 @@ class Scenarios(unittest.TestCase):
                     self.assertEqual((result.tokens, result.usage["drafted"], result.usage["accepted"]),
                                      (case["tokens"], case["drafted"], case["accepted"]))
                     self.assertEqual(result.usage["completion"], len(result.tokens))
+                    self.assertEqual((sum(len(step["tokens"]) for step in result.drafts), sum(len(step["accepted"]) for step in result.drafts)),
+                                     (case["drafted"], case["accepted"]))
         with self.assertRaises(Error) as failed:
             Generator(self.model, draft=draft)
         self.assertEqual(failed.exception.code, -15)

@@ -43,6 +43,26 @@ public final class Experimental {
     return out;
   }
 
+  /** The layer of {@link #forwardHidden} for the states after the final norm. */
+  public static final int HIDDEN_NORMED = -1;
+
+  /**
+   * Evaluates tokens of one sequence, which follow what the cache holds.
+   *
+   * @param layers i for the states before layer i, which are those after the layer before it; the number of layers for
+   *     those after the last; or {@link #HIDDEN_NORMED}
+   * @return for each layer the hidden states of all tokens, one token after another
+   */
+  public static float[][] forwardHidden(Model model, int[] tokens, KvCache cache, int... layers) {
+    int width = Math.multiplyExact(tokens.length, model.hidden());
+    float[] all = new float[Math.multiplyExact(layers.length, width)];
+    model.ask(m -> cache.number(c -> Native.gen_model_forward_hidden(m, tokens, tokens.length, c, layers, layers.length,
+        all, all.length)));
+    float[][] out = new float[layers.length][];
+    for (int i = 0; i < layers.length; ++i) out[i] = Arrays.copyOfRange(all, i * width, (i + 1) * width);
+    return out;
+  }
+
   private record Pass(int[] tokens, int[] sequences, byte[] wants, float[] logits, long[] addresses) {
     int run(long model, long profile, List<KvCache> caches, int i) {
       if (i < addresses.length) {

@@ -22,6 +22,7 @@ public final class Result {
   private final GenerateException error;
   private final long[] usage;
   private final double[] timings;
+  private final String drafts;
 
   /** Copies a native result, and frees it. */
   static Result take(long address) {
@@ -62,6 +63,15 @@ public final class Result {
         usage(address, "grammar_complete"), usage(address, "prompt_evaluated")};
     timings = new double[] {seconds(address, "prefill"), seconds(address, "first_token"), seconds(address, "decode"),
         seconds(address, "total")};
+    drafts = usage[4] == 0 ? "[]" : drafts(address);
+  }
+
+  private static String drafts(long address) {
+    try {
+      return Text.ask((buf, capacity, n) -> Native.gen_result_drafts(address, buf, capacity, n));
+    } catch (GenerateException e) {
+      return "[]"; // a pass had no memory for its own
+    }
   }
 
   private static long usage(long address, String key) {
@@ -157,6 +167,14 @@ public final class Result {
   /** Of these, accepted ones. */
   public long acceptedTokens() {
     return usage[5];
+  }
+
+  /**
+   * What was drafted for each pass, and what of it the model confirmed, as JSON: objects with "index" (of the first
+   * drafted token among {@link #tokens}), "drafter", "tokens", "parents", "grades" and "accepted" (places in "tokens").
+   */
+  public String drafts() {
+    return drafts;
   }
 
   /** Whether what was drawn is a member of the call's grammar; empty without one. */
