@@ -9,6 +9,7 @@
  *   gen_stream     a generation pulled piece by piece                           stream.h
  *   gen_request    one of many generations that run together                    batch.h
  *   gen_speculative  a model accelerated by a smaller draft model; share        speculative.h
+ *   gen_eagle      a model accelerated by a head that was trained for it; share  eagle.h
  *   gen_draft      drafting and verification as separate steps                  speculative.h
  *   gen_sampling   how tokens are chosen; copied by each call                   sampling.h
  *   gen_grammar    which texts may be generated                                 grammar.h
@@ -94,6 +95,7 @@
 #include "batch.h"
 #include "chat.h"
 #include "custom_model.h"
+#include "eagle.h"
 #include "error.h"
 #include "generator.h"
 #include "gpu.h"

@@ -9,14 +9,6 @@
 #include "model/plan_model.h"
 
 namespace gen::model {
-namespace {
-
-/// Heads run where the model's last layer does.
-std::shared_ptr<engine::Engine> engine_of(const graph::ExecutionPlan& plan) {
-  return plan.engines()[static_cast<size_t>(plan.instructions().back().engine)];
-}
-
-}  // namespace
 
 Result<std::shared_ptr<const Model>> compile_head(graph::Graph graph, const HeadTarget& target,
                                                   const std::shared_ptr<const gguf::GgufFile>& file,
@@ -26,7 +18,7 @@ Result<std::shared_ptr<const Model>> compile_head(graph::Graph graph, const Head
   options.max_seq_len = target.max_seq_len;
   options.base = target.plan;
   options.of_base = shared;
-  GEN_ASSIGN(auto plan, graph::compile(graph, engine_of(*target.plan), options));
+  GEN_ASSIGN(auto plan, graph::compile(graph, target.engine, options));
   ModelTraits traits;
   traits.architecture = "head";
   traits.vocab_size = static_cast<int32_t>(graph.logits);
@@ -35,7 +27,7 @@ Result<std::shared_ptr<const Model>> compile_head(graph::Graph graph, const Head
   traits.hidden = static_cast<int32_t>(graph.hidden);
   traits.max_batch_rows = target.max_batch_rows;
   std::shared_ptr<const void> source;
-  if (plan->borrows_sources()) source = file;
+  if (file != nullptr && plan->borrows_sources()) source = file;
   const size_t mapped = source != nullptr ? static_cast<size_t>(file->total_bytes()) : 0;
   return std::shared_ptr<const Model>(
       std::make_shared<PlanModel>(std::move(plan), traits, std::move(source), mapped,

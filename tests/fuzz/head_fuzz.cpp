@@ -82,7 +82,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                                                said(nullptr, kTemperatures[1])};
   auto file = gen::gguf::GgufFile::parse(std::as_bytes(std::span(data, size)));
   if (!file.ok()) return 0;
-  auto head = target().model->draft_head(std::move(file).value());
+  auto head = gen::model::load_draft_head(std::move(file).value(),
+                                          target().model->head_target().value(), false, true);
   if (!head.ok()) {
     require_line(head.status());
     return 0;

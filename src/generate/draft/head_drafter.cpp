@@ -3,6 +3,7 @@
 #include "generate/draft/head_drafter.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <utility>
 
@@ -16,6 +17,15 @@ namespace {
 /// Rows of a text that may wait: few enough for their memory, many enough for a pass that costs
 /// little more than one over a single row.
 constexpr size_t kMostWaiting = 32;
+
+bool all_finite(std::span<const float> values) noexcept {
+  constexpr uint32_t kExponent = 0x7F800000;
+  uint32_t largest = 0;
+  for (const float value : values) {
+    largest = std::max(largest, std::bit_cast<uint32_t>(value) & kExponent);
+  }
+  return largest < kExponent;
+}
 
 }  // namespace
 
@@ -78,6 +88,19 @@ struct HeadDrafter::State final : DraftState {
     filled = std::min(filled, tokens.size());
     if (cache != nullptr && !cache->truncate(static_cast<int32_t>(filled)).ok()) {
       begin_at(base + static_cast<int32_t>(n));
+    }
+  }
+  /// Begins anew behind the last row whose features are not finite, as those are that a caller's
+  /// function did not write: no row of the head can follow it.
+  void drop_unusable() noexcept {
+    for (size_t row = rows_waiting(); row > 0; --row) {
+      if (all_finite(std::span(waiting).subspan((row - 1) * width, width))) continue;
+      tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(filled + row));
+      waiting.erase(waiting.begin(), waiting.begin() + at(row));
+      base += static_cast<int32_t>(filled + row);
+      filled = 0;
+      if (cache == nullptr || !cache->truncate(0).ok()) cache = nullptr;
+      return;
     }
   }
   /// Drops the features of rows that the cache now has the entries of.
@@ -188,8 +211,9 @@ void HeadDrafter::observe(std::span<const ObservedRows> rows) {
 void HeadDrafter::fill(std::span<State* const> states) {
   const auto most = static_cast<size_t>(head_->first->traits().max_batch_rows);
   for (State* const state : states) {
+    state->drop_unusable();
     if (!caches_) {  // only the last row matters
-      state->fill(state->rows_waiting() - 1);
+      if (state->rows_waiting() > 0) state->fill(state->rows_waiting() - 1);
       continue;
     }
     while (state->rows_waiting() > 1) {
@@ -229,6 +253,7 @@ void HeadDrafter::propose(std::span<DraftJob* const> jobs) {
   for (size_t i = 0; i < jobs.size(); ++i) {
     auto* const state = static_cast<State*>(jobs[i]->state);
     state->settle_open();
+    state->drop_unusable();
     if (state->rows_waiting() > room) fill({&state, 1});
     const size_t own = caches_ ? std::max(state->rows_waiting(), size_t{1}) : 1;
     if (i - first == most || (i > first && rows + own > room)) {

@@ -4,7 +4,8 @@
 // with the target's states, many at a time: those of a prompt after its steps, those of an answer
 // when a draft is due or enough have gathered. A draft begins at the last of them; its own rows
 // follow with the head's own states, one pass for each token, and are then dropped. If rows of the
-// text were run without the drafter, the head begins anew behind them: it sees less of the text.
+// text were run without the drafter, or their features are not finite, the head begins anew behind
+// them: it sees less of the text.
 #pragma once
 
 #include <cstdint>
