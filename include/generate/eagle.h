@@ -47,7 +47,7 @@ typedef struct gen_eagle_tensors {
  *
  * @param target   the model that defines the text; kept alive. Custom models need `hidden` in their configuration; for
  *                 EAGLE-3 their features are the three states beside each other.
- * @param path     a file as for gen_options_set_eagle; NULL for the head in the model's own file. It must exist.
+ * @param path     a file as for gen_options_set_eagle, which must exist here; NULL or "" for the head in the model's own file.
  * @param length   maximum number of tokens of a draft, at most 63; 0 or less means 4.
  * @param options  as for gen_create, or NULL for defaults; copied. The options "eagle" and "draft_heads" are ignored;
  *                 lookups are tried before the head. With the draft_policy "off" nothing is loaded, and nothing drafts.

@@ -123,7 +123,7 @@ static void files_that_are_refused(void** state) {
   (void)state;
   gen_eagle* eagle = NULL;
   assert_refused(NOWHERE, GEN_ERROR_IO, NOWHERE);
-  assert_refused("", GEN_ERROR_IO, "");
+  assert_refused("", GEN_ERROR_UNSUPPORTED, "has no head that drafts");
   assert_refused(GEN_TEST_SOURCE_DIR, GEN_ERROR_IO, GEN_TEST_SOURCE_DIR);
   assert_refused(GEN_TEST_SOURCE_DIR "/CMakeLists.txt", GEN_ERROR_FORMAT, "CMakeLists.txt");
   assert_refused(STORY_MODEL, GEN_ERROR_UNSUPPORTED, "no head that drafts");

@@ -45,7 +45,7 @@ gen_status gen_eagle_new(const gen_model* target, const char* path, int32_t leng
     GEN_TRY(not_null(target, "target"));
     GEN_TRY(not_null(out, "out"));
     gen::api::AddHead add_head;
-    if (path != nullptr) {
+    if (path != nullptr && path[0] != '\0') {
       add_head = [path](const gen::model::Model& model, DraftChoice* drafts) -> Status {
         GEN_ASSIGN(drafts->head, gen::api::head_of_file(model, path));
         return {};
