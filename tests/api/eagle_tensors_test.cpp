@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/gguf/gguf_file.h"
@@ -98,8 +99,8 @@ class EagleTensors : public testing::Test {
   gen_error error_ = {};
 };
 
-// The file's products are of 8 bits and those of the tensors are not, so guesses may differ where
-// two tokens are nearly alike.
+// The model's own output layer is of 8 bits and a copy of it is not, so guesses with it may differ
+// where two tokens are nearly alike.
 TEST_F(EagleTensors, DraftWhatTheirFileDrafts) {
   const auto story = gguf::GgufFile::open(std::string(kFolder) + "story.gguf").value();
   const char* const output = story->find_tensor("output.weight") != nullptr ? "output.weight"
@@ -119,8 +120,9 @@ TEST_F(EagleTensors, DraftWhatTheirFileDrafts) {
       const Figures got = said(made(), temperature);
       EXPECT_EQ(got.text, want.text);
       EXPECT_EQ(got.tokens, want.tokens);
-      EXPECT_NEAR(static_cast<double>(got.accepted), static_cast<double>(want.accepted), 6.0);
-      EXPECT_NEAR(static_cast<double>(got.drafted), static_cast<double>(want.drafted), 24.0);
+      const double most = head == nullptr ? 0.0 : 6.0;
+      EXPECT_NEAR(static_cast<double>(got.accepted), static_cast<double>(want.accepted), most);
+      EXPECT_NEAR(static_cast<double>(got.drafted), static_cast<double>(want.drafted), 4.0 * most);
     }
   }
   // A head that is read by columns, where rows are meant, is seldom right.
