@@ -66,9 +66,10 @@ GEN_API gen_status gen_eagle_new(const gen_model *target, const char *path, int3
  * Combines a model with a head in memory.
  *
  * @param tensors  copied, with all arrays.
- * @return as gen_eagle_new, without GEN_ERROR_IO and GEN_ERROR_FORMAT; GEN_ERROR_INVALID_ARGUMENT also for a struct_size below
- *         that of version 0.1, and for an array that is NULL, does not fit the model or is not finite, naming the
- *         tensor.
+ * @return as gen_create, without GEN_ERROR_FORMAT; GEN_ERROR_INVALID_ARGUMENT also for a length above 63, a struct_size below
+ *         that of version 0.1, and an array that is NULL, does not fit the model or is not finite, naming the tensor;
+ *         GEN_ERROR_UNSUPPORTED also for a model without hidden states for heads, or whose state can neither be rolled
+ *         back nor copied.
  * Threads: any.
  * Since:   0.1
  */

@@ -4,6 +4,7 @@
 import com.sun.management.ThreadMXBean;
 import dev.libgenerate.Cancel;
 import dev.libgenerate.Chat;
+import dev.libgenerate.Eagle;
 import dev.libgenerate.Experimental;
 import dev.libgenerate.FinishReason;
 import dev.libgenerate.GenerateException;
