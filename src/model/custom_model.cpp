@@ -219,9 +219,8 @@ Result<std::shared_ptr<const CustomModel>> CustomModel::create(
   traits.can_truncate = !states.used || states.truncate;
   traits.can_keep_some = traits.can_truncate || states.clone;
   if (!traits.can_truncate) traits.max_batch_sequences = 1;
-  return std::shared_ptr<const CustomModel>(
-      new CustomModel(std::move(forward), std::move(traits), states, std::move(layers),
-                      std::move(start)));
+  return std::shared_ptr<const CustomModel>(new CustomModel(
+      std::move(forward), std::move(traits), states, std::move(layers), std::move(start)));
 }
 
 Result<std::unique_ptr<cache::SequenceState>> CustomModel::new_sequence_state() const {

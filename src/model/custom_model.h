@@ -28,9 +28,9 @@ class CustomForward {
  public:
   virtual ~CustomForward() = default;
   /// Writes logits as Model::forward does and, if `features` is not null, hidden states [T, D]; a
-  /// row that it does not write has none. It advances `states` [sequences]; after a failure they may have any content, and the owner of
-  /// their plans restores them. `attention` is null for models without layers that keep keys and
-  /// values.
+  /// row that it does not write has none. It advances `states` [sequences]; after a failure they
+  /// may have any content, and the owner of their plans restores them. `attention` is null for
+  /// models without layers that keep keys and values.
   virtual Status forward(const graph::Batch& batch, std::span<void* const> states, float* features,
                          CustomAttention* attention) const = 0;
   virtual Result<void*> new_state() const = 0;

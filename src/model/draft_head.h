@@ -70,13 +70,13 @@ Result<std::shared_ptr<const DraftHead>> load_draft_head(std::shared_ptr<const g
 
 /// A head of two products (arch/eagle.h) in memory, row by row.
 struct MlpTensors {
-  int32_t hidden = 0;                   // D
-  int32_t vocab_size = 0;               // V, of lm_head
-  const float* norm_weight = nullptr;   // [D]
-  const float* norm_bias = nullptr;     // [D]
-  const float* fc1_weight = nullptr;    // [D, D], inputs by outputs
-  const float* fc2_weight = nullptr;    // the same
-  const float* lm_head = nullptr;       // [V, D]; null: the target's
+  int32_t hidden = 0;                  // D
+  int32_t vocab_size = 0;              // V, of lm_head
+  const float* norm_weight = nullptr;  // [D]
+  const float* norm_bias = nullptr;    // [D]
+  const float* fc1_weight = nullptr;   // [D, D], inputs by outputs
+  const float* fc2_weight = nullptr;   // the same
+  const float* lm_head = nullptr;      // [V, D]; null: the target's
 };
 /// Copies them. kInvalidArgument naming the tensor that is missing, does not fit the target or is
 /// not finite; kUnsupported; kOutOfMemory.

@@ -96,9 +96,10 @@ Result<std::shared_ptr<const Model>> build_head(const HeadTarget& target, const 
 Status check_mixed(const arch::Eagle3Params& params, const HeadTarget& target) {
   const int64_t mixed = 3 * int64_t{params.target_hidden};
   if (target.only_tap >= 0 && mixed != target.hidden) {
-    return error(Code::kFormat,
-                 "eagle3.target_hidden_size is %d: the head mixes %lld features, and the model has %d",
-                 params.target_hidden, static_cast<long long>(mixed), target.hidden);
+    return error(
+        Code::kFormat,
+        "eagle3.target_hidden_size is %d: the head mixes %lld features, and the model has %d",
+        params.target_hidden, static_cast<long long>(mixed), target.hidden);
   }
   if (target.only_tap < 0 && params.target_hidden != target.hidden) {
     return error(Code::kFormat, "eagle3.target_hidden_size is %d, and the model's is %d",
@@ -186,12 +187,12 @@ Result<Head> load_mlp(const File& file, const HeadTarget& target, const arch::Ea
     return error(Code::kFormat, "the head lacks %.200s", missing.c_str());
   }
   auto head = std::make_shared<DraftHead>();
-  GEN_ASSIGN(head->first, build_head(target, file, of, lasting,
-                                     [&](Weights& weights, graph::GraphBuilder& graph) {
-                                       arch::build_eagle_mlp(
-                                           arch::read_eagle_mlp(of, prefix, weights), graph);
-                                       if (!prefix.empty()) weights.ignore_others(prefix);
-                                     }));
+  GEN_ASSIGN(
+      head->first,
+      build_head(target, file, of, lasting, [&](Weights& weights, graph::GraphBuilder& graph) {
+        arch::build_eagle_mlp(arch::read_eagle_mlp(of, prefix, weights), graph);
+        if (!prefix.empty()) weights.ignore_others(prefix);
+      }));
   complete_mlp(target, head.get());
   return Head(std::move(head));
 }

@@ -14,8 +14,8 @@
 namespace gen::model {
 
 /// `shared` are the addresses of sources that are the target's: it has made weights of them; null:
-/// all are. The file must outlive the call, and is kept if weights read it; null: none of them does.
-/// kUnsupported where the target has no such weight on that engine.
+/// all are. The file must outlive the call, and is kept if weights read it; null: none of them
+/// does. kUnsupported where the target has no such weight on that engine.
 Result<std::shared_ptr<const Model>> compile_head(graph::Graph graph, const HeadTarget& target,
                                                   const std::shared_ptr<const gguf::GgufFile>& file,
                                                   const std::vector<uintptr_t>* shared);

@@ -37,7 +37,8 @@ constexpr int32_t kHidden = 4;  // of the same
           gen_result, gen_result_free) H(gen_cancel, gen_cancel_free) H(gen_chat, gen_chat_free)  \
           H(gen_chat_session, gen_chat_session_free) H(gen_template, gen_template_free) H(        \
               gen_tokenizer, gen_tokenizer_free) H(gen_speculative, gen_speculative_free)         \
-              H(gen_eagle, gen_eagle_free) H(gen_draft, gen_draft_free) H(gen_thread_pool, gen_thread_pool_free)         \
+              H(gen_eagle, gen_eagle_free) H(gen_draft, gen_draft_free)                           \
+              H(gen_thread_pool, gen_thread_pool_free)                                            \
               H(gen_tracer, gen_tracer_free) H(gen_metrics_memory, gen_metrics_memory_free) H(    \
                   gen_grammar, gen_grammar_free) H(gen_grammar_matcher, gen_grammar_matcher_free) \
                   H(gen_grammar_options, gen_grammar_options_free)                                \

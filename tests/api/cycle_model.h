@@ -107,7 +107,8 @@ static inline void cycle_begin(struct cycle* of, const gen_tokenizer* tokenizer)
   }
 }
 
-/* What a model of it may have beside `forward`: a state that goes back, one that is copied, none. */
+/* What a model of it may have beside `forward`: a state that goes back, one that is copied, none.
+ */
 enum cycle_kind { CYCLE_STATELESS, CYCLE_GOES_BACK, CYCLE_COPIED, CYCLE_STUCK };
 
 /* NULL on a failure, which `error` tells. */

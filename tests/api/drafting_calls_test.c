@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What calls of gen_speculative and gen_eagle may meet: statuses of a step come out of both forms as
- * they are, and so do those of a prompt, of settings and of a queue. */
+/* What calls of gen_speculative and gen_eagle may meet: statuses of a step come out of both forms
+ * as they are, and so do those of a prompt, of settings and of a queue. */
 #include "cycle_model.h"
 #include "draft_calls.h"
 
@@ -98,10 +98,11 @@ static void meet_all(const struct drafting* by) {
                {"a", 1, nowhere, GEN_ERROR_GRAMMAR}};
   int pieces = 0;
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
-    assert_fails(say(by, cases[i].prompt, cases[i].len, cases[i].sampling, &error),
-                 cases[i].status, "", error);
-    assert_fails(stream(by, cases[i].prompt, cases[i].len, cases[i].sampling, take, &pieces, &error),
-                 cases[i].status, "", error);
+    assert_fails(say(by, cases[i].prompt, cases[i].len, cases[i].sampling, &error), cases[i].status,
+                 "", error);
+    assert_fails(
+        stream(by, cases[i].prompt, cases[i].len, cases[i].sampling, take, &pieces, &error),
+        cases[i].status, "", error);
   }
   for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; ++i) {
     fault = statuses[i];

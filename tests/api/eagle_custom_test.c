@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Heads of tensors over a custom model: one that is right is never refused, one that is wrong
- * changes nothing; what a function is asked for, and what it may leave out; which heads are refused.
- * Heads of files over custom models: eagle_files_test.cpp. */
+ * changes nothing; what a function is asked for, and what it may leave out; which heads are
+ * refused. Heads of files over custom models: eagle_files_test.cpp. */
 #include "cycle_model.h"
 #include "draft_calls.h"
 
@@ -218,20 +218,13 @@ struct misfit {
 static void heads_that_do_not_fit(void** state) {
   (void)state;
   static const struct misfit kMisfits[] = {
-      {"norm.weight", 1, 0, 0, 0},
-      {"norm.weight", -1 - CYCLE, 0, 0, 0},
-      {"lm_head has", 0, 1, 0, 0},
-      {"lm_head has -1", 0, -1000000, 0, 0},
-      {"norm.weight is NULL", 0, 0, 1, 0},
-      {"norm.bias is NULL", 0, 0, 2, 0},
-      {"fc1.weight is NULL", 0, 0, 3, 0},
-      {"fc2.weight is NULL", 0, 0, 4, 0},
-      {"lm_head is NULL", 0, 0, 5, 0},
-      {"norm.weight: weight 3", 0, 0, 0, 1},
-      {"norm.bias: weight 3", 0, 0, 0, 2},
-      {"fc1.weight: weight 3", 0, 0, 0, 3},
-      {"fc2.weight: weight 3", 0, 0, 0, 4},
-      {"lm_head: weight 3", 0, 0, 0, 5},
+      {"norm.weight", 1, 0, 0, 0},          {"norm.weight", -1 - CYCLE, 0, 0, 0},
+      {"lm_head has", 0, 1, 0, 0},          {"lm_head has -1", 0, -1000000, 0, 0},
+      {"norm.weight is NULL", 0, 0, 1, 0},  {"norm.bias is NULL", 0, 0, 2, 0},
+      {"fc1.weight is NULL", 0, 0, 3, 0},   {"fc2.weight is NULL", 0, 0, 4, 0},
+      {"lm_head is NULL", 0, 0, 5, 0},      {"norm.weight: weight 3", 0, 0, 0, 1},
+      {"norm.bias: weight 3", 0, 0, 0, 2},  {"fc1.weight: weight 3", 0, 0, 0, 3},
+      {"fc2.weight: weight 3", 0, 0, 0, 4}, {"lm_head: weight 3", 0, 0, 0, 5},
   };
   struct cycle of;
   gen_model* model = model_of(&of, CYCLE_STATELESS, CYCLE);
@@ -331,8 +324,7 @@ static gen_status forward_again(void* user, const gen_forward_batch* batch, floa
     int pieces = 0;
     all->armed = 0;
     all->inner[0] = gen_eagle_generate(all->eagle, "a", 1, NULL, NULL, NULL);
-    all->inner[1] =
-        gen_eagle_generate_stream(all->eagle, "a", 1, NULL, take, &pieces, NULL, NULL);
+    all->inner[1] = gen_eagle_generate_stream(all->eagle, "a", 1, NULL, take, &pieces, NULL, NULL);
     all->inner[2] = gen_eagle_set_adaptive(all->eagle, 1, NULL);
     all->inner[3] = gen_eagle_stats(all->eagle, "drafted", &value, NULL);
   }

@@ -222,9 +222,8 @@ TEST_F(EagleFiles, CustomModelsHaveHeadsOfFiles) {
     ASSERT_EQ(gen_model_config_set_vocab_size(config, 50, &error_), GEN_OK);
     ASSERT_EQ(gen_model_config_set_max_seq_len(config, 128, &error_), GEN_OK);
     ASSERT_EQ(gen_model_config_set_hidden(config, hidden, &error_), GEN_OK);
-    ASSERT_EQ(
-        gen_model_new_custom(&table, config, gen_model_tokenizer(model_), &custom, &error_),
-        GEN_OK);
+    ASSERT_EQ(gen_model_new_custom(&table, config, gen_model_tokenizer(model_), &custom, &error_),
+              GEN_OK);
     gen_model_config_free(config);
     gen_model* const of_file = std::exchange(model_, custom);
     EagleSpec spec = of(kind);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gen_eagle_new_tensors over a model from a file: the tensors of the head beside the bundled model,
-// with the model's output layer and with a copy of it, draft what the file does, and change no text.
+// with the model's output layer and with a copy of it, draft what the file does, and change no
+// text.
 #include <generate/generate.h>
 #include <gtest/gtest.h>
 
@@ -63,9 +64,8 @@ class EagleTensors : public testing::Test {
     EXPECT_EQ(gen_sampling_set_max_new_tokens(sampling, 60, &error_), GEN_OK);
     EXPECT_EQ(gen_sampling_set_temperature(sampling, temperature, &error_), GEN_OK);
     EXPECT_EQ(gen_eagle_set_adaptive(eagle, 0, &error_), GEN_OK);
-    EXPECT_EQ(
-        gen_eagle_generate(eagle, kPrompt, GEN_NUL_TERMINATED, sampling, &result, &error_),
-        GEN_OK)
+    EXPECT_EQ(gen_eagle_generate(eagle, kPrompt, GEN_NUL_TERMINATED, sampling, &result, &error_),
+              GEN_OK)
         << error_.message;
     figures.text = gen_result_text(result, nullptr);
     const int32_t* const tokens = gen_result_tokens(result, &n);
@@ -103,8 +103,8 @@ class EagleTensors : public testing::Test {
 // where two tokens are nearly alike.
 TEST_F(EagleTensors, DraftWhatTheirFileDrafts) {
   const auto story = gguf::GgufFile::open(std::string(kFolder) + "story.gguf").value();
-  const char* const output = story->find_tensor("output.weight") != nullptr ? "output.weight"
-                                                                            : "token_embd.weight";
+  const char* const output =
+      story->find_tensor("output.weight") != nullptr ? "output.weight" : "token_embd.weight";
   std::vector<float> lm_head = values_in(*story, output);
   tensors_.vocab_size = gen_model_config_vocab_size(gen_model_get_config(model_));
   for (const double temperature : {0.0, 0.6}) {

@@ -32,8 +32,8 @@ using OwnEagle = std::unique_ptr<gen_eagle, FreedBy<gen_eagle, gen_eagle_free>>;
 using OwnSampling = std::unique_ptr<gen_sampling, FreedBy<gen_sampling, gen_sampling_free>>;
 using OwnSession = std::unique_ptr<gen_session, FreedBy<gen_session, gen_session_free>>;
 
-using Call = std::function<gen_status(const char* text, const gen_sampling* sampling,
-                                      gen_result** result)>;
+using Call =
+    std::function<gen_status(const char* text, const gen_sampling* sampling, gen_result** result)>;
 
 OwnSampling sampling_of(double temperature) {
   gen_sampling* made = nullptr;
@@ -183,9 +183,8 @@ TEST(EagleThreads, SessionsShareAGeneratorWithAHead) {
   for (const char* text : kTexts) want.push_back(turns_of(plain.get(), text, sampling.get()));
   std::vector<std::thread> threads;
   for (size_t t = 0; t < std::size(kTexts); ++t) {
-    threads.emplace_back([&, t] {
-      EXPECT_EQ(turns_of(drafting.get(), kTexts[t], sampling.get()), want[t]);
-    });
+    threads.emplace_back(
+        [&, t] { EXPECT_EQ(turns_of(drafting.get(), kTexts[t], sampling.get()), want[t]); });
   }
   for (std::thread& thread : threads) thread.join();
   double accepted = 0;

@@ -441,11 +441,11 @@ TEST_F(CppHeader, HeadsWithVerbsOfTheirOwn) {
   tensors.fc1_weight = tensors.fc2_weight = zeros.data();
   const gen::Eagle of_tensors(*model, tensors, 3, gen::Options().prompt_lookup(3, 4));
   const std::string want(generator.generate("Once upon a time", greedy(24)).text());
-  for (const gen::Eagle *const eagle : {&of_file, &of_tensors}) {
+  for (const gen::Eagle* const eagle : {&of_file, &of_tensors}) {
     eagle->set_adaptive(false);
     EXPECT_EQ(eagle->generate("Once upon a time", greedy(24)).text(), want);
     std::string pieces;
-    eagle->generate("Once upon a time", greedy(24), [&pieces](const gen::Token &token) {
+    eagle->generate("Once upon a time", greedy(24), [&pieces](const gen::Token& token) {
       pieces += token.text;
       return true;
     });

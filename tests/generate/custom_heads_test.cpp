@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Heads over custom models: a function that runs a small model and gives its hidden states as
-// features drafts, with each kind of head and with weights of the head's own, exactly what the model
-// drafts with the same head; features that are not finite cost drafts and nothing else; and a head
-// that lacks weights is refused, naming them.
+// features drafts, with each kind of head and with weights of the head's own, exactly what the
+// model drafts with the same head; features that are not finite cost drafts and nothing else; and a
+// head that lacks weights is refused, naming them.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -135,8 +135,8 @@ static void say_by_head(gen_eagle* made) {
        gen_eagle_generate(made, "The fox and the fox.", N, lively, &result, E)));
   SAME_TEXT(gen_result_text(result, NULL));
   FREE(gen_result_free(result));
-  TRY((pieces = 0, gen_eagle_generate_stream(made, "The fox and the fox.", N, lively, take, &pieces,
-                                             NULL, E)));
+  TRY((pieces = 0,
+       gen_eagle_generate_stream(made, "The fox and the fox.", N, lively, take, &pieces, NULL, E)));
   SAME(&pieces, sizeof pieces);
   TRY(gen_eagle_stats(made, "drafted", &value, E));
   CHECK(value > 0 || sweep_was_refused());

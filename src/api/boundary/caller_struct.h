@@ -71,8 +71,8 @@ template <typename T>
 Status check_struct(const T& given) {
   static_assert(offsetof(T, struct_size) == 0);
   if (given.struct_size >= CallerStruct<T>::kFirstSize) return {};
-  return error(Code::kInvalidArgument, "struct_size of %s is %u, below %zu",
-               CallerStruct<T>::kName, given.struct_size, CallerStruct<T>::kFirstSize);
+  return error(Code::kInvalidArgument, "struct_size of %s is %u, below %zu", CallerStruct<T>::kName,
+               given.struct_size, CallerStruct<T>::kFirstSize);
 }
 
 /// Copies the caller's struct into the library's form.

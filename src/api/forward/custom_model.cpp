@@ -233,9 +233,8 @@ Result<std::unique_ptr<gen_model>> make_model(const std::shared_ptr<CForward>& f
     GEN_TRY(parts->start({}));
     layers.engine = parts->engine;
   }
-  GEN_ASSIGN(loaded->model,
-             model::CustomModel::create(forward, traits, forward->states(), std::move(layers),
-                                        start_engine));
+  GEN_ASSIGN(loaded->model, model::CustomModel::create(forward, traits, forward->states(),
+                                                       std::move(layers), start_engine));
   GEN_TRY(complete(&handle->config, handle->tokenizer.impl.get()));
   loaded->tokenizer = handle->tokenizer.impl;
   loaded->metadata = std::make_shared<gguf::Metadata>();

@@ -83,8 +83,7 @@ gen_status gen_eagle_new_tensors(const gen_model* target, const gen_eagle_tensor
 }
 
 gen_status gen_eagle_generate(gen_eagle* eagle, const char* prompt, size_t len,
-                              const gen_sampling* sampling, gen_result** result,
-                              gen_error* error) {
+                              const gen_sampling* sampling, gen_result** result, gen_error* error) {
   return gen::api::drafting_generate(eagle, "eagle", prompt, len, sampling, result, error);
 }
 

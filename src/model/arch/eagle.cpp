@@ -136,9 +136,8 @@ EagleMlp read_eagle_mlp(const EagleTarget& target, const std::string& prefix, We
 void build_eagle_mlp(const EagleMlp& head, graph::GraphBuilder& graph) {
   const ValueId features = graph.only_features(head.fc1.cols, head.output.rows);
   const ValueId x = graph.layer_norm(features, head.norm, head.bias, kMlpEps);
-  const ValueId inner =
-      graph.apply(engine::Op::kActivate, {graph.linear(x, head.fc1, {}, -1)},
-                  {.kind = engine::Act::kSilu});
+  const ValueId inner = graph.apply(engine::Op::kActivate, {graph.linear(x, head.fc1, {}, -1)},
+                                    {.kind = engine::Act::kSilu});
   const ValueId y = graph.linear(inner, head.fc2, {}, -1);
   graph.tap(0, y);
   graph.logits(graph.linear(graph.select_rows(y), head.output, {}, -1));

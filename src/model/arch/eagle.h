@@ -53,8 +53,8 @@ struct EagleMlp {
   engine::WeightSource fc2;     // the same
   engine::WeightSource output;  // [V, D]
 };
-/// Its tensors have the names norm.weight, norm.bias, fc1.weight and fc2.weight, after `prefix`, and
-/// store products inputs by outputs. A file without a prefix may have an output layer.
+/// Its tensors have the names norm.weight, norm.bias, fc1.weight and fc2.weight, after `prefix`,
+/// and store products inputs by outputs. A file without a prefix may have an output layer.
 EagleMlp read_eagle_mlp(const EagleTarget& target, const std::string& prefix, Weights& weights);
 void build_eagle_mlp(const EagleMlp& head, graph::GraphBuilder& graph);
 
