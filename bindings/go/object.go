@@ -144,13 +144,14 @@ const (
 	kindChatSession
 	kindTemplate
 	kindSpeculative
+	kindEagle
 	kindDraft
 	kinds
 )
 
 var kindNames = [kinds]string{"model", "tokenizer", "generator", "session", "stream", "thread pool", "metrics", "tracer",
 	"cache", "block pool", "prefix cache", "radix tree", "ssm state", "profile", "grammar", "grammar matcher", "GPU allocator", "chat", "chat session", "template",
-	"speculative generator", "draft"}
+	"speculative generator", "EAGLE generator", "draft"}
 
 var open [kinds]atomic.Int64
 

@@ -38,6 +38,7 @@
 %include "ssm_state.i"
 %include "session.i"
 %include "speculative.i"
+%include "eagle.i"
 %include "stream.i"
 %include "chat.i"
 %include "template.i"

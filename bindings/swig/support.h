@@ -70,6 +70,25 @@ static gen_status gen_binding_stream_poll(gen_stream *stream, int64_t *event, vo
   return status;
 }
 
+/* gen_eagle_new_tensors with the members of its struct as arguments. */
+static gen_status gen_binding_eagle_new_tensors(const gen_model *target, int32_t hidden, int32_t vocab_size,
+                                                const float *norm_weight, const float *norm_bias,
+                                                const float *fc1_weight, const float *fc2_weight, const float *lm_head,
+                                                int32_t length, const gen_options *options, gen_eagle **out,
+                                                gen_error *error) {
+  gen_eagle_tensors tensors;
+  memset(&tensors, 0, sizeof tensors);
+  tensors.struct_size = sizeof tensors;
+  tensors.hidden = hidden;
+  tensors.vocab_size = vocab_size;
+  tensors.norm_weight = norm_weight;
+  tensors.norm_bias = norm_bias;
+  tensors.fc1_weight = fc1_weight;
+  tensors.fc2_weight = fc2_weight;
+  tensors.lm_head = lm_head;
+  return gen_eagle_new_tensors(target, &tensors, length, options, out, error);
+}
+
 /* Copies n bytes of borrowed memory. */
 static void gen_binding_copy(int64_t address, size_t n, void *out) {
   if (n > 0) memcpy(out, (const void *)(intptr_t)address, n);

@@ -14,6 +14,9 @@
  * with neither, gen_create refuses drafters. A sequence whose blocks a pool has given to others
  * also begins with a new state.
  *
+ * A function that gives hidden states as features, beside logits, can have a head that drafts from
+ * them: eagle.h.
+ *
  * A function that uses attention may leave keys and values to the library:
  * gen_model_config_set_kv_layers and gen_forward_attention. They are stored in the sessions'
  * caches, of any kind, in 32 bits or 3, in pools and files, and are truncated, forked and saved
@@ -77,8 +80,10 @@ typedef struct gen_forward {
    *
    * @param logits    [n_logits, vocab_size] one row per row that wants logits, in their order. NaN and +inf are
    *                  GEN_ERROR_MODEL; a token with -inf is never drawn. A row left unwritten counts as NaN.
-   * @param features  [n_rows, hidden] receives the hidden states of all rows unless it is NULL, which it always is in this
-   *                  version: nothing in the library reads them yet.
+   * @param features  [n_rows, hidden] receives the hidden states of all rows, whether or not they want logits; NULL unless a
+   *                  head drafts from them (eagle.h, gen_options_set_eagle). Which states these are is up to the function:
+   *                  those that the head was trained on. For EAGLE-3, they are three, one beside the other. A row left
+   *                  unwritten, or with a number that is not finite, has no draft behind it, and changes no text.
    */
   gen_status (*forward)(void *user, const gen_forward_batch *batch, float *logits, float *features,
                         gen_error *error);
@@ -195,7 +200,8 @@ GEN_API gen_status gen_model_config_set_head_dim(gen_model_config *config, int32
 
 /**
  * Sets the width of the hidden state, as returned by gen_model_config_hidden, and of the features
- * of gen_forward; 0 (the default): the model has no features.
+ * of gen_forward, for EAGLE-3 of all three together; 0 (the default): the model has no features, and
+ * no head.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or a negative value.
  * Threads: one at a time per object.

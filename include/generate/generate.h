@@ -9,6 +9,7 @@
  *   gen_stream     a generation pulled piece by piece                           stream.h
  *   gen_request    one of many generations that run together                    batch.h
  *   gen_speculative  a model accelerated by a smaller draft model; share        speculative.h
+ *   gen_eagle      a model accelerated by a head that was trained for it; share  eagle.h
  *   gen_draft      drafting and verification as separate steps                  speculative.h
  *   gen_sampling   how tokens are chosen; copied by each call                   sampling.h
  *   gen_grammar    which texts may be generated                                 grammar.h
@@ -36,9 +37,9 @@
  *           caller. Any of them may fail with GEN_ERROR_OUT_OF_MEMORY, and any that uses a model or cache on a device
  *           with GEN_ERROR_DEVICE, even where its comment does not list these.
  *           On failure, out handles are set to NULL and numbers to 0; buffers are untouched, and nothing else changes.
- * Structs   Only callback tables and views are structs. Each begins with struct_size. Set it to sizeof in a struct
+ * Structs   Only callback tables, views and tensors that a caller gives are structs. Each begins with struct_size. Set it to sizeof in a struct
  *           that you fill; in one that the library fills it is the library's size. Structs only grow at the end. The
- *           library ignores members that it does not know and treats missing ones as 0; it refuses a table or view
+ *           library ignores members that it does not know and treats missing ones as 0; it refuses one that is
  *           smaller than in version 0.1.
  * Threads   Many threads may use a `const` handle, or one called shareable, at once. Any other handle serves one thread
  *           at a time; a concurrent call returns GEN_ERROR_BUSY. Every function documents its rule.
@@ -94,6 +95,7 @@
 #include "batch.h"
 #include "chat.h"
 #include "custom_model.h"
+#include "eagle.h"
 #include "error.h"
 #include "generator.h"
 #include "gpu.h"

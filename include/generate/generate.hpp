@@ -747,6 +747,40 @@ class Speculative : public detail::Handle<gen_speculative, gen_speculative_free>
   }
 };
 
+/// A target model with a head that was trained for it.
+class Eagle : public detail::Handle<gen_eagle, gen_eagle_free> {
+ public:
+  /// The head of a file; "" for that of the model's own file.
+  Eagle(const Model &target, const std::string &path, int32_t length = 0)
+      : Handle(detail::made<gen_eagle>(gen_eagle_new, target.get(), path.c_str(), length, nullptr)) {}
+  Eagle(const Model &target, const std::string &path, int32_t length, const Options &options)
+      : Handle(detail::made<gen_eagle>(gen_eagle_new, target.get(), path.c_str(), length, options.get())) {}
+  /// A head in memory, which is copied.
+  Eagle(const Model &target, const gen_eagle_tensors &tensors, int32_t length = 0)
+      : Handle(detail::made<gen_eagle>(gen_eagle_new_tensors, target.get(), &tensors, length, nullptr)) {}
+  Eagle(const Model &target, const gen_eagle_tensors &tensors, int32_t length, const Options &options)
+      : Handle(detail::made<gen_eagle>(gen_eagle_new_tensors, target.get(), &tensors, length, options.get())) {}
+
+  Result generate(std::string_view prompt, const Sampling &sampling = Sampling()) const {
+    return detail::generated(gen_eagle_generate, get(), detail::data(prompt), prompt.size(), sampling.get());
+  }
+  template <class Take>
+  Result generate(std::string_view prompt, const Sampling &sampling, Take &&take) const {
+    detail::Callback<Take> callback{take, nullptr};
+    Result result = detail::generated(gen_eagle_generate_stream, get(), detail::data(prompt), prompt.size(),
+                                      sampling.get(), &callback.run, static_cast<void *>(&callback));
+    if (callback.thrown) std::rethrow_exception(callback.thrown);
+    return result;
+  }
+  void set_adaptive(bool adaptive) const { detail::call(gen_eagle_set_adaptive, get(), adaptive ? 1 : 0); }
+  /// See gen_generator_draft_stats.
+  double stats(const std::string &key) const {
+    double value = 0;
+    detail::call(gen_eagle_stats, get(), key.c_str(), &value);
+    return value;
+  }
+};
+
 /// Drafting and verification as separate steps.
 class Draft : public detail::Handle<gen_draft, gen_draft_free> {
  public:

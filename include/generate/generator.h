@@ -323,7 +323,8 @@ GEN_API gen_status gen_options_set_speculative_draft(gen_options *options, const
  * for it, except for an assistant, which reads the model's. If there is no memory for them, the
  * session continues without drafts, and the metric drafts_failed counts that. "draft_heads" of
  * gen_options_set has the length of drafts; a head in the model's own file is not used then, and
- * "off" there does not turn this one off ("draft_policy" "off" does).
+ * "off" there does not turn this one off ("draft_policy" "off" does). For a custom model the file must
+ * have all of the head's weights, and `hidden` of its configuration must be set.
  *
  * @param path  copied; NULL or "" means none, and so does a file that does not exist when gen_create is called.
  *              gen_create refuses a file that is none of these or does not fit the model, naming the key or the tensor.
@@ -405,7 +406,8 @@ GEN_API gen_status gen_kv_kind_describe(char *buf, size_t capacity, size_t *n, g
  *         not fit the model, as described at each setter;
  *         GEN_ERROR_UNSUPPORTED for gen_options_set_compressed_kv and a model with windows or chunks, for a draft model
  *         whose state cannot be rolled back, and for drafts of any kind with a custom model whose state can neither be
- *         rolled back nor copied, and for a file of gen_options_set_eagle without a head;
+ *         rolled back nor copied, and for a file of gen_options_set_eagle without a head, or a custom model without
+ *         features for it;
  *         GEN_ERROR_FORMAT for a head in such a file that does not fit the model;
  *         GEN_ERROR_IO if the file of a tiered cache cannot be made;
  *         GEN_ERROR_OUT_OF_MEMORY.

@@ -4,7 +4,8 @@
  * large model verifies all of them. gen_speculative runs the whole loop: the text is the same as
  * that of the large model alone, but takes less time. It is a generator with a draft model; for
  * sessions, batches and other drafters, use gen_create with gen_options_set_speculative_draft and
- * similar options of generator.h. gen_draft and gen_draft_accept_tokens are the steps of the loop,
+ * similar options of generator.h; with a head in place of the small model, gen_eagle_new of eagle.h.
+ * gen_draft and gen_draft_accept_tokens are the steps of the loop,
  * for programs that write their own. See docs/speculative.md.
  */
 #ifndef GENERATE_SPECULATIVE_H

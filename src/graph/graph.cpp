@@ -114,6 +114,21 @@ ValueId GraphBuilder::features(int64_t cols) {
   return push(node);
 }
 
+ValueId GraphBuilder::only_features(int64_t cols, int64_t vocab) {
+  if (!status_.ok()) return {};
+  if (cols <= 0 || vocab <= 0 || !graph_.nodes.empty()) {
+    fail(error(Code::kInternal, "features of %lld columns for %lld tokens do not begin a graph",
+               static_cast<long long>(cols), static_cast<long long>(vocab)));
+    return {};
+  }
+  graph_.vocab = vocab;
+  graph_.hidden = graph_.features = cols;
+  Node node;
+  node.op = Op::kFeatures;
+  node.cols = cols;
+  return push(node);
+}
+
 ValueId GraphBuilder::join(ValueId a, ValueId b) {
   if (!usable(a) || !usable(b)) return {};
   int64_t cols = 0;

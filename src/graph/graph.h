@@ -177,9 +177,10 @@ class GraphBuilder {
   /// Operations from here on belong to this block of the model. Blocks ascend; operations after the
   /// last block may be named as one more. Plans on several engines are cut between blocks.
   void begin_block(int32_t block) { block_ = block; }
-  /// y[t, :] = table[index, :] * scale. A graph begins with one by tokens. Its table has the size
-  /// of the vocabulary, and a caller may give its rows in place of tokens. The tables of others
-  /// have at least as many rows, those by position at least as many as the context.
+  /// y[t, :] = table[index, :] * scale. A graph begins with one by tokens, or with only_features().
+  /// Its table has the size of the vocabulary, and a caller may give its rows in place of tokens.
+  /// The tables of others have at least as many rows, those by position at least as many as the
+  /// context.
   /// `site` names it for adapters, as that of linear().
   ValueId embed(const engine::WeightSource& table, float scale = 1.0F,
                 Lookup lookup = Lookup::kTokens, int32_t site = -1);
@@ -187,6 +188,9 @@ class GraphBuilder {
   ValueId embed_row(engine::WeightSource table, int64_t row, float scale = 1.0F);
   /// Rows of `cols` numbers that the caller gives beside the tokens (Batch::features). Once.
   ValueId features(int64_t cols);
+  /// The same at the beginning of a graph that has no embedding: its tokens, of a vocabulary of
+  /// `vocab`, are checked and not used, and its hidden states have `cols` columns.
+  ValueId only_features(int64_t cols, int64_t vocab);
   /// The columns of a, then those of b. Each is the value of an operation other than a product, or
   /// of features(), and has no other reader.
   ValueId join(ValueId a, ValueId b);

@@ -183,11 +183,12 @@ int32_t first_position(const graph::Batch& batch, const graph::BatchSequence& se
 }  // namespace
 
 CustomModel::CustomModel(std::shared_ptr<const CustomForward> forward, ModelTraits traits,
-                         const CustomStates& states, CustomLayers layers)
+                         const CustomStates& states, CustomLayers layers, StartEngine start)
     : forward_(std::move(forward)),
       traits_(std::move(traits)),
       states_(states),
-      layers_(std::move(layers)) {
+      layers_(std::move(layers)),
+      start_engine_(std::move(start)) {
   attention_.n_heads = traits_.num_heads;
   attention_.n_kv_heads = traits_.num_kv_heads;
   attention_.k_dim = attention_.v_dim = traits_.head_dim;
@@ -196,7 +197,7 @@ CustomModel::CustomModel(std::shared_ptr<const CustomForward> forward, ModelTrai
 
 Result<std::shared_ptr<const CustomModel>> CustomModel::create(
     std::shared_ptr<const CustomForward> forward, ModelTraits traits, const CustomStates& states,
-    CustomLayers layers) {
+    CustomLayers layers, StartEngine start) {
   if (traits.vocab_size < 1 || traits.max_seq_len < 1) {
     return error(Code::kInvalidArgument,
                  "a vocabulary of %d tokens and a context of %d: both must be 1 or more",
@@ -218,8 +219,8 @@ Result<std::shared_ptr<const CustomModel>> CustomModel::create(
   traits.can_truncate = !states.used || states.truncate;
   traits.can_keep_some = traits.can_truncate || states.clone;
   if (!traits.can_truncate) traits.max_batch_sequences = 1;
-  return std::shared_ptr<const CustomModel>(
-      new CustomModel(std::move(forward), std::move(traits), states, std::move(layers)));
+  return std::shared_ptr<const CustomModel>(new CustomModel(
+      std::move(forward), std::move(traits), states, std::move(layers), std::move(start)));
 }
 
 Result<std::unique_ptr<cache::SequenceState>> CustomModel::new_sequence_state() const {
@@ -275,9 +276,12 @@ Status CustomModel::run(const graph::Batch& batch) const {
     }
   }
   // A row that the function did not write must not look valid.
-  std::fill_n(batch.logits, batch.wanting(graph::kWantsLogits) * vocab,
-              std::numeric_limits<float>::quiet_NaN());
+  constexpr float kUnwritten = std::numeric_limits<float>::quiet_NaN();
+  std::fill_n(batch.logits, batch.wanting(graph::kWantsLogits) * vocab, kUnwritten);
   float* const features = batch.taps.empty() ? nullptr : batch.taps[0].out;
+  if (features != nullptr) {
+    std::fill_n(features, batch.tokens.size() * static_cast<size_t>(traits_.hidden), kUnwritten);
+  }
   if (batch.tracer != nullptr) batch.tracer->enter();
   if (layers_.count == 0) {
     GEN_TRY(forward_->forward(batch, states, features, nullptr));
@@ -300,6 +304,33 @@ Status CustomModel::forward(const graph::Batch& batch) const {
     return {Code::kCancelled, "cancelled before the model's forward function"};
   }
   return run(batch);
+}
+
+Result<HeadTarget> CustomModel::head_target() const {
+  if (traits_.hidden == 0) {
+    return error(Code::kUnsupported, "model %.40s has no features for heads: its hidden size is 0",
+                 traits_.architecture.c_str());
+  }
+  HeadTarget target;
+  target.engine = layers_.engine;
+  if (target.engine == nullptr) {
+    if (start_engine_ == nullptr) {
+      return error(Code::kUnsupported, "model %.40s has no engine for heads",
+                   traits_.architecture.c_str());
+    }
+    const std::lock_guard lock(mutex_);
+    target.engine = started_.lock();
+    if (target.engine == nullptr) {
+      GEN_ASSIGN(target.engine, start_engine_());
+      started_ = target.engine;
+    }
+  }
+  target.vocab_size = traits_.vocab_size;
+  target.hidden = traits_.hidden;
+  target.num_layers = target.only_tap = traits_.num_layers;
+  target.max_seq_len = traits_.max_seq_len;
+  target.max_batch_rows = traits_.max_batch_rows;
+  return target;
 }
 
 Result<size_t> CustomModel::memory(std::string_view key) const {

@@ -6,7 +6,9 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "engine/engine.h"
 #include "graph/graph.h"
 #include "model/custom_attention.h"
+#include "model/draft_head.h"
 #include "model/model.h"
 
 namespace gen::model {
@@ -24,10 +27,10 @@ namespace gen::model {
 class CustomForward {
  public:
   virtual ~CustomForward() = default;
-  /// Writes logits as Model::forward does and, if `features` is not null, hidden states [T, D]. It
-  /// advances `states` [sequences]; after a failure they may have any content, and the owner of
-  /// their plans restores them. `attention` is null for models without layers that keep keys and
-  /// values.
+  /// Writes logits as Model::forward does and, if `features` is not null, hidden states [T, D]; a
+  /// row that it does not write has none. It advances `states` [sequences]; after a failure they
+  /// may have any content, and the owner of their plans restores them. `attention` is null for
+  /// models without layers that keep keys and values.
   virtual Status forward(const graph::Batch& batch, std::span<void* const> states, float* features,
                          CustomAttention* attention) const = 0;
   virtual Result<void*> new_state() const = 0;
@@ -61,14 +64,18 @@ struct CustomLayers {
   std::shared_ptr<engine::Engine> engine = nullptr;  // computes attention; needed for a count
 };
 
+/// Creates the engine that heads run on if no layer needs one.
+using StartEngine = std::function<Result<std::shared_ptr<engine::Engine>>()>;
+
 /// Threads: as Model.
 class CustomModel final : public Model {
  public:
   /// Sequences whose states cannot be truncated run one at a time, so that a failure affects only
-  /// its own sequence. kInvalidArgument for invalid sizes.
+  /// its own sequence. `start` is called when a head is made; null: heads need layers' engine.
+  /// kInvalidArgument for invalid sizes.
   static Result<std::shared_ptr<const CustomModel>> create(
       std::shared_ptr<const CustomForward> forward, ModelTraits traits, const CustomStates& states,
-      CustomLayers layers = {});
+      CustomLayers layers = {}, StartEngine start = nullptr);
 
   [[nodiscard]] const ModelTraits& traits() const noexcept override { return traits_; }
   [[nodiscard]] std::span<const cache::LayerShape> layer_shapes() const noexcept override {
@@ -76,11 +83,13 @@ class CustomModel final : public Model {
   }
   Result<std::unique_ptr<cache::SequenceState>> new_sequence_state() const override;
   Status forward(const graph::Batch& batch) const override;
+  /// Without weights to share, and with the features of its function as the only hidden state.
+  Result<HeadTarget> head_target() const override;
   Result<size_t> memory(std::string_view key) const override;
 
  private:
   CustomModel(std::shared_ptr<const CustomForward> forward, ModelTraits traits,
-              const CustomStates& states, CustomLayers layers);
+              const CustomStates& states, CustomLayers layers, StartEngine start);
   Status run(const graph::Batch& batch) const;
   Status check(const graph::Batch& batch) const;
   Status check_state(const graph::Batch& batch, size_t sequence) const;
@@ -91,6 +100,9 @@ class CustomModel final : public Model {
   CustomLayers layers_;
   graph::AttentionSpec attention_;         // of each layer
   std::vector<cache::LayerShape> shapes_;  // [count]
+  StartEngine start_engine_;
+  mutable std::mutex mutex_;
+  mutable std::weak_ptr<engine::Engine> started_;  // while a head runs on it
 };
 
 }  // namespace gen::model

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Heads of blocks behind a model's layers. See draft_head.h.
+// Heads of blocks behind a model's layers, and what all heads go through. See draft_head.h.
 #include "model/draft_head.h"
 
 #include <utility>
@@ -11,6 +11,7 @@
 #include "model/fingerprint.h"
 #include "model/gguf/gguf_file.h"
 #include "model/head_model.h"
+#include "model/model.h"
 #include "model/plan_model.h"
 #include "model/weights.h"
 
@@ -52,7 +53,7 @@ Result<std::shared_ptr<const DraftHead>> load_blocks(const File& file, const Hea
   GEN_TRY(check_width("a vocabulary of", hparams.vocab_size, target.vocab_size));
   std::vector<uintptr_t> shared;
   // On several engines the head has weights of its own.
-  if (own && target.plan->engines().size() == 1) {
+  if (own && target.plan != nullptr && target.plan->engines().size() == 1) {
     shared = {address_of(file, "token_embd.weight"), address_of(file, "output.weight")};
   }
   auto head = std::make_shared<DraftHead>();
@@ -86,10 +87,9 @@ Result<std::shared_ptr<const DraftHead>> load_blocks(const File& file, const Hea
   return std::shared_ptr<const DraftHead>(std::move(head));
 }
 
-}  // namespace
-
-Result<std::shared_ptr<const DraftHead>> load_draft_head(File file, const HeadTarget& target,
-                                                         bool own, bool lasting) {
+/// The head as its file describes it.
+Result<std::shared_ptr<const DraftHead>> load(File file, const HeadTarget& target, bool own,
+                                              bool lasting) {
   GEN_ASSIGN(const std::string name, file->metadata().get_string("general.architecture"));
   if (is_eagle(*file, name)) return load_eagle_head(std::move(file), target, lasting);
   if (name == kAssistant) return load_assistant_head(std::move(file), target, lasting);
@@ -101,6 +101,23 @@ Result<std::shared_ptr<const DraftHead>> load_draft_head(File file, const HeadTa
              }));
   if (hparams.n_draft_layers == 0) return std::shared_ptr<const DraftHead>();
   return load_blocks(file, target, *architecture, std::move(hparams), own, lasting);
+}
+
+}  // namespace
+
+Result<HeadTarget> Model::head_target() const {
+  return error(Code::kUnsupported, "model %.40s gives no hidden states for heads",
+               traits().architecture.c_str());
+}
+
+Result<std::shared_ptr<const DraftHead>> load_draft_head(File file, const HeadTarget& target,
+                                                         bool own, bool lasting) {
+  GEN_ASSIGN(auto head, load(std::move(file), target, own, lasting));
+  if (head == nullptr || target.only_tap < 0) return head;
+  auto mapped = std::make_shared<DraftHead>(*head);
+  mapped->taps = {target.only_tap};
+  mapped->width = target.hidden;
+  return std::shared_ptr<const DraftHead>(std::move(mapped));
 }
 
 }  // namespace gen::model

@@ -15,6 +15,10 @@ namespace gen::gguf {
 class GgufFile;
 }
 
+namespace gen::engine {
+class Engine;
+}
+
 namespace gen::graph {
 class ExecutionPlan;
 struct Graph;
@@ -52,8 +56,13 @@ struct DraftHead {
 /// What is known of the model that a head is for.
 struct HeadTarget {
   std::string architecture;
-  std::shared_ptr<const graph::ExecutionPlan> plan;  // whose weights may be shared
-  std::shared_ptr<const graph::Graph> graph;
+  std::shared_ptr<engine::Engine> engine;            // that heads run on
+  std::shared_ptr<const graph::ExecutionPlan> plan;  // whose weights may be shared; null: there are
+                                                     // none
+  std::shared_ptr<const graph::Graph> graph;         // of the plan
+  /// Not below 0: the model has a single hidden state, of this layer, and whoever made it knows
+  /// which one the head needs. All taps of the head are that one.
+  int32_t only_tap = -1;
   int32_t vocab_size = 0;
   int32_t hidden = 0;
   int32_t num_layers = 0;
@@ -67,5 +76,20 @@ struct HeadTarget {
 Result<std::shared_ptr<const DraftHead>> load_draft_head(std::shared_ptr<const gguf::GgufFile> file,
                                                          const HeadTarget& target, bool own,
                                                          bool lasting);
+
+/// A head of two products (arch/eagle.h) in memory, row by row.
+struct MlpTensors {
+  int32_t hidden = 0;                  // D
+  int32_t vocab_size = 0;              // V, of lm_head
+  const float* norm_weight = nullptr;  // [D]
+  const float* norm_bias = nullptr;    // [D]
+  const float* fc1_weight = nullptr;   // [D, D], inputs by outputs
+  const float* fc2_weight = nullptr;   // the same
+  const float* lm_head = nullptr;      // [V, D]; null: the target's
+};
+/// Copies them. kInvalidArgument naming the tensor that is missing, does not fit the target or is
+/// not finite; kUnsupported; kOutOfMemory.
+Result<std::shared_ptr<const DraftHead>> make_mlp_head(const MlpTensors& tensors,
+                                                       const HeadTarget& target);
 
 }  // namespace gen::model

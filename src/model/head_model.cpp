@@ -11,10 +11,12 @@
 namespace gen::model {
 namespace {
 
-/// Where the model's last layer runs, or the layers that the graph reads are.
+/// Where the layers are that the graph reads, or else the target's engine.
 Result<std::shared_ptr<engine::Engine>> engine_of(const graph::Graph& graph,
-                                                  const graph::ExecutionPlan& plan) {
-  int32_t number = plan.instructions().back().engine;
+                                                  const HeadTarget& target) {
+  if (target.plan == nullptr) return target.engine;
+  const graph::ExecutionPlan& plan = *target.plan;
+  int32_t number = -1;
   int32_t first = -1;
   for (const graph::Node& node : graph.nodes) {
     if (node.op != engine::Op::kRopeAppend || node.attention.use != graph::CacheUse::kGiven) {
@@ -29,7 +31,7 @@ Result<std::shared_ptr<engine::Engine>> engine_of(const graph::Graph& graph,
                  "the head reads cache layers %d and %d, which are on two engines", first,
                  node.layer);
   }
-  return plan.engines()[static_cast<size_t>(number)];
+  return first < 0 ? target.engine : plan.engines()[static_cast<size_t>(number)];
 }
 
 }  // namespace
@@ -50,7 +52,7 @@ Result<std::shared_ptr<const Model>> compile_head(graph::Graph graph, const Head
   options.max_seq_len = target.max_seq_len;
   options.base = target.plan;
   options.of_base = shared;
-  GEN_ASSIGN(auto engine, engine_of(graph, *target.plan));
+  GEN_ASSIGN(auto engine, engine_of(graph, target));
   GEN_ASSIGN(auto plan, graph::compile(graph, std::move(engine), options));
   ModelTraits traits;
   traits.architecture = "head";
@@ -60,7 +62,7 @@ Result<std::shared_ptr<const Model>> compile_head(graph::Graph graph, const Head
   traits.hidden = static_cast<int32_t>(graph.hidden);
   traits.max_batch_rows = target.max_batch_rows;
   std::shared_ptr<const void> source;
-  if (plan->borrows_sources()) source = file;
+  if (file != nullptr && plan->borrows_sources()) source = file;
   const size_t mapped = source != nullptr ? static_cast<size_t>(file->total_bytes()) : 0;
   return std::shared_ptr<const Model>(
       std::make_shared<PlanModel>(std::move(plan), traits, std::move(source), mapped,

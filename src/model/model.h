@@ -26,6 +26,7 @@ namespace gen::model {
 
 class AdapterRegistry;
 struct DraftHead;
+struct HeadTarget;
 
 /// Capacity for a model's name, including the trailing 0; limited by the format of saved sessions.
 inline constexpr size_t kMaxModelName = 31;
@@ -97,12 +98,11 @@ class Model {
   virtual Result<std::shared_ptr<const DraftHead>> draft_head() const {
     return std::shared_ptr<const DraftHead>();
   }
-  /// The head of a file beside it. kUnsupported for models without named hidden states.
-  virtual Result<std::shared_ptr<const DraftHead>> draft_head(
-      std::shared_ptr<const gguf::GgufFile>) const {
-    return error(Code::kUnsupported, "model %.40s gives no hidden states for heads",
-                 traits().architecture.c_str());
-  }
+  /// What the head of a file beside it, or of tensors, needs to know (draft_head.h). kUnsupported
+  /// for models without named hidden states.
+  virtual Result<HeadTarget> head_target() const;
+  /// A head of a file drafts for this model: memory() counts its weights while it lives.
+  virtual void note_head(const std::shared_ptr<const DraftHead>& /*head*/) const {}
   /// The adapter that a file holds, for this model's products; see adapter_file.h for the forms.
   /// kFormat and kUnsupported, naming the tensor; kOutOfMemory.
   virtual Result<std::shared_ptr<const LoadedAdapter>> make_adapter(const gguf::GgufFile&) const {

@@ -131,9 +131,11 @@ Result<std::shared_ptr<const graph::AdapterTable>> PlanModel::adapter_table(
   return graph::AdapterTable::create(plan_->engines(), plan_->site_shapes(), mixes);
 }
 
-HeadTarget PlanModel::as_target() const {
+// Heads run where the last layer does.
+Result<HeadTarget> PlanModel::head_target() const {
   HeadTarget target;
   target.architecture = traits_.architecture;
+  target.engine = plan_->engines()[static_cast<size_t>(plan_->instructions().back().engine)];
   target.plan = plan_;
   target.graph = graph_;
   target.vocab_size = traits_.vocab_size;
@@ -148,20 +150,17 @@ Result<std::shared_ptr<const DraftHead>> PlanModel::draft_head() const {
   const std::lock_guard lock(mutex_);
   auto head = head_.lock();
   if (head == nullptr && load_head_ != nullptr) {
-    GEN_ASSIGN(head, load_head_(as_target()));
+    GEN_ASSIGN(const HeadTarget target, head_target());
+    GEN_ASSIGN(head, load_head_(target));
     head_ = head;
   }
   return head;
 }
 
-Result<std::shared_ptr<const DraftHead>> PlanModel::draft_head(
-    std::shared_ptr<const gguf::GgufFile> file) const {
-  GEN_ASSIGN(auto head, load_draft_head(std::move(file), as_target(), false, true));
-  if (head == nullptr) return head;
+void PlanModel::note_head(const std::shared_ptr<const DraftHead>& head) const {
   const std::lock_guard lock(mutex_);
   std::erase_if(file_heads_, [](const auto& one) { return one.expired(); });
   file_heads_.emplace_back(head);
-  return head;
 }
 
 Status PlanModel::keep_head() {

@@ -50,8 +50,8 @@ class PlanModel final : public Model {
   Result<size_t> memory(std::string_view key) const override;
 
   Result<std::shared_ptr<const DraftHead>> draft_head() const override;
-  Result<std::shared_ptr<const DraftHead>> draft_head(
-      std::shared_ptr<const gguf::GgufFile> file) const override;
+  Result<HeadTarget> head_target() const override;
+  void note_head(const std::shared_ptr<const DraftHead>& head) const override;
 
   /// Sets where the head of the model's own file comes from. Before the model is shared.
   using LoadHead = std::function<Result<std::shared_ptr<const DraftHead>>(const HeadTarget&)>;
@@ -74,7 +74,6 @@ class PlanModel final : public Model {
   /// A model of a graph derived from this one's.
   Result<std::shared_ptr<const Model>> with(graph::Graph graph, ModelTraits traits) const;
   [[nodiscard]] Status check_takes_adapters() const;
-  [[nodiscard]] HeadTarget as_target() const;
   /// The plan for rows with adapters: compiled with the first adapter, and again for one of a
   /// higher rank.
   Result<Plan> adapter_plan(int32_t rank) const;

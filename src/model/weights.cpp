@@ -146,11 +146,7 @@ engine::WeightSource Weights::transposed(const std::string& name, int64_t n) {
   engine::WeightSource source = matrix(name, n, n);
   const std::vector<float> values = table(name, n, n);
   if (values.empty()) return source;
-  const auto size = static_cast<size_t>(n);
-  std::vector<float> turned(values.size());
-  for (size_t i = 0; i < size; ++i) {
-    for (size_t j = 0; j < size; ++j) turned[j * size + i] = values[i * size + j];
-  }
+  const std::vector<float> turned = transpose(values, static_cast<size_t>(n));
   const auto bytes = std::as_bytes(std::span(turned));
   source.type = DType::kF32;
   source.data = copies_.emplace_back(bytes.begin(), bytes.end());
@@ -229,6 +225,14 @@ Result<float> scale_beside(const gguf::GgufFile& file, const std::string& name) 
     scale *= value;
   }
   return scale;
+}
+
+std::vector<float> transpose(std::span<const float> values, size_t n) {
+  std::vector<float> turned(values.size());
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t j = 0; j < n; ++j) turned[j * n + i] = values[i * n + j];
+  }
+  return turned;
 }
 
 Status check_finite(const gguf::TensorInfo& tensor) {

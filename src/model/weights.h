@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -87,6 +88,9 @@ class Weights {
 /// and 1 where there are none. kFormat for a number that scales nothing, kUnsupported for a type
 /// without a codec.
 Result<float> scale_beside(const gguf::GgufFile& file, const std::string& name);
+
+/// The transpose of a matrix of `n` by `n`.
+std::vector<float> transpose(std::span<const float> values, size_t n);
 
 /// kFormat naming the tensor if it holds a NaN or an infinity; kUnsupported without a codec.
 Status check_finite(const gguf::TensorInfo& tensor);

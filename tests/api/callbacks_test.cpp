@@ -37,9 +37,9 @@ constexpr uint32_t uses_of() {
     return uses_of<std::remove_const_t<Pointed>>();
   }
   using Bare = std::remove_cv_t<Pointed>;
-  // Those two have a generator of their own, over the same model.
+  // The others have a generator of their own, over the same model.
   if (std::is_same_v<Bare, gen_model> || std::is_same_v<Bare, gen_speculative> ||
-      std::is_same_v<Bare, gen_draft>) {
+      std::is_same_v<Bare, gen_eagle> || std::is_same_v<Bare, gen_draft>) {
     return kModel;
   }
   if (std::is_same_v<Bare, gen_generator> || std::is_same_v<Bare, gen_session> ||

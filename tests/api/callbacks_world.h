@@ -25,6 +25,7 @@ namespace {
 
 constexpr const char* kDraft = GEN_TEST_SOURCE_DIR "/examples/demo_model/draft.gguf";
 constexpr int32_t kVocab = 13;  // of the model that is a function
+constexpr int32_t kHidden = 4;  // of the same
 
 #define HANDLES(H)                                                                                \
   H(gen_model, gen_model_free)                                                                    \
@@ -36,7 +37,8 @@ constexpr int32_t kVocab = 13;  // of the model that is a function
           gen_result, gen_result_free) H(gen_cancel, gen_cancel_free) H(gen_chat, gen_chat_free)  \
           H(gen_chat_session, gen_chat_session_free) H(gen_template, gen_template_free) H(        \
               gen_tokenizer, gen_tokenizer_free) H(gen_speculative, gen_speculative_free)         \
-              H(gen_draft, gen_draft_free) H(gen_thread_pool, gen_thread_pool_free)         \
+              H(gen_eagle, gen_eagle_free) H(gen_draft, gen_draft_free)                           \
+              H(gen_thread_pool, gen_thread_pool_free)                                            \
               H(gen_tracer, gen_tracer_free) H(gen_metrics_memory, gen_metrics_memory_free) H(    \
                   gen_grammar, gen_grammar_free) H(gen_grammar_matcher, gen_grammar_matcher_free) \
                   H(gen_grammar_options, gen_grammar_options_free)                                \
@@ -129,6 +131,7 @@ class World {
   gen_metrics_sink sink{};
   gen_forward forward{};
   kv_cache_span span{};
+  gen_eagle_tensors tensors{};  // zeros
   std::vector<float> floats = std::vector<float>(1 << 16);
   std::vector<int32_t> ints = std::vector<int32_t>(1 << 12, 1);
   std::vector<char> bytes = std::vector<char>(1 << 18);
@@ -175,12 +178,13 @@ gen_status shift(void* user, int32_t, float*, int32_t, int32_t, int32_t, const i
 }
 
 /// The next token is the last one and 3 more.
-gen_status run(void* user, const gen_forward_batch* batch, float* logits, float* /*features*/,
+gen_status run(void* user, const gen_forward_batch* batch, float* logits, float* features,
                gen_error* /*error*/) {
   World& world = of(user);
   world.batch = batch;
   if (world.on_forward) world.hit();
   world.batch = nullptr;
+  if (features != nullptr) std::fill_n(features, batch->n_rows * kHidden, 1.0F);
   for (int32_t row = 0; row < batch->n_rows; ++row) {
     if (batch->wants_logits[row] == 0) continue;
     for (int32_t i = 0; i < kVocab; ++i) {
@@ -229,6 +233,7 @@ World::World(Model kind) {
   check(gen_model_config_new(&slot<gen_model_config>(), &error), error);
   check(gen_model_config_set_vocab_size(slot<gen_model_config>(), kVocab, &error), error);
   check(gen_model_config_set_max_seq_len(slot<gen_model_config>(), 64, &error), error);
+  check(gen_model_config_set_hidden(slot<gen_model_config>(), kHidden, &error), error);
   gen_model*& model = slot<gen_model>();
   if (kind == Model::kFile) {
     check(gen_model_options_set_allocator(slot<gen_model_options>(), &allocator, &error), error);
@@ -266,6 +271,15 @@ World::World(Model kind) {
   if (kind != Model::kStates) {  // a model with a state cannot draft for another one
     check(gen_speculative_new(model, model, 2, nullptr, &slot<gen_speculative>(), &error), error);
   }
+  tensors.struct_size = sizeof tensors;
+  tensors.hidden = gen_model_config_hidden(gen_model_get_config(model));
+  tensors.vocab_size = kVocab;
+  tensors.norm_weight = tensors.norm_bias = floats.data();
+  tensors.fc1_weight = tensors.fc2_weight = floats.data();
+  tensors.lm_head = kind != Model::kFile ? floats.data() : nullptr;
+  EXPECT_LE(static_cast<size_t>(tensors.hidden) * static_cast<size_t>(tensors.hidden),
+            floats.size());
+  check(gen_eagle_new_tensors(model, &tensors, 2, nullptr, &slot<gen_eagle>(), &error), error);
   check(gen_draft_new(model, model, nullptr, &slot<gen_draft>(), &error), error);
   check(gen_tokenizer_load(path.c_str(), &slot<gen_tokenizer>(), &error), error);
   check(gen_thread_pool_new(1, nullptr, 0, &slot<gen_thread_pool>(), &error), error);
@@ -358,6 +372,8 @@ T argument(World& world) {
     return world.batch;
   } else if constexpr (std::is_same_v<Bare, kv_cache_span>) {
     return &world.span;
+  } else if constexpr (std::is_same_v<Bare, gen_eagle_tensors>) {
+    return &world.tensors;
   } else if constexpr (std::is_same_v<T, const char*>) {
     return world.path.c_str();
   } else if constexpr (std::is_same_v<Bare, float>) {

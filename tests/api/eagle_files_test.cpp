@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/eagle_file.h"
@@ -102,6 +103,10 @@ class EagleFiles : public testing::Test {
     EXPECT_EQ(gen_speculative_new(model_, model_, 4, options_, &speculative, &same), status);
     EXPECT_EQ(speculative, nullptr);
     EXPECT_STREQ(same.message, error_.message);
+    gen_eagle* eagle = nullptr;
+    EXPECT_EQ(gen_eagle_new(model_, path_.c_str(), 4, nullptr, &eagle, &same), status);
+    EXPECT_EQ(eagle, nullptr);
+    EXPECT_STREQ(same.message, error_.message);
     const std::string message = error_.message;
     EXPECT_NE(message.find(part), std::string::npos) << message;
     EXPECT_NE(message.find(path_), std::string::npos) << message;
@@ -131,6 +136,110 @@ TEST_F(EagleFiles, EachFormChangesNoText) {
   expect_drafts(spec, "a vocabulary of its own");
   spec.target_layers = {2, 2, 0};
   expect_drafts(spec, "layers in another order");
+}
+
+/// What a model says alone, and with the head that gen_eagle_new finds.
+void expect_eagle_drafts(const gen_model* model, const char* path) {
+  gen_error error = {};
+  gen_options* options = nullptr;
+  gen_generator* plain = nullptr;
+  gen_eagle* eagle = nullptr;
+  gen_sampling* sampling = nullptr;
+  ASSERT_EQ(gen_options_new(&options, &error), GEN_OK);
+  ASSERT_EQ(gen_options_set(options, "draft_heads", "off", &error), GEN_OK);
+  ASSERT_EQ(gen_create(model, options, &plain, &error), GEN_OK) << error.message;
+  ASSERT_EQ(gen_eagle_new(model, path, 3, options, &eagle, &error), GEN_OK) << error.message;
+  ASSERT_EQ(gen_eagle_set_adaptive(eagle, 0, &error), GEN_OK);
+  ASSERT_EQ(gen_sampling_new(&sampling, &error), GEN_OK);
+  ASSERT_EQ(gen_sampling_set_max_new_tokens(sampling, 40, &error), GEN_OK);
+  for (const double temperature : {0.0, 0.8}) {
+    gen_result* want = nullptr;
+    gen_result* got = nullptr;
+    int64_t drafted = 0;
+    ASSERT_EQ(gen_sampling_set_temperature(sampling, temperature, &error), GEN_OK);
+    ASSERT_EQ(gen_generate(plain, "abbaab", 6, sampling, &want, &error), GEN_OK) << error.message;
+    ASSERT_EQ(gen_eagle_generate(eagle, "abbaab", 6, sampling, &got, &error), GEN_OK)
+        << error.message;
+    EXPECT_STREQ(gen_result_text(got, nullptr), gen_result_text(want, nullptr));
+    EXPECT_EQ(gen_result_usage(got, "drafted", &drafted, &error), GEN_OK);
+    EXPECT_GT(drafted, 30);
+    gen_result_free(want);
+    gen_result_free(got);
+  }
+  double at_4 = -1;
+  EXPECT_EQ(gen_eagle_stats(eagle, "acceptance_at_4", &at_4, &error), GEN_OK);
+  EXPECT_EQ(at_4, 0);
+  gen_sampling_free(sampling);
+  gen_eagle_free(eagle);
+  gen_free(plain);
+  gen_options_free(options);
+}
+
+TEST_F(EagleFiles, TheModelsOwnFileMayHaveOne) {
+  test::TinyModelSpec spec;
+  spec.architecture = "exaone4";
+  spec.draft_layers = 1;
+  test::TinyModel tiny(spec);
+  test::set_tiny_vocabulary(&tiny.writer(), test::tiny_pieces(spec.vocab));
+  const std::vector<std::byte> bytes = tiny.bytes();
+  gen_model* own = nullptr;
+  ASSERT_EQ(gen_model_load_memory(bytes.data(), bytes.size(), nullptr, &own, &error_), GEN_OK)
+      << error_.message;
+  expect_eagle_drafts(own, nullptr);
+  // And in its place one of a file beside it.
+  write(EagleFile(of(EagleKind::kEagle1)).bytes());
+  expect_eagle_drafts(own, path_.c_str());
+  gen_model_free(own);
+}
+
+gen_status flat_forward(void* user, const gen_forward_batch* batch, float* logits, float* features,
+                        gen_error* /*error*/) {
+  const auto hidden = static_cast<size_t>(*static_cast<const int32_t*>(user));
+  for (int32_t row = 0; row < batch->n_rows; ++row) {
+    const auto at = static_cast<uint32_t>(batch->tokens[row] * 7 + batch->positions[row]);
+    for (uint32_t i = 0; features != nullptr && i < hidden; ++i) {
+      *features++ = static_cast<float>((at * 31 + i * i) % 17) - 8.0F;
+    }
+    if (batch->wants_logits[row] == 0) continue;
+    for (uint32_t token = 0; token < 50; ++token) {
+      *logits++ = static_cast<float>((at * 13 + token * token) % 23) / 4.0F;
+    }
+  }
+  return GEN_OK;
+}
+
+// With the option and with an object of its own; the file has all of its weights.
+TEST_F(EagleFiles, CustomModelsHaveHeadsOfFiles) {
+  for (const EagleKind kind : {EagleKind::kEagle3, EagleKind::kEagle1, EagleKind::kMlp}) {
+    int32_t hidden = kind == EagleKind::kEagle3 ? 3 * 64 : 64;
+    gen_forward table = {};
+    table.struct_size = sizeof table;
+    table.user = &hidden;
+    table.forward = flat_forward;
+    gen_model_config* config = nullptr;
+    gen_model* custom = nullptr;
+    ASSERT_EQ(gen_model_config_new(&config, &error_), GEN_OK);
+    ASSERT_EQ(gen_model_config_set_vocab_size(config, 50, &error_), GEN_OK);
+    ASSERT_EQ(gen_model_config_set_max_seq_len(config, 128, &error_), GEN_OK);
+    ASSERT_EQ(gen_model_config_set_hidden(config, hidden, &error_), GEN_OK);
+    ASSERT_EQ(gen_model_new_custom(&table, config, gen_model_tokenizer(model_), &custom, &error_),
+              GEN_OK);
+    gen_model_config_free(config);
+    gen_model* const of_file = std::exchange(model_, custom);
+    EagleSpec spec = of(kind);
+    spec.prefix = "";
+    expect_refused(spec, kind == EagleKind::kMlp ? "output.weight" : "token_embd.weight");
+    spec.output.assign(size_t{50} * 64, 0.125F);
+    for (size_t i = 0; i < spec.output.size(); i += 7) spec.output[i] = -0.5F;
+    if (kind != EagleKind::kMlp) {
+      expect_refused(spec, "token_embd.weight");
+      spec.embedding = spec.output;
+    }
+    expect_drafts(spec, "over a custom model");
+    expect_eagle_drafts(model_, path_.c_str());
+    model_ = of_file;
+    gen_model_free(custom);
+  }
 }
 
 TEST_F(EagleFiles, NamesTheKeyThatDoesNotFit) {

@@ -44,6 +44,7 @@ static struct {
   gen_grammar_matcher* matcher;
   gen_profile* profile;
   gen_speculative* speculative;
+  gen_eagle* eagle;
   gen_draft* draft;
   gen_result* result;
   kv_cache *plain, *compressed, *tensor, *gpu, *causal, *encoder, *paged, *tiered, *tracing,
@@ -267,6 +268,21 @@ static void use_stream(void) {
   EXPECT(gen_stream_alternatives(it.stream, &ids, &values) == 0);
 }
 
+static void use_heads(void) {
+  gen_result* result = NULL;
+  gen_eagle* eagle = NULL;
+  double value = 0;
+  const gen_eagle_tensors none = {.struct_size = sizeof none};
+  REFUSED(gen_eagle_new(it.model, NULL, 2, NULL, &eagle, &error));
+  REFUSED(gen_eagle_new_tensors(it.model, &none, 2, NULL, &eagle, &error));
+  REFUSED(gen_eagle_generate(it.eagle, "A", 1, it.sampling, &result, &error));
+  REFUSED(
+      gen_eagle_generate_stream(it.eagle, "A", 1, it.sampling, no_token, NULL, &result, &error));
+  REFUSED(gen_eagle_set_adaptive(it.eagle, 1, &error));
+  REFUSED(gen_eagle_stats(it.eagle, "drafted", &value, &error));
+  EXPECT(result == NULL && eagle == NULL);
+}
+
 static void use_drafts(void) {
   gen_result* result = NULL;
   gen_speculative* speculative = NULL;
@@ -443,6 +459,7 @@ static void free_all(void) {
   gen_session_free(it.session);
   gen_chat_session_free(it.talk);
   gen_speculative_free(it.speculative);
+  gen_eagle_free(it.eagle);
   gen_draft_free(it.draft);
   gen_free(it.generator);
   gen_options_free(it.traced);
@@ -495,6 +512,7 @@ static void everything(void) {
   use_session(it.streaming);
   use_stream();
   use_drafts();
+  use_heads();
   kv_cache* const caches[] = {it.plain, it.compressed, it.tensor,  it.gpu,   it.causal,
                               it.paged, it.encoder,    it.tracing, it.tiered};
   for (size_t i = 0; i < sizeof caches / sizeof caches[0]; ++i) use_cache(caches[i]);
@@ -552,6 +570,16 @@ static int set_up(void** state) {
   assert_ok(gen_session_new(it.generator, &it.session, &error), error);
   assert_ok(gen_chat_session_new(it.generator, NULL, &it.talk, &error), error);
   assert_ok(gen_speculative_new(it.model, it.model, 2, NULL, &it.speculative, &error), error);
+  const int32_t hidden = gen_model_config_hidden(gen_model_get_config(it.model));
+  float* zeros = calloc((size_t)hidden * (size_t)hidden, sizeof *zeros);
+  const gen_eagle_tensors tensors = {.struct_size = sizeof tensors,
+                                     .hidden = hidden,
+                                     .norm_weight = zeros,
+                                     .norm_bias = zeros,
+                                     .fc1_weight = zeros,
+                                     .fc2_weight = zeros};
+  assert_ok(gen_eagle_new_tensors(it.model, &tensors, 2, NULL, &it.eagle, &error), error);
+  free(zeros);
   assert_ok(gen_draft_new(it.model, it.model, NULL, &it.draft, &error), error);
   assert_ok(gen_session_append_tokens(it.session, kTokens, 4, &error), error);
   assert_ok(gen_session_new(it.generator, &it.streaming, &error), error);

@@ -155,10 +155,11 @@ class Bench {
 
   std::shared_ptr<Drafter> forced(std::shared_ptr<KnowingDrafter> knows, int32_t k) {
     if (head_ == nullptr) {
-      head_ =
-          settings_.head == "own"
-              ? need(model_.loaded->model->draft_head())
-              : need(model_.loaded->model->draft_head(need(gguf::GgufFile::open(settings_.head))));
+      head_ = settings_.head == "own"
+                  ? need(model_.loaded->model->draft_head())
+                  : need(model::load_draft_head(need(gguf::GgufFile::open(settings_.head)),
+                                                need(model_.loaded->model->head_target()), false,
+                                                true));
     }
     if (head_ == nullptr) need(error(Code::kUnsupported, "no head"));
     HeadDrafter::Options of;

@@ -431,6 +431,35 @@ TEST_F(CppHeader, HeadsFromFiles) {
   EXPECT_THROW(gen::Generator(*model, gen::Options().eagle(model_path())), gen::Error);
 }
 
+TEST_F(CppHeader, HeadsWithVerbsOfTheirOwn) {
+  const std::string path = GEN_SOURCE_DIR "/examples/demo_model/eagle3.gguf";
+  const gen::Eagle of_file(*model, path);
+  const auto hidden =
+      static_cast<size_t>(gen_model_config_hidden(gen_model_get_config(model->get())));
+  const std::vector<float> zeros(hidden * hidden);
+  gen_eagle_tensors tensors = {};
+  tensors.struct_size = sizeof tensors;
+  tensors.hidden = static_cast<int32_t>(hidden);
+  tensors.norm_weight = tensors.norm_bias = zeros.data();
+  tensors.fc1_weight = tensors.fc2_weight = zeros.data();
+  const gen::Eagle of_tensors(*model, tensors, 3, gen::Options().prompt_lookup(3, 4));
+  const std::string want(generator.generate("Once upon a time", greedy(24)).text());
+  for (const gen::Eagle* const eagle : {&of_file, &of_tensors}) {
+    eagle->set_adaptive(false);
+    EXPECT_EQ(eagle->generate("Once upon a time", greedy(24)).text(), want);
+    std::string pieces;
+    eagle->generate("Once upon a time", greedy(24), [&pieces](const gen::Token& token) {
+      pieces += token.text;
+      return true;
+    });
+    EXPECT_EQ(pieces, want);
+    EXPECT_GT(eagle->stats("drafted"), 0);
+  }
+  EXPECT_GT(of_file.stats("accepted"), 0);
+  EXPECT_THROW(gen::Eagle(*model, "/no/such/head.gguf"), gen::Error);
+  EXPECT_THROW(gen::Eagle(*model, ""), gen::Error);
+}
+
 TEST_F(CppHeader, AdaptersByName) {
   const std::string path = testing::TempDir() + "/generate_cpp_adapter.gguf";
   ASSERT_TRUE(write_adapter(path.c_str(), model->get(), "blk.0.attn_q.weight", 3));

@@ -96,7 +96,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto name = (*file)->metadata().get_string("general.architecture");
   const bool assistant = name.ok() && name.value() == "gemma4-assistant";
   const Target& target = assistant ? gemma : llama;
-  auto head = target.model.model->draft_head(std::move(file).value());
+  auto head = gen::model::load_draft_head(std::move(file).value(),
+                                           target.model.model->head_target().value(), false, true);
   if (!head.ok()) {
     require_line(head.status());
     return 0;

@@ -44,7 +44,8 @@ const AssistantPlace& assistant_place(const CacheForm& form) {
   test::TinyAssistantSpec assistant;
   if (!windows) assistant.local = {0, 0};
   place.bytes = test::TinyAssistant(tiny, assistant).bytes();
-  auto head = place.loaded->model().draft_head(gguf::GgufFile::parse(place.bytes).value());
+  auto head = model::load_draft_head(gguf::GgufFile::parse(place.bytes).value(),
+                                     place.loaded->model().head_target().value(), false, true);
   EXPECT_TRUE(head.ok()) << head.status().message();
   place.head = std::move(head).value();
   return place;

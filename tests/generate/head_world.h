@@ -218,7 +218,8 @@ inline std::shared_ptr<const model::Model> head_model(const HeadModelSpec& of) {
     loaded = std::make_unique<test::LoadedTiny>(of.head == Head::kRandom ? tiny.bytes()
                                                                          : known_gemma(spec));
     files[of] = test::TinyAssistant(tiny, assistant_spec(of.head)).bytes();
-    auto head = loaded->model().draft_head(gguf::GgufFile::parse(files[of]).value());
+    auto head = model::load_draft_head(gguf::GgufFile::parse(files[of]).value(),
+                                       loaded->model().head_target().value(), false, true);
     EXPECT_TRUE(head.ok()) << head.status().message();
     assistants()[&loaded->model()] = std::move(head).value();
   }

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/tiny_graph.h"
@@ -32,6 +33,22 @@ TEST(GraphBuilder, FeaturesComeAfterTokens) {
   GraphBuilder builder;
   EXPECT_FALSE(builder.features(8).valid());
   EXPECT_EQ(builder.finish().status().code(), Code::kInternal);
+}
+
+TEST(GraphBuilder, FeaturesMayTakeThePlaceOfTokens) {
+  GraphBuilder builder;
+  const ValueId x = builder.only_features(8, 10);
+  builder.tap(0, x);
+  builder.logits(builder.linear(builder.select_rows(x), weight("head", 10, 8), {}, 0));
+  const Graph graph = builder.finish().value();
+  EXPECT_EQ(graph.features, 8);
+  EXPECT_EQ(graph.hidden, 8);
+  EXPECT_EQ(graph.vocab, 10);
+  for (const auto& [cols, vocab] : {std::pair(0, 10), {8, 0}}) {
+    GraphBuilder wrong;
+    EXPECT_FALSE(wrong.only_features(cols, vocab).valid());
+    EXPECT_EQ(wrong.finish().status().code(), Code::kInternal);
+  }
 }
 
 TEST(GraphBuilder, NamesWhatHeadsRead) {
@@ -196,6 +213,8 @@ const Mistake kMistakes[] = {
        b.features(8);
      },
      Code::kInternal, "features of 8 columns"},
+    {"features_alone_behind_tokens", [](GraphBuilder& b, ValueId) { b.only_features(8, 10); },
+     Code::kInternal, "do not begin a graph"},
     {"features_of_nothing", [](GraphBuilder& b, ValueId) { b.features(0); }, Code::kInternal,
      "features of 0 columns"},
     {"joined_product",

@@ -134,6 +134,93 @@ static void head(const void* with) {
   FREE(gen_options_free(options));
 }
 
+/* A function with features; `user` is the number of tokens. */
+enum { WIDTH = 64, MOST_TOKENS = 1024 };
+
+static gen_status forward(void* user, const gen_forward_batch* batch, float* logits,
+                          float* features, gen_error* error) {
+  const int32_t vocab = *(const int32_t*)user;
+  (void)error;
+  for (int32_t row = 0; row < batch->n_rows; ++row) {
+    for (int32_t i = 0; features != NULL && i < WIDTH; ++i)
+      *features++ = (float)((batch->tokens[row] * 5 + batch->positions[row] + i * i) % 13) - 6.0F;
+    if (!batch->wants_logits[row]) continue;
+    for (int32_t i = 0; i < vocab; ++i)
+      *logits++ = (float)((batch->tokens[row] * 7 + batch->positions[row] * 3 + i * 11) % 19);
+  }
+  return GEN_OK;
+}
+
+static void say_by_head(gen_eagle* made) {
+  gen_result* result = NULL;
+  int pieces = 0;
+  double value = 0;
+  TRY(gen_eagle_set_adaptive(made, 0, E));
+  TRY((gen_result_free(result), result = NULL,
+       gen_eagle_generate(made, "The fox and the fox.", N, lively, &result, E)));
+  SAME_TEXT(gen_result_text(result, NULL));
+  FREE(gen_result_free(result));
+  TRY((pieces = 0,
+       gen_eagle_generate_stream(made, "The fox and the fox.", N, lively, take, &pieces, NULL, E)));
+  SAME(&pieces, sizeof pieces);
+  TRY(gen_eagle_stats(made, "drafted", &value, E));
+  CHECK(value > 0 || sweep_was_refused());
+}
+
+/* A head of tensors, for the model and for a function. */
+static void head_of_tensors(const void* with) {
+  static float numbers[WIDTH * WIDTH], lm_head[MOST_TOKENS * WIDTH];
+  (void)with;
+  const gen_tokenizer* const tokenizer = gen_model_tokenizer(model);
+  int32_t vocab = gen_tokenizer_vocab_size(tokenizer);
+  CHECK(vocab <= MOST_TOKENS);
+  for (int32_t i = 0; i < WIDTH * WIDTH; ++i) numbers[i] = (float)(i * i % 31) / 15.0F - 1.0F;
+  for (int32_t i = 0; i < vocab * WIDTH; ++i) lm_head[i] = (float)(i * 7 % 29) / 14.0F - 1.0F;
+  gen_eagle_tensors tensors = {.struct_size = sizeof tensors,
+                               .hidden = WIDTH,
+                               .vocab_size = vocab,
+                               .norm_weight = numbers,
+                               .norm_bias = numbers,
+                               .fc1_weight = numbers,
+                               .fc2_weight = numbers};
+  gen_options* options = NULL;
+  gen_eagle* made = NULL;
+  gen_model_config* config = NULL;
+  gen_model* custom = NULL;
+  const gen_forward table = {.struct_size = sizeof table, .user = &vocab, .forward = forward};
+  MAKE(options, gen_options_new(&options, E));
+  TRY(gen_options_set(options, "draft_policy", "always", E));
+  MAKE(made, gen_eagle_new_tensors(model, &tensors, 3, options, &made, E));
+  say_by_head(made);
+  FREE(gen_eagle_free(made));
+  MAKE(config, gen_model_config_new(&config, E));
+  TRY(gen_model_config_set_vocab_size(config, vocab, E));
+  TRY(gen_model_config_set_max_seq_len(config, 96, E));
+  TRY(gen_model_config_set_hidden(config, WIDTH, E));
+  MAKE(custom, gen_model_new_custom(&table, config, tokenizer, &custom, E));
+  FREE(gen_model_config_free(config));
+  tensors.lm_head = lm_head;
+  MAKE(made, gen_eagle_new_tensors(custom, &tensors, 3, options, &made, E));
+  say_by_head(made);
+  FREE(gen_eagle_free(made));
+  FREE(gen_model_free(custom));
+  FREE(gen_options_free(options));
+}
+
+/* One of a file; `with` is how its name ends. */
+static void head_of_file(const void* with) {
+  char path[512];
+  gen_options* options = NULL;
+  gen_eagle* made = NULL;
+  snprintf(path, sizeof path, "%s.%s", sweep_model, (const char*)with);
+  MAKE(options, gen_options_new(&options, E));
+  TRY(gen_options_set(options, "draft_policy", "always", E));
+  MAKE(made, gen_eagle_new(model, path, 3, options, &made, E));
+  say_by_head(made);
+  FREE(gen_eagle_free(made));
+  FREE(gen_options_free(options));
+}
+
 static void drafter(const void* with) {
   (void)with;
   static const int32_t text[] = {5, 9, 7, 9, 7, 9};
@@ -169,4 +256,6 @@ const scenario speculative_scenarios[] = {{"speculative", begin, speculative, en
                                           {"head eagle", begin, head, end, "eagle"},
                                           {"head mlp", begin, head, end, "mlp"},
                                           {"head assistant", begin_gemma, head, end, "assistant"},
+                                          {"eagle", begin, head_of_file, end, "eagle3"},
+                                          {"eagle tensors", begin, head_of_tensors, end, NULL},
                                           {0}};

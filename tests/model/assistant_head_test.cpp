@@ -87,7 +87,8 @@ ReadRows read_rows(const DraftHead& head, const std::vector<cache::KvCache*>& ca
 
 std::shared_ptr<const DraftHead> assistant_of(const LoadedTiny& loaded,
                                               const std::vector<std::byte>& bytes) {
-  auto head = loaded.model().draft_head(gguf::GgufFile::parse(bytes).value());
+  auto head = load_draft_head(gguf::GgufFile::parse(bytes).value(),
+                              loaded.model().head_target().value(), false, true);
   EXPECT_TRUE(head.ok()) << head.status().message();
   return head.ok() ? *head : nullptr;
 }
@@ -351,7 +352,8 @@ TEST(AssistantHead, SharesTheModelsEmbedding) {
 std::string assistant_refusal(const TinyModelSpec& model, const std::vector<std::byte>& bytes,
                               Code code) {
   const LoadedTiny loaded{TinyModel(model)};
-  auto head = loaded.model().draft_head(gguf::GgufFile::parse(bytes).value());
+  auto head = load_draft_head(gguf::GgufFile::parse(bytes).value(),
+                              loaded.model().head_target().value(), false, true);
   EXPECT_EQ(head.status().code(), code) << head.status().message();
   return head.ok() ? "" : head.status().message();
 }
@@ -428,7 +430,8 @@ std::string split_refusal(int32_t layers) {
   options.on_device.layers = layers;
   const LoadedTiny loaded(tiny, options);
   const std::vector<std::byte> bytes = TinyAssistant(tiny, {}).bytes();
-  auto head = loaded.model().draft_head(gguf::GgufFile::parse(bytes).value());
+  auto head = load_draft_head(gguf::GgufFile::parse(bytes).value(),
+                              loaded.model().head_target().value(), false, true);
   if (head.ok()) return "";
   EXPECT_EQ(head.status().code(), Code::kUnsupported);
   return head.status().message();

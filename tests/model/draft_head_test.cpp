@@ -139,7 +139,8 @@ TEST(DraftHead, EachBlockIsAHead) {
         const TinyModel tiny(spec);
         const std::vector<std::byte> bytes = tiny.bytes();
         const test::LoadedTiny loaded(tiny);
-        auto head = beside ? loaded.model().draft_head(gguf::GgufFile::parse(bytes).value())
+        auto head = beside ? load_draft_head(gguf::GgufFile::parse(bytes).value(),
+                                             loaded.model().head_target().value(), false, true)
                            : loaded.model().draft_head();
         ASSERT_TRUE(head.ok()) << head.status().message();
         ASSERT_EQ((*head)->later.size(), 2U);
@@ -199,6 +200,11 @@ test::GgufWriter head_file(const TinyModelSpec& spec) {
   return tiny.writer();
 }
 
+Result<std::shared_ptr<const DraftHead>> head_beside(const Model& model,
+                                                     std::shared_ptr<const gguf::GgufFile> file) {
+  return load_draft_head(std::move(file), model.head_target().value(), false, true);
+}
+
 TEST(DraftHead, MayComeInAFileBesideTheModel) {
   for (const char* family : families()) {
     SCOPED_TRACE(family);
@@ -209,7 +215,7 @@ TEST(DraftHead, MayComeInAFileBesideTheModel) {
       EXPECT_EQ(loaded->model().draft_head().value(), nullptr);
       const auto bytes = head_file(spec).build().bytes;
       auto file = gguf::GgufFile::parse(bytes).value();
-      auto head = loaded->model().draft_head(std::move(file));
+      auto head = head_beside(loaded->model(), std::move(file));
       ASSERT_TRUE(head.ok()) << head.status().message();
       ASSERT_NE(*head, nullptr);
       const Floats features = features_of(kHeadText.size(), spec.hidden);
@@ -280,7 +286,7 @@ TEST(DraftHead, RefusalsNameWhatDoesNotFit) {
     const auto bytes = each.file(spec);
     auto file = gguf::GgufFile::parse(bytes);
     ASSERT_TRUE(file.ok()) << file.status().message();
-    auto head = loaded.model().draft_head(std::move(file).value());
+    auto head = head_beside(loaded.model(), std::move(file).value());
     EXPECT_EQ(head.status().code(), each.code);
     EXPECT_NE(std::string(head.status().message()).find(each.says), std::string::npos)
         << head.status().message();
@@ -291,7 +297,7 @@ TEST(DraftHead, AFileWithoutOneIsNone) {
   const TinyModelSpec spec = head_spec("qwen35");
   const test::LoadedTiny loaded(trunk_of(spec));
   const auto bytes = trunk_of(spec);
-  EXPECT_EQ(loaded.model().draft_head(gguf::GgufFile::parse(bytes).value()).value(), nullptr);
+  EXPECT_EQ(head_beside(loaded.model(), gguf::GgufFile::parse(bytes).value()).value(), nullptr);
 }
 
 }  // namespace

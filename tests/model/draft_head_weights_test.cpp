@@ -113,7 +113,9 @@ TEST(DraftHeadWeights, OfLaterBlocksAreSharedAndCounted) {
   const size_t output =
       gguf::GgufFile::open(on_disk.path()).value()->find_tensor("output.weight")->data.size();
   for (const bool beside : {false, true}) {
-    auto head = beside ? model->draft_head(gguf::GgufFile::open(on_disk.path()).value()).value()
+    auto head = beside ? load_draft_head(gguf::GgufFile::open(on_disk.path()).value(),
+                                         model->head_target().value(), false, true)
+                             .value()
                        : model->draft_head().value();
     ASSERT_EQ(head->later.size(), 2U);
     const size_t first = head->first->memory("weights").value();

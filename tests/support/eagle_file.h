@@ -25,6 +25,8 @@ struct EagleSpec {
   int32_t blocks = 1;
   int32_t target_hidden = 64;
   std::vector<uint32_t> target_layers = {0, 1, 2};
+  std::vector<float> embedding;   // token_embd of its own, [V, hidden]; empty: none
+  std::vector<float> output;      // an output layer of its own, [V, hidden]; empty: none
   std::vector<int64_t> tokens;    // d2t; empty: none
   uint64_t token_columns = 1;     // of d2t
   std::string prefix = "eagle.";  // of the tensors of an MLP
@@ -74,13 +76,27 @@ class EagleFile {
     }
     writer_.tensor(name, kFloat, std::move(dims), std::move(data));
   }
+  void own_weights() {
+    if (!spec_.embedding.empty()) table("token_embd.weight", spec_.embedding);
+    if (!spec_.output.empty()) table("output.weight", spec_.output);
+  }
+  void table(const std::string& name, const std::vector<float>& values) {
+    if (name == spec_.without) return;
+    tensors_.push_back(name);
+    std::vector<std::byte> data(values.size() * sizeof(float));
+    std::memcpy(data.data(), values.data(), data.size());
+    const auto cols = static_cast<uint64_t>(spec_.hidden);
+    writer_.tensor(name, kFloat, {cols, values.size() / cols}, std::move(data));
+  }
   void mlp() {
+    own_weights();
     tensor(spec_.prefix + "norm.weight", {spec_.hidden});
     tensor(spec_.prefix + "norm.bias", {spec_.hidden});
     tensor(spec_.prefix + "fc1.weight", {spec_.hidden, spec_.hidden});
     tensor(spec_.prefix + "fc2.weight", {spec_.hidden, spec_.hidden});
   }
   void layer() {
+    own_weights();
     const bool mixes = spec_.kind == EagleKind::kEagle3;
     key("context_length", 128);
     key("embedding_length", static_cast<uint32_t>(spec_.hidden));

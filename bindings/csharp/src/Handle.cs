@@ -40,6 +40,7 @@ namespace LibGenerate
         ChatSession,
         ChatTemplate,
         Speculative,
+        Eagle,
         Draft,
         KvBlock
     }
@@ -136,6 +137,7 @@ namespace LibGenerate
                 case HandleKind.ChatSession: NativePINVOKE.gen_chat_session_free(handle); break;
                 case HandleKind.ChatTemplate: NativePINVOKE.gen_template_free(handle); break;
                 case HandleKind.Speculative: NativePINVOKE.gen_speculative_free(handle); break;
+                case HandleKind.Eagle: NativePINVOKE.gen_eagle_free(handle); break;
                 case HandleKind.Draft: NativePINVOKE.gen_draft_free(handle); break;
                 case HandleKind.KvBlock:
                     // The pool is kept until after this, also where its own handle has been closed.

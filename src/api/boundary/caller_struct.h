@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include <generate/custom_model.h>
+#include <generate/eagle.h>
 #include <generate/gpu.h>
 #include <generate/kv_cache.h>
 #include <generate/metrics.h>
@@ -35,6 +36,13 @@ struct CallerStruct<gen_gpu_allocator> {
   static constexpr const char* kName = "gen_gpu_allocator";
   static constexpr size_t kFirstSize =
       offsetof(gen_gpu_allocator, release_pinned) + sizeof(gen_gpu_allocator::release_pinned);
+};
+
+template <>
+struct CallerStruct<gen_eagle_tensors> {
+  static constexpr const char* kName = "gen_eagle_tensors";
+  static constexpr size_t kFirstSize =
+      offsetof(gen_eagle_tensors, lm_head) + sizeof(gen_eagle_tensors::lm_head);
 };
 
 template <>
@@ -63,8 +71,8 @@ template <typename T>
 Status check_struct(const T& given) {
   static_assert(offsetof(T, struct_size) == 0);
   if (given.struct_size >= CallerStruct<T>::kFirstSize) return {};
-  return error(Code::kInvalidArgument, "struct_size of %s is %u, below %zu",
-               CallerStruct<T>::kName, given.struct_size, CallerStruct<T>::kFirstSize);
+  return error(Code::kInvalidArgument, "struct_size of %s is %u, below %zu", CallerStruct<T>::kName,
+               given.struct_size, CallerStruct<T>::kFirstSize);
 }
 
 /// Copies the caller's struct into the library's form.

@@ -184,6 +184,13 @@ Status complete(gen_model_config* config, const tokenizer::Tokenizer* tokenizer)
   return {};
 }
 
+/// On the host, with a thread for each usable CPU.
+Result<std::shared_ptr<engine::Engine>> start_engine() {
+  ModelParts parts;
+  GEN_TRY(parts.start({}));
+  return parts.engine;
+}
+
 std::string describe(const gen_model_config& config) {
   const auto number = [](const char* key, int32_t value) {
     return std::string(",\"").append(key).append("\":").append(std::to_string(value));
@@ -226,8 +233,8 @@ Result<std::unique_ptr<gen_model>> make_model(const std::shared_ptr<CForward>& f
     GEN_TRY(parts->start({}));
     layers.engine = parts->engine;
   }
-  GEN_ASSIGN(loaded->model,
-             model::CustomModel::create(forward, traits, forward->states(), std::move(layers)));
+  GEN_ASSIGN(loaded->model, model::CustomModel::create(forward, traits, forward->states(),
+                                                       std::move(layers), start_engine));
   GEN_TRY(complete(&handle->config, handle->tokenizer.impl.get()));
   loaded->tokenizer = handle->tokenizer.impl;
   loaded->metadata = std::make_shared<gguf::Metadata>();

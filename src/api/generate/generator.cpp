@@ -47,9 +47,11 @@ gen::Result<gen::cache::PrefixCache*> prefix_cache_of(const gen::generate::Gener
   return Status(Code::kState, "the generator has no prefix_cache");
 }
 
-gen::SharedCallbacks callbacks_of(const gen_model& model, const gen_options& options) {
+}  // namespace
+
+gen::SharedCallbacks gen::api::callbacks_of(const gen_model& model, const gen_options& options) {
   const auto sink = options.metrics != nullptr ? options.metrics->callbacks() : nullptr;
-  const auto both = gen::api::joined({sink}, model.shared.callbacks());
+  const auto both = joined({sink}, model.shared.callbacks());
   if (options.draft_callbacks == nullptr) return both;
   gen::CallbackList all = both != nullptr ? *both : gen::CallbackList();
   for (const auto& table : *options.draft_callbacks) {
@@ -58,27 +60,29 @@ gen::SharedCallbacks callbacks_of(const gen_model& model, const gen_options& opt
   return std::make_shared<const gen::CallbackList>(std::move(all));
 }
 
-/// The head of a file; null without a path, or without a file there.
-Status find_head(const gen::model::Model& model, const std::string& path,
-                 std::shared_ptr<const gen::model::DraftHead>* out) {
-  std::error_code failure;
-  if (path.empty() || !std::filesystem::exists(path, failure)) return {};
+Result<std::shared_ptr<const gen::model::DraftHead>> gen::api::head_of_file(
+    const gen::model::Model& model, const std::string& path) {
   auto file = gen::gguf::GgufFile::open(path);
   if (!file.ok()) return gen::in_file(path, file.status());
-  auto head = model.draft_head(std::move(file).value());
+  const auto target = model.head_target();
+  if (!target.ok()) return gen::in_file(path, target.status());
+  auto head = gen::model::load_draft_head(std::move(file).value(), target.value(), false, true);
   if (!head.ok()) return gen::in_file(path, head.status());
-  *out = std::move(head).value();
-  if (*out != nullptr) return {};
+  if (head.value() != nullptr) {
+    model.note_head(head.value());
+    return head;
+  }
   return gen::in_file(path, gen::error(Code::kUnsupported, "the file has no head that drafts"));
 }
-
-}  // namespace
 
 Result<gen::generate::DraftChoice> gen::api::draft_choice(const gen_options& options,
                                                           const gen::model::Model& model) {
   gen::generate::DraftChoice choice = options.drafts;
-  if (!choice.off) GEN_TRY(find_head(model, options.eagle, &choice.head));
   choice.head_file = options.eagle;
+  std::error_code failure;
+  if (choice.off || options.eagle.empty()) return choice;
+  if (!std::filesystem::exists(options.eagle, failure)) return choice;
+  GEN_ASSIGN(choice.head, head_of_file(model, options.eagle));
   return choice;
 }
 
@@ -136,7 +140,7 @@ gen_status gen_create(const gen_model* model, const gen_options* options, gen_ge
     GEN_TRY(not_null(model, "model"));
     GEN_TRY(not_null(out, "out"));
     const gen_options chosen = options != nullptr ? *options : gen_options();
-    const gen::api::Entry entry(callbacks_of(*model, chosen));
+    const gen::api::Entry entry(gen::api::callbacks_of(*model, chosen));
     GEN_TRY(entry.entered("the model"));
     GEN_ASSIGN(auto made, gen::api::create_generator(*model, chosen));
     *out = made.release();

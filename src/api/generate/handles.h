@@ -76,6 +76,14 @@ struct gen_chat_session : gen::Postponed {
 
 namespace gen::api {
 
+/// The callbacks that a generator with these options may reach.
+SharedCallbacks callbacks_of(const gen_model& model, const gen_options& options);
+
+/// The head in a file, for the model. Errors name the file: those of GgufFile::open and
+/// load_draft_head; kUnsupported if there is none in it.
+Result<std::shared_ptr<const model::DraftHead>> head_of_file(const model::Model& model,
+                                                             const std::string& path);
+
 /// What drafts, without the draft model: `drafts` of the options, and the head of their `eagle`.
 Result<generate::DraftChoice> draft_choice(const gen_options& options, const model::Model& model);
 

@@ -3,23 +3,18 @@
 #include <generate/speculative.h>
 
 #include <algorithm>
-#include <atomic>
-#include <charconv>
-#include <string_view>
 #include <utility>
 
 #include "api/boundary/boundary.h"
-#include "api/generate/generating_call.h"
+#include "api/generate/drafting_generator.h"
 #include "api/generate/handles.h"
 #include "api/model/model_handle.h"
 #include "api/boundary/option_table.h"
 #include "generate/draft_pair.h"
 #include "sampling/acceptance.h"
 
-struct gen_speculative : gen::Postponed {
-  gen::api::Shared<const gen::generate::Generator> shared;
-  std::shared_ptr<std::atomic<bool>> fixed;  // drafts always have their full length
-  gen::HomeProcess home;
+struct gen_speculative : gen::api::DraftingGenerator {
+  gen_speculative() noexcept : DraftingGenerator("the speculative generator") {}
 };
 
 struct gen_draft : gen::Postponed {
@@ -35,47 +30,7 @@ using gen::Status;
 using gen::api::guard;
 using gen::api::not_null;
 using gen::generate::DraftPair;
-using gen::generate::DraftUse;
 using gen::generate::kMaxDraftLength;
-
-double share(double part, double all) { return all > 0 ? part / all : 0.0; }
-
-double number(const std::atomic<int64_t>& value) {
-  return static_cast<double>(value.load(std::memory_order_relaxed));
-}
-
-Status draft_stats(const DraftUse& use, std::string_view key, double* value) {
-  constexpr std::string_view kAt = "acceptance_at_";
-  const double passes = number(use.passes);
-  const double tokens = number(use.tokens);
-  const double drafted = number(use.drafted);
-  const double accepted = number(use.accepted);
-  const std::pair<std::string_view, double> all[] = {
-      {"passes", passes},   {"tokens", tokens},     {"tokens_per_pass", share(tokens, passes)},
-      {"drafted", drafted}, {"accepted", accepted}, {"acceptance_rate", share(accepted, drafted)},
-  };
-  for (const auto& [name, figure] : all) {
-    if (name != key) continue;
-    *value = figure;
-    return {};
-  }
-  if (key.starts_with(kAt) && key.size() > kAt.size()) {
-    int32_t at = 0;
-    const char* const end = key.data() + key.size();
-    const auto read = std::from_chars(key.data() + kAt.size(), end, at);
-    const bool padded = key[kAt.size()] == '0';  // each key has one spelling
-    if (read.ec == std::errc() && read.ptr == end && !padded && at >= 1 && at <= kMaxDraftLength) {
-      const auto i = static_cast<size_t>(at - 1);
-      *value = share(number(use.right[i]), number(use.tried[i]));
-      return {};
-    }
-  }
-  return gen::error(Code::kInvalidArgument,
-                    "no draft figure \"%.*s\" (passes, tokens, tokens_per_pass, drafted, accepted, "
-                    "acceptance_rate, acceptance_at_1 to acceptance_at_%d)",
-                    static_cast<int>(std::min<size_t>(key.size(), 60)), key.data(),
-                    kMaxDraftLength);
-}
 
 /// The callbacks that a call on both models may reach.
 gen::SharedCallbacks callbacks_of(const gen_model* draft, const gen_model& target) {
@@ -120,14 +75,6 @@ gen_status make_draft(gen_draft** out, gen_error* error, const gen_model* draft,
   });
 }
 
-Status speculative_call(gen_speculative* speculative, const char* prompt, size_t len,
-                        const gen_sampling* sampling, gen_token_callback callback, void* user,
-                        gen_result** result) {
-  GEN_ASSIGN(const auto used, speculative->shared.enter("the speculative generator"));
-  GEN_ASSIGN(auto session, used->new_session());
-  return gen::api::generating_call(session, prompt, len, sampling, callback, user, result);
-}
-
 }  // namespace
 
 gen_status gen_speculative_new(const gen_model* draft, const gen_model* target, int32_t length,
@@ -138,18 +85,12 @@ gen_status gen_speculative_new(const gen_model* draft, const gen_model* target, 
     GEN_TRY(not_null(draft, "draft"));
     GEN_TRY(not_null(target, "target"));
     GEN_TRY(not_null(out, "out"));
-    GEN_TRY(gen::api::check_range("draft length", length, gen::api::kAnyLeast, kMaxDraftLength));
     gen_options chosen = options != nullptr ? *options : gen_options();
+    GEN_ASSIGN(chosen.drafts.draft_length, gen::api::drafting_length(length));
     chosen.draft = draft->shared.keep();
     chosen.draft_callbacks = draft->shared.callbacks();
-    chosen.drafts.draft_length = length > 0 ? length : gen::generate::kDefaultDraftLength;
     auto handle = std::make_unique<gen_speculative>();
-    handle->fixed = std::make_shared<std::atomic<bool>>(false);
-    chosen.generator.draft_policy.fixed = handle->fixed;
-    const gen::api::Entry entry(callbacks_of(draft, *target));
-    GEN_TRY(entry.entered("the model"));
-    GEN_ASSIGN(const auto made, gen::api::create_generator(*target, chosen));
-    handle->shared = std::move(made->shared);
+    GEN_TRY(gen::api::make_drafting(*target, std::move(chosen), nullptr, handle.get()));
     *out = handle.release();
     return {};
   });
@@ -158,45 +99,26 @@ gen_status gen_speculative_new(const gen_model* draft, const gen_model* target, 
 gen_status gen_speculative_generate(gen_speculative* speculative, const char* prompt, size_t len,
                                     const gen_sampling* sampling, gen_result** result,
                                     gen_error* error) {
-  if (result != nullptr) *result = nullptr;
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(speculative, "speculative"));
-    return speculative_call(speculative, prompt, len, sampling, nullptr, nullptr, result);
-  });
+  return gen::api::drafting_generate(speculative, "speculative", prompt, len, sampling, result,
+                                     error);
 }
 
 gen_status gen_speculative_generate_stream(gen_speculative* speculative, const char* prompt,
                                            size_t len, const gen_sampling* sampling,
                                            gen_token_callback callback, void* user,
                                            gen_result** result, gen_error* error) {
-  if (result != nullptr) *result = nullptr;
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(speculative, "speculative"));
-    GEN_TRY(not_null(reinterpret_cast<const void*>(callback), "callback"));
-    return speculative_call(speculative, prompt, len, sampling, callback, user, result);
-  });
+  return gen::api::drafting_stream(speculative, "speculative", prompt, len, sampling, callback,
+                                   user, result, error);
 }
 
 gen_status gen_speculative_set_adaptive(gen_speculative* speculative, int32_t adaptive,
                                         gen_error* error) {
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(speculative, "speculative"));
-    GEN_ASSIGN(const auto used, speculative->shared.enter("the speculative generator"));
-    speculative->fixed->store(adaptive == 0, std::memory_order_relaxed);
-    return {};
-  });
+  return gen::api::drafting_set_adaptive(speculative, "speculative", adaptive, error);
 }
 
 gen_status gen_speculative_stats(const gen_speculative* speculative, const char* key, double* value,
                                  gen_error* error) {
-  if (value != nullptr) *value = 0;
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(speculative, "speculative"));
-    GEN_TRY(not_null(key, "key"));
-    GEN_TRY(not_null(value, "value"));
-    GEN_ASSIGN(const auto used, speculative->shared.enter("the speculative generator"));
-    return draft_stats(used->draft_use(), key, value);
-  });
+  return gen::api::drafting_stats(speculative, "speculative", key, value, error);
 }
 
 void gen_speculative_free(gen_speculative* speculative) {
@@ -211,7 +133,7 @@ gen_status gen_generator_draft_stats(const gen_generator* generator, const char*
     GEN_TRY(not_null(key, "key"));
     GEN_TRY(not_null(value, "value"));
     GEN_ASSIGN(const auto used, generator->shared.enter("the generator"));
-    return draft_stats(used->draft_use(), key, value);
+    return gen::api::draft_figure(used->draft_use(), key, value);
   });
 }
 

@@ -38,7 +38,8 @@ struct gen_model_options : gen::model::OpenOptions {
 
 namespace gen::api {
 
-/// A caller's model has a pool and an engine only if it keeps keys and values.
+/// A caller's model has a pool and an engine only if it keeps keys and values. Heads for another
+/// one have an engine of their own.
 struct ModelParts : model::OpenModel {
   std::string description;  // JSON
 };

@@ -144,6 +144,7 @@ void HeadDrafter::observe(std::span<const ObservedRows> rows) {
 // A row runs once the token after it is known, so one always waits.
 void HeadDrafter::fill(std::span<HeadState* const> states) {
   for (HeadState* const state : states) {
+    state->drop_unusable();
     bool filled = true;
     for (size_t head = 0; filled && head < heads_; ++head) filled = fill(state, head);
     if (filled) continue;
@@ -156,7 +157,7 @@ void HeadDrafter::fill(std::span<HeadState* const> states) {
 bool HeadDrafter::fill(HeadState* state, size_t head) {
   const auto most = static_cast<size_t>(head_->first->traits().max_batch_rows);
   if (!caches_) {  // only the last row matters
-    state->fill(head, state->rows_for(head) - 1);
+    if (state->rows_for(head) > 0) state->fill(head, state->rows_for(head) - 1);
     return true;
   }
   while (state->rows_for(head) > 1) {
@@ -198,6 +199,7 @@ void HeadDrafter::propose(std::span<DraftJob* const> jobs) {
   for (size_t i = 0; i < jobs.size(); ++i) {
     auto* const state = static_cast<HeadState*>(jobs[i]->state);
     state->settle_open();
+    state->drop_unusable();
     if (state->rows_waiting() > room) fill({&state, 1});
     const size_t own =
         caches_ ? std::max(state->rows_waiting(), size_t{1}) + head_->later.size() : 1;

@@ -4,8 +4,8 @@
 // with the target's states, many at a time: those of a prompt after its steps, those of an answer
 // when a draft is due or enough have gathered. A draft begins at the last of them; its own rows
 // follow with the head's own states, one pass for each token, and are then dropped. If rows of the
-// text were run without the drafter, the head begins anew behind them: it sees less of the text. A
-// head that reads the cache of the text has none, and runs only the last of these rows. Later
+// text were run without the drafter, or their features are not finite, the head begins anew behind
+// them: it sees less of the text. A head that reads the cache of the text has none, and runs only the last of these rows. Later
 // heads, of which each drafts one token, have caches of their own; rows wait for each of them.
 #pragma once
 

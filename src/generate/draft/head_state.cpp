@@ -3,7 +3,7 @@
 #include "generate/draft/head_state.h"
 
 #include <algorithm>
-#include <cstring>
+#include <bit>
 #include <utility>
 
 namespace gen::generate {
@@ -11,6 +11,15 @@ namespace {
 
 std::ptrdiff_t offset_of(size_t row, size_t width) {
   return static_cast<std::ptrdiff_t>(row * width);
+}
+
+bool all_finite(std::span<const float> values) noexcept {
+  constexpr uint32_t kExponent = 0x7F800000;
+  uint32_t largest = 0;
+  for (const float value : values) {
+    largest = std::max(largest, std::bit_cast<uint32_t>(value) & kExponent);
+  }
+  return largest < kExponent;
 }
 
 }  // namespace
@@ -89,6 +98,21 @@ void HeadState::cut(size_t n) noexcept {
     filled[i].rows = std::min(filled[i].rows, tokens.size());
     if (cut_cache(i)) continue;
     return begin_at(base + static_cast<int32_t>(n));
+  }
+}
+
+void HeadState::drop_unusable() noexcept {
+  for (size_t row = rows_waiting(); row > 0; --row) {
+    if (all_finite(std::span(waiting).subspan((row - 1) * width, width))) continue;
+    const size_t seen = tokens.size() - rows_waiting() + row;
+    tokens.erase(tokens.begin(), tokens.begin() + offset_of(seen, 1));
+    waiting.erase(waiting.begin(), waiting.begin() + offset_of(row, width));
+    base += static_cast<int32_t>(seen);
+    for (Filled& each : filled) {
+      if (each.cache == nullptr || !each.cache->truncate(0).ok()) each.cache = nullptr;
+      each.rows = 0;
+    }
+    return;
   }
 }
 

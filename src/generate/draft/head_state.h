@@ -50,6 +50,9 @@ struct HeadState final : DraftState {
   [[nodiscard]] bool cut_cache(size_t head) noexcept;
   /// Keeps the first `n` tokens. An entry for the token after them may stay.
   void cut(size_t n) noexcept;
+  /// Begins anew behind the last row whose features are not finite, as those are that a caller's
+  /// function did not write: no row of a head can follow it.
+  void drop_unusable() noexcept;
   /// A head has the next rows; features that all heads have are dropped.
   void fill(size_t head, size_t rows) noexcept;
   /// Whether the rows that were seen are of this text.

@@ -31,13 +31,15 @@ Status read_layer(KeyReader& keys, HParams* h) {
 /// What a head lacks is the model's.
 engine::WeightSource embedding_of(const EagleTarget& target, int32_t hidden, Weights& weights) {
   constexpr const char* kOwn = "token_embd.weight";
-  if (!weights.has(kOwn) && target.embedding->cols == hidden) return *target.embedding;
+  const bool fits = target.embedding != nullptr && target.embedding->cols == hidden;
+  if (!weights.has(kOwn) && fits) return *target.embedding;
   return weights.matrix(kOwn, target.vocab_size, hidden);
 }
 engine::WeightSource head_of(const EagleTarget& target, int32_t hidden, int64_t outputs,
                              Weights& weights) {
   constexpr const char* kOwn = "output.weight";
-  const bool fits = target.head->cols == hidden && target.head->rows == outputs;
+  const bool fits =
+      target.head != nullptr && target.head->cols == hidden && target.head->rows == outputs;
   if (!weights.has(kOwn) && fits) return *target.head;
   return weights.matrix(kOwn, outputs, hidden);
 }
@@ -118,19 +120,27 @@ void build_eagle(const HParams& h, const EagleTarget& target, Weights& weights,
                             head_of(target, h.hidden, target.vocab_size, weights), {}, -1));
 }
 
-void build_eagle_mlp(const EagleTarget& target, const std::string& prefix, Weights& weights,
-                     graph::GraphBuilder& graph) {
+EagleMlp read_eagle_mlp(const EagleTarget& target, const std::string& prefix, Weights& weights) {
   const int32_t n = target.hidden;
-  graph.embed(*target.embedding);  // a graph begins with its tokens, which this head ignores
-  const ValueId x = graph.layer_norm(graph.features(n), weights.vector(prefix + "norm.weight", n),
-                                     weights.vector(prefix + "norm.bias", n), kMlpEps);
-  const ValueId inner =
-      graph.apply(engine::Op::kActivate,
-                  {graph.linear(x, weights.transposed(prefix + "fc1.weight", n), {}, -1)},
-                  {.kind = engine::Act::kSilu});
-  const ValueId y = graph.linear(inner, weights.transposed(prefix + "fc2.weight", n), {}, -1);
+  EagleMlp head;
+  head.norm = weights.vector(prefix + "norm.weight", n);
+  head.bias = weights.vector(prefix + "norm.bias", n);
+  head.fc1 = weights.transposed(prefix + "fc1.weight", n);
+  head.fc2 = weights.transposed(prefix + "fc2.weight", n);
+  // With a prefix, the file may be another model's, which has an output layer, too.
+  const bool shares = !prefix.empty() && target.head != nullptr;
+  head.output = shares ? *target.head : head_of(target, n, target.vocab_size, weights);
+  return head;
+}
+
+void build_eagle_mlp(const EagleMlp& head, graph::GraphBuilder& graph) {
+  const ValueId features = graph.only_features(head.fc1.cols, head.output.rows);
+  const ValueId x = graph.layer_norm(features, head.norm, head.bias, kMlpEps);
+  const ValueId inner = graph.apply(engine::Op::kActivate, {graph.linear(x, head.fc1, {}, -1)},
+                                    {.kind = engine::Act::kSilu});
+  const ValueId y = graph.linear(inner, head.fc2, {}, -1);
   graph.tap(0, y);
-  graph.logits(graph.linear(graph.select_rows(y), *target.head, {}, -1));
+  graph.logits(graph.linear(graph.select_rows(y), head.output, {}, -1));
 }
 
 }  // namespace gen::model::arch

@@ -15,7 +15,8 @@
 
 namespace gen::model::arch {
 
-/// What a head takes from the model that it is for.
+/// What a head takes from the model that it is for. Without weights of the model, null, the head
+/// needs its own.
 struct EagleTarget {
   int32_t hidden = 0;
   int32_t vocab_size = 0;
@@ -44,9 +45,17 @@ Status read_eagle(KeyReader& keys, HParams* out);
 void build_eagle(const HParams& params, const EagleTarget& target, Weights& weights,
                  graph::GraphBuilder& graph);
 
-/// The head of two products: out = fc2(silu(fc1(norm(features)))), which is tap 0. Its tensors have
-/// the names norm.weight, norm.bias, fc1.weight and fc2.weight, after `prefix`.
-void build_eagle_mlp(const EagleTarget& target, const std::string& prefix, Weights& weights,
-                     graph::GraphBuilder& graph);
+/// The head of two products: out = fc2(silu(fc1(norm(features)))), which is tap 0.
+struct EagleMlp {
+  std::vector<float> norm;      // [D]
+  std::vector<float> bias;      // [D]
+  engine::WeightSource fc1;     // [D, D], outputs by inputs
+  engine::WeightSource fc2;     // the same
+  engine::WeightSource output;  // [V, D]
+};
+/// Its tensors have the names norm.weight, norm.bias, fc1.weight and fc2.weight, after `prefix`,
+/// and store products inputs by outputs. A file without a prefix may have an output layer.
+EagleMlp read_eagle_mlp(const EagleTarget& target, const std::string& prefix, Weights& weights);
+void build_eagle_mlp(const EagleMlp& head, graph::GraphBuilder& graph);
 
 }  // namespace gen::model::arch

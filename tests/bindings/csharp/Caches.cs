@@ -502,7 +502,7 @@ static class Caches
         var unused = new HashSet<string>
         {
             "gen_generate_stream", "gen_session_generate_stream", "gen_batch_generate_stream", "gen_chat_session_send_stream",
-            "gen_speculative_generate_stream",  // call back
+            "gen_speculative_generate_stream", "gen_eagle_generate_stream",  // call back
             "gen_binding_chat_answer", "gen_binding_chat_open_answer",  // null
             "gen_grammar_options_set_cancel",  // making a grammar is not cancelled from C#
             "gen_forward_attention", "gen_forward_cancelled",  // for functions in C

@@ -408,6 +408,34 @@ static class Scenarios
     }
 
     [Test]
+    static void HeadsWithVerbsOfTheirOwn()
+    {
+        string head = Path.Combine(Given.Source, "examples/demo_model/eagle3.gguf");
+        int hidden = Given.Story.HiddenSize;
+        var tensors = new EagleTensors
+        {
+            NormWeight = new float[hidden], NormBias = new float[hidden],
+            Fc1Weight = new float[hidden * hidden], Fc2Weight = new float[hidden * hidden]
+        };
+        using (var plain = new Generator(Given.Story))
+        using (var ofFile = new Eagle(Given.Story, head))
+        using (var ofTensors = new Eagle(Given.Story, tensors, 3, new GeneratorOptions { PromptLookup = 3 }))
+        {
+            string want = plain.Generate("Once upon a time", Sampling.Greedy(24)).Text;
+            foreach (Eagle eagle in new[] { ofFile, ofTensors })
+            {
+                eagle.SetAdaptive(false);
+                Check.Equal(want, eagle.Generate("Once upon a time", Sampling.Greedy(24)).Text, "text");
+                Check.Equal(want, eagle.GenerateAsync("Once upon a time", Sampling.Greedy(24)).Result.Text, "text");
+                Check.That(eagle.Stats("drafted") > 0, "guesses of the head");
+            }
+            Check.That(ofFile.Stats("accepted") > 0, "right guesses");
+        }
+        Check.Fails(Status.Io, () => new Eagle(Given.Story, "/no/such/head.gguf"), "no file");
+        Check.Fails(Status.Unsupported, () => new Eagle(Given.Story), "no head in the model's file");
+    }
+
+    [Test]
     static void SeveralTexts()
     {
         Json scenario = table["several"];

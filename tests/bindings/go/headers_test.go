@@ -73,6 +73,7 @@ var unused = map[string]string{
 	"GenBatchGenerateStream":       "BatchStream pulls",
 	"GenChatSessionSendStream":     "ChatSession.Stream pulls",
 	"GenSpeculativeGenerateStream": "a Generator WithSpeculativeDraft",
+	"GenEagleGenerateStream":       "a Generator WithEagle",
 	"GenResultUserCode":            "only callbacks give one",
 	"GenCancelReset":               "each call has a flag of its own",
 	"GenGrammarOptionsSetCancel":   "making a grammar is not cancelled from Go",

@@ -293,6 +293,29 @@ func TestEagle(t *testing.T) {
 	if got.Usage.Accepted == 0 || want.Usage.Drafted != 0 {
 		t.Errorf("%+v, %+v", got.Usage, want.Usage)
 	}
+	hidden := story.Config().Hidden
+	zeros := make([]float32, hidden*hidden)
+	tensors := generate.EagleTensors{NormWeight: zeros[:hidden], NormBias: zeros[:hidden], FC1Weight: zeros, FC2Weight: zeros}
+	for i, eagle := range []*generate.Eagle{must(story.NewEagle(path, 3)), must(story.NewEagleTensors(tensors, 0, generate.WithPromptLookup(3, 4)))} {
+		if err := eagle.SetAdaptive(false); err != nil {
+			t.Error(err)
+		}
+		equal(t, "text", must(eagle.Generate(ctx, prompt, greedy, generate.WithMaxTokens(24))).Text, want.Text)
+		if stats := must(eagle.Stats()); stats.Drafted == 0 || (i == 0 && stats.Accepted == 0) {
+			t.Errorf("%d: %+v", i, stats)
+		}
+		eagle.Close()
+	}
+	tensors.FC1Weight = zeros[1:]
+	if _, err := story.NewEagleTensors(tensors, 4); !errors.Is(err, generate.ErrInvalidArgument) {
+		t.Error("too few numbers:", err)
+	}
+	if _, err := story.NewEagle("/no/such/head", 4); !errors.Is(err, generate.ErrIO) {
+		t.Error("no file:", err)
+	}
+	if _, err := story.NewEagle("", 4); !errors.Is(err, generate.ErrUnsupported) {
+		t.Error("a model's file without a head:", err)
+	}
 	if _, err := story.NewGenerator(generate.WithEagle(storyPath())); !errors.Is(err, generate.ErrUnsupported) {
 		t.Error("a model without a head:", err)
 	}

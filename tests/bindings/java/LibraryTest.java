@@ -4,6 +4,7 @@
 import com.sun.management.ThreadMXBean;
 import dev.libgenerate.Cancel;
 import dev.libgenerate.Chat;
+import dev.libgenerate.Eagle;
 import dev.libgenerate.Experimental;
 import dev.libgenerate.FinishReason;
 import dev.libgenerate.GenerateException;
@@ -111,6 +112,23 @@ final class LibraryTest {
       Check.that(guessed.acceptedTokens() > 0, "guesses of the head");
     }
     Check.fails(Status.UNSUPPORTED, () -> Generator.of(model, GeneratorOptions.defaults().eagle(Check.MODEL)));
+    int hidden = model.hidden();
+    float[] square = new float[hidden * hidden];
+    Eagle.Tensors tensors = new Eagle.Tensors(new float[hidden], new float[hidden], square, square, null);
+    try (Generator plain = Generator.of(model);
+        Eagle ofFile = Eagle.of(model, head);
+        Eagle ofTensors = Eagle.of(model, tensors, 3, GeneratorOptions.defaults().promptLookup(3, 4))) {
+      String want = plain.generate("Once upon a time", Check.greedy(24)).text();
+      for (Eagle eagle : List.of(ofFile, ofTensors)) {
+        eagle.setAdaptive(false);
+        Check.equal(want, eagle.generate("Once upon a time", Check.greedy(24)).text(), "text");
+        Check.that(eagle.stats("drafted") > 0, "guesses of the head");
+        Check.equal(want, eagle.generateAsync("Once upon a time", Check.greedy(24), Runnable::run).get().text(), "text");
+      }
+      Check.that(ofFile.stats("accepted") > 0, "right guesses");
+    }
+    Check.fails(Status.IO, () -> Eagle.of(model, nowhere));
+    Check.fails(Status.UNSUPPORTED, () -> Eagle.of(model, null));
   }
 
   private static void options() throws Exception {

@@ -8,7 +8,7 @@ import sys
 # What Java has in another form, and what only C can call.
 NOT_NEEDED = {
     "gen_generate_stream", "gen_session_generate_stream", "gen_batch_generate_stream", "gen_chat_session_send_stream",
-    "gen_speculative_generate_stream",  # streams are pulled
+    "gen_speculative_generate_stream", "gen_eagle_generate_stream",  # streams are pulled
     "gen_result_user_code",  # of their callbacks
     "gen_grammar_options_set_cancel",  # making a grammar is not cancelled from Java
     "gen_forward_attention", "gen_forward_cancelled",  # inside of a forward function in C

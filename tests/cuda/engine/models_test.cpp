@@ -101,7 +101,8 @@ TEST(CudaModels, AssistantsOfGemma) {
   test::TinyEngineOptions options;
   options.engine = engine;
   const LoadedTiny model(tiny, options);
-  auto head = model.model().draft_head(gguf::GgufFile::parse(bytes).value());
+  auto head = load_draft_head(gguf::GgufFile::parse(bytes).value(),
+                              model.model().head_target().value(), false, true);
   ASSERT_TRUE(head.ok()) << head.status().message();
   const std::vector<float> features(64, 0.25F);
   for (const size_t n : {size_t{1}, size_t{5}, size_t{9}}) {
