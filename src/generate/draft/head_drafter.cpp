@@ -165,9 +165,9 @@ bool HeadDrafter::fill(HeadState* state, size_t head) {
     begin_pass(head);
     running_.push_back({.of = {}, .state = state});
     const size_t rows = std::min(state->rows_for(head) - 1, most);
-    if (!make_cache(state, head_now_) || !plan_rows(&running_.back(), static_cast<int32_t>(rows)))
-      return false;
-    add_waiting(&running_.back(), static_cast<int32_t>(rows), -1);
+    const auto n = static_cast<int32_t>(rows);
+    if (!make_cache(state, head_now_) || !plan_rows(&running_.back(), n)) return false;
+    add_waiting(&running_.back(), n, -1);
     if (!run_pass(head_model(head), false)) return false;
   }
   return true;
