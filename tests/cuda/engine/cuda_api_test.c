@@ -436,6 +436,46 @@ static void lack_of_memory(void** state) {
   gen_gpu_allocator_release(memory);
 }
 
+/* Hidden states come from the device's memory: nearly those of the host, which rounds elsewhere. */
+static void hidden_states_of_a_device(void** state) {
+  (void)state;
+  enum { ROWS = 5, LAYERS = 3 };
+  const int32_t tokens[ROWS] = {1, 300, 301, 302, 303};
+  const int32_t layers[LAYERS] = {0, 2, GEN_HIDDEN_NORMED};
+  const char* const backends[] = {"cpu", "cuda"};
+  float* hidden[2];
+  size_t of_layer = 0;
+  for (int i = 0; i < 2; ++i) {
+    gen_model* model = NULL;
+    gen_generator* generator = NULL;
+    kv_cache* cache = NULL;
+    assert_ok(load(backends[i], NULL, &model), error);
+    assert_ok(gen_create(model, NULL, &generator, &error), error);
+    assert_ok(kv_cache_generator_new(generator, 16, &cache, &error), error);
+    of_layer = ROWS * (size_t)gen_model_config_hidden(gen_model_get_config(model));
+    hidden[i] = calloc(LAYERS * of_layer, sizeof(float));
+    assert_ok(gen_model_forward_hidden(model, tokens, ROWS, cache, layers, LAYERS, hidden[i],
+                                       LAYERS * of_layer, &error),
+              error);
+    assert_int_equal(kv_cache_seq_len(cache), ROWS);
+    kv_cache_free(cache);
+    gen_free(generator);
+    gen_model_free(model);
+  }
+  for (size_t layer = 0; layer < LAYERS; ++layer) {
+    double off = 0, size = 0;
+    for (size_t i = layer * of_layer; i < (layer + 1) * of_layer; ++i) {
+      const double a = hidden[0][i], b = hidden[1][i];
+      off += (a - b) * (a - b);
+      size += a * a;
+    }
+    const double most = layer == 0 ? 1e-6 : 0.03;
+    assert_true(size > 0 && off <= most * most * size);
+  }
+  free(hidden[0]);
+  free(hidden[1]);
+}
+
 /* Each instruction is waited for, so that clocks see the device's time; results are the same. */
 static void profiles_of_a_device(void** state) {
   (void)state;
@@ -543,6 +583,7 @@ int main(void) {
       cmocka_unit_test(appends_on_a_stream),
       cmocka_unit_test(models_say_what_they_say_on_the_cpu),
       cmocka_unit_test(lack_of_memory),
+      cmocka_unit_test(hidden_states_of_a_device),
       cmocka_unit_test(profiles_of_a_device),
       cmocka_unit_test(allocators_of_another_device),
       cmocka_unit_test(options_are_checked),
