@@ -17,6 +17,9 @@
 namespace gen::model {
 namespace {
 
+/// The only hidden state that a function gives.
+constexpr int32_t kFeaturesTap = 0;
+
 /// Invariant: if it holds a caller's state, the state covers the first length_ positions, or more
 /// after a pass that has neither been committed nor dropped. If states cannot be truncated but can
 /// be copied, and rows of the pass may be rejected, a copy from before the pass is kept meanwhile.
@@ -252,13 +255,10 @@ Status CustomModel::check(const graph::Batch& batch) const {
   limits.max_rows = traits_.max_batch_rows;
   limits.max_seq_len = traits_.max_seq_len;
   limits.layers = shapes_;
-  limits.n_taps = traits_.hidden > 0 ? traits_.num_layers + 1 : 0;
+  limits.n_taps = traits_.hidden > 0 ? kFeaturesTap + 1 : 0;
   GEN_TRY(graph::check_batch(batch, limits));
-  if (batch.taps.size() > 1 ||
-      (batch.taps.size() == 1 &&
-       (batch.taps[0].layer != traits_.num_layers || batch.taps[0].out == nullptr))) {
-    return error(Code::kUnsupported, "the model's forward function gives the features of layer %d",
-                 traits_.num_layers);
+  if (batch.taps.size() > 1 || (batch.taps.size() == 1 && batch.taps[0].out == nullptr)) {
+    return {Code::kUnsupported, "the model's forward function gives its features once, in memory"};
   }
   if (!states_.used) return {};
   for (size_t i = 0; i < batch.sequences.size(); ++i) GEN_TRY(check_state(batch, i));
@@ -327,7 +327,8 @@ Result<HeadTarget> CustomModel::head_target() const {
   }
   target.vocab_size = traits_.vocab_size;
   target.hidden = traits_.hidden;
-  target.num_layers = target.only_tap = traits_.num_layers;
+  target.num_layers = traits_.num_layers;
+  target.only_tap = kFeaturesTap;
   target.max_seq_len = traits_.max_seq_len;
   target.max_batch_rows = traits_.max_batch_rows;
   return target;
