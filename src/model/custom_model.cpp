@@ -17,6 +17,9 @@
 namespace gen::model {
 namespace {
 
+/// The only hidden state that a function gives.
+constexpr int32_t kFeaturesTap = 0;
+
 /// Invariant: if it holds a caller's state, the state covers the first length_ positions, or more
 /// after a pass that has neither been committed nor dropped. If states cannot be truncated but can
 /// be copied, and rows of the pass may be rejected, a copy from before the pass is kept meanwhile.
@@ -242,6 +245,11 @@ Status CustomModel::check_state(const graph::Batch& batch, size_t index) const {
   return error(Code::kInternal, "rows at position %d for a state after %d", first, state->length());
 }
 
+// Heads ask for the only state there is, callers for what leaves the last layer.
+bool CustomModel::is_features(const graph::Tap& tap) const noexcept {
+  return tap.out != nullptr && (tap.layer == kFeaturesTap || tap.layer == traits_.num_layers);
+}
+
 Status CustomModel::check(const graph::Batch& batch) const {
   if (!batch.embeddings.empty() || !batch.parents.empty()) {
     return {Code::kUnsupported, "the model's forward function takes tokens, one after another"};
@@ -252,11 +260,11 @@ Status CustomModel::check(const graph::Batch& batch) const {
   limits.max_rows = traits_.max_batch_rows;
   limits.max_seq_len = traits_.max_seq_len;
   limits.layers = shapes_;
-  limits.n_taps = traits_.hidden > 0 ? traits_.num_layers + 1 : 0;
-  if (batch.taps.size() > 1 ||
-      (batch.taps.size() == 1 &&
-       (batch.taps[0].layer != traits_.num_layers || batch.taps[0].out == nullptr))) {
-    return error(Code::kUnsupported, "the model's forward function gives the features of layer %d",
+  constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
+  limits.n_taps = traits_.hidden > 0 ? std::min(traits_.num_layers, kMost - 1) + 1 : 0;
+  if (batch.taps.size() > 1 || (batch.taps.size() == 1 && !is_features(batch.taps[0]))) {
+    return error(Code::kUnsupported,
+                 "the model's forward function gives its features once, as those of layer %d",
                  traits_.num_layers);
   }
   GEN_TRY(graph::check_batch(batch, limits));
@@ -327,7 +335,8 @@ Result<HeadTarget> CustomModel::head_target() const {
   }
   target.vocab_size = traits_.vocab_size;
   target.hidden = traits_.hidden;
-  target.num_layers = target.only_tap = traits_.num_layers;
+  target.num_layers = traits_.num_layers;
+  target.only_tap = kFeaturesTap;
   target.max_seq_len = traits_.max_seq_len;
   target.max_batch_rows = traits_.max_batch_rows;
   return target;

@@ -91,6 +91,7 @@ class CustomModel final : public Model {
   CustomModel(std::shared_ptr<const CustomForward> forward, ModelTraits traits,
               const CustomStates& states, CustomLayers layers, StartEngine start);
   Status run(const graph::Batch& batch) const;
+  [[nodiscard]] bool is_features(const graph::Tap& tap) const noexcept;
   Status check(const graph::Batch& batch) const;
   Status check_state(const graph::Batch& batch, size_t sequence) const;
 

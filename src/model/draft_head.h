@@ -60,8 +60,8 @@ struct HeadTarget {
   std::shared_ptr<const graph::ExecutionPlan> plan;  // whose weights may be shared; null: there are
                                                      // none
   std::shared_ptr<const graph::Graph> graph;         // of the plan
-  /// Not below 0: the model has a single hidden state, of this layer, and whoever made it knows
-  /// which one the head needs. All taps of the head are that one.
+  /// Not below 0: the model has a single hidden state, this one, and whoever made the model knows
+  /// which one the head needs. It takes the place of all taps of the head.
   int32_t only_tap = -1;
   int32_t vocab_size = 0;
   int32_t hidden = 0;
