@@ -115,6 +115,11 @@ class CustomHeads : public testing::Test {
   }
   [[nodiscard]] std::shared_ptr<const model::Model> custom(const MirrorForm& form,
                                                            int32_t gap = 0) const {
+    return custom(loaded_.model(), form, gap);
+  }
+  [[nodiscard]] static std::shared_ptr<const model::Model> custom(const model::Model& of,
+                                                                  const MirrorForm& form,
+                                                                  int32_t gap = 0) {
     model::ModelTraits traits;
     traits.architecture = "mirror";
     traits.vocab_size = kFormsVocab;
@@ -122,7 +127,7 @@ class CustomHeads : public testing::Test {
     traits.num_layers = std::numeric_limits<int32_t>::max();  // nobody counts them
     traits.hidden = kMirrorHidden * static_cast<int32_t>(form.layers.size());
     return model::CustomModel::create(
-               std::make_shared<Mirror>(loaded_.model(), form.layers, gap), traits,
+               std::make_shared<Mirror>(of, form.layers, gap), traits,
                {true, !form.goes_back, form.goes_back}, {},
                [] { return Result<std::shared_ptr<engine::Engine>>(test::cpu_engine()); })
         .value();
@@ -208,6 +213,37 @@ TEST_F(CustomHeads, DraftWhatTheModelOfAFileDrafts) {
         }
       }
     }
+  }
+}
+
+// The file has the layers, too, as the model's own has.
+TEST_F(CustomHeads, TakeTheBlocksOfAFile) {
+  test::TinyModelSpec spec = tiny();
+  spec.architecture = "exaone4";
+  spec.draft_layers = 1;
+  const std::vector<std::byte> bytes = test::TinyModel(spec).bytes();
+  const test::LoadedTiny loaded(bytes);
+  const std::shared_ptr<const model::Model> whole(std::shared_ptr<void>(), &loaded.model());
+  const auto model = custom(*whole, {EagleKind::kEagle1, {graph::kNormedTap}});
+  HeadDrafter::Options options;
+  options.vocab = kFormsVocab;
+  options.context = kFormsContext;
+  options.memory = &engine::system_memory();
+  auto head = model::load_draft_head(gguf::GgufFile::parse(bytes).value(),
+                                     model->head_target().value(), false, true);
+  ASSERT_TRUE(head.ok()) << head.status().message();
+  const auto want = head_generator(whole, {.drafter = head_drafter(*whole, 4)});
+  const auto got = head_generator(
+      model, {.drafter = HeadDrafter::create(std::move(head).value(), options).value()});
+  for (const double temperature : {0.0, 0.8}) {
+    const Tokens text = text_of(2, 9);
+    const CallParams params = call_at(temperature, 60);
+    const GenResult of_file = answer_of(*want->new_session().value(), text, params);
+    const GenResult result = answer_of(*got->new_session().value(), text, params);
+    EXPECT_EQ(result.tokens, of_file.tokens);
+    EXPECT_GT(result.usage.drafted, 60);
+    EXPECT_EQ(result.usage.drafted, of_file.usage.drafted);
+    EXPECT_EQ(result.usage.accepted, of_file.usage.accepted);
   }
 }
 
