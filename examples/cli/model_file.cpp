@@ -207,7 +207,7 @@ void add_draft_options(CLI::App& command, ModelChoice& choice) {
       ->check(CLI::ExistingFile);
   command
       .add_option("--draft-len", choice.draft_len,
-                  "maximum tokens of a draft; 0: 8 for lookups, 4 for models")
+                  "maximum tokens of a draft; 0: 8 for lookups, 4 for heads and models")
       ->check(CLI::Range(0, 63));
   command
       .add_option("--draft-acceptance", choice.draft_acceptance, generator_help("draft_acceptance"))

@@ -340,7 +340,8 @@ export class Model extends Handle {
 
 /**
  * Settings are those of gen_options_describe. `draft`, a smaller Model, drafts up to `draftLength` tokens ahead. Neither that
- * nor `prompt_lookup: "3,8"`, `suffix_lookup: 8` or `eagle`, the path of an EAGLE head, changes the text; a result's `usage` has `drafted` and `accepted`.
+ * nor `prompt_lookup: "3,8"`, `suffix_lookup: 8` or `eagle`, the path of an EAGLE head (`draft_heads: "auto,8"` for a
+ * length other than 4), changes the text; a result's `usage` has `drafted` and `accepted`.
  */
 export class Generator extends Handle {
   constructor(model, { draft, draftLength = 4, eagle, ...settings } = {}) {

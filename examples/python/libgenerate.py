@@ -514,7 +514,8 @@ def _taken(handle):
 class Generator(Handle):
     """Sessions of a model come from here. Options are those of gen_options_describe: kv_dtype="fp16", …; `draft`, a smaller
     Model, guesses up to `draft_length` tokens ahead. That, and prompt_lookup="3,8", suffix_lookup="8" or `eagle`, the
-    path of an EAGLE head, change no text; `drafted` and `accepted` of a Result's usage tell what was guessed and what of it was right."""
+    path of an EAGLE head (draft_heads="auto,8" for a length other than 4), change no text; `drafted` and `accepted` of a
+    Result's usage tell what was guessed and what of it was right."""
 
     _free = _function("gen_free", c_void_p, result=None)
 

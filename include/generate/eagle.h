@@ -7,7 +7,8 @@
  *
  * A model of the caller's own functions (custom_model.h) can have a head, too: its forward function
  * then receives `features` to fill. The head needs output weights of its own, since the library has
- * none of the model.
+ * none of the model. gen_eagle takes prompts as text: a model without a tokenizer can only have the
+ * head of a file, by gen_options_set_eagle, and sessions that are given tokens.
  */
 #ifndef GENERATE_EAGLE_H
 #define GENERATE_EAGLE_H

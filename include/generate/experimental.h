@@ -44,7 +44,7 @@ GEN_API gen_status gen_model_forward_batch(const gen_model *model, const int32_t
  * @param cache     grows by n positions.
  * @param layers    [n_layers] distinct: i for the hidden states before layer i, which are those after layer i - 1
  *                  (0: the embedding, L: after the last of L layers), or GEN_HIDDEN_NORMED. A custom model gives only
- *                  the features of its function, as those after its last layer.
+ *                  the features of its function, as 0 or as L, its num_layers; not both.
  * @param hidden    [capacity] float32, receives [n_layers, n, hidden] values, hidden being gen_model_config_hidden.
  * @return as gen_model_forward; GEN_ERROR_INVALID_ARGUMENT for no layers, or one that comes twice;
  *         GEN_ERROR_OUT_OF_RANGE for a layer that the model has not, or a buffer that is too small;
