@@ -231,6 +231,7 @@ void bench_all_drafts(const Bench& options) {
   drafts.json = options.json;
   drafts.lora = options.lora;
   if (options.threads.size() > 1) throw Failure("--draft takes one number of threads");
+  if (options.model.draft == "off") throw Failure("--draft off drafts nothing to measure", 2);
   drafts.threads = options.threads.empty() ? 0 : options.threads.front();
   bench_drafts(options.model, drafts);
 }

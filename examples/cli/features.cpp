@@ -211,7 +211,11 @@ class Writer {
     const gen_model_config* const config = gen_model_get_config(model.get());
     width_ = static_cast<size_t>(gen_model_config_hidden(config));
     const int32_t context = gen_model_config_max_seq_len(config);
-    window_ = static_cast<size_t>(options.window > 0 ? std::min(options.window, context) : context);
+    if (options.window > context) {
+      throw Failure("--window " + std::to_string(options.window) +
+                    " exceeds the model's context of " + std::to_string(context));
+    }
+    window_ = static_cast<size_t>(options.window > 0 ? options.window : context);
     if (window_ <= opening_.size()) throw Failure("--window has no room for tokens of a text");
     ModelChoice choice = options.model;
     choice.draft = "off";
@@ -220,7 +224,12 @@ class Writer {
   }
 
   void write(const std::string& path, RecordFile* file) const {
-    const std::vector<int32_t> tokens = encoded(model_, text_of_file(path), flags_);
+    std::vector<int32_t> tokens;
+    try {
+      tokens = encoded(model_, text_of_file(path), flags_);
+    } catch (const Failure& failure) {
+      throw Failure(path + ": " + failure.what());
+    }
     const size_t fresh = window_ - opening_.size();
     ProgressBar bar("computing");
     for (size_t begin = 0; begin < tokens.size(); begin += fresh) {

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "inspect_adapter.h"
+#include "inspect_beside.h"
 #include "model_file.h"
 #include "output.h"
 #include "text_format.h"
@@ -113,8 +113,8 @@ nlohmann::ordered_json describe_model(const Model& model) {
 
 void inspect(const Inspect& options) {
   if (options.draws) check_writable(options.graph, "--graph");
-  auto json = describe_adapter(find_file(options.model.path, "story.gguf"));
-  if (options.draws && !json.is_null()) throw Failure("--graph: the file is an adapter", 2);
+  auto json = describe_beside(find_file(options.model.path, "story.gguf"));
+  if (options.draws && !json.is_null()) throw Failure("--graph: the file is no model", 2);
   if (json.is_null()) {
     const Model model = load_model(options.model);
     if (options.draws) {

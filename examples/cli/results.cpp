@@ -91,10 +91,13 @@ std::string draft_line(const gen_result* result) {
   const auto said = static_cast<double>(usage_of(result, "completion"));
   char line[200];
   std::snprintf(line, sizeof line,
-                "drafts: %.0f tokens guessed, %.0f accepted (%.0f %%), %.2f tokens a step", drafted,
-                accepted, drafted > 0 ? 100 * accepted / drafted : 0.0,
+                "drafts: %.0f token%s guessed, %.0f accepted (%.0f %%), %.2f tokens a step",
+                drafted, drafted == 1 ? "" : "s", accepted,
+                drafted > 0 ? 100 * accepted / drafted : 0.0,
                 said > accepted ? said / (said - accepted) : 1.0);
-  return line;
+  const bool few = 10 * drafted < said;
+  return std::string(line) +
+         (few ? "; by default only what pays is drafted, with --draft-policy always more" : "");
 }
 
 }  // namespace cli

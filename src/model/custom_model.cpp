@@ -264,7 +264,7 @@ Status CustomModel::check(const graph::Batch& batch) const {
   limits.n_taps = traits_.hidden > 0 ? std::min(traits_.num_layers, kMost - 1) + 1 : 0;
   if (batch.taps.size() > 1 || (batch.taps.size() == 1 && !is_features(batch.taps[0]))) {
     return error(Code::kUnsupported,
-                 "the model's forward function gives the features of layer %d, and once",
+                 "the model's forward function gives the features of layer %d alone",
                  traits_.num_layers);
   }
   GEN_TRY(graph::check_batch(batch, limits));

@@ -104,7 +104,7 @@ class EagleFiles : public testing::Test {
     EXPECT_EQ(speculative, nullptr);
     EXPECT_STREQ(same.message, error_.message);
     gen_eagle* eagle = nullptr;
-    EXPECT_EQ(gen_eagle_new(model_, path_.c_str(), 4, nullptr, &eagle, &same), status);
+    EXPECT_EQ(gen_eagle_new(model_, path_.c_str(), 4, options_, &eagle, &same), status);
     EXPECT_EQ(eagle, nullptr);
     EXPECT_STREQ(same.message, error_.message);
     const std::string message = error_.message;

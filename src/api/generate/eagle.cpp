@@ -48,6 +48,7 @@ gen_status gen_eagle_new(const gen_model* target, const char* path, int32_t leng
     if (path != nullptr && path[0] != '\0') {
       add_head = [path](const gen::model::Model& model, DraftChoice* drafts) -> Status {
         GEN_ASSIGN(drafts->head, gen::api::head_of_file(model, path));
+        drafts->head_file = path;
         return {};
       };
     }

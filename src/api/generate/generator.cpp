@@ -78,11 +78,11 @@ Result<std::shared_ptr<const gen::model::DraftHead>> gen::api::head_of_file(
 Result<gen::generate::DraftChoice> gen::api::draft_choice(const gen_options& options,
                                                           const gen::model::Model& model) {
   gen::generate::DraftChoice choice = options.drafts;
-  choice.head_file = options.eagle;
   std::error_code failure;
   if (choice.off || options.eagle.empty()) return choice;
   if (!std::filesystem::exists(options.eagle, failure)) return choice;
   GEN_ASSIGN(choice.head, head_of_file(model, options.eagle));
+  choice.head_file = options.eagle;
   return choice;
 }
 

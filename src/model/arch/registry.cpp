@@ -41,6 +41,9 @@ constexpr Lacking kLacking[] = {
     {"rwkv7", "a recurrence of its own"},
 };
 
+/// Files that are given beside a model.
+constexpr const char* kHeads[] = {"eagle3", "eagle", "gemma4-assistant"};
+
 }  // namespace
 
 Architectures architectures() noexcept { return kArchitectures; }
@@ -51,6 +54,13 @@ Result<const Architecture*> find_architecture(Architectures known, const std::st
     if (name == row->name) return row;
     names += names.empty() ? "" : ", ";
     names += row->name;
+  }
+  for (const char* const head : kHeads) {
+    if (name != head) continue;
+    return error(Code::kUnsupported,
+                 "\"%s\" is no model but a head that drafts for one, which is given beside it "
+                 "(gen_options_set_eagle, --eagle)",
+                 head);
   }
   for (const Lacking& row : kLacking) {
     if (name != row.name) continue;
