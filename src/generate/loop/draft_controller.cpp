@@ -13,6 +13,13 @@
 #include "grammar/matcher/matcher.h"
 
 namespace gen::generate {
+namespace {
+
+/// Drafts of a call that need no memory while it runs: those of a short one.
+constexpr size_t kRecordedSteps = 64;
+constexpr size_t kRecordedTokens = 512;
+
+}  // namespace
 
 DraftController::DraftController(const Generator& generator, GenResult* result) noexcept
     : generator_(generator), result_(*result) {}
@@ -42,6 +49,8 @@ bool DraftController::begin_drafter(const Call& call, std::unique_ptr<DraftState
     if (state_ == nullptr) state_ = drafter.begin();
     if (call.rule != nullptr) rule_ = std::make_unique<grammar::Matcher>(call.rule->fork());
     make_room(rows, result);
+    result_.drafts.steps.reserve(kRecordedSteps);
+    result_.drafts.tokens.reserve(kRecordedTokens);
     job_.tree.reserve(static_cast<int32_t>(rows));
     job_.positions.reserve(rows);
     job_.wants.reserve(rows);
