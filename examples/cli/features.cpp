@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -271,8 +272,24 @@ class Writer {
   int32_t flags_ = 0;
 };
 
+/// It is written at the end, when what was there is read no more: neither an input nor a device.
+void check_apart(const Features& options) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::file_status status = fs::status(options.out, ignored);
+  if (!fs::exists(status)) return;
+  if (!fs::is_regular_file(status)) throw Failure("--output " + options.out + ": not a file");
+  std::vector<std::string> inputs = options.texts;
+  inputs.push_back(find_file(options.model.path, "story.gguf"));
+  for (const std::string& input : inputs) {
+    if (!fs::equivalent(input, options.out, ignored)) continue;
+    throw Failure("--output " + options.out + " is the file to read");
+  }
+}
+
 void features(const Features& options) {
   check_writable(options.out, "--output");
+  check_apart(options);
   const Model model = load_model(options.model);
   const std::vector<int32_t> layers =
       chosen_layers(options, gen_model_config_num_layers(gen_model_get_config(model.get())));

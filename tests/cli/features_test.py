@@ -9,7 +9,9 @@ import json
 import math
 import os
 import resource
+import shutil
 import signal
+import stat
 import struct
 import subprocess
 import sys
@@ -263,6 +265,25 @@ class Features(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"--output", done.stderr)
 
+    def test_inputs_and_devices_are_not_replaced(self):
+        model, pipe, link = self.path("model.gguf"), self.path("pipe"), self.path("link.txt")
+        shutil.copy(DRAFT, model)
+        os.mkfifo(pipe)
+        os.symlink(self.text, link)
+        with open(model, "rb") as file:
+            weights = file.read()
+        for out, part in ((model, "is the file to read"), (self.text, "is the file to read"),
+                          (link, "is the file to read"), (pipe, "not a file")):
+            done = generate("features", model, "-o", out, "--text", self.text, "--normed")
+            self.assertEqual((done.returncode, done.stdout), (1, b""), done.stderr)
+            self.assertIn(f"--output {out}", done.stderr.decode())
+            self.assertIn(part, done.stderr.decode())
+        with open(model, "rb") as file:
+            self.assertEqual(file.read(), weights)
+        with open(self.text) as file:
+            self.assertEqual(file.read(), TEXT)
+        self.assertTrue(stat.S_ISFIFO(os.stat(pipe).st_mode))
+        self.assertEqual(sorted(os.listdir(self.folder.name)), ["link.txt", "model.gguf", "pipe", "text.txt"])
 
     def test_an_interrupt_leaves_nothing(self):
         with open(self.text, "w") as file:
