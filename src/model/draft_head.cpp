@@ -2,6 +2,7 @@
 // Heads of blocks behind a model's layers, and what all heads go through. See draft_head.h.
 #include "model/draft_head.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "graph/execution_plan.h"
@@ -19,6 +20,9 @@ namespace gen::model {
 namespace {
 
 using File = std::shared_ptr<const gguf::GgufFile>;
+
+/// Drafts are no longer (kMaxTreeRows).
+constexpr int32_t kMostBlocks = 63;
 
 Status check_width(const char* key, int32_t found, int32_t wanted) {
   if (found == wanted) return {};
@@ -58,7 +62,8 @@ Result<std::shared_ptr<const DraftHead>> load_blocks(const File& file, const Hea
   }
   auto head = std::make_shared<DraftHead>();
   HeadTarget base = target;
-  for (int32_t i = 0; i < hparams.n_draft_layers && has_block(*file, hparams, i); ++i) {
+  const int32_t most = std::min(hparams.n_draft_layers, kMostBlocks);
+  for (int32_t i = 0; i < most && has_block(*file, hparams, i); ++i) {
     Weights weights(*file, lasting);
     graph::GraphBuilder builder;
     architecture.build_draft(architecture.style, hparams, i, weights, builder);
