@@ -98,7 +98,7 @@ Result<std::unique_ptr<cache::KvCache>> Generator::make_cache(int32_t capacity) 
       shapes, model::memories_of_layers(*model_, *options_.memory),
       [&](std::span<const cache::LayerShape> layers, engine::EngineMemory& memory) {
         return cache::make_windowed_cache(options_.kv_dtype, layers, capacity,
-                                          {.rows = prefill_chunk()}, memory);
+                                          {prefill_chunk(), options_.window_rewind}, memory);
       });
 }
 

@@ -57,6 +57,8 @@ inline size_t snapshot_budget(int64_t option, size_t bytes) noexcept {
   return option < 0 ? kDefaultSnapshots * bytes : static_cast<size_t>(option);
 }
 
+constexpr int32_t kDefaultWindowRewind = 256;
+
 struct GeneratorOptions {
   std::string kv_dtype = "fp32";  // as in cache/sequence/cache_format.h
   int32_t max_seq_len = 0;        // 0: the model's, which is also the maximum
@@ -65,6 +67,8 @@ struct GeneratorOptions {
   bool shift_context = false;  // a full context drops its oldest tokens instead of ending
   int32_t context_keep = kDefaultContextKeep;    // first tokens that are never dropped
   int32_t max_sequences = kDefaultMaxSequences;  // sequences in one forward pass
+  /// Positions beyond their window that layers keep, so that short cuts need no evaluation.
+  int32_t window_rewind = kDefaultWindowRewind;
   int32_t max_queue = 0;  // calls that may wait beyond max_sequences; 0: no limit
   int32_t max_passed_over = kMaxPassedOver;        // StepLimits
   bool deterministic = false;                      // graph::Batch
