@@ -62,5 +62,89 @@ TEST(WindowedModel, IsNotPooled) {
   gen_model_free(model);
 }
 
+// With window_rewind a session keeps little more than the windows, and says the same.
+TEST(WindowedModel, SessionsMayKeepOnlyTheWindow) {
+  test::TinyModelSpec spec;
+  spec.window = 5;
+  spec.layers = 3;
+  spec.local = {1, 0, 1};
+  spec.context = 600;
+  test::TinyModel tiny(spec);
+  test::set_tiny_vocabulary(&tiny.writer(), test::tiny_pieces(spec.vocab));
+  const std::vector<std::byte> bytes = tiny.bytes();
+  gen_error error = {};
+  gen_model* model = nullptr;
+  ASSERT_EQ(gen_model_load_memory(bytes.data(), bytes.size(), nullptr, &model, &error), GEN_OK)
+      << error.message;
+  gen_options* options = nullptr;
+  ASSERT_EQ(gen_options_new(&options, &error), GEN_OK);
+  ASSERT_EQ(gen_options_set(options, "prefill_chunk", "16", &error), GEN_OK) << error.message;
+  gen_sampling* sampling = nullptr;
+  ASSERT_EQ(gen_sampling_new(&sampling, &error), GEN_OK);
+  ASSERT_EQ(gen_sampling_set(sampling, "temperature", "0", &error), GEN_OK) << error.message;
+  ASSERT_EQ(gen_sampling_set(sampling, "max_new_tokens", "80", &error), GEN_OK) << error.message;
+  std::vector<int32_t> prompt;
+  for (int32_t i = 0; i < 70; ++i) prompt.push_back(3 + i * i % 40);
+  std::vector<std::vector<int32_t>> said;
+  std::vector<std::vector<uint8_t>> states;
+  for (const char* rewind : {"-1", "8"}) {
+    ASSERT_EQ(gen_options_set(options, "window_rewind", rewind, &error), GEN_OK) << error.message;
+    gen_generator* generator = nullptr;
+    gen_session* session = nullptr;
+    ASSERT_EQ(gen_create(model, options, &generator, &error), GEN_OK) << error.message;
+    ASSERT_EQ(gen_session_new(generator, &session, &error), GEN_OK);
+    // Twice: a cut far back is evaluated again.
+    for (int turn = 0; turn < 2; ++turn) {
+      ASSERT_EQ(gen_session_append_tokens(session, prompt.data(), prompt.size(), &error), GEN_OK);
+      gen_result* result = nullptr;
+      ASSERT_EQ(gen_session_generate(session, "", 0, sampling, &result, &error), GEN_OK)
+          << error.message;
+      size_t n = 0;
+      const int32_t* tokens = gen_result_tokens(result, &n);
+      said.emplace_back(tokens, tokens + n);
+      gen_result_free(result);
+      ASSERT_EQ(gen_session_truncate(session, 30, &error), GEN_OK) << error.message;
+    }
+    ASSERT_EQ(gen_session_append_tokens(session, prompt.data(), prompt.size(), &error), GEN_OK);
+    size_t bytes_of_state = 0;
+    ASSERT_EQ(gen_session_save_buffer(session, nullptr, 0, &bytes_of_state, &error), GEN_OK);
+    states.emplace_back(bytes_of_state);
+    ASSERT_EQ(gen_session_save_buffer(session, states.back().data(), bytes_of_state,
+                                      &bytes_of_state, &error),
+              GEN_OK);
+    gen_session_free(session);
+    // A state of everything is one of the windows, not the other way round.
+    ASSERT_EQ(gen_session_new(generator, &session, &error), GEN_OK);
+    EXPECT_EQ(gen_session_load_buffer(session, states[0].data(), states[0].size(), &error), GEN_OK)
+        << error.message;
+    gen_session_free(session);
+    gen_free(generator);
+  }
+  EXPECT_GT(said[0].size(), 20U);
+  EXPECT_EQ(said[2], said[0]);
+  EXPECT_EQ(said[3], said[1]);
+  EXPECT_LT(states[1].size(), states[0].size());
+  ASSERT_EQ(gen_options_set(options, "window_rewind", "-1", &error), GEN_OK);
+  gen_generator* generator = nullptr;
+  gen_session* session = nullptr;
+  ASSERT_EQ(gen_create(model, options, &generator, &error), GEN_OK);
+  ASSERT_EQ(gen_session_new(generator, &session, &error), GEN_OK);
+  EXPECT_EQ(gen_session_load_buffer(session, states[1].data(), states[1].size(), &error),
+            GEN_ERROR_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(error.message).find("lacks the first"), std::string::npos) << error.message;
+  EXPECT_EQ(gen_session_length(session), 0);
+  gen_session_free(session);
+  gen_free(generator);
+  generator = nullptr;
+  ASSERT_EQ(gen_options_set(options, "window_rewind", "0", &error), GEN_OK);
+  ASSERT_EQ(gen_options_set_paged_kv(options, 4, 16, &error), GEN_OK);
+  EXPECT_EQ(gen_create(model, options, &generator, &error), GEN_ERROR_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(error.message).find("window_rewind"), std::string::npos) << error.message;
+  EXPECT_EQ(gen_options_set(options, "window_rewind", "-2", &error), GEN_ERROR_INVALID_ARGUMENT);
+  gen_sampling_free(sampling);
+  gen_options_free(options);
+  gen_model_free(model);
+}
+
 }  // namespace
 }  // namespace gen

@@ -40,11 +40,13 @@ struct CacheForm {
   bool far = false;  // on an engine whose memory only operations may touch; with GEN_FORMS_CUDA on
                      // the CUDA engine, and all forms are
   bool recurrent = false;  // for a model with recurrent blocks
+  bool window = false;     // for a model with windows in some layers
 
   friend std::ostream& operator<<(std::ostream& out, const CacheForm& form) {
     constexpr const char* kNames[] = {"plain", "paged", "compressed", "tiered"};
-    return out << (form.far ? "far " : "") << (form.recurrent ? "recurrent " : "") << form.kind
-               << " " << kNames[static_cast<size_t>(form.layout)] << " " << form.block_size << ", "
+    return out << (form.far ? "far " : "") << (form.recurrent ? "recurrent " : "")
+               << (form.window ? "window " : "") << form.kind << " "
+               << kNames[static_cast<size_t>(form.layout)] << " " << form.block_size << ", "
                << form.prefix_blocks << " prefix blocks, pool of " << form.pool_blocks;
   }
 };
@@ -91,8 +93,17 @@ struct FormsPlace {
   engine::EngineMemory& memory;
 };
 
-inline FormsPlace forms_place(bool far, bool recurrent = false) {
+inline FormsPlace forms_place(bool far, bool recurrent = false, bool window = false) {
   test::TinyModelSpec spec;
+  if (window) {
+    spec.context = kFormsContext;
+    spec.vocab = kFormsVocab;
+    spec.layers = 3;
+    spec.window = 9;
+    spec.local = {1, 0, 1};
+    static const test::LoadedTiny tiny{test::TinyModel(spec)};
+    return {tiny.model(), engine::system_memory()};
+  }
   if (recurrent) {
     spec = test::drift_spec();
     spec.context = kFormsContext;
@@ -175,7 +186,8 @@ inline std::shared_ptr<const Generator> generator_of(const CacheForm& form, int3
   options.drafter = std::move(drafter);
   // Of recurrent models: in every text, and more than the budget holds.
   options.snapshot_every = 1 + chunk % 7;
-  const FormsPlace place = forms_place(form.far, form.recurrent);
+  options.window_rewind = 5;
+  const FormsPlace place = forms_place(form.far, form.recurrent, form.window);
   set_caches(&options, form, place.model.layer_shapes(), place.memory);
   std::vector<std::string> pieces;
   for (int32_t i = 0; i < kFormsVocab - 2; ++i) {
@@ -194,11 +206,11 @@ class FreshSessions {
  public:
   /// A plain cache stands for a paged or a tiered one: they hold the same entries.
   explicit FreshSessions(const CacheForm& form)
-      : generator_(
-            generator_of(form.layout == CacheForm::Layout::kCompressed
-                             ? CacheForm{.layout = form.layout, .block_size = form.block_size}
-                             : CacheForm{.kind = form.kind, .recurrent = form.recurrent},
-                         kFormsContext, 1)) {}
+      : generator_(generator_of(
+            form.layout == CacheForm::Layout::kCompressed
+                ? CacheForm{.layout = form.layout, .block_size = form.block_size}
+                : CacheForm{.kind = form.kind, .recurrent = form.recurrent, .window = form.window},
+            kFormsContext, 1)) {}
   [[nodiscard]] Said say(const Tokens& prompt, int32_t n,
                          const std::vector<model::AdapterChoice>& adapters = {}) const {
     return generate::say(*generator_->new_session().value(), prompt, n, adapters);

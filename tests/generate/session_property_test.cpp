@@ -577,6 +577,8 @@ std::vector<CacheForm> forms() {
                    .pool_blocks = 30});
   }
 #ifndef GEN_FORMS_CUDA
+  all.push_back({.window = true});
+  all.push_back({.kind = "q4", .window = true});
   all.push_back({.recurrent = true});
   for (const auto& [prefixes, pool] : {std::pair{40, 0}, std::pair{0, 30}, std::pair{20, 30}}) {
     all.push_back({.layout = CacheForm::Layout::kPaged,
@@ -595,8 +597,8 @@ TEST(SessionProperty, WhateverHappenedASessionSaysWhatAFreshOneSays) {
   std::set<const model::Model*> models;
   for (const CacheForm& form : all) {
     fresh.push_back(std::make_unique<FreshSessions>(form));
-    models.insert(
-        {&forms_place(form.far, form.recurrent).model, &forms_place(false, form.recurrent).model});
+    models.insert({&forms_place(form.far, form.recurrent, form.window).model,
+                   &forms_place(false, form.recurrent, form.window).model});
   }
   DrawnAdapters adapters(models);
   Counts counts;

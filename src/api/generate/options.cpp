@@ -42,6 +42,11 @@ constexpr OptionRow<O> kCompressedKv = {
     "compressed_kv",
     WholeOption<O>{[](O& o) -> int32_t& { return o.caches.compressed_chunk; }, 0, kAnyMost},
     "replaces every full chunk of this many positions by one entry, their mean; 0: off"};
+constexpr OptionRow<O> kWindowRewind = {
+    "window_rewind",
+    WholeOption<O>{[](O& o) -> int32_t& { return o.generator.window_rewind; }, -1, kAnyMost},
+    "layers with a window keep only its positions and this many before them, and what a cut goes "
+    "back to beyond these is evaluated again; -1: they keep all"};
 constexpr OptionRow<O> kSnapshotEvery = {
     "state_snapshot_every",
     WholeOption<O>{[](O& o) -> int32_t& { return o.generator.snapshot_every; }, 0, kAnyMost},
@@ -310,6 +315,7 @@ const OptionRow<O> kRows[] = {
      "has its own memory"},
     kPrefixCache,
     kCompressedKv,
+    kWindowRewind,
     {"tiered_kv",
      TextOption<O>{[] { return std::string("MIB or FOLDER,MIB"); }, tiered_kv_from_text,
                    tiered_kv_text},
@@ -367,7 +373,8 @@ const OptionRow<O> kRows[] = {
                      return Status();
                    },
                    [](const O& o) { return o.eagle; }},
-     "drafts with the head of a file, whatever draft_heads says, where lookups find nothing; empty: none"},
+     "drafts with the head of a file, whatever draft_heads says, where lookups find nothing; "
+     "empty: none"},
     {"draft_acceptance",
      TextOption<O>{[] { return std::string("exact or distribution"); }, set_draft_acceptance,
                    [](const O& o) {

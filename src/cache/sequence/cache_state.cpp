@@ -20,8 +20,12 @@ using engine::KvOrder;
 
 constexpr const char* kCacheSection = "CACH";
 constexpr const char* kLayerSection = "LAYR";
+constexpr const char* kWindowSection = "LAYW";  // a layer without its first entries
 constexpr size_t kCacheNumbers = 3;
 constexpr size_t kLayerNumbers = 10;
+
+/// Entries of a layer in a state.
+int32_t saved_of(const SavedLayer& layer, int32_t entries) { return entries - layer.first; }
 
 /// False on overflow.
 bool side_bytes(engine::KvFormat format, engine::KvOrder order, int32_t heads, int32_t dim,
@@ -38,15 +42,16 @@ bool side_bytes(engine::KvFormat format, engine::KvOrder order, int32_t heads, i
 bool layer_bytes(const SavedLayer& layer, int32_t entries, size_t* bytes) {
   const LayerShape& shape = layer.shape;
   size_t v = 0;
+  entries = saved_of(layer, entries);
   return side_bytes(layer.k, engine::KvOrder::kKeys, shape.kv_heads, shape.k_dim, entries, bytes) &&
          side_bytes(layer.v, engine::KvOrder::kValues, shape.kv_heads, shape.v_dim, entries, &v) &&
          checked_add(*bytes, v, bytes);
 }
 
-Status save_side(KvCache& cache, int32_t layer, const CachePlan& plan, KvOrder order,
+Status save_side(KvCache& cache, int32_t layer, int32_t from, const CachePlan& plan, KvOrder order,
                  StateWriter& to) {
   GEN_ASSIGN(StagedSide side, StagedSide::create(cache, layer, plan, order));
-  for (int32_t first = 0; first < plan.start; first += StagedSide::kMost) {
+  for (int32_t first = from; first < plan.start; first += StagedSide::kMost) {
     const int32_t n = std::min(plan.start - first, StagedSide::kMost);
     // Unused lanes are zeros, so that equal caches give equal states.
     GEN_ASSIGN(const auto bytes, side.read(first, n));
@@ -62,20 +67,21 @@ Status save_layer(const SavedLayer& layer, KvCache& cache, int32_t index, const 
       to.numbers({shape.kv_heads, shape.k_dim, shape.v_dim, shape.window,
                   static_cast<int32_t>(shape.rope), shape.rope_dims, static_cast<int32_t>(layer.k),
                   static_cast<int32_t>(layer.v), static_cast<int32_t>(layer.form), shape.chunk}));
-  GEN_TRY(save_side(cache, index, plan, KvOrder::kKeys, to));
-  return save_side(cache, index, plan, KvOrder::kValues, to);
+  if (layer.first > 0) GEN_TRY(to.numbers({layer.first, 0}));
+  GEN_TRY(save_side(cache, index, layer.first, plan, KvOrder::kKeys, to));
+  return save_side(cache, index, layer.first, plan, KvOrder::kValues, to);
 }
 
-/// `bytes` hold the entries [0, n); the entries of the plan are written to the cache.
-Status restore_side(std::span<const std::byte> bytes, KvCache& cache, int32_t layer,
+/// `bytes` hold the entries from `from` on; those of the plan are written to the cache.
+Status restore_side(std::span<const std::byte> bytes, int32_t from, KvCache& cache, int32_t layer,
                     const CachePlan& plan, KvOrder order) {
   GEN_ASSIGN(StagedSide side, StagedSide::create(cache, layer, plan, order));
   const size_t row = side.rows().row_bytes;
   const int32_t end = plan.start + plan.count;
-  for (int32_t first = plan.start; first < end;) {
+  for (int32_t first = std::max(plan.start, from); first < end;) {
     const int32_t skip = first % engine::kKvTile;  // entries of the tile that exist already
     const int32_t n = std::min(end - first, StagedSide::kMost - skip);
-    const size_t tile = static_cast<size_t>(first / engine::kKvTile);
+    const size_t tile = static_cast<size_t>((first - from) / engine::kKvTile);
     GEN_TRY(side.write(bytes.subspan(tile * row, tile_count(skip + n) * row), skip, first, n));
     first += n;
   }
@@ -87,7 +93,8 @@ Status check_number(const char* what, size_t layer, int32_t value, int32_t least
   return error(Code::kFormat, "layer %zu: %s %d outside [%d, %d]", layer, what, value, least, most);
 }
 
-Result<SavedLayer> read_layer(StateSection& section, size_t index) {
+Result<SavedLayer> read_layer(StateSection& section, size_t index, bool is_window,
+                              int32_t entries) {
   constexpr int32_t kAny = std::numeric_limits<int32_t>::max();
   SavedLayer layer;
   const struct {
@@ -121,7 +128,12 @@ Result<SavedLayer> read_layer(StateSection& section, size_t index) {
   layer.k = static_cast<engine::KvFormat>(numbers[6]);
   layer.v = static_cast<engine::KvFormat>(numbers[7]);
   layer.form = static_cast<engine::KeyForm>(numbers[8]);
-  layer.shape.chunk = numbers[9];
+  if (!is_window) return layer;
+  int32_t zero = 0;
+  GEN_TRY(section.numbers({&layer.first, &zero}));
+  GEN_TRY(check_number("first entry", index, layer.first, engine::kKvTile, entries));
+  GEN_TRY(check_number("first entry's lane", index, layer.first % engine::kKvTile, 0, 0));
+  GEN_TRY(check_number("a number that is always 0,", index, zero, 0, 0));
   return layer;
 }
 
@@ -161,11 +173,13 @@ Status restore_some(const SavedEntries& saved, int32_t count, KvCache& cache) {
     const SavedLayer& layer = saved.layers[i];
     size_t k_bytes = 0;
     const bool fits = side_bytes(layer.k, engine::KvOrder::kKeys, layer.shape.kv_heads,
-                                 layer.shape.k_dim, saved.entries, &k_bytes);
+                                 layer.shape.k_dim, saved_of(layer, saved.entries), &k_bytes);
     GEN_ASSERT(fits && plan.start + plan.count <= saved.entries);
     const auto index = static_cast<int32_t>(i);
-    GEN_TRY(restore_side(saved.payloads[i].first(k_bytes), cache, index, plan, KvOrder::kKeys));
-    GEN_TRY(restore_side(saved.payloads[i].subspan(k_bytes), cache, index, plan, KvOrder::kValues));
+    GEN_TRY(restore_side(saved.payloads[i].first(k_bytes), layer.first, cache, index, plan,
+                         KvOrder::kKeys));
+    GEN_TRY(restore_side(saved.payloads[i].subspan(k_bytes), layer.first, cache, index, plan,
+                         KvOrder::kValues));
   }
   cache.commit(plan);
   return {};
@@ -192,13 +206,16 @@ Status save_entries(KvCache& cache, StateWriter& to) {
                    tables.first_cell);
     }
     const SavedLayer layer{cache.layers()[static_cast<size_t>(i)], form.k.format, form.v.format,
-                           form.key_form};
+                           form.key_form, KvCache::first_kept(plan.start, cache.keeps_behind(i))};
+    const bool is_window = layer.first > 0;
     size_t bytes = 0;
     if (!layer_bytes(layer, plan.start, &bytes)) {
       return error(Code::kOutOfMemory, "layer %d overflows a size", i);
     }
     const auto content = [&](StateWriter& out) { return save_layer(layer, cache, i, plan, out); };
-    GEN_TRY(to.section(kLayerSection, kLayerNumbers * sizeof(int32_t) + bytes, content));
+    const size_t numbers = kLayerNumbers + (is_window ? 2 : 0);
+    GEN_TRY(to.section(is_window ? kWindowSection : kLayerSection,
+                       numbers * sizeof(int32_t) + bytes, content));
   }
   return {};
 }
@@ -218,8 +235,9 @@ Result<SavedEntries> read_entries(StateReader& from) {
                  saved.entries, positions);
   }
   for (size_t i = 0; i < static_cast<size_t>(layers); ++i) {
-    GEN_ASSIGN(StateSection section, from.section(kLayerSection));
-    GEN_ASSIGN(const SavedLayer layer, read_layer(section, i));
+    const bool is_window = from.next_is(kWindowSection);
+    GEN_ASSIGN(StateSection section, from.section(is_window ? kWindowSection : kLayerSection));
+    GEN_ASSIGN(const SavedLayer layer, read_layer(section, i, is_window, saved.entries));
     size_t bytes = 0;
     if (!layer_bytes(layer, saved.entries, &bytes)) {
       return error(Code::kFormat, "layer %zu: %d entries of %d heads overflow a size", i,
@@ -245,6 +263,11 @@ Status check_entries(const SavedEntries& saved, KvCache& cache) {
   }
   for (size_t i = 0; i < saved.layers.size(); ++i) {
     GEN_TRY(check_same(saved.layers[i], cache.layers()[i], cache.kv_layers()[i], i));
+    const int32_t behind = cache.keeps_behind(static_cast<int32_t>(i));
+    if (saved.layers[i].first <= KvCache::first_kept(saved.entries, behind)) continue;
+    return error(Code::kInvalidArgument,
+                 "the state's layer %zu lacks the first %d positions, which this cache keeps", i,
+                 saved.layers[i].first);
   }
   return {};
 }
@@ -263,6 +286,9 @@ Status restore_entries(const SavedEntries& saved, KvCache& cache) {
       static_cast<void>(cache.truncate(0));
       return status;
     }
+  }
+  for (size_t i = 0; i < saved.layers.size(); ++i) {
+    cache.set_first_held(static_cast<int32_t>(i), saved.layers[i].first);
   }
   return {};
 }

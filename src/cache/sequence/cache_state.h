@@ -20,6 +20,7 @@ struct SavedLayer {
   engine::KvFormat k = engine::KvFormat::kF32;
   engine::KvFormat v = engine::KvFormat::kF32;
   engine::KeyForm form = engine::KeyForm::kRotated;
+  int32_t first = 0;  // entry in the state, a tile's first; a window has none before
 };
 
 /// Entries in a state, every number and size checked; the bytes lie where they were.

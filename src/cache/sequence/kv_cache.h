@@ -6,6 +6,7 @@
 // file that implements this and passes the conformance test; a new format is one of cache_format.h.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -113,6 +114,18 @@ class KvCache {
   /// Entries that can still be added if nobody else takes room meanwhile, over as many plans as
   /// plan_limit() requires. Any thread that may plan.
   [[nodiscard]] virtual int32_t room() const noexcept { return capacity() - length(); }
+  /// Entries behind length() that a layer surely keeps, up to whole tiles; all, unless it is a
+  /// window's. A saved state has no others.
+  static constexpr int32_t kAllEntries = std::numeric_limits<int32_t>::max();
+  [[nodiscard]] virtual int32_t keeps_behind(int32_t /*layer*/) const noexcept {
+    return kAllEntries;
+  }
+  /// Entries of a layer before this one were not written: a restored state had none.
+  virtual void set_first_held(int32_t /*layer*/, int32_t /*entry*/) noexcept {}
+  /// The first entry of a layer that is surely kept, of `length` entries.
+  [[nodiscard]] static int32_t first_kept(int32_t length, int32_t behind) noexcept {
+    return std::max(length - behind, 0) / engine::kKvTile * engine::kKvTile;
+  }
   /// Reserves room for `n` more entries; kCacheFull or kOutOfMemory, and kPoolExhausted if
   /// traits().pooled and others hold the missing ones. Nothing observable changes. plan(0) is for
   /// reading.

@@ -27,7 +27,13 @@ class SplitCache final : public KvCache {
     }
     traits_ = caches_[0]->traits();
     traits_.bytes_per_entry = 0;
-    for (const auto& cache : caches_) traits_.bytes_per_entry += cache->traits().bytes_per_entry;
+    for (const auto& cache : caches_) {
+      traits_.bytes_per_entry += cache->traits().bytes_per_entry;
+      if (!cache->traits().cuts_exactly) {
+        traits_.cuts_exactly = false;
+        traits_.layout = cache->traits().layout;
+      }
+    }
     for (const CacheIndex& at : layer_indices_) {
       const auto index = static_cast<size_t>(at.index);
       shapes_.push_back(caches_[at.cache]->layers()[index]);
@@ -51,6 +57,14 @@ class SplitCache final : public KvCache {
   }
   [[nodiscard]] int32_t room() const noexcept override {
     return least([](const KvCache& cache) { return cache.room(); });
+  }
+  [[nodiscard]] int32_t keeps_behind(int32_t layer) const noexcept override {
+    const CacheIndex at = layer_indices_[static_cast<size_t>(layer)];
+    return caches_[at.cache]->keeps_behind(at.index);
+  }
+  void set_first_held(int32_t layer, int32_t entry) noexcept override {
+    const CacheIndex at = layer_indices_[static_cast<size_t>(layer)];
+    caches_[at.cache]->set_first_held(at.index, entry);
   }
   /// If one cache refuses, the plans of the others are dropped.
   [[nodiscard]] Result<CachePlan> plan(int32_t n) override {
@@ -93,8 +107,12 @@ class SplitCache final : public KvCache {
   Status truncate(int32_t n) override {
     if (n >= length()) return {};
     if (n > 0) GEN_TRY(plan(0).status());
-    for (const auto& cache : caches_) GEN_TRY(cache->truncate(n));
-    return {};
+    // A cache may have to leave fewer, and then so do the others.
+    for (int32_t left = std::max(n, 0);; n = left) {
+      for (const auto& cache : caches_) GEN_TRY(cache->truncate(n));
+      left = least([](const KvCache& cache) { return cache.length(); });
+      if (left >= n) return {};
+    }
   }
 
   [[nodiscard]] MemoryUse memory() const noexcept override {
@@ -165,7 +183,7 @@ Result<std::unique_ptr<KvCache>> make_split_cache(std::vector<std::unique_ptr<Kv
   }
   if (caches.empty()) return Status(Code::kInvalidArgument, "a split cache of no caches");
   for (const auto& cache : caches) {
-    if (cache->traits().cuts_exactly) continue;
+    if (cache->traits().cuts_exactly || !cache->traits().has_means) continue;
     return error(Code::kUnsupported,
                  "a split cache of %s caches, which do not always cut where they are told to",
                  cache->traits().layout);

@@ -8,6 +8,7 @@
 
 #include "cache/sequence/layer_memories.h"
 #include "cache/sequence/registry.h"
+#include "cache/sequence/window_cache.h"
 #include "engine/memory/host_memory.h"
 #include "generate/step/scheduler.h"
 
@@ -97,7 +98,11 @@ Result<std::unique_ptr<cache::KvCache>> Generator::make_cache(int32_t capacity) 
   return cache::make_in_memories(
       shapes, model::memories_of_layers(*model_, *options_.memory),
       [&](std::span<const cache::LayerShape> layers, engine::EngineMemory& memory) {
-        return cache::make_cache(options_.kv_dtype, layers, capacity, memory);
+        if (options_.window_rewind < 0) {
+          return cache::make_cache(options_.kv_dtype, layers, capacity, memory);
+        }
+        return cache::make_windowed_cache(options_.kv_dtype, layers, capacity,
+                                          {prefill_chunk(), options_.window_rewind}, memory);
       });
 }
 

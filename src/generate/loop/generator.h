@@ -65,6 +65,9 @@ struct GeneratorOptions {
   bool shift_context = false;  // a full context drops its oldest tokens instead of ending
   int32_t context_keep = kDefaultContextKeep;    // first tokens that are never dropped
   int32_t max_sequences = kDefaultMaxSequences;  // sequences in one forward pass
+  /// Below 0: layers with a window keep every position. Else only those of the window and so many
+  /// more: cuts that go back further are evaluated again. For caches of kv_dtype.
+  int32_t window_rewind = -1;
   int32_t max_queue = 0;  // calls that may wait beyond max_sequences; 0: no limit
   int32_t max_passed_over = kMaxPassedOver;        // StepLimits
   bool deterministic = false;                      // graph::Batch

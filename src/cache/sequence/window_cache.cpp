@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// See window_cache.h. Entry e lies in segment e / size of the block table, which is segment
+// e / size % n of the ring: writing it takes the place of the entry that is n segments before it.
+#include "cache/sequence/window_cache.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+#include <vector>
+
+#include "base/checked.h"
+#include "cache/sequence/contiguous_cache.h"
+#include "cache/sequence/path_moves.h"
+#include "cache/sequence/split_cache.h"
+#include "cache/sequence/tile_layout.h"
+
+namespace gen::cache {
+namespace {
+
+constexpr int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
+
+/// Entries of a segment. Attention reads kKvChunk of them at once where it can; with short windows
+/// smaller segments waste less.
+int32_t segment_of(int32_t reach) {
+  int32_t size = engine::kKvChunk;
+  while (size > engine::kKvTile && size > reach / 4) size /= 2;
+  return size;
+}
+
+/// Invariant: entries [held_from_, length_) lie in the ring, and those that a row at length_ sees
+/// are among them, in whole tiles.
+class WindowCache final : public KvCache {
+ public:
+  WindowCache(TileLayout layout, int32_t capacity, int32_t reach, int32_t segments,
+              engine::EngineMemory& memory)
+      : layout_(std::move(layout)),
+        capacity_(capacity),
+        reach_(reach),
+        segments_(segments),
+        memory_(memory),
+        table_(static_cast<size_t>(divide_up(capacity, layout_.block_size()))) {
+    traits_.kind = layout_.format().name();
+    traits_.lossy = layout_.format().lossy();
+    traits_.layout = "window";
+    traits_.keeps_paths = true;
+    traits_.cuts_exactly = false;
+    traits_.bytes_per_entry = layout_.bytes_per_entry();
+  }
+
+  Status reserve() {
+    const size_t segment = layout_.block_bytes();
+    size_t bytes = 0;
+    if (!checked_mul(segment, static_cast<size_t>(segments_), &bytes)) {
+      return error(Code::kOutOfMemory, "a window of %d entries of %zu layers overflows %zu bits",
+                   ring(), layout_.layers().size(), 8 * sizeof(size_t));
+    }
+    GEN_ASSIGN(buffer_, memory_.allocate(bytes));
+    for (size_t i = 0; i < table_.size(); ++i) {
+      const size_t place = i % static_cast<size_t>(segments_);
+      table_[i] = buffer_.data() + static_cast<std::ptrdiff_t>(place * segment);
+    }
+    return {};
+  }
+
+  [[nodiscard]] const CacheTraits& traits() const noexcept override { return traits_; }
+  [[nodiscard]] std::span<const LayerShape> layers() const noexcept override {
+    return layout_.layers();
+  }
+  [[nodiscard]] int32_t length() const noexcept override { return length_; }
+  [[nodiscard]] int32_t capacity() const noexcept override { return capacity_; }
+  [[nodiscard]] int32_t plan_limit() const noexcept override {
+    return ring() - reach_ - (engine::kKvTile - 1);
+  }
+  [[nodiscard]] int32_t keeps_behind(int32_t /*layer*/) const noexcept override { return reach_; }
+  void set_first_held(int32_t /*layer*/, int32_t entry) noexcept override {
+    held_from_ = std::max(held_from_, entry);
+  }
+
+  [[nodiscard]] Result<CachePlan> plan(int32_t n) override {
+    if (n < 0 || n > plan_limit()) {
+      return error(Code::kInvalidArgument, "a plan for %d entries of a window's, at most %d", n,
+                   plan_limit());
+    }
+    if (n > capacity_ - length()) {
+      return error(Code::kCacheFull, "the cache holds %d of %d entries, no room for %d more",
+                   length(), capacity_, n);
+    }
+    GEN_TRY(settle());
+    held_from_ =
+        std::max(held_from_, length() + n - ring());  // the rows may be written at any time
+    return CachePlan{length(), n};
+  }
+
+  [[nodiscard]] std::span<const engine::KvLayer> kv_layers() const noexcept override {
+    return layout_.kv_layers();
+  }
+  [[nodiscard]] engine::EngineMemory& engine_memory(int32_t /*part*/) const noexcept override {
+    return memory_;
+  }
+  [[nodiscard]] Result<engine::KvTables> tables(int32_t /*part*/, const CachePlan& plan) override {
+    GEN_ASSERT(plan.start == length() && plan.count <= capacity_ - length());
+    const auto held = static_cast<size_t>(divide_up(plan.start + plan.count, layout_.block_size()));
+    return engine::KvTables{std::span(table_).first(held)};
+  }
+
+  void commit(const CachePlan& plan, Kept kept) noexcept override {
+    GEN_ASSERT(plan.start == length() && plan.count <= capacity_ - length());
+    moves_.note(plan, kept);
+    length_ = plan.start + kept.n;
+  }
+
+  Status truncate(int32_t n) override {
+    if (n >= length()) return {};
+    n = std::max(n, 0);
+    if (first_kept(n, reach_) < held_from_) n = 0;
+    if (n == 0) held_from_ = 0;
+    length_ = n;
+    moves_.cut(n);
+    return {};
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<KvCache>> fork() override {
+    GEN_TRY(settle());
+    auto copy = std::make_unique<WindowCache>(layout_, capacity_, reach_, segments_, memory_);
+    GEN_TRY(copy->reserve());
+    const int32_t from = std::max(held_from_, length() - ring());
+    const engine::KvRun run{from, from, length() - from};
+    GEN_TRY(memory_.run(engine::KvCopyArgs{all(), copy->all(), {&run, 1}}));
+    copy->length_ = length();
+    copy->held_from_ = held_from_;
+    return std::unique_ptr<KvCache>(std::move(copy));
+  }
+
+  [[nodiscard]] MemoryUse memory() const noexcept override {
+    MemoryUse use;
+    use.resident = buffer_.size();
+    use.payload = static_cast<size_t>(std::min(length(), reach_ + 1)) * traits_.bytes_per_entry;
+    use.metadata = sizeof(*this) + layout_.table_bytes() + table_.size() * sizeof(table_[0]);
+    return use;
+  }
+
+ private:
+  /// Entries of the ring.
+  [[nodiscard]] int32_t ring() const noexcept { return segments_ * layout_.block_size(); }
+  [[nodiscard]] engine::KvEntries all() const noexcept { return {layout_.kv_layers(), {table_}}; }
+  Status settle() {
+    GEN_TRY(moves_.move(memory_, all()));
+    moves_.clear();
+    return {};
+  }
+
+  TileLayout layout_;
+  int32_t capacity_;
+  int32_t reach_;
+  int32_t segments_;
+  engine::EngineMemory& memory_;
+  PathMoves moves_;
+  std::vector<engine::EnginePtr<std::byte>> table_;
+  int32_t held_from_ = 0;
+  std::atomic<int32_t> length_ = 0;  // one writer; any thread may read it
+  CacheTraits traits_;
+  engine::EngineBuffer buffer_;
+};
+
+}  // namespace
+
+int32_t window_reach(const LayerShape& layer) noexcept {
+  int32_t reach = -1;
+  if (layer.window > 0) reach = layer.window - 1;
+  if (layer.chunk > 0 && (reach < 0 || layer.chunk - 1 < reach)) reach = layer.chunk - 1;
+  return reach;
+}
+
+Result<std::unique_ptr<KvCache>> create_window_cache(const CacheFormat& format,
+                                                     std::span<const LayerShape> layers,
+                                                     int32_t capacity, const WindowRoom& room,
+                                                     engine::EngineMemory& memory) {
+  const int32_t reach = window_reach(layers[0]);
+  GEN_ASSERT(reach >= 0 && room.rows > 0 && room.rewind >= 0);
+  const int32_t size = segment_of(reach);
+  const int64_t segments =
+      divide_up(int64_t{reach} + engine::kKvTile - 1 + room.rows + room.rewind, size);
+  if (segments * size >= capacity) return create_contiguous_cache(format, layers, capacity, memory);
+  GEN_ASSIGN(TileLayout layout, TileLayout::create(format, layers, size));
+  auto cache = std::make_unique<WindowCache>(std::move(layout), capacity, reach,
+                                             static_cast<int32_t>(segments), memory);
+  GEN_TRY(cache->reserve());
+  return std::unique_ptr<KvCache>(std::move(cache));
+}
+
+Result<std::unique_ptr<KvCache>> make_windowed_cache(std::string_view format,
+                                                     std::span<const LayerShape> layers,
+                                                     int32_t capacity, const WindowRoom& room,
+                                                     engine::EngineMemory& memory) {
+  GEN_ASSIGN(const CacheFormat parsed, parse_cache_format(format));
+  if (capacity < 1) {
+    return error(Code::kInvalidArgument, "cache capacity %d is below 1", capacity);
+  }
+  GEN_TRY(check_layers(parsed, layers));
+  std::vector<std::vector<LayerShape>> groups;
+  std::vector<int32_t> group_of_layer;
+  for (const LayerShape& layer : layers) {
+    const auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& group) {
+      return window_reach(group[0]) == window_reach(layer);
+    });
+    group_of_layer.push_back(static_cast<int32_t>(same - groups.begin()));
+    if (same != groups.end()) {
+      same->push_back(layer);
+    } else {
+      groups.push_back({layer});
+    }
+  }
+  const auto make = [&](std::span<const LayerShape> group) {
+    return !group.empty() && window_reach(group[0]) >= 0
+               ? create_window_cache(parsed, group, capacity, room, memory)
+               : create_contiguous_cache(parsed, group, capacity, memory);
+  };
+  if (groups.size() < 2) return make(layers);
+  std::vector<std::unique_ptr<KvCache>> caches;
+  for (const auto& group : groups) {
+    GEN_ASSIGN(auto made, make(group));
+    caches.push_back(std::move(made));
+  }
+  return make_split_cache(std::move(caches), group_of_layer);
+}
+
+}  // namespace gen::cache

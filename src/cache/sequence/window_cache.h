@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// A cache whose layers see only the last entries and which keeps little more than these: a ring of
+// segments laid out as in tile_layout.h. The block table names a segment for each part of the whole
+// length, so that attention reads the entries of a window where it would read them in a cache that
+// keeps all, with the same bits.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/status.h"
+#include "cache/sequence/cache_format.h"
+#include "cache/sequence/kv_cache.h"
+#include "engine/memory.h"
+
+namespace gen::cache {
+
+struct WindowRoom {
+  int32_t rows = engine::kKvChunk;    // of a plan, at most
+  int32_t rewind = engine::kKvChunk;  // positions that truncate() surely can go back
+};
+
+/// The entries before its own that a row of a layer may see; negative: all.
+int32_t window_reach(const LayerShape& layer) noexcept;
+
+/// An empty cache of up to `capacity` entries, of which it keeps those that the next row sees, and
+/// WindowRoom. Where that is the whole capacity it is a contiguous cache. All layers have the same
+/// reach. A cut behind which rows would see what is gone leaves nothing. kOutOfMemory.
+Result<std::unique_ptr<KvCache>> create_window_cache(const CacheFormat& format,
+                                                     std::span<const LayerShape> layers,
+                                                     int32_t capacity, const WindowRoom& room,
+                                                     engine::EngineMemory& memory);
+
+/// As make_cache, with a cache for each group of layers that see the same.
+Result<std::unique_ptr<KvCache>> make_windowed_cache(std::string_view format,
+                                                     std::span<const LayerShape> layers,
+                                                     int32_t capacity, const WindowRoom& room,
+                                                     engine::EngineMemory& memory);
+
+}  // namespace gen::cache

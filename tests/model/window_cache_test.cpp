@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Windows in rings (cache/sequence/window_cache.h) against caches that keep everything: random
+// programs of rows, drafts of which some are kept, cuts, forks and states, for windows that are
+// smaller and larger than segments and prompt chunks. After each step the next logits have the bits
+// of a full cache to which the text was given anew.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cache/sequence/cache_state.h"
+#include "cache/sequence/window_cache.h"
+#include "cache/state/state_file.h"
+#include "engine/memory/host_memory.h"
+#include "support/loaded_tiny.h"
+
+namespace gen::model {
+namespace {
+
+using Cache = std::unique_ptr<cache::KvCache>;
+
+constexpr int32_t kContext = 400;
+
+struct Case {
+  int32_t window;
+  int32_t chunk;
+  int32_t rows;
+  int32_t rewind;
+};
+
+std::vector<std::byte> state_of(cache::KvCache& cache) {
+  const auto contents = [&cache](cache::StateWriter& to) { return cache.save(to); };
+  std::vector<std::byte> state(cache::state_size(contents).value());
+  EXPECT_TRUE(cache::save_state(cache::StateKind::kModelCache, contents, state).ok());
+  return state;
+}
+
+class WindowCaches : public testing::TestWithParam<const char*> {
+ protected:
+  explicit WindowCaches() = default;
+  void make(const Case& of) {
+    of_ = of;
+    test::TinyModelSpec spec;
+    spec.layers = 3;
+    spec.context = kContext;
+    spec.window = of.window;
+    spec.local = {1, 0, 1};
+    spec.chunk = of.chunk;
+    model_ = std::make_unique<test::LoadedTiny>(test::TinyModel(spec));
+  }
+  [[nodiscard]] Cache windowed() const {
+    auto made = cache::make_windowed_cache(GetParam(), model_->model().layer_shapes(), kContext,
+                                           {of_.rows, of_.rewind}, engine::system_memory());
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    return std::move(made).value();
+  }
+  [[nodiscard]] Cache full() const { return model_->cache(GetParam(), kContext); }
+
+  Case of_ = {};
+  std::unique_ptr<test::LoadedTiny> model_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Formats, WindowCaches, testing::Values("fp32", "fp16", "fp8", "q4", "q3"),
+                         [](const auto& each) { return std::string(each.param); });
+
+/// A text, a cache that lets entries go, and one that does not.
+struct Pair {
+  std::vector<int32_t> text;
+  Cache windowed;
+  Cache full;
+};
+
+TEST_P(WindowCaches, HaveTheBitsOfFullOnes) {
+  const char* const trials = std::getenv("GEN_TRIALS");
+  const int n_trials = trials != nullptr ? std::atoi(trials) : 6;
+  const Case cases[] = {{5, 0, 8, 4},   {16, 0, 5, 0},   {17, 0, 16, 3},
+                        {40, 0, 24, 9}, {64, 0, 40, 20}, {130, 0, 16, 0}};
+  int exact = 0;
+  int anew = 0;
+  for (const Case& of : cases) {
+    make(of);
+    for (int trial = 0; trial < n_trials; ++trial) {
+      SCOPED_TRACE(testing::Message() << "window " << of.window << ", trial " << trial);
+      std::mt19937 random(static_cast<uint32_t>(trial * 31 + of.window));
+      const auto draw = [&](int32_t least, int32_t most) {
+        return std::uniform_int_distribution<int32_t>(least, most)(random);
+      };
+      std::vector<Pair> pairs;
+      pairs.push_back({{}, windowed(), full()});
+      for (int step = 0; step < 60; ++step) {
+        Pair& pair = pairs[static_cast<size_t>(draw(0, static_cast<int32_t>(pairs.size()) - 1))];
+        const int32_t length = pair.windowed->length();
+        ASSERT_EQ(length, static_cast<int32_t>(pair.text.size()));
+        switch (draw(0, 9)) {
+          case 0: {  // a cut
+            if (length == 0) break;
+            const int32_t n = draw(std::max(0, length - 2 * of.window), length - 1);
+            ASSERT_TRUE(pair.windowed->truncate(n).ok());
+            const int32_t left = pair.windowed->length();
+            EXPECT_TRUE(left == n || left == 0);
+            (left == n ? exact : anew) += 1;
+            ASSERT_TRUE(pair.full->truncate(left).ok());
+            pair.text.resize(static_cast<size_t>(left));
+            break;
+          }
+          case 1: {  // a fork
+            if (pairs.size() >= 3) break;
+            Pair fork = {pair.text, pair.windowed->fork().value(), pair.full->fork().value()};
+            pairs.push_back(std::move(fork));
+            break;
+          }
+          case 2: {  // a state, in another one of its kind, which has the same again
+            Cache loaded = windowed();
+            const std::vector<std::byte> state = state_of(*pair.windowed);
+            auto reader = cache::StateReader::open(state).value();
+            ASSERT_TRUE(loaded->restore(reader).ok());
+            EXPECT_EQ(state_of(*loaded), state);
+            pair.windowed = std::move(loaded);
+            break;
+          }
+          case 3: {  // that of one that has everything
+            Cache loaded = windowed();
+            const std::vector<std::byte> state = state_of(*pair.full);
+            auto reader = cache::StateReader::open(state).value();
+            ASSERT_TRUE(loaded->restore(reader).ok());
+            EXPECT_EQ(state_of(*loaded), state_of(*pair.windowed));
+            pair.windowed = std::move(loaded);
+            break;
+          }
+          default: {  // rows, of which a first part is kept
+            const int32_t most = std::min(pair.windowed->plan_limit(), kContext - length);
+            if (most < 1) break;
+            const int32_t n = draw(1, std::min(most, draw(0, 3) == 0 ? most : 7));
+            std::vector<int32_t> more;
+            for (int32_t i = 0; i < n; ++i) more.push_back(draw(0, 49));
+            const int32_t kept = draw(0, 2) == 0 ? draw(0, n) : n;
+            std::vector<float> logits[2];
+            for (const bool other : {false, true}) {
+              cache::KvCache& cache = other ? *pair.full : *pair.windowed;
+              test::OwnedBatch batch;
+              ASSERT_TRUE(batch.add(cache, more).ok());
+              ASSERT_TRUE(model_->model().forward(batch.finish(50)).ok());
+              logits[other ? 1 : 0] = batch.results(50);
+              test::OwnedBatch::commit(batch.sequences[0], kept);
+            }
+            ASSERT_EQ(logits[0], logits[1]) << n << " rows behind " << length;
+            pair.text.insert(pair.text.end(), more.begin(), more.begin() + kept);
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(exact, 10 * n_trials / 6);
+  EXPECT_GT(anew, 10 * n_trials / 6);
+}
+
+// From any length, if no draft went further.
+TEST_P(WindowCaches, GoBackAsFarAsTheySay) {
+  make({17, 0, 8, 20});
+  for (int32_t length = 1; length < 120; ++length) {
+    const Cache cache = windowed();
+    for (int32_t at = 0; at < length; at += 8) {
+      (void)model_->feed(*cache,
+                         std::vector<int32_t>(static_cast<size_t>(std::min(8, length - at)), 5));
+    }
+    const int32_t n = std::max(length - 20, 0);
+    ASSERT_TRUE(cache->truncate(n).ok());
+    EXPECT_EQ(cache->length(), n) << length;
+  }
+}
+
+TEST_P(WindowCaches, TakeAsMuchAsTheyKeep) {
+  make({40, 0, 24, 9});
+  const Cache cache = windowed();
+  const Cache all = full();
+  EXPECT_EQ(cache->capacity(), kContext);
+  EXPECT_FALSE(cache->traits().cuts_exactly);
+  EXPECT_EQ(cache->shifting(), nullptr);
+  // Two layers of 40 - 1 + 15 + 24 + 9 entries, in whole segments of 16, and one of all.
+  const double entry = static_cast<double>(all->memory().resident) / (3 * 400);
+  EXPECT_NEAR(static_cast<double>(cache->memory().resident), entry * (2 * 96 + 400),
+              entry * 3 * 32);
+}
+
+TEST_P(WindowCaches, StatesOfWindowsDoNotFitFullOnes) {
+  make({5, 0, 8, 4});
+  const Cache cache = windowed();
+  std::vector<int32_t> text(8, 3);
+  for (int i = 0; i < 8; ++i) (void)model_->feed(*cache, text);
+  const std::vector<std::byte> state = state_of(*cache);
+  auto reader = cache::StateReader::open(state).value();
+  const Cache other = full();
+  const Status status = other->restore(reader);
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_NE(std::string(status.message()).find("lacks the first 48 positions"), std::string::npos)
+      << status.message();
+  EXPECT_EQ(other->length(), 0);
+}
+
+}  // namespace
+}  // namespace gen::model
