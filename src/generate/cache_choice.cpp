@@ -174,8 +174,9 @@ Result<std::shared_ptr<const Generator>> create_generator(const ModelInUse& in_u
   GEN_TRY(check_together(choice));
   const bool own_memory = choice.paged_mb == 0 && choice.compressed_chunk == 0 && !choice.tiered;
   if (options.window_rewind >= 0 && !own_memory) {
-    return {Code::kInvalidArgument,
-            "window_rewind is for memory of each session: no paged_kv, compressed_kv or tiered_kv"};
+    return error(Code::kInvalidArgument,
+                 "window_rewind is for memory of each session: no paged_kv, compressed_kv or "
+                 "tiered_kv");
   }
   options.kv_dtype = choice.format.name();
   options.snapshot_budget = choice.snapshot_mb < 0 ? -1 : int64_t{choice.snapshot_mb} << 20;
