@@ -108,10 +108,10 @@ Result<std::shared_ptr<Drafter>> make_drafter(const DraftChoice& choice, const M
     }
     GEN_ASSIGN(auto exit, std::move(layers));
     if (!check_draft_model(*exit).ok()) {
-      return error(Code::kUnsupported,
-                   "self_draft: the first layers of %.40s have a state that cannot go back to what "
-                   "was accepted",
-                   exit->traits().architecture.c_str());
+      return error(
+          Code::kUnsupported,
+          "self_draft: the model %.40s has a state that cannot go back to what was accepted",
+          exit->traits().architecture.c_str());
     }
     own.vocab = exit->traits().vocab_size;
     if (target.tokenizer != nullptr)
