@@ -288,6 +288,13 @@ static void passes_that_do_not_fit(void** state) {
         gen_model_forward_profiled(model, cases[i].tokens, NULL, last, cases[i].n, cases[i].cache,
                                    1, logits, cases[i].capacity, profile, &error),
         cases[i].status, cases[i].part, error);
+    if (cases[i].status != GEN_ERROR_OUT_OF_RANGE) {
+      static float hidden[5 * 1024];
+      const int32_t layer = 0;
+      assert_fails(gen_model_forward_hidden(model, cases[i].tokens, cases[i].n, *cases[i].cache,
+                                            &layer, 1, hidden, 5 * 1024, &error),
+                   cases[i].status, cases[i].part, error);
+    }
     assert_int_equal(kv_cache_seq_len(small), 0);
     assert_int_equal(kv_cache_seq_len(full), 1024);
   }

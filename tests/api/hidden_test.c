@@ -130,6 +130,7 @@ static gen_status of_token(void* user, const gen_forward_batch* batch, float* lo
   (void)user;
   (void)logits;
   (void)e;
+  if (batch->tokens[0] == 13) return 77; /* no status */
   if (features == NULL) return GEN_ERROR_INTERNAL;
   for (int32_t row = 0; row < batch->n_rows; ++row)
     for (int i = 0; i < FEATURES; ++i)
@@ -166,6 +167,9 @@ static void features_of_a_custom_model(void** state) {
   assert_ok(gen_model_forward_hidden(model, tokens, 2, cache, &last, 1, hidden, 6, &error), error);
   for (int i = 0; i < 2 * FEATURES; ++i)
     assert_true(hidden[i] == (float)(10 * tokens[i / FEATURES] + i % FEATURES));
+  const int32_t unlucky = 13;
+  assert_fails(gen_model_forward_hidden(model, &unlucky, 1, cache, &last, 1, hidden, 6, &error),
+               GEN_ERROR_MODEL, "77", error);
   kv_cache_free(cache);
   gen_model_free(model);
 

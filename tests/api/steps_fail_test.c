@@ -121,7 +121,7 @@ static char folder[] = "/tmp/steps-fail-XXXXXX";
 static int damages_between;
 
 /* Of tokens twice, so that the second pass finds files of the first. */
-enum pass { ALONE, BATCH, PROFILED };
+enum pass { ALONE, BATCH, PROFILED, HIDDEN };
 static gen_status pass(gen_generator* generator, enum pass kind) {
   kv_cache* cache = NULL;
   gen_profile* profile = NULL;
@@ -138,6 +138,11 @@ static gen_status pass(gen_generator* generator, enum pass kind) {
     } else if (kind == BATCH) {
       status = gen_model_forward_batch(model, tokens, NULL, wants, TOKENS, &cache, 1, logits, VOCAB,
                                        &error);
+    } else if (kind == HIDDEN) {
+      static float hidden[TOKENS * 1024];
+      const int32_t layer = 1;
+      status = gen_model_forward_hidden(model, tokens, TOKENS, cache, &layer, 1, hidden,
+                                        sizeof hidden / sizeof *hidden, &error);
     } else {
       status = gen_model_forward_profiled(model, tokens, NULL, wants, TOKENS, &cache, 1, logits,
                                           VOCAB, profile, &error);
@@ -151,6 +156,7 @@ static gen_status pass(gen_generator* generator, enum pass kind) {
 static gen_status forward(gen_generator* generator) { return pass(generator, ALONE); }
 static gen_status forward_batch(gen_generator* generator) { return pass(generator, BATCH); }
 static gen_status forward_profiled(gen_generator* generator) { return pass(generator, PROFILED); }
+static gen_status forward_hidden(gen_generator* generator) { return pass(generator, HIDDEN); }
 
 static const struct call {
   const char* name;
@@ -170,6 +176,7 @@ static const struct call {
     {"gen_model_forward", forward, 1, 1},
     {"gen_model_forward_batch", forward_batch, 1, 1},
     {"gen_model_forward_profiled", forward_profiled, 1, 1},
+    {"gen_model_forward_hidden", forward_hidden, 0, 1},
 };
 enum { CALLS = sizeof calls / sizeof calls[0] };
 
