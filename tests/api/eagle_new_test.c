@@ -97,6 +97,7 @@ static void options_and_lifetimes(void** state) {
   assert_ok(gen_options_set(options, "kv_dtype", "fp16", &error), error);
   assert_ok(gen_model_load(STORY_MODEL, NULL, &own, &error), error);
   assert_ok(gen_eagle_new(own, EAGLE3, 4, options, &eagle, &error), error);
+  assert_ok(gen_eagle_set_adaptive(eagle, 0, &error), error);
   gen_model_free(own);
   assert_ok(gen_options_set(options, "draft_policy", "off", &error), error);
   gen_generator* same = generator_with(model, options); /* fp16, without drafts */

@@ -414,7 +414,7 @@ TEST_F(CppHeader, PrefixesAndFairness) {
 
 TEST_F(CppHeader, HeadsFromFiles) {
   const std::string path = GEN_SOURCE_DIR "/examples/demo_model/eagle3.gguf";
-  const gen::Generator drafting(*model, gen::Options().eagle(path));
+  const gen::Generator drafting(*model, gen::Options().eagle(path).set("draft_policy", "always"));
   EXPECT_TRUE(drafting.eagle_enabled());
   EXPECT_EQ(drafting.eagle_path(), path);
   const std::string prompt = "Once upon a time";

@@ -393,7 +393,7 @@ static class Scenarios
     static void HeadsFromFiles()
     {
         string head = Path.Combine(Given.Source, "examples/demo_model/eagle3.gguf");
-        using (var drafting = new Generator(Given.Story, new GeneratorOptions { Eagle = head }))
+        using (var drafting = new Generator(Given.Story, new GeneratorOptions { Eagle = head }.Set("draft_policy", "always")))
         using (var plain = new Generator(Given.Story, new GeneratorOptions { Eagle = "/no/such/head.gguf" }))
         {
             Check.That(drafting.EagleEnabled && !plain.EagleEnabled, "enabled where there is a file");

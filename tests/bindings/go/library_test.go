@@ -281,7 +281,7 @@ func TestSampling(t *testing.T) {
 
 func TestEagle(t *testing.T) {
 	path := source("examples/demo_model/eagle3.gguf")
-	drafting, plain := generator(t, generate.WithEagle(path)), generator(t, generate.WithEagle("/no/such/head"))
+	drafting, plain := generator(t, generate.WithEagle(path), generate.WithGeneratorSetting("draft_policy", "always")), generator(t, generate.WithEagle("/no/such/head"))
 	equal(t, "enabled", must(drafting.EagleEnabled()), true)
 	equal(t, "path", must(drafting.EaglePath()), path)
 	equal(t, "enabled without a file", must(plain.EagleEnabled()), false)

@@ -102,7 +102,7 @@ final class LibraryTest {
   private static void eagle() throws Exception {
     Path head = Check.MODEL.resolveSibling("eagle3.gguf");
     Path nowhere = Path.of("/no/such/head.gguf");
-    try (Generator drafting = Generator.of(model, GeneratorOptions.defaults().eagle(head));
+    try (Generator drafting = Generator.of(model, GeneratorOptions.defaults().eagle(head).set("draft_policy", "always"));
         Generator plain = Generator.of(model, GeneratorOptions.defaults().eagle(nowhere))) {
       Check.that(drafting.eagleEnabled() && !plain.eagleEnabled(), "enabled where there is a file");
       Check.equal(head.toString(), drafting.eaglePath(), "path");

@@ -33,7 +33,7 @@ for (const one of table.drafts) {
 draft.close();
 
 const head = `${root}/examples/demo_model/eagle3.gguf`;
-const byHead = new Generator(model, { eagle: head });
+const byHead = new Generator(model, { eagle: head, draft_policy: "always" });
 const without = new Generator(model, { eagle: "/no/such/head.gguf" });
 assert.deepEqual([byHead.eagleEnabled(), byHead.eaglePath()], [true, head]);
 assert.deepEqual([without.eagleEnabled(), without.eaglePath()], [false, "/no/such/head.gguf"]);

@@ -68,7 +68,7 @@ class Scenarios(unittest.TestCase):
 
     def test_heads_from_files(self):
         head, nowhere = STORY.with_name("eagle3.gguf"), "/no/such/head.gguf"
-        with Generator(self.model, eagle=head) as drafting, Generator(self.model, eagle=nowhere) as plain:
+        with Generator(self.model, eagle=head, draft_policy="always") as drafting, Generator(self.model, eagle=nowhere) as plain:
             self.assertEqual((drafting.eagle_enabled(), drafting.eagle_path()), (True, str(head)))
             self.assertEqual((plain.eagle_enabled(), plain.eagle_path()), (False, nowhere))
             guessed, = drafting.batch(["Once upon a time"], temperature=0, max_new_tokens=24)
