@@ -323,8 +323,8 @@ GEN_API gen_status gen_options_set_speculative_draft(gen_options *options, const
  * for it, except for an assistant, which reads the model's. If there is no memory for them, the
  * session continues without drafts, and the metric drafts_failed counts that. "draft_heads" of
  * gen_options_set has the length of drafts; a head in the model's own file is not used then, and
- * "off" there does not turn this one off ("draft_policy" "off" does). For a custom model the file must
- * have all of the head's weights, and `hidden` of its configuration must be set.
+ * "off" there does not turn this one off ("draft_policy" "off" does). For a custom model the file
+ * must have all of the head's weights, and `hidden` of its configuration must be set.
  *
  * @param path  copied; NULL or "" means none, and so does a file that does not exist when gen_create is called.
  *              gen_create refuses a file that is none of these or does not fit the model, naming the key or the tensor.

@@ -18,9 +18,9 @@ typedef struct gen_memory_estimate gen_memory_estimate;
  * touching the memory: the figures are those that a gen_allocator and, for a model on a device, a
  * gen_gpu_allocator would count. If a pool of gen_options_set_paged_kv cannot hold a whole context,
  * the session fills the pool. A head that drafts counts, of the model's file or of
- * gen_options_set_eagle; a draft model, first layers and lookups do not. Tokens, texts and other small objects on the process' own heap are
- * not included. The device must exist; no memory is taken from it, but gpu_layers "auto" asks how
- * much it has left.
+ * gen_options_set_eagle; a draft model, first layers and lookups do not. Tokens, texts and other
+ * small objects on the process' own heap are not included. The device must exist; no memory is
+ * taken from it, but gpu_layers "auto" asks how much it has left.
  *
  * @param path           GGUF file; only its header and tokenizer are read.
  * @param model_options  as for gen_model_load, NULL for the defaults; its allocators and progress are not called.

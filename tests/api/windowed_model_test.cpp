@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model with windows says to caches that cannot keep them.
+// What a model with windows says to caches that cannot keep them, and to those that keep no more.
 #include <generate/experimental.h>
 #include <generate/generate.h>
 #include <gtest/gtest.h>
@@ -15,12 +15,16 @@
 namespace gen {
 namespace {
 
+std::vector<std::byte> file_of(const test::TinyModelSpec& spec) {
+  test::TinyModel tiny(spec);
+  test::set_tiny_vocabulary(&tiny.writer(), test::tiny_pieces(spec.vocab));
+  return tiny.bytes();
+}
+
 TEST(WindowedModel, IsNotPooled) {
   test::TinyModelSpec spec;
   spec.window = 5;
-  test::TinyModel tiny(spec);
-  test::set_tiny_vocabulary(&tiny.writer(), test::tiny_pieces(spec.vocab));
-  const std::vector<std::byte> bytes = tiny.bytes();
+  const std::vector<std::byte> bytes = file_of(spec);  // the model reads it
   gen_error error = {};
   gen_model* model = nullptr;
   ASSERT_EQ(gen_model_load_memory(bytes.data(), bytes.size(), nullptr, &model, &error), GEN_OK)
@@ -69,9 +73,7 @@ TEST(WindowedModel, SessionsMayKeepOnlyTheWindow) {
   spec.layers = 3;
   spec.local = {1, 0, 1};
   spec.context = 600;
-  test::TinyModel tiny(spec);
-  test::set_tiny_vocabulary(&tiny.writer(), test::tiny_pieces(spec.vocab));
-  const std::vector<std::byte> bytes = tiny.bytes();
+  const std::vector<std::byte> bytes = file_of(spec);  // the model reads it
   gen_error error = {};
   gen_model* model = nullptr;
   ASSERT_EQ(gen_model_load_memory(bytes.data(), bytes.size(), nullptr, &model, &error), GEN_OK)
