@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parser of answers: what is text, what is reasoning, what is a call; that no cut changes it,
+// and that no byte is lost.
+#include "calls/call_parser.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "calls/format_table.h"
+
+namespace gen::calls {
+namespace {
+
+// What a reader of the pieces has seen, put together again.
+struct Seen {
+  std::string text, reasoning;
+  std::vector<Call> calls;
+  bool open = false;
+
+  void take(const std::vector<Piece>& pieces) {
+    for (const Piece& piece : pieces) {
+      switch (piece.kind) {
+        case PieceKind::kText: text += piece.text; break;
+        case PieceKind::kReasoning: reasoning += piece.text; break;
+        case PieceKind::kCallName:
+          EXPECT_FALSE(open);
+          EXPECT_EQ(piece.call, calls.size());
+          calls.push_back({"", piece.text, ""});
+          open = true;
+          break;
+        case PieceKind::kArguments:
+          ASSERT_TRUE(open);
+          calls.back().arguments += piece.text;
+          break;
+        case PieceKind::kCallEnd:
+          ASSERT_TRUE(open);
+          open = false;
+          break;
+        case PieceKind::kCallBroken:
+          ASSERT_TRUE(open);
+          calls.pop_back();
+          open = false;
+          break;
+      }
+    }
+  }
+};
+
+Answer parsed(std::string_view format, std::string_view answer, size_t cut = SIZE_MAX,
+              std::string_view opening = {}) {
+  CallParser parser(format_named(format), nullptr, opening);
+  Seen seen;
+  for (size_t at = 0; at < answer.size();) {
+    const size_t n = std::min(cut, answer.size() - at);
+    std::vector<Piece> pieces;
+    parser.feed(answer.substr(at, n), &pieces);
+    seen.take(pieces);
+    at += n;
+  }
+  std::vector<Piece> pieces;
+  parser.finish(&pieces);
+  seen.take(pieces);
+  EXPECT_FALSE(seen.open);
+  const Answer& read = parser.answer();
+  EXPECT_EQ(seen.reasoning, read.reasoning);
+  EXPECT_TRUE(std::string_view(seen.text).ends_with(read.text)) << seen.text;
+  EXPECT_EQ(seen.calls.size(), read.calls.size());
+  for (size_t i = 0; i < std::min(seen.calls.size(), read.calls.size()); ++i) {
+    EXPECT_EQ(seen.calls[i].name, read.calls[i].name);
+    EXPECT_EQ(seen.calls[i].arguments, read.calls[i].arguments);
+  }
+  return read;
+}
+
+void expect_answer(std::string_view format, std::string_view answer, std::string_view text,
+                   const std::vector<Call>& calls, std::string_view reasoning = "",
+                   size_t faults = 0) {
+  for (const size_t cut : {SIZE_MAX, size_t{1}, size_t{2}, size_t{3}, size_t{7}}) {
+    const Answer read = parsed(format, answer, cut);
+    EXPECT_EQ(read.text, text) << answer << " in pieces of " << cut;
+    EXPECT_EQ(read.reasoning, reasoning) << answer << " in pieces of " << cut;
+    EXPECT_EQ(read.calls, calls) << answer << " in pieces of " << cut;
+    EXPECT_EQ(read.faults.size(), faults) << (read.faults.empty() ? "" : read.faults[0].what);
+  }
+}
+
+TEST(CallParser, JsonAnywhere) {
+  expect_answer("json", R"(Sure. {"name":"F","arguments":{"a":1}} Done.)", "Sure.  Done.",
+                {{"", "F", R"({"a":1})"}});
+  expect_answer("json", R"({"tool": "t", "parameters": {}})", "", {{"", "t", "{}"}});
+  expect_answer("json", R"(a {"b": 1} c )", R"(a {"b": 1} c )", {});
+  expect_answer("json", R"({"name": "f", "arguments": null})", R"({"name": "f", "arguments": null})",
+                {});
+  expect_answer("json", R"({"name": "", "arguments": {}})", R"({"name": "", "arguments": {}})", {});
+  expect_answer("json", "  no call ", "  no call ", {});
+  expect_answer("json", R"({ {"name": "f", "arguments": {}})", "{", {{"", "f", "{}"}});
+  expect_answer("json", R"({"name": "f", "arguments": {"name": "g", "arguments": {}}})", "",
+                {{"", "f", R"({"name": "g", "arguments": {}})"}});
+  expect_answer("json", R"({"x": {"name": "g", "arguments": {}}})",
+                R"({"x": {"name": "g", "arguments": {}}})", {});
+  expect_answer("json", R"({"x": {"name": "g", "arguments": {}})", R"({"x":)",
+                {{"", "g", "{}"}});
+  expect_answer("json", R"({"name": "a}\"{", "arguments": {"k": "}"}})", "",
+                {{"", "a}\"{", R"({"k": "}"})"}});
+}
+
+TEST(CallParser, JsonInWrappers) {
+  expect_answer("json", R"({"tool_calls": [{"name": "f", "arguments": {}}, {"name": "g", "arguments": {"x": 2}}]})",
+                "", {{"", "f", "{}"}, {"", "g", R"({"x": 2})"}});
+  expect_answer("json", R"([{"name": "f", "arguments": {}}])", "", {{"", "f", "{}"}});
+  expect_answer("json",
+                R"({"tool_calls": [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{\"a\": 1}"}}]})",
+                "", {{"c1", "f", R"({"a": 1})"}});
+  expect_answer("json", "Here:\n```json\n{\"name\": \"f\", \"arguments\": {}}\n```\n", "Here:",
+                {{"", "f", "{}"}});
+  expect_answer("json", "```json\n{\"a\": 1}\n```", "```json\n{\"a\": 1}\n```", {});
+  expect_answer("json", "```\ncode\n``` and `x`", "```\ncode\n``` and `x`", {});
+}
+
+TEST(CallParser, Hermes) {
+  expect_answer("hermes",
+                "<think>\nHm.\n</think>\n\nLet me look.\n<tool_call>\n{\"name\": \"weather\", "
+                "\"arguments\": {\"city\": \"Oslo\"}}\n</tool_call>\n<tool_call>\n{\"name\": \"time\", "
+                "\"arguments\": {}}\n</tool_call>",
+                "Let me look.",
+                {{"", "weather", R"({"city": "Oslo"})"}, {"", "time", "{}"}}, "Hm.");
+  // The reasoning ends by the call; arguments as a text; the name last.
+  expect_answer("hermes",
+                "<think>a<tool_call>{\"arguments\": \"{\\\"b\\\": [1]}\", \"name\": \"f\"}</tool_call>",
+                "", {{"", "f", R"({"b": [1]})"}}, "a");
+  // Line breaks in strings.
+  expect_answer("hermes", "<tool_call>{\"name\": \"f\", \"arguments\": {\"t\": \"a\nb\"}}</tool_call>", "",
+                {{"", "f", R"({"t": "a\nb"})"}});
+  // Without a close, and with another call behind it.
+  expect_answer("hermes", "<tool_call>{\"name\": \"f\", \"arguments\": {}}", "", {{"", "f", "{}"}});
+  expect_answer("hermes",
+                "<tool_call>{\"name\": \"f\", \"arguments\": {}}<tool_call>{\"name\": \"g\", \"arguments\": "
+                "{}}</tool_call> ok",
+                "ok", {{"", "f", "{}"}, {"", "g", "{}"}});
+}
+
+TEST(CallParser, BrokenCallsAreText) {
+  expect_answer("hermes", "x <tool_call>\n{\"name\": \"f\", \"arg", "x <tool_call>\n{\"name\": \"f\", \"arg",
+                {}, "", 1);
+  expect_answer("hermes", "<tool_call>none</tool_call>", "<tool_call>none</tool_call>", {}, "", 1);
+  expect_answer("hermes",
+                "<tool_call>{\"name\": \"f\", <tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call>",
+                "<tool_call>{\"name\": \"f\",", {{"", "g", "{}"}}, "", 1);
+  expect_answer("hermes", "<tool_call>{\"name\": \"f\", \"arguments\": [1]}</tool_call>",
+                "<tool_call>{\"name\": \"f\", \"arguments\": [1]}</tool_call>", {}, "", 1);
+  expect_answer("hermes", "a < b <tool", "a < b <tool", {});
+}
+
+TEST(CallParser, OpenedReasoning) {
+  EXPECT_EQ(parsed("hermes", "so\n</think>\n\nYes.", 1, "<|im_start|>assistant\n<think>\n").reasoning, "so");
+  EXPECT_EQ(parsed("hermes", "so\n</think>\n\nYes.", 1, "<|im_start|>assistant\n<think>\n").text, "Yes.");
+  EXPECT_EQ(parsed("hermes", "Yes.", 1, "<think>\n\n</think>\n\n").text, "Yes.");
+}
+
+// Bytes in text, reasoning and calls are those of the answer without marks and white space.
+TEST(CallParser, NoTruncationLosesBytes) {
+  const std::string whole =
+      "<think>\nHm {\n</think>\n\nLook:\n<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": "
+      "\"Os}lo\", \"n\": [1, {\"m\": -2.5e3}]}}\n</tool_call> end";
+  for (size_t n = 0; n <= whole.size(); ++n) {
+    const std::string part = whole.substr(0, n);
+    const Answer read = parsed("hermes", part);
+    const Answer cut = parsed("hermes", part, 1);
+    EXPECT_EQ(read.text, cut.text);
+    EXPECT_EQ(read.reasoning, cut.reasoning);
+    EXPECT_EQ(read.calls, cut.calls);
+    if (read.calls.empty()) {
+      EXPECT_LE(part.size(), read.text.size() + read.reasoning.size() + 22) << part;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gen::calls
