@@ -12,24 +12,24 @@ namespace {
 
 constexpr const char* kNotUtf8 = "not UTF-8";
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_word(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' ||
-         c == '+' || c == '-';
+bool is_decimal(char c) { return c >= '0' && c <= '9'; }
+bool is_word_byte(char c) {
+  return is_decimal(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+         c == '.' || c == '+' || c == '-';
 }
 
-int hex_value(char c) {
-  if (is_digit(c)) return c - '0';
+int value_of_hex(char c) {
+  if (is_decimal(c)) return c - '0';
   const char lower = static_cast<char>(c | 0x20);
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
 // As RFC 8259.
-bool is_number(std::string_view text) {
+bool is_json_number(std::string_view text) {
   size_t at = text.starts_with('-') ? 1 : 0;
   const auto digits = [&] {
     const size_t begin = at;
-    while (at < text.size() && is_digit(text[at])) ++at;
+    while (at < text.size() && is_decimal(text[at])) ++at;
     return at - begin;
   };
   const bool zero = at < text.size() && text[at] == '0';
@@ -51,7 +51,7 @@ std::string_view json_word(std::string_view word) {
   if (word == "True" || word == "true") return "true";
   if (word == "False" || word == "false") return "false";
   if (word == "None" || word == "null") return "null";
-  return is_number(word) ? word : std::string_view();
+  return is_json_number(word) ? word : std::string_view();
 }
 
 }  // namespace
@@ -110,7 +110,7 @@ LiteralReader::State LiteralReader::value(char c, std::string* json) {
     begin_string(false, c == '"' || c == '\'' ? Mode::kQuotes : Mode::kOpening);
     return State::kMore;
   }
-  if (!is_word(c)) return bad("a value is expected");
+  if (!is_word_byte(c)) return bad("a value is expected");
   held_ = c;
   mode_ = Mode::kWord;
   return State::kMore;
@@ -181,7 +181,7 @@ LiteralReader::State LiteralReader::close(std::string* json) {
 }
 
 LiteralReader::State LiteralReader::word(char c, std::string* json) {
-  if (is_word(c)) {
+  if (is_word_byte(c)) {
     held_ += c;
     return State::kMore;
   }
@@ -283,7 +283,7 @@ LiteralReader::State LiteralReader::digit(char c, std::string* json) {
     if (character(code_, json) == State::kBad) return State::kBad;
     return octal ? State::kMore : repeat(Mode::kString);
   }
-  const int value = hex_value(c);
+  const int value = value_of_hex(c);
   if (value < 0) return bad("an escape is incomplete");
   if (code_ > 0x0FFFFFFF) return bad("no character");
   code_ = code_ * 16 + static_cast<uint32_t>(value);

@@ -40,7 +40,7 @@ class TaggedReader final : public ArgumentReader {
         return value(byte, json);
       case Mode::kClosed:
         return closed(byte, json);
-      case Mode::kCdata:
+      case Mode::kInCdata:
         return cdata(byte, json);
       case Mode::kBehindCdata:
         return behind_cdata(byte, json);
@@ -56,7 +56,7 @@ class TaggedReader final : public ArgumentReader {
     kBegin,        // of a value: a line break and <![CDATA[
     kValue,        //
     kClosed,       // behind the mark that closes it, if what follows agrees
-    kCdata,        //
+    kInCdata,      //
     kBehindCdata,  //
   };
   enum Next { kOpen, kEnd };
@@ -143,7 +143,7 @@ class TaggedReader final : public ArgumentReader {
     if (line_behind_ && rest.starts_with('\n')) rest.remove_prefix(1);
     if (cdata_ && rest == kCdata) {
       held_.clear();
-      mode_ = Mode::kCdata;
+      mode_ = Mode::kInCdata;
       return State::kMore;
     }
     if (rest.empty() || (cdata_ && kCdata.starts_with(rest))) return State::kMore;

@@ -58,7 +58,7 @@ bool ValueWriter::end(std::string* json) {
     return writer_.whole();
   }
   const std::string_view text = stripped(raw_);
-  if (const auto read = grammar::read_json(text); read.ok()) {
+  if (auto read = grammar::read_json(text); read.ok()) {
     if (kind_ == ValueKind::kOther || !read->is(grammar::JsonType::kString)) {
       *json += text;
       return true;
