@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "answers.h"
+#include "calls/answers.h"
 #include "calls/format_table.h"
 
 namespace gen::calls {

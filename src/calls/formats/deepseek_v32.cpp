@@ -9,6 +9,8 @@ CallFormat deepseek_v32_format() {
   format.name = "deepseek-v3.2";
   format.signs = {"｜DSML｜", "function_calls>"};
   format.reasoning = {{"<think>", "</think>"}};
+  // Without reasoning the template writes its end alone.
+  format.wrappers = {{"", "</think>"}};
   format.section = {"\n\n<｜DSML｜function_calls>\n", "\n</｜DSML｜function_calls>"};
   format.between = "\n";
   format.call = {{Field::kText, "<｜DSML｜invoke name=\""},

@@ -9,6 +9,8 @@ CallFormat deepseek_v4_format() {
   format.name = "deepseek-v4";
   format.signs = {"｜DSML｜", "tool_calls>"};
   format.reasoning = {{"<think>", "</think>"}};
+  // Without reasoning the template writes its end alone.
+  format.wrappers = {{"", "</think>"}};
   format.section = {"\n\n<｜DSML｜tool_calls>\n", "\n</｜DSML｜tool_calls>"};
   format.between = "\n";
   format.call = {{Field::kText, "<｜DSML｜invoke name=\""},

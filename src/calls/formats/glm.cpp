@@ -9,6 +9,8 @@ CallFormat glm_format() {
   format.name = "glm";
   format.signs = {"<tool_call>", "<arg_key>"};
   format.reasoning = {{"<think>", "</think>\n"}};
+  // Without reasoning the template writes its end alone.
+  format.wrappers = {{"", "</think>"}};
   format.after = "\n";
   format.call = {{Field::kText, "<tool_call>"},
                  {Field::kName},
