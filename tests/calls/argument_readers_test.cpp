@@ -57,6 +57,7 @@ TEST(TaggedReader, ValuesByTheirSchema) {
   EXPECT_EQ(tagged("<parameter=city>5</parameter><parameter=days>5</parameter></function>"),
             R"({"city": "5", "days": 5})");
   EXPECT_EQ(tagged("<parameter=days>\nfive\n</parameter></function>"), R"({"days": "five"})");
+  EXPECT_EQ(tagged("<parameter=days>\"5\"</parameter></function>"), R"({"days": "5"})");
   EXPECT_EQ(tagged("<parameter=on>True</parameter></function>"), R"({"on": true})");
   EXPECT_EQ(tagged("<parameter=on>None</parameter></function>"), R"({"on": null})");
   EXPECT_EQ(tagged("<parameter=places>['a', \"b\"]</parameter></function>"),
