@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "calls/answers.h"
+#include "calls/derive.h"
 #include "chat/chat_form.h"
 #include "chat/conversation.h"
 #include "tokenizer/vocabularies.h"
@@ -89,6 +90,12 @@ class TemplateAnswers {
     }
     if (turn.text.ends_with("<|message_sep|>\n\n")) turn.text.resize(turn.text.size() - 17);
     return turn;
+  }
+
+  [[nodiscard]] Render render() const {
+    return [this](const chat::Conversation& conversation, bool prompt) {
+      return render(conversation, prompt);
+    };
   }
 
  private:

@@ -1,0 +1,571 @@
+// SPDX-License-Identifier: Apache-2.0
+// See derive.h. The words of the probes are searched in what the template wrote of them; what
+// stands between them are the marks. Where a mark ends shows a second rendering in which something
+// else follows: with two arguments, with two calls, with text instead of a call.
+#include "calls/derive.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "calls/arguments/json_scanner.h"
+#include "calls/call_parser.h"
+#include "calls/tool.h"
+
+namespace gen::calls {
+namespace {
+
+constexpr size_t kNowhere = std::string_view::npos;
+
+constexpr std::string_view kQuestion = "zqquestion";
+constexpr std::string_view kText = "zqtext";
+constexpr std::string_view kThought = "zqthought";
+constexpr std::string_view kId = "zqid11111";
+constexpr std::string_view kKey = "zqkey";
+constexpr std::string_view kValue = "zqvalue";
+constexpr std::string_view kOtherKey = "zqother";
+constexpr std::string_view kOtherValue = "zqsecond";
+constexpr std::string_view kNumber = "41733";
+
+std::vector<chat::ToolCall> one_call() {
+  return {{std::string(kId), "zqalpha", R"({"zqkey": "zqvalue"})"}};
+}
+std::vector<chat::ToolCall> two_calls() {
+  return {one_call()[0], {"zqid22222", "zqbeta", R"({"zqother": "zqsecond"})"}};
+}
+std::vector<chat::ToolCall> with_arguments(std::string arguments) {
+  return {{std::string(kId), "zqalpha", std::move(arguments)}};
+}
+
+bool is_layout(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+bool is_blank_text(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), is_layout);
+}
+
+std::string_view without_layout(std::string_view text) {
+  while (!text.empty() && is_layout(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_layout(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+// The most of a text's first n bytes that does not end inside a tag.
+size_t before_tag(std::string_view text, size_t n) {
+  const size_t tag = text.substr(0, n).find_last_of("<>");
+  return n < text.size() && tag != kNowhere && text[tag] == '<' ? tag : n;
+}
+
+// What both begin with, whole tags only.
+std::string_view common_begin(std::string_view a, std::string_view b) {
+  const auto ends = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+  const auto n = static_cast<size_t>(ends.first - a.begin());
+  return a.substr(0, std::min(before_tag(a, n), before_tag(b, n)));
+}
+
+// What both end with. It begins with a tag, or at the end of one.
+std::string_view common_end(std::string_view a, std::string_view b) {
+  size_t n = 0;
+  while (n < std::min(a.size(), b.size()) && a[a.size() - 1 - n] == b[b.size() - 1 - n]) ++n;
+  std::string_view end = a.substr(a.size() - n);
+  const size_t tag = end.find_first_of("<>");
+  if (n < std::max(a.size(), b.size()) && tag != kNowhere && end[tag] == '>') {
+    end.remove_prefix(tag + 1);
+  }
+  return end;
+}
+
+struct Span {
+  size_t begin = kNowhere;
+  size_t end = kNowhere;
+  [[nodiscard]] std::string_view of(std::string_view text) const {
+    return text.substr(begin, end - begin);
+  }
+};
+
+// The JSON value of which `begin` is the first bracket.
+std::optional<Span> json_at(std::string_view text, size_t begin) {
+  JsonScanner scanner;
+  for (size_t at = begin; at < text.size(); ++at) {
+    const auto state = scanner.take(text[at]);
+    if (state == ArgumentReader::State::kBad) return std::nullopt;
+    if (state == ArgumentReader::State::kDone) return Span{begin, at + 1};
+  }
+  return std::nullopt;
+}
+
+// Where a call is in a text. Arguments that are no JSON span from the key to the value.
+struct Site {
+  Span object;  // with name and arguments; if there is one
+  Span name;
+  Span arguments;
+  Keys keys;
+};
+
+class Derivation {
+ public:
+  explicit Derivation(const Render& render) : render_(render) {}
+
+  std::shared_ptr<const CallFormat> run() {
+    if (!begin()) return nullptr;
+    const auto one = answer({}, {}, one_call());
+    if (!one) return nullptr;
+    format_.name = "derived";
+    find_reasoning();
+    lead_ = text_ ? common_begin(text_->substr(0, text_->find(kText)), *one).size() : 0;
+    const std::string call = one->substr(lead_);
+    two_ = answer({}, {}, two_calls());
+    if (two_ && two_->find("zqbeta") == kNowhere) two_.reset();
+    if (two_) two_ = two_->substr(std::min(lead_, two_->size()));
+    format_.parallel = two_.has_value();
+    const bool found = by_json(call) || by_python(call) || by_dict(call) || by_tags(call);
+    if (!found || !reads_back()) return nullptr;
+    return std::make_shared<const CallFormat>(format_);
+  }
+
+ private:
+  // --- rendering ---
+
+  bool begin() {
+    base_.messages = {{"user", std::string(kQuestion)}};
+    for (const char* const name : {"zqalpha", "zqbeta"}) {
+      const std::string parameters =
+          R"({"type": "object", "properties": {"zqkey": {"type": "string", "description": "d"}, )"
+          R"("zqother": {"type": "string", "description": "d"}}, "required": []})";
+      auto tool = make_tool(name, "d", parameters);
+      if (!tool.ok()) return false;
+      base_.tools.push_back(describe_tool(*tool));
+    }
+    if (!without_answer()) {
+      base_.tools.clear();
+      if (!without_answer()) return false;
+    }
+    text_ = answer(kText, {}, {});
+    if (text_ && text_->find(kText) == kNowhere) text_.reset();
+    return true;
+  }
+
+  bool without_answer() {
+    auto base = render_(base_, false);
+    auto prompt = render_(base_, true);
+    if (!base.ok() || !prompt.ok()) return false;
+    base_text_ = std::move(*base);
+    prompt_text_ = std::move(*prompt);
+    return true;
+  }
+
+  // What the template writes as an answer, with what ends it; nothing if it does not take it.
+  std::optional<std::string> answer(std::string_view text, std::string_view reasoning,
+                                    std::vector<chat::ToolCall> calls) {
+    chat::Conversation conversation = base_;
+    chat::ChatMessage message{"assistant", std::string(text), std::string(reasoning)};
+    message.tool_calls = std::move(calls);
+    conversation.messages.push_back(std::move(message));
+    auto whole = render_(conversation, false);
+    if (!whole.ok() && !conversation.tools.empty()) {
+      conversation.tools.clear();
+      whole = render_(conversation, false);
+    }
+    if (!whole.ok()) return std::nullopt;
+    const size_t question = whole->rfind(kQuestion);
+    size_t from = common_begin(*whole, prompt_text_).size();
+    from = std::max(from, common_begin(*whole, base_text_).size());
+    // Prompts that are no beginning of the conversation: what follows the question.
+    if (question != kNowhere && from < question) from = question + kQuestion.size();
+    return whole->substr(std::min(from, whole->size()));
+  }
+
+  // --- what is around calls ---
+
+  void find_reasoning() {
+    for (const bool with_call : {false, true}) {
+      const auto shown = answer(with_call ? std::string_view() : kText, kThought,
+                                with_call ? one_call() : std::vector<chat::ToolCall>());
+      const size_t at = shown ? shown->find(kThought) : kNowhere;
+      if (at == kNowhere) continue;
+      // The mark that opens it may be in the prompt already.
+      std::string before = prompt_text_ + shown->substr(0, at);
+      if (!std::string_view(before).ends_with(shown->substr(0, at))) return;
+      const size_t open = before.find_last_of("<[");
+      const size_t behind = at + kThought.size();
+      const size_t close = shown->find_first_of(">]", behind);
+      if (open == kNowhere || close == kNowhere || before.size() - open > 64) return;
+      size_t end = close + 1;
+      while (end < shown->size() && is_layout((*shown)[end])) ++end;
+      format_.reasoning = {{before.substr(open), shown->substr(behind, end - behind)}};
+      return;
+    }
+    if (without_layout(prompt_text_).ends_with("<think>") ||
+        prompt_text_.find("</think>") != kNowhere) {
+      format_.reasoning = {{"<think>", "</think>"}};
+    }
+  }
+
+  // --- shapes ---
+
+  static std::optional<Site> json_site(std::string_view text, size_t from, std::string_view name,
+                                       std::string_view key) {
+    const size_t at = text.find("\"" + std::string(key) + "\"", from);
+    if (at == kNowhere) return std::nullopt;
+    const size_t bracket = text.substr(0, at).find_last_not_of(" \t\r\n");
+    if (bracket == kNowhere || text[bracket] != '{') return std::nullopt;
+    const auto arguments = json_at(text, bracket);
+    if (!arguments) return std::nullopt;
+    Site site;
+    site.arguments = *arguments;
+    for (size_t open = bracket; open > from;) {
+      open = text.rfind('{', open - 1);
+      if (open == kNowhere || open < from) break;
+      const auto object = json_at(text, open);
+      if (!object || object->end < arguments->end) continue;
+      if (!read_keys(object->of(text), arguments->of(text), name, &site.keys)) break;
+      site.object = *object;
+      site.name.begin = text.find(name, open);
+      return site;
+    }
+    site.name.begin = text.substr(0, bracket).rfind(name);
+    if (site.name.begin == kNowhere || site.name.begin < from) return std::nullopt;
+    site.name.end = site.name.begin + name.size();
+    return site;
+  }
+
+  static bool read_keys(std::string_view object, std::string_view arguments, std::string_view name,
+                        Keys* keys) {
+    auto value = grammar::read_json(object);
+    auto wanted = grammar::read_json(arguments);
+    if (!value.ok() || !wanted.ok()) return false;
+    keys->name = keys->arguments = keys->id = "";
+    bool named = false;
+    for (const auto& [key, member] : value->members) {
+      if (member.is(grammar::JsonType::kString) && member.text == name) {
+        keys->name = key;
+        named = true;
+      } else if (member.is(grammar::JsonType::kString) && member.text.starts_with("zqid")) {
+        keys->id = key;
+      } else if (grammar::json_equal(member, *wanted)) {
+        keys->arguments = key;
+      }
+    }
+    if (named) return !keys->arguments.empty();
+    return value->members.size() == 1 && keys->arguments == name;
+  }
+
+  bool by_json(std::string_view call) {
+    const auto site = json_site(call, 0, "zqalpha", kKey);
+    if (!site) return false;
+    std::optional<Site> second;
+    if (two_) {
+      const auto first = json_site(*two_, 0, "zqalpha", kKey);
+      if (first) second = json_site(*two_, first->arguments.end, "zqbeta", kOtherKey);
+      if (!second) return false;
+      if (site->object.begin == kNowhere) {
+        return marked(call, *site, Gap{first->arguments.end, second->name.begin});
+      }
+      return objects(call, *site, Gap{first->object.end, second->object.begin});
+    }
+    return site->object.begin == kNowhere ? marked(call, *site, {}) : objects(call, *site, {});
+  }
+
+  // Of two calls: from the end of the first one's arguments to the second one's name.
+  struct Gap {
+    size_t begin = kNowhere;
+    size_t end = kNowhere;
+  };
+
+  bool objects(std::string_view call, const Site& site, Gap gap) {
+    format_.call = {{Field::kObject}};
+    format_.keys = site.keys;
+    const std::string_view open = call.substr(0, site.object.begin);
+    std::string_view close = without_tail(call.substr(site.object.end));
+    if (gap.begin != kNowhere) {
+      std::string_view between = std::string_view(*two_).substr(gap.begin, gap.end - gap.begin);
+      const std::string_view lead = common_end(between, open);
+      if (!is_blank_text(open) && without_layout(lead) == without_layout(open)) {
+        between.remove_suffix(lead.size());
+        close = common_begin(between, close);
+        format_.after = between.substr(close.size());
+      } else {
+        format_.between = between;
+        format_.several = is_blank_text(between);
+      }
+    }
+    if (!is_blank_text(open)) format_.section = {std::string(open), std::string(close)};
+    return true;
+  }
+
+  // Without what follows a text, too.
+  std::string_view without_tail(std::string_view rest) const {
+    if (!text_) return rest;
+    const std::string_view tail =
+        std::string_view(*text_).substr(text_->find(kText) + kText.size());
+    if (rest.ends_with(tail)) rest.remove_suffix(tail.size());
+    return rest;
+  }
+
+  // A name between marks, and arguments in whatever syntax.
+  bool marked(std::string_view call, const Site& site, Gap gap) {
+    std::string before(call.substr(0, site.name.begin));
+    std::string middle(call.substr(site.name.end, site.arguments.begin - site.name.end));
+    std::string behind(without_tail(call.substr(site.arguments.end)));
+    Field name = Field::kName;
+    if (before.ends_with("functions.") && middle.starts_with(":0")) {
+      before.resize(before.size() - 10);
+      middle.erase(0, 2);
+      name = Field::kIndexedName;
+      format_.ids = IdForm::kIndexed;
+    }
+    std::string section_open;
+    std::string section_close;
+    if (gap.begin != kNowhere) {
+      std::string_view between = std::string_view(*two_).substr(gap.begin, gap.end - gap.begin);
+      if (name == Field::kIndexedName) between.remove_suffix(10);
+      const std::string end(common_begin(between, behind));
+      between.remove_prefix(end.size());
+      const std::string begin(common_end(between, before));
+      between.remove_suffix(begin.size());
+      section_open = before.substr(0, before.size() - begin.size());
+      section_close = behind.substr(end.size());
+      before = begin;
+      behind = end;
+      if (is_blank_text(section_open)) {
+        format_.after = between;
+        section_close.clear();
+      } else {
+        format_.between = between;
+        format_.several = is_blank_text(between);
+      }
+    }
+    if (is_blank_text(section_open)) split(&before, &behind, &section_open, &section_close);
+    format_.section = {section_open, section_close};
+    format_.call = {};
+    if (!before.empty()) add_text(before);
+    format_.call.push_back({name});
+    add_text(middle);
+    format_.call.push_back({Field::kArguments});
+    if (!is_blank_text(behind)) add_text(behind);
+    const bool has_begin = !is_blank_text(format_.section.open) || !is_blank_text(before);
+    return has_begin && (format_.syntax == Syntax::kJson || format_.syntax == Syntax::kDict ||
+                         format_.call.back().field == Field::kText);
+  }
+
+  // Text of a call, in which its id may stand.
+  void add_text(std::string_view text) {
+    const size_t id = text.find(kId);
+    if (id == kNowhere) {
+      format_.call.push_back({Field::kText, std::string(text)});
+      return;
+    }
+    if (id > 0) format_.call.push_back({Field::kText, std::string(text.substr(0, id))});
+    format_.call.push_back({Field::kId});
+    add_text(text.substr(id + kId.size()));
+  }
+
+  // A tag around a single call is a section of its own, so that layout between tags is free.
+  static void split(std::string* before, std::string* behind, std::string* open,
+                    std::string* close) {
+    const std::string_view begin = *before;
+    const size_t first = begin.find('<');
+    const size_t tag = begin.find('>', first);
+    const size_t last = behind->rfind('<');
+    if (first == kNowhere || tag == kNowhere || last == kNowhere) return;
+    size_t rest = tag + 1;
+    while (rest < begin.size() && is_layout(begin[rest])) ++rest;
+    if (rest >= begin.size() || begin[rest] != '<') return;
+    if (is_blank_text(std::string_view(*behind).substr(0, last))) return;
+    *open = begin.substr(0, rest);
+    *close = behind->substr(last);
+    before->erase(0, rest);
+    behind->resize(last);
+  }
+
+  // Where the words of a call are that is no JSON.
+  static std::optional<Site> raw_site(std::string_view text, size_t from, std::string_view name,
+                                      std::string_view key, std::string_view value) {
+    Site site;
+    site.name.begin = text.find(name, from);
+    if (site.name.begin == kNowhere) return std::nullopt;
+    site.name.end = site.name.begin + name.size();
+    site.arguments.begin = text.find(key, site.name.end);
+    if (site.arguments.begin == kNowhere) return std::nullopt;
+    site.arguments.end = text.find(value, site.arguments.begin);
+    if (site.arguments.end == kNowhere) return std::nullopt;
+    site.arguments.end += value.size();
+    return site;
+  }
+
+  // The gap of two calls whose arguments end `more` bytes behind their value.
+  bool raw_marked(std::string_view call, Site site, size_t before_key, size_t more) {
+    Gap gap;
+    if (two_) {
+      const auto first = raw_site(*two_, 0, "zqalpha", kKey, kValue);
+      if (!first) return false;
+      const size_t second = two_->find("zqbeta", first->arguments.end);
+      if (second == kNowhere) return false;
+      gap = {std::min(first->arguments.end + more, second), second};
+    }
+    site.arguments.begin -= before_key;
+    site.arguments.end += more;
+    return site.arguments.end <= call.size() && marked(call, site, gap);
+  }
+
+  bool by_python(std::string_view call) {
+    const auto site = raw_site(call, 0, "zqalpha", kKey, kValue);
+    if (!site) return false;
+    const std::string_view equals = site->arguments.of(call).substr(kKey.size(), 2);
+    const std::string_view rest = call.substr(site->arguments.end);
+    const bool fits = call.substr(site->name.end, site->arguments.begin - site->name.end) == "(" &&
+                      (equals == "=\"" || equals == "='") && rest.starts_with(equals[1]) &&
+                      rest.substr(1).starts_with(')');
+    if (!fits) return false;
+    format_.syntax = Syntax::kPython;
+    if (!raw_marked(call, *site, 0, 1)) return false;
+    // Only the bracket ends the call; behind it is what ends the section.
+    Part& end = format_.call.back();
+    if (end.field != Field::kText || !end.text.starts_with(')')) return false;
+    if (end.text.size() > 1) format_.section.close = end.text.substr(1) + format_.section.close;
+    end.text = ")";
+    if (format_.call.front().field == Field::kText) {
+      format_.section.open += format_.call.front().text;
+      format_.call.erase(format_.call.begin());
+    }
+    return !is_blank_text(format_.section.open);
+  }
+
+  bool by_dict(std::string_view call) {
+    const auto site = raw_site(call, 0, "zqalpha", kKey, kValue);
+    if (!site || site->arguments.begin == 0 || call[site->arguments.begin - 1] != '{') return false;
+    const std::string_view inside = site->arguments.of(call).substr(kKey.size());
+    if (!inside.starts_with(':')) return false;
+    const std::string_view quote =
+        without_layout(inside.substr(1, inside.size() - 1 - kValue.size()));
+    const std::string_view rest = call.substr(site->arguments.end);
+    if (!rest.starts_with(quote) || !rest.substr(quote.size()).starts_with('}')) return false;
+    format_.syntax = Syntax::kDict;
+    format_.marks.quote = quote;
+    return raw_marked(call, *site, 1, quote.size() + 1);
+  }
+
+  bool by_tags(std::string_view call) {
+    const auto pair =
+        answer({}, {}, with_arguments(R"({"zqkey": "zqvalue", "zqother": "zqsecond"})"));
+    const auto site = raw_site(call, 0, "zqalpha", kKey, kValue);
+    if (!pair || !site) return false;
+    const auto first = raw_site(*pair, 0, "zqalpha", kKey, kValue);
+    if (!first) return false;
+    const size_t second = pair->find(kOtherKey, first->arguments.end);
+    if (second == kNowhere) return false;
+    const std::string_view middle =
+        site->arguments.of(call)
+            .substr(kKey.size())
+            .substr(0, site->arguments.end - site->arguments.begin - kKey.size() - kValue.size());
+    const std::string_view behind = call.substr(site->arguments.end);
+    const std::string closing = "</" + std::string(kKey) + ">";
+    if (middle == ">" && call.substr(0, site->arguments.begin).ends_with('<')) {
+      const size_t at = behind.find(closing);
+      if (at == kNowhere) return false;
+      format_.syntax = Syntax::kNested;
+      format_.marks.lead = behind.substr(0, at);
+      const size_t before_key = format_.marks.lead.size() + 1;
+      const std::string_view lead = call.substr(0, site->arguments.begin - 1);
+      if (!lead.ends_with(format_.marks.lead)) return false;
+      return raw_marked(call, *site, before_key, at + closing.size());
+    }
+    const std::string_view gap =
+        std::string_view(*pair).substr(first->arguments.end, second - first->arguments.end);
+    const std::string_view close = common_begin(gap, behind);
+    const std::string_view open = gap.substr(close.size());
+    if (is_blank_text(close) || is_blank_text(open) || is_blank_text(middle)) return false;
+    if (!call.substr(0, site->arguments.begin).ends_with(open)) return false;
+    format_.syntax = Syntax::kTagged;
+    format_.marks.open = open;
+    format_.marks.middle = middle;
+    format_.marks.close = close;
+    const auto number = answer({}, {}, with_arguments(R"({"zqkey": 41733})"));
+    if (const auto other = number ? raw_site(*number, 0, "zqalpha", kKey, kNumber) : std::nullopt) {
+      const std::string_view inside = other->arguments.of(*number).substr(kKey.size());
+      const std::string_view said = inside.substr(0, inside.size() - kNumber.size());
+      if (said != middle) {
+        format_.marks.text_middle = middle;
+        format_.marks.middle = said;
+      }
+    }
+    return raw_marked(call, *site, open.size(), close.size());
+  }
+
+  // --- the proof ---
+
+  bool reads(const std::optional<std::string>& written, std::string_view text,
+             std::string_view reasoning, const std::vector<chat::ToolCall>& calls) {
+    if (!written) return true;
+    auto format = std::make_shared<const CallFormat>(format_);
+    const Answer read = parse_answer(format, nullptr, *written, opening_for(*written));
+    if (read.calls.size() != calls.size()) return false;
+    for (size_t i = 0; i < calls.size(); ++i) {
+      auto is = grammar::read_json(read.calls[i].arguments);
+      auto wanted = grammar::read_json(calls[i].arguments);
+      if (read.calls[i].name != calls[i].name || !is.ok() || !wanted.ok() ||
+          !grammar::json_equal(*is, *wanted)) {
+        return false;
+      }
+    }
+    // Templates drop texts beside calls and older reasoning.
+    const bool has_text = !text.empty() && written->find(text) != kNowhere;
+    if (has_text && !without_layout(read.text).starts_with(text)) return false;
+    const bool has_thought = !reasoning.empty() && written->find(reasoning) != kNowhere;
+    return !has_thought || without_layout(read.reasoning) == reasoning;
+  }
+
+  // Whether the prompt opens reasoning that this answer continues.
+  std::string_view opening_for(std::string_view written) const {
+    if (format_.reasoning.empty()) return {};
+    const std::string_view open = without_layout(format_.reasoning[0].open);
+    const size_t closed = written.find(without_layout(format_.reasoning[0].close));
+    const bool goes_on = closed != kNowhere && written.substr(0, closed).find(open) == kNowhere;
+    return goes_on && without_layout(prompt_text_).ends_with(open) ? open : std::string_view();
+  }
+
+  bool reads_back() {
+    if (!reads(text_, kText, {}, {})) wrap_text();
+    const auto both = answer(kText, {}, one_call());
+    const bool shows_both = both && both->find(kValue) != kNowhere;
+    return reads(text_, kText, {}, {}) && reads(answer({}, {}, one_call()), {}, {}, one_call()) &&
+           (!two_ || reads(answer({}, {}, two_calls()), {}, {}, two_calls())) &&
+           (!shows_both || reads(both, kText, {}, one_call())) && reads_types() &&
+           reads(answer({}, kThought, one_call()), {}, kThought, one_call());
+  }
+
+  bool reads_types() {
+    const auto typed = with_arguments(
+        R"({"zqkey": "a \"b\" {c}\n<d>", "zqother": 3, "zqtrue": true, "zqlist": [1, {"a": "b"}]})");
+    return reads(answer({}, {}, typed), {}, {}, typed);
+  }
+
+  // Marks around texts, which are none of a call.
+  void wrap_text() {
+    const size_t at = text_->find(kText);
+    const std::string_view before = std::string_view(*text_).substr(0, at);
+    const std::string_view behind = std::string_view(*text_).substr(at + kText.size());
+    const size_t tag = behind.find_first_of(">]");
+    const bool more = tag != kNowhere && !is_blank_text(behind.substr(tag + 1));
+    format_.wrappers = {
+        {std::string(before), std::string(more ? behind.substr(0, tag + 1) : std::string_view())}};
+  }
+
+  const Render& render_;
+  chat::Conversation base_;
+  std::string base_text_;
+  std::string prompt_text_;
+  std::optional<std::string> text_;  // the answer that is a text
+  std::optional<std::string> two_;   // with two calls, from the calls on
+  size_t lead_ = 0;                  // of answers, before their first mark of calls
+  CallFormat format_;
+};
+
+}  // namespace
+
+std::shared_ptr<const CallFormat> derive_format(const Render& render) {
+  return Derivation(render).run();
+}
+
+}  // namespace gen::calls
