@@ -204,8 +204,11 @@ class ObjectBuilder {
       if (value == Expressions::kNever || region.names->empty()) return {};
       if (form != nullptr) {
         GEN_ASSIGN(const ExprId whole, form->members(*region.names, value));
-        if (whole == Expressions::kNever) return {};
-        parts_.relax(some_schema(), "names that are not listed may come twice");
+        if (whole == Expressions::kNever) {
+          parts_.relax(some_schema(), "members that are not listed cannot be written");
+          return {};
+        }
+        parts_.relax(some_schema(), "members that are not listed may come twice");
         list.members.push_back({whole, put, false});
         return {};
       }

@@ -152,7 +152,7 @@ class SchemaBuilder {
       if (type == JsonType::kNumber) {
         auto numbers = numbers_of(clauses);
         if (!numbers.ok()) return maker_.placed(numbers.status(), type, clauses[0]);
-        ways.push_back(*numbers);
+        ways.push_back(parts.form != nullptr ? parts.form->number(*numbers) : *numbers);
         continue;
       }
       if (t < static_cast<int>(JsonType::kNumber)) {

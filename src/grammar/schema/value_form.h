@@ -41,6 +41,8 @@ class ValueForm {
   virtual Result<Dfa> writable(const Dfa& strings) const = 0;
   /// The texts of strings that can be written, of at most `most` characters. kGrammar as above.
   virtual Result<ExprId> text_of(const Dfa& strings, uint32_t most) const = 0;
+  /// The text of a number, given that of JSON.
+  [[nodiscard]] virtual ExprId number(ExprId text) const { return text; }
   /// A member, and one with any of the names. kNever: there is no way to write it. kGrammar as
   /// above.
   virtual Result<ExprId> member(const std::string& name, ExprId value) const = 0;
