@@ -17,8 +17,8 @@ namespace gen::calls {
 namespace {
 
 using grammar::Dfa;
-using grammar::ExprId;
 using grammar::Expressions;
+using grammar::ExprId;
 using grammar::Grammar;
 using grammar::JsonRules;
 using grammar::JsonStyle;
@@ -276,9 +276,9 @@ class CallGrammarWriter {
                                     : all({marks_.text(behind), section_rest(0)}));
       whole = all({marks_.text(std::string_view(opening).substr(0, begin + mark.size())), rest});
     }
-    const ExprId more = parallel_ ? to_.repeat(all({marks_.text(format_.after), whole}), 0,
-                                               kUnbounded)
-                                  : Expressions::kEmpty;
+    const ExprId more = parallel_
+                            ? to_.repeat(all({marks_.text(format_.after), whole}), 0, kUnbounded)
+                            : Expressions::kEmpty;
     const ExprId calls = tools_.empty() ? Expressions::kNever : all({whole, more});
     const ExprId first = reasoning_first();
     if (required_) return all({first, calls});
@@ -304,7 +304,8 @@ class CallGrammarWriter {
       std::string digits;
       for (const char d : std::string_view(hex)) {
         const bool letter = d >= 'a';
-        digits += letter ? std::string("[") + d + static_cast<char>(d - 32) + "]" : std::string(1, d);
+        digits +=
+            letter ? std::string("[") + d + static_cast<char>(d - 32) + "]" : std::string(1, d);
       }
       pattern += "(\\x" + std::string(hex) + "|\\\\u00" + digits + ")";
     }
@@ -313,14 +314,13 @@ class CallGrammarWriter {
 
   Result<ExprId> bare_text() {
     std::string keys;
-    for (const std::string& key : {std::string("arguments"), std::string("parameters"),
-                                   format_.keys.arguments}) {
+    for (const std::string& key :
+         {std::string("arguments"), std::string("parameters"), format_.keys.arguments}) {
       keys += (keys.empty() ? "" : "|") + pattern_of(key);
     }
     const grammar::DfaFuel& fuel = schemas_.automata;
-    GEN_ASSIGN(const Dfa calls, strings_like("[ \\t\\r\\n]*\\{[^]*|[^]*\"(" + keys +
-                                                 ")\"[ \\t\\r\\n]*:[^]*",
-                                             fuel));
+    GEN_ASSIGN(const Dfa calls,
+               strings_like("[ \\t\\r\\n]*\\{[^]*|[^]*\"(" + keys + ")\"[ \\t\\r\\n]*:[^]*", fuel));
     GEN_ASSIGN(const Dfa text,
                grammar::combine(grammar::any_string(), calls, grammar::Both::kNot, fuel));
     return grammar::expression_of(to_, text);
@@ -329,9 +329,8 @@ class CallGrammarWriter {
   Result<ExprId> bare() {
     const bool several = parallel_ && !format_.between.empty();
     const ExprId one = call();
-    const ExprId calls =
-        all({one, to_.repeat(all({marks_.text(format_.between), one}), 0,
-                             several ? kUnbounded : 0)});
+    const ExprId calls = all(
+        {one, to_.repeat(all({marks_.text(format_.between), one}), 0, several ? kUnbounded : 0)});
     const ExprId first = reasoning_first();
     if (required_) return all({first, calls});
     if (!options_.response.empty()) return all({first, any({response_, calls})});
@@ -421,23 +420,23 @@ class CallGrammarWriter {
       if (!has_text) return Expressions::kNever;
       return all({header(messages.text_header, is_first), body, closed});
     };
-    const ExprId calls = all({call_message(false), parallel_ ? to_.repeat(call_message(false), 0,
-                                                                          kUnbounded)
-                                                             : Expressions::kEmpty});
+    const ExprId calls =
+        all({call_message(false),
+             parallel_ ? to_.repeat(call_message(false), 0, kUnbounded) : Expressions::kEmpty});
     const ExprId first_calls =
-        all({call_message(true), parallel_ ? to_.repeat(call_message(false), 0, kUnbounded)
-                                           : Expressions::kEmpty});
+        all({call_message(true),
+             parallel_ ? to_.repeat(call_message(false), 0, kUnbounded) : Expressions::kEmpty});
     // Between them: reasoning, and any text that is no answer of its own.
     const ExprId inner = shared(to_.repeat(
-        any({reasoning(false), options_.response.empty() && !required_ ? spoken(false, end)
-                                                                       : Expressions::kNever}),
+        any({reasoning(false),
+             options_.response.empty() && !required_ ? spoken(false, end) : Expressions::kNever}),
         0, kUnbounded));
     const ExprId last = any({spoken(false, maybe(end)), calls});
     const ExprId behind = all({inner, last});
     if (options_.in_reasoning) return all({text, end, behind});
     const ExprId begun =
-        any({reasoning(true), options_.response.empty() && !required_ ? spoken(true, end)
-                                                                      : Expressions::kNever});
+        any({reasoning(true),
+             options_.response.empty() && !required_ ? spoken(true, end) : Expressions::kNever});
     (void)reasons;
     return any({spoken(true, maybe(end)), first_calls, all({begun, behind})});
   }

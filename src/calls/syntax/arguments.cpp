@@ -14,15 +14,23 @@
 namespace gen::calls {
 namespace {
 
-using grammar::ExprId;
 using grammar::Expressions;
+using grammar::ExprId;
 using grammar::JsonType;
 using grammar::JsonValue;
 
 // Keywords that may list members elsewhere than in "properties".
-constexpr std::string_view kOpenKeywords[] = {
-    "additionalProperties", "unevaluatedProperties", "$ref", "$dynamicRef", "$recursiveRef",
-    "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "dependencies"};
+constexpr std::string_view kOpenKeywords[] = {"additionalProperties",
+                                              "unevaluatedProperties",
+                                              "$ref",
+                                              "$dynamicRef",
+                                              "$recursiveRef",
+                                              "allOf",
+                                              "anyOf",
+                                              "oneOf",
+                                              "if",
+                                              "dependentSchemas",
+                                              "dependencies"};
 
 // The schema that arguments follow: of an object, which lists its members.
 std::string text_of_schema(const Tool& tool) {

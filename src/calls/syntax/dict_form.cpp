@@ -11,9 +11,7 @@ using grammar::ExprId;
 
 DictForm::DictForm(const ArgumentMarks& form, const MarkWriter& marks,
                    const grammar::SchemaOptions& options)
-    : JsonForm(marks.expressions(), options),
-      quote_(form.quote),
-      mark_(marks.text(form.quote)) {
+    : JsonForm(marks.expressions(), options), quote_(form.quote), mark_(marks.text(form.quote)) {
   array_ = {to_.literal("["), to_.literal(","), to_.literal("]"), to_.literal("[]")};
   object_ = {to_.literal("{"), to_.literal(","), to_.literal("}"), to_.literal("{}")};
 }
@@ -29,7 +27,8 @@ Result<ExprId> DictForm::text_of(const Dfa& strings, uint32_t most) const {
 
 // Names that are no words stand between marks, too.
 Result<ExprId> DictForm::member(const std::string& name, ExprId value) const {
-  const bool word = !name.empty() && name.find_first_of("{}[](),:<>\"' \t\r\n") == std::string::npos;
+  const bool word =
+      !name.empty() && name.find_first_of("{}[](),:<>\"' \t\r\n") == std::string::npos;
   if (!word && name.find(quote_) != std::string::npos) return grammar::Expressions::kNever;
   const ExprId around = word ? grammar::Expressions::kEmpty : mark_;
   return all({around, to_.literal(name), around, to_.literal(":"), value});

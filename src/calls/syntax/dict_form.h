@@ -17,8 +17,7 @@ class DictForm final : public JsonForm {
   Result<grammar::Dfa> writable(const grammar::Dfa& strings) const override;
   Result<grammar::ExprId> text_of(const grammar::Dfa& strings, uint32_t most) const override;
   Result<grammar::ExprId> member(const std::string& name, grammar::ExprId value) const override;
-  Result<grammar::ExprId> members(const grammar::Dfa& names,
-                                  grammar::ExprId value) const override;
+  Result<grammar::ExprId> members(const grammar::Dfa& names, grammar::ExprId value) const override;
 
  private:
   const std::string quote_;

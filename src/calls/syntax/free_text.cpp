@@ -19,8 +19,8 @@ using grammar::ByteSet;
 using grammar::Dfa;
 using grammar::DfaFuel;
 using grammar::Diagram;
-using grammar::ExprId;
 using grammar::Expressions;
+using grammar::ExprId;
 using grammar::WordSearch;
 
 ExprId free_text(const MarkWriter& marks, std::span<const Way> ways, bool may_end) {
@@ -33,7 +33,8 @@ ExprId free_text(const MarkWriter& marks, std::span<const Way> ways, bool may_en
   for (const Way& way : ways) {
     const size_t token = marks.first_token(way.mark);
     const std::string word = token == 0 ? way.mark : way.mark.substr(0, token);
-    const auto at = static_cast<size_t>(std::find(words.begin(), words.end(), word) - words.begin());
+    const auto at =
+        static_cast<size_t>(std::find(words.begin(), words.end(), word) - words.begin());
     if (at == words.size()) {
       words.push_back(word);
       behind.emplace_back();
@@ -82,7 +83,9 @@ ExprId free_text(const MarkWriter& marks, std::span<const Way> ways, bool may_en
       const ExprId off = to.choice(last[there]);
       if (on == Expressions::kEmpty) diagram.transitions.push_back({n, 0, read});
       if (off == Expressions::kEmpty) diagram.transitions.push_back({n, end, read});
-      const auto leads = [](ExprId id) { return id != Expressions::kEmpty && id != Expressions::kNever; };
+      const auto leads = [](ExprId id) {
+        return id != Expressions::kEmpty && id != Expressions::kNever;
+      };
       if (leads(on) || leads(off)) diagram.transitions.push_back({n, target, read});
     }
     lead(n, 0, by_token);
@@ -100,7 +103,8 @@ Result<Dfa> strings_without(std::span<const std::string> marks, const DfaFuel& f
     for (size_t period = 1; period < mark.size(); ++period) {
       if (!mark.starts_with(std::string_view(mark).substr(period))) continue;
       uint32_t node = 0;
-      for (size_t i = 0; i < period; ++i) node = search.nodes()[node].to[static_cast<uint8_t>(mark[i])];
+      for (size_t i = 0; i < period; ++i)
+        node = search.nodes()[node].to[static_cast<uint8_t>(mark[i])];
       bad[node] = true;
     }
   }

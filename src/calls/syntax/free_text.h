@@ -14,9 +14,9 @@ namespace gen::calls {
 
 /// A mark in free text.
 struct Way {
-  std::string mark;             // not empty, without white space at its ends
-  grammar::ExprId behind = 0;   // what must follow it; kNever: the mark may not occur
-  bool ends = false;            // free text ends behind that; else it goes on
+  std::string mark;            // not empty, without white space at its ends
+  grammar::ExprId behind = 0;  // what must follow it; kNever: the mark may not occur
+  bool ends = false;           // free text ends behind that; else it goes on
 };
 
 /// Any bytes that a text may have, but control tokens only where they are of a mark. Behind a mark,

@@ -22,8 +22,7 @@ class JsonForm : public grammar::ValueForm {
   Result<grammar::Dfa> writable(const grammar::Dfa& strings) const override { return strings; }
   Result<grammar::ExprId> text_of(const grammar::Dfa& strings, uint32_t most) const override;
   Result<grammar::ExprId> member(const std::string& name, grammar::ExprId value) const override;
-  Result<grammar::ExprId> members(const grammar::Dfa& names,
-                                  grammar::ExprId value) const override;
+  Result<grammar::ExprId> members(const grammar::Dfa& names, grammar::ExprId value) const override;
 
  protected:
   void set_words(const char* null, const char* no, const char* yes);

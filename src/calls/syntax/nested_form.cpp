@@ -5,8 +5,8 @@
 namespace gen::calls {
 
 using grammar::Dfa;
-using grammar::ExprId;
 using grammar::Expressions;
+using grammar::ExprId;
 
 NestedForm::NestedForm(const ArgumentMarks& form, const Tool& tool, const MarkWriter& marks,
                        const grammar::SchemaOptions& options)

@@ -8,8 +8,8 @@
 namespace gen::calls {
 
 using grammar::Dfa;
-using grammar::ExprId;
 using grammar::Expressions;
+using grammar::ExprId;
 
 PythonValues::PythonValues(Expressions& to, const grammar::SchemaOptions& options)
     : JsonForm(to, options) {

@@ -18,8 +18,7 @@ class PythonForm final : public JsonForm {
   PythonForm(grammar::Expressions& to, const grammar::SchemaOptions& options);
   [[nodiscard]] Inside inside_object(const std::string* name) const override;
   Result<grammar::ExprId> member(const std::string& name, grammar::ExprId value) const override;
-  Result<grammar::ExprId> members(const grammar::Dfa& names,
-                                  grammar::ExprId value) const override;
+  Result<grammar::ExprId> members(const grammar::Dfa& names, grammar::ExprId value) const override;
 
  private:
   PythonValues values_;

@@ -11,8 +11,8 @@ namespace gen::calls {
 
 using grammar::Both;
 using grammar::Dfa;
-using grammar::ExprId;
 using grammar::Expressions;
+using grammar::ExprId;
 
 namespace {
 
@@ -88,8 +88,7 @@ TaggedForm::TaggedForm(const ArgumentMarks& form, const Tool& tool, const MarkWr
       middle_(marks.text(form.middle)),
       close_(marks.text(form.close)),
       texts_(to_, options, rules_of(form, false)),
-      unknown_(to_, options,
-               marks_differ_ ? rules_with_marks(form, marks) : rules_of(form, true)) {
+      unknown_(to_, options, marks_differ_ ? rules_with_marks(form, marks) : rules_of(form, true)) {
   const ExprId open = marks.text(form.open);
   object_ = {open, open, Expressions::kEmpty, Expressions::kEmpty};
 }

@@ -17,10 +17,10 @@ namespace gen::calls {
 class RawForm final : public JsonForm {
  public:
   struct Rules {
-    std::string close;            // does not occur in strings
-    bool no_line_end = false;     // a string does not end with a carriage return
-    bool no_cdata = false;        // nor begins with <![CDATA[
-    bool like_no_value = false;   // no string looks like another JSON value
+    std::string close;             // does not occur in strings
+    bool no_line_end = false;      // a string does not end with a carriage return
+    bool no_cdata = false;         // nor begins with <![CDATA[
+    bool like_no_value = false;    // no string looks like another JSON value
     std::string like_no_tag = {};  // no string begins with it, behind white space
     grammar::ExprId text_lead = grammar::Expressions::kEmpty;   // before strings
     grammar::ExprId other_lead = grammar::Expressions::kEmpty;  // before other values
@@ -50,8 +50,7 @@ class TaggedForm final : public JsonForm {
     return grammar::Dfa();
   }
   Result<grammar::ExprId> member(const std::string& name, grammar::ExprId value) const override;
-  Result<grammar::ExprId> members(const grammar::Dfa& names,
-                                  grammar::ExprId value) const override;
+  Result<grammar::ExprId> members(const grammar::Dfa& names, grammar::ExprId value) const override;
 
  private:
   [[nodiscard]] ValueKind kind_of(const std::string* name) const;

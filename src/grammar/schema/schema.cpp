@@ -58,7 +58,9 @@ class SchemaBuilder {
     json_.key = [this](const std::string& name) { return key(name); };
     if (options.form != nullptr) {
       json_.relax = [this, report](const JsonValue* schema, const char* what) {
-        const std::string pointer = maker_.document().pointer_of(schema);
+        // What no keyword describes has no place.
+        const std::string pointer =
+            schema == nullptr ? "values of any type" : maker_.document().pointer_of(schema);
         const std::string line = (pointer.empty() ? kRoot : pointer) + ": " + what;
         auto& all = report->relaxed;
         if (std::find(all.begin(), all.end(), line) == all.end()) all.push_back(line);
