@@ -68,9 +68,8 @@ GEN_API gen_status gen_chat_set_reasoning(gen_chat *chat, const char *text, size
 
 /**
  * Adds a tool call of the assistant: to the last message if that is the assistant's, else as a new
- * message of the assistant without text. The library does not parse calls from what a model wrote:
- * remove such an answer with gen_chat_truncate first, or the call occurs twice. Templates receive
- * the call in the form that they expect.
+ * message of the assistant without text. A chat session does this by itself with the calls of its
+ * answers (gen_chat_set). Templates receive the call in the form that they expect.
  *
  * @param id         of the call, NUL-terminated, copied; NULL or empty if there is none. Some templates require one.
  * @param name       of the function, NUL-terminated, copied.
@@ -139,6 +138,33 @@ GEN_API gen_status gen_chat_set_variable(gen_chat *chat, const char *name, const
  */
 GEN_API gen_status gen_chat_set_template(gen_chat *chat, const char *text, size_t len,
                                          gen_error *error);
+
+/**
+ * Sets how a chat session deals with answers, by name: "tool_choice" "required", "reasoning_budget" "200" … A chat session
+ * reads answers in the format of the model's template (docs/chat.md): it divides them into text, reasoning and tool calls,
+ * streams these as gen_piece, and adds them to the conversation as such. With tools, the calls that a model begins are
+ * constrained to valid calls of these tools, unless the call's settings have a grammar of their own.
+ *
+ * @param key    as listed by gen_chat_describe_options.
+ * @param value  the value as text.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL, an unknown key or a value outside its range; GEN_ERROR_BUSY;
+ *         GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_chat_set(gen_chat *chat, const char *key, const char *value, gen_error *error);
+
+/**
+ * All options of gen_chat_set as JSON, as gen_options_describe.
+ *
+ * @param buf  as in gen_tokenizer_decode.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_OUT_OF_RANGE if the buffer is too small; GEN_ERROR_BUSY;
+ *         GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: one at a time per object.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_chat_describe_options(const gen_chat *chat, char *buf, size_t capacity, size_t *n,
+                                             gen_error *error);
 
 /**
  * Removes messages from the end, to edit or regenerate them, or to replace an answer that is a tool
@@ -322,6 +348,16 @@ GEN_API gen_status gen_chat_session_send_stream(gen_chat_session *chat_session, 
 GEN_API gen_status gen_chat_session_open_stream(gen_chat_session *chat_session, const char *text,
                                                 size_t len, const gen_sampling *sampling,
                                                 gen_stream **out, gen_error *error);
+
+/**
+ * Ends the reasoning of the answer that is being generated: the model writes the option "reasoning_end" and the mark that
+ * ends reasoning, and goes on with its answer. It has no effect if the model is not reasoning.
+ *
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_STATE unless the option "reasoning_control" is on.
+ * Threads: any, also while another thread runs the answer.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_chat_session_end_reasoning(gen_chat_session *chat_session, gen_error *error);
 
 /**
  * The session of a chat session: to cancel it, to see its progress or length, to read its state or

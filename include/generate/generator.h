@@ -19,6 +19,24 @@ typedef struct gen_token_logprob {
   float logprob;
 } gen_token_logprob;
 
+/** What a gen_piece is. */
+enum {
+  GEN_PIECE_TEXT = 0,      /**< text of the answer */
+  GEN_PIECE_REASONING = 1, /**< text of the model's reasoning */
+  GEN_PIECE_CALL_NAME = 2, /**< a tool call begins; the text is the function's name */
+  GEN_PIECE_ARGUMENTS = 3, /**< more of the JSON of the call's arguments */
+  GEN_PIECE_CALL_END = 4,  /**< the call is complete; no text */
+  GEN_PIECE_CALL_BROKEN = 5 /**< the call is none after all; what was written of it follows as text or reasoning */
+};
+
+/** A part of an answer that a chat session has read, see gen_chat_set(). */
+typedef struct gen_piece {
+  int32_t kind;     /**< GEN_PIECE_… */
+  int32_t call;     /**< number of the answer's call, from 0; of text and reasoning that of the next call */
+  const char *text; /**< [len], NUL-terminated */
+  size_t len;
+} gen_piece;
+
 /** One streamed piece, owned by the library until the callback returns or the stream's next call. */
 typedef struct gen_token {
   uint32_t struct_size;  /**< sizeof(gen_token) of the library */
@@ -32,6 +50,9 @@ typedef struct gen_token {
   /** [top_count] most likely tokens, best first, as many as gen_sampling_set_logprobs asked for; of this piece alone */
   const gen_token_logprob *top;
   int32_t top_count;
+  int32_t piece_count;
+  /** [piece_count] what the chat session read in the text so far held back and in this one; none outside chat sessions */
+  const gen_piece *pieces;
 } gen_token;
 
 /**

@@ -109,6 +109,24 @@ GEN_API gen_status gen_result_usage(const gen_result *result, const char *key, i
 GEN_API gen_status gen_result_drafts(const gen_result *result, char *buf, size_t capacity, size_t *n, gen_error *error);
 
 /**
+ * What a chat session read in the answer, as JSON:
+ * {"text":"…","reasoning":"…","calls":[{"name":"weather","arguments":{"city":"Oslo"}}],"faults":[{"at":120,"what":"…"}]}.
+ * Faults say what looked like a call but is none, at which byte of the answer; it is part of the text. "id" is that which
+ * the model wrote, if any; the conversation has a unique one for each call. Of other results, all of the text is "text".
+ *
+ * @param buf       [capacity] bytes, receives the text with a NUL; NULL to ask for the size.
+ * @param capacity  of buf.
+ * @param n         receives the length without the NUL; also when the buffer is too small.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT if result or n is NULL;
+ *         GEN_ERROR_OUT_OF_RANGE if the buffer is too small;
+ *         GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_result_answer(const gen_result *result, char *buf, size_t capacity, size_t *n, gen_error *error);
+
+/**
  * Times in seconds: "prefill", "first_token" (since the call), "decode", "total".
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown key; then *seconds is 0.

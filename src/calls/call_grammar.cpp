@@ -177,7 +177,7 @@ class CallGrammarWriter {
 
   // The calls of a section and its end. `without`: bytes of the first call's first mark.
   ExprId section_rest(size_t without) {
-    const bool several = parallel_ && !format_.between.empty();
+    const bool several = parallel_ && (format_.several || !format_.between.empty());
     const ExprId next = several ? all({marks_.text(format_.between), call()}) : Expressions::kNever;
     return all({call(without), to_.repeat(next, 0, several ? kUnbounded : 0),
                 marks_.text(format_.section.close)});
@@ -196,6 +196,7 @@ class CallGrammarWriter {
       if (!text.empty()) ways->push_back({std::move(text), Expressions::kNever});
     };
     forbid(std::string(mark_of(format_.section.open)));
+    for (const std::string& open : format_.openings) forbid(std::string(mark_of(open)));
     const std::string mark = call_mark();
     if (mark.empty() || !is_word_byte(mark[0])) {
       forbid(mark);
@@ -252,9 +253,12 @@ class CallGrammarWriter {
   }
 
   ExprId wrapped_response() {
-    if (format_.wrappers.empty()) return response_;
-    const Marks& marks = format_.wrappers[0];
-    return all({marks_.text(marks.open), response_, marks_.text(marks.close)});
+    std::vector<ExprId> ways = {response_};
+    for (const Marks& marks : format_.wrappers) {
+      if (marks.open.empty() || marks.close.empty()) continue;
+      ways.push_back(all({marks_.text(marks.open), response_, marks_.text(marks.close)}));
+    }
+    return to_.choice(ways);
   }
 
   // --- answers with sections ---
@@ -284,9 +288,7 @@ class CallGrammarWriter {
     if (required_) return all({first, calls});
     if (!options_.response.empty()) return all({first, any({wrapped_response(), calls})});
     std::vector<Way> ways = {{mark, rest, !parallel_}};
-    if (!section.empty()) {
-      forbid_calls(&ways);
-    }
+    forbid_calls(&ways);
     add_reasoning(&ways);
     add_wrappers(&ways);
     const ExprId text = free_text(marks_, ways, true);
@@ -340,19 +342,13 @@ class CallGrammarWriter {
 
   // --- answers of messages ---
 
-  // A header as it follows what the prompt wrote: its first mark, and the role.
+  // The prompt has written the mark that begins the first header, and who speaks.
   ExprId header(const std::string& text, bool is_first) {
-    const ExprId whole = marks_.text(text);
-    if (!is_first) return whole;
-    std::string_view rest = text;
-    for (const std::string& start : format_.messages->starts) {
-      if (!rest.starts_with(start)) continue;
-      rest.remove_prefix(start.size());
-      if (rest.starts_with(kAssistant)) rest.remove_prefix(kAssistant.size());
-      // Where a second one follows, the prompt may have written none: then it is the first.
-      if (!rest.empty()) return any({whole, marks_.text(rest)});
-    }
-    return whole;
+    const std::string& start = format_.messages->starts.at(0);
+    const bool begins = text.starts_with(start);
+    if (!is_first) return marks_.text(begins ? text : start + std::string(kAssistant) + text);
+    if (!begins) return marks_.text(text);
+    return any({marks_.text(text), marks_.text(std::string_view(text).substr(start.size()))});
   }
 
   static std::string with_name(std::string header, const std::string& name) {
@@ -394,6 +390,7 @@ class CallGrammarWriter {
     for (const std::string& mark : messages.ends) add(mark);
     if (!messages.body_is_arguments) {
       add(format_.section.open);
+      for (const std::string& open : format_.openings) add(open);
       add(call_mark());
     }
     for (const Marks& marks : format_.reasoning) add(marks.open);
@@ -408,7 +405,6 @@ class CallGrammarWriter {
     for (const std::string& end : messages.ends) ends.push_back(marks_.text(mark_of(end)));
     const ExprId end = ends.empty() ? Expressions::kEmpty : to_.choice(ends);
     const bool may_reason = options_.may_reason && !messages.reasoning_header.empty();
-    const bool reasons = may_reason || options_.in_reasoning;
     const bool has_text = !required_ && !messages.text_header.empty();
     const ExprId body = options_.response.empty() ? text : response_;
     // A message, whether it is the first one.
@@ -437,7 +433,6 @@ class CallGrammarWriter {
     const ExprId begun =
         any({reasoning(true),
              options_.response.empty() && !required_ ? spoken(true, end) : Expressions::kNever});
-    (void)reasons;
     return any({spoken(true, maybe(end)), first_calls, all({begun, behind})});
   }
 

@@ -152,6 +152,7 @@ class CallParser::Body {
       for (const auto& mark : format.messages->ends) add(MarkKind::kMessageEnd, mark, true);
     }
     add(MarkKind::kSection, format.section.open, true);
+    for (const std::string& open : format.openings) add(MarkKind::kSection, open, true);
     if (!format.call.empty() && format.call[0].field == Field::kText) {
       add(MarkKind::kCall, format.call[0].text, true);
     }

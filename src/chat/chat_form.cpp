@@ -341,6 +341,13 @@ Status encode_chat(const Tokenizer& tokenizer, const Conversation& conversation,
   return tokenizer.encode_segments(views, tokenizer.spec().add_bos ? kAddBos : 0U, kTextStart, out);
 }
 
+Result<std::string> chat_opening(const Tokenizer& tokenizer, const Conversation& conversation) {
+  GEN_ASSIGN(const auto form, ChatForm::of(tokenizer, conversation));
+  GEN_ASSIGN(const auto segments, form->segments(conversation, true));
+  const bool written = !segments.empty() && segments.back().parse_special;
+  return written ? segments.back().text : std::string();
+}
+
 ChatMatch match_chat(const Tokenizer& tokenizer, std::span<const int32_t> held,
                      std::span<const int32_t> wanted) {
   const auto atomic = [&](int32_t id) {

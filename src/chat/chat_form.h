@@ -84,6 +84,11 @@ class ChatForm final : public tokenizer::Derived {
 Status encode_chat(const tokenizer::Tokenizer& tokenizer, const Conversation& conversation,
                    bool add_generation_prompt, std::vector<int32_t>* out);
 
+/// What the template writes behind the last message: the opening of an answer, perhaps of its
+/// reasoning. Errors as encode_chat().
+Result<std::string> chat_opening(const tokenizer::Tokenizer& tokenizer,
+                                 const Conversation& conversation);
+
 /// The part of a session that can stay when it must hold `wanted`: its first `held` tokens
 /// correspond to the first `wanted` ids.
 struct ChatMatch {

@@ -7,7 +7,10 @@
 #include <utility>
 
 #include "chat/chat_borders.h"
+#include "generate/answer/reasoning_limit.h"
 #include "generate/loop/run.h"
+#include "grammar/mask/vocabulary.h"
+#include "grammar/matcher/matcher.h"
 
 namespace gen::generate {
 namespace {
@@ -17,6 +20,33 @@ using chat::ChatMessage;
 bool ends_with_answer(const std::vector<ChatMessage>& messages) {
   return !messages.empty() && messages.back().role == "assistant" &&
          messages.back().tool_calls.empty();
+}
+
+// The matcher of a grammar behind `said`; null if the text left the grammar.
+Result<std::shared_ptr<const grammar::Matcher>> matcher_behind(
+    const std::shared_ptr<const grammar::Grammar>& grammar, const tokenizer::Tokenizer& tokenizer,
+    std::span<const int32_t> said) {
+  using Made = std::shared_ptr<const grammar::Matcher>;
+  GEN_ASSIGN(const auto vocabulary, grammar::Vocabulary::of(tokenizer));
+  GEN_ASSIGN(auto over, grammar->over(vocabulary));
+  GEN_ASSIGN(auto matcher, grammar::Matcher::create(std::move(over)));
+  for (const int32_t token : said) {
+    GEN_ASSIGN(const bool fits, matcher.accept_token(token));
+    if (!fits) return Made();
+  }
+  return Made(std::make_shared<const grammar::Matcher>(std::move(matcher)));
+}
+
+struct Relay {
+  ChatTurn* turn;
+  EventCallback callback;  // may be null
+  void* user;
+};
+
+int32_t relay_event(void* user, const Event& event) {
+  const Relay& relay = *static_cast<Relay*>(user);
+  const Event& read = relay.turn->read(event);
+  return relay.callback != nullptr ? relay.callback(relay.user, read) : 0;
 }
 
 }  // namespace
@@ -38,8 +68,59 @@ Result<std::shared_ptr<ChatSession>> ChatSession::create(
       new ChatSession(generator, std::move(chat), std::move(session)));
 }
 
-Result<std::unique_ptr<Generation>> ChatSession::answer(const CallParams& params) {
-  const chat::Conversation& all = chat_->conversation;
+// What is read of the answer, and what constrains it.
+Result<CallParams> ChatSession::prepare(CallParams params, ChatTurn* turn, std::string_view opening,
+                                        std::string_view raw, std::span<const int32_t> said) {
+  const tokenizer::Tokenizer& tokenizer = *generator_->tokenizer();
+  const AnswerRules& rules = chat_->rules;
+  const AnswerForm& form = turn->form_;
+  if (form.format != nullptr) {
+    turn->reader_ = std::make_unique<AnswerReader>(form, tokenizer, opening, raw);
+  }
+  if (params.grammar == nullptr && params.matcher == nullptr) {
+    const bool opened =
+        form.format != nullptr && AnswerReader(form, tokenizer, opening, {}).in_reasoning();
+    const auto& tools = chat_->conversation.tools;
+    const bool same = known_.has_value() && known_->tools == tools && known_->rules == rules &&
+                      known_->format == form.format && known_->opened == opened;
+    if (!same) {
+      GEN_ASSIGN(auto grammar, answer_grammar(form, rules, tokenizer, opened));
+      known_ = Known{tools, rules, form.format, opened, std::move(grammar)};
+    }
+    params.grammar = known_->grammar;
+    if (params.grammar != nullptr && !said.empty()) {
+      GEN_ASSIGN(params.matcher, matcher_behind(params.grammar, tokenizer, said));
+      params.grammar = nullptr;
+    }
+  }
+  end_reasoning_->store(false, std::memory_order_relaxed);
+  may_end_.store(rules.may_end, std::memory_order_relaxed);
+  if (form.format == nullptr || reasoning_end(*form.format).empty()) return params;
+  AnswerRules limits = rules;
+  if (rules.reasoning == AnswerRules::Reasoning::kOff && limits.budget < 0) {
+    limits.budget = 0;  // for templates that have no switch
+    limits.budget_text.clear();
+  }
+  if (limits.budget < 0 && !limits.may_end) return params;
+  GEN_ASSIGN(auto limit, ReasoningLimit::make(form, generator_->shared_tokenizer(), opening, raw,
+                                              limits, end_reasoning_));
+  return with_limit(std::move(params), std::move(limit));
+}
+
+Result<std::unique_ptr<Generation>> ChatSession::answer(const CallParams& params, ChatTurn* turn) {
+  const tokenizer::Tokenizer& tokenizer = *generator_->tokenizer();
+  const AnswerRules& rules = chat_->rules;
+  const bool as_it_is =
+      rules.reasoning == AnswerRules::Reasoning::kTemplate && rules.effort.empty();
+  std::optional<chat::Conversation> changed;
+  if (!as_it_is) changed = with_reasoning(chat_->conversation, rules, tokenizer);
+  const chat::Conversation& all = changed.has_value() ? *changed : chat_->conversation;
+  GEN_ASSIGN(turn->form_, answer_form(tokenizer, all, rules));
+  std::string opening;
+  if (turn->form_.format != nullptr) {
+    GEN_ASSIGN(opening, chat::chat_opening(tokenizer, all));
+  }
+  GEN_ASSIGN(const CallParams prepared, prepare(params, turn, opening, {}, {}));
   const auto context = static_cast<size_t>(generator_->max_seq_len());
   const bool shifts = generator_->options().shift_context;
   std::vector<int32_t> ids;
@@ -63,14 +144,18 @@ Result<std::unique_ptr<Generation>> ChatSession::answer(const CallParams& params
   std::vector<int32_t> borders;
   if (session_->keeps_snapshots()) borders = chat_borders(*generator_->tokenizer(), all, ids);
   return session_->open({.tokens = ids, .kind = Prompt::Kind::kWholeChat, .borders = borders},
-                        params);
+                        prepared);
 }
 
-Result<std::unique_ptr<Generation>> ChatSession::go_on(const CallParams& params) {
+Result<std::unique_ptr<Generation>> ChatSession::go_on(const CallParams& params, ChatTurn* turn) {
+  turn->form_ = cut_->form;
+  turn->said_ = cut_->said;
+  GEN_ASSIGN(const CallParams prepared,
+             prepare(params, turn, cut_->opening, cut_->raw, cut_->said));
   keep_ = cut_->keep;
   GEN_TRY(session_->set_keep(keep_));
   return session_->open(
-      {.tokens = cut_->held, .kind = Prompt::Kind::kWhole, .unsaid = cut_->unsaid}, params);
+      {.tokens = cut_->held, .kind = Prompt::Kind::kWhole, .unsaid = cut_->unsaid}, prepared);
 }
 
 Result<std::unique_ptr<ChatTurn>> ChatSession::open(std::optional<std::string_view> message,
@@ -87,15 +172,25 @@ Result<std::unique_ptr<ChatTurn>> ChatSession::open(std::optional<std::string_vi
   if (ends_with_answer(messages) && !turn->goes_on_) {
     return error(Code::kState, "the conversation ends with an answer: add a message to it");
   }
-  GEN_ASSIGN(turn->generation_, turn->goes_on_ ? go_on(params) : answer(params));
+  GEN_ASSIGN(turn->generation_,
+             turn->goes_on_ ? go_on(params, turn.get()) : answer(params, turn.get()));
   return turn;
+}
+
+Status ChatSession::end_reasoning() noexcept {
+  if (!may_end_.load(std::memory_order_relaxed)) {
+    return {Code::kState, "reasoning_control was not on when the turn began"};
+  }
+  end_reasoning_->store(true, std::memory_order_relaxed);
+  return {};
 }
 
 Status ChatSession::send(std::optional<std::string_view> message, const CallParams& params,
                          EventCallback callback, void* user, std::optional<GenResult>* result) {
   result->reset();
   GEN_ASSIGN(const auto turn, open(message, params));
-  Status status = pull_all(&turn->generation(), callback, user);
+  Relay relay{turn.get(), callback, user};
+  Status status = pull_all(&turn->generation(), relay_event, &relay);
   if (!turn->generation().ended()) return status;
   if (Status noted = turn->note_end(); !noted.ok()) status = std::move(noted);
   result->emplace(turn->generation().take_result());
@@ -106,6 +201,13 @@ ChatTurn::ChatTurn(std::shared_ptr<ChatSession> session, InUseGuard guard) noexc
     : session_(std::move(session)),
       guard_(std::move(guard)),
       before_(session_->chat_->conversation.messages.size()) {}
+
+const Event& ChatTurn::read(const Event& event) {
+  if (reader_ == nullptr) return event;
+  event_ = event;
+  event_.pieces = reader_->take(event);
+  return event_;
+}
 
 ChatTurn::~ChatTurn() {
   if (generation_ != nullptr && !generation_->ended()) generation_->stop(1);
@@ -140,10 +242,21 @@ void ChatTurn::add_answer() {
   const GenResult& result = generation_->result();
   std::vector<ChatMessage>& messages = session_->chat_->conversation.messages;
   std::vector<ChatMessage> all = messages;
-  if (goes_on_) {
-    all.back().content += result.text;
+  if (!goes_on_) all.push_back({"assistant", ""});
+  ChatMessage& message = all.back();
+  std::shared_ptr<const calls::Answer> read;
+  if (reader_ == nullptr) {
+    message.content += result.text;
   } else {
-    all.push_back({"assistant", result.text});
+    reader_->finish();
+    read = std::make_shared<const calls::Answer>(reader_->answer());
+    message.content = read->text;
+    message.reasoning = session_->chat_->rules.keep_reasoning ? read->reasoning : "";
+    message.tool_calls.clear();
+    for (const calls::Call& call : read->calls) {
+      message.tool_calls.push_back({call.id, call.name, call.arguments});
+    }
+    give_ids(*form_.format, session_->chat_->conversation, &message.tool_calls);
   }
   std::optional<ChatSession::Cut> cut;
   const FinishReason end = result.finish_reason;
@@ -151,8 +264,18 @@ void ChatTurn::add_answer() {
       (end == FinishReason::kLength || end == FinishReason::kCancelled ||
        end == FinishReason::kCallback)) {
     const std::span<const int32_t> held = generation_->held();
-    cut = ChatSession::Cut{all, {held.begin(), held.end()}, generation_->unsaid(), session_->keep_};
+    std::vector<int32_t> said = said_;
+    said.insert(said.end(), result.tokens.begin(), result.tokens.end());
+    cut = ChatSession::Cut{all,
+                           {held.begin(), held.end()},
+                           generation_->unsaid(),
+                           session_->keep_,
+                           form_,
+                           reader_ != nullptr ? reader_->opening() : std::string(),
+                           reader_ != nullptr ? reader_->raw() : std::string(),
+                           std::move(said)};
   }
+  if (read != nullptr) generation_->set_answer(std::move(read));
   messages = std::move(all);
   session_->cut_ = std::move(cut);
 }

@@ -4,9 +4,11 @@
 // chat/chat_form.h turns a conversation into tokens.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +16,9 @@
 #include "base/in_use.h"
 #include "base/status.h"
 #include "chat/chat_form.h"
+#include "generate/answer/answer_form.h"
+#include "generate/answer/answer_reader.h"
+#include "generate/answer/answer_rules.h"
 #include "generate/chat_window.h"
 #include "generate/loop/generation.h"
 #include "generate/loop/generator.h"
@@ -25,6 +30,7 @@ namespace gen::generate {
 /// A conversation that several owners may hold; only one uses it at a time.
 struct Chat {
   chat::Conversation conversation;
+  AnswerRules rules;
   InUseFlag in_use;
 };
 
@@ -50,6 +56,9 @@ class ChatSession final : public std::enable_shared_from_this<ChatSession> {
   /// Runs a whole turn, as run() in run.h.
   Status send(std::optional<std::string_view> message, const CallParams& params,
               EventCallback callback, void* user, std::optional<GenResult>* result);
+  /// Ends the reasoning of the running answer. kState unless AnswerRules::may_end was set when the
+  /// last turn began. Any thread.
+  Status end_reasoning() noexcept;
 
   [[nodiscard]] const std::shared_ptr<Session>& session() const noexcept { return session_; }
 
@@ -57,8 +66,10 @@ class ChatSession final : public std::enable_shared_from_this<ChatSession> {
   friend class ChatTurn;
   ChatSession(std::shared_ptr<const Generator> generator, std::shared_ptr<Chat> chat,
               std::shared_ptr<Session> session) noexcept;
-  Result<std::unique_ptr<Generation>> answer(const CallParams& params);
-  Result<std::unique_ptr<Generation>> go_on(const CallParams& params);
+  Result<std::unique_ptr<Generation>> answer(const CallParams& params, ChatTurn* turn);
+  Result<std::unique_ptr<Generation>> go_on(const CallParams& params, ChatTurn* turn);
+  Result<CallParams> prepare(CallParams params, ChatTurn* turn, std::string_view opening,
+                             std::string_view raw, std::span<const int32_t> said);
 
   std::shared_ptr<const Generator> generator_;
   std::shared_ptr<Chat> chat_;
@@ -72,8 +83,23 @@ class ChatSession final : public std::enable_shared_from_this<ChatSession> {
     std::vector<int32_t> held;  // tokens of the session at that time
     std::string unsaid;         // Answered::unsaid
     int32_t keep = 0;
+    AnswerForm form;            // of the answer, if it is read
+    std::string opening;        // as AnswerReader
+    std::string raw;            // the same
+    std::vector<int32_t> said;  // its tokens
   };
   std::optional<Cut> cut_;
+  /// The grammar of calls of the last turn, and what it was made of.
+  struct Known {
+    std::vector<std::string> tools;
+    AnswerRules rules;
+    std::shared_ptr<const calls::CallFormat> format;
+    bool opened = false;
+    std::shared_ptr<const grammar::Grammar> grammar;
+  };
+  std::optional<Known> known_;
+  std::shared_ptr<std::atomic<bool>> end_reasoning_ = std::make_shared<std::atomic<bool>>(false);
+  std::atomic<bool> may_end_ = false;
 };
 
 /// The answer to one message, pulled from its generation. The chat session and the conversation are
@@ -85,6 +111,9 @@ class ChatTurn {
   ChatTurn& operator=(const ChatTurn&) = delete;
 
   [[nodiscard]] Generation& generation() noexcept { return *generation_; }
+  /// An event of the generation with what is read in its text; valid until the next call. Every
+  /// event must be read. May throw std::bad_alloc.
+  const Event& read(const Event& event);
   /// Call it when the generation may have ended. At the end it adds the message and the answer to
   /// the conversation; a cut answer is added as far as it came. If no token was generated, or after
   /// a failure, the conversation is unchanged. Before the end, and after the first call at the end,
@@ -100,6 +129,10 @@ class ChatTurn {
   InUseGuard guard_;  // the conversation is in use
   size_t before_;     // number of messages before the turn
   bool goes_on_ = false;
+  std::unique_ptr<AnswerReader> reader_;  // null: answers are not read
+  AnswerForm form_;
+  std::vector<int32_t> said_;  // before this turn, of the same answer
+  Event event_;
   bool noted_ = false;
   std::unique_ptr<Generation> generation_;
 };

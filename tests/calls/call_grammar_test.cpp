@@ -333,21 +333,7 @@ TEST(CallGrammar, HasNestedTags) {
 TEST(CallGrammar, HasMessages) {
   CallReader reads({"<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|call|>", "<|return|>",
                     "<|constrain|>"});
-  CallFormat format;
-  format.name = "harmony";
-  Messages& messages = format.messages.emplace();
-  messages.starts = {"<|start|>", "<|channel|>"};
-  messages.header_end = "<|message|>";
-  messages.ends = {"<|end|>", "<|return|>", "<|call|>"};
-  messages.recipient = "to=";
-  messages.name_lead = "functions.";
-  messages.reasoning = {"analysis"};
-  messages.call_header =
-      "<|start|>assistant<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>";
-  messages.call_end = "<|call|>";
-  messages.text_header = "<|start|>assistant<|channel|>final<|message|>";
-  messages.reasoning_header = "<|start|>assistant<|channel|>analysis<|message|>";
-  format.parallel = false;
+  const CallFormat& format = *format_named("harmony");
   ASSERT_TRUE(reads.make(format, two_tools()).ok());
   const char* const thought = "<|channel|>analysis<|message|>I think.<|end|>";
   const char* const call =
@@ -379,14 +365,7 @@ TEST(CallGrammar, HasMessages) {
 
 TEST(CallGrammar, HasMessagesWithoutMarksAtTheirEnds) {
   CallReader reads({});
-  CallFormat format;
-  format.name = "functionary";
-  Messages& messages = format.messages.emplace();
-  messages.starts = {">>>"};
-  messages.header_end = "\n";
-  messages.no_names = {"all"};
-  messages.call_header = ">>>NAME\n";
-  messages.text_header = ">>>all\n";
+  const CallFormat& format = *format_named("functionary-3.2");
   ASSERT_TRUE(reads.make(format, two_tools()).ok());
   check(reads,
         {{"all\nHello > you", "all\nHello\n>>>time\n{}", "time\n{}>>>weather\n{\"city\": \"a\"}"},

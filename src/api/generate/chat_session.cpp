@@ -70,6 +70,13 @@ gen_status gen_chat_session_send_stream(gen_chat_session* chat_session, const ch
   });
 }
 
+gen_status gen_chat_session_end_reasoning(gen_chat_session* chat_session, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(chat_session, "chat_session"));
+    return chat_session->shared.keep()->end_reasoning();
+  });
+}
+
 gen_session* gen_chat_session_session(gen_chat_session* chat_session) {
   return chat_session != nullptr ? &chat_session->session : nullptr;
 }

@@ -11,12 +11,13 @@ namespace {
 struct Bridge {
   gen_token_callback callback;
   void* user;
+  std::vector<gen_piece> pieces;
 };
 
 int32_t forward_event(void* user, const generate::Event& event) {
   Bridge& bridge = *static_cast<Bridge*>(user);
   gen_token token;
-  fill_token(event, &token);
+  fill_token(event, &bridge.pieces, &token);
   return bridge.callback(bridge.user, &token);
 }
 
@@ -26,7 +27,7 @@ Status generating_call(
     const std::function<Status(const generate::CallParams& params, generate::EventCallback callback,
                                void* user, std::optional<generate::GenResult>* outcome)>& run,
     const gen_sampling* sampling, gen_token_callback callback, void* user, gen_result** result) {
-  Bridge bridge{callback, user};
+  Bridge bridge{callback, user, {}};
   // Allocated before anything runs, so that no result is lost for lack of memory.
   std::unique_ptr<gen_result> handle;
   if (result != nullptr) handle = std::make_unique<gen_result>();

@@ -117,8 +117,10 @@ generate::CacheChoice cache_choice(const gen_options& options);
 Result<std::unique_ptr<gen_generator>> create_generator(const gen_model& model,
                                                         const gen_options& options);
 
-/// Fills `token` from an event; its text is borrowed from the event.
+/// Fills `token` from an event; its text is borrowed from the event. It has no pieces.
 void fill_token(const generate::Event& event, gen_token* token) noexcept;
+/// The same with the event's pieces, borrowed from `pieces`. May throw std::bad_alloc.
+void fill_token(const generate::Event& event, std::vector<gen_piece>* pieces, gen_token* token);
 
 }  // namespace gen::api
 

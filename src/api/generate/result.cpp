@@ -9,6 +9,7 @@
 
 #include "api/boundary/boundary.h"
 #include "api/generate/handles.h"
+#include "calls/answer_json.h"
 #include <generate/generator.h>
 
 namespace gen::api {
@@ -36,6 +37,19 @@ void fill_token(const generate::Event& event, gen_token* token) noexcept {
                 offsetof(gen_token_logprob, logprob) == offsetof(sampling::TokenLogprob, logprob));
   token->top = reinterpret_cast<const gen_token_logprob*>(event.top.data());
   token->top_count = static_cast<int32_t>(event.top.size());
+  token->piece_count = 0;
+  token->pieces = nullptr;
+}
+
+void fill_token(const generate::Event& event, std::vector<gen_piece>* pieces, gen_token* token) {
+  pieces->clear();
+  for (const calls::Piece& piece : event.pieces) {
+    pieces->push_back({static_cast<int32_t>(piece.kind), static_cast<int32_t>(piece.call),
+                       piece.text.c_str(), piece.text.size()});
+  }
+  fill_token(event, token);
+  token->piece_count = static_cast<int32_t>(pieces->size());
+  token->pieces = pieces->data();
 }
 
 }  // namespace gen::api
@@ -175,6 +189,20 @@ gen_status gen_result_drafts(const gen_result* result, char* buf, size_t capacit
       return {Code::kOutOfMemory, "a pass had no memory for its drafts, whose list is incomplete"};
     }
     return gen::api::text_out(drafts_json(drafts), buf, capacity, n);
+  });
+}
+
+gen_status gen_result_answer(const gen_result* result, char* buf, size_t capacity, size_t* n,
+                             gen_error* error) {
+  if (n != nullptr) *n = 0;
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(result, "result"));
+    GEN_TRY(not_null(n, "n"));
+    const gen::generate::GenResult& data = result->data.result;
+    gen::calls::Answer plain;
+    if (data.answer == nullptr) plain.text = data.text;
+    return gen::api::text_out(
+        gen::calls::answer_json(data.answer != nullptr ? *data.answer : plain), buf, capacity, n);
   });
 }
 

@@ -13,8 +13,13 @@ struct gen_stream : gen::Postponed {
   gen::HomeProcess home;
   gen::InUseFlag in_use;
   gen_token token{};
+  std::vector<gen_piece> pieces;
 
   gen::generate::Generation& generation() { return turn != nullptr ? turn->generation() : *own; }
+  /// Called with each event.
+  void read(const gen::generate::Event& event) {
+    gen::api::fill_token(turn != nullptr ? turn->read(event) : event, &pieces, &token);
+  }
   /// Called after each event.
   gen::Status note() noexcept { return turn != nullptr ? turn->note_end() : gen::Status(); }
 };
@@ -84,9 +89,9 @@ gen_status gen_stream_next(gen_stream* stream, const gen_token** token, gen_erro
     return with_stream(stream, [&]() -> Status {
       GEN_TRY(not_null(token, "token"));
       GEN_ASSIGN(const gen::generate::Event* event, stream->generation().next());
+      if (event != nullptr) stream->read(*event);
       GEN_TRY(stream->note());
       if (event == nullptr) return {};
-      gen::api::fill_token(*event, &stream->token);
       *token = &stream->token;
       return {};
     });
@@ -107,12 +112,12 @@ gen_status gen_stream_poll(gen_stream* stream, const gen_token** token, int32_t*
         return generation.result().status;
       }
       const gen::generate::Event* const event = generation.poll();
+      if (event != nullptr) stream->read(*event);
       if (Status noted = stream->note(); !noted.ok()) {
         *state = GEN_STREAM_END;
         return noted;
       }
       if (event == nullptr) return {};
-      gen::api::fill_token(*event, &stream->token);
       *token = &stream->token;
       *state = GEN_STREAM_TOKEN;
       return {};

@@ -32,7 +32,8 @@ ExprId free_text(const MarkWriter& marks, std::span<const Way> ways, bool may_en
   std::vector<ExprId> last_by_token;
   for (const Way& way : ways) {
     const size_t token = marks.first_token(way.mark);
-    const std::string word = token == 0 ? way.mark : way.mark.substr(0, token);
+    const bool never = way.behind == Expressions::kNever;
+    const std::string word = token == 0 || never ? way.mark : way.mark.substr(0, token);
     const auto at =
         static_cast<size_t>(std::find(words.begin(), words.end(), word) - words.begin());
     if (at == words.size()) {
@@ -40,7 +41,7 @@ ExprId free_text(const MarkWriter& marks, std::span<const Way> ways, bool may_en
       behind.emplace_back();
       last.emplace_back();
     }
-    if (way.behind == Expressions::kNever) continue;
+    if (never) continue;
     const std::string_view rest = std::string_view(way.mark).substr(token == 0 ? 0 : word.size());
     const ExprId parts[] = {marks.text(rest), way.behind};
     const ExprId whole = to.sequence(parts);

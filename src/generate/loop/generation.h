@@ -94,6 +94,10 @@ class Generation {
   [[nodiscard]] bool text_is_whole() const noexcept;
   /// As Answered::unsaid. Call it after the end.
   [[nodiscard]] const std::string& unsaid() const noexcept;
+  /// Adds what was read of the answer to the result.
+  void set_answer(std::shared_ptr<const calls::Answer> answer) noexcept {
+    result_.answer = std::move(answer);
+  }
   /// Moves the result out. Call it after the end.
   [[nodiscard]] GenResult take_result() noexcept { return std::move(result_); }
 

@@ -135,6 +135,10 @@ class Generator : public std::enable_shared_from_this<Generator> {
   [[nodiscard]] const model::Model& model() const noexcept { return *model_; }
   /// Null if there is none.
   [[nodiscard]] const tokenizer::Tokenizer* tokenizer() const noexcept { return tokenizer_.get(); }
+  [[nodiscard]] const std::shared_ptr<const tokenizer::Tokenizer>& shared_tokenizer()
+      const noexcept {
+    return tokenizer_;
+  }
   [[nodiscard]] const GeneratorOptions& options() const noexcept { return options_; }
   [[nodiscard]] int32_t max_seq_len() const noexcept { return options_.max_seq_len; }
   /// Rows per forward pass, limited by the model.

@@ -4,12 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "calls/call_parser.h"
 #include "sampling/logprobs.h"
 
 namespace gen::generate {
@@ -44,6 +46,8 @@ struct Event {
   int32_t index = 0;  // index of the token among the kept ones; in the done event their number
   bool done = false;
   FinishReason finish_reason = FinishReason::kNone;  // set in the done event
+  /// What a chat session read in the text: what is reasoning, text or part of a call.
+  std::span<const calls::Piece> pieces = {};
 };
 
 struct Usage {
@@ -99,6 +103,7 @@ struct GenResult {
   Usage usage;
   DraftRows drafts;
   Timings timings;
+  std::shared_ptr<const calls::Answer> answer;  // of a chat session that reads answers; else null
   Status status;          // OK, or what ended the call: kCancelled, kModel, …
   int32_t user_code = 0;  // what a callback returned to stop
 };

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// See answer_form.h.
+#include "generate/answer/answer_form.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "base/json_text.h"
+#include "base/log.h"
+#include "calls/call_grammar.h"
+#include "calls/format_table.h"
+#include "chat/chat_form.h"
+
+namespace gen::generate {
+namespace {
+
+using calls::CallFormat;
+
+std::string_view source_of(const tokenizer::Tokenizer& tokenizer,
+                           const chat::Conversation& conversation) {
+  return conversation.form != nullptr ? std::string_view(conversation.source)
+                                      : std::string_view(tokenizer.spec().chat_template);
+}
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+// The format without its calls: what it has to say of text and reasoning.
+std::shared_ptr<const CallFormat> without_calls(const CallFormat& format, std::string_view source) {
+  CallFormat plain = format;
+  plain.section = {};
+  plain.call.clear();
+  std::erase_if(plain.reasoning, [&](const calls::Marks& marks) {
+    const std::string_view open = marks.open;
+    return !contains(source, open.substr(0, open.find_last_not_of(" \n") + 1));
+  });
+  if (plain.reasoning.empty() && plain.wrappers.empty() && !plain.messages) return nullptr;
+  return std::make_shared<const CallFormat>(std::move(plain));
+}
+
+// The variables with which templates turn reasoning on and off.
+constexpr std::string_view kSwitches[] = {"enable_thinking", "thinking"};
+constexpr std::string_view kEffort = "reasoning_effort";
+
+}  // namespace
+
+Result<AnswerForm> answer_form(const tokenizer::Tokenizer& tokenizer,
+                               const chat::Conversation& conversation, const AnswerRules& rules) {
+  AnswerForm form;
+  if (rules.format == "off") return form;
+  const std::string_view source = source_of(tokenizer, conversation);
+  std::shared_ptr<const CallFormat> format;
+  if (rules.format != "auto") {
+    format = calls::format_named(rules.format);
+    if (format == nullptr) {
+      return error(Code::kInvalidArgument, "no format of calls is named %.40s, known are %s",
+                   rules.format.c_str(), calls::format_names().c_str());
+    }
+  } else {
+    format = calls::format_of_source(source);
+  }
+  if (conversation.tools.empty()) {
+    const CallFormat& known = format != nullptr ? *format : *calls::generic_format();
+    form.format = without_calls(known, source);
+    return form;
+  }
+  form.format = format != nullptr ? std::move(format) : calls::generic_format();
+  auto tools = std::make_shared<calls::Tools>();
+  for (const std::string& json : conversation.tools) {
+    auto tool = calls::read_tool(json);
+    if (tool.ok()) {
+      tools->push_back(std::move(*tool));
+      continue;
+    }
+    if (tool.status().code() != Code::kInvalidArgument ||
+        rules.calls == AnswerRules::Calls::kRequired || rules.calls == AnswerRules::Calls::kNamed) {
+      return tool.status();
+    }
+    log(LogLevel::kWarning, "calls are not constrained: %s", tool.status().message());
+    return form;
+  }
+  form.tools = std::move(tools);
+  return form;
+}
+
+Result<std::shared_ptr<const grammar::Grammar>> answer_grammar(
+    const AnswerForm& form, const AnswerRules& rules, const tokenizer::Tokenizer& tokenizer,
+    bool opened) {
+  using Made = std::shared_ptr<const grammar::Grammar>;
+  const bool demanded =
+      rules.calls == AnswerRules::Calls::kRequired || rules.calls == AnswerRules::Calls::kNamed;
+  const bool has_tools = form.format != nullptr && form.tools != nullptr && !form.tools->empty();
+  if (demanded && !has_tools) {
+    return error(Code::kInvalidArgument, "a call is demanded, but the conversation has no tools");
+  }
+  if ((!has_tools || !rules.constrained) && !demanded && rules.response.empty()) return Made();
+  calls::CallGrammarOptions options;
+  options.choice = demanded ? calls::ToolChoice::kRequired
+                   : rules.calls == AnswerRules::Calls::kNone || !has_tools
+                       ? calls::ToolChoice::kNone
+                       : calls::ToolChoice::kAuto;
+  if (rules.calls == AnswerRules::Calls::kNamed) options.named = rules.tool;
+  options.parallel = rules.parallel;
+  options.in_reasoning = opened;
+  options.may_reason = rules.reasoning != AnswerRules::Reasoning::kOff;
+  options.response = rules.response;
+  options.schemas.style = grammar::JsonStyle::of_models();
+  const CallFormat& format = form.format != nullptr ? *form.format : *calls::generic_format();
+  static const calls::Tools kNoTools;
+  auto made =
+      calls::call_grammar(format, has_tools ? *form.tools : kNoTools, tokenizer.spec(), options);
+  const bool refused =
+      made.status().code() == Code::kGrammar || made.status().code() == Code::kUnsupported;
+  if (made.ok() || !refused || demanded || !rules.response.empty()) return made;
+  log(LogLevel::kWarning, "calls are not constrained: %s", made.status().message());
+  return Made();
+}
+
+chat::Conversation with_reasoning(chat::Conversation conversation, const AnswerRules& rules,
+                                  const tokenizer::Tokenizer& tokenizer) {
+  const std::string_view source = source_of(tokenizer, conversation);
+  const auto set = [&](std::string_view name, std::string value) {
+    if (!contains(source, name)) return;
+    // What the program set itself counts.
+    for (const auto& [known, json] : conversation.variables) {
+      if (known == name) return;
+    }
+    conversation.variables.emplace_back(name, std::move(value));
+  };
+  if (rules.reasoning != AnswerRules::Reasoning::kTemplate) {
+    const bool on = rules.reasoning == AnswerRules::Reasoning::kOn;
+    for (const std::string_view name : kSwitches) set(name, on ? "true" : "false");
+  }
+  if (!rules.effort.empty()) set(kEffort, json_quote(rules.effort));
+  return conversation;
+}
+
+std::string reasoning_end(const CallFormat& format) {
+  if (format.messages && !format.messages->text_header.empty()) {
+    const auto& ends = format.messages->ends;
+    return (ends.empty() ? "" : ends.front()) + format.messages->text_header;
+  }
+  return format.reasoning.empty() ? "" : format.reasoning.front().close;
+}
+
+void give_ids(const CallFormat& format, const chat::Conversation& conversation,
+              std::vector<chat::ToolCall>* calls) {
+  std::vector<std::string_view> known;
+  size_t number = 0;
+  for (const chat::ChatMessage& message : conversation.messages) {
+    for (const chat::ToolCall& call : message.tool_calls) known.push_back(call.id);
+  }
+  number = known.size();
+  const auto is_known = [&](std::string_view id) {
+    return std::find(known.begin(), known.end(), id) != known.end();
+  };
+  for (chat::ToolCall& call : *calls) {
+    // A model may write an id twice; the second call gets another one.
+    if (!call.id.empty() && !is_known(call.id)) {
+      known.push_back(call.id);
+      continue;
+    }
+    do {
+      const size_t n = number++;
+      char text[32];
+      switch (format.ids) {
+        case calls::IdForm::kNine:
+          std::snprintf(text, sizeof text, "call%05zu", n);
+          break;
+        case calls::IdForm::kNumber:
+          std::snprintf(text, sizeof text, "%zu", n);
+          break;
+        case calls::IdForm::kIndexed:
+          std::snprintf(text, sizeof text, ":%zu", n);
+          break;
+        default:
+          std::snprintf(text, sizeof text, "call_%zu", n);
+          break;
+      }
+      call.id = format.ids == calls::IdForm::kIndexed ? "functions." + call.name + text : text;
+    } while (is_known(call.id));
+    known.push_back(call.id);
+  }
+}
+
+}  // namespace gen::generate

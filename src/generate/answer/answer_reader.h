@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// AnswerReader: the parser of calls (calls/call_parser.h) fed by the events of a generation.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "calls/call_parser.h"
+#include "generate/answer/answer_form.h"
+#include "generate/request/result.h"
+#include "tokenizer/tokenizer.h"
+
+namespace gen::generate {
+
+class AnswerReader {
+ public:
+  /// `opening` as CallParser; `said` is the answer's beginning, if it goes on. The tokenizer must
+  /// outlive it.
+  AnswerReader(const AnswerForm& form, const tokenizer::Tokenizer& tokenizer,
+               std::string_view opening, std::string_view said);
+
+  /// What the event adds; valid until the next call. May throw std::bad_alloc.
+  const std::vector<calls::Piece>& take(const Event& event);
+  /// The answer ends without a done event.
+  void finish();
+
+  [[nodiscard]] const calls::Answer& answer() const noexcept { return parser_.answer(); }
+  [[nodiscard]] bool in_reasoning() const noexcept { return parser_.in_reasoning(); }
+  /// All that was fed, `said` included: with the texts of control tokens.
+  [[nodiscard]] const std::string& raw() const noexcept { return raw_; }
+  [[nodiscard]] const std::string& opening() const noexcept { return opening_; }
+
+ private:
+  void feed(std::string_view text);
+
+  const tokenizer::Tokenizer& tokenizer_;
+  std::string opening_;
+  calls::CallParser parser_;
+  std::string raw_;
+  std::vector<calls::Piece> pieces_;
+  bool finished_ = false;
+};
+
+}  // namespace gen::generate
