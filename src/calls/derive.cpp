@@ -20,11 +20,11 @@ namespace {
 constexpr size_t kNowhere = std::string_view::npos;
 
 constexpr std::string_view kQuestion = "zqquestion";
-constexpr std::string_view kText = "zqtext";
+constexpr std::string_view kProbeText = "zqtext";
 constexpr std::string_view kThought = "zqthought";
 constexpr std::string_view kId = "zqid11111";
 constexpr std::string_view kKey = "zqkey";
-constexpr std::string_view kValue = "zqvalue";
+constexpr std::string_view kProbeValue = "zqvalue";
 constexpr std::string_view kOtherKey = "zqother";
 constexpr std::string_view kOtherValue = "zqsecond";
 constexpr std::string_view kNumber = "41733";
@@ -113,7 +113,7 @@ class Derivation {
     if (!one) return nullptr;
     format_.name = "derived";
     find_reasoning();
-    lead_ = text_ ? common_begin(text_->substr(0, text_->find(kText)), *one).size() : 0;
+    lead_ = text_ ? common_begin(text_->substr(0, text_->find(kProbeText)), *one).size() : 0;
     const std::string call = one->substr(lead_);
     two_ = answer({}, {}, two_calls());
     if (two_ && two_->find("zqbeta") == kNowhere) two_.reset();
@@ -141,8 +141,8 @@ class Derivation {
       base_.tools.clear();
       if (!without_answer()) return false;
     }
-    text_ = answer(kText, {}, {});
-    if (text_ && text_->find(kText) == kNowhere) text_.reset();
+    text_ = answer(kProbeText, {}, {});
+    if (text_ && text_->find(kProbeText) == kNowhere) text_.reset();
     return true;
   }
 
@@ -180,7 +180,7 @@ class Derivation {
 
   void find_reasoning() {
     for (const bool with_call : {false, true}) {
-      const auto shown = answer(with_call ? std::string_view() : kText, kThought,
+      const auto shown = answer(with_call ? std::string_view() : kProbeText, kThought,
                                 with_call ? one_call() : std::vector<chat::ToolCall>());
       const size_t at = shown ? shown->find(kThought) : kNowhere;
       if (at == kNowhere) continue;
@@ -298,7 +298,7 @@ class Derivation {
   std::string_view without_tail(std::string_view rest) const {
     if (!text_) return rest;
     const std::string_view tail =
-        std::string_view(*text_).substr(text_->find(kText) + kText.size());
+        std::string_view(*text_).substr(text_->find(kProbeText) + kProbeText.size());
     if (rest.ends_with(tail)) rest.remove_suffix(tail.size());
     return rest;
   }
@@ -398,7 +398,7 @@ class Derivation {
   bool raw_marked(std::string_view call, Site site, size_t before_key, size_t more) {
     Gap gap;
     if (two_) {
-      const auto first = raw_site(*two_, 0, "zqalpha", kKey, kValue);
+      const auto first = raw_site(*two_, 0, "zqalpha", kKey, kProbeValue);
       if (!first) return false;
       const size_t second = two_->find("zqbeta", first->arguments.end);
       if (second == kNowhere) return false;
@@ -410,7 +410,7 @@ class Derivation {
   }
 
   bool by_python(std::string_view call) {
-    const auto site = raw_site(call, 0, "zqalpha", kKey, kValue);
+    const auto site = raw_site(call, 0, "zqalpha", kKey, kProbeValue);
     if (!site) return false;
     const std::string_view equals = site->arguments.of(call).substr(kKey.size(), 2);
     const std::string_view rest = call.substr(site->arguments.end);
@@ -433,12 +433,12 @@ class Derivation {
   }
 
   bool by_dict(std::string_view call) {
-    const auto site = raw_site(call, 0, "zqalpha", kKey, kValue);
+    const auto site = raw_site(call, 0, "zqalpha", kKey, kProbeValue);
     if (!site || site->arguments.begin == 0 || call[site->arguments.begin - 1] != '{') return false;
     const std::string_view inside = site->arguments.of(call).substr(kKey.size());
     if (!inside.starts_with(':')) return false;
     const std::string_view quote =
-        without_layout(inside.substr(1, inside.size() - 1 - kValue.size()));
+        without_layout(inside.substr(1, inside.size() - 1 - kProbeValue.size()));
     const std::string_view rest = call.substr(site->arguments.end);
     if (!rest.starts_with(quote) || !rest.substr(quote.size()).starts_with('}')) return false;
     format_.syntax = Syntax::kDict;
@@ -449,16 +449,16 @@ class Derivation {
   bool by_tags(std::string_view call) {
     const auto pair =
         answer({}, {}, with_arguments(R"({"zqkey": "zqvalue", "zqother": "zqsecond"})"));
-    const auto site = raw_site(call, 0, "zqalpha", kKey, kValue);
+    const auto site = raw_site(call, 0, "zqalpha", kKey, kProbeValue);
     if (!pair || !site) return false;
-    const auto first = raw_site(*pair, 0, "zqalpha", kKey, kValue);
+    const auto first = raw_site(*pair, 0, "zqalpha", kKey, kProbeValue);
     if (!first) return false;
     const size_t second = pair->find(kOtherKey, first->arguments.end);
     if (second == kNowhere) return false;
     const std::string_view middle =
         site->arguments.of(call)
             .substr(kKey.size())
-            .substr(0, site->arguments.end - site->arguments.begin - kKey.size() - kValue.size());
+            .substr(0, site->arguments.end - site->arguments.begin - kKey.size() - kProbeValue.size());
     const std::string_view behind = call.substr(site->arguments.end);
     const std::string closing = "</" + std::string(kKey) + ">";
     if (middle == ">" && call.substr(0, site->arguments.begin).ends_with('<')) {
@@ -526,12 +526,12 @@ class Derivation {
   }
 
   bool reads_back() {
-    if (!reads(text_, kText, {}, {})) wrap_text();
-    const auto both = answer(kText, {}, one_call());
-    const bool shows_both = both && both->find(kValue) != kNowhere;
-    return reads(text_, kText, {}, {}) && reads(answer({}, {}, one_call()), {}, {}, one_call()) &&
+    if (!reads(text_, kProbeText, {}, {})) wrap_text();
+    const auto both = answer(kProbeText, {}, one_call());
+    const bool shows_both = both && both->find(kProbeValue) != kNowhere;
+    return reads(text_, kProbeText, {}, {}) && reads(answer({}, {}, one_call()), {}, {}, one_call()) &&
            (!two_ || reads(answer({}, {}, two_calls()), {}, {}, two_calls())) &&
-           (!shows_both || reads(both, kText, {}, one_call())) && reads_types() &&
+           (!shows_both || reads(both, kProbeText, {}, one_call())) && reads_types() &&
            reads(answer({}, kThought, one_call()), {}, kThought, one_call());
   }
 
@@ -543,9 +543,9 @@ class Derivation {
 
   // Marks around texts, which are none of a call.
   void wrap_text() {
-    const size_t at = text_->find(kText);
+    const size_t at = text_->find(kProbeText);
     const std::string_view before = std::string_view(*text_).substr(0, at);
-    const std::string_view behind = std::string_view(*text_).substr(at + kText.size());
+    const std::string_view behind = std::string_view(*text_).substr(at + kProbeText.size());
     const size_t tag = behind.find_first_of(">]");
     const bool more = tag != kNowhere && !is_blank_text(behind.substr(tag + 1));
     format_.wrappers = {
