@@ -209,8 +209,13 @@ class Derivation {
     return (by_json(call) || by_python(call) || by_dict(call) || by_tags(call)) && reads_back();
   }
 
+  // Back over a word that may be a mark, but not over layout and tags.
   static size_t before_word(std::string_view text, size_t at) {
-    while (at > 0 && !is_layout(text[at - 1])) --at;
+    while (at > 0 && !is_layout(text[at - 1])) {
+      const size_t tag = text.substr(0, at - 1).find_last_of("<>");
+      if (text[at - 1] == '>' && tag != kNowhere && text[tag] == '<') break;
+      --at;
+    }
     return at;
   }
 
@@ -334,7 +339,9 @@ class Derivation {
         format_.several = is_blank_text(between);
       }
     }
-    if (!is_blank_text(open)) format_.section = {std::string(open), std::string(close)};
+    if (!is_blank_text(open)) {
+      format_.section = {std::string(open), std::string(as_many_tags(open, close))};
+    }
     return true;
   }
 
@@ -364,7 +371,10 @@ class Derivation {
     if (gap.begin != kNowhere) {
       std::string_view between = std::string_view(*two_).substr(gap.begin, gap.end - gap.begin);
       if (name == Field::kIndexedName) between.remove_suffix(10);
-      const std::string end(common_begin(between, behind));
+      std::string end(common_begin(between, behind));
+      // What stands before each tag is the next one's.
+      const std::string& lead = format_.marks.lead;
+      if (!lead.empty() && end.ends_with(lead)) end.resize(end.size() - lead.size());
       between.remove_prefix(end.size());
       const std::string begin(common_end(between, before));
       between.remove_suffix(begin.size());
@@ -387,6 +397,7 @@ class Derivation {
         format_.several = is_blank_text(between);
       }
     }
+    section_close = as_many_tags(section_open, section_close);
     if (is_blank_text(section_open)) split(&before, &behind, &section_open, &section_close);
     format_.section = {section_open, section_close};
     format_.call = {};
@@ -398,6 +409,17 @@ class Derivation {
     const bool has_begin = !is_blank_text(format_.section.open) || !is_blank_text(before);
     return has_begin && (format_.syntax == Syntax::kJson || format_.syntax == Syntax::kDict ||
                          format_.call.back().field == Field::kText);
+  }
+
+  // The beginning of what closes a section, with as many tags as its opening has: templates may
+  // write more behind it.
+  static std::string_view as_many_tags(std::string_view open, std::string_view close) {
+    auto tags = std::count(open.begin(), open.end(), '>');
+    if (tags == 0) return close;
+    for (size_t at = 0; at < close.size(); ++at) {
+      if (close[at] == '>' && --tags == 0) return close.substr(0, at + 1);
+    }
+    return close;
   }
 
   // Text of a call, in which its id may stand.
@@ -554,7 +576,16 @@ class Derivation {
     std::string_view opening;
     if (!format_.reasoning.empty()) opening = without_layout(format_.reasoning[0].open);
     if (!without_layout(written->before).ends_with(opening)) opening = {};
-    const Answer read = parse_answer(format, tools_, written->text, opening);
+    CallParser parser(format, tools_, opening);
+    std::vector<Piece> pieces;
+    parser.feed(written->text, &pieces);
+    parser.finish(&pieces);
+    const Answer& read = parser.answer();
+    std::string before;  // text before the first call
+    for (const Piece& piece : pieces) {
+      if (piece.kind == PieceKind::kCallName) break;
+      if (piece.kind == PieceKind::kText) before += piece.text;
+    }
     if (read.calls.size() != calls.size()) return false;
     for (size_t i = 0; i < calls.size(); ++i) {
       auto is = grammar::read_json(read.calls[i].arguments);
@@ -564,9 +595,13 @@ class Derivation {
         return false;
       }
     }
-    // Templates drop texts beside calls and older reasoning.
+    // Templates drop texts beside calls and older reasoning, and some write texts as reasoning or
+    // behind the calls. What ends an answer comes as text here.
+    const std::string_view said = without_layout(calls.empty() ? read.text : before);
+    if (!said.starts_with(text) && !said.empty()) return false;
+    if (!calls.empty() && said.size() > text.size()) return false;
     const bool has_text = !text.empty() && written->text.find(text) != kNowhere;
-    if (has_text && !without_layout(read.text).starts_with(text)) return false;
+    if (has_text && (read.text + read.reasoning).find(text) == kNowhere) return false;
     const bool has_thought = !reasoning.empty() && written->text.find(reasoning) != kNowhere;
     return !has_thought || without_layout(read.reasoning) == reasoning;
   }

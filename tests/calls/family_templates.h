@@ -101,7 +101,7 @@ inline std::vector<FamilyTemplate> family_templates() {
        .thought = "<|end|>",
        .text_open = "<|start|>assistant<|channel|>final<|message|>",
        .text_close = "<|end|>"},
-      false);
+      false, false);
   const std::string_view dictionary =
       "{%- macro d(v) -%}{%- if v is string -%}{{- Q + v + Q -}}{%- elif v is mapping -%}{{- '{' "
       "-}}{%- for k, w in v.items() -%}{{- (',' if not loop.first else '') + k + ':' -}}{{- d(w) "
@@ -207,7 +207,8 @@ inline std::vector<FamilyTemplate> family_templates() {
   add("functionary-3.1",
       {.calls = "{{- '<function=' + c.name + '>' + c.arguments | tojson + '</function>' -}}",
        .signs = "<|start_header_id|>"});
-  add("gigachat3", {.calls = list, .open = "<|message_sep|>\\n\\nfunction call<|role_sep|>\\n"},
+  const std::string first = "{%- if loop.first -%}" + list + "{%- endif -%}";
+  add("gigachat3", {.calls = first, .open = "<|message_sep|>\\n\\nfunction call<|role_sep|>\\n"},
       false);
   const std::string mini = tagged_calls("<function name=\"", "\">", "<param name=\"", "\">",
                                         "</param>", "</function>\\n");
