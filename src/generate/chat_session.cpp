@@ -115,7 +115,7 @@ Result<std::unique_ptr<Generation>> ChatSession::answer(const CallParams& params
   std::optional<chat::Conversation> changed;
   if (!as_it_is) changed = with_reasoning(chat_->conversation, rules, tokenizer);
   const chat::Conversation& all = changed.has_value() ? *changed : chat_->conversation;
-  GEN_ASSIGN(turn->form_, answer_form(tokenizer, all, rules));
+  GEN_ASSIGN(turn->form_, answer_form(tokenizer, all, rules, &derived_));
   std::string opening;
   if (turn->form_.format != nullptr) {
     GEN_ASSIGN(opening, chat::chat_opening(tokenizer, all));
