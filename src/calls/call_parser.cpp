@@ -321,6 +321,7 @@ class CallParser::Body {
         skip_spaces_ = true;
         return;
       case MarkKind::kWrapper:
+        skip_spaces_ = true;
         return;
       case MarkKind::kSection:
         call_at_ = begin;

@@ -19,24 +19,26 @@ namespace {
 
 constexpr size_t kNowhere = std::string_view::npos;
 
-constexpr std::string_view kQuestion = "zqquestion";
-constexpr std::string_view kProbeText = "zqtext";
-constexpr std::string_view kThought = "zqthought";
-constexpr std::string_view kId = "zqid11111";
-constexpr std::string_view kKey = "zqkey";
-constexpr std::string_view kProbeValue = "zqvalue";
-constexpr std::string_view kOtherKey = "zqother";
-constexpr std::string_view kOtherValue = "zqsecond";
-constexpr std::string_view kNumber = "41733";
+constexpr size_t kMaxMark = 64;  // bytes
+
+constexpr std::string_view kQuestionWord = "zqquestion";
+constexpr std::string_view kTextWord = "zqtext";
+constexpr std::string_view kThoughtWord = "zqthought";
+constexpr std::string_view kIdWord = "zqid11111";
+constexpr std::string_view kKeyWord = "zqkey";
+constexpr std::string_view kValueWord = "zqvalue";
+constexpr std::string_view kOtherKeyWord = "zqother";
+constexpr std::string_view kOtherValueWord = "zqsecond";
+constexpr std::string_view kNumberWord = "41733";
 
 std::vector<chat::ToolCall> one_call() {
-  return {{std::string(kId), "zqalpha", R"({"zqkey": "zqvalue"})"}};
+  return {{std::string(kIdWord), "zqalpha", R"({"zqkey": "zqvalue"})"}};
 }
 std::vector<chat::ToolCall> two_calls() {
   return {one_call()[0], {"zqid22222", "zqbeta", R"({"zqother": "zqsecond"})"}};
 }
 std::vector<chat::ToolCall> with_arguments(std::string arguments) {
-  return {{std::string(kId), "zqalpha", std::move(arguments)}};
+  return {{std::string(kIdWord), "zqalpha", std::move(arguments)}};
 }
 
 bool is_layout(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
@@ -109,40 +111,37 @@ class Derivation {
 
   std::shared_ptr<const CallFormat> run() {
     if (!begin()) return nullptr;
-    const auto one = answer({}, {}, one_call());
-    if (!one) return nullptr;
-    format_.name = "derived";
-    find_reasoning();
-    lead_ = text_ ? common_begin(text_->substr(0, text_->find(kProbeText)), *one).size() : 0;
-    const std::string call = one->substr(lead_);
-    two_ = answer({}, {}, two_calls());
-    if (two_ && two_->find("zqbeta") == kNowhere) two_.reset();
-    if (two_) two_ = two_->substr(std::min(lead_, two_->size()));
-    format_.parallel = two_.has_value();
-    const bool found = by_json(call) || by_python(call) || by_dict(call) || by_tags(call);
-    if (!found || !reads_back()) return nullptr;
-    return std::make_shared<const CallFormat>(format_);
+    // A mark that the prompt ends with may be the first one of calls.
+    for (const bool with_last_word : {false, true}) {
+      with_last_word_ = with_last_word;
+      if (attempt()) return std::make_shared<const CallFormat>(format_);
+    }
+    return nullptr;
   }
 
  private:
   // --- rendering ---
 
   bool begin() {
-    base_.messages = {{"user", std::string(kQuestion)}};
+    base_.messages = {{"user", std::string(kQuestionWord)}};
+    auto tools = std::make_shared<Tools>();
     for (const char* const name : {"zqalpha", "zqbeta"}) {
       const std::string parameters =
           R"({"type": "object", "properties": {"zqkey": {"type": "string", "description": "d"}, )"
-          R"("zqother": {"type": "string", "description": "d"}}, "required": []})";
+          R"("zqother": {"type": "string", "description": "d"}, )"
+          R"("zqnumber": {"type": "integer", "description": "d"}, )"
+          R"("zqtruth": {"type": "boolean", "description": "d"}, )"
+          R"("zqlist": {"type": "array", "description": "d"}}, "required": []})";
       auto tool = make_tool(name, "d", parameters);
       if (!tool.ok()) return false;
       base_.tools.push_back(describe_tool(*tool));
+      tools->push_back(std::move(*tool));
     }
+    tools_ = std::move(tools);
     if (!without_answer()) {
       base_.tools.clear();
       if (!without_answer()) return false;
     }
-    text_ = answer(kProbeText, {}, {});
-    if (text_ && text_->find(kProbeText) == kNowhere) text_.reset();
     return true;
   }
 
@@ -155,9 +154,15 @@ class Derivation {
     return true;
   }
 
-  // What the template writes as an answer, with what ends it; nothing if it does not take it.
-  std::optional<std::string> answer(std::string_view text, std::string_view reasoning,
-                                    std::vector<chat::ToolCall> calls) {
+  // An answer as the template writes it.
+  struct Written {
+    std::string before;  // the conversation, with what the prompt writes of the answer
+    std::string text;    // with what ends the answer
+  };
+
+  // Nothing if the template does not take it.
+  std::optional<Written> answer(std::string_view text, std::string_view reasoning,
+                                std::vector<chat::ToolCall> calls) {
     chat::Conversation conversation = base_;
     chat::ChatMessage message{"assistant", std::string(text), std::string(reasoning)};
     message.tool_calls = std::move(calls);
@@ -168,32 +173,76 @@ class Derivation {
       whole = render_(conversation, false);
     }
     if (!whole.ok()) return std::nullopt;
-    const size_t question = whole->rfind(kQuestion);
+    const size_t question = whole->rfind(kQuestionWord);
     size_t from = common_begin(*whole, prompt_text_).size();
     from = std::max(from, common_begin(*whole, base_text_).size());
     // Prompts that are no beginning of the conversation: what follows the question.
-    if (question != kNowhere && from < question) from = question + kQuestion.size();
-    return whole->substr(std::min(from, whole->size()));
+    if (question != kNowhere && from < question) from = question + kQuestionWord.size();
+    if (with_last_word_) from = before_word(*whole, from);
+    return Written{whole->substr(0, from), whole->substr(from)};
   }
 
   // --- what is around calls ---
 
+  bool attempt() {
+    format_ = {};
+    format_.name = "derived";
+    text_ = answer(kTextWord, {}, {});
+    if (text_ && text_->text.find(kTextWord) == kNowhere) text_.reset();
+    const auto one = answer({}, {}, one_call());
+    if (!one) return false;
+    find_reasoning();
+    size_t lead = 0;  // of answers, before what differs between text and calls
+    if (text_) {
+      const std::string_view text = text_->text;
+      lead = common_begin(text.substr(0, text.find(kTextWord)), one->text).size();
+    }
+    if (with_last_word_) lead = before_word(one->text, lead);
+    const std::string call = one->text.substr(lead);
+    two_.reset();
+    if (const auto two = answer({}, {}, two_calls())) {
+      if (two->text.find("zqbeta") != kNowhere && two->text.size() > lead) {
+        two_ = two->text.substr(lead);
+      }
+    }
+    format_.parallel = two_.has_value();
+    return (by_json(call) || by_python(call) || by_dict(call) || by_tags(call)) && reads_back();
+  }
+
+  // Back over a word that may be a mark, but not over layout and tags.
+  static size_t before_word(std::string_view text, size_t at) {
+    while (at > 0 && !is_layout(text[at - 1])) {
+      const size_t tag = text.substr(0, at - 1).find_last_of("<>");
+      if (text[at - 1] == '>' && tag != kNowhere && text[tag] == '<') break;
+      --at;
+    }
+    return at;
+  }
+
   void find_reasoning() {
     for (const bool with_call : {false, true}) {
-      const auto shown = answer(with_call ? std::string_view() : kProbeText, kThought,
+      const auto shown = answer(with_call ? std::string_view() : kTextWord, kThoughtWord,
                                 with_call ? one_call() : std::vector<chat::ToolCall>());
-      const size_t at = shown ? shown->find(kThought) : kNowhere;
+      const size_t at = shown ? shown->text.find(kThoughtWord) : kNowhere;
       if (at == kNowhere) continue;
-      // The mark that opens it may be in the prompt already.
-      std::string before = prompt_text_ + shown->substr(0, at);
-      if (!std::string_view(before).ends_with(shown->substr(0, at))) return;
-      const size_t open = before.find_last_of("<[");
-      const size_t behind = at + kThought.size();
-      const size_t close = shown->find_first_of(">]", behind);
-      if (open == kNowhere || close == kNowhere || before.size() - open > 64) return;
+      // The mark that opens it may be the prompt's.
+      const std::string before = shown->before + shown->text.substr(0, at);
+      const size_t behind = at + kThoughtWord.size();
+      const size_t close = shown->text.find_first_of(">]", behind);
+      size_t open = before.find_last_of("<[");
+      const std::string_view mark = without_layout(
+          std::string_view(shown->text).substr(behind, std::min(close, kNowhere - 1) + 1 - behind));
+      // What texts have before them, too, is not enough, unless it is reasoning that is empty.
+      const std::string_view text = text_ ? std::string_view(text_->text) : std::string_view();
+      const std::string_view lead = text.substr(0, text.find(kTextWord));
+      while (open != kNowhere && open > 0 && lead.find(mark) == kNowhere &&
+             lead.find(without_layout(std::string_view(before).substr(open))) != kNowhere) {
+        open = before.find_last_of("<[", open - 1);
+      }
+      if (open == kNowhere || close == kNowhere || before.size() - open > kMaxMark) return;
       size_t end = close + 1;
-      while (end < shown->size() && is_layout((*shown)[end])) ++end;
-      format_.reasoning = {{before.substr(open), shown->substr(behind, end - behind)}};
+      while (end < shown->text.size() && is_layout(shown->text[end])) ++end;
+      format_.reasoning = {{before.substr(open), shown->text.substr(behind, end - behind)}};
       return;
     }
     if (without_layout(prompt_text_).ends_with("<think>") ||
@@ -252,12 +301,12 @@ class Derivation {
   }
 
   bool by_json(std::string_view call) {
-    const auto site = json_site(call, 0, "zqalpha", kKey);
+    const auto site = json_site(call, 0, "zqalpha", kKeyWord);
     if (!site) return false;
     std::optional<Site> second;
     if (two_) {
-      const auto first = json_site(*two_, 0, "zqalpha", kKey);
-      if (first) second = json_site(*two_, first->arguments.end, "zqbeta", kOtherKey);
+      const auto first = json_site(*two_, 0, "zqalpha", kKeyWord);
+      if (first) second = json_site(*two_, first->arguments.end, "zqbeta", kOtherKeyWord);
       if (!second) return false;
       if (site->object.begin == kNowhere) {
         return marked(call, *site, Gap{first->arguments.end, second->name.begin});
@@ -290,16 +339,18 @@ class Derivation {
         format_.several = is_blank_text(between);
       }
     }
-    if (!is_blank_text(open)) format_.section = {std::string(open), std::string(close)};
+    if (!is_blank_text(open)) {
+      format_.section = {std::string(open), std::string(as_many_tags(open, close))};
+    }
     return true;
   }
 
   // Without what follows a text, too.
-  std::string_view without_tail(std::string_view rest) const {
+  [[nodiscard]] std::string_view without_tail(std::string_view rest) const {
     if (!text_) return rest;
-    const std::string_view tail =
-        std::string_view(*text_).substr(text_->find(kProbeText) + kProbeText.size());
-    if (rest.ends_with(tail)) rest.remove_suffix(tail.size());
+    const std::string_view text = text_->text;
+    const std::string_view tail = text.substr(text.find(kTextWord) + kTextWord.size());
+    rest.remove_suffix(common_end(rest, tail).size());
     return rest;
   }
 
@@ -320,7 +371,10 @@ class Derivation {
     if (gap.begin != kNowhere) {
       std::string_view between = std::string_view(*two_).substr(gap.begin, gap.end - gap.begin);
       if (name == Field::kIndexedName) between.remove_suffix(10);
-      const std::string end(common_begin(between, behind));
+      std::string end(common_begin(between, behind));
+      // What stands before each tag is the next one's.
+      const std::string& lead = format_.marks.lead;
+      if (!lead.empty() && end.ends_with(lead)) end.resize(end.size() - lead.size());
       between.remove_prefix(end.size());
       const std::string begin(common_end(between, before));
       between.remove_suffix(begin.size());
@@ -328,14 +382,22 @@ class Derivation {
       section_close = behind.substr(end.size());
       before = begin;
       behind = end;
+      // Some templates end a section only where it has several calls.
+      const std::string_view last = without_tail(std::string_view(*two_).substr(gap.end));
+      if (const size_t at = last.rfind(end); is_blank_text(section_close) && at != kNowhere) {
+        section_close = last.substr(at + end.size());
+      }
       if (is_blank_text(section_open)) {
         format_.after = between;
+        // What only the template writes behind calls.
+        if (!is_blank_text(section_close)) format_.wrappers.push_back({section_close, {}});
         section_close.clear();
       } else {
         format_.between = between;
         format_.several = is_blank_text(between);
       }
     }
+    section_close = as_many_tags(section_open, section_close);
     if (is_blank_text(section_open)) split(&before, &behind, &section_open, &section_close);
     format_.section = {section_open, section_close};
     format_.call = {};
@@ -349,16 +411,27 @@ class Derivation {
                          format_.call.back().field == Field::kText);
   }
 
+  // The beginning of what closes a section, with as many tags as its opening has: templates may
+  // write more behind it.
+  static std::string_view as_many_tags(std::string_view open, std::string_view close) {
+    auto tags = std::count(open.begin(), open.end(), '>');
+    if (tags == 0) return close;
+    for (size_t at = 0; at < close.size(); ++at) {
+      if (close[at] == '>' && --tags == 0) return close.substr(0, at + 1);
+    }
+    return close;
+  }
+
   // Text of a call, in which its id may stand.
   void add_text(std::string_view text) {
-    const size_t id = text.find(kId);
+    const size_t id = text.find(kIdWord);
     if (id == kNowhere) {
       format_.call.push_back({Field::kText, std::string(text)});
       return;
     }
     if (id > 0) format_.call.push_back({Field::kText, std::string(text.substr(0, id))});
     format_.call.push_back({Field::kId});
-    add_text(text.substr(id + kId.size()));
+    add_text(text.substr(id + kIdWord.size()));
   }
 
   // A tag around a single call is a section of its own, so that layout between tags is free.
@@ -398,7 +471,7 @@ class Derivation {
   bool raw_marked(std::string_view call, Site site, size_t before_key, size_t more) {
     Gap gap;
     if (two_) {
-      const auto first = raw_site(*two_, 0, "zqalpha", kKey, kProbeValue);
+      const auto first = raw_site(*two_, 0, "zqalpha", kKeyWord, kValueWord);
       if (!first) return false;
       const size_t second = two_->find("zqbeta", first->arguments.end);
       if (second == kNowhere) return false;
@@ -410,9 +483,9 @@ class Derivation {
   }
 
   bool by_python(std::string_view call) {
-    const auto site = raw_site(call, 0, "zqalpha", kKey, kProbeValue);
+    const auto site = raw_site(call, 0, "zqalpha", kKeyWord, kValueWord);
     if (!site) return false;
-    const std::string_view equals = site->arguments.of(call).substr(kKey.size(), 2);
+    const std::string_view equals = site->arguments.of(call).substr(kKeyWord.size(), 2);
     const std::string_view rest = call.substr(site->arguments.end);
     const bool fits = call.substr(site->name.end, site->arguments.begin - site->name.end) == "(" &&
                       (equals == "=\"" || equals == "='") && rest.starts_with(equals[1]) &&
@@ -433,12 +506,12 @@ class Derivation {
   }
 
   bool by_dict(std::string_view call) {
-    const auto site = raw_site(call, 0, "zqalpha", kKey, kProbeValue);
+    const auto site = raw_site(call, 0, "zqalpha", kKeyWord, kValueWord);
     if (!site || site->arguments.begin == 0 || call[site->arguments.begin - 1] != '{') return false;
-    const std::string_view inside = site->arguments.of(call).substr(kKey.size());
+    const std::string_view inside = site->arguments.of(call).substr(kKeyWord.size());
     if (!inside.starts_with(':')) return false;
     const std::string_view quote =
-        without_layout(inside.substr(1, inside.size() - 1 - kProbeValue.size()));
+        without_layout(inside.substr(1, inside.size() - 1 - kValueWord.size()));
     const std::string_view rest = call.substr(site->arguments.end);
     if (!rest.starts_with(quote) || !rest.substr(quote.size()).starts_with('}')) return false;
     format_.syntax = Syntax::kDict;
@@ -449,18 +522,18 @@ class Derivation {
   bool by_tags(std::string_view call) {
     const auto pair =
         answer({}, {}, with_arguments(R"({"zqkey": "zqvalue", "zqother": "zqsecond"})"));
-    const auto site = raw_site(call, 0, "zqalpha", kKey, kProbeValue);
+    const auto site = raw_site(call, 0, "zqalpha", kKeyWord, kValueWord);
     if (!pair || !site) return false;
-    const auto first = raw_site(*pair, 0, "zqalpha", kKey, kProbeValue);
+    const auto first = raw_site(pair->text, 0, "zqalpha", kKeyWord, kValueWord);
     if (!first) return false;
-    const size_t second = pair->find(kOtherKey, first->arguments.end);
+    const size_t second = pair->text.find(kOtherKeyWord, first->arguments.end);
     if (second == kNowhere) return false;
-    const std::string_view middle =
-        site->arguments.of(call)
-            .substr(kKey.size())
-            .substr(0, site->arguments.end - site->arguments.begin - kKey.size() - kProbeValue.size());
+    const std::string_view middle = site->arguments.of(call)
+                                        .substr(kKeyWord.size())
+                                        .substr(0, site->arguments.end - site->arguments.begin -
+                                                       kKeyWord.size() - kValueWord.size());
     const std::string_view behind = call.substr(site->arguments.end);
-    const std::string closing = "</" + std::string(kKey) + ">";
+    const std::string closing = "</" + std::string(kKeyWord) + ">";
     if (middle == ">" && call.substr(0, site->arguments.begin).ends_with('<')) {
       const size_t at = behind.find(closing);
       if (at == kNowhere) return false;
@@ -472,7 +545,7 @@ class Derivation {
       return raw_marked(call, *site, before_key, at + closing.size());
     }
     const std::string_view gap =
-        std::string_view(*pair).substr(first->arguments.end, second - first->arguments.end);
+        std::string_view(pair->text).substr(first->arguments.end, second - first->arguments.end);
     const std::string_view close = common_begin(gap, behind);
     const std::string_view open = gap.substr(close.size());
     if (is_blank_text(close) || is_blank_text(open) || is_blank_text(middle)) return false;
@@ -482,9 +555,10 @@ class Derivation {
     format_.marks.middle = middle;
     format_.marks.close = close;
     const auto number = answer({}, {}, with_arguments(R"({"zqkey": 41733})"));
-    if (const auto other = number ? raw_site(*number, 0, "zqalpha", kKey, kNumber) : std::nullopt) {
-      const std::string_view inside = other->arguments.of(*number).substr(kKey.size());
-      const std::string_view said = inside.substr(0, inside.size() - kNumber.size());
+    if (const auto other =
+            number ? raw_site(number->text, 0, "zqalpha", kKeyWord, kNumberWord) : std::nullopt) {
+      const std::string_view inside = other->arguments.of(number->text).substr(kKeyWord.size());
+      const std::string_view said = inside.substr(0, inside.size() - kNumberWord.size());
       if (said != middle) {
         format_.marks.text_middle = middle;
         format_.marks.middle = said;
@@ -495,11 +569,23 @@ class Derivation {
 
   // --- the proof ---
 
-  bool reads(const std::optional<std::string>& written, std::string_view text,
+  bool reads(const std::optional<Written>& written, std::string_view text,
              std::string_view reasoning, const std::vector<chat::ToolCall>& calls) {
     if (!written) return true;
     auto format = std::make_shared<const CallFormat>(format_);
-    const Answer read = parse_answer(format, nullptr, *written, opening_for(*written));
+    std::string_view opening;
+    if (!format_.reasoning.empty()) opening = without_layout(format_.reasoning[0].open);
+    if (!without_layout(written->before).ends_with(opening)) opening = {};
+    CallParser parser(format, tools_, opening);
+    std::vector<Piece> pieces;
+    parser.feed(written->text, &pieces);
+    parser.finish(&pieces);
+    const Answer& read = parser.answer();
+    std::string before;  // text before the first call
+    for (const Piece& piece : pieces) {
+      if (piece.kind == PieceKind::kCallName) break;
+      if (piece.kind == PieceKind::kText) before += piece.text;
+    }
     if (read.calls.size() != calls.size()) return false;
     for (size_t i = 0; i < calls.size(); ++i) {
       auto is = grammar::read_json(read.calls[i].arguments);
@@ -509,56 +595,54 @@ class Derivation {
         return false;
       }
     }
-    // Templates drop texts beside calls and older reasoning.
-    const bool has_text = !text.empty() && written->find(text) != kNowhere;
-    if (has_text && !without_layout(read.text).starts_with(text)) return false;
-    const bool has_thought = !reasoning.empty() && written->find(reasoning) != kNowhere;
+    // Templates drop texts beside calls and older reasoning, and some write texts as reasoning or
+    // behind the calls. What ends an answer comes as text here.
+    const std::string_view said = without_layout(calls.empty() ? read.text : before);
+    if (!said.starts_with(text) && !said.empty()) return false;
+    if (!calls.empty() && said.size() > text.size()) return false;
+    const bool has_text = !text.empty() && written->text.find(text) != kNowhere;
+    if (has_text && (read.text + read.reasoning).find(text) == kNowhere) return false;
+    const bool has_thought = !reasoning.empty() && written->text.find(reasoning) != kNowhere;
     return !has_thought || without_layout(read.reasoning) == reasoning;
   }
 
-  // Whether the prompt opens reasoning that this answer continues.
-  std::string_view opening_for(std::string_view written) const {
-    if (format_.reasoning.empty()) return {};
-    const std::string_view open = without_layout(format_.reasoning[0].open);
-    const size_t closed = written.find(without_layout(format_.reasoning[0].close));
-    const bool goes_on = closed != kNowhere && written.substr(0, closed).find(open) == kNowhere;
-    return goes_on && without_layout(prompt_text_).ends_with(open) ? open : std::string_view();
-  }
-
   bool reads_back() {
-    if (!reads(text_, kProbeText, {}, {})) wrap_text();
-    const auto both = answer(kProbeText, {}, one_call());
-    const bool shows_both = both && both->find(kProbeValue) != kNowhere;
-    return reads(text_, kProbeText, {}, {}) && reads(answer({}, {}, one_call()), {}, {}, one_call()) &&
+    if (!reads(text_, kTextWord, {}, {})) wrap_text();
+    const auto both = answer(kTextWord, {}, one_call());
+    const bool shows_both = both && both->text.find(kValueWord) != kNowhere;
+    return reads(text_, kTextWord, {}, {}) &&
+           reads(answer({}, {}, one_call()), {}, {}, one_call()) &&
            (!two_ || reads(answer({}, {}, two_calls()), {}, {}, two_calls())) &&
-           (!shows_both || reads(both, kProbeText, {}, one_call())) && reads_types() &&
-           reads(answer({}, kThought, one_call()), {}, kThought, one_call());
+           (!shows_both || reads(both, kTextWord, {}, one_call())) && reads_types() &&
+           reads(answer({}, kThoughtWord, one_call()), {}, kThoughtWord, one_call());
   }
 
   bool reads_types() {
     const auto typed = with_arguments(
-        R"({"zqkey": "a \"b\" {c}\n<d>", "zqother": 3, "zqtrue": true, "zqlist": [1, {"a": "b"}]})");
+        R"({"zqkey": "a \"b\" {c}\n<d>", "zqnumber": 3, "zqtruth": true, "zqlist": [1, {"a": "b"}]})");
     return reads(answer({}, {}, typed), {}, {}, typed);
   }
 
   // Marks around texts, which are none of a call.
   void wrap_text() {
-    const size_t at = text_->find(kProbeText);
-    const std::string_view before = std::string_view(*text_).substr(0, at);
-    const std::string_view behind = std::string_view(*text_).substr(at + kProbeText.size());
+    const std::string_view text = text_->text;
+    const size_t at = text.find(kTextWord);
+    const std::string_view before = text.substr(0, at);
+    const std::string_view behind = text.substr(at + kTextWord.size());
     const size_t tag = behind.find_first_of(">]");
     const bool more = tag != kNowhere && !is_blank_text(behind.substr(tag + 1));
-    format_.wrappers = {
-        {std::string(before), std::string(more ? behind.substr(0, tag + 1) : std::string_view())}};
+    format_.wrappers.push_back(
+        {std::string(before), std::string(more ? behind.substr(0, tag + 1) : std::string_view())});
   }
 
   const Render& render_;
   chat::Conversation base_;
+  std::shared_ptr<const Tools> tools_;
   std::string base_text_;
   std::string prompt_text_;
-  std::optional<std::string> text_;  // the answer that is a text
-  std::optional<std::string> two_;   // with two calls, from the calls on
-  size_t lead_ = 0;                  // of answers, before their first mark of calls
+  bool with_last_word_ = false;
+  std::optional<Written> text_;     // the answer that is a text
+  std::optional<std::string> two_;  // with two calls, from the calls on
   CallFormat format_;
 };
 
