@@ -347,8 +347,7 @@ class CallGrammarWriter {
     const std::string& start = format_.messages->starts.at(0);
     const bool begins = text.starts_with(start);
     if (!is_first) return marks_.text(begins ? text : start + std::string(kAssistant) + text);
-    if (!begins) return marks_.text(text);
-    return any({marks_.text(text), marks_.text(std::string_view(text).substr(start.size()))});
+    return marks_.text(std::string_view(text).substr(begins ? start.size() : 0));
   }
 
   static std::string with_name(std::string header, const std::string& name) {

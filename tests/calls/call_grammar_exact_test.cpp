@@ -93,7 +93,7 @@ TEST_P(EveryFormat, HasExactlyTheValidCalls) {
   test::Random random(17);
   size_t valid = 0;
   size_t invalid = 0;
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < 24; ++round) {
     const std::string schema = test::random_parameters(random);
     const Tool tool = test::tool("fetch_it", schema);
     auto is_valid = validator(schema);
@@ -105,7 +105,8 @@ TEST_P(EveryFormat, HasExactlyTheValidCalls) {
     ASSERT_TRUE(made.ok()) << made.message() << "\n" << schema;
     EXPECT_TRUE(reads.report().relaxed.empty()) << reads.report().relaxed[0];
     for (int i = 0; i < 40; ++i) {
-      const JsonValue value = test::random_value(random, tool.schema, tool.schema);
+      const JsonValue value =
+          test::as_read(format, tool, test::random_value(random, tool.schema, tool.schema));
       if (!value.is(grammar::JsonType::kObject)) continue;
       const bool wanted = (*is_valid)(json_of(value));
       ++(wanted ? valid : invalid);
@@ -117,8 +118,8 @@ TEST_P(EveryFormat, HasExactlyTheValidCalls) {
       }
     }
   }
-  EXPECT_GT(valid, 300U);
-  EXPECT_GT(invalid, 100U);
+  EXPECT_GT(valid, 200U);
+  EXPECT_GT(invalid, 60U);
 }
 
 // A walk through the grammar that draws any allowed token, with a budget of tokens.
@@ -163,7 +164,7 @@ TEST_P(EveryFormat, HasWhatTheParserReads) {
   test::Random random(5);
   std::mt19937 walk(11);
   size_t n_calls = 0;
-  for (int round = 0; round < 24; ++round) {
+  for (int round = 0; round < 12; ++round) {
     const std::string schema = test::random_parameters(random);
     const auto tools =
         std::make_shared<const Tools>(Tools{test::tool("fetch_it", schema), test::tool("b", "")});
@@ -187,14 +188,14 @@ TEST_P(EveryFormat, HasWhatTheParserReads) {
         ++n_calls;
         ASSERT_TRUE(call.name == "fetch_it" || call.name == "b") << call.name;
         if (call.name == "b") {
-          ASSERT_EQ(call.arguments, "{}");
+          ASSERT_TRUE(call.arguments == "{}" || call.arguments == "{ }") << call.arguments;
         } else {
           ASSERT_TRUE((*is_valid)(call.arguments)) << call.arguments << "\n" << schema;
         }
       }
     }
   }
-  EXPECT_GT(n_calls, 40U);
+  EXPECT_GT(n_calls, 30U);
 }
 
 std::vector<std::string> names() {
@@ -203,8 +204,8 @@ std::vector<std::string> names() {
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(CallGrammar, EveryFormat, testing::ValuesIn(names()), [](const auto& info) {
-  std::string name = info.param;
+INSTANTIATE_TEST_SUITE_P(CallGrammar, EveryFormat, testing::ValuesIn(names()), [](const auto& of) {
+  std::string name = of.param;
   for (char& c : name) {
     if (c == '-' || c == '.') c = '_';
   }

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/json_text.h"
 #include "calls/call_format.h"
+#include "calls/tool.h"
 #include "grammar/schema/json_value.h"
 
 namespace gen::calls::test {
@@ -61,8 +61,9 @@ inline std::string random_schema(Random& random, int depth) {
     case 6:
       return R"({"enum":["ab","z y",7,null]})";
     case 7:
-      return pick(random, {R"({"type":["string","integer"]})", R"({"type":["string","null"],"maxLength":3})",
-                           R"({"const":"ab"})", R"({"const":true})", R"({"allOf":[{"type":"boolean"}]})"});
+      return pick(random, {R"({"type":["string","integer"]})",
+                           R"({"type":["string","null"],"maxLength":3})", R"({"const":"ab"})",
+                           R"({"const":true})", R"({"allOf":[{"type":"boolean"}]})"});
     case 8:
       return R"({"$ref":"#/$defs/node"})";
     case 9:
@@ -104,8 +105,8 @@ inline std::string random_parameters(Random& random) {
   std::string required;
   for (const char* name : {"city", "n", "x-y", "list"}) {
     if (random.one_in(4)) continue;
-    members += std::string(members.empty() ? "" : ",") + "\"" + name +
-               "\":" + random_schema(random, 2);
+    members +=
+        std::string(members.empty() ? "" : ",") + "\"" + name + "\":" + random_schema(random, 2);
     if (random.one_in(2)) required += std::string(required.empty() ? "" : ",") + "\"" + name + "\"";
   }
   return R"({"type":"object","properties":{)" + members + R"(},"required":[)" + required +
@@ -142,18 +143,20 @@ inline JsonValue random_scalar(Random& random) {
 /// A value that is usually valid.
 inline JsonValue random_value(Random& random, const JsonValue& root, const JsonValue& schema,
                               int depth = 0) {
-  const auto within = [&](const JsonValue& one) { return random_value(random, root, one, depth + 1); };
+  const auto within = [&](const JsonValue& one) {
+    return random_value(random, root, one, depth + 1);
+  };
   if (random.one_in(40) || depth > 12) return random_scalar(random);
   if (const auto* one = schema.find("const")) return *one;
   if (const auto* all = schema.find("enum")) return all->items[random.below(all->items.size())];
   if (schema.find("$ref") != nullptr) return within(*root.find("$defs")->find("node"));
   for (const char* key : {"anyOf", "allOf"}) {
-    if (const auto* all = schema.find(key)) return within(all->items[random.below(all->items.size())]);
+    if (const auto* all = schema.find(key))
+      return within(all->items[random.below(all->items.size())]);
   }
   const JsonValue& types = *schema.find("type");
-  const std::string& type = types.is(JsonType::kString)
-                                ? types.text
-                                : types.items[random.below(types.items.size())].text;
+  const std::string& type =
+      types.is(JsonType::kString) ? types.text : types.items[random.below(types.items.size())].text;
   if (type == "string") {
     if (schema.find("pattern") != nullptr) return JsonValue::of_string(random.word(3, false));
     const bool sure = types.is(JsonType::kString) && depth == 1;
@@ -192,12 +195,22 @@ inline JsonValue random_value(Random& random, const JsonValue& root, const JsonV
   return made;
 }
 
+/// As models write it: only what has to be escaped is, a line break by its letter.
+inline std::string quoted_json(const std::string& text) {
+  std::string made = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') made += '\\';
+    made += c == '\n' ? std::string("\\n") : std::string(1, c);
+  }
+  return made + "\"";
+}
+
 /// How a syntax writes values.
 struct ValueText {
   std::string words[3] = {"null", "false", "true"};
   std::string separator = ", ";
   std::string colon = ": ";
-  std::string quote = {};       // empty: JSON strings
+  std::string quote = {};  // empty: JSON strings
   bool names_in_quotes = true;
 
   [[nodiscard]] std::string operator()(const JsonValue& value) const {
@@ -211,7 +224,7 @@ struct ValueText {
       case JsonType::kNumber:
         return value.text;
       case JsonType::kString:
-        return quote.empty() ? json_quote(value.text) : quote + value.text + quote;
+        return quote.empty() ? quoted_json(value.text) : quote + value.text + quote;
       case JsonType::kArray: {
         std::string made;
         for (const auto& one : value.items) made += (made.empty() ? "" : separator) + (*this)(one);
@@ -222,8 +235,8 @@ struct ValueText {
     }
     std::string made;
     for (const auto& [name, one] : value.members) {
-      made += (made.empty() ? "" : separator) + (names_in_quotes ? json_quote(name) : name) + colon +
-              (*this)(one);
+      made += (made.empty() ? "" : separator) + (names_in_quotes ? quoted_json(name) : name) +
+              colon + (*this)(one);
     }
     return "{" + made + "}";
   }
@@ -283,6 +296,18 @@ inline std::string arguments_text(const CallFormat& format, const JsonValue& val
   return made;
 }
 
+/// Where the tool says that a member is a string, a raw value is one whatever it looks like.
+inline JsonValue as_read(const CallFormat& format, const Tool& tool, JsonValue value) {
+  const bool raw = format.syntax == Syntax::kNested ||
+                   (format.syntax == Syntax::kTagged && format.marks.text_middle.empty());
+  for (auto& [name, one] : value.members) {
+    if (!raw || one.is(JsonType::kString) || tool.kind_of(name) != ValueKind::kText) continue;
+    one = JsonValue::of_string(
+        format.syntax == Syntax::kNested ? nested_text(format.marks.lead, one) : ValueText()(one));
+  }
+  return value;
+}
+
 /// The first call of an answer.
 inline std::string call_text(const CallFormat& format, const std::string& name,
                              const JsonValue& value) {
@@ -291,6 +316,8 @@ inline std::string call_text(const CallFormat& format, const std::string& name,
   if (format.messages) {
     made = format.messages->call_header;
     made.replace(made.find("NAME"), 4, name);
+    const std::string& start = format.messages->starts[0];  // which the prompt has written
+    if (made.starts_with(start)) made.erase(0, start.size());
     if (format.messages->body_is_arguments) return made + arguments + format.messages->call_end;
   }
   made += format.section.open;
@@ -318,8 +345,8 @@ inline std::string call_text(const CallFormat& format, const std::string& name,
           made += "{\"" + name + "\": " + arguments + "}";
           break;
         }
-        made += "{\"" + keys.name + "\": \"" + name + "\", \"" + keys.arguments +
-                "\": " + arguments;
+        made +=
+            "{\"" + keys.name + "\": \"" + name + "\", \"" + keys.arguments + "\": " + arguments;
         if (!keys.id.empty()) {
           made += ", \"" + keys.id + "\": \"" + (nine ? "abcdefgh1" : "7") + "\"";
         }
