@@ -198,6 +198,76 @@ TEST_P(EveryFormat, HasWhatTheParserReads) {
   EXPECT_GT(n_calls, 30U);
 }
 
+// Texts of pieces of marks and calls: whatever of them a grammar takes, the parser finds no call in
+// it but those that the grammar checked.
+TEST_P(EveryFormat, HasNoOtherCalls) {
+  const auto format = format_named(GetParam());
+  const auto tools = std::make_shared<const Tools>(Tools{test::tool("b", "")});
+  const JsonValue none = JsonValue::object();
+  JsonValue some = JsonValue::object();
+  some.add("x", JsonValue::of_string("y"));
+  std::vector<std::string> pieces = {"<think>", "</think>", "\n", " ", "b", "{", "a: ", "\""};
+  for (const auto& [name, value] : {std::pair("b", none), std::pair("b", some),
+                                    std::pair("c", none), std::pair("c", some)}) {
+    const std::string text = test::call_text(*format, name, value);
+    pieces.push_back(text);
+    pieces.push_back(text.substr(1));
+    for (const std::string& open : {format->section.open, format->section.close}) {
+      if (!open.empty() && text.starts_with(open)) pieces.push_back(text.substr(open.size()));
+    }
+    for (const std::string& open : format->openings) pieces.push_back(open);
+    for (const Part& part : format->call) pieces.push_back(part.text);
+    pieces.push_back(text.substr(0, text.size() / 2));
+    pieces.push_back(text.substr(text.size() / 2));
+    for (const Marks& marks : format->reasoning) pieces.push_back(marks.open);
+    for (const Marks& marks : format->reasoning) pieces.push_back(marks.close);
+  }
+  std::string begin;
+  if (format->messages) {
+    const Messages& messages = *format->messages;
+    const std::string& start = messages.starts[0];
+    begin = messages.text_header;
+    if (begin.starts_with(start)) begin.erase(0, start.size());
+    const bool written = messages.text_header.starts_with(start);
+    const std::string next = (messages.ends.empty() ? "" : messages.ends[0]) + start +
+                             (written ? "" : "assistant");
+    pieces.push_back(next);
+    for (const char* name : {"b", "c"}) {
+      pieces.push_back(next + test::call_text(*format, name, none));
+      pieces.push_back(next + test::call_text(*format, name, some));
+    }
+    for (const std::string& mark : messages.starts) pieces.push_back(mark);
+    for (const std::string& mark : messages.ends) pieces.push_back(mark);
+    pieces.push_back(messages.header_end);
+  }
+  std::erase(pieces, "");
+  test::Random random(3);
+  size_t n_calls = 0;
+  for (const ToolChoice choice : {ToolChoice::kNone, ToolChoice::kAuto}) {
+    for (const bool controls : {false, true}) {
+      CallReader reads(controls ? control_tokens() : std::vector<std::string>());
+      CallGrammarOptions options;
+      options.choice = choice;
+      ASSERT_TRUE(reads.make(*format, *tools, options).ok());
+      for (int round = 0; round < 30; ++round) {
+        std::string text = begin;
+        for (int i = 0; i < 30; ++i) {
+          const std::string more = text + pieces[random.below(pieces.size())];
+          if (reads.taken(more) == more.size()) text = more;
+        }
+        const Answer answer = parse_answer(format, tools, text);
+        n_calls += answer.calls.size();
+        for (const Call& call : answer.calls) {
+          ASSERT_EQ(choice, ToolChoice::kAuto) << text;
+          ASSERT_EQ(call.name, "b") << text;
+          ASSERT_EQ(call.arguments, "{}") << text;
+        }
+      }
+    }
+  }
+  EXPECT_GT(n_calls, 3U);
+}
+
 std::vector<std::string> names() {
   std::vector<std::string> all;
   for (const auto& format : call_formats()) all.push_back(format->name);
