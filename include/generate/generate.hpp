@@ -221,6 +221,9 @@ class Chat : public detail::Handle<gen_chat, gen_chat_free> {
   Chat &truncate(int32_t n) { return with(gen_chat_truncate, n); }
   /// Messages, tools and variables as JSON.
   std::string describe() const { return detail::filled<std::string>(gen_chat_describe, get()); }
+  /// An option of answers by name: "tool_choice" "required" …; see gen_chat_set.
+  Chat &set(const std::string &key, const std::string &value) { return with(gen_chat_set, key.c_str(), value.c_str()); }
+  std::string describe_options() const { return detail::filled<std::string>(gen_chat_describe_options, get()); }
   /// The date that templates write as today's, ISO 8601.
   Chat &time(const std::string &time) { return with(gen_chat_set_time, time.c_str()); }
 
@@ -526,6 +529,8 @@ class Result : public detail::Handle<gen_result, gen_result_free> {
     detail::call(gen_result_timings, get(), key.c_str(), &value);
     return value;
   }
+  /// What a chat session read in the answer, as JSON; see gen_result_answer.
+  std::string answer() const { return detail::filled<std::string>(gen_result_answer, get()); }
   /// The drafts that were verified, as JSON; see gen_result_drafts.
   std::string drafts() const { return detail::filled<std::string>(gen_result_drafts, get()); }
   /// The error that ended the generation, or NULL.
@@ -550,13 +555,16 @@ struct Token {
   int32_t index;
   const gen_token_logprob *top;  ///< [top_count] the most probable tokens here, best first, see Sampling::logprobs
   int32_t top_count;
+  const gen_piece *pieces;  ///< [piece_count] what a chat session read: text, reasoning, calls
+  int32_t piece_count;
 };
 
 namespace detail {
 
 inline Token view_of(const gen_token &token) noexcept {
   return {token.id,        {token.text != nullptr ? token.text : "", token.text_len}, token.logprob, token.done != 0,
-          token.finish_reason, token.index, token.top, token.top_count};
+          token.finish_reason, token.index, token.top, token.top_count,
+          token.pieces, token.piece_count};
 }
 
 /// A function(args…, gen_result **, gen_error *) that generates.
@@ -971,6 +979,8 @@ class ChatSession : public detail::Handle<gen_chat_session, gen_chat_session_fre
   }
   /// Any thread.
   void cancel() noexcept { gen_session_cancel(gen_chat_session_session(get())); }
+  /// Any thread; see gen_chat_session_end_reasoning.
+  void end_reasoning() { detail::call(gen_chat_session_end_reasoning, get()); }
   int32_t length() const noexcept { return gen_session_length(gen_chat_session_session(get())); }
   /// Tokens and cache, without messages; see gen_chat_session_session.
   void save(const std::string &path) const {

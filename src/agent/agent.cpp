@@ -84,8 +84,7 @@ Status Agent::stopped(Turn* turn) noexcept {
 }
 
 Status Agent::run(std::optional<std::string_view> task, const RunFrame& frame,
-                  AgentCallback callback, void* user,
-                  std::optional<generate::GenResult>* result) {
+                  AgentCallback callback, void* user, std::optional<generate::GenResult>* result) {
   result->reset();
   const InUseGuard in_use(&in_use_);
   GEN_TRY(in_use.entered("the agent"));
@@ -147,7 +146,7 @@ Result<bool> Agent::generated_step(std::optional<std::string_view> task, Turn* t
   work_->rules = chat_->rules;
   if (turn->fresh() && !options_.tool_choice.empty()) demand(options_.tool_choice, &work_->rules);
   GEN_ASSIGN(const auto form, generate::answer_form(*generator_->tokenizer(), conversation,
-                                                    work_->rules));
+                                                    work_->rules, &derived_));
   turn->read_plain(form.format == nullptr);
 
   generate::CallParams params = options_.call;
@@ -174,11 +173,11 @@ Result<bool> Agent::generated_step(std::optional<std::string_view> task, Turn* t
   return finish_step(std::move(step), cut, turn);
 }
 
-Result<std::shared_ptr<const calls::CallFormat>> Agent::format_of_given() const {
+Result<std::shared_ptr<const calls::CallFormat>> Agent::format_of_given() {
   if (options_.call_format != "auto") return call_format(options_.call_format);
   if (generator_ == nullptr) return calls::generic_format();
   GEN_ASSIGN(auto form, generate::answer_form(*generator_->tokenizer(), work_->conversation,
-                                              work_->rules));
+                                              work_->rules, &derived_));
   return form.format != nullptr && form.tools != nullptr ? form.format : calls::generic_format();
 }
 

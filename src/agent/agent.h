@@ -133,10 +133,11 @@ class Agent {
   void keep_step(AgentStep step, StopReason stop, Turn* turn);
   Status stopped(Turn* turn) noexcept;
   [[nodiscard]] int64_t tokens_left(const Turn& turn) const noexcept;
-  [[nodiscard]] Result<std::shared_ptr<const calls::CallFormat>> format_of_given() const;
+  [[nodiscard]] Result<std::shared_ptr<const calls::CallFormat>> format_of_given();
 
   std::shared_ptr<ToolRegistry> registry_;
   AgentOptions options_;
+  generate::DerivedFormat derived_;
   std::shared_ptr<const generate::Generator> generator_;
   std::shared_ptr<generate::Chat> chat_ = std::make_shared<generate::Chat>();
   /// The conversation of the running step; `chat_` gets it when the step is complete.

@@ -100,8 +100,10 @@ struct CallFormat {
   std::vector<Marks> reasoning = {};
   std::vector<Marks> wrappers = {};  // around text; they are not part of it. `close` may be empty
   Marks section = {};                // around calls; both may be empty
-  std::string between = {};          // calls of a section; empty: a section has one call
-  std::string after = {};            // a section, before the next one
+  std::vector<std::string> openings = {};  // other marks in the place of section.open
+  std::string between = {};  // calls of a section; empty: a section has one call, unless `several`
+  bool several = false;      // a section may have several calls, one right behind the other
+  std::string after = {};    // a section, before the next one
   std::vector<Part> call = {};
   Syntax syntax = Syntax::kJson;
   ArgumentMarks marks = {};

@@ -25,6 +25,12 @@ enum class ToolChoice : uint8_t {
   kNone,      // no call
 };
 
+inline grammar::SchemaOptions schemas_of_models() {
+  grammar::SchemaOptions options;
+  options.style = grammar::JsonStyle::of_models();
+  return options;
+}
+
 struct CallGrammarOptions {
   ToolChoice choice = ToolChoice::kAuto;
   std::string named = {};     // with kRequired: only this tool
@@ -32,7 +38,7 @@ struct CallGrammarOptions {
   bool in_reasoning = false;  // the answer begins inside reasoning (the prompt opened it)
   bool may_reason = true;     // it may begin with reasoning; always free
   std::string response = {};  // JSON Schema of the text; empty: any text
-  grammar::SchemaOptions schemas = {};
+  grammar::SchemaOptions schemas = schemas_of_models();
   grammar::GrammarLimits limits = {};
 };
 
@@ -42,7 +48,9 @@ struct CallGrammarReport {
 
 /// `spec` says which marks are control tokens; those that are none are bytes. kGrammar, naming the
 /// tool and a JSON pointer, as Grammar::from_json_schema; kInvalidArgument for a named tool that is
-/// not there, and for kRequired without tools.
+/// not there, for two tools of one name, and for kRequired without tools. A format without marks
+/// around its calls (CallFormat::bare) has no text that begins with a brace, nor one with a member
+/// "arguments" or "parameters" of an object. What is relaxed in arguments: syntax/arguments.h.
 Result<std::shared_ptr<const grammar::Grammar>> call_grammar(const CallFormat& format,
                                                              std::span<const Tool> tools,
                                                              const tokenizer::VocabSpec& spec,

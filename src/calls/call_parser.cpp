@@ -67,6 +67,7 @@ class CallParser::Body {
     if (mode_ == Mode::kFree) {  // what is held back is no mark of the answer
       input_.clear();
       read_ = 0;
+      if (format_->messages && !in_message_) begin_header("");
     }
     answer_ = {};
     consumed_ = 0;
@@ -152,6 +153,7 @@ class CallParser::Body {
       for (const auto& mark : format.messages->ends) add(MarkKind::kMessageEnd, mark, true);
     }
     add(MarkKind::kSection, format.section.open, true);
+    for (const std::string& open : format.openings) add(MarkKind::kSection, open, true);
     if (!format.call.empty() && format.call[0].field == Field::kText) {
       add(MarkKind::kCall, format.call[0].text, true);
     }
@@ -319,6 +321,7 @@ class CallParser::Body {
         skip_spaces_ = true;
         return;
       case MarkKind::kWrapper:
+        skip_spaces_ = true;
         return;
       case MarkKind::kSection:
         call_at_ = begin;
@@ -374,6 +377,7 @@ class CallParser::Body {
         return;
       }
       mode_ = Mode::kFree;
+      in_message_ = true;
       reasoning_ = header.reasoning;
       new_stretch_ = skip_spaces_ = true;
       spaces_.clear();
@@ -810,6 +814,7 @@ class CallParser::Body {
   size_t consumed_ = 0;  // of the answer
   Mode mode_ = Mode::kFree;
   bool reasoning_ = false;
+  bool in_message_ = false;  // a header has been read
   bool skip_spaces_ = false;
   bool new_stretch_ = false;
   bool fence_ends_ = false;

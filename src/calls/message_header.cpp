@@ -51,7 +51,8 @@ bool holds(const std::vector<std::string>& list, std::string_view word) {
 
 Header read_header(const Messages& messages, std::string_view text) {
   Header header;
-  for (std::string_view word : words_of(messages, text)) {
+  const std::vector<std::string_view> words = words_of(messages, text);
+  for (std::string_view word : words) {
     if (holds(messages.reasoning, word)) {
       header.reasoning = true;
       continue;
@@ -67,14 +68,17 @@ Header read_header(const Messages& messages, std::string_view text) {
   }
   if (!header.name.empty()) header.reasoning = false;
   if (messages.recipient.empty() && header.name.empty()) {
-    const std::string_view word = text;
-    header.fits = holds(messages.no_names, word);
+    header.fits = words.size() == 1 && holds(messages.no_names, words[0]);
   }
   return header;
 }
 
 bool may_be_header(const Messages& messages, std::string_view text) noexcept {
   if (text.size() > kMaxHeaderBytes) return false;
+  // The mark before a header, where the first one has it, too.
+  for (const std::string& start : messages.starts) {
+    if (start.starts_with(text)) return true;
+  }
   const char last = text.back();
   if (is_name_byte_of_header(last)) return true;
   if (messages.header_end.find(last) != std::string::npos) return true;

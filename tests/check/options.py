@@ -20,11 +20,13 @@ GROUPS = {
     "gen_model_options": ("Loading a model", "gen_model_load"),
     "gen_options": ("Generators", "gen_create"),
     "gen_sampling": ("Calls", "gen_generate and all other generating calls"),
+    "gen_chat": ("Answers of chat sessions", "gen_chat_set"),
     "gen_grammar_options": ("Grammars", "gen_grammar_from_gbnf and the other functions that make grammars"),
     "kv_cache_tier_config": ("Tiers", "gen_options_set_tiered_kv and kv_cache_tiered_new"),
     "gen_model_config": ("Custom models", "gen_model_new_custom"),
     "gen_agent_options": ("Agents", "gen_agent_new"),
 }
+DESCRIBE = {"gen_chat": "gen_chat_describe_options"}
 # Their default, 0, means not set: a custom model must set them.
 UNSET = {("gen_model_config", "vocab_size"), ("gen_model_config", "max_seq_len")}
 MOST = 2**31 - 1
@@ -42,7 +44,7 @@ def made(group):
 
 def described(group, handle):
     text, n, error = ctypes.create_string_buffer(1 << 16), ctypes.c_size_t(), Error()
-    call = getattr(library, group + "_describe")
+    call = getattr(library, DESCRIBE.get(group, group + "_describe"))
     assert call(handle, text, ctypes.c_size_t(len(text)), ctypes.byref(n), ctypes.byref(error)) == 0
     return json.loads(text.value)
 

@@ -60,6 +60,7 @@ static void conversation(const void* with) {
   EDIT(chat, gen_chat_set_variable(chat, "level", "\"as high as it will ever be\"", N, E));
   EDIT(chat, gen_chat_set_variable(chat, "level", "[1, 2, 3]", N, E));
   EDIT(chat, gen_chat_add_tool(chat, "{\"name\": \"a tool with a long name\"}", N, E));
+  EDIT(chat, gen_chat_set(chat, "tool_choice", "a tool with a long name", E));
   EDIT(chat, gen_chat_add_tool_call(chat, "the first of all calls", "tool", "{\"a\": [1]}", N, E));
   EDIT(chat, gen_chat_add_tool_call(chat, NULL, "tool", "{\"a\": [1, 2, 3, 4]}", N, E));
   EDIT(chat, gen_chat_set_reasoning(chat, "I thought about it for long.", N, E));
@@ -72,6 +73,8 @@ static void conversation(const void* with) {
   TRY(gen_chat_encode(model, chat, 1, ids, 1024, &n, E));
   SAME(ids, n * sizeof *ids);
   TRY(gen_chat_describe(chat, text, sizeof text, &n, E));
+  SAME(text, n);
+  TRY(gen_chat_describe_options(chat, text, sizeof text, &n, E));
   SAME(text, n);
   FREE(gen_chat_free(chat));
 }

@@ -55,6 +55,7 @@ Result<Matcher> Matcher::create(std::shared_ptr<const TokenGrammar> grammar) {
   JsonState first;
   first.off = rules.within;
   made.reader_.begin(made.past_->json, first, rules);
+  if (rules.within) made.differ_->follow(0, made.step_.items(), made.reader_);
   made.push(made.step_.items(), made.step_.ended(), false);
   return made;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Structural tags, see tags.h. Free text is an Aho-Corasick automaton of the triggers, expressed as
-// a diagram: at the end of a trigger its tags follow, and after them free text restarts.
+// Structural tags, see tags.h. Free text is a search for the triggers, expressed as a
+// diagram: at the end of a trigger its tags follow, and after them free text restarts.
 #include "grammar/notation/tags.h"
 
 #include <algorithm>
@@ -8,70 +8,18 @@
 #include <map>
 #include <utility>
 
+#include "grammar/base/word_search.h"
 #include "grammar/json/json_text.h"
 #include "grammar/base/text_error.h"
 
 namespace gen::grammar {
 namespace {
 
-constexpr uint32_t kNoTag = UINT32_MAX;
 // Each byte of a trigger takes a node of 1 KiB during compilation, and each trigger is compared
 // with all others.
 constexpr size_t kMaxTriggerBytes = 16'384;
 constexpr size_t kMaxTriggers = 1024;
 constexpr size_t kMaxTags = 1024;
-
-// The transitions of free text; a trigger's last byte leads to the trigger.
-class FreeText {
- public:
-  struct Node {
-    std::array<uint32_t, 256> to;
-    uint32_t trigger = kNoTag;  // the trigger that ends here
-  };
-
-  explicit FreeText(std::span<const std::string> triggers) {
-    add();
-    for (uint32_t t = 0; t < triggers.size(); ++t) {
-      uint32_t node = 0;
-      for (const char c : triggers[t]) {
-        const auto byte = static_cast<uint8_t>(c);
-        if (nodes_[node].to[byte] == kNoTag) {
-          const uint32_t made = add();
-          nodes_[node].to[byte] = made;
-        }
-        node = nodes_[node].to[byte];
-      }
-      nodes_[node].trigger = t;
-    }
-    // Breadth first: missing transitions are those of the longest suffix that is a node.
-    std::vector<uint32_t> back(nodes_.size(), 0);
-    std::vector<uint32_t> open = {0};
-    for (size_t i = 0; i < open.size(); ++i) {
-      const uint32_t node = open[i];
-      if (nodes_[node].trigger == kNoTag) nodes_[node].trigger = nodes_[back[node]].trigger;
-      for (size_t byte = 0; byte < 256; ++byte) {
-        uint32_t& to = nodes_[node].to[byte];
-        const uint32_t other = node == 0 ? 0 : nodes_[back[node]].to[byte];
-        if (to == kNoTag) {
-          to = other;
-        } else {
-          back[to] = other;
-          open.push_back(to);
-        }
-      }
-    }
-  }
-
-  [[nodiscard]] const std::vector<Node>& nodes() const noexcept { return nodes_; }
-
- private:
-  uint32_t add() {
-    nodes_.emplace_back().to.fill(kNoTag);
-    return static_cast<uint32_t>(nodes_.size() - 1);
-  }
-
-  std::vector<Node> nodes_;
-};
 
 class TagWriter {
  public:
@@ -162,7 +110,7 @@ class TagWriter {
   }
 
   ExprId diagram() {
-    const FreeText free(triggers_);
+    const WordSearch free(triggers_);
     const auto count = static_cast<uint32_t>(free.nodes().size());
     Diagram diagram;
     // Free text before the first tag, and separately after it, if that differs.
@@ -178,12 +126,12 @@ class TagWriter {
   }
 
   // Adds nodes from `base` on, which is the current number of nodes; tags lead to `behind`.
-  void add_free(const FreeText& free, uint32_t base, uint32_t behind, bool final, Diagram* out) {
+  void add_free(const WordSearch& free, uint32_t base, uint32_t behind, bool final, Diagram* out) {
     for (uint32_t n = 0; n < free.nodes().size(); ++n) {
-      const bool trigger = free.nodes()[n].trigger != kNoTag;
+      const bool trigger = free.nodes()[n].word != WordSearch::kNone;
       out->final.push_back(final && !trigger);
       if (trigger) {
-        out->transitions.push_back({base + n, behind, behind_[free.nodes()[n].trigger]});
+        out->transitions.push_back({base + n, behind, behind_[free.nodes()[n].word]});
         continue;
       }
       std::map<uint32_t, ByteSet> sets;

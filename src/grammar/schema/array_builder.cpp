@@ -66,19 +66,30 @@ class ArrayBuilder {
     ByteSet end = ByteSet::one(']');
     if (unique_ != nullptr) GEN_TRY(settle());
     if (size_.min > size_.max) return Expressions::kNever;
+    if (parts_.form != nullptr) {
+      comma_ = parts_.form->array().between;
+      end_ = parts_.form->array().close;
+    }
     if (unique_ != nullptr) {
       GEN_ASSIGN(const std::optional<ExprId> made, distinct());
       if (made) return *made;
-      GEN_TRY(check_watched());
-      end.add(kEndApart);
+      if (!parts_.watched && parts_.relax != nullptr) {
+        parts_.relax(unique_, "uniqueItems");
+        unique_ = nullptr;
+      } else {
+        GEN_TRY(check_watched());
+        end.add(kEndApart);
+      }
     } else if (parts_.watched) {
       comma.add(kCommaAgain);
       end.add(kEndAgain);
       if (repeats_ == nullptr) end.add(kEndApart);
     }
     if (repeats_ != nullptr) GEN_TRY(check_repeats());
-    comma_ = parts_.all({to_.bytes(comma), parts_.space});
-    end_ = to_.bytes(end);
+    if (parts_.form == nullptr) {
+      comma_ = parts_.all({to_.bytes(comma), parts_.space});
+      end_ = to_.bytes(end);
+    }
     return counters_.empty() ? plain() : counted();
   }
 
@@ -101,8 +112,17 @@ class ArrayBuilder {
   }
 
   Result<ExprId> item(const Literals& literals) {
-    GEN_ASSIGN(const ExprId value, parts_.value(literals));
+    GEN_ASSIGN(const ExprId value, parts_.item(literals));
     return parts_.all({value, parts_.space});
+  }
+
+  // Items, or none if there may be none.
+  ExprId some_or_none(ExprId items, bool none) {
+    if (parts_.form == nullptr) {
+      return whole(parts_.any({items, none ? Expressions::kEmpty : Expressions::kNever}));
+    }
+    const ExprId some = parts_.all({parts_.form->array().open, items, end_});
+    return parts_.any({some, none ? parts_.form->array().none : Expressions::kNever});
   }
 
   ExprId whole(ExprId inside) {
@@ -208,19 +228,19 @@ class ArrayBuilder {
     if (n_first_ > 0) {
       behind = to_.repeat(next, min, max);
     } else if (max == 0) {
-      return whole(Expressions::kEmpty);
+      return some_or_none(Expressions::kNever, true);
     } else {
       const uint32_t less = max == kUnbounded ? kUnbounded : max - 1;
       const ExprId some = parts_.all({other, to_.repeat(next, min > 0 ? min - 1 : 0, less)});
-      return whole(parts_.any({some, min == 0 ? Expressions::kEmpty : Expressions::kNever}));
+      return some_or_none(some, min == 0);
     }
-    for (uint32_t i = n_first_; i-- > 0;) {
+    for (uint32_t i = n_first_ - 1; i > 0; --i) {
       GEN_ASSIGN(const ExprId here, item(literals_of(i)));
-      const ExprId begin = i > 0 ? comma_ : Expressions::kEmpty;
-      const ExprId some = parts_.all({begin, here, behind});
+      const ExprId some = parts_.all({comma_, here, behind});
       behind = parts_.any({some, i >= size_.min ? Expressions::kEmpty : Expressions::kNever});
     }
-    return whole(behind);
+    GEN_ASSIGN(const ExprId first, item(literals_of(0)));
+    return some_or_none(parts_.all({first, behind}), size_.min == 0);
   }
 
   Result<ExprId> counted() {
@@ -285,7 +305,11 @@ class ArrayBuilder {
         diagram.transitions.push_back({at, target, parts_.all({begin, here})});
       }
     }
-    return whole(to_.diagram(std::move(diagram)));
+    if (parts_.form == nullptr) return whole(to_.diagram(std::move(diagram)));
+    // Nothing leads back to the start.
+    const bool none = diagram.final[0];
+    diagram.final[0] = false;
+    return some_or_none(to_.diagram(std::move(diagram)), none);
   }
 
   // All items have few possible values: they become members that occur once, in any order.
@@ -299,7 +323,7 @@ class ArrayBuilder {
     MemberList list;
     list.min = std::max(size_.min, 1U);
     list.max = size_.max;
-    list.separator = parts_.comma;
+    list.separator = parts_.form == nullptr ? parts_.comma : comma_;
     for (const JsonValue* value : values) {
       Literals exact = literals;
       exact.push_back(maker_.exactly(*value));
@@ -308,12 +332,13 @@ class ArrayBuilder {
           {body, MemberSet::bit(static_cast<uint32_t>(list.members.size())), true});
     }
     const ExprId members = values.empty() ? Expressions::kNever : to_.members(std::move(list));
-    ByteSet end = ByteSet::one(']');
-    end.add(kEndApart);  // for an array that is watched for another schema
-    end_ = to_.bytes(end);
+    if (parts_.form == nullptr) {
+      ByteSet end = ByteSet::one(']');
+      end.add(kEndApart);  // for an array that is watched for another schema
+      end_ = to_.bytes(end);
+    }
     unique_ = nullptr;  // needs no watching
-    return Made(
-        whole(parts_.any({members, size_.min == 0 ? Expressions::kEmpty : Expressions::kNever})));
+    return Made(some_or_none(members, size_.min == 0));
   }
 
   const JsonParts& parts_;

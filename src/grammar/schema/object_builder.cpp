@@ -169,33 +169,49 @@ class ObjectBuilder {
     // If there are too few bits, duplicates of optional names are refused beside the grammar.
     const bool in_order = comes_in_order(names.size() + witnesses.size());
     const bool beside = parts_.names_watched && !in_order;
+    const ValueForm* const form = parts_.form;
     const size_t other_bits = required.size() + witnesses.size();
     size_t optional = !beside ? SIZE_MAX : other_bits < kMaxBits ? kMaxBits - other_bits : 0;
     const auto body = [&](ExprId key, ExprId value) {
       return parts_.all({key, parts_.colon, value, parts_.space});
     };
+    const auto member = [&](const std::string& name, ExprId value) -> Result<ExprId> {
+      if (form != nullptr) return form->member(name, value);
+      GEN_ASSIGN(const ExprId key, parts_.key(name));
+      return body(key, value);
+    };
     for (const std::string& name : names) {
       GEN_ASSIGN(const Literals literals, maker_.member_literals(clause, name));
-      GEN_ASSIGN(const ExprId value, parts_.value(literals));
-      if (value == Expressions::kNever) {
+      GEN_ASSIGN(const ExprId value, parts_.member(&name, literals));
+      GEN_ASSIGN(const ExprId whole, member(name, value));
+      if (whole == Expressions::kNever) {
         if (required.contains(name)) return Expressions::kNever;
         continue;
       }
-      GEN_ASSIGN(const ExprId key, parts_.key(name));
       const bool must = required.contains(name);
       if (!must && optional == 0) {
-        list.members.push_back({body(key, value), {}, false});
+        list.members.push_back({whole, {}, false});
         continue;
       }
       if (bits == kMaxBits) return too_many_names(kMaxBits);
       if (!must) --optional;
       if (must) list.required |= MemberSet::bit(bits);
-      list.members.push_back({body(key, value), MemberSet::bit(bits++), true});
+      list.members.push_back({whole, MemberSet::bit(bits++), true});
       listed.push_back(name);
     }
     const auto add_region = [&](const Region& region, const MemberSet& put) -> Status {
-      GEN_ASSIGN(const ExprId value, parts_.value(region.literals));
+      GEN_ASSIGN(const ExprId value, parts_.member(nullptr, region.literals));
       if (value == Expressions::kNever || region.names->empty()) return {};
+      if (form != nullptr) {
+        GEN_ASSIGN(const ExprId whole, form->members(*region.names, value));
+        if (whole == Expressions::kNever) {
+          parts_.relax(some_schema(), "members that are not listed cannot be written");
+          return {};
+        }
+        parts_.relax(some_schema(), "members that are not listed may come twice");
+        list.members.push_back({whole, put, false});
+        return {};
+      }
       GEN_ASSIGN(const ExprId key,
                  region.patterns ? parts_.patterns() : parts_.strings(*region.names));
       list.members.push_back({body(key, value), put, false});
@@ -229,8 +245,12 @@ class ObjectBuilder {
     }
     if (in_order) put_in_order(clause, listed, bits, &list);
     const bool may_be_none = size.min == 0 && list.required.none();
-    list.separator = parts_.comma;
+    list.separator = form != nullptr ? form->object().between : parts_.comma;
     const ExprId members = list.max > 0 ? to_.members(std::move(list)) : Expressions::kNever;
+    if (form != nullptr) {
+      const ExprId some = parts_.all({form->object().open, members, form->object().close});
+      return parts_.any({some, may_be_none ? form->object().none : Expressions::kNever});
+    }
     const ExprId inside =
         parts_.any({members, may_be_none ? Expressions::kEmpty : Expressions::kNever});
     return parts_.all({parts_.byte('{'), parts_.space, inside, parts_.byte('}')});

@@ -43,33 +43,41 @@ class SchemaBuilder {
         options_(options),
         maker_(document, options, report),
         texts_(to, options.style.plain) {
-    parts_.to = &to;
-    parts_.watched = options.watched && (options.resolver != nullptr || options.among_others ||
+    json_.to = &to;
+    items_watched_ = options.watched && (options.resolver != nullptr || options.among_others ||
                                          asks_for_unique(document.root()));
-    parts_.names_watched = options.watched;
-    report->items |= parts_.watched;
-    parts_.space = json_space(to, options.style);
-    parts_.character = options.style.plain ? plain_character(to) : json_character(to);
-    parts_.comma = parts_.all({parts_.byte(','), parts_.space});
-    parts_.colon = parts_.all({parts_.space, parts_.byte(':'), parts_.space});
-    parts_.value = [this](const Literals& literals) { return value(literals); };
-    parts_.strings = [this](const Dfa& strings) {
+    report->items |= items_watched_;
+    json_.space = json_space(to, options.style);
+    json_.character = options.style.plain ? plain_character(to) : json_character(to);
+    json_.comma = json_.all({json_.byte(','), json_.space});
+    json_.colon = json_.all({json_.space, json_.byte(':'), json_.space});
+    json_.strings = [this](const Dfa& strings) {
       return texts_.texts_of(strings, options_.automata);
     };
-    parts_.patterns = [this] { return patterns_of(true); };
-    parts_.key = [this](const std::string& name) { return key(name); };
+    json_.patterns = [this] { return patterns_of(true); };
+    json_.key = [this](const std::string& name) { return key(name); };
+    if (options.form != nullptr) {
+      json_.relax = [this, report](const JsonValue* schema, const char* what) {
+        // What no keyword describes has no place.
+        const std::string pointer =
+            schema == nullptr ? "values of any type" : maker_.document().pointer_of(schema);
+        const std::string line = (pointer.empty() ? kRoot : pointer) + ": " + what;
+        auto& all = report->relaxed;
+        if (std::find(all.begin(), all.end(), line) == all.end()) all.push_back(line);
+      };
+    }
   }
 
   Result<ExprId> run(const JsonValue& root) {
     const Literals literals = {{&root, false, maker_.document().enter(0, &root)}};
-    GEN_ASSIGN(const ExprId all, value(literals));
+    GEN_ASSIGN(const ExprId all, value({options_.form, options_.watched}, literals));
     // Members and items are queued, to avoid recursion.
     while (!open_.empty()) {
       const Literals& first = open_.front().literals;
       GEN_TRY(maker_.spend(first.empty() ? nullptr : first[0].schema, 1));
       const Open next = std::move(open_.front());
       open_.pop_front();
-      GEN_ASSIGN(const ExprId body, body_of(next.literals));
+      GEN_ASSIGN(const ExprId body, body_of(parts_of(next.in), next.literals));
       to_.define(next.rule, body);
     }
     if (!may_match(to_, all)) {
@@ -78,17 +86,38 @@ class SchemaBuilder {
       const std::string& why = maker_.conflict();
       return error(Code::kGrammar, "%.400s", why.empty() ? "#: no value is valid" : why.c_str());
     }
-    const ExprId behind = options_.style.one_line ? Expressions::kEmpty : parts_.space;
-    return parts_.all({parts_.space, all, behind});
+    if (options_.form != nullptr || !options_.space_around) return all;
+    const ExprId behind = options_.style.one_line ? Expressions::kEmpty : json_.space;
+    return json_.all({json_.space, all, behind});
   }
 
   [[nodiscard]] ClauseMaker& maker() noexcept { return maker_; }
 
  private:
+  using In = ValueForm::Inside;
+
   struct Open {
     RuleId rule;
+    In in;
     Literals literals;
   };
+
+  const JsonParts& parts_of(In in) {
+    const auto [place, added] = parts_.try_emplace({in.form, in.watched}, json_);
+    if (!added) return place->second;
+    JsonParts& made = place->second;
+    const ValueForm* const form = made.form = in.form;
+    made.watched = in.watched && items_watched_;
+    made.names_watched = in.watched;
+    if (form != nullptr) made.space = Expressions::kEmpty;
+    made.item = [this, in, form](const Literals& literals) {
+      return value(form != nullptr ? form->inside_array() : in, literals);
+    };
+    made.member = [this, in, form](const std::string* name, const Literals& literals) {
+      return value(form != nullptr ? form->inside_object(name) : in, literals);
+    };
+    return made;
+  }
 
   ExprId named(ExprId body) {
     const RuleId rule = to_.add_rule();
@@ -96,15 +125,16 @@ class SchemaBuilder {
     return to_.rule(rule);
   }
 
-  Result<ExprId> value(const Literals& given) {
+  Result<ExprId> value(In in, const Literals& given) {
     bool never = false;
     Literals literals = maker_.normal(given, &never);
     if (never) return Expressions::kNever;
-    const auto [known, added] = known_.try_emplace(literals, 0);
+    auto& of_form = known_[{in.form, in.watched}];
+    const auto [known, added] = of_form.try_emplace(literals, 0);
     if (!added) return known->second;
     const RuleId rule = to_.add_rule();
     known->second = to_.rule(rule);
-    open_.push_back({rule, std::move(literals)});
+    open_.push_back({rule, in, std::move(literals)});
     return known->second;
   }
 
@@ -114,7 +144,7 @@ class SchemaBuilder {
     return keys_[name] = texts_.texts_of(name);
   }
 
-  Result<ExprId> body_of(const Literals& literals) {
+  Result<ExprId> body_of(const JsonParts& parts, const Literals& literals) {
     std::vector<ExprId> ways;
     static constexpr std::string_view kWords[] = {"null", "false", "true"};
     for (int t = 0; t < 7; ++t) {
@@ -124,17 +154,19 @@ class SchemaBuilder {
       if (type == JsonType::kNumber) {
         auto numbers = numbers_of(clauses);
         if (!numbers.ok()) return maker_.placed(numbers.status(), type, clauses[0]);
-        ways.push_back(*numbers);
+        ways.push_back(parts.form != nullptr ? parts.form->number(*numbers) : *numbers);
         continue;
       }
       if (t < static_cast<int>(JsonType::kNumber)) {
-        ways.push_back(to_.literal(kWords[t]));
+        const auto word = static_cast<size_t>(t);
+        ways.push_back(parts.form != nullptr ? parts.form->words()[word]
+                                             : to_.literal(kWords[word]));
         continue;
       }
       for (const Clause& clause : clauses) {
-        auto texts = type == JsonType::kString  ? strings_of(clause)
-                     : type == JsonType::kArray ? array_expression(parts_, maker_, clause)
-                                                : object_expression(parts_, maker_, clause);
+        auto texts = type == JsonType::kString  ? strings_of(parts, clause)
+                     : type == JsonType::kArray ? array_expression(parts, maker_, clause)
+                                                : object_expression(parts, maker_, clause);
         if (!texts.ok()) return maker_.placed(texts.status(), type, clause);
         ways.push_back(*texts);
       }
@@ -204,7 +236,27 @@ class SchemaBuilder {
     return known = named(texts);
   }
 
-  Result<ExprId> strings_of(const Clause& clause) {
+  // Strings in the form of their own.
+  Result<ExprId> strings_of(const ValueForm& form, const JsonParts& parts, const Clause& clause) {
+    GEN_ASSIGN(ClauseMaker::SharedDfa strings, maker_.strings_of(clause));
+    for (const Constraint& one : clause.constraints) {
+      if (one.kind == Constraint::Kind::kPattern) parts.relax(one.schema, "the format regex");
+    }
+    if (strings == nullptr) {
+      strings = maker_.any_string();
+    } else if (options_.style.plain) {
+      GEN_ASSIGN(strings, maker_.plain_strings_of(clause, strings));
+    }
+    GEN_ASSIGN(Dfa written, form.writable(*strings));
+    GEN_ASSIGN(const Sized sized,
+               with_size(clause, std::make_shared<const Dfa>(std::move(written))));
+    if (sized.strings->empty()) return Expressions::kNever;
+    GEN_ASSIGN(const ExprId texts, form.text_of(*sized.strings, sized.most));
+    return named(texts);
+  }
+
+  Result<ExprId> strings_of(const JsonParts& parts, const Clause& clause) {
+    if (parts.form != nullptr) return strings_of(*parts.form, parts, clause);
     GEN_ASSIGN(ClauseMaker::SharedDfa strings, maker_.strings_of(clause));
     const Lengths size = ClauseMaker::size_of(clause);
     GEN_ASSIGN(const bool patterns, maker_.must_be_patterns(clause, strings));
@@ -215,8 +267,8 @@ class SchemaBuilder {
       if (others.empty()) strings = nullptr;
     }
     if (strings == nullptr) {
-      return named(parts_.all(
-          {parts_.byte('"'), to_.repeat(parts_.character, size.min, size.max), parts_.byte('"')}));
+      return named(json_.all(
+          {json_.byte('"'), to_.repeat(json_.character, size.min, size.max), json_.byte('"')}));
     }
     ClauseMaker::SharedDfa plain;
     if (options_.style.plain) {
@@ -275,8 +327,10 @@ class SchemaBuilder {
   const SchemaOptions& options_;
   ClauseMaker maker_;
   StringTexts texts_;
-  JsonParts parts_;
-  std::map<Literals, ExprId> known_;
+  bool items_watched_ = false;
+  JsonParts json_;  // what all forms share
+  std::map<std::pair<const ValueForm*, bool>, JsonParts> parts_;
+  std::map<std::pair<const ValueForm*, bool>, std::map<Literals, ExprId>> known_;
   std::map<std::string, ExprId> keys_;
   std::deque<Open> open_;
   ExprId any_number_ = 0;

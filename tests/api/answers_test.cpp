@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers that a chat session reads: text, reasoning and tool calls, in pieces and as messages, cut
+// and continued, with a limit on reasoning. What the model says is prescribed, by its logits.
+#include <generate/generate.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "status_record.h"
+
+namespace gen {
+namespace {
+
+using nlohmann::json;
+
+const std::string kModel = GEN_TEST_SOURCE_DIR "/examples/demo_model/draft.gguf";
+
+// Writes what it is given, in the form of many models.
+constexpr const char* kTemplate =
+    "{% if tools %}<|im_start|>system\n{{ tools | tojson }}<|im_end|>\n{% endif %}"
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n"
+    "{% if m.reasoning_content %}<think>\n{{ m.reasoning_content }}\n</think>\n\n{% endif %}"
+    "{{ m.content }}"
+    "{% for c in m.tool_calls or [] %}{{ '\\n<tool_call>\\n' }}{\"name\": \"{{ c.function.name "
+    "}}\", "
+    "\"arguments\": {{ c.function.arguments | tojson }}}\n</tool_call>{% endfor %}"
+    "<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+
+constexpr const char* kWeather =
+    R"({"type": "function", "function": {"name": "weather", "description": "w", "parameters":)"
+    R"( {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}})";
+
+struct Script {
+  std::vector<int32_t> tokens;
+  int32_t end = -1;
+  size_t before = 0;  // tokens of the answer from earlier calls
+};
+
+gen_status follow(void* user, float* logits, size_t n, const int32_t*, size_t, size_t said,
+                  gen_error*) {
+  const Script& script = *static_cast<const Script*>(user);
+  const size_t at = script.before + said;
+  std::fill(logits, logits + n, -100.0F);
+  const int32_t token = at < script.tokens.size() ? script.tokens[at] : script.end;
+  logits[static_cast<size_t>(token)] = 100.0F;
+  return GEN_OK;
+}
+
+struct Seen {
+  std::string text, reasoning, calls;
+  gen_chat_session* to_end = nullptr;  // its reasoning is ended after some
+  gen_status ended = GEN_ERROR_INTERNAL;
+  int32_t stop_after = -1;
+  int32_t tokens = 0;
+};
+
+void note(Seen& seen, const gen_token& token) {
+  for (int32_t i = 0; i < token.piece_count; ++i) {
+    const gen_piece& piece = token.pieces[i];
+    const std::string text(piece.text, piece.len);
+    EXPECT_EQ(piece.text[piece.len], '\0');
+    switch (piece.kind) {
+      case GEN_PIECE_TEXT:
+        seen.text += text;
+        break;
+      case GEN_PIECE_REASONING:
+        seen.reasoning += text;
+        break;
+      case GEN_PIECE_CALL_NAME:
+        seen.calls += std::to_string(piece.call) + text + "(";
+        break;
+      case GEN_PIECE_ARGUMENTS:
+        seen.calls += text;
+        break;
+      case GEN_PIECE_CALL_END:
+        seen.calls += ")";
+        break;
+      default:
+        seen.calls += "!";
+        break;
+    }
+  }
+}
+
+int see(void* user, const gen_token* token) {
+  Seen& seen = *static_cast<Seen*>(user);
+  note(seen, *token);
+  if (seen.to_end != nullptr && seen.reasoning.size() > 8) {
+    seen.ended = gen_chat_session_end_reasoning(seen.to_end, nullptr);
+    seen.to_end = nullptr;
+  }
+  return ++seen.tokens == seen.stop_after ? 1 : 0;
+}
+
+class Answers : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(gen_model_load(kModel.c_str(), nullptr, &model_, &error_), GEN_OK);
+    ASSERT_EQ(gen_create(model_, nullptr, &generator_, &error_), GEN_OK);
+    ASSERT_EQ(gen_chat_new(&chat_, &error_), GEN_OK);
+    ASSERT_EQ(gen_chat_set_template(chat_, kTemplate, GEN_NUL_TERMINATED, &error_), GEN_OK)
+        << error_.message;
+    ASSERT_EQ(gen_chat_session_new(generator_, chat_, &talk_, &error_), GEN_OK);
+    ASSERT_EQ(gen_sampling_new(&sampling_, &error_), GEN_OK);
+    ASSERT_EQ(gen_sampling_set_logits_callback(sampling_, follow, &script_, &error_), GEN_OK);
+    script_.end = gen_tokenizer_special(gen_model_tokenizer(model_), GEN_SPECIAL_EOT);
+  }
+  void TearDown() override {
+    gen_result_free(result_);
+    gen_sampling_free(sampling_);
+    gen_chat_session_free(talk_);
+    gen_chat_free(chat_);
+    gen_free(generator_);
+    gen_model_free(model_);
+  }
+  std::vector<int32_t> encoded(const std::string& text) {
+    size_t n = 0;
+    std::vector<int32_t> ids(4096);
+    EXPECT_EQ(gen_tokenizer_encode(gen_model_tokenizer(model_), text.data(), text.size(), 0,
+                                   ids.data(), ids.size(), &n, &error_),
+              GEN_OK);
+    ids.resize(n);
+    return ids;
+  }
+  // The vocabulary begins texts with a space, which an answer has not.
+  void script(const std::string& text) {
+    const std::vector<int32_t> ids = encoded("\n" + text);
+    const auto lead = static_cast<std::ptrdiff_t>(encoded("\n").size());
+    script_.tokens.assign(ids.begin() + lead, ids.end());
+    script_.before = 0;
+  }
+  gen_status send(const char* text, Seen* seen) {
+    gen_result_free(result_);
+    return gen_chat_session_send_stream(talk_, text, text != nullptr ? GEN_NUL_TERMINATED : 0,
+                                        sampling_, see, seen, &result_, &error_);
+  }
+  void set(const char* key, const char* value) {
+    ASSERT_EQ(gen_chat_set(chat_, key, value, &error_), GEN_OK) << error_.message;
+  }
+  void add_weather() {
+    ASSERT_EQ(gen_chat_add_tool(chat_, kWeather, GEN_NUL_TERMINATED, &error_), GEN_OK);
+  }
+  template <typename F, typename T>
+  json filled(F call, const T* object) {
+    size_t n = 0;
+    EXPECT_EQ(call(object, nullptr, 0, &n, &error_), GEN_OK);
+    std::string text(n + 1, '?');
+    EXPECT_EQ(call(object, text.data(), n, &n, &error_), GEN_ERROR_OUT_OF_RANGE);
+    EXPECT_EQ(call(object, text.data(), text.size(), &n, &error_), GEN_OK);
+    text.pop_back();
+    return json::parse(text);
+  }
+  json last() { return filled(gen_chat_describe, chat_).at("messages").back(); }
+
+  gen_error error_{};
+  gen_model* model_ = nullptr;
+  gen_generator* generator_ = nullptr;
+  gen_chat* chat_ = nullptr;
+  gen_chat_session* talk_ = nullptr;
+  gen_sampling* sampling_ = nullptr;
+  gen_result* result_ = nullptr;
+  Script script_;
+};
+
+TEST_F(Answers, ReasoningTextAndCalls) {
+  add_weather();
+  set("constrain_calls", "0");
+  script(
+      "<think>\nWhere?\n</think>\n\nLet me see.\n<tool_call>\n{\"name\": \"weather\", "
+      "\"arguments\": "
+      "{\"city\": \"Oslo\"}}\n</tool_call>\n<tool_call>\n{\"name\": \"weather\", \"arguments\": "
+      "{\"city\": \"Rome\"}}\n</tool_call>");
+  Seen seen;
+  ASSERT_EQ(send("Is it warm?", &seen), GEN_OK) << error_.message;
+  EXPECT_EQ(seen.reasoning, "Where?");
+  EXPECT_EQ(seen.text, "Let me see.");
+  EXPECT_EQ(seen.calls, R"(0weather({"city": "Oslo"})1weather({"city": "Rome"}))");
+  EXPECT_EQ(last(), json::parse(R"({"role": "assistant", "content": "Let me see.",
+    "reasoning_content": "Where?", "tool_calls": [
+    {"type": "function", "id": "call_0", "function": {"name": "weather", "arguments": {"city": "Oslo"}}},
+    {"type": "function", "id": "call_1", "function": {"name": "weather", "arguments": {"city": "Rome"}}}]})"));
+  EXPECT_EQ(filled(gen_result_answer, result_), json::parse(R"({"text": "Let me see.",
+    "reasoning": "Where?", "calls": [{"name": "weather", "arguments": {"city": "Oslo"}},
+    {"name": "weather", "arguments": {"city": "Rome"}}], "faults": []})"));
+
+  // What the session holds is what the template writes of it: only the results are evaluated.
+  size_t before = 0, after = 0;
+  ASSERT_EQ(gen_chat_encode(model_, chat_, 0, nullptr, 0, &before, &error_), GEN_OK);
+  ASSERT_EQ(gen_chat_add_tool_result(chat_, "call_0", "weather", "18", GEN_NUL_TERMINATED, &error_),
+            GEN_OK);
+  ASSERT_EQ(gen_chat_add_tool_result(chat_, "call_1", "weather", "25", GEN_NUL_TERMINATED, &error_),
+            GEN_OK);
+  ASSERT_EQ(gen_chat_encode(model_, chat_, 1, nullptr, 0, &after, &error_), GEN_OK);
+  script("<tool_call>\n{\"name\": \"weather\", \"arguments\": {}}\n</tool_call>");
+  ASSERT_EQ(send(nullptr, &seen), GEN_OK) << error_.message;
+  int64_t evaluated = 0;
+  ASSERT_EQ(gen_result_usage(result_, "prompt_evaluated", &evaluated, &error_), GEN_OK);
+  EXPECT_LE(evaluated, static_cast<int64_t>(after - before) + 3);
+  EXPECT_EQ(last().at("tool_calls").at(0).at("id"), "call_2");
+}
+
+TEST_F(Answers, WithoutToolsCallsAreText) {
+  script("<think>\na\n</think>\n\n<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>");
+  Seen seen;
+  ASSERT_EQ(send("Hi", &seen), GEN_OK) << error_.message;
+  EXPECT_EQ(seen.reasoning, "a");
+  EXPECT_EQ(seen.text, "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>");
+  EXPECT_EQ(seen.calls, "");
+}
+
+TEST_F(Answers, BrokenCallsAreTextWithAFault) {
+  add_weather();
+  set("constrain_calls", "0");
+  script("So <tool_call>\n{\"name\": \"weather\", \"arguments\": [}\n</tool_call>");
+  Seen seen;
+  ASSERT_EQ(send("Hi", &seen), GEN_OK) << error_.message;
+  EXPECT_EQ(seen.text, "So <tool_call>\n{\"name\": \"weather\", \"arguments\": [}\n</tool_call>");
+  EXPECT_EQ(seen.calls, "0weather(!");
+  EXPECT_EQ(filled(gen_result_answer, result_).at("faults").size(), 1U);
+  EXPECT_FALSE(last().contains("tool_calls"));
+}
+
+// Wherever an answer is cut, it goes on as if it had not been.
+TEST_F(Answers, CutAnswersGoOn) {
+  const std::string said =
+      "<think>\nWhere is it?\n</think>\n\nIt is near.  Or far. <tool_call> is no call.";
+  script(said);
+  const std::vector<int32_t> tokens = script_.tokens;
+  Seen whole;
+  ASSERT_EQ(send("Where?", &whole), GEN_OK) << error_.message;
+  const json message = last();
+  for (int32_t cut = 1; cut < static_cast<int32_t>(tokens.size()); cut += 3) {
+    ASSERT_EQ(gen_chat_truncate(chat_, 0, &error_), GEN_OK);
+    script_.before = 0;
+    Seen first;
+    first.stop_after = cut;
+    ASSERT_EQ(send("Where?", &first), GEN_ERROR_CANCELLED);
+    script_.before = static_cast<size_t>(cut);
+    Seen second;
+    ASSERT_EQ(send(nullptr, &second), GEN_OK) << error_.message << " at " << cut;
+    EXPECT_EQ(first.reasoning + second.reasoning, whole.reasoning) << cut;
+    EXPECT_EQ(first.text + second.text, whole.text) << cut;
+    EXPECT_EQ(last(), message) << cut;
+  }
+}
+
+TEST_F(Answers, ReasoningEndsAtItsBudget) {
+  set("reasoning_budget", "6");
+  set("reasoning_end", " Enough.");
+  std::string thoughts = "<think>\n";
+  for (int i = 0; i < 40; ++i) thoughts += "and then ";
+  script(thoughts);
+  script_.tokens.resize(40);
+  Seen seen;
+  ASSERT_EQ(send("Why?", &seen), GEN_OK) << error_.message;
+  EXPECT_TRUE(std::string_view(seen.reasoning).ends_with(" Enough.")) << seen.reasoning;
+  EXPECT_LT(seen.reasoning.size(), 60U);
+  EXPECT_FALSE(seen.text.empty());
+  EXPECT_EQ(last().at("reasoning_content"), seen.reasoning);
+}
+
+TEST_F(Answers, ReasoningEndsWhenAsked) {
+  EXPECT_EQ(gen_chat_session_end_reasoning(talk_, &error_), GEN_ERROR_STATE);
+  EXPECT_EQ(gen_chat_session_end_reasoning(nullptr, &error_), GEN_ERROR_INVALID_ARGUMENT);
+  set("reasoning_control", "1");
+  set("reasoning_end", " Stop.");
+  std::string thoughts = "<think>\n";
+  for (int i = 0; i < 40; ++i) thoughts += "and then ";
+  script(thoughts);
+  script_.tokens.resize(60);
+  Seen seen;
+  seen.to_end = talk_;
+  ASSERT_EQ(send("Why?", &seen), GEN_OK) << error_.message;
+  EXPECT_EQ(seen.ended, GEN_OK);
+  EXPECT_TRUE(std::string_view(seen.reasoning).ends_with(" Stop.")) << seen.reasoning;
+  EXPECT_LT(seen.reasoning.size(), 60U);
+}
+
+TEST_F(Answers, StreamsHavePieces) {
+  script("<think>\nHm.\n</think>\n\nYes.");
+  gen_stream* stream = nullptr;
+  ASSERT_EQ(
+      gen_chat_session_open_stream(talk_, "Well?", GEN_NUL_TERMINATED, sampling_, &stream, &error_),
+      GEN_OK);
+  Seen seen;
+  const gen_token* token = nullptr;
+  while (gen_stream_next(stream, &token, &error_) == GEN_OK && token != nullptr) note(seen, *token);
+  EXPECT_EQ(seen.reasoning, "Hm.");
+  EXPECT_EQ(seen.text, "Yes.");
+  ASSERT_EQ(gen_stream_result(stream, &result_, &error_), GEN_OK);
+  EXPECT_EQ(filled(gen_result_answer, result_).at("reasoning"), "Hm.");
+  gen_stream_close(stream);
+  EXPECT_EQ(last().at("content"), "Yes.");
+}
+
+// Whatever the format, what is drawn under its grammar is read as calls of the tools. The model is
+// a small one that knows none of them.
+TEST_F(Answers, DemandedCallsAreValidInEveryFormat) {
+  ASSERT_EQ(gen_sampling_set_logits_callback(sampling_, nullptr, nullptr, &error_), GEN_OK);
+  ASSERT_EQ(gen_sampling_set_max_new_tokens(sampling_, 500, &error_), GEN_OK);
+  ASSERT_EQ(
+      gen_chat_add_tool(chat_, R"({"type": "function", "function": {"name": "find", "parameters":
+      {"type": "object", "properties": {"words": {"type": "string", "maxLength": 12}, "count": {"type":
+      "integer", "minimum": 1, "maximum": 20}, "how": {"enum": ["all", "any"]}, "deep": {"type": "boolean"}},
+      "required": ["words", "count"]}}})",
+                        GEN_NUL_TERMINATED, &error_),
+      GEN_OK);
+  set("tool_choice", "required");
+  std::string formats;
+  for (const json& row : filled(gen_chat_describe_options, chat_)) {
+    if (row.at("key") == "call_format") formats = row.at("range").get<std::string>();
+  }
+  formats = formats.substr(formats.find("one of ") + 7) + ", ";
+  size_t tried = 0;
+  for (size_t at = 0; at < formats.size(); at = formats.find(", ", at) + 2) {
+    const std::string format = formats.substr(at, formats.find(", ", at) - at);
+    SCOPED_TRACE(format);
+    set("call_format", format.c_str());
+    for (uint64_t seed = 0; seed < 3; ++seed) {
+      ASSERT_EQ(gen_sampling_set_seed(sampling_, seed, &error_), GEN_OK);
+      ASSERT_EQ(gen_chat_truncate(chat_, 0, &error_), GEN_OK);
+      Seen seen;
+      ASSERT_EQ(send("Find it.", &seen), GEN_OK) << error_.message;
+      const json answer = filled(gen_result_answer, result_);
+      SCOPED_TRACE(answer.dump() + " of " + gen_result_text(result_, nullptr));
+      EXPECT_EQ(answer.at("text"), "");
+      EXPECT_TRUE(answer.at("faults").empty());
+      ASSERT_FALSE(answer.at("calls").empty());
+      for (const json& call : answer.at("calls")) {
+        EXPECT_EQ(call.at("name"), "find");
+        const json& arguments = call.at("arguments");
+        EXPECT_TRUE(arguments.at("words").is_string());
+        EXPECT_TRUE(arguments.at("count").is_number_integer());
+        EXPECT_GE(arguments.at("count"), 1);
+        EXPECT_LE(arguments.at("count"), 20);
+        if (arguments.contains("deep")) {
+          EXPECT_TRUE(arguments.at("deep").is_boolean());
+        }
+        if (arguments.contains("how")) {
+          EXPECT_TRUE(arguments.at("how") == "all" || arguments.at("how") == "any");
+        }
+      }
+      ++tried;
+    }
+  }
+  EXPECT_GE(tried, 90U);
+}
+
+TEST_F(Answers, Options) {
+  EXPECT_EQ(gen_chat_set(nullptr, "tool_choice", "auto", &error_), GEN_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(gen_chat_set(chat_, nullptr, "auto", &error_), GEN_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(gen_chat_set(chat_, "tool_choice", nullptr, &error_), GEN_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(gen_chat_set(chat_, "call_format", "none", &error_), GEN_ERROR_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(error_.message).find("hermes"), std::string::npos);
+  EXPECT_EQ(gen_chat_set(chat_, "reasoning", "maybe", &error_), GEN_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(gen_chat_set(chat_, "reasoning_budget", "-2", &error_), GEN_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(gen_chat_set(chat_, "reasoning_end", "\xff", &error_), GEN_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(gen_chat_set(chat_, "no_such", "1", &error_), GEN_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(gen_chat_describe_options(chat_, nullptr, 0, nullptr, &error_),
+            GEN_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(gen_result_answer(nullptr, nullptr, 0, nullptr, &error_), GEN_ERROR_INVALID_ARGUMENT);
+  set("tool_choice", "weather");
+  for (const json& row : filled(gen_chat_describe_options, chat_)) {
+    if (row.at("key") == "tool_choice") {
+      EXPECT_EQ(row.at("value"), "weather");
+    }
+  }
+  // A demand that cannot be met is an error, and leaves the conversation as it was.
+  script("Yes.");
+  Seen seen;
+  EXPECT_EQ(send("Hi", &seen), GEN_ERROR_INVALID_ARGUMENT);
+  EXPECT_TRUE(filled(gen_chat_describe, chat_).at("messages").empty());
+}
+
+}  // namespace
+}  // namespace gen
