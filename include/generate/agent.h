@@ -54,7 +54,7 @@ typedef int (*gen_tool_callback)(void *user, const gen_tool_call *call, gen_tool
  * Appends to the output of a call.
  *
  * @param text  [len] UTF-8, copied; len may be GEN_NUL_TERMINATED.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL and for what is not UTF-8; GEN_ERROR_OUT_OF_MEMORY.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL and for what is not UTF-8.
  * Threads: that of the callback.
  * Since:   0.1
  */
@@ -101,7 +101,7 @@ GEN_API gen_status gen_tool_registry_add(gen_tool_registry *registry, const char
 /**
  * Removes a tool. A call of it that runs finishes.
  *
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL and for a tool that is not there; GEN_ERROR_OUT_OF_MEMORY.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL and for a tool that is not there.
  * Threads: any.
  * Since:   0.1
  */
@@ -229,7 +229,7 @@ GEN_API gen_status gen_agent_options_set(gen_agent_options *options, const char 
  * for an answer.
  *
  * @param sampling  copied; NULL for the defaults.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL; GEN_ERROR_OUT_OF_MEMORY.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL.
  * Threads: one at a time per object.
  * Since:   0.1
  */

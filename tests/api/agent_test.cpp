@@ -262,6 +262,8 @@ TEST_F(AgentTest, TheCallbackStopsARun) {
   events.stop_at.clear();
   events.inside = [] { throw std::runtime_error("no more"); };
   EXPECT_EQ(run("Go", &events), GEN_ERROR_INTERNAL);
+  int32_t finished = 0;
+  EXPECT_EQ(gen_agent_step(agent_, "x", 1, see, &events, &finished, &error_), GEN_ERROR_INTERNAL);
   EXPECT_EQ(messages().size(), 2U);
 }
 
