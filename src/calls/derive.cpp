@@ -416,17 +416,27 @@ class Derivation {
     format_.marks.open = open;
     format_.marks.middle = middle;
     format_.marks.close = close;
-    const auto number = answer({}, {}, with_arguments(R"({"zqkey": 41733})"));
-    if (const auto other =
-            number ? raw_site(number->text, 0, kFirstName, kKeyWord, kNumberWord) : std::nullopt) {
-      const std::string_view inside = other->arguments.of(number->text).substr(kKeyWord.size());
-      const std::string_view said = inside.substr(0, inside.size() - kNumberWord.size());
-      if (said != middle) {
-        format_.marks.text_middle = middle;
-        format_.marks.middle = said;
-      }
+    for (const char* const value : {"41733", "true", "[41733]", "{\"zqsecond\": 41733}", "null"}) {
+      add_middle(value);
     }
     return raw_marked(call, *site, open.size(), close.size());
+  }
+
+  // The mark before a value that is no string, if it is another one than before strings.
+  void add_middle(std::string_view value) {
+    const auto shown = answer({}, {}, with_arguments("{\"zqkey\": " + std::string(value) + "}"));
+    if (!shown) return;
+    const auto site = raw_site(shown->text, 0, kFirstName, kKeyWord, value);
+    if (!site) return;
+    std::string_view middle = site->arguments.of(shown->text).substr(kKeyWord.size());
+    middle.remove_suffix(value.size());
+    ArgumentMarks& marks = format_.marks;
+    if (marks.text_middle.empty()) {
+      if (middle == marks.middle) return;
+      marks.text_middle = std::exchange(marks.middle, middle);
+    } else if (middle != marks.middle) {
+      marks.other_middles.emplace_back(middle);
+    }
   }
 
   // --- the proof ---

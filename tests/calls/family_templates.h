@@ -219,6 +219,28 @@ inline std::vector<FamilyTemplate> family_templates() {
                   .close = "]<|tools_suffix|>",
                   .think = "<|inner_prefix|>",
                   .thought = "<|inner_suffix|>"});
+  const std::string k3 =
+      "{{- '<|open|>call tool=\"' + c.name + '\" index=\"' + loop.index | string + '\"<|sep|>' "
+      "-}}{%- "
+      "for k, v in c.arguments.items() -%}{%- set t = 'string' if v is string else 'boolean' if v "
+      "is "
+      "boolean else 'number' if v is number else 'object' if v is mapping else 'null' if v is none "
+      "else 'array' -%}{{- '<|open|>argument key=\"' + k + '\" type=\"' + t + '\"<|sep|>' + (v if "
+      "v is "
+      "string else v | tojson) + '<|close|>' + 'argument' + '<|sep|>' -}}{%- endfor -%}{{- "
+      "'<|close|>call<|sep|>' -}}";
+  add("kimi-k3",
+      {.calls = k3,
+       .open = "<|open|>tools<|sep|>",
+       .close = "<|close|>tools<|sep|>",
+       .think = "<|open|>think<|sep|>",
+       .thought = "<|close|>think<|sep|>",
+       .text_open = "<|open|>response<|sep|>",
+       .text_close = "<|close|>response<|sep|>"},
+      true, false);
+  const std::string with_ids =
+      object_calls(", ", "name", "arguments", " + ', \"id\": \"' + call.id + '\"'");
+  add("apriel", {.calls = with_ids, .open = "\\n<tool_calls>[", .close = "]</tool_calls>"});
   add("granite3", {.calls = list,
                    .open = "<|tool_call|>[",
                    .close = "]",

@@ -24,7 +24,6 @@ inline constexpr std::string_view kKeyWord = "zqkey";
 inline constexpr std::string_view kValueWord = "zqvalue";
 inline constexpr std::string_view kOtherKeyWord = "zqother";
 inline constexpr std::string_view kOtherValueWord = "zqsecond";
-inline constexpr std::string_view kNumberWord = "41733";
 
 std::vector<chat::ToolCall> one_call();
 std::vector<chat::ToolCall> two_calls();

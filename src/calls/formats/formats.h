@@ -7,6 +7,7 @@
 namespace gen::calls {
 
 CallFormat apertus_format();
+CallFormat apriel_format();
 CallFormat command_r_format();
 CallFormat command_r7b_format();
 CallFormat deepseek_r1_format();
@@ -25,6 +26,7 @@ CallFormat granite_format();
 CallFormat harmony_format();
 CallFormat hermes_format();
 CallFormat kimi_format();
+CallFormat kimi_k3_format();
 CallFormat lfm2_format();
 CallFormat llama3_format();
 CallFormat minicpm5_format();
