@@ -30,7 +30,7 @@ constexpr std::string_view kNameBytes =
 constexpr const char* kDigits = "0|[1-9][0-9]{0,8}";
 constexpr std::string_view kAssistant = "assistant";
 
-bool is_word_byte(char c) { return kNameBytes.find(c) != std::string_view::npos; }
+bool may_be_in_name(char c) { return kNameBytes.find(c) != std::string_view::npos; }
 
 class CallGrammarWriter {
  public:
@@ -198,7 +198,7 @@ class CallGrammarWriter {
     forbid(std::string(mark_of(format_.section.open)));
     for (const std::string& open : format_.openings) forbid(std::string(mark_of(open)));
     const std::string mark = call_mark();
-    if (mark.empty() || !is_word_byte(mark[0])) {
+    if (mark.empty() || !may_be_in_name(mark[0])) {
       forbid(mark);
       return;
     }
@@ -347,8 +347,7 @@ class CallGrammarWriter {
     const std::string& start = format_.messages->starts.at(0);
     const bool begins = text.starts_with(start);
     if (!is_first) return marks_.text(begins ? text : start + std::string(kAssistant) + text);
-    if (!begins) return marks_.text(text);
-    return any({marks_.text(text), marks_.text(std::string_view(text).substr(start.size()))});
+    return marks_.text(std::string_view(text).substr(begins ? start.size() : 0));
   }
 
   static std::string with_name(std::string header, const std::string& name) {

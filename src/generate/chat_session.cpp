@@ -203,9 +203,13 @@ ChatTurn::ChatTurn(std::shared_ptr<ChatSession> session, InUseGuard guard) noexc
       before_(session_->chat_->conversation.messages.size()) {}
 
 const Event& ChatTurn::read(const Event& event) {
-  if (reader_ == nullptr) return event;
   event_ = event;
-  event_.pieces = reader_->take(event);
+  if (reader_ != nullptr) {
+    event_.pieces = reader_->take(event);
+  } else {
+    plain_ = {{calls::PieceKind::kText, 0, std::string(event.text)}};
+    if (!event.text.empty()) event_.pieces = plain_;
+  }
   return event_;
 }
 

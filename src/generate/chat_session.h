@@ -134,6 +134,7 @@ class ChatTurn {
   AnswerForm form_;
   std::vector<int32_t> said_;  // before this turn, of the same answer
   Event event_;
+  std::vector<calls::Piece> plain_;  // of an answer that is not read
   bool noted_ = false;
   std::unique_ptr<Generation> generation_;
 };

@@ -337,12 +337,12 @@ TEST(CallGrammar, HasMessages) {
   ASSERT_TRUE(reads.make(format, two_tools()).ok());
   const char* const thought = "<|channel|>analysis<|message|>I think.<|end|>";
   const char* const call =
-      "<|start|>assistant<|channel|>commentary to=functions.weather <|constrain|>json<|message|>"
+      "<|channel|>commentary to=functions.weather <|constrain|>json<|message|>"
       "{\"city\": \"Oslo\"}<|call|>";
-  const std::string both = std::string(thought) + call;
-  const std::string spoken =
-      std::string(thought) + "<|start|>assistant<|channel|>final<|message|>Hello";
-  const std::string again = both + call;
+  const std::string next = "<|start|>assistant";
+  const std::string both = thought + next + call;
+  const std::string spoken = thought + next + "<|channel|>final<|message|>Hello";
+  const std::string again = both + next + call;
   check(reads,
         {{both.c_str(), spoken.c_str(), "<|channel|>final<|message|>Hello<|return|>", call,
           "<|channel|>commentary to=functions.time <|constrain|>json<|message|>{}<|call|>"},

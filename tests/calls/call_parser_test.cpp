@@ -24,8 +24,12 @@ struct Seen {
   void take(const std::vector<Piece>& pieces) {
     for (const Piece& piece : pieces) {
       switch (piece.kind) {
-        case PieceKind::kText: text += piece.text; break;
-        case PieceKind::kReasoning: reasoning += piece.text; break;
+        case PieceKind::kText:
+          text += piece.text;
+          break;
+        case PieceKind::kReasoning:
+          reasoning += piece.text;
+          break;
         case PieceKind::kCallName:
           EXPECT_FALSE(open);
           EXPECT_EQ(piece.call, calls.size());
@@ -93,8 +97,8 @@ TEST(CallParser, JsonAnywhere) {
                 {{"", "F", R"({"a":1})"}});
   expect_answer("json", R"({"tool": "t", "parameters": {}})", "", {{"", "t", "{}"}});
   expect_answer("json", R"(a {"b": 1} c )", R"(a {"b": 1} c )", {});
-  expect_answer("json", R"({"name": "f", "arguments": null})", R"({"name": "f", "arguments": null})",
-                {});
+  expect_answer("json", R"({"name": "f", "arguments": null})",
+                R"({"name": "f", "arguments": null})", {});
   expect_answer("json", R"({"name": "", "arguments": {}})", R"({"name": "", "arguments": {}})", {});
   expect_answer("json", "  no call ", "  no call ", {});
   expect_answer("json", R"({ {"name": "f", "arguments": {}})", "{", {{"", "f", "{}"}});
@@ -102,69 +106,79 @@ TEST(CallParser, JsonAnywhere) {
                 {{"", "f", R"({"name": "g", "arguments": {}})"}});
   expect_answer("json", R"({"x": {"name": "g", "arguments": {}}})",
                 R"({"x": {"name": "g", "arguments": {}}})", {});
-  expect_answer("json", R"({"x": {"name": "g", "arguments": {}})", R"({"x":)",
-                {{"", "g", "{}"}});
+  expect_answer("json", R"({"x": {"name": "g", "arguments": {}})", R"({"x":)", {{"", "g", "{}"}});
   expect_answer("json", R"({"name": "a}\"{", "arguments": {"k": "}"}})", "",
                 {{"", "a}\"{", R"({"k": "}"})"}});
 }
 
 TEST(CallParser, JsonInWrappers) {
-  expect_answer("json", R"({"tool_calls": [{"name": "f", "arguments": {}}, {"name": "g", "arguments": {"x": 2}}]})",
-                "", {{"", "f", "{}"}, {"", "g", R"({"x": 2})"}});
+  expect_answer(
+      "json",
+      R"({"tool_calls": [{"name": "f", "arguments": {}}, {"name": "g", "arguments": {"x": 2}}]})",
+      "", {{"", "f", "{}"}, {"", "g", R"({"x": 2})"}});
   expect_answer("json", R"([{"name": "f", "arguments": {}}])", "", {{"", "f", "{}"}});
-  expect_answer("json",
-                R"({"tool_calls": [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{\"a\": 1}"}}]})",
-                "", {{"c1", "f", R"({"a": 1})"}});
-  expect_answer("json", "Here:\n```json\n{\"name\": \"f\", \"arguments\": {}}\n```\n", "Here:",
-                {{"", "f", "{}"}});
+  expect_answer(
+      "json",
+      R"({"tool_calls": [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{\"a\": 1}"}}]})",
+      "", {{"c1", "f", R"({"a": 1})"}});
+  expect_answer("json", "Here:\n```json\n{\"name\": \"f\", \"arguments\": {}}\n```\n",
+                "Here:", {{"", "f", "{}"}});
   expect_answer("json", "```json\n{\"a\": 1}\n```", "```json\n{\"a\": 1}\n```", {});
   expect_answer("json", "```\ncode\n``` and `x`", "```\ncode\n``` and `x`", {});
 }
 
 TEST(CallParser, Hermes) {
-  expect_answer("hermes",
-                "<think>\nHm.\n</think>\n\nLet me look.\n<tool_call>\n{\"name\": \"weather\", "
-                "\"arguments\": {\"city\": \"Oslo\"}}\n</tool_call>\n<tool_call>\n{\"name\": \"time\", "
-                "\"arguments\": {}}\n</tool_call>",
-                "Let me look.",
-                {{"", "weather", R"({"city": "Oslo"})"}, {"", "time", "{}"}}, "Hm.");
+  expect_answer(
+      "hermes",
+      "<think>\nHm.\n</think>\n\nLet me look.\n<tool_call>\n{\"name\": \"weather\", "
+      "\"arguments\": {\"city\": \"Oslo\"}}\n</tool_call>\n<tool_call>\n{\"name\": \"time\", "
+      "\"arguments\": {}}\n</tool_call>",
+      "Let me look.", {{"", "weather", R"({"city": "Oslo"})"}, {"", "time", "{}"}}, "Hm.");
   // The reasoning ends by the call; arguments as a text; the name last.
-  expect_answer("hermes",
-                "<think>a<tool_call>{\"arguments\": \"{\\\"b\\\": [1]}\", \"name\": \"f\"}</tool_call>",
-                "", {{"", "f", R"({"b": [1]})"}}, "a");
+  expect_answer(
+      "hermes",
+      "<think>a<tool_call>{\"arguments\": \"{\\\"b\\\": [1]}\", \"name\": \"f\"}</tool_call>", "",
+      {{"", "f", R"({"b": [1]})"}}, "a");
   // Line breaks in strings.
-  expect_answer("hermes", "<tool_call>{\"name\": \"f\", \"arguments\": {\"t\": \"a\nb\"}}</tool_call>", "",
+  expect_answer("hermes",
+                "<tool_call>{\"name\": \"f\", \"arguments\": {\"t\": \"a\nb\"}}</tool_call>", "",
                 {{"", "f", R"({"t": "a\nb"})"}});
   // Without a close, and with another call behind it.
   expect_answer("hermes", "<tool_call>{\"name\": \"f\", \"arguments\": {}}", "", {{"", "f", "{}"}});
-  expect_answer("hermes",
-                "<tool_call>{\"name\": \"f\", \"arguments\": {}}<tool_call>{\"name\": \"g\", \"arguments\": "
-                "{}}</tool_call> ok",
-                "ok", {{"", "f", "{}"}, {"", "g", "{}"}});
+  expect_answer(
+      "hermes",
+      "<tool_call>{\"name\": \"f\", \"arguments\": {}}<tool_call>{\"name\": \"g\", \"arguments\": "
+      "{}}</tool_call> ok",
+      "ok", {{"", "f", "{}"}, {"", "g", "{}"}});
 }
 
 TEST(CallParser, BrokenCallsAreText) {
-  expect_answer("hermes", "x <tool_call>\n{\"name\": \"f\", \"arg", "x <tool_call>\n{\"name\": \"f\", \"arg",
-                {}, "", 1);
+  expect_answer("hermes", "x <tool_call>\n{\"name\": \"f\", \"arg",
+                "x <tool_call>\n{\"name\": \"f\", \"arg", {}, "", 1);
   expect_answer("hermes", "<tool_call>none</tool_call>", "<tool_call>none</tool_call>", {}, "", 1);
-  expect_answer("hermes",
-                "<tool_call>{\"name\": \"f\", <tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call>",
-                "<tool_call>{\"name\": \"f\",", {{"", "g", "{}"}}, "", 1);
+  expect_answer(
+      "hermes",
+      "<tool_call>{\"name\": \"f\", <tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call>",
+      "<tool_call>{\"name\": \"f\",", {{"", "g", "{}"}}, "", 1);
   expect_answer("hermes", "<tool_call>{\"name\": \"f\", \"arguments\": [1]}</tool_call>",
                 "<tool_call>{\"name\": \"f\", \"arguments\": [1]}</tool_call>", {}, "", 1);
   expect_answer("hermes", "a < b <tool", "a < b <tool", {});
 }
 
 TEST(CallParser, OpenedReasoning) {
-  EXPECT_EQ(parsed("hermes", "so\n</think>\n\nYes.", 1, "<|im_start|>assistant\n<think>\n").reasoning, "so");
-  EXPECT_EQ(parsed("hermes", "so\n</think>\n\nYes.", 1, "<|im_start|>assistant\n<think>\n").text, "Yes.");
+  EXPECT_EQ(
+      parsed("hermes", "so\n</think>\n\nYes.", 1, "<|im_start|>assistant\n<think>\n").reasoning,
+      "so");
+  EXPECT_EQ(parsed("hermes", "so\n</think>\n\nYes.", 1, "<|im_start|>assistant\n<think>\n").text,
+            "Yes.");
   EXPECT_EQ(parsed("hermes", "Yes.", 1, "<think>\n\n</think>\n\n").text, "Yes.");
 }
 
 // Bytes in text, reasoning and calls are those of the answer without marks and white space.
 TEST(CallParser, NoTruncationLosesBytes) {
   const std::string whole =
-      "<think>\nHm {\n</think>\n\nLook:\n<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": "
+      "<think>\nHm {\n</think>\n\nLook:\n<tool_call>\n{\"name\": \"weather\", \"arguments\": "
+      "{\"city\": "
       "\"Os}lo\", \"n\": [1, {\"m\": -2.5e3}]}}\n</tool_call> end";
   for (size_t n = 0; n <= whole.size(); ++n) {
     const std::string part = whole.substr(0, n);

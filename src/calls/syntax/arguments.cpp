@@ -75,6 +75,7 @@ Result<ExprId> ArgumentWriter::write(const Tool& tool) {
   const std::unique_ptr<grammar::ValueForm> form = form_of(tool);
   grammar::SchemaOptions options = options_;
   options.form = form.get();
+  options.space_around = false;
   grammar::SchemaReport report;
   auto made = grammar::schema_expression(text_of_schema(tool), options, to, &report);
   if (!made.ok() && made.status().code() == Code::kGrammar) {

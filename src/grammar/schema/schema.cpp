@@ -86,7 +86,7 @@ class SchemaBuilder {
       const std::string& why = maker_.conflict();
       return error(Code::kGrammar, "%.400s", why.empty() ? "#: no value is valid" : why.c_str());
     }
-    if (options_.form != nullptr) return all;
+    if (options_.form != nullptr || !options_.space_around) return all;
     const ExprId behind = options_.style.one_line ? Expressions::kEmpty : json_.space;
     return json_.all({json_.space, all, behind});
   }

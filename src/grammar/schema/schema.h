@@ -36,6 +36,7 @@ struct SchemaOptions {
   bool among_others = false;
   /// Loads documents that references point to; without it, external references are refused.
   SchemaResolver resolver;
+  bool space_around = true;  // white space around the text, as the style has it
   /// The form of values that are not JSON. In it names that no keyword lists may come twice, and
   /// uniqueItems and the format regex have no effect where that takes more than an automaton;
   /// SchemaReport::relaxed says where. It must outlive the call.
