@@ -8,7 +8,6 @@ CallFormat apriel_format() {
   CallFormat format;
   format.name = "apriel";
   format.signs = {"<tool_calls>["};
-  format.other_signs = {"<tool_calls>", "</tool_calls>", "\"name\": "};
   format.reasoning = {{"Here are my reasoning steps:\n", "\n[BEGIN FINAL RESPONSE]\n"}};
   format.wrappers = {{"[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]"}};
   format.section = {"\n<tool_calls>[", "]</tool_calls>"};
