@@ -139,6 +139,11 @@ inline std::vector<FamilyTemplate> family_templates() {
                         .close = "</｜DSML｜function_calls>"});
   add("deepseek-v4",
       {.calls = dsml, .open = "\\n\\n<｜DSML｜tool_calls>\\n", .close = "</｜DSML｜tool_calls>"});
+  std::string gcml = dsml;
+  for (size_t at = 0; (at = gcml.find("DSML", at)) != std::string::npos;)
+    gcml.replace(at, 4, "GCML");
+  add("gigachat3.5",
+      {.calls = gcml, .open = "\\n\\n<｜GCML｜tool_calls>\\n", .close = "</｜GCML｜tool_calls>"});
   const std::string glm =
       tagged_calls("\\n<tool_call>", "\\n", "<arg_key>", "</arg_key>\\n<arg_value>",
                    "</arg_value>\\n", "</tool_call>");

@@ -190,6 +190,15 @@ const std::vector<Golden>& goldens() {
        "So.",
        "Hm",
        {weather(), find()}},
+      {"gigachat3.5",
+       "<think>Hm</think>\n\nSo.\n\n<｜GCML｜tool_calls>\n<｜GCML｜invoke name=\"weather\">\n"
+       "<｜GCML｜parameter name=\"city\" "
+       "string=\"true\">Oslo</｜GCML｜parameter>\n<｜GCML｜parameter "
+       "name=\"days\" string=\"false\">3</｜GCML｜parameter>\n</｜GCML｜invoke>\n<｜GCML｜invoke "
+       "name=\"find\">\n</｜GCML｜invoke>\n</｜GCML｜tool_calls>",
+       "So.",
+       "Hm",
+       {plain(), {"", "find", "{}"}}},
       {"deepseek-v4",
        "<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"weather\">\n<｜DSML｜parameter name=\"city\" "
        "string=\"true\">Oslo</｜DSML｜parameter>\n<｜DSML｜parameter name=\"days\" "

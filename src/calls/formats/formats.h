@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The formats, one family a file.
+// The formats, one family a file; families that share all but words share a file.
 #pragma once
 
 #include "calls/call_format.h"
@@ -20,6 +20,7 @@ CallFormat functionary_31_format();
 CallFormat functionary_32_format();
 CallFormat gemma4_format();
 CallFormat generic_json_format();
+CallFormat gigachat35_format();
 CallFormat gigachat_format();
 CallFormat glm_format();
 CallFormat granite_format();
