@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What grammars of calls cost: 22 tools with 10 arguments each, in every format. Prints how long
-// the grammar takes to compile, to prepare for a vocabulary, and per token of calls with text before
-// them: the mask, with accepting the token before it; cold, and once more.
+// the grammar takes to compile, to prepare for a vocabulary, and per token of calls with text
+// before them: the mask, with accepting the token before it; cold, and once more.
 //   call_grammar_bench [size of the vocabulary]
 #include <algorithm>
 #include <cstdio>
@@ -98,7 +98,8 @@ int run(size_t size) {
         }
       }
       const bool plain = !format->messages && !format->bare();
-      const std::string text = (plain ? "I will look that up. " : "") + test::call_text(*format, tool.name, value);
+      const std::string text =
+          (plain ? "I will look that up. " : "") + test::call_text(*format, tool.name, value);
       answers.push_back(spell(*vocabulary, text));
     }
     bool taken = true;
