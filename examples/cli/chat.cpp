@@ -21,6 +21,7 @@
 #include "sampling_options.h"
 #include "text_file.h"
 #include "text_format.h"
+#include "tools.h"
 
 namespace cli {
 namespace {
@@ -33,6 +34,7 @@ struct ChatRun {
   std::string form;
   std::string tools;
   std::vector<std::string> variables;
+  std::vector<std::string> answers;  // --set
   bool stats = false;
   bool terminal = false;
 };
@@ -42,27 +44,38 @@ constexpr int32_t kMaxTokens = 4096;
 
 constexpr const char* kHelp = "/reset restarts, /exit quits, Ctrl-C stops an answer";
 
-/// An empty conversation.
-Chat new_chat(const ChatRun& options) {
-  auto chat = make<Chat>(gen_chat_new);
+/// KEY=VALUE of an option.
+std::pair<std::string, std::string> split(const char* option, const std::string& text) {
+  const size_t at = text.find('=');
+  if (at == std::string::npos)
+    throw Failure(std::string(option) + ": '" + text + "' has no '='", 2);
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+/// The settings of a conversation.
+void prepare(gen_chat* chat, const ChatRun& options) {
   gen_error error;
   const std::string form = chat_template(options.form);
-  check(gen_chat_set_template(chat.get(), form.data(), form.size(), &error), error);
+  check(gen_chat_set_template(chat, form.data(), form.size(), &error), error);
+  for (const std::string& answer : options.answers) {
+    const auto [key, value] = split("--set", answer);
+    check_option("--set", gen_chat_set(chat, key.c_str(), value.c_str(), &error), error);
+  }
   for (const std::string& variable : options.variables) {
-    const size_t at = variable.find('=');
-    if (at == std::string::npos) throw Failure("--variable: '" + variable + "' has no '='", 2);
-    const std::string value = variable.substr(at + 1);
+    const auto [name, value] = split("--variable", variable);
     check_option("--variable",
-                 gen_chat_set_variable(chat.get(), variable.substr(0, at).c_str(), value.data(),
-                                       value.size(), &error),
+                 gen_chat_set_variable(chat, name.c_str(), value.data(), value.size(), &error),
                  error);
   }
-  if (!options.tools.empty()) {
-    const auto tools =
-        nlohmann::ordered_json::parse(text_of_file(options.tools), nullptr, /*exceptions=*/false);
-    if (!tools.is_array()) throw Failure("--tools: " + options.tools + " is not a JSON array", 2);
-    for (const auto& tool : tools) {
-      const std::string text = tool.dump();
+}
+
+/// An empty conversation; `tools` may be null.
+Chat new_chat(const ChatRun& options, const Tools* tools) {
+  auto chat = make<Chat>(gen_chat_new);
+  gen_error error;
+  prepare(chat.get(), options);
+  if (tools != nullptr) {
+    for (const std::string& text : tools->descriptions()) {
       check_option("--tools", gen_chat_add_tool(chat.get(), text.data(), text.size(), &error),
                    error);
     }
@@ -77,8 +90,8 @@ Chat new_chat(const ChatRun& options) {
 }
 
 /// Fails if the template refuses every conversation, before one is begun.
-void check_template(const Model& model, const ChatRun& options) {
-  const Chat chat = new_chat(options);
+void check_template(const Model& model, const ChatRun& options, const Tools* tools) {
+  const Chat chat = new_chat(options, tools);
   gen_error error;
   check(gen_chat_add(chat.get(), "user", "Hello", GEN_NUL_TERMINATED, &error), error);
   size_t n = 0;
@@ -103,16 +116,87 @@ std::string cut_note(int32_t reason, int32_t most) {
   }
 }
 
+/// Text goes to standard output, and what else there is of an answer, at a terminal, to standard
+/// error.
+class Printer {
+ public:
+  explicit Printer(bool terminal) : terminal_(terminal) {}
+
+  static int token(void* user, const gen_token* token) {
+    auto& self = *static_cast<Printer*>(user);
+    for (int32_t i = 0; i < token->piece_count; ++i) {
+      const gen_piece& piece = token->pieces[i];
+      self.print(piece.kind, {piece.text, piece.len});
+    }
+    return std::fflush(stdout) == 0 ? 0 : 1;
+  }
+  static int event(void* user, const gen_agent_event* event) {
+    auto& self = *static_cast<Printer*>(user);
+    const std::string text(event->text, event->len);
+    if (event->kind == GEN_AGENT_TOOL_ENDED) {
+      self.note(std::string(event->is_error != 0 ? " failed: " : " = ") + text + "]\n");
+    } else if (event->kind == GEN_AGENT_TOOL_BEGAN) {
+      self.note("[" + std::string(event->name) + " " + text);
+    } else if (event->kind == GEN_AGENT_TEXT || event->kind == GEN_AGENT_REASONING) {
+      self.print(event->kind, text);
+    }
+    return std::fflush(stdout) == 0 ? 0 : 1;
+  }
+
+ private:
+  void note(const std::string& text) const {
+    if (terminal_) std::cerr << text << std::flush;
+  }
+  void print(int32_t kind, const std::string& text) {
+    switch (kind) {
+      case GEN_PIECE_TEXT:
+        if (reasoning_) note("\n");
+        reasoning_ = false;
+        std::fwrite(text.data(), 1, text.size(), stdout);
+        break;
+      case GEN_PIECE_REASONING:
+        reasoning_ = true;
+        note(text);
+        break;
+      case GEN_PIECE_CALL_NAME:
+        std::fwrite("[", 1, 1, stdout);
+        std::fwrite(text.data(), 1, text.size(), stdout);
+        std::fwrite(" ", 1, 1, stdout);
+        break;
+      case GEN_PIECE_ARGUMENTS:
+        std::fwrite(text.data(), 1, text.size(), stdout);
+        break;
+      default:
+        std::fwrite("]\n", 1, 2, stdout);
+        break;
+    }
+  }
+
+  bool terminal_;
+  bool reasoning_ = false;
+};
+
+/// A conversation, with tools that run or without.
+struct Talk {
+  ChatSession session;  // null for an agent's
+  Agent agent;
+};
+
 /// One turn, streamed to standard output.
-void answer(gen_chat_session* talk, const ChatRun& options, const Model& model,
-            const Sampling& sampling, const std::string& line) {
+void answer(const Talk& talk, const ChatRun& options, const Model& model, const Sampling& sampling,
+            const std::string& line) {
   gen_result* raw = nullptr;
   gen_error error;
   gen_status status = GEN_OK;
-  {
-    const InterruptGuard interrupt(gen_chat_session_session(talk));
-    status = gen_chat_session_send_stream(talk, line.data(), line.size(), sampling.get(),
-                                          print_piece, nullptr, &raw, &error);
+  Printer printer(options.terminal);
+  if (talk.agent != nullptr) {
+    const InterruptGuard interrupt(talk.agent.get());
+    status = gen_agent_run(talk.agent.get(), line.data(), line.size(), Printer::event, &printer,
+                           &raw, &error);
+  } else {
+    const InterruptGuard interrupt(gen_chat_session_session(talk.session.get()));
+    status = gen_chat_session_send_stream(talk.session.get(), line.data(), line.size(),
+                                          sampling.get(), Printer::token, &printer, &raw, &error);
   }
   const Result result(raw);
   std::cout << "\n" << std::flush;
@@ -142,12 +226,26 @@ void chat(ChatRun options) {
   const Sampling sampling = make_sampling(options.sampling, seed);
   use_adapters(options.lora, model, sampling);
   options.terminal = isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
-  const auto start = [&] {
-    const Chat empty = new_chat(options);
-    return make<ChatSession>(gen_chat_session_new, generator.get(), empty.get());
+  std::unique_ptr<Tools> tools;
+  if (!options.tools.empty()) tools = std::make_unique<Tools>(options.tools);
+  const auto start = [&]() -> Talk {
+    if (tools == nullptr || !tools->run()) {
+      const Chat empty = new_chat(options, tools.get());
+      return {make<ChatSession>(gen_chat_session_new, generator.get(), empty.get()), nullptr};
+    }
+    gen_error error;
+    const auto registry = make<ToolRegistry>(gen_tool_registry_new);
+    tools->add_to(registry.get());
+    const auto how = make<AgentOptions>(gen_agent_options_new);
+    check_option("--system",
+                 gen_agent_options_set(how.get(), "system", options.system.c_str(), &error), error);
+    check(gen_agent_options_set_sampling(how.get(), sampling.get(), &error), error);
+    Talk made{nullptr, make<Agent>(gen_agent_new, generator.get(), registry.get(), how.get())};
+    prepare(gen_agent_chat(made.agent.get()), options);
+    return made;
   };
-  ChatSession talk = start();
-  check_template(model, options);
+  Talk talk = start();
+  check_template(model, options, tools.get());
   if (options.terminal) {
     std::cerr << kHelp << "; seed " << seed << "\n";
   } else if (options.stats) {
@@ -187,7 +285,7 @@ void chat(ChatRun options) {
     }
     ++n_messages;
     try {
-      answer(talk.get(), options, model, sampling, line);
+      answer(talk, options, model, sampling, line);
     } catch (const Failure& failure) {
       // One bad line should not lose the others.
       std::string said = failure.what();
@@ -233,8 +331,15 @@ void add_chat(CLI::App& app) {
   command->add_option("--system", options->system, "the system message");
   command->add_option("--chat-template", options->form, kChatTemplateHelp)->type_name("FILE|NAME");
   command
-      ->add_option("--tools", options->tools, "a JSON file with an array of tools for the template")
-      ->type_name("FILE");
+      ->add_option(
+          "--tools", options->tools,
+          "tools that the model may call: a JSON file with an array of them, which says what "
+          "runs each (docs/agents.md), or calculator")
+      ->type_name("FILE|calculator");
+  command
+      ->add_option("--set", options->answers,
+                   "an option of answers (docs/options.md): tool_choice=required, reasoning=off, …")
+      ->type_name("KEY=VALUE");
   command
       ->add_option("--variable", options->variables,
                    "a variable of the template and its JSON value: enable_thinking=false")

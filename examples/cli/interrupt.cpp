@@ -14,9 +14,11 @@ namespace cli {
 namespace {
 
 std::atomic<gen_session*> current{nullptr};
+std::atomic<gen_agent*> current_agent{nullptr};
 
 extern "C" void on_interrupt(int) {
   gen_session_cancel(current.load());
+  gen_agent_cancel(current_agent.load());
   std::signal(SIGINT, SIG_DFL);  // a second one ends the program
 }
 
@@ -65,6 +67,15 @@ Line read_line_at_terminal(std::string* line) {
 
 InterruptGuard::InterruptGuard(gen_session* session) {
   current.store(session);
+  begin();
+}
+
+InterruptGuard::InterruptGuard(gen_agent* agent) {
+  current_agent.store(agent);
+  begin();
+}
+
+void InterruptGuard::begin() {
   struct sigaction stop = {};
   stop.sa_handler = on_interrupt;
   stop.sa_flags = SA_RESTART;
@@ -74,6 +85,7 @@ InterruptGuard::InterruptGuard(gen_session* session) {
 InterruptGuard::~InterruptGuard() {
   sigaction(SIGINT, &before_, nullptr);
   current.store(nullptr);
+  current_agent.store(nullptr);
 }
 
 }  // namespace cli

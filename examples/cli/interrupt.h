@@ -2,6 +2,7 @@
 // Handles Ctrl-C during an answer and while the program waits for a line.
 #pragma once
 
+#include <generate/agent.h>
 #include <generate/session.h>
 #include <signal.h>
 
@@ -23,15 +24,17 @@ void keep_interrupts();
 Line read_line_at_terminal(std::string* line);
 
 /// Lets Ctrl-C stop the answer, not the program: while an instance lives, SIGINT cancels its
-/// session. Afterwards SIGINT does again what it did before.
+/// session or agent. Afterwards SIGINT does again what it did before.
 class InterruptGuard {
  public:
   explicit InterruptGuard(gen_session* session);
+  explicit InterruptGuard(gen_agent* agent);
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
  private:
+  void begin();
   struct sigaction before_ = {};
 };
 

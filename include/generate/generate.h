@@ -15,6 +15,9 @@
  *   gen_grammar    which texts may be generated                                 grammar.h
  *   gen_chat       a conversation, rendered by the model's chat template        chat.h
  *   gen_chat_session  a conversation and a session that generates its answers   chat.h
+ *   gen_tool_registry  functions that a model may call; share                  agent.h
+ *   gen_agent      a conversation in which a model calls tools until it is done  agent.h
+ *   gen_supervisor  several agents on one task                                  agent.h
  *   gen_template   a chat template by itself                                    template.h
  *   gen_result     text, tokens, finish reason, counts and times                result.h
  *   kv_cache       keys and values of a sequence, for direct use                kv_cache.h
@@ -91,6 +94,7 @@
 #define GENERATE_GENERATE_H
 
 #include "adapter.h"
+#include "agent.h"
 #include "base.h"
 #include "batch.h"
 #include "chat.h"

@@ -5,15 +5,12 @@
 #include <algorithm>
 #include <vector>
 
+#include "calls/text.h"
+
 namespace gen::calls {
 namespace {
 
 constexpr size_t kMaxHeaderBytes = 256;
-
-bool is_name_byte_of_header(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '.' || c == '-';
-}
 
 // Words, which marks divide, too: "<|channel|>analysis" is the word analysis.
 std::vector<std::string_view> words_of(const Messages& messages, std::string_view text) {
@@ -51,7 +48,8 @@ bool holds(const std::vector<std::string>& list, std::string_view word) {
 
 Header read_header(const Messages& messages, std::string_view text) {
   Header header;
-  for (std::string_view word : words_of(messages, text)) {
+  const std::vector<std::string_view> words = words_of(messages, text);
+  for (std::string_view word : words) {
     if (holds(messages.reasoning, word)) {
       header.reasoning = true;
       continue;
@@ -60,23 +58,25 @@ Header read_header(const Messages& messages, std::string_view text) {
     word.remove_prefix(messages.recipient.size());
     if (holds(messages.no_names, word)) continue;
     if (word.starts_with(messages.name_lead)) word.remove_prefix(messages.name_lead.size());
-    const bool name =
-        !word.empty() && std::all_of(word.begin(), word.end(), is_name_byte_of_header);
+    const bool name = !word.empty() && std::all_of(word.begin(), word.end(), is_name_byte);
     // A recipient that is no name is a fault of the model: the message is text.
     if (name) header.name = word;
   }
   if (!header.name.empty()) header.reasoning = false;
   if (messages.recipient.empty() && header.name.empty()) {
-    const std::string_view word = text;
-    header.fits = holds(messages.no_names, word);
+    header.fits = words.size() == 1 && holds(messages.no_names, words[0]);
   }
   return header;
 }
 
 bool may_be_header(const Messages& messages, std::string_view text) noexcept {
   if (text.size() > kMaxHeaderBytes) return false;
+  // The mark before a header, where the first one has it, too.
+  for (const std::string& start : messages.starts) {
+    if (start.starts_with(text)) return true;
+  }
   const char last = text.back();
-  if (is_name_byte_of_header(last)) return true;
+  if (is_name_byte(last)) return true;
   if (messages.header_end.find(last) != std::string::npos) return true;
   if (messages.recipient.empty()) return false;
   return std::string_view(" <|>=").find(last) != std::string_view::npos;

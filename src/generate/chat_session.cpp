@@ -115,7 +115,7 @@ Result<std::unique_ptr<Generation>> ChatSession::answer(const CallParams& params
   std::optional<chat::Conversation> changed;
   if (!as_it_is) changed = with_reasoning(chat_->conversation, rules, tokenizer);
   const chat::Conversation& all = changed.has_value() ? *changed : chat_->conversation;
-  GEN_ASSIGN(turn->form_, answer_form(tokenizer, all, rules));
+  GEN_ASSIGN(turn->form_, answer_form(tokenizer, all, rules, &derived_));
   std::string opening;
   if (turn->form_.format != nullptr) {
     GEN_ASSIGN(opening, chat::chat_opening(tokenizer, all));
@@ -203,9 +203,13 @@ ChatTurn::ChatTurn(std::shared_ptr<ChatSession> session, InUseGuard guard) noexc
       before_(session_->chat_->conversation.messages.size()) {}
 
 const Event& ChatTurn::read(const Event& event) {
-  if (reader_ == nullptr) return event;
   event_ = event;
-  event_.pieces = reader_->take(event);
+  if (reader_ != nullptr) {
+    event_.pieces = reader_->take(event);
+  } else {
+    plain_ = {{calls::PieceKind::kText, 0, std::string(event.text)}};
+    if (!event.text.empty()) event_.pieces = plain_;
+  }
   return event_;
 }
 

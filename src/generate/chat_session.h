@@ -98,6 +98,7 @@ class ChatSession final : public std::enable_shared_from_this<ChatSession> {
     std::shared_ptr<const grammar::Grammar> grammar;
   };
   std::optional<Known> known_;
+  DerivedFormat derived_;
   std::shared_ptr<std::atomic<bool>> end_reasoning_ = std::make_shared<std::atomic<bool>>(false);
   std::atomic<bool> may_end_ = false;
 };
@@ -133,6 +134,7 @@ class ChatTurn {
   AnswerForm form_;
   std::vector<int32_t> said_;  // before this turn, of the same answer
   Event event_;
+  std::vector<calls::Piece> plain_;  // of an answer that is not read
   bool noted_ = false;
   std::unique_ptr<Generation> generation_;
 };

@@ -24,7 +24,8 @@ constexpr const char* kTemplate =
     "{% for m in messages %}<|im_start|>{{ m.role }}\n"
     "{% if m.reasoning_content %}<think>\n{{ m.reasoning_content }}\n</think>\n\n{% endif %}"
     "{{ m.content }}"
-    "{% for c in m.tool_calls or [] %}{{ '\\n<tool_call>\\n' }}{\"name\": \"{{ c.function.name }}\", "
+    "{% for c in m.tool_calls or [] %}{{ '\\n<tool_call>\\n' }}{\"name\": \"{{ c.function.name "
+    "}}\", "
     "\"arguments\": {{ c.function.arguments | tojson }}}\n</tool_call>{% endfor %}"
     "<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
@@ -294,6 +295,59 @@ TEST_F(Answers, StreamsHavePieces) {
   EXPECT_EQ(filled(gen_result_answer, result_).at("reasoning"), "Hm.");
   gen_stream_close(stream);
   EXPECT_EQ(last().at("content"), "Yes.");
+}
+
+// Whatever the format, what is drawn under its grammar is read as calls of the tools. The model is
+// a small one that knows none of them.
+TEST_F(Answers, DemandedCallsAreValidInEveryFormat) {
+  ASSERT_EQ(gen_sampling_set_logits_callback(sampling_, nullptr, nullptr, &error_), GEN_OK);
+  ASSERT_EQ(gen_sampling_set_max_new_tokens(sampling_, 500, &error_), GEN_OK);
+  ASSERT_EQ(
+      gen_chat_add_tool(chat_, R"({"type": "function", "function": {"name": "find", "parameters":
+      {"type": "object", "properties": {"words": {"type": "string", "maxLength": 12}, "count": {"type":
+      "integer", "minimum": 1, "maximum": 20}, "how": {"enum": ["all", "any"]}, "deep": {"type": "boolean"}},
+      "required": ["words", "count"]}}})",
+                        GEN_NUL_TERMINATED, &error_),
+      GEN_OK);
+  set("tool_choice", "required");
+  std::string formats;
+  for (const json& row : filled(gen_chat_describe_options, chat_)) {
+    if (row.at("key") == "call_format") formats = row.at("range").get<std::string>();
+  }
+  formats = formats.substr(formats.find("one of ") + 7) + ", ";
+  size_t tried = 0;
+  for (size_t at = 0; at < formats.size(); at = formats.find(", ", at) + 2) {
+    const std::string format = formats.substr(at, formats.find(", ", at) - at);
+    SCOPED_TRACE(format);
+    set("call_format", format.c_str());
+    for (uint64_t seed = 0; seed < 3; ++seed) {
+      ASSERT_EQ(gen_sampling_set_seed(sampling_, seed, &error_), GEN_OK);
+      ASSERT_EQ(gen_chat_truncate(chat_, 0, &error_), GEN_OK);
+      Seen seen;
+      ASSERT_EQ(send("Find it.", &seen), GEN_OK) << error_.message;
+      const json answer = filled(gen_result_answer, result_);
+      SCOPED_TRACE(answer.dump() + " of " + gen_result_text(result_, nullptr));
+      EXPECT_EQ(answer.at("text"), "");
+      EXPECT_TRUE(answer.at("faults").empty());
+      ASSERT_FALSE(answer.at("calls").empty());
+      for (const json& call : answer.at("calls")) {
+        EXPECT_EQ(call.at("name"), "find");
+        const json& arguments = call.at("arguments");
+        EXPECT_TRUE(arguments.at("words").is_string());
+        EXPECT_TRUE(arguments.at("count").is_number_integer());
+        EXPECT_GE(arguments.at("count"), 1);
+        EXPECT_LE(arguments.at("count"), 20);
+        if (arguments.contains("deep")) {
+          EXPECT_TRUE(arguments.at("deep").is_boolean());
+        }
+        if (arguments.contains("how")) {
+          EXPECT_TRUE(arguments.at("how") == "all" || arguments.at("how") == "any");
+        }
+      }
+      ++tried;
+    }
+  }
+  EXPECT_GE(tried, 90U);
 }
 
 TEST_F(Answers, Options) {

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "calls/derive.h"
 #include "calls/format_table.h"
 #include "calls/template_answers.h"
 
@@ -36,16 +37,21 @@ std::string trip(const TemplateAnswers& answers, const std::shared_ptr<const Cal
 
 int run(int count, char** files) {
   bool show = false;
+  bool derive = false;  // formats are derived, not looked up
   for (int i = 1; i < count; ++i) {
     if (std::string_view(files[i]) == "-v") {
       show = true;
+      continue;
+    }
+    if (std::string_view(files[i]) == "-d") {
+      derive = true;
       continue;
     }
     std::ifstream in(files[i], std::ios::binary);
     const std::string source((std::istreambuf_iterator<char>(in)),
                              std::istreambuf_iterator<char>());
     const TemplateAnswers answers(source);
-    auto format = format_of_source(source);
+    auto format = derive ? derive_format(answers.render()) : format_of_source(source);
     const std::string_view path = files[i];
     std::printf("%-55s %-16s", std::string(path.substr(path.rfind('/') + 1)).c_str(),
                 format == nullptr ? "-" : format->name.c_str());

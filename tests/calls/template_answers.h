@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "calls/answers.h"
+#include "calls/derive.h"
 #include "chat/chat_form.h"
 #include "chat/conversation.h"
 #include "tokenizer/vocabularies.h"
@@ -50,12 +51,6 @@ class TemplateAnswers {
     chat::Conversation conversation;
     conversation.messages = {{"user", "Hello there"}};
     conversation.tools = tools_;
-    // FireFunction's wants these in the place of tools.
-    for (const char* const name : {"functions", "datetime"}) {
-      if (const Status status = conversation.set_variable(name, R"("-")"); !status.ok()) {
-        return status;
-      }
-    }
     auto base = render(conversation, false);
     auto prompt = render(conversation, true);
     conversation.messages.push_back(answer);
@@ -91,9 +86,19 @@ class TemplateAnswers {
     return turn;
   }
 
+  [[nodiscard]] Render render() const {
+    return [this](const chat::Conversation& conversation, bool prompt) {
+      return render(conversation, prompt);
+    };
+  }
+
  private:
-  [[nodiscard]] Result<std::string> render(const chat::Conversation& conversation,
-                                           bool prompt) const {
+  [[nodiscard]] Result<std::string> render(const chat::Conversation& given, bool prompt) const {
+    // FireFunction's wants these in the place of tools.
+    chat::Conversation conversation = given;
+    for (const char* const name : {"functions", "datetime"}) {
+      GEN_TRY(conversation.set_variable(name, R"("-")"));
+    }
     GEN_ASSIGN(const auto form, chat::ChatForm::of(*tokenizer_));
     GEN_ASSIGN(const auto segments, form->segments(conversation, prompt));
     std::string text;

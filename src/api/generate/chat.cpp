@@ -182,4 +182,6 @@ gen_status gen_session_append_chat(gen_session* session, const gen_chat* chat,
   });
 }
 
-void gen_chat_free(gen_chat* chat) { delete chat; }
+void gen_chat_free(gen_chat* chat) {
+  if (chat != nullptr && !chat->lent) delete chat;
+}

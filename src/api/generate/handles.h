@@ -31,6 +31,7 @@
 
 struct gen_chat {
   std::shared_ptr<gen::generate::Chat> impl = std::make_shared<gen::generate::Chat>();
+  bool lent = false;  // part of another handle
 };
 
 struct gen_sampling {

@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kNotUtf8 = "not UTF-8";
 
 bool is_decimal(char c) { return c >= '0' && c <= '9'; }
-bool is_word_byte(char c) {
+bool is_literal_byte(char c) {
   return is_decimal(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
          c == '.' || c == '+' || c == '-';
 }
@@ -110,7 +110,7 @@ LiteralReader::State LiteralReader::value(char c, std::string* json) {
     begin_string(false, c == '"' || c == '\'' ? Mode::kQuotes : Mode::kOpening);
     return State::kMore;
   }
-  if (!is_word_byte(c)) return bad("a value is expected");
+  if (!is_literal_byte(c)) return bad("a value is expected");
   held_ = c;
   mode_ = Mode::kWord;
   return State::kMore;
@@ -181,7 +181,7 @@ LiteralReader::State LiteralReader::close(std::string* json) {
 }
 
 LiteralReader::State LiteralReader::word(char c, std::string* json) {
-  if (is_word_byte(c)) {
+  if (is_literal_byte(c)) {
     held_ += c;
     return State::kMore;
   }

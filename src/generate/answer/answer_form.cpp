@@ -9,6 +9,7 @@
 #include "base/json_text.h"
 #include "base/log.h"
 #include "calls/call_grammar.h"
+#include "calls/derive.h"
 #include "calls/format_table.h"
 #include "chat/chat_form.h"
 
@@ -40,6 +41,28 @@ std::shared_ptr<const CallFormat> without_calls(const CallFormat& format, std::s
   return std::make_shared<const CallFormat>(std::move(plain));
 }
 
+// What the template says of an unknown family's calls.
+std::shared_ptr<const CallFormat> derived_format(const tokenizer::Tokenizer& tokenizer,
+                                                 const chat::Conversation& conversation,
+                                                 DerivedFormat* derived) {
+  const std::string_view source = source_of(tokenizer, conversation);
+  if (derived->known && derived->source == source) return derived->format;
+  auto found = calls::derive_format(
+      [&](const chat::Conversation& probe, bool add_generation_prompt) -> Result<std::string> {
+        chat::Conversation shown = probe;
+        shown.source = conversation.source;
+        shown.form = conversation.form;
+        shown.now = conversation.now;
+        GEN_ASSIGN(const auto form, chat::ChatForm::of(tokenizer, shown));
+        GEN_ASSIGN(const auto segments, form->segments(shown, add_generation_prompt));
+        std::string text;
+        for (const chat::ChatSegment& segment : segments) text += segment.text;
+        return text;
+      });
+  *derived = {true, std::string(source), found};
+  return found;
+}
+
 // The variables with which templates turn reasoning on and off.
 constexpr std::string_view kSwitches[] = {"enable_thinking", "thinking"};
 constexpr std::string_view kEffort = "reasoning_effort";
@@ -47,7 +70,8 @@ constexpr std::string_view kEffort = "reasoning_effort";
 }  // namespace
 
 Result<AnswerForm> answer_form(const tokenizer::Tokenizer& tokenizer,
-                               const chat::Conversation& conversation, const AnswerRules& rules) {
+                               const chat::Conversation& conversation, const AnswerRules& rules,
+                               DerivedFormat* derived) {
   AnswerForm form;
   if (rules.format == "off") return form;
   const std::string_view source = source_of(tokenizer, conversation);
@@ -66,6 +90,7 @@ Result<AnswerForm> answer_form(const tokenizer::Tokenizer& tokenizer,
     form.format = without_calls(known, source);
     return form;
   }
+  if (format == nullptr) format = derived_format(tokenizer, conversation, derived);
   form.format = format != nullptr ? std::move(format) : calls::generic_format();
   auto tools = std::make_shared<calls::Tools>();
   for (const std::string& json : conversation.tools) {

@@ -22,10 +22,18 @@ struct AnswerForm {
   std::shared_ptr<const calls::Tools> tools;  // null: none
 };
 
+/// The format that was derived from a template (calls/derive.h), since that takes ten renderings.
+struct DerivedFormat {
+  bool known = false;
+  std::string source;                               // of the template
+  std::shared_ptr<const calls::CallFormat> format;  // null: none was found
+};
+
 /// The form for a conversation. kInvalidArgument for a format that does not exist, and for tools
 /// that cannot be read where the rules demand a call.
 Result<AnswerForm> answer_form(const tokenizer::Tokenizer& tokenizer,
-                               const chat::Conversation& conversation, const AnswerRules& rules);
+                               const chat::Conversation& conversation, const AnswerRules& rules,
+                               DerivedFormat* derived);
 
 /// The grammar of an answer; null if nothing constrains it. `opened`: it begins inside reasoning.
 /// Tools whose schemas cannot be enforced leave answers free, with a warning in the log, unless the
