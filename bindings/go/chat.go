@@ -120,6 +120,26 @@ func (c *Chat) SetTemplate(text string) error {
 	return c.with(func(a uintptr) error { return native.GenChatSetTemplate(a, text) })
 }
 
+// Set sets how a chat session deals with answers, by name: Set("tool_choice", "required"). See gen_chat_set and
+// DescribeOptions.
+func (c *Chat) Set(key, value string) error {
+	if err := noNUL(key, value); err != nil {
+		return err
+	}
+	return c.with(func(a uintptr) error { return native.GenChatSet(a, key, value) })
+}
+
+// DescribeOptions lists the options of Set as JSON.
+func (c *Chat) DescribeOptions() (description string, err error) {
+	err = c.with(func(a uintptr) (err error) {
+		description, err = text(func(buffer []byte, capacity int, n []int) error {
+			return native.GenChatDescribeOptions(a, buffer, capacity, n)
+		})
+		return err
+	})
+	return description, err
+}
+
 // SetTime sets what templates write as today's date; the zero time for the clock of the machine.
 func (c *Chat) SetTime(now time.Time) error {
 	text := ""
@@ -231,6 +251,12 @@ func (s *ChatSession) generate(ctx context.Context, options []SamplingOption, ru
 	}
 	defer s.leave()
 	return s.gate.generate(ctx, options, run)
+}
+
+// EndReasoning makes the model end its reasoning and answer, while another goroutine runs the answer. The option
+// "reasoning_control" of the conversation must be on.
+func (s *ChatSession) EndReasoning() error {
+	return s.with(func(a uintptr) error { return native.GenChatSessionEndReasoning(a) })
 }
 
 // Length is the number of tokens that the session holds.

@@ -46,7 +46,29 @@ type Result struct {
 	Usage        Usage
 	Timings      Timings
 	Drafts       []DraftedPass // passes that had drafts to verify
+	Answer       Answer        // what a chat session read in the text; else all of it is text
 	Err          error         // what ended it, if that was an error
+}
+
+// Answer is what a chat session read in an answer.
+type Answer struct {
+	Text      string
+	Reasoning string
+	Calls     []ToolCall
+	Faults    []Fault // what looked like a call but is none
+}
+
+// ToolCall is a call of a tool in an answer. The ID is empty if the model wrote none; the conversation has one for each.
+type ToolCall struct {
+	ID        string
+	Name      string
+	Arguments json.RawMessage // a JSON object
+}
+
+// Fault says what is wrong at a byte of an answer.
+type Fault struct {
+	At   int
+	What string
 }
 
 // TopLogprob is one of the most probable tokens at a step.
@@ -139,6 +161,11 @@ func takeResult(address uintptr) *Result {
 	}
 	if r.Usage.Drafted > 0 {
 		r.drafts(address)
+	}
+	if answer, err := text(func(buffer []byte, capacity int, n []int) error {
+		return native.GenResultAnswer(address, buffer, capacity, n)
+	}); err != nil || json.Unmarshal([]byte(answer), &r.Answer) != nil {
+		r.Answer = Answer{Text: r.Text}
 	}
 	if code := native.GenBindingResultCode(address); code != 0 {
 		r.Err = &Error{Code: Code(code), Message: native.GenBindingResultMessage(address)}

@@ -19,6 +19,27 @@ type Token struct {
 	Index        int  // number of tokens drawn before this one
 	Done         bool // the last piece of a generation, which always comes
 	FinishReason FinishReason
+	Pieces       []Piece // of a chat session: what is text, reasoning or part of a call; see gen_token in generator.h
+}
+
+// PieceKind says what a Piece is.
+type PieceKind int32
+
+// Kinds of pieces.
+const (
+	PieceText       PieceKind = iota // of the answer
+	PieceReasoning                   // of the model before it
+	PieceCallName                    // a call begins: the text is the function's name
+	PieceArguments                   // more of the JSON of the call's arguments
+	PieceCallEnd                     // the call is complete
+	PieceCallBroken                  // the call is none; what was written of it follows as text or reasoning
+)
+
+// Piece is a part of an answer that a chat session has read.
+type Piece struct {
+	Kind PieceKind
+	Call int // number of the call in the answer, from 0
+	Text string
 }
 
 // Stream is a generation pulled piece by piece:
@@ -41,7 +62,7 @@ type Stream struct {
 	over   chan struct{} // closed by Close and at the end
 
 	mutex sync.Mutex
-	event [8]int64 // as gen_binding_stream_next fills it: see support.h
+	event [10]int64 // as gen_binding_stream_next fills it: see support.h
 	text  [512]byte
 	token Token
 
@@ -58,6 +79,8 @@ const (
 	eventLogprob
 	eventText
 	eventTextLen
+	eventPieces
+	eventPieceCount
 )
 
 // StreamState is what Poll found.
@@ -189,6 +212,12 @@ func (s *Stream) took(err error) StreamState {
 		}
 		s.token = Token{ID: int32(e[eventID]), Text: string(text), Index: int(e[eventIndex]), Done: e[eventDone] != 0,
 			FinishReason: FinishReason(e[eventFinishReason]), Logprob: math.Float32frombits(uint32(e[eventLogprob]))}
+		for i := 0; i < int(e[eventPieceCount]); i++ {
+			var fields [4]int64
+			native.GenBindingPiece(e[eventPieces], i, fields[:])
+			s.token.Pieces = append(s.token.Pieces, Piece{Kind: PieceKind(fields[0]), Call: int(fields[1]),
+				Text: string(borrowed[byte](uintptr(fields[2]), int(fields[3])))})
+		}
 		return StreamToken
 	}
 	if err == nil && state == StreamPending {

@@ -24,8 +24,27 @@ enum {
   GEN_BINDING_EVENT_LOGPROB = 5,  /* the bits of the float */
   GEN_BINDING_EVENT_TEXT = 6,     /* address, until the stream's next call */
   GEN_BINDING_EVENT_TEXT_LEN = 7, /* bytes */
-  GEN_BINDING_EVENT_FIELDS = 8
+  GEN_BINDING_EVENT_PIECES = 8,   /* for gen_binding_piece, until the stream's next call */
+  GEN_BINDING_EVENT_PIECE_COUNT = 9,
+  GEN_BINDING_EVENT_FIELDS = 10
 };
+
+/* Fields of a piece. */
+enum {
+  GEN_BINDING_PIECE_KIND = 0, /* GEN_PIECE_… */
+  GEN_BINDING_PIECE_CALL = 1,
+  GEN_BINDING_PIECE_TEXT = 2, /* address */
+  GEN_BINDING_PIECE_LEN = 3,  /* bytes */
+  GEN_BINDING_PIECE_FIELDS = 4
+};
+
+static void gen_binding_piece(int64_t pieces, size_t index, int64_t *event) {
+  const gen_piece *piece = (const gen_piece *)(intptr_t)pieces + index;
+  event[GEN_BINDING_PIECE_KIND] = piece->kind;
+  event[GEN_BINDING_PIECE_CALL] = piece->call;
+  event[GEN_BINDING_PIECE_TEXT] = (int64_t)(intptr_t)piece->text;
+  event[GEN_BINDING_PIECE_LEN] = (int64_t)piece->len;
+}
 
 static void gen_binding_event(const gen_token *token, int32_t state, int64_t *event, void *text,
                               size_t text_capacity) {
@@ -41,6 +60,8 @@ static void gen_binding_event(const gen_token *token, int32_t state, int64_t *ev
   event[GEN_BINDING_EVENT_LOGPROB] = logprob;
   event[GEN_BINDING_EVENT_TEXT] = (int64_t)(intptr_t)token->text;
   event[GEN_BINDING_EVENT_TEXT_LEN] = (int64_t)token->text_len;
+  event[GEN_BINDING_EVENT_PIECES] = (int64_t)(intptr_t)token->pieces;
+  event[GEN_BINDING_EVENT_PIECE_COUNT] = token->piece_count;
   if (token->text_len <= text_capacity && token->text_len > 0) {
     memcpy(text, token->text, token->text_len);
   }

@@ -6,6 +6,7 @@
 gen_status gen_binding_stream_next(gen_stream *stream, int64_t *event, void *text, size_t text_capacity, gen_error *error);
 gen_status gen_binding_stream_poll(gen_stream *stream, int64_t *event, void *text, size_t text_capacity, gen_error *error);
 gen_status gen_binding_eagle_new_tensors(const gen_model *target, int32_t hidden, int32_t vocab_size, const float *norm_weight, const float *norm_bias, const float *fc1_weight, const float *fc2_weight, const float *lm_head, int32_t length, const gen_options *options, gen_eagle **out, gen_error *error);
+void gen_binding_piece(int64_t pieces, size_t index, int64_t *event);
 void gen_binding_copy(int64_t address, size_t n, void *out);
 int32_t gen_binding_result_code(const gen_result *result);
 const char *gen_binding_result_message(const gen_result *result);

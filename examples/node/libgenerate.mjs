@@ -10,12 +10,16 @@ const lib = koffi.load(process.env.GENERATE_LIBRARY ?? "libgenerate.so.0");
 const GenError = koffi.struct("gen_error", { code: "int32_t", message: koffi.array("char", 1020) });
 const GenToken = koffi.struct("gen_token", {
   struct_size: "uint32_t", id: "int32_t", text: "void *", text_len: "size_t", logprob: "float", done: "int32_t",
-  finish_reason: "int32_t", index: "int32_t", top: "void *", top_count: "int32_t",
+  finish_reason: "int32_t", index: "int32_t", top: "void *", top_count: "int32_t", piece_count: "int32_t", pieces: "void *",
 });
+const GenPiece = koffi.struct("gen_piece", { kind: "int32_t", call: "int32_t", text: "void *", len: "size_t" });
 const GenTokenLogprob = koffi.struct("gen_token_logprob", { id: "int32_t", logprob: "float" });
 
 const FINISH = ["none", "stop_token", "stop_string", "length", "context_full", "grammar_complete", "grammar_dead_end",
   "cancelled", "callback", "error"];
+
+/** What a piece of an answer is. */
+const PIECES = ["text", "reasoning", "call_name", "arguments", "call_end", "call_broken"];
 
 const USAGE = ["prompt", "prompt_cached", "prompt_evaluated", "completion", "dropped", "drafted", "accepted", "grammar_complete"];
 
@@ -109,10 +113,16 @@ const c = {
     "void *session, const uint8_t *prompt, size_t len, void *sampling, _Out_ void **out"),
   chatNew: fallible("gen_chat_new", "_Out_ void **out"),
   chatAdd: fallible("gen_chat_add", "void *chat, const char *role, const uint8_t *text, size_t len"),
+  chatAddTool: fallible("gen_chat_add_tool", "void *chat, const uint8_t *text, size_t len"),
+  chatAddToolResult: fallible("gen_chat_add_tool_result", "void *chat, const char *id, const char *name, const uint8_t *text, size_t len"),
+  chatSet: fallible("gen_chat_set", "void *chat, const char *key, const char *value"),
+  chatSetTemplate: fallible("gen_chat_set_template", "void *chat, const uint8_t *text, size_t len"),
+  chatDescribe: fallible("gen_chat_describe", "void *chat, _Out_ uint8_t *buf, size_t capacity, _Out_ size_t *n"),
   chatFree: lib.func("void gen_chat_free(void *chat)"),
   chatSessionNew: fallible("gen_chat_session_new", "void *generator, void *chat, _Out_ void **out"),
   chatSessionOpenStream: fallible("gen_chat_session_open_stream",
     "void *session, const uint8_t *text, size_t len, void *sampling, _Out_ void **out"),
+  chatSessionEndReasoning: fallible("gen_chat_session_end_reasoning", "void *session"),
   chatSessionFree: lib.func("void gen_chat_session_free(void *session)"),
   streamNext: fallible("gen_stream_next", "void *stream, _Out_ gen_token **token"),
   streamResult: fallible("gen_stream_result", "void *stream, _Out_ void **out"),
@@ -126,6 +136,7 @@ const c = {
   resultTokens: lib.func("void *gen_result_tokens(void *result, _Out_ size_t *n)"),
   resultReason: lib.func("int32_t gen_result_finish_reason(void *result)"),
   resultDrafts: fallible("gen_result_drafts", "void *result, _Out_ uint8_t *buf, size_t capacity, _Out_ size_t *n"),
+  resultAnswer: fallible("gen_result_answer", "void *result, _Out_ uint8_t *buf, size_t capacity, _Out_ size_t *n"),
   resultUsage: fallible("gen_result_usage", "void *result, const char *key, _Out_ int64_t *value"),
   resultError: lib.func("gen_error *gen_result_error(void *result)"),
   resultFree: lib.func("void gen_result_free(void *result)"),
@@ -139,14 +150,19 @@ function make(call, ...args) {
 
 const bytesAt = (pointer, n) => (n > 0 ? Buffer.from(koffi.decode(pointer, koffi.array("uint8_t", Number(n)))) : Buffer.alloc(0));
 
+/** The JSON that a call fills a buffer with. */
+function described(call, handle) {
+  const n = [0];
+  call(handle, null, 0, n);
+  const text = Buffer.alloc(Number(n[0]) + 1);
+  call(handle, text, text.length, n);
+  return JSON.parse(text.toString("utf8", 0, Number(n[0])));
+}
+
 /** Of each pass that had some: index, drafter, tokens, parents, grades, accepted. */
 function drafts(handle) {
-  const n = [0];
   try {
-    c.resultDrafts(handle, null, 0, n);
-    const text = Buffer.alloc(Number(n[0]) + 1);
-    c.resultDrafts(handle, text, text.length, n);
-    return JSON.parse(text.toString("utf8", 0, Number(n[0])));
+    return described(c.resultDrafts, handle);
   } catch (failure) {
     if (failure instanceof GenerateError) return []; // a pass had no memory for its own
     throw failure;
@@ -170,6 +186,8 @@ function taken(handle) {
     text, tokens, finishReason: FINISH[c.resultReason(handle)],
     error: failure ? new GenerateError(koffi.decode(failure, GenError)) : null, usage,
     drafts: usage.drafted > 0 ? drafts(handle) : [],
+    // What a chat session read: text, reasoning, calls (id, name, arguments), faults.
+    answer: described(c.resultAnswer, handle),
   };
   c.resultFree(handle);
   return result;
@@ -411,6 +429,37 @@ export class Chat extends Handle {
     c.chatAdd(this.handle, role, bytes, bytes.length);
     return this;
   }
+
+  /** A tool that the model may call, as an object in the form of OpenAI's API. */
+  addTool(tool) {
+    const bytes = Buffer.from(JSON.stringify(tool));
+    c.chatAddTool(this.handle, bytes, bytes.length);
+    return this;
+  }
+
+  addToolResult(text, { name = "", id = "" } = {}) {
+    const bytes = Buffer.from(text);
+    c.chatAddToolResult(this.handle, id, name, bytes, bytes.length);
+    return this;
+  }
+
+  /** Another template than the model's, or the name of a built-in form. */
+  template(text) {
+    const bytes = Buffer.from(text);
+    c.chatSetTemplate(this.handle, bytes, bytes.length);
+    return this;
+  }
+
+  /** How a ChatSession deals with answers: { tool_choice: "required", reasoning_budget: 200 }; see docs/options.md. */
+  set(options) {
+    for (const [key, value] of Object.entries(options)) {
+      c.chatSet(this.handle, key, String(typeof value === "boolean" ? Number(value) : value));
+    }
+    return this;
+  }
+
+  /** Messages, tools and variables. */
+  describe() { return described(c.chatDescribe, this.handle); }
 }
 
 /** A conversation and the session that holds it. */
@@ -422,6 +471,9 @@ export class ChatSession extends Handle {
    * the loop ends or is left. Null adds no message: it continues an answer that was cut.
    */
   stream(text, settings = {}) { return pulled(c.chatSessionOpenStream, this, text, settings); }
+
+  /** Makes the model end its reasoning and answer, while a stream runs; needs set({ reasoning_control: true }) of its Chat. */
+  endReasoning() { c.chatSessionEndReasoning(this.handle); }
 }
 
 async function *pulled(open, owner, text, settings) {
@@ -445,6 +497,9 @@ async function *pulled(open, owner, text, settings) {
         done: token.done !== 0, finishReason: FINISH[token.finish_reason],
         // The most probable tokens here, best first, as many as `logprobs` asks for.
         top: token.top_count === 0 ? [] : [...koffi.decode(token.top, GenTokenLogprob, token.top_count)],
+        // Of a chat session: what is text, reasoning or part of a call.
+        pieces: token.piece_count === 0 ? [] : koffi.decode(token.pieces, koffi.array(GenPiece, token.piece_count)).map(
+          (piece) => ({ kind: PIECES[piece.kind], call: piece.call, text: bytesAt(piece.text, piece.len).toString() })),
       };
     }
   } finally {

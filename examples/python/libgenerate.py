@@ -21,9 +21,10 @@ class _Error(ctypes.Structure):
     _fields_ = [("code", c_int32), ("message", ctypes.c_char * 1020)]
 
 
-# struct gen_token: struct_size, id, text, text_len, logprob, done, finish_reason, index, top, top_count. Taken apart at once,
+# struct gen_token: struct_size, id, text, text_len, logprob, done, finish_reason, index, top, top_count, piece_count, pieces. Taken apart at once,
 # since this is done for each token and the fields of a ctypes.Structure are slow.
-_TOKEN = struct.Struct("@IiPNfiiiPi")
+_TOKEN = struct.Struct("@IiPNfiiiPiiP")
+_PIECE = struct.Struct("@iiPN")
 _TOP = struct.Struct("@if")
 
 FINISH = ("none", "stop_token", "stop_string", "length", "context_full", "grammar_complete", "grammar_dead_end",
@@ -41,6 +42,16 @@ class Error(Exception):
         self.code, self.result = code, result
 
 
+# What a Piece is: text of the answer, of the reasoning, a call's name, more of its arguments (JSON), its end, or that it is none.
+PIECES = ("text", "reasoning", "call_name", "arguments", "call_end", "call_broken")
+
+
+class Piece(NamedTuple):
+    kind: str
+    call: int  # number of the call in the answer, from 0
+    text: str
+
+
 class Token(NamedTuple):
     id: int
     text: str
@@ -48,6 +59,7 @@ class Token(NamedTuple):
     done: bool
     finish_reason: str
     top: tuple = ()  # the likeliest tokens here as (id, log-probability), best first, as many as logprobs=… asks for
+    pieces: tuple = ()  # of a chat session: what is text, reasoning or part of a call
 
 
 class Result(NamedTuple):
@@ -57,6 +69,7 @@ class Result(NamedTuple):
     error: Error | None
     usage: dict  # tokens by USAGE
     drafts: list = []  # of each pass that had some: index, drafter, tokens, parents, grades, accepted
+    answer: dict = {}  # what a chat session read: text, reasoning, calls (id, name, arguments), faults
 
 
 def _function(name, *arguments, result=c_int32):
@@ -141,6 +154,8 @@ _chat_add_tool = _fallible("gen_chat_add_tool", c_void_p, *_text)
 _chat_set_variable = _fallible("gen_chat_set_variable", c_void_p, c_char_p, *_text)
 _chat_set_template = _fallible("gen_chat_set_template", c_void_p, *_text)
 _chat_set_time = _fallible("gen_chat_set_time", c_void_p, c_char_p)
+_chat_set = _fallible("gen_chat_set", c_void_p, c_char_p, c_char_p)
+_chat_describe_options = _fallible("gen_chat_describe_options", c_void_p, c_char_p, c_size_t, POINTER(c_size_t))
 _chat_truncate = _fallible("gen_chat_truncate", c_void_p, c_int32)
 _chat_describe = _fallible("gen_chat_describe", c_void_p, c_char_p, c_size_t, POINTER(c_size_t))
 _chat_encode = _fallible("gen_chat_encode", c_void_p, c_void_p, c_int32, POINTER(c_int32), c_size_t, POINTER(c_size_t))
@@ -151,6 +166,7 @@ _stream_open = _fallible("gen_stream_open", c_void_p, *_text, c_void_p, _out)
 _chat_session_new = _fallible("gen_chat_session_new", c_void_p, c_void_p, _out)
 _chat_session_session = _function("gen_chat_session_session", c_void_p, result=c_void_p)
 _chat_session_open_stream = _fallible("gen_chat_session_open_stream", c_void_p, *_text, c_void_p, _out)
+_chat_session_end_reasoning = _fallible("gen_chat_session_end_reasoning", c_void_p)
 _stream_next = _function("gen_stream_next", c_void_p, _out, POINTER(_Error))
 _stream_result = _fallible("gen_stream_result", c_void_p, _out)
 _stream_close = _function("gen_stream_close", c_void_p, result=None)
@@ -162,6 +178,7 @@ _batch_generate = _fallible("gen_batch_generate", c_void_p, POINTER(c_void_p), c
 _result_text = _function("gen_result_text", c_void_p, POINTER(c_size_t), result=c_void_p)
 _result_tokens = _function("gen_result_tokens", c_void_p, POINTER(c_size_t), result=POINTER(c_int32))
 _result_drafts = _fallible("gen_result_drafts", c_void_p, c_char_p, c_size_t, POINTER(c_size_t))
+_result_answer = _fallible("gen_result_answer", c_void_p, c_char_p, c_size_t, POINTER(c_size_t))
 _result_usage = _fallible("gen_result_usage", c_void_p, c_char_p, POINTER(c_int64))
 _result_reason = _function("gen_result_finish_reason", c_void_p)
 _result_error = _function("gen_result_error", c_void_p, result=POINTER(_Error))
@@ -484,15 +501,19 @@ class _Sampling(Handle):
             _sampling_set_cancel(self.handle, cancel.handle)
 
 
-def _drafts(handle):
+def _json(call, handle):
     n = c_size_t()
+    call(handle, None, 0, byref(n))
+    text = ctypes.create_string_buffer(n.value + 1)
+    call(handle, text, len(text), byref(n))
+    return json.loads(text.value)
+
+
+def _drafts(handle):
     try:
-        _result_drafts(handle, None, 0, byref(n))
-        text = ctypes.create_string_buffer(n.value + 1)
-        _result_drafts(handle, text, len(text), byref(n))
+        return _json(_result_drafts, handle)
     except Error:  # a pass had no memory for its own
         return []
-    return json.loads(text.value)
 
 
 def _taken(handle):
@@ -506,7 +527,8 @@ def _taken(handle):
     for key in USAGE:
         _result_usage(handle, key.encode(), byref(value))
         usage[key] = value.value
-    result = Result(text, tokens, FINISH[_result_reason(handle)], error, usage, _drafts(handle) if usage["drafted"] else [])
+    result = Result(text, tokens, FINISH[_result_reason(handle)], error, usage, _drafts(handle) if usage["drafted"] else [],
+                    _json(_result_answer, handle))
     _result_free(handle)
     return result
 
@@ -602,6 +624,19 @@ class ChatSession(Handle):
     def __len__(self):
         return _session_length(_chat_session_session(self.handle))
 
+    def end_reasoning(self):
+        """Makes the model end its reasoning and answer, from any thread; needs Chat.set(reasoning_control=True)."""
+        _chat_session_end_reasoning(self.handle)
+
+    def send(self, text=None, cancel=None, **sampling):
+        """As stream(), but returns the result; its `answer` has the text, the reasoning and the calls."""
+        message = (None, 0) if text is None else _data(text)
+        with _Sampling(cancel, sampling) as how, \
+                _Stream(self.handle, *message, how.handle, opening=_chat_session_open_stream) as stream:
+            for _ in stream.tokens():
+                pass
+            return stream.result()
+
     def stream(self, text=None, cancel=None, **sampling):
         """Adds a message of the user, and yields tokens of the answer, which is added when the loop ends, or is left. Without a
         message it answers what the conversation ends with, or goes on with an answer that was cut. Only what is new is run."""
@@ -650,13 +685,18 @@ class Chat(Handle):
         _chat_truncate(self.handle, n)
         return self
 
+    def set(self, **options):
+        """How a ChatSession deals with answers: tool_choice="required", reasoning_budget=200 …; see describe_options()."""
+        for key, value in options.items():
+            _chat_set(self.handle, _name(key), _name(_text(value)))
+        return self
+
+    def describe_options(self):
+        return _json(_chat_describe_options, self.handle)
+
     def describe(self):
         """Messages, tools and variables."""
-        n = c_size_t()
-        _chat_describe(self.handle, None, 0, byref(n))
-        text = ctypes.create_string_buffer(n.value + 1)
-        _chat_describe(self.handle, text, len(text), byref(n))
-        return json.loads(text.value)
+        return _json(_chat_describe, self.handle)
 
     def encode(self, model, reply=True):
         """The conversation as tokens; with reply it ends with the opening of an assistant's turn."""
@@ -688,10 +728,12 @@ class _Stream(Handle):
                 raise Error(error.code, error.message.decode(), self.result())
             if not piece.value:
                 return
-            _, token, text, length, logprob, done, reason, _, top, count = _TOKEN.unpack(
+            _, token, text, length, logprob, done, reason, _, top, count, parts, pieces = _TOKEN.unpack(
                 string_at(piece.value, _TOKEN.size))
             yield Token(token, string_at(text, length).decode() if length else "", logprob, done != 0, FINISH[reason],
-                        tuple(_TOP.iter_unpack(string_at(top, count * _TOP.size))) if count else ())
+                        tuple(_TOP.iter_unpack(string_at(top, count * _TOP.size))) if count else (),
+                        tuple(Piece(PIECES[kind], call, string_at(at, n).decode() if n else "") for kind, call, at, n in
+                              _PIECE.iter_unpack(string_at(pieces, parts * _PIECE.size))) if parts else ())
 
     def result(self):
         out = c_void_p()

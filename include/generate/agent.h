@@ -54,7 +54,7 @@ typedef int (*gen_tool_callback)(void *user, const gen_tool_call *call, gen_tool
  * Appends to the output of a call.
  *
  * @param text  [len] UTF-8, copied; len may be GEN_NUL_TERMINATED.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL and for what is not UTF-8; GEN_ERROR_OUT_OF_MEMORY.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL and for what is not UTF-8.
  * Threads: that of the callback.
  * Since:   0.1
  */
@@ -101,7 +101,7 @@ GEN_API gen_status gen_tool_registry_add(gen_tool_registry *registry, const char
 /**
  * Removes a tool. A call of it that runs finishes.
  *
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL and for a tool that is not there; GEN_ERROR_OUT_OF_MEMORY.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL and for a tool that is not there.
  * Threads: any.
  * Since:   0.1
  */
@@ -229,7 +229,7 @@ GEN_API gen_status gen_agent_options_set(gen_agent_options *options, const char 
  * for an answer.
  *
  * @param sampling  copied; NULL for the defaults.
- * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL; GEN_ERROR_OUT_OF_MEMORY.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if options is NULL.
  * Threads: one at a time per object.
  * Since:   0.1
  */
@@ -307,8 +307,8 @@ GEN_API gen_status gen_agent_new(gen_generator *generator, gen_tool_registry *re
 
 /**
  * Adds a task to the conversation as a message of the user, and runs steps: the model answers, the calls of its answer are
- * run, their results are added. It ends, with the first that holds, when the budget of tokens is spent (the calls of the
- * answer are then not run), when an answer has no calls, after a failed call if "stop_on_tool_error" is on, or after
+ * run, their results are added. It ends, with the first that holds, when an answer reaches the budget of tokens (its
+ * calls are then not run), when an answer has no calls, after a failed call if "stop_on_tool_error" is on, or after
  * "max_steps" steps; gen_agent_describe tells which.
  *
  * A step that fails or is cancelled leaves nothing behind; if it is the first one, neither does the task. Complete steps
@@ -341,8 +341,7 @@ GEN_API gen_status gen_agent_run(gen_agent *agent, const char *task, size_t len,
  *                  generator as bytes.
  * @param callback  as in gen_agent_run.
  * @param finished  receives 1 if this was the last step, else 0.
- * @return as gen_agent_run, but GEN_ERROR_STATE for NULL without a generator; GEN_ERROR_TOKENIZER if the vocabulary cannot
- *         encode the output.
+ * @return as gen_agent_run; GEN_ERROR_STATE also for NULL without a generator.
  * Threads: one at a time per agent and conversation.
  * Since:   0.1
  */
@@ -439,7 +438,7 @@ GEN_API gen_status gen_supervisor_set_budget(gen_supervisor *supervisor, int64_t
  * Gives a task to the first agent, as gen_agent_run. Events are those of the first agent.
  *
  * @param task  [len] UTF-8, copied; len may be GEN_NUL_TERMINATED.
- * @return as gen_agent_run, but GEN_ERROR_STATE for a supervisor without agents; GEN_ERROR_INVALID_ARGUMENT also where the
+ * @return as gen_agent_run; GEN_ERROR_STATE also for a supervisor without agents; GEN_ERROR_INVALID_ARGUMENT also where the
  *         first agent has a tool with the name of another agent.
  * Threads: one at a time per supervisor.
  * Since:   0.1

@@ -202,8 +202,12 @@ Result<bool> Agent::given_step(std::string_view output, Turn* turn) {
   step.tokens = static_cast<int64_t>(output.size());
   if (generator_ != nullptr) {
     std::vector<int32_t> ids;
-    GEN_TRY(generator_->tokenizer()->encode(output, 0, &ids));
-    step.tokens = static_cast<int64_t>(ids.size());
+    const Status encoded = generator_->tokenizer()->encode(output, 0, &ids);
+    if (encoded.ok()) {
+      step.tokens = static_cast<int64_t>(ids.size());
+    } else if (encoded.code() != Code::kTokenizer) {  // what cannot be encoded counts as bytes
+      return encoded;
+    }
   }
   return finish_step(std::move(step), false, turn);
 }

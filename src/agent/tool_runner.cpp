@@ -9,9 +9,9 @@
 #include <mutex>
 #include <new>
 #include <string>
-#include <system_error>
-#include <thread>
 #include <utility>
+
+#include "base/thread.h"
 
 namespace gen::agent {
 namespace {
@@ -94,6 +94,18 @@ void work_on(const std::shared_ptr<Work>& work, size_t worker) noexcept {
   }
 }
 
+/// What a thread begins with; it owns this.
+struct Post {
+  std::shared_ptr<Work> work;
+  size_t worker;
+};
+
+void* begin_work(void* argument) {
+  const std::unique_ptr<Post> post(static_cast<Post*>(argument));
+  work_on(post->work, post->worker);
+  return nullptr;
+}
+
 /// Owns the threads: those that run past their time are left to themselves.
 class Crew {
  public:
@@ -110,29 +122,25 @@ class Crew {
       }
     }
     for (size_t i = 0; i < threads_.size(); ++i) {
-      if (lost_[i]) {
-        threads_[i].detach();
-      } else {
-        threads_[i].join();
-      }
+      if (lost_[i]) threads_[i].detach();
     }
+    threads_.clear();  // waits for the others
   }
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
   /// False if no thread can be made.
   bool add() {
-    lost_.push_back(false);
-    threads_.reserve(threads_.size() + 1);
-    try {
-      threads_.emplace_back([work = work_, worker = threads_.size()] { work_on(work, worker); });
-    } catch (const std::system_error&) {
-      lost_.pop_back();
+    auto post = std::make_unique<Post>(Post{work_, threads_.size()});
+    threads_.emplace_back();  // the vectors grow before it runs
+    lost_.resize(threads_.size());
+    auto started = Thread::start(begin_work, post.get());
+    if (!started.ok()) {
+      threads_.pop_back();
       return false;
-    } catch (...) {
-      lost_.pop_back();
-      throw;
     }
+    static_cast<void>(post.release());
+    threads_.back() = std::move(*started);
     return true;
   }
   /// The lock is held.
@@ -140,7 +148,7 @@ class Crew {
 
  private:
   std::shared_ptr<Work> work_;
-  std::vector<std::thread> threads_;
+  std::vector<Thread> threads_;
   std::vector<bool> lost_;
 };
 

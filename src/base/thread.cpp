@@ -20,4 +20,9 @@ void Thread::join() noexcept {
   running_ = false;
 }
 
+void Thread::detach() noexcept {
+  if (running_ && home_.here()) pthread_detach(handle_);
+  running_ = false;
+}
+
 }  // namespace gen

@@ -33,6 +33,8 @@ class Thread {
   [[nodiscard]] bool running() const noexcept { return running_; }
   /// Waits for its end; does nothing if there is none, or in another process.
   void join() noexcept;
+  /// Leaves it to itself.
+  void detach() noexcept;
   [[nodiscard]] pthread_t handle() const noexcept { return handle_; }
 
  private:

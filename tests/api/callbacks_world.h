@@ -48,7 +48,11 @@ constexpr int32_t kHidden = 4;  // of the same
                               H(kv_cache, kv_cache_free) H(kv_cache_pool, kv_cache_pool_free)     \
                                   H(kv_cache_prefix, kv_cache_prefix_free)                        \
                                       H(kv_cache_radix, kv_cache_radix_free)                      \
-                                          H(kv_cache_tier_config, kv_cache_tier_config_free)
+                                          H(kv_cache_tier_config, kv_cache_tier_config_free)      \
+                                              H(gen_tool_registry, gen_tool_registry_free)        \
+                                                  H(gen_agent_options, gen_agent_options_free)    \
+                                                      H(gen_agent, gen_agent_free)                \
+                                                          H(gen_supervisor, gen_supervisor_free)
 
 #define H(type, free) \
   void end(type* handle) { free(handle); }
@@ -106,6 +110,7 @@ class World {
     ++hits;
     inside();
   }
+  void make_agents();
   void make_caches();
   /// `work` holds what it held at first.
   void restart_work();
@@ -172,6 +177,8 @@ int progress(void* user, double /*share*/) {
 }
 void evicted(void* user, int32_t /*id*/) { of(user).hit(); }
 void log_line(void* user, int32_t /*level*/, const char* /*line*/) { of(user).hit(); }
+int no_tool(void* /*user*/, const gen_tool_call* /*call*/, gen_tool_reply* /*reply*/) { return 0; }
+int no_event(void* /*user*/, const gen_agent_event* /*event*/) { return 0; }
 gen_status shift(void* user, int32_t, float*, int32_t, int32_t, int32_t, const int32_t*) {
   of(user).hit();
   return GEN_OK;
@@ -294,7 +301,28 @@ World::World(Model kind) {
         error);
   check(gen_ssm_state_new(1, 1, 1, &slot<gen_ssm_state>(), &error), error);
   check(kv_cache_tier_config_new(&slot<kv_cache_tier_config>(), &error), error);
+  make_agents();
   make_caches();
+}
+
+/// An agent of the model if that has texts, and a supervisor of it.
+void World::make_agents() {
+  check(gen_tool_registry_new(&slot<gen_tool_registry>(), &error), error);
+  check(gen_tool_registry_add(slot<gen_tool_registry>(), "tool", "", "", no_tool, nullptr, &error),
+        error);
+  check(gen_agent_options_new(&slot<gen_agent_options>(), &error), error);
+  check(gen_agent_options_set(slot<gen_agent_options>(), "max_steps", "1", &error), error);
+  check(gen_agent_options_set_sampling(slot<gen_agent_options>(), slot<gen_sampling>(), &error),
+        error);
+  const bool speaks = gen_model_tokenizer(slot<gen_model>()) != nullptr;
+  check(gen_agent_new(speaks ? slot<gen_generator>() : nullptr, slot<gen_tool_registry>(),
+                      slot<gen_agent_options>(), &slot<gen_agent>(), &error),
+        error);
+  check(gen_supervisor_new(&slot<gen_supervisor>(), &error), error);
+  if (speaks) {
+    check(gen_supervisor_add_agent(slot<gen_supervisor>(), "agent", "", slot<gen_agent>(), &error),
+          error);
+  }
 }
 
 /// A pool that has given out nothing yet, with a cache and a prefix cache over it, and an index.
@@ -350,6 +378,12 @@ T argument(World& world) {
     }
   } else if constexpr (std::is_same_v<T, gen_token_callback>) {
     return no_token;
+  } else if constexpr (std::is_same_v<T, gen_tool_callback>) {
+    return no_tool;
+  } else if constexpr (std::is_same_v<T, gen_agent_callback>) {
+    return no_event;
+  } else if constexpr (std::is_same_v<Bare, gen_tool_reply>) {
+    return nullptr;  // there is one only while a tool runs
   } else if constexpr (std::is_same_v<T, gen_logits_callback>) {
     return nullptr;
   } else if constexpr (std::is_same_v<T, gen_batch_callback>) {

@@ -46,6 +46,9 @@ static struct {
   gen_speculative* speculative;
   gen_eagle* eagle;
   gen_draft* draft;
+  gen_tool_registry* tools;
+  gen_agent* agent;
+  gen_supervisor* supervisor;
   gen_result* result;
   kv_cache *plain, *compressed, *tensor, *gpu, *causal, *encoder, *paged, *tiered, *tracing,
       *parts[2];
@@ -453,6 +456,63 @@ static void start_anew(void) {
   gen_thread_pool_free(threads);
 }
 
+static int no_tool(void* user, const gen_tool_call* call, gen_tool_reply* reply) {
+  (void)user;
+  (void)call;
+  (void)reply;
+  return 0;
+}
+
+/* Those of the parent are refused; what the child makes works, and so do functions without objects.
+ */
+static void use_agents(void) {
+  gen_tool_registry* tools = NULL;
+  gen_agent* agent = NULL;
+  gen_agent_options* options = NULL;
+  char text[512];
+  size_t n = 0;
+  int32_t finished = 0;
+  REFUSED(gen_tool_registry_add(it.tools, "t", "", "", no_tool, NULL, &error));
+  REFUSED(gen_tool_registry_remove(it.tools, "t", &error));
+  REFUSED(gen_tool_registry_describe(it.tools, NULL, 0, &n, &error));
+  REFUSED(gen_tool_registry_get(it.tools, "t", NULL, 0, &n, &error));
+  REFUSED(gen_tool_registry_call(it.tools, "", "t", "", 0, text, sizeof text, &n, &error));
+  EXPECT(gen_tool_registry_count(it.tools) == 0);
+  REFUSED(gen_agent_new(it.generator, it.tools, NULL, &agent, &error));
+  REFUSED(gen_agent_run(it.agent, "A", 1, NULL, NULL, NULL, &error));
+  REFUSED(gen_agent_step(it.agent, "A", 1, NULL, NULL, &finished, &error));
+  REFUSED(gen_agent_describe(it.agent, NULL, 0, &n, &error));
+  REFUSED(gen_agent_reset(it.agent, &error));
+  REFUSED(gen_supervisor_add_agent(it.supervisor, "a", "", it.agent, &error));
+  REFUSED(gen_supervisor_set_budget(it.supervisor, 1, &error));
+  REFUSED(gen_supervisor_run(it.supervisor, "A", 1, NULL, NULL, NULL, &error));
+  REFUSED(gen_supervisor_describe(it.supervisor, NULL, 0, &n, &error));
+  gen_agent_cancel(it.agent);
+  EXPECT(gen_agent_chat(it.agent) != NULL);
+  EXPECT(gen_tool_reply_stopped(NULL) == 0);
+  EXPECT(gen_tool_reply_write(NULL, "", 0, &error) == GEN_ERROR_INVALID_ARGUMENT);
+  DONE(gen_tool_result_format("", "", 0, 0, text, sizeof text, &n, &error));
+  gen_supervisor_cancel(it.supervisor);
+  DONE(gen_tool_registry_new(&tools, &error));
+  DONE(gen_tool_registry_add(tools, "t", "", "", no_tool, NULL, &error));
+  DONE(gen_agent_options_new(&options, &error));
+  DONE(gen_agent_options_set(options, "tool_threads", "2", &error));
+  DONE(gen_agent_options_set_sampling(options, it.sampling, &error));
+  DONE(gen_agent_options_describe(options, NULL, 0, &n, &error));
+  REFUSED(gen_agent_new(it.generator, tools, NULL, &agent, &error));
+  EXPECT(agent == NULL);
+  DONE(gen_agent_new(NULL, tools, options, &agent, &error));
+  DONE(gen_agent_step(agent, "{\"name\": \"t\", \"arguments\": {}}", GEN_NUL_TERMINATED, NULL, NULL,
+                      &finished, &error));
+  DONE(gen_tool_calls_parse(NULL, "{}", 2, text, sizeof text, &n, &error));
+  gen_supervisor* supervisor = NULL;
+  DONE(gen_supervisor_new(&supervisor, &error));
+  gen_supervisor_free(supervisor);
+  gen_agent_free(agent);
+  gen_agent_options_free(options);
+  gen_tool_registry_free(tools);
+}
+
 static void free_all(void) {
   gen_stream_close(it.stream);
   gen_session_free(it.streaming);
@@ -461,6 +521,9 @@ static void free_all(void) {
   gen_speculative_free(it.speculative);
   gen_eagle_free(it.eagle);
   gen_draft_free(it.draft);
+  gen_supervisor_free(it.supervisor);
+  gen_agent_free(it.agent);
+  gen_tool_registry_free(it.tools);
   gen_free(it.generator);
   gen_options_free(it.traced);
   gen_options_free(it.measured);
@@ -513,6 +576,7 @@ static void everything(void) {
   use_stream();
   use_drafts();
   use_heads();
+  use_agents();
   kv_cache* const caches[] = {it.plain, it.compressed, it.tensor,  it.gpu,   it.causal,
                               it.paged, it.encoder,    it.tracing, it.tiered};
   for (size_t i = 0; i < sizeof caches / sizeof caches[0]; ++i) use_cache(caches[i]);
@@ -581,6 +645,10 @@ static int set_up(void** state) {
   assert_ok(gen_eagle_new_tensors(it.model, &tensors, 2, NULL, &it.eagle, &error), error);
   free(zeros);
   assert_ok(gen_draft_new(it.model, it.model, NULL, &it.draft, &error), error);
+  assert_ok(gen_tool_registry_new(&it.tools, &error), error);
+  assert_ok(gen_agent_new(it.generator, it.tools, NULL, &it.agent, &error), error);
+  assert_ok(gen_supervisor_new(&it.supervisor, &error), error);
+  assert_ok(gen_supervisor_add_agent(it.supervisor, "agent", "", it.agent, &error), error);
   assert_ok(gen_session_append_tokens(it.session, kTokens, 4, &error), error);
   assert_ok(gen_session_new(it.generator, &it.streaming, &error), error);
   assert_ok(gen_stream_open(it.streaming, "A fox", 5, it.sampling, &it.stream, &error), error);

@@ -24,6 +24,7 @@ GROUPS = {
     "gen_grammar_options": ("Grammars", "gen_grammar_from_gbnf and the other functions that make grammars"),
     "kv_cache_tier_config": ("Tiers", "gen_options_set_tiered_kv and kv_cache_tiered_new"),
     "gen_model_config": ("Custom models", "gen_model_new_custom"),
+    "gen_agent_options": ("Agents", "gen_agent_new"),
 }
 DESCRIBE = {"gen_chat": "gen_chat_describe_options"}
 # Their default, 0, means not set: a custom model must set them.

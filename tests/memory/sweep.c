@@ -328,7 +328,7 @@ int main(int argc, char** argv) {
   const scenario* const lists[] = {
       model_scenarios,   setter_scenarios, session_scenarios,    batch_scenarios,  cache_scenarios,
       tiered_scenarios,  many_scenarios,   custom_scenarios,     report_scenarios, thread_scenarios,
-      grammar_scenarios, chat_scenarios,   speculative_scenarios};
+      grammar_scenarios, chat_scenarios,   speculative_scenarios, agent_scenarios};
   long sum = 0;
   for (size_t i = 0; i < sizeof lists / sizeof lists[0]; ++i) {
     for (const scenario* one = lists[i]; one->name != NULL; ++one) {

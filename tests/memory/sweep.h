@@ -27,7 +27,7 @@ typedef struct scenario {
 /* A list of scenarios that ends with a NULL name; one for each file of them. */
 extern const scenario model_scenarios[], setter_scenarios[], session_scenarios[], batch_scenarios[],
     cache_scenarios[], tiered_scenarios[], many_scenarios[], custom_scenarios[], report_scenarios[],
-    thread_scenarios[], grammar_scenarios[], chat_scenarios[], speculative_scenarios[];
+    thread_scenarios[], grammar_scenarios[], chat_scenarios[], speculative_scenarios[], agent_scenarios[];
 
 extern gen_error sweep_error;     /* the gen_error of all calls */
 extern const char* sweep_model;   /* a GGUF file that loads fast */

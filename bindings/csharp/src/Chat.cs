@@ -129,6 +129,23 @@ namespace LibGenerate
             return this;
         }
 
+        /// <summary>
+        /// Sets how a chat session deals with answers, by name: Set("tool_choice", "required"). See gen_chat_set and
+        /// DescribeOptions.
+        /// </summary>
+        public Chat Set(string key, string value)
+        {
+            Native.gen_chat_set(Handle, Utf8.Terminated(key, "key"), Utf8.Terminated(value, "value"));
+            return this;
+        }
+
+        /// <summary>The options of Set as JSON.</summary>
+        public string DescribeOptions()
+        {
+            return Sized.Text((byte[] buf, long capacity, out long n) =>
+                Native.gen_chat_describe_options(Handle, buf, capacity, out n));
+        }
+
         /// <summary>Sets what templates write as today's date; null for the clock of the machine.</summary>
         public Chat SetTime(DateTime? now)
         {
@@ -240,6 +257,15 @@ namespace LibGenerate
                 // another thread was faster
             }
             base.Dispose();
+        }
+
+        /// <summary>
+        /// Makes the model end its reasoning and answer, from any thread while a call runs. The option "reasoning_control" of
+        /// the conversation must be on.
+        /// </summary>
+        public void EndReasoning()
+        {
+            Native.gen_chat_session_end_reasoning(Handle);
         }
 
         Handle Session()

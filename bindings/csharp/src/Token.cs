@@ -33,8 +33,9 @@ namespace LibGenerate
     /// <summary>One streamed piece.</summary>
     public struct Token
     {
-        internal Token(int id, string text, float logProbability, int index, bool done, FinishReason finishReason)
+        internal Token(int id, string text, float logProbability, int index, bool done, FinishReason finishReason, Piece[] pieces)
         {
+            Pieces = pieces;
             Id = id;
             Text = text;
             LogProbability = logProbability;
@@ -55,12 +56,49 @@ namespace LibGenerate
         public bool Done { get; }
         /// <summary>Set when done.</summary>
         public FinishReason FinishReason { get; }
+        /// <summary>Of a chat session: what is text, reasoning or part of a call.</summary>
+        public IReadOnlyList<Piece> Pieces { get; }
 
         /// <summary>The text.</summary>
         public override string ToString()
         {
             return Text ?? "";
         }
+    }
+
+    /// <summary>What a piece is.</summary>
+    public enum PieceKind
+    {
+        /// <summary>Text of the answer.</summary>
+        Text = Native.GEN_PIECE_TEXT,
+        /// <summary>Text of the model's reasoning.</summary>
+        Reasoning = Native.GEN_PIECE_REASONING,
+        /// <summary>A call begins; the text is the function's name.</summary>
+        CallName = Native.GEN_PIECE_CALL_NAME,
+        /// <summary>More of the JSON of the call's arguments.</summary>
+        Arguments = Native.GEN_PIECE_ARGUMENTS,
+        /// <summary>The call is complete.</summary>
+        CallEnd = Native.GEN_PIECE_CALL_END,
+        /// <summary>The call is none; what was written of it follows as text or reasoning.</summary>
+        CallBroken = Native.GEN_PIECE_CALL_BROKEN
+    }
+
+    /// <summary>A part of an answer that a chat session has read.</summary>
+    public struct Piece
+    {
+        internal Piece(PieceKind kind, int call, string text)
+        {
+            Kind = kind;
+            Call = call;
+            Text = text;
+        }
+
+        /// <summary>What it is.</summary>
+        public PieceKind Kind { get; }
+        /// <summary>Number of the call in the answer, from 0.</summary>
+        public int Call { get; }
+        /// <summary>Its text.</summary>
+        public string Text { get; }
     }
 
     /// <summary>One of the most probable tokens at a step.</summary>
@@ -130,6 +168,11 @@ namespace LibGenerate
         /// drafted token in Tokens), "drafter", "tokens", "parents", "grades" and "accepted" (places in "tokens").
         /// </summary>
         public string Drafts { get; }
+        /// <summary>
+        /// What a chat session read in the answer, as JSON: "text", "reasoning", "calls" with "name" and "arguments", and
+        /// "faults". Of other results all of the text is "text".
+        /// </summary>
+        public string Answer { get; }
         /// <summary>Whether what was drawn is a member of the call's grammar; null without one.</summary>
         public bool? GrammarComplete { get; }
         /// <summary>Time that the prompt took.</summary>
@@ -174,6 +217,8 @@ namespace LibGenerate
             DroppedTokens = Usage(result, dropped);
             DraftedTokens = Usage(result, drafted);
             AcceptedTokens = Usage(result, accepted);
+            Answer = Sized.Text((byte[] buf, long capacity, out long n) =>
+                Native.gen_result_answer(result, buf, capacity, out n));
             Drafts = DraftedTokens == 0 ? "[]" : ReadDrafts(result);
             long member = Usage(result, complete);
             GrammarComplete = member < 0 ? (bool?)null : member > 0;

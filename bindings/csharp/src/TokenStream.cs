@@ -156,7 +156,25 @@ namespace LibGenerate
                 : Utf8.Text(new IntPtr(fields[Native.GEN_BINDING_EVENT_TEXT]), length);
             int bits = (int)fields[Native.GEN_BINDING_EVENT_LOGPROB];
             done = fields[Native.GEN_BINDING_EVENT_DONE] != 0;
-            return new Token((int)fields[Native.GEN_BINDING_EVENT_ID], piece, *(float*)&bits, (int)fields[Native.GEN_BINDING_EVENT_INDEX], done, (FinishReason)fields[Native.GEN_BINDING_EVENT_FINISH_REASON]);
+            return new Token((int)fields[Native.GEN_BINDING_EVENT_ID], piece, *(float*)&bits, (int)fields[Native.GEN_BINDING_EVENT_INDEX], done, (FinishReason)fields[Native.GEN_BINDING_EVENT_FINISH_REASON], ReadPieces());
+        }
+
+        static readonly Piece[] noPieces = new Piece[0];
+
+        Piece[] ReadPieces()
+        {
+            long count = fields[Native.GEN_BINDING_EVENT_PIECE_COUNT];
+            if (count == 0) return noPieces;
+            var pieces = new Piece[count];
+            var part = new long[Native.GEN_BINDING_PIECE_FIELDS];
+            for (int i = 0; i < pieces.Length; ++i)
+            {
+                Native.gen_binding_piece(fields[Native.GEN_BINDING_EVENT_PIECES], i, part);
+                long length = part[Native.GEN_BINDING_PIECE_LEN];
+                string text = length == 0 ? "" : Utf8.Text(new IntPtr(part[Native.GEN_BINDING_PIECE_TEXT]), length);
+                pieces[i] = new Piece((PieceKind)part[Native.GEN_BINDING_PIECE_KIND], (int)part[Native.GEN_BINDING_PIECE_CALL], text);
+            }
+            return pieces;
         }
 
         // Takes the result, so that it is there when the native stream is gone.

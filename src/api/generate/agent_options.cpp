@@ -52,7 +52,7 @@ const OptionRow<AgentOptions> kRows[] = {
     {"max_tokens",
      WholeOption<AgentOptions>{[](AgentOptions& o) -> int32_t& { return o.max_tokens; }, 0,
                                kAnyMost},
-     "tokens that all answers of a run may have together; calls of an answer beyond them are not "
+     "tokens that all answers of a run may have together; the calls of an answer that reaches them are not "
      "run; 0: no limit"},
     {"stop_on_tool_error",
      SwitchOption<AgentOptions>{[](AgentOptions& o) -> bool& { return o.stop_on_tool_error; }},

@@ -29,7 +29,7 @@ bool has_type(const JsonValue* schema, std::string_view type) {
 class NestedReader final : public ArgumentReader {
  public:
   NestedReader(const ArgumentMarks& marks, const Tool* tool, std::string_view end)
-      : tool_(tool), open_(marks.lead + "<"), end_(stripped(end)) {
+      : tool_(tool), open_(marks.lead + "<"), end_(mark_of(end)) {
     frames_.push_back({.tag = {}, .content = Content::kObject});
     frames_.back().schema = tool == nullptr ? nullptr : &tool->schema;
   }

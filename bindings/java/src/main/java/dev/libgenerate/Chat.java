@@ -125,6 +125,22 @@ public final class Chat extends Handle {
     return this;
   }
 
+  /**
+   * Sets how a chat session deals with answers, by name: "tool_choice", "required". See gen_chat_set and
+   * {@link #describeOptions()}.
+   */
+  public Chat set(String key, String value) {
+    byte[] name = Text.name(key);
+    byte[] bytes = Text.name(value);
+    run(c -> Native.gen_chat_set(c, name, bytes));
+    return this;
+  }
+
+  /** The options of {@link #set} as JSON. */
+  public String describeOptions() {
+    return ask(c -> Text.ask((buf, capacity, n) -> Native.gen_chat_describe_options(c, buf, capacity, n)));
+  }
+
   /** Sets what templates write as today's date; null for the clock of the machine. */
   public Chat time(LocalDateTime now) {
     byte[] bytes = Text.name(now != null ? now.format(TIME) : "");

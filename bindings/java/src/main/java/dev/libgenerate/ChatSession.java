@@ -105,6 +105,14 @@ public final class ChatSession extends Handle {
     running.fireRunning();
   }
 
+  /**
+   * Makes the model end its reasoning and answer, from any thread while a call runs. The option "reasoning_control" of the
+   * conversation must be on.
+   */
+  public void endReasoning() {
+    run(Native::gen_chat_session_end_reasoning);
+  }
+
   /** Ends the chat session, and soon what runs on it. */
   @Override
   public void close() {

@@ -23,6 +23,7 @@ public final class Result {
   private final long[] usage;
   private final double[] timings;
   private final String drafts;
+  private final String answer;
 
   /** Copies a native result, and frees it. */
   static Result take(long address) {
@@ -63,6 +64,7 @@ public final class Result {
         usage(address, "grammar_complete"), usage(address, "prompt_evaluated")};
     timings = new double[] {seconds(address, "prefill"), seconds(address, "first_token"), seconds(address, "decode"),
         seconds(address, "total")};
+    answer = Text.ask((buf, capacity, size) -> Native.gen_result_answer(address, buf, capacity, size));
     drafts = usage[4] == 0 ? "[]" : drafts(address);
   }
 
@@ -175,6 +177,14 @@ public final class Result {
    */
   public String drafts() {
     return drafts;
+  }
+
+  /**
+   * What a chat session read in the answer, as JSON: "text", "reasoning", "calls" with "name" and "arguments", and "faults".
+   * Of other results all of the text is "text".
+   */
+  public String answer() {
+    return answer;
   }
 
   /** Whether what was drawn is a member of the call's grammar; empty without one. */

@@ -25,7 +25,9 @@ public final class TokenStream extends Handle implements Iterator<Token>, Iterab
   private static final int LOGPROB = 5;
   private static final int TEXT = 6;
   private static final int TEXT_LENGTH = 7;
-  private static final int FIELDS = 8;
+  private static final int PIECES = 8;
+  private static final int PIECE_COUNT = 9;
+  private static final int FIELDS = 10;
   private static final int PENDING = 0;
   private static final int END = 2;
 
@@ -155,20 +157,36 @@ public final class TokenStream extends Handle implements Iterator<Token>, Iterab
     // After the last event of one that was stopped or failed comes the reason, as a failure.
     boolean failure = finishReason == FinishReason.ERROR || finishReason == FinishReason.CANCELLED;
     ended = event[STATE] == END || event[DONE] != 0 && !failure;
-    if (event[DONE] != 0 && event[TEXT_LENGTH] == 0 && !ended) return pull(wait, stream);
-    if (event[STATE] == END || event[DONE] != 0 && event[TEXT_LENGTH] == 0) return null;
-    return new Token((int) event[ID], piece(), Float.intBitsToFloat((int) event[LOGPROB]), (int) event[INDEX]);
+    boolean empty = event[TEXT_LENGTH] == 0 && event[PIECE_COUNT] == 0;
+    if (event[DONE] != 0 && empty && !ended) return pull(wait, stream);
+    if (event[STATE] == END || event[DONE] != 0 && empty) return null;
+    return new Token((int) event[ID], piece(), Float.intBitsToFloat((int) event[LOGPROB]), (int) event[INDEX], pieces());
   }
 
   private String piece() {
     int n = (int) event[TEXT_LENGTH];
     if (n == 0) return "";
-    byte[] bytes = text;
-    if (n > bytes.length) {
-      bytes = new byte[n];
-      Native.gen_binding_copy(event[TEXT], n, bytes);
+    if (n > text.length) return textAt(event[TEXT], n);
+    return new String(text, 0, n, StandardCharsets.UTF_8);
+  }
+
+  private static String textAt(long address, int n) {
+    byte[] bytes = new byte[n];
+    Native.gen_binding_copy(address, n, bytes);
+    return new String(bytes, StandardCharsets.UTF_8);
+  }
+
+  private List<Token.Piece> pieces() {
+    int count = (int) event[PIECE_COUNT];
+    if (count == 0) return List.of();
+    Token.Piece[] all = new Token.Piece[count];
+    long[] fields = new long[4]; // kind, call, address and bytes of the text
+    for (int i = 0; i < count; i++) {
+      Native.gen_binding_piece(event[PIECES], i, fields);
+      all[i] = new Token.Piece(Token.PieceKind.values()[(int) fields[0]], (int) fields[1],
+          textAt(fields[2], (int) fields[3]));
     }
-    return new String(bytes, 0, n, StandardCharsets.UTF_8);
+    return List.of(all);
   }
 
   private static List<Result> partial(long stream) {
