@@ -12,6 +12,7 @@
 
 #include "calls/derivation/probes.h"
 #include "calls/derivation/texts.h"
+#include "calls/text.h"
 
 namespace gen::calls {
 namespace derivation {
@@ -92,22 +93,22 @@ class Derivation {
       const size_t behind = at + kThoughtWord.size();
       const size_t close = shown->text.find_first_of(">]", behind);
       size_t open = before.find_last_of("<[");
-      const std::string_view mark = without_layout(
+      const std::string_view mark = mark_of(
           std::string_view(shown->text).substr(behind, std::min(close, kNowhere - 1) + 1 - behind));
       // What texts have before them, too, is not enough, unless it is reasoning that is empty.
       const std::string_view text = text_ ? std::string_view(text_->text) : std::string_view();
       const std::string_view lead = text.substr(0, text.find(kTextWord));
       while (open != kNowhere && open > 0 && lead.find(mark) == kNowhere &&
-             lead.find(without_layout(std::string_view(before).substr(open))) != kNowhere) {
+             lead.find(mark_of(std::string_view(before).substr(open))) != kNowhere) {
         open = before.find_last_of("<[", open - 1);
       }
       if (open == kNowhere || close == kNowhere || before.size() - open > kMaxMark) return;
       size_t end = close + 1;
-      while (end < shown->text.size() && is_layout(shown->text[end])) ++end;
+      while (end < shown->text.size() && is_blank(shown->text[end])) ++end;
       format_.reasoning = {{before.substr(open), shown->text.substr(behind, end - behind)}};
       return;
     }
-    if (without_layout(probes_.prompt()).ends_with("<think>") ||
+    if (mark_of(probes_.prompt()).ends_with("<think>") ||
         probes_.prompt().find("</think>") != kNowhere) {
       format_.reasoning = {{"<think>", "</think>"}};
     }
@@ -192,7 +193,7 @@ class Derivation {
     if (gap.begin != kNowhere) {
       std::string_view between = std::string_view(*two_).substr(gap.begin, gap.end - gap.begin);
       const std::string_view lead = common_end(between, open);
-      if (!is_blank_text(open) && without_layout(lead) == without_layout(open)) {
+      if (!is_blank_text(open) && mark_of(lead) == mark_of(open)) {
         between.remove_suffix(lead.size());
         close = common_begin(between, close);
         format_.after = between.substr(close.size());
@@ -305,7 +306,7 @@ class Derivation {
     const size_t last = behind->rfind('<');
     if (first == kNowhere || tag == kNowhere || last == kNowhere) return;
     size_t rest = tag + 1;
-    while (rest < begin.size() && is_layout(begin[rest])) ++rest;
+    while (rest < begin.size() && is_blank(begin[rest])) ++rest;
     if (rest >= begin.size() || begin[rest] != '<') return;
     if (is_blank_text(std::string_view(*behind).substr(0, last))) return;
     *open = begin.substr(0, rest);
@@ -372,8 +373,7 @@ class Derivation {
     if (!site || site->arguments.begin == 0 || call[site->arguments.begin - 1] != '{') return false;
     const std::string_view inside = site->arguments.of(call).substr(kKeyWord.size());
     if (!inside.starts_with(':')) return false;
-    const std::string_view quote =
-        without_layout(inside.substr(1, inside.size() - 1 - kValueWord.size()));
+    const std::string_view quote = mark_of(inside.substr(1, inside.size() - 1 - kValueWord.size()));
     const std::string_view rest = call.substr(site->arguments.end);
     if (!rest.starts_with(quote) || !rest.substr(quote.size()).starts_with('}')) return false;
     format_.syntax = Syntax::kDict;

@@ -7,6 +7,7 @@
 
 #include "calls/call_parser.h"
 #include "calls/derivation/texts.h"
+#include "calls/text.h"
 
 namespace gen::calls::derivation {
 namespace {
@@ -96,8 +97,8 @@ bool reads(const CallFormat& format, const std::shared_ptr<const Tools>& tools,
            const std::vector<chat::ToolCall>& calls) {
   if (!written) return true;
   std::string_view opening;
-  if (!format.reasoning.empty()) opening = without_layout(format.reasoning[0].open);
-  if (!without_layout(written->before).ends_with(opening)) opening = {};
+  if (!format.reasoning.empty()) opening = mark_of(format.reasoning[0].open);
+  if (!mark_of(written->before).ends_with(opening)) opening = {};
   CallParser parser(std::make_shared<const CallFormat>(format), tools, opening);
   std::vector<Piece> pieces;
   parser.feed(written->text, &pieces);
@@ -111,13 +112,13 @@ bool reads(const CallFormat& format, const std::shared_ptr<const Tools>& tools,
   if (!same_calls(read.calls, calls)) return false;
   // Templates drop texts beside calls and older reasoning, and some write texts as reasoning or
   // behind the calls. What ends an answer comes as text here.
-  const std::string_view said = without_layout(calls.empty() ? read.text : before);
+  const std::string_view said = mark_of(calls.empty() ? read.text : before);
   if (!said.starts_with(text) && !said.empty()) return false;
   if (!calls.empty() && said.size() > text.size()) return false;
   const bool has_text = !text.empty() && written->text.find(text) != kNowhere;
   if (has_text && (read.text + read.reasoning).find(text) == kNowhere) return false;
   const bool has_thought = !reasoning.empty() && written->text.find(reasoning) != kNowhere;
-  return !has_thought || without_layout(read.reasoning) == reasoning;
+  return !has_thought || mark_of(read.reasoning) == reasoning;
 }
 
 }  // namespace gen::calls::derivation

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "calls/arguments/json_scanner.h"
+#include "calls/text.h"
 
 namespace gen::calls::derivation {
 namespace {
@@ -17,17 +18,7 @@ size_t before_tag(std::string_view text, size_t n) {
 
 }  // namespace
 
-bool is_layout(char c) noexcept { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
-bool is_blank_text(std::string_view text) noexcept {
-  return std::all_of(text.begin(), text.end(), is_layout);
-}
-
-std::string_view without_layout(std::string_view text) noexcept {
-  while (!text.empty() && is_layout(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_layout(text.back())) text.remove_suffix(1);
-  return text;
-}
+bool is_blank_text(std::string_view text) noexcept { return mark_of(text).empty(); }
 
 std::string_view common_begin(std::string_view a, std::string_view b) noexcept {
   const auto ends = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
@@ -47,7 +38,7 @@ std::string_view common_end(std::string_view a, std::string_view b) noexcept {
 }
 
 size_t before_word(std::string_view text, size_t at) noexcept {
-  while (at > 0 && !is_layout(text[at - 1])) {
+  while (at > 0 && !is_blank(text[at - 1])) {
     const size_t tag = text.substr(0, at - 1).find_last_of("<>");
     if (text[at - 1] == '>' && tag != kNowhere && text[tag] == '<') break;
     --at;

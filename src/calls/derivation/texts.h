@@ -18,10 +18,7 @@ struct Span {
   }
 };
 
-bool is_layout(char c) noexcept;
 bool is_blank_text(std::string_view text) noexcept;
-/// Without white space at its ends.
-std::string_view without_layout(std::string_view text) noexcept;
 /// What both begin with, whole tags only.
 std::string_view common_begin(std::string_view a, std::string_view b) noexcept;
 /// What both end with. It begins with a tag, or at the end of one.
