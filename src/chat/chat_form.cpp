@@ -13,9 +13,9 @@
 namespace gen::chat {
 
 using tokenizer::kAddBos;
+using tokenizer::Kept;
 using tokenizer::kParseSpecial;
 using tokenizer::kTextStart;
-using tokenizer::Kept;
 using tokenizer::Special;
 using tokenizer::TextSegment;
 using tokenizer::Tokenizer;
@@ -300,6 +300,18 @@ Result<templates::Text> ChatForm::render(const Conversation& conversation, const
   return template_->render(variables, options);
 }
 
+// Answers with calls become the text that the model wrote. False if that is not known.
+static bool write_calls(Conversation* conversation) {
+  for (ChatMessage& message : conversation->messages) {
+    if (message.tool_calls.empty()) continue;
+    if (message.written.empty()) return false;
+    message.content = std::move(message.written);
+    message.tool_calls.clear();
+    message.reasoning.clear();
+  }
+  return true;
+}
+
 Result<std::vector<ChatSegment>> ChatForm::segments(const Conversation& conversation,
                                                     bool add_generation_prompt) const {
   if (!conversation.tools.empty() && !knows_tools_) {
@@ -309,6 +321,10 @@ Result<std::vector<ChatSegment>> ChatForm::segments(const Conversation& conversa
       std::any_of(conversation.messages.begin(), conversation.messages.end(),
                   [](const ChatMessage& message) { return !message.tool_calls.empty(); });
   const std::optional<CallStyle> style = calls ? call_style(conversation) : CallStyle();
+  if (!style.has_value()) {
+    Conversation written = conversation;
+    if (write_calls(&written)) return segments(written, add_generation_prompt);
+  }
   Heap heap;
   auto text = render(conversation, style.value_or(CallStyle()), add_generation_prompt, &heap);
   if (text.ok() && !style.has_value()) {

@@ -31,6 +31,8 @@ struct ChatMessage {
   std::string name = {};
   std::string tool_call_id = {};
   std::vector<ToolCall> tool_calls = {};
+  /// Of an answer with calls, all that the model wrote: for templates that do not show calls.
+  std::string written = {};
   friend bool operator==(const ChatMessage&, const ChatMessage&) = default;
 };
 

@@ -260,6 +260,7 @@ void ChatTurn::add_answer() {
     for (const calls::Call& call : read->calls) {
       message.tool_calls.push_back({call.id, call.name, call.arguments});
     }
+    message.written = read->calls.empty() ? "" : reader_->raw();
     give_ids(*form_.format, session_->chat_->conversation, &message.tool_calls);
   }
   std::optional<ChatSession::Cut> cut;

@@ -280,6 +280,34 @@ TEST_F(Answers, ReasoningEndsWhenAsked) {
   EXPECT_LT(seen.reasoning.size(), 60U);
 }
 
+// Such as that of LFM2: the answer is shown as it was written.
+TEST_F(Answers, TemplatesThatShowNoCalls) {
+  constexpr const char* kNoCalls =
+      "{{ tools | tojson }}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content "
+      "}}<|im_end|>"
+      "\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+  ASSERT_EQ(gen_chat_set_template(chat_, kNoCalls, GEN_NUL_TERMINATED, &error_), GEN_OK);
+  add_weather();
+  set("constrain_calls", "0");
+  const std::string said = R"(See {"name": "weather", "arguments": {"city": "Oslo"}} now.)";
+  script(said);
+  Seen seen;
+  ASSERT_EQ(send("Is it warm?", &seen), GEN_OK) << error_.message;
+  EXPECT_EQ(last().at("tool_calls").size(), 1U);
+  ASSERT_EQ(gen_chat_add_tool_result(chat_, "call_0", "weather", "18", GEN_NUL_TERMINATED, &error_),
+            GEN_OK);
+  std::string text(4096, '?');
+  size_t n = 0;
+  ASSERT_EQ(gen_chat_format(model_, chat_, 1, text.data(), text.size(), &n, &error_), GEN_OK)
+      << error_.message;
+  EXPECT_NE(text.find(said), std::string::npos);
+  script("Yes.");
+  ASSERT_EQ(send(nullptr, &seen), GEN_OK) << error_.message;
+  int64_t evaluated = 0;
+  ASSERT_EQ(gen_result_usage(result_, "prompt_evaluated", &evaluated, &error_), GEN_OK);
+  EXPECT_LT(evaluated, 40);
+}
+
 TEST_F(Answers, StreamsHavePieces) {
   script("<think>\nHm.\n</think>\n\nYes.");
   gen_stream* stream = nullptr;

@@ -696,7 +696,7 @@ static void a_long_conversation_loses_its_oldest_turns(void** state) {
       assert_memory_equal(ids, lead, n * sizeof *ids); /* tools and the system message stay */
     }
     if (shift) {
-      assert_int_equal(status, GEN_OK);
+      assert_ok(status, error);
       assert_true(dropped > 0);
       size_t length = 0;
       assert_ok(gen_chat_format(model, chat, 0, NULL, 0, &length, &error), error);
