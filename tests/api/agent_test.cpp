@@ -406,7 +406,25 @@ TEST_F(AgentTest, IsCancelledFromAnotherThread) {
   }
 }
 
+// Whatever the model would say, its first answer is a valid call of the tool that is asked for.
 TEST_F(AgentTest, TheFirstAnswerMayHaveToCall) {
+  TestTool pick;
+  pick.run = echo_.run;
+  ASSERT_EQ(gen_tool_registry_add(
+                registry_, "pick", "",
+                R"({"type": "object", "properties": {"text": {"enum": ["this"]}}, "required": ["text"],
+                    "additionalProperties": false})",
+                run_tool, &pick, &error_),
+            GEN_OK);
+  set("tool_choice", "pick");
+  begin({"I would not call anything.", "Done."});
+  ASSERT_EQ(gen_chat_set(gen_agent_chat(agent_), "constrain_calls", "1", &error_), GEN_OK);
+  ASSERT_EQ(run("Go"), GEN_OK) << error_.message;
+  ASSERT_FALSE(pick.calls.empty());
+  for (const json& result : described().at("steps").at(0).at("results")) {
+    EXPECT_EQ(result.at("output"), "this!");
+  }
+  EXPECT_EQ(described().at("final_output"), "Done.");
   set("tool_choice", "none");
   begin({"Done."});
   ASSERT_EQ(run("Go"), GEN_OK) << error_.message;
