@@ -43,12 +43,13 @@ class CallGrammarWriter {
         marks_(spec, to),
         schemas_(schemas),
         arguments_(format, marks_, schemas_) {
-    for (const Tool& tool : tools) {
-      if (options.named.empty() || tool.name == options.named) tools_.push_back(&tool);
-    }
-    if (options.choice == ToolChoice::kNone) tools_.clear();
-    parallel_ = options.parallel && format.parallel;
     required_ = options.choice == ToolChoice::kRequired;
+    parallel_ = options.parallel && format.parallel;
+    const bool one = required_ && !options.named.empty();
+    for (const Tool& tool : tools) {
+      if (options.choice == ToolChoice::kNone || (one && tool.name != options.named)) continue;
+      tools_.push_back(&tool);
+    }
   }
 
   Result<ExprId> run() {
@@ -329,7 +330,7 @@ class CallGrammarWriter {
   }
 
   Result<ExprId> bare() {
-    const bool several = parallel_ && !format_.between.empty();
+    const bool several = parallel_ && (format_.several || !format_.between.empty());
     const ExprId one = call();
     const ExprId calls = all(
         {one, to_.repeat(all({marks_.text(format_.between), one}), 0, several ? kUnbounded : 0)});
@@ -344,7 +345,8 @@ class CallGrammarWriter {
 
   // The prompt has written the mark that begins the first header, and who speaks.
   ExprId header(const std::string& text, bool is_first) {
-    const std::string& start = format_.messages->starts.at(0);
+    const std::vector<std::string>& starts = format_.messages->starts;
+    const std::string start = starts.empty() ? std::string() : starts[0];
     const bool begins = text.starts_with(start);
     if (!is_first) return marks_.text(begins ? text : start + std::string(kAssistant) + text);
     return marks_.text(std::string_view(text).substr(begins ? start.size() : 0));

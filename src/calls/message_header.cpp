@@ -5,15 +5,12 @@
 #include <algorithm>
 #include <vector>
 
+#include "calls/text.h"
+
 namespace gen::calls {
 namespace {
 
 constexpr size_t kMaxHeaderBytes = 256;
-
-bool is_name_byte_of_header(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '.' || c == '-';
-}
 
 // Words, which marks divide, too: "<|channel|>analysis" is the word analysis.
 std::vector<std::string_view> words_of(const Messages& messages, std::string_view text) {
@@ -61,8 +58,7 @@ Header read_header(const Messages& messages, std::string_view text) {
     word.remove_prefix(messages.recipient.size());
     if (holds(messages.no_names, word)) continue;
     if (word.starts_with(messages.name_lead)) word.remove_prefix(messages.name_lead.size());
-    const bool name =
-        !word.empty() && std::all_of(word.begin(), word.end(), is_name_byte_of_header);
+    const bool name = !word.empty() && std::all_of(word.begin(), word.end(), is_name_byte);
     // A recipient that is no name is a fault of the model: the message is text.
     if (name) header.name = word;
   }
@@ -80,7 +76,7 @@ bool may_be_header(const Messages& messages, std::string_view text) noexcept {
     if (start.starts_with(text)) return true;
   }
   const char last = text.back();
-  if (is_name_byte_of_header(last)) return true;
+  if (is_name_byte(last)) return true;
   if (messages.header_end.find(last) != std::string::npos) return true;
   if (messages.recipient.empty()) return false;
   return std::string_view(" <|>=").find(last) != std::string_view::npos;

@@ -207,8 +207,8 @@ TEST_P(EveryFormat, HasNoOtherCalls) {
   JsonValue some = JsonValue::object();
   some.add("x", JsonValue::of_string("y"));
   std::vector<std::string> pieces = {"<think>", "</think>", "\n", " ", "b", "{", "a: ", "\""};
-  for (const auto& [name, value] : {std::pair("b", none), std::pair("b", some),
-                                    std::pair("c", none), std::pair("c", some)}) {
+  for (const auto& [name, value] :
+       {std::pair("b", none), std::pair("b", some), std::pair("c", none), std::pair("c", some)}) {
     const std::string text = test::call_text(*format, name, value);
     pieces.push_back(text);
     pieces.push_back(text.substr(1));
@@ -229,8 +229,8 @@ TEST_P(EveryFormat, HasNoOtherCalls) {
     begin = messages.text_header;
     if (begin.starts_with(start)) begin.erase(0, start.size());
     const bool written = messages.text_header.starts_with(start);
-    const std::string next = (messages.ends.empty() ? "" : messages.ends[0]) + start +
-                             (written ? "" : "assistant");
+    const std::string next =
+        (messages.ends.empty() ? "" : messages.ends[0]) + start + (written ? "" : "assistant");
     pieces.push_back(next);
     for (const char* name : {"b", "c"}) {
       pieces.push_back(next + test::call_text(*format, name, none));

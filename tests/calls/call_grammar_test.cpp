@@ -372,5 +372,152 @@ TEST(CallGrammar, HasMessagesWithoutMarksAtTheirEnds) {
          {"Hello", "weather\n{}", "all\nHello>>>you", "all\na>>>>time\n{}"}});
 }
 
+// Of a function without parameters, of one with any, and of a map.
+TEST(CallGrammar, HasMembersThatTheSchemaDoesNotList) {
+  const std::vector<Tool> tools = {
+      tool("none", ""), tool("any", "{}"),
+      tool("map", R"({"type":"object","additionalProperties":{"type":"integer"}})")};
+  struct Syntaxes {
+    const char* format;
+    std::vector<std::string> yes;
+    std::vector<std::string> no;
+    size_t relaxed;
+  };
+  const auto hermes = [](const std::string& name, const std::string& arguments) {
+    return "<tool_call>\n{\"name\": \"" + name + "\", \"arguments\": " + arguments +
+           "}\n</tool_call>";
+  };
+  const auto coder = [](const std::string& name, const std::string& value) {
+    return "<tool_call>\n<function=" + name + ">\n<parameter=a>\n" + value +
+           "\n</parameter>\n</function>\n</tool_call>";
+  };
+  const auto gemma = [](const std::string& name, const std::string& arguments) {
+    return "<|tool_call>call:" + name + arguments + "<tool_call|>";
+  };
+  const auto olmo = [](const std::string& name, const std::string& arguments) {
+    return "<function_calls>" + name + "(" + arguments + ")</function_calls>";
+  };
+  const Syntaxes all[] = {
+      {"hermes",
+       {hermes("none", "{}"), hermes("any", "{\"a\": [1, {\"b\": null}]}"),
+        hermes("map", "{\"a\": 1}")},
+       {hermes("none", "{\"a\": 1}"), hermes("any", "{\"a\": 1, \"a\": 2}"), hermes("any", "1"),
+        hermes("map", "{\"a\": \"b\"}")},
+       0},
+      {"qwen3-coder",
+       {coder("any", "1"), coder("any", "text"), coder("any", "{\"b\": 1}"), coder("map", "-2")},
+       {coder("none", "1"), coder("any", "{\"b\": 1"), coder("map", "a"), coder("map", "\"1\"")},
+       3},
+      {"gemma4",
+       {gemma("any", "{a:1,b:{c:<|\"|>d<|\"|>}}"), gemma("map", "{a:1}"), gemma("none", "{}")},
+       {gemma("none", "{a:1}"), gemma("any", "{a:d}"), gemma("map", "{a:<|\"|>d<|\"|>}")},
+       3},
+      {"olmo3",
+       {olmo("any", "a=1, b={\"c\": [None]}"), olmo("map", "a=1"), olmo("none", "")},
+       {olmo("none", "a=1"), olmo("any", "a=null"), olmo("map", "a=\"b\"")},
+       3}};
+  for (const Syntaxes& one : all) {
+    CallReader reads({});
+    ASSERT_TRUE(reads.make(*format_named(one.format), tools).ok()) << one.format;
+    for (const std::string& text : one.yes) EXPECT_TRUE(reads(text)) << reads.stop(text);
+    for (const std::string& text : one.no) EXPECT_FALSE(reads(text)) << text;
+    EXPECT_EQ(reads.report().relaxed.size(), one.relaxed) << one.format;
+  }
+  CallReader reads({});
+  ASSERT_TRUE(reads.make(*format_named("minimax-m3"), tools).ok());
+  ASSERT_FALSE(reads.report().relaxed.empty());
+  EXPECT_EQ(reads.report().relaxed[0],
+            "tool any: #: members that are not listed cannot be written");
+}
+
+// Arguments are an object, whatever else a schema allows; its references stay those of itself.
+TEST(CallGrammar, HasOnlyObjectsOfASchema) {
+  CallReader reads({});
+  const char* const nullable =
+      R"({"type":["null","object"],"properties":{"a":{"$ref":"#/$defs/x"}},"$defs":{"x":{"const":1}}})";
+  const char* const identified =
+      R"({"$id":"https://example.com/x","type":["object","string"],"properties":{"a":{"$ref":"#/$defs/x"}},)"
+      R"("$defs":{"x":{"const":1}}})";
+  const char* const untyped = R"({"properties":{"a":{"const":1}}})";
+  const char* const joined =
+      R"({"allOf":[{"properties":{"a":{"const":1}}}],"properties":{"b":{}}})";
+  ASSERT_TRUE(reads
+                  .make(*format_named("hermes"), {tool("n", nullable), tool("i", identified),
+                                                  tool("u", untyped), tool("j", joined)})
+                  .ok());
+  const auto call = [](const std::string& name, const std::string& arguments) {
+    return "<tool_call>\n{\"name\": \"" + name + "\", \"arguments\": " + arguments +
+           "}\n</tool_call>";
+  };
+  for (const char* name : {"n", "i", "u", "j"}) {
+    EXPECT_TRUE(reads(call(name, "{\"a\": 1}"))) << reads.stop(call(name, "{\"a\": 1}"));
+    for (const char* arguments : {"{\"a\": 2}", "null", "1", "\"a\"", "[]"}) {
+      EXPECT_FALSE(reads(call(name, arguments))) << name << arguments;
+    }
+    EXPECT_EQ(reads(call(name, "{\"c\": 2}")), *name == 'j') << name;
+  }
+  EXPECT_EQ(reads.make(*format_named("hermes"), {tool("s", R"({"type":"string"})")}).code(),
+            Code::kGrammar);
+  EXPECT_EQ(reads.make(*format_named("olmo3"), {tool("s", R"({"type":"string"})")}).code(),
+            Code::kGrammar);
+}
+
+TEST(CallGrammar, KeepsLengthsOfRawStrings) {
+  for (const uint32_t most : {3U, 100'000U}) {
+    CallReader reads({});
+    const std::string schema = R"({"properties":{"s":{"type":"string","maxLength":)" +
+                               std::to_string(most) + R"(,"minLength":1}},"required":["s"]})";
+    ASSERT_TRUE(reads.make(*format_named("gemma4"), {tool("f", schema)}).ok());
+    const auto call = [](const std::string& text) {
+      return "<|tool_call>call:f{s:<|\"|>" + text + "<|\"|>}<tool_call|>";
+    };
+    std::string text;
+    for (uint32_t i = 0; i < most; ++i) text += i % 2 == 0 ? "a" : "\xC3\xA9";
+    EXPECT_FALSE(reads(call("")));
+    EXPECT_TRUE(reads(call("a")));
+    EXPECT_TRUE(reads(call(text))) << most;
+    EXPECT_FALSE(reads(call(text + "a"))) << most;
+  }
+}
+
+// What has no meaning for an automaton is left out, and said.
+TEST(CallGrammar, ReportsWhatItRelaxes) {
+  CallReader reads({});
+  const char* const schema =
+      R"({"properties":{"p":{"type":"string","format":"regex"},)"
+      R"("u":{"type":"array","items":{"type":"string"},"uniqueItems":true}}})";
+  const Tool search = tool("search", schema);
+  ASSERT_TRUE(reads.make(*format_named("gemma4"), {search}).ok());
+  EXPECT_EQ(reads.report().relaxed,
+            (std::vector<std::string>{"tool search: /properties/p/format: some back references, "
+                                      "names of groups and ranges left out",
+                                      "tool search: /properties/p: the format regex",
+                                      "tool search: /properties/u: uniqueItems"}));
+  EXPECT_TRUE(
+      reads("<|tool_call>call:search{p:<|\"|>(<|\"|>,u:[<|\"|>a<|\"|>,<|\"|>a<|\"|>]}"
+            "<tool_call|>"));
+  // Between marks the array is JSON, so it is checked.
+  ASSERT_TRUE(reads.make(*format_named("qwen3-coder"), {search}).ok());
+  EXPECT_EQ(reads.report().relaxed.size(), 2U);
+  const auto call = [](const std::string& array) {
+    return "<tool_call>\n<function=search>\n<parameter=u>\n" + array +
+           "\n</parameter>\n</function>\n</tool_call>";
+  };
+  EXPECT_TRUE(reads(call("[\"a\", \"b\"]")));
+  EXPECT_FALSE(reads(call("[\"a\", \"a\"]")));
+}
+
+TEST(CallGrammar, StopsAtLimits) {
+  CallReader reads({});
+  CallGrammarOptions options;
+  options.limits.edges = 50;
+  EXPECT_EQ(reads.make(*format_named("hermes"), two_tools(), options).code(), Code::kGrammar);
+  options = {};
+  auto cancel = std::make_shared<CancelFlag>();
+  cancel->fire();
+  options.limits.cancel = cancel;
+  EXPECT_EQ(reads.make(*format_named("hermes"), two_tools(), options).code(), Code::kCancelled);
+}
+
 }  // namespace
 }  // namespace gen::calls

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "calls/text.h"
 
 namespace gen::calls {
 namespace {
 
-bool is_json_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 int hex_value(char c) {
@@ -63,7 +63,7 @@ JsonScanner::State JsonScanner::take(char byte) {
     scalar_ended_ = true;  // and the byte is what follows it
     at_ = At::kNext;
   }
-  if (is_json_space(byte)) return State::kMore;
+  if (is_blank(byte)) return State::kMore;
   return structure_byte(byte);
 }
 

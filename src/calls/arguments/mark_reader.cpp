@@ -4,14 +4,8 @@
 
 namespace gen::calls {
 
-std::string_view stripped(std::string_view text) noexcept {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
 MarkReader::MarkReader(std::vector<std::string> marks) {
-  for (const std::string& mark : marks) marks_.push_back({std::string(stripped(mark))});
+  for (const std::string& mark : marks) marks_.push_back({std::string(mark_of(mark))});
   restart();
 }
 

@@ -7,11 +7,9 @@
 #include <string_view>
 #include <vector>
 
-namespace gen::calls {
+#include "calls/text.h"
 
-inline bool is_blank(char c) noexcept { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-/// Without white space at its ends.
-std::string_view stripped(std::string_view text) noexcept;
+namespace gen::calls {
 
 class MarkReader {
  public:

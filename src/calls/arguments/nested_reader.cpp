@@ -29,7 +29,7 @@ bool has_type(const JsonValue* schema, std::string_view type) {
 class NestedReader final : public ArgumentReader {
  public:
   NestedReader(const ArgumentMarks& marks, const Tool* tool, std::string_view end)
-      : tool_(tool), open_(marks.lead + "<"), end_(stripped(end)) {
+      : tool_(tool), open_(marks.lead + "<"), end_(mark_of(end)) {
     frames_.push_back({.tag = {}, .content = Content::kObject});
     frames_.back().schema = tool == nullptr ? nullptr : &tool->schema;
   }
@@ -91,7 +91,7 @@ class NestedReader final : public ArgumentReader {
       if (!std::string_view(open_).starts_with(part.substr(0, open_.size()))) return false;
       return ("/" + tag + ">").starts_with(rest);
     };
-    while (!closes(held_)) {
+    while (!held_.empty() && (held_[0] != open_[0] || !closes(held_))) {
       if (!value_.put(held_.front(), json)) return bad("not UTF-8");
       held_.erase(0, 1);
     }

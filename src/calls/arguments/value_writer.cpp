@@ -24,7 +24,7 @@ std::string json_of_literal(std::string_view text) {
     if (state == LiteralReader::State::kMore) continue;
     return state == LiteralReader::State::kDone && i + 1 == text.size() ? json : std::string();
   }
-  return reader.take(' ', &json) == LiteralReader::State::kBefore ? json : std::string();
+  return reader.take(',', &json) == LiteralReader::State::kBefore ? json : std::string();
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ bool ValueWriter::end(std::string* json) {
     *json += '"';
     return writer_.whole();
   }
-  const std::string_view text = stripped(raw_);
+  const std::string_view text = mark_of(raw_);
   if (auto read = grammar::read_json(text); read.ok()) {
     if (kind_ == ValueKind::kOther || !read->is(grammar::JsonType::kString)) {
       *json += text;

@@ -44,7 +44,7 @@ std::string text_of_schema(const Tool& tool) {
   std::string text = tool.parameters;
   if (!more.empty() && !schema.members.empty()) more += ", ";
   text.insert(text.find('{') + 1, more);
-  if (type == nullptr || type->is(JsonType::kString)) return text;
+  if (type == nullptr || type->text == "object") return text;
   // As a document of its own, so that its references point into it.
   const bool has_id = schema.find("$id") != nullptr && schema.find("$id")->is(JsonType::kString);
   if (!has_id) text.insert(text.find('{') + 1, R"("$id": "tool:schema", )");

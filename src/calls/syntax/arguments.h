@@ -4,7 +4,9 @@
 // other than JSON, which are reported: members that the schema does not list may come twice (or,
 // as nested tags, not at all), and uniqueItems and the format regex have no effect where they take
 // more than an automaton. Members that the schema does not list are allowed only if it says so, or
-// lists none.
+// lists none. Members whose names a syntax cannot write are left out. Strings without quotes never
+// hold the mark behind them; JSON between such marks may, and is read otherwise if another argument
+// or the end of the call seems to follow.
 #pragma once
 
 #include <memory>

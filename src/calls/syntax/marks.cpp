@@ -10,13 +10,6 @@ namespace gen::calls {
 
 using grammar::ExprId;
 
-std::string_view mark_of(std::string_view text) noexcept {
-  constexpr std::string_view kBlanks = " \t\r\n";
-  const size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
-}
-
 MarkWriter::MarkWriter(const tokenizer::VocabSpec& spec, grammar::Expressions& to) : to_(to) {
   for (size_t i = 0; i < spec.tokens.size(); ++i) {
     const auto id = static_cast<int32_t>(i);

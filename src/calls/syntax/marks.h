@@ -9,13 +9,11 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "calls/text.h"
 #include "grammar/expression/expression.h"
 #include "tokenizer/vocab.h"
 
 namespace gen::calls {
-
-/// Without white space at its ends.
-std::string_view mark_of(std::string_view text) noexcept;
 
 class MarkWriter {
  public:
