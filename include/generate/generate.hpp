@@ -1187,6 +1187,8 @@ class Agent : public detail::Handle<gen_agent, gen_agent_free> {
   Chat chat() const noexcept { return Chat(gen_agent_chat(get())); }
   /// Any thread.
   void cancel() noexcept { gen_agent_cancel(get()); }
+  /// Calls are cancelled while it is raised.
+  void set_cancel(const Cancel &cancel) { detail::call(gen_agent_set_cancel, get(), cancel.get()); }
   void reset() { detail::call(gen_agent_reset, get()); }
 
  private:
@@ -1222,6 +1224,7 @@ class Supervisor : public detail::Handle<gen_supervisor, gen_supervisor_free> {
   std::string describe() const { return detail::filled<std::string>(gen_supervisor_describe, get()); }
   /// Any thread.
   void cancel() noexcept { gen_supervisor_cancel(get()); }
+  void set_cancel(const Cancel &cancel) { detail::call(gen_supervisor_set_cancel, get(), cancel.get()); }
 };
 
 /// Dense float32, [batch, seq, dim] for a cache of one sequence; fastest dimension first for one of many.

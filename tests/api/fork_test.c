@@ -483,6 +483,8 @@ static void use_agents(void) {
   REFUSED(gen_agent_step(it.agent, "A", 1, NULL, NULL, &finished, &error));
   REFUSED(gen_agent_describe(it.agent, NULL, 0, &n, &error));
   REFUSED(gen_agent_reset(it.agent, &error));
+  REFUSED(gen_agent_set_cancel(it.agent, NULL, &error));
+  REFUSED(gen_supervisor_set_cancel(it.supervisor, NULL, &error));
   REFUSED(gen_supervisor_add_agent(it.supervisor, "a", "", it.agent, &error));
   REFUSED(gen_supervisor_set_budget(it.supervisor, 1, &error));
   REFUSED(gen_supervisor_run(it.supervisor, "A", 1, NULL, NULL, NULL, &error));
