@@ -146,12 +146,15 @@ const (
 	kindSpeculative
 	kindEagle
 	kindDraft
+	kindTools
+	kindAgent
+	kindSupervisor
 	kinds
 )
 
 var kindNames = [kinds]string{"model", "tokenizer", "generator", "session", "stream", "thread pool", "metrics", "tracer",
 	"cache", "block pool", "prefix cache", "radix tree", "ssm state", "profile", "grammar", "grammar matcher", "GPU allocator", "chat", "chat session", "template",
-	"speculative generator", "EAGLE generator", "draft"}
+	"speculative generator", "EAGLE generator", "draft", "tools", "agent", "supervisor"}
 
 var open [kinds]atomic.Int64
 

@@ -41,6 +41,7 @@
 %include "eagle.i"
 %include "stream.i"
 %include "chat.i"
+%include "agent.i"
 %include "template.i"
 %include "batch.i"
 %include "metrics.i"

@@ -172,6 +172,8 @@ static _goslice_ fail(gen_status status, gen_error *error) {
 %gen_text(description, len)
 %gen_text(value, len)
 %gen_text(request, len)
+%gen_text(task, len)
+%gen_text(output, len)
 %gen_text(prefix, prefix_len)
 %gen_text(suffix, suffix_len)
 

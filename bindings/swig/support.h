@@ -7,6 +7,7 @@
 #define GENERATE_BINDINGS_SUPPORT_H
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -271,6 +272,192 @@ static gen_status gen_binding_chat_answer(gen_chat_session *chat_session, const 
 static gen_status gen_binding_chat_open_answer(gen_chat_session *chat_session, const gen_sampling *sampling, gen_stream **out,
                                                gen_error *error) {
   return gen_chat_session_open_stream(chat_session, NULL, 0, sampling, out, error);
+}
+
+/* gen_agent_run and gen_agent_step without a text. */
+static gen_status gen_binding_agent_go_on(gen_agent *agent, gen_agent_callback callback, void *user, gen_result **result,
+                                          gen_error *error) {
+  return gen_agent_run(agent, NULL, 0, callback, user, result, error);
+}
+static gen_status gen_binding_agent_step(gen_agent *agent, gen_agent_callback callback, void *user, int32_t *finished,
+                                         gen_error *error) {
+  return gen_agent_step(agent, NULL, 0, callback, user, finished, error);
+}
+
+/*
+ * A desk: tools and events without calling a managed language. The callbacks are gen_binding_desk_tool_function and
+ * _event_function, their user the number of a desk. A callback lays its matter on the desk and waits; a thread of the
+ * language takes one after the other with _next, which blocks, and returns each with _answer. After _close what comes fails
+ * at once, and _next gives 0; what was taken must still be answered. Numbers of desks are never used twice, so that a tool
+ * may outlive its desk.
+ */
+enum {
+  GEN_BINDING_MATTER = 0,    /* for _answer and _stopped; 0: the desk is closed */
+  GEN_BINDING_MATTER_KIND = 1, /* -1: a tool; else GEN_AGENT_… */
+  GEN_BINDING_MATTER_NAME = 2, /* addresses and lengths, until the answer */
+  GEN_BINDING_MATTER_NAME_LEN = 3,
+  GEN_BINDING_MATTER_ID = 4,
+  GEN_BINDING_MATTER_ID_LEN = 5,
+  GEN_BINDING_MATTER_TEXT = 6, /* of a tool: its arguments */
+  GEN_BINDING_MATTER_TEXT_LEN = 7,
+  GEN_BINDING_MATTER_STEP = 8,
+  GEN_BINDING_MATTER_CALL = 9,
+  GEN_BINDING_MATTER_IS_ERROR = 10,
+  GEN_BINDING_MATTER_FIELDS = 11
+};
+
+typedef struct gen_binding_matter {
+  const gen_tool_call *call; /* NULL for an event */
+  gen_tool_reply *reply;
+  const gen_agent_event *event;
+  struct gen_binding_desk *desk;
+  struct gen_binding_matter *next;
+  int taken, answered, failed;
+} gen_binding_matter;
+
+typedef struct gen_binding_desk {
+  int64_t number;
+  gen_binding_matter *first;
+  int users; /* calls inside, and 1 until _close */
+  int closed;
+  pthread_cond_t changed;
+  struct gen_binding_desk *next;
+} gen_binding_desk;
+
+static pthread_mutex_t gen_binding_desks_mutex = PTHREAD_MUTEX_INITIALIZER; /* of all that is below */
+static gen_binding_desk *gen_binding_desks;
+static int64_t gen_binding_desks_made;
+
+/* The lock is held, in these two. */
+static gen_binding_desk *gen_binding_desk_enter(int64_t number) {
+  gen_binding_desk *desk = gen_binding_desks;
+  while (desk != NULL && desk->number != number) desk = desk->next;
+  if (desk != NULL) ++desk->users;
+  return desk;
+}
+static void gen_binding_desk_leave(gen_binding_desk *desk) {
+  if (--desk->users > 0) return;
+  gen_binding_desk **at = &gen_binding_desks;
+  while (*at != desk) at = &(*at)->next;
+  *at = desk->next;
+  pthread_cond_destroy(&desk->changed);
+  free(desk);
+}
+
+/* 0 without memory. */
+static int64_t gen_binding_desk_new(void) {
+  gen_binding_desk *desk = (gen_binding_desk *)calloc(1, sizeof *desk);
+  if (desk == NULL || pthread_cond_init(&desk->changed, NULL) != 0) {
+    free(desk);
+    return 0;
+  }
+  pthread_mutex_lock(&gen_binding_desks_mutex);
+  desk->number = ++gen_binding_desks_made;
+  desk->users = 1;
+  desk->next = gen_binding_desks;
+  gen_binding_desks = desk;
+  pthread_mutex_unlock(&gen_binding_desks_mutex);
+  return desk->number;
+}
+
+/* What the callback returns. */
+static int gen_binding_desk_wait(int64_t number, gen_binding_matter *matter) {
+  pthread_mutex_lock(&gen_binding_desks_mutex);
+  gen_binding_desk *desk = gen_binding_desk_enter(number);
+  matter->failed = 1;
+  if (desk != NULL) {
+    gen_binding_matter **at = &desk->first;
+    while (*at != NULL) at = &(*at)->next;
+    *at = matter;
+    matter->desk = desk;
+    pthread_cond_broadcast(&desk->changed);
+    while (!matter->answered && (matter->taken || !desk->closed)) {
+      pthread_cond_wait(&desk->changed, &gen_binding_desks_mutex);
+    }
+    if (!matter->taken) {
+      for (at = &desk->first; *at != matter;) at = &(*at)->next;
+      *at = matter->next;
+    }
+    gen_binding_desk_leave(desk);
+  }
+  pthread_mutex_unlock(&gen_binding_desks_mutex);
+  return matter->failed;
+}
+
+static int gen_binding_desk_tool(void *user, const gen_tool_call *call, gen_tool_reply *reply) {
+  gen_binding_matter matter;
+  memset(&matter, 0, sizeof matter);
+  matter.call = call;
+  matter.reply = reply;
+  return gen_binding_desk_wait((int64_t)(intptr_t)user, &matter);
+}
+static int gen_binding_desk_event(void *user, const gen_agent_event *event) {
+  gen_binding_matter matter;
+  memset(&matter, 0, sizeof matter);
+  matter.event = event;
+  return gen_binding_desk_wait((int64_t)(intptr_t)user, &matter);
+}
+static int64_t gen_binding_desk_tool_function(void) { return (int64_t)(intptr_t)&gen_binding_desk_tool; }
+static int64_t gen_binding_desk_event_function(void) { return (int64_t)(intptr_t)&gen_binding_desk_event; }
+
+/* fields: GEN_BINDING_MATTER_FIELDS numbers. */
+static void gen_binding_desk_next(int64_t number, int64_t *fields) {
+  memset(fields, 0, GEN_BINDING_MATTER_FIELDS * sizeof *fields);
+  pthread_mutex_lock(&gen_binding_desks_mutex);
+  gen_binding_desk *desk = gen_binding_desk_enter(number);
+  if (desk != NULL) {
+    while (desk->first == NULL && !desk->closed) pthread_cond_wait(&desk->changed, &gen_binding_desks_mutex);
+    gen_binding_matter *matter = desk->closed ? NULL : desk->first;
+    if (matter != NULL) {
+      const gen_tool_call *call = matter->call;
+      const gen_agent_event *event = matter->event;
+      const char *name = call != NULL ? call->name : event->name;
+      const char *id = call != NULL ? call->id : event->id;
+      desk->first = matter->next;
+      matter->taken = 1;
+      fields[GEN_BINDING_MATTER] = (int64_t)(intptr_t)matter;
+      fields[GEN_BINDING_MATTER_KIND] = call != NULL ? -1 : event->kind;
+      fields[GEN_BINDING_MATTER_NAME] = (int64_t)(intptr_t)name;
+      fields[GEN_BINDING_MATTER_NAME_LEN] = (int64_t)strlen(name);
+      fields[GEN_BINDING_MATTER_ID] = (int64_t)(intptr_t)id;
+      fields[GEN_BINDING_MATTER_ID_LEN] = (int64_t)strlen(id);
+      fields[GEN_BINDING_MATTER_TEXT] = (int64_t)(intptr_t)(call != NULL ? call->arguments : event->text);
+      fields[GEN_BINDING_MATTER_TEXT_LEN] = (int64_t)(call != NULL ? call->arguments_len : event->len);
+      fields[GEN_BINDING_MATTER_STEP] = event != NULL ? event->step : 0;
+      fields[GEN_BINDING_MATTER_CALL] = event != NULL ? event->call : -1;
+      fields[GEN_BINDING_MATTER_IS_ERROR] = event != NULL ? event->is_error : 0;
+    }
+    gen_binding_desk_leave(desk);
+  }
+  pthread_mutex_unlock(&gen_binding_desks_mutex);
+}
+
+/* `text` is the output of a tool; `failed` ends a run where the matter is an event. */
+static void gen_binding_desk_answer(int64_t matter, const char *text, size_t len, int32_t failed) {
+  gen_binding_matter *it = (gen_binding_matter *)(intptr_t)matter;
+  pthread_mutex_lock(&gen_binding_desks_mutex);
+  it->failed = failed != 0;
+  if (it->reply != NULL && gen_tool_reply_write(it->reply, text, len, NULL) != GEN_OK) it->failed = 1;
+  it->answered = 1;
+  pthread_cond_broadcast(&it->desk->changed);
+  pthread_mutex_unlock(&gen_binding_desks_mutex);
+}
+
+/* Whether nobody waits for a tool's output any more. */
+static int32_t gen_binding_desk_stopped(int64_t matter) {
+  return gen_tool_reply_stopped(((const gen_binding_matter *)(intptr_t)matter)->reply);
+}
+
+static void gen_binding_desk_close(int64_t number) {
+  pthread_mutex_lock(&gen_binding_desks_mutex);
+  gen_binding_desk *desk = gen_binding_desk_enter(number);
+  if (desk != NULL) {
+    if (!desk->closed) --desk->users;
+    desk->closed = 1;
+    pthread_cond_broadcast(&desk->changed);
+    gen_binding_desk_leave(desk);
+  }
+  pthread_mutex_unlock(&gen_binding_desks_mutex);
 }
 
 /*

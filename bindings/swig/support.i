@@ -19,6 +19,15 @@ gen_status gen_binding_full_buffer(const kv_cache *cache, int32_t layer, int64_t
 gen_status gen_binding_token_mask(const gen_grammar *grammar, const char *text, size_t len, const uint8_t *strings, const size_t *lengths, size_t count, uint32_t *bits, size_t words, gen_error *error);
 gen_status gen_binding_chat_answer(gen_chat_session *chat_session, const gen_sampling *sampling, gen_result **result, gen_error *error);
 gen_status gen_binding_chat_open_answer(gen_chat_session *chat_session, const gen_sampling *sampling, gen_stream **out, gen_error *error);
+gen_status gen_binding_agent_go_on(gen_agent *agent, gen_agent_callback callback, void *user, gen_result **result, gen_error *error);
+gen_status gen_binding_agent_step(gen_agent *agent, gen_agent_callback callback, void *user, int32_t *finished, gen_error *error);
+int64_t gen_binding_desk_new(void);
+int64_t gen_binding_desk_tool_function(void);
+int64_t gen_binding_desk_event_function(void);
+void gen_binding_desk_next(int64_t desk, int64_t *fields);
+void gen_binding_desk_answer(int64_t matter, const char *text, size_t len, int32_t failed);
+int32_t gen_binding_desk_stopped(int64_t matter);
+void gen_binding_desk_close(int64_t desk);
 gen_status gen_binding_symbol(const char *library, const char *name, int64_t *address, gen_error *error);
 int64_t gen_binding_progress_function(void);
 int64_t gen_binding_progress_new(void);

@@ -383,6 +383,17 @@ GEN_API gen_chat *gen_agent_chat(gen_agent *agent);
 GEN_API void gen_agent_cancel(gen_agent *agent);
 
 /**
+ * Sets a flag that cancels calls of the agent while it is raised. Unlike gen_agent_cancel it cannot hit a later call by
+ * mistake: set or reset one before a call.
+ *
+ * @param cancel  kept alive; NULL for none.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if agent is NULL; GEN_ERROR_BUSY.
+ * Threads: one at a time per agent.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_agent_set_cancel(gen_agent *agent, gen_cancel *cancel, gen_error *error);
+
+/**
  * Empties the conversation, but for the system message of the options, and forgets the last run and a cancel.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL; GEN_ERROR_BUSY; GEN_ERROR_OUT_OF_MEMORY.
@@ -466,6 +477,16 @@ GEN_API gen_status gen_supervisor_describe(const gen_supervisor *supervisor, cha
  * Since:   0.1
  */
 GEN_API void gen_supervisor_cancel(gen_supervisor *supervisor);
+
+/**
+ * Sets a flag that cancels calls of the supervisor while it is raised, as gen_agent_set_cancel.
+ *
+ * @param cancel  kept alive; NULL for none.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if supervisor is NULL; GEN_ERROR_BUSY.
+ * Threads: one at a time per supervisor.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_supervisor_set_cancel(gen_supervisor *supervisor, gen_cancel *cancel, gen_error *error);
 
 /**
  * Frees a supervisor, without waiting: a call that still runs on it finishes first. NULL is fine.

@@ -276,6 +276,13 @@ void Agent::keep_step(AgentStep step, StopReason stop, Turn* turn) {
   chat_->conversation.tools.swap(tools);
 }
 
+Status Agent::set_cancel(std::shared_ptr<const CancelFlag> cancel) {
+  const InUseGuard in_use(&in_use_);
+  GEN_TRY(in_use.entered("the agent"));
+  given_cancel_ = std::move(cancel);
+  return {};
+}
+
 Status Agent::reset() {
   const InUseGuard in_use(&in_use_);
   GEN_TRY(in_use.entered("the agent"));

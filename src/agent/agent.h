@@ -111,6 +111,8 @@ class Agent {
 
   /// The next cancelled call, running or not, returns kCancelled.
   void cancel() noexcept { own_cancel_->fire(); }
+  /// Sets a flag that cancels calls while it is raised; null: none. kBusy.
+  Status set_cancel(std::shared_ptr<const CancelFlag> cancel);
   /// Forgets the conversation, its steps and a cancel. kBusy.
   Status reset();
   /// kBusy.
@@ -144,6 +146,7 @@ class Agent {
   std::shared_ptr<generate::Chat> work_ = std::make_shared<generate::Chat>();
   std::shared_ptr<generate::ChatSession> session_;  // of `work_`
   std::shared_ptr<CancelFlag> own_cancel_ = std::make_shared<CancelFlag>();
+  std::shared_ptr<const CancelFlag> given_cancel_;  // may be null
   AgentRecord record_;
   mutable InUseFlag in_use_;
 };

@@ -4,21 +4,11 @@
 
 #include <utility>
 
+#include "agent/joined_cancel.h"
 #include "generate/loop/run.h"
 
 namespace gen::agent {
 namespace {
-
-/// Raised while one of up to three flags is, which it keeps alive.
-struct JoinedCancel {
-  JoinedCancel(std::shared_ptr<const CancelFlag> a, std::shared_ptr<const CancelFlag> b,
-               std::shared_ptr<const CancelFlag> c)
-      : first(std::move(a)), second(std::move(b)), third(std::move(c)) {}
-
-  std::shared_ptr<const CancelFlag> first, second, third;
-  CancelFlag two{first.get(), second.get()};
-  CancelFlag all{&two, third.get()};
-};
 
 constexpr AgentEvent::Kind kind_of(calls::PieceKind kind) noexcept {
   switch (kind) {
@@ -37,9 +27,8 @@ constexpr AgentEvent::Kind kind_of(calls::PieceKind kind) noexcept {
 Agent::Turn::Turn(const Agent& agent, const RunFrame& frame, AgentCallback callback, void* user,
                   bool fresh)
     : agent_(agent), frame_(frame), callback_(callback), user_(user), fresh_(fresh) {
-  const auto joined = std::make_shared<const JoinedCancel>(agent.own_cancel_, frame.cancel,
-                                                           agent.options_.call.cancel);
-  cancel_ = std::shared_ptr<const CancelFlag>(joined, &joined->all);
+  cancel_ = joined_cancel(
+      {agent.own_cancel_, agent.given_cancel_, frame.cancel, agent.options_.call.cancel});
 }
 
 std::shared_ptr<const RegisteredTool> Agent::Turn::tool(std::string_view name) const {

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "agent/joined_cancel.h"
 #include "base/json_text.h"
 #include "calls/tool.h"
 #include "grammar/schema/json_value.h"
@@ -71,6 +72,13 @@ Status Supervisor::set_budget(int64_t tokens) {
   return {};
 }
 
+Status Supervisor::set_cancel(std::shared_ptr<const CancelFlag> cancel) {
+  const InUseGuard in_use(&in_use_);
+  GEN_TRY(in_use.entered("the supervisor"));
+  given_cancel_ = std::move(cancel);
+  return {};
+}
+
 Status Supervisor::run(std::string_view task, AgentCallback callback, void* user,
                        std::optional<generate::GenResult>* result) {
   result->reset();
@@ -79,7 +87,7 @@ Status Supervisor::run(std::string_view task, AgentCallback callback, void* user
   if (members_.empty()) return {Code::kState, "the supervisor has no agents"};
   auto budget = std::make_shared<TokenBudget>();
   budget->most = most_;
-  const RunFrame shared{{}, budget, cancel_};
+  const RunFrame shared{{}, budget, joined_cancel({cancel_, given_cancel_})};
   RunFrame frame = shared;
   for (size_t i = 1; i < members_.size(); ++i) {
     const auto run = [agent = members_[i].agent, shared](const chat::ToolCall& call,

@@ -25,6 +25,8 @@ class Supervisor {
   Status add(std::string_view name, std::string_view description, std::shared_ptr<Agent> agent);
   /// Tokens of all answers of a run; 0: no limit.
   Status set_budget(int64_t tokens);
+  /// As Agent::set_cancel().
+  Status set_cancel(std::shared_ptr<const CancelFlag> cancel);
   /// As Agent::run() of the first agent. Each of the others begins every task of it with an empty
   /// conversation. kState without agents.
   Status run(std::string_view task, AgentCallback callback, void* user,
@@ -43,6 +45,7 @@ class Supervisor {
   std::shared_ptr<TokenBudget> budget_ = std::make_shared<TokenBudget>();  // of the last run
   int64_t most_ = 0;
   std::shared_ptr<CancelFlag> cancel_ = std::make_shared<CancelFlag>();
+  std::shared_ptr<const CancelFlag> given_cancel_;  // may be null
   mutable InUseFlag in_use_;
 };
 

@@ -17,12 +17,40 @@ namespace {
 using grammar::JsonType;
 using grammar::JsonValue;
 
-// A member that the schema's top requires and the arguments lack; null if there is none.
-const std::string* missing_member(const JsonValue& schema, const JsonValue& arguments) noexcept {
-  const JsonValue* const required = schema.find("required");
-  if (required == nullptr || !required->is(JsonType::kArray)) return nullptr;
-  for (const JsonValue& name : required->items) {
-    if (name.is(JsonType::kString) && arguments.find(name.text) == nullptr) return &name.text;
+constexpr int kMaxSteps = 16;  // through "$ref" and "allOf"
+
+// What "#/definitions/…" points to; null if it is anything else.
+const JsonValue* referred(const JsonValue& root, std::string_view reference) noexcept {
+  if (!reference.starts_with('#')) return nullptr;
+  const JsonValue* at = &root;
+  for (reference.remove_prefix(1); !reference.empty() && at != nullptr;) {
+    if (reference.front() != '/') return nullptr;
+    reference.remove_prefix(1);
+    const std::string_view key = reference.substr(0, reference.find('/'));
+    reference.remove_prefix(key.size());
+    at = at->is(JsonType::kObject) ? at->find(key) : nullptr;
+  }
+  return at;
+}
+
+// A member that the schema requires at its top and the arguments lack; null if there is none.
+const std::string* missing_member(const JsonValue& root, const JsonValue& schema,
+                                  const JsonValue& arguments, int steps = kMaxSteps) noexcept {
+  if (!schema.is(JsonType::kObject) || steps == 0) return nullptr;
+  if (const JsonValue* const names = schema.find("required"); names && names->is(JsonType::kArray)) {
+    for (const JsonValue& name : names->items) {
+      if (name.is(JsonType::kString) && arguments.find(name.text) == nullptr) return &name.text;
+    }
+  }
+  if (const JsonValue* const to = schema.find("$ref"); to && to->is(JsonType::kString)) {
+    const JsonValue* const target = referred(root, to->text);
+    return target != nullptr ? missing_member(root, *target, arguments, steps - 1) : nullptr;
+  }
+  const JsonValue* const all = schema.find("allOf");
+  if (all == nullptr || !all->is(JsonType::kArray)) return nullptr;
+  for (const JsonValue& one : all->items) {
+    const std::string* const name = missing_member(root, one, arguments, steps - 1);
+    if (name != nullptr) return name;
   }
   return nullptr;
 }
@@ -100,7 +128,7 @@ Result<std::string> ArgumentCheck::fault(const calls::Tool& tool,
     return whose + read.status().message();
   }
   if (!read->is(JsonType::kObject)) return whose + "they are no JSON object";
-  if (const std::string* const name = missing_member(tool.schema, *read)) {
+  if (const std::string* const name = missing_member(tool.schema, tool.schema, *read)) {
     return whose + "\"" + *name + "\" is missing";
   }
   GEN_ASSIGN(auto matcher, grammar::Matcher::create(grammar_));

@@ -406,7 +406,50 @@ TEST_F(AgentTest, IsCancelledFromAnotherThread) {
   }
 }
 
+TEST_F(AgentTest, AFlagCancelsWhileItIsRaised) {
+  gen_cancel* cancel = nullptr;
+  ASSERT_EQ(gen_cancel_new(&cancel, &error_), GEN_OK);
+  begin({call_of("echo", "a"), "Done."});
+  ASSERT_EQ(gen_agent_set_cancel(agent_, cancel, &error_), GEN_OK);
+  gen_cancel_fire(cancel);
+  EXPECT_EQ(run("Go"), GEN_ERROR_CANCELLED);
+  EXPECT_EQ(run("Go"), GEN_ERROR_CANCELLED);
+  EXPECT_EQ(messages().size(), 0U);
+  gen_cancel_reset(cancel);
+  EXPECT_EQ(run("Go"), GEN_OK) << error_.message;
+  echo_.run = [&](const gen_tool_call&, gen_tool_reply* reply) {
+    gen_cancel_fire(cancel);
+    EXPECT_EQ(gen_tool_reply_stopped(reply), 1);
+    EXPECT_EQ(gen_agent_set_cancel(agent_, nullptr, &error_), GEN_ERROR_BUSY);
+    return 0;
+  };
+  EXPECT_EQ(run("Go"), GEN_ERROR_CANCELLED);
+  ASSERT_EQ(gen_agent_set_cancel(agent_, nullptr, &error_), GEN_OK);
+  gen_cancel_free(cancel);
+  script(&answers_, {"Done."});
+  EXPECT_EQ(run(nullptr), GEN_OK) << error_.message;
+  EXPECT_EQ(gen_agent_set_cancel(nullptr, nullptr, &error_), GEN_ERROR_INVALID_ARGUMENT);
+}
+
+// Whatever the model would say, its first answer is a valid call of the tool that is asked for.
 TEST_F(AgentTest, TheFirstAnswerMayHaveToCall) {
+  TestTool pick;
+  pick.run = echo_.run;
+  ASSERT_EQ(gen_tool_registry_add(
+                registry_, "pick", "",
+                R"({"type": "object", "properties": {"text": {"enum": ["this"]}}, "required": ["text"],
+                    "additionalProperties": false})",
+                run_tool, &pick, &error_),
+            GEN_OK);
+  set("tool_choice", "pick");
+  begin({"I would not call anything.", "Done."});
+  ASSERT_EQ(gen_chat_set(gen_agent_chat(agent_), "constrain_calls", "1", &error_), GEN_OK);
+  ASSERT_EQ(run("Go"), GEN_OK) << error_.message;
+  ASSERT_FALSE(pick.calls.empty());
+  for (const json& result : described().at("steps").at(0).at("results")) {
+    EXPECT_EQ(result.at("output"), "this!");
+  }
+  EXPECT_EQ(described().at("final_output"), "Done.");
   set("tool_choice", "none");
   begin({"Done."});
   ASSERT_EQ(run("Go"), GEN_OK) << error_.message;

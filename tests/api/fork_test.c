@@ -141,6 +141,8 @@ static void use_model(void) {
   DONE(gen_chat_new(&chat, &error));
   DONE(gen_chat_add(chat, "user", "hi", 2, &error));
   DONE(gen_chat_describe(chat, NULL, 0, &n, &error));
+  DONE(gen_chat_set(chat, "tool_choice", "none", &error));
+  DONE(gen_chat_describe_options(chat, NULL, 0, &n, &error));
   DONE(gen_chat_truncate(chat, 1, &error));
   REFUSED(gen_chat_format(it.model, chat, 1, NULL, 0, &n, &error));
   REFUSED(gen_chat_encode(it.model, chat, 1, NULL, 0, &n, &error));
@@ -153,6 +155,7 @@ static void use_model(void) {
   EXPECT(answer == NULL);
   REFUSED(gen_chat_session_send_stream(it.talk, "A", 1, it.sampling, no_token, NULL, NULL, &error));
   EXPECT(gen_session_length(gen_chat_session_session(it.talk)) == 0);
+  EXPECT(gen_chat_session_end_reasoning(it.talk, &error) == GEN_ERROR_STATE);
   gen_chat_free(chat);
   /* What is only read, and never written after the load. */
   EXPECT(gen_model_config_vocab_size(gen_model_get_config(it.model)) > 0);
@@ -483,6 +486,8 @@ static void use_agents(void) {
   REFUSED(gen_agent_step(it.agent, "A", 1, NULL, NULL, &finished, &error));
   REFUSED(gen_agent_describe(it.agent, NULL, 0, &n, &error));
   REFUSED(gen_agent_reset(it.agent, &error));
+  REFUSED(gen_agent_set_cancel(it.agent, NULL, &error));
+  REFUSED(gen_supervisor_set_cancel(it.supervisor, NULL, &error));
   REFUSED(gen_supervisor_add_agent(it.supervisor, "a", "", it.agent, &error));
   REFUSED(gen_supervisor_set_budget(it.supervisor, 1, &error));
   REFUSED(gen_supervisor_run(it.supervisor, "A", 1, NULL, NULL, NULL, &error));

@@ -107,13 +107,14 @@ TEST_F(SupervisorTest, ARunningAgentRefusesTasks) {
   make_both({task_for("helper", "Go."), "Done."}, {call_of("nested", ""), "Helped."});
   gen_status again = GEN_OK;
   gen_status describing = GEN_OK;
-  gen_status more[3] = {};
+  gen_status more[4] = {};
   nested.run = [&](const gen_tool_call&, gen_tool_reply* reply) {
     size_t n = 0;
     again = gen_supervisor_run(supervisor_, "x", 1, nullptr, nullptr, nullptr, nullptr);
     describing = gen_supervisor_describe(supervisor_, nullptr, 0, &n, nullptr);
     more[0] = gen_supervisor_add_agent(supervisor_, "other", "", helper_, nullptr);
     more[1] = gen_supervisor_set_budget(supervisor_, 1, nullptr);
+    more[3] = gen_supervisor_set_cancel(supervisor_, nullptr, nullptr);
     more[2] = gen_agent_run(helper_, "x", 1, nullptr, nullptr, nullptr, nullptr);
     return write(reply, "ok");
   };
@@ -142,6 +143,13 @@ TEST_F(SupervisorTest, ACancelStopsAllAgents) {
   EXPECT_EQ(record.at("agents").at(0).at("agent").at("steps").at(0).at("results").at(0).at("is_error"),
             true);
   gen_supervisor_cancel(nullptr);
+  gen_cancel* cancel = nullptr;
+  ASSERT_EQ(gen_cancel_new(&cancel, &error_), GEN_OK);
+  ASSERT_EQ(gen_supervisor_set_cancel(supervisor_, cancel, &error_), GEN_OK);
+  gen_cancel_fire(cancel);
+  EXPECT_EQ(run_all("Go"), GEN_ERROR_CANCELLED);
+  gen_cancel_free(cancel);
+  EXPECT_EQ(gen_supervisor_set_cancel(nullptr, nullptr, &error_), GEN_ERROR_INVALID_ARGUMENT);
 }
 
 TEST_F(SupervisorTest, Arguments) {

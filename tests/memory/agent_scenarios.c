@@ -132,9 +132,11 @@ static void agents(const void* with) {
   TRY(gen_chat_add(gen_agent_chat(agent), "user", "And then?", N, E));
   TRY(gen_agent_step(agent, NULL, 0, NULL, NULL, &finished, E));
   TRY(gen_agent_reset(agent, E));
+  TRY(gen_agent_set_cancel(agent, NULL, E));
   MAKE(supervisor, gen_supervisor_new(&supervisor, E));
   TRY(gen_supervisor_add_agent(supervisor, "an-agent-with-a-long-name", "It does it.", agent, E));
   TRY(gen_supervisor_set_budget(supervisor, 100, E));
+  TRY(gen_supervisor_set_cancel(supervisor, NULL, E));
   FREE(gen_agent_free(agent));
   TRY((gen_result_free(result), result = NULL,
        gen_supervisor_run(supervisor, "Tell me of the fox.", N, ignore, NULL, &result, E)));

@@ -42,6 +42,10 @@ namespace LibGenerate
         Speculative,
         Eagle,
         Draft,
+        Tools,
+        AgentOptions,
+        Agent,
+        Supervisor,
         KvBlock
     }
 
@@ -51,6 +55,8 @@ namespace LibGenerate
         internal readonly HandleKind Kind;
         internal readonly Handle Owner;
         readonly Handle kept;
+        /// <summary>Of tools: number of the desk that is closed with them.</summary>
+        internal long Desk;
         volatile bool closed;
 
         /// <summary>An object of its own. It holds `kept` for as long as it lives itself.</summary>
@@ -139,6 +145,13 @@ namespace LibGenerate
                 case HandleKind.Speculative: NativePINVOKE.gen_speculative_free(handle); break;
                 case HandleKind.Eagle: NativePINVOKE.gen_eagle_free(handle); break;
                 case HandleKind.Draft: NativePINVOKE.gen_draft_free(handle); break;
+                case HandleKind.Tools:
+                    NativePINVOKE.gen_binding_desk_close(Desk);
+                    NativePINVOKE.gen_tool_registry_free(handle);
+                    break;
+                case HandleKind.AgentOptions: NativePINVOKE.gen_agent_options_free(handle); break;
+                case HandleKind.Agent: NativePINVOKE.gen_agent_free(handle); break;
+                case HandleKind.Supervisor: NativePINVOKE.gen_supervisor_free(handle); break;
                 case HandleKind.KvBlock:
                     // The pool is kept until after this, also where its own handle has been closed.
                     IntPtr failure = NativePINVOKE.kv_cache_pool_free_block(kept.handle, handle);

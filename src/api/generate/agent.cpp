@@ -118,6 +118,14 @@ void gen_agent_cancel(gen_agent* agent) {
   if (agent != nullptr) agent->shared.peek().cancel();
 }
 
+gen_status gen_agent_set_cancel(gen_agent* agent, gen_cancel* cancel, gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(agent, "agent"));
+    GEN_ASSIGN(const auto used, agent->shared.enter("the agent"));
+    return used->set_cancel(cancel != nullptr ? cancel->flag : nullptr);
+  });
+}
+
 gen_status gen_agent_reset(gen_agent* agent, gen_error* error) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(agent, "agent"));

@@ -86,6 +86,16 @@ gen_status gen_supervisor_describe(const gen_supervisor* supervisor, char* buf, 
   });
 }
 
+gen_status gen_supervisor_set_cancel(gen_supervisor* supervisor, gen_cancel* cancel,
+                                     gen_error* error) {
+  return guard(error, [&]() -> Status {
+    GEN_TRY(not_null(supervisor, "supervisor"));
+    const auto shared = supervisor->shared();
+    GEN_ASSIGN(const auto used, shared.enter("the supervisor"));
+    return used->set_cancel(cancel != nullptr ? cancel->flag : nullptr);
+  });
+}
+
 void gen_supervisor_cancel(gen_supervisor* supervisor) {
   if (supervisor != nullptr) supervisor->impl->cancel();
 }

@@ -35,6 +35,12 @@ var constants = map[string]int64{
 	"GEN_PIECE_CALL_END": int64(generate.PieceCallEnd), "GEN_PIECE_CALL_BROKEN": int64(generate.PieceCallBroken),
 	"GEN_FINISH_CALLBACK": int64(generate.FinishCallback), "GEN_FINISH_ERROR": int64(generate.FinishError),
 
+	"GEN_AGENT_TEXT": int64(generate.AgentText), "GEN_AGENT_REASONING": int64(generate.AgentReasoning),
+	"GEN_AGENT_CALL_NAME": int64(generate.AgentCallName), "GEN_AGENT_ARGUMENTS": int64(generate.AgentArguments),
+	"GEN_AGENT_CALL_END": int64(generate.AgentCallEnd), "GEN_AGENT_CALL_BROKEN": int64(generate.AgentCallBroken),
+	"GEN_AGENT_STEP_BEGAN": int64(generate.AgentStepBegan), "GEN_AGENT_TOOL_BEGAN": int64(generate.AgentToolBegan),
+	"GEN_AGENT_TOOL_ENDED": int64(generate.AgentToolEnded), "GEN_AGENT_STEP_ENDED": int64(generate.AgentStepEnded),
+
 	"GEN_LOG_OFF": int64(generate.LogOff), "GEN_LOG_ERROR": int64(generate.LogError), "GEN_LOG_WARNING": int64(generate.LogWarning),
 	"GEN_LOG_INFO": int64(generate.LogInfo), "GEN_LOG_DEBUG": int64(generate.LogDebug),
 	"GEN_ENCODE_ADD_BOS": int64(generate.AddBOS), "GEN_ENCODE_PARSE_SPECIAL": int64(generate.ParseSpecial),

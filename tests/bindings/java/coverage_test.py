@@ -12,11 +12,11 @@ NOT_NEEDED = {
     "gen_result_user_code",  # of their callbacks
     "gen_grammar_options_set_cancel",  # making a grammar is not cancelled from Java
     "gen_forward_attention", "gen_forward_cancelled",  # inside of a forward function in C
-    "gen_cancel_reset", "gen_session_cancel",  # each call has a flag of its own
+    "gen_cancel_reset", "gen_session_cancel", "gen_agent_cancel", "gen_supervisor_cancel",  # each call has a flag of its own
     "gen_status_name",  # Status
     "gen_ssm_state_new",  # gen_ssm_state_new_batch
     "kv_cache_gpu_new",  # kv_cache_gpu_new_typed
-    "gen_binding_chat_answer", "gen_binding_chat_open_answer",  # null
+    "gen_binding_chat_answer", "gen_binding_chat_open_answer", "gen_binding_agent_go_on", "gen_binding_agent_step",  # null
     "gen_binding_check",  # NativeJNI calls it
 }
 

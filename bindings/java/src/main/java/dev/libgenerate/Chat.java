@@ -17,6 +17,11 @@ public final class Chat extends Handle {
     super("chat", make(Native::gen_chat_new), Native::gen_chat_free);
   }
 
+  /** An agent's. */
+  Chat(Handle owner, long address) {
+    super(owner, address);
+  }
+
   /** Adds a message of "system", "user", "assistant" or whatever role the template knows. */
   public Chat add(String role, String text) {
     byte[] who = Text.name(role);
