@@ -109,6 +109,7 @@ Result<Dfa> strings_without(std::span<const std::string> marks, const DfaFuel& f
       bad[node] = true;
     }
   }
+  // Where a mark ends nothing follows and no text ends, so combine() removes it.
   Dfa made;
   for (uint32_t n = 0; n < search.nodes().size(); ++n) {
     grammar::Dfa::State state;
@@ -117,7 +118,6 @@ Result<Dfa> strings_without(std::span<const std::string> marks, const DfaFuel& f
     for (uint32_t at = n; at != 0; at = search.nodes()[at].back) state.final &= !bad[at];
     for (uint32_t byte = 0; byte < 256 && node.word == WordSearch::kNone; ++byte) {
       const uint32_t target = node.to[byte];
-      if (search.nodes()[target].word != WordSearch::kNone) continue;
       const auto value = static_cast<uint8_t>(byte);
       auto& edges = state.edges;
       if (!edges.empty() && edges.back().target == target && edges.back().high + 1 == value) {
