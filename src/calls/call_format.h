@@ -54,7 +54,8 @@ struct ArgumentMarks {
   std::string middle = {};
   std::string close = {};
   std::string text_middle = {};  // in the place of `middle` before strings; empty: the same
-  bool cdata = false;            // a value may be <![CDATA[…]]>
+  std::vector<std::string> other_middles = {};  // as `middle`, where it depends on the value's type
+  bool cdata = false;                           // a value may be <![CDATA[…]]>
   // kDict: before and behind a string.
   std::string quote = {};
   // kNested: before each tag.
@@ -97,6 +98,7 @@ struct CallFormat {
   /// A template that contains all of these is of this format, unless an earlier row of the table
   /// fits, too.
   std::vector<std::string> signs;
+  std::vector<std::string> other_signs = {};  // or all of these; none if empty
   std::vector<Marks> reasoning = {};
   std::vector<Marks> wrappers = {};  // around text; they are not part of it. `close` may be empty
   Marks section = {};                // around calls; both may be empty

@@ -10,92 +10,15 @@
 #include <utility>
 #include <vector>
 
-#include "calls/arguments/json_scanner.h"
-#include "calls/call_parser.h"
-#include "calls/tool.h"
+#include "calls/derivation/probes.h"
+#include "calls/derivation/texts.h"
+#include "calls/text.h"
 
 namespace gen::calls {
+namespace derivation {
 namespace {
 
-constexpr size_t kNowhere = std::string_view::npos;
-
 constexpr size_t kMaxMark = 64;  // bytes
-
-constexpr std::string_view kQuestionWord = "zqquestion";
-constexpr std::string_view kTextWord = "zqtext";
-constexpr std::string_view kThoughtWord = "zqthought";
-constexpr std::string_view kIdWord = "zqid11111";
-constexpr std::string_view kKeyWord = "zqkey";
-constexpr std::string_view kValueWord = "zqvalue";
-constexpr std::string_view kOtherKeyWord = "zqother";
-constexpr std::string_view kOtherValueWord = "zqsecond";
-constexpr std::string_view kNumberWord = "41733";
-
-std::vector<chat::ToolCall> one_call() {
-  return {{std::string(kIdWord), "zqalpha", R"({"zqkey": "zqvalue"})"}};
-}
-std::vector<chat::ToolCall> two_calls() {
-  return {one_call()[0], {"zqid22222", "zqbeta", R"({"zqother": "zqsecond"})"}};
-}
-std::vector<chat::ToolCall> with_arguments(std::string arguments) {
-  return {{std::string(kIdWord), "zqalpha", std::move(arguments)}};
-}
-
-bool is_layout(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
-bool is_blank_text(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), is_layout);
-}
-
-std::string_view without_layout(std::string_view text) {
-  while (!text.empty() && is_layout(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_layout(text.back())) text.remove_suffix(1);
-  return text;
-}
-
-// The most of a text's first n bytes that does not end inside a tag.
-size_t before_tag(std::string_view text, size_t n) {
-  const size_t tag = text.substr(0, n).find_last_of("<>");
-  return n < text.size() && tag != kNowhere && text[tag] == '<' ? tag : n;
-}
-
-// What both begin with, whole tags only.
-std::string_view common_begin(std::string_view a, std::string_view b) {
-  const auto ends = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
-  const auto n = static_cast<size_t>(ends.first - a.begin());
-  return a.substr(0, std::min(before_tag(a, n), before_tag(b, n)));
-}
-
-// What both end with. It begins with a tag, or at the end of one.
-std::string_view common_end(std::string_view a, std::string_view b) {
-  size_t n = 0;
-  while (n < std::min(a.size(), b.size()) && a[a.size() - 1 - n] == b[b.size() - 1 - n]) ++n;
-  std::string_view end = a.substr(a.size() - n);
-  const size_t tag = end.find_first_of("<>");
-  if (n < std::max(a.size(), b.size()) && tag != kNowhere && end[tag] == '>') {
-    end.remove_prefix(tag + 1);
-  }
-  return end;
-}
-
-struct Span {
-  size_t begin = kNowhere;
-  size_t end = kNowhere;
-  [[nodiscard]] std::string_view of(std::string_view text) const {
-    return text.substr(begin, end - begin);
-  }
-};
-
-// The JSON value of which `begin` is the first bracket.
-std::optional<Span> json_at(std::string_view text, size_t begin) {
-  JsonScanner scanner;
-  for (size_t at = begin; at < text.size(); ++at) {
-    const auto state = scanner.take(text[at]);
-    if (state == ArgumentReader::State::kBad) return std::nullopt;
-    if (state == ArgumentReader::State::kDone) return Span{begin, at + 1};
-  }
-  return std::nullopt;
-}
 
 // Where a call is in a text. Arguments that are no JSON span from the key to the value.
 struct Site {
@@ -107,10 +30,10 @@ struct Site {
 
 class Derivation {
  public:
-  explicit Derivation(const Render& render) : render_(render) {}
+  explicit Derivation(const Render& render) : probes_(render) {}
 
   std::shared_ptr<const CallFormat> run() {
-    if (!begin()) return nullptr;
+    if (!probes_.begin()) return nullptr;
     // A mark that the prompt ends with may be the first one of calls.
     for (const bool with_last_word : {false, true}) {
       with_last_word_ = with_last_word;
@@ -120,66 +43,16 @@ class Derivation {
   }
 
  private:
-  // --- rendering ---
+  // --- probes ---
 
-  bool begin() {
-    base_.messages = {{"user", std::string(kQuestionWord)}};
-    auto tools = std::make_shared<Tools>();
-    for (const char* const name : {"zqalpha", "zqbeta"}) {
-      const std::string parameters =
-          R"({"type": "object", "properties": {"zqkey": {"type": "string", "description": "d"}, )"
-          R"("zqother": {"type": "string", "description": "d"}, )"
-          R"("zqnumber": {"type": "integer", "description": "d"}, )"
-          R"("zqtruth": {"type": "boolean", "description": "d"}, )"
-          R"("zqlist": {"type": "array", "description": "d"}}, "required": []})";
-      auto tool = make_tool(name, "d", parameters);
-      if (!tool.ok()) return false;
-      base_.tools.push_back(describe_tool(*tool));
-      tools->push_back(std::move(*tool));
-    }
-    tools_ = std::move(tools);
-    if (!without_answer()) {
-      base_.tools.clear();
-      if (!without_answer()) return false;
-    }
-    return true;
-  }
-
-  bool without_answer() {
-    auto base = render_(base_, false);
-    auto prompt = render_(base_, true);
-    if (!base.ok() || !prompt.ok()) return false;
-    base_text_ = std::move(*base);
-    prompt_text_ = std::move(*prompt);
-    return true;
-  }
-
-  // An answer as the template writes it.
-  struct Written {
-    std::string before;  // the conversation, with what the prompt writes of the answer
-    std::string text;    // with what ends the answer
-  };
-
-  // Nothing if the template does not take it.
   std::optional<Written> answer(std::string_view text, std::string_view reasoning,
-                                std::vector<chat::ToolCall> calls) {
-    chat::Conversation conversation = base_;
-    chat::ChatMessage message{"assistant", std::string(text), std::string(reasoning)};
-    message.tool_calls = std::move(calls);
-    conversation.messages.push_back(std::move(message));
-    auto whole = render_(conversation, false);
-    if (!whole.ok() && !conversation.tools.empty()) {
-      conversation.tools.clear();
-      whole = render_(conversation, false);
-    }
-    if (!whole.ok()) return std::nullopt;
-    const size_t question = whole->rfind(kQuestionWord);
-    size_t from = common_begin(*whole, prompt_text_).size();
-    from = std::max(from, common_begin(*whole, base_text_).size());
-    // Prompts that are no beginning of the conversation: what follows the question.
-    if (question != kNowhere && from < question) from = question + kQuestionWord.size();
-    if (with_last_word_) from = before_word(*whole, from);
-    return Written{whole->substr(0, from), whole->substr(from)};
+                                std::vector<chat::ToolCall> calls) const {
+    return probes_.answer(text, reasoning, std::move(calls), with_last_word_);
+  }
+
+  bool reads_answer(const std::optional<Written>& written, std::string_view text,
+                    std::string_view reasoning, const std::vector<chat::ToolCall>& calls) const {
+    return reads(format_, probes_.tools(), written, text, reasoning, calls);
   }
 
   // --- what is around calls ---
@@ -201,22 +74,12 @@ class Derivation {
     const std::string call = one->text.substr(lead);
     two_.reset();
     if (const auto two = answer({}, {}, two_calls())) {
-      if (two->text.find("zqbeta") != kNowhere && two->text.size() > lead) {
+      if (two->text.find(kSecondName) != kNowhere && two->text.size() > lead) {
         two_ = two->text.substr(lead);
       }
     }
     format_.parallel = two_.has_value();
     return (by_json(call) || by_python(call) || by_dict(call) || by_tags(call)) && reads_back();
-  }
-
-  // Back over a word that may be a mark, but not over layout and tags.
-  static size_t before_word(std::string_view text, size_t at) {
-    while (at > 0 && !is_layout(text[at - 1])) {
-      const size_t tag = text.substr(0, at - 1).find_last_of("<>");
-      if (text[at - 1] == '>' && tag != kNowhere && text[tag] == '<') break;
-      --at;
-    }
-    return at;
   }
 
   void find_reasoning() {
@@ -230,23 +93,23 @@ class Derivation {
       const size_t behind = at + kThoughtWord.size();
       const size_t close = shown->text.find_first_of(">]", behind);
       size_t open = before.find_last_of("<[");
-      const std::string_view mark = without_layout(
+      const std::string_view mark = mark_of(
           std::string_view(shown->text).substr(behind, std::min(close, kNowhere - 1) + 1 - behind));
       // What texts have before them, too, is not enough, unless it is reasoning that is empty.
       const std::string_view text = text_ ? std::string_view(text_->text) : std::string_view();
       const std::string_view lead = text.substr(0, text.find(kTextWord));
       while (open != kNowhere && open > 0 && lead.find(mark) == kNowhere &&
-             lead.find(without_layout(std::string_view(before).substr(open))) != kNowhere) {
+             lead.find(mark_of(std::string_view(before).substr(open))) != kNowhere) {
         open = before.find_last_of("<[", open - 1);
       }
       if (open == kNowhere || close == kNowhere || before.size() - open > kMaxMark) return;
       size_t end = close + 1;
-      while (end < shown->text.size() && is_layout(shown->text[end])) ++end;
+      while (end < shown->text.size() && is_blank(shown->text[end])) ++end;
       format_.reasoning = {{before.substr(open), shown->text.substr(behind, end - behind)}};
       return;
     }
-    if (without_layout(prompt_text_).ends_with("<think>") ||
-        prompt_text_.find("</think>") != kNowhere) {
+    if (mark_of(probes_.prompt()).ends_with("<think>") ||
+        probes_.prompt().find("</think>") != kNowhere) {
       format_.reasoning = {{"<think>", "</think>"}};
     }
   }
@@ -290,7 +153,7 @@ class Derivation {
       if (member.is(grammar::JsonType::kString) && member.text == name) {
         keys->name = key;
         named = true;
-      } else if (member.is(grammar::JsonType::kString) && member.text.starts_with("zqid")) {
+      } else if (member.is(grammar::JsonType::kString) && member.text == kIdWord) {
         keys->id = key;
       } else if (grammar::json_equal(member, *wanted)) {
         keys->arguments = key;
@@ -301,12 +164,12 @@ class Derivation {
   }
 
   bool by_json(std::string_view call) {
-    const auto site = json_site(call, 0, "zqalpha", kKeyWord);
+    const auto site = json_site(call, 0, kFirstName, kKeyWord);
     if (!site) return false;
     std::optional<Site> second;
     if (two_) {
-      const auto first = json_site(*two_, 0, "zqalpha", kKeyWord);
-      if (first) second = json_site(*two_, first->arguments.end, "zqbeta", kOtherKeyWord);
+      const auto first = json_site(*two_, 0, kFirstName, kKeyWord);
+      if (first) second = json_site(*two_, first->arguments.end, kSecondName, kOtherKeyWord);
       if (!second) return false;
       if (site->object.begin == kNowhere) {
         return marked(call, *site, Gap{first->arguments.end, second->name.begin});
@@ -330,7 +193,7 @@ class Derivation {
     if (gap.begin != kNowhere) {
       std::string_view between = std::string_view(*two_).substr(gap.begin, gap.end - gap.begin);
       const std::string_view lead = common_end(between, open);
-      if (!is_blank_text(open) && without_layout(lead) == without_layout(open)) {
+      if (!is_blank_text(open) && mark_of(lead) == mark_of(open)) {
         between.remove_suffix(lead.size());
         close = common_begin(between, close);
         format_.after = between.substr(close.size());
@@ -443,7 +306,7 @@ class Derivation {
     const size_t last = behind->rfind('<');
     if (first == kNowhere || tag == kNowhere || last == kNowhere) return;
     size_t rest = tag + 1;
-    while (rest < begin.size() && is_layout(begin[rest])) ++rest;
+    while (rest < begin.size() && is_blank(begin[rest])) ++rest;
     if (rest >= begin.size() || begin[rest] != '<') return;
     if (is_blank_text(std::string_view(*behind).substr(0, last))) return;
     *open = begin.substr(0, rest);
@@ -471,9 +334,9 @@ class Derivation {
   bool raw_marked(std::string_view call, Site site, size_t before_key, size_t more) {
     Gap gap;
     if (two_) {
-      const auto first = raw_site(*two_, 0, "zqalpha", kKeyWord, kValueWord);
+      const auto first = raw_site(*two_, 0, kFirstName, kKeyWord, kValueWord);
       if (!first) return false;
-      const size_t second = two_->find("zqbeta", first->arguments.end);
+      const size_t second = two_->find(kSecondName, first->arguments.end);
       if (second == kNowhere) return false;
       gap = {std::min(first->arguments.end + more, second), second};
     }
@@ -483,7 +346,7 @@ class Derivation {
   }
 
   bool by_python(std::string_view call) {
-    const auto site = raw_site(call, 0, "zqalpha", kKeyWord, kValueWord);
+    const auto site = raw_site(call, 0, kFirstName, kKeyWord, kValueWord);
     if (!site) return false;
     const std::string_view equals = site->arguments.of(call).substr(kKeyWord.size(), 2);
     const std::string_view rest = call.substr(site->arguments.end);
@@ -506,12 +369,11 @@ class Derivation {
   }
 
   bool by_dict(std::string_view call) {
-    const auto site = raw_site(call, 0, "zqalpha", kKeyWord, kValueWord);
+    const auto site = raw_site(call, 0, kFirstName, kKeyWord, kValueWord);
     if (!site || site->arguments.begin == 0 || call[site->arguments.begin - 1] != '{') return false;
     const std::string_view inside = site->arguments.of(call).substr(kKeyWord.size());
     if (!inside.starts_with(':')) return false;
-    const std::string_view quote =
-        without_layout(inside.substr(1, inside.size() - 1 - kValueWord.size()));
+    const std::string_view quote = mark_of(inside.substr(1, inside.size() - 1 - kValueWord.size()));
     const std::string_view rest = call.substr(site->arguments.end);
     if (!rest.starts_with(quote) || !rest.substr(quote.size()).starts_with('}')) return false;
     format_.syntax = Syntax::kDict;
@@ -522,9 +384,9 @@ class Derivation {
   bool by_tags(std::string_view call) {
     const auto pair =
         answer({}, {}, with_arguments(R"({"zqkey": "zqvalue", "zqother": "zqsecond"})"));
-    const auto site = raw_site(call, 0, "zqalpha", kKeyWord, kValueWord);
+    const auto site = raw_site(call, 0, kFirstName, kKeyWord, kValueWord);
     if (!pair || !site) return false;
-    const auto first = raw_site(pair->text, 0, "zqalpha", kKeyWord, kValueWord);
+    const auto first = raw_site(pair->text, 0, kFirstName, kKeyWord, kValueWord);
     if (!first) return false;
     const size_t second = pair->text.find(kOtherKeyWord, first->arguments.end);
     if (second == kNowhere) return false;
@@ -554,73 +416,41 @@ class Derivation {
     format_.marks.open = open;
     format_.marks.middle = middle;
     format_.marks.close = close;
-    const auto number = answer({}, {}, with_arguments(R"({"zqkey": 41733})"));
-    if (const auto other =
-            number ? raw_site(number->text, 0, "zqalpha", kKeyWord, kNumberWord) : std::nullopt) {
-      const std::string_view inside = other->arguments.of(number->text).substr(kKeyWord.size());
-      const std::string_view said = inside.substr(0, inside.size() - kNumberWord.size());
-      if (said != middle) {
-        format_.marks.text_middle = middle;
-        format_.marks.middle = said;
-      }
+    for (const char* const value : {"41733", "true", "[41733]", "{\"zqsecond\": 41733}", "null"}) {
+      add_middle(value);
     }
     return raw_marked(call, *site, open.size(), close.size());
   }
 
+  // The mark before a value that is no string, if it is another one than before strings.
+  void add_middle(std::string_view value) {
+    const auto shown = answer({}, {}, with_arguments("{\"zqkey\": " + std::string(value) + "}"));
+    if (!shown) return;
+    const auto site = raw_site(shown->text, 0, kFirstName, kKeyWord, value);
+    if (!site) return;
+    std::string_view middle = site->arguments.of(shown->text).substr(kKeyWord.size());
+    middle.remove_suffix(value.size());
+    ArgumentMarks& marks = format_.marks;
+    if (marks.text_middle.empty()) {
+      if (middle == marks.middle) return;
+      marks.text_middle = std::exchange(marks.middle, middle);
+    } else if (middle != marks.middle) {
+      marks.other_middles.emplace_back(middle);
+    }
+  }
+
   // --- the proof ---
 
-  bool reads(const std::optional<Written>& written, std::string_view text,
-             std::string_view reasoning, const std::vector<chat::ToolCall>& calls) {
-    if (!written) return true;
-    auto format = std::make_shared<const CallFormat>(format_);
-    std::string_view opening;
-    if (!format_.reasoning.empty()) opening = without_layout(format_.reasoning[0].open);
-    if (!without_layout(written->before).ends_with(opening)) opening = {};
-    CallParser parser(format, tools_, opening);
-    std::vector<Piece> pieces;
-    parser.feed(written->text, &pieces);
-    parser.finish(&pieces);
-    const Answer& read = parser.answer();
-    std::string before;  // text before the first call
-    for (const Piece& piece : pieces) {
-      if (piece.kind == PieceKind::kCallName) break;
-      if (piece.kind == PieceKind::kText) before += piece.text;
-    }
-    if (read.calls.size() != calls.size()) return false;
-    for (size_t i = 0; i < calls.size(); ++i) {
-      auto is = grammar::read_json(read.calls[i].arguments);
-      auto wanted = grammar::read_json(calls[i].arguments);
-      if (read.calls[i].name != calls[i].name || !is.ok() || !wanted.ok() ||
-          !grammar::json_equal(*is, *wanted)) {
-        return false;
-      }
-    }
-    // Templates drop texts beside calls and older reasoning, and some write texts as reasoning or
-    // behind the calls. What ends an answer comes as text here.
-    const std::string_view said = without_layout(calls.empty() ? read.text : before);
-    if (!said.starts_with(text) && !said.empty()) return false;
-    if (!calls.empty() && said.size() > text.size()) return false;
-    const bool has_text = !text.empty() && written->text.find(text) != kNowhere;
-    if (has_text && (read.text + read.reasoning).find(text) == kNowhere) return false;
-    const bool has_thought = !reasoning.empty() && written->text.find(reasoning) != kNowhere;
-    return !has_thought || without_layout(read.reasoning) == reasoning;
-  }
-
   bool reads_back() {
-    if (!reads(text_, kTextWord, {}, {})) wrap_text();
+    if (!reads_answer(text_, kTextWord, {}, {})) wrap_text();
     const auto both = answer(kTextWord, {}, one_call());
     const bool shows_both = both && both->text.find(kValueWord) != kNowhere;
-    return reads(text_, kTextWord, {}, {}) &&
-           reads(answer({}, {}, one_call()), {}, {}, one_call()) &&
-           (!two_ || reads(answer({}, {}, two_calls()), {}, {}, two_calls())) &&
-           (!shows_both || reads(both, kTextWord, {}, one_call())) && reads_types() &&
-           reads(answer({}, kThoughtWord, one_call()), {}, kThoughtWord, one_call());
-  }
-
-  bool reads_types() {
-    const auto typed = with_arguments(
-        R"({"zqkey": "a \"b\" {c}\n<d>", "zqnumber": 3, "zqtruth": true, "zqlist": [1, {"a": "b"}]})");
-    return reads(answer({}, {}, typed), {}, {}, typed);
+    return reads_answer(text_, kTextWord, {}, {}) &&
+           reads_answer(answer({}, {}, one_call()), {}, {}, one_call()) &&
+           (!two_ || reads_answer(answer({}, {}, two_calls()), {}, {}, two_calls())) &&
+           (!shows_both || reads_answer(both, kTextWord, {}, one_call())) &&
+           reads_answer(answer({}, {}, with_types()), {}, {}, with_types()) &&
+           reads_answer(answer({}, kThoughtWord, one_call()), {}, kThoughtWord, one_call());
   }
 
   // Marks around texts, which are none of a call.
@@ -635,11 +465,7 @@ class Derivation {
         {std::string(before), std::string(more ? behind.substr(0, tag + 1) : std::string_view())});
   }
 
-  const Render& render_;
-  chat::Conversation base_;
-  std::shared_ptr<const Tools> tools_;
-  std::string base_text_;
-  std::string prompt_text_;
+  Probes probes_;
   bool with_last_word_ = false;
   std::optional<Written> text_;     // the answer that is a text
   std::optional<std::string> two_;  // with two calls, from the calls on
@@ -647,9 +473,10 @@ class Derivation {
 };
 
 }  // namespace
+}  // namespace derivation
 
 std::shared_ptr<const CallFormat> derive_format(const Render& render) {
-  return Derivation(render).run();
+  return derivation::Derivation(render).run();
 }
 
 }  // namespace gen::calls

@@ -20,7 +20,7 @@ using Render =
 /// Known shapes: a JSON object with its keys, alone, in a list or between marks; the name between
 /// marks and the arguments as JSON, in tags with or without their names in them, as in Python, or
 /// as a dictionary. Null if the template shows no calls, or if what was found does not read back
-/// what the template wrote. About ten renderings.
+/// what the template wrote. Fifteen to forty renderings.
 std::shared_ptr<const CallFormat> derive_format(const Render& render);
 
 }  // namespace gen::calls

@@ -16,6 +16,7 @@ Table make_table() {
   Table table;
   for (CallFormat (*const make)() : {
            deepseek_v4_format,
+           gigachat35_format,
            deepseek_v32_format,
            deepseek_r1_format,
            deepseek_v31_format,
@@ -26,6 +27,7 @@ Table make_table() {
            harmony_format,
            gemma4_format,
            function_gemma_format,
+           kimi_k3_format,
            kimi_format,
            minimax_m3_format,
            minimax_m2_format,
@@ -41,6 +43,7 @@ Table make_table() {
            gigachat_format,
            apertus_format,
            command_r7b_format,
+           apriel_format,
            command_r_format,
            lfm2_format,
            olmo3_format,
@@ -77,11 +80,12 @@ std::string format_names() {
 }
 
 std::shared_ptr<const CallFormat> format_of_source(std::string_view source) {
+  const auto has_all = [&](const std::vector<std::string>& signs) {
+    const auto has = [&](const auto& sign) { return source.find(sign) != std::string_view::npos; };
+    return !signs.empty() && std::all_of(signs.begin(), signs.end(), has);
+  };
   for (const auto& format : table()) {
-    const bool all = std::all_of(format->signs.begin(), format->signs.end(), [&](const auto& sign) {
-      return source.find(sign) != std::string_view::npos;
-    });
-    if (all && !format->signs.empty()) return format;
+    if (has_all(format->signs) || has_all(format->other_signs)) return format;
   }
   return nullptr;
 }

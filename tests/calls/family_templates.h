@@ -139,6 +139,11 @@ inline std::vector<FamilyTemplate> family_templates() {
                         .close = "</｜DSML｜function_calls>"});
   add("deepseek-v4",
       {.calls = dsml, .open = "\\n\\n<｜DSML｜tool_calls>\\n", .close = "</｜DSML｜tool_calls>"});
+  std::string gcml = dsml;
+  for (size_t at = 0; (at = gcml.find("DSML", at)) != std::string::npos;)
+    gcml.replace(at, 4, "GCML");
+  add("gigachat3.5",
+      {.calls = gcml, .open = "\\n\\n<｜GCML｜tool_calls>\\n", .close = "</｜GCML｜tool_calls>"});
   const std::string glm =
       tagged_calls("\\n<tool_call>", "\\n", "<arg_key>", "</arg_key>\\n<arg_value>",
                    "</arg_value>\\n", "</tool_call>");
@@ -219,6 +224,28 @@ inline std::vector<FamilyTemplate> family_templates() {
                   .close = "]<|tools_suffix|>",
                   .think = "<|inner_prefix|>",
                   .thought = "<|inner_suffix|>"});
+  const std::string k3 =
+      "{{- '<|open|>call tool=\"' + c.name + '\" index=\"' + loop.index | string + '\"<|sep|>' "
+      "-}}{%- "
+      "for k, v in c.arguments.items() -%}{%- set t = 'string' if v is string else 'boolean' if v "
+      "is "
+      "boolean else 'number' if v is number else 'object' if v is mapping else 'null' if v is none "
+      "else 'array' -%}{{- '<|open|>argument key=\"' + k + '\" type=\"' + t + '\"<|sep|>' + (v if "
+      "v is "
+      "string else v | tojson) + '<|close|>' + 'argument' + '<|sep|>' -}}{%- endfor -%}{{- "
+      "'<|close|>call<|sep|>' -}}";
+  add("kimi-k3",
+      {.calls = k3,
+       .open = "<|open|>tools<|sep|>",
+       .close = "<|close|>tools<|sep|>",
+       .think = "<|open|>think<|sep|>",
+       .thought = "<|close|>think<|sep|>",
+       .text_open = "<|open|>response<|sep|>",
+       .text_close = "<|close|>response<|sep|>"},
+      true, false);
+  const std::string with_ids =
+      object_calls(", ", "name", "arguments", " + ', \"id\": \"' + call.id + '\"'");
+  add("apriel", {.calls = with_ids, .open = "\\n<tool_calls>[", .close = "]</tool_calls>"});
   add("granite3", {.calls = list,
                    .open = "<|tool_call|>[",
                    .close = "]",

@@ -190,6 +190,15 @@ const std::vector<Golden>& goldens() {
        "So.",
        "Hm",
        {weather(), find()}},
+      {"gigachat3.5",
+       "<think>Hm</think>\n\nSo.\n\n<｜GCML｜tool_calls>\n<｜GCML｜invoke name=\"weather\">\n"
+       "<｜GCML｜parameter name=\"city\" "
+       "string=\"true\">Oslo</｜GCML｜parameter>\n<｜GCML｜parameter "
+       "name=\"days\" string=\"false\">3</｜GCML｜parameter>\n</｜GCML｜invoke>\n<｜GCML｜invoke "
+       "name=\"find\">\n</｜GCML｜invoke>\n</｜GCML｜tool_calls>",
+       "So.",
+       "Hm",
+       {plain(), {"", "find", "{}"}}},
       {"deepseek-v4",
        "<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"weather\">\n<｜DSML｜parameter name=\"city\" "
        "string=\"true\">Oslo</｜DSML｜parameter>\n<｜DSML｜parameter name=\"days\" "
@@ -306,6 +315,40 @@ const std::vector<Golden>& goldens() {
        "So.",
        "Hm",
        {weather(), find()}},
+      {"lfm2",
+       "<|tool_call_start|>[find(q='it's \"a, b\"', how=0.5)]<|tool_call_end|>",
+       "",
+       "",
+       {{"", "find", R"({"q": "it's \"a, b\"", "how": 0.5})"}}},
+      {"kimi-k3",
+       "Hm<|close|>think<|sep|><|open|>response<|sep|>So.<|close|>response<|sep|><|open|>tools<|"
+       "sep|>"
+       "<|open|>call tool=\"weather\" index=\"1\"<|sep|><|open|>argument key=\"city\" "
+       "type=\"string\"<|sep|>O's \"lo\"\n{a}, [b] é<|close|>argument<|sep|><|open|>argument "
+       "key=\"days\" type=\"number\"<|sep|>-3<|close|>argument<|sep|><|open|>argument key=\"on\" "
+       "type=\"boolean\"<|sep|>true<|close|>argument<|sep|><|open|>argument key=\"tags\" "
+       "type=\"array\"<|sep|>[\"x\", 1]<|close|>argument<|sep|><|open|>argument key=\"where\" "
+       "type=\"object\"<|sep|>{\"zip\": \"01\", \"n\": null}<|close|>argument<|sep|><|close|>call"
+       "<|sep|><|open|>call tool=\"find\" index=\"2\"<|sep|><|open|>argument key=\"q\" "
+       "type=\"string\"<|sep|>a, b<|close|>argument<|sep|><|open|>argument key=\"how\" "
+       "type=\"number\"<|sep|>0.5<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>"
+       "<|close|>message<|sep|>",
+       "So.",
+       "Hm",
+       {weather("1"), find("2")},
+       "<|open|>think<|sep|>"},
+      {"apriel",
+       "Here are my reasoning steps:\nHm\n[BEGIN FINAL RESPONSE]\nSo.\n<tool_calls>[{\"name\": "
+       "\"weather\", \"arguments\": %W, \"id\": \"c1\"}, {\"name\": \"find\", \"arguments\": "
+       "%F}]</tool_calls>\n[END FINAL RESPONSE]",
+       "So.",
+       "Hm",
+       {weather("c1"), find()}},
+      {"phi4",
+       "<|tool_call|>{\"name\": \"find\", \"arguments\": %F}<|/tool_call|>",
+       "",
+       "",
+       {find()}},
       {"phi4",
        "<|tool_call|>[{\"name\": \"weather\", \"arguments\": %W}, {\"name\": \"find\", "
        "\"arguments\": %F}]<|/tool_call|>",
@@ -404,7 +447,8 @@ TEST(Formats, EveryTruncation) {
 TEST(Formats, EachHasGoldensAndSigns) {
   for (const auto& format : call_formats()) {
     size_t count = 0;
-    for (const Golden& golden : goldens()) count += static_cast<size_t>(golden.format == format->name);
+    for (const Golden& golden : goldens())
+      count += static_cast<size_t>(golden.format == format->name);
     EXPECT_GT(count, 0U) << format->name;
     EXPECT_EQ(format->signs.empty(), format == generic_format()) << format->name;
   }

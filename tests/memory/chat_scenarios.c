@@ -140,6 +140,42 @@ static void chat_session(const void* with) {
   FREE(gen_chat_session_free(talk));
 }
 
+static int take_pieces(void* user, const gen_token* token) {
+  for (int32_t i = 0; i < token->piece_count; ++i) *(size_t*)user += token->pieces[i].len;
+  return 0;
+}
+
+/* Answers that are read. Without the grammar of calls: grammars have scenarios of their own. */
+static void answers(const void* with) {
+  (void)with;
+  static const char tools[] =
+      "{{ tools | tojson }}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
+      "{% for c in m.tool_calls or [] %}<tool_call>{\"name\": \"{{ c.function.name }}\", "
+      "\"arguments\": {{ c.function.arguments | tojson }}}</tool_call>{% endfor %}<|im_end|>"
+      "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n<think>{% endif %}";
+  gen_chat* chat = NULL;
+  gen_chat_session* talk = NULL;
+  gen_result* result = NULL;
+  char text[2048];
+  size_t n = 0;
+  MAKE(chat, gen_chat_new(&chat, E));
+  EDIT(chat, gen_chat_set_template(chat, tools, N, E));
+  EDIT(chat, gen_chat_add_tool(chat, "{\"name\": \"weather\", \"parameters\": {}}", N, E));
+  EDIT(chat, gen_chat_set(chat, "constrain_calls", "0", E));
+  EDIT(chat, gen_chat_set(chat, "reasoning_budget", "2", E));
+  MAKE(talk, gen_chat_session_new(generator, chat, &talk, E));
+  size_t bytes = 0;
+  EDIT(chat, (bytes = 0, gen_result_free(result), result = NULL,
+              gen_chat_session_send_stream(talk, "Tell me of the fox.", N, greedy, take_pieces,
+                                           &bytes, &result, E)));
+  SAME(&bytes, sizeof bytes);
+  TRY(gen_result_answer(result, text, sizeof text, &n, E));
+  SAME(text, n);
+  FREE(gen_result_free(result));
+  FREE(gen_chat_free(chat));
+  FREE(gen_chat_session_free(talk));
+}
+
 static void form(const void* with) {
   (void)with;
   static const char request[] =
@@ -161,5 +197,6 @@ static void form(const void* with) {
 const scenario chat_scenarios[] = {{"conversation", begin, conversation, end, NULL},
                                    {"append a chat", begin, appended, end, NULL},
                                    {"chat session", begin, chat_session, end, NULL},
+                                   {"answers", begin, answers, end, NULL},
                                    {"template", begin, form, end, NULL},
                                    {0}};

@@ -217,8 +217,8 @@ namespace LibGenerate
             DroppedTokens = Usage(result, dropped);
             DraftedTokens = Usage(result, drafted);
             AcceptedTokens = Usage(result, accepted);
-            Answer = Sized.Text((byte[] buf, long capacity, out long n) =>
-                Native.gen_result_answer(result, buf, capacity, out n));
+            Answer = Sized.Text((byte[] buf, long capacity, out long size) =>
+                Native.gen_result_answer(result, buf, capacity, out size));
             Drafts = DraftedTokens == 0 ? "[]" : ReadDrafts(result);
             long member = Usage(result, complete);
             GrammarComplete = member < 0 ? (bool?)null : member > 0;

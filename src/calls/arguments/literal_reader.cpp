@@ -82,6 +82,8 @@ LiteralReader::State LiteralReader::step(char c, std::string* json) {
       return quotes(c, json);
     case Mode::kString:
       return in_string(c, json);
+    case Mode::kBehind:
+      return behind(c, json);
     case Mode::kEscape:
       return escape(c, json);
     case Mode::kHex:
@@ -238,7 +240,10 @@ LiteralReader::State LiteralReader::quotes(char c, std::string* json) {
 LiteralReader::State LiteralReader::in_string(char c, std::string* json) {
   if (high_ != 0 && c != '\\') return bad("half a surrogate pair");
   if (c == quote_) {
-    if (!triple_ || ++run_ == 3) return end_string(json);
+    if (triple_) return ++run_ < 3 ? State::kMore : end_string(json);
+    if (!writer_.whole()) return bad(kNotUtf8);
+    behind_.clear();
+    mode_ = Mode::kBehind;
     return State::kMore;
   }
   while (run_ > 0) {
@@ -249,6 +254,22 @@ LiteralReader::State LiteralReader::in_string(char c, std::string* json) {
   if (!writer_.whole()) return bad(kNotUtf8);
   mode_ = Mode::kEscape;
   return State::kMore;
+}
+
+// Quotes end a string only before what can follow it. Else they are an apostrophe that should have
+// been escaped.
+LiteralReader::State LiteralReader::behind(char c, std::string* json) {
+  if (is_blank(c)) {
+    behind_ += c;
+    return State::kMore;
+  }
+  if (std::string_view(",:)]}").find(c) != std::string_view::npos) {
+    const State state = end_string(json);
+    if (state == State::kDone) return State::kBefore;
+    return state == State::kBad ? state : repeat(mode_);
+  }
+  if (text(quote_, json) == State::kBad || text(behind_, json) == State::kBad) return State::kBad;
+  return repeat(Mode::kString);
 }
 
 LiteralReader::State LiteralReader::escape(char c, std::string* json) {

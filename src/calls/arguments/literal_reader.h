@@ -36,6 +36,7 @@ class LiteralReader {
     kWord,
     kQuotes,   // behind the first quotes, which may be three
     kString,   // between quotes
+    kBehind,   // behind quotes that may end it
     kEscape,   // behind a backslash
     kHex,      // digits of an escape
     kOctal,    // the same
@@ -61,6 +62,7 @@ class LiteralReader {
   State word(char c, std::string* json);
   State quotes(char c, std::string* json);
   State in_string(char c, std::string* json);
+  State behind(char c, std::string* json);
   State escape(char c, std::string* json);
   State digit(char c, std::string* json);
   State marked(char c, std::string* json);
@@ -87,9 +89,10 @@ class LiteralReader {
   bool triple_ = false;
   int digits_ = 0;  // of an escape that are still to come
   uint32_t code_ = 0;
-  uint32_t high_ = 0;  // half a surrogate pair that waits for the other
-  std::string held_;   // a word, or what may be the mark behind a string
-  std::string name_;   // a key as JSON, without its quotes
+  uint32_t high_ = 0;   // half a surrogate pair that waits for the other
+  std::string behind_;  // white space there
+  std::string held_;    // a word, or what may be the mark behind a string
+  std::string name_;    // a key as JSON, without its quotes
   TextWriter writer_;
   std::vector<Frame> frames_;
   const char* fault_ = "";

@@ -91,7 +91,7 @@ class NestedReader final : public ArgumentReader {
       if (!std::string_view(open_).starts_with(part.substr(0, open_.size()))) return false;
       return ("/" + tag + ">").starts_with(rest);
     };
-    while (!closes(held_)) {
+    while (!held_.empty() && (held_[0] != open_[0] || !closes(held_))) {
       if (!value_.put(held_.front(), json)) return bad("not UTF-8");
       held_.erase(0, 1);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arguments between marks, see argument_reader.h.
 #include <unordered_set>
+#include <vector>
 
 #include "calls/arguments/argument_reader.h"
 #include "calls/arguments/mark_reader.h"
@@ -12,12 +13,19 @@ namespace {
 constexpr std::string_view kCdata = "<![CDATA[";
 constexpr std::string_view kCdataEnd = "]]>";
 
+// The second one comes before strings.
+std::vector<std::string> middles_of(const ArgumentMarks& marks) {
+  std::vector<std::string> all = {marks.middle, marks.text_middle};
+  all.insert(all.end(), marks.other_middles.begin(), marks.other_middles.end());
+  return all;
+}
+
 class TaggedReader final : public ArgumentReader {
  public:
   TaggedReader(const ArgumentMarks& marks, const Tool* tool, std::string_view end)
       : tool_(tool),
         next_({marks.open, std::string(end)}),
-        middles_({marks.middle, marks.text_middle}),
+        middles_(middles_of(marks)),
         middle_begin_(mark_of(marks.middle).substr(0, 1)),
         close_(mark_of(marks.close)),
         close_behind_cdata_({marks.close}),

@@ -24,7 +24,7 @@ std::string json_of_literal(std::string_view text) {
     if (state == LiteralReader::State::kMore) continue;
     return state == LiteralReader::State::kDone && i + 1 == text.size() ? json : std::string();
   }
-  return reader.take(' ', &json) == LiteralReader::State::kBefore ? json : std::string();
+  return reader.take(',', &json) == LiteralReader::State::kBefore ? json : std::string();
 }
 
 }  // namespace

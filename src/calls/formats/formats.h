@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The formats, one family a file.
+// The formats, one family a file; families that share all but words share a file.
 #pragma once
 
 #include "calls/call_format.h"
@@ -7,6 +7,7 @@
 namespace gen::calls {
 
 CallFormat apertus_format();
+CallFormat apriel_format();
 CallFormat command_r_format();
 CallFormat command_r7b_format();
 CallFormat deepseek_r1_format();
@@ -19,12 +20,14 @@ CallFormat functionary_31_format();
 CallFormat functionary_32_format();
 CallFormat gemma4_format();
 CallFormat generic_json_format();
+CallFormat gigachat35_format();
 CallFormat gigachat_format();
 CallFormat glm_format();
 CallFormat granite_format();
 CallFormat harmony_format();
 CallFormat hermes_format();
 CallFormat kimi_format();
+CallFormat kimi_k3_format();
 CallFormat lfm2_format();
 CallFormat llama3_format();
 CallFormat minicpm5_format();

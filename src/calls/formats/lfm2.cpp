@@ -8,6 +8,7 @@ CallFormat lfm2_format() {
   CallFormat format;
   format.name = "lfm2";
   format.signs = {"<|tool_list_start|>"};
+  format.other_signs = {"<|tool_call_start|>"};
   format.reasoning = {{"<think>", "</think>"}};
   format.section = {"<|tool_call_start|>[", "]<|tool_call_end|>"};
   format.between = ", ";

@@ -10,6 +10,9 @@ CallFormat phi4_format() {
   format.signs = {"<|/tool|>"};
   format.reasoning = {{"<think>", "</think>"}};
   format.section = {"<|tool_call|>[", "]<|/tool_call|>"};
+  // Some write each call for itself.
+  format.openings = {"<|tool_call|>"};
+  format.wrappers = {{"", "<|/tool_call|>"}};
   format.between = ", ";
   format.call = {{Field::kObject}};
   return format;

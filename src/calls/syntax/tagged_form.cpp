@@ -3,6 +3,7 @@
 #include "calls/syntax/tagged_form.h"
 
 #include <utility>
+#include <vector>
 
 #include "calls/syntax/free_text.h"
 #include "grammar/json/json_text.h"
@@ -42,7 +43,9 @@ RawForm::Rules rules_of(const ArgumentMarks& form, bool like_no_value) {
 RawForm::Rules rules_with_marks(const ArgumentMarks& form, const MarkWriter& marks) {
   RawForm::Rules rules = rules_of(form, false);
   rules.text_lead = marks.text(form.text_middle);
-  rules.other_lead = marks.text(form.middle);
+  std::vector<ExprId> leads = {marks.text(form.middle)};
+  for (const std::string& middle : form.other_middles) leads.push_back(marks.text(middle));
+  rules.other_lead = marks.expressions().choice(leads);
   return rules;
 }
 
