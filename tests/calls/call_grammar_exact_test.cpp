@@ -74,7 +74,10 @@ std::vector<std::string> control_tokens() {
           "[ARGS]",
           "[THINK]",
           "[/THINK]",
-          "<|eom|>"};
+          "<|eom|>",
+          "<|open|>",
+          "<|close|>",
+          "<|sep|>"};
 }
 
 std::string json_of(const JsonValue& value) { return test::ValueText()(value); }
