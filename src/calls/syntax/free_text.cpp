@@ -33,7 +33,12 @@ ExprId free_text(const MarkWriter& marks, std::span<const Way> ways, bool may_en
   for (const Way& way : ways) {
     const size_t token = marks.first_token(way.mark);
     const bool never = way.behind == Expressions::kNever;
-    const std::string word = token == 0 || never ? way.mark : way.mark.substr(0, token);
+    std::string word = token == 0 || never ? way.mark : way.mark.substr(0, token);
+    // A mark that is forbidden, but begins this one, leads to it.
+    for (const Way& other : ways) {
+      const bool begins = other.behind == Expressions::kNever && word.starts_with(other.mark);
+      if (begins && token != 0) word = other.mark;
+    }
     const auto at =
         static_cast<size_t>(std::find(words.begin(), words.end(), word) - words.begin());
     if (at == words.size()) {
