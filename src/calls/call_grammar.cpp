@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "calls/syntax/arguments.h"
+#include "calls/syntax/call_writer.h"
+#include "calls/syntax/expression_parts.h"
 #include "calls/syntax/free_text.h"
 #include "calls/syntax/marks.h"
-#include "grammar/json/json.h"
 #include "grammar/json/json_text.h"
 #include "grammar/schema/string_dfa.h"
 
@@ -27,75 +27,47 @@ using grammar::kUnbounded;
 // Bytes that may follow the first mark of a call where that is a word.
 constexpr std::string_view kNameBytes =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
-constexpr const char* kDigits = "0|[1-9][0-9]{0,8}";
 constexpr std::string_view kAssistant = "assistant";
 
 bool may_be_in_name(char c) { return kNameBytes.find(c) != std::string_view::npos; }
 
-class CallGrammarWriter {
+class CallGrammarWriter : ExpressionParts {
  public:
   CallGrammarWriter(const CallFormat& format, std::span<const Tool> tools,
                     const tokenizer::VocabSpec& spec, const CallGrammarOptions& options,
                     Expressions& to, const grammar::SchemaOptions& schemas)
-      : format_(format),
+      : ExpressionParts(to),
+        format_(format),
         options_(options),
-        to_(to),
         marks_(spec, to),
         schemas_(schemas),
-        arguments_(format, marks_, schemas_) {
-    required_ = options.choice == ToolChoice::kRequired;
-    parallel_ = options.parallel && format.parallel;
-    const bool one = required_ && !options.named.empty();
-    for (const Tool& tool : tools) {
-      if (options.choice == ToolChoice::kNone || (one && tool.name != options.named)) continue;
-      tools_.push_back(&tool);
-    }
-  }
+        calls_(format, called(tools, options), marks_, schemas_),
+        parallel_(options.parallel && format.parallel),
+        required_(options.choice == ToolChoice::kRequired) {}
 
   Result<ExprId> run() {
-    GEN_TRY(write_arguments());
+    GEN_TRY(calls_.write_arguments());
     if (!options_.response.empty()) GEN_TRY(write_response());
     if (format_.messages) return messages();
     if (format_.bare()) return bare();
     return sections();
   }
 
-  [[nodiscard]] ArgumentWriter& arguments() noexcept { return arguments_; }
-  [[nodiscard]] bool items() const noexcept { return items_ || arguments_.report().items; }
-  [[nodiscard]] bool any_order() const noexcept {
-    return any_order_ || arguments_.report().any_order;
-  }
+  [[nodiscard]] std::vector<std::string>& relaxed() noexcept { return calls_.relaxed(); }
+  [[nodiscard]] bool items() const noexcept { return items_ || calls_.report().items; }
+  [[nodiscard]] bool any_order() const noexcept { return any_order_ || calls_.report().any_order; }
 
  private:
-  ExprId all(std::initializer_list<ExprId> parts) {
-    return to_.sequence(std::span(parts.begin(), parts.size()));
-  }
-  ExprId any(std::initializer_list<ExprId> parts) {
-    return to_.choice(std::span(parts.begin(), parts.size()));
-  }
-  ExprId maybe(ExprId one) { return to_.repeat(one, 0, 1); }
-  // In one place, however many lead there.
-  ExprId shared(ExprId body) {
-    const grammar::RuleId rule = to_.add_rule(true);
-    to_.define(rule, body);
-    return to_.rule(rule);
-  }
-  Result<ExprId> like(const char* pattern) {
-    GEN_ASSIGN(const Dfa made, strings_like(pattern, schemas_.automata));
-    return grammar::expression_of(to_, made);
-  }
-
-  Status write_arguments() {
-    GEN_ASSIGN(number_, like(kDigits));
-    GEN_ASSIGN(id_, like(format_.ids == IdForm::kNine     ? "[A-Za-z0-9]{9}"
-                         : format_.ids == IdForm::kNumber ? kDigits
-                                                          : "[A-Za-z0-9_\\-]{1,40}"));
-    space_ = grammar::json_space(to_, schemas_.style);
-    for (const Tool* const tool : tools_) {
-      GEN_ASSIGN(const ExprId made, arguments_.write(*tool));
-      of_tools_.push_back(shared(made));
+  // The tools that an answer may call.
+  static std::vector<const Tool*> called(std::span<const Tool> tools,
+                                         const CallGrammarOptions& options) {
+    const bool one = options.choice == ToolChoice::kRequired && !options.named.empty();
+    std::vector<const Tool*> all;
+    for (const Tool& tool : tools) {
+      if (options.choice == ToolChoice::kNone || (one && tool.name != options.named)) continue;
+      all.push_back(&tool);
     }
-    return {};
+    return all;
   }
 
   Status write_response() {
@@ -108,80 +80,11 @@ class CallGrammarWriter {
     items_ = report.items;
     any_order_ = report.any_order;
     for (const std::string& line : report.relaxed) {
-      arguments_.relaxed().push_back("response: " + line);
+      calls_.relaxed().push_back("response: " + line);
     }
     const ExprId begins = to_.bytes(grammar::ByteSet::one(grammar::kBegins));
     response_ = shared(all({schemas_.watched ? maybe(begins) : Expressions::kEmpty, *made}));
     return {};
-  }
-
-  // --- calls ---
-
-  ExprId name_of(size_t tool) { return to_.literal(tools_[tool]->name); }
-
-  ExprId object(size_t tool) {
-    const Keys& keys = format_.keys;
-    const auto text = [&](ExprId inside) {
-      return all({to_.literal("\""), inside, to_.literal("\"")});
-    };
-    const auto member = [&](ExprId name, ExprId value) {
-      return all({text(name), space_, to_.literal(":"), space_, value, space_});
-    };
-    const ExprId comma = all({to_.literal(","), space_});
-    ExprId members = 0;
-    if (keys.name.empty()) {
-      members = member(name_of(tool), of_tools_[tool]);
-    } else {
-      members = all({member(to_.literal(keys.name), text(name_of(tool))), comma,
-                     member(to_.literal(keys.arguments), of_tools_[tool])});
-    }
-    if (!keys.id.empty()) {
-      const ExprId id = member(to_.literal(keys.id), text(id_));
-      members = any({all({id, comma, members}), all({members, comma, id})});
-    }
-    return all({to_.literal("{"), space_, members, to_.literal("}")});
-  }
-
-  ExprId part(const Part& part, size_t tool) {
-    switch (part.field) {
-      case Field::kText:
-        return marks_.text(part.text);
-      case Field::kName:
-        return name_of(tool);
-      case Field::kIndexedName:
-        return all({to_.literal("functions."), name_of(tool), to_.literal(":"), number_});
-      case Field::kId:
-        return id_;
-      case Field::kArguments:
-        return of_tools_[tool];
-      case Field::kObject:
-        return object(tool);
-    }
-    return Expressions::kNever;
-  }
-
-  // A call of any tool, without the first bytes of its first mark.
-  ExprId call(size_t without = 0) {
-    std::vector<ExprId> calls;
-    for (size_t tool = 0; tool < tools_.size(); ++tool) {
-      std::vector<ExprId> parts;
-      for (size_t i = 0; i < format_.call.size(); ++i) {
-        const Part& one = format_.call[i];
-        const bool cut = i == 0 && one.field == Field::kText;
-        parts.push_back(cut ? marks_.text(std::string_view(one.text).substr(without))
-                            : part(one, tool));
-      }
-      calls.push_back(to_.sequence(parts));
-    }
-    return to_.choice(calls);
-  }
-
-  // The calls of a section and its end. `without`: bytes of the first call's first mark.
-  ExprId section_rest(size_t without) {
-    const bool several = parallel_ && (format_.several || !format_.between.empty());
-    const ExprId next = several ? all({marks_.text(format_.between), call()}) : Expressions::kNever;
-    return all({call(without), to_.repeat(next, 0, several ? kUnbounded : 0),
-                marks_.text(format_.section.close)});
   }
 
   // --- reasoning ---
@@ -275,16 +178,17 @@ class CallGrammarWriter {
     // What follows the mark, and what stands for a section as a whole.
     ExprId rest = Expressions::kNever;
     ExprId whole = Expressions::kNever;
-    if (!tools_.empty()) {
+    if (!calls_.tools().empty()) {
       const std::string_view behind = std::string_view(opening).substr(begin + mark.size());
-      rest = shared(section.empty() ? section_rest(begin + mark.size())
-                                    : all({marks_.text(behind), section_rest(0)}));
+      rest =
+          shared(section.empty() ? calls_.section_rest(begin + mark.size(), parallel_)
+                                 : all({marks_.text(behind), calls_.section_rest(0, parallel_)}));
       whole = all({marks_.text(std::string_view(opening).substr(0, begin + mark.size())), rest});
     }
     const ExprId more = parallel_
                             ? to_.repeat(all({marks_.text(format_.after), whole}), 0, kUnbounded)
                             : Expressions::kEmpty;
-    const ExprId calls = tools_.empty() ? Expressions::kNever : all({whole, more});
+    const ExprId calls = calls_.tools().empty() ? Expressions::kNever : all({whole, more});
     const ExprId first = reasoning_first();
     if (required_) return all({first, calls});
     if (!options_.response.empty()) return all({first, any({wrapped_response(), calls})});
@@ -330,10 +234,7 @@ class CallGrammarWriter {
   }
 
   Result<ExprId> bare() {
-    const bool several = parallel_ && (format_.several || !format_.between.empty());
-    const ExprId one = call();
-    const ExprId calls = all(
-        {one, to_.repeat(all({marks_.text(format_.between), one}), 0, several ? kUnbounded : 0)});
+    const ExprId calls = calls_.section_rest(0, parallel_);
     const ExprId first = reasoning_first();
     if (required_) return all({first, calls});
     if (!options_.response.empty()) return all({first, any({response_, calls})});
@@ -364,15 +265,12 @@ class CallGrammarWriter {
     const Messages& messages = *format_.messages;
     const ExprId end = marks_.text(messages.call_end);
     std::vector<ExprId> ways;
-    for (size_t tool = 0; tool < tools_.size(); ++tool) {
-      const std::string text = with_name(messages.call_header, tools_[tool]->name);
-      ExprId body = of_tools_[tool];
-      if (!messages.body_is_arguments) {
-        std::vector<ExprId> parts = {marks_.text(format_.section.open)};
-        for (const Part& one : format_.call) parts.push_back(part(one, tool));
-        parts.push_back(marks_.text(format_.section.close));
-        body = to_.sequence(parts);
-      }
+    for (size_t tool = 0; tool < calls_.tools().size(); ++tool) {
+      const std::string text = with_name(messages.call_header, calls_.tools()[tool]->name);
+      const ExprId body = messages.body_is_arguments
+                              ? calls_.arguments(tool)
+                              : all({marks_.text(format_.section.open), calls_.call(tool, 0),
+                                     marks_.text(format_.section.close)});
       ways.push_back(all({header(text, is_first), body, end}));
     }
     return to_.choice(ways);
@@ -439,19 +337,13 @@ class CallGrammarWriter {
 
   const CallFormat& format_;
   const CallGrammarOptions& options_;
-  Expressions& to_;
   MarkWriter marks_;
   const grammar::SchemaOptions& schemas_;
-  ArgumentWriter arguments_;
-  std::vector<const Tool*> tools_;
-  std::vector<ExprId> of_tools_;  // their arguments
-  bool parallel_ = true;
-  bool required_ = false;
+  CallWriter calls_;
+  const bool parallel_;
+  const bool required_;
   bool items_ = false;
   bool any_order_ = false;
-  ExprId number_ = 0;
-  ExprId id_ = 0;
-  ExprId space_ = 0;
   ExprId response_ = Expressions::kNever;
 };
 
@@ -497,7 +389,7 @@ Result<std::shared_ptr<const Grammar>> call_grammar(const CallFormat& format,
              style.plain || style.digits != kUnbounded, true};
   }
   GEN_ASSIGN(auto made, Grammar::from_expressions(expressions, *root, options.limits, rules));
-  if (report != nullptr) report->relaxed = std::move(writer.arguments().relaxed());
+  if (report != nullptr) report->relaxed = std::move(writer.relaxed());
   return made;
 }
 

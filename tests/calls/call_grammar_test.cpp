@@ -119,6 +119,10 @@ TEST(CallGrammar, NamesWhatIsWrong) {
   options.named = "none";
   EXPECT_STREQ(reads.make(format, two_tools(), options).message(), "no tool has the name none");
   EXPECT_EQ(reads.make(format, {tool("a", "{}"), tool("a", "{}")}).code(), Code::kInvalidArgument);
+  options = {};
+  options.response = R"({"format":"idn-hostname"})";
+  const Status response = reads.make(format, two_tools(), options);
+  EXPECT_EQ(std::string(response.message()).find("response: /format"), 0U) << response.message();
   const Status refused =
       reads.make(format, {tool("a", R"({"properties":{"x":{"format":"idn-hostname"}}})")});
   EXPECT_EQ(refused.code(), Code::kGrammar);
@@ -150,6 +154,7 @@ TEST(CallGrammar, HasRawStringsOfQwenCoder) {
   yes(call(argument("text", "a") + argument("any", "12")));
   yes(call(argument("text", "a") + argument("any", "{\"a\": [1, \"x\"]}")));
   yes(call(argument("text", "a") + argument("any", "")));
+  no(call(argument("text", "a\r")));  // which would be read as the end of a line
   no(call(""));
   no(call(argument("text", "")));
   no(call(argument("text", "a</parameter>b")));

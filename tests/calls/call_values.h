@@ -287,9 +287,14 @@ inline std::string arguments_text(const CallFormat& format, const JsonValue& val
     case Syntax::kTagged:
       for (const auto& [name, one] : value.members) {
         const bool text = one.is(JsonType::kString);
-        const bool other_mark = text && !marks.text_middle.empty();
-        made += marks.open + name + (other_mark ? marks.text_middle : marks.middle) +
-                (text ? one.text : ValueText()(one)) + marks.close;
+        std::string middle = text && !marks.text_middle.empty() ? marks.text_middle : marks.middle;
+        static const char* const kTypes[] = {"null",   "boolean", "boolean", "number",
+                                             "string", "array",   "object"};
+        for (const std::string& other : marks.other_middles) {
+          if (other.find(kTypes[static_cast<size_t>(one.type)]) != std::string::npos)
+            middle = other;
+        }
+        made += marks.open + name + middle + (text ? one.text : ValueText()(one)) + marks.close;
       }
       return made;
   }

@@ -33,7 +33,12 @@ ExprId free_text(const MarkWriter& marks, std::span<const Way> ways, bool may_en
   for (const Way& way : ways) {
     const size_t token = marks.first_token(way.mark);
     const bool never = way.behind == Expressions::kNever;
-    const std::string word = token == 0 || never ? way.mark : way.mark.substr(0, token);
+    std::string word = token == 0 || never ? way.mark : way.mark.substr(0, token);
+    // A mark that is forbidden, but begins this one, leads to it.
+    for (const Way& other : ways) {
+      const bool begins = other.behind == Expressions::kNever && word.starts_with(other.mark);
+      if (begins && token != 0) word = other.mark;
+    }
     const auto at =
         static_cast<size_t>(std::find(words.begin(), words.end(), word) - words.begin());
     if (at == words.size()) {
@@ -109,6 +114,7 @@ Result<Dfa> strings_without(std::span<const std::string> marks, const DfaFuel& f
       bad[node] = true;
     }
   }
+  // Where a mark ends nothing follows and no text ends, so combine() removes it.
   Dfa made;
   for (uint32_t n = 0; n < search.nodes().size(); ++n) {
     grammar::Dfa::State state;
@@ -117,7 +123,6 @@ Result<Dfa> strings_without(std::span<const std::string> marks, const DfaFuel& f
     for (uint32_t at = n; at != 0; at = search.nodes()[at].back) state.final &= !bad[at];
     for (uint32_t byte = 0; byte < 256 && node.word == WordSearch::kNone; ++byte) {
       const uint32_t target = node.to[byte];
-      if (search.nodes()[target].word != WordSearch::kNone) continue;
       const auto value = static_cast<uint8_t>(byte);
       auto& edges = state.edges;
       if (!edges.empty() && edges.back().target == target && edges.back().high + 1 == value) {

@@ -43,9 +43,21 @@ RawForm::Rules rules_of(const ArgumentMarks& form, bool like_no_value) {
 RawForm::Rules rules_with_marks(const ArgumentMarks& form, const MarkWriter& marks) {
   RawForm::Rules rules = rules_of(form, false);
   rules.text_lead = marks.text(form.text_middle);
-  std::vector<ExprId> leads = {marks.text(form.middle)};
-  for (const std::string& middle : form.other_middles) leads.push_back(marks.text(middle));
-  rules.other_lead = marks.expressions().choice(leads);
+  // That of the value's type, if one names it; else any.
+  const auto lead = [&](const char* type) {
+    std::vector<ExprId> all = {marks.text(form.middle)};
+    if (form.middle.find(type) != std::string::npos) return all[0];
+    for (const std::string& middle : form.other_middles) {
+      all.push_back(marks.text(middle));
+      if (middle.find(type) != std::string::npos) return all.back();
+    }
+    return marks.expressions().choice(all);
+  };
+  rules.null_lead = lead("null");
+  rules.boolean_lead = lead("boolean");
+  rules.number_lead = lead("number");
+  rules.array_lead = lead("array");
+  rules.object_lead = lead("object");
   return rules;
 }
 
@@ -53,11 +65,12 @@ RawForm::Rules rules_with_marks(const ArgumentMarks& form, const MarkWriter& mar
 
 RawForm::RawForm(Expressions& to, const grammar::SchemaOptions& options, Rules rules)
     : JsonForm(to, options), rules_(std::move(rules)) {
-  for (List* const list : {&array_, &object_}) {
-    list->open = all({rules_.other_lead, list->open});
-    list->none = all({rules_.other_lead, list->none});
-  }
-  for (ExprId& word : words_) word = all({rules_.other_lead, word});
+  array_.open = all({rules_.array_lead, array_.open});
+  array_.none = all({rules_.array_lead, array_.none});
+  object_.open = all({rules_.object_lead, object_.open});
+  object_.none = all({rules_.object_lead, object_.none});
+  const ExprId leads[] = {rules_.null_lead, rules_.boolean_lead, rules_.boolean_lead};
+  for (size_t i = 0; i < words_.size(); ++i) words_[i] = all({leads[i], words_[i]});
 }
 
 Result<Dfa> RawForm::writable(const Dfa& strings) const {

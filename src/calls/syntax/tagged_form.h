@@ -22,8 +22,13 @@ class RawForm final : public JsonForm {
     bool no_cdata = false;         // nor begins with <![CDATA[
     bool like_no_value = false;    // no string looks like another JSON value
     std::string like_no_tag = {};  // no string begins with it, behind white space
-    grammar::ExprId text_lead = grammar::Expressions::kEmpty;   // before strings
-    grammar::ExprId other_lead = grammar::Expressions::kEmpty;  // before other values
+    grammar::ExprId text_lead = grammar::Expressions::kEmpty;  // before strings
+    // Before other values.
+    grammar::ExprId null_lead = grammar::Expressions::kEmpty;
+    grammar::ExprId boolean_lead = grammar::Expressions::kEmpty;
+    grammar::ExprId number_lead = grammar::Expressions::kEmpty;
+    grammar::ExprId array_lead = grammar::Expressions::kEmpty;
+    grammar::ExprId object_lead = grammar::Expressions::kEmpty;
   };
   RawForm(grammar::Expressions& to, const grammar::SchemaOptions& options, Rules rules);
   [[nodiscard]] Inside inside_array() const override { return {nullptr, false}; }
@@ -33,7 +38,7 @@ class RawForm final : public JsonForm {
   Result<grammar::Dfa> writable(const grammar::Dfa& strings) const override;
   Result<grammar::ExprId> text_of(const grammar::Dfa& strings, uint32_t most) const override;
   [[nodiscard]] grammar::ExprId number(grammar::ExprId text) const override {
-    return all({rules_.other_lead, text});
+    return all({rules_.number_lead, text});
   }
 
  private:
