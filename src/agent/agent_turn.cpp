@@ -62,7 +62,6 @@ void Agent::Turn::end_step(const AgentStep& step) {
 
 int32_t Agent::Turn::take_event(void* self, const generate::Event& event) {
   Turn& turn = *static_cast<Turn*>(self);
-  if (turn.plain_ && !event.text.empty()) turn.tell({.text = event.text});
   for (const calls::Piece& piece : event.pieces) {
     const bool of_call =
         piece.kind != calls::PieceKind::kText && piece.kind != calls::PieceKind::kReasoning;

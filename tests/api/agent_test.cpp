@@ -52,9 +52,19 @@ TEST_F(AgentTest, RunsUntilAnAnswerHasNoCalls) {
     if (!line.starts_with("reasoning")) lines += line + ";";
   }
   EXPECT_NE(events.all.find("reasoning 1"), std::string::npos);
+  EXPECT_EQ(events.said, "Let me ask.It is one.");
   EXPECT_EQ(lines,
             "step> 1;name 1.0 echo;call 1.0;tool> 1.0 echo call_0;tool< 1.0 echo call_0;step< 1;"
             "step> 2;step< 2;");
+}
+
+TEST_F(AgentTest, WithoutToolsThereIsText) {
+  ASSERT_EQ(gen_tool_registry_remove(registry_, "echo", &error_), GEN_OK);
+  begin({"Just a text."});
+  Events events;
+  ASSERT_EQ(run("Go", &events), GEN_OK) << error_.message;
+  EXPECT_EQ(events.said, "Just a text.");
+  EXPECT_STREQ(gen_result_text(result_, nullptr), "Just a text.");
 }
 
 TEST_F(AgentTest, CallsOfLaterRunsHaveOtherIds) {

@@ -130,6 +130,17 @@ TEST_F(ToolRegistry, CallsAreResults) {
     EXPECT_NE(given.at("output").get<std::string>().find(one.said), std::string::npos) << given;
   }
   EXPECT_EQ(tool_.calls.size(), 2U);
+  // Through the references of a schema that a language made.
+  ASSERT_EQ(add("refers", R"({"$schema": "http://json-schema.org/draft-04/schema#",
+                              "allOf": [{"$ref": "#/definitions/c1"}], "definitions": {"c1": {
+                                "type": "object", "properties": {"a": {"type": "integer"}},
+                                "required": ["a"]}}})"),
+            GEN_OK)
+      << error_.message;
+  EXPECT_EQ(called("refers", "{}"),
+            result("c1", "arguments of tool \"refers\": \"a\" is missing", true));
+  EXPECT_EQ(called("refers", R"({"a": 1})").at("is_error"), false);
+  EXPECT_EQ(tool_.calls.size(), 3U);
   // Any spelling of JSON, and members in any order.
   EXPECT_EQ(called("say", "{ \"other\" : [ 1e2 ],\n\t\"text\":\"\\u0061\" }").at("is_error"), false);
   tool_.run = [](const gen_tool_call&, gen_tool_reply*) { return 1; };
