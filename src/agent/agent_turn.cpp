@@ -12,12 +12,18 @@ namespace {
 
 constexpr AgentEvent::Kind kind_of(calls::PieceKind kind) noexcept {
   switch (kind) {
-    case calls::PieceKind::kText: return AgentEvent::Kind::kText;
-    case calls::PieceKind::kReasoning: return AgentEvent::Kind::kReasoning;
-    case calls::PieceKind::kCallName: return AgentEvent::Kind::kCallName;
-    case calls::PieceKind::kArguments: return AgentEvent::Kind::kArguments;
-    case calls::PieceKind::kCallEnd: return AgentEvent::Kind::kCallEnd;
-    case calls::PieceKind::kCallBroken: return AgentEvent::Kind::kCallBroken;
+    case calls::PieceKind::kText:
+      return AgentEvent::Kind::kText;
+    case calls::PieceKind::kReasoning:
+      return AgentEvent::Kind::kReasoning;
+    case calls::PieceKind::kCallName:
+      return AgentEvent::Kind::kCallName;
+    case calls::PieceKind::kArguments:
+      return AgentEvent::Kind::kArguments;
+    case calls::PieceKind::kCallEnd:
+      return AgentEvent::Kind::kCallEnd;
+    case calls::PieceKind::kCallBroken:
+      return AgentEvent::Kind::kCallBroken;
   }
   return AgentEvent::Kind::kText;
 }
