@@ -30,6 +30,9 @@ var constants = map[string]int64{
 	"GEN_FINISH_STOP_STRING": int64(generate.FinishStopString), "GEN_FINISH_LENGTH": int64(generate.FinishLength),
 	"GEN_FINISH_CONTEXT_FULL": int64(generate.FinishContextFull), "GEN_FINISH_GRAMMAR_COMPLETE": int64(generate.FinishGrammarComplete),
 	"GEN_FINISH_GRAMMAR_DEAD_END": int64(generate.FinishGrammarDeadEnd), "GEN_FINISH_CANCELLED": int64(generate.FinishCancelled),
+	"GEN_PIECE_TEXT": int64(generate.PieceText), "GEN_PIECE_REASONING": int64(generate.PieceReasoning),
+	"GEN_PIECE_CALL_NAME": int64(generate.PieceCallName), "GEN_PIECE_ARGUMENTS": int64(generate.PieceArguments),
+	"GEN_PIECE_CALL_END": int64(generate.PieceCallEnd), "GEN_PIECE_CALL_BROKEN": int64(generate.PieceCallBroken),
 	"GEN_FINISH_CALLBACK": int64(generate.FinishCallback), "GEN_FINISH_ERROR": int64(generate.FinishError),
 
 	"GEN_AGENT_TEXT": int64(generate.AgentText), "GEN_AGENT_REASONING": int64(generate.AgentReasoning),
