@@ -17,8 +17,7 @@ constexpr std::string_view kTaskSchema =
     R"("additionalProperties": false})";
 
 // Runs a member as a tool.
-bool run_member(Agent& agent, const RunFrame& frame, const chat::ToolCall& call,
-                ToolReply& reply) {
+bool run_member(Agent& agent, const RunFrame& frame, const chat::ToolCall& call, ToolReply& reply) {
   const auto fail = [&](const char* why) {
     static_cast<void>(reply.write(why));
     return false;
@@ -33,8 +32,8 @@ bool run_member(Agent& agent, const RunFrame& frame, const chat::ToolCall& call,
   auto record = agent.record();
   if (!record.ok()) return fail(record.status().message());
   if (record->steps.empty() || !record->steps.back().calls.empty()) {
-    return fail((std::string("it stopped without an answer: ") + stop_reason_name(record->stop))
-                    .c_str());
+    return fail(
+        (std::string("it stopped without an answer: ") + stop_reason_name(record->stop)).c_str());
   }
   return reply.write(record->final_output()).ok();
 }

@@ -66,7 +66,8 @@ TEST_F(SupervisorTest, TheFirstAgentGivesTasksToTheOthers) {
   const json& helper = record.at("agents").at(1).at("agent");
   EXPECT_EQ(lead.at("steps").at(0).at("results").at(0).at("output"), "Three.");
   EXPECT_EQ(helper.at("final_output"), "Three.");
-  EXPECT_EQ(record.at("spent"), lead.at("total_tokens").get<int>() + helper.at("total_tokens").get<int>());
+  EXPECT_EQ(record.at("spent"),
+            lead.at("total_tokens").get<int>() + helper.at("total_tokens").get<int>());
   const json chat = filled(gen_chat_describe, gen_agent_chat(helper_));
   EXPECT_EQ(chat.at("messages").at(0).at("content"), "Count.");
   const json tools = filled(gen_chat_describe, gen_agent_chat(agent_)).at("tools");
@@ -82,9 +83,9 @@ TEST_F(SupervisorTest, AllShareTheBudget) {
   make_both({task_for("helper", "Count."), "Never said."}, {call_of("echo", "x"), "Three."});
   const size_t first = answers_.tokens[0].size();
   const size_t second = helper_answers_.tokens[0].size();
-  ASSERT_EQ(gen_supervisor_set_budget(supervisor_, static_cast<int64_t>(first + second) - 1,
-                                      &error_),
-            GEN_OK);
+  ASSERT_EQ(
+      gen_supervisor_set_budget(supervisor_, static_cast<int64_t>(first + second) - 1, &error_),
+      GEN_OK);
   ASSERT_EQ(run_all("How many?"), GEN_OK) << error_.message;
   EXPECT_TRUE(echo_.calls.empty());  // the helper's call would have been beyond it
   json record = all();
@@ -140,8 +141,9 @@ TEST_F(SupervisorTest, ACancelStopsAllAgents) {
   const json record = all();
   EXPECT_EQ(record.at("agents").at(0).at("agent").at("stop_reason"), "cancelled");
   EXPECT_EQ(record.at("agents").at(1).at("agent").at("stop_reason"), "cancelled");
-  EXPECT_EQ(record.at("agents").at(0).at("agent").at("steps").at(0).at("results").at(0).at("is_error"),
-            true);
+  EXPECT_EQ(
+      record.at("agents").at(0).at("agent").at("steps").at(0).at("results").at(0).at("is_error"),
+      true);
   gen_supervisor_cancel(nullptr);
   gen_cancel* cancel = nullptr;
   ASSERT_EQ(gen_cancel_new(&cancel, &error_), GEN_OK);
