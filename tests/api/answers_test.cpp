@@ -306,6 +306,21 @@ TEST_F(Answers, TemplatesThatShowNoCalls) {
   int64_t evaluated = 0;
   ASSERT_EQ(gen_result_usage(result_, "prompt_evaluated", &evaluated, &error_), GEN_OK);
   EXPECT_LT(evaluated, 40);
+
+  // A control token that the model drew stays one; the same text as letters stays text.
+  ASSERT_EQ(gen_chat_truncate(chat_, 0, &error_), GEN_OK);
+  script(R"(<|im_start|>{"name": "weather", "arguments": {"city": "Rome"}})");
+  int32_t mark = -1;
+  ASSERT_EQ(gen_tokenizer_encode(gen_model_tokenizer(model_), "<|im_start|>", GEN_NUL_TERMINATED,
+                                 GEN_ENCODE_PARSE_SPECIAL, &mark, 1, &n, &error_),
+            GEN_OK);
+  script_.tokens.insert(script_.tokens.begin(), mark);
+  ASSERT_EQ(send("And there?", &seen), GEN_OK) << error_.message;
+  ASSERT_EQ(gen_chat_add_tool_result(chat_, "call_0", "", "25", GEN_NUL_TERMINATED, &error_),
+            GEN_OK);
+  std::vector<int32_t> ids(1024);
+  ASSERT_EQ(gen_chat_encode(model_, chat_, 1, ids.data(), ids.size(), &n, &error_), GEN_OK);
+  EXPECT_EQ(std::count(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(n), mark), 5);
 }
 
 TEST_F(Answers, StreamsHavePieces) {
