@@ -127,7 +127,7 @@ def problem(r):
 
 
 def calculator(r):
-    key = r.choice(["expression"] * 7 + ["formula", "input", "sum"])
+    key = r.choice(["expression"] * 22 + ["formula", "input", "sum"])
 
     def ask():
         if r.random() < 0.3:
@@ -140,7 +140,7 @@ def calculator(r):
         result = plain(value) if r.random() < 0.75 else json.dumps({r.choice(["result", "value"]): json.loads(plain(value))})
         return Question(text, {key: written}, result, answer, about=written, value=value)
 
-    return Tool(r.choice(["calculator"] * 8 + ["calculate", "calc", "math", "evaluate", "compute"]),
+    return Tool(r.choice(["calculator"] * 40 + ["calculate", "calc", "math", "evaluate", "compute"]),
                 r.choice(["Computes an expression.", "Evaluates an arithmetic expression.", "Calculates sums and products.", "A calculator.", "Works out the value of an expression.", "Does arithmetic.",
                           "Evaluates an arithmetic expression and returns the result.", "Use this for all sums."]), {key: STRING}, ask, "calculator")
 
@@ -181,12 +181,12 @@ FACTS = {
         ("country", lambda r: r.choice(sorted(talk.CAPITALS)), ["In which country is {n}?"], "{n} is in {v}."),
         ("code", code, ["What is the code of {n}?", "What is the post code of {n}?"], "The code of {n} is {v}.")]),
 }
-LOOKUP_KEYS = {"person": ["name", "name", "key", "person"], "item": ["item", "name", "key"], "order": ["id", "key", "order"], "key": ["key"], "word": ["word", "key", "term"], "place": ["city", "name", "key"]}
+LOOKUP_KEYS = {"person": ["name", "name", "name", "key", "key", "person"], "item": ["key", "key", "name", "name", "item"], "order": ["key", "key", "id"], "key": ["key"], "word": ["key", "key", "word"], "place": ["key", "name", "city"]}
 
 
 def lookup(r, kinds=None):
     kinds = kinds or r.choice([["person"], ["person"], ["item"], ["order"], ["key"], ["word"], ["place"], sorted(FACTS), sorted(FACTS)])
-    key = r.choice(LOOKUP_KEYS[kinds[0]]) if len(kinds) == 1 else r.choice(["key", "key", "name", "query"])
+    key = r.choice(LOOKUP_KEYS[kinds[0]]) if len(kinds) == 1 else r.choice(["key", "key", "key", "name", "name", "query"])
 
     def ask(field=None):
         entry, facts = FACTS[r.choice(kinds)]
@@ -202,7 +202,7 @@ def lookup(r, kinds=None):
         return Question(r.choice(questions).format(n=n, a=talk.a(n)), {key: n}, result, talk.cap(answer.format(n=n, v=v, a=talk.a(n))), about=n, value=v)
 
     what = {"person": "a person", "item": "an item", "order": "an order", "key": "a key", "word": "a word", "place": "a city"}[kinds[0]] if len(kinds) == 1 else "an entry"
-    return Tool(r.choice(["lookup"] * 8 + ["look_up", "find", "search", "get_record", "find_entry"]),
+    return Tool(r.choice(["lookup"] * 40 + ["look_up", "find", "search", "get_record", "find_entry"]),
                 r.choice([f"Looks up {what}.", f"Finds {what} in the records.", f"Returns what is known about {what}.", f"Looks {what} up in a table.", f"Gets the data of {what}.", "Looks up a value by its key."]), {key: STRING}, ask, "lookup", "item" in kinds)
 
 
