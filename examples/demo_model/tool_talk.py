@@ -63,9 +63,9 @@ def answered(text, calls, results, answer):
 
 
 def offered(r):
-    """One to five tools; the calculator and the lookup are in about half of the conversations each."""
+    """One to four tools; the calculator and the lookup are in about half of the conversations each."""
     makers = [tool_kinds.calculator] * (r.random() < 0.55) + [tool_kinds.lookup] * (r.random() < 0.5)
-    makers += r.sample(tool_kinds.OTHERS, r.choice([0, 0, 1, 1, 2, 3]) or (not makers))
+    makers += r.sample(tool_kinds.OTHERS, r.choice([0, 0, 0, 1, 1, 2]) or (not makers))
     tools = {}
     for make in makers:
         one = make(r)
@@ -134,7 +134,7 @@ def messages(r):
     tools = offered(r)
     prompt = r.choice(PROMPTS) if r.random() < 0.45 else ""
     talked = [{"role": "system", "content": prompt}] if prompt else []
-    for _ in range(r.choice([1, 2, 2, 3, 3, 4])):
+    for _ in range(r.choice([1, 2, 3, 4, 5, 6])):
         talked += round_of(r, tools)
     return tools, talked
 
