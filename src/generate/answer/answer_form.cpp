@@ -73,6 +73,7 @@ Result<AnswerForm> answer_form(const tokenizer::Tokenizer& tokenizer,
                                const chat::Conversation& conversation, const AnswerRules& rules,
                                DerivedFormat* derived) {
   AnswerForm form;
+  form.described = conversation.tools;
   if (rules.format == "off") return form;
   const std::string_view source = source_of(tokenizer, conversation);
   std::shared_ptr<const CallFormat> format;

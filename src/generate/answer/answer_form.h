@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "calls/call_format.h"
@@ -20,6 +21,7 @@ struct AnswerForm {
   /// Null: answers are text as they are. Without tools, only reasoning is read.
   std::shared_ptr<const calls::CallFormat> format;
   std::shared_ptr<const calls::Tools> tools;  // null: none
+  std::vector<std::string> described;         // the conversation's tools, as it has them
 };
 
 /// The format that was derived from a template (calls/derive.h), since that takes ten renderings.
