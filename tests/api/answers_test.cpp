@@ -263,6 +263,15 @@ TEST_F(Answers, TextBesideToolsIsCutByItsLimit) {
   EXPECT_EQ(first.text + second.text, "one two three four five six");
 }
 
+TEST_F(Answers, TextUnderASchemaNeedsNoTools) {
+  set("response_schema", R"({"type": "object", "properties": {"a": {"type": "integer"}}})");
+  script("<think>\nHm.\n</think>\n\n{\"a\": 1}");
+  Seen seen;
+  ASSERT_EQ(send("Hi", &seen), GEN_OK) << error_.message;
+  EXPECT_EQ(seen.reasoning, "Hm.");
+  EXPECT_EQ(seen.text, "{\"a\": 1}");
+}
+
 // An answer goes on with the tools that it began with; the next one has those of the conversation.
 TEST_F(Answers, ToolsAddedToACutAnswerAreThoseOfTheNext) {
   add_weather();
