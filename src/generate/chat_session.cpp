@@ -81,14 +81,16 @@ Result<CallParams> ChatSession::prepare(CallParams params, ChatTurn* turn, std::
   if (params.grammar == nullptr && params.matcher == nullptr) {
     const bool opened =
         form.format != nullptr && AnswerReader(form, tokenizer, opening, {}).in_reasoning();
-    const auto& tools = chat_->conversation.tools;
-    const bool same = known_.has_value() && known_->tools == tools && known_->rules == rules &&
-                      known_->format == form.format && known_->opened == opened;
+    const bool same = known_.has_value() && known_->tools == form.described &&
+                      known_->rules == rules && known_->format == form.format &&
+                      known_->opened == opened;
     if (!same) {
       GEN_ASSIGN(auto grammar, answer_grammar(form, rules, tokenizer, opened));
-      known_ = Known{tools, rules, form.format, opened, std::move(grammar)};
+      known_ = Known{form.described, rules, form.format, opened, std::move(grammar)};
     }
     params.grammar = known_->grammar;
+    // Free text that a limit cuts is not complete.
+    params.names_limits = rules.response.empty();
     if (params.grammar != nullptr && !said.empty()) {
       GEN_ASSIGN(params.matcher, matcher_behind(params.grammar, tokenizer, said));
       params.grammar = nullptr;

@@ -164,6 +164,14 @@ TEST_F(AgentTest, TokensAreLimitedBeforeToolsRun) {
     EXPECT_EQ(described().at("total_tokens"), budget);
   }
 
+  // Text that may end where it is cut, under the grammar of calls.
+  set("max_tokens", "4");
+  begin({"one two three four five six"});
+  ASSERT_EQ(gen_chat_set(gen_agent_chat(agent_), "constrain_calls", "1", &error_), GEN_OK);
+  ASSERT_EQ(run("Go"), GEN_OK) << error_.message;
+  EXPECT_EQ(described().at("stop_reason"), "max_tokens");
+  EXPECT_EQ(described().at("total_tokens"), 4);
+
   // A given output is counted whole, and its calls get a result that says so.
   int32_t finished = 0;
   ASSERT_EQ(gen_agent_reset(agent_, &error_), GEN_OK);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Supervisors: the first agent gets the task, the others are its tools, and all share a budget.
+#include <chrono>
+#include <thread>
+
 #include "agent_world.h"
 
 namespace gen {
@@ -152,6 +155,24 @@ TEST_F(SupervisorTest, ACancelStopsAllAgents) {
   EXPECT_EQ(run_all("Go"), GEN_ERROR_CANCELLED);
   gen_cancel_free(cancel);
   EXPECT_EQ(gen_supervisor_set_cancel(nullptr, nullptr, &error_), GEN_ERROR_INVALID_ARGUMENT);
+}
+
+TEST_F(SupervisorTest, AnAgentWhoseTimeIsOverStops) {
+  set("tool_timeout_ms", "60");
+  set("max_steps", "40");
+  echo_.run = [](const gen_tool_call&, gen_tool_reply* reply) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return write(reply, "so");
+  };
+  make_both({task_for("helper", "Count."), "Never mind."}, {call_of("echo", "x")});
+  ASSERT_EQ(run_all("How many?"), GEN_OK) << error_.message;
+  EXPECT_EQ(described().at("steps").at(0).at("results").at(0).at("output"),
+            "tool \"helper\" did not answer within 60 ms");
+  size_t n = 0;
+  while (gen_agent_describe(helper_, nullptr, 0, &n, nullptr) == GEN_ERROR_BUSY) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(filled(gen_agent_describe, helper_).at("stop_reason"), "cancelled");
 }
 
 TEST_F(SupervisorTest, Arguments) {
