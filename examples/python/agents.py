@@ -91,10 +91,16 @@ def tool_schema(function):
     for name, parameter in inspect.signature(function).parameters.items():
         kind = hints.get(name, typing.Any)
         required = parameter.default is inspect.Parameter.empty
-        fields.append((name, kind) if required else (name, kind, dataclasses.field(default=parameter.default)))
+        fields.append((name, kind) if required else (name, kind, dataclasses.field(default_factory=lambda: None)))
     if not fields:
         return {"type": "object", "properties": {}, "additionalProperties": False}
-    return schema_of(dataclasses.make_dataclass(function.__name__ + "_arguments", fields))
+    schema = schema_of(dataclasses.make_dataclass("arguments", fields))
+    # Templates show the properties of the schema itself, not those behind a $ref.
+    others = schema["definitions"]
+    arguments = others.pop(schema["allOf"][0]["$ref"].rpartition("/")[2])
+    if others:
+        arguments["definitions"] = others
+    return {"$schema": schema["$schema"], **arguments} if "additionalItems" in json.dumps(arguments) else arguments
 
 
 class Tools(Handle):
