@@ -206,8 +206,9 @@ def _run(call, events):
 
 
 class Agent(Handle):
-    """A conversation in which a model calls tools until it has an answer. Options are those of docs/options.md; without a
-    generator it is for step() with the outputs of a model of one's own."""
+    """A conversation in which a model calls tools until it has an answer. `sampling` is a dict of the options of calls, such as
+    {"temperature": 0}, and the other options are those of agents in docs/options.md. Without a generator it is for step() with
+    the outputs of a model of one's own."""
 
     _free = _function("gen_agent_free", c_void_p, result=None)
 
@@ -246,7 +247,8 @@ class Agent(Handle):
 
 
 class Supervisor(Handle):
-    """Several agents on one task: the first one gets it, and the others are tools to it."""
+    """Several agents on one task: the first one gets it, and the others are tools to it. Each is given by its name, and may have
+    a description for the first one: Supervisor(boss=agent, clerk=("Knows prices.", other))."""
 
     _free = _function("gen_supervisor_free", c_void_p, result=None)
 
@@ -255,7 +257,8 @@ class Supervisor(Handle):
         self.agents = agents
         _supervisor_budget(self.handle, budget)
         for name, agent in agents.items():
-            _supervisor_add(self.handle, _name(name), b"", agent.handle)
+            description, agent = agent if isinstance(agent, tuple) else ("", agent)
+            _supervisor_add(self.handle, _name(name), _name(description), agent.handle)
 
     def run(self, task, events=None):
         text = _data(task)
