@@ -91,10 +91,16 @@ def tool_schema(function):
     for name, parameter in inspect.signature(function).parameters.items():
         kind = hints.get(name, typing.Any)
         required = parameter.default is inspect.Parameter.empty
-        fields.append((name, kind) if required else (name, kind, dataclasses.field(default=parameter.default)))
+        fields.append((name, kind) if required else (name, kind, dataclasses.field(default_factory=lambda: None)))
     if not fields:
         return {"type": "object", "properties": {}, "additionalProperties": False}
-    return schema_of(dataclasses.make_dataclass(function.__name__ + "_arguments", fields))
+    schema = schema_of(dataclasses.make_dataclass("arguments", fields))
+    # Templates show the properties of the schema itself, not those behind a $ref.
+    others = schema["definitions"]
+    arguments = others.pop(schema["allOf"][0]["$ref"].rpartition("/")[2])
+    if others:
+        arguments["definitions"] = others
+    return {"$schema": schema["$schema"], **arguments} if "additionalItems" in json.dumps(arguments) else arguments
 
 
 class Tools(Handle):
@@ -200,8 +206,9 @@ def _run(call, events):
 
 
 class Agent(Handle):
-    """A conversation in which a model calls tools until it has an answer. Options are those of docs/options.md; without a
-    generator it is for step() with the outputs of a model of one's own."""
+    """A conversation in which a model calls tools until it has an answer. `sampling` is a dict of the options of calls, such as
+    {"temperature": 0}, and the other options are those of agents in docs/options.md. Without a generator it is for step() with
+    the outputs of a model of one's own."""
 
     _free = _function("gen_agent_free", c_void_p, result=None)
 
@@ -240,7 +247,8 @@ class Agent(Handle):
 
 
 class Supervisor(Handle):
-    """Several agents on one task: the first one gets it, and the others are tools to it."""
+    """Several agents on one task: the first one gets it, and the others are tools to it. Each is given by its name, and may have
+    a description for the first one: Supervisor(boss=agent, clerk=("Knows prices.", other))."""
 
     _free = _function("gen_supervisor_free", c_void_p, result=None)
 
@@ -249,7 +257,8 @@ class Supervisor(Handle):
         self.agents = agents
         _supervisor_budget(self.handle, budget)
         for name, agent in agents.items():
-            _supervisor_add(self.handle, _name(name), b"", agent.handle)
+            description, agent = agent if isinstance(agent, tuple) else ("", agent)
+            _supervisor_add(self.handle, _name(name), _name(description), agent.handle)
 
     def run(self, task, events=None):
         text = _data(task)

@@ -222,7 +222,9 @@ class Handle:
 
 
 def _text(value):
-    """A setting as the library reads it: True and False are 1 and 0."""
+    """A setting as the library reads it: True and False are 1 and 0, and a schema is JSON."""
+    if isinstance(value, dict):
+        return json.dumps(value)
     return str(int(value) if isinstance(value, bool) else value)
 
 
