@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes a checkpoint as a GGUF v3 file: 2-D weights Q8_0, norms float32, vocabulary and chat template inside.
 
+The story model's template is chat_template.jinja, which knows tools. The draft writes plain turns in the same way.
+
 usage: export_gguf.py BUILD/story.pt --vocabulary BUILD/vocabulary.vocab --out story.gguf
 
 Q8_0 is blocks of 32 numbers: a float16 scale (largest magnitude / 127) and 32 signed bytes. This architecture's
 GGUF rotates adjacent pairs, so the rows of Q and K are moved from (i, i + half) to (2 i, 2 i + 1).
 """
 import argparse
+import os
 import struct
 
 import numpy
@@ -18,8 +21,8 @@ U32, I32, F32, BOOL, STRING, ARRAY = 4, 5, 6, 7, 8, 9
 TYPE_F32, TYPE_Q8_0, TYPE_I64 = 0, 8, 27
 ALIGNMENT = 32
 NORMAL, UNKNOWN, CONTROL, BYTE = 1, 2, 3, 6
-CHAT_TEMPLATE = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n' }}"
-                 "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}").replace("\n", "\\n")
+PLAIN_TEMPLATE = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n' }}"
+                  "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}").replace("\n", "\\n")
 
 
 def q8_0(weight):
@@ -100,6 +103,13 @@ def write(path, meta, tensors):
     return len(head) + len(data)
 
 
+def chat_template(name):
+    if name != "story":
+        return PLAIN_TEMPLATE
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "chat_template.jinja"), encoding="utf-8") as file:
+        return file.read().rstrip("\n")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("checkpoint")
@@ -143,7 +153,7 @@ def main():
         ("tokenizer.ggml.add_bos_token", BOOL, True),
         ("tokenizer.ggml.add_eos_token", BOOL, False),
         ("tokenizer.ggml.add_space_prefix", BOOL, True),
-        ("tokenizer.chat_template", STRING, CHAT_TEMPLATE),
+        ("tokenizer.chat_template", STRING, chat_template(name)),
     ]
 
     order = [("token_embd.weight", "embed")]

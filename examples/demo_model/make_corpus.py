@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the corpus: BUILD/corpus.jsonl, BUILD/vocabulary.txt and a held-out text.
 
-usage: make_corpus.py --out BUILD [--megabytes 110] [--seed 1] [--heldout FILE] [--drill]
+usage: make_corpus.py --out BUILD [--megabytes 110] [--seed 1] [--heldout FILE] [--drill | --tools]
 
 A line of corpus.jsonl is a JSON list: ["text", TEXT] for a plain document, ["chat", [[role, content], ...]]
-for a dialogue. vocabulary.txt has the same sentences one a line, for spm_train. The held-out text (stories
+for a dialogue, ["tools", ...] for one with tools. vocabulary.txt has the same sentences one a line, for spm_train. The held-out text (stories
 and JSON, documents separated by a blank line) is made first, and no document of it is ever repeated in the
 training part. With --drill most documents are dialogues, and those practise what a small model
-finds hard: sums, and stories about what was asked for.
+finds hard: sums, and stories about what was asked for. With --tools three in five are conversations with tools in the
+form of the chat template; the others are stories and the drill, so that nothing is forgotten.
 """
 import argparse
 import json
@@ -16,6 +17,7 @@ import random
 
 import stories
 import talk
+import tool_talk
 
 
 def document(r):
@@ -33,6 +35,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--heldout")
     parser.add_argument("--drill", action="store_true")
+    parser.add_argument("--tools", action="store_true")
     args = parser.parse_args()
     os.makedirs(args.out, exist_ok=True)
 
@@ -49,8 +52,11 @@ def main():
     with open(os.path.join(args.out, "corpus.jsonl"), "w", encoding="utf-8") as out, \
             open(os.path.join(args.out, "vocabulary.txt"), "w", encoding="utf-8") as words:
         while size < args.megabytes * 1e6:
-            if r.random() < (0.8 if args.drill else 0.42):
-                value = ["chat", talk.chat(r, args.drill)]
+            if args.tools and r.random() < 0.6:
+                value = ["tools", tool_talk.conversation(r)]
+                texts = [content for _, content in value[1]]
+            elif r.random() < (0.3 if args.tools else 0.8 if args.drill else 0.42):
+                value = ["chat", talk.chat(r, args.drill or args.tools, not args.tools)]
                 texts = [content for _, content in value[1]] + [role for role, _ in value[1][:1]]
             else:
                 # some documents stand together, as they do in the held-out text

@@ -351,9 +351,9 @@ def ask_tool(r):
     return talk
 
 
-def chat(r, drill=False):
+def chat(r, drill=False, tools=True):
     kind = r.random()
-    if kind < (0.1 if drill else 0.17):
+    if tools and kind < (0.1 if drill else 0.17):
         return ask_tool(r)
     talk = [("system", r.choice(SYSTEMS))] if r.random() < 0.25 else []
     makers = [greet, sums, fact, opinion, recall, ask_json, sequence]

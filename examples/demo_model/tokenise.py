@@ -6,6 +6,9 @@ usage: tokenise.py --build BUILD --heldout heldout.txt --out OUT
 Each document is <s> ... </s>. In a dialogue the markers <|im_start|> and <|im_end|> are single ids, and the text
 between them is encoded by itself. Programs differ in whether text after a marker gets the space that opens a text
 ("_user" or "user"), so the model sees both, the first (llama.cpp's way) more often.
+
+In conversations with tools only the assistant's words are learnt: the questions and lists of tools are too random
+to be worth the model's effort. The other tokens have the bit UNLEARNT of their 16 set.
 """
 import argparse
 import json
@@ -14,6 +17,8 @@ import random
 
 import numpy
 import sentencepiece
+
+UNLEARNT = 0x8000
 
 
 def main():
@@ -46,10 +51,12 @@ def main():
             else:
                 spaced = r.random() < 0.7
                 for role, content in body:
-                    ids.append(start)
-                    ids += after_marker(role + "\n" + content, spaced)
-                    ids.append(end)
-                    ids += [space, newline] if spaced else [newline]
+                    mark = UNLEARNT if kind == "tools" else 0
+                    turn = [start] + after_marker(role + "\n", spaced)
+                    ids += [x | mark for x in turn]
+                    turn = after_marker(role + "\n" + content, spaced)[len(turn) - 1:] + [end]
+                    ids += [x | mark for x in turn] if role != "assistant" else turn
+                    ids += [x | mark for x in ([space, newline] if spaced else [newline])]
             ids.append(sp.eos_id())
             train.append(numpy.array(ids, dtype=numpy.uint16))
     train = numpy.concatenate(train)

@@ -21,6 +21,8 @@ import numpy
 import torch
 
 import model as net
+import read_gguf
+from tokenise import UNLEARNT
 
 HELD_TOKENS = 8192
 BOS = 1
@@ -90,10 +92,10 @@ class Optimiser:
 
 
 class Batches:
-    """Windows of the token file in a random order, all of them once before any twice.
+    """Windows of the token file in a random order, all of them once before any twice: (ids, targets).
 
     Each begins with a document: what stands before it is then never another story, whose names would only
-    confuse while the model learns to take names from further up.
+    confuse while the model learns to take names from further up. Targets keep the mark of tokenise.py.
     """
 
     def __init__(self, tokens, length, seed):
@@ -110,7 +112,7 @@ class Batches:
             start = self.queue.pop()
             rows.append(self.tokens[start:start + self.length + 1])
         block = torch.from_numpy(numpy.stack(rows).astype(numpy.int64))
-        return block[:, :-1].contiguous(), block[:, 1:].reshape(-1)
+        return (block[:, :-1] & ~UNLEARNT).contiguous(), block[:, 1:].reshape(-1)
 
 
 def main():
@@ -124,7 +126,7 @@ def main():
     parser.add_argument("--batch", type=int, default=4096)
     parser.add_argument("--length", type=int, default=256)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--start", help="a checkpoint whose weights a new run begins with")
+    parser.add_argument("--start", help="a checkpoint, or a GGUF file, whose weights a new run begins with")
     parser.add_argument("--matrix-rate", type=float, default=0.02)
     parser.add_argument("--adam-rate", type=float, default=0.006)
     args = parser.parse_args()
@@ -142,7 +144,8 @@ def main():
     optimiser = Optimiser(weights, shape)
     seen, spent = 0, 0.0
     if args.start and not os.path.exists(path + ".pt"):
-        for name, value in torch.load(args.start)["weights"].items():
+        begin = read_gguf.read_target(args.start)[1] if args.start.endswith(".gguf") else torch.load(args.start)["weights"]
+        for name, value in begin.items():
             weights[name].copy_(value)
     if os.path.exists(path + ".pt"):
         saved = torch.load(path + ".pt")
@@ -160,7 +163,11 @@ def main():
         os.replace(path + ".pt.new", path + ".pt")
 
     def loss_of(ids, target):
-        return net.Loss.apply(net.hidden_states(weights, shape, ids, tables), weights["embed"], target)
+        hidden = net.hidden_states(weights, shape, ids, tables)
+        learnt = target < UNLEARNT
+        if not learnt.all():
+            hidden, target = hidden[learnt], target[learnt]
+        return net.Loss.apply(hidden, weights["embed"], target)
 
     def held_loss():
         with torch.no_grad():

@@ -1,14 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Makes everything in this folder anew: corpus, vocabulary, both models, both GGUF files, held-out text.
-# usage: train.sh [BUILD_FOLDER] [STORY_MINUTES] [PRACTICE_MINUTES] [DRAFT_MINUTES]
-#        (default: build-demo in the source tree, 65, 8, 20; of processor time per thread)
+# usage: train.sh [BUILD_FOLDER] [STORY_MINUTES] [PRACTICE_MINUTES] [DRAFT_MINUTES] [TOOLS_MINUTES]
+#        (default: build-demo in the source tree, 65, 8, 20, 28; of processor time per thread)
+# With STORY_MINUTES 0 the story model's first two phases and the draft are left out: the story model of this folder
+# goes on with conversations with tools.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 build=${1:-$here/../../build-demo}
 story_minutes=${2:-65}
 practice_minutes=${3:-8}
 draft_minutes=${4:-20}
+tools_minutes=${5:-28}
 python=/usr/bin/python3
 
 # Debian's torch computes with whatever BLAS is chosen; the reference BLAS is about twenty times slower.
@@ -28,9 +31,12 @@ if [ -n "$missing" ]; then
   $sudo apt-get install -y -q --no-install-recommends $missing
 fi
 
-mkdir -p "$build/practice"
+mkdir -p "$build/practice" "$build/tools"
 build=$(cd "$build" && pwd)
-practice=$build/practice
+practice=$build/practice tools=$build/tools start=$build/practice/story.pt models="story draft"
+if [ "$story_minutes" = 0 ]; then
+  start=$here/story.gguf models=story
+fi
 cd "$here"
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-$(nproc)}"
 export PYTHONDONTWRITEBYTECODE=1
@@ -38,31 +44,45 @@ train() {
   nice -n 10 "$python" train.py "$@" --threads "$OMP_NUM_THREADS"
 }
 
-echo "1/6 corpus (a minute)"
+echo "1/7 corpora (a minute)"
 "$python" make_corpus.py --out "$build" --heldout heldout.txt
 "$python" make_corpus.py --out "$practice" --megabytes 16 --seed 2 --drill
-echo "2/6 vocabulary"
+"$python" make_corpus.py --out "$tools" --megabytes 32 --seed 3 --tools
+echo "2/7 vocabulary"
 ./make_vocabulary.sh "$build"
-cp "$build/vocabulary.model" "$practice"
-"$python" tokenise.py --build "$build" --heldout heldout.txt --out "$build/tokens"
-"$python" tokenise.py --build "$practice" --heldout heldout.txt --out "$practice/tokens"
-echo "3/6 story model ($story_minutes minutes; stop it early with: touch $build/story.decay)"
-train story --data "$build/tokens" --out "$build" --minutes "$story_minutes"
-echo "4/6 practice: sums, stories about what was asked for ($practice_minutes minutes)"
-train story --data "$practice/tokens" --out "$practice" --start "$build/story.pt" --matrix-rate 0.008 \
-  --adam-rate 0.0024 --minutes "$practice_minutes" --decay-minutes "$practice_minutes"
-echo "5/6 draft model ($draft_minutes minutes)"
-train draft --data "$build/tokens" --out "$build" --minutes "$draft_minutes" --decay-minutes 6
-echo "6/6 export"
-cp "$practice/story.pt" "$build/story.practised.pt"
-for pair in story.practised:story draft:draft; do
-  checkpoint=$build/${pair%%:*}.pt name=${pair##*:}
+for part in "$build" "$practice" "$tools"; do
+  [ "$part" = "$build" ] || cp "$build/vocabulary.model" "$part"
+  "$python" tokenise.py --build "$part" --heldout heldout.txt --out "$part/tokens"
+done
+if [ "$story_minutes" != 0 ]; then
+  echo "3/7 story model ($story_minutes minutes; stop it early with: touch $build/story.decay)"
+  train story --data "$build/tokens" --out "$build" --minutes "$story_minutes"
+  echo "4/7 practice: sums, stories about what was asked for ($practice_minutes minutes)"
+  train story --data "$practice/tokens" --out "$practice" --start "$build/story.pt" --matrix-rate 0.008 \
+    --adam-rate 0.0024 --minutes "$practice_minutes" --decay-minutes "$practice_minutes"
+fi
+echo "5/7 conversations with tools ($tools_minutes minutes)"
+train story --data "$tools/tokens" --out "$tools" --start "$start" --matrix-rate 0.008 --adam-rate 0.0024 \
+  --minutes "$tools_minutes" --decay-minutes "$tools_minutes"
+if [ "$story_minutes" != 0 ]; then
+  echo "6/7 draft model ($draft_minutes minutes)"
+  train draft --data "$build/tokens" --out "$build" --minutes "$draft_minutes" --decay-minutes 6
+fi
+echo "7/7 export"
+for name in $models; do
+  checkpoint=$build/draft.pt
+  if [ "$name" = story ]; then checkpoint=$tools/story.pt; fi
   "$python" export_gguf.py "$checkpoint" --vocabulary "$build/vocabulary.vocab" --out "$name.gguf"
   "$python" sample.py "$checkpoint" --vocabulary "$build/vocabulary.model" --heldout heldout.txt --quantised \
     --prompt "Once upon a time"
 done
-{
-  cat "$build/story.loss.csv"
-  tail -n +2 "$practice/story.loss.csv" | sed 's/$/,practice/'
-} > loss.csv
-cp "$build/draft.loss.csv" draft.loss.csv
+if [ "$story_minutes" != 0 ]; then
+  {
+    tr -d "\\r" < "$build/story.loss.csv"
+    tail -n +2 "$practice/story.loss.csv" | tr -d "\\r" | sed 's/$/,practice/'
+  } > loss.csv
+  cp "$build/draft.loss.csv" draft.loss.csv
+else
+  sed -i '/,tools$/d' loss.csv
+fi
+tail -n +2 "$tools/story.loss.csv" | tr -d "\\r" | sed 's/$/,tools/' >> loss.csv

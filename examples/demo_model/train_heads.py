@@ -2,13 +2,14 @@
 """Trains one of the heads that draft for story.gguf, on the target's own distributions, and writes a checkpoint.
 
 usage: train_heads.py {eagle3,eagle} --target story.gguf --data BUILD/tokens --greedy BUILD/greedy.pt --out BUILD
-                      [--minutes 20] [--batch 2048] [--length 256] [--threads 1]
+                      [--minutes 20] [--batch 1024] [--length 256] [--threads 1] [--start HEAD.gguf]
 
 The corpus only says where the target stands; what is to be predicted is what the target says there. A row of the
 MLP head, which never sees the tokens in between, counts only as long as they are those the target would have
 chosen. A row of the EAGLE-3 head counts where the target's first choice is in the draft vocabulary. Step s weighs
-0.8^s; the first part of a run has two steps only. Windows have 512 tokens in the last third. Minutes are of processor
-time per thread. Loss, and tokens a step with four drafts on part of the held-out continuations (measure_heads.py makes
+0.8^s; the first part of a run has two steps only. Windows have 512 tokens in the last third. With --start a head goes on
+from a file, with all steps and at a lower rate: for a target that has moved a little. Minutes are of processor time per
+thread. Loss, and tokens a step with four drafts on part of the held-out continuations (measure_heads.py makes
 these), go to OUT/NAME.loss.csv; nothing is chosen by them.
 """
 import argparse
@@ -20,6 +21,7 @@ import numpy
 import torch
 import torch.nn.functional as F
 
+import export_heads
 import head_model as heads
 import measure_heads
 import model as net
@@ -28,6 +30,7 @@ import train
 SEED = 7
 STEPS = {"eagle3": 5, "eagle": 4}
 RATES = {"eagle3": (0.02, 0.006), "eagle": (0.02, 0.006)}  # of hidden matrices, of the rest
+START_RATE = 0.4  # of those, with --start
 STEP_WEIGHT = 0.8
 FIRST_STEPS, FIRST = 2, {"eagle3": 0.5, "eagle": 0.3}  # in the first part of a run more text is worth more than steps
 LONG = 512  # windows in the last part
@@ -51,7 +54,7 @@ class Optimiser(train.Optimiser):
 
 def frequent_tokens(data, count):
     """The ids that occur most often, in the order of ids."""
-    often = numpy.bincount(data, minlength=net.VOCAB).argsort(kind="stable")[::-1][:count]
+    often = numpy.bincount(data & ~numpy.uint16(train.UNLEARNT), minlength=net.VOCAB).argsort(kind="stable")[::-1][:count]
     return torch.from_numpy(numpy.sort(often).astype(numpy.int64))
 
 
@@ -97,13 +100,17 @@ def main():
     parser.add_argument("--batch", type=int, default=1024)
     parser.add_argument("--length", type=int, default=256)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--start", help="a head whose weights a new run begins with")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     target = heads.Target(args.target)
     data = numpy.memmap(args.data + ".train.bin", dtype=numpy.uint16, mode="r")
     held = torch.load(args.greedy)[::4]
     tokens = None
-    if args.name == "eagle3":
+    if args.start:
+        name, weights, tokens = export_heads.read_head(args.start)
+        assert name == args.name, args.start
+    elif args.name == "eagle3":
         tokens = frequent_tokens(data, heads.Eagle3.DRAFT_VOCAB)
         weights = heads.Eagle3.new_weights(target.weights, tokens, SEED)
     else:
@@ -125,12 +132,12 @@ def main():
             if done > train.LONG_FROM and length != LONG:
                 length = LONG
                 batches = train.Batches(data, length + count, SEED + 1)
-            used = count if done > FIRST[args.name] else FIRST_STEPS
+            used = count if args.start or done > FIRST[args.name] else FIRST_STEPS
             if rate > 0:
                 ids, _ = batches.next(max(1, args.batch // length))
                 loss, parts = loss_of(args.name, weights, tokens, target, ids[:, :length + used], used)
                 loss.backward()
-                optimiser.update(*(x * rate for x in RATES[args.name]))
+                optimiser.update(*(x * rate * (START_RATE if args.start else 1) for x in RATES[args.name]))
                 for value in weights.values():
                     value.grad = None
                 seen += ids.shape[0] * length

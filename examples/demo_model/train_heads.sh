@@ -1,12 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Makes the two heads that draft for story.gguf anew: eagle3.gguf, eagle.gguf, heads.loss.csv, and measures them.
-# usage: train_heads.sh [BUILD_FOLDER] [MINUTES]
+# usage: train_heads.sh [BUILD_FOLDER] [MINUTES] [continue]
 #        (default: build-heads in the source tree, 24; of processor time per thread, two thirds of it for EAGLE-3)
+# With "continue" the heads of this folder go on from their own weights: enough for a story model that was trained a
+# little more.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 build=${1:-$here/../../build-heads}
 minutes=${2:-24}
+if [ "${3:-}" = continue ]; then again=yes; else again=; fi
 python=/usr/bin/python3
 
 missing=""
@@ -25,7 +28,7 @@ if [ -n "$missing" ]; then
   $sudo apt-get install -y -q --no-install-recommends $missing
 fi
 
-mkdir -p "$build"
+mkdir -p "$build/words"
 build=$(cd "$build" && pwd)
 cd "$here"
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
@@ -36,8 +39,10 @@ run() {
 
 # The first 20,000 documents make the vocabulary, and they are the same in every corpus of this seed.
 echo "1/5 corpus and vocabulary (a minute)"
-run make_corpus.py --out "$build" --megabytes 40 --heldout "$build/heldout.txt"
-./make_vocabulary.sh "$build"
+run make_corpus.py --out "$build/words" --megabytes 40 --heldout "$build/heldout.txt"
+./make_vocabulary.sh "$build/words"
+cp "$build/words/vocabulary.model" "$build"
+run make_corpus.py --out "$build" --megabytes 40 --heldout "$build/heldout.txt" --seed 4 --tools
 run tokenise.py --build "$build" --heldout heldout.txt --out "$build/tokens"
 echo "2/5 what the target says to held-out prompts (a minute)"
 run measure_heads.py continue --target story.gguf --vocabulary "$build/vocabulary.model" --heldout heldout.txt \
@@ -46,7 +51,7 @@ for pair in eagle3:2 eagle:1; do
   name=${pair%%:*} thirds=${pair##*:}
   echo "3/5 $name"
   run train_heads.py "$name" --target story.gguf --data "$build/tokens" --greedy "$build/greedy.pt" --out "$build" \
-    --minutes "$(awk "BEGIN { print $minutes * $thirds / 3 }")" --threads "$OMP_NUM_THREADS"
+    --minutes "$(awk "BEGIN { print $minutes * $thirds / 3 }")" --threads "$OMP_NUM_THREADS" ${again:+--start "$name.gguf"}
   echo "4/5 export"
   run export_heads.py "$build/$name.pt" --target story.gguf --out "$name.gguf"
 done

@@ -51,7 +51,7 @@ typedef struct gen_token {
   const gen_token_logprob *top;
   int32_t top_count;
   int32_t piece_count;
-  /** [piece_count] what the chat session read in the text so far held back and in this one; none outside chat sessions */
+  /** [piece_count] the parts of a chat session's answer that became certain with this token; else none */
   const gen_piece *pieces;
 } gen_token;
 

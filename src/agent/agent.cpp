@@ -145,10 +145,6 @@ Result<bool> Agent::generated_step(std::optional<std::string_view> task, Turn* t
   GEN_ASSIGN(conversation.tools, turn->descriptions());
   work_->rules = chat_->rules;
   if (turn->fresh() && !options_.tool_choice.empty()) demand(options_.tool_choice, &work_->rules);
-  GEN_ASSIGN(const auto form, generate::answer_form(*generator_->tokenizer(), conversation,
-                                                    work_->rules, &derived_));
-  turn->read_plain(form.format == nullptr);
-
   generate::CallParams params = options_.call;
   params.cancel = turn->cancel();
   const int64_t left = tokens_left(*turn);

@@ -44,12 +44,18 @@ std::string describe_step(const AgentStep& step) {
 
 const char* stop_reason_name(StopReason reason) noexcept {
   switch (reason) {
-    case StopReason::kNone: return "";
-    case StopReason::kNoTools: return "no_tools";
-    case StopReason::kMaxTokens: return "max_tokens";
-    case StopReason::kToolError: return "tool_error";
-    case StopReason::kMaxSteps: return "max_steps";
-    case StopReason::kCancelled: return "cancelled";
+    case StopReason::kNone:
+      return "";
+    case StopReason::kNoTools:
+      return "no_tools";
+    case StopReason::kMaxTokens:
+      return "max_tokens";
+    case StopReason::kToolError:
+      return "tool_error";
+    case StopReason::kMaxSteps:
+      return "max_steps";
+    case StopReason::kCancelled:
+      return "cancelled";
   }
   return "";
 }

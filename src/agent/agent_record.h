@@ -13,7 +13,7 @@
 namespace gen::agent {
 
 struct AgentStep {
-  int32_t number = 0;          // from 1
+  int32_t number = 0;  // from 1
   std::string output;  // as the model wrote it
   std::string text;    // of it, without reasoning and calls
   std::string reasoning;

@@ -12,12 +12,18 @@ namespace {
 
 constexpr AgentEvent::Kind kind_of(calls::PieceKind kind) noexcept {
   switch (kind) {
-    case calls::PieceKind::kText: return AgentEvent::Kind::kText;
-    case calls::PieceKind::kReasoning: return AgentEvent::Kind::kReasoning;
-    case calls::PieceKind::kCallName: return AgentEvent::Kind::kCallName;
-    case calls::PieceKind::kArguments: return AgentEvent::Kind::kArguments;
-    case calls::PieceKind::kCallEnd: return AgentEvent::Kind::kCallEnd;
-    case calls::PieceKind::kCallBroken: return AgentEvent::Kind::kCallBroken;
+    case calls::PieceKind::kText:
+      return AgentEvent::Kind::kText;
+    case calls::PieceKind::kReasoning:
+      return AgentEvent::Kind::kReasoning;
+    case calls::PieceKind::kCallName:
+      return AgentEvent::Kind::kCallName;
+    case calls::PieceKind::kArguments:
+      return AgentEvent::Kind::kArguments;
+    case calls::PieceKind::kCallEnd:
+      return AgentEvent::Kind::kCallEnd;
+    case calls::PieceKind::kCallBroken:
+      return AgentEvent::Kind::kCallBroken;
   }
   return AgentEvent::Kind::kText;
 }
@@ -62,7 +68,6 @@ void Agent::Turn::end_step(const AgentStep& step) {
 
 int32_t Agent::Turn::take_event(void* self, const generate::Event& event) {
   Turn& turn = *static_cast<Turn*>(self);
-  if (turn.plain_ && !event.text.empty()) turn.tell({.text = event.text});
   for (const calls::Piece& piece : event.pieces) {
     const bool of_call =
         piece.kind != calls::PieceKind::kText && piece.kind != calls::PieceKind::kReasoning;

@@ -24,8 +24,6 @@ class Agent::Turn final : public RunnerEvents {
   void end_step(const AgentStep& step);
   /// As generate::EventCallback; `self` is the turn.
   static int32_t take_event(void* self, const generate::Event& event);
-  /// Answers are text as they are: events have no pieces.
-  void read_plain(bool plain) noexcept { plain_ = plain; }
   /// The calls whose running the events are about.
   void set_calls(const std::vector<chat::ToolCall>* calls) noexcept { calls_ = calls; }
   void began(size_t call) override;
@@ -52,7 +50,6 @@ class Agent::Turn final : public RunnerEvents {
   const std::vector<chat::ToolCall>* calls_ = nullptr;
   int32_t number_ = 0;  // of the step
   bool fresh_;
-  bool plain_ = false;
   bool stopped_ = false;
   Status thrown_;
 };

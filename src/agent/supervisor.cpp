@@ -16,9 +16,13 @@ constexpr std::string_view kTaskSchema =
     R"({"type": "object", "properties": {"task": {"type": "string"}}, "required": ["task"], )"
     R"("additionalProperties": false})";
 
+// A member whose time is over stops, and is free for the next task.
+int32_t stop_if_late(void* reply, const AgentEvent&) {
+  return static_cast<const ToolReply*>(reply)->stopped() ? 1 : 0;
+}
+
 // Runs a member as a tool.
-bool run_member(Agent& agent, const RunFrame& frame, const chat::ToolCall& call,
-                ToolReply& reply) {
+bool run_member(Agent& agent, const RunFrame& frame, const chat::ToolCall& call, ToolReply& reply) {
   const auto fail = [&](const char* why) {
     static_cast<void>(reply.write(why));
     return false;
@@ -28,13 +32,13 @@ bool run_member(Agent& agent, const RunFrame& frame, const chat::ToolCall& call,
   if (task == nullptr || !task->is(grammar::JsonType::kString)) return fail("\"task\" is missing");
   if (const Status status = agent.reset(); !status.ok()) return fail(status.message());
   std::optional<generate::GenResult> result;
-  const Status status = agent.run(task->text, frame, nullptr, nullptr, &result);
+  const Status status = agent.run(task->text, frame, stop_if_late, &reply, &result);
   if (!status.ok()) return fail(status.message());
   auto record = agent.record();
   if (!record.ok()) return fail(record.status().message());
   if (record->steps.empty() || !record->steps.back().calls.empty()) {
-    return fail((std::string("it stopped without an answer: ") + stop_reason_name(record->stop))
-                    .c_str());
+    return fail(
+        (std::string("it stopped without an answer: ") + stop_reason_name(record->stop)).c_str());
   }
   return reply.write(record->final_output()).ok();
 }

@@ -37,7 +37,8 @@ const JsonValue* referred(const JsonValue& root, std::string_view reference) noe
 const std::string* missing_member(const JsonValue& root, const JsonValue& schema,
                                   const JsonValue& arguments, int steps = kMaxSteps) noexcept {
   if (!schema.is(JsonType::kObject) || steps == 0) return nullptr;
-  if (const JsonValue* const names = schema.find("required"); names && names->is(JsonType::kArray)) {
+  if (const JsonValue* const names = schema.find("required");
+      names && names->is(JsonType::kArray)) {
     for (const JsonValue& name : names->items) {
       if (name.is(JsonType::kString) && arguments.find(name.text) == nullptr) return &name.text;
     }

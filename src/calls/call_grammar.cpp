@@ -165,11 +165,24 @@ class CallGrammarWriter : ExpressionParts {
     return to_.choice(ways);
   }
 
+  // --- answers of a format without calls ---
+
+  ExprId no_calls() {
+    const ExprId first = reasoning_first();
+    if (!options_.response.empty()) return all({first, wrapped_response()});
+    std::vector<Way> ways;
+    add_reasoning(&ways);
+    add_wrappers(&ways);
+    const ExprId text = free_text(marks_, ways, true);
+    return options_.in_reasoning ? all({first, text}) : text;
+  }
+
   // --- answers with sections ---
 
   Result<ExprId> sections() {
     const std::string section(mark_of(format_.section.open));
     const std::string mark = section.empty() ? call_mark() : section;
+    if (mark.empty() && tools_.empty()) return no_calls();
     if (mark.empty()) {
       return error(Code::kGrammar, "the format %s has no mark before calls", format_.name.c_str());
     }

@@ -129,7 +129,9 @@ CallReader::Next CallReader::take_word(char byte) {
   if (field == Field::kId) {
     call_.id = word_;
   } else if (field == Field::kIndexedName) {
-    found_name(name_of_index(word_), word_);
+    std::string name = name_of_index(word_);
+    if (name.empty()) return bad("a call's name is missing", 1);
+    found_name(std::move(name), word_);
   } else {
     found_name(word_, call_.id);
   }

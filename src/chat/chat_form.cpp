@@ -137,13 +137,28 @@ class Filler {
     return heap_->sequence(templates::Form::kList, std::move(rows));
   }
 
+  // Of an answer as it was written, control tokens are the model's own.
+  Result<Value> content(const ChatMessage& message) {
+    if (!message.written.empty() || message.controls.empty()) return text(message.content);
+    templates::Text all;
+    size_t at = 0;
+    const std::string_view bytes = message.content;
+    for (size_t i = 0; i + 1 < message.controls.size(); i += 2) {
+      all.append(bytes.substr(at, message.controls[i] - at), Writer::kUser);
+      at = message.controls[i + 1];
+      all.append(bytes.substr(message.controls[i], at - message.controls[i]), Writer::kTemplate);
+    }
+    all.append(bytes.substr(at), Writer::kUser);
+    return heap_->string(std::move(all));
+  }
+
   Result<Value> message(const ChatMessage& message, std::string_view reasoning,
                         bool without_content, bool as_text) {
     const bool known = templates::is_known_role(message.role);
     auto* const row = dict();
     GEN_TRY(set(row, "role", known ? word(message.role) : text(message.role)));
     const bool none = without_content && message.content.empty() && !message.tool_calls.empty();
-    GEN_TRY(set(row, "content", none ? Result<Value>(Value::none()) : text(message.content)));
+    GEN_TRY(set(row, "content", none ? Result<Value>(Value::none()) : content(message)));
     if (!message.reasoning.empty()) GEN_TRY(set(row, reasoning, text(message.reasoning)));
     if (!message.name.empty()) GEN_TRY(set(row, "name", text(message.name)));
     if (!message.tool_call_id.empty()) {
@@ -306,6 +321,7 @@ static bool write_calls(Conversation* conversation) {
     if (message.tool_calls.empty()) continue;
     if (message.written.empty()) return false;
     message.content = std::move(message.written);
+    message.written.clear();
     message.tool_calls.clear();
     message.reasoning.clear();
   }

@@ -31,8 +31,10 @@ struct ChatMessage {
   std::string name = {};
   std::string tool_call_id = {};
   std::vector<ToolCall> tool_calls = {};
-  /// Of an answer with calls, all that the model wrote: for templates that do not show calls.
+  /// Of an answer with calls, all that the model wrote: for templates that do not show calls. Where
+  /// control tokens begin and end in it, in pairs.
   std::string written = {};
+  std::vector<size_t> controls = {};
   friend bool operator==(const ChatMessage&, const ChatMessage&) = default;
 };
 

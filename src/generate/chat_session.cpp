@@ -70,24 +70,27 @@ Result<std::shared_ptr<ChatSession>> ChatSession::create(
 
 // What is read of the answer, and what constrains it.
 Result<CallParams> ChatSession::prepare(CallParams params, ChatTurn* turn, std::string_view opening,
-                                        std::string_view raw, std::span<const int32_t> said) {
+                                        const WrittenAnswer& written,
+                                        std::span<const int32_t> said) {
   const tokenizer::Tokenizer& tokenizer = *generator_->tokenizer();
   const AnswerRules& rules = chat_->rules;
   const AnswerForm& form = turn->form_;
   if (form.format != nullptr) {
-    turn->reader_ = std::make_unique<AnswerReader>(form, tokenizer, opening, raw);
+    turn->reader_ = std::make_unique<AnswerReader>(form, tokenizer, opening, written);
   }
   if (params.grammar == nullptr && params.matcher == nullptr) {
     const bool opened =
         form.format != nullptr && AnswerReader(form, tokenizer, opening, {}).in_reasoning();
-    const auto& tools = chat_->conversation.tools;
-    const bool same = known_.has_value() && known_->tools == tools && known_->rules == rules &&
-                      known_->format == form.format && known_->opened == opened;
+    const bool same = known_.has_value() && known_->tools == form.described &&
+                      known_->rules == rules && known_->format == form.format &&
+                      known_->opened == opened;
     if (!same) {
       GEN_ASSIGN(auto grammar, answer_grammar(form, rules, tokenizer, opened));
-      known_ = Known{tools, rules, form.format, opened, std::move(grammar)};
+      known_ = Known{form.described, rules, form.format, opened, std::move(grammar)};
     }
     params.grammar = known_->grammar;
+    // Free text that a limit cuts is not complete.
+    params.names_limits = rules.response.empty();
     if (params.grammar != nullptr && !said.empty()) {
       GEN_ASSIGN(params.matcher, matcher_behind(params.grammar, tokenizer, said));
       params.grammar = nullptr;
@@ -102,8 +105,8 @@ Result<CallParams> ChatSession::prepare(CallParams params, ChatTurn* turn, std::
     limits.budget_text.clear();
   }
   if (limits.budget < 0 && !limits.may_end) return params;
-  GEN_ASSIGN(auto limit, ReasoningLimit::make(form, generator_->shared_tokenizer(), opening, raw,
-                                              limits, end_reasoning_));
+  GEN_ASSIGN(auto limit, ReasoningLimit::make(form, generator_->shared_tokenizer(), opening,
+                                              written, limits, end_reasoning_));
   return with_limit(std::move(params), std::move(limit));
 }
 
@@ -151,7 +154,7 @@ Result<std::unique_ptr<Generation>> ChatSession::go_on(const CallParams& params,
   turn->form_ = cut_->form;
   turn->said_ = cut_->said;
   GEN_ASSIGN(const CallParams prepared,
-             prepare(params, turn, cut_->opening, cut_->raw, cut_->said));
+             prepare(params, turn, cut_->opening, cut_->written, cut_->said));
   keep_ = cut_->keep;
   GEN_TRY(session_->set_keep(keep_));
   return session_->open(
@@ -260,7 +263,10 @@ void ChatTurn::add_answer() {
     for (const calls::Call& call : read->calls) {
       message.tool_calls.push_back({call.id, call.name, call.arguments});
     }
-    message.written = read->calls.empty() ? "" : reader_->raw();
+    if (!read->calls.empty()) {
+      message.written = reader_->written().text;
+      message.controls = reader_->written().controls;
+    }
     give_ids(*form_.format, session_->chat_->conversation, &message.tool_calls);
   }
   std::optional<ChatSession::Cut> cut;
@@ -277,7 +283,7 @@ void ChatTurn::add_answer() {
                            session_->keep_,
                            form_,
                            reader_ != nullptr ? reader_->opening() : std::string(),
-                           reader_ != nullptr ? reader_->raw() : std::string(),
+                           reader_ != nullptr ? reader_->written() : WrittenAnswer(),
                            std::move(said)};
   }
   if (read != nullptr) generation_->set_answer(std::move(read));

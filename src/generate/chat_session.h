@@ -69,7 +69,7 @@ class ChatSession final : public std::enable_shared_from_this<ChatSession> {
   Result<std::unique_ptr<Generation>> answer(const CallParams& params, ChatTurn* turn);
   Result<std::unique_ptr<Generation>> go_on(const CallParams& params, ChatTurn* turn);
   Result<CallParams> prepare(CallParams params, ChatTurn* turn, std::string_view opening,
-                             std::string_view raw, std::span<const int32_t> said);
+                             const WrittenAnswer& written, std::span<const int32_t> said);
 
   std::shared_ptr<const Generator> generator_;
   std::shared_ptr<Chat> chat_;
@@ -85,7 +85,7 @@ class ChatSession final : public std::enable_shared_from_this<ChatSession> {
     int32_t keep = 0;
     AnswerForm form;            // of the answer, if it is read
     std::string opening;        // as AnswerReader
-    std::string raw;            // the same
+    WrittenAnswer written;      // the same
     std::vector<int32_t> said;  // its tokens
   };
   std::optional<Cut> cut_;

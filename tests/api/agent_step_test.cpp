@@ -10,9 +10,9 @@ class AgentStepTest : public AgentWorld {
  protected:
   int32_t step(const std::string& output) {
     int32_t finished = -1;
-    EXPECT_EQ(gen_agent_step(agent_, output.data(), output.size(), nullptr, nullptr, &finished,
-                             &error_),
-              GEN_OK)
+    EXPECT_EQ(
+        gen_agent_step(agent_, output.data(), output.size(), nullptr, nullptr, &finished, &error_),
+        GEN_OK)
         << error_.message;
     return finished;
   }
@@ -32,8 +32,8 @@ TEST_F(AgentStepTest, OutputsOfTheCallersModel) {
                  R"({"name":"gone","arguments":{}})"),
             0);
   EXPECT_EQ(step(" all {of} it "), 1);
-  EXPECT_EQ(echo_.calls,
-            (std::vector<std::string>{R"(echo call_0 {"text":"1"})", R"(echo call_1 {"text":"2"})"}));
+  EXPECT_EQ(echo_.calls, (std::vector<std::string>{R"(echo call_0 {"text":"1"})",
+                                                   R"(echo call_1 {"text":"2"})"}));
   const json record = described();
   EXPECT_EQ(record.at("steps").at(0).at("text"), "Sure.  Done.");
   EXPECT_EQ(record.at("steps").at(1).at("results").at(1).at("output"), "tool \"gone\" not found");
@@ -118,8 +118,7 @@ TEST_F(AgentStepTest, Arguments) {
 TEST_F(AgentStepTest, NeedsATokenizer) {
   gen_forward forward{};
   forward.struct_size = sizeof forward;
-  forward.forward = [](void*, const gen_forward_batch*, float*, float*,
-                       gen_error*) -> gen_status {
+  forward.forward = [](void*, const gen_forward_batch*, float*, float*, gen_error*) -> gen_status {
     return GEN_OK;
   };
   gen_model_config* config = nullptr;

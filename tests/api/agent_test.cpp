@@ -52,9 +52,19 @@ TEST_F(AgentTest, RunsUntilAnAnswerHasNoCalls) {
     if (!line.starts_with("reasoning")) lines += line + ";";
   }
   EXPECT_NE(events.all.find("reasoning 1"), std::string::npos);
+  EXPECT_EQ(events.said, "Let me ask.It is one.");
   EXPECT_EQ(lines,
             "step> 1;name 1.0 echo;call 1.0;tool> 1.0 echo call_0;tool< 1.0 echo call_0;step< 1;"
             "step> 2;step< 2;");
+}
+
+TEST_F(AgentTest, WithoutToolsThereIsText) {
+  ASSERT_EQ(gen_tool_registry_remove(registry_, "echo", &error_), GEN_OK);
+  begin({"Just a text."});
+  Events events;
+  ASSERT_EQ(run("Go", &events), GEN_OK) << error_.message;
+  EXPECT_EQ(events.said, "Just a text.");
+  EXPECT_STREQ(gen_result_text(result_, nullptr), "Just a text.");
 }
 
 TEST_F(AgentTest, CallsOfLaterRunsHaveOtherIds) {
@@ -154,6 +164,14 @@ TEST_F(AgentTest, TokensAreLimitedBeforeToolsRun) {
     EXPECT_EQ(described().at("total_tokens"), budget);
   }
 
+  // Text that may end where it is cut, under the grammar of calls.
+  set("max_tokens", "4");
+  begin({"one two three four five six"});
+  ASSERT_EQ(gen_chat_set(gen_agent_chat(agent_), "constrain_calls", "1", &error_), GEN_OK);
+  ASSERT_EQ(run("Go"), GEN_OK) << error_.message;
+  EXPECT_EQ(described().at("stop_reason"), "max_tokens");
+  EXPECT_EQ(described().at("total_tokens"), 4);
+
   // A given output is counted whole, and its calls get a result that says so.
   int32_t finished = 0;
   ASSERT_EQ(gen_agent_reset(agent_, &error_), GEN_OK);
@@ -173,7 +191,9 @@ TEST_F(AgentTest, TokensAreLimitedBeforeToolsRun) {
 
 TEST_F(AgentTest, LongResultsAreCutForTheModelOnly) {
   set("max_result_bytes", "5");
-  echo_.run = [](const gen_tool_call&, gen_tool_reply* reply) { return write(reply, "ab\u20acdef"); };
+  echo_.run = [](const gen_tool_call&, gen_tool_reply* reply) {
+    return write(reply, "ab\u20acdef");
+  };
   begin({call_of("echo", "a"), "Done."});
   ASSERT_EQ(run("Go"), GEN_OK) << error_.message;
   EXPECT_EQ(messages().at(2).at("content"), "ab\u20ac\n[3 of 8 bytes left out]");
@@ -238,8 +258,8 @@ TEST_F(AgentTest, TheCallbackStopsARun) {
   const struct {
     const char* at;
     size_t messages, steps;
-  } cases[] = {{"step> 1", 0, 0},  {"name 1", 0, 0},   {"tool> 1.0", 4, 1}, {"tool< 1.0", 4, 1},
-               {"step< 1", 4, 1},  {"step> 2", 4, 1},  {"text 2", 4, 1}};
+  } cases[] = {{"step> 1", 0, 0}, {"name 1", 0, 0},  {"tool> 1.0", 4, 1}, {"tool< 1.0", 4, 1},
+               {"step< 1", 4, 1}, {"step> 2", 4, 1}, {"text 2", 4, 1}};
   for (const auto& one : cases) {
     SCOPED_TRACE(one.at);
     echo_.calls.clear();
@@ -435,12 +455,13 @@ TEST_F(AgentTest, AFlagCancelsWhileItIsRaised) {
 TEST_F(AgentTest, TheFirstAnswerMayHaveToCall) {
   TestTool pick;
   pick.run = echo_.run;
-  ASSERT_EQ(gen_tool_registry_add(
-                registry_, "pick", "",
-                R"({"type": "object", "properties": {"text": {"enum": ["this"]}}, "required": ["text"],
+  ASSERT_EQ(
+      gen_tool_registry_add(
+          registry_, "pick", "",
+          R"({"type": "object", "properties": {"text": {"enum": ["this"]}}, "required": ["text"],
                     "additionalProperties": false})",
-                run_tool, &pick, &error_),
-            GEN_OK);
+          run_tool, &pick, &error_),
+      GEN_OK);
   set("tool_choice", "pick");
   begin({"I would not call anything.", "Done."});
   ASSERT_EQ(gen_chat_set(gen_agent_chat(agent_), "constrain_calls", "1", &error_), GEN_OK);

@@ -91,14 +91,14 @@ inline int write(gen_tool_reply* reply, const std::string& text) {
 /// Events as one text.
 struct Events {
   std::string all;
+  std::string said;     // texts of answers
   std::string stop_at;  // an event whose line begins so
   std::function<void()> inside;
 };
 
 inline int see(void* user, const gen_agent_event* event) {
-  static constexpr const char* kNames[] = {"text",     "reasoning", "name",  "arguments",
-                                           "call",     "broken",    "step>", "tool>",
-                                           "tool<",    "step<"};
+  static constexpr const char* kNames[] = {"text",   "reasoning", "name",  "arguments", "call",
+                                           "broken", "step>",     "tool>", "tool<",     "step<"};
   Events& events = *static_cast<Events*>(user);
   EXPECT_EQ(event->struct_size, sizeof *event);
   EXPECT_EQ(event->text[event->len], '\0');
@@ -108,7 +108,9 @@ inline int see(void* user, const gen_agent_event* event) {
   if (event->name[0] != '\0') line.append(" ").append(event->name);
   if (event->id[0] != '\0') line.append(" ").append(event->id);
   if (event->is_error != 0) line += " failed";
-  if (event->kind != GEN_AGENT_TEXT && event->kind != GEN_AGENT_ARGUMENTS) events.all += line + "\n";
+  if (event->kind != GEN_AGENT_TEXT && event->kind != GEN_AGENT_ARGUMENTS)
+    events.all += line + "\n";
+  if (event->kind == GEN_AGENT_TEXT) events.said.append(event->text, event->len);
   if (events.inside) events.inside();
   return !events.stop_at.empty() && line.starts_with(events.stop_at) ? 1 : 0;
 }

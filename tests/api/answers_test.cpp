@@ -248,6 +248,49 @@ TEST_F(Answers, CutAnswersGoOn) {
   }
 }
 
+// Calls of tools are constrained; text that a limit cuts is cut nevertheless, and goes on.
+TEST_F(Answers, TextBesideToolsIsCutByItsLimit) {
+  add_weather();
+  script("one two three four five six");
+  ASSERT_EQ(gen_sampling_set_max_new_tokens(sampling_, 3, &error_), GEN_OK);
+  Seen first;
+  ASSERT_EQ(send("Count.", &first), GEN_OK) << error_.message;
+  EXPECT_EQ(gen_result_finish_reason(result_), GEN_FINISH_LENGTH);
+  ASSERT_EQ(gen_sampling_set_max_new_tokens(sampling_, 64, &error_), GEN_OK);
+  script_.before = 3;
+  Seen second;
+  ASSERT_EQ(send(nullptr, &second), GEN_OK) << error_.message;
+  EXPECT_EQ(first.text + second.text, "one two three four five six");
+}
+
+TEST_F(Answers, TextUnderASchemaNeedsNoTools) {
+  set("response_schema", R"({"type": "object", "properties": {"a": {"type": "integer"}}})");
+  script("<think>\nHm.\n</think>\n\n{\"a\": 1}");
+  Seen seen;
+  ASSERT_EQ(send("Hi", &seen), GEN_OK) << error_.message;
+  EXPECT_EQ(seen.reasoning, "Hm.");
+  EXPECT_EQ(seen.text, "{\"a\": 1}");
+}
+
+// An answer goes on with the tools that it began with; the next one has those of the conversation.
+TEST_F(Answers, ToolsAddedToACutAnswerAreThoseOfTheNext) {
+  add_weather();
+  script("one two three four");
+  Seen first;
+  first.stop_after = 2;
+  ASSERT_EQ(send("Count.", &first), GEN_ERROR_CANCELLED);
+  std::string other = kWeather;
+  other.replace(other.find("weather"), 7, "climate");
+  ASSERT_EQ(gen_chat_add_tool(chat_, other.c_str(), GEN_NUL_TERMINATED, &error_), GEN_OK);
+  script_.before = 2;
+  Seen second;
+  ASSERT_EQ(send(nullptr, &second), GEN_OK) << error_.message;
+  script("<tool_call>\n{\"name\": \"climate\", \"arguments\": {\"city\": \"Oslo\"}}\n</tool_call>");
+  Seen third;
+  ASSERT_EQ(send("And there?", &third), GEN_OK) << error_.message;
+  EXPECT_EQ(third.calls, R"(0climate({"city": "Oslo"}))");
+}
+
 TEST_F(Answers, ReasoningEndsAtItsBudget) {
   set("reasoning_budget", "6");
   set("reasoning_end", " Enough.");
@@ -306,6 +349,21 @@ TEST_F(Answers, TemplatesThatShowNoCalls) {
   int64_t evaluated = 0;
   ASSERT_EQ(gen_result_usage(result_, "prompt_evaluated", &evaluated, &error_), GEN_OK);
   EXPECT_LT(evaluated, 40);
+
+  // A control token that the model drew stays one; the same text as letters stays text.
+  ASSERT_EQ(gen_chat_truncate(chat_, 0, &error_), GEN_OK);
+  script(R"(<|im_start|>{"name": "weather", "arguments": {"city": "Rome"}})");
+  int32_t mark = -1;
+  ASSERT_EQ(gen_tokenizer_encode(gen_model_tokenizer(model_), "<|im_start|>", GEN_NUL_TERMINATED,
+                                 GEN_ENCODE_PARSE_SPECIAL, &mark, 1, &n, &error_),
+            GEN_OK);
+  script_.tokens.insert(script_.tokens.begin(), mark);
+  ASSERT_EQ(send("And there?", &seen), GEN_OK) << error_.message;
+  ASSERT_EQ(gen_chat_add_tool_result(chat_, "call_0", "", "25", GEN_NUL_TERMINATED, &error_),
+            GEN_OK);
+  std::vector<int32_t> ids(1024);
+  ASSERT_EQ(gen_chat_encode(model_, chat_, 1, ids.data(), ids.size(), &n, &error_), GEN_OK);
+  EXPECT_EQ(std::count(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(n), mark), 5);
 }
 
 TEST_F(Answers, StreamsHavePieces) {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Supervisors: the first agent gets the task, the others are its tools, and all share a budget.
+#include <chrono>
+#include <thread>
+
 #include "agent_world.h"
 
 namespace gen {
@@ -66,7 +69,8 @@ TEST_F(SupervisorTest, TheFirstAgentGivesTasksToTheOthers) {
   const json& helper = record.at("agents").at(1).at("agent");
   EXPECT_EQ(lead.at("steps").at(0).at("results").at(0).at("output"), "Three.");
   EXPECT_EQ(helper.at("final_output"), "Three.");
-  EXPECT_EQ(record.at("spent"), lead.at("total_tokens").get<int>() + helper.at("total_tokens").get<int>());
+  EXPECT_EQ(record.at("spent"),
+            lead.at("total_tokens").get<int>() + helper.at("total_tokens").get<int>());
   const json chat = filled(gen_chat_describe, gen_agent_chat(helper_));
   EXPECT_EQ(chat.at("messages").at(0).at("content"), "Count.");
   const json tools = filled(gen_chat_describe, gen_agent_chat(agent_)).at("tools");
@@ -82,9 +86,9 @@ TEST_F(SupervisorTest, AllShareTheBudget) {
   make_both({task_for("helper", "Count."), "Never said."}, {call_of("echo", "x"), "Three."});
   const size_t first = answers_.tokens[0].size();
   const size_t second = helper_answers_.tokens[0].size();
-  ASSERT_EQ(gen_supervisor_set_budget(supervisor_, static_cast<int64_t>(first + second) - 1,
-                                      &error_),
-            GEN_OK);
+  ASSERT_EQ(
+      gen_supervisor_set_budget(supervisor_, static_cast<int64_t>(first + second) - 1, &error_),
+      GEN_OK);
   ASSERT_EQ(run_all("How many?"), GEN_OK) << error_.message;
   EXPECT_TRUE(echo_.calls.empty());  // the helper's call would have been beyond it
   json record = all();
@@ -140,8 +144,9 @@ TEST_F(SupervisorTest, ACancelStopsAllAgents) {
   const json record = all();
   EXPECT_EQ(record.at("agents").at(0).at("agent").at("stop_reason"), "cancelled");
   EXPECT_EQ(record.at("agents").at(1).at("agent").at("stop_reason"), "cancelled");
-  EXPECT_EQ(record.at("agents").at(0).at("agent").at("steps").at(0).at("results").at(0).at("is_error"),
-            true);
+  EXPECT_EQ(
+      record.at("agents").at(0).at("agent").at("steps").at(0).at("results").at(0).at("is_error"),
+      true);
   gen_supervisor_cancel(nullptr);
   gen_cancel* cancel = nullptr;
   ASSERT_EQ(gen_cancel_new(&cancel, &error_), GEN_OK);
@@ -150,6 +155,24 @@ TEST_F(SupervisorTest, ACancelStopsAllAgents) {
   EXPECT_EQ(run_all("Go"), GEN_ERROR_CANCELLED);
   gen_cancel_free(cancel);
   EXPECT_EQ(gen_supervisor_set_cancel(nullptr, nullptr, &error_), GEN_ERROR_INVALID_ARGUMENT);
+}
+
+TEST_F(SupervisorTest, AnAgentWhoseTimeIsOverStops) {
+  set("tool_timeout_ms", "60");
+  set("max_steps", "40");
+  echo_.run = [](const gen_tool_call&, gen_tool_reply* reply) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return write(reply, "so");
+  };
+  make_both({task_for("helper", "Count."), "Never mind."}, {call_of("echo", "x")});
+  ASSERT_EQ(run_all("How many?"), GEN_OK) << error_.message;
+  EXPECT_EQ(described().at("steps").at(0).at("results").at(0).at("output"),
+            "tool \"helper\" did not answer within 60 ms");
+  size_t n = 0;
+  while (gen_agent_describe(helper_, nullptr, 0, &n, nullptr) == GEN_ERROR_BUSY) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(filled(gen_agent_describe, helper_).at("stop_reason"), "cancelled");
 }
 
 TEST_F(SupervisorTest, Arguments) {

@@ -130,8 +130,20 @@ TEST_F(ToolRegistry, CallsAreResults) {
     EXPECT_NE(given.at("output").get<std::string>().find(one.said), std::string::npos) << given;
   }
   EXPECT_EQ(tool_.calls.size(), 2U);
+  // Through the references of a schema that a language made.
+  ASSERT_EQ(add("refers", R"({"$schema": "http://json-schema.org/draft-04/schema#",
+                              "allOf": [{"$ref": "#/definitions/c1"}], "definitions": {"c1": {
+                                "type": "object", "properties": {"a": {"type": "integer"}},
+                                "required": ["a"]}}})"),
+            GEN_OK)
+      << error_.message;
+  EXPECT_EQ(called("refers", "{}"),
+            result("c1", "arguments of tool \"refers\": \"a\" is missing", true));
+  EXPECT_EQ(called("refers", R"({"a": 1})").at("is_error"), false);
+  EXPECT_EQ(tool_.calls.size(), 3U);
   // Any spelling of JSON, and members in any order.
-  EXPECT_EQ(called("say", "{ \"other\" : [ 1e2 ],\n\t\"text\":\"\\u0061\" }").at("is_error"), false);
+  EXPECT_EQ(called("say", "{ \"other\" : [ 1e2 ],\n\t\"text\":\"\\u0061\" }").at("is_error"),
+            false);
   tool_.run = [](const gen_tool_call&, gen_tool_reply*) { return 1; };
   EXPECT_EQ(called("free", ""), result("c1", "tool \"free\" failed", true));
   tool_.run = [](const gen_tool_call&, gen_tool_reply*) -> int { throw 5; };
@@ -161,9 +173,9 @@ TEST_F(ToolRegistry, CallsFromManyThreadsWhileToolsComeAndGo) {
     threads.emplace_back([&, t] {
       const std::string name = "own" + std::to_string(t);
       for (int i = 0; i < 20; ++i) {
-        ASSERT_EQ(gen_tool_registry_add(registry_, name.c_str(), "", kText, run_tool, &counts,
-                                        nullptr),
-                  GEN_OK);
+        ASSERT_EQ(
+            gen_tool_registry_add(registry_, name.c_str(), "", kText, run_tool, &counts, nullptr),
+            GEN_OK);
         char text[256];
         size_t length = 0;
         const std::string other = "own" + std::to_string((t + i) % 4);
@@ -188,7 +200,8 @@ TEST_F(ToolRegistry, FindsCallsInTexts) {
             json::parse(R"({"text": "and", "reasoning": "", "faults": [], "calls": [
               {"id": "call_0", "name": "a", "arguments": {}},
               {"id": "call_1", "name": "b", "arguments": {}}]})"));
-  for (const char* const text : {" no calls ", "", "{", "{\"a\": {}", R"({"name": "f", "arguments": null})"}) {
+  for (const char* const text :
+       {" no calls ", "", "{", "{\"a\": {}", R"({"name": "f", "arguments": null})"}) {
     const json given = parsed("", text);
     EXPECT_EQ(given.at("text"), text);
     EXPECT_EQ(given.at("calls"), json::array());

@@ -20,9 +20,8 @@ gen::Tools weather() {
     EXPECT_FALSE(call.stopped());
     return sky + std::string(call.arguments);
   });
-  tools.add("broken", "", "", [](const gen::ToolCall&) -> std::string {
-    throw std::runtime_error("it broke");
-  });
+  tools.add("broken", "", "",
+            [](const gen::ToolCall&) -> std::string { throw std::runtime_error("it broke"); });
   return tools;
 }
 
@@ -32,8 +31,7 @@ TEST(CppAgent, ToolsAreFunctions) {
   EXPECT_NE(tools.describe("weather").find("The weather of a city."), std::string::npos);
   EXPECT_EQ(tools.call("weather", R"({"city": "Oslo"})", "c1"),
             R"({"tool_call_id":"c1","output":"sunny in {\"city\": \"Oslo\"}","is_error":false})");
-  EXPECT_EQ(tools.call("broken", ""),
-            R"({"tool_call_id":"","output":"it broke","is_error":true})");
+  EXPECT_EQ(tools.call("broken", ""), R"({"tool_call_id":"","output":"it broke","is_error":true})");
   EXPECT_THROW(tools.add("weather", "", "", nullptr), gen::Error);
   EXPECT_EQ(tools.remove("broken").size(), 1U);
   EXPECT_EQ(gen::format_tool_result("a", "b"),

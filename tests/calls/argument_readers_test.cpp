@@ -152,6 +152,8 @@ TEST(DictReader, Faults) {
   EXPECT_EQ(dict("{a:1 b"), "! ',' or the end is expected");
   EXPECT_EQ(dict("{:1}"), "! a name is expected");
   EXPECT_EQ(dict("{a:]"), "! a value is expected");
+  EXPECT_EQ(dict("{a:}"), "! a value is expected");
+  EXPECT_EQ(dict("{a:1,b:}"), "! a value is expected");
   EXPECT_EQ(dict("{a:<|\"|>\xc3<|\"|>"), "! not UTF-8");
   EXPECT_EQ(dict("{a:" + std::string(300, '[')), "! nested too deep");
   EXPECT_EQ(dict("{a:<|\"|>x"), "… {\"a\": \"x");

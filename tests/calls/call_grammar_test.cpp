@@ -111,6 +111,20 @@ TEST(CallGrammar, HasAnswersUnderASchema) {
   check(reads, {{"[1, 2]"}, {"[1, 1]", call, "a"}});
 }
 
+TEST(CallGrammar, HasAnswersOfAFormatWithoutCalls) {
+  CallReader reads({});
+  CallFormat format = *format_named("hermes");
+  format.section = {};
+  format.call.clear();
+  CallGrammarOptions options;
+  options.choice = ToolChoice::kNone;
+  ASSERT_TRUE(reads.make(format, {}, options).ok());
+  check(reads, {{"", "a", "<think>a</think>b", "<tool_call>"}, {"<think>"}});
+  options.response = R"({"type":"integer"})";
+  ASSERT_TRUE(reads.make(format, {}, options).ok());
+  check(reads, {{"1", "<think>a</think>\n\n1"}, {"", "a", "<think>a</think>"}});
+}
+
 TEST(CallGrammar, NamesWhatIsWrong) {
   CallReader reads({});
   const CallFormat& format = *format_named("hermes");

@@ -163,6 +163,10 @@ TEST(CallParser, BrokenCallsAreText) {
   expect_answer("hermes", "<tool_call>{\"name\": \"f\", \"arguments\": [1]}</tool_call>",
                 "<tool_call>{\"name\": \"f\", \"arguments\": [1]}</tool_call>", {}, "", 1);
   expect_answer("hermes", "a < b <tool", "a < b <tool", {});
+  // An index alone is no name.
+  const char* const nameless =
+      "<|tool_call_begin|>:0<|tool_call_argument_begin|>{}<|tool_call_end|>";
+  expect_answer("kimi-k2", nameless, nameless, {}, "", 1);
 }
 
 TEST(CallParser, OpenedReasoning) {

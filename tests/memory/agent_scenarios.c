@@ -147,6 +147,5 @@ static void agents(const void* with) {
   FREE(gen_supervisor_free(supervisor));
 }
 
-const scenario agent_scenarios[] = {{"tools", begin, registry, end, NULL},
-                                    {"agents", begin, agents, end, NULL},
-                                    {0}};
+const scenario agent_scenarios[] = {
+    {"tools", begin, registry, end, NULL}, {"agents", begin, agents, end, NULL}, {0}};

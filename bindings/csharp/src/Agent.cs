@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models that call tools until they have an answer.
 using System;
+using System.Runtime.ExceptionServices;
 using System.Threading;
 using System.Threading.Tasks;
 
@@ -147,23 +148,23 @@ namespace LibGenerate
                 Exception thrown = null;
                 Thread teller = null;
                 Result result = null;
-                GenerateException failure = null;
+                ExceptionDispatchInfo failure = null;
                 try
                 {
                     teller = Desk.Start(() => Tell(desk, events, ref thrown));
                     result = Run((IntPtr)Native.gen_binding_desk_event_function(), (IntPtr)desk, token, work);
                 }
-                catch (GenerateException e)
+                catch (Exception e)
                 {
-                    failure = e;
+                    failure = ExceptionDispatchInfo.Capture(e);
                 }
                 finally
                 {
                     Native.gen_binding_desk_close(desk);
                     if (teller != null) teller.Join();
                 }
-                if (thrown != null) throw thrown;
-                if (failure != null) throw failure;
+                if (thrown != null) ExceptionDispatchInfo.Capture(thrown).Throw();
+                if (failure != null) failure.Throw();
                 return result;
             }
         }

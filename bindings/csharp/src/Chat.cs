@@ -20,6 +20,12 @@ namespace LibGenerate
         {
         }
 
+        /// <summary>An agent's.</summary>
+        internal Chat(Handle handle)
+            : base(handle)
+        {
+        }
+
         static Handle Make()
         {
             Loader.Ensure();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Agents of agent.h in the C API; agent_tools.cpp has the registries, supervisor.cpp the supervisors.
+// Agents of agent.h in the C API; agent_tools.cpp has the registries, supervisor.cpp the
+// supervisors.
 #include <generate/agent.h>
 
 #include "api/boundary/boundary.h"
@@ -49,9 +50,9 @@ gen_status gen_agent_new(gen_generator* generator, gen_tool_registry* registry,
       writer = used.shared();
       callbacks = generator->shared.callbacks();
     }
-    GEN_ASSIGN(auto made, Agent::create(writer, registry->impl,
-                                        options != nullptr ? options->agent
-                                                           : gen::agent::AgentOptions()));
+    GEN_ASSIGN(auto made,
+               Agent::create(writer, registry->impl,
+                             options != nullptr ? options->agent : gen::agent::AgentOptions()));
     handle->chat.impl = made->chat();
     handle->chat.lent = true;
     handle->shared = gen::api::Shared<Agent>(std::move(made), std::move(callbacks));
@@ -93,8 +94,8 @@ gen_status gen_agent_step(gen_agent* agent, const char* output, size_t len,
     GEN_ASSIGN(const auto used, agent->shared.enter("the agent"));
     AgentBridge bridge{callback, user};
     bool last = false;
-    GEN_TRY(used->step(text, callback != nullptr ? gen::api::forward_agent_event : nullptr,
-                       &bridge, &last));
+    GEN_TRY(used->step(text, callback != nullptr ? gen::api::forward_agent_event : nullptr, &bridge,
+                       &last));
     *finished = last ? 1 : 0;
     return {};
   });

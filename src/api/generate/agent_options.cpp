@@ -52,7 +52,8 @@ const OptionRow<AgentOptions> kRows[] = {
     {"max_tokens",
      WholeOption<AgentOptions>{[](AgentOptions& o) -> int32_t& { return o.max_tokens; }, 0,
                                kAnyMost},
-     "tokens that all answers of a run may have together; the calls of an answer that reaches them are not "
+     "tokens that all answers of a run may have together; the calls of an answer that reaches them "
+     "are not "
      "run; 0: no limit"},
     {"stop_on_tool_error",
      SwitchOption<AgentOptions>{[](AgentOptions& o) -> bool& { return o.stop_on_tool_error; }},
@@ -121,13 +122,13 @@ gen_status gen_agent_options_set_sampling(gen_agent_options* options, const gen_
   });
 }
 
-gen_status gen_agent_options_describe(const gen_agent_options* options, char* buf,
-                                      size_t capacity, size_t* n, gen_error* error) {
+gen_status gen_agent_options_describe(const gen_agent_options* options, char* buf, size_t capacity,
+                                      size_t* n, gen_error* error) {
   if (n != nullptr) *n = 0;
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(options, "options"));
-    return gen::api::text_out(
-        gen::api::describe_options<AgentOptions>(kRows, options->agent), buf, capacity, n);
+    return gen::api::text_out(gen::api::describe_options<AgentOptions>(kRows, options->agent), buf,
+                              capacity, n);
   });
 }
 

@@ -24,8 +24,8 @@ namespace {
 using gen::Code;
 using gen::Result;
 using gen::Status;
-using gen::agent::ToolReply;
 using gen::agent::ToolRegistry;
+using gen::agent::ToolReply;
 using gen::api::guard;
 using gen::api::not_null;
 using gen::api::optional_text;
@@ -97,8 +97,8 @@ size_t gen_tool_registry_count(const gen_tool_registry* registry) {
   return gen::api::usable(registry) ? registry->impl->size() : 0;
 }
 
-gen_status gen_tool_registry_describe(const gen_tool_registry* registry, char* buf,
-                                      size_t capacity, size_t* n, gen_error* error) {
+gen_status gen_tool_registry_describe(const gen_tool_registry* registry, char* buf, size_t capacity,
+                                      size_t* n, gen_error* error) {
   if (n != nullptr) *n = 0;
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(registry, "registry"));
@@ -135,11 +135,10 @@ gen_status gen_tool_registry_call(gen_tool_registry* registry, const char* id, c
     GEN_ASSIGN(const auto called, optional_text(name, "name"));
     GEN_ASSIGN(const auto json, utf8_in(arguments, len, "arguments"));
     const auto tool = registry->impl->find(called);
-    GEN_ASSIGN(const auto result,
-               gen::agent::call_tool(tool.get(),
-                                     {std::string(call_id), std::string(called),
-                                      json.empty() ? "{}" : std::string(json)},
-                                     {}));
+    GEN_ASSIGN(const auto result, gen::agent::call_tool(tool.get(),
+                                                        {std::string(call_id), std::string(called),
+                                                         json.empty() ? "{}" : std::string(json)},
+                                                        {}));
     return gen::api::text_out(gen::agent::format_result(result), buf, capacity, n);
   });
 }
@@ -159,9 +158,8 @@ gen_status gen_tool_calls_parse(const char* format, const char* text, size_t len
   });
 }
 
-gen_status gen_tool_result_format(const char* id, const char* output, size_t len,
-                                  int32_t is_error, char* buf, size_t capacity, size_t* n,
-                                  gen_error* error) {
+gen_status gen_tool_result_format(const char* id, const char* output, size_t len, int32_t is_error,
+                                  char* buf, size_t capacity, size_t* n, gen_error* error) {
   if (n != nullptr) *n = 0;
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(output, "output"));

@@ -45,8 +45,7 @@ gen_status gen_supervisor_add_agent(gen_supervisor* supervisor, const char* name
   });
 }
 
-gen_status gen_supervisor_set_budget(gen_supervisor* supervisor, int64_t tokens,
-                                     gen_error* error) {
+gen_status gen_supervisor_set_budget(gen_supervisor* supervisor, int64_t tokens, gen_error* error) {
   return guard(error, [&]() -> Status {
     GEN_TRY(not_null(supervisor, "supervisor"));
     const auto shared = supervisor->shared();
@@ -67,8 +66,8 @@ gen_status gen_supervisor_run(gen_supervisor* supervisor, const char* task, size
     GEN_ASSIGN(const auto used, shared.enter("the supervisor"));
     AgentBridge bridge{callback, user};
     return gen::api::with_result(result, [&](std::optional<gen::generate::GenResult>* outcome) {
-      return used->run(text, callback != nullptr ? gen::api::forward_agent_event : nullptr,
-                       &bridge, outcome);
+      return used->run(text, callback != nullptr ? gen::api::forward_agent_event : nullptr, &bridge,
+                       outcome);
     });
   });
 }

@@ -152,6 +152,7 @@ LiteralReader::State LiteralReader::colon(char c, std::string* json) {
   if (!frame.names.insert(name_).second) return bad("a name comes twice");
   if (!std::exchange(frame.first, false)) *json += ", ";
   *json += '"' + name_ + "\": ";
+  may_close_ = false;
   mode_ = Mode::kValue;
   return State::kMore;
 }

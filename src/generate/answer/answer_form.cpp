@@ -59,7 +59,10 @@ std::shared_ptr<const CallFormat> derived_format(const tokenizer::Tokenizer& tok
         for (const chat::ChatSegment& segment : segments) text += segment.text;
         return text;
       });
-  *derived = {true, std::string(source), found};
+  derived->known = false;
+  derived->source = source;
+  derived->format = found;
+  derived->known = true;
   return found;
 }
 
@@ -73,6 +76,7 @@ Result<AnswerForm> answer_form(const tokenizer::Tokenizer& tokenizer,
                                const chat::Conversation& conversation, const AnswerRules& rules,
                                DerivedFormat* derived) {
   AnswerForm form;
+  form.described = conversation.tools;
   if (rules.format == "off") return form;
   const std::string_view source = source_of(tokenizer, conversation);
   std::shared_ptr<const CallFormat> format;
@@ -86,8 +90,14 @@ Result<AnswerForm> answer_form(const tokenizer::Tokenizer& tokenizer,
     format = calls::format_of_source(source);
   }
   if (conversation.tools.empty()) {
-    const CallFormat& known = format != nullptr ? *format : *calls::generic_format();
-    form.format = without_calls(known, source);
+    const auto& known = format != nullptr ? format : calls::generic_format();
+    if (derived->plain_of != known || derived->plain_source != source) {
+      derived->plain_of.reset();
+      derived->plain = without_calls(*known, source);
+      derived->plain_source = source;
+      derived->plain_of = known;
+    }
+    form.format = derived->plain;
     return form;
   }
   if (format == nullptr) format = derived_format(tokenizer, conversation, derived);

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "calls/call_format.h"
@@ -20,13 +21,20 @@ struct AnswerForm {
   /// Null: answers are text as they are. Without tools, only reasoning is read.
   std::shared_ptr<const calls::CallFormat> format;
   std::shared_ptr<const calls::Tools> tools;  // null: none
+  std::vector<std::string> described;         // the conversation's tools, as it has them
 };
 
-/// The format that was derived from a template (calls/derive.h), since that takes ten renderings.
+/// What follows from a template: the format that was derived from it (calls/derive.h), since that
+/// takes ten renderings, and its format without calls.
 struct DerivedFormat {
   bool known = false;
   std::string source;                               // of the template
   std::shared_ptr<const calls::CallFormat> format;  // null: none was found
+  /// Of conversations without tools: the same object while neither of both changes, so that
+  /// grammars made for it can be used again.
+  std::shared_ptr<const calls::CallFormat> plain_of;
+  std::string plain_source;
+  std::shared_ptr<const calls::CallFormat> plain;
 };
 
 /// The form for a conversation. kInvalidArgument for a format that does not exist, and for tools

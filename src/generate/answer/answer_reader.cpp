@@ -5,14 +5,15 @@
 namespace gen::generate {
 
 AnswerReader::AnswerReader(const AnswerForm& form, const tokenizer::Tokenizer& tokenizer,
-                           std::string_view opening, std::string_view said)
+                           std::string_view opening, const WrittenAnswer& said)
     : tokenizer_(tokenizer), opening_(opening), parser_(form.format, form.tools, opening) {
-  feed(said);
+  feed(said.text);
+  written_.controls = said.controls;
   pieces_.clear();
 }
 
 void AnswerReader::feed(std::string_view text) {
-  raw_ += text;
+  written_.text += text;
   parser_.feed(text, &pieces_);
 }
 
@@ -20,7 +21,9 @@ const std::vector<calls::Piece>& AnswerReader::take(const Event& event) {
   pieces_.clear();
   feed(event.text);
   if (event.token >= 0 && tokenizer_.is_control(event.token)) {
+    written_.controls.push_back(written_.text.size());
     feed(tokenizer_.spec().tokens[static_cast<size_t>(event.token)]);
+    written_.controls.push_back(written_.text.size());
   }
   if (event.done) finish();
   return pieces_;

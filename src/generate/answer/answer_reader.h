@@ -14,12 +14,18 @@
 
 namespace gen::generate {
 
+/// An answer as the model wrote it, with the texts of control tokens.
+struct WrittenAnswer {
+  std::string text;
+  std::vector<size_t> controls;  // where control tokens begin and end in it, in pairs
+};
+
 class AnswerReader {
  public:
   /// `opening` as CallParser; `said` is the answer's beginning, if it goes on. The tokenizer must
   /// outlive it.
   AnswerReader(const AnswerForm& form, const tokenizer::Tokenizer& tokenizer,
-               std::string_view opening, std::string_view said);
+               std::string_view opening, const WrittenAnswer& said);
 
   /// What the event adds; valid until the next call. May throw std::bad_alloc.
   const std::vector<calls::Piece>& take(const Event& event);
@@ -28,8 +34,8 @@ class AnswerReader {
 
   [[nodiscard]] const calls::Answer& answer() const noexcept { return parser_.answer(); }
   [[nodiscard]] bool in_reasoning() const noexcept { return parser_.in_reasoning(); }
-  /// All that was fed, `said` included: with the texts of control tokens.
-  [[nodiscard]] const std::string& raw() const noexcept { return raw_; }
+  /// All that was fed, `said` included.
+  [[nodiscard]] const WrittenAnswer& written() const noexcept { return written_; }
   [[nodiscard]] const std::string& opening() const noexcept { return opening_; }
 
  private:
@@ -38,7 +44,7 @@ class AnswerReader {
   const tokenizer::Tokenizer& tokenizer_;
   std::string opening_;
   calls::CallParser parser_;
-  std::string raw_;
+  WrittenAnswer written_;
   std::vector<calls::Piece> pieces_;
   bool finished_ = false;
 };

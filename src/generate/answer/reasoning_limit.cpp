@@ -10,10 +10,10 @@ namespace gen::generate {
 
 Result<std::shared_ptr<ReasoningLimit>> ReasoningLimit::make(
     const AnswerForm& form, std::shared_ptr<const tokenizer::Tokenizer> tokenizer,
-    std::string_view opening, std::string_view raw, const AnswerRules& rules,
+    std::string_view opening, const WrittenAnswer& said, const AnswerRules& rules,
     std::shared_ptr<const std::atomic<bool>> ask) {
   std::shared_ptr<ReasoningLimit> made(
-      new ReasoningLimit(form, std::move(tokenizer), opening, raw));
+      new ReasoningLimit(form, std::move(tokenizer), opening, said));
   made->ask_ = std::move(ask);
   made->budget_ = rules.budget;
   // The message is text; the mark may be a control token. White space belongs to the message.

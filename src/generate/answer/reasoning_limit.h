@@ -20,11 +20,11 @@ namespace gen::generate {
 
 class ReasoningLimit {
  public:
-  /// `budget` < 0: no limit. `ask` ends it, too; may be null. `raw` is the answer so far.
+  /// `budget` < 0: no limit. `ask` ends it, too; may be null. `said` is the answer so far.
   /// kTokenizer as Tokenizer::encode.
   static Result<std::shared_ptr<ReasoningLimit>> make(
       const AnswerForm& form, std::shared_ptr<const tokenizer::Tokenizer> tokenizer,
-      std::string_view opening, std::string_view raw, const AnswerRules& rules,
+      std::string_view opening, const WrittenAnswer& said, const AnswerRules& rules,
       std::shared_ptr<const std::atomic<bool>> ask);
 
   /// As CallParams::edit_logits; called once or more for each token.
@@ -32,8 +32,8 @@ class ReasoningLimit {
 
  private:
   ReasoningLimit(const AnswerForm& form, std::shared_ptr<const tokenizer::Tokenizer> tokenizer,
-                 std::string_view opening, std::string_view raw)
-      : tokenizer_(std::move(tokenizer)), reader_(form, *tokenizer_, opening, raw) {}
+                 std::string_view opening, const WrittenAnswer& said)
+      : tokenizer_(std::move(tokenizer)), reader_(form, *tokenizer_, opening, said) {}
   Status follow(std::span<const int32_t> held, size_t said);
 
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer_;

@@ -68,6 +68,9 @@ struct CallParams {
   /// state; the matcher must no longer change.
   std::shared_ptr<const grammar::Grammar> grammar;
   std::shared_ptr<const grammar::Matcher> matcher;
+  /// A limit that cuts a member of the grammar which could go on is kLength or kContextFull. Else
+  /// it is kGrammarComplete where texts are fitted.
+  bool names_limits = false;
 
   /// Sets a field that has a row in param_rows(). kInvalidArgument, naming the value and the range;
   /// then nothing has changed.

@@ -61,6 +61,7 @@ Result<std::unique_ptr<GrammarRule>> GrammarRule::begin(const CallParams& params
     rule = std::make_unique<GrammarRule>(std::move(matcher));
   }
   rule->fits_ = params.stops.fit_grammar;
+  rule->names_limits_ = params.names_limits;
   rule->words_.resize(vocabulary->words());
   rule->bits_.resize(2 * vocabulary->words());
   return rule;

@@ -56,9 +56,10 @@ class GrammarRule {
   /// The text is complete under the grammar.
   [[nodiscard]] bool is_complete() const noexcept { return matcher_.is_complete(); }
   /// The text is complete and nothing can follow, or nothing that would fit into `left` tokens if
-  /// the text has to fit.
+  /// the text has to fit and the call does not name its limits.
   [[nodiscard]] bool is_over(int32_t left) const noexcept {
-    return matcher_.is_finished() || (fits_ && left <= 0 && matcher_.is_complete());
+    return matcher_.is_finished() ||
+           (fits_ && !names_limits_ && left <= 0 && matcher_.is_complete());
   }
 
  private:
@@ -66,6 +67,7 @@ class GrammarRule {
   std::span<const int32_t> stops_;
   std::vector<int32_t> ends_;
   bool fits_ = false;  // only tokens after which the text can end within `left`
+  bool names_limits_ = false;
   bool prepared_ = false;
   bool allows_any_ = false;
   std::vector<uint64_t> words_;

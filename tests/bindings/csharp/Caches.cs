@@ -503,7 +503,7 @@ static class Caches
         {
             "gen_generate_stream", "gen_session_generate_stream", "gen_batch_generate_stream", "gen_chat_session_send_stream",
             "gen_speculative_generate_stream", "gen_eagle_generate_stream",  // call back
-            "gen_binding_chat_answer", "gen_binding_chat_open_answer",  // null
+            "gen_binding_chat_answer", "gen_binding_chat_open_answer", "gen_binding_agent_go_on", "gen_binding_agent_step",  // null
             "gen_grammar_options_set_cancel",  // making a grammar is not cancelled from C#
             "gen_forward_attention", "gen_forward_cancelled",  // for functions in C
             "gen_result_user_code",  // of a callback
