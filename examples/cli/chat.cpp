@@ -53,12 +53,13 @@ std::pair<std::string, std::string> split(const char* option, const std::string&
 }
 
 /// The settings of a conversation.
-void prepare(gen_chat* chat, const ChatRun& options) {
+void prepare(gen_chat* chat, const ChatRun& options, bool agent) {
   gen_error error;
   const std::string form = chat_template(options.form);
   check(gen_chat_set_template(chat, form.data(), form.size(), &error), error);
   for (const std::string& answer : options.answers) {
     const auto [key, value] = split("--set", answer);
+    if (agent && key == "tool_choice") continue;  // an option of the agent's
     check_option("--set", gen_chat_set(chat, key.c_str(), value.c_str(), &error), error);
   }
   for (const std::string& variable : options.variables) {
@@ -73,7 +74,7 @@ void prepare(gen_chat* chat, const ChatRun& options) {
 Chat new_chat(const ChatRun& options, const Tools* tools) {
   auto chat = make<Chat>(gen_chat_new);
   gen_error error;
-  prepare(chat.get(), options);
+  prepare(chat.get(), options, false);
   if (tools != nullptr) {
     for (const std::string& text : tools->descriptions()) {
       check_option("--tools", gen_chat_add_tool(chat.get(), text.data(), text.size(), &error),
@@ -182,6 +183,16 @@ struct Talk {
   Agent agent;
 };
 
+bool ran_out_of_steps(const gen_agent* agent) {
+  size_t n = 0;
+  gen_error error;
+  check(gen_agent_describe(agent, nullptr, 0, &n, &error), error);
+  std::string text(n + 1, '\0');
+  check(gen_agent_describe(agent, text.data(), text.size(), &n, &error), error);
+  text.resize(n);
+  return nlohmann::json::parse(text).at("stop_reason") == "max_steps";
+}
+
 /// One turn, streamed to standard output.
 void answer(const Talk& talk, const ChatRun& options, const Model& model, const Sampling& sampling,
             const std::string& line) {
@@ -205,6 +216,9 @@ void answer(const Talk& talk, const ChatRun& options, const Model& model, const 
         cut_note(gen_result_finish_reason(result.get()), options.sampling.max_new_tokens);
     if (options.terminal && !note.empty()) std::cerr << note << "\n";
     if (options.stats) std::cerr << speed_line(result.get()) << "\n";
+  }
+  if (status == GEN_OK && talk.agent != nullptr && ran_out_of_steps(talk.agent.get())) {
+    std::cerr << "[stopped: each answer called a tool]\n";
   }
   if (status != GEN_ERROR_CANCELLED) check(status, error);
   const std::string cut = status == GEN_OK
@@ -240,8 +254,14 @@ void chat(ChatRun options) {
     check_option("--system",
                  gen_agent_options_set(how.get(), "system", options.system.c_str(), &error), error);
     check(gen_agent_options_set_sampling(how.get(), sampling.get(), &error), error);
+    for (const std::string& answer : options.answers) {
+      const auto [key, value] = split("--set", answer);
+      if (key != "tool_choice") continue;  // of the first answer; the others are as the model wants
+      check_option("--set", gen_agent_options_set(how.get(), "tool_choice", value.c_str(), &error),
+                   error);
+    }
     Talk made{nullptr, make<Agent>(gen_agent_new, generator.get(), registry.get(), how.get())};
-    prepare(gen_agent_chat(made.agent.get()), options);
+    prepare(gen_agent_chat(made.agent.get()), options, true);
     return made;
   };
   Talk talk = start();

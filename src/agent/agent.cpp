@@ -165,7 +165,7 @@ Result<bool> Agent::generated_step(std::optional<std::string_view> task, Turn* t
   step.calls = message.tool_calls;
   if (answer.answer != nullptr) step.faults = answer.answer->faults;
   step.tokens = answer.usage.completion;
-  const bool cut = capped && answer.finish_reason == generate::FinishReason::kLength;
+  const bool cut = answer.finish_reason == generate::FinishReason::kLength;
   return finish_step(std::move(step), cut, turn);
 }
 

@@ -252,7 +252,9 @@ class CallGrammarWriter : ExpressionParts {
     if (required_) return all({first, calls});
     if (!options_.response.empty()) return all({first, any({response_, calls})});
     GEN_ASSIGN(const ExprId text, bare_text());
-    return all({first, any({text, calls})});
+    // A bracket before a call could hide it.
+    GEN_ASSIGN(const Dfa plain, strings_like("[^{\\[]*", schemas_.automata));
+    return all({first, any({text, all({grammar::expression_of(to_, plain), calls})})});
   }
 
   // --- answers of messages ---

@@ -44,6 +44,7 @@ class CallParser::Body {
     }
     output_.forget();
     consumed_ = 0;
+    opened_ = kept_.size();
   }
 
   void feed(std::string_view bytes, std::vector<Piece>* out) {
@@ -157,7 +158,8 @@ class CallParser::Body {
     mode_ = Mode::kFree;
     const std::string text = std::move(kept_);
     kept_.clear();
-    output_.emit(std::string_view(text).substr(0, text.size() - back));
+    const size_t begin = std::min(std::exchange(opened_, 0), text.size() - back);
+    output_.emit(std::string_view(text).substr(begin, text.size() - back - begin));
     push_back(std::string_view(text).substr(text.size() - back));
   }
 
@@ -174,6 +176,7 @@ class CallParser::Body {
 
   // From here on bytes are kept; `mark` is the first of them.
   void keep_from(std::string_view mark) {
+    opened_ = 0;
     kept_ = mark;
     call_at_ = consumed_ - mark.size();
   }
@@ -462,6 +465,7 @@ class CallParser::Body {
   Mode mode_ = Mode::kFree;
   bool in_message_ = false;  // a header has been read
 
+  size_t opened_ = 0;     // bytes of kept_ that the prompt has written
   std::string kept_;      // of a call or header, or what may become one
   size_t call_at_ = 0;    // where it begins
   size_t header_at_ = 0;  // of kept_, behind the header's mark

@@ -83,6 +83,34 @@ const JsonValue* referred(const JsonValue& root, const std::string& reference) n
   return at;
 }
 
+// Generators of schemas often write the object itself as a definition, {"$ref": …} or {"allOf":
+// [{"$ref": …}]}, and templates then show no properties: its members move to the top. False if
+// nothing has changed.
+bool show_properties(JsonValue* root) {
+  if (root->find("properties") != nullptr) return false;
+  const JsonValue* at = root;
+  for (int step = 0; step < kMaxReferences; ++step) {
+    const JsonValue* next = nullptr;
+    if (const JsonValue* const to = at->find("$ref"); to != nullptr && to->is(JsonType::kString)) {
+      next = referred(*root, to->text);
+    } else if (const JsonValue* const all = at->find("allOf");
+               all != nullptr && all->is(JsonType::kArray) && all->items.size() == 1) {
+      next = &all->items[0];
+    }
+    if (next == nullptr || !next->is(JsonType::kObject) || next == root) return false;
+    at = next;
+    if (at->find("properties") != nullptr) break;
+  }
+  if (at->find("properties") == nullptr) return false;
+  JsonValue shown = *at;
+  for (const auto& [key, value] : root->members) {
+    if (key == "$ref" || key == "allOf" || shown.find(key) != nullptr) continue;
+    shown.members.emplace_back(key, value);
+  }
+  *root = std::move(shown);
+  return true;
+}
+
 ValueKind joined(ValueKind a, ValueKind b) noexcept { return a == b ? a : ValueKind::kUnknown; }
 
 ValueKind kind_of_type(const JsonValue& type) noexcept {
@@ -169,6 +197,15 @@ Result<Tool> make_tool(std::string_view name, std::string_view description,
   if (!schema->is(JsonType::kObject)) {
     return error(Code::kInvalidArgument, "the parameters of tool %s are no JSON object",
                  shortened(name).c_str());
+  }
+  if (show_properties(&*schema)) {
+    tool.parameters.clear();
+    write_json(*schema, &tool.parameters);
+  }
+  if (const JsonValue* const type = schema->find("type");
+      type != nullptr && type->is(JsonType::kString) && type->text != "object") {
+    return error(Code::kInvalidArgument, "the parameters of tool %s are of the type %s, not object",
+                 shortened(name).c_str(), shortened(type->text).c_str());
   }
   tool.schema = std::move(*schema);
   return tool;

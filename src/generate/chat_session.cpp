@@ -256,18 +256,22 @@ void ChatTurn::add_answer() {
     message.content += result.text;
   } else {
     reader_->finish();
-    read = std::make_shared<const calls::Answer>(reader_->answer());
-    message.content = read->text;
-    message.reasoning = session_->chat_->rules.keep_reasoning ? read->reasoning : "";
+    auto answer = std::make_shared<calls::Answer>(reader_->answer());
+    message.content = answer->text;
+    message.reasoning = session_->chat_->rules.keep_reasoning ? answer->reasoning : "";
     message.tool_calls.clear();
-    for (const calls::Call& call : read->calls) {
+    for (const calls::Call& call : answer->calls) {
       message.tool_calls.push_back({call.id, call.name, call.arguments});
     }
-    if (!read->calls.empty()) {
+    if (!answer->calls.empty()) {
       message.written = reader_->written().text;
       message.controls = reader_->written().controls;
     }
     give_ids(*form_.format, session_->chat_->conversation, &message.tool_calls);
+    for (size_t i = 0; i < answer->calls.size(); ++i) {
+      answer->calls[i].id = message.tool_calls[i].id;
+    }
+    read = std::move(answer);
   }
   std::optional<ChatSession::Cut> cut;
   const FinishReason end = result.finish_reason;

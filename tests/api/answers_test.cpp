@@ -184,8 +184,8 @@ TEST_F(Answers, ReasoningTextAndCalls) {
     {"type": "function", "id": "call_0", "function": {"name": "weather", "arguments": {"city": "Oslo"}}},
     {"type": "function", "id": "call_1", "function": {"name": "weather", "arguments": {"city": "Rome"}}}]})"));
   EXPECT_EQ(filled(gen_result_answer, result_), json::parse(R"({"text": "Let me see.",
-    "reasoning": "Where?", "calls": [{"name": "weather", "arguments": {"city": "Oslo"}},
-    {"name": "weather", "arguments": {"city": "Rome"}}], "faults": []})"));
+    "reasoning": "Where?", "calls": [{"id": "call_0", "name": "weather", "arguments": {"city": "Oslo"}},
+    {"id": "call_1", "name": "weather", "arguments": {"city": "Rome"}}], "faults": []})"));
 
   // What the session holds is what the template writes of it: only the results are evaluated.
   size_t before = 0, after = 0;
@@ -434,6 +434,27 @@ TEST_F(Answers, DemandedCallsAreValidInEveryFormat) {
     }
   }
   EXPECT_GE(tried, 90U);
+}
+
+// A tool whose schema cannot be enforced may have any arguments; the others keep theirs.
+TEST_F(Answers, OneOddToolDoesNotFreeTheOthers) {
+  ASSERT_EQ(gen_sampling_set_logits_callback(sampling_, nullptr, nullptr, &error_), GEN_OK);
+  ASSERT_EQ(gen_sampling_set_max_new_tokens(sampling_, 300, &error_), GEN_OK);
+  ASSERT_EQ(gen_chat_add_tool(chat_, R"({"type": "function", "function": {"name": "odd", "parameters":
+      {"type": "object", "properties": {"a": {"$ref": "http://elsewhere/a.json"}}}}})",
+                              GEN_NUL_TERMINATED, &error_),
+            GEN_OK);
+  add_weather();
+  Seen seen;
+  ASSERT_EQ(send("Hi", &seen), GEN_OK) << error_.message;
+  set("tool_choice", "required");
+  EXPECT_EQ(send("Hi", &seen), GEN_ERROR_GRAMMAR);
+  EXPECT_NE(std::string(error_.message).find("odd"), std::string::npos) << error_.message;
+  set("tool_choice", "weather");
+  ASSERT_EQ(send("Hi", &seen), GEN_OK) << error_.message;
+  EXPECT_EQ(last().at("tool_calls").at(0).at("function").at("name"), "weather");
+  set("call_format", "off");
+  EXPECT_EQ(send(nullptr, &seen), GEN_ERROR_INVALID_ARGUMENT);
 }
 
 TEST_F(Answers, Options) {

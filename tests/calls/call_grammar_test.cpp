@@ -197,9 +197,10 @@ TEST(CallGrammar, HasBareObjects) {
   ASSERT_TRUE(format.bare());
   ASSERT_TRUE(reads.make(format, two_tools()).ok());
   check(reads, {{"", "Hello {\"a\": 1}", "the \"parameters\" of it",
-                 "{\"name\": \"weather\", \"parameters\": {\"city\": \"Oslo\"}}"},
+                 "{\"name\": \"weather\", \"parameters\": {\"city\": \"Oslo\"}}",
+                 "a {\"name\": \"time\", \"parameters\": {}}"},
                 {"{", "{\"a\": 1}", " {\"a\": 1}", "{\"name\": \"weather\", \"parameters\": {}}",
-                 "a {\"name\": \"time\", \"parameters\": {}}",
+                 "a [{\"name\": \"time\", \"parameters\": {}}",
                  "a {\"name\": \"time\", \"paramet\\u0065rs\" : {}}",
                  "a {\"name\": \"time\", \"arguments\": {}}"}});
   ASSERT_TRUE(reads.make(*format_named("json"), two_tools(), choice(ToolChoice::kRequired)).ok());

@@ -127,6 +127,9 @@ Result<std::shared_ptr<const grammar::Grammar>> answer_grammar(
   const bool demanded =
       rules.calls == AnswerRules::Calls::kRequired || rules.calls == AnswerRules::Calls::kNamed;
   const bool has_tools = form.format != nullptr && form.tools != nullptr && !form.tools->empty();
+  if (demanded && rules.format == "off") {
+    return error(Code::kInvalidArgument, "a call is demanded, but call_format is off");
+  }
   if (demanded && !has_tools) {
     return error(Code::kInvalidArgument, "a call is demanded, but the conversation has no tools");
   }
@@ -148,7 +151,19 @@ Result<std::shared_ptr<const grammar::Grammar>> answer_grammar(
       calls::call_grammar(format, has_tools ? *form.tools : kNoTools, tokenizer.spec(), options);
   const bool refused =
       made.status().code() == Code::kGrammar || made.status().code() == Code::kUnsupported;
-  if (made.ok() || !refused || demanded || !rules.response.empty()) return made;
+  if (made.ok() || !refused || demanded || !has_tools) return made;
+  // One tool that cannot be enforced does not free the others.
+  calls::Tools tools = *form.tools;
+  calls::CallGrammarOptions alone = options;
+  alone.response.clear();
+  for (calls::Tool& tool : tools) {
+    const auto one = calls::call_grammar(format, {&tool, 1}, tokenizer.spec(), alone);
+    if (one.ok() || one.status().code() != Code::kGrammar) continue;
+    log(LogLevel::kWarning, "arguments are not constrained: %s", one.status().message());
+    GEN_ASSIGN(tool, calls::make_tool(tool.name, tool.description, R"({"type": "object"})"));
+  }
+  made = calls::call_grammar(format, tools, tokenizer.spec(), options);
+  if (made.ok() || made.status().code() != Code::kGrammar || !rules.response.empty()) return made;
   log(LogLevel::kWarning, "calls are not constrained: %s", made.status().message());
   return Made();
 }
