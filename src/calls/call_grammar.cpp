@@ -182,7 +182,7 @@ class CallGrammarWriter : ExpressionParts {
   Result<ExprId> sections() {
     const std::string section(mark_of(format_.section.open));
     const std::string mark = section.empty() ? call_mark() : section;
-    if (mark.empty() && tools_.empty()) return no_calls();
+    if (mark.empty() && calls_.tools().empty()) return no_calls();
     if (mark.empty()) {
       return error(Code::kGrammar, "the format %s has no mark before calls", format_.name.c_str());
     }
