@@ -78,11 +78,11 @@ for name in $models; do
 done
 if [ "$story_minutes" != 0 ]; then
   {
-    tr -d "\\r" < "$build/story.loss.csv"
-    tail -n +2 "$practice/story.loss.csv" | tr -d "\\r" | sed 's/$/,practice/'
+    cat "$build/story.loss.csv"
+    tail -n +2 "$practice/story.loss.csv" | sed 's/$/,practice/'
   } > loss.csv
   cp "$build/draft.loss.csv" draft.loss.csv
 else
   sed -i '/,tools$/d' loss.csv
 fi
-tail -n +2 "$tools/story.loss.csv" | tr -d "\\r" | sed 's/$/,tools/' >> loss.csv
+tail -n +2 "$tools/story.loss.csv" | sed 's/$/,tools/' >> loss.csv
