@@ -13,6 +13,8 @@
 #include <generate/generate.hpp>
 #include <nlohmann/json.hpp>
 
+#include "tool_rows.h"
+
 // As test_models.c defines them, and languages find them by name.
 #define FAILING(each)                                                                       \
   each(1) each(2) each(3) each(4) each(5) each(6) each(7) each(8) each(9) each(10) each(11) \
@@ -397,7 +399,8 @@ int main(int argc, char** argv) {
                         {"chat_session", chat_steps(model)},
                         {"template", rendered()},
                         {"drafts", draft_cases(model, draft)},
-                        {"several", several(model)}};
+                        {"several", several(model)},
+                        {"tools", tool_rows()}};
     std::puts(table.dump(1).c_str());
     return 0;
   } catch (const std::exception& failure) {
