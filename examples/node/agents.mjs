@@ -7,32 +7,30 @@
 //     const agent = new Agent(tools, generator);
 //     console.log((await agent.run("Do I need a coat in Oslo?")).text);
 //
-// An agent works on a thread of koffi's, and waits while the event loop runs a tool or hears of an event. That ends when the
-// function returns, so tools are synchronous: one that returns a promise has failed.
+// An agent works on a thread of koffi's, and waits while the main thread runs a tool or hears of an event. Tools may be async
+// functions, too: the event loop goes on until their promise is settled.
+import { MessageChannel, receiveMessageOnPort, Worker } from "node:worker_threads";
+
 import { Cancel, Chat, GenerateError, Handle, internals } from "./libgenerate.mjs";
+import { toolCallback } from "./tool_callback.mjs";
 
 const { bytesAt, described, fallible, koffi, lib, make, PIECES, samplingOf, taken } = internals;
 
 /** What an event is about. */
 export const EVENTS = [...PIECES, "step_began", "tool_began", "tool_ended", "step_ended"];
 
-const NativeCall = koffi.struct("gen_tool_call", {
-  struct_size: "uint32_t", id: "const char *", name: "const char *", arguments: "void *", arguments_len: "size_t",
-});
 const NativeEvent = koffi.struct("gen_agent_event", {
   struct_size: "uint32_t", kind: "int32_t", step: "int32_t", call: "int32_t", name: "const char *", id: "const char *",
   text: "void *", len: "size_t", is_error: "int32_t",
 });
-const ToolCallback = koffi.proto("int gen_tool_callback(uintptr_t user, gen_tool_call *call, void *reply)");
 const EventCallback = koffi.proto("int gen_agent_callback(uintptr_t user, gen_agent_event *event)");
 
 const buffer = "_Out_ uint8_t *buf, size_t capacity, _Out_ size_t *n";
 const c = {
-  replyWrite: fallible("gen_tool_reply_write", "void *reply, const uint8_t *text, size_t len"),
-  replyStopped: lib.func("int32_t gen_tool_reply_stopped(void *reply)"),
+  replyStopped: lib.func("int32_t gen_tool_reply_stopped(uintptr_t reply)"),
   registryNew: fallible("gen_tool_registry_new", "_Out_ void **out"),
   registryAdd: fallible("gen_tool_registry_add", "void *registry, const char *name, const char *description, const char *schema, "
-    + "gen_tool_callback *callback, uintptr_t user"),
+    + "uintptr_t callback, uintptr_t user"),
   registryRemove: fallible("gen_tool_registry_remove", "void *registry, const char *name"),
   registryCount: lib.func("size_t gen_tool_registry_count(void *registry)"),
   registryDescribe: fallible("gen_tool_registry_describe", `void *registry, ${buffer}`),
@@ -65,36 +63,57 @@ function numbered(value) {
   return numbers;
 }
 
-function outputOf(run, call, reply) {
-  const output = run(JSON.parse(bytesAt(call.arguments, call.arguments_len).toString()),
-    { id: call.id, name: call.name, stopped: () => c.replyStopped(reply) !== 0 });
-  if (typeof output?.then === "function") {
-    output.then(null, () => {}); // nobody waits for it
-    throw new Error(`tool "${call.name}" returned a promise, and tools are synchronous`);
-  }
-  return typeof output === "string" ? output : JSON.stringify(output) ?? "";
+// Calls the function of a tool; what it returns may be a promise.
+function started(told) {
+  const { number, id, name, text, reply } = told;
+  const run = called.get(number);
+  if (!run) throw new Error(`tool "${name}" was removed`);
+  return run(JSON.parse(text), { id, name, stopped: () => told.over || c.replyStopped(reply) !== 0 });
 }
 
-const toolCallback = koffi.register((user, pointer, reply) => {
-  let failed = 0;
-  let output;
-  const call = koffi.decode(pointer, NativeCall);
+const textOf = (output) => (typeof output === "string" ? output : JSON.stringify(output) ?? "");
+const failureOf = (failure) => ({ output: String(failure?.message || failure), failed: true });
+
+const synchronous = toolCallback((told) => {
   try {
-    const run = called.get(Number(user));
-    if (!run) throw new Error(`tool "${call.name}" was removed`);
-    output = outputOf(run, call, reply);
+    const output = started(told);
+    if (typeof output?.then !== "function") return { output: textOf(output), failed: false };
+    output.then(null, () => {}); // nobody waits for it
+    throw new Error(`tool "${told.name}" returned a promise, but was not added as async`);
   } catch (failure) {
-    failed = 1;
-    output = String(failure?.message || failure);
+    return failureOf(failure);
+  } finally {
+    told.over = true; // the reply is C's again
   }
+});
+
+async function settled(told) {
   try {
-    const bytes = Buffer.from(output);
-    c.replyWrite(reply, bytes, bytes.length);
-  } catch {
-    failed = 1;
+    return { output: textOf(await started(told)), failed: false };
+  } catch (failure) {
+    return failureOf(failure);
+  } finally {
+    told.over = true;
   }
-  return failed;
-}, koffi.pointer(ToolCallback));
+}
+
+/** The address of a function for C that waits on a thread of its own; see tool_worker.mjs. */
+function waiting() {
+  const flag = new Int32Array(new SharedArrayBuffer(4));
+  const { port1: port, port2 } = new MessageChannel();
+  const worker = new Worker(new URL("./tool_worker.mjs", import.meta.url),
+    { workerData: { flag, port: port2 }, transferList: [port2] });
+  worker.unref();
+  if (Atomics.wait(flag, 0, 0, 30000) === "timed-out") throw new Error("there is no thread for asynchronous tools");
+  const address = receiveMessageOnPort(port).message;
+  port.on("message", async (told) => {
+    port.postMessage(await settled(told));
+    Atomics.store(flag, 0, 1);
+    Atomics.notify(flag, 0);
+  });
+  port.unref();
+  return address;
+}
 
 const eventCallback = koffi.register((user, pointer) => {
   const teller = called.get(Number(user));
@@ -128,6 +147,7 @@ export function schemaOf(parameters) {
 /** Functions that a model may call. Any number of agents may use one; calls that come after close() fail. */
 export class Tools extends Handle {
   #numbers = new Map();
+  #waiting = null;
   constructor() {
     super(make(c.registryNew), (handle) => {
       c.registryFree(handle);
@@ -139,11 +159,16 @@ export class Tools extends Handle {
    * Adds a function with its name, and `schema`, an object, or `parameters` as schemaOf takes them; without either it has no
    * arguments. It is given its arguments and `{ id, name, stopped() }`, and returns a text, or what becomes JSON. An exception
    * is a failure that the model is told.
+   *
+   * Async functions, and others with `async: true`, return a promise. Those of one set run one after another, and must not wait
+   * for an agent with tools of the same set. They have a thread that stays until the program ends.
    */
-  add(run, { name = run.name, description = "", parameters = {}, schema = schemaOf(parameters) } = {}) {
+  add(run, { name = run.name, description = "", parameters = {}, schema = schemaOf(parameters),
+    async = run.constructor.name === "AsyncFunction" } = {}) {
     const number = numbered(run);
     try {
-      c.registryAdd(this.handle, name, description, JSON.stringify(schema), toolCallback, number);
+      const callback = async ? this.#waiting ??= waiting() : synchronous;
+      c.registryAdd(this.handle, name, description, JSON.stringify(schema), callback, number);
     } catch (failure) {
       called.delete(number);
       throw failure;
@@ -159,12 +184,12 @@ export class Tools extends Handle {
   }
   /** All tools in the form of OpenAI's API, sorted by name. */
   describe() { return described(c.registryDescribe, this.handle); }
-  /** The result of a call: tool_call_id, output, is_error. */
-  call(name, args = {}, id = "") {
+  /** A promise of the result of a call: tool_call_id, output, is_error. */
+  async call(name, args = {}, id = "") {
     const bytes = Buffer.from(JSON.stringify(args));
     const text = Buffer.alloc(1 << 20);
     const n = [0];
-    c.registryCall(this.handle, id, name, bytes, bytes.length, text, text.length, n);
+    await c.registryCall.later(this.handle, id, name, bytes, bytes.length, text, text.length, n);
     return JSON.parse(text.toString("utf8", 0, Number(n[0])));
   }
 }

@@ -24,11 +24,11 @@ assert.deepEqual(schemaOf({ a: "string", "b?": ["x", "y"], c: { type: "array", i
 
 // Tools are functions.
 {
-  const result = tools.call("weather", { city: "Zoë" }, "c");
+  const result = await tools.call("weather", { city: "Zoë" }, "c");
   assert.deepEqual([result.tool_call_id, result.is_error, JSON.parse(result.output)], ["c", false, { city: "Zoë", days: 1 }]);
   for (const [args, said] of [[{}, /"city" is missing/], [{ city: 5 }, /member "city"/], [{ city: "A", days: "x" }, /member "days"/],
     [{ city: "Nowhere" }, /^no such city$/]]) {
-    const failed = tools.call("weather", args);
+    const failed = await tools.call("weather", args);
     assert.ok(failed.is_error);
     assert.match(failed.output, said);
   }
@@ -36,16 +36,61 @@ assert.deepEqual(schemaOf({ a: "string", "b?": ["x", "y"], c: { type: "array", i
   assert.equal(tools.size, 1);
   assert.throws(() => tools.add(weather, about), (failure) => failure.code === -1 && /"weather"/.test(failure.message));
   assert.throws(() => tools.add(weather, { name: "b", schema: { type: "objekt" } }), (failure) => failure.code === -1);
-  tools.add(async () => "later", { name: "later" }).add(() => {}, { name: "nothing" }).add(() => 5n, { name: "no_JSON" });
-  assert.match(tools.call("later").output, /"later" returned a promise/);
-  assert.ok(tools.call("later").is_error && tools.call("no_JSON").is_error);
-  assert.deepEqual(tools.call("nothing"), { tool_call_id: "", output: "", is_error: false });
+  tools.add(async () => "later", { name: "later", async: false }).add(() => {}, { name: "nothing" }).add(() => 5n, { name: "no_JSON" });
+  assert.match((await tools.call("later")).output, /"later" returned a promise/);
+  assert.ok((await tools.call("later")).is_error && (await tools.call("no_JSON")).is_error);
+  assert.deepEqual(await tools.call("nothing"), { tool_call_id: "", output: "", is_error: false });
   tools.remove("later").remove("nothing").remove("no_JSON");
-  assert.match(tools.call("later").output, /not found/);
+  assert.match((await tools.call("later")).output, /not found/);
   assert.throws(() => tools.remove("later"), (failure) => failure.code === -1);
   assert.deepEqual(parseToolCalls(`a ${call("f", {})}`).calls, [{ id: "call_0", name: "f", arguments: {} }]);
   assert.equal(parseToolCalls("<tool_call>\n{\n</tool_call>", "hermes").faults.length, 1);
   assert.throws(() => parseToolCalls("", "no_such"), (failure) => failure.code === -1);
+}
+
+// Async functions: the event loop goes on while an agent waits for them.
+{
+  const slow = new Tools();
+  const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
+  let over;
+  slow.add(async ({ ms }, { id, stopped }) => {
+    over = stopped;
+    await pause(ms);
+    return { id, stopped: stopped() };
+  }, { name: "waits", parameters: { ms: "integer" } });
+  let late;
+  slow.add((_, { stopped }) => { late = stopped; throw new Error("at once"); }, { name: "throws" });
+  assert.equal((await slow.call("throws")).output, "at once");
+  assert.equal(late(), true);
+  slow.add(async () => { await pause(1); throw new Error("too slow"); }, { name: "fails" });
+  slow.add(() => pause(1).then(() => "promised"), { name: "promises", async: true });
+  slow.add(() => 5, { name: "soon" });
+  assert.equal((await slow.call("promises")).output, "promised");
+  const agent = new Agent(slow, null, { tool_threads: 3 });
+  let ticks = 0;
+  const clock = setInterval(() => ++ticks, 1);
+  assert.equal(await agent.step(call("waits", { ms: 50 }) + call("fails", {}) + call("soon", {}) + call("waits", {})), false);
+  clearInterval(clock);
+  assert.ok(ticks > 10, `${ticks} ticks`);
+  assert.equal(over(), true);
+  const results = agent.describe().steps[0].results.map((result) => [result.output, result.is_error]);
+  assert.deepEqual(results.slice(0, 3), [['{"id":"call_0","stopped":false}', false], ["too slow", true], ["5", false]]);
+  assert.match(results[3][0], /"ms" is missing/);
+  const controller = new AbortController();
+  setTimeout(() => controller.abort(), 20);
+  await assert.rejects(agent.step(call("waits", { ms: 60 }) + call("fails", {}), { cancel: controller.signal }), cancelled);
+  assert.equal(agent.describe().steps[1].results[0].output, '{"id":"call_4","stopped":true}');
+
+  // An async tool may run an agent with tools of another set.
+  const outer = new Tools().add(async () => {
+    const inner = new Agent(slow);
+    await inner.step(call("waits", { ms: 1 }));
+    return inner.describe().steps[0].results[0].output;
+  }, { name: "asks" });
+  assert.equal((await outer.call("asks")).output, '{"id":"call_0","stopped":false}');
+  agent.close();
+  outer.close();
+  slow.close();
 }
 
 // Steps with given outputs; tools of other threads are served, too, and the event loop goes on between them.
