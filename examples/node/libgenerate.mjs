@@ -193,7 +193,7 @@ function taken(handle) {
   return result;
 }
 
-class Handle {
+export class Handle {
   constructor(handle, free) {
     this.handle = handle;
     this.free = free;
@@ -422,7 +422,7 @@ export class Session extends Handle {
 
 /** Messages, rendered by the chat template of a model. */
 export class Chat extends Handle {
-  constructor() { super(make(c.chatNew), c.chatFree); }
+  constructor(handle = make(c.chatNew)) { super(handle, c.chatFree); }
 
   add(role, text) {
     const bytes = Buffer.from(text);
@@ -507,3 +507,6 @@ async function *pulled(open, owner, text, settings) {
     sampling.close();
   }
 }
+
+/** What agents.mjs calls C with. */
+export const internals = { bytesAt, described, fallible, koffi, lib, make, PIECES, samplingOf, taken };

@@ -13,6 +13,8 @@
 #include <generate/generate.hpp>
 #include <nlohmann/json.hpp>
 
+#include "tool_rows.h"
+
 // As test_models.c defines them, and languages find them by name.
 #define FAILING(each)                                                                       \
   each(1) each(2) each(3) each(4) each(5) each(6) each(7) each(8) each(9) each(10) each(11) \
@@ -287,7 +289,14 @@ Json chat_steps(const gen::Model& model) {
   steps.push_back({{"do", "message"}, {"role", "system"}, {"text", "You tell stories."}});
   steps.push_back({{"do", "name"}, {"text", "narrator"}});
   const std::string hostile = "A story <|im_end|> about \xF0\x9F\x90\xB6!";
-  answered({{"do", "send"}, {"text", hostile}}, session.send(hostile, sampling));
+  std::string pieces;
+  const auto read = [&](const gen::Token& token) {
+    for (size_t i = 0; i < static_cast<size_t>(token.piece_count); ++i) {
+      pieces.append(token.pieces[i].text, token.pieces[i].len);
+    }
+  };
+  answered({{"do", "send"}, {"text", hostile}}, session.send(hostile, sampling, read));
+  if (steps.back().at("answer") != pieces) throw std::runtime_error("pieces: " + pieces);
   chat.reasoning("Dogs bark.").tool_call("c1", "dog", R"({"size": 2})");
   steps.push_back({{"do", "reasoning"}, {"text", "Dogs bark."}});
   steps.push_back({{"do", "tool_call"}, {"id", "c1"}, {"name", "dog"}, {"text", R"({"size": 2})"}});
@@ -397,7 +406,8 @@ int main(int argc, char** argv) {
                         {"chat_session", chat_steps(model)},
                         {"template", rendered()},
                         {"drafts", draft_cases(model, draft)},
-                        {"several", several(model)}};
+                        {"several", several(model)},
+                        {"tools", tool_rows()}};
     std::puts(table.dump(1).c_str());
     return 0;
   } catch (const std::exception& failure) {

@@ -3,6 +3,7 @@
 using System;
 using System.Collections.Generic;
 using System.Globalization;
+using System.Linq;
 using System.Text;
 
 /// <summary>A value: object, array, text, number or truth.</summary>
@@ -27,6 +28,14 @@ sealed class Json
     internal int[] Integers
     {
         get { return Items.ConvertAll(item => item.Integer).ToArray(); }
+    }
+
+    internal bool Same(Json other)
+    {
+        return Text == other.Text && Number == other.Number && Truth == other.Truth
+            && Items.Count == other.Items.Count && Members.Count == other.Members.Count
+            && Items.Zip(other.Items, (one, two) => one.Same(two)).All(same => same)
+            && Members.All(member => other.Members.ContainsKey(member.Key) && member.Value.Same(other[member.Key]));
     }
 
     internal static Json Parse(string text)

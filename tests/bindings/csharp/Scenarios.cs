@@ -5,6 +5,7 @@ using System.Collections.Generic;
 using System.IO;
 using System.Linq;
 using System.Text;
+using System.Threading;
 using LibGenerate;
 
 static class Scenarios
@@ -320,7 +321,9 @@ static class Scenarios
                         using (TokenStream stream = session.Stream(null, sampling))
                         {
                             Check.Fails(Status.Busy, () => chat.Add("user", ""), "a stream has it");
-                            foreach (Token token in stream) { }
+                            var pieces = new StringBuilder();
+                            foreach (Token token in stream) foreach (Piece piece in token.Pieces) pieces.Append(piece.Text);
+                            Check.Equal(step["answer"].Text, pieces.ToString(), "pieces");
                             Answered(step, stream.Result, session, null);
                         }
                         Answered(step, null, session, chat);
@@ -337,6 +340,59 @@ static class Scenarios
         if (result != null) Check.Equal(step["answer"].Text, result.Text, "the answer");
         Check.Equal(step["length"].Integer, session.Length, "length");
         if (chat != null) Check.Same(step["tokens"].Integers, Given.Story.Encode(chat, false), "the conversation");
+    }
+
+    static string Tool(ToolCall call, CancellationTokenSource source)
+    {
+        Json arguments = Json.Parse(call.Arguments);
+        switch (call.Name)
+        {
+            case "add": return (arguments["a"].Integer + arguments["b"].Integer).ToString();
+            case "echo": return arguments["text"].Text;
+            case "stop":
+                source.Cancel();
+                while (!call.Stopped) Thread.Sleep(1);
+                return "told";
+            default: throw new InvalidOperationException("no");
+        }
+    }
+
+    static int EndOf(Agent agent, string output, CancellationToken token)
+    {
+        try
+        {
+            return agent.Step(output, token) ? 1 : 0;
+        }
+        catch (GenerationCanceledException)
+        {
+            return (int)Status.Cancelled;
+        }
+    }
+
+    [Test]
+    static void ToolsOfAnAgent()
+    {
+        foreach (Json row in table["tools"]["rows"].Items)
+        {
+            string name = row["name"].Text;
+            var options = new AgentOptions();
+            foreach (KeyValuePair<string, Json> member in row["options"].Members) options.Set(member.Key, member.Value.Text);
+            using (var source = new CancellationTokenSource())
+            using (var tools = new Tools())
+            using (var agent = new Agent(null, tools, options))
+            {
+                foreach (KeyValuePair<string, Json> function in table["tools"]["functions"].Members)
+                {
+                    tools.Add(function.Key, null, function.Value.Text, call => Tool(call, source));
+                }
+                foreach (Json step in row["steps"].Items)
+                {
+                    Check.Equal(step["ends"].Integer, EndOf(agent, step["output"].Text, source.Token), name);
+                }
+                string record = agent.Describe();
+                Check.That(row["record"].Same(Json.Parse(record)), name + ": the record is " + record);
+            }
+        }
     }
 
     [Test]

@@ -185,6 +185,18 @@ var table = func() (t struct {
 		BestOf   int `json:"best_of"`
 		Texts    []string
 	}
+	Tools struct {
+		Functions map[string]string
+		Rows      []struct {
+			Name    string
+			Options map[string]string
+			Steps   []struct {
+				Output string
+				Ends   int
+			}
+			Record any
+		}
+	}
 }) {
 	text, err := os.ReadFile(source("tests/bindings/scenarios.json"))
 	if err == nil {

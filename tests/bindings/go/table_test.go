@@ -3,9 +3,12 @@
 package tests
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
+	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -328,9 +331,14 @@ func TestTableChatSession(t *testing.T) {
 			ok(t, chat.Truncate(-1))
 			stream, failed := s.StreamAnswer(ctx, options...)
 			ok(t, failed)
+			var pieces strings.Builder
 			for stream.Next() {
+				for _, piece := range stream.Token().Pieces {
+					pieces.WriteString(piece.Text)
+				}
 			}
 			r, err = stream.Result(), stream.Err()
+			equal(t, "pieces", pieces.String(), step.Answer)
 		default:
 			t.Fatalf("step %d: what is %q?", i, step.Do)
 		}
@@ -421,10 +429,69 @@ func TestTableSeveral(t *testing.T) {
 	}
 }
 
+// toolFunctions are the tools of the table; the last one cancels the agent.
+func toolFunctions(cancel func()) map[string]generate.ToolFunc {
+	return map[string]generate.ToolFunc{
+		"add": func(_ context.Context, call generate.ToolCall) (string, error) {
+			var numbers struct{ A, B int }
+			err := json.Unmarshal(call.Arguments, &numbers)
+			return strconv.Itoa(numbers.A + numbers.B), err
+		},
+		"fail": func(context.Context, generate.ToolCall) (string, error) { return "", errors.New("no") },
+		"echo": func(_ context.Context, call generate.ToolCall) (string, error) {
+			var arguments struct{ Text string }
+			err := json.Unmarshal(call.Arguments, &arguments)
+			return arguments.Text, err
+		},
+		"stop": func(told context.Context, _ generate.ToolCall) (string, error) {
+			cancel()
+			<-told.Done()
+			return "told", nil
+		},
+	}
+}
+
+func TestTableTools(t *testing.T) {
+	for _, want := range table.Tools.Rows {
+		t.Run(want.Name, func(t *testing.T) {
+			running, cancel := context.WithCancel(ctx)
+			defer cancel()
+			tools := must(generate.NewTools())
+			defer tools.Close()
+			for name, run := range toolFunctions(cancel) {
+				ok(t, tools.Add(name, "", table.Tools.Functions[name], run))
+			}
+			equal(t, "tools", tools.Len(), len(table.Tools.Functions))
+			var options []generate.AgentOption
+			for key, value := range want.Options {
+				options = append(options, generate.WithAgentSetting(key, value))
+			}
+			agent := must(generate.NewAgent(tools, options...))
+			defer agent.Close()
+			for _, step := range want.Steps {
+				finished, err := agent.StepOutput(running, step.Output)
+				ends := 0
+				var e *generate.Error
+				if errors.As(err, &e) {
+					ends = int(e.Code)
+				} else if finished {
+					ends = 1
+				}
+				equal(t, "the end of "+step.Output, ends, step.Ends)
+			}
+			var record any
+			ok(t, json.Unmarshal(must(json.Marshal(must(agent.Describe()))), &record))
+			if !reflect.DeepEqual(record, want.Record) {
+				t.Errorf("the record is %v, not %v", record, want.Record)
+			}
+		})
+	}
+}
+
 func TestTableHasEverything(t *testing.T) {
 	if len(table.Texts) < 9 || len(table.Streams) < 2 || len(table.Statuses) < 19 || len(table.Session.Steps) < 8 ||
 		len(table.Tokenizer) < 8 || len(table.Chat.Messages) < 2 || len(table.ChatSession.Steps) < 11 || len(table.Several.Texts) < 2 ||
-		len(table.Drafts) < 4 {
+		len(table.Drafts) < 4 || len(table.Tools.Rows) < 9 {
 		t.Error("the table lacks something")
 	}
 	if _, err := os.Stat(storyPath()); err != nil {

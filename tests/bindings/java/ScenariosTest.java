@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that Java gives what C gives, by the table that all bindings have in common.
+import dev.libgenerate.Agent;
+import dev.libgenerate.AgentOptions;
 import dev.libgenerate.BatchStream;
 import dev.libgenerate.Chat;
 import dev.libgenerate.ChatSession;
@@ -16,6 +18,8 @@ import dev.libgenerate.Template;
 import dev.libgenerate.Token;
 import dev.libgenerate.TokenStream;
 import dev.libgenerate.Tokenizer;
+import dev.libgenerate.ToolCall;
+import dev.libgenerate.Tools;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.LocalDateTime;
@@ -48,6 +52,7 @@ final class ScenariosTest {
     Check.test("a template", ScenariosTest::template);
     Check.test("guesses change no text", ScenariosTest::drafts);
     Check.test("several texts from a prompt", ScenariosTest::several);
+    for (Object row : Json.list(Json.map(table.get("tools")).get("rows"))) tools(Json.map(row));
     Check.test("64 sessions at once give what each gives alone", ScenariosTest::sixtyFour);
     Check.finish();
   }
@@ -252,7 +257,9 @@ final class ScenariosTest {
             Result result;
             try (TokenStream stream = session.stream(null, sampling)) {
               Check.fails(Status.BUSY, () -> chat.user(""));
-              stream.forEachRemaining(token -> {});
+              String pieces = stream.stream().flatMap(token -> token.pieces().stream()).map(Token.Piece::text)
+                  .collect(Collectors.joining());
+              Check.equal(step.get("answer"), pieces, "pieces");
               result = stream.result();
             }
             answered(step, result, session, chat);
@@ -319,6 +326,49 @@ final class ScenariosTest {
       Check.fails(Status.INVALID_ARGUMENT, () -> generator.generate("a", null, 3, 2, null));
     }
     Check.fails(Status.UNSUPPORTED, () -> model.tokenizer().encodeFillInMiddle("a", "b"));
+  }
+
+  private static String tool(ToolCall call, Agent agent) throws Exception {
+    Map<String, Object> arguments = Json.map(Json.parse(call.arguments()));
+    switch (call.name()) {
+      case "add":
+        return String.valueOf(Json.number(arguments.get("a")) + Json.number(arguments.get("b")));
+      case "echo":
+        return (String) arguments.get("text");
+      case "stop":
+        agent.cancel();
+        while (!call.stopped()) Thread.sleep(1);
+        return "told";
+      default:
+        throw new IllegalStateException("no");
+    }
+  }
+
+  private static void tools(Map<String, Object> row) {
+    Check.test("tools: " + row.get("name"), () -> {
+      AgentOptions options = AgentOptions.defaults();
+      for (Map.Entry<String, Object> e : Json.map(row.get("options")).entrySet()) {
+        options = options.set(e.getKey(), (String) e.getValue());
+      }
+      Agent[] running = new Agent[1];
+      try (Tools tools = new Tools(); Agent agent = Agent.of(tools, options)) {
+        running[0] = agent;
+        for (Map.Entry<String, Object> e : Json.map(Json.map(table.get("tools")).get("functions")).entrySet()) {
+          tools.add(e.getKey(), "", (String) e.getValue(), call -> tool(call, running[0]));
+        }
+        for (Object each : Json.list(row.get("steps"))) {
+          Map<String, Object> step = Json.map(each);
+          int ends;
+          try {
+            ends = agent.step((String) step.get("output")) ? 1 : 0;
+          } catch (GenerateException e) {
+            ends = e.code();
+          }
+          Check.equal(Json.number(step.get("ends")), ends, "the end of " + step.get("output"));
+        }
+        Check.equal(row.get("record"), Json.parse(agent.describe()), "the record");
+      }
+    });
   }
 
   private static void sixtyFour() throws Exception {

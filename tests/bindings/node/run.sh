@@ -11,3 +11,4 @@ test -d node_modules/koffi || npm install --no-save --no-audit --no-fund --prefi
   { echo "koffi cannot be had: skipped"; exit 77; }
 node demo.mjs "$source/examples/demo_model/story.gguf"
 node scenarios_test.mjs "$source"
+node agents_test.mjs "$source"

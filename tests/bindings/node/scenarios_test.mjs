@@ -5,7 +5,8 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 
 import { writeAdapter } from "./adapter_file.mjs";
-import { Cancel, GenerateError, Generator, Grammar, Matcher, Model, Session } from "./libgenerate.mjs";
+import { Agent, Tools } from "./agents.mjs";
+import { Cancel, Chat, ChatSession, GenerateError, Generator, Grammar, Matcher, Model, Session } from "./libgenerate.mjs";
 
 const root = process.argv[2];
 const table = JSON.parse(fs.readFileSync(`${root}/tests/bindings/scenarios.json`, "utf8"));
@@ -66,6 +67,48 @@ await Promise.all(Array.from({ length: 64 }, async () => {
   assert.deepEqual(tokens.filter((id) => id >= 0).slice(0, sampled.tokens.length), sampled.tokens);
   own.close();
 }));
+
+// A conversation: the pieces of a stream together are its text.
+{
+  const chat = new Chat().template("chatml").add("system", "You tell stories.");
+  const session = new ChatSession(generator, chat);
+  let [text, pieces] = ["", ""];
+  for await (const token of session.stream("A story!", { temperature: 0, max_new_tokens: 12 })) {
+    text += token.text;
+    pieces += token.pieces.map((piece) => piece.text).join("");
+  }
+  assert.ok(text.length > 0);
+  assert.equal(pieces, text);
+  assert.deepEqual(chat.describe().messages.at(-1), { role: "assistant", content: text });
+  session.close();
+  chat.close();
+}
+
+for (const row of table.tools.rows) {
+  const cancel = new Cancel();
+  const functions = {
+    add: ({ a, b }) => String(a + b),
+    fail: () => { throw new Error("no"); },
+    echo: ({ text }) => text,
+    stop: (_, { stopped }) => {
+      cancel.fire();
+      return stopped() ? "told" : "not told";
+    },
+  };
+  const tools = new Tools();
+  for (const [name, schema] of Object.entries(table.tools.functions)) {
+    tools.add(functions[name], { name, ...(schema ? { schema: JSON.parse(schema) } : {}) });
+  }
+  const agent = new Agent(tools, null, row.options);
+  for (const { output, ends } of row.steps) {
+    const got = await agent.step(output, { cancel }).then(Number, (failure) => failure.code);
+    assert.equal(got, ends, `${row.name}: ${output}`);
+  }
+  assert.deepEqual(agent.describe(), row.record, row.name);
+  agent.close();
+  tools.close();
+  cancel.close();
+}
 
 // Settings that can be given several times are lists, and tokens come with the likeliest others.
 {

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import typing
 import unittest
 import uuid
@@ -23,6 +24,7 @@ ROOT = pathlib.Path(sys.argv[1])
 sys.path.insert(0, str(ROOT / "examples" / "python"))
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 from adapter_files import write_adapter  # noqa: E402
+import agents  # noqa: E402
 import libgenerate  # noqa: E402
 from libgenerate import Cancel, Chat, ChatSession, Error, Generator, Grammar, Matcher, Model, Session, schema_of  # noqa: E402
 
@@ -209,6 +211,7 @@ class Scenarios(unittest.TestCase):
             before = chat.encode(self.model, reply=False)
             tokens = list(session.stream(steps["send"]["text"], **case["sampling"]))
             self.assertEqual("".join(token.text for token in tokens), steps["send"]["answer"])
+            self.assertEqual("".join(piece.text for token in tokens for piece in token.pieces), steps["send"]["answer"])
             self.assertEqual(len(session), steps["send"]["length"])
             self.assertEqual(chat.encode(self.model, reply=False), steps["send"]["tokens"])
             self.assertEqual(steps["send"]["tokens"][:len(before)], before)
@@ -224,6 +227,35 @@ class Scenarios(unittest.TestCase):
             self.assertGreater(len(chat.encode(self.model)), len(steps["send"]["tokens"]))
             self.assertEqual(chat.truncate(2).describe()["messages"],
                              json.loads(steps["truncate"]["text"])["messages"][:2])
+
+    def test_tools(self):
+        def add(a, b):
+            return str(a + b)
+
+        def fail():
+            raise ValueError("no")
+
+        def echo(text):
+            return text
+
+        def stop():
+            agent.cancel()
+            while not agents.stopped():
+                time.sleep(0.001)
+            return "told"
+
+        functions = {function.__name__: function for function in (add, fail, echo, stop)}
+        for row in TABLE["tools"]["rows"]:
+            with self.subTest(row["name"]), agents.Tools() as tools, agents.Agent(tools, **row["options"]) as agent:
+                for name, schema in TABLE["tools"]["functions"].items():
+                    tools.add(functions[name], schema=json.loads(schema or "{}"))
+                for step in row["steps"]:
+                    try:
+                        ends = int(agent.step(step["output"]))
+                    except Error as error:
+                        ends = error.code
+                    self.assertEqual(ends, step["ends"])
+                self.assertEqual(agent.describe(), row["record"])
 
     def test_matchers(self):
         with Grammar.gbnf('root ::= "yes" | "no"') as grammar, Matcher(grammar, self.model) as matcher:
