@@ -61,28 +61,28 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_DFL);
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit on files is an error like any other
   cli::keep_standard_streams();
-  CLI::App app("Text generation with GGUF models.", "generate");
-  app.set_version_flag("--version", std::string("generate ") + gen_version());
-  app.footer(
-      "'generate help COMMAND' lists the options of a command.\n"
-      "Exit status: 0, 1 after an error, 2 for a wrong command line, 3 for a text cut off by a "
-      "limit before it was complete under its grammar, 130 after Ctrl-C.");
-  app.failure_message(cli::parse_failure);
-  app.require_subcommand(1);
-  cli::add_run(app);
-  cli::add_chat(app);
-  cli::add_template(app);
-  cli::add_tokenize(app);
-  cli::add_logits(app);
-  cli::add_perplexity(app);
-  cli::add_features(app);
-  cli::add_inspect(app);
-  cli::add_estimate(app);
-  cli::add_bench(app);
-  cli::add_quantize(app);
-  cli::add_merge(app);
-  cli::add_grammar(app);
   try {
+    CLI::App app("Text generation with GGUF models.", "generate");
+    app.set_version_flag("--version", std::string("generate ") + gen_version());
+    app.footer(
+        "'generate help COMMAND' lists the options of a command.\n"
+        "Exit status: 0, 1 after an error, 2 for a wrong command line, 3 for a text cut off by a "
+        "limit before it was complete under its grammar, 130 after Ctrl-C.");
+    app.failure_message(cli::parse_failure);
+    app.require_subcommand(1);
+    cli::add_run(app);
+    cli::add_chat(app);
+    cli::add_template(app);
+    cli::add_tokenize(app);
+    cli::add_logits(app);
+    cli::add_perplexity(app);
+    cli::add_features(app);
+    cli::add_inspect(app);
+    cli::add_estimate(app);
+    cli::add_bench(app);
+    cli::add_quantize(app);
+    cli::add_merge(app);
+    cli::add_grammar(app);
     int code = 0;
     try {
       run(app, std::vector<std::string>(argv + 1, argv + argc));

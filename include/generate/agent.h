@@ -321,7 +321,8 @@ GEN_API gen_status gen_agent_new(gen_generator *generator, gen_tool_registry *re
  * @param result    receives the result of the last answer; may be NULL. It is also set if a call fails or is cancelled after
  *                  the first token.
  * @return GEN_OK, whatever ended the run; GEN_ERROR_CANCELLED; GEN_ERROR_INVALID_ARGUMENT for NULL and for what is not UTF-8;
- *         GEN_ERROR_STATE for an agent without a generator, and for NULL where the conversation ends with an answer;
+ *         GEN_ERROR_STATE for an agent without a generator, and for NULL where the conversation ends with an answer that
+ *         was not cut;
  *         GEN_ERROR_BUSY; GEN_ERROR_CONTEXT_FULL if the conversation leaves no room for an answer;
  *         GEN_ERROR_UNSUPPORTED if the model has no chat template for conversations with tools; GEN_ERROR_OUT_OF_RANGE,
  *         GEN_ERROR_GRAMMAR, GEN_ERROR_MODEL, GEN_ERROR_POOL_EXHAUSTED, GEN_ERROR_IO and GEN_ERROR_FORMAT as gen_generate;

@@ -21,6 +21,7 @@ namespace gen::calls {
 struct Marks {
   std::string open;
   std::string close;
+  friend bool operator==(const Marks&, const Marks&) = default;
 };
 
 enum class Field : uint8_t {
@@ -36,6 +37,7 @@ enum class Field : uint8_t {
 struct Part {
   Field field = Field::kText;
   std::string text = {};  // of kText
+  friend bool operator==(const Part&, const Part&) = default;
 };
 
 /// How the arguments of a call are written.
@@ -60,6 +62,7 @@ struct ArgumentMarks {
   std::string quote = {};
   // kNested: before each tag.
   std::string lead = {};
+  friend bool operator==(const ArgumentMarks&, const ArgumentMarks&) = default;
 };
 
 /// Members of a call that is a JSON object.
@@ -67,6 +70,7 @@ struct Keys {
   std::string name = "name";  // empty: the name is itself the key of the arguments
   std::string arguments = "arguments";
   std::string id = {};  // empty: none
+  friend bool operator==(const Keys&, const Keys&) = default;
 };
 
 /// Answers that consist of messages, each with a header that says what its body is.
@@ -83,6 +87,7 @@ struct Messages {
   std::string call_end = {};           // the mark behind its body
   std::string text_header = {};        // of a message of text, as written
   std::string reasoning_header = {};
+  friend bool operator==(const Messages&, const Messages&) = default;
 };
 
 /// The form of ids that the library gives to calls without one.
@@ -118,6 +123,7 @@ struct CallFormat {
   [[nodiscard]] bool bare() const noexcept {
     return !messages && section.open.empty() && call.size() == 1 && call[0].field == Field::kObject;
   }
+  friend bool operator==(const CallFormat&, const CallFormat&) = default;
 };
 
 }  // namespace gen::calls

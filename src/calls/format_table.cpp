@@ -57,17 +57,12 @@ Table make_table() {
   return table;
 }
 
-const Table& table() {
-  static const Table made = make_table();
-  return made;
-}
-
 }  // namespace
 
-std::span<const std::shared_ptr<const CallFormat>> call_formats() { return table(); }
+std::vector<std::shared_ptr<const CallFormat>> call_formats() { return make_table(); }
 
 std::shared_ptr<const CallFormat> format_named(std::string_view name) {
-  for (const auto& format : table()) {
+  for (const auto& format : make_table()) {
     if (format->name == name) return format;
   }
   return nullptr;
@@ -75,7 +70,7 @@ std::shared_ptr<const CallFormat> format_named(std::string_view name) {
 
 std::string format_names() {
   std::string names;
-  for (const auto& format : table()) names += (names.empty() ? "" : ", ") + format->name;
+  for (const auto& format : make_table()) names += (names.empty() ? "" : ", ") + format->name;
   return names;
 }
 
@@ -84,12 +79,14 @@ std::shared_ptr<const CallFormat> format_of_source(std::string_view source) {
     const auto has = [&](const auto& sign) { return source.find(sign) != std::string_view::npos; };
     return !signs.empty() && std::all_of(signs.begin(), signs.end(), has);
   };
-  for (const auto& format : table()) {
+  for (const auto& format : make_table()) {
     if (has_all(format->signs) || has_all(format->other_signs)) return format;
   }
   return nullptr;
 }
 
-const std::shared_ptr<const CallFormat>& generic_format() { return table().back(); }
+std::shared_ptr<const CallFormat> generic_format() {
+  return std::make_shared<const CallFormat>(generic_json_format());
+}
 
 }  // namespace gen::calls

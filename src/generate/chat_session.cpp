@@ -37,6 +37,11 @@ Result<std::shared_ptr<const grammar::Matcher>> matcher_behind(
   return Made(std::make_shared<const grammar::Matcher>(std::move(matcher)));
 }
 
+bool same_format(const std::shared_ptr<const calls::CallFormat>& a,
+                 const std::shared_ptr<const calls::CallFormat>& b) {
+  return a == b || (a != nullptr && b != nullptr && *a == *b);
+}
+
 struct Relay {
   ChatTurn* turn;
   EventCallback callback;  // may be null
@@ -82,7 +87,7 @@ Result<CallParams> ChatSession::prepare(CallParams params, ChatTurn* turn, std::
     const bool opened =
         form.format != nullptr && AnswerReader(form, tokenizer, opening, {}).in_reasoning();
     const bool same = known_.has_value() && known_->tools == form.described &&
-                      known_->rules == rules && known_->format == form.format &&
+                      known_->rules == rules && same_format(known_->format, form.format) &&
                       known_->opened == opened;
     if (!same) {
       GEN_ASSIGN(auto grammar, answer_grammar(form, rules, tokenizer, opened));

@@ -440,10 +440,11 @@ TEST_F(Answers, DemandedCallsAreValidInEveryFormat) {
 TEST_F(Answers, OneOddToolDoesNotFreeTheOthers) {
   ASSERT_EQ(gen_sampling_set_logits_callback(sampling_, nullptr, nullptr, &error_), GEN_OK);
   ASSERT_EQ(gen_sampling_set_max_new_tokens(sampling_, 300, &error_), GEN_OK);
-  ASSERT_EQ(gen_chat_add_tool(chat_, R"({"type": "function", "function": {"name": "odd", "parameters":
+  ASSERT_EQ(
+      gen_chat_add_tool(chat_, R"({"type": "function", "function": {"name": "odd", "parameters":
       {"type": "object", "properties": {"a": {"$ref": "http://elsewhere/a.json"}}}}})",
-                              GEN_NUL_TERMINATED, &error_),
-            GEN_OK);
+                        GEN_NUL_TERMINATED, &error_),
+      GEN_OK);
   add_weather();
   Seen seen;
   ASSERT_EQ(send("Hi", &seen), GEN_OK) << error_.message;
@@ -476,6 +477,17 @@ TEST_F(Answers, Options) {
       EXPECT_EQ(row.at("value"), "weather");
     }
   }
+  // While an answer is open, the conversation is in use.
+  gen_stream* stream = nullptr;
+  set("tool_choice", "auto");
+  ASSERT_EQ(
+      gen_chat_session_open_stream(talk_, "Hi", GEN_NUL_TERMINATED, sampling_, &stream, &error_),
+      GEN_OK);
+  size_t n = 0;
+  EXPECT_EQ(gen_chat_set(chat_, "tool_choice", "none", &error_), GEN_ERROR_BUSY);
+  EXPECT_EQ(gen_chat_describe_options(chat_, nullptr, 0, &n, &error_), GEN_ERROR_BUSY);
+  gen_stream_close(stream);
+  set("tool_choice", "weather");
   // A demand that cannot be met is an error, and leaves the conversation as it was.
   script("Yes.");
   Seen seen;

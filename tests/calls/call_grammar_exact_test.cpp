@@ -92,7 +92,7 @@ std::optional<grammar::test::Validator> validator(const std::string& schema) {
 class EveryFormat : public testing::TestWithParam<std::string> {};
 
 TEST_P(EveryFormat, HasExactlyTheValidCalls) {
-  const CallFormat& format = *format_named(GetParam());
+  const CallFormat format = *format_named(GetParam());
   test::Random random(17);
   size_t valid = 0;
   size_t invalid = 0;

@@ -66,7 +66,7 @@ TEST(CallGrammar, HasTextAndCallsOfHermes) {
 
 TEST(CallGrammar, KeepsToTheChoice) {
   CallReader reads({});
-  const CallFormat& format = *format_named("hermes");
+  const CallFormat format = *format_named("hermes");
   const char* const call = "<tool_call>\n{\"name\": \"time\", \"arguments\": {}}\n</tool_call>";
   const std::string two = std::string(call) + "\n" + call;
   ASSERT_TRUE(reads.make(format, two_tools(), choice(ToolChoice::kNone)).ok());
@@ -99,7 +99,7 @@ TEST(CallGrammar, KeepsToTheChoice) {
 
 TEST(CallGrammar, HasAnswersUnderASchema) {
   CallReader reads({});
-  const CallFormat& format = *format_named("hermes");
+  const CallFormat format = *format_named("hermes");
   CallGrammarOptions options;
   options.response = R"({"type":"array","items":{"type":"integer"},"uniqueItems":true})";
   ASSERT_TRUE(reads.make(format, two_tools(), options).ok());
@@ -127,7 +127,7 @@ TEST(CallGrammar, HasAnswersOfAFormatWithoutCalls) {
 
 TEST(CallGrammar, NamesWhatIsWrong) {
   CallReader reads({});
-  const CallFormat& format = *format_named("hermes");
+  const CallFormat format = *format_named("hermes");
   EXPECT_EQ(reads.make(format, {}, choice(ToolChoice::kRequired)).code(), Code::kInvalidArgument);
   CallGrammarOptions options = choice(ToolChoice::kRequired);
   options.named = "none";
@@ -353,7 +353,7 @@ TEST(CallGrammar, HasNestedTags) {
 TEST(CallGrammar, HasMessages) {
   CallReader reads({"<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|call|>", "<|return|>",
                     "<|constrain|>"});
-  const CallFormat& format = *format_named("harmony");
+  const CallFormat format = *format_named("harmony");
   ASSERT_TRUE(reads.make(format, two_tools()).ok());
   const char* const thought = "<|channel|>analysis<|message|>I think.<|end|>";
   const char* const call =
@@ -385,7 +385,7 @@ TEST(CallGrammar, HasMessages) {
 
 TEST(CallGrammar, HasMessagesWithoutMarksAtTheirEnds) {
   CallReader reads({});
-  const CallFormat& format = *format_named("functionary-3.2");
+  const CallFormat format = *format_named("functionary-3.2");
   ASSERT_TRUE(reads.make(format, two_tools()).ok());
   check(reads,
         {{"all\nHello > you", "all\nHello\n>>>time\n{}", "time\n{}>>>weather\n{\"city\": \"a\"}"},

@@ -100,7 +100,7 @@ Answer read(const std::shared_ptr<const CallFormat>& format, std::string_view an
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
-  const auto formats = call_formats();
+  static const auto formats = call_formats();
   const auto& format = formats[data[0] % formats.size()];
   const std::string_view answer(reinterpret_cast<const char*>(data) + 2, size - 2);
   const Answer whole = read(format, answer, SIZE_MAX);

@@ -163,12 +163,14 @@ static void answers(const void* with) {
   EDIT(chat, gen_chat_add_tool(chat, "{\"name\": \"weather\", \"parameters\": {}}", N, E));
   EDIT(chat, gen_chat_set(chat, "constrain_calls", "0", E));
   EDIT(chat, gen_chat_set(chat, "reasoning_budget", "2", E));
+  EDIT(chat, gen_chat_set(chat, "reasoning_control", "1", E));
   MAKE(talk, gen_chat_session_new(generator, chat, &talk, E));
   size_t bytes = 0;
   EDIT(chat, (bytes = 0, gen_result_free(result), result = NULL,
               gen_chat_session_send_stream(talk, "Tell me of the fox.", N, greedy, take_pieces,
                                            &bytes, &result, E)));
   SAME(&bytes, sizeof bytes);
+  TRY(gen_chat_session_end_reasoning(talk, E));
   TRY(gen_result_answer(result, text, sizeof text, &n, E));
   SAME(text, n);
   FREE(gen_result_free(result));

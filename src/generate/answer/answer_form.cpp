@@ -145,10 +145,11 @@ Result<std::shared_ptr<const grammar::Grammar>> answer_grammar(
   options.may_reason = rules.reasoning != AnswerRules::Reasoning::kOff;
   options.response = rules.response;
   options.schemas.style = grammar::JsonStyle::of_models();
-  const CallFormat& format = form.format != nullptr ? *form.format : *calls::generic_format();
-  static const calls::Tools kNoTools;
-  auto made =
-      calls::call_grammar(format, has_tools ? *form.tools : kNoTools, tokenizer.spec(), options);
+  const std::shared_ptr<const CallFormat> used =
+      form.format != nullptr ? form.format : calls::generic_format();
+  const CallFormat& format = *used;
+  auto made = calls::call_grammar(format, has_tools ? *form.tools : calls::Tools(),
+                                  tokenizer.spec(), options);
   const bool refused =
       made.status().code() == Code::kGrammar || made.status().code() == Code::kUnsupported;
   if (made.ok() || !refused || demanded || !has_tools) return made;
