@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "calls/answers.h"
 #include "calls/format_table.h"
@@ -44,7 +46,12 @@ std::string read_all(ArgumentReader& reader, std::string_view text) {
   return "… " + json;
 }
 
-const CallFormat& format(std::string_view name) { return *format_named(name); }
+// Readers refer to it, so it stays.
+const CallFormat& format(std::string_view name) {
+  static std::vector<std::shared_ptr<const CallFormat>> kept;
+  kept.push_back(format_named(name));
+  return *kept.back();
+}
 
 std::string tagged(std::string_view text, const Tool* tool = &weather(),
                    std::string_view name = "qwen3-coder", std::string_view end = "</function>") {
