@@ -182,7 +182,8 @@ TEST_F(AgentTest, TokensAreLimitedBeforeToolsRun) {
   EXPECT_EQ(finished, 1);
   EXPECT_EQ(echo_.calls.size(), 1U);
   EXPECT_EQ(described().at("stop_reason"), "max_tokens");
-  for (const json& result : described().at("steps").at(0).at("results")) {
+  const json steps = described().at("steps");
+  for (const json& result : steps.at(0).at("results")) {
     EXPECT_EQ(result.at("output"), "not run: the budget of tokens is spent");
     EXPECT_EQ(result.at("is_error"), true);
   }
@@ -467,7 +468,8 @@ TEST_F(AgentTest, TheFirstAnswerMayHaveToCall) {
   ASSERT_EQ(gen_chat_set(gen_agent_chat(agent_), "constrain_calls", "1", &error_), GEN_OK);
   ASSERT_EQ(run("Go"), GEN_OK) << error_.message;
   ASSERT_FALSE(pick.calls.empty());
-  for (const json& result : described().at("steps").at(0).at("results")) {
+  const json steps = described().at("steps");
+  for (const json& result : steps.at(0).at("results")) {
     EXPECT_EQ(result.at("output"), "this!");
   }
   EXPECT_EQ(described().at("final_output"), "Done.");
