@@ -110,9 +110,10 @@ GEN_API gen_status gen_result_drafts(const gen_result *result, char *buf, size_t
 
 /**
  * What a chat session read in the answer, as JSON:
- * {"text":"…","reasoning":"…","calls":[{"name":"weather","arguments":{"city":"Oslo"}}],"faults":[{"at":120,"what":"…"}]}.
- * Faults say what looked like a call but is none, at which byte of the answer; it is part of the text. Each call has
- * an "id", too, which no other call of the conversation has. Of other results, all of the text is "text".
+ * {"text":"…","reasoning":"…","calls":[{"id":"call_0","name":"weather","arguments":{"city":"Oslo"}}],
+ *  "faults":[{"at":120,"what":"…"}]}.
+ * No other call of the conversation has the same id. Faults say what looked like a call but is none, and at which byte of
+ * the answer; its text is part of "text". Of other results, all of the text is "text".
  *
  * @param buf       [capacity] bytes, receives the text with a NUL; NULL to ask for the size.
  * @param capacity  of buf.

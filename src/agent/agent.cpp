@@ -165,7 +165,9 @@ Result<bool> Agent::generated_step(std::optional<std::string_view> task, Turn* t
   step.calls = message.tool_calls;
   if (answer.answer != nullptr) step.faults = answer.answer->faults;
   step.tokens = answer.usage.completion;
-  const bool cut = answer.finish_reason == generate::FinishReason::kLength;
+  // A call that fits into the sampling's own limit is complete, and is run.
+  const bool cut = answer.finish_reason == generate::FinishReason::kLength &&
+                   (capped || step.calls.empty());
   return finish_step(std::move(step), cut, turn);
 }
 

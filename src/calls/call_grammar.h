@@ -50,7 +50,8 @@ struct CallGrammarReport {
 /// tool and a JSON pointer, as Grammar::from_json_schema; kInvalidArgument for a named tool that is
 /// not there, for two tools of one name, and for kRequired without tools. A format without marks
 /// around its calls (CallFormat::bare) has no text that begins with a brace, nor one with a member
-/// "arguments" or "parameters" of an object. What is relaxed in arguments: syntax/arguments.h.
+/// "arguments" or "parameters" of an object; text before a call has no brackets, which could hide
+/// it. What is relaxed in arguments: syntax/arguments.h.
 Result<std::shared_ptr<const grammar::Grammar>> call_grammar(const CallFormat& format,
                                                              std::span<const Tool> tools,
                                                              const tokenizer::VocabSpec& spec,

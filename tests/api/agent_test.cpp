@@ -172,6 +172,17 @@ TEST_F(AgentTest, TokensAreLimitedBeforeToolsRun) {
   EXPECT_EQ(described().at("stop_reason"), "max_tokens");
   EXPECT_EQ(described().at("total_tokens"), 4);
 
+  // The sampling's own limit cuts an answer, too.
+  set("max_tokens", "0");
+  gen_agent_free(agent_);
+  script(&answers_, {"one two three four five six"});
+  agent_ = make(&answers_, 3);
+  ASSERT_EQ(run("Go"), GEN_OK) << error_.message;
+  EXPECT_EQ(described().at("stop_reason"), "max_tokens");
+  EXPECT_EQ(described().at("total_tokens"), 3);
+  set("max_tokens", "4");
+  begin({"one two three four five six"});
+
   // A given output is counted whole, and its calls get a result that says so.
   int32_t finished = 0;
   ASSERT_EQ(gen_agent_reset(agent_, &error_), GEN_OK);

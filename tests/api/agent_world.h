@@ -14,24 +14,13 @@
 #include <vector>
 
 #include "status_record.h"
+#include "tool_template.h"
 
 namespace gen {
 
 using nlohmann::json;
 
 inline constexpr const char* kAgentModel = GEN_TEST_SOURCE_DIR "/examples/demo_model/draft.gguf";
-
-// Writes what it is given, in the form of many models.
-inline constexpr const char* kAgentTemplate =
-    "{% if tools %}<|im_start|>system\n{{ tools | tojson }}<|im_end|>\n{% endif %}"
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n"
-    "{% if m.reasoning_content %}<think>\n{{ m.reasoning_content }}\n</think>\n\n{% endif %}"
-    "{{ m.content }}"
-    "{% for c in m.tool_calls or [] %}{{ '\\n<tool_call>\\n' }}{\"name\": \"{{ c.function.name "
-    "}}\", "
-    "\"arguments\": {{ c.function.arguments | tojson }}}\n</tool_call>{% endfor %}"
-    "<|im_end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
 inline constexpr const char* kText =
     R"({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]})";
@@ -173,7 +162,7 @@ class AgentWorld : public testing::Test {
     EXPECT_EQ(gen_agent_new(generator_, registry_, options_, &agent, &error_), GEN_OK)
         << error_.message;
     gen_chat* const chat = gen_agent_chat(agent);
-    EXPECT_EQ(gen_chat_set_template(chat, kAgentTemplate, GEN_NUL_TERMINATED, &error_), GEN_OK);
+    EXPECT_EQ(gen_chat_set_template(chat, kToolTemplate, GEN_NUL_TERMINATED, &error_), GEN_OK);
     EXPECT_EQ(gen_chat_set(chat, "constrain_calls", "0", &error_), GEN_OK);
     return agent;
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "status_record.h"
+#include "tool_template.h"
 
 namespace gen {
 namespace {
@@ -17,18 +18,6 @@ namespace {
 using nlohmann::json;
 
 const std::string kModel = GEN_TEST_SOURCE_DIR "/examples/demo_model/draft.gguf";
-
-// Writes what it is given, in the form of many models.
-constexpr const char* kTemplate =
-    "{% if tools %}<|im_start|>system\n{{ tools | tojson }}<|im_end|>\n{% endif %}"
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n"
-    "{% if m.reasoning_content %}<think>\n{{ m.reasoning_content }}\n</think>\n\n{% endif %}"
-    "{{ m.content }}"
-    "{% for c in m.tool_calls or [] %}{{ '\\n<tool_call>\\n' }}{\"name\": \"{{ c.function.name "
-    "}}\", "
-    "\"arguments\": {{ c.function.arguments | tojson }}}\n</tool_call>{% endfor %}"
-    "<|im_end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
 constexpr const char* kWeather =
     R"({"type": "function", "function": {"name": "weather", "description": "w", "parameters":)"
@@ -102,7 +91,7 @@ class Answers : public testing::Test {
     ASSERT_EQ(gen_model_load(kModel.c_str(), nullptr, &model_, &error_), GEN_OK);
     ASSERT_EQ(gen_create(model_, nullptr, &generator_, &error_), GEN_OK);
     ASSERT_EQ(gen_chat_new(&chat_, &error_), GEN_OK);
-    ASSERT_EQ(gen_chat_set_template(chat_, kTemplate, GEN_NUL_TERMINATED, &error_), GEN_OK)
+    ASSERT_EQ(gen_chat_set_template(chat_, kToolTemplate, GEN_NUL_TERMINATED, &error_), GEN_OK)
         << error_.message;
     ASSERT_EQ(gen_chat_session_new(generator_, chat_, &talk_, &error_), GEN_OK);
     ASSERT_EQ(gen_sampling_new(&sampling_, &error_), GEN_OK);
@@ -381,6 +370,14 @@ TEST_F(Answers, StreamsHavePieces) {
   EXPECT_EQ(filled(gen_result_answer, result_).at("reasoning"), "Hm.");
   gen_stream_close(stream);
   EXPECT_EQ(last().at("content"), "Yes.");
+  EXPECT_EQ(last().at("reasoning_content"), "Hm.");
+
+  set("keep_reasoning", "0");
+  ASSERT_EQ(gen_chat_truncate(chat_, 0, &error_), GEN_OK);
+  Seen again;
+  ASSERT_EQ(send("Well?", &again), GEN_OK) << error_.message;
+  EXPECT_EQ(again.reasoning, "Hm.");
+  EXPECT_FALSE(last().contains("reasoning_content"));
 }
 
 // Whatever the format, what is drawn under its grammar is read as calls of the tools. The model is

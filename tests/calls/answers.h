@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "calls/call_parser.h"
+#include "calls/seen_answer.h"
 #include "grammar/schema/json_value.h"
 
 namespace gen::calls::test {
@@ -20,27 +21,18 @@ inline Answer read_answer(const std::shared_ptr<const CallFormat>& format,
                           const std::shared_ptr<const Tools>& tools, std::string_view answer,
                           size_t cut = SIZE_MAX, std::string_view opening = {}) {
   CallParser parser(format, tools, opening);
-  std::vector<Call> calls;
+  SeenAnswer seen;
   std::vector<Piece> pieces;
   for (size_t at = 0; at < answer.size(); at += std::min(cut, answer.size() - at)) {
+    pieces.clear();
     parser.feed(answer.substr(at, cut), &pieces);
+    EXPECT_TRUE(seen.take(pieces)) << answer;
   }
+  pieces.clear();
   parser.finish(&pieces);
-  std::string reasoning;
-  for (const Piece& piece : pieces) {
-    if (piece.kind == PieceKind::kReasoning) reasoning += piece.text;
-    if (piece.kind == PieceKind::kCallName) calls.push_back({"", piece.text, ""});
-    if (piece.kind == PieceKind::kArguments) calls.back().arguments += piece.text;
-    if (piece.kind == PieceKind::kCallBroken) calls.pop_back();
-  }
-  const Answer& read = parser.answer();
-  EXPECT_EQ(reasoning, read.reasoning);
-  EXPECT_EQ(calls.size(), read.calls.size());
-  for (size_t i = 0; i < std::min(calls.size(), read.calls.size()); ++i) {
-    EXPECT_EQ(calls[i].name, read.calls[i].name);
-    EXPECT_EQ(calls[i].arguments, read.calls[i].arguments);
-  }
-  return read;
+  EXPECT_TRUE(seen.take(pieces)) << answer;
+  EXPECT_TRUE(seen.agrees(parser.answer())) << answer;
+  return parser.answer();
 }
 
 inline bool same_json(std::string_view left, std::string_view right) {

@@ -10,74 +10,15 @@
 #include <string_view>
 #include <vector>
 
+#include "calls/answers.h"
 #include "calls/format_table.h"
 
 namespace gen::calls {
 namespace {
 
-// What a reader of the pieces has seen, put together again.
-struct Seen {
-  std::string text, reasoning;
-  std::vector<Call> calls;
-  bool open = false;
-
-  void take(const std::vector<Piece>& pieces) {
-    for (const Piece& piece : pieces) {
-      switch (piece.kind) {
-        case PieceKind::kText:
-          text += piece.text;
-          break;
-        case PieceKind::kReasoning:
-          reasoning += piece.text;
-          break;
-        case PieceKind::kCallName:
-          EXPECT_FALSE(open);
-          EXPECT_EQ(piece.call, calls.size());
-          calls.push_back({"", piece.text, ""});
-          open = true;
-          break;
-        case PieceKind::kArguments:
-          ASSERT_TRUE(open);
-          calls.back().arguments += piece.text;
-          break;
-        case PieceKind::kCallEnd:
-          ASSERT_TRUE(open);
-          open = false;
-          break;
-        case PieceKind::kCallBroken:
-          ASSERT_TRUE(open);
-          calls.pop_back();
-          open = false;
-          break;
-      }
-    }
-  }
-};
-
 Answer parsed(std::string_view format, std::string_view answer, size_t cut = SIZE_MAX,
               std::string_view opening = {}) {
-  CallParser parser(format_named(format), nullptr, opening);
-  Seen seen;
-  for (size_t at = 0; at < answer.size();) {
-    const size_t n = std::min(cut, answer.size() - at);
-    std::vector<Piece> pieces;
-    parser.feed(answer.substr(at, n), &pieces);
-    seen.take(pieces);
-    at += n;
-  }
-  std::vector<Piece> pieces;
-  parser.finish(&pieces);
-  seen.take(pieces);
-  EXPECT_FALSE(seen.open);
-  const Answer& read = parser.answer();
-  EXPECT_EQ(seen.reasoning, read.reasoning);
-  EXPECT_TRUE(std::string_view(seen.text).ends_with(read.text)) << seen.text;
-  EXPECT_EQ(seen.calls.size(), read.calls.size());
-  for (size_t i = 0; i < std::min(seen.calls.size(), read.calls.size()); ++i) {
-    EXPECT_EQ(seen.calls[i].name, read.calls[i].name);
-    EXPECT_EQ(seen.calls[i].arguments, read.calls[i].arguments);
-  }
-  return read;
+  return test::read_answer(format_named(format), nullptr, answer, cut, opening);
 }
 
 void expect_answer(std::string_view format, std::string_view answer, std::string_view text,
@@ -176,6 +117,17 @@ TEST(CallParser, OpenedReasoning) {
   EXPECT_EQ(parsed("hermes", "so\n</think>\n\nYes.", 1, "<|im_start|>assistant\n<think>\n").text,
             "Yes.");
   EXPECT_EQ(parsed("hermes", "Yes.", 1, "<think>\n\n</think>\n\n").text, "Yes.");
+}
+
+// The prompt has begun the first header; what is no header is text, and nothing of the prompt.
+TEST(CallParser, TextWithoutAHeader) {
+  const Answer read = parsed("harmony", "Hello, world!", 1, "<|end|><|start|>assistant");
+  EXPECT_EQ(read.text, "Hello, world!");
+  const Answer call =
+      parsed("harmony", " to=functions.f<|channel|>commentary json<|message|>{\"a\": x", 3,
+             "<|end|><|start|>assistant");
+  EXPECT_TRUE(call.calls.empty());
+  EXPECT_EQ(call.text, "to=functions.f<|channel|>commentary json<|message|>{\"a\": x");
 }
 
 // Bytes in text, reasoning and calls are those of the answer without marks and white space.

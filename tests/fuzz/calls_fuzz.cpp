@@ -12,6 +12,7 @@
 #include "calls/call_parser.h"
 #include "base/utf8.h"
 #include "calls/format_table.h"
+#include "calls/seen_answer.h"
 #include "grammar/schema/json_value.h"
 
 namespace {
@@ -21,43 +22,6 @@ using namespace gen::calls;
 void require(bool condition) {
   if (!condition) __builtin_trap();
 }
-
-struct Seen {
-  std::string text, reasoning;
-  std::vector<Call> calls;
-  bool open = false;
-
-  void take(const std::vector<Piece>& pieces) {
-    for (const Piece& piece : pieces) {
-      switch (piece.kind) {
-        case PieceKind::kText:
-          text += piece.text;
-          break;
-        case PieceKind::kReasoning:
-          reasoning += piece.text;
-          break;
-        case PieceKind::kCallName:
-          require(!open && piece.call == calls.size());
-          calls.push_back({"", piece.text, ""});
-          open = true;
-          break;
-        case PieceKind::kArguments:
-          require(open);
-          calls.back().arguments += piece.text;
-          break;
-        case PieceKind::kCallEnd:
-          require(open);
-          open = false;
-          break;
-        case PieceKind::kCallBroken:
-          require(open);
-          calls.pop_back();
-          open = false;
-          break;
-      }
-    }
-  }
-};
 
 const std::shared_ptr<const Tools>& tools() {
   static const auto made = [] {
@@ -73,26 +37,19 @@ const std::shared_ptr<const Tools>& tools() {
 
 Answer read(const std::shared_ptr<const CallFormat>& format, std::string_view answer, size_t step) {
   CallParser parser(format, tools());
-  Seen seen;
+  test::SeenAnswer seen;
   for (size_t at = 0; at < answer.size();) {
     const size_t n = std::min(step, answer.size() - at);
     std::vector<Piece> pieces;
     parser.feed(answer.substr(at, n), &pieces);
-    seen.take(pieces);
+    require(seen.take(pieces));
     at += n;
   }
   std::vector<Piece> pieces;
   parser.finish(&pieces);
-  seen.take(pieces);
+  require(seen.take(pieces));
   const Answer& got = parser.answer();
-  require(!seen.open);
-  require(seen.reasoning == got.reasoning);
-  require(std::string_view(seen.text).ends_with(got.text));
-  require(seen.calls.size() == got.calls.size());
-  for (size_t i = 0; i < got.calls.size(); ++i) {
-    require(seen.calls[i].name == got.calls[i].name);
-    require(seen.calls[i].arguments == got.calls[i].arguments);
-  }
+  require(seen.agrees(got));
   return got;
 }
 

@@ -3,13 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sweep.h"
+#include "small_generator.h"
 
 #define N GEN_NUL_TERMINATED
-
-static gen_model* model;
-static gen_generator* generator;
-static gen_sampling* greedy;
 
 static const char form[] =
     "{% for m in messages %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}";
@@ -19,22 +15,6 @@ static const char schema[] =
 static const char calls[] =
     "First this. {\"name\": \"echo\", \"arguments\": {\"text\": \"a text that is not short\"}} "
     "{\"name\": \"nobody-has-this-one\", \"arguments\": {}} And that.";
-
-static void begin(const void* with) {
-  (void)with;
-  model = sweep_load();
-  if (gen_create(model, NULL, &generator, E) != GEN_OK || gen_sampling_new(&greedy, E) != GEN_OK ||
-      gen_sampling_set_temperature(greedy, 0, E) != GEN_OK ||
-      gen_sampling_set_max_new_tokens(greedy, 6, E) != GEN_OK)
-    sweep_fail(__FILE__, __LINE__, "%s", E->message);
-}
-
-static void end(const void* with) {
-  (void)with;
-  gen_sampling_free(greedy);
-  gen_free(generator);
-  gen_model_free(model);
-}
 
 static int echo(void* user, const gen_tool_call* call, gen_tool_reply* reply) {
   (void)user;

@@ -4,35 +4,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sweep.h"
+#include "small_generator.h"
 
 #define N GEN_NUL_TERMINATED
-
-static gen_model* model;
-static gen_generator* generator;
-static gen_sampling* greedy;
 
 static const char everything[] =
     "{{ (tools or []) | tojson }}{{ level }}{{ strftime_now('%Y') }}{% for m in messages "
     "%}<|im_start|>"
     "{{ m.role }}{{ m.name }}{{ m.content }}{{ m.reasoning_content }}{% for c in m.tool_calls or "
     "[] %}{{ c | tojson }}{% endfor %}<|im_end|>{% endfor %}";
-
-static void begin(const void* with) {
-  (void)with;
-  model = sweep_load();
-  if (gen_create(model, NULL, &generator, E) != GEN_OK || gen_sampling_new(&greedy, E) != GEN_OK ||
-      gen_sampling_set_temperature(greedy, 0, E) != GEN_OK ||
-      gen_sampling_set_max_new_tokens(greedy, 6, E) != GEN_OK)
-    sweep_fail(__FILE__, __LINE__, "%s", E->message);
-}
-
-static void end(const void* with) {
-  (void)with;
-  gen_sampling_free(greedy);
-  gen_free(generator);
-  gen_model_free(model);
-}
 
 static size_t bytes_of(const gen_chat* chat) {
   size_t n = 0;

@@ -102,12 +102,11 @@ std::string text_of(const Rules& rules) {
 }
 
 std::span<const OptionRow<Rules>> rows() {
-  static const std::array<OptionRow<Rules>, 10> kRows = {{
+  static const std::array<OptionRow<Rules>, 11> kRows = {{
       {"tool_choice",
        TextOption<Rules>{[] { return std::string("auto, none, required or a tool's name"); },
                          set_choice, choice_of},
-       "which tools an answer calls; auto: as the model wants; required: at least one; a name: "
-       "that "
+       "which tools an answer calls; auto: as the model wants; required: at least one; a name: that "
        "tool"},
       {"parallel_calls", SwitchOption<Rules>{[](Rules& r) -> bool& { return r.parallel; }},
        "an answer may have several calls"},
@@ -122,8 +121,7 @@ std::span<const OptionRow<Rules>> rows() {
       {"reasoning",
        TextOption<Rules>{[] { return std::string("template, on or off"); }, set_reasoning,
                          reasoning_of},
-       "whether the model reasons before its answer, where its template has a variable for that; "
-       "off "
+       "whether the model reasons before its answer, where its template has a variable for that; off "
        "without one: its reasoning ends at once"},
       {"reasoning_effort",
        TextOption<Rules>{[] { return std::string("low, medium, high, …"); },
@@ -138,6 +136,8 @@ std::span<const OptionRow<Rules>> rows() {
        "what the model is made to write where reasoning ends before it ended it"},
       {"reasoning_control", SwitchOption<Rules>{[](Rules& r) -> bool& { return r.may_end; }},
        "gen_chat_session_end_reasoning() can be called"},
+      {"keep_reasoning", SwitchOption<Rules>{[](Rules& r) -> bool& { return r.keep_reasoning; }},
+       "answers keep their reasoning in the conversation, of which templates show what they want"},
   }};
   return kRows;
 }
