@@ -433,6 +433,31 @@ TEST_F(Answers, DemandedCallsAreValidInEveryFormat) {
   EXPECT_GE(tried, 90U);
 }
 
+// A call that a limit cuts goes on under its grammar.
+TEST_F(Answers, CutCallsStayConstrained) {
+  ASSERT_EQ(gen_sampling_set_logits_callback(sampling_, nullptr, nullptr, &error_), GEN_OK);
+  ASSERT_EQ(gen_sampling_set_fit_grammar(sampling_, 0, &error_), GEN_OK);
+  add_weather();
+  set("tool_choice", "weather");
+  set("parallel_calls", "0");
+  set("reasoning", "off");
+  for (const int32_t cut : {1, 7, 20, 30}) {
+    ASSERT_EQ(gen_chat_truncate(chat_, 0, &error_), GEN_OK);
+    ASSERT_EQ(gen_sampling_set_max_new_tokens(sampling_, cut, &error_), GEN_OK);
+    Seen seen;
+    ASSERT_EQ(send("Hi", &seen), GEN_OK) << error_.message;
+    ASSERT_EQ(gen_result_finish_reason(result_), GEN_FINISH_LENGTH);
+    EXPECT_FALSE(last().contains("tool_calls"));
+    ASSERT_EQ(gen_sampling_set_max_new_tokens(sampling_, 400, &error_), GEN_OK);
+    ASSERT_EQ(send(nullptr, &seen), GEN_OK) << error_.message;
+    ASSERT_TRUE(last().contains("tool_calls")) << last();
+    const json call = last().at("tool_calls").at(0).at("function");
+    EXPECT_EQ(call.at("name"), "weather");
+    EXPECT_TRUE(call.at("arguments").at("city").is_string());
+    EXPECT_EQ(last().at("content"), "");
+  }
+}
+
 // A tool whose schema cannot be enforced may have any arguments; the others keep theirs.
 TEST_F(Answers, OneOddToolDoesNotFreeTheOthers) {
   ASSERT_EQ(gen_sampling_set_logits_callback(sampling_, nullptr, nullptr, &error_), GEN_OK);
