@@ -139,13 +139,29 @@ void measure_pool(cache::CachePool& pool, Metrics& metrics) {
   metrics.set(metric::kCacheBlocksUsed, static_cast<double>(blocks.capacity() - unused));
   metrics.set(metric::kCacheBlocksFree, static_cast<double>(unused));
   metrics.set(metric::kCacheFragmentation, blocks.fragmentation());
+  std::array<bool, cache::kMaxBlockGroups> windows{};
+  for (size_t bin = 0; bin < pool.reaches().size(); ++bin) {
+    if (pool.reaches()[bin] >= 0) windows[pool.group_of(bin)] = true;
+  }
+  double window_blocks = 0;
+  double window_waste = 0;
+  for (size_t group = 0; group < windows.size(); ++group) {
+    if (!windows[group]) continue;
+    const auto allocated = static_cast<double>(blocks.allocated(group));
+    window_blocks += allocated;
+    window_waste += allocated * blocks.fragmentation(group);
+  }
+  metrics.set(metric::kCacheWindowBlocksUsed, window_blocks);
+  metrics.set(metric::kCacheWindowFragmentation,
+              window_blocks > 0 ? window_waste / window_blocks : 0);
 }
 
 /// Sets up one block pool for all sessions and, if requested, the prefix cache.
 Status use_pool(const CacheChoice& choice, const model::Model& model, GeneratorOptions* options) {
   GEN_ASSIGN(auto pool, cache::CachePool::create(options->kv_dtype, model.layer_shapes(),
                                                  choice.paged_block_size, choice.paged_mb,
-                                                 memories_of(model, *options)));
+                                                 memories_of(model, *options),
+                                                 options->window_rewind));
   options->cache_factory = [pool](std::span<const cache::LayerShape>, int32_t capacity) {
     return cache::make_paged_cache(pool, capacity);
   };
@@ -153,7 +169,8 @@ Status use_pool(const CacheChoice& choice, const model::Model& model, GeneratorO
   if (choice.prefix_blocks == 0) return {};
   std::shared_ptr<cache::BlockPool> blocks(pool, &pool->blocks());
   GEN_ASSIGN(options->prefix_cache,
-             cache::PrefixCache::create(std::move(blocks), choice.prefix_blocks));
+             cache::PrefixCache::create(std::move(blocks), choice.prefix_blocks,
+                                        {pool->reaches().begin(), pool->reaches().end()}));
   options->measure_caches = [pool, prefixes = options->prefix_cache,
                              told = uint64_t{0}](Metrics& metrics) mutable {
     measure_pool(*pool, metrics);
@@ -172,11 +189,10 @@ Result<std::shared_ptr<const Generator>> create_generator(const ModelInUse& in_u
                                                           GeneratorOptions options) {
   const model::Model& model = *in_use.model;
   GEN_TRY(check_together(choice));
-  const bool own_memory = choice.paged_mb == 0 && choice.compressed_chunk == 0 && !choice.tiered;
-  if (options.window_rewind >= 0 && !own_memory) {
+  const bool rows = choice.compressed_chunk == 0 && !choice.tiered;
+  if (options.window_rewind >= 0 && !rows) {
     return error(Code::kInvalidArgument,
-                 "window_rewind is for memory of each session: no paged_kv, compressed_kv or "
-                 "tiered_kv");
+                 "window_rewind is not for compressed_kv or tiered_kv, which keep all positions");
   }
   options.kv_dtype = choice.format.name();
   options.snapshot_budget = choice.snapshot_mb < 0 ? -1 : int64_t{choice.snapshot_mb} << 20;

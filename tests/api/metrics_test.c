@@ -392,6 +392,8 @@ static void names_are_described(void** state) {
                                 "gauge:cache_blocks_used",
                                 "gauge:cache_blocks_free",
                                 "gauge:cache_fragmentation",
+                                "gauge:cache_window_blocks_used",
+                                "gauge:cache_window_fragmentation",
                                 "gauge:speculative_acceptance_rate",
                                 "histogram:first_token_seconds",
                                 "histogram:inter_token_seconds",

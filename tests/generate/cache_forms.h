@@ -86,6 +86,7 @@ inline std::vector<CacheForm> all_forms_and_recurrent() {
 
 constexpr int32_t kFormsContext = 96;
 constexpr int32_t kFormsVocab = 50;
+constexpr int32_t kFormsRewind = 5;  // of windows
 
 /// A model and the memory of its caches.
 struct FormsPlace {
@@ -139,7 +140,9 @@ inline void set_caches(GeneratorOptions* of, const CacheForm& form,
   options.memory = &memory;
   if (form.layout == Layout::kPaged) {
     std::shared_ptr<cache::CachePool> pool =
-        cache::CachePool::create(form.kind, shapes, form.block_size, 2, memory).value();
+        cache::CachePool::create(form.kind, shapes, form.block_size, 2, memory,
+                                 form.window ? kFormsRewind : cache::CachePool::kKeepsAll)
+            .value();
     options.cache_factory = [pool](std::span<const cache::LayerShape>, int32_t capacity) {
       return cache::make_paged_cache(pool, capacity);
     };
@@ -150,7 +153,10 @@ inline void set_caches(GeneratorOptions* of, const CacheForm& form,
     }
     if (form.prefix_blocks > 0) {
       const std::shared_ptr<cache::BlockPool> blocks(pool, &pool->blocks());
-      options.prefix_cache = cache::PrefixCache::create(blocks, form.prefix_blocks).value();
+      options.prefix_cache =
+          cache::PrefixCache::create(blocks, form.prefix_blocks,
+                                     {pool->reaches().begin(), pool->reaches().end()})
+              .value();
     }
   } else if (form.layout == Layout::kCompressed) {
     options.cache_factory = [form, &memory](std::span<const cache::LayerShape> layers,
@@ -186,7 +192,7 @@ inline std::shared_ptr<const Generator> generator_of(const CacheForm& form, int3
   options.drafter = std::move(drafter);
   // Of recurrent models: in every text, and more than the budget holds.
   options.snapshot_every = 1 + chunk % 7;
-  options.window_rewind = 5;
+  options.window_rewind = kFormsRewind;
   const FormsPlace place = forms_place(form.far, form.recurrent, form.window);
   set_caches(&options, form, place.model.layer_shapes(), place.memory);
   std::vector<std::string> pieces;

@@ -579,6 +579,15 @@ std::vector<CacheForm> forms() {
 #ifndef GEN_FORMS_CUDA
   all.push_back({.window = true});
   all.push_back({.kind = "q4", .window = true});
+  using Layout = CacheForm::Layout;
+  all.push_back({.layout = Layout::kPaged, .block_size = 7, .window = true});
+  all.push_back({.layout = Layout::kPaged, .block_size = 4, .prefix_blocks = 40, .window = true});
+  all.push_back({.kind = "q4",
+                 .layout = Layout::kPaged,
+                 .block_size = 8,
+                 .prefix_blocks = 12,
+                 .pool_blocks = 60,
+                 .window = true});
   all.push_back({.recurrent = true});
   for (const auto& [prefixes, pool] : {std::pair{40, 0}, std::pair{0, 30}, std::pair{20, 30}}) {
     all.push_back({.layout = CacheForm::Layout::kPaged,

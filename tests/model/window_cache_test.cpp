@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cache/sequence/cache_state.h"
+#include "cache/sequence/paged_cache.h"
 #include "cache/sequence/window_cache.h"
 #include "cache/state/state_file.h"
 #include "engine/memory/host_memory.h"
@@ -38,11 +39,18 @@ std::vector<std::byte> state_of(cache::KvCache& cache) {
   return state;
 }
 
-class WindowCaches : public testing::TestWithParam<const char*> {
+/// Block sizes of a pool, or 0 for rings.
+struct Form {
+  const char* kind;
+  int32_t block_size = 0;
+};
+
+class WindowCaches : public testing::TestWithParam<Form> {
  protected:
   explicit WindowCaches() = default;
   void make(const Case& of) {
     of_ = of;
+    pool_ = nullptr;
     test::TinyModelSpec spec;
     spec.layers = 3;
     spec.context = kContext;
@@ -52,19 +60,61 @@ class WindowCaches : public testing::TestWithParam<const char*> {
     model_ = std::make_unique<test::LoadedTiny>(test::TinyModel(spec));
   }
   [[nodiscard]] Cache windowed() const {
-    auto made = cache::make_windowed_cache(GetParam(), model_->model().layer_shapes(), kContext,
-                                           {of_.rows, of_.rewind}, engine::system_memory());
+    const auto layers = model_->model().layer_shapes();
+    const Form form = GetParam();
+    if (form.block_size > 0) {
+      if (pool_ == nullptr) {
+        pool_ = cache::CachePool::create(form.kind, layers, form.block_size, 8,
+                                         engine::system_memory(), of_.rewind)
+                    .value();
+      }
+      return cache::make_paged_cache(pool_, kContext).value();
+    }
+    auto made = cache::make_windowed_cache(form.kind, layers, kContext, {of_.rows, of_.rewind},
+                                           engine::system_memory());
     EXPECT_TRUE(made.ok()) << made.status().message();
     return std::move(made).value();
   }
-  [[nodiscard]] Cache full() const { return model_->cache(GetParam(), kContext); }
+  [[nodiscard]] Cache full() const { return model_->cache(GetParam().kind, kContext); }
+
+  void expect_blocks(cache::KvCache& cache) const {
+    const int32_t size = GetParam().block_size;
+    const cache::BlockPool& pool = pool_->blocks();
+    for (int32_t at = 0; at < kContext; at += 20) {
+      (void)model_->feed(cache, std::vector<int32_t>(20, 3));
+      const int32_t length = at + 20;
+      // Two layers keep what lies this far back, and one all; all of them take blocks of one size.
+      const int32_t far = of_.window - 1 + std::max(of_.rewind, size);
+      const int32_t first = std::max(length - far, 0) / engine::kKvTile * engine::kKvTile / size;
+      const int32_t end = (length + size - 1) / size;
+      const size_t window = pool_->reaches()[0] >= 0 ? pool.allocated(0) : pool.allocated(1);
+      const size_t whole = pool_->reaches()[0] >= 0 ? pool.allocated(1) : pool.allocated(0);
+      EXPECT_EQ(window, 2 * static_cast<size_t>(end - first)) << length;
+      EXPECT_EQ(whole, static_cast<size_t>(end)) << length;
+      EXPECT_EQ(cache.memory().resident, (window + whole) * pool.block_bytes());
+    }
+    // A group's fragmentation is of its own last blocks.
+    const double rest = static_cast<double>(kContext % size);
+    const double room = static_cast<double>((kContext + size - 1) / size * size);
+    EXPECT_NEAR(pool.fragmentation(pool_->reaches()[0] >= 0 ? 1 : 0),
+                rest == 0 ? 0 : (size - rest) / room, 1e-9);
+  }
 
   Case of_ = {};
+  mutable std::shared_ptr<cache::CachePool> pool_;
   std::unique_ptr<test::LoadedTiny> model_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Formats, WindowCaches, testing::Values("fp32", "fp16", "fp8", "q4", "q3"),
-                         [](const auto& each) { return std::string(each.param); });
+std::string name_of(const testing::TestParamInfo<Form>& each) {
+  const std::string size = std::to_string(each.param.block_size);
+  return each.param.kind + (each.param.block_size > 0 ? "_blocks_of_" + size : std::string());
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, WindowCaches,
+                         testing::Values(Form{"fp32"}, Form{"fp16"}, Form{"fp8"}, Form{"q4"},
+                                         Form{"q3"}, Form{"fp32", 16}, Form{"fp32", 7},
+                                         Form{"q4", 8}, Form{"fp16", 100}),
+                         name_of);
 
 /// A text, a cache that lets entries go, and one that does not.
 struct Pair {
@@ -155,6 +205,7 @@ TEST_P(WindowCaches, HaveTheBitsOfFullOnes) {
   }
   EXPECT_GT(exact, 10 * n_trials / 6);
   EXPECT_GT(anew, 10 * n_trials / 6);
+  if (pool_ != nullptr) EXPECT_EQ(pool_->blocks().available(), pool_->blocks().capacity());
 }
 
 // From any length, if no draft went further.
@@ -179,6 +230,10 @@ TEST_P(WindowCaches, TakeAsMuchAsTheyKeep) {
   EXPECT_EQ(cache->capacity(), kContext);
   EXPECT_FALSE(cache->traits().cuts_exactly);
   EXPECT_EQ(cache->shifting(), nullptr);
+  if (GetParam().block_size > 0) {
+    expect_blocks(*cache);
+    return;
+  }
   // Two layers of 40 - 1 + 15 + 24 + 9 entries, in whole segments of 16, and one of all.
   const double entry = static_cast<double>(all->memory().resident) / (3 * 400);
   EXPECT_NEAR(static_cast<double>(cache->memory().resident), entry * (2 * 96 + 400),

@@ -87,6 +87,7 @@ Status BlockPool::take(std::span<Block*> out) {
     block->references_.store(1, std::memory_order_relaxed);
   }
   allocated_ += out.size();
+  groups_[0].allocated += out.size();
   return {};
 }
 
@@ -188,13 +189,22 @@ Status BlockPool::release(Block* block) {
   }
   put_back(own);
   --allocated_;
+  --groups_[own->group_].allocated;
+  own->group_ = 0;
   return {};
 }
 
 void BlockPool::set_used(Block& block, int32_t positions) noexcept {
   GEN_ASSERT(positions >= 0 && positions <= block_size_);
   const int32_t before = block.used_.exchange(positions, std::memory_order_relaxed);
-  used_.fetch_add(positions - before, std::memory_order_relaxed);
+  groups_[block.group_].used.fetch_add(positions - before, std::memory_order_relaxed);
+}
+
+void BlockPool::set_group(Block& block, size_t group) noexcept {
+  GEN_ASSERT(group < kMaxBlockGroups && block.references() == 1 && block.used() == 0);
+  --groups_[block.group_].allocated;
+  block.group_ = static_cast<uint8_t>(group);
+  ++groups_[group].allocated;
 }
 
 void BlockPool::raise_used(Block& block, int32_t positions) noexcept {
@@ -202,18 +212,26 @@ void BlockPool::raise_used(Block& block, int32_t positions) noexcept {
   int32_t before = block.used();
   while (before < positions) {
     if (!block.used_.compare_exchange_weak(before, positions)) continue;
-    used_.fetch_add(positions - before, std::memory_order_relaxed);
+    groups_[block.group_].used.fetch_add(positions - before, std::memory_order_relaxed);
     return;
   }
 }
 
 size_t BlockPool::available() const noexcept { return count_ - allocated_; }
 
-double BlockPool::fragmentation() const noexcept {
-  const size_t allocated = allocated_;
+double BlockPool::unused_share(size_t allocated, int64_t used) const noexcept {
   if (allocated == 0) return 0;
-  const double room = static_cast<double>(allocated) * block_size_;
-  return 1.0 - static_cast<double>(used_.load()) / room;
+  return 1.0 - static_cast<double>(used) / (static_cast<double>(allocated) * block_size_);
+}
+
+double BlockPool::fragmentation() const noexcept {
+  int64_t used = 0;
+  for (const GroupUse& group : groups_) used += group.used;
+  return unused_share(allocated_, used);
+}
+
+double BlockPool::fragmentation(size_t group) const noexcept {
+  return unused_share(groups_[group].allocated, groups_[group].used);
 }
 
 size_t BlockPool::resident_bytes() const noexcept { return made_ * block_bytes_; }

@@ -24,6 +24,9 @@ class BlockPool;
 /// Memories that a block may lie in: an engine's, and that of the engine for the layers beside it.
 inline constexpr size_t kMaxBlockParts = 2;
 
+/// What a block is used for, where a pool's users tell groups apart: 0 for those that do not.
+inline constexpr size_t kMaxBlockGroups = 4;
+
 /// The bytes of a block in one memory, which outlives the pool.
 struct BlockPart {
   size_t bytes = 0;
@@ -46,6 +49,8 @@ class Block {
     return references_.load(std::memory_order_acquire);
   }
   [[nodiscard]] const BlockPool& pool() const noexcept { return *pool_; }
+  /// Below kMaxBlockGroups.
+  [[nodiscard]] size_t group() const noexcept { return group_; }
 
  private:
   friend class BlockPool;
@@ -54,6 +59,7 @@ class Block {
   Block* next_free_ = nullptr;
   std::atomic<int32_t> references_ = 0;
   std::atomic<int32_t> used_ = 0;
+  uint8_t group_ = 0;  // written before the block has users
 };
 
 /// A holder that keeps blocks only for later reuse, and gives them up before a pool runs out.
@@ -97,6 +103,8 @@ class BlockPool {
   Result<Block*> allocate();
   /// Fills `out` or, on failure, takes none. Savers give up blocks if that is enough.
   Status allocate(std::span<Block*> out);
+  /// Moves a block of one reference, without written positions, to a group.
+  void set_group(Block& block, size_t group) noexcept;
   /// What allocate() would return now for that many blocks, not counting memory.
   [[nodiscard]] Status make_available(size_t wanted);
   /// Adds a reference. kState unless the block is allocated and this pool's.
@@ -127,6 +135,9 @@ class BlockPool {
   /// Positions of allocated blocks that are not written, as a share of all of theirs; 0 if none is
   /// allocated.
   [[nodiscard]] double fragmentation() const noexcept;
+  /// The same of a group's blocks, and their number.
+  [[nodiscard]] double fragmentation(size_t group) const noexcept;
+  [[nodiscard]] size_t allocated(size_t group) const noexcept { return groups_[group].allocated; }
   /// Bytes taken from the memory.
   [[nodiscard]] size_t resident_bytes() const noexcept;
 
@@ -156,6 +167,7 @@ class BlockPool {
   [[nodiscard]] Block* find(const Block* block) const;  // mutex_ held; null if not this pool's
   Status add_segment();                                 // mutex_ held
   void put_back(Block* block) noexcept;                 // mutex_ held
+  [[nodiscard]] double unused_share(size_t allocated, int64_t used) const noexcept;
 
   const size_t parts_;
   std::array<size_t, kMaxBlockParts> part_bytes_{};
@@ -171,7 +183,11 @@ class BlockPool {
   // Changed under the mutex; read by anybody, in an allocator's callback, too.
   std::atomic<size_t> made_ = 0;  // blocks in segments
   std::atomic<size_t> allocated_ = 0;
-  std::atomic<int64_t> used_ = 0;  // of allocated blocks
+  struct GroupUse {
+    std::atomic<size_t> allocated = 0;
+    std::atomic<int64_t> used = 0;  // positions of allocated blocks
+  };
+  std::array<GroupUse, kMaxBlockGroups> groups_;
 
   std::mutex savers_mutex_;  // locked before a saver's own and before mutex_
   std::vector<BlockSaver*> savers_;

@@ -33,7 +33,8 @@ class PrefixHit {
   ~PrefixHit();
 
   /// Cached positions. Block i has those from i * block_size on; later positions of the last block
-  /// belong to another text.
+  /// belong to another text. With bins, blocks come as SharesBlocks::blocks() has them, only those
+  /// that a row after these positions sees.
   [[nodiscard]] size_t tokens() const noexcept { return tokens_; }
   [[nodiscard]] std::span<Block* const> blocks() const noexcept { return blocks_; }
   /// Passes the references to the caller.
@@ -42,7 +43,8 @@ class PrefixHit {
   [[nodiscard]] const std::shared_ptr<const StateSnapshot>& snapshot() const noexcept {
     return snapshot_;
   }
-  /// Positions that have blocks; more than tokens() where they have no snapshot.
+  /// Positions that have blocks; more than tokens() where they have no snapshot, or lack blocks of
+  /// layers with windows.
   [[nodiscard]] size_t known() const noexcept { return known_; }
 
  private:
@@ -73,9 +75,12 @@ class PrefixCache final : public BlockSaver {
  public:
   using Tokens = std::span<const int32_t>;
 
-  /// kInvalidArgument for a capacity below 1.
+  /// kInvalidArgument for a capacity below 1. `reaches` are those of the bins that blocks have
+  /// (CachePool::reaches): then the cache keeps at most `capacity` stretches of block_size()
+  /// positions, each with a block of each bin that is there.
   static Result<std::shared_ptr<PrefixCache>> create(std::shared_ptr<BlockPool> pool,
-                                                     int32_t capacity);
+                                                     int32_t capacity,
+                                                     std::vector<int32_t> reaches = {-1});
   PrefixCache(const PrefixCache&) = delete;
   PrefixCache& operator=(const PrefixCache&) = delete;
   ~PrefixCache();
@@ -83,7 +88,8 @@ class PrefixCache final : public BlockSaver {
   /// A unique number for a name, the same each time.
   uint64_t domain(std::string_view name);
 
-  /// Keeps the blocks of `tokens`, in order; they must be committed and never written again. Known
+  /// Keeps the blocks of `tokens`, in order; they must be committed and never written again. Blocks
+  /// of bins with windows may be null; those that a known stretch lacks are added to it. Known
   /// blocks are kept and count as used; nothing happens without tokens or blocks. If there is no
   /// room, less recently used blocks are evicted, and blocks that still do not fit are not kept. A
   /// snapshot of the state after all of the tokens, which then fill their blocks, is kept with the
@@ -93,14 +99,16 @@ class PrefixCache final : public BlockSaver {
   /// snapshot within a block; kState for a block that is not an allocated one of the pool.
   Status insert(uint64_t domain, Tokens tokens, std::span<Block* const> blocks,
                 std::shared_ptr<const StateSnapshot> after = nullptr, SnapshotTerms terms = {});
-  /// The longest cached prefix of `tokens`, to a token; for a sequence with a state, the longest
-  /// one with a snapshot at its end.
+  /// The longest cached prefix of `tokens`, to a token, of which what the next row sees is there;
+  /// for a sequence with a state, the longest one with a snapshot at its end.
   PrefixHit match(uint64_t domain, Tokens tokens, bool with_state = false);
 
   /// Releases all blocks; they do not count as evicted.
   void clear() noexcept;
 
-  /// Blocks held; any thread.
+  /// The blocks of each stretch of block_size() positions.
+  [[nodiscard]] size_t bins() const noexcept { return reaches_.size(); }
+  /// Stretches of positions held: blocks, if there is one bin. Any thread.
   [[nodiscard]] int32_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
   /// Blocks evicted so far; any thread.
   [[nodiscard]] uint64_t evicted() const noexcept {
@@ -114,14 +122,25 @@ class PrefixCache final : public BlockSaver {
  private:
   using Node = BlockTree::Node;
 
-  PrefixCache(std::shared_ptr<BlockPool> pool, int32_t capacity) noexcept
-      : pool_(std::move(pool)), tree_(pool_->block_size(), capacity) {}
+  PrefixCache(std::shared_ptr<BlockPool> pool, int32_t capacity,
+              std::vector<int32_t> reaches) noexcept
+      : pool_(std::move(pool)),
+        reaches_(std::move(reaches)),
+        tree_(pool_->block_size(), capacity) {}
   /// Roots of domains are told apart by the keys of their children.
   [[nodiscard]] uint64_t key(const Node& parent, uint64_t domain) noexcept {
     return &parent == &tree_.root() ? domain : 0;
   }
   [[nodiscard]] Status check_written(const Block& block, size_t tokens) const;
   void release(Block* block) noexcept;
+  /// The first stretch of a bin that the row after `tokens` positions sees.
+  [[nodiscard]] size_t first_seen(size_t bin, size_t tokens) const noexcept;
+  /// Marks a path as used now, the blocks of windows among its last `seen` stretches, too.
+  void note_use(Node& last, size_t seen) noexcept;
+  [[nodiscard]] size_t spare_of(const Node& node, bool windows_only) const noexcept;
+  size_t drop_windows(Node& node) noexcept;
+  /// Drops blocks of windows that were last seen before a time.
+  size_t give_up_windows(size_t wanted, uint64_t before) noexcept;
   using Uses = std::map<uint64_t, Node*>;
   void keep(Node& node, std::shared_ptr<const StateSnapshot> snapshot, const SnapshotTerms& terms,
             Uses::node_type use) noexcept;
@@ -131,6 +150,7 @@ class PrefixCache final : public BlockSaver {
   void evict(Node& node) noexcept;
 
   const std::shared_ptr<BlockPool> pool_;
+  const std::vector<int32_t> reaches_;  // by bin
   mutable std::mutex mutex_;
   BlockTree tree_;
   std::map<std::string, uint64_t, std::less<>> domains_;

@@ -61,7 +61,8 @@ struct EntryPositions {
 /// The interface of a cache that keeps its entries in blocks of a pool (cache/prefix/block_pool.h).
 class SharesBlocks {
  public:
-  /// The blocks of the committed entries, in order, until the next change of the cache.
+  /// The blocks of the committed entries, in order, until the next change of the cache: for each
+  /// stretch of positions those of all bins (CachePool), null where no row will see a bin's layers.
   [[nodiscard]] virtual std::span<Block* const> blocks() const noexcept = 0;
   /// Replaces its blocks with these, which have the same content as far as its own reach: they hold
   /// `positions` entries, more than length(), and one reference to each passes to the cache.

@@ -5,13 +5,14 @@
 #include "cache/sequence/paged_cache.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <utility>
 #include <vector>
 
 #include "base/checked.h"
+#include "cache/sequence/layer_bins.h"
 #include "cache/sequence/path_moves.h"
+#include "cache/sequence/window_cache.h"
 
 namespace gen::cache {
 namespace {
@@ -22,21 +23,28 @@ namespace {
 constexpr size_t kEmptyBlockBytes = 64;
 
 /// Invariant: blocks_ hold at least the committed entries; tables_ have the addresses of their
-/// bytes, by part.
+/// bytes. Blocks that no row will see are null, and come before all others of their bin.
 class PagedCache final : public KvCache, public SharesBlocks {
  public:
   PagedCache(std::shared_ptr<CachePool> pool, int32_t capacity)
-      : pool_(std::move(pool)), capacity_(capacity) {
+      : pool_(std::move(pool)),
+        capacity_(capacity),
+        bins_(pool_->reaches().size()),
+        moves_(pool_->tables()),
+        tables_(pool_->tables()),
+        held_from_(bins_) {
+    for (const int32_t reach : pool_->reaches()) windows_ = windows_ || reach >= 0;
     traits_.kind = pool_->format().name();
     traits_.lossy = pool_->format().lossy();
     traits_.layout = "paged";
     traits_.pooled = true;
     traits_.keeps_paths = true;
+    traits_.cuts_exactly = !windows_;
     traits_.bytes_per_entry = pool_->bytes_per_entry();
   }
   PagedCache(const PagedCache&) = delete;
   PagedCache& operator=(const PagedCache&) = delete;
-  ~PagedCache() override { keep_blocks(0); }
+  ~PagedCache() override { keep_pieces(0); }
 
   [[nodiscard]] const CacheTraits& traits() const noexcept override { return traits_; }
   [[nodiscard]] std::span<const LayerShape> layers() const noexcept override {
@@ -45,13 +53,23 @@ class PagedCache final : public KvCache, public SharesBlocks {
   [[nodiscard]] int32_t length() const noexcept override { return length_; }
   [[nodiscard]] int32_t capacity() const noexcept override { return capacity_; }
 
+  [[nodiscard]] int32_t keeps_behind(int32_t layer) const noexcept override {
+    const int32_t reach = pool_->reaches()[bin_of_layer(layer)];
+    return reach < 0 ? kAllEntries : reach;
+  }
+  void set_first_held(int32_t layer, int32_t entry) noexcept override {
+    const size_t bin = bin_of_layer(layer);
+    if (pool_->reaches()[bin] < 0) return;
+    give_back(bin, entry);
+    held_from_[bin] = std::max(held_from_[bin], entry);
+  }
+
   [[nodiscard]] int32_t room() const noexcept override {
     size_t more = pool_->blocks().obtainable();
-    size_t own = blocks_.size() * block_size() - static_cast<size_t>(length());
-    if (copies(1)) {
-      if (more == 0) return 0;
-      --more;
-    }
+    const size_t own = pieces() * block_size() - static_cast<size_t>(length());
+    const size_t copies = this->copies(1);
+    if (more < copies) return 0;
+    more = (more - copies) / bins_;
     const auto left = static_cast<size_t>(capacity_ - length());
     // Compared in blocks, which cannot overflow.
     if (own >= left || more >= (left - own + block_size() - 1) / block_size()) {
@@ -66,30 +84,31 @@ class PagedCache final : public KvCache, public SharesBlocks {
                    length(), capacity_, n);
     }
     GEN_TRY(settle());
-    const size_t needed = blocks_of(length() + n);
-    if (needed < blocks_.size()) keep_blocks(needed);
-    const size_t last = static_cast<size_t>(length()) / block_size();
-    const bool copies = this->copies(n);
-    std::vector<Block*> fresh(needed - blocks_.size() + (copies ? 1 : 0));
+    const size_t needed = pieces_of(length() + n);
+    if (needed < pieces()) keep_pieces(needed);
+    std::vector<size_t> shared;  // blocks that other sequences hold and n more entries start in
+    if (copies(n) > 0) {
+      const size_t last = static_cast<size_t>(length()) / block_size() * bins_;
+      for (size_t i = last; i < last + bins_; ++i) {
+        if (is_shared(i)) shared.push_back(i);
+      }
+    }
+    std::vector<Block*> fresh((needed - pieces()) * bins_ + shared.size());
     reserve(needed);
     GEN_TRY(pool_->blocks().allocate(fresh));
-    if (copies) {
+    if (!shared.empty()) {
       GivenBack undo(this, fresh);
-      BlockPool& pool = pool_->blocks();
-      for (size_t part = 0; part < pool.parts(); ++part) {
-        GEN_TRY(pool.memory(part).copy(fresh.back()->data(part), blocks_[last]->data(part),
-                                       pool.part_bytes(part)));
-      }
+      GEN_TRY(replace(shared, std::span(fresh).last(shared.size())));
       undo.blocks = {};
-      std::swap(blocks_[last], fresh.back());
-      for (size_t part = 0; part < pool.parts(); ++part) {
-        tables_[part][last] = blocks_[last]->data(part);
+      for (size_t i = 0; i < shared.size(); ++i) {
+        release(fresh.back());
+        fresh.pop_back();
       }
-      release(fresh.back());
-      fresh.pop_back();
-      pool_->blocks().set_used(*blocks_[last], length() % static_cast<int32_t>(block_size()));
     }
-    for (Block* block : fresh) push(block);
+    for (size_t i = 0; i < fresh.size(); ++i) {
+      pool_->blocks().set_group(*fresh[i], pool_->group_of(i % bins_));
+      push(fresh[i]);
+    }
     return CachePlan{length(), n};
   }
 
@@ -97,50 +116,63 @@ class PagedCache final : public KvCache, public SharesBlocks {
     return pool_->kv_layers();
   }
   [[nodiscard]] int32_t parts() const noexcept override {
-    return static_cast<int32_t>(pool_->blocks().parts());
+    return static_cast<int32_t>(pool_->tables());
   }
   [[nodiscard]] engine::EngineMemory& engine_memory(int32_t part) const noexcept override {
-    return pool_->blocks().memory(static_cast<size_t>(part));
+    return memory_of(static_cast<size_t>(part));
   }
   [[nodiscard]] Result<engine::KvTables> tables(int32_t part, const CachePlan& plan) override {
-    const size_t held = blocks_of(plan.start + plan.count);
-    GEN_ASSERT(plan.start == length() && held <= blocks_.size());
+    const size_t held = pieces_of(plan.start + plan.count);
+    GEN_ASSERT(plan.start == length() && held <= pieces());
     return engine::KvTables{std::span(tables_[static_cast<size_t>(part)]).first(held)};
   }
 
   void commit(const CachePlan& plan, Kept kept) noexcept override {
-    GEN_ASSERT(plan.start == length() && blocks_of(plan.start + plan.count) <= blocks_.size());
-    for (size_t part = 0; part < pool_->blocks().parts(); ++part) moves_[part].note(plan, kept);
+    GEN_ASSERT(plan.start == length() && pieces_of(plan.start + plan.count) <= pieces());
+    for (PathMoves& moves : moves_) moves.note(plan, kept);
     const int32_t end = plan.start + kept.n;
-    const auto size = static_cast<int32_t>(block_size());
-    for (size_t i = static_cast<size_t>(plan.start) / block_size(); i < blocks_of(end); ++i) {
-      pool_->blocks().raise_used(*blocks_[i], std::min(end - static_cast<int32_t>(i) * size, size));
+    for (size_t piece = static_cast<size_t>(plan.start) / block_size(); piece < pieces_of(end);
+         ++piece) {
+      const int32_t written = std::min(end - static_cast<int32_t>(piece) * size(), size());
+      for (Block* const block : piece_of(piece)) {
+        if (block != nullptr) pool_->blocks().raise_used(*block, written);
+      }
     }
     length_ = end;
-    if (kept.n < plan.count && settled()) keep_blocks(blocks_of(end));
+    if (kept.n < plan.count && settled()) keep_pieces(pieces_of(end));
+    if (windows_) give_back_unseen();
   }
 
   Status truncate(int32_t n) override {
     if (n >= length()) return {};
     n = std::max(n, 0);
-    if (pool_->blocks().parts() > 1) GEN_TRY(settle());  // all parts, so that none fails alone
+    if (!sees_all(n)) n = 0;
+    if (moves_.size() > 1) GEN_TRY(settle());  // all tables, so that none fails alone
     PathMoves left = moves_[0];
     left.cut(n);
     GEN_TRY(left.move(engine_memory(0), entries_of(0)));  // out of blocks that are released below
     moves_[0].clear();
     length_ = n;
-    keep_blocks(blocks_of(length()));
-    const int32_t rest = length() % static_cast<int32_t>(block_size());
-    if (rest != 0 && blocks_.back()->references() == 1) {
-      pool_->blocks().set_used(*blocks_.back(), rest);
+    keep_pieces(pieces_of(length()));
+    const int32_t rest = length() % size();
+    if (rest == 0) return {};
+    for (Block* const block : piece_of(pieces() - 1)) {
+      if (block != nullptr && block->references() == 1) pool_->blocks().set_used(*block, rest);
     }
     return {};
   }
 
   [[nodiscard]] MemoryUse memory() const noexcept override {
     MemoryUse use;
-    use.resident = blocks_.size() * pool_->blocks().block_bytes();
-    use.payload = static_cast<size_t>(length()) * traits_.bytes_per_entry;
+    const auto all = static_cast<size_t>(
+        std::count_if(blocks_.begin(), blocks_.end(), [](const Block* b) { return b != nullptr; }));
+    use.resident = all * pool_->blocks().block_bytes();
+    use.payload = 0;
+    for (size_t table = 0; table < tables_.size(); ++table) {
+      const size_t bin = bin_of_table(table);
+      const int32_t held = length() - std::min(length(), held_from_[bin]);
+      use.payload += static_cast<size_t>(held) * pool_->layout(table).bytes_per_entry();
+    }
     use.metadata = sizeof(*this) + blocks_.capacity() * sizeof(blocks_[0]);
     for (const Table& table : tables_) use.metadata += table.capacity() * sizeof(table[0]);
     return use;
@@ -149,12 +181,13 @@ class PagedCache final : public KvCache, public SharesBlocks {
   [[nodiscard]] Result<std::unique_ptr<KvCache>> fork() override {
     GEN_TRY(settle());
     auto copy = std::make_unique<PagedCache>(pool_, capacity_);
-    const size_t held = blocks_of(length());
-    copy->reserve(held);
+    const size_t held = pieces_of(length()) * bins_;
+    copy->reserve(pieces_of(length()));
     for (size_t i = 0; i < held; ++i) {
-      GEN_TRY(pool_->blocks().retain(blocks_[i]));
+      if (blocks_[i] != nullptr) GEN_TRY(pool_->blocks().retain(blocks_[i]));
       copy->push(blocks_[i]);
     }
+    copy->held_from_ = held_from_;
     copy->length_ = length();
     return std::unique_ptr<KvCache>(std::move(copy));
   }
@@ -163,26 +196,37 @@ class PagedCache final : public KvCache, public SharesBlocks {
   [[nodiscard]] std::span<Block* const> blocks() const noexcept override {
     int32_t settled = length();
     for (const PathMoves& moves : moves_) settled = std::min(settled, moves.settled(length()));
-    return std::span(blocks_).first(
-        settled == length() ? blocks_of(settled) : static_cast<size_t>(settled) / block_size());
+    const size_t pieces =
+        settled == length() ? pieces_of(settled) : static_cast<size_t>(settled) / block_size();
+    return std::span(blocks_).first(pieces * bins_);
   }
 
   Status adopt(std::span<Block* const> blocks, int32_t positions) override {
-    if (positions <= length() || positions > capacity_ || blocks.size() != blocks_of(positions)) {
+    if (positions <= length() || positions > capacity_ ||
+        blocks.size() != pieces_of(positions) * bins_) {
       return error(Code::kInvalidArgument,
                    "%zu blocks with %d entries for a cache of %d that holds %d", blocks.size(),
                    positions, capacity_, length());
     }
-    for (const Block* block : blocks) {
-      if (&block->pool() != &pool_->blocks()) {
+    std::vector<int32_t> held_from(bins_);
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      if (blocks[i] == nullptr) {
+        held_from[i % bins_] = static_cast<int32_t>(i / bins_ + 1) * size();
+      } else if (&blocks[i]->pool() != &pool_->blocks()) {
         return {Code::kState, "a block is not one of the cache's pool"};
       }
     }
+    for (size_t bin = 0; bin < bins_; ++bin) {
+      if (held_from[bin] <= first_seen(bin, positions)) continue;
+      return error(Code::kInvalidArgument, "a block that the rows after %d entries see is missing",
+                   positions);
+    }
     const std::vector<Block*> taken(blocks.begin(), blocks.end());  // may be the cache's own
-    reserve(taken.size());
-    keep_blocks(0);
+    reserve(taken.size() / bins_);
+    keep_pieces(0);
     for (PathMoves& moves : moves_) moves.clear();
     for (Block* block : taken) push(block);
+    for (size_t bin = 0; bin < bins_; ++bin) give_back(bin, held_from[bin]);  // those before a gap
     length_ = positions;
     return {};
   }
@@ -203,70 +247,176 @@ class PagedCache final : public KvCache, public SharesBlocks {
 
   using Table = std::vector<engine::EnginePtr<std::byte>>;
 
-  /// The entries of the layers in a part.
-  [[nodiscard]] engine::KvEntries entries_of(size_t part) const noexcept {
-    return {pool_->layout(part).kv_layers(), {tables_[part]}};
+  /// There is one bin or one part.
+  [[nodiscard]] size_t bin_of_table(size_t table) const noexcept { return bins_ > 1 ? table : 0; }
+  [[nodiscard]] size_t part_of_table(size_t table) const noexcept { return bins_ > 1 ? 0 : table; }
+  [[nodiscard]] size_t bin_of_layer(int32_t layer) const noexcept {
+    return bin_of_table(
+        static_cast<size_t>(pool_->kv_layers()[static_cast<size_t>(layer)].part));
+  }
+  [[nodiscard]] engine::EngineMemory& memory_of(size_t table) const noexcept {
+    return pool_->blocks().memory(part_of_table(table));
+  }
+  /// The entries of a table's layers.
+  [[nodiscard]] engine::KvEntries entries_of(size_t table) const noexcept {
+    return {pool_->layout(table).kv_layers(), {tables_[table]}};
   }
   [[nodiscard]] bool settled() const noexcept {
     return std::all_of(moves_.begin(), moves_.end(), [](const auto& each) { return each.empty(); });
   }
-  /// Finishes pending moves. A part that has been moved is not moved again if another one fails.
+  /// Finishes pending moves. A table that has been moved is not moved again if another one fails.
   Status settle() {
-    for (size_t part = 0; part < pool_->blocks().parts(); ++part) {
-      GEN_TRY(moves_[part].move(pool_->blocks().memory(part), entries_of(part)));
-      moves_[part].clear();
+    for (size_t table = 0; table < tables_.size(); ++table) {
+      GEN_TRY(moves_[table].move(memory_of(table), entries_of(table)));
+      moves_[table].clear();
     }
     return {};
   }
-  void reserve(size_t blocks) {
-    blocks_.reserve(blocks);
-    for (size_t part = 0; part < pool_->blocks().parts(); ++part) tables_[part].reserve(blocks);
+  void reserve(size_t pieces) {
+    blocks_.reserve(pieces * bins_);
+    for (Table& table : tables_) table.reserve(pieces);
   }
-  /// Memory for it must be reserved.
-  void push(Block* block) noexcept {
-    blocks_.push_back(block);
-    for (size_t part = 0; part < pool_->blocks().parts(); ++part) {
-      tables_[part].push_back(block->data(part));
+  void set_address(size_t i) noexcept {
+    const size_t first = bins_ > 1 ? i % bins_ : 0;
+    const size_t n = bins_ > 1 ? 1 : tables_.size();
+    for (size_t table = first; table < first + n; ++table) {
+      tables_[table][i / bins_] =
+          blocks_[i] != nullptr ? blocks_[i]->data(part_of_table(table)) : nullptr;
     }
   }
-  /// Whether `n` more entries start in a block that other sequences hold.
-  [[nodiscard]] bool copies(int32_t n) const noexcept {
+  /// The block after the last one, null if no row will see it. Memory for it must be reserved.
+  void push(Block* block) noexcept {
+    blocks_.push_back(block);
+    const size_t i = blocks_.size() - 1;
+    const size_t first = bins_ > 1 ? i % bins_ : 0;
+    const size_t n = bins_ > 1 ? 1 : tables_.size();
+    for (size_t table = first; table < first + n; ++table) tables_[table].emplace_back();
+    set_address(i);
+  }
+  /// How many blocks of the last piece other sequences hold, if `n` more entries start in it.
+  [[nodiscard]] size_t copies(int32_t n) const noexcept {
     const size_t last = static_cast<size_t>(length()) / block_size();
-    return n > 0 && last < blocks_.size() && blocks_[last]->references() > 1;
+    if (n <= 0 || last >= pieces()) return 0;
+    size_t shared = 0;
+    for (size_t i = last * bins_; i < (last + 1) * bins_; ++i) shared += is_shared(i) ? size_t{1} : 0;
+    return shared;
   }
-  [[nodiscard]] size_t block_size() const noexcept {
-    return static_cast<size_t>(pool_->layout().block_size());
+  [[nodiscard]] bool is_shared(size_t i) const noexcept {
+    return blocks_[i] != nullptr && blocks_[i]->references() > 1;
   }
-  [[nodiscard]] size_t blocks_of(int32_t entries) const noexcept {
+  /// Puts copies of blocks of the last piece in their place, and these into `fresh`.
+  Status replace(std::span<const size_t> shared, std::span<Block*> fresh) {
+    BlockPool& pool = pool_->blocks();
+    for (size_t n = 0; n < shared.size(); ++n) {
+      for (size_t part = 0; part < pool.parts(); ++part) {
+        GEN_TRY(pool.memory(part).copy(fresh[n]->data(part), blocks_[shared[n]]->data(part),
+                                       pool.part_bytes(part)));
+      }
+    }
+    for (size_t n = 0; n < shared.size(); ++n) {
+      pool.set_group(*fresh[n], pool_->group_of(shared[n] % bins_));
+      pool.set_used(*fresh[n], length() % size());
+      std::swap(blocks_[shared[n]], fresh[n]);
+      set_address(shared[n]);
+    }
+    return {};
+  }
+  /// The first entry of a bin that the row after `n` entries sees, down to whole tiles.
+  [[nodiscard]] int32_t first_seen(size_t bin, int32_t n) const noexcept {
+    const int32_t reach = pool_->reaches()[bin];
+    return reach < 0 ? 0 : first_kept(n, reach);
+  }
+  [[nodiscard]] bool sees_all(int32_t n) const noexcept {
+    for (size_t bin = 0; bin < bins_; ++bin) {
+      if (held_from_[bin] > first_seen(bin, n)) return false;
+    }
+    return true;
+  }
+  void give_back_unseen() noexcept {
+    const int32_t from = std::max(length() - std::max(pool_->rewind(), size()), 0);
+    for (size_t bin = 0; bin < bins_; ++bin) give_back(bin, first_seen(bin, from));
+  }
+  /// Releases a bin's blocks that lie before an entry.
+  void give_back(size_t bin, int32_t entry) noexcept {
+    const size_t end = std::min(static_cast<size_t>(entry) / block_size(), pieces());
+    for (size_t piece = static_cast<size_t>(held_from_[bin]) / block_size(); piece < end; ++piece) {
+      Block*& block = blocks_[piece * bins_ + bin];
+      if (block == nullptr) continue;
+      release(block);
+      block = nullptr;
+      set_address(piece * bins_ + bin);
+    }
+    held_from_[bin] = std::max(held_from_[bin], static_cast<int32_t>(end) * size());
+  }
+  [[nodiscard]] std::span<Block* const> piece_of(size_t piece) const noexcept {
+    return std::span(blocks_).subspan(piece * bins_, bins_);
+  }
+  [[nodiscard]] int32_t size() const noexcept { return pool_->layout().block_size(); }
+  [[nodiscard]] size_t block_size() const noexcept { return static_cast<size_t>(size()); }
+  [[nodiscard]] size_t pieces() const noexcept { return blocks_.size() / bins_; }
+  [[nodiscard]] size_t pieces_of(int32_t entries) const noexcept {
     return (static_cast<size_t>(entries) + block_size() - 1) / block_size();
   }
   void release(Block* block) noexcept {
     const Status released = pool_->blocks().release(block);
     GEN_ASSERT(released.ok());
   }
-  void keep_blocks(size_t n) noexcept {
-    while (blocks_.size() > n) {
-      release(blocks_.back());
+  void keep_pieces(size_t n) noexcept {
+    while (blocks_.size() > n * bins_) {
+      if (blocks_.back() != nullptr) release(blocks_.back());
       blocks_.pop_back();
-      for (size_t part = 0; part < pool_->blocks().parts(); ++part) tables_[part].pop_back();
     }
+    for (Table& table : tables_) {
+      while (table.size() > n) table.pop_back();
+    }
+    for (int32_t& from : held_from_) from = std::min(from, static_cast<int32_t>(n) * size());
   }
 
   std::shared_ptr<CachePool> pool_;
   int32_t capacity_;
-  std::array<PathMoves, kMaxBlockParts> moves_;
-  std::vector<Block*> blocks_;
-  std::array<Table, kMaxBlockParts> tables_;
+  size_t bins_;  // blocks of a piece, a stretch of block_size() positions
+  bool windows_ = false;
+  std::vector<PathMoves> moves_;   // by table
+  std::vector<Block*> blocks_;     // [piece][bin]
+  std::vector<Table> tables_;
+  std::vector<int32_t> held_from_;  // by bin: the first entry that is there
   std::atomic<int32_t> length_ = 0;  // one writer; any thread may read it
   CacheTraits traits_;
 };
 
 }  // namespace
 
+struct CachePool::Tables {
+  std::vector<TileLayout> layouts;
+  std::vector<int32_t> table_of_layer;
+  std::vector<int32_t> reaches;  // by bin
+};
+
+CachePool::CachePool(Tables tables, std::span<const BlockPart> parts, size_t count, int32_t rewind)
+    : layouts_(std::move(tables.layouts)),
+      reaches_(std::move(tables.reaches)),
+      rewind_(rewind),
+      blocks_(parts, layouts_[0].block_size(), count) {
+  std::vector<int32_t> seen;  // reaches in the order of the groups
+  for (const int32_t reach : reaches_) {
+    const auto at = std::find(seen.begin(), seen.end(), reach);
+    groups_.push_back(std::min(static_cast<size_t>(at - seen.begin()), kMaxBlockGroups - 1));
+    if (at == seen.end()) seen.push_back(reach);
+  }
+  std::vector<size_t> next(layouts_.size());
+  for (const int32_t table : tables.table_of_layer) {
+    const auto t = static_cast<size_t>(table);
+    shapes_.push_back(layouts_[t].layers()[next[t]]);
+    kv_layers_.push_back(layouts_[t].kv_layers()[next[t]++]);
+    kv_layers_.back().part = table;
+  }
+}
+
 Result<std::shared_ptr<CachePool>> CachePool::create(std::string_view format,
                                                      std::span<const LayerShape> layers,
                                                      int32_t block_size, int32_t max_memory_mb,
-                                                     LayerMemories memories) {
+                                                     LayerMemories memories,
+                                                     int32_t window_rewind) {
   GEN_ASSIGN(const CacheFormat parsed, parse_cache_format(format));
   if (block_size < 1 || max_memory_mb < 1) {
     return error(Code::kInvalidArgument, "a pool of %d MiB in blocks of %d: both must be 1 or more",
@@ -279,41 +429,57 @@ Result<std::shared_ptr<CachePool>> CachePool::create(std::string_view format,
     return error(Code::kUnsupported, "a pool in %zu memories, of at most %zu", of.groups.size(),
                  kMaxBlockParts);
   }
-  std::vector<TileLayout> layouts;
+  Tables tables;
   std::vector<BlockPart> parts;
   size_t bytes = 0;
-  for (const MemoryGroups::Group& group : of.groups) {
-    GEN_ASSIGN(TileLayout layout, TileLayout::create(parsed, group.layers, block_size));
-    parts.push_back({group.layers.empty() ? kEmptyBlockBytes : layout.block_bytes(), group.memory});
-    if (!checked_add(bytes, parts.back().bytes, &bytes)) {
-      return error(Code::kOutOfMemory, "a block of %d positions overflows a size", block_size);
+  const bool windows =
+      window_rewind >= 0 && of.groups.size() == 1 &&
+      std::any_of(layers.begin(), layers.end(), [](const auto& l) { return window_reach(l) >= 0; });
+  if (windows) {
+    GEN_ASSIGN(LayerBins bins, bin_layers(parsed, layers, block_size));
+    for (size_t bin = 0; bin < bins.reaches.size(); ++bin) {
+      std::vector<LayerShape> own;
+      for (size_t i = 0; i < layers.size(); ++i) {
+        if (static_cast<size_t>(bins.bin_of_layer[i]) == bin) own.push_back(layers[i]);
+      }
+      GEN_ASSIGN(TileLayout layout, TileLayout::create(parsed, own, block_size));
+      bytes = std::max(bytes, layout.block_bytes());
+      tables.layouts.push_back(std::move(layout));
     }
-    layouts.push_back(std::move(layout));
+    parts.push_back({bytes, of.groups[0].memory});
+    tables.table_of_layer = std::move(bins.bin_of_layer);
+    tables.reaches = std::move(bins.reaches);
+  } else {
+    for (const MemoryGroups::Group& group : of.groups) {
+      GEN_ASSIGN(TileLayout layout, TileLayout::create(parsed, group.layers, block_size));
+      parts.push_back(
+          {group.layers.empty() ? kEmptyBlockBytes : layout.block_bytes(), group.memory});
+      if (!checked_add(bytes, parts.back().bytes, &bytes)) {
+        return error(Code::kOutOfMemory, "a block of %d positions overflows a size", block_size);
+      }
+      tables.layouts.push_back(std::move(layout));
+    }
+    tables.table_of_layer = of.group_of_layer;
+    tables.reaches = {-1};
   }
   const auto budget = static_cast<uint64_t>(max_memory_mb) << 20;
-  if (budget < bytes) {
-    return error(Code::kInvalidArgument, "a pool of %d MiB: one block takes %zu bytes",
-                 max_memory_mb, bytes);
+  const size_t bins = tables.reaches.size();
+  if (budget / bins < bytes) {
+    return error(Code::kInvalidArgument, "a pool of %d MiB: %s takes %zu bytes", max_memory_mb,
+                 bins > 1 ? "a block of each kind" : "one block", bytes * bins);
   }
   const auto count = static_cast<size_t>(budget / bytes);
-  std::shared_ptr<CachePool> pool(new CachePool(std::move(layouts), parts, count));
-  std::vector<size_t> next(of.groups.size());
-  for (const int32_t group : of.group_of_layer) {
-    const auto part = static_cast<size_t>(group);
-    const TileLayout& layout = pool->layouts_[part];
-    pool->shapes_.push_back(layout.layers()[next[part]]);
-    pool->kv_layers_.push_back(layout.kv_layers()[next[part]++]);
-    pool->kv_layers_.back().part = group;
-  }
-  return pool;
+  return std::shared_ptr<CachePool>(
+      new CachePool(std::move(tables), parts, count, std::max(window_rewind, 0)));
 }
 
 Result<std::shared_ptr<CachePool>> CachePool::create(std::string_view format,
                                                      std::span<const LayerShape> layers,
                                                      int32_t block_size, int32_t max_memory_mb,
-                                                     engine::EngineMemory& memory) {
+                                                     engine::EngineMemory& memory,
+                                                     int32_t window_rewind) {
   const std::vector<engine::EngineMemory*> memories(std::max<size_t>(layers.size(), 1), &memory);
-  return create(format, layers, block_size, max_memory_mb, memories);
+  return create(format, layers, block_size, max_memory_mb, memories, window_rewind);
 }
 
 size_t CachePool::bytes_per_entry() const noexcept {

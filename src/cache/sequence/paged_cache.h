@@ -18,38 +18,62 @@
 
 namespace gen::cache {
 
-/// A pool and how a block of it lies: in one part for each memory that layers lie in.
+/// A pool and how its blocks lie. A block has the entries of all layers, in one part for each memory
+/// that layers lie in. Where layers with windows give blocks back, layers are put into bins of about
+/// the same size, each of layers that see the same, and a block has those of one bin: so all layers
+/// draw on one budget, whatever they keep.
 class CachePool {
  public:
+  /// That layers with a window keep all entries.
+  static constexpr int32_t kKeepsAll = -1;
+
   /// As many blocks of `block_size` positions as fit max_memory_mb * 2^20 bytes, those of all
   /// memories together. kInvalidArgument for an unknown format, numbers below 1 and a budget below
   /// one block, telling what one takes. `memories` are those of the layers, at most kMaxBlockParts
   /// different ones, and must outlive the pool and all its caches; without layers the first one
-  /// counts, and a block takes 64 bytes.
+  /// counts, and a block takes 64 bytes. With a `window_rewind` of 0 and up sequences give back the
+  /// blocks of layers with a window that lie more than this, or a block if that is more, behind what
+  /// rows see. Layers in several memories keep all.
   static Result<std::shared_ptr<CachePool>> create(std::string_view format,
                                                    std::span<const LayerShape> layers,
                                                    int32_t block_size, int32_t max_memory_mb,
-                                                   LayerMemories memories);
+                                                   LayerMemories memories,
+                                                   int32_t window_rewind = kKeepsAll);
   /// All layers in one memory.
   static Result<std::shared_ptr<CachePool>> create(std::string_view format,
                                                    std::span<const LayerShape> layers,
                                                    int32_t block_size, int32_t max_memory_mb,
-                                                   engine::EngineMemory& memory);
+                                                   engine::EngineMemory& memory,
+                                                   int32_t window_rewind = kKeepsAll);
 
   [[nodiscard]] const CacheFormat& format() const noexcept { return layouts_[0].format(); }
   [[nodiscard]] std::span<const LayerShape> layers() const noexcept { return shapes_; }
   [[nodiscard]] std::span<const engine::KvLayer> kv_layers() const noexcept { return kv_layers_; }
-  /// Of a part's own layers.
-  [[nodiscard]] const TileLayout& layout(size_t part = 0) const noexcept { return layouts_[part]; }
+  /// Of a table's own layers: a table for each part, or one for each bin.
+  [[nodiscard]] const TileLayout& layout(size_t table = 0) const noexcept {
+    return layouts_[table];
+  }
+  [[nodiscard]] size_t tables() const noexcept { return layouts_.size(); }
+  /// The entries before its own that a row sees in each bin (window_reach()); negative: all. One
+  /// where there are no bins.
+  [[nodiscard]] std::span<const int32_t> reaches() const noexcept { return reaches_; }
+  /// Positions that a sequence may go back before blocks are missing.
+  [[nodiscard]] int32_t rewind() const noexcept { return rewind_; }
+  /// The group of a bin's blocks (Block::group): bins that see the same share one, unless there are
+  /// more than kMaxBlockGroups.
+  [[nodiscard]] size_t group_of(size_t bin) const noexcept { return groups_[bin]; }
   /// Of a position in a full tile, over all layers.
   [[nodiscard]] size_t bytes_per_entry() const noexcept;
   [[nodiscard]] BlockPool& blocks() noexcept { return blocks_; }
 
  private:
-  CachePool(std::vector<TileLayout> layouts, std::span<const BlockPart> parts, size_t count)
-      : layouts_(std::move(layouts)), blocks_(parts, layouts_[0].block_size(), count) {}
+  struct Tables;
+  CachePool(Tables tables, std::span<const BlockPart> parts, size_t count, int32_t rewind);
 
-  const std::vector<TileLayout> layouts_;  // by part
+  const std::vector<TileLayout> layouts_;  // by table
+  const std::vector<int32_t> reaches_;     // by bin
+  std::vector<size_t> groups_;             // by bin
+  const int32_t rewind_;
   std::vector<LayerShape> shapes_;
   std::vector<engine::KvLayer> kv_layers_;
   BlockPool blocks_;

@@ -296,10 +296,11 @@ void Sequence::remember() noexcept {
   const int32_t full = shareable(evaluated()) / size;
   const auto count = static_cast<size_t>(full);
   const auto blocks = cache_->sharing()->blocks();
-  if (full <= remembered_ || blocks.size() < count) return;
+  if (full <= remembered_ || blocks.size() < count * prefixes->bins()) return;
   try {
     const auto held = tokens().first(count * static_cast<size_t>(size));
-    const Status kept = prefixes->insert(prefix_domain(), held, blocks.first(count));
+    const Status kept =
+        prefixes->insert(prefix_domain(), held, blocks.first(count * prefixes->bins()));
     if (kept.ok()) remembered_ = full;
   } catch (...) {  // no memory: the blocks are not shared
   }
@@ -310,7 +311,13 @@ bool Sequence::leave_shared_block() noexcept {
   if (prefixes == nullptr) return false;
   const int32_t rest = evaluated() % prefixes->pool().block_size();
   const auto blocks = cache_->sharing()->blocks();
-  if (rest == 0 || blocks.empty() || blocks.back()->references() == 1) return false;
+  if (rest == 0 || blocks.empty()) return false;
+  const auto last = blocks.last(prefixes->bins());
+  if (std::all_of(last.begin(), last.end(), [](const cache::Block* block) {
+        return block == nullptr || block->references() == 1;
+      })) {
+    return false;
+  }
   stepped_back_ = true;
   forget(evaluated() - rest);
   reused_ = std::min(reused_, std::max(evaluated() - pass_.count_from, 0));

@@ -126,15 +126,16 @@ void Sequence::remember_states(int32_t before) noexcept {
 void Sequence::share_state(cache::PrefixCache& prefixes, int32_t n, bool passes) {
   if (shareable(n) < n) return;
   const size_t count = static_cast<size_t>(n / prefixes.pool().block_size());
+  const size_t wanted = count * prefixes.bins();
   const auto blocks = cache_->sharing()->blocks();
-  if (blocks.size() < count) return;
+  if (blocks.size() < wanted) return;
   auto made = state_->snapshots()->share(n);
   if (!made.ok()) return;
   const cache::SnapshotTerms terms = {.budget = kSharedSnapshotBudgets * snapshot_budget_,
                                       .passes = passes,
                                       .instead_of = static_cast<size_t>(passing_)};
   const Status kept = prefixes.insert(prefix_domain(), tokens().first(static_cast<size_t>(n)),
-                                      blocks.first(count), std::move(made).value(), terms);
+                                      blocks.first(wanted), std::move(made).value(), terms);
   if (!kept.ok()) return;
   passing_ = passes ? n : 0;
   remembered_ = std::max(remembered_, static_cast<int32_t>(count));

@@ -65,6 +65,8 @@ constexpr Metric kNamed[] = {
     {kCacheBlocksUsed, Kind::kGauge, "Blocks of the cache pool in use."},
     {kCacheBlocksFree, Kind::kGauge, "Blocks of the cache pool that are free."},
     {kCacheFragmentation, Kind::kGauge, "Share of the used blocks' room that holds nothing."},
+    {kCacheWindowBlocksUsed, Kind::kGauge, "Of the used blocks, those of layers with windows."},
+    {kCacheWindowFragmentation, Kind::kGauge, "Share of their room that holds nothing."},
     {kSpeculativeAcceptanceRate, Kind::kGauge,
      "Share that was accepted of the last 32 drafted tokens of a call."},
     {kFirstTokenSeconds, Kind::kHistogram, "Time from the call to its first token."},

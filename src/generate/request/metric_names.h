@@ -55,6 +55,8 @@ inline constexpr const char* kQueueLength = "queue_length";
 inline constexpr const char* kCacheBlocksUsed = "cache_blocks_used";
 inline constexpr const char* kCacheBlocksFree = "cache_blocks_free";
 inline constexpr const char* kCacheFragmentation = "cache_fragmentation";
+inline constexpr const char* kCacheWindowBlocksUsed = "cache_window_blocks_used";
+inline constexpr const char* kCacheWindowFragmentation = "cache_window_fragmentation";
 inline constexpr const char* kSpeculativeAcceptanceRate = "speculative_acceptance_rate";
 
 // Histograms.
