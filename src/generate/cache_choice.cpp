@@ -161,7 +161,8 @@ Status use_pool(const CacheChoice& choice, const model::Model& model, GeneratorO
   GEN_ASSIGN(auto pool, cache::CachePool::create(options->kv_dtype, model.layer_shapes(),
                                                  choice.paged_block_size, choice.paged_mb,
                                                  memories_of(model, *options),
-                                                 options->window_rewind));
+                                                 {options->window_rewind, 0,
+                                                  prefill_rows(options->prefill_chunk, model.traits())}));
   options->cache_factory = [pool](std::span<const cache::LayerShape>, int32_t capacity) {
     return cache::make_paged_cache(pool, capacity);
   };

@@ -141,7 +141,7 @@ inline void set_caches(GeneratorOptions* of, const CacheForm& form,
   if (form.layout == Layout::kPaged) {
     std::shared_ptr<cache::CachePool> pool =
         cache::CachePool::create(form.kind, shapes, form.block_size, 2, memory,
-                                 form.window ? kFormsRewind : cache::CachePool::kKeepsAll)
+                                 form.window ? cache::PoolWindows{kFormsRewind, 2} : cache::PoolWindows{})
             .value();
     options.cache_factory = [pool](std::span<const cache::LayerShape>, int32_t capacity) {
       return cache::make_paged_cache(pool, capacity);

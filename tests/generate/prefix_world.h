@@ -27,6 +27,7 @@ struct PrefixOptions {
   int32_t chunk = 16;
   int32_t sequences = 4;  // in one step
   bool recurrent = false;
+  int32_t window = 0;  // of two layers in three; sequences give back the blocks of these
   int32_t every = kDefaultSnapshotEvery;       // GeneratorOptions::snapshot_every
   int64_t budget = -1;                         // and snapshot_budget
   Allocator* allocator = &system_allocator();  // of a recurrent model: its states, too
@@ -37,10 +38,11 @@ class PrefixWorld {
   explicit PrefixWorld(PrefixOptions wanted = {}, uint32_t seed = 1)
       : tiny_(wanted.recurrent
                   ? test::LoadedTiny(test::TinyModel(drift()), with_drift(wanted.allocator))
-                  : test::LoadedTiny(test::TinyModel(spec(seed)))) {
+                  : test::LoadedTiny(test::TinyModel(spec(seed, wanted.window)))) {
     model = std::make_shared<WatchedModel>(tiny_.model());
     pool = cache::CachePool::create(wanted.kind, model->layer_shapes(), wanted.block_size, 1,
-                                    engine::system_memory())
+                                    engine::system_memory(),
+                                    {wanted.window > 0 ? 0 : -1, 0, wanted.chunk})
                .value();
     options.kv_dtype = wanted.kind;
     options.prefill_chunk = wanted.chunk;
@@ -51,14 +53,19 @@ class PrefixWorld {
       return cache::make_paged_cache(pool, capacity);
     };
     if (wanted.capacity > 0) {
-      options.prefix_cache = cache::PrefixCache::create(blocks(), wanted.capacity).value();
+      options.prefix_cache = cache::PrefixCache::create(blocks(), wanted.capacity, reaches()).value();
     }
   }
 
-  static test::TinyModelSpec spec(uint32_t seed) {
+  static test::TinyModelSpec spec(uint32_t seed, int32_t window = 0) {
     test::TinyModelSpec made;
     made.context = kContext;
     made.seed = seed;
+    if (window > 0) {
+      made.layers = 3;
+      made.window = window;
+      made.local = {1, 0, 1};
+    }
     return made;
   }
   static test::TinyEngineOptions with_drift(Allocator* allocator) {
@@ -73,6 +80,9 @@ class PrefixWorld {
   }
   [[nodiscard]] std::shared_ptr<cache::BlockPool> blocks() const {
     return std::shared_ptr<cache::BlockPool>(pool, &pool->blocks());
+  }
+  [[nodiscard]] std::vector<int32_t> reaches() const {
+    return {pool->reaches().begin(), pool->reaches().end()};
   }
   /// Takes blocks out of the pool until this many are left.
   void leave_free(size_t count) {
@@ -89,7 +99,7 @@ class PrefixWorld {
     made_.reset();
     const int32_t capacity = static_cast<int32_t>(pool->blocks().capacity());
     options.prefix_cache.reset();
-    options.prefix_cache = cache::PrefixCache::create(blocks(), capacity).value();
+    options.prefix_cache = cache::PrefixCache::create(blocks(), capacity, reaches()).value();
   }
 
  private:

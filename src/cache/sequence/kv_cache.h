@@ -18,6 +18,7 @@
 #include "cache/kept.h"
 #include "cache/layer_shape.h"
 #include "cache/memory_use.h"
+#include "cache/snapshot_place.h"
 #include "engine/kv_layer.h"
 #include "engine/memory.h"
 
@@ -121,6 +122,11 @@ class KvCache {
   [[nodiscard]] virtual int32_t keeps_behind(int32_t /*layer*/) const noexcept {
     return kAllEntries;
   }
+  /// Whether the cache keeps copies of what it lets go, see remember(). Constant.
+  [[nodiscard]] virtual bool wants_points() const noexcept { return false; }
+  /// So that a later truncate() may come back to `n` positions or fewer, if what they see is still
+  /// there, and for as long as there is room for a copy. Without memory there is none.
+  virtual void remember(int32_t /*n*/, SnapshotPlace /*place*/) noexcept {}
   /// Entries of a layer before this one were not written: a restored state had none.
   virtual void set_first_held(int32_t /*layer*/, int32_t /*entry*/) noexcept {}
   /// The first entry of a layer that is surely kept, of `length` entries.

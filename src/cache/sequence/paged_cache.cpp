@@ -13,6 +13,7 @@
 #include "cache/sequence/layer_bins.h"
 #include "cache/sequence/path_moves.h"
 #include "cache/sequence/window_cache.h"
+#include "cache/state/snapshot_list.h"
 
 namespace gen::cache {
 namespace {
@@ -21,6 +22,50 @@ namespace {
 /// has; prefix caches keep snapshots of states beside them. About as much as the pool's own record
 /// of a block takes, so that a budget bounds their number.
 constexpr size_t kEmptyBlockBytes = 64;
+
+/// The blocks of windows that a row after length() sees, so that a sequence can be cut back to there.
+/// A sequence may write on in its last block: entries after length() do not count.
+class WindowPoint final : public StateSnapshot {
+ public:
+  struct Held {
+    size_t index;  // piece * bins + bin
+    Block* block;
+  };
+
+  /// Takes a reference to each block.
+  WindowPoint(std::shared_ptr<CachePool> pool, int32_t length, size_t bytes) noexcept
+      : pool_(std::move(pool)), length_(length), bytes_(bytes) {}
+  WindowPoint(const WindowPoint&) = delete;
+  WindowPoint& operator=(const WindowPoint&) = delete;
+  ~WindowPoint() override {
+    for (const Held& held : blocks_) {
+      const Status released = pool_->blocks().release(held.block);
+      GEN_ASSERT(released.ok());
+    }
+  }
+  /// std::bad_alloc.
+  void hold(size_t index, Block* block) {
+    blocks_.push_back({index, block});
+    const Status retained = pool_->blocks().retain(block);
+    GEN_ASSERT(retained.ok());
+  }
+  [[nodiscard]] std::span<const Held> blocks() const noexcept { return blocks_; }
+  [[nodiscard]] bool holds(size_t index, const Block* block) const noexcept {
+    const auto same = [&](const Held& held) { return held.index == index && held.block == block; };
+    return std::any_of(blocks_.begin(), blocks_.end(), same);
+  }
+
+  [[nodiscard]] int32_t length() const noexcept override { return length_; }
+  /// One size for all, so that a budget is a number of points.
+  [[nodiscard]] size_t bytes() const noexcept override { return bytes_; }
+  [[nodiscard]] const void* memory() const noexcept override { return this; }
+
+ private:
+  std::shared_ptr<CachePool> pool_;
+  int32_t length_;
+  size_t bytes_;
+  std::vector<Held> blocks_;  // ascending
+};
 
 /// Invariant: blocks_ hold at least the committed entries; tables_ have the addresses of their
 /// bytes. Blocks that no row will see are null, and come before all others of their bin.
@@ -34,6 +79,7 @@ class PagedCache final : public KvCache, public SharesBlocks {
         tables_(pool_->tables()),
         held_from_(bins_) {
     for (const int32_t reach : pool_->reaches()) windows_ = windows_ || reach >= 0;
+    points_.set_budget(static_cast<size_t>(pool_->window_points()));
     traits_.kind = pool_->format().name();
     traits_.lossy = pool_->format().lossy();
     traits_.layout = "paged";
@@ -64,18 +110,43 @@ class PagedCache final : public KvCache, public SharesBlocks {
     held_from_[bin] = std::max(held_from_[bin], entry);
   }
 
+  [[nodiscard]] bool wants_points() const noexcept override {
+    return windows_ && pool_->window_points() > 0;
+  }
+  void remember(int32_t n, SnapshotPlace place) noexcept override {
+    if (!wants_points() || n < 1 || n > length() || !settled() || !sees_all(n)) return;
+    const auto known = points_.entries();
+    if (!known.empty() && known.back().snapshot->length() > n) return;
+    try {
+      points_.reserve(1);
+      auto point = std::make_shared<WindowPoint>(pool_, n, 1);
+      const int32_t from = std::max(n - std::max(pool_->rewind(), size()), 0);
+      for (size_t bin = 0; bin < bins_; ++bin) {
+        if (pool_->reaches()[bin] < 0) continue;
+        const int32_t first = std::max(first_seen(bin, from), held_from_[bin]);
+        for (auto piece = static_cast<size_t>(first / size()); piece < pieces_of(n); ++piece) {
+          point->hold(piece * bins_ + bin, blocks_[piece * bins_ + bin]);
+        }
+      }
+      points_.add(std::move(point), place);
+    } catch (...) {  // no memory: a cut evaluates more again
+    }
+  }
+
   [[nodiscard]] int32_t room() const noexcept override {
-    size_t more = pool_->blocks().obtainable();
-    const size_t own = pieces() * block_size() - static_cast<size_t>(length());
+    const size_t more = pool_->blocks().obtainable();
     const size_t copies = this->copies(1);
     if (more < copies) return 0;
-    more = (more - copies) / bins_;
-    const auto left = static_cast<size_t>(capacity_ - length());
-    // Compared in blocks, which cannot overflow.
-    if (own >= left || more >= (left - own + block_size() - 1) / block_size()) {
-      return static_cast<int32_t>(left);
+    const size_t blocks = more - copies + held_blocks();
+    size_t least = pieces();  // surely there
+    size_t most = pieces_of(capacity_) + 1;
+    while (most - least > 1) {
+      const size_t middle = least + (most - least) / 2;
+      (blocks_for(middle) <= blocks ? least : most) = middle;
     }
-    return static_cast<int32_t>(own + more * block_size());
+    const auto left = static_cast<size_t>(capacity_ - length());
+    return static_cast<int32_t>(
+        std::min(left, least * block_size() - static_cast<size_t>(length())));
   }
   [[nodiscard]] Result<CachePlan> plan(int32_t n) override {
     if (n < 0) return error(Code::kInvalidArgument, "a plan for %d entries", n);
@@ -95,7 +166,12 @@ class PagedCache final : public KvCache, public SharesBlocks {
     }
     std::vector<Block*> fresh((needed - pieces()) * bins_ + shared.size());
     reserve(needed);
-    GEN_TRY(pool_->blocks().allocate(fresh));
+    Status taken = pool_->blocks().allocate(fresh);
+    if (taken.code() == Code::kPoolExhausted && !points_.entries().empty()) {
+      points_.cut(0);
+      taken = pool_->blocks().allocate(fresh);
+    }
+    GEN_TRY(taken);
     if (!shared.empty()) {
       GivenBack undo(this, fresh);
       GEN_TRY(replace(shared, std::span(fresh).last(shared.size())));
@@ -146,7 +222,7 @@ class PagedCache final : public KvCache, public SharesBlocks {
   Status truncate(int32_t n) override {
     if (n >= length()) return {};
     n = std::max(n, 0);
-    if (!sees_all(n)) n = 0;
+    if (!sees_all(n)) n = go_back(n);
     if (moves_.size() > 1) GEN_TRY(settle());  // all tables, so that none fails alone
     PathMoves left = moves_[0];
     left.cut(n);
@@ -154,6 +230,7 @@ class PagedCache final : public KvCache, public SharesBlocks {
     moves_[0].clear();
     length_ = n;
     keep_pieces(pieces_of(length()));
+    points_.cut(n);
     const int32_t rest = length() % size();
     if (rest == 0) return {};
     for (Block* const block : piece_of(pieces() - 1)) {
@@ -164,9 +241,15 @@ class PagedCache final : public KvCache, public SharesBlocks {
 
   [[nodiscard]] MemoryUse memory() const noexcept override {
     MemoryUse use;
-    const auto all = static_cast<size_t>(
-        std::count_if(blocks_.begin(), blocks_.end(), [](const Block* b) { return b != nullptr; }));
-    use.resident = all * pool_->blocks().block_bytes();
+    size_t beside = 0;
+    for (size_t i = 0; i < points_.entries().size(); ++i) {
+      for (const WindowPoint::Held& held : point(i).blocks()) {
+        bool counted = held.index < blocks_.size() && blocks_[held.index] == held.block;
+        for (size_t k = 0; k < i; ++k) counted = counted || point(k).holds(held.index, held.block);
+        beside += counted ? size_t{0} : size_t{1};
+      }
+    }
+    use.resident = (held_blocks() + beside) * pool_->blocks().block_bytes();
     use.payload = 0;
     for (size_t table = 0; table < tables_.size(); ++table) {
       const size_t bin = bin_of_table(table);
@@ -188,6 +271,7 @@ class PagedCache final : public KvCache, public SharesBlocks {
       copy->push(blocks_[i]);
     }
     copy->held_from_ = held_from_;
+    copy->points_ = points_;
     copy->length_ = length();
     return std::unique_ptr<KvCache>(std::move(copy));
   }
@@ -301,8 +385,57 @@ class PagedCache final : public KvCache, public SharesBlocks {
     for (size_t i = last * bins_; i < (last + 1) * bins_; ++i) shared += is_shared(i) ? size_t{1} : 0;
     return shared;
   }
+  /// Whether anybody else holds a block. The sequence's own points do not read what it writes after
+  /// them.
   [[nodiscard]] bool is_shared(size_t i) const noexcept {
-    return blocks_[i] != nullptr && blocks_[i]->references() > 1;
+    if (blocks_[i] == nullptr) return false;
+    int32_t own = 1;
+    for (size_t k = 0; k < points_.entries().size(); ++k) {
+      if (point(k).holds(i, blocks_[i])) ++own;
+    }
+    return blocks_[i]->references() > own;
+  }
+  [[nodiscard]] const WindowPoint& point(size_t i) const noexcept {
+    return static_cast<const WindowPoint&>(*points_.entries()[i].snapshot);
+  }
+  /// Brings back the windows of as many of the first `n` positions as a point has; their number.
+  int32_t go_back(int32_t n) noexcept {
+    const WindowPoint* best = nullptr;
+    int32_t most = 0;
+    for (size_t i = 0; i < points_.entries().size(); ++i) {
+      const int32_t has = std::min(n, point(i).length());
+      if (has > most && sees_all(has, point(i))) {
+        best = &point(i);
+        most = has;
+      }
+    }
+    if (best == nullptr) return 0;
+    for (size_t bin = 0; bin < bins_; ++bin) {
+      if (pool_->reaches()[bin] >= 0) held_from_[bin] = length();
+    }
+    for (const WindowPoint::Held& held : best->blocks()) {
+      Block*& own = blocks_[held.index];
+      if (own == nullptr) {
+        const Status retained = pool_->blocks().retain(held.block);
+        GEN_ASSERT(retained.ok());
+        own = held.block;
+        set_address(held.index);
+      }
+      int32_t& from = held_from_[held.index % bins_];
+      from = std::min(from, static_cast<int32_t>(held.index / bins_) * size());
+    }
+    return most;
+  }
+  [[nodiscard]] bool sees_all(int32_t n, const WindowPoint& point) const noexcept {
+    for (size_t bin = 0; bin < bins_; ++bin) {
+      if (pool_->reaches()[bin] < 0) continue;
+      const auto first = static_cast<size_t>(first_seen(bin, n) / size()) * bins_ + bin;
+      const auto held = point.blocks();
+      if (std::none_of(held.begin(), held.end(), [&](const auto& h) { return h.index == first; })) {
+        return false;
+      }
+    }
+    return true;
   }
   /// Puts copies of blocks of the last piece in their place, and these into `fresh`.
   Status replace(std::span<const size_t> shared, std::span<Block*> fresh) {
@@ -351,6 +484,22 @@ class PagedCache final : public KvCache, public SharesBlocks {
   [[nodiscard]] std::span<Block* const> piece_of(size_t piece) const noexcept {
     return std::span(blocks_).subspan(piece * bins_, bins_);
   }
+  [[nodiscard]] size_t held_blocks() const noexcept {
+    return static_cast<size_t>(
+        std::count_if(blocks_.begin(), blocks_.end(), [](const Block* b) { return b != nullptr; }));
+  }
+  /// The most blocks that it holds at a time until it has so many pieces.
+  [[nodiscard]] size_t blocks_for(size_t pieces) const noexcept {
+    size_t sum = 0;
+    for (const int32_t reach : pool_->reaches()) {
+      const int64_t entries = int64_t{reach} + (engine::kKvTile - 1) +
+                              std::max(pool_->rewind(), size()) + pool_->window_rows();
+      // The first and the last one may be used in part.
+      const auto most = static_cast<size_t>(entries) / block_size() + 2;
+      sum += reach < 0 ? pieces : std::min(pieces, most);
+    }
+    return sum;
+  }
   [[nodiscard]] int32_t size() const noexcept { return pool_->layout().block_size(); }
   [[nodiscard]] size_t block_size() const noexcept { return static_cast<size_t>(size()); }
   [[nodiscard]] size_t pieces() const noexcept { return blocks_.size() / bins_; }
@@ -381,6 +530,7 @@ class PagedCache final : public KvCache, public SharesBlocks {
   std::vector<Table> tables_;
   std::vector<int32_t> held_from_;  // by bin: the first entry that is there
   std::atomic<int32_t> length_ = 0;  // one writer; any thread may read it
+  SnapshotList points_;
   CacheTraits traits_;
 };
 
@@ -392,10 +542,11 @@ struct CachePool::Tables {
   std::vector<int32_t> reaches;  // by bin
 };
 
-CachePool::CachePool(Tables tables, std::span<const BlockPart> parts, size_t count, int32_t rewind)
+CachePool::CachePool(Tables tables, std::span<const BlockPart> parts, size_t count,
+                     const PoolWindows& windows)
     : layouts_(std::move(tables.layouts)),
       reaches_(std::move(tables.reaches)),
-      rewind_(rewind),
+      windows_(windows),
       blocks_(parts, layouts_[0].block_size(), count) {
   std::vector<int32_t> seen;  // reaches in the order of the groups
   for (const int32_t reach : reaches_) {
@@ -416,7 +567,7 @@ Result<std::shared_ptr<CachePool>> CachePool::create(std::string_view format,
                                                      std::span<const LayerShape> layers,
                                                      int32_t block_size, int32_t max_memory_mb,
                                                      LayerMemories memories,
-                                                     int32_t window_rewind) {
+                                                     PoolWindows of_windows) {
   GEN_ASSIGN(const CacheFormat parsed, parse_cache_format(format));
   if (block_size < 1 || max_memory_mb < 1) {
     return error(Code::kInvalidArgument, "a pool of %d MiB in blocks of %d: both must be 1 or more",
@@ -433,7 +584,7 @@ Result<std::shared_ptr<CachePool>> CachePool::create(std::string_view format,
   std::vector<BlockPart> parts;
   size_t bytes = 0;
   const bool windows =
-      window_rewind >= 0 && of.groups.size() == 1 &&
+      of_windows.rewind >= 0 && of.groups.size() == 1 &&
       std::any_of(layers.begin(), layers.end(), [](const auto& l) { return window_reach(l) >= 0; });
   if (windows) {
     GEN_ASSIGN(LayerBins bins, bin_layers(parsed, layers, block_size));
@@ -470,16 +621,16 @@ Result<std::shared_ptr<CachePool>> CachePool::create(std::string_view format,
   }
   const auto count = static_cast<size_t>(budget / bytes);
   return std::shared_ptr<CachePool>(
-      new CachePool(std::move(tables), parts, count, std::max(window_rewind, 0)));
+      new CachePool(std::move(tables), parts, count, of_windows));
 }
 
 Result<std::shared_ptr<CachePool>> CachePool::create(std::string_view format,
                                                      std::span<const LayerShape> layers,
                                                      int32_t block_size, int32_t max_memory_mb,
                                                      engine::EngineMemory& memory,
-                                                     int32_t window_rewind) {
+                                                     PoolWindows windows) {
   const std::vector<engine::EngineMemory*> memories(std::max<size_t>(layers.size(), 1), &memory);
-  return create(format, layers, block_size, max_memory_mb, memories, window_rewind);
+  return create(format, layers, block_size, max_memory_mb, memories, windows);
 }
 
 size_t CachePool::bytes_per_entry() const noexcept {

@@ -18,33 +18,40 @@
 
 namespace gen::cache {
 
+/// What sequences of a pool keep of layers with a window.
+struct PoolWindows {
+  /// Positions that a sequence may surely go back; blocks that lie further, or more than a block if
+  /// that is more, behind what rows see are given back. Negative: none are.
+  int32_t rewind = -1;
+  /// Lengths that it can go back to all the same (KvCache::remember), at most.
+  int32_t points = 0;
+  /// Rows of a plan, at most, for KvCache::room().
+  int32_t rows = engine::kKvChunk;
+};
+
 /// A pool and how its blocks lie. A block has the entries of all layers, in one part for each memory
 /// that layers lie in. Where layers with windows give blocks back, layers are put into bins of about
 /// the same size, each of layers that see the same, and a block has those of one bin: so all layers
 /// draw on one budget, whatever they keep.
 class CachePool {
  public:
-  /// That layers with a window keep all entries.
-  static constexpr int32_t kKeepsAll = -1;
-
   /// As many blocks of `block_size` positions as fit max_memory_mb * 2^20 bytes, those of all
   /// memories together. kInvalidArgument for an unknown format, numbers below 1 and a budget below
   /// one block, telling what one takes. `memories` are those of the layers, at most kMaxBlockParts
   /// different ones, and must outlive the pool and all its caches; without layers the first one
-  /// counts, and a block takes 64 bytes. With a `window_rewind` of 0 and up sequences give back the
-  /// blocks of layers with a window that lie more than this, or a block if that is more, behind what
-  /// rows see. Layers in several memories keep all.
+  /// counts, and a block takes 64 bytes. Layers in several memories keep all entries, whatever
+  /// `windows` says.
   static Result<std::shared_ptr<CachePool>> create(std::string_view format,
                                                    std::span<const LayerShape> layers,
                                                    int32_t block_size, int32_t max_memory_mb,
                                                    LayerMemories memories,
-                                                   int32_t window_rewind = kKeepsAll);
+                                                   PoolWindows windows = {});
   /// All layers in one memory.
   static Result<std::shared_ptr<CachePool>> create(std::string_view format,
                                                    std::span<const LayerShape> layers,
                                                    int32_t block_size, int32_t max_memory_mb,
                                                    engine::EngineMemory& memory,
-                                                   int32_t window_rewind = kKeepsAll);
+                                                   PoolWindows windows = {});
 
   [[nodiscard]] const CacheFormat& format() const noexcept { return layouts_[0].format(); }
   [[nodiscard]] std::span<const LayerShape> layers() const noexcept { return shapes_; }
@@ -57,8 +64,9 @@ class CachePool {
   /// The entries before its own that a row sees in each bin (window_reach()); negative: all. One
   /// where there are no bins.
   [[nodiscard]] std::span<const int32_t> reaches() const noexcept { return reaches_; }
-  /// Positions that a sequence may go back before blocks are missing.
-  [[nodiscard]] int32_t rewind() const noexcept { return rewind_; }
+  [[nodiscard]] int32_t rewind() const noexcept { return windows_.rewind; }
+  [[nodiscard]] int32_t window_points() const noexcept { return windows_.points; }
+  [[nodiscard]] int32_t window_rows() const noexcept { return windows_.rows; }
   /// The group of a bin's blocks (Block::group): bins that see the same share one, unless there are
   /// more than kMaxBlockGroups.
   [[nodiscard]] size_t group_of(size_t bin) const noexcept { return groups_[bin]; }
@@ -68,12 +76,13 @@ class CachePool {
 
  private:
   struct Tables;
-  CachePool(Tables tables, std::span<const BlockPart> parts, size_t count, int32_t rewind);
+  CachePool(Tables tables, std::span<const BlockPart> parts, size_t count,
+            const PoolWindows& windows);
 
   const std::vector<TileLayout> layouts_;  // by table
   const std::vector<int32_t> reaches_;     // by bin
   std::vector<size_t> groups_;             // by bin
-  const int32_t rewind_;
+  const PoolWindows windows_;
   std::vector<LayerShape> shapes_;
   std::vector<engine::KvLayer> kv_layers_;
   BlockPool blocks_;

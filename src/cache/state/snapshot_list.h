@@ -10,15 +10,10 @@
 #include <span>
 #include <vector>
 
+#include "cache/snapshot_place.h"
 #include "cache/state_snapshot.h"
 
 namespace gen::cache {
-
-/// What a snapshot lies at.
-enum class SnapshotPlace : uint8_t {
-  kPlain,   // any position
-  kBorder,  // where a message or a prompt begins or ends: texts are edited and repeated from there
-};
 
 /// Ascending by length. Snapshots that share memory are counted once and go together. When the
 /// budget is exceeded, those go whose loss costs least: the rows to run again from the snapshot
