@@ -173,7 +173,7 @@ Result<std::shared_ptr<const Generator>> create_generator(const ModelInUse& in_u
   const model::Model& model = *in_use.model;
   GEN_TRY(check_together(choice));
   const bool own_memory = choice.paged_mb == 0 && choice.compressed_chunk == 0 && !choice.tiered;
-  if (options.window_rewind >= 0 && !own_memory) {
+  if (options.window_rewind.value_or(-1) >= 0 && !own_memory) {
     return error(Code::kInvalidArgument,
                  "window_rewind is for memory of each session: no paged_kv, compressed_kv or "
                  "tiered_kv");

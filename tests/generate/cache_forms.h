@@ -101,8 +101,14 @@ inline FormsPlace forms_place(bool far, bool recurrent = false, bool window = fa
     spec.layers = 3;
     spec.window = 9;
     spec.local = {1, 0, 1};
+#ifdef GEN_FORMS_CUDA
+    static const std::shared_ptr<engine::Engine> engine = test::cuda_engine();
+    static const test::LoadedTiny tiny{test::TinyModel(spec), {.engine = engine}};
+    return {tiny.model(), engine->memory()};
+#else
     static const test::LoadedTiny tiny{test::TinyModel(spec)};
     return {tiny.model(), engine::system_memory()};
+#endif
   }
   if (recurrent) {
     spec = test::drift_spec();
@@ -187,6 +193,7 @@ inline std::shared_ptr<const Generator> generator_of(const CacheForm& form, int3
   // Of recurrent models: in every text, and more than the budget holds.
   options.snapshot_every = 1 + chunk % 7;
   options.window_rewind = 5;
+  options.window_copies = 1;
   const FormsPlace place = forms_place(form.far, form.recurrent, form.window);
   set_caches(&options, form, place.model.layer_shapes(), place.memory);
   std::vector<std::string> pieces;

@@ -576,8 +576,8 @@ std::vector<CacheForm> forms() {
                    .prefix_blocks = prefixes,
                    .pool_blocks = 30});
   }
-#ifndef GEN_FORMS_CUDA
   all.push_back({.window = true});
+#ifndef GEN_FORMS_CUDA
   all.push_back({.kind = "q4", .window = true});
   all.push_back({.recurrent = true});
   for (const auto& [prefixes, pool] : {std::pair{40, 0}, std::pair{0, 30}, std::pair{20, 30}}) {

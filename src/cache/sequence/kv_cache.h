@@ -18,6 +18,7 @@
 #include "cache/kept.h"
 #include "cache/layer_shape.h"
 #include "cache/memory_use.h"
+#include "cache/snapshot_place.h"
 #include "engine/kv_layer.h"
 #include "engine/memory.h"
 
@@ -120,6 +121,11 @@ class KvCache {
   [[nodiscard]] virtual int32_t keeps_behind(int32_t /*layer*/) const noexcept {
     return kAllEntries;
   }
+  /// Whether the cache keeps copies of what it lets go, see remember(). Constant.
+  [[nodiscard]] virtual bool wants_points() const noexcept { return false; }
+  /// So that a later truncate() may come back to `n` positions or fewer, if what they see is still
+  /// there, and for as long as there is room for a copy. Without memory there is none.
+  virtual void remember(int32_t /*n*/, SnapshotPlace /*place*/) noexcept {}
   /// Entries of a layer before this one were not written: a restored state had none.
   virtual void set_first_held(int32_t /*layer*/, int32_t /*entry*/) noexcept {}
   /// The first entry of a layer that is surely kept, of `length` entries.
@@ -160,7 +166,10 @@ class KvCache {
   /// The maximum of memory().resident until the cache is full, if that differs from that of a full
   /// one.
   [[nodiscard]] virtual size_t max_resident() const noexcept { return memory().resident; }
-  /// The part of max_resident() that is not in the host's memory.
+  /// The parts of memory().resident and max_resident() that are not in the host's memory.
+  [[nodiscard]] virtual size_t on_device() const noexcept {
+    return engine_memory(0).in_host() ? 0 : memory().resident;
+  }
   [[nodiscard]] virtual size_t max_on_device() const noexcept {
     return engine_memory(0).in_host() ? 0 : max_resident();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SnapshotList: the snapshots of one sequence's state, and which of them stay when their memory is
-// limited.
+// SnapshotList: the snapshots of one sequence's state, or of its windows, and which of them stay
+// when their memory is limited.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,10 @@
 #include <span>
 #include <vector>
 
+#include "cache/snapshot_place.h"
 #include "cache/state_snapshot.h"
 
 namespace gen::cache {
-
-/// What a snapshot lies at.
-enum class SnapshotPlace : uint8_t {
-  kPlain,   // any position
-  kBorder,  // where a message or a prompt begins or ends: texts are edited and repeated from there
-};
 
 /// Ascending by length. Snapshots that share memory are counted once and go together. When the
 /// budget is exceeded, those go whose loss costs least: the rows to run again from the snapshot
@@ -53,6 +48,8 @@ class SnapshotList {
   void insert(const SnapshotList& others);
   /// Drops all that are longer than `n`.
   void cut(int32_t n) noexcept;
+  /// Puts one of the same length and size in the place of entry `i`; null: removes the entry.
+  void replace(size_t i, Snapshot by) noexcept;
 
  private:
   /// Entries [first, end) share memory.
