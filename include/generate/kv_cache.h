@@ -73,7 +73,8 @@ GEN_API gen_status kv_cache_new(int32_t layers, int32_t max_seq_len, kv_cache **
 
 /**
  * Makes an empty cache of the kind that a generator's sessions have, for gen_model_forward with the
- * generator's model.
+ * generator's model. Layers with windows keep all positions, unless the option "window_rewind" was
+ * set: a truncation may then keep fewer positions than it is told to.
  *
  * @param generator    may be freed before the cache.
  * @param max_seq_len  maximum number of positions, 1 up to the model's context; 0 for that of a session.
@@ -329,8 +330,9 @@ GEN_API int32_t kv_cache_max_seq_len(const kv_cache *cache);
 
 /**
  * Keeps the first n positions of every layer. Layers that hold fewer stay as they are; n below 0
- * counts as 0. A compressed cache may keep fewer, because it cannot split a mean: see
- * kv_cache_compressed_new, and check kv_cache_seq_len.
+ * counts as 0. A compressed cache may keep fewer, because it cannot split a mean, and one with
+ * windows, because it no longer holds what the next row sees: see kv_cache_compressed_new and
+ * kv_cache_generator_new, and check kv_cache_seq_len.
  *
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if cache is NULL;
@@ -369,7 +371,8 @@ GEN_API gen_status kv_cache_memory_bytes(const kv_cache *cache, size_t *resident
 
 /**
  * Name of the kind, such as "fp32", "q4", "paged", "tiered" or "compressed"; NULL for NULL. A
- * session's cache has the same names; kv_cache_dtype returns its element type.
+ * session's cache has the same names, and "window" where some layers keep only their windows;
+ * kv_cache_dtype returns its element type.
  *
  * @return a constant string.
  * Threads: any.

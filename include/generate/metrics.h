@@ -25,6 +25,7 @@
  *                                      ahead of time
  *   gauges      queue_length           sequences that the last step left waiting
  *               cache_blocks_used, cache_blocks_free, cache_fragmentation   of the pool of gen_options_set_paged_kv
+ *               cache_window_blocks_used, cache_window_fragmentation   of its blocks for layers with windows
  *               speculative_acceptance_rate   acceptance rate, 0 to 1, of the last 32 draft tokens of the call that was
  *                                      verified last; the overall rate is accepted_tokens / drafted_tokens
  *   histograms  first_token_seconds    from the call to its first token

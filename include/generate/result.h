@@ -69,8 +69,9 @@ GEN_API int32_t gen_result_finish_reason(const gen_result *result);
  * last generating call, with begin-of-sequence), "prompt_cached" (of these, found in a prefix
  * cache), "prompt_evaluated" (tokens that ran in this call before the first one was drawn: those of
  * the prompt that were not cached or appended before; earlier ones of the session that ran again,
- * because its state went back to a snapshot (gen_options_set_state_snapshot_every), a context shift
- * kept none of their keys and values, or a pool took its blocks; and the last token before the
+ * because its state went back to a snapshot (gen_options_set_state_snapshot_every), layers no longer
+ * had the window that a cut goes back to (the options "window_rewind" and "window_copies"), a context
+ * shift kept none of their keys and values, or a pool took its blocks; and the last token before the
  * answer where it had been appended before, since its logits are needed. So it may exceed
  * "prompt", and with a context shift even the tokens that the session then holds), "completion",
  * "dropped" (oldest tokens of the session that were dropped to make room, see

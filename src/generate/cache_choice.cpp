@@ -158,11 +158,12 @@ void measure_pool(cache::CachePool& pool, Metrics& metrics) {
 
 /// Sets up one block pool for all sessions and, if requested, the prefix cache.
 Status use_pool(const CacheChoice& choice, const model::Model& model, GeneratorOptions* options) {
-  GEN_ASSIGN(auto pool, cache::CachePool::create(options->kv_dtype, model.layer_shapes(),
-                                                 choice.paged_block_size, choice.paged_mb,
-                                                 memories_of(model, *options),
-                                                 {options->window_rewind, 0,
-                                                  prefill_rows(options->prefill_chunk, model.traits())}));
+  GEN_ASSIGN(auto pool,
+             cache::CachePool::create(
+                 options->kv_dtype, model.layer_shapes(), choice.paged_block_size, choice.paged_mb,
+                 memories_of(model, *options),
+                 {options->window_rewind.value_or(kDefaultWindowRewind), options->window_copies,
+                  prefill_rows(options->prefill_chunk, model.traits())}));
   options->cache_factory = [pool](std::span<const cache::LayerShape>, int32_t capacity) {
     return cache::make_paged_cache(pool, capacity);
   };
@@ -191,7 +192,7 @@ Result<std::shared_ptr<const Generator>> create_generator(const ModelInUse& in_u
   const model::Model& model = *in_use.model;
   GEN_TRY(check_together(choice));
   const bool rows = choice.compressed_chunk == 0 && !choice.tiered;
-  if (options.window_rewind >= 0 && !rows) {
+  if (options.window_rewind.value_or(-1) >= 0 && !rows) {
     return error(Code::kInvalidArgument,
                  "window_rewind is not for compressed_kv or tiered_kv, which keep all positions");
   }

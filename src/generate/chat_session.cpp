@@ -150,7 +150,7 @@ Result<std::unique_ptr<Generation>> ChatSession::answer(const CallParams& params
   if (shifts) keep_ = window_.lead_tokens(all);
   GEN_TRY(session_->set_keep(keep_));
   std::vector<int32_t> borders;
-  if (session_->keeps_snapshots()) borders = chat_borders(*generator_->tokenizer(), all, ids);
+  if (session_->keeps_points()) borders = chat_borders(*generator_->tokenizer(), all, ids);
   return session_->open({.tokens = ids, .kind = Prompt::Kind::kWholeChat, .borders = borders},
                         prepared);
 }

@@ -169,9 +169,16 @@ Status fill(const Generator& generator, const Reserves& reserves, int32_t contex
     side.snapshots = std::max(kept->list().budget() / kept->bytes() * kept->bytes(), snapshots);
   }
   const auto now = [&](const MemoryFigures& side) { return side.snapshots > 0 ? snapshots : 0; };
+  // A cache takes a part only when it is needed, such as copies of windows.
+  size_t later = 0;
+  size_t device_later = 0;
   const auto count = [&](const cache::KvCache& cache) {
-    device.cache += cache.max_on_device();
-    host.cache += cache.memory().resident - cache.max_on_device();
+    const size_t on_device = cache.max_on_device();
+    const size_t in_host = cache.max_resident() - on_device;
+    device.cache += on_device;
+    host.cache += in_host;
+    device_later += on_device - cache.on_device();
+    later += in_host - (cache.memory().resident - cache.on_device());
   };
   count(session->cache());
   if (session->drafts() != nullptr) {
@@ -179,10 +186,11 @@ Status fill(const Generator& generator, const Reserves& reserves, int32_t contex
       count(*of_drafts);
     }
   }
-  host.workspace = reserves.host.live() - host.weights - host.cache - now(host);
-  device.workspace = reserves.device.memory().live() - device.weights - device.cache - now(device);
-  host.peak = reserves.host.peak() + host.snapshots - now(host);
-  device.peak = reserves.device.memory().peak() + device.snapshots - now(device);
+  host.workspace = reserves.host.live() + later - host.weights - host.cache - now(host);
+  device.workspace =
+      reserves.device.memory().live() + device_later - device.weights - device.cache - now(device);
+  host.peak = reserves.host.peak() + later + host.snapshots - now(host);
+  device.peak = reserves.device.memory().peak() + device_later + device.snapshots - now(device);
   return {};
 }
 

@@ -15,7 +15,7 @@ struct counting {
 };
 
 static inline gen_status counting_allocate(void* user, size_t bytes, size_t align, void** out) {
-  struct counting* counts = user;
+  struct counting* counts = (struct counting*)user;
   *out = NULL;
   if (counts->refuse) return GEN_ERROR_OUT_OF_MEMORY;
   *out = aligned_alloc(align, (bytes + align - 1) / align * align);
@@ -26,7 +26,7 @@ static inline gen_status counting_allocate(void* user, size_t bytes, size_t alig
 }
 
 static inline void counting_release(void* user, void* ptr, size_t bytes) {
-  struct counting* counts = user;
+  struct counting* counts = (struct counting*)user;
   counts->live -= bytes;
   free(ptr);
 }

@@ -3,6 +3,7 @@
 #include <generate/experimental.h>
 #include <generate/generate.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "support/tiny_model.h"
 #include "support/tiny_vocabulary.h"
 
+#include "counting_allocator.h"
 #include "status_record.h"
 
 namespace gen {
@@ -64,6 +66,208 @@ TEST(WindowedModel, IsNotPooled) {
   EXPECT_EQ(gen_draft_new(model, nullptr, options, &draft, &error), GEN_ERROR_UNSUPPORTED);
   gen_options_free(options);
   gen_model_free(model);
+}
+
+struct Family {
+  const char* name;
+  int32_t window;
+  int32_t chunk;
+};
+
+/// A tiny model of a family, as a file, and what an allocator counts of it.
+class WindowedFamilies : public testing::TestWithParam<Family> {
+ protected:
+  static constexpr int32_t kContext = 1200;
+
+  void SetUp() override {
+    test::TinyModelSpec spec;
+    spec.architecture = GetParam().name;
+    spec.window = GetParam().window;
+    spec.chunk = GetParam().chunk;
+    spec.layers = 6;
+    spec.local = {1, 1, 0, 1, 1, 0};
+    spec.context = kContext;
+    path_ = testing::TempDir() + "/generate_windows_" + std::to_string(getpid()) + ".gguf";
+    ASSERT_TRUE(test::write_file(path_, file_of(spec)));
+    ASSERT_EQ(gen_options_new(&options_, &error_), GEN_OK);
+    set("prefill_chunk", "16");
+    set("window_rewind", "8");
+  }
+  void TearDown() override {
+    gen_options_free(options_);
+    unlink(path_.c_str());
+  }
+  void set(const char* key, const char* value) {
+    ASSERT_EQ(gen_options_set(options_, key, value, &error_), GEN_OK) << error_.message;
+  }
+  size_t foretold(const char* key) {
+    gen_memory_estimate* estimate = nullptr;
+    size_t bytes = 0;
+    EXPECT_EQ(gen_estimate_memory(path_.c_str(), nullptr, options_, &estimate, &error_), GEN_OK)
+        << error_.message;
+    EXPECT_EQ(gen_memory_estimate_get(estimate, key, &bytes, &error_), GEN_OK);
+    gen_memory_estimate_free(estimate);
+    return bytes;
+  }
+  /// Of a session that has gone through all of its context, with borders and a long answer at last.
+  struct Counted {
+    size_t cache = 0;
+    size_t rest = 0;  // that is neither this nor weights
+    std::string kind;
+  };
+  Counted counted() {
+    counting counts = {};
+    const gen_allocator table = {sizeof table, &counts, counting_allocate, counting_release};
+    gen_model_options* load = nullptr;
+    gen_model* model = nullptr;
+    gen_generator* generator = nullptr;
+    gen_session* session = nullptr;
+    EXPECT_EQ(gen_model_options_new(&load, &error_), GEN_OK);
+    EXPECT_EQ(gen_model_options_set_allocator(load, &table, &error_), GEN_OK);
+    EXPECT_EQ(gen_model_load(path_.c_str(), load, &model, &error_), GEN_OK) << error_.message;
+    gen_model_options_free(load);
+    EXPECT_EQ(gen_create(model, options_, &generator, &error_), GEN_OK) << error_.message;
+    const size_t weights = counts.live;
+    EXPECT_EQ(gen_session_new(generator, &session, &error_), GEN_OK) << error_.message;
+    std::vector<int32_t> prompt;
+    for (int32_t i = 0; i < 97; ++i) prompt.push_back(3 + i * i % 40);
+    gen_sampling* sampling = nullptr;
+    EXPECT_EQ(gen_sampling_new(&sampling, &error_), GEN_OK);
+    EXPECT_EQ(gen_sampling_set(sampling, "ignore_eos", "1", &error_), GEN_OK);
+    for (int32_t left = kContext; left > 0; left -= 100) {
+      const bool last = left == 400;
+      EXPECT_EQ(gen_sampling_set_max_new_tokens(sampling, last ? 303 : 3, &error_), GEN_OK);
+      EXPECT_EQ(gen_session_append_tokens(session, prompt.data(), prompt.size(), &error_), GEN_OK);
+      gen_result* result = nullptr;
+      EXPECT_EQ(gen_session_generate(session, "", 0, sampling, &result, &error_), GEN_OK)
+          << error_.message;
+      gen_result_free(result);
+      if (last) break;
+    }
+    EXPECT_EQ(gen_session_length(session), kContext);
+    gen_sampling_free(sampling);
+    Counted made;
+    const kv_cache* const cache = gen_session_cache(session);
+    made.kind = kv_cache_kind(cache);
+    EXPECT_EQ(kv_cache_memory_bytes(cache, &made.cache, nullptr, nullptr, &error_), GEN_OK);
+    made.rest = counts.live - weights - made.cache;
+    gen_session_free(session);
+    gen_free(generator);
+    gen_model_free(model);
+    EXPECT_EQ(counts.live, 0U);
+    return made;
+  }
+
+  std::string path_;
+  gen_options* options_ = nullptr;
+  gen_error error_ = {};
+};
+
+INSTANTIATE_TEST_SUITE_P(Families, WindowedFamilies,
+                         testing::Values(Family{"gemma2", 40, 0}, Family{"gemma3", 33, 0},
+                                         Family{"gemma4", 64, 0}, Family{"gpt-oss", 17, 0},
+                                         Family{"cohere2", 100, 0}, Family{"olmo2", 32, 0},
+                                         Family{"llama", 0, 64}),
+                         [](const auto& each) {
+                           std::string name = each.param.name;
+                           if (name == "gpt-oss") name = "gptoss";
+                           return name;
+                         });
+
+TEST_P(WindowedFamilies, TakeWhatIsForetold) {
+  set("window_rewind", "-1");
+  const Counted full = counted();
+  EXPECT_EQ(foretold("cache"), full.cache);
+  EXPECT_EQ(full.kind, "fp32");
+  set("window_rewind", "8");
+  size_t before = 0;
+  for (const char* copies : {"0", "1", "2", "3"}) {
+    SCOPED_TRACE(copies);
+    set("window_copies", copies);
+    const Counted windowed = counted();
+    EXPECT_EQ(foretold("cache"), windowed.cache);
+    const auto workspace = static_cast<double>(windowed.rest);
+    EXPECT_NEAR(static_cast<double>(foretold("workspace")), workspace, 0.02 * workspace + 4096);
+    EXPECT_EQ(windowed.kind, "window");
+    EXPECT_LT(windowed.cache, full.cache);
+    EXPECT_GT(windowed.cache, before);
+    before = windowed.cache;
+  }
+}
+
+// The table of docs/caches.md, from tiny models with layers of these shapes: keys and values that
+// take two bytes each, by the formula.
+struct Shape {
+  const char* name;
+  int32_t layers;
+  int32_t every;  // the last of so many has no window
+  int32_t window;
+  uint32_t heads;  // of layers with a window
+  int32_t dim;
+  uint32_t other_heads;
+  int32_t other_dim;
+  int64_t ring;  // positions
+  int64_t copies;
+};
+
+TEST(WindowedModel, TakesWhatTheTableSays) {
+  const Shape shapes[] = {{"gemma3", 34, 6, 1024, 4, 256, 4, 256, 1664, 2816},
+                          {"gemma4", 60, 6, 1024, 16, 256, 4, 512, 1664, 2816},
+                          {"gpt-oss", 24, 2, 128, 8, 64, 8, 64, 656, 800}};
+  gen_error error = {};
+  gen_options* options = nullptr;
+  ASSERT_EQ(gen_options_new(&options, &error), GEN_OK);
+  ASSERT_EQ(gen_options_set(options, "kv_dtype", "fp16", &error), GEN_OK);
+  for (const Shape& shape : shapes) {
+    test::TinyModelSpec spec;
+    spec.architecture = shape.name;
+    spec.layers = shape.layers;
+    spec.context = 131072;
+    spec.window = shape.window;
+    spec.hidden = 32;
+    spec.feed_forward = 32;
+    spec.expert_width = 32;
+    spec.heads = 16;
+    spec.head_dim = shape.other_dim;
+    if (shape.dim != shape.other_dim) spec.local_head_dim = shape.dim;
+    int64_t local = 0;
+    int64_t global = 0;
+    for (int32_t i = 0; i < shape.layers; ++i) {
+      const bool windowed = (i + 1) % shape.every != 0;
+      spec.local.push_back(windowed ? 1 : 0);
+      spec.layer_kv_heads.push_back(windowed ? shape.heads : shape.other_heads);
+      const int64_t bytes = 2 * 2 * static_cast<int64_t>(spec.layer_kv_heads.back()) *
+                            (windowed ? shape.dim : shape.other_dim);
+      (windowed ? local : global) += bytes;
+    }
+    const std::string path =
+        testing::TempDir() + "/generate_shape_" + std::to_string(getpid()) + ".gguf";
+    ASSERT_TRUE(test::write_file(path, file_of(spec)));
+    for (const char* context : {"32768", "131072"}) {
+      SCOPED_TRACE(std::string(shape.name) + " " + context);
+      gen_model_options* load = nullptr;
+      ASSERT_EQ(gen_model_options_new(&load, &error), GEN_OK);
+      ASSERT_EQ(gen_model_options_set(load, "max_seq_len", context, &error), GEN_OK);
+      const int64_t positions = std::stoll(context);
+      const auto foretold = [&](const char* rewind, const char* copies) {
+        gen_memory_estimate* estimate = nullptr;
+        size_t bytes = 0;
+        EXPECT_EQ(gen_options_set(options, "window_rewind", rewind, &error), GEN_OK);
+        EXPECT_EQ(gen_options_set(options, "window_copies", copies, &error), GEN_OK);
+        EXPECT_EQ(gen_estimate_memory(path.c_str(), load, options, &estimate, &error), GEN_OK)
+            << error.message;
+        EXPECT_EQ(gen_memory_estimate_get(estimate, "cache", &bytes, &error), GEN_OK);
+        gen_memory_estimate_free(estimate);
+        return static_cast<int64_t>(bytes);
+      };
+      EXPECT_EQ(foretold("-1", "2"), (local + global) * positions);
+      EXPECT_EQ(foretold("256", "0"), local * shape.ring + global * positions);
+      EXPECT_EQ(foretold("256", "2"), local * (shape.ring + shape.copies) + global * positions);
+      gen_model_options_free(load);
+    }
+    unlink(path.c_str());
+  }
+  gen_options_free(options);
 }
 
 // With window_rewind a session keeps little more than the windows, and says the same.
@@ -142,6 +346,14 @@ TEST(WindowedModel, SessionsMayKeepOnlyTheWindow) {
   ASSERT_EQ(gen_options_set_paged_kv(options, 4, 16, &error), GEN_OK);
   EXPECT_EQ(gen_create(model, options, &generator, &error), GEN_ERROR_INVALID_ARGUMENT);
   EXPECT_NE(std::string(error.message).find("window_rewind"), std::string::npos) << error.message;
+  // What nobody has set is no reason.
+  gen_options* unset = nullptr;
+  ASSERT_EQ(gen_options_new(&unset, &error), GEN_OK);
+  ASSERT_EQ(gen_options_set_paged_kv(unset, 4, 16, &error), GEN_OK);
+  EXPECT_EQ(gen_create(model, unset, &generator, &error), GEN_OK) << error.message;
+  gen_free(generator);
+  generator = nullptr;
+  gen_options_free(unset);
   EXPECT_EQ(gen_options_set(options, "window_rewind", "-2", &error), GEN_ERROR_INVALID_ARGUMENT);
   gen_sampling_free(sampling);
   gen_options_free(options);

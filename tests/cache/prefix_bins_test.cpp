@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves that a prefix cache whose stretches have a block of each bin finds the longest beginning of
-// which the next row finds everything that it sees, against a plain list of what was kept; that a
-// later text fills the gaps of an earlier one; and that blocks of windows that no text needs any
+// Proves that a prefix cache whose stretches have a block of each bin finds the longest beginning
+// of which the next row finds everything that it sees, against a plain list of what was kept; that
+// a later text fills the gaps of an earlier one; and that blocks of windows that no text needs any
 // more are given up before whole texts are.
 #include <gtest/gtest.h>
 
@@ -52,8 +52,8 @@ class PrefixBins : public testing::Test {
       blocks[i] = pool_->allocate().value();
       const uint64_t value = sign(tokens, stretch, bin);
       std::memcpy(host_bytes(*blocks[i]), &value, sizeof(value));
-      pool_->set_used(*blocks[i], static_cast<int32_t>(std::min<size_t>(
-                                      kSize, tokens.size() - stretch * kSize)));
+      pool_->set_used(*blocks[i], static_cast<int32_t>(
+                                      std::min<size_t>(kSize, tokens.size() - stretch * kSize)));
     }
     ASSERT_TRUE(cache_->insert(1, tokens, blocks).ok());
     for (Block* block : blocks) {
@@ -126,8 +126,8 @@ TEST_F(PrefixBins, GapsAreFilledByLaterTexts) {
 
 TEST_F(PrefixBins, WindowsThatNoTextNeedsGoFirst) {
   renew(3 * 20, 400);
-  insert(numbers(80), {0, 0, 0});         // ten stretches, used last …
-  insert(numbers(80, 500), {0, 0, 0});    // … before these
+  insert(numbers(80), {0, 0, 0});       // ten stretches, used last …
+  insert(numbers(80, 500), {0, 0, 0});  // … before these
   ASSERT_EQ(free(), 0U);
   ASSERT_EQ(look(numbers(80, 500)), 80U);
   ASSERT_EQ(look(numbers(80)), 80U);

@@ -102,8 +102,14 @@ inline FormsPlace forms_place(bool far, bool recurrent = false, bool window = fa
     spec.layers = 3;
     spec.window = 9;
     spec.local = {1, 0, 1};
+#ifdef GEN_FORMS_CUDA
+    static const std::shared_ptr<engine::Engine> engine = test::cuda_engine();
+    static const test::LoadedTiny tiny{test::TinyModel(spec), {.engine = engine}};
+    return {tiny.model(), engine->memory()};
+#else
     static const test::LoadedTiny tiny{test::TinyModel(spec)};
     return {tiny.model(), engine::system_memory()};
+#endif
   }
   if (recurrent) {
     spec = test::drift_spec();
@@ -140,8 +146,9 @@ inline void set_caches(GeneratorOptions* of, const CacheForm& form,
   options.memory = &memory;
   if (form.layout == Layout::kPaged) {
     std::shared_ptr<cache::CachePool> pool =
-        cache::CachePool::create(form.kind, shapes, form.block_size, 2, memory,
-                                 form.window ? cache::PoolWindows{kFormsRewind, 2} : cache::PoolWindows{})
+        cache::CachePool::create(
+            form.kind, shapes, form.block_size, 2, memory,
+            form.window ? cache::PoolWindows{kFormsRewind, 2} : cache::PoolWindows{})
             .value();
     options.cache_factory = [pool](std::span<const cache::LayerShape>, int32_t capacity) {
       return cache::make_paged_cache(pool, capacity);
@@ -193,6 +200,7 @@ inline std::shared_ptr<const Generator> generator_of(const CacheForm& form, int3
   // Of recurrent models: in every text, and more than the budget holds.
   options.snapshot_every = 1 + chunk % 7;
   options.window_rewind = kFormsRewind;
+  options.window_copies = 1;
   const FormsPlace place = forms_place(form.far, form.recurrent, form.window);
   set_caches(&options, form, place.model.layer_shapes(), place.memory);
   std::vector<std::string> pieces;

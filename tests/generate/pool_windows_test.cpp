@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves what a pool gains where layers with windows give their blocks back: longer texts fit, other
-// sessions find a beginning of which only the windows' ends are left, and texts are those of caches
-// that keep everything.
+// Proves what a pool gains where layers with windows give their blocks back: longer texts fit,
+// other sessions find a beginning of which only the windows' ends are left, and texts are those of
+// caches that keep everything.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -72,7 +72,8 @@ TEST(PoolWindows, ABeginningIsFoundWhereItsWindowsEnd) {
   EXPECT_EQ(third.cached, 89);
 }
 
-// Where the pool is short of blocks, the middle of the text loses its windows, and its end does not.
+// Where the pool is short of blocks, the middle of the text loses its windows, and its end does
+// not.
 TEST(PoolWindows, UnderPressureTheEndsStay) {
   const Tokens prompt = text_of(1, 96);
   PrefixWorld world(windowed(200));

@@ -53,7 +53,8 @@ class PrefixWorld {
       return cache::make_paged_cache(pool, capacity);
     };
     if (wanted.capacity > 0) {
-      options.prefix_cache = cache::PrefixCache::create(blocks(), wanted.capacity, reaches()).value();
+      options.prefix_cache =
+          cache::PrefixCache::create(blocks(), wanted.capacity, reaches()).value();
     }
   }
 

@@ -576,8 +576,8 @@ std::vector<CacheForm> forms() {
                    .prefix_blocks = prefixes,
                    .pool_blocks = 30});
   }
-#ifndef GEN_FORMS_CUDA
   all.push_back({.window = true});
+#ifndef GEN_FORMS_CUDA
   all.push_back({.kind = "q4", .window = true});
   using Layout = CacheForm::Layout;
   all.push_back({.layout = Layout::kPaged, .block_size = 7, .window = true});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Windows in rings (cache/sequence/window_cache.h) against caches that keep everything: random
-// programs of rows, drafts of which some are kept, cuts, forks and states, for windows that are
-// smaller and larger than segments and prompt chunks. After each step the next logits have the bits
-// of a full cache to which the text was given anew.
+// programs of rows, drafts of which some are kept, points, cuts, forks and states, for windows that
+// are smaller and larger than segments and prompt chunks. After each step the next logits have the
+// bits of a full cache that holds the same text.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -23,13 +23,14 @@ namespace {
 
 using Cache = std::unique_ptr<cache::KvCache>;
 
-constexpr int32_t kContext = 400;
+constexpr int32_t kContext = 700;
 
 struct Case {
   int32_t window;
   int32_t chunk;
   int32_t rows;
   int32_t rewind;
+  int32_t copies = 0;
 };
 
 std::vector<std::byte> state_of(cache::KvCache& cache) {
@@ -64,14 +65,15 @@ class WindowCaches : public testing::TestWithParam<Form> {
     const Form form = GetParam();
     if (form.block_size > 0) {
       if (pool_ == nullptr) {
-        pool_ = cache::CachePool::create(form.kind, layers, form.block_size, 8,
-                                         engine::system_memory(), {of_.rewind, points_})
-                    .value();
+        pool_ =
+            cache::CachePool::create(form.kind, layers, form.block_size, 8, engine::system_memory(),
+                                     {of_.rewind, of_.copies, of_.rows})
+                .value();
       }
       return cache::make_paged_cache(pool_, kContext).value();
     }
-    auto made = cache::make_windowed_cache(form.kind, layers, kContext, {of_.rows, of_.rewind},
-                                           engine::system_memory());
+    auto made = cache::make_windowed_cache(
+        form.kind, layers, kContext, {of_.rows, of_.rewind, of_.copies}, engine::system_memory());
     EXPECT_TRUE(made.ok()) << made.status().message();
     return std::move(made).value();
   }
@@ -83,9 +85,10 @@ class WindowCaches : public testing::TestWithParam<Form> {
     for (int32_t at = 0; at < kContext; at += 20) {
       (void)model_->feed(cache, std::vector<int32_t>(20, 3));
       const int32_t length = at + 20;
-      // Two layers keep what lies this far back, and one all; all of them take blocks of one size.
+      // Two layers keep what lies this far behind the last pass, and one all; all of them take
+      // blocks of one size.
       const int32_t far = of_.window - 1 + std::max(of_.rewind, size);
-      const int32_t first = std::max(length - far, 0) / engine::kKvTile * engine::kKvTile / size;
+      const int32_t first = std::max(at - far, 0) / engine::kKvTile * engine::kKvTile / size;
       const int32_t end = (length + size - 1) / size;
       const size_t window = pool_->reaches()[0] >= 0 ? pool.allocated(0) : pool.allocated(1);
       const size_t whole = pool_->reaches()[0] >= 0 ? pool.allocated(1) : pool.allocated(0);
@@ -101,7 +104,6 @@ class WindowCaches : public testing::TestWithParam<Form> {
   }
 
   Case of_ = {};
-  int32_t points_ = 0;  // of pools
   mutable std::shared_ptr<cache::CachePool> pool_;
   std::unique_ptr<test::LoadedTiny> model_;
 };
@@ -122,69 +124,96 @@ struct Pair {
   std::vector<int32_t> text;
   Cache windowed;
   Cache full;
+  int32_t point = 0;  // the newest
 };
 
 TEST_P(WindowCaches, HaveTheBitsOfFullOnes) {
   const char* const trials = std::getenv("GEN_TRIALS");
   const int n_trials = trials != nullptr ? std::atoi(trials) : 6;
-  const Case cases[] = {{5, 0, 8, 4},   {16, 0, 5, 0},   {17, 0, 16, 3},
-                        {40, 0, 24, 9}, {64, 0, 40, 20}, {130, 0, 16, 0}};
+  const Case cases[] = {{5, 0, 8, 4},        {16, 0, 5, 0},       {17, 0, 16, 3},
+                        {40, 0, 24, 9},      {64, 0, 40, 20},     {130, 0, 16, 0},
+                        {7, 0, 8, 4, 2},     {32, 0, 40, 9, 1},   {33, 0, 16, 20, 3},
+                        {100, 0, 130, 0, 1}, {100, 0, 24, 17, 2}, {0, 32, 24, 9, 2}};
   int exact = 0;
   int anew = 0;
+  int copied = 0;
   for (const Case& of : cases) {
     make(of);
     for (int trial = 0; trial < n_trials; ++trial) {
-      SCOPED_TRACE(testing::Message() << "window " << of.window << ", trial " << trial);
-      std::mt19937 random(static_cast<uint32_t>(trial * 31 + of.window));
+      const int32_t sees = std::max(of.window, of.chunk);
+      SCOPED_TRACE(testing::Message() << "window " << sees << ", trial " << trial);
+      std::mt19937 random(static_cast<uint32_t>(trial * 31 + sees + of.copies));
       const auto draw = [&](int32_t least, int32_t most) {
         return std::uniform_int_distribution<int32_t>(least, most)(random);
       };
       std::vector<Pair> pairs;
       pairs.push_back({{}, windowed(), full()});
+      ASSERT_EQ(pairs[0].windowed->wants_points(), of.copies > 0);
       for (int step = 0; step < 60; ++step) {
         Pair& pair = pairs[static_cast<size_t>(draw(0, static_cast<int32_t>(pairs.size()) - 1))];
         const int32_t length = pair.windowed->length();
         ASSERT_EQ(length, static_cast<int32_t>(pair.text.size()));
-        switch (draw(0, 9)) {
+        switch (draw(0, 10)) {
           case 0: {  // a cut
             if (length == 0) break;
-            const int32_t n = draw(std::max(0, length - 2 * of.window), length - 1);
+            const int32_t far = sees + (draw(0, 1) == 0 ? 0 : 2 * (of.rows + of.rewind + 40));
+            const int32_t n = draw(std::max(0, length - far), length - 1);
             ASSERT_TRUE(pair.windowed->truncate(n).ok());
             const int32_t left = pair.windowed->length();
-            EXPECT_TRUE(left == n || left == 0);
+            EXPECT_TRUE(left <= n && left >= std::min(n, pair.point)) << n << " " << pair.point;
+            if (of.copies == 0) {
+              EXPECT_TRUE(left == n || left == 0);
+            }
             (left == n ? exact : anew) += 1;
+            if (left < n && left > 0) ++copied;
             ASSERT_TRUE(pair.full->truncate(left).ok());
             pair.text.resize(static_cast<size_t>(left));
+            if (pair.point > left) pair.point = 0;
+            break;
+          }
+          case 10: {  // a point, anywhere in the last rows
+            const int32_t n = draw(std::max(0, length - of.rows), length);
+            if (n < pair.point) break;
+            pair.windowed->remember(
+                n, draw(0, 1) == 0 ? cache::SnapshotPlace::kBorder : cache::SnapshotPlace::kPlain);
+            // Behind a cut its window may be gone. As the only one it stays until it is cut.
+            if (of.copies > 0 && n == length) pair.point = n;
+            EXPECT_LE(pair.windowed->memory().resident, pair.windowed->max_resident());
             break;
           }
           case 1: {  // a fork
             if (pairs.size() >= 3) break;
-            Pair fork = {pair.text, pair.windowed->fork().value(), pair.full->fork().value()};
+            Pair fork = {pair.text, pair.windowed->fork().value(), pair.full->fork().value(),
+                         pair.point};
             pairs.push_back(std::move(fork));
             break;
           }
           case 2: {  // a state, in another one of its kind, which has the same again
+            if (draw(0, 5) != 0) break;  // it has no points
             Cache loaded = windowed();
             const std::vector<std::byte> state = state_of(*pair.windowed);
             auto reader = cache::StateReader::open(state).value();
             ASSERT_TRUE(loaded->restore(reader).ok());
             EXPECT_EQ(state_of(*loaded), state);
             pair.windowed = std::move(loaded);
+            pair.point = 0;
             break;
           }
-          case 3: {  // that of one that has everything
+          case 3: {                      // that of one that has everything
+            if (draw(0, 5) != 0) break;  // it has no points
             Cache loaded = windowed();
             const std::vector<std::byte> state = state_of(*pair.full);
             auto reader = cache::StateReader::open(state).value();
             ASSERT_TRUE(loaded->restore(reader).ok());
             EXPECT_EQ(state_of(*loaded), state_of(*pair.windowed));
             pair.windowed = std::move(loaded);
+            pair.point = 0;
             break;
           }
           default: {  // rows, of which a first part is kept
             const int32_t most = std::min(pair.windowed->plan_limit(), kContext - length);
             if (most < 1) break;
-            const int32_t n = draw(1, std::min(most, draw(0, 3) == 0 ? most : 7));
+            const int32_t n = draw(1, std::min(most, draw(0, 2) == 0 ? most : 7));
             std::vector<int32_t> more;
             for (int32_t i = 0; i < n; ++i) more.push_back(draw(0, 49));
             const int32_t kept = draw(0, 2) == 0 ? draw(0, n) : n;
@@ -206,8 +235,92 @@ TEST_P(WindowCaches, HaveTheBitsOfFullOnes) {
   }
   EXPECT_GT(exact, 10 * n_trials / 6);
   EXPECT_GT(anew, 10 * n_trials / 6);
+  EXPECT_GT(copied, 10 * n_trials / 6);
   if (pool_ == nullptr) return;
   EXPECT_EQ(pool_->blocks().available(), pool_->blocks().capacity());
+}
+
+// However far that is, in texts of about a window and of many, in chunks of every size.
+TEST_P(WindowCaches, ComeBackToPoints) {
+  for (const int32_t window : {7, 32, 33, 100}) {
+    for (const int32_t chunk : {1, 8, 40}) {
+      make({window, 0, chunk, 20, 2});
+      for (const int32_t point : {window - 1, window, window + 1, 2 * window, 330}) {
+        SCOPED_TRACE(testing::Message() << window << " in chunks of " << chunk << " to " << point);
+        const Cache cache = windowed();
+        const Cache all = full();
+        std::vector<int32_t> text;
+        while (cache->length() < 640) {
+          std::vector<int32_t> more;
+          for (int32_t i = 0; i < std::min(chunk, 640 - cache->length()); ++i) {
+            more.push_back((cache->length() * 7 + i * i) % 50);
+          }
+          const int32_t before = cache->length();
+          (void)model_->feed(*cache, more);
+          (void)model_->feed(*all, more);
+          // The whole window is in the ring until the next pass.
+          if (before < point && cache->length() >= point) {
+            cache->remember(point, cache::SnapshotPlace::kBorder);
+          }
+        }
+        // To a few positions before it, then behind it.
+        for (const int32_t to : {point + 100, point, std::max(1, point - 20)}) {
+          const Cache other = cache->fork().value();
+          const Cache other_full = all->fork().value();
+          ASSERT_TRUE(other->truncate(to).ok());
+          EXPECT_EQ(other->length(), std::min(to, point));
+          ASSERT_TRUE(other_full->truncate(other->length()).ok());
+          for (int32_t row = 0; row < 20; ++row) {
+            const std::vector<int32_t> next = {row};
+            ASSERT_EQ(model_->feed(*other, next), model_->feed(*other_full, next)) << to;
+          }
+        }
+        EXPECT_GT(cache->memory().resident, windowed()->memory().resident);
+      }
+    }
+  }
+}
+
+// The two borders behind which a chat goes on stay, and what others there were is gone.
+TEST_P(WindowCaches, KeepTheNewestPoints) {
+  if (GetParam().block_size > 0) return;  // points of pools are blocks, and no copies
+  make({17, 0, 8, 0, 2});
+  const Cache cache = windowed();
+  const size_t ring = cache->memory().resident;
+  const size_t copy = (cache->max_resident() - ring) / 2;
+  std::vector<int32_t> text(8, 5);
+  for (int i = 1; i <= 60; ++i) {
+    (void)model_->feed(*cache, text);
+    if (i % 10 == 5) cache->remember(8 * i, cache::SnapshotPlace::kBorder);
+  }
+  EXPECT_EQ(cache->memory().resident, ring + 2 * copy);
+  const Cache fork = cache->fork().value();
+  EXPECT_EQ(fork->memory().resident, ring + 2 * copy);
+  ASSERT_TRUE(cache->truncate(445).ok());
+  EXPECT_EQ(cache->length(), 440);
+  ASSERT_TRUE(cache->truncate(439).ok());
+  EXPECT_EQ(cache->length(), 439);  // in the ring again
+  ASSERT_TRUE(cache->truncate(400).ok());
+  EXPECT_EQ(cache->length(), 360);
+  ASSERT_TRUE(cache->truncate(330).ok());
+  EXPECT_EQ(cache->length(), 0);
+  EXPECT_EQ(cache->memory().resident, ring);
+  ASSERT_TRUE(fork->truncate(442).ok());
+  EXPECT_EQ(fork->length(), 440);
+}
+
+// Before the ring has gone round, points take nothing.
+TEST_P(WindowCaches, ShortTextsHaveNoCopies) {
+  if (GetParam().block_size > 0) return;
+  make({17, 0, 8, 20, 2});
+  const Cache cache = windowed();
+  const size_t ring = cache->memory().resident;
+  std::vector<int32_t> text(8, 5);
+  for (int i = 0; i < 7; ++i) {
+    (void)model_->feed(*cache, text);
+    cache->remember(cache->length(), cache::SnapshotPlace::kBorder);
+  }
+  EXPECT_EQ(cache->memory().resident, ring);
 }
 
 // From any length, if no draft went further.
@@ -237,8 +350,8 @@ TEST_P(WindowCaches, TakeAsMuchAsTheyKeep) {
     return;
   }
   // Two layers of 40 - 1 + 15 + 24 + 9 entries, in whole segments of 16, and one of all.
-  const double entry = static_cast<double>(all->memory().resident) / (3 * 400);
-  EXPECT_NEAR(static_cast<double>(cache->memory().resident), entry * (2 * 96 + 400),
+  const double entry = static_cast<double>(all->memory().resident) / (3 * kContext);
+  EXPECT_NEAR(static_cast<double>(cache->memory().resident), entry * (2 * 96 + kContext),
               entry * 3 * 32);
 }
 

@@ -175,7 +175,7 @@ gen_status gen_session_append_chat(gen_session* session, const gen_chat* chat,
       return {Code::kInvalidArgument, "the chat template makes nothing of the conversation"};
     }
     std::vector<int32_t> borders;
-    if (used->keeps_snapshots()) {
+    if (used->keeps_points()) {
       borders = gen::chat::chat_borders(*tokenizer, conversation, ids);
     }
     return used->append_chat(ids, borders);

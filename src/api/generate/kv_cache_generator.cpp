@@ -24,7 +24,7 @@ gen_status kv_cache_generator_new(const gen_generator* generator, int32_t max_se
       return gen::error(gen::Code::kInvalidArgument, "max_seq_len %d outside [0, %d]", max_seq_len,
                         most);
     }
-    GEN_ASSIGN(auto cache, inner.make_cache(max_seq_len == 0 ? most : max_seq_len));
+    GEN_ASSIGN(auto cache, inner.make_lone_cache(max_seq_len == 0 ? most : max_seq_len));
     const gen::api::CacheLabel label = gen::api::label_of(*cache);
     auto body = std::make_shared<gen::api::ModelCacheBody>(label, std::move(cache));
     body->keep(inner.shared_from_this());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 
 #include "api/boundary/boundary.h"
 #include "api/generate/handles.h"
@@ -42,11 +43,11 @@ constexpr OptionRow<O> kCompressedKv = {
     "compressed_kv",
     WholeOption<O>{[](O& o) -> int32_t& { return o.caches.compressed_chunk; }, 0, kAnyMost},
     "replaces every full chunk of this many positions by one entry, their mean; 0: off"};
-constexpr OptionRow<O> kWindowRewind = {
-    "window_rewind",
-    WholeOption<O>{[](O& o) -> int32_t& { return o.generator.window_rewind; }, -1, kAnyMost},
-    "layers with a window keep only its positions and this many before them, and what a cut goes "
-    "back to beyond these is evaluated again; -1: they keep all"};
+constexpr OptionRow<O> kWindowCopies = {
+    "window_copies",
+    WholeOption<O>{[](O& o) -> int32_t& { return o.generator.window_copies; }, 0, kAnyMost},
+    "most copies of a session's windows at the borders of messages, from which a cut beyond "
+    "window_rewind goes on"};
 constexpr OptionRow<O> kSnapshotEvery = {
     "state_snapshot_every",
     WholeOption<O>{[](O& o) -> int32_t& { return o.generator.snapshot_every; }, 0, kAnyMost},
@@ -98,6 +99,14 @@ Status set_paged_kv(gen_options& options, int64_t max_memory_mb, int64_t block_s
   GEN_TRY(check_range("paged_kv in blocks of", block_size, 1, kAnyMost));
   options.caches.paged_mb = static_cast<int32_t>(max_memory_mb);
   options.caches.paged_block_size = static_cast<int32_t>(block_size);
+  return {};
+}
+
+/// Not a whole number's row: what nobody set gives way where another option excludes it.
+Status set_window_rewind(gen_options& options, const char* text) {
+  GEN_ASSIGN(const int64_t n, gen::api::parse_int(text));
+  GEN_TRY(check_range("window_rewind", n, -1, kAnyMost));
+  options.generator.window_rewind = static_cast<int32_t>(n);
   return {};
 }
 
@@ -315,7 +324,17 @@ const OptionRow<O> kRows[] = {
      "has its own memory"},
     kPrefixCache,
     kCompressedKv,
-    kWindowRewind,
+    {"window_rewind",
+     TextOption<O>{[] { return gen::api::range_text(-1, std::numeric_limits<double>::infinity()); },
+                   set_window_rewind,
+                   [](const O& o) {
+                     return std::to_string(
+                         o.generator.window_rewind.value_or(gen::generate::kDefaultWindowRewind));
+                   },
+                   "int"},
+     "layers with a window keep only its positions and this many before them, and what a cut goes "
+     "back to beyond these is evaluated again, from the nearest copy; -1: they keep all"},
+    kWindowCopies,
     {"tiered_kv",
      TextOption<O>{[] { return std::string("MIB or FOLDER,MIB"); }, tiered_kv_from_text,
                    tiered_kv_text},

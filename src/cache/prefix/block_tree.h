@@ -26,7 +26,7 @@ class BlockTree {
   using Tokens = std::span<const int32_t>;
 
   struct Node {
-    int32_t id = -1;  // in [0, max_blocks()), of no other node; -1 before it is added
+    int32_t id = -1;             // in [0, max_blocks()), of no other node; -1 before it is added
     std::vector<Block*> blocks;  // this and the next six are for the tree's owner
     uint64_t used = 0;
     uint64_t window_used = 0;

@@ -25,8 +25,7 @@ Result<std::shared_ptr<PrefixCache>> PrefixCache::create(std::shared_ptr<BlockPo
   if (capacity < 1) {
     return error(Code::kInvalidArgument, "a prefix cache of %d blocks: at least 1", capacity);
   }
-  std::shared_ptr<PrefixCache> made(
-      new PrefixCache(std::move(pool), capacity, std::move(reaches)));
+  std::shared_ptr<PrefixCache> made(new PrefixCache(std::move(pool), capacity, std::move(reaches)));
   made->pool_->add_saver(*made);
   return made;
 }
@@ -233,8 +232,9 @@ PrefixHit PrefixCache::match(uint64_t domain, Tokens tokens, bool with_state) {
   hit.pool_ = pool_;
   const std::lock_guard lock(mutex_);
   std::vector<Node*> path;
-  std::vector<size_t> run_from(bins());  // by bin: the first of the last stretches that have a block
-  size_t best = 0;                       // stretches of the longest prefix that can be continued
+  std::vector<size_t> run_from(
+      bins());      // by bin: the first of the last stretches that have a block
+  size_t best = 0;  // stretches of the longest prefix that can be continued
   for (size_t i = 0; i < tree_.pieces(tokens.size()); ++i) {
     const Tokens piece = tree_.piece(tokens, i);
     const Node& parent = path.empty() ? tree_.root() : *path.back();

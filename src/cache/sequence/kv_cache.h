@@ -122,6 +122,8 @@ class KvCache {
   [[nodiscard]] virtual int32_t keeps_behind(int32_t /*layer*/) const noexcept {
     return kAllEntries;
   }
+  /// From now on an empty cache keeps what layers with a window let go, where it can choose.
+  virtual void keep_all() noexcept {}
   /// Whether the cache keeps copies of what it lets go, see remember(). Constant.
   [[nodiscard]] virtual bool wants_points() const noexcept { return false; }
   /// So that a later truncate() may come back to `n` positions or fewer, if what they see is still
@@ -167,7 +169,10 @@ class KvCache {
   /// The maximum of memory().resident until the cache is full, if that differs from that of a full
   /// one.
   [[nodiscard]] virtual size_t max_resident() const noexcept { return memory().resident; }
-  /// The part of max_resident() that is not in the host's memory.
+  /// The parts of memory().resident and max_resident() that are not in the host's memory.
+  [[nodiscard]] virtual size_t on_device() const noexcept {
+    return engine_memory(0).in_host() ? 0 : memory().resident;
+  }
   [[nodiscard]] virtual size_t max_on_device() const noexcept {
     return engine_memory(0).in_host() ? 0 : max_resident();
   }

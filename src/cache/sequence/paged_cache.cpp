@@ -23,8 +23,8 @@ namespace {
 /// of a block takes, so that a budget bounds their number.
 constexpr size_t kEmptyBlockBytes = 64;
 
-/// The blocks of windows that a row after length() sees, so that a sequence can be cut back to there.
-/// A sequence may write on in its last block: entries after length() do not count.
+/// The blocks of windows that a row after length() sees, so that a sequence can be cut back to
+/// there. A sequence may write on in its last block: entries after length() do not count.
 class WindowPoint final : public StateSnapshot {
  public:
   struct Held {
@@ -100,16 +100,21 @@ class PagedCache final : public KvCache, public SharesBlocks {
   [[nodiscard]] int32_t capacity() const noexcept override { return capacity_; }
 
   [[nodiscard]] int32_t keeps_behind(int32_t layer) const noexcept override {
-    const int32_t reach = pool_->reaches()[bin_of_layer(layer)];
+    const int32_t reach = reach_of(bin_of_layer(layer));
     return reach < 0 ? kAllEntries : reach;
   }
   void set_first_held(int32_t layer, int32_t entry) noexcept override {
     const size_t bin = bin_of_layer(layer);
-    if (pool_->reaches()[bin] < 0) return;
+    if (reach_of(bin) < 0) return;
     give_back(bin, entry);
     held_from_[bin] = std::max(held_from_[bin], entry);
   }
 
+  void keep_all() noexcept override {
+    GEN_ASSERT(length() == 0 && blocks_.empty());
+    windows_ = false;
+    traits_.cuts_exactly = true;
+  }
   [[nodiscard]] bool wants_points() const noexcept override {
     return windows_ && pool_->window_points() > 0;
   }
@@ -122,7 +127,7 @@ class PagedCache final : public KvCache, public SharesBlocks {
       auto point = std::make_shared<WindowPoint>(pool_, n, 1);
       const int32_t from = std::max(n - std::max(pool_->rewind(), size()), 0);
       for (size_t bin = 0; bin < bins_; ++bin) {
-        if (pool_->reaches()[bin] < 0) continue;
+        if (reach_of(bin) < 0) continue;
         const int32_t first = std::max(first_seen(bin, from), held_from_[bin]);
         for (auto piece = static_cast<size_t>(first / size()); piece < pieces_of(n); ++piece) {
           point->hold(piece * bins_ + bin, blocks_[piece * bins_ + bin]);
@@ -157,6 +162,7 @@ class PagedCache final : public KvCache, public SharesBlocks {
     GEN_TRY(settle());
     const size_t needed = pieces_of(length() + n);
     if (needed < pieces()) keep_pieces(needed);
+    if (windows_) give_back_unseen(length());
     std::vector<size_t> shared;  // blocks that other sequences hold and n more entries start in
     if (copies(n) > 0) {
       const size_t last = static_cast<size_t>(length()) / block_size() * bins_;
@@ -216,7 +222,7 @@ class PagedCache final : public KvCache, public SharesBlocks {
     }
     length_ = end;
     if (kept.n < plan.count && settled()) keep_pieces(pieces_of(end));
-    if (windows_) give_back_unseen();
+    if (windows_) give_back_unseen(plan.start);  // remember() may come for any of the pass's rows
   }
 
   Status truncate(int32_t n) override {
@@ -264,6 +270,7 @@ class PagedCache final : public KvCache, public SharesBlocks {
   [[nodiscard]] Result<std::unique_ptr<KvCache>> fork() override {
     GEN_TRY(settle());
     auto copy = std::make_unique<PagedCache>(pool_, capacity_);
+    if (!windows_) copy->keep_all();
     const size_t held = pieces_of(length()) * bins_;
     copy->reserve(pieces_of(length()));
     for (size_t i = 0; i < held; ++i) {
@@ -334,9 +341,12 @@ class PagedCache final : public KvCache, public SharesBlocks {
   /// There is one bin or one part.
   [[nodiscard]] size_t bin_of_table(size_t table) const noexcept { return bins_ > 1 ? table : 0; }
   [[nodiscard]] size_t part_of_table(size_t table) const noexcept { return bins_ > 1 ? 0 : table; }
+  /// Negative: rows see all.
+  [[nodiscard]] int32_t reach_of(size_t bin) const noexcept {
+    return windows_ ? pool_->reaches()[bin] : -1;
+  }
   [[nodiscard]] size_t bin_of_layer(int32_t layer) const noexcept {
-    return bin_of_table(
-        static_cast<size_t>(pool_->kv_layers()[static_cast<size_t>(layer)].part));
+    return bin_of_table(static_cast<size_t>(pool_->kv_layers()[static_cast<size_t>(layer)].part));
   }
   [[nodiscard]] engine::EngineMemory& memory_of(size_t table) const noexcept {
     return pool_->blocks().memory(part_of_table(table));
@@ -382,7 +392,8 @@ class PagedCache final : public KvCache, public SharesBlocks {
     const size_t last = static_cast<size_t>(length()) / block_size();
     if (n <= 0 || last >= pieces()) return 0;
     size_t shared = 0;
-    for (size_t i = last * bins_; i < (last + 1) * bins_; ++i) shared += is_shared(i) ? size_t{1} : 0;
+    for (size_t i = last * bins_; i < (last + 1) * bins_; ++i)
+      shared += is_shared(i) ? size_t{1} : 0;
     return shared;
   }
   /// Whether anybody else holds a block. The sequence's own points do not read what it writes after
@@ -411,7 +422,7 @@ class PagedCache final : public KvCache, public SharesBlocks {
     }
     if (best == nullptr) return 0;
     for (size_t bin = 0; bin < bins_; ++bin) {
-      if (pool_->reaches()[bin] >= 0) held_from_[bin] = length();
+      if (reach_of(bin) >= 0) held_from_[bin] = length();
     }
     for (const WindowPoint::Held& held : best->blocks()) {
       Block*& own = blocks_[held.index];
@@ -428,7 +439,7 @@ class PagedCache final : public KvCache, public SharesBlocks {
   }
   [[nodiscard]] bool sees_all(int32_t n, const WindowPoint& point) const noexcept {
     for (size_t bin = 0; bin < bins_; ++bin) {
-      if (pool_->reaches()[bin] < 0) continue;
+      if (reach_of(bin) < 0) continue;
       const auto first = static_cast<size_t>(first_seen(bin, n) / size()) * bins_ + bin;
       const auto held = point.blocks();
       if (std::none_of(held.begin(), held.end(), [&](const auto& h) { return h.index == first; })) {
@@ -456,7 +467,7 @@ class PagedCache final : public KvCache, public SharesBlocks {
   }
   /// The first entry of a bin that the row after `n` entries sees, down to whole tiles.
   [[nodiscard]] int32_t first_seen(size_t bin, int32_t n) const noexcept {
-    const int32_t reach = pool_->reaches()[bin];
+    const int32_t reach = reach_of(bin);
     return reach < 0 ? 0 : first_kept(n, reach);
   }
   [[nodiscard]] bool sees_all(int32_t n) const noexcept {
@@ -465,8 +476,8 @@ class PagedCache final : public KvCache, public SharesBlocks {
     }
     return true;
   }
-  void give_back_unseen() noexcept {
-    const int32_t from = std::max(length() - std::max(pool_->rewind(), size()), 0);
+  void give_back_unseen(int32_t n) noexcept {
+    const int32_t from = std::max(n - std::max(pool_->rewind(), size()), 0);
     for (size_t bin = 0; bin < bins_; ++bin) give_back(bin, first_seen(bin, from));
   }
   /// Releases a bin's blocks that lie before an entry.
@@ -491,7 +502,8 @@ class PagedCache final : public KvCache, public SharesBlocks {
   /// The most blocks that it holds at a time until it has so many pieces.
   [[nodiscard]] size_t blocks_for(size_t pieces) const noexcept {
     size_t sum = 0;
-    for (const int32_t reach : pool_->reaches()) {
+    for (size_t bin = 0; bin < bins_; ++bin) {
+      const int32_t reach = reach_of(bin);
       const int64_t entries = int64_t{reach} + (engine::kKvTile - 1) +
                               std::max(pool_->rewind(), size()) + pool_->window_rows();
       // The first and the last one may be used in part.
@@ -525,10 +537,10 @@ class PagedCache final : public KvCache, public SharesBlocks {
   int32_t capacity_;
   size_t bins_;  // blocks of a piece, a stretch of block_size() positions
   bool windows_ = false;
-  std::vector<PathMoves> moves_;   // by table
-  std::vector<Block*> blocks_;     // [piece][bin]
+  std::vector<PathMoves> moves_;  // by table
+  std::vector<Block*> blocks_;    // [piece][bin]
   std::vector<Table> tables_;
-  std::vector<int32_t> held_from_;  // by bin: the first entry that is there
+  std::vector<int32_t> held_from_;   // by bin: the first entry that is there
   std::atomic<int32_t> length_ = 0;  // one writer; any thread may read it
   SnapshotList points_;
   CacheTraits traits_;
@@ -620,8 +632,7 @@ Result<std::shared_ptr<CachePool>> CachePool::create(std::string_view format,
                  bins > 1 ? "a block of each kind" : "one block", bytes * bins);
   }
   const auto count = static_cast<size_t>(budget / bytes);
-  return std::shared_ptr<CachePool>(
-      new CachePool(std::move(tables), parts, count, of_windows));
+  return std::shared_ptr<CachePool>(new CachePool(std::move(tables), parts, count, of_windows));
 }
 
 Result<std::shared_ptr<CachePool>> CachePool::create(std::string_view format,

@@ -29,10 +29,10 @@ struct PoolWindows {
   int32_t rows = engine::kKvChunk;
 };
 
-/// A pool and how its blocks lie. A block has the entries of all layers, in one part for each memory
-/// that layers lie in. Where layers with windows give blocks back, layers are put into bins of about
-/// the same size, each of layers that see the same, and a block has those of one bin: so all layers
-/// draw on one budget, whatever they keep.
+/// A pool and how its blocks lie. A block has the entries of all layers, in one part for each
+/// memory that layers lie in. Where layers with windows give blocks back, layers are put into bins
+/// of about the same size, each of layers that see the same, and a block has those of one bin: so
+/// all layers draw on one budget, whatever they keep.
 class CachePool {
  public:
   /// As many blocks of `block_size` positions as fit max_memory_mb * 2^20 bytes, those of all

@@ -62,6 +62,13 @@ class SplitCache final : public KvCache {
     const CacheIndex at = layer_indices_[static_cast<size_t>(layer)];
     return caches_[at.cache]->keeps_behind(at.index);
   }
+  [[nodiscard]] bool wants_points() const noexcept override {
+    return std::any_of(caches_.begin(), caches_.end(),
+                       [](const auto& cache) { return cache->wants_points(); });
+  }
+  void remember(int32_t n, SnapshotPlace place) noexcept override {
+    for (const auto& cache : caches_) cache->remember(n, place);
+  }
   void set_first_held(int32_t layer, int32_t entry) noexcept override {
     const CacheIndex at = layer_indices_[static_cast<size_t>(layer)];
     caches_[at.cache]->set_first_held(at.index, entry);
@@ -130,6 +137,11 @@ class SplitCache final : public KvCache {
     size_t most = 0;
     for (const auto& cache : caches_) most += cache->max_resident();
     return most;
+  }
+  [[nodiscard]] size_t on_device() const noexcept override {
+    size_t now = 0;
+    for (const auto& cache : caches_) now += cache->on_device();
+    return now;
   }
   [[nodiscard]] size_t max_on_device() const noexcept override {
     size_t most = 0;

@@ -13,6 +13,7 @@
 #include "cache/sequence/path_moves.h"
 #include "cache/sequence/split_cache.h"
 #include "cache/sequence/tile_layout.h"
+#include "cache/state/snapshot_list.h"
 
 namespace gen::cache {
 namespace {
@@ -27,16 +28,66 @@ int32_t segment_of(int32_t reach) {
   return size;
 }
 
+/// Entries [from(), length()) as they were at that length. They lie in the ring until the copy is
+/// made. Immutable.
+class WindowCopy final : public StateSnapshot {
+ public:
+  WindowCopy(int32_t from, int32_t length, size_t bytes) noexcept
+      : from_(from), length_(length), bytes_(bytes) {}
+
+  /// Copies them out of the ring; entry `from()` becomes the first. kOutOfMemory and the like.
+  static Result<std::shared_ptr<const WindowCopy>> make(const WindowCopy& of, int32_t segments,
+                                                        const engine::KvEntries& ring,
+                                                        engine::EngineMemory& memory) {
+    auto made = std::make_shared<WindowCopy>(of.from_, of.length_, of.bytes_);
+    GEN_ASSIGN(made->buffer_, memory.allocate(of.bytes_));
+    const size_t segment = of.bytes_ / static_cast<size_t>(segments);
+    for (int32_t i = 0; i < segments; ++i) {
+      made->table_.push_back(made->buffer_.data() +
+                             static_cast<std::ptrdiff_t>(static_cast<size_t>(i) * segment));
+    }
+    const engine::KvRun run{of.from_, 0, of.length_ - of.from_};
+    GEN_TRY(memory.run(engine::KvCopyArgs{ring, {ring.layers, {made->table_}}, {&run, 1}}));
+    return std::shared_ptr<const WindowCopy>(std::move(made));
+  }
+  /// Copies those before `end` back.
+  Status restore(int32_t end, const engine::KvEntries& ring, engine::EngineMemory& memory) const {
+    const engine::KvRun run{0, from_, end - from_};
+    return memory.run(engine::KvCopyArgs{{ring.layers, {table_}}, ring, {&run, 1}});
+  }
+
+  [[nodiscard]] int32_t from() const noexcept { return from_; }
+  [[nodiscard]] bool made() const noexcept { return !table_.empty(); }
+  [[nodiscard]] int32_t length() const noexcept override { return length_; }
+  [[nodiscard]] size_t bytes() const noexcept override { return bytes_; }
+  [[nodiscard]] const void* memory() const noexcept override { return this; }
+
+ private:
+  int32_t from_;
+  int32_t length_;
+  size_t bytes_;
+  std::vector<engine::EnginePtr<std::byte>> table_;
+  engine::EngineBuffer buffer_;
+};
+
+/// The numbers of a ring and its copies.
+struct WindowSize {
+  int32_t reach = 0;
+  int32_t rewind = 0;
+  int32_t segments = 0;
+  int32_t copies = 0;
+  int32_t copy_segments = 0;
+};
+
 /// Invariant: entries [held_from_, length_) lie in the ring, and those that a row at length_ sees
-/// are among them, in whole tiles.
+/// are among them, in whole tiles. So do those of points without a copy.
 class WindowCache final : public KvCache {
  public:
-  WindowCache(TileLayout layout, int32_t capacity, int32_t reach, int32_t segments,
+  WindowCache(TileLayout layout, int32_t capacity, const WindowSize& size,
               engine::EngineMemory& memory)
       : layout_(std::move(layout)),
         capacity_(capacity),
-        reach_(reach),
-        segments_(segments),
+        size_(size),
         memory_(memory),
         table_(static_cast<size_t>(divide_up(capacity, layout_.block_size()))) {
     traits_.kind = layout_.format().name();
@@ -45,18 +96,19 @@ class WindowCache final : public KvCache {
     traits_.keeps_paths = true;
     traits_.cuts_exactly = false;
     traits_.bytes_per_entry = layout_.bytes_per_entry();
+    points_.set_budget(static_cast<size_t>(size.copies) * copy_bytes());
   }
 
   Status reserve() {
     const size_t segment = layout_.block_bytes();
     size_t bytes = 0;
-    if (!checked_mul(segment, static_cast<size_t>(segments_), &bytes)) {
+    if (!checked_mul(segment, static_cast<size_t>(size_.segments), &bytes)) {
       return error(Code::kOutOfMemory, "a window of %d entries of %zu layers overflows %zu bits",
                    ring(), layout_.layers().size(), 8 * sizeof(size_t));
     }
     GEN_ASSIGN(buffer_, memory_.allocate(bytes));
     for (size_t i = 0; i < table_.size(); ++i) {
-      const size_t place = i % static_cast<size_t>(segments_);
+      const size_t place = i % static_cast<size_t>(size_.segments);
       table_[i] = buffer_.data() + static_cast<std::ptrdiff_t>(place * segment);
     }
     return {};
@@ -69,9 +121,25 @@ class WindowCache final : public KvCache {
   [[nodiscard]] int32_t length() const noexcept override { return length_; }
   [[nodiscard]] int32_t capacity() const noexcept override { return capacity_; }
   [[nodiscard]] int32_t plan_limit() const noexcept override {
-    return ring() - reach_ - (engine::kKvTile - 1);
+    return ring() - size_.reach - (engine::kKvTile - 1);
   }
-  [[nodiscard]] int32_t keeps_behind(int32_t /*layer*/) const noexcept override { return reach_; }
+  [[nodiscard]] int32_t keeps_behind(int32_t /*layer*/) const noexcept override {
+    return size_.reach;
+  }
+  [[nodiscard]] bool wants_points() const noexcept override { return size_.copies > 0; }
+  void remember(int32_t n, SnapshotPlace place) noexcept override {
+    if (!wants_points() || n < 1 || n > length() || first_kept(n, size_.reach) < held_from_) return;
+    const auto known = points_.entries();
+    if (!known.empty() && known.back().snapshot->length() > n) return;
+    // Less than the rewind where a part of it is gone.
+    const int32_t held = (held_from_ + engine::kKvTile - 1) / engine::kKvTile * engine::kKvTile;
+    const int32_t from = std::max(first_kept(n, size_.reach + size_.rewind), held);
+    try {
+      points_.reserve(1);
+      points_.add(std::make_shared<WindowCopy>(from, n, copy_bytes()), place);
+    } catch (...) {  // no memory: a cut evaluates more again
+    }
+  }
   void set_first_held(int32_t /*layer*/, int32_t entry) noexcept override {
     held_from_ = std::max(held_from_, entry);
   }
@@ -86,8 +154,9 @@ class WindowCache final : public KvCache {
                    length(), capacity_, n);
     }
     GEN_TRY(settle());
-    held_from_ =
-        std::max(held_from_, length() + n - ring());  // the rows may be written at any time
+    const int32_t held = std::max(held_from_, length() + n - ring());
+    copy_points(held);
+    held_from_ = held;  // the rows may be written at any time
     return CachePlan{length(), n};
   }
 
@@ -112,36 +181,85 @@ class WindowCache final : public KvCache {
   Status truncate(int32_t n) override {
     if (n >= length()) return {};
     n = std::max(n, 0);
-    if (first_kept(n, reach_) < held_from_) n = 0;
+    if (n > 0 && first_kept(n, size_.reach) < held_from_) n = restore(n);
     if (n == 0) held_from_ = 0;
     length_ = n;
     moves_.cut(n);
+    points_.cut(n);
     return {};
   }
 
   [[nodiscard]] Result<std::unique_ptr<KvCache>> fork() override {
     GEN_TRY(settle());
-    auto copy = std::make_unique<WindowCache>(layout_, capacity_, reach_, segments_, memory_);
+    auto copy = std::make_unique<WindowCache>(layout_, capacity_, size_, memory_);
     GEN_TRY(copy->reserve());
     const int32_t from = std::max(held_from_, length() - ring());
     const engine::KvRun run{from, from, length() - from};
     GEN_TRY(memory_.run(engine::KvCopyArgs{all(), copy->all(), {&run, 1}}));
     copy->length_ = length();
     copy->held_from_ = held_from_;
+    copy->points_ = points_;
     return std::unique_ptr<KvCache>(std::move(copy));
   }
 
   [[nodiscard]] MemoryUse memory() const noexcept override {
     MemoryUse use;
     use.resident = buffer_.size();
-    use.payload = static_cast<size_t>(std::min(length(), reach_ + 1)) * traits_.bytes_per_entry;
+    for (const SnapshotList::Entry& point : points_.entries()) {
+      if (copy_of(point).made()) use.resident += point.snapshot->bytes();
+    }
+    use.payload =
+        static_cast<size_t>(std::min(length(), size_.reach + 1)) * traits_.bytes_per_entry;
     use.metadata = sizeof(*this) + layout_.table_bytes() + table_.size() * sizeof(table_[0]);
     return use;
+  }
+  [[nodiscard]] size_t max_resident() const noexcept override {
+    return buffer_.size() + points_.budget();
   }
 
  private:
   /// Entries of the ring.
-  [[nodiscard]] int32_t ring() const noexcept { return segments_ * layout_.block_size(); }
+  [[nodiscard]] int32_t ring() const noexcept { return size_.segments * layout_.block_size(); }
+  [[nodiscard]] size_t copy_bytes() const noexcept {
+    return static_cast<size_t>(size_.copy_segments) * layout_.block_bytes();
+  }
+  static const WindowCopy& copy_of(const SnapshotList::Entry& point) noexcept {
+    return static_cast<const WindowCopy&>(*point.snapshot);
+  }
+  /// Copies the points that have entries before `held`, which are about to be written over.
+  void copy_points(int32_t held) noexcept {
+    for (size_t i = points_.entries().size(); i-- > 0;) {
+      const WindowCopy& point = copy_of(points_.entries()[i]);
+      if (point.made() || point.from() >= held) continue;
+      std::shared_ptr<const WindowCopy> made;
+      try {
+        auto copied = WindowCopy::make(point, size_.copy_segments, all(), memory_);
+        if (copied.ok()) made = std::move(copied).value();
+      } catch (...) {  // no memory: a cut evaluates more again
+      }
+      points_.replace(i, std::move(made));
+    }
+  }
+  /// Brings back the window of as many of the first `n` positions as a copy has; their number.
+  int32_t restore(int32_t n) noexcept {
+    const WindowCopy* best = nullptr;
+    int32_t most = 0;
+    for (const SnapshotList::Entry& point : points_.entries()) {
+      const WindowCopy& copy = copy_of(point);
+      const int32_t has = std::min(n, copy.length());
+      if (!copy.made() || has <= most || first_kept(has, size_.reach) < copy.from()) continue;
+      best = &copy;
+      most = has;
+    }
+    if (best == nullptr) return 0;
+    try {
+      if (!best->restore(most, all(), memory_).ok()) return 0;
+    } catch (...) {
+      return 0;
+    }
+    held_from_ = best->from();
+    return most;
+  }
   [[nodiscard]] engine::KvEntries all() const noexcept { return {layout_.kv_layers(), {table_}}; }
   Status settle() {
     GEN_TRY(moves_.move(memory_, all()));
@@ -151,13 +269,13 @@ class WindowCache final : public KvCache {
 
   TileLayout layout_;
   int32_t capacity_;
-  int32_t reach_;
-  int32_t segments_;
+  WindowSize size_;
   engine::EngineMemory& memory_;
   PathMoves moves_;
   std::vector<engine::EnginePtr<std::byte>> table_;
   int32_t held_from_ = 0;
   std::atomic<int32_t> length_ = 0;  // one writer; any thread may read it
+  SnapshotList points_;
   CacheTraits traits_;
   engine::EngineBuffer buffer_;
 };
@@ -176,14 +294,18 @@ Result<std::unique_ptr<KvCache>> create_window_cache(const CacheFormat& format,
                                                      int32_t capacity, const WindowRoom& room,
                                                      engine::EngineMemory& memory) {
   const int32_t reach = window_reach(layers[0]);
-  GEN_ASSERT(reach >= 0 && room.rows > 0 && room.rewind >= 0);
+  GEN_ASSERT(reach >= 0 && room.rows > 0 && room.rewind >= 0 && room.copies >= 0);
   const int32_t size = segment_of(reach);
-  const int64_t segments =
-      divide_up(int64_t{reach} + engine::kKvTile - 1 + room.rows + room.rewind, size);
-  if (segments * size >= capacity) return create_contiguous_cache(format, layers, capacity, memory);
+  const int64_t kept = int64_t{reach} + engine::kKvTile - 1 + room.rewind;
+  const int64_t segments = divide_up(kept + room.rows, size);
+  const int64_t copy_segments = divide_up(kept, size);
+  if (segments + room.copies * copy_segments >= divide_up(capacity, size)) {
+    return create_contiguous_cache(format, layers, capacity, memory);
+  }
   GEN_ASSIGN(TileLayout layout, TileLayout::create(format, layers, size));
-  auto cache = std::make_unique<WindowCache>(std::move(layout), capacity, reach,
-                                             static_cast<int32_t>(segments), memory);
+  const WindowSize numbers{reach, room.rewind, static_cast<int32_t>(segments), room.copies,
+                           static_cast<int32_t>(copy_segments)};
+  auto cache = std::make_unique<WindowCache>(std::move(layout), capacity, numbers, memory);
   GEN_TRY(cache->reserve());
   return std::unique_ptr<KvCache>(std::move(cache));
 }

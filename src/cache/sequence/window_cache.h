@@ -2,7 +2,8 @@
 // A cache whose layers see only the last entries and which keeps little more than these: a ring of
 // segments laid out as in tile_layout.h. The block table names a segment for each part of the whole
 // length, so that attention reads the entries of a window where it would read them in a cache that
-// keeps all, with the same bits.
+// keeps all, with the same bits. What a window was at a few lengths is copied before it is written
+// over, so that a sequence can be cut back to there, however far that is.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,7 @@ namespace gen::cache {
 struct WindowRoom {
   int32_t rows = engine::kKvChunk;    // of a plan, at most
   int32_t rewind = engine::kKvChunk;  // positions that truncate() surely can go back
+  int32_t copies = 0;                 // of windows, at most: see KvCache::remember
 };
 
 /// The entries before its own that a row of a layer may see; negative: all.
@@ -26,7 +28,9 @@ int32_t window_reach(const LayerShape& layer) noexcept;
 
 /// An empty cache of up to `capacity` entries, of which it keeps those that the next row sees, and
 /// WindowRoom. Where that is the whole capacity it is a contiguous cache. All layers have the same
-/// reach. A cut behind which rows would see what is gone leaves nothing. kOutOfMemory.
+/// reach. A cut behind which rows would see what is gone leaves what the best copy has: as many
+/// positions as rows can follow, often none. A copy has `rewind` positions more than its window,
+/// takes memory when the ring writes over it, and is shared by forks. kOutOfMemory.
 Result<std::unique_ptr<KvCache>> create_window_cache(const CacheFormat& format,
                                                      std::span<const LayerShape> layers,
                                                      int32_t capacity, const WindowRoom& room,

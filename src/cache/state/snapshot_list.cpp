@@ -53,6 +53,15 @@ void SnapshotList::cut(int32_t n) noexcept {
   count();
 }
 
+void SnapshotList::replace(size_t i, Snapshot by) noexcept {
+  if (by != nullptr) {
+    entries_[i].snapshot = std::move(by);
+  } else {
+    entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  count();
+}
+
 SnapshotList::Run SnapshotList::run_from(size_t first) const noexcept {
   size_t end = first + 1;
   const void* const memory = entries_[first].snapshot->memory();

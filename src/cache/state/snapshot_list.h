@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SnapshotList: the snapshots of one sequence's state, and which of them stay when their memory is
-// limited.
+// SnapshotList: the snapshots of one sequence's state, or of its windows, and which of them stay
+// when their memory is limited.
 #pragma once
 
 #include <cstddef>
@@ -48,6 +48,8 @@ class SnapshotList {
   void insert(const SnapshotList& others);
   /// Drops all that are longer than `n`.
   void cut(int32_t n) noexcept;
+  /// Puts one of the same length and size in the place of entry `i`; null: removes the entry.
+  void replace(size_t i, Snapshot by) noexcept;
 
  private:
   /// Entries [first, end) share memory.

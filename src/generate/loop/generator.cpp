@@ -8,6 +8,7 @@
 
 #include "cache/sequence/layer_memories.h"
 #include "cache/sequence/registry.h"
+#include "cache/sequence/shift_entries.h"
 #include "cache/sequence/window_cache.h"
 #include "engine/memory/host_memory.h"
 #include "generate/step/scheduler.h"
@@ -84,25 +85,37 @@ Result<std::shared_ptr<const Generator>> Generator::create(
   options.max_queue = std::min(options.max_queue, std::numeric_limits<int32_t>::max() / 2);
   options.prefill_chunk = prefill_rows(options.prefill_chunk, traits);
   if (options.memory == nullptr) options.memory = &engine::system_memory();
+  bool shifts = false;
   if (!options.cache_factory) {
     GEN_ASSIGN(const auto format, cache::parse_cache_format(options.kv_dtype));
     GEN_TRY(cache::check_layers(format, model->layer_shapes()));
+    // Rings lack what a shift needs, and what is evaluated again differs from shifted entries.
+    shifts = options.shift_context && traits.can_shift &&
+             cache::can_shift_entries(format, model->layer_shapes());
   }
-  return std::shared_ptr<const Generator>(
+  std::shared_ptr<Generator> made(
       new Generator(std::move(model), std::move(tokenizer), std::move(options)));
+  if (shifts) made->window_rewind_ = -1;
+  return std::shared_ptr<const Generator>(std::move(made));
 }
 
-Result<std::unique_ptr<cache::KvCache>> Generator::make_cache(int32_t capacity) const {
+Result<std::unique_ptr<cache::KvCache>> Generator::make_cache(int32_t capacity,
+                                                              int32_t window_rewind) const {
   const auto shapes = model_->layer_shapes();
-  if (options_.cache_factory) return options_.cache_factory(shapes, capacity);
+  if (options_.cache_factory) {
+    GEN_ASSIGN(auto made, options_.cache_factory(shapes, capacity));
+    if (window_rewind < 0) made->keep_all();
+    return made;
+  }
   return cache::make_in_memories(
       shapes, model::memories_of_layers(*model_, *options_.memory),
       [&](std::span<const cache::LayerShape> layers, engine::EngineMemory& memory) {
-        if (options_.window_rewind < 0) {
+        if (window_rewind < 0) {
           return cache::make_cache(options_.kv_dtype, layers, capacity, memory);
         }
         return cache::make_windowed_cache(options_.kv_dtype, layers, capacity,
-                                          {prefill_chunk(), options_.window_rewind}, memory);
+                                          {prefill_chunk(), window_rewind, options_.window_copies},
+                                          memory);
       });
 }
 

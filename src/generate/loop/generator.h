@@ -47,6 +47,8 @@ inline int32_t prefill_rows(int32_t chunk, const model::ModelTraits& traits) noe
 constexpr int32_t kDefaultMaxSequences = 64;
 
 constexpr int32_t kDefaultContextKeep = 4;  // attention relies on the very first tokens
+constexpr int32_t kDefaultWindowRewind = 256;
+constexpr int32_t kDefaultWindowCopies = 2;  // the borders of the last message
 
 /// Snapshots of a model's state (cache/state/snapshot_list.h).
 constexpr int32_t kDefaultSnapshotEvery = 1024;
@@ -66,8 +68,10 @@ struct GeneratorOptions {
   int32_t context_keep = kDefaultContextKeep;    // first tokens that are never dropped
   int32_t max_sequences = kDefaultMaxSequences;  // sequences in one forward pass
   /// Below 0: layers with a window keep every position. Else only those of the window and so many
-  /// more: cuts that go back further are evaluated again. For caches of kv_dtype.
-  int32_t window_rewind = -1;
+  /// more: cuts that go back further begin at a copy, or are evaluated again. For caches of
+  /// kv_dtype. None: kDefaultWindowRewind, unless full contexts shift entries.
+  std::optional<int32_t> window_rewind = std::nullopt;
+  int32_t window_copies = kDefaultWindowCopies;  // of a session's windows, as they once were
   int32_t max_queue = 0;  // calls that may wait beyond max_sequences; 0: no limit
   int32_t max_passed_over = kMaxPassedOver;        // StepLimits
   bool deterministic = false;                      // graph::Batch
@@ -172,7 +176,13 @@ class Generator : public std::enable_shared_from_this<Generator> {
   [[nodiscard]] int64_t new_trace_id() const noexcept { return ++trace_ids_; }
 
   /// An empty cache for `capacity` tokens, of the kind that sessions have.
-  [[nodiscard]] Result<std::unique_ptr<cache::KvCache>> make_cache(int32_t capacity) const;
+  [[nodiscard]] Result<std::unique_ptr<cache::KvCache>> make_cache(int32_t capacity) const {
+    return make_cache(capacity, options_.window_rewind.value_or(window_rewind_));
+  }
+  /// The same for a caller who cuts it himself: unless the options say otherwise it keeps all.
+  [[nodiscard]] Result<std::unique_ptr<cache::KvCache>> make_lone_cache(int32_t capacity) const {
+    return make_cache(capacity, options_.window_rewind.value_or(-1));
+  }
   [[nodiscard]] Result<std::shared_ptr<Session>> new_session() const;
 
   /// One call on a new session; see generate::run in run.h.
@@ -182,11 +192,14 @@ class Generator : public std::enable_shared_from_this<Generator> {
  private:
   Generator(std::shared_ptr<const model::Model> model,
             std::shared_ptr<const tokenizer::Tokenizer> tokenizer, GeneratorOptions options);
+  [[nodiscard]] Result<std::unique_ptr<cache::KvCache>> make_cache(int32_t capacity,
+                                                                   int32_t window_rewind) const;
 
   std::shared_ptr<const model::Model> model_;
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer_;
   GeneratorOptions options_;
   int32_t vocab_size_;
+  int32_t window_rewind_ = kDefaultWindowRewind;  // unless the options say it
   std::vector<int32_t> end_tokens_;
   uint64_t prefix_domain_ = 0;
   std::unique_ptr<Scheduler> scheduler_;

@@ -15,7 +15,8 @@ Sequence::Sequence(const Generator* generator, std::unique_ptr<cache::KvCache> c
     : generator_(generator),
       cache_(std::move(cache)),
       state_(std::move(state)),
-      trace_id_(generator->new_trace_id()) {
+      trace_id_(generator->new_trace_id()),
+      keeps_windows_(cache_->wants_points()) {
   cache::StateSnapshots* const snapshots = state_ != nullptr ? state_->snapshots() : nullptr;
   if (snapshots == nullptr) return;
   // Less than one is nothing.
@@ -98,7 +99,7 @@ Status Sequence::start(int32_t end, const Pass& pass) {
   evicted_ = false;
   stops_.clear();
   if (!pass.plain) reuse(quiet_end());
-  if (keeps_snapshots() && !pass.plain) {
+  if (keeps_points() && !pass.plain) {
     try {
       choose_stops();
     } catch (...) {  // no memory for the list: there are fewer snapshots
@@ -181,6 +182,7 @@ Status Sequence::take() {
   }
   const int32_t before = evaluated();
   if (request_.taken > 0) commit({request_.taken});
+  remember_windows(before);
   remember_states(before);
   remember();
   if (generator_->options().metrics != nullptr) generator_->scheduler().measure_caches();

@@ -75,10 +75,12 @@ class Sequence {
   void reserve(int32_t more);
   /// Whether the model has a state of which snapshots are kept. Constant.
   [[nodiscard]] bool keeps_snapshots() const noexcept { return snapshot_budget_ > 0; }
+  /// Whether it keeps those, or copies of windows. Constant.
+  [[nodiscard]] bool keeps_points() const noexcept { return keeps_snapshots() || keeps_windows_; }
   /// Where messages begin and end among the tokens that the next evaluation adds, ascending: if the
-  /// sequence keeps snapshots there will be some there. Until that evaluation ends.
+  /// sequence keeps points there will be some there. Until that evaluation ends.
   void set_borders(std::vector<int32_t> borders) noexcept { borders_ = std::move(borders); }
-  /// Takes a snapshot of what is evaluated, if any are kept, so that going back to here costs
+  /// Keeps a point after what is evaluated, if any are kept, so that going back to here costs
   /// nothing. Without memory there is none.
   void remember_here(cache::SnapshotPlace place) noexcept;
   /// Adds one sampled token; the context must have room.
@@ -238,7 +240,7 @@ class Sequence {
   /// A state of the model, with the budget of its snapshots; null for a model without.
   static Result<std::unique_ptr<cache::SequenceState>> new_state(const Generator& generator);
 
-  // sequence_snapshots.cpp: where snapshots are made.
+  // sequence_snapshots.cpp: where snapshots are made, and windows are kept.
   /// A place for one: in the state's list, if it is listed, and in the prefix cache, if it is the
   /// end of a block.
   struct Stop {
@@ -256,6 +258,8 @@ class Sequence {
   /// Where a pass that starts at `at` must end. `kept_from` is the row from which on they are kept,
   /// unless it is left unchanged.
   [[nodiscard]] int32_t pass_end(int32_t at, int32_t* kept_from) const noexcept;
+  /// Keeps the windows of the rows since `before`.
+  void remember_windows(int32_t before) noexcept;
   /// Takes the snapshots of the rows since `before`.
   void remember_states(int32_t before) noexcept;
   /// Adds the blocks of the first `n` tokens to the prefix cache, and the state after them; it may
@@ -286,6 +290,7 @@ class Sequence {
   int64_t dropped_ = 0;           // tokens dropped by make_room()
   int32_t more_kept_ = 0;         // set by set_keep()
   size_t snapshot_budget_ = 0;    // bytes; 0: no snapshots
+  bool keeps_windows_ = false;    // KvCache::wants_points
   std::vector<int32_t> borders_;  // set by set_borders()
   int32_t passing_ = 0;           // where the prefix cache has a snapshot that the text passes
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a sequence takes snapshots of its state: docs/decisions/0015-snapshots-of-states.md. See
-// sequence.h.
+// Where a sequence takes snapshots of its state: docs/decisions/0015-snapshots-of-states.md. At the
+// borders among these places windows are kept, too. See sequence.h.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -22,7 +22,9 @@ constexpr int32_t kNever = std::numeric_limits<int32_t>::max();
 }  // namespace
 
 void Sequence::remember_here(SnapshotPlace place) noexcept {
-  if (!keeps_snapshots() || stale_ || evaluated() == 0 || state_->length() != evaluated()) return;
+  if (stale_ || evaluated() == 0) return;
+  if (keeps_windows_) cache_->remember(evaluated(), place);
+  if (!keeps_snapshots() || state_->length() != evaluated()) return;
   try {
     (void)state_->snapshots()->snapshot(cache::StateSnapshots::kNow, place);
   } catch (...) {  // no memory for a snapshot: going back takes longer
@@ -84,7 +86,7 @@ Sequence::Stop Sequence::stop_after(int32_t at) const noexcept {
 }
 
 int32_t Sequence::most_kept() const noexcept {
-  return state_->keeps_some() ? state_->snapshots()->most_kept() : 0;
+  return keeps_snapshots() && state_->keeps_some() ? state_->snapshots()->most_kept() : 0;
 }
 
 int32_t Sequence::pass_end(int32_t at, int32_t* kept_from) const noexcept {
@@ -95,6 +97,16 @@ int32_t Sequence::pass_end(int32_t at, int32_t* kept_from) const noexcept {
   if (end_ - at > most || end_ - next.at > most_kept()) return next.at;
   *kept_from = next.at;
   return end_;
+}
+
+// A ring has the windows of all places within its last pass.
+void Sequence::remember_windows(int32_t before) noexcept {
+  if (!keeps_windows_ || stale_) return;
+  for (const Stop& stop : stops_) {
+    if (stop.listed && stop.at > before && stop.at <= evaluated()) {
+      cache_->remember(stop.at, stop.place);
+    }
+  }
 }
 
 void Sequence::remember_states(int32_t before) noexcept {

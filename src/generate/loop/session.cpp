@@ -185,7 +185,7 @@ Status Session::append_chat(std::span<const int32_t> wanted, std::span<const int
 }
 
 void Session::set_borders(const Prompt& prompt) {
-  if (!sequence_.keeps_snapshots()) return;
+  if (!sequence_.keeps_points()) return;
   if (prompt.borders.empty()) return guess_borders();
   const int32_t first = sequence_.length() - static_cast<int32_t>(prompt.tokens.size());
   std::vector<int32_t> borders;

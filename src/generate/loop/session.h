@@ -111,8 +111,9 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   }
 
   [[nodiscard]] const Generator& generator() const noexcept { return *generator_; }
-  /// Whether a prompt's borders are of use; any thread.
   [[nodiscard]] bool keeps_snapshots() const noexcept { return sequence_.keeps_snapshots(); }
+  /// Whether a prompt's borders are of use; any thread.
+  [[nodiscard]] bool keeps_points() const noexcept { return sequence_.keeps_points(); }
   /// Read-only, and only while holding in_use().
   [[nodiscard]] const cache::KvCache& cache() const noexcept { return sequence_.cache(); }
   /// Null for a model without snapshots of its state. As cache().

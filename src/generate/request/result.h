@@ -56,8 +56,8 @@ struct Usage {
   int32_t prompt = 0;
   int32_t prompt_cached = 0;  // of these, tokens from a prefix cache
   /// Tokens that this call evaluated before the first one was sampled: also earlier ones that ran
-  /// again, because a state goes back to snapshots only, a context shift or the pool took entries,
-  /// or the last one's logits are needed.
+  /// again, because a state goes back to snapshots only, a window to its copies, a context shift or
+  /// the pool took entries, or the last one's logits are needed.
   int32_t prompt_evaluated = 0;
   int32_t completion = 0;  // kept tokens, without a stop token
   int64_t dropped = 0;     // tokens dropped from the session by context shifts
