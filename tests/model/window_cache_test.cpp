@@ -15,6 +15,7 @@
 #include "cache/sequence/window_cache.h"
 #include "cache/state/state_file.h"
 #include "engine/memory/host_memory.h"
+#include "support/counting_allocator.h"
 #include "support/loaded_tiny.h"
 
 namespace gen::model {
@@ -254,6 +255,32 @@ TEST_P(WindowCaches, KeepTheNewestPoints) {
   EXPECT_EQ(cache->memory().resident, ring);
   ASSERT_TRUE(fork->truncate(442).ok());
   EXPECT_EQ(fork->length(), 440);
+}
+
+// Nothing fails for want of memory: the cut goes back to the point before, or to nothing.
+TEST_P(WindowCaches, WithoutMemoryThereIsNoPoint) {
+  make({17, 0, 8, 0, 2});
+  test::CountingAllocator allocator;
+  for (const size_t refused : {0, 1, 2}) {  // of the copies
+    {
+      const Cache cache = cache::make_windowed_cache(GetParam(), model_->model().layer_shapes(),
+                                                     kContext, {8, 0, 2}, allocator)
+                              .value();
+      allocator.fail_at = allocator.calls + refused;
+      std::vector<int32_t> text(8, 5);
+      for (int i = 1; i <= 50; ++i) {
+        (void)model_->feed(*cache, text);
+        if (i == 10 || i == 20) cache->remember(8 * i, cache::SnapshotPlace::kBorder);
+      }
+      allocator.fail_at = ~size_t{0};
+      ASSERT_TRUE(cache->truncate(200).ok());
+      EXPECT_EQ(cache->length(), refused == 1 ? 80 : 160);
+      ASSERT_TRUE(cache->truncate(100).ok());
+      EXPECT_EQ(cache->length(), refused == 0 ? 0 : 80);
+      EXPECT_EQ(allocator.live_bytes, cache->memory().resident);
+    }
+    EXPECT_EQ(allocator.live_bytes, 0U);
+  }
 }
 
 // Before the ring has gone round, points take nothing.
