@@ -93,6 +93,8 @@ std::string by_options(const std::string& message) {
       {"prefix_cache", "--prefix-cache"},
       {"compressed_kv", "--compressed"},
       {"tiered_kv", "--tiered"},
+      {"window_rewind", "--window-rewind"},
+      {"window_copies", "--window-copies"},
       {"state_snapshot_every", "--state-snapshot-every"},
       {"state_snapshot_budget", "--state-snapshot-budget"},
       {"prompt_lookup", "--draft"},
@@ -159,6 +161,8 @@ void add_kv_option(CLI::App& command, ModelChoice& choice) {
       "--compressed", choice.compressed,
       "replaces every full chunk of N positions by one entry, their mean; by default off"));
   command.add_option("--tiered", choice.tiered, generator_help("tiered_kv"));
+  command.add_option("--window-rewind", choice.window_rewind, generator_help("window_rewind"));
+  command.add_option("--window-copies", choice.window_copies, generator_help("window_copies"));
   command.add_option("--state-snapshot-every", choice.snapshot_every,
                      generator_help("state_snapshot_every"));
   command.add_option("--state-snapshot-budget", choice.snapshot_budget,
@@ -268,6 +272,8 @@ Options make_options(const ModelChoice& choice) {
   check_option("--compressed", gen_options_set_compressed_kv(o, choice.compressed, &error), error);
   set("--context-policy", "context_policy", choice.context);
   set("--tiered", "tiered_kv", choice.tiered);
+  set("--window-rewind", "window_rewind", choice.window_rewind);
+  set("--window-copies", "window_copies", choice.window_copies);
   set("--state-snapshot-every", "state_snapshot_every", choice.snapshot_every);
   set("--state-snapshot-budget", "state_snapshot_budget", choice.snapshot_budget);
   check_option("--deterministic",

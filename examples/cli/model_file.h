@@ -26,6 +26,8 @@ struct ModelChoice {
   int32_t compressed = 0;                  // --compressed
   std::string context = "stop";            // --context-policy, as the option
   std::string tiered;                      // --tiered; empty means that all is in memory
+  std::string window_rewind;               // --window-rewind, as the option
+  std::string window_copies;               // --window-copies, as the option
   std::string snapshot_every;              // --state-snapshot-every, as the option
   std::string snapshot_budget;             // --state-snapshot-budget, as the option
   bool deterministic = false;              // --deterministic
@@ -41,7 +43,7 @@ struct ModelChoice {
 void add_model_options(CLI::App& command, ModelChoice& choice, bool positional = false);
 /// The same without the options that choose where to compute.
 void add_file_options(CLI::App& command, ModelChoice& choice, bool positional = false);
-/// The options of caches and of snapshots of states.
+/// The options of caches, of windows and of snapshots of states.
 void add_kv_option(CLI::App& command, ModelChoice& choice);
 /// The error in a kind of cache, for a parser's check; empty if there is none.
 std::string kv_problem(const std::string& text);

@@ -985,7 +985,7 @@ class Errors(unittest.TestCase):
                 self.assertEqual(done.returncode, 2)
                 self.assertIn(option, done.stderr.decode())
                 self.assertLess(len(done.stderr), 200, done.stderr)
-        for option in ("--state-snapshot-every", "--state-snapshot-budget"):
+        for option in ("--state-snapshot-every", "--state-snapshot-budget", "--window-rewind", "--window-copies"):
             for value in ("-2", "x", "99999999999"):
                 self.refused(f"{option}: ", "run", "-m", DRAFT, "-p", "x", option, value, code=2)
             self.assertEqual(generate("run", "-m", DRAFT, "-p", "x", "-n", "1", option, "0").returncode, 0)

@@ -59,6 +59,8 @@ std::shared_ptr<const Generator> assistant_generator(const CacheForm& form, bool
   options.draft_policy.kind = DraftPolicy::Kind::kAlways;
   set_caches(&options, form, place.loaded->model().layer_shapes(), *place.memory);
   if (drafts) {
+    options.window_rewind = 0;
+    options.window_copies = 1;
     HeadDrafter::Options of;
     of.most = 4;
     of.vocab = kFormsVocab;

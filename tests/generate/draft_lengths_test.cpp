@@ -20,6 +20,11 @@ constexpr int32_t kSaid = 34;
 std::shared_ptr<const Generator> generator_over(const model::Model& model, const CacheForm& form,
                                                 std::shared_ptr<Drafter> drafter = nullptr) {
   GeneratorOptions options;
+  if (drafter != nullptr) {
+    options.prefill_chunk = 24;
+    options.window_rewind = 0;
+    options.window_copies = 0;
+  }
   options.drafter = std::move(drafter);
   set_caches(&options, form, model.layer_shapes(), engine::system_memory());
   return Generator::create({std::shared_ptr<void>(), &model}, nullptr, options).value();
