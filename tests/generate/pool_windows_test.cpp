@@ -30,7 +30,8 @@ Said alone(const Tokens& prompt, int32_t n) {
 /// The blocks that a sequence of n positions holds between steps: one layer keeps all, and two what
 /// a block before their window begins, in whole tiles.
 size_t held(int32_t n) {
-  const int32_t first = std::max(n - kSize - (kWindow - 1), 0) / engine::kKvTile * engine::kKvTile;
+  const int32_t before = n - kSize - (kWindow - 1) - (engine::kKvTile - 1);
+  const int32_t first = std::max(before, 0) / engine::kKvTile * engine::kKvTile;
   const int32_t all = (n + kSize - 1) / kSize;
   return static_cast<size_t>(all + 2 * (all - first / kSize));
 }
@@ -47,9 +48,9 @@ TEST(PoolWindows, ALongTextTakesFewBlocks) {
     EXPECT_EQ(all - world.pool->blocks().available(), held(119));
   }
   EXPECT_EQ(world.pool->blocks().available(), all);
-  // A layer of 120 positions, and two of 8 + 15 + 4 + 16 and two blocks used in part: a window in
+  // A layer of 120 positions, and two of 8 + 30 + 4 + 16 and two blocks used in part: a window in
   // whole tiles, a block before it, and a pass. Caches that keep all would need three times thirty.
-  world.leave_free(30 + 2 * 12);
+  world.leave_free(30 + 2 * 16);
   EXPECT_EQ(say(world, prompt, 20), want);
 }
 

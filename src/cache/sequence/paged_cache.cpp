@@ -612,6 +612,11 @@ Result<std::shared_ptr<CachePool>> CachePool::create(std::string_view format,
     parts.push_back({bytes, of.groups[0].memory});
     tables.table_of_layer = std::move(bins.bin_of_layer);
     tables.reaches = std::move(bins.reaches);
+    // Attention reads whole tiles, and a block begins with one: where blocks are no multiple of
+    // tiles, it reads up to a tile more than KvCache::first_kept() says.
+    for (int32_t& reach : tables.reaches) {
+      if (reach >= 0 && block_size % engine::kKvTile != 0) reach += engine::kKvTile - 1;
+    }
   } else {
     for (const MemoryGroups::Group& group : of.groups) {
       GEN_ASSIGN(TileLayout layout, TileLayout::create(parsed, group.layers, block_size));

@@ -61,7 +61,7 @@ class CachePool {
     return layouts_[table];
   }
   [[nodiscard]] size_t tables() const noexcept { return layouts_.size(); }
-  /// The entries before its own that a row sees in each bin (window_reach()); negative: all. One
+  /// The entries before its own that a row reads in each bin, up to whole tiles; negative: all. One
   /// where there are no bins.
   [[nodiscard]] std::span<const int32_t> reaches() const noexcept { return reaches_; }
   [[nodiscard]] int32_t rewind() const noexcept { return windows_.rewind; }
