@@ -16,6 +16,7 @@
 #include "quant/format.h"
 #include "support/gguf_writer.h"
 #include "tensor/dtype.h"
+#include "support/weight_blocks.h"
 
 namespace gen::test {
 namespace {
@@ -95,8 +96,12 @@ std::vector<Spec> specs() {
     }
   }
   // Architectures differ in what they multiply, not in how; once is enough for the other formats.
-  for (const DType format : {DType::kQ4_1, DType::kQ5_0, DType::kQ5_1, DType::kQ2_K, DType::kQ3_K,
-                             DType::kQ5_K, DType::kIQ4_NL, DType::kIQ4_XS, DType::kMXFP4}) {
+  for (const DType format :
+       {DType::kQ4_1,   DType::kQ5_0,   DType::kQ5_1,    DType::kQ2_K,  DType::kQ3_K,
+        DType::kQ5_K,   DType::kIQ4_NL, DType::kIQ4_XS,  DType::kMXFP4, DType::kIQ2_XXS,
+        DType::kIQ2_XS, DType::kIQ2_S,  DType::kIQ3_XXS, DType::kIQ3_S, DType::kIQ1_S,
+        DType::kIQ1_M,  DType::kTQ1_0,  DType::kTQ2_0,   DType::kQ1_0,  DType::kQ2_0,
+        DType::kNVFP4}) {
     Spec spec;
     spec.arch = "llama";
     spec.format = format;
@@ -844,8 +849,7 @@ class ModelWriter {
            const std::vector<float>& values) {
     const DTypeInfo* info = dtype_info(type);
     std::vector<std::byte> data(values.size() / info->block_elements * info->block_bytes);
-    quant::find_format(type)->encode(values.data(), data.data(),
-                                     static_cast<int64_t>(values.size()));
+    write_weights(type, values.data(), data.data(), static_cast<int64_t>(values.size()));
     gguf_.tensor(name, static_cast<uint32_t>(type), dims, std::move(data));
   }
 
