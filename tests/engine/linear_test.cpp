@@ -460,9 +460,15 @@ TEST(Linear, GateUp) {
   const std::vector<float> x = random_floats(2, rows * cols);
   const std::vector<float> bias = random_floats(3, 2 * n, 0.2F);
   const std::vector<float> residual = random_floats(4, rows * n);
-  for (const DType type : {DType::kF32, DType::kQ8_0, DType::kQ4_K}) {
+  // Mixed types, too, also those that read different forms of x.
+  constexpr std::pair<DType, DType> kPairs[] = {{DType::kF32, DType::kF32},
+                                                {DType::kQ8_0, DType::kQ8_0},
+                                                {DType::kQ4_K, DType::kQ6_K},
+                                                {DType::kIQ2_XXS, DType::kNVFP4},
+                                                {DType::kQ2_0, DType::kIQ1_M}};
+  for (const auto& [type, up_type] : kPairs) {
     const TestMatrix gate(type, n, cols, 21);
-    const TestMatrix up(type == DType::kQ4_K ? DType::kQ6_K : type, n, cols, 22);
+    const TestMatrix up(up_type, n, cols, 22);
     std::vector<float> scalar;
     for (const CpuLevel level : levels_here()) {
       const auto engine = make_engine(level, 2);
