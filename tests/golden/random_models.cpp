@@ -833,6 +833,11 @@ class ModelWriter {
   /// A matrix that turns inputs of deviation 1 into outputs of deviation `gain`.
   void product(const std::string& name, uint64_t inputs, uint64_t outputs, double gain) {
     matrix(name, inputs, outputs, gain / std::sqrt(static_cast<double>(inputs)));
+    if (spec_.format != DType::kNVFP4 || !name.starts_with("blk.")) return;
+    // As files of this type have them; the second one is for activations of few bits.
+    const std::string stem = name.substr(0, name.rfind('.'));
+    add(stem + ".scale", DType::kF32, {1}, {0.75F});
+    add(stem + ".input_scale", DType::kF32, {1}, {0.5F});
   }
   void matrix(const std::string& name, uint64_t cols, uint64_t rows, double deviation) {
     add(name, spec_.format, {cols, rows}, random_values(spec_, name, cols * rows, 0.0, deviation));

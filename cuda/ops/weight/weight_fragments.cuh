@@ -43,7 +43,8 @@ GEN_DEVICE uint32_t looked_up(uint32_t codes) {
 
 /// Levels are multiplied with a power of two where that makes their zero 128, the sign of a byte.
 constexpr int32_t level_shift(const quant::Traits& t) noexcept {
-  return t.zero == 0 || t.table != quant::CodeTable::kNone ? 0 : 8 - t.bits;
+  const bool centred = t.zero == 1 << (t.bits - 1) && t.table == quant::CodeTable::kNone;
+  return centred ? 8 - t.bits : 0;
 }
 /// Bits [from, from + kBits) of each byte, at bit kTo.
 template <int32_t kBits, int32_t kTo>

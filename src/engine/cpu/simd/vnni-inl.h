@@ -101,7 +101,9 @@ GEN_VNNI_INLINE void decode_sub_block(const uint8_t* codes, __m512i (&out)[8]) {
       const __m512i mask = _mm512_set1_epi8(((1 << kUpper) - 1) << kBase);
       code = _mm512_or_si512(code, _mm512_and_si512(moved, mask));
     }
-    if constexpr (t.table != quant::CodeTable::kNone) {
+    if constexpr (t.table == quant::CodeTable::kSign) {
+      code = _mm512_add_epi8(code, code);
+    } else if constexpr (t.table != quant::CodeTable::kNone) {
       constexpr const uint8_t* kValues = quant::table_values(t.table);
       const auto* values = reinterpret_cast<const __m128i*>(kValues);
       code = _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128(values)), code);
