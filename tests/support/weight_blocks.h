@@ -42,7 +42,7 @@ inline void put_block_scale(DType type, uint16_t d, std::byte* block) noexcept {
       return;
     }
     // Exponents and mantissas: half the scale has bits of its own, the rest stays random.
-    const auto exponent = static_cast<int>(std::ilogb(static_cast<double>(f16_to_f32(d)))) + 6;
+    const auto exponent = static_cast<int>(std::ilogb(static_cast<double>(f16_to_f32(d)))) + 5;
     for (size_t i = 0; i < 4; ++i) {
       const int random = std::to_integer<int>(block[i]);
       const int e = std::min(std::max(exponent + (random >> 6) % 2, 0), 14);
